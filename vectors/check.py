@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Check the golden vectors against a second description of the wire format.
 
-The layouts below were written by hand from the tables of the wire format, and share nothing with the codec: where
-the two disagree, one of them has misread a table. Standard library only.
+The layouts below were written by hand from the tables of the wire format, and share nothing with the codec. If the
+two disagree, one of them has misread a table. Standard library only.
 
     check.py                      every vector beside this file
     check.py FILE|DIRECTORY...    these
@@ -267,7 +267,7 @@ class Stop(Exception):
 
 
 def forms(header, seen):
-    """The fields of a header, chosen by those that have been seen; neighbouring reserved bits are one run."""
+    """The fields of a header, chosen by those that have been seen; neighboring reserved bits are one run."""
     run = 0
     for item in PARSED[header]:
         fields = [item]
@@ -321,11 +321,11 @@ def crc32c(data):
 
 
 class Packet:
-    """What `data` says, read on construction.
+    """A packet, parsed from `data` on construction.
 
-    `limit` is where the bytes that are being read end, by the lengths in the headers: it may lie beyond `len(data)`
-    when the packet was sliced or a length promises too much. `last` is the end of the packet with its trailer: what
-    follows it is padding. `original` is what `limit` was before a switch trimmed the packet.
+    `limit` is the end of the current part, by the lengths in the headers. It lies beyond `len(data)` if the packet was
+    sliced or a length promises too much. `last` is the end of the packet with its trailer; padding follows it.
+    `original` is the `limit` before a switch trimmed the packet.
     """
 
     def __init__(self, data, start, options):
@@ -423,7 +423,7 @@ class Packet:
             self.fields[name] = value
 
     def rest(self, at):
-        """What is left before the limit is payload."""
+        """Takes the bytes up to the limit as payload."""
         if self.end() > at:
             self.payload = {"offset": at, "length": self.end() - at}
             self.stack.append("payload")

@@ -521,7 +521,7 @@ class Program(unittest.TestCase):
             {**ACK, "hex": "0"},
             {**ACK, "hex": None},
             {**ACK, "from": "ipx"},
-            {**ACK, "options": {"colour": 1}},
+            {**ACK, "options": {"color": 1}},
             {**ACK, "options": {"udp_port": "4793"}},
             {**ACK, "options": {"spec": "latest"}},
             {**ACK, "options": {"wire": 11}},
@@ -551,7 +551,7 @@ class Program(unittest.TestCase):
         self.assertIn("line 3", err)
 
     def test_usage(self):
-        self.assertEqual(self.run_check("--colour")[0], 2)
+        self.assertEqual(self.run_check("--color")[0], 2)
         self.assertEqual(self.run_check("--help")[0], 0)
 
 

@@ -672,7 +672,7 @@ U.layouts = {
     end,
   },
   ack = {
-    name = "ack", title = "acknowledgement", layer = "pds", bytes = 12,
+    name = "ack", title = "acknowledgment", layer = "pds", bytes = 12,
     rows = {
       { "pds.type", 0, 1, 0, 5, 11 },
       { "pds.next_hdr", 0, 2, 5, 4, 12 },
@@ -725,7 +725,7 @@ U.layouts = {
     end,
   },
   ack_cc = {
-    name = "ack_cc", title = "acknowledgement with congestion state", layer = "pds", bytes = 32,
+    name = "ack_cc", title = "acknowledgment with congestion state", layer = "pds", bytes = 32,
     rows = {
       { "pds.type", 0, 1, 0, 5, 11 },
       { "pds.next_hdr", 0, 2, 5, 4, 12 },
@@ -787,7 +787,7 @@ U.layouts = {
     end,
   },
   ack_ccx = {
-    name = "ack_ccx", title = "acknowledgement with extended congestion state", layer = "pds", bytes = 40,
+    name = "ack_ccx", title = "acknowledgment with extended congestion state", layer = "pds", bytes = 40,
     rows = {
       { "pds.type", 0, 1, 0, 5, 11 },
       { "pds.next_hdr", 0, 2, 5, 4, 12 },
@@ -835,7 +835,7 @@ U.layouts = {
     end,
   },
   nack = {
-    name = "nack", title = "negative acknowledgement", layer = "pds", bytes = 16,
+    name = "nack", title = "negative acknowledgment", layer = "pds", bytes = 16,
     rows = {
       { "pds.type", 0, 1, 0, 5, 11 },
       { "pds.next_hdr", 0, 2, 5, 4, 12 },
@@ -875,7 +875,7 @@ U.layouts = {
     end,
   },
   nack_ccx = {
-    name = "nack_ccx", title = "negative acknowledgement with congestion state", layer = "pds", bytes = 32,
+    name = "nack_ccx", title = "negative acknowledgment with congestion state", layer = "pds", bytes = 32,
     rows = {
       { "pds.type", 0, 1, 0, 5, 11 },
       { "pds.next_hdr", 0, 2, 5, 4, 12 },
@@ -1410,30 +1410,30 @@ U.nack_class = {
 U.requirements = {
   { "WIRE-RSVD-001", "warning", "Reserved bits are sent as 0" },
   { "WIRE-RSVD-002", "warning", "The flags of a congestion state are reserved and sent as 0" },
-  { "WIRE-RSVD-003", "warning", "Of pdc_info only the bit for the reserved pool is used; the others are sent as 0" },
-  { "WIRE-RSVD-004", "warning", "Of semantic_control only the two lowest bits are used; the others are sent as 0" },
+  { "WIRE-RSVD-003", "warning", "Only the reserved-pool bit of pdc_info is used; a sender sets the others to 0" },
+  { "WIRE-RSVD-004", "warning", "Only the two lowest bits of semantic_control are used; a sender sets the others to 0" },
   { "WIRE-TYPE-001", "error", "The PDS packet type is one that the specification assigns" },
   { "WIRE-NEXT-001", "error", "The next header is one that the specification assigns" },
   { "WIRE-NEXT-002", "error", "The next header is one that may follow this packet type" },
   { "WIRE-NEXT-003", "warning", "A datagram carries a standard request" },
-  { "WIRE-LEN-001", "warning", "Nothing follows a packet whose headers announce nothing" },
+  { "WIRE-LEN-001", "warning", "A packet whose headers announce no payload ends after them" },
   { "WIRE-LEN-002", "warning", "A packet carries at most 8,192 bytes of payload" },
   { "WIRE-PDCID-001", "error", "The sender's PDCID is not 0, except in a NACK that belongs to no context" },
   { "WIRE-PDCID-002", "error", "The receiver's PDCID is not 0, except in a NACK of a RUDI packet" },
   { "WIRE-SYN-001", "note", "Before the first ACK, psn_offset stays within the default window of 1,024 PSNs, unless another is configured" },
-  { "WIRE-SYN-002", "error", "Of the control packets only NOOP and NEGOTIATION may open a context: the others have syn = 0" },
-  { "WIRE-CLEAR-001", "warning", "A request clears PSNs below its own only: clear_psn_offset is negative" },
-  { "WIRE-ACK-001", "warning", "The request in an ACK is not the reserved value 3" },
+  { "WIRE-SYN-002", "error", "Only the control packets NOOP and NEGOTIATION may open a context: the others have syn = 0" },
+  { "WIRE-CLEAR-001", "warning", "A request clears only PSNs below its own: clear_psn_offset is negative" },
+  { "WIRE-ACK-001", "warning", "The req field of an ACK is not the reserved value 3" },
   { "WIRE-CC-001", "warning", "The type of a congestion state is assigned or proprietary" },
   { "WIRE-NACK-001", "warning", "The NACK code is one that this version of the specification assigns" },
   { "WIRE-NACK-002", "warning", "The NACK of a RUDI packet names no context: both PDCIDs are 0" },
-  { "WIRE-NACK-003", "warning", "A NACK that says that there is no context has no PDCID of its own: spdcid is 0" },
+  { "WIRE-NACK-003", "warning", "A NACK that reports a missing context has spdcid 0" },
   { "WIRE-CTL-001", "warning", "The control packet type is one that this version of the specification assigns" },
   { "WIRE-CTL-002", "warning", "A CLEAR_COMMAND is never acknowledged: ar = 0" },
-  { "WIRE-CTL-003", "warning", "A CLOSE_COMMAND or CLOSE_REQUEST asks for an acknowledgement: ar = 1" },
+  { "WIRE-CTL-003", "warning", "A CLOSE_COMMAND or CLOSE_REQUEST asks for an ACK: ar = 1" },
   { "WIRE-CTL-004", "warning", "A control packet that takes no PSN and names none has psn = 0" },
-  { "WIRE-CTL-005", "warning", "A control packet whose type gives the payload no meaning has payload = 0" },
-  { "WIRE-CTL-006", "warning", "Only a NOOP or NEGOTIATION says the mode of a context: isrod = 0 in the others" },
+  { "WIRE-CTL-005", "warning", "A control packet has payload = 0 unless its type defines a payload" },
+  { "WIRE-CTL-006", "warning", "Only NOOP and NEGOTIATION state the mode of a context: the others have isrod = 0" },
   { "WIRE-CTL-007", "warning", "A CREDIT carries 24 bits of credit; the bits above are 0" },
   { "WIRE-SES-001", "error", "The version of a SES header is 0" },
   { "WIRE-SES-002", "warning", "The opcode of a request is assigned or a vendor's" },
@@ -1442,13 +1442,13 @@ U.requirements = {
   { "WIRE-SES-005", "error", "A datagram send is a whole message: som and eom are 1" },
   { "WIRE-SES-006", "error", "payload_length is the length of the payload that follows" },
   { "WIRE-SES-007", "error", "A message of one packet carries request_length bytes" },
-  { "WIRE-SES-008", "error", "No packet of a message reaches beyond request_length, and only the last reaches it" },
+  { "WIRE-SES-008", "error", "Each packet of a message ends within request_length, and only the last one ends exactly there" },
   { "WIRE-SES-009", "warning", "A read request has no payload" },
-  { "WIRE-SES-010", "error", "A response without data has a response opcode without data, one with data has UET_RESPONSE_W_DATA" },
+  { "WIRE-SES-010", "error", "A response with data has the opcode UET_RESPONSE_W_DATA; a response without data has another response opcode" },
   { "WIRE-SES-011", "warning", "The return code is assigned or a vendor's" },
-  { "WIRE-SES-012", "error", "Read data does not reach beyond the length of the whole read, modified_length" },
+  { "WIRE-SES-012", "error", "Read data ends within modified_length, the length of the whole read" },
   { "WIRE-SES-013", "warning", "The reserved bits of a memory key are 0" },
-  { "WIRE-SES-014", "error", "A rendezvous send brings no more bytes at once than the message has: eager_length is at most request_length" },
+  { "WIRE-SES-014", "error", "The eager part of a rendezvous send is no longer than the message: eager_length is at most request_length" },
   { "WIRE-AMO-001", "warning", "The atomic opcode is assigned or a vendor's" },
   { "WIRE-AMO-002", "warning", "The atomic datatype is assigned or a vendor's" },
   { "WIRE-AMO-003", "error", "An atomic is a whole message: som and eom are 1" },
@@ -1525,7 +1525,7 @@ function U.value_of(s, at, row)
   return floor(value)
 end
 
--- Whether a row exists in a header whose fields are `record`.
+-- Returns true if a row exists in a header with the fields `record`.
 function U.exists(row, record)
   local name = row[7]
   if not name then return true end
@@ -1534,7 +1534,7 @@ function U.exists(row, record)
   return (row[8][value] or false) ~= row[9]
 end
 
--- Where a field starts, in bytes from the start of its header.
+-- Returns the offset of a field in bytes from the start of its header.
 function U.at(layout, name)
   for _, row in ipairs(U.layouts[layout].rows) do
     if row[1] == name then return row[2] end
@@ -1542,7 +1542,7 @@ function U.at(layout, name)
   error("no field " .. name .. " in " .. layout)
 end
 
--- What "4793,49152-49155" says, as a set.
+-- Returns the set of numbers in a text like "4793,49152-49155".
 function U.numbers_in(text)
   local set = {}
   for lo, hi in tostring(text or ""):gmatch("(%d+)%-?(%d*)") do
@@ -1669,7 +1669,7 @@ U.f = {
   acked_in = frame("acked_in", "Acknowledged in", "the frame that acknowledges this one"),
   acks = frame("acks", "Acknowledges", "a frame that this one acknowledges for the first time"),
   acks_count = number("acks.count", "Packets acknowledged", "packets that this one acknowledges for the first time"),
-  response_time = seconds("response_time", "Response time", "from the packet to its acknowledgement"),
+  response_time = seconds("response_time", "Response time", "from the packet to its acknowledgment"),
   retransmission_of = frame("retransmission_of", "Retransmission of", "the frame that carried this PSN first"),
   retransmission = truth("retransmission", "Retransmission", "the packet has been sent before"),
   duplicate_of = frame("duplicate_of", "Duplicate of", "the frame that carried this PSN first"),
@@ -1688,7 +1688,7 @@ U.f = {
   message_bytes = wide("message.bytes", "Bytes of the message", "bytes of the message seen"),
   message_packets = number("message.packets", "Packets of the message", "packets of the message seen"),
   message_time = seconds("message.completion_time", "Completion time of the message",
-    "from the first packet to the acknowledgement of all, or to the last data of a read"),
+    "from the first packet to the acknowledgment of all, or to the last data of a read"),
 }
 proto.fields = all
 
@@ -1724,7 +1724,7 @@ U.oddities = {
 }
 proto.experts = items
 
--- What a deployment sets, and no packet says.
+-- Settings of a deployment, which no packet carries.
 local prefs = proto.prefs
 prefs.ports = Pref.range("UDP ports", tostring(U.udp_port), "UDP destination ports of UET", 65535)
 prefs.ip_proto = Pref.uint("IP protocol", U.ip_proto, "IP protocol number of the native encapsulation")
@@ -1741,7 +1741,7 @@ prefs.version = Pref.enum("Version of the specification", U.version, "What packe
 prefs.take_over = Pref.bool("Take over the ports", true,
   "Read the packets even where another dissector has the ports")
 prefs.analysis = Pref.bool("Follow contexts and messages", true,
-  "Link packets to their acknowledgements, NACKs and retransmissions")
+  "Link packets to their acknowledgments, NACKs and retransmissions")
 prefs.statistics = Pref.bool("Print statistics (tshark)", false, "Print the table of contexts when the capture ends")
 
 -- The preferences, as the rest of the code reads them.
@@ -1775,7 +1775,7 @@ local TSS = U.registries.PdsType.codes.TSS
 -- Enough for the longest headers behind the start of UET.
 U.LONGEST = 4 + 16 + 40 + 44 + 36
 
--- Whether the chain of extension headers of the IPv6 header at `at` ends at `goal` with `proto`.
+-- Returns true if the chain of extension headers of the IPv6 header at `at` ends at `goal` with `proto`.
 local function leads_to(s, at, goal, proto)
   local next_header, place = byte(s, at + 7), at + 40
   if not next_header then return false end
@@ -1787,7 +1787,7 @@ local function leads_to(s, at, goal, proto)
   return place == goal and next_header == proto
 end
 
--- Where UDP starts, when an IP header lies at `at` and leads to it.
+-- Returns the offset of UDP behind an IP header at `at`, or nil.
 function U.udp_behind(s, at)
   local first = byte(s, at + 1) or 0
   if first >= 0x45 and first < 0x50 and byte(s, at + 10) == 17 then return at + first % 16 * 4 end
@@ -1801,7 +1801,7 @@ end
 -- there is UDP.
 local function find_ip(s, place)
   if place < 20 then return nil end
-  -- What almost every packet has.
+  -- The usual case: IPv4 without options, and UDP.
   if place >= 28 and byte(s, place - 27) == 0x45 and byte(s, place - 18) == 17 then return place - 28, 4, true end
   for udp = 1, 0, -1 do
     local start, proto = place - udp * 8, udp == 1 and 17 or settings.ip_proto
@@ -1855,7 +1855,7 @@ local function bound(p, s, caught, wire)
     end
   end
   if p.trimmed and not p.missing then
-    -- Where the packet ended is not known, nor whether its trailer is there: it is not.
+    -- The end of the packet is unknown, so it counts as having no trailer.
     gone = math.huge
   elseif settings.trailer_kind then
     local start = last - uet + gone - settings.trailer_bytes
@@ -1867,7 +1867,7 @@ local function bound(p, s, caught, wire)
       p.trailer, p.trailer_bytes = uet + start, last - uet - start
       last = uet + start
     else
-      -- What is left of a trailer that is cut.
+      -- The rest of a cut trailer.
       p.partial = last - uet - start
       last, gone = uet + start, 0
     end
@@ -1893,7 +1893,7 @@ local function headers(p, s)
     at = at + layout.bytes
     p.payload, p.payload_bytes = at, last - at
     if settings.tss_clear < 2 or last - at < 2 then return end
-    -- What is in the clear is read as far as it goes; that it stops is no error.
+    -- Reads the cleartext headers. Their end inside a header is no error.
     p.clear = true
     last = math.min(last, at + settings.tss_clear)
     first = byte(s, at + 1)
@@ -1939,7 +1939,7 @@ local function headers(p, s)
   p.payload, p.payload_bytes = at + layout.bytes, p.last - at - layout.bytes
 end
 
--- What `headers` found when it read the same bytes from another string.
+-- Copies the result of `headers` for the same bytes in another string.
 local function same_headers(p, q)
   local by = p.uet - q.uet
   p.tss, p.tss_layout, p.tss_at = q.tss, q.tss_layout, q.tss and q.tss_at + by
@@ -1950,8 +1950,8 @@ local function same_headers(p, q)
   p.payload = q.payload and q.payload + by
 end
 
--- Whether a header ends early only because the end of the packet is missing. Bytes that IP promises and that
--- never were excuse nothing but the lack of a trailer.
+-- Returns true if a header ends early only because the end of the packet is missing. If IP promises more bytes than
+-- were sent, this excuses only a missing trailer.
 local function explained(p)
   local absent = p.gone
   if p.overrun and not p.trimmed and p.cut.layer ~= "trailer" then absent = p.wire - p.caught end
@@ -1993,7 +1993,7 @@ function U.packet(s, place, caught, wire, q)
   end
   p.unexplained = p.cut and not explained(p)
   p.malformed = p.overrun ~= nil or p.unexplained
-  -- Of a secured packet only the start can be read: its lengths are not known.
+  -- Only the start of a secured packet is readable, so its lengths are unknown.
   p.whole = not p.trimmed and wire <= caught and not p.cut and not p.clear
   return p
 end
@@ -2484,8 +2484,8 @@ end
 end
 
 do -- rules.lua
--- What the specification forbids in a single packet. Reserved bits, code points and rules come from the tables of
--- uet-wire; what has to be computed, checksums, is written here.
+-- Checks of the specification on a single packet. Reserved bits, code points and rules come from the tables of
+-- uet-wire. This file computes the checksums.
 local byte = string.byte
 local u16, found = U.u16, U.found
 local settings = U.settings
@@ -2529,7 +2529,7 @@ end
 
 local RESERVED_AT = U.at("entropy", "reserved")
 
--- Whether the checksum of an IPv4 header is right.
+-- Reports a wrong checksum of an IPv4 header.
 local function header_checksum(p, s, ip)
   local sum = 0
   for at = ip, ip + byte(s, ip + 1) % 16 * 4 - 2, 2 do sum = sum + u16(s, at) end
@@ -2561,7 +2561,7 @@ function U.judge(p)
   if pds then by_field(p, p.pds_layout, pds, p.pds_at) end
   if ses then by_field(p, p.ses_layout, ses, p.ses_at) end
   if ext then by_field(p, p.ext_layout, ext, p.ext_at) end
-  -- How much is payload behind what is in the clear, nobody knows.
+  -- The payload behind the cleartext headers has an unknown length.
   local payload = p.clear and 0 or p.payload_bytes
   if pds and p.pds_layout.judge then p.pds_layout.judge(p, pds, p.pds_at, payload) end
   if ses then p.ses_layout.judge(p, ses, p.ses_at, payload) end
@@ -2594,7 +2594,7 @@ function U.sacked(p)
   return runs
 end
 
--- Whether the bitmap has a bit set.
+-- Returns true if the bitmap has a bit set.
 function U.has_sack(p)
   local at = p.pds_at + SACK_AT
   return u32(p.s, at) ~= 0 or u32(p.s, at + 4) ~= 0
@@ -2990,7 +2990,7 @@ function U.message_packet(p, a, half, e, psn)
   if ses["ses.som"] == 1 then message.som = true end
   if ses["ses.eom"] == 1 then message.ended = true end
   message.packets, message.pending = message.packets + 1, message.pending + 1
-  -- What a switch took away will be sent again, and is not counted then.
+  -- Counts trimmed bytes now, and not in the retransmission.
   if p.opcode ~= READ then message.bytes = message.bytes + p.payload_bytes + (p.missing or 0) end
   message.last = p.number
   e.message, a.message = message, message
@@ -3153,7 +3153,7 @@ function U.pds_summary(p)
   return name(types, p.kind) .. (of and of(p.pds, p) or format(" (reserved type), %d B", p.payload_bytes))
 end
 
--- How much of a message a packet carries, where that is not the start of it.
+-- The part of a message that a packet carries, unless it is the start.
 local function part(length, offset, whole)
   if offset then return format(" %d B at %d of %d B", length, offset, whole) end
   return format(" %d B", whole)
@@ -3201,7 +3201,7 @@ function U.tss_summary(p)
     u16(p.s, counter + 2) * 4294967296 + u32(p.s, counter + 4))
 end
 
--- The whole packet. What is in the clear of a secured one, only this dissector reads.
+-- The summary of the whole packet. Only this dissector reads the cleartext headers of a secured packet.
 function U.summary(p)
   local text
   if p.pds then text = U.pds_summary(p) end
@@ -3218,8 +3218,8 @@ end
 end
 
 do -- tree.lua
--- The tree of a packet: all of it when someone looks at it, and else only the fields that a filter, a column or
--- another output asks for: to add one costs four times what it costs to ask.
+-- The tree of a packet. A visible tree gets all fields. Otherwise it gets only the fields that a filter, a column or
+-- another output requests: adding a field costs four times as much as asking for it.
 local format = string.format
 local f, proto_fields, fields = U.f, U.proto_fields, U.fields
 local gui = gui_enabled()
@@ -3236,7 +3236,7 @@ do
   end
 end
 
--- Whether a field is asked for, as far as that is known; of a tree that is looked at, everything is.
+-- Returns true if a field is requested, as far as known. A visible tree requests everything.
 local everything, known, known_pass, tree_now = true, {}, nil, nil
 local function wants(field)
   if everything then return true end
@@ -3389,7 +3389,7 @@ local function add_states(tree, p)
   if p.wire > p.caught then generated(tree, f.sliced, true) end
 end
 
--- What is wrong with the packet; the expert items count even when there is no tree.
+-- Adds the findings of a packet. Expert items count even without a tree.
 function U.add_findings(tree, p)
   U.judge(p)
   if p.crc and p.crc ~= p.crc_expected then
@@ -3465,7 +3465,7 @@ end
 end
 
 do -- analysis.lua
--- What the packets before and after say about this one.
+-- Facts about a packet that earlier and later packets tell.
 local format = string.format
 local f, oddities = U.f, U.oddities
 local generated = U.generated
@@ -3629,17 +3629,16 @@ end
 end
 
 do -- dissector.lua
--- Where Wireshark calls. The dissector of a port only says where in the frame UET starts; all is done behind
--- the other dissectors, where the whole frame is at hand: only its outer headers tell a trimmed packet, a
--- trailer and padding apart, and whether a CRC is right.
+-- The entry points for Wireshark. The dissector of a port only records where in the frame UET starts. The real work
+-- happens in the post-dissector, which has the whole frame: the outer headers are needed to recognize trimming, trailer
+-- and padding, and to check a CRC.
 local proto, settings = U.proto, U.settings
 local byte, min = string.byte, math.min
 local gui = gui_enabled()
 
--- Where the payload of UDP, or of IP in the native encapsulation, starts in this frame,
--- for each call.
+-- The offset of the payload of UDP, or of IP in the native encapsulation, in this frame, for each call.
 local places, count = {}, 0
--- What has been read of the packet then, and its line.
+-- The packet as read in that first call, and its line.
 local early, early_text
 
 -- Since 4.4 the columns can be fields, and get their values before what runs behind all others: they have to be
@@ -3650,7 +3649,7 @@ local function set_columns(tvb, pinfo)
   local native = pinfo.match_uint == settings.ip_proto and not settings.ports[settings.ip_proto]
   local caught = tvb:len()
   early = U.packet(tvb:raw(0, min(caught, U.LONGEST)), native and min(4, caught) or 0, caught, tvb:reported_len())
-  -- How much is missing is said of the frame.
+  -- The lengths of the frame tell the missing bytes.
   if early.wire > caught then early.caught, early.wire = pinfo.caplen, pinfo.len end
   early_text = U.summary(early)
   local columns = pinfo.cols
@@ -3675,8 +3674,8 @@ local function claimed_by_another(tvb, pinfo)
   end
 end
 
--- Whether there is a tree at all, though no field of ours may be asked for: expert items of the packet are. Since 4.6
--- only the words of the root say so; they are asked for where it costs more to be wrong.
+-- Returns true if there is a tree. Even without requested fields of ours it takes expert items. Since 4.6 only the text
+-- of the root tells; it is read only where an unneeded CRC check would cost more.
 local function has_tree(root)
   return root.text or settings.trailer_kind == "crc" and tostring(root):find("has item=true", 1, true)
 end
@@ -3740,7 +3739,7 @@ function proto.dissector(tvb, pinfo, root)
   if count == 0 then
     local place = settings.take_over and claimed_by_another(tvb, pinfo)
     if place then
-      -- What the other dissector wrote it may have fenced in.
+      -- The other dissector may have fenced the text in.
       pinfo.cols.info:clear_fence()
       dissect(tvb, pinfo, root, place)
     end

@@ -118,7 +118,7 @@ impl core::fmt::Debug for Header {
     }
 }
 
-/// What the overlay sees in a packet.
+/// The headers and payload that the overlay finds in a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Walk {
     /// The headers in wire order, each with its offset.

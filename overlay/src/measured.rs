@@ -9,7 +9,7 @@ pub trait Measured: Copy + core::fmt::Debug + PartialEq {
     fn empty() -> Self;
     /// Parses a packet and keeps every field; false when it is not whole, or not of this kind.
     fn get(bytes: &[u8], out: &mut Self) -> bool;
-    /// The same for an Ethernet frame with UDP over IPv4.
+    /// Parses an Ethernet frame with UDP over IPv4, as [`get`](Self::get) does a packet.
     fn get_framed(bytes: &[u8], outer: &mut Outer, out: &mut Self) -> bool;
     /// Writes the headers and gives their length, 0 when `buffer` is too short or a value too wide.
     fn put(&self, buffer: &mut [u8]) -> usize;
@@ -101,7 +101,7 @@ measured! {
     }
 }
 
-/// What is kept of the layers around UET.
+/// The fields of the layers around UET that are kept.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[allow(missing_docs)] // the fields have their canonical names

@@ -680,7 +680,7 @@ struct frame {
     const uint8_t *eth, *vlan[2], *ip, *udp, *entropy;
     uint8_t ip_is;
     bool is_uet, trimmed;
-    /* What is not UET: all that follows the headers. */
+    /* The bytes behind the outer headers, if the packet is not UET. */
     const uint8_t *rest;
     size_t rest_length;
     size_t trailer_length;

@@ -1,6 +1,6 @@
 /* A second description of the UET headers: packed structs, byte swaps and bounds checks, written by hand
- * from the tables of the specification and from nothing else. It exists to disagree with the Rust codec when
- * one of the two is wrong, so it shares nothing with it; and to be what the codec's speed is measured by. */
+ * from the tables of the specification and from nothing else. It shares nothing with the Rust codec, so the
+ * two disagree when one of them is wrong. It is also the yardstick for the codec's speed. */
 #ifndef UET_OVERLAY_H
 #define UET_OVERLAY_H
 
@@ -100,7 +100,7 @@ struct uet_view {
     uint8_t present[UET_FIELD_COUNT];
 };
 
-/* Whether the header is all there; then `view` is filled. */
+/* Returns true and fills `view` if the header is complete. */
 bool uet_read_header(size_t header, const uint8_t *bytes, size_t length, struct uet_view *view);
 
 /* Where the headers of a packet lie. */
@@ -201,7 +201,7 @@ struct uet_nack_fields {
     uint32_t payload;
 };
 
-/* What is kept of the layers around UET. */
+/* The fields of the layers around UET that are kept. */
 struct uet_outer {
     uint8_t dscp, ecn, ttl;
     uint32_t src, dst;
@@ -214,7 +214,7 @@ bool uet_get_ack_response(const uint8_t *bytes, size_t length, struct uet_ack_re
 bool uet_get_ack_cc(const uint8_t *bytes, size_t length, struct uet_ack_cc_fields *out);
 bool uet_get_nack(const uint8_t *bytes, size_t length, struct uet_nack_fields *out);
 
-/* The same from Ethernet on, over IPv4. */
+/* These start at Ethernet, over IPv4. */
 bool uet_frame_request_std(const uint8_t *bytes, size_t length, struct uet_outer *outer, struct uet_request_std *out);
 bool uet_frame_ack_response(const uint8_t *bytes, size_t length, struct uet_outer *outer, struct uet_ack_response *out);
 bool uet_frame_ack_cc(const uint8_t *bytes, size_t length, struct uet_outer *outer, struct uet_ack_cc_fields *out);

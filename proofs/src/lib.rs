@@ -1,11 +1,11 @@
-//! What uet-wire promises not to panic in and not to allocate in, as operations that proofs can run.
+//! The operations in which uet-wire promises neither to panic nor to allocate, in a form that proofs can run.
 //! See the README.
 #![no_std]
 
 pub mod headers;
 pub mod packets;
 
-/// An operation: its name, and what it does with bytes received and a buffer to write to.
+/// An operation: its name, and a function of the received bytes and a buffer to write to.
 pub type Operation = (&'static str, fn(&[u8], &mut [u8]));
 
 /// A table of operations. With `UET_PROOF_ONLY` in the environment of the build, all but the one of that name

@@ -26,7 +26,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// How often `run` allocates.
+/// Counts the allocations of `run`.
 fn allocations(run: impl FnOnce()) -> usize {
     let before = ALLOCATIONS.get();
     run();

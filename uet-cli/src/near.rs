@@ -29,8 +29,8 @@ fn likeness(a: &str, b: &str) -> f64 {
 /// Returns an error text for an unknown word with similar known words.
 ///
 /// ```
-/// let message = uet_cli::near::unknown("colour", "blu", ["red", "blue"].into_iter());
-/// assert_eq!(message, "there is no colour 'blu'; did you mean blue?");
+/// let message = uet_cli::near::unknown("color", "blu", ["red", "blue"].into_iter());
+/// assert_eq!(message, "there is no color 'blu'; did you mean blue?");
 /// ```
 pub fn unknown<'a>(what: &str, word: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
     let meant = near(word, known.clone());

@@ -81,7 +81,9 @@ impl FromStr for Pdc {
             Some(digits) => u16::from_str_radix(digits, 16),
             None => text.parse(),
         };
-        number.map(Pdc).map_err(|_| "a PDCID is a number up to 65535, or 0x and up to four digits".to_owned())
+        number.map(Pdc).map_err(|_| {
+            "expected a PDCID: a number up to 65535, or 0x with up to four hexadecimal digits".to_owned()
+        })
     }
 }
 
@@ -153,7 +155,7 @@ impl FromStr for Numbers {
             Some((first, last)) => number(first).zip(number(last)).filter(|(first, last)| first <= last),
         };
         let (first, last) =
-            range.ok_or("packets are numbered from 1: write 7, 1-10, 100-, or several with commas")?;
+            range.ok_or("expected packet numbers from 1: 7, 1-10, 100-, or several with commas")?;
         Ok(Numbers { first, last })
     }
 }

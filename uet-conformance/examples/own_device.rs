@@ -1,8 +1,8 @@
 //! An implementation in Rust that tests itself within `cargo test`: a target of RUD writes, as small as it can be.
 //!
-//! The suite and the implementation are in the same process. What makes it a device is [`Dut`]: packets in, packets out,
-//! the control channel's operations, and a clock that here moves only when the suite waits. Your own stack is in
-//! `Target`'s place.
+//! The suite and the implementation are in the same process. [`Dut`] makes it a device: packets in, packets out,
+//! the control channel's operations, and a clock. Here the clock moves only while the suite waits. Your own stack
+//! replaces `Target`.
 //!
 //!     cargo run -p uet-conformance --example own_device
 //!     cargo test -p uet-conformance --example own_device
@@ -40,23 +40,23 @@ struct Target {
     regions: Vec<(ExposeRegion, Vec<u8>)>,
 }
 
-/// A context of it.
+/// A context of the target.
 struct Context {
     peer: (IpAddr, PdcId),
     start: Psn,
     cack: Psn,
-    /// What has been received above `cack`.
+    /// The PSNs received above `cack`.
     above: BTreeSet<u32>,
     /// Errors that have not been cleared.
     kept: BTreeMap<u32, Response>,
-    /// Bytes that have come of messages under way.
+    /// The bytes received of each unfinished message.
     messages: BTreeMap<u16, u32>,
-    /// Last packets whose messages are not whole: they are answered when those are.
+    /// Last packets of incomplete messages. They are answered when the message is complete.
     waiting: Vec<(u16, Request, Response)>,
 }
 
 impl Target {
-    /// What it sends for a packet that it gets.
+    /// Handles a packet and returns the replies.
     fn take(&mut self, from: IpAddr, bytes: &[u8]) -> Result<Vec<UetBuf>, WriteError> {
         let Ok(uet) = Uet::parse(bytes) else { return Ok(Vec::new()) };
         let Some(request) = uet.pds.and_then(|pds| pds.request()) else { return Ok(Vec::new()) };
@@ -188,7 +188,7 @@ impl Context {
     }
 }
 
-/// What a packet of a write says.
+/// The fields of a write request.
 struct Write {
     message: u16,
     job: u32,
@@ -362,7 +362,7 @@ impl Dut for Device {
     }
 }
 
-/// What `cargo test` runs in a crate of its own.
+/// The test, as a crate of its own would contain it.
 #[cfg(test)]
 mod tests {
     use super::*;

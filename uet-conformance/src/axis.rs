@@ -65,14 +65,14 @@ pub const START: Axis<Start> = Axis::new(
     &[Point::new("any", Start::Any), Point::new("wrap", Start::Wrap), Point::new("half", Start::Half)],
 );
 
-/// Where the PSNs of a context start.
+/// The first PSN of a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Start {
     /// At a random number.
     Any,
-    /// So that the third PSN is 0.
+    /// The third PSN is 0.
     Wrap,
-    /// So that the third PSN is 2^31.
+    /// The third PSN is 2^31.
     Half,
 }
 
@@ -215,7 +215,7 @@ impl fmt::Display for Instance {
     }
 }
 
-/// How many combinations of values run.
+/// The combinations of values that run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Expand {
     /// Every pair of values of two axes occurs in some instance.

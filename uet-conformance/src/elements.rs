@@ -1,4 +1,4 @@
-//! What atomics work on: numbers of a datatype, in the device's memory.
+//! Elements of atomic operations: numbers of a datatype in the device's memory.
 
 use crate::{Answer, Message, Outcome, Region, RequestSession, Stop, Test, assemble};
 use uet_control::{ExposeRegion, Fill, Hex};
@@ -52,7 +52,7 @@ impl Test<'_> {
         Ok((region, held))
     }
 
-    /// What memory holds that has these elements between two guards.
+    /// Returns the bytes of memory with these elements between two guards.
     pub fn guarded(&self, size: usize, values: &[u128]) -> Vec<u8> {
         let guard = [0x5a; GUARD];
         [&guard[..], &self.elements(size, values), &guard[..]].concat()
@@ -72,7 +72,7 @@ impl Test<'_> {
         self.expect_memory(SES_AMO_001, &region, 0, &expected)
     }
 
-    /// The same as a fetching atomic, which has to bring `old`.
+    /// Expects the same effect as [`expect_atomic`](Self::expect_atomic), and that the fetching atomic returns `old`.
     pub fn expect_fetching(&mut self, kind: Kind, old: &[u128], with: &[u128], new: &[u128]) -> Outcome {
         let (region, _) = self.elements_in_memory(kind.size, old)?;
         let operands = self.operands(kind.size, with);

@@ -1,5 +1,5 @@
-//! A long write of the device, and the answers that a destination and a network would give: what is in flight shows the
-//! device's window.
+//! A long write of the device, with the answers of a destination and a network. The bytes in flight show the device's
+//! window.
 
 use crate::target::{Target, post};
 use crate::{Outcome, RxPacket, Stop, Test};
@@ -9,7 +9,7 @@ use uet_wire::pds::PdsBuf;
 use uet_wire::registry::NackCode;
 use uet_wire::{UetBuf, Units24};
 
-/// What a packet counts for in congestion control beyond its bytes from PDS on: 8 of UDP, and 40 (section 3.6.12).
+/// The bytes that congestion control adds to a packet's bytes from PDS on: 8 of UDP, and 40 (section 3.6.12).
 const AROUND: u64 = 8 + 40;
 
 /// The nominal size of a packet.
@@ -17,16 +17,16 @@ pub fn nominal(bytes: usize) -> u64 {
     bytes as u64 + AROUND
 }
 
-/// How packets are answered.
+/// The answers to packets.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Answers {
-    /// So long after they have come.
+    /// The delay from the arrival of a packet to its answer.
     pub delay: Duration,
-    /// As ones that arrived marked.
+    /// True if the packets count as marked.
     pub marked: bool,
-    /// With this receiver penalty.
+    /// The receiver penalty.
     pub penalty: u8,
-    /// With `rc`.
+    /// The value of `rc`.
     pub restore: bool,
     /// The part of the delay that `service_time` explains.
     pub service: Duration,
@@ -39,24 +39,24 @@ pub struct Flow {
     pub target: Target,
     /// The write.
     pub operation: Operated,
-    /// How long a packet and an answer at once take together, where that has been measured.
+    /// The measured round-trip time with an immediate answer, if any.
     pub way: Duration,
-    /// So many packets are acknowledged.
+    /// The number of acknowledged packets.
     acked: u32,
 }
 
 impl Test<'_> {
-    /// Has the device run this algorithm of congestion control and no other, if it does not yet.
+    /// Selects this algorithm of congestion control alone, unless the device runs it already.
     pub fn congestion(&mut self, wanted: &str) -> Outcome {
         self.congestion_of(&[wanted])
     }
 
-    /// The same where another may run beside it: a device that runs both goes on doing so.
+    /// Selects this algorithm unless the device runs it already, alone or with another one (`both`).
     pub fn congestion_or_both(&mut self, wanted: &str) -> Outcome {
         self.congestion_of(&[wanted, "both"])
     }
 
-    /// Has the device run the first of these, if it does not run one of them.
+    /// Selects the first of these algorithms, unless the device runs one of them already.
     fn congestion_of(&mut self, wanted: &[&str]) -> Outcome {
         match self.word("congestion") {
             Some(runs) if !wanted.contains(&runs) => self.configure("congestion", wanted[0]),
@@ -64,7 +64,7 @@ impl Test<'_> {
         }
     }
 
-    /// The base round trip that the device is configured for.
+    /// Returns the device's configured base round trip. Skips if the device does not report it.
     pub fn base_rtt(&self) -> Result<Duration, Stop> {
         match self.parameter("base_rtt", 0) {
             0 => Err(Stop::Skipped("the device does not say its base_rtt".into())),
@@ -72,8 +72,8 @@ impl Test<'_> {
         }
     }
 
-    /// Goes on only where a round trip takes no longer than the device is configured for: else each of its packets looks late
-    /// to it, whatever the answers are. How long it takes.
+    /// Returns the measured round-trip time. Skips if it exceeds the device's base round trip: then every packet looks
+    /// late to the device, whatever the answers are.
     pub fn keeps_base_rtt(&mut self) -> Result<Duration, Stop> {
         let longest = self.base_rtt()?;
         let (pdc, region) = self.open()?;
@@ -94,7 +94,7 @@ impl Test<'_> {
         }
     }
 
-    /// What the network holds, by what the device is configured for.
+    /// Returns the bandwidth-delay product in bytes, from the device's configured rates and base round trip.
     pub fn bdp(&self) -> Result<u64, Stop> {
         let rate = self.parameter("sender_rate", 0).min(self.parameter("receiver_rate", 0));
         match rate {
@@ -103,7 +103,7 @@ impl Test<'_> {
         }
     }
 
-    /// How long an answer may take so that its packet is not sent again: an error where round trips are too long for that.
+    /// Returns the longest delay of an answer that causes no retransmission. Fails if round trips are too long for any.
     pub fn round_trips(&self, count: u32) -> Result<Duration, Stop> {
         let span = self.base_rtt()? * count;
         match span * 2 < self.rto() {
@@ -114,7 +114,7 @@ impl Test<'_> {
 }
 
 impl Flow {
-    /// Starts a write of so many packets by this mode.
+    /// Starts a write of this number of packets with this mode.
     pub fn start(t: &mut Test<'_>, mode: Mode, packets: usize) -> Result<Self, Stop> {
         let peer = t.peer(0)?;
         let operation = t.post(Post { mode, ..post(PostKind::Write, peer, packets * t.mtu()) })?;
@@ -122,13 +122,13 @@ impl Flow {
         Ok(Flow { target, operation, way: Duration::ZERO, acked: 0 })
     }
 
-    /// Goes on with an operation whose first packet has opened a context.
+    /// Continues an operation whose first packet has opened a context.
     pub fn of(t: &mut Test<'_>, first: RxPacket, operation: Operated) -> Result<Self, Stop> {
         let target = Target::opened_by(t, first)?;
         Ok(Flow { target, operation, way: Duration::ZERO, acked: 0 })
     }
 
-    /// Starts a write of so many packets on a context whose packets so far are all acknowledged.
+    /// Starts a write of this number of packets on a context without unacknowledged packets.
     pub fn start_on(t: &mut Test<'_>, target: Target, packets: usize) -> Result<Self, Stop> {
         let peer = t.peer(0)?;
         let acked = target.highest() + 1;
@@ -136,56 +136,56 @@ impl Flow {
         Ok(Flow { target, operation, way: Duration::ZERO, acked })
     }
 
-    /// Returns the nominal size of the `n`-th packet, 0 if it has not come.
+    /// Returns the nominal size of the `n`-th packet, 0 if it has not arrived.
     pub fn bytes_of(&self, n: u32) -> u64 {
         self.target.arrived.get(&n).map_or(0, |(_, size)| *size)
     }
 
-    /// Returns when the newest packet came.
+    /// Returns the arrival time of the newest packet.
     pub fn newest(&self) -> Duration {
         self.target.arrived.values().map(|(at, _)| *at).max().unwrap_or_default()
     }
 
-    /// Takes in what comes until then, without an answer.
+    /// Receives packets until then, without an answer.
     pub fn watch_until(&mut self, t: &mut Test<'_>, until: Duration) -> Outcome {
         while self.next(t, until)?.is_some() {}
         Ok(())
     }
 
-    /// How many different packets have come.
+    /// Returns the number of different packets received.
     pub fn count(&self) -> u32 {
         self.target.arrived.len() as u32
     }
 
-    /// The nominal bytes of all that has come, each packet once.
+    /// Returns the nominal bytes of all packets received, without duplicates.
     pub fn bytes(&self) -> u64 {
         self.target.bytes_before(u32::MAX)
     }
 
-    /// The bytes that have come and are not acknowledged: the device has at least so much in flight.
+    /// Returns the bytes received and not acknowledged. The device has at least as many bytes in flight.
     pub fn in_flight(&self) -> u64 {
         self.bytes() - self.target.bytes_before(self.acked)
     }
 
-    /// How many packets are acknowledged.
+    /// Returns the number of acknowledged packets.
     pub fn acked(&self) -> u32 {
         self.acked
     }
 
-    /// Takes in the next packet, until then.
+    /// Receives the next packet, until then.
     pub fn next(&mut self, t: &mut Test<'_>, until: Duration) -> Result<Option<RxPacket>, Stop> {
         let within = until.saturating_sub(t.now());
         Ok(self.target.next(t, within)?.map(|got| got.seen.clone()))
     }
 
-    /// Takes in what comes without an answer, until nothing more does: well before the first timeout.
+    /// Receives packets without an answer until no more arrive, well before the first timeout.
     pub fn fill(&mut self, t: &mut Test<'_>) -> Outcome {
         let end = t.now() + t.rto() / 2;
         while t.now() < end && self.next(t, (t.now() + t.grace()).min(end))?.is_some() {}
         Ok(())
     }
 
-    /// The ACK of the packets before the `n`-th, as [`Answers`] say.
+    /// Returns the ACK of the packets before the `n`-th, with these [`Answers`].
     pub fn answer(&self, n: u32, answers: &Answers) -> Result<UetBuf, Stop> {
         let mut ack = self.target.acking(n - 1);
         let service = (answers.service.as_nanos() / 128).clamp(1, 0xfffe) as u16;
@@ -207,7 +207,7 @@ impl Flow {
         Ok(())
     }
 
-    /// Lets it go on for this time with such answers; the most that was in flight in the second half of it.
+    /// Continues for this time with these answers. Returns the maximum bytes in flight in the second half of it.
     pub fn run(&mut self, t: &mut Test<'_>, span: Duration, answers: &Answers) -> Result<u64, Stop> {
         let (begun, half, end) = (t.now(), t.now() + span / 2, t.now() + span);
         let mut most = 0;
@@ -215,7 +215,7 @@ impl Flow {
             let due = self.target.arrived.get(&self.acked).map(|(at, _)| *at + answers.delay);
             match due {
                 Some(due) if due <= t.now() => {
-                    // What came before may have been meant to be answered later.
+                    // A packet from before this run may have been due for a later answer.
                     t.was_late(t.now() - due.max(begun));
                     self.acknowledge(t, answers)?;
                 }

@@ -14,7 +14,7 @@ impl Test<'_> {
         Ok((self.region_for(length, &all, Some(fill))?, held))
     }
 
-    /// The same, changed before it is exposed.
+    /// Exposes memory as [`patterned`](Self::patterned) does, after `change` has adapted the request.
     pub fn exposed(
         &mut self,
         length: u64,

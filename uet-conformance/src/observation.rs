@@ -1,4 +1,4 @@
-//! What a rule observed, beside what it expected, in the words of the field.
+//! Observations of a rule, each with the expected and the observed value.
 
 use core::fmt::Display;
 use core::net::IpAddr;
@@ -35,7 +35,7 @@ pub struct Observation {
     pub from: Option<String>,
     /// The number in the trace of the packet that it is about, or of the last one before.
     pub packet: usize,
-    /// Whether the relation held.
+    /// True if the relation held.
     pub held: bool,
 }
 
@@ -53,7 +53,7 @@ impl Observation {
     }
 }
 
-/// How an observed value must relate to the expected one.
+/// The required relation of an observed value to the expected one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Relation {

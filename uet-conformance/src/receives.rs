@@ -13,7 +13,7 @@ pub struct Posted {
     pub operation: Operated,
     /// Its buffer.
     pub buffer: Region,
-    /// What the buffer held at first.
+    /// The initial bytes of the buffer.
     pub before: Vec<u8>,
 }
 
@@ -30,7 +30,7 @@ pub fn room(length: u64) -> PostReceive {
     }
 }
 
-/// The same for a tagged send with these match bits.
+/// Room for a tagged send with these match bits, for the same index, process and job.
 pub fn tagged_room(length: u64, bits: u64) -> PostReceive {
     PostReceive { tag: Some(Hex64(bits)), ..room(length) }
 }

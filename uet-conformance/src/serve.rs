@@ -1,4 +1,4 @@
-//! The suite as the target of the device's operations: what their requests say, and what they are answered.
+//! The suite as the target of the device's operations: it reads the requests and answers them.
 
 use crate::target::{RxRequest, Target};
 use crate::{AckBuilder, Outcome, Stop, Test};
@@ -7,11 +7,11 @@ use uet_wire::catalogue::Requirement;
 use uet_wire::registry::{AckRequest, Opcode, ResponseOpcode, ReturnCode};
 use uet_wire::ses::{Address, ExtBuf, RequestHead, Response, ResponseData, ResponseDataSmall, Ses, SesBuf};
 
-/// How an operation stands that has not ended well.
+/// The states of an operation that has not completed successfully.
 pub const NOT_WELL: &[Option<Status>] =
     &[None, Some(Status::Refused), Some(Status::Failed), Some(Status::Cancelled)];
 
-/// What a request says, whichever header says it; `None` where its header has no such field.
+/// The SES fields of a request. Fields that its header lacks are `None`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // named as the header's fields are
 pub struct SesFields {
@@ -33,31 +33,31 @@ pub struct SesFields {
 }
 
 impl SesFields {
-    /// Where in its message the packet starts.
+    /// Offset of the packet in its message.
     pub fn start(&self) -> usize {
         self.message_offset.unwrap_or(0) as usize
     }
 
-    /// What it does.
+    /// The opcode of the request.
     pub fn opcode(&self) -> Opcode {
         self.head.opcode()
     }
 }
 
 impl RxRequest {
-    /// What the request says.
+    /// Returns the SES fields of the request. Inconclusive if it has none.
     pub fn said(&self) -> Result<SesFields, Stop> {
         said(&self.seen.uet())
             .ok_or_else(|| Stop::Inconclusive(format!("no request of SES: {}", self.seen.uet())))
     }
 
-    /// Its bytes.
+    /// Returns the payload.
     pub fn payload(&self) -> Vec<u8> {
         self.seen.payload().to_vec()
     }
 }
 
-/// What a request of SES says.
+/// Returns the SES fields of a request, or `None` if the packet is not a SES request.
 pub fn said(uet: &uet_wire::Uet<'_>) -> Option<SesFields> {
     let ses = uet.ses?;
     let none = SesFields {
@@ -111,7 +111,7 @@ pub fn said(uet: &uet_wire::Uet<'_>) -> Option<SesFields> {
 }
 
 impl Target {
-    /// What the `n`-th request says.
+    /// Returns the SES fields of the `n`-th request.
     pub fn said(&self, n: u32) -> Result<SesFields, Stop> {
         self.packet(n)?.said()
     }

@@ -1,4 +1,4 @@
-//! The suite as the target of what the device does: for scripts in which the device is the initiator.
+//! The suite as the target, for scripts in which the device is the initiator.
 
 use crate::axis::MODE;
 use crate::flow::nominal;
@@ -14,8 +14,8 @@ use uet_wire::registry::{CtlType, NackCode, ResponseOpcode, ReturnCode};
 use uet_wire::ses::{Response, Ses};
 use uet_wire::{PdcId, Psn, UetBuf, Units24};
 
-/// The suite's side of a context that the device has opened. It notes the requests that come; it answers what the script
-/// has it answer, and nothing by itself.
+/// The suite's side of a context that the device has opened. It records the requests. It sends only the answers that the
+/// script requests.
 ///
 /// ```
 /// use uet_conformance::target::{Target, post};
@@ -36,17 +36,17 @@ use uet_wire::{PdcId, Psn, UetBuf, Units24};
 pub struct Target {
     /// The suite's side.
     pub pdc: Pdc,
-    /// The requests that have come, retransmissions included.
+    /// The received requests, retransmissions included.
     pub got: Vec<RxRequest>,
-    /// What the ACKs announce.
+    /// The `mpr` of the ACKs.
     pub mpr: u8,
-    /// When the script has had the device send what is under way: nothing of it left before, however late it was seen.
+    /// Time at which the script told the device to send the current operation. Its packets left later.
     pub asked: Duration,
-    /// Whether the device wants congestion state in ACKs.
+    /// True if the device wants congestion state in ACKs.
     pub states: bool,
-    /// When each PSN came first, from 0, and the nominal size of its packet.
+    /// The first arrival of each PSN, counted from 0, and the nominal size of its packet.
     pub(crate) arrived: BTreeMap<u32, (Duration, u64)>,
-    /// How many of the requests [`serve`](Self::serve) has been through.
+    /// The number of requests that [`serve`](Self::serve) has handled.
     served: usize,
 }
 
@@ -60,14 +60,14 @@ pub struct RxRequest {
 }
 
 impl RxRequest {
-    /// What a retransmission has to repeat: everything from SES on.
+    /// Returns the bytes that a retransmission must repeat: everything from SES on.
     pub fn content(&self) -> Vec<u8> {
         let uet = self.seen.uet();
         let [_, _, ses, ext, payload] = uet.parts();
         [ses, ext, payload].concat()
     }
 
-    /// A response to it with this code, of its message and job.
+    /// Returns a response to the request with this code, with its message and job.
     pub fn response(&self, code: ReturnCode, modified_length: u32) -> Result<Response, Stop> {
         let uet = self.seen.uet();
         let (message, job) = match uet.ses {
@@ -79,7 +79,7 @@ impl RxRequest {
     }
 }
 
-/// An operation of the device on memory or a queue of the suite that may be anything.
+/// An operation of the device on arbitrary memory or an arbitrary queue of the suite.
 pub fn post(kind: PostKind, peer: u64, length: usize) -> Post {
     Post {
         fill: Some(Fill::Seed(length as u32)),
@@ -89,12 +89,12 @@ pub fn post(kind: PostKind, peer: u64, length: usize) -> Post {
 }
 
 impl Target {
-    /// The context that the next opening request of the device is for.
+    /// Accepts the next request of the device that opens a context.
     pub fn accept(t: &mut Test<'_>) -> Result<Self, Stop> {
         Self::accept_beside(t, &[])
     }
 
-    /// The same, of a context that is none of these.
+    /// Accepts the next opening request of the device that belongs to none of `others`.
     pub fn accept_beside(t: &mut Test<'_>, others: &[&Target]) -> Result<Self, Stop> {
         let within = t.later();
         let (first, request) = t.need("a request that opens a context", within, |seen| {
@@ -105,7 +105,7 @@ impl Target {
         Self::open(t, first, request)
     }
 
-    /// The context that this request opens.
+    /// Returns the context that this request opens.
     pub fn opened_by(t: &mut Test<'_>, first: RxPacket) -> Result<Self, Stop> {
         let request = first.request().ok_or_else(|| Stop::Inconclusive("not a request".into()))?;
         Self::open(t, first, request)
@@ -118,7 +118,7 @@ impl Target {
         Ok(target)
     }
 
-    /// What a device has opened with a write of one packet, acknowledged and completed: a context at rest, with one PSN used.
+    /// Has the device open a context with a write of one packet, and completes the write. One PSN is then used.
     pub fn established(t: &mut Test<'_>, peer: u64, mode: Mode) -> Result<Self, Stop> {
         let posted = t.post(Post { mode, ..post(PostKind::Write, peer, 64) })?;
         let target = Self::accept(t)?;
@@ -130,7 +130,7 @@ impl Target {
         }
     }
 
-    /// The return direction of a context that the suite has opened: its first PSN is Start_PSN too (`PDS-SYN-008`).
+    /// Returns the return direction of a context that the suite has opened. It begins at Start_PSN too (`PDS-SYN-008`).
     pub fn of_return(t: &Test<'_>, pdc: &Pdc) -> Self {
         let states = t.claims("nscc") && !matches!(t.word("congestion"), Some("none" | "rccc"));
         Target {
@@ -158,7 +158,7 @@ impl Target {
         self.pdc.psn(n)
     }
 
-    /// Which of the PSNs it is, from 0.
+    /// Returns the index of the request's PSN, counted from 0.
     pub fn index(&self, request: &Request) -> u32 {
         request.psn() - self.pdc.start
     }
@@ -167,7 +167,7 @@ impl Target {
         psn - self.pdc.start
     }
 
-    /// The next request of the context, within this time.
+    /// Returns the next request of the context within this time.
     pub fn next(&mut self, t: &mut Test<'_>, within: Duration) -> Result<Option<&RxRequest>, Stop> {
         let found = t.wait(within, |seen| seen.request().filter(|request| self.is_of(seen, request)))?;
         Ok(found.map(|(seen, request)| {
@@ -176,12 +176,13 @@ impl Target {
         }))
     }
 
-    /// Takes requests in until each of the first `count` PSNs has come.
+    /// Receives requests until each of the first `count` PSNs has arrived.
     pub fn collect(&mut self, t: &mut Test<'_>, count: u32) -> Outcome {
         self.serve(t, count, |_, _| None)
     }
 
-    /// The same, answering each by what `answer` says; those too that have come before and were not served.
+    /// Receives requests like [`collect`](Self::collect), and sends the ACK that `answer` returns for each one.
+    /// Serves earlier unserved requests first.
     pub fn serve(
         &mut self,
         t: &mut Test<'_>,
@@ -209,14 +210,14 @@ impl Target {
         }
     }
 
-    /// Takes in whatever comes in this time.
+    /// Receives packets for this time.
     pub fn watch(&mut self, t: &mut Test<'_>, during: Duration) -> Outcome {
         let until = t.now() + during;
         while self.next(t, until.saturating_sub(t.now()))?.is_some() {}
         Ok(())
     }
 
-    /// How often the `n`-th PSN has come.
+    /// Returns the number of arrivals of the `n`-th PSN.
     pub fn times(&self, n: u32) -> usize {
         self.of(n).count()
     }
@@ -232,17 +233,17 @@ impl Target {
         self.of(n).next().ok_or_else(|| Stop::Inconclusive(format!("packet {n} has not come")))
     }
 
-    /// The highest PSN that has come, from 0.
+    /// The highest PSN received, counted from 0.
     pub fn highest(&self) -> u32 {
         self.got.iter().map(|got| self.index(&got.request)).max().unwrap_or(0)
     }
 
-    /// The nominal bytes of the packets before the `n`-th PSN that have come, each once, as `rcvd_bytes` counts them.
+    /// The nominal bytes received before the `n`-th PSN, without duplicates, as `rcvd_bytes` counts them.
     pub(crate) fn bytes_before(&self, n: u32) -> u64 {
         self.arrived.range(..n).map(|(_, (_, size))| size).sum()
     }
 
-    /// Has the device close the context, which has nothing under way, and confirms that.
+    /// Has the device close the idle context, and acknowledges the close.
     pub fn end(&self, t: &mut Test<'_>, peer: u64) -> Outcome {
         t.call(ClosePdc { peer, mode: t.value(&MODE), class: 0 })?;
         let closes = |seen: &RxPacket| self.control(seen, CtlType::CLOSE_COMMAND);
@@ -251,14 +252,14 @@ impl Target {
         t.settle()
     }
 
-    /// An ACK of all PSNs up to the `n`-th, which it names, with the default response; with congestion state if the device
-    /// wants that.
+    /// An ACK of all PSNs up to the `n`-th, which it names, with the default response. It has congestion state if the
+    /// device wants that.
     pub fn acking(&self, n: u32) -> AckBuilder {
         let nscc = self.states.then(|| (Units24::from_bytes(self.bytes_before(u32::MAX)), 0));
         AckBuilder { nscc, mpr: self.mpr, ..self.pdc.ack(self.psn(n)) }
     }
 
-    /// The same, of the `n`-th PSN alone: the cumulative PSN is that before the `below`-th.
+    /// An ACK that names the `n`-th PSN. Its cumulative PSN is the one before the `below`-th.
     pub fn naming(&self, n: u32, below: u32) -> AckBuilder {
         self.acking(n).cack(self.psn(below) - 1)
     }
@@ -278,8 +279,8 @@ impl Target {
         t.send(&self.pdc, &ack.build()?)
     }
 
-    /// Says by bits alone that these have arrived; the cumulative PSN is that before the `below`-th. The PSN before that is
-    /// named.
+    /// Acknowledges these PSNs by bits of the bitmap alone. The cumulative PSN is the one before the `below`-th, and the
+    /// ACK names it.
     pub fn sack(&self, t: &mut Test<'_>, below: u32, arrived: &[u32]) -> Outcome {
         let first = self.psn(below);
         let bits = arrived.iter().fold(0, |bits, n| bits | 1u64 << (n - below));
@@ -293,14 +294,14 @@ impl Target {
         t.send(&self.pdc, &self.pdc.nack(code, self.psn(n))?)
     }
 
-    /// Refuses the `n`-th PSN as one that has no context: `spdcid` is 0.
+    /// Refuses the `n`-th PSN for lack of a context: `spdcid` is 0.
     pub fn refuse_without_context(&self, t: &mut Test<'_>, code: NackCode, n: u32) -> Outcome {
         let remote = self.pdc.remote.unwrap_or(PdcId::NONE);
         let nack = Nack::build(code).nack_psn(self.psn(n)).dpdcid(remote).done()?;
         t.send(&self.pdc, &UetBuf::new(nack))
     }
 
-    /// Expects the `n`-th PSN once more than it has come, as a retransmission.
+    /// Expects one more arrival of the `n`-th PSN, as a retransmission.
     pub fn expect_again(
         &mut self,
         t: &mut Test<'_>,
@@ -332,7 +333,7 @@ impl Target {
         Ok(RxRequest { seen, request })
     }
 
-    /// Expects a retransmission, of whatever PSN; one of the `n`-th is due.
+    /// Expects a retransmission of any PSN, while one of the `n`-th is due.
     pub fn expect_any_again(
         &mut self,
         t: &mut Test<'_>,
@@ -371,7 +372,7 @@ impl Target {
         Ok(RxRequest { seen, request })
     }
 
-    /// Expects that none of these PSNs comes in this time.
+    /// Expects that none of these PSNs arrives in this time.
     pub fn expect_none(
         &mut self,
         t: &mut Test<'_>,
@@ -397,13 +398,13 @@ impl Target {
         t.expect(requirement, &format!("a {kind}"), within, |seen| self.control(seen, kind))
     }
 
-    /// The control packet of this type, if it is one for the suite's side.
+    /// Returns the control packet if it has this type and is for the suite's side.
     pub fn control(&self, seen: &RxPacket, kind: CtlType) -> Option<Control> {
         let of_us = |control: &Control| Some(control.spdcid()) == self.pdc.remote;
         seen.control(kind).filter(|control| of_us(control) && seen.wire.dst == self.pdc.from)
     }
 
-    /// Numbers by which the packets of the first `count` PSNs came, in order of arrival, each once.
+    /// Returns the indices of the first `count` PSNs in order of arrival, without duplicates.
     pub fn order(&self) -> Vec<u32> {
         let mut order = Vec::new();
         for n in self.got.iter().map(|got| self.index(&got.request)) {
@@ -416,7 +417,7 @@ impl Target {
 }
 
 impl Test<'_> {
-    /// The suite's first address as a peer in this job: what goes there has a context of its own.
+    /// Adds the suite's first address as a peer in this job, which has a context of its own.
     pub fn peer_of_job(&mut self, job: u32) -> Result<u64, Stop> {
         let address = self.address(0)?;
         Ok(self.call(AddPeer { address, port: None, job, process: 1, initiator: 0 })?.peer)
@@ -432,29 +433,31 @@ impl Test<'_> {
         Duration::from_nanos(self.parameter("nack_retx_time", 100_000))
     }
 
-    /// What comes again so soon after it was seen has not waited for its timeout: what was seen may have come long before.
+    /// The time before which a retransmission cannot come from a timeout. It is below RTO_Init_Time, since the suite may
+    /// have seen the packet late.
     pub fn early(&self) -> Duration {
         self.rto().mul_f64(0.7)
     }
 
-    /// How long a device may take for what it does at its first timeout.
+    /// The maximum time for an action of the device at its first timeout.
     pub fn later(&self) -> Duration {
         self.soon() + self.scaled(4 * self.rto())
     }
 
-    /// Until what was sent has been taken in, and well before the next timeout.
+    /// The time in which a device takes in the packets sent to it, well below the timeout.
     pub fn grace(&self) -> Duration {
         self.soon().min(self.rto()) / 4
     }
 
-    /// Lets the device take in what was sent. What comes meanwhile is passed over: it may have left before.
+    /// Gives the device time to take in the packets sent to it. Discards packets that arrive meanwhile: they may have
+    /// left before.
     pub fn settle(&mut self) -> Outcome {
         let until = self.now() + self.grace();
         while self.wait(until.saturating_sub(self.now()), |_| Some(()))?.is_some() {}
         Ok(())
     }
 
-    /// Expects that an operation ends so.
+    /// Expects that an operation ends with this status.
     pub fn ends(&mut self, requirement: &Requirement, operation: Operated, status: Status) -> Outcome {
         let within = self.soon();
         let ended = self.completion(operation, within)?.map(|completion| completion.status);
@@ -469,7 +472,7 @@ impl Test<'_> {
         Ok(())
     }
 
-    /// Expects that an operation ends, and not well, once all is tried.
+    /// Expects that an operation fails after all attempts.
     pub fn fails(&mut self, requirement: &Requirement, operation: Operated, within: Duration) -> Outcome {
         let ended = self.completion(operation, within)?;
         let failed = ended.as_ref().map(|completion| completion.status != Status::Ok);

@@ -292,9 +292,12 @@ impl RunResult {
         self.cases.iter().filter(|case| case.verdict == verdict).count()
     }
 
-    /// Returns the exit code. 0: something passed, and nothing failed, was flaky or stayed open. 1: a failure, a flaky
-    /// case, or a packet of the device that breaks a `must`. 2: the device had gone. 3: nothing passed, something
-    /// stayed open, or the run was stopped. Ignores waived results and those known to the baseline.
+    /// Returns the exit code. Ignores waived results and those known to the baseline.
+    ///
+    /// - 0: at least one pass, and no failure, flaky or inconclusive case.
+    /// - 1: a failure, a flaky case, or a packet of the device that breaks a `must`.
+    /// - 2: the device could no longer be reached.
+    /// - 3: nothing passed, a case is inconclusive, or the run was stopped.
     pub fn exit_code(&self) -> u8 {
         let counts = |verdict: fn(Verdict) -> bool| {
             self.cases.iter().any(|case| case.counts() && verdict(case.verdict))

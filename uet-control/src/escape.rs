@@ -18,7 +18,7 @@ fn is_unsafe(found: char) -> bool {
 ///
 /// ```
 /// assert_eq!(uet_control::escape("nic\x1b[31m \u{202e}cin"), r"nic\u{1b}[31m \u{202e}cin");
-/// assert_eq!(uet_control::escape("größer als 9 µs"), "größer als 9 µs");
+/// assert_eq!(uet_control::escape("größer: 9 µs"), "größer: 9 µs");
 /// ```
 pub fn escape(text: &str) -> Cow<'_, str> {
     if !text.contains(is_unsafe) {

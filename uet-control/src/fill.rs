@@ -59,7 +59,7 @@ impl<'de> Deserialize<'de> for Hex {
         let pairs = digits.as_bytes().chunks_exact(2);
         if !pairs.remainder().is_empty() {
             return Err(D::Error::custom(format_args!(
-                "an odd number of hexadecimal digits: {}",
+                "{} hexadecimal digits are not a whole number of bytes",
                 digits.len()
             )));
         }
@@ -94,7 +94,9 @@ impl<'de> Deserialize<'de> for Hex64 {
                 .strip_prefix("0x")
                 .and_then(|digits| u64::from_str_radix(digits, 16).ok())
                 .map(Hex64)
-                .ok_or_else(|| D::Error::custom(format_args!("'{text}' is not 0x and up to 16 digits"))),
+                .ok_or_else(|| {
+                    D::Error::custom(format_args!("'{text}' is not \"0x\" with up to 16 hexadecimal digits"))
+                }),
         }
     }
 }

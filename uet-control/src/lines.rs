@@ -51,8 +51,9 @@ impl<R: BufRead> Lines<R> {
             if !whole {
                 continue;
             }
-            let line = String::from_utf8(core::mem::take(&mut self.line))
-                .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "a line that is not UTF-8"))?;
+            let line = String::from_utf8(core::mem::take(&mut self.line)).map_err(|_| {
+                io::Error::new(io::ErrorKind::InvalidData, "a line of the control channel is not UTF-8")
+            })?;
             match line.trim() {
                 "" if ended => return Ok(None),
                 "" => {}

@@ -42,7 +42,7 @@ impl Request {
         let id = value["id"].as_u64().unwrap_or(0);
         match value["op"].as_str() {
             Some(name) if !Op::NAMES.contains(&name) => {
-                Answer::error(id, ErrorCode::Unsupported, format!("no operation '{name}'"))
+                Answer::error(id, ErrorCode::Unsupported, format!("there is no operation '{name}'"))
             }
             _ => Answer::error(id, ErrorCode::BadRequest, error.to_string()),
         }
@@ -94,7 +94,7 @@ impl Answer {
             Some(refusal) => Err(refusal),
             None => read(Value::Object(self.result)).map_err(|error| Refusal {
                 code: ErrorCode::BadAnswer,
-                message: format!("answer to {}: {error}", O::NAME),
+                message: format!("bad answer to {}: {error}", O::NAME),
             }),
         }
     }

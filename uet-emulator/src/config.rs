@@ -22,7 +22,7 @@ use uet_wire::registry::{CtlType, ReturnCode, Status};
 /// assert_eq!(config.get()["rto_init_time"], 20_000_000);
 ///
 /// let refused = config.set("payload_mtu", &json!(1500)).unwrap_err();
-/// assert_eq!(refused.to_string(), "payload_mtu: 1,024, 2,048, 4,096 or 8,192");
+/// assert_eq!(refused.to_string(), "payload_mtu: must be 1024, 2048, 4096 or 8192");
 /// # Ok::<(), uet_emulator::config::ConfigError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -135,16 +135,16 @@ impl Config {
     fn check(&self) -> Result<(), ConfigError> {
         let refuse = |name: &str, reason: &str| Err(ConfigError { name: name.into(), reason: reason.into() });
         if ![1024, 2048, 4096, 8192].contains(&self.pds.payload_mtu) {
-            return refuse("payload_mtu", "1,024, 2,048, 4,096 or 8,192");
+            return refuse("payload_mtu", "must be 1024, 2048, 4096 or 8192");
         }
         if self.pds.default_mpr == 0 {
-            return refuse("default_mpr", "1 to 255");
+            return refuse("default_mpr", "must be from 1 to 255");
         }
         if self.pds.general_pdcs == 0 {
-            return refuse("general_pdcs", "1 at least");
+            return refuse("general_pdcs", "must be at least 1");
         }
         if u32::from(self.pds.general_pdcs) + u32::from(self.pds.reserved_pdcs) > 65_535 {
-            return refuse("reserved_pdcs", "at most 65,535 together with general_pdcs");
+            return refuse("reserved_pdcs", "must be at most 65,535 together with general_pdcs");
         }
         let counts = [
             ("event_capacity", self.pds.event_capacity as u64, 1 << 20),
@@ -157,7 +157,7 @@ impl Config {
         ];
         for (name, count, limit) in counts {
             if count > limit {
-                return refuse(name, &format!("a number from 0 to {limit}"));
+                return refuse(name, &format!("must be a number from 0 to {limit}"));
             }
         }
         self.pds().map(|_| ())
@@ -168,7 +168,7 @@ impl Config {
         let refused = |reason: String| ConfigError { name: name.into(), reason };
         let mut changed = self.clone();
         let parameter = parameters(&mut changed).remove(name);
-        let parameter = parameter.ok_or_else(|| refused("no such parameter".into()))?;
+        let parameter = parameter.ok_or_else(|| refused("there is no such parameter".into()))?;
         parameter.write(value).map_err(refused)?;
         changed.check()?;
         *self = changed;
@@ -233,7 +233,7 @@ macro_rules! numbers {
             }
             fn write(&mut self, value: &Value) -> Result<(), String> {
                 let fits = value.as_u64().and_then(|number| <$Type>::try_from(number).ok());
-                *self = fits.ok_or_else(|| format!("a number from 0 to {}", <$Type>::MAX))?;
+                *self = fits.ok_or_else(|| format!("must be a number from 0 to {}", <$Type>::MAX))?;
                 Ok(())
             }
         }
@@ -248,7 +248,7 @@ impl Parameter for bool {
     }
 
     fn write(&mut self, value: &Value) -> Result<(), String> {
-        *self = value.as_bool().ok_or("true or false")?;
+        *self = value.as_bool().ok_or("must be true or false")?;
         Ok(())
     }
 }
@@ -259,7 +259,7 @@ impl Parameter for f64 {
     }
 
     fn write(&mut self, value: &Value) -> Result<(), String> {
-        *self = value.as_f64().ok_or("a number")?;
+        *self = value.as_f64().ok_or("must be a number")?;
         Ok(())
     }
 }
@@ -270,7 +270,7 @@ impl Parameter for Duration {
     }
 
     fn write(&mut self, value: &Value) -> Result<(), String> {
-        *self = Duration::from_nanos(value.as_u64().ok_or("a number of nanoseconds")?);
+        *self = Duration::from_nanos(value.as_u64().ok_or("must be a number of nanoseconds")?);
         Ok(())
     }
 }
@@ -286,7 +286,7 @@ impl Parameter for Option<u32> {
             return Ok(());
         }
         let mut number = 0;
-        number.write(value).map_err(|reason: String| format!("null, or {reason}"))?;
+        number.write(value).map_err(|reason: String| format!("{reason}, or null"))?;
         *self = Some(number);
         Ok(())
     }
@@ -299,7 +299,7 @@ impl Parameter for ReturnCode {
 
     fn write(&mut self, value: &Value) -> Result<(), String> {
         let code = value.as_str().and_then(|name| name.parse().ok());
-        *self = code.ok_or("the name of a SES return code, such as BAD_MKEY")?;
+        *self = code.ok_or("must be the name of a SES return code, such as BAD_MKEY")?;
         Ok(())
     }
 }
@@ -316,7 +316,7 @@ macro_rules! choices {
             fn write(&mut self, value: &Value) -> Result<(), String> {
                 *self = match value.as_str() {
                     $(Some($word) => $Type::$Choice,)*
-                    _ => return Err([$($word),*].join(", ")),
+                    _ => return Err(format!("must be one of {}", [$($word),*].join(", "))),
                 };
                 Ok(())
             }

@@ -410,8 +410,8 @@ impl Nic {
     }
 
     /// Returns the bit that a [fault] changes in a packet after its CRC has been computed, counted from its first bit.
-    pub fn spoilt(&self, packet: &Packet) -> Option<usize> {
-        self.fep.tap().spoilt(packet)
+    pub fn corrupted_bit(&self, packet: &Packet) -> Option<usize> {
+        self.fep.tap().corrupted_bit(packet)
     }
 
     /// Counts a packet that was lost between the NIC and its link.

@@ -110,11 +110,11 @@ fn page(rows: &[(&'static Fault, Row)], own: usize, catching: usize) -> String {
     let all = cases::all().count();
     let mut page = format!(
         "# What the suite catches\n\n\
-         Each deliberate fault of the NIC that is built in ([emulator.md](emulator.md)), against all {all} cases of the suite\n\
-         (`uet run --fault NAME`; for the area `ipv6` with `--family 6`). {caught} of {} faults are caught, {own} of them by a set of\n\
-         cases of its own; {catching} cases catch at least one. This page is written by\n\
-         `UPDATE=1 cargo test --release -p uet-harness --test faults`, which also fails\n\
-         when a fault gets past the suite, or when no case that fails names the requirement that the fault breaks.\n",
+         Each deliberate fault of the built-in NIC ([emulator.md](emulator.md)), against all {all} cases of the suite\n\
+         (`uet run --fault NAME`; for the area `ipv6` with `--family 6`). The suite detects {caught} of {} faults, {own} of them\n\
+         with a unique set of cases; {catching} cases detect at least one.\n\
+         `UPDATE=1 cargo test --release -p uet-harness --test faults` writes this page. It also fails if the suite misses\n\
+         a fault, or if no failing case names the requirement that the fault breaks.\n",
         rows.len()
     );
     let mut area = None;

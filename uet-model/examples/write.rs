@@ -13,7 +13,7 @@ use uet_model::{Fep, Packet, PdsParams, Time};
 
 const INITIATOR: [u8; 4] = [10, 0, 0, 1];
 const TARGET: [u8; 4] = [10, 0, 1, 12];
-/// How long a packet is on its way.
+/// The delay of a packet.
 const DELAY: Duration = Duration::from_micros(1);
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -236,8 +236,10 @@ impl core::fmt::Display for Failure {
         let name = |code: &u8| NackCode::new(*code).unwrap_or_default();
         match self {
             Failure::TimedOut => f.write_str("no acknowledgment"),
-            Failure::Refused(code) => write!(f, "refused too often, last by {}", name(code)),
-            Failure::Ended(code) => write!(f, "the peer ended the context by {}", name(code)),
+            Failure::Refused(code) => {
+                write!(f, "the peer refused it too often, most recently with {}", name(code))
+            }
+            Failure::Ended(code) => write!(f, "the peer ended the context with {}", name(code)),
             Failure::Closed => f.write_str("the context was closed"),
             Failure::NoContext => f.write_str("no free context"),
         }

@@ -34,7 +34,7 @@ pub struct PdsParams {
     pub max_nack_retx_cnt: u8,
     /// The time that a stored response waits for a clear before CLEAR_REQUEST asks for it. Open: 100 us here.
     pub clear_request_time: Duration,
-    /// The number of CLEAR_REQUESTs for one response. Open.
+    /// The number of CLEAR_REQUEST packets for one response. Open.
     pub max_clear_requests: u8,
     /// Close_REQ_Time: the time that a target waits for the CLOSE_COMMAND that it requested.
     pub close_req_time: Duration,

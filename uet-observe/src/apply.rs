@@ -7,7 +7,7 @@ use uet_wire::pds::{Ack, Control, Nack, Pds, Request, Sack};
 use uet_wire::registry::{CtlType, NackCode, Opcode, PdsType, ResponseOpcode, ReturnCode};
 use uet_wire::ses::Ses;
 
-/// The number of probes and ACK_REQUESTs kept.
+/// The number of PROBE and ACK_REQUEST packets kept.
 const ASKED: usize = 64;
 
 impl Context {

@@ -25,7 +25,10 @@ impl fmt::Display for HexError {
             HexError::NotADigit { found, at } => {
                 write!(f, "{found:?} at character {at} is not a hexadecimal digit")
             }
-            HexError::Odd { digits } => write!(f, "{digits} hexadecimal digits are no whole number of bytes"),
+            HexError::Odd { digits } => write!(
+                f,
+                "{digits} hexadecimal digits are not a whole number of bytes: add or remove one digit"
+            ),
         }
     }
 }

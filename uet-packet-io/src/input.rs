@@ -44,9 +44,9 @@ impl fmt::Display for InputError {
             InputError::Capture { offset, why } => write!(f, "damaged at byte {offset}: {why}"),
             InputError::Text { line, why } => write!(f, "line {line}: {why}"),
             InputError::Unknown => {
-                f.write_str("this is neither a pcap or pcapng capture nor a text of hexadecimal digits")
+                f.write_str("the input is neither a pcap or pcapng capture nor text of hexadecimal digits")
             }
-            InputError::Digits(why) => write!(f, "no such file, and {why}"),
+            InputError::Digits(why) => write!(f, "no file has this name, and as hexadecimal digits: {why}"),
         }
     }
 }
@@ -136,10 +136,14 @@ fn text(mut input: BufReader<impl Read>, start: Start, taker: &mut dyn Taker) ->
         }
         let damaged = |why: String| Err(InputError::Text { line: index, why });
         if length as u64 == LONGEST_LINE {
-            return damaged(format!("a line of more than {LONGEST_LINE} bytes"));
+            return damaged(format!("the line is longer than the limit of {LONGEST_LINE} bytes"));
         }
         let Ok(line) = std::str::from_utf8(&line) else {
-            return if index == 1 { Err(InputError::Unknown) } else { damaged("this is no text".to_owned()) };
+            return if index == 1 {
+                Err(InputError::Unknown)
+            } else {
+                damaged("the line is not UTF-8 text".to_owned())
+            };
         };
         // Some editors write a byte order mark at the start of the text.
         let line = line.trim_start_matches('\u{feff}').trim();
@@ -150,7 +154,7 @@ fn text(mut input: BufReader<impl Read>, start: Start, taker: &mut dyn Taker) ->
             Ok(bytes) => bytes,
             Err(_) if index == 1 && line.contains(char::is_control) => return Err(InputError::Unknown),
             Err(why) if number == 0 => {
-                return damaged(format!("{why}, and this is no capture (pcap, pcapng)"));
+                return damaged(format!("{why}, and the input is not a capture (pcap, pcapng)"));
             }
             Err(why) => return damaged(why.to_string()),
         };
@@ -215,7 +219,7 @@ fn capture(input: impl Read + Send, taker: &mut dyn Taker) -> Result<(), InputEr
     loop {
         let offset = reader.consumed();
         if section.is_too_short(reader.data()) {
-            return Err(damaged(offset, "a block of less than 12 bytes"));
+            return Err(damaged(offset, "a block is shorter than 12 bytes"));
         }
         match reader.next() {
             Ok((length, block)) => {
@@ -278,8 +282,9 @@ fn packet<'a>(block: &PcapBlockOwned<'a>, section: &mut Section) -> Result<Optio
             None
         }
         PcapBlockOwned::NG(Block::InterfaceDescription(block)) => {
-            let resolution = resolution(block.if_tsresol)
-                .ok_or_else(|| format!("an if_tsresol of {:#04x}, which no clock has", block.if_tsresol))?;
+            let resolution = resolution(block.if_tsresol).ok_or_else(|| {
+                format!("if_tsresol {:#04x} exceeds 10^19 or 2^63 ticks per second", block.if_tsresol)
+            })?;
             let snap = if block.snaplen == 0 { usize::MAX } else { block.snaplen as usize };
             // The reader always interprets it as little endian.
             let offset = match blocks {
@@ -291,10 +296,13 @@ fn packet<'a>(block: &PcapBlockOwned<'a>, section: &mut Section) -> Result<Optio
         }
         PcapBlockOwned::NG(Block::EnhancedPacket(block)) => {
             let Some(interface) = interfaces.get(block.if_id as usize) else {
-                return Err(format!("a packet of interface {}, which has not been described", block.if_id));
+                return Err(format!(
+                    "a packet names interface {}, but no block before it describes this interface",
+                    block.if_id
+                ));
             };
             let Some(data) = block.data.get(..block.caplen as usize) else {
-                return Err(format!("a packet of {} bytes in a shorter block", block.caplen));
+                return Err(format!("a packet of {} bytes exceeds its block", block.caplen));
             };
             let ticks = u64::from(block.ts_high) << 32 | u64::from(block.ts_low);
             let seconds = ((ticks / interface.resolution) as i64).saturating_add(interface.offset);
@@ -307,7 +315,7 @@ fn packet<'a>(block: &PcapBlockOwned<'a>, section: &mut Section) -> Result<Optio
                 let kept = block.data.len().min(block.origlen as usize).min(interface.snap);
                 record(interface, None, &block.data[..kept], block.origlen)
             }
-            [] => return Err("a packet before any interface has been described".to_owned()),
+            [] => return Err("a packet comes before the first interface description".to_owned()),
         },
         PcapBlockOwned::NG(_) => None,
     })
@@ -326,10 +334,10 @@ fn problem<I>(error: &PcapError<I>) -> &'static str {
         PcapError::UnexpectedEof | PcapError::Incomplete(_) | PcapError::Eof => {
             "the file ends in the middle of a block, or the lengths in the block are wrong"
         }
-        PcapError::BufferTooSmall => "a block of more than 16 MiB",
-        PcapError::ReadError => "it cannot be read, or the compressed data is damaged",
-        PcapError::HeaderNotRecognized => "it starts like a capture and goes on otherwise",
-        PcapError::NomError(..) | PcapError::OwnedNomError(..) => "this is no block of a capture",
+        PcapError::BufferTooSmall => "a block is longer than the limit of 16 MiB",
+        PcapError::ReadError => "the file cannot be read, or its compressed data is damaged",
+        PcapError::HeaderNotRecognized => "the file starts like a capture, but its header is damaged",
+        PcapError::NomError(..) | PcapError::OwnedNomError(..) => "these bytes are not a block of a capture",
     }
 }
 

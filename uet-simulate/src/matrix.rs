@@ -246,7 +246,7 @@ mod tests {
                 "Nodes 2\n0->1 start 0 trigger 1 size 1",
                 "line 2: a flow starts once, at a time or at a trigger",
             ),
-            ("Nodes 2\n0->1 start 0 size 1 colour 3", "line 2: 'colour' says nothing about a flow"),
+            ("Nodes 2\n0->1 start 0 size 1 color 3", "line 2: 'color' says nothing about a flow"),
             ("Nodes 2\n0->1 trigger 9 size 1", "trigger 9 is not described"),
             ("Nodes 2\ntrigger id 1 barrier", "line 2: a barrier has a count"),
             (

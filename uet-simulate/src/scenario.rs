@@ -265,16 +265,16 @@ impl Scenario {
     pub fn check(&self) -> Result<(), ScenarioError> {
         self.topology.check()?;
         if ![1024, 2048, 4096, 8192].contains(&self.mtu) {
-            return refuse("mtu", "1,024, 2,048, 4,096 or 8,192");
+            return refuse("mtu", "must be 1024, 2048, 4096 or 8192");
         }
         if !(1_000_000_000..=10_000_000_000_000).contains(&self.rate) {
-            return refuse("rate", "1 Gb/s to 10 Tb/s");
+            return refuse("rate", "must be from 1 Gb/s to 10 Tb/s");
         }
         if self.latency > Duration::from_millis(10) {
-            return refuse("latency", "at most 10 ms");
+            return refuse("latency", "must be at most 10 ms");
         }
         if self.until > Duration::from_secs(3600) {
-            return refuse("until", "at most an hour");
+            return refuse("until", "must be at most 1 h");
         }
         self.switching.check()?;
         self.endpoint(1).map(|_| ())
@@ -286,7 +286,7 @@ impl Switching {
         let depth = |depth: f64| (0.01..=1000.0).contains(&depth);
         let Switching { trim_at, trim_again_at, drop_at, drop_control_at, .. } = *self;
         if ![trim_at, drop_at, drop_control_at, trim_again_at.unwrap_or(1.0)].into_iter().all(depth) {
-            return refuse("depth of a queue", "0.01 to 1,000 Plane_BDP");
+            return refuse("depth of a queue", "must be from 0.01 to 1,000 Plane_BDP");
         }
         let ecn = match self.ecn {
             Ecn::Off => true,
@@ -294,10 +294,13 @@ impl Switching {
             Ecn::Threshold(at) => depth(at),
         };
         if !ecn {
-            return refuse("ecn", "a depth of 0.01 to 1,000 Plane_BDP, or two, the lower one first");
+            return refuse(
+                "ecn",
+                "must be a depth from 0.01 to 1,000 Plane_BDP, or two, the lower one first",
+            );
         }
         if !(24..=256).contains(&self.trim_size) {
-            return refuse("trim_size", "24 to 256 bytes behind the IP header");
+            return refuse("trim_size", "must be from 24 to 256 bytes behind the IP header");
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use crate::packet::{Flying, Key, size};
 use crate::port::{Admission, Discipline, Port};
 use crate::scenario::Scenario;
 use crate::series::{FlowSample, Sample, Series};
-use crate::time::{Picos, model_time, picos, serialisation};
+use crate::time::{Picos, model_time, picos, serialization};
 use crate::topology::Wiring;
 use crate::traffic::{Start, Trigger};
 use core::time::Duration;
@@ -234,7 +234,7 @@ impl Simulation {
             flying.packet.marked = true;
             self.counted.marked += 1;
         }
-        port.busy_until = self.now + serialisation(flying.size, link.rate);
+        port.busy_until = self.now + serialization(flying.size, link.rate);
         self.agenda.add(port.busy_until + link.latency, Event::Arrive(out, key));
         if !port.is_empty() {
             port.awaited = true;
@@ -328,7 +328,7 @@ impl Simulation {
         if let Some(packet) = host.pds.poll_transmit(model_time(self.now)) {
             let flying = self.flying(number, packet);
             let link = self.wiring.links[number as usize];
-            let busy_until = self.now + serialisation(flying.size, link.rate);
+            let busy_until = self.now + serialization(flying.size, link.rate);
             self.ports[number as usize].busy_until = busy_until;
             let key = self.packets.insert(flying) as Key;
             self.most_packets = self.most_packets.max(self.packets.len());

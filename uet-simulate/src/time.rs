@@ -17,7 +17,7 @@ pub(crate) fn model_time(at: Picos) -> Time {
 }
 
 /// Returns the time that a link takes for `bytes`. The rate is in bits per second.
-pub(crate) fn serialisation(bytes: u32, rate: u64) -> Picos {
+pub(crate) fn serialization(bytes: u32, rate: u64) -> Picos {
     let bits = u128::from(bytes) * 8 * 1_000_000_000_000;
     (bits / u128::from(rate.max(1))) as Picos
 }
@@ -27,9 +27,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn serialisation_is_exact_at_common_rates() {
-        assert_eq!(serialisation(4200, 100_000_000_000), 336_000);
-        assert_eq!(serialisation(1, 800_000_000_000), 10);
-        assert_eq!(serialisation(1, 1_600_000_000_000), 5);
+    fn serialization_is_exact_at_common_rates() {
+        assert_eq!(serialization(4200, 100_000_000_000), 336_000);
+        assert_eq!(serialization(1, 800_000_000_000), 10);
+        assert_eq!(serialization(1, 1_600_000_000_000), 5);
     }
 }

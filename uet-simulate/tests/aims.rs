@@ -187,8 +187,11 @@ fn a_scenario_that_cannot_be_is_refused() {
         refused(Scenario { topology: leaves, ..default() }),
         "leaves: 10 hosts do not divide evenly among 4 leaves"
     );
-    assert_eq!(refused(Scenario { mtu: 1500, ..default() }), "mtu: 1,024, 2,048, 4,096 or 8,192");
-    assert_eq!(refused(Scenario { base_rtt: Some(Duration::ZERO), ..default() }), "base_rtt: 1 ns to 10 s");
+    assert_eq!(refused(Scenario { mtu: 1500, ..default() }), "mtu: must be 1024, 2048, 4096 or 8192");
+    assert_eq!(
+        refused(Scenario { base_rtt: Some(Duration::ZERO), ..default() }),
+        "base_rtt: must be from 1 ns to 10 s"
+    );
     let fault = Fault { part: Part::Spine(3), at: Duration::ZERO, until: None };
     assert_eq!(refused(Scenario { faults: vec![fault], ..default() }), "fail: there is no spine 3");
     let matrix = "Nodes 8\n0->7 start 0 size 1\n".parse().unwrap();

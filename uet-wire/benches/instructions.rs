@@ -1,12 +1,13 @@
-//! Instructions by operation, counted under callgrind: exact, the same on every run, and so compared.
+//! Instructions by operation, counted under callgrind. The counts are exact and equal on every run.
 //!
 //! `cargo bench -p uet-wire --bench instructions` counts, prints the table and compares it with
-//! `benches/instructions.txt`; it fails when the codec needs more than that table says, or more than the operation
-//! allows beside the overlay, by more than a small tolerance: compilers differ. With `-- --accept` it writes the table instead.
+//! `benches/instructions.txt`. It fails if the codec needs more instructions than that table says, or more than the
+//! operation allows relative to the overlay. A small tolerance allows for different compilers. With `-- --accept` it
+//! writes the table instead.
 //!
-//! How: valgrind runs this program again, once for each packet, and callgrind writes down what every function
-//! cost together with all that it called. Each operation stands in a function that does nothing but call it
-//! (see `cases`), so its cost is what that function's callees cost. Entry and return are in it, the loop around is not.
+//! Valgrind runs this program again, once for each packet, and callgrind records the inclusive cost of every function.
+//! Each operation has a function that only calls it (see `cases`). The cost of that function's callees is the cost of
+//! the operation. It includes entry and return, but not the loop.
 
 mod cases;
 
@@ -16,12 +17,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::{env, fs};
 
-/// What a count may be where `allowed` is meant: 3 % more, and one instruction.
+/// Returns `allowed` with the tolerance: 3 % and one instruction more.
 fn tolerated(allowed: f64) -> f64 {
     allowed * 1.03 + 1.0
 }
 
-/// Which packet to run, in the process under valgrind.
+/// The environment variable that names the packet to the process under valgrind.
 const INNER: &str = "UET_COUNTED_PACKET";
 
 fn main() -> ExitCode {
@@ -33,7 +34,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if !env::args().any(|argument| argument == "--bench") {
-        // Under `cargo test` nothing is optimised, and a count says nothing: check that all operations work.
+        // Under `cargo test` nothing is optimized, and a count says nothing: check that all operations work.
         PACKETS.into_iter().flat_map(cases::of).for_each(|mut case| (case.run)(0));
         return ExitCode::SUCCESS;
     }
@@ -68,7 +69,7 @@ fn run() -> Result<(), String> {
     }
 }
 
-/// What was counted for a case: the instructions of each of `WHO`.
+/// The counts of a case: the instructions of each of `WHO`.
 struct Row {
     operation: &'static str,
     packet: &'static str,
@@ -133,7 +134,7 @@ fn table(rows: &[Row]) -> String {
     text
 }
 
-/// What is wrong with a row.
+/// Returns the complaints about a row.
 fn complaints(row: &Row, committed: &str) -> Vec<String> {
     let Row { operation, packet, at_most, counts: [codec, overlay, _] } = row;
     let mut wrong = Vec::new();

@@ -1,4 +1,4 @@
-//! Time by operation: `cargo bench -p uet-wire --bench time`. What is compared with what, `cases` says.
+//! Time by operation: `cargo bench -p uet-wire --bench time`. `cases` describes the operations and implementations.
 
 mod cases;
 

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn writing_leaves_the_neighbours_alone_and_slices_agree_with_arrays() {
+    fn writing_leaves_the_neighbors_alone_and_slices_agree_with_arrays() {
         for (lo, hi) in [(0, 5), (5, 9), (9, 16), (3, 67), (8, 72), (0, 128), (4, 128), (127, 128), (12, 24)]
         {
             for background in [0u8, 0xff, 0xa5] {

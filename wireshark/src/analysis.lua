@@ -1,4 +1,4 @@
--- What the packets before and after say about this one.
+-- Facts about a packet that earlier and later packets tell.
 local format = string.format
 local f, oddities = U.f, U.oddities
 local generated = U.generated

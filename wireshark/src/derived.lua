@@ -22,7 +22,7 @@ function U.sacked(p)
   return runs
 end
 
--- Whether the bitmap has a bit set.
+-- Returns true if the bitmap has a bit set.
 function U.has_sack(p)
   local at = p.pds_at + SACK_AT
   return u32(p.s, at) ~= 0 or u32(p.s, at + 4) ~= 0

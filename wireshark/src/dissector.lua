@@ -1,14 +1,13 @@
--- Where Wireshark calls. The dissector of a port only says where in the frame UET starts; all is done behind
--- the other dissectors, where the whole frame is at hand: only its outer headers tell a trimmed packet, a
--- trailer and padding apart, and whether a CRC is right.
+-- The entry points for Wireshark. The dissector of a port only records where in the frame UET starts. The real work
+-- happens in the post-dissector, which has the whole frame: the outer headers are needed to recognize trimming, trailer
+-- and padding, and to check a CRC.
 local proto, settings = U.proto, U.settings
 local byte, min = string.byte, math.min
 local gui = gui_enabled()
 
--- Where the payload of UDP, or of IP in the native encapsulation, starts in this frame,
--- for each call.
+-- The offset of the payload of UDP, or of IP in the native encapsulation, in this frame, for each call.
 local places, count = {}, 0
--- What has been read of the packet then, and its line.
+-- The packet as read in that first call, and its line.
 local early, early_text
 
 -- Since 4.4 the columns can be fields, and get their values before what runs behind all others: they have to be
@@ -19,7 +18,7 @@ local function set_columns(tvb, pinfo)
   local native = pinfo.match_uint == settings.ip_proto and not settings.ports[settings.ip_proto]
   local caught = tvb:len()
   early = U.packet(tvb:raw(0, min(caught, U.LONGEST)), native and min(4, caught) or 0, caught, tvb:reported_len())
-  -- How much is missing is said of the frame.
+  -- The lengths of the frame tell the missing bytes.
   if early.wire > caught then early.caught, early.wire = pinfo.caplen, pinfo.len end
   early_text = U.summary(early)
   local columns = pinfo.cols
@@ -44,8 +43,8 @@ local function claimed_by_another(tvb, pinfo)
   end
 end
 
--- Whether there is a tree at all, though no field of ours may be asked for: expert items of the packet are. Since 4.6
--- only the words of the root say so; they are asked for where it costs more to be wrong.
+-- Returns true if there is a tree. Even without requested fields of ours it takes expert items. Since 4.6 only the text
+-- of the root tells; it is read only where an unneeded CRC check would cost more.
 local function has_tree(root)
   return root.text or settings.trailer_kind == "crc" and tostring(root):find("has item=true", 1, true)
 end
@@ -109,7 +108,7 @@ function proto.dissector(tvb, pinfo, root)
   if count == 0 then
     local place = settings.take_over and claimed_by_another(tvb, pinfo)
     if place then
-      -- What the other dissector wrote it may have fenced in.
+      -- The other dissector may have fenced the text in.
       pinfo.cols.info:clear_fence()
       dissect(tvb, pinfo, root, place)
     end

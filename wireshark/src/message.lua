@@ -46,7 +46,7 @@ function U.message_packet(p, a, half, e, psn)
   if ses["ses.som"] == 1 then message.som = true end
   if ses["ses.eom"] == 1 then message.ended = true end
   message.packets, message.pending = message.packets + 1, message.pending + 1
-  -- What a switch took away will be sent again, and is not counted then.
+  -- Counts trimmed bytes now, and not in the retransmission.
   if p.opcode ~= READ then message.bytes = message.bytes + p.payload_bytes + (p.missing or 0) end
   message.last = p.number
   e.message, a.message = message, message

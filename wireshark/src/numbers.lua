@@ -48,7 +48,7 @@ function U.value_of(s, at, row)
   return floor(value)
 end
 
--- Whether a row exists in a header whose fields are `record`.
+-- Returns true if a row exists in a header with the fields `record`.
 function U.exists(row, record)
   local name = row[7]
   if not name then return true end
@@ -57,7 +57,7 @@ function U.exists(row, record)
   return (row[8][value] or false) ~= row[9]
 end
 
--- Where a field starts, in bytes from the start of its header.
+-- Returns the offset of a field in bytes from the start of its header.
 function U.at(layout, name)
   for _, row in ipairs(U.layouts[layout].rows) do
     if row[1] == name then return row[2] end
@@ -65,7 +65,7 @@ function U.at(layout, name)
   error("no field " .. name .. " in " .. layout)
 end
 
--- What "4793,49152-49155" says, as a set.
+-- Returns the set of numbers in a text like "4793,49152-49155".
 function U.numbers_in(text)
   local set = {}
   for lo, hi in tostring(text or ""):gmatch("(%d+)%-?(%d*)") do

@@ -8,7 +8,7 @@ local TSS = U.registries.PdsType.codes.TSS
 -- Enough for the longest headers behind the start of UET.
 U.LONGEST = 4 + 16 + 40 + 44 + 36
 
--- Whether the chain of extension headers of the IPv6 header at `at` ends at `goal` with `proto`.
+-- Returns true if the chain of extension headers of the IPv6 header at `at` ends at `goal` with `proto`.
 local function leads_to(s, at, goal, proto)
   local next_header, place = byte(s, at + 7), at + 40
   if not next_header then return false end
@@ -20,7 +20,7 @@ local function leads_to(s, at, goal, proto)
   return place == goal and next_header == proto
 end
 
--- Where UDP starts, when an IP header lies at `at` and leads to it.
+-- Returns the offset of UDP behind an IP header at `at`, or nil.
 function U.udp_behind(s, at)
   local first = byte(s, at + 1) or 0
   if first >= 0x45 and first < 0x50 and byte(s, at + 10) == 17 then return at + first % 16 * 4 end
@@ -34,7 +34,7 @@ end
 -- there is UDP.
 local function find_ip(s, place)
   if place < 20 then return nil end
-  -- What almost every packet has.
+  -- The usual case: IPv4 without options, and UDP.
   if place >= 28 and byte(s, place - 27) == 0x45 and byte(s, place - 18) == 17 then return place - 28, 4, true end
   for udp = 1, 0, -1 do
     local start, proto = place - udp * 8, udp == 1 and 17 or settings.ip_proto
@@ -88,7 +88,7 @@ local function bound(p, s, caught, wire)
     end
   end
   if p.trimmed and not p.missing then
-    -- Where the packet ended is not known, nor whether its trailer is there: it is not.
+    -- The end of the packet is unknown, so it counts as having no trailer.
     gone = math.huge
   elseif settings.trailer_kind then
     local start = last - uet + gone - settings.trailer_bytes
@@ -100,7 +100,7 @@ local function bound(p, s, caught, wire)
       p.trailer, p.trailer_bytes = uet + start, last - uet - start
       last = uet + start
     else
-      -- What is left of a trailer that is cut.
+      -- The rest of a cut trailer.
       p.partial = last - uet - start
       last, gone = uet + start, 0
     end
@@ -126,7 +126,7 @@ local function headers(p, s)
     at = at + layout.bytes
     p.payload, p.payload_bytes = at, last - at
     if settings.tss_clear < 2 or last - at < 2 then return end
-    -- What is in the clear is read as far as it goes; that it stops is no error.
+    -- Reads the cleartext headers. Their end inside a header is no error.
     p.clear = true
     last = math.min(last, at + settings.tss_clear)
     first = byte(s, at + 1)
@@ -172,7 +172,7 @@ local function headers(p, s)
   p.payload, p.payload_bytes = at + layout.bytes, p.last - at - layout.bytes
 end
 
--- What `headers` found when it read the same bytes from another string.
+-- Copies the result of `headers` for the same bytes in another string.
 local function same_headers(p, q)
   local by = p.uet - q.uet
   p.tss, p.tss_layout, p.tss_at = q.tss, q.tss_layout, q.tss and q.tss_at + by
@@ -183,8 +183,8 @@ local function same_headers(p, q)
   p.payload = q.payload and q.payload + by
 end
 
--- Whether a header ends early only because the end of the packet is missing. Bytes that IP promises and that
--- never were excuse nothing but the lack of a trailer.
+-- Returns true if a header ends early only because the end of the packet is missing. If IP promises more bytes than
+-- were sent, this excuses only a missing trailer.
 local function explained(p)
   local absent = p.gone
   if p.overrun and not p.trimmed and p.cut.layer ~= "trailer" then absent = p.wire - p.caught end
@@ -226,7 +226,7 @@ function U.packet(s, place, caught, wire, q)
   end
   p.unexplained = p.cut and not explained(p)
   p.malformed = p.overrun ~= nil or p.unexplained
-  -- Of a secured packet only the start can be read: its lengths are not known.
+  -- Only the start of a secured packet is readable, so its lengths are unknown.
   p.whole = not p.trimmed and wire <= caught and not p.cut and not p.clear
   return p
 end

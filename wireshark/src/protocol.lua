@@ -91,7 +91,7 @@ U.f = {
   acked_in = frame("acked_in", "Acknowledged in", "the frame that acknowledges this one"),
   acks = frame("acks", "Acknowledges", "a frame that this one acknowledges for the first time"),
   acks_count = number("acks.count", "Packets acknowledged", "packets that this one acknowledges for the first time"),
-  response_time = seconds("response_time", "Response time", "from the packet to its acknowledgement"),
+  response_time = seconds("response_time", "Response time", "from the packet to its acknowledgment"),
   retransmission_of = frame("retransmission_of", "Retransmission of", "the frame that carried this PSN first"),
   retransmission = truth("retransmission", "Retransmission", "the packet has been sent before"),
   duplicate_of = frame("duplicate_of", "Duplicate of", "the frame that carried this PSN first"),
@@ -110,7 +110,7 @@ U.f = {
   message_bytes = wide("message.bytes", "Bytes of the message", "bytes of the message seen"),
   message_packets = number("message.packets", "Packets of the message", "packets of the message seen"),
   message_time = seconds("message.completion_time", "Completion time of the message",
-    "from the first packet to the acknowledgement of all, or to the last data of a read"),
+    "from the first packet to the acknowledgment of all, or to the last data of a read"),
 }
 proto.fields = all
 
@@ -146,7 +146,7 @@ U.oddities = {
 }
 proto.experts = items
 
--- What a deployment sets, and no packet says.
+-- Settings of a deployment, which no packet carries.
 local prefs = proto.prefs
 prefs.ports = Pref.range("UDP ports", tostring(U.udp_port), "UDP destination ports of UET", 65535)
 prefs.ip_proto = Pref.uint("IP protocol", U.ip_proto, "IP protocol number of the native encapsulation")
@@ -163,7 +163,7 @@ prefs.version = Pref.enum("Version of the specification", U.version, "What packe
 prefs.take_over = Pref.bool("Take over the ports", true,
   "Read the packets even where another dissector has the ports")
 prefs.analysis = Pref.bool("Follow contexts and messages", true,
-  "Link packets to their acknowledgements, NACKs and retransmissions")
+  "Link packets to their acknowledgments, NACKs and retransmissions")
 prefs.statistics = Pref.bool("Print statistics (tshark)", false, "Print the table of contexts when the capture ends")
 
 -- The preferences, as the rest of the code reads them.

@@ -1,5 +1,5 @@
--- What the specification forbids in a single packet. Reserved bits, code points and rules come from the tables of
--- uet-wire; what has to be computed, checksums, is written here.
+-- Checks of the specification on a single packet. Reserved bits, code points and rules come from the tables of
+-- uet-wire. This file computes the checksums.
 local byte = string.byte
 local u16, found = U.u16, U.found
 local settings = U.settings
@@ -43,7 +43,7 @@ end
 
 local RESERVED_AT = U.at("entropy", "reserved")
 
--- Whether the checksum of an IPv4 header is right.
+-- Reports a wrong checksum of an IPv4 header.
 local function header_checksum(p, s, ip)
   local sum = 0
   for at = ip, ip + byte(s, ip + 1) % 16 * 4 - 2, 2 do sum = sum + u16(s, at) end
@@ -75,7 +75,7 @@ function U.judge(p)
   if pds then by_field(p, p.pds_layout, pds, p.pds_at) end
   if ses then by_field(p, p.ses_layout, ses, p.ses_at) end
   if ext then by_field(p, p.ext_layout, ext, p.ext_at) end
-  -- How much is payload behind what is in the clear, nobody knows.
+  -- The payload behind the cleartext headers has an unknown length.
   local payload = p.clear and 0 or p.payload_bytes
   if pds and p.pds_layout.judge then p.pds_layout.judge(p, pds, p.pds_at, payload) end
   if ses then p.ses_layout.judge(p, ses, p.ses_at, payload) end

@@ -109,7 +109,7 @@ function U.pds_summary(p)
   return name(types, p.kind) .. (of and of(p.pds, p) or format(" (reserved type), %d B", p.payload_bytes))
 end
 
--- How much of a message a packet carries, where that is not the start of it.
+-- The part of a message that a packet carries, unless it is the start.
 local function part(length, offset, whole)
   if offset then return format(" %d B at %d of %d B", length, offset, whole) end
   return format(" %d B", whole)
@@ -157,7 +157,7 @@ function U.tss_summary(p)
     u16(p.s, counter + 2) * 4294967296 + u32(p.s, counter + 4))
 end
 
--- The whole packet. What is in the clear of a secured one, only this dissector reads.
+-- The summary of the whole packet. Only this dissector reads the cleartext headers of a secured packet.
 function U.summary(p)
   local text
   if p.pds then text = U.pds_summary(p) end

@@ -1,5 +1,5 @@
--- The tree of a packet: all of it when someone looks at it, and else only the fields that a filter, a column or
--- another output asks for: to add one costs four times what it costs to ask.
+-- The tree of a packet. A visible tree gets all fields. Otherwise it gets only the fields that a filter, a column or
+-- another output requests: adding a field costs four times as much as asking for it.
 local format = string.format
 local f, proto_fields, fields = U.f, U.proto_fields, U.fields
 local gui = gui_enabled()
@@ -16,7 +16,7 @@ do
   end
 end
 
--- Whether a field is asked for, as far as that is known; of a tree that is looked at, everything is.
+-- Returns true if a field is requested, as far as known. A visible tree requests everything.
 local everything, known, known_pass, tree_now = true, {}, nil, nil
 local function wants(field)
   if everything then return true end
@@ -169,7 +169,7 @@ local function add_states(tree, p)
   if p.wire > p.caught then generated(tree, f.sliced, true) end
 end
 
--- What is wrong with the packet; the expert items count even when there is no tree.
+-- Adds the findings of a packet. Expert items count even without a tree.
 function U.add_findings(tree, p)
   U.judge(p)
   if p.crc and p.crc ~= p.crc_expected then

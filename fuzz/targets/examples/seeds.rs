@@ -1,4 +1,4 @@
-//! Writes the seeds of a target, made from the vectors: `seeds TARGET DIRECTORY`. `fuzz/run minimise` keeps those that
+//! Writes the seeds of a target, made from the vectors: `seeds TARGET DIRECTORY`. `fuzz/run minimize` keeps those that
 //! add coverage.
 
 use flate2::Compression;

@@ -1,4 +1,4 @@
-/* A small parser, for an example: requests, acknowledgements and NACKs of the PDS, whatever they carry. With BUG set
+/* A small example parser: it reads requests, acknowledgments and NACKs of the PDS, and nothing behind them. With BUG set
  * to 1, 2 or 3 it has a bug of the kind that such parsers have. */
 #include "uet_under_test.h"
 
@@ -14,7 +14,7 @@ static uint64_t number(const uint8_t *bytes, size_t length)
     return value;
 }
 
-/* What this parser does not look at: all but the PDS header. */
+/* Marks the fields that this parser does not read: all but the PDS header. */
 static void leave_out(struct uet_view *view, enum uet_field from, enum uet_field to)
 {
     for (int field = from; field < (int)to; field++)

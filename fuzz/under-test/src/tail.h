@@ -1,13 +1,13 @@
     UET_FIELDS
 };
 
-/* What a parser says of a field. */
+/* The result of the parser for a field. */
 enum uet_state {
-    /* The packet does not have it. So it is until the parser says otherwise. */
+    /* The packet does not have it. This is the default. */
     UET_ABSENT = 0,
     /* The packet has it, with this value. */
     UET_PRESENT = 1,
-    /* The parser does not look at it: it is not compared. */
+    /* The parser does not read it, and it is not compared. */
     UET_NOT_REPORTED = 2
 };
 
@@ -19,22 +19,22 @@ struct uet_value {
 struct uet_view {
     uint8_t state[UET_FIELDS];
     struct uet_value value[UET_FIELDS];
-    /* What follows the headers: UET_PRESENT once the parser has said where, UET_NOT_REPORTED before. */
+    /* The payload: set UET_PRESENT with its place. The default is UET_NOT_REPORTED. */
     uint8_t payload_state;
     size_t payload_offset, payload_length;
 };
 
-/* What the parser gives back. */
+/* The return value of the parser. */
 enum uet_answer {
-    /* It does not speak of this packet: nothing is compared. For what it does not implement. */
+    /* The parser does not implement this kind of packet, and nothing is compared. */
     UET_LEFT_OUT = -1,
     UET_READ = 0,
     /* A header is cut, or a length is wrong. */
     UET_REFUSED = 1
 };
 
-/* Reads the packet in `length` bytes. It starts with UET (behind UDP), or with Ethernet, IP or UDP when the fuzzer
- * is told so. */
+/* Reads the packet in `length` bytes. It starts with UET (behind UDP), or with Ethernet, IP or UDP if UET_START
+ * says so. */
 int uet_parse_under_test(const uint8_t *bytes, size_t length, struct uet_view *view);
 
 static inline void uet_says(struct uet_view *view, enum uet_field field, uint64_t value)

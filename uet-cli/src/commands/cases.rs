@@ -95,7 +95,7 @@ impl Filter {
             !cases::all().any(|case| Options { ids: vec![(*id).clone()], ..Options::default() }.selects(case))
         };
         if let Some(id) = self.id.iter().find(unchecked) {
-            return Err(io::Error::other(format!("no case checks {id}: see `uet explain {id}`")));
+            return Err(io::Error::other(format!("no case checks {id}; `uet explain {id}` says why")));
         }
         Ok(options)
     }

@@ -28,8 +28,8 @@ use uet_wire::{Options, Start};
   uet check capture.pcapng
   uet check --trailer crc capture.pcap.gz
   uet check --format json capture.pcapng | jq 'select(.severity == \"error\")'
-  uet check --judged capture.pcapng             what the capture says something about
-  uet check --interface eth0 --seconds 60       what passes now (feature `live`)
+  uet check --judged capture.pcapng             also lists the requirements judged
+  uet check --interface eth0 --seconds 60       live packets (feature `live`)
 
 Exit codes: 0 nothing worse than a warning, 1 a finding of severity error or a malformed packet, 2 usage or
 unreadable input.")]
@@ -142,7 +142,9 @@ impl Live {
         }
         match tap.missed() {
             0 => {}
-            missed => complain(format_args!("{missed} packets passed too fast to be looked at")),
+            missed => complain(format_args!(
+                "warning: {missed} packets were not checked, because they arrived too fast"
+            )),
         }
         Ok(())
     }

@@ -25,9 +25,9 @@ use uet_wire::{Spec, Version};
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Which device")]
 pub(super) struct DeviceArgs {
-    /// `exec:COMMAND` starts a device with the control channel on its standard input and output; `udp://HOST:PORT` is
-    /// the address of a device that listens elsewhere than it reports; `raw:INTERFACE` is our interface to a device on
-    /// Ethernet; `embedded` is the NIC that is built in
+    /// Device under test: `exec:COMMAND` starts it, with the control channel on its standard input and output.
+    /// `udp://HOST:PORT` overrides the address that it reports. `raw:INTERFACE` is the local interface to a device on
+    /// Ethernet. `embedded` is the built-in NIC
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "DEVICE")]
     dut: Option<Place>,
@@ -39,21 +39,21 @@ pub(super) struct DeviceArgs {
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "ADDRESS,...", value_delimiter = ',')]
     local: Vec<IpAddr>,
-    /// Impair the network of the NIC that is built in: 'drop 5%', 'drop request 3', 'delay 20us', 'mark ack every 4'
+    /// Impair the network of the built-in NIC: 'drop 5%', 'drop request 3', 'delay 20us', 'mark ack every 4'
     /// ...
     #[arg(long, value_name = "EFFECT", value_parser = impairment)]
     impair: Vec<Impairment>,
-    /// Add a deliberate fault to the NIC that is built in (`uet emulate --list-faults`); may be given several times
+    /// Add a deliberate fault to the built-in NIC (`uet emulate --list-faults`); may be given several times
     #[arg(long, value_name = "NAME", value_parser = faults::named)]
     fault: Vec<&'static Fault>,
-    /// Version of the specification for all checks; the NIC that is built in speaks it
+    /// Version of the specification for all checks; the built-in NIC speaks it
     #[arg(long, value_name = "VERSION", value_parser = super::spec, default_value_t = Version::default().spec())]
     pub(super) spec: &'static Spec,
-    /// IP version of the link to the NIC that is built in: 4, 6, or both. With both, the seed selects the version for
+    /// IP version of the link to the built-in NIC: 4, 6, or both. With both, the seed selects the version for
     /// each case [default: both]
     #[arg(long, value_name = "VERSION")]
     family: Option<Family>,
-    /// Parameters of the NIC that is built in, as TOML
+    /// Parameters of the built-in NIC, as TOML
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
@@ -87,7 +87,7 @@ impl DeviceArgs {
         let refuse = |why: &str| Err(io::Error::other(why));
         let inside = self.control.is_none() && matches!(self.dut, None | Some(Place::Embedded));
         if inside && !self.local.is_empty() {
-            return refuse("--local is for a device elsewhere: give --dut or --control as well");
+            return refuse("--local needs an external device: add --dut or --control");
         }
         let of_the_built_in = !self.impair.is_empty()
             || !self.fault.is_empty()
@@ -95,7 +95,7 @@ impl DeviceArgs {
             || self.config.is_some();
         if !inside && of_the_built_in {
             return refuse(
-                "--impair, --fault, --family and --config are for the NIC that is built in; a network between two others: uet proxy",
+                "--impair, --fault, --family and --config apply only to the built-in NIC; to impair another network, use `uet proxy`",
             );
         }
         match (&self.dut, &self.control) {
@@ -104,12 +104,12 @@ impl DeviceArgs {
             (Some(Place::At(at)), Some(control)) => Remote::connect(control, at, &self.local).map(Some),
             (Some(Place::Exec(command)), None) => Remote::start(command, &self.local).map(Some),
             (Some(Place::At(_)), None) => refuse(
-                "--dut udp://HOST:PORT and raw:INTERFACE need --control tcp://HOST:PORT: the suite has to tell the device what to do \
-                 (docs/control-channel.md)",
+                "--dut udp://HOST:PORT and raw:INTERFACE need --control tcp://HOST:PORT: the suite directs the device through \
+                 its control channel (docs/control-channel.md)",
             ),
-            (Some(_), Some(_)) => {
-                refuse("--control is for a device that runs already: --dut udp://HOST:PORT or raw:INTERFACE")
-            }
+            (Some(_), Some(_)) => refuse(
+                "--control needs a running device: use --dut udp://HOST:PORT or raw:INTERFACE, or leave --dut out",
+            ),
         }
     }
 
@@ -162,10 +162,11 @@ impl FromStr for Place {
             Some(("udp", place)) if place.starts_with("//") => {
                 let place = place.trim_start_matches("//");
                 let port = place.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
-                port.map(|_| Place::At(At::Udp(place.into()))).ok_or_else(|| "write udp://HOST:PORT".into())
+                port.map(|_| Place::At(At::Udp(place.into())))
+                    .ok_or_else(|| "expected udp://HOST:PORT".into())
             }
             Some(("raw", interface)) if !interface.is_empty() => Ok(Place::At(At::Raw(interface.into()))),
-            _ => Err("write exec:COMMAND, udp://HOST:PORT, raw:INTERFACE or embedded".into()),
+            _ => Err("expected exec:COMMAND, udp://HOST:PORT, raw:INTERFACE or embedded".into()),
         }
     }
 }

@@ -18,8 +18,8 @@ use uet_wire::catalogue::{PDS_ACK_002, PDS_SYN_003};
 
 /// Check if a device can be tested, and list its limitations
 ///
-/// Prints one line with a verdict and advice for each prerequisite of the suite: the control channel, the clocks, the
-/// addresses, the link and its features, and the cases that will be skipped.
+/// Prints one line with a verdict and advice for each prerequisite of the suite. The lines cover the control channel,
+/// the clocks, the addresses, the link and its features, and the cases that will be skipped.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet doctor --control 127.0.0.1:9000
@@ -27,7 +27,7 @@ use uet_wire::catalogue::{PDS_ACK_002, PDS_SYN_003};
   uet doctor --strict --control 127.0.0.1:9000     before a run in CI
   uet doctor --dut udp://10.0.0.7:4793 --control tcp://10.0.0.7:9000 --local 10.0.0.1,10.0.0.2
 
-Exit codes: 0 whatever the lines say; 1 with --strict, when a line says broken; 2 usage, or the device cannot be reached.")]
+Exit codes: 0 done; 1 with --strict if a line says broken; 2 usage, or the device cannot be reached.")]
 pub(super) struct Doctor {
     #[command(flatten)]
     device: DeviceArgs,
@@ -119,29 +119,31 @@ fn control(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
     say(Line { check: "control", verdict, what: speaks, todo })?;
     let claims = welcome.capabilities.join(" ");
     let (verdict, what, todo) = match claims.as_str() {
-        "" => {
-            (Health::Broken, "no capability is claimed", "answer `capabilities` in hello (docs/adapter.md)")
-        }
+        "" => (
+            Health::Broken,
+            "the device claims no capability",
+            "list `capabilities` in the answer to hello (docs/adapter.md)",
+        ),
         claims => (Health::Ok, claims, ""),
     };
     say(Line { check: "claims", verdict, what: what.into(), todo: todo.into() })?;
     for (check, what, todo) in known::strange_capabilities(&welcome.capabilities)
-        .map(|what| ("claims", what, "no case looks at it"))
+        .map(|what| ("claims", what, "no case uses it"))
         .chain(
             known::strange_parameters(&welcome.parameters)
-                .map(|what| ("parameters", what, "the suite passes it over")),
+                .map(|what| ("parameters", what, "the suite ignores it")),
         )
     {
         say(Line { check, verdict: Health::Limited, what, todo: todo.into() })?;
     }
     let (verdict, what, todo) = match dut.call(Reset {}) {
-        Ok(_) => (Health::Ok, "forgets all between cases".to_owned(), ""),
-        Err(error) => (Health::Broken, error.to_string(), "every case starts with `reset`"),
+        Ok(_) => (Health::Ok, "resets all state between cases".to_owned(), ""),
+        Err(error) => (Health::Broken, error.to_string(), "implement it: every case starts with `reset`"),
     };
     say(Line { check: "reset", verdict, what, todo: todo.into() })?;
     let (verdict, what, todo) = match dut.call(Counters {}) {
         Ok(counted) => (Health::Ok, format!("{} contexts open after a reset", counted.pdcs), ""),
-        Err(error) => (Health::Limited, error.to_string(), "cases that count are skipped"),
+        Err(error) => (Health::Limited, error.to_string(), "the suite skips cases that need counters"),
     };
     say(Line { check: "counters", verdict, what, todo: todo.into() })
 }
@@ -150,9 +152,11 @@ fn control(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
 fn specification(welcome: &Welcome, spec: &Spec, say: Say<'_>) -> io::Result<()> {
     let (verdict, what, todo) = match spec_mismatch(welcome, spec) {
         Some(warning) => (Health::Limited, warning, ""),
-        None if welcome.specification.is_empty() => {
-            (Health::Limited, "no version is named".into(), "answer `specification` in hello")
-        }
+        None if welcome.specification.is_empty() => (
+            Health::Limited,
+            "the device names no version".into(),
+            "add `specification` to the answer to hello",
+        ),
         None => (Health::Ok, format!("version {spec}"), ""),
     };
     say(Line { check: "spec", verdict, what, todo: todo.into() })
@@ -162,7 +166,7 @@ fn specification(welcome: &Welcome, spec: &Spec, say: Say<'_>) -> io::Result<()>
 fn clock(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
     const ROUNDS: u32 = 20;
     if dut.facts().virtual_time {
-        let what = "virtual: nothing happens that the suite does not wait for".into();
+        let what = "virtual: time passes only while the suite waits".into();
         return say(Line { check: "clock", verdict: Health::Ok, what, todo: String::new() });
     }
     let mut longest = Duration::ZERO;
@@ -175,7 +179,7 @@ fn clock(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
     }
     let what = format!("real; the control channel takes up to {:.1} ms", longest.as_secs_f64() * 1e3);
     let (verdict, todo) = match longest > Duration::from_millis(20) {
-        true => (Health::Limited, "if cases are flaky: --timeout-scale 5".into()),
+        true => (Health::Limited, "if cases are flaky, use --timeout-scale 5".into()),
         false => (Health::Ok, String::new()),
     };
     say(Line { check: "clock", verdict, what, todo })
@@ -183,14 +187,17 @@ fn clock(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
 
 fn addresses(facts: &Facts, say: Say<'_>) -> io::Result<()> {
     let local: Vec<String> = facts.local.iter().map(ToString::to_string).collect();
-    let what = format!("the suite is {}; the device {}", local.join(" and "), facts.device);
+    let what = format!("the suite uses {}; the device uses {}", local.join(" and "), facts.device);
     let wanted = cases::all().flat_map(Rule::all_needs).filter_map(|need| match need {
         Need::Addresses(count) => Some(count),
         _ => None,
     });
     let wanted = wanted.max().unwrap_or(1);
     let (verdict, todo) = match local.len() < wanted {
-        true => (Health::Limited, format!("some cases need {wanted}: --local ADDRESS,...")),
+        true => (
+            Health::Limited,
+            format!("some cases need {wanted} addresses; name them with --local ADDRESS,..."),
+        ),
         false => (Health::Ok, String::new()),
     };
     say(Line { check: "addresses", verdict, what, todo })
@@ -231,14 +238,12 @@ fn link(dut: &mut dyn Dut, spec: &'static Spec, say: Say<'_>) -> io::Result<bool
             let micros = time.unwrap_or_default().as_micros();
             (Health::Ok, format!("a write is answered in {micros} microseconds"), "")
         }
-        (Verdict::Skipped, _) => {
-            (Health::Limited, result.reason.clone(), "it was not tried whether packets pass")
-        }
+        (Verdict::Skipped, _) => (Health::Limited, result.reason.clone(), "the link was not tested"),
         _ => (
             Health::Broken,
             "a write of 64 bytes is not answered".into(),
-            "does the device listen where its link says, and answer to the suite's address at its own port? Does a \
-             firewall drop UDP? `uet run --id ack/asked-for --capture all.pcapng` shows what passes",
+            "check that the device listens at the address of its `link`, that it answers to the suite's address and known port, \
+             and that no firewall drops UDP; `uet run --id ack/asked-for --capture all.pcapng` records the packets",
         ),
     };
     say(Line { check: "link", verdict, what, todo: todo.into() })?;
@@ -283,7 +288,7 @@ fn marks(dut: &mut dyn Dut, spec: &'static Spec, say: Say<'_>) -> io::Result<()>
         _ => (
             Health::Limited,
             "a marked write is acknowledged without m".into(),
-            "the mark is lost on the way, or the device does not look at it: cases about marks will fail",
+            "the network clears the mark, or the device ignores it; cases about marks will fail",
         ),
     };
     say(Line { check: "ecn", verdict, what, todo: todo.into() })
@@ -295,7 +300,7 @@ fn classes(facts: &Facts, say: Say<'_>) -> io::Result<()> {
         let not = if there { "" } else { "not " };
         say(Line { check, verdict, what: format!("{what} {not}seen"), todo: todo.into() })
     };
-    tell("dscp", facts.see_class, "traffic classes are", "a device that sets them claims 'dscp'")?;
+    tell("dscp", facts.see_class, "traffic classes are", "if the device sets them, claim 'dscp'")?;
     tell("entropy", facts.see_entropy, "entropy values are", "the link hides source ports")
 }
 

@@ -35,11 +35,11 @@ use uet_harness::dut::NOT_LIVE;
 #[command(after_help = "Examples:
   uet emulate                                        on 127.0.0.1:4793, control on a free port
   uet emulate --listen 127.0.0.1:0 --capture nic.pcapng
-  uet emulate --fault forgets-ecn-echo               wrong on purpose; --list-faults names the ways
+  uet emulate --fault forgets-ecn-echo               with a deliberate fault; --list-faults names all
   uet emulate --interface veth1 --address 10.0.0.2 --encapsulation native --crc
   uet emulate --listen [::1]:4793 --control 127.0.0.1:9000 --config nic.toml
 
-A file for --config has parameters by the names that the control channel's hello answers, times in nanoseconds:
+A file for --config names parameters as the control channel's hello does, with times in nanoseconds:
   rto_init_time = 50000000
   congestion = \"none\"")]
 pub(super) struct Emulate {
@@ -119,9 +119,9 @@ impl FromStr for Listen {
     fn from_str(text: &str) -> Result<Self, String> {
         let alone = || text.parse::<IpAddr>().map(|address| SocketAddr::new(address, UDP_PORT));
         let address = text.parse().or_else(|_| alone());
-        address
-            .map(Listen)
-            .map_err(|_| "an IP address, with or without a port: 127.0.0.1:4793, [::1]:0".into())
+        address.map(Listen).map_err(|_| {
+            "expected an IP address with an optional port, such as 127.0.0.1:4793 or [::1]:0".into()
+        })
     }
 }
 
@@ -138,7 +138,10 @@ impl FromStr for Place {
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "stdio" => Ok(Place::Stdio),
-            _ => text.parse().map(Place::Tcp).map_err(|_| "an IP address and a port, or 'stdio'".into()),
+            _ => text
+                .parse()
+                .map(Place::Tcp)
+                .map_err(|_| "expected an IP address and a port, such as 127.0.0.1:9000, or 'stdio'".into()),
         }
     }
 }
@@ -162,7 +165,7 @@ impl Emulate {
                 let local = listener.local_addr()?;
                 if !local.ip().is_loopback() {
                     super::complain(format_args!(
-                        "warning: the control channel on {local} takes orders from everyone who can reach this machine"
+                        "warning: anyone who can reach {local} can control this NIC; to prevent it, use --control 127.0.0.1:PORT"
                     ));
                 }
                 (Channel::Tcp(listener), Some(local))
@@ -194,7 +197,7 @@ impl Emulate {
     fn bind(&self) -> io::Result<Placed> {
         let mut link = UdpLink::bind(self.listen.0).map_err(|error| at(self.listen.0, error))?;
         if self.offload && !link.offload() {
-            return Err(io::Error::other("--offload: the system has no UDP segmentation offload"));
+            return Err(io::Error::other("--offload: the system does not support UDP segmentation offload"));
         }
         let local = link.local();
         link.classes = self.classes();
@@ -231,7 +234,7 @@ impl Ethernet {
             None => {
                 let first = raw::addresses(interface)?.first().copied();
                 let missing =
-                    || io::Error::other(format!("{interface} has no IP address: give one, --address"));
+                    || io::Error::other(format!("{interface} has no IP address; name one with --address"));
                 SocketAddr::new(first.ok_or_else(missing)?, UDP_PORT)
             }
         };

@@ -103,7 +103,9 @@ fn packet(line: &str, settings: &Settings) -> Result<Captured, String> {
         None => Duration::ZERO,
         Some(text) => {
             let time: jiff::Timestamp = text.parse().map_err(|error| format!("time: {error}"))?;
-            Duration::from_nanos(u64::try_from(time.as_nanosecond()).map_err(|_| "time: is before 1970")?)
+            Duration::from_nanos(
+                u64::try_from(time.as_nanosecond()).map_err(|_| "time: must be 1970 or later")?,
+            )
         }
     };
     let frame = encode(&json, settings).map_err(|error| error.to_string())?;
@@ -127,7 +129,7 @@ impl<'a> Out<'a> {
             From::Ip => LinkType::Ip,
             From::Udp | From::Uet => {
                 return Err(io::Error::other(
-                    "a capture starts with Ethernet or IP: use --from eth or --from ip",
+                    "a capture needs packets from Ethernet or IP on: use --from eth or --from ip",
                 ));
             }
         };

@@ -32,17 +32,17 @@ impl Foreign {
     /// Prints the counts on standard error. `damaged` inputs have been reported already.
     pub(super) fn complain(&self, damaged: bool) {
         for (link, count) in &self.links {
-            complain(format_args!("link type {link} is not read: {count} packets"));
+            complain(format_args!("{count} packets were skipped: link type {link} is not supported"));
         }
         if self.packets == 0 && !damaged {
-            return complain("the input holds no packet");
+            return complain("the input contains no packet");
         }
         if self.packets == 0 || self.has_uet || !self.links.is_empty() {
             return;
         }
         match self.ports.iter().max_by_key(|(_, count)| **count) {
             Some((port, count)) => complain(format_args!(
-                "no packet is UET; {count} of {} are UDP to port {port}: --udp-port {port}?",
+                "no packet is UET; {count} of {} are UDP to port {port}: try --udp-port {port}",
                 self.packets
             )),
             None => complain(format_args!("no packet is UET")),

@@ -29,17 +29,17 @@ use {
 /// --again plays. An interrupt ends the run as if its time were up.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  uet fuzz                                          the NIC that is built in, in virtual time
+  uet fuzz                                          the built-in NIC, in virtual time
   uet fuzz udp://127.0.0.1:4793 --seconds 600       a device on UDP
   uet fuzz udp://127.0.0.1:4793 --control 127.0.0.1:9000
-  uet fuzz exec:'python3 nic.py'                    a device that is started here
+  uet fuzz exec:'python3 nic.py'                    starts a device
   uet fuzz udp://10.0.0.1:4793 --local 10.0.0.2 --restart 'ssh nic reboot' --i-own-this-target
   uet fuzz exec:'python3 nic.py' --again findings/crash-63.json
 
-Exit codes: 0 nothing was found, 1 something was, 2 usage, or the device cannot be reached.")]
+Exit codes: 0 no finding, 1 a finding, 2 usage, or the device cannot be reached.")]
 pub(super) struct Fuzz {
-    /// `udp://HOST:PORT`, `raw:INTERFACE` (our interface to a device on Ethernet, with --control), `exec:COMMAND` (control
-    /// channel on its standard input and output), or `embedded`
+    /// Device: `udp://HOST:PORT`, `raw:INTERFACE` (the local interface to a device on Ethernet, with --control),
+    /// `exec:COMMAND` (control channel on its standard input and output), or `embedded`
     #[cfg(target_os = "linux")]
     #[arg(default_value = "embedded", value_name = "DEVICE")]
     target: Place,
@@ -106,10 +106,7 @@ impl Fuzz {
                 let options = uet_wire::Options::DEFAULT;
                 let recorded = recorded::conversations(file, &options).map_err(|error| about(path, error))?;
                 if recorded.is_empty() {
-                    return Err(about(
-                        path,
-                        "there is no conversation of UET in it from its first request on",
-                    ));
+                    return Err(about(path, "the file contains no UET conversation with its first request"));
                 }
                 recorded
             }
@@ -208,7 +205,7 @@ impl Fuzz {
                 Ok(Outcome::Violation)
             }
             None => {
-                println!("nothing comes of it");
+                println!("the finding was not reproduced");
                 Ok(Outcome::Ok)
             }
         }
@@ -234,7 +231,7 @@ pub(super) fn reach(
     };
     let is_running = matches!(way, Some(Way::Running { .. }));
     if !is_running && (control.is_some() || restart.is_some()) {
-        let message = "--control and --restart are for a device that runs already: udp://HOST:PORT";
+        let message = "--control and --restart need a running device: udp://HOST:PORT";
         return Err(io::Error::other(message));
     }
     let Some(way) = way else { return inside(seed) };
@@ -258,13 +255,13 @@ fn tell(finding: &Finding, kept: &io::Result<PathBuf>, stopped: bool) -> io::Res
     let Finding { trouble, what, case, script, reproduced, .. } = finding;
     writeln!(out, "{trouble} after case {case}: {what}")?;
     match (reproduced, stopped) {
-        (true, _) => writeln!(out, "    it takes: {}", script.outline())?,
-        (false, true) => writeln!(out, "    stopped before it came again")?,
-        (false, false) => writeln!(out, "    it did not come again")?,
+        (true, _) => writeln!(out, "    to reproduce: {}", script.outline())?,
+        (false, true) => writeln!(out, "    stopped before it was reproduced")?,
+        (false, false) => writeln!(out, "    not reproduced")?,
     }
     match kept {
-        Ok(path) => writeln!(out, "    kept: {}", escape(&path.display().to_string()))?,
-        Err(_) => writeln!(out, "    not kept: {}", serde_json::to_string(finding)?)?,
+        Ok(path) => writeln!(out, "    saved: {}", escape(&path.display().to_string()))?,
+        Err(_) => writeln!(out, "    not saved: {}", serde_json::to_string(finding)?)?,
     }
     out.flush()
 }

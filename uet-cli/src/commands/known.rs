@@ -29,7 +29,7 @@ pub(super) fn strange_parameters(told: &BTreeMap<String, Value>) -> impl Iterato
         None => Some(near::unknown("parameter", name, PARAMETERS.iter().map(|parameter| parameter.name))),
         Some(parameter) => {
             let wrong = parameter.check(value).err();
-            wrong.map(|needed| format!("{name} is {value}; it has to be {needed}"))
+            wrong.map(|needed| format!("{name} is {value}, but must be {needed}"))
         }
     })
 }
@@ -41,7 +41,7 @@ pub(super) fn waivers(waivers: &[Waiver]) -> io::Result<()> {
     let strange = |waiver: &&Waiver| !known.iter().any(|known| known.eq_ignore_ascii_case(&waiver.id));
     match waivers.iter().find(strange) {
         Some(Waiver { id, .. }) => Err(io::Error::other(format!(
-            "a waiver: {}",
+            "bad waiver: {}",
             near::unknown("case or requirement", id, known.iter().copied())
         ))),
         None => Ok(()),

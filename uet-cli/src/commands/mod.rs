@@ -58,18 +58,18 @@ const STYLES: Styles = Styles::styled()
   uet decode --format summary capture.pcapng    a line per packet
   uet decode --format json capture.pcapng       one JSON object per line
   uet decode --from uet 380000000001200380014001
-  uet check capture.pcapng                      what is wrong, and who did it
+  uet check capture.pcapng                      violations, each with its sender
   uet layout ack_cc                             the figure of a header
-  uet explain nack 0x0f                         what a code point means
+  uet explain nack 0x0f                         the meaning of a code point
   uet run                                       the conformance suite, on the built-in NIC
   uet list                                      its cases, and the requirements that they check
-  uet doctor --control 127.0.0.1:9000           whether a device can be tested
-  uet emulate                                   that NIC, on UDP
-  uet fuzz udp://127.0.0.1:4793                 whether a device breaks
-  uet simulate --pattern incast --senders 32    what congestion control does when many send
+  uet doctor --control 127.0.0.1:9000           checks if a device can be tested
+  uet emulate                                   the built-in NIC, on UDP
+  uet fuzz udp://127.0.0.1:4793                 tries to break a device
+  uet simulate --pattern incast --senders 32    congestion control with many senders
 
 Exit codes: 0 all is well, 1 something is malformed or breaks a rule, 2 usage or unreadable input;
-3 (uet run) nothing passed, or something stayed open.")]
+3 (uet run) nothing passed, or a case is inconclusive.")]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -174,11 +174,11 @@ fn usage(error: &clap::Error) -> ! {
 /// Returns advice for a system error whose text has none.
 fn advice(kind: io::ErrorKind) -> &'static str {
     match kind {
-        io::ErrorKind::AddrInUse => "; another program listens there: end it, or take another port",
-        io::ErrorKind::AddrNotAvailable => {
-            "; it has to be an address of this machine (`ip address` lists them)"
+        io::ErrorKind::AddrInUse => "; another program listens there: end it, or choose another port",
+        io::ErrorKind::AddrNotAvailable => "; choose an address of this machine (`ip address` lists them)",
+        io::ErrorKind::ConnectionRefused => {
+            "; no program listens there: start the device, or correct the address"
         }
-        io::ErrorKind::ConnectionRefused => "; nobody listens there: is the device running?",
         _ => "",
     }
 }
@@ -296,5 +296,5 @@ impl From {
 fn spec(text: &str) -> Result<&'static Spec, String> {
     let known = || Spec::ALL.iter().map(|spec| spec.name()).collect::<Vec<_>>().join(", ");
     let found = Spec::ALL.iter().find(|spec| spec.name() == text);
-    found.copied().ok_or_else(|| format!("known versions are {}", known()))
+    found.copied().ok_or_else(|| format!("the known versions are {}", known()))
 }

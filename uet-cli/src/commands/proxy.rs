@@ -58,7 +58,7 @@ pub(super) struct Proxy {
 
 fn place(text: &str) -> Result<SocketAddr, String> {
     let alone = || text.parse::<IpAddr>().map(|address| SocketAddr::new(address, UDP_PORT));
-    text.parse().or_else(|_| alone()).map_err(|_| "an IP address, with or without a port".into())
+    text.parse().or_else(|_| alone()).map_err(|_| "expected an IP address with an optional port".into())
 }
 
 fn impairment(text: &str) -> Result<Impairment, SyntaxError> {
@@ -68,7 +68,10 @@ fn impairment(text: &str) -> Result<Impairment, SyntaxError> {
 impl Proxy {
     pub(super) fn run(&self) -> io::Result<Outcome> {
         if self.a.ip() == self.b.ip() {
-            let message = format!("both ends are {}: they are told apart by their addresses", self.a.ip());
+            let message = format!(
+                "both ends have the address {}, but the proxy needs two different addresses",
+                self.a.ip()
+            );
             return Err(io::Error::other(message));
         }
         let bound = UdpLink::bind(self.listen);
@@ -158,10 +161,13 @@ impl Between<'_> {
         });
         writeln!(out, "{told}")?;
         if self.strangers > 0 {
-            complain(format_args!("{} packets came from neither end", self.strangers));
+            complain(format_args!(
+                "warning: {} packets came from neither end and were dropped",
+                self.strangers
+            ));
         }
         if self.unsent > 0 {
-            complain(format_args!("{} packets could not be handed on", self.unsent));
+            complain(format_args!("warning: {} packets could not be forwarded", self.unsent));
         }
         Ok(())
     }

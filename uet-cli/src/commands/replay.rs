@@ -16,14 +16,14 @@ use super::device::Place;
 /// Replay one side of a capture to a device, and report replies that differ from the recording
 ///
 /// Replaces PDCIDs that the device chooses. Exposes the memory that the requests name first, if the device supports it:
-/// with --control, and in the NIC that is built in.
+/// with --control, and in the built-in NIC.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  uet replay capture.pcapng                           to the NIC that is built in
+  uet replay capture.pcapng                           to the built-in NIC
   uet replay capture.pcapng --to udp://127.0.0.1:4793 --control 127.0.0.1:9000
-  uet replay capture.pcapng --side 10.0.0.1           what this address sent
+  uet replay capture.pcapng --side 10.0.0.1           the packets of this address
 
-A line for each difference: - what was answered then and is not now, + what is answered now and was not then.
+Each difference is one line: - for an answer that is missing now, + for an answer that is new.
 
 Exit codes: 0 no difference, 1 a difference, 2 usage, unreadable input, or the device cannot be reached.")]
 pub(super) struct Replay {
@@ -32,8 +32,8 @@ pub(super) struct Replay {
     /// Address whose packets are sent [default: the source of the first request that opens a context]
     #[arg(long, value_name = "ADDRESS")]
     side: Option<IpAddr>,
-    /// `udp://HOST:PORT`, `raw:INTERFACE` (our interface to a device on Ethernet, with --control), `exec:COMMAND` (control
-    /// channel on its standard input and output), or `embedded`
+    /// Device: `udp://HOST:PORT`, `raw:INTERFACE` (the local interface to a device on Ethernet, with --control),
+    /// `exec:COMMAND` (control channel on its standard input and output), or `embedded`
     #[cfg(target_os = "linux")]
     #[arg(long, default_value = "embedded", value_name = "DEVICE")]
     to: Place,
@@ -41,7 +41,7 @@ pub(super) struct Replay {
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "ADDRESS")]
     control: Option<String>,
-    /// Our address; for a device on loopback 127.0.0.2
+    /// Local address; for a device on loopback 127.0.0.2
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "ADDRESS")]
     local: Option<IpAddr>,
@@ -61,7 +61,7 @@ impl Replay {
         let conversation = replay::read(file, self.side, &self.deployment.options());
         let conversation = conversation.map_err(|error| about(&self.capture, error))?;
         if conversation.is_empty() {
-            return Err(about(&self.capture, "nothing in it was sent by that side"));
+            return Err(about(&self.capture, "the capture contains no packet of the selected side"));
         }
         #[cfg(target_os = "linux")]
         let mut target = reach(&self.to, self.control.as_ref(), self.local, None, 1, self.i_own_this_target)?;

@@ -23,27 +23,29 @@ use uet_packet_io::file;
 /// Run the conformance suite
 ///
 /// Each case acts as a peer of the device and checks its behavior against the requirements of the catalogue. Without
-/// --dut and --control, the device is the NIC that is built in, in virtual time.
+/// --dut and --control, the device is the built-in NIC, in virtual time.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet run                              all cases
-  uet run --group ack                  those of a group
-  uet run --id ack/asked-for           one case; or all that check a requirement: --id PDS-ACK-004
-  uet run --level must --shard 2/8     the second of eight parts of what a peer cannot do without
-  uet run --impair 'drop request 2'    on a network that loses
+  uet run --group ack                  the cases of a group
+  uet run --id ack/asked-for           one case; with a requirement, all that check it: --id PDS-ACK-004
+  uet run --level must --shard 2/8     the second of eight parts of the must cases
+  uet run --impair 'drop request 2'    on a network with losses
   uet run --family 6                   over IPv6 alone
-  uet run --fault forgets-ecn-echo     a NIC that is wrong: does the suite notice?
-  uet run --dut exec:'python3 nic.py'  a device that is started here (docs/adapter.md)
-  uet run --control 127.0.0.1:9000     a device that runs already, by its control channel
+  uet run --fault forgets-ecn-echo     with a deliberate fault, which the suite should detect
+  uet run --dut exec:'python3 nic.py'  starts a device (docs/adapter.md)
+  uet run --control 127.0.0.1:9000     a running device, by its control channel
   uet run --capture failures/ --html report.html --junit report.xml
-  uet run --baseline before.json       fail only on what is worse than before
+  uet run --baseline before.json       fail only on results that are worse than before
   uet run --format json | jq '.cases[].verdict'
 
-SIGINT and SIGTERM end it after the case under way; the reports tell what ran.
+SIGINT and SIGTERM end the run after the current case; the reports list the cases that ran.
 
-Exit codes: 0 something passed and nothing failed, was flaky or stayed open; 1 a case failed or was flaky, or a packet of
-the device breaks a must; 2 usage, or the device cannot be reached, or no longer; 3 nothing passed, a case stayed open, or
-the run was stopped. What a statement waives and what a baseline has already is left out of account.")]
+Exit codes, without waived results and those known to the baseline:
+  0  at least one pass, and no failure, flaky or inconclusive case
+  1  a case failed or was flaky, or a packet of the device breaks a must
+  2  usage, or the device cannot be reached
+  3  nothing passed, a case is inconclusive, or the run was stopped")]
 pub(super) struct Run {
     #[command(flatten)]
     filter: Filter,
@@ -64,7 +66,7 @@ pub(super) struct Run {
     /// Run each case this many times
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
-    /// Maximum number of instances, at least one per rule [default: all with the NIC that is built in, 1000 with
+    /// Maximum number of instances, at least one per rule [default: all with the built-in NIC, 1000 with
     /// others]
     #[arg(long, value_name = "COUNT")]
     max_instances: Option<usize>,
@@ -108,7 +110,7 @@ enum Format {
 
 pub(super) fn factor(text: &str) -> Result<f64, String> {
     let factor = text.parse().ok().filter(|factor| (0.001..=1e6).contains(factor));
-    factor.ok_or_else(|| "a number from 0.001 to 1000000".to_owned())
+    factor.ok_or_else(|| "expected a number from 0.001 to 1000000".to_owned())
 }
 
 impl Run {
@@ -160,7 +162,9 @@ impl Run {
         let claims = statement.claims.iter().chain(&statement.disclaims);
         let strange =
             known::strange_capabilities(claims).chain(known::strange_parameters(&statement.parameters));
-        strange.for_each(|strange| complain(format_args!("the statement: {strange}")));
+        strange.for_each(|strange| {
+            complain(format_args!("warning: the suite ignores a line of the statement: {strange}"))
+        });
         let mut command = format!("uet run{}", self.device.words());
         if self.timeout_scale != 1.0 {
             command += &format!(" --timeout-scale {}", self.timeout_scale);
@@ -185,7 +189,7 @@ impl Run {
             ..self.filter.options()?
         };
         match options.selected()[..] {
-            [] => Err(io::Error::other("no case is like that")),
+            [] => Err(io::Error::other("no case matches the filters; `uet list` shows all cases")),
             _ => Ok(options),
         }
     }
@@ -265,7 +269,9 @@ fn whole_capture(path: &Path, outer: Outer) -> io::Result<Capture> {
 
 fn read_baseline(path: &Path) -> io::Result<Baseline> {
     let text = file::read_text(path, file::MAX_RESULTS).map_err(|error| about(path, error))?;
-    let unlike = |error: serde_json::Error| about(path, format!("not what `uet run --json` writes: {error}"));
+    let unlike = |error: serde_json::Error| {
+        about(path, format!("the file is not a result of `uet run --json`: {error}"))
+    };
     let mut value = serde_json::from_str(&text).map_err(unlike)?;
     escape_value(&mut value);
     serde_json::from_value(value).map_err(unlike)

@@ -32,7 +32,7 @@ A file has the same names:
   congestion = \"both\"
   fail = [\"spine 0 at 100us until 1ms\"]
 
-Exit codes: 0 all flows completed, 3 some did not in the time given, 2 the scenario cannot be.")]
+Exit codes: 0 all flows completed, 2 usage or an impossible scenario, 3 some flows did not complete in time.")]
 pub(super) struct Simulate {
     /// Scenario as TOML; flags override it
     #[arg(value_name = "FILE")]

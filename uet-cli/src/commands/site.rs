@@ -25,7 +25,9 @@ impl Site {
     pub(super) fn run(&self) -> io::Result<Outcome> {
         let vectors = match Vectors::read(&self.vectors) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                complain(format!("no vectors on the page: {error} (--vectors says where they are)"));
+                complain(format!(
+                    "warning: the site has no vectors: {error}; name their folder with --vectors"
+                ));
                 Vectors::default()
             }
             other => other?,

@@ -56,7 +56,7 @@ fn plugin_folder() -> io::Result<PathBuf> {
             return Ok(folder);
         }
     }
-    Err(io::Error::other("neither tshark nor wireshark says where its plugins are; use --output"))
+    Err(io::Error::other("neither tshark nor wireshark reports a plugin folder; use --output FILE"))
 }
 
 fn named(folders: &str, name: &str) -> Option<PathBuf> {

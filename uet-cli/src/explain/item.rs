@@ -123,8 +123,7 @@ impl Item {
             item = item.detail("case", format!("{}: {}", case.id, case.title));
         }
         if coverage.every_packet {
-            item =
-                item.detail("checked", "in every packet of the device, in whatever case, and by `uet check`");
+            item = item.detail("checked", "in every packet of the device, in all cases, and by `uet check`");
         }
         if let Some(reason) = coverage.unseen {
             item = item.detail("no case", reason);
@@ -191,7 +190,7 @@ impl Item {
             item = item.detail("since", format!("version {since}"));
         }
         if let Some(until) = entry.until {
-            item = item.detail("until", format!("version {until}, from which on it is reserved"));
+            item = item.detail("until", format!("version {until}, where it becomes reserved"));
         }
         let nack = (registry == NackCode::REGISTRY).then(|| NackCode::new(entry.code)).flatten();
         match nack.and_then(|code| code.class().zip(NackAction::of(code))) {
@@ -206,8 +205,8 @@ impl Item {
 /// Describes the effect of violating a requirement of this level.
 const fn gravity(level: Level) -> &'static str {
     match level {
-        Level::Must => "broken, it loses, duplicates or misreads data, or a correct peer waits for ever",
-        Level::Should => "a peer can live with its being broken",
+        Level::Must => "a violation loses, duplicates or misreads data, or makes a correct peer wait forever",
+        Level::Should => "a peer can tolerate a violation",
         Level::May => "an option",
     }
 }
@@ -215,9 +214,9 @@ const fn gravity(level: Level) -> &'static str {
 /// Explains how to read a failure of its cases.
 fn reading(requirement: &Requirement) -> String {
     format!(
-        "`uet run --id {}` shows what passed between suite and device, the packet in question marked by '>' with all its \
-         fields, what was expected and what was seen. It rests on public evidence: when the specification says otherwise, \
-         waive it in a statement, and tell us",
+        "`uet run --id {}` shows the packets between suite and device, the expected value and the observed one. The mark \
+         '>' names the packet in question. The requirement rests on public evidence: if the specification says otherwise, \
+         waive it in a statement, and report it to us",
         requirement.id
     )
 }

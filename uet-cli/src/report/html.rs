@@ -115,7 +115,7 @@ fn summary(body: &mut String, result: &RunResult) {
     };
     *body += &format!(
         "<p class=verdict><b class={class}>{word}</b> {counts}; {} packets of the device judged one by one, {} findings</p>\n\
-         <p>By public evidence: nobody here has read the specification. A requirement is here when public sources state it. \
+         <p>By public evidence: we have had no access to the specification. Each requirement comes from public sources. \
          Suite {suite}, specification {specification}, catalogue {catalogue}, seed {seed}.</p>\n",
         packets.judged,
         packets.findings.len()

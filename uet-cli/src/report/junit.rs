@@ -85,7 +85,7 @@ fn skipped(message: String) -> TestCaseStatus {
 fn not_whole(result: &RunResult) -> TestSuite {
     let why = result.stopped.as_deref().unwrap_or("it was told to end");
     let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
-    status.set_message(format!("the run was stopped: {why}; {} cases were not run", result.not_run));
+    status.set_message(format!("the run was stopped: {why}; {} cases did not run", result.not_run));
     let mut suite = TestSuite::new("run");
     suite.add_test_case(TestCase::new("run/whole", status));
     suite

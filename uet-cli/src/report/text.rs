@@ -13,7 +13,7 @@ use uet_wire::{Options, Spec, Start};
 
 /// Writes a line for a rule: its id, verdict, number of instances and reason.
 pub fn line(out: &mut impl Write, case: &RuleResult, paint: Paint) -> io::Result<()> {
-    write!(out, "{:<40} {}", case.id, coloured(case.verdict, paint))?;
+    write!(out, "{:<40} {}", case.id, colored(case.verdict, paint))?;
     let ran = case.instances.total() - case.instances.skipped;
     if case.verdict == Verdict::Pass && ran > 1 {
         write!(out, "{}", paint.faint(format!("  {ran} instances")))?;
@@ -28,7 +28,7 @@ pub fn line(out: &mut impl Write, case: &RuleResult, paint: Paint) -> io::Result
     }
 }
 
-fn coloured(verdict: Verdict, paint: Paint) -> Painted<&'static str> {
+fn colored(verdict: Verdict, paint: Paint) -> Painted<&'static str> {
     match verdict {
         Verdict::Pass => paint.name(verdict.name()),
         Verdict::Skipped => paint.faint(verdict.name()),
@@ -189,7 +189,7 @@ pub fn summary(
         !result.cases.iter().any(told) && !result.packets.findings.iter().any(told_of_packet)
     };
     for waiver in result.statement.waivers.iter().filter(unused) {
-        writeln!(out, "no longer needed, or of a case that did not run: the waiver of {}", waiver.id)?;
+        writeln!(out, "the waiver of {} is no longer needed, or its case did not run", waiver.id)?;
     }
     let RunResult { device, specification, seed, .. } = result;
     writeln!(out, "{} ({}, specification {specification}, seed {seed})", counts(result), Plain(device))

@@ -73,7 +73,7 @@ pub fn text<'de, D: Deserializer<'de>, T: FromStr<Err = String>>(from: D) -> Res
         type Value = Option<T>;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a text or a number")
+            f.write_str("a string or a number")
         }
 
         fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {

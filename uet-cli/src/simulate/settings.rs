@@ -177,8 +177,9 @@ impl FromStr for Marks {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let depth =
-            |text: &str| text.parse::<f64>().map_err(|_| "a depth in BDP, two of them (0.2..0.8), or off");
+        let depth = |text: &str| {
+            text.parse::<f64>().map_err(|_| "expected a depth in BDP, two of them (0.2..0.8), or off")
+        };
         Ok(Marks(match text.split_once("..") {
             _ if text == "off" => Ecn::Off,
             Some((from, to)) => Ecn::Ramp(depth(from)?, depth(to)?),
@@ -197,13 +198,13 @@ impl FromStr for Failure {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let words: Vec<&str> = text.split_whitespace().collect();
-        let number = |word: &str| word.parse::<u32>().map_err(|_| format!("'{word}' is no number"));
+        let number = |word: &str| word.parse::<u32>().map_err(|_| format!("'{word}' is not a number"));
         let (part, rest) = match words[..] {
             ["spine", spine, ref rest @ ..] => (Part::Spine(number(spine)?), rest),
             ["leaf", leaf, "uplink", link, ref rest @ ..] => {
                 (Part::Uplink { leaf: number(leaf)?, link: number(link)? }, rest)
             }
-            _ => return Err("say 'spine 0 at 100us' or 'leaf 1 uplink 0 at 1ms until 2ms'".into()),
+            _ => return Err("expected 'spine 0 at 100us' or 'leaf 1 uplink 0 at 1ms until 2ms'".into()),
         };
         let time = |word: &str| {
             word.parse().map(|Span(span)| span).map_err(|reason| format!("'{word}' is not {reason}"))
@@ -212,7 +213,7 @@ impl FromStr for Failure {
             ["at", at] => (time(at)?, None),
             ["at", at, "until", until] => (time(at)?, Some(time(until)?)),
             _ => {
-                return Err(format!("say from when on: 'at 100us', or 'at 100us until 1ms', after '{part}'"));
+                return Err(format!("expected 'at 100us' or 'at 100us until 1ms' after '{part}'"));
             }
         };
         Ok(Failure(Fault { part, at, until }))
@@ -276,7 +277,7 @@ impl Settings {
                 Traffic::Incast { senders: self.senders.unwrap_or(hosts.saturating_sub(1)), size }
             }
             _ if self.senders.is_some() => {
-                let reason = "only an incast has a number of senders";
+                let reason = "only the pattern incast has this setting";
                 return Err(ScenarioError { what: "senders", reason: reason.into() });
             }
             (None, Pattern::One) => Traffic::One { size },
@@ -332,7 +333,10 @@ impl Settings {
             Shape::FatTree => None,
         };
         if let Some(what) = stray {
-            return Err(ScenarioError { what, reason: "the topology has none".into() });
+            return Err(ScenarioError {
+                what,
+                reason: "the selected topology does not have this setting".into(),
+            });
         }
         Ok(match shape {
             Shape::Single => Topology::Single { hosts },

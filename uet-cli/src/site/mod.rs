@@ -35,12 +35,7 @@ fn index(vectors: &Vectors) -> String {
     let codes: usize = registry::ALL.iter().map(|registry| registry.entries.len()).sum();
     let mut text = String::from("<ul class=rooms>\n");
     for (file, what, count, about) in [
-        (
-            "headers.html",
-            "headers",
-            layout::ALL.len(),
-            "each as the figure of the specification draws it, with its fields",
-        ),
+        ("headers.html", "headers", layout::ALL.len(), "each header as a figure, with its fields"),
         ("codes.html", "code points", codes, "types, opcodes, return codes, NACK codes"),
         (
             "vectors.html",
@@ -52,7 +47,7 @@ fn index(vectors: &Vectors) -> String {
             "requirements.html",
             "requirements",
             catalogue::ALL.len(),
-            "what an implementation has to do by public evidence, and the cases that show it",
+            "requirements on an implementation, by public evidence, and the cases that check them",
         ),
     ] {
         text += &format!("<li><a href={file}><b>{count}</b> {what}</a>: {about}</li>\n");
@@ -114,8 +109,8 @@ fn codes() -> String {
 
 fn requirements() -> String {
     let mut text = String::from(
-        "<p>By public evidence: nobody here has read the specification. A sentence is here when public sources \
-         state it; what they leave open is no requirement.</p>\n\
+        "<p>By public evidence: we have had no access to the specification. Each requirement comes from public sources; \
+         questions that they leave open are not requirements.</p>\n\
          <p><input id=filter placeholder=\"filter: PDS-ACK, must, window ...\"> <span id=count></span></p>\n\
          <table id=rows><tr><th>id<th>level<th>section<th>requirement<th>shown by</tr>\n",
     );
@@ -123,7 +118,8 @@ fn requirements() -> String {
         let Requirement { id, level, section, sentence, .. } = requirement;
         let Coverage { mut cases, every_packet, unseen } = coverage::of(requirement);
         cases.extend(every_packet.then_some("every packet"));
-        let shown = unseen.map_or(cases.join(", "), |reason| format!("not by a test from outside: {reason}"));
+        let shown =
+            unseen.map_or(cases.join(", "), |reason| format!("an external test cannot check it: {reason}"));
         text += &format!(
             "<tr id={id}><td><code>{id}</code><td>{}<td>{section}<td>{}<td class=cases>{}</tr>\n",
             level.name(),

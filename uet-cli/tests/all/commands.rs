@@ -108,14 +108,14 @@ fn bad_arguments_suggest_a_correction() {
         (&["decode"][..], "<INPUT>"),
         (&["decode", "--format", "xml", "x"], "possible values: text, summary, json"),
         (&["decode", "--from", "ethernet", "x"], "possible values: eth, ip, udp, uet"),
-        (&["decode", "--spec", "1.0", "x"], "known versions are 1.0.1, 1.0.2, 1.0.3"),
+        (&["decode", "--spec", "1.0", "x"], "the known versions are 1.0.1, 1.0.2, 1.0.3"),
         (&["decode", "--trailer", "fcs", "x"], "possible values: none, crc, icv"),
         (&["decode", "--trimmed-dscp", "64", "x"], "0..64"),
         (&["decode", "--type", "AKC", "x"], "did you mean ACK"),
         (&["decode", "--finding", "WIRE-SES-03", "x"], "did you mean WIRE-SES-003"),
-        (&["decode", "--packets", "0", "x"], "write 7, 1-10, 100-"),
-        (&["decode", "--packets", "9-1", "x"], "write 7, 1-10, 100-"),
-        (&["decode", "--pdc", "0x12345", "x"], "up to four digits"),
+        (&["decode", "--packets", "0", "x"], "packet numbers from 1: 7, 1-10, 100-"),
+        (&["decode", "--packets", "9-1", "x"], "packet numbers from 1: 7, 1-10, 100-"),
+        (&["decode", "--pdc", "0x12345", "x"], "up to four hexadecimal digits"),
         (&["decoed"], "'decode'"),
         (&["layout", "nak"], "did you mean nack"),
         (&["explain", "pds.psnn"], "did you mean pds.psn"),
@@ -192,7 +192,7 @@ fn layout_gives_the_tables_as_json() {
 #[test]
 fn explain_answers() {
     for (words, answer) in [
-        (&["nack", "0x0f"][..], "close the context and try again on a new one"),
+        (&["nack", "0x0f"][..], "close the context and retry on a new one"),
         (&["nack", "13"], "NackCode.ROD_OOO"),
         (&["pds.clear_psn_offset"], "request: bit 16, 16 wide, signed"),
         (&["clear_psn_offset"], "distance from psn to the highest PSN cleared"),

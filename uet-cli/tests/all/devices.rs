@@ -66,7 +66,7 @@ fn a_device_on_ipv6_loopback_is_reached() {
     let device =
         format!("exec:read -r line; echo '{welcome}'; read -r line; echo '{refusal}'; cat >/dev/null");
     let run = uet(&["run", "--dut", &device]);
-    assert!(run.code == 2 && run.err.contains("shares its address with the suite"), "{}{}", run.out, run.err);
+    assert!(run.code == 2 && run.err.contains("has the address of the suite"), "{}{}", run.out, run.err);
 }
 
 #[test]
@@ -93,19 +93,19 @@ fn unreachable_device_is_an_error_without_verdict() {
     let closed = silent.local_addr().unwrap().to_string();
     drop(silent);
     for (device, said) in [
-        (&["--control", &closed][..], "nobody listens there: is the device running?"),
+        (&["--control", &closed][..], "no program listens there: start the device"),
         (&["--control", "nowhere.invalid:1"], "cannot reach the control channel at nowhere.invalid:1"),
         (&["--control", "127.0.0.1"], "write HOST:PORT"),
         (&["--dut", "udp://127.0.0.1:4793"], "need --control tcp://HOST:PORT"),
-        (&["--dut", "udp://127.0.0.1"], "write udp://HOST:PORT"),
-        (&["--dut", "exec:exit 3"], "it has ended: exit status: 3"),
+        (&["--dut", "udp://127.0.0.1"], "expected udp://HOST:PORT"),
+        (&["--dut", "exec:exit 3"], "its program ended with exit status: 3"),
         (&["--dut", "exec:echo hello; cat"], "expected value"),
-        (&["--dut", "exec:x", "--control", &closed], "--control is for a device that runs already"),
+        (&["--dut", "exec:x", "--control", &closed], "--control needs a running device"),
         (&["--dut", "exec:x", "--impair", "drop 5%"], "uet proxy"),
-        (&["--dut", "exec:x", "--family", "6"], "--family and --config are for the NIC that is built in"),
+        (&["--dut", "exec:x", "--family", "6"], "--family and --config apply only to the built-in NIC"),
         (&["--family", "5"], "expected 4, 6 or both"),
-        (&["--dut", "warp:9"], "write exec:COMMAND, udp://HOST:PORT, raw:INTERFACE or embedded"),
-        (&["--local", "127.0.0.9"], "give --dut or --control as well"),
+        (&["--dut", "warp:9"], "expected exec:COMMAND, udp://HOST:PORT, raw:INTERFACE or embedded"),
+        (&["--local", "127.0.0.9"], "--local needs an external device"),
     ] {
         for command in ["run", "doctor"] {
             let run = uet(&[&[command], device].concat());
@@ -217,7 +217,7 @@ fn doctor_names_unknown_words() {
     for said in [
         r"control    ok       a\u{1b}[31m\nb",
         "claims     limited  there is no capability 'wriet'; did you mean write?",
-        "parameters limited  payload_mtu is \"1024\"; it has to be a whole number (bytes)",
+        "parameters limited  payload_mtu is \"1024\", but must be a whole number (bytes)",
         "parameters limited  there is no parameter 'rto_init_tim'; did you mean rto_init_time",
     ] {
         assert!(run.out.lines().any(|line| line.starts_with(said)), "{said}: {}{}", run.out, run.err);

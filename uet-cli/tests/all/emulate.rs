@@ -122,19 +122,22 @@ fn it_survives_any_requests() {
     assert_eq!(say("nonsense")["error"]["code"], "bad_request");
     assert_eq!(
         say(r#"{"id":3,"op":"dance"}"#),
-        json!({"id": 3, "error": {"code": "unsupported", "message": "no operation 'dance'"}})
+        json!({"id": 3, "error": {"code": "unsupported", "message": "there is no operation 'dance'"}})
     );
     assert_eq!(say(r#"{"id":4,"op":"post"}"#)["error"]["code"], "bad_request");
     assert_eq!(say(r#"{"id":5,"op":"post","kind":"write","peer":9}"#)["error"]["code"], "not_found");
     let configured =
         say(r#"{"id":6,"op":"configure","parameters":{"payload_mtu":1024,"nonsense":1,"default_mpr":0}}"#);
     assert_eq!(configured["taken"], json!(["payload_mtu"]));
-    assert_eq!(configured["refused"], json!({"default_mpr": "1 to 255", "nonsense": "no such parameter"}));
+    assert_eq!(
+        configured["refused"],
+        json!({"default_mpr": "must be from 1 to 255", "nonsense": "there is no such parameter"})
+    );
 
     // A second suite waits until the first has disconnected.
     let other = TcpStream::connect(("127.0.0.1", port)).unwrap();
     let refused = BufReader::new(other).lines().next().unwrap().unwrap();
-    assert!(refused.contains("another suite is connected"), "{refused}");
+    assert!(refused.contains("another suite is already connected"), "{refused}");
 
     // Invalid UTF-8 ends the connection, not the NIC.
     stream.write_all(b"\xff\xff\n").unwrap();
@@ -177,9 +180,14 @@ fn parameters_from_a_file() {
     let wrong = common::file("wrong.toml", b"payload_mtu = 1500\n");
     let run = uet(&["emulate", "--listen", "127.0.0.7:0", "--config", &wrong]);
     assert_eq!(run.code, 2);
-    assert!(run.err.ends_with("wrong.toml: payload_mtu: 1,024, 2,048, 4,096 or 8,192\n"), "{}", run.err);
+    assert!(run.err.ends_with("wrong.toml: payload_mtu: must be 1024, 2048, 4096 or 8192\n"), "{}", run.err);
     let run = uet(&["emulate", "--listen", "0.0.0.0"]);
-    assert_eq!((run.code, run.err.contains("an endpoint has one address")), (2, true), "{}", run.err);
+    assert_eq!(
+        (run.code, run.err.contains("is not the address of one endpoint; name an address of this machine")),
+        (2, true),
+        "{}",
+        run.err
+    );
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn a_device_that_ends_is_found_and_kept() {
     // A device that does not crash survives the saved findings.
     let device = format!("exec:{UET} emulate --control stdio --listen 127.0.0.34:0");
     let run = uet(&["fuzz", &device, "--again", &of("json")]);
-    assert_eq!((run.code, run.out.trim()), (0, "nothing comes of it"), "{}", run.err);
+    assert_eq!((run.code, run.out.trim()), (0, "the finding was not reproduced"), "{}", run.err);
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn findings_are_reported_at_once_and_a_signal_ends_the_run() {
         .unwrap();
     let mut lines = BufReader::new(fuzz.stdout.take().unwrap()).lines().map(Result::unwrap);
     assert!(lines.next().unwrap().starts_with("crash after case"));
-    let kept = lines.by_ref().find_map(|line| Some(line.trim().strip_prefix("kept: ")?.to_owned())).unwrap();
+    let kept = lines.by_ref().find_map(|line| Some(line.trim().strip_prefix("saved: ")?.to_owned())).unwrap();
     assert!(Path::new(&kept).exists());
     assert!(Command::new("kill").args(["-INT", &fuzz.id().to_string()]).status().unwrap().success());
     let last = lines.last().unwrap();
@@ -115,7 +115,7 @@ fn unsaved_findings_are_reported() {
     let run = uet(&["fuzz", &device, "--keep", &keep]);
     assert_eq!(run.code, 1, "{}{}", run.out, run.err);
     assert!(run.out.starts_with("crash after case"), "{}", run.out);
-    assert!(run.out.contains("not kept: {\"trouble\":\"crash\""), "{}", run.out);
+    assert!(run.out.contains("not saved: {\"trouble\":\"crash\""), "{}", run.out);
     assert!(run.err.contains("fuzz-lost: "), "{}", run.err);
 }
 
@@ -155,7 +155,7 @@ fn a_device_that_is_gone_is_brought_back() {
     ]);
     killer.join().unwrap();
     assert_eq!(run.code, 1, "{}{}", run.out, run.err);
-    assert!(run.out.contains("hang after case") && run.out.contains("it did not come again"), "{}", run.out);
+    assert!(run.out.contains("hang after case") && run.out.contains("not reproduced"), "{}", run.out);
     assert!(run.out.contains("1 found in 200 cases"), "it goes on: {}{}", run.out, run.err);
 }
 
@@ -171,9 +171,9 @@ fn foreign_targets_are_refused() {
 fn unusable_targets_are_reported() {
     for (args, said) in [
         (&["udp://127.0.0.1:9"][..], "a plain request is not answered"),
-        (&["udp://127.0.0.1"], "write udp://HOST:PORT"),
-        (&["embedded", "--restart", "true"], "are for a device that runs already"),
-        (&["exec:exit 3"], "it has ended"),
+        (&["udp://127.0.0.1"], "expected udp://HOST:PORT"),
+        (&["embedded", "--restart", "true"], "need a running device"),
+        (&["exec:exit 3"], "its program ended"),
         (&["--again", "/nonexistent"], "/nonexistent"),
     ] {
         let run = uet(&[&["fuzz"], args].concat());

@@ -35,10 +35,10 @@ fn the_headers_are_drawn_as_the_codec_has_them() {
 #[test]
 fn the_requirements_are_those_of_the_catalogue() {
     let mut page = String::from(
-        "# Requirements\n\nGenerated from the catalogue of uet-wire and the cases of uet-conformance; `uet explain ID` says more \
-         of one. By public evidence: nobody here has read the specification. *must*: to break it loses, duplicates, \
-         corrupts or misreads data, or leaves a correct peer waiting for ever; *should*: a peer can live with it; *may*: an \
-         option. Evidence counts independent public sources, 2 stands for at least two.\n",
+        "# Requirements\n\nGenerated from the catalogue of uet-wire and the cases of uet-conformance; `uet explain ID` describes \
+         one. By public evidence: we have had no access to the specification. A violation of a *must* loses, duplicates, \
+         corrupts or misreads data, or makes a correct peer wait forever. A peer can tolerate a violation of a *should*. \
+         A *may* is an option. Evidence counts independent public sources; 2 means at least two.\n",
     );
     let area = |id: &'static str| id.split('-').next().unwrap_or(id);
     let mut before = "";

@@ -168,7 +168,7 @@ fn hexadecimal_text() {
     assert!(run.err.ends_with("line 2: 'x' at character 5 is not a hexadecimal digit\n"), "{}", run.err);
 
     let (run, _) = json("no-capture.txt", b"To whom it may concern\n");
-    assert!(run.err.ends_with("digit, and this is no capture (pcap, pcapng)\n"), "{}", run.err);
+    assert!(run.err.ends_with("digit, and the input is not a capture (pcap, pcapng)\n"), "{}", run.err);
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn captures_on_standard_input() {
 fn unreadable_inputs() {
     let run = uet(&["decode", &file("empty", b"")]);
     assert_eq!((run.code, run.out.as_str()), (0, ""));
-    assert_eq!(run.err, "uet: the input holds no packet\n");
+    assert_eq!(run.err, "uet: the input contains no packet\n");
     let run = uet(&["decode", env!("CARGO_TARGET_TMPDIR")]);
     assert_eq!(run.code, 2);
     assert!(run.err.contains("directory"), "{}", run.err);
@@ -193,15 +193,19 @@ fn unreadable_inputs() {
     assert!(run.err.starts_with("uet: no-such-file.pcap: No such file"), "{}", run.err);
     let run = uet(&["decode", "3a0z"]);
     assert_eq!(run.code, 2);
-    assert!(run.err.contains("no such file, and 'z' at character 4 is not"), "{}", run.err);
+    assert!(
+        run.err.contains("no file has this name, and as hexadecimal digits: 'z' at character 4 is not"),
+        "{}",
+        run.err
+    );
     for (name, content) in [("picture", &b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"[..]), ("zeros", &[0; 64])] {
         let run = uet(&["decode", &file(name, content)]);
         assert_eq!(run.code, 2);
-        assert!(run.err.contains("neither a pcap or pcapng capture nor a text"), "{}", run.err);
+        assert!(run.err.contains("neither a pcap or pcapng capture nor text"), "{}", run.err);
     }
     let run = uet(&["decode", &file("endless", &vec![b'0'; 3 << 20])]);
     assert_eq!(run.code, 2);
-    assert!(run.err.contains("line 1: a line of more than"), "{}", run.err);
+    assert!(run.err.contains("line 1: the line is longer than the limit of"), "{}", run.err);
 }
 
 #[test]
@@ -295,10 +299,13 @@ fn corrupt_blocks_are_named_with_their_offset() {
     let mut torn = good.clone();
     torn[4..8].copy_from_slice(&7u32.to_le_bytes());
     let cases = [
-        (enhanced(order, 5, 0, 20, &[0; 20]), "a packet of interface 5, which has not been described"),
+        (
+            enhanced(order, 5, 0, 20, &[0; 20]),
+            "a packet names interface 5, but no block before it describes this interface",
+        ),
         (long, "the file ends in the middle of a block, or the lengths in the block are wrong"),
-        (torn, "a block of less than 12 bytes"),
-        (interface(order, 1, Some(100), None), "an if_tsresol of 0x64"),
+        (torn, "a block is shorter than 12 bytes"),
+        (interface(order, 1, Some(100), None), "if_tsresol 0x64"),
         (
             [&order.four(6)[..], &order.four(0x7fff_fff0), &[0; 64]].concat(),
             "the file ends in the middle of a block",
@@ -320,12 +327,12 @@ fn skipped_packets_are_reported() {
     elsewhere[36..38].copy_from_slice(&49_150u16.to_be_bytes());
     let order = Order::Little;
     for (name, link, frame, said) in [
-        ("link-105.pcap", 105, &frame, "link type 105 is not read: 1 packets"),
+        ("link-105.pcap", 105, &frame, "1 packets were skipped: link type 105 is not supported"),
         (
             "port-49150.pcap",
             1,
             &elsewhere,
-            "no packet is UET; 1 of 1 are UDP to port 49150: --udp-port 49150?",
+            "no packet is UET; 1 of 1 are UDP to port 49150: try --udp-port 49150",
         ),
     ] {
         let path = file(name, &pcap(order, false, link, &[(1, 1, frame.len(), frame)]));
@@ -336,7 +343,7 @@ fn skipped_packets_are_reported() {
         }
         let run = uet(&["fuzz", "--from", &path]);
         assert_eq!((run.code, run.out.as_str()), (2, ""), "{name}");
-        assert!(run.err.contains("no conversation of UET"), "{}", run.err);
+        assert!(run.err.contains("no UET conversation"), "{}", run.err);
     }
     let mixed = file("mixed-ports.pcap", &simple(&[elsewhere, frame]));
     assert_eq!(uet(&["check", &mixed]).err, "", "others may talk too");

@@ -83,7 +83,7 @@ fn a_list_is_narrowed_by_words() {
 #[test]
 fn without_vectors_the_page_says_so() {
     let (directory, said) = site("site-without", "no-such-folder");
-    assert!(said.contains("no vectors on the page: no-such-folder"), "{said}");
+    assert!(said.contains("the site has no vectors: no-such-folder"), "{said}");
     for link in ["headers.html", "codes.html", "vectors.html", "requirements.html", "page.js", "page.css"] {
         assert!(directory.join(link).exists(), "{link}");
     }

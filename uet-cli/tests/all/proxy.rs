@@ -52,9 +52,12 @@ fn lost_packets_are_retransmitted() {
 #[test]
 fn invalid_ends_are_refused() {
     for (args, said) in [
-        (&["127.0.0.1:1", "127.0.0.1:2", "--listen", "127.0.0.9:0"][..], "told apart by their addresses"),
+        (&["127.0.0.1:1", "127.0.0.1:2", "--listen", "127.0.0.9:0"][..], "needs two different addresses"),
         (&["127.0.0.1", "127.0.0.2", "--listen", "203.0.113.1:0"], "203.0.113.1:0: "),
-        (&["nowhere", "127.0.0.2", "--listen", "127.0.0.9:0"], "an IP address, with or without a port"),
+        (
+            &["nowhere", "127.0.0.2", "--listen", "127.0.0.9:0"],
+            "expected an IP address with an optional port",
+        ),
         (&["127.0.0.1", "127.0.0.2"], "--listen"),
     ] {
         let run = uet(&[&["proxy"], args].concat());

@@ -55,5 +55,5 @@ fn differences_are_reported() {
     assert!(run.out.contains("- RUD_REQ") && run.out.contains(" 0 received"), "{}", run.out);
     let run = uet(&["replay", &capture, "--side", "10.0.0.9"]);
     assert_eq!(run.code, 2);
-    assert!(run.err.contains("nothing in it was sent by that side"), "{}", run.err);
+    assert!(run.err.contains("the capture contains no packet of the selected side"), "{}", run.err);
 }

@@ -1,4 +1,4 @@
-//! `uet run`, against the NIC that is built in.
+//! `uet run`, against the built-in NIC.
 
 use crate::common;
 
@@ -167,7 +167,7 @@ fn only_regressions_from_the_baseline_count() {
     let other = common::file("no-baseline.json", b"{}");
     let run = uet(&["run", "--id", "ack/asked-for", "--baseline", &other]);
     assert_eq!((run.code, run.out.as_str()), (2, ""));
-    assert!(run.err.contains("not what `uet run --json` writes"), "{}", run.err);
+    assert!(run.err.contains("the file is not a result of `uet run --json`"), "{}", run.err);
 }
 
 #[test]
@@ -207,11 +207,7 @@ fn a_statement_waives_claims_and_disclaims() {
 fn profile_lists_its_demands_and_is_provisional() {
     let result = json(&["--id", "ack/asked-for", "--profile", "ai-full"]);
     assert_eq!(result["statement"]["provisional"], true);
-    assert_eq!(
-        result["statement"]["beyond"],
-        serde_json::json!([]),
-        "the NIC that is built in claims all of it"
-    );
+    assert_eq!(result["statement"]["beyond"], serde_json::json!([]), "the built-in NIC claims all of it");
     assert_eq!(uet(&["run", "--profile", "ai"]).code, 2);
 }
 
@@ -382,7 +378,7 @@ fn signal_ends_the_run_with_partial_reports() {
         let (ran, left) = (result["cases"].as_array().unwrap().len(), result["not_run"].as_u64().unwrap());
         assert!(ran > 0 && left > 0, "{ran} {left}");
         assert!(rest.contains(&format!(" pass, {left} not run (")), "{rest}");
-        assert!(junit.contains(&format!("{left} cases were not run")), "{junit}");
+        assert!(junit.contains(&format!("{left} cases did not run")), "{junit}");
     }
 }
 
@@ -407,7 +403,7 @@ fn slips_in_a_statement_are_said() {
         "there is no capability 'wriet'; did you mean write",
         "there is no capability 'atomik'; did you mean atomic",
         "there is no parameter 'rto_init_tim'; did you mean rto_init_time",
-        "payload_mtu is \"1024\"; it has to be a whole number (bytes)",
+        "payload_mtu is \"1024\", but must be a whole number (bytes)",
     ] {
         assert!(run.err.contains(said), "{said}: {}", run.err);
     }

@@ -86,21 +86,27 @@ fn incomplete_flows_are_reported() {
 #[test]
 fn invalid_settings_are_refused_by_name() {
     for (content, error) in [
-        ("senders = 3\n", "senders: only an incast has a number of senders"),
+        ("senders = 3\n", "senders: only the pattern incast has this setting"),
         (
             "pattern = \"incast\"\nhosts = 4\nsenders = 4\n",
             "senders: 1 to 3, since one of the 4 hosts receives",
         ),
         ("topology = \"leaf-spine\"\nhosts = 10\n", "leaves: 10 hosts do not divide evenly among 4 leaves"),
-        ("topology = \"single\"\nspines = 4\n", "leaves, spines: the topology has none"),
-        ("mtu = 1500\n", "mtu: 1,024, 2,048, 4,096 or 8,192"),
-        ("colour = 3\n", "unknown field `colour`"),
+        (
+            "topology = \"single\"\nspines = 4\n",
+            "leaves, spines: the selected topology does not have this setting",
+        ),
+        ("mtu = 1500\n", "mtu: must be 1024, 2048, 4096 or 8192"),
+        ("color = 3\n", "unknown field `color`"),
         ("size = \"2 parsecs\"\n", "'2 parsecs' is not a size, such as 2MB, 64KiB or 1500"),
-        ("rate = true\n", "expected a text or a number"),
+        ("rate = true\n", "expected a string or a number"),
         ("pattern = \"incst\"\n", "unknown variant `incst`"),
-        ("fail = [\"spine 0\"]\n", "say from when on: 'at 100us', or 'at 100us until 1ms', after 'spine 0'"),
+        ("fail = [\"spine 0\"]\n", "expected 'at 100us' or 'at 100us until 1ms' after 'spine 0'"),
         ("fail = [\"spine 9 at 1us\"]\n", "fail: there is no spine 9"),
-        ("ecn = \"0.8..0.2\"\n", "ecn: a depth of 0.01 to 1,000 Plane_BDP, or two, the lower one first"),
+        (
+            "ecn = \"0.8..0.2\"\n",
+            "ecn: must be a depth from 0.01 to 1,000 Plane_BDP, or two, the lower one first",
+        ),
         ("matrix = \"nowhere.cm\"\n", "nowhere.cm: No such file"),
         ("seed = \n", "line 1"),
     ] {

@@ -82,7 +82,7 @@ class Device:
             message = json.loads(line)
             method = getattr(self, "op_" + message["op"], None)
             if method is None:
-                raise Refused("unsupported", f"no operation '{message['op']}'")
+                raise Refused("unsupported", f"there is no operation '{message['op']}'")
             arguments = {key: value for key, value in message.items() if key not in ("id", "op")}
             result = method(**arguments) or {}
             if result is LATER:
@@ -121,7 +121,7 @@ class Device:
         if kind != "write" or mode != "rud" or form != "std" or more.get("header_data") or more.get("delivery_complete"):
             raise Refused("unsupported", "plain writes by RUD only")
         if not 1 <= peer <= len(self.peers):
-            raise Refused("not_found", f"no peer {peer}")
+            raise Refused("not_found", f"there is no peer {peer}")
         address, job, initiator = self.peers[peer - 1]
         operation = len(self.initiator.messages) + 1
         place = {key: number((remote or {}).get(key, 0)) for key in ("key", "offset", "process", "index", "generation", "absolute")}
@@ -131,7 +131,7 @@ class Device:
 
     def op_wait_completion(self, operation, timeout_ns):
         if operation not in self.initiator.messages:
-            raise Refused("not_found", f"no operation {operation}")
+            raise Refused("not_found", f"there is no operation {operation}")
         self.waits.append({"operation": operation, "until": time.monotonic() + timeout_ns / 1e9})
         return LATER
 
@@ -165,7 +165,7 @@ class Device:
 
     def op_read_memory(self, region, offset, length):
         if not 1 <= region <= len(self.target.regions):
-            raise Refused("not_found", f"no region {region}")
+            raise Refused("not_found", f"there is no region {region}")
         memory = self.target.regions[region - 1]["memory"]
         if offset + length > len(memory):
             raise Refused("bad_request", "beyond the region")
@@ -191,7 +191,7 @@ def bound(address, port):
 
 
 def filled(fill, length):
-    """What a region holds at first."""
+    """Returns the initial bytes of a region."""
     if not fill:
         return bytearray(length)
     if "hex" in fill:
@@ -210,7 +210,7 @@ def serve(device, incoming, outgoing):
 
     while True:
         ready, _, _ = select.select([device.socket, incoming], [], [], device.patience())
-        # What has arrived before a line is handled before it.
+        # Packets that arrived before a line are handled before it.
         if device.socket in ready:
             device.packet()
         elif incoming in ready:

@@ -1,4 +1,4 @@
-"""What the example device does by itself: it writes to others. A window of 64 packets, a timer for each packet."""
+"""The initiator of the example device: it writes to others, with a window of 64 packets and a timer for each packet."""
 
 import os
 import struct
@@ -93,7 +93,7 @@ class Initiator:
             self.transmit(context, packet)
 
     def close(self, context):
-        """Closes a context when all of its requests are acknowledged. What comes later takes another."""
+        """Closes a context when all of its requests are acknowledged. Later messages take another one."""
         if self.contexts.get(context.key) is context:
             del self.contexts[context.key]
         if not context.closing:
@@ -121,10 +121,10 @@ class Initiator:
         context.told = context.clear
         self.control(context, CLEAR_COMMAND, 0, context.clear)
 
-    # What comes.
+    # Received packets.
 
     def take(self, address, data):
-        """An ACK, a NACK or CLEAR_REQUEST; whether it was one."""
+        """Handles an ACK, a NACK or CLEAR_REQUEST. Returns false for other packets."""
         first, word, number, spdcid, dpdcid = unpack(">HHIHH", data)
         kind, flags = first >> 11, first & 0x7F
         if kind == CP and first >> 7 & 15 == CLEAR_REQUEST and dpdcid in self.by_own:
@@ -228,7 +228,7 @@ class Initiator:
             self.transmit(context, packet, retx=True)
 
     def leave(self, context, again):
-        """Ends a context. What is unfinished starts anew on another, or has failed."""
+        """Ends a context. Unfinished messages restart on another one if `again`, and fail otherwise."""
         if self.contexts.get(context.key) is context:
             del self.contexts[context.key]
         self.by_own.pop(context.own, None)

@@ -1,5 +1,5 @@
-"""What the example device does with the packets of others: it takes writes (docs/behaviour.md). RUD only, and every
-packet is acknowledged at once: the simplest device that is right."""
+"""The target of the example device: it takes the writes of others (docs/behaviour.md). It speaks RUD only and
+acknowledges every packet at once: the simplest correct device."""
 
 import os
 
@@ -10,9 +10,9 @@ MOST_CONTEXTS = 16384
 
 
 def names(key):
-    """What of a key names a region: of an optimised one the lowest twelve bits; never the reserved ones."""
-    optimised = key >> 62 & 1
-    return optimised, key & 0xFFF if optimised else key & 0xC0FF_FFFF_FFFF_FFFF
+    """Returns the part of a key that names a region, without reserved bits: twelve bits of an optimized key."""
+    optimized = key >> 62 & 1
+    return optimized, key & 0xFFF if optimized else key & 0xC0FF_FFFF_FFFF_FFFF
 
 
 class Context:
@@ -76,7 +76,7 @@ class Target:
     def drop(self, why):
         self.dropped[why] = self.dropped.get(why, 0) + 1
 
-    # What an initiator's contexts get on the return direction: control packets, and no requests, as it reads nothing.
+    # Initiator contexts receive only control packets on the return direction, since the device reads nothing.
 
     def adopt(self, address, own, peer, start):
         self.contexts[own] = Context(address, peer, own, start)

@@ -17,7 +17,7 @@
 //! // Slow operations are answered later.
 //! let wait = Request::parse(r#"{"id":2,"op":"wait_completion","operation":9,"timeout_ns":0}"#)?;
 //! let answer = control.handle(Time::ZERO, &mut nic, wait).unwrap();
-//! assert_eq!(answer.to_line(), r#"{"id":2,"error":{"code":"not_found","message":"no operation 9"}}"#);
+//! assert_eq!(answer.to_line(), r#"{"id":2,"error":{"code":"not_found","message":"there is no operation 9"}}"#);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -107,7 +107,7 @@ fn refusal(code: ErrorCode, message: impl Into<String>) -> Refusal {
 }
 
 fn not_found(what: &str, number: u64) -> Refusal {
-    refusal(ErrorCode::NotFound, format!("no {what} {number}"))
+    refusal(ErrorCode::NotFound, format!("there is no {what} {number}"))
 }
 
 impl Control {
@@ -210,7 +210,7 @@ impl Control {
                 let peer = self.peer(close.peer)?;
                 let route = route(peer, close.mode, close.class);
                 if !nic.close(now, &route) {
-                    return Err(refusal(ErrorCode::NotFound, "no context to this peer is open"));
+                    return Err(refusal(ErrorCode::NotFound, "no open context leads to this peer"));
                 }
                 Answer::ok(id, &done)
             }
@@ -271,11 +271,7 @@ impl Control {
         self.by_receive.clear();
         self.events.clear();
         for waiting in self.waiting.drain(..) {
-            self.answers.push_back(Answer::error(
-                waiting.id,
-                ErrorCode::NotFound,
-                "the device has been started anew",
-            ));
+            self.answers.push_back(Answer::error(waiting.id, ErrorCode::NotFound, "the device was reset"));
         }
         Ok(())
     }
@@ -305,7 +301,10 @@ impl Control {
     /// Accounts for memory that the suite requests: for regions and for messages in flight.
     fn take_memory(&mut self, length: u64) -> Result<usize, Refusal> {
         if length > MEMORY - self.memory {
-            return Err(refusal(ErrorCode::Exhausted, format!("{MEMORY} bytes of memory in all")));
+            return Err(refusal(
+                ErrorCode::Exhausted,
+                format!("the request exceeds the limit of {MEMORY} bytes of memory in total"),
+            ));
         }
         self.memory += length;
         Ok(length as usize)
@@ -366,7 +365,7 @@ impl Control {
         let bytes = range.and_then(|range| data.get(range)).ok_or_else(|| {
             let (offset, length, size) = (piece.offset, piece.length, data.len());
             let message =
-                format!("{length} bytes at {offset} of a region of {size}; at most {PIECE} at once");
+                format!("{length} bytes at offset {offset} are outside a region of {size} bytes, or above the limit of {PIECE} per read");
             refusal(ErrorCode::BadRequest, message)
         })?;
         Ok(channel::Memory { data: channel::Hex(bytes.to_vec()) })
@@ -377,7 +376,8 @@ impl Control {
         nic: &mut Nic,
         receive: channel::PostReceive,
     ) -> Result<channel::Received, Refusal> {
-        let too_long = |_| refusal(ErrorCode::BadRequest, "length: more than a message can have");
+        let too_long =
+            |_| refusal(ErrorCode::BadRequest, "length: must be below 2^32, the limit of a message");
         let capacity = u32::try_from(receive.length).map_err(too_long)?;
         self.make_room()?;
         room(self.regions.len(), REGIONS, "regions")?;
@@ -413,7 +413,7 @@ impl Control {
             return Some(too_late(id));
         }
         if self.waiting.len() >= OPERATIONS {
-            return Some(Answer::error(id, ErrorCode::Exhausted, "too many wait already"));
+            return Some(Answer::error(id, ErrorCode::Exhausted, "too many requests wait for a completion"));
         }
         let until = now + Duration::from_nanos(wait.timeout_ns);
         self.waiting.push(Waiting { id, operation: wait.operation, until });
@@ -437,7 +437,7 @@ impl Control {
             let ended = self.operations.iter().find(|(_, operation)| operation.ended.is_some());
             let ended = ended.map(|(number, _)| *number);
             let number =
-                ended.ok_or_else(|| refusal(ErrorCode::Exhausted, "too many operations are open"))?;
+                ended.ok_or_else(|| refusal(ErrorCode::Exhausted, "too many operations are in progress"))?;
             let forgotten = self.operations.remove(&number);
             self.memory -= forgotten.map_or(0, |operation| operation.bytes);
         }
@@ -475,12 +475,12 @@ const CLAIMS: &[&str] = &[
 fn room(held: usize, most: usize, what: &str) -> Result<(), Refusal> {
     match held < most {
         true => Ok(()),
-        false => Err(refusal(ErrorCode::Exhausted, format!("at most {most} {what}"))),
+        false => Err(refusal(ErrorCode::Exhausted, format!("the device has room for at most {most} {what}"))),
     }
 }
 
 fn too_late(id: u64) -> Answer {
-    Answer::error(id, ErrorCode::Timeout, "it has not ended")
+    Answer::error(id, ErrorCode::Timeout, "the operation has not completed")
 }
 
 fn process(job: Option<u32>, pid: u16) -> Process {

@@ -21,7 +21,7 @@ impl Control {
     pub(super) fn post(&mut self, nic: &mut Nic, post: Post) -> Result<Operated, Refusal> {
         self.make_room()?;
         if post.length > MESSAGE {
-            return Err(bad(format!("length: at most {MESSAGE}")));
+            return Err(bad(format!("length: must be at most {MESSAGE} bytes")));
         }
         let known = self.peer(post.peer)?;
         let peer = Peer {
@@ -82,7 +82,8 @@ fn work(nic: &mut Nic, post: &Post, peer: &Peer, number: u64) -> Result<(Work, O
         PostKind::FetchAtomic => atomic(post, true)?,
         PostKind::RendezvousSend | PostKind::RendezvousTsend => {
             let tag = (post.kind == PostKind::RendezvousTsend).then(tag);
-            let eager = u32::try_from(post.eager.unwrap_or(0)).map_err(|_| bad("eager: too long"))?;
+            let eager =
+                u32::try_from(post.eager.unwrap_or(0)).map_err(|_| bad("eager: must be below 2^32"))?;
             let source = source(nic, post, peer, number)?;
             let work = Work::Rendezvous { tag, source, offset: 0, length, eager: eager.min(length) };
             return Ok((work, Some(source)));
@@ -109,7 +110,7 @@ fn bad(message: impl Into<String>) -> Refusal {
 }
 
 fn atomic(post: &Post, fetch: bool) -> Result<Work, Refusal> {
-    let unknown = |what: &str, name: &Option<String>| bad(format!("{what}: no such: {name:?}"));
+    let unknown = |what: &str, name: &Option<String>| bad(format!("{what}: unknown name {name:?}"));
     let (opcode, datatype) = (&post.atomic_opcode, &post.atomic_datatype);
     let opcode: AtomicOpcode =
         opcode.as_ref().and_then(|name| name.parse().ok()).ok_or_else(|| unknown("atomic_opcode", opcode))?;
@@ -137,7 +138,7 @@ fn atomic(post: &Post, fetch: bool) -> Result<Work, Refusal> {
 fn value(name: &str, digits: &Option<uet_control::Hex>) -> Result<u128, Refusal> {
     let bytes = digits.as_ref().map_or(&[][..], |digits| &digits.0);
     if bytes.len() > 16 {
-        return Err(bad(format!("{name}: at most 16 bytes")));
+        return Err(bad(format!("{name}: must be at most 16 bytes")));
     }
     Ok(bytes.iter().fold(0, |value, byte| value << 8 | u128::from(*byte)))
 }

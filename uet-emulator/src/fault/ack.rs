@@ -41,7 +41,7 @@ pub(super) fn from_peer(seen: &super::seen::Seen, packet: &mut Packet) {
 pub(super) const FAULTS: &[Fault] = &[
     fault(
         "acknowledges-over-gap",
-        "The cumulative PSN of an ACK is the highest that has arrived, whatever is missing below it",
+        "The cumulative PSN of an ACK is the highest PSN received, despite gaps below it",
         PDS_PSN_002,
         &[Tap::Out(|wire, mut packet| {
             let highest = packet.get("pds.dpdcid").and_then(|peer| wire.seen.highest(packet.dst, peer));
@@ -53,7 +53,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "moves-cack-back",
-        "The cumulative PSN of an ACK that answers a retransmission is the PSN of that one",
+        "An ACK of a retransmission has the retransmitted PSN as its cumulative PSN",
         PDS_PSN_003,
         &[Tap::Out(|wire, mut packet| {
             if let (true, Some(named)) = (packet.is_ack() && packet.is("pds.flags.retx", 1), named(&packet)) {
@@ -73,7 +73,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "ignores-ar",
-        "A packet that asks for an ACK gets it when others are due",
+        "The NIC does not acknowledge a packet with ar = 1 before other ACKs are due",
         PDS_ACK_004,
         &[
             Tap::Config(|config| config.pds.ack_delay = LATE),
@@ -87,13 +87,13 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "acknowledges-by-bytes-alone",
-        "A packet that does not ask for an ACK waits for ACK_Gen_Trigger, for ever if need be",
+        "A packet without ar waits for ACK_Gen_Trigger, forever if necessary",
         PDS_ACK_011,
         &[Tap::Config(|config| config.pds.ack_delay = NEVER)],
     ),
     fault(
         "acknowledges-by-time-alone",
-        "ACK_Gen_Trigger makes no ACK leave",
+        "The NIC sends no ACK for reaching ACK_Gen_Trigger",
         PDS_ACK_010,
         &[Tap::Config(|config| {
             config.pds.ack_gen_trigger = u32::MAX;
@@ -111,7 +111,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "acknowledges-marked-late",
-        "A packet that was marked by congestion is acknowledged like any other, as if ACK_On_ECN were off",
+        "A packet with a congestion mark is acknowledged like any other, as if ACK_On_ECN were off",
         PDS_ACK_008,
         &[Tap::Config(|config| {
             config.pds.ack_on_ecn = false;
@@ -120,7 +120,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "ignores-retransmissions",
-        "A retransmission of what has arrived is dropped without an ACK",
+        "The NIC drops a retransmission of a received packet without an ACK",
         PDS_DUP_002,
         &[Tap::In(|wire, packet| {
             let again = packet.is_request() && packet.is("pds.flags.retx", 1) && wire.seen.times(&packet) > 1;
@@ -131,7 +131,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "forgets-retx-echo",
-        "retx in an ACK is 0, also when it answers a retransmission",
+        "An ACK has retx = 0, even if it answers a retransmission",
         PDS_ACK_002,
         &[Tap::Out(|wire, mut packet| {
             if packet.is_ack() {
@@ -142,7 +142,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "forgets-ecn-echo",
-        "m in an ACK is 0, also when the request arrived marked",
+        "An ACK has m = 0, even if the request arrived marked",
         PDS_ACK_002,
         &[Tap::Out(|wire, mut packet| {
             if packet.is_ack() {
@@ -153,7 +153,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "echoes-mark-for-ever",
-        "Once a packet has arrived marked, m is 1 in all ACKs of its context",
+        "After one marked packet, all ACKs of the context have m = 1",
         PDS_ACK_002,
         &[Tap::Out(|wire, mut packet| {
             if let (true, Some(peer)) = (packet.is_ack(), packet.get("pds.dpdcid")) {
@@ -167,7 +167,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "answers-with-previous-response",
-        "The response in an ACK is that of the packet before",
+        "An ACK carries the response of the previous packet",
         PDS_ACK_016,
         &[Tap::Out(|wire, mut packet| {
             if packet.is_ack() && packet.is("pds.next_hdr", NextHdr::UET_HDR_RESPONSE.code().into()) {
@@ -182,7 +182,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "sets-missing-sack-bits",
-        "All bits of the bitmap are set, those of missing packets included",
+        "All bits of the bitmap are set, even those of missing packets",
         PDS_SACK_001,
         &[Tap::Out(|wire, mut packet| {
             packet.set("pds.sack_bitmap", u64::MAX);
@@ -209,7 +209,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "knows-one-bitmap",
-        "The bitmap of an ACK_CC is read, that of an ACK_CCX is not",
+        "The NIC reads the bitmap of an ACK_CC, but not that of an ACK_CCX",
         PDS_SACK_004,
         &[Tap::In(|wire, mut packet| {
             if packet.kind() == PdsType::ACK_CCX {
@@ -220,7 +220,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "takes-bit-for-answer",
-        "A packet that a bitmap names counts as answered, by the default response",
+        "A source takes a packet that a bitmap names as answered with the default response",
         PDS_SACK_004,
         &[Tap::In(|wire, packet| {
             if let (Some(bits), Some(offset)) =
@@ -238,7 +238,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "believes-any-ack",
-        "An ACK of what was never sent is taken for one of all that was",
+        "A source takes an ACK of a PSN it never sent as an ACK of all packets it sent",
         PDS_PSN_004,
         &[Tap::In(|wire, mut packet| {
             let highest = packet.get("pds.dpdcid").and_then(|own| wire.seen.highest_sent(packet.src, own));
@@ -254,7 +254,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "believes-probe-answer",
-        "The cumulative PSN of an ACK that answers a PROBE is acted upon",
+        "A source acts on the cumulative PSN of an ACK that answers a PROBE",
         PDS_PRB_002,
         &[Tap::In(|wire, mut packet| {
             if packet.is_ack() && packet.is("pds.flags.p", 1) {
@@ -266,7 +266,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "forgets-probe-opaque",
-        "The answer to a PROBE has probe_opaque 0",
+        "The ACK of a PROBE has probe_opaque 0",
         PDS_PRB_001,
         &[Tap::Out(|wire, mut packet| {
             if packet.is_ack() {
@@ -277,7 +277,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "acknowledges-the-missing",
-        "ACK_REQUEST is answered by an ACK, also for a packet that has not arrived",
+        "The NIC answers ACK_REQUEST with an ACK, even for a packet that has not arrived",
         PDS_ASK_001,
         &[Tap::Out(|wire, packet| {
             let missing = packet.is("pds.nack_code", NackCode::PKT_NOT_RCVD.code().into());
@@ -293,7 +293,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "ignores-ack-request",
-        "ACK_REQUEST is dropped",
+        "The NIC drops ACK_REQUEST",
         PDS_ASK_003,
         &[Tap::In(|wire, packet| {
             if !packet.is_control(CtlType::ACK_REQUEST) {
@@ -303,7 +303,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "lets-ack-request-take-psn",
-        "The PSN that ACK_REQUEST asks for counts as that of the ACK_REQUEST, and so as received",
+        "ACK_REQUEST takes the PSN that it asks about, which then counts as received",
         PDS_CTL_001,
         &[Tap::In(|wire, packet| {
             if packet.is_control(CtlType::ACK_REQUEST) {
@@ -333,7 +333,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "asks-initiators-to-clear",
-        "An ACK of the initiator, for read data, carries REQ_CLEAR",
+        "The initiator's ACK of read data carries REQ_CLEAR",
         PDS_GTD_004,
         &[Tap::Out(|wire, mut packet| {
             let own = packet.get("pds.spdcid").unwrap_or_default();
@@ -345,13 +345,13 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "ignores-ack-per-packet",
-        "Enb_ACK_Per_Pkt is not looked at",
+        "The NIC ignores Enb_ACK_Per_Pkt",
         PDS_ACK_009,
         &[Tap::Config(|config| config.pds.enb_ack_per_pkt = false)],
     ),
     fault(
         "starts-bitmaps-anywhere",
-        "sack_psn of a bitmap lies far above the receive window",
+        "The bitmap of an ACK begins far above the receive window",
         PDS_SACK_005,
         &[Tap::Out(|wire, mut packet| {
             packet.set("pds.sack_psn_offset", 0x7fc0);
@@ -360,7 +360,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "answers-questions-of-nobody",
-        "ACK_REQUEST is answered by an ACK also where there is no such context",
+        "The NIC answers ACK_REQUEST with an ACK even if the context does not exist",
         PDS_CTL_002,
         &[Tap::In(|wire, packet| {
             let own = packet.get("pds.dpdcid").unwrap_or_default();
@@ -373,7 +373,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "probes-at-once",
-        "A PROBE leaves with the first request of a context",
+        "The NIC sends a PROBE with the first request of a context",
         PDS_PRB_003,
         &[Tap::Out(|wire, packet| {
             let first = packet.is_request() && packet.is("pds.psn_offset", 0);

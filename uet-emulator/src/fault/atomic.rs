@@ -46,7 +46,7 @@ const FETCHED: u64 = 1 << 40;
 pub(super) const FAULTS: &[Fault] = &[
     fault(
         "repeats-fetching-atomics",
-        "The result of a fetching atomic is not kept: a retransmission has it done again",
+        "The result of a fetching atomic is not kept: a retransmission executes it again",
         SES_AMO_010,
         &[Tap::Down(|middle, mut said| {
             if let Command::Respond(_, response) = &mut said {
@@ -61,7 +61,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "fetches-new-value",
-        "A fetching sum gives the new value back, not the old one",
+        "A fetching sum returns the new value instead of the old one",
         SES_AMO_007,
         &[
             Tap::Up(|middle, said| {
@@ -89,7 +89,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "fetches-nothing",
-        "A fetching atomic is done, and answered without the old value",
+        "A fetching atomic takes effect, but its response lacks the old value",
         SES_AMO_007,
         &[Tap::Up(|middle, said| {
             misread(middle, said, |request| {
@@ -101,7 +101,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "ignores-alignment",
-        "A misaligned atomic acts on the element that its address lies in",
+        "A misaligned atomic acts on the element that contains its address",
         SES_AMO_005,
         &[Tap::Up(|middle, said| {
             misread(middle, said, |request| {
@@ -112,7 +112,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "adds-floats-as-integers",
-        "Floating-point numbers are acted on as integers of their width",
+        "Atomics treat floating-point numbers as integers of the same width",
         SES_AMO_001,
         &[Tap::Up(|middle, said| {
             let pairs = [
@@ -124,7 +124,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "compares-unsigned",
-        "Signed integers are compared as unsigned ones",
+        "Atomics compare signed integers as unsigned ones",
         SES_AMO_001,
         &[Tap::Up(|middle, said| {
             let pairs = [
@@ -138,7 +138,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "swaps-when-different",
-        "CSWAP swaps when memory is not what it is compared to",
+        "CSWAP swaps if memory and compare_value differ",
         SES_AMO_008,
         &[Tap::Up(|middle, said| {
             misread(middle, said, |request| {
@@ -150,7 +150,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "reads-operands-left",
-        "The operands of compare and swap are read from the left of their 128 bits",
+        "The NIC reads the operands of compare and swap from the left of their 128 bits",
         SES_AMO_009,
         &[Tap::Up(|middle, said| {
             misread(middle, said, |request| {
@@ -165,7 +165,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "exchanges-operands",
-        "compare_value and swap_value are taken for each other",
+        "The NIC exchanges compare_value and swap_value",
         SES_AMO_008,
         &[Tap::Up(|middle, said| {
             misread(middle, said, |request| {
@@ -177,7 +177,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "acts-on-first-element",
-        "Of an atomic on several elements the first one is done",
+        "An atomic on several elements changes only the first one",
         SES_AMO_001,
         &[Tap::Up(|middle, said| {
             misread(middle, said, |request| {

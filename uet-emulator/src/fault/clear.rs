@@ -23,7 +23,7 @@ fn set_clear(packet: &mut Packet, clear: Psn) {
 pub(super) const FAULTS: &[Fault] = &[
     fault(
         "clears-before-clear",
-        "A response that needs guaranteed delivery is released when its ACK has left, not when it has been cleared",
+        "A target releases a guaranteed response when its ACK leaves, without waiting for the clear",
         PDS_GTD_001,
         &[Tap::Out(|wire, packet| {
             if let (true, Some(psn)) = (asks_clear(&packet), named(&packet)) {
@@ -34,7 +34,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "guarantees-nothing",
-        "No response is kept: one that needs guaranteed delivery leaves once",
+        "A target keeps no response: it sends even a guaranteed one only once",
         PDS_GTD_001,
         &[Tap::Down(|middle, mut said| {
             if let Command::Respond(_, response) = &mut said {
@@ -47,7 +47,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "forgets-stored-response",
-        "A retransmission whose response is kept gets the default response",
+        "A retransmission gets the default response, even if another one is stored",
         PDS_DUP_002,
         &[Tap::Out(|wire, mut packet| {
             let plain = packet.is("pds.next_hdr", NextHdr::UET_HDR_RESPONSE.code().into());
@@ -64,7 +64,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "forgets-req-clear",
-        "The ACK of a response that is to be cleared carries NO_REQUEST",
+        "The ACK of a response that must be cleared carries NO_REQUEST",
         PDS_GTD_002,
         &[Tap::Out(|wire, mut packet| {
             if asks_clear(&packet) {
@@ -75,7 +75,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "ignores-clear-command",
-        "CLEAR_COMMAND is dropped",
+        "The NIC drops CLEAR_COMMAND",
         PDS_CLR_004,
         &[Tap::In(|wire, packet| {
             if !packet.is_control(CtlType::CLEAR_COMMAND) {
@@ -85,7 +85,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "ignores-carried-clear",
-        "clear_psn_offset of a request is not looked at",
+        "A target ignores clear_psn_offset in requests",
         PDS_CLR_005,
         &[Tap::In(|wire, mut packet| {
             let spdcid = packet.get("pds.spdcid").unwrap_or_default();
@@ -97,7 +97,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "acknowledges-clear-command",
-        "CLEAR_COMMAND is answered by an ACK",
+        "A target answers CLEAR_COMMAND with an ACK",
         PDS_CLR_011,
         &[Tap::In(|wire, packet| {
             if packet.is_control(CtlType::CLEAR_COMMAND) {
@@ -109,7 +109,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "carries-no-clear",
-        "Requests carry the CLEAR_PSN that they began with; CLEAR_COMMAND alone says where it is",
+        "Requests carry the initial CLEAR_PSN; only CLEAR_COMMAND carries the current one",
         PDS_CLR_003,
         &[Tap::Out(|wire, mut packet| {
             let spdcid = packet.get("pds.spdcid").unwrap_or_default();
@@ -122,7 +122,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "sends-no-clear-command",
-        "CLEAR_PSN is told by requests alone: no CLEAR_COMMAND leaves",
+        "Only requests carry CLEAR_PSN: a source sends no CLEAR_COMMAND",
         PDS_CLR_008,
         &[Tap::Out(|wire, packet| {
             if !packet.is_control(CtlType::CLEAR_COMMAND) {
@@ -132,7 +132,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "ignores-clear-request",
-        "CLEAR_REQUEST is dropped",
+        "The NIC drops CLEAR_REQUEST",
         PDS_CLR_007,
         &[Tap::In(|wire, packet| {
             if !packet.is_control(CtlType::CLEAR_REQUEST) {
@@ -142,7 +142,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "clears-over-gap",
-        "CLEAR_PSN is the highest PSN that any ACK has named, whatever is missing below it",
+        "CLEAR_PSN is the highest PSN that any ACK has named, despite gaps below it",
         PDS_CLR_001,
         &[Tap::Out(|wire, mut packet| {
             let own = packet.get("pds.spdcid").unwrap_or_default();
@@ -160,7 +160,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "retransmits-old-clear",
-        "A retransmission carries CLEAR_PSN as it was when the packet first left",
+        "A retransmission carries the CLEAR_PSN of the first transmission",
         PDS_CLR_003,
         &[Tap::Out(|wire, mut packet| {
             if packet.is_request() && packet.is("pds.flags.retx", 1) {
@@ -174,7 +174,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "commands-clear-always",
-        "CLEAR_COMMAND leaves beside every request, though that carries CLEAR_PSN",
+        "A source sends CLEAR_COMMAND with every request, although the request carries CLEAR_PSN",
         PDS_CLR_009,
         &[Tap::Out(|wire, packet| {
             if let (true, Some(offset), Some(_)) =

@@ -11,7 +11,7 @@ use uet_wire::registry::{AckRequest, CtlType, NackCode};
 pub(super) const FAULTS: &[Fault] = &[
     fault(
         "ignores-close",
-        "CLOSE_COMMAND is dropped",
+        "The NIC drops CLOSE_COMMAND",
         PDS_CLOSE_004,
         &[Tap::In(|wire, packet| {
             if !packet.is_control(CtlType::CLOSE_COMMAND) {
@@ -21,7 +21,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "acknowledges-close-once",
-        "A CLOSE_COMMAND that comes again is dropped",
+        "The NIC drops a repeated CLOSE_COMMAND",
         PDS_CLOSE_010,
         &[Tap::In(|wire, packet| {
             let close = packet.is_control(CtlType::CLOSE_COMMAND);
@@ -32,7 +32,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "stays-open",
-        "CLOSE_COMMAND is acknowledged, and the context stays as it is",
+        "A target acknowledges CLOSE_COMMAND, but keeps the context unchanged",
         PDS_CLOSE_004,
         &[Tap::In(|wire, mut packet| {
             if packet.is_control(CtlType::CLOSE_COMMAND) {
@@ -43,7 +43,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "closes-without-psn",
-        "CLOSE_COMMAND takes no PSN of its own but has that of the packet before it",
+        "CLOSE_COMMAND has the PSN of the previous packet instead of one of its own",
         PDS_CLOSE_002,
         &[Tap::Out(|wire, mut packet| {
             if packet.is_control(CtlType::CLOSE_COMMAND) {
@@ -65,7 +65,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "only-acknowledges-close-request",
-        "CLOSE_REQUEST is acknowledged, and the context stays open",
+        "An initiator acknowledges CLOSE_REQUEST, but keeps the context open",
         PDS_CLOSE_013,
         &[Tap::In(|wire, mut packet| {
             if packet.is_control(CtlType::CLOSE_REQUEST) {
@@ -76,7 +76,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "overlooks-req-close",
-        "REQ_CLOSE in an ACK is not looked at",
+        "An initiator ignores REQ_CLOSE in an ACK",
         PDS_CLOSE_013,
         &[Tap::In(|wire, mut packet| {
             if packet.is_ack() && packet.is("pds.flags.req", AckRequest::REQ_CLOSE.code().into()) {
@@ -87,7 +87,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "closes-over-read-data",
-        "CLOSE_COMMAND is acknowledged while read data of the context is not",
+        "A target acknowledges CLOSE_COMMAND before all read data of the context is acknowledged",
         PDS_CLOSE_005,
         &[Tap::Out(|wire, packet| {
             let refused = packet.is("pds.nack_code", NackCode::CLOSING_IN_ERR.code().into());
@@ -103,7 +103,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "refuses-close-after-asking",
-        "CLOSE_COMMAND is refused while a CLOSE_REQUEST of our own is not acknowledged",
+        "A target refuses CLOSE_COMMAND while its own CLOSE_REQUEST is unacknowledged",
         PDS_CLOSE_007,
         &[Tap::In(|wire, packet| {
             let peer = packet.get("pds.spdcid").unwrap_or_default();
@@ -117,7 +117,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "remembers-closed-peers",
-        "A PDCID of a peer whose context was closed opens no other, wherever that starts",
+        "A peer cannot reuse the PDCID of a closed context, whatever its Start_PSN is",
         PDS_CLOSE_011,
         &[Tap::In(|wire, packet| {
             let peer = packet.get("pds.spdcid").unwrap_or_default();
@@ -130,7 +130,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "uses-up-psns",
-        "A context is not closed when it has used its range of PSNs",
+        "A context stays open after it has used its range of PSNs",
         PDS_CLOSE_012,
         &[Tap::Config(|config| config.pds.limit_psn_range = false)],
     ),

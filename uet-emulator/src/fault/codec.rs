@@ -19,7 +19,7 @@ fn reserved(packet: &Packet) -> Vec<(Place, usize)> {
 pub(super) const FAULTS: &[Fault] = &[
     fault(
         "reverses-sack-bits",
-        "The first PSN of the bitmap in an ACK is the highest bit, not the lowest",
+        "The highest bit of the bitmap in an ACK stands for its first PSN, not the lowest",
         PDS_SACK_001,
         &[Tap::Out(|wire, mut packet| {
             packet.change("pds.sack_bitmap", u64::reverse_bits);
@@ -28,7 +28,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "cuts-job-id",
-        "Only the lower 16 bits of ses.job_id are read",
+        "The NIC reads only the lower 16 bits of ses.job_id",
         SES_ADDR_001,
         &[Tap::In(|wire, mut packet| {
             packet.change("ses.job_id", |job| job & 0xffff);
@@ -37,7 +37,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "cuts-message-offset",
-        "Only the lower 16 bits of ses.message_offset are read",
+        "The NIC reads only the lower 16 bits of ses.message_offset",
         SES_PLACE_001,
         &[Tap::In(|wire, mut packet| {
             packet.change("ses.message_offset", |offset| offset & 0xffff);
@@ -46,7 +46,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "negates-ack-offset",
-        "ack_psn_offset is taken as the way from the PSN to the cumulative one, not the way from the cumulative one",
+        "The NIC reads ack_psn_offset with the opposite sign: cumulative PSN minus named PSN",
         PDS_ACK_016,
         &[Tap::Out(|wire, mut packet| {
             if packet.is_ack() {
@@ -57,7 +57,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "fills-reserved-bits",
-        "Reserved bits are sent as ones",
+        "The NIC sends reserved bits as ones",
         WIRE_RSVD_001,
         &[Tap::Out(|wire, mut packet| {
             for (place, start) in reserved(&packet) {
@@ -69,7 +69,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "minds-reserved-bits",
-        "A packet with a reserved bit set is dropped",
+        "The NIC drops a packet with a reserved bit set",
         ROB_RSVD_001,
         &[Tap::In(|wire, packet| {
             let set = |(place, start): &(Place, usize)| {
@@ -82,7 +82,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "cuts-buffer-offset",
-        "Only the lower 32 bits of ses.buffer_offset are read",
+        "The NIC reads only the lower 32 bits of ses.buffer_offset",
         SES_MEM_004,
         &[Tap::In(|wire, mut packet| {
             packet.change("ses.buffer_offset", |offset| offset & 0xffff_ffff);
@@ -91,7 +91,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "cuts-resource-index",
-        "Only the lower 8 bits of ses.resource_index are read",
+        "The NIC reads only the lower 8 bits of ses.resource_index",
         SES_ADDR_003,
         &[Tap::In(|wire, mut packet| {
             packet.change("ses.resource_index", |index| index & 0xff);
@@ -100,7 +100,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "cuts-request-length",
-        "ses.request_length of a standard request is read with 14 bits, as in the short ones",
+        "The NIC reads 14 bits of ses.request_length in a standard request, as in the short ones",
         SES_PLACE_003,
         &[Tap::In(|wire, mut packet| {
             packet.change("ses.request_length", |length| length & 0x3fff);
@@ -109,7 +109,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "shifts-medium-header",
-        "A medium request is read from one byte too far on behind its length",
+        "The NIC reads the fields behind the length of a medium request one byte too late",
         SES_PLACE_001,
         &[Tap::In(|wire, mut packet| {
             if packet.is("pds.next_hdr", NextHdr::UET_HDR_REQUEST_MEDIUM.code().into()) {
@@ -123,7 +123,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "takes-unknown-types",
-        "A packet of a type that nobody knows is taken for a RUD request",
+        "The NIC takes a packet of an unknown type for a RUD request",
         PDS_OPEN_009,
         &[Tap::In(|wire, packet| {
             let mut bytes = packet.to_wire().to_vec();
@@ -142,7 +142,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "forgets-nack-psn",
-        "nack_psn of a NACK is 0",
+        "A NACK has nack_psn 0",
         PDS_ROD_002,
         &[Tap::Out(|wire, mut packet| {
             packet.set("pds.nack_psn", 0);

@@ -32,49 +32,49 @@ fn confuse(wire: &mut Wire<'_>, mut packet: Packet, mask: u128) {
 pub(super) const FAULTS: &[Fault] = &[
     fault(
         "reads-ipv6-class-from-next-bits",
-        "The traffic class of IPv6 is read four bits too late: half of it is flow label",
+        "The NIC reads the IPv6 traffic class four bits too late: half of it is flow label",
         PDS_ACK_002,
         &[Tap::ReadClass(|start| class(start << 4))],
     ),
     fault(
         "reads-ipv6-ecn-from-flow-label",
-        "ECN of IPv6 is read from the first bits of the flow label; the DSCP is read right",
+        "The NIC reads the ECN of IPv6 from the first bits of the flow label, but the DSCP correctly",
         PDS_ACK_002,
         &[Tap::ReadClass(|start| class(start) & !3 | class(start << 4) & 3)],
     ),
     fault(
         "loses-ipv6-ecn",
-        "Congestion marks are lost where a packet arrives over IPv6",
+        "The NIC loses the congestion marks of packets over IPv6",
         PDS_ACK_002,
         &[Tap::ReadClass(|start| class(start) & !3)],
     ),
     fault(
         "reads-half-of-ipv6-dscp",
-        "Of the DSCP of IPv6 only the four bits in the first byte are read: a last-hop trim looks like another",
+        "The NIC reads only the four bits of the IPv6 DSCP in the first byte, and so misses a last-hop trim",
         PDS_TRIM_001,
         &[Tap::ReadClass(|start| class(start) & 0xf3)],
     ),
     fault(
         "writes-ipv6-class-into-flow-label",
-        "The traffic class of IPv6 is written four bits too late: half of it is flow label",
+        "The NIC writes the IPv6 traffic class four bits too late: half of it is flow label",
         PDS_PRB_004,
         &[Tap::WriteClass(|class| ipv6_start(0, 0) | u32::from(class) << 16)],
     ),
     fault(
         "compares-first-64-bits",
-        "Of the IPv6 address of a peer only the first 64 bits are compared",
+        "The NIC compares only the first 64 bits of a peer's IPv6 address",
         PDS_SYN_005,
         &[Tap::In(|wire, packet| confuse(wire, packet, FIRST_64))],
     ),
     fault(
         "compares-last-32-bits",
-        "Of the IPv6 address of a peer only the last 32 bits are compared",
+        "The NIC compares only the last 32 bits of a peer's IPv6 address",
         PDS_OPEN_003,
         &[Tap::In(|wire, packet| confuse(wire, packet, LAST_32))],
     ),
     fault(
         "answers-first-of-network",
-        "Each packet to an IPv6 address goes to the first peer with the same 64 bits at the start",
+        "The NIC sends packets for an IPv6 address to the first peer with the same first 64 bits",
         PDS_ACK_001,
         &[Tap::Out(|wire, mut packet| {
             packet.dst = wire.seen.first_like(packet.dst, same(FIRST_64)).unwrap_or(packet.dst);

@@ -15,7 +15,7 @@ fn is_overflow(response: &TxResponse) -> bool {
 pub(super) const FAULTS: &[Fault] = &[
     fault(
         "compares-ignored-bits",
-        "Match bits that the receive's mask ignores are compared too",
+        "The NIC also compares match bits that the receive's mask ignores",
         SES_MATCH_001,
         &[Tap::Receive(|receive| {
             if let Some(tag) = &mut receive.tag {
@@ -25,7 +25,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "compares-half-the-tag",
-        "Only the lower 32 match bits are compared",
+        "The NIC compares only the lower 32 match bits",
         SES_MATCH_001,
         &[Tap::Receive(|receive| {
             if let Some(tag) = &mut receive.tag {
@@ -35,7 +35,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "takes-any-initiator",
-        "A receive for one initiator takes the sends of all",
+        "A receive for one initiator takes the sends of all initiators",
         SES_MATCH_002,
         &[Tap::Receive(|receive| receive.initiator = None)],
     ),
@@ -51,7 +51,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "hides-overflow",
-        "The response to a send that found no receive says list EXPECTED",
+        "The response to an unmatched send says list EXPECTED",
         SES_MATCH_003,
         &[Tap::Down(|middle, mut said| {
             if let Command::Respond(_, response) = &mut said {
@@ -62,7 +62,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "tells-overflow-once",
-        "The response to a send that found no receive is not kept",
+        "The response to an unmatched send is not kept",
         SES_GTD_002,
         &[Tap::Down(|middle, mut said| {
             if let Command::Respond(_, response) = &mut said {
@@ -75,7 +75,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "loses-what-finds-no-receive",
-        "A send that finds no receive, and no room to wait for one, is answered OK",
+        "A target answers OK to an unmatched send for which it has no room",
         SES_MATCH_004,
         &[
             Tap::Config(|config| (config.ses.max_unexpected, config.ses.max_unexpected_bytes) = (0, 0)),
@@ -93,7 +93,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "hides-truncation",
-        "A send that was cut to fit its buffer is answered as if all of it had been placed",
+        "A target answers a truncated send as if all of it had been placed",
         SES_MATCH_005,
         &[Tap::Down(|middle, mut said| {
             if let Command::Respond(_, response) = &mut said {
@@ -110,7 +110,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "completes-with-first-packet",
-        "A receive is over with the first packet of its message",
+        "A receive completes with the first packet of its message",
         SES_DONE_002,
         &[Tap::Up(|middle, mut said| {
             if let Indication::Request(request) = &mut said {
@@ -133,7 +133,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "loses-header-data",
-        "The completion of a receive has no header data",
+        "The completion of a receive lacks the header data",
         SES_CUT_005,
         &[Tap::Completion(|completion| {
             Some(match completion {

@@ -36,7 +36,7 @@ fn own(wire: &Wire<'_>, packet: &Packet) -> Option<PdcId> {
 pub(super) const FAULTS: &[Fault] = &[
     fault(
         "answers-nacks",
-        "A NACK is answered by a NACK of the same code",
+        "The NIC answers a NACK with a NACK of the same code",
         PDS_NACK_010,
         &[Tap::In(|wire, packet| {
             if let (true, Some(code)) = (packet.is_nack(), code(&packet)) {
@@ -49,7 +49,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "forgets-retx-in-nack",
-        "retx in a NACK is 0, also when it answers a retransmission",
+        "A NACK has retx = 0, even if it answers a retransmission",
         PDS_NACK_001,
         &[Tap::Out(|wire, mut packet| {
             if packet.is_nack() {
@@ -60,7 +60,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "forgets-mark-in-nack",
-        "m in a NACK is 0, also when the request arrived marked",
+        "A NACK has m = 0, even if the request arrived marked",
         PDS_NACK_001,
         &[Tap::Out(|wire, mut packet| {
             if packet.is_nack() {
@@ -71,7 +71,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "acts-on-any-nack",
-        "A NACK of a PSN that is not outstanding has the first that is sent again",
+        "A NACK of a PSN that is not outstanding makes the source retransmit the first outstanding packet",
         PDS_NACK_002,
         &[Tap::In(|wire, mut packet| {
             let own = packet.get("pds.dpdcid").unwrap_or_default();
@@ -87,7 +87,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "ignores-nacks",
-        "A NACK of the normal class has nothing sent again before the timeout",
+        "A source ignores NACKs of the normal class and waits for the timeout",
         PDS_NACK_004,
         &[Tap::In(|wire, packet| {
             if class(&packet) != Some(NackClass::Normal) {
@@ -97,19 +97,19 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "retransmits-at-once",
-        "A packet that a NACK refuses is sent again at once, without waiting for NACK_Retx_Time",
+        "A source retransmits a packet at once after a NACK, without waiting for NACK_Retx_Time",
         PDS_NACK_006,
         &[Tap::Config(|config| config.pds.nack_retx_time = Duration::ZERO)],
     ),
     fault(
         "gives-up-at-first-nack",
-        "A packet that a NACK has refused is not sent again but given up",
+        "A source gives up a packet after its first NACK instead of retransmitting it",
         PDS_NACK_004,
         &[Tap::Config(|config| config.pds.max_nack_retx_cnt = 0)],
     ),
     fault(
         "retransmits-all-after-nack",
-        "A NACK on an unordered context has all that is outstanding sent again, as on an ordered one",
+        "A NACK on an unordered context makes the source retransmit all outstanding packets, as on an ordered one",
         PDS_NACK_004,
         &[Tap::In(|wire, packet| {
             let own = packet.get("pds.dpdcid").unwrap_or_default();
@@ -128,7 +128,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "retries-on-same-context",
-        "After a NACK that is fatal to the context its packets are sent again on it",
+        "After a NACK that is fatal to the context, the source retransmits its packets on the same context",
         PDS_NACK_003,
         &[Tap::In(|wire, packet| {
             let fatal = [
@@ -144,13 +144,13 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "retries-after-closing-in-error",
-        "After CLOSING_IN_ERR the operation is tried again on the same context",
+        "After CLOSING_IN_ERR, the source retries the operation on the same context",
         PDS_NACK_013,
         &[Tap::In(|wire, packet| mistake(wire, packet, &[NackCode::CLOSING_IN_ERR], NackCode::NO_RESOURCE))],
     ),
     fault(
         "retries-lost-response",
-        "After GTD_RESP_UNAVAIL the request is sent again",
+        "After GTD_RESP_UNAVAIL, the source retransmits the request",
         PDS_NACK_014,
         &[Tap::In(|wire, packet| {
             mistake(wire, packet, &[NackCode::GTD_RESP_UNAVAIL], NackCode::PKT_NOT_RCVD)
@@ -158,7 +158,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "waits-after-trim",
-        "A trimmed packet waits for NACK_Retx_Time like one that was refused",
+        "A source waits for NACK_Retx_Time before it retransmits a trimmed packet",
         PDS_NACK_007,
         &[Tap::In(|wire, packet| {
             mistake(wire, packet, &[NackCode::TRIMMED, NackCode::TRIMMED_LASTHOP], NackCode::NO_PKT_BUFFER);
@@ -166,7 +166,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "takes-processing-for-answer",
-        "After RCVD_SES_PROCG a request counts as answered",
+        "After RCVD_SES_PROCG, the source treats the request as answered",
         PDS_NACK_012,
         &[Tap::In(|wire, packet| match (code(&packet), named(&packet)) {
             (Some(NackCode::RCVD_SES_PROCG), Some(psn)) => {
@@ -179,7 +179,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "counts-refused-as-received",
-        "A packet that was refused for lack of a resource is a duplicate when it comes again",
+        "The retransmission of a packet refused for lack of a resource counts as a duplicate",
         PDS_NACK_011,
         &[Tap::In(|wire, packet| {
             let peer = packet.get("pds.spdcid").unwrap_or_default();
@@ -201,7 +201,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "delivers-trimmed",
-        "A trimmed request is taken for a whole one",
+        "The NIC takes a trimmed request for a whole one",
         PDS_TRIM_002,
         &[Tap::In(|wire, mut packet| {
             if packet.is_request() {
@@ -212,7 +212,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "drops-trimmed",
-        "A trimmed request is dropped without a NACK",
+        "The NIC drops a trimmed request without a NACK",
         PDS_TRIM_001,
         &[Tap::In(|wire, packet| {
             if packet.trimmed.is_none() {
@@ -222,13 +222,13 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "forgets-last-hop",
-        "The NACK of a packet that was trimmed at the last hop says TRIMMED",
+        "The NACK of a packet trimmed at the last hop has the code TRIMMED",
         PDS_TRIM_001,
         &[Tap::Out(|wire, packet| mistake(wire, packet, &[NackCode::TRIMMED_LASTHOP], NackCode::TRIMMED))],
     ),
     fault(
         "believes-trimmed-answers",
-        "A trimmed ACK, NACK or control packet is taken for a whole one",
+        "The NIC takes a trimmed ACK, NACK or control packet for a whole one",
         PDS_TRIM_005,
         &[Tap::In(|wire, mut packet| {
             if !packet.is_request() {
@@ -239,7 +239,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "reports-gap-each-time",
-        "Every packet above a gap of an ordered context is answered ROD_OOO",
+        "The NIC answers ROD_OOO to every packet above a gap of an ordered context",
         PDS_ROD_002,
         &[Tap::In(|wire, packet| {
             let spdcid = packet.get("pds.spdcid").unwrap_or_default();
@@ -257,7 +257,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "names-missing-psn",
-        "ROD_OOO names the PSN that is missing, not the one that arrived",
+        "ROD_OOO names the missing PSN instead of the PSN that arrived",
         PDS_ROD_002,
         &[Tap::Out(|wire, mut packet| {
             if code(&packet) == Some(NackCode::ROD_OOO) {
@@ -269,7 +269,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "takes-out-of-order",
-        "An ordered context takes packets as they come",
+        "An ordered context accepts packets out of order",
         PDS_ROD_001,
         &[Tap::In(|wire, mut packet| {
             match packet.kind() {
@@ -282,7 +282,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "retransmits-only-the-missing",
-        "After a gap the source of an ordered context sends the missing packet again, and no other",
+        "After a gap, the source of an ordered context retransmits only the missing packet",
         PDS_ROD_004,
         &[Tap::Out(|wire, packet| {
             let own = packet.get("pds.spdcid").unwrap_or_default();
@@ -306,7 +306,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "refuses-strange-responses",
-        "A RUDI_RESP that answers nothing is answered by a NACK",
+        "The NIC answers an unexpected RUDI_RESP with a NACK",
         PDS_NACK_010,
         &[Tap::In(|wire, packet| {
             if packet.kind() == PdsType::RUDI_RESP {

@@ -34,7 +34,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "counts-since-last-ack",
-        "rcvd_bytes tells what has come since the last ACK, not all that has",
+        "rcvd_bytes counts only the bytes since the last ACK",
         CC_RCVD_001,
         &[Tap::Out(|wire, mut packet| {
             if let (Some(units), Some(peer)) = (packet.get("pds.rcvd_bytes"), packet.get("pds.dpdcid")) {
@@ -46,7 +46,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "counts-payload-alone",
-        "rcvd_bytes counts payload, without headers",
+        "rcvd_bytes counts payload without headers",
         CC_RCVD_001,
         &[Tap::Out(|wire, mut packet| {
             if packet.get("pds.rcvd_bytes").is_some() {
@@ -59,7 +59,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "rounds-rcvd-bytes-down",
-        "A part of 256 bytes does not count in rcvd_bytes",
+        "rcvd_bytes ignores a partial unit of 256 bytes",
         CC_RCVD_004,
         &[Tap::Out(|wire, mut packet| {
             if packet.get("pds.rcvd_bytes").is_some() {
@@ -71,7 +71,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "counts-duplicates",
-        "A packet that arrives again counts in rcvd_bytes again",
+        "rcvd_bytes counts duplicates again",
         CC_RCVD_002,
         &[
             Tap::In(|wire, packet| {
@@ -91,7 +91,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "counts-trimmed",
-        "What is left of a trimmed packet counts in rcvd_bytes, as a full packet",
+        "rcvd_bytes counts a trimmed packet as a full packet",
         CC_RCVD_002,
         &[
             Tap::In(|wire, packet| {
@@ -137,7 +137,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "leaves-out-congestion-state",
-        "Every ACK is a short one, without congestion state",
+        "Every ACK is of the short form without congestion state",
         PDS_ACK_015,
         &[Tap::Out(|wire, mut packet| {
             if packet.kind() == PdsType::ACK_CC {
@@ -150,7 +150,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "ignores-marks",
-        "An ACK that says that its packet was marked shrinks no window",
+        "An ACK of a marked packet does not shrink the window",
         CC_QUAD_004,
         &[Tap::In(|wire, mut packet| {
             if packet.is_ack() {
@@ -161,7 +161,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "ignores-window",
-        "A source sends a hundred times what its window permits",
+        "A source sends a hundred times as much as its window permits",
         CC_WINDOW_001,
         &[Tap::Config(|config| {
             config.network.sender_rate = config.network.sender_rate.saturating_mul(100);
@@ -170,7 +170,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "takes-rcvd-bytes-for-bytes",
-        "rcvd_bytes of an ACK is taken for bytes: the window does not open again",
+        "A source reads rcvd_bytes as bytes, so the window does not open again",
         CC_RCVD_004,
         &[Tap::In(|wire, mut packet| {
             packet.change("pds.rcvd_bytes", |units| units >> 8);
@@ -179,7 +179,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "counts-stale-bytes",
-        "A rcvd_bytes that others have overtaken is taken for one that has wrapped",
+        "A source takes an outdated rcvd_bytes for a wrapped one",
         CC_RCVD_003,
         &[Tap::In(|wire, mut packet| {
             if let (Some(units), Some(own)) = (packet.get("pds.rcvd_bytes"), packet.get("pds.dpdcid")) {
@@ -193,7 +193,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "ignores-penalty",
-        "rcv_cwnd_pend is not looked at",
+        "A source ignores rcv_cwnd_pend",
         CC_PENALTY_001,
         &[Tap::In(|wire, mut packet| {
             packet.set("pds.rcv_cwnd_pend", 0);
@@ -202,7 +202,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "never-restores-window",
-        "rc is not looked at: after a penalty the window stays small",
+        "A source ignores rc: after a penalty the window stays small",
         CC_PENALTY_002,
         &[Tap::In(|wire, mut packet| {
             packet.set("pds.rc", 0);
@@ -211,7 +211,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "takes-trim-for-shortage",
-        "A NACK that says TRIMMED shrinks no window, but has the packet sent again at once",
+        "A NACK with TRIMMED does not shrink the window, but causes an immediate retransmission",
         CC_TRIM_001,
         &[
             Tap::Config(|config| config.pds.nack_retx_time = core::time::Duration::ZERO),
@@ -225,7 +225,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "never-asks-for-acks",
-        "No request has ar = 1, also when the window has no room for another",
+        "No request has ar = 1, even if the window has no room for another one",
         CC_ACKREQ_001,
         &[Tap::Out(|wire, mut packet| {
             if packet.is_request() {

@@ -14,7 +14,7 @@ use uet_wire::{PdcId, Psn};
 pub(super) const FAULTS: &[Fault] = &[
     fault(
         "ignores-psn-offset",
-        "The PSN that arrives first is taken for Start_PSN, whatever psn_offset says",
+        "A target takes the first PSN that arrives as Start_PSN, whatever psn_offset says",
         PDS_SYN_002,
         &[Tap::In(|wire, mut packet| {
             if let (true, Some(_), Some(spdcid)) =
@@ -29,7 +29,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "opens-again-with-syn",
-        "Each packet with syn opens a context of its own, also when its peer has one already",
+        "Each packet with syn opens a context of its own, even if its peer has one already",
         PDS_SYN_005,
         &[
             Tap::In(|wire, mut packet| {
@@ -53,7 +53,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "opens-without-syn",
-        "A request with syn = 0 for a context that there is not opens one",
+        "A request with syn = 0 for a missing context opens one",
         PDS_OPEN_002,
         &[Tap::In(|wire, mut packet| {
             let known = packet.get("pds.dpdcid").is_none_or(|own| wire.seen.is_ours(packet.src, own));
@@ -67,7 +67,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "looks-at-dpdcid-alone",
-        "A packet belongs to the context of its dpdcid, whoever sent it",
+        "The NIC assigns a packet to the context of its dpdcid, whoever sent it",
         PDS_OPEN_003,
         &[Tap::In(|wire, mut packet| {
             if let Some(sent) = packet.get("pds.dpdcid").and_then(|own| wire.seen.sent_from(own)) {
@@ -81,7 +81,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "swaps-pdcids",
-        "An ACK carries the PDCIDs as the request has them, not exchanged",
+        "An ACK carries the PDCIDs in the order of the request instead of exchanging them",
         PDS_SYN_003,
         &[Tap::Out(|wire, mut packet| {
             if let (true, Some(own), Some(peer)) =
@@ -95,7 +95,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "keeps-syn",
-        "Requests have syn = 1 after the first ACK too",
+        "Requests keep syn = 1 after the first ACK",
         PDS_SYN_004,
         &[Tap::Out(|wire, mut packet| {
             let first =
@@ -111,7 +111,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "retransmits-syn",
-        "A retransmission after the first ACK has syn = 1, as it had when it first left",
+        "A retransmission after the first ACK keeps the syn = 1 of the first transmission",
         PDS_SYN_004,
         &[Tap::Out(|wire, mut packet| {
             if packet.is_request() && packet.is("pds.flags.retx", 1) {
@@ -146,7 +146,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "takes-other-mode",
-        "A request of another delivery mode than that of its context is taken",
+        "A context accepts a request of another delivery mode",
         PDS_OPEN_008,
         &[Tap::In(|wire, mut packet| {
             let spdcid = packet.get("pds.spdcid").unwrap_or_default();
@@ -159,7 +159,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "ignores-isrod",
-        "A context that NOOP or NEGOTIATION opens is a RUD one, whatever isrod says",
+        "NOOP or NEGOTIATION always opens a RUD context, whatever isrod says",
         PDS_SYN_009,
         &[Tap::In(|wire, mut packet| {
             packet.set("pds.flags.isrod", 0);
@@ -179,7 +179,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "names-context-in-refusal",
-        "A NACK that says that there is no context names one in its spdcid",
+        "A NACK that reports a missing context has a nonzero spdcid",
         WIRE_NACK_003,
         &[Tap::Out(|wire, mut packet| {
             if packet.is_nack() && packet.is("pds.spdcid", 0) {
@@ -190,7 +190,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "takes-other-start",
-        "A packet with syn whose Start_PSN is not that of the context that it finds is taken",
+        "A context accepts a packet with syn and a different Start_PSN",
         PDS_OPEN_005,
         &[Tap::In(|wire, mut packet| {
             let spdcid = packet.get("pds.spdcid").unwrap_or_default();
@@ -204,7 +204,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "acknowledges-syn-late",
-        "The ACK of a packet with syn waits for 50 ms, as one that nobody needs",
+        "The ACK of a packet with syn leaves 50 ms late",
         PDS_ACK_001,
         &[Tap::Out(|wire, packet| {
             let opens = wire.seen.answered(&packet).is_some_and(|request| request.is("pds.flags.syn", 1));
@@ -216,7 +216,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "silent-without-context",
-        "A request for a context that there is not is dropped without a NACK",
+        "The NIC drops a request for a missing context without a NACK",
         PDS_OPEN_002,
         &[Tap::Out(|wire, packet| {
             if !packet.is("pds.nack_code", NackCode::INV_DPDCID.code().into()) {
@@ -226,7 +226,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "shares-context-between-jobs",
-        "Requests of different jobs to the same FEP go by one context",
+        "Requests of different jobs to the same FEP share one context",
         PDS_PDC_002,
         &[Tap::Down(|middle, mut said| {
             if let Command::Send(Via::Route(route), _) = &mut said {
@@ -237,7 +237,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "sends-ordered-as-unordered",
-        "What is to go by an ordered context goes by an unordered one",
+        "The NIC sends ordered operations on an unordered context",
         PDS_PDC_002,
         &[Tap::Down(|middle, mut said| {
             if let Command::Send(Via::Route(route), _) = &mut said {
@@ -250,7 +250,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "opens-for-no-pdcid",
-        "A packet with syn whose spdcid is 0 opens a context like any other",
+        "A packet with syn and spdcid 0 opens a context",
         PDS_PDC_001,
         &[
             Tap::In(|wire, mut packet| {

@@ -10,7 +10,7 @@ use uet_wire::registry::CtlType;
 pub(super) const FAULTS: &[Fault] = &[
     fault(
         "sprays-ordered",
-        "The packets of an ordered context have an entropy value each",
+        "Each packet of an ordered context has an entropy value of its own",
         PDS_ROD_005,
         &[Tap::Out(|wire, mut packet| {
             if packet.is_rod() {
@@ -22,7 +22,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "reroutes-ordered-retransmissions",
-        "A retransmission of an ordered context takes another path than the packets after it",
+        "A retransmission of an ordered context takes another path than the later packets",
         PDS_ROD_005,
         &[Tap::Out(|wire, mut packet| {
             if packet.is_rod() && packet.is("pds.flags.retx", 1) {
@@ -67,7 +67,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "probes-as-data",
-        "A PROBE goes in the class of data",
+        "A PROBE has the traffic class of data",
         PDS_PRB_004,
         &[Tap::Out(|wire, mut packet| {
             if packet.is_control(CtlType::PROBE) {

@@ -42,7 +42,7 @@ fn region_length(middle: &Middle<'_, Indication>, request: &RxRequest) -> Option
 pub(super) const FAULTS: &[Fault] = &[
     fault(
         "delivers-duplicates",
-        "A packet that arrives again is delivered again",
+        "The NIC delivers duplicates again",
         PDS_DUP_001,
         &[
             Tap::Up(|middle, said| {
@@ -68,7 +68,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "takes-ordered-for-unordered",
-        "An unordered context drops what does not come in order",
+        "An unordered context drops packets that arrive out of order",
         PDS_RUD_001,
         &[Tap::In(|wire, packet| {
             let spdcid = packet.get("pds.spdcid").unwrap_or_default();
@@ -86,7 +86,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "places-at-previous-offset",
-        "The bytes of a packet go where those of the packet before it were to go",
+        "The NIC places the data of a packet at the offset of the previous packet",
         SES_PLACE_001,
         &[Tap::Up(|middle, said| {
             misread(middle, said, |middle, request| {
@@ -101,7 +101,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "places-in-order-of-arrival",
-        "The bytes of a packet go behind those that have come, whatever message_offset says",
+        "The NIC places the data of a packet behind the data received before, whatever message_offset says",
         SES_PLACE_003,
         &[Tap::Up(|middle, said| {
             misread(middle, said, |middle, request| {
@@ -119,7 +119,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "forgets-buffer-offset",
-        "buffer_offset counts for the first packet of a message alone",
+        "The NIC applies buffer_offset only to the first packet of a message",
         SES_PLACE_001,
         &[Tap::Up(|middle, said| {
             misread(middle, said, |_, request| {
@@ -131,7 +131,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "reads-from-start",
-        "Each packet of a read is served from the start of the read",
+        "Each packet of a read gets data from the start of the read",
         SES_READ_001,
         &[Tap::Up(|middle, said| {
             misread(middle, said, |_, request| {
@@ -143,7 +143,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "looks-at-pid-alone",
-        "With relative addressing job_id is not looked at",
+        "With relative addressing, the NIC ignores job_id",
         SES_ADDR_001,
         &[Tap::Up(|middle, said| {
             misread(middle, said, |middle, request| {
@@ -161,13 +161,13 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "addresses-relatively-only",
-        "rel = 0 is not looked at: job_id always counts",
+        "The NIC ignores rel = 0: job_id always counts",
         SES_ADDR_001,
         &[Tap::Up(|middle, said| misread(middle, said, |_, request| request.set("ses.rel", 1)))],
     ),
     fault(
         "finds-key-in-any-table",
-        "A memory key is looked for in the tables of all indices",
+        "The NIC looks for a memory key in the tables of all indices",
         SES_MEM_001,
         &[Tap::Up(|middle, said| {
             misread(middle, said, |middle, request| {
@@ -197,13 +197,13 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "ignores-permissions",
-        "Every region may be read, written and acted on",
+        "Every region permits reads, writes and atomics",
         SES_MEM_003,
         &[Tap::Expose(|region| region.access = Access::ALL)],
     ),
     fault(
         "writes-what-fits",
-        "Of a write that reaches beyond its region the part inside is written",
+        "A write that exceeds its region changes the part inside",
         SES_MEM_004,
         &[Tap::Up(|middle, said| {
             misread(middle, said, |middle, request| {
@@ -221,7 +221,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "wraps-around-region",
-        "An offset beyond the end of a region counts from its start again",
+        "An offset beyond the end of a region wraps to its start",
         SES_MEM_004,
         &[Tap::Up(|middle, said| {
             misread(middle, said, |middle, request| {
@@ -233,7 +233,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "ignores-generation",
-        "The generation of an index is not looked at",
+        "The NIC ignores the generation of an index",
         SES_GEN_001,
         &[Tap::Up(|middle, said| {
             misread(middle, said, |middle, request| {
@@ -258,7 +258,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "drops-empty-messages",
-        "A message of no bytes is dropped, and not answered",
+        "The NIC drops an empty message without an answer",
         SES_CUT_004,
         &[Tap::Up(|middle, said| {
             let empty =
@@ -301,7 +301,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "renames-message",
-        "The packets of a message after the first have the next message_id",
+        "The later packets of a message have the next message_id",
         SES_CUT_003,
         &[Tap::Out(|wire, packet| {
             misbuild(wire, packet, |_, packet| {
@@ -338,7 +338,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "moves-buffer-offset",
-        "buffer_offset moves on from packet to packet, beside message_offset",
+        "buffer_offset grows from packet to packet, like message_offset",
         SES_CUT_006,
         &[Tap::Out(|wire, packet| {
             misbuild(wire, packet, |_, packet| {
@@ -349,7 +349,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "fills-last-length",
-        "payload_length of the last packet is that of a full one",
+        "payload_length of the last packet is that of a full packet",
         WIRE_SES_006,
         &[Tap::Out(|wire, packet| {
             misbuild(wire, packet, |wire, packet| {
@@ -366,7 +366,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "forgets-header-data",
-        "Header data does not leave: hd is 0",
+        "A send carries no header data: hd is 0",
         SES_CUT_005,
         &[Tap::Out(|wire, packet| {
             misbuild(wire, packet, |_, packet| {
@@ -379,7 +379,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "says-a-byte-for-none",
-        "request_length of a message of no bytes is 1",
+        "request_length of an empty message is 1",
         SES_CUT_004,
         &[Tap::Out(|wire, mut packet| {
             if packet.is_request() && packet.is("ses.request_length", 0) {

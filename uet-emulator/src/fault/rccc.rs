@@ -27,7 +27,7 @@ fn change(wire: &mut Wire<'_>, packet: &mut Packet, change: impl FnOnce(u64, u64
 pub(super) const FAULTS: &[Fault] = &[
     fault(
         "runs-one-of-both",
-        "Where receiver credit is to run beside NSCC, NSCC runs alone",
+        "If both NSCC and receiver credit are configured, only NSCC runs",
         RCCC_TYPE_001,
         &[Tap::Config(|config| {
             if config.congestion == Congestion::Both {
@@ -37,7 +37,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "grants-the-difference",
-        "A grant tells the credit since the last one, not all of it",
+        "A grant carries the credit since the last grant, not the cumulative credit",
         RCCC_COUNT_001,
         &[Tap::Out(|wire, mut packet| {
             change(wire, &mut packet, |credit, before| (credit.wrapping_sub(before), credit));
@@ -64,7 +64,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "ignores-credit-request",
-        "CREDIT_REQUEST is dropped",
+        "The NIC drops CREDIT_REQUEST",
         RCCC_GRANT_001,
         &[Tap::In(|wire, packet| {
             if !packet.is_control(CtlType::CREDIT_REQUEST) {
@@ -74,7 +74,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "ignores-carried-demand",
-        "credit_target of a request is not looked at",
+        "A destination ignores credit_target in requests",
         RCCC_GRANT_001,
         &[Tap::In(|wire, mut packet| {
             packet.set("pds.credit_target", 0);
@@ -83,7 +83,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "ignores-trimmed-demand",
-        "credit_target of a trimmed request is not looked at",
+        "A destination ignores credit_target in trimmed requests",
         RCCC_TRIM_001,
         &[Tap::In(|wire, mut packet| {
             if packet.trimmed.is_some() {
@@ -94,7 +94,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "takes-old-demand",
-        "A credit_target that others have overtaken is taken for one that has wrapped",
+        "A destination takes an outdated credit_target for a wrapped one",
         RCCC_COUNT_002,
         &[Tap::In(|wire, mut packet| {
             if let (Some(target), Some(peer)) = (packet.get("pds.credit_target"), packet.get("pds.spdcid")) {
@@ -107,7 +107,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "sends-without-credit",
-        "A source sends whether it has credit or not",
+        "A source sends without credit",
         RCCC_CREDIT_001,
         &[
             Tap::Config(|config| config.network.sender_rate = config.network.sender_rate.saturating_mul(100)),
@@ -119,7 +119,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "adds-grants-up",
-        "Each grant adds all that it says, not what it says beyond the last one",
+        "A source adds the full value of each grant instead of the increase since the last one",
         RCCC_COUNT_001,
         &[Tap::In(|wire, mut packet| {
             change(wire, &mut packet, |credit, sum| (credit + sum, credit + sum));
@@ -128,7 +128,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "takes-old-credit",
-        "A grant that others have overtaken is taken for one that has wrapped",
+        "A source takes an outdated grant for a wrapped one",
         RCCC_COUNT_002,
         &[Tap::In(|wire, mut packet| {
             change(wire, &mut packet, |credit, highest| {
@@ -140,7 +140,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "demands-the-difference",
-        "credit_target tells what is wanted beyond the credit that there is, not all together",
+        "credit_target carries only the demand beyond the available credit, not the cumulative demand",
         RCCC_COUNT_001,
         &[
             Tap::In(|wire, mut packet| {
@@ -157,7 +157,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "carries-no-demand",
-        "Requests are of the types without congestion state",
+        "Requests have the types without congestion state",
         RCCC_TYPE_001,
         &[Tap::Out(|wire, mut packet| {
             let plain = match packet.kind() {
@@ -175,7 +175,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "grants-beyond-demand",
-        "A source is granted 256 MiB more than it has demand for",
+        "A destination grants a source 256 MiB more than its demand",
         RCCC_COUNT_001,
         &[Tap::In(|wire, mut packet| {
             packet.change("pds.credit_target", |target| (target + (1 << 20)) & 0xff_ffff);

@@ -26,7 +26,7 @@ fn mistake(
 pub(super) const FAULTS: &[Fault] = &[
     fault(
         "tells-no-errors",
-        "What is refused is answered OK",
+        "A target answers OK to requests that it refuses",
         SES_MEM_005,
         &[Tap::Down(|middle, said| {
             mistake(middle, said, |response| response.set("ses.return_code", ReturnCode::OK.code().into()));
@@ -34,7 +34,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "tells-errors-once",
-        "An error is not kept until it has been cleared",
+        "A target does not keep an error until it is cleared",
         SES_GTD_001,
         &[Tap::Down(|middle, said| {
             mistake(middle, said, |response| {
@@ -46,7 +46,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "has-one-error",
-        "Every error is OP_VIOLATION",
+        "Every error has the code OP_VIOLATION",
         SES_MEM_005,
         &[Tap::Down(|middle, said| {
             mistake(middle, said, |response| {
@@ -58,7 +58,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "says-length-in-errors",
-        "An error says a length though nothing was placed",
+        "An error response has a nonzero modified_length although nothing was placed",
         SES_ERR_001,
         &[Tap::Down(|middle, said| {
             mistake(middle, said, |response| {
@@ -70,7 +70,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "hides-generation",
-        "BAD_GENERATION does not say which generation is current",
+        "BAD_GENERATION does not carry the current generation",
         SES_GEN_002,
         &[Tap::Down(|middle, said| {
             mistake(middle, said, |response| {
@@ -96,7 +96,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "answers-dc-at-once",
-        "With dc = 1 the last packet of a message is answered though others are missing",
+        "With dc = 1, a target answers the last packet of a message before all others have arrived",
         SES_RESP_005,
         &[Tap::In(|wire, mut packet| {
             packet.set("ses.dc", 0);
@@ -105,7 +105,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "ignores-initiator-error",
-        "A packet with ie = 1 is taken like any other",
+        "A target treats a packet with ie = 1 like any other",
         SES_ERR_006,
         &[Tap::In(|wire, mut packet| {
             packet.set("ses.ie", 0);
@@ -114,7 +114,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "knows-all-opcodes",
-        "An opcode that nobody knows is answered OK",
+        "A target answers OK to an unknown opcode",
         SES_ERR_002,
         &[Tap::Up(|middle, mut said| {
             if let Indication::Request(request) = &mut said {
@@ -128,7 +128,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "ends-early-without-a-word",
-        "A write that is given up ends with an empty packet that looks like its last",
+        "An abandoned write ends with an empty packet that looks like its last one",
         SES_ERR_007,
         &[Tap::Out(|wire, mut packet| {
             if packet.is_request() && packet.is("ses.opcode", Opcode::UET_MSG_ERROR.code().into()) {
@@ -139,7 +139,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "believes-no-error",
-        "An operation that the target has refused completes well",
+        "An operation that the target refused completes successfully",
         SES_ERR_003,
         &[Tap::Up(|middle, mut said| {
             if let Indication::Response { response: Some(response), .. } = &mut said {
@@ -161,7 +161,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "overlooks-modified-length",
-        "An operation completes with the length that it had, whatever the response says",
+        "An operation completes with its full length, whatever modified_length says",
         SES_RESP_004,
         &[Tap::Up(|middle, mut said| {
             if let Indication::Response { response: Some(response), .. } = &mut said {
@@ -175,7 +175,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "names-read-by-own-id",
-        "Read data names the read by the target's message id",
+        "Read data names the read by the target's message_id",
         SES_READ_005,
         &[Tap::Out(|wire, mut packet| {
             if let Some(own) = packet.get("ses.response_message_id") {
@@ -208,7 +208,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "puts-all-data-at-start",
-        "message_offset of read data is 0 in every packet",
+        "Every packet of read data has message_offset 0",
         SES_READ_001,
         &[Tap::Out(|wire, mut packet| {
             if packet.get("ses.read_request_message_id").is_some() {
@@ -219,7 +219,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "reads-too-much-in-acks",
-        "Read data rides in the ACK though there is more of it than Max_ACK_Data_Size",
+        "An ACK carries read data even beyond Max_ACK_Data_Size",
         SES_READ_003,
         &[Tap::Config(|config| {
             config.pds.max_ack_data_size = config.pds.max_ack_data_size.saturating_mul(16)
@@ -227,7 +227,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "answers-reads-without-data",
-        "A read whose data goes on the return direction is acknowledged, and its data never leaves",
+        "A target acknowledges a read, but never sends its data on the return direction",
         SES_READ_001,
         &[Tap::Out(|wire, packet| {
             let data = packet.get("ses.read_request_message_id").or(packet.get("ses.original_request_psn"));

@@ -27,19 +27,19 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "never-retransmits",
-        "A packet that is not answered is not sent again by itself",
+        "A source retransmits no packet after a timeout",
         PDS_RTO_001,
         &[Tap::Config(|config| config.pds.rto_init_time = NEVER)],
     ),
     fault(
         "retransmits-too-early",
-        "A packet is sent again long before RTO_Init_Time has passed",
+        "A source retransmits long before RTO_Init_Time has passed",
         PDS_RTO_002,
         &[Tap::Config(|config| config.pds.rto_init_time /= 20)],
     ),
     fault(
         "retransmits-at-even-pace",
-        "The timeout stays the same from retransmission to retransmission",
+        "The timeout stays the same with each retransmission",
         PDS_RTO_002,
         &[Tap::Out(|wire, packet| {
             if packet.is_request() {
@@ -54,19 +54,19 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "gives-up-after-one",
-        "A packet is sent again once, however often Max_RTO_Retx_Cnt allows",
+        "A source retransmits a packet only once, whatever Max_RTO_Retx_Cnt allows",
         PDS_RTO_001,
         &[Tap::Config(|config| config.pds.max_rto_retx_cnt = 1)],
     ),
     fault(
         "never-gives-up",
-        "A packet is sent again without end, whatever Max_RTO_Retx_Cnt says",
+        "A source retransmits a packet without limit, whatever Max_RTO_Retx_Cnt says",
         PDS_RTO_003,
         &[Tap::Config(|config| config.pds.max_rto_retx_cnt = 31)],
     ),
     fault(
         "hides-failure",
-        "An operation whose packets were given up does not end",
+        "An operation whose packets were given up never ends",
         PDS_RTO_004,
         &[Tap::Completion(|completion| match &completion {
             Completion::Operation { result: Err(fault), .. } if fault.code == ReturnCode::UNDELIVERABLE => {
@@ -102,7 +102,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "overlooks-bitmaps",
-        "The bitmap of an ACK is not looked at: what it names is sent again whole",
+        "A source ignores the bitmap of an ACK and retransmits the packets it names",
         PDS_SACK_004,
         &[Tap::In(|wire, mut packet| {
             packet.set("pds.sack_bitmap", 0);
@@ -111,7 +111,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "answers-datagrams",
-        "A UUD request is answered by a RUDI_RESP",
+        "A target answers a UUD request with a RUDI_RESP",
         PDS_UUD_001,
         &[Tap::In(|wire, packet| {
             if packet.kind() == PdsType::UUD_REQ {
@@ -126,7 +126,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "answers-rudi-once",
-        "A RUDI request that comes again is dropped",
+        "A target drops a repeated RUDI request",
         PDS_RUDI_003,
         &[Tap::In(|wire, packet| {
             let rudi = packet.kind() == PdsType::RUDI_REQ;
@@ -137,7 +137,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "forgets-pkt-id",
-        "pkt_id of a RUDI_RESP is 0",
+        "A RUDI_RESP has pkt_id 0",
         PDS_RUDI_002,
         &[Tap::Out(|wire, mut packet| {
             if packet.kind() == PdsType::RUDI_RESP {

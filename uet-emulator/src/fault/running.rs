@@ -110,9 +110,9 @@ impl Running {
     }
 
     /// Returns the bit of a packet that changes after its CRC has been computed.
-    pub(crate) fn spoilt(&self, packet: &Packet) -> Option<usize> {
+    pub(crate) fn corrupted_bit(&self, packet: &Packet) -> Option<usize> {
         self.taps().find_map(|tap| match tap {
-            Tap::Sealed(spoilt) => spoilt(packet),
+            Tap::Sealed(corrupted_bit) => corrupted_bit(packet),
             _ => None,
         })
     }

@@ -12,7 +12,7 @@ use uet_wire::registry::NackCode;
 pub(super) const FAULTS: &[Fault] = &[
     fault(
         "compares-psns-plainly",
-        "PSNs are compared as plain numbers: one that has wrapped is taken for old, and dropped",
+        "The NIC compares PSNs as plain numbers, and drops one that has wrapped as old",
         PDS_PSN_006,
         &[Tap::In(|wire, packet| {
             let spdcid = packet.get("pds.spdcid").unwrap_or_default();
@@ -25,7 +25,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "closes-window-one-early",
-        "The last PSN of the receive window is refused: it ends at CACK_PSN + MP_RANGE - 1",
+        "The NIC refuses the last PSN of the receive window: it ends at CACK_PSN + MP_RANGE - 1",
         PDS_WIN_001,
         &[Tap::In(|wire, packet| {
             let spdcid = packet.get("pds.spdcid").unwrap_or_default();
@@ -44,7 +44,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "counts-mpr-from-one",
-        "mpr is taken for one less than what it says: the source sends 128 PSNs beyond what is permitted",
+        "A source reads mpr as one more, and sends 128 PSNs beyond the permitted range",
         PDS_WIN_004,
         &[
             Tap::Config(|config| config.pds.default_mpr = config.pds.default_mpr.saturating_add(1)),
@@ -56,7 +56,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "ignores-smaller-mpr",
-        "An mpr below the default does not make the window smaller",
+        "An mpr below the default does not shrink the window",
         PDS_WIN_004,
         &[Tap::In(|wire, mut packet| {
             packet.change("pds.mpr", |mpr| if mpr == 0 { 0 } else { mpr.max(8) });
@@ -65,7 +65,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "takes-old-mpr",
-        "The mpr of an ACK that others have overtaken counts",
+        "A source uses the mpr of an outdated ACK",
         PDS_WIN_002,
         &[Tap::In(|wire, mut packet| {
             let own = packet.get("pds.dpdcid").unwrap_or_default();
@@ -84,7 +84,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "takes-no-limit-for-nothing",
-        "mpr = 0 stops the source: it counts as a window of no packet",
+        "A source takes mpr = 0 for an empty window and stops",
         PDS_WIN_005,
         &[
             Tap::In(|wire, packet| {

@@ -128,7 +128,7 @@ impl Driver {
         for _ in 0..BATCHES {
             while self.leaving.len() < TURN {
                 let Some(packet) = self.nic.poll_transmit(self.now()) else { break };
-                self.record(&packet, self.nic.spoilt(&packet));
+                self.record(&packet, self.nic.corrupted_bit(&packet));
                 let port = port_of(packet.dst);
                 self.leaving.push((packet, port));
             }

@@ -23,7 +23,7 @@ const LONGEST: i32 = 10_000;
 const BUFFER: i32 = 16 << 20;
 
 /// Maximum number of remembered peers. When a peer exceeds it, all are forgotten.
-const NEIGHBOURS: usize = 4096;
+const NEIGHBORS: usize = 4096;
 
 /// Maximum number of frames that one call examines to find a packet.
 const TURN: usize = 64;
@@ -36,7 +36,7 @@ pub struct RawLink {
     interface: String,
     mac: Mac,
     local: Vec<IpAddr>,
-    neighbours: HashMap<IpAddr, Mac>,
+    neighbors: HashMap<IpAddr, Mac>,
     capture: Capture<Active>,
 }
 
@@ -56,7 +56,9 @@ impl RawLink {
         let link = capture.get_datalink();
         if link != Linktype::ETHERNET {
             let name = link.get_name().unwrap_or_default();
-            return Err(io::Error::other(format!("{interface}: not Ethernet, but {name}")));
+            return Err(io::Error::other(format!(
+                "{interface} is not an Ethernet interface: its link type is {name}"
+            )));
         }
         let wanted: Vec<String> = local.iter().map(|address| format!("dst host {address}")).collect();
         let told = |error| about(interface, error);
@@ -65,9 +67,9 @@ impl RawLink {
         let capture = capture.setnonblock().map_err(told)?;
         let of_it = of_interface(interface)?;
         let mac = of_it.iter().find_map(|address| address.as_link_addr()?.addr());
-        let mac = mac.ok_or_else(|| io::Error::other(format!("{interface}: has no Ethernet address")))?;
+        let mac = mac.ok_or_else(|| io::Error::other(format!("{interface} has no Ethernet address")))?;
         let (interface, local) = (interface.to_owned(), local.to_vec());
-        Ok(RawLink { outer, interface, mac, local, neighbours: HashMap::new(), capture })
+        Ok(RawLink { outer, interface, mac, local, neighbors: HashMap::new(), capture })
     }
 
     /// Returns the encapsulation of packets.
@@ -92,16 +94,16 @@ impl RawLink {
 
     /// Sets the Ethernet address of a peer.
     pub fn learn(&mut self, peer: IpAddr, mac: Mac) {
-        if self.neighbours.len() >= NEIGHBOURS && !self.neighbours.contains_key(&peer) {
-            self.neighbours.clear();
+        if self.neighbors.len() >= NEIGHBORS && !self.neighbors.contains_key(&peer) {
+            self.neighbors.clear();
         }
-        self.neighbours.insert(peer, mac);
+        self.neighbors.insert(peer, mac);
     }
 
     /// Sends a packet with its impairments to this port of its destination. Fails if the system rejects the packet; the
     /// packet is then lost.
     pub fn send(&mut self, record: &Record<'_>, port: u16) -> Result<(), &'static str> {
-        let to = self.neighbours.get(&record.packet.dst).copied().unwrap_or(TO_ALL);
+        let to = self.neighbors.get(&record.packet.dst).copied().unwrap_or(TO_ALL);
         let frame = frame_between([self.mac, to], port, record, &self.outer)
             .map_err(|_| "not sent: no frame can be made of it")?;
         self.capture.sendpacket(frame).map_err(|error| {
@@ -227,7 +229,7 @@ fn listen(interface: &str, promiscuous: bool) -> io::Result<Capture<Active>> {
 fn about(interface: &str, error: pcap::Error) -> io::Error {
     let said = error.to_string();
     let hint = match said.contains("permitted") || said.contains("ermission") {
-        true => "; it takes the capability CAP_NET_RAW: sudo, or once `setcap cap_net_raw+ep` on the program",
+        true => "; run with sudo, or grant the capability once: `setcap cap_net_raw+ep PROGRAM`",
         false => "",
     };
     io::Error::other(format!("{interface}: {said}{hint}"))

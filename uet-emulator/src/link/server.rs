@@ -209,7 +209,7 @@ impl Server {
             (Served::Some, newcomer) => self.newcomer = newcomer,
             (Served::Gone, newcomer) => self.suite = newcomer,
             (Served::All, newcomer) if self.suite.is_none() => self.suite = newcomer,
-            (Served::All, Some(newcomer)) => newcomer.refuse("another suite is connected"),
+            (Served::All, Some(newcomer)) => newcomer.refuse("another suite is already connected"),
         }
         served
     }

@@ -76,7 +76,10 @@ impl UdpLink {
     /// Listens on this address; port 0 picks a free one. The address must belong to this machine: it is the endpoint's.
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
         if address.ip().is_unspecified() || address.ip().is_multicast() {
-            let message = format!("{}: an endpoint has one address", address.ip());
+            let message = format!(
+                "{} is not the address of one endpoint; name an address of this machine",
+                address.ip()
+            );
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
         let main = socket(address)?;

@@ -98,7 +98,7 @@ impl Link {
             Link::Raw(link) => {
                 for (packet, port) in packets {
                     let ipv6_start = nic.ipv6_start(packet, &link.outer().classes);
-                    let corrupt = nic.spoilt(packet);
+                    let corrupt = nic.corrupted_bit(packet);
                     let record = Record { corrupt, ipv6_start, ..Record::new(Default::default(), packet) };
                     if let Err(why) = link.send(&record, *port) {
                         nic.count_dropped(why);

@@ -279,12 +279,12 @@ fn reset_restores_the_start_state() {
     assert_eq!(devices.begin(1, wait), None);
     assert_eq!(devices.ask(1, json!({"op": "reset"}))["ok"], true);
     let waited = devices.later(1, Duration::ZERO).unwrap();
-    assert_eq!(waited.error.unwrap().message, "the device has been started anew");
+    assert_eq!(waited.error.unwrap().message, "the device was reset");
     assert_eq!(devices.ask(1, json!({"op": "hello", "protocol": 1}))["parameters"]["payload_mtu"], 4096);
 
     devices.ask(0, json!({"op": "reset"}));
     let post = devices.ask(0, json!({"op": "post", "kind": "write", "peer": 1}));
-    assert_eq!(post["error"]["message"], "no peer 1");
+    assert_eq!(post["error"]["message"], "there is no peer 1");
 }
 
 #[test]

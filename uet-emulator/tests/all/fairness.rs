@@ -208,7 +208,7 @@ fn second_suite_is_refused_while_the_first_stays() {
     let mut first = nic.connect();
     assert!(call(&mut first, r#"{"id":1,"op":"counters"}"#).contains("ok"));
     let mut second = nic.connect();
-    assert!(call(&mut second, r#"{"id":1,"op":"counters"}"#).contains("another suite is connected"));
+    assert!(call(&mut second, r#"{"id":1,"op":"counters"}"#).contains("another suite is already connected"));
     assert!(call(&mut first, r#"{"id":2,"op":"counters"}"#).contains("ok"));
     nic.stop();
 }

@@ -45,7 +45,7 @@ impl Blind {
     }
 
     fn link(&mut self) -> Result<&mut UdpLink, DutError> {
-        self.link.as_mut().ok_or_else(|| DutError("there is no device".into()))
+        self.link.as_mut().ok_or_else(|| DutError("the run has no device".into()))
     }
 }
 
@@ -83,7 +83,7 @@ impl Dut for Blind {
     }
 
     fn ask(&mut self, op: Op) -> Result<Map<String, Value>, CallError> {
-        let message = "there is no control channel".into();
+        let message = "the run has no control channel".into();
         Err(CallError::Refused { op: op.name(), refusal: Refusal { code: ErrorCode::Unsupported, message } })
     }
 }

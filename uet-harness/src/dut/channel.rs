@@ -47,7 +47,7 @@ impl Stream {
         let told = |error: io::Error| {
             io::Error::new(error.kind(), format!("cannot reach the control channel at {place}: {error}"))
         };
-        let mut last = io::Error::new(io::ErrorKind::InvalidInput, "no such address");
+        let mut last = io::Error::new(io::ErrorKind::InvalidInput, "this name has no address");
         for address in addresses(place.strip_prefix("tcp://").unwrap_or(place)).map_err(told)? {
             match TcpStream::connect_timeout(&address, CONNECT) {
                 Ok(stream) => {

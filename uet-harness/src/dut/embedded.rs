@@ -178,7 +178,7 @@ impl Embedded {
     fn framed(&self, at: Time, packet: Packet) -> Framed {
         let Embedded { network, nic, outer, .. } = self;
         let nic = &network[*nic];
-        let corrupt = nic.spoilt(&packet);
+        let corrupt = nic.corrupted_bit(&packet);
         let ipv6_start = nic.ipv6_start(&packet, &outer.classes);
         let frame = frame(&Record { corrupt, ipv6_start, ..Record::new(at, &packet) }, outer);
         frame.ok().and_then(|frame| read(&frame, outer)).unwrap_or_else(|| Framed::inside(packet))

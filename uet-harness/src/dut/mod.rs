@@ -21,8 +21,8 @@ use uet_model::{Packet, Priority};
 
 /// Error text for interface links in a program built without libpcap.
 #[cfg(not(feature = "live"))]
-pub const NOT_LIVE: &str = "this program was built without Ethernet: cargo build --release --features live, which needs \
-                                   libpcap (Debian: apt install libpcap-dev)";
+pub const NOT_LIVE: &str = "this program was built without Ethernet; build it with `cargo build --release --features live`, \
+                                   which needs libpcap (Debian: apt install libpcap-dev)";
 
 fn trimmed(place: Trimmed) -> uet_model::TrimPoint {
     match place {

@@ -107,12 +107,12 @@ impl Remote {
         let mut control = Client::new(BufReader::new(stream.second()?), stream.second()?);
         let welcome = control.call(Hello { protocol: PROTOCOL }).map_err(|error| {
             let ended = program.as_mut().and_then(|program| program.ended(LAST_MOMENT));
-            let ended = ended.map_or_else(String::new, |status| format!("; it has ended: {status}"));
-            io::Error::other(format!("the device does not say who it is: {error}{ended}"))
+            let ended = ended.map_or_else(String::new, |status| format!("; its program ended with {status}"));
+            io::Error::other(format!("cannot start a session with the device: {error}{ended}"))
         })?;
         let classes = match welcome.parameters.get("dscps") {
             Some(dscps) => Classes::try_from(dscps).map_err(|wanted| {
-                io::Error::other(format!("the device's parameter dscps is not {wanted}"))
+                io::Error::other(format!("the device's parameter dscps must be {wanted}"))
             })?,
             None => Classes::default(),
         };
@@ -157,8 +157,8 @@ impl Remote {
         };
         remote.tell_ports().map_err(|error| {
             io::Error::other(format!(
-                "{device} shares its address with the suite, whose port it does not take: {error}; give the suite other \
-                 addresses: --local ADDRESS,..."
+                "{device} has the address of the suite and rejected another port: {error}; give the suite other addresses \
+                 with --local ADDRESS,..."
             ))
         })?;
         Ok(remote)
@@ -263,10 +263,11 @@ fn udp_place(welcome: &Welcome) -> io::Result<SocketAddr> {
     match &welcome.link {
         channel::Link::Udp { addr, port } => Ok(SocketAddr::new(*addr, *port)),
         channel::Link::Raw { iface, .. } => Err(io::Error::other(format!(
-            "the device is on Ethernet, on its interface {iface}: name ours, --dut raw:INTERFACE"
+            "the device uses Ethernet on its interface {iface}; name the suite's interface with --dut raw:INTERFACE"
         ))),
         other => {
-            let message = format!("the device is not on UDP, but on {}", serde_json::to_string(other)?);
+            let message =
+                format!("the device does not use UDP; its link is {}", serde_json::to_string(other)?);
             Err(io::Error::other(message))
         }
     }
@@ -275,7 +276,7 @@ fn udp_place(welcome: &Welcome) -> io::Result<SocketAddr> {
 /// Returns the first address of `HOST:PORT`.
 pub(super) fn address(place: &str) -> io::Result<SocketAddr> {
     let found = addresses(place).map_err(|error| about(place, error))?.first().copied();
-    found.ok_or_else(|| io::Error::other(format!("{place}: no such address")))
+    found.ok_or_else(|| io::Error::other(format!("{place} has no address")))
 }
 
 /// Returns the suite's addresses for a device on UDP: the given ones, or two of loopback.
@@ -304,7 +305,7 @@ fn udp(device: SocketAddr, local: &[IpAddr], classes: &Classes) -> io::Result<Re
 
 fn no_address(device: IpAddr) -> io::Error {
     io::Error::other(format!(
-        "give the suite addresses from which {device} can be reached: --local ADDRESS,..."
+        "the suite has no address that reaches {device}; name its addresses with --local ADDRESS,..."
     ))
 }
 
@@ -321,9 +322,11 @@ fn raw(interface: &str, welcome: &Welcome, local: &[IpAddr], classes: Classes) -
         }
         channel::Link::Udp { addr, port } => (*addr, Some(*port), None, None),
         channel::Link::Raw { addr: None, .. } => {
-            return other("the device does not say its address: `addr` of `link`");
+            return other("the device's hello lacks `addr` in `link`");
         }
-        channel::Link::Inside { .. } => return other("the device is inside a process, and on no interface"),
+        channel::Link::Inside { .. } => {
+            return other("the device runs inside a process and has no interface");
+        }
     };
     let own = match local {
         [] => raw::addresses(interface)?.into_iter().filter(|ip| ip.is_ipv4() == addr.is_ipv4()).collect(),
@@ -336,7 +339,8 @@ fn raw(interface: &str, welcome: &Welcome, local: &[IpAddr], classes: Classes) -
     let port = port.unwrap_or(UDP_PORT);
     let mut link = raw::RawLink::open(interface, &own, Outer { classes, crc, port, native })?;
     if let Some(text) = mac {
-        let mac = mac_from(text).ok_or_else(|| io::Error::other(format!("no Ethernet address: '{text}'")))?;
+        let mac =
+            mac_from(text).ok_or_else(|| io::Error::other(format!("'{text}' is not an Ethernet address")))?;
         link.learn(addr, mac);
     }
     Ok(Reached { links: vec![link.into()], local: own, device: SocketAddr::new(addr, port) })
@@ -426,7 +430,7 @@ impl Dut for Remote {
             Link::Raw(link) => link.local().contains(&src),
         };
         let link = self.links.iter_mut().find(of_src);
-        let sent = match link.ok_or_else(|| DutError(format!("{src} is no address of the suite")))? {
+        let sent = match link.ok_or_else(|| DutError(format!("{src} is not an address of the suite")))? {
             Link::Udp(link) => {
                 if let Some(port) = link.source_port(packet.entropy) {
                     self.entropies.insert((src, port), packet.entropy);

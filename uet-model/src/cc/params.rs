@@ -71,11 +71,11 @@ impl Network {
         rate("receiver_rate", self.receiver_rate)?;
         span("base_rtt", self.base_rtt)?;
         packet("full_packet", self.full_packet)?;
-        require((1..=self.full_packet).contains(&self.mtu), "mtu", "at least 1, at most full_packet")?;
+        require((1..=self.full_packet).contains(&self.mtu), "mtu", "must be from 1 to full_packet")?;
         require(
             self.drop_threshold >= 1.0 && self.drop_threshold <= 1e3,
             "drop_threshold",
-            "a queue that drops below 1 Plane_BDP is never filled",
+            "must be from 1 to 1,000",
         )
     }
 }
@@ -233,29 +233,29 @@ pub(super) fn require(condition: bool, parameter: &'static str, reason: &'static
 
 /// Checks that a link rate keeps all arithmetic finite.
 pub(super) fn rate(parameter: &'static str, rate: u64) -> Result<(), CcError> {
-    let reason = "1 Mb/s to 100 Tb/s, in bits per second";
+    let reason = "must be from 1 Mb/s to 100 Tb/s, in bits per second";
     require((1_000_000..=100_000_000_000_000).contains(&rate), parameter, reason)
 }
 
 /// Checks that a duration keeps all arithmetic finite.
 pub(super) fn span(parameter: &'static str, span: Duration) -> Result<(), CcError> {
     let within = span >= Duration::from_nanos(1) && span <= Duration::from_secs(10);
-    require(within, parameter, "1 ns to 10 s")
+    require(within, parameter, "must be from 1 ns to 10 s")
 }
 
 /// Checks the size of a packet.
 pub(super) fn packet(parameter: &'static str, size: u32) -> Result<(), CcError> {
-    require((1..=1 << 17).contains(&size), parameter, "1 to 131,072 bytes")
+    require((1..=1 << 17).contains(&size), parameter, "must be from 1 to 131,072 bytes")
 }
 
 /// Checks that a number keeps all arithmetic finite.
 pub(super) fn gain(parameter: &'static str, gain: f64) -> Result<(), CcError> {
-    require((0.0..=1e15).contains(&gain), parameter, "a number, not below 0")
+    require((0.0..=1e15).contains(&gain), parameter, "must be from 0 to 1e15")
 }
 
 /// Checks a fraction.
 pub(super) fn share(parameter: &'static str, share: f64) -> Result<(), CcError> {
-    require((0.0..=1.0).contains(&share), parameter, "from 0 to 1")
+    require((0.0..=1.0).contains(&share), parameter, "must be from 0 to 1")
 }
 
 /// Returns the number of bytes that a link of this rate carries in a duration.

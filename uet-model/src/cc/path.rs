@@ -52,13 +52,13 @@ impl PathParams {
 
     /// Checks that the values are possible. Fails with the first impossible parameter.
     pub fn check(&self) -> Result<(), CcError> {
-        params::require((1..=4096).contains(&self.values), "values", "1 to 4,096")?;
+        params::require((1..=4096).contains(&self.values), "values", "must be from 1 to 4,096")?;
         params::require(
             self.first.checked_add(self.values - 1).is_some(),
             "first",
-            "the last value has 16 bits",
+            "must be at most 65,536 - values",
         )?;
-        params::require((1..=4096).contains(&self.ring), "ring", "1 to 4,096")
+        params::require((1..=4096).contains(&self.ring), "ring", "must be from 1 to 4,096")
     }
 }
 
@@ -143,7 +143,7 @@ impl PathSelector {
     }
 
     /// Returns the entropy value of the next packet.
-    #[expect(clippy::should_implement_trait, reason = "it never ends, and is no sequence of its own")]
+    #[expect(clippy::should_implement_trait, reason = "it never ends, so it is not an iterator")]
     pub fn next(&mut self) -> u16 {
         let index = match self.params.mode {
             PathMode::Single => self.current,

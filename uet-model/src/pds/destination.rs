@@ -100,7 +100,7 @@ pub(super) struct PdcDestination {
     pub(super) cc: cc::Destination,
     /// ROD: the missing PSN that a NACK has reported.
     pub(super) gap_told: Option<Psn>,
-    /// The number of CLEAR_REQUESTs since the last clear.
+    /// The number of CLEAR_REQUEST packets since the last clear.
     pub(super) clear_asked: u8,
     /// True if the delayed ACK is for a control packet, which has no response.
     pub(super) owed_is_control: bool,

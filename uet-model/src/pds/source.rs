@@ -36,7 +36,7 @@ pub(super) struct PdcSource {
     pub(super) clear_told: Psn,
     /// The CLEAR_PSN that the destination requested.
     pub(super) clear_wanted: Option<Psn>,
-    /// The number of ACK_REQUESTs since the window closed.
+    /// The number of ACK_REQUEST packets since the window closed.
     pub(super) asked: u8,
     /// True if SES is paused.
     pub(super) paused: bool,

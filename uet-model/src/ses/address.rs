@@ -71,7 +71,7 @@ impl core::fmt::Display for AddressError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             AddressError::TooWide => {
-                f.write_str("indices and processes have 12 bits, jobs 24, generations 8: one is wider")
+                f.write_str("a value is too wide: an index or process has 12 bits, a job 24, a generation 8")
             }
             AddressError::Taken(index) => write!(f, "{index} belongs to another endpoint"),
             AddressError::NotOwned(index) => write!(f, "no endpoint owns {index}"),

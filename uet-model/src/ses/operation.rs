@@ -246,12 +246,14 @@ pub enum PostError {
 impl core::fmt::Display for PostError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            PostError::Full => f.write_str("as many operations as there may be are in flight"),
-            PostError::TooLong { most } => write!(f, "it has to fit one packet of {most} bytes"),
-            PostError::Mode => f.write_str("this delivery mode cannot carry it"),
-            PostError::Form => f.write_str("the header asked for cannot say it"),
+            PostError::Full => f.write_str("too many operations are in flight"),
+            PostError::TooLong { most } => {
+                write!(f, "the operation must fit into one packet of {most} bytes")
+            }
+            PostError::Mode => f.write_str("the delivery mode does not support this operation"),
+            PostError::Form => f.write_str("the requested header form cannot express this operation"),
             PostError::Header(error) => write!(f, "a value does not fit its field: {error}"),
-            PostError::Source => f.write_str("the message does not lie in a region of ours"),
+            PostError::Source => f.write_str("the message is not inside a local region"),
         }
     }
 }

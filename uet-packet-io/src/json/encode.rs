@@ -85,11 +85,13 @@ impl<'a> Source<'a> {
             None | Some(Value::Null) => {}
             Some(Value::Array(layers)) => {
                 for layer in layers {
-                    let Some(layer) = layer.as_str() else { return error("stack", "is not a list of words") };
+                    let Some(layer) = layer.as_str() else {
+                        return error("stack", "is not a list of strings");
+                    };
                     source.given.stack.push(layer.into());
                 }
             }
-            Some(_) => return error("stack", "is not a list of words"),
+            Some(_) => return error("stack", "is not a list of strings"),
         }
         Ok(source)
     }
@@ -114,7 +116,7 @@ impl<'a> Source<'a> {
             None | Some(Value::Null) => Ok(None),
             Some(value) => match value.as_u64().and_then(|number| usize::try_from(number).ok()) {
                 Some(number) => Ok(Some(number)),
-                None => error(format!("{object}.{key}"), format_args!("{value} is not a length")),
+                None => error(format!("{object}.{key}"), format_args!("{value} is not a number of bytes")),
             },
         }
     }
@@ -133,7 +135,7 @@ impl<'a> Source<'a> {
         let kept = |key: &str| match raw.get(key) {
             None | Some(Value::Null) => Ok(Vec::new()),
             Some(Value::String(text)) => hex::decode(text).or_else(|why| error(format!("raw.{key}"), why)),
-            Some(_) => error(format!("raw.{key}"), "is not a text of hexadecimal digits"),
+            Some(_) => error(format!("raw.{key}"), "is not a string of hexadecimal digits"),
         };
         let whole = ["tss", "pds", "ses", "ext"].map(|layer| self.has_layer(layer));
         let headers = self.given.headers()?;
@@ -171,11 +173,13 @@ impl<'a> Source<'a> {
         let length = self.number("payload", "length")?;
         match self.packet.get("payload_hex") {
             None | Some(Value::Null) => match length {
-                Some(length) if length > 65_535 => error("payload.length", "is more than an IP packet holds"),
+                Some(length) if length > 65_535 => {
+                    error("payload.length", "is above 65,535, the limit of an IP packet")
+                }
                 length => Ok(vec![0; length.unwrap_or(0)]),
             },
             Some(Value::String(text)) => hex::decode(text).or_else(|why| error("payload_hex", why)),
-            Some(_) => error("payload_hex", "is not a text of hexadecimal digits"),
+            Some(_) => error("payload_hex", "is not a string of hexadecimal digits"),
         }
     }
 
@@ -209,7 +213,7 @@ impl<'a> Source<'a> {
                 hex::decode(text).map(Trailer::Given).or_else(|why| error("trailer.value", why))
             }
             Some(value) => {
-                error("trailer.value", format_args!("{value} is not a text of hexadecimal digits"))
+                error("trailer.value", format_args!("{value} is not a string of hexadecimal digits"))
             }
             None if settings.options.trailer == TrailerKind::Crc || self.has_layer("crc") => {
                 Ok(Trailer::Computed)
@@ -255,7 +259,7 @@ impl<'a> Source<'a> {
                 (Some(IpAddr::V4(src)), Some(IpAddr::V4(dst))) => frame.ipv4(src, dst),
                 (None, None) if self.has_layer("ipv6") => frame.ipv6([0; 16], [0; 16]),
                 (None, None) => frame.ipv4([0; 4], [0; 4]),
-                _ => return error("src", "is not an address of the same kind as dst"),
+                _ => return error("src", "and dst are not both IPv4 or both IPv6 addresses"),
             };
         }
         let mut vlans = Vec::new();
@@ -273,7 +277,9 @@ impl<'a> Source<'a> {
         buffer.truncate(length);
         self.keep_udp_length(settings, &mut buffer, vlans.len())?;
         match self.number("padding", "length")? {
-            Some(length) if length > 65_535 => return error("padding.length", "is more than a frame holds"),
+            Some(length) if length > 65_535 => {
+                return error("padding.length", "is above the limit of 65,535");
+            }
             Some(length) => buffer.resize(buffer.len() + length, 0),
             None => {}
         }

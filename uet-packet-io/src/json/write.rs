@@ -91,7 +91,7 @@ macro_rules! numbers {
 macro_rules! absent {
     ($($name:ident($($ty:ty),*) -> $Ok:ty;)*) => {$(
         fn $name(self, $(_: $ty),*) -> Result<$Ok, Error> {
-            Err(Error::custom("a packet has no such value"))
+            Err(Error::custom("a packet contains no value of this kind"))
         }
     )*};
 }
@@ -182,7 +182,7 @@ impl<'w, 'o> Serializer for &'w mut Writer<'o> {
         _: &'static str,
         _: &T,
     ) -> Result<(), Error> {
-        Err(Error::custom("a packet has no such value"))
+        Err(Error::custom("a packet contains no value of this kind"))
     }
 
     fn serialize_seq(self, _: Option<usize>) -> Result<Open<'w, 'o>, Error> {

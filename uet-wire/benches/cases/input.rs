@@ -16,7 +16,7 @@ pub(super) struct Input<T: Codec, const N: usize> {
     pub(super) fields: T,
 }
 
-/// What the operations leave.
+/// The results of the operations.
 pub(super) struct Output<T> {
     pub(super) fields: T,
     pub(super) outer: Outer,

@@ -1,4 +1,4 @@
-//! What is measured, once for both benchmarks: time and instructions.
+//! The measured operations, shared by both benchmarks: time and instructions.
 //!
 //! A case is one operation on one packet, done by three:
 //!
@@ -6,11 +6,11 @@
 //! - the overlay: packed structs and byte swaps in C, compiled with `-O2`;
 //! - the floor: loading (or copying) the same bytes, once, behind one length check.
 //!
-//! Codec and overlay get the same bytes, make the same checks (every length, the types that choose the
-//! headers, the opcodes that choose an extension) and leave the same fields in the same struct;
-//! `Input::check` holds that against them. Neither is inlined into the loop around it, neither knows the packet when it is compiled.
+//! Codec and overlay get the same bytes and leave the same fields in the same struct. Both check every length, the types
+//! that choose the headers, and the opcodes that choose an extension. `Input::check` verifies this. Neither is inlined
+//! into the loop around it, and neither knows the packet at compile time.
 //!
-//! To add an operation: a function for the codec, one for the overlay, and a paragraph in `operations!`.
+//! To add an operation, write a function for the codec, one for the overlay, and a paragraph in `operations!`.
 
 mod codec;
 mod input;
@@ -47,7 +47,7 @@ fn codec_get_framed<T: Codec>(bytes: &[u8], outer: &mut Outer, out: &mut T) -> b
     T::read(&packet.uet, out)
 }
 
-/// How many requirements the packet breaks.
+/// Counts the requirements that the packet breaks.
 #[inline(always)]
 fn codec_validate(bytes: &[u8]) -> Option<usize> {
     Some(Uet::parse(bytes).ok()?.validate(Version::default()).count())
@@ -77,7 +77,7 @@ fn copy<const N: usize>(from: &[u8; N], buffer: &mut [u8]) -> Option<usize> {
     *buffer.first_chunk_mut::<N>()? = *from;
     Some(N)
 }
-/// Who does it.
+/// The three implementations of a case.
 pub(crate) const WHO: [&str; 3] = ["codec", "overlay", "floor"];
 
 /// One operation on one packet.
@@ -85,16 +85,15 @@ pub(crate) const WHO: [&str; 3] = ["codec", "overlay", "floor"];
 pub(crate) struct Case {
     pub(crate) operation: &'static str,
     pub(crate) packet: &'static str,
-    /// How many times the overlay's instructions the codec may need.
+    /// The maximum ratio of the codec's instructions to the overlay's.
     pub(crate) at_most: f64,
-    /// The functions that do nothing but call what is measured, one for each of `WHO`.
+    /// The functions that only call the measured operation, one for each of `WHO`.
     pub(crate) callers: [&'static str; 3],
-    /// Does it once, as the one of `WHO` with this index.
+    /// Runs the operation once, by the implementation with this index in `WHO`.
     pub(crate) run: Box<dyn FnMut(usize)>,
 }
 
-/// The operations, each by a function with a name of its own: the instructions that are counted are those of
-/// what it calls.
+/// The operations. Each implementation has a caller with a name of its own, and the count covers that caller's callees.
 macro_rules! operations {
     ($(
         $operation:literal, at most $at_most:literal |$input:ident, $output:ident| {

@@ -5,44 +5,44 @@ use super::{Level, Requirement};
 // Identifier, level, section, number of independent sources, page in docs/, sentence.
 catalogue! {
     CC_RCVD_001 "CC-RCVD-001" Must "3.6.13" 2 "congestion"
-        "rcvd_bytes of a context grows by the nominal size of each new packet: the transport's size and 40";
+        "A destination adds the nominal size of each new packet to rcvd_bytes: the transport's size plus 40 bytes";
     CC_RCVD_002 "CC-RCVD-002" Should "3.6.13" 2 "congestion"
-        "A duplicate or trimmed packet adds nothing to rcvd_bytes";
+        "A destination adds nothing to rcvd_bytes for a duplicate or trimmed packet";
     CC_RCVD_003 "CC-RCVD-003" Should "3.6.13" 1 "congestion"
-        "A rcvd_bytes that is serially behind the last one says nothing new";
+        "A source ignores an rcvd_bytes that is serially behind the newest one";
     CC_RCVD_004 "CC-RCVD-004" Must "3.6.13" 2 "congestion"
-        "rcvd_bytes counts 256 bytes, a part of them as a whole, and wraps at 2^24";
+        "rcvd_bytes counts units of 256 bytes, a partial unit as a whole one, and wraps at 2^24";
     CC_SERVICE_001 "CC-SERVICE-001" Should "3.6.13" 2 "congestion"
         "service_time is the time from the arrival of the packet that ack_psn names to its ACK, in units of 128 ns";
     CC_RTT_001 "CC-RTT-001" Should "3.6.13" 1 "congestion"
-        "A round trip is measured only where it is certain which transmission of the packet was acknowledged";
+        "A source measures a round trip only if it knows which transmission of the packet was acknowledged";
 
     CC_WINDOW_001 "CC-WINDOW-001" Should "3.6.13" 2 "congestion"
-        "A packet leaves only when it fits into the window beside what is in flight";
+        "A source sends a packet only if it fits into the window together with the bytes in flight";
     CC_WINDOW_002 "CC-WINDOW-002" Should "3.6.13" 2 "congestion"
-        "The window is at most 1.5 times what the link carries in a base round trip";
+        "The window is at most 1.5 times the bytes that the link carries in a base round trip";
     CC_WINDOW_003 "CC-WINDOW-003" Must "3.6.13" 2 "congestion"
         "The window never falls below one packet";
     CC_ACKREQ_001 "CC-ACKREQ-001" Should "3.6.13" 1 "congestion"
-        "A packet after which the window has no room for another asks for an ACK";
+        "A source sets ar = 1 in a packet that leaves no room in the window for another one";
     CC_QUAD_001 "CC-QUAD-001" Should "3.6.13" 2 "congestion"
-        "Without a mark and with a delay below the target, the window grows, the more the smaller the delay";
+        "Without a mark and with a delay below the target, the window grows, faster with a smaller delay";
     CC_QUAD_002 "CC-QUAD-002" Should "3.6.13" 2 "congestion"
-        "Without a mark and with a delay from the target on, the window grows by the same amount at every source";
+        "Without a mark and with a delay at or above the target, the window grows by the same amount at every source";
     CC_QUAD_003 "CC-QUAD-003" Should "3.6.13" 2 "congestion"
-        "With a mark and a delay below the target, the window stays";
+        "With a mark and a delay below the target, the window stays the same";
     CC_QUAD_004 "CC-QUAD-004" Should "3.6.13" 2 "congestion"
-        "With a mark and a delay from the target on, the window shrinks, at most once in a base round trip, at most by half";
+        "With a mark and a delay at or above the target, the window shrinks, at most once per base round trip and at most by half";
     CC_TRIM_001 "CC-TRIM-001" Should "3.6.13" 2 "congestion"
         "A packet trimmed within the fabric shrinks the window";
     CC_TRIM_002 "CC-TRIM-002" May "3.6.13" 1 "congestion"
-        "When packets were trimmed and little of a window arrived, quick adapt sets the window to what arrived";
+        "After trims, if little of a window arrived, quick adapt sets the window to the bytes that arrived";
     CC_LOSS_001 "CC-LOSS-001" Should "3.6.13" 1 "congestion"
-        "A packet taken for lost shrinks the window";
+        "A packet assumed lost shrinks the window";
     CC_PENALTY_001 "CC-PENALTY-001" Should "3.6.13" 2 "congestion"
-        "A receiver penalty shrinks the window with every ACK that carries it";
+        "Each ACK with a receiver penalty shrinks the window";
     CC_PENALTY_002 "CC-PENALTY-002" Should "3.6.13" 1 "congestion"
-        "When the penalty is over, the destination says rc = 1, and the window is again what it was before";
+        "At the end of a penalty the destination sets rc = 1, and the source restores its previous window";
     CC_PROBE_001 "CC-PROBE-001" May "3.6.13" 1 "congestion"
         "A source that is new to a destination sends a PROBE after the first answer";
 
@@ -51,22 +51,22 @@ catalogue! {
     CC_PATH_002 "CC-PATH-002" Should "3.6.16" 2 "congestion"
         "A source with many paths spreads its packets evenly over its entropy values";
     CC_PATH_003 "CC-PATH-003" Should "3.6.16" 1 "congestion"
-        "A single path changes its entropy value only when idle, or at most every t_reroute";
+        "A source with a single path changes its entropy value only when idle, or at most once every t_reroute";
 
     RCCC_TYPE_001 "RCCC-TYPE-001" Must "3.6.14" 2 "congestion"
-        "With receiver credit, requests are of the types RUD_CC_REQ and ROD_CC_REQ, which carry the demand";
+        "With receiver credit, a source sends requests of the types RUD_CC_REQ and ROD_CC_REQ, which carry its demand";
     RCCC_COUNT_001 "RCCC-COUNT-001" Must "3.6.14" 2 "congestion"
-        "credit and credit_target are cumulative, count 256 bytes and wrap at 2^24";
+        "credit and credit_target are cumulative, count units of 256 bytes and wrap at 2^24";
     RCCC_COUNT_002 "RCCC-COUNT-002" Should "3.6.14" 1 "congestion"
-        "A credit or credit_target that is serially behind the newest says nothing new";
+        "An endpoint ignores a credit or credit_target that is serially behind the newest one";
     RCCC_CREDIT_001 "RCCC-CREDIT-001" Should "3.6.14" 2 "congestion"
         "A source sends only while its credit is positive";
     RCCC_START_001 "RCCC-START-001" Should "3.6.14" 2 "congestion"
-        "Before the first grant a source sends at most about what the network holds";
+        "Before the first grant, a source sends at most about as many bytes as the network holds";
     RCCC_GRANT_001 "RCCC-GRANT-001" Must "3.6.14" 2 "congestion"
-        "A destination grants credit to every source that has demand";
+        "A destination grants credit to every source with demand";
     RCCC_PACE_001 "RCCC-PACE-001" Should "3.6.14" 2 "congestion"
-        "A destination grants to all its sources together about what its link carries";
+        "The total rate of a destination's grants is about the rate of its link";
     RCCC_TRIM_001 "RCCC-TRIM-001" Should "3.6.14" 1 "congestion"
-        "The demand in a trimmed request counts";
+        "A destination takes the demand of a trimmed request into account";
 }

@@ -9,9 +9,9 @@ catalogue! {
     WIRE_RSVD_002 "WIRE-RSVD-002" Should "3.5.10" 2 "wire-format"
         "The flags of a congestion state are reserved and sent as 0";
     WIRE_RSVD_003 "WIRE-RSVD-003" Should "3.5.10" 2 "wire-format"
-        "Of pdc_info only the bit for the reserved pool is used; the others are sent as 0";
+        "Only the reserved-pool bit of pdc_info is used; a sender sets the others to 0";
     WIRE_RSVD_004 "WIRE-RSVD-004" Should "3.4.2" 2 "wire-format"
-        "Of semantic_control only the two lowest bits are used; the others are sent as 0";
+        "Only the two lowest bits of semantic_control are used; a sender sets the others to 0";
 
     WIRE_TYPE_001 "WIRE-TYPE-001" Must "3.5.10" 2 "wire-format"
         "The PDS packet type is one that the specification assigns";
@@ -22,7 +22,7 @@ catalogue! {
     WIRE_NEXT_003 "WIRE-NEXT-003" Should "3.5.7" 2 "wire-format"
         "A datagram carries a standard request";
     WIRE_LEN_001 "WIRE-LEN-001" Should "3.5.10" 2 "wire-format"
-        "Nothing follows a packet whose headers announce nothing";
+        "A packet whose headers announce no payload ends after them";
     WIRE_LEN_002 "WIRE-LEN-002" Should "3.5.10" 2 "wire-format"
         "A packet carries at most 8,192 bytes of payload";
 
@@ -33,12 +33,12 @@ catalogue! {
     WIRE_SYN_001 "WIRE-SYN-001" May "3.5.8" 1 "behaviour"
         "Before the first ACK, psn_offset stays within the default window of 1,024 PSNs, unless another is configured";
     WIRE_SYN_002 "WIRE-SYN-002" Must "3.5.8" 2 "behaviour"
-        "Of the control packets only NOOP and NEGOTIATION may open a context: the others have syn = 0";
+        "Only the control packets NOOP and NEGOTIATION may open a context: the others have syn = 0";
     WIRE_CLEAR_001 "WIRE-CLEAR-001" Should "3.5.11" 1 "behaviour"
-        "A request clears PSNs below its own only: clear_psn_offset is negative";
+        "A request clears only PSNs below its own: clear_psn_offset is negative";
 
     WIRE_ACK_001 "WIRE-ACK-001" Should "3.5.10" 2 "wire-format"
-        "The request in an ACK is not the reserved value 3";
+        "The req field of an ACK is not the reserved value 3";
     WIRE_CC_001 "WIRE-CC-001" Should "3.5.10" 2 "wire-format"
         "The type of a congestion state is assigned or proprietary";
     WIRE_NACK_001 "WIRE-NACK-001" Should "3.5.10" 2 "wire-format"
@@ -46,20 +46,20 @@ catalogue! {
     WIRE_NACK_002 "WIRE-NACK-002" Should "3.5.10" 2 "wire-format"
         "The NACK of a RUDI packet names no context: both PDCIDs are 0";
     WIRE_NACK_003 "WIRE-NACK-003" Should "3.5.8" 2 "behaviour"
-        "A NACK that says that there is no context has no PDCID of its own: spdcid is 0";
+        "A NACK that reports a missing context has spdcid 0";
 
     WIRE_CTL_001 "WIRE-CTL-001" Should "3.5.10" 2 "wire-format"
         "The control packet type is one that this version of the specification assigns";
     WIRE_CTL_002 "WIRE-CTL-002" Should "3.5.16.3" 2 "behaviour"
         "A CLEAR_COMMAND is never acknowledged: ar = 0";
     WIRE_CTL_003 "WIRE-CTL-003" Should "3.5.8" 2 "wire-format"
-        "A CLOSE_COMMAND or CLOSE_REQUEST asks for an acknowledgement: ar = 1";
+        "A CLOSE_COMMAND or CLOSE_REQUEST asks for an ACK: ar = 1";
     WIRE_CTL_004 "WIRE-CTL-004" Should "3.5.10" 2 "wire-format"
         "A control packet that takes no PSN and names none has psn = 0";
     WIRE_CTL_005 "WIRE-CTL-005" Should "3.5.10" 2 "wire-format"
-        "A control packet whose type gives the payload no meaning has payload = 0";
+        "A control packet has payload = 0 unless its type defines a payload";
     WIRE_CTL_006 "WIRE-CTL-006" Should "3.5.10" 2 "wire-format"
-        "Only a NOOP or NEGOTIATION says the mode of a context: isrod = 0 in the others";
+        "Only NOOP and NEGOTIATION state the mode of a context: the others have isrod = 0";
     WIRE_CTL_007 "WIRE-CTL-007" Should "3.6.14" 2 "wire-format"
         "A CREDIT carries 24 bits of credit; the bits above are 0";
 
@@ -78,19 +78,19 @@ catalogue! {
     WIRE_SES_007 "WIRE-SES-007" Must "3.4.2" 2 "behaviour"
         "A message of one packet carries request_length bytes";
     WIRE_SES_008 "WIRE-SES-008" Must "3.4.2" 2 "behaviour"
-        "No packet of a message reaches beyond request_length, and only the last reaches it";
+        "Each packet of a message ends within request_length, and only the last one ends exactly there";
     WIRE_SES_009 "WIRE-SES-009" Should "3.4.4.2" 2 "behaviour"
         "A read request has no payload";
     WIRE_SES_010 "WIRE-SES-010" Must "3.4.2" 2 "wire-format"
-        "A response without data has a response opcode without data, one with data has UET_RESPONSE_W_DATA";
+        "A response with data has the opcode UET_RESPONSE_W_DATA; a response without data has another response opcode";
     WIRE_SES_011 "WIRE-SES-011" Should "3.4.2" 2 "wire-format"
         "The return code is assigned or a vendor's";
     WIRE_SES_012 "WIRE-SES-012" Must "3.4.4.2" 1 "behaviour"
-        "Read data does not reach beyond the length of the whole read, modified_length";
+        "Read data ends within modified_length, the length of the whole read";
     WIRE_SES_013 "WIRE-SES-013" Should "3.4.1" 2 "behaviour"
         "The reserved bits of a memory key are 0";
     WIRE_SES_014 "WIRE-SES-014" Must "3.4.2" 1 "behaviour"
-        "A rendezvous send brings no more bytes at once than the message has: eager_length is at most request_length";
+        "The eager part of a rendezvous send is no longer than the message: eager_length is at most request_length";
 
     WIRE_AMO_001 "WIRE-AMO-001" Should "3.4.2" 2 "wire-format"
         "The atomic opcode is assigned or a vendor's";

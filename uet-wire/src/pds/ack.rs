@@ -18,7 +18,7 @@ header! {
     /// assert_eq!(ack.ack_psn(), Some(Psn(0xffff_ffff)), "two before, across the wrap");
     /// # Ok::<(), uet_wire::ParseError>(())
     /// ```
-    Ack[12] AckMut AckRepr, Pds "ack" "acknowledgement" {
+    Ack[12] AckMut AckRepr, Pds "ack" "acknowledgment" {
         "prologue"              0.. 16  prologue: Prologue as PrologueMut PrologueRepr, "type, next header, flags";
         "-"                     9.. 10;
         "pds.flags.m"          10.. 11  m: bool, "the packet answered arrived marked by congestion";
@@ -176,8 +176,8 @@ header! {
     /// assert_eq!(ack.sacked().collect::<Vec<_>>(), [Psn(336), Psn(337)]);
     /// # Ok::<(), uet_wire::WriteError>(())
     /// ```
-    AckCc[32] AckCcMut AckCcRepr, Pds "ack_cc" "acknowledgement with congestion state" {
-        "ack"                   0.. 96  ack: Ack as AckMut AckRepr, "the acknowledgement without congestion state";
+    AckCc[32] AckCcMut AckCcRepr, Pds "ack_cc" "acknowledgment with congestion state" {
+        "ack"                   0.. 96  ack: Ack as AckMut AckRepr, "the acknowledgment without congestion state";
         "pds.cc_type"          96..100  cc_type: CcType, "which congestion state follows";
         "pds.cc_flags"        100..104  cc_flags: u8, "reserved";
         "sack"                104..192  sack: Sack as SackMut SackRepr, "receive range and bitmap";
@@ -230,8 +230,8 @@ header! {
     /// assert_eq!(ack.bytes()[24], 0x80);
     /// # Ok::<(), uet_wire::WriteError>(())
     /// ```
-    AckCcx[40] AckCcxMut AckCcxRepr, Pds "ack_ccx" "acknowledgement with extended congestion state" {
-        "ack"                   0.. 96  ack: Ack as AckMut AckRepr, "the acknowledgement without congestion state";
+    AckCcx[40] AckCcxMut AckCcxRepr, Pds "ack_ccx" "acknowledgment with extended congestion state" {
+        "ack"                   0.. 96  ack: Ack as AckMut AckRepr, "the acknowledgment without congestion state";
         "pds.ccx_type"         96..100  ccx_type: CcxType, "which congestion state follows";
         "pds.cc_flags"        100..104  cc_flags: u8, "reserved";
         "sack"                104..192  sack: Sack as SackMut SackRepr, "receive range and bitmap";

@@ -20,7 +20,7 @@ header! {
     /// assert_eq!(nack.nack_pkt_id(), None);
     /// # Ok::<(), uet_wire::ParseError>(())
     /// ```
-    Nack[16] NackMut NackRepr, Pds "nack" "negative acknowledgement" {
+    Nack[16] NackMut NackRepr, Pds "nack" "negative acknowledgment" {
         "prologue"              0.. 16  prologue: Prologue as PrologueMut PrologueRepr, "type, next header, flags";
         "-"                     9.. 10;
         "pds.flags.m"          10.. 11  m: bool, "the packet answered arrived marked by congestion";
@@ -61,8 +61,8 @@ header! {
     /// assert!(NackCcx::build(NackCode::TRIMMED).nack_ccx_state(1 << 124).done().is_err(), "124 bits");
     /// # Ok::<(), uet_wire::WriteError>(())
     /// ```
-    NackCcx[32] NackCcxMut NackCcxRepr, Pds "nack_ccx" "negative acknowledgement with congestion state" {
-        "nack"                  0..128  nack: Nack as NackMut NackRepr, "the negative acknowledgement without congestion state";
+    NackCcx[32] NackCcxMut NackCcxRepr, Pds "nack_ccx" "negative acknowledgment with congestion state" {
+        "nack"                  0..128  nack: Nack as NackMut NackRepr, "the negative acknowledgment without congestion state";
         "pds.nccx_type"       128..132  nccx_type: CcxType, "which congestion state follows";
         "pds.nack_ccx_state"  132..256  nack_ccx_state: u128, "congestion state without a public layout";
     }

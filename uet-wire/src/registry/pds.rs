@@ -13,12 +13,12 @@ registry! {
         4 RUDI_REQ "request, reliable and idempotent, without a context";
         5 RUDI_RESP "response to an idempotent request";
         6 UUD_REQ "datagram, never answered";
-        7 ACK "acknowledgement";
-        8 ACK_CC "acknowledgement with congestion state and a bitmap";
-        9 ACK_CCX "acknowledgement with a larger congestion state";
-        10 NACK "negative acknowledgement";
+        7 ACK "acknowledgment";
+        8 ACK_CC "acknowledgment with congestion state and a bitmap";
+        9 ACK_CCX "acknowledgment with a larger congestion state";
+        10 NACK "negative acknowledgment";
         11 CP "control packet";
-        12 NACK_CCX "negative acknowledgement with congestion state";
+        12 NACK_CCX "negative acknowledgment with congestion state";
         13 RUD_CC_REQ "RUD request with congestion state";
         14 ROD_CC_REQ "ROD request with congestion state";
     }
@@ -41,12 +41,12 @@ registry! {
     /// The type of a control packet: `pds.ctl_type`.
     CtlType(4) "control packet type" {
         0 NOOP "nothing; takes a PSN, may open a context";
-        1 ACK_REQUEST "asks for the acknowledgement of a PSN";
+        1 ACK_REQUEST "asks for the acknowledgment of a PSN";
         2 CLEAR_COMMAND "clears stored responses up to a PSN";
         3 CLEAR_REQUEST "asks for a clear";
         4 CLOSE_COMMAND "closes the context";
         5 CLOSE_REQUEST "asks the initiator to close";
-        6 PROBE "asks for an acknowledgement with the receive state";
+        6 PROBE "asks for an acknowledgment with the receive state";
         7 CREDIT "grants credit";
         8 CREDIT_REQUEST "asks for credit";
         9 NEGOTIATION "agrees on capabilities; may open a context" since V1_0_2;

@@ -363,7 +363,7 @@ impl<'de> Visitor<'de> for PacketVisitor {
         let payload = match payload {
             Some(payload) => payload,
             None if length > MAX_PAYLOAD => {
-                return Err(A::Error::custom("payload.length: is more than an IP packet holds"));
+                return Err(A::Error::custom("payload.length: is above 65,535, the limit of an IP packet"));
             }
             None => alloc::vec![0; length as usize],
         };

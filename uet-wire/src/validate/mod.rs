@@ -130,7 +130,7 @@ pub(crate) trait Judged: Sized {
 }
 
 /// A header and the rules that it breaks: bit `i` represents `RULES[i]`.
-type Judgement<'a> = (&'static Layout, &'a [u8], u64);
+type Judgment<'a> = (&'static Layout, &'a [u8], u64);
 
 fn findings<'a>(
     packet: &Uet<'a>,
@@ -146,11 +146,11 @@ fn findings<'a>(
     let headers = if sound { [None; 4] } else { judged(&around) };
     let headers = headers.into_iter().flatten();
     let alone = headers.clone().flat_map(move |(layout, bytes, _)| alone(layout, bytes, spec));
-    alone.chain(headers.flat_map(move |judgement| broken(judgement, around)))
+    alone.chain(headers.flat_map(move |judgment| broken(judgment, around)))
 }
 
 #[cold]
-fn judged<'a>(around: &Around<'a>) -> [Option<Judgement<'a>>; 4] {
+fn judged<'a>(around: &Around<'a>) -> [Option<Judgment<'a>>; 4] {
     let Uet { tss, pds, ses, ext, .. } = around.packet;
     [
         tss.map(|header| of_spec(header.layout(), header.bytes(), header.broken(around), around)),
@@ -162,12 +162,7 @@ fn judged<'a>(around: &Around<'a>) -> [Option<Judgement<'a>>; 4] {
 
 /// Validates a header against its version. `compiled` has a bit for each of [`RULES`] that the compiled checks find
 /// broken.
-fn of_spec<'a>(
-    layout: &'static Layout,
-    bytes: &'a [u8],
-    compiled: u64,
-    around: &Around<'_>,
-) -> Judgement<'a> {
+fn of_spec<'a>(layout: &'static Layout, bytes: &'a [u8], compiled: u64, around: &Around<'_>) -> Judgment<'a> {
     let spec = around.spec;
     if spec.is_compiled {
         return (layout, bytes, compiled);
@@ -205,7 +200,7 @@ fn alone(
 /// Returns the findings of the set rule bits and of the version's own rules. If several rules of a requirement are
 /// broken, returns only the first finding.
 fn broken<'a>(
-    (layout, header, mut rules): Judgement<'a>,
+    (layout, header, mut rules): Judgment<'a>,
     around: Around<'a>,
 ) -> impl Iterator<Item = Finding> + Clone + 'a {
     let mut found = None;

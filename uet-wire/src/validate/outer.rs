@@ -1,7 +1,7 @@
 //! Validates the layers around UET, and the checksums.
 
 use super::rule::Around;
-use super::{Finding, Judgement, alone, broken, broken_by, of_spec};
+use super::{Finding, Judgment, alone, broken, broken_by, of_spec};
 use crate::catalogue::{self as c, Requirement};
 use crate::outer::{Entropy, Ip, Ipv4, Udp};
 use crate::{Packet, Spec, Uet};
@@ -20,8 +20,8 @@ pub(super) fn findings<'a>(
         _ => None,
     };
     let udp = packet.udp.map(|header| of_spec(Udp::LAYOUT, header.0, broken_by(&header, &around), &around));
-    let by_rules = move |header: Option<Judgement<'a>>| {
-        header.into_iter().flat_map(move |judgement| broken(judgement, around))
+    let by_rules = move |header: Option<Judgment<'a>>| {
+        header.into_iter().flat_map(move |judgment| broken(judgment, around))
     };
     let entropy = packet.entropy.into_iter();
     let found = by_rules(ipv4).chain(lazily(packet, header_checksum)).chain(by_rules(udp));

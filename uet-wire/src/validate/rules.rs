@@ -123,10 +123,10 @@ const DATAGRAM: Values = is(Opcode::UET_DATAGRAM_SEND.code());
 const CARRYING: Values = named_but(Opcode::REGISTRY, READ.or(is(Opcode::UET_MSG_ERROR.code())));
 const W_DATA: Values = is(ResponseOpcode::UET_RESPONSE_W_DATA.code());
 
-/// The reserved bits of a memory key. With the bit `KEY_OPTIMISED`, those of `OPTIMISED_RESERVED` are reserved too.
+/// The reserved bits of a memory key. With the bit `KEY_OPTIMIZED`, those of `OPTIMIZED_RESERVED` are reserved too.
 const KEY_RESERVED: u64 = 0x3f << 56;
-const KEY_OPTIMISED: u64 = 1 << 62;
-const OPTIMISED_RESERVED: u64 = (1 << 48) - (1 << 12);
+const KEY_OPTIMIZED: u64 = 1 << 62;
+const OPTIMIZED_RESERVED: u64 = (1 << 48) - (1 << 12);
 
 macro_rules! rules {
     ($($requirement:ident $field:tt $headers:ident [$($condition:expr),* $(,)?];)*) => {
@@ -247,7 +247,7 @@ rules! {
     ];
     WIRE_SES_013 "ses.memory_key" KEYED [Bits("ses.memory_key", KEY_RESERVED)];
     WIRE_SES_013 "ses.memory_key" KEYED [
-        Bits("ses.memory_key", KEY_OPTIMISED), Bits("ses.memory_key", OPTIMISED_RESERVED),
+        Bits("ses.memory_key", KEY_OPTIMIZED), Bits("ses.memory_key", OPTIMIZED_RESERVED),
     ];
     WIRE_AMO_003 "ses.som" ANY_REQUEST [In("ses.opcode", Opcode::ATOMIC), In("ses.som", is(0))];
     WIRE_AMO_003 "ses.eom" ANY_REQUEST [In("ses.opcode", Opcode::ATOMIC), In("ses.eom", is(0))];

@@ -28,7 +28,7 @@ fn the_psns_of_a_bitmap_are_listed_as_numbers_and_as_runs() {
 }
 
 #[test]
-fn an_acknowledgement_counts_from_its_cumulative_psn() {
+fn an_acknowledgment_counts_from_its_cumulative_psn() {
     let ack = Ack::build().ack_psn_offset(-3).cack_psn(Psn(1)).done().unwrap();
     assert_eq!(ack.ack_psn(), Some(Psn(0xffff_fffe)));
     assert_eq!(ack.edit().p(true).done().unwrap().ack_psn(), None);

@@ -56,7 +56,7 @@ fn what_has_no_context_has_a_name_of_its_own() {
 }
 
 #[test]
-fn an_acknowledgement_says_what_it_answers_and_what_is_there() {
+fn an_acknowledgment_says_what_it_answers_and_what_is_there() {
     let ack = Ack::build().ack_psn_offset(-2).cack_psn(Psn(9)).spdcid(B).dpdcid(A).done().unwrap();
     pds_says(ack, "ACK PSN 7 CACK 9 0x8001 > 0x4001");
     let flagged = ack.edit().m(true).retx(true).req(AckRequest::REQ_CLEAR).done().unwrap();

@@ -265,9 +265,8 @@ fn numbers_keep_their_bounds() {
 
 #[test]
 fn a_header_under_a_wrong_name_is_refused() {
-    let error =
-        serde_json::from_value::<pds::PdsBuf>(json!({"acknowledgement": {}})).unwrap_err().to_string();
-    assert!(error.contains("acknowledgement") && error.contains("ack_cc"), "{error}");
+    let error = serde_json::from_value::<pds::PdsBuf>(json!({"acknowledgment": {}})).unwrap_err().to_string();
+    assert!(error.contains("acknowledgment") && error.contains("ack_cc"), "{error}");
     assert!(serde_json::from_value::<pds::PdsBuf>(json!({"ack": {"ses.opcode": 1}})).is_err());
 }
 
@@ -278,7 +277,7 @@ fn what_a_key_should_have_been_is_said() {
     let map = || MapDeserializer::<_, Error>::new([(true, 1u32)].into_iter());
     let said = |error: Error| error.to_string();
     let field = said(<pds::Ack as serde::Deserialize>::deserialize(map()).unwrap_err());
-    assert!(field.ends_with("expected the name of a field of the acknowledgement"), "{field}");
+    assert!(field.ends_with("expected the name of a field of the acknowledgment"), "{field}");
     let enumeration = MapAccessDeserializer::new(map());
     let header = said(<pds::PdsBuf as serde::Deserialize>::deserialize(enumeration).unwrap_err());
     assert!(header.ends_with("expected the name of a header"), "{header}");
@@ -319,7 +318,10 @@ fn packet_is_read_from_few_fields() {
         (json!({"fields": {"pds.type": [7]}}), "invalid type: sequence"),
         (json!({"fields": {"pds.type": 7}, "reserved": {"ack@90:9": 1}}), "there are no such reserved bits"),
         (json!({"error": {"layer": "pds"}}), "error: the packet is not whole"),
-        (json!({"payload": {"length": 65_536}}), "payload.length: is more than an IP packet holds"),
+        (
+            json!({"payload": {"length": 65_536}}),
+            "payload.length: is above 65,535, the limit of an IP packet",
+        ),
         (json!({"payload_hex": "abc"}), "payload_hex: is not pairs of hexadecimal digits"),
         (json!({"feilds": {}}), "unknown field `feilds`"),
     ] {

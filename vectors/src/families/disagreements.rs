@@ -97,8 +97,8 @@ fn headers(family: &mut Family) {
     add(
         "negotiation",
         "A NEGOTIATION has 16 bytes, the last 4 its payload, by the list of control packets. One simulator has 12 bytes, \
-         and behind them a type (1), a length (2 words) and a mask with bit 0 for SYN_RETX_TRANSFER: what stands behind \
-         the 16 bytes is payload here, and not flagged.",
+         and behind them a type (1), a length (2 words) and a mask with bit 0 for SYN_RETX_TRANSFER. Here the bytes \
+         behind the first 16 are payload, and not flagged.",
         FrameBuilder::new(offer).payload(&[0, 0, 0, 1]),
     );
     let ready = std(Opcode::UET_DEFERRABLE_RTR, 1).head(whole).ready_initiator_token(0x1111_1111);

@@ -246,7 +246,7 @@ fn semantics(family: &mut Family) {
     add("std-absolute", "absolute addressing", one(O::UET_SEND).head(|h| h.rel(false)), 16);
     add(
         "std-optimised-key",
-        "an idempotent, optimised key",
+        "an idempotent, optimized key",
         one(O::UET_WRITE).memory_key(0xc000_0000_0000_0abc),
         16,
     );

@@ -139,9 +139,9 @@ impl NsccParams {
         params::rate("sender_rate", self.sender_rate)?;
         params::packet("full_packet", self.full_packet)?;
         let packet = u64::from(self.full_packet);
-        let reason = "a window below a full packet never lets one leave, and 2^40 is the most";
+        let reason = "must be from full_packet to 2^40 bytes";
         require((packet..=1 << 40).contains(&self.max_wnd), "max_wnd", reason)?;
-        let reason = "at least a full packet, at most max_wnd";
+        let reason = "must be from full_packet to max_wnd";
         require((packet..=self.max_wnd).contains(&self.initial_cwnd), "initial_cwnd", reason)?;
         params::span("target_qdelay", self.target_qdelay)?;
         params::gain("alpha", self.alpha)?;
@@ -150,8 +150,8 @@ impl NsccParams {
         params::gain("eta", self.eta)?;
         params::share("gamma", self.gamma)?;
         params::share("max_md_jump", self.max_md_jump)?;
-        require(self.qa_gate < 64, "qa_gate", "below 64")?;
+        require(self.qa_gate < 64, "qa_gate", "must be below 64")?;
         params::share("delay_weight", self.delay_weight)?;
-        require(self.delay_weight > 0.0, "delay_weight", "with 0 the average delay never moves")
+        require(self.delay_weight > 0.0, "delay_weight", "must be above 0")
     }
 }

@@ -41,10 +41,10 @@ impl Nscc {
 
     /// Moves the window by an ACK with a valid sample: one of four quadrants, then the updates that are due.
     pub(super) fn adjust(&mut self, now: Time, report: &AckReport, newly: u64, delay: Duration) {
-        let penalised = report.penalty > 0;
+        let penalized = report.penalty > 0;
         match (report.marked, delay < self.params.target_qdelay) {
             // A penalized window does not grow, apart from eta.
-            (false, _) if penalised => {}
+            (false, _) if penalized => {}
             (false, true) => self.proportional_increase(newly, delay),
             (false, false) => self.fair_increase(newly),
             // A queue is filling. A lasting queue shows in the delay (CC-QUAD-003).

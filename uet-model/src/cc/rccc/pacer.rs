@@ -55,7 +55,7 @@ impl CreditPacer {
 
     /// Handles the demand of a request: new or duplicate, whole or trimmed (`RCCC-TRIM-001`). Returns whether the
     /// source is known. A full table refuses a new source.
-    #[must_use = "a source that is not known gets no credit, and has to be told so"]
+    #[must_use = "an unknown source gets no credit, and must be informed"]
     pub fn demand(&mut self, now: Time, source: CreditSource, via: PdcHandle, target: Units24) -> bool {
         self.forget_silent(now);
         self.wake(now);
@@ -72,7 +72,7 @@ impl CreditPacer {
 
     /// Handles a CREDIT_REQUEST. The reply is always the cumulative grant, which replaces a lost one. Returns whether
     /// the source is known.
-    #[must_use = "a source that is not known gets no credit, and has to be told so"]
+    #[must_use = "an unknown source gets no credit, and must be informed"]
     pub fn request(&mut self, now: Time, source: CreditSource, via: PdcHandle, target: Units24) -> bool {
         let known = self.demand(now, source, via, target);
         self.sources.owe(&source);

@@ -43,16 +43,16 @@ impl RcccParams {
     pub fn check(&self) -> Result<(), CcError> {
         params::packet("full_packet", self.full_packet)?;
         let most = 1..=MOST_DEMAND;
-        require(most.contains(&self.initial_credit), "initial_credit", "without any, nothing ever leaves")?;
+        require(most.contains(&self.initial_credit), "initial_credit", "must be from 1 byte to 512 MiB")?;
         let most = u64::from(self.full_packet)..=MOST_DEMAND;
         require(
             most.contains(&self.max_wnd),
             "max_wnd",
-            "from a full packet to 512 MiB: counters wrap at 4 GiB",
+            "must be from full_packet to 512 MiB, since counters wrap at 4 GiB",
         )?;
         let nothing = Duration::ZERO;
-        require(self.request_interval > nothing, "request_interval", "above 0: else requests never end")?;
-        require(self.idle_reset > nothing, "idle_reset", "above 0: else the initial credit never ends")
+        require(self.request_interval > nothing, "request_interval", "must be above 0")?;
+        require(self.idle_reset > nothing, "idle_reset", "must be above 0")
     }
 }
 
@@ -109,11 +109,11 @@ impl PacerParams {
     /// Checks that the values are possible. Fails with the first impossible parameter.
     pub fn check(&self) -> Result<(), CcError> {
         params::rate("link_rate", self.link_rate)?;
-        require((1..=100).contains(&self.percent), "percent", "1 to 100")?;
-        require(self.quantum > 0, "quantum", "at least 1 unit of 256 bytes")?;
-        require((1..=MOST_DEMAND).contains(&self.max_wnd), "max_wnd", "1 byte to 512 MiB")?;
-        require(self.max_sources > 0, "max_sources", "at least 1")?;
-        require(self.forget_after > Duration::ZERO, "forget_after", "above 0")
+        require((1..=100).contains(&self.percent), "percent", "must be from 1 to 100")?;
+        require(self.quantum > 0, "quantum", "must be at least 1 unit of 256 bytes")?;
+        require((1..=MOST_DEMAND).contains(&self.max_wnd), "max_wnd", "must be from 1 byte to 512 MiB")?;
+        require(self.max_sources > 0, "max_sources", "must be at least 1")?;
+        require(self.forget_after > Duration::ZERO, "forget_after", "must be above 0")
     }
 
     /// Returns `max_wnd` in units.

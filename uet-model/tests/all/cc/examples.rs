@@ -78,7 +78,7 @@ fn nscc_step_on_a_window() {
 /// The article calls arrival - transmission - service time the delay. We follow the specification: this is the round
 /// trip, and the delay is its excess over the base round trip.
 #[test]
-fn nscc_queueing_delay() {
+fn nscc_queuing_delay() {
     let sent = Sent { at: Time(10_000), retransmissions: 0 };
     let sample = rtt_sample(Time(20_024), sent, false, Some(8)).unwrap();
     assert_eq!(sample, us(9));

@@ -15,7 +15,7 @@ const SIZE: u32 = 4096;
 const BDP: u64 = 75_000;
 const ONE_WAY: Duration = Duration::from_micros(3);
 /// The time of 4,096 bytes at 100 Gb/s, in nanoseconds.
-const SERIALISATION: f64 = 327.68;
+const SERIALIZATION: f64 = 327.68;
 const VIA: PdcHandle = PdcHandle { pdcid: 1, generation: 0 };
 
 /// An event on the agenda.
@@ -169,7 +169,7 @@ impl Incast {
             return;
         }
         self.queue.push_back((source, left));
-        self.free = self.free.max(now.0 as f64) + SERIALISATION;
+        self.free = self.free.max(now.0 as f64) + SERIALIZATION;
         self.at(Time(self.free as u64), Event::Departure);
         self.deepest = self.deepest.max(self.waiting());
     }

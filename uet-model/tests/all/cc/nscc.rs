@@ -437,7 +437,7 @@ mod probe {
 mod penalty {
     use super::*;
 
-    fn penalised(newly: u64, penalty: u8) -> AckReport {
+    fn penalized(newly: u64, penalty: u8) -> AckReport {
         AckReport { newly: Some(newly), penalty, ..AckReport::default() }
     }
 
@@ -451,7 +451,7 @@ mod penalty {
             fly(&mut nscc, PACKET);
         }
         for _ in 0..25 {
-            nscc.ack(Time(1), &penalised(4096, penalty), &FLYING);
+            nscc.ack(Time(1), &penalized(4096, penalty), &FLYING);
             while Nscc::may_send(&nscc) {
                 fly(&mut nscc, PACKET);
             }
@@ -477,9 +477,9 @@ mod penalty {
     fn limits_the_window_once_to_bytes_in_flight() {
         let mut nscc = nscc(|_| {});
         fly(&mut nscc, 30_000);
-        nscc.ack(Time(1), &penalised(10_000, 64), &FLYING);
+        nscc.ack(Time(1), &penalized(10_000, 64), &FLYING);
         assert_eq!(cwnd(&nscc), 25_000, "before the ACK");
-        nscc.ack(Time(1), &penalised(10_000, 64), &FLYING);
+        nscc.ack(Time(1), &penalized(10_000, 64), &FLYING);
         assert_eq!(cwnd(&nscc), 20_000, "and not again");
     }
 
@@ -487,9 +487,9 @@ mod penalty {
     fn literal_limits_the_window_every_time() {
         let mut nscc = nscc(|params| params.penalty_reading = PenaltyReading::Literal);
         fly(&mut nscc, 30_000);
-        nscc.ack(Time(1), &penalised(10_000, 64), &FLYING);
+        nscc.ack(Time(1), &penalized(10_000, 64), &FLYING);
         assert_eq!(cwnd(&nscc), 15_000, "after the ACK");
-        nscc.ack(Time(1), &penalised(10_000, 64), &FLYING);
+        nscc.ack(Time(1), &penalized(10_000, 64), &FLYING);
         assert_eq!(cwnd(&nscc), 5_000);
     }
 
@@ -500,8 +500,8 @@ mod penalty {
         fly(&mut nscc, 100_000);
         nscc.ack(Time(1), &over, &FLYING);
         assert_eq!(cwnd(&nscc), 50_000, "nothing to restore");
-        nscc.ack(Time(1), &penalised(10_000, 64), &FLYING);
-        nscc.ack(Time(1), &penalised(10_000, 64), &FLYING);
+        nscc.ack(Time(1), &penalized(10_000, 64), &FLYING);
+        nscc.ack(Time(1), &penalized(10_000, 64), &FLYING);
         nscc.ack(Time(1), &AckReport::default(), &FLYING);
         assert_eq!(cwnd(&nscc), 40_000, "a penalty of 0 alone does not");
         nscc.ack(Time(1), &AckReport { penalty: 1, ..over }, &FLYING);
@@ -516,7 +516,7 @@ mod penalty {
     #[test]
     fn restored_window_respects_the_base() {
         let mut nscc = nscc(|params| params.initial_cwnd = 112_500);
-        nscc.ack(Time(1), &penalised(10_000, 64), &FLYING);
+        nscc.ack(Time(1), &penalized(10_000, 64), &FLYING);
         nscc.probe_answered(us(3.0));
         nscc.ack(Time(1), &AckReport { restore: true, ..AckReport::default() }, &FLYING);
         assert_eq!(cwnd(&nscc), 56_250);

@@ -394,9 +394,9 @@ fn a_fault_says_what_happened() {
     let lost = fault(ReturnCode::UNDELIVERABLE, 0, 4096, Some(Failure::TimedOut));
     assert_eq!(lost, "UNDELIVERABLE after 4096 bytes: no acknowledgment");
     let refused = fault(ReturnCode::UNDELIVERABLE, 0, 0, Some(Failure::Refused(0x0a)));
-    assert_eq!(refused, "UNDELIVERABLE: refused too often, last by NO_RESOURCE");
+    assert_eq!(refused, "UNDELIVERABLE: the peer refused it too often, most recently with NO_RESOURCE");
     let ended = fault(ReturnCode::UNDELIVERABLE, 0, 0, Some(Failure::Ended(0x0e)));
-    assert_eq!(ended, "UNDELIVERABLE: the peer ended the context by INV_DPDCID");
+    assert_eq!(ended, "UNDELIVERABLE: the peer ended the context with INV_DPDCID");
 }
 
 #[test]

@@ -255,14 +255,14 @@ pub(super) fn packets() -> Vec<Broken> {
 /// Bits 61 to 56 of a key are reserved. Bits 47 to 12 of an optimized key are reserved too.
 #[test]
 fn the_reserved_bits_of_a_key_are_these_and_no_others() {
-    for optimised in [false, true] {
+    for optimized in [false, true] {
         for bit in (0..64).filter(|bit| *bit != 62) {
-            let key = 1 << bit | u64::from(optimised) << 62;
+            let key = 1 << bit | u64::from(optimized) << 62;
             let write = std(Opcode::UET_WRITE, true, true).edit().memory_key(key).done().unwrap();
             let packet = bytes(with_std(write));
             let findings = Uet::parse(&packet).unwrap().validate(Version::V1_0_3).count();
-            let reserved = (56..62).contains(&bit) || optimised && (12..48).contains(&bit);
-            assert_eq!(findings, usize::from(reserved), "bit {bit}, optimised: {optimised}");
+            let reserved = (56..62).contains(&bit) || optimized && (12..48).contains(&bit);
+            assert_eq!(findings, usize::from(reserved), "bit {bit}, optimized: {optimized}");
         }
     }
 }

@@ -231,8 +231,8 @@ fn the_filters_of_the_documentation_work() {
 
 #[test]
 #[ignore = "needs tshark: wireshark/test"]
-fn the_colouring_rules_are_valid_filters() {
-    let rules = include_str!("../../../colouring-rules");
+fn the_coloring_rules_are_valid_filters() {
+    let rules = include_str!("../../../coloring-rules");
     let filters: Vec<_> =
         rules.lines().filter_map(|line| line.strip_prefix('@')?.split('@').nth(1)).collect();
     assert!(filters.len() >= 10);
