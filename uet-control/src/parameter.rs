@@ -28,6 +28,8 @@ pub enum ParameterKind {
     Fraction(&'static str),
     /// A whole number of this unit, or null.
     Optional(&'static str),
+    /// A number with a fraction, of this unit, or null for the value by the formula of the specification.
+    Computed(&'static str),
     /// One of these words.
     Word(&'static [&'static str]),
     /// The name of a SES return code.
@@ -89,7 +91,7 @@ impl Parameter {
         let fits = match self.kind {
             ParameterKind::Flag => value.is_boolean(),
             ParameterKind::Number(_) => value.is_u64(),
-            ParameterKind::Fraction(_) => value.is_number(),
+            ParameterKind::Fraction(_) | ParameterKind::Computed(_) => value.is_number(),
             ParameterKind::Optional(_) => value.is_u64() || value.is_null(),
             ParameterKind::Word(words) => word.is_some_and(|word| words.contains(&word)),
             ParameterKind::ReturnCode => word.is_some(),
@@ -103,9 +105,10 @@ impl ParameterKind {
     /// Returns the unit of a number.
     pub fn unit(self) -> Option<&'static str> {
         match self {
-            ParameterKind::Number(unit) | ParameterKind::Fraction(unit) | ParameterKind::Optional(unit) => {
-                Some(unit)
-            }
+            ParameterKind::Number(unit)
+            | ParameterKind::Fraction(unit)
+            | ParameterKind::Optional(unit)
+            | ParameterKind::Computed(unit) => Some(unit),
             _ => None,
         }
     }
@@ -118,6 +121,7 @@ impl core::fmt::Display for ParameterKind {
             ParameterKind::Number(unit) => write!(f, "a whole number ({unit})"),
             ParameterKind::Fraction(unit) => write!(f, "a number ({unit})"),
             ParameterKind::Optional(unit) => write!(f, "a whole number ({unit}), or null"),
+            ParameterKind::Computed(unit) => write!(f, "a number ({unit}), or null for the formula's value"),
             ParameterKind::Word(words) => write!(f, "one of {}", words.join(", ")),
             ParameterKind::ReturnCode => f.write_str("the name of a SES return code"),
             ParameterKind::Dscps => f.write_str("a list of lists of four DSCPs"),
@@ -137,7 +141,7 @@ const fn row(
 }
 
 use Origin::{Open, Own, Specified};
-use ParameterKind::{Controls, Dscps, Flag, Fraction, Number, Optional, ReturnCode, Word};
+use ParameterKind::{Computed, Controls, Dscps, Flag, Fraction, Number, Optional, ReturnCode, Word};
 
 /// All parameters, sorted by name.
 #[rustfmt::skip] // one row, one line
@@ -148,6 +152,7 @@ pub static PARAMETERS: &[Parameter] = &[
     row("ack_gen_trigger", Number("bytes"), "16384", Specified, "Number of received bytes that triggers an ACK."),
     row("ack_on_ecn", Flag, "true", Specified, "A marked packet is acknowledged immediately."),
     row("ack_unmarked_duplicates", Flag, "true", Open, "An ACK answers a duplicate that lacks `retx`."),
+    row("alpha", Computed("bytes/s"), "null", Specified, "Gain of the proportional increase of NSCC; by formula 4 * MTU * scaling_a / 12 us."),
     row("announced_mpr", Number("128 PSNs"), "8", Own, "Window that the device announces in ACKs; 0 for no limit."),
     row("answer_queue", Number("packets"), "4096", Own, "Maximum number of ACKs, NACKs and other packets without a retransmission timer that wait to leave. The device loses further ones."),
     row("ask_ack_at_eom", Flag, "true", Open, "The last packet of a message requests an ACK."),
@@ -162,9 +167,11 @@ pub static PARAMETERS: &[Parameter] = &[
     row("drop_threshold", Fraction("Plane_BDP"), "5.0", Specified, "Depth at which a switch without trimming drops packets."),
     row("dscps", Dscps, "[]", Specified, "DSCPs of each traffic class: requests, trimmed packets, packets trimmed at the last switch, ACKs and control packets."),
     row("enb_ack_per_pkt", Flag, "false", Specified, "Every packet is acknowledged immediately."),
+    row("eta", Computed("bytes"), "null", Specified, "Periodic increase of NSCC; by formula 0.15 * MTU * scaling_a."),
     row("event_capacity", Number("events"), "0", Own, "Maximum number of events in the queue; 0 switches events off."),
     row("explicit_completion", Flag, "false", Open, "A message completes with an immediate UET_RESPONSE, even where the default response would do."),
     row("fast_loss_packets", Number("packets"), "0", Specified, "RUD: number of packets above a gap after which the source declares a loss; 0 for never."),
+    row("fi", Computed("bytes"), "null", Specified, "Fair increase of NSCC; by formula 5 * MTU * scaling_a."),
     row("first_pdcid", Number("PDCID"), "1", Own, "First PDCID of the general pool. The reserved pool follows it."),
     row("float_faults", Flag, "false", Open, "An atomic with a floating-point fault is refused and changes nothing."),
     row("form", Word(&["standard", "shortest"]), r#""standard""#, Open, "Header form for a message of one packet."),
