@@ -23,9 +23,12 @@ mod establish;
 mod failure;
 mod initiate;
 mod ip;
+mod matching;
 mod nack;
 mod nscc;
+mod operations;
 mod path;
+mod pools;
 mod rccc;
 mod reaction;
 mod reaction_fatal;
@@ -59,6 +62,7 @@ mod target_close;
 mod timer;
 mod trim;
 mod window;
+mod window_state;
 mod write;
 
 use crate::Rule;
@@ -88,9 +92,12 @@ const GROUPS: &[&[Rule]] = &[
     failure::CASES,
     initiate::CASES,
     ip::CASES,
+    matching::CASES,
     nack::CASES,
     nscc::CASES,
+    operations::CASES,
     path::CASES,
+    pools::CASES,
     rccc::CASES,
     reaction::CASES,
     reaction_fatal::CASES,
@@ -124,6 +131,7 @@ const GROUPS: &[&[Rule]] = &[
     timer::CASES,
     trim::CASES,
     window::CASES,
+    window_state::CASES,
     write::CASES,
 ];
 
