@@ -435,6 +435,15 @@ fn cut_off(t: &mut Test<'_>) -> Outcome {
     };
     let length = |n: &u32| target.packet(*n).map_or(0, |got| got.payload().len());
     let data: usize = target.order().iter().map(length).sum();
+    // Where the data stops is judged only where each packet says its place.
+    let misplaced = target.order().into_iter().filter(|n| length(n) > 0).find_map(|n| {
+        let said = target.said(n).ok()?.start();
+        (said != n as usize * mtu).then_some((n as usize * mtu, said))
+    });
+    if let Some((expected, said)) = misplaced {
+        t.check(SES_CUT_001, "message_offset", expected, said);
+        return Err(Stop::Failed);
+    }
     let unsaid = data < 300 * mtu && last.opcode() != Opcode::UET_MSG_ERROR && !last.head.ie();
     let seen = format!("{} with eom after {data} bytes", last.opcode());
     t.holds(SES_ERR_007, "an early end differs from the true end", !unsaid, seen);

@@ -24,10 +24,13 @@ mod failure;
 mod initiate;
 mod ip;
 mod lengths;
+mod matching;
 mod nack;
 mod nscc;
 mod nscc_over_time;
+mod operations;
 mod path;
+mod pools;
 mod rccc;
 mod reaction;
 mod reaction_fatal;
@@ -62,6 +65,7 @@ mod target_close;
 mod timer;
 mod trim;
 mod window;
+mod window_state;
 mod write;
 
 use crate::Rule;
@@ -92,10 +96,13 @@ const GROUPS: &[&[Rule]] = &[
     initiate::CASES,
     ip::CASES,
     lengths::CASES,
+    matching::CASES,
     nack::CASES,
     nscc::CASES,
     nscc_over_time::CASES,
+    operations::CASES,
     path::CASES,
+    pools::CASES,
     rccc::CASES,
     reaction::CASES,
     reaction_fatal::CASES,
@@ -130,6 +137,7 @@ const GROUPS: &[&[Rule]] = &[
     timer::CASES,
     trim::CASES,
     window::CASES,
+    window_state::CASES,
     write::CASES,
 ];
 

@@ -104,7 +104,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "ses-encoding/header-data",
         title: "Header data is in the first packet, beside its place; the others say length and offset instead",
-        requirements: &[SES_CUT_005],
+        requirements: &[SES_CUT_005, SES_CUT_006],
         needs: &[Need::Capability("write")],
         axes: &[&MODE, &START],
         run: header_data,
@@ -489,8 +489,8 @@ fn header_data(t: &mut Test<'_>) -> Outcome {
     let remote = Remote { offset: Hex64(0x9000), ..post(PostKind::Write, peer, 64).remote };
     let written = Post { header_data: told, remote, ..post(PostKind::Write, other, 64) };
     let (said, _) = only(t, written)?;
-    let expected = (Some(0xfeed_0000_0000_0bee), Some(0x9000));
-    t.check(SES_CUT_005, "header_data and buffer_offset", expected, (said.header_data, said.buffer_offset));
+    t.check(SES_CUT_005, "header_data", Some(0xfeed_0000_0000_0bee), said.header_data);
+    t.check(SES_CUT_006, "buffer_offset beside header_data", Some(0x9000), said.buffer_offset);
     Ok(())
 }
 

@@ -81,6 +81,7 @@ impl Destination {
 /// `CC-SERVICE-001`: the time between arrival and ACK in units of 128 ns, 0xFFFF for 8.38848 ms and more. Rounds to nearest,
 /// but at least 1, since 0 means unknown. The rounding is ours.
 fn service_time(span: Duration) -> u16 {
+    // `CC-SERVICE-002`
     let units = span.as_nanos().saturating_add(64) / 128;
     u16::try_from(units).unwrap_or(u16::MAX).max(1)
 }

@@ -10,7 +10,8 @@ use crate::cc::{AckReport, Sent, rtt_sample};
 use crate::{Head, Indication, Packet, RxResponse};
 use uet_wire::Psn;
 use uet_wire::pds::{Ack, Pds, Sack};
-use uet_wire::registry::{AckRequest, NextHdr};
+use uet_wire::registry::{AckRequest, NextHdr, ReturnCode};
+use uet_wire::ses;
 
 /// The facts that one ACK gives congestion control.
 #[derive(Default)]
@@ -94,7 +95,11 @@ impl Pdc {
             let seen = response.take_if(|_| psn == named);
             self.answered(shared, psn, seen, psn == named, gathered);
         }
-        self.answered(shared, named, response, true, gathered);
+        // `SES-RESP-007`: above the cumulative PSN, NULL reports an arrival as a set bit does.
+        match response.as_ref().is_some_and(proves_arrival_only) {
+            true => drop(self.arrived_unanswered(shared, named, gathered)),
+            false => self.answered(shared, named, response, true, gathered),
+        }
         if self.source.cack() != cack {
             self.event(shared, EventKind::CackSent(self.source.cack()));
         }
@@ -166,30 +171,33 @@ impl Pdc {
     /// anywhere.
     fn sacked(&mut self, shared: &mut Shared, cack: Psn, sack: &Sack, gathered: &mut Gathered) {
         for psn in sack.sacked(cack) {
-            let Some(key) = self.source.find(psn) else { continue };
-            let Some(out) = shared.pool.get_mut(key) else { continue };
-            let (state, size, counted) = (out.state, out.size, out.counted());
-            if !matches!(state, TxState::InFlight | TxState::RetxQueued | TxState::NackBackoff) {
-                continue;
-            }
-            out.state = TxState::Sacked;
-            if state != TxState::InFlight {
-                let wait = backed_off(shared.params.rto_init_time, out.timeouts);
-                shared.timers.arm(
-                    &mut out.alarm,
-                    shared.now + wait,
-                    Timer::Retransmission(key, out.timeouts),
-                );
-            }
-            if state == TxState::RetxQueued {
-                shared.pool.unlink(&mut self.source.retx, key);
-            }
-            self.source.arrived(psn);
-            if counted {
-                self.arrived(shared, state, size, gathered);
-            }
-            self.event(shared, EventKind::Arrived(psn));
+            self.arrived_unanswered(shared, psn, gathered);
         }
+    }
+
+    /// Records that a packet has arrived whose response is outstanding. Returns `None` if that is known, or if the packet
+    /// does not wait for a response.
+    fn arrived_unanswered(&mut self, shared: &mut Shared, psn: Psn, gathered: &mut Gathered) -> Option<()> {
+        let key = self.source.find(psn)?;
+        let out = shared.pool.get_mut(key)?;
+        let (state, size, counted) = (out.state, out.size, out.counted());
+        if !matches!(state, TxState::InFlight | TxState::RetxQueued | TxState::NackBackoff) {
+            return None;
+        }
+        out.state = TxState::Sacked;
+        if state != TxState::InFlight {
+            let wait = backed_off(shared.params.rto_init_time, out.timeouts);
+            shared.timers.arm(&mut out.alarm, shared.now + wait, Timer::Retransmission(key, out.timeouts));
+        }
+        if state == TxState::RetxQueued {
+            shared.pool.unlink(&mut self.source.retx, key);
+        }
+        self.source.arrived(psn);
+        if counted {
+            self.arrived(shared, state, size, gathered);
+        }
+        self.event(shared, EventKind::Arrived(psn));
+        Some(())
     }
 
     fn probe_answered(&mut self, shared: &mut Shared, pds: Pds<'_>, ack: &Ack) {
@@ -212,6 +220,7 @@ impl Pdc {
         };
         // An ACK without a service time does not state its delay, so 0 is assumed.
         let service = service_time(pds).or(Some(0));
+        // `CC-RCVD-005`: each context has a count of its own.
         let mut report = AckReport {
             packets,
             bytes,
@@ -235,6 +244,15 @@ fn service_time(pds: Pds<'_>) -> Option<u16> {
         Pds::AckCc(cc) => cc.service_time(),
         _ => None,
     }
+}
+
+/// Returns whether a response says only that its packet has arrived.
+fn proves_arrival_only(response: &RxResponse) -> bool {
+    let answer = match ses::Ses::parse_as(response.next_hdr, &response.head) {
+        Some(Ok((ses::Ses::Response(answer), _))) => answer,
+        _ => return false,
+    };
+    answer.head().return_code() == ReturnCode::NULL
 }
 
 /// Returns the response that an ACK carries, if any.

@@ -315,6 +315,7 @@ impl Pdc {
         let kind = if credit.is_some() { kind_cc } else { kind };
         let request = Request::zeroed().edit().prologue(|p| p.kind(kind).next_hdr(next_hdr));
         let request = request.retx(retx).ar(ar).syn(!self.established);
+        // `PDS-CLR-012`
         let request = request.psn(psn).clear_psn(self.source.clear()).spdcid(PdcId(self.pdcid()));
         let request = match self.established {
             true => request.dpdcid(self.peer_id),
@@ -409,6 +410,7 @@ impl Pdc {
                 shared.indications.push_back(Indication::Failed { message, why });
             }
         }
+        // `CC-WINDOW-004`
         if let Some(ccc) = shared.cccs.get(self.ccc) {
             ccc.gone(shared.now, unsent, &waiting, &flying);
         }

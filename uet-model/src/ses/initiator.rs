@@ -308,6 +308,7 @@ impl Ses {
         let how = self.params.abort;
         let Some(flight) = self.flights.get_mut(&id) else { return };
         let (code, length) = (answer.head().return_code(), answer.modified_length());
+        // NULL comes here only for a packet that the cumulative PSN covers, whose response is the default one.
         if code != ReturnCode::OK && code != ReturnCode::NULL {
             // `SES-ERR-003`: an error ends the message, and its remaining packets are not sent.
             let generation = answer.ri_generation();

@@ -210,7 +210,7 @@ impl Ses {
         }
     }
 
-    /// Ends a landing. Drops an unexpected send that no receive took.
+    /// Ends a landing. `SES-MATCH-007`: drops an unexpected send that no receive took, and frees its room.
     pub(super) fn end_landing(&mut self, id: LandingId, code: ReturnCode) {
         let Some(landing) = self.landings.remove(id) else { return };
         let Some((receive, capacity)) = landing.receive else {

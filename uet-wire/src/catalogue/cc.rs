@@ -12,8 +12,12 @@ catalogue! {
         "A source ignores an rcvd_bytes that is serially behind the newest one";
     CC_RCVD_004 "CC-RCVD-004" Must "3.6.13" 2 "congestion"
         "rcvd_bytes counts units of 256 bytes, a partial unit as a whole one, and wraps at 2^24";
+    CC_RCVD_005 "CC-RCVD-005" Must "3.6.13" 1 "congestion"
+        "rcvd_bytes counts for each context by itself: a source compares it with the last one of the same context";
     CC_SERVICE_001 "CC-SERVICE-001" Should "3.6.13" 2 "congestion"
         "service_time is the time from the arrival of the packet that ack_psn names to its ACK, in units of 128 ns";
+    CC_SERVICE_002 "CC-SERVICE-002" Should "3.6.13" 1 "wire-format"
+        "A service_time of 0xFFFF stands for 8.38848 ms or more: longer times do not wrap";
     CC_RTT_001 "CC-RTT-001" Should "3.6.13" 1 "congestion"
         "A source measures a round trip only if it knows which transmission of the packet was acknowledged";
 
@@ -23,6 +27,8 @@ catalogue! {
         "The window is at most 1.5 times the bytes that the link carries in a base round trip";
     CC_WINDOW_003 "CC-WINDOW-003" Must "3.6.13" 2 "congestion"
         "The window never falls below one packet";
+    CC_WINDOW_004 "CC-WINDOW-004" Must "3.6.12" 1 "congestion"
+        "A context that fails or closes takes its outstanding bytes and packets out of the window";
     CC_ACKREQ_001 "CC-ACKREQ-001" Should "3.6.13" 1 "congestion"
         "A source sets ar = 1 in a packet that leaves no room in the window for another one";
     CC_QUAD_001 "CC-QUAD-001" Should "3.6.13" 2 "congestion"
@@ -37,12 +43,16 @@ catalogue! {
         "A packet trimmed within the fabric shrinks the window";
     CC_TRIM_002 "CC-TRIM-002" May "3.6.13" 1 "congestion"
         "After trims, if little of a window arrived, quick adapt sets the window to the bytes that arrived";
+    CC_TRIM_003 "CC-TRIM-003" Should "3.6.14" 1 "congestion"
+        "With receiver credit, a trim at the last hop neither shrinks the window nor triggers quick adapt";
     CC_LOSS_001 "CC-LOSS-001" Should "3.6.13" 1 "congestion"
         "A packet assumed lost shrinks the window";
     CC_PENALTY_001 "CC-PENALTY-001" Should "3.6.13" 2 "congestion"
         "Each ACK with a receiver penalty shrinks the window";
     CC_PENALTY_002 "CC-PENALTY-002" Should "3.6.13" 1 "congestion"
         "At the end of a penalty the destination sets rc = 1, and the source restores its previous window";
+    CC_PENALTY_003 "CC-PENALTY-003" Should "3.6.13" 1 "congestion"
+        "rc = 1 restores a window once: the next penalty remembers the window of its own time";
     CC_PROBE_001 "CC-PROBE-001" May "3.6.13" 1 "congestion"
         "A source that is new to a destination sends a PROBE after the first answer";
 

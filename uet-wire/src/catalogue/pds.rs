@@ -194,6 +194,8 @@ catalogue! {
         "A destination may ask for a clear with CLEAR_REQUEST";
     PDS_CLR_011 "PDS-CLR-011" Should "3.5.16.3" 2 "behaviour"
         "A target does not answer CLEAR_COMMAND";
+    PDS_CLR_012 "PDS-CLR-012" Must "3.5.11" 2 "wire-format"
+        "clear_psn_offset is signed: CLEAR_PSN may lie below or above the PSN that carries it";
 
     PDS_RTO_001 "PDS-RTO-001" Must "3.5" 2 "behaviour"
         "A source retransmits a packet that is not answered within its timeout";

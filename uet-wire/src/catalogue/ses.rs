@@ -76,6 +76,8 @@ catalogue! {
         "With dc = 1, a target answers the last packet of a message only after all data of the message is visible";
     SES_RESP_006 "SES-RESP-006" Must "3.5.17" 1 "behaviour"
         "In a default response with OK, modified_length 0 stands for the whole length";
+    SES_RESP_007 "SES-RESP-007" Must "3.5.17" 1 "behaviour"
+        "The return code NULL proves that a packet arrived, not that its request succeeded";
     SES_DONE_001 "SES-DONE-001" Must "3.4.1" 2 "behaviour"
         "An operation completes once, after all its packets are answered and all its requested data has arrived";
     SES_DONE_002 "SES-DONE-002" Must "3.4.1" 2 "behaviour"
@@ -93,6 +95,8 @@ catalogue! {
         "A target truncates a send that exceeds its buffer and reports the bytes placed, or refuses it with TOO_LONG";
     SES_MATCH_006 "SES-MATCH-006" Must "3.4.1" 2 "behaviour"
         "A receive takes the bytes of one message, and no other message takes that receive";
+    SES_MATCH_007 "SES-MATCH-007" Must "3.4.3.3" 1 "behaviour"
+        "A message on the overflow list gives its room back when it ends, in an error too";
 
     SES_GTD_001 "SES-GTD-001" Must "3.4.3.3" 2 "behaviour"
         "An error response has guaranteed delivery";

@@ -142,6 +142,7 @@ impl Nscc {
     fn trimmed(&mut self, now: Time, code: NackCode, size: u32) {
         self.average(self.params.config_base_rtt);
         self.quick_adapt.ignore(size.into());
+        // `CC-TRIM-003`
         if code == NackCode::TRIMMED_LASTHOP && self.rccc {
             return;
         }

@@ -33,6 +33,7 @@ impl Nscc {
         self.set_cwnd(self.cwnd.min(in_flight as f64));
     }
 
+    /// `CC-PENALTY-003`: restores a window once.
     fn restore(&mut self) {
         if let Some(saved) = self.saved_cwnd.take() {
             self.set_cwnd(saved);

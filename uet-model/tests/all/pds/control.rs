@@ -5,9 +5,9 @@ use super::common::*;
 use core::time::Duration;
 use uet_model::pds::{CloseReason, Dropped, EventKind, Role};
 use uet_model::*;
-use uet_wire::pds::{Control, Pds as Header};
-use uet_wire::registry::{CtlType, NackCode, PdsType, ResponseOpcode};
-use uet_wire::ses::Ses;
+use uet_wire::pds::{Ack, Control, Pds as Header};
+use uet_wire::registry::{CtlType, NackCode, NextHdr, PdsType, ResponseOpcode, ReturnCode};
+use uet_wire::ses::{Response, Ses};
 use uet_wire::{PdcId, Psn, Uet};
 
 fn us(micros: u64) -> Duration {
@@ -350,4 +350,23 @@ fn misdirected_control_packet_is_dropped() {
     pair.inject(A, control(B, CtlType::CLOSE_COMMAND, 48, 0));
     assert_eq!(pair.ends[A].dropped(Dropped::UnfitControl), 1);
     assert_eq!(pair.ends[A].contexts(), 1);
+}
+
+#[test]
+fn null_above_cumulative_psn_reports_arrival_only() {
+    let mut pair = Pair::at_332(plain());
+    pair.impair(&["drop"]);
+    pair.send(A, 1);
+    pair.send(A, 2);
+    let null = |cack: u32, offset: i16| {
+        let response =
+            Response::build(ResponseOpcode::UET_DEFAULT_RESPONSE, ReturnCode::NULL).done().unwrap();
+        let ack = Ack::build().prologue(|prologue| prologue.next_hdr(NextHdr::UET_HDR_RESPONSE));
+        let ack = ack.cack_psn(Psn(cack)).ack_psn_offset(offset).spdcid(PdcId(0x8001)).dpdcid(PdcId(0x4001));
+        wire::packet(B, &[ack.done().unwrap().bytes(), response.bytes()])
+    };
+    pair.inject(A, null(332, 2));
+    assert!(pair.responses(A).is_empty(), "an error may follow");
+    pair.inject(A, null(334, 0));
+    assert_eq!(pair.responses(A), [1, 2]);
 }

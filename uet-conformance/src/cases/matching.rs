@@ -1,0 +1,149 @@
+//! Matching as a matrix: each pair of a receive and a send that does not fit it (section 3.4.1).
+
+use crate::axis::MODE;
+use crate::receives::{Posted, room};
+use crate::{Axis, Message, Need, Outcome, Point, RequestSession, Rule, Stop, Test};
+use uet_control::{Hex64, PostReceive};
+use uet_wire::catalogue::*;
+use uet_wire::registry::ReturnCode;
+
+pub(super) const CASES: &[Rule] = &[Rule {
+    id: "matching/matrix",
+    title: "A tagged receive takes the send that fits its bits, mask, initiator and index, and no other",
+    requirements: &[SES_MATCH_001, SES_MATCH_002, SES_ADDR_001, SES_ADDR_002],
+    needs: &[Need::Capability("tsend"), Need::Capability("receive")],
+    axes: &[&WANTED, &IGNORE, &OTHER, &POSTED, &MODE],
+    run: matrix,
+}];
+
+/// The initiator that the receive names.
+const WANTED: Axis<Option<u32>> =
+    Axis::new("initiator", &[Point::new("given", Some(7)), Point::new("any", None)]);
+
+/// The bits that the receive ignores.
+const IGNORE: Axis<u64> = Axis::new(
+    "ignore",
+    &[
+        Point::new("none", 0),
+        Point::new("low", 0xff),
+        Point::new("high", 0xff00_0000_0000_0000),
+        Point::new("all", u64::MAX),
+    ],
+);
+
+/// How a send differs from the one that fits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Other {
+    Initiator,
+    LowBit,
+    MiddleBit,
+    HighBit,
+    Untagged,
+    Index,
+    Process,
+    Job,
+}
+
+const OTHER: Axis<Other> = Axis::new(
+    "differs",
+    &[
+        Point::new("initiator", Other::Initiator),
+        Point::new("low-bit", Other::LowBit),
+        Point::new("middle-bit", Other::MiddleBit),
+        Point::new("high-bit", Other::HighBit),
+        Point::needing("untagged", Other::Untagged, &[Need::Capability("send")]),
+        Point::new("index", Other::Index),
+        Point::new("process", Other::Process),
+        Point::new("job", Other::Job),
+    ],
+);
+
+/// Whether the receive is there before the send that differs.
+const POSTED: Axis<bool> = Axis::new("posted", &[Point::new("before", true), Point::new("after", false)]);
+
+const BITS: u64 = 0x7712_3456_789a_bc70;
+
+/// The send that differs, the requirement by which it does not fit, and whether the receive takes it all the same.
+fn other(t: &Test<'_>) -> (Message, &'static Requirement, bool) {
+    let (wanted, ignore) = (t.value(&WANTED), t.value(&IGNORE));
+    let message = Message { initiator: 7, ..Message::tagged(BITS, &[1; 24]) };
+    let bit = |place: u32| {
+        let taken = ignore & (1 << place) != 0;
+        (Message { selector: BITS ^ (1 << place), ..message.clone() }, SES_MATCH_001, taken)
+    };
+    match t.value(&OTHER) {
+        Other::Initiator => (Message { initiator: 9, ..message }, SES_MATCH_002, wanted.is_none()),
+        Other::LowBit => bit(0),
+        Other::MiddleBit => bit(33),
+        Other::HighBit => bit(63),
+        Other::Untagged => (Message { initiator: 7, ..Message::send(&[1; 24]) }, SES_ADDR_002, false),
+        Other::Index => (Message { index: 11, ..message }, SES_ADDR_002, false),
+        Other::Process => (Message { process: 3, ..message }, SES_ADDR_001, false),
+        Other::Job => (Message { job: 102, ..message }, SES_ADDR_001, false),
+    }
+}
+
+fn matrix(t: &mut Test<'_>) -> Outcome {
+    let receive = PostReceive {
+        tag: Some(Hex64(BITS)),
+        ignore: Hex64(t.value(&IGNORE)),
+        initiator: t.value(&WANTED),
+        ..room(64)
+    };
+    // The places that other sends name are there, with a receive that no send is for.
+    let nobody = PostReceive { tag: Some(Hex64(0x5ca1_ab1e)), ..room(8) };
+    for place in [
+        nobody.clone(),
+        PostReceive { index: 11, ..nobody.clone() },
+        PostReceive { process: 3, ..nobody.clone() },
+        PostReceive { job: Some(102), ..nobody },
+    ] {
+        t.posted(place)?;
+    }
+    let (message, requirement, taken) = other(t);
+    let before = t.value(&POSTED);
+    let mut session = t.session();
+    let posted = match before {
+        true => {
+            let posted = t.posted(receive)?;
+            sent(t, &mut session, &message, true)?;
+            posted
+        }
+        false => {
+            sent(t, &mut session, &message, false)?;
+            t.posted(receive)?
+        }
+    };
+    if taken {
+        t.expect_received(requirement, &posted, &[1; 24])?;
+        return Ok(());
+    }
+    t.expect_waiting(requirement, &posted)?;
+    fits(t, &mut session, &posted, requirement)
+}
+
+const FITS: [u8; 40] = [0x5a; 40];
+
+/// Sends what fits, and expects it in the receive.
+fn fits(
+    t: &mut Test<'_>,
+    session: &mut RequestSession,
+    posted: &Posted,
+    requirement: &Requirement,
+) -> Outcome {
+    let message = Message { initiator: 7, ..Message::tagged(BITS, &FITS) };
+    sent(t, session, &message.named(2), true)?;
+    t.expect_received(requirement, posted, &FITS)?;
+    Ok(())
+}
+
+/// Sends a message of one packet. Skips the rule where a send that has to be kept is not.
+fn sent(t: &mut Test<'_>, session: &mut RequestSession, message: &Message, may_pass: bool) -> Outcome {
+    let psn = session.ask(t, &message.whole()?)?;
+    match session.answer(t, psn)?.code() {
+        ReturnCode::NO_MATCH if !may_pass => {
+            Err(Stop::Skipped("the device keeps no unexpected sends".into()))
+        }
+        _ => Ok(()),
+    }
+}
