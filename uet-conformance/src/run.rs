@@ -210,6 +210,17 @@ fn waiver(statement: &Statement, found: &RuleResult) -> Option<String> {
     reasons.and_then(|reasons| reasons.first().map(|reason| (*reason).to_owned()))
 }
 
+/// Returns a device as its statement describes it.
+pub(crate) fn stated<'d>(dut: &'d mut dyn Dut, options: &Options) -> Stated<'d> {
+    let welcome = options.statement.apply(dut.welcome());
+    Stated::new(dut, welcome)
+}
+
+/// Returns the result of a run that has just begun.
+pub(crate) fn begun_of(dut: &dyn Dut, options: &Options) -> RunResult {
+    begun(dut.welcome(), options)
+}
+
 fn begun(welcome: &Welcome, options: &Options) -> RunResult {
     let Statement { name, provisional, disclaims, waivers, .. } = options.statement.clone();
     RunResult {
@@ -230,6 +241,7 @@ fn begun(welcome: &Welcome, options: &Options) -> RunResult {
         cases: Vec::new(),
         not_run: 0,
         stopped: None,
+        random: None,
     }
 }
 
@@ -324,6 +336,20 @@ pub fn run_instance(
     if let Some(reason) = lacking {
         return InstanceResult { reason, ..blank };
     }
+    let own_seed = seed ^ hash(&instance.to_string());
+    run_script(dut, blank, spec, own_seed, timeout_scale, Some(instance), instance.rule.run)
+}
+
+/// Runs a script once, on a device that is reset, and judges what it observes.
+pub(crate) fn run_script(
+    dut: &mut dyn Dut,
+    blank: InstanceResult,
+    spec: &'static Spec,
+    seed: u64,
+    timeout_scale: f64,
+    instance: Option<&Instance>,
+    script: impl FnOnce(&mut Test<'_>) -> Outcome,
+) -> InstanceResult {
     let begun = dut.now();
     if let Err(error) = dut.call(Reset {}) {
         let ended = dut.ended().map(|how| format!("the device had ended before: {how}"));
@@ -331,9 +357,11 @@ pub fn run_instance(
         return InstanceResult { verdict: Verdict::Inconclusive, reason, ..blank };
     }
     let (outcome, mut observations, ladder) = {
-        let id = instance.to_string();
-        let mut test = Test::new(dut, spec, seed ^ hash(&id), timeout_scale).at(instance);
-        let outcome = (instance.rule.run)(&mut test);
+        let mut test = Test::new(dut, spec, seed, timeout_scale);
+        if let Some(instance) = instance {
+            test = test.at(instance);
+        }
+        let outcome = script(&mut test);
         (outcome, core::mem::take(&mut test.observations), core::mem::take(&mut test.ladder))
     };
     let ended = dut.ended();
@@ -432,7 +460,7 @@ pub fn catalogue_hash() -> String {
 }
 
 /// Gives each case its own numbers, independent of the other cases.
-fn hash(id: &str) -> u64 {
+pub(crate) fn hash(id: &str) -> u64 {
     // FNV-1a: short and stable.
     id.bytes()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))

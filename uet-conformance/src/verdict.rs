@@ -1,3 +1,4 @@
+use crate::random::{Figures, Sequence};
 use crate::{Instance, Ladder, Observation, PacketFinding, Rule, Waiver};
 use serde::{Deserialize, Serialize};
 use uet_control::Welcome;
@@ -66,6 +67,9 @@ pub struct InstanceResult {
     pub rerun: String,
     /// The duration by the link's clock.
     pub duration_ns: u64,
+    /// The steps of a random conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sequence: Option<Sequence>,
     /// The trace. In JSON it is text for readers.
     pub ladder: Ladder,
 }
@@ -90,6 +94,7 @@ impl InstanceResult {
             trace: None,
             rerun,
             duration_ns: 0,
+            sequence: None,
             ladder: Ladder::default(),
         }
     }
@@ -243,6 +248,9 @@ pub struct RunResult {
     /// Reason for an early end, if the device failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped: Option<String>,
+    /// Figures of random conversations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub random: Option<Figures>,
 }
 
 fn is_none(count: &usize) -> bool {
