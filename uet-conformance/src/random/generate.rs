@@ -88,7 +88,7 @@ pub(super) fn draw(rng: &mut Rng, can: &Abilities, coverage: &Coverage) -> Seque
         let all = number == 0;
         sequence.regions.push(RegionPlan {
             length: length & !15,
-            job: rng.u8(..jobs),
+            job: if number == 0 { 0 } else { rng.u8(..jobs) },
             no_read: !all && rng.u8(..6) == 0,
             no_write: !all && rng.u8(..6) == 0,
             no_atomic: !all && rng.u8(..6) == 0,
@@ -112,7 +112,7 @@ pub(super) fn draw(rng: &mut Rng, can: &Abilities, coverage: &Coverage) -> Seque
         let pdcid = if sequence.contexts.iter().any(twin) { first + 0x40 + number } else { pdcid };
         sequence.contexts.push(ContextPlan {
             peer,
-            job: rng.u8(..jobs),
+            job: if number == 0 { 0 } else { rng.u8(..jobs) },
             rod: rod && (!rud || rng.u8(..3) == 0),
             pdcid,
             start,

@@ -136,6 +136,11 @@ impl Sending {
         self.placed.iter().flatten().any(|(on, _)| *on == context)
     }
 
+    /// Its answer is open from now on.
+    pub(super) fn give_up_expectations(&mut self) {
+        (self.expect, self.unsure) = (Expect::Open, true);
+    }
+
     fn is_deferrable(&self) -> bool {
         matches!(self.plan.kind, PostKind::DeferrableSend | PostKind::DeferrableTsend)
     }
@@ -243,7 +248,6 @@ impl Player<'_, '_> {
         if matches!(plan.by, By::Rudi) && !self.t.claims("rudi")
             || matches!(plan.by, By::Uud) && !self.t.claims("uud")
             || plan.kind != PostKind::NoOp && !self.t.claims(capability(plan.kind))
-            || own.state == super::coverage::State::Closing
         {
             return Ok(());
         }
@@ -341,7 +345,11 @@ impl Player<'_, '_> {
             Wrong::Generation if !on_region => message.generation = 7,
             Wrong::Opcode if plan.by == By::Context => {
                 let unknown = Opcode::unassigned(self.t.spec()).next();
-                let Some(unknown) = unknown.filter(|_| plan.form == Form::Std) else { return Ok(None) };
+                let simple =
+                    matches!(plan.kind, PostKind::Write | PostKind::Read | PostKind::Send | PostKind::Tsend);
+                let Some(unknown) = unknown.filter(|_| simple && plan.form == Form::Std) else {
+                    return Ok(None);
+                };
                 message.opcode = unknown;
             }
             _ => {}

@@ -27,6 +27,7 @@ use core::sync::atomic::Ordering;
 use core::time::Duration;
 use fastrand::Rng;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::time::Instant;
 use uet_wire::catalogue::*;
 
@@ -55,6 +56,9 @@ pub struct Figures {
     pub operations: u64,
     /// Duration of the run, in seconds.
     pub seconds: f64,
+    /// Number of conversations that led nowhere, by reason.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub open: BTreeMap<String, u64>,
     /// What they have met, by event and state of the context.
     pub coverage: Coverage,
 }
@@ -142,6 +146,7 @@ pub fn run(
         }
         if one.verdict != Verdict::Pass {
             one.ladder.cut(0);
+            *figures.open.entry(one.reason.clone()).or_default() += 1;
             if found.failing.len() < 8 {
                 found.add(one);
             }
@@ -153,7 +158,7 @@ pub fn run(
     figures.operations = figures.coverage.operations;
     if found.verdict != Verdict::Fail && found.instances.pass > 0 {
         // A conversation that led nowhere says nothing about the device.
-        found.failing.clear();
+        found.failing.retain(|it| it.verdict.is_failure());
         (found.verdict, found.reason) = (Verdict::Pass, String::new());
     }
     result.cases.push(found);

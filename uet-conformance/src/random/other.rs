@@ -115,7 +115,7 @@ impl Player<'_, '_> {
         // The suite itself never gets there.
         let far = next + 500;
         let wire = match kind {
-            StrangerKind::Request if open && !alone && !clash => data(&elsewhere, next)?,
+            StrangerKind::Request if open && !alone && !clash => data(&elsewhere, far)?,
             StrangerKind::Unknown if open => data(&pdc.of_nobody(None), far)?,
             StrangerKind::OtherSource if open => {
                 let local = PdcId(pdc.local.0 ^ 0x4321);
@@ -146,6 +146,13 @@ impl Player<'_, '_> {
             _ => None,
         };
         let Some(wire) = wire else { return Ok(()) };
+        let code = match kind {
+            StrangerKind::Unknown => Some(NackCode::INV_DPDCID),
+            StrangerKind::Mode => Some(NackCode::PDC_MODE_MISMATCH),
+            StrangerKind::Request | StrangerKind::OtherSource => Some(NackCode::PDC_HDR_MISMATCH),
+            _ => None,
+        };
+        self.wanted_answers.extend(code.map(|code| (wire.src, pdc.psn(far).0, Some(code))));
         self.coverage.seen(State::Open, Event::Stranger(kind));
         if wire.src != pdc.from {
             self.strangers.insert(pdc.local.0);

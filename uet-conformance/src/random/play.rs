@@ -11,11 +11,12 @@ use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 use uet_control::{
     AddPeer, ClosePdc, Completion, Configure, ExposeRegion, Fill, Hex64, Mode, Operated, Permission,
-    PostReceive,
+    PostReceive, Reset,
 };
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
 use uet_wire::pds::Pds;
+use uet_wire::registry::NackCode;
 
 /// The job with this number.
 pub(super) fn job(number: u8) -> u32 {
@@ -24,7 +25,8 @@ pub(super) fn job(number: u8) -> u32 {
 
 /// The match bits of a tag.
 pub(super) fn bits(tag: u8) -> u64 {
-    0x7a60_0000_0000_0100 | u64::from(tag)
+    // Tags differ at either end.
+    0x7a60_0000_0000_0100 | u64::from(tag & 1) | u64::from(tag >> 1) << 48
 }
 
 /// The process of the device that owns regions and receives.
@@ -100,6 +102,10 @@ pub(super) struct Player<'p, 'a> {
     pub(super) next_id: u32,
     /// Tokens of the next deferrable send, if it is a second attempt.
     pub(super) second: Option<(u32, u32)>,
+    /// Contexts that the suite has ended: peer, mode, and until when a post may still use one.
+    pub(super) aborts: Vec<(u8, bool, Duration)>,
+    /// Answers that must come: to whom, for which PSN, and the code if it has to be a NACK.
+    pub(super) wanted_answers: Vec<(core::net::IpAddr, u32, Option<NackCode>)>,
     /// How long the network delays a late packet.
     pub(super) gap: Duration,
 }
@@ -128,6 +134,8 @@ impl<'p, 'a> Player<'p, 'a> {
             settling: false,
             next_id: 1,
             second: None,
+            aborts: Vec::new(),
+            wanted_answers: Vec::new(),
             gap,
         };
         player.set_up()?;
@@ -142,6 +150,8 @@ impl<'p, 'a> Player<'p, 'a> {
 
     fn set_up(&mut self) -> Outcome {
         let sequence = self.sequence;
+        // A packet of a conversation that failed may have arrived after the first reset.
+        self.t.call(Reset {})?;
         if !sequence.parameters.is_empty() {
             self.t.call(Configure { parameters: sequence.parameters.clone() })?;
             self.t.set.extend(sequence.parameters.clone());
@@ -350,6 +360,7 @@ impl<'p, 'a> Player<'p, 'a> {
         if first {
             self.well_formed(seen)?;
         }
+        self.heed_answer(seen);
         let uet = seen.uet();
         match uet.pds {
             Some(Pds::Control(control)) => self.take_control(seen, &control.copied()),
@@ -362,6 +373,16 @@ impl<'p, 'a> Player<'p, 'a> {
             },
             None => Ok(()),
         }
+    }
+
+    /// Strikes out an answer that has to come.
+    fn heed_answer(&mut self, seen: &RxPacket) {
+        let (ack, nack) = (seen.ack(), seen.nack());
+        let named = ack.and_then(|ack| ack.ack_psn()).or_else(|| nack.and_then(|nack| nack.nack_psn()));
+        let code = nack.map(|nack| nack.nack_code());
+        self.wanted_answers.retain(|(to, psn, wanted)| {
+            *to != seen.wire.dst || named != Some(Psn(*psn)) || wanted.is_some() && *wanted != code
+        });
     }
 
     fn well_formed(&mut self, seen: &RxPacket) -> Outcome {
@@ -402,6 +423,23 @@ impl<'p, 'a> Player<'p, 'a> {
             let until = self.t.now() + rto;
             self.pump(until)?;
         }
+        let until = self.t.now() + rto;
+        self.pump(until)?;
+        if let Some((to, psn, code)) = self.wanted_answers.first().copied() {
+            let (requirement, expected) = match code {
+                None => (PDS_ASK_003, "an answer to ACK_REQUEST".to_owned()),
+                Some(NackCode::INV_DPDCID) => (PDS_OPEN_002, "NACK INV_DPDCID".to_owned()),
+                Some(NackCode::PDC_MODE_MISMATCH) => (PDS_OPEN_008, "NACK PDC_MODE_MISMATCH".to_owned()),
+                Some(NackCode::PSN_OOR_WINDOW) => (PDS_OPEN_006, "NACK PSN_OOR_WINDOW".to_owned()),
+                Some(code) => (PDS_OPEN_003, format!("NACK {code}")),
+            };
+            return self.broken(requirement, &expected, format!("none to {to} for PSN {psn}"));
+        }
+        if self.unclear().is_some() {
+            let until = self.t.now() + self.t.soon();
+            self.pump(until)?;
+        }
+        self.judge_clears()?;
         for context in 0..self.own.len() {
             self.close(context, false)?;
         }

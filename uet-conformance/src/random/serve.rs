@@ -104,7 +104,7 @@ pub(super) struct Served {
     incoming: Incoming,
     stored: BTreeMap<u32, Stored>,
     /// Packets that have come at least once.
-    known: BTreeMap<u32, usize>,
+    known: BTreeMap<u32, (usize, Duration, Reply)>,
     cleared: u32,
     returned: BTreeMap<u32, Returned>,
     sent: u32,
@@ -201,6 +201,10 @@ impl Player<'_, '_> {
             Err(Stop::Skipped(_) | Stop::Inconclusive(_)) => return Ok(()),
             Err(gone) => return Err(gone),
         };
+        let (now, rod) = (self.t.now(), plan.mode == Mode::Rod);
+        let meets =
+            |(peer, of, until): &(u8, bool, Duration)| *peer == plan.peer && *of == rod && now < *until;
+        let aborted = self.aborts.iter().any(meets);
         self.posts.push(Posted {
             plan,
             operation,
@@ -211,7 +215,7 @@ impl Player<'_, '_> {
             id: None,
             refused: false,
             short: None,
-            aborted: false,
+            aborted,
             tokens: None,
             put_off: false,
             rest: None,
@@ -327,7 +331,9 @@ impl Player<'_, '_> {
         } else {
             // The cumulative PSN speaks of others, too.
             self.own[own].incoming.unsure.retain(|unsure| *unsure >= below && *unsure != n);
-            let (pdc, bytes) = (self.own[own].pdc.clone(), self.own[own].incoming.bytes);
+            let (mut pdc, bytes) = (self.own[own].pdc.clone(), self.own[own].incoming.bytes);
+            // The ACK that names the device's side may have been lost.
+            pdc.remote.get_or_insert(request.spdcid());
             let ack = pdc.ack(pdc.psn(n)).cack(pdc.start - 1 + below);
             let ack = AckBuilder {
                 retx: request.retx(),
@@ -389,9 +395,23 @@ impl Player<'_, '_> {
             let (pdc, nack) = (it.pdc.clone(), it.pdc.nack(NackCode::ROD_OOO, request.psn())?);
             return if told { Ok(()) } else { self.t.send(&pdc, &nack) };
         }
-        let times = it.known.entry(n).or_insert(0);
-        *times += 1;
-        let times = *times;
+        let now = seen.at;
+        let known = it.known.entry(n).or_insert((0, now, Reply::Ack));
+        let (before, last) = (known.2, known.1);
+        (known.0, known.1) = (known.0 + 1, now);
+        let times = known.0;
+        let waited = now.saturating_sub(last);
+        let timed = self.t.facts().virtual_time && self.t.parameter("fast_loss_packets", 0) == 0;
+        let early = match before {
+            Reply::Lost => (waited < self.t.early() * (1 << (times - 2).min(2)), PDS_RTO_002),
+            Reply::Busy => (waited < self.t.nack_wait(), PDS_NACK_006),
+            _ => (false, PDS_RTO_002),
+        };
+        let rod = self.served[served].pdc.rod;
+        if times > 1 && timed && early.0 && !rod {
+            let told = format!("after {waited:?}, as transmission {times} ({before:?})");
+            return self.broken(early.1, "a retransmission in its time", told);
+        }
         let Some(fields) = said(&seen.uet()) else {
             let told = seen.uet().to_string();
             return self.broken(SES_CUT_001, "a request of SES", told);
@@ -403,8 +423,15 @@ impl Player<'_, '_> {
                 posted.replies += 1;
                 posted.plan.replies.get(posted.replies - 1).copied().unwrap_or_default()
             }
+            // A second loss, now and then.
+            Some(post) if times == 2 && before == Reply::Lost && self.posts[post].plan.seed % 3 == 0 => {
+                Reply::Lost
+            }
             _ => Reply::Ack,
         };
+        if let Some(known) = self.served[served].known.get_mut(&n) {
+            known.2 = reply;
+        }
         let (pdc, psn) = (self.served[served].pdc.clone(), request.psn());
         let nack = |code| pdc.nack(code, psn);
         match reply {
@@ -1034,9 +1061,15 @@ impl Player<'_, '_> {
         let (pdc, nack) = (it.pdc.clone(), it.pdc.nack(code, it.pdc.psn(n))?);
         self.served[served].state = State::Dead;
         let (peer, rod) = (self.served[served].peer, pdc.rod);
+        let until = self.t.now() + self.t.rto() * 2;
+        self.aborts.push((peer, rod, until));
         for posted in &mut self.posts {
             if posted.plan.peer == peer && (posted.plan.mode == Mode::Rod) == rod {
                 posted.aborted = true;
+                // Nobody may read the rest of what has ended.
+                if let Some(rest) = posted.rest.and_then(|rest| self.messages.get_mut(rest)) {
+                    rest.give_up_expectations();
+                }
             }
         }
         self.t.send(&pdc, &nack)
@@ -1124,6 +1157,25 @@ impl Player<'_, '_> {
         Ok(())
     }
 
+    /// Returns a PSN whose response the device has not cleared.
+    pub(super) fn unclear(&self) -> Option<Psn> {
+        let open = self.served.iter().filter(|it| it.state == State::Open);
+        open.into_iter().find_map(|it| {
+            let held = it.stored.iter().find(|(n, stored)| stored.guaranteed && **n >= it.cleared);
+            held.map(|(n, _)| it.pdc.psn(*n))
+        })
+    }
+
+    /// Judges that the device has cleared what the suite has asked it to clear.
+    pub(super) fn judge_clears(&mut self) -> Outcome {
+        match self.unclear() {
+            Some(psn) => {
+                self.broken(PDS_CLR_006, "CLEAR of a response with REQ_CLEAR", format!("none of PSN {psn}"))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Judges how an operation of the device has ended.
     pub(super) fn judge_post(&mut self, post: usize) -> Outcome {
         let operation = self.posts[post].operation;
@@ -1148,6 +1200,11 @@ impl Player<'_, '_> {
             };
         }
         let length = posted.short.unwrap_or(plan.length);
+        let soon_gives_up =
+            self.t.parameter("max_rto_retx_cnt", 5) < 4 || self.t.parameter("max_nack_retx_cnt", 5) < 4;
+        if soon_gives_up && ended.status == Status::Failed && !plan.replies.is_empty() {
+            return Ok(());
+        }
         if ended.status != Status::Ok {
             return self.broken(SES_DONE_001, "an operation that ends well", told);
         }

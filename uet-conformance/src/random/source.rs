@@ -55,6 +55,9 @@ pub(super) struct OwnPacket {
     /// The suite has asked for its answer by ACK_REQUEST.
     asked: bool,
     due: Duration,
+    /// Its size, and when it left first, unless the network has disturbed it.
+    size: usize,
+    undisturbed: Option<Duration>,
     /// Numbers of transmissions that reach the device: with `retx`, without, marked, not marked.
     with: [u32; 4],
 }
@@ -154,7 +157,19 @@ impl Player<'_, '_> {
 
     /// Sends a packet with the next PSN.
     pub(super) fn send_new(&mut self, context: usize, what: What, fate: Fate) -> Outcome {
-        let due = self.t.now() + self.own_timeout(0);
+        let quiet = match what {
+            What::Part(message, part) => {
+                let sending = &self.messages[message];
+                sending.plan.quiet && part + 1 < sending.parts.len()
+            }
+            What::Control(_) => false,
+        };
+        // An ACK that nobody has asked for may take its time.
+        let patience = match quiet && self.t.facts().virtual_time {
+            true => self.t.soon() * 2 + Duration::from_nanos(self.t.parameter("ack_delay", 0)) * 2,
+            false => Duration::ZERO,
+        };
+        let due = self.t.now() + self.own_timeout(0) + patience;
         let own = &mut self.own[context];
         let n = own.next;
         own.next += 1;
@@ -164,7 +179,17 @@ impl Player<'_, '_> {
         let state = own.state;
         own.sent.insert(
             n,
-            OwnPacket { what, tries: 0, done: false, arrived: false, asked: false, due, with: [0; 4] },
+            OwnPacket {
+                what,
+                tries: 0,
+                done: false,
+                arrived: false,
+                asked: false,
+                size: 0,
+                undisturbed: None,
+                due,
+                with: [0; 4],
+            },
         );
         let event = match what {
             What::Part(message, _) => Event::message(self.messages[message].plan.kind),
@@ -216,6 +241,18 @@ impl Player<'_, '_> {
         let now = self.t.now();
         let own = &mut self.own[context];
         let Some(packet) = own.sent.get_mut(&n) else { return Ok(()) };
+        let waited = packet.tries == 0 && packet.undisturbed.is_some() && !packet.arrived;
+        if waited
+            && !own.pdc.rod
+            && own.starved == 0
+            && self.t.facts().virtual_time
+            && !self.hides(context, n)
+        {
+            let seen = format!("none of PSN {} in {:?}", self.own[context].pdc.psn(n), self.own_timeout(0));
+            return self.broken(PDS_ACK_011, "an answer to a packet that has arrived", seen);
+        }
+        let own = &mut self.own[context];
+        let Some(packet) = own.sent.get_mut(&n) else { return Ok(()) };
         packet.tries += 1;
         let (tries, what, arrived) = (packet.tries, packet.what, packet.arrived);
         if tries > TRIES {
@@ -254,6 +291,19 @@ impl Player<'_, '_> {
         self.transmit(context, n, fate, true)
     }
 
+    /// Returns whether the conversation itself may hide the answer to a packet, or the answer may have to wait.
+    fn hides(&self, context: usize, n: u32) -> bool {
+        match self.what(context, n) {
+            Some(What::Part(message, _)) => {
+                let sending = &self.messages[message];
+                !sending.plan.answers.is_empty()
+                    || sending.plan.complete && sending.parts.len() > 1
+                    || sending.plan.kind == uet_control::PostKind::NoOp
+            }
+            _ => false,
+        }
+    }
+
     /// The packet of a PSN as it would leave now.
     fn packet(&self, context: usize, n: u32, retx: bool) -> Result<Option<UetBuf>, Stop> {
         let own = &self.own[context];
@@ -279,6 +329,11 @@ impl Player<'_, '_> {
         let now = self.t.now();
         let pdc = self.own[context].pdc.clone();
         let fate = self.possible(fate);
+        if let Some(packet_of) = self.own[context].sent.get_mut(&n) {
+            packet_of.size = packet.to_bytes().len();
+            let plain = !retx && matches!(fate, Fate::Arrives | Fate::Marked | Fate::Twice);
+            packet_of.undisturbed = plain.then_some(now);
+        }
         let mut count = |marked: bool, times: u32| {
             if let Some(packet) = self.own[context].sent.get_mut(&n) {
                 packet.with[usize::from(!retx)] += times;
@@ -383,6 +438,9 @@ impl Player<'_, '_> {
         if let Some(asked) = named.and_then(|n| self.own[context].sent.get_mut(&n)) {
             asked.asked = true;
         }
+        if kind == ControlKind::AckRequest && !matches!(self.possible(fate), Fate::Lost) {
+            self.wanted_answers.push((pdc.from, psn.0, None));
+        }
         match self.possible(fate) {
             Fate::Marked => self.t.send_wire(&pdc.marked(&packet)),
             Fate::Lost => Ok(()),
@@ -443,6 +501,11 @@ impl Player<'_, '_> {
         let state = self.own[context].state;
         self.coverage.seen(state, Event::Ack);
         let own = &mut self.own[context];
+        let of_start = Self::distance(ack.cack_psn() + 1, own.pdc.start);
+        if own.life > 0 && of_start.is_none() {
+            // It is of an earlier context with the same identifier.
+            return Ok(());
+        }
         if own.state == State::Opening {
             own.state = State::Open;
         }
@@ -450,7 +513,7 @@ impl Player<'_, '_> {
         if ack.p() {
             return Ok(());
         }
-        let Some(covered) = Self::distance(ack.cack_psn() + 1, own.pdc.start) else {
+        let Some(covered) = of_start else {
             let seen = format!("cack_psn {} on a context from {}", ack.cack_psn(), own.pdc.start);
             return self.broken(PDS_PSN_002, "a cumulative PSN of the context", seen);
         };
@@ -465,6 +528,8 @@ impl Player<'_, '_> {
             }
         }
         own.covered = own.covered.max(covered);
+        self.judge_bytes(context, seen, covered)?;
+        let own = &mut self.own[context];
         if let Some(sack) = seen.ack_cc() {
             for psn in sack.sacked() {
                 let n = Self::distance(psn, own.pdc.start);
@@ -507,6 +572,29 @@ impl Player<'_, '_> {
         self.own[context].sent.get(&n).map(|packet| packet.what)
     }
 
+    /// Judges `rcvd_bytes` of an ACK: no less than what it acknowledges, no more than what has left.
+    fn judge_bytes(&mut self, context: usize, seen: &RxPacket, covered: u32) -> Outcome {
+        let bytes = seen.ack_cc().and_then(|ack| ack.rcvd_bytes());
+        let Some(bytes) = bytes.map(|units| u64::from(units.get()) * 256) else { return Ok(()) };
+        let own = &self.own[context];
+        let nominal = |packet: &OwnPacket| match packet.with[0] + packet.with[1] {
+            0 => 0,
+            _ => crate::flow::nominal(packet.size),
+        };
+        let parts = |packet: &&OwnPacket| matches!(packet.what, What::Part(..));
+        let least: u64 = own.sent.range(..covered).map(|(_, packet)| packet).filter(parts).map(nominal).sum();
+        // A retransmission may be longer or shorter than the first transmission by nothing that counts.
+        let most: u64 = own.sent.values().map(nominal).sum::<u64>() + 256;
+        let told = format!("{bytes} bytes, of {least} to {most}");
+        if bytes < least {
+            return self.broken(CC_RCVD_001, "rcvd_bytes that counts all that has arrived", told);
+        }
+        if bytes >= most.max(257) {
+            return self.broken(CC_RCVD_002, "rcvd_bytes that counts each packet once", told);
+        }
+        Ok(())
+    }
+
     /// Judges `retx` and `m` of an ACK that names a packet.
     fn echoes(&mut self, context: usize, n: u32, ack: &Ack) -> Outcome {
         let Some(packet) = self.own[context].sent.get(&n) else { return Ok(()) };
@@ -546,6 +634,11 @@ impl Player<'_, '_> {
             }
             What::Control(kind) => {
                 packet.done = true;
+                let once = packet.with[0] + packet.with[1] == 1 && !packet.asked;
+                if let Some(seen) = seen.filter(|seen| once && seen.uet().ses.is_some()) {
+                    let told = seen.uet().to_string();
+                    return self.broken(PDS_ACK_014, "an ACK of a control packet without a response", told);
+                }
                 if kind == CtlType::CLOSE_COMMAND && self.own[context].state == State::Closing {
                     self.own[context].state = State::Closed;
                     let waiting = core::mem::take(&mut self.own[context].queue);
@@ -589,6 +682,17 @@ impl Player<'_, '_> {
         self.coverage.seen(state, Event::Nack);
         let n = nack.nack_psn().and_then(|psn| Self::distance(psn, own.pdc.start));
         let Some(n) = n.filter(|n| own.sent.get(n).is_some_and(|packet| !packet.done)) else { return Ok(()) };
+        let trimmed = matches!(code, NackCode::TRIMMED | NackCode::TRIMMED_LASTHOP);
+        if let Some(packet) = own.sent.get(&n).filter(|packet| !packet.asked && !trimmed) {
+            let [retx, plain, marked, unmarked] = packet.with;
+            let wrong =
+                |said: bool, with: u32, without: u32| said && with == 0 || !said && without == 0 && with > 0;
+            let marks = self.t.claims("ecn") && wrong(nack.m(), marked, unmarked);
+            if wrong(nack.retx(), retx, plain) || marks {
+                let told = format!("retx {}, m {} in NACK {code} for {packet:?}", nack.retx(), nack.m());
+                return self.broken(PDS_NACK_001, "m and retx of the packet that a NACK answers", told);
+            }
+        }
         let fatal = code.class() == Some(NackClass::PdcFatal);
         let now = self.t.now();
         let wait = match code {
@@ -619,6 +723,7 @@ impl Player<'_, '_> {
         let rod = self.own[context].pdc.rod && code == NackCode::ROD_OOO;
         let from = if rod { 0 } else { n };
         for (other, packet) in self.own[context].sent.range_mut(from..) {
+            packet.undisturbed = packet.undisturbed.filter(|_| *other != n && !rod);
             if !packet.done && (*other == n || rod) {
                 packet.due = packet.due.min(now + wait);
             }

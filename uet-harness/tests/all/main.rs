@@ -8,5 +8,6 @@ mod fuzz;
 mod imaginary_version;
 mod otherwise;
 mod passive;
+mod random;
 mod suite;
 mod twice;
