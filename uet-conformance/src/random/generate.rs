@@ -333,7 +333,7 @@ impl Draw<'_> {
                         0 => length.min(plan.length / 2),
                         _ => self.rng.u32(1..=48).min(plan.length / 4),
                     };
-                    let half = u64::from(plan.length / 2 & !15);
+                    let half = u64::from((plan.length / 2) & !15);
                     let room = u64::from(plan.length - length.max(16)).saturating_sub(half);
                     half + (16 * u64::from(datatype % 4)).min(room & !15)
                 }

@@ -57,7 +57,8 @@ impl Player<'_, '_> {
     }
 
     fn judge_contexts(&mut self) -> Outcome {
-        let dead = self.own.iter().any(|own| own.state == State::Dead)
+        let dead = self.soon_gives_up()
+            || self.own.iter().any(|own| own.state == State::Dead)
             || self.served.iter().any(|it| it.state == State::Dead);
         if let Some(own) = self.own.iter().position(|own| matches!(own.state, State::Open | State::Closing)) {
             let told = format!("context {own} stays");
@@ -115,8 +116,8 @@ impl Player<'_, '_> {
                 }
             }
         }
-        for message in 0..self.messages.len() {
-            if taken[message] {
+        for (message, taken) in taken.into_iter().enumerate() {
+            if taken {
                 continue;
             }
             let sending = &self.messages[message];

@@ -462,8 +462,7 @@ impl Player<'_, '_> {
                 _ => size,
             };
             plan.offset -= plan.offset % 16;
-            open |=
-                length == 0 || plan.offset + 0 < size && plan.offset.saturating_add(length.into()) <= size;
+            open |= length == 0 || plan.offset < size && plan.offset.saturating_add(length.into()) <= size;
         } else if end > size {
             return Ok(None);
         }

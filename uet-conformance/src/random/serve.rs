@@ -1157,6 +1157,11 @@ impl Player<'_, '_> {
         Ok(())
     }
 
+    /// Returns whether the device gives packets up that the peer of a conversation loses or refuses.
+    pub(super) fn soon_gives_up(&self) -> bool {
+        ["max_rto_retx_cnt", "max_nack_retx_cnt"].iter().any(|name| self.t.parameter(name, 5) < 4)
+    }
+
     /// Returns a PSN whose response the device has not cleared.
     pub(super) fn unclear(&self) -> Option<Psn> {
         let open = self.served.iter().filter(|it| it.state == State::Open);
@@ -1169,10 +1174,10 @@ impl Player<'_, '_> {
     /// Judges that the device has cleared what the suite has asked it to clear.
     pub(super) fn judge_clears(&mut self) -> Outcome {
         match self.unclear() {
-            Some(psn) => {
+            Some(psn) if !self.soon_gives_up() => {
                 self.broken(PDS_CLR_006, "CLEAR of a response with REQ_CLEAR", format!("none of PSN {psn}"))
             }
-            None => Ok(()),
+            _ => Ok(()),
         }
     }
 
@@ -1200,9 +1205,7 @@ impl Player<'_, '_> {
             };
         }
         let length = posted.short.unwrap_or(plan.length);
-        let soon_gives_up =
-            self.t.parameter("max_rto_retx_cnt", 5) < 4 || self.t.parameter("max_nack_retx_cnt", 5) < 4;
-        if soon_gives_up && ended.status == Status::Failed && !plan.replies.is_empty() {
+        if self.soon_gives_up() && ended.status == Status::Failed && !plan.replies.is_empty() {
             return Ok(());
         }
         if ended.status != Status::Ok {

@@ -501,7 +501,7 @@ impl Player<'_, '_> {
         let state = self.own[context].state;
         self.coverage.seen(state, Event::Ack);
         let own = &mut self.own[context];
-        let of_start = Self::distance(ack.cack_psn() + 1, own.pdc.start);
+        let (life, of_start) = (own.life, Self::distance(ack.cack_psn() + 1, own.pdc.start));
         if own.life > 0 && of_start.is_none() {
             // It is of an earlier context with the same identifier.
             return Ok(());
@@ -562,7 +562,7 @@ impl Player<'_, '_> {
                 let at = self.t.now() + self.gap * 4;
                 self.later(at, Due::Clear(context));
             }
-            AckRequest::REQ_CLOSE => self.own[context].wants_close = true,
+            AckRequest::REQ_CLOSE if self.own[context].life == life => self.own[context].wants_close = true,
             _ => {}
         }
         self.flush(context)
@@ -682,7 +682,9 @@ impl Player<'_, '_> {
         self.coverage.seen(state, Event::Nack);
         let n = nack.nack_psn().and_then(|psn| Self::distance(psn, own.pdc.start));
         let Some(n) = n.filter(|n| own.sent.get(n).is_some_and(|packet| !packet.done)) else { return Ok(()) };
-        let trimmed = matches!(code, NackCode::TRIMMED | NackCode::TRIMMED_LASTHOP);
+        // What is lost has no flags.
+        let trimmed =
+            matches!(code, NackCode::TRIMMED | NackCode::TRIMMED_LASTHOP | NackCode::RCVR_INFER_LOSS);
         if let Some(packet) = own.sent.get(&n).filter(|packet| !packet.asked && !trimmed) {
             let [retx, plain, marked, unmarked] = packet.with;
             let wrong =
