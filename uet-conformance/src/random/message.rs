@@ -584,6 +584,18 @@ impl Player<'_, '_> {
             let offset = part * self.t.mtu();
             self.data_in(message, offset, bytes)?;
         }
+        let sending = &self.messages[message];
+        let kept = matches!(sending.plan.kind, PostKind::Write | PostKind::Send | PostKind::Tsend);
+        if kept && sending.plan.complete && told.named && is_well(code) && sending.expect == Expect::Well {
+            let missing = sending.placed.iter().flatten().any(|(_, n)| {
+                let packet = self.own[sending.plan.context].sent.get(n);
+                packet.is_some_and(super::source::OwnPacket::never_arrived)
+            });
+            if missing && part + 1 == sending.parts.len() && sending.plan.by == By::Context {
+                let told = format!("message {} is answered before all of it is there", sending.id);
+                self.broken(SES_RESP_005, "with dc = 1, an answer when all is there", told)?;
+            }
+        }
         if let Some(response) = told.response.filter(|_| told.named) {
             self.response(message, part, &response, told)?;
         }

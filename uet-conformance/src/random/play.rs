@@ -431,9 +431,17 @@ impl<'p, 'a> Player<'p, 'a> {
                 Some(NackCode::INV_DPDCID) => (PDS_OPEN_002, "NACK INV_DPDCID".to_owned()),
                 Some(NackCode::PDC_MODE_MISMATCH) => (PDS_OPEN_008, "NACK PDC_MODE_MISMATCH".to_owned()),
                 Some(NackCode::PSN_OOR_WINDOW) => (PDS_OPEN_006, "NACK PSN_OOR_WINDOW".to_owned()),
+                Some(code @ (NackCode::TRIMMED | NackCode::TRIMMED_LASTHOP)) => {
+                    (PDS_TRIM_001, format!("NACK {code}"))
+                }
                 Some(code) => (PDS_OPEN_003, format!("NACK {code}")),
             };
             return self.broken(requirement, &expected, format!("none to {to} for PSN {psn}"));
+        }
+        if self.clear_rest()? {
+            let until = self.t.now() + rto;
+            self.pump(until)?;
+            self.judge_cleared()?;
         }
         if self.unclear().is_some() {
             let until = self.t.now() + self.t.soon();

@@ -260,6 +260,10 @@ impl Player<'_, '_> {
             let told = format!("a context to {}", seen.wire.dst);
             return self.broken(PDS_PDC_002, "requests to peers of operations", told);
         };
+        let random = self.t.device().parameters.get("start_psn").is_none_or(|it| it.is_null());
+        if random && self.served.iter().any(|it| it.pdc.start == start) {
+            return self.broken(PDS_SYN_007, "a Start_PSN at random", format!("{start} a second time"));
+        }
         let pdc = self.t.accept(seen)?;
         let job_id = said(&seen.uet()).map_or(0, |fields| fields.address.job_id());
         self.served.push(Served {
@@ -402,9 +406,14 @@ impl Player<'_, '_> {
         let times = known.0;
         let waited = now.saturating_sub(last);
         let timed = self.t.facts().virtual_time && self.t.parameter("fast_loss_packets", 0) == 0;
+        // Without credit even a retransmission waits.
+        let credit = matches!(self.t.parameter_word("congestion").as_deref(), Some("rccc" | "both"));
         let early = match before {
             Reply::Lost => (waited < self.t.early() * (1 << (times - 2).min(2)), PDS_RTO_002),
-            Reply::Busy => (waited < self.t.nack_wait(), PDS_NACK_006),
+            Reply::Busy if waited < self.t.nack_wait() => (true, PDS_NACK_006),
+            Reply::Busy => {
+                (waited > self.t.early() && self.t.nack_wait() * 4 < self.t.rto() && !credit, PDS_NACK_004)
+            }
             _ => (false, PDS_RTO_002),
         };
         let rod = self.served[served].pdc.rod;
@@ -717,9 +726,10 @@ impl Player<'_, '_> {
         {
             Some((SES_CUT_002, "eom in the last packet alone"))
         } else if fields.head.som()
-            && fields.head.hd()
-            && fields.header_data != header_data
             && header_data.is_some()
+            && matches!(plan.kind, PostKind::Send | PostKind::Tsend)
+            && fields.form != uet_control::Form::Small
+            && fields.header_data != header_data
         {
             Some((SES_CUT_005, "the header data of the operation"))
         } else {

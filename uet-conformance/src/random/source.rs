@@ -71,6 +71,13 @@ pub(super) enum What {
     Control(CtlType),
 }
 
+impl OwnPacket {
+    /// No transmission has reached the device.
+    pub(super) fn never_arrived(&self) -> bool {
+        self.with[0] + self.with[1] == 0
+    }
+}
+
 impl Own {
     pub(super) fn new(player: &mut Player<'_, '_>, plan: ContextPlan) -> Result<Self, Stop> {
         let place = player.place(plan.peer);
@@ -160,7 +167,8 @@ impl Player<'_, '_> {
         let quiet = match what {
             What::Part(message, part) => {
                 let sending = &self.messages[message];
-                sending.plan.quiet && part + 1 < sending.parts.len()
+                let last = part + 1 == sending.parts.len();
+                sending.plan.quiet && !(last && sending.plan.seed % 2 == 1)
             }
             What::Control(_) => false,
         };
@@ -314,7 +322,7 @@ impl Player<'_, '_> {
                 let Part { ses, ext, payload } = sending.parts[part].clone();
                 let last = part + 1 == sending.parts.len();
                 let request = Request { ext, ..own.pdc.request(n).ses(ses, &payload) };
-                let ar = retx || last || !sending.plan.quiet;
+                let ar = retx || !sending.plan.quiet || last && sending.plan.seed % 2 == 1;
                 Request { retx, ar, ..request.clear(own.clear()) }.build()?
             }
             What::Control(kind) => match kind {
@@ -369,7 +377,15 @@ impl Player<'_, '_> {
             Fate::Trimmed => {
                 // What is left is no transmission that counts for `retx` and `m` of an ACK.
                 let length = packet.to_bytes().len();
-                self.t.send_wire(&pdc.trimmed(&packet, crate::Trimmed::Fabric, length.min(60)))
+                let (place, code) = match n % 2 {
+                    0 => (crate::Trimmed::Fabric, NackCode::TRIMMED),
+                    _ => (crate::Trimmed::LastHop, NackCode::TRIMMED_LASTHOP),
+                };
+                let known = pdc.remote.is_some() && matches!(self.what(context, n), Some(What::Part(..)));
+                if known {
+                    self.wanted_answers.push((pdc.from, pdc.psn(n).0, Some(code)));
+                }
+                self.t.send_wire(&pdc.trimmed(&packet, place, length.min(60)))
             }
         }
     }
@@ -649,6 +665,38 @@ impl Player<'_, '_> {
                 }
                 Ok(())
             }
+        }
+    }
+
+    /// Tells CLEAR_PSN on contexts whose cumulative PSN waits for it, and asks for an ACK.
+    pub(super) fn clear_rest(&mut self) -> Result<bool, crate::Stop> {
+        let mut any = false;
+        for context in 0..self.own.len() {
+            let own = &self.own[context];
+            if own.state != State::Open || own.covered >= own.next || own.cleared < own.next {
+                continue;
+            }
+            any = true;
+            let (pdc, clear, last) = (own.pdc.clone(), own.clear(), own.next - 1);
+            if let Some(packet) = self.own[context].sent.get_mut(&last) {
+                packet.asked = true;
+            }
+            self.t.send(&pdc, &pdc.control(CtlType::CLEAR_COMMAND, Psn(0), clear.0)?)?;
+            self.t.send(&pdc, &pdc.control(CtlType::ACK_REQUEST, pdc.psn(last), 0)?)?;
+        }
+        Ok(any)
+    }
+
+    /// Judges that the cumulative PSN has moved.
+    pub(super) fn judge_cleared(&mut self) -> Outcome {
+        let stays =
+            |own: &&Own| own.state == State::Open && own.covered < own.next && own.cleared >= own.next;
+        match self.own.iter().find(stays) {
+            Some(own) => {
+                let told = format!("{} of {} PSNs are covered, all are cleared", own.covered, own.next);
+                self.broken(PDS_CLR_005, "CACK_PSN that moves with CLEAR", told)
+            }
+            None => Ok(()),
         }
     }
 

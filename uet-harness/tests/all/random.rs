@@ -20,7 +20,7 @@ fn play(family: Family, parameters: &Value, faults: &[&str], seed: u64, count: u
 
 fn is_clean(family: Family, parameters: &Value) {
     for seed in 1..=2 {
-        let result = play(family, parameters, &[], seed, if cfg!(debug_assertions) { 15 } else { 150 });
+        let result = play(family, parameters, &[], seed, if cfg!(debug_assertions) { 15 } else { 60 });
         let case = &result.cases[0];
         let steps = case.failing.first().map(|it| serde_json::to_string(&it.sequence).unwrap());
         assert_eq!(case.verdict, Verdict::Pass, "{parameters}, seed {seed}: {} {steps:?}", case.reason);
