@@ -225,6 +225,17 @@ fn waiver(statement: &Statement, found: &RuleResult) -> Option<String> {
     reasons.and_then(|reasons| reasons.first().map(|reason| (*reason).to_owned()))
 }
 
+/// Returns a device as its statement describes it.
+pub(crate) fn stated<'d>(dut: &'d mut dyn Dut, options: &Options) -> Stated<'d> {
+    let welcome = options.statement.apply(dut.welcome());
+    Stated::new(dut, welcome)
+}
+
+/// Returns the result of a run that has just begun.
+pub(crate) fn begun_of(dut: &dyn Dut, options: &Options) -> RunResult {
+    begun(dut.welcome(), options)
+}
+
 fn begun(welcome: &Welcome, options: &Options) -> RunResult {
     let Statement { name, provisional, disclaims, waivers, .. } = options.statement.clone();
     RunResult {
@@ -245,6 +256,7 @@ fn begun(welcome: &Welcome, options: &Options) -> RunResult {
         cases: Vec::new(),
         not_run: 0,
         stopped: None,
+        random: None,
     }
 }
 
@@ -411,6 +423,20 @@ pub fn run_instance(
     if let Some(reason) = lacking {
         return InstanceResult { reason, ..blank };
     }
+    let own_seed = seed ^ hash(&instance.to_string());
+    run_script(dut, blank, spec, own_seed, timeout_scale, Some(instance), instance.rule.run)
+}
+
+/// Runs a script once, on a device that is reset, and judges what it observes.
+pub(crate) fn run_script(
+    dut: &mut dyn Dut,
+    blank: InstanceResult,
+    spec: &'static Spec,
+    seed: u64,
+    timeout_scale: f64,
+    instance: Option<&Instance>,
+    script: impl FnOnce(&mut Test<'_>) -> Outcome,
+) -> InstanceResult {
     let begun = dut.now();
     if let Err(error) = dut.call(Reset {}) {
         let ended = dut.ended().map(|how| format!("the device had ended before: {how}"));
@@ -418,9 +444,11 @@ pub fn run_instance(
         return InstanceResult { verdict: Verdict::Inconclusive, reason, ..blank };
     }
     let (outcome, mut observations, circumstances, ladder, read, set) = {
-        let id = instance.to_string();
-        let mut test = Test::new(dut, spec, seed ^ hash(&id), timeout_scale).at(instance);
-        let outcome = test.begin().and_then(|()| (instance.rule.run)(&mut test));
+        let mut test = Test::new(dut, spec, seed, timeout_scale);
+        if let Some(instance) = instance {
+            test = test.at(instance);
+        }
+        let outcome = test.begin().and_then(|()| script(&mut test));
         let is_open = test.observations.iter().any(|seen| !seen.held) || outcome.is_err();
         let circumstances = if is_open { test.circumstances() } else { String::new() };
         let (read, set) = (test.read.take(), core::mem::take(&mut test.set).into_keys().collect());
@@ -531,7 +559,7 @@ pub fn catalogue_hash() -> String {
 }
 
 /// Gives each case its own numbers, independent of the other cases.
-fn hash(id: &str) -> u64 {
+pub(crate) fn hash(id: &str) -> u64 {
     // FNV-1a: short and stable.
     id.bytes()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))

@@ -1,5 +1,6 @@
 use crate::axis::{MODE, START, Start};
 use crate::carrier::Sends;
+use crate::passive::{Checker, Finding};
 use crate::{
     Axis, Bound, Dut, DutError, DutExt, Entry, Instance, Ladder, Observation, Pdc, Relation, RxPacket, Show,
     Wire,
@@ -127,6 +128,9 @@ pub struct Test<'a> {
     optional_control: Option<(CtlType, usize)>,
     /// Follows the contexts between suite and device.
     pub(crate) observer: Observer,
+    /// Judges the packets of both ends, in a random conversation.
+    checker: Option<Box<Checker>>,
+    passive_findings: VecDeque<Finding>,
     /// Number of packets sent since the last receive.
     unread: usize,
     /// Received packets that no expectation has taken.
@@ -173,6 +177,8 @@ impl<'a> Test<'a> {
             refused_data: None,
             optional_control: None,
             observer: Observer::default(),
+            checker: None,
+            passive_findings: VecDeque::new(),
             unread: 0,
             inbox: VecDeque::new(),
         }
@@ -497,7 +503,36 @@ impl<'a> Test<'a> {
     fn observe(&mut self, wire: &Wire) {
         let packet = Observed::new(self.packets as u64, wire.src, wire.dst, &wire.bytes);
         let whole = packet.whole && wire.trimmed.is_none() && wire.flipped.is_none();
-        self.observer.observe(&Observed { whole, marked: wire.marked, ..packet });
+        let packet = Observed { whole, marked: wire.marked, ..packet };
+        self.observer.observe(&packet);
+        if let Some(checker) = &mut self.checker {
+            self.passive_findings.extend(checker.observed(&packet));
+        }
+    }
+
+    /// Judges all packets from now on by the rules for captures.
+    pub(crate) fn watch_passively(&mut self) {
+        self.checker = Some(Box::default());
+    }
+
+    /// Returns the oldest finding of those rules.
+    pub(crate) fn take_passive_finding(&mut self) -> Option<Finding> {
+        self.passive_findings.pop_front()
+    }
+
+    /// Returns the completions that the device has told on its own.
+    pub(crate) fn events(&mut self) -> Vec<Completion> {
+        let mut events = Vec::new();
+        while let Some(Event::Completion(ended)) = self.dut.event() {
+            events.push(ended);
+        }
+        events
+    }
+
+    /// Returns a parameter that is a word, as the script has set it.
+    pub(crate) fn parameter_word(&self, name: &str) -> Option<String> {
+        let value = self.set.get(name).or_else(|| self.dut.welcome().parameters.get(name));
+        value.and_then(|value| value.as_str()).map(str::to_owned)
     }
 
     /// Waits for the next packet until this time.

@@ -1,3 +1,4 @@
+use crate::random::{Figures, Sequence};
 use crate::{Instance, Ladder, Observation, PacketFinding, Rule, Waiver};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -73,6 +74,9 @@ pub struct InstanceResult {
     pub rerun: String,
     /// The duration by the link's clock.
     pub duration_ns: u64,
+    /// The steps of a random conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sequence: Option<Sequence>,
     /// The trace. In JSON it is text for readers.
     pub ladder: Ladder,
 }
@@ -99,6 +103,7 @@ impl InstanceResult {
             trace: None,
             rerun,
             duration_ns: 0,
+            sequence: None,
             ladder: Ladder::default(),
         }
     }
@@ -252,6 +257,9 @@ pub struct RunResult {
     /// Reason for an early end, if the device failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped: Option<String>,
+    /// Figures of random conversations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub random: Option<Figures>,
 }
 
 fn is_none(count: &usize) -> bool {

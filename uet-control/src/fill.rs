@@ -1,4 +1,3 @@
-use core::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
 /// The content of a buffer or a message.
@@ -40,15 +39,14 @@ pub struct Hex(pub Vec<u8>);
 
 impl Serialize for Hex {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&format_args!("{}", Digits(&self.0)))
-    }
-}
-
-struct Digits<'a>(&'a [u8]);
-
-impl fmt::Display for Digits<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let digit = |nibble: u8| DIGITS[usize::from(nibble & 0xf)] as char;
+        let mut text = String::with_capacity(2 * self.0.len());
+        for byte in &self.0 {
+            text.push(digit(byte >> 4));
+            text.push(digit(*byte));
+        }
+        serializer.serialize_str(&text)
     }
 }
 

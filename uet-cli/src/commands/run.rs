@@ -8,8 +8,10 @@ use crate::paint::Paint;
 use crate::progress::Cases;
 use crate::report;
 use clap::{Args, ValueEnum};
+use core::time::Duration;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use uet_conformance::random::{self, Sequence};
 use uet_conformance::{
     Baseline, Changes, InstanceResult, Options, RuleResult, RunResult, Shard, Statement, Verdict, run,
     spec_mismatch,
@@ -36,6 +38,7 @@ use uet_packet_io::file;
   uet run --dut exec:'python3 nic.py'  starts a device (docs/adapter.md)
   uet run --control 127.0.0.1:9000     a running device, by its control channel
   uet run --capture failures/ --html report.html --junit report.xml
+  uet run --random 60s --seed 7        random conversations for a minute (docs/random.md)
   uet run --baseline before.json       fail only on results that are worse than before
   uet run --format json | jq '.cases[].verdict'
 
@@ -73,6 +76,15 @@ pub(super) struct Run {
     /// Stop at the first failure
     #[arg(long)]
     fail_fast: bool,
+    /// Play random conversations for this long instead of the cases: 10s, 5m (docs/random.md)
+    #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = "Random conversations")]
+    random: Option<Duration>,
+    /// Play this saved conversation once instead of the cases
+    #[arg(long, value_name = "FILE", conflicts_with = "random", help_heading = "Random conversations")]
+    again: Option<PathBuf>,
+    /// Directory for conversations that fail
+    #[arg(long, value_name = "DIRECTORY", default_value = "findings", help_heading = "Random conversations")]
+    keep: PathBuf,
     /// Multiply all expected times by this factor
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
     timeout_scale: f64,
@@ -134,7 +146,10 @@ impl Run {
         // Set only now: there are no results of a device that cannot be reached.
         options.stop = signal::stopped()?;
         let mut out = WhileRead::new(io::stdout().lock());
-        let mut result = self.cases(&mut device, &options, &mut out)?;
+        let mut result = match self.again.is_some() || self.random.is_some() {
+            true => self.conversations(&mut device, &options, &mut out)?,
+            false => self.cases(&mut device, &options, &mut out)?,
+        };
         let changes = baseline.map(|baseline| baseline.compare(&mut result));
         self.print(&mut out, &result, changes.as_ref())?;
         self.report(&result)?;
@@ -220,6 +235,61 @@ impl Run {
         Ok(result)
     }
 
+    /// Plays random conversations, or a saved one. Text output gets each failure as soon as it is found.
+    fn conversations(
+        &self,
+        device: &mut Device,
+        options: &Options,
+        out: &mut impl Write,
+    ) -> io::Result<RunResult> {
+        let paint = Paint::stdout();
+        let again = self.again.as_deref().map(read_sequence).transpose()?;
+        let (mut failed, mut count) = (Ok(()), 0);
+        let mut show = |case: &mut RuleResult| {
+            self.keep(case);
+            for found in &mut case.failing {
+                let Some(sequence) = &found.sequence else { continue };
+                let path = match &self.again {
+                    Some(path) => path.clone(),
+                    None => self.keep.join(format!("random-{}-{count}.json", options.seed)),
+                };
+                count += 1;
+                if self.again.is_none() && failed.is_ok() {
+                    failed = keep_sequence(&path, sequence).map_err(|error| about(&path, error));
+                }
+                let place = super::device::quoted(&path.display().to_string()).to_string();
+                found.rerun = format!("{} --again {place} --seed {}", options.command, options.seed);
+            }
+            if self.format == Format::Text && failed.is_ok() {
+                failed = (|| {
+                    let mut text = Vec::new();
+                    report::text::line(&mut text, case, paint)?;
+                    for sequence in case.failing.iter().filter_map(|found| found.sequence.as_ref()) {
+                        for step in &sequence.steps {
+                            writeln!(text, "    {}", escape_json(&serde_json::to_string(step)?))?;
+                        }
+                    }
+                    report::text::failure(&mut text, case, options.spec, paint)?;
+                    writeln!(text)?;
+                    out.write_all(&text)?;
+                    out.flush()
+                })();
+            }
+        };
+        let result = match (again, self.random) {
+            (Some(sequence), _) => random::again(device.dut(), &sequence, options, &mut show),
+            (None, time) => {
+                let length = random::Length::Time(time.unwrap_or_default());
+                random::run(device.dut(), options, length, &mut show)
+            }
+        };
+        failed?;
+        if let (Format::Text, Some(figures), None) = (self.format, &result.random, &self.again) {
+            report::text::random(out, figures)?;
+        }
+        Ok(result)
+    }
+
     /// Writes captures and traces of the failing instances, if requested.
     fn keep(&self, case: &mut RuleResult) {
         type Write = fn(&Path, &InstanceResult) -> io::Result<PathBuf>;
@@ -256,6 +326,40 @@ impl Run {
         write(&self.junit, &|_| report::junit::xml(result))?;
         write(&self.html, &|place| Ok(report::html::page(result, place)))
     }
+}
+
+/// Reads a span of time: `10s`, `5m`, `500ms`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let unit = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(unit);
+    let number: Option<u64> = number.parse().ok();
+    let span = match (number, unit) {
+        (Some(number), "ms") => Some(Duration::from_millis(number)),
+        (Some(number), "s") => Some(Duration::from_secs(number)),
+        (Some(number), "m") => number.checked_mul(60).map(Duration::from_secs),
+        (Some(number), "h") => number.checked_mul(3600).map(Duration::from_secs),
+        _ => None,
+    };
+    span.filter(|span| *span <= Duration::from_secs(7 * 24 * 3600))
+        .ok_or_else(|| "a time of at most a week, such as 500ms, 10s, 5m or 2h".to_owned())
+}
+
+/// Reads a conversation: a file of its own, or an object with the key `sequence`.
+fn read_sequence(path: &Path) -> io::Result<Sequence> {
+    let text = file::read_text(path, file::MAX_RESULTS).map_err(|error| about(path, error))?;
+    let unlike = |error: serde_json::Error| about(path, format!("not a conversation: {error}"));
+    let mut value: serde_json::Value = serde_json::from_str(&text).map_err(unlike)?;
+    if let Some(sequence) = value.get_mut("sequence") {
+        value = sequence.take();
+    }
+    serde_json::from_value(value).map_err(unlike)
+}
+
+fn keep_sequence(path: &Path, sequence: &Sequence) -> io::Result<()> {
+    if let Some(directory) = path.parent() {
+        std::fs::create_dir_all(directory)?;
+    }
+    file::replace(path, serde_json::to_string_pretty(sequence)? + "\n")
 }
 
 /// Returns whether all packets go into this one file instead of one file per failure.

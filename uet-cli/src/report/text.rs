@@ -4,6 +4,7 @@ use crate::paint::{Paint, Painted, Plain};
 use crate::text;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use uet_conformance::random::{Coverage, Figures};
 use uet_conformance::{
     Changes, InstanceResult, Observation, PacketFinding, RuleResult, RunResult, Tally, Verdict, cases,
 };
@@ -292,4 +293,30 @@ pub fn counts(result: &RunResult) -> String {
         Some(why) => format!("{told}; stopped: {why}"),
         None => told,
     }
+}
+
+/// Writes the figures of random conversations: what happened in which state of a context.
+pub fn random(out: &mut impl Write, figures: &Figures) -> io::Result<()> {
+    let rate = figures.operations as f64 / figures.seconds.max(1e-9);
+    writeln!(
+        out,
+        "{} conversations, {} operations in {:.1} s: {rate:.0} per second",
+        figures.conversations, figures.operations, figures.seconds
+    )?;
+    write!(out, "\n{:24}", "event")?;
+    for state in Coverage::STATES {
+        write!(out, "{state:>12}")?;
+    }
+    writeln!(out)?;
+    for (name, counts) in figures.coverage.rows() {
+        write!(out, "{name:24}")?;
+        for count in counts {
+            match count {
+                0 => write!(out, "{:>12}", "")?,
+                count => write!(out, "{count:>12}")?,
+            }
+        }
+        writeln!(out)?;
+    }
+    writeln!(out)
 }

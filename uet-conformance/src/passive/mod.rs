@@ -172,19 +172,26 @@ const CONTEXTS: usize = 1 << 20;
 impl Checker {
     /// Judges the next packet in the context of earlier ones.
     pub fn packet(&mut self, number: u64, packet: &Packet<'_>) -> Vec<Finding> {
-        let Some(packet) = Observed::of(number, packet) else { return Vec::new() };
-        match self.observer.observe(&packet) {
+        match Observed::of(number, packet) {
+            Some(packet) => self.observed(&packet),
+            None => Vec::new(),
+        }
+    }
+
+    /// Judges the next packet in the context of earlier ones.
+    pub(crate) fn observed(&mut self, packet: &Observed<'_>) -> Vec<Finding> {
+        match self.observer.observe(packet) {
             Facts::Context { context, sender, read, event } => {
                 if self.doubts.len() > CONTEXTS {
                     self.doubts.clear();
                 }
                 let doubts = self.doubts.entry(context.id).or_default();
-                Rules { judge: &mut self.judge, doubts, context, sender, packet: &packet }.judge(read, event);
+                Rules { judge: &mut self.judge, doubts, context, sender, packet }.judge(read, event);
                 if context.closed.is_some() {
                     self.doubts.remove(&context.id);
                 }
             }
-            Facts::Rudi(facts) => self.rudi.judge(&mut self.judge, &packet, facts),
+            Facts::Rudi(facts) => self.rudi.judge(&mut self.judge, packet, facts),
             Facts::Unrelated => {}
         }
         core::mem::take(&mut self.judge.findings)

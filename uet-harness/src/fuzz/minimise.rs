@@ -1,6 +1,7 @@
 //! Minimizes a script.
 
 use super::script::{Act, Script, Step};
+use uet_conformance::fewer_steps;
 
 /// Removes everything that is not needed to reproduce: packets first, then changes of packets. Calls `reproduce` at
 /// most `budget` times.
@@ -21,23 +22,7 @@ pub fn minimise(script: Script, budget: usize, mut reproduces: impl FnMut(&Scrip
         left = left.saturating_sub(1);
         asked && reproduces(script)
     };
-    let mut script = script;
-    let mut piece = script.steps.len().div_ceil(2);
-    while piece > 0 {
-        let (before, mut at) = (script.steps.len(), 0);
-        while at < script.steps.len() {
-            let mut less = script.clone();
-            less.steps.drain(at..(at + piece).min(script.steps.len()));
-            if still(&less) {
-                script = less;
-            } else {
-                at += piece;
-            }
-        }
-        // A step may have been needed only by a removed one.
-        let again = piece == 1 && script.steps.len() < before;
-        piece = if again { 1 } else { piece / 2 };
-    }
+    let mut script = fewer_steps(script, |script| &mut script.steps, &mut still);
     for step in 0..script.steps.len() {
         let edits = script.steps.get(step).map_or(0, |step| step.edits.len());
         for edit in (0..edits).rev() {

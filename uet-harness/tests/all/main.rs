@@ -9,5 +9,6 @@ mod imaginary_version;
 mod impaired;
 mod otherwise;
 mod passive;
+mod random;
 mod suite;
 mod twice;

@@ -1,0 +1,214 @@
+//! Random conversations with a device: drawn from its capabilities, judged without a model, shrunk to a few steps.
+//!
+//! A conversation is a [`Sequence`]: data that refers to contexts, regions and messages by number. The player acts as a
+//! right peer on a network that loses, copies, delays, marks and trims packets. A shadow of the device's memory, the
+//! observers of packets, and the completions judge the device.
+
+mod arithmetic;
+mod coverage;
+mod generate;
+mod judge;
+mod message;
+mod other;
+mod play;
+mod serve;
+mod shadow;
+mod shrink;
+mod source;
+mod step;
+
+pub use coverage::Coverage;
+pub use generate::Abilities;
+pub use step::Sequence;
+
+use crate::run::{Options, begun_of, hash, run_script, stated};
+use crate::{Dut, Instance, InstanceResult, Need, Rule, RuleResult, RunResult, Stop, Test, Verdict};
+use core::sync::atomic::Ordering;
+use core::time::Duration;
+use fastrand::Rng;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::time::Instant;
+use uet_wire::catalogue::*;
+
+/// The rule that stands for all conversations.
+pub const RULE: &Rule = &Rule {
+    id: "random/conversation",
+    title: "A device keeps to the rules in any conversation",
+    requirements: &[ROB_LIFE_001],
+    needs: &[] as &[Need],
+    axes: &[],
+    run: |_| Err(Stop::Skipped("a conversation has steps".into())),
+};
+
+/// Maximum number of plays while a failure shrinks.
+const BUDGET: usize = 600;
+
+/// Number of different failures after which a run ends.
+const FAILURES: usize = 5;
+
+/// Figures of a run of random conversations.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Figures {
+    /// Number of conversations.
+    pub conversations: u64,
+    /// Number of operations: messages, posts and control packets.
+    pub operations: u64,
+    /// Duration of the run, in seconds.
+    pub seconds: f64,
+    /// Number of conversations that led nowhere, by reason.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub open: BTreeMap<String, u64>,
+    /// What they have met, by event and state of the context.
+    pub coverage: Coverage,
+}
+
+/// The length of a run of random conversations.
+#[derive(Clone, Copy, Debug)]
+pub enum Length {
+    /// This much time.
+    Time(Duration),
+    /// This many conversations.
+    Conversations(u64),
+}
+
+/// Plays a conversation once.
+pub fn play(
+    dut: &mut dyn Dut,
+    sequence: &Sequence,
+    options: &Options,
+    coverage: &mut Coverage,
+) -> InstanceResult {
+    let seed = options.seed ^ hash(RULE.id);
+    let blank = InstanceResult::blank(&Instance::first(RULE), String::new());
+    let mut result =
+        run_script(dut, blank, options.spec, seed, options.timeout_scale, None, |test: &mut Test<'_>| {
+            play::Player::play(test, sequence, coverage)
+        });
+    if result.verdict.is_failure() {
+        result.sequence = Some(sequence.clone());
+    }
+    result
+}
+
+/// Returns conversation `number` of a seed for a device.
+pub fn sequence(can: &Abilities, seed: u64, number: u64, coverage: &Coverage) -> Sequence {
+    let mut rng = Rng::with_seed(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number);
+    generate::draw(&mut rng, can, coverage)
+}
+
+/// Runs random conversations, and shrinks those that fail. `each` gets every failure.
+pub fn run(
+    dut: &mut dyn Dut,
+    options: &Options,
+    length: Length,
+    mut each: impl FnMut(&mut RuleResult),
+) -> RunResult {
+    let mut dut = stated(dut, options);
+    let mut result = begun_of(&dut, options);
+    let can = Abilities::of(&dut);
+    let begun = Instant::now();
+    let mut figures = Figures::default();
+    let mut found = RuleResult::blank(RULE);
+    let mut broken: Vec<String> = Vec::new();
+    loop {
+        let goes_on = match length {
+            Length::Time(time) => begun.elapsed() < time,
+            Length::Conversations(count) => figures.conversations < count,
+        };
+        if !goes_on || options.stop.load(Ordering::Relaxed) || broken.len() >= FAILURES {
+            break;
+        }
+        let sequence = sequence(&can, options.seed, figures.conversations, &figures.coverage);
+        figures.conversations += 1;
+        let mut one = play(&mut dut, &sequence, options, &mut figures.coverage);
+        result.packets.judge(&one, options.spec);
+        if one.verdict.is_failure() {
+            let first = one.requirements.first().cloned().unwrap_or_default();
+            if broken.contains(&first) {
+                continue;
+            }
+            broken.push(first);
+            one = shrunk(&mut dut, one, &sequence, options);
+            one.instance = format!("{}/{}", RULE.id, figures.conversations);
+            let mut shown = RuleResult::blank(RULE);
+            shown.add(one.clone());
+            each(&mut shown);
+            if let (Some(last), Some(kept)) = (shown.failing.pop(), Some(&mut one)) {
+                *kept = last;
+            }
+            let fails_fast = options.fail_fast;
+            found.add(one);
+            if fails_fast {
+                break;
+            }
+            continue;
+        }
+        if one.verdict != Verdict::Pass {
+            one.ladder.cut(0);
+            *figures.open.entry(one.reason.clone()).or_default() += 1;
+            if found.failing.len() < 8 {
+                found.add(one);
+            }
+            continue;
+        }
+        found.add(one);
+    }
+    figures.seconds = begun.elapsed().as_secs_f64();
+    figures.operations = figures.coverage.operations;
+    if found.verdict != Verdict::Fail && found.instances.pass > 0 {
+        // A conversation that led nowhere says nothing about the device.
+        found.failing.retain(|it| it.verdict.is_failure());
+        (found.verdict, found.reason) = (Verdict::Pass, String::new());
+    }
+    result.cases.push(found);
+    result.random = Some(figures);
+    result
+}
+
+/// Plays a saved conversation.
+pub fn again(
+    dut: &mut dyn Dut,
+    sequence: &Sequence,
+    options: &Options,
+    mut each: impl FnMut(&mut RuleResult),
+) -> RunResult {
+    let mut dut = stated(dut, options);
+    let mut result = begun_of(&dut, options);
+    let mut figures = Figures { conversations: 1, ..Figures::default() };
+    let one = play(&mut dut, sequence, options, &mut figures.coverage);
+    result.packets.judge(&one, options.spec);
+    let mut found = RuleResult::blank(RULE);
+    found.add(one);
+    if found.verdict != Verdict::Pass {
+        each(&mut found);
+    }
+    figures.operations = figures.coverage.operations;
+    result.cases.push(found);
+    result.random = Some(figures);
+    result
+}
+
+/// Shrinks a failure. Outside this process, a failure that does not repeat each time is flaky and stays as it is.
+fn shrunk(
+    dut: &mut dyn Dut,
+    found: InstanceResult,
+    sequence: &Sequence,
+    options: &Options,
+) -> InstanceResult {
+    let wanted = found.requirements.first().cloned();
+    let mut coverage = Coverage::default();
+    let mut fails = |dut: &mut dyn Dut, sequence: &Sequence| {
+        let result = play(dut, sequence, options, &mut coverage);
+        (result.verdict == Verdict::Fail && result.requirements.first() == wanted.as_ref()).then_some(result)
+    };
+    let repeats = if dut.facts().virtual_time { 1 } else { 3 };
+    let again = (0..repeats).filter(|_| fails(dut, sequence).is_some()).count();
+    if again < repeats {
+        let reason = format!("failed again {again} of {repeats} times: {}", found.reason);
+        return InstanceResult { verdict: Verdict::Flaky, reason, ..found };
+    }
+    let budget = if dut.facts().virtual_time { BUDGET } else { BUDGET / 10 };
+    let small = shrink::shrink(sequence.clone(), budget, |less| fails(dut, less).is_some());
+    fails(dut, &small).unwrap_or(found)
+}

@@ -1,0 +1,208 @@
+//! Messages that follow from what the device does, and packets of strangers.
+
+use super::coverage::{Event, State};
+use super::message::{Expect, Sending};
+use super::play::Player;
+use super::shadow::Cell;
+use super::step::{self, StrangerKind};
+use crate::serve::SesFields;
+use crate::{Message, Outcome, Pdc, Stop, Wire};
+use uet_control::PostKind;
+use uet_wire::pds::Rudi;
+use uet_wire::registry::{CtlType, NackCode, NextHdr, Opcode, ResponseOpcode, ReturnCode};
+use uet_wire::ses::{Rendezvous, Response};
+use uet_wire::{PdcId, Psn, UetBuf};
+
+impl Player<'_, '_> {
+    /// Sends a message that is no step; returns its number.
+    fn send_more(
+        &mut self,
+        context: usize,
+        kind: PostKind,
+        message: &Message,
+        (expect, expected): (Expect, Vec<Cell>),
+    ) -> Result<usize, Stop> {
+        let parts = message.parts(self.t.mtu())?;
+        let plan = step::Message {
+            context,
+            kind,
+            by: step::By::Context,
+            region: usize::MAX,
+            offset: 0,
+            length: message.length,
+            form: step::Form::Std,
+            seed: 0,
+            atomic: None,
+            tag: 0,
+            eager: 0,
+            header_data: false,
+            complete: false,
+            quiet: false,
+            wrong: step::Wrong::Nothing,
+            fates: Vec::new(),
+            answers: Vec::new(),
+        };
+        let (index, count) = (self.messages.len(), parts.len());
+        self.messages.push(Sending::more(plan, message, parts, expect, expected));
+        self.queue(context, index, count)?;
+        Ok(index)
+    }
+
+    /// Reads the rest of a rendezvous send of the device.
+    pub(super) fn rest_of(
+        &mut self,
+        post: usize,
+        fields: &SesFields,
+        ext: &Rendezvous,
+        context: usize,
+    ) -> Result<usize, Stop> {
+        let id = self.next_id as u16;
+        self.next_id += 1;
+        let eager = ext.eager_length() as usize;
+        let posted = &self.posts[post];
+        let rest = posted.rest_data(eager);
+        let message = Message {
+            id,
+            relative: fields.head.rel(),
+            job: fields.address.job_id(),
+            process: ext.read_pid_on_fep(),
+            index: ext.read_resource_index(),
+            generation: ext.read_ri_generation(),
+            selector: ext.read_memory_key(),
+            offset: ext.read_offset(),
+            length: rest.len() as u32,
+            ..Message::new(Opcode::UET_READ)
+        };
+        self.send_more(context, PostKind::Read, &message, (Expect::Well, rest))
+    }
+
+    /// Sends DEFERRABLE_RTR.
+    pub(super) fn ready(&mut self, context: usize, token: u32, own: u32) -> Outcome {
+        let id = self.next_id as u16;
+        self.next_id += 1;
+        let turned = self.t.word("ready_tokens") == Some("sender_first");
+        let tokens = if turned { (own, token) } else { (token, own) };
+        let job = super::play::job(self.own[context].plan.job);
+        let message = Message {
+            id,
+            tokens: Some(tokens),
+            process: 0,
+            index: 0,
+            job,
+            ..Message::new(Opcode::UET_DEFERRABLE_RTR)
+        };
+        self.send_more(context, PostKind::NoOp, &message, (Expect::Open, Vec::new())).map(drop)
+    }
+
+    /// Sends what somebody sends who has no part in the conversation. It must change nothing.
+    pub(super) fn strange(&mut self, context: usize, kind: StrangerKind) -> Outcome {
+        let Some(own) = self.own.get(context) else { return Ok(()) };
+        let count = self.t.addresses();
+        let other = (self.place(own.plan.peer) + 1) % count.max(1);
+        let from = self.t.address(other)?;
+        let (pdc, open, next) = (own.pdc.clone(), own.state == State::Open, own.next);
+        let elsewhere = Pdc { from, ..pdc.clone() };
+        let alone = count < 2 || from == pdc.from;
+        // A context of the other address may have the same numbers.
+        let clash = self.own.iter().any(|it| it.pdc.from == from && it.pdc.local == pdc.local);
+        let region = self.regions.iter().find(|held| !held.plan.no_write && held.plan.length >= 64);
+        let region = region.map(|held| held.region.clone());
+        let data = |pdc: &Pdc, n: u32| -> Result<Option<Wire>, Stop> {
+            let Some(region) = &region else { return Ok(None) };
+            let request = pdc.request(n).write(region, 8, &[0xee; 32])?;
+            Ok(Some(pdc.wire(&request.build()?)))
+        };
+        // The suite itself never gets there.
+        let far = next + 500;
+        let wire = match kind {
+            StrangerKind::Request if open && !alone && !clash => data(&elsewhere, far)?,
+            StrangerKind::Unknown if open => data(&pdc.of_nobody(None), far)?,
+            StrangerKind::OtherSource if open => {
+                let local = PdcId(pdc.local.0 ^ 0x4321);
+                self.strangers.insert(local.0);
+                data(&Pdc { local, ..pdc.clone() }, far)?
+            }
+            StrangerKind::Close if open && !alone && !clash => {
+                Some(elsewhere.wire(&elsewhere.control(CtlType::CLOSE_COMMAND, pdc.psn(next), 0)?))
+            }
+            StrangerKind::Clear if open && !alone && !clash => {
+                let last = pdc.psn(next.saturating_sub(1));
+                Some(elsewhere.wire(&elsewhere.control(CtlType::CLEAR_COMMAND, Psn(0), last.0)?))
+            }
+            StrangerKind::Mode if open && !self.t.facts().local.is_empty() => {
+                let other = Pdc { rod: !pdc.rod, ..pdc.clone() };
+                data(&other, far)?
+            }
+            StrangerKind::Window if open && own.window < 1 << 14 => data(&pdc, next + 20_000)?,
+            StrangerKind::Cut if open => data(&pdc, next)?.map(|wire| {
+                let mut wire = wire;
+                wire.bytes.truncate(8);
+                wire
+            }),
+            StrangerKind::Rudi if !alone => return self.strange_responses(from),
+            StrangerKind::Ack | StrangerKind::Nack | StrangerKind::Data | StrangerKind::Future => {
+                return self.strange_to_served(kind, from);
+            }
+            _ => None,
+        };
+        let Some(wire) = wire else { return Ok(()) };
+        let code = match kind {
+            StrangerKind::Unknown => Some(NackCode::INV_DPDCID),
+            StrangerKind::Mode => Some(NackCode::PDC_MODE_MISMATCH),
+            StrangerKind::Request | StrangerKind::OtherSource => Some(NackCode::PDC_HDR_MISMATCH),
+            _ => None,
+        };
+        self.wanted_answers.extend(code.map(|code| (wire.src, pdc.psn(far).0, Some(code))));
+        self.coverage.seen(State::Open, Event::Stranger(kind));
+        if wire.src != pdc.from {
+            self.strangers.insert(pdc.local.0);
+        }
+        // What is malformed is no packet of the suite for an observer.
+        self.t.send_wire(&wire)
+    }
+
+    /// Answers the RUDI requests of the device that wait, from another address than they went to.
+    fn strange_responses(&mut self, from: core::net::IpAddr) -> Outcome {
+        let ids: Vec<(u32, u8)> = self
+            .posts
+            .iter()
+            .flat_map(|posted| posted.waiting.iter().map(|id| (*id, posted.plan.peer)))
+            .collect();
+        for (id, peer) in ids {
+            if self.t.address(self.place(peer))? == from {
+                continue;
+            }
+            self.coverage.operation(Event::Stranger(StrangerKind::Rudi));
+            let header = Rudi::response(id).prologue(|prologue| prologue.next_hdr(NextHdr::UET_HDR_RESPONSE));
+            let response = Response::build(ResponseOpcode::UET_DEFAULT_RESPONSE, ReturnCode::OK);
+            let packet = UetBuf { ses: Some(response.done()?.into()), ..UetBuf::new(header.done()?) };
+            let to = self.own.first().map_or(self.t.facts().device, |own| own.pdc.to);
+            self.t.send_wire(&Wire::new(from, to, 0xc111, packet.to_bytes()))?;
+        }
+        Ok(())
+    }
+
+    /// Sends an ACK, a NACK or data on each context that the device has opened, from another address.
+    fn strange_to_served(&mut self, kind: StrangerKind, from: core::net::IpAddr) -> Outcome {
+        let open: Vec<Pdc> =
+            self.served.iter().filter(|it| it.state == State::Open).map(|it| it.pdc.clone()).collect();
+        for pdc in open {
+            let elsewhere = Pdc { from, ..pdc.clone() };
+            let packet = match kind {
+                StrangerKind::Future => {
+                    let far = pdc.start + 100_000;
+                    Some((pdc.clone(), pdc.ack(far).build()?))
+                }
+                _ if from == pdc.from => None,
+                StrangerKind::Ack => Some((elsewhere, pdc.ack(pdc.psn(8)).cack(pdc.psn(8)).build()?)),
+                StrangerKind::Nack => Some((elsewhere, pdc.nack(NackCode::CLOSING, pdc.psn(0))?)),
+                _ => None,
+            };
+            if let Some((pdc, packet)) = packet {
+                self.coverage.seen(State::Open, Event::Stranger(kind));
+                self.t.send(&pdc, &packet)?;
+            }
+        }
+        Ok(())
+    }
+}
