@@ -406,13 +406,18 @@ impl Player<'_, '_> {
         let times = known.0;
         let waited = now.saturating_sub(last);
         let timed = self.t.facts().virtual_time && self.t.parameter("fast_loss_packets", 0) == 0;
-        // Without credit even a retransmission waits.
-        let credit = matches!(self.t.parameter_word("congestion").as_deref(), Some("rccc" | "both"));
+        // Without room in the window or without credit, even a retransmission waits. The only packet has room.
+        let alone = self.served.len() == 1 && self.served[served].known.len() == 1;
+        let waits = match self.t.parameter_word("congestion").as_deref() {
+            Some("none") => false,
+            Some("rccc" | "both") => true,
+            _ => !alone,
+        };
         let early = match before {
             Reply::Lost => (waited < self.t.early() * (1 << (times - 2).min(2)), PDS_RTO_002),
             Reply::Busy if waited < self.t.nack_wait() => (true, PDS_NACK_006),
             Reply::Busy => {
-                (waited > self.t.early() && self.t.nack_wait() * 4 < self.t.rto() && !credit, PDS_NACK_004)
+                (waited > self.t.early() && self.t.nack_wait() * 4 < self.t.rto() && !waits, PDS_NACK_004)
             }
             _ => (false, PDS_RTO_002),
         };
