@@ -93,7 +93,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "clear/far-below",
         title: "CLEAR as far below its packet as the field can say clears nothing",
-        requirements: &[PDS_CLR_005, PDS_GTD_001],
+        requirements: &[PDS_CLR_005, PDS_CLR_012, PDS_GTD_001],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: far_below,
@@ -322,7 +322,7 @@ fn far_below(t: &mut Test<'_>) -> Outcome {
     let next = pdc.request(2).clear(pdc.psn(2) - 0x8000);
     t.request(&pdc, next.write(&region, 0, &[1])?)?;
     let (_, ack) = t.expect_ack(PDS_CLR_005, &pdc, pdc.psn(2))?;
-    t.check(PDS_CLR_005, "cack_psn", pdc.psn(0), ack.cack_psn());
+    t.check(PDS_CLR_012, "cack_psn", pdc.psn(0), ack.cack_psn());
     t.request(&pdc, pdc.request(1).retx().write_nowhere(&region, &[1])?)?;
     let (again, _) = t.expect_answer(PDS_GTD_001, &pdc, pdc.psn(1))?;
     t.check(PDS_GTD_001, "the response", first.response(), again.response());

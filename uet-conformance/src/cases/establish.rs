@@ -258,7 +258,7 @@ fn farthest_offset(t: &mut Test<'_>) -> Outcome {
     let pdc = t.initiate();
     let farthest = (t.default_range() - 1).min(4095);
     t.request(&pdc, pdc.request(farthest).write(&region, 0, &[9; 16])?)?;
-    let (_, ack) = t.expect_ack(PDS_SYN_002, &pdc, pdc.psn(farthest))?;
+    let (_, ack) = t.expect_ack(PDS_WIN_001, &pdc, pdc.psn(farthest))?;
     t.check(PDS_SYN_002, "cack_psn", pdc.start - 1, ack.cack_psn());
     t.expect_memory(PDS_WIN_001, &region, 0, &[9; 16])
 }

@@ -44,10 +44,10 @@ pub(super) const CASES: &[Rule] = &[
     Rule { id: "nscc/penalty-over", title: "The window returns to its old size when the receiver penalty ends", requirements: &[CC_PENALTY_002], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER], run: |t| t.measured(penalty_over) },
     Rule { id: "nscc/cut-once", title: "The window loses at most half in a base round trip, for any queue and any number of late, marked ACKs", requirements: &[CC_QUAD_004], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &ALGORITHMS, &QUEUE], run: |t| t.measured(cut_once) },
     Rule { id: "nscc/marks-stop-growth", title: "Marked ACKs with a delay below the target let the window grow less than unmarked ones", requirements: &[CC_QUAD_001, CC_QUAD_003], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER], run: |t| t.measured(marks_stop_growth) },
-    Rule { id: "nscc/trimmed-at-last-hop", title: "Beside receiver credit a trim at the last hop leaves the window alone", requirements: &[CC_TRIM_001], needs: &[Need::Capability("rccc"), Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(trimmed_at_last_hop) },
+    Rule { id: "nscc/trimmed-at-last-hop", title: "Beside receiver credit a trim at the last hop leaves the window alone", requirements: &[CC_TRIM_003], needs: &[Need::Capability("rccc"), Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(trimmed_at_last_hop) },
     Rule { id: "nscc/trimmed-in-fabric", title: "A trim in the fabric shrinks the window, also beside receiver credit", requirements: &[CC_TRIM_001], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &ALGORITHMS], run: |t| t.measured(trimmed_in_fabric) },
     Rule { id: "nscc/penalty-by-bytes", title: "ACKs of a whole window that carry a penalty leave at most the share of the window that the penalty names", requirements: &[CC_PENALTY_001], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &PENALTY], run: |t| t.measured(penalty_by_bytes) },
-    Rule { id: "nscc/dead-context", title: "The bytes of a context that has ended leave the window", requirements: &[CC_WINDOW_001], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &DEATH], run: |t| t.measured(dead_context) },
+    Rule { id: "nscc/dead-context", title: "The bytes of a context that has ended leave the window", requirements: &[CC_WINDOW_004], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &DEATH], run: |t| t.measured(dead_context) },
     Rule { id: "nscc/uncertain-sample", title: "The ACK of a packet that was sent twice, without retx, is no sample of the round trip", requirements: &[CC_RTT_001], needs: &[Need::Capability("rud"), Need::Capability("nscc")], axes: &[&CARRIER, &START], run: |t| t.measured(uncertain_sample) },
     Rule { id: "nscc/penalty-of-overload", title: "A destination that keeps up sends no penalty without end", requirements: &[CC_PENALTY_001], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &START], run: penalty_of_overload },
 ];
@@ -768,7 +768,7 @@ fn trimmed_at_last_hop(t: &mut Test<'_>) -> Outcome {
     let (mut flow, _) = flow_with(t, "both", 24)?;
     let (left, half) = trim_half(t, &mut flow, NackCode::TRIMMED_LASTHOP)?;
     let least = Bound::from(half.saturating_sub(1)).tolerating("one packet");
-    t.at_least(CC_TRIM_001, "packets that leave after trims at the last hop", least, left);
+    t.at_least(CC_TRIM_003, "packets that leave after trims at the last hop", least, left);
     Ok(())
 }
 
@@ -825,7 +825,7 @@ fn dead_context(t: &mut Test<'_>) -> Outcome {
         let within = t.later();
         let (opened, _) = match round {
             0 => t.need("a request that opens a context", within, opens)?,
-            _ => t.expect(CC_WINDOW_001, "a request that opens the next context", within, opens)?,
+            _ => t.expect(CC_WINDOW_004, "a request that opens the next context", within, opens)?,
         };
         let mut flow = Flow::of(t, opened, operation)?;
         flow.fill(t)?;
@@ -838,7 +838,7 @@ fn dead_context(t: &mut Test<'_>) -> Outcome {
             Death::Timeout => 1,
         };
         t.at_least(
-            CC_WINDOW_001,
+            CC_WINDOW_004,
             "packets that leave on a new context before the first ACK",
             least,
             flow.count(),
@@ -858,9 +858,9 @@ fn dead_context(t: &mut Test<'_>) -> Outcome {
     let peer = t.peer(0)?;
     let written = t.post(post(PostKind::Write, peer, 64))?;
     let (opens, within) = (|seen: &RxPacket| seen.request().filter(|request| request.syn()), t.later());
-    let (first, _) = t.expect(CC_WINDOW_001, "a request that opens the next context", within, opens)?;
+    let (first, _) = t.expect(CC_WINDOW_004, "a request that opens the next context", within, opens)?;
     Target::opened_by(t, first)?.ack(t, 0)?;
-    t.ends(CC_WINDOW_001, written, Status::Ok)
+    t.ends(CC_WINDOW_004, written, Status::Ok)
 }
 
 fn uncertain_sample(t: &mut Test<'_>) -> Outcome {

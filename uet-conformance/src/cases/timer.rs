@@ -45,7 +45,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "timer/each-packet",
         title: "The retransmissions of one packet do not count for another",
-        requirements: &[PDS_RTO_002, PDS_RTO_004],
+        requirements: &[PDS_RTO_002, PDS_RTO_003, PDS_RTO_004],
         needs: &[],
         axes: &[&MODE, &CARRIER],
         run: |t| t.measured(each_packet),
@@ -302,7 +302,7 @@ fn each_packet(t: &mut Test<'_>) -> Outcome {
     for n in 1..=(most + 2) as u32 {
         let written = t.post(post(PostKind::Write, peer, 64))?;
         let first = target.expect_new(t, PDS_RTO_004, n)?.seen.at;
-        let again = target.expect_again(t, PDS_RTO_002, n, t.later())?.seen.at;
+        let again = target.expect_again(t, PDS_RTO_003, n, t.later())?.seen.at;
         let longest = t.scaled(t.rto().mul_f64(1.5)) + t.grace();
         let bound = Bound::from(longest).from_parameter("rto_init_time").tolerating("50 %");
         t.at_most(
