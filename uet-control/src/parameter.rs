@@ -182,7 +182,7 @@ pub static PARAMETERS: &[Parameter] = &[
     row("limit_psn_range", Flag, "true", Specified, "A context closes before a direction has used `psn_range` PSNs."),
     row("max_ack_data_size", Number("bytes"), "16", Specified, "Maximum amount of read data in an ACK."),
     row("max_awaited", Number("bytes"), "1048576", Own, "Maximum amount of read data outstanding. Beyond it, reads wait."),
-    row("max_clear_requests", Number("packets"), "5", Open, "Number of CLEAR_REQUESTs for one response."),
+    row("max_clear_requests", Number("packets"), "5", Open, "Number of CLEAR_REQUEST packets for one response."),
     row("max_deferred", Number("messages"), "256", Own, "Maximum number of deferred sends of an index. Beyond it, the response is NO_MATCH."),
     row("max_events", Number("events"), "4096", Own, "Maximum number of events of the semantics in the queue. The device drops the oldest."),
     row("max_messages", Number("messages"), "1024", Own, "Maximum number of arriving messages of several packets. Beyond it, the reply is NACK NO_SES_MSG_AVAIL."),

@@ -53,6 +53,9 @@ fn case(id: &str, verdict: Verdict) -> RuleResult {
         requirements: requirements.clone(),
         reason: reason.into(),
         recorded: vec!["PDS-ACK-004".into()],
+        read: Default::default(),
+        set: Default::default(),
+        sequence: None,
         observations: if failed { vec![broken] } else { Vec::new() },
         at_packet: failed.then_some(2),
         capture: failed.then(|| "failures/x.pcapng".into()),
@@ -117,6 +120,7 @@ fn result() -> RunResult {
             case("close/trim", Verdict::Skipped),
             waived,
         ],
+        random: None,
         stopped: None,
     }
 }

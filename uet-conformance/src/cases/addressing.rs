@@ -105,12 +105,12 @@ pub(super) const CASES: &[Rule] = &[
         run: reserved_key_bits,
     },
     Rule {
-        id: "addressing/optimised-key",
-        title: "Of an optimised key the lowest twelve bits name the region",
+        id: "addressing/optimized-key",
+        title: "Of an optimized key the lowest twelve bits name the region",
         requirements: &[SES_MEM_002],
         needs: &[Need::Capability("write")],
         axes: &[&MODE, &START],
-        run: optimised_key,
+        run: optimized_key,
     },
     Rule {
         id: "addressing/stale-generation",
@@ -365,11 +365,11 @@ fn reserved_key_bits(t: &mut Test<'_>) -> Outcome {
     reaches(t, SES_MEM_002, &message, &region, &[])
 }
 
-fn optimised_key(t: &mut Test<'_>) -> Outcome {
-    const OPTIMISED: u64 = 1 << 62;
-    let (one, _) = t.exposed(64, |region| ExposeRegion { key: Hex64(OPTIMISED | 0x5), ..region })?;
-    let (two, _) = t.exposed(64, |region| ExposeRegion { key: Hex64(OPTIMISED | 0x805), ..region })?;
-    let message = Message::write(&two, 8, &bytes(16)).selector(OPTIMISED | 0xabcd_0000_5000 | 0x805);
+fn optimized_key(t: &mut Test<'_>) -> Outcome {
+    const OPTIMIZED: u64 = 1 << 62;
+    let (one, _) = t.exposed(64, |region| ExposeRegion { key: Hex64(OPTIMIZED | 0x5), ..region })?;
+    let (two, _) = t.exposed(64, |region| ExposeRegion { key: Hex64(OPTIMIZED | 0x805), ..region })?;
+    let message = Message::write(&two, 8, &bytes(16)).selector(OPTIMIZED | 0xabcd_0000_5000 | 0x805);
     reaches(t, SES_MEM_002, &message, &two, &[&one])
 }
 

@@ -25,7 +25,7 @@ pub(super) const CASES: &[Rule] = &[
     },
     Rule {
         id: "atomic/narrow-elements",
-        title: "Elements of 8, 16 and 32 bits do not carry into their neighbours",
+        title: "Elements of 8, 16 and 32 bits do not carry into their neighbors",
         requirements: &[SES_AMO_001],
         needs: &[Need::Capability("atomic")],
         axes: &[&MODE, &START],

@@ -67,7 +67,7 @@ pub(super) const CASES: &[Rule] = &[
     },
     Rule {
         id: "compare-swap/narrow",
-        title: "Operands of 8, 16 and 32 bits are the last of their 128, and neighbours stay as they are",
+        title: "Operands of 8, 16 and 32 bits are the last of their 128, and neighbors stay as they are",
         requirements: &[SES_AMO_009, SES_AMO_008],
         needs: &[Need::Capability("atomic")],
         axes: &[&MODE, &START],

@@ -374,7 +374,7 @@ pub(super) fn filled(t: &mut Test<'_>) -> Result<(Flow, u64), Stop> {
 }
 
 /// Answers as of a network without a queue, and how long a round trip takes with them: longer than the configured one, so
-/// that none smaller is learnt, and below the target, which is 0.75 base round trips beyond that at least.
+/// that none smaller is learned, and below the target, which is 0.75 base round trips beyond that at least.
 pub(super) fn in_time(t: &Test<'_>, flow: &Flow) -> Result<(Answers, Duration), Stop> {
     let round = t.round_trips(1)?.mul_f64(1.25);
     Ok((Answers { delay: round.saturating_sub(flow.way), ..Answers::default() }, round))

@@ -204,9 +204,9 @@ fn medium_names_psn(t: &mut Test<'_>) -> Outcome {
 
 /// Open: what `resource_index` of a small request to memory means. Both regions that it may mean hold the same.
 fn small_names_psn(t: &mut Test<'_>) -> Outcome {
-    const OPTIMISED: u64 = 1 << 62;
-    t.exposed(256, |region| ExposeRegion { key: Hex64(OPTIMISED), ..region })?;
-    let (region, memory) = t.exposed(256, |region| ExposeRegion { key: Hex64(OPTIMISED | 10), ..region })?;
+    const OPTIMIZED: u64 = 1 << 62;
+    t.exposed(256, |region| ExposeRegion { key: Hex64(OPTIMIZED), ..region })?;
+    let (region, memory) = t.exposed(256, |region| ExposeRegion { key: Hex64(OPTIMIZED | 10), ..region })?;
     let mut session = t.session();
 
     let psn = session.ask(t, &Message::read(&region, 96, 60).small()?)?;

@@ -276,7 +276,7 @@ fn forms(t: &mut Test<'_>) -> Outcome {
     let mut seen_any = false;
     for (form, next) in forms {
         let peer = t.peer_of_job(500 + form as u32)?;
-        // An optimised key: the only one that a small header can name.
+        // An optimized key: the only one that a small header can name.
         let write = Post { form: Some(form), ..post(PostKind::Write, peer, 64) };
         let remote = uet_control::Remote { key: Hex64(1 << 62 | 0x5e), index: 0, ..write.remote.clone() };
         match t.post(Post { remote, ..write }) {

@@ -280,12 +280,12 @@ fn medium_header_data(t: &mut Test<'_>) -> Outcome {
 
 /// Open: what `resource_index` of a small request to memory means. One of the two regions that it may mean is written.
 fn small(t: &mut Test<'_>) -> Outcome {
-    const OPTIMISED: u64 = 1 << 62;
+    const OPTIMIZED: u64 = 1 << 62;
     let (by_key, before) = t.exposed(128, |region| {
-        let key = Hex64(OPTIMISED | 10);
+        let key = Hex64(OPTIMIZED | 10);
         ExposeRegion { key, ..region }
     })?;
-    let (by_index, _) = t.exposed(128, |region| ExposeRegion { key: Hex64(OPTIMISED), ..region })?;
+    let (by_index, _) = t.exposed(128, |region| ExposeRegion { key: Hex64(OPTIMIZED), ..region })?;
     let data = bytes(16);
     let mut after = before.clone();
     after[32..48].copy_from_slice(&data);

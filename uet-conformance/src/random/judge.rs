@@ -1,4 +1,4 @@
-//! The judgement at the end of a conversation: memory, receives, completions, resources.
+//! The judgment at the end of a conversation: memory, receives, completions, resources.
 
 use super::coverage::State;
 use super::play::{Player, bits};

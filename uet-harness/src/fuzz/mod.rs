@@ -8,7 +8,7 @@ pub mod draw;
 pub mod guard;
 mod inside;
 mod judge;
-pub mod minimise;
+pub mod minimize;
 #[cfg(target_os = "linux")]
 mod outside;
 pub mod packets;
@@ -25,7 +25,7 @@ use core::time::Duration;
 use draw::Source;
 use fastrand::Rng;
 use judge::Bench;
-use minimise::minimise;
+use minimize::minimize;
 use script::Script;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -256,7 +256,7 @@ fn reproduce(bench: &mut Bench<'_>, found: Found, history: &[Script], options: &
     let reproduced = script.is_some();
     let script = match script {
         Some(script) => {
-            let small = minimise(script, TRIES, |script| shows(bench, script));
+            let small = minimize(script, TRIES, |script| shows(bench, script));
             // Play it once more to record the packets.
             if shows(bench, &small) {
                 passed = bench.take_passed();

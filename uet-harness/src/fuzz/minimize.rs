@@ -7,15 +7,15 @@ use uet_conformance::fewer_steps;
 /// most `budget` times.
 ///
 /// ```
-/// use uet_harness::fuzz::minimise::minimise;
+/// use uet_harness::fuzz::minimize::minimize;
 /// use uet_harness::fuzz::script::{Act, Script};
 ///
 /// let steps = (0..100).map(|us| Act::Wait { us }.into()).collect();
 /// let both = |script: &Script| [7, 80].iter().all(|us| script.steps.iter().any(|step| step.act == Act::Wait { us: *us }));
-/// let small = minimise(Script { steps, ..Script::default() }, 200, both);
+/// let small = minimize(Script { steps, ..Script::default() }, 200, both);
 /// assert_eq!(small.steps, [Act::Wait { us: 7 }.into(), Act::Wait { us: 80 }.into()]);
 /// ```
-pub fn minimise(script: Script, budget: usize, mut reproduces: impl FnMut(&Script) -> bool) -> Script {
+pub fn minimize(script: Script, budget: usize, mut reproduces: impl FnMut(&Script) -> bool) -> Script {
     let mut left = budget;
     let mut still = |script: &Script| {
         let asked = left > 0;
