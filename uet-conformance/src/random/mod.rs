@@ -111,6 +111,12 @@ pub fn run(
     let mut figures = Figures::default();
     let mut found = RuleResult::blank(RULE);
     let mut broken: Vec<String> = Vec::new();
+    if let Some(reason) = not_followed(&dut) {
+        (found.verdict, found.reason) = (Verdict::Skipped, reason);
+        result.cases.push(found);
+        result.random = Some(figures);
+        return result;
+    }
     loop {
         let goes_on = match length {
             Length::Time(time) => begun.elapsed() < time,
@@ -164,6 +170,23 @@ pub fn run(
     result.cases.push(found);
     result.random = Some(figures);
     result
+}
+
+/// Returns why the judge cannot follow this device, if it cannot: a right device must not fail.
+fn not_followed(dut: &dyn Dut) -> Option<String> {
+    let number = |name: &str| dut.welcome().parameters.get(name).and_then(|value| value.as_u64());
+    let reports = number("infer_loss_packets").is_some_and(|packets| packets > 0);
+    let closes = number("idle_time").is_some_and(|time| time > 0);
+    let few = |name: &str| number(name).is_some_and(|count| count < 3);
+    let why = match () {
+        () if reports => "reports inferred losses (infer_loss_packets)",
+        () if closes => "closes idle contexts (idle_time)",
+        () if few("max_rto_retx_cnt") || few("max_nack_retx_cnt") => {
+            "gives up after fewer than 3 retransmissions (max_rto_retx_cnt, max_nack_retx_cnt)"
+        }
+        () => return None,
+    };
+    Some(format!("random conversations cannot follow a device that {why} yet"))
 }
 
 /// Plays a saved conversation.
