@@ -2,6 +2,7 @@
 
 use super::coverage::State;
 use super::play::{Player, bits};
+use super::shown;
 use super::step::{By, Wrong};
 use crate::{Outcome, Stop};
 use core::time::Duration;
@@ -22,7 +23,7 @@ impl Player<'_, '_> {
         for message in 0..self.messages.len() {
             let sending = &self.messages[message];
             if !sending.over {
-                let told = format!("unanswered or without data: {:?}", sending.plan);
+                let told = format!("unanswered or without data: {}", shown(&sending.plan));
                 return self.broken(SES_RESP_001, "a message that ends", told);
             }
         }
@@ -47,7 +48,7 @@ impl Player<'_, '_> {
             let shadow = &self.regions[held].shadow;
             if let Some(at) = shadow.wrong(&bytes) {
                 let told = format!("{:#04x} at byte {at} of region {held}", bytes[at]);
-                let expected = format!("memory that holds {:?} there", shadow.get(at..at + 1));
+                let expected = format!("memory that holds {} there", shadow.at(at));
                 return self.broken(SES_PLACE_001, &expected, told);
             }
         }
@@ -110,8 +111,11 @@ impl Player<'_, '_> {
             match found {
                 Some(message) => taken[message] = true,
                 None => {
-                    let told =
-                        format!("{ended:?}, {:02x?}...", bytes.get(..8.min(length)).unwrap_or_default());
+                    let told = format!(
+                        "{}, first bytes {}",
+                        shown(&ended),
+                        shown(&uet_control::Hex(bytes[..8.min(length)].to_vec()))
+                    );
                     return self.broken(SES_MATCH_006, "a receive with the bytes of one send", told);
                 }
             }
@@ -129,7 +133,7 @@ impl Player<'_, '_> {
             // What overflowed waits for a receive that matches; what was expected has taken one.
             let free = (0..self.receives.len())
                 .find(|receive| self.receives[*receive].ended.is_none() && self.matches(message, *receive));
-            let told = format!("{:?}, free: {free:?}", self.messages[message].plan);
+            let told = format!("{}, and a receive that fits is free", shown(&self.messages[message].plan));
             let rendezvous = matches!(
                 self.messages[message].plan.kind,
                 PostKind::RendezvousSend | PostKind::RendezvousTsend

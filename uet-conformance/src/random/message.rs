@@ -4,9 +4,11 @@ use super::arithmetic;
 use super::coverage::Event;
 use super::play::{Due, PROCESS, Player, REGIONS, SENDS, bits, job};
 use super::shadow::{Cell, Operands, atomic};
+use super::shown;
 use super::step::{self, By, Fate, Form, Wrong};
 use crate::elements::kind;
 use crate::{Message, Outcome, Part, Region, RxPacket, Stop, rudi, uud};
+use core::fmt;
 use core::ops::Range;
 use core::time::Duration;
 use uet_control::{Fill, PostKind};
@@ -31,6 +33,20 @@ pub(super) enum Expect {
     Error,
     /// Any.
     Open,
+}
+
+impl fmt::Display for Expect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Expect::Well => f.write_str("OK"),
+            Expect::Codes(codes) => {
+                let codes: Vec<String> = codes.iter().map(ToString::to_string).collect();
+                write!(f, "one of {}", codes.join(", "))
+            }
+            Expect::Error => f.write_str("an error"),
+            Expect::Open => f.write_str("any code"),
+        }
+    }
 }
 
 /// A message of the suite.
@@ -609,7 +625,14 @@ impl Player<'_, '_> {
     fn response(&mut self, message: usize, part: usize, response: &Response, told: &Reported) -> Outcome {
         let sending = &mut self.messages[message];
         let (head, code) = (response.head(), response.head().return_code());
-        let seen = format!("{response:?}");
+        let seen = format!(
+            "{} {code}, message_id {}, job_id {}, modified_length {}, ack request {}",
+            head.opcode(),
+            response.message_id(),
+            response.job_id(),
+            response.modified_length(),
+            told.request
+        );
         let own = head.opcode() == ResponseOpcode::UET_RESPONSE;
         let std = sending.plan.form == Form::Std;
         let (id, length) = (sending.id, sending.plan.length);
@@ -676,7 +699,7 @@ impl Player<'_, '_> {
         let requirement = if fetches { SES_AMO_007 } else { SES_READ_001 };
         match wrong {
             Some(at) if sure => {
-                let seen = format!("{:#04x} at byte {}, not {:?}", bytes[at], offset + at, expected[at]);
+                let seen = format!("{:#04x} at byte {}, not {}", bytes[at], offset + at, expected[at]);
                 self.broken(requirement, "what memory held", seen)?;
             }
             _ if differs && fetches => {
@@ -746,7 +769,7 @@ impl Player<'_, '_> {
         let sending = &self.messages[message];
         let code = sending.code;
         let wrong = sending.plan.wrong;
-        let told = format!("{code} for {:?}", sending.plan);
+        let told = format!("{code} for {}", shown(&sending.plan));
         match &sending.expect {
             Expect::Open => Ok(()),
             Expect::Well if code == ReturnCode::OK => Ok(()),
@@ -761,7 +784,7 @@ impl Player<'_, '_> {
             Expect::Codes(codes) if codes.contains(&code) => Ok(()),
             Expect::Error if code != ReturnCode::OK => Ok(()),
             expect => {
-                let expected = format!("{expect:?}");
+                let expected = expect.to_string();
                 let requirement = match wrong {
                     Wrong::Key => SES_MEM_005,
                     Wrong::Range => SES_MEM_004,

@@ -172,6 +172,11 @@ pub fn run(
     result
 }
 
+/// Shows data of a conversation as its file has it.
+fn shown(data: &impl Serialize) -> String {
+    serde_json::to_string(data).unwrap_or_default()
+}
+
 /// Returns why the judge cannot follow this device, if it cannot: a right device must not fail.
 fn not_followed(dut: &dyn Dut) -> Option<String> {
     let number = |name: &str| dut.welcome().parameters.get(name).and_then(|value| value.as_u64());

@@ -3,6 +3,7 @@
 use super::coverage::{Event, State};
 use super::message::{capability, operands};
 use super::play::{Due, Player, bits, job};
+use super::shown;
 use super::step::{ControlKind, Posting, Reply};
 use crate::serve::{SesFields, said};
 use crate::{AckBuilder, Outcome, Pdc, RxPacket, Stop, Wire};
@@ -423,7 +424,7 @@ impl Player<'_, '_> {
         };
         let rod = self.served[served].pdc.rod;
         if times > 1 && timed && early.0 && !rod {
-            let told = format!("after {waited:?}, as transmission {times} ({before:?})");
+            let told = format!("after {waited:?}, as transmission {times}");
             return self.broken(early.1, "a retransmission in its time", told);
         }
         let Some(fields) = said(&seen.uet()) else {
@@ -1157,7 +1158,7 @@ impl Player<'_, '_> {
         };
         let posted = &self.posts[post];
         let plan = &posted.plan;
-        let told = format!("{completion:?} of {plan:?}");
+        let told = format!("{} of {}", shown(completion), shown(plan));
         if completion.status != Status::Ok || plan.mode == Mode::Uud {
             return Ok(());
         }
@@ -1203,10 +1204,10 @@ impl Player<'_, '_> {
         let posted = &self.posts[post];
         let plan = &posted.plan;
         let Some(ended) = ended else {
-            let told = format!("none of {plan:?}");
+            let told = format!("none of {}", shown(plan));
             return self.broken(SES_DONE_001, "a completion of every operation", told);
         };
-        let told = format!("{ended:?} of {plan:?}");
+        let told = format!("{} of {}", shown(&ended), shown(plan));
         if posted.aborted {
             return Ok(());
         }

@@ -1,6 +1,7 @@
 //! What the memory of the device must hold, byte by byte.
 
 use super::arithmetic::{self, Result};
+use core::fmt;
 use core::ops::Range;
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode};
 
@@ -13,6 +14,16 @@ pub(super) enum Cell {
     Either(u8, u8),
     /// It may be anything.
     Open,
+}
+
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cell::Is(is) => write!(f, "{is:#04x}"),
+            Cell::Either(one, other) => write!(f, "{one:#04x} or {other:#04x}"),
+            Cell::Open => f.write_str("any byte"),
+        }
+    }
 }
 
 impl Cell {
@@ -63,6 +74,11 @@ impl Shadow {
     /// Returns the first byte that may not be what it is.
     pub(super) fn wrong(&self, bytes: &[u8]) -> Option<usize> {
         self.cells.iter().zip(bytes).position(|(cell, byte)| !cell.permits(*byte))
+    }
+
+    /// Returns the byte at a position as far as it is known.
+    pub(super) fn at(&self, place: usize) -> Cell {
+        self.cells[place]
     }
 
     /// Begins an operation; returns the operations under way that it meets where one of the two writes.

@@ -268,7 +268,7 @@ impl Player<'_, '_> {
                 self.give_up(context);
                 return Ok(());
             }
-            let seen = format!("no answer to {tries} transmissions of PSN {} ({what:?})", own.pdc.psn(n));
+            let seen = format!("no answer to {tries} transmissions of PSN {}", own.pdc.psn(n));
             return match what {
                 What::Control(CtlType::CLOSE_COMMAND) => {
                     self.broken(PDS_CLOSE_004, "an acknowledged CLOSE_COMMAND", seen)
@@ -617,7 +617,7 @@ impl Player<'_, '_> {
         let [retx, plain, marked, unmarked] = packet.with;
         let wrong =
             |said: bool, with: u32, without: u32| said && with == 0 || !said && without == 0 && with > 0;
-        let seen = format!("retx {}, m {} for {packet:?}", ack.retx(), ack.m());
+        let seen = format!("retx {}, m {}", ack.retx(), ack.m());
         if retx + plain == 0 {
             return self.broken(PDS_ACK_016, "an ACK that names a packet which has arrived", seen);
         }
@@ -739,7 +739,7 @@ impl Player<'_, '_> {
                 |said: bool, with: u32, without: u32| said && with == 0 || !said && without == 0 && with > 0;
             let marks = self.t.claims("ecn") && wrong(nack.m(), marked, unmarked);
             if wrong(nack.retx(), retx, plain) || marks {
-                let told = format!("retx {}, m {} in NACK {code} for {packet:?}", nack.retx(), nack.m());
+                let told = format!("retx {}, m {} in NACK {code}", nack.retx(), nack.m());
                 return self.broken(PDS_NACK_001, "m and retx of the packet that a NACK answers", told);
             }
         }
