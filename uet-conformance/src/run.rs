@@ -117,6 +117,9 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&mut RuleR
     let mut dut = Stated::new(dut, welcome);
     let plan = plan(&dut, options);
     dut.round_trip = measured_round_trip(&mut dut, options);
+    // Each rule judges a device that has not failed before.
+    let _ = revive(&mut dut);
+    (dut.unanswered, dut.broken) = (0, None);
     let mut broken = 0;
     for (rule, instances) in &plan {
         let mut found = RuleResult::blank(rule);

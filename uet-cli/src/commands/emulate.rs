@@ -35,7 +35,7 @@ use uet_harness::dut::NOT_LIVE;
 #[command(after_help = "Examples:
   uet emulate                                        on 127.0.0.1:4793, control on a free port
   uet emulate --listen 127.0.0.1:0 --capture nic.pcapng
-  uet emulate --fault forgets-ecn-echo               with a deliberate fault; --list-faults names all
+  uet emulate --fault forgets-ecn-echo               with a deliberate fault (see --list-faults)
   uet emulate --interface veth1 --address 10.0.0.2 --encapsulation native --crc
   uet emulate --listen [::1]:4793 --control 127.0.0.1:9000 --config nic.toml
 

@@ -28,10 +28,10 @@ use uet_packet_io::file;
 /// --dut and --control, the device is the built-in NIC, in virtual time.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  uet run                              all cases
-  uet run --group ack                  the cases of a group
-  uet run --id ack/asked-for           one case; with a requirement, all that check it: --id PDS-ACK-004
-  uet run --level must --shard 2/8     the second of eight parts of the must cases
+  uet run                              all rules
+  uet run --group ack                  the rules of a group
+  uet run --id ack/asked-for           one rule; --id PDS-ACK-004: all that check it
+  uet run --level must --shard 2/8     the second of eight parts of the must rules
   uet run --impair 'drop request 2'    on a network with losses
   uet run --family 6                   over IPv6 alone
   uet run --fault forgets-ecn-echo     with a deliberate fault, which the suite should detect

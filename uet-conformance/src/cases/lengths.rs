@@ -83,6 +83,11 @@ fn by_rudi(t: &mut Test<'_>) -> Outcome {
     let key = Hex64(1 << 63 | 0xacce5);
     let (region, _) = t.exposed(1 << 14, |region| ExposeRegion { key, ..region })?;
     let way = t.initiate();
+    t.send(&way, &rudi(u32::MAX, &way.request(0).write(&region, 0, &[1])?)?)?;
+    let within = t.soon();
+    t.need("a response to a RUDI request", within, |seen| {
+        seen.rudi().filter(|response| response.pkt_id() == u32::MAX)
+    })?;
     for first in (0..LENGTHS).step_by(ROUND as usize) {
         for length in first..first + ROUND {
             t.send(&way, &rudi(length + 1, &way.request(0).write(&region, 0, &bytes(length))?)?)?;

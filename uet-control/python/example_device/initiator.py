@@ -166,8 +166,12 @@ class Initiator:
             code = unpack(">BB", data, at)[1] & 63
         if not probe:
             if named in context.flight:
-                context.named.add(named)
-                self.done(context, named, code)
+                if code == NULL and signed(named - cack, 32) > 0:
+                    # NULL proves arrival, not success: an error may follow.
+                    context.flight[named].arrived = True
+                else:
+                    context.named.add(named)
+                    self.done(context, named, code)
             if signed(cack - context.cack, 32) > 0:
                 context.cack = cack
                 for psn in [psn for psn in context.flight if signed(psn - cack, 32) <= 0]:
@@ -192,7 +196,7 @@ class Initiator:
         message = context.flight.pop(psn).message
         if message is None:
             return self.leave(context, again=False)
-        if code not in (0, OK):
+        if code not in (NULL, OK):
             message.code = code
         message.left -= 1
         if message.left == 0:
