@@ -107,7 +107,13 @@ impl Player<'_, '_> {
                 _ => self.t.raw_memory(region, 0, length as u64)?,
             };
             let fits = |index: &usize| !taken[*index] && self.is_in(*index, receive, &ended, &bytes);
-            let found = (0..self.messages.len()).find(fits);
+            // A send that has been accepted comes before one that may have been lost.
+            let all = 0..self.messages.len();
+            let found = all
+                .clone()
+                .filter(|index| self.is_accepted(*index))
+                .find(fits)
+                .or_else(|| all.clone().find(fits));
             match found {
                 Some(message) => taken[message] = true,
                 None => {
@@ -124,10 +130,7 @@ impl Player<'_, '_> {
             if taken {
                 continue;
             }
-            let sending = &self.messages[message];
-            let plain = sending.plan.wrong == Wrong::Nothing && sending.plan.by == By::Context;
-            let done = sending.over && !sending.lost && sending.code == ReturnCode::OK && !sending.put_off;
-            if !sending.is_send() || !plain || !done || sending.again_of.is_some() {
+            if !self.is_accepted(message) {
                 continue;
             }
             // What overflowed waits for a receive that matches; what was expected has taken one.
@@ -146,6 +149,14 @@ impl Player<'_, '_> {
             }
         }
         Ok(())
+    }
+
+    /// Returns whether a message is a send that the device has certainly accepted.
+    fn is_accepted(&self, message: usize) -> bool {
+        let sending = &self.messages[message];
+        let plain = sending.plan.wrong == Wrong::Nothing && sending.plan.by == By::Context;
+        let done = sending.over && !sending.lost && sending.code == ReturnCode::OK && !sending.put_off;
+        sending.is_send() && plain && done && sending.again_of.is_none()
     }
 
     fn matches(&self, message: usize, receive: usize) -> bool {

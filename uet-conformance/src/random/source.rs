@@ -301,11 +301,18 @@ impl Player<'_, '_> {
 
     /// Returns whether the conversation itself may hide the answer to a packet, or the answer may have to wait.
     fn hides(&self, context: usize, n: u32) -> bool {
+        // An ACK of another packet that the network loses may have covered this one.
+        let loses = |what: &What| match what {
+            What::Part(message, _) => !self.messages[*message].plan.answers.is_empty(),
+            _ => false,
+        };
+        if self.own[context].sent.values().any(|packet| loses(&packet.what)) {
+            return true;
+        }
         match self.what(context, n) {
             Some(What::Part(message, _)) => {
                 let sending = &self.messages[message];
-                !sending.plan.answers.is_empty()
-                    || sending.plan.complete && sending.parts.len() > 1
+                sending.plan.complete && sending.parts.len() > 1
                     || sending.plan.kind == uet_control::PostKind::NoOp
             }
             _ => false,
