@@ -250,7 +250,7 @@ fn refuses(
     }
     t.check(SES_GTD_001, "req of the ACK", AckRequest::REQ_CLEAR, answer.request);
     t.check(SES_ERR_001, "modified_length", 0, answer.length(0));
-    // The same message id, and the region, serve the next request.
+    // The message id and the region serve the next request.
     let granted = Message::read(region, 0, 8);
     let psn = session.ask(t, &granted.whole()?)?;
     session.answer(t, psn)?;

@@ -44,7 +44,7 @@ pub(super) const CASES: &[Rule] = &[
     },
     Rule {
         id: "ack/by-itself",
-        title: "What packet delivery answers by itself is a default response and says nothing of a message",
+        title: "An answer of packet delivery itself is a default response and says nothing of a message",
         requirements: &[PDS_ACK_013, PDS_PSN_005],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],

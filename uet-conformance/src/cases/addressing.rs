@@ -1,4 +1,4 @@
-//! Whom a request reaches, and what it is answered when it reaches nobody (section 3.4.1).
+//! Addresses of requests, and the answers to a request that reaches nobody (section 3.4.1).
 
 use crate::axis::{CARRIER, MODE, START};
 use crate::receives::room;
@@ -74,7 +74,7 @@ pub(super) const CASES: &[Rule] = &[
     },
     Rule {
         id: "addressing/process",
-        title: "The same key at two processes is two regions",
+        title: "One key at two processes is two regions",
         requirements: &[SES_ADDR_001, SES_MEM_001],
         needs: &[Need::Capability("write")],
         axes: &[&MODE, &START],
@@ -82,7 +82,7 @@ pub(super) const CASES: &[Rule] = &[
     },
     Rule {
         id: "addressing/index",
-        title: "The same key in the tables of two indices is two regions",
+        title: "One key in the tables of two indices is two regions",
         requirements: &[SES_ADDR_002, SES_MEM_001],
         needs: &[Need::Capability("write")],
         axes: &[&MODE, &START],

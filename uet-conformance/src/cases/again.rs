@@ -36,7 +36,7 @@ enum State {
     AboveGap,
     /// Answered by an error that is kept.
     Kept,
-    /// The same, behind an error that is kept.
+    /// Asks behind an error that is kept.
     BehindKept,
     /// Answered by an error that has been cleared.
     Cleared,

@@ -153,7 +153,7 @@ pub(super) const CASES: &[Rule] = &[
     },
     Rule {
         id: "atomic/fetch-again",
-        title: "What a fetching atomic brought is kept: asked again it brings the same, and acts no more",
+        title: "A target keeps the value of a fetching atomic: it brings it again, and acts no more",
         requirements: &[SES_GTD_003, SES_AMO_010, PDS_DUP_002, SES_AMO_007],
         needs: &[Need::Capability("fetch_atomic")],
         axes: &[&MODE, &START],

@@ -191,7 +191,7 @@ fn order(t: &mut Test<'_>) -> Outcome {
     one_way(t, Type::UINT64, 7, 8)
 }
 
-/// The same bits are a low number when signed and a high one when not: the two orders are opposite.
+/// Signed, the bits are a low number, unsigned a high one: the two orders are opposite.
 fn signs(t: &mut Test<'_>) -> Outcome {
     let minus_one = 0xffff_ffff;
     one_way(t, Type::INT32, minus_one, 1)?;

@@ -277,7 +277,7 @@ fn credit(t: &mut Test<'_>) -> Outcome {
     let mut target = at_rest(t, Mode::Rud)?;
     t.send(&target.pdc, &target.pdc.control(CtlType::CREDIT, Psn(0), 0x10_0000)?)?;
     let (pdc, span) = (target.pdc.clone(), t.rto() * 2);
-    // Who knows no credit may say so.
+    // A device without credit may say so.
     t.expect_none(PDS_CTL_001, "no answer but NACK UNEXP_EVENT", span, |seen| {
         let nack = seen.nack().map(|nack| (nack.nack_code(), nack.spdcid()));
         answer(&pdc, seen).filter(|()| nack != Some((NackCode::UNEXP_EVENT, PdcId::NONE)))
@@ -370,7 +370,7 @@ fn high_class(t: &mut Test<'_>) -> Outcome {
     t.post(post(PostKind::Write, peer, 60 * t.mtu()))?;
     let mut target = Target::accept(t)?;
     target.serve(t, 60, |target, got| Some(target.acking(target.index(&got.request))))?;
-    // Whether a device probes at all is its own choice.
+    // A device need not probe.
     match t.wait(t.grace(), |seen| target.control(seen, CtlType::PROBE))? {
         Some((seen, _)) => {
             t.check(PDS_PRB_004, "the high class", Some(true), seen.wire.high);

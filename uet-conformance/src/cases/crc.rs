@@ -60,7 +60,7 @@ pub(super) const CASES: &[Rule] = &[
     },
     Rule {
         id: "crc/answers",
-        title: "What the device answers ends with a right CRC, however long it is",
+        title: "Each answer of the device ends with a right CRC, however long it is",
         requirements: &[WIRE_CRC_001],
         needs: &[Need::Capability("read"), Need::Crc],
         axes: &[&MODE, &CARRIER, &START],
@@ -68,7 +68,7 @@ pub(super) const CASES: &[Rule] = &[
     },
     Rule {
         id: "crc/requests",
-        title: "What the device asks ends with a right CRC, however long it is",
+        title: "Each request of the device ends with a right CRC, however long it is",
         requirements: &[WIRE_CRC_001],
         needs: &[Need::Crc],
         axes: &[&MODE, &CARRIER, &START],

@@ -379,7 +379,7 @@ fn want(t: &mut Test<'_>, tokens: (u32, u32)) -> Outcome {
     want_by(t, session, tokens)
 }
 
-/// The same on a context of any address.
+/// Does so on a context of any address.
 fn want_by(t: &mut Test<'_>, mut session: RequestSession, tokens: (u32, u32)) -> Outcome {
     let tokens = Some(in_order(sender_first(t), tokens));
     let ready = Message { tokens, ..Message::new(Opcode::UET_DEFERRABLE_RTR) };

@@ -1,4 +1,4 @@
-//! What a device sends as a target, packet by packet: each keeps all that a single packet has to keep (`WIRE-`). A case brings
+//! The packets of a device as a target: each keeps all that a single packet has to keep (`WIRE-`). A case brings
 //! the device to send packets of one kind, and names what is special to that kind.
 
 use crate::axis::{CARRIER, MODE, START};
@@ -11,7 +11,7 @@ use uet_wire::registry::{AckRequest, CtlType, PdsType};
 use uet_wire::ses::{Medium, Ses, Small};
 use uet_wire::{Psn, Uet};
 
-/// What every packet with a semantic header keeps.
+/// Requirements on every packet with a semantic header.
 const RESPONSE: &[&Requirement] = &[
     WIRE_RSVD_001,
     WIRE_TYPE_001,

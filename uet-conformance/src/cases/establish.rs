@@ -1,4 +1,4 @@
-//! Opening a context at a target (section 3.5.8). What is refused is in [`refused`](super::refused).
+//! Opening a context at a target (section 3.5.8). Refusals are in [`refused`](super::refused).
 
 use crate::axis::{CARRIER, MODE, START};
 use crate::{Need, Outcome, Pdc, Request, Rule, Stop, Test};
@@ -97,7 +97,7 @@ pub(super) const CASES: &[Rule] = &[
     },
     Rule {
         id: "establish/two-peers",
-        title: "The same PDCID from two addresses is two contexts",
+        title: "A PDCID from two addresses is two contexts",
         requirements: &[PDS_SYN_005, PDS_PDC_003],
         needs: &[Need::Addresses(2)],
         axes: &[&MODE, &CARRIER, &START],

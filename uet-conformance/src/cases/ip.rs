@@ -35,7 +35,7 @@ pub(super) const CASES: &[Rule] = &[
     },
     Rule {
         id: "ip/same-identifier",
-        title: "The same PDCID from similar addresses belongs to different contexts",
+        title: "A PDCID from similar addresses belongs to different contexts",
         requirements: &[PDS_SYN_005, PDS_PDC_003],
         needs: PEERS,
         axes: &[],

@@ -58,7 +58,7 @@ const OTHER: Axis<Other> = Axis::new(
     ],
 );
 
-/// Whether the receive is there before the send that differs.
+/// True if the receive is there before the send that differs.
 const POSTED: Axis<bool> = Axis::new("posted", &[Point::new("before", true), Point::new("after", false)]);
 
 const BITS: u64 = 0x7712_3456_789a_bc70;

@@ -1,4 +1,4 @@
-//! What a device refuses as a target, and what its NACKs say (section 3.5). The refusals of openings are in
+//! Refusals of a device as a target, and its NACKs (section 3.5). The refusals of openings are in
 //! [`refused`](super::refused), those of ordered contexts in [`rod`](super::rod).
 
 use crate::axis::{CARRIER, MODE, START};
@@ -35,7 +35,7 @@ pub(super) const CASES: &[Rule] = &[
     },
     Rule {
         id: "nack/not-received",
-        title: "What was refused may come again with the same PSN and is delivered",
+        title: "A refused packet may come again with the same PSN and is delivered",
         requirements: &[PDS_NACK_011],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
@@ -269,7 +269,7 @@ fn no_message(t: &mut Test<'_>) -> Outcome {
     t.need_ack(&pdc, pdc.psn(2))?;
     t.request(&pdc, extra)?;
     t.expect_cack(PDS_NACK_011, &pdc, pdc.psn(3))?;
-    // What was acknowledged without being taken would hold up what follows.
+    // A packet that was acknowledged and not taken would hold up the next ones.
     t.request(&pdc, pdc.request(4).write(&region, 0, &[1])?)?;
     t.expect_cack(PDS_NACK_011, &pdc, pdc.psn(4))?;
     Ok(())

@@ -45,7 +45,7 @@ const KIND: Axis<PostKind> = Axis::new(
     ],
 );
 
-/// Which of three packets are refused.
+/// The refused ones of three packets.
 const WHERE: Axis<&[u32]> = Axis::new(
     "refused",
     &[

@@ -760,7 +760,7 @@ fn data_is_gone(t: &mut Test<'_>) -> Outcome {
     Ok(())
 }
 
-/// So much credit that the counter is close to its wrap. What is left of it ends when the device starts anew after idleness.
+/// So much credit that the counter is close to its wrap. Its rest ends when the device starts anew after idleness.
 fn grant_across_wrap(t: &mut Test<'_>) -> Outcome {
     t.congestion("rccc")?;
     t.slowed()?;

@@ -101,7 +101,7 @@ pub(super) const CASES: &[Rule] = &[
     },
     Rule {
         id: "reaction/not-received",
-        title: "What an ACK_REQUEST finds missing is sent again",
+        title: "A packet that an ACK_REQUEST finds missing is sent again",
         requirements: &[PDS_NACK_015, PDS_RTO_005, PDS_SACK_004],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],

@@ -113,7 +113,7 @@ fn never_sent(t: &mut Test<'_>) -> Outcome {
     Ok(())
 }
 
-/// What a NACK that is not of the context does not do: after it, the packet comes again at its timeout and no earlier, and the
+/// A NACK that is not of the context does nothing: after it, the packet comes again at its timeout and no earlier, and the
 /// message ends well.
 fn is_unmoved(t: &mut Test<'_>, nacks: impl Fn(&Target, &mut Test<'_>) -> Outcome) -> Outcome {
     let (mut target, written) = under_way(t, 1)?;

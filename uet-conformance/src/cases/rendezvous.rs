@@ -367,7 +367,7 @@ fn offer_of_device(t: &mut Test<'_>) -> Result<(Operated, Target, Rendezvous), S
     offer_of(t, 300)
 }
 
-/// The same of so many bytes.
+/// As above, with so many bytes.
 fn offer_of(t: &mut Test<'_>, length: usize) -> Result<(Operated, Target, Rendezvous), Stop> {
     let peer = t.peer(0)?;
     let fill = Some(Fill::Hex(Hex(bytes(length))));

@@ -12,7 +12,7 @@ const ATOMIC: &[Need] = &[Need::Capability("rod"), Need::Capability("write"), Ne
 pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "rod/in-order",
-        title: "What comes in order is delivered and acknowledged",
+        title: "Packets in order are delivered and acknowledged",
         requirements: &[PDS_ROD_001, PDS_PSN_002],
         needs: &[Need::Capability("rod")],
         axes: &[&CARRIER, &START],
@@ -52,7 +52,7 @@ pub(super) const CASES: &[Rule] = &[
     },
     Rule {
         id: "rod/shuffled",
-        title: "Whatever the order of arrival, the order of delivery is that of the PSNs",
+        title: "The order of delivery is that of the PSNs, whatever the order of arrival",
         requirements: &[PDS_ROD_001],
         needs: TARGET,
         axes: &[&START],
@@ -214,7 +214,7 @@ fn early_syn(t: &mut Test<'_>) -> Outcome {
     let region = t.region(4096)?;
     let mut pdc = Pdc { rod: true, ..t.initiate() };
     write(t, &pdc, &region, 2)?;
-    // Whether it opens the context is open.
+    // It may open the context.
     t.expect_nack(PDS_ROD_002, &pdc, pdc.psn(2), &[NackCode::ROD_OOO])?;
     t.pause(t.soon())?;
     t.check_memory(PDS_ROD_001, &region, 0, &[0; 4])?;

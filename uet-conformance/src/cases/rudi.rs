@@ -87,7 +87,7 @@ pub(super) const CASES: &[Rule] = &[
     },
     Rule {
         id: "rudi/two-sources",
-        title: "The same pkt_id from two addresses is two requests",
+        title: "A pkt_id from two addresses is two requests",
         requirements: &[PDS_RUDI_001, PDS_RUDI_002],
         needs: &[Need::Capability("rudi"), Need::Addresses(2)],
         axes: &[],
@@ -136,7 +136,7 @@ const DENIED: Axis<(Permission, bool)> = Axis::new(
     ],
 );
 
-/// Whether the message is a read.
+/// True if the message is a read.
 const TRANSFER: Axis<bool> = Axis::new(
     "operation",
     &[

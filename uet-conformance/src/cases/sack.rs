@@ -25,7 +25,7 @@ pub(super) const CASES: &[Rule] = &[
     },
     Rule {
         id: "sack/far-apart",
-        title: "What has arrived further apart than a bitmap is wide is covered too",
+        title: "Packets further apart than a bitmap is wide are covered too",
         requirements: &[PDS_SACK_003, PDS_SACK_001],
         needs: &[Need::Capability("rud")],
         axes: &[&CARRIER, &START],
@@ -57,7 +57,7 @@ pub(super) const CASES: &[Rule] = &[
     },
     Rule {
         id: "sack/uncleared",
-        title: "What has arrived and is not cleared has its bit, though the cumulative PSN is below",
+        title: "A packet that has arrived and is not cleared has its bit, though the cumulative PSN is below",
         requirements: &[PDS_SACK_001, PDS_SACK_003],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],

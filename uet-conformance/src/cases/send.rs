@@ -101,7 +101,7 @@ pub(super) const CASES: &[Rule] = &[
     },
     Rule {
         id: "send/unexpected-told-again",
-        title: "That a send went to the overflow list is told again when it is sent again",
+        title: "A send that went to the overflow list gets that answer again when it is sent again",
         requirements: &[SES_GTD_002],
         needs: &[Need::Capability("send"), Need::Capability("receive")],
         axes: &[&MODE, &START],

@@ -1,4 +1,4 @@
-//! What an initiator numbers, and how far it sends ahead (section 3.5.12.6).
+//! The PSNs of an initiator, and how far it sends ahead (section 3.5.12.6).
 
 use super::retransmit::lasts;
 use crate::axis::{CARRIER, MODE, START};
@@ -84,7 +84,7 @@ pub(super) const CASES: &[Rule] = &[
     },
     Rule {
         id: "send-window/bits-do-not-open",
-        title: "What a bitmap names does not move the window",
+        title: "A packet that only a bitmap names does not move the window",
         requirements: &[PDS_WIN_004],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
@@ -209,7 +209,7 @@ fn wrap(t: &mut Test<'_>) -> Outcome {
 
 fn default_range(t: &mut Test<'_>) -> Outcome {
     let range = small(t)?;
-    // What announces no range carries no congestion state either: a device that wants that may stop before the edge.
+    // An ACK that announces no range carries no congestion state either: a device that wants that may stop before the edge.
     t.try_configure("congestion", "none")?;
     let mut target = hold_first(t, range + 40, None)?;
     exhaust(t, &mut target, 0..u32::MAX, true)?;
@@ -254,7 +254,7 @@ fn wider(t: &mut Test<'_>) -> Outcome {
     exhaust(t, &mut target, 1..u32::MAX, false)?;
     need_reached(t, &target, range)?;
     target.mpr *= 2;
-    // The same cumulative PSN: not older than the newest.
+    // Its cumulative PSN is that of the newest, so it is not older.
     target.name(t, range, 1)?;
     exhaust(t, &mut target, 1..u32::MAX, false)?;
     within(t, PDS_WIN_004, &target, 2 * range, "the wider mpr");
@@ -293,7 +293,7 @@ fn stale_range(t: &mut Test<'_>) -> Outcome {
         let n = target.index(&got.request);
         (n <= 10).then(|| target.acking(n))
     })?;
-    // Whatever has overtaken the others.
+    // Skips packets that have overtaken the others.
     target.ack(t, 10)?;
     // Overtaken on its way: it announces a wider range.
     let stale = target.acking(5);

@@ -185,7 +185,7 @@ fn expect_clear(t: &mut Test<'_>, target: &Target, requirement: &Requirement, n:
     Ok(())
 }
 
-/// The same, by CLEAR_COMMAND.
+/// Expects it by CLEAR_COMMAND.
 fn expect_command(t: &mut Test<'_>, target: &Target, n: u32) -> Result<(RxPacket, Control), Stop> {
     let (psn, within) = (target.psn(n), t.later());
     t.expect(PDS_CLR_008, &format!("a CLEAR_COMMAND for {psn}"), within, |seen| {

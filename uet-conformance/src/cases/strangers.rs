@@ -72,7 +72,7 @@ const PACKET: Axis<Packet> = Axis::new(
     ],
 );
 
-/// Who sends it.
+/// Its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stranger {
     /// The peer's address, and a PDCID that nobody uses.

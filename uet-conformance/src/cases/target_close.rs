@@ -58,7 +58,7 @@ pub(super) const CASES: &[Rule] = &[
     },
     Rule {
         id: "target-close/opened-anew",
-        title: "The same PDCID from a Start_PSN far away opens a new context at once",
+        title: "A closed PDCID with a Start_PSN far away opens a new context at once",
         requirements: &[PDS_CLOSE_011, PDS_RUD_001],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],

@@ -29,7 +29,7 @@ pub(super) const CASES: &[Rule] = &[
     },
     Rule {
         id: "window/slides",
-        title: "What was beyond the window is taken when the window has moved over it",
+        title: "A packet that was beyond the window is taken when the window has moved over it",
         requirements: &[PDS_WIN_001, PDS_NACK_011],
         needs: TARGET,
         axes: &[&CARRIER, &START],
@@ -93,7 +93,7 @@ pub(super) const CASES: &[Rule] = &[
     },
     Rule {
         id: "window/uncleared",
-        title: "What is not cleared holds the window where it is",
+        title: "A response that is not cleared holds the window where it is",
         requirements: &[PDS_PSN_002, PDS_OPEN_006],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],

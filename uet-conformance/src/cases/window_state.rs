@@ -65,7 +65,7 @@ pub(super) const CASES: &[Rule] = &[
 /// How many contexts of the device lead to the suite.
 const CONTEXTS: Axis<u32> = Axis::new("contexts", &[Point::new("two", 2), Point::new("three", 3)]);
 
-/// Whether the contexts are acknowledged in turn, packet by packet, or one window after the other.
+/// True if the contexts are acknowledged in turn, packet by packet; otherwise one window after the other.
 const ORDER: Axis<bool> = Axis::new("acks", &[Point::new("in-turn", true), Point::new("in-blocks", false)]);
 
 const ALGORITHMS: Axis<&str> = Axis::new(
@@ -81,7 +81,7 @@ const DEATH: Axis<NackCode> = Axis::new(
     ],
 );
 
-/// What comes between the small window and rc = 1.
+/// Events between the small window and rc = 1.
 const PENALTIES: Axis<bool> =
     Axis::new("between", &[Point::new("nothing", false), Point::new("another-penalty", true)]);
 

@@ -124,7 +124,7 @@ pub(super) const CASES: &[Rule] = &[
     },
     Rule {
         id: "write/same-id-elsewhere",
-        title: "The same message_id on two contexts names two messages",
+        title: "A message_id on two contexts names two messages",
         requirements: &[SES_PLACE_003],
         needs: &[Need::Capability("write")],
         axes: &[&MODE, &START],

@@ -4,7 +4,7 @@ use crate::elements::kind;
 use uet_wire::registry::AtomicDatatype as Type;
 use uet_wire::registry::AtomicOpcode as Op;
 
-/// What an element holds after an atomic.
+/// Contents of an element after an atomic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Result {
     /// These bits.

@@ -1,4 +1,4 @@
-//! What conversations have met: states of contexts, and the events in them.
+//! Coverage of conversations: states of contexts, and the events in them.
 
 use super::step::{ControlKind, StrangerKind};
 use serde::{Serialize, Serializer};

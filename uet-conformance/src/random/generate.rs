@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use uet_control::{Mode, PostKind};
 use uet_wire::registry::AtomicOpcode;
 
-/// What a device and its link can do.
+/// Abilities of a device and its link.
 #[derive(Clone, Debug)]
 pub struct Abilities {
     kinds: Vec<PostKind>,

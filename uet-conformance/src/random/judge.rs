@@ -133,7 +133,7 @@ impl Player<'_, '_> {
             if !self.is_accepted(message) {
                 continue;
             }
-            // What overflowed waits for a receive that matches; what was expected has taken one.
+            // An unexpected send waits for a receive that matches; an expected one has taken one.
             let free = (0..self.receives.len())
                 .find(|receive| self.receives[*receive].ended.is_none() && self.matches(message, *receive));
             let told = format!("{}, and a receive that fits is free", shown(&self.messages[message].plan));

@@ -60,7 +60,7 @@ pub(super) struct Sending {
     answered: Vec<Option<ReturnCode>>,
     pub(super) expect: Expect,
     place: Range<usize>,
-    /// What it leaves in its place.
+    /// Bytes that it leaves in its place.
     effect: Option<Vec<Cell>>,
     /// The data that it must get.
     expected: Vec<Cell>,

@@ -59,7 +59,7 @@ pub struct Figures {
     /// Number of conversations that led nowhere, by reason.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub open: BTreeMap<String, u64>,
-    /// What they have met, by event and state of the context.
+    /// Events that they have met, by state of the context.
     pub coverage: Coverage,
 }
 

@@ -157,7 +157,7 @@ impl Player<'_, '_> {
         if wire.src != pdc.from {
             self.strangers.insert(pdc.local.0);
         }
-        // What is malformed is no packet of the suite for an observer.
+        // For an observer, a malformed packet is no packet of the suite.
         self.t.send_wire(&wire)
     }
 

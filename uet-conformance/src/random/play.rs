@@ -418,7 +418,7 @@ impl<'p, 'a> Player<'p, 'a> {
             self.pump(until)?;
         }
         self.unfinished()?;
-        // What the network still delays, and what nobody waits for.
+        // Packets that the network still delays, and those that nobody waits for.
         while self.due.values().any(|due| matches!(due, Due::Deliver(_) | Due::Take(_))) {
             let until = self.t.now() + rto;
             self.pump(until)?;

@@ -24,7 +24,7 @@ const FIRST: u16 = 0x200;
 /// The error with which the suite refuses.
 const REFUSAL: ReturnCode = ReturnCode::UNCOR;
 
-/// What has come in one direction.
+/// Packets that have come in one direction.
 #[derive(Debug, Default)]
 pub(super) struct Incoming {
     got: BTreeSet<u32>,
@@ -494,7 +494,7 @@ impl Player<'_, '_> {
         let it = &mut self.served[served];
         if cleared > it.cleared && cleared <= it.incoming.below + (1 << 16) {
             it.cleared = cleared;
-            // What is cleared needs no answer any more; the default one would do.
+            // A cleared packet needs no answer any more; the default one would do.
             for (_, stored) in it.stored.range_mut(..cleared) {
                 stored.guaranteed = false;
             }

@@ -1,4 +1,4 @@
-//! What the memory of the device must hold, byte by byte.
+//! Expected contents of the device's memory, byte by byte.
 
 use super::arithmetic::{self, Result};
 use core::fmt;

@@ -382,7 +382,7 @@ impl Player<'_, '_> {
                 self.t.send_wire(&pdc.marked(&packet))
             }
             Fate::Trimmed => {
-                // What is left is no transmission that counts for `retx` and `m` of an ACK.
+                // The rest is no transmission that counts for `retx` and `m` of an ACK.
                 let length = packet.to_bytes().len();
                 let (place, code) = match n % 2 {
                     0 => (crate::Trimmed::Fabric, NackCode::TRIMMED),
@@ -737,7 +737,7 @@ impl Player<'_, '_> {
         self.coverage.seen(state, Event::Nack);
         let n = nack.nack_psn().and_then(|psn| Self::distance(psn, own.pdc.start));
         let Some(n) = n.filter(|n| own.sent.get(n).is_some_and(|packet| !packet.done)) else { return Ok(()) };
-        // What is lost has no flags.
+        // A lost packet has no flags.
         let trimmed =
             matches!(code, NackCode::TRIMMED | NackCode::TRIMMED_LASTHOP | NackCode::RCVR_INFER_LOSS);
         if let Some(packet) = own.sent.get(&n).filter(|packet| !packet.asked && !trimmed) {

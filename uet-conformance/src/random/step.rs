@@ -116,7 +116,7 @@ pub enum Step {
         /// Number of the PSN that it names, counted back from the last one sent.
         #[serde(default, skip_serializing_if = "is_default")]
         back: u8,
-        /// What the network does with it.
+        /// Effect of the network on it.
         #[serde(default, skip_serializing_if = "is_default")]
         fate: Fate,
     },
@@ -169,7 +169,7 @@ pub enum Step {
     Stranger {
         /// The context whose numbers it uses.
         context: usize,
-        /// What it sends.
+        /// Packet that it sends.
         kind: StrangerKind,
     },
     /// A pause.
@@ -224,13 +224,13 @@ pub struct Message {
     /// True if its packets do not ask for an ACK.
     #[serde(default, skip_serializing_if = "is_default")]
     pub quiet: bool,
-    /// What is wrong with it.
+    /// Its mistake.
     #[serde(default, skip_serializing_if = "is_default")]
     pub wrong: Wrong,
-    /// What the network does with its packets, one after the other, each for the first time.
+    /// Effects of the network on its packets, one after the other, each for the first time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fates: Vec<Fate>,
-    /// What the network does with the packets that answer it, each for the first time.
+    /// Effects of the network on the packets that answer it, each for the first time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<Fate>,
 }
@@ -274,7 +274,7 @@ pub struct Posting {
     /// True if it has header data.
     #[serde(default, skip_serializing_if = "is_default")]
     pub header_data: bool,
-    /// What the peer does with its packets, one after the other, each for the first time.
+    /// Replies of the peer to its packets, one after the other, each for the first time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replies: Vec<Reply>,
 }
@@ -305,7 +305,7 @@ pub enum Form {
     Small,
 }
 
-/// What is wrong with a message.
+/// Mistake in a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Wrong {
@@ -332,7 +332,7 @@ pub enum Wrong {
     Alignment,
 }
 
-/// What the network does with a packet.
+/// Effect of the network on a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fate {
@@ -351,7 +351,7 @@ pub enum Fate {
     Trimmed,
 }
 
-/// What a peer does with a packet of the device when it comes first.
+/// Reply of a peer to the first transmission of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reply {

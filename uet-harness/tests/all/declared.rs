@@ -1,4 +1,4 @@
-//! A rule declares exactly the requirements that its script compares something with. The same run writes
+//! A rule declares exactly the requirements that its script compares something with. That run also writes
 //! docs/parameters.md: `UPDATE=1 cargo test --release -p uet-harness --test all declared`.
 
 use std::collections::{BTreeMap, BTreeSet};

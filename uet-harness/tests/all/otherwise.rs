@@ -26,7 +26,7 @@ struct Otherwise {
     says: fn(&mut Otherwise, Wire),
     came: VecDeque<Wire>,
     held: Option<Vec<Wire>>,
-    /// What the network does, as far as it tells.
+    /// Effects of the network, as far as it tells.
     effects: NetworkEffects,
     /// Completions that it has told, if it tells each once.
     told: Option<Vec<u64>>,
