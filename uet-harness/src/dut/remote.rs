@@ -289,7 +289,11 @@ pub(super) fn addresses_of_suite(device: IpAddr, given: &[IpAddr]) -> io::Result
     }
 }
 
+/// Number of pairs of loopback addresses that the suite tries if another program has the port at one of them.
+const PAIRS: u8 = 16;
+
 fn udp(device: SocketAddr, local: &[IpAddr], classes: &Classes) -> io::Result<Reached> {
+    let pairs = if local.is_empty() && device.is_ipv4() { PAIRS } else { 1 };
     let local = addresses_of_suite(device.ip(), local)?;
     let bind = |ip: &IpAddr| {
         // The device already uses this port at this address, so it is told another one.
@@ -299,8 +303,26 @@ fn udp(device: SocketAddr, local: &[IpAddr], classes: &Classes) -> io::Result<Re
         link.classes = classes.clone();
         Ok(link.into())
     };
-    let links = local.iter().map(bind).collect::<io::Result<_>>()?;
-    Ok(Reached { links, local: local.to_vec(), device })
+    let mut pair = 0;
+    loop {
+        let local: Vec<IpAddr> = local.iter().map(|ip| in_network(*ip, pair)).collect();
+        pair += 1;
+        match local.iter().map(bind).collect::<io::Result<_>>() {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && pair < pairs => {}
+            links => return Ok(Reached { links: links?, local, device }),
+        }
+    }
+}
+
+/// Moves a loopback address of IPv4 into the `n`-th network: 127.0.0.2 becomes 127.0.1.2.
+fn in_network(address: IpAddr, n: u8) -> IpAddr {
+    match address {
+        IpAddr::V4(four) if n > 0 => {
+            let [a, b, c, d] = four.octets();
+            Ipv4Addr::new(a, b, c.wrapping_add(n), d).into()
+        }
+        other => other,
+    }
 }
 
 fn no_address(device: IpAddr) -> io::Error {
@@ -524,7 +546,18 @@ impl Dut for Remote {
 
 #[cfg(test)]
 mod tests {
-    use super::{lost_in_v4, lost_in_v6};
+    use super::*;
+    use std::net::UdpSocket;
+
+    #[test]
+    fn the_suite_moves_away_from_a_port_in_use() {
+        let other = UdpSocket::bind("127.0.0.3:0").unwrap();
+        let device = SocketAddr::from(([127, 0, 0, 1], other.local_addr().unwrap().port()));
+        let reached = udp(device, &[], &Classes::default()).unwrap();
+        assert_eq!(reached.local, [[127, 0, 1, 2], [127, 0, 1, 3]].map(IpAddr::from));
+        let given = udp(device, &[other.local_addr().unwrap().ip()], &Classes::default());
+        assert_eq!(given.map(drop).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+    }
 
     #[test]
     fn drops_of_full_buffers_are_read() {
