@@ -158,6 +158,7 @@
 //! | `nom` | each header and the packet as a nom 8 parser | |
 //! | `bytes` | output into `BufMut`, payload as `Bytes` | |
 //! | `serde` | headers and packets as maps from canonical names to values | |
+//! | `tss` | transport security: [`tss`] derives keys, seals and opens packets in place | |
 //! | `arbitrary`, `proptest` | values for tests and fuzzers | `alloc`, `std` |
 //! | `pnet` | conversions from and to `pnet_packet` | `std` |
 //!

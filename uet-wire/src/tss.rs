@@ -1,4 +1,25 @@
-//! The transport security header (section 3.7). The bytes after it are encrypted, so this crate treats them as opaque.
+//! The transport security header (section 3.7), and with the feature `tss` the protection itself.
+//!
+//! The bytes after the header are encrypted. A parser takes them as payload. [`Domain::open`] decrypts them in place,
+//! and [`Domain::seal`] encrypts them.
+#![cfg_attr(not(feature = "tss"), allow(rustdoc::broken_intra_doc_links))]
+
+#[cfg(feature = "tss")]
+mod domain;
+#[cfg(feature = "tss")]
+mod error;
+#[cfg(feature = "tss")]
+mod key;
+#[cfg(feature = "tss")]
+mod outer;
+
+#[cfg(feature = "tss")]
+pub use self::{
+    domain::{Direction, Domain, ICV, Ipv6SsiContext, MAX_CONFIDENTIALITY_OFFSET, Mode},
+    error::{DomainError, TssError},
+    key::{DomainKey, KeyCache, KeyId, PacketKey},
+    outer::{Outer, OuterLayer},
+};
 
 use crate::ParseError;
 use crate::error::Split;

@@ -32,4 +32,6 @@ mod sentence;
 #[cfg(all(feature = "proptest", feature = "serde"))]
 mod serde;
 mod spec;
+#[cfg(feature = "tss")]
+mod tss;
 mod validate;
