@@ -12,6 +12,8 @@ mod memory;
 mod packet;
 mod params;
 pub mod pds;
+#[cfg(feature = "tss")]
+pub mod secure;
 pub mod ses;
 mod time;
 

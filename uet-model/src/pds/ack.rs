@@ -90,6 +90,10 @@ impl Named {
     }
 }
 
+/// The bit of an ACK's flags that announces a Start_PSN after the header. Only the reference provider is known to have
+/// it, on secured contexts; elsewhere it is reserved.
+pub(super) const EXPECTED_PSN: u8 = 0x40;
+
 impl Pdc {
     /// Answers a control packet, which needs no response from SES.
     pub(super) fn answer_control(&mut self, shared: &mut Shared, psn: Psn) {
@@ -275,6 +279,15 @@ impl Pdc {
         let ack = ack.ack_psn_offset(named.psn.offset_from(cack).unwrap_or(0)).cack_psn(cack);
         let ack = ack.spdcid(PdcId(self.pdcid())).dpdcid(self.peer_id).done()?;
         let mut packet = shared.packet(self.to_peer(), self.class, Priority::High, named.entropy);
+        let floor = shared.close_floor.filter(|(psn, _)| *psn == named.psn);
+        if let Some((_, floor)) = floor {
+            packet.head.try_extend_from_slice(ack.bytes())?;
+            if let Some(flags) = packet.head.get_mut(1) {
+                *flags |= EXPECTED_PSN;
+            }
+            packet.payload = Bytes::copy_from_slice(&floor.0.to_be_bytes());
+            return Ok(packet);
+        }
         // `PDS-ACK-015`: an ACK without congestion state or bitmap is short.
         if shared.params.congestion.wants_state() || self.destination.beyond(named.psn) {
             let (base, bits) = self.destination.next_sack();

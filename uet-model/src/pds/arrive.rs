@@ -123,7 +123,9 @@ impl Pdc {
         if self.state == State::Pending {
             if arrival.start.is_some_and(|start| start != self.source.start()) {
                 let payload = self.source.start().0;
-                return self.refuse(shared, NackReply { payload, ..reply(NackCode::NEW_START_PSN) });
+                // No context stands yet, so the NACK names none.
+                let reply = arrival.reply(&packet, NackCode::NEW_START_PSN);
+                return self.refuse(shared, NackReply { payload, ..reply });
             }
             self.state = State::Open;
             shared.timers.cancel(&mut self.alarms.close);

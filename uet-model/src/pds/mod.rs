@@ -484,7 +484,7 @@ impl Pds {
         }
         if gone {
             if let (Some(protect), Role::Target) = (&mut self.protect, pdc.role) {
-                protect.closed(pdc.security, pdc.source.start());
+                protect.closed(pdc.security, pdc.source.start(), pdc.destination.cack());
             }
             self.contexts.remove(id);
         }

@@ -1,15 +1,17 @@
 //! Finding and opening the context of a packet, and replies if there is none (section 3.5.8).
 
-use super::arrive::{Arrival, trim_code};
+use super::ack::EXPECTED_PSN;
+use super::arrive::{Arrival, Arriving, trim_code};
 use super::close::State;
 use super::event::{CloseReason, Dropped, EventKind, Role};
 use super::nack::NackReply;
 use super::pdc::{Opening, Pdc};
+use super::protect::SecureContext;
 use super::timers::Timer;
 use super::{Pds, rest, uud};
 use crate::cc::CreditSource;
 use crate::{Head, Mode, Packet, Pool, Route, TrimPoint};
-use uet_wire::pds::{Control, Pds as Header, Prologue, RequestCc};
+use uet_wire::pds::{Ack, Control, Pds as Header, Prologue, RequestCc};
 use uet_wire::registry::{CtlType, NackCode, PdsType};
 use uet_wire::{PdcId, Psn, Units24};
 
@@ -70,7 +72,14 @@ impl Pds {
             self.demanded(id, &packet, demand);
         }
         if let Some(pdc) = self.contexts.get(id) {
+            if let (Some(protect), Arriving::Control(CtlType::CLOSE_COMMAND, _)) =
+                (&mut self.protect, arrival.what)
+            {
+                let floor = protect.expected_psn(pdc.security, pdc.source.start(), arrival.psn);
+                self.shared.close_floor = floor.map(|floor| (arrival.psn, floor));
+            }
             pdc.receive(&mut self.shared, packet, arrival, ses);
+            self.shared.close_floor = None;
             self.reschedule(id);
         }
     }
@@ -95,7 +104,7 @@ impl Pds {
             // The first ACK is late. Return data carries the peer's PDCID too, and our ACK needs it.
             pdc.peer_id = arrival.spdcid;
         }
-        if pdc.security != packet.security {
+        if !SecureContext::admits(pdc.security, packet.security) {
             self.shared.drop_packet(Dropped::OtherSecureContext);
             return Err(None);
         }
@@ -115,7 +124,8 @@ impl Pds {
         start: Psn,
     ) -> Result<u16, Option<NackReply>> {
         if let Some(id) = self.contexts.of_peer(packet.src, arrival.spdcid.0) {
-            if self.contexts.peek(id).is_some_and(|pdc| pdc.security != packet.security) {
+            if self.contexts.peek(id).is_some_and(|pdc| !SecureContext::admits(pdc.security, packet.security))
+            {
                 self.shared.drop_packet(Dropped::OtherSecureContext);
                 return Err(None);
             }
@@ -340,11 +350,11 @@ impl Pds {
             self.shared.drop_packet(Dropped::OtherPeer);
             return None;
         }
-        if pdc.security != packet.security {
+        if !SecureContext::admits(pdc.security, packet.security) {
             self.shared.drop_packet(Dropped::OtherSecureContext);
             return None;
         }
-        pdc.confirmed = true;
+        (pdc.confirmed, pdc.security) = (true, packet.security);
         Some(dpdcid.0)
     }
 
@@ -355,6 +365,10 @@ impl Pds {
         }
         let Some(id) = self.answered(packet, ack.spdcid(), ack.dpdcid()) else { return };
         if let Some(pdc) = self.contexts.get(id) {
+            if let (Some(protect), Some(expected)) = (&mut self.protect, expected_psn(&ack, &packet.payload))
+            {
+                protect.learn_expected_psn(pdc.security, expected);
+            }
             pdc.acked(&mut self.shared, packet, header, ses);
             self.reschedule(id);
         }
@@ -411,6 +425,12 @@ impl Pds {
             }
         }
     }
+}
+
+/// Returns the Start_PSN that an ACK of a secured context tells: flag bit 6, and 4 bytes after the header.
+fn expected_psn(ack: &Ack, rest: &[u8]) -> Option<Psn> {
+    let told = ack.bytes()[1] & EXPECTED_PSN != 0;
+    rest.try_into().ok().filter(|_| told).map(u32::from_be_bytes).map(Psn)
 }
 
 /// Returns whether a NACK code reports a missing resource for a new context.

@@ -7,6 +7,7 @@
 use crate::{Packet, Route};
 use core::fmt;
 use core::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use uet_wire::Psn;
 
 /// The security domain of a packet and, if the domain uses it, its source. A context is bound to the one that opened
@@ -15,8 +16,21 @@ use uet_wire::Psn;
 pub struct SecureContext {
     /// The security domain (`tss.sdi`, 24 bits).
     pub sdi: u32,
-    /// The secure source identifier (`tss.ssi`); `None` if the source address takes its place.
+    /// The secure source identifier of the peer's packets (`tss.ssi`). `None` if the source address takes its place, or
+    /// if the peer has sent nothing yet.
     pub ssi: Option<u32>,
+}
+
+impl SecureContext {
+    /// Returns whether a packet under `seen` belongs to a context that is bound to `bound`.
+    pub(super) fn admits(bound: Option<Self>, seen: Option<Self>) -> bool {
+        match (bound, seen) {
+            (Some(bound), Some(seen)) => {
+                bound.sdi == seen.sdi && (bound.ssi.is_none() || bound.ssi == seen.ssi)
+            }
+            (bound, seen) => bound == seen,
+        }
+    }
 }
 
 /// The key and the counter that protect one packet.
@@ -40,7 +54,8 @@ pub struct Association {
 pub trait Protect: Send {
     /// Returns the secure context of packets that this endpoint sends on a route; `None` to send them in the clear.
     ///
-    /// Replies use the context of the packet that they answer.
+    /// Replies use the context of the packet that they answer. The context names the source identifier of the peer if it
+    /// is known: the first packet of the peer binds the context to it.
     fn outbound(&mut self, route: &Route) -> Option<SecureContext>;
 
     /// Seals a packet under [`Packet::security`]. The result has a security header in front, and everything secret is
@@ -73,8 +88,17 @@ pub trait Protect: Send {
         Ok(())
     }
 
-    /// Handles the end of a context that a peer had opened at `start`.
-    fn closed(&mut self, _context: Option<SecureContext>, _start: Psn) {}
+    /// Handles the end of a context that a peer had opened at `start`. `highest` is the highest PSN that has come.
+    fn closed(&mut self, _context: Option<SecureContext>, _start: Psn, _highest: Psn) {}
+
+    /// Returns the lowest Start_PSN for the peer's next context, to be told in the ACK of its CLOSE_COMMAND. Public
+    /// sources disagree about it, so the default tells nothing.
+    fn expected_psn(&mut self, _context: Option<SecureContext>, _start: Psn, _highest: Psn) -> Option<Psn> {
+        None
+    }
+
+    /// Takes the Start_PSN that the ACK of an own CLOSE_COMMAND told.
+    fn learn_expected_psn(&mut self, _context: Option<SecureContext>, _expected: Psn) {}
 }
 
 /// The reason why a packet could not be sealed.
@@ -159,4 +183,44 @@ impl Protect for Unprotected {
     fn open(&mut self, packet: Packet) -> Result<(Packet, Option<Association>), OpenError> {
         Ok((packet, None))
     }
+}
+
+/// Protection that the application shares with the endpoint, to change keys and read statistics while it runs.
+impl<P: Protect> Protect for Arc<Mutex<P>> {
+    fn outbound(&mut self, route: &Route) -> Option<SecureContext> {
+        held(self).outbound(route)
+    }
+
+    fn seal(&mut self, packet: Packet) -> Result<(Packet, Option<Association>), SealError> {
+        held(self).seal(packet)
+    }
+
+    fn open(&mut self, packet: Packet) -> Result<(Packet, Option<Association>), OpenError> {
+        held(self).open(packet)
+    }
+
+    fn start_psn(&mut self, context: Option<SecureContext>) -> Option<Psn> {
+        held(self).start_psn(context)
+    }
+
+    fn accept_start(&mut self, context: Option<SecureContext>, peer: IpAddr, start: Psn) -> Result<(), Psn> {
+        held(self).accept_start(context, peer, start)
+    }
+
+    fn closed(&mut self, context: Option<SecureContext>, start: Psn, highest: Psn) {
+        held(self).closed(context, start, highest);
+    }
+
+    fn expected_psn(&mut self, context: Option<SecureContext>, start: Psn, highest: Psn) -> Option<Psn> {
+        held(self).expected_psn(context, start, highest)
+    }
+
+    fn learn_expected_psn(&mut self, context: Option<SecureContext>, expected: Psn) {
+        held(self).learn_expected_psn(context, expected);
+    }
+}
+
+/// A poisoned lock is no reason to stop: each change of the protection is complete.
+fn held<P>(shared: &Mutex<P>) -> MutexGuard<'_, P> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -47,7 +47,7 @@ struct RudiRequest {
 impl RudiRequest {
     /// Returns whether a reply comes from the peer of this request, under its secure context.
     fn is_to_sender_of(&self, reply: &Packet) -> bool {
-        (self.route.destination, self.security) == (reply.src, reply.security)
+        self.route.destination == reply.src && SecureContext::admits(self.security, reply.security)
     }
 }
 

@@ -12,6 +12,7 @@ use core::cmp::Reverse;
 use core::net::IpAddr;
 use slab::Slab;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
+use uet_wire::Psn;
 
 pub(super) type Hasher = foldhash::quality::FixedState;
 
@@ -41,6 +42,8 @@ pub(super) struct Shared {
     pub(super) penalty: Penalty,
     /// The pacer that grants credit to sources, if credit is on.
     pub(super) pacer: Option<CreditPacer>,
+    /// The PSN of a CLOSE_COMMAND that is being handled, and the Start_PSN that its ACK tells.
+    pub(super) close_floor: Option<(Psn, Psn)>,
     pub(super) rng: fastrand::Rng,
 }
 
@@ -49,6 +52,7 @@ impl Shared {
         params.congestion.check()?;
         let grants = params.congestion.grants_credit();
         Ok(Shared {
+            close_floor: None,
             pacer: grants.then(|| CreditPacer::new(params.congestion.pacer.clone())).transpose()?,
             events: Events::new(params.event_capacity),
             cccs: Cccs::new(&params, seed),

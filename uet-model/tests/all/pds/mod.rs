@@ -9,4 +9,6 @@ mod modes;
 mod nack;
 mod open;
 mod properties;
+#[cfg(feature = "tss")]
+mod secured;
 mod sequences;

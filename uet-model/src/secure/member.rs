@@ -1,0 +1,171 @@
+use super::SettingsError;
+use core::net::IpAddr;
+use std::collections::BTreeMap;
+use uet_wire::Psn;
+use uet_wire::tss::{Domain, DomainKey, Mode};
+
+/// The first counter of the upper half.
+const UPPER_HALF: u64 = 1 << 47;
+
+/// The last counter of 48 bits.
+const LAST: u64 = (1 << 48) - 1;
+
+/// A key, with the state that must never be separated from it.
+#[derive(Clone, Debug)]
+pub(super) struct Slot {
+    pub(super) key: DomainKey,
+    /// The current epoch of this key.
+    pub(super) epoch: u16,
+    /// The counter of the next packet.
+    pub(super) next: u64,
+}
+
+/// An endpoint's part in a secure domain.
+#[derive(Clone, Debug)]
+pub struct Member {
+    domain: Domain,
+    /// The keys, by association number.
+    slots: [Option<Slot>; 2],
+    /// The association number for sending.
+    pub current_an: bool,
+    /// False to drop all packets of the domain.
+    pub enabled: bool,
+    /// The own source identifier. At a client it names the client, and at the server it is absent.
+    ssi: Option<u32>,
+    /// At a server: the source identifier of each client.
+    clients: BTreeMap<IpAddr, u32>,
+    /// The number of epochs by which a packet may be behind.
+    pub rx_max_epoch_lifetime: u16,
+    counter_base: u64,
+    fatal_threshold: u64,
+    /// The number of wrong ICVs after which the domain drops all packets. `None` for never.
+    pub auth_fail_latch: Option<u64>,
+    pub(super) failures: u64,
+    /// The Start_PSN for contexts that this endpoint opens; `None` for a random one.
+    pub ini_start_psn: Option<Psn>,
+    /// The lowest Start_PSN that this endpoint accepts.
+    pub(super) tgt_start_psn: Psn,
+}
+
+impl Member {
+    /// Returns a member without keys.
+    pub fn new(domain: Domain) -> Result<Self, SettingsError> {
+        domain.check()?;
+        let halves = domain.ssi && matches!(domain.mode, Mode::Client | Mode::Server);
+        let counter_base = if halves && domain.mode == Mode::Server { UPPER_HALF } else { 0 };
+        Ok(Member {
+            domain,
+            slots: [None, None],
+            current_an: false,
+            enabled: true,
+            ssi: None,
+            clients: BTreeMap::new(),
+            rx_max_epoch_lifetime: 16,
+            counter_base,
+            fatal_threshold: if halves && counter_base == 0 { UPPER_HALF - 1 } else { LAST },
+            auth_fail_latch: None,
+            failures: 0,
+            ini_start_psn: None,
+            tgt_start_psn: Psn(0),
+        })
+    }
+
+    /// Returns the settings that all members share.
+    pub fn domain(&self) -> &Domain {
+        &self.domain
+    }
+
+    /// Sets the own source identifier.
+    pub fn with_ssi(self, ssi: u32) -> Result<Self, SettingsError> {
+        match self.domain.ssi {
+            true => Ok(Member { ssi: Some(ssi), ..self }),
+            false => Err(SettingsError::UnexpectedSsi),
+        }
+    }
+
+    /// Tells a server the source identifier of a client, for contexts that the server opens.
+    pub fn set_client(&mut self, client: IpAddr, ssi: u32) {
+        self.clients.insert(client, ssi);
+    }
+
+    /// Sets the first counter. Client and server share key and source identifier, so each takes its own half of the
+    /// counters: one starts at 0, and the other one at 2^47.
+    pub fn with_counter_base(self, base: u64) -> Result<Self, SettingsError> {
+        if ![0, UPPER_HALF].contains(&base) {
+            return Err(SettingsError::CounterBase);
+        }
+        let fatal_threshold = if base == 0 { UPPER_HALF - 1 } else { LAST };
+        Ok(Member { counter_base: base, fatal_threshold, ..self })
+    }
+
+    /// Sets the counter at which nothing more is sent under a key.
+    pub fn with_fatal_threshold(self, threshold: u64) -> Self {
+        Member { fatal_threshold: threshold.min(self.fatal_threshold), ..self }
+    }
+
+    /// Installs a new key. Its counter starts anew, so a key must never be installed twice.
+    pub fn install(&mut self, an: bool, key: DomainKey, epoch: u16) -> Result<(), SettingsError> {
+        if key.is_client() != (self.domain.mode == Mode::Client) {
+            return Err(SettingsError::KeyKind);
+        }
+        self.slots[usize::from(an)] = Some(Slot { key, epoch, next: self.counter_base });
+        Ok(())
+    }
+
+    /// Removes a key.
+    pub fn remove(&mut self, an: bool) {
+        self.slots[usize::from(an)] = None;
+    }
+
+    /// Sets the epoch of a key. The counter starts anew: key and epoch together are new.
+    pub fn set_epoch(&mut self, an: bool, epoch: u16) {
+        if let Some(slot) = &mut self.slots[usize::from(an)]
+            && slot.epoch != epoch
+        {
+            (slot.epoch, slot.next) = (epoch, self.counter_base);
+        }
+    }
+
+    /// Sets the counter of the next packet, for tests of its limits.
+    pub fn set_counter(&mut self, an: bool, next: u64) {
+        if let Some(slot) = &mut self.slots[usize::from(an)] {
+            slot.next = next;
+        }
+    }
+
+    pub(super) fn slot(&self, an: bool) -> Option<&Slot> {
+        self.slots[usize::from(an)].as_ref()
+    }
+
+    /// Takes a counter of the current key: the key's epoch and the counter. `None` without a key, and an error at the
+    /// limit.
+    pub(super) fn take_counter(&mut self) -> Option<Result<(u16, u64), ()>> {
+        let limit = self.fatal_threshold;
+        let slot = self.slots[usize::from(self.current_an)].as_mut()?;
+        if slot.next >= limit {
+            return Some(Err(()));
+        }
+        let counter = slot.next;
+        slot.next += 1;
+        Some(Ok((slot.epoch, counter)))
+    }
+
+    /// Returns the source identifier in the packets of a peer, if it is known before the first one. In client-server
+    /// domains both directions carry the client's.
+    pub(super) fn ssi_of_peer(&self, peer: IpAddr) -> Option<u32> {
+        match self.domain.mode {
+            Mode::Client => self.ssi,
+            Mode::Server => self.clients.get(&peer).copied(),
+            Mode::Direct | Mode::Cluster => None,
+        }
+    }
+
+    /// Returns the source identifier of packets to a peer whose own packets carry this one.
+    pub(super) fn ssi_towards(&self, peer: Option<u32>) -> Option<u32> {
+        match (self.domain.ssi, self.domain.mode) {
+            (false, _) => None,
+            (true, Mode::Server) => peer,
+            (true, _) => self.ssi,
+        }
+    }
+}
