@@ -1,6 +1,6 @@
 //! The operations and their answers.
 
-use crate::{Completion, Fill, Hex, Hex64, PROTOCOL};
+use crate::{Completion, Fill, Hex, Hex64, InstallKeys, PROTOCOL};
 use core::net::IpAddr;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -74,6 +74,8 @@ operations! {
     "post_receive" PostReceive -> Received;
     /// Waits until an operation or a receive ends.
     "wait_completion" WaitCompletion -> Completion;
+    /// Installs the secure domains and keys of the device, for transport security.
+    "install_keys" InstallKeys -> Done;
     /// Closes a context.
     "close_pdc" ClosePdc -> Done;
     /// Reads the counters.

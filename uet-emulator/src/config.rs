@@ -6,6 +6,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use uet_model::PdsParams;
 use uet_model::cc::{CcError, CcParams, Network, PathMode};
+use uet_model::secure::{SecureParams, StartPsnFloor, StartPsnMethod};
 use uet_model::ses::{Abort, FormChoice, Restart, SesParams, SmallIndex, SwapOrder, TokenOrder, TooLong};
 use uet_wire::Version;
 use uet_wire::registry::{CtlType, ReturnCode, Status};
@@ -31,6 +32,8 @@ pub struct Config {
     pub pds: PdsParams,
     /// Parameters of the semantics.
     pub ses: SesParams,
+    /// Parameters of transport security.
+    pub secure: SecureParams,
     /// Congestion control algorithms.
     pub congestion: Congestion,
     /// Path selection of an unordered context.
@@ -192,7 +195,7 @@ macro_rules! places {
 
 fn parameters(config: &mut Config) -> BTreeMap<&'static str, &mut dyn Parameter> {
     let mut places = BTreeMap::new();
-    let Config { pds, ses, congestion, paths, network, seed, version: _ } = config;
+    let Config { pds, ses, secure, congestion, paths, network, seed, version: _ } = config;
     places! { PdsParams of pds => places;
         payload_mtu default_mpr announced_mpr ack_gen_trigger ack_gen_min_pkt_add ack_on_ecn enb_ack_per_pkt ack_delay
         max_ack_data_size rto_init_time max_rto_retx_cnt nack_retx_time max_nack_retx_cnt
@@ -207,6 +210,11 @@ fn parameters(config: &mut Config) -> BTreeMap<&'static str, &mut dyn Parameter>
         form small_index region_generation out_of_range denied too_long read_in_ack restart ready_tokens abort swap_order float_faults
         explicit_completion max_repeats max_operations max_messages max_reads max_awaited max_unexpected max_unexpected_bytes max_deferred
         max_written max_events;
+        not
+    }
+    places! { SecureParams of secure => places;
+        require_protection send_unprotected_nack accept_unprotected_nack start_psn_method start_psn_floor
+        expected_psn_in_close_ack rx_max_epoch_lifetime auth_fail_latch;
         not
     }
     places! { Network of network => places;
@@ -327,6 +335,8 @@ macro_rules! choices {
 choices! {
     Congestion { "none" None, "nscc" Nscc, "rccc" Rccc, "both" Both }
     PathMode { "single" Single, "oblivious" Oblivious, "recycling" Recycling, "bitmap" Bitmap }
+    StartPsnMethod { "expected" Expected, "random" Random }
+    StartPsnFloor { "highest" Highest, "start" Start }
     FormChoice { "standard" Standard, "shortest" Shortest }
     SmallIndex { "optimised_key" OptimizedKey, "index" Index }
     TooLong { "truncate" Truncate, "refuse" Refuse }

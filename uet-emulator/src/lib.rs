@@ -23,6 +23,7 @@ pub mod frame;
 pub mod link;
 pub mod network;
 pub mod nic;
+mod security;
 
 pub use config::Config;
 pub use network::{Network, NicId};

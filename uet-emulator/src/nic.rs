@@ -7,10 +7,14 @@ use crate::classes::Classes;
 use crate::config::{Config, ConfigError};
 use crate::fault::{self, Handed, Running};
 use crate::frame::{Framed, Outer, Record, frame, ipv6_start, read};
+use crate::security::Security;
 use core::fmt;
 use core::net::IpAddr;
 use std::collections::{BTreeMap, VecDeque};
+use uet_control::SecureDomain;
+use uet_keys::KeyError;
 use uet_model::pds::{Dropped, Protect};
+use uet_model::secure::Encapsulation;
 use uet_model::ses::{
     AddressError, Completion, Done, Endpoint, Operation, OperationError, OperationId, PostError, Receive,
     ReceiveId, Received, Region, RegionId, ResourceIndex,
@@ -25,6 +29,7 @@ pub struct Nic {
     /// Encapsulation of packets from a [`Network`](crate::Network) on their last hop, if they are frames there.
     frames: Option<Outer>,
     config: Config,
+    security: Security,
     fep: Fep<Running>,
     /// Completions that have been searched and not taken.
     completions: VecDeque<Completion>,
@@ -66,7 +71,10 @@ impl Nic {
         let address = address.into();
         let fep = start(address, None, &config, Running::default(), 0)?;
         let completions = VecDeque::new();
+        let security = Security::new(config.seed);
+        security.set_params(&config.secure);
         Ok(Nic {
+            security,
             address,
             second_address: None,
             frames: None,
@@ -109,6 +117,28 @@ impl Nic {
         self
     }
 
+    /// Installs these secure domains in place of all others: from now on, the NIC protects its packets. A key that stays
+    /// keeps its counter. Fails without a change if a domain cannot be used safely.
+    ///
+    /// ```
+    /// use uet_emulator::{Config, Nic};
+    ///
+    /// let file = format!("[[domain]]\nsdi = 7\nmode = \"cluster\"\nkeys = {{ 0 = \"{}\" }}\n", "5a".repeat(32));
+    /// let mut nic = Nic::new([10, 0, 0, 1], Config::default())?;
+    /// nic.install_keys(&uet_keys::domains_from_toml(&file)?)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn install_keys(&mut self, domains: &[SecureDomain]) -> Result<(), KeyError> {
+        self.security.install(domains)?;
+        self.fep.pds_mut().replace_protection(self.security.protection());
+        Ok(())
+    }
+
+    /// Sets the encapsulation of its packets, which protection includes. UDP to the registered port unless set.
+    pub fn set_encapsulation(&mut self, encapsulation: Encapsulation) {
+        self.security.set_encapsulation(encapsulation);
+    }
+
     /// Returns the names of its faults.
     pub fn faults(&self) -> impl Iterator<Item = &'static str> {
         self.fep.tap().faults().map(|fault| fault.name)
@@ -134,6 +164,7 @@ impl Nic {
         let faults: Vec<_> = self.fep.tap().faults().collect();
         let mut fep = start(self.address, self.second_address, &config, Running::new(&faults), self.starts)?;
         fep.pds_mut().replace_protection(self.fep.pds_mut().replace_protection(None));
+        self.security.set_params(&config.secure);
         self.fep = fep;
         self.config = config;
         self.starts += 1;
@@ -338,6 +369,7 @@ impl Nic {
     /// Returns the counters.
     pub fn counted(&self) -> Counted {
         let dropped = Dropped::ALL.iter().map(|why| (why.to_string(), self.fep.pds().dropped(*why)));
+        let dropped = dropped.chain(self.security.counts());
         let dropped = dropped.chain(self.dropped.iter().map(|(why, count)| ((*why).into(), *count)));
         Counted {
             received: self.received,

@@ -31,16 +31,21 @@ use core::net::IpAddr;
 use core::time::Duration;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use uet_control as channel;
-use uet_control::{Answer, ErrorCode, Event, Op, Permission, Refusal, Request, Welcome};
+use uet_control::{Answer, ErrorCode, Event, Op, Permission, Refusal, Request, SecureDomain, Welcome};
+use uet_keys::KeyError;
+use uet_model::secure::{Encapsulation, Ports};
 use uet_model::ses::{
     Access, AddressError, Key, OperationId, Process, Receive, ReceiveId, Region, RegionId, ResourceIndex, Tag,
 };
-use uet_model::{Mode, Pool, Route, Time};
+use uet_model::{Mode, Packet, Pool, Route, Time};
+use uet_wire::outer::UDP_PORT;
 
 /// Maximum memory that a suite can make a NIC hold.
 const MEMORY: u64 = 64 << 20;
 const PEERS: usize = 4096;
+const DOMAINS: usize = 64;
 const REGIONS: usize = 4096;
 const OPERATIONS: usize = 1 << 16;
 const INDICES: usize = 1 << 16;
@@ -57,6 +62,12 @@ pub struct Control {
     startup: Config,
     /// Last assigned number. All kinds share the counter, so no number is ambiguous.
     numbers: u64,
+    /// The secure domains to which a reset returns.
+    startup_keys: Vec<SecureDomain>,
+    /// The source ports of its packets, if its link maps entropy values to them.
+    source_ports: Vec<u16>,
+    /// The UDP ports of peers, which protection includes.
+    ports: Arc<Mutex<BTreeMap<IpAddr, u16>>>,
     peers: BTreeMap<u64, channel::AddPeer>,
     regions: BTreeMap<u64, Memory>,
     /// Indices that the suite has set up; each one costs the NIC a slot.
@@ -119,6 +130,9 @@ impl Control {
             claims: claims.to_vec(),
             told: BTreeMap::new(),
             startup: nic.config().clone(),
+            startup_keys: Vec::new(),
+            source_ports: Vec::new(),
+            ports: Arc::default(),
             numbers: 0,
             peers: BTreeMap::new(),
             regions: BTreeMap::new(),
@@ -189,12 +203,18 @@ impl Control {
             Op::Reset(_) => {
                 self.restart(nic, self.startup.clone())?;
                 self.peers.clear();
+                self.ports().clear();
+                let keys = self.startup_keys.clone();
+                self.install_keys(nic, &keys)?;
                 Answer::ok(id, &done)
             }
             Op::Configure(configure) => Answer::ok(id, &self.configure(nic, configure)?),
             Op::AddPeer(peer) => {
                 room(self.peers.len(), PEERS, "peers")?;
                 let number = self.number();
+                if let Some(port) = peer.port {
+                    self.ports().insert(peer.address, port);
+                }
                 self.peers.insert(number, peer);
                 Answer::ok(id, &channel::Peer { peer: number })
             }
@@ -214,10 +234,57 @@ impl Control {
                 }
                 Answer::ok(id, &done)
             }
+            Op::InstallKeys(keys) => {
+                self.install_keys(nic, &keys.domains)?;
+                Answer::ok(id, &done)
+            }
             Op::Counters(_) => Answer::ok(id, &counted(nic)),
             Op::Bye(_) => Answer::ok(id, &done),
             Op::WaitCompletion(_) => return Err(refusal(ErrorCode::Internal, "not answered here")),
         })
+    }
+
+    /// Installs secure domains, to which a reset returns.
+    pub fn with_keys(mut self, nic: &mut Nic, domains: &[SecureDomain]) -> Result<Self, KeyError> {
+        self.startup_keys = domains.to_vec();
+        nic.set_encapsulation(self.encapsulation());
+        nic.install_keys(domains)?;
+        Ok(self)
+    }
+
+    /// Names the source ports of its packets, by the remainder of the entropy value.
+    #[must_use]
+    pub fn with_source_ports(self, source_ports: Vec<u16>) -> Self {
+        Control { source_ports, ..self }
+    }
+
+    fn ports(&self) -> MutexGuard<'_, BTreeMap<IpAddr, u16>> {
+        self.ports.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn install_keys(&mut self, nic: &mut Nic, domains: &[SecureDomain]) -> Result<(), Refusal> {
+        room(domains.len().saturating_sub(1), DOMAINS, "secure domains")?;
+        nic.set_encapsulation(self.encapsulation());
+        nic.install_keys(domains).map_err(|error| refusal(ErrorCode::BadRequest, error.to_string()))
+    }
+
+    /// Returns the encapsulation of the packets on its link, with their ports.
+    fn encapsulation(&self) -> Encapsulation {
+        let own = match &self.link {
+            channel::Link::Udp { port, .. } => *port,
+            channel::Link::Raw { proto: Some(_), .. } => return Encapsulation::Native,
+            channel::Link::Raw { port, .. } => port.unwrap_or(UDP_PORT),
+            channel::Link::Inside { .. } => return Encapsulation::Udp,
+        };
+        let (ways, peers) = (self.source_ports.clone(), self.ports.clone());
+        let leaving = move |packet: &Packet| {
+            let way = usize::from(packet.entropy).checked_rem(ways.len()).and_then(|way| ways.get(way));
+            let peers = peers.lock().unwrap_or_else(PoisonError::into_inner);
+            let dst = peers.get(&packet.dst).copied().unwrap_or(own);
+            Ports { src: way.copied().unwrap_or(packet.entropy), dst }
+        };
+        let came = move |packet: &Packet| Ports { src: packet.entropy, dst: own };
+        Encapsulation::UdpPorts(Box::new(leaving), Box::new(came))
     }
 
     fn number(&mut self) -> u64 {
@@ -447,6 +514,7 @@ impl Control {
 
 /// Capabilities of the NIC on every link.
 const CLAIMS: &[&str] = &[
+    "tss",
     "rud",
     "rod",
     "rudi",

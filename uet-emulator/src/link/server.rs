@@ -145,7 +145,9 @@ impl Server {
     /// writes into.
     pub fn new(nic: Nic, link: impl Into<Link>, channel: Channel, stop: OwnedFd) -> Self {
         let link = link.into();
-        let control = Control::new(&nic, link.place(), link.claims()).with_classes(link.classes());
+        let control = Control::new(&nic, link.place(), link.claims())
+            .with_classes(link.classes())
+            .with_source_ports(link.source_ports());
         Server { driver: Driver::new(nic, link), control, channel, suite: None, newcomer: None, stop }
     }
 

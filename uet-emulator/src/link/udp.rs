@@ -108,6 +108,11 @@ impl UdpLink {
         way.local_addr().ok()?.as_socket().map(|address| address.port())
     }
 
+    /// Returns the source ports of all entropy values, by the remainder of the value.
+    pub fn source_ports(&self) -> Vec<u16> {
+        (0..WAYS as u16).filter_map(|entropy| self.source_port(entropy)).collect()
+    }
+
     /// Sends a packet to this port of its destination. Fails if the system rejects the packet; the packet is then lost.
     pub fn send(&self, packet: &Packet, port: u16) -> Result<(), &'static str> {
         let tos = self.classes.tos(packet);

@@ -69,6 +69,16 @@ impl Link {
         }
     }
 
+    /// Returns the source ports that stand for entropy values, by the remainder of the value; none if the entropy value
+    /// itself is the port.
+    pub(super) fn source_ports(&self) -> Vec<u16> {
+        match self {
+            Link::Udp(link) => link.source_ports(),
+            #[cfg(feature = "live")]
+            Link::Raw(_) => Vec::new(),
+        }
+    }
+
     /// Returns the capabilities that this link gives a device.
     pub(super) fn claims(&self) -> &'static [&'static str] {
         match self {

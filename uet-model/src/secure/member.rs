@@ -34,13 +34,10 @@ pub struct Member {
     ssi: Option<u32>,
     /// At a server: the source identifier of each client.
     clients: BTreeMap<IpAddr, u32>,
-    /// The number of epochs by which a packet may be behind.
-    pub rx_max_epoch_lifetime: u16,
     counter_base: u64,
     fatal_threshold: u64,
-    /// The number of wrong ICVs after which the domain drops all packets. `None` for never.
-    pub auth_fail_latch: Option<u64>,
-    pub(super) failures: u64,
+    /// The number of wrong ICVs.
+    pub(super) failures: u32,
     /// The Start_PSN for contexts that this endpoint opens; `None` for a random one.
     pub ini_start_psn: Option<Psn>,
     /// The lowest Start_PSN that this endpoint accepts.
@@ -60,10 +57,8 @@ impl Member {
             enabled: true,
             ssi: None,
             clients: BTreeMap::new(),
-            rx_max_epoch_lifetime: 16,
             counter_base,
             fatal_threshold: if halves && counter_base == 0 { UPPER_HALF - 1 } else { LAST },
-            auth_fail_latch: None,
             failures: 0,
             ini_start_psn: None,
             tgt_start_psn: Psn(0),
@@ -131,6 +126,17 @@ impl Member {
         if let Some(slot) = &mut self.slots[usize::from(an)] {
             slot.next = next;
         }
+    }
+
+    /// Takes over the Start_PSNs of the same domain before a change of its keys.
+    pub fn inherit(&mut self, before: &Member) {
+        self.tgt_start_psn = before.tgt_start_psn;
+        self.ini_start_psn = self.ini_start_psn.or(before.ini_start_psn);
+    }
+
+    /// Returns the counter of the next packet under a key.
+    pub fn counter(&self, an: bool) -> Option<u64> {
+        self.slot(an).map(|slot| slot.next)
     }
 
     pub(super) fn slot(&self, an: bool) -> Option<&Slot> {

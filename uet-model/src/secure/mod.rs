@@ -13,6 +13,7 @@
 
 mod error;
 mod member;
+mod params;
 mod receive;
 mod send;
 mod start;
@@ -20,7 +21,7 @@ mod statistics;
 
 pub use error::SettingsError;
 pub use member::Member;
-pub use start::{StartPsnFloor, StartPsnMethod};
+pub use params::{SecureParams, StartPsnFloor, StartPsnMethod};
 pub use statistics::Statistic;
 
 use crate::pds::{Association, OpenError, Protect, SealError, SecureContext};
@@ -72,18 +73,8 @@ pub struct Secure {
     peers: BTreeMap<IpAddr, Option<u32>>,
     /// The encapsulation, which is part of the authenticated data.
     pub encapsulation: Encapsulation,
-    /// Drops packets in the clear from peers that a domain covers.
-    pub require_protection: bool,
-    /// Sends a NACK without a context in the clear, as the reference provider does.
-    pub send_unprotected_nack: bool,
-    /// Accepts a NACK in the clear.
-    pub accept_unprotected_nack: bool,
-    /// How a target decides if a Start_PSN is new.
-    pub start_psn_method: StartPsnMethod,
-    /// The lowest Start_PSN after a context has closed.
-    pub start_psn_floor: StartPsnFloor,
-    /// Tells the floor in the ACK of CLOSE_COMMAND.
-    pub expected_psn_in_close_ack: bool,
+    /// Parameters.
+    pub params: SecureParams,
     statistics: BTreeMap<(Option<u32>, Statistic), u64>,
     cache: Box<KeyCache<KEYS>>,
     rng: fastrand::Rng,
@@ -96,12 +87,7 @@ impl Secure {
             domains: BTreeMap::new(),
             peers: BTreeMap::new(),
             encapsulation: Encapsulation::Udp,
-            require_protection: true,
-            send_unprotected_nack: false,
-            accept_unprotected_nack: false,
-            start_psn_method: StartPsnMethod::default(),
-            start_psn_floor: StartPsnFloor::default(),
-            expected_psn_in_close_ack: true,
+            params: SecureParams::default(),
             statistics: BTreeMap::new(),
             cache: Box::default(),
             rng: fastrand::Rng::with_seed(seed),
@@ -110,10 +96,22 @@ impl Secure {
 
     /// Adds a domain. Fails if there is one with this number.
     pub fn with(mut self, member: Member) -> Result<Self, SettingsError> {
-        match self.domains.insert(member.domain().sdi, member) {
+        match self.insert(member) {
             None => Ok(self),
             Some(_) => Err(SettingsError::TwoDomains),
         }
+    }
+
+    /// Adds or replaces a domain, and returns the one that it replaces.
+    pub fn insert(&mut self, member: Member) -> Option<Member> {
+        self.cache.clear();
+        self.domains.insert(member.domain().sdi, member)
+    }
+
+    /// Removes a domain.
+    pub fn remove(&mut self, sdi: u32) -> Option<Member> {
+        self.cache.clear();
+        self.domains.remove(&sdi)
     }
 
     /// Sets the domain of a peer; `None` for packets in the clear.

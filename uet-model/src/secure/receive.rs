@@ -43,14 +43,14 @@ impl Secure {
     }
 
     fn receive_clear(&mut self, packet: Packet) -> Result<(Packet, Option<Association>), OpenError> {
-        let permitted = !self.require_protection
+        let permitted = !self.params.require_protection
             || self.domain_of(packet.src).is_none()
-            || self.accept_unprotected_nack && is_nack_without_context(&packet);
+            || self.params.accept_unprotected_nack && is_nack_without_context(&packet);
         self.count(None, Statistic::InClear);
         match permitted {
             true => {
                 // A NACK in the clear counts as one of the peer's context.
-                let covered = self.domain_of(packet.src).filter(|_| self.require_protection);
+                let covered = self.domain_of(packet.src).filter(|_| self.params.require_protection);
                 let context = covered.map(|sdi| SecureContext { sdi, ssi: None });
                 let association =
                     context.map(|context| Association { context, an: false, epoch: 0, counter: 0 });
@@ -87,7 +87,7 @@ impl Secure {
         if !member.enabled {
             return Err((Statistic::InInvalidSa, OpenError::Disabled));
         }
-        if member.auth_fail_latch.is_some_and(|limit| member.failures > limit) {
+        if self.params.auth_fail_latch.is_some_and(|limit| member.failures > limit) {
             return Err((Statistic::InInvalid, OpenError::Disabled));
         }
         if head.sp() != member.domain().ssi {
@@ -96,7 +96,7 @@ impl Secure {
         let slot = member.slot(an).ok_or((Statistic::InInvalidSa, OpenError::NoKey))?;
         // `TSS-EPOCH-001`: serial arithmetic, so that newer epochs pass over the wrap too.
         let behind = slot.epoch.wrapping_sub(tsc.epoch());
-        if behind < 1 << 15 && behind > member.rx_max_epoch_lifetime {
+        if behind < 1 << 15 && behind > self.params.rx_max_epoch_lifetime {
             return Err((Statistic::InLate, OpenError::Late));
         }
         let id = member.domain().key_id(outer, tss, Direction::Incoming);

@@ -10,7 +10,7 @@ use uet_wire::tss::{Direction, ICV, Tss, TssBuf, TssLong, TssShort};
 impl Secure {
     pub(super) fn send(&mut self, packet: Packet) -> Result<(Packet, Option<Association>), SealError> {
         let Some(context) = packet.security else { return self.send_clear(packet) };
-        if self.send_unprotected_nack && is_nack_without_context(&packet) {
+        if self.params.send_unprotected_nack && is_nack_without_context(&packet) {
             self.count(None, Statistic::OutClear);
             return Ok((packet, None));
         }
@@ -30,7 +30,7 @@ impl Secure {
 
     /// A packet without a context of security leaves in the clear only if no domain covers its peer.
     fn send_clear(&mut self, packet: Packet) -> Result<(Packet, Option<Association>), SealError> {
-        if self.require_protection && self.domain_of(packet.dst).is_some() {
+        if self.params.require_protection && self.domain_of(packet.dst).is_some() {
             self.count(None, Statistic::OutErrored);
             return Err(SealError::NoDomain);
         }

@@ -1,31 +1,11 @@
 //! Start_PSNs of secured contexts (section 3.7): a replayed opening packet must not open a context again.
 
-use super::Secure;
+use super::{Secure, StartPsnFloor, StartPsnMethod};
 use core::ops::Range;
 use uet_wire::Psn;
 
 /// The range of random Start_PSNs of an initiator.
 const RANDOM: Range<u32> = 1 << 16..1 << 31;
-
-/// How a target knows that a Start_PSN is new.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum StartPsnMethod {
-    /// A Start_PSN at or above the floor opens the context at once (EXPECTED_0RTT_START).
-    #[default]
-    Expected,
-    /// Each context needs a fresh random Start_PSN, and one more round trip (RANDOM_1RTT_START).
-    Random,
-}
-
-/// The lowest Start_PSN after a context has closed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum StartPsnFloor {
-    /// The PSN after the highest that the context used.
-    #[default]
-    Highest,
-    /// The PSN after its Start_PSN.
-    Start,
-}
 
 impl Secure {
     /// Returns the Start_PSN for a context that this endpoint opens.
@@ -37,7 +17,7 @@ impl Secure {
     /// `TSS-START-001`: accepts a Start_PSN, or returns the one to use.
     pub(super) fn accept(&mut self, sdi: u32, start: Psn) -> Result<(), Psn> {
         let Some(member) = self.domains.get(&sdi) else { return Ok(()) };
-        match self.start_psn_method {
+        match self.params.start_psn_method {
             StartPsnMethod::Random => Err(Psn(self.rng.u32(..))),
             StartPsnMethod::Expected if member.tgt_start_psn.is_after(start) => Err(member.tgt_start_psn),
             StartPsnMethod::Expected => Ok(()),
@@ -46,7 +26,7 @@ impl Secure {
 
     fn floor_after(&self, sdi: u32, start: Psn, highest: Psn) -> Option<Psn> {
         let floor = self.domains.get(&sdi)?.tgt_start_psn;
-        let next = match self.start_psn_floor {
+        let next = match self.params.start_psn_floor {
             StartPsnFloor::Highest => highest + 1,
             StartPsnFloor::Start => start + 1,
         };
@@ -63,7 +43,8 @@ impl Secure {
 
     /// Returns the floor that the ACK of CLOSE_COMMAND tells.
     pub(super) fn tell_floor(&self, sdi: u32, start: Psn, highest: Psn) -> Option<Psn> {
-        let tells = self.expected_psn_in_close_ack && self.start_psn_method == StartPsnMethod::Expected;
+        let tells =
+            self.params.expected_psn_in_close_ack && self.params.start_psn_method == StartPsnMethod::Expected;
         tells.then(|| self.floor_after(sdi, start, highest)).flatten()
     }
 

@@ -138,7 +138,7 @@ fn a_packet_in_the_clear_is_dropped() {
     assert_eq!(secured.count(B, Statistic::InClear), 1);
     assert_eq!(secured.pair.given[B].len(), 1);
     // A policy may pass it. It still reaches no secured context.
-    secured.secure(B).require_protection = false;
+    secured.secure(B).params.require_protection = false;
     secured.pair.inject(B, clear);
     assert_eq!((secured.count(B, Statistic::InClear), secured.pair.given[B].len()), (2, 1));
     assert_eq!(secured.pair.ends[B].dropped(Dropped::OtherSecureContext), 1);
@@ -147,7 +147,7 @@ fn a_packet_in_the_clear_is_dropped() {
 #[test]
 fn a_replayed_opening_packet_opens_nothing() {
     let mut secured = Secured::new();
-    secured.secure(B).expected_psn_in_close_ack = false;
+    secured.secure(B).params.expected_psn_in_close_ack = false;
     secured.send(1);
     let opening = secured.pair.seen[0].clone();
     secured.close();
@@ -178,8 +178,8 @@ fn without_being_told_the_initiator_renumbers() {
         secured.secure(A).member_mut(SDI).unwrap().ini_start_psn = Some(Psn(0x10_0000));
         {
             let mut target = secured.secure(B);
-            target.expected_psn_in_close_ack = false;
-            target.start_psn_method = method;
+            target.params.expected_psn_in_close_ack = false;
+            target.params.start_psn_method = method;
         }
         secured.send(1);
         secured.close();
@@ -195,7 +195,7 @@ fn the_floor_is_above_all_that_was_used() {
     for (floor, used) in [(StartPsnFloor::Highest, 12), (StartPsnFloor::Start, 1)] {
         let mut secured = Secured::new();
         secured.secure(A).member_mut(SDI).unwrap().ini_start_psn = Some(Psn(1000));
-        secured.secure(B).start_psn_floor = floor;
+        secured.secure(B).params.start_psn_floor = floor;
         for message in 0..10 {
             secured.send(message);
         }
@@ -308,17 +308,13 @@ fn a_cluster_with_identifiers_binds_the_context_to_the_peer() {
 
 #[test]
 fn the_latch_is_off_unless_set() {
-    let mut latched = member(cluster());
-    latched.auth_fail_latch = Some(2);
-    for (member_b, accepted) in [(member(cluster()), 1), (latched, 0)] {
-        let mut secured = Secured::of([member(cluster()), member_b]);
-        let mut forged = {
-            secured.pair.impair(&["drop 1"]);
-            secured.pair.send(A, 1);
-            secured.pair.seen[0].clone()
-        };
-        let honest = forged.clone();
-        forged.payload = vec![0; forged.payload.len()].into();
+    for (latch, accepted) in [(None, 1), (Some(2), 0)] {
+        let mut secured = Secured::new();
+        secured.secure(B).params.auth_fail_latch = latch;
+        secured.pair.impair(&["drop 1"]);
+        secured.pair.send(A, 1);
+        let honest = secured.pair.seen[0].clone();
+        let forged = Packet { payload: vec![0; honest.payload.len()].into(), ..honest.clone() };
         for _ in 0..4 {
             secured.pair.inject(B, forged.clone());
         }
@@ -331,8 +327,8 @@ fn the_latch_is_off_unless_set() {
 fn a_nack_without_a_context_is_protected_unless_set() {
     let mut secured = Secured::new();
     secured.secure(A).member_mut(SDI).unwrap().ini_start_psn = Some(Psn(7));
-    secured.secure(B).start_psn_method = StartPsnMethod::Random;
-    secured.secure(B).send_unprotected_nack = true;
+    secured.secure(B).params.start_psn_method = StartPsnMethod::Random;
+    secured.secure(B).params.send_unprotected_nack = true;
     secured.pair.send(A, 1);
     secured.pair.run_for(Duration::from_micros(100));
     let clear = |packet: &&Packet| Uet::parse(&packet.head).unwrap().tss.is_none();
@@ -342,7 +338,7 @@ fn a_nack_without_a_context_is_protected_unless_set() {
     assert_eq!(header.nack_code(), NackCode::NEW_START_PSN);
     assert_eq!(header.prologue().kind(), PdsType::NACK);
     assert_eq!(secured.pair.given[B].len(), 0, "the initiator ignores a NACK in the clear");
-    secured.secure(A).accept_unprotected_nack = true;
+    secured.secure(A).params.accept_unprotected_nack = true;
     secured.pair.run();
     assert_eq!(secured.pair.given[B].len(), 1);
 }
