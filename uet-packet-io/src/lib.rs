@@ -35,10 +35,16 @@
 
 pub mod capture;
 pub mod corpus;
+mod decoder;
+mod decrypt;
 pub mod file;
 pub mod hex;
 pub mod input;
 pub mod json;
+mod recognize;
+
+pub use decoder::Decoder;
+pub use decrypt::in_the_clear;
 
 /// Runs the example of the README as a test.
 #[cfg(doctest)]

@@ -47,6 +47,8 @@ pub struct Options {
     pub trimmed_dscp: Option<u8>,
     /// The traffic class of packets trimmed at the last hop.
     pub trimmed_lasthop_dscp: Option<u8>,
+    /// True if secured packets have been decrypted in place.
+    pub opened: bool,
     /// The version of the specification for display and validation. Parsing does not depend on it.
     pub spec: &'static Spec,
 }
@@ -59,6 +61,7 @@ impl Options {
         trailer: TrailerKind::None,
         trimmed_dscp: None,
         trimmed_lasthop_dscp: None,
+        opened: false,
         spec: Version::V1_0_3.spec(),
     };
 
@@ -85,6 +88,11 @@ impl Options {
     /// Sets the traffic class of packets trimmed at the last hop.
     pub const fn trimmed_lasthop_dscp(self, trimmed_lasthop_dscp: Option<u8>) -> Self {
         Options { trimmed_lasthop_dscp, ..self }
+    }
+
+    /// States that secured packets have been decrypted in place, so that the parser reads the headers within.
+    pub const fn opened(self, opened: bool) -> Self {
+        Options { opened, ..self }
     }
 
     /// Sets the version of the specification.

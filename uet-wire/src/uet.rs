@@ -28,7 +28,8 @@ use crate::tss::Tss;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Uet<'a> {
-    /// The security header of a secured packet. The bytes after it are encrypted and count as payload.
+    /// The security header of a secured packet. The bytes after it are encrypted and count as payload, unless they have
+    /// been decrypted ([`Options::opened`](crate::Options::opened)).
     pub tss: Option<Tss<'a>>,
     /// The packet delivery header. For a packet of unknown type, the prologue.
     pub pds: Option<Pds<'a>>,
@@ -108,6 +109,18 @@ impl<'a> Uet<'a> {
         self.ext = Some(ext);
         self.payload = payload;
         Ok(())
+    }
+
+    /// Parses the headers after the security header of a packet that has been decrypted in place. Another security
+    /// header there is no packet, and stays payload.
+    pub(crate) fn read_opened(&mut self) -> Result<(), Cut> {
+        let (Some(tss), opened) = (self.tss, self.payload) else { return Ok(()) };
+        let mut inner = Uet::default();
+        let read = inner.read(opened);
+        if inner.tss.is_none() {
+            *self = Uet { tss: Some(tss), ..inner };
+        }
+        read.map_err(|cut| Cut { start: cut.start.saturating_add(tss.bytes().len()), ..cut })
     }
 
     /// Returns the bytes of the headers and of the payload, in wire order.

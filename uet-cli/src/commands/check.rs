@@ -12,11 +12,12 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use uet_conformance::passive::{self, Checker};
+use uet_packet_io::Decoder;
 use uet_packet_io::input::{InputError, Taker};
 use uet_packet_io::json::{Decoded, Record};
+use uet_wire::Start;
 use uet_wire::catalogue::{self, Requirement};
 use uet_wire::validate::Severity;
-use uet_wire::{Options, Start};
 
 /// Check both ends of a conversation in a capture or on an interface
 ///
@@ -73,7 +74,7 @@ impl Check {
         let mut report = Report {
             format: self.format,
             limit: self.limit,
-            options: self.deployment.options(),
+            decoder: Some(self.deployment.decoder(false)?),
             paint: Paint::stdout(),
             live: stdout.is_terminal() || self.live.interface.is_some(),
             out: BufWriter::new(WhileRead::new(stdout)),
@@ -160,7 +161,8 @@ impl Live {
 struct Report<W: Write> {
     format: Listing,
     limit: u64,
-    options: Options,
+    /// Absent while it decodes a packet.
+    decoder: Option<Decoder>,
     paint: Paint,
     live: bool,
     out: BufWriter<WhileRead<W>>,
@@ -187,8 +189,21 @@ impl<W: Write> Taker for Report<W> {
     fn packet(&mut self, record: Record<'_>) -> io::Result<ControlFlow<()>> {
         self.packets += 1;
         let record = Record { number: self.packets, ..record };
-        let decoded = Decoded::new(record, &self.options, false);
-        self.foreign.packet(&decoded);
+        let Some(mut decoder) = self.decoder.take() else { return Ok(ControlFlow::Break(())) };
+        let judged = self.judge(&decoder.decode(record));
+        self.decoder = Some(decoder);
+        judged?;
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn pause(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+impl<W: Write> Report<W> {
+    fn judge(&mut self, decoded: &Decoded<'_>) -> io::Result<()> {
+        self.foreign.packet(decoded);
         let source = || decoded.packet.ip.map(|ip| ip.src().to_string());
         if let Some(error) = decoded.error() {
             self.bad += 1;
@@ -210,15 +225,9 @@ impl<W: Write> Taker for Report<W> {
             let passive::Finding { requirement, with, culprit, message, .. } = finding;
             self.finding(requirement, with, Some(culprit.to_string()), &message)?;
         }
-        Ok(ControlFlow::Continue(()))
+        Ok(())
     }
 
-    fn pause(&mut self) -> io::Result<()> {
-        self.out.flush()
-    }
-}
-
-impl<W: Write> Report<W> {
     fn finding(
         &mut self,
         requirement: &'static Requirement,

@@ -9,10 +9,9 @@ use clap::{Args, ValueEnum};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use uet_packet_io::hex;
 use uet_packet_io::input::{InputError, Taker};
 use uet_packet_io::json::{Decoded, Record, Time};
-use uet_wire::Options;
+use uet_packet_io::{Decoder, hex};
 use uet_wire::validate::Severity;
 
 /// Show packets and their fields
@@ -84,8 +83,7 @@ impl Decode {
         let stdout = io::stdout().lock();
         let mut printer = Printer {
             format: self.format,
-            options: self.deployment.options(),
-            bytes: self.bytes,
+            decoder: Some(self.deployment.decoder(self.bytes)?),
             selection: Selection { pdcs: pdc, types, findings: finding, numbers: packets },
             paint: Paint::stdout(),
             live: stdout.is_terminal(),
@@ -143,8 +141,8 @@ fn like_digits(text: &str) -> bool {
 
 struct Printer<W: Write> {
     format: Format,
-    options: Options,
-    bytes: bool,
+    /// Absent while it decodes a packet.
+    decoder: Option<Decoder>,
     selection: Selection,
     paint: Paint,
     /// Flush after each packet, because somebody watches.
@@ -163,11 +161,12 @@ impl<W: Write> Taker for Printer<W> {
         self.number += 1;
         if self.selection.has_number(self.number) {
             let record = Record { number: self.number, ..record };
-            let decoded = Decoded::new(record, &self.options, self.bytes);
+            let Some(mut decoder) = self.decoder.take() else { return Ok(ControlFlow::Break(())) };
+            let decoded = decoder.decode(record);
             self.foreign.packet(&decoded);
-            if self.selection.has(&decoded) {
-                self.show(&decoded)?;
-            }
+            let shown = if self.selection.has(&decoded) { self.show(&decoded) } else { Ok(()) };
+            self.decoder = Some(decoder);
+            shown?;
         }
         let past = self.selection.is_past(self.number);
         Ok(if past { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })

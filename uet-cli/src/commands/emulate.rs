@@ -1,7 +1,7 @@
 //! `uet emulate`
 
 use super::output::create;
-use super::{Listing, Outcome, about, faults, read_config};
+use super::{Listing, Outcome, about, faults, read_config, read_keys};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use signal_hook::low_level::pipe;
@@ -54,6 +54,9 @@ pub(super) struct Emulate {
     /// Parameters, as TOML
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Secure domains with their keys, in TOML: the NIC protects its packets
+    #[arg(long, value_name = "FILE")]
+    keys: Option<PathBuf>,
     /// Version of the specification that the NIC speaks
     #[arg(long, value_name = "VERSION", value_parser = super::spec, default_value_t = Version::default().spec())]
     spec: &'static Spec,
@@ -179,6 +182,9 @@ impl Emulate {
 
         let place = link.place();
         let mut server = Server::new(nic, link, channel, stopped.into());
+        if let Some(path) = &self.keys {
+            server = server.with_keys(&read_keys(path)?).map_err(|error| about(path, error))?;
+        }
         if let Some(path) = &self.capture {
             let capture = Capture::new(Box::new(BufWriter::new(create(path)?)), outer);
             server.capture(capture.map_err(|error| about(path, error))?);

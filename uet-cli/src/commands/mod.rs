@@ -4,6 +4,7 @@ mod cases;
 mod check;
 mod corpus;
 mod decode;
+mod decrypt;
 mod device;
 mod doctor;
 #[cfg(target_os = "linux")]
@@ -34,15 +35,18 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
-use uet_control::{escape, escape_lines};
+use uet_control::{SecureDomain, escape, escape_lines};
 use uet_emulator::Config;
+use uet_keys::KeyRing;
+use uet_packet_io::Decoder;
 use uet_packet_io::file;
 use uet_packet_io::input::{self, InputError, Taker};
 use uet_wire::outer::{IP_PROTO, UDP_PORT};
 use uet_wire::{Options, Spec, Start, TrailerKind, Version};
+use zeroize::Zeroizing;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -79,6 +83,7 @@ pub struct Cli {
 enum Command {
     Decode(decode::Decode),
     Check(check::Check),
+    Decrypt(decrypt::Decrypt),
     Encode(encode::Encode),
     Layout(layout::Layout),
     Wireshark(wireshark::Wireshark),
@@ -126,6 +131,7 @@ pub fn main() -> ExitCode {
     let ended = match cli.command {
         Command::Decode(command) => command.run(),
         Command::Check(command) => command.run(),
+        Command::Decrypt(command) => command.run(),
         Command::Encode(command) => command.run(),
         Command::Layout(command) => command.run(),
         Command::Wireshark(command) => command.run(),
@@ -205,6 +211,12 @@ fn read_config(path: &Path, config: &mut Config) -> io::Result<()> {
     Ok(())
 }
 
+/// Reads a key file.
+fn read_keys(path: &Path) -> io::Result<Vec<SecureDomain>> {
+    let text = Zeroizing::new(file::read_text(path, file::MAX_SETTINGS).map_err(|error| about(path, error))?);
+    uet_keys::domains_from_toml(&text).map_err(|error| about(path, error))
+}
+
 /// Passes the packets of a file, or of standard input for `-`, to `taker`. Shows progress on a terminal.
 fn records(input: &Path, start: Start, taker: &mut dyn Taker) -> Result<(), InputError> {
     if input == Path::new("-") {
@@ -232,9 +244,12 @@ struct Deployment {
     /// IP protocol number of the native encapsulation
     #[arg(long, value_name = "NUMBER", default_value_t = IP_PROTO)]
     ip_proto: u8,
-    /// Trailer of every packet
-    #[arg(long, value_enum, value_name = "KIND", default_value = "none")]
+    /// Trailer of packets
+    #[arg(long, value_enum, value_name = "KIND", default_value = "auto")]
     trailer: Trailer,
+    /// Keys of secured packets, in TOML
+    #[arg(long, value_name = "FILE")]
+    keys: Option<PathBuf>,
     /// Traffic class of packets that a switch trimmed
     #[arg(long, value_name = "DSCP", value_parser = clap::value_parser!(u8).range(..64))]
     trimmed_dscp: Option<u8>,
@@ -247,9 +262,21 @@ struct Deployment {
 }
 
 impl Deployment {
+    /// Returns the decoder for an input. Fails if the key file cannot be used.
+    fn decoder(&self, raw: bool) -> io::Result<Decoder> {
+        let mut decoder = Decoder::new(self.options(), raw);
+        if let Trailer::Auto = self.trailer {
+            decoder = decoder.recognizing_trailers();
+        }
+        if let Some(keys) = &self.keys {
+            decoder = decoder.with_keys(KeyRing::new(&read_keys(keys)?).map_err(|error| about(keys, error))?);
+        }
+        Ok(decoder)
+    }
+
     fn options(&self) -> Options {
         let trailer = match self.trailer {
-            Trailer::None => TrailerKind::None,
+            Trailer::Auto | Trailer::None => TrailerKind::None,
             Trailer::Crc => TrailerKind::Crc,
             Trailer::Icv => TrailerKind::Icv,
         };
@@ -265,6 +292,8 @@ impl Deployment {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Trailer {
+    /// A CRC where it is right, and after two right ones of a sender; an ICV with TSS
+    Auto,
     /// Nothing
     None,
     /// A CRC-32C of 4 bytes

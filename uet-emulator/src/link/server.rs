@@ -13,7 +13,8 @@ use std::io::{self, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
-use uet_control::{Answer, ErrorCode, Lines};
+use uet_control::{Answer, ErrorCode, Lines, SecureDomain};
+use uet_keys::KeyError;
 
 /// Maximum time that one write to the suite may block before the NIC disconnects.
 const SLOW: Duration = Duration::from_secs(2);
@@ -149,6 +150,13 @@ impl Server {
             .with_classes(link.classes())
             .with_source_ports(link.source_ports());
         Server { driver: Driver::new(nic, link), control, channel, suite: None, newcomer: None, stop }
+    }
+
+    /// Installs secure domains: the NIC protects its packets.
+    pub fn with_keys(self, domains: &[SecureDomain]) -> Result<Self, KeyError> {
+        let Server { mut driver, control, .. } = self;
+        let control = control.with_keys(&mut driver.nic, domains)?;
+        Ok(Server { driver, control, ..self })
     }
 
     /// Captures all packets from now on.

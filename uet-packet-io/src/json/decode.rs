@@ -9,6 +9,7 @@ use std::iter::Copied;
 use std::slice::Iter;
 use uet_wire::layout::Layer;
 use uet_wire::serde::PacketView;
+use uet_wire::tss::Tss;
 use uet_wire::validate::{Finding, Severity};
 use uet_wire::{Options, Packet, ParseError, Spec, Start, TrailerKind};
 
@@ -40,10 +41,21 @@ pub struct Decoded<'a> {
     pub packet: Packet<'a>,
     /// The violations of the specification.
     pub findings: Vec<Finding>,
+    /// The protection of a secured packet.
+    pub protection: Option<Protection>,
     /// The version of the specification for display and validation.
     pub spec: &'static Spec,
     trailer: TrailerKind,
     raw: bool,
+}
+
+/// The protection of a secured packet, as far as the keys tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Protection {
+    /// True if the packet is authentic, false if it has changed or the keys are wrong. `None` if that is unknown.
+    pub authenticated: Option<bool>,
+    /// The reason why the packet is not decrypted.
+    pub reason: Option<String>,
 }
 
 impl<'a> Decoded<'a> {
@@ -53,7 +65,8 @@ impl<'a> Decoded<'a> {
         let packet = Packet::parse_sliced(record.start, record.bytes, record.wire, options).0;
         let mut findings = Vec::new();
         packet.validate(options.spec).for_each(|finding| findings.push(finding));
-        Decoded { record, packet, findings, spec: options.spec, trailer: options.trailer, raw }
+        let protection = packet.uet.tss.map(|_| Protection::default());
+        Decoded { record, packet, findings, protection, spec: options.spec, trailer: options.trailer, raw }
     }
 
     /// Returns the packet with the facts from its capture.
@@ -72,10 +85,20 @@ impl<'a> Decoded<'a> {
         self.view().error()
     }
 
-    /// Returns true if the packet is malformed or breaks a requirement of level `must`.
+    /// Returns true if the packet is malformed, is not authentic, or breaks a requirement of level `must`.
     pub fn is_bad(&self) -> bool {
         self.packet.error().is_some()
+            || self.protection.as_ref().is_some_and(|protection| protection.authenticated == Some(false))
             || self.findings.iter().any(|finding| finding.severity() == Severity::Error)
+    }
+
+    pub(crate) fn protected_by(self, protection: Protection) -> Self {
+        Decoded { protection: Some(protection), ..self }
+    }
+
+    fn protected(&self) -> Option<Protected<'_>> {
+        let (protection, tss) = (self.protection.as_ref()?, self.packet.uet.tss?);
+        Some(Protected { protection, tss })
     }
 
     /// Returns the bytes before the UET headers, from the first one captured.
@@ -101,6 +124,7 @@ impl Serialize for Decoded<'_> {
         map.serialize_entry("number", &self.record.number)?;
         map.serialize_entry("time", &self.record.time.map(Time))?;
         self.view().serialize_into(&mut map)?;
+        map.serialize_entry("protection", &self.protected())?;
         if self.raw {
             map.serialize_entry("raw", &Raw(self))?;
         }
@@ -113,6 +137,27 @@ impl Decoded<'_> {
     pub fn write(&self, out: &mut Vec<u8>) {
         // Writing to memory does not fail.
         let _ = self.serialize(&mut Writer(out));
+    }
+}
+
+/// The protection with the fields of the security header.
+struct Protected<'d> {
+    protection: &'d Protection,
+    tss: Tss<'d>,
+}
+
+impl Serialize for Protected<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (head, tsc) = (self.tss.head(), self.tss.tsc());
+        let mut map = serializer.serialize_map(Some(7))?;
+        map.serialize_entry("sdi", &head.sdi())?;
+        map.serialize_entry("an", &u8::from(head.an()))?;
+        map.serialize_entry("ssi", &self.tss.ssi())?;
+        map.serialize_entry("epoch", &tsc.epoch())?;
+        map.serialize_entry("counter", &format!("{:#014x}", tsc.counter()))?;
+        map.serialize_entry("authenticated", &self.protection.authenticated)?;
+        map.serialize_entry("reason", &self.protection.reason)?;
+        map.end()
     }
 }
 

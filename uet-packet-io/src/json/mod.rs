@@ -4,5 +4,5 @@ mod decode;
 mod encode;
 mod write;
 
-pub use decode::{Decoded, Record, Time};
+pub use decode::{Decoded, Protection, Record, Time};
 pub use encode::{EncodeError, Settings, encode};

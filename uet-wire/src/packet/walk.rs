@@ -274,7 +274,11 @@ impl<'a> Walk<'a> {
         } else if !self.options.trailer.is_empty() {
             (packet, partial) = self.split_trailer(bytes)?;
         }
-        match self.packet.uet.read(packet) {
+        let mut read = self.packet.uet.read(packet);
+        if self.options.opened && read.is_ok() {
+            read = self.packet.uet.read_opened();
+        }
+        match read {
             Err(cut) => {
                 let left = packet.get(cut.start..).unwrap_or(&[]);
                 // The remains of a cut trailer follow the remains of the packet.
