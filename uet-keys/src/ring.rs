@@ -1,7 +1,7 @@
 use crate::{KeyError, domain, domains_from_toml, secrets};
 use std::collections::BTreeMap;
 use uet_control::SecureDomain;
-use uet_wire::tss::{Direction, Domain, DomainKey, KeyCache, Mode, Outer, Tss, TssError};
+use uet_wire::tss::{Direction, Domain, DomainKey, ICV, KeyCache, KeyId, Mode, Outer, Tss, TssError};
 
 /// Number of derived keys that a ring keeps.
 const KEYS: usize = 512;
@@ -79,34 +79,17 @@ impl KeyRing {
     /// Authenticates a packet, and decrypts it in place. `packet` goes from the security header to the ICV. Unless the
     /// result is [`Opened::Authentic`], it stays as it is.
     pub fn open(&mut self, outer: &Outer, packet: &mut [u8]) -> Opened {
-        let header: [u8; 16] = core::array::from_fn(|at| packet.get(at).copied().unwrap_or(0));
-        let Ok((tss, _)) = Tss::parse(&header) else { return Opened::Unfit(TssError::TooShort) };
-        if packet.len() < tss.bytes().len() {
-            return Opened::Unfit(TssError::TooShort);
-        }
-        let head = tss.head();
-        let Some((domain, keys)) = self.domains.get(&head.sdi()) else { return Opened::NoDomain };
-        let secrets = keys.get(usize::from(head.an())).map_or(&[][..], Vec::as_slice);
-        if secrets.is_empty() {
-            return Opened::NoKey;
-        }
-        // A capture does not tell which end is the server, so either address may be the client's.
-        let directions: &[Direction] = match domain.mode {
-            Mode::Server => &[Direction::Incoming, Direction::Outgoing],
-            _ => &[Direction::Incoming],
+        let (domain, ids, secrets) = match candidates(&self.domains, outer, packet) {
+            Ok(candidates) => candidates,
+            Err(why) => return why,
         };
-        for direction in directions {
-            let id = match domain.key_id(outer, &tss, *direction) {
-                Ok(id) => id,
-                Err(error) => return Opened::Unfit(error),
-            };
+        for id in ids {
             if let Some(key) = self.cache.get(&id)
                 && domain.open(key, outer, packet).is_ok()
             {
                 return Opened::Authentic;
             }
-            for secret in secrets {
-                let Ok(key) = id.derive(secret) else { continue };
+            for key in secrets.iter().filter_map(|secret| id.derive(secret).ok()) {
                 match domain.open(&key, outer, packet) {
                     Ok(()) => {
                         self.cache.put(id, key);
@@ -119,4 +102,48 @@ impl KeyRing {
         }
         Opened::NotAuthentic
     }
+
+    /// Encrypts a packet in place and writes its ICV. Of several keys, takes the one that gives the ICV that the packet
+    /// already has, or else the first.
+    pub fn seal(&self, outer: &Outer, packet: &mut [u8]) -> Result<(), Opened> {
+        let (domain, ids, secrets) = candidates(&self.domains, outer, packet)?;
+        let icv = packet.last_chunk::<ICV>().copied().ok_or(Opened::Unfit(TssError::TooShort))?;
+        let mut first = None;
+        for key in ids.iter().flat_map(|id| secrets.iter().filter_map(|secret| id.derive(secret).ok())) {
+            let mut sealed = packet.to_vec();
+            domain.seal(&key, outer, &mut sealed).map_err(Opened::Unfit)?;
+            if sealed.ends_with(&icv) {
+                packet.copy_from_slice(&sealed);
+                return Ok(());
+            }
+            first.get_or_insert(sealed);
+        }
+        packet.copy_from_slice(&first.ok_or(Opened::NoKey)?);
+        Ok(())
+    }
+}
+
+type Domains = BTreeMap<u32, (Domain, [Vec<DomainKey>; 2])>;
+
+/// Returns the domain of a packet, the ways to derive its key, and the secrets to derive it from.
+fn candidates<'d>(
+    domains: &'d Domains,
+    outer: &Outer,
+    packet: &[u8],
+) -> Result<(&'d Domain, Vec<KeyId>, &'d [DomainKey]), Opened> {
+    let (tss, _) = Tss::parse(packet).map_err(|_| Opened::Unfit(TssError::TooShort))?;
+    let head = tss.head();
+    let (domain, keys) = domains.get(&head.sdi()).ok_or(Opened::NoDomain)?;
+    let secrets = &keys[usize::from(head.an())];
+    if secrets.is_empty() {
+        return Err(Opened::NoKey);
+    }
+    // A capture does not tell which end is the server, so either address may be the client's.
+    let directions: &[Direction] = match domain.mode {
+        Mode::Server => &[Direction::Incoming, Direction::Outgoing],
+        _ => &[Direction::Incoming],
+    };
+    let ids = directions.iter().map(|direction| domain.key_id(outer, &tss, *direction));
+    let ids = ids.collect::<Result<Vec<_>, _>>().map_err(Opened::Unfit)?;
+    Ok((domain, ids, secrets))
 }

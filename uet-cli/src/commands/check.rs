@@ -217,6 +217,17 @@ impl<W: Write> Report<W> {
                 message: &message,
             })?;
         }
+        if decoded.protection.as_ref().is_some_and(|protection| protection.authenticated == Some(false)) {
+            self.bad += 1;
+            self.line(Line {
+                number: self.packets,
+                with: None,
+                id: "not-authentic",
+                severity: Severity::Error.name(),
+                culprit: source(),
+                message: "the ICV is wrong: the packet has changed, or the key is another",
+            })?;
+        }
         for finding in &decoded.findings {
             let message = Unnamed(finding).to_string();
             self.finding(finding.requirement, None, source(), &message)?;

@@ -6,10 +6,11 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use uet_keys::KeyRing;
 use uet_packet_io::capture::{CaptureWriter, CapturedFrame, LinkType};
 use uet_packet_io::file::{Replacement, read_line};
 use uet_packet_io::hex::Hex;
-use uet_packet_io::json::{Settings, encode};
+use uet_packet_io::json::{Settings, encode, encode_sealed};
 
 /// Build packets from JSON, the inverse of decode
 ///
@@ -47,6 +48,7 @@ enum Format {
 impl Encode {
     pub(super) fn run(&self) -> io::Result<Outcome> {
         let settings = Settings { start: self.from.start(), options: self.deployment.options() };
+        let keys = self.deployment.key_ring()?;
         let mut input: Box<dyn BufRead> = match self.input.to_str() {
             Some("-") => Box::new(io::stdin().lock()),
             _ => {
@@ -71,7 +73,7 @@ impl Encode {
             if line.trim().is_empty() {
                 continue;
             }
-            match packet(&line, &settings) {
+            match packet(&line, &settings, keys.as_ref()) {
                 Ok(packet) => out.write(packet)?,
                 Err(why) => {
                     complain(about(Path::new(&self.input), format_args!("line {number}: {why}")));
@@ -97,7 +99,7 @@ struct Captured {
     wire: usize,
 }
 
-fn packet(line: &str, settings: &Settings) -> Result<Captured, String> {
+fn packet(line: &str, settings: &Settings, keys: Option<&KeyRing>) -> Result<Captured, String> {
     let json: serde_json::Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
     let time = match json.get("time").and_then(serde_json::Value::as_str) {
         None => Duration::ZERO,
@@ -108,7 +110,11 @@ fn packet(line: &str, settings: &Settings) -> Result<Captured, String> {
             )
         }
     };
-    let frame = encode(&json, settings).map_err(|error| error.to_string())?;
+    let frame = match keys {
+        Some(keys) => encode_sealed(&json, settings, keys),
+        None => encode(&json, settings),
+    };
+    let frame = frame.map_err(|error| error.to_string())?;
     let wire = json.pointer("/sliced/wire").and_then(serde_json::Value::as_u64).unwrap_or(0);
     let wire = frame.len().max(usize::try_from(wire).unwrap_or(usize::MAX));
     Ok(Captured { time, frame, wire })

@@ -268,10 +268,16 @@ impl Deployment {
         if let Trailer::Auto = self.trailer {
             decoder = decoder.recognizing_trailers();
         }
-        if let Some(keys) = &self.keys {
-            decoder = decoder.with_keys(KeyRing::new(&read_keys(keys)?).map_err(|error| about(keys, error))?);
+        if let Some(keys) = self.key_ring()? {
+            decoder = decoder.with_keys(keys);
         }
         Ok(decoder)
+    }
+
+    /// Reads the keys, if any are named.
+    fn key_ring(&self) -> io::Result<Option<KeyRing>> {
+        let Some(path) = &self.keys else { return Ok(None) };
+        KeyRing::new(&read_keys(path)?).map(Some).map_err(|error| about(path, error))
     }
 
     fn options(&self) -> Options {

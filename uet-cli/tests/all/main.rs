@@ -24,6 +24,7 @@ mod proxy;
 mod replay;
 mod reports;
 mod run;
+mod secured;
 mod show;
 mod simulate;
 mod wireshark;

@@ -10,10 +10,12 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
+use uet_keys::KeyRing;
 use uet_wire::layout::Layer;
 use uet_wire::outer::{Ethernet, Udp, Vlan};
 use uet_wire::serde::{FieldError, Given, INNER_VLAN, KEYS, OwnedHeader, PacketFields};
-use uet_wire::{FrameBuilder, Options, Spec, Start, TrailerKind};
+use uet_wire::tss::{ICV, Outer};
+use uet_wire::{FrameBuilder, Options, Packet, Spec, Start, TrailerKind};
 
 /// The first layer of the packets, and the settings of the deployment.
 #[derive(Clone, Copy, Debug, Default)]
@@ -51,18 +53,42 @@ fn error<T>(at: impl Into<String>, why: impl fmt::Display) -> Result<T, EncodeEr
     Err(EncodeError { at: at.into(), why: why.to_string() })
 }
 
-/// Builds the frame that a JSON object describes.
+/// Builds the frame that a JSON object describes. A packet that was decrypted needs [`encode_sealed`].
 pub fn encode(packet: &Value, settings: &Settings) -> Result<Vec<u8>, EncodeError> {
     let source = Source::new(packet, settings.options.spec)?;
-    match source.object("raw")? {
-        Some(raw) => source.frame_from_raw(raw),
-        None => source.frame(settings),
+    if source.was_opened()? {
+        return error("protection", "the packet was decrypted, so its keys are needed (--keys)");
+    }
+    source.build(settings)
+}
+
+/// Builds the frame that a JSON object describes. Encrypts a packet that was decrypted, and any packet with a security
+/// header and headers after it.
+pub fn encode_sealed(packet: &Value, settings: &Settings, keys: &KeyRing) -> Result<Vec<u8>, EncodeError> {
+    let source = Source::new(packet, settings.options.spec)?;
+    let secured = source.has_layer("tss") && source.has_layer("pds");
+    if !secured && !source.was_opened()? {
+        return source.build(settings);
+    }
+    let mut frame = source.build(settings)?;
+    let options = settings.options.trailer(TrailerKind::Icv);
+    let (packet, fault) = Packet::parse_lax(settings.start, &frame, &options);
+    if let Some(fault) = fault {
+        return error("protection", format_args!("the packet cannot be encrypted: {fault}"));
+    }
+    let offsets = packet.offsets();
+    let (Some(outer), Some(start)) = (Outer::of(&packet), offsets.uet) else {
+        return error("protection", "the addresses, which are authenticated, are missing");
+    };
+    match keys.seal(&outer, frame.get_mut(start..offsets.padding).unwrap_or(&mut [])) {
+        Ok(()) => Ok(frame),
+        Err(opened) => error("protection", opened.reason().unwrap_or_default()),
     }
 }
 
 /// Returns the keys of a record: the keys of a packet, and those that decoding adds.
 fn keys() -> impl Iterator<Item = &'static str> {
-    ["number", "time"].into_iter().chain(KEYS.iter().copied()).chain(["raw"])
+    ["number", "time"].into_iter().chain(KEYS.iter().copied()).chain(["protection", "raw"])
 }
 
 /// The JSON to convert.
@@ -72,6 +98,19 @@ struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
+    fn build(&self, settings: &Settings) -> Result<Vec<u8>, EncodeError> {
+        match self.object("raw")? {
+            Some(raw) => self.frame_from_raw(raw),
+            None => self.frame(settings),
+        }
+    }
+
+    /// Returns whether the fields and the payload are those of a packet that was decrypted.
+    fn was_opened(&self) -> Result<bool, EncodeError> {
+        let protection = self.object("protection")?;
+        Ok(protection.and_then(|protection| protection.get("authenticated")) == Some(&Value::Bool(true)))
+    }
+
     fn new(packet: &'a Value, spec: &'static Spec) -> Result<Self, EncodeError> {
         let Value::Object(packet) = packet else { return error("packet", "is not an object") };
         if let Some(key) = packet.keys().find(|key| !keys().any(|known| known == *key)) {
@@ -218,6 +257,7 @@ impl<'a> Source<'a> {
             None if settings.options.trailer == TrailerKind::Crc || self.has_layer("crc") => {
                 Ok(Trailer::Computed)
             }
+            None if self.has_layer("tss") && self.has_layer("pds") => Ok(Trailer::Given(vec![0; ICV])),
             None => Ok(Trailer::None),
         }
     }

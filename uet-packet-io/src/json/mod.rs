@@ -5,4 +5,4 @@ mod encode;
 mod write;
 
 pub use decode::{Decoded, Protection, Record, Time};
-pub use encode::{EncodeError, Settings, encode};
+pub use encode::{EncodeError, Settings, encode, encode_sealed};

@@ -155,8 +155,8 @@ impl<'a> PacketFields<'a> {
         let mut headers = Vec::new();
         if self.has_layer("tss") || self.fields.contains_key("tss.type") {
             let layout = if self.field("tss.sp", 1)? == Some(1) { TssLong::LAYOUT } else { TssShort::LAYOUT };
+            // Further headers follow only in a packet that was decrypted.
             headers.push(self.fill(layout)?);
-            return Ok(headers);
         }
         let Some(kind) = self.code("pds.type", PdsType::REGISTRY)? else { return Ok(headers) };
         let kind = PdsType::new(kind).unwrap_or_default();
