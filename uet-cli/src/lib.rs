@@ -11,3 +11,4 @@ pub mod select;
 pub mod simulate;
 pub mod site;
 pub mod text;
+pub mod timeline;

@@ -98,7 +98,7 @@ impl Test<'_> {
 
     /// Returns the observation of refused read data in place of one of its consequences.
     pub(crate) fn refusal_of_data(&self, refusal: &RxPacket, consequence: Observation) -> Observation {
-        let short = self.ladder.entries.iter().any(|(_, entry)| match entry {
+        let short = self.ladder.entries.iter().any(|step| match &step.entry {
             Entry::Sent(wire) => matches!(Uet::parse_lax(&wire.bytes).0.ses, Some(Ses::ResponseDataSmall(_))),
             _ => false,
         });

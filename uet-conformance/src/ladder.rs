@@ -1,8 +1,9 @@
-use crate::{Observation, Trimmed, Wire};
+use crate::{Observation, Phase, Trimmed, Wire};
 use core::fmt;
 use core::net::IpAddr;
 use core::time::Duration;
 use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
 use uet_control::Op;
 use uet_wire::Uet;
 
@@ -14,10 +15,21 @@ const ENDS: usize = 150;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ladder {
     /// The steps.
-    pub entries: Vec<(Duration, Entry)>,
+    pub entries: Vec<Step>,
 }
 
 /// A step of a [`Ladder`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// The time by the link's clock.
+    pub at: Duration,
+    /// The part of the rule that it belongs to.
+    pub phase: Phase,
+    /// The packet, operation, comparison or remark.
+    pub entry: Entry,
+}
+
+/// The content of a [`Step`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Entry {
     /// The suite sent this packet.
@@ -33,31 +45,34 @@ pub enum Entry {
 }
 
 impl Ladder {
-    pub(crate) fn add(&mut self, at: Duration, entry: Entry) {
-        self.entries.push((at, entry));
+    /// Assigns a phase to the steps from this index on, except those of the arrangement.
+    pub(crate) fn state(&mut self, from: usize, phase: Phase) {
+        let steps = self.entries.iter_mut().skip(from);
+        steps.filter(|step| step.phase != Phase::Arrange).for_each(|step| step.phase = phase);
     }
 
     /// Keeps the first steps only, and notes the number of removed ones.
     pub(crate) fn cut(&mut self, kept: usize) {
         let Some(gone) = self.entries.len().checked_sub(kept).filter(|gone| *gone > 0) else { return };
         self.entries.truncate(kept);
-        let at = self.entries.last().map_or(Duration::ZERO, |(at, _)| *at);
-        self.add(at, Entry::Note(format!("{gone} more steps are not shown")));
+        let (at, phase) = self.entries.last().map(|last| (last.at, last.phase)).unwrap_or_default();
+        let entry = Entry::Note(format!("{gone} more steps are not shown"));
+        self.entries.push(Step { at, phase, entry });
     }
 
     /// Returns the packets with their times. The first has number 1.
     pub fn packets(&self) -> impl Iterator<Item = (Duration, &Wire)> {
-        self.entries.iter().filter_map(|(at, entry)| match entry {
-            Entry::Sent(wire) | Entry::Received(wire) => Some((*at, wire)),
+        self.entries.iter().filter_map(|step| match &step.entry {
+            Entry::Sent(wire) | Entry::Received(wire) => Some((step.at, wire)),
             _ => None,
         })
     }
 
     /// Returns the packets that the device sent, with their numbers among all.
     pub fn of_the_device(&self) -> impl Iterator<Item = (usize, &Wire)> {
-        let packets =
-            self.entries.iter().filter(|(_, entry)| matches!(entry, Entry::Sent(_) | Entry::Received(_)));
-        packets.zip(1..).filter_map(|((_, entry), number)| match entry {
+        let entries = self.entries.iter().map(|step| &step.entry);
+        let packets = entries.filter(|entry| matches!(entry, Entry::Sent(_) | Entry::Received(_)));
+        packets.zip(1..).filter_map(|(entry, number)| match entry {
             Entry::Received(wire) => Some((number, wire)),
             _ => None,
         })
@@ -84,7 +99,7 @@ impl fmt::Display for Ladder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut number = 0;
         let usual = self.packets().next().map(|(_, wire)| [wire.src, wire.dst]);
-        for (at, entry) in &self.entries {
+        for Step { at, entry, .. } in &self.entries {
             let micros = at.as_nanos() / 1000;
             let (arrow, wire) = match entry {
                 Entry::Sent(wire) => ("-->", wire),
@@ -112,14 +127,18 @@ impl fmt::Display for Ladder {
                 }
             };
             number += 1;
-            write!(f, "{number:>3} {micros:>10} {arrow}  ")?;
-            match Uet::parse_lax(&wire.bytes) {
-                (uet, None) => write!(f, "{uet}")?,
-                (uet, Some(error)) => write!(f, "{uet} ({error})")?,
-            }
-            writeln!(f, "{}", around(wire, usual))?;
+            let (sentence, around) = (sentence(wire), around(wire, usual));
+            writeln!(f, "{number:>3} {micros:>10} {arrow}  {sentence}{around}")?;
         }
         Ok(())
+    }
+}
+
+/// Describes a packet in one line, with the reason if it cannot be read.
+pub(crate) fn sentence(wire: &Wire) -> String {
+    match Uet::parse_lax(&wire.bytes) {
+        (uet, None) => uet.to_string(),
+        (uet, Some(error)) => format!("{uet} ({error})"),
     }
 }
 
@@ -128,7 +147,7 @@ const ARGUMENTS: usize = 160;
 
 /// Formats the operation with its arguments: `configure {"parameters":{"max_ack_data_size":16}}`.
 fn called(op: &Op) -> String {
-    let Ok(serde_json::Value::Object(mut arguments)) = serde_json::to_value(op) else { return String::new() };
+    let Ok(Value::Object(mut arguments)) = serde_json::to_value(op) else { return String::new() };
     let name = arguments.remove("op").and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default();
     arguments.retain(|_, value| !value.is_null());
     let mut text = serde_json::to_string(&arguments).unwrap_or_default();
@@ -139,8 +158,38 @@ fn called(op: &Op) -> String {
     format!("{name} {text}")
 }
 
+/// Lists the arguments of an operation: `length 64, job 101`.
+pub(crate) fn arguments(op: &Op) -> String {
+    let Ok(Value::Object(mut arguments)) = serde_json::to_value(op) else { return String::new() };
+    arguments.retain(|name, value| name != "op" && !value.is_null() && *value != Value::Bool(false));
+    let mut text = pairs(&arguments, " ");
+    if let Some((cut, _)) = text.char_indices().nth(ARGUMENTS) {
+        text.truncate(cut);
+        text.push('…');
+    }
+    text
+}
+
+fn pairs(arguments: &Map<String, Value>, between: &str) -> String {
+    let pairs = arguments.iter().map(|(name, value)| match value {
+        Value::Object(inner) if name == "parameters" => pairs(inner, " = "),
+        Value::Object(inner) => format!("{name} {{{}}}", pairs(inner, " ")),
+        _ => format!("{name}{between}{}", word(value)),
+    });
+    pairs.collect::<Vec<_>>().join(", ")
+}
+
+fn word(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(values) => values.iter().map(word).collect::<Vec<_>>().join("+"),
+        Value::Object(inner) => format!("{{{}}}", pairs(inner, " ")),
+        other => other.to_string(),
+    }
+}
+
 /// Describes unusual IP fields of a packet: a mark, a trim, or other addresses than those of the first packet.
-fn around(wire: &Wire, usual: Option<[IpAddr; 2]>) -> String {
+pub(crate) fn around(wire: &Wire, usual: Option<[IpAddr; 2]>) -> String {
     let mut text = String::new();
     if wire.marked {
         text += " {CE}";

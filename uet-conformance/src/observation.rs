@@ -78,6 +78,18 @@ pub enum Relation {
 }
 
 impl Relation {
+    /// Returns the operator: `==`, `>=`, `<=`, `in` or `one of`; empty for other relations.
+    pub const fn operator(self) -> &'static str {
+        match self {
+            Relation::Equal => "==",
+            Relation::AtLeast => ">=",
+            Relation::AtMost => "<=",
+            Relation::Between => "in",
+            Relation::OneOf => "one of",
+            Relation::Present | Relation::Absent | Relation::Memory | Relation::True => "",
+        }
+    }
+
     fn word(self) -> &'static str {
         match self {
             Relation::AtLeast => "at least",

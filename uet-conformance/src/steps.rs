@@ -1,6 +1,6 @@
 //! Steps shared by many scripts.
 
-use crate::{Outcome, Pdc, Region, Request, RxPacket, Stop, Test};
+use crate::{Outcome, Pdc, Phase, Region, Request, RxPacket, Stop, Test};
 use core::time::Duration;
 use serde_json::Value;
 use uet_control::Configure;
@@ -43,6 +43,10 @@ impl Test<'_> {
 
     /// Opens this context with request 0, which writes a zero to the last byte of the region.
     pub fn establish(&mut self, pdc: &mut Pdc, region: &Region) -> Outcome {
+        self.during(Phase::Arrange, |test| test.opened(pdc, region))
+    }
+
+    fn opened(&mut self, pdc: &mut Pdc, region: &Region) -> Outcome {
         self.request(pdc, pdc.request(0).write(region, region.length - 1, &[0])?)?;
         let (_, ack) = self.need("an open context", self.soon(), |seen| {
             seen.acknowledges(pdc, pdc.psn(0)).then(|| seen.ack()).flatten()
@@ -55,10 +59,12 @@ impl Test<'_> {
     ///
     /// The sources leave open if a device may give up a context without this proof when it runs out of resources.
     pub fn prove_established(&mut self, pdc: &Pdc) -> Outcome {
-        self.send(pdc, &pdc.control(CtlType::ACK_REQUEST, pdc.psn(0), 0)?)?;
-        let soon = self.soon();
-        self.wait(soon, |seen| seen.acknowledges(pdc, pdc.psn(0)).then_some(()))?;
-        Ok(())
+        self.during(Phase::Arrange, |test| {
+            test.send(pdc, &pdc.control(CtlType::ACK_REQUEST, pdc.psn(0), 0)?)?;
+            let soon = test.soon();
+            test.wait(soon, |seen| seen.acknowledges(pdc, pdc.psn(0)).then_some(()))?;
+            Ok(())
+        })
     }
 
     /// Returns the windows that the device has announced on this context, in units of 128 PSNs.
@@ -297,6 +303,10 @@ impl Test<'_> {
     /// Returns whether a write on a context of its own is acknowledged and arrives, or is refused for lack of
     /// resources.
     fn lives(&mut self) -> Result<bool, Stop> {
+        self.during(Phase::Obligation, Self::serves_a_write)
+    }
+
+    fn serves_a_write(&mut self) -> Result<bool, Stop> {
         let last = self.liveness.take();
         let region = match &last {
             Some((_, region)) => region.clone(),

@@ -2,7 +2,7 @@
 
 use crate::axis::MODE;
 use crate::flow::nominal;
-use crate::{AckBuilder, Outcome, Pdc, RxPacket, Stop, Test};
+use crate::{AckBuilder, Outcome, Pdc, Phase, RxPacket, Stop, Test};
 use core::time::Duration;
 use std::collections::BTreeMap;
 use uet_control::{
@@ -120,14 +120,16 @@ impl Target {
 
     /// Has the device open a context with a write of one packet, and completes the write. One PSN is then used.
     pub fn established(t: &mut Test<'_>, peer: u64, mode: Mode) -> Result<Self, Stop> {
-        let posted = t.post(Post { mode, ..post(PostKind::Write, peer, 64) })?;
-        let target = Self::accept(t)?;
-        target.ack(t, 0)?;
-        let within = t.soon();
-        match t.completion(posted, within)? {
-            Some(Completion { status: Status::Ok, .. }) => Ok(target),
-            other => Err(Stop::Inconclusive(format!("an acknowledged write ends so: {other:?}"))),
-        }
+        t.during(Phase::Arrange, |t| {
+            let posted = t.post(Post { mode, ..post(PostKind::Write, peer, 64) })?;
+            let target = Self::accept(t)?;
+            target.ack(t, 0)?;
+            let within = t.soon();
+            match t.completion(posted, within)? {
+                Some(Completion { status: Status::Ok, .. }) => Ok(target),
+                other => Err(Stop::Inconclusive(format!("an acknowledged write ends so: {other:?}"))),
+            }
+        })
     }
 
     /// Returns the return direction of a context that the suite has opened. It begins at Start_PSN too (`PDS-SYN-008`).
@@ -201,6 +203,7 @@ impl Target {
             }
             let within = t.later();
             if missing == count {
+                t.phases.needed();
                 return Ok(());
             }
             if self.next(t, within)?.is_none() {

@@ -1,6 +1,7 @@
 use crate::axis::{MODE, START, Start};
 use crate::carrier::Sends;
 use crate::passive::{Checker, Finding};
+use crate::phase::Phases;
 use crate::{
     Axis, Bound, Dut, DutError, DutExt, Entry, Instance, Ladder, Observation, Pdc, Relation, RxPacket, Show,
     Wire,
@@ -111,6 +112,7 @@ pub struct Test<'a> {
     /// Maximum delay of the suite's answers.
     late: Duration,
     pub(crate) ladder: Ladder,
+    pub(crate) phases: Phases,
     pub(crate) observations: Vec<Observation>,
     pub(crate) packets: usize,
     pub(crate) heard: bool,
@@ -167,6 +169,7 @@ impl<'a> Test<'a> {
             liveness: None,
             late: Duration::ZERO,
             ladder: Ladder::default(),
+            phases: Phases::default(),
             observations: Vec::new(),
             packets: 0,
             heard: false,
@@ -277,13 +280,13 @@ impl<'a> Test<'a> {
 
     /// Adds a remark about the next step to the ladder.
     pub fn note(&mut self, text: impl Into<String>) {
-        self.ladder.add(self.dut.now(), Entry::Note(text.into()));
+        self.step(self.dut.now(), Entry::Note(text.into()));
     }
 
     /// Requests an operation of the device. Skips the test of a device that lacks it.
     pub fn call<O: Operation>(&mut self, op: O) -> Result<O::Answer, Stop> {
         let op: Op = op.into();
-        self.ladder.add(self.dut.now(), Entry::Called(op.clone()));
+        self.step(self.dut.now(), Entry::Called(op.clone()));
         if matches!(op, Op::Reset(_) | Op::Configure(_)) {
             self.completions.clear();
         }
@@ -391,7 +394,7 @@ impl<'a> Test<'a> {
         }
         let timeout_ns = self.patience(within).as_nanos() as u64;
         let wait = WaitCompletion { operation: operation.operation, timeout_ns };
-        self.ladder.add(self.dut.now(), Entry::Called(wait.into()));
+        self.step(self.dut.now(), Entry::Called(wait.into()));
         match self.dut.call(wait) {
             Ok(completion) => {
                 self.completions.insert(operation.operation, completion.clone());
@@ -487,7 +490,7 @@ impl<'a> Test<'a> {
     pub fn send_wire(&mut self, packet: &Wire) -> Outcome {
         self.packets += 1;
         self.is_stated(packet)?;
-        self.ladder.add(self.dut.now(), Entry::Sent(packet.clone()));
+        self.step(self.dut.now(), Entry::Sent(packet.clone()));
         self.observe(packet);
         if let Some(bit) = packet.flipped {
             self.note(format!("bit {bit} of it changes on its way"));
@@ -541,13 +544,13 @@ impl<'a> Test<'a> {
         self.packets += 1;
         self.heard = true;
         let at = self.dut.now();
-        self.ladder.add(at, Entry::Received(wire.clone()));
+        self.step(at, Entry::Received(wire.clone()));
         let seen = RxPacket { at, number: self.packets, wire };
         self.observe(&seen.wire);
         if self.refused_data.is_none() && self.refuses_data(&seen) {
             self.refused_data = Some(seen.clone());
         }
-        self.keep_up(&seen)?;
+        self.automatically(|test| test.keep_up(&seen))?;
         Ok(Some(seen))
     }
 
@@ -601,6 +604,7 @@ impl<'a> Test<'a> {
 
     /// Discards all packets received so far.
     pub fn forget(&mut self) {
+        self.phases.needed();
         self.inbox.clear();
     }
 
@@ -725,8 +729,9 @@ impl<'a> Test<'a> {
         wanted: impl FnMut(&RxPacket) -> Option<T>,
     ) -> Result<(RxPacket, T), Stop> {
         let found = self.wait(self.patience(within), wanted)?;
-        if found.is_none() {
-            self.is_supported()?;
+        match found {
+            Some(_) => self.phases.needed(),
+            None => self.is_supported()?,
         }
         found.ok_or_else(|| Stop::Inconclusive(format!("did not get to: {what}")))
     }
@@ -879,7 +884,7 @@ impl<'a> Test<'a> {
             Some(refusal) if !observation.held => self.refusal_of_data(refusal, observation),
             _ => observation,
         };
-        self.ladder.add(self.dut.now(), Entry::Observed(Box::new(observation.clone())));
+        self.step(self.dut.now(), Entry::Observed(Box::new(observation.clone())));
         self.observations.push(observation);
     }
 }

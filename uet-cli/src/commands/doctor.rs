@@ -252,8 +252,8 @@ fn link(dut: &mut dyn Dut, spec: &'static Spec, say: Say<'_>) -> io::Result<bool
 
 /// Returns the time from the suite's packet to the device's.
 fn round_trip(ladder: &Ladder) -> Option<Duration> {
-    let sent = ladder.entries.iter().find(|(_, entry)| matches!(entry, Entry::Sent(_)))?.0;
-    let got = ladder.entries.iter().find(|(_, entry)| matches!(entry, Entry::Received(_)))?.0;
+    let sent = ladder.entries.iter().find(|step| matches!(step.entry, Entry::Sent(_)))?.at;
+    let got = ladder.entries.iter().find(|step| matches!(step.entry, Entry::Received(_)))?.at;
     got.checked_sub(sent)
 }
 

@@ -1,13 +1,12 @@
 //! `uet explain`
 
 use super::{Listing, Outcome};
+use crate::explain::specification::Specification;
 use crate::explain::{self, Item, Kind};
 use crate::paint::Paint;
 use clap::Args;
 use std::io::{self, IsTerminal, Write};
 use uet_conformance::{Expand, Instance, cases, run_instance};
-use uet_emulator::Config;
-use uet_harness::dut::{Embedded, Family};
 use uet_wire::Version;
 
 /// Explain a field, a code point, a requirement, a rule of the suite, a parameter or an abbreviation
@@ -44,20 +43,27 @@ impl Explain {
                 &found[..]
             }
         };
+        let all = self.words.is_empty();
         match self.format {
             Listing::Json => {
                 for item in items {
-                    serde_json::to_writer(&mut out, item)?;
+                    match item.kind {
+                        Kind::Rule if !all => serde_json::to_writer(&mut out, &self.specification(item)?)?,
+                        _ => serde_json::to_writer(&mut out, item)?,
+                    }
                     writeln!(out)?;
                 }
             }
-            Listing::Text if self.words.is_empty() => list(&mut out, items, terminal)?,
+            Listing::Text if all => list(&mut out, items, terminal)?,
             Listing::Text => {
                 for (index, item) in items.iter().enumerate() {
                     if index > 0 {
                         writeln!(out)?;
                     }
-                    show(&mut out, item, Paint::stdout())?;
+                    match item.kind {
+                        Kind::Rule => self.specification(item)?.text(&mut out, Paint::stdout())?,
+                        _ => show(&mut out, item, Paint::stdout())?,
+                    }
                 }
             }
         }
@@ -67,17 +73,16 @@ impl Explain {
 }
 
 impl Explain {
-    /// Finds the items that the words name. Runs against the built-in NIC complete some: a rule gets its timeline, a
-    /// parameter the rules that use it.
+    /// Runs the instance that the words name, or the first one of this rule.
+    fn specification(&self, item: &Item) -> io::Result<Specification> {
+        let id = self.words.first().filter(|word| word.contains('[')).unwrap_or(&item.id);
+        let instance = Instance::parse(id).map_err(io::Error::other)?;
+        Ok(Specification::of(&instance, &mut Specification::nic()?))
+    }
+
+    /// Finds the items that the words name. A parameter gets the rules that use it, by a run against the built-in NIC.
     fn found(&self) -> io::Result<Vec<Item>> {
         let mut found = explain::explain(&self.words).map_err(io::Error::other)?;
-        for item in found.iter_mut().filter(|item| item.kind == Kind::Rule) {
-            let instance = self.words.first().filter(|word| word.contains('[')).unwrap_or(&item.id);
-            let instance = Instance::parse(instance).map_err(io::Error::other)?;
-            let mut nic = Embedded::over(Family::Both, Config::default(), &[]).map_err(io::Error::other)?;
-            let result = run_instance(&mut nic, &instance, Version::default().spec(), 1, 1.0);
-            item.details.push(("timeline", format!("{instance}\n{}", result.ladder.excerpt().trim_end())));
-        }
         for item in found.iter_mut().filter(|item| item.kind == Kind::Parameter) {
             for (what, rules) in uses(&item.id)? {
                 item.details.push((what, if rules.is_empty() { "no rule".into() } else { rules.join(", ") }));
@@ -89,7 +94,7 @@ impl Explain {
 
 /// Returns the rules that read and that set this parameter. Runs one instance of each rule.
 fn uses(parameter: &str) -> io::Result<[(&'static str, Vec<&'static str>); 2]> {
-    let mut nic = Embedded::over(Family::Both, Config::default(), &[]).map_err(io::Error::other)?;
+    let mut nic = Specification::nic()?;
     let (mut read, mut set) = (Vec::new(), Vec::new());
     for rule in cases::all() {
         let Some(instance) = rule.instances(Expand::Pairwise, |_| true).into_iter().next() else { continue };

@@ -6,7 +6,7 @@ use clap::Args;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-/// Write a web page of headers, code points, vectors and requirements
+/// Write a web page of headers, code points, vectors, requirements and rules
 ///
 /// The files open without a server. Start with DIR/index.html.
 #[derive(Debug, Args)]

@@ -2,6 +2,7 @@
 
 mod action;
 mod item;
+pub mod specification;
 
 pub(crate) use item::kind;
 pub use item::{Item, Kind};

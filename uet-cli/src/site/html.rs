@@ -29,6 +29,7 @@ pub(super) fn page(title: &str, name: &str, body: &str) -> String {
         ("codes", "code points"),
         ("vectors", "vectors"),
         ("requirements", "requirements"),
+        ("rules", "rules"),
     ] {
         let here = if to == name { " class=here" } else { "" };
         links += &format!("<a href={to}.html{here}>{what}</a>\n");

@@ -1,6 +1,7 @@
-//! The website: headers, code points, vectors and requirements as plain files that open without a server.
+//! The website: headers, code points, vectors, requirements and rules as plain files that open without a server.
 
 pub(crate) mod html;
+mod rules;
 mod vectors;
 
 use html::{Escaped, page};
@@ -8,6 +9,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::path::Path;
+use uet_conformance::cases;
 use uet_conformance::coverage::{self, Coverage};
 use uet_wire::catalogue::{self, Requirement};
 use uet_wire::layout::{self, Kind, Layout};
@@ -24,6 +26,7 @@ pub fn write(directory: &Path, vectors: &Vectors) -> io::Result<()> {
         ("codes.html", page("Code points", "codes", &codes())),
         ("vectors.html", page("Vectors", "vectors", include_str!("vectors.html"))),
         ("requirements.html", page("Requirements", "requirements", &requirements())),
+        ("rules.html", page("Rules", "rules", &rules::rules()?)),
         ("vectors.js", vectors.script()),
         ("page.js", include_str!("page.js").to_owned()),
         ("page.css", include_str!("page.css").to_owned()),
@@ -47,7 +50,13 @@ fn index(vectors: &Vectors) -> String {
             "requirements.html",
             "requirements",
             catalogue::ALL.len(),
-            "requirements on an implementation, by public evidence, and the cases that check them",
+            "requirements on an implementation, by public evidence, with reasons and the rules that check them",
+        ),
+        (
+            "rules.html",
+            "rules",
+            cases::all().count(),
+            "the rules of the conformance suite, each with its timeline",
         ),
     ] {
         text += &format!("<li><a href={file}><b>{count}</b> {what}</a>: {about}</li>\n");
@@ -112,19 +121,23 @@ fn requirements() -> String {
         "<p>By public evidence: we have had no access to the specification. Each requirement comes from public sources; \
          questions that they leave open are not requirements.</p>\n\
          <p><input id=filter placeholder=\"filter: PDS-ACK, must, window ...\"> <span id=count></span></p>\n\
-         <table id=rows><tr><th>id<th>level<th>section<th>requirement<th>shown by</tr>\n",
+         <table id=rows><tr><th>id<th>level<th>section<th>requirement<th>reason<th>shown by</tr>\n",
     );
     for requirement in catalogue::ALL {
         let Requirement { id, level, section, sentence, .. } = requirement;
-        let Coverage { mut cases, every_packet, unseen } = coverage::of(requirement);
-        cases.extend(every_packet.then_some("every packet"));
-        let shown =
-            unseen.map_or(cases.join(", "), |reason| format!("an external test cannot check it: {reason}"));
+        let Coverage { cases, every_packet, unseen } = coverage::of(requirement);
+        let link = |id: &&str| format!("<a href=\"rules.html#{id}\">{id}</a>");
+        let mut shown: Vec<String> = cases.iter().map(link).collect();
+        shown.extend(every_packet.then(|| "every packet".to_owned()));
+        shown.extend(
+            unseen.map(|reason| Escaped(format!("an external test cannot check it: {reason}")).to_string()),
+        );
         text += &format!(
-            "<tr id={id}><td><code>{id}</code><td>{}<td>{section}<td>{}<td class=cases>{}</tr>\n",
+            "<tr id={id}><td><code>{id}</code><td>{}<td>{section}<td>{}<td class=reason>{}<td class=cases>{}</tr>\n",
             level.name(),
             Escaped(sentence),
-            Escaped(shown)
+            Escaped(requirement.rationale()),
+            shown.join(", ")
         );
     }
     text + "</table>\n"

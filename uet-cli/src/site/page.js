@@ -4,14 +4,15 @@ const by = (id) => document.getElementById(id);
 
 // A list that a text narrows: every word has to be there.
 function narrow(input, items, textOf) {
+  const texts = items.map((item) => textOf(item).toLowerCase());
   const update = () => {
     const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
     let shown = 0;
-    for (const item of items) {
-      const fits = words.every((word) => textOf(item).toLowerCase().includes(word));
+    items.forEach((item, index) => {
+      const fits = words.every((word) => texts[index].includes(word));
       item.hidden = !fits;
       shown += fits;
-    }
+    });
     by("count").textContent = `${shown} of ${items.length}`;
   };
   input.addEventListener("input", update);
@@ -80,5 +81,15 @@ if (by("names")) {
   narrow(by("find"), links, (link) => link.dataset.text);
 }
 if (by("filter")) {
-  narrow(by("filter"), [...by("rows").rows].slice(1), (row) => row.textContent);
+  const items = by("rows") ? [...by("rows").rows].slice(1) : [...by("rules").children];
+  narrow(by("filter"), items, (item) => item.textContent);
+}
+if (by("rules")) {
+  // The address names a rule: open its timeline.
+  const open = () => {
+    const details = by(decodeURIComponent(location.hash.slice(1)))?.querySelector("details");
+    if (details) details.open = true;
+  };
+  addEventListener("hashchange", open);
+  open();
 }

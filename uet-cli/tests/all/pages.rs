@@ -84,7 +84,15 @@ fn a_list_is_narrowed_by_words() {
 fn without_vectors_the_page_says_so() {
     let (directory, said) = site("site-without", "no-such-folder");
     assert!(said.contains("the site has no vectors: no-such-folder"), "{said}");
-    for link in ["headers.html", "codes.html", "vectors.html", "requirements.html", "page.js", "page.css"] {
+    for link in [
+        "headers.html",
+        "codes.html",
+        "vectors.html",
+        "requirements.html",
+        "rules.html",
+        "page.js",
+        "page.css",
+    ] {
         assert!(directory.join(link).exists(), "{link}");
     }
 }

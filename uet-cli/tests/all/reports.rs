@@ -6,8 +6,8 @@ use std::time::Duration;
 use uet_cli::paint::Paint;
 use uet_cli::report::{html, junit, text};
 use uet_conformance::{
-    Baseline, DeviceStatement, Entry, InstanceResult, Ladder, Observation, PacketFinding, Packets, Relation,
-    RuleResult, RunResult, Tally, Verdict, Waiver, Wire,
+    Baseline, DeviceStatement, Entry, InstanceResult, Ladder, Observation, PacketFinding, Packets, Phase,
+    Relation, RuleResult, RunResult, Step, Tally, Verdict, Waiver, Wire,
 };
 use uet_packet_io::hex;
 use uet_wire::Version;
@@ -16,6 +16,10 @@ fn wire(digits: &str) -> Wire {
     let (src, dst) = ("10.0.1.1".parse().unwrap(), "10.0.0.1".parse().unwrap());
     let bytes = hex::decode(digits).unwrap();
     Wire::new(src, dst, 7, bytes)
+}
+
+fn step(micros: u64, entry: Entry) -> Step {
+    Step { at: Duration::from_micros(micros), phase: Phase::default(), entry }
 }
 
 /// Returns the result of a rule with this verdict, with a request and its answer.
@@ -34,9 +38,9 @@ fn case(id: &str, verdict: Verdict) -> RuleResult {
     let failed = verdict.is_failure();
     let ladder = Ladder {
         entries: vec![
-            (Duration::from_micros(9), Entry::Note("control: expose_region".into())),
-            (Duration::from_micros(10), Entry::Sent(wire("10600000001234560000400180010000"))),
-            (Duration::from_micros(30), Entry::Received(wire("50000f00001234564001800100000000"))),
+            step(9, Entry::Note("control: expose_region".into())),
+            step(10, Entry::Sent(wire("10600000001234560000400180010000"))),
+            step(30, Entry::Received(wire("50000f00001234564001800100000000"))),
         ],
     };
     let reason = match verdict {
@@ -148,7 +152,7 @@ fn packet_of_a_failure_is_judged_by_the_version_of_the_run() {
         let mut result = RunResult { specification: version.into(), ..result() };
         // NACK code 3 is TRIMMED_ACK, which 1.0.3 removes.
         let nack = Entry::Received(wire("50000300001234564001800100000000"));
-        result.cases[1].failing[0].ladder.entries[2].1 = nack;
+        result.cases[1].failing[0].ladder.entries[2].entry = nack;
         for report in [junit::xml(&result).unwrap(), html::page(&result, Path::new("report.html"))] {
             assert_eq!(report.contains("WIRE-NACK-001: pds.nack_code is 3"), is_wrong, "{version}: {report}");
         }

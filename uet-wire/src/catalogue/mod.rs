@@ -75,6 +75,7 @@ macro_rules! catalogue {
 
 mod cc;
 mod pds;
+mod rationale;
 mod rob;
 mod ses;
 mod wire;

@@ -1,0 +1,222 @@
+//! A trace as a timeline: times from its first step, phases, packets, operations, and obligations.
+
+use crate::ladder::{arguments, around, sentence};
+use crate::{Entry, Ladder, Observation, Phase, Relation, Step, Wire};
+use core::fmt;
+use core::net::IpAddr;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use uet_wire::Uet;
+use uet_wire::pds::{Pds, Request};
+
+/// A step of a [timeline](Ladder::timeline).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Moment {
+    /// The time since the first step, in nanoseconds.
+    pub time_ns: u64,
+    /// The part of the rule.
+    pub phase: Phase,
+    /// The packet, operation, comparison or remark.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// The content of a [`Moment`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// A packet.
+    Packet {
+        /// Its number in the trace, from 1.
+        number: usize,
+        /// Its direction.
+        direction: Direction,
+        /// The packet in one line.
+        text: String,
+        /// Properties that a reader looks for.
+        marks: Vec<Mark>,
+    },
+    /// An operation that the suite requests over the control channel.
+    Control {
+        /// Its name in the control channel.
+        operation: &'static str,
+        /// Its arguments in words.
+        arguments: String,
+    },
+    /// A comparison of the observed value with the required one.
+    Check(Observation),
+    /// A remark.
+    Note {
+        /// Its text.
+        text: String,
+    },
+}
+
+/// The direction of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// From the suite.
+    ToDevice,
+    /// From the device.
+    FromDevice,
+}
+
+/// A property of a packet that explains reactions to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mark {
+    /// A congestion mark of the network.
+    Congestion,
+    /// A switch dropped its payload.
+    Trimmed,
+    /// A bit of it flips on its way, so the receiver must drop it.
+    Damaged,
+    /// A retransmission, by its retx flag.
+    Retransmission,
+    /// A request whose PSN was sent before, without the retx flag.
+    Duplicate,
+    /// A NACK.
+    Refusal,
+}
+
+impl Mark {
+    /// Returns the mark in a word.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Mark::Congestion => "congestion mark",
+            Mark::Trimmed => "payload dropped",
+            Mark::Damaged => "damaged",
+            Mark::Retransmission => "retransmission",
+            Mark::Duplicate => "duplicate",
+            Mark::Refusal => "refusal",
+        }
+    }
+}
+
+/// The sources and contexts of requests, and their PSNs.
+type Sent = BTreeSet<(IpAddr, u16, u32)>;
+
+fn marks(wire: &Wire, known: &mut Sent) -> Vec<Mark> {
+    let (uet, _) = Uet::parse_lax(&wire.bytes);
+    let mut marks = Vec::new();
+    marks.extend(wire.marked.then_some(Mark::Congestion));
+    marks.extend(wire.trimmed.map(|_| Mark::Trimmed));
+    marks.extend(wire.flipped.map(|_| Mark::Damaged));
+    let mut request = |header: Request<&[u8; 12]>| {
+        let is_new = known.insert((wire.src, header.spdcid().0, header.psn().0));
+        match header.retx() {
+            true => marks.push(Mark::Retransmission),
+            false if !is_new => marks.push(Mark::Duplicate),
+            false => {}
+        }
+    };
+    match uet.pds {
+        Some(Pds::Request(header)) => request(header),
+        Some(Pds::RequestCc(header)) => request(header.request()),
+        Some(Pds::Nack(_)) => marks.push(Mark::Refusal),
+        _ => {}
+    }
+    marks
+}
+
+impl Ladder {
+    /// Returns the steps as a timeline, each with its phase.
+    pub fn timeline(&self) -> Vec<Moment> {
+        let begun = self.entries.first().map_or(core::time::Duration::ZERO, |step| step.at);
+        let usual = self.packets().next().map(|(_, wire)| [wire.src, wire.dst]);
+        let (mut number, mut known) = (0, Sent::new());
+        let mut packet = |wire: &Wire, direction| {
+            number += 1;
+            let text = format!("{}{}", sentence(wire), around(wire, usual));
+            Event::Packet { number, direction, text, marks: marks(wire, &mut known) }
+        };
+        let moment = |Step { at, phase, entry }: &Step| {
+            let event = match entry {
+                Entry::Sent(wire) => packet(wire, Direction::ToDevice),
+                Entry::Received(wire) => packet(wire, Direction::FromDevice),
+                Entry::Called(op) => Event::Control { operation: op.name(), arguments: arguments(op) },
+                Entry::Observed(observation) => Event::Check((**observation).clone()),
+                Entry::Note(text) => Event::Note { text: text.clone() },
+            };
+            let time_ns = u64::try_from(at.saturating_sub(begun).as_nanos()).unwrap_or(u64::MAX);
+            Moment { time_ns, phase: *phase, event }
+        };
+        self.entries.iter().map(moment).collect()
+    }
+}
+
+impl Observation {
+    /// Returns the obligation with its operator and value: `cack_psn == 7`, `time to the ACK <= 2 ms`.
+    pub fn obligation(&self) -> String {
+        let what = self.what.trim_end_matches(':');
+        let mut text = match self.relation {
+            Relation::Present => format!("receives {what}"),
+            Relation::Absent if what.starts_with("no") => format!("receives {what}"),
+            Relation::Absent => format!("never receives {what}"),
+            _ if self.expected.is_empty() => what.to_owned(),
+            relation => format!("{what} {} {}", relation.operator(), self.expected),
+        };
+        let notes: Vec<&str> = self.from.iter().chain(&self.tolerance).map(String::as_str).collect();
+        if !notes.is_empty() {
+            text += &format!(" ({})", notes.join(", "));
+        }
+        text
+    }
+}
+
+/// Writes packet, operation or obligation, without time and phase.
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Event::Packet { direction: Direction::ToDevice, text, .. } => write!(f, "-->  {text}"),
+            Event::Packet { direction: Direction::FromDevice, text, .. } => write!(f, "<--  {text}"),
+            Event::Control { operation, arguments } if arguments.is_empty() => write!(f, "ctl  {operation}"),
+            Event::Control { operation, arguments } => write!(f, "ctl  {operation}: {arguments}"),
+            Event::Check(observation) => {
+                let mark = if observation.held { "==>" } else { "!!>" };
+                write!(f, "{mark}  {}: {}", observation.requirement, observation.obligation())?;
+                let tells = !observation.held
+                    || matches!(
+                        observation.relation,
+                        Relation::AtLeast | Relation::AtMost | Relation::Between | Relation::OneOf
+                    );
+                if tells { write!(f, "; seen {}", observation.seen) } else { Ok(()) }
+            }
+            Event::Note { text } => write!(f, "     {text}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn observation(relation: Relation, expected: &str) -> Observation {
+        Observation {
+            requirement: "PDS-RTO-001".into(),
+            what: "time to the retransmission:".into(),
+            relation,
+            expected: expected.into(),
+            seen: "3 ms".into(),
+            tolerance: None,
+            from: Some("rto_init_time, device".into()),
+            packet: 1,
+            held: true,
+        }
+    }
+
+    #[test]
+    fn obligation_has_operator_and_value() {
+        for (relation, operator) in [
+            (Relation::Equal, "=="),
+            (Relation::AtLeast, ">="),
+            (Relation::AtMost, "<="),
+            (Relation::Between, "in"),
+            (Relation::OneOf, "one of"),
+        ] {
+            let text = format!("time to the retransmission {operator} 2 ms (rto_init_time, device)");
+            assert_eq!(observation(relation, "2 ms").obligation(), text);
+        }
+    }
+}
