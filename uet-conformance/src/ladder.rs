@@ -161,7 +161,7 @@ fn called(op: &Op) -> String {
 /// Lists the arguments of an operation: `length 64, job 101`.
 pub(crate) fn arguments(op: &Op) -> String {
     let Ok(Value::Object(mut arguments)) = serde_json::to_value(op) else { return String::new() };
-    arguments.retain(|name, value| name != "op" && !value.is_null() && *value != Value::Bool(false));
+    arguments.retain(|name, _| name != "op");
     let mut text = pairs(&arguments, " ");
     if let Some((cut, _)) = text.char_indices().nth(ARGUMENTS) {
         text.truncate(cut);
@@ -171,7 +171,8 @@ pub(crate) fn arguments(op: &Op) -> String {
 }
 
 fn pairs(arguments: &Map<String, Value>, between: &str) -> String {
-    let pairs = arguments.iter().map(|(name, value)| match value {
+    let said = |value: &Value| !value.is_null() && *value != Value::Bool(false);
+    let pairs = arguments.iter().filter(|(_, value)| said(value)).map(|(name, value)| match value {
         Value::Object(inner) if name == "parameters" => pairs(inner, " = "),
         Value::Object(inner) => format!("{name} {{{}}}", pairs(inner, " ")),
         _ => format!("{name}{between}{}", word(value)),

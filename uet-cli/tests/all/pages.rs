@@ -76,6 +76,15 @@ fn a_list_is_narrowed_by_words() {
     assert!(seen.contains(">1 of "), "one requirement is left");
     assert!(seen.contains("<tr id=\"PDS-SYN-001\"><td>"), "which is shown");
     assert!(seen.contains("<tr id=\"PDS-SYN-002\" hidden"), "and others are not");
+    let seen = browse(
+        &with_script(&site.join("rules.html"), &type_in("filter", "window/beyond psn_oor")),
+        "#window/beyond",
+    );
+    assert!(
+        seen.contains("<section id=\"window/beyond\"><h3>") && seen.contains("<details open"),
+        "its timeline is open"
+    );
+    assert!(seen.contains("<section id=\"ack/mark\" hidden"), "other rules are hidden");
     let seen = browse(&with_script(&site.join("vectors.html"), &type_in("find", "no such thing")), "");
     assert!(seen.contains(">0 of "));
 }
@@ -113,4 +122,12 @@ fn the_report_of_a_run_is_one_page_that_filters() {
     assert!(!shown.contains("hidden"), "{shown}");
     let hidden = seen.lines().find(|line| line.contains("<tr id=\"PDS-ACK-001\"")).expect("another row");
     assert!(hidden.contains("hidden"), "{hidden}");
+    let click = r#"
+        document.querySelector("[data-fields$='-1']").dispatchEvent(new Event("click"));
+        document.querySelector(".chips [data-verdict=flaky]").click();
+        const open = [...document.querySelectorAll(".fields[open] summary")].map((one) => one.textContent);
+        document.title = `${open} / ${document.getElementById("failure-count").textContent}`;
+    "#;
+    let seen = browse(&with_script(&page, click), "");
+    assert!(seen.contains("<title>packet 1, all fields / 0 of 1</title>"), "{}", &seen[..500]);
 }

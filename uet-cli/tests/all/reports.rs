@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use uet_cli::paint::Paint;
 use uet_cli::report::{html, junit, text};
 use uet_conformance::{
@@ -164,6 +164,99 @@ fn as_junit() {
     insta::assert_snapshot!(junit::xml(&result()).unwrap());
 }
 
+/// Lists the elements of a page with their classes, without texts. Repeated elements appear once.
+fn outline(page: &str) -> String {
+    let body = &page[page.find("<main>").unwrap()..page.find("</main>").unwrap()];
+    let mut lines: Vec<String> = Vec::new();
+    for tag in body.split('<').skip(1).filter(|tag| !tag.starts_with('/')) {
+        let tag = tag.split('>').next().unwrap();
+        let name = tag.split([' ', '/']).next().unwrap();
+        // Rows and what they contain depend on the catalogue.
+        if ["tr", "td", "th", "code", "br", "dt", "dd", "i", "p", "b"].contains(&name) {
+            continue;
+        }
+        let value = |key: &str| {
+            let (_, value) = tag.split_once(&format!(" {key}="))?;
+            let value = match value.strip_prefix('"') {
+                Some(quoted) => quoted.split('"').next(),
+                None => value.split(' ').next(),
+            };
+            value.map(|value| format!(" {key}={value}"))
+        };
+        let line = format!("{name}{}{}", value("id").unwrap_or_default(), value("class").unwrap_or_default());
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines.join("\n")
+}
+
+#[test]
+fn page_has_a_summary_failures_with_ladders_and_lists() {
+    let end = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+    let mut result = result();
+    let late = Observation {
+        what: "time to the ACK".into(),
+        relation: Relation::AtMost,
+        expected: "2 ms".into(),
+        seen: "3 ms".into(),
+        ..result.cases[1].failing[0].observations[0].clone()
+    };
+    result.cases[1].failing[0].observations.push(late.clone());
+    result.cases[1].failing[0].ladder.entries.push(step(40, Entry::Observed(Box::new(late))));
+    let page = html::page_at(&result, Path::new("report.html"), end);
+    insta::assert_snapshot!(outline(&page));
+    for wanted in [
+        "<dt>date<dd>2023-11-14 22:13 UTC",
+        "<dt>device<dd>nic 7",
+        "<dt>suite<dd>0.1.0",
+        "data-search=\"ack/\"",
+        "data-fields=\"f0-2\"",
+        "class=\"packet from marked refusal\"",
+        "x1=\"80.0%\"",
+        "PDS-ACK-004: time to the ACK &lt;= 2 ms; seen <b class=broken>3 ms",
+    ] {
+        assert!(page.contains(wanted), "{wanted}: {page}");
+    }
+}
+
+#[test]
+fn texts_of_a_device_stay_texts_in_the_page() {
+    const HOSTILE: &str = "x\"><script>alert(1)</script><img src=x onerror=alert(2)>";
+    let mut result = RunResult { device: HOSTILE.into(), stopped: Some(HOSTILE.into()), ..result() };
+    let device = &mut result.statement.device;
+    (device.name, device.version, device.specification) = (HOSTILE.into(), HOSTILE.into(), HOSTILE.into());
+    device.capabilities.push(HOSTILE.into());
+    device.parameters.insert(HOSTILE.into(), HOSTILE.into());
+    result.packets.findings[0].message = HOSTILE.into();
+    for case in &mut result.cases {
+        (case.id, case.group, case.reason) = (HOSTILE.into(), HOSTILE.into(), HOSTILE.into());
+        for found in &mut case.failing {
+            (found.instance, found.reason, found.rerun) = (HOSTILE.into(), HOSTILE.into(), HOSTILE.into());
+            (found.capture, found.trace) = (Some(HOSTILE.into()), Some(HOSTILE.into()));
+            let seen = Observation {
+                requirement: HOSTILE.into(),
+                what: HOSTILE.into(),
+                relation: Relation::AtMost,
+                expected: "2 <b>".into(),
+                seen: "3 <b>".into(),
+                tolerance: Some(HOSTILE.into()),
+                from: Some(HOSTILE.into()),
+                packet: 2,
+                held: false,
+            };
+            found.observations = vec![seen.clone()];
+            found.ladder.entries.push(step(50, Entry::Observed(Box::new(seen))));
+            found.ladder.entries.push(step(50, Entry::Note(HOSTILE.into())));
+        }
+    }
+    let page = html::page(&result, Path::new("report.html"));
+    assert!(page.contains("&lt;script&gt;"), "the texts are there");
+    for markup in ["<script>alert", "<img", "<b>\"", "2 <b>", "3 <b>", "x\">"] {
+        assert!(!page.contains(markup), "{markup}");
+    }
+}
+
 #[test]
 fn as_a_page_that_fetches_nothing() {
     let page = html::page(&result(), Path::new("report.html"));
@@ -184,7 +277,10 @@ fn as_a_page_that_fetches_nothing() {
         assert!(!page.contains(fetched), "{fetched}");
     }
     // Every opened tag is closed.
-    for tag in ["section", "table", "pre", "details", "main", "style", "script", "html", "p", "h2", "h3"] {
+    for tag in [
+        "section", "table", "pre", "details", "svg", "g", "text", "figure", "dl", "a", "main", "style",
+        "script", "html", "p", "h2", "h3",
+    ] {
         let opened = page.matches(&format!("<{tag}>")).count() + page.matches(&format!("<{tag} ")).count();
         assert_eq!(opened, page.matches(&format!("</{tag}>")).count(), "{tag}");
     }

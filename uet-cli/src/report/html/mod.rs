@@ -1,12 +1,15 @@
 //! Writes the result as one self-contained web page.
 
+mod failure;
+mod gauge;
+mod ladder;
+
 use super::text;
-use crate::paint::Paint;
 use crate::site::html::Escaped;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
-use uet_conformance::{Coverage, InstanceResult, RuleResult, RunResult, Verdict, cases, coverage};
-use uet_wire::Spec;
+use std::path::Path;
+use std::time::SystemTime;
+use uet_conformance::{Coverage, RuleResult, RunResult, Verdict, cases, coverage};
 use uet_wire::catalogue::{self, Level, Requirement};
 
 /// Result of a requirement in a run.
@@ -77,9 +80,14 @@ impl Fared {
 
 /// Returns the page. Links to captures are relative to `place`, the path of the page.
 pub fn page(result: &RunResult, place: &Path) -> String {
+    page_at(result, place, SystemTime::now())
+}
+
+/// Returns the page of a run that ended at this time.
+pub fn page_at(result: &RunResult, place: &Path, end: SystemTime) -> String {
     let title = format!("Conformance of {}", result.device);
     let mut body = String::new();
-    summary(&mut body, result);
+    summary(&mut body, result, end);
     let fared: Vec<(&Requirement, Coverage, Fared)> = catalogue::ALL
         .iter()
         .map(|requirement| {
@@ -89,22 +97,35 @@ pub fn page(result: &RunResult, place: &Path) -> String {
         })
         .collect();
     levels(&mut body, &fared);
+    groups(&mut body, result);
+    body += SEARCH;
     failures(&mut body, result, place);
     requirements(&mut body, &fared);
     all_cases(&mut body, result);
     statement(&mut body, result);
     format!(
-        "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n<meta name=viewport content=\"width=device-width\">\n\
+        "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n<meta name=viewport content=\"width=device-width, initial-scale=1\">\n\
          <title>{title}</title>\n<style>\n{}{}</style>\n<main>\n<h1>{title}</h1>\n{body}</main>\n\
          <script>\n{}</script>\n</html>\n",
-        include_str!("../site/page.css"),
+        include_str!("../../site/page.css"),
         include_str!("report.css"),
         include_str!("report.js"),
         title = Escaped(&title),
     )
 }
 
-fn summary(body: &mut String, result: &RunResult) {
+/// The input that narrows failures, rules and requirements.
+const SEARCH: &str = "<nav class=search><input id=filter type=search placeholder=\"search: window/ failed, PDS-ACK, must ...\">\n\
+     <span class=chips><button data-verdict=\"\" class=on>all</button> <button data-verdict=fail>fail</button> \
+     <button data-verdict=flaky>flaky</button> <button data-verdict=inconclusive>inconclusive</button> \
+     <button data-verdict=skipped>skipped</button> <button data-verdict=pass>pass</button></span></nav>\n";
+
+/// The colors of the ladders.
+const KEY: &str = "<p class=key><span class=to>suite to device</span> <span class=from>device to suite</span> \
+     <span class=congestion>congestion mark</span> <span class=retransmission>retransmission or duplicate</span> \
+     <span class=trimmed>payload dropped or damaged</span> <span class=refusal>refusal</span></p>\n";
+
+fn summary(body: &mut String, result: &RunResult, end: SystemTime) {
     let RunResult { suite, specification, catalogue, seed, packets, .. } = result;
     let counts = Escaped(text::counts(result)).to_string();
     let (word, class) = match result.exit_code() {
@@ -113,43 +134,120 @@ fn summary(body: &mut String, result: &RunResult) {
         2 => ("stopped", "fail"),
         _ => ("inconclusive", "inconclusive"),
     };
+    let stated = &result.statement.device;
     *body += &format!(
-        "<p class=verdict><b class={class}>{word}</b> {counts}; {} packets of the device judged one by one, {} findings</p>\n\
-         <p>By public evidence: we have had no access to the specification. Each requirement comes from public sources. \
-         Suite {suite}, specification {specification}, catalogue {catalogue}, seed {seed}.</p>\n",
+        "<p class=verdict><b class=\"badge {class}\">{word}</b> {counts}; {} packets of the device judged one by one, {} \
+         findings</p>\n<dl class=facts>",
         packets.judged,
         packets.findings.len()
     );
+    for (what, value) in [
+        ("date", date(end)),
+        ("device", result.device.clone()),
+        ("device's version", stated.version.clone()),
+        ("device's specification", stated.specification.clone()),
+        ("judged by specification", specification.clone()),
+        ("suite", suite.clone()),
+        ("catalogue", catalogue.clone()),
+        ("seed", seed.to_string()),
+    ] {
+        *body += &format!("<div><dt>{what}<dd>{}</div>\n", Escaped(value));
+    }
+    *body += "</dl>\n<p class=evidence>By public evidence: we have had no access to the specification. Each requirement \
+              comes from public sources.</p>\n";
+}
+
+/// Formats a time in UTC.
+fn date(time: SystemTime) -> String {
+    let seconds = time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |span| span.as_secs());
+    let stamp = i64::try_from(seconds).ok().and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
+    stamp.unwrap_or_default().strftime("%Y-%m-%d %H:%M UTC").to_string()
+}
+
+/// Appends a bar with a part for each count.
+fn bar(body: &mut String, parts: &[(&str, usize)]) {
+    *body += "<span class=bar>";
+    for (class, count) in parts.iter().filter(|(_, count)| *count > 0) {
+        let _ = write!(body, "<i class={class} style=\"flex:{count}\" title=\"{count} {class}\"></i>");
+    }
+    *body += "</span>";
 }
 
 /// Writes the results of the requirements of each level.
 fn levels(body: &mut String, fared: &[(&Requirement, Coverage, Fared)]) {
-    *body += "<h2>Requirements by level</h2>\n<table id=levels><tr><th>level";
+    *body += "<h2>Requirements by level</h2>\n<div class=scroll><table id=levels><tr><th>level";
     Fared::ALL.iter().for_each(|how| *body += &format!("<th>{}", how.word()));
-    *body += "<th>all</tr>\n";
+    *body += "<th>all<th class=wide></tr>\n";
     for level in [Level::Must, Level::Should, Level::May] {
         let of_level = || fared.iter().filter(|(requirement, ..)| requirement.level == level);
+        let count = |how: Fared| of_level().filter(|(.., fared)| *fared == how).count();
         *body += &format!("<tr><td>{}", level.name());
         for how in Fared::ALL {
-            let count = of_level().filter(|(.., fared)| *fared == how).count();
-            let class = if how == Fared::Failed && count > 0 { " class=fail" } else { "" };
-            *body += &format!("<td{class}>{count}");
+            let class = if how == Fared::Failed && count(how) > 0 { " class=fail" } else { "" };
+            *body += &format!("<td{class}>{}", count(how));
         }
-        *body += &format!("<td>{}</tr>\n", of_level().count());
+        *body += &format!("<td>{}<td class=wide>", of_level().count());
+        let untested = [Fared::Skipped, Fared::NotRun, Fared::Unseen, Fared::NoCase].map(count).iter().sum();
+        let parts = [
+            ("pass", count(Fared::Held)),
+            ("fail", count(Fared::Failed)),
+            ("inconclusive", count(Fared::Open)),
+            ("skipped", untested),
+        ];
+        bar(body, &parts);
+        *body += "</tr>\n";
     }
-    *body += "</table>\n";
+    *body += "</table></div>\n";
+}
+
+/// Writes the verdicts of the rules of each group. Groups with failures come first.
+fn groups(body: &mut String, result: &RunResult) {
+    let mut groups: Vec<(&str, [usize; 5])> = Vec::new();
+    for case in &result.cases {
+        let known = groups.iter().position(|(name, _)| *name == case.group);
+        let place = known.unwrap_or_else(|| {
+            groups.push((&case.group, [0; 5]));
+            groups.len() - 1
+        });
+        let verdict = Verdict::ALL.iter().position(|verdict| *verdict == case.verdict);
+        verdict.into_iter().for_each(|verdict| groups[place].1[verdict] += 1);
+    }
+    let of = |counts: &[usize; 5], wanted: fn(Verdict) -> bool| -> usize {
+        Verdict::ALL.iter().zip(counts).filter(|(verdict, _)| wanted(**verdict)).map(|(_, count)| count).sum()
+    };
+    let bad =
+        |counts: &[usize; 5]| of(counts, |verdict| !matches!(verdict, Verdict::Pass | Verdict::Skipped));
+    groups.sort_by_key(|(name, counts)| (core::cmp::Reverse(bad(counts)), *name));
+    *body += "<h2>Rules by group</h2>\n<div id=groups>\n";
+    for (name, counts) in &groups {
+        let name = Escaped(name);
+        let passed = of(counts, |verdict| verdict == Verdict::Pass);
+        let class = if bad(counts) == 0 { "passes" } else { "fails" };
+        *body += &format!("<a class={class} href=\"#filter\" data-search=\"{name}/\"><b>{name}</b> ");
+        match bad(counts) {
+            0 => *body += &format!("<small>{passed} pass</small>"),
+            bad => *body += &format!("<small>{passed} pass, </small><b class=fail>{bad} not</b>"),
+        }
+        let parts: Vec<_> = Verdict::ALL.iter().map(|verdict| verdict.name()).zip(*counts).collect();
+        bar(body, &parts);
+        *body += "</a>\n";
+    }
+    *body += "</div>\n";
 }
 
 fn failures(body: &mut String, result: &RunResult, place: &Path) {
     let bad = |case: &&RuleResult| !matches!(case.verdict, Verdict::Pass | Verdict::Skipped);
-    if result.cases.iter().any(|case| bad(&case)) || !result.packets.findings.is_empty() {
-        *body += "<h2>What did not hold</h2>\n";
+    let any = result.cases.iter().any(|case| bad(&case)) || !result.packets.findings.is_empty();
+    if any {
+        *body += "<h2>Failures <small id=failure-count></small></h2>\n";
+        *body += KEY;
+        *body += "<div id=failures>\n";
     }
     for finding in &result.packets.findings {
         let class = if finding.counts() { "fail" } else { "inconclusive" };
         let _ = writeln!(
             body,
-            "<section class=failure><h3><b class={class}>packets</b> {}</h3><p>{}</p><p>{} packets, the first in {}, \
+            "<section class=\"failure {class}\" data-verdict=fail><h3><b class={class}>packets</b> {}</h3><p>{}</p><p>{} packets, the first in {}, \
              packet {}</p>{}<pre>{}</pre></section>",
             Escaped(finding.requirement.as_deref().unwrap_or("unreadable")),
             Escaped(&finding.message),
@@ -160,7 +258,12 @@ fn failures(body: &mut String, result: &RunResult, place: &Path) {
             Escaped(&finding.rerun)
         );
     }
-    result.cases.iter().filter(bad).for_each(|case| failure(body, case, text::spec_of(result), place));
+    for (index, case) in result.cases.iter().filter(bad).enumerate() {
+        failure::failure(body, case, index, text::spec_of(result), place);
+    }
+    if any {
+        *body += "</div>\n";
+    }
 }
 
 fn accepted(waived: Option<&str>, known: bool) -> String {
@@ -171,83 +274,8 @@ fn accepted(waived: Option<&str>, known: bool) -> String {
     }
 }
 
-fn failure(body: &mut String, case: &RuleResult, spec: &'static Spec, place: &Path) {
-    let (id, verdict) = (Escaped(&case.id).to_string(), case.verdict.name());
-    let class = if case.verdict.is_failure() { "fail" } else { "inconclusive" };
-    let title = cases::find(&case.id).map_or("", |case| case.title);
-    *body += &format!(
-        "<section class=failure id=\"{id}\"><h3><b class={class}>{verdict}</b> {id}</h3>\n<p>{}</p>{}\n",
-        Escaped(title),
-        accepted(case.waived.as_deref(), case.known)
-    );
-    if let Some(worst) = case.worst() {
-        instance(body, worst, spec, place);
-    }
-    let others = text::others(case);
-    if !others.is_empty() {
-        *body += &format!("<p>also: {}</p>\n", Escaped(others));
-    }
-    *body += "</section>\n";
-}
-
-fn instance(body: &mut String, found: &InstanceResult, spec: &'static Spec, place: &Path) {
-    if found.instance.contains('[') {
-        *body += &format!("<p><code>{}</code></p>\n", Escaped(&found.instance));
-    }
-    if found.observations.is_empty() {
-        *body += &format!("<p>{}</p>\n", Escaped(&found.reason));
-    } else {
-        *body += "<table><tr><th>requirement<th>expected<th>seen</tr>\n";
-        for broken in &found.observations {
-            let sentence = catalogue::find(&broken.requirement).map_or("", |known| known.sentence);
-            *body += &format!(
-                "<tr><td><a href=\"#{id}\">{id}</a><br><small>{}</small><td>{}<td>{}</tr>\n",
-                Escaped(sentence),
-                Escaped(broken.expectation()),
-                Escaped(&broken.seen),
-                id = Escaped(&broken.requirement)
-            );
-        }
-        *body += "</table>\n";
-    }
-    let seen = text::seen_packet(found);
-    *body += "<pre class=ladder>";
-    for line in found.ladder.excerpt().lines() {
-        let marked = seen.is_some_and(|(number, _)| text::is_of(line, number));
-        let line = Escaped(line).to_string();
-        *body += &if marked { format!("<mark>{line}</mark>\n") } else { format!("{line}\n") };
-    }
-    *body += "</pre>\n";
-    if let Some((number, bytes)) = seen {
-        let mut fields = Vec::new();
-        // A write into memory cannot fail.
-        let _ = text::fields(&mut fields, number, bytes, spec, Paint::default());
-        let fields = Escaped(String::from_utf8_lossy(&fields)).to_string();
-        *body += &format!(
-            "<details><summary>packet {number}, all fields</summary><pre>{fields}</pre></details>\n"
-        );
-    }
-    for (what, file) in [("capture", &found.capture), ("trace", &found.trace)] {
-        if let Some(file) = file {
-            let link = reached(place, Path::new(file));
-            *body +=
-                &format!("<p>{what}: <a href=\"{}\">{}</a></p>\n", Escaped(link.display()), Escaped(file));
-        }
-    }
-    *body += &format!("<p>again: <code>{}</code></p>\n", Escaped(&found.rerun));
-}
-
-/// Returns the path of a file relative to a page.
-fn reached(page: &Path, file: &Path) -> PathBuf {
-    let whole = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let (page, file) = (whole(page), whole(file));
-    let beside = page.parent().and_then(|folder| file.strip_prefix(folder).ok().map(Path::to_owned));
-    beside.unwrap_or(file)
-}
-
 fn requirements(body: &mut String, fared: &[(&Requirement, Coverage, Fared)]) {
-    *body += "<h2>Requirements</h2>\n<p><input id=filter placeholder=\"filter: must failed, PDS-ACK, not visible ...\"> \
-              <span id=count></span></p>\n<table id=rows><tr><th>id<th>level<th>in this run<th>section<th>requirement\
+    *body += "<h2>Requirements <small id=count></small></h2>\n<table id=rows><tr><th>id<th>level<th>in this run<th>section<th>requirement\
               <th>checked by</tr>\n";
     for (requirement, coverage, fared) in fared {
         let Requirement { id, level, section, sentence, .. } = requirement;
@@ -269,13 +297,20 @@ fn requirements(body: &mut String, fared: &[(&Requirement, Coverage, Fared)]) {
 }
 
 fn all_cases(body: &mut String, result: &RunResult) {
-    *body += "<h2>Cases</h2>\n<table id=cases><tr><th>case<th>verdict<th>milliseconds<th>reason</tr>\n";
+    *body += "<h2>Rules <small id=rule-count></small></h2>\n<table id=cases><tr><th>rule<th>verdict<th>instances\
+              <th>milliseconds<th>reason</tr>\n";
     for case in &result.cases {
+        let (id, verdict) = (Escaped(&case.id), case.verdict.name());
         let class = if case.verdict.is_failure() { " class=fail" } else { "" };
+        let name = match case.verdict {
+            Verdict::Pass | Verdict::Skipped => format!("<code>{id}</code>"),
+            _ => format!("<a href=\"#{id}\"><code>{id}</code></a>"),
+        };
+        let title = cases::find(&case.id).map_or("", |case| case.title);
         *body += &format!(
-            "<tr><td><code>{}</code><td{class}>{}<td>{:.1}<td>{}</tr>\n",
-            Escaped(&case.id),
-            case.verdict.name(),
+            "<tr data-verdict={verdict}><td>{name}<br><small>{}</small><td{class}>{verdict}<td>{}<td>{:.1}<td>{}</tr>\n",
+            Escaped(title),
+            case.instances.total() - case.instances.skipped,
             case.duration_ns as f64 / 1e6,
             Escaped(&case.reason)
         );
@@ -285,7 +320,7 @@ fn all_cases(body: &mut String, result: &RunResult) {
 
 fn statement(body: &mut String, result: &RunResult) {
     let stated = &result.statement;
-    *body += "<h2>Device statement</h2>\n<table>\n";
+    *body += "<h2>Device statement</h2>\n<table id=statement>\n";
     let mut row = |what: &str, text: String| {
         *body += &format!("<tr><th>{}<td>{}</tr>\n", Escaped(what), Escaped(text));
     };
@@ -304,17 +339,4 @@ fn statement(body: &mut String, result: &RunResult) {
     stated.waivers.iter().for_each(|waiver| row("waived", format!("{}: {}", waiver.id, waiver.reason)));
     stated.device.parameters.iter().for_each(|(name, value)| row(name, value.to_string()));
     *body += "</table>\n";
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn capture_links_are_relative_to_the_page() {
-        let file = |page: &str, file: &str| reached(Path::new(page), Path::new(file)).display().to_string();
-        assert_eq!(file("out/report.html", "out/failures/a.pcapng"), "failures/a.pcapng");
-        assert_eq!(file("report.html", "failures/a.pcapng"), "failures/a.pcapng");
-        assert_eq!(file("/x/report.html", "/y/a.pcapng"), "/y/a.pcapng");
-    }
 }
