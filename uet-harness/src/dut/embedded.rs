@@ -16,15 +16,23 @@ use uet_emulator::{Config, Network, Nic, NicId};
 use uet_model::{Packet, Time};
 
 const DEVICE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
-const SUITE: [Ipv4Addr; 3] =
-    [Ipv4Addr::new(10, 0, 1, 1), Ipv4Addr::new(10, 0, 1, 2), Ipv4Addr::new(10, 0, 1, 3)];
+/// Each address after the first differs from it in one byte.
+const SUITE: [Ipv4Addr; 5] = [
+    Ipv4Addr::new(10, 0, 1, 1),
+    Ipv4Addr::new(10, 0, 1, 2),
+    Ipv4Addr::new(10, 0, 2, 1),
+    Ipv4Addr::new(10, 1, 1, 1),
+    Ipv4Addr::new(11, 0, 1, 1),
+];
 
-/// Two of the suite's addresses have the same first 64 bits, and two have the same last 64 bits.
+/// Each address after the first differs from it in one of its four words.
 const DEVICE_6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 1, 0, 0, 0, 1);
-const SUITE_6: [Ipv6Addr; 3] = [
+const SUITE_6: [Ipv6Addr; 5] = [
     Ipv6Addr::new(0xfd00, 0, 0, 2, 0, 0, 0, 1),
     Ipv6Addr::new(0xfd00, 0, 0, 2, 0, 0, 0, 2),
     Ipv6Addr::new(0xfd00, 0, 0, 3, 0, 0, 0, 1),
+    Ipv6Addr::new(0xfd00, 0, 0, 2, 0, 1, 0, 1),
+    Ipv6Addr::new(0xfd01, 0, 0, 2, 0, 0, 0, 1),
 ];
 
 /// Time after which no packet is in flight, unless an impairment delays it longer.
