@@ -10,6 +10,7 @@ mod answers;
 mod arithmetic;
 mod ask;
 mod atomic;
+mod beside;
 mod clear;
 mod compare_swap;
 mod completions;
@@ -82,6 +83,7 @@ const GROUPS: &[&[Rule]] = &[
     arithmetic::CASES,
     ask::CASES,
     atomic::CASES,
+    beside::CASES,
     clear::CASES,
     compare_swap::CASES,
     completions::CASES,
