@@ -22,6 +22,7 @@ mod encoding;
 mod errors;
 mod establish;
 mod failure;
+mod far;
 mod initiate;
 mod ip;
 mod lengths;
@@ -95,6 +96,7 @@ const GROUPS: &[&[Rule]] = &[
     errors::CASES,
     establish::CASES,
     failure::CASES,
+    far::CASES,
     initiate::CASES,
     ip::CASES,
     lengths::CASES,
