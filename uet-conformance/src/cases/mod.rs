@@ -18,6 +18,7 @@ mod control;
 mod crc;
 mod datagram;
 mod deferrable;
+mod each_cause;
 mod encoding;
 mod errors;
 mod establish;
@@ -92,6 +93,7 @@ const GROUPS: &[&[Rule]] = &[
     crc::CASES,
     datagram::CASES,
     deferrable::CASES,
+    each_cause::CASES,
     encoding::CASES,
     errors::CASES,
     establish::CASES,
