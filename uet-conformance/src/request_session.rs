@@ -3,10 +3,10 @@
 use crate::{Outcome, Part, Pdc, Request, RxPacket, Stop, Test};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
-use uet_wire::Psn;
 use uet_wire::catalogue::{PDS_ACK_004, Requirement};
 use uet_wire::registry::{AckRequest, ResponseOpcode, ReturnCode};
 use uet_wire::ses::{ExtBuf, Response, Ses};
+use uet_wire::{Psn, UetBuf};
 
 /// A context that the suite opens. It numbers the requests and keeps the answers.
 ///
@@ -144,6 +144,22 @@ impl RequestSession {
         let psn = self.pdc.psn(self.next);
         self.next += 1;
         self.ask_late(t, psn, part)?;
+        Ok(psn)
+    }
+
+    /// Sends a packet with the next PSN as the bytes that `change` makes of it.
+    pub fn ask_changed(
+        &mut self,
+        t: &mut Test<'_>,
+        part: &Part,
+        change: impl FnOnce(&UetBuf) -> Vec<u8>,
+    ) -> Result<Psn, Stop> {
+        let part = &as_stated(t, part);
+        let (n, psn) = (self.next, self.pdc.psn(self.next));
+        self.next += 1;
+        self.asked.insert(n, part.clone());
+        let packet = self.request(n, part).build()?;
+        t.send_wire(&self.pdc.raw(&change(&packet)))?;
         Ok(psn)
     }
 

@@ -41,6 +41,7 @@ mod reaction_ignored;
 mod read;
 mod refused;
 mod rendezvous;
+mod reserved;
 mod response;
 mod retransmit;
 mod return_sent;
@@ -116,6 +117,7 @@ const GROUPS: &[&[Rule]] = &[
     read::CASES,
     refused::CASES,
     rendezvous::CASES,
+    reserved::CASES,
     response::CASES,
     retransmit::CASES,
     return_sent::CASES,

@@ -4,7 +4,6 @@
 use crate::axis::{CARRIER, MODE, START};
 use crate::{Need, Outcome, Pdc, Region, Request, Rule, Stop, Test};
 use uet_wire::catalogue::*;
-use uet_wire::layout::Kind;
 use uet_wire::pds::{AckCcx, NackCcx, PdsBuf};
 use uet_wire::registry::{CcType, CcxType, CtlType, NackCode, NextHdr, Opcode, PdsType};
 use uet_wire::ses::Std;
@@ -26,30 +25,6 @@ pub(super) const CASES: &[Rule] = &[
         needs: &[Need::Capability("write")],
         axes: &[&MODE, &START],
         run: cut_semantic_header,
-    },
-    Rule {
-        id: "robust/reserved-bits",
-        title: "A request whose reserved bits are set is served like any other",
-        requirements: &[ROB_RSVD_001],
-        needs: &[Need::Capability("write")],
-        axes: &[&MODE, &START],
-        run: reserved_bits,
-    },
-    Rule {
-        id: "robust/reserved-bits-syn",
-        title: "A first packet whose reserved bits are set opens a context like any other",
-        requirements: &[ROB_RSVD_001],
-        needs: &[Need::Capability("write")],
-        axes: &[&MODE, &START],
-        run: reserved_bits_syn,
-    },
-    Rule {
-        id: "robust/reserved-bits-control",
-        title: "Control packets whose reserved bits are set do what they do without",
-        requirements: &[ROB_RSVD_001],
-        needs: &[],
-        axes: &[&MODE, &CARRIER, &START],
-        run: reserved_bits_control,
     },
     Rule {
         id: "robust/unknown-type",
@@ -299,85 +274,6 @@ fn cut_semantic_header(t: &mut Test<'_>) -> Outcome {
         }
     }
     v.expect_untouched(t)
-}
-
-/// The packet with reserved bits set: those of each place in turn, and at last all.
-fn with_reserved_bits(packet: &UetBuf) -> Vec<Vec<u8>> {
-    let clean = packet.to_bytes();
-    let mut all = clean.clone();
-    let mut made = Vec::new();
-    let view = packet.view();
-    let pds = view.pds.map(|pds| (0, pds.layout(), pds.bytes().len()));
-    let ses = view.ses.map(|ses| (pds_length(packet), ses.layout(), ses.bytes().len()));
-    for (start, layout, length) in [pds, ses].into_iter().flatten() {
-        let places = layout.present(&clean[start..start + length]);
-        for (place, _) in places.filter(|(place, _)| matches!(place.row.kind, Kind::Reserved)) {
-            let ones = u128::MAX >> (128 - place.row.width());
-            let mut one = clean.clone();
-            place.write(&mut one[start..start + length], ones);
-            place.write(&mut all[start..start + length], ones);
-            made.push(one);
-        }
-    }
-    made.push(all);
-    made
-}
-
-fn reserved_bits(t: &mut Test<'_>) -> Outcome {
-    let (pdc, region) = t.open()?;
-    let count = with_reserved_bits(&pdc.request(1).write(&region, 0, &[1])?.build()?).len();
-    for n in 1..=count as u32 {
-        let packet = pdc.request(n).write(&region, u64::from(n), &[n as u8])?.build()?;
-        let bytes = with_reserved_bits(&packet);
-        t.send_wire(&pdc.raw(&bytes[n as usize - 1]))?;
-        let (seen, _) = t.expect_ack(ROB_RSVD_001, &pdc, pdc.psn(n))?;
-        t.check(ROB_RSVD_001, "cack_psn", Some(pdc.psn(n)), seen.cack(&pdc));
-    }
-    let expected: Vec<u8> = (1..=count as u8).collect();
-    t.expect_memory(ROB_RSVD_001, &region, 1, &expected)
-}
-
-fn reserved_bits_syn(t: &mut Test<'_>) -> Outcome {
-    let region = t.region(4096)?;
-    let sample = t.initiate();
-    let count = with_reserved_bits(&sample.request(0).write(&region, 0, &[1])?.build()?).len();
-    for k in 0..=count {
-        let pdc = t.initiate();
-        let packet = pdc.request(0).write(&region, k as u64, &[1])?.build()?;
-        let bytes = match with_reserved_bits(&packet).into_iter().nth(k) {
-            Some(bytes) => bytes,
-            None => {
-                // Of pdc_info the lowest bit has a meaning; some say the highest.
-                let mut bytes = packet.to_bytes();
-                bytes[10] |= 0x60;
-                bytes
-            }
-        };
-        t.send_wire(&pdc.raw(&bytes))?;
-        t.expect_ack(ROB_RSVD_001, &pdc, pdc.psn(0))?;
-    }
-    t.expect_memory(ROB_RSVD_001, &region, 0, &vec![1; count + 1])
-}
-
-fn reserved_bits_control(t: &mut Test<'_>) -> Outcome {
-    t.need_noop()?;
-    let (pdc, region) = t.open()?;
-    let mut n = 1;
-    let sample = with_reserved_bits(&pdc.control(CtlType::NOOP, pdc.psn(1), 0)?).len();
-    for k in 0..sample {
-        let noop = with_reserved_bits(&pdc.control(CtlType::NOOP, pdc.psn(n), 0)?);
-        t.send_wire(&pdc.raw(&noop[k]))?;
-        t.expect_cack(ROB_RSVD_001, &pdc, pdc.psn(n))?;
-        // Kept responses are cleared, with reserved bits or without.
-        t.request(&pdc, pdc.request(n + 1).clear(pdc.psn(n)).write_nowhere(&region, &[1])?)?;
-        t.need("an error", t.soon(), |seen| seen.answers(&pdc, pdc.psn(n + 1)))?;
-        let clear = with_reserved_bits(&pdc.control(CtlType::CLEAR_COMMAND, Psn(0), pdc.psn(n + 1).0)?);
-        t.send_wire(&pdc.raw(&clear[k]))?;
-        t.request(&pdc, pdc.request(n + 2).write(&region, 0, &[1])?)?;
-        t.expect_cack(ROB_RSVD_001, &pdc, pdc.psn(n + 2))?;
-        n += 3;
-    }
-    Ok(())
 }
 
 fn unknown_type(t: &mut Test<'_>) -> Outcome {
