@@ -68,6 +68,7 @@ mod taken_later;
 mod target_close;
 mod timer;
 mod trim;
+mod values;
 mod window;
 mod window_state;
 mod write;
@@ -144,6 +145,7 @@ const GROUPS: &[&[Rule]] = &[
     target_close::CASES,
     timer::CASES,
     trim::CASES,
+    values::CASES,
     window::CASES,
     window_state::CASES,
     write::CASES,

@@ -1,0 +1,397 @@
+//! Fields at every width: values with all bits, with the highest and the lowest bit, and pairs that differ in one bit.
+
+use crate::axis::MODE;
+use crate::receives::{room, tagged_room};
+use crate::target::{Target, post};
+use crate::{Axis, Data, Message, Need, Outcome, Pdc, Point, Region, RequestSession, Rule, Stop, Test};
+use uet_control::{AddPeer, ExposeRegion, Form, Hex64, Post, PostKind, PostReceive, Remote, pattern};
+use uet_wire::PdcId;
+use uet_wire::catalogue::*;
+
+const WRITE: &[Need] = &[Need::Capability("write")];
+const READ: &[Need] = &[Need::Capability("read")];
+const RECEIVE: &[Need] = &[Need::Capability("receive"), Need::Capability("send")];
+const TAGGED: &[Need] = &[Need::Capability("receive"), Need::Capability("tsend")];
+
+pub(super) const CASES: &[Rule] = &[
+    Rule {
+        id: "values/by-device",
+        title: "A request of the device carries every bit of the values that it was posted with",
+        requirements: &[
+            SES_ADDR_001,
+            SES_ADDR_002,
+            SES_GEN_001,
+            SES_MEM_001,
+            SES_PLACE_001,
+            SES_MATCH_001,
+            SES_MATCH_002,
+            SES_CUT_005,
+        ],
+        needs: &[],
+        axes: &[&PATTERN, &KIND, &FORM],
+        run: by_device,
+    },
+    Rule {
+        id: "values/by-suite",
+        title: "A region or receive is reached by every bit of its address, and responses repeat the ids",
+        requirements: &[SES_ADDR_001, SES_RESP_003, SES_PLACE_001, SES_READ_001, SES_READ_005, SES_MATCH_006],
+        needs: &[],
+        axes: &[&PATTERN, &REACHED, &MODE],
+        run: by_suite,
+    },
+    Rule {
+        id: "values/one-bit",
+        title: "A request whose address differs in one bit does not reach the region or receive",
+        requirements: &[SES_ADDR_007],
+        needs: &[],
+        axes: &[&FIELD, &BIT, &REACHED],
+        run: one_bit,
+    },
+    Rule {
+        id: "values/pdcid",
+        title: "Two contexts whose PDCIDs differ in one bit are two contexts",
+        requirements: &[PDS_SYN_005, PDS_PDC_003],
+        needs: WRITE,
+        axes: &[&BIT, &MODE],
+        run: pdcid,
+    },
+    Rule {
+        id: "values/read-names",
+        title: "Read data repeats every bit of the message_id and the job of its request",
+        requirements: &[SES_READ_005, SES_READ_001, SES_RESP_003],
+        needs: READ,
+        axes: &[&PATTERN, &WAY, &MODE],
+        run: read_names,
+    },
+];
+
+/// The bits of every field.
+const PATTERN: Axis<u64> = Axis::new(
+    "bits",
+    &[
+        Point::new("all", u64::MAX),
+        Point::new("even", 0xaaaa_aaaa_aaaa_aaaa),
+        Point::new("odd", 0x5555_5555_5555_5555),
+        Point::new("high-half", 0xff00_ff00_f0f0_fc00),
+    ],
+);
+
+/// The place of a bit in its field, in percent of the width.
+const BIT: Axis<u32> = Axis::new(
+    "bit",
+    &[
+        Point::new("lowest", 0),
+        Point::new("second", 13),
+        Point::new("lower-half", 40),
+        Point::new("upper-half", 60),
+        Point::new("next-to-highest", 90),
+        Point::new("highest", 100),
+    ],
+);
+
+const KIND: Axis<PostKind> = Axis::new(
+    "kind",
+    &[
+        Point::needing("write", PostKind::Write, WRITE),
+        Point::needing("read", PostKind::Read, READ),
+        Point::needing("send", PostKind::Send, &[Need::Capability("send")]),
+        Point::needing("tagged", PostKind::Tsend, &[Need::Capability("tsend")]),
+        Point::needing("atomic", PostKind::Atomic, &[Need::Capability("atomic")]),
+        Point::needing("rendezvous", PostKind::RendezvousSend, &[Need::Capability("rendezvous_send")]),
+        Point::needing("deferrable", PostKind::DeferrableTsend, &[Need::Capability("deferrable_tsend")]),
+    ],
+);
+
+const FORM: Axis<Form> = Axis::new(
+    "form",
+    &[Point::new("std", Form::Std), Point::new("medium", Form::Medium), Point::new("small", Form::Small)],
+);
+
+/// The object that a request of the suite reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reached {
+    Write,
+    Read,
+    Send,
+    Tagged,
+}
+
+const REACHED: Axis<Reached> = Axis::new(
+    "by",
+    &[
+        Point::needing("write", Reached::Write, WRITE),
+        Point::needing("read", Reached::Read, READ),
+        Point::needing("send", Reached::Send, RECEIVE),
+        Point::needing("tagged", Reached::Tagged, TAGGED),
+    ],
+);
+
+/// A field of the address of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Field {
+    Job,
+    Process,
+    Index,
+    /// The memory key or the match bits.
+    Selector,
+    Initiator,
+}
+
+const FIELD: Axis<Field> = Axis::new(
+    "field",
+    &[
+        Point::new("job", Field::Job),
+        Point::new("process", Field::Process),
+        Point::new("index", Field::Index),
+        Point::new("key-or-tag", Field::Selector),
+        Point::new("initiator", Field::Initiator),
+    ],
+);
+
+/// True if the read data is too long for an ACK.
+const WAY: Axis<bool> = Axis::new("way", &[Point::new("in-ack", false), Point::new("return", true)]);
+
+fn bytes() -> Vec<u8> {
+    pattern(77).take(40).collect()
+}
+
+fn by_device(t: &mut Test<'_>) -> Outcome {
+    let (bits, kind, form) = (t.value(&PATTERN), t.value(&KIND), t.value(&FORM));
+    let long = matches!(kind, PostKind::RendezvousSend | PostKind::DeferrableTsend | PostKind::Atomic);
+    if long && form != Form::Std {
+        return Err(Stop::Skipped("the operation needs a standard header".into()));
+    }
+    let tagged = matches!(kind, PostKind::Tsend | PostKind::DeferrableTsend);
+    let keyed = matches!(kind, PostKind::Write | PostKind::Read | PostKind::Atomic);
+    let (job, initiator) = (bits as u32 & 0xff_ffff, bits as u32);
+    let address = t.address(0)?;
+    let peer = t.call(AddPeer { address, port: None, job, process: 1, initiator })?.peer;
+    // No access passes 2^64.
+    let offset = if keyed { bits & !0xfff } else { 0 };
+    let key = if keyed && form != Form::Small { bits } else { 0 };
+    let (process, index, generation) = (bits as u16 & 0xfff, bits as u16 & 0xfff, bits as u8);
+    let remote = Remote {
+        key: Hex64(key),
+        offset: Hex64(offset),
+        process: Some(process),
+        index,
+        generation,
+        ..Remote::default()
+    };
+    let sends = matches!(kind, PostKind::Send | PostKind::Tsend);
+    let header_data = (sends && form == Form::Std).then_some(Hex64(bits));
+    let tag = tagged.then_some(Hex64(bits));
+    let amo = kind == PostKind::Atomic;
+    let posted = Post {
+        remote,
+        header_data,
+        tag,
+        form: Some(form),
+        eager: (kind == PostKind::RendezvousSend).then_some(8),
+        atomic_opcode: amo.then(|| "SUM".to_owned()),
+        atomic_datatype: amo.then(|| "UINT64".to_owned()),
+        ..post(kind, peer, if amo { 8 } else { 100 })
+    };
+    t.post(posted)?;
+    let target = Target::accept(t)?;
+    let said = target.said(0)?;
+    if said.form != form {
+        return Err(Stop::Skipped("the device chose another header".into()));
+    }
+    let told = said.address;
+    t.check(SES_ADDR_001, "job_id and pid_on_fep", (job, process), (told.job_id(), told.pid_on_fep()));
+    t.check(SES_ADDR_002, "resource_index", index, told.resource_index());
+    t.check(SES_GEN_001, "ri_generation", generation, told.ri_generation());
+    if keyed && form != Form::Small {
+        t.check(SES_MEM_001, "memory_key", Some(key), said.memory_key);
+    }
+    if keyed {
+        t.check(SES_PLACE_001, "buffer_offset", Some(offset), said.buffer_offset);
+    }
+    if form != Form::Small {
+        t.check(SES_MATCH_002, "initiator", Some(initiator), said.initiator);
+        if tagged {
+            t.check(SES_MATCH_001, "match_bits", Some(bits), said.match_bits);
+        }
+    }
+    if header_data.is_some() {
+        t.check(SES_CUT_005, "header_data", Some(bits), said.header_data);
+    }
+    Ok(())
+}
+
+/// The address of a region or receive.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    job: u32,
+    process: u16,
+    index: u16,
+    selector: u64,
+    initiator: u32,
+}
+
+impl Place {
+    fn of(bits: u64) -> Self {
+        // The highest bits of a key have a meaning, and those below are reserved.
+        let selector = bits & 0xffff_ffff_ffff;
+        let (index, initiator) = (bits as u16 & 0xfff, bits as u32);
+        Place { job: bits as u32 & 0xff_ffff, process: bits as u16 & 0xfff, index, selector, initiator }
+    }
+
+    fn receive(self, tagged: bool) -> PostReceive {
+        let plain = if tagged { tagged_room(64, self.selector) } else { room(64) };
+        let initiator = tagged.then_some(self.initiator);
+        PostReceive { job: Some(self.job), process: self.process, index: self.index, initiator, ..plain }
+    }
+
+    fn exposed(self, t: &mut Test<'_>) -> Result<(Region, Vec<u8>), Stop> {
+        let Place { job, process, index, selector, .. } = self;
+        let (job, key) = (Some(job), Hex64(selector));
+        t.exposed(64, |region| ExposeRegion { key, job, process, index, ..region })
+    }
+
+    fn message(self, reached: Reached) -> Message {
+        let message = match reached {
+            Reached::Write => Message::new(uet_wire::registry::Opcode::UET_WRITE).data(&bytes()),
+            Reached::Read => Message { length: 40, ..Message::new(uet_wire::registry::Opcode::UET_READ) },
+            Reached::Send => Message::send(&bytes()),
+            Reached::Tagged => Message::tagged(0, &bytes()),
+        };
+        let Place { job, process, index, selector, initiator } = self;
+        let selector = if reached == Reached::Send { 0 } else { selector };
+        Message { job, process, index, selector, initiator, ..message }
+    }
+}
+
+fn by_suite(t: &mut Test<'_>) -> Outcome {
+    let (bits, reached) = (t.value(&PATTERN), t.value(&REACHED));
+    let (place, id) = (Place::of(bits), bits as u16);
+    let message = place.message(reached).named(id);
+    match reached {
+        Reached::Write | Reached::Read => {
+            let (region, mut held) = place.exposed(t)?;
+            let mut session = t.session();
+            let psn = session.ask(t, &message.whole()?)?;
+            session.accepted(t, SES_ADDR_001, psn)?;
+            if reached == Reached::Write {
+                held[..40].copy_from_slice(&bytes());
+                t.expect_memory(SES_PLACE_001, &region, 0, &held)?;
+            } else {
+                let pieces = session.data(t, SES_READ_001, 40)?;
+                let named =
+                    pieces.first().and_then(Data::long).map(|header| header.read_request_message_id());
+                t.check(SES_READ_005, "read_request_message_id", Some(id), named);
+            }
+            refused_with_ids(t, &mut session, Message { selector: message.selector ^ 1, ..message })
+        }
+        Reached::Send | Reached::Tagged => {
+            let posted = t.posted(place.receive(reached == Reached::Tagged))?;
+            let mut session = t.session();
+            let psn = session.ask(t, &message.whole()?)?;
+            session.accepted(t, SES_ADDR_001, psn)?;
+            t.expect_received(SES_MATCH_006, &posted, &bytes())?;
+            refused_with_ids(t, &mut session, Message { process: message.process ^ 1, ..message })
+        }
+    }
+}
+
+/// Sends a request that reaches nothing, and checks the ids of the error.
+fn refused_with_ids(t: &mut Test<'_>, session: &mut RequestSession, message: Message) -> Outcome {
+    let other = message.id ^ 0x0ff0;
+    let psn = session.ask(t, &message.named(other).whole()?)?;
+    let job = message_job(session, t, psn)?;
+    t.check(SES_RESP_003, "message_id and job_id", Some((other, message_bits(t))), job);
+    Ok(())
+}
+
+fn message_bits(t: &Test<'_>) -> u32 {
+    Place::of(t.value(&PATTERN)).job
+}
+
+fn message_job(
+    session: &mut RequestSession,
+    t: &mut Test<'_>,
+    psn: uet_wire::Psn,
+) -> Result<Option<(u16, u32)>, Stop> {
+    let answer = session.answer(t, psn)?;
+    if answer.is_ok() {
+        return Err(Stop::Inconclusive("the request to nothing succeeded".into()));
+    }
+    Ok(answer.response.map(|response| (response.message_id(), response.job_id())))
+}
+
+fn one_bit(t: &mut Test<'_>) -> Outcome {
+    let (field, reached, percent) = (t.value(&FIELD), t.value(&REACHED), t.value(&BIT));
+    let width = match field {
+        Field::Job => 24,
+        Field::Process | Field::Index => 12,
+        Field::Selector if matches!(reached, Reached::Tagged) => 64,
+        Field::Selector => 48,
+        Field::Initiator => 32,
+    };
+    match (field, reached) {
+        (Field::Initiator, Reached::Write | Reached::Read | Reached::Send)
+        | (Field::Selector, Reached::Send) => {
+            return Err(Stop::Skipped("the field selects nothing there".into()));
+        }
+        _ => {}
+    }
+    let bit = 1u64 << (percent * (width - 1) / 100);
+    let place = Place { initiator: 0x7000_0001, ..Place::of(0x0123_4567_89ab_c5a5) };
+    let other = match field {
+        Field::Job => Place { job: place.job ^ bit as u32, ..place },
+        Field::Process => Place { process: place.process ^ bit as u16, ..place },
+        Field::Index => Place { index: place.index ^ bit as u16, ..place },
+        Field::Selector => Place { selector: place.selector ^ bit, ..place },
+        Field::Initiator => Place { initiator: place.initiator ^ bit as u32, ..place },
+    };
+    let part = other.message(reached).whole()?;
+    let mut session = t.session();
+    match reached {
+        Reached::Write | Reached::Read => {
+            let (region, held) = place.exposed(t)?;
+            let psn = session.ask(t, &part)?;
+            session.refused(t, SES_ADDR_007, psn)?;
+            t.still_holds(SES_ADDR_007, &region, &held)
+        }
+        Reached::Send | Reached::Tagged => {
+            let posted = t.posted(place.receive(reached == Reached::Tagged))?;
+            let psn = session.ask(t, &part)?;
+            session.answer(t, psn)?;
+            t.expect_waiting(SES_ADDR_007, &posted)?;
+            t.check_memory(SES_ADDR_007, &posted.buffer, 0, &posted.before)
+        }
+    }
+}
+
+fn pdcid(t: &mut Test<'_>) -> Outcome {
+    let bit = 1u16 << (t.value(&BIT) * 15 / 100);
+    let (first, region) = t.open()?;
+    let local = PdcId(if first.local.0 ^ bit == 0 { first.local.0 } else { first.local.0 ^ bit });
+    let mut second = Pdc { local, ..t.initiate() };
+    t.request(&second, second.request(0).write(&region, region.length - 1, &[0])?)?;
+    let (_, ack) = t.expect_ack(PDS_SYN_005, &second, second.psn(0))?;
+    second.remote = Some(ack.spdcid());
+    for (pdc, n) in [(&first, 1u8), (&second, 2)] {
+        t.request(pdc, pdc.request(1).write(&region, u64::from(n), &[n])?)?;
+        t.expect_cack(PDS_PDC_003, pdc, pdc.psn(1))?;
+    }
+    t.expect_memory(PDS_PDC_003, &region, 1, &[1, 2])
+}
+
+fn read_names(t: &mut Test<'_>) -> Outcome {
+    let (bits, on_return) = (t.value(&PATTERN), t.value(&WAY));
+    let length = if on_return { t.beyond_ack()?.max(40) } else { 8 };
+    let (id, job) = (bits as u16, bits as u32 & 0xff_ffff);
+    let (region, held) = t.exposed(u64::from(length), |region| ExposeRegion { job: Some(job), ..region })?;
+    let mut session = t.session();
+    session.ask(t, &Message::read(&region, 0, length).named(id).whole()?)?;
+    let pieces = session.data(t, SES_READ_001, length as usize)?;
+    let whole: Vec<u8> = pieces.iter().flat_map(|piece| piece.bytes.clone()).collect();
+    t.same_bytes(SES_READ_001, "the data, beside memory", &held, &whole);
+    let told = pieces.first().and_then(Data::long);
+    let named = told.map(|header| header.read_request_message_id());
+    t.check(SES_READ_005, "read_request_message_id", Some(id), named);
+    t.check(SES_RESP_003, "job_id", Some(job), told.map(|header| header.job_id()));
+    Ok(())
+}
