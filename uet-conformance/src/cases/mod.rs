@@ -28,6 +28,7 @@ mod initiate;
 mod ip;
 mod lengths;
 mod matching;
+mod message_ends;
 mod nack;
 mod nscc;
 mod nscc_over_time;
@@ -105,6 +106,7 @@ const GROUPS: &[&[Rule]] = &[
     ip::CASES,
     lengths::CASES,
     matching::CASES,
+    message_ends::CASES,
     nack::CASES,
     nscc::CASES,
     nscc_over_time::CASES,

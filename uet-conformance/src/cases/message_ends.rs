@@ -1,0 +1,391 @@
+//! Ends of messages over every kind of message: given up, empty, with delivery complete, and without header data (section 3.4.2).
+
+use crate::axis::MODE;
+use crate::receives::{Posted, room, tagged_room};
+use crate::{Axis, Message, Need, Outcome, Part, Point, Region, RequestSession, Rule, Stop, Test};
+use uet_control::{Hex64, pattern};
+use uet_wire::catalogue::*;
+use uet_wire::registry::{AtomicDatatype, AtomicOpcode, Opcode, ReturnCode};
+
+const RECEIVE: &[Need] = &[Need::Capability("receive"), Need::Capability("send")];
+const TAGGED: &[Need] = &[Need::Capability("receive"), Need::Capability("tsend")];
+
+pub(super) const CASES: &[Rule] = &[
+    Rule {
+        id: "message-ends/given-up",
+        title: "A packet with ie = 1 is answered INITIATOR_ERR and reaches no memory, whatever its operation",
+        requirements: &[SES_ERR_005, SES_ERR_006],
+        needs: &[],
+        axes: &[&KIND, &PLACE, &MODE],
+        run: given_up,
+    },
+    Rule {
+        id: "message-ends/next-after-given-up",
+        title: "After a message that was given up, the next one with its id is a new message",
+        requirements: &[SES_RESP_001, SES_MATCH_006, SES_PLACE_001],
+        needs: &[],
+        axes: &[&LONG_KIND, &MODE],
+        run: next_after_given_up,
+    },
+    Rule {
+        id: "message-ends/aborted",
+        title: "UET_MSG_ERROR ends a message of any kind, and its id may name another one then",
+        requirements: &[SES_ERR_007, SES_MATCH_006, SES_PLACE_001],
+        needs: &[],
+        axes: &[&LONG_KIND, &MODE],
+        run: aborted,
+    },
+    Rule {
+        id: "message-ends/no-header-data",
+        title: "Without hd, a completion has no header data, whatever the field holds",
+        requirements: &[SES_CUT_005, SES_MATCH_006],
+        needs: &[],
+        axes: &[&SEND_KIND, &COUNT, &MODE],
+        run: no_header_data,
+    },
+    Rule {
+        id: "message-ends/late-header-data",
+        title: "Header data completes the receive, whichever packet of the message comes first",
+        requirements: &[SES_CUT_005, SES_MATCH_006],
+        needs: &[],
+        axes: &[&SEND_KIND, &ORDER],
+        run: late_header_data,
+    },
+    Rule {
+        id: "message-ends/delivery-complete",
+        title: "With dc, the last packet of a message of any kind is answered after all of it has arrived",
+        requirements: &[SES_RESP_005],
+        needs: &[Need::Capability("rud")],
+        axes: &[&LONG_KIND, &FIRST],
+        run: delivery_complete,
+    },
+    Rule {
+        id: "message-ends/empty",
+        title: "A message of no bytes is answered and completes, whatever its operation and header",
+        requirements: &[SES_CUT_004],
+        needs: &[],
+        axes: &[&EMPTY_KIND, &MODE],
+        run: empty,
+    },
+];
+
+/// The operation of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Write,
+    WriteMedium,
+    Read,
+    Send,
+    SendMedium,
+    SendSmall,
+    Tagged,
+    TaggedMedium,
+    Atomic,
+    Fetch,
+}
+
+const WRITE_POINT: Point<Kind> = Point::needing("write", Kind::Write, &[Need::Capability("write")]);
+const SEND_POINT: Point<Kind> = Point::needing("send", Kind::Send, RECEIVE);
+const TAGGED_POINT: Point<Kind> = Point::needing("tagged", Kind::Tagged, TAGGED);
+const MEDIUM_POINTS: [Point<Kind>; 4] = [
+    Point::needing("write-medium", Kind::WriteMedium, &[Need::Capability("write")]),
+    Point::needing("send-medium", Kind::SendMedium, RECEIVE),
+    Point::needing("send-small", Kind::SendSmall, RECEIVE),
+    Point::needing("tagged-medium", Kind::TaggedMedium, TAGGED),
+];
+
+const KIND: Axis<Kind> = Axis::new(
+    "kind",
+    &[
+        WRITE_POINT,
+        SEND_POINT,
+        TAGGED_POINT,
+        Point::needing("read", Kind::Read, &[Need::Capability("read")]),
+        Point::needing("atomic", Kind::Atomic, &[Need::Capability("atomic")]),
+        Point::needing("fetch", Kind::Fetch, &[Need::Capability("atomic"), Need::Capability("fetch_atomic")]),
+        MEDIUM_POINTS[0],
+        MEDIUM_POINTS[1],
+    ],
+);
+
+const LONG_KIND: Axis<Kind> = Axis::new("kind", &[WRITE_POINT, SEND_POINT, TAGGED_POINT]);
+
+const SEND_KIND: Axis<Kind> = Axis::new("kind", &[SEND_POINT, TAGGED_POINT]);
+
+const EMPTY_KIND: Axis<Kind> = Axis::new(
+    "kind",
+    &[
+        WRITE_POINT,
+        SEND_POINT,
+        TAGGED_POINT,
+        MEDIUM_POINTS[0],
+        MEDIUM_POINTS[1],
+        MEDIUM_POINTS[2],
+        MEDIUM_POINTS[3],
+        Point::needing("read", Kind::Read, &[Need::Capability("read")]),
+    ],
+);
+
+/// The packet with `ie`: the only one, or one of three.
+const PLACE: Axis<Option<usize>> = Axis::new(
+    "packet",
+    &[
+        Point::new("only", None),
+        Point::new("first", Some(0)),
+        Point::new("middle", Some(1)),
+        Point::new("last", Some(2)),
+    ],
+);
+
+/// Packets of a message.
+const COUNT: Axis<usize> = Axis::new("packets", &[Point::new("1", 1), Point::new("3", 3)]);
+
+/// The order of three packets.
+const ORDER: Axis<[usize; 3]> = Axis::new(
+    "order",
+    &[
+        Point::new("in-order", [0, 1, 2]),
+        Point::new("first-last", [2, 1, 0]),
+        Point::new("first-second", [1, 0, 2]),
+        Point::new("last-first", [2, 0, 1]),
+    ],
+);
+
+/// The packet that is missing at first.
+const FIRST: Axis<usize> = Axis::new("missing", &[Point::new("first", 0), Point::new("middle", 1)]);
+
+/// The device's end of a message: memory, or a receive.
+enum Object {
+    Region(Region, Vec<u8>),
+    Receive(Posted),
+}
+
+fn is_send(kind: Kind) -> bool {
+    use Kind::*;
+    matches!(kind, Send | SendMedium | SendSmall | Tagged | TaggedMedium)
+}
+
+fn bytes(length: usize) -> Vec<u8> {
+    pattern(length as u32 + 3).take(length).collect()
+}
+
+/// The object of a message of this many bytes.
+fn object(t: &mut Test<'_>, kind: Kind, length: usize) -> Result<Object, Stop> {
+    let length = length.max(64) as u64;
+    Ok(match kind {
+        Kind::Tagged | Kind::TaggedMedium => Object::Receive(t.posted(tagged_room(length, 0x7a6))?),
+        kind if is_send(kind) => Object::Receive(t.posted(room(length))?),
+        _ => {
+            let (region, held) = t.patterned(length)?;
+            Object::Region(region, held)
+        }
+    })
+}
+
+/// A message of this many bytes for the object.
+fn message(t: &Test<'_>, kind: Kind, object: &Object, length: usize) -> Result<Message, Stop> {
+    let data = bytes(length);
+    Ok(match (kind, object) {
+        (Kind::Tagged | Kind::TaggedMedium, _) => Message::tagged(0x7a6, &data),
+        (Kind::Write | Kind::WriteMedium, Object::Region(region, _)) => {
+            Message { complete: false, ..Message::write(region, 0, &data) }
+        }
+        (Kind::Read, Object::Region(region, _)) => Message::read(region, 0, length as u32),
+        (Kind::Atomic | Kind::Fetch, Object::Region(region, _)) => {
+            let sum = (AtomicOpcode::SUM, AtomicDatatype::UINT64);
+            let message = Message::atomic(region, 0, sum, &t.operands(8, &[1]))?;
+            match kind {
+                Kind::Fetch => message.opcode(Opcode::UET_FETCHING_ATOMIC),
+                _ => message,
+            }
+        }
+        _ => Message::send(&data),
+    })
+}
+
+fn only(kind: Kind, message: &Message) -> Result<Part, Stop> {
+    Ok(match kind {
+        Kind::WriteMedium | Kind::SendMedium | Kind::TaggedMedium => message.medium()?,
+        Kind::SendSmall => message.small()?,
+        _ => message.whole()?,
+    })
+}
+
+/// The packet with `ie`.
+fn with_ie(part: Part) -> Result<Part, Stop> {
+    use uet_wire::ses::SesBuf;
+    let ses = match part.ses {
+        SesBuf::Std(std) => std.edit().head(|head| head.ie(true)).done()?.into(),
+        SesBuf::Medium(medium) => medium.edit().head(|head| head.ie(true)).done()?.into(),
+        SesBuf::Small(small) => small.edit().head(|head| head.ie(true)).done()?.into(),
+        other => other,
+    };
+    Ok(Part { ses, ..part })
+}
+
+/// Expects that the object is as it was from this byte on.
+fn expect_untouched(t: &mut Test<'_>, object: &Object, from: usize) -> Outcome {
+    match object {
+        Object::Region(region, held) => {
+            t.pause(t.soon())?;
+            t.check_memory(SES_ERR_005, region, from as u64, &held[from..])
+        }
+        Object::Receive(posted) => t.expect_not_well(SES_ERR_005, posted),
+    }
+}
+
+fn given_up(t: &mut Test<'_>) -> Outcome {
+    let (kind, place, mtu) = (t.value(&KIND), t.value(&PLACE), t.mtu());
+    let long = matches!(kind, Kind::Write | Kind::Send | Kind::Tagged);
+    let Some(place) = place.filter(|_| long) else {
+        if place.is_some() {
+            return Err(Stop::Skipped("the message has one packet".into()));
+        }
+        let object = object(t, kind, 40)?;
+        let part = only(kind, &message(t, kind, &object, 40)?)?;
+        let mut session = t.session();
+        let psn = session.ask(t, &with_ie(part)?)?;
+        session.refused_as(t, SES_ERR_006, psn, &[ReturnCode::INITIATOR_ERR])?;
+        return expect_untouched(t, &object, 0);
+    };
+    let object = object(t, kind, 3 * mtu)?;
+    let parts = message(t, kind, &object, 3 * mtu)?.parts(mtu)?;
+    let mut session = t.session();
+    for part in &parts[..place] {
+        let psn = session.ask(t, part)?;
+        session.answer(t, psn)?;
+    }
+    let psn = session.ask(t, &with_ie(parts[place].clone())?)?;
+    session.refused_as(t, SES_ERR_006, psn, &[ReturnCode::INITIATOR_ERR])?;
+    expect_untouched(t, &object, place * mtu)
+}
+
+/// Sends a message of two packets and expects that it arrives.
+fn expect_delivered(t: &mut Test<'_>, kind: Kind, session: &mut RequestSession, object: &Object) -> Outcome {
+    let mtu = t.mtu();
+    let whole = message(t, kind, object, mtu + 50)?;
+    for part in whole.parts(mtu)? {
+        let psn = session.ask(t, &part)?;
+        session.some_answer(t, psn)?;
+    }
+    match object {
+        Object::Region(region, _) => t.expect_memory(SES_PLACE_001, region, 0, &whole.data),
+        Object::Receive(posted) => t.expect_received(SES_MATCH_006, posted, &whole.data).map(drop),
+    }
+}
+
+fn next_after_given_up(t: &mut Test<'_>) -> Outcome {
+    let (kind, mtu) = (t.value(&LONG_KIND), t.mtu());
+    let first = object(t, kind, 3 * mtu)?;
+    let parts = message(t, kind, &first, 3 * mtu)?.parts(mtu)?;
+    let mut session = t.session();
+    let psn = session.ask(t, &parts[0])?;
+    session.accepted(t, SES_RESP_001, psn)?;
+    // The last packet of the message, so that its id is free.
+    for part in [&parts[1], &parts[2]] {
+        let psn = session.ask(t, &with_ie(part.clone())?)?;
+        session.answer(t, psn)?;
+    }
+    let next = object(t, kind, 3 * mtu)?;
+    expect_delivered(t, kind, &mut session, &next)
+}
+
+fn aborted(t: &mut Test<'_>) -> Outcome {
+    let (kind, mtu) = (t.value(&LONG_KIND), t.mtu());
+    let first = object(t, kind, 3 * mtu)?;
+    let whole = message(t, kind, &first, 3 * mtu)?;
+    let mut session = t.session();
+    let psn = session.ask(t, &whole.parts(mtu)?[0])?;
+    session.answer(t, psn)?;
+    let error = Message { data: Vec::new(), ..whole.clone() }.opcode(Opcode::UET_MSG_ERROR).whole()?;
+    let error = error.edit(|std| {
+        let std = std.head(|head| head.som(false).eom(true));
+        std.payload_length(0).message_offset(mtu as u32)
+    })?;
+    let psn = session.ask(t, &error)?;
+    session.answer(t, psn)?;
+    if let Object::Receive(posted) = &first {
+        t.expect_not_well(SES_ERR_007, posted)?;
+    }
+    // A receive of the ended message may wait for another one.
+    let next = object(t, kind, 3 * mtu)?;
+    let again = message(t, kind, &next, mtu + 50)?;
+    let psns = session.ask_all(t, &again.parts(mtu)?)?;
+    session.all_accepted(t, SES_ERR_007, &psns)?;
+    match (&first, &next) {
+        (_, Object::Region(region, _)) => t.expect_memory(SES_PLACE_001, region, 0, &again.data),
+        (Object::Receive(first), Object::Receive(next)) => {
+            let soon = t.soon();
+            let taken = t.completion(first.operation, soon)?;
+            let well = taken.is_some_and(|ended| ended.status == uet_control::Status::Ok);
+            t.expect_received(SES_MATCH_006, if well { first } else { next }, &again.data).map(drop)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn no_header_data(t: &mut Test<'_>) -> Outcome {
+    let (kind, count, mtu) = (t.value(&SEND_KIND), t.value(&COUNT), t.mtu());
+    let length = (count - 1) * mtu + 30;
+    let object = object(t, kind, length)?;
+    let whole = message(t, kind, &object, length)?;
+    let mut parts = whole.parts(mtu)?;
+    // The field may hold anything.
+    parts[0] = parts[0].clone().edit(|std| std.header_data(0xdead_0000_0000_beef))?;
+    let mut session = t.session();
+    session.ask_all(t, &parts)?;
+    let Object::Receive(posted) = object else { return Ok(()) };
+    let completion = t.expect_received(SES_MATCH_006, &posted, &whole.data)?;
+    t.one_of(SES_CUT_005, "header data", &[None, Some(Hex64(0))], completion.header_data);
+    Ok(())
+}
+
+fn late_header_data(t: &mut Test<'_>) -> Outcome {
+    let (kind, mtu) = (t.value(&SEND_KIND), t.mtu());
+    let object = object(t, kind, 3 * mtu)?;
+    let whole =
+        Message { header_data: Some(0xfeed_0000_0000_0bee), ..message(t, kind, &object, 2 * mtu + 7)? };
+    let mut session = t.session();
+    session.ask_in_order(t, &whole.parts(mtu)?, &t.value(&ORDER))?;
+    let Object::Receive(posted) = object else { return Ok(()) };
+    let completion = t.expect_received(SES_MATCH_006, &posted, &whole.data)?;
+    t.check(SES_CUT_005, "header data", Some(Hex64(0xfeed_0000_0000_0bee)), completion.header_data);
+    Ok(())
+}
+
+fn delivery_complete(t: &mut Test<'_>) -> Outcome {
+    let (kind, missing, mtu) = (t.value(&LONG_KIND), t.value(&FIRST), t.mtu());
+    let object = object(t, kind, 3 * mtu)?;
+    let whole = Message { complete: true, ..message(t, kind, &object, 2 * mtu + 7)? };
+    let parts = whole.parts(mtu)?;
+    let mut session = t.session();
+    let other = t.region(8)?;
+    let opening = session.ask(t, &Message::write(&other, 0, &[]).named(77).whole()?)?;
+    session.answer(t, opening)?;
+    let order: Vec<usize> = (0..3).filter(|n| *n != missing).collect();
+    let psns = session.ask_in_order(t, &parts, &order)?;
+    let (last, pdc) = (psns[2], session.pdc.clone());
+    t.expect_none(SES_RESP_005, "no OK for the last packet while one is missing", t.soon(), |seen| {
+        let code = seen.response().map(|response| response.head().return_code());
+        seen.answers(&pdc, last).filter(|_| code == Some(ReturnCode::OK))
+    })?;
+    session.ask_late(t, psns[missing], &parts[missing])?;
+    session.accepted(t, SES_RESP_005, last)?;
+    match object {
+        Object::Region(region, _) => t.check_memory(SES_RESP_005, &region, 0, &whole.data),
+        Object::Receive(posted) => t.expect_received(SES_RESP_005, &posted, &whole.data).map(drop),
+    }
+}
+
+fn empty(t: &mut Test<'_>) -> Outcome {
+    let kind = t.value(&EMPTY_KIND);
+    let object = object(t, kind, 0)?;
+    let part = only(kind, &message(t, kind, &object, 0)?)?;
+    let mut session = t.session();
+    let psn = session.ask(t, &part)?;
+    session.accepted(t, SES_CUT_004, psn)?;
+    match object {
+        Object::Region(region, held) => t.check_memory(SES_CUT_004, &region, 0, &held),
+        Object::Receive(posted) => t.expect_received(SES_CUT_004, &posted, &[]).map(drop),
+    }
+}
