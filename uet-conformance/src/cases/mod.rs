@@ -18,6 +18,7 @@ mod control;
 mod crc;
 mod datagram;
 mod deferrable;
+mod deferrable_again;
 mod each_cause;
 mod encoding;
 mod errors;
@@ -96,6 +97,7 @@ const GROUPS: &[&[Rule]] = &[
     crc::CASES,
     datagram::CASES,
     deferrable::CASES,
+    deferrable_again::CASES,
     each_cause::CASES,
     encoding::CASES,
     errors::CASES,
