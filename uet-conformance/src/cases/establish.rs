@@ -1,7 +1,7 @@
 //! Opening a context at a target (section 3.5.8). Refusals are in [`refused`](super::refused).
 
 use crate::axis::{CARRIER, MODE, START};
-use crate::{Need, Outcome, Pdc, Request, Rule, Stop, Test};
+use crate::{Need, Outcome, Pdc, Request, Rule, RxPacket, Stop, Test};
 use uet_wire::catalogue::*;
 use uet_wire::registry::{CtlType, NackCode};
 use uet_wire::{PdcId, Psn};
@@ -146,7 +146,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "establish/reserved-pool",
         title: "When the general pool is empty, a packet that asks for the reserved pool gets a context of that",
-        requirements: &[PDS_SYN_011, PDS_OPEN_001],
+        requirements: &[PDS_SYN_011, PDS_SYN_002, PDS_OPEN_001],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: reserved_pool,
@@ -403,7 +403,17 @@ fn reserved_pool(t: &mut Test<'_>) -> Outcome {
     t.need("an empty pool", t.soon(), |seen| seen.refuses(&refused, refused.psn(0)))?;
     let urgent = t.initiate();
     t.request(&urgent, Request { reserved_pool: true, ..urgent.request(0).write(&region, 16, &[2; 16])? })?;
-    let (_, ack) = t.expect_ack(PDS_SYN_011, &urgent, urgent.psn(0))?;
+    // pdc_info is no part of psn_offset.
+    let misread = |seen: &RxPacket| {
+        let refusal = seen.refuses(&urgent, urgent.psn(0));
+        refusal.filter(|nack| nack.nack_code() == NackCode::INVALID_SYN)
+    };
+    let answers = |seen: &RxPacket| misread(seen).is_some() || seen.acknowledges(&urgent, urgent.psn(0));
+    let within = t.patience(t.soon());
+    t.hear(within, answers)?;
+    t.expect_none(PDS_SYN_002, "no INVALID_SYN for psn_offset 0", core::time::Duration::ZERO, misread)?;
+    let (seen, ack) = t.expect_ack(PDS_SYN_011, &urgent, urgent.psn(0))?;
+    t.check(PDS_SYN_002, "cack_psn, which tells Start_PSN", Some(urgent.psn(0)), seen.cack(&urgent));
     if !ack.spdcid().is_valid() {
         return Err(Stop::Failed);
     }
