@@ -45,6 +45,8 @@ catalogue! {
         "After trims, if little of a window arrived, quick adapt sets the window to the bytes that arrived";
     CC_TRIM_003 "CC-TRIM-003" Should "3.6.14" 1 "congestion"
         "With receiver credit, a trim at the last hop neither shrinks the window nor triggers quick adapt";
+    CC_TRIM_004 "CC-TRIM-004" Should "3.6.14" 1 "congestion"
+        "Without receiver credit, a trim at the last hop shrinks the window like one within the fabric";
     CC_LOSS_001 "CC-LOSS-001" Should "3.6.13" 1 "congestion"
         "A packet assumed lost shrinks the window";
     CC_PENALTY_001 "CC-PENALTY-001" Should "3.6.13" 2 "congestion"
