@@ -276,7 +276,7 @@ fn never_sent_first(t: &mut Test<'_>) -> Outcome {
     t.settle()?;
     t.is_open(PDS_PSN_004, written)?;
     let again = target.expect_again(t, PDS_PSN_004, 0, t.later())?;
-    t.check(PDS_SYN_001, "syn", 1, u8::from(again.request.syn()));
+    t.check(PDS_SYN_001, "syn", true, again.request.syn());
     target.ack(t, 0)?;
     t.ends(PDS_PSN_004, written, Status::Ok)
 }
@@ -350,7 +350,7 @@ fn no_identifier(t: &mut Test<'_>) -> Outcome {
         return Err(Stop::Skipped(why.into()));
     }
     let again = target.expect_again(t, PDS_PDC_001, 0, t.later())?;
-    t.check(PDS_SYN_001, "syn", 1, u8::from(again.request.syn()));
+    t.check(PDS_SYN_001, "syn", true, again.request.syn());
     target.ack(t, 0)?;
     t.ends(PDS_PDC_001, written, Status::Ok)
 }

@@ -164,7 +164,7 @@ fn syn_until_first_ack(t: &mut Test<'_>) -> Outcome {
     target.watch(t, t.grace())?;
     for got in &target.got {
         let offset = got.request.psn_offset().map(|offset| u32::from(offset.get()));
-        t.check(PDS_SYN_001, "syn", 1, u8::from(got.request.syn()));
+        t.check(PDS_SYN_001, "syn", true, got.request.syn());
         t.check(PDS_SYN_001, "psn_offset", Some(target.index(&got.request)), offset);
     }
     let lowest = target.got.iter().map(|got| target.index(&got.request)).min();
@@ -178,7 +178,7 @@ fn again_before_first_ack(t: &mut Test<'_>) -> Outcome {
     let mut target = Target::accept(t)?;
     let again = target.expect_again(t, PDS_RTO_005, 0, t.later())?;
     let first = target.packet(0)?;
-    t.check(PDS_SYN_001, "syn", 1, u8::from(again.request.syn()));
+    t.check(PDS_SYN_001, "syn", true, again.request.syn());
     t.check(PDS_SYN_001, "psn_offset", first.request.psn_offset(), again.request.psn_offset());
     t.check(PDS_RTO_005, "spdcid", first.request.spdcid(), again.request.spdcid());
     Ok(())
@@ -199,7 +199,7 @@ fn established(t: &mut Test<'_>) -> Outcome {
         let highest = target.highest();
         target.name(t, highest, 1)?;
     }
-    t.check(PDS_SYN_004, "syn", 0, u8::from(newest.syn()));
+    t.check(PDS_SYN_004, "syn", false, newest.syn());
     t.check(PDS_SYN_004, "dpdcid", Some(target.pdc.local), newest.dpdcid());
     Ok(())
 }
@@ -212,7 +212,7 @@ fn again_after_first_ack(t: &mut Test<'_>) -> Outcome {
     target.name(t, 1, 0)?;
     t.settle()?;
     let again = target.expect_again(t, PDS_RTO_001, 0, t.later())?;
-    t.check(PDS_SYN_004, "syn", 0, u8::from(again.request.syn()));
+    t.check(PDS_SYN_004, "syn", false, again.request.syn());
     t.check(PDS_SYN_004, "dpdcid", Some(target.pdc.local), again.request.dpdcid());
     Ok(())
 }
@@ -224,7 +224,7 @@ fn nack_is_no_ack(t: &mut Test<'_>) -> Outcome {
     target.refuse_without_context(t, NackCode::NO_RESOURCE, 0)?;
     t.settle()?;
     let again = target.expect_again(t, PDS_NACK_004, 0, t.later())?;
-    t.check(PDS_SYN_001, "syn", 1, u8::from(again.request.syn()));
+    t.check(PDS_SYN_001, "syn", true, again.request.syn());
     t.check(PDS_SYN_001, "psn_offset", Some(0), again.request.psn_offset().map(|offset| offset.get()));
     Ok(())
 }
@@ -241,7 +241,7 @@ fn second_message_before_ack(t: &mut Test<'_>) -> Outcome {
         Some((_, second)) => {
             let offset = second.psn_offset().map(|offset| offset.get());
             let same = Some(second.spdcid()) == target.pdc.remote;
-            t.check(PDS_SYN_001, "syn", 1, u8::from(second.syn()));
+            t.check(PDS_SYN_001, "syn", true, second.syn());
             t.check(PDS_SYN_001, "psn_offset", Some(if same { 1 } else { 0 }), offset);
             let due = if same { target.psn(1) } else { second.psn() };
             t.check(PDS_PSN_001, "psn", due, second.psn());
@@ -249,7 +249,7 @@ fn second_message_before_ack(t: &mut Test<'_>) -> Outcome {
         None => {
             target.ack(t, 0)?;
             let second = target.expect_new(t, PDS_PSN_001, 1)?;
-            t.check(PDS_SYN_004, "syn", 0, u8::from(second.request.syn()));
+            t.check(PDS_SYN_004, "syn", false, second.request.syn());
         }
     }
     Ok(())
@@ -279,7 +279,7 @@ fn every_kind(t: &mut Test<'_>) -> Outcome {
         let (_, first) = t.expect(PDS_SYN_001, "a request that opens a context", within, |seen| {
             seen.request().filter(|request| !request.retx() && seen.at > since)
         })?;
-        t.check(PDS_SYN_001, "syn", 1, u8::from(first.syn()));
+        t.check(PDS_SYN_001, "syn", true, first.syn());
         t.check(PDS_SYN_001, "psn_offset", Some(0), first.psn_offset().map(|offset| offset.get()));
         t.at_least(PDS_PDC_001, "spdcid", 1, first.spdcid().0);
     }

@@ -260,7 +260,7 @@ fn no_context_left(t: &mut Test<'_>) -> Outcome {
         target.refuse_without_context(t, code, 0)?;
         t.settle()?;
         let again = target.expect_again(t, PDS_NACK_004, 0, t.later())?;
-        t.check(PDS_SYN_001, "syn", 1, u8::from(again.request.syn()));
+        t.check(PDS_SYN_001, "syn", true, again.request.syn());
         t.check(PDS_SYN_001, "psn_offset", Some(0), again.request.psn_offset().map(|offset| offset.get()));
         target.ack(t, 0)?;
         t.ends(PDS_NACK_004, written, Status::Ok)?;
@@ -280,7 +280,7 @@ fn then_accepted(t: &mut Test<'_>) -> Outcome {
     t.settle()?;
     t.post(post(PostKind::Write, peer, 128))?;
     let next = target.expect_new(t, PDS_SYN_004, 1)?;
-    t.check(PDS_SYN_004, "syn", 0, u8::from(next.request.syn()));
+    t.check(PDS_SYN_004, "syn", false, next.request.syn());
     t.check(PDS_SYN_004, "dpdcid", Some(target.pdc.local), next.request.dpdcid());
     Ok(())
 }
@@ -414,7 +414,7 @@ fn new_start(t: &mut Test<'_>) -> Outcome {
     target.got.clear();
     for n in 0..=sent {
         let got = target.expect_new(t, PDS_NACK_009, n)?;
-        t.check(PDS_NACK_009, "syn", 1, u8::from(got.request.syn()));
+        t.check(PDS_NACK_009, "syn", true, got.request.syn());
         let offset = got.request.psn_offset().map(|offset| u32::from(offset.get()));
         t.check(PDS_NACK_009, "psn_offset", Some(n), offset);
         let known = before.iter().find(|(index, _)| *index == n);

@@ -214,7 +214,7 @@ fn first_without_retx(t: &mut Test<'_>) -> Outcome {
     t.post(post(PostKind::Write, peer, 2 * t.mtu()))?;
     for n in 1..6 {
         let retx = target.expect_new(t, PDS_PSN_001, n)?.request.retx();
-        t.check(PDS_RTO_005, "retx", 0, u8::from(retx));
+        t.check(PDS_RTO_005, "retx", false, retx);
     }
     Ok(())
 }
@@ -332,7 +332,7 @@ fn after_failure(t: &mut Test<'_>) -> Outcome {
     let (seen, request) = t.expect(PDS_RTO_004, "a request of a new context", within, |seen| {
         seen.request().filter(|request| !request.retx() && request.psn() != target.psn(1))
     })?;
-    t.check(PDS_SYN_001, "syn", 1, u8::from(request.syn()));
+    t.check(PDS_SYN_001, "syn", true, request.syn());
     let last = target.psn(1);
     let distance = (request.psn() - last).min(last - request.psn());
     let far = distance >= 1 << 16;

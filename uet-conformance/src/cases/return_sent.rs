@@ -191,7 +191,7 @@ fn form(t: &mut Test<'_>) -> Outcome {
         let next = got.request.prologue().next_hdr();
         let headers = [NextHdr::UET_HDR_RESPONSE_DATA, NextHdr::UET_HDR_RESPONSE_DATA_SMALL];
         t.one_of(WIRE_NEXT_002, "pds.next_hdr", &headers, next);
-        t.check(PDS_SYN_004, "syn", 0, u8::from(got.request.syn()));
+        t.check(PDS_SYN_004, "syn", false, got.request.syn());
         t.check(PDS_SYN_004, "dpdcid", Some(target.pdc.local), got.request.dpdcid());
         t.check(PDS_SYN_004, "spdcid", target.pdc.remote, Some(got.request.spdcid()));
         t.check_packet(&got.seen.clone(), &[WIRE_RSVD_001, WIRE_SES_006, WIRE_SES_012]);

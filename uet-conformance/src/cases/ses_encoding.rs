@@ -386,7 +386,7 @@ fn address(t: &mut Test<'_>) -> Outcome {
     };
     let (said, _) = only(t, Post { remote, form: Some(Form::Std), ..post(PostKind::Write, peer, 100) })?;
     t.check(SES_ADDR_001, "opcode", Opcode::UET_WRITE, said.opcode());
-    t.check(SES_ADDR_001, "rel", 1, u8::from(said.head.rel()));
+    t.check(SES_ADDR_001, "rel", true, said.head.rel());
     let process = (said.address.job_id(), said.address.pid_on_fep());
     t.check(SES_ADDR_001, "job_id and pid_on_fep", (101, 0x345), process);
     let index = (said.address.resource_index(), said.address.ri_generation());
@@ -400,7 +400,7 @@ fn absolute(t: &mut Test<'_>) -> Outcome {
     let peer = t.peer(0)?;
     let remote = Remote { process: Some(3), index: 4, absolute: true, ..Remote::default() };
     let (said, _) = only(t, Post { remote, ..post(PostKind::Write, peer, 100) })?;
-    t.check(SES_ADDR_001, "rel", 0, u8::from(said.head.rel()));
+    t.check(SES_ADDR_001, "rel", false, said.head.rel());
     t.check(SES_ADDR_001, "pid_on_fep", 3, said.address.pid_on_fep());
     Ok(())
 }
@@ -458,7 +458,7 @@ fn whole_packets(t: &mut Test<'_>) -> Outcome {
     let mut target = packets(t, post(PostKind::Write, peer, 2 * mtu), 2)?;
     t.check(SES_CUT_001, "bytes of the first", mtu, target.packet(0)?.payload().len());
     t.check(SES_CUT_001, "bytes of the second", mtu, target.packet(1)?.payload().len());
-    t.check(SES_CUT_002, "eom of the second", 1, u8::from(target.said(1)?.head.eom()));
+    t.check(SES_CUT_002, "eom of the second", true, target.said(1)?.head.eom());
     target.ack(t, 1)?;
     target.expect_none(t, SES_CUT_002, "no third packet", t.soon(), |n| n == 2)?;
     t.expect_action(peer)
@@ -478,7 +478,7 @@ fn header_data(t: &mut Test<'_>) -> Outcome {
     let told = Some(Hex64(0xfeed_0000_0000_0bee));
     let parts = all(t, Post { header_data: told, ..post(PostKind::Write, peer, 2 * mtu + 7) }, 3)?;
     let first = &parts[0].0;
-    t.check(SES_CUT_005, "hd", 1, u8::from(first.head.hd()));
+    t.check(SES_CUT_005, "hd", true, first.head.hd());
     t.check(SES_CUT_005, "header_data", Some(0xfeed_0000_0000_0bee), first.header_data);
     for (k, (said, payload)) in parts.iter().enumerate().skip(1) {
         let told = (said.payload_length, said.message_offset);
@@ -629,7 +629,7 @@ fn compare_swap(t: &mut Test<'_>) -> Outcome {
 fn delivery_complete(t: &mut Test<'_>) -> Outcome {
     let (peer, mtu) = (t.peer(0)?, t.mtu());
     let parts = all(t, Post { delivery_complete: true, ..post(PostKind::Write, peer, 2 * mtu) }, 2)?;
-    t.check(SES_RESP_005, "dc of the last packet", 1, u8::from(parts[1].0.head.dc()));
+    t.check(SES_RESP_005, "dc of the last packet", true, parts[1].0.head.dc());
     Ok(())
 }
 

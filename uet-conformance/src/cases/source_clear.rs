@@ -268,9 +268,9 @@ fn command_form(t: &mut Test<'_>) -> Outcome {
     let ack = guaranteed(&target, target.packet(1)?, ReturnCode::OK)?;
     target.answer(t, ack)?;
     let (seen, clear) = expect_command(t, &target, 1)?;
-    t.check(PDS_CLR_011, "ar", 0, u8::from(clear.ar()));
+    t.check(PDS_CLR_011, "ar", false, clear.ar());
     t.check(PDS_CTL_001, "psn", Psn(0), clear.psn());
-    t.check(PDS_SYN_010, "syn", 0, u8::from(clear.syn()));
+    t.check(PDS_SYN_010, "syn", false, clear.syn());
     t.check(PDS_PDC_003, "dpdcid", Some(target.pdc.local), clear.dpdcid());
     t.check_packet(&seen, &[WIRE_CTL_002, WIRE_CTL_004, WIRE_RSVD_001]);
     // The next request has the next PSN, as if nothing had been between.

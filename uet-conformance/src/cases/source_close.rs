@@ -198,8 +198,8 @@ fn command(t: &mut Test<'_>) -> Outcome {
     close(t, peer)?;
     let (seen, command) = expect_close(t, &target, PDS_CLOSE_002)?;
     t.check(PDS_CTL_001, "psn", target.psn(1), command.psn());
-    t.check(PDS_CLOSE_002, "ar", 1, u8::from(command.ar()));
-    t.check(PDS_SYN_010, "syn", 0, u8::from(command.syn()));
+    t.check(PDS_CLOSE_002, "ar", true, command.ar());
+    t.check(PDS_SYN_010, "syn", false, command.syn());
     t.check(PDS_PDC_003, "dpdcid", Some(target.pdc.local), command.dpdcid());
     t.check_packet(&seen, &[WIRE_CTL_003, WIRE_CTL_005, WIRE_RSVD_001]);
     Ok(())
@@ -264,13 +264,13 @@ fn retransmitted(t: &mut Test<'_>) -> Outcome {
     let (peer, target) = at_rest(t)?;
     close(t, peer)?;
     let (_, first) = expect_close(t, &target, PDS_CLOSE_002)?;
-    t.check(PDS_RTO_005, "retx", 0, u8::from(first.retx()));
+    t.check(PDS_RTO_005, "retx", false, first.retx());
     for n in 0..times_again(t, 2)? {
         let within = t.soon() + t.scaled(t.rto() * (2 << n));
         let (_, again) = target.expect_control(t, PDS_RTO_001, CtlType::CLOSE_COMMAND, within)?;
         t.check(PDS_RTO_005, "psn", first.psn(), again.psn());
-        t.check(PDS_RTO_005, "retx", 1, u8::from(again.retx()));
-        t.check(PDS_CLOSE_002, "ar", 1, u8::from(again.ar()));
+        t.check(PDS_RTO_005, "retx", true, again.retx());
+        t.check(PDS_CLOSE_002, "ar", true, again.ar());
     }
     Ok(())
 }
@@ -281,7 +281,7 @@ fn expect_another(t: &mut Test<'_>, target: &Target, requirement: &Requirement, 
     let (_, request) = t.expect(requirement, "a request of another context", within, |seen| {
         seen.request().filter(|_| seen.at > since)
     })?;
-    t.check(PDS_SYN_001, "syn", 1, u8::from(request.syn()));
+    t.check(PDS_SYN_001, "syn", true, request.syn());
     t.check(PDS_SYN_001, "psn_offset", Some(0), request.psn_offset().map(|offset| offset.get()));
     let last = target.psn(1);
     let distance = (request.psn() - last).min(last - request.psn());

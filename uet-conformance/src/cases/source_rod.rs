@@ -211,7 +211,7 @@ fn early_opening(t: &mut Test<'_>) -> Outcome {
     target.refuse_without_context(t, NackCode::ROD_OOO, 1)?;
     let again = target.expect_any_again(t, PDS_ROD_004, 0)?;
     t.check(PDS_ROD_004, "the first to come again", 0, target.index(&again));
-    t.check(PDS_SYN_001, "syn", 1, u8::from(again.syn()));
+    t.check(PDS_SYN_001, "syn", true, again.syn());
     expect_in_turn(t, &mut target, 1, 2)?;
     target.ack(t, 2)?;
     t.ends(PDS_ROD_004, written, Status::Ok)

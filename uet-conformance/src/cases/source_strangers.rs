@@ -233,7 +233,7 @@ fn next_on_it(t: &mut Test<'_>, target: &mut Target, n: u32, requirement: &Requi
     let peer = t.peer(0)?;
     let written = t.post(post(PostKind::Write, peer, 64))?;
     let next = target.expect_new(t, requirement, n)?;
-    t.check(requirement, "retx of the next request", 0, u8::from(next.request.retx()));
+    t.check(requirement, "retx of the next request", false, next.request.retx());
     t.check(requirement, "dpdcid of the next request", Some(target.pdc.local), next.request.dpdcid());
     target.ack(t, n)?;
     t.ends(requirement, written, Status::Ok)

@@ -184,7 +184,7 @@ fn command_again(t: &mut Test<'_>) -> Outcome {
         let again = again.spdcid(pdc.local).dpdcid(pdc.remote.unwrap_or_default()).done()?;
         t.send(&pdc, &uet_wire::UetBuf::new(again))?;
         let (_, ack) = t.expect_answer(PDS_CLOSE_010, &pdc, pdc.psn(1))?;
-        t.check(PDS_ACK_002, "retx", 1, u8::from(ack.retx()));
+        t.check(PDS_ACK_002, "retx", true, ack.retx());
     }
     Ok(())
 }
@@ -346,7 +346,7 @@ fn question(seen: &RxPacket, pdc: &Pdc) -> Option<Option<Control>> {
 fn asks(t: &mut Test<'_>) -> Outcome {
     let (pdc, _, question) = asked(t)?;
     if let Some(question) = question {
-        t.check(WIRE_CTL_003, "ar", 1, u8::from(question.ar()));
+        t.check(WIRE_CTL_003, "ar", true, question.ar());
         t.check(PDS_SYN_008, "psn", pdc.start, question.psn());
         t.send(&pdc, &pdc.ack(question.psn()).build()?)?;
     }

@@ -274,7 +274,7 @@ fn idempotent(t: &mut Test<'_>) -> Outcome {
             seen.nack().filter(|_| seen.wire.dst == way.from)
         })?;
         t.check(PDS_TRIM_003, "nack_code", code, nack.nack_code());
-        t.check(PDS_NACK_008, "nt", 1, u8::from(nack.nt()));
+        t.check(PDS_NACK_008, "nt", true, nack.nt());
         t.check(PDS_NACK_008, "nack_pkt_id", Some(0x1234_5678), nack.nack_pkt_id());
         let ids = (nack.spdcid(), nack.dpdcid());
         t.check(WIRE_NACK_002, "spdcid and dpdcid", (PdcId::NONE, PdcId::NONE), ids);
