@@ -25,14 +25,6 @@ pub(super) const CASES: &[Rule] = &[
         axes: &[&KIND, &TOKEN, &MODE],
         run: tokens,
     },
-    Rule {
-        id: "deferrable/put-off-again",
-        title: "A second attempt of the device that is put off again waits for the next DEFERRABLE_RTR",
-        requirements: &[SES_DEFER_002],
-        needs: &[],
-        axes: &[&KIND, &MODE],
-        run: put_off_again,
-    },
 ];
 
 const KIND: Axis<PostKind> = Axis::new(
@@ -194,20 +186,4 @@ fn tokens(t: &mut Test<'_>) -> Outcome {
     again.ack(t, last)?;
     t.ends_with(SES_DEFER_004, posted, (Status::Ok, (t.mtu() + 7) as u64))?;
     Ok(())
-}
-
-fn put_off_again(t: &mut Test<'_>) -> Outcome {
-    let (posted, target) = sent(t, 100)?;
-    let own = own_token(&target.said(0)?)?;
-    defer(t, &target)?;
-    want(t, own, 0x99)?;
-    let (again, last, packets) = second(t, &target, 0x99)?;
-    let said = packets[0].said()?;
-    let response = packets[0].response(ReturnCode::OK, 0)?;
-    again.respond(t, last, response)?;
-    t.settle()?;
-    let own = own_token(&said)?;
-    t.is_open(SES_DEFER_002, posted)?;
-    want(t, own, 0x9a)?;
-    t.settle()
 }

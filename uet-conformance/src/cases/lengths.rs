@@ -1,8 +1,10 @@
 //! Requests of every length: 256 lengths in a row, so that a length of the packet has each low byte.
 
 use crate::axis::{CARRIER, MODE};
-use crate::{Message, Need, Outcome, Pdc, Region, Request, Rule, RxPacket, Stop, Test, rudi};
-use uet_control::{ExposeRegion, Hex64, pattern};
+use crate::receives::{room, tagged_room};
+use crate::target::{Target, post};
+use crate::{Axis, Message, Need, Outcome, Pdc, Point, Region, Request, Rule, RxPacket, Stop, Test, rudi};
+use uet_control::{ExposeRegion, Fill, Form, Hex, Hex64, Mode, Post, PostKind, Status, pattern};
 use uet_wire::catalogue::*;
 
 pub(super) const CASES: &[Rule] = &[
@@ -30,7 +32,80 @@ pub(super) const CASES: &[Rule] = &[
         axes: &[],
         run: by_rudi,
     },
+    Rule {
+        id: "lengths/form",
+        title: "Requests of every length arrive whole, in every header form and operation",
+        requirements: &[PDS_ACK_004, SES_MATCH_006],
+        needs: &[],
+        axes: &[&SENT, &MODE],
+        run: by_form,
+    },
+    Rule {
+        id: "lengths/read",
+        title: "Reads of every length bring all their bytes, in every header form",
+        requirements: &[SES_READ_001],
+        needs: &[Need::Capability("read")],
+        axes: &[&READ_FORM, &MODE],
+        run: read,
+    },
+    Rule {
+        id: "lengths/read-data",
+        title: "Read data of every length completes the read of the device",
+        requirements: &[SES_DONE_001],
+        needs: &[Need::Capability("read")],
+        axes: &[&READ_FORM, &MODE],
+        run: read_data,
+    },
+    Rule {
+        id: "lengths/of-device",
+        title: "Operations of the device of every length bring all their bytes and say their length",
+        requirements: &[SES_CUT_003],
+        needs: &[],
+        axes: &[&POSTED, &FORM, &MODE],
+        run: of_device,
+    },
 ];
+
+/// A request of the suite with a payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sent {
+    Send,
+    SendMedium,
+    SendSmall,
+    Tagged,
+    TaggedMedium,
+}
+
+const RECEIVE: &[Need] = &[Need::Capability("receive"), Need::Capability("send")];
+const TAGGED: &[Need] = &[Need::Capability("receive"), Need::Capability("tsend")];
+
+const SENT: Axis<Sent> = Axis::new(
+    "request",
+    &[
+        Point::needing("send", Sent::Send, RECEIVE),
+        Point::needing("send-medium", Sent::SendMedium, RECEIVE),
+        Point::needing("send-small", Sent::SendSmall, RECEIVE),
+        Point::needing("tagged", Sent::Tagged, TAGGED),
+        Point::needing("tagged-medium", Sent::TaggedMedium, TAGGED),
+    ],
+);
+
+const READ_FORM: Axis<Form> =
+    Axis::new("form", &[Point::new("std", Form::Std), Point::new("medium", Form::Medium)]);
+
+const FORM: Axis<Form> = Axis::new(
+    "form",
+    &[Point::new("std", Form::Std), Point::new("medium", Form::Medium), Point::new("small", Form::Small)],
+);
+
+const POSTED: Axis<PostKind> = Axis::new(
+    "kind",
+    &[
+        Point::needing("write", PostKind::Write, &[Need::Capability("write")]),
+        Point::needing("send", PostKind::Send, &[Need::Capability("send")]),
+        Point::needing("tagged", PostKind::Tsend, &[Need::Capability("tsend")]),
+    ],
+);
 
 /// Number of lengths.
 const LENGTHS: u32 = 256;
@@ -105,6 +180,84 @@ fn by_rudi(t: &mut Test<'_>) -> Outcome {
             return Err(Stop::Failed);
         }
         t.forget();
+    }
+    Ok(())
+}
+
+fn by_form(t: &mut Test<'_>) -> Outcome {
+    let sent = t.value(&SENT);
+    let tagged = matches!(sent, Sent::Tagged | Sent::TaggedMedium);
+    let mut session = t.session();
+    for length in 0..LENGTHS {
+        let posted = t.posted(if tagged { tagged_room(LENGTHS.into(), 7) } else { room(LENGTHS.into()) })?;
+        let data = bytes(length);
+        let message = if tagged { Message::tagged(7, &data) } else { Message::send(&data) };
+        let message = message.named(length as u16 + 1);
+        let part = match sent {
+            Sent::Send | Sent::Tagged => message.whole()?,
+            Sent::SendMedium | Sent::TaggedMedium => message.medium()?,
+            Sent::SendSmall => message.small()?,
+        };
+        let psn = session.ask(t, &part)?;
+        session.accepted(t, PDS_ACK_004, psn)?;
+        t.expect_received(SES_MATCH_006, &posted, &data)?;
+    }
+    Ok(())
+}
+
+fn read(t: &mut Test<'_>) -> Outcome {
+    let (region, held) = t.patterned(LENGTHS.into())?;
+    let mut session = t.session();
+    for length in 1..=LENGTHS {
+        let message = Message::read(&region, 0, length).named(length as u16);
+        let part = match t.value(&READ_FORM) {
+            Form::Std => message.whole()?,
+            _ => message.medium()?,
+        };
+        let psn = session.ask(t, &part)?;
+        session.some_answer(t, psn)?;
+        let pieces = session.data(t, SES_READ_001, length as usize)?;
+        let whole: Vec<u8> = pieces.iter().flat_map(|piece| piece.bytes.clone()).collect();
+        t.same_bytes(SES_READ_001, "the data, beside memory", &held[..length as usize], &whole);
+    }
+    Ok(())
+}
+
+fn read_data(t: &mut Test<'_>) -> Outcome {
+    let (form, mode) = (t.value(&READ_FORM), t.value(&MODE));
+    let peer = t.peer(0)?;
+    let mut target = Target::established(t, peer, Mode::Rud)?;
+    for (k, length) in (1..=LENGTHS).enumerate() {
+        let read =
+            Post { mode, form: Some(form), want_data: true, ..post(PostKind::Read, peer, length as usize) };
+        let posted = t.post(read)?;
+        target.collect(t, length + 1)?;
+        target.ack(t, length)?;
+        let data = bytes(length);
+        let header = target.data_header(length, data.len(), data.len(), 0)?;
+        target.give_due(t, k as u32, header, &data)?;
+        let ended = t.ends_with(SES_DONE_001, posted, (Status::Ok, length.into()))?;
+        let told = ended.and_then(|completion| completion.data).map_or(Vec::new(), |data| data.0);
+        t.same_bytes(SES_DONE_001, "the data of the completion", &data, &told);
+    }
+    Ok(())
+}
+
+fn of_device(t: &mut Test<'_>) -> Outcome {
+    let (kind, form, mode) = (t.value(&POSTED), t.value(&FORM), t.value(&MODE));
+    if kind == PostKind::Tsend && form == Form::Small {
+        return Err(Stop::Skipped("a small header has no match bits".into()));
+    }
+    let peer = t.peer(0)?;
+    let mut target = Target::established(t, peer, Mode::Rud)?;
+    for (n, length) in (1..).zip(0..LENGTHS) {
+        let data = bytes(length);
+        let fill = Some(Fill::Hex(Hex(data.clone())));
+        t.post(Post { mode, form: Some(form), fill, ..post(kind, peer, length as usize) })?;
+        let got = target.expect_new(t, SES_CUT_003, n)?;
+        t.check(SES_CUT_003, "request_length", length, got.said()?.request_length);
+        t.same_bytes(SES_CUT_003, "the payload", &data, &got.payload());
+        target.ack(t, n)?;
     }
     Ok(())
 }

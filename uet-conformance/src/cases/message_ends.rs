@@ -67,6 +67,22 @@ pub(super) const CASES: &[Rule] = &[
         axes: &[&EMPTY_KIND, &MODE],
         run: empty,
     },
+    Rule {
+        id: "message-ends/truncated",
+        title: "A send of any kind that is longer than its buffer is cut to fit and says so, or is refused",
+        requirements: &[SES_MATCH_005],
+        needs: &[],
+        axes: &[&SENT_KIND, &EXCESS, &MODE],
+        run: truncated,
+    },
+    Rule {
+        id: "message-ends/refused",
+        title: "All packets of a message to nothing get the same error, in any order, and leave no trace",
+        requirements: &[SES_ERR_004, SES_GTD_001, SES_RESP_003],
+        needs: &[],
+        axes: &[&LONG_KIND, &NOTHING, &ORDER],
+        run: refused,
+    },
 ];
 
 /// The operation of a message.
@@ -123,6 +139,38 @@ const EMPTY_KIND: Axis<Kind> = Axis::new(
         MEDIUM_POINTS[2],
         MEDIUM_POINTS[3],
         Point::needing("read", Kind::Read, &[Need::Capability("read")]),
+    ],
+);
+
+/// Sends of one packet or more.
+const SENT_KIND: Axis<Kind> =
+    Axis::new("kind", &[SEND_POINT, TAGGED_POINT, MEDIUM_POINTS[1], MEDIUM_POINTS[2], MEDIUM_POINTS[3]]);
+
+/// Packets of the send, and the bytes that its buffer has for it.
+const EXCESS: Axis<(usize, usize)> = Axis::new(
+    "buffer",
+    &[
+        Point::new("byte-less", (1, 99)),
+        Point::new("half", (1, 50)),
+        Point::new("empty", (1, 0)),
+        Point::new("packet-of-three", (3, 1)),
+    ],
+);
+
+/// The field that leads to nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Nothing {
+    Job,
+    Process,
+    Index,
+}
+
+const NOTHING: Axis<Nothing> = Axis::new(
+    "unknown",
+    &[
+        Point::new("job", Nothing::Job),
+        Point::new("process", Nothing::Process),
+        Point::new("index", Nothing::Index),
     ],
 );
 
@@ -387,5 +435,66 @@ fn empty(t: &mut Test<'_>) -> Outcome {
     match object {
         Object::Region(region, held) => t.check_memory(SES_CUT_004, &region, 0, &held),
         Object::Receive(posted) => t.expect_received(SES_CUT_004, &posted, &[]).map(drop),
+    }
+}
+
+fn truncated(t: &mut Test<'_>) -> Outcome {
+    let (kind, (count, buffer)) = (t.value(&SENT_KIND), t.value(&EXCESS));
+    let mtu = t.mtu();
+    if count > 1 && !matches!(kind, Kind::Send | Kind::Tagged) {
+        return Err(Stop::Skipped("the header is for one packet".into()));
+    }
+    let (length, fits) = if count > 1 { (3 * mtu, mtu + 1) } else { (100, buffer) };
+    let receive = match kind {
+        Kind::Tagged | Kind::TaggedMedium => tagged_room(fits as u64, 0x7a6),
+        _ => room(fits as u64),
+    };
+    let posted = t.posted(receive)?;
+    let object = Object::Receive(posted.clone());
+    let whole = message(t, kind, &object, length)?;
+    let mut session = t.session();
+    let parts = if count > 1 { whole.parts(mtu)? } else { vec![only(kind, &whole)?] };
+    let psns = session.ask_all(t, &parts)?;
+    let mut told = None;
+    for psn in psns {
+        told = Some(session.answer(t, psn)?);
+    }
+    let Some(answer) = told else { return Ok(()) };
+    if answer.code() == ReturnCode::TOO_LONG {
+        return t.expect_not_well(SES_MATCH_005, &posted);
+    }
+    t.check(SES_MATCH_005, "the return code", ReturnCode::OK, answer.code());
+    let length = answer.response.map(|response| response.modified_length());
+    t.check(SES_MATCH_005, "modified_length", Some(fits as u32), length);
+    t.expect_filled(SES_MATCH_005, &posted, &whole.data[..fits])
+}
+
+fn refused(t: &mut Test<'_>) -> Outcome {
+    let (kind, mtu) = (t.value(&LONG_KIND), t.mtu());
+    let object = object(t, kind, 3 * mtu)?;
+    let whole = message(t, kind, &object, 2 * mtu + 7)?.named(0x7b3d);
+    let whole = match t.value(&NOTHING) {
+        Nothing::Job => Message { job: 0x77_7777, ..whole },
+        Nothing::Process => Message { process: 0x777, ..whole },
+        Nothing::Index => Message { index: 0x777, ..whole },
+    };
+    let job = whole.job;
+    let parts = whole.parts(mtu)?;
+    let mut session = t.session();
+    let psns = session.ask_in_order(t, &parts, &t.value(&ORDER))?;
+    let mut codes = Vec::new();
+    for psn in psns {
+        let answer = session.refused(t, SES_ERR_004, psn)?;
+        t.check(SES_GTD_001, "req", uet_wire::registry::AckRequest::REQ_CLEAR, answer.request);
+        let ids = answer.response.map(|response| (response.message_id(), response.job_id()));
+        t.check(SES_RESP_003, "message_id and job_id", Some((0x7b3d, job)), ids);
+        codes.push(answer.code());
+    }
+    for code in &codes[1..] {
+        t.check(SES_ERR_004, "the code of each packet", codes[0], *code);
+    }
+    match &object {
+        Object::Region(region, held) => t.check_memory(SES_ERR_004, region, 0, held),
+        Object::Receive(posted) => t.expect_not_well(SES_ERR_004, posted),
     }
 }

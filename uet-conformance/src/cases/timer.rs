@@ -58,6 +58,14 @@ pub(super) const CASES: &[Rule] = &[
         axes: &[&MODE, &CARRIER, &REFUSAL],
         run: after_nack,
     },
+    Rule {
+        id: "timer/without-end",
+        title: "A Max_RTO_Retx_Cnt of 15 or 31 is no limit: the packet comes again after that many retransmissions",
+        requirements: &[PDS_RTO_003],
+        needs: &[Need::Capability("parameters")],
+        axes: &[&ENDLESS, &MODE],
+        run: without_end,
+    },
 ];
 
 /// A packet of the device that waits for its answer.
@@ -89,6 +97,9 @@ const WAITING: Axis<Waiting> = Axis::new(
 /// Max_RTO_Retx_Cnt as the script sets it; 0 leaves it as it is.
 const LIMIT: Axis<u64> =
     Axis::new("limit", &[Point::new("default", 0), Point::new("1", 1), Point::new("2", 2)]);
+
+/// A Max_RTO_Retx_Cnt that stands for no limit.
+const ENDLESS: Axis<u64> = Axis::new("count", &[Point::new("15", 15), Point::new("31", 31)]);
 
 /// The operation whose packet is not answered.
 const OPERATION: Axis<PostKind> = Axis::new(
@@ -327,4 +338,24 @@ fn after_nack(t: &mut Test<'_>) -> Outcome {
     t.check(PDS_NACK_004, "the content of the second retransmission", same, again.content());
     target.ack(t, 1)?;
     t.ends(PDS_RTO_001, written, Status::Ok)
+}
+
+/// The timeout doubles: only virtual time passes so quickly.
+fn without_end(t: &mut Test<'_>) -> Outcome {
+    let count = t.value(&ENDLESS);
+    if !t.facts().virtual_time {
+        return Err(Stop::Skipped("so many timeouts take too long".into()));
+    }
+    t.configure("max_rto_retx_cnt", count)?;
+    t.try_configure("rto_init_time", 20_000)?;
+    let (key, _) = waiting(t, Waiting::Request)?;
+    // The limit of 31 is out of reach; a device that takes it for few ends early.
+    let most = if count == 15 { 17 } else { 18 };
+    for n in 0..most {
+        let within = t.soon() + t.rto() * (2 << n);
+        let statement = format!("retransmission {}", n + 1);
+        let again = |seen: &RxPacket| key_of(seen).filter(|(other, retx)| *other == key && *retx);
+        t.expect(PDS_RTO_003, &statement, within, again)?;
+    }
+    Ok(())
 }

@@ -44,8 +44,16 @@ pub(super) const CASES: &[Rule] = &[
         title: "A request whose address differs in one bit does not reach the region or receive",
         requirements: &[SES_ADDR_007],
         needs: &[],
-        axes: &[&FIELD, &BIT, &REACHED],
+        axes: &[&FIELD, &BIT],
         run: one_bit,
+    },
+    Rule {
+        id: "values/addressing",
+        title: "rel selects between equal addresses with and without a job, for every kind of request",
+        requirements: &[SES_ADDR_001, SES_MATCH_006, SES_PLACE_001],
+        needs: &[],
+        axes: &[&RELATIVE, &REACHED, &MODE],
+        run: addressing,
     },
     Rule {
         id: "values/pdcid",
@@ -126,6 +134,8 @@ const REACHED: Axis<Reached> = Axis::new(
     ],
 );
 
+const RELATIVE: Axis<bool> = Axis::new("rel", &[Point::new("relative", true), Point::new("absolute", false)]);
+
 /// A field of the address of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Field {
@@ -137,14 +147,25 @@ enum Field {
     Initiator,
 }
 
-const FIELD: Axis<Field> = Axis::new(
+const FIELD: Axis<(Field, Reached)> = Axis::new(
     "field",
     &[
-        Point::new("job", Field::Job),
-        Point::new("process", Field::Process),
-        Point::new("index", Field::Index),
-        Point::new("key-or-tag", Field::Selector),
-        Point::new("initiator", Field::Initiator),
+        Point::needing("write-job", (Field::Job, Reached::Write), WRITE),
+        Point::needing("write-process", (Field::Process, Reached::Write), WRITE),
+        Point::needing("write-index", (Field::Index, Reached::Write), WRITE),
+        Point::needing("write-key", (Field::Selector, Reached::Write), WRITE),
+        Point::needing("read-job", (Field::Job, Reached::Read), READ),
+        Point::needing("read-process", (Field::Process, Reached::Read), READ),
+        Point::needing("read-index", (Field::Index, Reached::Read), READ),
+        Point::needing("read-key", (Field::Selector, Reached::Read), READ),
+        Point::needing("send-job", (Field::Job, Reached::Send), RECEIVE),
+        Point::needing("send-process", (Field::Process, Reached::Send), RECEIVE),
+        Point::needing("send-index", (Field::Index, Reached::Send), RECEIVE),
+        Point::needing("tagged-job", (Field::Job, Reached::Tagged), TAGGED),
+        Point::needing("tagged-process", (Field::Process, Reached::Tagged), TAGGED),
+        Point::needing("tagged-index", (Field::Index, Reached::Tagged), TAGGED),
+        Point::needing("tagged-bits", (Field::Selector, Reached::Tagged), TAGGED),
+        Point::needing("tagged-initiator", (Field::Initiator, Reached::Tagged), TAGGED),
     ],
 );
 
@@ -321,7 +342,7 @@ fn message_job(
 }
 
 fn one_bit(t: &mut Test<'_>) -> Outcome {
-    let (field, reached, percent) = (t.value(&FIELD), t.value(&REACHED), t.value(&BIT));
+    let ((field, reached), percent) = (t.value(&FIELD), t.value(&BIT));
     let width = match field {
         Field::Job => 24,
         Field::Process | Field::Index => 12,
@@ -329,13 +350,6 @@ fn one_bit(t: &mut Test<'_>) -> Outcome {
         Field::Selector => 48,
         Field::Initiator => 32,
     };
-    match (field, reached) {
-        (Field::Initiator, Reached::Write | Reached::Read | Reached::Send)
-        | (Field::Selector, Reached::Send) => {
-            return Err(Stop::Skipped("the field selects nothing there".into()));
-        }
-        _ => {}
-    }
     let bit = 1u64 << (percent * (width - 1) / 100);
     let place = Place { initiator: 0x7000_0001, ..Place::of(0x0123_4567_89ab_c5a5) };
     let other = match field {
@@ -394,4 +408,46 @@ fn read_names(t: &mut Test<'_>) -> Outcome {
     t.check(SES_READ_005, "read_request_message_id", Some(id), named);
     t.check(SES_RESP_003, "job_id", Some(job), told.map(|header| header.job_id()));
     Ok(())
+}
+
+/// An object of a job and one without a job, at the same process, index and selector.
+fn addressing(t: &mut Test<'_>) -> Outcome {
+    let (relative, reached) = (t.value(&RELATIVE), t.value(&REACHED));
+    let place = Place::of(0x0123_4567_89ab_c5a5);
+    let message = Message { relative, ..place.message(reached) };
+    let mut session = t.session();
+    match reached {
+        Reached::Write | Reached::Read => {
+            let Place { process, index, selector, .. } = place;
+            let key = Hex64(selector);
+            let expose = |job, fill: u32| {
+                let fill = Some(uet_control::Fill::Seed(fill));
+                move |region| ExposeRegion { key, job, process, index, fill, ..region }
+            };
+            let (of_job, _) = t.exposed(64, expose(Some(place.job), 1))?;
+            let (of_all, _) = t.exposed(64, expose(None, 2))?;
+            let (region, other) = if relative { (of_job, of_all) } else { (of_all, of_job) };
+            let (held, others) = (t.memory(&region, 0, 40)?, t.memory(&other, 0, 64)?);
+            let psn = session.ask(t, &message.whole()?)?;
+            session.accepted(t, SES_ADDR_001, psn)?;
+            if reached == Reached::Write {
+                t.expect_memory(SES_PLACE_001, &region, 0, &bytes())?;
+                return t.check_memory(SES_ADDR_001, &other, 0, &others);
+            }
+            let pieces = session.data(t, SES_ADDR_001, 40)?;
+            let whole: Vec<u8> = pieces.iter().flat_map(|piece| piece.bytes.clone()).collect();
+            t.same_bytes(SES_ADDR_001, "the data, beside memory", &held, &whole);
+            Ok(())
+        }
+        Reached::Send | Reached::Tagged => {
+            let receive = place.receive(reached == Reached::Tagged);
+            let of_job = t.posted(receive.clone())?;
+            let of_all = t.posted(PostReceive { job: None, ..receive })?;
+            let (mine, other) = if relative { (of_job, of_all) } else { (of_all, of_job) };
+            let psn = session.ask(t, &message.whole()?)?;
+            session.accepted(t, SES_ADDR_001, psn)?;
+            t.expect_received(SES_MATCH_006, &mine, &bytes())?;
+            t.expect_waiting(SES_ADDR_001, &other)
+        }
+    }
 }
