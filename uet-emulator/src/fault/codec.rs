@@ -149,4 +149,29 @@ pub(super) const FAULTS: &[Fault] = &[
             wire.pass(packet);
         })],
     ),
+    fault(
+        "cuts-offset-of-data",
+        "The NIC writes only the lower 16 bits of ses.message_offset into read data",
+        SES_CUT_001,
+        &[Tap::Out(|wire, mut packet| {
+            if packet.get("ses.read_request_message_id").is_some() {
+                let offset = packet.get("ses.message_offset").unwrap_or_default();
+                packet.set("ses.message_offset", offset & 0xffff);
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "cuts-length-of-data",
+        "The NIC writes only the lower 13 bits of ses.payload_length into read data",
+        WIRE_SES_006,
+        &[Tap::Out(|wire, mut packet| {
+            let data = packet.get("ses.read_request_message_id").or(packet.get("ses.original_request_psn"));
+            if data.is_some() {
+                let length = packet.get("ses.payload_length").unwrap_or_default();
+                packet.set("ses.payload_length", length & 0x1fff);
+            }
+            wire.pass(packet);
+        })],
+    ),
 ];

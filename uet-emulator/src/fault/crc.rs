@@ -28,4 +28,21 @@ pub(super) const FAULTS: &[Fault] = &[
         WIRE_CRC_001,
         &[Tap::Sealed(|packet| (length(packet) % 4 != 0).then_some(length(packet) * 8))],
     ),
+    fault(
+        "counts-crc-as-header",
+        "The NIC takes the four bytes of the CRC for a part of the headers, and serves headers that are cut short",
+        PDS_OPEN_009,
+        &[Tap::In(|wire, packet| {
+            let mut bytes = packet.to_wire().to_vec();
+            let read = |bytes: &[u8]| Packet::from_wire(packet.src, packet.dst, bytes.to_vec().into());
+            if read(&bytes).is_ok() {
+                return wire.pass(packet);
+            }
+            bytes.extend([0; 4]);
+            match read(&bytes) {
+                Ok(whole) => wire.pass(Packet { head: whole.head, payload: whole.payload, ..packet }),
+                Err(_) => wire.pass(packet),
+            }
+        })],
+    ),
 ];

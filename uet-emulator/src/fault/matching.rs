@@ -12,6 +12,12 @@ fn is_overflow(response: &TxResponse) -> bool {
     response.is("ses.list", List::UET_OVERFLOW.code().into())
 }
 
+fn is_send(request: &impl Fields) -> bool {
+    [Opcode::UET_SEND, Opcode::UET_TAGGED_SEND]
+        .iter()
+        .any(|opcode| request.is("ses.opcode", opcode.code().into()))
+}
+
 pub(super) const FAULTS: &[Fault] = &[
     fault(
         "compares-ignored-bits",
@@ -160,5 +166,38 @@ pub(super) const FAULTS: &[Fault] = &[
                 middle.pass(said);
             }),
         ],
+    ),
+    fault(
+        "loses-late-header-data",
+        "The completion of a receive lacks the header data if another packet of the message came first",
+        SES_CUT_005,
+        &[Tap::Up(|middle, mut said| {
+            if let Indication::Request(request) = &mut said {
+                let id = request.get("ses.message_id").filter(|_| is_send(request));
+                if let Some(id) = id {
+                    let first = request.is("ses.som", 1);
+                    let known = middle.memo.get(request.from, id) == Some(1);
+                    if first && known {
+                        request.set("ses.hd", 0);
+                        request.set("ses.header_data", 0);
+                    }
+                    middle.memo.set(request.from, id, u64::from(!first));
+                }
+            }
+            middle.pass(said);
+        })],
+    ),
+    fault(
+        "takes-header-data-without-hd",
+        "The completion of a receive has the field header_data, whatever hd says",
+        SES_CUT_005,
+        &[Tap::Up(|middle, mut said| {
+            if let Indication::Request(request) = &mut said {
+                if is_send(request) && request.get("ses.message_id").is_some() && request.is("ses.som", 1) {
+                    request.set("ses.hd", 1);
+                }
+            }
+            middle.pass(said);
+        })],
     ),
 ];

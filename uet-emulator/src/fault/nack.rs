@@ -360,4 +360,22 @@ pub(super) const FAULTS: &[Fault] = &[
             }
         })],
     ),
+    fault(
+        "reports-one-gap",
+        "While the gap of one ordered context is open, the NIC does not report that of another",
+        PDS_ROD_002,
+        &[Tap::Out(|wire, packet| {
+            let context = packet.get("pds.spdcid").unwrap_or_default();
+            let open = wire.memo.get(None, 0).unwrap_or_default();
+            if packet.is("pds.nack_code", NackCode::ROD_OOO.code().into()) {
+                if open != 0 && open != context {
+                    return;
+                }
+                wire.memo.set(None, 0, context);
+            } else if packet.get("pds.cack_psn").is_some() && open == context {
+                wire.memo.set(None, 0, 0);
+            }
+            wire.pass(packet);
+        })],
+    ),
 ];

@@ -234,4 +234,18 @@ pub(super) const FAULTS: &[Fault] = &[
             wire.pass(packet);
         })],
     ),
+    fault(
+        "takes-last-hop-trim-for-shortage",
+        "Without receiver credit, a NACK with TRIMMED_LASTHOP does not shrink the window",
+        CC_TRIM_004,
+        &[
+            Tap::Config(|config| config.pds.nack_retx_time = core::time::Duration::ZERO),
+            Tap::In(|wire, mut packet| {
+                if packet.is("pds.nack_code", NackCode::TRIMMED_LASTHOP.code().into()) {
+                    packet.set("pds.nack_code", NackCode::NO_PKT_BUFFER.code().into());
+                }
+                wire.pass(packet);
+            }),
+        ],
+    ),
 ];
