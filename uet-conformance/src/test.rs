@@ -366,10 +366,11 @@ impl<'a> Test<'a> {
         self.dut.facts().local_of(self.ipv4).count()
     }
 
-    /// Returns an unopened context with random numbers over the other IP version; `None` if the link carries only one.
-    pub fn initiate_over_other_ip(&mut self) -> Option<Pdc> {
+    /// Returns an unopened context with random numbers from an address of the other IP version; `None` if the link carries
+    /// only one, or if the suite has no such address.
+    pub fn initiate_over_other_ip(&mut self, address: usize) -> Option<Pdc> {
         let facts = self.dut.facts();
-        let (from, to) = (facts.local_of(!self.ipv4).next()?, facts.device_of(!self.ipv4)?);
+        let (from, to) = (facts.local_of(!self.ipv4).nth(address)?, facts.device_of(!self.ipv4)?);
         Some(Pdc { from, to, ..self.initiate() })
     }
 

@@ -70,7 +70,8 @@ pub(super) const CASES: &[Rule] = &[
 /// A context to be opened from each address of the suite, those of the other IP version at the end.
 fn everyone(t: &mut Test<'_>) -> Result<Vec<Pdc>, Stop> {
     let own: Result<Vec<Pdc>, Stop> = (0..t.addresses()).map(|address| t.initiate_from(address)).collect();
-    Ok(own?.into_iter().chain(t.initiate_over_other_ip()).collect())
+    let others: Vec<Pdc> = (0..).map_while(|address| t.initiate_over_other_ip(address)).collect();
+    Ok(own?.into_iter().chain(others).collect())
 }
 
 fn marks(t: &mut Test<'_>) -> Outcome {
