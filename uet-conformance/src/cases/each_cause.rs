@@ -35,7 +35,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "each-cause/later-answer",
         title: "The answer to a retransmission ends the operation once, and nothing of it comes again",
-        requirements: &[SES_DONE_001, PDS_RTO_001],
+        requirements: &[SES_DONE_001, PDS_RTO_001, PDS_RTO_005],
         needs: &[],
         axes: &[&CAUSE, &KIND, &MODE],
         run: later_answer,

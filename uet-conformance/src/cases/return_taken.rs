@@ -2,7 +2,7 @@
 
 use crate::axis::{CARRIER, MODE, START};
 use crate::target::{Target, post};
-use crate::{Need, Outcome, Pdc, Request, Rule, Stop, Test};
+use crate::{Axis, Need, Outcome, Pdc, Point, Request, Rule, Stop, Test};
 use uet_control::{Fill, Mode, Operated, Post, PostKind, Status};
 use uet_wire::catalogue::*;
 use uet_wire::registry::{AckRequest, NackCode};
@@ -64,6 +64,14 @@ pub(super) const CASES: &[Rule] = &[
         needs: &[Need::Capability("read")],
         axes: &[&MODE, &CARRIER, &START],
         run: beyond_the_window,
+    },
+    Rule {
+        id: "return-taken/window-edge",
+        title: "Read data at the last PSN of the window is taken, and at the next one refused",
+        requirements: &[PDS_WIN_001, PDS_OPEN_006, SES_DONE_001],
+        needs: &[Need::Capability("read"), Need::Capability("rud")],
+        axes: &[&EDGE, &START],
+        run: window_edge,
     },
     Rule {
         id: "return-taken/other-peer",
@@ -261,6 +269,26 @@ fn beyond_the_window(t: &mut Test<'_>) -> Outcome {
     // More than the 255 * 128 that can be announced.
     let wrong = read.data(32_700, 0)?;
     is_refused(t, PDS_OPEN_006, &read, (&read.pdc(), wrong), &[NackCode::PSN_OOR_WINDOW])
+}
+
+/// True for the last PSN of the window.
+const EDGE: Axis<bool> = Axis::new("psn", &[Point::new("last", true), Point::new("next", false)]);
+
+fn window_edge(t: &mut Test<'_>) -> Outcome {
+    let read = Read::new(t, Mode::Rud)?;
+    read.ack(t)?;
+    let pdc = read.pdc();
+    if !t.value(&EDGE) {
+        let wrong = read.data(t.beyond(&pdc)? - 1, 0)?;
+        return is_refused(t, PDS_OPEN_006, &read, (&pdc, wrong), &[NackCode::PSN_OOR_WINDOW]);
+    }
+    let last = t.range(&pdc)? - 1;
+    for (n, k) in [(last, 1), (0, 0)] {
+        t.proper_data.insert((pdc.local.0, pdc.psn(n).0));
+        t.request(&pdc, read.data(n, k)?)?;
+        t.expect_ack(PDS_WIN_001, &pdc, pdc.psn(n))?;
+    }
+    t.ends_with(SES_DONE_001, read.operation, (uet_control::Status::Ok, read.bytes.len() as u64)).map(drop)
 }
 
 fn other_peer(t: &mut Test<'_>) -> Outcome {

@@ -64,6 +64,14 @@ pub(super) const CASES: &[Rule] = &[
         run: pdcid,
     },
     Rule {
+        id: "values/many-messages",
+        title: "Some hundred messages of the device that wait for their answers have as many ids",
+        requirements: &[SES_CUT_003],
+        needs: &[],
+        axes: &[&MANY, &MODE],
+        run: many_messages,
+    },
+    Rule {
         id: "values/read-names",
         title: "Read data repeats every bit of the message_id and the job of its request",
         requirements: &[SES_READ_005, SES_READ_001, SES_RESP_003],
@@ -166,6 +174,15 @@ const FIELD: Axis<(Field, Reached)> = Axis::new(
         Point::needing("tagged-index", (Field::Index, Reached::Tagged), TAGGED),
         Point::needing("tagged-bits", (Field::Selector, Reached::Tagged), TAGGED),
         Point::needing("tagged-initiator", (Field::Initiator, Reached::Tagged), TAGGED),
+    ],
+);
+
+const MANY: Axis<PostKind> = Axis::new(
+    "kind",
+    &[
+        Point::needing("write", PostKind::Write, WRITE),
+        Point::needing("send", PostKind::Send, &[Need::Capability("send")]),
+        Point::needing("tagged", PostKind::Tsend, &[Need::Capability("tsend")]),
     ],
 );
 
@@ -450,4 +467,25 @@ fn addressing(t: &mut Test<'_>) -> Outcome {
             t.expect_waiting(SES_ADDR_001, &other)
         }
     }
+}
+
+fn many_messages(t: &mut Test<'_>) -> Outcome {
+    const COUNT: usize = 300;
+    let (kind, mode) = (t.value(&MANY), t.value(&MODE));
+    let peer = t.peer(0)?;
+    let mut target = Target::established(t, peer, uet_control::Mode::Rud)?;
+    for _ in 0..COUNT {
+        t.post(Post { mode, form: Some(Form::Std), ..post(kind, peer, 8) })?;
+    }
+    target.watch(t, t.grace())?;
+    let mut ids = std::collections::BTreeMap::new();
+    for got in target.got.iter().filter(|got| !got.request.retx()) {
+        ids.entry(got.said()?.message_id).or_insert(got.request.psn());
+    }
+    let messages = target.order().len();
+    if messages <= 257 {
+        return Err(Stop::Skipped(format!("only {messages} messages of the device wait for their answers")));
+    }
+    t.check(SES_CUT_003, "ids of the messages that wait", messages, ids.len());
+    Ok(())
 }

@@ -31,7 +31,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "counts-crc-as-header",
         "The NIC takes the four bytes of the CRC for a part of the headers, and serves headers that are cut short",
-        PDS_OPEN_009,
+        ROB_STATE_001,
         &[Tap::In(|wire, packet| {
             let mut bytes = packet.to_wire().to_vec();
             let read = |bytes: &[u8]| Packet::from_wire(packet.src, packet.dst, bytes.to_vec().into());
