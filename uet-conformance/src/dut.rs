@@ -33,6 +33,12 @@ pub trait Dut {
         None
     }
 
+    /// Returns the outer headers of a packet with this many bytes, as transport security authenticates them. Returns
+    /// `None` if the link does not know them.
+    fn outer(&self, _packet: &Wire, _length: usize, _leaving: bool) -> Option<uet_wire::tss::Outer> {
+        None
+    }
+
     /// Returns how the device has ended, if that is known.
     fn ended(&mut self) -> Option<String> {
         None

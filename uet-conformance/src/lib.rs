@@ -34,6 +34,7 @@ mod rx_packet;
 mod select;
 pub mod serve;
 mod ses;
+mod shield;
 mod shrink;
 mod statement;
 mod steps;
@@ -59,6 +60,7 @@ pub use run::{EXTERNAL_INSTANCES, Options, catalogue_hash, run, run_instance, sp
 pub use rx_packet::RxPacket;
 pub use select::Shard;
 pub use ses::{Message, Part};
+pub use shield::{Kind, SECURED, Shield, Sighting};
 pub use shrink::fewer_steps;
 pub use statement::{Statement, Waiver};
 pub use test::{Outcome, Region, Stop, Test};

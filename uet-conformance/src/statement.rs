@@ -151,6 +151,10 @@ impl Dut for Stated<'_> {
         answer
     }
 
+    fn outer(&self, packet: &Wire, length: usize, leaving: bool) -> Option<uet_wire::tss::Outer> {
+        self.dut.outer(packet, length, leaving)
+    }
+
     fn event(&mut self) -> Option<Event> {
         self.dut.event()
     }

@@ -48,6 +48,17 @@ impl Test<'_> {
 
     fn opened(&mut self, pdc: &mut Pdc, region: &Region) -> Outcome {
         self.request(pdc, pdc.request(0).write(region, region.length - 1, &[0])?)?;
+        // A target in a secure domain may want another Start_PSN.
+        let within = self.soon();
+        if self.shield.is_some()
+            && self
+                .hear(within, |seen| pdc.new_start(seen).is_some() || seen.acknowledges(pdc, pdc.psn(0)))?
+        {
+            if let Some((_, start)) = self.wait(Duration::ZERO, |seen| pdc.new_start(seen))? {
+                pdc.start = start;
+                self.request(pdc, pdc.request(0).write(region, region.length - 1, &[0])?)?;
+            }
+        }
         let (_, ack) = self.need("an open context", self.soon(), |seen| {
             seen.acknowledges(pdc, pdc.psn(0)).then(|| seen.ack()).flatten()
         })?;

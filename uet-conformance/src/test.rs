@@ -2,6 +2,7 @@ use crate::axis::{MODE, START, Start};
 use crate::carrier::Sends;
 use crate::passive::{Checker, Finding};
 use crate::phase::Phases;
+use crate::shield::Shield;
 use crate::{
     Axis, Bound, Dut, DutError, DutExt, Entry, Instance, Ladder, Observation, Pdc, Relation, RxPacket, Show,
     Wire,
@@ -89,7 +90,7 @@ pub struct Region {
 
 /// The interface of a script to the suite and the device.
 pub struct Test<'a> {
-    dut: &'a mut dyn Dut,
+    pub(crate) dut: &'a mut dyn Dut,
     spec: &'static Spec,
     /// The running instance; `None` outside a rule.
     instance: Option<Instance>,
@@ -137,6 +138,8 @@ pub struct Test<'a> {
     unread: usize,
     /// Received packets that no expectation has taken.
     inbox: VecDeque<RxPacket>,
+    /// The suite's part in the secure domain of the device.
+    pub(crate) shield: Option<Box<Shield>>,
 }
 
 impl fmt::Debug for Test<'_> {
@@ -184,6 +187,7 @@ impl<'a> Test<'a> {
             passive_findings: VecDeque::new(),
             unread: 0,
             inbox: VecDeque::new(),
+            shield: None,
         }
     }
 
@@ -286,7 +290,7 @@ impl<'a> Test<'a> {
     /// Requests an operation of the device. Skips the test of a device that lacks it.
     pub fn call<O: Operation>(&mut self, op: O) -> Result<O::Answer, Stop> {
         let op: Op = op.into();
-        self.step(self.dut.now(), Entry::Called(op.clone()));
+        self.step(self.dut.now(), Entry::Called(op.without_secrets()));
         if matches!(op, Op::Reset(_) | Op::Configure(_)) {
             self.completions.clear();
         }
@@ -453,6 +457,8 @@ impl<'a> Test<'a> {
 
     fn start_at(&mut self, start: Start) -> Psn {
         match start {
+            // `PDS-SYN-007`: in a secure domain, the floor of a new key is 0.
+            Start::Any if self.shield.is_some() => Psn(self.rng.u32(1 << 16..1 << 31)),
             Start::Any => Psn(self.rng.u32(..)),
             Start::Wrap => Psn(u32::MAX - 1),
             Start::Half => Psn((1 << 31) - 2),
@@ -496,7 +502,8 @@ impl<'a> Test<'a> {
         if let Some(bit) = packet.flipped {
             self.note(format!("bit {bit} of it changes on its way"));
         }
-        self.dut.send(packet)?;
+        let carried = self.shielded(packet)?;
+        self.dut.send(&carried)?;
         self.unread += 1;
         match self.unread {
             BURST.. if !self.facts().virtual_time => self.pause(self.soon() / 20),
@@ -543,6 +550,7 @@ impl<'a> Test<'a> {
     fn receive(&mut self, until: Duration) -> Result<Option<RxPacket>, Stop> {
         let Some(wire) = self.dut.receive(until)? else { return Ok(None) };
         self.packets += 1;
+        let wire = self.unshielded(wire);
         self.heard = true;
         let at = self.dut.now();
         self.step(at, Entry::Received(wire.clone()));

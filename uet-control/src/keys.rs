@@ -91,6 +91,15 @@ pub enum Secrets {
 }
 
 impl Secrets {
+    /// Returns as many keys, without their digits.
+    pub(crate) fn hidden(&self) -> Secrets {
+        let hidden = Secret("…".into());
+        match self {
+            Secrets::One(_) => Secrets::One(hidden),
+            Secrets::Several(secrets) => Secrets::Several(vec![hidden; secrets.len()]),
+        }
+    }
+
     /// Returns the keys in order.
     pub fn iter(&self) -> impl Iterator<Item = &Secret> {
         match self {

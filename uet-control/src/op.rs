@@ -84,6 +84,19 @@ operations! {
     "bye" Bye -> Done;
 }
 
+impl Op {
+    /// Returns a copy for reports: it names how many keys there are, and shows none.
+    pub fn without_secrets(&self) -> Op {
+        let mut shown = self.clone();
+        if let Op::InstallKeys(keys) = &mut shown {
+            for secrets in keys.domains.iter_mut().flat_map(|domain| domain.keys.values_mut()) {
+                *secrets = secrets.hidden();
+            }
+        }
+        shown
+    }
+}
+
 /// The empty result of a successful operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

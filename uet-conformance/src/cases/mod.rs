@@ -70,6 +70,8 @@ mod taken_later;
 mod target_close;
 mod timer;
 mod trim;
+mod tss_receive;
+mod tss_send;
 mod values;
 mod window;
 mod window_state;
@@ -149,6 +151,8 @@ const GROUPS: &[&[Rule]] = &[
     target_close::CASES,
     timer::CASES,
     trim::CASES,
+    tss_receive::CASES,
+    tss_send::CASES,
     values::CASES,
     window::CASES,
     window_state::CASES,

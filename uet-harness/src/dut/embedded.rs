@@ -252,6 +252,10 @@ impl Dut for Embedded {
         }
     }
 
+    fn outer(&self, packet: &Wire, length: usize, _: bool) -> Option<uet_wire::tss::Outer> {
+        Some(uet_wire::tss::Outer::udp(packet.src, packet.dst, packet.entropy, length))
+    }
+
     fn network_effects(&mut self) -> NetworkEffects {
         let counters = self.network.fabric().counters();
         NetworkEffects {

@@ -30,7 +30,7 @@ pub struct Member {
     pub current_an: bool,
     /// False to drop all packets of the domain.
     pub enabled: bool,
-    /// The own source identifier. At a client it names the client, and at the server it is absent.
+    /// The own source identifier. At a server, that of any client without an entry in `clients`.
     ssi: Option<u32>,
     /// At a server: the source identifier of each client.
     clients: BTreeMap<IpAddr, u32>,
@@ -161,7 +161,7 @@ impl Member {
     pub(super) fn ssi_of_peer(&self, peer: IpAddr) -> Option<u32> {
         match self.domain.mode {
             Mode::Client => self.ssi,
-            Mode::Server => self.clients.get(&peer).copied(),
+            Mode::Server => self.clients.get(&peer).copied().or(self.ssi),
             Mode::Direct | Mode::Cluster => None,
         }
     }

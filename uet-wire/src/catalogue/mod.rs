@@ -78,16 +78,24 @@ mod pds;
 mod rationale;
 mod rob;
 mod ses;
+mod tss;
 mod wire;
 
 pub use cc::*;
 pub use pds::*;
 pub use rob::*;
 pub use ses::*;
+pub use tss::*;
 pub use wire::*;
 
-const AREAS: [&[&Requirement]; 5] = [wire::ALL, pds::ALL, ses::ALL, cc::ALL, rob::ALL];
-const COUNT: usize = AREAS[0].len() + AREAS[1].len() + AREAS[2].len() + AREAS[3].len() + AREAS[4].len();
+const AREAS: [&[&Requirement]; 6] = [wire::ALL, pds::ALL, ses::ALL, cc::ALL, tss::ALL, rob::ALL];
+const COUNT: usize = {
+    let (mut area, mut count) = (0, 0);
+    while area < AREAS.len() {
+        (area, count) = (area + 1, count + AREAS[area].len());
+    }
+    count
+};
 
 /// All requirements, by area.
 pub const ALL: &[&Requirement] = &{

@@ -111,6 +111,18 @@ impl KeyId {
         }
     }
 
+    /// Derives the bytes that a client of the domain holds: its key and its IV mask, for one epoch.
+    pub fn client_bytes(&self, key: &DomainKey) -> Result<Zeroizing<[u8; DERIVED]>, TssError> {
+        match (&key.0, self.label) {
+            (Secret::Domain(key), Some(label)) => {
+                let derived = self.kdf(key, label);
+                let bytes = derived.first_chunk().copied().ok_or(TssError::KeyLength)?;
+                Ok(Zeroizing::new(bytes))
+            }
+            _ => Err(TssError::KeyKind),
+        }
+    }
+
     /// NIST SP 800-108 in counter mode, with CMAC and a length of two bytes (section 3.7.8.4). Each block of 16 bytes
     /// is the CMAC of its number, the label, a zero, the context and the length in bits.
     fn kdf(&self, key: &[u8; 32], label: [u8; 2]) -> Zeroizing<[u8; 48]> {
