@@ -58,10 +58,10 @@ fn without_middle(mut rows: Vec<Row<'_>>, first: usize, last: usize) -> Vec<Row<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use uet_conformance::{Event, Phase};
+    use uet_conformance::{Phase, TimelineEvent};
 
     fn note(time_ns: u64) -> Moment {
-        Moment { time_ns, phase: Phase::Stimulus, event: Event::Note { text: String::new() } }
+        Moment { time_ns, phase: Phase::Stimulus, event: TimelineEvent::Note { text: String::new() } }
     }
 
     #[test]

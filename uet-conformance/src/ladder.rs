@@ -15,12 +15,12 @@ const ENDS: usize = 150;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ladder {
     /// The steps.
-    pub entries: Vec<Step>,
+    pub entries: Vec<LadderStep>,
 }
 
 /// A step of a [`Ladder`].
 #[derive(Clone, Debug, PartialEq)]
-pub struct Step {
+pub struct LadderStep {
     /// The time by the link's clock.
     pub at: Duration,
     /// The part of the rule that it belongs to.
@@ -29,7 +29,7 @@ pub struct Step {
     pub entry: Entry,
 }
 
-/// The content of a [`Step`].
+/// The content of a [`LadderStep`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Entry {
     /// The suite sent this packet.
@@ -57,7 +57,7 @@ impl Ladder {
         self.entries.truncate(kept);
         let (at, phase) = self.entries.last().map(|last| (last.at, last.phase)).unwrap_or_default();
         let entry = Entry::Note(format!("{gone} more steps are not shown"));
-        self.entries.push(Step { at, phase, entry });
+        self.entries.push(LadderStep { at, phase, entry });
     }
 
     /// Returns the packets with their times. The first has number 1.
@@ -99,7 +99,7 @@ impl fmt::Display for Ladder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut number = 0;
         let usual = self.packets().next().map(|(_, wire)| [wire.src, wire.dst]);
-        for Step { at, entry, .. } in &self.entries {
+        for LadderStep { at, entry, .. } in &self.entries {
             let micros = at.as_nanos() / 1000;
             let (arrow, wire) = match entry {
                 Entry::Sent(wire) => ("-->", wire),

@@ -49,7 +49,7 @@ pub use axis::{AnyAxis, Axis, Expand, Instance, Point};
 pub use baseline::{Baseline, Changes};
 pub use coverage::Coverage;
 pub use dut::{Dut, DutError, DutExt, Facts, NetworkEffects, Trimmed, Wire};
-pub use ladder::{Entry, Ladder, Step};
+pub use ladder::{Entry, Ladder, LadderStep};
 pub use observation::{Bound, Observation, Relation, Show};
 pub use packets::{rudi, uud};
 pub use pdc::{AckBuilder, Pdc, Request};
@@ -64,7 +64,7 @@ pub use shield::{Kind, SECURED, Shield, Sighting};
 pub use shrink::fewer_steps;
 pub use statement::{Statement, Waiver};
 pub use test::{Outcome, Region, Stop, Test};
-pub use timeline::{Direction, Event, Mark, Moment};
+pub use timeline::{Mark, Moment, PacketDirection, TimelineEvent};
 pub use verdict::{DeviceStatement, InstanceResult, Packets, RuleResult, RunResult, Tally, Verdict};
 pub use wellformed::PacketFinding;
 

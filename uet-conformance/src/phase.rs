@@ -1,6 +1,6 @@
 //! The phases of a rule. The suite derives them from the calls of the script, so no script states them.
 
-use crate::{Entry, Ladder, Step, Test};
+use crate::{Entry, Ladder, LadderStep, Test};
 use core::time::Duration;
 use serde::Serialize;
 use uet_control::Op;
@@ -75,7 +75,7 @@ impl Phases {
                 ladder.state(self.round, Phase::Arrange);
             }
         }
-        ladder.entries.push(Step { at, phase, entry });
+        ladder.entries.push(LadderStep { at, phase, entry });
         let next = ladder.entries.len();
         if of_script || self.stated.is_some() {
             self.reaction = next;

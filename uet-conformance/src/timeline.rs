@@ -1,7 +1,7 @@
 //! A trace as a timeline: times from its first step, phases, packets, operations, and obligations.
 
 use crate::ladder::{arguments, around, sentence};
-use crate::{Entry, Ladder, Observation, Phase, Relation, Step, Wire};
+use crate::{Entry, Ladder, LadderStep, Observation, Phase, Relation, Wire};
 use core::fmt;
 use core::net::IpAddr;
 use serde::Serialize;
@@ -18,19 +18,19 @@ pub struct Moment {
     pub phase: Phase,
     /// The packet, operation, comparison or remark.
     #[serde(flatten)]
-    pub event: Event,
+    pub event: TimelineEvent,
 }
 
 /// The content of a [`Moment`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub enum Event {
+pub enum TimelineEvent {
     /// A packet.
     Packet {
         /// Its number in the trace, from 1.
         number: usize,
         /// Its direction.
-        direction: Direction,
+        direction: PacketDirection,
         /// The packet in one line.
         text: String,
         /// Properties that a reader looks for.
@@ -55,7 +55,7 @@ pub enum Event {
 /// The direction of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Direction {
+pub enum PacketDirection {
     /// From the suite.
     ToDevice,
     /// From the device.
@@ -129,15 +129,17 @@ impl Ladder {
         let mut packet = |wire: &Wire, direction| {
             number += 1;
             let text = format!("{}{}", sentence(wire), around(wire, usual));
-            Event::Packet { number, direction, text, marks: marks(wire, &mut known) }
+            TimelineEvent::Packet { number, direction, text, marks: marks(wire, &mut known) }
         };
-        let moment = |Step { at, phase, entry }: &Step| {
+        let moment = |LadderStep { at, phase, entry }: &LadderStep| {
             let event = match entry {
-                Entry::Sent(wire) => packet(wire, Direction::ToDevice),
-                Entry::Received(wire) => packet(wire, Direction::FromDevice),
-                Entry::Called(op) => Event::Control { operation: op.name(), arguments: arguments(op) },
-                Entry::Observed(observation) => Event::Check((**observation).clone()),
-                Entry::Note(text) => Event::Note { text: text.clone() },
+                Entry::Sent(wire) => packet(wire, PacketDirection::ToDevice),
+                Entry::Received(wire) => packet(wire, PacketDirection::FromDevice),
+                Entry::Called(op) => {
+                    TimelineEvent::Control { operation: op.name(), arguments: arguments(op) }
+                }
+                Entry::Observed(observation) => TimelineEvent::Check((**observation).clone()),
+                Entry::Note(text) => TimelineEvent::Note { text: text.clone() },
             };
             let time_ns = u64::try_from(at.saturating_sub(begun).as_nanos()).unwrap_or(u64::MAX);
             Moment { time_ns, phase: *phase, event }
@@ -166,14 +168,20 @@ impl Observation {
 }
 
 /// Writes packet, operation or obligation, without time and phase.
-impl fmt::Display for Event {
+impl fmt::Display for TimelineEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Event::Packet { direction: Direction::ToDevice, text, .. } => write!(f, "-->  {text}"),
-            Event::Packet { direction: Direction::FromDevice, text, .. } => write!(f, "<--  {text}"),
-            Event::Control { operation, arguments } if arguments.is_empty() => write!(f, "ctl  {operation}"),
-            Event::Control { operation, arguments } => write!(f, "ctl  {operation}: {arguments}"),
-            Event::Check(observation) => {
+            TimelineEvent::Packet { direction: PacketDirection::ToDevice, text, .. } => {
+                write!(f, "-->  {text}")
+            }
+            TimelineEvent::Packet { direction: PacketDirection::FromDevice, text, .. } => {
+                write!(f, "<--  {text}")
+            }
+            TimelineEvent::Control { operation, arguments } if arguments.is_empty() => {
+                write!(f, "ctl  {operation}")
+            }
+            TimelineEvent::Control { operation, arguments } => write!(f, "ctl  {operation}: {arguments}"),
+            TimelineEvent::Check(observation) => {
                 let mark = if observation.held { "==>" } else { "!!>" };
                 write!(f, "{mark}  {}: {}", observation.requirement, observation.obligation())?;
                 let tells = !observation.held
@@ -183,7 +191,7 @@ impl fmt::Display for Event {
                     );
                 if tells { write!(f, "; seen {}", observation.seen) } else { Ok(()) }
             }
-            Event::Note { text } => write!(f, "     {text}"),
+            TimelineEvent::Note { text } => write!(f, "     {text}"),
         }
     }
 }

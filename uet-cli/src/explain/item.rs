@@ -116,6 +116,7 @@ impl Item {
         let coverage = coverage::of(requirement);
         let mut item = Item::new(Kind::Requirement, requirement.id, requirement.sentence)
             .detail("level", format!("{}: {}", requirement.level.name(), gravity(requirement.level)))
+            .detail("reason", requirement.rationale())
             .detail("section", requirement.section)
             .detail("evidence", sources)
             .detail("see", format!("docs/{}.md", requirement.source));

@@ -5,7 +5,7 @@ use crate::timeline::{Row, fold, milliseconds};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::io::{self, Write};
-use uet_conformance::{Event, Instance, Moment, Rule, Verdict, run_instance};
+use uet_conformance::{Instance, Moment, Rule, TimelineEvent, Verdict, run_instance};
 use uet_emulator::Config;
 use uet_harness::dut::{Embedded, Family};
 use uet_wire::Version;
@@ -90,10 +90,10 @@ impl Specification {
                     let time = milliseconds(moment.time_ns);
                     write!(out, "  {:<10} {:>10}  ", paint.name(phase), paint.faint(time))?;
                     match &moment.event {
-                        Event::Check(check) if !check.held => {
+                        TimelineEvent::Check(check) if !check.held => {
                             writeln!(out, "{}", paint.error(Plain(&event)))?;
                         }
-                        Event::Check(_) => writeln!(out, "{}", paint.strong(Plain(&event)))?,
+                        TimelineEvent::Check(_) => writeln!(out, "{}", paint.strong(Plain(&event)))?,
                         _ => writeln!(out, "{}", Plain(&event))?,
                     }
                 }

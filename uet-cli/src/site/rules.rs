@@ -5,7 +5,7 @@ use crate::explain::specification::{Specification, axes, needs};
 use crate::timeline::{Row, fold, milliseconds};
 use std::fmt::Write as _;
 use std::io;
-use uet_conformance::{Direction, Event, Instance, cases};
+use uet_conformance::{Instance, PacketDirection, TimelineEvent, cases};
 
 /// Maximum number of rows of a timeline on the page.
 const ROWS: usize = 18;
@@ -67,13 +67,13 @@ fn one(text: &mut String, of: &Specification) {
 }
 
 /// Returns a step in few characters.
-fn event(event: &Event) -> String {
+fn event(event: &TimelineEvent) -> String {
     match event {
-        Event::Packet { direction: Direction::ToDevice, text, .. } => format!("→ {text}"),
-        Event::Packet { direction: Direction::FromDevice, text, .. } => format!("← {text}"),
-        Event::Control { operation, arguments } => format!("{operation} {arguments}"),
-        Event::Check(check) => format!("⊢ {}: {}", check.requirement, check.obligation()),
-        Event::Note { text } => text.clone(),
+        TimelineEvent::Packet { direction: PacketDirection::ToDevice, text, .. } => format!("→ {text}"),
+        TimelineEvent::Packet { direction: PacketDirection::FromDevice, text, .. } => format!("← {text}"),
+        TimelineEvent::Control { operation, arguments } => format!("{operation} {arguments}"),
+        TimelineEvent::Check(check) => format!("⊢ {}: {}", check.requirement, check.obligation()),
+        TimelineEvent::Note { text } => text.clone(),
     }
 }
 

@@ -198,6 +198,7 @@ fn explain_answers() {
         (&["clear_psn_offset"], "distance from psn to the highest PSN cleared"),
         (&["WIRE-SES-003"], "som and eom are 1"),
         (&["wire-ses-003"], "must"),
+        (&["WIRE-SES-003"], "cannot place a second packet"),
         (&["CACK_PSN"], "cumulative acknowledgment PSN"),
         (&["SACK"], "selective acknowledgment"),
         (&["pdc"], "packet delivery context"),

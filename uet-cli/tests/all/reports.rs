@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime};
 use uet_cli::paint::Paint;
 use uet_cli::report::{html, junit, text};
 use uet_conformance::{
-    Baseline, DeviceStatement, Entry, InstanceResult, Ladder, Observation, PacketFinding, Packets, Phase,
-    Relation, RuleResult, RunResult, Step, Tally, Verdict, Waiver, Wire,
+    Baseline, DeviceStatement, Entry, InstanceResult, Ladder, LadderStep, Observation, PacketFinding,
+    Packets, Phase, Relation, RuleResult, RunResult, Tally, Verdict, Waiver, Wire,
 };
 use uet_packet_io::hex;
 use uet_wire::Version;
@@ -18,8 +18,8 @@ fn wire(digits: &str) -> Wire {
     Wire::new(src, dst, 7, bytes)
 }
 
-fn step(micros: u64, entry: Entry) -> Step {
-    Step { at: Duration::from_micros(micros), phase: Phase::default(), entry }
+fn step(micros: u64, entry: Entry) -> LadderStep {
+    LadderStep { at: Duration::from_micros(micros), phase: Phase::default(), entry }
 }
 
 /// Returns the result of a rule with this verdict, with a request and its answer.

@@ -6,7 +6,7 @@ use crate::report::text;
 use crate::site::html::Escaped;
 use crate::timeline::{Row, around};
 use std::path::{Path, PathBuf};
-use uet_conformance::{Event, InstanceResult, Observation, RuleResult, cases};
+use uet_conformance::{InstanceResult, Observation, RuleResult, TimelineEvent, cases};
 use uet_wire::Spec;
 use uet_wire::catalogue;
 
@@ -91,13 +91,13 @@ fn trace(body: &mut String, found: &InstanceResult, index: usize, spec: &'static
     if timeline.is_empty() {
         return;
     }
-    let broken = |event: &Event| matches!(event, Event::Check(check) if !check.held);
+    let broken = |event: &TimelineEvent| matches!(event, TimelineEvent::Check(check) if !check.held);
     let focus = timeline.iter().position(|moment| broken(&moment.event)).unwrap_or(timeline.len() - 1);
     let rows = around(&timeline, focus, ROWS);
     let seen = text::seen_packet(found).map(|(number, _)| number);
     let number = |row: &Row<'_>| match row {
         Row::Step(moment) => match moment.event {
-            Event::Packet { number, .. } => Some(number),
+            TimelineEvent::Packet { number, .. } => Some(number),
             _ => None,
         },
         Row::Folded(_) => None,

@@ -3,7 +3,7 @@
 use crate::site::html::Escaped;
 use crate::timeline::{Row, milliseconds};
 use std::fmt::Write as _;
-use uet_conformance::{Direction, Event, Mark, Moment, Phase};
+use uet_conformance::{Mark, Moment, PacketDirection, Phase, TimelineEvent};
 
 /// The place of the suite's line in pixels. The times stand left of it.
 const SUITE: usize = 50;
@@ -76,20 +76,20 @@ impl Drawing {
         let first = self.y + LINE;
         let time = format!("<text class=time x={} y={first} text-anchor=end>{time}</text>", SUITE - 4);
         match &moment.event {
-            Event::Packet { number, direction, text, marks } => {
+            TimelineEvent::Packet { number, direction, text, marks } => {
                 self.packet(&time, (*number, *direction), text, marks, (marked, fields(*number)));
             }
-            Event::Control { operation, arguments } => {
+            TimelineEvent::Control { operation, arguments } => {
                 self.band("control", &time, &format!("{operation} {arguments}"));
             }
-            Event::Check(check) if check.held => {
+            TimelineEvent::Check(check) if check.held => {
                 self.band("held", &time, &format!("{}: {}", check.requirement, check.obligation()));
             }
-            Event::Check(check) => {
+            TimelineEvent::Check(check) => {
                 let text = format!("{}: {}; seen {}", check.requirement, check.obligation(), check.seen);
                 self.band("broken", &time, &text);
             }
-            Event::Note { text } => self.band("note", &time, text),
+            TimelineEvent::Note { text } => self.band("note", &time, text),
         }
     }
 
@@ -110,14 +110,14 @@ impl Drawing {
     fn packet(
         &mut self,
         time: &str,
-        (number, direction): (usize, Direction),
+        (number, direction): (usize, PacketDirection),
         text: &str,
         marks: &[Mark],
         (marked, fields): (Option<usize>, Option<String>),
     ) {
         let (class, from, to, tip) = match direction {
-            Direction::ToDevice => ("to", format!("{SUITE}"), DEVICE.to_owned(), "M0 0l-9 -4v8z"),
-            Direction::FromDevice => ("from", DEVICE.to_owned(), format!("{SUITE}"), "M0 0l9 -4v8z"),
+            PacketDirection::ToDevice => ("to", format!("{SUITE}"), DEVICE.to_owned(), "M0 0l-9 -4v8z"),
+            PacketDirection::FromDevice => ("from", DEVICE.to_owned(), format!("{SUITE}"), "M0 0l9 -4v8z"),
         };
         let mut classes = vec!["packet", class];
         classes.extend((marked == Some(number)).then_some("marked"));
