@@ -382,10 +382,7 @@ fn source_refused(t: &mut Test<'_>) -> Outcome {
     let [(first, _), (second, _)] = &mut pair[..] else { return Ok(()) };
     first.collect(t, 3)?;
     second.collect(t, 3)?;
-    // Trims shrink the window, which the two may share.
-    let trims = matches!(code, NackCode::TRIMMED | NackCode::TRIMMED_LASTHOP);
-    let most = if trims { 0 } else { t.parameter("max_nack_retx_cnt", 5).min(4) };
-    for _ in 1..most {
+    for _ in 1..t.parameter("max_nack_retx_cnt", 5).min(4) {
         first.refuse(t, code, 2)?;
         first.expect_again(t, PDS_NACK_004, 2, t.later())?;
     }
