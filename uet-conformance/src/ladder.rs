@@ -2,16 +2,26 @@ use crate::{Observation, Phase, Trimmed, Wire};
 use core::fmt;
 use core::net::IpAddr;
 use core::time::Duration;
-use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
+use std::collections::HashMap;
 use uet_control::Op;
 use uet_wire::Uet;
+use uet_wire::registry::PdsType;
 
-/// Number of steps that an excerpt of a trace keeps at either end.
-const ENDS: usize = 150;
+/// Number of steps that an excerpt of a trace keeps at its begin.
+const HEAD: usize = 12;
 
-/// The trace of an instance: all packets, operations and checks in order. In JSON it is the text of
-/// [`excerpt`](Self::excerpt).
+/// Number of steps that it keeps before a broken observation, and behind it.
+const BEFORE: usize = 30;
+const BEHIND: usize = 6;
+
+/// Number of broken observations that it keeps.
+const FINDINGS: usize = 4;
+
+/// Number of steps that an excerpt of a trace without a broken observation keeps at either end.
+const ENDS: usize = 100;
+
+/// The trace of an instance: all packets, operations and checks in order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ladder {
     /// The steps.
@@ -80,17 +90,43 @@ impl Ladder {
 }
 
 impl Ladder {
-    /// Returns the text of the trace. A long one loses its middle, so that a report stays small.
+    /// Returns the text of the trace, folded around its broken observations: its begin, the steps before each of them,
+    /// and a few behind. A trace without one keeps its begin and its end.
     pub fn excerpt(&self) -> String {
         let text = self.to_string();
-        let lines: Vec<&str> = text.lines().collect();
-        match lines.len().checked_sub(2 * ENDS).filter(|gone| *gone > 0) {
-            None => text,
-            Some(gone) => {
-                let (first, last) = (lines[..ENDS].join("\n"), lines[lines.len() - ENDS..].join("\n"));
-                format!("{first}\n    {gone} steps are not shown; --traces writes all\n{last}\n")
+        let mut shown = vec![false; self.entries.len()];
+        let mut show = |range: core::ops::Range<usize>| {
+            let end = range.end.min(shown.len());
+            shown.iter_mut().take(end).skip(range.start).for_each(|shown| *shown = true);
+        };
+        let broken = |step: &LadderStep| matches!(&step.entry, Entry::Observed(it) if !it.held);
+        let broken: Vec<usize> =
+            (0..).zip(&self.entries).filter(|(_, step)| broken(step)).map(|(place, _)| place).collect();
+        for place in broken.iter().take(FINDINGS) {
+            show(place.saturating_sub(BEFORE)..place + BEHIND + 1);
+        }
+        if broken.is_empty() {
+            show(self.entries.len().saturating_sub(ENDS)..self.entries.len());
+        }
+        show(0..if broken.is_empty() { ENDS } else { HEAD });
+        let mut excerpt = String::new();
+        let mut hidden = 0;
+        let note = |hidden: usize| match hidden {
+            0 => String::new(),
+            1 => "    1 step is not shown; --traces writes all\n".into(),
+            _ => format!("    {hidden} steps are not shown; --traces writes all\n"),
+        };
+        // Every step is one line.
+        for (line, shown) in text.lines().zip(shown) {
+            if shown {
+                excerpt += &note(core::mem::take(&mut hidden));
+                excerpt += line;
+                excerpt.push('\n');
+            } else {
+                hidden += 1;
             }
         }
+        excerpt + &note(hidden)
     }
 }
 
@@ -98,7 +134,7 @@ impl Ladder {
 impl fmt::Display for Ladder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut number = 0;
-        let usual = self.packets().next().map(|(_, wire)| [wire.src, wire.dst]);
+        let mut history = History::new(self);
         for LadderStep { at, entry, .. } in &self.entries {
             let micros = at.as_nanos() / 1000;
             let (arrow, wire) = match entry {
@@ -122,13 +158,13 @@ impl fmt::Display for Ladder {
                     continue;
                 }
                 Entry::Note(text) => {
-                    writeln!(f, "    {micros:>10}      {text}")?;
+                    writeln!(f, "    {micros:>10}      {}", text.replace('\n', " "))?;
                     continue;
                 }
             };
             number += 1;
-            let (sentence, around) = (sentence(wire), around(wire, usual));
-            writeln!(f, "{number:>3} {micros:>10} {arrow}  {sentence}{around}")?;
+            let (sentence, remarks) = (sentence(wire), history.remarks(number, wire));
+            writeln!(f, "{number:>3} {micros:>10} {arrow}  {sentence}{remarks}")?;
         }
         Ok(())
     }
@@ -189,25 +225,144 @@ fn word(value: &Value) -> String {
     }
 }
 
-/// Describes unusual IP fields of a packet: a mark, a trim, or other addresses than those of the first packet.
-pub(crate) fn around(wire: &Wire, usual: Option<[IpAddr; 2]>) -> String {
-    let mut text = String::new();
-    if wire.marked {
-        text += " {CE}";
-    }
-    match wire.trimmed {
-        Some(Trimmed::Fabric) => text += " {trimmed}",
-        Some(Trimmed::LastHop) => text += " {trimmed at the last hop}",
-        None => {}
-    }
-    if usual.is_some_and(|usual| !usual.contains(&wire.src) || !usual.contains(&wire.dst)) {
-        text += &format!(" {{{} > {}}}", wire.src, wire.dst);
-    }
-    text
+/// The earlier packets of a trace, as far as remarks about later ones need them.
+pub(crate) struct History<'a> {
+    /// Both addresses of the first packet.
+    usual: Option<[IpAddr; 2]>,
+    /// Entropy value and class of the last packet by source and type.
+    last: HashMap<(IpAddr, Option<PdsType>), (u16, Option<bool>)>,
+    /// Number of the first packet with these bytes.
+    bytes: HashMap<(IpAddr, &'a [u8]), usize>,
+    /// Number of the first request of a context with this PSN.
+    requests: HashMap<(IpAddr, u16, u32), usize>,
 }
 
-impl Serialize for Ladder {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.excerpt())
+impl<'a> History<'a> {
+    pub(crate) fn new(ladder: &Ladder) -> Self {
+        let usual = ladder.packets().next().map(|(_, wire)| [wire.src, wire.dst]);
+        History { usual, last: HashMap::new(), bytes: HashMap::new(), requests: HashMap::new() }
+    }
+
+    /// Describes a packet beyond its headers: a mark, a trim, an earlier packet that it repeats, a new entropy value or
+    /// class for its type, and other addresses than those of the first packet.
+    pub(crate) fn remarks(&mut self, number: usize, wire: &'a Wire) -> String {
+        let mut remarks: Vec<String> = Vec::new();
+        if wire.marked {
+            remarks.push("CE".into());
+        }
+        let left = match wire.taken.len() {
+            0 => format!("to {} B", wire.bytes.len()),
+            taken => format!("to {} of {} B", wire.bytes.len(), wire.bytes.len() + taken),
+        };
+        match wire.trimmed {
+            Some(Trimmed::Fabric) => remarks.push(format!("trimmed {left}")),
+            Some(Trimmed::LastHop) => remarks.push(format!("trimmed {left} at the last hop")),
+            None => {}
+        }
+        let pds = Uet::parse_lax(&wire.bytes).0.pds;
+        let same = *self.bytes.entry((wire.src, &wire.bytes)).or_insert(number);
+        let request = pds.and_then(|pds| pds.request());
+        let request = request.map(|request| (wire.src, request.spdcid().0, request.psn().0));
+        let first = request.map_or(number, |request| *self.requests.entry(request).or_insert(number));
+        if same != number {
+            remarks.push(format!("duplicate of {same}"));
+        } else if first != number {
+            remarks.push(format!("repeats the PSN of {first}"));
+        }
+        let kind = (wire.src, pds.map(|pds| pds.kind()));
+        let before = self.last.insert(kind, (wire.entropy, wire.high));
+        if before.is_none_or(|(entropy, _)| entropy != wire.entropy) {
+            remarks.push(format!("entropy {:#x}", wire.entropy));
+        }
+        if let Some(high) = wire.high.filter(|_| before.is_none_or(|(_, high)| high != wire.high)) {
+            remarks.push(format!("DSCP class {}", if high { "high" } else { "low" }));
+        }
+        if self.usual.is_some_and(|usual| !usual.contains(&wire.src) || !usual.contains(&wire.dst)) {
+            remarks.push(format!("{} > {}", wire.src, wire.dst));
+        }
+        if remarks.is_empty() { String::new() } else { format!(" {{{}}}", remarks.join(", ")) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Relation;
+
+    fn step(entry: Entry) -> LadderStep {
+        LadderStep { at: Duration::ZERO, phase: Phase::Stimulus, entry }
+    }
+
+    fn wire(psn: u8, entropy: u16) -> Wire {
+        let [src, dst] = [1, 2].map(|end| IpAddr::from([10, 0, 0, end]));
+        Wire::new(src, dst, entropy, vec![0x10, 0x60, 0, 0, 0, 0, 0, psn, 0, 0, 0x40, 1, 0x80, 1, 0, 0])
+    }
+
+    fn text(wires: Vec<Wire>) -> Vec<String> {
+        let entries = wires.into_iter().map(|wire| step(Entry::Sent(wire))).collect();
+        Ladder { entries }.to_string().lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn remarks_show_marks_trims_repetitions_entropy_and_classes() {
+        let retransmission = |mut wire: Wire| {
+            wire.bytes[1] |= 0x10;
+            wire
+        };
+        let stranger = IpAddr::from([10, 0, 0, 9]);
+        let lines = text(vec![
+            wire(1, 7),
+            Wire { marked: true, ..wire(2, 7) },
+            wire(1, 7),
+            retransmission(wire(2, 7)),
+            wire(3, 8),
+            Wire { trimmed: Some(Trimmed::LastHop), taken: vec![0; 100], ..wire(4, 8) },
+            Wire { trimmed: Some(Trimmed::Fabric), high: Some(true), ..wire(5, 8) },
+            Wire { src: stranger, ..wire(6, 8) },
+        ]);
+        let ends = [
+            "{entropy 0x7}",
+            "{CE}",
+            "{duplicate of 1}",
+            "{repeats the PSN of 2}",
+            "{entropy 0x8}",
+            "{trimmed to 16 of 116 B at the last hop}",
+            "{trimmed to 16 B, DSCP class high}",
+            "{entropy 0x8, 10.0.0.9 > 10.0.0.2}",
+        ];
+        assert_eq!(lines.len(), ends.len());
+        for (line, end) in lines.iter().zip(ends) {
+            assert!(line.ends_with(&format!(" {end}")), "{end}: {line}");
+        }
+    }
+
+    #[test]
+    fn excerpt_folds_around_the_broken_observation() {
+        let observation = Observation {
+            requirement: "PDS-ACK-004".into(),
+            what: "an ACK".into(),
+            relation: Relation::Present,
+            expected: String::new(),
+            seen: "nothing".into(),
+            tolerance: None,
+            from: None,
+            packet: 0,
+            held: false,
+        };
+        let note = |n: usize| step(Entry::Note(format!("step {n}.")));
+        let mut ladder = Ladder { entries: (0..500).map(note).collect() };
+        let lines = |ladder: &Ladder| ladder.excerpt().lines().count();
+        assert_eq!(lines(&ladder), 2 * ENDS + 1);
+        ladder.entries[300].entry = Entry::Observed(Box::new(observation));
+        let excerpt = ladder.excerpt();
+        assert_eq!(lines(&ladder), HEAD + 1 + BEFORE + 1 + BEHIND + 1);
+        for (step, shown) in
+            [(0, true), (11, true), (12, false), (269, false), (270, true), (306, true), (307, false)]
+        {
+            assert_eq!(excerpt.contains(&format!("step {step}.")), shown, "{step}");
+        }
+        assert!(excerpt.contains("258 steps are not shown"), "{excerpt}");
+        ladder.entries.truncate(20);
+        assert_eq!(ladder.excerpt(), ladder.to_string());
     }
 }

@@ -18,6 +18,7 @@ mod dut;
 pub mod elements;
 pub mod flow;
 mod ladder;
+mod listing;
 mod memory;
 mod observation;
 mod optional;

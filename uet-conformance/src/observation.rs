@@ -35,7 +35,8 @@ pub struct Observation {
     pub from: Option<String>,
     /// The number in the trace of the packet that it is about, or of the last one before.
     pub packet: usize,
-    /// True if the relation held.
+    /// True if the relation held. Results in JSON list only observations for which it did not.
+    #[serde(default, skip_serializing)]
     pub held: bool,
 }
 

@@ -1,6 +1,6 @@
 //! A trace as a timeline: times from its first step, phases, packets, operations, and obligations.
 
-use crate::ladder::{arguments, around, sentence};
+use crate::ladder::{History, arguments, sentence};
 use crate::{Entry, Ladder, LadderStep, Observation, Phase, Relation, Wire};
 use core::fmt;
 use core::net::IpAddr;
@@ -124,14 +124,14 @@ impl Ladder {
     /// Returns the steps as a timeline, each with its phase.
     pub fn timeline(&self) -> Vec<Moment> {
         let begun = self.entries.first().map_or(core::time::Duration::ZERO, |step| step.at);
-        let usual = self.packets().next().map(|(_, wire)| [wire.src, wire.dst]);
+        let mut history = History::new(self);
         let (mut number, mut known) = (0, Sent::new());
-        let mut packet = |wire: &Wire, direction| {
+        let mut packet = |wire, direction| {
             number += 1;
-            let text = format!("{}{}", sentence(wire), around(wire, usual));
+            let text = format!("{}{}", sentence(wire), history.remarks(number, wire));
             TimelineEvent::Packet { number, direction, text, marks: marks(wire, &mut known) }
         };
-        let moment = |LadderStep { at, phase, entry }: &LadderStep| {
+        let moment = |LadderStep { at, phase, entry }: &'_ LadderStep| {
             let event = match entry {
                 Entry::Sent(wire) => packet(wire, PacketDirection::ToDevice),
                 Entry::Received(wire) => packet(wire, PacketDirection::FromDevice),

@@ -43,7 +43,7 @@ impl Verdict {
 }
 
 /// The result of an instance of a rule.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct InstanceResult {
     /// Id of the instance: `window/beyond[mode=rod]`.
     pub instance: String,
@@ -54,13 +54,10 @@ pub struct InstanceResult {
     /// The reason, unless it passed.
     pub reason: String,
     /// Requirements that the script compared something with, each once, in order.
-    #[serde(skip)]
     pub recorded: Vec<String>,
     /// Parameters of the device that the script read.
-    #[serde(skip)]
     pub read: BTreeSet<String>,
     /// Parameters of the device that the script set.
-    #[serde(skip)]
     pub set: BTreeSet<String>,
     /// The broken observations.
     pub observations: Vec<Observation>,
@@ -75,9 +72,8 @@ pub struct InstanceResult {
     /// The duration by the link's clock.
     pub duration_ns: u64,
     /// The steps of a random conversation.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence: Option<Sequence>,
-    /// The trace. In JSON it is text for readers.
+    /// The trace.
     pub ladder: Ladder,
 }
 
@@ -154,6 +150,7 @@ pub struct RuleResult {
     /// The number of instances by verdict.
     pub instances: Tally,
     /// The instances that failed or were inconclusive.
+    #[serde(serialize_with = "crate::listing::failing")]
     pub failing: Vec<InstanceResult>,
     /// The duration of all instances by the link's clock.
     pub duration_ns: u64,

@@ -322,7 +322,7 @@ impl Run {
             Some(path) => file::replace(path, text(path)?).map_err(|error| about(path, error)),
             None => Ok(()),
         };
-        write(&self.json, &|_| Ok(serde_json::to_string_pretty(result)? + "\n"))?;
+        write(&self.json, &|_| report::json::lines(result))?;
         write(&self.junit, &|_| report::junit::xml(result))?;
         write(&self.html, &|place| Ok(report::html::page(result, place)))
     }
