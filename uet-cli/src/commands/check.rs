@@ -116,7 +116,7 @@ impl Live {
     fn judge(&self, interface: &str, report: &mut Report<impl Write>) -> io::Result<()> {
         use std::sync::atomic::Ordering;
         use std::time::{Duration, Instant};
-        use uet_emulator::link::{raw::Tap, udp::wait};
+        use uet_emulator::link::{tap::Tap, udp::wait};
 
         /// Interval of the checks for a signal.
         const LOOK: Duration = Duration::from_millis(50);

@@ -21,9 +21,6 @@ use uet_emulator::{Config, Nic};
 use uet_wire::outer::{IP_PROTO, UDP_PORT};
 use uet_wire::{Spec, Version};
 
-#[cfg(not(feature = "live"))]
-use uet_harness::dut::NOT_LIVE;
-
 /// Run a NIC made of the reference model, on UDP or on an Ethernet interface
 ///
 /// The NIC answers peers on its UDP port or interface, and runs operations from the control channel
@@ -87,7 +84,7 @@ pub(super) struct Emulate {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "On Ethernet")]
 struct Ethernet {
-    /// Send and receive Ethernet frames on this interface (a program with the feature `live`)
+    /// Send and receive Ethernet frames on this interface; needs the capability CAP_NET_RAW
     #[arg(long, value_name = "INTERFACE")]
     interface: Option<String>,
     /// IP address of the NIC, with or without a port; by default the first address of the interface
@@ -231,7 +228,6 @@ impl Emulate {
 }
 
 impl Ethernet {
-    #[cfg(feature = "live")]
     fn open(&self, interface: &str, classes: Classes) -> io::Result<Placed> {
         use uet_emulator::link::raw;
 
@@ -248,11 +244,6 @@ impl Ethernet {
         let outer = Outer { classes, crc: self.crc, port: address.port(), native };
         let link = raw::RawLink::open(interface, &[address.ip()], outer.clone())?;
         Ok(Placed { link: link.into(), address: address.ip(), outer })
-    }
-
-    #[cfg(not(feature = "live"))]
-    fn open(&self, interface: &str, _: Classes) -> io::Result<Placed> {
-        Err(io::Error::other(format!("{interface}: {NOT_LIVE}")))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Ethernet frames on interfaces: a NIC at one end of a cable and the suite at the other, each in a network namespace.
 //! `./test live` runs this. It needs `unshare`, `nsenter` and `ip`, but no special privileges.
-#![cfg(all(target_os = "linux", feature = "live"))]
+#![cfg(target_os = "linux")]
 
 use crate::common;
 
@@ -207,6 +207,7 @@ fn wrong_trailers_are_noticed() {
 }
 
 #[test]
+#[cfg(feature = "live")]
 #[ignore = "makes network namespaces: ./test live"]
 fn live_traffic_is_judged() {
     let cable = Cable::new();

@@ -2,10 +2,12 @@
 
 #[cfg(target_os = "linux")]
 pub mod driver;
-#[cfg(all(target_os = "linux", feature = "live"))]
+#[cfg(target_os = "linux")]
 pub mod raw;
 #[cfg(target_os = "linux")]
 pub mod server;
+#[cfg(all(target_os = "linux", feature = "live"))]
+pub mod tap;
 #[cfg(target_os = "linux")]
 pub mod udp;
 #[cfg(target_os = "linux")]

@@ -1,26 +1,38 @@
-//! Ethernet frames on an interface through libpcap (feature `live`). They support trailers, trimming and the native
-//! encapsulation, which sockets cannot do. Requires CAP_NET_RAW.
+//! Ethernet frames on an interface through a packet socket (AF_PACKET). They support trailers, trimming and the native
+//! encapsulation, which UDP sockets cannot do. Requires CAP_NET_RAW.
 //!
 //! This link does not use ARP. It takes a peer's Ethernet address from the peer's packets or from [`RawLink::learn`].
 //! Until one is known, it broadcasts frames. Two ends that know only each other's IP addresses therefore meet with the
 //! first packet. The system need not know the addresses of the link. If it does, it answers ARP for them, which devices
 //! that use ARP need.
 
-use super::udp::Waited;
 use crate::frame::{Framed, Mac, Outer, Record, frame_between, read};
 use core::net::IpAddr;
+use nix::errno::Errno;
 use nix::ifaddrs::getifaddrs;
-use nix::sys::socket::SockaddrStorage;
-use pcap::{Active, Capture, Direction, Linktype};
+use nix::sys::socket::{
+    AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrStorage, bind, recvfrom,
+    send, setsockopt, socket, sockopt,
+};
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// Longer than any UET packet with its outer headers.
-const LONGEST: i32 = 10_000;
+const LONGEST: usize = 10_000;
 
 /// Maximum number of bytes that the system buffers between reads.
-const BUFFER: i32 = 16 << 20;
+const BUFFER: usize = 16 << 20;
+
+/// Hardware types of interfaces whose frames begin with an Ethernet header: Ethernet and loopback.
+const HARDWARE: [u16; 2] = [1, 772];
+
+/// The type of a frame that this machine has sent.
+const OUTGOING: u8 = 4;
+
+/// Advice for a program that may not open packet sockets.
+pub(super) const RIGHTS: &str =
+    "; run with sudo, or grant the capability once: `setcap cap_net_raw+ep PROGRAM`";
 
 /// Maximum number of remembered peers. When a peer exceeds it, all are forgotten.
 const NEIGHBORS: usize = 4096;
@@ -37,7 +49,10 @@ pub struct RawLink {
     mac: Mac,
     local: Vec<IpAddr>,
     neighbors: HashMap<IpAddr, Mac>,
-    capture: Capture<Active>,
+    /// Index of the interface.
+    index: usize,
+    socket: OwnedFd,
+    buffer: Vec<u8>,
 }
 
 impl core::fmt::Debug for RawLink {
@@ -52,24 +67,25 @@ impl core::fmt::Debug for RawLink {
 impl RawLink {
     /// Opens this interface for packets to these addresses, with the encapsulation `outer`.
     pub fn open(interface: &str, local: &[IpAddr], outer: Outer) -> io::Result<Self> {
-        let mut capture = listen(interface, false)?;
-        let link = capture.get_datalink();
-        if link != Linktype::ETHERNET {
-            let name = link.get_name().unwrap_or_default();
-            return Err(io::Error::other(format!(
-                "{interface} is not an Ethernet interface: its link type is {name}"
-            )));
-        }
-        let wanted: Vec<String> = local.iter().map(|address| format!("dst host {address}")).collect();
-        let told = |error| about(interface, error);
-        capture.filter(&wanted.join(" or "), true).map_err(told)?;
-        capture.direction(Direction::In).map_err(told)?;
-        let capture = capture.setnonblock().map_err(told)?;
         let of_it = of_interface(interface)?;
-        let mac = of_it.iter().find_map(|address| address.as_link_addr()?.addr());
-        let mac = mac.ok_or_else(|| io::Error::other(format!("{interface} has no Ethernet address")))?;
-        let (interface, local) = (interface.to_owned(), local.to_vec());
-        Ok(RawLink { outer, interface, mac, local, neighbors: HashMap::new(), capture })
+        let place = of_it.iter().find_map(SockaddrStorage::as_link_addr);
+        let place = place.ok_or_else(|| io::Error::other(format!("there is no interface {interface}")))?;
+        let mac = place.addr().filter(|_| HARDWARE.contains(&place.hatype())).ok_or_else(|| {
+            let kind = place.hatype();
+            io::Error::other(format!("{interface} is not an Ethernet interface: its hardware type is {kind}"))
+        })?;
+        let told = |error| about(interface, error);
+        let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+        let socket =
+            socket(AddressFamily::Packet, SockType::Raw, flags, SockProtocol::EthAll).map_err(told)?;
+        // More than the system's limit needs another capability.
+        if setsockopt(&socket, sockopt::RcvBufForce, &BUFFER).is_err() {
+            setsockopt(&socket, sockopt::RcvBuf, &BUFFER).map_err(told)?;
+        }
+        bind(socket.as_raw_fd(), place).map_err(told)?;
+        let (index, interface, local) = (place.ifindex(), interface.to_owned(), local.to_vec());
+        let (neighbors, buffer) = (HashMap::new(), vec![0; LONGEST]);
+        Ok(RawLink { outer, interface, mac, local, neighbors, index, socket, buffer })
     }
 
     /// Returns the encapsulation of packets.
@@ -106,26 +122,34 @@ impl RawLink {
         let to = self.neighbors.get(&record.packet.dst).copied().unwrap_or(TO_ALL);
         let frame = frame_between([self.mac, to], port, record, &self.outer)
             .map_err(|_| "not sent: no frame can be made of it")?;
-        self.capture.sendpacket(frame).map_err(|error| {
-            let said = error.to_string();
-            match said {
-                said if said.contains("too long") => "not sent: longer than the MTU of the interface",
-                said if said.contains("No buffer space") => "not sent: the system takes no more",
-                _ => "not sent: the system cannot",
-            }
-        })
+        match send(self.socket.as_raw_fd(), &frame, MsgFlags::empty()) {
+            Ok(_) => Ok(()),
+            Err(Errno::EMSGSIZE) => Err("not sent: longer than the MTU of the interface"),
+            Err(Errno::EAGAIN | Errno::ENOBUFS) => Err("not sent: the system takes no more"),
+            Err(_) => Err("not sent: the system cannot"),
+        }
     }
 
     /// Returns the next packet that has arrived, even a malformed one. Does not wait.
     pub fn receive(&mut self) -> io::Result<Option<Framed>> {
         // Foreign frames do not keep other work waiting.
         for _ in 0..TURN {
-            let frame = match self.capture.next_packet() {
-                Ok(frame) => frame,
-                Err(pcap::Error::TimeoutExpired) => return Ok(None),
+            let (length, from) = match recvfrom::<LinkAddr>(self.socket.as_raw_fd(), &mut self.buffer) {
+                Ok(received) => received,
+                Err(Errno::EAGAIN) => return Ok(None),
+                Err(Errno::EINTR) => continue,
                 Err(error) => return Err(about(&self.interface, error)),
             };
-            let Some(framed) = read(frame.data, &self.outer) else { continue };
+            // Frames of other interfaces can arrive before the socket is bound.
+            let is_wanted = |from: LinkAddr| from.pkttype() != OUTGOING && from.ifindex() == self.index;
+            if !from.is_none_or(is_wanted) {
+                continue;
+            }
+            let frame = self.buffer.get(..length).unwrap_or_default();
+            let Some(framed) = read(frame, &self.outer) else { continue };
+            if !self.local.contains(&framed.packet.dst) {
+                continue;
+            }
             if framed.damage.is_none() {
                 self.learn(framed.packet.src, framed.mac);
             }
@@ -137,7 +161,7 @@ impl RawLink {
 
 impl AsFd for RawLink {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.capture.as_fd()
+        self.socket.as_fd()
     }
 }
 
@@ -156,81 +180,7 @@ fn of_interface(interface: &str) -> io::Result<Vec<SockaddrStorage>> {
     Ok(of_it.filter_map(|one| one.address).collect())
 }
 
-/// A passive listener for all frames on an interface.
-pub struct Tap(Capture<Active>);
-
-/// A captured frame.
-#[derive(Clone, Copy, Debug)]
-pub struct Passed<'a> {
-    /// Time since 1970, in seconds and microseconds.
-    pub at: (i64, i64),
-    /// Length on the wire, in bytes.
-    pub wire: usize,
-    /// The frame.
-    pub bytes: &'a [u8],
-}
-
-impl Tap {
-    /// Opens an interface in promiscuous mode.
-    pub fn open(interface: &str) -> io::Result<Self> {
-        let capture = listen(interface, true)?;
-        Ok(Tap(capture.setnonblock().map_err(|error| about(interface, error))?))
-    }
-
-    /// Returns the link type of its frames as captures number it.
-    pub fn link_type(&self) -> i32 {
-        self.0.get_datalink().0
-    }
-
-    /// Returns the next frame. Does not wait.
-    pub fn receive(&mut self) -> io::Result<Option<Passed<'_>>> {
-        match self.0.next_packet() {
-            Ok(frame) => {
-                let pcap::PacketHeader { ts, len, .. } = *frame.header;
-                Ok(Some(Passed { at: (ts.tv_sec, ts.tv_usec), wire: len as usize, bytes: frame.data }))
-            }
-            Err(pcap::Error::TimeoutExpired) => Ok(None),
-            Err(error) => Err(io::Error::other(error)),
-        }
-    }
-
-    /// Returns the number of frames dropped because the reader was too slow.
-    pub fn missed(&mut self) -> u32 {
-        self.0.stats().map_or(0, |stats| stats.dropped)
-    }
-}
-
-impl core::fmt::Debug for Tap {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str("Tap")
-    }
-}
-
-impl Waited for Tap {
-    fn has_more(&self) -> bool {
-        false
-    }
-}
-
-impl AsFd for Tap {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
-
-fn listen(interface: &str, promiscuous: bool) -> io::Result<Capture<Active>> {
-    let capture = Capture::from_device(interface).and_then(|capture| {
-        let capture = capture.promisc(promiscuous).snaplen(LONGEST).buffer_size(BUFFER);
-        capture.immediate_mode(true).open()
-    });
-    capture.map_err(|error| about(interface, error))
-}
-
-fn about(interface: &str, error: pcap::Error) -> io::Error {
-    let said = error.to_string();
-    let hint = match said.contains("permitted") || said.contains("ermission") {
-        true => "; run with sudo, or grant the capability once: `setcap cap_net_raw+ep PROGRAM`",
-        false => "",
-    };
-    io::Error::other(format!("{interface}: {said}{hint}"))
+fn about(interface: &str, error: Errno) -> io::Error {
+    let rights = if matches!(error, Errno::EPERM | Errno::EACCES) { RIGHTS } else { "" };
+    io::Error::new(io::Error::from(error).kind(), format!("{interface}: {}{rights}", error.desc()))
 }

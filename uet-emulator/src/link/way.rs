@@ -7,9 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use uet_control as channel;
 use uet_model::Packet;
 
-#[cfg(feature = "live")]
 use super::raw::RawLink;
-#[cfg(feature = "live")]
 use crate::frame::{Record, mac_text};
 
 /// A link of either kind.
@@ -18,7 +16,6 @@ pub enum Link {
     /// UDP sockets.
     Udp(UdpLink),
     /// Frames on an interface.
-    #[cfg(feature = "live")]
     Raw(RawLink),
 }
 
@@ -28,7 +25,6 @@ impl From<UdpLink> for Link {
     }
 }
 
-#[cfg(feature = "live")]
 impl From<RawLink> for Link {
     fn from(link: RawLink) -> Self {
         Link::Raw(link)
@@ -40,7 +36,6 @@ impl Link {
     pub fn port(&self) -> u16 {
         match self {
             Link::Udp(link) => link.local().port(),
-            #[cfg(feature = "live")]
             Link::Raw(link) => link.outer().port,
         }
     }
@@ -49,7 +44,6 @@ impl Link {
     pub fn place(&self) -> channel::Link {
         match self {
             Link::Udp(link) => channel::Link::Udp { addr: link.local().ip(), port: link.local().port() },
-            #[cfg(feature = "live")]
             Link::Raw(link) => channel::Link::Raw {
                 iface: link.interface().to_owned(),
                 addr: link.local().first().copied(),
@@ -64,7 +58,6 @@ impl Link {
     pub fn classes(&self) -> &Classes {
         match self {
             Link::Udp(link) => &link.classes,
-            #[cfg(feature = "live")]
             Link::Raw(link) => &link.outer().classes,
         }
     }
@@ -83,9 +76,7 @@ impl Link {
     pub(super) fn claims(&self) -> &'static [&'static str] {
         match self {
             Link::Udp(_) => &["ecn", "dscp"],
-            #[cfg(feature = "live")]
             Link::Raw(link) if link.outer().crc => &["ecn", "dscp", "entropy", "trim", "crc"],
-            #[cfg(feature = "live")]
             Link::Raw(_) => &["ecn", "dscp", "entropy", "trim"],
         }
     }
@@ -95,7 +86,6 @@ impl Link {
         match self {
             // The system has already checked packets from sockets.
             Link::Udp(link) => Ok(link.receive()?.map(Framed::inside)),
-            #[cfg(feature = "live")]
             Link::Raw(link) => link.receive(),
         }
     }
@@ -104,7 +94,6 @@ impl Link {
     pub(super) fn send_all(&mut self, packets: &[(Packet, u16)], nic: &mut Nic) {
         match self {
             Link::Udp(link) => link.send_all(packets, |why| nic.count_dropped(why)),
-            #[cfg(feature = "live")]
             Link::Raw(link) => {
                 for (packet, port) in packets {
                     let ipv6_start = nic.ipv6_start(packet, &link.outer().classes);
@@ -123,7 +112,6 @@ impl Waited for Link {
     fn has_more(&self) -> bool {
         match self {
             Link::Udp(link) => link.has_more(),
-            #[cfg(feature = "live")]
             Link::Raw(_) => false,
         }
     }
@@ -133,7 +121,6 @@ impl AsFd for Link {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Link::Udp(link) => link.as_fd(),
-            #[cfg(feature = "live")]
             Link::Raw(link) => link.as_fd(),
         }
     }

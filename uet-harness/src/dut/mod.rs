@@ -19,9 +19,9 @@ use uet_emulator::frame::Framed;
 use uet_emulator::link;
 use uet_model::{Packet, Priority};
 
-/// Error text for interface links in a program built without libpcap.
+/// Error text for passive listening in a program built without libpcap.
 #[cfg(not(feature = "live"))]
-pub const NOT_LIVE: &str = "this program was built without Ethernet; build it with `cargo build --release --features live`, \
+pub const NOT_LIVE: &str = "this program was built without libpcap; build it with `cargo build --release --features live`, \
                                    which needs libpcap (Debian: apt install libpcap-dev)";
 
 fn trimmed(place: Trimmed) -> uet_model::TrimPoint {

@@ -198,7 +198,6 @@ impl Remote {
     fn told_port(&self, address: IpAddr) -> Option<u16> {
         let of_sockets = |link: &Link| match link {
             Link::Udp(link) => Some(link.local()),
-            #[cfg(feature = "live")]
             Link::Raw(_) => None,
         };
         let mut places = self.links.iter().filter_map(of_sockets);
@@ -331,7 +330,6 @@ fn no_address(device: IpAddr) -> io::Error {
     ))
 }
 
-#[cfg(feature = "live")]
 fn raw(interface: &str, welcome: &Welcome, local: &[IpAddr], classes: Classes) -> io::Result<Reached> {
     use uet_emulator::frame::mac_from;
     use uet_emulator::link::raw;
@@ -368,16 +366,10 @@ fn raw(interface: &str, welcome: &Welcome, local: &[IpAddr], classes: Classes) -
     Ok(Reached { links: vec![link.into()], local: own, device: SocketAddr::new(addr, port) })
 }
 
-#[cfg(not(feature = "live"))]
-fn raw(_: &str, _: &Welcome, _: &[IpAddr], _: Classes) -> io::Result<Reached> {
-    Err(io::Error::other(super::NOT_LIVE))
-}
-
 /// Returns the encapsulation on a link of frames.
 fn raw_outer(links: &[Link]) -> Option<&Outer> {
     match links.first()? {
         Link::Udp(_) => None,
-        #[cfg(feature = "live")]
         Link::Raw(link) => Some(link.outer()),
     }
 }
@@ -448,7 +440,6 @@ impl Dut for Remote {
         let (port, src) = (self.port, packet.src);
         let of_src = |link: &&mut Link| match link {
             Link::Udp(link) => link.local().ip() == src,
-            #[cfg(feature = "live")]
             Link::Raw(link) => link.local().contains(&src),
         };
         let link = self.links.iter_mut().find(of_src);
@@ -459,7 +450,6 @@ impl Dut for Remote {
                 }
                 link.send(&packet, port)
             }
-            #[cfg(feature = "live")]
             Link::Raw(link) => link.send(&record, port),
         };
         sent.map_err(|why| DutError(why.into()))?;
