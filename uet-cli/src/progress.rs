@@ -97,6 +97,11 @@ impl Cases {
         self.bar.suspend(print)
     }
 
+    /// Returns another handle to the bar.
+    pub fn bar(&self) -> ProgressBar {
+        self.bar.clone()
+    }
+
     /// Removes the bar.
     pub fn end(&self) {
         self.bar.finish_and_clear();

@@ -51,6 +51,16 @@ pub struct Changes {
 }
 
 impl Baseline {
+    /// Returns the ids of the instances that did not pass, or of their rules if the result does not list them.
+    pub fn failed(&self) -> Vec<String> {
+        let bad = |case: &&Before| !matches!(case.verdict, Verdict::Pass | Verdict::Skipped);
+        let ids = |case: &Before| match case.failing.as_deref() {
+            None | Some([]) => vec![case.id.clone()],
+            Some(failing) => failing.iter().map(|found| found.instance.clone()).collect(),
+        };
+        self.cases.iter().filter(bad).flat_map(ids).collect()
+    }
+
     /// Marks known failures in a result and returns the differences.
     pub fn compare(&self, result: &mut RunResult) -> Changes {
         let before: BTreeMap<&str, &Before> =

@@ -58,6 +58,17 @@ pub trait Dut {
     fn round_trip(&self) -> Duration {
         Duration::ZERO
     }
+
+    /// Returns a number that changes the random numbers of a run: a device that nothing resets still has the contexts of
+    /// the run before.
+    fn nonce(&self) -> u64 {
+        0
+    }
+
+    /// Returns whether a run has found that the standing region of this length takes no write.
+    fn refuses_region(&self, _length: u64) -> bool {
+        false
+    }
 }
 
 /// Counts of packets that the network between suite and device has lost or changed.
@@ -183,6 +194,8 @@ pub struct Facts {
     pub crc: bool,
     /// Time is virtual: it advances only while the suite waits.
     pub virtual_time: bool,
+    /// The device has a control channel. Without one, it refuses every operation but `reset`, which does nothing.
+    pub control: bool,
 }
 
 impl Facts {
@@ -206,6 +219,7 @@ impl Facts {
             see_entropy: false,
             crc: false,
             virtual_time: false,
+            control: true,
         }
     }
 

@@ -57,16 +57,18 @@ pub use pdc::{AckBuilder, Pdc, Request};
 pub use phase::Phase;
 pub use request_session::{Answer, Data, RequestSession, assemble};
 pub use rule::{Need, Rule};
-pub use run::{EXTERNAL_INSTANCES, Options, catalogue_hash, run, run_instance, spec_mismatch};
+pub use run::{Before, EXTERNAL_INSTANCES, Options, catalogue_hash, run, run_instance, spec_mismatch};
 pub use rx_packet::RxPacket;
 pub use select::Shard;
 pub use ses::{Message, Part};
 pub use shield::{Kind, SECURED, Shield, Sighting};
 pub use shrink::fewer_steps;
-pub use statement::{Statement, Waiver};
+pub use statement::{StandingRegion, Statement, Waiver};
 pub use test::{Outcome, Region, Stop, Test};
 pub use timeline::{Mark, Moment, PacketDirection, TimelineEvent};
-pub use verdict::{DeviceStatement, InstanceResult, Packets, RuleResult, RunResult, Tally, Verdict};
+pub use verdict::{
+    Circumstances, DeviceStatement, InstanceResult, Packets, RuleResult, RunResult, Tally, Verdict,
+};
 pub use wellformed::PacketFinding;
 
 /// The examples of docs/writing-a-case.md.

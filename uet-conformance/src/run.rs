@@ -1,7 +1,7 @@
 use crate::statement::Stated;
 use crate::{
-    DeviceStatement, Dut, DutExt, Expand, Instance, InstanceResult, Observation, Outcome, Packets, Pdc,
-    Relation, Rule, RuleResult, RunResult, Shard, Statement, Stop, Test, Verdict, axis,
+    Circumstances, DeviceStatement, Dut, DutExt, Expand, Instance, InstanceResult, Observation, Outcome,
+    Packets, Pdc, Relation, Rule, RuleResult, RunResult, Shard, Statement, Stop, Test, Verdict, axis,
 };
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
@@ -72,6 +72,31 @@ pub struct Options {
     pub stop: Arc<AtomicBool>,
     /// The command that connects to the same device; results contain it in the command that reruns a case.
     pub command: String,
+    /// Called before each instance.
+    pub before: Before,
+}
+
+/// A function that is called before each instance, such as one that waits for a person.
+#[derive(Clone, Default)]
+pub struct Before(Option<Arc<dyn Fn(&Instance) + Send + Sync>>);
+
+impl Before {
+    /// Creates it from the function.
+    pub fn new(call: impl Fn(&Instance) + Send + Sync + 'static) -> Self {
+        Before(Some(Arc::new(call)))
+    }
+
+    fn call(&self, instance: &Instance) {
+        if let Some(call) = &self.0 {
+            call(instance);
+        }
+    }
+}
+
+impl core::fmt::Debug for Before {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_tuple("Before").field(&self.0.is_some()).finish()
+    }
 }
 
 impl Default for Options {
@@ -92,6 +117,7 @@ impl Default for Options {
             fail_fast: false,
             stop: Arc::default(),
             command: "uet run".into(),
+            before: Before::default(),
         }
     }
 }
@@ -109,12 +135,16 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&mut RuleR
     let statement = &options.statement;
     let welcome = statement.apply(dut.welcome());
     let mut result = begun(&welcome, options);
+    result.circumstances.packets_only = !dut.facts().control;
     let claimed = &dut.welcome().capabilities;
     result
         .statement
         .beyond
         .extend(welcome.capabilities.iter().filter(|claim| !claimed.contains(claim)).cloned());
     let mut dut = Stated::new(dut, welcome);
+    if !dut.facts().control {
+        dut.refused_regions = refused_regions(&mut dut, options);
+    }
     let plan = plan(&dut, options);
     dut.round_trip = measured_round_trip(&mut dut, options);
     // Each rule judges a device that has not failed before.
@@ -126,6 +156,7 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&mut RuleR
         let mut fared: Vec<(Instance, bool)> = Vec::new();
         let mut there = Ok(());
         for instance in instances {
+            options.before.call(instance);
             let (mut one, still) = repeated(&mut dut, instance, options);
             there = still.and_then(|()| match (dut.broken.take(), one.verdict) {
                 (Some(why), Verdict::Inconclusive) => {
@@ -219,6 +250,28 @@ fn plan(dut: &dyn Dut, options: &Options) -> Vec<(&'static Rule, Vec<Instance>)>
     plan
 }
 
+/// Returns the lengths of the standing regions that take no write.
+fn refused_regions(dut: &mut Stated<'_>, options: &Options) -> Vec<u64> {
+    let lengths = options.statement.regions.iter().map(|region| region.length);
+    let refuses = |length: &u64| {
+        let seed = options.seed ^ dut.nonce() ^ length;
+        let mut test = Test::new(dut, options.spec, seed, options.timeout_scale);
+        let mut knock = || -> Result<bool, Stop> {
+            test.call(Reset {})?;
+            let region = test.region(*length)?;
+            let pdc = test.initiate();
+            test.request(&pdc, pdc.request(0).write(&region, length.saturating_sub(8), &[0; 8])?)?;
+            let soon = test.soon();
+            let (_, is_error) = test.need("an answer to a plain write", soon, |seen| {
+                seen.is_for(&pdc).then(|| seen.is_error() || seen.nack().is_some())
+            })?;
+            Ok(is_error)
+        };
+        knock().unwrap_or(true)
+    };
+    lengths.filter(refuses).collect()
+}
+
 /// Returns the reason why a failure is accepted: a waiver of its rule or of each broken requirement.
 fn waiver(statement: &Statement, found: &RuleResult) -> Option<String> {
     let by_requirement = || found.requirements.iter().map(|id| statement.waiver(id)).collect();
@@ -255,6 +308,7 @@ fn begun(welcome: &Welcome, options: &Options) -> RunResult {
             disclaims,
             waivers,
         },
+        circumstances: Circumstances::default(),
         packets: Packets::default(),
         cases: Vec::new(),
         not_run: 0,
@@ -426,7 +480,7 @@ pub fn run_instance(
     if let Some(reason) = lacking {
         return InstanceResult { reason, ..blank };
     }
-    let own_seed = seed ^ hash(&instance.to_string());
+    let own_seed = seed ^ hash(&instance.to_string()) ^ dut.nonce();
     run_script(dut, blank, spec, own_seed, timeout_scale, Some(instance), instance.rule.run)
 }
 
@@ -527,7 +581,11 @@ pub(crate) fn run_script(
 
 /// Returns whether the device answers a plain first write: silence means something only for a device that does.
 fn alive(dut: &mut dyn Dut, spec: &'static Spec, timeout_scale: f64) -> bool {
-    let mut test = Test::new(dut, spec, 0, timeout_scale);
+    let seed = dut.nonce();
+    let mut test = Test::new(dut, spec, seed, timeout_scale);
+    if !test.facts().control {
+        return test.answers().unwrap_or(false);
+    }
     let mut knock = || -> Outcome {
         test.call(Reset {})?;
         let region = test.region(64)?;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::io;
-use uet_control::{CallError, Event, Op, Welcome};
+use uet_control::{CallError, Event, Hex64, Op, Welcome};
 
 /// Known or required properties of a device beyond its own claims: a device statement, or a profile.
 ///
@@ -37,7 +37,33 @@ pub struct Statement {
     pub parameters: BTreeMap<String, Value>,
     /// Accepted failures.
     pub waivers: Vec<Waiver>,
+    /// Memory that the device exposes from its start, for a run without a control channel.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub regions: Vec<StandingRegion>,
 }
+
+/// Memory that a device exposes from its start, with all permissions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StandingRegion {
+    /// Number of bytes. Rules use regions of 65,536 and of 4,096 bytes.
+    pub length: u64,
+    /// Memory key.
+    pub key: Hex64,
+    /// JobID.
+    pub job: u32,
+    /// PIDonFEP.
+    pub process: u16,
+    /// Resource index.
+    #[serde(default)]
+    pub index: u16,
+    /// Generation of the resource index.
+    #[serde(default)]
+    pub generation: u8,
+}
+
+/// The parameter that carries the standing regions of a statement.
+pub(crate) const REGIONS: &str = "regions";
 
 /// A known and accepted failure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,6 +87,7 @@ impl Statement {
         self.disclaims.extend(other.disclaims);
         self.parameters.extend(other.parameters);
         self.waivers.extend(other.waivers);
+        self.regions.extend(other.regions);
     }
 
     /// Returns the reason why a failure of this case or requirement is accepted.
@@ -77,6 +104,9 @@ impl Statement {
         welcome.capabilities.sort_unstable();
         welcome.capabilities.dedup();
         welcome.parameters.extend(self.parameters.clone());
+        if let Some(regions) = serde_json::to_value(&self.regions).ok().filter(|_| !self.regions.is_empty()) {
+            welcome.parameters.insert(REGIONS.into(), regions);
+        }
         welcome
     }
 }
@@ -97,11 +127,21 @@ pub(crate) struct Stated<'a> {
     received: (usize, usize),
     /// The measured round-trip time, if notable.
     pub(crate) round_trip: Duration,
+    /// Lengths of standing regions that take no write.
+    pub(crate) refused_regions: Vec<u64>,
 }
 
 impl<'a> Stated<'a> {
     pub(crate) fn new(dut: &'a mut dyn Dut, welcome: Welcome) -> Self {
-        Stated { dut, welcome, unanswered: 0, broken: None, received: (0, 0), round_trip: Duration::ZERO }
+        Stated {
+            dut,
+            welcome,
+            unanswered: 0,
+            broken: None,
+            received: (0, 0),
+            round_trip: Duration::ZERO,
+            refused_regions: Vec::new(),
+        }
     }
 }
 
@@ -173,5 +213,13 @@ impl Dut for Stated<'_> {
 
     fn round_trip(&self) -> Duration {
         self.round_trip
+    }
+
+    fn nonce(&self) -> u64 {
+        self.dut.nonce()
+    }
+
+    fn refuses_region(&self, length: u64) -> bool {
+        self.refused_regions.contains(&length)
     }
 }

@@ -311,9 +311,21 @@ impl Test<'_> {
         }
     }
 
+    /// Returns whether the device answers a write to a region that it does not have.
+    pub(crate) fn answers(&mut self) -> Result<bool, Stop> {
+        let region = self.no_region(8);
+        let pdc = self.initiate();
+        self.request(&pdc, pdc.request(0).write(&region, 0, &[1; 8])?)?;
+        let within = self.patience(self.soon());
+        Ok(self.wait(within, |seen| seen.is_for(&pdc).then_some(()))?.is_some())
+    }
+
     /// Returns whether a write on a context of its own is acknowledged and arrives, or is refused for lack of
     /// resources.
     fn lives(&mut self) -> Result<bool, Stop> {
+        if !self.facts().control {
+            return self.answers();
+        }
         self.during(Phase::Obligation, Self::serves_a_write)
     }
 

@@ -313,17 +313,11 @@ impl<'a> Test<'a> {
         permissions: &[Permission],
         fill: Option<Fill>,
     ) -> Result<Region, Stop> {
-        let key = u64::from(self.rng.u32(1..)) & 0xffff_ffff;
-        let region = Region {
-            number: 0,
-            job: 101,
-            process: 2,
-            index: 10,
-            generation: 0,
-            key,
-            message_id: self.rng.u16(1..),
-            length,
-        };
+        let region = self.no_region(length);
+        let key = region.key;
+        if !self.facts().control {
+            return self.standing(&region, permissions.len() == 3 && fill.is_none());
+        }
         if let Some(number) = self.unexposed() {
             self.sends.keys.push(key);
             return Ok(Region { number, ..region });
@@ -339,6 +333,38 @@ impl<'a> Test<'a> {
             fill,
         })?;
         Ok(Region { number: exposed.region, ..region })
+    }
+
+    /// Returns a region of this length that the device exposes from its start, if it fits the needs of the rule.
+    fn standing(&mut self, region: &Region, fits: bool) -> Result<Region, Stop> {
+        if self.dut.refuses_region(region.length) {
+            let length = region.length;
+            let why = format!("the device takes no write to the region of {length} bytes in the statement");
+            return Err(Stop::Skipped(why));
+        }
+        let known = self.dut.welcome().parameters.get(crate::statement::REGIONS);
+        let known: Vec<crate::StandingRegion> =
+            known.and_then(|known| serde_json::from_value(known.clone()).ok()).unwrap_or_default();
+        // A rule relies on the end of the region that it asks for.
+        let found = known.into_iter().find(|it| fits && it.length == region.length);
+        let found = found.ok_or_else(|| {
+            let length = region.length;
+            Stop::Skipped(match fits {
+                true => {
+                    format!("needs a region of {length} bytes, which [[regions]] of the statement can name")
+                }
+                false => "needs a region with contents or permissions of its own".into(),
+            })
+        })?;
+        let crate::StandingRegion { key, job, process, index, generation, .. } = found;
+        Ok(Region { key: key.0, job, process, index, generation, ..*region })
+    }
+
+    /// Returns a region that the device does not have.
+    pub(crate) fn no_region(&mut self, length: u64) -> Region {
+        let key = u64::from(self.rng.u32(1..)) & 0xffff_ffff;
+        let message_id = self.rng.u16(1..);
+        Region { number: 0, job: 101, process: 2, index: 10, generation: 0, key, message_id, length }
     }
 
     /// Reads the device's memory.

@@ -244,6 +244,9 @@ pub struct RunResult {
     pub seed: u64,
     /// Claims of the device, its statement and the profile.
     pub statement: DeviceStatement,
+    /// Circumstances that limit the results.
+    #[serde(flatten)]
+    pub circumstances: Circumstances,
     /// Single-packet findings of the device's packets in all cases.
     pub packets: Packets,
     /// The rules.
@@ -257,6 +260,14 @@ pub struct RunResult {
     /// Figures of random conversations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub random: Option<Figures>,
+}
+
+/// Circumstances of a run that limit its results. JSON leaves out those that do not apply.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Circumstances {
+    /// True if the device has no control channel: only rules that packets alone can check have run.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub packets_only: bool,
 }
 
 fn is_none(count: &usize) -> bool {

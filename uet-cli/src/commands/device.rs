@@ -16,7 +16,7 @@ use uet_emulator::capture::Capture;
 use uet_emulator::fault::Fault;
 use uet_emulator::frame::Outer;
 #[cfg(target_os = "linux")]
-use uet_harness::dut::{At, Remote};
+use uet_harness::dut::{At, Blind, Remote};
 use uet_harness::dut::{Embedded, Family};
 use uet_kernel::{Impairment, SyntaxError};
 use uet_wire::{Spec, Version};
@@ -35,6 +35,11 @@ pub(super) struct DeviceArgs {
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "ADDRESS")]
     control: Option<String>,
+    /// Test a device without a control channel, by packets alone; needs --dut udp://HOST:PORT. Cases that need an
+    /// operation of the device are left out
+    #[cfg(target_os = "linux")]
+    #[arg(long, conflicts_with = "control", requires = "dut")]
+    no_control: bool,
     /// Addresses of the suite: some cases need two. For a device on loopback 127.0.0.2,127.0.0.3
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "ADDRESS,...", value_delimiter = ',')]
@@ -65,6 +70,18 @@ fn impairment(text: &str) -> Result<Impairment, SyntaxError> {
 impl DeviceArgs {
     /// Connects to the device.
     pub(super) fn open(&self, seed: u64) -> io::Result<Device> {
+        #[cfg(target_os = "linux")]
+        if self.no_control {
+            return match &self.dut {
+                Some(Place::At(At::Udp(place))) => {
+                    let local = self.local.first().copied();
+                    Blind::for_suite(place, local).map(|blind| Device::Blind(Box::new(blind)))
+                }
+                _ => Err(io::Error::other(
+                    "--no-control needs the address of the device: --dut udp://HOST:PORT",
+                )),
+            };
+        }
         #[cfg(target_os = "linux")]
         if let Some(remote) = self.remote()? {
             return Ok(Device::Remote(Box::new(remote)));
@@ -105,7 +122,7 @@ impl DeviceArgs {
             (Some(Place::Exec(command)), None) => Remote::start(command, &self.local).map(Some),
             (Some(Place::At(_)), None) => refuse(
                 "--dut udp://HOST:PORT and raw:INTERFACE need --control tcp://HOST:PORT: the suite directs the device through \
-                 its control channel (docs/control-channel.md)",
+                 its control channel (docs/control-channel.md); --no-control runs what packets alone allow",
             ),
             (Some(_), Some(_)) => refuse(
                 "--control needs a running device: use --dut udp://HOST:PORT or raw:INTERFACE, or leave --dut out",
@@ -113,16 +130,44 @@ impl DeviceArgs {
         }
     }
 
+    /// Returns whether options select a device other than the built-in NIC.
+    pub(super) fn is_selected(&self) -> bool {
+        #[cfg(target_os = "linux")]
+        return self.dut.is_some() || self.control.is_some();
+        #[cfg(not(target_os = "linux"))]
+        return false;
+    }
+
+    /// Returns the selection of this device instead of the selected one.
+    pub(super) fn with(&self, named: &Named) -> Self {
+        let mut other = self.clone();
+        #[cfg(target_os = "linux")]
+        match &named.place {
+            NamedPlace::Place(place) => other.dut = Some(place.clone()),
+            NamedPlace::Control(address) => other.control = Some(address.clone()),
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = &mut other;
+        other
+    }
+
     /// Returns the command-line options that select the device.
     pub(super) fn words(&self) -> String {
         let mut words = String::new();
         let mut add = |name: &str, value: &dyn std::fmt::Display| {
-            words.push_str(&format!(" --{name} {}", quoted(&value.to_string())));
+            words.push_str(&format!(" --{name}"));
+            let value = value.to_string();
+            if !value.is_empty() {
+                words.push_str(&format!(" {}", quoted(&value)));
+            }
         };
         #[cfg(target_os = "linux")]
         {
             self.dut.iter().for_each(|place| add("dut", place));
             self.control.iter().for_each(|control| add("control", control));
+            if self.no_control {
+                add("no-control", &"");
+            }
             let local: Vec<String> = self.local.iter().map(ToString::to_string).collect();
             if !local.is_empty() {
                 add("local", &local.join(","));
@@ -136,6 +181,50 @@ impl DeviceArgs {
             add("spec", &self.spec);
         }
         words
+    }
+}
+
+/// One of several devices: `NAME=HOST:PORT` of its control channel, `NAME=exec:COMMAND` or `NAME=embedded`.
+#[derive(Clone, Debug)]
+pub(super) struct Named {
+    pub(super) name: String,
+    #[cfg(target_os = "linux")]
+    place: NamedPlace,
+}
+
+#[cfg(target_os = "linux")]
+#[derive(Clone, Debug)]
+enum NamedPlace {
+    Place(Place),
+    Control(String),
+}
+
+impl std::str::FromStr for Named {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wanted = "expected NAME=HOST:PORT, NAME=exec:COMMAND or NAME=embedded";
+        let (name, place) = text.split_once('=').ok_or(wanted)?;
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        if name.is_empty() || name.starts_with('.') || !name.bytes().all(plain) {
+            return Err("a name has letters, digits, '-', '_' and '.', and does not begin with '.'".into());
+        }
+        #[cfg(not(target_os = "linux"))]
+        return match place {
+            "embedded" => Ok(Named { name: name.into() }),
+            _ => Err(wanted.into()),
+        };
+        #[cfg(target_os = "linux")]
+        {
+            let address = place.strip_prefix("tcp://").unwrap_or(place);
+            let port = address.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
+            let place = match place.parse() {
+                Ok(place @ (Place::Exec(_) | Place::Embedded)) => NamedPlace::Place(place),
+                _ if port.is_some() => NamedPlace::Control(place.into()),
+                _ => return Err(wanted.into()),
+            };
+            Ok(Named { name: name.into(), place })
+        }
     }
 }
 
@@ -198,6 +287,9 @@ pub(super) enum Device {
     Embedded(Box<Embedded>),
     #[cfg(target_os = "linux")]
     Remote(Box<Remote>),
+    /// Without a control channel.
+    #[cfg(target_os = "linux")]
+    Blind(Box<Blind>),
 }
 
 impl Device {
@@ -206,6 +298,8 @@ impl Device {
             Device::Embedded(device) => &mut **device,
             #[cfg(target_os = "linux")]
             Device::Remote(device) => &mut **device,
+            #[cfg(target_os = "linux")]
+            Device::Blind(device) => &mut **device,
         }
     }
 
@@ -213,6 +307,8 @@ impl Device {
     pub(super) fn outer(&self) -> Outer {
         match self {
             Device::Embedded(_) => Outer::default(),
+            #[cfg(target_os = "linux")]
+            Device::Blind(_) => Outer::default(),
             #[cfg(target_os = "linux")]
             Device::Remote(device) => device.outer(),
         }
@@ -224,6 +320,8 @@ impl Device {
             Device::Embedded(device) => device.network().capture(capture),
             #[cfg(target_os = "linux")]
             Device::Remote(device) => device.capture(capture),
+            #[cfg(target_os = "linux")]
+            Device::Blind(device) => device.capture(capture),
         }
     }
 
@@ -232,6 +330,8 @@ impl Device {
             Device::Embedded(device) => device.network().end_capture(),
             #[cfg(target_os = "linux")]
             Device::Remote(device) => device.end_capture(),
+            #[cfg(target_os = "linux")]
+            Device::Blind(device) => device.end_capture(),
         }
     }
 }

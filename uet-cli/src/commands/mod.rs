@@ -125,6 +125,18 @@ enum Outcome {
     Inconclusive,
 }
 
+impl Outcome {
+    /// Returns the outcome of this exit code of a run.
+    fn of(code: u8) -> Self {
+        match code {
+            0 => Outcome::Ok,
+            1 => Outcome::Violation,
+            2 => Outcome::UsageError,
+            _ => Outcome::Inconclusive,
+        }
+    }
+}
+
 /// Runs the program with the arguments of the process.
 pub fn main() -> ExitCode {
     let cli = Cli::try_parse().unwrap_or_else(|error| usage(&error));

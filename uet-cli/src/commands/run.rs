@@ -1,20 +1,26 @@
 //! `uet run`
 
+mod conversations;
+mod devices;
+mod pause;
+
 use super::cases::Filter;
-use super::device::{Device, DeviceArgs};
+use super::device::{Device, DeviceArgs, Named};
 use super::output::{WhileRead, can_be_written, create};
 use super::{Outcome, about, complain, known, signal};
 use crate::paint::Paint;
 use crate::progress::Cases;
 use crate::report;
 use clap::{Args, ValueEnum};
+use conversations::duration;
+use core::sync::atomic::AtomicBool;
 use core::time::Duration;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use uet_conformance::random::{self, Sequence};
+use std::sync::Arc;
 use uet_conformance::{
-    Baseline, Changes, InstanceResult, Options, RuleResult, RunResult, Shard, Statement, Verdict, run,
-    spec_mismatch,
+    Baseline, Changes, Instance, InstanceResult, Options, RuleResult, RunResult, Shard, Statement, Verdict,
+    cases, run, spec_mismatch,
 };
 use uet_control::{escape_json, escape_value};
 use uet_emulator::capture::Capture;
@@ -26,7 +32,7 @@ use uet_packet_io::file;
 ///
 /// Each case acts as a peer of the device and checks its behavior against the requirements of the catalogue. Without
 /// --dut and --control, the device is the built-in NIC, in virtual time.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(after_help = "Examples:
   uet run                              all rules
   uet run --group ack                  the rules of a group
@@ -40,6 +46,12 @@ use uet_packet_io::file;
   uet run --capture failures/ --html report.html --junit report.xml
   uet run --random 60s --seed 7        random conversations for a minute (docs/random.md)
   uet run --baseline before.json       fail only on results that are worse than before
+  uet run --failed before.json         only what did not pass before
+  uet run --pause ack/asked-for        waits for Enter before the rule
+  uet run --device a=10.0.0.7:9000 --device b='exec:python3 nic.py'
+                                       several devices, and a table of their verdicts
+  uet run --dut udp://10.0.0.7:4793 --no-control --local 10.0.0.1
+                                       without a control channel, by packets alone
   uet run --format json | jq '.cases[].verdict'
 
 SIGINT and SIGTERM end the run after the current case; the reports list the cases that ran.
@@ -55,8 +67,16 @@ pub(super) struct Run {
     /// Run a part of the selected cases: 2/8 is the second of eight
     #[arg(long, value_name = "N/COUNT", default_value_t, help_heading = "Which cases")]
     shard: Shard,
+    /// Only the instances that did not pass in an earlier run (--json)
+    #[arg(long, value_name = "FILE", conflicts_with = "id", help_heading = "Which cases")]
+    failed: Option<PathBuf>,
     #[command(flatten)]
     device: DeviceArgs,
+    /// One of several devices, each with its own run: NAME=HOST:PORT of its control channel, NAME=exec:COMMAND or
+    /// NAME=embedded. --json, --html and the output get a table of all verdicts
+    #[arg(long = "device", value_name = "NAME=DEVICE", help_heading = "Which device")]
+    #[arg(conflicts_with_all = ["baseline", "junit", "random", "again"])]
+    devices: Vec<Named>,
     /// Device statement: claims, parameters, waivers (TOML, docs/adapter.md)
     #[arg(long, value_name = "FILE", help_heading = "Which device")]
     statement: Option<PathBuf>,
@@ -76,6 +96,9 @@ pub(super) struct Run {
     /// Stop at the first failure
     #[arg(long)]
     fail_fast: bool,
+    /// Wait for Enter before this rule or instance, for example to attach a debugger; needs a terminal
+    #[arg(long, value_name = "ID", conflicts_with_all = ["random", "again"])]
+    pause: Vec<String>,
     /// Play random conversations for this long instead of the cases: 10s, 5m (docs/random.md)
     #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = "Random conversations")]
     random: Option<Duration>,
@@ -127,15 +150,33 @@ pub(super) fn factor(text: &str) -> Result<f64, String> {
 
 impl Run {
     pub(super) fn run(&self) -> io::Result<Outcome> {
-        let mut options = self.options()?;
         // Report unreadable files before anything runs.
-        let baseline = self.baseline.as_deref().map(read_baseline).transpose()?;
+        let baseline = self.baseline.as_deref().map(read_result).transpose()?;
         let failures = self.capture.as_ref().filter(|path| !is_file(path)).map(|path| path.join("writable"));
         let traces = self.traces.as_ref().map(|path| path.join("writable"));
         for path in [&self.json, &self.junit, &self.html, &failures, &traces].into_iter().flatten() {
             // Report unwritable files before a long run.
             can_be_written(path)?;
         }
+        let Some(options) = self.options()? else { return Ok(Outcome::Ok) };
+        if !self.devices.is_empty() {
+            return self.on_each_device();
+        }
+        let mut out = WhileRead::new(io::stdout().lock());
+        let result = self.on_device(options, baseline.as_ref(), None, &mut out)?;
+        self.report(&result)?;
+        out.end()?;
+        Ok(Outcome::of(result.exit_code()))
+    }
+
+    /// Runs on the selected device and prints the result. `stop` is the flag of a run that has begun before.
+    fn on_device(
+        &self,
+        mut options: Options,
+        baseline: Option<&Baseline>,
+        stop: Option<Arc<AtomicBool>>,
+        out: &mut impl Write,
+    ) -> io::Result<RunResult> {
         let mut device = self.device.open(self.seed)?;
         if let Some(warning) = spec_mismatch(device.dut().welcome(), options.spec) {
             complain(warning);
@@ -144,28 +185,21 @@ impl Run {
             device.capture(whole_capture(path, device.outer())?);
         }
         // Set only now: there are no results of a device that cannot be reached.
-        options.stop = signal::stopped()?;
-        let mut out = WhileRead::new(io::stdout().lock());
+        options.stop = stop.map_or_else(signal::stopped, Ok)?;
         let mut result = match self.again.is_some() || self.random.is_some() {
-            true => self.conversations(&mut device, &options, &mut out)?,
-            false => self.cases(&mut device, &options, &mut out)?,
+            true => self.conversations(&mut device, &options, out)?,
+            false => self.cases(&mut device, &options, out)?,
         };
         let changes = baseline.map(|baseline| baseline.compare(&mut result));
-        self.print(&mut out, &result, changes.as_ref())?;
-        self.report(&result)?;
+        self.print(out, &result, changes.as_ref())?;
         if let (Some(path), Some(capture)) = (&self.capture, device.end_capture()) {
             capture.finish().map_err(|error| about(path, error))?;
         }
-        out.end()?;
-        Ok(match result.exit_code() {
-            0 => Outcome::Ok,
-            1 => Outcome::Violation,
-            2 => Outcome::UsageError,
-            _ => Outcome::Inconclusive,
-        })
+        Ok(result)
     }
 
-    fn options(&self) -> io::Result<Options> {
+    /// Returns the options of the suite; `None` if --failed names a result without failures.
+    fn options(&self) -> io::Result<Option<Options>> {
         let mut statement = Statement::default();
         if let Some(profile) = &self.profile {
             statement.merge(super::statement::profile(profile)?);
@@ -191,7 +225,7 @@ impl Run {
             let value = value.iter().map(|value| super::device::quoted(value));
             value.for_each(|value| command += &format!(" --{option} {value}"));
         }
-        let options = Options {
+        let mut options = Options {
             shard: self.shard,
             statement,
             spec: self.device.spec,
@@ -203,9 +237,19 @@ impl Run {
             command,
             ..self.filter.options()?
         };
+        if let Some(path) = &self.failed {
+            options.ids = failed_before(path)?;
+            if options.ids.is_empty() {
+                complain(format_args!(
+                    "{}: nothing failed, so there is nothing to run again",
+                    path.display()
+                ));
+                return Ok(None);
+            }
+        }
         match options.selected()[..] {
             [] => Err(io::Error::other("no case matches the filters; `uet list` shows all cases")),
-            _ => Ok(options),
+            _ => Ok(Some(options)),
         }
     }
 
@@ -214,6 +258,7 @@ impl Run {
         let paint = Paint::stdout();
         let mut failed = Ok(());
         let mut progress = Cases::new(options.selected().iter().map(|case| case.id).collect());
+        let options = &Options { before: pause::before(&self.pause, &progress)?, ..options.clone() };
         let result = run(device.dut(), options, |case| {
             self.keep(case);
             if self.format == Format::Text && failed.is_ok() {
@@ -232,61 +277,6 @@ impl Run {
         });
         progress.end();
         failed?;
-        Ok(result)
-    }
-
-    /// Plays random conversations, or a saved one. Text output gets each failure as soon as it is found.
-    fn conversations(
-        &self,
-        device: &mut Device,
-        options: &Options,
-        out: &mut impl Write,
-    ) -> io::Result<RunResult> {
-        let paint = Paint::stdout();
-        let again = self.again.as_deref().map(read_sequence).transpose()?;
-        let (mut failed, mut count) = (Ok(()), 0);
-        let mut show = |case: &mut RuleResult| {
-            self.keep(case);
-            for found in &mut case.failing {
-                let Some(sequence) = &found.sequence else { continue };
-                let path = match &self.again {
-                    Some(path) => path.clone(),
-                    None => self.keep.join(format!("random-{}-{count}.json", options.seed)),
-                };
-                count += 1;
-                if self.again.is_none() && failed.is_ok() {
-                    failed = keep_sequence(&path, sequence).map_err(|error| about(&path, error));
-                }
-                let place = super::device::quoted(&path.display().to_string()).to_string();
-                found.rerun = format!("{} --again {place} --seed {}", options.command, options.seed);
-            }
-            if self.format == Format::Text && failed.is_ok() {
-                failed = (|| {
-                    let mut text = Vec::new();
-                    report::text::line(&mut text, case, paint)?;
-                    for sequence in case.failing.iter().filter_map(|found| found.sequence.as_ref()) {
-                        for step in &sequence.steps {
-                            writeln!(text, "    {}", escape_json(&serde_json::to_string(step)?))?;
-                        }
-                    }
-                    report::text::failure(&mut text, case, options.spec, paint)?;
-                    writeln!(text)?;
-                    out.write_all(&text)?;
-                    out.flush()
-                })();
-            }
-        };
-        let result = match (again, self.random) {
-            (Some(sequence), _) => random::again(device.dut(), &sequence, options, &mut show),
-            (None, time) => {
-                let length = random::Length::Time(time.unwrap_or_default());
-                random::run(device.dut(), options, length, &mut show)
-            }
-        };
-        failed?;
-        if let (Format::Text, Some(figures), None) = (self.format, &result.random, &self.again) {
-            report::text::random(out, figures)?;
-        }
         Ok(result)
     }
 
@@ -328,40 +318,6 @@ impl Run {
     }
 }
 
-/// Reads a span of time: `10s`, `5m`, `500ms`.
-fn duration(text: &str) -> Result<Duration, String> {
-    let unit = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(unit);
-    let number: Option<u64> = number.parse().ok();
-    let span = match (number, unit) {
-        (Some(number), "ms") => Some(Duration::from_millis(number)),
-        (Some(number), "s") => Some(Duration::from_secs(number)),
-        (Some(number), "m") => number.checked_mul(60).map(Duration::from_secs),
-        (Some(number), "h") => number.checked_mul(3600).map(Duration::from_secs),
-        _ => None,
-    };
-    span.filter(|span| *span <= Duration::from_secs(7 * 24 * 3600))
-        .ok_or_else(|| "a time of at most a week, such as 500ms, 10s, 5m or 2h".to_owned())
-}
-
-/// Reads a conversation: a file of its own, or an object with the key `sequence`.
-fn read_sequence(path: &Path) -> io::Result<Sequence> {
-    let text = file::read_text(path, file::MAX_RESULTS).map_err(|error| about(path, error))?;
-    let unlike = |error: serde_json::Error| about(path, format!("not a conversation: {error}"));
-    let mut value: serde_json::Value = serde_json::from_str(&text).map_err(unlike)?;
-    if let Some(sequence) = value.get_mut("sequence") {
-        value = sequence.take();
-    }
-    serde_json::from_value(value).map_err(unlike)
-}
-
-fn keep_sequence(path: &Path, sequence: &Sequence) -> io::Result<()> {
-    if let Some(directory) = path.parent() {
-        std::fs::create_dir_all(directory)?;
-    }
-    file::replace(path, serde_json::to_string_pretty(sequence)? + "\n")
-}
-
 /// Returns whether all packets go into this one file instead of one file per failure.
 fn is_file(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "pcapng") && !path.is_dir()
@@ -371,7 +327,21 @@ fn whole_capture(path: &Path, outer: Outer) -> io::Result<Capture> {
     Capture::new(Box::new(BufWriter::new(create(path)?)), outer).map_err(|error| about(path, error))
 }
 
-fn read_baseline(path: &Path) -> io::Result<Baseline> {
+/// Returns the ids in an earlier result of what did not pass. Warns about those that the suite no longer has.
+fn failed_before(path: &Path) -> io::Result<Vec<String>> {
+    let (known, gone): (Vec<String>, Vec<String>) =
+        read_result(path)?.failed().into_iter().partition(|id| match id.contains('[') {
+            true => Instance::parse(id).is_ok(),
+            false => cases::find(id).is_some(),
+        });
+    gone.iter().for_each(|id| complain(format_args!("warning: the suite no longer has {id}")));
+    match (known.is_empty(), gone.is_empty()) {
+        (true, false) => Err(about(path, "the suite no longer has any of its failed cases")),
+        _ => Ok(known),
+    }
+}
+
+fn read_result(path: &Path) -> io::Result<Baseline> {
     let text = file::read_text(path, file::MAX_RESULTS).map_err(|error| about(path, error))?;
     let unlike = |error: serde_json::Error| {
         about(path, format!("the file is not a result of `uet run --json`: {error}"))

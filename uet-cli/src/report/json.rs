@@ -3,7 +3,6 @@
 use serde::Serialize;
 use serde_json::ser::{Formatter, Serializer};
 use std::io::{self, Write};
-use uet_conformance::RunResult;
 
 /// Levels of nesting whose elements have lines of their own.
 const LINES: usize = 2;
@@ -67,7 +66,7 @@ impl Formatter for Lines {
 }
 
 /// Returns the text, with a line end.
-pub fn lines(result: &RunResult) -> io::Result<String> {
+pub fn lines(result: &impl Serialize) -> io::Result<String> {
     let mut text = Vec::new();
     result.serialize(&mut Serializer::with_formatter(&mut text, Lines::default()))?;
     text.push(b'\n');

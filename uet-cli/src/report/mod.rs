@@ -3,4 +3,5 @@
 pub mod html;
 pub mod json;
 pub mod junit;
+pub mod matrix;
 pub mod text;

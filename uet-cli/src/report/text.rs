@@ -178,6 +178,11 @@ pub fn summary(
             writeln!(out, "nothing is worse than in the baseline")?;
         }
     }
+    if result.circumstances.packets_only {
+        let left_out = result.count(Verdict::Skipped);
+        let ran = result.cases.len() - left_out;
+        writeln!(out, "without a control channel: {ran} rules ran, and {left_out} were left out")?;
+    }
     let stated = &result.statement;
     if !stated.beyond.is_empty() {
         let provisional = if stated.provisional { ", provisional" } else { "" };

@@ -17,6 +17,7 @@ mod help;
 #[cfg(target_os = "linux")]
 mod hostile;
 mod inputs;
+mod lab;
 mod links;
 mod live;
 mod pages;

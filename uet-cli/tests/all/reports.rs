@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime};
 use uet_cli::paint::Paint;
 use uet_cli::report::{html, junit, text};
 use uet_conformance::{
-    Baseline, DeviceStatement, Entry, InstanceResult, Ladder, LadderStep, Observation, PacketFinding,
-    Packets, Phase, Relation, RuleResult, RunResult, Tally, Verdict, Waiver, Wire,
+    Baseline, Circumstances, DeviceStatement, Entry, InstanceResult, Ladder, LadderStep, Observation,
+    PacketFinding, Packets, Phase, Relation, RuleResult, RunResult, Tally, Verdict, Waiver, Wire,
 };
 use uet_packet_io::hex;
 use uet_wire::Version;
@@ -98,6 +98,7 @@ fn result() -> RunResult {
         known: false,
     };
     RunResult {
+        circumstances: Circumstances::default(),
         not_run: 0,
         suite: "0.1.0".into(),
         catalogue: "0123456789abcdef".into(),

@@ -6,20 +6,27 @@ use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use serde_json::{Map, Value};
 use std::io;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 use uet_conformance::{Dut, DutError, Facts, Wire};
 use uet_control::{CallError, ErrorCode, Link, Op, Refusal, Welcome};
-use uet_emulator::frame::Framed;
+use uet_emulator::capture::Capture;
+use uet_emulator::frame::{Framed, Record};
 use uet_emulator::link::udp::{UdpLink, wait};
+use uet_model::{Packet, Time};
 
-/// A device on UDP without a control channel. It refuses every operation.
+/// A device on UDP without a control channel. It refuses every operation, except `reset` for a run of the suite.
 #[derive(Debug)]
 pub struct Blind {
+    /// The number of the next loopback address, if the suite runs.
+    addresses: Option<u16>,
     link: Option<UdpLink>,
     place: SocketAddr,
     welcome: Welcome,
     facts: Facts,
     begun: Instant,
+    /// Wall-clock time of that moment.
+    begun_at: Duration,
+    capture: Option<Capture>,
 }
 
 impl Blind {
@@ -36,12 +43,58 @@ impl Blind {
         Ok(blind)
     }
 
+    /// Connects to the device for a run of the suite, with the capabilities that every target of writes has. A device
+    /// statement adds others.
+    ///
+    /// Nothing resets the device between two cases. On IPv4 loopback, each case therefore has an address of its own. The
+    /// random numbers differ from run to run, because the device may still have the contexts of an earlier one.
+    pub fn for_suite(at: &str, local: Option<IpAddr>) -> io::Result<Self> {
+        let mut blind = Blind::new(at, local)?;
+        blind.addresses = Some(1);
+        blind.facts.control = false;
+        blind.welcome.name = "device".into();
+        blind.welcome.capabilities = ["rud", "write"].map(String::from).into();
+        Ok(blind)
+    }
+
+    /// Forgets packets that have arrived, and moves to the loopback address of this number.
+    fn reset(&mut self, number: u16) -> io::Result<()> {
+        self.addresses = Some(number.checked_add(1).unwrap_or(1));
+        if let Some(IpAddr::V4(local)) = self.facts.local.first().filter(|local| local.is_loopback()) {
+            let ([first, .., last], [second, third]) = (local.octets(), number.to_be_bytes());
+            let next = IpAddr::from([first, second, third, last]);
+            self.link = Some(UdpLink::bind(SocketAddr::new(next, self.place.port()))?);
+            self.facts.local = vec![next];
+        }
+        while self.link.as_mut().map_or(Ok(None), UdpLink::receive)?.is_some() {}
+        Ok(())
+    }
+
     /// Creates a placeholder for an absent device.
     pub(crate) fn nobody() -> Self {
         let place = SocketAddr::from(([0, 0, 0, 0], 0));
         let facts = Facts { set_ecn: true, see_class: true, ..Facts::new(&[], place.ip()) };
         let welcome = Welcome::new("", Link::Udp { addr: place.ip(), port: place.port() });
-        Blind { link: None, place, welcome, facts, begun: Instant::now() }
+        let begun_at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let (begun, capture) = (Instant::now(), None);
+        Blind { addresses: None, link: None, place, welcome, facts, begun, begun_at, capture }
+    }
+
+    /// Captures all packets from now on.
+    pub fn capture(&mut self, capture: Capture) {
+        self.capture = Some(capture);
+    }
+
+    /// Stops capturing and returns the capture.
+    pub fn end_capture(&mut self) -> Option<Capture> {
+        self.capture.take()
+    }
+
+    fn record(&mut self, packet: &Packet) {
+        let at = Time::ZERO + self.begun_at + self.begun.elapsed();
+        if let Some(capture) = &mut self.capture {
+            capture.write(&Record::new(at, packet));
+        }
     }
 
     fn link(&mut self) -> Result<&mut UdpLink, DutError> {
@@ -64,25 +117,35 @@ impl Dut for Blind {
 
     fn send(&mut self, wire: &Wire) -> Result<(), DutError> {
         let port = self.place.port();
-        self.link()?.send(&packet(wire), port).map_err(|why| DutError(why.into()))
+        let packet = packet(wire);
+        self.record(&packet);
+        self.link()?.send(&packet, port).map_err(|why| DutError(why.into()))
     }
 
     fn receive(&mut self, until: Duration) -> Result<Option<Wire>, DutError> {
-        let begun = self.begun;
-        let link = self.link()?;
         loop {
-            if let Some(packet) = link.receive().map_err(gone)? {
+            if let Some(packet) = self.link()?.receive().map_err(gone)? {
+                self.record(&packet);
                 return Ok(Some(wire(Framed::inside(packet))));
             }
-            let left = until.saturating_sub(begun.elapsed());
+            let left = until.saturating_sub(self.begun.elapsed());
             if left.is_zero() {
                 return Ok(None);
             }
+            let link = self.link()?;
             wait(core::slice::from_ref(link), left).map_err(gone)?;
         }
     }
 
+    fn nonce(&self) -> u64 {
+        self.addresses.map_or(0, |_| self.begun_at.as_nanos() as u64)
+    }
+
     fn ask(&mut self, op: Op) -> Result<Map<String, Value>, CallError> {
+        if let (Op::Reset(_), Some(number)) = (&op, self.addresses) {
+            let broken = |error| CallError::Channel { op: "reset", error };
+            return self.reset(number).map_err(broken).map(|()| Map::new());
+        }
         let message = "the run has no control channel".into();
         Err(CallError::Refused { op: op.name(), refusal: Refusal { code: ErrorCode::Unsupported, message } })
     }

@@ -1,9 +1,12 @@
 //! The control channel of a device: TCP, or the standard input and output of a child process.
 
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -141,11 +144,18 @@ pub(crate) fn addresses(place: &str) -> io::Result<Vec<SocketAddr>> {
     Ok(place.to_socket_addrs()?.collect())
 }
 
-/// A child process. Dropping it ends the process.
+/// Kills the process group `$1` when standard input ends. The device gets a second to end by itself, because its
+/// channel ends at the same time.
+const WATCH: &str = "read -r _; sleep 1; kill -s KILL -- \"-$1\" 2>/dev/null";
+
+/// A child process with a process group of its own. Dropping it ends the process and all that it has started.
+///
+/// A second process watches this one, and ends the group even if this one is killed.
 #[derive(Debug)]
 pub(crate) struct Program {
     child: Child,
     stream: Stream,
+    watch: Option<Child>,
 }
 
 impl Program {
@@ -158,10 +168,33 @@ impl Program {
             .args(["-c", command])
             .stdin(Stdio::from(there.try_clone()?))
             .stdout(Stdio::from(there))
+            .process_group(0)
             .spawn()
             .map_err(|error| io::Error::new(error.kind(), format!("cannot start '{command}': {error}")))?;
         let stream = Stream::new(Socket::Pair(here));
-        Ok((Program { child, stream: stream.second()? }, stream))
+        let mut program = Program { child, stream: stream.second()?, watch: None };
+        // Its standard input is a pipe that closes with this process.
+        let watch = Command::new("sh")
+            .args(["-c", WATCH, "sh", &program.child.id().to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn();
+        program.watch = Some(watch?);
+        Ok((program, stream))
+    }
+
+    /// Ends the device's processes that are still there, and then the watch.
+    fn end_group(&mut self) {
+        if let Ok(group) = i32::try_from(self.child.id()) {
+            // There is usually none.
+            let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
+        }
+        if let Some(mut watch) = self.watch.take() {
+            let _ = watch.kill();
+            let _ = watch.wait();
+        }
     }
 
     /// Returns the exit status, if the program has ended or ends within this time.
@@ -184,10 +217,10 @@ impl Drop for Program {
         while begun.elapsed() < END {
             match self.child.try_wait() {
                 Ok(None) => std::thread::sleep(Duration::from_millis(5)),
-                _ => return,
+                _ => break,
             }
         }
-        let _ = self.child.kill();
+        self.end_group();
         let _ = self.child.wait();
     }
 }
