@@ -35,7 +35,12 @@ impl core::fmt::Debug for Capture {
 impl Capture {
     /// Starts a file.
     pub fn new(file: Box<dyn Write + Send>, outer: Outer) -> io::Result<Self> {
-        let writer = CaptureWriter::named(file, LinkType::Ethernet, "uet")?;
+        Self::commented(file, outer, "")
+    }
+
+    /// Starts a file with a comment on all of it.
+    pub fn commented(file: Box<dyn Write + Send>, outer: Outer, comment: &str) -> io::Result<Self> {
+        let writer = CaptureWriter::commented(file, LinkType::Ethernet, "uet", comment)?;
         Ok(Capture { writer, outer, written: 0, failed: None })
     }
 

@@ -55,20 +55,27 @@ impl<W: Write> fmt::Debug for CaptureWriter<W> {
 impl<W: Write> CaptureWriter<W> {
     /// Starts a capture that names neither an application nor an interface.
     pub fn new(file: W, link: LinkType) -> io::Result<Self> {
-        Self::start(file, link, None)
+        Self::start(file, link, None, "")
     }
 
     /// Starts a capture that names its application and its interface `name`.
     pub fn named(file: W, link: LinkType, name: &str) -> io::Result<Self> {
-        Self::start(file, link, Some(name))
+        Self::start(file, link, Some(name), "")
     }
 
-    fn start(file: W, link: LinkType, name: Option<&str>) -> io::Result<Self> {
+    /// Starts a capture like [`named`](Self::named), with a comment on all of it.
+    pub fn commented(file: W, link: LinkType, name: &str, comment: &str) -> io::Result<Self> {
+        Self::start(file, link, Some(name), comment)
+    }
+
+    fn start(file: W, link: LinkType, name: Option<&str>, comment: &str) -> io::Result<Self> {
         const NANOSECONDS: u8 = 9;
         let name = name.map(|name| Cow::Owned(name.to_owned()));
+        let application = name.clone().into_iter().map(SectionHeaderOption::UserApplication);
+        let comment = (!comment.is_empty()).then(|| SectionHeaderOption::Comment(comment.to_owned().into()));
         let section = SectionHeaderBlock {
             endianness: Endianness::Little,
-            options: name.clone().into_iter().map(SectionHeaderOption::UserApplication).collect(),
+            options: application.chain(comment).collect(),
             ..SectionHeaderBlock::default()
         };
         let mut writer = PcapNgWriter::with_section_header(file, section).map_err(into_io)?;

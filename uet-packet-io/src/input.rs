@@ -4,6 +4,7 @@ use crate::hex;
 use crate::json::Record;
 use flate2::read::MultiGzDecoder;
 use jiff::Timestamp;
+use pcap_parser::pcapng::OptionCode;
 use pcap_parser::{Block, Linktype, PcapBlockOwned, PcapError, create_reader};
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
@@ -60,6 +61,9 @@ pub type Sink<'a> = dyn FnMut(Record<'_>) -> io::Result<ControlFlow<()>> + 'a;
 pub trait Taker {
     /// Receives a packet, and returns whether it wants more.
     fn packet(&mut self, record: Record<'_>) -> io::Result<ControlFlow<()>>;
+
+    /// Called at the begin of a section of a pcapng capture, with its comment; empty if it has none.
+    fn section(&mut self, _comment: &str) {}
 
     /// Called after all packets available so far. The next packet may take long to arrive.
     fn pause(&mut self) -> io::Result<()>;
@@ -223,6 +227,11 @@ fn capture(input: impl Read + Send, taker: &mut dyn Taker) -> Result<(), InputEr
         }
         match reader.next() {
             Ok((length, block)) => {
+                if let PcapBlockOwned::NG(Block::SectionHeader(header)) = &block {
+                    let comment = header.options.iter().find(|option| option.code == OptionCode::Comment);
+                    let comment = comment.and_then(|comment| comment.value.get(..comment.len.into()));
+                    taker.section(&String::from_utf8_lossy(comment.unwrap_or_default()));
+                }
                 if let Some(found) = packet(&block, &mut section).map_err(|why| damaged(offset, &why))? {
                     number += 1;
                     if taker.packet(Record { number, ..found }).map_err(InputError::Sink)?.is_break() {

@@ -1,5 +1,6 @@
 //! `uet check`
 
+use super::annotate::Annotated;
 use super::foreign::Foreign;
 use super::output::WhileRead;
 use super::{Deployment, Listing, Outcome, about, complain, records};
@@ -12,6 +13,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use uet_conformance::passive::{self, Checker};
+use uet_harness::capture::Origin;
 use uet_packet_io::Decoder;
 use uet_packet_io::input::{InputError, Taker};
 use uet_packet_io::json::{Decoded, Record};
@@ -23,13 +25,15 @@ use uet_wire::validate::Severity;
 ///
 /// Each packet is checked by itself and against earlier packets: numbers, windows, acknowledgments, retransmissions,
 /// closing, messages. A capture may start in the middle and lack packets: an effect that missing packets could explain
-/// is not a finding.
+/// is not a finding. The conformance suite breaks requirements on purpose: in its captures, findings about its own
+/// packets are notes.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet check capture.pcapng
   uet check --trailer crc capture.pcap.gz
   uet check --format json capture.pcapng | jq 'select(.severity == \"error\")'
   uet check --judged capture.pcapng             also lists the requirements judged
+  uet check --annotate out.pcapng in.pcapng     findings as packet comments, for Wireshark
   uet check --interface eth0 --seconds 60       live packets (feature `live`)
 
 Exit codes: 0 nothing worse than a warning, 1 a finding of severity error or a malformed packet, 2 usage or
@@ -49,6 +53,9 @@ pub(super) struct Check {
     /// List the requirements and how often each one was checked
     #[arg(long)]
     judged: bool,
+    /// Write the packets as pcapng, with their findings as comments
+    #[arg(long, value_name = "FILE")]
+    annotate: Option<PathBuf>,
     #[command(flatten)]
     deployment: Deployment,
 }
@@ -70,6 +77,17 @@ struct Live {
 
 impl Check {
     pub(super) fn run(&self) -> io::Result<Outcome> {
+        let annotated = self.annotate.as_deref().map(|path| {
+            let same = |input: &PathBuf| {
+                input.canonicalize().is_ok_and(|input| path.canonicalize().is_ok_and(|path| path == input))
+            };
+            match self.inputs.iter().any(same) {
+                true => {
+                    Err(io::Error::other(format!("{}: --annotate would replace its input", path.display())))
+                }
+                false => Annotated::create(path).map_err(|error| about(path, error)),
+            }
+        });
         let stdout = io::stdout().lock();
         let mut report = Report {
             format: self.format,
@@ -83,6 +101,9 @@ impl Check {
             bad: 0,
             found: BTreeMap::new(),
             foreign: Foreign::default(),
+            origin: None,
+            annotated: annotated.transpose()?,
+            comments: Vec::new(),
         };
         if let Some(interface) = &self.live.interface {
             self.live.judge(interface, &mut report)?;
@@ -102,6 +123,9 @@ impl Check {
         report.summary(self.judged)?;
         report.out.flush()?;
         report.foreign.complain(damaged);
+        if let (Some(path), Some(annotated)) = (&self.annotate, report.annotated.take()) {
+            annotated.finish().map_err(|error| about(path, error))?;
+        }
         report.out.into_inner()?.end()?;
         Ok(match (damaged, report.bad) {
             (true, _) => Outcome::UsageError,
@@ -173,6 +197,11 @@ struct Report<W: Write> {
     /// Number of violations of each requirement.
     found: BTreeMap<&'static str, u64>,
     foreign: Foreign,
+    /// The origin of the capture, if it is one of the suite.
+    origin: Option<Origin>,
+    annotated: Option<Annotated>,
+    /// Findings of the current packet.
+    comments: Vec<String>,
 }
 
 /// One line of the report.
@@ -196,6 +225,10 @@ impl<W: Write> Taker for Report<W> {
         Ok(ControlFlow::Continue(()))
     }
 
+    fn section(&mut self, comment: &str) {
+        self.origin = Origin::parse(comment);
+    }
+
     fn pause(&mut self) -> io::Result<()> {
         self.out.flush()
     }
@@ -206,27 +239,11 @@ impl<W: Write> Report<W> {
         self.foreign.packet(decoded);
         let source = || decoded.packet.ip.map(|ip| ip.src().to_string());
         if let Some(error) = decoded.error() {
-            self.bad += 1;
-            let message = error.to_string();
-            self.line(Line {
-                number: self.packets,
-                with: None,
-                id: "malformed",
-                severity: Severity::Error.name(),
-                culprit: source(),
-                message: &message,
-            })?;
+            self.found("malformed", Severity::Error, None, source(), &error.to_string())?;
         }
         if decoded.protection.as_ref().is_some_and(|protection| protection.authenticated == Some(false)) {
-            self.bad += 1;
-            self.line(Line {
-                number: self.packets,
-                with: None,
-                id: "not-authentic",
-                severity: Severity::Error.name(),
-                culprit: source(),
-                message: "the ICV is wrong: the packet has changed, or the key is another",
-            })?;
+            let message = "the ICV is wrong: the packet has changed, or the key is another";
+            self.found("not-authentic", Severity::Error, None, source(), message)?;
         }
         for finding in &decoded.findings {
             let message = Unnamed(finding).to_string();
@@ -235,6 +252,9 @@ impl<W: Write> Report<W> {
         for finding in self.checker.packet(self.packets, &decoded.packet) {
             let passive::Finding { requirement, with, culprit, message, .. } = finding;
             self.finding(requirement, with, Some(culprit.to_string()), &message)?;
+        }
+        if let Some(annotated) = &mut self.annotated {
+            annotated.write(&decoded.record, &core::mem::take(&mut self.comments))?;
         }
         Ok(())
     }
@@ -246,10 +266,34 @@ impl<W: Write> Report<W> {
         culprit: Option<String>,
         message: &str,
     ) -> io::Result<()> {
-        let severity = Severity::of(requirement.level);
+        self.found(requirement.id, Severity::of(requirement.level), with, culprit, message)
+    }
+
+    /// Reports a finding about the current packet.
+    fn found(
+        &mut self,
+        id: &'static str,
+        severity: Severity,
+        with: Option<u64>,
+        culprit: Option<String>,
+        message: &str,
+    ) -> io::Result<()> {
+        let purpose = self.origin.as_ref().filter(|origin| {
+            let address = culprit.as_deref().and_then(|culprit| culprit.parse().ok());
+            address.is_some_and(|address| !origin.device.contains(&address))
+        });
+        let told = purpose.map(|origin| match &origin.case {
+            Some(case) => format!("{message}; on purpose: the suite tests {case}"),
+            None => format!("{message}; on purpose: the suite tests its device"),
+        });
+        let severity = if told.is_some() { Severity::Note } else { severity };
         self.bad += u64::from(severity == Severity::Error);
-        let severity = severity.name();
-        self.line(Line { number: self.packets, with, id: requirement.id, severity, culprit, message })
+        let (message, severity) = (told.as_deref().unwrap_or(message), severity.name());
+        if self.annotated.is_some() {
+            let other = with.map(|with| format!(" (packet {with})")).unwrap_or_default();
+            self.comments.push(format!("{severity} {id}: {message}{other}"));
+        }
+        self.line(Line { number: self.packets, with, id, severity, culprit, message })
     }
 
     fn line(&mut self, line: Line<'_>) -> io::Result<()> {

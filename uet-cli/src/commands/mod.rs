@@ -1,5 +1,6 @@
 //! The commands of the `uet` program, one file each.
 
+mod annotate;
 mod cases;
 mod check;
 mod corpus;

@@ -25,7 +25,7 @@ use uet_conformance::{
 use uet_control::{escape_json, escape_value};
 use uet_emulator::capture::Capture;
 use uet_emulator::frame::Outer;
-use uet_harness::capture;
+use uet_harness::capture::{self, Origin};
 use uet_packet_io::file;
 
 /// Run the conformance suite
@@ -182,7 +182,10 @@ impl Run {
             complain(warning);
         }
         if let Some(path) = self.capture.as_deref().filter(|path| is_file(path)) {
-            device.capture(whole_capture(path, device.outer())?);
+            let facts = device.dut().facts();
+            let addresses = [Some(facts.device), facts.second_device];
+            let origin = Origin { case: None, device: addresses.into_iter().flatten().collect() };
+            device.capture(whole_capture(path, device.outer(), &origin)?);
         }
         // Set only now: there are no results of a device that cannot be reached.
         options.stop = stop.map_or_else(signal::stopped, Ok)?;
@@ -323,8 +326,9 @@ fn is_file(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "pcapng") && !path.is_dir()
 }
 
-fn whole_capture(path: &Path, outer: Outer) -> io::Result<Capture> {
-    Capture::new(Box::new(BufWriter::new(create(path)?)), outer).map_err(|error| about(path, error))
+fn whole_capture(path: &Path, outer: Outer, origin: &Origin) -> io::Result<Capture> {
+    let file = Box::new(BufWriter::new(create(path)?));
+    Capture::commented(file, outer, &origin.comment()).map_err(|error| about(path, error))
 }
 
 /// Returns the ids in an earlier result of what did not pass. Warns about those that the suite no longer has.

@@ -101,3 +101,55 @@ fn interface_options_are_refused_with_files() {
         assert!(run.err.contains("cannot be used with"), "{}", run.err);
     }
 }
+
+#[test]
+fn annotate_writes_findings_as_packet_comments() {
+    let again = request(5, &[("pds.clear_psn_offset", json!(-3))]);
+    let path = file("annotate-in.hex", lines(&[request(5, &[]), again]).as_bytes());
+    let out = file("annotated.pcapng", b"");
+    let run = uet(&["check", "--annotate", &out, &path]);
+    assert_eq!(run.code, 1, "{}", run.err);
+    let bytes = std::fs::read(&out).unwrap();
+    let comment = "error PDS-RTO-005: sent again without retx (packet 1)";
+    assert_eq!(String::from_utf8_lossy(&bytes).matches(comment).count(), 1);
+    // The packets are the same, and so are the findings.
+    let again = uet(&["check", &out]);
+    assert_eq!((again.code, again.out), (1, run.out));
+    let tshark = std::process::Command::new("tshark");
+    let tshark = { tshark }.args(["-r", &out, "-T", "fields", "-e", "frame.comment"]).output();
+    if let Ok(shown) = tshark.map(|ended| String::from_utf8_lossy(&ended.stdout).into_owned()) {
+        assert_eq!(shown.trim(), comment);
+    }
+
+    let same = uet(&["check", "--annotate", &out, &out]);
+    assert!(same.code == 2 && same.err.contains("would replace its input"), "{}", same.err);
+    let nowhere = uet(&["check", "--annotate", "/nowhere/out.pcapng", &path]);
+    assert!(nowhere.code == 2 && nowhere.err.contains("/nowhere/out.pcapng"), "{}", nowhere.err);
+    let behind = file("behind-ip.hex", b"380000000001200380014001\n");
+    let run = uet(&["check", "--annotate", &out, &behind]);
+    assert!(run.code == 0 || run.code == 1, "{}", run.err);
+}
+
+#[test]
+fn the_suite_breaks_requirements_on_purpose() {
+    let all = file("on-purpose.pcapng", b"");
+    assert_eq!(uet(&["run", "--group", "robust", "--max-instances", "1", "--capture", &all]).code, 0);
+    let run = uet(&["check", "--limit", "1000", &all]);
+    assert_eq!(run.code, 0, "no finding is about the device: {}", run.out);
+    assert!(run.out.contains("; on purpose: the suite tests its device"), "{}", run.out);
+
+    // The device is to blame for its own faults, in the capture of a case too.
+    let directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("on-purpose");
+    let _ = std::fs::remove_dir_all(&directory);
+    let directory = directory.to_str().unwrap();
+    let fault = ["--fault", "fills-reserved-bits", "--id", "encoding/ack", "--max-instances", "1"];
+    assert_eq!(uet(&[&["run", "--capture", directory], &fault[..]].concat()).code, 1);
+    let capture = std::fs::read_dir(directory).unwrap().next().unwrap().unwrap().path();
+    let run = uet(&["check", capture.to_str().unwrap()]);
+    assert!(
+        run.out.contains(" WIRE-RSVD-001 10.0.0.1: ") || run.out.contains(" WIRE-RSVD-001 fd00:"),
+        "{}",
+        run.out
+    );
+    assert!(!run.out.contains("on purpose"), "{}", run.out);
+}
