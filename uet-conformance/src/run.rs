@@ -1,7 +1,8 @@
 use crate::statement::Stated;
 use crate::{
-    Circumstances, DeviceStatement, Dut, DutExt, Expand, Instance, InstanceResult, Observation, Outcome,
-    Packets, Pdc, Relation, Rule, RuleResult, RunResult, Shard, Statement, Stop, Test, Verdict, axis,
+    Circumstances, Corrections, DeviceStatement, Dut, DutExt, Expand, Instance, InstanceResult, Observation,
+    Outcome, Packets, Pdc, Relation, Rule, RuleResult, RunResult, Shard, Statement, Stop, Test, Verdict,
+    axis,
 };
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
@@ -57,6 +58,8 @@ pub struct Options {
     pub max_instances: Option<usize>,
     /// Known or required properties of the device beyond its own claims.
     pub statement: Statement,
+    /// Corrections of the catalogue.
+    pub corrections: Corrections,
     /// The version of the specification that judges the device.
     pub spec: &'static Spec,
     /// Seed of all random numbers.
@@ -110,6 +113,7 @@ impl Default for Options {
             expand: Expand::default(),
             max_instances: None,
             statement: Statement::default(),
+            corrections: Corrections::default(),
             spec: Version::default().spec(),
             seed: 1,
             timeout_scale: 1.0,
@@ -155,6 +159,9 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&mut RuleR
         let mut found = RuleResult::blank(rule);
         let mut fared: Vec<(Instance, bool)> = Vec::new();
         let mut there = Ok(());
+        let withdrawn = options.corrections.withdrawn(rule);
+        let instances = if withdrawn.is_some() { &[][..] } else { instances };
+        found.reason = withdrawn.unwrap_or_default();
         for instance in instances {
             options.before.call(instance);
             let (mut one, still) = repeated(&mut dut, instance, options);
@@ -177,6 +184,7 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&mut RuleR
             if options.stopped() {
                 break;
             }
+            options.corrections.apply(&mut one);
             result.packets.judge(&one, options.spec);
             if one.verdict != Verdict::Skipped {
                 fared.push((instance.clone(), one.verdict.is_failure()));
@@ -206,6 +214,7 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&mut RuleR
         }
     }
     result.not_run = plan.len() - result.cases.len();
+    options.corrections.apply_to(&mut result.packets);
     for finding in &mut result.packets.findings {
         let waiver = finding.requirement.as_deref().and_then(|id| statement.waiver(id));
         finding.waived = waiver.map(Into::into);
@@ -308,7 +317,7 @@ fn begun(welcome: &Welcome, options: &Options) -> RunResult {
             disclaims,
             waivers,
         },
-        circumstances: Circumstances::default(),
+        circumstances: Circumstances { corrections: options.corrections.clone(), ..Circumstances::default() },
         packets: Packets::default(),
         cases: Vec::new(),
         not_run: 0,

@@ -11,7 +11,7 @@ impl Options {
         }
         any(&self.groups, |group| group.eq_ignore_ascii_case(case.group()))
             && any(&self.ids, |id| names(id, case) || case.checks(id))
-            && any(&self.levels, |level| case.level() == Some(*level))
+            && any(&self.levels, |level| self.corrections.level_of(case) == Some(*level))
             && any(&self.capabilities, |name| case.wants(name))
     }
 

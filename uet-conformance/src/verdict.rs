@@ -1,5 +1,6 @@
+use crate::pics::Pics;
 use crate::random::{Figures, Sequence};
-use crate::{Instance, Ladder, Observation, PacketFinding, Rule, Waiver};
+use crate::{Corrections, Instance, Ladder, Observation, PacketFinding, Rule, Waiver};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use uet_control::Welcome;
@@ -73,6 +74,8 @@ pub struct InstanceResult {
     pub duration_ns: u64,
     /// The steps of a random conversation.
     pub sequence: Option<Sequence>,
+    /// Corrections of the broken requirements.
+    pub corrections: Corrections,
     /// The trace.
     pub ladder: Ladder,
 }
@@ -100,6 +103,7 @@ impl InstanceResult {
             rerun,
             duration_ns: 0,
             sequence: None,
+            corrections: Corrections::default(),
             ladder: Ladder::default(),
         }
     }
@@ -268,6 +272,12 @@ pub struct Circumstances {
     /// True if the device has no control channel: only rules that packets alone can check have run.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub packets_only: bool,
+    /// Corrections of the catalogue.
+    #[serde(skip_serializing_if = "Corrections::is_empty")]
+    pub corrections: Corrections,
+    /// The implementation conformance statement.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pics: Option<Pics>,
 }
 
 fn is_none(count: &usize) -> bool {

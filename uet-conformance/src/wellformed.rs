@@ -25,6 +25,9 @@ pub struct PacketFinding {
     /// Reason why it is accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waived: Option<String>,
+    /// The corrected level of the requirement.
+    #[serde(skip)]
+    pub level: Option<Level>,
     /// True if the baseline has it.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub known: bool,
@@ -34,6 +37,7 @@ impl PacketFinding {
     /// Returns whether it makes a run fail: a peer cannot tolerate it, and no waiver accepts it.
     pub fn counts(&self) -> bool {
         let level = self.requirement.as_deref().and_then(catalogue::find).map(|known| known.level);
+        let level = self.level.or(level);
         self.waived.is_none() && !self.known && level.is_none_or(|level| level == Level::Must)
     }
 }
@@ -82,6 +86,7 @@ impl Packets {
             message,
             rerun: case.rerun.clone(),
             waived: None,
+            level: None,
             known: false,
         });
     }

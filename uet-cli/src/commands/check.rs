@@ -3,7 +3,7 @@
 use super::annotate::Annotated;
 use super::foreign::Foreign;
 use super::output::WhileRead;
-use super::{Deployment, Listing, Outcome, about, complain, records};
+use super::{Deployment, Listing, Outcome, about, complain, corrections, records};
 use crate::paint::Paint;
 use crate::text::Unnamed;
 use clap::Args;
@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use uet_conformance::Corrections;
 use uet_conformance::passive::{self, Checker};
 use uet_harness::capture::Origin;
 use uet_packet_io::Decoder;
@@ -53,6 +54,9 @@ pub(super) struct Check {
     /// List the requirements and how often each one was checked
     #[arg(long)]
     judged: bool,
+    /// Corrections of the catalogue: other levels and sentences, withdrawn requirements (TOML, docs/testing.md)
+    #[arg(long, value_name = "FILE")]
+    catalogue: Option<PathBuf>,
     /// Write the packets as pcapng, with their findings as comments
     #[arg(long, value_name = "FILE")]
     annotate: Option<PathBuf>,
@@ -101,6 +105,7 @@ impl Check {
             bad: 0,
             found: BTreeMap::new(),
             foreign: Foreign::default(),
+            corrections: self.catalogue.as_deref().map(corrections::read).transpose()?.unwrap_or_default(),
             origin: None,
             annotated: annotated.transpose()?,
             comments: Vec::new(),
@@ -197,6 +202,7 @@ struct Report<W: Write> {
     /// Number of violations of each requirement.
     found: BTreeMap<&'static str, u64>,
     foreign: Foreign,
+    corrections: Corrections,
     /// The origin of the capture, if it is one of the suite.
     origin: Option<Origin>,
     annotated: Option<Annotated>,
@@ -266,7 +272,9 @@ impl<W: Write> Report<W> {
         culprit: Option<String>,
         message: &str,
     ) -> io::Result<()> {
-        self.found(requirement.id, Severity::of(requirement.level), with, culprit, message)
+        let Some(level) = self.corrections.level(requirement) else { return Ok(()) };
+        let message = self.corrections.corrected(requirement, message);
+        self.found(requirement.id, Severity::of(level), with, culprit, &message)
     }
 
     /// Reports a finding about the current packet.
@@ -331,9 +339,15 @@ impl<W: Write> Report<W> {
     fn summary(&mut self, judged: bool) -> io::Result<()> {
         let (contexts, counts) = (self.checker.contexts(), self.checker.judged());
         let across = counts.len();
+        if self.format == Listing::Text {
+            for correction in &self.corrections.0 {
+                writeln!(self.out, "corrected in the catalogue: {correction}")?;
+            }
+        }
         if let Listing::Json = self.format {
             let summary = json!({
                 "packets": self.packets, "contexts": contexts, "findings": self.found, "judged": counts,
+                "corrections": self.corrections,
             });
             return writeln!(self.out, "{summary}");
         }

@@ -4,6 +4,7 @@ mod annotate;
 mod cases;
 mod check;
 mod corpus;
+mod corrections;
 mod decode;
 mod decrypt;
 mod device;
@@ -20,6 +21,7 @@ mod known;
 mod layout;
 mod list;
 mod output;
+mod pics;
 #[cfg(target_os = "linux")]
 mod proxy;
 mod replay;
@@ -95,6 +97,7 @@ enum Command {
     Run(Box<run::Run>),
     Fuzz(fuzz::Fuzz),
     Replay(replay::Replay),
+    Pics(pics::Pics),
     List(list::List),
     Doctor(doctor::Doctor),
     #[cfg(target_os = "linux")]
@@ -154,6 +157,7 @@ pub fn main() -> ExitCode {
         Command::Run(command) => command.run(),
         Command::Fuzz(command) => command.run(),
         Command::Replay(command) => command.run(),
+        Command::Pics(command) => command.run(),
         Command::Simulate(command) => command.run(),
         Command::List(command) => command.run(),
         Command::Doctor(command) => command.run(),

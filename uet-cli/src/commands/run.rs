@@ -18,6 +18,7 @@ use core::time::Duration;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use uet_conformance::pics::Pics;
 use uet_conformance::{
     Baseline, Changes, Instance, InstanceResult, Options, RuleResult, RunResult, Shard, Statement, Verdict,
     cases, run, spec_mismatch,
@@ -83,6 +84,12 @@ pub(super) struct Run {
     /// Required profile: one of `uet list --profiles`, or a file like a statement
     #[arg(long, value_name = "PROFILE", help_heading = "Which device")]
     profile: Option<String>,
+    /// Implementation conformance statement of the vendor (`uet pics`), compared with the device and reported
+    #[arg(long, value_name = "FILE", help_heading = "Which device", conflicts_with_all = ["random", "again"])]
+    pics: Option<PathBuf>,
+    /// Corrections of the catalogue: other levels and sentences, withdrawn requirements (TOML, docs/testing.md)
+    #[arg(long, value_name = "FILE")]
+    catalogue: Option<PathBuf>,
     /// Seed of all random numbers
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -177,6 +184,7 @@ impl Run {
         stop: Option<Arc<AtomicBool>>,
         out: &mut impl Write,
     ) -> io::Result<RunResult> {
+        let form = self.pics.as_deref().map(super::pics::read).transpose()?;
         let mut device = self.device.open(self.seed)?;
         if let Some(warning) = spec_mismatch(device.dut().welcome(), options.spec) {
             complain(warning);
@@ -193,6 +201,8 @@ impl Run {
             true => self.conversations(&mut device, &options, out)?,
             false => self.cases(&mut device, &options, out)?,
         };
+        let claimed = &device.dut().welcome().capabilities;
+        result.circumstances.pics = form.map(|form| Pics::new(&form, claimed, &result));
         let changes = baseline.map(|baseline| baseline.compare(&mut result));
         self.print(out, &result, changes.as_ref())?;
         if let (Some(path), Some(capture)) = (&self.capture, device.end_capture()) {
@@ -223,6 +233,7 @@ impl Run {
         }
         for (option, value) in [
             ("profile", self.profile.clone()),
+            ("catalogue", self.catalogue.as_ref().map(|path| path.display().to_string())),
             ("statement", self.statement.as_ref().map(|path| path.display().to_string())),
         ] {
             let value = value.iter().map(|value| super::device::quoted(value));
@@ -231,6 +242,12 @@ impl Run {
         let mut options = Options {
             shard: self.shard,
             statement,
+            corrections: self
+                .catalogue
+                .as_deref()
+                .map(super::corrections::read)
+                .transpose()?
+                .unwrap_or_default(),
             spec: self.device.spec,
             seed: self.seed,
             timeout_scale: self.timeout_scale,

@@ -4,6 +4,7 @@ use crate::paint::{Paint, Painted, Plain};
 use crate::text;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use uet_conformance::pics::{Pics, Shown, Stated};
 use uet_conformance::random::{Coverage, Figures};
 use uet_conformance::{
     Changes, InstanceResult, Observation, PacketFinding, RuleResult, RunResult, Tally, Verdict, cases,
@@ -81,7 +82,7 @@ fn instance(out: &mut Vec<u8>, found: &InstanceResult, spec: &'static Spec, pain
         // A comparison that fails again adds nothing; the trace shows it.
         if !told.contains(&(&broken.requirement, &broken.what)) {
             told.push((&broken.requirement, &broken.what));
-            observation(out, broken, paint)?;
+            observation(out, broken, found, paint)?;
         }
     }
 
@@ -109,10 +110,18 @@ fn instance(out: &mut Vec<u8>, found: &InstanceResult, spec: &'static Spec, pain
 }
 
 /// Writes a failed observation and the sentence of its requirement.
-fn observation(out: &mut Vec<u8>, broken: &Observation, paint: Paint) -> io::Result<()> {
+fn observation(
+    out: &mut Vec<u8>,
+    broken: &Observation,
+    found: &InstanceResult,
+    paint: Paint,
+) -> io::Result<()> {
     write!(out, "  {}", paint.name(&broken.requirement))?;
     if let Some(known) = catalogue::find(&broken.requirement) {
-        write!(out, " ({}, section {}): {}", known.level.name(), known.section, known.sentence)?;
+        let level = found.corrections.level(known).unwrap_or(known.level).name();
+        let sentence = found.corrections.corrected(known, known.sentence);
+        let corrected = if found.corrections.find(known.id).is_some() { ", corrected" } else { "" };
+        write!(out, " ({level}, section {}{corrected}): {}", known.section, Plain(&sentence))?;
     }
     writeln!(out, "\n    {} {}", paint.faint("expected"), broken.expectation())?;
     writeln!(out, "    {}     {}", paint.faint("seen"), broken.seen)
@@ -178,6 +187,12 @@ pub fn summary(
             writeln!(out, "nothing is worse than in the baseline")?;
         }
     }
+    for correction in &result.circumstances.corrections.0 {
+        writeln!(out, "corrected in the catalogue: {}", Plain(&correction.to_string()))?;
+    }
+    if let Some(stated) = &result.circumstances.pics {
+        pics(out, stated)?;
+    }
     if result.circumstances.packets_only {
         let left_out = result.count(Verdict::Skipped);
         let ran = result.cases.len() - left_out;
@@ -199,6 +214,34 @@ pub fn summary(
     }
     let RunResult { device, specification, seed, .. } = result;
     writeln!(out, "{} ({}, specification {specification}, seed {seed})", counts(result), Plain(device))
+}
+
+/// Writes the counts of a conformance statement, and what contradicts it.
+fn pics(out: &mut impl Write, stated: &Pics) -> io::Result<()> {
+    let named: Vec<&str> = ["vendor", "product", "version"]
+        .iter()
+        .filter_map(|key| stated.implementation.get(*key))
+        .map(String::as_str)
+        .filter(|value| !value.is_empty())
+        .collect();
+    writeln!(out, "\nconformance statement of {}", Plain(&named.join(" ")))?;
+    stated.conflicts.iter().try_for_each(|conflict| writeln!(out, "  conflict: {}", Plain(conflict)))?;
+    let supported = |shown| stated.of(Stated::Yes, Some(shown));
+    for (what, count) in [
+        ("supported, held", supported(Shown::Held).count()),
+        ("supported, failed", supported(Shown::Failed).count()),
+        ("supported, not tested", supported(Shown::NotTested).count()),
+        ("not supported", stated.of(Stated::No, None).count()),
+        ("not applicable", stated.of(Stated::NotApplicable, None).count()),
+        ("not answered", stated.of(Stated::Open, None).count()),
+    ] {
+        writeln!(out, "  {what:<22}{count:>5}")?;
+    }
+    let failed: Vec<&str> = supported(Shown::Failed).collect();
+    match failed.is_empty() {
+        true => writeln!(out),
+        false => writeln!(out, "  supported, but failed: {}\n", failed.join(" ")),
+    }
 }
 
 fn packet(out: &mut impl Write, finding: &PacketFinding, paint: Paint) -> io::Result<()> {

@@ -204,3 +204,130 @@ fn killed_run_leaves_no_device_behind() {
         assert!(within(10, Box::new(ended)), "process {pid} goes on");
     }
 }
+
+/// The requirement that this fault breaks.
+const BREAKING: [&str; 6] = ["run", "--id", "ack/mark", "--fault", "forgets-ecn-echo", "--max-instances"];
+
+#[test]
+fn corrections_change_level_and_sentence_and_withdraw() {
+    let broken = uet(&[&BREAKING[..], &["1"]].concat());
+    assert_eq!(broken.code, 1);
+    let id = broken.out.split("fail  ").nth(1).unwrap().split(':').next().unwrap().to_owned();
+    let with = |text: &str| {
+        let path =
+            common::file("corrections.toml", format!("# By section.\n[[requirements]]\n{text}").as_bytes());
+        uet(&[&BREAKING[..], &["1", "--catalogue", &path]].concat())
+    };
+    let run =
+        with(&format!("id = '{id}'\nlevel = 'must'\nsentence = 'It echoes marks'\nreason = 'section 9'\n"));
+    assert_eq!(run.code, 1, "{}", run.err);
+    assert!(
+        run.out.contains("(must, section") && run.out.contains(", corrected): It echoes marks"),
+        "{}",
+        run.out
+    );
+    assert!(run.out.contains(&format!("corrected in the catalogue: {id}: ")), "{}", run.out);
+    assert!(run.out.contains("again: uet run --fault forgets-ecn-echo --catalogue "), "{}", run.out);
+
+    for change in ["withdrawn = true", "level = 'may'"] {
+        let run = with(&format!("id = '{}'\n{change}\nreason = 'section 9'\n", id.to_lowercase()));
+        assert_eq!(run.code, 3, "{change}: nothing is left to fail: {}{}", run.out, run.err);
+        assert!(
+            run.out.contains(&format!("skipped  the catalogue is corrected: {id}: ")),
+            "{change}: {}",
+            run.out
+        );
+    }
+
+    for (text, said) in [
+        (
+            "id = 'PDS-ACK-999'\nlevel = 'may'\nreason = 'x'\n",
+            "line 3: there is no requirement 'PDS-ACK-999'",
+        ),
+        ("id = 'PDS-ACK-004'\nlevel = 'shall'\nreason = 'x'\n", "line 4: a level is must, should or may"),
+        (
+            "id = 'PDS-ACK-004'\nreason = 'x'\n",
+            "line 3: PDS-ACK-004 needs `level`, `sentence` or `withdrawn = true`",
+        ),
+        (
+            "id = 'PDS-ACK-004'\nwithdrawn = true\nlevel = 'may'\nreason = 'x'\n",
+            "is withdrawn, and so has no level",
+        ),
+        ("id = 'PDS-ACK-004'\nwithdrawn = true\n", "missing field `reason`"),
+        ("id = 'PDS-ACK-004'\nlevle = 'may'\nreason = 'x'\n", "line 4"),
+    ] {
+        let run = with(text);
+        assert!(run.code == 2 && run.err.contains(said), "{text}: {}", run.err);
+    }
+}
+
+#[test]
+fn check_applies_corrections() {
+    let capture = common::file("corrected.pcapng", b"");
+    let fault = ["--fault", "fills-reserved-bits", "--id", "encoding/ack", "--max-instances", "1"];
+    uet(&[&["run", "--capture", &capture], &fault[..]].concat());
+    let wrong = |args: &[&str]| {
+        let run = uet(&[&["check", &capture], args].concat());
+        (
+            run.code,
+            run.out.matches(" warning WIRE-RSVD-001").count(),
+            run.out.matches(" error WIRE-RSVD-001").count(),
+        )
+    };
+    let (code, warnings, errors) = wrong(&[]);
+    assert!(code == 0 && warnings > 0 && errors == 0);
+    let corrections = |change: &str| {
+        let text = format!("[[requirements]]\nid = 'WIRE-RSVD-001'\n{change}\nreason = 'section 9'\n");
+        common::file("check-corrections.toml", text.as_bytes())
+    };
+    assert_eq!(wrong(&["--catalogue", &corrections("level = 'must'")]), (1, 0, warnings));
+    assert_eq!(wrong(&["--catalogue", &corrections("withdrawn = true")]), (0, 0, 0));
+}
+
+#[test]
+fn conformance_statement_is_compared_with_device_and_results() {
+    let form = uet(&["pics"]);
+    assert_eq!(form.code, 0);
+    assert!(
+        form.out.contains("\nPDS-ACK-004 = \"?\"\n") && form.out.contains("\nrud = \"?\"\n"),
+        "{}",
+        form.out
+    );
+    let filled = form
+        .out
+        .replace("vendor = \"\"", "vendor = \"Example\"")
+        .replace("rud = \"?\"", "rud = \"no\"")
+        .replace("PDS-ACK-004 = \"?\"", "PDS-ACK-004 = \"yes\"")
+        .replace("PDS-ACK-007 = \"?\"", "PDS-ACK-007 = \"no\"")
+        .replace("CC-RCVD-004 = \"?\"", "CC-RCVD-004 = \"yes\"");
+    let filled = common::file("pics.toml", filled.as_bytes());
+    let args = ["run", "--id", "ack/asked-for", "--max-instances", "1", "--pics", &filled];
+    let count = |out: &str, what: &str| -> usize {
+        let line = out
+            .lines()
+            .find_map(|line| line.trim().strip_prefix(what))
+            .unwrap_or_else(|| panic!("{what}: {out}"));
+        line.trim().parse().unwrap()
+    };
+    let run = uet(&args);
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert!(run.out.contains("conformance statement of Example\n"), "{}", run.out);
+    assert!(run.out.contains("conflict: hello claims 'rud', but the form does not state it"), "{}", run.out);
+    let counts = ["supported, held", "supported, failed", "supported, not tested", "not supported"];
+    assert_eq!(counts.map(|what| count(&run.out, what)), [1, 0, 1, 1]);
+    let run = uet(&[&args[..], &["--fault", "ignores-ar", "--format", "json"]].concat());
+    let result: Value = serde_json::from_str(&run.out).unwrap();
+    let answers = result["pics"]["requirements"].as_array().unwrap();
+    let expected = json!({"id": "PDS-ACK-004", "stated": "yes", "shown": "failed"});
+    assert!(answers.contains(&expected), "{answers:?}");
+
+    for (text, said) in [
+        ("[capabilities]\nrdu = 'yes'\n", "did you mean rud"),
+        ("[requirements]\nPDS-ACK-999 = 'yes'\n", "there is no requirement 'PDS-ACK-999'"),
+        ("[requirements]\nPDS-ACK-004 = 'maybe'\n", "line 2"),
+    ] {
+        let bad = common::file("bad-pics.toml", text.as_bytes());
+        let run = uet(&["run", "--pics", &bad]);
+        assert!(run.code == 2 && run.err.contains(said), "{text}: {}", run.err);
+    }
+}

@@ -60,6 +60,7 @@ fn case(id: &str, verdict: Verdict) -> RuleResult {
         read: Default::default(),
         set: Default::default(),
         sequence: None,
+        corrections: Default::default(),
         observations: if failed { vec![broken] } else { Vec::new() },
         at_packet: failed.then_some(2),
         capture: failed.then(|| "failures/x.pcapng".into()),
@@ -94,6 +95,7 @@ fn result() -> RunResult {
         field: "ses.version".into(),
         message: "WIRE-SES-001 error: ses.version is 1: The version of a SES header is 0".into(),
         rerun: "uet run --id ack/asked-for --seed 1".into(),
+        level: None,
         waived: None,
         known: false,
     };

@@ -336,6 +336,19 @@ fn statement(body: &mut String, result: &RunResult) {
     if !stated.disclaims.is_empty() {
         row("left out", stated.disclaims.join(" "));
     }
+    let corrections = &result.circumstances.corrections.0;
+    corrections.iter().for_each(|correction| row("corrected", correction.to_string()));
+    if let Some(pics) = &result.circumstances.pics {
+        use uet_conformance::pics::{Shown, Stated};
+        pics.conflicts.iter().for_each(|conflict| row("conformance statement", conflict.clone()));
+        let of = |shown| pics.of(Stated::Yes, Some(shown)).count();
+        let (held, failed, open) = (of(Shown::Held), of(Shown::Failed), of(Shown::NotTested));
+        let not = pics.of(Stated::No, None).count();
+        row(
+            "conformance statement",
+            format!("supported: {held} held, {failed} failed, {open} not tested; not supported: {not}"),
+        );
+    }
     stated.waivers.iter().for_each(|waiver| row("waived", format!("{}: {}", waiver.id, waiver.reason)));
     stated.device.parameters.iter().for_each(|(name, value)| row(name, value.to_string()));
     *body += "</table>\n";

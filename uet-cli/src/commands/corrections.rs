@@ -1,0 +1,77 @@
+//! Corrections of the catalogue: a TOML file.
+
+use super::about;
+use crate::near;
+use serde::Deserialize;
+use std::io;
+use std::path::Path;
+use toml::Spanned;
+use uet_conformance::{Correction, Corrections};
+use uet_control::escape;
+use uet_packet_io::file;
+use uet_wire::catalogue::{self, Level};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Lines {
+    requirements: Vec<Line>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    id: Spanned<String>,
+    level: Option<Spanned<String>>,
+    sentence: Option<String>,
+    #[serde(default)]
+    withdrawn: bool,
+    reason: String,
+}
+
+/// Reads corrections. An error names the line.
+pub(super) fn read(path: &Path) -> io::Result<Corrections> {
+    let text = file::read_text(path, file::MAX_SETTINGS).map_err(|error| about(path, error))?;
+    let lines: Lines = toml::from_str(&text).map_err(|error| about(path, error))?;
+    let mut corrections: Vec<Correction> = Vec::new();
+    for line in lines.requirements {
+        let at = |place: usize, why: String| {
+            let line = text.get(..place).unwrap_or_default().matches('\n').count() + 1;
+            about(path, format!("line {line}: {why}"))
+        };
+        let place = line.id.span().start;
+        let id = line.id.get_ref().to_ascii_uppercase();
+        let Some(requirement) = catalogue::find(&id) else {
+            let known = catalogue::ALL.iter().map(|requirement| requirement.id);
+            return Err(at(place, near::unknown("requirement", &id, known)));
+        };
+        if corrections.iter().any(|known| known.requirement == requirement) {
+            return Err(at(place, format!("{id} is corrected twice")));
+        }
+        let level = match &line.level {
+            None => None,
+            Some(word) => {
+                let known = [Level::May, Level::Should, Level::Must];
+                let level = known.into_iter().find(|level| level.name() == word.get_ref());
+                let wrong = || at(word.span().start, "a level is must, should or may".into());
+                Some(level.ok_or_else(wrong)?)
+            }
+        };
+        match (line.withdrawn, level.is_some() || line.sentence.is_some()) {
+            (true, true) => {
+                return Err(at(place, format!("{id} is withdrawn, and so has no level or sentence")));
+            }
+            (false, false) => {
+                return Err(at(place, format!("{id} needs `level`, `sentence` or `withdrawn = true`")));
+            }
+            _ => {}
+        }
+        corrections.push(Correction {
+            requirement,
+            level,
+            sentence: line.sentence.map(|sentence| escape(&sentence).to_string()),
+            withdrawn: line.withdrawn,
+            reason: escape(&line.reason).to_string(),
+        });
+    }
+    Ok(Corrections(corrections))
+}

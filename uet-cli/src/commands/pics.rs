@@ -1,0 +1,68 @@
+//! `uet pics`, and the form that it prints.
+
+use super::cases::capabilities;
+use super::{Outcome, about};
+use crate::near;
+use clap::Args;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use uet_conformance::coverage;
+use uet_conformance::pics::Form;
+use uet_control::escape_value;
+use uet_packet_io::file;
+use uet_wire::catalogue;
+use uet_wire::{Version, catalogue::Requirement};
+
+/// Print the form of an implementation conformance statement (PICS)
+///
+/// A vendor fills in the form. `uet run --pics FORM` compares it with the device and prints it in the reports.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  uet pics > nic.toml                    replace each \"?\" by \"yes\", \"no\" or \"n/a\"
+  uet run --pics nic.toml --html report.html")]
+pub(super) struct Pics {}
+
+impl Pics {
+    pub(super) fn run(&self) -> io::Result<Outcome> {
+        let mut out = BufWriter::new(io::stdout().lock());
+        form(&mut out)?;
+        out.flush()?;
+        Ok(Outcome::Ok)
+    }
+}
+
+fn form(out: &mut impl Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "# Implementation conformance statement (PICS). By public evidence: the catalogue is not the specification.\n\
+         # Replace each \"?\" by \"yes\" (supported), \"no\" (not supported) or \"n/a\" (does not apply).\n\n\
+         [implementation]\nvendor = \"\"\nproduct = \"\"\nversion = \"\"\nspecification = \"{}\"\ncontact = \"\"\ndate = \"\"\n\n\
+         [capabilities]",
+        Version::default().spec().name()
+    )?;
+    capabilities().iter().try_for_each(|name| writeln!(out, "{name} = \"?\""))?;
+    writeln!(out, "\n[requirements]")?;
+    for Requirement { id, level, section, sentence, .. } in catalogue::ALL {
+        writeln!(out, "# {}, section {section}: {sentence}\n{id} = \"?\"", level.name())?;
+    }
+    let unseen = catalogue::ALL.iter().filter(|requirement| coverage::of(requirement).unseen.is_some());
+    writeln!(out, "\n# No test from outside can see {} of these requirements.", unseen.count())
+}
+
+/// Reads a form. Refuses unknown names, so that no answer is lost.
+pub(super) fn read(path: &Path) -> io::Result<Form> {
+    let text = file::read_text(path, file::MAX_SETTINGS).map_err(|error| about(path, error))?;
+    // The first parse names the place of an error; the second escapes its strings.
+    let form: Form = toml::from_str(&text).map_err(|error| about(path, error))?;
+    let known = capabilities();
+    if let Some(name) = form.capabilities.keys().find(|name| !known.contains(&name.as_str())) {
+        return Err(about(path, near::unknown("capability that a case needs", name, known.iter().copied())));
+    }
+    if let Some(id) = form.requirements.keys().find(|id| catalogue::find(id).is_none()) {
+        let known = catalogue::ALL.iter().map(|requirement| requirement.id);
+        return Err(about(path, near::unknown("requirement", id, known)));
+    }
+    let mut value = toml::from_str(&text).map_err(|error| about(path, error))?;
+    escape_value(&mut value);
+    serde_json::from_value(value).map_err(|error| about(path, error))
+}

@@ -1,0 +1,116 @@
+//! The implementation conformance statement (PICS) of a vendor, compared with `hello` and with the results of a run.
+
+use crate::{RunResult, Verdict, coverage};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use uet_wire::catalogue;
+
+/// An answer in the form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Stated {
+    /// Supported.
+    #[serde(rename = "yes")]
+    Yes,
+    /// Not supported.
+    #[serde(rename = "no")]
+    No,
+    /// It does not apply to this device.
+    #[serde(rename = "n/a")]
+    NotApplicable,
+    /// Not answered yet.
+    #[serde(rename = "?")]
+    Open,
+}
+
+/// A form that a vendor has filled in.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Form {
+    /// Vendor, product, version and others.
+    #[serde(default)]
+    pub implementation: BTreeMap<String, String>,
+    /// Answers by capability.
+    #[serde(default)]
+    pub capabilities: BTreeMap<String, Stated>,
+    /// Answers by requirement.
+    #[serde(default)]
+    pub requirements: BTreeMap<String, Stated>,
+}
+
+/// What a run shows about a requirement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Shown {
+    /// A check held, and none failed.
+    Held,
+    /// A check failed.
+    Failed,
+    /// No check ran.
+    NotTested,
+}
+
+/// A requirement in the form.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Answer {
+    /// The requirement.
+    pub id: String,
+    /// The answer of the vendor.
+    pub stated: Stated,
+    /// The result of the run.
+    pub shown: Shown,
+}
+
+/// A form beside the device and the result of its run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Pics {
+    /// Vendor, product, version and others.
+    pub implementation: BTreeMap<String, String>,
+    /// Contradictions between the form and `hello`.
+    pub conflicts: Vec<String>,
+    /// All requirements of the catalogue. The form does not answer those that it lacks.
+    pub requirements: Vec<Answer>,
+}
+
+impl Pics {
+    /// Compares a form with the capabilities of `hello` and the result of a run.
+    pub fn new(form: &Form, claimed: &[String], result: &RunResult) -> Self {
+        let conflict = |(name, stated): (&String, &Stated)| match (stated, claimed.contains(name)) {
+            (Stated::Yes, false) => Some(format!("the form states '{name}', but hello does not claim it")),
+            (Stated::No | Stated::NotApplicable, true) => {
+                Some(format!("hello claims '{name}', but the form does not state it"))
+            }
+            _ => None,
+        };
+        let answer = |requirement: &&catalogue::Requirement| Answer {
+            id: requirement.id.into(),
+            stated: form.requirements.get(requirement.id).copied().unwrap_or(Stated::Open),
+            shown: shown(requirement, result),
+        };
+        Pics {
+            implementation: form.implementation.clone(),
+            conflicts: form.capabilities.iter().filter_map(conflict).collect(),
+            requirements: catalogue::ALL.iter().map(answer).collect(),
+        }
+    }
+
+    /// Returns the requirements with this answer and result.
+    pub fn of(&self, stated: Stated, shown: Option<Shown>) -> impl Iterator<Item = &str> {
+        let wanted = move |it: &&Answer| it.stated == stated && shown.is_none_or(|shown| it.shown == shown);
+        self.requirements.iter().filter(wanted).map(|it| it.id.as_str())
+    }
+}
+
+fn shown(requirement: &catalogue::Requirement, result: &RunResult) -> Shown {
+    let checks = coverage::of(requirement);
+    let is_named = |ids: &[String]| ids.iter().any(|id| id == requirement.id);
+    let fails = result.cases.iter().any(|case| case.verdict.is_failure() && is_named(&case.requirements));
+    let found = |id: &Option<String>| id.as_deref() == Some(requirement.id);
+    if fails || result.packets.findings.iter().any(|finding| found(&finding.requirement)) {
+        return Shown::Failed;
+    }
+    let passes = |id: &&str| result.cases.iter().any(|case| case.id == **id && case.verdict == Verdict::Pass);
+    match checks.cases.iter().any(passes) || checks.every_packet && result.packets.judged > 0 {
+        true => Shown::Held,
+        false => Shown::NotTested,
+    }
+}
