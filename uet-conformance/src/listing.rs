@@ -36,7 +36,7 @@ pub(crate) fn failing<S: Serializer>(failing: &[InstanceResult], serializer: S) 
     let worst = |found: &&InstanceResult| found.verdict == Verdict::Fail;
     let first = failing.iter().find(worst).or(failing.first()).map(|found| &found.instance);
     let (mut told, mut detailed) = (BTreeSet::new(), 0);
-    let mut listed = |found| {
+    let listed = |found| {
         let what = distinct(found);
         let is_new = told.insert(what.iter().map(|(kind, _)| kind.clone()).collect::<Vec<_>>());
         let is_detailed =
@@ -54,7 +54,7 @@ pub(crate) fn failing<S: Serializer>(failing: &[InstanceResult], serializer: S) 
             sequence: found.sequence.as_ref(),
         }
     };
-    serializer.collect_seq(failing.iter().map(|found| listed(found)))
+    serializer.collect_seq(failing.iter().map(listed))
 }
 
 /// Returns the broken observations without repetitions, each with what it has in common with its repetitions.

@@ -81,7 +81,9 @@ pub struct Options {
 
 /// A function that is called before each instance, such as one that waits for a person.
 #[derive(Clone, Default)]
-pub struct Before(Option<Arc<dyn Fn(&Instance) + Send + Sync>>);
+pub struct Before(Option<Arc<Call>>);
+
+type Call = dyn Fn(&Instance) + Send + Sync;
 
 impl Before {
     /// Creates it from the function.

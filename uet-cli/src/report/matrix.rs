@@ -33,7 +33,7 @@ fn ids(columns: &[Column]) -> Vec<&str> {
 }
 
 /// Returns the rules that some device does not pass, unless all devices skip them.
-fn notable<'a>(columns: &'a [Column]) -> impl Iterator<Item = &'a str> {
+fn notable(columns: &[Column]) -> impl Iterator<Item = &str> {
     let of_interest = |id: &&str| {
         let mut verdicts = columns.iter().filter_map(|column| column.verdict(id));
         let first = verdicts.next();
