@@ -34,7 +34,7 @@ use uet_wire::validate::Severity;
   uet check --trailer crc capture.pcap.gz
   uet check --format json capture.pcapng | jq 'select(.severity == \"error\")'
   uet check --judged capture.pcapng             also lists the requirements judged
-  uet check --annotate out.pcapng in.pcapng     findings as packet comments, for Wireshark
+  uet check --annotate out.pcapng capture.pcapng  findings as packet comments
   uet check --interface eth0 --seconds 60       live packets (feature `live`)
 
 Exit codes: 0 nothing worse than a warning, 1 a finding of severity error or a malformed packet, 2 usage or

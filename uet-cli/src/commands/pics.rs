@@ -18,8 +18,7 @@ use uet_wire::{Version, catalogue::Requirement};
 /// A vendor fills in the form. `uet run --pics FORM` compares it with the device and prints it in the reports.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  uet pics > nic.toml                    replace each \"?\" by \"yes\", \"no\" or \"n/a\"
-  uet run --pics nic.toml --html report.html")]
+  uet pics > pics.toml")]
 pub(super) struct Pics {}
 
 impl Pics {

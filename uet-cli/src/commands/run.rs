@@ -48,11 +48,7 @@ use uet_packet_io::file;
   uet run --random 60s --seed 7        random conversations for a minute (docs/random.md)
   uet run --baseline before.json       fail only on results that are worse than before
   uet run --failed before.json         only what did not pass before
-  uet run --pause ack/asked-for        waits for Enter before the rule
-  uet run --device a=10.0.0.7:9000 --device b='exec:python3 nic.py'
-                                       several devices, and a table of their verdicts
-  uet run --dut udp://10.0.0.7:4793 --no-control --local 10.0.0.1
-                                       without a control channel, by packets alone
+  uet run --device a=embedded --device b='exec:python3 nic.py'
   uet run --format json | jq '.cases[].verdict'
 
 SIGINT and SIGTERM end the run after the current case; the reports list the cases that ran.

@@ -150,10 +150,8 @@ fn it_survives_any_requests() {
 #[test]
 #[cfg(not(feature = "live"))]
 fn without_libpcap_it_is_said_how_to_get_it() {
-    for args in [["emulate", "--interface", "lo"], ["check", "--interface", "lo"]] {
-        let run = uet(&args);
-        assert_eq!((run.code, run.err.contains("--features live")), (2, true), "{}", run.err);
-    }
+    let run = uet(&["check", "--interface", "lo"]);
+    assert_eq!((run.code, run.err.contains("--features live")), (2, true), "{}", run.err);
 }
 
 #[test]

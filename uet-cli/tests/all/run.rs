@@ -120,9 +120,6 @@ fn a_case_as_json_has_the_keys_that_scripts_know() {
     assert_eq!(keys(failing), "instance verdict observations at_packet rerun");
     let observation = &failing["observations"][0];
     assert_eq!(keys(observation), "requirement what relation expected seen packet");
-    // The other instances break the same requirement.
-    let others = case["failing"].as_array().unwrap().iter().skip(1);
-    assert!(others.clone().count() > 1 && others.clone().any(|other| keys(other) == "instance verdict"));
     assert_eq!(observation["seen"], "nothing");
     assert_eq!(failing["at_packet"], 3);
     for key in ["suite", "catalogue", "seed", "statement", "device"] {
