@@ -131,7 +131,8 @@ impl Ladder {
             let text = format!("{}{}", sentence(wire), history.remarks(number, wire));
             TimelineEvent::Packet { number, direction, text, marks: marks(wire, &mut known) }
         };
-        let moment = |LadderStep { at, phase, entry }: &'_ LadderStep| {
+        let mut moments = Vec::new();
+        for LadderStep { at, phase, entry } in &self.entries {
             let event = match entry {
                 Entry::Sent(wire) => packet(wire, PacketDirection::ToDevice),
                 Entry::Received(wire) => packet(wire, PacketDirection::FromDevice),
@@ -142,9 +143,9 @@ impl Ladder {
                 Entry::Note(text) => TimelineEvent::Note { text: text.clone() },
             };
             let time_ns = u64::try_from(at.saturating_sub(begun).as_nanos()).unwrap_or(u64::MAX);
-            Moment { time_ns, phase: *phase, event }
-        };
-        self.entries.iter().map(moment).collect()
+            moments.push(Moment { time_ns, phase: *phase, event });
+        }
+        moments
     }
 }
 

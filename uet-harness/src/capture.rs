@@ -21,7 +21,7 @@ pub fn write_instance(directory: &Path, found: &InstanceResult) -> io::Result<Pa
         .ladder
         .entries
         .iter()
-        .filter_map(|(_, entry)| match entry {
+        .filter_map(|step| match &step.entry {
             Entry::Sent(wire) => Some(wire.dst),
             Entry::Received(wire) => Some(wire.src),
             _ => None,

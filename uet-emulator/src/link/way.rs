@@ -67,7 +67,6 @@ impl Link {
     pub(super) fn source_ports(&self) -> Vec<u16> {
         match self {
             Link::Udp(link) => link.source_ports(),
-            #[cfg(feature = "live")]
             Link::Raw(_) => Vec::new(),
         }
     }
