@@ -141,6 +141,6 @@ pub fn page(columns: &[Column]) -> String {
          <h2>Verdicts that differ or are not passes</h2>\n<table id=matrix>\n{head}{rows}</table>\n\
          <details><summary>All other rules</summary>\n<table>\n{head}{others}</table>\n</details>\n</main>\n</html>\n",
         include_str!("../site/page.css"),
-        include_str!("report.css"),
+        include_str!("html/report.css"),
     )
 }
