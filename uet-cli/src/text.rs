@@ -46,6 +46,12 @@ pub fn tree(out: &mut Vec<u8>, decoded: &Decoded<'_>, paint: Paint) -> io::Resul
     if let Some(error) = decoded.error() {
         writeln!(out, "  {} {error}", paint.error("malformed"))?;
     }
+    match decoded.protection.as_ref().map(|protection| (protection.authenticated, &protection.reason)) {
+        Some((Some(true), _)) => writeln!(out, "  authentic")?,
+        Some((Some(false), Some(reason))) => writeln!(out, "  {}: {reason}", paint.error("not authentic"))?,
+        Some((None, Some(reason))) => writeln!(out, "  not decrypted: {reason}")?,
+        _ => {}
+    }
     for found in &decoded.findings {
         writeln!(out, "  {} {}: {}", severity(paint, found), found.requirement.id, Unnamed(found))?;
     }

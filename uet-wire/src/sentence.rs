@@ -48,7 +48,12 @@ impl Display for Uet<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let packet = self;
         if let Some(tss) = packet.tss {
-            return security(f, tss, packet.payload.len());
+            security(f, tss)?;
+            if packet.pds.is_none() {
+                return write!(f, ", {} B encrypted", packet.payload.len());
+            }
+            // The packet has been decrypted.
+            f.write_str(": ")?;
         }
         let Some(pds) = packet.pds else { return Ok(()) };
         write!(f, "{}", pds.kind())?;
@@ -241,12 +246,12 @@ fn message(f: &mut Formatter<'_>, head: RequestHead<&[u8; 2]>) -> fmt::Result {
     flags(f, &[(head.som(), "SOM"), (head.eom(), "EOM"), (head.dc(), "DC"), (head.ie(), "IE")])
 }
 
-fn security(f: &mut Formatter<'_>, tss: Tss<'_>, length: usize) -> fmt::Result {
+fn security(f: &mut Formatter<'_>, tss: Tss<'_>) -> fmt::Result {
     let (head, counter) = (tss.head(), tss.tsc());
     write!(f, "TSS SDI {:#08x}", head.sdi())?;
     if let Some(ssi) = tss.ssi() {
         write!(f, " SSI {ssi:#010x}")?;
     }
     let key = u8::from(head.an());
-    write!(f, " AN {key} epoch {} counter {}, {length} B encrypted", counter.epoch(), counter.counter())
+    write!(f, " AN {key} epoch {} counter {}", counter.epoch(), counter.counter())
 }

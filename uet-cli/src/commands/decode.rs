@@ -210,6 +210,9 @@ fn summary(out: &mut impl Write, decoded: &Decoded<'_>, paint: Paint) -> io::Res
         None => write!(out, "{packet}")?,
         Some(error) => write!(out, "{}: {error}", paint.error(packet))?,
     }
+    if decoded.protection.as_ref().is_some_and(|protection| protection.authenticated == Some(false)) {
+        write!(out, " {}", paint.error("!not-authentic"))?;
+    }
     for finding in findings {
         let id = finding.requirement.id;
         match finding.severity() {

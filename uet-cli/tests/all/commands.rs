@@ -109,7 +109,7 @@ fn bad_arguments_suggest_a_correction() {
         (&["decode", "--format", "xml", "x"], "possible values: text, summary, json"),
         (&["decode", "--from", "ethernet", "x"], "possible values: eth, ip, udp, uet"),
         (&["decode", "--spec", "1.0", "x"], "the known versions are 1.0.1, 1.0.2, 1.0.3"),
-        (&["decode", "--trailer", "fcs", "x"], "possible values: none, crc, icv"),
+        (&["decode", "--trailer", "fcs", "x"], "possible values: auto, none, crc, icv"),
         (&["decode", "--trimmed-dscp", "64", "x"], "0..64"),
         (&["decode", "--type", "AKC", "x"], "did you mean ACK"),
         (&["decode", "--finding", "WIRE-SES-03", "x"], "did you mean WIRE-SES-003"),

@@ -51,7 +51,7 @@ fn prepared() -> PathBuf {
     }
     fs::create_dir_all(root.join("home/.local/share/bash-completion/completions")).unwrap();
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    for name in ["capture.pcapng", "a.pcapng"] {
+    for name in ["capture.pcapng", "a.pcapng", "secured.pcapng"] {
         fs::copy(repository.join("vectors/pcap/sequences.pcapng"), root.join(name)).unwrap();
     }
     let zipped = capture::gzip(&capture::simple(&[common::write(), common::ack()]));
@@ -60,6 +60,8 @@ fn prepared() -> PathBuf {
     let device =
         format!("import os, sys\nos.execv(sys.executable, [sys.executable, {device:?}] + sys.argv[1:])\n");
     fs::write(root.join("nic.py"), device).unwrap();
+    let keys = format!("[[domain]]\nsdi = 7\nmode = \"direct\"\nkeys = {{ 0 = \"{}\" }}\n", "5a".repeat(32));
+    fs::write(root.join("keys.toml"), keys).unwrap();
     fs::write(root.join("nic.toml"), "default_mpr = 4\n").unwrap();
     fs::write(root.join("scenario.toml"), "pattern = 'incast'\nsenders = 2\n").unwrap();
     fs::write(root.join("incast_128.cm"), "Nodes 16\n1->0 start 0 size 10000\n").unwrap();

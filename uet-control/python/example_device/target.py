@@ -155,14 +155,21 @@ class Target:
 
         ses = read_ses(request.next, request.rest)
         message = context.messages.setdefault(ses.message, Message()) if not (ses.som and ses.eom) else Message()
-        code = self.write(message, ses)
+        if ses.opcode == UET_MSG_ERROR:
+            # The initiator has given the message up; its id may name another one.
+            context.messages.pop(ses.message, None)
+            code = OK
+        else:
+            code = self.write(message, ses)
         if code != OK:
             # It is received; the cumulative PSN waits until the error has been cleared.
             context.kept[request.psn] = response(code, ses.message, ses.job)
         if not duplicate:
             context.received(request.psn)
-        done = code != OK or message.bytes() >= ses.length
-        if done and not message.error:
+        whole = ses.opcode != UET_MSG_ERROR and message.bytes() >= ses.length
+        done = code != OK or whole
+        if whole:
+            # Its id may name another message from here on.
             context.messages.pop(ses.message, None)
         if code == OK and ses.dc and ses.eom and not done:
             # All of the message has to be there before its last packet is answered.
@@ -241,7 +248,8 @@ class Target:
     # Semantics.
 
     def write(self, message, ses):
-        """Puts what came into memory; a return code. A message that has failed stays failed."""
+        """Puts what came into memory; a return code. A message that has failed stays failed until all of it came."""
+        message.places[ses.at] = len(ses.payload)
         if message.error is None:
             region, code = self.region(ses)
             if code == OK and (len(ses.payload) > ses.length - ses.at or ses.at > ses.length):
@@ -254,7 +262,6 @@ class Target:
             return message.error
         at = ses.offset + (0 if "wrong-place" in self.bugs else ses.at)
         region["memory"][at:at + len(ses.payload)] = ses.payload
-        message.places[ses.at] = len(ses.payload)
         return OK
 
     def region(self, ses):
