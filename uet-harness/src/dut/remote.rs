@@ -6,7 +6,7 @@ use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use core::time::Duration;
 use serde_json::{Map, Value};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::{self, BufReader};
 use std::time::{Instant, SystemTime};
 use uet_conformance::{Dut, DutError, Facts, NetworkEffects, Wire};
@@ -18,6 +18,7 @@ use uet_emulator::frame::{Framed, Outer, Record};
 use uet_emulator::link::Link;
 use uet_emulator::link::udp::{UdpLink, wait};
 use uet_model::{Packet, Time};
+use uet_wire::tss;
 
 /// Default maximum time without an answer on the control channel.
 const SILENCE: Duration = Duration::from_secs(30);
@@ -65,6 +66,8 @@ pub struct Remote {
     arrived: VecDeque<Wire>,
     /// Last entropy value sent from a port of an address of the suite.
     entropies: HashMap<(IpAddr, u16), u16>,
+    /// Source ports of the device's packets that stand for no entropy value.
+    ports: HashSet<u16>,
     /// Packets sent since the last wait.
     burst: u32,
     welcome: Welcome,
@@ -143,6 +146,7 @@ impl Remote {
             links,
             arrived: VecDeque::new(),
             entropies: HashMap::new(),
+            ports: HashSet::new(),
             burst: 0,
             welcome,
             facts,
@@ -233,6 +237,9 @@ impl Remote {
                 let Some(framed) = self.links.get_mut(index).map_or(Ok(None), Link::receive)? else { break };
                 let packet = framed.packet;
                 let sent_with = self.entropies.get(&(packet.dst, packet.entropy)).copied();
+                if sent_with.is_none() {
+                    self.ports.insert(packet.entropy);
+                }
                 let packet = Packet { entropy: sent_with.unwrap_or(packet.entropy), ..packet };
                 self.record(&Record::new(Time::ZERO, &packet));
                 self.arrived.push_back(wire(Framed { packet, ..framed }));
@@ -474,6 +481,33 @@ impl Dut for Remote {
             }
             wait(&self.links, left).map_err(gone)?;
         }
+    }
+
+    fn outer(&self, wire: &Wire, length: usize, leaving: bool) -> Option<tss::Outer> {
+        let own = if leaving { wire.src } else { wire.dst };
+        let is_own = |link: &&Link| match link {
+            Link::Udp(link) => link.local().ip() == own,
+            Link::Raw(link) => link.local().contains(&own),
+        };
+        let (src_port, dst_port) = match self.links.iter().find(is_own)? {
+            Link::Raw(link) => match link.outer().native {
+                Some(_) => return Some(tss::Outer::native(wire.src, wire.dst, wire.entropy)),
+                None => (wire.entropy, link.outer().port),
+            },
+            Link::Udp(link) if leaving => (link.source_port(wire.entropy)?, self.port),
+            // An entropy value that the suite chose stands for the port that it was sent from.
+            Link::Udp(link) if !self.ports.contains(&wire.entropy) => {
+                (link.source_port(wire.entropy)?, link.local().port())
+            }
+            Link::Udp(link) => (wire.entropy, link.local().port()),
+        };
+        let layer = match tss::Outer::udp(wire.src, wire.dst, src_port, length).layer {
+            tss::OuterLayer::Udp { src_port, length, .. } => {
+                tss::OuterLayer::Udp { src_port, dst_port, length }
+            }
+            native => native,
+        };
+        Some(tss::Outer { src: wire.src, dst: wire.dst, layer })
     }
 
     fn ask(&mut self, mut op: Op) -> Result<Map<String, Value>, CallError> {
