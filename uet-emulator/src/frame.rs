@@ -4,9 +4,11 @@ use crate::classes::Classes;
 use crate::link;
 use bytes::Bytes;
 use core::net::IpAddr;
+use uet_model::secure::Ports;
 use uet_model::{Packet, Time, TrimPoint};
 use uet_wire::catalogue::{Requirement, WIRE_CRC_001, WIRE_IP_001, WIRE_IP_002, WIRE_UDP_001};
 use uet_wire::outer::{Entropy, Ethernet, IP_PROTO, Ip, Ipv4, Ipv6, UDP_PORT, Udp};
+use uet_wire::registry::PdsType;
 use uet_wire::validate::Finding;
 use uet_wire::{Content, FrameBuilder, Options, PacketMut, Start, TrailerKind, WriteError};
 
@@ -75,6 +77,8 @@ pub struct Record<'a> {
     pub corrupt: Option<usize>,
     /// The first four bytes of its IPv6 header, if they are deliberately wrong.
     pub ipv6_start: Option<u32>,
+    /// The UDP ports of a secured packet, which authenticates them. `None` for the entropy value and the usual port.
+    pub ports: Option<Ports>,
     /// Comment of the packet.
     pub comment: &'a str,
 }
@@ -82,7 +86,16 @@ pub struct Record<'a> {
 impl<'a> Record<'a> {
     /// Creates a record of a packet without impairments.
     pub fn new(at: Time, packet: &'a Packet) -> Self {
-        Record { at, packet, marked: false, trim: None, corrupt: None, ipv6_start: None, comment: "" }
+        Record {
+            at,
+            packet,
+            marked: false,
+            trim: None,
+            corrupt: None,
+            ipv6_start: None,
+            ports: None,
+            comment: "",
+        }
     }
 }
 
@@ -121,7 +134,10 @@ pub fn frame_between(
     let frame = FrameBuilder::opaque(&uet);
     let frame = match outer.native {
         Some(proto) => frame.native_as(packet.entropy, proto),
-        None => frame.udp_to(packet.entropy, port),
+        None => match record.ports {
+            Some(Ports { src, dst }) => frame.udp_to(src, dst),
+            None => frame.udp_to(packet.entropy, port),
+        },
     };
     let (frame, ip) = match (packet.src, packet.dst) {
         (IpAddr::V4(src), IpAddr::V4(dst)) => (frame.ipv4(src, dst), Ipv4::LAYOUT),
@@ -129,8 +145,8 @@ pub fn frame_between(
         _ => return Err(WriteError::mismatch("ip.src", "`ip.dst`")),
     };
     let frame = frame.dscp(outer.classes.dscp(packet)).ecn(Classes::ecn(packet)).ethernet(src, dst);
-    // A switch removes the trailer when it trims a packet.
-    let crc = outer.crc && packet.trimmed.is_none();
+    // A switch removes the trailer when it trims a packet, and a secured packet ends with its ICV.
+    let crc = outer.crc && packet.trimmed.is_none() && !is_secured(packet);
     let frame = if crc { frame.crc() } else { frame };
     let mut bytes = vec![0; frame.len()];
     frame.emit(&mut bytes)?;
@@ -208,6 +224,11 @@ impl Framed {
     }
 }
 
+/// Returns whether a packet starts with a security header.
+pub(crate) fn is_secured(packet: &Packet) -> bool {
+    packet.head.first().is_some_and(|first| first >> 3 == PdsType::TSS.code())
+}
+
 /// Requirements about the headers around UET.
 const AROUND: [&Requirement; 4] = [WIRE_IP_001, WIRE_IP_002, WIRE_UDP_001, WIRE_CRC_001];
 
@@ -229,11 +250,16 @@ pub fn read(frame: &[u8], outer: &Outer) -> Option<Framed> {
         // A trimmed packet has no trailer, whatever the lengths say.
         packet = parse(options.trimmed_dscp(Some(ip.dscp())));
     }
+    let secured = packet.uet.tss.is_some();
+    if secured {
+        // The ICV belongs to the packet.
+        packet = parse(options.trailer(TrailerKind::None));
+    }
     let trimmed = trimmed.or(packet.trimmed.map(|_| TrimPoint::Fabric));
     let around =
         |finding: &Finding| AROUND.contains(&finding.requirement) || finding.field == Entropy::LAYOUT.name;
     let mut findings: Vec<Finding> = packet.validate(options.spec).filter(around).collect();
-    if outer.crc && trimmed.is_none() && packet.crc_check().is_none() {
+    if outer.crc && trimmed.is_none() && !secured && packet.crc_check().is_none() {
         findings.push(Finding { requirement: WIRE_CRC_001, field: "crc", value: 0, bits: None });
     }
     let broken = |requirement| findings.iter().any(|finding| finding.requirement == requirement);

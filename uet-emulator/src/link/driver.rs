@@ -3,12 +3,13 @@
 use super::Link;
 use super::udp::wait;
 use crate::capture::Capture;
-use crate::frame::Record;
+use crate::frame::{Record, is_secured};
 use crate::nic::Nic;
 use core::net::IpAddr;
 use core::time::Duration;
 use std::io;
 use std::time::{Instant, SystemTime};
+use uet_model::secure::Ports;
 use uet_model::{Packet, Time};
 
 /// Maximum number of packets that one turn receives and one batch sends.
@@ -112,7 +113,8 @@ impl Driver {
         for _ in 0..TURN {
             let Some(framed) = self.link.receive()? else { break };
             busy = true;
-            self.record(&framed.packet, None);
+            let ports = Ports { src: framed.packet.entropy, dst: self.link.port() };
+            self.record(&framed.packet, None, ports);
             let now = self.now();
             self.nic.handle_framed(now, framed, self.link.classes());
         }
@@ -128,8 +130,9 @@ impl Driver {
         for _ in 0..BATCHES {
             while self.leaving.len() < TURN {
                 let Some(packet) = self.nic.poll_transmit(self.now()) else { break };
-                self.record(&packet, self.nic.corrupted_bit(&packet));
                 let port = port_of(packet.dst);
+                let src = self.link.source_port(packet.entropy);
+                self.record(&packet, self.nic.corrupted_bit(&packet), Ports { src, dst: port });
                 self.leaving.push((packet, port));
             }
             if self.leaving.is_empty() {
@@ -149,10 +152,11 @@ impl Driver {
         wait(core::slice::from_ref(&self.link), due)
     }
 
-    fn record(&mut self, packet: &Packet, corrupt: Option<usize>) {
+    fn record(&mut self, packet: &Packet, corrupt: Option<usize>, ports: Ports) {
         if let Some(capture) = &mut self.capture {
             let at = Time::ZERO + self.begun_at + self.begun.elapsed();
-            capture.write(&Record { corrupt, ..Record::new(at, packet) });
+            let ports = is_secured(packet).then_some(ports);
+            capture.write(&Record { corrupt, ports, ..Record::new(at, packet) });
         }
     }
 }

@@ -71,6 +71,14 @@ impl Link {
         }
     }
 
+    /// Returns the source port of packets with this entropy value.
+    pub(super) fn source_port(&self, entropy: u16) -> u16 {
+        match self {
+            Link::Udp(link) => link.source_port(entropy).unwrap_or(entropy),
+            Link::Raw(_) => entropy,
+        }
+    }
+
     /// Returns the capabilities that this link gives a device.
     pub(super) fn claims(&self) -> &'static [&'static str] {
         match self {

@@ -7,6 +7,8 @@ mod examples;
 mod fairness;
 mod frame;
 mod nic;
+#[cfg(target_os = "linux")]
+mod secured;
 mod soak;
 #[cfg(target_os = "linux")]
 mod udp;
