@@ -243,8 +243,8 @@ impl<'a> History<'a> {
         History { usual, last: HashMap::new(), bytes: HashMap::new(), requests: HashMap::new() }
     }
 
-    /// Describes a packet beyond its headers: a mark, a trim, an earlier packet that it repeats, a new entropy value or
-    /// class for its type, and other addresses than those of the first packet.
+    /// Describes a packet beyond its headers: a mark, a trim, or an earlier packet that it repeats. Also
+    /// names a new entropy value or class for its type, and addresses other than those of the first packet.
     pub(crate) fn remarks(&mut self, number: usize, wire: &'a Wire) -> String {
         let mut remarks: Vec<String> = Vec::new();
         if wire.marked {

@@ -37,7 +37,7 @@ pub struct Form {
     pub requirements: BTreeMap<String, Stated>,
 }
 
-/// What a run shows about a requirement.
+/// The evidence of a run about a requirement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shown {

@@ -484,7 +484,7 @@ fn out_of_buffers(t: &mut Test<'_>) -> Outcome {
     Ok(())
 }
 
-/// Open: the code for an access outside a region. That it is an error is not.
+/// Open: the code for an access outside a region. The error itself is no open question.
 fn outside(t: &mut Test<'_>, offset: u64, length: usize) -> Outcome {
     let (region, memory) = t.patterned(64)?;
     let mut session = t.session();

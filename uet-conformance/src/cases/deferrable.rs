@@ -203,8 +203,7 @@ fn sent_too_early(t: &mut Test<'_>, session: &mut RequestSession, part: &Part) -
     if put_off { Ok(()) } else { Err(Stop::Failed) }
 }
 
-/// The tokens of a DEFERRABLE_RTR, the initiator's and the target's, in the order of the device, or back from it. Which comes
-/// first is disputed.
+/// The tokens of a DEFERRABLE_RTR, the initiator's and the target's, in the order of the device, or back from it. Sources disagree about the order.
 fn in_order(sender_first: bool, (one, other): (u32, u32)) -> (u32, u32) {
     if sender_first { (other, one) } else { (one, other) }
 }

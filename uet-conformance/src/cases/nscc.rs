@@ -370,7 +370,7 @@ pub(super) fn flow_of(t: &mut Test<'_>, windows: u64) -> Result<(Flow, u64), Sto
     Ok((flow, largest))
 }
 
-/// The same, with as much in flight as the window lets be: the first answer opens the way for credit, where that runs beside.
+/// Returns a flow that fills its window. The first answer opens the way for credit, if credit runs beside.
 pub(super) fn filled(t: &mut Test<'_>) -> Result<(Flow, u64), Stop> {
     let (mut flow, largest) = flow(t)?;
     flow.fill(t)?;
@@ -379,8 +379,9 @@ pub(super) fn filled(t: &mut Test<'_>) -> Result<(Flow, u64), Stop> {
     Ok((flow, largest))
 }
 
-/// Answers as of a network without a queue, and how long a round trip takes with them: longer than the configured one, so
-/// that none smaller is learned, and below the target, which is 0.75 base round trips beyond that at least.
+/// Returns the answers of a network without a queue, and the round-trip time with them. That time is longer than the
+/// configured one, so that the device learns no smaller one. It is below the target, which lies at least 0.75 base round
+/// trips above.
 pub(super) fn in_time(t: &Test<'_>, flow: &Flow) -> Result<(Answers, Duration), Stop> {
     let round = t.round_trips(1)?.mul_f64(1.25);
     Ok((Answers { delay: round.saturating_sub(flow.way), ..Answers::default() }, round))

@@ -92,8 +92,8 @@ fn of_old(target: &Target, seen: &RxPacket, since: Duration) -> Option<()> {
     (old && seen.at >= since && seen.wire.dst == target.pdc.from).then_some(())
 }
 
-/// The context is left: nothing of it comes any more. What was under way fails, or goes by a new context; what is posted
-/// afterwards goes by a new context in any case.
+/// The context is left: nothing of it comes any more. Operations under way fail or move to a new context.
+/// Later ones take a new context in any case.
 fn is_left(t: &mut Test<'_>, target: &Target, requirement: &Requirement, written: Operated) -> Outcome {
     t.settle()?;
     let since = t.now();

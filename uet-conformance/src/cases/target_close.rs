@@ -153,8 +153,7 @@ fn closed(t: &mut Test<'_>) -> Result<(Pdc, Region), Stop> {
     Ok((pdc, region))
 }
 
-/// How long a target remembers a closed context is open: long enough for what a case sends, if the device lets that be set. What
-/// comes late is sent right after the close in any case.
+/// How long a target remembers a closed context is open: long enough for what a case sends, if the device lets that be set. The late packets leave right after the close.
 fn remember(t: &mut Test<'_>) -> Outcome {
     t.try_configure("syn_retx_safety_time", 1_000_000_000).map(drop)
 }

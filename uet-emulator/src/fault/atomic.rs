@@ -190,7 +190,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "has-no-atomic-codes",
-        "What is wrong with an atomic is answered OP_VIOLATION",
+        "OP_VIOLATION answers every error of an atomic",
         SES_AMO_005,
         &[Tap::Down(|middle, mut said| {
             let codes = [

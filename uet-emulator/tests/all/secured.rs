@@ -42,7 +42,11 @@ fn secured(address: [u8; 4], peer: ([u8; 4], u16)) -> Driver {
     let place = Place::Udp { addr: address.into(), port: link.local().port() };
     let control = Control::new(&nic, place, &[]).with_source_ports(link.source_ports());
     let mut control = control.with_keys(&mut nic, &domains_from_toml(KEYS).unwrap()).unwrap();
-    let peer = format!(r#"{{"id":1,"op":"add_peer","address":"{}","port":{},"job":101}}"#, core::net::Ipv4Addr::from(peer.0), peer.1);
+    let peer = format!(
+        r#"{{"id":1,"op":"add_peer","address":"{}","port":{},"job":101}}"#,
+        core::net::Ipv4Addr::from(peer.0),
+        peer.1
+    );
     control.handle(Time::ZERO, &mut nic, Request::parse(&peer).unwrap());
     Driver::new(nic, link)
 }

@@ -232,7 +232,7 @@ const REASONS: &[(&str, &str)] = &[
     ("TSS-AN", "Packets are lost while keys rotate, or an old key stays good for whoever has stolen it."),
     ("TSS-EPOCH", "A recorded packet of an earlier life of the key could be played again."),
     ("TSS-CLEAR", "An attacker would need no key at all."),
-    ("TSS-BIND", "Whoever has a key of one domain could speak in the contexts of another."),
+    ("TSS-BIND", "A member of one domain could speak in the contexts of another."),
     (
         "TSS-START",
         "A recorded opening packet would execute its request a second time, or a peer could never open a context.",
