@@ -138,7 +138,7 @@ impl Nscc {
         }
     }
 
-    /// Handles a trimmed packet (`CC-TRIM-001`). With RCCC, a trim at the last hop only counts in the average delay.
+    /// Handles a trimmed packet (`CC-TRIM-001`, `CC-TRIM-004`). With RCCC, a trim at the last hop only counts in the average delay.
     fn trimmed(&mut self, now: Time, code: NackCode, size: u32) {
         self.average(self.params.config_base_rtt);
         self.quick_adapt.ignore(size.into());
