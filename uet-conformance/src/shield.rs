@@ -5,9 +5,11 @@ use crate::{Axis, Need, Outcome, Point, Stop, Test, Wire};
 use core::net::IpAddr;
 use std::collections::BTreeMap;
 use uet_control::{InstallKeys, KeyMode, Secret, Secrets, SecureDomain};
-use uet_wire::catalogue::{TSS_CLEAR_002, TSS_CTR_001, TSS_HDR_001, TSS_ICV_001};
+use uet_wire::catalogue::{Requirement, TSS_CLEAR_002, TSS_CTR_001, TSS_HDR_001, TSS_ICV_001};
 use uet_wire::pds::Pds;
-use uet_wire::tss::{Direction, Domain, DomainKey, ICV, Mode, Tss, TssBuf, TssError, TssLong, TssShort};
+use uet_wire::tss::{
+    Direction, Domain, DomainKey, ICV, Mode, Outer, Tss, TssBuf, TssError, TssLong, TssShort,
+};
 use uet_wire::{Psn, Uet};
 
 /// The device's part in the domain, and the form of packets.
@@ -57,6 +59,8 @@ pub struct Sighting {
     pub counter: u64,
     /// The source identifier.
     pub ssi: Option<u32>,
+    /// True if the reserved bit of the header is set.
+    pub reserved: bool,
 }
 
 /// The suite's part in the secure domain of the device.
@@ -66,6 +70,8 @@ pub struct Shield {
     pub domain: Domain,
     /// The device's part, as it was installed.
     pub installed: SecureDomain,
+    /// Other domains of the device.
+    pub others: Vec<SecureDomain>,
     /// The secrets of the domain, by association number, in hexadecimal digits.
     secrets: [Option<String>; 2],
     /// The association number with which the suite seals.
@@ -84,9 +90,21 @@ pub struct Shield {
     pub clear: usize,
     /// False to pass packets of the suite as they are.
     pub active: bool,
+    /// The requirement that a packet of the device breaks if it does not open.
+    pub opens: &'static Requirement,
 }
 
 impl Shield {
+    /// Returns the length of the security header.
+    pub fn header_length(&self) -> usize {
+        if self.domain.ssi { 16 } else { 12 }
+    }
+
+    /// Returns a secret in hexadecimal digits.
+    pub fn digits(&self, an: bool) -> Option<String> {
+        self.secrets[usize::from(an)].clone()
+    }
+
     /// Returns the secret of an association number.
     fn secret(&self, an: bool) -> Option<DomainKey> {
         let digits = self.secrets[usize::from(an)].as_ref()?;
@@ -185,6 +203,7 @@ impl Test<'_> {
             an: installed.an == 1,
             epoch: installed.epoch,
             installed,
+            others: Vec::new(),
             secrets: [Some(secret), None],
             counter: if upper { 1 << 47 } else { 0 },
             ssi: ssi.filter(|_| kind.ssi),
@@ -192,6 +211,7 @@ impl Test<'_> {
             told: Vec::new(),
             clear: 0,
             active: true,
+            opens: TSS_ICV_001,
         }));
         self.install()
     }
@@ -222,7 +242,8 @@ impl Test<'_> {
             keys.insert(name.to_owned(), Secrets::One(Secret(held)));
         }
         shield.installed.keys = keys;
-        let domains = vec![shield.installed.clone()];
+        let mut domains = vec![shield.installed.clone()];
+        domains.extend(shield.others.iter().cloned());
         self.call(InstallKeys { domains }).map(|_| ())
     }
 
@@ -245,17 +266,32 @@ impl Test<'_> {
 
     /// Protects a packet with the next counter.
     pub fn sealed(&mut self, wire: &Wire) -> Result<Wire, Stop> {
-        let header = self.shield()?.header()?;
-        let mut sealed = wire.clone();
-        sealed.bytes = [header.view().bytes(), &wire.bytes, &[0; ICV]].concat();
-        self.seal(&mut sealed)?;
-        self.shield()?.counter += 1;
+        self.sealed_over(wire, |_| {})
+    }
+
+    /// Protects a packet with other outer headers than those that it gets.
+    pub fn sealed_over(&mut self, wire: &Wire, change: impl FnOnce(&mut Outer)) -> Result<Wire, Stop> {
+        let mut sealed = self.unsealed_wire(wire)?;
+        self.seal_over(&mut sealed, change)?;
         Ok(sealed)
+    }
+
+    /// Puts the security header with the next counter in front of a packet, and room for the ICV behind it.
+    pub fn unsealed_wire(&mut self, wire: &Wire) -> Result<Wire, Stop> {
+        let header = self.shield()?.header()?;
+        self.shield()?.counter += 1;
+        let bytes = [header.view().bytes(), &wire.bytes, &[0; ICV]].concat();
+        Ok(Wire { bytes, ..wire.clone() })
     }
 
     /// Seals a packet that already has its security header and room for the ICV.
     pub fn seal(&mut self, wire: &mut Wire) -> Outcome {
-        let outer = self.dut.outer(wire, wire.bytes.len(), true).ok_or_else(no_outer)?;
+        self.seal_over(wire, |_| {})
+    }
+
+    fn seal_over(&mut self, wire: &mut Wire, change: impl FnOnce(&mut Outer)) -> Outcome {
+        let mut outer = self.dut.outer(wire, wire.bytes.len(), true).ok_or_else(no_outer)?;
+        change(&mut outer);
         let shield = self.shield()?;
         let header = wire.bytes.clone();
         let (tss, _) = Tss::parse(&header).map_err(|_| refused(TssError::TooShort))?;
@@ -283,6 +319,9 @@ impl Test<'_> {
             return wire;
         }
         let number = self.packets;
+        if self.is_of_other_domain(&wire) {
+            return wire;
+        }
         let opened = self.unsealed(&wire);
         let Some(shield) = self.shield.as_deref_mut() else { return wire };
         match opened {
@@ -316,16 +355,26 @@ impl Test<'_> {
                 }
                 Wire { bytes, ..wire }
             }
+            // Sources disagree about a NACK of an endpoint without a context.
+            Err(None) if is_nack_without_context(&wire.bytes) => wire,
             Err(None) => {
                 shield.clear += 1;
                 self.holds(&TSS_CLEAR_002, "the device protects each packet", false, "a packet in the clear");
                 wire
             }
             Err(Some(why)) => {
-                self.holds(&TSS_ICV_001, "the packet opens under the key of its domain", false, why);
+                let opens = shield.opens;
+                self.holds(opens, "the packet opens under the key of its domain", false, why);
                 wire
             }
         }
+    }
+
+    /// Returns whether a packet names another domain of the device, whose packets the suite does not read.
+    fn is_of_other_domain(&self, wire: &Wire) -> bool {
+        let others = self.shield.as_deref().map_or(&[][..], |shield| &shield.others);
+        let sdi = Uet::parse_lax(&wire.bytes).0.tss.map(|tss| tss.head().sdi());
+        others.iter().any(|other| Some(other.sdi) == sdi)
     }
 
     /// Returns the security header and the bytes within. The error is the reason, or `None` for a packet in the clear.
@@ -348,10 +397,23 @@ impl Test<'_> {
         let key = id.derive(&secret).map_err(said)?;
         let mut bytes = wire.bytes.clone();
         shield.domain.open(&key, &outer, &mut bytes).map_err(said)?;
-        let sighting =
-            Sighting { number: 0, an: head.an(), epoch: tsc.epoch(), counter: tsc.counter(), ssi: tss.ssi() };
+        let sighting = Sighting {
+            number: 0,
+            an: head.an(),
+            epoch: tsc.epoch(),
+            counter: tsc.counter(),
+            ssi: tss.ssi(),
+            reserved: wire.bytes.first().is_some_and(|first| first & 2 != 0),
+        };
         let inner = bytes.get(tss.bytes().len()..bytes.len() - ICV).unwrap_or(&[]).to_vec();
         Ok((sighting, inner))
+    }
+}
+
+fn is_nack_without_context(bytes: &[u8]) -> bool {
+    match Uet::parse_lax(bytes).0.pds {
+        Some(Pds::Nack(nack)) => !nack.spdcid().is_valid(),
+        _ => false,
     }
 }
 

@@ -70,8 +70,16 @@ mod taken_later;
 mod target_close;
 mod timer;
 mod trim;
+mod tss;
+mod tss_bind;
+mod tss_clear;
+mod tss_header;
+mod tss_key;
 mod tss_receive;
+mod tss_renumber;
+mod tss_rotate;
 mod tss_send;
+mod tss_start;
 mod values;
 mod window;
 mod window_state;
@@ -151,8 +159,15 @@ const GROUPS: &[&[Rule]] = &[
     target_close::CASES,
     timer::CASES,
     trim::CASES,
+    tss_bind::CASES,
+    tss_clear::CASES,
+    tss_header::CASES,
+    tss_key::CASES,
     tss_receive::CASES,
+    tss_renumber::CASES,
+    tss_rotate::CASES,
     tss_send::CASES,
+    tss_start::CASES,
     values::CASES,
     window::CASES,
     window_state::CASES,

@@ -165,7 +165,7 @@ const WELL: &[Option<ReturnCode>] = &[None, Some(ReturnCode::NULL), Some(ReturnC
 /// Bit 63 of a memory key.
 const SAFE: u64 = 1 << 63;
 
-fn safe(t: &mut Test<'_>) -> Result<(Region, Pdc), Stop> {
+pub(super) fn safe(t: &mut Test<'_>) -> Result<(Region, Pdc), Stop> {
     let key = Hex64(SAFE | 0xacce5);
     let (region, _) = t.exposed(1 << 14, |region| ExposeRegion { key, fill: None, ..region })?;
     Ok((region, t.initiate()))

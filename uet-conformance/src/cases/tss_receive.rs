@@ -1,9 +1,107 @@
 //! A receiver of secured packets: what it accepts, and what must change nothing (section 3.7).
 
-use crate::{Axis, Need, Outcome, Pdc, Point, Region, Rule, SECURED, Stop, Test, Wire};
+use super::tss::{
+    IDENTIFIED, NEEDS, close, establish_as, executed, flip, forged, no_effect, opened, plain, silent, works,
+};
+use crate::target::{Target, post};
+use crate::{Axis, Need, Outcome, Pdc, Point, Region, Rule, SECURED, Stop, Test, Wire, rudi, uud};
+use uet_control::{PostKind, Status};
 use uet_wire::catalogue::*;
+use uet_wire::registry::{CtlType, NackCode};
+use uet_wire::tss::ICV;
 
-const NEEDS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("tss")];
+const READS: &[Need] =
+    &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("read"), Need::Capability("tss")];
+
+const RUDI: &[Need] =
+    &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("rudi"), Need::Capability("tss")];
+
+const TRIMS: &[Need] =
+    &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("tss"), Need::Trim];
+
+/// The byte of the ICV that is wrong.
+const TAG: Axis<usize> = Axis::new(
+    "byte",
+    &[
+        Point::new("0", 0),
+        Point::new("1", 1),
+        Point::new("2", 2),
+        Point::new("3", 3),
+        Point::new("4", 4),
+        Point::new("5", 5),
+        Point::new("6", 6),
+        Point::new("7", 7),
+        Point::new("8", 8),
+        Point::new("9", 9),
+        Point::new("10", 10),
+        Point::new("11", 11),
+        Point::new("12", 12),
+        Point::new("13", 13),
+        Point::new("14", 14),
+        Point::new("15", 15),
+    ],
+);
+
+/// The number of bytes cut off the end.
+const CUT: Axis<usize> = Axis::new(
+    "cut",
+    &[
+        Point::new("1", 1),
+        Point::new("4", 4),
+        Point::new("8", 8),
+        Point::new("12", 12),
+        Point::new("icv", 16),
+        Point::new("more", 20),
+    ],
+);
+
+/// The number of bytes behind the ICV.
+const BEHIND: Axis<usize> =
+    Axis::new("behind", &[Point::new("1", 1), Point::new("4", 4), Point::new("16", 16)]);
+
+/// An ICV that no key has made.
+const MADE_UP: Axis<u8> =
+    Axis::new("icv", &[Point::new("zeros", 0), Point::new("ones", 0xff), Point::new("pattern", 0xa5)]);
+
+/// The kind of a packet that an endpoint gets in a context.
+const PACKET: Axis<Sort> = Axis::new(
+    "packet",
+    &[
+        Point::new("request", Sort::Request),
+        Point::new("ack-request", Sort::Control(CtlType::ACK_REQUEST)),
+        Point::new("probe", Sort::Probe),
+        Point::new("noop", Sort::Control(CtlType::NOOP)),
+        Point::new("close", Sort::Control(CtlType::CLOSE_COMMAND)),
+        Point::new("clear", Sort::Control(CtlType::CLEAR_COMMAND)),
+        Point::new("credit-request", Sort::Control(CtlType::CREDIT_REQUEST)),
+        Point::needing("rudi", Sort::Rudi, &[Need::Capability("rudi")]),
+        Point::needing("datagram", Sort::Uud, &[Need::Capability("uud")]),
+        Point::new("ack", Sort::Ack),
+        Point::new("nack", Sort::Nack),
+    ],
+);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sort {
+    Request,
+    Control(CtlType),
+    Probe,
+    Rudi,
+    Uud,
+    Ack,
+    Nack,
+}
+
+/// A wrong number of the domain, from the right one.
+const SDI: Axis<fn(u32) -> u32> = Axis::new(
+    "sdi",
+    &[
+        Point::new("next", |sdi| (sdi ^ 1) & 0xff_ffff),
+        Point::new("first-byte", |sdi| sdi ^ 0x80_0000),
+        Point::new("zero", |_| 0),
+        Point::new("ones", |_| 0xff_ffff),
+    ],
+);
 
 /// A change that the ICV shows: a bit of the secured packet, counted from its first byte, or from its end.
 const ALTERED: Axis<Altered> = Axis::new(
@@ -50,6 +148,142 @@ pub(super) const CASES: &[Rule] = &[
         run: altered,
     },
     Rule {
+        id: "tss-receive/tag",
+        title: "The target compares each byte of the ICV",
+        requirements: &[TSS_ICV_002, TSS_ICV_003],
+        needs: NEEDS,
+        axes: &[&IDENTIFIED, &TAG],
+        run: tag,
+    },
+    Rule {
+        id: "tss-receive/made-up-tag",
+        title: "A packet with a made-up ICV has no effect",
+        requirements: &[TSS_ICV_002, TSS_ICV_003],
+        needs: NEEDS,
+        axes: &[&SECURED, &MADE_UP],
+        run: made_up_tag,
+    },
+    Rule {
+        id: "tss-receive/cut",
+        title: "A packet that is cut short has no effect",
+        requirements: &[TSS_ICV_002, TSS_ICV_003],
+        needs: NEEDS,
+        axes: &[&SECURED, &CUT],
+        run: cut,
+    },
+    Rule {
+        id: "tss-receive/longer",
+        title: "A packet with bytes behind its ICV has no effect",
+        requirements: &[TSS_ICV_002, TSS_ICV_003],
+        needs: NEEDS,
+        axes: &[&SECURED, &BEHIND],
+        run: longer,
+    },
+    Rule {
+        id: "tss-receive/short-tag",
+        title: "A packet whose ICV is shorter than 16 bytes has no effect",
+        requirements: &[TSS_ICV_002, TSS_ICV_003],
+        needs: NEEDS,
+        axes: &[&SECURED, &CUT],
+        run: short_tag,
+    },
+    Rule {
+        id: "tss-receive/each-kind",
+        title: "No kind of packet with a wrong ICV gets an answer or changes a context",
+        requirements: &[TSS_ICV_002, TSS_ICV_003],
+        needs: NEEDS,
+        axes: &[&SECURED, &PACKET],
+        run: each_kind,
+    },
+    Rule {
+        id: "tss-receive/opening",
+        title: "An opening packet with a wrong ICV opens no context",
+        requirements: &[TSS_ICV_002, TSS_ICV_003],
+        needs: NEEDS,
+        axes: &[&SECURED],
+        run: opening,
+    },
+    Rule {
+        id: "tss-receive/many",
+        title: "Packets with a wrong ICV do not keep a target from serving its peers",
+        requirements: &[TSS_ICV_002],
+        needs: NEEDS,
+        axes: &[&SECURED],
+        run: many,
+    },
+    Rule {
+        id: "tss-receive/altered-ack",
+        title: "An ACK with a wrong ICV ends no operation",
+        requirements: &[TSS_ICV_002],
+        needs: NEEDS,
+        axes: &[&SECURED],
+        run: altered_ack,
+    },
+    Rule {
+        id: "tss-receive/altered-nack",
+        title: "A fatal NACK with a wrong ICV ends no context",
+        requirements: &[TSS_ICV_002],
+        needs: NEEDS,
+        axes: &[&SECURED],
+        run: altered_nack,
+    },
+    Rule {
+        id: "tss-receive/no-retransmission",
+        title: "A NACK with a wrong ICV causes no retransmission",
+        requirements: &[TSS_ICV_002],
+        needs: NEEDS,
+        axes: &[&SECURED],
+        run: |t| t.measured(no_retransmission),
+    },
+    Rule {
+        id: "tss-receive/unknown-domain",
+        title: "A packet of an unknown domain has no effect and gets no answer",
+        requirements: &[TSS_SDI_001],
+        needs: NEEDS,
+        axes: &[&SECURED, &SDI],
+        run: unknown_domain,
+    },
+    Rule {
+        id: "tss-receive/unknown-domain-opening",
+        title: "An opening packet of an unknown domain gets no answer",
+        requirements: &[TSS_SDI_001],
+        needs: NEEDS,
+        axes: &[&SECURED, &SDI],
+        run: unknown_domain_opening,
+    },
+    Rule {
+        id: "tss-receive/copy",
+        title: "A copy of a secured packet is answered and not executed again",
+        requirements: &[PDS_DUP_001],
+        needs: NEEDS,
+        axes: &[&SECURED],
+        run: copy,
+    },
+    Rule {
+        id: "tss-receive/read",
+        title: "The data of a read come protected, in an ACK and in the return direction",
+        requirements: &[TSS_CLEAR_002, SES_READ_001],
+        needs: READS,
+        axes: &[&SECURED],
+        run: read,
+    },
+    Rule {
+        id: "tss-receive/rudi",
+        title: "An idempotent request is executed, and its response is protected",
+        requirements: &[TSS_CLEAR_002, TSS_ICV_001],
+        needs: RUDI,
+        axes: &[&SECURED],
+        run: idempotent,
+    },
+    Rule {
+        id: "tss-receive/trimmed",
+        title: "A trimmed secured request changes no memory and is not acknowledged",
+        requirements: &[TSS_TRIM_001],
+        needs: TRIMS,
+        axes: &[&SECURED],
+        run: trimmed,
+    },
+    Rule {
         id: "tss-receive/clear",
         title: "A secured context accepts nothing in the clear",
         requirements: &[TSS_CLEAR_002],
@@ -66,12 +300,6 @@ pub(super) const CASES: &[Rule] = &[
         run: replayed_opening,
     },
 ];
-
-/// Secures the device and opens a context.
-pub(super) fn opened(t: &mut Test<'_>) -> Result<(Pdc, Region), Stop> {
-    t.secure(t.value(&SECURED))?;
-    t.open()
-}
 
 fn serves(t: &mut Test<'_>) -> Outcome {
     let (pdc, region) = opened(t)?;
@@ -111,12 +339,6 @@ fn altered(t: &mut Test<'_>) -> Outcome {
     t.expect_memory(&TSS_ICV_002, &region, 0, &[7; 32])
 }
 
-fn flip(wire: &mut Wire, bit: usize) {
-    if let Some(byte) = wire.bytes.get_mut(bit / 8) {
-        *byte ^= 0x80 >> (bit % 8);
-    }
-}
-
 fn clear(t: &mut Test<'_>) -> Outcome {
     let (pdc, region) = opened(t)?;
     let request = pdc.request(1).write(&region, 0, &[7; 32])?.build()?;
@@ -144,14 +366,237 @@ fn replayed_opening(t: &mut Test<'_>) -> Outcome {
     let clear = pdc.request(1).write(&region, 0, &[0; 32])?;
     t.request(&pdc, clear)?;
     t.need_ack(&pdc, pdc.psn(1))?;
-    t.send(&pdc, &pdc.numbered(uet_wire::registry::CtlType::CLOSE_COMMAND, 2)?)?;
-    t.need_ack(&pdc, pdc.psn(2))?;
-    // Late packets are remembered for a time; the copy comes after it.
-    let kept = t.parameter("syn_retx_safety_time", 0);
-    let kept = t.scaled(core::time::Duration::from_nanos(kept));
-    t.pause(kept * 2)?;
+    close(t, &pdc, 2)?;
     t.send_as_it_is(&sealed)?;
     let soon = t.soon();
     t.pause(soon)?;
     t.expect_memory(&TSS_START_001, &region, 0, &[0; 32])
+}
+
+fn tag(t: &mut Test<'_>) -> Outcome {
+    t.secure(t.value(&IDENTIFIED))?;
+    let (pdc, region) = t.open()?;
+    let mut sealed = t.sealed(&plain(&pdc, &region, 1)?)?;
+    let first = sealed.bytes.len() - ICV;
+    flip(&mut sealed, (first + t.value(&TAG)) * 8 + 3);
+    no_effect(t, [TSS_ICV_002, TSS_ICV_003], (&pdc, &region), 1, &[sealed])
+}
+
+fn made_up_tag(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = opened(t)?;
+    let mut sealed = t.sealed(&plain(&pdc, &region, 1)?)?;
+    let first = sealed.bytes.len() - ICV;
+    sealed.bytes[first..].fill(t.value(&MADE_UP));
+    no_effect(t, [TSS_ICV_002, TSS_ICV_003], (&pdc, &region), 1, &[sealed])
+}
+
+fn cut(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = opened(t)?;
+    let mut sealed = t.sealed(&plain(&pdc, &region, 1)?)?;
+    let length = sealed.bytes.len() - t.value(&CUT);
+    sealed.bytes.truncate(length);
+    no_effect(t, [TSS_ICV_002, TSS_ICV_003], (&pdc, &region), 1, &[sealed])
+}
+
+fn longer(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = opened(t)?;
+    let mut sealed = t.sealed(&plain(&pdc, &region, 1)?)?;
+    sealed.bytes.extend(vec![0x11; t.value(&BEHIND)]);
+    no_effect(t, [TSS_ICV_002, TSS_ICV_003], (&pdc, &region), 1, &[sealed])
+}
+
+/// The outer headers are authenticated with the length that the packet has without the rest of its ICV.
+fn short_tag(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = opened(t)?;
+    let cut = t.value(&CUT);
+    let mut sealed = t.sealed_over(&plain(&pdc, &region, 1)?, |outer| {
+        if let uet_wire::tss::OuterLayer::Udp { length, .. } = &mut outer.layer {
+            *length -= cut as u16;
+        }
+    })?;
+    let length = sealed.bytes.len() - cut;
+    sealed.bytes.truncate(length);
+    no_effect(t, [TSS_ICV_002, TSS_ICV_003], (&pdc, &region), 1, &[sealed])
+}
+
+fn packet(t: &mut Test<'_>, pdc: &Pdc, region: &Region, sort: Sort) -> Result<Wire, Stop> {
+    let request = pdc.request(1).write(region, 64, &[2; 32])?;
+    let packet = match sort {
+        Sort::Request => request.build()?,
+        Sort::Control(kind) => pdc.control(kind, pdc.psn(1), 0)?,
+        Sort::Probe => pdc.probe(7, pdc.psn(0))?,
+        Sort::Rudi => rudi(0x77, &request)?,
+        Sort::Uud => uud(&request)?,
+        Sort::Ack => pdc.ack(pdc.psn(0)).build()?,
+        Sort::Nack => pdc.nack(NackCode::CLOSING_IN_ERR, pdc.psn(0))?,
+    };
+    forged(t, &pdc.wire(&packet))
+}
+
+fn each_kind(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = opened(t)?;
+    let sort = t.value(&PACKET);
+    let forged = packet(t, &pdc, &region, sort)?;
+    no_effect(t, [TSS_ICV_002, TSS_ICV_003], (&pdc, &region), 1, &[forged])
+}
+
+fn opening(t: &mut Test<'_>) -> Outcome {
+    t.secure(t.value(&SECURED))?;
+    let region = t.region(1 << 16)?;
+    let mut pdc = t.initiate();
+    let opening = forged(t, &plain(&pdc, &region, 0)?)?;
+    t.send_as_it_is(&opening)?;
+    silent(t, TSS_ICV_003)?;
+    t.check_memory(TSS_ICV_002, &region, 0, &[0; 32])?;
+    establish_as(t, TSS_ICV_002, &mut pdc, &region)?;
+    works(t, TSS_ICV_002, &pdc, &region, 1)
+}
+
+fn many(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = opened(t)?;
+    // A device may drop everything after a number of wrong ICVs that it states.
+    let latch = t.parameter("auth_fail_latch", 1000);
+    let stranger = t.initiate();
+    let opening = forged(t, &plain(&stranger, &region, 1)?)?;
+    let request = forged(t, &plain(&pdc, &region, 1)?)?;
+    for _ in 0..(latch / 2).min(100) {
+        t.send_as_it_is(&opening)?;
+        t.send_as_it_is(&request)?;
+    }
+    works(t, TSS_ICV_002, &pdc, &region, 1)
+}
+
+fn altered_ack(t: &mut Test<'_>) -> Outcome {
+    t.secure(t.value(&SECURED))?;
+    let peer = t.peer(0)?;
+    let written = t.post(post(PostKind::Write, peer, 64))?;
+    let mut target = Target::accept(t)?;
+    let ack = forged(t, &target.pdc.wire(&target.acking(0).build()?))?;
+    t.send_as_it_is(&ack)?;
+    t.settle()?;
+    t.is_open(TSS_ICV_002, written)?;
+    target.expect_again(t, TSS_ICV_002, 0, t.later())?;
+    target.ack(t, 0)?;
+    t.ends(TSS_ICV_002, written, Status::Ok)
+}
+
+fn altered_nack(t: &mut Test<'_>) -> Outcome {
+    t.secure(t.value(&SECURED))?;
+    let peer = t.peer(0)?;
+    let written = t.post(post(PostKind::Write, peer, 64))?;
+    let target = Target::accept(t)?;
+    for code in [NackCode::CLOSING_IN_ERR, NackCode::INV_DPDCID, NackCode::GTD_RESP_UNAVAIL] {
+        let nack = target.pdc.nack(code, target.psn(0))?;
+        let nack = forged(t, &target.pdc.wire(&nack))?;
+        t.send_as_it_is(&nack)?;
+    }
+    t.settle()?;
+    t.is_open(TSS_ICV_002, written)?;
+    target.ack(t, 0)?;
+    t.ends(TSS_ICV_002, written, Status::Ok)
+}
+
+fn no_retransmission(t: &mut Test<'_>) -> Outcome {
+    t.secure(t.value(&SECURED))?;
+    let peer = t.peer(0)?;
+    let mut target = Target::established(t, peer, uet_control::Mode::Rud)?;
+    let written = t.post(post(PostKind::Write, peer, 64))?;
+    let first = target.expect_new(t, TSS_ICV_002, 1)?;
+    let n = target.index(&first.request);
+    let nack = target.pdc.nack(NackCode::TRIMMED, target.psn(n))?;
+    let nack = forged(t, &target.pdc.wire(&nack))?;
+    t.send_as_it_is(&nack)?;
+    let early = t.early().saturating_sub(t.now().saturating_sub(first.seen.at));
+    target.expect_none(t, TSS_ICV_002, "a retransmission before the timeout", early, |again| again == n)?;
+    target.ack(t, n)?;
+    t.ends(TSS_ICV_002, written, Status::Ok)
+}
+
+/// Seals a packet for another domain under the right key.
+fn of_other_domain(t: &mut Test<'_>, wire: &Wire) -> Result<Wire, Stop> {
+    let other = t.value(&SDI);
+    let right = t.shield()?.domain.sdi;
+    t.shield()?.domain.sdi = other(right);
+    let sealed = t.sealed(wire);
+    t.shield()?.domain.sdi = right;
+    sealed
+}
+
+fn unknown_domain(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = opened(t)?;
+    let sealed = of_other_domain(t, &plain(&pdc, &region, 1)?)?;
+    no_effect(t, [TSS_SDI_001, TSS_SDI_001], (&pdc, &region), 1, &[sealed])
+}
+
+fn unknown_domain_opening(t: &mut Test<'_>) -> Outcome {
+    t.secure(t.value(&SECURED))?;
+    let region = t.region(1 << 16)?;
+    let mut pdc = t.initiate();
+    let opening = of_other_domain(t, &plain(&pdc, &region, 0)?)?;
+    t.send_as_it_is(&opening)?;
+    silent(t, TSS_SDI_001)?;
+    t.check_memory(TSS_SDI_001, &region, 0, &[0; 32])?;
+    establish_as(t, TSS_SDI_001, &mut pdc, &region)
+}
+
+fn copy(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = opened(t)?;
+    let sealed = t.sealed(&plain(&pdc, &region, 1)?)?;
+    t.send_as_it_is(&sealed)?;
+    executed(t, PDS_DUP_001, &pdc, &region, 1)?;
+    t.request(&pdc, pdc.request(2).write(&region, 64, &[9; 32])?)?;
+    t.need_ack(&pdc, pdc.psn(2))?;
+    t.settle()?;
+    t.send_as_it_is(&sealed)?;
+    t.expect_ack(PDS_DUP_001, &pdc, pdc.psn(1))?;
+    t.check_memory(PDS_DUP_001, &region, 64, &[9; 32])
+}
+
+fn read(t: &mut Test<'_>) -> Outcome {
+    t.secure(t.value(&SECURED))?;
+    let (region, pattern) = t.patterned(4096)?;
+    let mut pdc = t.initiate();
+    t.request(&pdc, pdc.request(0).read(&region, 0, 32)?)?;
+    let within = t.soon();
+    if t.hear(within, |seen| pdc.new_start(seen).is_some() || !seen.payload().is_empty())?
+        && let Some((_, start)) = t.wait(core::time::Duration::ZERO, |seen| pdc.new_start(seen))?
+    {
+        pdc.start = start;
+        t.request(&pdc, pdc.request(0).read(&region, 0, 32)?)?;
+    }
+    let data = |seen: &crate::RxPacket| (!seen.payload().is_empty()).then(|| seen.payload().to_vec());
+    let (_, got) = t.expect(SES_READ_001, "the data of the read", within, data)?;
+    t.same_bytes(SES_READ_001, "the data of the read", &pattern[..32], &got);
+    let clear = t.shield()?.clear;
+    t.check(TSS_CLEAR_002, "packets in the clear:", 0, clear);
+    Ok(())
+}
+
+fn idempotent(t: &mut Test<'_>) -> Outcome {
+    t.secure(t.value(&SECURED))?;
+    let (region, pdc) = super::rudi::safe(t)?;
+    let request = pdc.request(0).write(&region, 0, &[7; 32])?;
+    t.send(&pdc, &rudi(0x1234, &request)?)?;
+    let answers = |seen: &crate::RxPacket| seen.rudi().filter(|header| header.pkt_id() == 0x1234);
+    t.expect(TSS_ICV_001, "a response", t.soon(), answers)?;
+    t.expect_memory(TSS_ICV_001, &region, 0, &[7; 32])?;
+    let clear = t.shield()?.clear;
+    t.check(TSS_CLEAR_002, "packets in the clear:", 0, clear);
+    Ok(())
+}
+
+fn trimmed(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = opened(t)?;
+    let sealed = t.sealed(&plain(&pdc, &region, 1)?)?;
+    for (place, keep) in [(crate::Trimmed::Fabric, 24), (crate::Trimmed::LastHop, 40)] {
+        let mut short = sealed.clone();
+        short.trimmed = Some(place);
+        short.taken = short.bytes.split_off(keep);
+        t.send_as_it_is(&short)?;
+    }
+    t.expect_none(TSS_TRIM_001, "an ACK", t.soon(), |seen| {
+        seen.acknowledges(&pdc, pdc.psn(1)).then_some(())
+    })?;
+    t.check_memory(TSS_TRIM_001, &region, 64, &[0; 32])?;
+    works(t, TSS_TRIM_001, &pdc, &region, 1)
 }

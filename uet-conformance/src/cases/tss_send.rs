@@ -1,11 +1,20 @@
 //! A sender of secured packets: header, counter, key (section 3.7).
 
+use super::tss::{CLUSTER, NEEDS, establish_as, open_as, opened, plain, works};
 use crate::target::{Target, post};
-use crate::{Need, Outcome, Rule, SECURED, Test};
+use crate::{Axis, Need, Outcome, Point, Rule, SECURED, Test};
 use uet_control::{PostKind, Status};
 use uet_wire::catalogue::*;
+use uet_wire::registry::{CtlType, NackCode};
 
-const NEEDS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("tss")];
+const TWO: &[Need] =
+    &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("tss"), Need::Addresses(2)];
+
+/// The last counter, which no packet has.
+const LIMIT: u64 = (1 << 48) - 1;
+
+/// The number of counters before the limit.
+const LEFT: Axis<u64> = Axis::new("left", &[Point::new("0", 0), Point::new("1", 1), Point::new("2", 2)]);
 
 pub(super) const CASES: &[Rule] = &[
     Rule {
@@ -23,6 +32,70 @@ pub(super) const CASES: &[Rule] = &[
         needs: NEEDS,
         axes: &[&SECURED],
         run: retransmission,
+    },
+    Rule {
+        id: "tss-send/content",
+        title: "A retransmission has the content of the packet that was lost",
+        requirements: &[TSS_CTR_001],
+        needs: NEEDS,
+        axes: &[&SECURED],
+        run: content,
+    },
+    Rule {
+        id: "tss-send/each-kind",
+        title: "Requests, ACKs, NACKs and control packets share one counter, and none has that of another",
+        requirements: &[TSS_CTR_001],
+        needs: NEEDS,
+        axes: &[&SECURED],
+        run: each_kind,
+    },
+    Rule {
+        id: "tss-send/ack-again",
+        title: "An ACK that is sent again has a counter of its own",
+        requirements: &[TSS_CTR_001],
+        needs: NEEDS,
+        axes: &[&SECURED],
+        run: ack_again,
+    },
+    Rule {
+        id: "tss-send/peers",
+        title: "Packets to two peers have different counters",
+        requirements: &[TSS_CTR_001],
+        needs: TWO,
+        axes: &[&CLUSTER],
+        run: peers,
+    },
+    Rule {
+        id: "tss-send/contexts",
+        title: "Packets of two contexts with one peer have different counters",
+        requirements: &[TSS_CTR_001],
+        needs: NEEDS,
+        axes: &[&SECURED],
+        run: contexts,
+    },
+    Rule {
+        id: "tss-send/limit-of-target",
+        title: "A target whose counter has reached its limit sends nothing more",
+        requirements: &[TSS_CTR_002],
+        needs: NEEDS,
+        axes: &[&SECURED, &LEFT],
+        run: limit_of_target,
+    },
+    Rule {
+        id: "tss-send/limit-of-initiator",
+        title: "An initiator whose counter has reached its limit sends nothing more",
+        requirements: &[TSS_CTR_002],
+        needs: NEEDS,
+        axes: &[&SECURED, &LEFT],
+        run: limit_of_initiator,
+    },
+    Rule {
+        id: "tss-send/new-key",
+        title: "A new key ends the silence of a device whose counter has reached its limit",
+        requirements: &[TSS_AN_002],
+        needs: NEEDS,
+        axes: &[&SECURED],
+        run: new_key,
     },
 ];
 
@@ -58,4 +131,150 @@ fn retransmission(t: &mut Test<'_>) -> Outcome {
     t.at_least(&TSS_CTR_001, "counter of the retransmission", first + 1, again);
     target.ack(t, 0)?;
     t.ends(&TSS_CTR_001, written, Status::Ok)
+}
+
+/// Checks that no two packets so far have one counter under one key.
+fn distinct(t: &mut Test<'_>) -> Outcome {
+    let mut all: Vec<_> = t.shield()?.seen.iter().map(|seen| (seen.an, seen.epoch, seen.counter)).collect();
+    let sent = all.len();
+    all.sort_unstable();
+    all.dedup();
+    t.check(TSS_CTR_001, "counters that come again:", 0, sent - all.len());
+    Ok(())
+}
+
+fn content(t: &mut Test<'_>) -> Outcome {
+    t.secure(t.value(&SECURED))?;
+    let peer = t.peer(0)?;
+    let written = t.post(post(PostKind::Write, peer, 200))?;
+    let mut target = Target::accept(t)?;
+    let first = target.packet(0)?.content();
+    for _ in 0..2 {
+        let again = target.expect_again(t, TSS_CTR_001, 0, t.later() * 2)?;
+        t.same_bytes(TSS_CTR_001, "the content of the retransmission", &first, &again.content());
+    }
+    distinct(t)?;
+    target.ack(t, 0)?;
+    t.ends(TSS_CTR_001, written, Status::Ok)
+}
+
+fn each_kind(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = opened(t)?;
+    for n in 1..6 {
+        works(t, TSS_CTR_001, &pdc, &region, n)?;
+    }
+    // NACKs of the context and of nobody.
+    t.send(&pdc, &pdc.control(CtlType::ACK_REQUEST, pdc.psn(9), 0)?)?;
+    t.send(&pdc, &pdc.of_nobody(None).control(CtlType::ACK_REQUEST, pdc.psn(1), 0)?)?;
+    t.send(&pdc, &pdc.probe(3, pdc.psn(0))?)?;
+    let peer = t.peer(0)?;
+    let written = t.post(post(PostKind::Write, peer, 3 * t.mtu()))?;
+    let mut target = Target::accept(t)?;
+    target.collect(t, 3)?;
+    target.refuse(t, NackCode::TRIMMED, 1)?;
+    target.expect_again(t, TSS_CTR_001, 1, t.later())?;
+    target.ack(t, 2)?;
+    t.ends(TSS_CTR_001, written, Status::Ok)?;
+    let sent = t.shield()?.seen.len();
+    t.at_least(TSS_CTR_001, "protected packets", 9, sent);
+    distinct(t)
+}
+
+fn ack_again(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = opened(t)?;
+    works(t, TSS_CTR_001, &pdc, &region, 1)?;
+    for _ in 0..3 {
+        t.settle()?;
+        t.send_wire(&plain(&pdc, &region, 1)?)?;
+        t.need_ack(&pdc, pdc.psn(1))?;
+    }
+    distinct(t)
+}
+
+fn peers(t: &mut Test<'_>) -> Outcome {
+    t.secure(t.value(&CLUSTER))?;
+    let region = t.region(1 << 16)?;
+    let mut first = t.initiate();
+    let mut second = t.initiate_from(1)?;
+    establish_as(t, TSS_CTR_001, &mut first, &region)?;
+    establish_as(t, TSS_CTR_001, &mut second, &region)?;
+    for n in 0..3 {
+        works(t, TSS_CTR_001, &first, &region, 2 * n + 1)?;
+        works(t, TSS_CTR_001, &second, &region, 2 * n + 2)?;
+    }
+    distinct(t)
+}
+
+fn contexts(t: &mut Test<'_>) -> Outcome {
+    t.secure(t.value(&SECURED))?;
+    let region = t.region(1 << 16)?;
+    let mut contexts = [t.initiate(), t.initiate(), t.initiate()];
+    for pdc in &mut contexts {
+        establish_as(t, TSS_CTR_001, pdc, &region)?;
+    }
+    for n in 1..3 {
+        for pdc in &contexts {
+            works(t, TSS_CTR_001, pdc, &region, n)?;
+        }
+    }
+    distinct(t)
+}
+
+/// Secures a device that has few counters left.
+fn nearly_spent(t: &mut Test<'_>) -> Outcome {
+    let left = t.value(&LEFT);
+    t.secure_as(t.value(&SECURED), |domain| domain.counter = Some(LIMIT - left))
+}
+
+/// Expects no more packets than there were counters, and none in the clear.
+fn spent(t: &mut Test<'_>) -> Outcome {
+    let left = t.value(&LEFT) as usize;
+    let shield = t.shield()?;
+    let (sent, clear) = (shield.seen.len(), shield.clear);
+    let wrapped = shield.seen.iter().filter(|seen| !(LIMIT - 2..LIMIT).contains(&seen.counter)).count();
+    t.at_most(TSS_CTR_002, "protected packets", left, sent);
+    t.check(TSS_CTR_002, "counters beyond the limit:", 0, wrapped);
+    t.check(TSS_CTR_002, "packets in the clear:", 0, clear);
+    Ok(())
+}
+
+fn limit_of_target(t: &mut Test<'_>) -> Outcome {
+    nearly_spent(t)?;
+    let region = t.region(1 << 16)?;
+    for _ in 0..3 {
+        let pdc = t.initiate();
+        t.send_wire(&plain(&pdc, &region, 0)?)?;
+        let soon = t.soon();
+        t.pause(soon)?;
+    }
+    spent(t)
+}
+
+fn limit_of_initiator(t: &mut Test<'_>) -> Outcome {
+    nearly_spent(t)?;
+    let peer = t.peer(0)?;
+    t.post(post(PostKind::Write, peer, 64))?;
+    let later = t.later() * 2;
+    t.pause(later)?;
+    spent(t)
+}
+
+fn new_key(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = open_as(t, TSS_AN_002, t.value(&SECURED), |_| {})?;
+    let second = t.fresh_secret();
+    let shield = t.shield()?;
+    shield.set_secret(true, Some(second));
+    shield.installed.counter = Some(LIMIT);
+    t.install()?;
+    t.send_wire(&plain(&pdc, &region, 1)?)?;
+    let soon = t.soon();
+    t.pause(soon)?;
+    t.forget();
+    let shield = t.shield()?;
+    (shield.installed.counter, shield.installed.an) = (None, 1);
+    t.install()?;
+    works(t, TSS_AN_002, &pdc, &region, 2)?;
+    let an = t.shield()?.seen.last().map(|seen| seen.an);
+    t.check(TSS_AN_002, "association number 1:", Some(true), an);
+    Ok(())
 }

@@ -18,6 +18,12 @@ catalogue! {
         "A secured packet has the security header of its domain: number, association number, and a source identifier exactly if the domain uses them";
     TSS_HDR_002 "TSS-HDR-002" Should "3.7.11" 1 "security"
         "A receiver ignores the reserved bit of the security header, which is authenticated as it came";
+    TSS_HDR_003 "TSS-HDR-003" Should "3.7.11" 1 "security"
+        "A sender sets the reserved bit of the security header to 0";
+    TSS_HDR_004 "TSS-HDR-004" Should "3.7.11" 1 "security"
+        "A receiver drops a packet without a source identifier in a domain that uses them";
+    TSS_LEN_001 "TSS-LEN-001" Must "3.7" 1 "security"
+        "Protection leaves the payload MTU and all lengths in the headers as they are";
     TSS_ICV_001 "TSS-ICV-001" Must "3.7" 2 "security"
         "The last 16 bytes of a secured packet are its ICV, and no CRC follows";
     TSS_ICV_002 "TSS-ICV-002" Must "3.7" 2 "security"
@@ -56,6 +62,10 @@ catalogue! {
         "A request that gets NACK NEW_START_PSN executes nothing until it comes with the required Start_PSN";
     TSS_START_005 "TSS-START-005" Must "3.5.8" 1 "security"
         "An initiator ignores NACK NEW_START_PSN after the first ACK of the context";
+    TSS_START_006 "TSS-START-006" Should "3.5.8" 1 "security"
+        "While a context is pending, each refusal of its requests names the same Start_PSN";
+    TSS_START_007 "TSS-START-007" Should "3.5.8" 1 "security"
+        "A Start_PSN that the ACK of CLOSE_COMMAND tells opens the next context at once";
     TSS_TRIM_001 "TSS-TRIM-001" Must "3.7" 1 "security"
         "A trimmed secured packet is no receipt: it changes no memory, no window and no credit";
 }

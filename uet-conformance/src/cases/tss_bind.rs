@@ -1,0 +1,135 @@
+//! The binding of a context to the domain and the source that opened it (section 3.5.4).
+
+use super::tss::{IDENTIFIED, NEEDS, open_as, plain, works};
+use crate::target::{Target, post};
+use crate::{Need, Outcome, Pdc, Region, Rule, SECURED, Stop, Test, Wire};
+use uet_control::{PostKind, Secret, Secrets, SecureDomain, Status};
+use uet_wire::catalogue::*;
+use uet_wire::registry::{CtlType, NackCode};
+
+const TWO: &[Need] =
+    &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("tss"), Need::Addresses(2)];
+
+pub(super) const CASES: &[Rule] = &[
+    Rule {
+        id: "tss-bind/other-domain",
+        title: "An authentic packet of another domain does not reach a context",
+        requirements: &[TSS_BIND_001],
+        needs: NEEDS,
+        axes: &[&IDENTIFIED],
+        run: other_domain,
+    },
+    Rule {
+        id: "tss-bind/other-source",
+        title: "An authentic packet of another source identifier does not reach a context",
+        requirements: &[TSS_BIND_001],
+        needs: NEEDS,
+        axes: &[&IDENTIFIED],
+        run: other_source,
+    },
+    Rule {
+        id: "tss-bind/other-source-closes",
+        title: "An authentic CLOSE_COMMAND of another source identifier does not close a context",
+        requirements: &[TSS_BIND_001],
+        needs: NEEDS,
+        axes: &[&IDENTIFIED],
+        run: other_source_closes,
+    },
+    Rule {
+        id: "tss-bind/other-source-refuses",
+        title: "An authentic NACK of another source identifier does not end a context of the device",
+        requirements: &[TSS_BIND_001],
+        needs: NEEDS,
+        axes: &[&IDENTIFIED],
+        run: other_source_refuses,
+    },
+    Rule {
+        id: "tss-bind/other-address",
+        title: "An authentic packet from another address does not reach a context",
+        requirements: &[TSS_BIND_001],
+        needs: TWO,
+        axes: &[&SECURED],
+        run: other_address,
+    },
+];
+
+/// Seals a packet as another source.
+fn of_other_source(t: &mut Test<'_>, wire: &Wire) -> Result<Wire, Stop> {
+    let right = t.shield()?.ssi;
+    t.shield()?.ssi = right.map(|ssi| ssi ^ 0x0100);
+    let sealed = t.sealed(wire);
+    t.shield()?.ssi = right;
+    sealed
+}
+
+/// Expects that a packet does not execute write 1. The device may refuse it or drop it.
+fn not_reached(t: &mut Test<'_>, pdc: &Pdc, region: &Region, packet: &Wire) -> Outcome {
+    t.send_as_it_is(packet)?;
+    let soon = t.soon();
+    t.pause(soon)?;
+    t.forget();
+    t.check_memory(TSS_BIND_001, region, 64, &[0; 32])?;
+    works(t, TSS_BIND_001, pdc, region, 1)
+}
+
+fn other_domain(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = open_as(t, TSS_BIND_001, t.value(&IDENTIFIED), |_| {})?;
+    let secret = t.fresh_secret();
+    let shield = t.shield()?;
+    let (right, own) = (shield.domain.sdi, shield.digits(false));
+    let sdi = right ^ 0x00_4000;
+    let keys = [("0".to_owned(), Secrets::One(Secret(secret.clone())))].into();
+    shield.others = vec![SecureDomain { sdi, keys, ..shield.installed.clone() }];
+    t.install()?;
+    let wire = plain(&pdc, &region, 1)?;
+    let shield = t.shield()?;
+    shield.domain.sdi = sdi;
+    shield.set_secret(false, Some(secret));
+    let sealed = t.sealed(&wire);
+    let shield = t.shield()?;
+    shield.domain.sdi = right;
+    shield.set_secret(false, own);
+    let sealed = sealed?;
+    // Its answers would name the other domain.
+    not_reached(t, &pdc, &region, &sealed)
+}
+
+fn other_source(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = open_as(t, TSS_BIND_001, t.value(&IDENTIFIED), |_| {})?;
+    let sealed = of_other_source(t, &plain(&pdc, &region, 1)?)?;
+    not_reached(t, &pdc, &region, &sealed)
+}
+
+fn other_source_closes(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = open_as(t, TSS_BIND_001, t.value(&IDENTIFIED), |_| {})?;
+    let close = pdc.wire(&pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(1), 0)?);
+    let sealed = of_other_source(t, &close)?;
+    not_reached(t, &pdc, &region, &sealed)
+}
+
+fn other_source_refuses(t: &mut Test<'_>) -> Outcome {
+    t.secure(t.value(&IDENTIFIED))?;
+    let peer = t.peer(0)?;
+    let first = t.post(post(PostKind::Write, peer, 64))?;
+    let target = Target::accept(t)?;
+    target.ack(t, 0)?;
+    t.ends(TSS_BIND_001, first, Status::Ok)?;
+    // The first ACK has bound the context to its source.
+    let second = t.post(post(PostKind::Write, peer, 64))?;
+    let mut target = target;
+    target.collect(t, 2)?;
+    let nack = target.pdc.wire(&target.pdc.nack(NackCode::CLOSING_IN_ERR, target.psn(1))?);
+    let sealed = of_other_source(t, &nack)?;
+    t.send_as_it_is(&sealed)?;
+    t.settle()?;
+    t.is_open(TSS_BIND_001, second)?;
+    target.ack(t, 1)?;
+    t.ends(TSS_BIND_001, second, Status::Ok)
+}
+
+fn other_address(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = open_as(t, TSS_BIND_001, t.value(&SECURED), |_| {})?;
+    let elsewhere = Pdc { from: t.address(1)?, ..pdc.clone() };
+    let sealed = t.sealed(&plain(&elsewhere, &region, 1)?)?;
+    not_reached(t, &pdc, &region, &sealed)
+}

@@ -1,0 +1,379 @@
+//! The security header, the authenticated data and the lengths of secured packets (section 3.7.11).
+
+use super::tss::{
+    CLUSTER, IDENTIFIED, NEEDS, executed, flip, no_effect, open_as, opened, plain, silent, works,
+};
+use crate::target::{Target, post};
+use crate::{Axis, Need, Outcome, Pdc, Point, Region, Rule, SECURED, Stop, Test};
+use core::net::IpAddr;
+use uet_control::{KeyMode, PostKind, Status};
+use uet_wire::catalogue::*;
+use uet_wire::tss::{ICV, Outer, OuterLayer};
+
+/// The number of bytes behind the security header that stay readable.
+const CLEAR: Axis<u8> =
+    Axis::new("clear", &[Point::new("0", 0), Point::new("1", 1), Point::new("4", 4), Point::new("12", 12)]);
+
+/// An authenticated field of the outer headers, which the suite authenticates with another value than it sends.
+const FIELD: Axis<Field> = Axis::new(
+    "field",
+    &[
+        Point::new("source", Field::Source),
+        Point::new("destination", Field::Destination),
+        Point::new("swapped", Field::Swapped),
+        Point::new("source-port", Field::SourcePort),
+        Point::new("destination-port", Field::DestinationPort),
+        Point::new("length", Field::Length),
+        Point::new("length-without-icv", Field::LengthWithoutIcv),
+        Point::new("no-ports", Field::NoPorts),
+    ],
+);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Field {
+    Source,
+    Destination,
+    Swapped,
+    SourcePort,
+    DestinationPort,
+    Length,
+    LengthWithoutIcv,
+    NoPorts,
+}
+
+/// Entropy values.
+const ENTROPY: Axis<u16> = Axis::new(
+    "entropy",
+    &[Point::new("0xc000", 0xc000), Point::new("0xffff", 0xffff), Point::new("0xd5aa", 0xd5aa)],
+);
+
+const ENTROPY_NEEDS: &[Need] =
+    &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("tss"), Need::SetEntropy];
+
+const MARK_NEEDS: &[Need] =
+    &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("tss"), Need::SetEcn];
+
+/// Payload lengths, as parts of the payload MTU and a remainder.
+const LENGTH: Axis<(usize, usize)> = Axis::new(
+    "payload",
+    &[
+        Point::new("1", (0, 1)),
+        Point::new("15", (0, 15)),
+        Point::new("16", (0, 16)),
+        Point::new("17", (0, 17)),
+        Point::new("mtu", (1, 0)),
+    ],
+);
+
+pub(super) const CASES: &[Rule] = &[
+    Rule {
+        id: "tss-header/source",
+        title: "Each packet of a member carries its own source identifier, which a server takes from its client",
+        requirements: &[TSS_HDR_001],
+        needs: NEEDS,
+        axes: &[&IDENTIFIED],
+        run: source,
+    },
+    Rule {
+        id: "tss-header/no-source",
+        title: "A packet without a source identifier has no effect in a domain that uses them",
+        requirements: &[TSS_HDR_004, TSS_ICV_003],
+        needs: NEEDS,
+        axes: &[&IDENTIFIED],
+        run: no_source,
+    },
+    Rule {
+        id: "tss-header/reserved-received",
+        title: "A target accepts a packet whose reserved bit is set and authenticated",
+        requirements: &[TSS_HDR_002],
+        needs: NEEDS,
+        axes: &[&SECURED],
+        run: reserved_received,
+    },
+    Rule {
+        id: "tss-header/reserved-sent",
+        title: "The reserved bit of the security header is 0 in requests and answers",
+        requirements: &[TSS_HDR_003],
+        needs: NEEDS,
+        axes: &[&SECURED],
+        run: reserved_sent,
+    },
+    Rule {
+        id: "tss-header/clear-part",
+        title: "Bytes before the confidentiality offset are readable and authenticated in both directions",
+        requirements: &[TSS_AAD_001],
+        needs: NEEDS,
+        axes: &[&SECURED, &CLEAR],
+        run: clear_part,
+    },
+    Rule {
+        id: "tss-header/clear-part-sent",
+        title: "An initiator leaves its packets readable up to the confidentiality offset",
+        requirements: &[TSS_AAD_001],
+        needs: NEEDS,
+        axes: &[&SECURED, &CLEAR],
+        run: clear_part_sent,
+    },
+    Rule {
+        id: "tss-header/clear-part-altered",
+        title: "A packet with a changed bit before the confidentiality offset has no effect",
+        requirements: &[TSS_AAD_001, TSS_ICV_003],
+        needs: NEEDS,
+        axes: &[&SECURED],
+        run: clear_part_altered,
+    },
+    Rule {
+        id: "tss-header/outer",
+        title: "A packet whose addresses, ports or UDP length are not those it was sealed with has no effect",
+        requirements: &[TSS_AAD_001, TSS_ICV_003],
+        needs: NEEDS,
+        axes: &[&SECURED, &FIELD],
+        run: outer,
+    },
+    Rule {
+        id: "tss-header/entropy",
+        title: "A target opens packets with any entropy value",
+        requirements: &[TSS_AAD_001],
+        needs: ENTROPY_NEEDS,
+        axes: &[&SECURED, &ENTROPY],
+        run: entropy,
+    },
+    Rule {
+        id: "tss-header/mark",
+        title: "A target accepts a packet that a switch has marked",
+        requirements: &[TSS_AAD_001],
+        needs: MARK_NEEDS,
+        axes: &[&SECURED],
+        run: mark,
+    },
+    Rule {
+        id: "tss-header/payload-received",
+        title: "A target takes the payload without the ICV, up to the payload MTU",
+        requirements: &[TSS_LEN_001],
+        needs: NEEDS,
+        axes: &[&SECURED, &LENGTH],
+        run: payload_received,
+    },
+    Rule {
+        id: "tss-header/payload-sent",
+        title: "Protection leaves the payload of each packet of a message at the payload MTU",
+        requirements: &[TSS_LEN_001],
+        needs: NEEDS,
+        axes: &[&SECURED],
+        run: payload_sent,
+    },
+    Rule {
+        id: "tss-header/shortest",
+        title: "A packet too short for a security header, a delivery header and an ICV has no effect",
+        requirements: &[TSS_ICV_002, TSS_ICV_003],
+        needs: NEEDS,
+        axes: &[&SECURED],
+        run: shortest,
+    },
+    Rule {
+        id: "tss-header/nested",
+        title: "A secured packet within a secured packet has no effect",
+        requirements: &[TSS_ICV_002],
+        needs: NEEDS,
+        axes: &[&CLUSTER],
+        run: nested,
+    },
+];
+
+fn source(t: &mut Test<'_>) -> Outcome {
+    let kind = t.value(&IDENTIFIED);
+    let (pdc, region) = open_as(t, TSS_HDR_001, kind, |_| {})?;
+    works(t, TSS_HDR_001, &pdc, &region, 1)?;
+    let shield = t.shield()?;
+    let client = shield.ssi;
+    let own = if kind.mode == KeyMode::Server { client } else { shield.installed.own_ssi };
+    let seen = shield.seen.clone();
+    for seen in seen {
+        t.check(TSS_HDR_001, "source identifier:", own, seen.ssi);
+    }
+    Ok(())
+}
+
+fn no_source(t: &mut Test<'_>) -> Outcome {
+    let kind = t.value(&IDENTIFIED);
+    let (pdc, region) = open_as(t, TSS_HDR_004, kind, |_| {})?;
+    if pdc.from.is_ipv6() && kind.mode != KeyMode::Cluster {
+        return Err(Stop::Skipped("over IPv6, such a packet has no key".into()));
+    }
+    let wire = plain(&pdc, &region, 1)?;
+    let shield = t.shield()?;
+    let ssi = shield.ssi.take();
+    shield.domain.ssi = false;
+    let sealed = t.sealed(&wire);
+    let shield = t.shield()?;
+    (shield.ssi, shield.domain.ssi) = (ssi, true);
+    no_effect(t, [TSS_HDR_004, TSS_ICV_003], (&pdc, &region), 1, &[sealed?])
+}
+
+fn reserved_received(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = open_as(t, TSS_HDR_002, t.value(&SECURED), |_| {})?;
+    let mut wire = t.unsealed_wire(&plain(&pdc, &region, 1)?)?;
+    flip(&mut wire, 6);
+    t.seal(&mut wire)?;
+    t.send_as_it_is(&wire)?;
+    executed(t, TSS_HDR_002, &pdc, &region, 1)
+}
+
+fn reserved_sent(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = opened(t)?;
+    works(t, TSS_HDR_003, &pdc, &region, 1)?;
+    let peer = t.peer(0)?;
+    t.post(post(PostKind::Write, peer, 64))?;
+    Target::accept(t)?.ack(t, 0)?;
+    let set = t.shield()?.seen.iter().filter(|seen| seen.reserved).count();
+    t.check(TSS_HDR_003, "packets with the reserved bit:", 0, set);
+    Ok(())
+}
+
+/// Opens a context in a domain with a confidentiality offset, which a device may refuse.
+fn partly_clear(t: &mut Test<'_>, clear: u8) -> Outcome {
+    let kind = t.value(&SECURED);
+    let header = if kind.ssi { 16 } else { 12 };
+    let offset = (clear > 0).then_some(header + clear);
+    match t.secure_as(kind, |domain| domain.confidentiality_offset = offset) {
+        // Sources name no offsets but the length of the header.
+        Err(Stop::Inconclusive(reason)) if clear > 0 => Err(Stop::Skipped(reason)),
+        other => other,
+    }
+}
+
+fn partly_clear_context(t: &mut Test<'_>, clear: u8) -> Result<(Pdc, Region), Stop> {
+    partly_clear(t, clear)?;
+    t.shield()?.opens = TSS_AAD_001;
+    let region = t.region(1 << 16)?;
+    let mut pdc = t.initiate();
+    super::tss::establish_as(t, TSS_AAD_001, &mut pdc, &region)?;
+    Ok((pdc, region))
+}
+
+fn clear_part(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = partly_clear_context(t, t.value(&CLEAR))?;
+    works(t, TSS_AAD_001, &pdc, &region, 1)
+}
+
+fn clear_part_sent(t: &mut Test<'_>) -> Outcome {
+    partly_clear(t, t.value(&CLEAR))?;
+    t.shield()?.opens = TSS_AAD_001;
+    let peer = t.peer(0)?;
+    let written = t.post(post(PostKind::Write, peer, 64))?;
+    let target = Target::accept(t)?;
+    target.ack(t, 0)?;
+    t.ends(TSS_AAD_001, written, Status::Ok)
+}
+
+fn clear_part_altered(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = partly_clear_context(t, 12)?;
+    let mut sealed = t.sealed(&plain(&pdc, &region, 1)?)?;
+    let header = t.shield()?.header_length();
+    // The retransmission flag, which the target would not miss.
+    flip(&mut sealed, header * 8 + 11);
+    no_effect(t, [TSS_AAD_001, TSS_ICV_003], (&pdc, &region), 1, &[sealed])
+}
+
+fn other(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(address) => IpAddr::V4((address.to_bits() ^ 0x40).into()),
+        IpAddr::V6(address) => IpAddr::V6((address.to_bits() ^ 1 << 64).into()),
+    }
+}
+
+fn change(field: Field, outer: &mut Outer) {
+    match field {
+        Field::Source => return outer.src = other(outer.src),
+        Field::Destination => return outer.dst = other(outer.dst),
+        Field::Swapped => return core::mem::swap(&mut outer.src, &mut outer.dst),
+        _ => {}
+    }
+    match &mut outer.layer {
+        OuterLayer::Native { header } => {
+            // The entropy value, or the reserved bits after it.
+            let place = if field == Field::SourcePort { 0 } else { 2 };
+            header[place] ^= 1;
+        }
+        OuterLayer::Udp { src_port, dst_port, length } => match field {
+            Field::SourcePort => *src_port ^= 1,
+            Field::DestinationPort => *dst_port ^= 1,
+            Field::Length => *length ^= 1,
+            Field::LengthWithoutIcv => *length = length.wrapping_sub(ICV as u16),
+            _ => (*src_port, *dst_port) = (0, 0),
+        },
+    }
+}
+
+fn outer(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = open_as(t, TSS_AAD_001, t.value(&SECURED), |_| {})?;
+    let field = t.value(&FIELD);
+    let forged = t.sealed_over(&plain(&pdc, &region, 1)?, |outer| change(field, outer));
+    no_effect(t, [TSS_AAD_001, TSS_ICV_003], (&pdc, &region), 1, &[forged?])
+}
+
+fn entropy(t: &mut Test<'_>) -> Outcome {
+    t.secure(t.value(&SECURED))?;
+    let region = t.region(1 << 16)?;
+    let mut pdc = Pdc { entropy: t.value(&ENTROPY), ..t.initiate() };
+    t.shield()?.opens = TSS_AAD_001;
+    super::tss::establish_as(t, TSS_AAD_001, &mut pdc, &region)?;
+    works(t, TSS_AAD_001, &pdc, &region, 1)
+}
+
+fn mark(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = open_as(t, TSS_AAD_001, t.value(&SECURED), |_| {})?;
+    let mut sealed = t.sealed(&plain(&pdc, &region, 1)?)?;
+    sealed.marked = true;
+    t.send_as_it_is(&sealed)?;
+    executed(t, TSS_AAD_001, &pdc, &region, 1)
+}
+
+fn payload_received(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = opened(t)?;
+    let (whole, rest) = t.value(&LENGTH);
+    let data = vec![0x5a; whole * t.mtu() + rest];
+    t.request(&pdc, pdc.request(1).write(&region, 0, &data)?)?;
+    t.expect_ack(TSS_LEN_001, &pdc, pdc.psn(1))?;
+    let all = [data, vec![0; 32]].concat();
+    t.expect_memory(TSS_LEN_001, &region, 0, &all)
+}
+
+fn payload_sent(t: &mut Test<'_>) -> Outcome {
+    t.secure(t.value(&SECURED))?;
+    let (peer, mtu) = (t.peer(0)?, t.mtu());
+    let written = t.post(post(PostKind::Write, peer, 2 * mtu + 5))?;
+    let mut target = Target::accept(t)?;
+    target.collect(t, 3)?;
+    for (n, expected) in [(0, mtu), (1, mtu), (2, 5)] {
+        let length = target.packet(n)?.seen.payload().len();
+        t.check(TSS_LEN_001, "payload bytes:", expected, length);
+    }
+    target.ack(t, 2)?;
+    t.ends(TSS_LEN_001, written, Status::Ok)
+}
+
+fn shortest(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = opened(t)?;
+    let header = t.shield()?.header_length();
+    let whole = t.sealed(&plain(&pdc, &region, 1)?)?;
+    t.settle()?;
+    for length in [4, header - 1, header, header + 1, header + ICV - 1, header + ICV] {
+        let mut short = whole.clone();
+        short.bytes.truncate(length);
+        t.send_as_it_is(&short)?;
+    }
+    // An authentic packet of nothing.
+    let mut empty = t.unsealed_wire(&pdc.raw(&[]))?;
+    t.seal(&mut empty)?;
+    t.send_as_it_is(&empty)?;
+    silent(t, TSS_ICV_003)?;
+    works(t, TSS_ICV_002, &pdc, &region, 1)
+}
+
+fn nested(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = open_as(t, TSS_ICV_002, t.value(&CLUSTER), |_| {})?;
+    let inner = t.sealed(&plain(&pdc, &region, 1)?)?;
+    let outer = t.sealed(&inner)?;
+    no_effect(t, [TSS_ICV_002, TSS_ICV_002], (&pdc, &region), 1, &[outer])
+}

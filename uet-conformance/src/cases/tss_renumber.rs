@@ -1,0 +1,194 @@
+//! An initiator in a secure domain that gets NACK NEW_START_PSN (section 3.5.8).
+
+use super::tss::{NEEDS, forged};
+use crate::target::{Target, post};
+use crate::{Axis, Outcome, Point, Rule, SECURED, Stop, Test};
+use uet_control::{Operated, PostKind, Status};
+use uet_wire::catalogue::*;
+use uet_wire::pds::Nack;
+use uet_wire::registry::NackCode;
+use uet_wire::{PdcId, Psn, UetBuf};
+
+/// The required Start_PSN.
+const DEMANDED: Axis<u32> = Axis::new(
+    "demanded",
+    &[
+        Point::new("zero", 0),
+        Point::new("any", 0x0005_4321),
+        Point::new("half", 0x8000_0000),
+        Point::new("wrap", 0xffff_ffff),
+    ],
+);
+
+pub(super) const CASES: &[Rule] = &[
+    Rule {
+        id: "tss-renumber/all",
+        title: "An initiator sends all packets again from the required Start_PSN, with their offsets and content",
+        requirements: &[TSS_START_003],
+        needs: NEEDS,
+        axes: &[&SECURED, &DEMANDED],
+        run: all,
+    },
+    Rule {
+        id: "tss-renumber/again",
+        title: "An initiator obeys a second demand for another Start_PSN",
+        requirements: &[TSS_START_003],
+        needs: NEEDS,
+        axes: &[&SECURED, &DEMANDED],
+        run: again,
+    },
+    Rule {
+        id: "tss-renumber/counters",
+        title: "Renumbered packets have new counters",
+        requirements: &[TSS_CTR_001],
+        needs: NEEDS,
+        axes: &[&SECURED],
+        run: counters,
+    },
+    Rule {
+        id: "tss-renumber/after-ack",
+        title: "An initiator ignores a demand for another Start_PSN after the first ACK",
+        requirements: &[TSS_START_005],
+        needs: NEEDS,
+        axes: &[&SECURED],
+        run: after_ack,
+    },
+    Rule {
+        id: "tss-renumber/altered",
+        title: "An initiator ignores a demand for another Start_PSN that is not authentic",
+        requirements: &[TSS_ICV_002],
+        needs: NEEDS,
+        axes: &[&SECURED],
+        run: altered,
+    },
+    Rule {
+        id: "tss-renumber/clear",
+        title: "An initiator ignores a demand for another Start_PSN in the clear",
+        requirements: &[TSS_CLEAR_002],
+        needs: NEEDS,
+        axes: &[&SECURED],
+        run: clear,
+    },
+];
+
+/// Has the device send three packets.
+fn sent(t: &mut Test<'_>) -> Result<(Operated, Target), Stop> {
+    let peer = t.peer(0)?;
+    let written = t.post(post(PostKind::Write, peer, 3 * t.mtu()))?;
+    let mut target = Target::accept(t)?;
+    target.watch(t, t.grace())?;
+    Ok((written, target))
+}
+
+/// Returns the demand for this Start_PSN, from nobody's context.
+fn demand(target: &Target, start: Psn) -> Result<UetBuf, Stop> {
+    let remote = target.pdc.remote.unwrap_or(PdcId::NONE);
+    let nack = Nack::build(NackCode::NEW_START_PSN).nack_psn(target.psn(0)).dpdcid(remote);
+    Ok(UetBuf::new(nack.payload(start.0).done()?))
+}
+
+/// Demands this Start_PSN, and expects the packets there.
+fn renumbered(t: &mut Test<'_>, target: &mut Target, start: Psn) -> Outcome {
+    let highest = target.highest();
+    let before: Vec<_> = target.got.iter().map(|got| (target.index(&got.request), got.content())).collect();
+    t.send(&target.pdc, &demand(target, start)?)?;
+    target.pdc.start = start;
+    target.got.clear();
+    target.arrived.clear();
+    for n in 0..=highest {
+        let got = target.expect_new(t, TSS_START_003, n)?;
+        let offset = got.request.psn_offset().map(|offset| u32::from(offset.get()));
+        t.check(TSS_START_003, "syn", true, got.request.syn());
+        t.check(TSS_START_003, "psn_offset", Some(n), offset);
+        t.check(TSS_START_003, "retx", false, got.request.retx());
+        let content = before.iter().find(|(index, _)| *index == n).map(|(_, content)| content.clone());
+        t.same_bytes(
+            TSS_START_003,
+            "the content of the packet",
+            &content.unwrap_or_default(),
+            &got.content(),
+        );
+    }
+    Ok(())
+}
+
+fn all(t: &mut Test<'_>) -> Outcome {
+    t.secure(t.value(&SECURED))?;
+    let (written, mut target) = sent(t)?;
+    renumbered(t, &mut target, Psn(t.value(&DEMANDED)))?;
+    target.collect(t, 3)?;
+    target.ack(t, 2)?;
+    t.ends(TSS_START_003, written, Status::Ok)
+}
+
+fn again(t: &mut Test<'_>) -> Outcome {
+    t.secure(t.value(&SECURED))?;
+    let (written, mut target) = sent(t)?;
+    renumbered(t, &mut target, Psn(0x0123_4567))?;
+    renumbered(t, &mut target, Psn(t.value(&DEMANDED)))?;
+    target.collect(t, 3)?;
+    target.ack(t, 2)?;
+    t.ends(TSS_START_003, written, Status::Ok)
+}
+
+fn counters(t: &mut Test<'_>) -> Outcome {
+    t.secure(t.value(&SECURED))?;
+    let (written, mut target) = sent(t)?;
+    let before: Vec<u64> = t.shield()?.seen.iter().map(|seen| seen.counter).collect();
+    renumbered(t, &mut target, Psn(0x0123_4567))?;
+    let seen = t.shield()?.seen.iter().skip(before.len());
+    let old = seen.filter(|seen| before.contains(&seen.counter)).count();
+    t.check(TSS_CTR_001, "counters that come again:", 0, old);
+    target.collect(t, 3)?;
+    target.ack(t, 2)?;
+    t.ends(TSS_CTR_001, written, Status::Ok)
+}
+
+/// Expects that the device keeps its PSNs.
+fn kept(t: &mut Test<'_>, requirement: &Requirement, target: &mut Target, written: Operated) -> Outcome {
+    t.expect_none(requirement, "a packet with a new PSN", t.grace(), |seen| {
+        let request = seen.request()?;
+        (request.psn() - Psn(0x5432_1000) < 4096).then_some(())
+    })?;
+    target.collect(t, 3)?;
+    target.ack(t, 2)?;
+    t.ends(requirement, written, Status::Ok)
+}
+
+fn after_ack(t: &mut Test<'_>) -> Outcome {
+    t.secure(t.value(&SECURED))?;
+    let (written, mut target) = sent(t)?;
+    target.collect(t, 3)?;
+    target.ack(t, 0)?;
+    t.settle()?;
+    let nack = UetBuf::new(
+        Nack::build(NackCode::NEW_START_PSN)
+            .nack_psn(target.psn(1))
+            .dpdcid(target.pdc.remote.unwrap_or(PdcId::NONE))
+            .payload(0x5432_1000)
+            .done()?,
+    );
+    t.send(&target.pdc, &nack)?;
+    kept(t, TSS_START_005, &mut target, written)
+}
+
+fn altered(t: &mut Test<'_>) -> Outcome {
+    t.secure(t.value(&SECURED))?;
+    let (written, mut target) = sent(t)?;
+    let nack = target.pdc.wire(&demand(&target, Psn(0x5432_1000))?);
+    let nack = forged(t, &nack)?;
+    t.send_as_it_is(&nack)?;
+    kept(t, TSS_ICV_002, &mut target, written)
+}
+
+fn clear(t: &mut Test<'_>) -> Outcome {
+    // Sources disagree about such a NACK, so a device that can ignore it is told to.
+    if !t.try_configure("accept_unprotected_nack", false)? {
+        return Err(Stop::Skipped("the device does not say that it ignores such a NACK".into()));
+    }
+    t.secure(t.value(&SECURED))?;
+    let (written, mut target) = sent(t)?;
+    let nack = target.pdc.wire(&demand(&target, Psn(0x5432_1000))?);
+    t.send_as_it_is(&nack)?;
+    kept(t, TSS_CLEAR_002, &mut target, written)
+}
