@@ -91,6 +91,7 @@ impl Nic {
     /// Adds [deliberate faults](fault). The reported parameters stay those of a correct NIC.
     pub fn with_faults(mut self, faults: &[&'static fault::Fault]) -> Result<Self, ConfigError> {
         self.fep = start(self.address, self.second_address, &self.config, Running::new(faults), 0)?;
+        self.security.set_params(&self.fep.tap().config(&self.config).secure);
         Ok(self)
     }
 
@@ -129,8 +130,9 @@ impl Nic {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn install_keys(&mut self, domains: &[SecureDomain]) -> Result<(), KeyError> {
-        self.security.install(domains)?;
-        self.fep.pds_mut().replace_protection(self.security.protection());
+        self.security.install(&self.fep.tap().domains(domains))?;
+        let protection = self.fep.tap().guard(&self.security);
+        self.fep.pds_mut().replace_protection(protection);
         Ok(())
     }
 
@@ -164,7 +166,7 @@ impl Nic {
         let faults: Vec<_> = self.fep.tap().faults().collect();
         let mut fep = start(self.address, self.second_address, &config, Running::new(&faults), self.starts)?;
         fep.pds_mut().replace_protection(self.fep.pds_mut().replace_protection(None));
-        self.security.set_params(&config.secure);
+        self.security.set_params(&fep.tap().config(&config).secure);
         self.fep = fep;
         self.config = config;
         self.starts += 1;

@@ -10,7 +10,7 @@ use uet_model::secure::{Encapsulation, Member, Secure, SecureParams, Statistic};
 #[derive(Clone, Debug)]
 pub(crate) struct Security {
     secure: Arc<Mutex<Secure>>,
-    domains: Vec<SecureDomain>,
+    pub(crate) domains: Vec<SecureDomain>,
 }
 
 impl Security {

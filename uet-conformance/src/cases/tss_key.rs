@@ -26,9 +26,9 @@ const REKEY: Axis<(u64, u8)> = Axis::new(
 const COUNTER: Axis<u64> = Axis::new(
     "counter",
     &[
+        Point::new("each-byte", 0x0102_0304_0506),
         Point::new("16-bits", 0xffff),
         Point::new("32-bits", 0xffff_ffff),
-        Point::new("each-byte", 0x0102_0304_0506),
         Point::new("high", 0x7fff_ffff_fff0),
     ],
 );
@@ -276,7 +276,7 @@ fn epochs(t: &mut Test<'_>) -> Outcome {
 }
 
 fn counter(t: &mut Test<'_>) -> Outcome {
-    let (pdc, region) = open_as(t, TSS_IV_001, t.value(&SECURED), |_| {})?;
+    let (pdc, region) = open_as(t, TSS_IV_001, t.value(&SECURED), |domain| domain.epoch = 0x0203)?;
     let upper = t.shield()?.counter & 1 << 47;
     let counter = t.value(&COUNTER) | upper;
     let shield = t.shield()?;

@@ -23,6 +23,7 @@ const TRIMS: &[Need] =
 const TAG: Axis<usize> = Axis::new(
     "byte",
     &[
+        Point::new("15", 15),
         Point::new("0", 0),
         Point::new("1", 1),
         Point::new("2", 2),
@@ -38,7 +39,6 @@ const TAG: Axis<usize> = Axis::new(
         Point::new("12", 12),
         Point::new("13", 13),
         Point::new("14", 14),
-        Point::new("15", 15),
     ],
 );
 

@@ -12,7 +12,7 @@ const FIRST: Axis<bool> = Axis::new("first", &[Point::new("an-0", false), Point:
 /// The current epoch of the device's key.
 const CURRENT: Axis<u16> = Axis::new(
     "current",
-    &[Point::new("late", 300), Point::new("wrap", 3), Point::new("half", 0x8003), Point::new("full", 0xffff)],
+    &[Point::new("wrap", 3), Point::new("late", 300), Point::new("half", 0x8003), Point::new("full", 0xffff)],
 );
 
 pub(super) const CASES: &[Rule] = &[

@@ -22,6 +22,8 @@
 
 mod fields;
 mod forge;
+mod guard;
+mod recipe;
 mod running;
 mod seen;
 mod tap;
@@ -42,6 +44,7 @@ mod place;
 mod rccc;
 mod response;
 mod retransmit;
+mod tss;
 mod window;
 
 pub(crate) use running::{Handed, Running};
@@ -141,6 +144,8 @@ areas! {
     Rccc "rccc" rccc,
     /// Entropy values and traffic classes.
     Path "path" path,
+    /// Transport security.
+    Tss "tss" tss,
     /// IPv6: its traffic classes and its addresses.
     Ipv6 "ipv6" ipv6,
 }

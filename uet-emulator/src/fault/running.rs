@@ -1,10 +1,14 @@
 //! The active faults of one NIC.
 
 use super::Fault;
+use super::guard::{Guard, Hooks, Shared};
 use super::seen::{Exposed, Memo, Seen};
 use super::tap::{Beside, Middle, Tap, Wire};
 use crate::Config;
+use crate::security::Security;
 use std::collections::VecDeque;
+use uet_control::SecureDomain;
+use uet_model::pds::Protect;
 use uet_model::ses::{Completion, Receive, Region, RegionId, ResourceIndex};
 use uet_model::{Command, Indication, LayerTap, Packet, Time};
 
@@ -14,6 +18,7 @@ pub(crate) struct Running {
     faults: Vec<(&'static Fault, Memo)>,
     seen: Seen,
     beside: Beside,
+    guarded: Shared,
     /// Packets that leave next.
     leaving: VecDeque<Packet>,
     up: Vec<Indication>,
@@ -56,6 +61,32 @@ impl Running {
             }
         }
         config
+    }
+
+    fn hooks(&self) -> impl Iterator<Item = Hooks> + '_ {
+        self.taps().filter_map(|tap| match tap {
+            Tap::Guard(hooks) => Some(*hooks),
+            _ => None,
+        })
+    }
+
+    /// Returns the domains that are installed instead of these.
+    pub(crate) fn domains(&self, domains: &[SecureDomain]) -> Vec<SecureDomain> {
+        let mut domains = domains.to_vec();
+        for change in self.hooks().filter_map(|hooks| hooks.install) {
+            domains.iter_mut().for_each(change);
+        }
+        domains
+    }
+
+    /// Returns the protection for packet delivery; `None` without a domain.
+    pub(crate) fn guard(&self, security: &Security) -> Option<Box<dyn Protect>> {
+        let right = security.protection()?;
+        let hooks: Vec<Hooks> = self.hooks().collect();
+        if hooks.is_empty() {
+            return Some(right);
+        }
+        Some(Box::new(Guard::new(security, hooks, &self.guarded)))
     }
 
     /// Handles an arriving packet and returns the input for the model.

@@ -1,5 +1,6 @@
 //! The taps of faults, and their actions.
 
+use super::guard::Hooks;
 use super::seen::{Memo, Seen};
 use crate::Config;
 use core::time::Duration;
@@ -26,6 +27,8 @@ pub(super) enum Tap {
     Up(fn(&mut Middle<'_, Indication>, Indication)),
     /// Handles a command from the semantics to packet delivery.
     Down(fn(&mut Middle<'_, Command>, Command)),
+    /// Acts around transport security.
+    Guard(Hooks),
     /// Changes a region that is exposed.
     Expose(fn(&mut Region)),
     /// Changes a receive that is posted.

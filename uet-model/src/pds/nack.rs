@@ -244,6 +244,10 @@ impl Pdc {
                 }
             }
             self.retransmit(shared, key, RetransmitCause::Renumbered);
+            // Under its new number, the packet has never been sent: it is no retransmission.
+            if let Some(out) = shared.pool.get_mut(key) {
+                (out.sent, out.timeouts) = (0, 0);
+            }
         }
     }
 }

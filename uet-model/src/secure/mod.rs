@@ -157,7 +157,7 @@ impl Secure {
     }
 
     /// Returns the authenticated outer headers of a packet with this many bytes, security header and ICV included.
-    fn outer(&self, packet: &Packet, length: usize, leaving: bool) -> uet_wire::tss::Outer {
+    pub fn outer(&self, packet: &Packet, length: usize, leaving: bool) -> uet_wire::tss::Outer {
         use uet_wire::tss::{Outer, OuterLayer};
         if let Encapsulation::Native = self.encapsulation {
             return Outer::native(packet.src, packet.dst, packet.entropy);

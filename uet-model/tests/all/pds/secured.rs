@@ -3,7 +3,7 @@
 use super::common::*;
 use core::time::Duration;
 use std::sync::{Arc, Mutex, MutexGuard};
-use uet_model::pds::{Dropped, EventKind, Pds};
+use uet_model::pds::{Dropped, EventKind, Pds, Protect};
 use uet_model::secure::{Encapsulation, Member, Secure, StartPsnFloor, StartPsnMethod, Statistic};
 use uet_model::*;
 use uet_wire::pds::Pds as Header;
@@ -188,6 +188,31 @@ fn without_being_told_the_initiator_renumbers() {
         assert_eq!(secured.nacks(NackCode::NEW_START_PSN), expected, "{method:?}");
         assert_eq!(secured.pair.responses(A), [1, 2]);
     }
+}
+
+#[test]
+fn a_renumbered_packet_is_no_retransmission() {
+    let mut secured = Secured::new();
+    secured.secure(B).params.start_psn_method = StartPsnMethod::Random;
+    secured.send(1);
+    assert_eq!(secured.pair.kept[B].len(), 1);
+    // The peer opens the packets as a member does.
+    let mut peer = Secure::new(9).with(member(cluster())).unwrap();
+    peer.encapsulation = Encapsulation::Udp;
+    let requests: Vec<bool> = secured
+        .pair
+        .seen
+        .iter()
+        .filter(|packet| packet.src == address(A))
+        .filter_map(|packet| {
+            let (inner, _) = peer.open(packet.clone()).unwrap();
+            match Uet::parse(&inner.head).unwrap().pds {
+                Some(Header::Request(request)) => Some(request.retx()),
+                _ => None,
+            }
+        })
+        .collect();
+    assert_eq!(requests, [false, false], "the request and its renumbered copy");
 }
 
 #[test]
