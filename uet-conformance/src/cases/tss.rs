@@ -129,8 +129,24 @@ pub(super) fn works(
 
 /// Expects that the device answers nothing.
 pub(super) fn silent(t: &mut Test<'_>, requirement: &Requirement) -> Outcome {
+    silent_for(t, requirement, t.soon())
+}
+
+fn silent_for(t: &mut Test<'_>, requirement: &Requirement, during: Duration) -> Outcome {
+    t.expect_none(requirement, "an answer", during, |seen| seen.unasked().is_none().then_some(()))
+}
+
+/// Expects no answer to what the suite has sent, and no change of this memory.
+pub(super) fn ignored(
+    t: &mut Test<'_>,
+    [effect, answer]: [&Requirement; 2],
+    region: &Region,
+    (place, before): (u64, &[u8]),
+) -> Outcome {
     let soon = t.soon();
-    t.expect_none(requirement, "an answer", soon, |seen| seen.unasked().is_none().then_some(()))
+    t.pause(soon)?;
+    t.check_memory(effect, region, place, before)?;
+    silent_for(t, answer, Duration::ZERO)
 }
 
 /// Expects that these packets, sent as they are, get no answer and do not execute write `n`. The write itself is
@@ -146,8 +162,7 @@ pub(super) fn no_effect(
     for packet in packets {
         t.send_as_it_is(packet)?;
     }
-    silent(t, answer)?;
-    t.check_memory(effect, region, content(n).0, &[0; 32])?;
+    ignored(t, [effect, answer], region, (content(n).0, &[0; 32]))?;
     works(t, effect, pdc, region, n)
 }
 

@@ -1,7 +1,8 @@
 //! A receiver of secured packets: what it accepts, and what must change nothing (section 3.7).
 
 use super::tss::{
-    IDENTIFIED, NEEDS, close, establish_as, executed, flip, forged, no_effect, opened, plain, silent, works,
+    IDENTIFIED, NEEDS, close, establish_as, executed, flip, forged, ignored, no_effect, opened, plain,
+    silent, works,
 };
 use crate::target::{Target, post};
 use crate::{Axis, Need, Outcome, Pdc, Point, Region, Rule, SECURED, Stop, Test, Wire, rudi, uud};
@@ -194,6 +195,22 @@ pub(super) const CASES: &[Rule] = &[
         needs: NEEDS,
         axes: &[&SECURED, &PACKET],
         run: each_kind,
+    },
+    Rule {
+        id: "tss-receive/control",
+        title: "Control packets with a wrong ICV get no answer, and end no context",
+        requirements: &[TSS_ICV_002, TSS_ICV_003],
+        needs: NEEDS,
+        axes: &[&SECURED],
+        run: control,
+    },
+    Rule {
+        id: "tss-receive/altered-idempotent",
+        title: "An idempotent request with a wrong ICV is not executed",
+        requirements: &[TSS_ICV_002, TSS_ICV_003],
+        needs: RUDI,
+        axes: &[&SECURED],
+        run: altered_idempotent,
     },
     Rule {
         id: "tss-receive/opening",
@@ -440,14 +457,37 @@ fn each_kind(t: &mut Test<'_>) -> Outcome {
     no_effect(t, [TSS_ICV_002, TSS_ICV_003], (&pdc, &region), 1, &[forged])
 }
 
+fn control(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = opened(t)?;
+    t.settle()?;
+    let kinds = [CtlType::NOOP, CtlType::ACK_REQUEST, CtlType::CLOSE_COMMAND, CtlType::CLEAR_COMMAND];
+    for kind in kinds {
+        let packet = packet(t, &pdc, &region, Sort::Control(kind))?;
+        t.send_as_it_is(&packet)?;
+    }
+    let probe = packet(t, &pdc, &region, Sort::Probe)?;
+    t.send_as_it_is(&probe)?;
+    // The context has all its PSNs still.
+    works(t, TSS_ICV_002, &pdc, &region, 1)?;
+    silent(t, TSS_ICV_003)
+}
+
+fn altered_idempotent(t: &mut Test<'_>) -> Outcome {
+    t.secure(t.value(&SECURED))?;
+    let (region, pdc) = super::rudi::safe(t)?;
+    let request = rudi(0x1234, &pdc.request(0).write(&region, 0, &[7; 32])?)?;
+    let forged = forged(t, &pdc.wire(&request))?;
+    t.send_as_it_is(&forged)?;
+    ignored(t, [TSS_ICV_002, TSS_ICV_003], &region, (0, &[0; 32]))
+}
+
 fn opening(t: &mut Test<'_>) -> Outcome {
     t.secure(t.value(&SECURED))?;
     let region = t.region(1 << 16)?;
     let mut pdc = t.initiate();
     let opening = forged(t, &plain(&pdc, &region, 0)?)?;
     t.send_as_it_is(&opening)?;
-    silent(t, TSS_ICV_003)?;
-    t.check_memory(TSS_ICV_002, &region, 0, &[0; 32])?;
+    ignored(t, [TSS_ICV_002, TSS_ICV_003], &region, (0, &[0; 32]))?;
     establish_as(t, TSS_ICV_002, &mut pdc, &region)?;
     works(t, TSS_ICV_002, &pdc, &region, 1)
 }

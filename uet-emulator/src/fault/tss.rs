@@ -7,10 +7,10 @@ use super::tap::Tap;
 use super::{Fault, fault};
 use core::net::IpAddr;
 use uet_control::{KeyMode, SecureDomain};
-use uet_model::pds::{OpenError, SealError};
+use uet_model::pds::{Association, OpenError, SealError, SecureContext};
 use uet_model::{Head, Packet};
 use uet_wire::catalogue::*;
-use uet_wire::pds::{Nack, Pds};
+use uet_wire::pds::Nack;
 use uet_wire::registry::{NackCode, PdsType};
 use uet_wire::tss::{ICV, OuterLayer};
 use uet_wire::{Psn, Uet};
@@ -35,8 +35,8 @@ const fn open(hook: fn(&mut Right<'_>, Packet) -> Opened) -> Tap {
 fn as_secured(right: &Right<'_>, packet: Packet) -> Opened {
     let domain = right.security.domains.first();
     let Some(domain) = domain else { return Ok((packet, None)) };
-    let context = uet_model::pds::SecureContext { sdi: domain.sdi, ssi: None };
-    let association = uet_model::pds::Association { context, an: false, epoch: 0, counter: 0 };
+    let context = SecureContext { sdi: domain.sdi, ssi: None };
+    let association = Association { context, an: false, epoch: 0, counter: 0 };
     // Without source identifiers, the binding is the domain alone.
     Ok((packet, Some(association)))
 }
@@ -304,7 +304,19 @@ pub(super) const FAULTS: &[Fault] = &[
                     Recipe::right(&domain, recipe.outer, &packet.to_wire(), false)
                 });
                 let opened = recipe.and_then(|recipe| right.open_as(&packet, &recipe));
-                opened.ok_or(OpenError::Source)
+                let (inner, association) = opened.ok_or(OpenError::Source)?;
+                // The source is the one that has come before.
+                let known = |association: Association| {
+                    let key = (u64::from(association.context.sdi), 7 << 40);
+                    let ssi = right.notes.numbers.get(&key).map(|ssi| *ssi as u32);
+                    Association { context: SecureContext { ssi, ..association.context }, ..association }
+                };
+                Ok((inner, association.map(known)))
+            }
+            Ok((inner, Some(association))) => {
+                let key = (u64::from(association.context.sdi), 7 << 40);
+                right.notes.numbers.insert(key, association.context.ssi.unwrap_or(0).into());
+                Ok((inner, Some(association)))
             }
             other => other,
         })],
@@ -673,8 +685,8 @@ pub(super) const FAULTS: &[Fault] = &[
                 let own = u64::from(association.context.ssi.unwrap_or(0));
                 let first = *right.notes.numbers.entry(key).or_insert(own) as u32;
                 let ssi = association.context.ssi.map(|_| first);
-                let context = uet_model::pds::SecureContext { ssi, ..association.context };
-                uet_model::pds::Association { context, ..association }
+                let context = SecureContext { ssi, ..association.context };
+                Association { context, ..association }
             });
             Ok((inner, first))
         })],
@@ -688,8 +700,8 @@ pub(super) const FAULTS: &[Fault] = &[
             let sdi = right.security.domains.first().map(|domain| domain.sdi);
             let first = association.map(|association| {
                 let sdi = sdi.unwrap_or(association.context.sdi);
-                let context = uet_model::pds::SecureContext { sdi, ..association.context };
-                uet_model::pds::Association { context, ..association }
+                let context = SecureContext { sdi, ..association.context };
+                Association { context, ..association }
             });
             Ok((inner, first))
         })],
@@ -794,10 +806,10 @@ pub(super) const FAULTS: &[Fault] = &[
         &[seal(|right, mut packet| {
             const TELLS: u8 = 0x40;
             let tells = packet.is_ack() && packet.head.get(1).is_some_and(|flags| flags & TELLS != 0);
-            let header = Uet::parse_lax(&packet.head).0.pds.map_or(0, |pds: Pds<'_>| pds.bytes().len());
-            if tells && packet.payload.len() >= 4 && packet.head.len() == header {
-                let told = packet.payload.first_chunk().map_or(0, |told| u32::from_be_bytes(*told));
-                packet.payload = told.wrapping_sub(64).to_be_bytes().to_vec().into();
+            let told = packet.head.len().checked_sub(4).filter(|_| tells);
+            if let Some(told) = told.and_then(|at| packet.head.get_mut(at..)) {
+                let start = told.iter().fold(0u32, |start, byte| start << 8 | u32::from(*byte));
+                told.copy_from_slice(&start.wrapping_sub(64).to_be_bytes());
             }
             right.seal(packet)
         })],
