@@ -6,7 +6,7 @@ use core::time::Duration;
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
 use uet_wire::pds::Nack;
-use uet_wire::registry::{CtlType, NackCode};
+use uet_wire::registry::NackCode;
 
 /// The way in which the target knows that a Start_PSN is new.
 const METHOD: Axis<&str> =
@@ -338,8 +338,7 @@ fn many_pending(t: &mut Test<'_>) -> Outcome {
 fn told(t: &mut Test<'_>) -> Outcome {
     let (pdc, region) = opened(t)?;
     works(t, TSS_START_007, &pdc, &region, 1)?;
-    t.send(&pdc, &pdc.numbered(CtlType::CLOSE_COMMAND, 2)?)?;
-    t.need_ack(&pdc, pdc.psn(2))?;
+    close(t, &pdc, 2)?;
     let Some(start) = t.shield()?.told.last().copied() else {
         return Err(Stop::Skipped("the device tells no Start_PSN".into()));
     };

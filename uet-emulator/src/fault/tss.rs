@@ -806,10 +806,9 @@ pub(super) const FAULTS: &[Fault] = &[
         &[seal(|right, mut packet| {
             const TELLS: u8 = 0x40;
             let tells = packet.is_ack() && packet.head.get(1).is_some_and(|flags| flags & TELLS != 0);
-            let told = packet.head.len().checked_sub(4).filter(|_| tells);
-            if let Some(told) = told.and_then(|at| packet.head.get_mut(at..)) {
-                let start = told.iter().fold(0u32, |start, byte| start << 8 | u32::from(*byte));
-                told.copy_from_slice(&start.wrapping_sub(64).to_be_bytes());
+            if let Some(told) = packet.payload.first_chunk().filter(|_| tells) {
+                let start = u32::from_be_bytes(*told).wrapping_sub(64);
+                packet.payload = start.to_be_bytes().to_vec().into();
             }
             right.seal(packet)
         })],
