@@ -24,7 +24,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "tss-renumber/all",
         title: "An initiator sends all packets again from the required Start_PSN, with their offsets and content",
-        requirements: &[TSS_START_003],
+        requirements: &[TSS_START_003, TSS_START_008],
         needs: NEEDS,
         axes: &[&SECURED, &DEMANDED],
         run: all,
@@ -32,7 +32,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "tss-renumber/again",
         title: "An initiator obeys a second demand for another Start_PSN",
-        requirements: &[TSS_START_003],
+        requirements: &[TSS_START_003, TSS_START_008],
         needs: NEEDS,
         axes: &[&SECURED, &DEMANDED],
         run: again,
@@ -40,7 +40,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "tss-renumber/counters",
         title: "Renumbered packets have new counters",
-        requirements: &[TSS_CTR_001],
+        requirements: &[TSS_CTR_001, TSS_START_003, TSS_START_008],
         needs: NEEDS,
         axes: &[&SECURED],
         run: counters,
