@@ -1,5 +1,8 @@
 //! The parts of a vector.
 
+use uet_control::SecureDomain;
+use uet_keys::KeyRing;
+use uet_packet_io::Decoder;
 use uet_packet_io::json::{Decoded, Record};
 use uet_wire::{FrameBuilder, Options, Start, TrailerKind, Version};
 
@@ -16,6 +19,8 @@ pub struct Case {
     pub start: Start,
     /// Deployment settings.
     pub options: Options,
+    /// Secure domains whose keys open the packet.
+    pub keys: Vec<SecureDomain>,
     /// Length on the wire, if the capture kept less.
     pub wire: Option<usize>,
     /// The bytes.
@@ -31,6 +36,7 @@ impl Case {
             source: String::new(),
             start: Start::Uet,
             options: Options::DEFAULT,
+            keys: Vec::new(),
             wire: None,
             bytes: bytes.bytes(),
         }
@@ -61,6 +67,11 @@ impl Case {
         Case { options: self.options.trailer(trailer), ..self }
     }
 
+    /// Sets the secure domains, and the trailer of secured packets.
+    pub fn keys(self, keys: Vec<SecureDomain>) -> Self {
+        Case { keys, ..self.trailer(TrailerKind::Icv) }
+    }
+
     /// Sets the version of the specification that judges the packet.
     pub fn version(self, version: Version) -> Self {
         Case { options: self.options.spec(version.spec()), ..self }
@@ -73,11 +84,24 @@ impl Case {
         self
     }
 
-    /// Decodes the packet.
-    pub fn decoded(&self) -> Decoded<'_> {
+    /// Returns a decoder with the settings and keys of the packet.
+    pub fn decoder(&self) -> Decoder {
+        let decoder = Decoder::new(self.options, false);
+        if self.keys.is_empty() {
+            return decoder;
+        }
+        match KeyRing::new(&self.keys) {
+            Ok(keys) => decoder.with_keys(keys),
+            // Keys that do not fit are a mistake in the declaration of the case.
+            Err(error) => panic!("{}: {error}", self.name),
+        }
+    }
+
+    /// Decodes the packet with its own [`decoder`](Case::decoder).
+    pub fn decoded<'a>(&'a self, decoder: &'a mut Decoder) -> Decoded<'a> {
         let wire = self.wire.unwrap_or(self.bytes.len());
         let record = Record { number: 1, start: self.start, bytes: &self.bytes, wire, ..Record::default() };
-        Decoded::new(record, &self.options, false)
+        decoder.decode(record)
     }
 }
 

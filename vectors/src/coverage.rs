@@ -206,7 +206,8 @@ fn value_name(layout: &Layout, place: &uet_wire::layout::Place, word: &str) -> S
 }
 
 fn look_at(table: &mut Table, case: &Case, single: bool) {
-    let decoded = case.decoded();
+    let mut decoder = case.decoder();
+    let decoded = case.decoded(&mut decoder);
     let packet = &decoded.packet;
     for (layout, bytes) in packet.headers() {
         table.show(HEADERS, layout.name.to_owned());

@@ -49,10 +49,14 @@ fn packet(case: &Case) -> Map<String, Value> {
     map.insert("from".into(), start.into());
     map.insert("options".into(), options(case));
     map.insert("hex".into(), Hex(&case.bytes).to_string().into());
-    match serde_json::to_value(case.decoded()) {
+    match serde_json::to_value(case.decoded(&mut case.decoder())) {
         Ok(Value::Object(mut decoded)) => {
             let keys = DECODED.iter().filter_map(|key| decoded.remove_entry(*key));
             map.extend(keys);
+            // Without keys it only says so.
+            if !case.keys.is_empty() {
+                map.extend(decoded.remove_entry("protection"));
+            }
         }
         other => unreachable!("a packet is an object: {other:?}"),
     }
@@ -76,6 +80,9 @@ fn options(case: &Case) -> Value {
     });
     if let Some(wire) = case.wire {
         options["wire"] = wire.into();
+    }
+    if !case.keys.is_empty() {
+        options["keys"] = json!(case.keys);
     }
     options
 }

@@ -89,7 +89,8 @@ fn sequences_keep_the_order_of_time_and_have_two_sides() {
             assert_eq!(sides.len(), 2, "{name}");
             // The addresses identify the sender too.
             for step in steps {
-                let decoded = step.case.decoded();
+                let mut decoder = step.case.decoder();
+                let decoded = step.case.decoded(&mut decoder);
                 let src = decoded.packet.ip.unwrap().src().to_string();
                 let expected = if step.direction.name() == "initiator" { "10.0.0.1" } else { "10.0.1.12" };
                 assert_eq!(src, expected, "{name}");
@@ -136,8 +137,9 @@ fn the_captures_hold_the_same_packets() {
             assert!(before <= Some(record.time.unwrap()), "{}: time goes on", case.name);
             before = record.time;
             assert_eq!(record.bytes[record.bytes.len() - case.bytes.len()..], case.bytes, "{}", case.name);
-            let captured = Decoded::new(record, &case.options, false);
-            assert_eq!(essence(&captured), essence(&case.decoded()), "{}", case.name);
+            let (mut of_capture, mut of_case) = (case.decoder(), case.decoder());
+            let captured = of_capture.decode(record);
+            assert_eq!(essence(&captured), essence(&case.decoded(&mut of_case)), "{}", case.name);
             Ok(std::ops::ControlFlow::Continue(()))
         };
         input::read(Cursor::new(capture), Start::Eth, &mut compare).unwrap();

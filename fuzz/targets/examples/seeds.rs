@@ -67,7 +67,8 @@ fn lines() -> Result<Vec<Vec<u8>>> {
     let cases = families.iter().flat_map(|family| &family.vectors).flat_map(|vector| vector.cases());
     let mut seeds = Vec::new();
     for (index, case) in cases.step_by(3).filter(|case| case.bytes.len() <= 256).enumerate() {
-        let decoded = case.decoded();
+        let mut decoder = case.decoder();
+        let decoded = case.decoded(&mut decoder);
         let decoded = Decoded::new(decoded.record, &case.options, index % 4 == 0);
         let mut line = Input { start: case.start, options: case.options, wire: 0, bytes: &[] }.join();
         decoded.write(&mut line);

@@ -16,6 +16,7 @@ mod sequences;
 mod sliced;
 mod trailers;
 mod trimmed;
+mod tss;
 
 pub(crate) use fields::{IDENTIFYING, values};
 pub(crate) use pairs::TYPES;
@@ -34,6 +35,7 @@ pub fn all() -> Vec<Family> {
         rules::family(),
         outer::family(),
         trailers::family(),
+        tss::family(),
         cuts::family(),
         trimmed::family(),
         sliced::family(),

@@ -205,6 +205,9 @@ fn every_vector_is_read_as_it_says() {
     type Expected<'a> = (&'a str, Value, Captured, bool);
     let mut runs: BTreeMap<(u32, Vec<String>), Vec<Expected<'_>>> = BTreeMap::new();
     for (name, vector) in &vectors {
+        if vector["protection"]["authenticated"] == true {
+            continue; // tshark has no keys here
+        }
         let packets = vector["packets"].as_array().cloned().unwrap_or_else(|| vec![vector.clone()]);
         let options = &vector["options"];
         let pick = |key: &str| options[key].as_u64().map(|number| format!("uet.{key}:{number}"));
