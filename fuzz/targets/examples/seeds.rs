@@ -27,6 +27,7 @@ fn main() -> Result<()> {
         Kind::Json => lines()?,
         Kind::Capture => captures()?,
         Kind::Text => texts(),
+        Kind::Keys => key_files()?,
         // Arbitrary bytes work as well: the fuzzer explores their meaning.
         Kind::Values => packets().into_iter().step_by(40).collect(),
     };
@@ -75,6 +76,22 @@ fn lines() -> Result<Vec<Vec<u8>>> {
         seeds.push(line);
     }
     Ok(seeds)
+}
+
+/// Returns a key file with all domains of the target `secured`, files with one each, and files with a mistake.
+fn key_files() -> Result<Vec<Vec<u8>>> {
+    let all = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/src/secured.toml"))?;
+    let mut files: Vec<String> = all.split("[[domain]]").map(|one| format!("[[domain]]{one}")).collect();
+    let wrong = [
+        ("0 = ", "2 = "),
+        ("mode", "modes"),
+        ("sdi = ", "sdi = 0x1"),
+        ("cluster", "ring"),
+        ("= \"", "= \"0"),
+    ];
+    files.extend(wrong.map(|(right, wrong)| all.replace(right, wrong)));
+    files.push(all);
+    Ok(files.into_iter().map(String::into_bytes).collect())
 }
 
 /// Returns small captures of each kind and link type, texts, and compressed ones.

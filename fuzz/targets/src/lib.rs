@@ -38,6 +38,8 @@ pub enum Kind {
     Json,
     /// A capture file or hexadecimal text.
     Capture,
+    /// A key file of secure domains.
+    Keys,
 }
 
 macro_rules! targets {
@@ -67,6 +69,9 @@ targets! {
     pdc Values "an endpoint holds no more than it may, whatever comes in, and each of its requests ends once";
     endpoints Values "whatever the network does, each operation ends once and well, and nothing is left";
     congestion Values "sums are right, windows in their bounds, and nobody waits for what will not come";
+    secured Packet "a packet that is not opened stays as it was; one that is opened seals to the same bytes";
+    sealed Values "what has been sealed opens, and with one authenticated bit changed it does not";
+    key_file Keys "whatever the file is, it is read or refused, and no message shows a key";
 }
 
 /// Finds a target by name. Call it in a constant, so that a program links only its own target.
