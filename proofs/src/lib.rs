@@ -4,6 +4,8 @@
 
 pub mod headers;
 pub mod packets;
+#[cfg(feature = "tss")]
+pub mod security;
 
 /// An operation: its name, and a function of the received bytes and a buffer to write to.
 pub type Operation = (&'static str, fn(&[u8], &mut [u8]));
@@ -34,5 +36,9 @@ const fn chosen(name: &str) -> bool {
 
 /// All operations.
 pub fn all() -> impl Iterator<Item = &'static Operation> {
-    headers::OPERATIONS.iter().chain(packets::OPERATIONS)
+    #[cfg(feature = "tss")]
+    let security = security::OPERATIONS;
+    #[cfg(not(feature = "tss"))]
+    let security: &[Operation] = &[];
+    headers::OPERATIONS.iter().chain(packets::OPERATIONS).chain(security)
 }

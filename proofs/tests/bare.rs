@@ -42,7 +42,7 @@ fn a_panic_would_be_found() {
 
 #[test]
 fn no_std_means_no_std() {
-    for features in ["", "crc", "nom", "serde", "alloc", "bytes", "crc,nom,serde,alloc,bytes"] {
+    for features in ["", "crc", "nom", "serde", "alloc", "bytes", "tss", "crc,nom,serde,alloc,bytes,tss"] {
         if let Err(error) = cargo("check", features, "", None) {
             panic!("{features}: {error}");
         }
@@ -69,7 +69,7 @@ fn a_microcontroller_builds_it_too() {
             .env_remove("CARGO_ENCODED_RUSTFLAGS");
         cargo.output().expect("cargo runs").status.success()
     };
-    assert!(build("crc,nom,serde,alloc,bytes"));
+    assert!(build("crc,nom,serde,alloc,bytes,tss"));
     assert!(!build("std"), "the control");
 }
 
