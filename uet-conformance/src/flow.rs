@@ -30,6 +30,8 @@ pub struct Answers {
     pub restore: bool,
     /// The part of the delay that `service_time` explains.
     pub service: Duration,
+    /// True if `service_time` is 0, so that the answers give no sample of the round-trip time.
+    pub unmeasured: bool,
 }
 
 /// A long write of the device. Its packets are acknowledged one by one, in order.
@@ -188,7 +190,10 @@ impl Flow {
     /// Returns the ACK of the packets before the `n`-th, with these [`Answers`].
     pub fn answer(&self, n: u32, answers: &Answers) -> Result<UetBuf, Stop> {
         let mut ack = self.target.acking(n - 1);
-        let service = (answers.service.as_nanos() / 128).clamp(1, 0xfffe) as u16;
+        let service = match answers.unmeasured {
+            true => 0,
+            false => (answers.service.as_nanos() / 128).clamp(1, 0xfffe) as u16,
+        };
         ack.nscc = Some((Units24::from_bytes(self.target.bytes_before(n)), service));
         ack.marked = answers.marked;
         let mut packet = ack.build()?;

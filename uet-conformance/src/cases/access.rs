@@ -34,6 +34,14 @@ pub(super) const CASES: &[Rule] = &[
         run: outside_by_parts,
     },
     Rule {
+        id: "access/beyond-the-end",
+        title: "A message of several packets that starts inside its region and ends outside touches nothing",
+        requirements: &[SES_MEM_004],
+        needs: &[],
+        axes: &[&PARTS, &EXCESS, &FIRST, &MODE],
+        run: beyond_the_end,
+    },
+    Rule {
         id: "access/generation",
         title: "A send of any opcode with a wrong generation is refused, and takes no receive",
         requirements: &[SES_GEN_001, SES_GEN_002],
@@ -123,6 +131,10 @@ const PARTS: Axis<Access> = Axis::new(
 
 /// The width at which buffer_offset and message_offset add up to an offset in the region.
 const SUM: Axis<u32> = Axis::new("sum", &[Point::new("2-64", 64), Point::new("2-32", 32)]);
+
+/// The bytes beyond the end of the region, as a function of the MTU.
+const EXCESS: Axis<fn(usize) -> usize> =
+    Axis::new("excess", &[Point::new("1", |_| 1), Point::new("2-mtu", |mtu| 2 * mtu)]);
 
 /// The packet that arrives first.
 const FIRST: Axis<usize> = Axis::new("first", &[Point::new("first", 0), Point::new("second", 1)]);
@@ -282,20 +294,43 @@ fn outside_by_parts(t: &mut Test<'_>) -> Outcome {
         Access::Read => Message::read(&region, offset, mtu as u32 + 40),
         _ => Message::write(&region, offset, &bytes(mtu + 40)),
     };
+    refuses_parts(t, &message, (&region, &memory))
+}
+
+/// The first packet lies in the region, the last one beyond its end.
+fn beyond_the_end(t: &mut Test<'_>) -> Outcome {
+    let mtu = t.mtu();
+    let (region, memory) = t.patterned(mtu as u64 + 64)?;
+    let length = mtu + 64 - 8 + t.value(&EXCESS)(mtu);
+    let message = match t.value(&PARTS) {
+        Access::Read => Message::read(&region, 8, length as u32),
+        _ => Message::write(&region, 8, &bytes(length)),
+    };
+    refuses_parts(t, &message, (&region, &memory))
+}
+
+/// Expects that the device refuses a message of several packets, brings no data, and leaves memory as it is.
+fn refuses_parts(t: &mut Test<'_>, message: &Message, (region, memory): (&Region, &[u8])) -> Outcome {
     let mut session = t.session();
-    let first = t.value(&FIRST);
-    let parts = message.parts(mtu)?;
-    let psns = session.ask_in_order(t, &parts, &[first, 1 - first])?;
+    let parts = message.parts(t.mtu())?;
+    let mut order: Vec<usize> = (0..parts.len()).collect();
+    let reversed = t.value(&FIRST) == 1;
+    if reversed {
+        order.reverse();
+    }
+    let psns = session.ask_in_order(t, &parts, &order)?;
     let pdc = session.pdc.clone();
-    if pdc.rod && first == 1 {
-        // An ordered context has dropped it.
-        session.again(t, psns[1], &parts[1])?;
+    if pdc.rod && reversed {
+        // An ordered context has dropped them.
+        for (psn, part) in psns.iter().zip(&parts).skip(1) {
+            session.again(t, *psn, part)?;
+        }
     }
     t.expect_none(SES_MEM_004, "no data from the region", t.soon(), |seen| {
         (seen.is_for(&pdc) && !seen.payload().is_empty()).then_some(())
     })?;
     session.refused(t, SES_MEM_004, psns[1])?;
-    t.check_memory(SES_MEM_004, &region, 0, &memory)
+    t.check_memory(SES_MEM_004, region, 0, memory)
 }
 
 /// A send of 8 bytes to index 10, with this generation.

@@ -1,7 +1,7 @@
 //! The answers of a device to ACK_REQUEST and PROBE (section 3.5.12).
 
 use crate::axis::{CARRIER, MODE, START};
-use crate::{Need, Outcome, Pdc, Region, Rule, RxPacket, Stop, Test};
+use crate::{Axis, Need, Outcome, Pdc, Point, Region, Request, Rule, RxPacket, Stop, Test};
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
 use uet_wire::registry::{AckRequest, CtlType, NackCode};
@@ -22,6 +22,14 @@ pub(super) const CASES: &[Rule] = &[
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: acknowledged,
+    },
+    Rule {
+        id: "ask/distance",
+        title: "ACK_REQUEST and PROBE are answered by an ACK however far below the cumulative PSN they ask",
+        requirements: &[PDS_ASK_002, PDS_PRB_001],
+        needs: &[Need::Capability("write")],
+        axes: &[&CLEARED, &MODE, &START],
+        run: distance,
     },
     Rule {
         id: "ask/above-a-gap",
@@ -97,6 +105,9 @@ pub(super) const CASES: &[Rule] = &[
     },
 ];
 
+/// True if the requests clear the PSNs below them.
+const CLEARED: Axis<bool> = Axis::new("cleared", &[Point::new("no", false), Point::new("yes", true)]);
+
 fn ask(t: &mut Test<'_>, pdc: &Pdc, psn: Psn) -> Outcome {
     t.forget();
     t.send(pdc, &pdc.control(CtlType::ACK_REQUEST, psn, 0)?)
@@ -124,6 +135,35 @@ fn acknowledged(t: &mut Test<'_>) -> Outcome {
         t.check(PDS_ASK_002, "cack_psn", pdc.psn(1), ack.cack_psn());
         let length = seen.response().map(|response| response.modified_length());
         t.check(PDS_ACK_013, "modified_length", Some(0), length);
+    }
+    Ok(())
+}
+
+fn distance(t: &mut Test<'_>) -> Outcome {
+    const LAST: u32 = 130;
+    let (pdc, region) = t.open()?;
+    let cleared = t.value(&CLEARED);
+    for n in 1..=LAST {
+        let request = pdc.request(n).write(&region, 0, &[1])?;
+        let clear = if cleared { pdc.psn(n - 1) } else { request.clear };
+        t.request(&pdc, Request { clear, ..request })?;
+        if n % 16 == 0 || n == LAST {
+            t.need("an ACK of all", t.soon(), |seen| (seen.cack(&pdc)? == pdc.psn(n)).then_some(()))?;
+            t.forget();
+        }
+    }
+    for below in [0, 1, 2, 62, 63, 64, 65, 100, 127, 128, 129, LAST] {
+        let psn = pdc.psn(LAST - below);
+        ask(t, &pdc, psn)?;
+        let (_, ack) = t.expect_answer(PDS_ASK_002, &pdc, psn)?;
+        t.check(PDS_ASK_002, "cack_psn", pdc.psn(LAST), ack.cack_psn());
+        t.forget();
+        let opaque = 0x8000 | below as u16;
+        t.send(&pdc, &pdc.probe(opaque, psn)?)?;
+        let (_, ack) = t.expect(PDS_PRB_001, "an ACK with p = 1", t.soon(), |seen| {
+            seen.ack().filter(|ack| seen.is_for(&pdc) && ack.probe_opaque() == Some(opaque))
+        })?;
+        t.check(PDS_PRB_001, "cack_psn", pdc.psn(LAST), ack.cack_psn());
     }
     Ok(())
 }

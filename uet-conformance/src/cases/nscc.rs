@@ -41,7 +41,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule { id: "nscc/trimmed", title: "Trimmed packets shrink the window, so that not all leave again at once", requirements: &[CC_TRIM_001, CC_TRIM_004], needs: &[Need::Capability("nscc")], axes: &[&HOP, &MODE, &CARRIER, &START], run: |t| t.measured(trimmed) },
     Rule { id: "nscc/lost", title: "Lost packets shrink the window, so that at most half leave again at once", requirements: &[CC_LOSS_001], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(lost) },
     Rule { id: "nscc/penalty", title: "A receiver penalty shrinks the window", requirements: &[CC_PENALTY_001], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(penalty) },
-    Rule { id: "nscc/penalty-over", title: "The window returns to its old size when the receiver penalty ends", requirements: &[CC_PENALTY_002], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER], run: |t| t.measured(penalty_over) },
+    Rule { id: "nscc/penalty-over", title: "The window returns to its old size when the receiver penalty ends", requirements: &[CC_PENALTY_002], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &SAMPLES], run: |t| t.measured(penalty_over) },
     Rule { id: "nscc/cut-once", title: "The window loses at most half in a base round trip, for any queue and any number of late, marked ACKs", requirements: &[CC_QUAD_004], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &ALGORITHMS, &QUEUE], run: |t| t.measured(cut_once) },
     Rule { id: "nscc/marks-stop-growth", title: "Marked ACKs with a delay below the target let the window grow less than unmarked ones", requirements: &[CC_QUAD_001, CC_QUAD_003], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER], run: |t| t.measured(marks_stop_growth) },
     Rule { id: "nscc/trimmed-at-last-hop", title: "Beside receiver credit a trim at the last hop leaves the window alone", requirements: &[CC_TRIM_003], needs: &[Need::Capability("rccc"), Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(trimmed_at_last_hop) },
@@ -666,12 +666,16 @@ fn penalty(t: &mut Test<'_>) -> Outcome {
     Ok(())
 }
 
+/// True if the ACKs that end the penalty give samples of the round-trip time.
+const SAMPLES: Axis<bool> = Axis::new("samples", &[Point::new("valid", true), Point::new("none", false)]);
+
 fn penalty_over(t: &mut Test<'_>) -> Outcome {
     let (mut flow, _) = flow(t)?;
     let (answers, round) = in_time(t, &flow)?;
     let before = flow.run(t, round * 8, &answers)?;
     flow.run(t, round * 10, &Answers { penalty: 120, ..answers })?;
-    let after = flow.run(t, round * 4, &Answers { restore: true, ..answers })?;
+    let restored = Answers { restore: true, unmeasured: !t.value(&SAMPLES), ..answers };
+    let after = flow.run(t, round * 4, &restored)?;
     t.at_least(
         CC_PENALTY_002,
         "bytes in flight after the penalty",

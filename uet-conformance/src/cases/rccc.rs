@@ -100,7 +100,7 @@ const MANY: usize = 2000;
 const CCC: u8 = 0xa1;
 
 /// A request with demand.
-fn demanding(request: &Request, ccc_id: u8, target: u32) -> Result<UetBuf, Stop> {
+pub(super) fn demanding(request: &Request, ccc_id: u8, target: u32) -> Result<UetBuf, Stop> {
     let mut packet = request.build()?;
     if let Some(PdsBuf::Request(header)) = packet.pds {
         let kind = if request.rod { RequestCc::rod() } else { RequestCc::rud() };

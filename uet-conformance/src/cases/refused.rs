@@ -1,7 +1,8 @@
 //! Openings that fail, and packets that meet no context, or one that is not theirs (section 3.5.8).
 
+use super::rccc::demanding;
 use crate::axis::{CARRIER, MODE, START};
-use crate::{Need, Outcome, Pdc, Region, Request, Rule, Stop, Test};
+use crate::{Axis, Need, Outcome, Pdc, Point, Region, Request, Rule, Stop, Test, Trimmed};
 use uet_wire::catalogue::*;
 use uet_wire::pds::Nack;
 use uet_wire::registry::{CtlType, NackCode};
@@ -113,6 +114,27 @@ pub(super) const CASES: &[Rule] = &[
         run: other_mode,
     },
     Rule {
+        id: "establish/other-mode-with-credit",
+        title: "A packet of the other mode that carries demand for credit is answered PDC_MODE_MISMATCH too",
+        requirements: &[PDS_OPEN_008],
+        needs: &[
+            Need::Capability("rod"),
+            Need::Capability("rud"),
+            Need::Capability("rccc"),
+            Need::Capability("write"),
+        ],
+        axes: &[&OPENED, &MODE, &START],
+        run: other_mode_with_credit,
+    },
+    Rule {
+        id: "establish/refused-often",
+        title: "However often an opening is refused, it keeps no context, and there is room afterwards",
+        requirements: &[PDS_OPEN_004, PDS_TRIM_004],
+        needs: &[],
+        axes: &[&REFUSED, &MODE, &CARRIER],
+        run: refused_often,
+    },
+    Rule {
         id: "establish/refused-then-opened",
         title: "After refusals of all kinds a context still opens and works",
         requirements: &[ROB_LIFE_001],
@@ -122,16 +144,28 @@ pub(super) const CASES: &[Rule] = &[
     },
 ];
 
+/// True if the first packet carries demand for credit.
+const OPENED: Axis<bool> =
+    Axis::new("opened", &[Point::new("plain", false), Point::new("with-credit", true)]);
+
+/// True if the opening packets are trimmed; else they are above the window.
+const REFUSED: Axis<bool> = Axis::new(
+    "refused",
+    &[Point::new("above-window", false), Point::needing("trimmed", true, &[Need::Trim])],
+);
+
 /// A NACK that belongs to no context names only its receiver.
 fn check_no_context(t: &mut Test<'_>, nack: &Nack) {
     t.check(WIRE_NACK_003, "spdcid", PdcId::NONE, nack.spdcid());
 }
 
-/// Sends a first packet for which there is no room. Twice, from different starts: had the first left something behind, the second
-/// would not fit it.
+/// Sends first packets for which there is no room, each from another start and each second one with another PDCID. A refusal that
+/// left something behind would change the answer to the next one.
 fn no_room(t: &mut Test<'_>, pdc: &Pdc, region: &Region, code: NackCode) -> Outcome {
-    for start in [pdc.start, pdc.start + (1 << 20)] {
-        let pdc = Pdc { start, ..pdc.clone() };
+    let other = t.initiate().local;
+    for n in 0..6 {
+        let local = if n % 2 == 0 { pdc.local } else { other };
+        let pdc = Pdc { start: pdc.start + (n << 20), local, ..pdc.clone() };
         t.request(&pdc, pdc.request(0).write(region, 0, &[1; 16])?)?;
         let (_, nack) = t.expect_nack(PDS_OPEN_001, &pdc, pdc.psn(0), &[code])?;
         check_no_context(t, &nack);
@@ -153,6 +187,7 @@ fn no_pdc(t: &mut Test<'_>) -> Outcome {
 
 fn no_ccc(t: &mut Test<'_>) -> Outcome {
     t.configure("cccs", 1)?;
+    t.try_configure("general_pdcs", 3)?;
     let (pdc, region) = t.open()?;
     t.prove_established(&pdc)?;
     let other = t.initiate_from(1)?;
@@ -164,6 +199,7 @@ fn no_ccc(t: &mut Test<'_>) -> Outcome {
 
 fn no_bitmap(t: &mut Test<'_>) -> Outcome {
     t.configure("receive_slots", 1)?;
+    t.try_configure("general_pdcs", 3)?;
     let region = t.region(4096)?;
     let mut pdc = t.initiate();
     // An error that waits for being cleared holds the only one.
@@ -304,6 +340,53 @@ fn other_mode(t: &mut Test<'_>) -> Outcome {
     }
     t.pause(t.soon())?;
     t.check_memory(PDS_OPEN_008, &region, 0, &[0; 16])
+}
+
+fn other_mode_with_credit(t: &mut Test<'_>) -> Outcome {
+    t.congestion_or_both("rccc")?;
+    let region = t.region(4096)?;
+    let mut pdc = t.initiate();
+    let first = pdc.request(0).write(&region, 0, &[0])?;
+    let packet = if t.value(&OPENED) { demanding(&first, 0xa1, 0)? } else { first.build()? };
+    t.send(&pdc, &packet)?;
+    let (_, ack) = t.need_ack(&pdc, pdc.psn(0))?;
+    pdc.remote = Some(ack.spdcid());
+    let other = Pdc { rod: !pdc.rod, ..pdc.clone() };
+    for credit in [true, false] {
+        let request = other.request(1).write(&region, 0, &[1; 16])?;
+        t.forget();
+        t.send(&pdc, &if credit { demanding(&request, 0xa1, 0)? } else { request.build()? })?;
+        t.expect_nack(PDS_OPEN_008, &pdc, pdc.psn(1), &[NackCode::PDC_MODE_MISMATCH])?;
+    }
+    t.pause(t.soon())?;
+    t.check_memory(PDS_OPEN_008, &region, 0, &[0; 16])
+}
+
+fn refused_often(t: &mut Test<'_>) -> Outcome {
+    let above = t.default_range();
+    let trimmed = t.value(&REFUSED);
+    if above > 4095 && !trimmed {
+        return Err(Stop::Skipped("the default window is wider than psn_offset".into()));
+    }
+    t.try_configure("general_pdcs", 2)?;
+    let region = t.region(4096)?;
+    for _ in 0..6 {
+        let pdc = t.initiate();
+        if trimmed {
+            let packet = pdc.request(0).write(&region, 0, &[1; 200])?.build()?;
+            t.send_wire(&pdc.trimmed(&packet, Trimmed::Fabric, 16))?;
+            // Open: an answer.
+            t.wait(t.soon(), |seen| seen.refuses(&pdc, pdc.psn(0)))?;
+            continue;
+        }
+        t.request(&pdc, pdc.request(above).write(&region, 0, &[1; 16])?)?;
+        t.expect_nack(PDS_OPEN_004, &pdc, pdc.psn(above), &[NackCode::INVALID_SYN])?;
+    }
+    let requirement = if trimmed { PDS_TRIM_004 } else { PDS_OPEN_004 };
+    let pdc = t.initiate();
+    t.request(&pdc, pdc.request(0).write(&region, 0, &[2; 16])?)?;
+    t.expect_ack(requirement, &pdc, pdc.psn(0))?;
+    t.expect_memory(requirement, &region, 0, &[2; 16])
 }
 
 fn refused_then_opened(t: &mut Test<'_>) -> Outcome {

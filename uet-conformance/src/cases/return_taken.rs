@@ -18,6 +18,14 @@ pub(super) const CASES: &[Rule] = &[
         run: acknowledged,
     },
     Rule {
+        id: "return-taken/asks-nothing",
+        title: "The ACK of read data requests nothing, also if it refuses the data or answers a duplicate",
+        requirements: &[PDS_GTD_004],
+        needs: &[Need::Capability("read")],
+        axes: &[&DATA, &MODE],
+        run: asks_nothing,
+    },
+    Rule {
         id: "return-taken/any-order",
         title: "On an unordered context read data is taken in any order",
         requirements: &[PDS_RUD_001, PDS_PSN_002],
@@ -99,6 +107,27 @@ pub(super) const CASES: &[Rule] = &[
     },
 ];
 
+/// Read data, right or wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ReadData {
+    Right,
+    OtherMessage,
+    BeyondTheRead,
+    OtherJob,
+    Longer,
+}
+
+const DATA: Axis<ReadData> = Axis::new(
+    "data",
+    &[
+        Point::new("right", ReadData::Right),
+        Point::new("other-message", ReadData::OtherMessage),
+        Point::new("beyond-the-read", ReadData::BeyondTheRead),
+        Point::new("other-job", ReadData::OtherJob),
+        Point::new("longer-than-told", ReadData::Longer),
+    ],
+);
+
 /// A read of the device of two packets, both of whose requests have come.
 struct Read {
     target: Target,
@@ -127,14 +156,27 @@ impl Read {
 
     /// The data of the `k`-th packet, with the `n`-th PSN of the return direction.
     fn data(&self, n: u32, k: usize) -> Result<Request, Stop> {
+        self.data_as(n, k, ReadData::Right)
+    }
+
+    /// The same, changed so.
+    fn data_as(&self, n: u32, k: usize, data: ReadData) -> Result<Request, Stop> {
         let uet = self.target.packet(1)?.seen.uet();
         let Some(Ses::Std(asked)) = uet.ses else {
             return Err(Stop::Skipped("the device reads by a short header".into()));
         };
-        let head = ResponseData::build().read_request_message_id(asked.message_id());
-        let head =
-            head.job_id(asked.address().job_id()).response_message_id(9).payload_length(self.mtu as u16);
-        let head = head.modified_length(self.bytes.len() as u32).message_offset((k * self.mtu) as u32);
+        let (mut message, mut job) = (asked.message_id(), asked.address().job_id());
+        let (mut length, mut offset) = (self.mtu, k * self.mtu);
+        match data {
+            ReadData::Right => {}
+            ReadData::OtherMessage => message ^= 0x5a5a,
+            ReadData::OtherJob => job ^= 1,
+            ReadData::BeyondTheRead => offset += self.bytes.len(),
+            ReadData::Longer => length -= 1,
+        }
+        let head = ResponseData::build().read_request_message_id(message);
+        let head = head.job_id(job).response_message_id(9).payload_length(length as u16);
+        let head = head.modified_length(self.bytes.len() as u32).message_offset(offset as u32);
         Ok(self.target.pdc.request(n).ses(head.done()?, &self.bytes[k * self.mtu..(k + 1) * self.mtu]))
     }
 
@@ -164,6 +206,29 @@ fn acknowledged(t: &mut Test<'_>) -> Outcome {
         t.check(PDS_GTD_004, "req", AckRequest::NO_REQUEST, ack.req());
     }
     read.ends(t, PDS_PSN_002)
+}
+
+fn asks_nothing(t: &mut Test<'_>) -> Outcome {
+    let read = Read::new(t, Mode::Rud)?;
+    read.ack(t)?;
+    let (pdc, data) = (read.pdc(), read.data_as(0, 0, t.value(&DATA))?);
+    let mut answered = false;
+    for retx in [false, true, true] {
+        t.forget();
+        t.request(&pdc, Request { retx, ..data.clone() })?;
+        // Open: the answer to wrong data.
+        let within = t.soon();
+        if let Some((_, ack)) =
+            t.wait(within, |seen| seen.ack().filter(|_| seen.acknowledges(&pdc, data.psn)))?
+        {
+            t.check(PDS_GTD_004, "req", AckRequest::NO_REQUEST, ack.req());
+            answered = true;
+        }
+    }
+    match answered {
+        true => Ok(()),
+        false => Err(Stop::Skipped("the device does not acknowledge such data".into())),
+    }
 }
 
 fn any_order(t: &mut Test<'_>) -> Outcome {

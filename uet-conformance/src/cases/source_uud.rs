@@ -60,17 +60,20 @@ fn uud(seen: &RxPacket) -> Option<Uud> {
 
 fn one_packet(t: &mut Test<'_>) -> Outcome {
     let peer = t.peer(0)?;
-    let length = 700;
-    t.post(datagram(peer, length))?;
-    let within = t.later();
-    let (seen, _) = t.expect(WIRE_SES_005, "a datagram", within, uud)?;
-    t.check_packet(&seen, &[WIRE_NEXT_003, WIRE_SES_004, WIRE_SES_005, WIRE_RSVD_001]);
-    let asked = match seen.uet().ses {
-        Some(Ses::Std(ses)) => Some(ses.request_length() as usize),
-        _ => None,
-    };
-    t.check(WIRE_SES_007, "request_length", Some(length), asked);
-    t.check(WIRE_SES_007, "bytes", length, seen.payload().len());
+    for length in [700, 0, 1, t.mtu() - 1, t.mtu()] {
+        t.forget();
+        t.post(datagram(peer, length))?;
+        let within = t.later();
+        let (seen, _) = t.expect(WIRE_SES_005, "a datagram", within, uud)?;
+        t.check_packet(&seen, &[WIRE_NEXT_003, WIRE_SES_004, WIRE_SES_005, WIRE_RSVD_001]);
+        let (asked, id) = match seen.uet().ses {
+            Some(Ses::Std(ses)) => (Some(ses.request_length() as usize), Some(ses.message_id())),
+            _ => (None, None),
+        };
+        t.check(WIRE_SES_004, "message_id", Some(0), id);
+        t.check(WIRE_SES_007, "request_length", Some(length), asked);
+        t.check(WIRE_SES_007, "bytes", length, seen.payload().len());
+    }
     Ok(())
 }
 

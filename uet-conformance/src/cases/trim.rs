@@ -1,7 +1,7 @@
 //! Packets that a switch has trimmed, as they arrive (section 3.5.15).
 
 use crate::axis::{CARRIER, MODE, START};
-use crate::{Need, Outcome, Pdc, Request, Rule, Test, Trimmed, rudi, uud};
+use crate::{Axis, Need, Outcome, Pdc, Point, Request, Rule, Test, Trimmed, Wire, rudi, uud};
 use uet_control::Hex64;
 use uet_wire::catalogue::*;
 use uet_wire::pds::Rudi;
@@ -51,6 +51,14 @@ pub(super) const CASES: &[Rule] = &[
         needs: &[Need::Trim],
         axes: &[&MODE, &CARRIER, &START],
         run: flags,
+    },
+    Rule {
+        id: "trim/marks",
+        title: "The NACK of a trimmed request has its m and retx, with and without a context",
+        requirements: &[PDS_NACK_001],
+        needs: &[Need::Trim, Need::Capability("ecn"), Need::SetEcn],
+        axes: &[&KIND, &MODE, &CARRIER],
+        run: marks,
     },
     Rule {
         id: "trim/syn",
@@ -110,8 +118,17 @@ pub(super) const CASES: &[Rule] = &[
     },
 ];
 
+/// True if the request is idempotent, without a context.
+const KIND: Axis<bool> = Axis::new(
+    "kind",
+    &[Point::new("context", false), Point::needing("rudi", true, &[Need::Capability("rudi")])],
+);
+
 /// As a switch leaves it at most: a delivery header and a few bytes.
 const SHORT: usize = 16;
+
+/// The key of a region for idempotent requests.
+const SAFE: Hex64 = Hex64(1 << 63 | 0xacce5);
 
 /// Sends what a switch has left of a request.
 fn send(t: &mut Test<'_>, pdc: &Pdc, request: &Request, place: Trimmed, keep: usize) -> Outcome {
@@ -177,6 +194,36 @@ fn flags(t: &mut Test<'_>) -> Outcome {
         send(t, &pdc, &request, Trimmed::Fabric, SHORT)?;
         let (_, nack) = t.expect_nack(PDS_NACK_001, &pdc, pdc.psn(1), &[NackCode::TRIMMED])?;
         t.check(PDS_NACK_001, "retx", retx, nack.retx());
+    }
+    Ok(())
+}
+
+fn marks(t: &mut Test<'_>) -> Outcome {
+    let idempotent = t.value(&KIND);
+    let (pdc, region) = match idempotent {
+        true => (t.initiate(), t.exposed(4096, |it| uet_control::ExposeRegion { key: SAFE, ..it })?.0),
+        false => t.open()?,
+    };
+    for (n, length) in (1..).zip([1, 200, t.mtu()]) {
+        for place in [Trimmed::Fabric, Trimmed::LastHop] {
+            for (marked, retx) in [(false, false), (true, false), (false, true), (true, true)] {
+                let request = Request { retx, ..pdc.request(n).write(&region, 0, &vec![1; length])? };
+                let packet = if idempotent { rudi(n, &request)? } else { request.build()? };
+                t.forget();
+                t.send_wire(&Wire { marked, ..pdc.trimmed(&packet, place, SHORT) })?;
+                let (_, nack) =
+                    t.expect(PDS_NACK_001, "a NACK of the trimmed request", t.soon(), |seen| {
+                        let nack = seen.nack().filter(|_| seen.wire.dst == pdc.from)?;
+                        let named = match idempotent {
+                            true => nack.nack_pkt_id() == Some(n),
+                            false => nack.nack_psn() == Some(request.psn),
+                        };
+                        named.then_some(nack)
+                    })?;
+                t.check(PDS_NACK_001, "m", marked, nack.m());
+                t.check(PDS_NACK_001, "retx", retx, nack.retx());
+            }
+        }
     }
     Ok(())
 }
@@ -258,8 +305,7 @@ fn control(t: &mut Test<'_>) -> Outcome {
 }
 
 fn idempotent(t: &mut Test<'_>) -> Outcome {
-    let key = Hex64(1 << 63 | 0xacce5);
-    let (region, held) = t.exposed(4096, |region| uet_control::ExposeRegion { key, ..region })?;
+    let (region, held) = t.exposed(4096, |region| uet_control::ExposeRegion { key: SAFE, ..region })?;
     let way = t.initiate();
     // Its identifiers must not show in the NACKs of RUDI.
     let stranger = t.initiate().of_nobody(Some(PdcId(0x77)));
