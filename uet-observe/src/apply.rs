@@ -1,8 +1,11 @@
 //! Applies a packet to its context.
 
 use crate::context::KEPT;
-use crate::{Context, Direction, Event, MessagePart, Observed, RcvdBytes, ReadRequest, SentRequest, Side};
+use crate::{
+    Context, Direction, Event, MessagePart, Observed, RcvdBytes, ReadData, ReadRequest, SentRequest, Side,
+};
 use std::collections::BTreeMap;
+use uet_wire::Psn;
 use uet_wire::pds::{Ack, Control, Nack, Pds, Request, Sack};
 use uet_wire::registry::{CtlType, NackCode, Opcode, PdsType, ResponseOpcode, ReturnCode};
 use uet_wire::ses::Ses;
@@ -20,12 +23,13 @@ impl Context {
     ) -> Option<(Option<ReadRequest>, Event)> {
         let receiver = sender.other();
         if let Some(request) = pds.request() {
-            let read = self.direction_mut(receiver).data(packet);
-            Some((read, self.direction_mut(sender).request(packet, request, pds)))
+            let read = self.direction_mut(receiver).data(packet, false);
+            let data_of = read.and_then(|read| whole_read(packet, read));
+            Some((read, self.direction_mut(sender).request(packet, request, pds, data_of)))
         } else if let Some(ack) = pds.ack() {
             let (closes, event) = self.direction_mut(receiver).ack(packet, ack, pds);
             self.closed = closes.then_some(packet.number);
-            Some((self.direction_mut(receiver).data(packet), event))
+            Some((self.direction_mut(receiver).data(packet, true), event))
         } else if let Some(nack) = pds.nack() {
             Some((None, self.direction_mut(receiver).nack(nack)))
         } else if let Pds::Control(control) = pds {
@@ -37,7 +41,13 @@ impl Context {
 }
 
 impl Direction {
-    fn request(&mut self, packet: &Observed<'_>, request: Request, pds: Pds<'_>) -> Event {
+    fn request(
+        &mut self,
+        packet: &Observed<'_>,
+        request: Request,
+        pds: Pds<'_>,
+        data_of: Option<u16>,
+    ) -> Event {
         let rod = matches!(request.prologue().kind(), PdsType::ROD_REQ | PdsType::ROD_CC_REQ);
         self.rod.get_or_insert(rod);
         let index = self.place(request.psn());
@@ -51,7 +61,12 @@ impl Direction {
                 if self.reads.len() >= KEPT {
                     self.reads.clear();
                 }
-                self.reads.insert(header.message_id(), ReadRequest { bytes, over: false });
+                let job_id = header.address().job_id();
+                // The other packets of a read continue it. The message ID of a finished read is free.
+                let known =
+                    self.reads.get(&header.message_id()).filter(|read| !header.head().som() && !read.over);
+                let data = known.and_then(|read| read.data);
+                self.reads.insert(header.message_id(), ReadRequest { bytes, job_id, data, over: false });
             }
         }
         let sent = SentRequest {
@@ -64,6 +79,9 @@ impl Direction {
             times: 1,
             demand: matches!(pds, Pds::RequestCc(_)),
             part: part(packet),
+            opcode: packet.uet.ses.and_then(|ses| ses.opcode()),
+            data_of,
+            syn: request.syn(),
         };
         self.demands_credit |= sent.demand;
         self.retransmitted |= sent.retx;
@@ -115,12 +133,19 @@ impl Direction {
                 self.close.get_or_insert((index, packet.number));
                 self.closing.get_or_insert(packet.number);
             }
+            CtlType::NOOP | CtlType::NEGOTIATION if control.syn() => {
+                self.rod.get_or_insert(control.isrod());
+            }
             CtlType::CLOSE_REQUEST => drop(self.closing.get_or_insert(packet.number)),
             CtlType::ACK_REQUEST => {
                 self.asked.insert(index);
                 if self.asked.len() > ASKED {
                     self.asked.pop_first();
                 }
+            }
+            CtlType::CLEAR_COMMAND if self.highest.is_some() => {
+                let clear = self.index(Psn(control.payload()));
+                self.cleared = self.cleared.max(Some(clear));
             }
             CtlType::CREDIT_REQUEST => self.demands_credit = true,
             CtlType::PROBE => {
@@ -143,6 +168,11 @@ impl Direction {
             return (false, Event::Ack { cack, named, acknowledged, rcvd_before });
         };
         self.told = self.told.max(Some(cack.max(named)));
+        if self.highest.is_some_and(|highest| named > highest)
+            && self.ahead.is_none_or(|(ahead, _)| named > ahead)
+        {
+            self.ahead = Some((named, packet.number));
+        }
         let closes = self.close.is_some_and(|(close, _)| cack >= close || named == close);
         if let Some(Ses::Response(response)) = packet.uet.ses {
             let head = response.head();
@@ -205,9 +235,18 @@ impl Direction {
     }
 
     /// Returns the read of this direction whose data the packet carries. The last byte ends the read.
-    fn data(&mut self, packet: &Observed<'_>) -> Option<ReadRequest> {
+    fn data(&mut self, packet: &Observed<'_>, in_ack: bool) -> Option<ReadRequest> {
         let Some(Ses::ResponseData(header)) = packet.uet.ses else { return None };
-        let read = self.reads.get(&header.read_request_message_id()).copied();
+        let known = self.reads.get_mut(&header.read_request_message_id());
+        let read = known.as_deref().copied();
+        if let Some(known) = known {
+            known.data.get_or_insert(ReadData {
+                number: packet.number,
+                in_ack,
+                response_message_id: header.response_message_id(),
+                modified_length: header.modified_length(),
+            });
+        }
         let end = header.message_offset().saturating_add(header.payload_length().into());
         if end >= header.modified_length() {
             self.end_read(header.read_request_message_id());
@@ -233,9 +272,16 @@ fn keep<T>(kept: &mut BTreeMap<i64, T>, index: i64, item: T) {
 fn part(packet: &Observed<'_>) -> Option<MessagePart> {
     let Some(Ses::Std(header)) = packet.uet.ses.filter(|_| packet.whole) else { return None };
     let (head, payload) = (header.head(), packet.uet.payload.len() as u32);
+    let address = header.address();
     Some(MessagePart {
+        opcode: head.opcode(),
         message_id: header.message_id(),
-        job_id: header.address().job_id(),
+        ri_generation: address.ri_generation(),
+        job_id: address.job_id(),
+        pid_on_fep: address.pid_on_fep(),
+        resource_index: address.resource_index(),
+        initiator: header.initiator(),
+        key: header.memory_key().or_else(|| header.match_bits()),
         som: head.som(),
         eom: head.eom(),
         ie: head.ie(),
@@ -245,4 +291,12 @@ fn part(packet: &Observed<'_>) -> Option<MessagePart> {
         request_length: header.request_length(),
         buffer_offset: header.buffer_offset(),
     })
+}
+
+/// Returns the message ID of an open read, if the packet carries all of its data.
+fn whole_read(packet: &Observed<'_>, read: ReadRequest) -> Option<u16> {
+    let Some(Ses::ResponseData(header)) = packet.uet.ses else { return None };
+    let bytes = u32::from(header.payload_length());
+    let all = header.message_offset() == 0 && bytes == read.bytes && header.modified_length() == bytes;
+    (all && !read.over && read.data.is_none()).then(|| header.read_request_message_id())
 }

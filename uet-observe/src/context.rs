@@ -4,7 +4,7 @@ use crate::observer::End;
 use crate::{Observed, Ranges};
 use core::net::IpAddr;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use uet_wire::registry::CtlType;
+use uet_wire::registry::{CtlType, Opcode};
 use uet_wire::{PdcId, Psn, Units24};
 
 /// The least distance of two PSNs that cannot belong to the same context. No window reaches so far. When an identifier
@@ -37,6 +37,19 @@ impl Side {
     }
 }
 
+/// An ACK with the identifiers of a context and a cumulative PSN that is far from all PSNs of the context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stray {
+    /// The packet number.
+    pub number: u64,
+    /// Its sender.
+    pub sender: Side,
+    /// Its cumulative PSN.
+    pub cack_psn: Psn,
+    /// The PSN that it names.
+    pub ack_psn: Option<Psn>,
+}
+
 /// A context between two ends.
 #[derive(Clone, Debug)]
 pub struct Context {
@@ -52,6 +65,8 @@ pub struct Context {
     pub start: Option<(Psn, u64)>,
     /// The number of the packet that acknowledged its CLOSE_COMMAND. Its identifiers are free afterwards.
     pub closed: Option<u64>,
+    /// ACKs with both identifiers of this context and a cumulative PSN that is far from all of its PSNs.
+    pub(crate) strays: Vec<Stray>,
     /// The keys of the context in the observer's index.
     pub(crate) ends: Vec<End>,
     directions: [Direction; 2],
@@ -66,6 +81,7 @@ impl Context {
             initiator,
             start: None,
             closed: None,
+            strays: Vec::new(),
             ends: Vec::new(),
             directions: Default::default(),
         }
@@ -131,6 +147,8 @@ pub struct Direction {
 
     /// The highest cumulative PSN of an ACK, and its packet number.
     pub cack: Option<(i64, u64)>,
+    /// The last PSN that an ACK named before it was sent, and the number of the ACK.
+    pub ahead: Option<(i64, u64)>,
     /// The highest PSN that an ACK acknowledged, cumulatively or by name. CLEAR may not exceed it.
     pub told: Option<i64>,
     /// The PSNs above the cumulative one that a SACK acknowledged, with the number of the first such packet.
@@ -185,6 +203,16 @@ impl Direction {
         self.unacknowledged.values().map(|(_, bytes)| bytes).sum()
     }
 
+    /// Returns true if the request or control packet with this PSN is sent and not acknowledged.
+    pub fn is_unacknowledged(&self, index: i64) -> bool {
+        self.unacknowledged.contains_key(&index)
+    }
+
+    /// Returns true if a packet below this index is sent and not acknowledged.
+    pub fn has_unacknowledged_below(&self, index: i64) -> bool {
+        self.unacknowledged.range(..index).next().is_some()
+    }
+
     /// Returns true if a PSN may belong to this direction, because it lies within a window of the observed PSNs.
     pub(crate) fn reaches(&self, psn: Psn) -> bool {
         let Some(base) = self.base.filter(|_| !self.renumbered) else { return true };
@@ -215,14 +243,27 @@ pub struct SentRequest {
     pub demand: bool,
     /// Its position in a message, if it is complete and has a standard header.
     pub part: Option<MessagePart>,
+    /// The opcode of its request header, if it has one.
+    pub opcode: Option<Opcode>,
+    /// The message ID of the read, if this is all the data of an open one.
+    pub data_of: Option<u16>,
+    /// True if the first transmission had the `syn` flag.
+    pub syn: bool,
 }
 
 /// The position of a request in its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // the fields have the names of the header's fields
 pub struct MessagePart {
+    pub opcode: Opcode,
     pub message_id: u16,
+    pub ri_generation: u8,
     pub job_id: u32,
+    pub pid_on_fep: u16,
+    pub resource_index: u16,
+    pub initiator: u32,
+    /// The memory key or the match bits.
+    pub key: Option<u64>,
     pub som: bool,
     pub eom: bool,
     pub ie: bool,
@@ -234,13 +275,41 @@ pub struct MessagePart {
     pub buffer_offset: Option<u64>,
 }
 
-/// A request that returns data.
+impl MessagePart {
+    /// Describes the destination, which all packets of a message share.
+    pub fn destination(&self) -> String {
+        let MessagePart { ri_generation, job_id, pid_on_fep, resource_index, initiator, key, .. } = self;
+        let key = key.map(|key| format!(", key or tag {key:#x}")).unwrap_or_default();
+        format!(
+            "job {job_id}, process {pid_on_fep}, index {resource_index}, generation {ri_generation}, initiator \
+             {initiator}{key}"
+        )
+    }
+}
+
+/// A request that returns data, and the data observed so far.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadRequest {
     /// The maximum number of bytes that it returns.
     pub bytes: u32,
+    /// Its job.
+    pub job_id: u32,
+    /// The first data of it.
+    pub data: Option<ReadData>,
     /// True if its data ended or it failed. The message ID is then free.
     pub over: bool,
+}
+
+/// The first data of a read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // the fields have the names of the header's fields
+pub struct ReadData {
+    /// The packet number.
+    pub number: u64,
+    /// True if an ACK carried it.
+    pub in_ack: bool,
+    pub response_message_id: u16,
+    pub modified_length: u32,
 }
 
 /// The `rcvd_bytes` count of an ACK.

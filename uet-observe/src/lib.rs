@@ -38,11 +38,13 @@ mod observer;
 mod ranges;
 mod rudi;
 
-pub use context::{Context, ContextId, Direction, MessagePart, RcvdBytes, ReadRequest, SentRequest, Side};
+pub use context::{
+    Context, ContextId, Direction, MessagePart, RcvdBytes, ReadData, ReadRequest, SentRequest, Side, Stray,
+};
 pub use observed::Observed;
 pub use observer::Observer;
 pub use ranges::Ranges;
-pub use rudi::RudiFacts;
+pub use rudi::{RudiFacts, RudiQuestion};
 
 use uet_wire::registry::{CtlType, NackCode};
 
@@ -64,6 +66,9 @@ pub enum Facts<'o> {
         read: Option<ReadRequest>,
         /// The event of the PDS header.
         event: Event,
+        /// Earlier ACKs with the identifiers of this context and PSNs that it never had. This packet proves that the
+        /// context is still open.
+        strays: Vec<Stray>,
     },
     /// The packet is a RUDI request or response.
     Rudi(RudiFacts),

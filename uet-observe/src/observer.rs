@@ -2,7 +2,7 @@
 
 use crate::context::{FAR, distance};
 use crate::rudi::Rudi;
-use crate::{Context, ContextId, Facts, Observed, Side};
+use crate::{Context, ContextId, Facts, Observed, Side, Stray};
 use core::net::IpAddr;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -14,6 +14,9 @@ pub(crate) type End = (IpAddr, PdcId, IpAddr);
 
 /// The maximum number of open contexts. Beyond it, the observer forgets all of them.
 const CONTEXTS: usize = 1 << 20;
+
+/// The maximum number of ACKs kept that contradict a context.
+const STRAYS: usize = 4;
 
 /// The maximum number of contexts kept for one end.
 const LIVES: usize = 4;
@@ -41,11 +44,15 @@ impl Observer {
         if let Pds::Rudi(header) = pds {
             return self.rudi.observe(packet, header.copied()).map_or(Facts::Unrelated, Facts::Rudi);
         }
+        if self.strays(packet, &pds) {
+            return Facts::Unrelated;
+        }
         let Some((id, sender)) = self.find(packet, &pds) else { return Facts::Unrelated };
         let Some(context) = self.open.get_mut(&id) else { return Facts::Unrelated };
         let Some((read, event)) = context.apply(sender, packet, pds) else { return Facts::Unrelated };
         self.closed = context.closed.map(|_| id);
-        Facts::Context { context, sender, read, event }
+        let strays = core::mem::take(&mut context.strays);
+        Facts::Context { context, sender, read, event, strays }
     }
 
     /// Returns the number of observed contexts, including closed ones.
@@ -110,6 +117,36 @@ impl Observer {
             }
         }
         Some((id, sender))
+    }
+
+    /// Keeps an ACK that belongs to an open context by its identifiers and contradicts it by its PSNs. Returns true if it
+    /// is kept. Later packets of the context then prove that its identifiers have not been reused.
+    fn strays(&mut self, packet: &Observed<'_>, pds: &Pds<'_>) -> bool {
+        let (Some(ack), Some(names)) = (pds.ack().filter(|ack| !ack.p()), Names::of(pds)) else {
+            return false;
+        };
+        let here = (packet.src, names.source, packet.dst);
+        let there = (packet.dst, ack.dpdcid(), packet.src);
+        let (Some(here), Some(there)) = (self.ends.get(&here), self.ends.get(&there)) else { return false };
+        let both = |(id, side): &&(ContextId, Side)| there.contains(&(*id, side.other()));
+        let named = here.iter().filter(both).copied();
+        let fits = |(id, side): (ContextId, Side)| {
+            self.open.get(&id).is_some_and(|context| names.fit(context, side))
+        };
+        let by_target = there.iter().map(|(id, side)| (*id, side.other()));
+        if here.iter().copied().chain(by_target).any(fits) {
+            return false;
+        }
+        let Some((id, sender)) = named.max_by_key(|(id, _)| *id) else { return false };
+        let Some(context) = self.open.get_mut(&id) else { return false };
+        let directions = [Side::A, Side::B].map(|side| context.direction(side));
+        let closing = directions.iter().any(|direction| direction.close.is_some() || direction.renumbered);
+        if context.start.is_none() || closing || context.strays.len() >= STRAYS {
+            return false;
+        }
+        let (cack_psn, ack_psn) = (ack.cack_psn(), ack.ack_psn());
+        context.strays.push(Stray { number: packet.number, sender, cack_psn, ack_psn });
+        true
     }
 
     fn add(&mut self, packet: &Observed<'_>, opens: bool) -> ContextId {

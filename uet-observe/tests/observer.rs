@@ -149,7 +149,7 @@ fn rudi_responses_name_the_last_transmission() {
     observer.observe(&Observed::new(2, A, B, &request));
     for (number, expected) in [(3, Some(2)), (4, None)] {
         match observer.observe(&Observed::new(number, B, A, &response)) {
-            Facts::Rudi(RudiFacts::Response { answers, known }) => {
+            Facts::Rudi(RudiFacts::Response { answers, known, .. }) => {
                 assert_eq!((answers, known), (expected, Some(true)));
             }
             other => panic!("{other:?}"),

@@ -7,6 +7,7 @@ use super::{Deployment, Listing, Outcome, about, complain, corrections, records}
 use crate::paint::Paint;
 use crate::text::Unnamed;
 use clap::Args;
+use core::time::Duration;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -102,6 +103,7 @@ impl Check {
             out: BufWriter::new(WhileRead::new(stdout)),
             checker: Checker::default(),
             packets: 0,
+            number: 0,
             bad: 0,
             found: BTreeMap::new(),
             foreign: Foreign::default(),
@@ -144,7 +146,7 @@ impl Check {
 impl Live {
     fn judge(&self, interface: &str, report: &mut Report<impl Write>) -> io::Result<()> {
         use std::sync::atomic::Ordering;
-        use std::time::{Duration, Instant};
+        use std::time::Instant;
         use uet_emulator::link::{tap::Tap, udp::wait};
 
         /// Interval of the checks for a signal.
@@ -197,6 +199,8 @@ struct Report<W: Write> {
     out: BufWriter<WhileRead<W>>,
     checker: Checker,
     packets: u64,
+    /// The packet that the next finding is about.
+    number: u64,
     /// Malformed packets and findings of severity error.
     bad: u64,
     /// Number of violations of each requirement.
@@ -243,6 +247,7 @@ impl<W: Write> Taker for Report<W> {
 impl<W: Write> Report<W> {
     fn judge(&mut self, decoded: &Decoded<'_>) -> io::Result<()> {
         self.foreign.packet(decoded);
+        self.number = self.packets;
         let source = || decoded.packet.ip.map(|ip| ip.src().to_string());
         if let Some(error) = decoded.error() {
             self.found("malformed", Severity::Error, None, source(), &error.to_string())?;
@@ -255,8 +260,14 @@ impl<W: Write> Report<W> {
             let message = Unnamed(finding).to_string();
             self.finding(finding.requirement, None, source(), &message)?;
         }
-        for finding in self.checker.packet(self.packets, &decoded.packet) {
-            let passive::Finding { requirement, with, culprit, message, .. } = finding;
+        let time = decoded
+            .record
+            .time
+            .and_then(|time| u64::try_from(time.as_nanosecond()).ok())
+            .map(Duration::from_nanos);
+        for finding in self.checker.packet_at(self.packets, time, &decoded.packet) {
+            let passive::Finding { number, requirement, with, culprit, message } = finding;
+            self.number = number;
             self.finding(requirement, with, Some(culprit.to_string()), &message)?;
         }
         if let Some(annotated) = &mut self.annotated {
@@ -299,9 +310,13 @@ impl<W: Write> Report<W> {
         let (message, severity) = (told.as_deref().unwrap_or(message), severity.name());
         if self.annotated.is_some() {
             let other = with.map(|with| format!(" (packet {with})")).unwrap_or_default();
-            self.comments.push(format!("{severity} {id}: {message}{other}"));
+            let earlier = match self.number == self.packets {
+                true => String::new(),
+                false => format!("packet {}: ", self.number),
+            };
+            self.comments.push(format!("{severity} {id}: {earlier}{message}{other}"));
         }
-        self.line(Line { number: self.packets, with, id, severity, culprit, message })
+        self.line(Line { number: self.number, with, id, severity, culprit, message })
     }
 
     fn line(&mut self, line: Line<'_>) -> io::Result<()> {

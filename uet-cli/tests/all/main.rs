@@ -22,6 +22,7 @@ mod links;
 mod live;
 mod pages;
 mod proxy;
+mod reference_provider;
 mod replay;
 mod reports;
 mod run;

@@ -44,8 +44,11 @@ impl Rules<'_> {
         }
         self.cleared(flow);
         self.echo(flow, ack, named);
+        self.names_a_psn(flow, ack);
+        self.closed(flow, ack, cack, named);
         self.response(flow, named);
-        self.data(read);
+        self.answer(flow, named);
+        self.data(read, true);
         self.rcvd_bytes(flow, rcvd_before, cack);
     }
 
@@ -90,6 +93,11 @@ impl Rules<'_> {
         let never = self.suspect(side, "retx without retransmission", never, 3);
         if ack.retx() {
             self.hold(PDS_ACK_002, with, !never, || "says retx, and nothing was retransmitted".into());
+        }
+        if sent.retx && sent.times == 1 {
+            // The first transmission was lost, so this answers the retransmission.
+            let lost = self.suspect(side, "retx not told", !ack.retx(), 3);
+            self.hold(PDS_ACK_002, with, !lost, || "the request has retx, and the ACK has not".into());
         }
         if sent.marked && sent.times == 1 {
             let lost = self.suspect(side, "mark not told", !ack.m(), 2);

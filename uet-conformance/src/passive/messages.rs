@@ -9,10 +9,6 @@ use uet_wire::ses::Ses;
 impl Rules<'_> {
     /// Judges the first transmission of a request beside the requests with the PSNs before and after.
     pub(super) fn neighbors(&mut self, flow: &Direction, index: i64) {
-        // Each packet of a read is a request of its own, without payload.
-        if self.packet.uet.ses.and_then(|ses| ses.opcode()) == Some(Opcode::UET_READ) {
-            return;
-        }
         let part = |index| flow.requests.get(&index).and_then(|sent| Some((sent.part?, sent.number)));
         let Some((this, _)) = part(index) else { return };
         if let Some((before, number)) = part(index - 1) {
@@ -24,7 +20,7 @@ impl Rules<'_> {
     }
 
     /// Rules of read data with a standard header.
-    pub(super) fn data(&mut self, read: Option<ReadRequest>) {
+    pub(super) fn data(&mut self, read: Option<ReadRequest>, in_ack: bool) {
         let Some(Ses::ResponseData(header)) = self.packet.uet.ses else { return };
         if self.received().reads.is_empty() {
             return;
@@ -39,6 +35,22 @@ impl Rules<'_> {
         let (said, asked) = (header.modified_length(), read.bytes);
         self.hold(SES_READ_007, None, said <= asked, || {
             format!("modified_length {said} of a read of {asked} bytes")
+        });
+        let (own, whole) = (header.job_id(), read.job_id);
+        self.hold(SES_RESP_003, None, own == whole, || {
+            format!("data of job {own}, and the read is of job {whole}")
+        });
+        let Some(before) = read.data else { return };
+        let with = Some(before.number);
+        self.hold(SES_READ_007, with, said == before.modified_length, || {
+            format!("modified_length {said} and {} in the data of one read", before.modified_length)
+        });
+        self.hold(SES_READ_004, with, in_ack == before.in_ack, || {
+            "data of one read in an ACK and in a request".into()
+        });
+        let id = header.response_message_id();
+        self.hold(SES_READ_010, with, in_ack || before.in_ack || id == before.response_message_id, || {
+            format!("response_message_id {id} and {} in the data of one read", before.response_message_id)
         });
     }
 
@@ -56,6 +68,19 @@ impl Rules<'_> {
             return;
         }
         let same = first.message_id == second.message_id;
+        let read = first.opcode == Opcode::UET_READ;
+        // A read of one packet without eom. A short one is a finding by itself.
+        if read && first.som && second.som && !same {
+            if first.request_length > super::reads::SMALLEST_MTU {
+                self.hold(SES_CUT_002, with, false, || {
+                    format!(
+                        "message {} begins, and no packet of read {} had eom",
+                        second.message_id, first.message_id
+                    )
+                });
+            }
+            return;
+        }
         self.hold(SES_ORDER_001, with, !second.som && same, || {
             format!("message {} begins before message {} has ended", second.message_id, first.message_id)
         });
@@ -65,10 +90,25 @@ impl Rules<'_> {
         self.hold(SES_CUT_003, with, first.request_length == second.request_length, || {
             format!("request_length {} and {} in one message", first.request_length, second.request_length)
         });
+        let ends = second.opcode == Opcode::UET_MSG_ERROR;
+        self.hold(SES_CUT_003, with, ends || first.opcode == second.opcode, || {
+            format!("{} and {} in one message", first.opcode, second.opcode)
+        });
+        let (one, other) = (first.destination(), second.destination());
+        self.hold(SES_CUT_003, with, ends || one == other, || format!("{one} and {other} in one message"));
         // A deferrable send has none; the MSG_ERROR that may end it has one.
         if let (Some(first), Some(second)) = (first.buffer_offset, second.buffer_offset) {
             self.hold(SES_CUT_006, with, first == second, || {
                 format!("buffer_offset {first:#x} and {second:#x} in one message")
+            });
+        }
+        if read && first.som {
+            // Only the second packet tells the MTU.
+            let mtu = second.message_offset;
+            let holds = mtu.is_power_of_two()
+                && (super::reads::SMALLEST_MTU..=super::reads::LARGEST_MTU).contains(&mtu);
+            return self.hold(SES_CUT_001, with, holds, || {
+                format!("message_offset {mtu} in the second packet of a read")
             });
         }
         let expected = first.message_offset.wrapping_add(first.payload_length);

@@ -4,12 +4,16 @@
 //! reports a finding only if none of these explains it. [`uet_observe`] follows the contexts; the rules judge its facts.
 
 mod acks;
+mod answers;
+mod closing;
 mod messages;
+mod reads;
 mod requests;
 mod rudi;
 mod suspicion;
 
 use core::net::IpAddr;
+use core::time::Duration;
 use std::collections::{BTreeMap, HashMap};
 use suspicion::Suspicion;
 use uet_observe::{Context, ContextId, Direction, Event, Facts, Observed, Observer, ReadRequest, Side};
@@ -64,6 +68,8 @@ struct Doubts {
     untold: u32,
     /// The message id in the last data of a read that was not observed.
     unread: Option<u16>,
+    /// The time of the first CLOSE_REQUEST.
+    close_asked: Option<Duration>,
 }
 
 /// The rules, on one packet of a context.
@@ -73,6 +79,8 @@ struct Rules<'a> {
     context: &'a Context,
     sender: Side,
     packet: &'a Observed<'a>,
+    /// The time of the packet, if known.
+    now: Option<Duration>,
 }
 
 impl<'a> Rules<'a> {
@@ -130,6 +138,7 @@ impl<'a> Rules<'a> {
             Event::Nack { code, named } => {
                 let retx = pds.nack().is_some_and(|nack| nack.retx());
                 self.nack(code, named, retx);
+                self.refused_close(code, named);
             }
             _ => {}
         }
@@ -164,6 +173,7 @@ pub struct Checker {
     doubts: HashMap<ContextId, [Doubts; 2]>,
     rudi: rudi::Doubts,
     judge: Judge,
+    now: Option<Duration>,
 }
 
 /// Contexts whose doubts are kept; all are forgotten when there are more.
@@ -172,6 +182,12 @@ const CONTEXTS: usize = 1 << 20;
 impl Checker {
     /// Judges the next packet in the context of earlier ones.
     pub fn packet(&mut self, number: u64, packet: &Packet<'_>) -> Vec<Finding> {
+        self.packet_at(number, None, packet)
+    }
+
+    /// Judges the next packet, captured at this time. A finding may be about an earlier packet, if this one proves it.
+    pub fn packet_at(&mut self, number: u64, now: Option<Duration>, packet: &Packet<'_>) -> Vec<Finding> {
+        self.now = now;
         match Observed::of(number, packet) {
             Some(packet) => self.observed(&packet),
             None => Vec::new(),
@@ -180,13 +196,16 @@ impl Checker {
 
     /// Judges the next packet in the context of earlier ones.
     pub(crate) fn observed(&mut self, packet: &Observed<'_>) -> Vec<Finding> {
+        reads::judge(&mut self.judge, packet);
         match self.observer.observe(packet) {
-            Facts::Context { context, sender, read, event } => {
+            Facts::Context { context, sender, read, event, strays } => {
                 if self.doubts.len() > CONTEXTS {
                     self.doubts.clear();
                 }
                 let doubts = self.doubts.entry(context.id).or_default();
-                Rules { judge: &mut self.judge, doubts, context, sender, packet }.judge(read, event);
+                answers::strays(&mut self.judge, context, &strays);
+                Rules { judge: &mut self.judge, doubts, context, sender, packet, now: self.now }
+                    .judge(read, event);
                 if context.closed.is_some() {
                     self.doubts.remove(&context.id);
                 }

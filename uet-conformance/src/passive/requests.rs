@@ -6,6 +6,7 @@ use uet_wire::Psn;
 use uet_wire::catalogue::*;
 use uet_wire::pds::Request;
 use uet_wire::registry::{CtlType, PdsType};
+use uet_wire::ses::Ses;
 
 impl Rules<'_> {
     pub(super) fn request(
@@ -16,12 +17,18 @@ impl Rules<'_> {
         sent: &SentRequest,
         earlier: Option<SentRequest>,
     ) {
-        self.opening(request);
-        self.data(read);
+        self.opening(request, sent);
+        self.data(read, false);
         let flow = self.sent();
         let rod = matches!(request.prologue().kind(), PdsType::ROD_REQ | PdsType::ROD_CC_REQ);
         self.hold(PDS_PDC_002, None, flow.rod == Some(rod), || {
             "a request of the other mode on the same context".into()
+        });
+        let data = matches!(self.packet.uet.ses, Some(Ses::ResponseData(_) | Ses::ResponseDataSmall(_)));
+        let other = self.received().rod.filter(|_| data);
+        self.hold(PDS_PDC_002, None, other.is_none_or(|other| other == rod), || {
+            let name = |rod| if rod { "an ordered" } else { "an unordered" };
+            format!("return data as {} request on {} context", name(rod), name(!rod))
         });
         if let Some(start) = self.context.start {
             self.near_start(flow, request, start);
@@ -43,7 +50,15 @@ impl Rules<'_> {
     }
 
     /// Rules of a packet with `syn`.
-    fn opening(&mut self, request: Request) {
+    fn opening(&mut self, request: Request, sent: &SentRequest) {
+        let flow = self.sent();
+        // The initiator knows the target's PDCID once it has sent a packet with it. Such a packet has arrived.
+        let known = |(index, other): (&i64, &SentRequest)| !other.syn && !flow.is_unacknowledged(*index);
+        if sent.retx {
+            let late = request.syn() && flow.requests.iter().any(known);
+            let late = self.suspect(self.sender, "syn after the first ACK", late, 2);
+            self.hold(PDS_SYN_004, None, !late, || "a retransmission with syn, after packets without".into());
+        }
         let (Some(own), Some((start, number))) = (request.start_psn(), self.context.start) else { return };
         if let Some(initiator) = self.context.initiator {
             self.hold(PDS_SYN_004, None, initiator == self.sender, || {
@@ -96,6 +111,14 @@ impl Rules<'_> {
                 });
             }
         }
+        if let Some((ahead, number)) = flow.ahead.filter(|(ahead, _)| index < *ahead && !flow.renumbered) {
+            // Records may be in another order than the packets, but not by this much.
+            const FAR: i64 = 64;
+            let early = self.suspect(side, "ack that names what was not sent", true, 2);
+            self.hold_receiver(PDS_PSN_002, Some(number), !early && ahead - index < FAR, || {
+                format!("an ACK names the PSN {} above, which was not sent", ahead - index)
+            });
+        }
         let told = flow.sacked.get(index);
         let often = self.suspect(side, "bit of what was not sent", told.is_some(), 2);
         if told.is_some() {
@@ -137,6 +160,16 @@ impl Rules<'_> {
         };
         let with = Some(earlier.number);
         self.hold(PDS_RTO_005, with, first == second, || "the same PSN with other content".into());
+        if now.retx {
+            // A packet with a later CLEAR_PSN has already arrived.
+            let newer = flow.requests.iter().find(|(index, other)| {
+                other.clear.is_after(now.clear) && !other.retx && !flow.is_unacknowledged(**index)
+            });
+            let old = self.suspect(self.sender, "old CLEAR_PSN", newer.is_some(), 2);
+            self.hold(PDS_CLR_003, newer.map(|(_, other)| other.number), !old, || {
+                format!("a retransmission clears up to {}, and an earlier packet further", now.clear)
+            });
+        }
         // A copy is identical. A packet that differs and does not say retx is a retransmission.
         let copy = earlier.clear == now.clear && earlier.entropy.contains(&self.packet.entropy);
         if first == second {
@@ -180,6 +213,8 @@ impl Rules<'_> {
                 });
             }
             CtlType::CLOSE_REQUEST => {
+                let asked = &mut self.doubts[self.sender as usize].close_asked;
+                *asked = asked.or(self.now);
                 self.hold(PDS_CLOSE_006, None, initiator.is_none_or(|it| it != self.sender), || {
                     "CLOSE_REQUEST from the initiator".into()
                 });

@@ -4,9 +4,11 @@ use super::Judge;
 use super::suspicion::Suspicion;
 use core::net::IpAddr;
 use std::collections::HashMap;
-use uet_observe::{Observed, RudiFacts};
+use uet_observe::{Observed, RudiFacts, RudiQuestion};
 use uet_wire::catalogue::*;
 use uet_wire::pds::Pds;
+use uet_wire::registry::{Opcode, ResponseOpcode, ReturnCode};
+use uet_wire::ses::Ses;
 
 /// Pairs of addresses that are remembered; all are forgotten when there are more.
 const KEPT: usize = 1 << 16;
@@ -33,7 +35,10 @@ impl Doubts {
                     format!("pkt_id {id:#x} names another request that is not answered")
                 });
             }
-            RudiFacts::Response { known: Some(known), .. } => {
+            RudiFacts::Response { known: Some(known), question, answers } => {
+                if let (Some(question), Some(with)) = (question, answers) {
+                    response(judge, packet, question, with);
+                }
                 let [_, unasked] = self.0.entry((dst, src)).or_default();
                 let often = unasked.add(!known, 3);
                 judge.hold(src, PDS_RUDI_002, number, None, !often, || {
@@ -42,5 +47,39 @@ impl Doubts {
             }
             RudiFacts::Response { known: None, .. } => {}
         }
+    }
+}
+
+/// Judges a response beside the request with its `pkt_id`.
+fn response(judge: &mut Judge, packet: &Observed<'_>, asked: RudiQuestion, with: u64) {
+    let RudiQuestion { opcode, message_id, job_id, bytes } = asked;
+    let mut hold = |requirement, holds, message: String| {
+        judge.hold(packet.src, requirement, packet.number, Some(with), holds, || message);
+    };
+    let data = |length: u16| format!("{length} bytes of data in answer to {opcode} of {bytes}");
+    match packet.uet.ses {
+        Some(Ses::Response(answer)) => {
+            let (head, id, job) = (answer.head(), answer.message_id(), answer.job_id());
+            let code = head.return_code();
+            if head.opcode() == ResponseOpcode::UET_RESPONSE {
+                let same = message_id.is_none_or(|asked| asked == id) && job == job_id;
+                let message = format!("response to message {id} of job {job}, and the request is another");
+                hold(SES_RESP_003, same, message);
+            }
+            let lacks = opcode == Opcode::UET_READ && bytes > 0 && code == ReturnCode::OK;
+            hold(SES_READ_008, !lacks, format!("no data in answer to a read of {bytes} bytes"));
+        }
+        Some(Ses::ResponseData(answer)) => {
+            let id = answer.read_request_message_id();
+            let length = answer.payload_length();
+            hold(SES_READ_008, u32::from(length) <= bytes || opcode > Opcode::UET_MSG_ERROR, data(length));
+            let same = message_id.is_none_or(|asked| asked == id);
+            hold(SES_READ_005, same, format!("data of message {id}, and the request is another"));
+        }
+        Some(Ses::ResponseDataSmall(answer)) => {
+            let length = answer.payload_length();
+            hold(SES_READ_008, u32::from(length) <= bytes || opcode > Opcode::UET_MSG_ERROR, data(length));
+        }
+        _ => {}
     }
 }

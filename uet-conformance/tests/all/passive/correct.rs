@@ -175,7 +175,7 @@ fn read(psn: u32, message: u16, length: u32) -> Vec<u8> {
 /// Returns all the data of a read.
 fn data(psn: u32, message: u16, length: u16) -> Vec<u8> {
     let ses = ResponseData::build().read_request_message_id(message).payload_length(length);
-    let ses = ses.modified_length(length.into()).done().unwrap();
+    let ses = ses.modified_length(length.into()).job_id(101).done().unwrap();
     let next = NextHdr::UET_HDR_RESPONSE_DATA;
     let request = pds::Request::rud().prologue(|p| p.next_hdr(next)).clear_psn_offset(-1).psn(Psn(psn));
     let request = request.spdcid(THERE).dpdcid(HERE).done().unwrap();

@@ -85,5 +85,5 @@ pub(crate) fn opens(psn: u32, offset: u16) -> Vec<u8> {
 pub(crate) fn finds(frames: &[Vec<u8>], expected: &[(&str, u64)]) {
     let found = check(frames);
     let found: Vec<_> = found.iter().map(|finding| (finding.requirement.id, finding.number)).collect();
-    assert_eq!(found, expected);
+    assert_eq!(found, expected, "{:?}", check(frames).first());
 }

@@ -2,6 +2,7 @@
 
 mod correct;
 mod frames;
+mod questions;
 mod rules;
 
 use serde_json::Value;

@@ -326,7 +326,7 @@ fn read_data_is_of_a_read_and_no_longer() {
     };
     let data = |psn: u32, id: u16, whole: u32| {
         let ses = uet_wire::ses::ResponseData::build().read_request_message_id(id).payload_length(4);
-        let ses = ses.modified_length(whole).done().unwrap();
+        let ses = ses.modified_length(whole).job_id(101).done().unwrap();
         let next = NextHdr::UET_HDR_RESPONSE_DATA;
         let request = pds::Request::rud().prologue(|p| p.next_hdr(next)).clear_psn_offset(-1).psn(Psn(psn));
         let request = request.spdcid(THERE).dpdcid(HERE).done().unwrap();

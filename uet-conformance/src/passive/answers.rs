@@ -1,0 +1,103 @@
+//! Rules of an answer beside its question.
+
+use super::{Judge, Rules};
+use uet_observe::{Context, Direction, Stray};
+use uet_wire::catalogue::*;
+use uet_wire::pds::Ack;
+use uet_wire::registry::{List, Opcode, ResponseOpcode, ReturnCode};
+use uet_wire::ses::Ses;
+
+/// Judges ACKs with the identifiers of a context and PSNs that it never had.
+pub(super) fn strays(judge: &mut Judge, context: &Context, strays: &[Stray]) {
+    let Some((start, opened)) = context.start else { return };
+    for stray in strays {
+        let culprit = context.addresses[stray.sender as usize];
+        judge.hold(culprit, PDS_PSN_002, stray.number, Some(opened), false, || {
+            let named = stray.ack_psn.map(|psn| format!(", and names PSN {psn}")).unwrap_or_default();
+            format!(
+                "acknowledges up to PSN {}{named}: nobody sent it, and the context starts at {start}",
+                stray.cack_psn
+            )
+        });
+    }
+}
+
+impl Rules<'_> {
+    /// Rule of the PSN that an ACK names: it is not before the first one of the context.
+    pub(super) fn names_a_psn(&mut self, flow: &Direction, ack: Ack) {
+        let (Some((start, number)), Some(psn)) = (self.context.start, ack.ack_psn()) else { return };
+        if flow.renumbered || psn == ack.cack_psn() {
+            return;
+        }
+        if let Some(from_start) = self.context.distance_from_start(psn) {
+            self.hold(PDS_SYN_008, Some(number), from_start >= 0, || {
+                format!("names PSN {psn}, which nobody sent: the context starts at {start}")
+            });
+        }
+    }
+
+    /// Rules of a response beside the request that the ACK names.
+    pub(super) fn answer(&mut self, flow: &Direction, named: i64) {
+        match self.packet.uet.ses {
+            Some(Ses::Response(_)) => self.code(flow, named),
+            Some(Ses::ResponseData(header)) => {
+                let Some(sent) = flow.requests.get(&named) else { return };
+                let (Some(part), with) = (sent.part, Some(sent.number)) else { return };
+                self.returns_data(part.opcode, with);
+                let id = header.read_request_message_id();
+                self.hold(PDS_ACK_016, with, id == part.message_id, || {
+                    format!("data of message {id}, and the request is of message {}", part.message_id)
+                });
+            }
+            Some(Ses::ResponseDataSmall(_)) => {
+                let Some(sent) = flow.requests.get(&named) else { return };
+                if let Some(opcode) = sent.opcode {
+                    self.returns_data(opcode, Some(sent.number));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn returns_data(&mut self, opcode: Opcode, with: Option<u64>) {
+        const WITH_DATA: [Opcode; 3] =
+            [Opcode::UET_READ, Opcode::UET_FETCHING_ATOMIC, Opcode::UET_TSEND_FETCH_ATOMIC];
+        // A vendor's operation may return data.
+        let silent = opcode <= Opcode::UET_MSG_ERROR && !WITH_DATA.contains(&opcode);
+        self.hold(PDS_ACK_016, with, !silent, || format!("data in answer to {opcode}"));
+    }
+
+    /// Rules of return code, list and modified_length.
+    fn code(&mut self, flow: &Direction, named: i64) {
+        let Some(Ses::Response(response)) = self.packet.uet.ses else { return };
+        let (head, Some(sent)) = (response.head(), flow.requests.get(&named)) else { return };
+        let (code, with) = (head.return_code(), Some(sent.number));
+        if let Some(id) = sent.data_of {
+            let known = code == ReturnCode::UNDELIVERABLE && self.sent().reads.contains_key(&id);
+            self.hold(SES_READ_005, with, !known, || {
+                format!("refuses the data of its own read {id}: {code}")
+            });
+        }
+        let Some(part) = sent.part else { return };
+        let opcode = part.opcode;
+        if head.opcode() == ResponseOpcode::UET_DEFAULT_RESPONSE {
+            let said = response.modified_length();
+            return self.hold(SES_RESP_004, with, said <= part.request_length, || {
+                format!("{said} bytes accepted of a message of {}", part.request_length)
+            });
+        }
+        let of_atomics = (ReturnCode::AMO_UNSUPPORTED_OP..=ReturnCode::AMO_FP_INEXACT).contains(&code);
+        const ON_MEMORY: [Opcode; 4] =
+            [Opcode::UET_WRITE, Opcode::UET_READ, Opcode::UET_ATOMIC, Opcode::UET_FETCHING_ATOMIC];
+        let of_sends = code == ReturnCode::NO_MATCH || head.list() == List::UET_OVERFLOW;
+        let fits = (!of_atomics || opcode.is_atomic() || opcode > Opcode::UET_MSG_ERROR)
+            && (!of_sends || !ON_MEMORY.contains(&opcode));
+        self.hold(PDS_ACK_016, with, fits, || format!("{} {code} in answer to {opcode}", head.list()));
+        if code == ReturnCode::BAD_GENERATION {
+            let current = response.ri_generation();
+            self.hold(SES_GEN_002, with, current != part.ri_generation, || {
+                format!("refuses generation {current}, and names it as the current one")
+            });
+        }
+    }
+}

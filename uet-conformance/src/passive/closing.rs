@@ -1,0 +1,59 @@
+//! Rules of the answers to CLOSE_COMMAND.
+
+use super::Rules;
+use core::time::Duration;
+use uet_observe::Direction;
+use uet_wire::catalogue::*;
+use uet_wire::pds::Ack;
+use uet_wire::registry::{CtlType, NackCode, Opcode};
+
+impl Rules<'_> {
+    /// Rule of the ACK of a CLOSE_COMMAND: the close clears every response, so the cumulative PSN covers it.
+    pub(super) fn closed(&mut self, flow: &Direction, ack: Ack, cack: i64, named: i64) {
+        let Some((close, number)) = flow.close.filter(|(close, _)| *close == named) else { return };
+        // The PSN may be that of another packet, and a PSN below it may never have been sent.
+        let own = flow.controls.get(&close).is_some_and(|(kind, _)| *kind == CtlType::CLOSE_COMMAND)
+            && !flow.requests.contains_key(&close);
+        let complete = close - cack < 4096 && (cack + 1..close).all(|index| flow.is_sent(index));
+        if flow.renumbered || !own || !complete || flow.has_unacknowledged_below(close) {
+            return;
+        }
+        self.hold(PDS_PSN_002, Some(number), cack >= close, || {
+            format!("answers CLOSE_COMMAND with cack_psn {}, which leaves it out", ack.cack_psn())
+        });
+    }
+
+    /// Rules of CLOSING_IN_ERR in answer to a CLOSE_COMMAND: the target has unacknowledged return data, or Close_REQ_Time
+    /// has ended.
+    pub(super) fn refused_close(&mut self, code: NackCode, named: Option<i64>) {
+        /// No Close_REQ_Time is shorter.
+        const SOON: Duration = Duration::from_millis(10);
+        let (asked, own) = (self.received(), self.sent());
+        let Some((close, number)) = asked.close.filter(|(close, _)| Some(*close) == named) else { return };
+        let opened = self.context.start.is_some() && self.context.initiator == Some(self.sender.other());
+        if code != NackCode::CLOSING_IN_ERR || !opened || asked.renumbered {
+            return;
+        }
+        // The ACK of return data may be lost after its capture.
+        let sends_data = !own.requests.is_empty();
+        let reads = |opcode| matches!(opcode, Opcode::UET_READ | Opcode::UET_FETCHING_ATOMIC);
+        let open = asked.requests.values().any(|sent| sent.part.is_none() && sent.opcode.is_some_and(reads))
+            || asked.reads.values().any(|read| !read.over)
+            || asked.has_unacknowledged_below(close);
+        if sends_data || open {
+            return;
+        }
+        if own.closing.is_none() {
+            return self.hold(PDS_CLOSE_004, Some(number), false, || {
+                "refuses CLOSE_COMMAND, although it has no return data".into()
+            });
+        }
+        let asked_at = self.doubts[self.sender as usize].close_asked;
+        let in_time = self.now.zip(asked_at).is_some_and(|(now, asked)| now.saturating_sub(asked) < SOON);
+        if in_time {
+            self.hold(PDS_CLOSE_007, Some(number), false, || {
+                "refuses the CLOSE_COMMAND that it asked for, although it has no return data".into()
+            });
+        }
+    }
+}
