@@ -55,6 +55,7 @@ struct Readme;
 
 /// The facts that one packet adds.
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant)] // nearly every packet belongs to a context, and the facts are not stored
 pub enum Facts<'o> {
     /// The packet belongs to a context.
     Context {
