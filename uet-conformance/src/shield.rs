@@ -340,7 +340,7 @@ impl Test<'_> {
                 if let Some(old) = again {
                     let statement = "each packet has a counter of its own";
                     self.holds(
-                        &TSS_CTR_001,
+                        TSS_CTR_001,
                         statement,
                         false,
                         format!("{:#x} of packet {old} again", sighting.counter),
@@ -348,7 +348,7 @@ impl Test<'_> {
                 }
                 if !proper {
                     let seen = if sighting.ssi.is_some() { "one" } else { "none" };
-                    self.holds(&TSS_HDR_001, "a source identifier if the domain uses them", false, seen);
+                    self.holds(TSS_HDR_001, "a source identifier if the domain uses them", false, seen);
                 }
                 if let Some(psn) = told {
                     self.note(format!("the next ACK tells {psn} as the next Start_PSN"));
@@ -359,7 +359,7 @@ impl Test<'_> {
             Err(None) if is_nack_without_context(&wire.bytes) => wire,
             Err(None) => {
                 shield.clear += 1;
-                self.holds(&TSS_CLEAR_002, "the device protects each packet", false, "a packet in the clear");
+                self.holds(TSS_CLEAR_002, "the device protects each packet", false, "a packet in the clear");
                 wire
             }
             Err(Some(why)) => {

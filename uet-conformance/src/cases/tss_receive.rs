@@ -322,10 +322,10 @@ fn serves(t: &mut Test<'_>) -> Outcome {
     let (pdc, region) = opened(t)?;
     let before = t.shield()?.seen.len();
     t.request(&pdc, pdc.request(1).write(&region, 0, &[7; 32])?)?;
-    t.expect_ack(&TSS_KEY_001, &pdc, pdc.psn(1))?;
-    t.expect_memory(&TSS_KEY_001, &region, 0, &[7; 32])?;
+    t.expect_ack(TSS_KEY_001, &pdc, pdc.psn(1))?;
+    t.expect_memory(TSS_KEY_001, &region, 0, &[7; 32])?;
     let answers = t.shield()?.seen.len() - before;
-    t.check(&TSS_KEY_001, "protected answers:", 1, answers);
+    t.check(TSS_KEY_001, "protected answers:", 1, answers);
     Ok(())
 }
 
@@ -344,16 +344,16 @@ fn altered(t: &mut Test<'_>) -> Outcome {
     flip(&mut changed, bit);
     let before = t.shield()?.seen.len();
     t.send_as_it_is(&changed)?;
-    t.expect_none(&TSS_ICV_003, "an answer to a packet that is not authentic", t.soon(), |seen| {
+    t.expect_none(TSS_ICV_003, "an answer to a packet that is not authentic", t.soon(), |seen| {
         seen.acknowledges(&pdc, pdc.psn(1)).then_some(()).or_else(|| seen.nack().map(|_| ()))
     })?;
-    t.expect_memory(&TSS_ICV_002, &region, 0, &[0; 32])?;
+    t.expect_memory(TSS_ICV_002, &region, 0, &[0; 32])?;
     let answers = t.shield()?.seen.len() - before;
-    t.check(&TSS_ICV_003, "answers to a packet that is not authentic:", 0, answers);
+    t.check(TSS_ICV_003, "answers to a packet that is not authentic:", 0, answers);
     // The unchanged packet is new to the device.
     t.send_as_it_is(&whole)?;
-    t.expect_ack(&TSS_ICV_002, &pdc, pdc.psn(1))?;
-    t.expect_memory(&TSS_ICV_002, &region, 0, &[7; 32])
+    t.expect_ack(TSS_ICV_002, &pdc, pdc.psn(1))?;
+    t.expect_memory(TSS_ICV_002, &region, 0, &[7; 32])
 }
 
 fn clear(t: &mut Test<'_>) -> Outcome {
@@ -362,10 +362,10 @@ fn clear(t: &mut Test<'_>) -> Outcome {
     t.send_as_it_is(&pdc.wire(&request))?;
     let soon = t.soon();
     t.pause(soon)?;
-    t.expect_memory(&TSS_CLEAR_002, &region, 0, &[0; 32])?;
+    t.expect_memory(TSS_CLEAR_002, &region, 0, &[0; 32])?;
     t.send(&pdc, &request)?;
-    t.expect_ack(&TSS_CLEAR_002, &pdc, pdc.psn(1))?;
-    t.expect_memory(&TSS_CLEAR_002, &region, 0, &[7; 32])
+    t.expect_ack(TSS_CLEAR_002, &pdc, pdc.psn(1))?;
+    t.expect_memory(TSS_CLEAR_002, &region, 0, &[7; 32])
 }
 
 fn replayed_opening(t: &mut Test<'_>) -> Outcome {
@@ -379,7 +379,7 @@ fn replayed_opening(t: &mut Test<'_>) -> Outcome {
         seen.acknowledges(&pdc, pdc.psn(0)).then(|| seen.ack()).flatten()
     })?;
     pdc.remote = Some(ack.spdcid());
-    t.expect_memory(&TSS_START_001, &region, 0, &[7; 32])?;
+    t.expect_memory(TSS_START_001, &region, 0, &[7; 32])?;
     let clear = pdc.request(1).write(&region, 0, &[0; 32])?;
     t.request(&pdc, clear)?;
     t.need_ack(&pdc, pdc.psn(1))?;
@@ -387,7 +387,7 @@ fn replayed_opening(t: &mut Test<'_>) -> Outcome {
     t.send_as_it_is(&sealed)?;
     let soon = t.soon();
     t.pause(soon)?;
-    t.expect_memory(&TSS_START_001, &region, 0, &[0; 32])
+    t.expect_memory(TSS_START_001, &region, 0, &[0; 32])
 }
 
 fn tag(t: &mut Test<'_>) -> Outcome {

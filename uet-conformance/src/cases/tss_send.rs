@@ -108,14 +108,14 @@ fn initiates(t: &mut Test<'_>) -> Outcome {
     let (an, epoch, clear) = (shield.an, shield.epoch, shield.clear);
     let Some(first) = shield.seen.first().copied() else {
         return t
-            .expect(&TSS_ICV_001, "a packet under the key of the domain", t.soon(), |_| None)
+            .expect(TSS_ICV_001, "a packet under the key of the domain", t.soon(), |_| None)
             .map(|(_, ())| ());
     };
-    t.check(&TSS_ICV_001, "packets in the clear:", 0, clear);
-    t.check(&TSS_AN_002, "association number:", u8::from(an), u8::from(first.an));
-    t.check(&TSS_EPOCH_002, "epoch:", epoch, first.epoch);
+    t.check(TSS_ICV_001, "packets in the clear:", 0, clear);
+    t.check(TSS_AN_002, "association number:", u8::from(an), u8::from(first.an));
+    t.check(TSS_EPOCH_002, "epoch:", epoch, first.epoch);
     target.ack(t, 0)?;
-    t.ends(&TSS_ICV_001, written, Status::Ok)
+    t.ends(TSS_ICV_001, written, Status::Ok)
 }
 
 fn retransmission(t: &mut Test<'_>) -> Outcome {
@@ -123,14 +123,14 @@ fn retransmission(t: &mut Test<'_>) -> Outcome {
     let peer = t.peer(0)?;
     let written = t.post(post(PostKind::Write, peer, 64))?;
     let mut target = Target::accept(t)?;
-    let again = target.expect_again(t, &TSS_CTR_001, 0, t.later())?;
+    let again = target.expect_again(t, TSS_CTR_001, 0, t.later())?;
     let (first, again) = (target.packet(0)?.seen.number, again.seen.number);
     let shield = t.shield()?;
     let counter = |number| shield.seen.iter().find(|seen| seen.number == number).map(|seen| seen.counter);
     let (first, again) = (counter(first).unwrap_or(0), counter(again).unwrap_or(0));
-    t.at_least(&TSS_CTR_001, "counter of the retransmission", first + 1, again);
+    t.at_least(TSS_CTR_001, "counter of the retransmission", first + 1, again);
     target.ack(t, 0)?;
-    t.ends(&TSS_CTR_001, written, Status::Ok)
+    t.ends(TSS_CTR_001, written, Status::Ok)
 }
 
 /// Checks that no two packets so far have one counter under one key.

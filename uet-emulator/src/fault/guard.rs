@@ -16,6 +16,9 @@ use uet_wire::tss::ICV;
 pub(super) type Sealed = Result<(Packet, Option<Association>), SealError>;
 pub(super) type Opened = Result<(Packet, Option<Association>), OpenError>;
 
+/// Decides about the Start_PSN of a peer.
+type Accept = fn(&mut Right<'_>, Option<SecureContext>, IpAddr, Psn) -> Result<(), Psn>;
+
 /// The places where a fault of transport security can act.
 #[derive(Clone, Copy)]
 pub(crate) struct Hooks {
@@ -28,7 +31,7 @@ pub(crate) struct Hooks {
     /// Opens a packet.
     pub(super) open: Option<fn(&mut Right<'_>, Packet) -> Opened>,
     /// Judges a Start_PSN.
-    pub(super) accept: Option<fn(&mut Right<'_>, Option<SecureContext>, IpAddr, Psn) -> Result<(), Psn>>,
+    pub(super) accept: Option<Accept>,
 }
 
 impl Hooks {
