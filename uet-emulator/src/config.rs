@@ -406,6 +406,8 @@ mod tests {
                     "ready_tokens" => json!("sender_first"),
                     "abort" => json!("initiator_error"),
                     "swap_order" => json!("memory_first"),
+                    "start_psn_floor" => json!("start"),
+                    "start_psn_method" => json!("random"),
                     _ => json!("BAD_ADDR"),
                 },
                 _ => unreachable!(),

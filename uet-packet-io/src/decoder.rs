@@ -82,6 +82,10 @@ fn protection(
     if packet.sliced.is_some() {
         return unopened("the capture cut off its end");
     }
+    // The IP length is not authenticated, and a receiver drops a packet that it does not fit.
+    if packet.error().is_some() {
+        return unopened("it is malformed");
+    }
     if packet.trimmed.is_some() {
         return unopened("a switch trimmed it, so it has no ICV");
     }

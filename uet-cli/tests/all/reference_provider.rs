@@ -6,7 +6,7 @@ use std::path::Path;
 
 #[test]
 fn findings_of_the_reference_provider() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpora/captures/reference-provider");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../captures/reference-provider");
     let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     let mut all = String::new();

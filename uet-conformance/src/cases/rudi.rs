@@ -181,7 +181,12 @@ fn answers(seen: &RxPacket, way: &Pdc, id: u32) -> Option<NextHdr> {
     Some(response.prologue().next_hdr())
 }
 
-fn expect(t: &mut Test<'_>, requirement: &Requirement, way: &Pdc, id: u32) -> Result<RxPacket, Stop> {
+pub(super) fn expect(
+    t: &mut Test<'_>,
+    requirement: &Requirement,
+    way: &Pdc,
+    id: u32,
+) -> Result<RxPacket, Stop> {
     let expected = format!("a RUDI_RESP with pkt_id {id:#x}");
     let (seen, _) = t.expect(requirement, &expected, t.soon(), |seen| answers(seen, way, id))?;
     Ok(seen)

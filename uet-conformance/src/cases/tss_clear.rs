@@ -147,7 +147,11 @@ fn idempotent(t: &mut Test<'_>) -> Outcome {
     let request = crate::rudi(0x4321, &pdc.request(0).write(&region, 0, &[7; 8])?)?;
     t.send_as_it_is(&pdc.wire(&request))?;
     silent(t, TSS_CLEAR_001)?;
-    t.check_memory(TSS_CLEAR_001, &region, 0, &[0; 8])
+    t.check_memory(TSS_CLEAR_001, &region, 0, &[0; 8])?;
+    // The same request takes effect once it is protected.
+    t.send(&pdc, &request)?;
+    super::rudi::expect(t, TSS_CLEAR_001, &pdc, 0x4321)?;
+    t.expect_memory(TSS_CLEAR_001, &region, 0, &[7; 8])
 }
 
 fn control(t: &mut Test<'_>) -> Outcome {

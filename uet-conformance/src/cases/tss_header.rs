@@ -233,9 +233,10 @@ fn reserved_sent(t: &mut Test<'_>) -> Outcome {
 /// Opens a context in a domain with a confidentiality offset, which a device may refuse.
 fn partly_clear(t: &mut Test<'_>, clear: u8) -> Outcome {
     let kind = t.value(&SECURED);
-    let header = if kind.ssi { 16 } else { 12 };
-    let offset = (clear > 0).then_some(header + clear);
-    match t.secure_as(kind, |domain| domain.confidentiality_offset = offset) {
+    let offset = |header| (clear > 0).then_some(header + clear);
+    match t.secure_as(kind, |domain| {
+        domain.confidentiality_offset = offset(if domain.ssi { 16 } else { 12 });
+    }) {
         // Sources name no offsets but the length of the header.
         Err(Stop::Inconclusive(reason)) if clear > 0 => Err(Stop::Skipped(reason)),
         other => other,

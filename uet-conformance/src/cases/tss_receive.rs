@@ -588,7 +588,8 @@ fn copy(t: &mut Test<'_>) -> Outcome {
     t.need_ack(&pdc, pdc.psn(2))?;
     t.settle()?;
     t.send_as_it_is(&sealed)?;
-    t.expect_ack(PDS_DUP_001, &pdc, pdc.psn(1))?;
+    // The sources leave open if a duplicate without `retx` is acknowledged.
+    t.settle()?;
     t.check_memory(PDS_DUP_001, &region, 64, &[9; 32])
 }
 

@@ -121,7 +121,7 @@ mod tests {
         for (index, requirement) in ALL.iter().enumerate() {
             let mut parts = requirement.id.split('-');
             let (area, topic, number) = (parts.next().unwrap(), parts.next().unwrap(), parts.next().unwrap());
-            assert!(["WIRE", "PDS", "SES", "CC", "RCCC", "ROB"].contains(&area), "{}", requirement.id);
+            assert!(["WIRE", "PDS", "SES", "CC", "RCCC", "TSS", "ROB"].contains(&area), "{}", requirement.id);
             assert!(topic.bytes().all(|byte| byte.is_ascii_uppercase()), "{}", requirement.id);
             assert!(
                 number.len() == 3 && number.bytes().all(|byte| byte.is_ascii_digit()),
