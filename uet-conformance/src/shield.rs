@@ -225,8 +225,10 @@ impl Test<'_> {
         if self.parameter("idle_time", 0) > 0 {
             self.configure("idle_time", 0)?;
         }
-        if self.parameter("max_rto_retx_cnt", 5) < 3 {
-            self.configure("max_rto_retx_cnt", 5)?;
+        for retries in ["max_rto_retx_cnt", "max_nack_retx_cnt"] {
+            if self.parameter(retries, 5) < 3 {
+                self.configure(retries, 5)?;
+            }
         }
         Ok(())
     }

@@ -22,11 +22,11 @@ const NAMED: usize = 5;
 const INSTANCES: usize = 1;
 
 /// Runs the suite against a NIC with these faults, over IPv6 if they need that.
-fn suite(faults: &[&'static Fault]) -> RunResult {
+fn suite(faults: &[&'static Fault], max_instances: Option<usize>) -> RunResult {
     let ipv6 = faults.iter().any(|fault| fault.area() == Area::Ipv6);
     let family = if ipv6 { Family::V6 } else { Family::V4 };
     let mut device = Embedded::over(family, Config::default(), faults).unwrap();
-    run(&mut device, &Options { max_instances: Some(INSTANCES), ..Options::default() }, |_| ())
+    run(&mut device, &Options { max_instances, ..Options::default() }, |_| ())
 }
 
 /// The cases that fail for a fault, and how many of them name each requirement.
@@ -38,7 +38,13 @@ struct Row {
 
 fn row(fault: &'static Fault) -> Row {
     let mut row = Row::default();
-    for case in suite(&[fault]).cases {
+    let fails = |result: &RunResult| result.count(Verdict::Fail) + result.count(Verdict::Flaky) > 0;
+    let mut result = suite(&[fault], Some(INSTANCES));
+    if !fails(&result) {
+        // Few instances show it, such as those beyond 64 KiB.
+        result = suite(&[fault], None);
+    }
+    for case in result.cases {
         if matches!(case.verdict, Verdict::Fail | Verdict::Flaky) {
             row.cases.insert(case.id);
             for requirement in case.requirements {
@@ -143,7 +149,7 @@ fn first(mut names: impl ExactSizeIterator<Item = String>) -> String {
 
 #[test]
 fn without_a_fault_everything_passes() {
-    let result = suite(&[]);
+    let result = suite(&[], Some(INSTANCES));
     let others: Vec<_> = result.cases.iter().filter(|case| case.verdict != Verdict::Pass).collect();
     let others: Vec<_> = others.iter().map(|case| (&case.id, case.verdict, &case.reason)).collect();
     assert!(others.is_empty(), "{others:?}");
