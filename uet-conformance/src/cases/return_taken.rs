@@ -159,7 +159,7 @@ impl Read {
         self.data_as(n, k, ReadData::Right)
     }
 
-    /// The same, changed so.
+    /// Returns such data with a change.
     fn data_as(&self, n: u32, k: usize, data: ReadData) -> Result<Request, Stop> {
         let uet = self.target.packet(1)?.seen.uet();
         let Some(Ses::Std(asked)) = uet.ses else {

@@ -148,7 +148,7 @@ fn idempotent(t: &mut Test<'_>) -> Outcome {
     t.send_as_it_is(&pdc.wire(&request))?;
     silent(t, TSS_CLEAR_001)?;
     t.check_memory(TSS_CLEAR_001, &region, 0, &[0; 8])?;
-    // The same request takes effect once it is protected.
+    // Protected, the request takes effect.
     t.send(&pdc, &request)?;
     super::rudi::expect(t, TSS_CLEAR_001, &pdc, 0x4321)?;
     t.expect_memory(TSS_CLEAR_001, &region, 0, &[7; 8])

@@ -8,6 +8,7 @@ use uet_conformance::{Dut, DutError, Facts, Options, RunResult, Verdict, Wire, c
 use uet_control::{CallError, ErrorCode, Op, Refusal, Welcome};
 use uet_wire::pds::{Nack, Pds};
 use uet_wire::registry::NackCode;
+use uet_wire::tss::Outer;
 use uet_wire::{Uet, UetBuf};
 
 /// Behavior of an idle device.
@@ -76,6 +77,10 @@ impl Dut for Silent {
 
     fn now(&self) -> Duration {
         self.now
+    }
+
+    fn outer(&self, packet: &Wire, length: usize, _: bool) -> Option<Outer> {
+        Some(Outer::udp(packet.src, packet.dst, packet.entropy, length))
     }
 
     fn send(&mut self, packet: &Wire) -> Result<(), DutError> {
