@@ -75,7 +75,8 @@ fn sealed(input: &Input<'_>) -> Option<Vec<u8>> {
     let packet = input.packet();
     let offsets = packet.offsets();
     let (outer, start) = (Outer::of(&packet)?, offsets.uet?);
-    if packet.uet.tss.is_none() || packet.sliced.is_some() || packet.trimmed.is_some() {
+    let unopened = packet.sliced.is_some() || packet.trimmed.is_some() || packet.error().is_some();
+    if packet.uet.tss.is_none() || unopened {
         return None;
     }
     let mut bytes = input.bytes.to_vec();

@@ -478,7 +478,11 @@ fn altered_idempotent(t: &mut Test<'_>) -> Outcome {
     let request = rudi(0x1234, &pdc.request(0).write(&region, 0, &[7; 32])?)?;
     let forged = forged(t, &pdc.wire(&request))?;
     t.send_as_it_is(&forged)?;
-    ignored(t, [TSS_ICV_002, TSS_ICV_003], &region, (0, &[0; 32]))
+    ignored(t, [TSS_ICV_002, TSS_ICV_003], &region, (0, &[0; 32]))?;
+    // With the right ICV, the request takes effect.
+    t.send(&pdc, &request)?;
+    super::rudi::expect(t, TSS_ICV_002, &pdc, 0x1234)?;
+    t.expect_memory(TSS_ICV_002, &region, 0, &[7; 32])
 }
 
 fn opening(t: &mut Test<'_>) -> Outcome {
