@@ -59,7 +59,8 @@ pub const MODE: Axis<Mode> = Axis::new(
     ],
 );
 
-/// Start_PSN of the contexts that a script opens, and of those of the device if it has the parameter `start_psn`.
+/// Start_PSN of the contexts that a script opens, and of those of the device if it has the parameter `start_psn`. A device
+/// with `start_rcvd_bytes` counts bytes from near the same place.
 pub const START: Axis<Start> = Axis::new(
     "start",
     &[Point::new("any", Start::Any), Point::new("wrap", Start::Wrap), Point::new("half", Start::Half)],

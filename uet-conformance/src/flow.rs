@@ -5,9 +5,9 @@ use crate::target::{Target, post};
 use crate::{Outcome, RxPacket, Stop, Test};
 use core::time::Duration;
 use uet_control::{Mode, Operated, Post, PostKind};
+use uet_wire::UetBuf;
 use uet_wire::pds::PdsBuf;
 use uet_wire::registry::NackCode;
-use uet_wire::{UetBuf, Units24};
 
 /// The bytes that congestion control adds to a packet's bytes from PDS on: 8 of UDP, and 40 (section 3.6.12).
 const AROUND: u64 = 8 + 40;
@@ -194,7 +194,7 @@ impl Flow {
             true => 0,
             false => (answers.service.as_nanos() / 128).clamp(1, 0xfffe) as u16,
         };
-        ack.nscc = Some((Units24::from_bytes(self.target.bytes_before(n)), service));
+        ack.nscc = Some((self.target.counted(self.target.bytes_before(n)), service));
         ack.marked = answers.marked;
         let mut packet = ack.build()?;
         if let Some(PdsBuf::AckCc(header)) = packet.pds {

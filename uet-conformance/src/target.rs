@@ -46,6 +46,8 @@ pub struct Target {
     pub states: bool,
     /// The first arrival of each PSN, counted from 0, and the nominal size of its packet.
     pub(crate) arrived: BTreeMap<u32, (Duration, u64)>,
+    /// The number of bytes from which `rcvd_bytes` counts.
+    counted_from: u64,
     /// The number of requests that [`serve`](Self::serve) has handled.
     served: usize,
 }
@@ -142,6 +144,7 @@ impl Target {
             asked: t.now(),
             states,
             arrived: BTreeMap::new(),
+            counted_from: t.start_of_count(),
             served: 0,
         }
     }
@@ -241,9 +244,14 @@ impl Target {
         self.got.iter().map(|got| self.index(&got.request)).max().unwrap_or(0)
     }
 
-    /// The nominal bytes received before the `n`-th PSN, without duplicates, as `rcvd_bytes` counts them.
+    /// The nominal bytes received before the `n`-th PSN, without duplicates.
     pub(crate) fn bytes_before(&self, n: u32) -> u64 {
         self.arrived.range(..n).map(|(_, (_, size))| size).sum()
+    }
+
+    /// `rcvd_bytes` for these bytes.
+    pub(crate) fn counted(&self, bytes: u64) -> Units24 {
+        Units24::from_bytes(self.counted_from + bytes)
     }
 
     /// Has the device close the idle context, and acknowledges the close.
@@ -258,7 +266,7 @@ impl Target {
     /// An ACK of all PSNs up to the `n`-th, which it names, with the default response. It has congestion state if the
     /// device wants that.
     pub fn acking(&self, n: u32) -> AckBuilder {
-        let nscc = self.states.then(|| (Units24::from_bytes(self.bytes_before(u32::MAX)), 0));
+        let nscc = self.states.then(|| (self.counted(self.bytes_before(u32::MAX)), 0));
         AckBuilder { nscc, mpr: self.mpr, ..self.pdc.ack(self.psn(n)) }
     }
 

@@ -142,6 +142,9 @@ pub struct Test<'a> {
     pub(crate) shield: Option<Box<Shield>>,
 }
 
+/// A count of bytes that the third packet of 4 KiB takes over the wrap of `rcvd_bytes`.
+pub(crate) const BEFORE_WRAP: u64 = (1 << 32) - 40 * 256;
+
 impl fmt::Debug for Test<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Test")
@@ -196,16 +199,26 @@ impl<'a> Test<'a> {
         Test { instance: Some(instance.clone()), ..self }
     }
 
-    /// Makes the PSNs of the device's own contexts start where [`START`] says, if the device lets them be set.
+    /// Makes the PSNs of the device's own contexts and its counts of bytes start where [`START`] says, if the device lets
+    /// them be set.
     pub(crate) fn begin(&mut self) -> Outcome {
-        let start = match self.value(&START) {
+        let start = self.value(&START);
+        let counted = match start {
             Start::Any => return Ok(()),
-            start => self.start_at(start),
+            Start::Wrap => BEFORE_WRAP,
+            Start::Half => BEFORE_WRAP - (1 << 31),
         };
         if self.claims("parameters") {
-            self.try_configure("start_psn", start.0)?;
+            let psn = self.start_at(start).0;
+            self.try_configure("start_psn", psn)?;
+            self.try_configure("start_rcvd_bytes", counted)?;
         }
         Ok(())
+    }
+
+    /// Returns the number of bytes from which `rcvd_bytes` counts.
+    pub(crate) fn start_of_count(&self) -> u64 {
+        self.parameter("start_rcvd_bytes", 0)
     }
 
     /// Returns the value of an axis in this instance; the first value if the rule lacks the axis.

@@ -234,6 +234,7 @@ pub static PARAMETERS: &[Parameter] = &[
     row("stored_responses", Number("responses"), "65536", Own, "Maximum number of responses that are stored or may have to be, over all contexts. Beyond it, the reply is NACK NO_GTD_DEL_AVAIL."),
     row("swap_length", Optional("bytes"), "null", Open, "request_length of a compare and swap; null: the length of an element."),
     row("swap_order", Word(&["operand_first", "memory_first"]), r#""operand_first""#, Open, "First operand of an ordered compare and swap: CSWAP_LE swaps if operand <= memory, or if memory <= operand."),
+    row("start_rcvd_bytes", Number("bytes"), "0", Own, "Number of bytes from which `rcvd_bytes` of a context counts, at source and target. For tests of the wrap only."),
     row("syn_retx_safety_time", Number("ns"), "10000000", Open, "Time for which a device remembers a closed target context, so that late syn packets do not open a context."),
     row("too_long", Word(&["truncate", "refuse"]), r#""truncate""#, Open, "Handling of a send longer than its buffer: `modified_length` states the truncated length, or the response is TOO_LONG."),
     row("trailer", Word(&["none", "crc"]), r#""none""#, Specified, "Trailer of the device's packets."),

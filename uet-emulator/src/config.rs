@@ -200,7 +200,7 @@ fn parameters(config: &mut Config) -> BTreeMap<&'static str, &mut dyn Parameter>
         payload_mtu default_mpr announced_mpr ack_gen_trigger ack_gen_min_pkt_add ack_on_ecn enb_ack_per_pkt ack_delay
         max_ack_data_size rto_init_time max_rto_retx_cnt nack_retx_time max_nack_retx_cnt
         close_req_time new_pdc_time pds_clear_time clear_request_time max_clear_requests limit_psn_range psn_range
-        start_psn start_psn_distance syn_retx_safety_time first_pdcid general_pdcs reserved_pdcs idle_time tx_queue
+        start_psn start_psn_distance start_rcvd_bytes syn_retx_safety_time first_pdcid general_pdcs reserved_pdcs idle_time tx_queue
         rx_packets stored_responses receive_slots answer_queue rudi_requests cccs event_capacity ask_ack_at_eom
         rod_opens_early nack_ses_processing nack_trimmed_syn nack_unknown_control negotiation ack_unmarked_duplicates
         reclaim_unconfirmed fast_loss_packets infer_loss_packets;

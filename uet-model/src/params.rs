@@ -51,6 +51,8 @@ pub struct PdsParams {
     pub start_psn: Option<u32>,
     /// The minimum distance of a Start_PSN from the last PSN used with the PDCID.
     pub start_psn_distance: u32,
+    /// The number of bytes from which `rcvd_bytes` counts, here and at the peer. For tests of the wrap only.
+    pub start_rcvd_bytes: u64,
     /// Syn_Retx_Safety_Time: the time that a closed target context is remembered, so that late syn packets do not open
     /// a context. Open.
     pub syn_retx_safety_time: Duration,
@@ -136,6 +138,7 @@ impl Default for PdsParams {
             psn_range: 1 << 31,
             start_psn: None,
             start_psn_distance: 1 << 16,
+            start_rcvd_bytes: 0,
             syn_retx_safety_time: Duration::from_millis(10),
             first_pdcid: 1,
             general_pdcs: 1024,

@@ -8,7 +8,6 @@ use crate::{
 };
 use core::time::Duration;
 use uet_control::{Mode, PostKind, Status};
-use uet_wire::Units24;
 use uet_wire::catalogue::*;
 use uet_wire::registry::{CtlType, NackCode};
 
@@ -37,6 +36,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule { id: "nscc/grows-in-time", title: "Unmarked ACKs below the target delay let the window grow", requirements: &[CC_QUAD_001], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER], run: |t| t.measured(grows_in_time) },
     Rule { id: "nscc/grows-by-delay", title: "The window grows more with a smaller delay below the target", requirements: &[CC_QUAD_001], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER], run: |t| t.measured(grows_by_delay) },
     Rule { id: "nscc/grows-late", title: "Unmarked ACKs above the target delay let the window grow", requirements: &[CC_QUAD_002], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(grows_late) },
+    Rule { id: "nscc/grows-over-the-wrap", title: "A window grows also when rcvd_bytes has wrapped to 0", requirements: &[CC_RCVD_004], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER], run: |t| t.measured(grows_over_the_wrap) },
     Rule { id: "nscc/never-below-a-packet", title: "A message gets through, however congested the network is", requirements: &[CC_WINDOW_003], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &TROUBLE], run: never_below_a_packet },
     Rule { id: "nscc/trimmed", title: "Trimmed packets shrink the window, so that not all leave again at once", requirements: &[CC_TRIM_001, CC_TRIM_004], needs: &[Need::Capability("nscc")], axes: &[&HOP, &MODE, &CARRIER, &START], run: |t| t.measured(trimmed) },
     Rule { id: "nscc/lost", title: "Lost packets shrink the window, so that at most half leave again at once", requirements: &[CC_LOSS_001], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(lost) },
@@ -150,7 +150,7 @@ impl Counted {
         t.congestion_or_both("nscc")?;
         let (pdc, region) = t.open()?;
         let first = pdc.request(0).write(&region, region.length - 1, &[0])?.build()?;
-        let bytes = nominal(first.to_bytes().len());
+        let bytes = t.start_of_count() + nominal(first.to_bytes().len());
         t.forget();
         Ok(Counted { pdc, region, bytes, next: 1 })
     }
@@ -274,7 +274,8 @@ fn of_each_context(t: &mut Test<'_>) -> Outcome {
     let region = counted.region.clone();
     t.establish(&mut pdc, &region)?;
     t.forget();
-    let bytes = nominal(pdc.request(0).write(&region, region.length - 1, &[0])?.build()?.to_bytes().len());
+    let bytes = t.start_of_count()
+        + nominal(pdc.request(0).write(&region, region.length - 1, &[0])?.build()?.to_bytes().len());
     let mut other = Counted { pdc, region, bytes, next: 1 };
     other.step(t, CC_RCVD_001, 500)?;
     counted.step(t, CC_RCVD_001, 500)
@@ -560,11 +561,20 @@ fn grows_by_delay(t: &mut Test<'_>) -> Outcome {
 }
 
 fn grows_late(t: &mut Test<'_>) -> Outcome {
+    grows(t, CC_QUAD_002)
+}
+
+fn grows_over_the_wrap(t: &mut Test<'_>) -> Outcome {
+    t.configure("start_rcvd_bytes", crate::test::BEFORE_WRAP)?;
+    grows(t, CC_RCVD_004)
+}
+
+fn grows(t: &mut Test<'_>, requirement: &Requirement) -> Outcome {
     let (mut flow, _) = flow(t)?;
     let before = congest(t, &mut flow)?;
     let answers = late(t)?;
     let after = flow.run(t, answers.delay * 12, &answers)?;
-    t.at_least(CC_QUAD_002, "bytes in flight, without marks", before + 1, after);
+    t.at_least(requirement, "bytes in flight, without marks", before + 1, after);
     Ok(())
 }
 
@@ -901,7 +911,7 @@ fn uncertain_sample(t: &mut Test<'_>) -> Outcome {
     // New packets have taken its place in the window: some behind it make room.
     for behind in n + 1..n + 5 {
         let missing = flow.bytes_of(n);
-        let received = Units24::from_bytes(flow.target.bytes_before(behind + 1) - missing);
+        let received = flow.target.counted(flow.target.bytes_before(behind + 1) - missing);
         let ack = AckBuilder { nscc: Some((received, 1)), ..flow.target.naming(behind, n) };
         flow.target.answer(t, ack)?;
     }

@@ -160,7 +160,7 @@ fn context(t: &mut Test<'_>) -> Outcome {
         let above = long.sacked().find(|psn| psn.is_after(new.psn(0)));
         t.check(PDS_SACK_001, "the first bit above cack_psn", None, above);
         if let Some(received) = long.rcvd_bytes() {
-            let expected = uet_wire::Units24::from_bytes(crate::flow::nominal(length));
+            let expected = uet_wire::Units24::from_bytes(t.start_of_count() + crate::flow::nominal(length));
             t.check(CC_RCVD_001, "rcvd_bytes", expected, received);
         }
     }

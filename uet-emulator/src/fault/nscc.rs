@@ -109,6 +109,21 @@ pub(super) const FAULTS: &[Fault] = &[
         ],
     ),
     fault(
+        "stops-rcvd-bytes",
+        "rcvd_bytes stays at its highest value instead of wrapping to 0",
+        CC_RCVD_004,
+        &[Tap::Out(|wire, mut packet| {
+            if let (Some(units), Some(peer)) = (packet.get("pds.rcvd_bytes"), packet.get("pds.dpdcid")) {
+                let before = wire.memo.set(packet.dst, peer, units).unwrap_or_default();
+                if before > units && before - units > 0x80_0000 {
+                    wire.memo.set(packet.dst, peer, 0xff_ffff);
+                    packet.set("pds.rcvd_bytes", 0xff_ffff);
+                }
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
         "wraps-rcvd-bytes-early",
         "rcvd_bytes wraps at 2^10 units, not at 2^24",
         CC_RCVD_004,
@@ -174,6 +189,22 @@ pub(super) const FAULTS: &[Fault] = &[
         CC_RCVD_004,
         &[Tap::In(|wire, mut packet| {
             packet.change("pds.rcvd_bytes", |units| units >> 8);
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "takes-wrapped-bytes-for-stale",
+        "A source ignores an rcvd_bytes that has wrapped to a smaller number",
+        CC_RCVD_004,
+        &[Tap::In(|wire, mut packet| {
+            if let (Some(units), Some(own)) = (packet.get("pds.rcvd_bytes"), packet.get("pds.dpdcid")) {
+                let before = wire.memo.get(packet.src, own).unwrap_or_default();
+                let highest = units.max(before);
+                wire.memo.set(packet.src, own, highest);
+                if highest - units > 0x80_0000 {
+                    packet.set("pds.rcvd_bytes", highest);
+                }
+            }
             wire.pass(packet);
         })],
     ),

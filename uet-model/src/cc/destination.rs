@@ -49,6 +49,12 @@ impl Destination {
         Destination { rcvd_bytes: 0, credit_alone: matches!(params.algorithms, Algorithms::Rccc(_)) }
     }
 
+    /// Counts from this number of bytes instead of 0. For tests of the wrap.
+    #[must_use]
+    pub fn counting_from(self, rcvd_bytes: u64) -> Self {
+        Destination { rcvd_bytes, ..self }
+    }
+
     /// Counts a new, untrimmed packet that takes a PSN and carries a SES header (`CC-RCVD-001`). `size` is its nominal
     /// size. Do not call this for duplicates and trimmed packets (`CC-RCVD-002`).
     pub fn received(&mut self, size: u32) {

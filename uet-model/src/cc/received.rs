@@ -21,6 +21,11 @@ pub struct RcvdBytes {
 }
 
 impl RcvdBytes {
+    /// Creates the record for a peer that counts from this number of bytes.
+    pub fn from_bytes(start: u64) -> Self {
+        RcvdBytes { last: Units24::from_bytes(start), ahead: 0 }
+    }
+
     /// Returns the bytes that an ACK newly acknowledges (`CC-RCVD-003`): the growth of its count. Without a count, they are
     /// the nominal sizes of newly acknowledged packets, which the next count does not report again.
     pub fn newly(&mut self, reported: Option<Units24>, sizes: u64) -> u64 {

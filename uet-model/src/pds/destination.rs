@@ -129,7 +129,7 @@ impl PdcDestination {
             turn: start,
             owed: None,
             ack_bytes: 0,
-            cc: cc::Destination::new(&params.congestion),
+            cc: cc::Destination::new(&params.congestion).counting_from(params.start_rcvd_bytes),
             gap_told: None,
             clear_asked: 0,
             owed_is_control: false,

@@ -109,7 +109,7 @@ impl Pdc {
             context,
             ccc,
             peer_ccc: 0,
-            source: PdcSource::new(start, shared.params.default_mpr),
+            source: PdcSource::new(start, &shared.params),
             destination: PdcDestination::new(start, &shared.params),
             locks: 0,
             queued: false,

@@ -4,8 +4,8 @@
 
 use super::destination::mp_range;
 use super::list::{List, NOWHERE, SlabKey};
-use crate::MessageKey;
 use crate::cc::RcvdBytes;
+use crate::{MessageKey, PdsParams};
 use std::collections::VecDeque;
 use uet_wire::{Psn, PsnOffset};
 
@@ -53,14 +53,15 @@ pub(super) struct PdcSource {
 impl PdcSource {
     /// `PDS-SYN-008`; `PDS-SYN-006`: until the first ACK, the offset of a PSN is at most 4,095 and within the default
     /// window.
-    pub(super) fn new(start: Psn, default_mpr: u8) -> Self {
+    pub(super) fn new(start: Psn, params: &PdsParams) -> Self {
         let before = start - 1;
-        let offset = (mp_range(default_mpr.max(1)) - 1).min(PsnOffset::MAX.get().into());
+        let range = mp_range(params.default_mpr.max(1));
+        let offset = (range - 1).min(PsnOffset::MAX.get().into());
         PdcSource {
             start,
             next: start,
             cack: before,
-            range: mp_range(default_mpr.max(1)),
+            range,
             limit: start + offset,
             in_flight: VecDeque::new(),
             queue: List::default(),
@@ -71,7 +72,7 @@ impl PdcSource {
             asked: 0,
             paused: false,
             shut_out: false,
-            rcvd: RcvdBytes::default(),
+            rcvd: RcvdBytes::from_bytes(params.start_rcvd_bytes),
             judged: before,
             highest_arrived: before,
         }
@@ -237,9 +238,13 @@ impl PdcSource {
 mod tests {
     use super::*;
 
+    fn source(start: u32, default_mpr: u8) -> PdcSource {
+        PdcSource::new(Psn(start), &PdsParams { default_mpr, ..PdsParams::default() })
+    }
+
     #[test]
     fn clear_moves_over_what_is_answered_without_gaps() {
-        let mut source = PdcSource::new(Psn(u32::MAX), 8);
+        let mut source = source(u32::MAX, 8);
         for key in 0..4 {
             assert_eq!(source.number(key), Psn(u32::MAX) + key);
         }
@@ -257,7 +262,7 @@ mod tests {
     #[test]
     fn before_the_first_ack_the_offset_is_bounded() {
         let count = |mpr| {
-            let mut source = PdcSource::new(Psn(7), mpr);
+            let mut source = source(7, mpr);
             (0..).take_while(|key| source.window_is_open() && source.number(*key) != Psn(0)).count()
         };
         assert_eq!(count(8), 1024);
@@ -267,7 +272,7 @@ mod tests {
 
     #[test]
     fn a_smaller_range_takes_nothing_back() {
-        let mut source = PdcSource::new(Psn(333), 8);
+        let mut source = source(333, 8);
         assert!(source.acknowledged(Psn(332)));
         source.stated(1);
         assert_eq!(source.limit, Psn(1356));
