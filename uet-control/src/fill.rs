@@ -39,31 +39,24 @@ pub struct Hex(pub Vec<u8>);
 
 impl Serialize for Hex {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let digit = |nibble: u8| DIGITS[usize::from(nibble & 0xf)] as char;
-        let mut text = String::with_capacity(2 * self.0.len());
-        for byte in &self.0 {
-            text.push(digit(byte >> 4));
-            text.push(digit(*byte));
-        }
-        serializer.serialize_str(&text)
+        serializer.serialize_str(&const_hex::encode(&self.0))
     }
 }
 
 impl<'de> Deserialize<'de> for Hex {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let digits = String::deserialize(deserializer)?;
-        let nibble = |digit: u8| (digit as char).to_digit(16).map(|nibble| nibble as u8);
-        let pairs = digits.as_bytes().chunks_exact(2);
-        if !pairs.remainder().is_empty() {
+        if digits.len() % 2 != 0 {
             return Err(D::Error::custom(format_args!(
                 "{} hexadecimal digits are not a whole number of bytes",
                 digits.len()
             )));
         }
-        let byte = |pair: &[u8]| pair.iter().try_fold(0, |byte, digit| Some(byte << 4 | nibble(*digit)?));
-        let bytes: Option<Vec<u8>> = pairs.map(byte).collect();
-        bytes.map(Hex).ok_or_else(|| D::Error::custom("not a string of hexadecimal digits"))
+        // The library skips a prefix, and the contract has none.
+        match const_hex::decode(&digits) {
+            Ok(bytes) if !digits.starts_with("0x") => Ok(Hex(bytes)),
+            _ => Err(D::Error::custom("not a string of hexadecimal digits")),
+        }
     }
 }
 
