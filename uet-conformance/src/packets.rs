@@ -1,6 +1,8 @@
 //! Packets without a context.
 
+use crate::Test;
 use uet_wire::pds::{Rudi, Uud};
+use uet_wire::registry::Opcode;
 use uet_wire::ses::SesBuf;
 use uet_wire::{UetBuf, WriteError};
 
@@ -11,11 +13,33 @@ pub fn rudi(pkt_id: u32, request: &crate::Request) -> Result<UetBuf, WriteError>
     Ok(UetBuf { pds: Some(header.done()?.into()), ..parts(request) })
 }
 
-/// Builds a datagram in the same way.
+/// Builds a packet by UUD in the same way.
 pub fn uud(request: &crate::Request) -> Result<UetBuf, WriteError> {
     let next = request.ses.as_ref().map(SesBuf::view).map(|ses| ses.next_hdr()).unwrap_or_default();
     let header = Uud::new().edit().prologue(|prologue| prologue.next_hdr(next));
     Ok(UetBuf { pds: Some(header.done()?.into()), ..parts(request) })
+}
+
+impl Test<'_> {
+    /// Returns the opcode of datagrams. Open: the parameter `uud_opcode` says it.
+    pub fn datagram_opcode(&self) -> Opcode {
+        match self.word("uud_opcode") {
+            Some("send") => Opcode::UET_SEND,
+            _ => Opcode::UET_DATAGRAM_SEND,
+        }
+    }
+
+    /// Builds a datagram with the opcode of [`datagram_opcode`](Self::datagram_opcode) instead of UET_DATAGRAM_SEND.
+    pub fn datagram(&self, request: &crate::Request) -> Result<UetBuf, WriteError> {
+        let opcode = self.datagram_opcode();
+        let ses = match request.ses {
+            Some(SesBuf::Std(header)) if header.head().opcode() == Opcode::UET_DATAGRAM_SEND => {
+                Some(header.edit().head(|head| head.opcode(opcode)).done()?.into())
+            }
+            other => other,
+        };
+        uud(&crate::Request { ses, ..request.clone() })
+    }
 }
 
 fn parts(request: &crate::Request) -> UetBuf {

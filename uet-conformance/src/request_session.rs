@@ -5,7 +5,7 @@ use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 use uet_wire::catalogue::{PDS_ACK_004, Requirement};
 use uet_wire::registry::{AckRequest, ResponseOpcode, ReturnCode};
-use uet_wire::ses::{ExtBuf, Response, Ses};
+use uet_wire::ses::{ExtBuf, Response, Ses, SesBuf};
 use uet_wire::{Psn, UetBuf};
 
 /// A context that the suite opens. It numbers the requests and keeps the answers.
@@ -118,7 +118,14 @@ impl Data {
 fn as_stated(t: &Test<'_>, part: &Part) -> Part {
     match (part.ext, t.parameter("swap_length", 0) as u32) {
         (Some(ExtBuf::CompareSwap(_)), length @ 1..) => {
-            part.clone().edit(|std| std.request_length(length)).unwrap_or_else(|_| part.clone())
+            let ses = match part.ses {
+                SesBuf::Std(header) => header.edit().request_length(length).done().map(SesBuf::from),
+                SesBuf::Medium(header) => {
+                    header.edit().request_length(length as u16).done().map(SesBuf::from)
+                }
+                _ => Ok(part.ses),
+            };
+            Part { ses: ses.unwrap_or(part.ses), ..part.clone() }
         }
         _ => part.clone(),
     }

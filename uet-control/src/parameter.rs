@@ -173,12 +173,14 @@ pub static PARAMETERS: &[Parameter] = &[
     row("event_capacity", Number("events"), "0", Own, "Maximum number of events in the queue; 0 switches events off."),
     row("expected_psn_in_close_ack", Flag, "true", Open, "The ACK of CLOSE_COMMAND tells a secured initiator its next Start_PSN."),
     row("explicit_completion", Flag, "false", Open, "A message completes with an immediate UET_RESPONSE, even where the default response would do."),
+    row("explicit_read", Flag, "false", Open, "UET_RESPONSE acknowledges the last request of a read whose data uses the return direction. Otherwise it gets the default response."),
     row("fast_loss_packets", Number("packets"), "0", Specified, "RUD: number of packets above a gap after which the source declares a loss; 0 for never."),
     row("fi", Computed("bytes"), "null", Specified, "Fair increase of NSCC; by formula 5 * MTU * scaling_a."),
     row("first_pdcid", Number("PDCID"), "1", Own, "First PDCID of the general pool. The reserved pool follows it."),
     row("float_faults", Flag, "false", Open, "An atomic with a floating-point fault is refused and changes nothing."),
     row("form", Word(&["standard", "shortest"]), r#""standard""#, Open, "Header form for a message of one packet."),
     row("general_pdcs", Number("contexts"), "1024", Own, "Number of PDCIDs in the general pool."),
+    row("generation_repeats", Number("repetitions"), "0", Open, "Number of repetitions of a send that was refused with BAD_GENERATION, each with the generation that the refusal states."),
     row("headers", Word(&["all", "standard"]), r#""all""#, Open, "Header forms of requests that the device takes: all, or only the standard form."),
     row("idle_time", Number("ns"), "0", Open, "Time after which an idle context is closed; 0 for never."),
     row("infer_loss_packets", Number("packets"), "0", Specified, "Number of packets above a gap after which the destination sends NACK RCVR_INFER_LOSS; 0 for never."),
@@ -241,6 +243,7 @@ pub static PARAMETERS: &[Parameter] = &[
     row("trimming", Flag, "true", Specified, "Switches trim packets instead of dropping them."),
     row("tx_queue", Number("packets"), "64", Own, "Number of requests that wait in one context before PDS asks SES to pause."),
     row("unsupported_control", Controls, "[]", Open, "Control packets that the device does not support, such as NOOP or PROBE."),
+    row("uud_opcode", Word(&["datagram_send", "send"]), r#""datagram_send""#, Open, "Opcode of datagrams by UUD: UET_DATAGRAM_SEND or UET_SEND. With `send`, the device takes both."),
 ];
 
 #[cfg(test)]

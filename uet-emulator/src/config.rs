@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use uet_model::PdsParams;
 use uet_model::cc::{CcError, CcParams, Network, PathMode};
 use uet_model::secure::{SecureParams, StartPsnFloor, StartPsnMethod};
-use uet_model::ses::{Abort, FormChoice, Restart, SesParams, SmallIndex, SwapOrder, TokenOrder, TooLong};
+use uet_model::ses::{
+    Abort, ByteOrder, FormChoice, Restart, SesParams, SmallIndex, SwapOrder, TokenOrder, TooLong, UudOpcode,
+};
 use uet_wire::Version;
 use uet_wire::registry::{CtlType, ReturnCode, Status};
 
@@ -146,6 +148,9 @@ impl Config {
         if self.pds.general_pdcs == 0 {
             return refuse("general_pdcs", "must be at least 1");
         }
+        if self.ses.swap_length.is_some_and(|length| !(1..=1024).contains(&length)) {
+            return refuse("swap_length", "must be from 1 to 1024, or null");
+        }
         if u32::from(self.pds.general_pdcs) + u32::from(self.pds.reserved_pdcs) > 65_535 {
             return refuse("reserved_pdcs", "must be at most 65,535 together with general_pdcs");
         }
@@ -207,8 +212,8 @@ fn parameters(config: &mut Config) -> BTreeMap<&'static str, &mut dyn Parameter>
         not congestion
     }
     places! { SesParams of ses => places;
-        form small_index region_generation out_of_range denied too_long read_in_ack restart ready_tokens abort swap_order float_faults
-        explicit_completion max_repeats max_operations max_messages max_reads max_awaited max_unexpected max_unexpected_bytes max_deferred
+        form small_index region_generation out_of_range denied too_long read_in_ack restart ready_tokens abort byte_order operand_order swap_order swap_length uud_opcode float_faults
+        explicit_completion explicit_read max_repeats generation_repeats max_operations max_messages max_reads max_awaited max_unexpected max_unexpected_bytes max_deferred
         max_written max_events;
         not
     }
@@ -300,6 +305,23 @@ impl Parameter for Option<u32> {
     }
 }
 
+impl Parameter for Option<ByteOrder> {
+    fn read(&self) -> Value {
+        self.map_or(Value::Null, |order| order.read())
+    }
+
+    fn write(&mut self, value: &Value) -> Result<(), String> {
+        if value.is_null() {
+            *self = None;
+            return Ok(());
+        }
+        let mut order = ByteOrder::default();
+        order.write(value).map_err(|reason| format!("{reason}, or null"))?;
+        *self = Some(order);
+        Ok(())
+    }
+}
+
 impl Parameter for ReturnCode {
     fn read(&self) -> Value {
         self.to_string().into()
@@ -343,7 +365,9 @@ choices! {
     Restart { "start" Start, "offset" Offset }
     TokenOrder { "initiator_first" InitiatorFirst, "sender_first" SenderFirst }
     Abort { "message_error" MessageError, "initiator_error" InitiatorError }
+    ByteOrder { "little" Little, "big" Big }
     SwapOrder { "operand_first" OperandFirst, "memory_first" MemoryFirst }
+    UudOpcode { "datagram_send" DatagramSend, "send" Send }
 }
 
 #[cfg(test)]
@@ -366,18 +390,7 @@ mod tests {
     #[test]
     fn the_table_of_parameters_has_their_names_types_and_defaults() {
         // The built-in NIC does not report these.
-        let others = [
-            "alpha",
-            "byte_order",
-            "dscps",
-            "eta",
-            "fi",
-            "headers",
-            "operand_order",
-            "swap_length",
-            "trailer",
-            "unsupported_control",
-        ];
+        let others = ["alpha", "dscps", "eta", "fi", "headers", "trailer", "unsupported_control"];
         let table = PARAMETERS.iter().filter(|parameter| !others.contains(&parameter.name));
         let table: BTreeMap<String, Value> =
             table.map(|parameter| (parameter.name.into(), parameter.value())).collect();
@@ -395,6 +408,7 @@ mod tests {
                     Some(number) => json!(number + 1),
                     None => json!(number.as_f64().unwrap() + 0.5),
                 },
+                Value::Null if name == "operand_order" => json!("big"),
                 Value::Null => json!(9),
                 Value::String(_) => match name.as_str() {
                     "congestion" => json!("both"),
@@ -406,6 +420,8 @@ mod tests {
                     "ready_tokens" => json!("sender_first"),
                     "abort" => json!("initiator_error"),
                     "swap_order" => json!("memory_first"),
+                    "byte_order" => json!("big"),
+                    "uud_opcode" => json!("send"),
                     "start_psn_floor" => json!("start"),
                     "start_psn_method" => json!("random"),
                     _ => json!("BAD_ADDR"),
@@ -446,6 +462,8 @@ mod tests {
             ("cccs", json!(u32::MAX)),
             ("max_awaited", json!(u32::MAX)),
             ("max_unexpected_bytes", json!(u32::MAX)),
+            ("swap_length", json!(0)),
+            ("operand_order", json!("middle")),
         ] {
             let error = config.set(name, &value).unwrap_err();
             assert_eq!(error.name, name, "{error}");

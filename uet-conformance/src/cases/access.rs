@@ -3,7 +3,7 @@
 use crate::axis::MODE;
 use crate::elements::{kind, supported};
 use crate::receives::{room, tagged_room};
-use crate::{Axis, Message, Need, Outcome, Part, Point, Region, Request, Rule, Stop, Test, uud};
+use crate::{Axis, Message, Need, Outcome, Part, Point, Region, Request, Rule, Stop, Test};
 use uet_control::{ExposeRegion, Permission, pattern};
 use uet_wire::catalogue::*;
 use uet_wire::registry::{AckRequest, AtomicDatatype, AtomicOpcode, Opcode, ReturnCode};
@@ -353,7 +353,8 @@ fn send(send: Send, generation: u8, id: u16) -> Result<Part, Stop> {
         Send::Datagram => new(Opcode::UET_DATAGRAM_SEND).named(0).whole()?,
         Send::TaggedAtomic => {
             let region = Region { process: 2, index: 10, key: 0x70, generation, ..nowhere };
-            let of = (AtomicOpcode::WRITE, AtomicDatatype::UINT64);
+            // No byte order changes such elements.
+            let of = (AtomicOpcode::WRITE, AtomicDatatype::UINT8);
             Message::atomic(&region, 0, of, &data)?.opcode(Opcode::UET_TSEND_ATOMIC).named(id).whole()?
         }
     })
@@ -375,10 +376,10 @@ fn generation(t: &mut Test<'_>) -> Outcome {
     if sending == Send::Datagram {
         let pdc = t.initiate();
         let packet = |part: &Part| -> Request { pdc.request(0).ses(part.ses, &part.payload) };
-        t.send(&pdc, &uud(&packet(&wrong))?)?;
+        t.send(&pdc, &t.datagram(&packet(&wrong))?)?;
         t.expect_waiting(SES_GEN_001, &posted)?;
         t.check_memory(SES_GEN_001, &posted.buffer, 0, &posted.before)?;
-        t.send(&pdc, &uud(&packet(&right))?)?;
+        t.send(&pdc, &t.datagram(&packet(&right))?)?;
         return t.expect_received(SES_GEN_001, &posted, &bytes(8)).map(drop);
     }
     let mut session = t.session();
@@ -392,7 +393,7 @@ fn generation(t: &mut Test<'_>) -> Outcome {
     let psn = session.ask(t, &right)?;
     let answer = session.answer(t, psn)?;
     if sending == Send::TaggedAtomic {
-        supported(&answer, kind(AtomicOpcode::WRITE, AtomicDatatype::UINT64))?;
+        supported(&answer, kind(AtomicOpcode::WRITE, AtomicDatatype::UINT8))?;
         session.accepted(t, SES_GEN_001, psn)?;
         return t.expect_filled(SES_GEN_001, &posted, &bytes(8));
     }

@@ -571,13 +571,13 @@ fn compare_swap_fetch(t: &mut Test<'_>) -> Outcome {
     let kind = kind(t.value(&EQUALITY), t.value(&INTEGER));
     let all = mask(kind.size);
     for (old, compare) in [(all - 1, all - 1), (all - 1, all), (1, all - 1)] {
-        let (region, held) = t.elements_in_memory(kind.size, &[old])?;
+        let (region, _) = t.elements_in_memory(kind.size, &[old])?;
         let mut session = t.session();
         let of = (kind.opcode, kind.datatype, kind.size as u32);
         let message = Message::swap(&region, GUARD as u64, of, (compare, 0x77))?;
         let message = message.opcode(Opcode::UET_FETCHING_ATOMIC);
         let fetched = fetch(t, &mut session, &message, kind)?;
-        let before = held[GUARD..GUARD + kind.size].to_vec();
+        let before = t.operands(kind.size, &[old]);
         t.check(SES_AMO_007, "the old value", Some(before), fetched);
         let new = if holds(kind, true, old, compare) { 0x77 } else { old };
         let expected = t.guarded(kind.size, &[new]);
@@ -605,7 +605,7 @@ fn duplicate(
 fn repeated(t: &mut Test<'_>) -> Outcome {
     let (fetching, retransmission) = (t.value(&FORM), t.value(&REPEAT));
     let kind = kind(t.value(&OPERATION), Type::UINT32);
-    let (region, held) = t.elements_in_memory(4, &[12])?;
+    let (region, _) = t.elements_in_memory(4, &[12])?;
     let operand = t.operands(4, &[6]);
     let other = t.operands(4, &[9]);
     let message = Message::atomic(&region, GUARD as u64, (kind.opcode, kind.datatype), &operand)?;
@@ -626,7 +626,7 @@ fn repeated(t: &mut Test<'_>) -> Outcome {
         // Data that went on the return direction has arrived there.
         if retransmission && fetched.iter().any(|piece| piece.in_ack) {
             let again = session.data(t, SES_GTD_003, 4)?;
-            let before = held[GUARD..GUARD + 4].to_vec();
+            let before = t.operands(4, &[12]);
             t.check(SES_GTD_003, "the old value again", Some(before), crate::assemble(&again, 4));
         }
     }

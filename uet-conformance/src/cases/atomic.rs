@@ -329,7 +329,8 @@ fn read(t: &mut Test<'_>) -> Outcome {
     let message = Message::atomic(&region, GUARD as u64, (kind.opcode, kind.datatype), &[])?;
     let message = Message { length: 8, ..message.opcode(Opcode::UET_FETCHING_ATOMIC) };
     let fetched = fetch(t, &mut session, &message, kind)?;
-    t.check(SES_AMO_007, "what is in memory:", Some(held[GUARD..GUARD + 8].to_vec()), fetched);
+    let carried = t.operands(8, &[0x1111_2222_3333_4444]);
+    t.check(SES_AMO_007, "what is in memory:", Some(carried), fetched);
     t.still_holds(SES_AMO_001, &region, &held)
 }
 

@@ -141,11 +141,12 @@ fn not_equal(t: &mut Test<'_>) -> Outcome {
 fn fetching(t: &mut Test<'_>) -> Outcome {
     let kind = kind(Op::CSWAP, Type::UINT32);
     for (old, new) in [(7, 99), (8, 8)] {
-        let (region, held) = t.elements_in_memory(4, &[old])?;
+        let (region, _) = t.elements_in_memory(4, &[old])?;
         let mut session = t.session();
         let message = Message::swap(&region, GUARD as u64, (kind.opcode, kind.datatype, 4), (7, 99))?;
         let fetched = fetch(t, &mut session, &message.opcode(Opcode::UET_FETCHING_ATOMIC), kind)?;
-        t.check(SES_AMO_007, "the old value:", Some(held[GUARD..GUARD + 4].to_vec()), fetched);
+        let carried = t.operands(4, &[old]);
+        t.check(SES_AMO_007, "the old value:", Some(carried), fetched);
         let expected = t.guarded(4, &[new]);
         t.expect_memory(SES_AMO_008, &region, 0, &expected)?;
     }

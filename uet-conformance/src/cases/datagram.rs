@@ -2,7 +2,7 @@
 
 use crate::axis::{CARRIER, MODE, START};
 use crate::receives::{Posted, room};
-use crate::{Message, Need, Outcome, Part, Request, Rule, Test, uud};
+use crate::{Message, Need, Outcome, Part, Request, Rule, Test};
 use uet_control::{Counters, Hex64, pattern};
 use uet_wire::catalogue::*;
 use uet_wire::registry::Opcode;
@@ -67,7 +67,7 @@ fn datagram(data: &[u8]) -> Message {
 fn send(t: &mut Test<'_>, part: &Part) -> Outcome {
     let pdc = t.initiate();
     let request: Request = pdc.request(0).ses(part.ses, &part.payload);
-    t.send(&pdc, &uud(&request)?)
+    t.send(&pdc, &t.datagram(&request)?)
 }
 
 fn bytes(length: usize) -> Vec<u8> {

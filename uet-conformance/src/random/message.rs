@@ -7,7 +7,7 @@ use super::shadow::{Cell, Operands, atomic};
 use super::shown;
 use super::step::{self, By, Fate, Form, Wrong};
 use crate::elements::kind;
-use crate::{Message, Outcome, Part, Region, RxPacket, Stop, rudi, uud};
+use crate::{Message, Outcome, Part, Region, RxPacket, Stop, rudi};
 use core::fmt;
 use core::ops::Range;
 use core::time::Duration;
@@ -840,7 +840,7 @@ impl Player<'_, '_> {
         let pdc = self.own[context].pdc.clone();
         let Some(Part { ses, ext, payload }) = sending.parts.first().cloned() else { return Ok(()) };
         let request = crate::Request { ext, ..pdc.request(0).ses(ses, &payload) };
-        let packet = uud(&request)?;
+        let packet = self.t.datagram(&request)?;
         match self.possible(fate) {
             Fate::Lost | Fate::Trimmed => Ok(()),
             Fate::Marked => self.t.send_wire(&pdc.marked(&packet)),

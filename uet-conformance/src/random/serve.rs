@@ -679,7 +679,7 @@ impl Player<'_, '_> {
             PostKind::Read => Opcode::UET_READ,
             PostKind::Send => Opcode::UET_SEND,
             PostKind::Tsend => Opcode::UET_TAGGED_SEND,
-            PostKind::Datagram => Opcode::UET_DATAGRAM_SEND,
+            PostKind::Datagram => self.t.datagram_opcode(),
             PostKind::Atomic => Opcode::UET_ATOMIC,
             PostKind::FetchAtomic => Opcode::UET_FETCHING_ATOMIC,
             PostKind::RendezvousSend => Opcode::UET_RENDEZVOUS_SEND,

@@ -76,5 +76,10 @@ configurations! {
         "max_rto_retx_cnt": 1, "max_nack_retx_cnt": 1, "default_mpr": 24, "infer_loss_packets": 1,
         "idle_time": 1_000_000
     };
+    is_a_peer_of_the_reference_provider: {
+        "operand_order": "big", "swap_length": 32, "uud_opcode": "send", "generation_repeats": 3,
+        "explicit_completion": true
+    };
+    keeps_big_endian_memory: {"byte_order": "big", "explicit_read": true};
     infers_loss: {"fast_loss_packets": 4, "infer_loss_packets": 3, "first_pdcid": 28672, "paths": "recycling"};
 }

@@ -1,6 +1,6 @@
 //! The arithmetic of atomics (section 3.4.2).
 //!
-//! Elements are little-endian in memory and in the payload. A complex number starts with its real part. 16-bit floating
+//! Elements are little-endian here; `byte_order` converts others. A complex number starts with its real part. 16-bit floating
 //! point and long double are not supported.
 
 use super::Refusal;

@@ -24,7 +24,8 @@ impl Ses {
         request: &SesRequest,
     ) -> Result<Answer, Denial> {
         let fetch = request.opcode() == Opcode::UET_FETCHING_ATOMIC;
-        let operation = whole(rx, request, self.mtu)?;
+        let (operation, request) = whole(rx, request, self.mtu, &self.params)?;
+        let request = &request;
         if fetch {
             self.room_for_data(self.rides_in_ack(rx, request))?;
         }
@@ -34,14 +35,15 @@ impl Ses {
         let span = self.regions.access(region, access, offset, length, &self.params)?;
         let address = span.address;
         aligned(operation.datatype, address)?;
-        let old = span.update(|memory| act(operation, memory, fetch, &self.params))?;
-        Ok(Answer::Respond(self.acted(rx, request, operation, address, old)))
+        let old = span.update(|memory| act(&operation, memory, fetch, &self.params))?;
+        Ok(Answer::Respond(self.acted(rx, request, &operation, address, old)))
     }
 
     /// Executes an atomic on the buffer of the receive that its tag selects, and completes the receive (`SES-AMO-011`).
     pub(super) fn atomic_by_tag(&mut self, rx: &RxRequest, request: &SesRequest) -> Result<Answer, Denial> {
         let fetch = request.opcode() == Opcode::UET_TSEND_FETCH_ATOMIC;
-        let operation = whole(rx, request, self.mtu)?;
+        let (operation, request) = whole(rx, request, self.mtu, &self.params)?;
+        let request = &request;
         if fetch {
             self.room_for_data(self.rides_in_ack(rx, request))?;
         }
@@ -71,7 +73,7 @@ impl Ses {
             }
         };
         let range = offset as usize..end as usize;
-        let old = memory::update(memory, range, |memory| act(operation, memory, fetch, &self.params))?;
+        let old = memory::update(memory, range, |memory| act(&operation, memory, fetch, &self.params))?;
         if let Some((id, _)) = slot.queue.take_expected(sender.tag, sender.initiator) {
             self.event(SesEvent::Matched { index, list: List::UET_EXPECTED, receive: Some(id) });
             self.received(Received {
@@ -86,7 +88,7 @@ impl Ses {
                 header_data: request.header_data,
             });
         }
-        Ok(Answer::Respond(self.acted(rx, request, operation, offset, old)))
+        Ok(Answer::Respond(self.acted(rx, request, &operation, offset, old)))
     }
 
     /// Returns the response to an atomic. `SES-AMO-007`: fetching atomics return the old value. `SES-GTD-003`: the response
@@ -95,15 +97,15 @@ impl Ses {
         &mut self,
         rx: &RxRequest,
         request: &SesRequest,
-        operation: AtomicOperation<'_>,
+        operation: &Parsed,
         address: u64,
         old: Option<Bytes>,
     ) -> TxResponse {
-        let AtomicOperation { opcode, datatype, .. } = operation;
+        let Parsed { opcode, datatype, stated, .. } = *operation;
         let elements = width_of(datatype).map_or(0, |size| request.total / size);
         self.event(SesEvent::Acted { address, opcode, datatype, elements });
         match old {
-            None => Reply::to(request).plain(request.total),
+            None => Reply::to(request).plain(stated),
             Some(data) => {
                 let in_ack = self.rides_in_ack(rx, request);
                 let own = self.name_response(request);
@@ -114,23 +116,43 @@ impl Ses {
     }
 }
 
-/// Applies the operation, and returns the old value for a fetching atomic.
+/// An atomic request, with its operands as the packet carries them.
+struct Parsed {
+    opcode: AtomicOpcode,
+    datatype: AtomicDatatype,
+    operand: Bytes,
+    /// The values of a compare and swap.
+    swap: Option<(u128, u128)>,
+    /// `request_length`.
+    stated: u32,
+}
+
+/// Applies the operation, and returns the old value for a fetching atomic, as packets carry it.
 fn act(
-    operation: AtomicOperation<'_>,
+    operation: &Parsed,
     memory: &mut [u8],
     fetch: bool,
     params: &SesParams,
 ) -> Result<Option<Bytes>, Refusal> {
-    let old = fetch.then(|| Bytes::copy_from_slice(memory));
-    apply(operation, memory, params)?;
+    let Parsed { opcode, datatype, swap, .. } = *operation;
+    let old = fetch.then(|| params.convert(datatype, Bytes::copy_from_slice(memory)));
+    let operand = params.operand(datatype, &operation.operand);
+    let operation = AtomicOperation { opcode, datatype, operand: &operand, swap };
+    params.in_little(datatype, memory, |memory| apply(operation, memory, params))?;
     Ok(old)
 }
 
-/// Parses and checks an atomic request.
+/// Parses and checks an atomic request. Returns it with the length of its elements, which may differ from the
+/// `request_length` of a compare and swap.
 ///
 /// `SES-AMO-006`: an atomic is one packet. `SES-AMO-004`: it has whole elements that fit one packet. `SES-AMO-010`
 /// relies on packet delivery, which delivers each packet once.
-fn whole<'a>(rx: &'a RxRequest, request: &SesRequest, mtu: u32) -> Result<AtomicOperation<'a>, Refusal> {
+fn whole(
+    rx: &RxRequest,
+    request: &SesRequest,
+    mtu: u32,
+    params: &SesParams,
+) -> Result<(Parsed, SesRequest), Refusal> {
     if request.head.ie() {
         return Err(Refusal::new(ReturnCode::INITIATOR_ERR, Why::GivenUp));
     }
@@ -146,17 +168,21 @@ fn whole<'a>(rx: &'a RxRequest, request: &SesRequest, mtu: u32) -> Result<Atomic
     };
     let (opcode, datatype) = (header.atomic_opcode(), header.atomic_datatype());
     let size = width_of(datatype)?;
-    let elements = request.total / size;
-    let one = swap.is_some();
-    if request.total % size != 0 || elements == 0 || request.total > mtu || one && elements != 1 {
+    let (stated, length) = match swap {
+        Some(_) if request.total == params.swap_length.unwrap_or(size) => (request.total, size),
+        Some(_) => return Err(Refusal::new(ReturnCode::AMO_UNSUPPORTED_SIZE, Why::AtomicSize)),
+        None => (request.total, request.total),
+    };
+    if length % size != 0 || length == 0 || length > mtu {
         return Err(Refusal::new(ReturnCode::AMO_UNSUPPORTED_SIZE, Why::AtomicSize));
     }
-    let bare = one || !changes(opcode);
+    let bare = swap.is_some() || !changes(opcode);
     let carried = rx.payload.len();
-    if carried != request.total as usize && !(bare && carried == 0) {
+    if carried != stated as usize && !(bare && carried == 0) {
         return Err(Refusal::new(ReturnCode::OP_VIOLATION, Why::Lengths));
     }
-    Ok(AtomicOperation { opcode, datatype, operand: &rx.payload, swap })
+    let parsed = Parsed { opcode, datatype, operand: rx.payload.clone(), swap, stated };
+    Ok((parsed, SesRequest { total: length, ..request.clone() }))
 }
 
 /// Returns the access that an atomic needs.

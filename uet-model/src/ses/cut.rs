@@ -8,7 +8,7 @@ use super::request::Form;
 use crate::{Head, MessageKey, TxRequest};
 use bytes::Bytes;
 use uet_wire::WriteError;
-use uet_wire::registry::{NextHdr, Opcode};
+use uet_wire::registry::{AtomicDatatype, NextHdr, Opcode};
 use uet_wire::ses::{Atomic, CompareSwap, ExtBuf, Medium, Small, Std};
 
 /// The common fields of the packets of a message, and the progress of cutting.
@@ -28,7 +28,8 @@ pub(super) struct Outline {
     pub(super) data: Bytes,
     /// The length of the message.
     pub(super) total: u32,
-    /// The number of bytes that the packets carry or request: all, except for rendezvous sends.
+    /// The number of bytes that the packets carry or request: all, except for rendezvous sends. For a compare and swap,
+    /// the size of its element.
     pub(super) span: u32,
     /// The number of those bytes cut so far.
     pub(super) cut: u32,
@@ -97,6 +98,15 @@ impl Outline {
         self.progress = if last { Progress::Done } else { Progress::Underway };
         let request = TxRequest { message: self.key, som: first, eom: last, next_hdr, head, payload };
         Ok(Some(Piece { offset, length, request }))
+    }
+
+    /// Returns the datatype of an atomic.
+    pub(super) fn datatype(&self) -> Option<AtomicDatatype> {
+        match self.ext {
+            Some(ExtBuf::Atomic(header)) => Some(header.atomic_datatype()),
+            Some(ExtBuf::CompareSwap(header)) => Some(header.atomic().atomic_datatype()),
+            _ => None,
+        }
     }
 
     /// Ends the message with the next packet. If no packet has left, there is no next one.

@@ -7,7 +7,7 @@ use super::deferrable::Deferral;
 use super::event::{SesEvent, Why};
 use super::matching::LandingId;
 use super::memory::RegionId;
-use super::operation::{Operation, OperationId, PostError, Work};
+use super::operation::{Operation, OperationId, PostError};
 use super::outbox::OutboxItem;
 use super::post::check_mode;
 use super::ranges::Ranges;
@@ -17,7 +17,7 @@ use crate::{Command, Failure, MessageKey, Mode, PdcHandle, RxResponse, Via};
 use core::ops::Range;
 use uet_wire::Psn;
 use uet_wire::registry::{List, NackCode, Opcode, ResponseOpcode, ReturnCode};
-use uet_wire::ses::{self};
+use uet_wire::ses::{self, ExtBuf};
 
 /// An operation in flight.
 #[derive(Debug)]
@@ -70,7 +70,11 @@ pub(super) enum Purpose {
 impl ActiveOperation {
     /// Returns the number of bytes that the target accepted or will accept.
     pub(super) fn length(&self) -> u32 {
-        self.accepted.unwrap_or(self.outline.total)
+        match self.outline.ext {
+            // `request_length` may differ from the length of the element.
+            Some(ExtBuf::CompareSwap(_)) => self.outline.span,
+            _ => self.accepted.unwrap_or(self.outline.total),
+        }
     }
 
     /// Returns the number of bytes that a read still waits for.
@@ -101,6 +105,12 @@ impl ActiveOperation {
             Opcode::UET_WRITE => self.outline.header_data.is_none(),
             _ => false,
         }
+    }
+
+    /// Returns whether the operation is a send that a refusal leaves without effect at the target.
+    fn is_send(&self) -> bool {
+        let plain = matches!(self.outline.opcode, Opcode::UET_SEND | Opcode::UET_TAGGED_SEND);
+        plain || self.outline.opcode.is_rendezvous()
     }
 
     /// Marks the operation as failed. The first error counts.
@@ -140,7 +150,7 @@ impl Ses {
 
         let id = OperationId(self.next.operation);
         self.next.operation += 1;
-        outline.message = self.name_message(id, &operation.work);
+        outline.message = self.name_message(id, outline.opcode);
         outline.key = self.name_sent(Purpose::Operation(id));
         let deferral = match outline.selector {
             Selector::Restart { .. } => self.name_deferrable(id, &mut outline),
@@ -177,8 +187,8 @@ impl Ses {
     }
 
     /// Returns an unused message id. `WIRE-SES-004`: a datagram has 0.
-    fn name_message(&mut self, id: OperationId, work: &Work) -> u16 {
-        if matches!(work, Work::Datagram { .. }) { 0 } else { self.name_again(id) }
+    fn name_message(&mut self, id: OperationId, opcode: Opcode) -> u16 {
+        if opcode == Opcode::UET_DATAGRAM_SEND { 0 } else { self.name_again(id) }
     }
 
     pub(super) fn name_again(&mut self, id: OperationId) -> u16 {
@@ -310,6 +320,21 @@ impl Ses {
         let (code, length) = (answer.head().return_code(), answer.modified_length());
         // NULL comes here only for a packet that the cumulative PSN covers, whose response is the default one.
         if code != ReturnCode::OK && code != ReturnCode::NULL {
+            if flight.repeat {
+                // The rest of a refused message gets the same error.
+                return;
+            }
+            if code == ReturnCode::BAD_GENERATION
+                && length == 0
+                && flight.is_send()
+                && flight.fault.is_none()
+                && flight.repeated < self.params.generation_repeats
+            {
+                flight.repeat = true;
+                flight.outline.peer.generation = answer.ri_generation();
+                flight.outline.give_up(how);
+                return;
+            }
             // `SES-ERR-003`: an error ends the message, and its remaining packets are not sent.
             let generation = answer.ri_generation();
             flight.fail(OperationError { code, generation, length, why: None });
@@ -348,7 +373,13 @@ impl Ses {
             Owner::Application => {
                 let result = match flight.fault {
                     Some(fault) => Err(fault),
-                    None => Ok(Done { length, list: flight.list, data: flight.data.into() }),
+                    None => {
+                        let data = match flight.outline.datatype() {
+                            Some(datatype) => self.params.convert(datatype, flight.data.into()),
+                            None => flight.data.into(),
+                        };
+                        Ok(Done { length, list: flight.list, data })
+                    }
                 };
                 self.completions.push_back(Completion::Operation { id, result });
             }
@@ -357,7 +388,8 @@ impl Ses {
         self.read_more();
     }
 
-    /// Repeats an operation whose context the peer ended, once none of its packets is in flight.
+    /// Repeats an operation whose context the peer ended, or whose generation the peer refused, once none of its packets
+    /// is in flight.
     fn repeat(&mut self, id: OperationId) -> bool {
         let Some(flight) = self.flights.get_mut(&id).filter(|flight| flight.repeat) else { return false };
         if flight.outline.progress != Progress::Done || flight.answered < flight.sent {

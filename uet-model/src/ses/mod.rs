@@ -9,7 +9,7 @@
 //! | `request` | the fields of a request, from any of its three headers |
 //! | `target` | handling requests: placement and responses |
 //! | `address`, `memory`, `matching`, `receive` | the process, memory or receive of a request |
-//! | `read`, `atomic` (with `arithmetic`), `rendezvous` (with `ranges`), `deferrable` | the special rules of each |
+//! | `read`, `atomic` (with `arithmetic`, `byte_order`), `rendezvous` (with `ranges`), `deferrable` | the special rules of each |
 //! | `response` | the responses that a target makes |
 //! | `event`, `completion` | the observable results |
 //!
@@ -54,6 +54,7 @@
 mod address;
 mod arithmetic;
 mod atomic;
+mod byte_order;
 mod completion;
 mod cut;
 mod deferrable;
@@ -74,12 +75,15 @@ mod response;
 mod target;
 
 pub use address::{AddressError, Endpoint, Process, ResourceIndex};
+pub use byte_order::ByteOrder;
 pub use completion::{Completion, Done, OperationError, Received, Written};
 pub use event::{SesEvent, Why};
 pub use matching::{Receive, ReceiveId, Sender, Tag};
 pub use memory::{Access, Key, Region, RegionId};
 pub use operation::{AtomicOn, Operand, Operation, OperationId, Peer, PostError, Work};
-pub use params::{Abort, FormChoice, Restart, SesParams, SmallIndex, SwapOrder, TokenOrder, TooLong};
+pub use params::{
+    Abort, FormChoice, Restart, SesParams, SmallIndex, SwapOrder, TokenOrder, TooLong, UudOpcode,
+};
 pub use request::Form;
 
 use crate::{Command, Indication, Memory, MessageKey, PdcHandle, PdsParams};

@@ -1,3 +1,4 @@
+use super::byte_order::ByteOrder;
 use uet_wire::registry::ReturnCode;
 
 /// The parameters of the semantics. "Open" marks values that public sources leave open. The rest are limits, so that no
@@ -26,17 +27,31 @@ pub struct SesParams {
     pub ready_tokens: TokenOrder,
     /// The packet that ends a message early. Targets understand both forms.
     pub abort: Abort,
+    /// The byte order of the elements of atomics in memory. Open.
+    pub byte_order: ByteOrder,
+    /// The byte order of the operands and results of atomics in packets; `None` for that of memory. Open.
+    pub operand_order: Option<ByteOrder>,
     /// The first operand of an ordered compare and swap. Open.
     pub swap_order: SwapOrder,
+    /// `request_length` of a compare and swap; `None` for the length of an element. Open.
+    pub swap_length: Option<u32>,
+    /// The opcode of datagrams by UUD. Open.
+    pub uud_opcode: UudOpcode,
     /// True if an atomic with a floating-point fault (AMO_FP_NAN and so on) is refused and changes nothing. Open: no.
     pub float_faults: bool,
     /// True if a message completes with an immediate UET_RESPONSE, even where the default response would do.
     pub explicit_completion: bool,
+    /// True if UET_RESPONSE acknowledges the last request of a read whose data uses the return direction. Otherwise it
+    /// gets the default response, like the other requests. Open.
+    pub explicit_read: bool,
 
     /// The number of repetitions of a no-op, a read, or a write without header data on a new context. They follow a
     /// NACK code that ended the old context and permits repetition. Sends and atomics are never repeated, because part
     /// of them may have arrived.
     pub max_repeats: u8,
+    /// The number of repetitions of a send that was refused with BAD_GENERATION, each with the generation that the
+    /// refusal states. Open: none, so that the application learns of the refusal.
+    pub generation_repeats: u8,
 
     /// The maximum number of operations in flight.
     pub max_operations: u16,
@@ -140,6 +155,16 @@ pub enum SwapOrder {
     MemoryFirst,
 }
 
+/// See [`SesParams::uud_opcode`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UudOpcode {
+    /// UET_DATAGRAM_SEND. The target drops other opcodes.
+    #[default]
+    DatagramSend,
+    /// UET_SEND. The target accepts UET_DATAGRAM_SEND too.
+    Send,
+}
+
 impl Default for SesParams {
     fn default() -> Self {
         SesParams {
@@ -153,10 +178,16 @@ impl Default for SesParams {
             restart: Restart::default(),
             ready_tokens: TokenOrder::default(),
             abort: Abort::default(),
+            byte_order: ByteOrder::default(),
+            operand_order: None,
             swap_order: SwapOrder::default(),
+            swap_length: None,
+            uud_opcode: UudOpcode::default(),
             float_faults: false,
             explicit_completion: false,
+            explicit_read: false,
             max_repeats: 3,
+            generation_repeats: 0,
             max_operations: 4096,
             max_messages: 1024,
             max_reads: 1024,

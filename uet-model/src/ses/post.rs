@@ -5,7 +5,7 @@ use super::arithmetic::width_of;
 use super::cut::{Outline, Progress, Selector, atomic_ext};
 use super::memory::{Key, RegionId};
 use super::operation::{AtomicOn, Operand, Operation, PostError, Work};
-use super::params::{FormChoice, SmallIndex};
+use super::params::{FormChoice, SmallIndex, UudOpcode};
 use super::request::Form;
 use crate::{MessageKey, Mode};
 use bytes::Bytes;
@@ -21,7 +21,7 @@ impl Ses {
     /// reads.
     pub(super) fn outline(&self, operation: &Operation) -> Result<Outlined, PostError> {
         let (mut data, mut buffer_offset, mut ext) = (Bytes::new(), 0, None);
-        let (mut wanted, mut source) = (0, None);
+        let (mut wanted, mut source, mut element) = (0, None, None);
         let (selector, total) = match &operation.work {
             Work::NoOp => (Selector::Match(0), 0),
             Work::Write { key, offset, data: bytes } => {
@@ -54,20 +54,21 @@ impl Ses {
                 let header = Atomic::build(*opcode, *datatype).done().map_err(PostError::Header)?;
                 let (length, operands) = match operand {
                     Operand::Elements(bytes) => {
-                        data = bytes.clone();
+                        data = self.params.convert(*datatype, bytes.clone());
                         (self.one_packet(bytes.len() as u64)?, None)
                     }
                     Operand::None(length) => (self.one_packet((*length).into())?, None),
                     Operand::Swap { compare, swap } => {
                         let size = width_of(*datatype).map_err(|_| PostError::Form)?;
-                        (size, Some((*compare, *swap)))
+                        element = Some(size);
+                        (self.params.swap_length.unwrap_or(size), Some((*compare, *swap)))
                     }
                 };
                 if operands.is_some() != opcode.is_compare_and_swap() {
                     return Err(PostError::Form);
                 }
                 ext = Some(atomic_ext(header, operands).map_err(PostError::Header)?);
-                wanted = if *fetch { length } else { 0 };
+                wanted = if *fetch { element.unwrap_or(length) } else { 0 };
                 match on {
                     AtomicOn::Memory { key, offset } => {
                         buffer_offset = *offset;
@@ -80,10 +81,13 @@ impl Ses {
                 }
             }
         };
-        let span = if source.is_some() { data.len() as u32 } else { total };
+        let span = if source.is_some() { data.len() as u32 } else { element.unwrap_or(total) };
         let mut outline = Outline {
             key: MessageKey(0),
-            opcode: operation.work.opcode(),
+            opcode: match (operation.peer.route.mode, self.params.uud_opcode) {
+                (Mode::Uud, UudOpcode::Send) => Opcode::UET_SEND,
+                _ => operation.work.opcode(),
+            },
             form: Form::Std,
             peer: operation.peer,
             message: 0,

@@ -104,8 +104,11 @@ impl Ses {
                 // Each packet is a message to PDS, because requests in this direction may come in any order.
                 let packet = TxRequest { message, som: true, eom: true, next_hdr, head, payload: data };
                 self.outbox.push(Via::Return(pdc), OutboxItem::Packet(packet));
-                // The response acknowledges the request. A UET_RESPONSE acknowledges the last one of a read.
-                if request.head.eom() { reply.explicit(0) } else { reply.plain(0) }
+                // The response acknowledges the request. For the last one of a read, both forms are right.
+                match request.head.eom() && self.params.explicit_read {
+                    true => reply.explicit(request.total),
+                    false => reply.plain(0),
+                }
             }
             _ => {
                 let delivery = if is_rudi(rx) { Delivery::Once } else { delivery };
@@ -125,9 +128,10 @@ impl Ses {
         let told = usize::from(data.payload_length()) == rx.payload.len();
         let served = match id.filter(|id| told && self.is_awaited(*id, rx)) {
             Some(id) => {
-                self.data_arrived(id, data.head().return_code(), data.message_offset(), &rx.payload);
+                let whole =
+                    self.data_arrived(id, data.head().return_code(), data.message_offset(), &rx.payload);
                 self.complete_if_done(id);
-                Ok(Answer::Respond(reply.plain(0)))
+                Ok(Answer::Respond(reply.plain(whole)))
             }
             None => Err(not_awaited()),
         };
@@ -148,9 +152,9 @@ impl Ses {
         let told = usize::from(data.payload_length()) == rx.payload.len();
         let served = match id.filter(|id| told && self.is_awaited(*id, rx)) {
             Some(id) => {
-                self.data_arrived(id, data.head().return_code(), 0, &rx.payload);
+                let whole = self.data_arrived(id, data.head().return_code(), 0, &rx.payload);
                 self.complete_if_done(id);
-                Ok(Answer::Respond(reply.plain(0)))
+                Ok(Answer::Respond(reply.plain(whole)))
             }
             None => Err(not_awaited()),
         };
@@ -169,9 +173,17 @@ impl Ses {
         awaits && rx.from == flight.outline.peer.route.destination && pdc == flight.pdc
     }
 
-    /// Stores data of an operation. Data outside the read fails the operation.
-    pub(super) fn data_arrived(&mut self, id: OperationId, code: ReturnCode, offset: u32, data: &[u8]) {
-        let Some(flight) = self.flights.get_mut(&id) else { return };
+    /// Stores data of an operation, and returns the length of the whole read, which the response to the data states. Data
+    /// outside the read fails the operation.
+    pub(super) fn data_arrived(
+        &mut self,
+        id: OperationId,
+        code: ReturnCode,
+        offset: u32,
+        data: &[u8],
+    ) -> u32 {
+        let Some(flight) = self.flights.get_mut(&id) else { return 0 };
+        let whole = flight.data.len() as u32;
         let (start, length) = (offset as usize, data.len());
         let place = start.checked_add(length).and_then(|end| flight.data.get_mut(start..end));
         let fault = match (code, place) {
@@ -180,13 +192,15 @@ impl Ses {
                 let before = flight.awaits();
                 flight.got = flight.got.saturating_add(length as u32);
                 let less = before - flight.awaits();
-                return self.await_less(less);
+                self.await_less(less);
+                return whole;
             }
             (ReturnCode::OK, None) => ReturnCode::OP_VIOLATION,
             (code, _) => code,
         };
         flight.fault.get_or_insert(OperationError::new(fault));
         self.unexpected(Why::NoRead);
+        whole
     }
 
     /// Handles the end of a context: its return data is lost.

@@ -4,7 +4,7 @@ use super::completion::{Completion, Written};
 use super::event::{SesEvent, Why};
 use super::matching::LandingId;
 use super::memory::{Access, Key, RegionId};
-use super::params::SmallIndex;
+use super::params::{SmallIndex, UudOpcode};
 use super::receive::sender;
 use super::request::{self, Form, Incoming, SesRequest};
 use super::response::Reply;
@@ -121,7 +121,7 @@ impl Ses {
     }
 
     fn serve(&mut self, rx: &RxRequest, request: &SesRequest) -> Result<Answer, Denial> {
-        permitted_by(rx.mode, request)?;
+        permitted_by(rx.mode, request, self.params.uud_opcode)?;
         match request.opcode() {
             Opcode::UET_NO_OP => Ok(Answer::Respond(Reply::to(request).plain(0))),
             Opcode::UET_ATOMIC | Opcode::UET_FETCHING_ATOMIC => self.atomic_on_memory(rx, request),
@@ -302,9 +302,8 @@ impl Ses {
             _ => None,
         };
         match (landing, completes) {
-            (Some(landing), _) if landing.list == List::UET_OVERFLOW => {
-                reply.overflow(completes.unwrap_or_default())
-            }
+            // Only the packet that completes the message names the list, because only then is the length known.
+            (Some(landing), Some(total)) if landing.list == List::UET_OVERFLOW => reply.overflow(total),
             // `SES-MATCH-005`: the response to a truncated send states its length, and is guaranteed.
             (Some(landing), Some(total)) if landing.accepted() < total => reply.kept(landing.accepted()),
             (_, Some(total)) if self.params.explicit_completion => reply.explicit(total),
@@ -435,10 +434,13 @@ impl Ses {
 }
 
 /// Checks the delivery mode: UUD carries datagrams only, RUDI idempotent requests only (`WIRE-AMO-004`).
-fn permitted_by(mode: Mode, request: &SesRequest) -> Result<(), Refusal> {
+fn permitted_by(mode: Mode, request: &SesRequest, by_uud: UudOpcode) -> Result<(), Refusal> {
     let fits = match mode {
         Mode::Rud | Mode::Rod => true,
-        Mode::Uud => request.opcode() == Opcode::UET_DATAGRAM_SEND,
+        Mode::Uud => match request.opcode() {
+            Opcode::UET_DATAGRAM_SEND => true,
+            opcode => opcode == Opcode::UET_SEND && by_uud == UudOpcode::Send,
+        },
         Mode::Rudi => {
             matches!(request.opcode(), Opcode::UET_NO_OP | Opcode::UET_WRITE | Opcode::UET_READ)
         }

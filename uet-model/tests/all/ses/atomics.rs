@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use uet_model::ses::*;
 use uet_model::*;
 use uet_wire::registry::{AtomicDatatype as Dt, AtomicOpcode as Op, ReturnCode};
+use uet_wire::ses::Std;
 
 const KEY: u64 = 0xacce5;
 
@@ -215,7 +216,7 @@ fn fetched_value_is_guaranteed() {
         assert_eq!(done.data, Bytes::from(vec![0; length]));
         assert_eq!(pair.requests.iter().any(|(side, ..)| *side == 1), returned);
         let first = &pair.responses[0].1;
-        assert_eq!(first.delivery, if returned { Delivery::Once } else { Delivery::Guaranteed });
+        assert_eq!(first.delivery, if returned { Delivery::Default } else { Delivery::Guaranteed });
         assert_eq!(pair.held, [0, 0]);
     }
 }
@@ -240,5 +241,60 @@ fn tagged_atomic_uses_the_receive_buffer() {
         assert_eq!(&done.data[..], if fetch { &[2, 0, 0, 0][..] } else { &[] });
         let received = pair.received();
         assert_eq!(&received.last().unwrap().data[..], [1, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0]);
+    }
+}
+
+#[test]
+fn elements_have_the_byte_orders_of_the_parameters() {
+    use ByteOrder::{Big, Little};
+    for (memory, packets) in [(Little, None), (Little, Some(Big)), (Big, None), (Big, Some(Little))] {
+        let params = SesParams { byte_order: memory, operand_order: packets, ..SesParams::default() };
+        let mut pair = Pair::with(params.clone(), params).opened();
+        let region = region(&mut pair, KEY, 8);
+        let in_order = |order, value: u32| match order {
+            Little => value.to_le_bytes(),
+            Big => value.to_be_bytes(),
+        };
+        let elements =
+            |order, values: [u32; 2]| Bytes::from(values.map(|value| in_order(order, value)).concat());
+        let (old, with) = ([0x100, 7], [0x1ff, 9]);
+        pair.side[1].memory_mut(region).unwrap().copy_from_slice(&elements(memory, old));
+        let operand = Operand::Elements(elements(memory, with));
+        let done = pair.run_one(atomic(Op::SUM, Dt::UINT32, operand, true)).unwrap();
+        assert_eq!(done.data, elements(memory, old), "the old values as in memory");
+        assert_eq!(pair.side[1].memory(region), Some(&elements(memory, [0x2ff, 16])[..]));
+        let on_wire = packets.unwrap_or(memory);
+        assert_eq!(pair.requests[0].2.payload, elements(on_wire, with));
+        assert_eq!(pair.responses[0].1.payload, elements(on_wire, old));
+    }
+}
+
+#[test]
+fn parts_of_complex_numbers_have_their_own_byte_order() {
+    let params = SesParams { byte_order: ByteOrder::Big, ..SesParams::default() };
+    let mut pair = Pair::with(params.clone(), params).opened();
+    let region = region(&mut pair, KEY, 8);
+    let complex = |re: f32, im: f32| [re.to_be_bytes(), im.to_be_bytes()].concat();
+    pair.side[1].memory_mut(region).unwrap().copy_from_slice(&complex(1.0, 2.0));
+    let operand = Operand::Elements(complex(10.0, 20.0).into());
+    pair.run_one(atomic(Op::SUM, Dt::FLOAT_COMPLEX, operand, false)).unwrap();
+    assert_eq!(pair.side[1].memory(region), Some(&complex(11.0, 22.0)[..]));
+}
+
+#[test]
+fn compare_and_swap_states_the_length_of_the_parameter() {
+    let long = SesParams { swap_length: Some(32), ..SesParams::default() };
+    let swap = || atomic(Op::CSWAP, Dt::UINT64, Operand::Swap { compare: 0, swap: 9 }, true);
+    let mut pair = Pair::with(long.clone(), long.clone()).opened();
+    let memory = region(&mut pair, KEY, 8);
+    let done = pair.run_one(swap()).unwrap();
+    assert_eq!((done.length, &done.data[..]), (8, &[0; 8][..]));
+    assert_eq!(pair.side[1].memory(memory), Some(&9u64.to_le_bytes()[..]));
+    assert_eq!(Std::parse(&pair.requests[0].2.head).unwrap().0.request_length(), 32);
+
+    for (initiator, target) in [(long.clone(), SesParams::default()), (SesParams::default(), long)] {
+        let mut pair = Pair::with(initiator, target).opened();
+        region(&mut pair, KEY, 8);
+        assert_eq!(pair.run_one(swap()).unwrap_err().code, ReturnCode::AMO_UNSUPPORTED_SIZE);
     }
 }

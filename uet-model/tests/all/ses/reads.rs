@@ -30,7 +30,7 @@ fn large_data_uses_the_return_direction() {
     let ok = &pair.responses[0].1;
     assert_eq!(ok.next_hdr, NextHdr::UET_HDR_RESPONSE);
     let head = Response::parse(&ok.head).unwrap().0.head().copied();
-    assert_eq!((head.opcode(), head.return_code()), (ResponseOpcode::UET_RESPONSE, ReturnCode::OK));
+    assert_eq!((head.opcode(), head.return_code()), (ResponseOpcode::UET_DEFAULT_RESPONSE, ReturnCode::OK));
 
     let answer = returned(&pair)[0];
     assert!(matches!(pair.requests[1].1, Via::Return(_)));
@@ -103,15 +103,26 @@ fn read_has_one_request_per_mtu() {
     let own = answers[0].response_message_id();
     assert!(answers.iter().all(|header| header.response_message_id() == own));
     assert!(answers.iter().all(|header| header.modified_length() as usize == total));
-    // All requests but the last get the default response.
-    let codes: Vec<ResponseOpcode> = pair
-        .responses
-        .iter()
-        .filter(|(side, _)| *side == 1)
-        .map(|(_, response)| Response::parse(&response.head).unwrap().0.head().opcode())
-        .collect();
+    assert_eq!(responses(&pair, 1), [(ResponseOpcode::UET_DEFAULT_RESPONSE, 0); 3]);
+    // The response to data states the length of the whole read, as the data does.
+    assert_eq!(responses(&pair, 0), [(ResponseOpcode::UET_DEFAULT_RESPONSE, total as u32); 3]);
+}
+
+/// Returns opcode and length of each response of a side.
+fn responses(pair: &Pair, side: usize) -> Vec<(ResponseOpcode, u32)> {
+    let of_side = pair.responses.iter().filter(|(from, _)| *from == side);
+    let parsed = of_side.map(|(_, response)| Response::parse(&response.head).unwrap().0.copied());
+    parsed.map(|response| (response.head().opcode(), response.modified_length())).collect()
+}
+
+#[test]
+fn response_to_last_read_request_may_be_explicit() {
+    let explicit = SesParams { explicit_read: true, ..SesParams::default() };
+    let mut pair = Pair::with(SesParams::default(), explicit).opened();
+    region(&mut pair, KEY, 8192);
+    pair.run_one(read(KEY, 0, 8192)).unwrap();
     let (default, explicit) = (ResponseOpcode::UET_DEFAULT_RESPONSE, ResponseOpcode::UET_RESPONSE);
-    assert_eq!(codes, [default, default, explicit]);
+    assert_eq!(responses(&pair, 1), [(default, 0), (explicit, 8192)]);
 }
 
 #[test]

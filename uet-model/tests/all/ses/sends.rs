@@ -35,11 +35,23 @@ fn unexpected_send_waits_for_its_receive() {
     let mut pair = Pair::open();
     let done = pair.run_one(Operation { header_data: Some(9), ..send(Some(7), data(5000)) }).unwrap();
     assert_eq!((done.length, done.list), (5000, List::UET_OVERFLOW));
-    for (_, response) in &pair.responses {
-        assert_eq!(response.delivery, Delivery::Guaranteed);
-        assert_eq!(answer(response).head().list(), List::UET_OVERFLOW);
-        assert_eq!(answer(response).head().opcode(), ResponseOpcode::UET_RESPONSE);
-    }
+    // The default response suffices for packets before the last one.
+    let responses: Vec<_> = pair
+        .responses
+        .iter()
+        .map(|(_, response)| {
+            let head = answer(response).head().copied();
+            (head.opcode(), head.list(), answer(response).modified_length(), response.delivery)
+        })
+        .collect();
+    let (default, explicit) = (ResponseOpcode::UET_DEFAULT_RESPONSE, ResponseOpcode::UET_RESPONSE);
+    assert_eq!(
+        responses,
+        [
+            (default, List::UET_EXPECTED, 0, Delivery::Default),
+            (explicit, List::UET_OVERFLOW, 5000, Delivery::Guaranteed),
+        ]
+    );
     assert!(pair.received().is_empty());
     let wrong = pair.side[1].post_receive(index(10), Receive::tagged(8192, 8)).unwrap();
     let right = pair.side[1].post_receive(index(10), Receive::tagged(8192, 7)).unwrap();
@@ -124,6 +136,66 @@ fn datagram_is_received_without_response() {
     assert!(
         dropped.into_iter().any(|event| matches!(event, SesEvent::Dropped { why: Why::NoIndex(99), .. }))
     );
+}
+
+#[test]
+fn datagrams_may_be_plain_sends() {
+    let send = SesParams { uud_opcode: UudOpcode::Send, ..SesParams::default() };
+    for (initiator, target, arrives) in [
+        (send.clone(), send.clone(), true),
+        (SesParams::default(), send.clone(), true),
+        (send, SesParams::default(), false),
+    ] {
+        let opcode = match initiator.uud_opcode {
+            UudOpcode::Send => Opcode::UET_SEND,
+            UudOpcode::DatagramSend => Opcode::UET_DATAGRAM_SEND,
+        };
+        let mut pair = Pair::with(initiator, target).opened();
+        pair.side[1].post_receive(index(10), Receive::new(64)).unwrap();
+        let datagram = Operation::new(peer().by(Mode::Uud), Work::Datagram { data: data(9) });
+        pair.run_one(datagram).unwrap();
+        assert_eq!(Std::parse(&pair.requests[0].2.head).unwrap().0.head().opcode(), opcode);
+        assert_eq!(pair.received().len(), usize::from(arrives));
+        assert!(pair.responses.is_empty());
+    }
+}
+
+#[test]
+fn refused_generation_is_repeated_as_the_parameter_says() {
+    let repeats = SesParams { generation_repeats: 1, ..SesParams::default() };
+    for (params, length, expected) in [
+        (SesParams::default(), 100, Err(ReturnCode::BAD_GENERATION)),
+        (repeats.clone(), 100, Ok(100)),
+        // The packets in flight are refused too, and the rest of the message is not sent.
+        (repeats, 3 * 4096, Ok(3 * 4096)),
+    ] {
+        let mut pair = Pair::with(params, SesParams::default()).opened();
+        pair.side[1].set_generation(index(10), 5).unwrap();
+        pair.side[1].post_receive(index(10), Receive::new(3 * 4096)).unwrap();
+        let done = pair.run_one(send(None, data(length)));
+        assert_eq!(done.map(|done| done.length).map_err(|error| error.code), expected);
+        let received = pair.received();
+        assert_eq!(received.len(), usize::from(expected.is_ok()));
+        assert!(received.iter().all(|received| received.data == data(length)));
+    }
+}
+
+#[test]
+fn repetitions_of_a_refused_generation_are_bounded() {
+    let repeats = SesParams { generation_repeats: 2, ..SesParams::default() };
+    let mut pair = Pair::with(repeats, SesParams::default()).opened();
+    pair.side[0].post(send(None, data(10))).unwrap();
+    for generation in 1..=3 {
+        // The peer raises its generation after each refusal.
+        pair.side[1].set_generation(index(10), generation).unwrap();
+        pair.collect();
+        pair.deliver(0);
+        pair.collect();
+        pair.deliver(0);
+    }
+    pair.run();
+    assert_eq!(pair.requests.len(), 3);
+    assert_eq!(pair.outcome(OperationId(0)).unwrap_err().code, ReturnCode::BAD_GENERATION);
 }
 
 /// Returns a region of side 0 that holds a message, after 100 other bytes.

@@ -127,7 +127,8 @@ fn reads_and_writes_match_the_sequences() {
     ];
     for (name, operations) in cases {
         let pds = PdsParams { payload_mtu: 1024, ..PdsParams::default() };
-        let mut pair = Pair::of(pds, SesParams::default(), SesParams::default()).opened();
+        let explicit = SesParams { explicit_read: true, ..SesParams::default() };
+        let mut pair = Pair::of(pds, SesParams::default(), explicit).opened();
         pair.psn[0] = [333, 48];
         for key in [KEY, small] {
             let region = region(&mut pair, key, 4096);
