@@ -16,6 +16,8 @@ use uet_emulator::capture::Capture;
 use uet_emulator::fault::Fault;
 use uet_emulator::frame::Outer;
 #[cfg(target_os = "linux")]
+use uet_emulator::link::neighbor::PeerMac;
+#[cfg(target_os = "linux")]
 use uet_harness::dut::{At, Blind, Remote};
 use uet_harness::dut::{Embedded, Family};
 use uet_kernel::{Impairment, SyntaxError};
@@ -44,6 +46,11 @@ pub(super) struct DeviceArgs {
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "ADDRESS,...", value_delimiter = ',')]
     local: Vec<IpAddr>,
+    /// Ethernet address of the device on --dut raw:INTERFACE, if it answers neither ARP nor neighbor discovery:
+    /// 10.0.0.2=02:00:00:00:00:07
+    #[cfg(target_os = "linux")]
+    #[arg(long, value_name = "ADDRESS=MAC")]
+    peer_mac: Vec<PeerMac>,
     /// Impair the network of the built-in NIC: 'drop 5%', 'drop request 3', 'delay 20us', 'mark ack every 4'
     /// ...
     #[arg(long, value_name = "EFFECT", value_parser = impairment)]
@@ -103,6 +110,9 @@ impl DeviceArgs {
     fn remote(&self) -> io::Result<Option<Remote>> {
         let refuse = |why: &str| Err(io::Error::other(why));
         let inside = self.control.is_none() && matches!(self.dut, None | Some(Place::Embedded));
+        if !self.peer_mac.is_empty() && !matches!(self.dut, Some(Place::At(At::Raw { .. }))) {
+            return refuse("--peer-mac needs a device on Ethernet: --dut raw:INTERFACE");
+        }
         if inside && !self.local.is_empty() {
             return refuse("--local needs an external device: add --dut or --control");
         }
@@ -118,6 +128,10 @@ impl DeviceArgs {
         match (&self.dut, &self.control) {
             (None | Some(Place::Embedded), None) => Ok(None),
             (None, Some(control)) => Remote::connect(control, &At::AsItSays, &self.local).map(Some),
+            (Some(Place::At(At::Raw { interface, .. })), Some(control)) => {
+                let at = At::Raw { interface: interface.clone(), peers: self.peer_mac.clone() };
+                Remote::connect(control, &at, &self.local).map(Some)
+            }
             (Some(Place::At(at)), Some(control)) => Remote::connect(control, at, &self.local).map(Some),
             (Some(Place::Exec(command)), None) => Remote::start(command, &self.local).map(Some),
             (Some(Place::At(_)), None) => refuse(
@@ -172,6 +186,7 @@ impl DeviceArgs {
             if !local.is_empty() {
                 add("local", &local.join(","));
             }
+            self.peer_mac.iter().for_each(|peer| add("peer-mac", peer));
         }
         self.impair.iter().for_each(|impairment| add("impair", impairment));
         self.fault.iter().for_each(|fault| add("fault", &fault.name));
@@ -254,7 +269,9 @@ impl FromStr for Place {
                 port.map(|_| Place::At(At::Udp(place.into())))
                     .ok_or_else(|| "expected udp://HOST:PORT".into())
             }
-            Some(("raw", interface)) if !interface.is_empty() => Ok(Place::At(At::Raw(interface.into()))),
+            Some(("raw", interface)) if !interface.is_empty() => {
+                Ok(Place::At(At::Raw { interface: interface.into(), peers: Vec::new() }))
+            }
             _ => Err("expected exec:COMMAND, udp://HOST:PORT, raw:INTERFACE or embedded".into()),
         }
     }
@@ -268,7 +285,7 @@ impl fmt::Display for Place {
             Place::Exec(command) => write!(f, "exec:{command}"),
             Place::At(At::AsItSays) => Ok(()),
             Place::At(At::Udp(place)) => write!(f, "udp://{place}"),
-            Place::At(At::Raw(interface)) => write!(f, "raw:{interface}"),
+            Place::At(At::Raw { interface, .. }) => write!(f, "raw:{interface}"),
         }
     }
 }

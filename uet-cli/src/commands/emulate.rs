@@ -15,6 +15,7 @@ use uet_emulator::classes::Classes;
 use uet_emulator::fault::Fault;
 use uet_emulator::frame::Outer;
 use uet_emulator::link::Link;
+use uet_emulator::link::neighbor::PeerMac;
 use uet_emulator::link::server::{Channel, Server};
 use uet_emulator::link::udp::UdpLink;
 use uet_emulator::{Config, Nic};
@@ -96,6 +97,9 @@ struct Ethernet {
     /// IP protocol number of the native encapsulation
     #[arg(long, value_name = "NUMBER", default_value_t = IP_PROTO, requires = "interface")]
     ip_proto: u8,
+    /// Ethernet address of a peer; the NIC asks for others with ARP and neighbor discovery. May be given several times
+    #[arg(long, value_name = "ADDRESS=MAC", requires = "interface")]
+    peer_mac: Vec<PeerMac>,
     /// End packets with a CRC, and drop received packets with a wrong CRC
     #[arg(long, requires = "interface")]
     crc: bool,
@@ -242,7 +246,8 @@ impl Ethernet {
         };
         let native = (self.encapsulation == Encapsulation::Native).then_some(self.ip_proto);
         let outer = Outer { classes, crc: self.crc, port: address.port(), native };
-        let link = raw::RawLink::open(interface, &[address.ip()], outer.clone())?;
+        let mut link = raw::RawLink::open(interface, &[address.ip()], outer.clone())?;
+        self.peer_mac.iter().for_each(|peer| link.configure(*peer));
         Ok(Placed { link: link.into(), address: address.ip(), outer })
     }
 }

@@ -254,6 +254,80 @@ fn a_conversation_is_played_again_over_frames() {
     assert!(!sent.starts_with("0 sent") && !sent.contains(" 0 received"), "{out} {run:?}");
 }
 
+/// Runs `peer.py` at the near end.
+fn peer(cable: &Cable, manner: &str) -> Value {
+    let mut command = cable.near.command("python3");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/all/peer.py");
+    let run = command.args([script, "near", "10.0.0.2", manner, CONTROL]).output().unwrap();
+    let err = String::from_utf8_lossy(&run.stderr);
+    serde_json::from_slice(&run.stdout).unwrap_or_else(|_| panic!("{err}"))
+}
+
+#[test]
+#[ignore = "makes network namespaces: ./test live"]
+fn nic_asks_for_ethernet_addresses() {
+    let cable = Cable::new();
+    let nic = cable.emulate(V4[0], &[]);
+    let silent = peer(&cable, "silent");
+    assert!(silent["questions"].as_u64() > Some(1), "{silent}");
+    assert!(silent["broadcast"].as_u64() > Some(1) && silent["unicast"] == 0, "{silent}");
+    drop(nic);
+
+    let nic = cable.emulate(V4[0], &[]);
+    let answers = peer(&cable, "answer");
+    assert_eq!(answers["questions"], 1, "{answers}");
+    assert_eq!((&answers["broadcast"], &answers["unicast"]), (&1.into(), &2.into()), "{answers}");
+    drop(nic);
+
+    let configured = format!("10.0.0.2={}", answers["mac"].as_str().unwrap());
+    let _nic = cable.emulate(V4[0], &["--peer-mac", &configured]);
+    let known = peer(&cable, "silent");
+    assert_eq!((&known["questions"], &known["broadcast"]), (&0.into(), &0.into()), "{known}");
+    assert_eq!(known["unicast"], 2, "{known}");
+}
+
+#[test]
+#[ignore = "makes network namespaces: ./test live"]
+fn nic_answers_for_its_address() {
+    for (address, near, send) in
+        [("10.0.0.1", "10.0.0.2/24", "AF_INET"), ("fd00::1", "fd00::2/64 nodad", "AF_INET6")]
+    {
+        let cable = Cable::new();
+        let nic = cable.emulate(address, &[]);
+        cable.near.ip(&format!("address add {near} dev near"));
+        let script = format!(
+            "import socket; socket.socket(socket.{send}, socket.SOCK_DGRAM).sendto(b'x', ('{address}', 9))"
+        );
+        assert!(cable.near.command("python3").args(["-c", &script]).status().unwrap().success());
+        let entry = || {
+            let shown = cable.near.command("ip").args(["neighbor", "show", address]).output().unwrap();
+            String::from_utf8(shown.stdout).unwrap()
+        };
+        let mac = nic.ready["link"]["mac"].as_str().unwrap();
+        let found = (0..50).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            entry().contains(mac)
+        });
+        assert!(found, "{address}: {}", entry());
+    }
+}
+
+#[test]
+#[ignore = "makes network namespaces: ./test live"]
+fn suite_uses_a_configured_ethernet_address() {
+    let cable = Cable::new();
+    let nic = cable.emulate(V4[0], &[]);
+    let mac = nic.ready["link"]["mac"].as_str().unwrap();
+    let local = V4[1];
+    let (code, _, err) =
+        cable.suite(local, &["--id", "write/one-packet", "--peer-mac", &format!("10.0.0.1={mac}")]);
+    assert_eq!(code, Some(0), "{err}");
+    // Frames to another address do not reach the NIC.
+    let wrong = "10.0.0.1=02:00:00:00:00:07";
+    let (code, ..) = cable.suite(local, &["--id", "write/one-packet", "--peer-mac", wrong]);
+    assert_ne!(code, Some(0));
+}
+
 #[test]
 #[ignore = "makes network namespaces: ./test live"]
 fn missing_interfaces_are_named() {

@@ -3,6 +3,8 @@
 #[cfg(target_os = "linux")]
 pub mod driver;
 #[cfg(target_os = "linux")]
+pub mod neighbor;
+#[cfg(target_os = "linux")]
 pub mod raw;
 #[cfg(target_os = "linux")]
 pub mod server;

@@ -1,22 +1,25 @@
 //! Ethernet frames on an interface through a packet socket (AF_PACKET). They support trailers, trimming and the native
 //! encapsulation, which UDP sockets cannot do. Requires CAP_NET_RAW.
 //!
-//! This link does not use ARP. It takes a peer's Ethernet address from the peer's packets or from [`RawLink::learn`].
-//! Until one is known, it broadcasts frames. Two ends that know only each other's IP addresses therefore meet with the
-//! first packet. The system need not know the addresses of the link. If it does, it answers ARP for them, which devices
-//! that use ARP need.
+//! The link takes a peer's Ethernet address from [`RawLink::configure`], from the peer's packets, or from its answer to
+//! ARP or neighbor discovery. While an address is unknown, the link asks for it and broadcasts frames. Two ends that know
+//! only each other's IP addresses therefore meet with the first packet. The link also answers such questions for its own
+//! addresses, so the system need not know them.
 
+use super::neighbor::{self, Heard, Neighbors, PeerMac};
+use super::udp::{Waited, wait};
 use crate::frame::{Framed, Mac, Outer, Record, frame_between, read};
 use core::net::IpAddr;
+use core::time::Duration;
 use nix::errno::Errno;
 use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::{
     AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrStorage, bind, recvfrom,
     send, setsockopt, socket, sockopt,
 };
-use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::Instant;
 
 /// Longer than any UET packet with its outer headers.
 const LONGEST: usize = 10_000;
@@ -27,15 +30,16 @@ const BUFFER: usize = 16 << 20;
 /// Hardware types of interfaces whose frames begin with an Ethernet header: Ethernet and loopback.
 const HARDWARE: [u16; 2] = [1, 772];
 
-/// The type of a frame that this machine has sent.
-const OUTGOING: u8 = 4;
+/// The types of frames that are not for this link: those to another Ethernet address, and those that this machine has
+/// sent.
+const FOREIGN: [u8; 2] = [3, 4];
 
 /// Advice for a program that may not open packet sockets.
 pub(super) const RIGHTS: &str =
     "; run with sudo, or grant the capability once: `setcap cap_net_raw+ep PROGRAM`";
 
-/// Maximum number of remembered peers. When a peer exceeds it, all are forgotten.
-const NEIGHBORS: usize = 4096;
+/// Time between two questions for a peer in [`RawLink::resolve`].
+const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Maximum number of frames that one call examines to find a packet.
 const TURN: usize = 64;
@@ -48,7 +52,7 @@ pub struct RawLink {
     interface: String,
     mac: Mac,
     local: Vec<IpAddr>,
-    neighbors: HashMap<IpAddr, Mac>,
+    neighbors: Neighbors,
     /// Index of the interface.
     index: usize,
     socket: OwnedFd,
@@ -84,7 +88,7 @@ impl RawLink {
         }
         bind(socket.as_raw_fd(), place).map_err(told)?;
         let (index, interface, local) = (place.ifindex(), interface.to_owned(), local.to_vec());
-        let (neighbors, buffer) = (HashMap::new(), vec![0; LONGEST]);
+        let (neighbors, buffer) = (Neighbors::default(), vec![0; LONGEST]);
         Ok(RawLink { outer, interface, mac, local, neighbors, index, socket, buffer })
     }
 
@@ -108,18 +112,69 @@ impl RawLink {
         self.mac
     }
 
-    /// Sets the Ethernet address of a peer.
+    /// Sets the Ethernet address of a peer. Packets do not change it.
+    pub fn configure(&mut self, peer: PeerMac) {
+        self.neighbors.configure(peer);
+    }
+
+    /// Records the Ethernet address of a peer until one of its packets has another.
     pub fn learn(&mut self, peer: IpAddr, mac: Mac) {
-        if self.neighbors.len() >= NEIGHBORS && !self.neighbors.contains_key(&peer) {
-            self.neighbors.clear();
+        self.neighbors.learn(peer, mac);
+    }
+
+    /// Asks for the Ethernet address of a peer, up to three times, unless it is known. Returns whether it is known then.
+    /// Drops packets that arrive meanwhile.
+    pub fn resolve(&mut self, peer: IpAddr) -> io::Result<bool> {
+        for _ in 0..3 {
+            let until = Instant::now() + PATIENCE;
+            self.ask(peer);
+            while self.neighbors.get(peer).is_none() {
+                let left = until.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    break;
+                }
+                wait(core::slice::from_ref(self), left)?;
+                self.receive()?;
+            }
         }
-        self.neighbors.insert(peer, mac);
+        Ok(self.neighbors.get(peer).is_some())
+    }
+
+    /// Asks for the Ethernet address of a peer, unless it is known or the last question is recent.
+    fn ask(&mut self, peer: IpAddr) {
+        let own = self.local.iter().find(|own| own.is_ipv4() == peer.is_ipv4());
+        let Some(own) = own.map(|own| PeerMac { address: *own, mac: self.mac }) else { return };
+        if self.neighbors.is_question_due(peer, Instant::now()) {
+            self.send_frame(neighbor::question(own, peer));
+        }
+    }
+
+    /// Learns from ARP or neighbor discovery, and answers a question for an address of this link.
+    fn hear(&mut self, Heard { peer, asks_for }: Heard) {
+        if asks_for.is_some_and(|wanted| !self.local.contains(&wanted)) || peer.address.is_unspecified() {
+            return;
+        }
+        self.learn(peer.address, peer.mac);
+        if let Some(address) = asks_for {
+            self.send_frame(neighbor::answer(PeerMac { address, mac: self.mac }, peer));
+        }
+    }
+
+    /// Sends a frame that may get lost: the peer asks again, or the link does.
+    fn send_frame(&self, frame: Option<Vec<u8>>) {
+        if let Some(frame) = frame {
+            let _ = send(self.socket.as_raw_fd(), &frame, MsgFlags::empty());
+        }
     }
 
     /// Sends a packet with its impairments to this port of its destination. Fails if the system rejects the packet; the
     /// packet is then lost.
     pub fn send(&mut self, record: &Record<'_>, port: u16) -> Result<(), &'static str> {
-        let to = self.neighbors.get(&record.packet.dst).copied().unwrap_or(TO_ALL);
+        let known = self.neighbors.get(record.packet.dst);
+        if known.is_none() {
+            self.ask(record.packet.dst);
+        }
+        let to = known.unwrap_or(TO_ALL);
         let frame = frame_between([self.mac, to], port, record, &self.outer)
             .map_err(|_| "not sent: no frame can be made of it")?;
         match send(self.socket.as_raw_fd(), &frame, MsgFlags::empty()) {
@@ -141,11 +196,16 @@ impl RawLink {
                 Err(error) => return Err(about(&self.interface, error)),
             };
             // Frames of other interfaces can arrive before the socket is bound.
-            let is_wanted = |from: LinkAddr| from.pkttype() != OUTGOING && from.ifindex() == self.index;
+            let is_wanted =
+                |from: LinkAddr| !FOREIGN.contains(&from.pkttype()) && from.ifindex() == self.index;
             if !from.is_none_or(is_wanted) {
                 continue;
             }
             let frame = self.buffer.get(..length).unwrap_or_default();
+            if let Some(heard) = neighbor::read(frame) {
+                self.hear(heard);
+                continue;
+            }
             let Some(framed) = read(frame, &self.outer) else { continue };
             if !self.local.contains(&framed.packet.dst) {
                 continue;
@@ -156,6 +216,12 @@ impl RawLink {
             return Ok(Some(framed));
         }
         Ok(None)
+    }
+}
+
+impl Waited for RawLink {
+    fn has_more(&self) -> bool {
+        false
     }
 }
 

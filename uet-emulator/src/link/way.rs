@@ -119,7 +119,7 @@ impl Waited for Link {
     fn has_more(&self) -> bool {
         match self {
             Link::Udp(link) => link.has_more(),
-            Link::Raw(_) => false,
+            Link::Raw(link) => link.has_more(),
         }
     }
 }

@@ -16,6 +16,7 @@ use uet_emulator::capture::Capture;
 use uet_emulator::classes::Classes;
 use uet_emulator::frame::{Framed, Outer, Record};
 use uet_emulator::link::Link;
+use uet_emulator::link::neighbor::PeerMac;
 use uet_emulator::link::udp::{UdpLink, wait};
 use uet_model::{Packet, Time};
 use uet_wire::tss;
@@ -52,8 +53,13 @@ pub enum At {
     AsItSays,
     /// This `HOST:PORT`, over UDP.
     Udp(String),
-    /// The address that the device reports, as frames on this interface.
-    Raw(String),
+    /// The address that the device reports, as frames.
+    Raw {
+        /// The local interface.
+        interface: String,
+        /// Configured Ethernet addresses.
+        peers: Vec<PeerMac>,
+    },
 }
 
 /// A device on UDP or on Ethernet, with its control channel on TCP or on its standard input and output.
@@ -122,7 +128,7 @@ impl Remote {
         let Reached { links, local, device } = match at {
             At::AsItSays => udp(udp_place(&welcome)?, local, &classes)?,
             At::Udp(place) => udp(address(place)?, local, &classes)?,
-            At::Raw(interface) => raw(interface, &welcome, local, classes)?,
+            At::Raw { interface, peers } => raw(interface, peers, &welcome, local, classes)?,
         };
         let claims = |name: &str| welcome.capabilities.iter().any(|claim| claim == name);
         let outer = raw_outer(&links);
@@ -337,7 +343,13 @@ fn no_address(device: IpAddr) -> io::Error {
     ))
 }
 
-fn raw(interface: &str, welcome: &Welcome, local: &[IpAddr], classes: Classes) -> io::Result<Reached> {
+fn raw(
+    interface: &str,
+    peers: &[PeerMac],
+    welcome: &Welcome,
+    local: &[IpAddr],
+    classes: Classes,
+) -> io::Result<Reached> {
     use uet_emulator::frame::mac_from;
     use uet_emulator::link::raw;
     use uet_wire::outer::UDP_PORT;
@@ -370,6 +382,9 @@ fn raw(interface: &str, welcome: &Welcome, local: &[IpAddr], classes: Classes) -
             mac_from(text).ok_or_else(|| io::Error::other(format!("'{text}' is not an Ethernet address")))?;
         link.learn(addr, mac);
     }
+    peers.iter().for_each(|peer| link.configure(*peer));
+    // A device that drops broadcasts must get the first packet too.
+    link.resolve(addr)?;
     Ok(Reached { links: vec![link.into()], local: own, device: SocketAddr::new(addr, port) })
 }
 

@@ -73,7 +73,7 @@ impl Outside {
 fn reach(way: &Way, local: &[IpAddr], owned: bool) -> io::Result<Device> {
     let mut device = connect(way, local)?;
     let interface = match way {
-        Way::Running { at: At::Raw(interface), .. } => Some(interface.as_str()),
+        Way::Running { at: At::Raw { interface, .. }, .. } => Some(interface.as_str()),
         _ => None,
     };
     guard::check(device.dut().facts().device, interface, owned)?;
