@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::io;
-use uet_control::{CallError, Event, Hex64, Op, Welcome};
+use uet_control::{CallError, Event, Hex64, Mode, Op, PostKind, Welcome};
 
 /// Known or required properties of a device beyond its own claims: a device statement, or a profile.
 ///
@@ -26,6 +26,9 @@ pub struct Statement {
     /// Name of the device or profile.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
+    /// The kind of endpoint that a profile describes.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub summary: String,
     /// True if it is based on something other than the specification's text.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub provisional: bool,
@@ -33,6 +36,12 @@ pub struct Statement {
     pub claims: Vec<String>,
     /// Capabilities of `hello` that the suite does not test.
     pub disclaims: Vec<String>,
+    /// True if `claims` names every delivery mode and operation that the suite tests.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub only: bool,
+    /// Parameters that apply if `hello` omits them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub defaults: BTreeMap<String, Value>,
     /// Parameters that `hello` omits or reports differently.
     pub parameters: BTreeMap<String, Value>,
     /// Accepted failures.
@@ -82,7 +91,12 @@ impl Statement {
             let both = if self.name.is_empty() { String::new() } else { format!("{}, ", self.name) };
             self.name = both + &other.name;
         }
+        if !other.summary.is_empty() {
+            self.summary = other.summary;
+        }
         self.provisional |= other.provisional;
+        self.only |= other.only;
+        self.defaults.extend(other.defaults);
         self.claims.extend(other.claims);
         self.disclaims.extend(other.disclaims);
         self.parameters.extend(other.parameters);
@@ -99,16 +113,28 @@ impl Statement {
     /// Applies the statement to the device's own claims.
     pub fn apply(&self, welcome: &Welcome) -> Welcome {
         let mut welcome = welcome.clone();
+        if self.only {
+            welcome.capabilities.retain(|claim| !is_operation(claim));
+        }
         welcome.capabilities.extend(self.claims.iter().cloned());
         welcome.capabilities.retain(|claim| !self.disclaims.contains(claim));
         welcome.capabilities.sort_unstable();
         welcome.capabilities.dedup();
+        for (name, value) in &self.defaults {
+            welcome.parameters.entry(name.clone()).or_insert_with(|| value.clone());
+        }
         welcome.parameters.extend(self.parameters.clone());
         if let Some(regions) = serde_json::to_value(&self.regions).ok().filter(|_| !self.regions.is_empty()) {
             welcome.parameters.insert(REGIONS.into(), regions);
         }
         welcome
     }
+}
+
+/// Returns whether a capability is a delivery mode or a kind of operation.
+fn is_operation(claim: &str) -> bool {
+    let word = Value::from(claim);
+    Mode::deserialize(&word).is_ok() || PostKind::deserialize(&word).is_ok()
 }
 
 /// Maximum number of packets, and of their bytes, between two resets.
@@ -221,5 +247,31 @@ impl Dut for Stated<'_> {
 
     fn refuses_region(&self, length: u64) -> bool {
         self.refused_regions.contains(&length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_profile_selects_operations_and_fills_in_parameters() {
+        let hello = json!({
+            "protocol": 1, "name": "nic", "capabilities": ["rud", "rod", "atomic", "close", "ecn"],
+            "parameters": {"swap_length": 8}, "link": {"kind": "inside", "addr": "10.0.0.1"},
+        });
+        let welcome: Welcome = serde_json::from_value(hello).unwrap();
+        let profile: Statement = serde_json::from_value(json!({
+            "only": true, "claims": ["rud", "write"], "disclaims": ["ecn"],
+            "defaults": {"swap_length": 32, "uud_opcode": "send"},
+        }))
+        .unwrap();
+        let stated = profile.apply(&welcome);
+        assert_eq!(stated.capabilities, ["close", "rud", "write"]);
+        assert_eq!(
+            (&stated.parameters["swap_length"], &stated.parameters["uud_opcode"]),
+            (&json!(8), &json!("send"))
+        );
     }
 }

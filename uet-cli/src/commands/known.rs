@@ -67,7 +67,9 @@ mod tests {
     fn profiles_claim_known_capabilities() {
         for (name, _) in super::super::statement::PROFILES {
             let profile = super::super::statement::profile(name).unwrap();
-            assert_eq!(strange_capabilities(&profile.claims).collect::<Vec<_>>(), [""; 0], "{name}");
+            let claims = profile.claims.iter().chain(&profile.disclaims);
+            assert_eq!(strange_capabilities(claims).collect::<Vec<_>>(), [""; 0], "{name}");
+            assert_eq!(strange_parameters(&profile.defaults).collect::<Vec<_>>(), [""; 0], "{name}");
         }
     }
 }

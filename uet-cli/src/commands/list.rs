@@ -131,13 +131,16 @@ impl List {
             let profile = statement::profile(name)?;
             match self.format {
                 Listing::Json => {
-                    let line =
-                        json!({"id": name, "provisional": profile.provisional, "claims": profile.claims});
+                    let line = json!({
+                        "id": name, "summary": profile.summary, "provisional": profile.provisional,
+                        "claims": profile.claims, "disclaims": profile.disclaims, "defaults": profile.defaults,
+                    });
                     writeln!(out, "{line}")?;
                 }
                 Listing::Text => {
                     let provisional = if profile.provisional { "provisional: " } else { "" };
-                    writeln!(out, "{name:<10} {provisional}{}", profile.claims.join(" "))?;
+                    let (summary, claims) = (&profile.summary, profile.claims.join(" "));
+                    writeln!(out, "{name:<18} {provisional}{summary} ({claims})")?;
                 }
             }
         }

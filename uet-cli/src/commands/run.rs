@@ -77,7 +77,8 @@ pub(super) struct Run {
     /// Device statement: claims, parameters, waivers (TOML, docs/adapter.md)
     #[arg(long, value_name = "FILE", help_heading = "Which device")]
     statement: Option<PathBuf>,
-    /// Required profile: one of `uet list --profiles`, or a file like a statement
+    /// Profile of the device, which selects what is tested: ai-base, ai-full, hpc, reference-provider (`uet list --profiles`
+    /// explains them), or a file like a statement
     #[arg(long, value_name = "PROFILE", help_heading = "Which device")]
     profile: Option<String>,
     /// Implementation conformance statement of the vendor (`uet pics`), compared with the device and reported
@@ -218,8 +219,9 @@ impl Run {
         }
         known::waivers(&statement.waivers)?;
         let claims = statement.claims.iter().chain(&statement.disclaims);
-        let strange =
-            known::strange_capabilities(claims).chain(known::strange_parameters(&statement.parameters));
+        let strange = known::strange_capabilities(claims)
+            .chain(known::strange_parameters(&statement.parameters))
+            .chain(known::strange_parameters(&statement.defaults));
         strange.for_each(|strange| {
             complain(format_args!("warning: the suite ignores a line of the statement: {strange}"))
         });

@@ -13,6 +13,7 @@ pub(super) const PROFILES: &[(&str, &str)] = &[
     ("ai-base", include_str!("profiles/ai-base.toml")),
     ("ai-full", include_str!("profiles/ai-full.toml")),
     ("hpc", include_str!("profiles/hpc.toml")),
+    ("reference-provider", include_str!("profiles/reference-provider.toml")),
 ];
 
 /// Reads a device statement from a file.
@@ -43,6 +44,7 @@ mod tests {
         for (name, _) in PROFILES {
             let profile = profile(name).unwrap();
             assert!(profile.provisional, "{name}");
+            assert!(profile.only && !profile.summary.is_empty(), "{name}");
             assert!(profile.waivers.is_empty() && profile.parameters.is_empty());
             assert!(profile.claims.contains(&"rud".to_owned()));
         }

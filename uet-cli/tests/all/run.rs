@@ -251,6 +251,28 @@ fn profile_lists_its_demands_and_is_provisional() {
 }
 
 #[test]
+fn profile_selects_what_an_endpoint_promises() {
+    let verdict = |profile: &str, id: &str| {
+        let result = json(&["--id", id, "--profile", profile]);
+        result["cases"][0]["verdict"].as_str().unwrap().to_owned()
+    };
+    for (profile, id, expected) in [
+        ("ai-base", "write/one-packet", "pass"),
+        ("ai-base", "atomic/sum", "skipped"),
+        ("ai-full", "rod/gap", "skipped"),
+        ("hpc", "rod/gap", "pass"),
+        ("reference-provider", "atomic/sum", "pass"),
+        ("reference-provider", "deferrable/put-off", "skipped"),
+        ("reference-provider", "ack/mark", "skipped"),
+    ] {
+        assert_eq!(verdict(profile, id), expected, "{profile}: {id}");
+    }
+    let listed = uet(&["list", "--profiles"]);
+    let names: Vec<&str> = listed.out.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(names, ["ai-base", "ai-full", "hpc", "reference-provider"]);
+}
+
+#[test]
 fn shards_and_levels_take_away() {
     let all = json(&[])["cases"].as_array().unwrap().len();
     let count = |args: &[&str]| {
