@@ -1636,6 +1636,8 @@ U.f = {
   ext = layer("ext", "Extension"),
   payload = layer("payload", "Payload"),
   opaque = layer("tss.opaque", "Encrypted"),
+  readable = layer("tss.readable", "Readable"),
+  authenticated = truth("tss.authenticated", "Authenticated", "whether the ICV is right; absent without a key"),
   payload_bytes = number("payload.length", "Payload length", "bytes of payload in this packet"),
   crc_expected = register(ProtoField.uint32("uet.crc.expected", "Expected CRC", base.HEX, nil, nil,
     "the CRC that the packet should have")),
@@ -1708,6 +1710,8 @@ for _, requirement in ipairs(U.requirements) do
 end
 U.malformed = expert_item("malformed", "The packet ends early, or its lengths contradict each other",
   expert.group.MALFORMED, expert.severity.ERROR)
+U.encrypted = expert_item("tss.encrypted", "The packet is encrypted", expert.group.DECRYPTION, expert.severity.CHAT)
+U.forged = expert_item("tss.forged", "The packet is not authentic", expert.group.SECURITY, expert.severity.ERROR)
 local function oddity(id, sentence, severity)
   return expert_item("analysis." .. id, sentence, expert.group.SEQUENCE, severity)
 end
@@ -1728,8 +1732,9 @@ proto.experts = items
 local prefs = proto.prefs
 prefs.ports = Pref.range("UDP ports", tostring(U.udp_port), "UDP destination ports of UET", 65535)
 prefs.ip_proto = Pref.uint("IP protocol", U.ip_proto, "IP protocol number of the native encapsulation")
-prefs.trailer = Pref.enum("Trailer", 0, "What ends every packet",
-  { { 1, "none", 0 }, { 2, "crc", 1 }, { 3, "icv", 2 } }, false)
+prefs.trailer = Pref.enum("Trailer", 3, "What ends every packet; auto: an ICV with a security header, else nothing",
+  { { 1, "auto", 3 }, { 2, "none", 0 }, { 3, "crc", 1 }, { 4, "icv", 2 } }, false)
+prefs.keys = Pref.string("Key file", "", "Keys of secured packets, in the TOML that uet decode --keys reads")
 prefs.tss_clear = Pref.uint("Clear bytes behind TSS", 0,
   "How many bytes behind the security header are not encrypted: headers within them are shown")
 prefs.trimmed_dscp = Pref.range("DSCPs of trimmed packets", "", "Traffic classes of packets that a switch trimmed", 63)
@@ -1750,8 +1755,8 @@ function U.read_settings()
   local settings = U.settings
   settings.ports = U.numbers_in(prefs.ports)
   settings.ip_proto = prefs.ip_proto
-  settings.trailer_kind = ({ [0] = nil, "crc", "icv" })[prefs.trailer]
-  settings.trailer_bytes = ({ [0] = 0, 4, 16 })[prefs.trailer]
+  settings.trailer_kind = ({ "crc", "icv", "auto" })[prefs.trailer]
+  settings.keys = prefs.keys
   settings.tss_clear = prefs.tss_clear
   settings.trimmed = U.numbers_in(prefs.trimmed_dscp)
   settings.trimmed_lasthop = U.numbers_in(prefs.trimmed_lasthop_dscp)
@@ -1762,6 +1767,345 @@ function U.read_settings()
   settings.statistics = prefs.statistics
 end
 U.read_settings()
+end
+
+do -- keys.lua
+-- Reads the key file that the preference names: the TOML of `uet decode --keys`, without dates and multi-line text.
+-- A message never quotes the file, because the file holds secrets.
+
+-- A cursor on the text. Its methods raise the reason of an error.
+local Reader = {}
+Reader.__index = Reader
+
+function Reader:fail(reason)
+  local _, before = self.text:sub(1, self.at - 1):gsub("\n", "")
+  error({ reason = string.format("line %d: %s", before + 1, reason) }, 0)
+end
+
+-- Takes a pattern, if it is next, and returns its capture.
+function Reader:take(pattern)
+  local _, last, found = self.text:find("^" .. pattern, self.at)
+  if not last then return nil end
+  self.at = last + 1
+  return found or true
+end
+
+-- Skips spaces and comments, and line ends too if `lines`.
+function Reader:skip(lines)
+  repeat
+    local before = self.at
+    self:take("[ \t\r]+")
+    self:take("#[^\n]*")
+    if lines then self:take("\n") end
+  until self.at == before
+end
+
+function Reader:name()
+  return self:take("([%w_-]+)") or self:take('"([^"\n\\]*)"') or self:take("'([^'\n]*)'") or self:fail("a name is missing")
+end
+
+function Reader:list()
+  local all = {}
+  repeat
+    self:skip(true)
+    if self:take("%]") then return all end
+    all[#all + 1] = self:value()
+    self:skip(true)
+  until not self:take(",")
+  return self:take("%]") and all or self:fail("a list has no end")
+end
+
+function Reader:inline_table()
+  local all = {}
+  repeat
+    self:skip()
+    if self:take("}") then return all end
+    self:entry(all)
+    self:skip()
+  until not self:take(",")
+  return self:take("}") and all or self:fail("a table has no end")
+end
+
+function Reader:value()
+  if self:take("%[") then return self:list() end
+  if self:take("{") then return self:inline_table() end
+  local text = self:take('"([^"\n\\]*)"') or self:take("'([^'\n]*)'")
+  if text then return text end
+  local word = self:take("([%w_+-]+)") or self:fail("a value is missing")
+  if word == "true" or word == "false" then return word == "true" end
+  return tonumber((word:gsub("_", ""))) or self:fail("a value is neither text, a number, true nor false")
+end
+
+function Reader:entry(into)
+  local name = self:name()
+  self:skip()
+  if not self:take("=") then self:fail("a name has no value") end
+  self:skip()
+  into[name] = self:value()
+end
+
+-- Returns the tables named `domain`, each with the line where it starts.
+local function domains_in(text)
+  local reader = setmetatable({ text = text, at = 1 }, Reader)
+  local all, into = {}, {}
+  reader:take("\239\187\191")
+  while true do
+    reader:skip(true)
+    if reader.at > #text then return all end
+    if reader:take("%[%[[ \t]*domain[ \t]*%]%]") then
+      into = { at = reader.at }
+      all[#all + 1] = into
+    elseif reader:take("%[[ \t]*domain[ \t]*%.[ \t]*keys[ \t]*%]") and #all > 0 then
+      all[#all].keys = {}
+      into = all[#all].keys
+    else
+      reader:entry(into)
+      reader:skip()
+      if not reader:take("\n") and reader.at <= #text then reader:fail("something stands behind a value") end
+    end
+  end
+end
+
+local LABELS = { direct = false, client = false, cluster = "U1", server = "U2" }
+
+local function whole(value, limit)
+  return type(value) == "number" and value % 1 == 0 and value >= 0 and value < limit
+end
+
+-- Returns the keys of an association number as bytes, or nil and the reason.
+local function secrets(listed, digits)
+  if type(listed) ~= "table" then listed = { listed } end
+  local all = {}
+  for _, key in ipairs(listed) do
+    if type(key) ~= "string" or #key ~= digits or key:find("%X") then
+      return nil, string.format("keys: a key of this mode has %d hexadecimal digits", digits)
+    end
+    all[#all + 1] = (key:gsub("%x%x", function(pair) return string.char(tonumber(pair, 16)) end))
+  end
+  return all
+end
+
+-- Returns the settings of a domain, or nil and the reason.
+local function domain(read)
+  local header = read.ssi and 16 or 12
+  local d = {
+    mode = read.mode, label = LABELS[read.mode], ssi = read.ssi or false, keys = {},
+    mask = read.rekey_mask or 0, shift = read.rekey_shift or 0, clear = read.confidentiality_offset or header,
+    short_context = read.ipv6_ssi_context == "ssi",
+  }
+  if not whole(read.sdi, 2 ^ 24) then return nil, "sdi: a domain has a number of 24 bits" end
+  if d.label == nil then return nil, "mode: direct, cluster, client or server" end
+  if not whole(d.mask, 2 ^ 48) or not whole(d.shift, 48) then return nil, "rekey_mask, rekey_shift: at most 48 bits" end
+  if not whole(d.clear, 65) or d.clear < header then return nil, "confidentiality_offset: out of range" end
+  if type(read.keys) ~= "table" then return nil, "keys: the domain has no key" end
+  for an, listed in pairs(read.keys) do
+    if an ~= "0" and an ~= "1" then return nil, "keys: an association number is 0 or 1" end
+    local reason
+    d.keys[tonumber(an)], reason = secrets(listed, read.mode == "client" and 88 or 64)
+    if reason then return nil, reason end
+  end
+  return d
+end
+
+-- Returns the domains of a file by number, or nil and the reason.
+local function read_file(path)
+  local file = io.open(path, "rb")
+  if not file then return nil, "the file cannot be read" end
+  local text = file:read(2 ^ 20) or ""
+  file:close()
+  local ok, read = pcall(domains_in, text)
+  if not ok then return nil, type(read) == "table" and read.reason or "the file cannot be read" end
+  local all = {}
+  for _, found in ipairs(read) do
+    local d, reason = domain(found)
+    if not d then
+      local _, before = text:sub(1, found.at - 1):gsub("\n", "")
+      return nil, string.format("line %d: %s", before + 1, reason)
+    end
+    all[found.sdi] = d
+  end
+  if not next(all) then return nil, "the file has no [[domain]]" end
+  return all
+end
+
+-- The domains of the key file by number. `U.key_problem` says why there are none.
+U.domains = {}
+local loaded = ""
+function U.load_keys(path)
+  if path == loaded then return end
+  loaded, U.domains, U.key_problem = path, {}, nil
+  if path == "" then return end
+  local domains, problem = read_file(path)
+  U.domains = domains or {}
+  if problem then
+    U.key_problem = string.format("key file %s: %s", path, problem)
+    io.stderr:write("uet: ", U.key_problem, "\n")
+  end
+end
+
+-- Returns how many bytes behind the security header are readable.
+function U.readable_bytes(p)
+  local d = U.domains[p.tss["tss.sdi"]]
+  return d and math.max(d.clear - p.tss_layout.bytes, 0) or U.settings.tss_clear
+end
+end
+
+do -- open.lua
+-- Opens secured packets with the keys of the key file. Only a Wireshark whose Lua offers AES (GcryptCipher) can do so.
+local bxor, floor, char, concat = U.bxor, math.floor, string.char, table.concat
+local cipher_class = GcryptCipher
+
+-- The reasons why a packet stays encrypted.
+U.sealed = {
+  no_keys = "encrypted; `uet decrypt IN OUT --keys FILE` writes the capture in the clear",
+  no_cipher = "encrypted, and this Wireshark offers no AES to scripts; `uet decrypt IN OUT --keys FILE` writes the "
+    .. "capture in the clear",
+  no_key = "encrypted, and the key file has no key for this domain and association number",
+  cut = "encrypted, and not all of the packet is present",
+  unfit = "encrypted, and its addresses or its source identifier do not fit the domain",
+  forged = "The ICV is wrong: the packet has changed, or the key is wrong",
+}
+
+local function binary(s) return ByteArray.new(s, true) end
+
+local function xor(a, b)
+  local out = {}
+  for i = 1, #a do out[i] = char(bxor(a:byte(i), b:byte(i))) end
+  return concat(out)
+end
+
+-- Returns a function that encrypts one block.
+local function aes(key)
+  local cipher = cipher_class.open(GCRY_CIPHER_AES256, GCRY_CIPHER_MODE_ECB, 0)
+  cipher:setkey(binary(key))
+  return function(block) return cipher:encrypt(nil, binary(block)):raw() end
+end
+
+-- Doubles a block, as CMAC needs it for messages of whole blocks.
+local function doubled(block)
+  local out, carry = {}, 0
+  for i = 16, 1, -1 do
+    local twice = block:byte(i) * 2 + carry
+    out[i], carry = char(twice % 256), floor(twice / 256)
+  end
+  if carry == 1 then out[16] = char(bxor(out[16]:byte(), 0x87)) end
+  return concat(out)
+end
+
+local ZERO = ("\0"):rep(16)
+
+-- Returns 44 derived bytes: a key and an IV mask. Each of the three messages has whole blocks.
+local function derive(secret, label, context)
+  local encrypt, out = aes(secret), {}
+  local subkey = doubled(encrypt(ZERO))
+  for number = 1, 3 do
+    local message = char(number) .. label .. "\0" .. context .. "\1\96"
+    local state = ZERO
+    for at = 1, #message - 16, 16 do state = encrypt(xor(state, message:sub(at, at + 15))) end
+    out[number] = encrypt(xor(xor(state, message:sub(-16)), subkey))
+  end
+  return concat(out):sub(1, 44)
+end
+
+-- Derived bytes by secret, label and context. The contexts come from packets, so their number is bounded.
+local derived, count = {}, 0
+local function bytes_of(secret, label, context)
+  local id = secret .. label .. context
+  local found = derived[id]
+  if not found then
+    if count == 512 then derived, count = {}, 0 end
+    found = derive(secret, label, context)
+    derived[id], count = found, count + 1
+  end
+  return found
+end
+
+local function big_endian(number, bytes)
+  local out = {}
+  for i = bytes, 1, -1 do out[i], number = char(number % 256), floor(number / 256) end
+  return concat(out)
+end
+
+-- The key number of implicit rekeying: the masked counter, shifted down.
+local function rekey_index(d, s, counter)
+  local masked = 0
+  for i = 0, 5 do
+    local mask = floor(d.mask / 256 ^ (5 - i)) % 256
+    masked = masked * 256 + U.band(s:byte(counter + i + 1), mask)
+  end
+  return big_endian(floor(masked / 2 ^ d.shift), 4)
+end
+
+-- Returns the possible contexts of the derivation. A capture does not tell which end is the server.
+local function contexts(d, p, s, tsc, source, destination)
+  local epoch, index = s:sub(tsc + 1, tsc + 2), d.mode == "cluster" and rekey_index(d, s, tsc + 2) or "\0\0\0\0"
+  local ssi = d.ssi and s:sub(p.tss_at + 5, p.tss_at + 8)
+  local all = {}
+  for i, address in ipairs(d.mode == "server" and { source, destination } or { source }) do
+    if p.version == 4 or ssi and d.short_context then
+      all[i] = epoch .. index .. (ssi or address)
+    else
+      all[i] = "\0\0\0\0" .. epoch .. index .. address
+    end
+  end
+  return all
+end
+
+-- Returns the decrypted bytes, or nil if the packet is not authentic.
+local function decrypt(bytes, iv, aad, body, icv)
+  local cipher = cipher_class.open(GCRY_CIPHER_AES256, GCRY_CIPHER_MODE_GCM, 0)
+  cipher:setkey(binary(bytes:sub(1, 32)))
+  cipher:setiv(binary(#bytes > 32 and xor(iv, bytes:sub(33)) or iv))
+  cipher:authenticate(binary(aad))
+  local plain = #body > 0 and cipher:decrypt(nil, binary(body)):raw() or ""
+  if cipher:checktag(binary(icv)) == 0 then return plain end
+end
+
+-- Returns the frame `s` with the packet decrypted in its place, or nil and the reason.
+local function open(p, s)
+  local d = U.domains[p.tss["tss.sdi"]]
+  if not d then return nil, U.sealed.no_key end
+  local secrets = d.keys[p.tss["tss.an"]]
+  if not secrets then return nil, U.sealed.no_key end
+  local address, v4 = p.version == 4 and p.ip + 12 or p.ip + 8, p.version == 4
+  local width = v4 and 4 or 16
+  local ports, ssi = address + 2 * width, p.tss["tss.ssi"]
+  if ports ~= (p.udp or p.entropy) or d.ssi and not ssi then return nil, U.sealed.unfit end
+  if not d.ssi and not v4 and d.mode ~= "cluster" then return nil, U.sealed.unfit end
+  local source, destination = s:sub(address + 1, address + width), s:sub(address + width + 1, ports)
+  local outer = p.udp and s:sub(ports + 1, ports + 6) .. "\0\0" or s:sub(ports + 1, ports + 4)
+  local first = p.tss_at + math.max(d.clear, p.tss_layout.bytes)
+  first = math.min(first, p.trailer)
+  local aad = source .. destination .. outer .. s:sub(p.tss_at + 1, first)
+  local body, icv = s:sub(first + 1, p.trailer), s:sub(p.trailer + 1, p.trailer + 16)
+  local tsc = p.tss_at + p.tss_layout.bytes - 8
+  local prefix = d.ssi and s:sub(p.tss_at + 5, p.tss_at + 8) or v4 and source or "\0" .. s:sub(p.tss_at + 2, p.tss_at + 4)
+  local iv = prefix .. s:sub(tsc + 1, tsc + 8)
+  local all = d.label and contexts(d, p, s, tsc, source, destination) or { false }
+  for _, context in ipairs(all) do
+    for _, secret in ipairs(secrets) do
+      local bytes = context and bytes_of(secret, d.label, context) or secret
+      local plain = decrypt(bytes, iv, aad, body, icv)
+      if plain then return s:sub(1, first) .. plain .. s:sub(p.trailer + 1) end
+    end
+  end
+  return nil, U.sealed.forged
+end
+
+-- Tries to open the secured packet `p` of the frame `tvb`. Sets `p.opened` to the frame in the clear, or `p.why_sealed`.
+function U.open(p, tvb)
+  if not next(U.domains) then
+    p.why_sealed = U.sealed.no_keys
+    if U.key_problem then p.why_sealed = p.why_sealed .. " (" .. U.key_problem .. ")" end
+  elseif not p.ip or p.trimmed or p.wire > p.caught or p.overrun or not p.trailer or p.trailer_kind ~= "icv" then
+    p.why_sealed = U.sealed.cut
+  elseif not cipher_class then
+    p.why_sealed = U.sealed.no_cipher
+  else
+    p.opened, p.why_sealed = open(p, tvb:raw(0, tvb:len()))
+  end
+  return p.opened
+end
 end
 
 do -- packet.lua
@@ -1817,6 +2161,14 @@ local function find_ip(s, place)
   end
 end
 
+-- Returns true if the packet has a security header.
+local function secured(s, at, last)
+  local first = last > at and byte(s, at + 1) or 0
+  if rshift(first, 3) ~= TSS then return false end
+  local layout = first % 8 >= 4 and U.layouts.tss_ssi or U.layouts.tss
+  return last - at >= layout.bytes
+end
+
 -- Sets where the packet ends, what of it is missing, and whether a switch cut it.
 local function bound(p, s, caught, wire)
   local gone, last = wire - caught, caught
@@ -1854,13 +2206,17 @@ local function bound(p, s, caught, wire)
       if last_hop or settings.trimmed[p.dscp] then p.trimmed, p.last_hop = true, last_hop end
     end
   end
+  local kind = settings.trailer_kind
+  if kind == "auto" then kind = secured(s, uet, last) and "icv" or nil end
   if p.trimmed and not p.missing then
     -- The end of the packet is unknown, so it counts as having no trailer.
     gone = math.huge
-  elseif settings.trailer_kind then
-    local start = last - uet + gone - settings.trailer_bytes
+  elseif kind then
+    p.trailer_kind = kind
+    local bytes = U.layouts[kind].bytes
+    local start = last - uet + gone - bytes
     if start < 0 then
-      p.cut, p.cut_at, p.present = U.layouts[settings.trailer_kind], uet, last - uet
+      p.cut, p.cut_at, p.present = U.layouts[kind], uet, last - uet
     elseif start > last - uet then
       gone = start - (last - uet)
     elseif gone == 0 then
@@ -1892,11 +2248,15 @@ local function headers(p, s)
     p.tss, p.tss_layout, p.tss_at = layout.read(s, at), layout, at
     at = at + layout.bytes
     p.payload, p.payload_bytes = at, last - at
-    if settings.tss_clear < 2 or last - at < 2 then return end
-    -- Reads the cleartext headers. Their end inside a header is no error.
-    p.clear = true
-    last = math.min(last, at + settings.tss_clear)
-    first = byte(s, at + 1)
+    if not p.opened then
+      local readable = U.readable_bytes(p)
+      p.encrypted = math.min(last, at + readable)
+      if readable < 2 or last - at < 2 then return end
+      -- Reads the cleartext headers. Their end inside a header is no error.
+      p.clear = true
+      last = p.encrypted
+    end
+    first = byte(s, at + 1) or 0
     kind = rshift(first, 3)
   end
   local layout = U.pds_layouts[kind] or U.layouts.prologue
@@ -1947,7 +2307,7 @@ local function same_headers(p, q)
   p.ses, p.ses_layout, p.ses_at = q.ses, q.ses_layout, q.ses and q.ses_at + by
   p.ext, p.ext_layout, p.ext_at = q.ext, q.ext_layout, q.ext and q.ext_at + by
   p.kind, p.opcode, p.clear, p.payload_bytes = q.kind, q.opcode, q.clear, q.payload_bytes
-  p.payload = q.payload and q.payload + by
+  p.payload, p.encrypted = q.payload and q.payload + by, q.encrypted and q.encrypted + by
 end
 
 -- Returns true if a header ends early only because the end of the packet is missing. If IP promises more bytes than
@@ -1959,8 +2319,9 @@ local function explained(p)
 end
 
 -- The packet of which a dissector was called at `place`, in a frame of which `caught` bytes of `wire` were kept.
--- `s` is the start of the frame; `q` what has been read of the packet without its outer headers, if it has.
-function U.packet(s, place, caught, wire, q)
+-- `s` is the start of the frame; `q` what has been read of the packet without its outer headers, if it has; `tvb` the
+-- frame, if the outer headers are in it.
+function U.packet(s, place, caught, wire, q, tvb)
   local p = { s = s, uet = place, caught = caught, wire = wire, payload_bytes = 0 }
   local ip, version, has_udp = find_ip(s, place)
   if ip then
@@ -1983,10 +2344,15 @@ function U.packet(s, place, caught, wire, q)
     else
       headers(p, s)
     end
+    if tvb and p.tss and U.open(p, tvb) then
+      p.s = p.opened
+      p.clear, p.encrypted = nil, nil
+      headers(p, p.s)
+    end
     if p.trimmed then p.trimmed_layer = p.cut and p.cut.layer or "payload" end
     if not p.cut and p.partial and p.partial > 0 then
-      p.cut, p.cut_at, p.present = U.layouts[settings.trailer_kind], p.last, p.partial
-      p.gone = settings.trailer_bytes
+      local layout = U.layouts[p.trailer_kind]
+      p.cut, p.cut_at, p.present, p.gone = layout, p.last, p.partial, layout.bytes
     end
   elseif p.trimmed then
     p.trimmed_layer = "payload"
@@ -3344,20 +3710,29 @@ local function add_derived(tree, p)
   end
 end
 
+-- A run of bytes as a layer, if it has bytes.
+local function add_bytes(tree, tvb, field, title, from, to)
+  if to <= from or not wants(field) then return tree end
+  local item = tree:add(field, tvb:range(from, to - from))
+  item:set_text(format("%s (%d bytes)", title, to - from))
+  return item
+end
+
 local function add_payload(tree, tvb, p)
   if not p.payload or p.payload_bytes <= 0 then return end
-  local opaque = p.tss and not p.pds
-  local field, item = opaque and f.opaque or f.payload, tree
-  if wants(field) then
-    item = tree:add(field, tvb:range(p.payload, p.payload_bytes))
-    item:set_text(format("%s (%d bytes)", opaque and "Encrypted" or "Payload", p.payload_bytes))
+  local item, last = tree, p.payload + p.payload_bytes
+  if p.encrypted then
+    add_bytes(tree, tvb, f.readable, "Readable", p.payload, p.encrypted)
+    item = add_bytes(tree, tvb, f.opaque, "Encrypted", math.max(p.payload, p.encrypted), last)
+  else
+    item = add_bytes(tree, tvb, f.payload, "Payload", p.payload, last)
   end
   generated(item, f.payload_bytes, p.payload_bytes)
 end
 
 -- The CRC covers the packet from the source address on.
 function U.check_crc(p, tvb)
-  if not p.trailer or not p.ip or U.settings.trailer_kind ~= "crc" or p.trailer_bytes ~= 4 then return end
+  if not p.trailer or not p.ip or p.trailer_kind ~= "crc" or p.trailer_bytes ~= 4 then return end
   local source = p.version == 4 and 12 or 8
   p.crc = U.u32(tvb:raw(p.trailer, 4), 0)
   p.crc_expected = U.crc32c(tvb:raw(p.ip + source, p.trailer - p.ip - source))
@@ -3365,8 +3740,7 @@ end
 
 local function add_trailer(tree, tvb, p)
   if not p.trailer or p.trailer_bytes <= 0 then return end
-  local kind = U.settings.trailer_kind
-  local layout = U.layouts[kind]
+  local layout = U.layouts[p.trailer_kind]
   if p.trailer_bytes < layout.bytes then return end
   local field, item = proto_fields[layout.rows[1][6]], tree
   local right = p.crc == p.crc_expected
@@ -3408,6 +3782,11 @@ function U.add_findings(tree, p)
     tree:add_proto_expert_info(expert[1], format("%s: %s: %s", id, what, expert[2]))
     generated(tree, f.finding, id)
   end
+  if p.why_sealed == U.sealed.forged then
+    tree:add_proto_expert_info(U.forged[1], p.why_sealed)
+  elseif p.why_sealed then
+    tree:add_proto_expert_info(U.encrypted[1], "The packet is " .. p.why_sealed)
+  end
   if p.malformed then
     local layer, field, text
     if not p.unexplained then
@@ -3439,7 +3818,13 @@ function U.add_packet(tree, tvb, p)
     local layout = U.layouts.entropy
     add_header(tree, tvb, p, "entropy", layout, layout.read(s, p.entropy), p.entropy)
   end
-  if p.tss then add_header(tree, tvb, p, "tss", p.tss_layout, p.tss, p.tss_at, U.tss_summary) end
+  if p.tss then
+    local item = add_header(tree, tvb, p, "tss", p.tss_layout, p.tss, p.tss_at, U.tss_summary)
+    local forged = p.why_sealed == U.sealed.forged
+    if p.opened or forged then generated(item, f.authenticated, not forged) end
+    -- The decrypted frame has its headers where the captured one has them.
+    if p.opened then tvb = ByteArray.new(p.opened, true):tvb("Decrypted UET") end
+  end
   if p.pds then
     local item = add_header(tree, tvb, p, "pds", p.pds_layout, p.pds, p.pds_at, U.pds_summary)
     add_derived(item, p)
@@ -3676,8 +4061,8 @@ end
 
 -- Returns true if there is a tree. Even without requested fields of ours it takes expert items. Since 4.6 only the text
 -- of the root tells; it is read only where an unneeded CRC check would cost more.
-local function has_tree(root)
-  return root.text or settings.trailer_kind == "crc" and tostring(root):find("has item=true", 1, true)
+local function has_tree(root, p)
+  return root.text or p.trailer_kind == "crc" and tostring(root):find("has item=true", 1, true)
 end
 
 local remember
@@ -3687,9 +4072,9 @@ local function dissect(tvb, pinfo, root, place)
   if place > caught then return end
   local q, text = early, early_text
   early, early_text = nil, nil
-  local p = U.packet(tvb:raw(0, min(caught, place + U.LONGEST)), place, caught, tvb:reported_len(), q)
+  local p = U.packet(tvb:raw(0, min(caught, place + U.LONGEST)), place, caught, tvb:reported_len(), q, tvb)
   local columns = pinfo.cols
-  if not q or p.trimmed or p.malformed or q.malformed or caught < p.wire then
+  if not q or p.opened or p.trimmed or p.malformed or q.malformed or caught < p.wire then
     text = U.summary(p)
     columns.protocol = "UET"
     columns.info = text
@@ -3712,7 +4097,7 @@ local function dissect(tvb, pinfo, root, place)
 
   local tree, looked_at = root, root.visible or root:referenced(U.dissector)
   U.look_at(root, pinfo.visited)
-  if looked_at or has_tree(root) then
+  if looked_at or has_tree(root, p) then
     U.check_crc(p, tvb)
     -- An expert item needs something to stand at.
     tree = root:add(proto, tvb:range(place, min(p.ip_end or caught, caught) - place))
@@ -3778,6 +4163,7 @@ end
 
 function proto.prefs_changed()
   U.read_settings()
+  U.load_keys(settings.keys)
   hold()
   U.listen_for_the_end()
 end

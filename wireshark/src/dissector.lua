@@ -45,8 +45,8 @@ end
 
 -- Returns true if there is a tree. Even without requested fields of ours it takes expert items. Since 4.6 only the text
 -- of the root tells; it is read only where an unneeded CRC check would cost more.
-local function has_tree(root)
-  return root.text or settings.trailer_kind == "crc" and tostring(root):find("has item=true", 1, true)
+local function has_tree(root, p)
+  return root.text or p.trailer_kind == "crc" and tostring(root):find("has item=true", 1, true)
 end
 
 local remember
@@ -56,9 +56,9 @@ local function dissect(tvb, pinfo, root, place)
   if place > caught then return end
   local q, text = early, early_text
   early, early_text = nil, nil
-  local p = U.packet(tvb:raw(0, min(caught, place + U.LONGEST)), place, caught, tvb:reported_len(), q)
+  local p = U.packet(tvb:raw(0, min(caught, place + U.LONGEST)), place, caught, tvb:reported_len(), q, tvb)
   local columns = pinfo.cols
-  if not q or p.trimmed or p.malformed or q.malformed or caught < p.wire then
+  if not q or p.opened or p.trimmed or p.malformed or q.malformed or caught < p.wire then
     text = U.summary(p)
     columns.protocol = "UET"
     columns.info = text
@@ -81,7 +81,7 @@ local function dissect(tvb, pinfo, root, place)
 
   local tree, looked_at = root, root.visible or root:referenced(U.dissector)
   U.look_at(root, pinfo.visited)
-  if looked_at or has_tree(root) then
+  if looked_at or has_tree(root, p) then
     U.check_crc(p, tvb)
     -- An expert item needs something to stand at.
     tree = root:add(proto, tvb:range(place, min(p.ip_end or caught, caught) - place))
@@ -147,6 +147,7 @@ end
 
 function proto.prefs_changed()
   U.read_settings()
+  U.load_keys(settings.keys)
   hold()
   U.listen_for_the_end()
 end

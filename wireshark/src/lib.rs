@@ -20,6 +20,8 @@ use uet_wire::Spec;
 const PARTS: &[(&str, &str)] = &[
     ("numbers.lua", include_str!("numbers.lua")),
     ("protocol.lua", include_str!("protocol.lua")),
+    ("keys.lua", include_str!("keys.lua")),
+    ("open.lua", include_str!("open.lua")),
     ("packet.lua", include_str!("packet.lua")),
     ("rules.lua", include_str!("rules.lua")),
     ("derived.lua", include_str!("derived.lua")),

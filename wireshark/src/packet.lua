@@ -50,6 +50,14 @@ local function find_ip(s, place)
   end
 end
 
+-- Returns true if the packet has a security header.
+local function secured(s, at, last)
+  local first = last > at and byte(s, at + 1) or 0
+  if rshift(first, 3) ~= TSS then return false end
+  local layout = first % 8 >= 4 and U.layouts.tss_ssi or U.layouts.tss
+  return last - at >= layout.bytes
+end
+
 -- Sets where the packet ends, what of it is missing, and whether a switch cut it.
 local function bound(p, s, caught, wire)
   local gone, last = wire - caught, caught
@@ -87,13 +95,17 @@ local function bound(p, s, caught, wire)
       if last_hop or settings.trimmed[p.dscp] then p.trimmed, p.last_hop = true, last_hop end
     end
   end
+  local kind = settings.trailer_kind
+  if kind == "auto" then kind = secured(s, uet, last) and "icv" or nil end
   if p.trimmed and not p.missing then
     -- The end of the packet is unknown, so it counts as having no trailer.
     gone = math.huge
-  elseif settings.trailer_kind then
-    local start = last - uet + gone - settings.trailer_bytes
+  elseif kind then
+    p.trailer_kind = kind
+    local bytes = U.layouts[kind].bytes
+    local start = last - uet + gone - bytes
     if start < 0 then
-      p.cut, p.cut_at, p.present = U.layouts[settings.trailer_kind], uet, last - uet
+      p.cut, p.cut_at, p.present = U.layouts[kind], uet, last - uet
     elseif start > last - uet then
       gone = start - (last - uet)
     elseif gone == 0 then
@@ -125,11 +137,15 @@ local function headers(p, s)
     p.tss, p.tss_layout, p.tss_at = layout.read(s, at), layout, at
     at = at + layout.bytes
     p.payload, p.payload_bytes = at, last - at
-    if settings.tss_clear < 2 or last - at < 2 then return end
-    -- Reads the cleartext headers. Their end inside a header is no error.
-    p.clear = true
-    last = math.min(last, at + settings.tss_clear)
-    first = byte(s, at + 1)
+    if not p.opened then
+      local readable = U.readable_bytes(p)
+      p.encrypted = math.min(last, at + readable)
+      if readable < 2 or last - at < 2 then return end
+      -- Reads the cleartext headers. Their end inside a header is no error.
+      p.clear = true
+      last = p.encrypted
+    end
+    first = byte(s, at + 1) or 0
     kind = rshift(first, 3)
   end
   local layout = U.pds_layouts[kind] or U.layouts.prologue
@@ -180,7 +196,7 @@ local function same_headers(p, q)
   p.ses, p.ses_layout, p.ses_at = q.ses, q.ses_layout, q.ses and q.ses_at + by
   p.ext, p.ext_layout, p.ext_at = q.ext, q.ext_layout, q.ext and q.ext_at + by
   p.kind, p.opcode, p.clear, p.payload_bytes = q.kind, q.opcode, q.clear, q.payload_bytes
-  p.payload = q.payload and q.payload + by
+  p.payload, p.encrypted = q.payload and q.payload + by, q.encrypted and q.encrypted + by
 end
 
 -- Returns true if a header ends early only because the end of the packet is missing. If IP promises more bytes than
@@ -192,8 +208,9 @@ local function explained(p)
 end
 
 -- The packet of which a dissector was called at `place`, in a frame of which `caught` bytes of `wire` were kept.
--- `s` is the start of the frame; `q` what has been read of the packet without its outer headers, if it has.
-function U.packet(s, place, caught, wire, q)
+-- `s` is the start of the frame; `q` what has been read of the packet without its outer headers, if it has; `tvb` the
+-- frame, if the outer headers are in it.
+function U.packet(s, place, caught, wire, q, tvb)
   local p = { s = s, uet = place, caught = caught, wire = wire, payload_bytes = 0 }
   local ip, version, has_udp = find_ip(s, place)
   if ip then
@@ -216,10 +233,15 @@ function U.packet(s, place, caught, wire, q)
     else
       headers(p, s)
     end
+    if tvb and p.tss and U.open(p, tvb) then
+      p.s = p.opened
+      p.clear, p.encrypted = nil, nil
+      headers(p, p.s)
+    end
     if p.trimmed then p.trimmed_layer = p.cut and p.cut.layer or "payload" end
     if not p.cut and p.partial and p.partial > 0 then
-      p.cut, p.cut_at, p.present = U.layouts[settings.trailer_kind], p.last, p.partial
-      p.gone = settings.trailer_bytes
+      local layout = U.layouts[p.trailer_kind]
+      p.cut, p.cut_at, p.present, p.gone = layout, p.last, p.partial, layout.bytes
     end
   elseif p.trimmed then
     p.trimmed_layer = "payload"

@@ -58,6 +58,8 @@ U.f = {
   ext = layer("ext", "Extension"),
   payload = layer("payload", "Payload"),
   opaque = layer("tss.opaque", "Encrypted"),
+  readable = layer("tss.readable", "Readable"),
+  authenticated = truth("tss.authenticated", "Authenticated", "whether the ICV is right; absent without a key"),
   payload_bytes = number("payload.length", "Payload length", "bytes of payload in this packet"),
   crc_expected = register(ProtoField.uint32("uet.crc.expected", "Expected CRC", base.HEX, nil, nil,
     "the CRC that the packet should have")),
@@ -130,6 +132,8 @@ for _, requirement in ipairs(U.requirements) do
 end
 U.malformed = expert_item("malformed", "The packet ends early, or its lengths contradict each other",
   expert.group.MALFORMED, expert.severity.ERROR)
+U.encrypted = expert_item("tss.encrypted", "The packet is encrypted", expert.group.DECRYPTION, expert.severity.CHAT)
+U.forged = expert_item("tss.forged", "The packet is not authentic", expert.group.SECURITY, expert.severity.ERROR)
 local function oddity(id, sentence, severity)
   return expert_item("analysis." .. id, sentence, expert.group.SEQUENCE, severity)
 end
@@ -150,8 +154,9 @@ proto.experts = items
 local prefs = proto.prefs
 prefs.ports = Pref.range("UDP ports", tostring(U.udp_port), "UDP destination ports of UET", 65535)
 prefs.ip_proto = Pref.uint("IP protocol", U.ip_proto, "IP protocol number of the native encapsulation")
-prefs.trailer = Pref.enum("Trailer", 0, "What ends every packet",
-  { { 1, "none", 0 }, { 2, "crc", 1 }, { 3, "icv", 2 } }, false)
+prefs.trailer = Pref.enum("Trailer", 3, "What ends every packet; auto: an ICV with a security header, else nothing",
+  { { 1, "auto", 3 }, { 2, "none", 0 }, { 3, "crc", 1 }, { 4, "icv", 2 } }, false)
+prefs.keys = Pref.string("Key file", "", "Keys of secured packets, in the TOML that uet decode --keys reads")
 prefs.tss_clear = Pref.uint("Clear bytes behind TSS", 0,
   "How many bytes behind the security header are not encrypted: headers within them are shown")
 prefs.trimmed_dscp = Pref.range("DSCPs of trimmed packets", "", "Traffic classes of packets that a switch trimmed", 63)
@@ -172,8 +177,8 @@ function U.read_settings()
   local settings = U.settings
   settings.ports = U.numbers_in(prefs.ports)
   settings.ip_proto = prefs.ip_proto
-  settings.trailer_kind = ({ [0] = nil, "crc", "icv" })[prefs.trailer]
-  settings.trailer_bytes = ({ [0] = 0, 4, 16 })[prefs.trailer]
+  settings.trailer_kind = ({ "crc", "icv", "auto" })[prefs.trailer]
+  settings.keys = prefs.keys
   settings.tss_clear = prefs.tss_clear
   settings.trimmed = U.numbers_in(prefs.trimmed_dscp)
   settings.trimmed_lasthop = U.numbers_in(prefs.trimmed_lasthop_dscp)

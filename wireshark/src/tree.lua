@@ -124,20 +124,29 @@ local function add_derived(tree, p)
   end
 end
 
+-- A run of bytes as a layer, if it has bytes.
+local function add_bytes(tree, tvb, field, title, from, to)
+  if to <= from or not wants(field) then return tree end
+  local item = tree:add(field, tvb:range(from, to - from))
+  item:set_text(format("%s (%d bytes)", title, to - from))
+  return item
+end
+
 local function add_payload(tree, tvb, p)
   if not p.payload or p.payload_bytes <= 0 then return end
-  local opaque = p.tss and not p.pds
-  local field, item = opaque and f.opaque or f.payload, tree
-  if wants(field) then
-    item = tree:add(field, tvb:range(p.payload, p.payload_bytes))
-    item:set_text(format("%s (%d bytes)", opaque and "Encrypted" or "Payload", p.payload_bytes))
+  local item, last = tree, p.payload + p.payload_bytes
+  if p.encrypted then
+    add_bytes(tree, tvb, f.readable, "Readable", p.payload, p.encrypted)
+    item = add_bytes(tree, tvb, f.opaque, "Encrypted", math.max(p.payload, p.encrypted), last)
+  else
+    item = add_bytes(tree, tvb, f.payload, "Payload", p.payload, last)
   end
   generated(item, f.payload_bytes, p.payload_bytes)
 end
 
 -- The CRC covers the packet from the source address on.
 function U.check_crc(p, tvb)
-  if not p.trailer or not p.ip or U.settings.trailer_kind ~= "crc" or p.trailer_bytes ~= 4 then return end
+  if not p.trailer or not p.ip or p.trailer_kind ~= "crc" or p.trailer_bytes ~= 4 then return end
   local source = p.version == 4 and 12 or 8
   p.crc = U.u32(tvb:raw(p.trailer, 4), 0)
   p.crc_expected = U.crc32c(tvb:raw(p.ip + source, p.trailer - p.ip - source))
@@ -145,8 +154,7 @@ end
 
 local function add_trailer(tree, tvb, p)
   if not p.trailer or p.trailer_bytes <= 0 then return end
-  local kind = U.settings.trailer_kind
-  local layout = U.layouts[kind]
+  local layout = U.layouts[p.trailer_kind]
   if p.trailer_bytes < layout.bytes then return end
   local field, item = proto_fields[layout.rows[1][6]], tree
   local right = p.crc == p.crc_expected
@@ -188,6 +196,11 @@ function U.add_findings(tree, p)
     tree:add_proto_expert_info(expert[1], format("%s: %s: %s", id, what, expert[2]))
     generated(tree, f.finding, id)
   end
+  if p.why_sealed == U.sealed.forged then
+    tree:add_proto_expert_info(U.forged[1], p.why_sealed)
+  elseif p.why_sealed then
+    tree:add_proto_expert_info(U.encrypted[1], "The packet is " .. p.why_sealed)
+  end
   if p.malformed then
     local layer, field, text
     if not p.unexplained then
@@ -219,7 +232,13 @@ function U.add_packet(tree, tvb, p)
     local layout = U.layouts.entropy
     add_header(tree, tvb, p, "entropy", layout, layout.read(s, p.entropy), p.entropy)
   end
-  if p.tss then add_header(tree, tvb, p, "tss", p.tss_layout, p.tss, p.tss_at, U.tss_summary) end
+  if p.tss then
+    local item = add_header(tree, tvb, p, "tss", p.tss_layout, p.tss, p.tss_at, U.tss_summary)
+    local forged = p.why_sealed == U.sealed.forged
+    if p.opened or forged then generated(item, f.authenticated, not forged) end
+    -- The decrypted frame has its headers where the captured one has them.
+    if p.opened then tvb = ByteArray.new(p.opened, true):tvb("Decrypted UET") end
+  end
   if p.pds then
     local item = add_header(tree, tvb, p, "pds", p.pds_layout, p.pds, p.pds_at, U.pds_summary)
     add_derived(item, p)

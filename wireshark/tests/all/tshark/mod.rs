@@ -10,6 +10,7 @@ mod filters;
 mod observer;
 mod preferences;
 mod random;
+mod secured;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::collections::BTreeMap;
@@ -182,13 +183,23 @@ pub(crate) fn number(text: &str) -> u128 {
 
 /// Dissects packets with these preferences.
 pub(crate) fn dissect(link: u32, packets: &[Captured], preferences: &[String]) -> Vec<Dissected> {
+    dissect_with(&[SCRIPT], link, packets, preferences)
+}
+
+/// Dissects packets with these scripts and preferences.
+pub(crate) fn dissect_with(
+    scripts: &[&str],
+    link: u32,
+    packets: &[Captured],
+    preferences: &[String],
+) -> Vec<Dissected> {
     let file = Scratch::new("pcap");
     write_capture(&file.0, link, packets);
     let mut arguments = vec!["-r", file.0.to_str().unwrap(), "-T", "json"];
     for preference in preferences {
         arguments.extend(["-o", preference]);
     }
-    let json = tshark(&[SCRIPT], &arguments);
+    let json = tshark(scripts, &arguments);
     let Ok(Node::List(all)) = serde_json::from_str(&json) else { panic!("no list of packets: {json}") };
     assert_eq!(all.len(), packets.len());
     let each = all.iter().map(|node| {
@@ -201,6 +212,16 @@ pub(crate) fn dissect(link: u32, packets: &[Captured], preferences: &[String]) -
 
 /// Returns the Info column of the packet list with these preferences. The field `_ws.col.info` can be outdated.
 pub(crate) fn info(link: u32, packets: &[Captured], preferences: &[String]) -> Vec<String> {
+    info_with(&[SCRIPT], link, packets, preferences)
+}
+
+/// Returns the Info column with these scripts and preferences.
+pub(crate) fn info_with(
+    scripts: &[&str],
+    link: u32,
+    packets: &[Captured],
+    preferences: &[String],
+) -> Vec<String> {
     let file = Scratch::new("pcap");
     write_capture(&file.0, link, packets);
     let mut arguments = vec!["-r", file.0.to_str().unwrap(), "-o", "gui.column.format:\"Info\",\"%i\""];
@@ -209,7 +230,7 @@ pub(crate) fn info(link: u32, packets: &[Captured], preferences: &[String]) -> V
     for preference in preferences {
         arguments.extend(["-o", preference]);
     }
-    let lines: Vec<String> = tshark(&[SCRIPT], &arguments).lines().map(str::to_owned).collect();
+    let lines: Vec<String> = tshark(scripts, &arguments).lines().map(str::to_owned).collect();
     assert_eq!(lines.len(), packets.len());
     lines
 }

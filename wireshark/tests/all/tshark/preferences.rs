@@ -86,7 +86,10 @@ fn cases() -> Vec<Case> {
         Case("ports:5000-5002", vec![over_udp(FrameBuilder::new(request()), 5001)], "uet.pds.psn", "", "7"),
         Case("ip_proto:254", vec![native(FrameBuilder::new(request()), 254)], "uet.pds.psn", "", "7"),
         Case("trailer:crc", vec![crc.clone()], "uet.crc.ok", "", "1"),
-        Case("trailer:icv", vec![secured(&inner())], "uet.icv", "", "00000000000000000000000000000000"),
+        Case("trailer:icv", vec![plain()], "uet.icv", "", ""),
+        Case("trailer:none", vec![secured(&inner())], "uet.icv", "00000000000000000000000000000000", ""),
+        // `secured.rs` has valid key files.
+        Case("keys:/", vec![secured(&inner())], "uet.tss.sdi", "0", "0"),
         // Bytes behind the security header: of the PDS header, of both headers, of all.
         Case("tss_clear:2", vec![secured(&inner())], "uet.pds.psn", "", ""),
         Case("tss_clear:11", vec![secured(&inner())], "uet.pds.psn", "", ""),
