@@ -1732,7 +1732,7 @@ proto.experts = items
 local prefs = proto.prefs
 prefs.ports = Pref.range("UDP ports", tostring(U.udp_port), "UDP destination ports of UET", 65535)
 prefs.ip_proto = Pref.uint("IP protocol", U.ip_proto, "IP protocol number of the native encapsulation")
-prefs.trailer = Pref.enum("Trailer", 3, "What ends every packet; auto: an ICV with a security header, else nothing",
+prefs.trailer = Pref.enum("Trailer", 3, "What ends every packet; auto: a CRC where it is right, or an ICV with a security header",
   { { 1, "auto", 3 }, { 2, "none", 0 }, { 3, "crc", 1 }, { 4, "icv", 2 } }, false)
 prefs.keys = Pref.string("Key file", "", "Keys of secured packets, in the TOML that uet decode --keys reads")
 prefs.tss_clear = Pref.uint("Clear bytes behind TSS", 0,
@@ -2108,6 +2108,70 @@ function U.open(p, tvb)
 end
 end
 
+do -- trailer.lua
+-- Recognizes the trailer of a packet, which no field announces. Four last bytes that are a right CRC are a trailer. After
+-- two such packets of a sender, all its packets have one, so that a wrong CRC is an error. Only the first packets of a
+-- sender are tried, because a CRC takes long.
+local byte, rshift = string.byte, U.rshift
+local u16, u32 = U.u16, U.u32
+local TSS = U.registries.PdsType.codes.TSS
+local PROLOGUE = U.layouts.prologue
+
+local TRIED, SENDERS = 16, 65536
+
+-- Each sender by port and address: how many packets have been tried, the frame with the first right CRC, and the frame
+-- from which on the sender is known to append one.
+local senders, count = {}, 0
+function U.forget_trailers()
+  senders, count = {}, 0
+end
+
+local function sender_of(p, s)
+  local port = p.udp and u16(s, p.udp + 2) or 0
+  local of_port = senders[port]
+  if not of_port then
+    of_port = {}
+    senders[port] = of_port
+  end
+  local ip = p.ip
+  local address = p.version == 4 and s:sub(ip + 13, ip + 16) or s:sub(ip + 9, ip + 24)
+  local sender = of_port[address]
+  if not sender then
+    sender = { tried = 0 }
+    -- A further sender is judged packet by packet.
+    if count < SENDERS then of_port[address], count = sender, count + 1 end
+  end
+  return sender
+end
+
+-- Returns the CRC at `at`, and the right one: over the packet from the IP source address on.
+function U.crc_at(p, tvb, at)
+  local source = p.ip + (p.version == 4 and 12 or 8)
+  return u32(tvb:raw(at, 4), 0), U.crc32c(tvb:raw(source, at - source))
+end
+
+-- Returns the kind of the trailer of a packet that ends at `last`, of which `gone` bytes are missing.
+function U.recognize_trailer(p, s, last, gone, frame)
+  local uet = p.uet
+  local first = last > uet and byte(s, uet + 1) or 0
+  local kind = rshift(first, 3)
+  if kind == TSS then
+    local layout = first % 8 >= 4 and U.layouts.tss_ssi or U.layouts.tss
+    return last - uet >= layout.bytes and "icv" or nil
+  end
+  if not p.ip or last - uet < (U.pds_layouts[kind] or PROLOGUE).bytes then return nil end
+  local sender, number = sender_of(p, s), frame.number
+  if sender.known and number >= sender.known or sender.first == number then return "crc" end
+  if not frame.learns or sender.tried == TRIED or p.trimmed or p.wire > p.caught then return nil end
+  sender.tried = sender.tried + 1
+  if gone > 0 or last - 4 < uet then return nil end
+  local stated, right = U.crc_at(p, frame.tvb, last - 4)
+  if stated ~= right then return nil end
+  if sender.first then sender.known = number else sender.first = number end
+  return "crc"
+end
+end
+
 do -- packet.lua
 -- From the bytes of a frame to a packet: where each header lies, and what its fields say. The lengths of the
 -- layers around UET are read here too: only they tell padding, a trailer and a trimmed packet apart.
@@ -2161,16 +2225,8 @@ local function find_ip(s, place)
   end
 end
 
--- Returns true if the packet has a security header.
-local function secured(s, at, last)
-  local first = last > at and byte(s, at + 1) or 0
-  if rshift(first, 3) ~= TSS then return false end
-  local layout = first % 8 >= 4 and U.layouts.tss_ssi or U.layouts.tss
-  return last - at >= layout.bytes
-end
-
 -- Sets where the packet ends, what of it is missing, and whether a switch cut it.
-local function bound(p, s, caught, wire)
+local function bound(p, s, caught, wire, frame)
   local gone, last = wire - caught, caught
   local ip, uet = p.ip, p.uet
   if ip then
@@ -2207,7 +2263,7 @@ local function bound(p, s, caught, wire)
     end
   end
   local kind = settings.trailer_kind
-  if kind == "auto" then kind = secured(s, uet, last) and "icv" or nil end
+  if kind == "auto" then kind = U.recognize_trailer(p, s, last, gone, frame) end
   if p.trimmed and not p.missing then
     -- The end of the packet is unknown, so it counts as having no trailer.
     gone = math.huge
@@ -2319,9 +2375,9 @@ local function explained(p)
 end
 
 -- The packet of which a dissector was called at `place`, in a frame of which `caught` bytes of `wire` were kept.
--- `s` is the start of the frame; `q` what has been read of the packet without its outer headers, if it has; `tvb` the
--- frame, if the outer headers are in it.
-function U.packet(s, place, caught, wire, q, tvb)
+-- `s` is the start of the frame; `q` what has been read of the packet without its outer headers, if it has; `frame`
+-- has the bytes of the whole frame in `tvb`, its `number`, and `learns` on the first pass.
+function U.packet(s, place, caught, wire, frame, q)
   local p = { s = s, uet = place, caught = caught, wire = wire, payload_bytes = 0 }
   local ip, version, has_udp = find_ip(s, place)
   if ip then
@@ -2332,7 +2388,7 @@ function U.packet(s, place, caught, wire, q, tvb)
       p.entropy, p.uet = place, place + U.layouts.entropy.bytes
     end
   end
-  bound(p, s, caught, wire)
+  bound(p, s, caught, wire, frame)
   if p.entropy and p.ip and p.last < p.uet then
     p.uet = p.entropy
     p.entropy = nil
@@ -2344,7 +2400,7 @@ function U.packet(s, place, caught, wire, q, tvb)
     else
       headers(p, s)
     end
-    if tvb and p.tss and U.open(p, tvb) then
+    if frame.tvb and p.tss and U.open(p, frame.tvb) then
       p.s = p.opened
       p.clear, p.encrypted = nil, nil
       headers(p, p.s)
@@ -3730,12 +3786,9 @@ local function add_payload(tree, tvb, p)
   generated(item, f.payload_bytes, p.payload_bytes)
 end
 
--- The CRC covers the packet from the source address on.
 function U.check_crc(p, tvb)
   if not p.trailer or not p.ip or p.trailer_kind ~= "crc" or p.trailer_bytes ~= 4 then return end
-  local source = p.version == 4 and 12 or 8
-  p.crc = U.u32(tvb:raw(p.trailer, 4), 0)
-  p.crc_expected = U.crc32c(tvb:raw(p.ip + source, p.trailer - p.ip - source))
+  p.crc, p.crc_expected = U.crc_at(p, tvb, p.trailer)
 end
 
 local function add_trailer(tree, tvb, p)
@@ -4025,6 +4078,8 @@ local gui = gui_enabled()
 local places, count = {}, 0
 -- The packet as read in that first call, and its line.
 local early, early_text
+-- The frame, and a part of it that is read without its outer headers.
+local whole, part = {}, { number = 0, learns = false }
 
 -- Since 4.4 the columns can be fields, and get their values before what runs behind all others: they have to be
 -- there at the first call.
@@ -4033,7 +4088,7 @@ local columns_first = tonumber(major) * 100 + tonumber(minor) >= 402
 local function set_columns(tvb, pinfo)
   local native = pinfo.match_uint == settings.ip_proto and not settings.ports[settings.ip_proto]
   local caught = tvb:len()
-  early = U.packet(tvb:raw(0, min(caught, U.LONGEST)), native and min(4, caught) or 0, caught, tvb:reported_len())
+  early = U.packet(tvb:raw(0, min(caught, U.LONGEST)), native and min(4, caught) or 0, caught, tvb:reported_len(), part)
   -- The lengths of the frame tell the missing bytes.
   if early.wire > caught then early.caught, early.wire = pinfo.caplen, pinfo.len end
   early_text = U.summary(early)
@@ -4072,16 +4127,18 @@ local function dissect(tvb, pinfo, root, place)
   if place > caught then return end
   local q, text = early, early_text
   early, early_text = nil, nil
-  local p = U.packet(tvb:raw(0, min(caught, place + U.LONGEST)), place, caught, tvb:reported_len(), q, tvb)
+  local number = pinfo.number
+  whole.tvb, whole.number, whole.learns = tvb, number, not (pinfo.visited or pinfo.in_error_pkt)
+  local p = U.packet(tvb:raw(0, min(caught, place + U.LONGEST)), place, caught, tvb:reported_len(), whole, q)
+  whole.tvb = nil
   local columns = pinfo.cols
-  if not q or p.opened or p.trimmed or p.malformed or q.malformed or caught < p.wire then
+  if not q or p.opened or p.payload_bytes ~= q.payload_bytes or p.trimmed or p.malformed or q.malformed or caught < p.wire then
     text = U.summary(p)
     columns.protocol = "UET"
     columns.info = text
   end
 
   local a
-  local number = pinfo.number
   p.number = number
   if settings.analysis then
     if pinfo.visited then
@@ -4137,6 +4194,7 @@ end
 function proto.init()
   count, early, remember = 0, nil, nil
   U.forget_all()
+  U.forget_trailers()
   U.forget_what_is_wanted()
   U.dissector = Dissector.get(proto.name:lower())
 end

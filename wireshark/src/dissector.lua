@@ -9,6 +9,8 @@ local gui = gui_enabled()
 local places, count = {}, 0
 -- The packet as read in that first call, and its line.
 local early, early_text
+-- The frame, and a part of it that is read without its outer headers.
+local whole, part = {}, { number = 0, learns = false }
 
 -- Since 4.4 the columns can be fields, and get their values before what runs behind all others: they have to be
 -- there at the first call.
@@ -17,7 +19,7 @@ local columns_first = tonumber(major) * 100 + tonumber(minor) >= 402
 local function set_columns(tvb, pinfo)
   local native = pinfo.match_uint == settings.ip_proto and not settings.ports[settings.ip_proto]
   local caught = tvb:len()
-  early = U.packet(tvb:raw(0, min(caught, U.LONGEST)), native and min(4, caught) or 0, caught, tvb:reported_len())
+  early = U.packet(tvb:raw(0, min(caught, U.LONGEST)), native and min(4, caught) or 0, caught, tvb:reported_len(), part)
   -- The lengths of the frame tell the missing bytes.
   if early.wire > caught then early.caught, early.wire = pinfo.caplen, pinfo.len end
   early_text = U.summary(early)
@@ -56,16 +58,18 @@ local function dissect(tvb, pinfo, root, place)
   if place > caught then return end
   local q, text = early, early_text
   early, early_text = nil, nil
-  local p = U.packet(tvb:raw(0, min(caught, place + U.LONGEST)), place, caught, tvb:reported_len(), q, tvb)
+  local number = pinfo.number
+  whole.tvb, whole.number, whole.learns = tvb, number, not (pinfo.visited or pinfo.in_error_pkt)
+  local p = U.packet(tvb:raw(0, min(caught, place + U.LONGEST)), place, caught, tvb:reported_len(), whole, q)
+  whole.tvb = nil
   local columns = pinfo.cols
-  if not q or p.opened or p.trimmed or p.malformed or q.malformed or caught < p.wire then
+  if not q or p.opened or p.payload_bytes ~= q.payload_bytes or p.trimmed or p.malformed or q.malformed or caught < p.wire then
     text = U.summary(p)
     columns.protocol = "UET"
     columns.info = text
   end
 
   local a
-  local number = pinfo.number
   p.number = number
   if settings.analysis then
     if pinfo.visited then
@@ -121,6 +125,7 @@ end
 function proto.init()
   count, early, remember = 0, nil, nil
   U.forget_all()
+  U.forget_trailers()
   U.forget_what_is_wanted()
   U.dissector = Dissector.get(proto.name:lower())
 end

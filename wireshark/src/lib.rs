@@ -22,6 +22,7 @@ const PARTS: &[(&str, &str)] = &[
     ("protocol.lua", include_str!("protocol.lua")),
     ("keys.lua", include_str!("keys.lua")),
     ("open.lua", include_str!("open.lua")),
+    ("trailer.lua", include_str!("trailer.lua")),
     ("packet.lua", include_str!("packet.lua")),
     ("rules.lua", include_str!("rules.lua")),
     ("derived.lua", include_str!("derived.lua")),

@@ -50,16 +50,8 @@ local function find_ip(s, place)
   end
 end
 
--- Returns true if the packet has a security header.
-local function secured(s, at, last)
-  local first = last > at and byte(s, at + 1) or 0
-  if rshift(first, 3) ~= TSS then return false end
-  local layout = first % 8 >= 4 and U.layouts.tss_ssi or U.layouts.tss
-  return last - at >= layout.bytes
-end
-
 -- Sets where the packet ends, what of it is missing, and whether a switch cut it.
-local function bound(p, s, caught, wire)
+local function bound(p, s, caught, wire, frame)
   local gone, last = wire - caught, caught
   local ip, uet = p.ip, p.uet
   if ip then
@@ -96,7 +88,7 @@ local function bound(p, s, caught, wire)
     end
   end
   local kind = settings.trailer_kind
-  if kind == "auto" then kind = secured(s, uet, last) and "icv" or nil end
+  if kind == "auto" then kind = U.recognize_trailer(p, s, last, gone, frame) end
   if p.trimmed and not p.missing then
     -- The end of the packet is unknown, so it counts as having no trailer.
     gone = math.huge
@@ -208,9 +200,9 @@ local function explained(p)
 end
 
 -- The packet of which a dissector was called at `place`, in a frame of which `caught` bytes of `wire` were kept.
--- `s` is the start of the frame; `q` what has been read of the packet without its outer headers, if it has; `tvb` the
--- frame, if the outer headers are in it.
-function U.packet(s, place, caught, wire, q, tvb)
+-- `s` is the start of the frame; `q` what has been read of the packet without its outer headers, if it has; `frame`
+-- has the bytes of the whole frame in `tvb`, its `number`, and `learns` on the first pass.
+function U.packet(s, place, caught, wire, frame, q)
   local p = { s = s, uet = place, caught = caught, wire = wire, payload_bytes = 0 }
   local ip, version, has_udp = find_ip(s, place)
   if ip then
@@ -221,7 +213,7 @@ function U.packet(s, place, caught, wire, q, tvb)
       p.entropy, p.uet = place, place + U.layouts.entropy.bytes
     end
   end
-  bound(p, s, caught, wire)
+  bound(p, s, caught, wire, frame)
   if p.entropy and p.ip and p.last < p.uet then
     p.uet = p.entropy
     p.entropy = nil
@@ -233,7 +225,7 @@ function U.packet(s, place, caught, wire, q, tvb)
     else
       headers(p, s)
     end
-    if tvb and p.tss and U.open(p, tvb) then
+    if frame.tvb and p.tss and U.open(p, frame.tvb) then
       p.s = p.opened
       p.clear, p.encrypted = nil, nil
       headers(p, p.s)

@@ -154,7 +154,7 @@ proto.experts = items
 local prefs = proto.prefs
 prefs.ports = Pref.range("UDP ports", tostring(U.udp_port), "UDP destination ports of UET", 65535)
 prefs.ip_proto = Pref.uint("IP protocol", U.ip_proto, "IP protocol number of the native encapsulation")
-prefs.trailer = Pref.enum("Trailer", 3, "What ends every packet; auto: an ICV with a security header, else nothing",
+prefs.trailer = Pref.enum("Trailer", 3, "What ends every packet; auto: a CRC where it is right, or an ICV with a security header",
   { { 1, "auto", 3 }, { 2, "none", 0 }, { 3, "crc", 1 }, { 4, "icv", 2 } }, false)
 prefs.keys = Pref.string("Key file", "", "Keys of secured packets, in the TOML that uet decode --keys reads")
 prefs.tss_clear = Pref.uint("Clear bytes behind TSS", 0,

@@ -144,12 +144,9 @@ local function add_payload(tree, tvb, p)
   generated(item, f.payload_bytes, p.payload_bytes)
 end
 
--- The CRC covers the packet from the source address on.
 function U.check_crc(p, tvb)
   if not p.trailer or not p.ip or p.trailer_kind ~= "crc" or p.trailer_bytes ~= 4 then return end
-  local source = p.version == 4 and 12 or 8
-  p.crc = U.u32(tvb:raw(p.trailer, 4), 0)
-  p.crc_expected = U.crc32c(tvb:raw(p.ip + source, p.trailer - p.ip - source))
+  p.crc, p.crc_expected = U.crc_at(p, tvb, p.trailer)
 end
 
 local function add_trailer(tree, tvb, p)

@@ -28,9 +28,14 @@ fn decode(packet: &Captured, options: &Options) -> Value {
 /// that it names.
 fn agree(packets: &[Captured], options: &Options, preferences: &[String]) -> BTreeSet<String> {
     let expected: Vec<Value> = packets.iter().map(|packet| decode(packet, options)).collect();
+    agree_as(&expected, packets, preferences)
+}
+
+/// Compares these readings and tshark on each packet, like [`agree`].
+pub(super) fn agree_as(expected: &[Value], packets: &[Captured], preferences: &[String]) -> BTreeSet<String> {
     let seen = dissect(ETHERNET, packets, preferences);
     let (mut wrong, mut compared, mut ids) = (0, 0, BTreeSet::new());
-    for ((packet, expected), seen) in packets.iter().zip(&expected).zip(&seen) {
+    for ((packet, expected), seen) in packets.iter().zip(expected).zip(&seen) {
         if is_for_others(expected) {
             continue;
         }

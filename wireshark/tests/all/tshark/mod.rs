@@ -11,6 +11,7 @@ mod observer;
 mod preferences;
 mod random;
 mod secured;
+mod trailer;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::collections::BTreeMap;

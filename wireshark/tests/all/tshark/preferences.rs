@@ -85,7 +85,8 @@ fn cases() -> Vec<Case> {
     vec![
         Case("ports:5000-5002", vec![over_udp(FrameBuilder::new(request()), 5001)], "uet.pds.psn", "", "7"),
         Case("ip_proto:254", vec![native(FrameBuilder::new(request()), 254)], "uet.pds.psn", "", "7"),
-        Case("trailer:crc", vec![crc.clone()], "uet.crc.ok", "", "1"),
+        Case("trailer:none", vec![crc], "uet.crc.ok", "1", ""),
+        Case("trailer:crc", vec![plain()], "uet.crc.ok", "", "0"),
         Case("trailer:icv", vec![plain()], "uet.icv", "", ""),
         Case("trailer:none", vec![secured(&inner())], "uet.icv", "00000000000000000000000000000000", ""),
         // `secured.rs` has valid key files.
