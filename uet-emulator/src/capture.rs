@@ -61,6 +61,11 @@ impl Capture {
         }
     }
 
+    /// Writes a key file, for the packets after it.
+    pub fn write_secrets(&mut self, key_file: &[u8]) -> io::Result<()> {
+        self.writer.write_secrets(key_file)
+    }
+
     /// Flushes buffered packets, so that the file can be read while it is being written.
     pub fn flush(&mut self) -> io::Result<()> {
         self.writer.flush()

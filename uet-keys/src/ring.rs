@@ -66,6 +66,17 @@ impl KeyRing {
         Ok(KeyRing { domains, cache: Box::default() })
     }
 
+    /// Reads a key file from bytes, which must be UTF-8.
+    pub fn from_toml_bytes(text: &[u8]) -> Result<Self, KeyError> {
+        let text = core::str::from_utf8(text).map_err(|_| KeyError::new("the key file is not UTF-8"))?;
+        Self::from_toml(text)
+    }
+
+    /// Adds the domains of another ring. They replace domains with the same number.
+    pub fn add(&mut self, other: KeyRing) {
+        self.domains.extend(other.domains);
+    }
+
     /// Returns whether the ring has keys of this domain.
     pub fn has(&self, sdi: u32) -> bool {
         self.domains.contains_key(&sdi)

@@ -1,5 +1,6 @@
 //! Writes pcapng captures.
 
+use crate::file::MAX_SETTINGS;
 use core::time::Duration;
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
@@ -7,10 +8,19 @@ use pcap_file::pcapng::blocks::interface_description::{
     InterfaceDescriptionBlock, InterfaceDescriptionOption,
 };
 use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
+use pcap_file::pcapng::blocks::unknown::UnknownBlock;
 use pcap_file::{DataLink, Endianness, PcapError};
 use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Write};
+use zeroize::Zeroizing;
+
+/// The secrets type of decryption secrets blocks that hold a key file (TOML, see docs/security.md).
+///
+/// It is `UETK` with the highest bit set. Registered types are four ASCII characters, so they have that bit clear. The
+/// pcapng specification reserves no secrets types for private use. It reserves block and option types with the highest
+/// bit set for local use, and this number follows that rule.
+pub const SECRETS_TYPE: u32 = u32::from_be_bytes(*b"UETK") | 1 << 31;
 
 /// The first header of the frames in a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +98,22 @@ impl<W: Write> CaptureWriter<W> {
         let interface = InterfaceDescriptionBlock { linktype, snaplen: 0, options };
         writer.write_pcapng_block(interface).map_err(into_io)?;
         Ok(CaptureWriter(writer))
+    }
+
+    /// Writes a decryption secrets block with a key file. It applies to the packets after it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be written, or if the key file is longer than 1 MiB.
+    pub fn write_secrets(&mut self, key_file: &[u8]) -> io::Result<()> {
+        const DECRYPTION_SECRETS: u32 = 10;
+        let length = u32::try_from(key_file.len()).ok().filter(|length| u64::from(*length) <= MAX_SETTINGS);
+        let length = length.ok_or_else(|| io::Error::other("the key file is longer than 1 MiB"))?;
+        let padding = &[0; 3][..key_file.len().next_multiple_of(4) - key_file.len()];
+        let body = [&SECRETS_TYPE.to_le_bytes(), &length.to_le_bytes(), key_file, padding].concat();
+        let body = Zeroizing::new(body);
+        let block = UnknownBlock::new(DECRYPTION_SECRETS, 0, &body);
+        self.0.write_pcapng_block(block).map(|_| ()).map_err(into_io)
     }
 
     /// Writes a frame.

@@ -3,7 +3,7 @@
 
 use crate::json::{Decoded, Protection, Record};
 use crate::recognize::Recognizer;
-use uet_keys::KeyRing;
+use uet_keys::{KeyError, KeyRing};
 use uet_wire::tss::Outer;
 use uet_wire::{Options, Packet, TrailerKind};
 
@@ -25,6 +25,8 @@ pub struct Decoder {
     raw: bool,
     trailers: Option<Recognizer>,
     keys: Option<KeyRing>,
+    /// Whether the keys come from captures, and further ones may be added.
+    embedded: bool,
     /// A packet that has been decrypted.
     opened: Vec<u8>,
 }
@@ -32,7 +34,7 @@ pub struct Decoder {
 impl Decoder {
     /// Creates a decoder for a deployment. With `raw`, the JSON of a packet includes its bytes.
     pub fn new(options: Options, raw: bool) -> Self {
-        Decoder { options, raw, trailers: None, keys: None, opened: Vec::new() }
+        Decoder { options, raw, trailers: None, keys: None, embedded: true, opened: Vec::new() }
     }
 
     /// Recognizes the trailer of each packet, instead of expecting the configured one.
@@ -41,10 +43,32 @@ impl Decoder {
         Decoder { trailers: Some(Recognizer::default()), ..self }
     }
 
-    /// Opens secured packets with these keys.
+    /// Opens secured packets with these keys, and ignores those that captures hold.
     #[must_use]
     pub fn with_keys(self, keys: KeyRing) -> Self {
-        Decoder { keys: Some(keys), ..self }
+        Decoder { keys: Some(keys), embedded: false, ..self }
+    }
+
+    /// Adds the keys of a decryption secrets block. Has no effect after [`with_keys`](Self::with_keys).
+    ///
+    /// # Errors
+    ///
+    /// Fails if the block does not hold a valid key file. The error shows no key.
+    pub fn add_secrets(&mut self, key_file: &[u8]) -> Result<(), KeyError> {
+        if !self.embedded {
+            return Ok(());
+        }
+        let found = KeyRing::from_toml_bytes(key_file)?;
+        match &mut self.keys {
+            Some(keys) => keys.add(found),
+            None => self.keys = Some(found),
+        }
+        Ok(())
+    }
+
+    /// Returns whether there are keys.
+    pub fn has_keys(&self) -> bool {
+        self.keys.is_some()
     }
 
     /// Parses a packet.

@@ -1,5 +1,6 @@
 //! Reads packets from captures and hexadecimal text.
 
+use crate::capture::SECRETS_TYPE;
 use crate::hex;
 use crate::json::Record;
 use flate2::read::MultiGzDecoder;
@@ -64,6 +65,9 @@ pub trait Taker {
 
     /// Called at the begin of a section of a pcapng capture, with its comment; empty if it has none.
     fn section(&mut self, _comment: &str) {}
+
+    /// Called with the key file that a decryption secrets block of a pcapng capture holds.
+    fn secrets(&mut self, _key_file: &[u8]) {}
 
     /// Called after all packets available so far. The next packet may take long to arrive.
     fn pause(&mut self) -> io::Result<()>;
@@ -231,6 +235,12 @@ fn capture(input: impl Read + Send, taker: &mut dyn Taker) -> Result<(), InputEr
                     let comment = header.options.iter().find(|option| option.code == OptionCode::Comment);
                     let comment = comment.and_then(|comment| comment.value.get(..comment.len.into()));
                     taker.section(&String::from_utf8_lossy(comment.unwrap_or_default()));
+                }
+                if let PcapBlockOwned::NG(Block::DecryptionSecrets(secrets)) = &block
+                    && secrets.secrets_type.0 == SECRETS_TYPE
+                {
+                    // Padding follows the secrets.
+                    taker.secrets(secrets.data.get(..secrets.secrets_len as usize).unwrap_or(secrets.data));
                 }
                 if let Some(found) = packet(&block, &mut section).map_err(|why| damaged(offset, &why))? {
                     number += 1;

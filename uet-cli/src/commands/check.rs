@@ -3,7 +3,7 @@
 use super::annotate::Annotated;
 use super::foreign::Foreign;
 use super::output::WhileRead;
-use super::{Deployment, Listing, Outcome, about, complain, corrections, records};
+use super::{Deployment, Listing, Outcome, about, add_secrets, complain, corrections, records};
 use crate::paint::Paint;
 use crate::text::Unnamed;
 use clap::Args;
@@ -237,6 +237,10 @@ impl<W: Write> Taker for Report<W> {
 
     fn section(&mut self, comment: &str) {
         self.origin = Origin::parse(comment);
+    }
+
+    fn secrets(&mut self, key_file: &[u8]) {
+        add_secrets(self.decoder.as_mut(), key_file);
     }
 
     fn pause(&mut self) -> io::Result<()> {

@@ -1,7 +1,7 @@
 //! `uet decode`
 
 use super::foreign::Foreign;
-use super::{Deployment, From, Outcome, about, complain, records};
+use super::{Deployment, From, Outcome, about, add_secrets, complain, records};
 use crate::paint::Paint;
 use crate::select::{Numbers, Pdc, Selection, Type, Wrong};
 use crate::text;
@@ -170,6 +170,10 @@ impl<W: Write> Taker for Printer<W> {
         }
         let past = self.selection.is_past(self.number);
         Ok(if past { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    }
+
+    fn secrets(&mut self, key_file: &[u8]) {
+        add_secrets(self.decoder.as_mut(), key_file);
     }
 
     fn pause(&mut self) -> io::Result<()> {

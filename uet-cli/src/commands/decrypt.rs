@@ -1,6 +1,6 @@
 //! `uet decrypt`
 
-use super::{Deployment, Outcome, about, complain, records};
+use super::{Deployment, Outcome, about, add_secrets, complain, records};
 use clap::Args;
 use std::io::{self, BufWriter};
 use std::ops::ControlFlow;
@@ -16,7 +16,8 @@ use uet_wire::Start;
 /// Write a capture in the clear
 ///
 /// Each secured packet that the keys open is written without its security header and its ICV. All other packets are
-/// written as they are. Times stay.
+/// written as they are. Times stay. Without --keys, the keys come from the decryption secrets of the capture. The new
+/// capture holds no keys.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet decrypt --keys keys.toml secured.pcapng clear.pcapng
@@ -35,9 +36,6 @@ pub(super) struct Decrypt {
 
 impl Decrypt {
     pub(super) fn run(&self) -> io::Result<Outcome> {
-        if self.deployment.keys.is_none() {
-            return Err(io::Error::other("give the keys with --keys FILE"));
-        }
         let mut rewriter = Rewriter {
             decoder: self.deployment.decoder(false)?,
             out: None,
@@ -48,6 +46,9 @@ impl Decrypt {
             Ok(()) => {}
             Err(InputError::Sink(error)) => return Err(about(&self.output, error)),
             Err(error) => return Err(about(&self.input, error)),
+        }
+        if !rewriter.decoder.has_keys() {
+            return Err(about(&self.input, "the capture holds no keys; give them with --keys FILE"));
         }
         let Counts { packets, opened, forged, unknown } = rewriter.counts;
         rewriter.finish()?;
@@ -126,6 +127,10 @@ impl Taker for Rewriter {
                 .write(&CapturedFrame { wire: record.wire, ..CapturedFrame::new(time, record.bytes) })?,
         }
         Ok(ControlFlow::Continue(()))
+    }
+
+    fn secrets(&mut self, key_file: &[u8]) {
+        add_secrets(Some(&mut self.decoder), key_file);
     }
 
     fn pause(&mut self) -> io::Result<()> {

@@ -1,7 +1,7 @@
 //! `uet emulate`
 
 use super::output::create;
-use super::{Listing, Outcome, about, faults, read_config, read_keys};
+use super::{Listing, Outcome, about, faults, key_text, read_config, read_keys};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use signal_hook::low_level::pipe;
@@ -70,6 +70,9 @@ pub(super) struct Emulate {
     /// Write all packets as pcapng; on UDP with the registered port, whatever --listen says
     #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
+    /// Put the key file into the capture. Whoever has the capture can then decrypt and forge packets
+    #[arg(long, requires_all = ["keys", "capture"])]
+    embed_keys: bool,
     /// Add a deliberate fault; may be given several times
     #[arg(long, value_name = "NAME", value_parser = faults::named)]
     fault: Vec<&'static Fault>,
@@ -188,7 +191,12 @@ impl Emulate {
         }
         if let Some(path) = &self.capture {
             let capture = Capture::new(Box::new(BufWriter::new(create(path)?)), outer);
-            server.capture(capture.map_err(|error| about(path, error))?);
+            let mut capture = capture.map_err(|error| about(path, error))?;
+            if let Some(keys) = self.keys.as_deref().filter(|_| self.embed_keys) {
+                let keys = key_text(keys)?;
+                capture.write_secrets(keys.as_bytes()).map_err(|error| about(path, error))?;
+            }
+            server.capture(capture);
         }
         if let Some(control) = control {
             let control = json!({"kind": "tcp", "addr": control.ip(), "port": control.port()});

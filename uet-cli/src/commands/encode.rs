@@ -1,6 +1,6 @@
 //! `uet encode`
 
-use super::{Deployment, From, Outcome, about, complain};
+use super::{Deployment, From, Outcome, about, complain, key_text};
 use clap::{Args, ValueEnum};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
@@ -33,6 +33,9 @@ pub(super) struct Encode {
     /// Output file [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Put the key file into the capture. Whoever has the capture can then decrypt and forge packets
+    #[arg(long, requires = "keys")]
+    embed_keys: bool,
     #[command(flatten)]
     deployment: Deployment,
 }
@@ -65,6 +68,9 @@ impl Encode {
             Some(file) => file,
         };
         let mut out = Out::new(Box::new(BufWriter::new(target)), self.format, self.from)?;
+        if let Some(path) = self.deployment.keys.as_deref().filter(|_| self.embed_keys) {
+            out.embed(key_text(path)?.as_bytes())?;
+        }
         let mut bad = false;
         for number in 1.. {
             let line = read_line(&mut input, MAX_LINE);
@@ -140,6 +146,13 @@ impl<'a> Out<'a> {
             }
         };
         Ok(Out::Pcapng(Box::new(CaptureWriter::new(out, link)?)))
+    }
+
+    fn embed(&mut self, key_file: &[u8]) -> io::Result<()> {
+        match self {
+            Out::Hex(_) => Err(io::Error::other("--embed-keys needs a capture: use --format pcapng")),
+            Out::Pcapng(out) => out.write_secrets(key_file),
+        }
     }
 
     fn write(&mut self, Captured { time, frame, wire }: Captured) -> io::Result<()> {

@@ -230,8 +230,19 @@ fn read_config(path: &Path, config: &mut Config) -> io::Result<()> {
 
 /// Reads a key file.
 fn read_keys(path: &Path) -> io::Result<Vec<SecureDomain>> {
-    let text = Zeroizing::new(file::read_text(path, file::MAX_SETTINGS).map_err(|error| about(path, error))?);
-    uet_keys::domains_from_toml(&text).map_err(|error| about(path, error))
+    uet_keys::domains_from_toml(&key_text(path)?).map_err(|error| about(path, error))
+}
+
+/// Returns the text of a key file.
+fn key_text(path: &Path) -> io::Result<Zeroizing<String>> {
+    file::read_text(path, file::MAX_SETTINGS).map(Zeroizing::new).map_err(|error| about(path, error))
+}
+
+/// Adds the keys that a capture holds.
+fn add_secrets(decoder: Option<&mut Decoder>, key_file: &[u8]) {
+    if let Some(Err(error)) = decoder.map(|decoder| decoder.add_secrets(key_file)) {
+        complain(format_args!("warning: the decryption secrets of the capture are not used: {error}"));
+    }
 }
 
 /// Passes the packets of a file, or of standard input for `-`, to `taker`. Shows progress on a terminal.
@@ -264,7 +275,7 @@ struct Deployment {
     /// Trailer of packets
     #[arg(long, value_enum, value_name = "KIND", default_value = "auto")]
     trailer: Trailer,
-    /// Keys of secured packets, in TOML
+    /// Keys of secured packets, in TOML [default: the decryption secrets of a pcapng capture]
     #[arg(long, value_name = "FILE")]
     keys: Option<PathBuf>,
     /// Traffic class of packets that a switch trimmed

@@ -1,5 +1,6 @@
 //! `--keys`: packets under transport security, by the worked examples that the codec's tests hold.
 
+use crate::common::capture::Order;
 use crate::common::{capture, file, uet, uet_with};
 use serde_json::Value;
 use uet_packet_io::hex;
@@ -135,5 +136,132 @@ fn a_bad_key_file_names_line_and_reason_and_no_key() {
         assert_eq!(run.code, 2, "{name}");
         assert!(run.err.contains(reason), "{name}: {}", run.err);
         assert!(!run.err.contains(&secret[..16]), "{name} shows a key: {}", run.err);
+    }
+}
+
+/// Encodes the packets of the cluster again, as a capture.
+fn encoded(name: &str, more: &[&str]) -> String {
+    let secured = file(&format!("{name}.pcap"), &capture::simple(&frames(&CLUSTER)));
+    let keys = keys(&format!("{name}.toml"), &secret());
+    let lines = uet(&["decode", "--keys", &keys, "--format", "json", "--bytes", &secured]).out;
+    let out = file(&format!("{name}.pcapng"), b"");
+    let arguments = ["encode", "--format", "pcapng", "--keys", &keys, "-o", &out];
+    let run = uet_with(lines.as_bytes(), &[&arguments, more].concat());
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
+    out
+}
+
+/// Replaces the key in a capture by another of the same length.
+fn with_other_key(capture: &str, name: &str, other: &str) -> String {
+    let (bytes, secret) = (std::fs::read(capture).unwrap(), secret());
+    let at = bytes.windows(64).position(|window| window == secret.as_bytes()).unwrap();
+    file(name, &[&bytes[..at], other.as_bytes(), &bytes[at + 64..]].concat())
+}
+
+#[test]
+fn keys_travel_in_a_capture_on_request() {
+    let plain = encoded("keys-apart", &[]);
+    assert!(!std::fs::read(&plain).unwrap().windows(16).any(|part| part == &secret().as_bytes()[..16]));
+    assert_eq!(
+        json(&uet(&["decode", "--format", "json", &plain]).out)[0]["protection"]["authenticated"],
+        Value::Null
+    );
+    let run = uet(&["decrypt", &plain, &file("no-keys.pcapng", b"")]);
+    assert_eq!(run.code, 2);
+    assert!(run.err.contains("the capture holds no keys; give them with --keys FILE"), "{}", run.err);
+
+    let capture = encoded("keys-inside", &["--embed-keys"]);
+    let decode = uet(&["decode", "--format", "json", &capture]);
+    let packets = json(&decode.out);
+    assert!(packets.iter().all(|packet| packet["protection"]["authenticated"] == true), "{}", decode.out);
+    let clear = file("keys-gone.pcapng", b"");
+    let decrypt = uet(&["decrypt", &capture, &clear]);
+    assert_eq!(decrypt.err, "uet: 6 packets, 6 decrypted, 0 not authentic, 0 without a fitting key\n");
+    let check = uet(&["check", "--format", "json", &capture]);
+    assert!(!check.out.contains("not-authentic"), "{}", check.out);
+    let written = std::fs::read(&clear).unwrap();
+    assert!(!written.windows(16).any(|part| part == &secret().as_bytes()[..16]));
+    for run in [&decode, &decrypt, &check] {
+        assert!(!run.out.contains(&secret()[..16]) && !run.err.contains(&secret()[..16]));
+    }
+
+    // Keys of the command line come first.
+    let wrong = keys("keys-wrong.toml", &"22".repeat(32));
+    let run = uet(&["decode", "--keys", &wrong, "--format", "json", &capture]);
+    assert_eq!((run.code, &json(&run.out)[0]["protection"]["authenticated"]), (1, &Value::Bool(false)));
+    // A wrong key in the capture is used, too.
+    let other = with_other_key(&capture, "keys-other.pcapng", &"33".repeat(32));
+    assert_eq!(uet(&["check", &other]).code, 1);
+}
+
+#[test]
+fn damaged_keys_in_a_capture_cause_a_warning_without_a_key() {
+    let capture = encoded("keys-damaged", &["--embed-keys"]);
+    let damaged = with_other_key(&capture, "keys-odd.pcapng", &format!("{}x", &secret()[..63]));
+    let run = uet(&["decode", "--format", "json", &damaged]);
+    assert_eq!((run.code, &json(&run.out)[0]["protection"]["authenticated"]), (0, &Value::Null));
+    let expected =
+        "uet: warning: the decryption secrets of the capture are not used: line 1: keys: a key has";
+    assert!(run.err.starts_with(expected) && !run.err.contains(&secret()[..8]), "{}", run.err);
+}
+
+#[test]
+fn secrets_have_their_type_in_the_byte_order_of_the_section() {
+    let key_file = format!(
+        "[[domain]]\nsdi=74565\nmode=\"cluster\"\nrekey_mask=0xffff00000000\nrekey_shift=32\nkeys={{0=\"{}\"}}",
+        secret()
+    );
+    let frame = &frames(&[1])[0];
+    // `UETK` with the highest bit set; the key log of TLS.
+    for (kind, expected) in [(0xd545_544b, Value::Bool(true)), (0x544c_534b, Value::Null)] {
+        for order in [Order::Big, Order::Little] {
+            let secrets =
+                [&order.four(kind)[..], &order.four(key_file.len() as u32), key_file.as_bytes()].concat();
+            let capture = [
+                capture::section(order),
+                capture::interface(order, 1, None, None),
+                capture::block(order, 10, &secrets),
+                capture::enhanced(order, 0, 0, frame.len(), frame),
+            ];
+            let run = uet(&["decode", "--format", "json", &file("order.pcapng", &capture.concat())]);
+            assert_eq!(
+                (run.err.as_str(), &json(&run.out)[0]["protection"]["authenticated"]),
+                ("", &expected)
+            );
+        }
+    }
+}
+
+#[test]
+fn embedding_keys_needs_keys_and_a_capture() {
+    let keys = keys("embed-nothing.toml", &secret());
+    let run = uet_with(b"", &["encode", "--keys", &keys, "--embed-keys"]);
+    assert_eq!((run.code, run.err.as_str()), (2, "uet: --embed-keys needs a capture: use --format pcapng\n"));
+    assert_eq!(uet_with(b"", &["encode", "--format", "pcapng", "--embed-keys"]).code, 2);
+    assert_eq!(uet(&["emulate", "--keys", &keys, "--embed-keys"]).code, 2);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn emulate_embeds_keys_on_request() {
+    let keys = keys("emulate.toml", &secret());
+    for embed in [false, true] {
+        let capture = file("emulate.pcapng", b"");
+        let arguments = [
+            "emulate",
+            "--listen",
+            "127.0.0.1:0",
+            "--control",
+            "stdio",
+            "--keys",
+            &keys,
+            "--capture",
+            &capture,
+        ];
+        let more: &[&str] = if embed { &["--embed-keys"] } else { &[] };
+        let run = uet_with(b"", &[&arguments, more].concat());
+        assert_eq!(run.code, 0, "{}", run.err);
+        let written = std::fs::read(&capture).unwrap();
+        assert_eq!(written.windows(64).any(|part| part == secret().as_bytes()), embed);
     }
 }
