@@ -8,7 +8,7 @@ use uet_wire::validate::Finding;
 
 /// Access of the suite to a device under test: a link for packets, and the control channel.
 ///
-/// The link's clock is real, or virtual if the device runs in the suite's process.
+/// The link's clock is real, or virtual if the device runs in the suite's process or has a time of its own.
 pub trait Dut {
     /// Returns the device's answer to `hello`.
     fn welcome(&self) -> &Welcome;

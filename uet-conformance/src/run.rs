@@ -53,8 +53,8 @@ pub struct Options {
     pub shard: Shard,
     /// Choice of combinations of axis values.
     pub expand: Expand,
-    /// The maximum number of instances, at least one per rule. `None` means all in virtual time, and
-    /// [`EXTERNAL_INSTANCES`] otherwise.
+    /// The maximum number of instances, at least one per rule. `None` means all for a device in this process,
+    /// and [`EXTERNAL_INSTANCES`] otherwise.
     pub max_instances: Option<usize>,
     /// Known or required properties of the device beyond its own claims.
     pub statement: Statement,
@@ -237,7 +237,9 @@ fn plan(dut: &dyn Dut, options: &Options) -> Vec<(&'static Rule, Vec<Instance>)>
         );
         plan.push((rule, instances));
     }
-    let limit = options.max_instances.or((!dut.facts().virtual_time).then_some(EXTERNAL_INSTANCES));
+    // A device outside of the process is slow even in virtual time.
+    let embedded = matches!(dut.welcome().link, uet_control::Link::Inside { .. });
+    let limit = options.max_instances.or((!embedded).then_some(EXTERNAL_INSTANCES));
     let total: usize = plan.iter().map(|(_, instances)| instances.len()).sum();
     if let Some(limit) = limit.filter(|limit| total > *limit) {
         let mut rng = fastrand::Rng::with_seed(options.seed);

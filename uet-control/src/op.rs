@@ -80,6 +80,10 @@ operations! {
     "close_pdc" ClosePdc -> Done;
     /// Reads the counters.
     "counters" Counters -> Counted;
+    /// Reads the clock of the device.
+    "now" Now -> Clock;
+    /// Lets time pass in the device.
+    "advance" Advance -> Advanced;
     /// Ends the session.
     "bye" Bye -> Done;
 }
@@ -600,6 +604,37 @@ pub struct Counted {
     /// Other counters of the device.
     #[serde(default)]
     pub more: BTreeMap<String, u64>,
+}
+
+/// A question for the device's own time. A device in a simulator supports it, together with [`Advance`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Now {}
+
+/// The device's own time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Clock {
+    /// The time in nanoseconds since a moment that the device chooses. It never decreases.
+    pub now_ns: u64,
+}
+
+/// A span for which the device runs. It stands still before and after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Advance {
+    /// The span in nanoseconds. 0 only takes in the packets that have arrived, and sends those that are due.
+    pub by_ns: u64,
+}
+
+/// The result of letting time pass.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Advanced {
+    /// The time in nanoseconds, from a device that stops early: at the first packet that it sends, and when an operation
+    /// or a receive ends. Absent from a device that always runs for the whole span.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub now_ns: Option<u64>,
 }
 
 /// The end of the session.

@@ -35,6 +35,7 @@ use uet_wire::{Spec, Version};
   uet emulate --listen 127.0.0.1:0 --capture nic.pcapng
   uet emulate --fault forgets-ecn-echo               with a deliberate fault (see --list-faults)
   uet emulate --interface veth1 --address 10.0.0.2 --encapsulation native --crc
+  uet emulate --virtual-time --control stdio         like a simulated device: see docs/rtl.md
   uet emulate --listen [::1]:4793 --control 127.0.0.1:9000 --config nic.toml
 
 A file for --config names parameters as the control channel's hello does, with times in nanoseconds:
@@ -67,6 +68,10 @@ pub(super) struct Emulate {
     /// Let the system split and join packets: faster, but other programs' captures show them joined
     #[arg(long, conflicts_with = "interface")]
     offload: bool,
+    /// Let time pass only when the suite says so, with the control operations `now` and `advance` (docs/rtl.md). The
+    /// timeouts then suit a network of microseconds
+    #[arg(long)]
+    virtual_time: bool,
     /// Write all packets as pcapng; on UDP with the registered port, whatever --listen says
     #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
@@ -186,6 +191,9 @@ impl Emulate {
 
         let place = link.place();
         let mut server = Server::new(nic, link, channel, stopped.into());
+        if self.virtual_time {
+            server = server.with_virtual_time();
+        }
         if let Some(path) = &self.keys {
             server = server.with_keys(&read_keys(path)?).map_err(|error| about(path, error))?;
         }
@@ -227,7 +235,7 @@ impl Emulate {
     }
 
     fn config(&self) -> io::Result<Config> {
-        let mut config = Config::real_time();
+        let mut config = if self.virtual_time { Config::default() } else { Config::real_time() };
         config.speak(self.spec.released());
         if let Some(path) = &self.config {
             read_config(path, &mut config)?;

@@ -25,6 +25,7 @@ mod proxy;
 mod reference_provider;
 mod replay;
 mod reports;
+mod rtl;
 mod run;
 mod secured;
 mod show;

@@ -184,6 +184,12 @@ impl Control {
         self.events.pop_front()
     }
 
+    /// Returns whether an event waits to be read.
+    pub fn has_event(&mut self, nic: &mut Nic) -> bool {
+        self.collect(nic);
+        !self.events.is_empty()
+    }
+
     /// Returns the latest time at which a delayed answer is due.
     pub fn poll_timeout(&self) -> Option<Time> {
         self.waiting.iter().map(|waiting| waiting.until).min()
@@ -240,6 +246,9 @@ impl Control {
             }
             Op::Counters(_) => Answer::ok(id, &counted(nic)),
             Op::Bye(_) => Answer::ok(id, &done),
+            Op::Now(_) | Op::Advance(_) => {
+                return Err(refusal(ErrorCode::Unsupported, "the NIC has no time of its own"));
+            }
             Op::WaitCompletion(_) => return Err(refusal(ErrorCode::Internal, "not answered here")),
         })
     }
@@ -250,6 +259,13 @@ impl Control {
         nic.set_encapsulation(self.encapsulation());
         nic.install_keys(domains)?;
         Ok(self)
+    }
+
+    /// Adds a capability.
+    #[must_use]
+    pub fn with_claim(mut self, claim: &'static str) -> Self {
+        self.claims.push(claim);
+        self
     }
 
     /// Names the source ports of its packets, by the remainder of the entropy value.

@@ -1,12 +1,13 @@
-//! A NIC and its link, in real time.
+//! A NIC and its link, in real time or in virtual time.
 
 use super::Link;
 use super::udp::wait;
 use crate::capture::Capture;
-use crate::frame::{Record, is_secured};
+use crate::frame::{Framed, Record, is_secured};
 use crate::nic::Nic;
 use core::net::IpAddr;
 use core::time::Duration;
+use std::collections::VecDeque;
 use std::io;
 use std::time::{Instant, SystemTime};
 use uet_model::secure::Ports;
@@ -17,6 +18,15 @@ const TURN: usize = 64;
 
 /// Maximum number of batches that one turn sends.
 const BATCHES: usize = 4;
+
+/// Maximum number of packets that leave the link while virtual time stands still. The receiver's socket holds them.
+const AT_ONCE: usize = 16;
+
+/// Maximum number of packets that are read before virtual time passes, so that a flood cannot stop it.
+const INTAKE: usize = 4096;
+
+/// Virtual time that a packet takes on the link, in either direction.
+const FLIGHT: Duration = Duration::from_micros(1);
 
 /// A NIC on a link, for applications that drive it themselves. Each call of [`turn`](Self::turn) receives packets, runs
 /// due timers and sends packets.
@@ -58,9 +68,21 @@ pub struct Driver {
     link: Link,
     leaving: Vec<(Packet, u16)>,
     capture: Option<Capture>,
-    begun: Instant,
-    /// Wall-clock time of that moment.
+    clock: Clock,
+    /// In virtual time: packets on the link to the NIC, with the times of their arrival.
+    coming: VecDeque<(Time, Framed)>,
+    /// The same from the NIC, with the ports of their destinations.
+    going: VecDeque<(Time, (Packet, u16))>,
+    /// Wall-clock time at its start.
     begun_at: Duration,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Clock {
+    /// Runs from this moment on.
+    Real(Instant),
+    /// Stands still at this time.
+    Virtual(Time),
 }
 
 impl Driver {
@@ -68,7 +90,85 @@ impl Driver {
     pub fn new(nic: Nic, link: impl Into<Link>) -> Self {
         let begun_at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let link = link.into();
-        Driver { nic, link, leaving: Vec::new(), capture: None, begun: Instant::now(), begun_at }
+        Driver {
+            nic,
+            link,
+            leaving: Vec::new(),
+            capture: None,
+            clock: Clock::Real(Instant::now()),
+            coming: VecDeque::new(),
+            going: VecDeque::new(),
+            begun_at,
+        }
+    }
+
+    /// Replaces the clock by one that only [`advance`](Self::advance) moves.
+    #[must_use]
+    pub fn with_virtual_time(self) -> Self {
+        Driver { clock: Clock::Virtual(Time::ZERO), ..self }
+    }
+
+    /// Returns whether time is virtual.
+    pub fn is_virtual(&self) -> bool {
+        matches!(self.clock, Clock::Virtual(_))
+    }
+
+    /// Reads the packets that have arrived, and lets at most this much virtual time pass. Stops early after the first
+    /// packets that reach the other end of the link, or when `enough` holds. In real time, it does not wait.
+    pub fn advance(
+        &mut self,
+        by: Duration,
+        mut port_of: impl FnMut(IpAddr) -> u16,
+        mut enough: impl FnMut(&mut Nic) -> bool,
+    ) -> io::Result<()> {
+        let until = self.now() + by;
+        while self.coming.len() < INTAKE {
+            let Some(framed) = self.link.receive()? else { break };
+            self.coming.push_back((self.now() + FLIGHT, framed));
+        }
+        loop {
+            while let Some(leaving) = self.poll_transmit(&mut port_of) {
+                self.going.push_back((self.now() + FLIGHT, leaving));
+            }
+            if self.deliver() || enough(&mut self.nic) {
+                return Ok(());
+            }
+            let coming = self.coming.front().map(|(at, _)| *at);
+            let going = self.going.front().map(|(at, _)| *at);
+            let due = [coming, going, self.nic.poll_timeout()].into_iter().flatten().min();
+            match due.filter(|at| *at <= until) {
+                Some(at) => self.set(at.max(self.now())),
+                None => break,
+            }
+            let now = self.now();
+            while self.coming.front().is_some_and(|(at, _)| *at <= now) {
+                if let Some((_, framed)) = self.coming.pop_front() {
+                    self.handle(framed);
+                }
+            }
+            self.expire();
+        }
+        self.set(until);
+        Ok(())
+    }
+
+    /// Sets the virtual clock.
+    fn set(&mut self, now: Time) {
+        if let Clock::Virtual(at) = &mut self.clock {
+            *at = now;
+        }
+    }
+
+    /// Discards the packets on the link, in virtual time.
+    pub(super) fn discard(&mut self) -> io::Result<()> {
+        self.coming.clear();
+        self.going.clear();
+        for _ in 0..INTAKE {
+            if self.link.receive()?.is_none() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Captures all packets from now on.
@@ -96,7 +196,10 @@ impl Driver {
 
     /// Returns the current time.
     pub fn now(&self) -> Time {
-        Time::ZERO + self.begun.elapsed()
+        match self.clock {
+            Clock::Real(begun) => Time::ZERO + begun.elapsed(),
+            Clock::Virtual(at) => at,
+        }
     }
 
     /// Receives packets, runs due timers and sends packets, each to the port that `port_of` gives for its destination.
@@ -113,27 +216,33 @@ impl Driver {
         for _ in 0..TURN {
             let Some(framed) = self.link.receive()? else { break };
             busy = true;
-            let ports = Ports { src: framed.packet.entropy, dst: self.link.port() };
-            self.record(&framed.packet, None, ports);
-            let now = self.now();
-            self.nic.handle_framed(now, framed, self.link.classes());
+            self.handle(framed);
         }
+        self.expire();
+        Ok(busy)
+    }
+
+    fn handle(&mut self, framed: Framed) {
+        let ports = Ports { src: framed.packet.entropy, dst: self.link.port() };
+        self.record(&framed.packet, None, ports);
+        let now = self.now();
+        self.nic.handle_framed(now, framed, self.link.classes());
+    }
+
+    /// Runs the timers that are due.
+    fn expire(&mut self) {
         let now = self.now();
         if self.nic.poll_timeout().is_some_and(|at| at <= now) {
             self.nic.handle_timeout(now);
         }
-        Ok(busy)
     }
 
     /// Sends packets, at most [`BATCHES`] batches; returns whether more may be waiting.
     pub(super) fn send_off(&mut self, mut port_of: impl FnMut(IpAddr) -> u16) -> bool {
         for _ in 0..BATCHES {
             while self.leaving.len() < TURN {
-                let Some(packet) = self.nic.poll_transmit(self.now()) else { break };
-                let port = port_of(packet.dst);
-                let src = self.link.source_port(packet.entropy);
-                self.record(&packet, self.nic.corrupted_bit(&packet), Ports { src, dst: port });
-                self.leaving.push((packet, port));
+                let Some(leaving) = self.poll_transmit(&mut port_of) else { break };
+                self.leaving.push(leaving);
             }
             if self.leaving.is_empty() {
                 return false;
@@ -145,6 +254,25 @@ impl Driver {
         true
     }
 
+    /// Delivers packets at the end of the link, at most [`AT_ONCE`]; returns whether there were any.
+    fn deliver(&mut self) -> bool {
+        let now = self.now();
+        let due = self.going.iter().take(AT_ONCE).take_while(|(at, _)| *at <= now).count();
+        for (_, leaving) in self.going.drain(..due) {
+            self.link.send_all(&[leaving], &mut self.nic);
+        }
+        due > 0
+    }
+
+    /// Returns the next packet to send, with the port of its destination.
+    fn poll_transmit(&mut self, port_of: &mut impl FnMut(IpAddr) -> u16) -> Option<(Packet, u16)> {
+        let packet = self.nic.poll_transmit(self.now())?;
+        let port = port_of(packet.dst);
+        let src = self.link.source_port(packet.entropy);
+        self.record(&packet, self.nic.corrupted_bit(&packet), Ports { src, dst: port });
+        Some((packet, port))
+    }
+
     /// Sleeps until a packet arrives or a timer is due, at most this long.
     pub fn wait(&mut self, most: Duration) -> io::Result<()> {
         let now = self.now();
@@ -153,8 +281,9 @@ impl Driver {
     }
 
     fn record(&mut self, packet: &Packet, corrupt: Option<usize>, ports: Ports) {
+        let now = self.now();
         if let Some(capture) = &mut self.capture {
-            let at = Time::ZERO + self.begun_at + self.begun.elapsed();
+            let at = now + self.begun_at;
             let ports = is_secured(packet).then_some(ports);
             capture.write(&Record { corrupt, ports, ..Record::new(at, packet) });
         }

@@ -1,10 +1,11 @@
-//! A NIC in real time on a [`Link`], driven over the control channel.
+//! A NIC on a [`Link`], driven over the control channel, in real time or in virtual time.
 
 use super::Link;
 use super::driver::Driver;
 use crate::capture::Capture;
 use crate::control::Control;
 use crate::nic::Nic;
+use core::cell::RefCell;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
@@ -13,7 +14,7 @@ use std::io::{self, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
-use uet_control::{Answer, ErrorCode, Lines, SecureDomain};
+use uet_control::{Advance, Advanced, Answer, Clock, ErrorCode, Lines, Op, Request, SecureDomain};
 use uet_keys::KeyError;
 
 /// Maximum time that one write to the suite may block before the NIC disconnects.
@@ -159,6 +160,13 @@ impl Server {
         Ok(Server { driver, control, ..self })
     }
 
+    /// Makes time virtual: it passes only while the suite says `advance`.
+    #[must_use]
+    pub fn with_virtual_time(self) -> Self {
+        let Server { driver, control, .. } = self;
+        Server { driver: driver.with_virtual_time(), control: control.with_claim("time"), ..self }
+    }
+
     /// Captures all packets from now on.
     pub fn capture(&mut self, capture: Capture) {
         self.driver.capture(capture);
@@ -190,14 +198,15 @@ impl Server {
     /// Serves packets, the control channel and the stop signal once each. Every step is bounded, so that no flood of one
     /// kind keeps the others waiting.
     fn turn(&mut self) -> io::Result<Next> {
-        let received = self.driver.take_in()?;
+        let virtual_time = self.driver.is_virtual();
+        let received = !virtual_time && self.driver.take_in()?;
         self.accept();
-        let served = self.serve();
+        let served = self.serve()?;
         if served == Served::Gone && matches!(self.channel, Channel::Stdio) {
             return Ok(Next::Stop);
         }
         let (control, own) = (&self.control, self.driver.link().port());
-        let more_to_send = self.driver.send_off(|to| control.port_of(to).unwrap_or(own));
+        let more_to_send = !virtual_time && self.driver.send_off(|to| control.port_of(to).unwrap_or(own));
         let more_to_tell = self.tell();
         let busy = received || served != Served::All || more_to_send || more_to_tell;
         self.wait(busy)
@@ -212,8 +221,8 @@ impl Server {
 
     /// Handles the requests of the suite, then decides about a newcomer. A suite that closed its connection before the
     /// newcomer connected has been noticed by then, so a quick reconnect is never refused.
-    fn serve(&mut self) -> Served {
-        let served = self.requests();
+    fn serve(&mut self) -> io::Result<Served> {
+        let served = self.requests()?;
         match (served, self.newcomer.take()) {
             (_, None) => {}
             (Served::Some, newcomer) => self.newcomer = newcomer,
@@ -221,30 +230,69 @@ impl Server {
             (Served::All, newcomer) if self.suite.is_none() => self.suite = newcomer,
             (Served::All, Some(newcomer)) => newcomer.refuse("another suite is already connected"),
         }
-        served
+        Ok(served)
     }
 
-    fn requests(&mut self) -> Served {
+    fn requests(&mut self) -> io::Result<Served> {
         for _ in 0..TURN {
-            let Some(suite) = &mut self.suite else { return Served::All };
+            let Some(suite) = &mut self.suite else { return Ok(Served::All) };
             let line = match suite.lines.read() {
                 Ok(Some(line)) => line,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Served::All,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Served::All),
                 // The line is not UTF-8 or too long: the bytes behind it cannot be trusted.
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                     let answer = Answer::error(0, ErrorCode::BadRequest, error.to_string());
                     let _ = suite.write(&answer.to_line());
-                    return self.hang_up();
+                    return Ok(self.hang_up());
                 }
-                Ok(None) | Err(_) => return self.hang_up(),
+                Ok(None) | Err(_) => return Ok(self.hang_up()),
             };
-            let now = self.driver.now();
-            let answer = self.control.handle_line(now, &mut self.driver.nic, &line);
-            if answer.is_some_and(|answer| suite.write(&answer.to_line()).is_err()) {
-                return self.hang_up();
+            let lines = match self.driver.is_virtual() {
+                true => self.lines_in_virtual_time(&line)?,
+                false => {
+                    let answer = self.control.handle_line(self.driver.now(), &mut self.driver.nic, &line);
+                    answer.iter().map(Answer::to_line).collect()
+                }
+            };
+            let Some(suite) = &mut self.suite else { return Ok(Served::All) };
+            if lines.iter().any(|line| suite.write(line).is_err()) {
+                return Ok(self.hang_up());
             }
         }
-        Served::Some
+        Ok(Served::Some)
+    }
+
+    /// Handles a line while time stands still; returns the events until then and the answer, in an order that does not
+    /// depend on real time.
+    fn lines_in_virtual_time(&mut self, line: &str) -> io::Result<Vec<String>> {
+        let Server { driver, control, .. } = self;
+        let answer = match Request::parse(line) {
+            Err(error) => Request::refuse(line, &error),
+            Ok(Request { id, op: Op::Now(_) }) => Answer::ok(id, &Clock { now_ns: driver.now().0 }),
+            Ok(Request { id, op: Op::Advance(Advance { by_ns }) }) => {
+                let (own, control) = (driver.link().port(), RefCell::new(&mut *control));
+                let port_of = |to| control.borrow().port_of(to).unwrap_or(own);
+                let enough = |nic: &mut Nic| control.borrow_mut().has_event(nic);
+                driver.advance(Duration::from_nanos(by_ns), port_of, enough)?;
+                Answer::ok(id, &Advanced { now_ns: Some(driver.now().0) })
+            }
+            Ok(Request { id, mut op }) => {
+                match &mut op {
+                    // Packets on the link belong to contexts that the NIC forgets.
+                    Op::Reset(_) => driver.discard()?,
+                    // Time cannot pass before the answer.
+                    Op::WaitCompletion(wait) => wait.timeout_ns = 0,
+                    _ => {}
+                }
+                let now = driver.now();
+                let answer = control.handle(now, &mut driver.nic, Request { id, op });
+                let answer = answer.or_else(|| control.poll_answer(now, &mut driver.nic));
+                let missing = || Answer::error(id, ErrorCode::Internal, "the operation has no answer");
+                answer.unwrap_or_else(missing)
+            }
+        };
+        let events = core::iter::from_fn(|| control.poll_event(&mut driver.nic)).map(|event| event.to_line());
+        Ok(events.chain([answer.to_line()]).collect())
     }
 
     /// Sends delayed answers and events; returns whether more may be waiting.
@@ -274,6 +322,9 @@ impl Server {
     fn wait(&mut self, busy: bool) -> io::Result<Next> {
         let timeout = if busy {
             Some(Duration::ZERO)
+        } else if self.driver.is_virtual() {
+            self.driver.flush_capture();
+            None
         } else {
             self.driver.flush_capture();
             let due =
@@ -286,7 +337,9 @@ impl Server {
             Channel::Stdio => None,
         };
         let suite = self.suite.as_ref().map(|suite| suite.lines.get_ref().get_ref().0.as_fd());
-        let fds = [Some(self.stop.as_fd()), Some(self.driver.link().as_fd()), listener, suite];
+        // In virtual time, packets wait until time passes.
+        let link = (!self.driver.is_virtual()).then(|| self.driver.link().as_fd());
+        let fds = [Some(self.stop.as_fd()), link, listener, suite];
         let mut fds: Vec<_> =
             fds.into_iter().flatten().map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
         match ppoll(&mut fds, timeout, None) {

@@ -4,6 +4,8 @@
 mod blind;
 #[cfg(target_os = "linux")]
 pub(crate) mod channel;
+#[cfg(target_os = "linux")]
+mod clock;
 mod embedded;
 #[cfg(target_os = "linux")]
 mod remote;
@@ -19,7 +21,7 @@ use uet_emulator::frame::Framed;
 use uet_emulator::link;
 use uet_model::{Packet, Priority};
 
-/// Error text for passive listening in a program built without libpcap.
+/// Error text for promiscuous mode in a program built without libpcap.
 #[cfg(not(feature = "live"))]
 pub const NOT_LIVE: &str = "this program was built without libpcap; build it with `cargo build --release --features live`, \
                                    which needs libpcap (Debian: apt install libpcap-dev)";

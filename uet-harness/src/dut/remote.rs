@@ -1,6 +1,9 @@
 //! A device on UDP or on Ethernet, with its control channel on TCP or on its standard input and output.
+//!
+//! A device with the capability `time` is the clock of the run: time passes only while the suite tells it to advance.
 
 use super::channel::{Program, Stream, addresses};
+use super::clock::Clock;
 use super::{packet, wire};
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -11,7 +14,10 @@ use std::io::{self, BufReader};
 use std::time::{Instant, SystemTime};
 use uet_conformance::{Dut, DutError, Facts, NetworkEffects, Wire};
 use uet_control as channel;
-use uet_control::{AddPeer, Bye, CallError, Client, Event, Hello, Op, PROTOCOL, Welcome};
+use uet_control::{
+    AddPeer, Advance, Bye, CallError, Client, ErrorCode, Event, Hello, Now, Op, PROTOCOL, WaitCompletion,
+    Welcome,
+};
 use uet_emulator::capture::Capture;
 use uet_emulator::classes::Classes;
 use uet_emulator::frame::{Framed, Outer, Record};
@@ -23,6 +29,12 @@ use uet_wire::tss;
 
 /// Default maximum time without an answer on the control channel.
 const SILENCE: Duration = Duration::from_secs(30);
+
+/// How much longer a simulator may take for one `advance`.
+const SIMULATOR: u32 = 20;
+
+/// Maximum number of times that a device can stop early without a packet to the suite.
+const STANDSTILLS: u32 = 10_000;
 
 /// Maximum time for a device to answer `hello`.
 const GREETING: Duration = Duration::from_secs(10);
@@ -80,9 +92,11 @@ pub struct Remote {
     facts: Facts,
     port: u16,
     capture: Option<Capture>,
-    begun: Instant,
-    /// Wall-clock time of that moment.
+    clock: Clock,
+    /// Wall-clock time at its start.
     begun_at: Duration,
+    /// Number of `advance`s in a row that did not move the clock and brought no packet.
+    standstills: u32,
     /// Maximum time without an answer beyond the wait that a request asks for.
     silence: Duration,
     /// True once the control channel has ended.
@@ -131,6 +145,10 @@ impl Remote {
             At::Raw { interface, peers } => raw(interface, peers, &welcome, local, classes)?,
         };
         let claims = |name: &str| welcome.capabilities.iter().any(|claim| claim == name);
+        let clock = match claims("time") {
+            true => Clock::of_device(control.call(Now {}).map_err(io::Error::other)?.now_ns),
+            false => Clock::Real(Instant::now()),
+        };
         let outer = raw_outer(&links);
         let facts = Facts {
             trim: outer.is_some(),
@@ -141,11 +159,11 @@ impl Remote {
             // A source port stands for an entropy value; not every device can copy any port into its answer.
             see_entropy: claims("entropy"),
             crc: outer.is_some_and(|outer| outer.crc),
+            virtual_time: clock.is_of_device(),
             ..Facts::new(&local, device.ip())
         };
         let port = device.port();
         let begun_at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let (begun, capture) = (Instant::now(), None);
         let mut remote = Remote {
             control,
             stream,
@@ -157,9 +175,10 @@ impl Remote {
             welcome,
             facts,
             port,
-            capture,
-            begun,
+            capture: None,
+            clock,
             begun_at,
+            standstills: 0,
             silence: SILENCE,
             closed: false,
             command: None,
@@ -226,16 +245,17 @@ impl Remote {
     }
 
     fn record(&mut self, record: &Record<'_>) {
-        let at = Time::ZERO + self.begun_at + self.begun.elapsed();
+        let at = Time::ZERO + self.begun_at + self.clock.now();
         if let Some(capture) = &mut self.capture {
             capture.write(&Record { at, ..*record });
         }
     }
 
     /// Reads arrived packets, at most [`BATCH`] per link, unless that many wait already. A flood stays in the system's
-    /// bounded buffers.
+    /// bounded buffers. A device with its own time sends only while the suite lets it, so all of its packets are read.
     fn collect(&mut self) -> io::Result<()> {
-        if self.arrived.len() >= BATCH {
+        let most = if self.clock.is_of_device() { BATCH * STALE_BATCHES } else { BATCH };
+        if self.arrived.len() >= most {
             return Ok(());
         }
         for index in 0..self.links.len() {
@@ -252,6 +272,57 @@ impl Remote {
             }
         }
         Ok(())
+    }
+}
+
+/// The control channel.
+impl Remote {
+    /// Requests an operation as it is.
+    fn request(&mut self, op: Op, patience: Duration) -> Result<Map<String, Value>, CallError> {
+        self.stream.set_patience(patience);
+        let answer = self.control.ask(op);
+        if let Err(CallError::Channel { error, .. }) = &answer {
+            self.closed |= error.kind() != io::ErrorKind::TimedOut;
+        }
+        answer
+    }
+
+    /// Lets the device's time pass by one step towards `until`, and reads the packets that it has sent.
+    fn advance(&mut self, until: Duration) -> Result<(), CallError> {
+        let (before, step) = (self.clock.now(), self.clock.step(until));
+        let name = "advance";
+        let number = |answer: &Map<String, Value>| answer.get("now_ns").and_then(Value::as_u64);
+        let by_ns = step.as_nanos() as u64;
+        let answer = self.request(Advance { by_ns }.into(), self.silence * SIMULATOR)?;
+        match number(&answer) {
+            Some(now_ns) => self.clock.set(now_ns, true),
+            None => {
+                let answer = self.request(Now {}.into(), self.silence)?;
+                self.clock.set(number(&answer).unwrap_or_default(), false);
+            }
+        }
+        let waiting = self.arrived.len();
+        self.collect().map_err(|error| CallError::Channel { op: name, error })?;
+        let stands = !step.is_zero() && self.clock.now() == before && self.arrived.len() == waiting;
+        self.standstills = if stands { self.standstills + 1 } else { 0 };
+        if self.standstills > STANDSTILLS {
+            let error = io::Error::other(format!("the device's time stands still at {before:?}"));
+            return Err(CallError::Channel { op: name, error });
+        }
+        Ok(())
+    }
+
+    /// Waits for a completion in the device's time, which passes only between the questions.
+    fn wait_completion(&mut self, wait: WaitCompletion) -> Result<Map<String, Value>, CallError> {
+        let until = self.clock.now() + Duration::from_nanos(wait.timeout_ns);
+        loop {
+            let answer = self.request(WaitCompletion { timeout_ns: 0, ..wait }.into(), self.silence);
+            let is_open = matches!(&answer, Err(CallError::Refused { refusal, .. }) if refusal.code == ErrorCode::Timeout);
+            if !is_open || self.clock.now() >= until {
+                return answer;
+            }
+            self.advance(until)?;
+        }
     }
 }
 
@@ -449,7 +520,7 @@ impl Dut for Remote {
     }
 
     fn now(&self) -> Duration {
-        self.begun.elapsed()
+        self.clock.now()
     }
 
     fn send(&mut self, wire: &Wire) -> Result<(), DutError> {
@@ -478,23 +549,34 @@ impl Dut for Remote {
         self.burst += 1;
         if self.burst % BURST == 0 {
             // A loss in the system's queues would count against the device.
-            std::thread::sleep(BREATH);
+            match self.clock {
+                Clock::Real(_) => std::thread::sleep(BREATH),
+                Clock::OfDevice { now, .. } => {
+                    self.advance(now).map_err(|error| DutError(error.to_string()))?
+                }
+            }
         }
         Ok(())
     }
 
     fn receive(&mut self, until: Duration) -> Result<Option<Wire>, DutError> {
         self.burst = 0;
+        let mut over = false;
         loop {
             self.collect().map_err(gone)?;
             if let Some(wire) = self.arrived.pop_front() {
                 return Ok(Some(wire));
             }
             let left = until.saturating_sub(self.now());
-            if left.is_zero() {
-                return Ok(None);
+            match self.clock {
+                Clock::Real(_) if left.is_zero() => return Ok(None),
+                Clock::Real(_) => wait(&self.links, left).map_err(gone)?,
+                Clock::OfDevice { .. } if over => return Ok(None),
+                Clock::OfDevice { .. } => {
+                    self.advance(until).map_err(|error| DutError(error.to_string()))?;
+                    over = self.now() >= until;
+                }
             }
-            wait(&self.links, left).map_err(gone)?;
         }
     }
 
@@ -530,17 +612,14 @@ impl Dut for Remote {
             peer.port = peer.port.or_else(|| self.told_port(peer.address));
         }
         let (name, reset) = (op.name(), matches!(op, Op::Reset(_)));
-        let patience = match &op {
-            Op::WaitCompletion(wait) => self.silence + Duration::from_nanos(wait.timeout_ns),
-            _ => self.silence,
-        };
         let broken = |error| CallError::Channel { op: name, error };
-        self.stream.set_patience(patience);
-        let answer = self.control.ask(op);
-        if let Err(CallError::Channel { error, .. }) = &answer {
-            self.closed |= error.kind() != io::ErrorKind::TimedOut;
-        }
-        let result = answer?;
+        let result = match op {
+            Op::WaitCompletion(wait) if self.clock.is_of_device() => self.wait_completion(wait)?,
+            Op::WaitCompletion(wait) => {
+                self.request(op, self.silence + Duration::from_nanos(wait.timeout_ns))?
+            }
+            op => self.request(op, self.silence)?,
+        };
         if reset {
             // Arrived packets belong to contexts that the device has forgotten. A flood is not drained to its end.
             for _ in 0..STALE_BATCHES {
@@ -576,7 +655,8 @@ impl Dut for Remote {
         drop(self.program.take());
         let mut next = Remote::start(&command, &self.facts.local)?;
         // Time and captures continue.
-        (next.begun, next.begun_at, next.silence) = (self.begun, self.begun_at, self.silence);
+        next.clock = next.clock.continued(self.clock);
+        (next.begun_at, next.silence) = (self.begun_at, self.silence);
         next.capture = self.capture.take();
         *self = next;
         Ok(true)

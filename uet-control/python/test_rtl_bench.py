@@ -1,0 +1,96 @@
+"""The parts of the test bench that need no simulator: python3 -m unittest discover -s uet-control/python"""
+
+import asyncio
+import json
+import os
+import socket
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "rtl_bench"))
+
+from bench import Bench, Packet  # noqa: E402
+from python_nic import PythonNic  # noqa: E402
+
+
+class Echo:
+    """Sends each packet back 5 microseconds after the suite has sent it."""
+
+    capabilities, parameters = ["rud"], {"payload_mtu": 4096}
+
+    def __init__(self):
+        self.time, self.due, self.sent = 0, [], []
+
+    def now_ns(self):
+        return self.time
+
+    def put(self, packet):
+        self.due.append((self.time + 5_000, packet))
+
+    async def run(self, by_ns):
+        until = self.time + by_ns
+        self.time = min([until] + [at for at, _ in self.due])
+        self.sent = [packet for at, packet in self.due if at <= self.time]
+        self.due = [entry for entry in self.due if entry[0] > self.time]
+
+    def take(self):
+        return self.sent
+
+    def op_reset(self):
+        self.due = []
+
+
+class TestBench(unittest.TestCase):
+    def setUp(self):
+        self.bench = Bench(Echo())
+        self.suite = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.suite.bind(("127.0.0.2", 0))
+        self.suite.settimeout(5)
+        self.addCleanup(self.suite.close)
+        self.addCleanup(self.bench.socket.close)
+
+    def ask(self, op, bench=None, **keys):
+        line = json.dumps({"id": 7, "op": op, **keys})
+        answer = json.loads(asyncio.run((bench or self.bench).answer(line)))
+        self.assertEqual(answer.pop("id"), 7)
+        return answer
+
+    def packet(self, data=b"request"):
+        self.suite.sendto(data, (self.bench.address, self.bench.port))
+
+    def test_time_passes_only_by_advance_and_stops_at_a_packet(self):
+        self.ask("add_peer", address="127.0.0.2", port=self.suite.getsockname()[1], job=101)
+        self.assertEqual(self.ask("now"), {"ok": True, "now_ns": 0})
+        self.packet()
+        self.assertEqual(self.ask("now")["now_ns"], 0)
+        self.assertEqual(self.ask("advance", by_ns=1_000_000), {"ok": True, "now_ns": 5_000})
+        self.assertEqual(self.suite.recv(100), b"request")
+        self.assertEqual(self.ask("advance", by_ns=1_000), {"ok": True, "now_ns": 6_000})
+
+    def test_reset_discards_packets_on_the_link(self):
+        self.packet()
+        self.assertEqual(self.ask("reset"), {"ok": True})
+        self.assertEqual(self.ask("advance", by_ns=100_000)["now_ns"], 100_000)
+
+    def test_missing_operations_are_unsupported(self):
+        self.assertEqual(self.ask("post", kind="write")["error"]["code"], "unsupported")
+        self.assertEqual(self.ask("advance", by="1 s")["error"]["code"], "bad_request")
+        self.assertIn("time", self.ask("hello", protocol=1)["capabilities"])
+
+    def test_nic_in_python_repeats_an_unanswered_write_after_its_timeout(self):
+        bench = Bench(PythonNic())
+        self.addCleanup(bench.socket.close)
+        self.addCleanup(bench.simulation.socket.close)
+        port = self.suite.getsockname()[1]
+        peer = self.ask("add_peer", bench, address="127.0.0.2", port=port, job=101)["peer"]
+        operation = self.ask("post", bench, kind="write", peer=peer, length=4)["operation"]
+        self.assertEqual(self.ask("advance", bench, by_ns=10**9)["now_ns"], 1_000)
+        first = self.suite.recv(100)
+        self.assertEqual(self.ask("advance", bench, by_ns=10**9)["now_ns"], 50_001_001)
+        self.assertEqual(self.suite.recv(100)[8:], first[8:])
+        refused = self.ask("wait_completion", bench, operation=operation, timeout_ns=0)
+        self.assertEqual(refused["error"]["code"], "timeout")
+
+
+if __name__ == "__main__":
+    unittest.main()
