@@ -5,6 +5,7 @@ use crate::paint::Paint;
 use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
 use std::io;
 use std::time::Duration;
+use uet_conformance::pics::{Pics, Shown, Stated};
 use uet_conformance::{PacketFinding, RuleResult, RunResult, Verdict};
 use uet_wire::Spec;
 
@@ -24,6 +25,8 @@ pub fn xml(result: &RunResult) -> io::Result<String> {
     if result.packets.judged > 0 {
         suites.push(packets(result));
     }
+    suites.extend(catalogue(result));
+    suites.extend(result.circumstances.pics.as_ref().map(statement));
     if result.stopped.is_some() || result.not_run > 0 {
         suites.push(not_whole(result));
     }
@@ -88,6 +91,51 @@ fn not_whole(result: &RunResult) -> TestSuite {
     status.set_message(format!("the run was stopped: {why}; {} cases did not run", result.not_run));
     let mut suite = TestSuite::new("run");
     suite.add_test_case(TestCase::new("run/whole", status));
+    suite
+}
+
+/// Returns the corrections of the catalogue: a test for each, which passes. `None` if there are none.
+fn catalogue(result: &RunResult) -> Option<TestSuite> {
+    let corrections = &result.circumstances.corrections.0;
+    let mut suite = TestSuite::new("catalogue");
+    for correction in corrections {
+        let mut test =
+            TestCase::new(format!("catalogue/{}", correction.requirement.id), TestCaseStatus::success());
+        test.set_classname("catalogue").add_property(Property::new("corrected", correction.to_string()));
+        suite.add_test_case(test);
+    }
+    (!corrections.is_empty()).then_some(suite)
+}
+
+/// Returns the conformance statement: a test for each requirement that the form answers. It passes if the vendor states
+/// the requirement and a check held. The others are skipped with both, because the form changes no verdict.
+fn statement(pics: &Pics) -> TestSuite {
+    let mut suite = TestSuite::new("conformance statement");
+    let about = pics.implementation.iter().map(|(name, value)| (name.as_str(), value));
+    let conflicts = pics.conflicts.iter().map(|conflict| ("conflict", conflict));
+    for (name, value) in about.chain(conflicts) {
+        suite.add_property(Property::new(name, value.as_str()));
+    }
+    for answer in pics.requirements.iter().filter(|answer| answer.stated != Stated::Open) {
+        let stated = match answer.stated {
+            Stated::Yes => "supported",
+            Stated::No => "not supported",
+            Stated::NotApplicable => "not applicable",
+            Stated::Open => "not answered",
+        };
+        let shown = match answer.shown {
+            Shown::Held => "held",
+            Shown::Failed => "failed",
+            Shown::NotTested => "not tested",
+        };
+        let status = match (answer.stated, answer.shown) {
+            (Stated::Yes, Shown::Held) => TestCaseStatus::success(),
+            _ => skipped(format!("stated: {stated}; shown: {shown}")),
+        };
+        let mut test = TestCase::new(format!("conformance statement/{}", answer.id), status);
+        test.set_classname("conformance statement");
+        suite.add_test_case(test);
+    }
     suite
 }
 

@@ -229,6 +229,18 @@ fn corrections_change_level_and_sentence_and_withdraw() {
     assert!(run.out.contains(&format!("corrected in the catalogue: {id}: ")), "{}", run.out);
     assert!(run.out.contains("again: uet run --fault forgets-ecn-echo --catalogue "), "{}", run.out);
 
+    let junit = common::file("corrections.xml", b"");
+    let path = common::file(
+        "corrections.toml",
+        format!("[[requirements]]\nid = '{id}'\nlevel = 'must'\nreason = 'section 9'\n").as_bytes(),
+    );
+    uet(&[&BREAKING[..], &["1", "--catalogue", &path, "--junit", &junit]].concat());
+    let xml = std::fs::read_to_string(&junit).unwrap();
+    assert!(
+        xml.contains(&format!("<testcase name=\"catalogue/{id}\"")) && xml.contains("section 9"),
+        "{xml}"
+    );
+
     for change in ["withdrawn = true", "level = 'may'"] {
         let run = with(&format!("id = '{}'\n{change}\nreason = 'section 9'\n", id.to_lowercase()));
         assert_eq!(run.code, 3, "{change}: nothing is left to fail: {}{}", run.out, run.err);
@@ -320,6 +332,17 @@ fn conformance_statement_is_compared_with_device_and_results() {
     let answers = result["pics"]["requirements"].as_array().unwrap();
     let expected = json!({"id": "PDS-ACK-004", "stated": "yes", "shown": "failed"});
     assert!(answers.contains(&expected), "{answers:?}");
+    let junit = common::file("pics.xml", b"");
+    uet(&[&args[..], &["--junit", &junit]].concat());
+    let xml = std::fs::read_to_string(&junit).unwrap();
+    assert!(
+        xml.contains(
+            "<testcase name=\"conformance statement/PDS-ACK-004\" classname=\"conformance statement\""
+        ),
+        "{xml}"
+    );
+    assert!(xml.contains("hello claims 'rud', but the form does not state it"), "{xml}");
+    assert!(xml.contains("stated: supported; shown: not tested"), "{xml}");
 
     for (text, said) in [
         ("[capabilities]\nrdu = 'yes'\n", "did you mean rud"),
