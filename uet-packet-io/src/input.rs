@@ -3,6 +3,7 @@
 use crate::capture::SECRETS_TYPE;
 use crate::hex;
 use crate::json::Record;
+use core::time::Duration;
 use flate2::read::MultiGzDecoder;
 use jiff::Timestamp;
 use pcap_parser::pcapng::OptionCode;
@@ -369,10 +370,11 @@ fn time(seconds: i64, ticks: u64, resolution: u64) -> Option<Timestamp> {
     Timestamp::new(seconds, i32::try_from(nanoseconds).ok()?).ok()
 }
 
-/// Creates the record of a packet from a live capture. Takes the number of the link type, the time in seconds and
-/// microseconds, the captured bytes, and the length on the wire.
-pub fn passed(link: i32, (seconds, micros): (i64, i64), data: &[u8], wire: usize) -> Record<'_> {
-    let time = time(seconds, micros.unsigned_abs(), 1_000_000);
+/// Creates the record of a packet from a live capture. Takes the number of the link type, the time since 1970, the
+/// captured bytes, and the length on the wire.
+pub fn passed(link: i32, at: Duration, data: &[u8], wire: usize) -> Record<'_> {
+    let seconds = i64::try_from(at.as_secs()).unwrap_or_default();
+    let time = time(seconds, at.subsec_nanos().into(), 1_000_000_000);
     Record { time, ..record(Linktype(link), data, wire) }
 }
 

@@ -15,6 +15,8 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use uet_conformance::Corrections;
 use uet_conformance::passive::{self, Checker};
+#[cfg(target_os = "linux")]
+use uet_emulator::link::tap::Listener;
 use uet_harness::capture::Origin;
 use uet_packet_io::Decoder;
 use uet_packet_io::input::{InputError, Taker};
@@ -36,7 +38,7 @@ use uet_wire::validate::Severity;
   uet check --format json capture.pcapng | jq 'select(.severity == \"error\")'
   uet check --judged capture.pcapng             also lists the requirements judged
   uet check --annotate out.pcapng capture.pcapng  findings as packet comments
-  uet check --interface eth0 --seconds 60       live packets (feature `live`)
+  uet check --interface eth0 --seconds 60       live packets
 
 Exit codes: 0 nothing worse than a warning, 1 a finding of severity error or a malformed packet, 2 usage or
 unreadable input.")]
@@ -72,6 +74,9 @@ struct Live {
     /// Check live traffic on this interface
     #[arg(long, value_name = "INTERFACE")]
     interface: Option<String>,
+    /// Also check frames for other stations, as on a mirror port; needs a program built with libpcap
+    #[arg(long, requires = "interface", conflicts_with = "inputs")]
+    promiscuous: bool,
     /// Stop after this many seconds
     #[arg(long, value_name = "COUNT", requires = "interface", conflicts_with = "inputs")]
     seconds: Option<u64>,
@@ -142,17 +147,36 @@ impl Check {
     }
 }
 
-#[cfg(feature = "live")]
+#[cfg(target_os = "linux")]
 impl Live {
     fn judge(&self, interface: &str, report: &mut Report<impl Write>) -> io::Result<()> {
+        use uet_emulator::link::tap::Tap;
+
+        if !self.promiscuous {
+            return self.listen(interface, Tap::open(interface)?, report);
+        }
+        #[cfg(feature = "live")]
+        {
+            use uet_emulator::link::promiscuous::Promiscuous;
+            self.listen(interface, Promiscuous::open(interface)?, report)
+        }
+        #[cfg(not(feature = "live"))]
+        Err(io::Error::other(format!("--promiscuous: {}", uet_harness::dut::NOT_LIVE)))
+    }
+
+    fn listen(
+        &self,
+        interface: &str,
+        mut tap: impl Listener,
+        report: &mut Report<impl Write>,
+    ) -> io::Result<()> {
         use std::sync::atomic::Ordering;
         use std::time::Instant;
-        use uet_emulator::link::{tap::Tap, udp::wait};
+        use uet_emulator::link::udp::wait;
 
         /// Interval of the checks for a signal.
         const LOOK: Duration = Duration::from_millis(50);
 
-        let mut tap = Tap::open(interface)?;
         let link = tap.link_type();
         let stopped = super::signal::stopped()?;
         complain(format_args!("listening to {interface}"));
@@ -182,10 +206,10 @@ impl Live {
     }
 }
 
-#[cfg(not(feature = "live"))]
+#[cfg(not(target_os = "linux"))]
 impl Live {
     fn judge(&self, interface: &str, _: &mut Report<impl Write>) -> io::Result<()> {
-        Err(io::Error::other(format!("{interface}: {}", uet_harness::dut::NOT_LIVE)))
+        Err(io::Error::other(format!("{interface}: this system has no packet sockets; pipe in a capture")))
     }
 }
 

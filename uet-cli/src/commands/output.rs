@@ -18,7 +18,7 @@ impl<W: Write> WhileRead<W> {
     }
 
     /// Returns whether the output is discarded.
-    #[cfg(feature = "live")]
+    #[cfg(target_os = "linux")]
     pub(super) fn is_over(&self) -> bool {
         self.failed.is_some()
     }

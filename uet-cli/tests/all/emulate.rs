@@ -150,7 +150,7 @@ fn it_survives_any_requests() {
 #[test]
 #[cfg(not(feature = "live"))]
 fn without_libpcap_it_is_said_how_to_get_it() {
-    let run = uet(&["check", "--interface", "lo"]);
+    let run = uet(&["check", "--interface", "lo", "--promiscuous"]);
     assert_eq!((run.code, run.err.contains("--features live")), (2, true), "{}", run.err);
 }
 

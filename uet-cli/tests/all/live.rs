@@ -207,14 +207,24 @@ fn wrong_trailers_are_noticed() {
 }
 
 #[test]
-#[cfg(feature = "live")]
 #[ignore = "makes network namespaces: ./test live"]
 fn live_traffic_is_judged() {
+    judges_live_traffic(&[]);
+}
+
+#[test]
+#[cfg(feature = "live")]
+#[ignore = "makes network namespaces: ./test live"]
+fn live_traffic_is_judged_through_libpcap() {
+    judges_live_traffic(&["--promiscuous"]);
+}
+
+fn judges_live_traffic(more: &[&str]) {
     let cable = Cable::new();
     let _nic = cable.emulate(V4[0], &["--crc", "--fault", "crc-of-whole-words"]);
     let mut watch = cable.near.command(UET);
     watch.args(["check", "--interface", "near", "--trailer", "crc", "--format", "json"]);
-    let mut watch = watch.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut watch = watch.args(more).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut said = BufReader::new(watch.stderr.take().unwrap());
     let mut line = String::new();
     said.read_line(&mut line).unwrap();

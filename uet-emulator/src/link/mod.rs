@@ -4,11 +4,13 @@
 pub mod driver;
 #[cfg(target_os = "linux")]
 pub mod neighbor;
+#[cfg(all(target_os = "linux", feature = "live"))]
+pub mod promiscuous;
 #[cfg(target_os = "linux")]
 pub mod raw;
 #[cfg(target_os = "linux")]
 pub mod server;
-#[cfg(all(target_os = "linux", feature = "live"))]
+#[cfg(target_os = "linux")]
 pub mod tap;
 #[cfg(target_os = "linux")]
 pub mod udp;

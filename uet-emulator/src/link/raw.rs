@@ -28,11 +28,12 @@ const LONGEST: usize = 10_000;
 const BUFFER: usize = 16 << 20;
 
 /// Hardware types of interfaces whose frames begin with an Ethernet header: Ethernet and loopback.
-const HARDWARE: [u16; 2] = [1, 772];
+pub(super) const HARDWARE: [u16; 2] = [1, 772];
 
-/// The types of frames that are not for this link: those to another Ethernet address, and those that this machine has
-/// sent.
-const FOREIGN: [u8; 2] = [3, 4];
+/// The type of a frame to another Ethernet address.
+const OTHER_HOST: u8 = 3;
+/// The type of a frame that this machine has sent.
+pub(super) const OUTGOING: u8 = 4;
 
 /// Advice for a program that may not open packet sockets.
 pub(super) const RIGHTS: &str =
@@ -71,22 +72,11 @@ impl core::fmt::Debug for RawLink {
 impl RawLink {
     /// Opens this interface for packets to these addresses, with the encapsulation `outer`.
     pub fn open(interface: &str, local: &[IpAddr], outer: Outer) -> io::Result<Self> {
-        let of_it = of_interface(interface)?;
-        let place = of_it.iter().find_map(SockaddrStorage::as_link_addr);
-        let place = place.ok_or_else(|| io::Error::other(format!("there is no interface {interface}")))?;
+        let (socket, place) = packet_socket(interface)?;
         let mac = place.addr().filter(|_| HARDWARE.contains(&place.hatype())).ok_or_else(|| {
             let kind = place.hatype();
             io::Error::other(format!("{interface} is not an Ethernet interface: its hardware type is {kind}"))
         })?;
-        let told = |error| about(interface, error);
-        let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
-        let socket =
-            socket(AddressFamily::Packet, SockType::Raw, flags, SockProtocol::EthAll).map_err(told)?;
-        // More than the system's limit needs another capability.
-        if setsockopt(&socket, sockopt::RcvBufForce, &BUFFER).is_err() {
-            setsockopt(&socket, sockopt::RcvBuf, &BUFFER).map_err(told)?;
-        }
-        bind(socket.as_raw_fd(), place).map_err(told)?;
         let (index, interface, local) = (place.ifindex(), interface.to_owned(), local.to_vec());
         let (neighbors, buffer) = (Neighbors::default(), vec![0; LONGEST]);
         Ok(RawLink { outer, interface, mac, local, neighbors, index, socket, buffer })
@@ -196,8 +186,9 @@ impl RawLink {
                 Err(error) => return Err(about(&self.interface, error)),
             };
             // Frames of other interfaces can arrive before the socket is bound.
-            let is_wanted =
-                |from: LinkAddr| !FOREIGN.contains(&from.pkttype()) && from.ifindex() == self.index;
+            let is_wanted = |from: LinkAddr| {
+                ![OTHER_HOST, OUTGOING].contains(&from.pkttype()) && from.ifindex() == self.index
+            };
             if !from.is_none_or(is_wanted) {
                 continue;
             }
@@ -231,6 +222,22 @@ impl AsFd for RawLink {
     }
 }
 
+/// Opens a packet socket for all frames on an interface; returns it with the address of the interface.
+pub(super) fn packet_socket(interface: &str) -> io::Result<(OwnedFd, LinkAddr)> {
+    let of_it = of_interface(interface)?;
+    let place = of_it.iter().find_map(SockaddrStorage::as_link_addr).copied();
+    let place = place.ok_or_else(|| io::Error::other(format!("there is no interface {interface}")))?;
+    let told = |error| about(interface, error);
+    let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+    let socket = socket(AddressFamily::Packet, SockType::Raw, flags, SockProtocol::EthAll).map_err(told)?;
+    // More than the system's limit needs another capability.
+    if setsockopt(&socket, sockopt::RcvBufForce, &BUFFER).is_err() {
+        setsockopt(&socket, sockopt::RcvBuf, &BUFFER).map_err(told)?;
+    }
+    bind(socket.as_raw_fd(), &place).map_err(told)?;
+    Ok((socket, place))
+}
+
 /// Returns the IP addresses of an interface; without IPv6 addresses of link-local scope.
 pub fn addresses(interface: &str) -> io::Result<Vec<IpAddr>> {
     let ip = |address: &SockaddrStorage| {
@@ -246,7 +253,7 @@ fn of_interface(interface: &str) -> io::Result<Vec<SockaddrStorage>> {
     Ok(of_it.filter_map(|one| one.address).collect())
 }
 
-fn about(interface: &str, error: Errno) -> io::Error {
+pub(super) fn about(interface: &str, error: Errno) -> io::Error {
     let rights = if matches!(error, Errno::EPERM | Errno::EACCES) { RIGHTS } else { "" };
     io::Error::new(io::Error::from(error).kind(), format!("{interface}: {}{rights}", error.desc()))
 }
