@@ -30,7 +30,7 @@ impl core::error::Error for SyntaxError {}
 
 const EFFECTS: &str = "drop, duplicate, delay TIME, jitter TIME, reorder COUNT, mark, trim SIZE, trim-last-hop SIZE, \
                        corrupt or blackout TIME";
-const WHICH: &str = "a percentage (5%), a kind (packet, request, first, retransmission, ack, nack, control), \
+const WHICH: &str = "a percentage up to 100% (5%), a kind (packet, request, first, retransmission, ack, nack, control), \
                      a number (3) or numbers (3..5), 'every N', 'from ADDRESS', 'to ADDRESS', 'after TIME' or 'before TIME'";
 const TIME: &str = "a time such as 500ns, 20us, 1.5ms or 2s";
 const COUNT: &str = "a number from 1 on";

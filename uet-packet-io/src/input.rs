@@ -163,7 +163,9 @@ fn text(mut input: BufReader<impl Read>, start: Start, taker: &mut dyn Taker) ->
             Ok(bytes) => bytes,
             Err(_) if index == 1 && line.contains(char::is_control) => return Err(InputError::Unknown),
             Err(why) if number == 0 => {
-                return damaged(format!("{why}, and the input is not a capture (pcap, pcapng)"));
+                return damaged(format!(
+                    "the input is not a capture (pcap, pcapng), nor hexadecimal text: {why}"
+                ));
             }
             Err(why) => return damaged(why.to_string()),
         };

@@ -16,13 +16,13 @@ pub(super) struct Filter {
     /// The cases of this group
     #[arg(long, value_name = "GROUP")]
     pub(super) group: Vec<String>,
-    /// Cases whose gravest requirement is of this level
+    /// Cases that check a requirement of this level, and none of a higher one
     #[arg(long, value_enum, value_name = "LEVEL")]
     pub(super) level: Vec<Grade>,
     /// Cases that need this capability of the device
     #[arg(long, value_name = "NAME")]
     pub(super) capability: Vec<String>,
-    /// Combinations of axis values that run
+    /// A rule varies axes, such as delivery mode and size. The combinations that run:
     #[arg(long, value_enum, default_value = "pairwise")]
     pub(super) expand: Combinations,
 }
@@ -30,10 +30,10 @@ pub(super) struct Filter {
 /// See [`Expand`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Combinations {
-    /// Every pair of values of two axes occurs in an instance
+    /// So many that every pair of values of two axes occurs
     #[default]
     Pairwise,
-    /// Every combination of values is an instance
+    /// Every combination of values
     Full,
 }
 

@@ -40,14 +40,12 @@ use uet_wire::validate::Severity;
   uet check --annotate out.pcapng capture.pcapng  findings as packet comments
   uet check --interface eth0 --seconds 60       live packets
 
-Exit codes: 0 nothing worse than a warning, 1 a finding of severity error or a malformed packet, 2 usage or
-unreadable input.")]
+Exit codes: 0 nothing worse than a warning, 1 a finding of severity error or a malformed packet, 2 usage
+or unreadable input.")]
 pub(super) struct Check {
     /// Captures, or `-` for standard input
     #[arg(required_unless_present = "interface", conflicts_with = "interface", value_name = "CAPTURE")]
     inputs: Vec<PathBuf>,
-    #[command(flatten)]
-    live: Live,
     /// Output format of findings
     #[arg(long, value_enum, default_value = "text")]
     format: Listing,
@@ -63,6 +61,8 @@ pub(super) struct Check {
     /// Write the packets as pcapng, with their findings as comments
     #[arg(long, value_name = "FILE")]
     annotate: Option<PathBuf>,
+    #[command(flatten)]
+    live: Live,
     #[command(flatten)]
     deployment: Deployment,
 }
@@ -132,7 +132,9 @@ impl Check {
                 }
             }
         }
-        report.summary(self.judged)?;
+        if report.packets > 0 || !damaged {
+            report.summary(self.judged)?;
+        }
         report.out.flush()?;
         report.foreign.complain(damaged);
         if let (Some(path), Some(annotated)) = (&self.annotate, report.annotated.take()) {
@@ -409,8 +411,7 @@ impl<W: Write> Report<W> {
         let findings: u64 = self.found.values().sum();
         writeln!(
             self.out,
-            "{} packets, {contexts} contexts, {findings} findings; {across} requirements judged across packets, by public \
-             evidence",
+            "{} packets, {contexts} contexts, {findings} findings; {across} requirements judged over several packets, by public evidence",
             self.packets
         )
     }

@@ -42,7 +42,8 @@ pub(super) struct DeviceArgs {
     #[cfg(target_os = "linux")]
     #[arg(long, conflicts_with = "control", requires = "dut")]
     no_control: bool,
-    /// Addresses of the suite: some cases need two. For a device on loopback 127.0.0.2,127.0.0.3
+    /// Addresses of the suite: some cases need two [default: 127.0.0.2,127.0.0.3 if the device is on
+    /// loopback]
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "ADDRESS,...", value_delimiter = ',')]
     local: Vec<IpAddr>,
@@ -219,7 +220,8 @@ impl std::str::FromStr for Named {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wanted = "expected NAME=HOST:PORT, NAME=exec:COMMAND or NAME=embedded";
-        let (name, place) = text.split_once('=').ok_or(wanted)?;
+        let unnamed = || format!("NAME= is missing: {wanted}. For a single device, use --dut or --control");
+        let (name, place) = text.split_once('=').ok_or_else(unnamed)?;
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         if name.is_empty() || name.starts_with('.') || !name.bytes().all(plain) {
             return Err("a name has letters, digits, '-', '_' and '.', and does not begin with '.'".into());

@@ -29,14 +29,14 @@ use uet_wire::catalogue::{PDS_ACK_002, PDS_SYN_003};
 
 Exit codes: 0 done; 1 with --strict if a line says broken; 2 usage, or the device cannot be reached.")]
 pub(super) struct Doctor {
-    #[command(flatten)]
-    device: DeviceArgs,
     /// Exit with code 1 if something is broken
     #[arg(long)]
     strict: bool,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: Listing,
+    #[command(flatten)]
+    device: DeviceArgs,
 }
 
 /// Result of a check.

@@ -25,7 +25,7 @@ use uet_wire::{Spec, Version};
 /// Run a NIC made of the reference model, on UDP or on an Ethernet interface
 ///
 /// The NIC answers peers on its UDP port or interface, and runs operations from the control channel
-/// (docs/control-channel.md). Its timeouts suit a network of milliseconds: see --config.
+/// (docs/control-channel.md). Its timeouts suit round trips of milliseconds; --config changes them.
 ///
 /// When it is ready, it prints one line with its ports: {"link":...,"control":...}. With `--control stdio` it prints
 /// none, since the channel uses standard output. It runs until SIGINT, SIGTERM or SIGHUP.
@@ -42,11 +42,9 @@ A file for --config names parameters as the control channel's hello does, with t
   rto_init_time = 50000000
   congestion = \"none\"")]
 pub(super) struct Emulate {
-    /// Address and port of the NIC; port 0 picks a free one
+    /// Address and port of the NIC; without a port 4793, and port 0 picks a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", conflicts_with = "interface")]
     listen: Listen,
-    #[command(flatten)]
-    ethernet: Ethernet,
     /// Address and port of the control channel, or `stdio`
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     control: Place,
@@ -62,17 +60,18 @@ pub(super) struct Emulate {
     /// Seed of all random numbers
     #[arg(long)]
     seed: Option<u64>,
-    /// DSCPs of each traffic class, `LOW,TRIMMED,LAST_HOP,HIGH;...`: docs/emulator.md lists the defaults
+    /// Four DSCPs for each traffic class: requests, trimmed packets, packets trimmed at the last hop, ACKs. A semicolon
+    /// separates classes: `10,11,12,46;14,15,16,46` (docs/emulator.md)
     #[arg(long, value_name = "DSCPS")]
     dscps: Option<Classes>,
-    /// Let the system split and join packets: faster, but other programs' captures show them joined
+    /// Let the system split and join packets (GSO, GRO). This is faster, but other programs' captures show them joined
     #[arg(long, conflicts_with = "interface")]
     offload: bool,
     /// Let time pass only when the suite says so, with the control operations `now` and `advance` (docs/rtl.md). The
     /// timeouts then suit a network of microseconds
     #[arg(long)]
     virtual_time: bool,
-    /// Write all packets as pcapng; on UDP with the registered port, whatever --listen says
+    /// Write all packets as pcapng. The file shows UDP port 4793 even if --listen names another
     #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
     /// Put the key file into the capture. Whoever has the capture can then decrypt and forge packets
@@ -84,9 +83,11 @@ pub(super) struct Emulate {
     /// List the deliberate faults and exit
     #[arg(long)]
     list_faults: bool,
-    /// Output format of the list
+    /// Output format of --list-faults
     #[arg(long, value_enum, default_value = "text", requires = "list_faults")]
     format: Listing,
+    #[command(flatten)]
+    ethernet: Ethernet,
 }
 
 /// A NIC on an Ethernet interface instead of sockets.

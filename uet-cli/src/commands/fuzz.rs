@@ -47,7 +47,7 @@ pub(super) struct Fuzz {
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "ADDRESS")]
     control: Option<String>,
-    /// Address of the fuzzer; for a device on loopback 127.0.0.2
+    /// Address of the fuzzer [default: 127.0.0.2 if the device is on loopback]
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "ADDRESS")]
     local: Option<IpAddr>,
@@ -55,7 +55,7 @@ pub(super) struct Fuzz {
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "COMMAND")]
     restart: Option<String>,
-    /// Fuzz a target that is neither on loopback nor in a private network name space; it may break
+    /// Allow a target outside of loopback and of private network namespaces. The target may crash
     #[arg(long)]
     i_own_this_target: bool,
     /// Seed of all random numbers
@@ -79,7 +79,7 @@ pub(super) struct Fuzz {
     /// Play a saved finding once and report the result
     #[arg(long, value_name = "FILE")]
     again: Option<PathBuf>,
-    /// Multiply all timeouts by this factor
+    /// Multiply all time limits by this factor
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = super::run::factor)]
     timeout_scale: f64,
     /// Output format

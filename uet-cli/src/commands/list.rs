@@ -19,8 +19,6 @@ use uet_wire::catalogue::{self, Requirement};
   uet list --requirements | grep -v ' case'
   uet list --format json | jq -r 'select(.needs | index(\"read\")).id'")]
 pub(super) struct List {
-    #[command(flatten)]
-    filter: Filter,
     /// List the instances of the rules, one for each combination of axis values that runs
     #[arg(long, conflicts_with_all = ["requirements", "profiles"])]
     instances: bool,
@@ -33,6 +31,8 @@ pub(super) struct List {
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: Listing,
+    #[command(flatten)]
+    filter: Filter,
 }
 
 impl List {

@@ -230,7 +230,8 @@ fn read_config(path: &Path, config: &mut Config) -> io::Result<()> {
 
 /// Reads a key file.
 fn read_keys(path: &Path) -> io::Result<Vec<SecureDomain>> {
-    uet_keys::domains_from_toml(&key_text(path)?).map_err(|error| about(path, error))
+    let advice = |error| about(path, format_args!("{error}; docs/security.md describes key files"));
+    uet_keys::domains_from_toml(&key_text(path)?).map_err(advice)
 }
 
 /// Returns the text of a key file.
@@ -326,7 +327,7 @@ impl Deployment {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Trailer {
-    /// A CRC where it is right, and after two right ones of a sender; an ICV with TSS
+    /// A CRC if the last four bytes are a right one; after two of a sender, all of its packets have one. An ICV with TSS
     Auto,
     /// Nothing
     None,

@@ -41,11 +41,11 @@ pub(super) struct Replay {
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "ADDRESS")]
     control: Option<String>,
-    /// Local address; for a device on loopback 127.0.0.2
+    /// Local address [default: 127.0.0.2 if the device is on loopback]
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "ADDRESS")]
     local: Option<IpAddr>,
-    /// Send to a target that is neither on loopback nor in a private network name space
+    /// Allow a target outside of loopback and of private network namespaces
     #[arg(long)]
     i_own_this_target: bool,
     /// Wait this many milliseconds for each answer

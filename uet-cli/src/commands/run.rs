@@ -74,34 +74,34 @@ pub(super) struct Run {
     #[arg(long = "device", value_name = "NAME=DEVICE", help_heading = "Which device")]
     #[arg(conflicts_with_all = ["baseline", "junit", "random", "again"])]
     devices: Vec<Named>,
-    /// Device statement: claims, parameters, waivers (TOML, docs/adapter.md)
+    /// What the device can do beyond its answer to `hello`: claims, parameters, waivers (TOML, docs/adapter.md)
     #[arg(long, value_name = "FILE", help_heading = "Which device")]
     statement: Option<PathBuf>,
     /// Profile of the device, which selects what is tested: ai-base, ai-full, hpc, reference-provider (`uet list --profiles`
     /// explains them), or a file like a statement
     #[arg(long, value_name = "PROFILE", help_heading = "Which device")]
     profile: Option<String>,
-    /// Implementation conformance statement of the vendor (`uet pics`), compared with the device and reported
+    /// The filled-in form of `uet pics`, which is compared with the results and reported
     #[arg(long, value_name = "FILE", help_heading = "Which device", conflicts_with_all = ["random", "again"])]
     pics: Option<PathBuf>,
     /// Corrections of the catalogue: other levels and sentences, withdrawn requirements (TOML, docs/testing.md)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "How the cases run")]
     catalogue: Option<PathBuf>,
     /// Seed of all random numbers
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, help_heading = "How the cases run")]
     seed: u64,
     /// Run each case this many times
-    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), help_heading = "How the cases run")]
     repeat: u32,
-    /// Maximum number of instances, at least one per rule [default: all with the built-in NIC, 1000 with
-    /// others]
-    #[arg(long, value_name = "COUNT")]
+    /// Maximum number of instances, at least one per rule [default: all on the built-in NIC, 1000 on other
+    /// devices]
+    #[arg(long, value_name = "COUNT", help_heading = "How the cases run")]
     max_instances: Option<usize>,
     /// Stop at the first failure
-    #[arg(long)]
+    #[arg(long, help_heading = "How the cases run")]
     fail_fast: bool,
     /// Wait for Enter before this rule or instance, for example to attach a debugger; needs a terminal
-    #[arg(long, value_name = "ID", conflicts_with_all = ["random", "again"])]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["random", "again"], help_heading = "How the cases run")]
     pause: Vec<String>,
     /// Play random conversations for this long instead of the cases: 10s, 5m (docs/random.md)
     #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = "Random conversations")]
@@ -112,30 +112,29 @@ pub(super) struct Run {
     /// Directory for conversations that fail
     #[arg(long, value_name = "DIRECTORY", default_value = "findings", help_heading = "Random conversations")]
     keep: PathBuf,
-    /// Multiply all expected times by this factor
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
+    /// Multiply all time limits by this factor
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor, help_heading = "How the cases run")]
     timeout_scale: f64,
     /// Output format
-    #[arg(long, value_enum, default_value = "text")]
+    #[arg(long, value_enum, default_value = "text", help_heading = "Results")]
     format: Format,
     /// Fail only on results that are worse than in this earlier run (--json)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Results")]
     baseline: Option<PathBuf>,
-    /// Write the packets as pcapng: one file per case that does not pass into a directory, or all packets into a file
-    /// *.pcapng
-    #[arg(long, value_name = "DIRECTORY")]
+    /// Write packets as pcapng. A directory gets a file for each case that does not pass; a file *.pcapng gets all packets
+    #[arg(long, value_name = "PATH", help_heading = "Results")]
     capture: Option<PathBuf>,
     /// Write the trace of each failing instance as text into a directory
-    #[arg(long, value_name = "DIRECTORY")]
+    #[arg(long, value_name = "DIRECTORY", help_heading = "Results")]
     traces: Option<PathBuf>,
     /// Write the result as JSON
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Results")]
     json: Option<PathBuf>,
     /// Write the result as JUnit XML, for CI
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Results")]
     junit: Option<PathBuf>,
     /// Write the result as one web page
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Results")]
     html: Option<PathBuf>,
 }
 

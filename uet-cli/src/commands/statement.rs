@@ -20,7 +20,11 @@ pub(super) const PROFILES: &[(&str, &str)] = &[
 pub(super) fn read(path: &Path) -> io::Result<Statement> {
     let text = file::read_text(path, file::MAX_SETTINGS).map_err(|error| about(path, error))?;
     // The first parse names the place of an error; the second escapes its strings.
-    toml::from_str::<Statement>(&text).map_err(|error| about(path, error))?;
+    let advice = |error: toml::de::Error| {
+        let error = error.to_string();
+        about(path, format_args!("not a statement in TOML (docs/adapter.md): {}", error.trim_end()))
+    };
+    toml::from_str::<Statement>(&text).map_err(advice)?;
     let mut value = toml::from_str(&text).map_err(|error| about(path, error))?;
     escape_value(&mut value);
     serde_json::from_value(value).map_err(|error| about(path, error))

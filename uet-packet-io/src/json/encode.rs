@@ -115,7 +115,12 @@ impl<'a> Source<'a> {
         let Value::Object(packet) = packet else { return error("packet", "is not an object") };
         if let Some(key) = packet.keys().find(|key| !keys().any(|known| known == *key)) {
             let known = keys().collect::<Vec<_>>().join(", ");
-            return error("packet", format_args!("has the unknown key {key:?}; the keys are {known}"));
+            return error(
+                "packet",
+                format_args!(
+                    "has the unknown key {key:?}; the keys are {known} (`uet decode --format json` shows an example)"
+                ),
+            );
         }
         let mut source = Source { packet, given: PacketFields { spec, ..PacketFields::default() } };
         source.given.fields = source.values("fields")?;
