@@ -347,7 +347,7 @@ impl Dut for Device {
                     |fill| fill.bytes(region.length as usize),
                 );
                 regions.push((region, memory));
-                Answer::ok(0, &uet_control::Region { region: regions.len() as u64 })
+                Answer::ok(0, &uet_control::Region { region: regions.len() as u64, key: None })
             }
             Op::ReadMemory(read) => {
                 let (start, end) = (read.offset as usize, (read.offset + read.length) as usize);

@@ -32,18 +32,35 @@ impl Test<'_> {
             permissions: vec![Permission::Read, Permission::Write, Permission::Atomic],
             fill: Some(fill),
         };
+        let usual = plain.key;
         let expose = change(plain);
+        // The rules choose keys for what their bits mean. An idempotent-safe key means something by its highest bit alone.
+        let exact = expose.key != usual && expose.key.0 >> 62 != 0b10;
+        let (number, key) = self.expose(expose.clone(), exact)?;
         let region = Region {
-            number: self.call(expose.clone())?.region,
+            number,
             job: expose.job.unwrap_or_default(),
             process: expose.process,
             index: expose.index,
             generation: expose.generation,
-            key: expose.key.0,
+            key,
             message_id: 1,
             length,
         };
         Ok((region, held))
+    }
+
+    /// Exposes memory, and returns its number and its key. A device may choose the key, except for its two highest bits.
+    /// With `exact`, the rule needs the requested key.
+    pub(crate) fn expose(&mut self, region: ExposeRegion, exact: bool) -> Result<(u64, u64), Stop> {
+        let asked = region.key.0;
+        let exposed = self.call(region)?;
+        let key = exposed.key.map_or(asked, |key| key.0);
+        match key ^ asked {
+            0 => Ok((exposed.region, key)),
+            bits if bits >> 62 == 0 && !exact => Ok((exposed.region, key)),
+            _ => Err(Stop::Skipped("the device chooses memory keys itself".into())),
+        }
     }
 
     /// Checks that bytes are these, and names the first that is not.

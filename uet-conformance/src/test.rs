@@ -335,7 +335,7 @@ impl<'a> Test<'a> {
             self.sends.keys.push(key);
             return Ok(Region { number, ..region });
         }
-        let exposed = self.call(ExposeRegion {
+        let request = ExposeRegion {
             length,
             key: Hex64(key),
             job: Some(region.job),
@@ -344,8 +344,9 @@ impl<'a> Test<'a> {
             generation: region.generation,
             permissions: permissions.to_vec(),
             fill,
-        })?;
-        Ok(Region { number: exposed.region, ..region })
+        };
+        let (number, key) = self.expose(request, false)?;
+        Ok(Region { number, key, ..region })
     }
 
     /// Returns a region of this length that the device exposes from its start, if it fits the needs of the rule.

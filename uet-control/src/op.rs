@@ -325,6 +325,9 @@ pub enum Permission {
 pub struct Region {
     /// The number of the region in later operations.
     pub region: u64,
+    /// The memory key, if the device has chosen another one. Its two highest bits are those of the requested key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<Hex64>,
 }
 
 /// A range of memory to read.

@@ -169,7 +169,7 @@ impl<'p, 'a> Player<'p, 'a> {
             // Atomics need plain numbers: the second half is zeros.
             let mut bytes = fill.bytes(plan.length as usize);
             bytes.get_mut(plan.length as usize / 2..).unwrap_or_default().fill(0);
-            let exposed = self.t.call(ExposeRegion {
+            let request = ExposeRegion {
                 length: plan.length.into(),
                 key: Hex64(key),
                 job: Some(job(plan.job)),
@@ -178,9 +178,10 @@ impl<'p, 'a> Player<'p, 'a> {
                 generation: 0,
                 permissions,
                 fill: Some(Fill::Hex(uet_control::Hex(bytes.clone()))),
-            })?;
+            };
+            let (number, key) = self.t.expose(request, false)?;
             let region = Region {
-                number: exposed.region,
+                number,
                 job: job(plan.job),
                 process: PROCESS,
                 index,

@@ -434,7 +434,7 @@ impl Control {
         })?;
         let number = self.number();
         self.regions.insert(number, Memory::Exposed(id));
-        Ok(channel::Region { region: number })
+        Ok(channel::Region { region: number, key: None })
     }
 
     fn read(&self, nic: &Nic, piece: channel::ReadMemory) -> Result<channel::Memory, Refusal> {

@@ -215,6 +215,7 @@ impl<'a> Bench<'a> {
             };
             let Some(answer) = self.ask(|dut| dut.call(exposed))? else { return Ok(false) };
             region.number = answer.region;
+            region.key = answer.key.map_or(region.key, |key| key.0);
             match region.index {
                 10 => self.memory.home = region,
                 11 => self.memory.witness = region,

@@ -33,6 +33,8 @@ struct Otherwise {
     told: Option<Vec<u64>>,
     /// The size of the elements of a fetching atomic, by PSN.
     sizes: BTreeMap<u32, usize>,
+    /// The last memory key that it has chosen, if it chooses keys.
+    chosen: Option<u64>,
 }
 
 impl Dut for Otherwise {
@@ -96,7 +98,19 @@ impl Dut for Otherwise {
                 return Err(CallError::Refused { op: name, refusal });
             }
         }
-        let answer = self.nic.ask(op)?;
+        let (op, key) = match op {
+            Op::ExposeRegion(mut region) => {
+                if let Some(chosen) = &mut self.chosen {
+                    *chosen += 0x1111;
+                    region.key.0 = region.key.0 & 3 << 62 | *chosen;
+                }
+                let key = self.chosen.is_some().then_some(region.key);
+                (Op::ExposeRegion(region), key)
+            }
+            op => (op, None),
+        };
+        let mut answer = self.nic.ask(op)?;
+        answer.extend(key.map(|key| ("key".to_owned(), json!(key))));
         if let (Some(told), Some(operation)) = (&mut self.told, waits) {
             told.push(operation);
         }
@@ -174,6 +188,7 @@ fn device(hears: Hears, says: Says) -> Otherwise {
         effects: NetworkEffects::default(),
         told: None,
         sizes: BTreeMap::new(),
+        chosen: None,
     }
 }
 
@@ -409,6 +424,16 @@ fn it_knows_no_optional_control_packet() {
     ];
     let result = results(&mut device(hears, says_all), &ids);
     assert_eq!(others(&result, &[Verdict::Pass, Verdict::Skipped]), [""; 0]);
+}
+
+/// A device may choose its memory keys. Rules that need a certain key are skipped.
+#[test]
+fn it_chooses_memory_keys() {
+    let mut device = Otherwise { chosen: Some(0x600d_0000), ..device(hears_all, says_all) };
+    let result = results(&mut device, &[]);
+    assert_eq!(others(&result, &[Verdict::Pass, Verdict::Skipped]), [""; 0]);
+    let skipped = result.count(Verdict::Skipped);
+    assert!((1..30).contains(&skipped), "{skipped} were skipped");
 }
 
 /// A device that drops what it does not support states it.
