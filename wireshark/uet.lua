@@ -1689,6 +1689,10 @@ U.f = {
   message_last = frame("message.last", "Last frame of the message", "the last frame of the message so far"),
   message_bytes = wide("message.bytes", "Bytes of the message", "bytes of the message seen"),
   message_packets = number("message.packets", "Packets of the message", "packets of the message seen"),
+  message_data = register(ProtoField.bytes("uet.message.data", "Data of the message", base.NONE,
+    "the data of the message, in the frame that completes it")),
+  message_segment = frame("message.segment", "Segment", "a frame with a part of the data"),
+  message_reassembled_in = frame("message.reassembled_in", "Data of the message in", "the frame that completes the data"),
   message_time = seconds("message.completion_time", "Completion time of the message",
     "from the first packet to the acknowledgment of all, or to the last data of a read"),
 }
@@ -1747,6 +1751,10 @@ prefs.take_over = Pref.bool("Take over the ports", true,
   "Read the packets even where another dissector has the ports")
 prefs.analysis = Pref.bool("Follow contexts and messages", true,
   "Link packets to their acknowledgments, NACKs and retransmissions")
+prefs.reassemble = Pref.bool("Reassemble messages", true, "Show the data of a message as one field")
+prefs.reassembly_limit = Pref.uint("Memory for reassembly (MiB)", 256, "How many bytes of data to keep")
+prefs.follow = Pref.string("Follow a context (tshark)", "", "Print the messages of the context with this uet.pdc at the end")
+prefs.export = Pref.string("Export messages to", "", "A folder for the data of each message, as message-FRAME.bin")
 prefs.statistics = Pref.bool("Print statistics (tshark)", false, "Print the table of contexts when the capture ends")
 
 -- The preferences, as the rest of the code reads them.
@@ -1765,6 +1773,9 @@ function U.read_settings()
   settings.take_over = prefs.take_over
   settings.analysis = prefs.analysis
   settings.statistics = prefs.statistics
+  settings.reassemble = prefs.reassemble
+  settings.reassembly_limit = prefs.reassembly_limit
+  settings.follow, settings.export = prefs.follow, prefs.export
 end
 U.read_settings()
 end
@@ -3351,7 +3362,15 @@ function U.follow(p)
   a.pdc, a.direction = half.pdc.index, half.direction
   if request then
     on_request(p, a, half, pds["pds.psn"], pds["pds.flags.retx"])
-    if p.ses and p.ses["ses.list"] and not a.retransmission and not a.duplicate then U.message_response(p, a, half) end
+    if p.ses and p.ses["ses.list"] then
+      local e = half.sent[pds["pds.psn"]]
+      if a.retransmission or a.duplicate then
+        a.message = a.message or e and e.answers
+      else
+        U.message_response(p, a, half)
+        if e then e.answers = a.message end
+      end
+    end
   elseif kind == CONTROL then
     if TAKES_PSN[pds["pds.ctl_type"]] then on_request(p, a, half, pds["pds.psn"], pds["pds.flags.retx"])
     else half.packets = half.packets + 1 end
@@ -3399,6 +3418,7 @@ function U.message_packet(p, a, half, e, psn)
   if id and id ~= 0 then
     message = half.messages[id]
     if not message or ses["ses.som"] == 1 and message.som then
+      if message then U.drop_message(message) end
       message = new_message(p, ses)
       half.messages[id] = message
     end
@@ -3460,6 +3480,162 @@ function U.percentile(times, measured, share)
     sum = sum + times[step]
     if sum >= measured * share then return step <= -400 and 0 or 2 ^ ((step + 0.5) / 8) end
   end
+end
+end
+
+do -- reassembly.lua
+-- Puts the data of messages together from their packets: of requests that carry data, and of read responses. Memory is
+-- bounded, and nothing is kept unless somebody will see it.
+local format = string.format
+local READ, PLAIN = U.registries.Opcode.codes.UET_READ, U.plain
+local settings = U.settings
+-- The memory that a part takes besides its bytes, about.
+local PART = 128
+
+-- The number of bytes that are kept, and the messages to print at the end.
+local stored, followed, told
+function U.forget_data()
+  stored, followed, told = 0, {}, false
+end
+U.forget_data()
+
+-- Returns where in its message the payload of a packet belongs; nil if it is no data of the message.
+local function place_of(p, message)
+  local ses = p.ses
+  if not ses or p.payload_bytes <= 0 or not message.length then return nil end
+  if p.opcode then
+    if p.opcode == READ or not PLAIN[p.opcode] then return nil end
+  elseif message.opcode ~= READ or not ses["ses.payload_length"] then
+    return nil
+  end
+  local offset = ses["ses.message_offset"] or 0
+  return offset + p.payload_bytes <= message.length and offset or nil
+end
+
+local function warn(text)
+  if not told then io.stderr:write("uet: ", text, "\n") end
+  told = true
+end
+
+local function export(message, data)
+  local path = format("%s/message-%d.bin", settings.export, message.first)
+  local file = io.open(path, "wb")
+  local written = file and file:write(data)
+  if file then file:close() end
+  if not written then warn("cannot write " .. path) end
+end
+
+-- Frees the data of a message that no further packet will complete, or that is not shown again.
+function U.drop_message(message)
+  stored = stored - (message.kept or 0)
+  message.parts, message.data, message.kept = nil, nil, 0
+end
+
+-- Returns true if there is no room for so many further bytes.
+local function is_full(length)
+  if stored + length <= settings.reassembly_limit * 2 ^ 20 then return false end
+  warn("the data of some messages is not shown; raise the preference reassembly_limit")
+  return true
+end
+
+local function complete(p, a, message, data)
+  message.reassembled_in = p.number
+  if settings.export ~= "" then export(message, data) end
+  if settings.follow == tostring(a.pdc) and not is_full(#data) then
+    stored = stored + #data
+    followed[#followed + 1] = { message = message, data = data, back = a.direction == "return" }
+  end
+end
+
+-- Takes the data of a packet. `bytes` has the whole frame.
+function U.collect(p, a, bytes)
+  local message = a.message
+  local offset = place_of(p, message)
+  if not offset or p.trimmed or p.wire > p.caught or p.malformed then return end
+  a.has_data = true
+  if message.reassembled_in or message.given_up then return end
+  local length = p.payload_bytes
+  if length == message.length then
+    message.whole = true
+    return complete(p, a, message, bytes:raw(p.payload, length))
+  end
+  if not message.parts then message.parts, message.present, message.kept = {}, 0, 0 end
+  local parts = message.parts
+  if parts[offset] then return end
+  if is_full(length + PART) then
+    message.given_up = true
+    return U.drop_message(message)
+  end
+  parts[offset] = { bytes:raw(p.payload, length), p.number }
+  message.present = message.present + length
+  message.kept, stored = message.kept + length + PART, stored + length + PART
+  if message.present < message.length then return end
+  local data, segments, at = {}, {}, 0
+  while at < message.length do
+    local part = parts[at]
+    -- The packets overlap.
+    if not part then return end
+    data[#data + 1] = part[1]
+    segments[#segments + 1] = { part[2], at, #part[1] }
+    at = at + #part[1]
+  end
+  message.parts, message.segments, message.data = nil, segments, table.concat(data)
+  complete(p, a, message, message.data)
+end
+
+-- Adds the data to the packet that completes the message, and to the others a link to it. `payload` is the range of the
+-- packet's payload.
+function U.add_data(tree, p, a, payload)
+  local message, f = a.message, U.f
+  if not message or not a.has_data or not message.reassembled_in then return end
+  if message.reassembled_in ~= p.number then
+    U.generated(tree, f.message_reassembled_in, message.reassembled_in)
+  elseif message.whole then
+    if U.wants(f.message_data) then tree:add(f.message_data, payload()):set_generated() end
+  elseif message.data then
+    local item = tree
+    if U.wants(f.message_data) then
+      local range = ByteArray.new(message.data, true):tvb("Message")
+      item = tree:add(f.message_data, range())
+      item:set_generated()
+      item:append_text(format(" (%d bytes from %d packets)", #message.data, #message.segments))
+    end
+    for _, segment in ipairs(message.segments) do
+      local link = U.generated(item, f.message_segment, segment[1])
+      if link then link:append_text(format(" (%d bytes at %d)", segment[3], segment[2])) end
+    end
+  end
+end
+
+-- Returns true if an output or a filter of a single pass needs the data.
+function U.asks_for_data(root)
+  if settings.follow ~= "" or settings.export ~= "" then return true end
+  local f = U.f
+  return root:referenced(f.message_data) or root:referenced(f.message_segment)
+    or root:referenced(f.message_reassembled_in)
+end
+
+local function hex_dump(data, indent)
+  local lines = {}
+  for at = 1, #data, 16 do
+    local row = data:sub(at, at + 15)
+    local hex = row:gsub(".", function(c) return format("%02x ", c:byte()) end)
+    lines[#lines + 1] = format("%s%08x  %-48s %s", indent, at - 1, hex, (row:gsub("[^\32-\126]", ".")))
+  end
+  return table.concat(lines, "\n")
+end
+
+-- The messages of the followed context as text; data from the target is indented.
+function U.follow_text()
+  local all = { format("UET: context %s, %d messages with data", settings.follow, #followed) }
+  for _, entry in ipairs(followed) do
+    local message, indent = entry.message, entry.back and "    " or ""
+    local names = U.registries.Opcode.names
+    all[#all + 1] = format("%s%s %d B, frames %d to %d", indent, U.name_of(names, message.opcode), #entry.data,
+      message.first, message.reassembled_in)
+    all[#all + 1] = hex_dump(entry.data, indent)
+  end
+  return table.concat(all, "\n")
 end
 end
 
@@ -3948,7 +4124,7 @@ local function links(tree, a)
 end
 
 -- The context and the message.
-function U.add_analysis(tree, a)
+function U.add_analysis(tree, p, a, payload)
   if a.pdc then
     generated(tree, f.pdc, a.pdc)
     generated(tree, f.pdc_direction, a.direction)
@@ -3966,6 +4142,7 @@ function U.add_analysis(tree, a)
   generated(tree, f.message_packets, message.packets)
   generated(tree, f.message_bytes, UInt64.new(message.bytes % 4294967296, math.floor(message.bytes / 4294967296)))
   if message.completion then time(tree, f.message_time, message.completion) end
+  U.add_data(tree, p, a, payload)
 end
 end
 
@@ -4057,11 +4234,16 @@ end
 
 local listener
 function U.listen_for_the_end()
-  if listener or not U.settings.statistics or gui_enabled() then return end
-  -- Only its end is of interest.
+  local settings = U.settings
+  local nothing = not settings.statistics and settings.follow == "" and settings.export == ""
+  if listener or nothing or gui_enabled() then return end
+  -- Only its end is of interest. Without a listener, `tshark -q` dissects no packet.
   listener = Listener.new("frame", "frame.number == 0")
   function listener.packet() end
-  function listener.draw() print(U.statistics_text()) end
+  function listener.draw()
+    if settings.statistics then print(U.statistics_text()) end
+    if settings.follow ~= "" then print(U.follow_text()) end
+  end
   function listener.reset() end
 end
 end
@@ -4120,7 +4302,12 @@ local function has_tree(root, p)
   return root.text or p.trailer_kind == "crc" and tostring(root):find("has item=true", 1, true)
 end
 
-local remember
+local remember, collects
+
+local function payload_of(p, tvb)
+  if p.opened then tvb = ByteArray.new(p.opened, true):tvb("Message") end
+  return tvb:range(p.payload, p.payload_bytes)
+end
 
 local function dissect(tvb, pinfo, root, place)
   local caught = tvb:len()
@@ -4149,6 +4336,10 @@ local function dissect(tvb, pinfo, root, place)
       -- When nothing of the first packet is shown, all will be looked at again.
       if remember == nil then remember = gui or not root.visible and tostring(columns.info) ~= text end
       if remember then U.frames[number] = a end
+      if collects == nil then
+        collects = settings.reassemble and (remember or root.visible or U.asks_for_data(root))
+      end
+      if collects and a and a.message then U.collect(p, a, p.opened and ByteArray.new(p.opened, true) or tvb) end
     end
   end
 
@@ -4162,8 +4353,9 @@ local function dissect(tvb, pinfo, root, place)
   if looked_at then
     if root.visible then tree:append_text(", " .. text) end
     U.add_packet(tree, tvb, p)
-    if a then U.add_analysis(tree, a) end
+    if a then U.add_analysis(tree, p, a, function() return payload_of(p, tvb) end) end
   end
+  if a and a.message and a.message.data and not remember then U.drop_message(a.message) end
   U.add_findings(tree, p)
   U.add_oddities(tree, p, a)
 end
@@ -4192,9 +4384,10 @@ function proto.dissector(tvb, pinfo, root)
 end
 
 function proto.init()
-  count, early, remember = 0, nil, nil
+  count, early, remember, collects = 0, nil, nil, nil
   U.forget_all()
   U.forget_trailers()
+  U.forget_data()
   U.forget_what_is_wanted()
   U.dissector = Dissector.get(proto.name:lower())
 end

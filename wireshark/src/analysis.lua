@@ -43,7 +43,7 @@ local function links(tree, a)
 end
 
 -- The context and the message.
-function U.add_analysis(tree, a)
+function U.add_analysis(tree, p, a, payload)
   if a.pdc then
     generated(tree, f.pdc, a.pdc)
     generated(tree, f.pdc_direction, a.direction)
@@ -61,4 +61,5 @@ function U.add_analysis(tree, a)
   generated(tree, f.message_packets, message.packets)
   generated(tree, f.message_bytes, UInt64.new(message.bytes % 4294967296, math.floor(message.bytes / 4294967296)))
   if message.completion then time(tree, f.message_time, message.completion) end
+  U.add_data(tree, p, a, payload)
 end

@@ -51,7 +51,12 @@ local function has_tree(root, p)
   return root.text or p.trailer_kind == "crc" and tostring(root):find("has item=true", 1, true)
 end
 
-local remember
+local remember, collects
+
+local function payload_of(p, tvb)
+  if p.opened then tvb = ByteArray.new(p.opened, true):tvb("Message") end
+  return tvb:range(p.payload, p.payload_bytes)
+end
 
 local function dissect(tvb, pinfo, root, place)
   local caught = tvb:len()
@@ -80,6 +85,10 @@ local function dissect(tvb, pinfo, root, place)
       -- When nothing of the first packet is shown, all will be looked at again.
       if remember == nil then remember = gui or not root.visible and tostring(columns.info) ~= text end
       if remember then U.frames[number] = a end
+      if collects == nil then
+        collects = settings.reassemble and (remember or root.visible or U.asks_for_data(root))
+      end
+      if collects and a and a.message then U.collect(p, a, p.opened and ByteArray.new(p.opened, true) or tvb) end
     end
   end
 
@@ -93,8 +102,9 @@ local function dissect(tvb, pinfo, root, place)
   if looked_at then
     if root.visible then tree:append_text(", " .. text) end
     U.add_packet(tree, tvb, p)
-    if a then U.add_analysis(tree, a) end
+    if a then U.add_analysis(tree, p, a, function() return payload_of(p, tvb) end) end
   end
+  if a and a.message and a.message.data and not remember then U.drop_message(a.message) end
   U.add_findings(tree, p)
   U.add_oddities(tree, p, a)
 end
@@ -123,9 +133,10 @@ function proto.dissector(tvb, pinfo, root)
 end
 
 function proto.init()
-  count, early, remember = 0, nil, nil
+  count, early, remember, collects = 0, nil, nil, nil
   U.forget_all()
   U.forget_trailers()
+  U.forget_data()
   U.forget_what_is_wanted()
   U.dissector = Dissector.get(proto.name:lower())
 end

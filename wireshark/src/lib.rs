@@ -28,6 +28,7 @@ const PARTS: &[(&str, &str)] = &[
     ("derived.lua", include_str!("derived.lua")),
     ("pdc.lua", include_str!("pdc.lua")),
     ("message.lua", include_str!("message.lua")),
+    ("reassembly.lua", include_str!("reassembly.lua")),
     ("summary.lua", include_str!("summary.lua")),
     ("tree.lua", include_str!("tree.lua")),
     ("analysis.lua", include_str!("analysis.lua")),

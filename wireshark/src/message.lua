@@ -33,6 +33,7 @@ function U.message_packet(p, a, half, e, psn)
   if id and id ~= 0 then
     message = half.messages[id]
     if not message or ses["ses.som"] == 1 and message.som then
+      if message then U.drop_message(message) end
       message = new_message(p, ses)
       half.messages[id] = message
     end

@@ -297,7 +297,15 @@ function U.follow(p)
   a.pdc, a.direction = half.pdc.index, half.direction
   if request then
     on_request(p, a, half, pds["pds.psn"], pds["pds.flags.retx"])
-    if p.ses and p.ses["ses.list"] and not a.retransmission and not a.duplicate then U.message_response(p, a, half) end
+    if p.ses and p.ses["ses.list"] then
+      local e = half.sent[pds["pds.psn"]]
+      if a.retransmission or a.duplicate then
+        a.message = a.message or e and e.answers
+      else
+        U.message_response(p, a, half)
+        if e then e.answers = a.message end
+      end
+    end
   elseif kind == CONTROL then
     if TAKES_PSN[pds["pds.ctl_type"]] then on_request(p, a, half, pds["pds.psn"], pds["pds.flags.retx"])
     else half.packets = half.packets + 1 end

@@ -111,6 +111,10 @@ U.f = {
   message_last = frame("message.last", "Last frame of the message", "the last frame of the message so far"),
   message_bytes = wide("message.bytes", "Bytes of the message", "bytes of the message seen"),
   message_packets = number("message.packets", "Packets of the message", "packets of the message seen"),
+  message_data = register(ProtoField.bytes("uet.message.data", "Data of the message", base.NONE,
+    "the data of the message, in the frame that completes it")),
+  message_segment = frame("message.segment", "Segment", "a frame with a part of the data"),
+  message_reassembled_in = frame("message.reassembled_in", "Data of the message in", "the frame that completes the data"),
   message_time = seconds("message.completion_time", "Completion time of the message",
     "from the first packet to the acknowledgment of all, or to the last data of a read"),
 }
@@ -169,6 +173,10 @@ prefs.take_over = Pref.bool("Take over the ports", true,
   "Read the packets even where another dissector has the ports")
 prefs.analysis = Pref.bool("Follow contexts and messages", true,
   "Link packets to their acknowledgments, NACKs and retransmissions")
+prefs.reassemble = Pref.bool("Reassemble messages", true, "Show the data of a message as one field")
+prefs.reassembly_limit = Pref.uint("Memory for reassembly (MiB)", 256, "How many bytes of data to keep")
+prefs.follow = Pref.string("Follow a context (tshark)", "", "Print the messages of the context with this uet.pdc at the end")
+prefs.export = Pref.string("Export messages to", "", "A folder for the data of each message, as message-FRAME.bin")
 prefs.statistics = Pref.bool("Print statistics (tshark)", false, "Print the table of contexts when the capture ends")
 
 -- The preferences, as the rest of the code reads them.
@@ -187,5 +195,8 @@ function U.read_settings()
   settings.take_over = prefs.take_over
   settings.analysis = prefs.analysis
   settings.statistics = prefs.statistics
+  settings.reassemble = prefs.reassemble
+  settings.reassembly_limit = prefs.reassembly_limit
+  settings.follow, settings.export = prefs.follow, prefs.export
 end
 U.read_settings()

@@ -85,10 +85,15 @@ end
 
 local listener
 function U.listen_for_the_end()
-  if listener or not U.settings.statistics or gui_enabled() then return end
-  -- Only its end is of interest.
+  local settings = U.settings
+  local nothing = not settings.statistics and settings.follow == "" and settings.export == ""
+  if listener or nothing or gui_enabled() then return end
+  -- Only its end is of interest. Without a listener, `tshark -q` dissects no packet.
   listener = Listener.new("frame", "frame.number == 0")
   function listener.packet() end
-  function listener.draw() print(U.statistics_text()) end
+  function listener.draw()
+    if settings.statistics then print(U.statistics_text()) end
+    if settings.follow ~= "" then print(U.follow_text()) end
+  end
   function listener.reset() end
 end

@@ -1,5 +1,7 @@
 -- A slow GcryptCipher for tests: AES-256 in the modes ECB and GCM, for a Wireshark that offers none. It takes and gives
 -- byte arrays as the real one does, and fails where the real one fails: without a key, or with other parameters.
+if GcryptCipher then return end
+
 -- Each script has its own globals, so these go where all scripts find them.
 _G.GCRY_CIPHER_AES256, _G.GCRY_CIPHER_MODE_ECB, _G.GCRY_CIPHER_MODE_GCM = 9, 1, 9
 

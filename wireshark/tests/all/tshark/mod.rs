@@ -10,6 +10,7 @@ mod filters;
 mod observer;
 mod preferences;
 mod random;
+mod reassembly;
 mod secured;
 mod trailer;
 

@@ -57,6 +57,15 @@ fn inner() -> Vec<u8> {
     packet.to_bytes()
 }
 
+/// Builds a packet with a part of a message of two packets.
+fn part(number: u32) -> Vec<u8> {
+    let write = Std::build(Opcode::UET_WRITE).head(|head| head.som(number == 0).eom(number == 1));
+    let write = write.message_id(1).request_length(8);
+    let write = if number == 0 { write } else { write.payload_length(4).message_offset(4) };
+    let pds = Request::rud().clear_psn_offset(-1).psn(Psn(7 + number)).spdcid(PdcId(1)).dpdcid(PdcId(2));
+    over_udp(FrameBuilder::new(pds.done().unwrap()).ses(write.done().unwrap()).payload(&[7; 4]), 4793)
+}
+
 /// Preference and value; a packet; the values of a field without the preference and with it.
 struct Case(&'static str, Vec<Vec<u8>>, &'static str, &'static str, &'static str);
 
@@ -102,6 +111,8 @@ fn cases() -> Vec<Case> {
         Case("trimmed_lasthop_dscp:6", vec![with_dscp(plain(), 6)], "uet.trimmed.last_hop", "", "1"),
         Case("version:1.0.2", vec![nack], "uet.finding", "WIRE-NACK-001", ""),
         Case("take_over:FALSE", vec![foreign], "uet.pds.psn", "7", ""),
+        Case("reassemble:FALSE", vec![part(0), part(1)], "uet.message.reassembled_in", "2", ""),
+        Case("reassembly_limit:0", vec![part(0), part(1)], "uet.message.reassembled_in", "2", ""),
         Case("analysis:FALSE", vec![plain(), ack], "uet.acked_in", "2", ""),
     ]
 }
@@ -133,7 +144,7 @@ fn each_preference_is_heeded() {
     }
 }
 
-/// `analysis.rs` covers preferences of the statistics table.
+/// `analysis.rs` covers preferences of the statistics table, and `reassembly.rs` those with output of their own.
 #[test]
 #[ignore = "needs tshark: wireshark/test"]
 fn every_preference_has_a_case() {
@@ -141,7 +152,8 @@ fn every_preference_has_a_case() {
     let there = said.lines().filter_map(|line| line.trim_start_matches('#').strip_prefix("uet."));
     let there: BTreeSet<_> = there.filter_map(|line| Some(line.split_once(':')?.0.to_owned())).collect();
     let tested = cases().iter().map(|case| case.0.split(':').next().unwrap().to_owned()).collect::<Vec<_>>();
-    let tested: BTreeSet<_> = tested.into_iter().chain(["statistics".to_owned()]).collect();
+    let tested: BTreeSet<_> =
+        tested.into_iter().chain(["statistics", "follow", "export"].map(str::to_owned)).collect();
     assert_eq!(there, tested);
 }
 
