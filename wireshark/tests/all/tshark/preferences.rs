@@ -128,6 +128,7 @@ fn says(field: &str, file: &Scratch, preference: Option<&str>) -> String {
     // The versions write Booleans and bytes differently.
     match first {
         "True" => "1".into(),
+        "False" => "0".into(),
         _ => first.replace(':', ""),
     }
 }
