@@ -148,3 +148,71 @@ fn into_io(error: PcapError) -> io::Error {
         other => io::Error::other(other),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input::{self, Taker};
+    use crate::json::Record;
+    use std::ops::ControlFlow;
+    use uet_wire::Start;
+
+    /// Collects the secrets and counts the packets before them.
+    #[derive(Default)]
+    struct Secrets(u64, Vec<(u64, Vec<u8>)>);
+
+    impl Taker for Secrets {
+        fn packet(&mut self, _: Record<'_>) -> io::Result<ControlFlow<()>> {
+            self.0 += 1;
+            Ok(ControlFlow::Continue(()))
+        }
+
+        fn secrets(&mut self, key_file: &[u8]) {
+            self.1.push((self.0, key_file.to_vec()));
+        }
+
+        fn pause(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn secrets_of_every_length_come_back_in_their_place() {
+        let mut writer = CaptureWriter::new(Vec::new(), LinkType::Ethernet).unwrap();
+        let mut expected = Vec::new();
+        for length in 0..=5 {
+            let secrets = vec![0x5a; length];
+            writer.write_secrets(&secrets).unwrap();
+            writer.write(&CapturedFrame::new(Duration::ZERO, &[0; 14])).unwrap();
+            expected.push((length as u64, secrets));
+        }
+        let capture = writer.finish().unwrap();
+        let mut found = Secrets::default();
+        input::read_live(&capture[..], Start::Eth, &mut found).unwrap();
+        assert_eq!((found.0, found.1), (6, expected));
+    }
+
+    #[test]
+    fn secrets_with_a_wrong_length_are_damage() {
+        let mut writer = CaptureWriter::new(Vec::new(), LinkType::Ethernet).unwrap();
+        let before = writer.0.get_mut().len();
+        writer.write_secrets(&[0x5a; 8]).unwrap();
+        let capture = writer.finish().unwrap();
+        // Behind block type, block length and secrets type.
+        for length in [9u32, 17, 0x7fff_ffff, 0xffff_fff0, u32::MAX] {
+            let mut damaged = capture.clone();
+            damaged[before + 12..before + 16].copy_from_slice(&length.to_le_bytes());
+            let mut found = Secrets::default();
+            assert!(input::read_live(&damaged[..], Start::Eth, &mut found).is_err(), "{length}");
+            assert!(found.1.is_empty());
+        }
+    }
+
+    #[test]
+    fn key_file_beyond_the_limit_is_refused() {
+        let mut writer = CaptureWriter::new(Vec::new(), LinkType::Ethernet).unwrap();
+        assert!(writer.write_secrets(&vec![0; 1 << 20]).is_ok());
+        let error = writer.write_secrets(&vec![0; (1 << 20) + 1]).unwrap_err();
+        assert_eq!(error.to_string(), "the key file is longer than 1 MiB");
+    }
+}
