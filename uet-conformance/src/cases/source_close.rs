@@ -88,7 +88,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "source-close/asked",
         title: "CLOSE_REQUEST of the target is acknowledged like a request, and the device closes",
-        requirements: &[PDS_CLOSE_013, PDS_CTL_001, PDS_CLOSE_002, PDS_SYN_001, PDS_SYN_007],
+        requirements: &[PDS_CLOSE_013, PDS_CTL_001, PDS_PSN_002, PDS_CLOSE_002, PDS_SYN_001, PDS_SYN_007],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: asked,
@@ -358,7 +358,11 @@ fn ask(t: &mut Test<'_>, target: &Target) -> Outcome {
 fn asked(t: &mut Test<'_>) -> Outcome {
     let (peer, target) = at_rest(t)?;
     ask(t, &target)?;
-    t.expect_ack(PDS_CTL_001, &target.pdc, target.psn(0))?;
+    let (asked, soon) = (target.psn(0), t.soon());
+    let (ack, cack) =
+        t.expect(PDS_CTL_001, "an ACK of the CLOSE_REQUEST", soon, |seen| seen.cack(&target.pdc))?;
+    t.one_of(PDS_PSN_002, "cack_psn", &[asked, asked - 1], cack);
+    t.check(PDS_CTL_001, "the ACK covers the CLOSE_REQUEST", true, ack.acknowledges(&target.pdc, asked));
     let (_, command) = expect_close(t, &target, PDS_CLOSE_013)?;
     t.check(PDS_CLOSE_002, "psn", target.psn(1), command.psn());
     confirm(t, &target, command.psn())?;

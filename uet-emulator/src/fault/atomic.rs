@@ -4,7 +4,7 @@ use super::fields::Fields;
 use super::tap::{Middle, Tap};
 use super::{Fault, fault};
 use bytes::Bytes;
-use uet_model::{Command, Delivery, Indication, RxRequest, Ticket};
+use uet_model::{Command, Delivery, Indication, Mode, RxRequest, Ticket};
 use uet_wire::catalogue::*;
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode, Opcode, ReturnCode};
 
@@ -44,6 +44,18 @@ fn operands(request: &mut RxRequest) -> Option<(&mut [u8], &mut [u8])> {
 const FETCHED: u64 = 1 << 40;
 
 pub(super) const FAULTS: &[Fault] = &[
+    fault(
+        "acts-on-idempotent-atomics",
+        "A target executes an atomic that arrives by RUDI, each time that it arrives",
+        SES_AMO_010,
+        &[Tap::Up(|middle, said| {
+            misread(middle, said, |request| {
+                if request.mode == Mode::Rudi {
+                    request.mode = Mode::Rud;
+                }
+            });
+        })],
+    ),
     fault(
         "repeats-fetching-atomics",
         "The result of a fetching atomic is not kept: a retransmission executes it again",

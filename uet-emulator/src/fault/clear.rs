@@ -131,6 +131,18 @@ pub(super) const FAULTS: &[Fault] = &[
         })],
     ),
     fault(
+        "commands-clear-only-if-asked",
+        "A source sends CLEAR_COMMAND only if the latest ACK has REQ_CLEAR, and not when an ACK closes a gap below",
+        PDS_CLR_006,
+        &[Tap::Out(|wire, packet| {
+            let own = packet.get("pds.spdcid").unwrap_or_default();
+            let asked = wire.seen.acks(packet.dst, own).last().is_some_and(asks_clear);
+            if asked || !packet.is_control(CtlType::CLEAR_COMMAND) {
+                wire.pass(packet);
+            }
+        })],
+    ),
+    fault(
         "ignores-clear-request",
         "The NIC drops CLEAR_REQUEST",
         PDS_CLR_007,

@@ -2,9 +2,10 @@
 
 use super::fields::{Fields, Kinds};
 use super::forge::{self, id};
-use super::seen::psn;
+use super::seen::{named, psn};
 use super::tap::Tap;
 use super::{Fault, fault};
+use core::time::Duration;
 use uet_wire::catalogue::*;
 use uet_wire::registry::{AckRequest, CtlType, NackCode};
 
@@ -127,6 +128,38 @@ pub(super) const FAULTS: &[Fault] = &[
                 wire.pass(packet);
             }
         })],
+    ),
+    fault(
+        "acknowledges-close-request-from-nowhere",
+        "The ACK of a CLOSE_REQUEST names PSN 0, which the peer never sent",
+        PDS_PSN_002,
+        &[Tap::Out(|wire, mut packet| {
+            let asked = wire.seen.control(packet.dst, CtlType::CLOSE_REQUEST);
+            if packet.is_ack() && asked.is_some_and(|asked| named(&packet) == Some(psn(asked))) {
+                packet.set("pds.cack_psn", 0);
+                packet.set("pds.ack_psn_offset", 0);
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "leaves-close-out-of-cack",
+        "The ACK of CLOSE_COMMAND has a CACK_PSN one below its PSN",
+        PDS_PSN_002,
+        &[Tap::Out(|wire, mut packet| {
+            let close = wire.seen.control(packet.dst, CtlType::CLOSE_COMMAND);
+            if packet.is_ack() && close.is_some_and(|close| named(&packet) == Some(psn(close))) {
+                packet.change("pds.cack_psn", |psn| psn.wrapping_sub(1));
+                packet.change("pds.ack_psn_offset", |offset| offset + 1);
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "forgets-closed-contexts",
+        "A target keeps nothing of a closed context, so late packets with syn open it again",
+        PDS_CLOSE_009,
+        &[Tap::Config(|config| config.pds.syn_retx_safety_time = Duration::ZERO)],
     ),
     fault(
         "uses-up-psns",

@@ -8,7 +8,7 @@ use super::{Fault, fault};
 use core::time::Duration;
 use uet_model::{Command, Mode, Via};
 use uet_wire::catalogue::*;
-use uet_wire::registry::{CtlType, NackCode, PdsType};
+use uet_wire::registry::{CtlType, NackCode, NextHdr, PdsType};
 use uet_wire::{PdcId, Psn};
 
 pub(super) const FAULTS: &[Fault] = &[
@@ -246,6 +246,22 @@ pub(super) const FAULTS: &[Fault] = &[
                 }
             }
             middle.pass(said);
+        })],
+    ),
+    fault(
+        "returns-data-unordered",
+        "Read data of an ordered context leaves as unordered requests",
+        PDS_OPEN_008,
+        &[Tap::Out(|wire, mut packet| {
+            let data = [NextHdr::UET_HDR_RESPONSE_DATA, NextHdr::UET_HDR_RESPONSE_DATA_SMALL];
+            if packet.is_rod() && data.iter().any(|kind| packet.is("pds.next_hdr", kind.code().into())) {
+                let unordered = match packet.kind() {
+                    PdsType::ROD_REQ => PdsType::RUD_REQ,
+                    _ => PdsType::RUD_CC_REQ,
+                };
+                packet.set("pds.type", unordered.code().into());
+            }
+            wire.pass(packet);
         })],
     ),
     fault(

@@ -337,6 +337,21 @@ pub(super) const FAULTS: &[Fault] = &[
         })],
     ),
     fault(
+        "never-ends-short-reads",
+        "A read in one packet has eom = 0",
+        SES_CUT_002,
+        &[Tap::Out(|wire, packet| {
+            misbuild(wire, packet, |_, packet| {
+                if packet.is("ses.opcode", Opcode::UET_READ.code().into())
+                    && packet.is("ses.som", 1)
+                    && packet.get("ses.message_id").is_some()
+                {
+                    packet.set("ses.eom", 0);
+                }
+            });
+        })],
+    ),
+    fault(
         "moves-buffer-offset",
         "buffer_offset grows from packet to packet, like message_offset",
         SES_CUT_006,
