@@ -28,7 +28,7 @@ fn headers(family: &mut Family) {
     add(
         "pdc-info",
         "The reserved pool is asked for. The reference provider and one simulator use the lowest of the four bits, as \
-         here; Wireshark and XDP2 look at the highest.",
+         here; Wireshark, XDP2 and a provider of a university use the highest.",
         FrameBuilder::new(pool).ses(super::parts::write(1, 16)).payload(data(0, 16)),
     );
     let rest = Rendezvous::zeroed().edit().eager_length(16).read_ri_generation(0x12).read_pid_on_fep(0x345);
@@ -155,6 +155,33 @@ fn meanings(family: &mut Family) {
         "next-hdr-9",
         "Next header 9 is reserved. One simulator has CP_ACK there: a number here, flagged, and the rest is payload.",
         FrameBuilder::new(reserved).payload(&[0; 4]).as_given(),
+    );
+    let later = built(ack(333, 333).prologue(|p| p.next_hdr(NextHdr::new(15).unwrap_or_default())).done());
+    add(
+        "next-hdr-15",
+        "Next header 15 is reserved. The Linux patches announce another delivery header with it: a number here, flagged, \
+         and the rest is payload.",
+        FrameBuilder::new(later).payload(&[0; 12]).as_given(),
+    );
+    let flags = built(request(333, 332).prologue(|p| p.flags(0x42)).done());
+    add(
+        "request-flags",
+        "Bit 1 of the flags of a request announces congestion state and bit 6 a CRC to the Linux patches. Both are \
+         reserved here: kept and flagged. Types 13 and 14 announce the state instead.",
+        FrameBuilder::new(flags).ses(super::parts::write(1, 16)).payload(data(0, 16)),
+    );
+    let early = nack(NackCode::new(0x0c).unwrap_or_default(), 333);
+    add(
+        "nack-code-12",
+        "Code 0x0C is reserved. It is FIRST_ROD_OOO to the Linux patches, and a PSN below the window to one simulator.",
+        FrameBuilder::new(early),
+    );
+    let push = Opcode::new(0x10).unwrap_or_default();
+    let push = built(std(push, 1).head(whole).match_bits(0x77).request_length(16).done());
+    add(
+        "ses-opcode-16",
+        "Opcode 0x10 is reserved. It is INC_PUSH to the Linux patches and to an early dissector.",
+        FrameBuilder::new(pds()).ses(push).payload(data(0, 16)),
     );
     for version in Version::ALL {
         let what = format!(
