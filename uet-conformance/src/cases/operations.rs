@@ -35,7 +35,7 @@ pub(super) const CASES: &[Rule] = &[
     },
 ];
 
-const KIND: Axis<PostKind> = Axis::new(
+pub(super) const KIND: Axis<PostKind> = Axis::new(
     "kind",
     &[
         Point::needing("write", PostKind::Write, &[Need::Capability("write")]),

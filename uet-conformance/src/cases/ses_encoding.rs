@@ -1,6 +1,7 @@
 //! The SES headers of the device: everything it was told, and every rule of their form (section 3.4.2).
 
 use crate::axis::{CARRIER, MODE, START};
+use crate::cases::operations::KIND;
 use crate::serve::SesFields;
 use crate::target::{Target, post};
 use crate::{Axis, Message, Need, Outcome, Point, Rule, Stop, Test};
@@ -76,6 +77,14 @@ pub(super) const CASES: &[Rule] = &[
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: first_and_last,
+    },
+    Rule {
+        id: "ses-encoding/ends",
+        title: "Every message sets som in its first packet and eom in its last, whatever its operation and its length",
+        requirements: &[SES_CUT_002],
+        needs: &[],
+        axes: &[&KIND, &PACKETS, &MODE],
+        run: ends,
     },
     Rule {
         id: "ses-encoding/same-in-all",
@@ -247,6 +256,10 @@ const OPERATION: Axis<PostKind> = Axis::new(
         Point::needing("fetch", PostKind::FetchAtomic, &[Need::Capability("fetch_atomic")]),
     ],
 );
+
+/// The number of packets of a message.
+const PACKETS: Axis<u32> =
+    Axis::new("packets", &[Point::new("one", 1), Point::new("two", 2), Point::new("three", 3)]);
 
 /// An offset in the memory of a peer. None passes 2^64 within a message.
 const OFFSET: Axis<u64> = Axis::new(
@@ -425,6 +438,22 @@ fn first_and_last(t: &mut Test<'_>) -> Outcome {
     let parts = all(t, post(PostKind::Write, peer, 3 * mtu - 1), 3)?;
     let flags: Vec<_> = parts.iter().map(|(said, _)| (said.head.som(), said.head.eom())).collect();
     t.check(SES_CUT_002, "som and eom", vec![(true, false), (false, false), (false, true)], flags);
+    Ok(())
+}
+
+fn ends(t: &mut Test<'_>) -> Outcome {
+    let (peer, mtu, kind, packets) = (t.peer(0)?, t.mtu(), t.value(&KIND), t.value(&PACKETS));
+    let length = (packets as usize - 1) * mtu + 100;
+    // Else a device may request few of the bytes of a read at a time.
+    if kind == PostKind::Read {
+        t.try_configure("max_awaited", 2 * length)?;
+    }
+    let parts = all(t, Post { form: Some(Form::Std), ..post(kind, peer, length) }, packets)?;
+    for (n, (said, _)) in (1..).zip(&parts) {
+        let expected = (n == 1, n == packets);
+        let what = format!("som and eom of packet {n} of {packets}");
+        t.check(SES_CUT_002, &what, expected, (said.head.som(), said.head.eom()));
+    }
     Ok(())
 }
 
