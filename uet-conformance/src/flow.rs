@@ -68,7 +68,7 @@ impl Test<'_> {
 
     /// Returns the device's configured base round trip. Skips if the device does not report it.
     pub fn base_rtt(&self) -> Result<Duration, Stop> {
-        match self.parameter("base_rtt", 0) {
+        match self.reported("base_rtt").unwrap_or(0) {
             0 => Err(Stop::Skipped("the device does not say its base_rtt".into())),
             nanoseconds => Ok(Duration::from_nanos(nanoseconds)),
         }
@@ -98,7 +98,7 @@ impl Test<'_> {
 
     /// Returns the bandwidth-delay product in bytes, from the device's configured rates and base round trip.
     pub fn bdp(&self) -> Result<u64, Stop> {
-        let rate = self.parameter("sender_rate", 0).min(self.parameter("receiver_rate", 0));
+        let rate = self.reported("sender_rate").unwrap_or(0).min(self.reported("receiver_rate").unwrap_or(0));
         match rate {
             0 => Err(Stop::Skipped("the device does not say the rates of its network".into())),
             rate => Ok((rate as f64 * self.base_rtt()?.as_secs_f64() / 8.0) as u64),

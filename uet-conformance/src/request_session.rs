@@ -116,7 +116,7 @@ impl Data {
 
 /// Returns the packet with request_length of a compare and swap as the device states it.
 fn as_stated(t: &Test<'_>, part: &Part) -> Part {
-    match (part.ext, t.parameter("swap_length", 0) as u32) {
+    match (part.ext, t.reported("swap_length").unwrap_or(0) as u32) {
         (Some(ExtBuf::CompareSwap(_)), length @ 1..) => {
             let ses = match part.ses {
                 SesBuf::Std(header) => header.edit().request_length(length).done().map(SesBuf::from),

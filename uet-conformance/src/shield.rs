@@ -222,11 +222,11 @@ impl Test<'_> {
     fn is_testable(&mut self) -> Outcome {
         let probe = Wire::new(self.own_address()?, self.device_address(), 0, Vec::new());
         self.dut.outer(&probe, 64, true).ok_or_else(no_outer)?;
-        if self.parameter("idle_time", 0) > 0 {
+        if self.parameter("idle_time") > 0 {
             self.configure("idle_time", 0)?;
         }
         for retries in ["max_rto_retx_cnt", "max_nack_retx_cnt"] {
-            if self.parameter(retries, 5) < 3 {
+            if self.parameter(retries) < 3 {
                 self.configure(retries, 5)?;
             }
         }

@@ -96,7 +96,7 @@ impl Test<'_> {
 
     /// Returns MP_RANGE before the device has announced one.
     pub fn default_range(&self) -> u32 {
-        self.parameter("default_mpr", 8) as u32 * 128
+        self.parameter("default_mpr") as u32 * 128
     }
 
     /// Returns a distance above the cumulative PSN that the device has never permitted.
@@ -108,7 +108,7 @@ impl Test<'_> {
 
     /// Returns the minimum length of read data that uses the return direction.
     pub fn beyond_ack(&self) -> Result<u32, Stop> {
-        let length = self.parameter("max_ack_data_size", 16) + 1;
+        let length = self.parameter("max_ack_data_size") + 1;
         match length <= self.mtu() as u64 {
             true => Ok(length as u32),
             false => Err(Stop::Skipped("all that a packet can bring fits an ACK".into())),
@@ -145,12 +145,12 @@ impl Test<'_> {
             return Ok(());
         }
         for name in ["rto_init_time", "nack_retx_time", "base_rtt"] {
-            if let longer @ 1.. = self.parameter(name, 0).saturating_mul(SLOWER) {
+            if let longer @ 1.. = self.reported(name).unwrap_or(0).saturating_mul(SLOWER) {
                 self.try_configure(name, longer)?;
             }
         }
         for name in ["sender_rate", "receiver_rate"] {
-            if let less @ 1.. = self.parameter(name, 0) / SLOWER {
+            if let less @ 1.. = self.reported(name).unwrap_or(0) / SLOWER {
                 self.try_configure(name, less)?;
             }
         }
@@ -161,7 +161,7 @@ impl Test<'_> {
     pub fn expect_room(&mut self, requirement: &Requirement, pdc: &Pdc, region: &Region) -> Outcome {
         let first = pdc.request(0).write(region, 0, &[1; 16])?;
         // The sources leave open how long an ended context is kept for late packets.
-        let told = Duration::from_nanos(self.parameter("syn_retx_safety_time", 0));
+        let told = Duration::from_nanos(self.parameter("syn_retx_safety_time"));
         self.pause(self.scaled(told))?;
         for _ in 0..50 {
             self.request(pdc, first.clone())?;

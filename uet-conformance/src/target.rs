@@ -436,12 +436,12 @@ impl Test<'_> {
 
     /// RTO_Init_Time of the device.
     pub fn rto(&self) -> Duration {
-        Duration::from_nanos(self.parameter("rto_init_time", 1_000_000))
+        Duration::from_nanos(self.parameter("rto_init_time"))
     }
 
     /// NACK_Retx_Time of the device.
     pub fn nack_wait(&self) -> Duration {
-        Duration::from_nanos(self.parameter("nack_retx_time", 100_000))
+        Duration::from_nanos(self.parameter("nack_retx_time"))
     }
 
     /// The time before which a retransmission cannot come from a timeout. It is below RTO_Init_Time, since the suite may
@@ -502,7 +502,7 @@ impl Test<'_> {
 
     /// The whole time until a device gives a packet up.
     pub fn until_given_up(&self) -> Duration {
-        let retransmissions = self.parameter("max_rto_retx_cnt", 5).min(10) as u32;
+        let retransmissions = self.parameter("max_rto_retx_cnt").min(10) as u32;
         self.soon() + self.scaled(self.rto() * (2 << retransmissions))
     }
 }

@@ -16,7 +16,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use uet_control::{
     AddPeer, CallError, Completion, Event, ExposeRegion, Fill, Hex64, Mode, Op, Operated, Operation,
-    Permission, Post, ReadMemory, Reset, Status, WaitCompletion,
+    Parameter, Permission, Post, ReadMemory, Reset, Status, WaitCompletion,
 };
 use uet_observe::{Observed, Observer};
 use uet_wire::catalogue::Requirement;
@@ -218,7 +218,7 @@ impl<'a> Test<'a> {
 
     /// Returns the number of bytes from which `rcvd_bytes` counts.
     pub(crate) fn start_of_count(&self) -> u64 {
-        self.parameter("start_rcvd_bytes", 0)
+        self.parameter("start_rcvd_bytes")
     }
 
     /// Returns the value of an axis in this instance; the first value if the rule lacks the axis.
@@ -237,10 +237,15 @@ impl<'a> Test<'a> {
         self.dut.facts()
     }
 
-    /// Returns a numeric parameter of the device, or the default if the device does not report it.
-    pub fn parameter(&self, name: &str, default: u64) -> u64 {
-        let value = self.set.get(name).or_else(|| self.told(name));
-        value.and_then(|value| value.as_u64()).unwrap_or(default)
+    /// Returns a numeric parameter of the device, or the [default](uet_control::PARAMETERS) if the device does not report it.
+    pub fn parameter(&self, name: &str) -> u64 {
+        let default = || Parameter::find(name).and_then(Parameter::number);
+        self.reported(name).or_else(default).unwrap_or_default()
+    }
+
+    /// Returns a numeric parameter that the device reports or the script has set.
+    pub fn reported(&self, name: &str) -> Option<u64> {
+        self.set.get(name).or_else(|| self.told(name))?.as_u64()
     }
 
     /// Returns a parameter of the device that is a word.
@@ -263,7 +268,7 @@ impl<'a> Test<'a> {
 
     /// Returns the payload MTU of the device, always a valid one.
     pub fn mtu(&self) -> usize {
-        self.parameter("payload_mtu", 4096).clamp(1024, 8192) as usize
+        self.parameter("payload_mtu").clamp(1024, 8192) as usize
     }
 
     /// Returns the version of the specification that judges the device.

@@ -402,7 +402,7 @@ fn generation(t: &mut Test<'_>) -> Outcome {
 }
 
 fn size(t: &mut Test<'_>) -> Outcome {
-    let (mtu, ack) = (t.mtu(), t.parameter("max_ack_data_size", 16) as usize);
+    let (mtu, ack) = (t.mtu(), t.parameter("max_ack_data_size") as usize);
     let (transfer, length) = (t.value(&TRANSFER), t.value(&SIZE)(mtu, ack.min(mtu - 1)));
     let data = bytes(length);
     let mut session = t.session();

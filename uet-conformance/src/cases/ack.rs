@@ -350,7 +350,7 @@ fn fill_up(t: &mut Test<'_>, size: u64, counted: u64) -> Outcome {
     slow_timer(t)?;
     let contexts = t.value(&CONTEXTS);
     let open = (0..contexts).map(|_| t.open()).collect::<Result<Vec<_>, Stop>>()?;
-    let count = t.parameter("ack_gen_trigger", 16_384).div_ceil(counted) as u32;
+    let count = t.parameter("ack_gen_trigger").div_ceil(counted) as u32;
     for n in 1..=count {
         for (pdc, region) in &open {
             t.request(pdc, pdc.request(n).quiet().write(region, 0, &vec![n as u8; size as usize])?)?;
@@ -365,7 +365,7 @@ fn fill_up(t: &mut Test<'_>, size: u64, counted: u64) -> Outcome {
 }
 
 fn trigger(t: &mut Test<'_>) -> Outcome {
-    let size = t.parameter("payload_mtu", 4096);
+    let size = t.parameter("payload_mtu");
     fill_up(t, size, size)
 }
 
@@ -374,7 +374,7 @@ const CONTEXTS: Axis<usize> =
     Axis::new("contexts", &[Point::new("1", 1), Point::new("2", 2), Point::new("3", 3)]);
 
 fn small_packets(t: &mut Test<'_>) -> Outcome {
-    let least = t.parameter("ack_gen_min_pkt_add", 1024);
+    let least = t.parameter("ack_gen_min_pkt_add");
     fill_up(t, 1, least.max(1))
 }
 
@@ -401,7 +401,7 @@ fn error_at_once(t: &mut Test<'_>) -> Outcome {
 fn data_at_once(t: &mut Test<'_>) -> Outcome {
     slow_timer(t)?;
     let (pdc, region) = t.open()?;
-    let most = t.parameter("max_ack_data_size", 16) as u32;
+    let most = t.parameter("max_ack_data_size") as u32;
     if most == 0 {
         return Err(Stop::Skipped("no read data rides in ACKs".into()));
     }

@@ -149,7 +149,7 @@ fn serve(t: &mut Test<'_>, operation: Operated, from: core::net::IpAddr) -> Resu
 /// Goes on only where a device gives up in a time that a script can wait for.
 fn gives_up(t: &Test<'_>, ending: Ending) -> Outcome {
     let waits = matches!(ending, Ending::Refused | Ending::Silence | Ending::Unopened);
-    match (t.parameter("max_rto_retx_cnt", 5), t.parameter("max_nack_retx_cnt", 5)) {
+    match (t.parameter("max_rto_retx_cnt"), t.parameter("max_nack_retx_cnt")) {
         (8.., _) if waits => Err(Stop::Skipped("the device retransmits without end, or for too long".into())),
         (_, 50..) if waits => Err(Stop::Skipped("NACKs have packets sent again for too long".into())),
         _ => Ok(()),
@@ -193,7 +193,7 @@ fn finish(t: &mut Test<'_>, target: &mut Target, peer: u64, ending: Ending) -> O
         }
         Ending::Nack(code) => target.refuse(t, code, 1),
         Ending::Refused => {
-            let most = t.parameter("max_nack_retx_cnt", 5) + t.parameter("max_rto_retx_cnt", 5) + 2;
+            let most = t.parameter("max_nack_retx_cnt") + t.parameter("max_rto_retx_cnt") + 2;
             for _ in 0..most {
                 target.refuse(t, NackCode::NO_RESOURCE, 1)?;
                 let within = t.later();

@@ -152,7 +152,7 @@ fn ack_flags(t: &mut Test<'_>) -> Outcome {
             _ if control => noop(pdc, n, true, retx)?,
             Answered::Error | Answered::ErrorAgain => request.write_nowhere(region, &[1; 16])?.build()?,
             Answered::SmallRead => {
-                request.read(region, 0, t.parameter("max_ack_data_size", 16).clamp(1, 8) as u32)?.build()?
+                request.read(region, 0, t.parameter("max_ack_data_size").clamp(1, 8) as u32)?.build()?
             }
             Answered::LargeRead => request.read(region, 0, t.beyond_ack()?)?.build()?,
             Answered::Close | Answered::CloseAgain => numbered(pdc, CtlType::CLOSE_COMMAND, n, true, retx)?,

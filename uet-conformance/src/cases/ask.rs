@@ -227,7 +227,7 @@ fn read_data(t: &mut Test<'_>) -> Outcome {
     let region = t.region_for(64, &[uet_control::Permission::Read, uet_control::Permission::Write], None)?;
     let mut pdc = t.initiate();
     t.establish(&mut pdc, &region)?;
-    let most = t.parameter("max_ack_data_size", 16) as u32;
+    let most = t.parameter("max_ack_data_size") as u32;
     t.request(&pdc, pdc.request(1).read(&region, 0, most.clamp(1, 8))?)?;
     let data = |seen: &RxPacket| seen.answers(&pdc, pdc.psn(1)).filter(|_| !seen.payload().is_empty());
     if t.wait(t.soon(), data)?.is_none() {

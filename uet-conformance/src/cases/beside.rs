@@ -216,7 +216,7 @@ fn kept(t: &mut Test<'_>) -> Outcome {
 }
 
 fn fetched(t: &mut Test<'_>) -> Outcome {
-    if t.parameter("max_ack_data_size", 16) < 8 {
+    if t.parameter("max_ack_data_size") < 8 {
         return Err(Stop::Skipped("the device puts no 8 bytes into an ACK".into()));
     }
     let (region, pair) = two(t)?;
@@ -386,7 +386,7 @@ fn source_refused(t: &mut Test<'_>) -> Outcome {
     let [(first, _), (second, _)] = &mut pair[..] else { return Ok(()) };
     first.collect(t, 3)?;
     second.collect(t, 3)?;
-    for _ in 1..t.parameter("max_nack_retx_cnt", 5).min(4) {
+    for _ in 1..t.parameter("max_nack_retx_cnt").min(4) {
         first.refuse(t, code, 2)?;
         first.expect_again(t, PDS_NACK_004, 2, t.later())?;
     }

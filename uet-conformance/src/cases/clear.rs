@@ -362,7 +362,7 @@ fn beyond(t: &mut Test<'_>) -> Outcome {
 }
 
 fn many(t: &mut Test<'_>) -> Outcome {
-    let count = t.parameter("stored_responses", 100).min(100) as u32;
+    let count = t.parameter("stored_responses").min(100) as u32;
     let (pdc, region, first, _) = with_error(t)?;
     for n in 2..=count {
         error(t, &pdc, &region, n)?;
@@ -443,7 +443,7 @@ fn read_data(t: &mut Test<'_>) -> Outcome {
     let (pdc, region) = t.open()?;
     t.request(&pdc, pdc.request(1).write(&region, 0, &[1, 2, 3, 4])?)?;
     t.need_ack(&pdc, pdc.psn(1))?;
-    let length = (t.parameter("max_ack_data_size", 16) as u32).clamp(1, 4);
+    let length = (t.parameter("max_ack_data_size") as u32).clamp(1, 4);
     let read = pdc.request(2).read(&region, 0, length)?;
     t.request(&pdc, read.clone())?;
     let first = data(t, &pdc, 2)?;
@@ -459,7 +459,7 @@ fn read_data(t: &mut Test<'_>) -> Outcome {
 
 fn read_again(t: &mut Test<'_>) -> Outcome {
     let (pdc, region) = t.open()?;
-    let length = (t.parameter("max_ack_data_size", 16) as usize).clamp(1, 4);
+    let length = (t.parameter("max_ack_data_size") as usize).clamp(1, 4);
     let read = pdc.request(1).read(&region, 0, length as u32)?;
     t.request(&pdc, read.clone())?;
     let first = data(t, &pdc, 1)?;

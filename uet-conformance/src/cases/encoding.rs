@@ -284,7 +284,7 @@ fn nack(t: &mut Test<'_>) -> Outcome {
 
 fn data_in_ack(t: &mut Test<'_>) -> Outcome {
     let (pdc, region) = t.open()?;
-    let most = t.parameter("max_ack_data_size", 16) as u32;
+    let most = t.parameter("max_ack_data_size") as u32;
     if most == 0 {
         return Err(Stop::Skipped("no read data rides in ACKs".into()));
     }

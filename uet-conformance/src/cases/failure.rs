@@ -267,7 +267,7 @@ fn serves(t: &mut Test<'_>, target: &Target, kind: PostKind, n: u32) -> Outcome 
 /// With room for two operations, three fail one after the other.
 fn source(t: &mut Test<'_>) -> Outcome {
     let (kind, fails, mode) = (t.value(&KIND), t.value(&FAILS), t.value(&MODE));
-    if fails == Fails::Unanswered && t.parameter("max_rto_retx_cnt", 5) > 7 {
+    if fails == Fails::Unanswered && t.parameter("max_rto_retx_cnt") > 7 {
         return Err(Stop::Skipped("retransmissions have no end, or take too long".into()));
     }
     let small = t.try_configure("max_operations", 2)?;

@@ -303,7 +303,7 @@ fn offset_limit(t: &mut Test<'_>) -> Outcome {
     t.try_configure("default_mpr", 1)?;
     t.try_configure("payload_mtu", 1024)?;
     t.try_configure("congestion", "none")?;
-    let limit = (128 * t.parameter("default_mpr", 8) - 1).min(4095) as u32;
+    let limit = (128 * t.parameter("default_mpr") - 1).min(4095) as u32;
     let peer = t.peer(0)?;
     t.post(post(PostKind::Write, peer, (limit as usize + 20) * t.mtu()))?;
     let mut target = Target::accept(t)?;

@@ -138,9 +138,9 @@ impl Growth {
     /// By the parameters that the device states. The others have the defaults of the specification.
     fn of(t: &Test<'_>) -> Result<Self, Stop> {
         let (mtu, scaling_a) = (t.mtu() as f64, t.bdp()? as f64 / 150_000.0);
-        let or = |name, default: f64| match t.parameter(name, 0) {
-            0 => default,
-            told => told as f64,
+        let or = |name, default: f64| match t.reported(name) {
+            None | Some(0) => default,
+            Some(told) => told as f64,
         };
         Ok(Growth {
             fair: or("fi", 5.0 * mtu * scaling_a),

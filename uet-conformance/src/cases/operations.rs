@@ -94,7 +94,7 @@ fn begun(t: &mut Test<'_>, packets: u32) -> Result<(Operated, Target, usize), St
 fn refused(t: &mut Test<'_>) -> Outcome {
     let (places, code) = (t.value(&WHERE), t.value(&CODE));
     // Open: a device may repeat a send with the current generation.
-    if code == ReturnCode::BAD_GENERATION && t.parameter("generation_repeats", 0) > 0 {
+    if code == ReturnCode::BAD_GENERATION && t.parameter("generation_repeats") > 0 {
         t.configure("generation_repeats", 0)?;
     }
     let (posted, target, length) = begun(t, 3)?;

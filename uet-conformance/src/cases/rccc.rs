@@ -347,13 +347,13 @@ fn grants_to_all(t: &mut Test<'_>) -> Outcome {
 
 /// So many sources that there is demand all the time, whatever each has to wait for the way.
 fn grants_paced(t: &mut Test<'_>) -> Outcome {
-    let count = t.parameter("general_pdcs", 16).clamp(1, 16) as u8;
+    let count = t.parameter("general_pdcs").clamp(1, 16) as u8;
     let mut sources = vec![Source::open(t)?];
     for n in 1..count {
         let (pdc, region) = (t.initiate(), sources[0].region.clone());
         sources.push(Source::on(t, pdc, region, CCC.wrapping_add(n))?);
     }
-    let rate = t.parameter("receiver_rate", 0);
+    let rate = t.reported("receiver_rate").unwrap_or(0);
     if rate == 0 {
         return Err(Stop::Skipped("the device does not say the rate of its link".into()));
     }
@@ -388,7 +388,7 @@ fn grants_paced(t: &mut Test<'_>) -> Outcome {
 /// Demand of all at once, so that each waits for the others.
 fn shared(t: &mut Test<'_>) -> Outcome {
     let (count, bearer) = (t.value(&SHARERS), t.value(&BEARER));
-    if u64::from(count) > t.parameter("general_pdcs", 16) {
+    if u64::from(count) > t.parameter("general_pdcs") {
         return Err(Stop::Skipped("the device has too few contexts".into()));
     }
     let (mut sources, some) = (vec![Source::open(t)?], some(t)?);

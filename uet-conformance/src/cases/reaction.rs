@@ -286,7 +286,7 @@ fn then_accepted(t: &mut Test<'_>) -> Outcome {
 }
 
 fn limit(t: &mut Test<'_>) -> Outcome {
-    let most = t.parameter("max_nack_retx_cnt", 5);
+    let most = t.parameter("max_nack_retx_cnt");
     if most > 50 {
         return Err(Stop::Skipped(format!("{most} retransmissions take too long")));
     }
@@ -294,7 +294,7 @@ fn limit(t: &mut Test<'_>) -> Outcome {
     let mut seen = target.got.len();
     target.refuse(t, NackCode::NO_RESOURCE, 1)?;
     // Packets that the timeout sends again beside it are refused too.
-    let most = (most + t.parameter("max_rto_retx_cnt", 5)) as usize;
+    let most = (most + t.parameter("max_rto_retx_cnt")) as usize;
     while target.next(t, t.later())?.is_some() && target.times(1) <= most + 3 {
         if target.got.len() > seen {
             seen = target.got.len();

@@ -276,7 +276,7 @@ fn fresh_timeout(t: &mut Test<'_>) -> Outcome {
 
 /// Goes on only where the device sends a packet so often again before it gives it up.
 pub(super) fn lasts(t: &Test<'_>, least: u64) -> Outcome {
-    match t.parameter("max_rto_retx_cnt", 5) {
+    match t.parameter("max_rto_retx_cnt") {
         most if most < least => {
             Err(Stop::Skipped(format!("the device gives up after {most} retransmissions")))
         }
@@ -287,12 +287,12 @@ pub(super) fn lasts(t: &Test<'_>, least: u64) -> Outcome {
 /// So often, or as often as the device does before it gives up.
 pub(super) fn times_again(t: &Test<'_>, wanted: u32) -> Result<u32, Stop> {
     lasts(t, 1)?;
-    Ok(wanted.min(t.parameter("max_rto_retx_cnt", 5) as u32))
+    Ok(wanted.min(t.parameter("max_rto_retx_cnt") as u32))
 }
 
 /// How often a packet is sent again, where the device says so and it ends.
 fn limit_of(t: &Test<'_>) -> Result<usize, Stop> {
-    match t.parameter("max_rto_retx_cnt", 5) {
+    match t.parameter("max_rto_retx_cnt") {
         15 | 31 => Err(Stop::Skipped("the device retransmits without end".into())),
         count if count > 7 => Err(Stop::Skipped(format!("{count} retransmissions take too long"))),
         count => Ok(count as usize),

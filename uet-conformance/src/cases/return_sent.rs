@@ -253,7 +253,7 @@ fn forward_apart(t: &mut Test<'_>) -> Outcome {
 fn window(t: &mut Test<'_>) -> Outcome {
     lasts(t, 2)?;
     t.try_configure("default_mpr", 1)?;
-    let range = 128 * t.parameter("default_mpr", 8) as u32;
+    let range = 128 * t.parameter("default_mpr") as u32;
     let (pdc, region) = open(t, false)?;
     let mut target = Target::of_return(t, &pdc);
     target.mpr = (range / 128) as u8;
@@ -316,7 +316,7 @@ fn never_sent(t: &mut Test<'_>) -> Outcome {
 }
 
 fn given_up(t: &mut Test<'_>) -> Outcome {
-    let most = match t.parameter("max_rto_retx_cnt", 5) {
+    let most = match t.parameter("max_rto_retx_cnt") {
         most @ 0..8 => most as usize,
         most => return Err(Stop::Skipped(format!("{most} retransmissions have no end, or take too long"))),
     };

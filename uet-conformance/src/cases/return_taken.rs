@@ -326,7 +326,7 @@ fn is_refused(
 }
 
 fn beyond_the_window(t: &mut Test<'_>) -> Outcome {
-    if t.parameter("announced_mpr", 8) == 0 {
+    if t.parameter("announced_mpr") == 0 {
         return Err(Stop::Skipped("the device announces no limit".into()));
     }
     let read = Read::new(t, Mode::Rud)?;

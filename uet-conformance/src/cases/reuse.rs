@@ -130,10 +130,10 @@ fn context(t: &mut Test<'_>) -> Outcome {
     }
     t.send(&old, &old.control(CtlType::CLOSE_COMMAND, old.psn(last), 0)?)?;
     t.need("the end of the context", t.soon(), |seen| seen.answers(&old, old.psn(last)))?;
-    t.pause(t.scaled(Duration::from_nanos(t.parameter("syn_retx_safety_time", 0))))?;
+    t.pause(t.scaled(Duration::from_nanos(t.parameter("syn_retx_safety_time"))))?;
     t.forget();
 
-    let distance = t.parameter("start_psn_distance", 1 << 16) as u32;
+    let distance = t.parameter("start_psn_distance") as u32;
     let start = old.psn(last) + distance;
     let mut new = Pdc { start, remote: None, ..old.clone() };
     if !same {

@@ -109,7 +109,7 @@ fn small(t: &mut Test<'_>, (name, size): Pool) -> Result<u32, Stop> {
 fn fresh(t: &mut Test<'_>, requirement: &Requirement, region: &Region, by_noop: bool) -> Result<Pdc, Stop> {
     let mut pdc = t.initiate();
     // How long what has ended is kept for late packets is open.
-    let told = Duration::from_nanos(t.parameter("syn_retx_safety_time", 0));
+    let told = Duration::from_nanos(t.parameter("syn_retx_safety_time"));
     t.pause(t.scaled(told))?;
     let mut answer = None;
     for _ in 0..20 {
@@ -358,7 +358,7 @@ const OWN_POOL: Axis<(Pool, bool)> = Axis::new(
 
 fn as_initiator(t: &mut Test<'_>) -> Outcome {
     let (end, (pool, other)) = (t.value(&OWN_END), t.value(&OWN_POOL));
-    if t.parameter("max_rto_retx_cnt", 5) > 7 {
+    if t.parameter("max_rto_retx_cnt") > 7 {
         return Err(Stop::Skipped("retransmissions have no end, or take too long".into()));
     }
     let rounds = small(t, pool)?;

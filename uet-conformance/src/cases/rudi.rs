@@ -246,7 +246,7 @@ fn each_once(t: &mut Test<'_>) -> Outcome {
 fn room_again(t: &mut Test<'_>) -> Outcome {
     let most = match t.try_configure("rudi_requests", 4)? {
         true => 4,
-        false => t.parameter("rudi_requests", 1024).min(4096) as u32,
+        false => t.parameter("rudi_requests").min(4096) as u32,
     };
     // Then there is none for what a write with header data leaves to be told.
     let refuses = t.try_configure("max_written", 0)?;

@@ -111,7 +111,7 @@ pub(super) const CASES: &[Rule] = &[
 /// A small default window, where the device lets one; the default range.
 pub(super) fn small(t: &mut Test<'_>) -> Result<u32, Stop> {
     t.try_configure("default_mpr", 1)?;
-    Ok(128 * t.parameter("default_mpr", 8) as u32)
+    Ok(128 * t.parameter("default_mpr") as u32)
 }
 
 /// A message of so many packets, whose first is not answered: what else comes is named in ACKs, so that the device goes on

@@ -377,7 +377,7 @@ fn late(t: &mut Test<'_>) -> Outcome {
 }
 
 fn limit(t: &mut Test<'_>) -> Outcome {
-    let most = match t.parameter("max_rto_retx_cnt", 5) {
+    let most = match t.parameter("max_rto_retx_cnt") {
         most @ 0..8 => most as usize,
         most => return Err(Stop::Skipped(format!("{most} retransmissions have no end, or take too long"))),
     };
@@ -562,7 +562,7 @@ fn data_with_error(t: &mut Test<'_>) -> Outcome {
 /// With room for two requests and two operations, three end one after the other.
 fn room_again(t: &mut Test<'_>) -> Outcome {
     let end = t.value(&END);
-    if end == End::Unanswered && t.parameter("max_rto_retx_cnt", 5) > 7 {
+    if end == End::Unanswered && t.parameter("max_rto_retx_cnt") > 7 {
         return Err(Stop::Skipped("retransmissions have no end, or take too long".into()));
     }
     t.try_configure("rudi_requests", 2)?;

@@ -248,7 +248,7 @@ fn late_control(t: &mut Test<'_>) -> Outcome {
 
 fn opened_anew(t: &mut Test<'_>) -> Outcome {
     let (old, region) = closed(t)?;
-    let distance = t.parameter("start_psn_distance", 1 << 16) as u32;
+    let distance = t.parameter("start_psn_distance") as u32;
     let mut pdc = Pdc { remote: None, start: old.psn(2) + distance, ..old };
     for round in 3..6 {
         t.request(&pdc, pdc.request(0).write(&region, 0, &[round; 16])?)?;
@@ -373,7 +373,7 @@ fn asks_in_vain(t: &mut Test<'_>) -> Outcome {
     if let Some(question) = question {
         t.send(&pdc, &pdc.ack(question.psn()).build()?)?;
     }
-    let patience = Duration::from_nanos(t.parameter("close_req_time", 1_000_000_000));
+    let patience = Duration::from_nanos(t.parameter("close_req_time"));
     let mut within = t.scaled(patience) + t.soon();
     let gives_up = |seen: &RxPacket| {
         let code = seen.nack().filter(|_| seen.is_for(&pdc)).map(|nack| nack.nack_code());

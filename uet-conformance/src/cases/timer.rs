@@ -145,7 +145,7 @@ fn key_of(seen: &RxPacket) -> Option<(Key, bool)> {
 
 /// Max_RTO_Retx_Cnt, where a script can wait for the last retransmission.
 fn most(t: &Test<'_>) -> Result<u64, Stop> {
-    match t.parameter("max_rto_retx_cnt", 5) {
+    match t.parameter("max_rto_retx_cnt") {
         15 | 31 => Err(Stop::Skipped("the device retransmits without end".into())),
         count if count > 7 => Err(Stop::Skipped(format!("{count} retransmissions take too long"))),
         0 => Err(Stop::Skipped("the device does not retransmit".into())),

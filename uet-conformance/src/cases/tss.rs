@@ -186,7 +186,7 @@ pub(super) fn close(t: &mut Test<'_>, pdc: &Pdc, n: u32) -> Outcome {
     t.send(pdc, &pdc.numbered(CtlType::CLOSE_COMMAND, n)?)?;
     t.need_ack(pdc, pdc.psn(n))?;
     // Late packets are remembered for a time.
-    let kept = t.parameter("syn_retx_safety_time", 0);
+    let kept = t.parameter("syn_retx_safety_time");
     let kept = t.scaled(Duration::from_nanos(kept));
     t.pause(kept * 2)?;
     t.settle()

@@ -264,7 +264,7 @@ fn rekey_other(t: &mut Test<'_>) -> Outcome {
 
 fn epochs(t: &mut Test<'_>) -> Outcome {
     let (pdc, region) = open_as(t, TSS_KEY_003, t.value(&MEMBER), |domain| domain.epoch = 5)?;
-    let lifetime = t.parameter("rx_max_epoch_lifetime", 16);
+    let lifetime = t.parameter("rx_max_epoch_lifetime");
     if lifetime == 0 {
         return Err(Stop::Skipped("the device accepts one epoch only".into()));
     }

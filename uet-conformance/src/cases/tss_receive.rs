@@ -499,7 +499,7 @@ fn opening(t: &mut Test<'_>) -> Outcome {
 fn many(t: &mut Test<'_>) -> Outcome {
     let (pdc, region) = opened(t)?;
     // A device may drop everything after a number of wrong ICVs that it states.
-    let latch = t.parameter("auth_fail_latch", 1000);
+    let latch = t.reported("auth_fail_latch").unwrap_or(1000);
     let stranger = t.initiate();
     let opening = forged(t, &plain(&stranger, &region, 1)?)?;
     let request = forged(t, &plain(&pdc, &region, 1)?)?;

@@ -321,7 +321,7 @@ fn epoch_steps(t: &mut Test<'_>) -> Outcome {
 }
 
 fn lifetime(t: &Test<'_>) -> Result<u16, Stop> {
-    match t.parameter("rx_max_epoch_lifetime", 16) {
+    match t.parameter("rx_max_epoch_lifetime") {
         lifetime if lifetime < 1 << 14 => Ok(lifetime as u16),
         _ => Err(Stop::Skipped("the device accepts all epochs".into())),
     }

@@ -447,7 +447,7 @@ fn smaller(t: &mut Test<'_>) -> Outcome {
 }
 
 fn larger(t: &mut Test<'_>) -> Outcome {
-    let default = t.parameter("default_mpr", 8);
+    let default = t.parameter("default_mpr");
     let mpr = (2 * default).min(255);
     if mpr <= default {
         return Err(Stop::Skipped("no window is larger than the default".into()));

@@ -82,7 +82,7 @@ impl Player<'_, '_> {
                 if left == 0 {
                     break;
                 }
-                let told = Duration::from_nanos(self.t.parameter("syn_retx_safety_time", 0));
+                let told = Duration::from_nanos(self.t.parameter("syn_retx_safety_time"));
                 let until = self.t.now() + told.max(self.t.rto() * 8);
                 self.pump(until)?;
             }

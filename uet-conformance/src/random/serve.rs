@@ -406,7 +406,7 @@ impl Player<'_, '_> {
         (known.0, known.1) = (known.0 + 1, now);
         let times = known.0;
         let waited = now.saturating_sub(last);
-        let timed = self.t.facts().virtual_time && self.t.parameter("fast_loss_packets", 0) == 0;
+        let timed = self.t.facts().virtual_time && self.t.parameter("fast_loss_packets") == 0;
         // Without room in the window or without credit, even a retransmission waits. The only packet has room.
         let alone = self.served.len() == 1 && self.served[served].known.len() == 1;
         let waits = match self.t.parameter_word("congestion").as_deref() {
@@ -600,7 +600,7 @@ impl Player<'_, '_> {
             PostKind::Read | PostKind::FetchAtomic if whole > 0 => {
                 let all = Fill::Seed(posted.plan.seed ^ 0xda7a).bytes(whole as usize);
                 let data = all.get(offset..offset + length).unwrap_or_default().to_vec();
-                let small = whole as u64 <= self.t.parameter("max_ack_data_size", 16);
+                let small = whole as u64 <= self.t.parameter("max_ack_data_size");
                 let psn = self.served[served].pdc.psn(n);
                 let ses = data_header(fields, psn, data.len(), whole as usize, offset)?;
                 if small {
@@ -1175,7 +1175,7 @@ impl Player<'_, '_> {
 
     /// Returns whether the device gives packets up that the peer of a conversation loses or refuses.
     pub(super) fn soon_gives_up(&self) -> bool {
-        ["max_rto_retx_cnt", "max_nack_retx_cnt"].iter().any(|name| self.t.parameter(name, 5) < 4)
+        ["max_rto_retx_cnt", "max_nack_retx_cnt"].iter().any(|name| self.t.parameter(name) < 4)
     }
 
     /// Returns a PSN whose response the device has not cleared.

@@ -174,7 +174,7 @@ impl Player<'_, '_> {
         };
         // An ACK that nobody has asked for may take its time.
         let patience = match quiet && self.t.facts().virtual_time {
-            true => self.t.soon() * 2 + Duration::from_nanos(self.t.parameter("ack_delay", 0)) * 2,
+            true => self.t.soon() * 2 + Duration::from_nanos(self.t.parameter("ack_delay")) * 2,
             false => Duration::ZERO,
         };
         let due = self.t.now() + self.own_timeout(0) + patience;
