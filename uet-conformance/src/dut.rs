@@ -39,6 +39,15 @@ pub trait Dut {
         None
     }
 
+    /// Tells the link that an instance begins after a reset, for captures.
+    fn begin(&mut self, _instance: &str) {}
+
+    /// Returns the packets that the network has lost since the last call, with the times of their sending, as far as
+    /// that is known.
+    fn lost(&mut self) -> Vec<(Duration, Wire)> {
+        Vec::new()
+    }
+
     /// Returns how the device has ended, if that is known.
     fn ended(&mut self) -> Option<String> {
         None
@@ -256,6 +265,8 @@ pub struct Wire {
     /// The bit of a packet to send that flips after its CRC is computed, counted from its first bit. Bits behind its
     /// last one are the trailer's. Only links with trailers support it.
     pub flipped: Option<usize>,
+    /// True if the network lost it, as far as that is known.
+    pub lost: bool,
     /// Violations in the outer layers of a received packet, if the link shows them.
     pub around: Vec<Finding>,
 }
@@ -263,8 +274,19 @@ pub struct Wire {
 impl Wire {
     /// Creates a packet without marks, trims or damage.
     pub fn new(src: IpAddr, dst: IpAddr, entropy: u16, bytes: Vec<u8>) -> Self {
-        let (high, marked, trimmed) = (None, false, None);
-        Wire { src, dst, entropy, high, marked, trimmed, bytes, taken: vec![], flipped: None, around: vec![] }
+        Wire {
+            src,
+            dst,
+            entropy,
+            high: None,
+            marked: false,
+            trimmed: None,
+            bytes,
+            taken: Vec::new(),
+            flipped: None,
+            lost: false,
+            around: Vec::new(),
+        }
     }
 }
 

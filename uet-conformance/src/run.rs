@@ -513,6 +513,8 @@ pub(crate) fn run_script(
         let reason = ended.unwrap_or_else(|| error.to_string());
         return InstanceResult { verdict: Verdict::Inconclusive, reason, ..blank };
     }
+    dut.begin(&blank.instance);
+    dut.lost();
     let (outcome, mut observations, circumstances, ladder, read, set) = {
         let mut test = Test::new(dut, spec, seed, timeout_scale);
         if let Some(instance) = instance {

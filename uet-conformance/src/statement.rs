@@ -225,6 +225,14 @@ impl Dut for Stated<'_> {
         self.dut.event()
     }
 
+    fn begin(&mut self, instance: &str) {
+        self.dut.begin(instance);
+    }
+
+    fn lost(&mut self) -> Vec<(Duration, Wire)> {
+        self.dut.lost()
+    }
+
     fn ended(&mut self) -> Option<String> {
         self.dut.ended()
     }

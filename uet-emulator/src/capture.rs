@@ -24,6 +24,8 @@ pub struct Capture {
     outer: Outer,
     written: u64,
     failed: Option<io::Error>,
+    /// Comment for the next packet.
+    next: Option<String>,
 }
 
 impl core::fmt::Debug for Capture {
@@ -41,7 +43,12 @@ impl Capture {
     /// Starts a file with a comment on all of it.
     pub fn commented(file: Box<dyn Write + Send>, outer: Outer, comment: &str) -> io::Result<Self> {
         let writer = CaptureWriter::commented(file, LinkType::Ethernet, "uet", comment)?;
-        Ok(Capture { writer, outer, written: 0, failed: None })
+        Ok(Capture { writer, outer, written: 0, failed: None, next: None })
+    }
+
+    /// Adds a comment to the next packet, before its own.
+    pub fn comment_next(&mut self, comment: &str) {
+        self.next = Some(comment.to_owned());
     }
 
     /// Writes a packet. After a failure, writes nothing more; [`finish`](Self::finish) returns the error.
@@ -52,10 +59,12 @@ impl Capture {
             return;
         }
         let time = Duration::from_nanos(record.at.0);
-        match self
-            .writer
-            .write(&CapturedFrame { comment: record.comment, ..CapturedFrame::new(time, &frame) })
-        {
+        let next = self.next.take().map(|next| match record.comment {
+            "" => next,
+            own => format!("{next}\n{own}"),
+        });
+        let comment = next.as_deref().unwrap_or(record.comment);
+        match self.writer.write(&CapturedFrame { comment, ..CapturedFrame::new(time, &frame) }) {
             Ok(()) => self.written += 1,
             Err(error) => self.failed = Some(error),
         }

@@ -5,6 +5,7 @@ use crate::frame::Record;
 use crate::nic::Nic;
 use core::ops::{Deref, DerefMut};
 use core::time::Duration;
+use std::collections::VecDeque;
 use uet_kernel::{Node, Observer, Treatment};
 use uet_model::ladder::{Fate, Ladder};
 use uet_model::ses::{Done, OperationError, OperationId, ReceiveId, Received};
@@ -42,7 +43,11 @@ pub type NicId = usize;
 pub struct Recorder {
     capture: Option<Capture>,
     ladder: Option<Ladder>,
+    lost: VecDeque<(Time, Packet)>,
 }
+
+/// Maximum number of lost packets that wait for [`Network::poll_lost`]; older ones are forgotten.
+const LOST: usize = 1024;
 
 /// Maximum wait of [`Network::operation`] and [`Network::received`], in virtual time.
 pub const PATIENCE: Duration = Duration::from_secs(1);
@@ -69,6 +74,18 @@ impl Network {
     /// Stops capturing and returns the capture.
     pub fn end_capture(&mut self) -> Option<Capture> {
         self.observer.capture.take()
+    }
+
+    /// Adds a comment to the next captured packet.
+    pub fn comment_next(&mut self, comment: &str) {
+        if let Some(capture) = &mut self.observer.capture {
+            capture.comment_next(comment);
+        }
+    }
+
+    /// Returns the oldest packet that the rules of the fabric have lost, with the time of its sending.
+    pub fn poll_lost(&mut self) -> Option<(Time, Packet)> {
+        self.observer.lost.pop_front()
     }
 
     /// Draws packets and decisions of NICs into a ladder. Decisions need room: the parameter `event_capacity`.
@@ -118,6 +135,12 @@ impl Observer<Nic> for Recorder {
     }
 
     fn sent(&mut self, now: Time, packet: &Packet, treatment: &Treatment) {
+        if treatment.lost {
+            if self.lost.len() == LOST {
+                self.lost.pop_front();
+            }
+            self.lost.push_back((now, packet.clone()));
+        }
         if let Some(capture) = &mut self.capture {
             let Treatment { marked, trim, corrupt, .. } = *treatment;
             let comment = &treatment.to_string();

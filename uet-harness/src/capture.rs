@@ -76,6 +76,7 @@ pub struct Origin {
 }
 
 impl Origin {
+    const BEGIN: &str = "case ";
     const MARK: &str = "captured by the uet conformance suite, which breaks requirements on purpose";
 
     /// Returns the comment of the capture.
@@ -91,6 +92,23 @@ impl Origin {
         let device: Vec<String> = self.device.iter().map(ToString::to_string).collect();
         let case = self.case.iter().map(|case| format!("; case {case}")).collect::<String>();
         format!("{}{case}; device {}", Self::MARK, device.join(" "))
+    }
+
+    /// Returns the comment on the first packet of an instance, in a capture of several.
+    pub(crate) fn begin(instance: &str) -> String {
+        format!("{}{instance}", Self::BEGIN)
+    }
+
+    /// Reads the comment of a packet: the instance that begins with it.
+    ///
+    /// ```
+    /// use uet_harness::capture::Origin;
+    ///
+    /// assert_eq!(Origin::begun("case ack/retx[mode=rud]\ndrop 5%"), Some("ack/retx[mode=rud]"));
+    /// assert_eq!(Origin::begun("drop 5%"), None);
+    /// ```
+    pub fn begun(comment: &str) -> Option<&str> {
+        comment.lines().next()?.strip_prefix(Self::BEGIN)
     }
 
     /// Reads the comment of a capture; `None` if it is not one of the suite.

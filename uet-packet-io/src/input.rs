@@ -6,8 +6,9 @@ use crate::json::Record;
 use core::time::Duration;
 use flate2::read::MultiGzDecoder;
 use jiff::Timestamp;
-use pcap_parser::pcapng::OptionCode;
+use pcap_parser::pcapng::{OptionCode, PcapNGOption};
 use pcap_parser::{Block, Linktype, PcapBlockOwned, PcapError, create_reader};
+use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::ops::ControlFlow;
@@ -63,6 +64,9 @@ pub type Sink<'a> = dyn FnMut(Record<'_>) -> io::Result<ControlFlow<()>> + 'a;
 pub trait Taker {
     /// Receives a packet, and returns whether it wants more.
     fn packet(&mut self, record: Record<'_>) -> io::Result<ControlFlow<()>>;
+
+    /// Called before a packet of a pcapng capture that has a comment.
+    fn comment(&mut self, _comment: &str) {}
 
     /// Called at the begin of a section of a pcapng capture, with its comment; empty if it has none.
     fn section(&mut self, _comment: &str) {}
@@ -235,9 +239,12 @@ fn capture(input: impl Read + Send, taker: &mut dyn Taker) -> Result<(), InputEr
         match reader.next() {
             Ok((length, block)) => {
                 if let PcapBlockOwned::NG(Block::SectionHeader(header)) = &block {
-                    let comment = header.options.iter().find(|option| option.code == OptionCode::Comment);
-                    let comment = comment.and_then(|comment| comment.value.get(..comment.len.into()));
-                    taker.section(&String::from_utf8_lossy(comment.unwrap_or_default()));
+                    taker.section(&comment(&header.options).unwrap_or_default());
+                }
+                if let PcapBlockOwned::NG(Block::EnhancedPacket(packet)) = &block {
+                    if let Some(comment) = comment(&packet.options) {
+                        taker.comment(&comment);
+                    }
                 }
                 if let PcapBlockOwned::NG(Block::DecryptionSecrets(secrets)) = &block
                     && secrets.secrets_type.0 == SECRETS_TYPE
@@ -267,6 +274,12 @@ fn capture(input: impl Read + Send, taker: &mut dyn Taker) -> Result<(), InputEr
             Err(error) => return Err(damaged(offset, problem(&error))),
         }
     }
+}
+
+/// Returns the comment among the options of a block.
+fn comment<'a>(options: &'a [PcapNGOption<'_>]) -> Option<Cow<'a, str>> {
+    let comment = options.iter().find(|option| option.code == OptionCode::Comment)?;
+    Some(String::from_utf8_lossy(comment.value.get(..comment.len.into()).unwrap_or_default()))
 }
 
 /// Returns the length of the capture's header, from the first bytes. The first block of a pcapng file states it.

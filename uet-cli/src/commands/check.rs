@@ -269,6 +269,17 @@ impl<W: Write> Taker for Report<W> {
         add_secrets(self.decoder.as_mut(), key_file);
     }
 
+    /// The suite resets its device between two instances, so both ends use numbers of contexts again.
+    fn comment(&mut self, comment: &str) {
+        if let (Some(origin), Some(case)) = (&mut self.origin, Origin::begun(comment)) {
+            origin.case = Some(case.to_owned());
+            self.checker.restart();
+            if self.annotated.is_some() {
+                self.comments.push(format!("the suite begins {case}"));
+            }
+        }
+    }
+
     fn pause(&mut self) -> io::Result<()> {
         self.out.flush()
     }

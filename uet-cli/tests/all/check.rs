@@ -28,6 +28,22 @@ fn a_clean_conversation_has_no_findings() {
     assert!(run.out.starts_with("2 packets, 1 contexts, 0 findings"), "{}", run.out);
 }
 
+/// The device forgets its contexts between two instances, and then uses the same numbers again.
+#[test]
+fn capture_of_many_instances_shows_no_violation_of_a_correct_device() {
+    let path = file("many-instances.pcapng", b"");
+    let run = uet(&["run", "--group", "initiate", "--max-instances", "60", "--capture", &path]);
+    assert_eq!(run.code, 0, "{}", run.err);
+    let run = uet(&["check", "--format", "json", &path]);
+    let lines: Vec<Value> = run.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let (summary, findings) = lines.split_last().unwrap();
+    let bad: Vec<_> = findings.iter().filter(|finding| finding["severity"] != "note").collect();
+    assert_eq!((run.code, bad), (0, vec![]));
+    assert!(summary["contexts"].as_u64().unwrap() > 60, "{summary}");
+    let named = |finding: &&Value| finding["message"].as_str().unwrap().contains("the suite tests initiate/");
+    assert!(findings.iter().any(|finding| named(&finding)), "notes name the instance");
+}
+
 #[test]
 fn contradictions_name_both_packets() {
     let again = request(5, &[("pds.clear_psn_offset", json!(-3))]);

@@ -174,6 +174,8 @@ pub struct Checker {
     rudi: rudi::Doubts,
     judge: Judge,
     now: Option<Duration>,
+    /// Number of contexts before the last [`restart`](Checker::restart).
+    earlier: usize,
 }
 
 /// Contexts whose doubts are kept; all are forgotten when there are more.
@@ -216,6 +218,12 @@ impl Checker {
         core::mem::take(&mut self.judge.findings)
     }
 
+    /// Forgets all contexts: both ends have forgotten theirs. Keeps the counts.
+    pub fn restart(&mut self) {
+        let judge = Judge { judged: core::mem::take(&mut self.judge.judged), ..Judge::default() };
+        *self = Checker { judge, earlier: self.contexts(), ..Checker::default() };
+    }
+
     /// Returns the number of judgments of each requirement. The capture says nothing about the others.
     pub fn judged(&self) -> &BTreeMap<&'static str, u64> {
         &self.judge.judged
@@ -223,6 +231,6 @@ impl Checker {
 
     /// Returns the number of contexts.
     pub fn contexts(&self) -> usize {
-        self.observer.count() as usize
+        self.earlier + self.observer.count() as usize
     }
 }

@@ -2,6 +2,7 @@
 
 use super::remote::{address, addresses_of_suite, gone};
 use super::{packet, wire};
+use crate::capture::Origin;
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use serde_json::{Map, Value};
@@ -134,6 +135,12 @@ impl Dut for Blind {
             }
             let link = self.link()?;
             wait(core::slice::from_ref(link), left).map_err(gone)?;
+        }
+    }
+
+    fn begin(&mut self, instance: &str) {
+        if let Some(capture) = &mut self.capture {
+            capture.comment_next(&Origin::begin(instance));
         }
     }
 

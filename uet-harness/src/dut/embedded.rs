@@ -1,6 +1,7 @@
 //! The embedded NIC, in virtual time.
 
 use super::{packet, wire};
+use crate::capture::Origin;
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::str::FromStr;
@@ -254,6 +255,15 @@ impl Dut for Embedded {
 
     fn outer(&self, packet: &Wire, length: usize, _: bool) -> Option<uet_wire::tss::Outer> {
         Some(uet_wire::tss::Outer::udp(packet.src, packet.dst, packet.entropy, length))
+    }
+
+    fn begin(&mut self, instance: &str) {
+        self.network.comment_next(&Origin::begin(instance));
+    }
+
+    fn lost(&mut self) -> Vec<(Duration, Wire)> {
+        let lost = core::iter::from_fn(|| self.network.poll_lost());
+        lost.map(|(at, packet)| (at - Time::ZERO, wire(Framed::inside(packet)))).collect()
     }
 
     fn network_effects(&mut self) -> NetworkEffects {

@@ -5,6 +5,7 @@
 use super::channel::{Program, Stream, addresses};
 use super::clock::Clock;
 use super::{packet, wire};
+use crate::capture::Origin;
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use core::time::Duration;
@@ -637,6 +638,12 @@ impl Dut for Remote {
 
     fn event(&mut self) -> Option<Event> {
         self.control.poll_event()
+    }
+
+    fn begin(&mut self, instance: &str) {
+        if let Some(capture) = &mut self.capture {
+            capture.comment_next(&Origin::begin(instance));
+        }
     }
 
     fn network_effects(&mut self) -> NetworkEffects {
