@@ -1,12 +1,10 @@
-use crate::{Observation, Phase, Trimmed, Wire};
+use crate::history::History;
+use crate::{Observation, Phase, Wire};
 use core::fmt;
-use core::net::IpAddr;
 use core::time::Duration;
 use serde_json::{Map, Value};
-use std::collections::HashMap;
 use uet_control::Op;
 use uet_wire::Uet;
-use uet_wire::registry::PdsType;
 
 /// Number of steps that an excerpt of a trace keeps at its begin.
 const HEAD: usize = 12;
@@ -46,6 +44,8 @@ pub enum Entry {
     Sent(Wire),
     /// The device sent this packet.
     Received(Wire),
+    /// The network lost this packet of the device. It has no number.
+    Lost(Wire),
     /// The suite requested this operation over the control channel.
     Called(Op),
     /// A comparison of the script.
@@ -140,6 +140,11 @@ impl fmt::Display for Ladder {
             let (arrow, wire) = match entry {
                 Entry::Sent(wire) => ("-->", wire),
                 Entry::Received(wire) => ("<--", wire),
+                Entry::Lost(wire) => {
+                    let remarks = history.remarks(None, wire).text();
+                    writeln!(f, "    {micros:>10}  --  {}{remarks}", sentence(wire))?;
+                    continue;
+                }
                 Entry::Called(op) => {
                     writeln!(f, "    {micros:>10}      control: {}", called(op))?;
                     continue;
@@ -163,7 +168,7 @@ impl fmt::Display for Ladder {
                 }
             };
             number += 1;
-            let (sentence, remarks) = (sentence(wire), history.remarks(number, wire));
+            let (sentence, remarks) = (sentence(wire), history.remarks(Some(number), wire).text());
             writeln!(f, "{number:>3} {micros:>10} {arrow}  {sentence}{remarks}")?;
         }
         Ok(())
@@ -225,69 +230,11 @@ fn word(value: &Value) -> String {
     }
 }
 
-/// The earlier packets of a trace, as far as remarks about later ones need them.
-pub(crate) struct History<'a> {
-    /// Both addresses of the first packet.
-    usual: Option<[IpAddr; 2]>,
-    /// Entropy value and class of the last packet by source and type.
-    last: HashMap<(IpAddr, Option<PdsType>), (u16, Option<bool>)>,
-    /// Number of the first packet with these bytes.
-    bytes: HashMap<(IpAddr, &'a [u8]), usize>,
-    /// Number of the first request of a context with this PSN.
-    requests: HashMap<(IpAddr, u16, u32), usize>,
-}
-
-impl<'a> History<'a> {
-    pub(crate) fn new(ladder: &Ladder) -> Self {
-        let usual = ladder.packets().next().map(|(_, wire)| [wire.src, wire.dst]);
-        History { usual, last: HashMap::new(), bytes: HashMap::new(), requests: HashMap::new() }
-    }
-
-    /// Describes a packet beyond its headers: a mark, a trim, or an earlier packet that it repeats. Also
-    /// names a new entropy value or class for its type, and addresses other than those of the first packet.
-    pub(crate) fn remarks(&mut self, number: usize, wire: &'a Wire) -> String {
-        let mut remarks: Vec<String> = Vec::new();
-        if wire.marked {
-            remarks.push("CE".into());
-        }
-        let left = match wire.taken.len() {
-            0 => format!("to {} B", wire.bytes.len()),
-            taken => format!("to {} of {} B", wire.bytes.len(), wire.bytes.len() + taken),
-        };
-        match wire.trimmed {
-            Some(Trimmed::Fabric) => remarks.push(format!("trimmed {left}")),
-            Some(Trimmed::LastHop) => remarks.push(format!("trimmed {left} at the last hop")),
-            None => {}
-        }
-        let pds = Uet::parse_lax(&wire.bytes).0.pds;
-        let same = *self.bytes.entry((wire.src, &wire.bytes)).or_insert(number);
-        let request = pds.and_then(|pds| pds.request());
-        let request = request.map(|request| (wire.src, request.spdcid().0, request.psn().0));
-        let first = request.map_or(number, |request| *self.requests.entry(request).or_insert(number));
-        if same != number {
-            remarks.push(format!("duplicate of {same}"));
-        } else if first != number {
-            remarks.push(format!("repeats the PSN of {first}"));
-        }
-        let kind = (wire.src, pds.map(|pds| pds.kind()));
-        let before = self.last.insert(kind, (wire.entropy, wire.high));
-        if before.is_none_or(|(entropy, _)| entropy != wire.entropy) {
-            remarks.push(format!("entropy {:#x}", wire.entropy));
-        }
-        if let Some(high) = wire.high.filter(|_| before.is_none_or(|(_, high)| high != wire.high)) {
-            remarks.push(format!("DSCP class {}", if high { "high" } else { "low" }));
-        }
-        if self.usual.is_some_and(|usual| !usual.contains(&wire.src) || !usual.contains(&wire.dst)) {
-            remarks.push(format!("{} > {}", wire.src, wire.dst));
-        }
-        if remarks.is_empty() { String::new() } else { format!(" {{{}}}", remarks.join(", ")) }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Relation;
+    use crate::{Relation, Trimmed};
+    use core::net::IpAddr;
 
     fn step(entry: Entry) -> LadderStep {
         LadderStep { at: Duration::ZERO, phase: Phase::Stimulus, entry }
@@ -319,6 +266,7 @@ mod tests {
             Wire { trimmed: Some(Trimmed::LastHop), taken: vec![0; 100], ..wire(4, 8) },
             Wire { trimmed: Some(Trimmed::Fabric), high: Some(true), ..wire(5, 8) },
             Wire { src: stranger, ..wire(6, 8) },
+            Wire { lost: true, ..wire(7, 8) },
         ]);
         let ends = [
             "{entropy 0x7}",
@@ -329,11 +277,26 @@ mod tests {
             "{trimmed to 16 of 116 B at the last hop}",
             "{trimmed to 16 B, DSCP class high}",
             "{entropy 0x8, 10.0.0.9 > 10.0.0.2}",
+            "{lost, DSCP class low}",
         ];
         assert_eq!(lines.len(), ends.len());
         for (line, end) in lines.iter().zip(ends) {
             assert!(line.ends_with(&format!(" {end}")), "{end}: {line}");
         }
+    }
+
+    #[test]
+    fn packet_lost_on_its_way_to_the_suite_has_no_number() {
+        let lost = Entry::Lost(Wire { lost: true, ..wire(1, 7) });
+        let ladder = Ladder { entries: vec![step(lost), step(Entry::Received(wire(1, 7)))] };
+        let text = ladder.to_string();
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].contains("  --  ") && lines[0].ends_with(" {lost, entropy 0x7}"), "{text}");
+        assert!(
+            lines[1].starts_with("  1 ") && lines[1].ends_with(" {duplicate of a lost packet}"),
+            "{text}"
+        );
+        assert_eq!(ladder.packets().count(), 1);
     }
 
     #[test]

@@ -18,6 +18,7 @@ pub mod coverage;
 mod dut;
 pub mod elements;
 pub mod flow;
+mod history;
 mod ladder;
 mod listing;
 mod memory;

@@ -64,7 +64,7 @@ impl Phases {
         let of_script = match &entry {
             Entry::Sent(_) => !self.automatic,
             Entry::Called(op) => !is_look(op),
-            Entry::Received(_) | Entry::Note(_) => false,
+            Entry::Received(_) | Entry::Lost(_) | Entry::Note(_) => false,
             Entry::Observed(_) => true,
         };
         if matches!(entry, Entry::Observed(_)) {

@@ -552,10 +552,26 @@ impl<'a> Test<'a> {
         }
         let carried = self.shielded(packet)?;
         self.dut.send(&carried)?;
+        self.note_lost(packet.src);
         self.unread += 1;
         match self.unread {
             BURST.. if !self.facts().virtual_time => self.pause(self.soon() / 20),
             _ => Ok(()),
+        }
+    }
+
+    /// Adds the packets that the network has lost to the ladder. One from `own` is the last that the suite has sent.
+    fn note_lost(&mut self, own: IpAddr) {
+        for (at, wire) in self.dut.lost() {
+            let is_sent = wire.src == own && self.dut.facts().local.contains(&own);
+            let last = self.ladder.entries.iter_mut().rev().find_map(|step| match &mut step.entry {
+                Entry::Sent(sent) => Some(sent),
+                _ => None,
+            });
+            match last.filter(|_| is_sent) {
+                Some(sent) => sent.lost = true,
+                None => self.step(at, Entry::Lost(Wire { lost: true, ..wire })),
+            }
         }
     }
 
@@ -596,7 +612,9 @@ impl<'a> Test<'a> {
 
     /// Waits for the next packet until this time.
     fn receive(&mut self, until: Duration) -> Result<Option<RxPacket>, Stop> {
-        let Some(wire) = self.dut.receive(until)? else { return Ok(None) };
+        let received = self.dut.receive(until)?;
+        self.note_lost(self.dut.facts().device);
+        let Some(wire) = received else { return Ok(None) };
         self.packets += 1;
         let wire = self.unshielded(wire);
         self.heard = true;

@@ -1,13 +1,10 @@
 //! A trace as a timeline: times from its first step, phases, packets, operations, and obligations.
 
-use crate::ladder::{History, arguments, sentence};
-use crate::{Entry, Ladder, LadderStep, Observation, Phase, Relation, Wire};
+use crate::history::History;
+use crate::ladder::{arguments, sentence};
+use crate::{Entry, Ladder, LadderStep, Observation, Phase, Relation};
 use core::fmt;
-use core::net::IpAddr;
 use serde::Serialize;
-use std::collections::BTreeSet;
-use uet_wire::Uet;
-use uet_wire::pds::{Pds, Request};
 
 /// A step of a [timeline](Ladder::timeline).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -27,8 +24,8 @@ pub struct Moment {
 pub enum TimelineEvent {
     /// A packet.
     Packet {
-        /// Its number in the trace, from 1.
-        number: usize,
+        /// Its number in the trace, from 1. `None` if the network lost it on its way to the suite.
+        number: Option<usize>,
         /// Its direction.
         direction: PacketDirection,
         /// The packet in one line.
@@ -66,6 +63,8 @@ pub enum PacketDirection {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mark {
+    /// The network lost it.
+    Lost,
     /// A congestion mark of the network.
     Congestion,
     /// A switch dropped its payload.
@@ -84,6 +83,7 @@ impl Mark {
     /// Returns the mark in a word.
     pub const fn word(self) -> &'static str {
         match self {
+            Mark::Lost => "lost",
             Mark::Congestion => "congestion mark",
             Mark::Trimmed => "payload dropped",
             Mark::Damaged => "damaged",
@@ -94,48 +94,25 @@ impl Mark {
     }
 }
 
-/// The sources and contexts of requests, and their PSNs.
-type Sent = BTreeSet<(IpAddr, u16, u32)>;
-
-fn marks(wire: &Wire, known: &mut Sent) -> Vec<Mark> {
-    let (uet, _) = Uet::parse_lax(&wire.bytes);
-    let mut marks = Vec::new();
-    marks.extend(wire.marked.then_some(Mark::Congestion));
-    marks.extend(wire.trimmed.map(|_| Mark::Trimmed));
-    marks.extend(wire.flipped.map(|_| Mark::Damaged));
-    let mut request = |header: Request<&[u8; 12]>| {
-        let is_new = known.insert((wire.src, header.spdcid().0, header.psn().0));
-        match header.retx() {
-            true => marks.push(Mark::Retransmission),
-            false if !is_new => marks.push(Mark::Duplicate),
-            false => {}
-        }
-    };
-    match uet.pds {
-        Some(Pds::Request(header)) => request(header),
-        Some(Pds::RequestCc(header)) => request(header.request()),
-        Some(Pds::Nack(_)) => marks.push(Mark::Refusal),
-        _ => {}
-    }
-    marks
-}
-
 impl Ladder {
     /// Returns the steps as a timeline, each with its phase.
     pub fn timeline(&self) -> Vec<Moment> {
         let begun = self.entries.first().map_or(core::time::Duration::ZERO, |step| step.at);
         let mut history = History::new(self);
-        let (mut number, mut known) = (0, Sent::new());
-        let mut packet = |wire, direction| {
-            number += 1;
-            let text = format!("{}{}", sentence(wire), history.remarks(number, wire));
-            TimelineEvent::Packet { number, direction, text, marks: marks(wire, &mut known) }
+        let mut last = 0;
+        let mut packet = |wire, direction, is_numbered: bool| {
+            last += usize::from(is_numbered);
+            let number = is_numbered.then_some(last);
+            let remarks = history.remarks(number, wire);
+            let text = format!("{}{}", sentence(wire), remarks.text());
+            TimelineEvent::Packet { number, direction, text, marks: remarks.marks }
         };
         let mut moments = Vec::new();
         for LadderStep { at, phase, entry } in &self.entries {
             let event = match entry {
-                Entry::Sent(wire) => packet(wire, PacketDirection::ToDevice),
-                Entry::Received(wire) => packet(wire, PacketDirection::FromDevice),
+                Entry::Sent(wire) => packet(wire, PacketDirection::ToDevice, true),
+                Entry::Received(wire) => packet(wire, PacketDirection::FromDevice, true),
+                Entry::Lost(wire) => packet(wire, PacketDirection::FromDevice, false),
                 Entry::Called(op) => {
                     TimelineEvent::Control { operation: op.name(), arguments: arguments(op) }
                 }

@@ -52,7 +52,7 @@ fn long_timeouts_take_no_real_time() {
     let waited: u64 = cases(&result).iter().map(|case| case["duration_ns"].as_u64().unwrap()).sum();
     let waited = Duration::from_nanos(waited);
     assert!(
-        waited > Duration::from_secs(4) && begun.elapsed() < waited / 2,
+        waited > Duration::from_secs(2) && begun.elapsed() < waited / 2,
         "{waited:?} in {:?}",
         begun.elapsed()
     );

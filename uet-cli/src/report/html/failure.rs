@@ -97,7 +97,7 @@ fn trace(body: &mut String, found: &InstanceResult, index: usize, spec: &'static
     let seen = text::seen_packet(found).map(|(number, _)| number);
     let number = |row: &Row<'_>| match row {
         Row::Step(moment) => match moment.event {
-            TimelineEvent::Packet { number, .. } => Some(number),
+            TimelineEvent::Packet { number, .. } => number,
             _ => None,
         },
         Row::Folded(_) => None,

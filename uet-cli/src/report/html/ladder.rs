@@ -77,7 +77,7 @@ impl Drawing {
         let time = format!("<text class=time x={} y={first} text-anchor=end>{time}</text>", SUITE - 4);
         match &moment.event {
             TimelineEvent::Packet { number, direction, text, marks } => {
-                self.packet(&time, (*number, *direction), text, marks, (marked, fields(*number)));
+                self.packet(&time, (*number, *direction), text, marks, (marked, number.and_then(fields)));
             }
             TimelineEvent::Control { operation, arguments } => {
                 self.band("control", &time, &format!("{operation} {arguments}"));
@@ -110,7 +110,7 @@ impl Drawing {
     fn packet(
         &mut self,
         time: &str,
-        (number, direction): (usize, PacketDirection),
+        (number, direction): (Option<usize>, PacketDirection),
         text: &str,
         marks: &[Mark],
         (marked, fields): (Option<usize>, Option<String>),
@@ -120,9 +120,10 @@ impl Drawing {
             PacketDirection::FromDevice => ("from", DEVICE.to_owned(), format!("{SUITE}"), "M0 0l9 -4v8z"),
         };
         let mut classes = vec!["packet", class];
-        classes.extend((marked == Some(number)).then_some("marked"));
+        classes.extend((marked.is_some() && marked == number).then_some("marked"));
         for mark in marks {
             classes.push(match mark {
+                Mark::Lost => "lost",
                 Mark::Congestion => "congestion",
                 Mark::Trimmed => "trimmed",
                 Mark::Damaged => "damaged",
@@ -131,7 +132,8 @@ impl Drawing {
                 Mark::Refusal => "refusal",
             });
         }
-        let mut lines = wrap(&format!("{number}  {text}"), WIDTH);
+        let number = number.map_or_else(String::new, |number| format!("{number}  "));
+        let mut lines = wrap(&format!("{number}{text}"), WIDTH);
         let words: Vec<&str> = marks.iter().map(|mark| mark.word()).collect();
         let height = (lines.len() + usize::from(!words.is_empty())) * LINE + 12;
         let button =
@@ -156,7 +158,7 @@ impl Drawing {
         y += 7;
         let _ = write!(self.body, "<line class=arrow x1=\"{from}\" x2=\"{to}\" y1={y} y2={y} />");
         // A packet that does not arrive whole ends in a cross.
-        let lost = marks.iter().any(|mark| matches!(mark, Mark::Trimmed | Mark::Damaged));
+        let lost = marks.iter().any(|mark| matches!(mark, Mark::Lost | Mark::Trimmed | Mark::Damaged));
         let shape = if lost { "M-5 -5l10 10M5 -5l-10 10" } else { tip };
         let kind = if lost { "cross" } else { "tip" };
         let place = if lost { "75%" } else { &to };
