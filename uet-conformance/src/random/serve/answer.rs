@@ -1,0 +1,253 @@
+//! Answers of the suite to the device, and the return direction.
+
+use super::{REFUSAL, Returned, Stored};
+use crate::random::coverage::State;
+use crate::random::play::{Due, Player};
+use crate::random::step::Reply;
+use crate::serve::SesFields;
+use crate::{AckBuilder, Outcome, RxPacket, Stop};
+use uet_control::{Fill, PostKind};
+use uet_wire::catalogue::*;
+use uet_wire::registry::{AckRequest, Opcode, ResponseOpcode, ReturnCode};
+use uet_wire::ses::{Response, ResponseData, ResponseDataSmall, SesBuf};
+use uet_wire::{Psn, Units24};
+
+impl Player<'_, '_> {
+    pub(super) fn acking(&self, served: usize, n: u32) -> AckBuilder {
+        let it = &self.served[served];
+        let nscc = self.states().then(|| (Units24::from_bytes(it.incoming.bytes), 0));
+        AckBuilder { nscc, ..it.pdc.ack(it.pdc.psn(n)).cack(it.pdc.start - 1 + it.cack()) }
+    }
+
+    /// Acknowledges a packet with its answer.
+    pub(in crate::random) fn answer(&mut self, served: usize, n: u32, retx: bool) -> Outcome {
+        let it = &mut self.served[served];
+        if matches!(it.state, State::Dead) || !it.incoming.has(n) {
+            return Ok(());
+        }
+        let stored = it.stored.get_mut(&n).map(|stored| {
+            stored.ready = true;
+            stored.clone()
+        });
+        let pdc = it.pdc.clone();
+        let ack = AckBuilder { retx, ..self.acking(served, n) };
+        let mut packet = match &stored {
+            Some(stored) => {
+                let request = match stored.guaranteed {
+                    true => AckRequest::REQ_CLEAR,
+                    false => AckRequest::NO_REQUEST,
+                };
+                AckBuilder { request, marked: stored.marked, ..ack }.build()?
+            }
+            None => ack.build()?,
+        };
+        if let Some(stored) = stored.filter(|stored| stored.ses.is_some()) {
+            (packet.ses, packet.payload) = (stored.ses, stored.payload);
+            packet = packet.consistent();
+        }
+        self.t.send(&pdc, &packet)
+    }
+
+    /// Accepts a request of the device; returns what it is answered.
+    pub(super) fn accept(
+        &mut self,
+        served: usize,
+        n: u32,
+        seen: &RxPacket,
+        fields: &SesFields,
+        post: Option<usize>,
+        reply: Reply,
+    ) -> Result<Stored, Stop> {
+        let plain = Stored {
+            ses: None,
+            payload: Vec::new(),
+            guaranteed: false,
+            ready: !matches!(reply, Reply::NotReady),
+            marked: reply == Reply::Marked || seen.wire.marked,
+        };
+        let Some(post) = post else {
+            return self.unposted(served, n, fields).map(|stored| stored.unwrap_or(plain));
+        };
+        let rod = self.served[served].pdc.rod;
+        self.judge_part(post, seen, fields, Some(rod))?;
+        let respond = |code, length| -> Result<Option<SesBuf>, Stop> {
+            let response = Response::build(ResponseOpcode::UET_RESPONSE, code);
+            let response =
+                response.message_id(fields.message_id.unwrap_or(0)).job_id(fields.address.job_id());
+            Ok(Some(response.modified_length(length).done()?.into()))
+        };
+        let posted = &mut self.posts[post];
+        posted.accepted += 1;
+        if reply == Reply::Refused || posted.refused {
+            posted.refused = true;
+            return Ok(Stored { ses: respond(REFUSAL, 0)?, guaranteed: true, ..plain });
+        }
+        let deferrable = matches!(posted.plan.kind, PostKind::DeferrableSend | PostKind::DeferrableTsend);
+        if deferrable {
+            let again = fields.tokens.is_some_and(|(_, target)| target != 0);
+            if reply == Reply::PutOff && fields.head.eom() && fields.head.som() && !again {
+                posted.put_off = true;
+                posted.tokens = fields.tokens.map(|(own, _)| own);
+                posted.covered.fill(false);
+                posted.id = None;
+                let at = self.t.now() + self.gap * 8;
+                self.later(at, Due::Want(post));
+                return Ok(Stored { ses: respond(ReturnCode::OK, 0)?, ..plain });
+            }
+        }
+        let whole = posted.plan.length;
+        let sends = matches!(posted.plan.kind, PostKind::Send | PostKind::Tsend | PostKind::Write);
+        if reply == Reply::Short && fields.head.eom() && whole > 1 && sends {
+            posted.short = Some(whole / 2);
+            return Ok(Stored { ses: respond(ReturnCode::OK, whole / 2)?, ..plain });
+        }
+        let (offset, length) = (fields.start(), self.wanted_length(fields));
+        let posted = &self.posts[post];
+        match posted.plan.kind {
+            PostKind::Read | PostKind::FetchAtomic if whole > 0 => {
+                let all = Fill::Seed(posted.plan.seed ^ 0xda7a).bytes(whole as usize);
+                let data = all.get(offset..offset + length).unwrap_or_default().to_vec();
+                let small = whole as u64 <= self.t.parameter("max_ack_data_size");
+                let psn = self.served[served].pdc.psn(n);
+                let ses = data_header(fields, psn, data.len(), whole as usize, offset)?;
+                if small {
+                    return Ok(Stored { ses: Some(ses), payload: data, guaranteed: true, ..plain });
+                }
+                self.give(served, ses, data)?;
+                Ok(plain)
+            }
+            PostKind::RendezvousSend | PostKind::RendezvousTsend => {
+                self.read_rest(post, fields)?;
+                Ok(plain)
+            }
+            _ => Ok(plain),
+        }
+    }
+
+    /// Answers a request that is none of a posted operation.
+    fn unposted(&mut self, served: usize, n: u32, fields: &SesFields) -> Result<Option<Stored>, Stop> {
+        let index = usize::from(fields.address.resource_index());
+        match fields.opcode() {
+            Opcode::UET_DEFERRABLE_RTR => {
+                let Some(tokens) = fields.tokens else { return Ok(None) };
+                let turned = self.t.word("ready_tokens") == Some("sender_first");
+                let (own, target) = if turned { (tokens.1, tokens.0) } else { tokens };
+                self.wanted(own, target)?;
+                Ok(None)
+            }
+            Opcode::UET_READ if index >= 0xc00 => {
+                let message = index - 0xc00;
+                let length = self.wanted_length(fields);
+                let Some(sending) = self.messages.get(message) else { return Ok(None) };
+                let eager = sending.data.len();
+                let all = Fill::Seed(sending.plan.seed).bytes(sending.plan.length as usize);
+                let (whole, start) = (fields.request_length as usize, fields.start());
+                // The place of the rest is 0x4000, whatever has come with the request.
+                let from = fields.buffer_offset.map_or(0, |offset| offset.wrapping_sub(0x4000) as usize);
+                let _ = eager;
+                let first = eager + from + start;
+                let Some(data) = all.get(first..first + length) else {
+                    let told = format!("{length} bytes at {first} of {}", all.len());
+                    self.broken(SES_RNDV_002, "a read of the rest of a rendezvous send", told)?;
+                    return Ok(None);
+                };
+                let psn = self.served[served].pdc.psn(n);
+                let ses = data_header(fields, psn, length, whole, start)?;
+                let data = data.to_vec();
+                self.give(served, ses, data)?;
+                Ok(None)
+            }
+            opcode => {
+                let told = format!("{opcode} for index {index:#x}");
+                self.broken(SES_ADDR_002, "requests of posted operations", told)?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Sends a packet on the return direction.
+    fn give(&mut self, served: usize, ses: SesBuf, payload: Vec<u8>) -> Outcome {
+        let due = self.t.now() + self.t.rto() * 2 + self.t.soon() / 16;
+        let it = &mut self.served[served];
+        let n = it.sent;
+        it.sent += 1;
+        it.returned.insert(n, Returned { ses, payload, tries: 0, due, done: false });
+        self.give_packet(served, n)?;
+        self.arm_served(served);
+        Ok(())
+    }
+
+    fn give_packet(&mut self, served: usize, n: u32) -> Outcome {
+        let it = &self.served[served];
+        let Some(returned) = it.returned.get(&n) else { return Ok(()) };
+        let clear = it.pdc.start - 1 + it.covered;
+        let request = it.pdc.request(n).ses(returned.ses, &returned.payload).clear(clear);
+        let request = crate::Request { retx: returned.tries > 0, ..request };
+        let pdc = it.pdc.clone();
+        self.t.send(&pdc, &request.build()?)
+    }
+
+    fn arm_served(&mut self, served: usize) {
+        let it = &self.served[served];
+        let next = it.returned.values().filter(|it| !it.done).map(|it| it.due).min();
+        if let (Some(next), false) = (next, it.timer) {
+            self.served[served].timer = true;
+            self.later(next, Due::Served(served));
+        }
+    }
+
+    pub(in crate::random) fn served_timer(&mut self, served: usize) -> Outcome {
+        self.served[served].timer = false;
+        if matches!(self.served[served].state, State::Closed | State::Dead) {
+            return Ok(());
+        }
+        let (now, rto) = (self.t.now(), self.t.rto());
+        let due: Vec<u32> = self.served[served]
+            .returned
+            .iter_mut()
+            .filter(|(_, it)| !it.done && it.due <= now)
+            .map(|(n, it)| {
+                it.tries += 1;
+                it.due = now + rto * (2 << it.tries.min(6));
+                *n
+            })
+            .collect();
+        for n in due {
+            if self.served[served].returned.get(&n).is_some_and(|it| it.tries > 9) {
+                let told = format!("none to 10 transmissions of return packet {n}");
+                return self.broken(PDS_ACK_011, "an ACK of read data", told);
+            }
+            self.give_packet(served, n)?;
+        }
+        self.arm_served(served);
+        Ok(())
+    }
+}
+
+/// The header of read data for a request of the device.
+fn data_header(
+    fields: &SesFields,
+    psn: Psn,
+    length: usize,
+    total: usize,
+    offset: usize,
+) -> Result<SesBuf, Stop> {
+    let job = fields.address.job_id();
+    Ok(match fields.message_id {
+        Some(id) => ResponseData::build()
+            .response_message_id(0x4444)
+            .job_id(job)
+            .read_request_message_id(id)
+            .payload_length(length as u16)
+            .modified_length(total as u32)
+            .message_offset(offset as u32)
+            .done()?
+            .into(),
+        None => ResponseDataSmall::build()
+            .payload_length(length as u16)
+            .job_id(job)
+            .original_request_psn(psn)
+            .done()?
+            .into(),
+    })
+}

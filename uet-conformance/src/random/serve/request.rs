@@ -1,0 +1,387 @@
+//! Requests of the device.
+
+use super::{Incoming, REFUSAL, Served};
+use crate::random::coverage::{Event, State};
+use crate::random::play::{Due, Player, job};
+use crate::random::step::Reply;
+use crate::serve::said;
+use crate::{AckBuilder, Outcome, RxPacket, Wire};
+use std::collections::BTreeMap;
+use uet_control::{Fill, PostKind};
+use uet_wire::catalogue::*;
+use uet_wire::pds::{Nack, Request, Rudi};
+use uet_wire::registry::{NackCode, NextHdr, ResponseOpcode, ReturnCode};
+use uet_wire::ses::{Response, ResponseData, Ses};
+use uet_wire::{PdcId, UetBuf, Units24};
+
+impl Player<'_, '_> {
+    pub(super) fn served_of(&self, seen: &RxPacket, dpdcid: PdcId) -> Option<usize> {
+        self.served.iter().rposition(|it| it.pdc.local == dpdcid && it.pdc.from == seen.wire.dst)
+    }
+
+    /// Takes a request in: read data on a context of the suite, or a request of the device.
+    pub(in crate::random) fn take_request(
+        &mut self,
+        seen: &RxPacket,
+        request: Request,
+        first: bool,
+    ) -> Outcome {
+        if let Some(dpdcid) = request.dpdcid() {
+            if let Some(own) = self.own_of(seen, dpdcid) {
+                return self.returned_data(own, seen, request, first);
+            }
+            if let Some(served) = self.served_of(seen, dpdcid) {
+                return self.served_request(served, seen, request, first);
+            }
+            if self.strangers.contains(&dpdcid.0) {
+                return Ok(());
+            }
+            let told = format!("dpdcid {dpdcid} to {}", seen.wire.dst);
+            return self.broken(PDS_PDC_003, "a request to a context that there is", told);
+        }
+        let Some(start) = request.start_psn() else { return Ok(()) };
+        let same = |it: &&Served| {
+            it.pdc.from == seen.wire.dst && it.pdc.remote == Some(request.spdcid()) && it.pdc.start == start
+        };
+        if let Some(served) = self.served.iter().rposition(|it| same(&it)) {
+            return self.served_request(served, seen, request, first);
+        }
+        let peer = self
+            .peers
+            .keys()
+            .map(|(peer, _)| *peer)
+            .find(|peer| self.t.address(self.place(*peer)).is_ok_and(|address| address == seen.wire.dst));
+        let Some(peer) = peer.or_else(|| self.rendezvous_peer(seen)) else {
+            let told = format!("a context to {}", seen.wire.dst);
+            return self.broken(PDS_PDC_002, "requests to peers of operations", told);
+        };
+        let random = self.t.device().parameters.get("start_psn").is_none_or(|it| it.is_null());
+        if random && self.served.iter().any(|it| it.pdc.start == start) {
+            return self.broken(PDS_SYN_007, "a Start_PSN at random", format!("{start} a second time"));
+        }
+        let pdc = self.t.accept(seen)?;
+        let job_id = said(&seen.uet()).map_or(0, |fields| fields.address.job_id());
+        self.served.push(Served {
+            pdc,
+            state: State::Open,
+            peer,
+            job: job_id.saturating_sub(job(0)) as u8 % crate::random::step::JOBS,
+            incoming: Incoming::default(),
+            stored: BTreeMap::new(),
+            known: BTreeMap::new(),
+            cleared: 0,
+            returned: BTreeMap::new(),
+            sent: 0,
+            covered: 0,
+            timer: false,
+            gap_told: false,
+            closed_at: None,
+        });
+        self.served_request(self.served.len() - 1, seen, request, first)
+    }
+
+    /// The device also reads the rest of rendezvous sends, and wants sends that it has put off.
+    fn rendezvous_peer(&self, seen: &RxPacket) -> Option<u8> {
+        let own = self.own.iter().find(|own| own.pdc.from == seen.wire.dst)?;
+        Some(own.plan.peer)
+    }
+
+    /// Takes read data on the return direction of a context of the suite in.
+    fn returned_data(&mut self, own: usize, seen: &RxPacket, request: Request, first: bool) -> Outcome {
+        let Some(n) = Self::distance(request.psn(), self.own[own].pdc.start) else {
+            let told = format!("PSN {} on a context from {}", request.psn(), self.own[own].pdc.start);
+            return self.broken(PDS_SYN_008, "a return direction from Start_PSN on", told);
+        };
+        let state = self.own[own].state;
+        self.coverage.seen(state, Event::Data);
+        let (message, offset, total, code) = match seen.uet().ses {
+            Some(Ses::ResponseData(data)) => {
+                let id = data.read_request_message_id();
+                let found = self.messages.iter().rposition(|it| it.id == id && it.plan.context == own);
+                (
+                    found,
+                    data.message_offset() as usize,
+                    Some(data.modified_length()),
+                    data.head().return_code(),
+                )
+            }
+            Some(Ses::ResponseDataSmall(data)) => {
+                let n = Self::distance(data.original_request_psn(), self.own[own].pdc.start);
+                let found = match n.and_then(|n| self.what(own, n)) {
+                    Some(crate::random::source::What::Part(message, _)) => Some(message),
+                    _ => None,
+                };
+                (found, 0, None, data.head().return_code())
+            }
+            _ => return Ok(()),
+        };
+        let fate = match message.filter(|_| first && !self.settling) {
+            Some(message) => self.messages[message].answer_fate(),
+            None => crate::random::step::Fate::Arrives,
+        };
+        use crate::random::step::Fate;
+        if fate == Fate::Lost {
+            return Ok(());
+        }
+        let new = self.own[own].incoming.note(n, seen.wire.bytes.len());
+        let below = self.own[own].incoming.below;
+        if fate == Fate::Late {
+            self.own[own].incoming.unsure.insert(n);
+        } else {
+            // The cumulative PSN speaks of others, too.
+            self.own[own].incoming.unsure.retain(|unsure| *unsure >= below && *unsure != n);
+            let (mut pdc, bytes) = (self.own[own].pdc.clone(), self.own[own].incoming.bytes);
+            // The ACK that names the device's side may have been lost.
+            pdc.remote.get_or_insert(request.spdcid());
+            let ack = pdc.ack(pdc.psn(n)).cack(pdc.start - 1 + below);
+            let ack = AckBuilder {
+                retx: request.retx(),
+                marked: seen.wire.marked,
+                nscc: self.states().then(|| (Units24::from_bytes(bytes), 0)),
+                ..ack
+            };
+            self.t.send(&pdc, &ack.build()?)?;
+        }
+        if new {
+            let Some(message) = message else {
+                let told = seen.uet().to_string();
+                return self.broken(SES_READ_005, "data of a read", told);
+            };
+            if code == ReturnCode::OK || code == ReturnCode::NULL {
+                let length = self.messages[message].plan.length;
+                if let Some(total) = total.filter(|total| *total != length) {
+                    let told = format!("{total} of {length}");
+                    return self.broken(SES_READ_007, "modified_length of the whole read", told);
+                }
+                self.data_in(message, offset, seen.payload())?;
+            }
+        }
+        self.close_if_quiet(own)
+    }
+
+    /// Returns whether the device wants congestion state in ACKs.
+    pub(super) fn states(&self) -> bool {
+        self.t.claims("nscc")
+            && !matches!(self.t.parameter_word("congestion").as_deref(), Some("none" | "rccc"))
+    }
+
+    fn served_request(&mut self, served: usize, seen: &RxPacket, request: Request, first: bool) -> Outcome {
+        let Some(n) = Self::distance(request.psn(), self.served[served].pdc.start) else {
+            let told = format!("PSN {}", request.psn());
+            return self.broken(PDS_PSN_001, "PSNs one after the other", told);
+        };
+        let state = self.served[served].state;
+        self.coverage.seen(state, Event::Request);
+        if matches!(state, State::Closed | State::Dead) {
+            let it = &self.served[served];
+            let code = NackCode::CLOSING;
+            let nack = it.pdc.nack(code, request.psn())?;
+            let pdc = it.pdc.clone();
+            return if first && state == State::Closed { self.t.send(&pdc, &nack) } else { Ok(()) };
+        }
+        if let Some(cleared) = Self::distance(request.clear_psn() + 1, self.served[served].pdc.start) {
+            self.clear_to(served, cleared);
+        }
+        if self.served[served].incoming.has(n) {
+            if let Some(stored) = self.served[served].stored.get_mut(&n) {
+                stored.ready = true;
+            }
+            return self.answer(served, n, request.retx());
+        }
+        let it = &mut self.served[served];
+        if it.pdc.rod && n > it.incoming.below {
+            let told = core::mem::replace(&mut it.gap_told, true);
+            let (pdc, nack) = (it.pdc.clone(), it.pdc.nack(NackCode::ROD_OOO, request.psn())?);
+            return if told { Ok(()) } else { self.t.send(&pdc, &nack) };
+        }
+        let now = seen.at;
+        let known = it.known.entry(n).or_insert((0, now, Reply::Ack));
+        let (before, last) = (known.2, known.1);
+        (known.0, known.1) = (known.0 + 1, now);
+        let times = known.0;
+        let waited = now.saturating_sub(last);
+        let timed = self.t.facts().virtual_time && self.t.parameter("fast_loss_packets") == 0;
+        // Without room in the window or without credit, even a retransmission waits. The only packet has room.
+        let alone = self.served.len() == 1 && self.served[served].known.len() == 1;
+        let waits = match self.t.parameter_word("congestion").as_deref() {
+            Some("none") => false,
+            Some("rccc" | "both") => true,
+            _ => !alone,
+        };
+        let early = match before {
+            Reply::Lost => (waited < self.t.early() * (1 << (times - 2).min(2)), PDS_RTO_002),
+            Reply::Busy if waited < self.t.nack_wait() => (true, PDS_NACK_006),
+            Reply::Busy => {
+                (waited > self.t.early() && self.t.nack_wait() * 4 < self.t.rto() && !waits, PDS_NACK_004)
+            }
+            _ => (false, PDS_RTO_002),
+        };
+        let rod = self.served[served].pdc.rod;
+        if times > 1 && timed && early.0 && !rod {
+            let told = format!("after {waited:?}, as transmission {times}");
+            return self.broken(early.1, "a retransmission in its time", told);
+        }
+        let Some(fields) = said(&seen.uet()) else {
+            let told = seen.uet().to_string();
+            return self.broken(SES_CUT_001, "a request of SES", told);
+        };
+        let post = self.post_of(&fields);
+        let reply = match post {
+            Some(post) if times == 1 && !self.settling => {
+                let posted = &mut self.posts[post];
+                posted.replies += 1;
+                posted.plan.replies.get(posted.replies - 1).copied().unwrap_or_default()
+            }
+            // A second loss, now and then.
+            Some(post) if times == 2 && before == Reply::Lost && self.posts[post].plan.seed % 3 == 0 => {
+                Reply::Lost
+            }
+            _ => Reply::Ack,
+        };
+        if let Some(known) = self.served[served].known.get_mut(&n) {
+            known.2 = reply;
+        }
+        let (pdc, psn) = (self.served[served].pdc.clone(), request.psn());
+        let nack = |code| pdc.nack(code, psn);
+        match reply {
+            Reply::Lost => {
+                self.t.note("this packet is lost");
+                return Ok(());
+            }
+            Reply::Busy => return self.t.send(&pdc, &nack(NackCode::NO_PKT_BUFFER)?),
+            Reply::Trimmed => return self.t.send(&pdc, &nack(NackCode::TRIMMED)?),
+            _ => {}
+        }
+        self.served[served].gap_told = false;
+        self.served[served].incoming.note(n, seen.wire.bytes.len());
+        let stored = self.accept(served, n, seen, &fields, post, reply)?;
+        self.served[served].stored.insert(n, stored);
+        match reply {
+            Reply::AckLost => {
+                self.t.note("the ACK of this packet is lost");
+                Ok(())
+            }
+            Reply::Late => {
+                let at = self.t.now() + self.gap * 3;
+                self.later(at, Due::Answer(served, n));
+                Ok(())
+            }
+            Reply::NotReady => self.t.send(&pdc, &nack(NackCode::RCVD_SES_PROCG)?),
+            Reply::Bitmap => {
+                let at = self.t.now() + self.gap * 3;
+                self.later(at, Due::Answer(served, n));
+                let cack = self.served[served].cack().min(n);
+                let ack = AckBuilder { response: None, ..self.acking(served, cack.wrapping_sub(1)) };
+                let below = pdc.start - 1 + cack;
+                let ack = AckBuilder { psn: below, ..ack.cack(below) }.sack(pdc.psn(n), 1);
+                self.t.send(&pdc, &ack.build()?)
+            }
+            Reply::Twice => {
+                self.answer(served, n, request.retx())?;
+                self.answer(served, n, request.retx())
+            }
+            _ => self.answer(served, n, request.retx()),
+        }
+    }
+
+    pub(super) fn clear_to(&mut self, served: usize, cleared: u32) {
+        let it = &mut self.served[served];
+        if cleared > it.cleared && cleared <= it.incoming.below + (1 << 16) {
+            it.cleared = cleared;
+            // A cleared packet needs no answer any more; the default one would do.
+            for (_, stored) in it.stored.range_mut(..cleared) {
+                stored.guaranteed = false;
+            }
+        }
+    }
+
+    /// Takes a datagram of the device in.
+    pub(in crate::random) fn take_datagram(&mut self, seen: &RxPacket) -> Outcome {
+        let Some(fields) = said(&seen.uet()) else { return Ok(()) };
+        let Some(post) = self.post_of(&fields) else { return Ok(()) };
+        self.posts[post].accepted += 1;
+        self.judge_part(post, seen, &fields, None)
+    }
+
+    /// Takes a RUDI request of the device in.
+    pub(in crate::random) fn take_lone_request(
+        &mut self,
+        seen: &RxPacket,
+        rudi: &Rudi,
+        first: bool,
+    ) -> Outcome {
+        let Some(fields) = said(&seen.uet()) else { return Ok(()) };
+        self.coverage.operation(Event::RudiRequest);
+        let Some(post) = self.post_of(&fields) else {
+            let told = format!("{} for {:#x}", fields.opcode(), fields.address.resource_index());
+            return self.broken(PDS_RUDI_001, "a request of a posted operation", told);
+        };
+        let id = rudi.pkt_id();
+        self.posts[post].lone.insert(id);
+        self.judge_part(post, seen, &fields, None)?;
+        let posted = &mut self.posts[post];
+        let reply = match first && !self.settling && !rudi.retx() {
+            true => {
+                posted.replies += 1;
+                posted.plan.replies.get(posted.replies - 1).copied().unwrap_or_default()
+            }
+            false => Reply::Ack,
+        };
+        let (from, to) = (seen.wire.dst, seen.wire.src);
+        let wire = |packet: UetBuf| Wire::new(from, to, seen.wire.entropy, packet.to_bytes());
+        let code = match reply {
+            Reply::Lost | Reply::AckLost => {
+                self.posts[post].waiting.push(id);
+                return Ok(());
+            }
+            Reply::Busy | Reply::Trimmed => {
+                let code = if reply == Reply::Busy { NackCode::NO_PKT_BUFFER } else { NackCode::TRIMMED };
+                let nack = Nack::build(code).nt(true).nack_pkt_id(id).done()?;
+                return self.t.send_wire(&wire(UetBuf::new(nack)));
+            }
+            Reply::Refused => {
+                self.posts[post].refused = true;
+                REFUSAL
+            }
+            _ => ReturnCode::OK,
+        };
+        self.posts[post].accepted += 1;
+        self.posts[post].waiting.retain(|waiting| *waiting != id);
+        let whole = self.posts[post].plan.length as usize;
+        let header = |next| Rudi::response(id).retx(rudi.retx()).prologue(|prologue| prologue.next_hdr(next));
+        let mut packet = UetBuf::default();
+        if code == ReturnCode::OK && self.posts[post].plan.kind == PostKind::Read && whole > 0 {
+            let all = Fill::Seed(self.posts[post].plan.seed ^ 0xda7a).bytes(whole);
+            let (start, length) = (fields.start(), self.wanted_length(&fields));
+            let data = all.get(start..start + length).unwrap_or_default().to_vec();
+            packet.pds = Some(header(NextHdr::UET_HDR_RESPONSE_DATA).done()?.into());
+            let ses = ResponseData::build()
+                .response_message_id(0x4444)
+                .job_id(fields.address.job_id())
+                .read_request_message_id(fields.message_id.unwrap_or(0))
+                .payload_length(data.len() as u16)
+                .modified_length(whole as u32)
+                .message_offset(start as u32)
+                .done()?;
+            (packet.ses, packet.payload) = (Some(ses.into()), data);
+            packet = packet.consistent();
+        } else {
+            let opcode = match code {
+                ReturnCode::OK => ResponseOpcode::UET_DEFAULT_RESPONSE,
+                _ => ResponseOpcode::UET_RESPONSE,
+            };
+            let response = Response::build(opcode, code).job_id(fields.address.job_id());
+            let response = response.message_id(fields.message_id.unwrap_or(0));
+            packet.pds = Some(header(NextHdr::UET_HDR_RESPONSE).done()?.into());
+            packet.ses = Some(response.done()?.into());
+        }
+        let wire = wire(packet);
+        if reply == Reply::Late {
+            let at = self.t.now() + self.gap * 3;
+            self.later(at, Due::Deliver(wire));
+            return Ok(());
+        }
+        self.t.send_wire(&wire)?;
+        if reply == Reply::Twice { self.t.send_wire(&wire) } else { Ok(()) }
+    }
+}
