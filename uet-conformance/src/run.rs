@@ -7,7 +7,7 @@ use crate::{
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use std::sync::Arc;
-use uet_control::{Reset, Welcome};
+use uet_control::{Parameter, Reset, Welcome};
 use uet_wire::catalogue::{self, Level, ROB_LIFE_001};
 use uet_wire::{Spec, Version};
 
@@ -448,7 +448,8 @@ fn excused(
 fn too_far(dut: &Stated<'_>) -> Option<String> {
     let round_trip = dut.round_trip;
     let told = dut.welcome.parameters.get("rto_init_time").and_then(|value| value.as_u64());
-    let timeout = Duration::from_nanos(told.unwrap_or(1_000_000));
+    let default = || Parameter::find("rto_init_time").and_then(Parameter::number);
+    let timeout = Duration::from_nanos(told.or_else(default).unwrap_or_default());
     (round_trip >= FAR && round_trip >= timeout).then(|| {
         format!("a round trip takes {round_trip:?}, and rto_init_time of the device is {timeout:?}: raise it")
     })
