@@ -36,7 +36,7 @@ use uet_wire::{Spec, Version};
   uet emulate --fault forgets-ecn-echo               with a deliberate fault (see --list-faults)
   uet emulate --interface veth1 --address 10.0.0.2 --encapsulation native --crc
   uet emulate --virtual-time --control stdio         like a simulated device: see docs/rtl.md
-  uet emulate --listen [::1]:4793 --control 127.0.0.1:9000 --config nic.toml
+  uet emulate --listen [::1]:4793 --control 127.0.0.1:9000 --config parameters.toml
 
 A file for --config names parameters as the control channel's hello does, with times in nanoseconds:
   rto_init_time = 50000000

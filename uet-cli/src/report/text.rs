@@ -88,7 +88,7 @@ fn instance(out: &mut Vec<u8>, found: &InstanceResult, spec: &'static Spec, pain
 
     let of_interest = seen_packet(found);
     if !found.ladder.entries.is_empty() {
-        writeln!(out, "  {}", paint.faint("packet, microseconds; the suite is on the left"))?;
+        writeln!(out, "  {}", paint.faint("packet, microseconds; --> from the suite, <-- from the device"))?;
     }
     for line in found.ladder.excerpt().lines() {
         let marked = of_interest.is_some_and(|(number, _)| is_of(line, number));
