@@ -17,7 +17,7 @@ use uet_model::pds::{Dropped, Protect};
 use uet_model::secure::Encapsulation;
 use uet_model::ses::{
     AddressError, Completion, Done, Endpoint, Operation, OperationError, OperationId, PostError, Receive,
-    ReceiveId, Received, Region, RegionId, ResourceIndex,
+    ReceiveId, Received, Region, RegionId, ResourceIndex, Unexpected,
 };
 use uet_model::{Event, Fep, Memory, Packet, Route, Time};
 
@@ -310,6 +310,35 @@ impl Nic {
         self.open_index(index)?;
         self.fep.tap().receive(&mut receive);
         self.fep.ses_mut().post_receive(index, receive)
+    }
+
+    /// Posts a receive into the caller's memory, as [`Ses::post_receive_into`](uet_model::ses::Ses::post_receive_into)
+    /// does. Opens the index if no endpoint has it.
+    pub fn receive_into(
+        &mut self,
+        index: ResourceIndex,
+        mut receive: Receive,
+        memory: impl Memory + 'static,
+    ) -> Result<ReceiveId, AddressError> {
+        self.open_index(index)?;
+        self.fep.tap().receive(&mut receive);
+        self.fep.ses_mut().post_receive_into(index, receive, memory)
+    }
+
+    /// Cancels a receive that no send has filled; returns whether there was one. It completes with CANCELLED, and so does
+    /// a send that has matched it.
+    pub fn cancel_receive(&mut self, index: ResourceIndex, receive: ReceiveId) -> bool {
+        self.fep.ses_mut().cancel_receive(index, receive)
+    }
+
+    /// Returns whether a send has matched this receive and not filled it yet.
+    pub fn has_matched(&self, receive: ReceiveId) -> bool {
+        self.fep.ses().has_matched(receive)
+    }
+
+    /// Returns the first unexpected send that a receive would take, once it has arrived completely.
+    pub fn peek_unexpected(&mut self, index: ResourceIndex, receive: &Receive) -> Option<Unexpected> {
+        self.fep.ses_mut().peek_unexpected(index, receive)
     }
 
     /// Returns the next completed operation or receive.

@@ -97,6 +97,12 @@ impl UdpLink {
         self.offload
     }
 
+    /// Sends all packets from the port it listens on, whatever their entropy values. NICs that share an address can then
+    /// be told apart by their source ports.
+    pub fn send_from_one_port(&mut self) {
+        self.ways.clear();
+    }
+
     /// Returns the local address and port.
     pub fn local(&self) -> SocketAddr {
         self.local
@@ -110,6 +116,9 @@ impl UdpLink {
 
     /// Returns the source ports of all entropy values, by the remainder of the value.
     pub fn source_ports(&self) -> Vec<u16> {
+        if self.ways.is_empty() {
+            return vec![self.local.port()];
+        }
         (0..WAYS as u16).filter_map(|entropy| self.source_port(entropy)).collect()
     }
 

@@ -131,6 +131,17 @@ pub struct Sender {
     pub tag: Option<u64>,
 }
 
+/// A send that came before its receive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unexpected {
+    /// The sender.
+    pub sender: Sender,
+    /// The length of the message in bytes.
+    pub length: u32,
+    /// The header data of its first packet.
+    pub header_data: Option<u64>,
+}
+
 /// A receive that waits for a send, with the memory that the application gave it, if any.
 #[derive(Debug)]
 pub(super) struct PostedReceive {
@@ -258,6 +269,15 @@ impl Queue {
     pub(super) fn peek_expected(&mut self, tag: Option<u64>, initiator: u32) -> Option<&mut PostedReceive> {
         let mut receives = self.expected.iter_mut().map(|(_, posted)| posted);
         receives.find(|posted| posted.receive.matches(tag, initiator))
+    }
+
+    /// Returns the first early send that matches, if it is an unexpected message.
+    pub(super) fn peek_early(&self, receive: &Receive) -> Option<LandingId> {
+        let matches = |early: &&Early| receive.matches(early.sender().tag, early.sender().initiator);
+        match self.early.iter().find(matches)? {
+            Early::Unexpected(id, _) => Some(*id),
+            Early::Deferred(_) => None,
+        }
     }
 
     /// Takes the first early send that matches.

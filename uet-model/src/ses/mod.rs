@@ -78,7 +78,7 @@ pub use address::{AddressError, Endpoint, Process, ResourceIndex};
 pub use byte_order::ByteOrder;
 pub use completion::{Completion, Done, OperationError, Received, Written};
 pub use event::{SesEvent, Why};
-pub use matching::{Receive, ReceiveId, Sender, Tag};
+pub use matching::{Receive, ReceiveId, Sender, Tag, Unexpected};
 pub use memory::{Access, Key, Region, RegionId};
 pub use operation::{AtomicOn, Operand, Operation, OperationId, Peer, PostError, Work};
 pub use params::{

@@ -4,7 +4,7 @@ use super::address::ResourceIndex;
 use super::completion::{Completion, Received};
 use super::event::{SesEvent, Why};
 use super::matching::{
-    Buffer, Early, Landing, LandingId, PostedReceive, Receive, ReceiveId, Remote, Rest, Sender,
+    Buffer, Early, Landing, LandingId, PostedReceive, Receive, ReceiveId, Remote, Rest, Sender, Unexpected,
 };
 use super::memory::host;
 use super::params::TooLong;
@@ -162,6 +162,21 @@ impl Ses {
                 }
             }
         }
+    }
+
+    /// Returns the first unexpected send that a receive would take, and leaves it there. Returns `None` while the send is
+    /// still arriving.
+    pub fn peek_unexpected(&mut self, index: ResourceIndex, receive: &Receive) -> Option<Unexpected> {
+        let id = self.tables.slot(index).ok()?.queue.peek_early(receive)?;
+        let landing = self.landings.get(id)?;
+        let Landing { sender, total, header_data, .. } = *landing;
+        let has_arrived = !matches!(landing.rest, Rest::Arriving | Rest::ArrivingThenRead(_));
+        has_arrived.then_some(Unexpected { sender, length: total, header_data })
+    }
+
+    /// Returns whether a send has matched this receive and not filled it yet.
+    pub fn has_matched(&self, id: ReceiveId) -> bool {
+        self.landings.of_receive(id).is_some()
     }
 
     /// Cancels a receive that no send has filled, which completes with CANCELLED. Returns whether there was one.

@@ -1,0 +1,252 @@
+//! The UDP link of a domain: addresses and ports of peers, impairments, and the capture.
+
+use crate::error::{Code, Error, Result};
+use crate::interface::Interface;
+use crate::settings::Settings;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use core::ops::RangeInclusive;
+use core::time::Duration;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Instant, SystemTime};
+use uet_emulator::Nic;
+use uet_emulator::capture::Capture;
+use uet_emulator::frame::{Framed, Outer, Record};
+use uet_emulator::link::udp::UdpLink;
+use uet_kernel::Fabric;
+use uet_model::secure::{Encapsulation, Ports};
+use uet_model::{Packet, Time};
+use uet_wire::outer::UDP_PORT;
+
+/// The port of a NIC that has its address for itself.
+pub(crate) const OWN_PORT: u16 = UDP_PORT;
+
+/// The ports of NICs that share an address. They lie below the ports that Linux gives out itself.
+pub(crate) const SHARED_PORTS: RangeInclusive<u16> = 14793..=15816;
+
+/// Maximum number of packets that one call receives or sends.
+const TURN: usize = 64;
+
+/// Returns the address by which the model knows a NIC. The model tells NICs apart by address alone, so a NIC that shares
+/// its address gets one that includes its port.
+pub(crate) fn identity(address: SocketAddr) -> IpAddr {
+    if !SHARED_PORTS.contains(&address.port()) {
+        return address.ip();
+    }
+    let port = address.port();
+    IpAddr::V6(match address.ip() {
+        IpAddr::V4(ip) => {
+            let [a, b, c, d] = ip.octets().map(u16::from);
+            Ipv6Addr::new(0xfd75, 0x6574, 0, port, 0, 0, a << 8 | b, c << 8 | d)
+        }
+        IpAddr::V6(ip) => {
+            let [a, b, c, d, e, f, g, h] = ip.segments();
+            Ipv6Addr::new(0xfd75, 0x6574, 1, port, a ^ e, b ^ f, c ^ g, d ^ h)
+        }
+    })
+}
+
+/// The real addresses of peers.
+type Peers = Arc<Mutex<HashMap<IpAddr, SocketAddr>>>;
+
+fn real(peers: &Peers, identity: IpAddr) -> SocketAddr {
+    let peers = peers.lock().unwrap_or_else(PoisonError::into_inner);
+    peers.get(&identity).copied().unwrap_or(SocketAddr::new(identity, OWN_PORT))
+}
+
+/// The link of one NIC.
+pub(crate) struct Carrier {
+    link: UdpLink,
+    own: IpAddr,
+    peers: Peers,
+    /// The network that impairs sent packets.
+    fabric: Option<Fabric>,
+    capture: Option<Capture>,
+    leaving: Vec<(Packet, u16)>,
+    began: Instant,
+    began_at: Duration,
+}
+
+impl Carrier {
+    pub(crate) fn open(interface: &Interface, settings: &Settings) -> Result<Self> {
+        let mut link = bind(interface, settings.port)?;
+        if SHARED_PORTS.contains(&link.local().port()) {
+            link.send_from_one_port();
+        }
+        let fabric = (!settings.impairments.is_empty()).then(|| {
+            let mut fabric = Fabric::new(settings.config.seed);
+            fabric.latency = Duration::ZERO;
+            settings.impairments.iter().for_each(|rule| fabric.impair(rule.clone()));
+            fabric
+        });
+        let capture = settings.capture_path(std::process::id()).map(|path| {
+            let open = |file| Capture::new(Box::new(BufWriter::new(file)), Outer::default());
+            File::create(&path)
+                .and_then(open)
+                .map_err(|error| Error::from_io(&format!("FI_UET_CAPTURE: {path}"), &error))
+        });
+        Ok(Carrier {
+            own: identity(link.local()),
+            link,
+            peers: Peers::default(),
+            fabric,
+            capture: capture.transpose()?,
+            leaving: Vec::new(),
+            began: Instant::now(),
+            began_at: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default(),
+        })
+    }
+
+    /// Returns the address by which the model knows this NIC.
+    pub(crate) fn identity(&self) -> IpAddr {
+        self.own
+    }
+
+    pub(crate) fn local(&self) -> SocketAddr {
+        self.link.local()
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        Time::ZERO + self.began.elapsed()
+    }
+
+    /// Returns a second file descriptor of the socket, to wait for packets.
+    pub(crate) fn socket(&self) -> io::Result<OwnedFd> {
+        self.link.as_fd().try_clone_to_owned()
+    }
+
+    pub(crate) fn add_peer(&mut self, address: SocketAddr) {
+        let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
+        peers.insert(identity(address), address);
+    }
+
+    /// Returns the encapsulation that transport security authenticates.
+    pub(crate) fn encapsulation(&self) -> Encapsulation {
+        let (own, ways, peers) = (self.local().port(), self.link.source_ports(), self.peers.clone());
+        let leaving = move |packet: &Packet| {
+            let way = usize::from(packet.entropy).checked_rem(ways.len()).and_then(|way| ways.get(way));
+            Ports { src: way.copied().unwrap_or(own), dst: real(&peers, packet.dst).port() }
+        };
+        let came = move |packet: &Packet| Ports { src: packet.entropy, dst: own };
+        Encapsulation::UdpPorts(Box::new(leaving), Box::new(came))
+    }
+
+    /// Hands arrived packets to the NIC; returns whether there were any.
+    pub(crate) fn receive(&mut self, nic: &mut Nic) -> io::Result<bool> {
+        let mut any = false;
+        for _ in 0..TURN {
+            let Some(mut packet) = self.link.receive()? else { break };
+            any = true;
+            let from = SocketAddr::new(packet.src, packet.entropy);
+            let ports = Ports { src: from.port(), dst: self.local().port() };
+            self.record(&packet, packet.src, self.local().ip(), ports);
+            if SHARED_PORTS.contains(&from.port()) {
+                self.add_peer(from);
+            }
+            (packet.src, packet.dst) = (identity(from), self.own);
+            let now = self.now();
+            nic.handle_framed(now, Framed::inside(packet), &self.link.classes);
+        }
+        Ok(any)
+    }
+
+    /// Sends packets of the NIC; returns whether more may be waiting.
+    pub(crate) fn send(&mut self, nic: &mut Nic) -> bool {
+        for _ in 0..4 {
+            while self.leaving.len() < TURN {
+                let Some(packet) = nic.poll_transmit(self.now()) else { break };
+                let (to, own) = (real(&self.peers, packet.dst), self.local());
+                let src = self.link.source_port(packet.entropy).unwrap_or(own.port());
+                self.record(&packet, own.ip(), to.ip(), Ports { src, dst: to.port() });
+                let now = self.now();
+                match &mut self.fabric {
+                    Some(fabric) => fabric.send(now, packet),
+                    None => self.enqueue(packet),
+                }
+            }
+            let now = self.now();
+            while let Some(arrival) = self.fabric.as_mut().and_then(|fabric| fabric.receive(now)) {
+                // A packet with a wrong CRC never reaches an application.
+                if !arrival.corrupt {
+                    self.enqueue(arrival.packet);
+                }
+            }
+            if self.leaving.is_empty() {
+                return false;
+            }
+            self.link.send_all(&self.leaving, |why| nic.count_dropped(why));
+            self.leaving.clear();
+        }
+        true
+    }
+
+    fn enqueue(&mut self, mut packet: Packet) {
+        let to = real(&self.peers, packet.dst);
+        packet.dst = to.ip();
+        self.leaving.push((packet, to.port()));
+    }
+
+    /// Returns when the impaired network delivers the next packet.
+    pub(crate) fn poll_timeout(&mut self) -> Option<Time> {
+        self.fabric.as_mut().and_then(Fabric::next_at)
+    }
+
+    fn record(&mut self, packet: &Packet, src: IpAddr, dst: IpAddr, ports: Ports) {
+        let at = Time::ZERO + self.began_at + self.began.elapsed();
+        if let Some(capture) = &mut self.capture {
+            let packet = Packet { src, dst, ..packet.clone() };
+            capture.write(&Record { ports: Some(ports), ..Record::new(at, &packet) });
+        }
+    }
+
+    /// Writes buffered packets to the capture file.
+    pub(crate) fn flush(&mut self) {
+        if let Some(capture) = &mut self.capture {
+            // `finish` reports the error.
+            let _ = capture.flush();
+        }
+    }
+
+    /// Ends the capture file.
+    pub(crate) fn finish(&mut self) -> io::Result<()> {
+        self.capture.take().map_or(Ok(()), |capture| capture.finish().map(|_| ()))
+    }
+}
+
+/// Binds the socket of a NIC: to an address of its own if possible, else to a port of its own.
+fn bind(interface: &Interface, port: Option<u16>) -> Result<UdpLink> {
+    let own_loopback =
+        interface.address == IpAddr::V4(Ipv4Addr::LOCALHOST) && port.is_none() && interface.prefix < 32;
+    let addresses: Vec<SocketAddr> = match port {
+        Some(port) => vec![SocketAddr::new(interface.address, port)],
+        None if own_loopback => {
+            let first = std::process::id().wrapping_mul(3) & 0xffff;
+            let near = (0..256).map(|step| {
+                let [_, _, c, d] = (first.wrapping_add(step * 257)).to_be_bytes();
+                SocketAddr::new(Ipv4Addr::new(127, 117, c, d).into(), OWN_PORT)
+            });
+            near.collect()
+        }
+        None => {
+            let ports = core::iter::once(OWN_PORT).chain(SHARED_PORTS);
+            ports.map(|port| SocketAddr::new(interface.address, port)).collect()
+        }
+    };
+    let mut last = Error::new(Code::EADDRNOTAVAIL, "no address to bind to");
+    for address in addresses {
+        match UdpLink::bind(address) {
+            Ok(link) => return Ok(link),
+            Err(error) => {
+                let taken = error.kind() == io::ErrorKind::AddrInUse;
+                last = Error::from_io(&format!("cannot bind to {address}"), &error);
+                if !taken {
+                    break;
+                }
+            }
+        }
+    }
+    Err(last)
+}

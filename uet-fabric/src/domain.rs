@@ -1,0 +1,173 @@
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::interface::Interface;
+use crate::memory::{Region, UserMemory};
+use crate::settings::Settings;
+use core::time::Duration;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread;
+use std::time::Instant;
+
+/// The time without a call of the application after which the domain's own thread takes over.
+const AWAY: Duration = Duration::from_millis(1);
+
+/// The longest sleep of a waiting thread.
+const NAP: Duration = Duration::from_millis(5);
+
+/// The longest time that a closing endpoint waits for acknowledgments.
+const SETTLE: Duration = Duration::from_millis(500);
+
+/// A domain: a NIC with an address and a UDP port of its own, and a thread that drives it while the application does
+/// not.
+#[derive(Clone)]
+pub struct Domain(Arc<Shared>);
+
+struct Shared {
+    engine: Mutex<Engine>,
+    socket: OwnedFd,
+    opened: Instant,
+    /// The last call of the application, in microseconds since the domain was opened.
+    active: AtomicU64,
+}
+
+impl Domain {
+    /// Opens a domain on an interface.
+    pub fn open(interface: &Interface, settings: &Settings) -> Result<Self> {
+        let engine = Engine::open(interface, settings)?;
+        let socket = engine.carrier.socket().map_err(|error| Error::from_io("the socket", &error))?;
+        let (opened, active) = (Instant::now(), AtomicU64::new(0));
+        let shared = Arc::new(Shared { engine: Mutex::new(engine), socket, opened, active });
+        let weak = Arc::downgrade(&shared);
+        let spawned = thread::Builder::new().name("uet-progress".into()).spawn(move || drive(&weak));
+        spawned.map_err(|error| Error::from_io("the progress thread", &error))?;
+        Ok(Domain(shared))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Engine> {
+        self.0.engine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Locks the engine for a call of the application.
+    pub(crate) fn lock_active(&self) -> MutexGuard<'_, Engine> {
+        let now = u64::try_from(self.0.opened.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.0.active.store(now, Ordering::Relaxed);
+        self.lock()
+    }
+
+    /// Registers memory, with these permissions ([`flags`](crate::flags)) and this key; with a key of the domain's choice
+    /// if there is none.
+    pub fn register(&self, memory: Box<dyn UserMemory>, access: u64, key: Option<u64>) -> Result<Region> {
+        self.lock().register(memory, access, key)
+    }
+
+    /// Returns the most payload bytes of a packet.
+    pub fn mtu(&self) -> usize {
+        self.lock().nic.config().pds.payload_mtu.into()
+    }
+
+    /// Withdraws a region. Its memory is not touched any more.
+    pub fn withdraw(&self, region: Region) {
+        self.lock().withdraw(region);
+    }
+
+    /// Receives and sends packets, runs timers and reports completions.
+    pub fn progress(&self) {
+        // A socket that fails shows as operations that time out.
+        let _ = self.lock_active().turn();
+    }
+
+    /// Lets the domain's thread take over at once, because the application is going to sleep.
+    pub fn leave(&self) {
+        self.0.active.store(0, Ordering::Relaxed);
+    }
+
+    /// Drives the domain until `ready` returns true, at most this long; returns whether it did.
+    pub fn wait(&self, timeout: Option<Duration>, mut ready: impl FnMut() -> bool) -> bool {
+        let end = timeout.map(|timeout| Instant::now() + timeout);
+        loop {
+            let mut engine = self.lock_active();
+            let busy = engine.turn().unwrap_or(false);
+            if ready() {
+                return true;
+            }
+            let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return false;
+            }
+            let due = self.0.due(&mut engine, left.unwrap_or(NAP).min(NAP));
+            drop(engine);
+            if !busy {
+                self.0.sleep(due);
+            }
+        }
+    }
+
+    /// Drives the domain until nothing waits for an acknowledgment, for a limited time.
+    pub(crate) fn settle(&self) {
+        let end = Instant::now() + SETTLE;
+        while Instant::now() < end {
+            let mut engine = self.lock_active();
+            let busy = engine.turn().unwrap_or(false);
+            if !busy && engine.nic.counted().held == 0 {
+                return;
+            }
+            let due = self.0.due(&mut engine, NAP);
+            drop(engine);
+            if !busy {
+                self.0.sleep(due);
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn due(&self, engine: &mut Engine, most: Duration) -> Duration {
+        let now = engine.carrier.now();
+        engine.poll_timeout().map_or(most, |at| (at - now).min(most))
+    }
+
+    /// Sleeps until a packet arrives, at most this long.
+    fn sleep(&self, most: Duration) {
+        let mut fds = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
+        // A signal only ends the sleep early.
+        let _ = ppoll(&mut fds, Some(TimeSpec::from_duration(most)), None);
+    }
+
+    fn application_is_active(&self) -> bool {
+        let active = Duration::from_micros(self.active.load(Ordering::Relaxed));
+        self.opened.elapsed().saturating_sub(active) < AWAY
+    }
+}
+
+/// Drives a domain while the application does not, until the domain is gone.
+fn drive(domain: &Weak<Shared>) {
+    while let Some(shared) = domain.upgrade() {
+        if shared.application_is_active() {
+            drop(shared);
+            thread::sleep(AWAY);
+            continue;
+        }
+        let mut engine = shared.engine.lock().unwrap_or_else(PoisonError::into_inner);
+        let busy = engine.turn().unwrap_or(false);
+        if !busy {
+            engine.carrier.flush();
+        }
+        let due = shared.due(&mut engine, NAP);
+        drop(engine);
+        if !busy {
+            shared.sleep(due);
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let engine = self.engine.get_mut().unwrap_or_else(PoisonError::into_inner);
+        // Nobody is left to hear of a failed capture.
+        let _ = engine.carrier.finish();
+    }
+}

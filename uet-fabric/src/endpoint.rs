@@ -1,0 +1,179 @@
+use crate::address::AddressVector;
+use crate::domain::Domain;
+use crate::engine::{Atomic, Peek, Read, Receive, Send, Tag, Write};
+use crate::error::{Code, Error, Result};
+use crate::flags;
+use crate::memory::UserMemory;
+use crate::name::Name;
+use crate::queue::{CompletionQueue, Counter, Entry};
+use std::sync::Arc;
+
+/// The options of an endpoint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EndpointOptions {
+    /// True if messages to a peer arrive in order. They then use the mode ROD, otherwise RUD.
+    pub ordered_messages: bool,
+    /// True if writes and atomics to a peer arrive in order, also with messages.
+    pub ordered_memory: bool,
+    /// True if receives can name their sender.
+    pub directed: bool,
+}
+
+/// The state of an endpoint.
+#[derive(Default)]
+pub(crate) struct State {
+    pub(crate) options: EndpointOptions,
+    pub(crate) addresses: Option<Arc<AddressVector>>,
+    pub(crate) sends: Option<Arc<CompletionQueue>>,
+    pub(crate) receives: Option<Arc<CompletionQueue>>,
+    pub(crate) counters: Vec<(u64, Arc<Counter>)>,
+    pub(crate) min_multi_receive: usize,
+    pub(crate) enabled: bool,
+}
+
+impl State {
+    /// Adds an entry to the queue of its kind if asked, and counts it.
+    pub(crate) fn report(&self, kind: u64, entry: Entry, to_queue: bool, counts: bool) {
+        let is_receive = kind & (flags::RECV | flags::REMOTE_WRITE) != 0;
+        let queue = if is_receive { &self.receives } else { &self.sends };
+        if let (Some(queue), true) = (queue, to_queue) {
+            queue.push(entry);
+        }
+        let counters = self.counters.iter().filter(|(kinds, _)| counts && kinds & kind != 0);
+        counters.for_each(|(_, counter)| counter.count(matches!(entry, Entry::Done(_))));
+    }
+}
+
+/// An endpoint: a resource index of the domain's NIC.
+#[derive(Clone)]
+pub struct Endpoint {
+    domain: Domain,
+    index: u16,
+}
+
+impl Endpoint {
+    /// Opens an endpoint at the first free index.
+    pub fn open(domain: &Domain, options: EndpointOptions) -> Result<Self> {
+        let mut engine = domain.lock();
+        let index = (0..1 << 12).find(|index| !engine.endpoints.contains_key(index));
+        let index = index.ok_or(Error::new(Code::EBUSY, "the domain has no free resource index"))?;
+        engine.open_index(index)?;
+        engine.endpoints.insert(index, State { options, min_multi_receive: 64, ..State::default() });
+        Ok(Endpoint { domain: domain.clone(), index })
+    }
+
+    /// Returns the domain.
+    pub fn domain(&self) -> &Domain {
+        &self.domain
+    }
+
+    /// Returns the name by which peers reach it.
+    pub fn name(&self) -> Name {
+        self.domain.lock().name(self.index)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        if let Some(state) = self.domain.lock().endpoints.get_mut(&self.index) {
+            change(state);
+        }
+    }
+
+    /// Sets the address vector.
+    pub fn bind_addresses(&self, addresses: Arc<AddressVector>) {
+        self.change(|state| state.addresses = Some(addresses));
+    }
+
+    /// Sets the queue for completions of sends, of receives or of both.
+    pub fn bind_queue(&self, queue: &Arc<CompletionQueue>, sends: bool, receives: bool) {
+        self.change(|state| {
+            if sends {
+                state.sends = Some(queue.clone());
+            }
+            if receives {
+                state.receives = Some(queue.clone());
+            }
+        });
+    }
+
+    /// Adds a counter for operations of these kinds.
+    pub fn bind_counter(&self, counter: &Arc<Counter>, kinds: u64) {
+        self.change(|state| state.counters.push((kinds, counter.clone())));
+    }
+
+    /// Sets the least room of a buffer for several messages.
+    pub fn set_min_multi_receive(&self, bytes: usize) {
+        self.change(|state| state.min_multi_receive = bytes);
+    }
+
+    /// Returns the least room of a buffer for several messages.
+    pub fn min_multi_receive(&self) -> usize {
+        self.domain.lock().endpoints.get(&self.index).map_or(0, |state| state.min_multi_receive)
+    }
+
+    /// Enables the endpoint, which then accepts operations.
+    pub fn enable(&self) -> Result<()> {
+        let mut engine = self.domain.lock();
+        let Some(state) = engine.endpoints.get_mut(&self.index) else { return Err(Code::EOPBADSTATE.into()) };
+        if state.addresses.is_none() {
+            return Err(Error::new(Code::ENOAV, "bind an address vector before enabling the endpoint"));
+        }
+        if state.sends.is_none() && state.receives.is_none() && state.counters.is_empty() {
+            return Err(Error::new(
+                Code::ENOCQ,
+                "bind a completion queue or counter before enabling the endpoint",
+            ));
+        }
+        state.enabled = true;
+        Ok(())
+    }
+
+    /// Sends a message.
+    pub fn send(&self, send: Send) -> Result<()> {
+        self.domain.lock_active().send(self.index, send)
+    }
+
+    /// Posts a receive.
+    pub fn receive(&self, receive: Receive) -> Result<()> {
+        self.domain.lock_active().receive(self.index, receive)
+    }
+
+    /// Reads remote memory.
+    pub fn read(&self, read: Read) -> Result<()> {
+        self.domain.lock_active().read(self.index, read)
+    }
+
+    /// Writes remote memory.
+    pub fn write(&self, write: Write) -> Result<()> {
+        self.domain.lock_active().write(self.index, write)
+    }
+
+    /// Changes remote memory atomically.
+    pub fn atomic(&self, atomic: Atomic) -> Result<()> {
+        self.domain.lock_active().atomic(self.index, atomic)
+    }
+
+    /// Looks for an unexpected message and reports it to the queue of receives, or ENOMSG if there is none.
+    pub fn peek(&self, from: u64, tag: Option<Tag>, what: Peek, context: usize) -> Result<()> {
+        let mut engine = self.domain.lock_active();
+        // A failure of the link shows with the next operation.
+        let _ = engine.turn();
+        engine.peek(self.index, from, tag, what, context)
+    }
+
+    /// Completes a receive with the message that a look claimed with this context, or discards the message.
+    pub fn take_claimed(&self, memory: Box<dyn UserMemory>, context: usize, discard: bool) -> Result<()> {
+        self.domain.lock_active().take_claimed(self.index, memory, context, discard)
+    }
+
+    /// Cancels the receives with this context that no message has matched; returns whether there was one.
+    pub fn cancel(&self, context: usize) -> bool {
+        self.domain.lock_active().cancel(self.index, context)
+    }
+
+    /// Closes the endpoint. Its buffers are not touched any more.
+    pub fn close(&self) {
+        // Peers still wait for acknowledgments of what the application has already received.
+        self.domain.settle();
+        self.domain.lock().close_endpoint(self.index);
+    }
+}

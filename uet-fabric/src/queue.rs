@@ -1,0 +1,140 @@
+use crate::error::{Code, Error, Result};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A completed operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Completion {
+    /// The context that the application gave the operation.
+    pub context: usize,
+    /// The kind of operation: [`flags`](crate::flags).
+    pub flags: u64,
+    /// The number of bytes received.
+    pub length: usize,
+    /// The address of the received bytes in a buffer for several messages.
+    pub buffer: usize,
+    /// The data that the peer attached for the queue.
+    pub data: u64,
+    /// The tag of a tagged message.
+    pub tag: u64,
+    /// The number of the sender in the address vector.
+    pub source: u64,
+}
+
+/// A failed operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failed {
+    /// The operation.
+    pub completion: Completion,
+    /// The reason.
+    pub code: Code,
+    /// The number of bytes that did not fit the buffer.
+    pub cut_off: usize,
+    /// The return code of UET.
+    pub return_code: u8,
+}
+
+/// An entry of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// A completed operation.
+    Done(Completion),
+    /// A failed operation.
+    Failed(Failed),
+}
+
+/// A completion queue.
+#[derive(Debug)]
+pub struct CompletionQueue {
+    entries: Mutex<VecDeque<Entry>>,
+    /// Readable while the queue has entries.
+    wake: Option<EventFd>,
+}
+
+impl CompletionQueue {
+    /// Creates a queue; with a file descriptor to wait for, if asked.
+    pub fn new(with_fd: bool) -> Result<Self> {
+        let wake = || EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC);
+        let wake = with_fd.then(wake).transpose();
+        let wake =
+            wake.map_err(|error| Error::new(Code(error as i32), "no file descriptor for the queue"))?;
+        Ok(CompletionQueue { entries: Mutex::default(), wake })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Entry>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the file descriptor that is readable while the queue has entries.
+    pub fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.wake.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Returns whether the queue has no entry.
+    pub fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
+    /// Adds an entry.
+    pub(crate) fn push(&self, entry: Entry) {
+        self.lock().push_back(entry);
+        self.signal();
+    }
+
+    /// Wakes those who wait for the file descriptor.
+    pub fn signal(&self) {
+        if let Some(wake) = &self.wake {
+            // A counter at its limit is readable anyway.
+            let _ = wake.write(1);
+        }
+    }
+
+    /// Takes the next completion. Fails with EAVAIL if a failed operation is next, and with EAGAIN if there is none.
+    pub fn read(&self) -> Result<Completion, Code> {
+        let mut entries = self.lock();
+        match entries.front() {
+            Some(Entry::Done(completion)) => {
+                let completion = *completion;
+                entries.pop_front();
+                self.calm(&entries);
+                Ok(completion)
+            }
+            Some(Entry::Failed(_)) => Err(Code::EAVAIL),
+            None => Err(Code::EAGAIN),
+        }
+    }
+
+    /// Takes the next failed operation, if it is at the head of the queue.
+    pub fn read_failed(&self) -> Option<Failed> {
+        let mut entries = self.lock();
+        let Some(Entry::Failed(failed)) = entries.front().copied() else { return None };
+        entries.pop_front();
+        self.calm(&entries);
+        Some(failed)
+    }
+
+    fn calm(&self, entries: &VecDeque<Entry>) {
+        if let (Some(wake), true) = (&self.wake, entries.is_empty()) {
+            let _ = wake.read();
+        }
+    }
+}
+
+/// A counter of completed and failed operations.
+#[derive(Debug, Default)]
+pub struct Counter {
+    /// The number of completed operations.
+    pub done: AtomicU64,
+    /// The number of failed operations.
+    pub failed: AtomicU64,
+}
+
+impl Counter {
+    pub(crate) fn count(&self, succeeded: bool) {
+        let counter = if succeeded { &self.done } else { &self.failed };
+        counter.fetch_add(1, Ordering::Release);
+    }
+}
