@@ -19,6 +19,8 @@ mod fuzz;
 mod generate;
 mod known;
 mod layout;
+#[cfg(target_os = "linux")]
+mod libfabric;
 mod list;
 mod output;
 mod pics;
@@ -90,6 +92,8 @@ enum Command {
     Encode(encode::Encode),
     Layout(layout::Layout),
     Wireshark(wireshark::Wireshark),
+    #[cfg(target_os = "linux")]
+    Libfabric(libfabric::Libfabric),
     Explain(explain::Explain),
     Corpus(corpus::Corpus),
     Site(site::Site),
@@ -151,6 +155,8 @@ pub fn main() -> ExitCode {
         Command::Encode(command) => command.run(),
         Command::Layout(command) => command.run(),
         Command::Wireshark(command) => command.run(),
+        #[cfg(target_os = "linux")]
+        Command::Libfabric(command) => command.run(),
         Command::Explain(command) => command.run(),
         Command::Corpus(command) => command.run(),
         Command::Site(command) => command.run(),

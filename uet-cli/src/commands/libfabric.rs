@@ -1,0 +1,96 @@
+//! `uet libfabric`
+
+use super::{Outcome, about};
+use clap::Args;
+use std::env;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use uet_fabric::Settings;
+
+/// Cargo's name of the provider, and the name that libfabric loads.
+const BUILT: &str = "libuet_fi.so";
+const INSTALLED: &str = "libuet-fi.so";
+
+/// Install the libfabric provider, or list its variables
+///
+/// The provider lets unmodified applications, such as Open MPI, run over UET. docs/applications.md shows how.
+/// Without --install, lists the variables FI_UET_* that configure it, one per line.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  cargo build --release -p uet-libfabric              build the provider first
+  eval \"$(uet libfabric --install ~/.local/lib/uet)\"   install it, and set the environment of this shell
+  fi_info -p uet                                      check that libfabric finds it")]
+pub(super) struct Libfabric {
+    /// Copy the provider to this folder, and print the environment to set
+    #[arg(long, value_name = "DIR")]
+    install: Option<PathBuf>,
+    /// The built provider [default: libuet_fi.so in the folder of this program]
+    #[arg(long, value_name = "FILE", requires = "install")]
+    library: Option<PathBuf>,
+}
+
+impl Libfabric {
+    pub(super) fn run(&self) -> io::Result<Outcome> {
+        let mut out = io::stdout().lock();
+        let Some(folder) = &self.install else {
+            for setting in Settings::ALL {
+                writeln!(out, "FI_UET_{}\t{}", setting.name.to_uppercase(), setting.help)?;
+            }
+            return Ok(Outcome::Ok);
+        };
+        let built = match &self.library {
+            Some(library) => library.clone(),
+            None => beside_this_program()?,
+        };
+        let installed = install(&built, folder)?;
+        writeln!(out, "export FI_PROVIDER_PATH={}", quoted(&installed))?;
+        Ok(Outcome::Ok)
+    }
+}
+
+fn beside_this_program() -> io::Result<PathBuf> {
+    let library = env::current_exe()?.with_file_name(BUILT);
+    if library.exists() {
+        return Ok(library);
+    }
+    let message = format!(
+        "{} does not exist; build it with `cargo build --release -p uet-libfabric`, or name it with --library",
+        library.display()
+    );
+    Err(io::Error::new(io::ErrorKind::NotFound, message))
+}
+
+/// Copies the provider and returns the folder as an absolute path, which libfabric requires.
+fn install(built: &Path, folder: &Path) -> io::Result<PathBuf> {
+    let bytes = fs::read(built).map_err(|error| about(built, error))?;
+    fs::create_dir_all(folder).map_err(|error| about(folder, error))?;
+    let file = folder.join(INSTALLED);
+    // A running application keeps the old file.
+    uet_packet_io::file::replace(&file, &bytes).map_err(|error| about(&file, error))?;
+    fs::canonicalize(folder).map_err(|error| about(folder, error))
+}
+
+/// Quotes a path for a shell.
+fn quoted(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn installs_under_the_name_that_libfabric_loads() {
+        let folder = env::temp_dir().join(format!("uet-libfabric-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let built = folder.join(BUILT);
+        fs::write(&built, b"library").unwrap();
+        let installed = install(&built, &folder.join("it's")).unwrap();
+        assert_eq!(fs::read(installed.join(INSTALLED)).unwrap(), b"library");
+        assert!(installed.is_absolute());
+        assert!(quoted(&installed).ends_with(r"/it'\''s'"));
+        assert!(install(&folder.join("missing"), &folder).is_err());
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
