@@ -31,6 +31,38 @@ fn send_takes_first_matching_receive() {
 }
 
 #[test]
+fn peek_finds_complete_unexpected_send() {
+    let mut pair = Pair::open();
+    let seven = Receive::tagged(0, 7);
+    let id = pair.side[0].post(Operation { header_data: Some(9), ..send(Some(7), data(2 * 4096)) }).unwrap();
+    pair.collect();
+    pair.deliver(0);
+    assert_eq!(pair.side[1].peek_unexpected(index(10), &seven), None, "its second packet is missing");
+    pair.run();
+    assert!(pair.outcome(id).is_ok());
+    let found = pair.side[1].peek_unexpected(index(10), &seven).unwrap();
+    assert_eq!((found.length, found.sender.tag, found.header_data), (2 * 4096, Some(7), Some(9)));
+    assert_eq!(pair.side[1].peek_unexpected(index(10), &Receive::tagged(0, 8)), None);
+    assert_eq!(pair.side[1].peek_unexpected(index(10), &seven), Some(found), "it stays");
+    pair.side[1].post_receive(index(10), Receive::tagged(2 * 4096, 7)).unwrap();
+    assert_eq!(pair.side[1].peek_unexpected(index(10), &seven), None);
+    assert_eq!(pair.received().len(), 1);
+}
+
+#[test]
+fn receive_is_matched_while_its_send_arrives() {
+    let mut pair = Pair::open();
+    let receive = pair.side[1].post_receive(index(10), Receive::new(2 * 4096)).unwrap();
+    assert!(!pair.side[1].has_matched(receive));
+    pair.side[0].post(send(None, data(2 * 4096))).unwrap();
+    pair.collect();
+    pair.deliver(0);
+    assert!(pair.side[1].has_matched(receive));
+    pair.run();
+    assert!(!pair.side[1].has_matched(receive), "it has completed");
+}
+
+#[test]
 fn unexpected_send_waits_for_its_receive() {
     let mut pair = Pair::open();
     let done = pair.run_one(Operation { header_data: Some(9), ..send(Some(7), data(5000)) }).unwrap();

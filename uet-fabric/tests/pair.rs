@@ -1,0 +1,308 @@
+//! Two domains of one process exchange messages over UDP on the loopback interface.
+#![cfg(target_os = "linux")]
+
+use bytes::Bytes;
+use core::time::Duration;
+use std::sync::{Arc, Mutex};
+use uet_fabric::{
+    AddressVector, Atomic, Code, Completion, CompletionQueue, Counter, Domain, Endpoint, EndpointOptions, Entry, Failed,
+    Interface, Peek, Read, Receive, Send, Settings, Tag, UNKNOWN_ADDRESS, UserMemory, Write, flags,
+};
+use uet_model::Memory;
+use uet_wire::registry::{AtomicDatatype, AtomicOpcode, ReturnCode};
+
+/// Memory that the test shares with the provider.
+#[derive(Clone)]
+struct Buffer(Arc<Mutex<Vec<u8>>>, core::ops::Range<usize>);
+
+impl Buffer {
+    fn new(length: usize) -> Self {
+        Buffer::of(&vec![0; length])
+    }
+
+    fn of(bytes: &[u8]) -> Self {
+        Buffer(Arc::new(Mutex::new(bytes.to_vec())), 0..bytes.len())
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+impl Memory for Buffer {
+    fn len(&self) -> usize {
+        self.1.len()
+    }
+
+    fn read(&self, offset: usize, into: &mut [u8]) -> Result<(), ReturnCode> {
+        self.0.lock().unwrap().read(self.1.start + offset, into)
+    }
+
+    fn write(&mut self, offset: usize, data: &[u8]) -> Result<(), ReturnCode> {
+        self.0.lock().unwrap().write(self.1.start + offset, data)
+    }
+}
+
+impl UserMemory for Buffer {
+    fn window(&self, offset: usize, length: usize) -> Box<dyn UserMemory> {
+        let start = self.1.start + offset;
+        Box::new(Buffer(self.0.clone(), start..start + length))
+    }
+
+    fn address(&self) -> usize {
+        self.1.start
+    }
+}
+
+/// A side of the conversation.
+struct Side {
+    domain: Domain,
+    endpoint: Endpoint,
+    queue: Arc<CompletionQueue>,
+    addresses: Arc<AddressVector>,
+    received: Arc<Counter>,
+    /// The number of the other side.
+    peer: u64,
+}
+
+impl Side {
+    fn open(variables: &'static [(&'static str, &'static str)]) -> Side {
+        let get = |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.to_string());
+        let settings = Settings::read(get).unwrap();
+        let interface = Interface::list(&settings).unwrap().into_iter().find(|found| found.is_loopback).unwrap();
+        let domain = Domain::open(&interface, &settings).unwrap();
+        let options = EndpointOptions { ordered_messages: true, ordered_memory: false, directed: true };
+        let endpoint = Endpoint::open(&domain, options).unwrap();
+        let queue = Arc::new(CompletionQueue::new(false).unwrap());
+        let addresses = Arc::new(AddressVector::default());
+        let received = Arc::new(Counter::default());
+        assert_eq!(endpoint.enable().unwrap_err().code, Code::ENOAV);
+        endpoint.bind_addresses(addresses.clone());
+        endpoint.bind_queue(&queue, true, true);
+        endpoint.bind_counter(&received, flags::RECV);
+        endpoint.enable().unwrap();
+        Side { domain, endpoint, queue, addresses, received, peer: 0 }
+    }
+
+    fn pair(variables: &'static [(&'static str, &'static str)]) -> [Side; 2] {
+        let (mut a, mut b) = (Side::open(variables), Side::open(variables));
+        a.peer = a.addresses.insert(b.endpoint.name());
+        b.peer = b.addresses.insert(a.endpoint.name());
+        [a, b]
+    }
+
+    fn next(&self) -> Entry {
+        assert!(self.domain.wait(Some(Duration::from_secs(20)), || !self.queue.is_empty()), "nothing completes");
+        match self.queue.read() {
+            Ok(completion) => Entry::Done(completion),
+            Err(_) => Entry::Failed(self.queue.read_failed().unwrap()),
+        }
+    }
+
+    #[track_caller]
+    fn done(&self) -> Completion {
+        match self.next() {
+            Entry::Done(completion) => completion,
+            Entry::Failed(failed) => panic!("{failed:?}"),
+        }
+    }
+
+    #[track_caller]
+    fn failed(&self) -> Failed {
+        match self.next() {
+            Entry::Done(completion) => panic!("{completion:?}"),
+            Entry::Failed(failed) => failed,
+        }
+    }
+
+    fn send(&self, tag: Option<u64>, data: &[u8]) {
+        let (data, context) = (Bytes::copy_from_slice(data), 7);
+        let send = Send { to: self.peer, tag, data, cq_data: Some(11), delivery_complete: false, context, report: false };
+        self.endpoint.send(send).unwrap();
+    }
+
+    fn post(&self, tag: Option<u64>, memory: &Buffer, context: usize) {
+        let (tag, memory) = (tag.map(|bits| Tag { bits, ignore: 0 }), Box::new(memory.clone()));
+        let receive = Receive { from: UNKNOWN_ADDRESS, tag, memory, multi: false, context, report: true };
+        self.endpoint.receive(receive).unwrap();
+    }
+}
+
+const LOOPBACK: &[(&str, &str)] = &[("iface", "lo")];
+/// Both sides have the same address and ports of their own.
+const SHARED: &[(&str, &str)] = &[("iface", "127.0.0.9")];
+const IMPAIRED: &[(&str, &str)] =
+    &[("iface", "lo"), ("impair", "drop 5%; duplicate 5%; reorder 3 5%"), ("seed", "5")];
+
+#[test]
+fn messages_arrive_in_order() {
+    for variables in [LOOPBACK, SHARED, IMPAIRED] {
+        let [a, b] = Side::pair(variables);
+        let buffers: Vec<Buffer> = (0..20).map(|_| Buffer::new(20_000)).collect();
+        for (buffer, context) in buffers.iter().zip(0..) {
+            b.post(Some(1), buffer, context);
+        }
+        for number in 0..20 {
+            a.send(Some(1), &vec![number; 1000 * usize::from(number)]);
+        }
+        for (number, buffer) in (0..20).zip(&buffers) {
+            let got = b.done();
+            assert_eq!((got.context, got.length, got.data, got.source), (number, 1000 * number, 11, b.peer));
+            assert!(buffer.bytes()[..got.length].iter().all(|byte| usize::from(*byte) == number));
+        }
+        assert_eq!(b.received.done.load(std::sync::atomic::Ordering::Acquire), 20);
+    }
+}
+
+#[test]
+fn endpoint_sends_to_itself() {
+    let mut a = Side::open(LOOPBACK);
+    a.peer = a.addresses.insert(a.endpoint.name());
+    let buffer = Buffer::new(100_000);
+    a.post(None, &buffer, 1);
+    a.send(None, &[9; 100_000]);
+    assert_eq!(a.done().length, 100_000);
+    assert_eq!(buffer.bytes(), [9; 100_000]);
+}
+
+#[test]
+fn unexpected_message_is_seen_claimed_and_received() {
+    let [a, b] = Side::pair(LOOPBACK);
+    let tag = Some(Tag { bits: 0, ignore: u64::MAX });
+    b.endpoint.peek(UNKNOWN_ADDRESS, tag, Peek::Look, 1).unwrap();
+    assert_eq!(b.failed().code, Code::ENOMSG);
+    a.send(Some(5), b"claimed");
+    a.send(Some(5), b"next");
+    // The queue of sends reports nothing, so wait until both have arrived.
+    std::thread::sleep(Duration::from_millis(100));
+    b.endpoint.peek(b.peer, tag, Peek::Claim, 2).unwrap();
+    let seen = b.done();
+    assert_eq!((seen.context, seen.tag, seen.length), (2, 5, 7));
+    let (next, claimed) = (Buffer::new(9), Buffer::new(3));
+    b.post(Some(5), &next, 3);
+    assert_eq!(b.done().length, 4, "the claimed message is out of the way");
+    b.endpoint.take_claimed(Box::new(claimed.clone()), 2, false).unwrap();
+    let failed = b.failed();
+    assert_eq!((failed.code, failed.cut_off, claimed.bytes()), (Code::ETRUNC, 4, b"cla".to_vec()));
+}
+
+#[test]
+fn buffer_takes_several_messages() {
+    let [a, b] = Side::pair(LOOPBACK);
+    b.endpoint.set_min_multi_receive(4);
+    let memory = Buffer::new(12);
+    let posted = Box::new(memory.clone());
+    let receive = Receive { from: UNKNOWN_ADDRESS, tag: None, memory: posted, multi: true, context: 3, report: true };
+    b.endpoint.receive(receive).unwrap();
+    for message in [b"one", b"two", b"six"] {
+        a.send(None, message);
+    }
+    let ended: Vec<_> = (0..3).map(|_| b.done()).map(|done| (done.buffer, done.flags & flags::MULTI_RECV != 0)).collect();
+    assert_eq!(ended, [(0, false), (3, false), (6, true)]);
+    assert_eq!(memory.bytes()[..9], *b"onetwosix");
+}
+
+#[test]
+fn cancelled_receive_completes() {
+    let [_, b] = Side::pair(LOOPBACK);
+    b.post(None, &Buffer::new(1), 4);
+    assert!(!b.endpoint.cancel(5));
+    assert!(b.endpoint.cancel(4));
+    let failed = b.failed();
+    assert_eq!((failed.code, failed.completion.context), (Code::ECANCELED, 4));
+}
+
+#[test]
+fn directed_receive_takes_only_its_sender() {
+    let [a, b] = Side::pair(LOOPBACK);
+    let mut other = Side::open(LOOPBACK);
+    other.peer = other.addresses.insert(b.endpoint.name());
+    let third = b.addresses.insert(other.endpoint.name());
+    let memory = Buffer::new(9);
+    let posted = Box::new(memory.clone());
+    b.endpoint
+        .receive(Receive { from: third, tag: None, memory: posted, multi: false, context: 1, report: true })
+        .unwrap();
+    a.send(None, b"not me");
+    other.send(None, b"me");
+    let got = b.done();
+    assert_eq!((got.source, got.length), (third, 2));
+}
+
+#[test]
+fn memory_is_written_read_and_changed_atomically() {
+    let [a, b] = Side::pair(LOOPBACK);
+    let memory = Buffer::new(100_000);
+    let access = flags::REMOTE_READ | flags::REMOTE_WRITE;
+    let region = b.domain.register(Box::new(memory.clone()), access, Some(77)).unwrap();
+    let (to, key, context, report) = (a.peer, region.key, 1, true);
+    let write = |key, data: &[u8]| {
+        let data = Bytes::copy_from_slice(data);
+        let write = Write { to, key, offset: 8, data, cq_data: Some(5), delivery_complete: true, context, report };
+        a.endpoint.write(write).unwrap();
+    };
+    write(key, &[7; 50_000]);
+    assert_eq!(a.done().flags, flags::RMA | flags::WRITE);
+    let told = b.done();
+    assert_eq!((told.flags & flags::REMOTE_WRITE, told.data, told.length), (flags::REMOTE_WRITE, 5, 50_000));
+    assert_eq!(memory.bytes()[8..50_008], [7; 50_000]);
+
+    let got = Buffer::new(60_000);
+    let read = Read { from: to, key, offset: 0, memory: Box::new(got.clone()), context, report };
+    a.endpoint.read(read).unwrap();
+    a.done();
+    assert_eq!(got.bytes(), memory.bytes()[..60_000]);
+
+    let old = Buffer::new(8);
+    let mut change = |opcode, operand: u64, compare: Option<u64>| {
+        let bytes = |value: u64| Bytes::copy_from_slice(&value.to_le_bytes());
+        let (datatype, result) = (AtomicDatatype::UINT64, Some(Box::new(old.clone()) as Box<dyn UserMemory>));
+        let (operand, compare) = (bytes(operand), compare.map(bytes));
+        a.endpoint.atomic(Atomic { to, key, offset: 0, opcode, datatype, operand, compare, result, context, report }).unwrap();
+        a.done();
+        u64::from_le_bytes(old.bytes().try_into().unwrap())
+    };
+    assert_eq!(change(AtomicOpcode::SUM, 40, None), 0);
+    assert_eq!(change(AtomicOpcode::CSWAP, 2, Some(40)), 40);
+    assert_eq!(change(AtomicOpcode::CSWAP, 3, Some(40)), 2, "the comparison fails");
+    assert_eq!(change(AtomicOpcode::READ, 0, None), 2);
+
+    write(78, b"wrong key");
+    assert_eq!(a.failed().code, Code::ENOKEY);
+    b.domain.withdraw(region);
+    write(key, b"gone");
+    assert_eq!(a.failed().code, Code::ENOKEY);
+}
+
+#[test]
+fn peer_that_is_gone_fails_the_send() {
+    // Few retransmissions keep the test short.
+    let [a, b] = Side::pair(&[("iface", "lo"), ("params", "max_rto_retx_cnt=1; rto_init_time=1000000")]);
+    let Side { domain, endpoint, .. } = b;
+    endpoint.close();
+    drop((endpoint, domain));
+    std::thread::sleep(Duration::from_millis(50));
+    a.send(None, b"hello?");
+    assert_eq!(a.failed().code, Code::ETIMEDOUT);
+}
+
+#[test]
+fn broken_setting_is_named() {
+    for (name, value, reason) in [
+        ("iface", "nothing0", "no interface"),
+        ("mtu", "1500", "1024, 2048, 4096 or 8192"),
+        ("algorithm", "tfc", "none, nscc, rccc, both"),
+        ("job", "16777216", "0 to 16777215"),
+        ("params", "rto_init_time", "NAME=VALUE"),
+        ("params", "no_such=1", "no such parameter"),
+        ("impair", "drop often", "expected"),
+        ("fault", "none-such", "no fault"),
+        ("port", "80", "4793"),
+    ] {
+        let settings = Settings::read(|asked| (asked == name).then(|| value.to_string()));
+        let error = settings.and_then(|settings| Interface::list(&settings)).unwrap_err();
+        let message = error.to_string();
+        assert!(message.starts_with(&format!("FI_UET_{}={value}: ", name.to_uppercase())), "{message}");
+        assert!(message.contains(reason), "{message}");
+    }
+}
