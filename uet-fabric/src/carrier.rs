@@ -27,6 +27,10 @@ pub(crate) const OWN_PORT: u16 = UDP_PORT;
 /// The ports of NICs that share an address. They lie below the ports that Linux gives out itself.
 pub(crate) const SHARED_PORTS: RangeInclusive<u16> = 14793..=15816;
 
+/// The first of eight source ports, which stand for entropy values. Equal ports at all NICs let an ACK echo the entropy
+/// value of its request. Packets of NICs that share an address count as packets from this port.
+const SOURCE_PORT: u16 = 16_000;
+
 /// Maximum number of packets that one call receives or sends.
 const TURN: usize = 64;
 
@@ -38,15 +42,25 @@ pub(crate) fn identity(address: SocketAddr) -> IpAddr {
     }
     let port = address.port();
     IpAddr::V6(match address.ip() {
-        IpAddr::V4(ip) => {
-            let [a, b, c, d] = ip.octets().map(u16::from);
-            Ipv6Addr::new(0xfd75, 0x6574, 0, port, 0, 0, a << 8 | b, c << 8 | d)
-        }
+        IpAddr::V4(ip) => with_port(ip, port),
         IpAddr::V6(ip) => {
             let [a, b, c, d, e, f, g, h] = ip.segments();
             Ipv6Addr::new(0xfd75, 0x6574, 1, port, a ^ e, b ^ f, c ^ g, d ^ h)
         }
     })
+}
+
+fn with_port(ip: Ipv4Addr, port: u16) -> Ipv6Addr {
+    let [a, b, c, d] = ip.octets().map(u16::from);
+    Ipv6Addr::new(0xfd75, 0x6574, 0, port, 0, 0, a << 8 | b, c << 8 | d)
+}
+
+/// Returns an address for a packet between an IPv4 address and one that includes a port.
+fn as_ipv6(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(ip) => IpAddr::V6(with_port(ip, OWN_PORT)),
+        IpAddr::V6(_) => address,
+    }
 }
 
 /// The real addresses of peers.
@@ -75,6 +89,9 @@ impl Carrier {
         let mut link = bind(interface, settings.port)?;
         if SHARED_PORTS.contains(&link.local().port()) {
             link.send_from_one_port();
+        } else {
+            // If another program has a port, echoed entropy values are wrong, which only impairs the choice of paths.
+            let _ = link.send_from_ports(SOURCE_PORT);
         }
         let fabric = (!settings.impairments.is_empty()).then(|| {
             let mut fabric = Fabric::new(settings.config.seed);
@@ -123,15 +140,21 @@ impl Carrier {
         peers.insert(identity(address), address);
     }
 
-    /// Returns the encapsulation that transport security authenticates.
+    /// Returns the encapsulation that transport security authenticates: the ports of a NIC that has its address for itself.
     pub(crate) fn encapsulation(&self) -> Encapsulation {
-        let (own, ways, peers) = (self.local().port(), self.link.source_ports(), self.peers.clone());
+        let (shared, ways) = (self.is_shared(), self.link.source_ports());
         let leaving = move |packet: &Packet| {
             let way = usize::from(packet.entropy).checked_rem(ways.len()).and_then(|way| ways.get(way));
-            Ports { src: way.copied().unwrap_or(own), dst: real(&peers, packet.dst).port() }
+            let src = way.copied().filter(|_| !shared).unwrap_or(SOURCE_PORT);
+            Ports { src, dst: OWN_PORT }
         };
-        let came = move |packet: &Packet| Ports { src: packet.entropy, dst: own };
+        let came = |packet: &Packet| Ports { src: packet.entropy, dst: OWN_PORT };
         Encapsulation::UdpPorts(Box::new(leaving), Box::new(came))
+    }
+
+    /// Returns whether other NICs have the same address.
+    fn is_shared(&self) -> bool {
+        SHARED_PORTS.contains(&self.local().port())
     }
 
     /// Hands arrived packets to the NIC; returns whether there were any.
@@ -141,12 +164,12 @@ impl Carrier {
             let Some(mut packet) = self.link.receive()? else { break };
             any = true;
             let from = SocketAddr::new(packet.src, packet.entropy);
-            let ports = Ports { src: from.port(), dst: self.local().port() };
-            self.record(&packet, packet.src, self.local().ip(), ports);
             if SHARED_PORTS.contains(&from.port()) {
                 self.add_peer(from);
+                packet.entropy = SOURCE_PORT;
             }
             (packet.src, packet.dst) = (identity(from), self.own);
+            self.record(&packet, packet.entropy);
             let now = self.now();
             nic.handle_framed(now, Framed::inside(packet), &self.link.classes);
         }
@@ -158,9 +181,8 @@ impl Carrier {
         for _ in 0..4 {
             while self.leaving.len() < TURN {
                 let Some(packet) = nic.poll_transmit(self.now()) else { break };
-                let (to, own) = (real(&self.peers, packet.dst), self.local());
-                let src = self.link.source_port(packet.entropy).unwrap_or(own.port());
-                self.record(&packet, own.ip(), to.ip(), Ports { src, dst: to.port() });
+                let way = self.link.source_port(packet.entropy).filter(|_| !self.is_shared());
+                self.record(&packet, way.unwrap_or(SOURCE_PORT));
                 let now = self.now();
                 match &mut self.fabric {
                     Some(fabric) => fabric.send(now, packet),
@@ -194,11 +216,18 @@ impl Carrier {
         self.fabric.as_mut().and_then(Fabric::next_at)
     }
 
-    fn record(&mut self, packet: &Packet, src: IpAddr, dst: IpAddr, ports: Ports) {
+    /// Writes a packet to the capture. NICs that share an address appear there with the addresses by which the model knows
+    /// them, and with the registered port: readers of captures tell NICs apart by address.
+    fn record(&mut self, packet: &Packet, source_port: u16) {
         let at = Time::ZERO + self.began_at + self.began.elapsed();
-        if let Some(capture) = &mut self.capture {
+        let Some(capture) = &mut self.capture else { return };
+        let ports = Some(Ports { src: source_port, dst: OWN_PORT });
+        if packet.src.is_ipv4() == packet.dst.is_ipv4() {
+            capture.write(&Record { ports, ..Record::new(at, packet) });
+        } else {
+            let (src, dst) = (as_ipv6(packet.src), as_ipv6(packet.dst));
             let packet = Packet { src, dst, ..packet.clone() };
-            capture.write(&Record { ports: Some(ports), ..Record::new(at, &packet) });
+            capture.write(&Record { ports, ..Record::new(at, &packet) });
         }
     }
 

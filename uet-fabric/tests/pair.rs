@@ -5,8 +5,9 @@ use bytes::Bytes;
 use core::time::Duration;
 use std::sync::{Arc, Mutex};
 use uet_fabric::{
-    AddressVector, Atomic, Code, Completion, CompletionQueue, Counter, Domain, Endpoint, EndpointOptions, Entry, Failed,
-    Interface, Peek, Read, Receive, Send, Settings, Tag, UNKNOWN_ADDRESS, UserMemory, Write, flags,
+    AddressVector, Atomic, Code, Completion, CompletionQueue, Counter, Domain, Endpoint, EndpointOptions,
+    Entry, Failed, Interface, Peek, Read, Receive, Send, Settings, Tag, UNKNOWN_ADDRESS, UserMemory, Write,
+    flags,
 };
 use uet_model::Memory;
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode, ReturnCode};
@@ -67,9 +68,12 @@ struct Side {
 
 impl Side {
     fn open(variables: &'static [(&'static str, &'static str)]) -> Side {
-        let get = |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.to_string());
+        let get = |name: &str| {
+            variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.to_string())
+        };
         let settings = Settings::read(get).unwrap();
-        let interface = Interface::list(&settings).unwrap().into_iter().find(|found| found.is_loopback).unwrap();
+        let interface =
+            Interface::list(&settings).unwrap().into_iter().find(|found| found.is_loopback).unwrap();
         let domain = Domain::open(&interface, &settings).unwrap();
         let options = EndpointOptions { ordered_messages: true, ordered_memory: false, directed: true };
         let endpoint = Endpoint::open(&domain, options).unwrap();
@@ -92,7 +96,10 @@ impl Side {
     }
 
     fn next(&self) -> Entry {
-        assert!(self.domain.wait(Some(Duration::from_secs(20)), || !self.queue.is_empty()), "nothing completes");
+        assert!(
+            self.domain.wait(Some(Duration::from_secs(20)), || !self.queue.is_empty()),
+            "nothing completes"
+        );
         match self.queue.read() {
             Ok(completion) => Entry::Done(completion),
             Err(_) => Entry::Failed(self.queue.read_failed().unwrap()),
@@ -117,7 +124,15 @@ impl Side {
 
     fn send(&self, tag: Option<u64>, data: &[u8]) {
         let (data, context) = (Bytes::copy_from_slice(data), 7);
-        let send = Send { to: self.peer, tag, data, cq_data: Some(11), delivery_complete: false, context, report: false };
+        let send = Send {
+            to: self.peer,
+            tag,
+            data,
+            cq_data: Some(11),
+            delivery_complete: false,
+            context,
+            report: false,
+        };
         self.endpoint.send(send).unwrap();
     }
 
@@ -192,12 +207,14 @@ fn buffer_takes_several_messages() {
     b.endpoint.set_min_multi_receive(4);
     let memory = Buffer::new(12);
     let posted = Box::new(memory.clone());
-    let receive = Receive { from: UNKNOWN_ADDRESS, tag: None, memory: posted, multi: true, context: 3, report: true };
+    let receive =
+        Receive { from: UNKNOWN_ADDRESS, tag: None, memory: posted, multi: true, context: 3, report: true };
     b.endpoint.receive(receive).unwrap();
     for message in [b"one", b"two", b"six"] {
         a.send(None, message);
     }
-    let ended: Vec<_> = (0..3).map(|_| b.done()).map(|done| (done.buffer, done.flags & flags::MULTI_RECV != 0)).collect();
+    let ended: Vec<_> =
+        (0..3).map(|_| b.done()).map(|done| (done.buffer, done.flags & flags::MULTI_RECV != 0)).collect();
     assert_eq!(ended, [(0, false), (3, false), (6, true)]);
     assert_eq!(memory.bytes()[..9], *b"onetwosix");
 }
@@ -238,7 +255,8 @@ fn memory_is_written_read_and_changed_atomically() {
     let (to, key, context, report) = (a.peer, region.key, 1, true);
     let write = |key, data: &[u8]| {
         let data = Bytes::copy_from_slice(data);
-        let write = Write { to, key, offset: 8, data, cq_data: Some(5), delivery_complete: true, context, report };
+        let write =
+            Write { to, key, offset: 8, data, cq_data: Some(5), delivery_complete: true, context, report };
         a.endpoint.write(write).unwrap();
     };
     write(key, &[7; 50_000]);
@@ -254,11 +272,24 @@ fn memory_is_written_read_and_changed_atomically() {
     assert_eq!(got.bytes(), memory.bytes()[..60_000]);
 
     let old = Buffer::new(8);
-    let mut change = |opcode, operand: u64, compare: Option<u64>| {
+    let change = |opcode, operand: u64, compare: Option<u64>| {
         let bytes = |value: u64| Bytes::copy_from_slice(&value.to_le_bytes());
         let (datatype, result) = (AtomicDatatype::UINT64, Some(Box::new(old.clone()) as Box<dyn UserMemory>));
         let (operand, compare) = (bytes(operand), compare.map(bytes));
-        a.endpoint.atomic(Atomic { to, key, offset: 0, opcode, datatype, operand, compare, result, context, report }).unwrap();
+        a.endpoint
+            .atomic(Atomic {
+                to,
+                key,
+                offset: 0,
+                opcode,
+                datatype,
+                operand,
+                compare,
+                result,
+                context,
+                report,
+            })
+            .unwrap();
         a.done();
         u64::from_le_bytes(old.bytes().try_into().unwrap())
     };
@@ -277,7 +308,7 @@ fn memory_is_written_read_and_changed_atomically() {
 #[test]
 fn peer_that_is_gone_fails_the_send() {
     // Few retransmissions keep the test short.
-    let [a, b] = Side::pair(&[("iface", "lo"), ("params", "max_rto_retx_cnt=1; rto_init_time=1000000")]);
+    let [a, b] = Side::pair(&[("iface", "127.0.0.77"), ("params", "max_rto_retx_cnt=1; rto_init_time=1000000")]);
     let Side { domain, endpoint, .. } = b;
     endpoint.close();
     drop((endpoint, domain));

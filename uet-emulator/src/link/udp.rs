@@ -103,6 +103,14 @@ impl UdpLink {
         self.ways.clear();
     }
 
+    /// Sends from eight ports, the first of which is a multiple of eight. NICs with the same ports echo entropy values
+    /// exactly. Fails without a change if a port is taken.
+    pub fn send_from_ports(&mut self, first: u16) -> io::Result<()> {
+        let way = |port| socket(SocketAddr::new(self.local.ip(), port));
+        self.ways = (first..).take(WAYS).map(way).collect::<io::Result<_>>()?;
+        Ok(())
+    }
+
     /// Returns the local address and port.
     pub fn local(&self) -> SocketAddr {
         self.local
