@@ -308,7 +308,8 @@ fn memory_is_written_read_and_changed_atomically() {
 #[test]
 fn peer_that_is_gone_fails_the_send() {
     // Few retransmissions keep the test short.
-    let [a, b] = Side::pair(&[("iface", "127.0.0.77"), ("params", "max_rto_retx_cnt=1; rto_init_time=1000000")]);
+    let [a, b] =
+        Side::pair(&[("iface", "127.0.0.77"), ("params", "max_rto_retx_cnt=1; rto_init_time=1000000")]);
     let Side { domain, endpoint, .. } = b;
     endpoint.close();
     drop((endpoint, domain));

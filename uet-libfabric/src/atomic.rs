@@ -60,9 +60,10 @@ impl Elements {
     unsafe fn buffer(self, width: usize) -> Result<Option<Buffer>> {
         match self {
             Elements::None => Ok(None),
-            // SAFETY: the caller promises it.
             Elements::One(memory, count) => {
-                Ok(Some(unsafe { Buffer::new(memory.cast_mut(), count * width) }))
+                // SAFETY: the caller promises it.
+                let buffer = unsafe { Buffer::new(memory.cast_mut(), count * width) };
+                Ok(Some(buffer))
             }
             Elements::Many(list, count) => {
                 // SAFETY: the caller passes `count` parts.

@@ -17,7 +17,7 @@ pub(crate) const CLASS_CNTR: usize = 15;
 pub(crate) const EP_RDM: u32 = 3;
 pub(crate) const PROVIDER_SPECIFIC: u32 = 1 << 31;
 /// The format of [`Name`](uet_fabric::Name), and the protocol, in the number space of providers.
-pub(crate) const FORMAT_UET: u32 = PROVIDER_SPECIFIC | 0x5545_54;
+pub(crate) const FORMAT_UET: u32 = PROVIDER_SPECIFIC | 0x0055_4554;
 pub(crate) const AV_MAP: u32 = 1;
 pub(crate) const MR_BASIC: c_int = 1;
 pub(crate) const MR_SCALABLE: c_int = 2;
