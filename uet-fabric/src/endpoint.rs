@@ -1,11 +1,11 @@
 use crate::address::AddressVector;
 use crate::domain::Domain;
-use crate::engine::{Atomic, Peek, Read, Receive, Send, Tag, Write};
 use crate::error::{Code, Error, Result};
 use crate::flags;
 use crate::memory::UserMemory;
 use crate::name::Name;
 use crate::queue::{CompletionQueue, Counter, Entry};
+use crate::request::{Atomic, Peek, Read, Receive, Send, Tag, Write};
 use std::sync::Arc;
 
 /// The options of an endpoint.

@@ -1,6 +1,7 @@
 //! The state of a domain: the NIC, its link, and what the application has posted.
 
-use crate::address::{AddressVector, UNKNOWN_ADDRESS};
+mod receive;
+
 use crate::carrier::Carrier;
 use crate::endpoint::State;
 use crate::error::{Code, Error, Result};
@@ -9,8 +10,8 @@ use crate::interface::Interface;
 use crate::memory::{Region, UserMemory};
 use crate::name::Name;
 use crate::queue::{Completion, Entry, Failed};
+use crate::request::{Atomic, Read, Send, Write};
 use crate::settings::Settings;
-use bytes::Bytes;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::time::SystemTime;
@@ -20,126 +21,10 @@ use uet_model::ses::{
     self, Access, Key, Operation, OperationId, Peer, Process, ReceiveId, ResourceIndex, Work,
 };
 use uet_model::{Memory, Mode, Time};
-use uet_wire::registry::{AtomicDatatype, AtomicOpcode, ReturnCode};
+use uet_wire::registry::AtomicOpcode;
 
 /// The resource index of all registered memory. Public sources leave it to the provider.
 const MEMORY_INDEX: u16 = 0;
-
-/// A message to send.
-#[derive(Debug)]
-pub struct Send {
-    /// The number of the peer in the address vector.
-    pub to: u64,
-    /// The tag; `None` for a plain message.
-    pub tag: Option<u64>,
-    /// The message.
-    pub data: Bytes,
-    /// Data for the completion of the receiver.
-    pub cq_data: Option<u64>,
-    /// True if the operation completes when the message is in the receiver's memory.
-    pub delivery_complete: bool,
-    /// The context of the completion.
-    pub context: usize,
-    /// True if the completion goes to the queue. A failure always does.
-    pub report: bool,
-}
-
-/// The tags that a receive accepts.
-#[derive(Clone, Copy, Debug)]
-pub struct Tag {
-    /// The bits.
-    pub bits: u64,
-    /// The bits that do not matter.
-    pub ignore: u64,
-}
-
-/// A buffer for a message.
-pub struct Receive {
-    /// The number of the sender, or [`UNKNOWN_ADDRESS`] for any.
-    pub from: u64,
-    /// The tags; `None` for plain messages.
-    pub tag: Option<Tag>,
-    /// The memory.
-    pub memory: Box<dyn UserMemory>,
-    /// True if the memory takes several messages.
-    pub multi: bool,
-    /// The context of the completion.
-    pub context: usize,
-    /// True if the completion goes to the queue. A failure always does.
-    pub report: bool,
-}
-
-/// The purpose of a look at unexpected messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Peek {
-    /// The message stays.
-    Look,
-    /// The message is set aside for a later receive with the same context.
-    Claim,
-    /// The message is dropped.
-    Discard,
-}
-
-/// A read of remote memory.
-pub struct Read {
-    /// The number of the peer in the address vector.
-    pub from: u64,
-    /// The key of the region.
-    pub key: u64,
-    /// The offset in the region.
-    pub offset: u64,
-    /// The memory for the data, whose length is the number of bytes to read.
-    pub memory: Box<dyn UserMemory>,
-    /// The context of the completion.
-    pub context: usize,
-    /// True if the completion goes to the queue. A failure always does.
-    pub report: bool,
-}
-
-/// A write to remote memory.
-#[derive(Debug)]
-pub struct Write {
-    /// The number of the peer in the address vector.
-    pub to: u64,
-    /// The key of the region.
-    pub key: u64,
-    /// The offset in the region.
-    pub offset: u64,
-    /// The bytes.
-    pub data: Bytes,
-    /// Data for a completion at the target.
-    pub cq_data: Option<u64>,
-    /// True if the operation completes when the data is in the target's memory.
-    pub delivery_complete: bool,
-    /// The context of the completion.
-    pub context: usize,
-    /// True if the completion goes to the queue. A failure always does.
-    pub report: bool,
-}
-
-/// An atomic operation on remote memory.
-pub struct Atomic {
-    /// The number of the peer in the address vector.
-    pub to: u64,
-    /// The key of the region.
-    pub key: u64,
-    /// The offset in the region.
-    pub offset: u64,
-    /// The operation.
-    pub opcode: AtomicOpcode,
-    /// The data type.
-    pub datatype: AtomicDatatype,
-    /// The operands, one for each element.
-    pub operand: Bytes,
-    /// The value to compare with.
-    pub compare: Option<Bytes>,
-    /// The memory for the old values, if they are wanted.
-    pub result: Option<Box<dyn UserMemory>>,
-    /// The context of the completion.
-    pub context: usize,
-    /// True if the completion goes to the queue. A failure always does.
-    pub report: bool,
-}
 
 /// An operation in flight.
 struct Outstanding {
@@ -344,125 +229,6 @@ impl Engine {
         self.post(operation, Outstanding { endpoint, completion, counted, report, result })
     }
 
-    // ---- Receives.
-
-    pub(crate) fn receive(&mut self, endpoint: u16, receive: Receive) -> Result<()> {
-        let Receive { from, tag, memory, multi, context, report } = receive;
-        let initiator = self.initiator_of(endpoint, from)?;
-        let address = memory.address();
-        let whole = multi.then(|| memory.window(0, memory.len()));
-        let tagged = tag.is_some();
-        let pattern = pattern(memory.len(), tag, initiator);
-        let id = self.nic.receive_into(self.place(endpoint), pattern, memory);
-        let id = id.map_err(|error| Error::new(Code::EINVAL, error.to_string()))?;
-        self.receives.insert(id, Posted { endpoint, memory: whole, tagged, address, context, report });
-        self.complete();
-        Ok(())
-    }
-
-    fn initiator_of(&mut self, endpoint: u16, from: u64) -> Result<Option<u32>> {
-        let directed = self.state(endpoint)?.options.directed && from != UNKNOWN_ADDRESS;
-        directed.then(|| self.name_of(endpoint, from).map(|name| name.initiator())).transpose()
-    }
-
-    /// Looks for an unexpected message. Reports it to the queue, or ENOMSG if there is none.
-    pub(crate) fn peek(
-        &mut self,
-        endpoint: u16,
-        from: u64,
-        tag: Option<Tag>,
-        what: Peek,
-        context: usize,
-    ) -> Result<()> {
-        let initiator = self.initiator_of(endpoint, from)?;
-        let kind = if tag.is_some() { flags::TAGGED } else { flags::MSG };
-        let place = self.place(endpoint);
-        let pattern = pattern(u32::MAX as usize, tag, initiator);
-        let found = self.nic.peek_unexpected(place, &pattern);
-        let mut completion = Completion { context, flags: flags::RECV | kind, ..Completion::default() };
-        let Some(found) = found else {
-            self.report_failure(endpoint, flags::RECV, completion, Code::ENOMSG, 0);
-            return Ok(());
-        };
-        completion.length = found.length as usize;
-        self.fill(endpoint, &mut completion, &found.sender, found.header_data);
-        if what != Peek::Look {
-            // The message moves from the NIC's list to ours, or away.
-            let id = self
-                .nic
-                .receive(place, pattern)
-                .map_err(|error| Error::new(Code::EINVAL, error.to_string()))?;
-            self.claims.insert(id, (what == Peek::Claim).then_some((endpoint, context)));
-            self.complete();
-        }
-        if let Some(state) = self.endpoints.get(&endpoint) {
-            state.report(flags::RECV, Entry::Done(completion), true, false);
-        }
-        Ok(())
-    }
-
-    /// Completes a receive with the message that [`peek`](Self::peek) claimed with this context, or discards the message.
-    pub(crate) fn take_claimed(
-        &mut self,
-        endpoint: u16,
-        mut memory: Box<dyn UserMemory>,
-        context: usize,
-        discard: bool,
-    ) -> Result<()> {
-        let claimed = self.claimed.remove(&(endpoint, context));
-        let mut received =
-            claimed.ok_or(Error::new(Code::EINVAL, "no message was claimed with this context"))?;
-        let room = if discard { received.data.len() } else { memory.len().min(received.data.len()) };
-        if !discard {
-            // The memory is the application's, of this length.
-            let _ = memory.write(0, received.data.get(..room).unwrap_or_default());
-        }
-        received.length = room as u32;
-        let kind = if received.sender.tag.is_some() { flags::TAGGED } else { flags::MSG };
-        let mut completion =
-            Completion { context, flags: flags::RECV | kind, length: room, ..Completion::default() };
-        self.fill(endpoint, &mut completion, &received.sender, received.header_data);
-        self.report_received(endpoint, completion, &received, true);
-        Ok(())
-    }
-
-    fn fill(&self, endpoint: u16, to: &mut Completion, sender: &ses::Sender, header_data: Option<u64>) {
-        to.tag = sender.tag.unwrap_or_default();
-        if let Some(data) = header_data {
-            (to.data, to.flags) = (data, to.flags | flags::REMOTE_CQ_DATA);
-        }
-        let addresses = self.endpoints.get(&endpoint).and_then(|state| state.addresses.as_ref());
-        let find = |addresses: &std::sync::Arc<AddressVector>| addresses.find(sender.from, sender.initiator);
-        to.source = addresses.map_or(UNKNOWN_ADDRESS, find);
-    }
-
-    /// Cancels the receives with this context that no message has matched; returns whether there was one.
-    pub(crate) fn cancel(&mut self, endpoint: u16, context: usize) -> bool {
-        let of_context =
-            |(_, posted): &(&ReceiveId, &Posted)| posted.endpoint == endpoint && posted.context == context;
-        let ids: Vec<ReceiveId> = self.receives.iter().filter(of_context).map(|(id, _)| *id).collect();
-        let place = self.place(endpoint);
-        let mut cancelled = false;
-        for id in ids {
-            cancelled |= !self.nic.has_matched(id) && self.nic.cancel_receive(place, id);
-        }
-        self.complete();
-        cancelled
-    }
-
-    /// Removes an endpoint. Its memory is not touched any more.
-    pub(crate) fn close_endpoint(&mut self, endpoint: u16) {
-        self.operations.retain(|_, outstanding| outstanding.endpoint != endpoint);
-        let place = self.place(endpoint);
-        let of_endpoint = |(_, posted): &(&ReceiveId, &Posted)| posted.endpoint == endpoint;
-        let ids: Vec<ReceiveId> = self.receives.iter().filter(of_endpoint).map(|(id, _)| *id).collect();
-        for id in ids {
-            self.receives.remove(&id);
-            self.nic.cancel_receive(place, id);
-        }
-        self.endpoints.remove(&endpoint);
-    }
-
     // ---- Progress.
 
     /// Receives and sends packets, runs timers, and reports completions. Returns whether there may be more to do at once.
@@ -513,55 +279,6 @@ impl Engine {
         }
     }
 
-    fn received(&mut self, received: &ses::Received) {
-        if let Some(claim) = self.claims.remove(&received.id) {
-            if let Some(claim) = claim {
-                self.claimed.insert(claim, received.clone());
-            }
-            return;
-        }
-        let Some(posted) = self.receives.remove(&received.id) else { return };
-        let Posted { endpoint, memory, tagged, address, context, report } = posted;
-        let kind = if tagged { flags::TAGGED } else { flags::MSG };
-        let mut completion = Completion { context, flags: flags::RECV | kind, ..Completion::default() };
-        completion.length = received.length as usize;
-        if received.code == ReturnCode::OK {
-            self.fill(endpoint, &mut completion, &received.sender, received.header_data);
-        }
-        if let Some(memory) = memory {
-            completion.buffer = address;
-            let least = self.endpoints.get(&endpoint).map_or(1, |state| state.min_multi_receive.max(1));
-            let left = memory.len().saturating_sub(completion.length);
-            if received.code != ReturnCode::OK || left < least {
-                completion.flags |= flags::MULTI_RECV;
-            } else {
-                let memory = memory.window(completion.length, left);
-                let again =
-                    Receive { from: UNKNOWN_ADDRESS, tag: None, memory, multi: true, context, report };
-                // The report comes first, since the next message may be there already.
-                self.report_received(endpoint, completion, received, report);
-                // The index is open, so this cannot fail.
-                let _ = self.receive(endpoint, again);
-                return;
-            }
-        }
-        self.report_received(endpoint, completion, received, report);
-    }
-
-    fn report_received(&self, endpoint: u16, completion: Completion, received: &ses::Received, report: bool) {
-        let Some(state) = self.endpoints.get(&endpoint) else { return };
-        let cut_off = received.total.saturating_sub(received.length) as usize;
-        let code = match received.code {
-            ReturnCode::OK if cut_off == 0 => {
-                return state.report(flags::RECV, Entry::Done(completion), report, true);
-            }
-            ReturnCode::OK => Code::ETRUNC,
-            code => Code::of_response(code),
-        };
-        let failed = Failed { completion, code, cut_off, return_code: received.code.code() };
-        state.report(flags::RECV, Entry::Failed(failed), true, true);
-    }
-
     fn written(&self, written: &ses::Written) {
         // Memory belongs to the domain, so its first endpoint hears of the write.
         let Some((endpoint, state)) = self.endpoints.first_key_value() else { return };
@@ -609,10 +326,4 @@ fn element(bytes: &[u8]) -> u128 {
     let mut wide = [0; 16];
     wide.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
     u128::from_le_bytes(wide)
-}
-
-fn pattern(length: usize, tag: Option<Tag>, initiator: Option<u32>) -> ses::Receive {
-    let tag = tag.map(|Tag { bits, ignore }| ses::Tag { bits, ignore });
-    let capacity = u32::try_from(length).unwrap_or(u32::MAX);
-    ses::Receive { tag, initiator, ..ses::Receive::new(capacity) }
 }

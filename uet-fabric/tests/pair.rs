@@ -319,6 +319,22 @@ fn peer_that_is_gone_fails_the_send() {
 }
 
 #[test]
+fn taken_port_is_refused() {
+    let settings = Settings::read(|name| match name {
+        "iface" => Some("127.0.0.78".into()),
+        "port" => Some("4793".into()),
+        _ => None,
+    });
+    let settings = settings.unwrap();
+    let interface = Interface::list(&settings).unwrap().remove(0);
+    let first = Domain::open(&interface, &settings).unwrap();
+    let error = Domain::open(&interface, &settings).err().unwrap();
+    assert_eq!(error.code, Code::EADDRINUSE);
+    assert!(error.to_string().contains("127.0.0.78:4793"), "{error}");
+    drop(first);
+}
+
+#[test]
 fn broken_setting_is_named() {
     for (name, value, reason) in [
         ("iface", "nothing0", "no interface"),
