@@ -75,3 +75,15 @@ pub(crate) unsafe extern "C" fn no_ops(
 ) -> c_int {
     -Code::ENOSYS.0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn panic_becomes_a_code() {
+        assert_eq!(guard(|| panic!("deliberate")), -256);
+        assert_eq!(guard(|| Err(Code::EAGAIN.into())), -11);
+        assert_eq!(guard(|| Ok(3)), 3);
+    }
+}

@@ -123,3 +123,31 @@ impl UserMemory for Buffer {
         self.parts.first().map_or(0, |part| part.address)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_form_one_memory() {
+        let (mut first, mut second) = (*b"abc", *b"defg");
+        let part = |bytes: &mut [u8]| iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+        let iov = [part(&mut first), part(&mut []), part(&mut second)];
+        // SAFETY: the arrays outlive the buffer.
+        let mut buffer = unsafe { Buffer::from_iov(iov.as_ptr(), iov.len()) }.unwrap();
+        assert_eq!((buffer.len(), &buffer.copy()[..]), (7, &b"abcdefg"[..]));
+        buffer.write(2, b"XYZ").unwrap();
+        let mut read = [0; 5];
+        buffer.read(1, &mut read).unwrap();
+        assert_eq!(&read, b"bXYZf");
+        assert_eq!(buffer.write(6, b"xy"), Err(ReturnCode::AT_OUT_OF_RANGE));
+        assert_eq!(buffer.read(usize::MAX, &mut read), Err(ReturnCode::AT_OUT_OF_RANGE));
+
+        let mut window = buffer.window(2, 3);
+        assert_eq!((window.len(), window.address()), (3, buffer.address() + 2));
+        window.write(0, b"123").unwrap();
+        assert_eq!(&buffer.copy()[..], b"ab123fg");
+        assert_eq!(buffer.window(6, 2).len(), 0);
+        assert_eq!((&first, &second), (b"ab1", b"23fg"));
+    }
+}

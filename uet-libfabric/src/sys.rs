@@ -304,3 +304,28 @@ pub(crate) struct AtomicAttr {
     pub(crate) count: usize,
     pub(crate) size: usize,
 }
+
+#[cfg(all(test, target_pointer_width = "64"))]
+mod tests {
+    use super::*;
+    use core::mem::{offset_of, size_of};
+
+    /// The sizes that a C compiler reports for the headers of libfabric 1.17.
+    #[test]
+    fn structures_have_the_sizes_of_the_headers() {
+        assert_eq!(size_of::<Provider>(), 72);
+        assert_eq!(size_of::<Info>(), 120);
+        assert_eq!((size_of::<TxAttr>(), size_of::<RxAttr>()), (80, 64));
+        assert_eq!((size_of::<EpAttr>(), size_of::<DomainAttr>(), size_of::<FabricAttr>()), (96, 192, 32));
+        assert_eq!((size_of::<CqAttr>(), size_of::<AvAttr>()), (40, 48));
+        assert_eq!((size_of::<CqEntry>(), size_of::<CqErrEntry>(), size_of::<EqEntry>()), (48, 80, 24));
+        assert_eq!((size_of::<Msg>(), size_of::<TaggedMsg>(), size_of::<RmaMsg>()), (48, 64, 64));
+        assert_eq!((size_of::<AtomicMsg>(), size_of::<RmaIov>(), size_of::<Ioc>()), (72, 24, 16));
+        assert_eq!((size_of::<MsgOps>(), size_of::<TaggedOps>(), size_of::<RmaOps>()), (80, 80, 80));
+        assert_eq!((size_of::<AtomicOps>(), size_of::<CqOps>(), size_of::<CntrOps>()), (112, 64, 64));
+        assert_eq!((size_of::<EqOps>(), size_of::<EpOps>(), size_of::<CmOps>()), (48, 64, 80));
+        // Without `av_set`, its last function.
+        assert_eq!((size_of::<AvOps>(), size_of::<MrOps>(), size_of::<Fid>()), (64 - 8, 32, 24));
+        assert_eq!((size_of::<AtomicAttr>(), offset_of!(MrAttr, context)), (16, 40));
+    }
+}
