@@ -15,12 +15,12 @@ const INSTALLED: &str = "libuet-fi.so";
 /// Install the libfabric provider, or list its variables
 ///
 /// The provider lets unmodified applications, such as Open MPI, run over UET. docs/applications.md shows how.
-/// Without --install, lists the variables FI_UET_* that configure it, one per line.
+/// Build it with `cargo build --release -p uet-libfabric`. Then --install copies it to the name that libfabric loads, and
+/// prints the environment to set. Without --install, lists the variables FI_UET_* that configure it, one per line.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  cargo build --release -p uet-libfabric              build the provider first
-  eval \"$(uet libfabric --install ~/.local/lib/uet)\"   install it, and set the environment of this shell
-  fi_info -p uet                                      check that libfabric finds it")]
+  uet libfabric                    list the variables
+  uet libfabric | grep ALGORITHM   describe one of them")]
 pub(super) struct Libfabric {
     /// Copy the provider to this folder, and print the environment to set
     #[arg(long, value_name = "DIR")]
