@@ -34,7 +34,7 @@ pub struct Tag {
 
 /// A buffer for a message.
 pub struct Receive {
-    /// The number of the sender, or [`UNKNOWN_ADDRESS`] for any.
+    /// The number of the sender, or [`UNKNOWN_ADDRESS`](crate::UNKNOWN_ADDRESS) for any.
     pub from: u64,
     /// The tags; `None` for plain messages.
     pub tag: Option<Tag>,
