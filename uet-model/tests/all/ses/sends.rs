@@ -46,6 +46,7 @@ fn peek_finds_complete_unexpected_send() {
     assert_eq!(pair.side[1].peek_unexpected(index(10), &seven), Some(found), "it stays");
     pair.side[1].post_receive(index(10), Receive::tagged(2 * 4096, 7)).unwrap();
     assert_eq!(pair.side[1].peek_unexpected(index(10), &seven), None);
+    pair.run();
     assert_eq!(pair.received().len(), 1);
 }
 
