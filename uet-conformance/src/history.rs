@@ -1,4 +1,4 @@
-//! What a reader of a trace looks for in a packet beyond its headers.
+//! Remarks about the packets of a trace: losses, marks, trims and repetitions.
 
 use crate::{Ladder, Mark, Trimmed, Wire};
 use core::net::IpAddr;

@@ -450,9 +450,9 @@ fn too_far(dut: &Stated<'_>) -> Option<String> {
     let told = dut.welcome.parameters.get("rto_init_time").and_then(|value| value.as_u64());
     let default = || Parameter::find("rto_init_time").and_then(Parameter::number);
     let timeout = Duration::from_nanos(told.or_else(default).unwrap_or_default());
-    (round_trip >= FAR && round_trip >= timeout).then(|| {
-        format!("a round trip takes {round_trip:?}, and rto_init_time of the device is {timeout:?}: raise it")
-    })
+    let whose = if told.is_some() { "rto_init_time of the device" } else { "the default of rto_init_time" };
+    (round_trip >= FAR && round_trip >= timeout)
+        .then(|| format!("a round trip takes {round_trip:?}, and {whose} is {timeout:?}: raise it"))
 }
 
 /// Brings back a device that has ended or no longer answers. The error says why that failed.

@@ -434,14 +434,14 @@ impl Test<'_> {
         Ok(self.call(AddPeer { address, port: None, job, process: 1, initiator: 0 })?.peer)
     }
 
-    /// RTO_Init_Time of the device.
+    /// RTO_Init_Time of the device. One that does not report it gets the longest usual time.
     pub fn rto(&self) -> Duration {
-        Duration::from_nanos(self.parameter("rto_init_time"))
+        Duration::from_nanos(self.reported("rto_init_time").unwrap_or(1_000_000))
     }
 
-    /// NACK_Retx_Time of the device.
+    /// NACK_Retx_Time of the device. One that does not report it gets a tenth of the longest usual timeout.
     pub fn nack_wait(&self) -> Duration {
-        Duration::from_nanos(self.parameter("nack_retx_time"))
+        Duration::from_nanos(self.reported("nack_retx_time").unwrap_or(100_000))
     }
 
     /// The time before which a retransmission cannot come from a timeout. It is below RTO_Init_Time, since the suite may

@@ -75,6 +75,8 @@ impl KeyRing {
     /// Adds the domains of another ring. They replace domains with the same number.
     pub fn add(&mut self, other: KeyRing) {
         self.domains.extend(other.domains);
+        // Keys that were derived from replaced secrets are void.
+        *self.cache = Default::default();
     }
 
     /// Returns whether the ring has keys of this domain.

@@ -22,7 +22,7 @@ pub(super) struct Filter {
     /// Cases that need this capability of the device
     #[arg(long, value_name = "NAME")]
     pub(super) capability: Vec<String>,
-    /// A rule varies axes, such as delivery mode and size. The combinations that run:
+    /// A rule varies axes, such as delivery mode and size. This selects the combinations to run
     #[arg(long, value_enum, default_value = "pairwise")]
     pub(super) expand: Combinations,
 }
@@ -30,7 +30,7 @@ pub(super) struct Filter {
 /// See [`Expand`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Combinations {
-    /// So many that every pair of values of two axes occurs
+    /// Enough to cover every pair of values of two axes
     #[default]
     Pairwise,
     /// Every combination of values

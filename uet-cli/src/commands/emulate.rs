@@ -1,6 +1,6 @@
 //! `uet emulate`
 
-use super::output::create;
+use super::output::{create, keep_private};
 use super::{Listing, Outcome, about, faults, key_text, read_config, read_keys};
 use clap::{Args, ValueEnum};
 use serde_json::json;
@@ -67,8 +67,8 @@ pub(super) struct Emulate {
     /// Let the system split and join packets (GSO, GRO). This is faster, but other programs' captures show them joined
     #[arg(long, conflicts_with = "interface")]
     offload: bool,
-    /// Let time pass only when the suite says so, with the control operations `now` and `advance` (docs/rtl.md). The
-    /// timeouts then suit a network of microseconds
+    /// Advance time only by the control operation `advance` (docs/rtl.md). The timeouts then suit a network of
+    /// microseconds
     #[arg(long)]
     virtual_time: bool,
     /// Write all packets as pcapng. The file shows UDP port 4793 even if --listen names another
@@ -199,7 +199,11 @@ impl Emulate {
             server = server.with_keys(&read_keys(path)?).map_err(|error| about(path, error))?;
         }
         if let Some(path) = &self.capture {
-            let capture = Capture::new(Box::new(BufWriter::new(create(path)?)), outer);
+            let file = create(path)?;
+            if self.embed_keys {
+                keep_private(&file).map_err(|error| about(path, error))?;
+            }
+            let capture = Capture::new(Box::new(BufWriter::new(file)), outer);
             let mut capture = capture.map_err(|error| about(path, error))?;
             if let Some(keys) = self.keys.as_deref().filter(|_| self.embed_keys) {
                 let keys = key_text(keys)?;

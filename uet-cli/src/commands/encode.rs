@@ -1,5 +1,6 @@
 //! `uet encode`
 
+use super::output::keep_private;
 use super::{Deployment, From, Outcome, about, complain, key_text};
 use clap::{Args, ValueEnum};
 use std::fs::File;
@@ -62,6 +63,9 @@ impl Encode {
             None => None,
             Some(path) => Some(Replacement::new(path).map_err(|error| about(path, error))?),
         };
+        if let Some(file) = replacement.as_ref().filter(|_| self.embed_keys) {
+            file.handle().and_then(|file| keep_private(&file))?;
+        }
         let mut stdout = io::stdout().lock();
         let target: &mut dyn Write = match &mut replacement {
             None => &mut stdout,

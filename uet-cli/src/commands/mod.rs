@@ -333,7 +333,7 @@ impl Deployment {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Trailer {
-    /// A CRC if the last four bytes are a right one; after two of a sender, all of its packets have one. An ICV with TSS
+    /// Detect a CRC per packet; after two valid CRCs, expect one in every packet of that sender. With TSS, an ICV
     Auto,
     /// Nothing
     None,

@@ -56,6 +56,21 @@ impl<W: Write> Write for WhileRead<W> {
     }
 }
 
+/// Lets only the owner read a file that will hold keys.
+pub(super) fn keep_private(file: &File) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // A pipe or a terminal has no mode to set.
+        if file.metadata()?.is_file() {
+            file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = file;
+    Ok(())
+}
+
 /// Creates a file and its missing parent directories.
 pub(super) fn create(path: &Path) -> io::Result<File> {
     parents(path).and_then(|()| File::create(path)).map_err(|error| about(path, error))

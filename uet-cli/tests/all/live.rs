@@ -335,7 +335,8 @@ fn suite_uses_a_configured_ethernet_address() {
     // Frames to another address do not reach the NIC.
     let wrong = "10.0.0.1=02:00:00:00:00:07";
     let (code, ..) = cable.suite(local, &["--id", "write/one-packet", "--peer-mac", wrong]);
-    assert_ne!(code, Some(0));
+    // The device fails, or the suite finds it silent. No usage error stops the run.
+    assert!(matches!(code, Some(1 | 3)), "{code:?}");
 }
 
 #[test]

@@ -171,6 +171,12 @@ fn keys_travel_in_a_capture_on_request() {
     assert!(run.err.contains("the capture holds no keys; give them with --keys FILE"), "{}", run.err);
 
     let capture = encoded("keys-inside", &["--embed-keys"]);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = std::fs::metadata(&capture).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "others may read the keys");
+    }
     let decode = uet(&["decode", "--format", "json", &capture]);
     let packets = json(&decode.out);
     assert!(packets.iter().all(|packet| packet["protection"]["authenticated"] == true), "{}", decode.out);

@@ -77,6 +77,9 @@ class Bench:
         message = {}
         try:
             message = json.loads(line)
+            if not isinstance(message, dict):
+                message = {}
+                raise ValueError("a request is a JSON object")
             keys = {key: value for key, value in message.items() if key not in ("id", "op")}
             result = {"ok": True, **(await self.operation(message["op"], keys) or {})}
         except (KeyError, TypeError, ValueError) as error:
@@ -131,9 +134,10 @@ class Bench:
 
 
 async def listen(bench, port):
-    """Serves one suite on TCP: `uet run --control 127.0.0.1:PORT`."""
+    """Serves one suite after the other on TCP: `uet run --control 127.0.0.1:PORT`."""
     with socket.create_server(("127.0.0.1", port)) as listener:
-        connection, _ = listener.accept()
-        with connection:
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            await bench.serve(connection.makefile("r"), connection.makefile("w"))
+        while True:
+            connection, _ = listener.accept()
+            with connection:
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                await bench.serve(connection.makefile("r"), connection.makefile("w"))

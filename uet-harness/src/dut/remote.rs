@@ -307,7 +307,9 @@ impl Remote {
         let stands = !step.is_zero() && self.clock.now() == before && self.arrived.len() == waiting;
         self.standstills = if stands { self.standstills + 1 } else { 0 };
         if self.standstills > STANDSTILLS {
-            let error = io::Error::other(format!("the device's time stands still at {before:?}"));
+            let error = io::Error::other(format!(
+                "`advance` did not move the device's clock ({before:?}) in {STANDSTILLS} calls; answer with a later now_ns"
+            ));
             return Err(CallError::Channel { op: name, error });
         }
         Ok(())
