@@ -50,7 +50,7 @@ def derive(secret, label, context):
 
 
 def derive_by_hand(secret, label, context):
-    """The same with nothing but CMAC."""
+    """Derives the key with nothing but CMAC."""
     blocks = b""
     for number in (1, 2, 3):
         mac = CMAC(AES(secret))

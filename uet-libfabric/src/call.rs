@@ -1,4 +1,4 @@
-//! What every entry point shares: errors become codes, panics never leave the library.
+//! The frame of every entry point: errors become codes, panics never leave the library.
 
 use crate::log;
 use crate::sys::Fid;

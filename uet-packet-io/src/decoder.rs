@@ -25,7 +25,7 @@ pub struct Decoder {
     raw: bool,
     trailers: Option<Recognizer>,
     keys: Option<KeyRing>,
-    /// Whether the keys come from captures, and further ones may be added.
+    /// True if the keys come from captures, which may add more.
     embedded: bool,
     /// A packet that has been decrypted.
     opened: Vec<u8>,

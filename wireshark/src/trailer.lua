@@ -8,8 +8,8 @@ local PROLOGUE = U.layouts.prologue
 
 local TRIED, SENDERS = 16, 65536
 
--- Each sender by port and address: how many packets have been tried, the frame with the first right CRC, and the frame
--- from which on the sender is known to append one.
+-- Each sender by port and address. An entry has the number of packets tried, the frame with the first right CRC, and the
+-- frame from which on the sender is known to append one.
 local senders, count = {}, 0
 function U.forget_trailers()
   senders, count = {}, 0

@@ -49,9 +49,9 @@ impl Combinations {
 /// Requirement level of the catalogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Grade {
-    /// Data is lost, duplicated or misread, or a correct peer waits forever
+    /// If broken, data is lost, duplicated or misread, or a correct peer waits forever
     Must,
-    /// A peer can tolerate it
+    /// If broken, a peer can tolerate it
     Should,
     /// Optional behavior
     May,

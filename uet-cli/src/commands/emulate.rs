@@ -74,7 +74,7 @@ pub(super) struct Emulate {
     /// Write all packets as pcapng. The file shows UDP port 4793 even if --listen names another
     #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
-    /// Put the key file into the capture. Whoever has the capture can then decrypt and forge packets
+    /// Put the key file into the capture. The capture then lets others decrypt and forge packets
     #[arg(long, requires_all = ["keys", "capture"])]
     embed_keys: bool,
     /// Add a deliberate fault; may be given several times

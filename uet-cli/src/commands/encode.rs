@@ -34,7 +34,7 @@ pub(super) struct Encode {
     /// Output file [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Put the key file into the capture. Whoever has the capture can then decrypt and forge packets
+    /// Put the key file into the capture. The capture then lets others decrypt and forge packets
     #[arg(long, requires = "keys")]
     embed_keys: bool,
     #[command(flatten)]

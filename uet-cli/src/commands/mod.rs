@@ -115,7 +115,7 @@ enum Command {
 /// Output format of a listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Listing {
-    /// For people; piped: one item per line, its name in the first column
+    /// Readable text. In a pipe: one item per line, its name first
     Text,
     /// One JSON object per line
     Json,

@@ -53,7 +53,7 @@ use uet_packet_io::file;
 
 SIGINT and SIGTERM end the run after the current case; the reports list the cases that ran.
 
-Exit codes, without waived results and those known to the baseline:
+Exit codes (waived results and those that --baseline has do not count):
   0  at least one pass, and no failure, flaky or inconclusive case
   1  a case failed or was flaky, or a packet of the device breaks a must
   2  usage, or the device cannot be reached
@@ -74,7 +74,7 @@ pub(super) struct Run {
     #[arg(long = "device", value_name = "NAME=DEVICE", help_heading = "Which device")]
     #[arg(conflicts_with_all = ["baseline", "junit", "random", "again"])]
     devices: Vec<Named>,
-    /// What the device can do beyond its answer to `hello`: claims, parameters, waivers (TOML, docs/adapter.md)
+    /// Description of the device beyond its answer to `hello`: claims, parameters, waivers (TOML, docs/adapter.md)
     #[arg(long, value_name = "FILE", help_heading = "Which device")]
     statement: Option<PathBuf>,
     /// Profile of the device, which selects what is tested: ai-base, ai-full, hpc, reference-provider (`uet list --profiles`

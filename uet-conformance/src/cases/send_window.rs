@@ -114,8 +114,8 @@ pub(super) fn small(t: &mut Test<'_>) -> Result<u32, Stop> {
     Ok(128 * t.parameter("default_mpr") as u32)
 }
 
-/// A message of so many packets, whose first is not answered: what else comes is named in ACKs, so that the device goes on
-/// as far as the window lets it.
+/// A message of so many packets, whose first is not answered. ACKs name the others, so the device goes on as far as the
+/// window lets it.
 fn hold_first(t: &mut Test<'_>, count: u32, mpr: Option<u8>) -> Result<Target, Stop> {
     let peer = t.peer(0)?;
     t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;

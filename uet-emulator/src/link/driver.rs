@@ -71,7 +71,7 @@ pub struct Driver {
     clock: Clock,
     /// In virtual time: packets on the link to the NIC, with the times of their arrival.
     coming: VecDeque<(Time, Framed)>,
-    /// The same from the NIC, with the ports of their destinations.
+    /// In virtual time: packets of the NIC on the link, with the ports of their destinations.
     going: VecDeque<(Time, (Packet, u16))>,
     /// Wall-clock time at its start.
     begun_at: Duration,

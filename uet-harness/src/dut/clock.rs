@@ -12,7 +12,7 @@ pub(super) enum Clock {
     OfDevice {
         /// Time since the run began.
         now: Duration,
-        /// The same moment in the device's own time.
+        /// This moment in the device's own time.
         told: Duration,
         /// False if the device always advances for the whole span, so that packets carry the time of its end.
         stops_early: bool,
@@ -23,7 +23,7 @@ impl Clock {
     /// Maximum span of one `advance`. A simulator needs a while for it, and a device that hangs must be noticed.
     const STEP: Duration = Duration::from_millis(10);
 
-    /// The same for a device that does not stop when it sends a packet.
+    /// Maximum span for a device that does not stop when it sends a packet.
     const FINE_STEP: Duration = Duration::from_micros(100);
 
     /// Returns a clock of the device that begins now, in the device's time.
