@@ -132,7 +132,8 @@ impl Check {
                 }
             }
         }
-        if report.packets > 0 || !damaged {
+        // After an error, a line of zeros would look like success.
+        if report.packets > 0 || !damaged || matches!(self.format, Listing::Json) {
             report.summary(self.judged)?;
         }
         report.out.flush()?;

@@ -76,7 +76,7 @@ fn many_findings_of_a_kind_are_counted() {
 #[test]
 fn unreadable_input_is_reported() {
     let run = uet(&["check", "no-such-file"]);
-    assert_eq!((run.code, run.out.starts_with("0 packets")), (2, true), "{}", run.out);
+    assert_eq!((run.code, run.out.as_str()), (2, ""));
     assert!(run.err.contains("no-such-file"), "{}", run.err);
 }
 
