@@ -266,7 +266,7 @@ mod tests {
             Wire { trimmed: Some(Trimmed::LastHop), taken: vec![0; 100], ..wire(4, 8) },
             Wire { trimmed: Some(Trimmed::Fabric), high: Some(true), ..wire(5, 8) },
             Wire { src: stranger, ..wire(6, 8) },
-            Wire { lost: true, ..wire(7, 8) },
+            Wire { lost: true, high: Some(false), ..wire(7, 8) },
         ]);
         let ends = [
             "{entropy 0x7}",

@@ -66,20 +66,19 @@ impl Security {
             let name = if an { "1" } else { "0" };
             let same =
                 |old: &&SecureDomain| old.keys.get(name) == entry.keys.get(name) && old.epoch == entry.epoch;
-            if old.filter(same).is_some()
-                && let Some(next) = self.secure().member(entry.sdi).and_then(|member| member.counter(an))
-            {
-                member.set_counter(an, next);
+            if old.filter(same).is_some() {
+                let next = self.secure().member(entry.sdi).and_then(|member| member.counter(an));
+                next.into_iter().for_each(|next| member.set_counter(an, next));
             }
         }
         member.current_an = entry.an == 1;
         if let Some(counter) = entry.counter {
             member.set_counter(member.current_an, counter);
         }
-        if old.is_some()
-            && let Some(before) = self.secure().member(entry.sdi)
-        {
-            member.inherit(before);
+        if old.is_some() {
+            if let Some(before) = self.secure().member(entry.sdi) {
+                member.inherit(before);
+            }
         }
         Ok(member)
     }

@@ -97,9 +97,7 @@ impl KeyRing {
             Err(why) => return why,
         };
         for id in ids {
-            if let Some(key) = self.cache.get(&id)
-                && domain.open(key, outer, packet).is_ok()
-            {
+            if self.cache.get(&id).is_some_and(|key| domain.open(key, outer, packet).is_ok()) {
                 return Opened::Authentic;
             }
             for key in secrets.iter().filter_map(|secret| id.derive(secret).ok()) {

@@ -246,11 +246,13 @@ fn capture(input: impl Read + Send, taker: &mut dyn Taker) -> Result<(), InputEr
                         taker.comment(&comment);
                     }
                 }
-                if let PcapBlockOwned::NG(Block::DecryptionSecrets(secrets)) = &block
-                    && secrets.secrets_type.0 == SECRETS_TYPE
-                {
-                    // Padding follows the secrets.
-                    taker.secrets(secrets.data.get(..secrets.secrets_len as usize).unwrap_or(secrets.data));
+                if let PcapBlockOwned::NG(Block::DecryptionSecrets(secrets)) = &block {
+                    if secrets.secrets_type.0 == SECRETS_TYPE {
+                        // Padding follows the secrets.
+                        taker.secrets(
+                            secrets.data.get(..secrets.secrets_len as usize).unwrap_or(secrets.data),
+                        );
+                    }
                 }
                 if let Some(found) = packet(&block, &mut section).map_err(|why| damaged(offset, &why))? {
                     number += 1;

@@ -62,7 +62,7 @@ fn prepared() -> PathBuf {
     fs::write(root.join("nic.py"), device).unwrap();
     let keys = format!("[[domain]]\nsdi = 7\nmode = \"direct\"\nkeys = {{ 0 = \"{}\" }}\n", "5a".repeat(32));
     fs::write(root.join("keys.toml"), keys).unwrap();
-    fs::write(root.join("nic.toml"), "default_mpr = 4\n").unwrap();
+    fs::write(root.join("parameters.toml"), "default_mpr = 4\n").unwrap();
     fs::write(root.join("scenario.toml"), "pattern = 'incast'\nsenders = 2\n").unwrap();
     fs::write(root.join("incast_128.cm"), "Nodes 16\n1->0 start 0 size 10000\n").unwrap();
     fs::write(root.join("before.json"), uet(&["run", "--group", "ack", "--format", "json"]).out).unwrap();

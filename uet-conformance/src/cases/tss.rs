@@ -74,15 +74,28 @@ pub(super) fn establish_as(
 ) -> Outcome {
     let last = region.length - 1;
     t.request(pdc, pdc.request(0).write(region, last, &[0])?)?;
-    let soon = t.soon();
-    let heard = t.hear(soon, |seen| pdc.new_start(seen).is_some() || seen.acknowledges(pdc, pdc.psn(0)))?;
-    if heard && let Some((_, start)) = t.wait(Duration::ZERO, |seen| pdc.new_start(seen))? {
-        pdc.start = start;
+    if learns_start(t, pdc, |pdc, seen| seen.acknowledges(pdc, pdc.psn(0)))? {
         t.request(pdc, pdc.request(0).write(region, last, &[0])?)?;
     }
     let (_, ack) = t.expect_ack(requirement, pdc, pdc.psn(0))?;
     pdc.remote = Some(ack.spdcid());
     Ok(())
+}
+
+/// Waits for the first answer to an opening. If it is NEW_START_PSN, takes its Start_PSN and returns true: the opening has to go
+/// again.
+pub(super) fn learns_start(
+    t: &mut Test<'_>,
+    pdc: &mut Pdc,
+    answers: impl Fn(&Pdc, &crate::RxPacket) -> bool,
+) -> Result<bool, Stop> {
+    let within = t.soon();
+    if !t.hear(within, |seen| pdc.new_start(seen).is_some() || answers(pdc, seen))? {
+        return Ok(false);
+    }
+    let Some((_, start)) = t.wait(Duration::ZERO, |seen| pdc.new_start(seen))? else { return Ok(false) };
+    pdc.start = start;
+    Ok(true)
 }
 
 /// Secures the device as the instance says, and opens a context.

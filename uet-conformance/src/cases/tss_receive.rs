@@ -602,14 +602,11 @@ fn read(t: &mut Test<'_>) -> Outcome {
     let (region, pattern) = t.patterned(4096)?;
     let mut pdc = t.initiate();
     t.request(&pdc, pdc.request(0).read(&region, 0, 32)?)?;
-    let within = t.soon();
-    if t.hear(within, |seen| pdc.new_start(seen).is_some() || !seen.payload().is_empty())?
-        && let Some((_, start)) = t.wait(core::time::Duration::ZERO, |seen| pdc.new_start(seen))?
-    {
-        pdc.start = start;
+    if super::tss::learns_start(t, &mut pdc, |_, seen| !seen.payload().is_empty())? {
         t.request(&pdc, pdc.request(0).read(&region, 0, 32)?)?;
     }
     let data = |seen: &crate::RxPacket| (!seen.payload().is_empty()).then(|| seen.payload().to_vec());
+    let within = t.soon();
     let (_, got) = t.expect(SES_READ_001, "the data of the read", within, data)?;
     t.same_bytes(SES_READ_001, "the data of the read", &pattern[..32], &got);
     let clear = t.shield()?.clear;

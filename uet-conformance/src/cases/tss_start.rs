@@ -154,10 +154,7 @@ fn recorded(t: &mut Test<'_>, region: &Region) -> Result<(Pdc, crate::Wire), Sto
     let mut pdc = t.initiate();
     let mut opening = t.sealed(&plain(&pdc, region, 0)?)?;
     t.send_as_it_is(&opening)?;
-    let soon = t.soon();
-    let heard = t.hear(soon, |seen| pdc.new_start(seen).is_some() || seen.acknowledges(&pdc, pdc.psn(0)))?;
-    if heard && let Some((_, start)) = t.wait(Duration::ZERO, |seen| pdc.new_start(seen))? {
-        pdc.start = start;
+    if super::tss::learns_start(t, &mut pdc, |pdc, seen| seen.acknowledges(pdc, pdc.psn(0)))? {
         opening = t.sealed(&plain(&pdc, region, 0)?)?;
         t.send_as_it_is(&opening)?;
     }

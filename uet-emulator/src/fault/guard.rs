@@ -93,10 +93,10 @@ impl Right<'_> {
             next
         });
         let sealed = self.seal(packet);
-        if let (Some(sdi), Some(Some(next))) = (sdi, next)
-            && let Some(member) = self.security.secure().member_mut(sdi)
-        {
-            member.set_counter(an, next);
+        if let (Some(sdi), Some(Some(next))) = (sdi, next) {
+            if let Some(member) = self.security.secure().member_mut(sdi) {
+                member.set_counter(an, next);
+            }
         }
         sealed
     }
@@ -206,10 +206,8 @@ impl Guard {
         changes.iter().for_each(|change| change(&mut wrong));
         let (from, to) = if leaving { (&right, &wrong) } else { (&wrong, &right) };
         let made = from.open(&mut bytes).and_then(|()| to.seal(&mut bytes));
-        if made.is_none()
-            && let Some(last) = bytes.last_mut()
-        {
-            *last ^= 1;
+        if made.is_none() {
+            bytes.last_mut().into_iter().for_each(|last| *last ^= 1);
         }
         with_bytes(&packet, bytes)
     }

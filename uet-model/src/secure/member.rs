@@ -114,10 +114,9 @@ impl Member {
 
     /// Sets the epoch of a key. The counter starts anew: key and epoch together are new.
     pub fn set_epoch(&mut self, an: bool, epoch: u16) {
-        if let Some(slot) = &mut self.slots[usize::from(an)]
-            && slot.epoch != epoch
-        {
-            (slot.epoch, slot.next) = (epoch, self.counter_base);
+        let base = self.counter_base;
+        if let Some(slot) = self.slots[usize::from(an)].as_mut().filter(|slot| slot.epoch != epoch) {
+            (slot.epoch, slot.next) = (epoch, base);
         }
     }
 

@@ -50,9 +50,8 @@ impl Secure {
 
     /// Takes the floor that the ACK of CLOSE_COMMAND told, unless a newer one is known.
     pub(super) fn learn_floor(&mut self, sdi: u32, expected: Psn) {
-        if let Some(member) = self.domains.get_mut(&sdi)
-            && member.ini_start_psn.is_none_or(|known| expected.is_after(known))
-        {
+        let Some(member) = self.domains.get_mut(&sdi) else { return };
+        if member.ini_start_psn.is_none_or(|known| expected.is_after(known)) {
             member.ini_start_psn = Some(expected);
         }
     }
