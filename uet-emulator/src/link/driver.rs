@@ -114,7 +114,8 @@ impl Driver {
     }
 
     /// Reads the packets that have arrived, and lets at most this much virtual time pass. Stops early after the first
-    /// packets that reach the other end of the link, or when `enough` holds. In real time, it does not wait.
+    /// packets that reach the other end of the link, or when `enough` holds. It is for virtual
+    /// time; in real time, it keeps the processor busy until the span has passed.
     pub fn advance(
         &mut self,
         by: Duration,
