@@ -509,7 +509,12 @@ pub(crate) fn run_script(
     script: impl FnOnce(&mut Test<'_>) -> Outcome,
 ) -> InstanceResult {
     let begun = dut.now();
-    if let Err(error) = dut.call(Reset {}) {
+    // A device may end late, after the case that made it end.
+    let mut ready = dut.call(Reset {});
+    if ready.is_err() && dut.ended().is_some() && dut.restart().unwrap_or(false) {
+        ready = dut.call(Reset {});
+    }
+    if let Err(error) = ready {
         let ended = dut.ended().map(|how| format!("the device had ended before: {how}"));
         let reason = ended.unwrap_or_else(|| error.to_string());
         return InstanceResult { verdict: Verdict::Inconclusive, reason, ..blank };
