@@ -137,25 +137,7 @@ impl Target {
 
     /// The header of read data for the `n`-th request, which is `total` bytes long and starts at `offset`.
     pub fn data_header(&self, n: u32, length: usize, total: usize, offset: usize) -> Result<SesBuf, Stop> {
-        let (said, psn) = (self.said(n)?, self.psn(n));
-        let job = said.address.job_id();
-        Ok(match said.message_id {
-            Some(id) => ResponseData::build()
-                .response_message_id(0x4444)
-                .job_id(job)
-                .read_request_message_id(id)
-                .payload_length(length as u16)
-                .modified_length(total as u32)
-                .message_offset(offset as u32)
-                .done()?
-                .into(),
-            None => ResponseDataSmall::build()
-                .payload_length(length as u16)
-                .job_id(job)
-                .original_request_psn(psn)
-                .done()?
-                .into(),
-        })
+        data_header(&self.said(n)?, self.psn(n), length, total, offset)
     }
 
     /// Gives the `n`-th request all its data in the ACK.
@@ -222,4 +204,32 @@ impl Test<'_> {
         self.check(requirement, "the completion", expected, seen);
         Ok(())
     }
+}
+
+/// The header of read data for this request, which is `total` bytes long and starts at `offset`.
+pub(crate) fn data_header(
+    said: &SesFields,
+    psn: uet_wire::Psn,
+    length: usize,
+    total: usize,
+    offset: usize,
+) -> Result<SesBuf, Stop> {
+    let job = said.address.job_id();
+    Ok(match said.message_id {
+        Some(id) => ResponseData::build()
+            .response_message_id(0x4444)
+            .job_id(job)
+            .read_request_message_id(id)
+            .payload_length(length as u16)
+            .modified_length(total as u32)
+            .message_offset(offset as u32)
+            .done()?
+            .into(),
+        None => ResponseDataSmall::build()
+            .payload_length(length as u16)
+            .job_id(job)
+            .original_request_psn(psn)
+            .done()?
+            .into(),
+    })
 }

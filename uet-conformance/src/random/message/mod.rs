@@ -175,7 +175,7 @@ impl Sending {
     }
 }
 
-fn opcode(kind: PostKind) -> Opcode {
+pub(in crate::random) fn opcode(kind: PostKind) -> Opcode {
     match kind {
         PostKind::Write => Opcode::UET_WRITE,
         PostKind::Read => Opcode::UET_READ,

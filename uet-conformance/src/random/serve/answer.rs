@@ -4,13 +4,13 @@ use super::{REFUSAL, Returned, Stored};
 use crate::random::coverage::State;
 use crate::random::play::{Due, Player};
 use crate::random::step::Reply;
-use crate::serve::SesFields;
+use crate::serve::{SesFields, data_header};
 use crate::{AckBuilder, Outcome, RxPacket, Stop};
 use uet_control::{Fill, PostKind};
+use uet_wire::Units24;
 use uet_wire::catalogue::*;
 use uet_wire::registry::{AckRequest, Opcode, ResponseOpcode, ReturnCode};
-use uet_wire::ses::{Response, ResponseData, ResponseDataSmall, SesBuf};
-use uet_wire::{Psn, Units24};
+use uet_wire::ses::{Response, SesBuf};
 
 impl Player<'_, '_> {
     pub(super) fn acking(&self, served: usize, n: u32) -> AckBuilder {
@@ -222,32 +222,4 @@ impl Player<'_, '_> {
         self.arm_served(served);
         Ok(())
     }
-}
-
-/// The header of read data for a request of the device.
-fn data_header(
-    fields: &SesFields,
-    psn: Psn,
-    length: usize,
-    total: usize,
-    offset: usize,
-) -> Result<SesBuf, Stop> {
-    let job = fields.address.job_id();
-    Ok(match fields.message_id {
-        Some(id) => ResponseData::build()
-            .response_message_id(0x4444)
-            .job_id(job)
-            .read_request_message_id(id)
-            .payload_length(length as u16)
-            .modified_length(total as u32)
-            .message_offset(offset as u32)
-            .done()?
-            .into(),
-        None => ResponseDataSmall::build()
-            .payload_length(length as u16)
-            .job_id(job)
-            .original_request_psn(psn)
-            .done()?
-            .into(),
-    })
 }

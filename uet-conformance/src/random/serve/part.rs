@@ -1,7 +1,7 @@
 //! Judges the packets of a message of the device.
 
 use super::FIRST;
-use crate::random::message::operands;
+use crate::random::message::{opcode as opcode_of, operands};
 use crate::random::play::{Player, bits, job};
 use crate::serve::SesFields;
 use crate::{Outcome, RxPacket};
@@ -27,18 +27,8 @@ impl Player<'_, '_> {
         let plan = &posted.plan;
         let told = seen.uet().to_string();
         let wanted = match plan.kind {
-            PostKind::Write => Opcode::UET_WRITE,
-            PostKind::Read => Opcode::UET_READ,
-            PostKind::Send => Opcode::UET_SEND,
-            PostKind::Tsend => Opcode::UET_TAGGED_SEND,
             PostKind::Datagram => self.t.datagram_opcode(),
-            PostKind::Atomic => Opcode::UET_ATOMIC,
-            PostKind::FetchAtomic => Opcode::UET_FETCHING_ATOMIC,
-            PostKind::RendezvousSend => Opcode::UET_RENDEZVOUS_SEND,
-            PostKind::RendezvousTsend => Opcode::UET_RENDEZVOUS_TSEND,
-            PostKind::DeferrableSend => Opcode::UET_DEFERRABLE_SEND,
-            PostKind::DeferrableTsend => Opcode::UET_DEFERRABLE_TSEND,
-            PostKind::NoOp => Opcode::UET_NO_OP,
+            kind => opcode_of(kind),
         };
         let opcode = fields.opcode();
         if opcode == Opcode::UET_MSG_ERROR || fields.head.ie() {

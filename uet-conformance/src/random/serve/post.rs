@@ -5,7 +5,8 @@ use crate::random::coverage::{Event, State};
 use crate::random::message::{capability, operands};
 use crate::random::play::{Player, bits};
 use crate::random::shown;
-use crate::random::step::Posting;
+use crate::random::source::Own;
+use crate::random::step::{ContextPlan, Posting};
 use crate::serve::SesFields;
 use crate::{Outcome, Stop};
 use core::time::Duration;
@@ -138,55 +139,29 @@ impl Player<'_, '_> {
         if ext.eager_length() >= whole || self.posts[post].rest.is_some() {
             return Ok(());
         }
-        let peer = self.posts[post].plan.peer;
-        let number = self.posts[post].plan.job;
-        let context = self
-            .own
-            .iter()
-            .position(|own| own.plan.peer == peer && own.plan.job == number && own.state != State::Closing);
-        let context = match context {
-            Some(context) => context,
-            None => {
-                let plan = crate::random::step::ContextPlan {
-                    peer,
-                    job: number,
-                    rod: false,
-                    pdcid: 0x5000 + post as u16,
-                    start: 0x1000_0000,
-                };
-                let own = crate::random::source::Own::new(self, plan)?;
-                self.own.push(own);
-                self.own.len() - 1
-            }
-        };
+        let context = self.context_back(post, 0x5000, 0x1000_0000)?;
         let rest = self.rest_of(post, fields, &ext, context)?;
         self.posts[post].rest = Some(rest);
         Ok(())
     }
 
+    /// Returns an open context to the device that has posted this, or opens one with these first numbers.
+    fn context_back(&mut self, post: usize, pdcid: u16, start: u32) -> Result<usize, Stop> {
+        let (peer, job) = (self.posts[post].plan.peer, self.posts[post].plan.job);
+        let fits = |own: &Own| own.plan.peer == peer && own.plan.job == job && own.state != State::Closing;
+        if let Some(context) = self.own.iter().position(fits) {
+            return Ok(context);
+        }
+        let plan = ContextPlan { peer, job, rod: false, pdcid: pdcid + post as u16, start };
+        let own = Own::new(self, plan)?;
+        self.own.push(own);
+        Ok(self.own.len() - 1)
+    }
+
     /// Tells the device that a send that was put off is wanted.
     pub(in crate::random) fn want(&mut self, post: usize) -> Outcome {
         let Some(token) = self.posts[post].tokens else { return Ok(()) };
-        let (peer, number) = (self.posts[post].plan.peer, self.posts[post].plan.job);
-        let context = self
-            .own
-            .iter()
-            .position(|own| own.plan.peer == peer && own.plan.job == number && own.state != State::Closing);
-        let context = match context {
-            Some(context) => context,
-            None => {
-                let plan = crate::random::step::ContextPlan {
-                    peer,
-                    job: number,
-                    rod: false,
-                    pdcid: 0x6000 + post as u16,
-                    start: 0x2000_0000,
-                };
-                let own = crate::random::source::Own::new(self, plan)?;
-                self.own.push(own);
-                self.own.len() - 1
-            }
-        };
+        let context = self.context_back(post, 0x6000, 0x2000_0000)?;
         self.ready(context, token, 0x99 + post as u32)
     }
 
