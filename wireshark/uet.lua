@@ -2130,8 +2130,8 @@ local PROLOGUE = U.layouts.prologue
 
 local TRIED, SENDERS = 16, 65536
 
--- Each sender by port and address: how many packets have been tried, the frame with the first right CRC, and the frame
--- from which on the sender is known to append one.
+-- Each sender by port and address. An entry has the number of packets tried, the frame with the first right CRC, and the
+-- frame from which on the sender is known to append one.
 local senders, count = {}, 0
 function U.forget_trailers()
   senders, count = {}, 0
@@ -2386,8 +2386,8 @@ local function explained(p)
 end
 
 -- The packet of which a dissector was called at `place`, in a frame of which `caught` bytes of `wire` were kept.
--- `s` is the start of the frame; `q` what has been read of the packet without its outer headers, if it has; `frame`
--- has the bytes of the whole frame in `tvb`, its `number`, and `learns` on the first pass.
+-- `s` is the start of the frame. `q` is the packet as read without its outer headers, or nil. `frame` has the bytes of
+-- the whole frame in `tvb`, its `number`, and `learns` on the first pass.
 function U.packet(s, place, caught, wire, frame, q)
   local p = { s = s, uet = place, caught = caught, wire = wire, payload_bytes = 0 }
   local ip, version, has_udp = find_ip(s, place)
