@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 /// It is deserialized from the output of `uet run --json`.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Baseline {
-    cases: Vec<Before>,
+    cases: Vec<EarlierRule>,
     #[serde(default)]
     packets: Findings,
 }
 
 #[derive(Clone, Debug, Deserialize)]
-struct Before {
+struct EarlierRule {
     id: String,
     verdict: Verdict,
     /// Results of older versions lack this field.
@@ -29,11 +29,11 @@ struct FailingBefore {
 #[derive(Clone, Debug, Default, Deserialize)]
 struct Findings {
     #[serde(default)]
-    findings: Vec<Finding>,
+    findings: Vec<EarlierFinding>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
-struct Finding {
+struct EarlierFinding {
     requirement: Option<String>,
 }
 
@@ -53,8 +53,8 @@ pub struct Changes {
 impl Baseline {
     /// Returns the ids of the instances that did not pass, or of their rules if the result does not list them.
     pub fn failed(&self) -> Vec<String> {
-        let bad = |case: &&Before| !matches!(case.verdict, Verdict::Pass | Verdict::Skipped);
-        let ids = |case: &Before| match case.failing.as_deref() {
+        let bad = |case: &&EarlierRule| !matches!(case.verdict, Verdict::Pass | Verdict::Skipped);
+        let ids = |case: &EarlierRule| match case.failing.as_deref() {
             None | Some([]) => vec![case.id.clone()],
             Some(failing) => failing.iter().map(|found| found.instance.clone()).collect(),
         };
@@ -63,7 +63,7 @@ impl Baseline {
 
     /// Marks known failures in a result and returns the differences.
     pub fn compare(&self, result: &mut RunResult) -> Changes {
-        let before: BTreeMap<&str, &Before> =
+        let before: BTreeMap<&str, &EarlierRule> =
             self.cases.iter().map(|case| (case.id.as_str(), case)).collect();
         let mut changes = Changes::default();
         for case in result.cases.iter_mut().filter(|case| case.waived.is_none()) {
@@ -111,7 +111,7 @@ mod tests {
         let other = crate::RuleResult { id: "x/y".into(), verdict: now, ..told.clone() };
         result.cases = vec![told, other];
         let cases =
-            was.map(|verdict| Before { id: "x/y".into(), verdict, failing: None }).into_iter().collect();
+            was.map(|verdict| EarlierRule { id: "x/y".into(), verdict, failing: None }).into_iter().collect();
         let changes = Baseline { cases, packets: Findings::default() }.compare(&mut result);
         let Changes { new, known, mended, lost } = &changes;
         let lists = [("new", new), ("known", known), ("mended", mended), ("lost", lost)];

@@ -6,7 +6,7 @@ use uet_wire::catalogue::*;
 
 /// The checks of a requirement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Coverage {
+pub struct RequirementCoverage {
     /// Cases that check it.
     pub cases: Vec<&'static str>,
     /// True if every packet of the device is checked, in any case; for requirements on the outer layers, if the link
@@ -16,7 +16,7 @@ pub struct Coverage {
     pub unseen: Option<&'static str>,
 }
 
-impl Coverage {
+impl RequirementCoverage {
     /// Returns whether it has neither a check nor a reason for having none.
     pub fn is_open(&self) -> bool {
         self.cases.is_empty() && !self.every_packet && self.unseen.is_none()
@@ -35,14 +35,14 @@ impl Coverage {
 }
 
 /// Returns the checks of this requirement.
-pub fn of(requirement: &Requirement) -> Coverage {
+pub fn of(requirement: &Requirement) -> RequirementCoverage {
     let checks = cases::all().filter(|case| case.requirements.contains(&requirement));
     let cases: Vec<&str> = checks.map(|case| case.id).collect();
     let reason = UNSEEN.iter().find(|(those, _)| those.contains(&requirement)).map(|(_, reason)| *reason);
     let option = (requirement.level == Level::May).then_some(OPTION);
     let every_packet = requirement.id.starts_with("WIRE-") && reason.is_none();
     let unseen = reason.or(option).filter(|_| cases.is_empty() && !every_packet);
-    Coverage { cases, every_packet, unseen }
+    RequirementCoverage { cases, every_packet, unseen }
 }
 
 const OPTION: &str = "it permits something: a device that does it is right, and so is one that does not";

@@ -52,7 +52,7 @@ mod wellformed;
 pub use axis::{AnyAxis, Axis, Expand, Instance, Point};
 pub use baseline::{Baseline, Changes};
 pub use corrections::{Correction, Corrections};
-pub use coverage::Coverage;
+pub use coverage::RequirementCoverage;
 pub use dut::{Dut, DutError, DutExt, Facts, NetworkEffects, Trimmed, Wire};
 pub use ladder::{Entry, Ladder, LadderStep};
 pub use observation::{Bound, Observation, Relation, Show};
@@ -65,7 +65,7 @@ pub use run::{Before, EXTERNAL_INSTANCES, Options, catalogue_hash, run, run_inst
 pub use rx_packet::RxPacket;
 pub use select::Shard;
 pub use ses::{Message, Part};
-pub use shield::{Kind, SECURED, Shield, Sighting};
+pub use shield::{DomainKind, SECURED, Shield, Sighting};
 pub use shrink::fewer_steps;
 pub use statement::{StandingRegion, Statement, Waiver};
 pub use test::{Outcome, Region, Stop, Test};

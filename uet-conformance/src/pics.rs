@@ -25,7 +25,7 @@ pub enum Stated {
 /// A form that a vendor has filled in.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Form {
+pub struct PicsForm {
     /// Vendor, product, version and others.
     #[serde(default)]
     pub implementation: BTreeMap<String, String>,
@@ -51,7 +51,7 @@ pub enum Shown {
 
 /// A requirement in the form.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Answer {
+pub struct PicsAnswer {
     /// The requirement.
     pub id: String,
     /// The answer of the vendor.
@@ -68,12 +68,12 @@ pub struct Pics {
     /// Contradictions between the form and `hello`.
     pub conflicts: Vec<String>,
     /// All requirements of the catalogue. The form does not answer those that it lacks.
-    pub requirements: Vec<Answer>,
+    pub requirements: Vec<PicsAnswer>,
 }
 
 impl Pics {
     /// Compares a form with the capabilities of `hello` and the result of a run.
-    pub fn new(form: &Form, claimed: &[String], result: &RunResult) -> Self {
+    pub fn new(form: &PicsForm, claimed: &[String], result: &RunResult) -> Self {
         let conflict = |(name, stated): (&String, &Stated)| match (stated, claimed.contains(name)) {
             (Stated::Yes, false) => Some(format!("the form states '{name}', but hello does not claim it")),
             (Stated::No | Stated::NotApplicable, true) => {
@@ -81,7 +81,7 @@ impl Pics {
             }
             _ => None,
         };
-        let answer = |requirement: &&catalogue::Requirement| Answer {
+        let answer = |requirement: &&catalogue::Requirement| PicsAnswer {
             id: requirement.id.into(),
             stated: form.requirements.get(requirement.id).copied().unwrap_or(Stated::Open),
             shown: shown(requirement, result),
@@ -95,7 +95,8 @@ impl Pics {
 
     /// Returns the requirements with this answer and result.
     pub fn of(&self, stated: Stated, shown: Option<Shown>) -> impl Iterator<Item = &str> {
-        let wanted = move |it: &&Answer| it.stated == stated && shown.is_none_or(|shown| it.shown == shown);
+        let wanted =
+            move |it: &&PicsAnswer| it.stated == stated && shown.is_none_or(|shown| it.shown == shown);
         self.requirements.iter().filter(wanted).map(|it| it.id.as_str())
     }
 }

@@ -8,7 +8,7 @@ use uet_wire::catalogue::Requirement;
 
 /// A receive of the device.
 #[derive(Clone, Debug)]
-pub struct Posted {
+pub struct PostedReceive {
     /// Its number in completions.
     pub operation: Operated,
     /// Its buffer.
@@ -37,7 +37,7 @@ pub fn tagged_room(length: u64, bits: u64) -> PostReceive {
 
 impl Test<'_> {
     /// Has the device post a receive.
-    pub fn posted(&mut self, receive: PostReceive) -> Result<Posted, Stop> {
+    pub fn posted(&mut self, receive: PostReceive) -> Result<PostedReceive, Stop> {
         let received = self.call(receive.clone())?;
         let buffer = Region {
             number: received.region,
@@ -50,7 +50,7 @@ impl Test<'_> {
             length: receive.length,
         };
         let before = self.memory(&buffer, 0, buffer.length)?;
-        Ok(Posted { operation: Operated { operation: received.operation }, buffer, before })
+        Ok(PostedReceive { operation: Operated { operation: received.operation }, buffer, before })
     }
 
     /// Has index 10 of process 2 of job 101 be there, with a receive that no send of a case is for.
@@ -62,7 +62,7 @@ impl Test<'_> {
     pub fn expect_received(
         &mut self,
         requirement: &Requirement,
-        posted: &Posted,
+        posted: &PostedReceive,
         data: &[u8],
     ) -> Result<Completion, Stop> {
         let soon = self.soon();
@@ -79,7 +79,12 @@ impl Test<'_> {
     }
 
     /// Expects that the buffer of a receive holds these bytes, and behind them what it held before.
-    pub fn expect_filled(&mut self, requirement: &Requirement, posted: &Posted, data: &[u8]) -> Outcome {
+    pub fn expect_filled(
+        &mut self,
+        requirement: &Requirement,
+        posted: &PostedReceive,
+        data: &[u8],
+    ) -> Outcome {
         let mut expected = posted.before.clone();
         for (to, byte) in expected.iter_mut().zip(data) {
             *to = *byte;
@@ -88,7 +93,7 @@ impl Test<'_> {
     }
 
     /// Expects that a receive has not ended after a while.
-    pub fn expect_waiting(&mut self, requirement: &Requirement, posted: &Posted) -> Outcome {
+    pub fn expect_waiting(&mut self, requirement: &Requirement, posted: &PostedReceive) -> Outcome {
         self.pause(self.soon())?;
         let ended = self.completion(posted.operation, Duration::ZERO)?;
         self.check(requirement, "a receive that waits:", None, ended.map(|completion| completion.length));
@@ -96,7 +101,7 @@ impl Test<'_> {
     }
 
     /// Expects that a receive has not ended well after a while: it may wait, or have failed.
-    pub fn expect_not_well(&mut self, requirement: &Requirement, posted: &Posted) -> Outcome {
+    pub fn expect_not_well(&mut self, requirement: &Requirement, posted: &PostedReceive) -> Outcome {
         self.pause(self.soon())?;
         let ended = self.completion(posted.operation, Duration::ZERO)?.map(|completion| completion.status);
         self.one_of(requirement, "the completion of the receive", NOT_WELL, ended);

@@ -1,4 +1,4 @@
-use crate::statement::Stated;
+use crate::statement::StatedDevice;
 use crate::{
     Circumstances, Corrections, DeviceStatement, Dut, DutExt, Expand, Instance, InstanceResult, Observation,
     Outcome, Packets, Pdc, Relation, Rule, RuleResult, RunResult, Shard, Statement, Stop, Test, Verdict,
@@ -147,7 +147,7 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&mut RuleR
         .statement
         .beyond
         .extend(welcome.capabilities.iter().filter(|claim| !claimed.contains(claim)).cloned());
-    let mut dut = Stated::new(dut, welcome);
+    let mut dut = StatedDevice::new(dut, welcome);
     if !dut.facts().control {
         dut.refused_regions = refused_regions(&mut dut, options);
     }
@@ -264,7 +264,7 @@ fn plan(dut: &dyn Dut, options: &Options) -> Vec<(&'static Rule, Vec<Instance>)>
 }
 
 /// Returns the lengths of the standing regions that take no write.
-fn refused_regions(dut: &mut Stated<'_>, options: &Options) -> Vec<u64> {
+fn refused_regions(dut: &mut StatedDevice<'_>, options: &Options) -> Vec<u64> {
     let lengths = options.statement.regions.iter().map(|region| region.length);
     let refuses = |length: &u64| {
         let seed = options.seed ^ dut.nonce() ^ length;
@@ -295,9 +295,9 @@ fn waiver(statement: &Statement, found: &RuleResult) -> Option<String> {
 }
 
 /// Returns a device as its statement describes it.
-pub(crate) fn stated<'d>(dut: &'d mut dyn Dut, options: &Options) -> Stated<'d> {
+pub(crate) fn stated<'d>(dut: &'d mut dyn Dut, options: &Options) -> StatedDevice<'d> {
     let welcome = options.statement.apply(dut.welcome());
-    Stated::new(dut, welcome)
+    StatedDevice::new(dut, welcome)
 }
 
 /// Returns the result of a run that has just begun.
@@ -340,7 +340,7 @@ pub(crate) fn blank_run() -> RunResult {
 
 /// Measures the round-trip time by plain writes, and returns the shortest. Returns zero below [`NOTABLE`], and for a
 /// device that answers none.
-fn measured_round_trip(dut: &mut Stated<'_>, options: &Options) -> Duration {
+fn measured_round_trip(dut: &mut StatedDevice<'_>, options: &Options) -> Duration {
     let rod = !dut.welcome().capabilities.iter().any(|claim| claim == "rud");
     let mut test = Test::new(dut, options.spec, options.seed, options.timeout_scale);
     let mut knock = || -> Result<Duration, Stop> {
@@ -366,7 +366,7 @@ fn measured_round_trip(dut: &mut Stated<'_>, options: &Options) -> Duration {
 /// Runs an instance as often as requested. A mix of passes and failures is flaky. Returns the first failure, or else
 /// the first round without a pass. The error says why nothing else can run.
 fn repeated(
-    dut: &mut Stated<'_>,
+    dut: &mut StatedDevice<'_>,
     instance: &Instance,
     options: &Options,
 ) -> (InstanceResult, Result<(), String>) {
@@ -408,7 +408,7 @@ fn repeated(
 /// Runs an instance with this seed. If the network affected packets of a run that did not pass, runs it again with
 /// other seeds. If each run was affected, the result is inconclusive.
 fn excused(
-    dut: &mut Stated<'_>,
+    dut: &mut StatedDevice<'_>,
     instance: &Instance,
     options: &Options,
     seed: u64,
@@ -445,7 +445,7 @@ fn excused(
 }
 
 /// Returns a reason if a round trip takes longer than the device waits for an ACK: then its timers expire in every rule.
-fn too_far(dut: &Stated<'_>) -> Option<String> {
+fn too_far(dut: &StatedDevice<'_>) -> Option<String> {
     let round_trip = dut.round_trip;
     let told = dut.welcome.parameters.get("rto_init_time").and_then(|value| value.as_u64());
     let default = || Parameter::find("rto_init_time").and_then(Parameter::number);
@@ -456,7 +456,7 @@ fn too_far(dut: &Stated<'_>) -> Option<String> {
 }
 
 /// Brings back a device that has ended or no longer answers. The error says why that failed.
-fn revive(dut: &mut Stated<'_>) -> Result<(), String> {
+fn revive(dut: &mut StatedDevice<'_>) -> Result<(), String> {
     let ended = dut.ended();
     let why = match &ended {
         Some(how) => format!("the device has ended: {how}"),

@@ -14,7 +14,7 @@ use uet_wire::{Psn, Uet};
 
 /// The device's part in the domain, and the form of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Kind {
+pub struct DomainKind {
     /// The device's mode.
     pub mode: KeyMode,
     /// True if packets carry a source identifier.
@@ -22,7 +22,7 @@ pub struct Kind {
 }
 
 /// The kinds of domains.
-pub const SECURED: Axis<Kind> = Axis::new(
+pub const SECURED: Axis<DomainKind> = Axis::new(
     "domain",
     &[
         Point::needing("cluster", kind(KeyMode::Cluster, false), TSS),
@@ -38,8 +38,8 @@ pub const SECURED: Axis<Kind> = Axis::new(
 
 const TSS: &[Need] = &[Need::Capability("tss")];
 
-const fn kind(mode: KeyMode, ssi: bool) -> Kind {
-    Kind { mode, ssi }
+const fn kind(mode: KeyMode, ssi: bool) -> DomainKind {
+    DomainKind { mode, ssi }
 }
 
 /// The source identifiers of the suite and of the device.
@@ -151,15 +151,15 @@ fn bytes(digits: &str) -> Vec<u8> {
 
 impl Test<'_> {
     /// Makes the device a member of a secure domain with a fresh key. From now on, the suite protects all its packets.
-    pub fn secure(&mut self, kind: Kind) -> Outcome {
+    pub fn secure(&mut self, kind: DomainKind) -> Outcome {
         self.secure_as(kind, |_| {})
     }
 
     /// Does the same with other settings of the domain.
-    pub fn secure_as(&mut self, kind: Kind, change: impl FnOnce(&mut SecureDomain)) -> Outcome {
+    pub fn secure_as(&mut self, kind: DomainKind, change: impl FnOnce(&mut SecureDomain)) -> Outcome {
         // Over IPv6, only a cluster works without source identifiers.
         let ssi = kind.ssi || kind.mode != KeyMode::Cluster && self.own_address()?.is_ipv6();
-        let kind = Kind { ssi, ..kind };
+        let kind = DomainKind { ssi, ..kind };
         self.is_testable()?;
         let secret = self.fresh_secret();
         let sdi = 1 + self.rng.u32(..0xff_fffe);

@@ -142,7 +142,7 @@ const MAX_PACKETS: usize = 1 << 15;
 const MAX_BYTES: usize = 16 << 20;
 
 /// A device with its statement applied, and the bounds of a run.
-pub(crate) struct Stated<'a> {
+pub(crate) struct StatedDevice<'a> {
     pub(crate) dut: &'a mut dyn Dut,
     pub(crate) welcome: Welcome,
     /// Number of consecutive `reset`s without an answer.
@@ -157,9 +157,9 @@ pub(crate) struct Stated<'a> {
     pub(crate) refused_regions: Vec<u64>,
 }
 
-impl<'a> Stated<'a> {
+impl<'a> StatedDevice<'a> {
     pub(crate) fn new(dut: &'a mut dyn Dut, welcome: Welcome) -> Self {
-        Stated {
+        StatedDevice {
             dut,
             welcome,
             unanswered: 0,
@@ -171,7 +171,7 @@ impl<'a> Stated<'a> {
     }
 }
 
-impl Dut for Stated<'_> {
+impl Dut for StatedDevice<'_> {
     fn welcome(&self) -> &Welcome {
         &self.welcome
     }

@@ -64,9 +64,9 @@ fn as_ipv6(address: IpAddr) -> IpAddr {
 }
 
 /// The real addresses of peers.
-type Peers = Arc<Mutex<HashMap<IpAddr, SocketAddr>>>;
+type RealAddresses = Arc<Mutex<HashMap<IpAddr, SocketAddr>>>;
 
-fn real(peers: &Peers, identity: IpAddr) -> SocketAddr {
+fn real(peers: &RealAddresses, identity: IpAddr) -> SocketAddr {
     let peers = peers.lock().unwrap_or_else(PoisonError::into_inner);
     peers.get(&identity).copied().unwrap_or(SocketAddr::new(identity, OWN_PORT))
 }
@@ -75,7 +75,7 @@ fn real(peers: &Peers, identity: IpAddr) -> SocketAddr {
 pub(crate) struct Carrier {
     link: UdpLink,
     own: IpAddr,
-    peers: Peers,
+    peers: RealAddresses,
     /// The network that impairs sent packets.
     fabric: Option<Fabric>,
     capture: Option<Capture>,
@@ -108,7 +108,7 @@ impl Carrier {
         Ok(Carrier {
             own: identity(link.local()),
             link,
-            peers: Peers::default(),
+            peers: RealAddresses::default(),
             fabric,
             capture: capture.transpose()?,
             leaving: Vec::new(),

@@ -142,8 +142,8 @@ impl Display for Range {
 
 impl Layout {
     /// Returns a condition of one of this header's rows as text: `pds.flags.syn = 1`.
-    pub fn condition(&'static self, when: &When) -> Condition {
-        Condition { when: *when, deciding: self.field(when.name) }
+    pub fn condition(&'static self, when: &When) -> DrawnCondition {
+        DrawnCondition { when: *when, deciding: self.field(when.name) }
     }
 }
 
@@ -158,12 +158,12 @@ pub(crate) fn listed(values: Values, width: usize) -> (Values, bool) {
 
 /// Displays a condition. See [`Layout::condition`].
 #[derive(Clone, Copy, Debug)]
-pub struct Condition {
+pub struct DrawnCondition {
     when: When,
     deciding: Option<Place>,
 }
 
-impl Display for Condition {
+impl Display for DrawnCondition {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Some(deciding) = self.deciding else { return f.write_str(self.when.name) };
         let width = deciding.row.width();

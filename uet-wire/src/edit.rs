@@ -40,14 +40,14 @@ pub struct PacketMut<'b> {
     offsets: Offsets,
     /// The end of the IP header, including options and extension headers.
     ip_end: usize,
-    network: Option<Network>,
+    network: Option<IpVersion>,
     entropy: Option<Carrier>,
     is_request: bool,
     trailer: TrailerKind,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Network {
+enum IpVersion {
     V4,
     V6,
 }
@@ -127,8 +127,8 @@ impl<'b> PacketMut<'b> {
         let ip_length = packet.ip.map_or(0, |ip| ip.bytes().len().saturating_add(ip.extra().len()));
         let ip_end = offsets.ip.unwrap_or(0).saturating_add(ip_length);
         let network = packet.ip.map(|ip| match ip {
-            Ip::V4 { .. } => Network::V4,
-            Ip::V6 { .. } => Network::V6,
+            Ip::V4 { .. } => IpVersion::V4,
+            Ip::V6 { .. } => IpVersion::V6,
         });
         let is_uet = packet.content == Content::Uet;
         let entropy = match (packet.udp, packet.entropy) {
@@ -164,8 +164,8 @@ impl<'b> PacketMut<'b> {
     fn ecn(&self) -> Option<u8> {
         let bytes = self.bytes.get(self.offsets.ip?..)?;
         match self.network? {
-            Network::V4 => Ipv4::parse(bytes).ok().map(|(header, _)| header.ecn()),
-            Network::V6 => Ipv6::parse(bytes).ok().map(|(header, _)| header.ecn()),
+            IpVersion::V4 => Ipv4::parse(bytes).ok().map(|(header, _)| header.ecn()),
+            IpVersion::V6 => Ipv6::parse(bytes).ok().map(|(header, _)| header.ecn()),
         }
     }
 
@@ -190,13 +190,13 @@ impl<'b> PacketMut<'b> {
         let place = self.bytes.get_mut(ip..self.ip_end).unwrap_or(&mut []);
         match self.network {
             None => return Err(EditError::Unfit { field, needs: NO_IP }),
-            Some(Network::V4) => {
+            Some(IpVersion::V4) => {
                 let (header, options) = Ipv4::parse(place)?;
                 let header = v4(header.edit()).done()?;
                 let checksum = header.computed_checksum(options);
                 header.edit().checksum(checksum).done()?.emit(place)?;
             }
-            Some(Network::V6) => {
+            Some(IpVersion::V6) => {
                 let (header, _) = Ipv6::parse(place)?;
                 v6(header.edit()).done()?.emit(place)?;
             }

@@ -384,7 +384,7 @@ impl Display for WriteError {
                 found => {
                     write!(f, "field `{}` ", decider.name)?;
                     if let Some(value) = found {
-                        write!(f, "is {}, but ", Value(decider, value as u8))?;
+                        write!(f, "is {}, but ", RowValue(decider, value as u8))?;
                     }
                     write!(f, "`{field}` requires {}", Needed(decider, needed))
                 }
@@ -418,9 +418,9 @@ impl Eq for WriteError {}
 impl core::error::Error for WriteError {}
 
 /// Displays a value of a field: `1 (CREDIT)`.
-struct Value(&'static Row, u8);
+struct RowValue(&'static Row, u8);
 
-impl Display for Value {
+impl Display for RowValue {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.1)?;
         match self.0.kind {
@@ -443,7 +443,7 @@ impl Display for Needed {
         f.write_str(if negated { "a value other than " } else { "" })?;
         for (index, value) in values.iter(row.width()).enumerate() {
             f.write_str(if index > 0 { " or " } else { "" })?;
-            write!(f, "{}", Value(row, value))?;
+            write!(f, "{}", RowValue(row, value))?;
         }
         Ok(())
     }

@@ -212,7 +212,7 @@ impl<'de> Visitor<'de> for Header<'_> {
         // A map has no order, and some fields decide about others. Read all entries first, then process them in wire
         // order.
         let mut given = [None; ROWS];
-        while let Some((index, place)) = map.next_key_seed(Key(layout))? {
+        while let Some((index, place)) = map.next_key_seed(LayoutKey(layout))? {
             let value = map.next_value_seed(Form::of(layout, place))?;
             let slot: &mut Option<u128> = given.get_mut(index).ok_or_else(|| {
                 de::Error::custom(format_args!("{}: a header with too many fields", Label { layout, place }))
@@ -271,9 +271,9 @@ fn absent<E: de::Error>(layout: &'static Layout, place: Place, header: &[u8]) ->
 }
 
 /// Reads a key. Returns the first row with this key, and its index.
-struct Key(&'static Layout);
+struct LayoutKey(&'static Layout);
 
-impl<'de> DeserializeSeed<'de> for Key {
+impl<'de> DeserializeSeed<'de> for LayoutKey {
     type Value = (usize, Place);
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -282,7 +282,7 @@ impl<'de> DeserializeSeed<'de> for Key {
     }
 }
 
-impl<'de> Visitor<'de> for Key {
+impl<'de> Visitor<'de> for LayoutKey {
     type Value = (usize, Place);
 
     fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {

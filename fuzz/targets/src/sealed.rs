@@ -10,7 +10,7 @@ use uet_wire::tss::{
 #[derive(Arbitrary)]
 struct Scene {
     settings: Settings,
-    outside: Outside,
+    outside: Surroundings,
     header: Header,
     key: [u8; 32],
     mask: [u8; 12],
@@ -30,7 +30,7 @@ struct Settings {
 }
 
 #[derive(Arbitrary)]
-struct Outside {
+struct Surroundings {
     v6: bool,
     udp: bool,
     addresses: [[u8; 16]; 2],
@@ -119,7 +119,7 @@ impl Scene {
     }
 }
 
-impl Outside {
+impl Surroundings {
     fn outer(&self) -> Outer {
         let [src, dst] = self.addresses.map(|bytes| match self.v6 {
             true => IpAddr::from(bytes),

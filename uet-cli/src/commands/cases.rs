@@ -8,18 +8,18 @@ use uet_wire::catalogue::{self, Level};
 
 /// Selection of cases. Repeated values of one option are alternatives; different options must all match.
 #[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Which cases")]
+#[command(next_help_heading = "Which rules")]
 pub(super) struct Filter {
     /// This rule, this instance of a rule, or all rules that check this requirement
     #[arg(long, value_name = "ID")]
     pub(super) id: Vec<String>,
-    /// The cases of this group
+    /// The rules of this group
     #[arg(long, value_name = "GROUP")]
     pub(super) group: Vec<String>,
-    /// Cases that check a requirement of this level, and none of a higher one
+    /// Rules whose highest requirement has this level
     #[arg(long, value_enum, value_name = "LEVEL")]
     pub(super) level: Vec<Grade>,
-    /// Cases that need this capability of the device
+    /// Rules that need this capability of the device
     #[arg(long, value_name = "NAME")]
     pub(super) capability: Vec<String>,
     /// A rule varies axes, such as delivery mode and size. This selects the combinations to run

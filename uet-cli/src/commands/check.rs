@@ -153,10 +153,10 @@ impl Check {
 #[cfg(target_os = "linux")]
 impl Live {
     fn judge(&self, interface: &str, report: &mut Report<impl Write>) -> io::Result<()> {
-        use uet_emulator::link::tap::Tap;
+        use uet_emulator::link::tap::FrameTap;
 
         if !self.promiscuous {
-            return self.listen(interface, Tap::open(interface)?, report);
+            return self.listen(interface, FrameTap::open(interface)?, report);
         }
         #[cfg(feature = "live")]
         {
@@ -242,7 +242,7 @@ struct Report<W: Write> {
 }
 
 /// One line of the report.
-struct Line<'a> {
+struct FindingLine<'a> {
     number: u64,
     with: Option<u64>,
     id: &'static str,
@@ -358,16 +358,16 @@ impl<W: Write> Report<W> {
             };
             self.comments.push(format!("{severity} {id}: {earlier}{message}{other}"));
         }
-        self.line(Line { number: self.number, with, id, severity, culprit, message })
+        self.line(FindingLine { number: self.number, with, id, severity, culprit, message })
     }
 
-    fn line(&mut self, line: Line<'_>) -> io::Result<()> {
+    fn line(&mut self, line: FindingLine<'_>) -> io::Result<()> {
         let times = self.found.entry(line.id).or_default();
         *times += 1;
         if *times > self.limit {
             return Ok(());
         }
-        let Line { number, with, id, severity, culprit, message } = line;
+        let FindingLine { number, with, id, severity, culprit, message } = line;
         match self.format {
             Listing::Json => {
                 let line = json!({

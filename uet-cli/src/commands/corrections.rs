@@ -13,13 +13,13 @@ use uet_wire::catalogue::{self, Level};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Lines {
-    requirements: Vec<Line>,
+struct CorrectionFile {
+    requirements: Vec<Entry>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Line {
+struct Entry {
     id: Spanned<String>,
     level: Option<Spanned<String>>,
     sentence: Option<String>,
@@ -31,7 +31,7 @@ struct Line {
 /// Reads corrections. An error names the line.
 pub(super) fn read(path: &Path) -> io::Result<Corrections> {
     let text = file::read_text(path, file::MAX_SETTINGS).map_err(|error| about(path, error))?;
-    let lines: Lines = toml::from_str(&text).map_err(|error| about(path, error))?;
+    let lines: CorrectionFile = toml::from_str(&text).map_err(|error| about(path, error))?;
     let mut corrections: Vec<Correction> = Vec::new();
     for line in lines.requirements {
         let at = |place: usize, why: String| {

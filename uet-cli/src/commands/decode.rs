@@ -36,7 +36,7 @@ pub(super) struct Decode {
     inputs: Vec<PathBuf>,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: DecodeFormat,
     /// First layer of packets given in hexadecimal
     #[arg(long, value_enum, default_value = "eth")]
     from: From,
@@ -68,7 +68,7 @@ struct Filters {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum DecodeFormat {
     /// A tree per packet: names, values, meanings, places, findings
     Text,
     /// One line per packet
@@ -140,7 +140,7 @@ fn like_digits(text: &str) -> bool {
 }
 
 struct Printer<W: Write> {
-    format: Format,
+    format: DecodeFormat,
     /// Absent while it decodes a packet.
     decoder: Option<Decoder>,
     selection: Selection,
@@ -186,9 +186,9 @@ impl<W: Write> Printer<W> {
         self.bad |= decoded.is_bad();
         self.buffer.clear();
         match self.format {
-            Format::Text => text::tree(&mut self.buffer, decoded, self.paint)?,
-            Format::Summary => summary(&mut self.buffer, decoded, self.paint)?,
-            Format::Json => {
+            DecodeFormat::Text => text::tree(&mut self.buffer, decoded, self.paint)?,
+            DecodeFormat::Summary => summary(&mut self.buffer, decoded, self.paint)?,
+            DecodeFormat::Json => {
                 decoded.write(&mut self.buffer);
                 self.buffer.push(b'\n');
             }

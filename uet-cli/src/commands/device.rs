@@ -28,8 +28,8 @@ use uet_wire::{Spec, Version};
 #[command(next_help_heading = "Which device")]
 pub(super) struct DeviceArgs {
     /// Device under test: `exec:COMMAND` starts it, with the control channel on its standard input and output.
-    /// `udp://HOST:PORT` overrides the address that it reports. `raw:INTERFACE` is the local interface to a device on
-    /// Ethernet. `embedded` is the built-in NIC
+    /// `udp://HOST:PORT` is the destination of packets, if it differs from the one that the device reports on --control.
+    /// `raw:INTERFACE` is the local interface to a device on Ethernet, with --control. `embedded` is the built-in NIC
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "DEVICE")]
     dut: Option<Place>,
@@ -37,12 +37,12 @@ pub(super) struct DeviceArgs {
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "ADDRESS")]
     control: Option<String>,
-    /// Test a device without a control channel, by packets alone; needs --dut udp://HOST:PORT. Cases that need an
-    /// operation of the device are left out
+    /// Test a device without a control channel, by packets alone; needs --dut udp://HOST:PORT. Rules that need an
+    /// operation of the device are skipped
     #[cfg(target_os = "linux")]
     #[arg(long, conflicts_with = "control", requires = "dut")]
     no_control: bool,
-    /// Addresses of the suite: some cases need two [default: 127.0.0.2,127.0.0.3 if the device is on
+    /// Addresses of the suite: some rules need two [default: 127.0.0.2,127.0.0.3 if the device is on
     /// loopback]
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "ADDRESS,...", value_delimiter = ',')]
@@ -53,17 +53,17 @@ pub(super) struct DeviceArgs {
     #[arg(long, value_name = "ADDRESS=MAC")]
     peer_mac: Vec<PeerMac>,
     /// Impair the network of the built-in NIC: 'drop 5%', 'drop request 3', 'delay 20us', 'mark ack every 4'
-    /// ...
+    /// (docs/emulator.md lists all effects)
     #[arg(long, value_name = "EFFECT", value_parser = impairment)]
     impair: Vec<Impairment>,
     /// Add a deliberate fault to the built-in NIC (`uet emulate --list-faults`); may be given several times
     #[arg(long, value_name = "NAME", value_parser = faults::named)]
     fault: Vec<&'static Fault>,
-    /// Version of the specification for all checks; the built-in NIC speaks it
+    /// Check against this version of the specification. The built-in NIC speaks it too
     #[arg(long, value_name = "VERSION", value_parser = super::spec, default_value_t = Version::default().spec())]
     pub(super) spec: &'static Spec,
     /// IP version of the link to the built-in NIC: 4, 6, or both. With both, the seed selects the version for
-    /// each case [default: both]
+    /// each instance [default: both]
     #[arg(long, value_name = "VERSION")]
     family: Option<Family>,
     /// Parameters of the built-in NIC, as TOML

@@ -51,7 +51,7 @@ enum Health {
 }
 
 #[derive(Debug, Serialize)]
-struct Line {
+struct DoctorLine {
     check: &'static str,
     verdict: Health,
     what: String,
@@ -76,7 +76,7 @@ impl Doctor {
     }
 }
 
-impl Line {
+impl DoctorLine {
     fn write(&self, out: &mut impl Write, paint: Paint) -> io::Result<()> {
         let verdict = match self.verdict {
             Health::Ok => paint.name("ok"),
@@ -91,7 +91,7 @@ impl Line {
     }
 }
 
-type Say<'a> = &'a mut dyn FnMut(Line) -> io::Result<()>;
+type Say<'a> = &'a mut dyn FnMut(DoctorLine) -> io::Result<()>;
 
 fn examine(device: &mut Device, spec: &'static Spec, say: Say<'_>) -> io::Result<()> {
     let dut = device.dut();
@@ -116,7 +116,7 @@ fn control(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
         true => (Health::Ok, String::new()),
         false => (Health::Limited, format!("the suite speaks protocol {}", uet_control::PROTOCOL)),
     };
-    say(Line { check: "control", verdict, what: speaks, todo })?;
+    say(DoctorLine { check: "control", verdict, what: speaks, todo })?;
     let claims = welcome.capabilities.join(" ");
     let (verdict, what, todo) = match claims.as_str() {
         "" => (
@@ -126,7 +126,7 @@ fn control(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
         ),
         claims => (Health::Ok, claims, ""),
     };
-    say(Line { check: "claims", verdict, what: what.into(), todo: todo.into() })?;
+    say(DoctorLine { check: "claims", verdict, what: what.into(), todo: todo.into() })?;
     for (check, what, todo) in known::strange_capabilities(&welcome.capabilities)
         .map(|what| ("claims", what, "no case uses it"))
         .chain(
@@ -134,18 +134,18 @@ fn control(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
                 .map(|what| ("parameters", what, "the suite ignores it")),
         )
     {
-        say(Line { check, verdict: Health::Limited, what, todo: todo.into() })?;
+        say(DoctorLine { check, verdict: Health::Limited, what, todo: todo.into() })?;
     }
     let (verdict, what, todo) = match dut.call(Reset {}) {
         Ok(_) => (Health::Ok, "resets all state between cases".to_owned(), ""),
         Err(error) => (Health::Broken, error.to_string(), "implement it: every case starts with `reset`"),
     };
-    say(Line { check: "reset", verdict, what, todo: todo.into() })?;
+    say(DoctorLine { check: "reset", verdict, what, todo: todo.into() })?;
     let (verdict, what, todo) = match dut.call(Counters {}) {
         Ok(counted) => (Health::Ok, format!("{} contexts open after a reset", counted.pdcs), ""),
         Err(error) => (Health::Limited, error.to_string(), "the suite skips cases that need counters"),
     };
-    say(Line { check: "counters", verdict, what, todo: todo.into() })
+    say(DoctorLine { check: "counters", verdict, what, todo: todo.into() })
 }
 
 /// Checks that the device implements the version of the specification selected by `--spec`.
@@ -159,7 +159,7 @@ fn specification(welcome: &Welcome, spec: &Spec, say: Say<'_>) -> io::Result<()>
         ),
         None => (Health::Ok, format!("version {spec}"), ""),
     };
-    say(Line { check: "spec", verdict, what, todo: todo.into() })
+    say(DoctorLine { check: "spec", verdict, what, todo: todo.into() })
 }
 
 /// Measures the delay of the control channel in wall-clock time.
@@ -167,7 +167,7 @@ fn clock(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
     const ROUNDS: u32 = 20;
     if dut.facts().virtual_time {
         let what = "virtual: time passes only while the suite waits".into();
-        return say(Line { check: "clock", verdict: Health::Ok, what, todo: String::new() });
+        return say(DoctorLine { check: "clock", verdict: Health::Ok, what, todo: String::new() });
     }
     let mut longest = Duration::ZERO;
     for _ in 0..ROUNDS {
@@ -182,7 +182,7 @@ fn clock(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
         true => (Health::Limited, "if cases are flaky, use --timeout-scale 5".into()),
         false => (Health::Ok, String::new()),
     };
-    say(Line { check: "clock", verdict, what, todo })
+    say(DoctorLine { check: "clock", verdict, what, todo })
 }
 
 fn addresses(facts: &Facts, say: Say<'_>) -> io::Result<()> {
@@ -200,7 +200,7 @@ fn addresses(facts: &Facts, say: Say<'_>) -> io::Result<()> {
         ),
         false => (Health::Ok, String::new()),
     };
-    say(Line { check: "addresses", verdict, what, todo })
+    say(DoctorLine { check: "addresses", verdict, what, todo })
 }
 
 /// Longest wait for an answer.
@@ -246,7 +246,7 @@ fn link(dut: &mut dyn Dut, spec: &'static Spec, say: Say<'_>) -> io::Result<bool
              and that no firewall drops UDP; `uet run --id ack/asked-for --capture all.pcapng` records the packets",
         ),
     };
-    say(Line { check: "link", verdict, what, todo: todo.into() })?;
+    say(DoctorLine { check: "link", verdict, what, todo: todo.into() })?;
     Ok(result.verdict == Verdict::Pass)
 }
 
@@ -291,14 +291,14 @@ fn marks(dut: &mut dyn Dut, spec: &'static Spec, say: Say<'_>) -> io::Result<()>
             "the network clears the mark, or the device ignores it; cases about marks will fail",
         ),
     };
-    say(Line { check: "ecn", verdict, what, todo: todo.into() })
+    say(DoctorLine { check: "ecn", verdict, what, todo: todo.into() })
 }
 
 fn classes(facts: &Facts, say: Say<'_>) -> io::Result<()> {
     let mut tell = |check, there: bool, what: &str, todo: &str| {
         let (verdict, todo) = if there { (Health::Ok, "") } else { (Health::Limited, todo) };
         let not = if there { "" } else { "not " };
-        say(Line { check, verdict, what: format!("{what} {not}seen"), todo: todo.into() })
+        say(DoctorLine { check, verdict, what: format!("{what} {not}seen"), todo: todo.into() })
     };
     tell("dscp", facts.see_class, "traffic classes are", "if the device sets them, claim 'dscp'")?;
     tell("entropy", facts.see_entropy, "entropy values are", "the link hides source ports")
@@ -318,12 +318,12 @@ fn skipped(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
         _ => Health::Limited,
     };
     let what = format!("{} of {all} can be run", all - left);
-    say(Line { check: "cases", verdict, what, todo: String::new() })?;
+    say(DoctorLine { check: "cases", verdict, what, todo: String::new() })?;
     for (reason, ids) in reasons {
         let count = ids.len();
         let first = ids.first().copied().unwrap_or_default();
         let what = format!("{count} skipped: {reason} ({first}{})", if count > 1 { " ..." } else { "" });
-        say(Line { check: "skipped", verdict: Health::Limited, what, todo: String::new() })?;
+        say(DoctorLine { check: "skipped", verdict: Health::Limited, what, todo: String::new() })?;
     }
     Ok(())
 }

@@ -42,12 +42,12 @@ A file for --config names parameters as the control channel's hello does, with t
   rto_init_time = 50000000
   congestion = \"none\"")]
 pub(super) struct Emulate {
-    /// Address and port of the NIC; without a port 4793, and port 0 picks a free one
+    /// Address and port of the NIC. The port is 4793 if omitted; 0 picks a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", conflicts_with = "interface")]
     listen: Listen,
     /// Address and port of the control channel, or `stdio`
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
-    control: Place,
+    control: ControlPlace,
     /// Parameters, as TOML
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -60,8 +60,8 @@ pub(super) struct Emulate {
     /// Seed of all random numbers
     #[arg(long)]
     seed: Option<u64>,
-    /// Four DSCPs for each traffic class: requests, trimmed packets, packets trimmed at the last hop, ACKs. A semicolon
-    /// separates classes: `10,11,12,46;14,15,16,46` (docs/emulator.md)
+    /// The DSCPs of each traffic class: REQUESTS,TRIMMED,TRIMMED-AT-THE-LAST-HOP,ACKS. A semicolon separates classes:
+    /// `10,11,12,46;14,15,16,46` (docs/emulator.md)
     #[arg(long, value_name = "DSCPS")]
     dscps: Option<Classes>,
     /// Let the system split and join packets (GSO, GRO). This is faster, but other programs' captures show them joined
@@ -71,7 +71,7 @@ pub(super) struct Emulate {
     /// microseconds
     #[arg(long)]
     virtual_time: bool,
-    /// Write all packets as pcapng. The file shows UDP port 4793 even if --listen names another
+    /// Write all packets as pcapng. The file always shows UDP port 4793, so that analyzers recognize UET
     #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
     /// Put the key file into the capture. The capture then lets others decrypt and forge packets
@@ -118,7 +118,7 @@ struct Ethernet {
 enum Encapsulation {
     /// UDP
     Udp,
-    /// The entropy header
+    /// UET directly over IP, behind an entropy header
     Native,
 }
 
@@ -140,20 +140,20 @@ impl FromStr for Listen {
 
 /// Endpoint of the control channel.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum ControlPlace {
     Tcp(SocketAddr),
     Stdio,
 }
 
-impl FromStr for Place {
+impl FromStr for ControlPlace {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
-            "stdio" => Ok(Place::Stdio),
+            "stdio" => Ok(ControlPlace::Stdio),
             _ => text
                 .parse()
-                .map(Place::Tcp)
+                .map(ControlPlace::Tcp)
                 .map_err(|_| "expected an IP address and a port, such as 127.0.0.1:9000, or 'stdio'".into()),
         }
     }
@@ -172,8 +172,8 @@ impl Emulate {
         let nic = Nic::new(address, config).and_then(|nic| nic.with_faults(&self.fault));
         let nic = nic.map_err(io::Error::other)?;
         let (channel, control) = match self.control {
-            Place::Stdio => (Channel::Stdio, None),
-            Place::Tcp(address) => {
+            ControlPlace::Stdio => (Channel::Stdio, None),
+            ControlPlace::Tcp(address) => {
                 let listener = TcpListener::bind(address).map_err(|error| at(address, error))?;
                 let local = listener.local_addr()?;
                 if !local.ip().is_loopback() {
@@ -295,7 +295,7 @@ mod tests {
         assert_eq!("::1".parse::<Listen>().unwrap().0.to_string(), "[::1]:4793");
         assert_eq!("[::1]:7".parse::<Listen>().unwrap().0.to_string(), "[::1]:7");
         assert!("localhost".parse::<Listen>().is_err());
-        assert!(matches!("stdio".parse(), Ok(Place::Stdio)));
-        assert!("127.0.0.1".parse::<Place>().is_err());
+        assert!(matches!("stdio".parse(), Ok(ControlPlace::Stdio)));
+        assert!("127.0.0.1".parse::<ControlPlace>().is_err());
     }
 }

@@ -27,7 +27,7 @@ pub(super) struct Encode {
     input: PathBuf,
     /// Output format
     #[arg(long, value_enum, default_value = "hex")]
-    format: Format,
+    format: EncodeFormat,
     /// First layer of the packets
     #[arg(long, value_enum, default_value = "eth")]
     from: From,
@@ -42,7 +42,7 @@ pub(super) struct Encode {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum EncodeFormat {
     /// One line of hexadecimal digits per packet
     Hex,
     /// A capture
@@ -136,8 +136,8 @@ enum Out<'a> {
 }
 
 impl<'a> Out<'a> {
-    fn new(out: Box<dyn Write + 'a>, format: Format, from: From) -> io::Result<Self> {
-        if format == Format::Hex {
+    fn new(out: Box<dyn Write + 'a>, format: EncodeFormat, from: From) -> io::Result<Self> {
+        if format == EncodeFormat::Hex {
             return Ok(Out::Hex(out));
         }
         let link = match from {

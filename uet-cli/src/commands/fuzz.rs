@@ -55,13 +55,14 @@ pub(super) struct Fuzz {
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "COMMAND")]
     restart: Option<String>,
-    /// Allow a target outside of loopback and of private network namespaces. The target may crash
+    /// Needed for any target that is neither on loopback nor in a network namespace without other machines: it may
+    /// crash
     #[arg(long)]
     i_own_this_target: bool,
     /// Seed of all random numbers
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Stop after this many cases; without --seconds, 10000
+    /// Stop after this many cases [default: 10000, or no limit with --seconds]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     cases: Option<u64>,
     /// Stop after this many seconds
@@ -84,11 +85,11 @@ pub(super) struct Fuzz {
     timeout_scale: f64,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: FuzzFormat,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum FuzzFormat {
     /// For people
     Text,
     /// One JSON object
@@ -148,7 +149,7 @@ impl Fuzz {
         let outcome = fuzz::run(target, options, |so_far| {
             for finding in so_far.findings.iter().skip(kept.len()) {
                 let place = keep(&self.keep, finding);
-                if self.format == Format::Text {
+                if self.format == FuzzFormat::Text {
                     let told = bar.aside(|| tell(finding, &place, options.is_stopped()));
                     printed = core::mem::replace(&mut printed, Ok(())).and(told);
                 }
@@ -172,7 +173,7 @@ impl Fuzz {
     fn summary(&self, outcome: &fuzz::Outcome, kept: &[Option<PathBuf>]) -> io::Result<()> {
         let mut out = io::stdout().lock();
         let fuzz::Outcome { cases, packets: [sent, received], findings, .. } = outcome;
-        if self.format == Format::Json {
+        if self.format == FuzzFormat::Json {
             let findings: Vec<_> = findings
                 .iter()
                 .zip(kept)

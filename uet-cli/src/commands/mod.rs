@@ -115,7 +115,7 @@ enum Command {
 /// Output format of a listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Listing {
-    /// Readable text. In a pipe: one item per line, its name first
+    /// Readable text. In a pipe: one entry per line, its identifier first
     Text,
     /// One JSON object per line
     Json,
@@ -333,7 +333,7 @@ impl Deployment {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Trailer {
-    /// Detect a CRC per packet; after two valid CRCs, expect one in every packet of that sender. With TSS, an ICV
+    /// Secured packets (TSS) end with an ICV. Others may end with a CRC: after two valid ones, all packets of that sender must
     Auto,
     /// Nothing
     None,

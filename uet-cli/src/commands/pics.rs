@@ -7,7 +7,7 @@ use clap::Args;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use uet_conformance::coverage;
-use uet_conformance::pics::Form;
+use uet_conformance::pics::PicsForm;
 use uet_control::escape_value;
 use uet_packet_io::file;
 use uet_wire::catalogue;
@@ -49,10 +49,10 @@ fn form(out: &mut impl Write) -> io::Result<()> {
 }
 
 /// Reads a form. Refuses unknown names, so that no answer is lost.
-pub(super) fn read(path: &Path) -> io::Result<Form> {
+pub(super) fn read(path: &Path) -> io::Result<PicsForm> {
     let text = file::read_text(path, file::MAX_SETTINGS).map_err(|error| about(path, error))?;
     // The first parse names the place of an error; the second escapes its strings.
-    let form: Form = toml::from_str(&text).map_err(|error| about(path, error))?;
+    let form: PicsForm = toml::from_str(&text).map_err(|error| about(path, error))?;
     let known = capabilities();
     if let Some(name) = form.capabilities.keys().find(|name| !known.contains(&name.as_str())) {
         return Err(about(path, near::unknown("capability that a case needs", name, known.iter().copied())));

@@ -31,7 +31,7 @@ use uet_packet_io::file;
 
 /// Run the conformance suite
 ///
-/// Each case acts as a peer of the device and checks its behavior against the requirements of the catalogue. Without
+/// Each rule acts as a peer of the device and checks its behavior against the requirements of the catalogue. Without
 /// --dut and --control, the device is the built-in NIC, in virtual time.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Examples:
@@ -51,21 +51,21 @@ use uet_packet_io::file;
   uet run --device a=embedded --device b='exec:python3 nic.py'
   uet run --format json | jq '.cases[].verdict'
 
-SIGINT and SIGTERM end the run after the current case; the reports list the cases that ran.
+SIGINT and SIGTERM end the run after the current instance. The reports list what ran.
 
-Exit codes (waived results and those that --baseline has do not count):
-  0  at least one pass, and no failure, flaky or inconclusive case
-  1  a case failed or was flaky, or a packet of the device breaks a must
+Exit codes (waived failures and those of the --baseline file do not count):
+  0  at least one rule passed, and none failed, was flaky or inconclusive
+  1  a rule failed or was flaky, or a packet of the device breaks a must (section \"every packet\" of the report)
   2  usage, or the device cannot be reached
-  3  nothing passed, a case is inconclusive, or the run was stopped")]
+  3  nothing passed, a rule is inconclusive, or the run was stopped")]
 pub(super) struct Run {
     #[command(flatten)]
     filter: Filter,
-    /// Run a part of the selected cases: 2/8 is the second of eight
-    #[arg(long, value_name = "N/COUNT", default_value_t, help_heading = "Which cases")]
+    /// Run a part of the selected rules: 2/8 is the second of eight
+    #[arg(long, value_name = "N/COUNT", default_value_t, help_heading = "Which rules")]
     shard: Shard,
     /// Only the instances that did not pass in an earlier run (--json)
-    #[arg(long, value_name = "FILE", conflicts_with = "id", help_heading = "Which cases")]
+    #[arg(long, value_name = "FILE", conflicts_with = "id", help_heading = "Which rules")]
     failed: Option<PathBuf>,
     #[command(flatten)]
     device: DeviceArgs,
@@ -85,43 +85,43 @@ pub(super) struct Run {
     #[arg(long, value_name = "FILE", help_heading = "Which device", conflicts_with_all = ["random", "again"])]
     pics: Option<PathBuf>,
     /// Corrections of the catalogue: other levels and sentences, withdrawn requirements (TOML, docs/testing.md)
-    #[arg(long, value_name = "FILE", help_heading = "How the cases run")]
+    #[arg(long, value_name = "FILE", help_heading = "How the rules run")]
     catalogue: Option<PathBuf>,
-    /// Seed of all random numbers
-    #[arg(long, default_value_t = 1, help_heading = "How the cases run")]
+    /// Seed of all random numbers, and of the choice of instances
+    #[arg(long, default_value_t = 1, help_heading = "How the rules run")]
     seed: u64,
-    /// Run each case this many times
-    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), help_heading = "How the cases run")]
+    /// Run each instance this many times
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), help_heading = "How the rules run")]
     repeat: u32,
     /// Maximum number of instances, at least one per rule [default: all on the built-in NIC, 1000 on other
     /// devices]
-    #[arg(long, value_name = "COUNT", help_heading = "How the cases run")]
+    #[arg(long, value_name = "COUNT", help_heading = "How the rules run")]
     max_instances: Option<usize>,
     /// Stop at the first failure
-    #[arg(long, help_heading = "How the cases run")]
+    #[arg(long, help_heading = "How the rules run")]
     fail_fast: bool,
     /// Wait for Enter before this rule or instance, for example to attach a debugger; needs a terminal
-    #[arg(long, value_name = "ID", conflicts_with_all = ["random", "again"], help_heading = "How the cases run")]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["random", "again"], help_heading = "How the rules run")]
     pause: Vec<String>,
-    /// Play random conversations for this long instead of the cases: 10s, 5m (docs/random.md)
+    /// Play random conversations for this long instead of the rules: 10s, 5m (docs/random.md)
     #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = "Random conversations")]
     random: Option<Duration>,
-    /// Play this saved conversation once instead of the cases
+    /// Play this saved conversation once instead of the rules
     #[arg(long, value_name = "FILE", conflicts_with = "random", help_heading = "Random conversations")]
     again: Option<PathBuf>,
     /// Directory for conversations that fail
     #[arg(long, value_name = "DIRECTORY", default_value = "findings", help_heading = "Random conversations")]
     keep: PathBuf,
     /// Multiply all time limits by this factor
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor, help_heading = "How the cases run")]
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor, help_heading = "How the rules run")]
     timeout_scale: f64,
     /// Output format
     #[arg(long, value_enum, default_value = "text", help_heading = "Results")]
-    format: Format,
+    format: RunFormat,
     /// Fail only on results that are worse than in this earlier run (--json)
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     baseline: Option<PathBuf>,
-    /// Write packets as pcapng. A directory gets a file for each case that does not pass; a file *.pcapng gets all packets
+    /// Write packets as pcapng. A directory gets a file for each instance that does not pass; a file *.pcapng gets all packets
     #[arg(long, value_name = "PATH", help_heading = "Results")]
     capture: Option<PathBuf>,
     /// Write the trace of each failing instance as text into a directory
@@ -139,8 +139,8 @@ pub(super) struct Run {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// One line per case, and the packets of failed cases
+enum RunFormat {
+    /// One line per rule, and the packets of failures
     Text,
     /// One JSON object
     Json,
@@ -278,7 +278,7 @@ impl Run {
         let options = &Options { before: pause::before(&self.pause, &progress)?, ..options.clone() };
         let result = run(device.dut(), options, |case| {
             self.keep(case);
-            if self.format == Format::Text && failed.is_ok() {
+            if self.format == RunFormat::Text && failed.is_ok() {
                 failed = progress.aside(|| {
                     let mut text = Vec::new();
                     report::text::line(&mut text, case, paint)?;
@@ -319,8 +319,8 @@ impl Run {
 
     fn print(&self, out: &mut impl Write, result: &RunResult, changes: Option<&Changes>) -> io::Result<()> {
         match self.format {
-            Format::Text => report::text::summary(out, result, changes, Paint::stdout()),
-            Format::Json => writeln!(out, "{}", escape_json(&serde_json::to_string(result)?)),
+            RunFormat::Text => report::text::summary(out, result, changes, Paint::stdout()),
+            RunFormat::Json => writeln!(out, "{}", escape_json(&serde_json::to_string(result)?)),
         }
     }
 

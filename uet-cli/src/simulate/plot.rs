@@ -8,7 +8,7 @@ use std::io;
 use uet_simulate::{FlowSample, Outcome, Scenario};
 
 /// A line of a plot.
-struct Line {
+struct PlotLine {
     name: String,
     points: Vec<(f64, f64)>,
 }
@@ -18,7 +18,7 @@ struct Plot<'a> {
     about: &'a str,
     x: &'a str,
     y: &'a str,
-    lines: Vec<Line>,
+    lines: Vec<PlotLine>,
     levels: Vec<(String, f64)>,
 }
 
@@ -114,16 +114,16 @@ pub fn all(scenario: &Scenario, outcome: &Outcome) -> io::Result<Vec<(&'static s
     seen.map(|(name, plot)| Ok((name, draw(&plot, &about)?))).collect()
 }
 
-fn line(name: &str, outcome: &Outcome, of: impl Fn(&uet_simulate::Sample) -> Option<f64>) -> Line {
+fn line(name: &str, outcome: &Outcome, of: impl Fn(&uet_simulate::Sample) -> Option<f64>) -> PlotLine {
     let samples = &outcome.series.samples;
     let points = samples
         .iter()
         .step_by(samples.len().div_ceil(POINTS).max(1))
         .filter_map(|sample| Some((sample.at.as_nanos() as f64 / 1e3, of(sample)?)));
-    Line { name: name.into(), points: points.collect() }
+    PlotLine { name: name.into(), points: points.collect() }
 }
 
-fn flow_lines(outcome: &Outcome, of: &dyn Fn(&FlowSample) -> Option<f64>) -> Vec<Line> {
+fn flow_lines(outcome: &Outcome, of: &dyn Fn(&FlowSample) -> Option<f64>) -> Vec<PlotLine> {
     let watched = outcome.series.samples.first().map_or(0, |sample| sample.flows.len());
     let name = |index: usize| {
         outcome.flows.get(index).map_or(String::new(), |flow| format!("{} > {}", flow.from, flow.to))
@@ -146,41 +146,41 @@ fn growth(outcome: &Outcome, of: impl Fn(&uet_simulate::Sample) -> u64) -> Vec<(
         .collect()
 }
 
-fn rates(outcome: &Outcome) -> Vec<Line> {
+fn rates(outcome: &Outcome) -> Vec<PlotLine> {
     let gigabits = |points: Vec<(f64, f64)>| points.into_iter().map(|(x, bytes)| (x, bytes * 8e-9)).collect();
     let watched = outcome.series.samples.first().map_or(0, |sample| sample.flows.len());
-    let all = Line { name: "all".into(), points: gigabits(growth(outcome, |sample| sample.delivered)) };
+    let all = PlotLine { name: "all".into(), points: gigabits(growth(outcome, |sample| sample.delivered)) };
     let flows = (0..watched).map(|index| {
         let of =
             move |sample: &uet_simulate::Sample| sample.flows.get(index).map_or(0, |flow| flow.delivered);
         let name =
             outcome.flows.get(index).map_or(String::new(), |flow| format!("{} > {}", flow.from, flow.to));
-        Line { name, points: gigabits(growth(outcome, of)) }
+        PlotLine { name, points: gigabits(growth(outcome, of)) }
     });
-    let lines: Vec<Line> = flows.collect();
+    let lines: Vec<PlotLine> = flows.collect();
     if outcome.flows.len() == 1 { lines } else { std::iter::once(all).chain(lines).collect() }
 }
 
 /// Returns retransmissions per packet that arrives, over time.
-fn retransmissions(scenario: &Scenario, outcome: &Outcome) -> Line {
+fn retransmissions(scenario: &Scenario, outcome: &Outcome) -> PlotLine {
     let again = growth(outcome, |sample| sample.again);
     let arrived = growth(outcome, |sample| sample.delivered);
     let mtu = f64::from(scenario.mtu);
     let ratio = again.iter().zip(&arrived).filter(|(_, (_, arrived))| *arrived > 0.0);
-    Line {
+    PlotLine {
         name: "measured".into(),
         points: ratio.map(|((x, again), (_, bytes))| (*x, again * mtu / bytes)).collect(),
     }
 }
 
-fn completion(outcome: &Outcome) -> Line {
+fn completion(outcome: &Outcome) -> PlotLine {
     let mut done: Vec<f64> =
         outcome.flows.iter().filter_map(|flow| Some(flow.completed?.as_nanos() as f64 / 1e3)).collect();
     done.sort_by(f64::total_cmp);
     let share = |index: usize| index as f64 / outcome.flows.len().max(1) as f64;
     let points =
         done.iter().enumerate().flat_map(|(index, at)| [(*at, share(index)), (*at, share(index + 1))]);
-    Line { name: "flows".into(), points: points.collect() }
+    PlotLine { name: "flows".into(), points: points.collect() }
 }
 
 /// Maximum number of points per line. More points cannot be distinguished.

@@ -10,7 +10,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 use uet_conformance::cases;
-use uet_conformance::coverage::{self, Coverage};
+use uet_conformance::coverage::{self, RequirementCoverage};
 use uet_wire::catalogue::{self, Requirement};
 use uet_wire::layout::{self, Kind, Layout};
 use uet_wire::registry::{self, Registry};
@@ -125,7 +125,7 @@ fn requirements() -> String {
     );
     for requirement in catalogue::ALL {
         let Requirement { id, level, section, sentence, .. } = requirement;
-        let Coverage { cases, every_packet, unseen } = coverage::of(requirement);
+        let RequirementCoverage { cases, every_packet, unseen } = coverage::of(requirement);
         let link = |id: &&str| format!("<a href=\"rules.html#{id}\">{id}</a>");
         let mut shown: Vec<String> = cases.iter().map(link).collect();
         shown.extend(every_packet.then(|| "every packet".to_owned()));

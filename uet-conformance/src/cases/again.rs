@@ -27,7 +27,7 @@ pub(super) const CASES: &[Rule] = &[
 
 /// The state of the PSN that comes again or is asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum PsnState {
     /// Below the cumulative PSN.
     Below,
     /// The cumulative PSN.
@@ -52,25 +52,25 @@ enum State {
 
 const RUD: &[Need] = &[Need::Capability("rud")];
 
-const STATE: Axis<State> = Axis::new(
+const STATE: Axis<PsnState> = Axis::new(
     "state",
     &[
-        Point::new("below", State::Below),
-        Point::new("cumulative", State::Cumulative),
-        Point::needing("above-gap", State::AboveGap, RUD),
-        Point::new("kept", State::Kept),
-        Point::new("behind-kept", State::BehindKept),
-        Point::new("cleared", State::Cleared),
-        Point::needing("fetched", State::Fetched, &[Need::Capability("atomic")]),
-        Point::new("noop", State::Noop),
-        Point::needing("noop-above-gap", State::NoopAboveGap, RUD),
-        Point::needing("large-read", State::LargeRead, &[Need::Capability("read")]),
+        Point::new("below", PsnState::Below),
+        Point::new("cumulative", PsnState::Cumulative),
+        Point::needing("above-gap", PsnState::AboveGap, RUD),
+        Point::new("kept", PsnState::Kept),
+        Point::new("behind-kept", PsnState::BehindKept),
+        Point::new("cleared", PsnState::Cleared),
+        Point::needing("fetched", PsnState::Fetched, &[Need::Capability("atomic")]),
+        Point::new("noop", PsnState::Noop),
+        Point::needing("noop-above-gap", PsnState::NoopAboveGap, RUD),
+        Point::needing("large-read", PsnState::LargeRead, &[Need::Capability("read")]),
     ],
 );
 
 /// A context in which a PSN has this state.
 struct Known {
-    state: State,
+    state: PsnState,
     pdc: Pdc,
     region: Region,
     /// Its PSN.
@@ -88,7 +88,7 @@ impl Known {
 
 fn packet(
     t: &Test<'_>,
-    state: State,
+    state: PsnState,
     pdc: &Pdc,
     region: &Region,
     n: u32,
@@ -96,30 +96,30 @@ fn packet(
 ) -> Result<UetBuf, Stop> {
     let request = Request { retx, ..pdc.request(n) };
     Ok(match state {
-        State::Noop | State::NoopAboveGap => {
+        PsnState::Noop | PsnState::NoopAboveGap => {
             let noop = uet_wire::pds::Control::build(CtlType::NOOP).ar(true).retx(retx).psn(pdc.psn(n));
             UetBuf::new(noop.spdcid(pdc.local).dpdcid(pdc.remote.unwrap_or_default()).done()?)
         }
-        State::Kept | State::Cleared => request.write_nowhere(region, &[1; 16])?.build()?,
-        State::Fetched => request.add(region, 0, &t.operands(8, &[3]), true)?.build()?,
-        State::LargeRead => request.read(region, 64, t.beyond_ack()?)?.build()?,
+        PsnState::Kept | PsnState::Cleared => request.write_nowhere(region, &[1; 16])?.build()?,
+        PsnState::Fetched => request.add(region, 0, &t.operands(8, &[3]), true)?.build()?,
+        PsnState::LargeRead => request.read(region, 64, t.beyond_ack()?)?.build()?,
         _ => request.write(region, 0, &[1; 8])?.build()?,
     })
 }
 
 fn known(t: &mut Test<'_>) -> Result<Known, Stop> {
     let state = t.value(&STATE);
-    if matches!(state, State::Noop | State::NoopAboveGap) {
+    if matches!(state, PsnState::Noop | PsnState::NoopAboveGap) {
         t.need_noop()?;
     }
     let region = t.region(1 << 16)?;
     let mut pdc = t.initiate();
-    let above = matches!(state, State::AboveGap | State::NoopAboveGap);
+    let above = matches!(state, PsnState::AboveGap | PsnState::NoopAboveGap);
     // An ordered context takes nothing above a gap.
     pdc.rod &= !above;
     t.establish(&mut pdc, &region)?;
     let mut n = if above { 3 } else { 1 };
-    if state == State::BehindKept {
+    if state == PsnState::BehindKept {
         t.request(&pdc, pdc.request(1).write_nowhere(&region, &[1])?)?;
         t.need("an error", t.soon(), |seen| seen.answers(&pdc, pdc.psn(1)))?;
         n = 2;
@@ -130,33 +130,33 @@ fn known(t: &mut Test<'_>) -> Result<Known, Stop> {
     let mut cack = pdc.psn(n);
     match state {
         // The next write overwrites what would be seen if it came again.
-        State::Below => {
+        PsnState::Below => {
             t.request(&pdc, pdc.request(2).write(&region, 0, &[2; 8])?)?;
             t.need_ack(&pdc, pdc.psn(2))?;
             cack = pdc.psn(2);
         }
-        State::Cumulative => {
+        PsnState::Cumulative => {
             let mut other = t.initiate();
             t.establish(&mut other, &region)?;
             t.request(&other, other.request(1).write(&region, 0, &[2; 8])?)?;
             t.need_ack(&other, other.psn(1))?;
         }
-        State::AboveGap => {
+        PsnState::AboveGap => {
             t.request(&pdc, pdc.request(4).write(&region, 0, &[2; 8])?)?;
             t.need_ack(&pdc, pdc.psn(4))?;
             cack = pdc.psn(0);
         }
-        State::NoopAboveGap | State::Kept | State::Fetched => cack = pdc.psn(0),
-        State::BehindKept => {
+        PsnState::NoopAboveGap | PsnState::Kept | PsnState::Fetched => cack = pdc.psn(0),
+        PsnState::BehindKept => {
             t.request(&pdc, pdc.request(3).write(&region, 0, &[2; 8])?)?;
             t.need_ack(&pdc, pdc.psn(3))?;
             cack = pdc.psn(0);
         }
-        State::Cleared => {
+        PsnState::Cleared => {
             t.send(&pdc, &pdc.control(CtlType::CLEAR_COMMAND, Psn(0), pdc.psn(1).0)?)?;
         }
-        State::Noop => {}
-        State::LargeRead => {
+        PsnState::Noop => {}
+        PsnState::LargeRead => {
             let data = |seen: &RxPacket| seen.request().filter(|_| seen.is_for(&pdc));
             let (_, data) = t.need("read data", t.soon(), data)?;
             t.send(&pdc, &pdc.ack(data.psn()).build()?)?;
@@ -172,17 +172,17 @@ fn check_answer(t: &mut Test<'_>, known: &Known, again: &RxPacket, requirement: 
     let Some(ack) = again.ack() else { return };
     t.check(PDS_PSN_002, "cack_psn", known.cack, ack.cack_psn());
     match known.state {
-        State::Kept => {
+        PsnState::Kept => {
             t.check(requirement, "the response that is kept", known.first.response(), again.response());
             t.check(PDS_GTD_002, "req", AckRequest::REQ_CLEAR, ack.req());
         }
-        State::Fetched => {
+        PsnState::Fetched => {
             let payload = known.first.payload().to_vec();
             t.check(requirement, "the value that is kept", payload, again.payload().to_vec());
             t.check(PDS_GTD_002, "req", AckRequest::REQ_CLEAR, ack.req());
         }
-        State::Noop | State::NoopAboveGap => {}
-        State::Cleared => {
+        PsnState::Noop | PsnState::NoopAboveGap => {}
+        PsnState::Cleared => {
             t.holds(requirement, "the answer is the default response", !again.is_error(), again.uet());
         }
         _ => t.holds(requirement, "the answer is no error", !again.is_error(), again.uet()),
@@ -193,12 +193,12 @@ fn check_answer(t: &mut Test<'_>, known: &Known, again: &RxPacket, requirement: 
 fn check_rest(t: &mut Test<'_>, known: &Known) -> Outcome {
     t.pause(t.soon() / 2)?;
     let held = match known.state {
-        State::Below | State::Cumulative | State::AboveGap | State::BehindKept => [2; 8],
-        State::Fetched => 3u64.to_le_bytes(),
+        PsnState::Below | PsnState::Cumulative | PsnState::AboveGap | PsnState::BehindKept => [2; 8],
+        PsnState::Fetched => 3u64.to_le_bytes(),
         _ => [0; 8],
     };
     // The byte order of atomics is not the matter here.
-    if known.state == State::Fetched {
+    if known.state == PsnState::Fetched {
         let memory = t.memory(&known.region, 0, 8)?;
         let sum = [held, 3u64.to_be_bytes()].iter().any(|sum| memory == sum);
         let seen: Vec<String> = memory.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -206,7 +206,7 @@ fn check_rest(t: &mut Test<'_>, known: &Known) -> Outcome {
     } else {
         t.check_memory(PDS_DUP_001, &known.region, 0, &held)?;
     }
-    if known.state == State::LargeRead {
+    if known.state == PsnState::LargeRead {
         let Known { pdc, .. } = known;
         t.expect_none(PDS_DUP_001, "no second copy of the read data", t.grace(), |seen| {
             seen.request().filter(|_| seen.is_for(pdc))
@@ -231,7 +231,7 @@ fn retransmission(t: &mut Test<'_>) -> Outcome {
         let (again, _) = t.expect_answer(PDS_DUP_002, &known.pdc, psn)?;
         check_answer(t, &known, &again, PDS_DUP_002);
         // Below the cumulative PSN, nobody need know any more that it was a control packet.
-        if known.state == State::NoopAboveGap {
+        if known.state == PsnState::NoopAboveGap {
             let next = again.ack().map(|ack| ack.prologue().next_hdr());
             t.check(PDS_ACK_014, "next_hdr", Some(NextHdr::UET_HDR_NONE), next);
         }
@@ -245,7 +245,7 @@ fn question(t: &mut Test<'_>) -> Outcome {
     let psn = pdc.psn(known.n);
     let below = matches!(
         known.state,
-        State::Below | State::Cumulative | State::Cleared | State::Noop | State::LargeRead
+        PsnState::Below | PsnState::Cumulative | PsnState::Cleared | PsnState::Noop | PsnState::LargeRead
     );
     let requirement = if below { PDS_ASK_002 } else { PDS_ASK_003 };
     for _ in 0..2 {

@@ -204,7 +204,7 @@ fn check_path(t: &mut Test<'_>, pdc: &Pdc, entropy: u16) {
 
 /// The packet that a NACK refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Refused {
+enum NackedPacket {
     Unknown,
     UnknownNoop,
     Stranger,
@@ -224,23 +224,23 @@ enum Refused {
 const MODES: &[Need] = &[Need::Capability("rud"), Need::Capability("rod"), Need::Capability("write")];
 const ROD: &[Need] = &[Need::Capability("rod"), Need::Capability("write")];
 
-const REFUSED: Axis<Refused> = Axis::new(
+const REFUSED: Axis<NackedPacket> = Axis::new(
     "kind",
     &[
-        Point::needing("unknown", Refused::Unknown, WRITE),
-        Point::needing("unknown-noop", Refused::UnknownNoop, WRITE),
-        Point::needing("stranger", Refused::Stranger, WRITE),
-        Point::needing("stranger-noop", Refused::StrangerNoop, WRITE),
-        Point::needing("moved", Refused::Moved, WRITE),
-        Point::needing("moved-noop", Refused::MovedNoop, WRITE),
-        Point::needing("beyond", Refused::Beyond, WRITE),
-        Point::needing("beyond-noop", Refused::BeyondNoop, WRITE),
-        Point::needing("beyond-syn", Refused::BeyondSyn, WRITE),
-        Point::needing("below", Refused::Below, WRITE),
-        Point::needing("other-mode", Refused::OtherMode, MODES),
-        Point::needing("gap", Refused::Gap, ROD),
-        Point::needing("gap-noop", Refused::GapNoop, ROD),
-        Point::needing("closed", Refused::Closed, WRITE),
+        Point::needing("unknown", NackedPacket::Unknown, WRITE),
+        Point::needing("unknown-noop", NackedPacket::UnknownNoop, WRITE),
+        Point::needing("stranger", NackedPacket::Stranger, WRITE),
+        Point::needing("stranger-noop", NackedPacket::StrangerNoop, WRITE),
+        Point::needing("moved", NackedPacket::Moved, WRITE),
+        Point::needing("moved-noop", NackedPacket::MovedNoop, WRITE),
+        Point::needing("beyond", NackedPacket::Beyond, WRITE),
+        Point::needing("beyond-noop", NackedPacket::BeyondNoop, WRITE),
+        Point::needing("beyond-syn", NackedPacket::BeyondSyn, WRITE),
+        Point::needing("below", NackedPacket::Below, WRITE),
+        Point::needing("other-mode", NackedPacket::OtherMode, MODES),
+        Point::needing("gap", NackedPacket::Gap, ROD),
+        Point::needing("gap-noop", NackedPacket::GapNoop, ROD),
+        Point::needing("closed", NackedPacket::Closed, WRITE),
     ],
 );
 
@@ -248,40 +248,40 @@ fn nack_flags(t: &mut Test<'_>) -> Outcome {
     let (kind, retx, marked) = (t.value(&REFUSED), t.value(&RETX), t.value(&MARK));
     let control = matches!(
         kind,
-        Refused::UnknownNoop
-            | Refused::StrangerNoop
-            | Refused::MovedNoop
-            | Refused::BeyondNoop
-            | Refused::GapNoop
+        NackedPacket::UnknownNoop
+            | NackedPacket::StrangerNoop
+            | NackedPacket::MovedNoop
+            | NackedPacket::BeyondNoop
+            | NackedPacket::GapNoop
     );
     if control {
         t.need_noop()?;
     }
     t.try_configure("syn_retx_safety_time", 1_000_000_000)?;
     let region = t.region(1 << 16)?;
-    let gap = matches!(kind, Refused::Gap | Refused::GapNoop);
+    let gap = matches!(kind, NackedPacket::Gap | NackedPacket::GapNoop);
     let mut pdc = t.initiate();
     pdc.rod |= gap;
     t.establish(&mut pdc, &region)?;
     let mut n = 1;
     let codes: &[NackCode] = match kind {
-        Refused::Unknown | Refused::UnknownNoop => {
+        NackedPacket::Unknown | NackedPacket::UnknownNoop => {
             pdc = Pdc { local: t.initiate().local, ..pdc.of_nobody(None) };
             &[NackCode::INV_DPDCID]
         }
-        Refused::Stranger | Refused::StrangerNoop => {
+        NackedPacket::Stranger | NackedPacket::StrangerNoop => {
             pdc.local = t.initiate().local;
             &[NackCode::PDC_HDR_MISMATCH]
         }
-        Refused::Moved | Refused::MovedNoop => {
+        NackedPacket::Moved | NackedPacket::MovedNoop => {
             pdc.remote = None;
             &[NackCode::INVALID_SYN]
         }
-        Refused::Beyond | Refused::BeyondNoop => {
+        NackedPacket::Beyond | NackedPacket::BeyondNoop => {
             n = t.beyond(&pdc)?;
             &[NackCode::PSN_OOR_WINDOW, NackCode::ROD_OOO]
         }
-        Refused::BeyondSyn => {
+        NackedPacket::BeyondSyn => {
             n = t.beyond(&pdc)?;
             pdc.remote = None;
             if n > 4095 {
@@ -289,20 +289,20 @@ fn nack_flags(t: &mut Test<'_>) -> Outcome {
             }
             &[NackCode::INVALID_SYN, NackCode::ROD_OOO]
         }
-        Refused::Below => {
+        NackedPacket::Below => {
             pdc.start = pdc.start - t.beyond(&pdc)?;
             n = 0;
             &[NackCode::PSN_OOR_WINDOW]
         }
-        Refused::OtherMode => {
+        NackedPacket::OtherMode => {
             pdc.rod = !pdc.rod;
             &[NackCode::PDC_MODE_MISMATCH]
         }
-        Refused::Gap | Refused::GapNoop => {
+        NackedPacket::Gap | NackedPacket::GapNoop => {
             n = 3;
             &[NackCode::ROD_OOO]
         }
-        Refused::Closed => {
+        NackedPacket::Closed => {
             t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(1), 0)?)?;
             t.need("the end of the context", t.soon(), |seen| seen.answers(&pdc, pdc.psn(1)))?;
             n = 2;
@@ -313,13 +313,13 @@ fn nack_flags(t: &mut Test<'_>) -> Outcome {
     let psn = pdc.psn(n);
     let packet = match kind {
         // Another Start_PSN, with the next PSN.
-        Refused::MovedNoop => {
+        NackedPacket::MovedNoop => {
             let moved = pdc.opening(CtlType::NOOP, 5).psn(psn).ar(true).retx(retx);
             UetBuf::new(moved.done()?)
         }
         _ if control => noop(&pdc, n, true, retx)?,
         _ => {
-            let offset = if kind == Refused::Moved { 5 } else { n };
+            let offset = if kind == NackedPacket::Moved { 5 } else { n };
             let clear = psn - 1;
             let request = Request { retx, offset, clear, ..pdc.request(n) };
             request.write(&region, 0, &[1; 16])?.build()?
@@ -335,20 +335,20 @@ fn nack_flags(t: &mut Test<'_>) -> Outcome {
 
 /// Why a packet is acknowledged without delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reason {
+enum PromptReason {
     Syn,
     Retx,
     Asked,
     Marked,
 }
 
-const REASON: Axis<Reason> = Axis::new(
+const REASON: Axis<PromptReason> = Axis::new(
     "reason",
     &[
-        Point::new("syn", Reason::Syn),
-        Point::new("retx", Reason::Retx),
-        Point::new("ar", Reason::Asked),
-        Point::needing("mark", Reason::Marked, &[Need::Capability("ecn"), Need::SetEcn]),
+        Point::new("syn", PromptReason::Syn),
+        Point::new("retx", PromptReason::Retx),
+        Point::new("ar", PromptReason::Asked),
+        Point::needing("mark", PromptReason::Marked, &[Need::Capability("ecn"), Need::SetEcn]),
     ],
 );
 
@@ -384,14 +384,15 @@ fn at_once(t: &mut Test<'_>) -> Outcome {
     pdc.rod &= which != Which::AboveGap;
     let n = match (which, reason) {
         (Which::AboveGap, _) => 3,
-        (_, Reason::Syn) => 0,
+        (_, PromptReason::Syn) => 0,
         _ => 1,
     };
-    if reason != Reason::Syn {
+    if reason != PromptReason::Syn {
         t.establish(&mut pdc, &region)?;
     }
     // A copy without retx may be dropped.
-    let (ar, retx) = (reason == Reason::Asked, reason == Reason::Retx || which == Which::Duplicate);
+    let (ar, retx) =
+        (reason == PromptReason::Asked, reason == PromptReason::Retx || which == Which::Duplicate);
     if which == Which::Duplicate {
         t.request(&pdc, pdc.request(n).write(&region, 0, &[1; 16])?)?;
         t.need_ack(&pdc, pdc.psn(n))?;
@@ -401,12 +402,12 @@ fn at_once(t: &mut Test<'_>) -> Outcome {
         Which::Noop => noop(&pdc, n, ar, retx)?,
         _ => Request { ar, retx, ..pdc.request(n) }.write(&region, 0, &[1; 16])?.build()?,
     };
-    transmit(t, &pdc, &packet, reason == Reason::Marked)?;
+    transmit(t, &pdc, &packet, reason == PromptReason::Marked)?;
     let requirement = match reason {
-        Reason::Syn => PDS_ACK_001,
-        Reason::Retx => PDS_ACK_003,
-        Reason::Asked => PDS_ACK_004,
-        Reason::Marked => PDS_ACK_008,
+        PromptReason::Syn => PDS_ACK_001,
+        PromptReason::Retx => PDS_ACK_003,
+        PromptReason::Asked => PDS_ACK_004,
+        PromptReason::Marked => PDS_ACK_008,
     };
     t.expect_answer(requirement, &pdc, pdc.psn(n))?;
     Ok(())

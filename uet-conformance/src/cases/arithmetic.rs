@@ -226,7 +226,7 @@ const REPEAT: Axis<bool> =
     Axis::new("duplicate", &[Point::new("retransmission", true), Point::new("copy", false)]);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reason {
+enum RefusalReason {
     Operation,
     Datatype,
     HalfAnElement,
@@ -236,16 +236,16 @@ enum Reason {
     Around,
 }
 
-const REASON: Axis<Reason> = Axis::new(
+const REASON: Axis<RefusalReason> = Axis::new(
     "reason",
     &[
-        Point::new("operation", Reason::Operation),
-        Point::new("datatype", Reason::Datatype),
-        Point::new("half-an-element", Reason::HalfAnElement),
-        Point::new("several-packets", Reason::SeveralPackets),
-        Point::new("given-up", Reason::GivenUp),
-        Point::new("beyond-the-region", Reason::Beyond),
-        Point::new("around-the-end", Reason::Around),
+        Point::new("operation", RefusalReason::Operation),
+        Point::new("datatype", RefusalReason::Datatype),
+        Point::new("half-an-element", RefusalReason::HalfAnElement),
+        Point::new("several-packets", RefusalReason::SeveralPackets),
+        Point::new("given-up", RefusalReason::GivenUp),
+        Point::new("beyond-the-region", RefusalReason::Beyond),
+        Point::new("around-the-end", RefusalReason::Around),
     ],
 );
 
@@ -638,30 +638,32 @@ fn repeated(t: &mut Test<'_>) -> Outcome {
 fn bad(
     t: &Test<'_>,
     region: &crate::Region,
-    reason: Reason,
+    reason: RefusalReason,
 ) -> Result<(Message, &'static Requirement, &'static [ReturnCode]), Stop> {
     let of = |opcode, datatype, offset: u64, length: usize| {
         Message::atomic(region, offset, (opcode, datatype), &vec![1; length])
     };
     let (at, size) = (GUARD as u64, region.length);
     Ok(match reason {
-        Reason::Operation => {
+        RefusalReason::Operation => {
             let unassigned = Op::unassigned(t.spec()).next().unwrap_or(Op::INVAL);
             (of(unassigned, Type::UINT64, at, 8)?, SES_AMO_002, &[ReturnCode::AMO_UNSUPPORTED_OP])
         }
-        Reason::Datatype => {
+        RefusalReason::Datatype => {
             let unassigned = Type::unassigned(t.spec()).next().unwrap_or(Type::FP16);
             (of(Op::SUM, unassigned, at, 8)?, SES_AMO_003, &[ReturnCode::AMO_UNSUPPORTED_DT])
         }
-        Reason::HalfAnElement => {
+        RefusalReason::HalfAnElement => {
             (of(Op::SUM, Type::UINT64, at, 12)?, SES_AMO_004, &[ReturnCode::AMO_UNSUPPORTED_SIZE])
         }
-        Reason::SeveralPackets => {
+        RefusalReason::SeveralPackets => {
             (of(Op::SUM, Type::UINT64, at, 8)?, SES_AMO_006, &[ReturnCode::OP_VIOLATION])
         }
-        Reason::GivenUp => (of(Op::SUM, Type::UINT64, at, 8)?, SES_ERR_006, &[ReturnCode::INITIATOR_ERR]),
-        Reason::Beyond => (of(Op::SUM, Type::UINT64, size - 8, 16)?, SES_MEM_004, &[]),
-        Reason::Around => (of(Op::SUM, Type::UINT64, u64::MAX - 7, 16)?, SES_MEM_004, &[]),
+        RefusalReason::GivenUp => {
+            (of(Op::SUM, Type::UINT64, at, 8)?, SES_ERR_006, &[ReturnCode::INITIATOR_ERR])
+        }
+        RefusalReason::Beyond => (of(Op::SUM, Type::UINT64, size - 8, 16)?, SES_MEM_004, &[]),
+        RefusalReason::Around => (of(Op::SUM, Type::UINT64, u64::MAX - 7, 16)?, SES_MEM_004, &[]),
     })
 }
 
@@ -672,11 +674,11 @@ fn refused(t: &mut Test<'_>) -> Outcome {
     let opcode = if fetching { Opcode::UET_FETCHING_ATOMIC } else { Opcode::UET_ATOMIC };
     let message = message.opcode(opcode);
     // Only a standard header has these flags.
-    let only_std = matches!(reason, Reason::SeveralPackets | Reason::GivenUp);
+    let only_std = matches!(reason, RefusalReason::SeveralPackets | RefusalReason::GivenUp);
     let part = if t.value(&HEADER) && !only_std { message.medium()? } else { message.whole()? };
     let part = match reason {
-        Reason::SeveralPackets => part.edit(|std| std.head(|head| head.eom(false)))?,
-        Reason::GivenUp => part.edit(|std| std.head(|head| head.ie(true)))?,
+        RefusalReason::SeveralPackets => part.edit(|std| std.head(|head| head.eom(false)))?,
+        RefusalReason::GivenUp => part.edit(|std| std.head(|head| head.ie(true)))?,
         _ => part,
     };
     let mut session = t.session();

@@ -109,19 +109,19 @@ pub(super) const CASES: &[Rule] = &[
 
 /// The peer of the second context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Other {
+enum SecondPeer {
     Same,
     Another,
     /// Another peer whose context has the same PDCID and Start_PSN.
     Twin,
 }
 
-const OTHER: Axis<Other> = Axis::new(
+const OTHER: Axis<SecondPeer> = Axis::new(
     "other",
     &[
-        Point::new("same-peer", Other::Same),
-        Point::needing("other-peer", Other::Another, &[Need::Addresses(2)]),
-        Point::needing("same-numbers", Other::Twin, &[Need::Addresses(2)]),
+        Point::new("same-peer", SecondPeer::Same),
+        Point::needing("other-peer", SecondPeer::Another, &[Need::Addresses(2)]),
+        Point::needing("same-numbers", SecondPeer::Twin, &[Need::Addresses(2)]),
     ],
 );
 
@@ -161,9 +161,9 @@ const REFUSAL: Axis<NackCode> = Axis::new(
 fn two(t: &mut Test<'_>) -> Result<(Region, [Pdc; 2]), Stop> {
     let (first, region) = t.open()?;
     let mut second = match t.value(&OTHER) {
-        Other::Same => t.initiate(),
-        Other::Another => t.initiate_from(1)?,
-        Other::Twin => Pdc { from: t.address(1)?, remote: None, ..first.clone() },
+        SecondPeer::Same => t.initiate(),
+        SecondPeer::Another => t.initiate_from(1)?,
+        SecondPeer::Twin => Pdc { from: t.address(1)?, remote: None, ..first.clone() },
     };
     t.establish(&mut second, &region)?;
     Ok((region, [first, second]))

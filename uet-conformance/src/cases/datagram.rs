@@ -1,7 +1,7 @@
 //! Datagrams: one packet, no context, no answer (sections 3.4.2, 3.5.7).
 
 use crate::axis::{CARRIER, MODE, START};
-use crate::receives::{Posted, room};
+use crate::receives::{PostedReceive, room};
 use crate::{Message, Need, Outcome, Part, Request, Rule, Test};
 use uet_control::{Counters, Hex64, pattern};
 use uet_wire::catalogue::*;
@@ -117,7 +117,7 @@ fn refused_in_silence(t: &mut Test<'_>) -> Outcome {
 }
 
 fn each_its_own(t: &mut Test<'_>) -> Outcome {
-    let both: [Posted; 2] = [t.posted(room(64))?, t.posted(room(64))?];
+    let both: [PostedReceive; 2] = [t.posted(room(64))?, t.posted(room(64))?];
 
     for _ in 0..2 {
         send(t, &datagram(&bytes(20)).whole()?)?;

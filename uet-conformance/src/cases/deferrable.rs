@@ -1,7 +1,7 @@
 //! Deferrable sends: a target without a buffer puts them off, and says when it wants them (section 3.4.2).
 
 use crate::axis::{MODE, START};
-use crate::receives::{Posted, room, tagged_room};
+use crate::receives::{PostedReceive, room, tagged_room};
 use crate::serve::SesFields;
 use crate::target::{RxRequest, Target, post};
 use crate::{
@@ -157,18 +157,18 @@ pub(super) const CASES: &[Rule] = &[
 
 /// The fault of a second attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stranger {
+enum WrongAttempt {
     Address,
     Token,
     HighToken,
 }
 
-const STRANGER: Axis<Stranger> = Axis::new(
+const STRANGER: Axis<WrongAttempt> = Axis::new(
     "stranger",
     &[
-        Point::new("address", Stranger::Address),
-        Point::new("token", Stranger::Token),
-        Point::new("high-bit-of-token", Stranger::HighToken),
+        Point::new("address", WrongAttempt::Address),
+        Point::new("token", WrongAttempt::Token),
+        Point::new("high-bit-of-token", WrongAttempt::HighToken),
     ],
 );
 
@@ -248,7 +248,7 @@ fn put_off(t: &mut Test<'_>) -> Outcome {
 }
 
 /// A send that was put off and is wanted, the token of the device, and the receive.
-fn asked_for(t: &mut Test<'_>, session: &mut RequestSession) -> Result<(u32, Posted), Stop> {
+fn asked_for(t: &mut Test<'_>, session: &mut RequestSession) -> Result<(u32, PostedReceive), Stop> {
     t.open_index()?;
     sent_too_early(t, session, &deferrable(77, &bytes(100)).whole()?)?;
     let posted = t.posted(room(128))?;
@@ -483,13 +483,13 @@ fn strange_second_attempt(t: &mut Test<'_>) -> Outcome {
         |id, target, fill: &[u8]| Message { tokens: Some((77, target)), ..deferrable(77, fill).named(id) };
     let wrong = [0x11; 100];
     match stranger {
-        Stranger::Address => {
+        WrongAttempt::Address => {
             let mut other = RequestSession::new(t.initiate_from(1)?);
             let psn = other.ask(t, &attempt(2, target, &wrong).whole()?)?;
             other.answer(t, psn)?;
         }
-        Stranger::Token | Stranger::HighToken => {
-            let bit = if stranger == Stranger::Token { 1 << 8 } else { 1 << 31 };
+        WrongAttempt::Token | WrongAttempt::HighToken => {
+            let bit = if stranger == WrongAttempt::Token { 1 << 8 } else { 1 << 31 };
             let psn = session.ask(t, &attempt(2, target ^ bit, &wrong).whole()?)?;
             session.answer(t, psn)?;
         }

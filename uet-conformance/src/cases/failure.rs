@@ -47,7 +47,7 @@ pub(super) const CASES: &[Rule] = &[
 
 /// How a message of the suite fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum MessageFailure {
     Key,
     Process,
     Beyond,
@@ -61,18 +61,18 @@ enum End {
 
 const RECEIVES: &[Need] = &[Need::Capability("send"), Need::Capability("receive")];
 
-const END: Axis<End> = Axis::new(
+const END: Axis<MessageFailure> = Axis::new(
     "end",
     &[
-        Point::new("bad-key", End::Key),
-        Point::new("bad-process", End::Process),
-        Point::new("beyond-the-region", End::Beyond),
-        Point::new("given-up", End::GivenUp),
-        Point::new("given-up-amid", End::GivenUpAmid),
-        Point::needing("send-bad-index", End::SendIndex, RECEIVES),
-        Point::needing("send-given-up", End::SendGivenUp, RECEIVES),
-        Point::needing("message-error", End::MessageError, RECEIVES),
-        Point::needing("read-bad-key", End::ReadKey, &[Need::Capability("read")]),
+        Point::new("bad-key", MessageFailure::Key),
+        Point::new("bad-process", MessageFailure::Process),
+        Point::new("beyond-the-region", MessageFailure::Beyond),
+        Point::new("given-up", MessageFailure::GivenUp),
+        Point::new("given-up-amid", MessageFailure::GivenUpAmid),
+        Point::needing("send-bad-index", MessageFailure::SendIndex, RECEIVES),
+        Point::needing("send-given-up", MessageFailure::SendGivenUp, RECEIVES),
+        Point::needing("message-error", MessageFailure::MessageError, RECEIVES),
+        Point::needing("read-bad-key", MessageFailure::ReadKey, &[Need::Capability("read")]),
     ],
 );
 
@@ -163,17 +163,23 @@ fn bytes(length: usize) -> Vec<u8> {
 }
 
 /// The packets of a message that fails in this way.
-fn failing(end: End, region: &Region, data: &[u8], mtu: usize, id: u16) -> Result<Vec<Part>, Stop> {
+fn failing(
+    end: MessageFailure,
+    region: &Region,
+    data: &[u8],
+    mtu: usize,
+    id: u16,
+) -> Result<Vec<Part>, Stop> {
     let write = Message::write(region, 0, data).named(id);
     let send = Message::send(data).named(id);
     let mut parts = match end {
-        End::Key => write.selector(region.key ^ 1).parts(mtu)?,
-        End::Process => Message { process: 0xabc, ..write }.parts(mtu)?,
-        End::Beyond => Message { offset: 1, ..write }.parts(mtu)?,
-        End::GivenUp | End::GivenUpAmid => write.parts(mtu)?,
-        End::SendIndex => Message { index: 0xabc, ..send }.parts(mtu)?,
-        End::SendGivenUp => send.parts(mtu)?,
-        End::MessageError => {
+        MessageFailure::Key => write.selector(region.key ^ 1).parts(mtu)?,
+        MessageFailure::Process => Message { process: 0xabc, ..write }.parts(mtu)?,
+        MessageFailure::Beyond => Message { offset: 1, ..write }.parts(mtu)?,
+        MessageFailure::GivenUp | MessageFailure::GivenUpAmid => write.parts(mtu)?,
+        MessageFailure::SendIndex => Message { index: 0xabc, ..send }.parts(mtu)?,
+        MessageFailure::SendGivenUp => send.parts(mtu)?,
+        MessageFailure::MessageError => {
             let mut parts = send.parts(mtu)?;
             let error = Message { data: Vec::new(), ..send }.opcode(Opcode::UET_MSG_ERROR).whole()?;
             parts.truncate(1);
@@ -183,14 +189,14 @@ fn failing(end: End, region: &Region, data: &[u8], mtu: usize, id: u16) -> Resul
             })?);
             parts
         }
-        End::ReadKey => {
+        MessageFailure::ReadKey => {
             let read = Message::read(region, 0, data.len() as u32).named(id);
             read.selector(region.key ^ 1).parts(mtu)?
         }
     };
     let given_up = match end {
-        End::GivenUp => Some(0),
-        End::GivenUpAmid | End::SendGivenUp => Some(1),
+        MessageFailure::GivenUp => Some(0),
+        MessageFailure::GivenUpAmid | MessageFailure::SendGivenUp => Some(1),
         _ => None,
     };
     if let Some(part) = given_up.and_then(|k| parts.get_mut(k)) {
@@ -205,7 +211,8 @@ fn target(t: &mut Test<'_>) -> Outcome {
     t.try_configure("max_messages", 2)?;
     let data = bytes(2 * mtu);
     let (region, mut memory) = t.patterned(data.len() as u64)?;
-    let sends = matches!(end, End::SendIndex | End::SendGivenUp | End::MessageError);
+    let sends =
+        matches!(end, MessageFailure::SendIndex | MessageFailure::SendGivenUp | MessageFailure::MessageError);
     let mut session = t.session();
     for id in 1..=6 {
         // Open: whether a send that is given up takes its receive.
@@ -225,14 +232,14 @@ fn target(t: &mut Test<'_>) -> Outcome {
             );
         }
     }
-    let touched = matches!(end, End::GivenUpAmid);
+    let touched = matches!(end, MessageFailure::GivenUpAmid);
     let kept = match (end, touched) {
-        (End::Beyond, _) => mtu - 1,
+        (MessageFailure::Beyond, _) => mtu - 1,
         (_, true) => mtu,
         _ => 0,
     };
     t.pause(t.soon())?;
-    if end != End::Beyond {
+    if end != MessageFailure::Beyond {
         t.check_memory(SES_ERR_004, &region, kept as u64, &memory[kept..])?;
     }
     // An id of its own: the responses to the others are not cleared.

@@ -1,7 +1,7 @@
 //! Matching as a matrix: each pair of a receive and a send that does not fit it (section 3.4.1).
 
 use crate::axis::MODE;
-use crate::receives::{Posted, room};
+use crate::receives::{PostedReceive, room};
 use crate::{Axis, Message, Need, Outcome, Point, RequestSession, Rule, Stop, Test};
 use uet_control::{Hex64, PostReceive};
 use uet_wire::catalogue::*;
@@ -33,7 +33,7 @@ const IGNORE: Axis<u64> = Axis::new(
 
 /// How a send differs from the one that fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Other {
+enum Mismatch {
     Initiator,
     LowBit,
     MiddleBit,
@@ -44,17 +44,17 @@ enum Other {
     Job,
 }
 
-const OTHER: Axis<Other> = Axis::new(
+const OTHER: Axis<Mismatch> = Axis::new(
     "differs",
     &[
-        Point::new("initiator", Other::Initiator),
-        Point::new("low-bit", Other::LowBit),
-        Point::new("middle-bit", Other::MiddleBit),
-        Point::new("high-bit", Other::HighBit),
-        Point::needing("untagged", Other::Untagged, &[Need::Capability("send")]),
-        Point::new("index", Other::Index),
-        Point::new("process", Other::Process),
-        Point::new("job", Other::Job),
+        Point::new("initiator", Mismatch::Initiator),
+        Point::new("low-bit", Mismatch::LowBit),
+        Point::new("middle-bit", Mismatch::MiddleBit),
+        Point::new("high-bit", Mismatch::HighBit),
+        Point::needing("untagged", Mismatch::Untagged, &[Need::Capability("send")]),
+        Point::new("index", Mismatch::Index),
+        Point::new("process", Mismatch::Process),
+        Point::new("job", Mismatch::Job),
     ],
 );
 
@@ -72,14 +72,14 @@ fn other(t: &Test<'_>) -> (Message, &'static Requirement, bool) {
         (Message { selector: BITS ^ (1 << place), ..message.clone() }, SES_MATCH_001, taken)
     };
     match t.value(&OTHER) {
-        Other::Initiator => (Message { initiator: 9, ..message }, SES_MATCH_002, wanted.is_none()),
-        Other::LowBit => bit(0),
-        Other::MiddleBit => bit(33),
-        Other::HighBit => bit(63),
-        Other::Untagged => (Message { initiator: 7, ..Message::send(&[1; 24]) }, SES_ADDR_002, false),
-        Other::Index => (Message { index: 11, ..message }, SES_ADDR_002, false),
-        Other::Process => (Message { process: 3, ..message }, SES_ADDR_001, false),
-        Other::Job => (Message { job: 102, ..message }, SES_ADDR_001, false),
+        Mismatch::Initiator => (Message { initiator: 9, ..message }, SES_MATCH_002, wanted.is_none()),
+        Mismatch::LowBit => bit(0),
+        Mismatch::MiddleBit => bit(33),
+        Mismatch::HighBit => bit(63),
+        Mismatch::Untagged => (Message { initiator: 7, ..Message::send(&[1; 24]) }, SES_ADDR_002, false),
+        Mismatch::Index => (Message { index: 11, ..message }, SES_ADDR_002, false),
+        Mismatch::Process => (Message { process: 3, ..message }, SES_ADDR_001, false),
+        Mismatch::Job => (Message { job: 102, ..message }, SES_ADDR_001, false),
     }
 }
 
@@ -128,7 +128,7 @@ const FITS: [u8; 40] = [0x5a; 40];
 fn fits(
     t: &mut Test<'_>,
     session: &mut RequestSession,
-    posted: &Posted,
+    posted: &PostedReceive,
     requirement: &Requirement,
 ) -> Outcome {
     let message = Message { initiator: 7, ..Message::tagged(BITS, &FITS) };

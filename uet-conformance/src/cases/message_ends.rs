@@ -1,7 +1,7 @@
 //! Ends of messages over every kind of message: given up, empty, with delivery complete, and without header data (section 3.4.2).
 
 use crate::axis::MODE;
-use crate::receives::{Posted, room, tagged_room};
+use crate::receives::{PostedReceive, room, tagged_room};
 use crate::{Axis, Message, Need, Outcome, Part, Point, Region, RequestSession, Rule, Stop, Test};
 use uet_control::{Hex64, pattern};
 use uet_wire::catalogue::*;
@@ -87,7 +87,7 @@ pub(super) const CASES: &[Rule] = &[
 
 /// The operation of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum EndedMessage {
     Write,
     WriteMedium,
     Read,
@@ -100,35 +100,40 @@ enum Kind {
     Fetch,
 }
 
-const WRITE_POINT: Point<Kind> = Point::needing("write", Kind::Write, &[Need::Capability("write")]);
-const SEND_POINT: Point<Kind> = Point::needing("send", Kind::Send, RECEIVE);
-const TAGGED_POINT: Point<Kind> = Point::needing("tagged", Kind::Tagged, TAGGED);
-const MEDIUM_POINTS: [Point<Kind>; 4] = [
-    Point::needing("write-medium", Kind::WriteMedium, &[Need::Capability("write")]),
-    Point::needing("send-medium", Kind::SendMedium, RECEIVE),
-    Point::needing("send-small", Kind::SendSmall, RECEIVE),
-    Point::needing("tagged-medium", Kind::TaggedMedium, TAGGED),
+const WRITE_POINT: Point<EndedMessage> =
+    Point::needing("write", EndedMessage::Write, &[Need::Capability("write")]);
+const SEND_POINT: Point<EndedMessage> = Point::needing("send", EndedMessage::Send, RECEIVE);
+const TAGGED_POINT: Point<EndedMessage> = Point::needing("tagged", EndedMessage::Tagged, TAGGED);
+const MEDIUM_POINTS: [Point<EndedMessage>; 4] = [
+    Point::needing("write-medium", EndedMessage::WriteMedium, &[Need::Capability("write")]),
+    Point::needing("send-medium", EndedMessage::SendMedium, RECEIVE),
+    Point::needing("send-small", EndedMessage::SendSmall, RECEIVE),
+    Point::needing("tagged-medium", EndedMessage::TaggedMedium, TAGGED),
 ];
 
-const KIND: Axis<Kind> = Axis::new(
+const KIND: Axis<EndedMessage> = Axis::new(
     "kind",
     &[
         WRITE_POINT,
         SEND_POINT,
         TAGGED_POINT,
-        Point::needing("read", Kind::Read, &[Need::Capability("read")]),
-        Point::needing("atomic", Kind::Atomic, &[Need::Capability("atomic")]),
-        Point::needing("fetch", Kind::Fetch, &[Need::Capability("atomic"), Need::Capability("fetch_atomic")]),
+        Point::needing("read", EndedMessage::Read, &[Need::Capability("read")]),
+        Point::needing("atomic", EndedMessage::Atomic, &[Need::Capability("atomic")]),
+        Point::needing(
+            "fetch",
+            EndedMessage::Fetch,
+            &[Need::Capability("atomic"), Need::Capability("fetch_atomic")],
+        ),
         MEDIUM_POINTS[0],
         MEDIUM_POINTS[1],
     ],
 );
 
-const LONG_KIND: Axis<Kind> = Axis::new("kind", &[WRITE_POINT, SEND_POINT, TAGGED_POINT]);
+const LONG_KIND: Axis<EndedMessage> = Axis::new("kind", &[WRITE_POINT, SEND_POINT, TAGGED_POINT]);
 
-const SEND_KIND: Axis<Kind> = Axis::new("kind", &[SEND_POINT, TAGGED_POINT]);
+const SEND_KIND: Axis<EndedMessage> = Axis::new("kind", &[SEND_POINT, TAGGED_POINT]);
 
-const EMPTY_KIND: Axis<Kind> = Axis::new(
+const EMPTY_KIND: Axis<EndedMessage> = Axis::new(
     "kind",
     &[
         WRITE_POINT,
@@ -138,12 +143,12 @@ const EMPTY_KIND: Axis<Kind> = Axis::new(
         MEDIUM_POINTS[1],
         MEDIUM_POINTS[2],
         MEDIUM_POINTS[3],
-        Point::needing("read", Kind::Read, &[Need::Capability("read")]),
+        Point::needing("read", EndedMessage::Read, &[Need::Capability("read")]),
     ],
 );
 
 /// Sends of one packet or more.
-const SENT_KIND: Axis<Kind> =
+const SENT_KIND: Axis<EndedMessage> =
     Axis::new("kind", &[SEND_POINT, TAGGED_POINT, MEDIUM_POINTS[1], MEDIUM_POINTS[2], MEDIUM_POINTS[3]]);
 
 /// Packets of the send, and the bytes that its buffer has for it.
@@ -205,11 +210,11 @@ const FIRST: Axis<usize> = Axis::new("missing", &[Point::new("first", 0), Point:
 /// The device's end of a message: memory, or a receive.
 enum Object {
     Region(Region, Vec<u8>),
-    Receive(Posted),
+    Receive(PostedReceive),
 }
 
-fn is_send(kind: Kind) -> bool {
-    use Kind::*;
+fn is_send(kind: EndedMessage) -> bool {
+    use EndedMessage::*;
     matches!(kind, Send | SendMedium | SendSmall | Tagged | TaggedMedium)
 }
 
@@ -218,10 +223,12 @@ fn bytes(length: usize) -> Vec<u8> {
 }
 
 /// The object of a message of this many bytes.
-fn object(t: &mut Test<'_>, kind: Kind, length: usize) -> Result<Object, Stop> {
+fn object(t: &mut Test<'_>, kind: EndedMessage, length: usize) -> Result<Object, Stop> {
     let length = length.max(64) as u64;
     Ok(match kind {
-        Kind::Tagged | Kind::TaggedMedium => Object::Receive(t.posted(tagged_room(length, 0x7a6))?),
+        EndedMessage::Tagged | EndedMessage::TaggedMedium => {
+            Object::Receive(t.posted(tagged_room(length, 0x7a6))?)
+        }
         kind if is_send(kind) => Object::Receive(t.posted(room(length))?),
         _ => {
             let (region, held) = t.patterned(length)?;
@@ -231,19 +238,19 @@ fn object(t: &mut Test<'_>, kind: Kind, length: usize) -> Result<Object, Stop> {
 }
 
 /// A message of this many bytes for the object.
-fn message(t: &Test<'_>, kind: Kind, object: &Object, length: usize) -> Result<Message, Stop> {
+fn message(t: &Test<'_>, kind: EndedMessage, object: &Object, length: usize) -> Result<Message, Stop> {
     let data = bytes(length);
     Ok(match (kind, object) {
-        (Kind::Tagged | Kind::TaggedMedium, _) => Message::tagged(0x7a6, &data),
-        (Kind::Write | Kind::WriteMedium, Object::Region(region, _)) => {
+        (EndedMessage::Tagged | EndedMessage::TaggedMedium, _) => Message::tagged(0x7a6, &data),
+        (EndedMessage::Write | EndedMessage::WriteMedium, Object::Region(region, _)) => {
             Message { complete: false, ..Message::write(region, 0, &data) }
         }
-        (Kind::Read, Object::Region(region, _)) => Message::read(region, 0, length as u32),
-        (Kind::Atomic | Kind::Fetch, Object::Region(region, _)) => {
+        (EndedMessage::Read, Object::Region(region, _)) => Message::read(region, 0, length as u32),
+        (EndedMessage::Atomic | EndedMessage::Fetch, Object::Region(region, _)) => {
             let sum = (AtomicOpcode::SUM, AtomicDatatype::UINT64);
             let message = Message::atomic(region, 0, sum, &t.operands(8, &[1]))?;
             match kind {
-                Kind::Fetch => message.opcode(Opcode::UET_FETCHING_ATOMIC),
+                EndedMessage::Fetch => message.opcode(Opcode::UET_FETCHING_ATOMIC),
                 _ => message,
             }
         }
@@ -251,10 +258,12 @@ fn message(t: &Test<'_>, kind: Kind, object: &Object, length: usize) -> Result<M
     })
 }
 
-fn only(kind: Kind, message: &Message) -> Result<Part, Stop> {
+fn only(kind: EndedMessage, message: &Message) -> Result<Part, Stop> {
     Ok(match kind {
-        Kind::WriteMedium | Kind::SendMedium | Kind::TaggedMedium => message.medium()?,
-        Kind::SendSmall => message.small()?,
+        EndedMessage::WriteMedium | EndedMessage::SendMedium | EndedMessage::TaggedMedium => {
+            message.medium()?
+        }
+        EndedMessage::SendSmall => message.small()?,
         _ => message.whole()?,
     })
 }
@@ -284,7 +293,7 @@ fn expect_untouched(t: &mut Test<'_>, object: &Object, from: usize) -> Outcome {
 
 fn given_up(t: &mut Test<'_>) -> Outcome {
     let (kind, place, mtu) = (t.value(&KIND), t.value(&PLACE), t.mtu());
-    let long = matches!(kind, Kind::Write | Kind::Send | Kind::Tagged);
+    let long = matches!(kind, EndedMessage::Write | EndedMessage::Send | EndedMessage::Tagged);
     let Some(place) = place.filter(|_| long) else {
         if place.is_some() {
             return Err(Stop::Skipped("the message has one packet".into()));
@@ -309,7 +318,12 @@ fn given_up(t: &mut Test<'_>) -> Outcome {
 }
 
 /// Sends a message of two packets and expects that it arrives.
-fn expect_delivered(t: &mut Test<'_>, kind: Kind, session: &mut RequestSession, object: &Object) -> Outcome {
+fn expect_delivered(
+    t: &mut Test<'_>,
+    kind: EndedMessage,
+    session: &mut RequestSession,
+    object: &Object,
+) -> Outcome {
     let mtu = t.mtu();
     let whole = message(t, kind, object, mtu + 50)?;
     for part in whole.parts(mtu)? {
@@ -441,12 +455,12 @@ fn empty(t: &mut Test<'_>) -> Outcome {
 fn truncated(t: &mut Test<'_>) -> Outcome {
     let (kind, (count, buffer)) = (t.value(&SENT_KIND), t.value(&EXCESS));
     let mtu = t.mtu();
-    if count > 1 && !matches!(kind, Kind::Send | Kind::Tagged) {
+    if count > 1 && !matches!(kind, EndedMessage::Send | EndedMessage::Tagged) {
         return Err(Stop::Skipped("the header is for one packet".into()));
     }
     let (length, fits) = if count > 1 { (3 * mtu, mtu + 1) } else { (100, buffer) };
     let receive = match kind {
-        Kind::Tagged | Kind::TaggedMedium => tagged_room(fits as u64, 0x7a6),
+        EndedMessage::Tagged | EndedMessage::TaggedMedium => tagged_room(fits as u64, 0x7a6),
         _ => room(fits as u64),
     };
     let posted = t.posted(receive)?;

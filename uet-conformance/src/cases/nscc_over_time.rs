@@ -112,15 +112,15 @@ const NEW_DATA: Axis<NewData> =
 
 /// The messages before the one that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Before {
+enum Preceding {
     /// One of many windows.
     Long,
     /// Many whose sizes are no multiples of 256 bytes.
     Odd,
 }
 
-const BEFORE: Axis<Before> =
-    Axis::new("before", &[Point::new("long", Before::Long), Point::new("odd-sizes", Before::Odd)]);
+const BEFORE: Axis<Preceding> =
+    Axis::new("before", &[Point::new("long", Preceding::Long), Point::new("odd-sizes", Preceding::Odd)]);
 
 /// The growth that the parameters of section 3.6.13 give.
 struct Growth {
@@ -295,7 +295,7 @@ fn retransmissions_fit(t: &mut Test<'_>) -> Outcome {
     Ok(())
 }
 
-/// A quarter of the window is trimmed. Marks keep the window from growing again. Before it, so much arrives that quick adapt
+/// A quarter of the window is trimmed. Marks keep the window from growing again. Preceding it, so much arrives that quick adapt
 /// leaves the window alone.
 fn trims_by_bytes(t: &mut Test<'_>) -> Outcome {
     let (mut flow, _) = flow_of(t, 60)?;
@@ -327,7 +327,7 @@ fn opens_again(t: &mut Test<'_>) -> Outcome {
     }
     let mut target = flow.target;
     let peer = t.peer(0)?;
-    if t.value(&BEFORE) == Before::Odd {
+    if t.value(&BEFORE) == Preceding::Odd {
         for n in 0..60 {
             let operation = t.post(post(PostKind::Write, peer, 1 + n * 7 % 300))?;
             let next = target.highest() + 1;

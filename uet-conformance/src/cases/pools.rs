@@ -19,7 +19,7 @@ pub(super) const CASES: &[Rule] = &[Rule {
 
 /// How an unexpected message of several packets ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum UnexpectedEnd {
     /// By `ie` in its first packet.
     GivenUpFirst,
     /// By `ie` in its second packet.
@@ -38,17 +38,17 @@ enum End {
     Cut,
 }
 
-const END: Axis<End> = Axis::new(
+const END: Axis<UnexpectedEnd> = Axis::new(
     "end",
     &[
-        Point::new("given-up-amid", End::GivenUpAmid),
-        Point::new("given-up-first", End::GivenUpFirst),
-        Point::new("given-up-last", End::GivenUpLast),
-        Point::new("message-error", End::MessageError),
-        Point::new("message-error-late", End::MessageErrorLate),
-        Point::new("taken", End::Taken),
-        Point::new("taken-amid", End::TakenAmid),
-        Point::new("cut", End::Cut),
+        Point::new("given-up-amid", UnexpectedEnd::GivenUpAmid),
+        Point::new("given-up-first", UnexpectedEnd::GivenUpFirst),
+        Point::new("given-up-last", UnexpectedEnd::GivenUpLast),
+        Point::new("message-error", UnexpectedEnd::MessageError),
+        Point::new("message-error-late", UnexpectedEnd::MessageErrorLate),
+        Point::new("taken", UnexpectedEnd::Taken),
+        Point::new("taken-amid", UnexpectedEnd::TakenAmid),
+        Point::new("cut", UnexpectedEnd::Cut),
     ],
 );
 
@@ -64,19 +64,19 @@ const TAGGED: Axis<bool> = Axis::new(
 const BITS: u64 = 0x70;
 
 /// The packets of a message, and those of them that come before a receive is posted amid them.
-fn packets(message: &Message, end: End, mtu: usize) -> Result<Vec<Part>, Stop> {
+fn packets(message: &Message, end: UnexpectedEnd, mtu: usize) -> Result<Vec<Part>, Stop> {
     let mut parts = message.parts(mtu)?;
     let given_up = match end {
-        End::GivenUpFirst => Some(0),
-        End::GivenUpAmid => Some(1),
-        End::GivenUpLast => Some(2),
+        UnexpectedEnd::GivenUpFirst => Some(0),
+        UnexpectedEnd::GivenUpAmid => Some(1),
+        UnexpectedEnd::GivenUpLast => Some(2),
         _ => None,
     };
     if let Some(k) = given_up {
         parts[k] = parts[k].clone().edit(|std| std.head(|head| head.ie(true)))?;
     }
-    if let End::MessageError | End::MessageErrorLate = end {
-        let came = if end == End::MessageError { 1 } else { 2 };
+    if let UnexpectedEnd::MessageError | UnexpectedEnd::MessageErrorLate = end {
+        let came = if end == UnexpectedEnd::MessageError { 1 } else { 2 };
         let error = Message { data: Vec::new(), ..message.clone() }.opcode(Opcode::UET_MSG_ERROR).whole()?;
         parts.truncate(came);
         parts.push(error.edit(|std| {
@@ -117,14 +117,14 @@ fn unexpected(t: &mut Test<'_>) -> Outcome {
                 }
                 _ => {}
             }
-            if k == 0 && end == End::TakenAmid {
+            if k == 0 && end == UnexpectedEnd::TakenAmid {
                 posted = Some(t.posted(receive(data.len()))?);
             }
         }
         match end {
-            End::Taken => posted = Some(t.posted(receive(data.len()))?),
+            UnexpectedEnd::Taken => posted = Some(t.posted(receive(data.len()))?),
             // Open: whether a device cuts it or refuses it.
-            End::Cut => {
+            UnexpectedEnd::Cut => {
                 let short: PostReceive = receive(mtu + 1);
                 let short = t.posted(short)?;
                 t.pause(t.soon())?;

@@ -38,7 +38,7 @@ pub(super) const CASES: &[Rule] = &[
 
 /// How a context of the suite ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum ContextEnd {
     /// CLOSE_COMMAND, with nothing open.
     Closed,
     /// CLOSE_COMMAND on a context that a NOOP has opened.
@@ -61,18 +61,18 @@ enum End {
 
 const READ: &[Need] = &[Need::Capability("read")];
 
-const END: Axis<End> = Axis::new(
+const END: Axis<ContextEnd> = Axis::new(
     "end",
     &[
-        Point::new("closed", End::Closed),
-        Point::new("noop-closed", End::NoopClosed),
-        Point::new("uncleared", End::Uncleared),
-        Point::new("half-message", End::HalfMessage),
-        Point::needing("gap", End::Gap, &[Need::Capability("rud")]),
-        Point::needing("in-error", End::InError, READ),
-        Point::needing("fatal", End::Fatal, READ),
-        Point::needing("given-up", End::GivenUp, READ),
-        Point::new("in-vain", End::InVain),
+        Point::new("closed", ContextEnd::Closed),
+        Point::new("noop-closed", ContextEnd::NoopClosed),
+        Point::new("uncleared", ContextEnd::Uncleared),
+        Point::new("half-message", ContextEnd::HalfMessage),
+        Point::needing("gap", ContextEnd::Gap, &[Need::Capability("rud")]),
+        Point::needing("in-error", ContextEnd::InError, READ),
+        Point::needing("fatal", ContextEnd::Fatal, READ),
+        Point::needing("given-up", ContextEnd::GivenUp, READ),
+        Point::new("in-vain", ContextEnd::InVain),
     ],
 );
 
@@ -154,15 +154,15 @@ fn serves(t: &mut Test<'_>, requirement: &Requirement, region: &Region) -> Outco
 fn as_target(t: &mut Test<'_>) -> Outcome {
     let end = t.value(&END);
     let pool = t.value(&POOL);
-    if end == End::InVain {
+    if end == ContextEnd::InVain {
         t.configure("idle_time", 1_000_000)?;
         t.configure("close_req_time", 1_000_000)?;
     }
     let rounds = small(t, pool)?;
     let requirement = match end {
-        End::InError | End::GivenUp => ROB_LIFE_001,
-        End::Fatal => PDS_NACK_003,
-        End::InVain => PDS_CLOSE_008,
+        ContextEnd::InError | ContextEnd::GivenUp => ROB_LIFE_001,
+        ContextEnd::Fatal => PDS_NACK_003,
+        ContextEnd::InVain => PDS_CLOSE_008,
         _ => PDS_CLOSE_004,
     };
     let region = t.region(1 << 16)?;
@@ -170,7 +170,7 @@ fn as_target(t: &mut Test<'_>) -> Outcome {
         ended(t, end, requirement, &region)?;
         t.forget();
     }
-    if end == End::InVain {
+    if end == ContextEnd::InVain {
         // The next would end while it serves.
         return fresh(t, requirement, &region, false).map(drop);
     }
@@ -178,24 +178,24 @@ fn as_target(t: &mut Test<'_>) -> Outcome {
 }
 
 /// A context that opens and ends.
-fn ended(t: &mut Test<'_>, end: End, requirement: &Requirement, region: &Region) -> Outcome {
-    let pdc = fresh(t, requirement, region, end == End::NoopClosed)?;
+fn ended(t: &mut Test<'_>, end: ContextEnd, requirement: &Requirement, region: &Region) -> Outcome {
+    let pdc = fresh(t, requirement, region, end == ContextEnd::NoopClosed)?;
     let mut last = 1;
     match end {
-        End::Closed | End::NoopClosed => {}
-        End::Uncleared => {
+        ContextEnd::Closed | ContextEnd::NoopClosed => {}
+        ContextEnd::Uncleared => {
             for n in 1..=2 {
                 t.request(&pdc, pdc.request(n).write_nowhere(region, &[1])?)?;
                 t.expect_answer(requirement, &pdc, pdc.psn(n))?;
             }
             last = 3;
         }
-        End::HalfMessage => {
+        ContextEnd::HalfMessage => {
             t.request(&pdc, pdc.request(1).half(region, t.mtu(), 0)?)?;
             t.expect_ack(requirement, &pdc, pdc.psn(1))?;
             last = 2;
         }
-        End::Gap => {
+        ContextEnd::Gap => {
             if pdc.rod {
                 return Err(Stop::Skipped("an ordered context takes nothing above a gap".into()));
             }
@@ -203,22 +203,22 @@ fn ended(t: &mut Test<'_>, end: End, requirement: &Requirement, region: &Region)
             t.expect_ack(requirement, &pdc, pdc.psn(3))?;
             last = 4;
         }
-        End::InError | End::Fatal | End::GivenUp => {
+        ContextEnd::InError | ContextEnd::Fatal | ContextEnd::GivenUp => {
             let length = t.beyond_ack()?;
             t.request(&pdc, pdc.request(1).read(region, 0, length)?)?;
             let data = |seen: &crate::RxPacket| seen.request().filter(|_| seen.is_for(&pdc));
             let (_, data) = t.expect(requirement, "read data", t.soon(), data)?;
             match end {
-                End::Fatal => {
+                ContextEnd::Fatal => {
                     t.send(&pdc, &pdc.nack(NackCode::CLOSING_IN_ERR, data.psn())?)?;
                     return t.settle();
                 }
-                End::GivenUp => return t.pause(t.until_given_up()),
+                ContextEnd::GivenUp => return t.pause(t.until_given_up()),
                 _ => {}
             }
             last = 2;
         }
-        End::InVain => {
+        ContextEnd::InVain => {
             let within = t.soon() * 2;
             t.expect(requirement, "NACK CLOSING_IN_ERR", within, |seen| {
                 let nack = seen.nack().filter(|_| seen.is_for(&pdc))?;

@@ -188,18 +188,18 @@ const CODE: Axis<ReturnCode> = Axis::new(
 
 /// How an idempotent request ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum RudiEnd {
     Answered,
     Refused,
     Unanswered,
 }
 
-const END: Axis<End> = Axis::new(
+const END: Axis<RudiEnd> = Axis::new(
     "end",
     &[
-        Point::new("answered", End::Answered),
-        Point::new("refused", End::Refused),
-        Point::new("unanswered", End::Unanswered),
+        Point::new("answered", RudiEnd::Answered),
+        Point::new("refused", RudiEnd::Refused),
+        Point::new("unanswered", RudiEnd::Unanswered),
     ],
 );
 
@@ -562,7 +562,7 @@ fn data_with_error(t: &mut Test<'_>) -> Outcome {
 /// With room for two requests and two operations, three end one after the other.
 fn room_again(t: &mut Test<'_>) -> Outcome {
     let end = t.value(&END);
-    if end == End::Unanswered && t.parameter("max_rto_retx_cnt") > 7 {
+    if end == RudiEnd::Unanswered && t.parameter("max_rto_retx_cnt") > 7 {
         return Err(Stop::Skipped("retransmissions have no end, or take too long".into()));
     }
     t.try_configure("rudi_requests", 2)?;
@@ -570,14 +570,14 @@ fn room_again(t: &mut Test<'_>) -> Outcome {
     for _ in 0..3 {
         let (written, seen, header) = ask(t, 64)?;
         match end {
-            End::Answered => respond(t, &seen, header.pkt_id(), ReturnCode::OK)?,
-            End::Refused => respond(t, &seen, header.pkt_id(), ReturnCode::BAD_MKEY)?,
-            End::Unanswered => {}
+            RudiEnd::Answered => respond(t, &seen, header.pkt_id(), ReturnCode::OK)?,
+            RudiEnd::Refused => respond(t, &seen, header.pkt_id(), ReturnCode::BAD_MKEY)?,
+            RudiEnd::Unanswered => {}
         }
-        let within = if end == End::Unanswered { t.until_given_up() } else { t.soon() };
+        let within = if end == RudiEnd::Unanswered { t.until_given_up() } else { t.soon() };
         let ended = t.completion(written, within)?.map(|ended| ended.status);
         match end {
-            End::Answered => t.check(SES_DONE_001, "the completion", Some(Status::Ok), ended),
+            RudiEnd::Answered => t.check(SES_DONE_001, "the completion", Some(Status::Ok), ended),
             _ => {
                 let failed = [Some(Status::Refused), Some(Status::Failed), Some(Status::Cancelled)];
                 t.one_of(SES_DONE_001, "the completion", &failed, ended);

@@ -47,7 +47,7 @@ pub(super) const CASES: &[Rule] = &[
 
 /// How a packet fails to be of the context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stranger {
+enum WrongContext {
     /// It comes from another address.
     Address,
     /// Its spdcid is another than the target's.
@@ -56,18 +56,18 @@ enum Stranger {
     Nowhere,
 }
 
-const STRANGER: Axis<Stranger> = Axis::new(
+const STRANGER: Axis<WrongContext> = Axis::new(
     "stranger",
     &[
-        Point::needing("address", Stranger::Address, &[Need::Addresses(2)]),
-        Point::new("context", Stranger::Context),
-        Point::new("nowhere", Stranger::Nowhere),
+        Point::needing("address", WrongContext::Address, &[Need::Addresses(2)]),
+        Point::new("context", WrongContext::Context),
+        Point::new("nowhere", WrongContext::Nowhere),
     ],
 );
 
 /// The packet of the stranger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Packet {
+enum StrangeReply {
     Ack,
     AckCc,
     AckOfError,
@@ -81,34 +81,34 @@ enum Packet {
     ClearRequest,
 }
 
-const PACKET: Axis<Packet> = Axis::new(
+const PACKET: Axis<StrangeReply> = Axis::new(
     "packet",
     &[
-        Point::new("ack", Packet::Ack),
-        Point::new("ack-cc", Packet::AckCc),
-        Point::new("ack-of-error", Packet::AckOfError),
-        Point::new("req-close", Packet::ReqClose),
-        Point::new("sack", Packet::Sack),
-        Point::new("trimmed", Packet::Nack(NackCode::TRIMMED)),
-        Point::new("no-resource", Packet::Nack(NackCode::NO_RESOURCE)),
-        Point::new("ooo", Packet::Nack(NackCode::ROD_OOO)),
-        Point::new("inv-dpdcid", Packet::Nack(NackCode::INV_DPDCID)),
-        Point::new("hdr-mismatch", Packet::Nack(NackCode::PDC_HDR_MISMATCH)),
-        Point::new("closing", Packet::Nack(NackCode::CLOSING)),
-        Point::new("closing-in-err", Packet::Nack(NackCode::CLOSING_IN_ERR)),
-        Point::new("gtd-resp-unavail", Packet::Nack(NackCode::GTD_RESP_UNAVAIL)),
-        Point::new("pkt-not-rcvd", Packet::Nack(NackCode::PKT_NOT_RCVD)),
-        Point::new("nack-ccx", Packet::NackCcx),
-        Point::new("credit", Packet::Credit),
-        Point::new("close-request", Packet::CloseRequest),
-        Point::new("close-command", Packet::CloseCommand),
-        Point::new("clear-request", Packet::ClearRequest),
+        Point::new("ack", StrangeReply::Ack),
+        Point::new("ack-cc", StrangeReply::AckCc),
+        Point::new("ack-of-error", StrangeReply::AckOfError),
+        Point::new("req-close", StrangeReply::ReqClose),
+        Point::new("sack", StrangeReply::Sack),
+        Point::new("trimmed", StrangeReply::Nack(NackCode::TRIMMED)),
+        Point::new("no-resource", StrangeReply::Nack(NackCode::NO_RESOURCE)),
+        Point::new("ooo", StrangeReply::Nack(NackCode::ROD_OOO)),
+        Point::new("inv-dpdcid", StrangeReply::Nack(NackCode::INV_DPDCID)),
+        Point::new("hdr-mismatch", StrangeReply::Nack(NackCode::PDC_HDR_MISMATCH)),
+        Point::new("closing", StrangeReply::Nack(NackCode::CLOSING)),
+        Point::new("closing-in-err", StrangeReply::Nack(NackCode::CLOSING_IN_ERR)),
+        Point::new("gtd-resp-unavail", StrangeReply::Nack(NackCode::GTD_RESP_UNAVAIL)),
+        Point::new("pkt-not-rcvd", StrangeReply::Nack(NackCode::PKT_NOT_RCVD)),
+        Point::new("nack-ccx", StrangeReply::NackCcx),
+        Point::new("credit", StrangeReply::Credit),
+        Point::new("close-request", StrangeReply::CloseRequest),
+        Point::new("close-command", StrangeReply::CloseCommand),
+        Point::new("clear-request", StrangeReply::ClearRequest),
     ],
 );
 
 /// Where a PSN lies that is not outstanding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum NotOutstanding {
     /// It is acknowledged.
     Acknowledged,
     /// It is the first that was not sent.
@@ -121,14 +121,14 @@ enum Place {
     Opposite,
 }
 
-const PLACE: Axis<Place> = Axis::new(
+const PLACE: Axis<NotOutstanding> = Axis::new(
     "place",
     &[
-        Point::new("acknowledged", Place::Acknowledged),
-        Point::new("next", Place::Next),
-        Point::new("ahead", Place::Ahead),
-        Point::new("far", Place::Far),
-        Point::new("opposite", Place::Opposite),
+        Point::new("acknowledged", NotOutstanding::Acknowledged),
+        Point::new("next", NotOutstanding::Next),
+        Point::new("ahead", NotOutstanding::Ahead),
+        Point::new("far", NotOutstanding::Far),
+        Point::new("opposite", NotOutstanding::Opposite),
     ],
 );
 
@@ -167,9 +167,9 @@ const CODE: Axis<NackCode> = Axis::new(
 fn elsewhere(t: &mut Test<'_>, pdc: &Pdc) -> Result<Pdc, crate::Stop> {
     let twin = PdcId(if pdc.local.0 == 1 { 2 } else { pdc.local.0 - 1 });
     Ok(match t.value(&STRANGER) {
-        Stranger::Address => Pdc { from: t.address(1)?, ..pdc.clone() },
-        Stranger::Context => Pdc { local: twin, ..pdc.clone() },
-        Stranger::Nowhere => Pdc { local: twin, ..pdc.of_nobody(None) },
+        WrongContext::Address => Pdc { from: t.address(1)?, ..pdc.clone() },
+        WrongContext::Context => Pdc { local: twin, ..pdc.clone() },
+        WrongContext::Nowhere => Pdc { local: twin, ..pdc.of_nobody(None) },
     })
 }
 
@@ -179,26 +179,26 @@ fn send(t: &mut Test<'_>, target: &Target, n: u32) -> Outcome {
     let psn = target.psn(n);
     let ack = AckBuilder { mpr: target.mpr, ..from.ack(psn) };
     let packet = match t.value(&PACKET) {
-        Packet::Ack => ack.build()?,
-        Packet::AckCc => AckBuilder { nscc: Some((Units24::from_bytes(100_000), 1)), ..ack }.build()?,
-        Packet::AckOfError => {
+        StrangeReply::Ack => ack.build()?,
+        StrangeReply::AckCc => AckBuilder { nscc: Some((Units24::from_bytes(100_000), 1)), ..ack }.build()?,
+        StrangeReply::AckOfError => {
             let response = target.packet(n)?.response(ReturnCode::BAD_INDEX, 0)?;
             ack.guaranteed(response).build()?
         }
-        Packet::ReqClose => AckBuilder { request: AckRequest::REQ_CLOSE, ..ack }.build()?,
-        Packet::Sack => {
+        StrangeReply::ReqClose => AckBuilder { request: AckRequest::REQ_CLOSE, ..ack }.build()?,
+        StrangeReply::Sack => {
             AckBuilder { response: None, psn: psn - 1, ..ack }.cack(psn - 1).sack(psn, 1).build()?
         }
-        Packet::Nack(code) => from.nack(code, psn)?,
-        Packet::NackCcx => {
+        StrangeReply::Nack(code) => from.nack(code, psn)?,
+        StrangeReply::NackCcx => {
             let remote = from.remote.unwrap_or(PdcId::NONE);
             let nack = NackCcx::build(NackCode::CLOSING_IN_ERR);
             UetBuf::new(nack.nack(|nack| nack.nack_psn(psn).spdcid(from.local).dpdcid(remote)).done()?)
         }
-        Packet::Credit => from.control(CtlType::CREDIT, Psn(0), 4_000_000)?,
-        Packet::CloseRequest => from.control(CtlType::CLOSE_REQUEST, psn, 0)?,
-        Packet::CloseCommand => from.control(CtlType::CLOSE_COMMAND, psn, 0)?,
-        Packet::ClearRequest => from.control(CtlType::CLEAR_REQUEST, Psn(0), psn.0)?,
+        StrangeReply::Credit => from.control(CtlType::CREDIT, Psn(0), 4_000_000)?,
+        StrangeReply::CloseRequest => from.control(CtlType::CLOSE_REQUEST, psn, 0)?,
+        StrangeReply::CloseCommand => from.control(CtlType::CLOSE_COMMAND, psn, 0)?,
+        StrangeReply::ClearRequest => from.control(CtlType::CLEAR_REQUEST, Psn(0), psn.0)?,
     };
     t.send(&from, &packet)
 }
@@ -266,11 +266,11 @@ fn nack_out_of_place(t: &mut Test<'_>) -> Outcome {
     target.ack(t, 1)?;
     t.settle()?;
     let psn = match t.value(&PLACE) {
-        Place::Acknowledged => target.psn(1),
-        Place::Next => target.psn(3),
-        Place::Ahead => target.psn(100),
-        Place::Far => target.psn(100_000),
-        Place::Opposite => target.psn(2) + (1 << 31),
+        NotOutstanding::Acknowledged => target.psn(1),
+        NotOutstanding::Next => target.psn(3),
+        NotOutstanding::Ahead => target.psn(100),
+        NotOutstanding::Far => target.psn(100_000),
+        NotOutstanding::Opposite => target.psn(2) + (1 << 31),
     };
     nack_of(t, &target, psn)?;
     is_unmoved(t, &mut target, 2, written, PDS_NACK_002)?;

@@ -29,7 +29,7 @@ pub(super) const CASES: &[Rule] = &[
 
 /// The packet of the stranger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Packet {
+enum StrangePacket {
     Request,
     ClearingRequest,
     Retransmission,
@@ -49,32 +49,32 @@ enum Packet {
     Syn,
 }
 
-const PACKET: Axis<Packet> = Axis::new(
+const PACKET: Axis<StrangePacket> = Axis::new(
     "packet",
     &[
-        Point::new("request", Packet::Request),
-        Point::new("clearing-request", Packet::ClearingRequest),
-        Point::new("retransmission", Packet::Retransmission),
-        Point::new("noop", Packet::Noop),
-        Point::new("close-command", Packet::CloseCommand),
-        Point::new("close-request", Packet::CloseRequest),
-        Point::new("clear-command", Packet::ClearCommand),
-        Point::new("clear-request", Packet::ClearRequest),
-        Point::new("ack-request", Packet::AckRequest),
-        Point::new("probe", Packet::Probe),
-        Point::new("credit", Packet::Credit),
-        Point::new("ack", Packet::Ack),
-        Point::new("sack", Packet::Sack),
-        Point::new("asking-ack", Packet::AskingAck),
-        Point::new("nack", Packet::Nack),
-        Point::new("fatal-nack", Packet::FatalNack),
-        Point::new("syn", Packet::Syn),
+        Point::new("request", StrangePacket::Request),
+        Point::new("clearing-request", StrangePacket::ClearingRequest),
+        Point::new("retransmission", StrangePacket::Retransmission),
+        Point::new("noop", StrangePacket::Noop),
+        Point::new("close-command", StrangePacket::CloseCommand),
+        Point::new("close-request", StrangePacket::CloseRequest),
+        Point::new("clear-command", StrangePacket::ClearCommand),
+        Point::new("clear-request", StrangePacket::ClearRequest),
+        Point::new("ack-request", StrangePacket::AckRequest),
+        Point::new("probe", StrangePacket::Probe),
+        Point::new("credit", StrangePacket::Credit),
+        Point::new("ack", StrangePacket::Ack),
+        Point::new("sack", StrangePacket::Sack),
+        Point::new("asking-ack", StrangePacket::AskingAck),
+        Point::new("nack", StrangePacket::Nack),
+        Point::new("fatal-nack", StrangePacket::FatalNack),
+        Point::new("syn", StrangePacket::Syn),
     ],
 );
 
 /// Its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stranger {
+enum StrangeSender {
     /// The peer's address, and a PDCID that nobody uses.
     UnusedPdcid,
     /// The peer's address, and the PDCID of another of its contexts.
@@ -87,13 +87,13 @@ enum Stranger {
 
 const TWO: &[Need] = &[Need::Addresses(2)];
 
-const STRANGER: Axis<Stranger> = Axis::new(
+const STRANGER: Axis<StrangeSender> = Axis::new(
     "from",
     &[
-        Point::new("other-pdcid", Stranger::UnusedPdcid),
-        Point::new("other-context", Stranger::OwnContext),
-        Point::needing("other-address", Stranger::OtherAddress, TWO),
-        Point::needing("other-peer", Stranger::OtherPeer, TWO),
+        Point::new("other-pdcid", StrangeSender::UnusedPdcid),
+        Point::new("other-context", StrangeSender::OwnContext),
+        Point::needing("other-address", StrangeSender::OtherAddress, TWO),
+        Point::needing("other-peer", StrangeSender::OtherPeer, TWO),
     ],
 );
 
@@ -119,13 +119,13 @@ fn rich(t: &mut Test<'_>) -> Result<Rich, Stop> {
 
 fn stranger(t: &mut Test<'_>, rich: &Rich) -> Result<Pdc, Stop> {
     let mut other = match t.value(&STRANGER) {
-        Stranger::OtherAddress | Stranger::OtherPeer => t.initiate_from(1)?,
+        StrangeSender::OtherAddress | StrangeSender::OtherPeer => t.initiate_from(1)?,
         _ => t.initiate(),
     };
     match t.value(&STRANGER) {
-        Stranger::UnusedPdcid => {}
-        Stranger::OwnContext | Stranger::OtherPeer => t.establish(&mut other, &rich.region)?,
-        Stranger::OtherAddress => other.local = rich.pdc.local,
+        StrangeSender::UnusedPdcid => {}
+        StrangeSender::OwnContext | StrangeSender::OtherPeer => t.establish(&mut other, &rich.region)?,
+        StrangeSender::OtherAddress => other.local = rich.pdc.local,
     }
     // It names the context of the other.
     Ok(Pdc { from: other.from, to: other.to, local: other.local, ..rich.pdc.clone() })
@@ -137,23 +137,25 @@ fn forged(t: &Test<'_>, way: &Pdc, rich: &Rich) -> Result<UetBuf, Stop> {
     let data = rich.data.psn(0);
     let nack = |code| way.nack(code, data);
     Ok(match t.value(&PACKET) {
-        Packet::Request => way.request(3).write(region, 0, &[1; 16])?.build()?,
-        Packet::ClearingRequest => way.request(3).clear(way.psn(2)).write(region, 0, &[1; 16])?.build()?,
-        Packet::Retransmission => way.request(3).retx().write(region, 0, &[1; 16])?.build()?,
-        Packet::Noop => way.numbered(CtlType::NOOP, 3)?,
-        Packet::CloseCommand => way.control(CtlType::CLOSE_COMMAND, way.psn(3), 0)?,
-        Packet::CloseRequest => way.control(CtlType::CLOSE_REQUEST, way.psn(3), 0)?,
-        Packet::ClearCommand => way.control(CtlType::CLEAR_COMMAND, Psn(0), way.psn(2).0)?,
-        Packet::ClearRequest => way.control(CtlType::CLEAR_REQUEST, Psn(0), way.psn(2).0)?,
-        Packet::AckRequest => way.control(CtlType::ACK_REQUEST, way.psn(1), 0)?,
-        Packet::Probe => way.probe(7, way.psn(1))?,
-        Packet::Credit => way.control(CtlType::CREDIT, Psn(0), 0xff_ffff)?,
-        Packet::Ack => way.ack(data).build()?,
-        Packet::Sack => way.ack(data - 1).sack(data, 1).build()?,
-        Packet::AskingAck => AckBuilder { request: AckRequest::REQ_CLOSE, ..way.ack(data) }.build()?,
-        Packet::Nack => nack(NackCode::NO_RESOURCE)?,
-        Packet::FatalNack => nack(NackCode::CLOSING_IN_ERR)?,
-        Packet::Syn => {
+        StrangePacket::Request => way.request(3).write(region, 0, &[1; 16])?.build()?,
+        StrangePacket::ClearingRequest => {
+            way.request(3).clear(way.psn(2)).write(region, 0, &[1; 16])?.build()?
+        }
+        StrangePacket::Retransmission => way.request(3).retx().write(region, 0, &[1; 16])?.build()?,
+        StrangePacket::Noop => way.numbered(CtlType::NOOP, 3)?,
+        StrangePacket::CloseCommand => way.control(CtlType::CLOSE_COMMAND, way.psn(3), 0)?,
+        StrangePacket::CloseRequest => way.control(CtlType::CLOSE_REQUEST, way.psn(3), 0)?,
+        StrangePacket::ClearCommand => way.control(CtlType::CLEAR_COMMAND, Psn(0), way.psn(2).0)?,
+        StrangePacket::ClearRequest => way.control(CtlType::CLEAR_REQUEST, Psn(0), way.psn(2).0)?,
+        StrangePacket::AckRequest => way.control(CtlType::ACK_REQUEST, way.psn(1), 0)?,
+        StrangePacket::Probe => way.probe(7, way.psn(1))?,
+        StrangePacket::Credit => way.control(CtlType::CREDIT, Psn(0), 0xff_ffff)?,
+        StrangePacket::Ack => way.ack(data).build()?,
+        StrangePacket::Sack => way.ack(data - 1).sack(data, 1).build()?,
+        StrangePacket::AskingAck => AckBuilder { request: AckRequest::REQ_CLOSE, ..way.ack(data) }.build()?,
+        StrangePacket::Nack => nack(NackCode::NO_RESOURCE)?,
+        StrangePacket::FatalNack => nack(NackCode::CLOSING_IN_ERR)?,
+        StrangePacket::Syn => {
             let syn = Pdc { remote: None, ..way.clone() };
             // It moves the start of whatever it finds.
             let request = crate::Request { offset: 0, ..syn.request(3) };
@@ -165,7 +167,7 @@ fn forged(t: &Test<'_>, way: &Pdc, rich: &Rich) -> Result<UetBuf, Stop> {
 fn change_nothing(t: &mut Test<'_>) -> Outcome {
     let rich = rich(t)?;
     let way = stranger(t, &rich)?;
-    let opens = t.value(&PACKET) == Packet::Syn;
+    let opens = t.value(&PACKET) == StrangePacket::Syn;
     t.forget();
     let sent = t.now();
     let packet = forged(t, &way, &rich)?;

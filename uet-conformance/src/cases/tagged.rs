@@ -1,7 +1,7 @@
 //! Tagged sends: which receive takes which (sections 3.4.1, 3.4.3.3).
 
 use crate::axis::{MODE, START};
-use crate::receives::{Posted, room, tagged_room};
+use crate::receives::{PostedReceive, room, tagged_room};
 use crate::{Message, Need, Outcome, RequestSession, Rule, Stop, Test};
 use uet_control::{Hex64, PostReceive, pattern};
 use uet_wire::catalogue::*;
@@ -159,7 +159,7 @@ fn passes(
     session: &mut RequestSession,
     requirement: &Requirement,
     message: &Message,
-    by: &[&Posted],
+    by: &[&PostedReceive],
 ) -> Outcome {
     let psn = session.ask(t, &message.whole()?)?;
     session.answer(t, psn)?;

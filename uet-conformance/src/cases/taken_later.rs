@@ -55,7 +55,7 @@ const AGAIN: Axis<Again> = Axis::new(
 );
 
 /// A refused packet: its number, its bytes, and what makes room.
-struct Refused {
+struct RefusedPacket {
     n: u32,
     request: Request,
     at: u64,
@@ -79,7 +79,7 @@ fn delivered(t: &mut Test<'_>) -> Outcome {
         Room::Slots => no_slot(t, &pdc, &region)?,
         Room::Responses => no_response(t, &pdc, &region)?,
     };
-    let Refused { n, request, at, bytes, mut next } = refused;
+    let RefusedPacket { n, request, at, bytes, mut next } = refused;
     t.forget();
     let request = match t.value(&AGAIN) {
         Again::Unmarked => request,
@@ -115,7 +115,7 @@ fn refuse(t: &mut Test<'_>, pdc: &Pdc, n: u32, request: &Request) -> Result<(), 
 }
 
 /// The second half of a message waits for the first, on another context, and takes the only buffer. That context ends.
-fn no_buffer(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Result<Refused, Stop> {
+fn no_buffer(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Result<RefusedPacket, Stop> {
     let (other, elsewhere) = t.open()?;
     t.request(&other, other.request(2).half(&elsewhere, t.mtu(), 1)?)?;
     let (at, bytes) = (region.length - 16, vec![9; 8]);
@@ -126,10 +126,10 @@ fn no_buffer(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Result<Refused, St
     t.need("the end of the other context", t.soon(), |seen| {
         (seen.answers(&other, last).is_some() || seen.refuses(&other, last).is_some()).then_some(())
     })?;
-    Ok(Refused { n: 1, request, at, bytes, next: 2 })
+    Ok(RefusedPacket { n: 1, request, at, bytes, next: 2 })
 }
 
-fn no_message(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Result<Refused, Stop> {
+fn no_message(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Result<RefusedPacket, Stop> {
     let mtu = t.mtu();
     t.request(pdc, pdc.request(1).half(region, mtu, 0)?)?;
     t.need_ack(pdc, pdc.psn(1))?;
@@ -145,10 +145,10 @@ fn no_message(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Result<Refused, S
     // Both messages carry equal bytes: this one must show where the memory was cleared.
     t.request(pdc, pdc.request(4).write(region, 0, &vec![0; mtu])?)?;
     t.need_ack(pdc, pdc.psn(4))?;
-    Ok(Refused { n: 3, request: first, at: 0, bytes: vec![7; mtu], next: 5 })
+    Ok(RefusedPacket { n: 3, request: first, at: 0, bytes: vec![7; mtu], next: 5 })
 }
 
-fn no_slot(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Result<Refused, Stop> {
+fn no_slot(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Result<RefusedPacket, Stop> {
     let (at, bytes) = (region.length - 16, vec![9; 8]);
     let far = 100;
     let request = pdc.request(far).write(region, at, &bytes)?;
@@ -158,11 +158,11 @@ fn no_slot(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Result<Refused, Stop
         t.need_ack(pdc, pdc.psn(n))?;
         t.forget();
     }
-    Ok(Refused { n: far, request, at, bytes, next: far + 1 })
+    Ok(RefusedPacket { n: far, request, at, bytes, next: far + 1 })
 }
 
 /// Errors are kept until they are cleared. They fill up the room for responses.
-fn no_response(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Result<Refused, Stop> {
+fn no_response(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Result<RefusedPacket, Stop> {
     let (at, bytes) = (region.length - 16, vec![9; 8]);
     for n in 1..=4 {
         let nowhere = pdc.request(n).write_nowhere(region, &[n as u8])?;
@@ -174,7 +174,7 @@ fn no_response(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Result<Refused, 
         if refused {
             // Another packet takes its place, one that leaves its bytes in memory.
             let request = pdc.request(n).clear(pdc.psn(n - 1)).write(region, at, &bytes)?;
-            return Ok(Refused { n, request, at, bytes, next: n + 1 });
+            return Ok(RefusedPacket { n, request, at, bytes, next: n + 1 });
         }
     }
     Err(Stop::Skipped("the device has room for more".into()))

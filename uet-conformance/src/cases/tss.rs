@@ -1,6 +1,6 @@
 //! Steps that rules about secured packets share.
 
-use crate::{Axis, Kind, Need, Outcome, Pdc, Point, Region, SECURED, Stop, Test, Wire};
+use crate::{Axis, DomainKind, Need, Outcome, Pdc, Point, Region, SECURED, Stop, Test, Wire};
 use core::time::Duration;
 use uet_control::{KeyMode, SecureDomain};
 use uet_wire::catalogue::Requirement;
@@ -9,12 +9,12 @@ use uet_wire::registry::CtlType;
 pub(super) const NEEDS: &[Need] =
     &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("tss")];
 
-const fn kind(mode: KeyMode, ssi: bool) -> Kind {
-    Kind { mode, ssi }
+const fn kind(mode: KeyMode, ssi: bool) -> DomainKind {
+    DomainKind { mode, ssi }
 }
 
 /// Domains whose members derive keys or know the key of the domain, so that packets of several epochs open.
-pub(super) const MEMBER: Axis<Kind> = Axis::new(
+pub(super) const MEMBER: Axis<DomainKind> = Axis::new(
     "domain",
     &[
         Point::new("cluster", kind(KeyMode::Cluster, false)),
@@ -27,7 +27,7 @@ pub(super) const MEMBER: Axis<Kind> = Axis::new(
 );
 
 /// Domains that use source identifiers.
-pub(super) const IDENTIFIED: Axis<Kind> = Axis::new(
+pub(super) const IDENTIFIED: Axis<DomainKind> = Axis::new(
     "domain",
     &[
         Point::new("cluster-ssi", kind(KeyMode::Cluster, true)),
@@ -37,7 +37,7 @@ pub(super) const IDENTIFIED: Axis<Kind> = Axis::new(
 );
 
 /// Domains in which each sender has its own key.
-pub(super) const CLUSTER: Axis<Kind> = Axis::new(
+pub(super) const CLUSTER: Axis<DomainKind> = Axis::new(
     "domain",
     &[
         Point::new("cluster", kind(KeyMode::Cluster, false)),
@@ -55,7 +55,7 @@ pub(super) const EPOCH: Axis<u16> = Axis::new(
 pub(super) fn open_as(
     t: &mut Test<'_>,
     requirement: &Requirement,
-    kind: Kind,
+    kind: DomainKind,
     change: impl FnOnce(&mut SecureDomain),
 ) -> Result<(Pdc, Region), Stop> {
     t.secure_as(kind, change)?;

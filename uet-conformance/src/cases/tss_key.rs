@@ -2,7 +2,7 @@
 
 use super::tss::{CLUSTER, EPOCH, MEMBER, NEEDS, establish_as, no_effect, open_as, plain, works};
 use crate::target::{Target, post};
-use crate::{Axis, Kind, Need, Outcome, Point, Rule, SECURED, Stop, Test};
+use crate::{Axis, DomainKind, Need, Outcome, Point, Rule, SECURED, Stop, Test};
 use uet_control::{KeyMode, PostKind, Status};
 use uet_wire::catalogue::*;
 
@@ -34,13 +34,13 @@ const COUNTER: Axis<u64> = Axis::new(
 );
 
 /// Domains of clients and servers.
-const CLIENT_SERVER: Axis<Kind> = Axis::new(
+const CLIENT_SERVER: Axis<DomainKind> = Axis::new(
     "domain",
     &[
-        Point::new("server", Kind { mode: KeyMode::Server, ssi: false }),
-        Point::new("server-ssi", Kind { mode: KeyMode::Server, ssi: true }),
-        Point::new("client", Kind { mode: KeyMode::Client, ssi: false }),
-        Point::new("client-ssi", Kind { mode: KeyMode::Client, ssi: true }),
+        Point::new("server", DomainKind { mode: KeyMode::Server, ssi: false }),
+        Point::new("server-ssi", DomainKind { mode: KeyMode::Server, ssi: true }),
+        Point::new("client", DomainKind { mode: KeyMode::Client, ssi: false }),
+        Point::new("client-ssi", DomainKind { mode: KeyMode::Client, ssi: true }),
     ],
 );
 

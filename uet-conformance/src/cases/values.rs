@@ -146,7 +146,7 @@ const RELATIVE: Axis<bool> = Axis::new("rel", &[Point::new("relative", true), Po
 
 /// A field of the address of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Field {
+enum AddressField {
     Job,
     Process,
     Index,
@@ -155,25 +155,25 @@ enum Field {
     Initiator,
 }
 
-const FIELD: Axis<(Field, Reached)> = Axis::new(
+const FIELD: Axis<(AddressField, Reached)> = Axis::new(
     "field",
     &[
-        Point::needing("write-job", (Field::Job, Reached::Write), WRITE),
-        Point::needing("write-process", (Field::Process, Reached::Write), WRITE),
-        Point::needing("write-index", (Field::Index, Reached::Write), WRITE),
-        Point::needing("write-key", (Field::Selector, Reached::Write), WRITE),
-        Point::needing("read-job", (Field::Job, Reached::Read), READ),
-        Point::needing("read-process", (Field::Process, Reached::Read), READ),
-        Point::needing("read-index", (Field::Index, Reached::Read), READ),
-        Point::needing("read-key", (Field::Selector, Reached::Read), READ),
-        Point::needing("send-job", (Field::Job, Reached::Send), RECEIVE),
-        Point::needing("send-process", (Field::Process, Reached::Send), RECEIVE),
-        Point::needing("send-index", (Field::Index, Reached::Send), RECEIVE),
-        Point::needing("tagged-job", (Field::Job, Reached::Tagged), TAGGED),
-        Point::needing("tagged-process", (Field::Process, Reached::Tagged), TAGGED),
-        Point::needing("tagged-index", (Field::Index, Reached::Tagged), TAGGED),
-        Point::needing("tagged-bits", (Field::Selector, Reached::Tagged), TAGGED),
-        Point::needing("tagged-initiator", (Field::Initiator, Reached::Tagged), TAGGED),
+        Point::needing("write-job", (AddressField::Job, Reached::Write), WRITE),
+        Point::needing("write-process", (AddressField::Process, Reached::Write), WRITE),
+        Point::needing("write-index", (AddressField::Index, Reached::Write), WRITE),
+        Point::needing("write-key", (AddressField::Selector, Reached::Write), WRITE),
+        Point::needing("read-job", (AddressField::Job, Reached::Read), READ),
+        Point::needing("read-process", (AddressField::Process, Reached::Read), READ),
+        Point::needing("read-index", (AddressField::Index, Reached::Read), READ),
+        Point::needing("read-key", (AddressField::Selector, Reached::Read), READ),
+        Point::needing("send-job", (AddressField::Job, Reached::Send), RECEIVE),
+        Point::needing("send-process", (AddressField::Process, Reached::Send), RECEIVE),
+        Point::needing("send-index", (AddressField::Index, Reached::Send), RECEIVE),
+        Point::needing("tagged-job", (AddressField::Job, Reached::Tagged), TAGGED),
+        Point::needing("tagged-process", (AddressField::Process, Reached::Tagged), TAGGED),
+        Point::needing("tagged-index", (AddressField::Index, Reached::Tagged), TAGGED),
+        Point::needing("tagged-bits", (AddressField::Selector, Reached::Tagged), TAGGED),
+        Point::needing("tagged-initiator", (AddressField::Initiator, Reached::Tagged), TAGGED),
     ],
 );
 
@@ -261,7 +261,7 @@ fn by_device(t: &mut Test<'_>) -> Outcome {
 
 /// The address of a region or receive.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct AddressValues {
     job: u32,
     process: u16,
     index: u16,
@@ -269,12 +269,18 @@ struct Place {
     initiator: u32,
 }
 
-impl Place {
+impl AddressValues {
     fn of(bits: u64) -> Self {
         // The highest bits of a key have a meaning, and those below are reserved.
         let selector = bits & 0xffff_ffff_ffff;
         let (index, initiator) = (bits as u16 & 0xfff, bits as u32);
-        Place { job: bits as u32 & 0xff_ffff, process: bits as u16 & 0xfff, index, selector, initiator }
+        AddressValues {
+            job: bits as u32 & 0xff_ffff,
+            process: bits as u16 & 0xfff,
+            index,
+            selector,
+            initiator,
+        }
     }
 
     fn receive(self, tagged: bool) -> PostReceive {
@@ -284,7 +290,7 @@ impl Place {
     }
 
     fn exposed(self, t: &mut Test<'_>) -> Result<(Region, Vec<u8>), Stop> {
-        let Place { job, process, index, selector, .. } = self;
+        let AddressValues { job, process, index, selector, .. } = self;
         let (job, key) = (Some(job), Hex64(selector));
         t.exposed(64, |region| ExposeRegion { key, job, process, index, ..region })
     }
@@ -296,7 +302,7 @@ impl Place {
             Reached::Send => Message::send(&bytes()),
             Reached::Tagged => Message::tagged(0, &bytes()),
         };
-        let Place { job, process, index, selector, initiator } = self;
+        let AddressValues { job, process, index, selector, initiator } = self;
         let selector = if reached == Reached::Send { 0 } else { selector };
         Message { job, process, index, selector, initiator, ..message }
     }
@@ -304,7 +310,7 @@ impl Place {
 
 fn by_suite(t: &mut Test<'_>) -> Outcome {
     let (bits, reached) = (t.value(&PATTERN), t.value(&REACHED));
-    let (place, id) = (Place::of(bits), bits as u16);
+    let (place, id) = (AddressValues::of(bits), bits as u16);
     let message = place.message(reached).named(id);
     match reached {
         Reached::Write | Reached::Read => {
@@ -344,7 +350,7 @@ fn refused_with_ids(t: &mut Test<'_>, session: &mut RequestSession, message: Mes
 }
 
 fn message_bits(t: &Test<'_>) -> u32 {
-    Place::of(t.value(&PATTERN)).job
+    AddressValues::of(t.value(&PATTERN)).job
 }
 
 fn message_job(
@@ -362,20 +368,20 @@ fn message_job(
 fn one_bit(t: &mut Test<'_>) -> Outcome {
     let ((field, reached), percent) = (t.value(&FIELD), t.value(&BIT));
     let width = match field {
-        Field::Job => 24,
-        Field::Process | Field::Index => 12,
-        Field::Selector if matches!(reached, Reached::Tagged) => 64,
-        Field::Selector => 48,
-        Field::Initiator => 32,
+        AddressField::Job => 24,
+        AddressField::Process | AddressField::Index => 12,
+        AddressField::Selector if matches!(reached, Reached::Tagged) => 64,
+        AddressField::Selector => 48,
+        AddressField::Initiator => 32,
     };
     let bit = 1u64 << (percent * (width - 1) / 100);
-    let place = Place { initiator: 0x7000_0001, ..Place::of(0x0123_4567_89ab_c5a5) };
+    let place = AddressValues { initiator: 0x7000_0001, ..AddressValues::of(0x0123_4567_89ab_c5a5) };
     let other = match field {
-        Field::Job => Place { job: place.job ^ bit as u32, ..place },
-        Field::Process => Place { process: place.process ^ bit as u16, ..place },
-        Field::Index => Place { index: place.index ^ bit as u16, ..place },
-        Field::Selector => Place { selector: place.selector ^ bit, ..place },
-        Field::Initiator => Place { initiator: place.initiator ^ bit as u32, ..place },
+        AddressField::Job => AddressValues { job: place.job ^ bit as u32, ..place },
+        AddressField::Process => AddressValues { process: place.process ^ bit as u16, ..place },
+        AddressField::Index => AddressValues { index: place.index ^ bit as u16, ..place },
+        AddressField::Selector => AddressValues { selector: place.selector ^ bit, ..place },
+        AddressField::Initiator => AddressValues { initiator: place.initiator ^ bit as u32, ..place },
     };
     let part = other.message(reached).whole()?;
     let mut session = t.session();
@@ -431,12 +437,12 @@ fn read_names(t: &mut Test<'_>) -> Outcome {
 /// An object of a job and one without a job, at the same process, index and selector.
 fn addressing(t: &mut Test<'_>) -> Outcome {
     let (relative, reached) = (t.value(&RELATIVE), t.value(&REACHED));
-    let place = Place::of(0x0123_4567_89ab_c5a5);
+    let place = AddressValues::of(0x0123_4567_89ab_c5a5);
     let message = Message { relative, ..place.message(reached) };
     let mut session = t.session();
     match reached {
         Reached::Write | Reached::Read => {
-            let Place { process, index, selector, .. } = place;
+            let AddressValues { process, index, selector, .. } = place;
             let key = Hex64(selector);
             let expose = |job, fill: u32| {
                 let fill = Some(uet_control::Fill::Seed(fill));

@@ -143,7 +143,7 @@ pub(super) const CASES: &[Rule] = &[
 
 /// Where a PSN lies, seen from the cumulative PSN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum PsnPlace {
     First,
     Second,
     Middle,
@@ -158,88 +158,88 @@ enum Place {
     TooLow,
 }
 
-const PLACE: Axis<Place> = Axis::new(
+const PLACE: Axis<PsnPlace> = Axis::new(
     "at",
     &[
-        Point::new("first", Place::First),
-        Point::new("second", Place::Second),
-        Point::new("middle", Place::Middle),
-        Point::new("last", Place::Last),
-        Point::new("beyond", Place::Beyond),
-        Point::new("far-beyond", Place::FarBeyond),
-        Point::new("below-opposite", Place::OppositeBelow),
-        Point::new("opposite", Place::Opposite),
-        Point::new("cumulative", Place::Cumulative),
-        Point::new("below", Place::Below),
-        Point::new("lowest-duplicate", Place::LowestDuplicate),
-        Point::new("too-low", Place::TooLow),
+        Point::new("first", PsnPlace::First),
+        Point::new("second", PsnPlace::Second),
+        Point::new("middle", PsnPlace::Middle),
+        Point::new("last", PsnPlace::Last),
+        Point::new("beyond", PsnPlace::Beyond),
+        Point::new("far-beyond", PsnPlace::FarBeyond),
+        Point::new("below-opposite", PsnPlace::OppositeBelow),
+        Point::new("opposite", PsnPlace::Opposite),
+        Point::new("cumulative", PsnPlace::Cumulative),
+        Point::new("below", PsnPlace::Below),
+        Point::new("lowest-duplicate", PsnPlace::LowestDuplicate),
+        Point::new("too-low", PsnPlace::TooLow),
     ],
 );
 
 /// The packet that has the PSN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum PsnUse {
     Request,
     Retransmission,
     Noop,
     NoopAgain,
 }
 
-const KIND: Axis<Kind> = Axis::new(
+const KIND: Axis<PsnUse> = Axis::new(
     "kind",
     &[
-        Point::new("request", Kind::Request),
-        Point::new("retransmission", Kind::Retransmission),
-        Point::new("noop", Kind::Noop),
-        Point::new("noop-again", Kind::NoopAgain),
+        Point::new("request", PsnUse::Request),
+        Point::new("retransmission", PsnUse::Retransmission),
+        Point::new("noop", PsnUse::Noop),
+        Point::new("noop-again", PsnUse::NoopAgain),
     ],
 );
 
 fn position(t: &mut Test<'_>) -> Outcome {
     let (place, kind) = (t.value(&PLACE), t.value(&KIND));
-    if matches!(kind, Kind::Noop | Kind::NoopAgain) {
+    if matches!(kind, PsnUse::Noop | PsnUse::NoopAgain) {
         t.need_noop()?;
     }
     let (pdc, region) = t.open()?;
     let range = t.range(&pdc)?;
     // PSN 0 is the cumulative one; those before it count as received.
     let above = match place {
-        Place::First => 1,
-        Place::Second => 2,
-        Place::Middle => range / 2,
-        Place::Last => range,
-        Place::Beyond => t.beyond(&pdc)?,
-        Place::FarBeyond => t.beyond(&pdc)? + (1 << 20),
-        Place::OppositeBelow => (1 << 31) - 1,
-        Place::Opposite => 1 << 31,
-        Place::Cumulative => 0,
-        Place::Below => 1u32.wrapping_neg(),
-        Place::LowestDuplicate => range.wrapping_neg(),
-        Place::TooLow => t.beyond(&pdc)?.wrapping_neg(),
+        PsnPlace::First => 1,
+        PsnPlace::Second => 2,
+        PsnPlace::Middle => range / 2,
+        PsnPlace::Last => range,
+        PsnPlace::Beyond => t.beyond(&pdc)?,
+        PsnPlace::FarBeyond => t.beyond(&pdc)? + (1 << 20),
+        PsnPlace::OppositeBelow => (1 << 31) - 1,
+        PsnPlace::Opposite => 1 << 31,
+        PsnPlace::Cumulative => 0,
+        PsnPlace::Below => 1u32.wrapping_neg(),
+        PsnPlace::LowestDuplicate => range.wrapping_neg(),
+        PsnPlace::TooLow => t.beyond(&pdc)?.wrapping_neg(),
     };
     t.forget();
     let psn = pdc.start + above;
-    let retx = matches!(kind, Kind::Retransmission | Kind::NoopAgain);
+    let retx = matches!(kind, PsnUse::Retransmission | PsnUse::NoopAgain);
     let packet = match kind {
-        Kind::Request | Kind::Retransmission => {
+        PsnUse::Request | PsnUse::Retransmission => {
             let request = Request { psn, retx, clear: psn - 1, ..pdc.request(0) };
             request.write(&region, 0, &[5; 16])?.build()?
         }
-        Kind::Noop | Kind::NoopAgain => {
+        PsnUse::Noop | PsnUse::NoopAgain => {
             let noop = Control::build(CtlType::NOOP).ar(true).retx(retx).psn(psn).spdcid(pdc.local);
             uet_wire::UetBuf::new(noop.dpdcid(pdc.remote.unwrap_or_default()).done()?)
         }
     };
     t.send(&pdc, &packet)?;
-    let request = matches!(kind, Kind::Request | Kind::Retransmission);
+    let request = matches!(kind, PsnUse::Request | PsnUse::Retransmission);
     match place {
-        Place::First | Place::Second | Place::Middle | Place::Last => {
+        PsnPlace::First | PsnPlace::Second | PsnPlace::Middle | PsnPlace::Last => {
             let (_, ack) = t.expect_answer(PDS_WIN_001, &pdc, psn)?;
             let cack = if above == 1 { psn } else { pdc.psn(0) };
             t.check(PDS_PSN_002, "cack_psn", cack, ack.cack_psn());
             t.expect_memory(PDS_WIN_001, &region, 0, &[if request { 5 } else { 0 }; 16])?;
         }
-        Place::Cumulative | Place::Below | Place::LowestDuplicate => {
+        PsnPlace::Cumulative | PsnPlace::Below | PsnPlace::LowestDuplicate => {
             // A copy without retx may be dropped in silence, but it is no error.
             t.expect_none(PDS_DUP_004, "no NACK of a duplicate", t.soon() / 2, |seen| {
                 seen.refuses(&pdc, psn)

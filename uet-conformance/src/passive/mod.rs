@@ -62,7 +62,7 @@ impl Judge {
 
 /// Counts of a direction that decide if missing records explain a violation.
 #[derive(Debug, Default)]
-struct Doubts {
+struct DirectionDoubts {
     suspicions: BTreeMap<&'static str, Suspicion>,
     /// ACKs in a row that left the highest CLEAR_PSN above every PSN acknowledged.
     untold: u32,
@@ -75,7 +75,7 @@ struct Doubts {
 /// The rules, on one packet of a context.
 struct Rules<'a> {
     judge: &'a mut Judge,
-    doubts: &'a mut [Doubts; 2],
+    doubts: &'a mut [DirectionDoubts; 2],
     context: &'a Context,
     sender: Side,
     packet: &'a Observed<'a>,
@@ -170,7 +170,7 @@ impl<'a> Rules<'a> {
 #[derive(Debug, Default)]
 pub struct Checker {
     observer: Observer,
-    doubts: HashMap<ContextId, [Doubts; 2]>,
+    doubts: HashMap<ContextId, [DirectionDoubts; 2]>,
     rudi: rudi::Doubts,
     judge: Judge,
     now: Option<Duration>,

@@ -1,6 +1,6 @@
 //! A passive listener in promiscuous mode, through libpcap (feature `live`).
 
-use super::tap::{LONGEST, Listener, Passed};
+use super::tap::{LONGEST, Listener, TappedFrame};
 use super::udp::Waited;
 use core::time::Duration;
 use pcap::{Active, Capture};
@@ -26,13 +26,13 @@ impl Listener for Promiscuous {
         self.0.get_datalink().0
     }
 
-    fn receive(&mut self) -> io::Result<Option<Passed<'_>>> {
+    fn receive(&mut self) -> io::Result<Option<TappedFrame<'_>>> {
         match self.0.next_packet() {
             Ok(frame) => {
                 let pcap::PacketHeader { ts, len, .. } = *frame.header;
                 let micros = ts.tv_usec.unsigned_abs();
                 let at = Duration::from_secs(ts.tv_sec.unsigned_abs()) + Duration::from_micros(micros);
-                Ok(Some(Passed { at, wire: len as usize, bytes: frame.data }))
+                Ok(Some(TappedFrame { at, wire: len as usize, bytes: frame.data }))
             }
             Err(pcap::Error::TimeoutExpired) => Ok(None),
             Err(error) => Err(io::Error::other(error)),

@@ -33,7 +33,7 @@ pub trait Listener: Waited {
     fn link_type(&self) -> i32;
 
     /// Returns the next frame. Does not wait.
-    fn receive(&mut self) -> io::Result<Option<Passed<'_>>>;
+    fn receive(&mut self) -> io::Result<Option<TappedFrame<'_>>>;
 
     /// Returns the number of frames dropped because the reader was too slow.
     fn missed(&mut self) -> u32;
@@ -41,7 +41,7 @@ pub trait Listener: Waited {
 
 /// A captured frame.
 #[derive(Clone, Copy, Debug)]
-pub struct Passed<'a> {
+pub struct TappedFrame<'a> {
     /// Time since 1970.
     pub at: Duration,
     /// Length on the wire, in bytes.
@@ -52,7 +52,7 @@ pub struct Passed<'a> {
 
 /// A passive listener for the frames that an interface sends and accepts.
 #[derive(Debug)]
-pub struct Tap {
+pub struct FrameTap {
     socket: OwnedFd,
     interface: String,
     place: LinkAddr,
@@ -61,7 +61,7 @@ pub struct Tap {
     missed: u32,
 }
 
-impl Tap {
+impl FrameTap {
     /// Opens an interface.
     pub fn open(interface: &str) -> io::Result<Self> {
         let (socket, place) = packet_socket(interface)?;
@@ -76,7 +76,7 @@ impl Tap {
                 return Err(io::Error::other(message));
             }
         };
-        Ok(Tap {
+        Ok(FrameTap {
             socket,
             interface: interface.to_owned(),
             place,
@@ -111,17 +111,17 @@ impl Tap {
     }
 }
 
-impl Listener for Tap {
+impl Listener for FrameTap {
     fn link_type(&self) -> i32 {
         self.link_type
     }
 
-    fn receive(&mut self) -> io::Result<Option<Passed<'_>>> {
+    fn receive(&mut self) -> io::Result<Option<TappedFrame<'_>>> {
         loop {
             match self.read() {
                 Ok(Some((at, wire))) => {
                     let bytes = self.buffer.get(..wire.min(LONGEST)).unwrap_or_default();
-                    return Ok(Some(Passed { at, wire, bytes }));
+                    return Ok(Some(TappedFrame { at, wire, bytes }));
                 }
                 Ok(None) | Err(Errno::EINTR) => {}
                 Err(Errno::EAGAIN) => return Ok(None),
@@ -135,13 +135,13 @@ impl Listener for Tap {
     }
 }
 
-impl Waited for Tap {
+impl Waited for FrameTap {
     fn has_more(&self) -> bool {
         false
     }
 }
 
-impl AsFd for Tap {
+impl AsFd for FrameTap {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

@@ -176,12 +176,13 @@ impl<F: Iterator<Item = Finding> + Clone> PacketView<'_, '_, F> {
         map.serialize_entry("src", &packet.ip.map(|ip| Text(ip.src())))?;
         map.serialize_entry("dst", &packet.ip.map(|ip| Text(ip.dst())))?;
         map.serialize_entry("stack", &List(|| self.stack()))?;
-        let fields = || self.fields().map(|(name, place, value)| (name, Value(place, value)));
+        let fields = || self.fields().map(|(name, place, value)| (name, FieldValue(place, value)));
         map.serialize_entry("fields", &Map(fields))?;
         map.serialize_entry("names", &Map(|| self.names()))?;
         map.serialize_entry("derived", &Map(|| derived(&packet.uet)))?;
-        let reserved =
-            || self.reserved().map(|(layout, place, value)| (Label { layout, place }, Value(place, value)));
+        let reserved = || {
+            self.reserved().map(|(layout, place, value)| (Label { layout, place }, FieldValue(place, value)))
+        };
         map.serialize_entry("reserved", &Map(reserved))?;
         let run =
             |offset: usize, bytes: &[u8]| (!bytes.is_empty()).then_some(Run { offset, length: bytes.len() });
@@ -195,7 +196,7 @@ impl<F: Iterator<Item = Finding> + Clone> PacketView<'_, '_, F> {
         map.serialize_entry("error", &self.error())?;
         map.serialize_entry(
             "findings",
-            &List(|| self.findings.clone().map(|finding| Judged { finding, spec: self.spec })),
+            &List(|| self.findings.clone().map(|finding| FindingOf { finding, spec: self.spec })),
         )
     }
 }
@@ -294,9 +295,9 @@ impl<I: Iterator<Item: Serialize>, F: Fn() -> I> Serialize for List<F> {
 }
 
 /// A value of a field.
-struct Value(Place, u128);
+struct FieldValue(Place, u128);
 
-impl Serialize for Value {
+impl Serialize for FieldValue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let row = self.0.row;
         Form { label: row.name, width: row.width(), kind: row.kind }.serialize(self.1, serializer)
@@ -319,7 +320,7 @@ struct Run {
 }
 
 /// A finding with the version of the specification.
-struct Judged {
+struct FindingOf {
     finding: Finding,
     spec: &'static Spec,
 }
@@ -383,7 +384,7 @@ object! { ParseError: |error| {
     "message": Text(error),
 }}
 
-object! { Judged: |judged| {
+object! { FindingOf: |judged| {
     "id": judged.finding.requirement.id,
     "severity": judged.finding.severity().name(),
     "field": judged.finding.field,
@@ -392,11 +393,11 @@ object! { Judged: |judged| {
 }}
 
 /// Serializes a number of up to 32 bits as a number, and a wider one as hexadecimal digits.
-struct JudgedValue<'j>(&'j Judged);
+struct JudgedValue<'j>(&'j FindingOf);
 
 impl Serialize for JudgedValue<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Judged { finding: Finding { value, field, .. }, spec } = *self.0;
+        let FindingOf { finding: Finding { value, field, .. }, spec } = *self.0;
         if let Ok(value) = u32::try_from(value) {
             return serializer.serialize_u32(value);
         }

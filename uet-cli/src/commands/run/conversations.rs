@@ -2,7 +2,7 @@
 
 use super::super::about;
 use super::super::device::{Device, quoted};
-use super::{Format, Run};
+use super::{Run, RunFormat};
 use crate::paint::Paint;
 use crate::report;
 use core::time::Duration;
@@ -39,7 +39,7 @@ impl Run {
                 let place = quoted(&path.display().to_string()).to_string();
                 found.rerun = format!("{} --again {place} --seed {}", options.command, options.seed);
             }
-            if self.format == Format::Text && failed.is_ok() {
+            if self.format == RunFormat::Text && failed.is_ok() {
                 failed = (|| {
                     let mut text = Vec::new();
                     report::text::line(&mut text, case, paint)?;
@@ -63,7 +63,7 @@ impl Run {
             }
         };
         failed?;
-        if let (Format::Text, Some(figures), None) = (self.format, &result.random, &self.again) {
+        if let (RunFormat::Text, Some(figures), None) = (self.format, &result.random, &self.again) {
             report::text::random(out, figures)?;
         }
         Ok(result)

@@ -2,7 +2,7 @@
 
 use super::super::output::WhileRead;
 use super::super::{Outcome, about, complain};
-use super::{Format, Run, is_file};
+use super::{Run, RunFormat, is_file};
 use crate::paint::Paint;
 use crate::report::matrix::{self, Column};
 use std::io::{self, Write};
@@ -44,13 +44,13 @@ impl Run {
             };
             let Some(options) = one.options()? else { return Ok(Outcome::Ok) };
             let result = match self.format {
-                Format::Text => {
+                RunFormat::Text => {
                     writeln!(out, "{}", paint.strong(format_args!("device {}", named.name)))?;
                     let result = one.on_device(options, None, Some(stop.clone()), &mut out);
                     writeln!(out)?;
                     result
                 }
-                Format::Json => one.on_device(options, None, Some(stop.clone()), &mut io::sink()),
+                RunFormat::Json => one.on_device(options, None, Some(stop.clone()), &mut io::sink()),
             };
             let result = result.map_err(|error| {
                 complain(format_args!("{}: {error}", named.name));
@@ -62,8 +62,8 @@ impl Run {
             }
         }
         match self.format {
-            Format::Text => matrix::text(&mut out, &columns, paint)?,
-            Format::Json => {
+            RunFormat::Text => matrix::text(&mut out, &columns, paint)?,
+            RunFormat::Json => {
                 writeln!(out, "{}", escape_json(&serde_json::to_string(&matrix::json(&columns)?)?))?
             }
         }

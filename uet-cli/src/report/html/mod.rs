@@ -9,7 +9,7 @@ use crate::site::html::Escaped;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::SystemTime;
-use uet_conformance::{Coverage, RuleResult, RunResult, Verdict, cases, coverage};
+use uet_conformance::{RequirementCoverage, RuleResult, RunResult, Verdict, cases, coverage};
 use uet_wire::catalogue::{self, Level, Requirement};
 
 /// Result of a requirement in a run.
@@ -48,16 +48,16 @@ impl Fared {
     }
 
     /// Returns the worst result of a requirement, or the reason why there is none.
-    fn of(requirement: &Requirement, coverage: &Coverage, result: &RunResult) -> Self {
+    fn of(requirement: &Requirement, coverage: &RequirementCoverage, result: &RunResult) -> Self {
         let id = requirement.id;
         if result.packets.findings.iter().any(|finding| finding.requirement.as_deref() == Some(id)) {
             return Fared::Failed;
         }
         let mut fared = match coverage {
-            Coverage { every_packet: true, .. } if result.packets.judged > 0 => Fared::Held,
-            Coverage { cases, .. } if !cases.is_empty() => Fared::NotRun,
-            Coverage { every_packet: true, .. } => Fared::NotRun,
-            Coverage { unseen: Some(_), .. } => Fared::Unseen,
+            RequirementCoverage { every_packet: true, .. } if result.packets.judged > 0 => Fared::Held,
+            RequirementCoverage { cases, .. } if !cases.is_empty() => Fared::NotRun,
+            RequirementCoverage { every_packet: true, .. } => Fared::NotRun,
+            RequirementCoverage { unseen: Some(_), .. } => Fared::Unseen,
             _ => Fared::NoCase,
         };
         for case in &result.cases {
@@ -88,7 +88,7 @@ pub fn page_at(result: &RunResult, place: &Path, end: SystemTime) -> String {
     let title = format!("Conformance of {}", result.device);
     let mut body = String::new();
     summary(&mut body, result, end);
-    let fared: Vec<(&Requirement, Coverage, Fared)> = catalogue::ALL
+    let fared: Vec<(&Requirement, RequirementCoverage, Fared)> = catalogue::ALL
         .iter()
         .map(|requirement| {
             let coverage = coverage::of(requirement);
@@ -174,7 +174,7 @@ fn bar(body: &mut String, parts: &[(&str, usize)]) {
 }
 
 /// Writes the results of the requirements of each level.
-fn levels(body: &mut String, fared: &[(&Requirement, Coverage, Fared)]) {
+fn levels(body: &mut String, fared: &[(&Requirement, RequirementCoverage, Fared)]) {
     *body += "<h2>Requirements by level</h2>\n<div class=scroll><table id=levels><tr><th>level";
     Fared::ALL.iter().for_each(|how| *body += &format!("<th>{}", how.word()));
     *body += "<th>all<th class=wide></tr>\n";
@@ -274,7 +274,7 @@ fn accepted(waived: Option<&str>, known: bool) -> String {
     }
 }
 
-fn requirements(body: &mut String, fared: &[(&Requirement, Coverage, Fared)]) {
+fn requirements(body: &mut String, fared: &[(&Requirement, RequirementCoverage, Fared)]) {
     *body += "<h2>Requirements <small id=count></small></h2>\n<table id=rows><tr><th>id<th>level<th>in this run<th>section<th>requirement\
               <th>checked by</tr>\n";
     for (requirement, coverage, fared) in fared {
