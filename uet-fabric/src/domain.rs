@@ -18,9 +18,6 @@ const AWAY: Duration = Duration::from_millis(1);
 /// The longest sleep of a waiting thread.
 const NAP: Duration = Duration::from_millis(5);
 
-/// The longest time that a closing endpoint waits for acknowledgments.
-const SETTLE: Duration = Duration::from_millis(500);
-
 /// A domain: a NIC with an address and a UDP port of its own, and a thread that drives it while the application does
 /// not.
 #[derive(Clone)]
@@ -29,6 +26,8 @@ pub struct Domain(Arc<Shared>);
 struct Shared {
     engine: Mutex<Engine>,
     socket: OwnedFd,
+    /// The longest time that a closing endpoint waits for acknowledgments.
+    settle: Duration,
     opened: Instant,
     /// The last call of the application, in microseconds since the domain was opened.
     active: AtomicU64,
@@ -40,7 +39,8 @@ impl Domain {
         let engine = Engine::open(interface, settings)?;
         let socket = engine.carrier.socket().map_err(|error| Error::from_io("the socket", &error))?;
         let (opened, active) = (Instant::now(), AtomicU64::new(0));
-        let shared = Arc::new(Shared { engine: Mutex::new(engine), socket, opened, active });
+        let shared =
+            Arc::new(Shared { engine: Mutex::new(engine), socket, settle: settings.settle, opened, active });
         let weak = Arc::downgrade(&shared);
         let spawned = thread::Builder::new().name("uet-progress".into()).spawn(move || drive(&weak));
         spawned.map_err(|error| Error::from_io("the progress thread", &error))?;
@@ -108,7 +108,7 @@ impl Domain {
 
     /// Drives the domain until nothing waits for an acknowledgment, for a limited time.
     pub(crate) fn settle(&self) {
-        let end = Instant::now() + SETTLE;
+        let end = Instant::now() + self.0.settle;
         while Instant::now() < end {
             let mut engine = self.lock_active();
             let busy = engine.turn().unwrap_or(false);

@@ -55,7 +55,7 @@ impl Endpoint {
     /// Opens an endpoint at the first free index.
     pub fn open(domain: &Domain, options: EndpointOptions) -> Result<Self> {
         let mut engine = domain.lock();
-        let index = (0..1 << 12).find(|index| !engine.endpoints.contains_key(index));
+        let index = (engine.index..1 << 12).find(|index| !engine.endpoints.contains_key(index));
         let index = index.ok_or(Error::new(Code::EBUSY, "the domain has no free resource index"))?;
         engine.open_index(index)?;
         engine.endpoints.insert(index, State { options, min_multi_receive: 64, ..State::default() });

@@ -23,9 +23,6 @@ use uet_model::ses::{
 use uet_model::{Memory, Mode, Time};
 use uet_wire::registry::AtomicOpcode;
 
-/// The resource index of all registered memory. Public sources leave it to the provider.
-const MEMORY_INDEX: u16 = 0;
-
 /// An operation in flight.
 struct Outstanding {
     endpoint: u16,
@@ -55,6 +52,8 @@ pub(crate) struct Engine {
     job: u32,
     pid: u16,
     generation: u8,
+    /// The resource index of all registered memory, and of the first endpoint. Public sources leave it to the provider.
+    pub(crate) index: u16,
     operations: HashMap<OperationId, Outstanding>,
     receives: HashMap<ReceiveId, Posted>,
     /// Receives that take a message aside, with its endpoint and context if it is kept.
@@ -93,6 +92,7 @@ impl Engine {
             job: settings.job,
             pid,
             generation: settings.generation,
+            index: settings.index,
             operations: HashMap::new(),
             receives: HashMap::new(),
             claims: HashMap::new(),
@@ -137,9 +137,9 @@ impl Engine {
         let access =
             Access { read: access & flags::REMOTE_READ != 0, write: remote_write, atomic: remote_write };
         let base = memory.address() as u64;
-        self.open_index(MEMORY_INDEX)?;
+        self.open_index(self.index)?;
         let region = ses::Region { key: Key(key), base, access, data: memory };
-        let id = self.nic.expose(self.place(MEMORY_INDEX), region);
+        let id = self.nic.expose(self.place(self.index), region);
         let id = id.map_err(|error| Error::new(Code::EINVAL, error.to_string()))?;
         Ok(Region { id, key })
     }
@@ -194,7 +194,7 @@ impl Engine {
 
     pub(crate) fn write(&mut self, endpoint: u16, write: Write) -> Result<()> {
         let Write { to, key, offset, data, cq_data, delivery_complete, context, report } = write;
-        let peer = self.peer(endpoint, to, Some(MEMORY_INDEX))?;
+        let peer = self.peer(endpoint, to, Some(self.index))?;
         let work = Work::Write { key: Key(key), offset, data };
         let operation = Operation { header_data: cq_data, delivery_complete, ..Operation::new(peer, work) };
         let completion = Completion { context, flags: flags::RMA | flags::WRITE, ..Completion::default() };
@@ -206,7 +206,7 @@ impl Engine {
 
     pub(crate) fn read(&mut self, endpoint: u16, read: Read) -> Result<()> {
         let Read { from, key, offset, memory, context, report } = read;
-        let peer = self.peer(endpoint, from, Some(MEMORY_INDEX))?;
+        let peer = self.peer(endpoint, from, Some(self.index))?;
         let length = u32::try_from(memory.len()).map_err(|_| Error::from(Code::EMSGSIZE))?;
         let operation = Operation::new(peer, Work::Read { key: Key(key), offset, length });
         let completion = Completion { context, flags: flags::RMA | flags::READ, ..Completion::default() };
@@ -216,7 +216,7 @@ impl Engine {
 
     pub(crate) fn atomic(&mut self, endpoint: u16, atomic: Atomic) -> Result<()> {
         let Atomic { to, key, offset, opcode, datatype, operand, compare, result, context, report } = atomic;
-        let peer = self.peer(endpoint, to, Some(MEMORY_INDEX))?;
+        let peer = self.peer(endpoint, to, Some(self.index))?;
         let operand = match compare {
             Some(compare) => ses::Operand::Swap { compare: element(&compare), swap: element(&operand) },
             None if opcode == AtomicOpcode::READ => ses::Operand::None(operand.len() as u32),
@@ -260,9 +260,10 @@ impl Engine {
 
     fn operation_completed(&mut self, id: OperationId, result: Result<ses::Done, ses::OperationError>) {
         let Some(outstanding) = self.operations.remove(&id) else { return };
-        let Outstanding { endpoint, completion, counted, report, result: memory } = outstanding;
+        let Outstanding { endpoint, mut completion, counted, report, result: memory } = outstanding;
         match result {
             Ok(done) => {
+                completion.length = done.length as usize;
                 if let Some(mut memory) = memory {
                     let room = memory.len().min(done.data.len());
                     // The memory is the application's, of this length.

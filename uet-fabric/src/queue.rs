@@ -12,7 +12,7 @@ pub struct Completion {
     pub context: usize,
     /// The kind of operation: [`flags`](crate::flags).
     pub flags: u64,
-    /// The number of bytes received.
+    /// The number of bytes received, or that the target accepted.
     pub length: usize,
     /// The address of the received bytes in a buffer for several messages.
     pub buffer: usize,

@@ -2,9 +2,13 @@ use crate::error::{Code, Error, Result};
 use core::str::FromStr;
 use core::time::Duration;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use uet_emulator::{Config, fault};
 use uet_kernel::Impairment;
+
+/// The longest time that a closing endpoint waits for acknowledgments, by default.
+const SETTLE: Duration = Duration::from_millis(500);
 
 /// A variable of the environment: its name after `FI_UET_`, and its description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +32,8 @@ pub struct Settings {
     pub(crate) job: u32,
     pub(crate) pid: Option<u16>,
     pub(crate) generation: u8,
+    pub(crate) index: u16,
+    pub(crate) settle: Duration,
     pub(crate) config: Config,
     pub(crate) capture: Option<String>,
     pub(crate) keys: Option<PathBuf>,
@@ -37,7 +43,7 @@ pub struct Settings {
 
 impl Settings {
     /// All variables.
-    pub const ALL: [Setting; 13] = [
+    pub const ALL: [Setting; 15] = [
         setting(
             "iface",
             "Interface or address to use, for example lo or 10.0.0.5 (default: all that are up)",
@@ -48,6 +54,14 @@ impl Settings {
         setting("job", "Job ID, 24 bits (default: 1)"),
         setting("pid", "PIDonFEP, 12 bits (default: from the process ID)"),
         setting("generation", "Generation of the resource indices, 8 bits (default: 0)"),
+        setting(
+            "index",
+            "First resource index of endpoints, and index of registered memory; equal in all processes (default: 0)",
+        ),
+        setting(
+            "settle",
+            "Milliseconds that a closing endpoint waits for acknowledgments at most (default: 500)",
+        ),
         setting("seed", "Seed of all random numbers (default: from the process ID)"),
         setting("params", "Further parameters of the NIC: NAME=VALUE, separated by semicolons"),
         setting(
@@ -73,7 +87,7 @@ impl Settings {
     /// assert!(Settings::read(|_| None).is_ok());
     /// ```
     pub fn read(get: impl Fn(&'static str) -> Option<String>) -> Result<Self> {
-        let mut settings = Settings { config: config(), job: 1, ..Settings::default() };
+        let mut settings = Settings { config: config(), job: 1, settle: SETTLE, ..Settings::default() };
         for Setting { name, .. } in Settings::ALL {
             let Some(value) = get(name).filter(|value| !value.is_empty()) else { continue };
             settings.set(name, &value).map_err(|reason| {
@@ -98,6 +112,8 @@ impl Settings {
             "job" => self.job = number(value, (1 << 24) - 1)? as u32,
             "pid" => self.pid = Some(number(value, (1 << 12) - 1)? as u16),
             "generation" => self.generation = number(value, 255)? as u8,
+            "index" => self.index = number(value, (1 << 12) - 1)? as u16,
+            "settle" => self.settle = Duration::from_millis(number(value, u32::MAX.into())?),
             "seed" => self.config.seed = number(value, u64::MAX)?,
             "params" => {
                 for parameter in parts(value, ';') {
@@ -127,6 +143,11 @@ impl Settings {
 
     fn parameter(&mut self, name: &str, value: Value) -> Result<(), String> {
         self.config.set(name, &value).map_err(|error| error.reason)
+    }
+
+    /// Returns the parameters of the NIC, by the names that the control channel uses.
+    pub fn parameters(&self) -> BTreeMap<String, Value> {
+        self.config.get()
     }
 
     /// Returns the path of the capture file of this process.
