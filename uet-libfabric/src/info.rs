@@ -118,7 +118,7 @@ fn resolve(node: &str, _service: Option<&str>) -> Result<SocketAddr> {
 /// # Safety
 ///
 /// The pointer must be null or a C string.
-unsafe fn text(pointer: *const c_char) -> Option<String> {
+pub(crate) unsafe fn text(pointer: *const c_char) -> Option<String> {
     // SAFETY: the caller promises a C string.
     (!pointer.is_null()).then(|| unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned())
 }
@@ -299,7 +299,7 @@ pub(crate) fn domain_name(interface: &Interface) -> String {
 }
 
 /// Copies a text to memory that libfabric frees.
-fn duplicated(text: &str) -> *mut c_char {
+pub(crate) fn duplicated(text: &str) -> *mut c_char {
     let text = CString::new(text).unwrap_or_default();
     // SAFETY: it is a C string.
     unsafe { libc::strdup(text.as_ptr()) }

@@ -4,6 +4,7 @@
 mod atomic;
 mod av;
 mod call;
+pub mod caller;
 mod cntr;
 mod cq;
 mod domain;
