@@ -140,7 +140,7 @@ impl FromStr for Listen {
 
 /// Endpoint of the control channel.
 #[derive(Clone, Copy, Debug)]
-enum ControlPlace {
+pub(super) enum ControlPlace {
     Tcp(SocketAddr),
     Stdio,
 }

@@ -1,5 +1,7 @@
 //! The commands of the `uet` program, one file each.
 
+#[cfg(target_os = "linux")]
+mod adapter;
 mod annotate;
 mod cases;
 mod check;
@@ -105,6 +107,8 @@ enum Command {
     List(list::List),
     Doctor(doctor::Doctor),
     #[cfg(target_os = "linux")]
+    Adapter(adapter::Adapter),
+    #[cfg(target_os = "linux")]
     Emulate(emulate::Emulate),
     #[cfg(target_os = "linux")]
     Proxy(proxy::Proxy),
@@ -167,6 +171,8 @@ pub fn main() -> ExitCode {
         Command::Simulate(command) => command.run(),
         Command::List(command) => command.run(),
         Command::Doctor(command) => command.run(),
+        #[cfg(target_os = "linux")]
+        Command::Adapter(command) => command.run(),
         #[cfg(target_os = "linux")]
         Command::Emulate(command) => command.run(),
         #[cfg(target_os = "linux")]
