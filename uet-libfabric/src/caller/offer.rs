@@ -4,7 +4,9 @@ use super::Libfabric;
 use crate::info::{duplicated, text};
 use crate::sys::*;
 use core::ffi::c_int;
+use core::net::SocketAddr;
 use core::ptr;
+use std::ffi::CString;
 use uet_fabric::{Code, Error, Result, flags};
 
 /// The modes that [`Device`](super::Device) serves: `FI_CONTEXT` and `FI_CONTEXT2`.
@@ -35,6 +37,8 @@ pub struct Wishes {
     pub domain: Option<String>,
     /// True for an endpoint that sends in order.
     pub ordered: bool,
+    /// The own address and port; the provider's choice if absent.
+    pub source: Option<SocketAddr>,
 }
 
 /// The format of a provider's addresses.
@@ -96,8 +100,16 @@ impl Libfabric {
             ((*info.tx_attr).msg_order, (*info.rx_attr).msg_order) = (order, order);
         }
         let mut first = ptr::null_mut();
-        // SAFETY: the hints are valid, and so is the place of the result.
-        let result = unsafe { (self.getinfo)(API, ptr::null(), ptr::null(), 0, hints.info, &mut first) };
+        let source = wishes.source.map(|source| {
+            let text = |text: String| CString::new(text).unwrap_or_default();
+            (text(source.ip().to_string()), text(source.port().to_string()))
+        });
+        let (node, service, bits) = match &source {
+            Some((node, service)) => (node.as_ptr(), service.as_ptr(), SOURCE),
+            None => (ptr::null(), ptr::null(), 0),
+        };
+        // SAFETY: the texts are null or C strings, the hints are valid, and so is the place of the result.
+        let result = unsafe { (self.getinfo)(API, node, service, bits, hints.info, &mut first) };
         self.checked("fi_getinfo", result as isize)?;
         // SAFETY: libfabric returned a list, of which this copies the first entry before it frees the list.
         let info = unsafe {

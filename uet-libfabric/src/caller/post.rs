@@ -185,6 +185,9 @@ impl Device {
         loop {
             let result = post(self, &buffers, place)?;
             if result == -(Code::EAGAIN.0 as isize) && begun.elapsed() < FULL {
+                // The provider makes progress only while its queue is read.
+                let finished = self.read()?;
+                self.early.extend(finished);
                 std::thread::sleep(Duration::from_micros(100));
                 continue;
             }

@@ -26,6 +26,8 @@ const TURN: Duration = Duration::from_micros(200);
 
 /// Connect a device to the conformance suite
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  uet adapter libfabric --help   the options, with examples")]
 pub(super) struct Adapter {
     #[command(subcommand)]
     interface: Interface,
@@ -60,6 +62,9 @@ struct Libfabric {
     /// Name of the domain [default: the first one that the provider offers]
     #[arg(long, value_name = "NAME")]
     domain: Option<String>,
+    /// Own address and port, for a provider that takes them from `fi_getinfo`
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    source: Option<SocketAddr>,
     /// Format of addresses in the address vector [default: the provider's, `sockaddr` if that is unknown]
     #[arg(long, value_name = "FORMAT")]
     address_format: Option<Format>,

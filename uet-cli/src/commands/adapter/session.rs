@@ -49,9 +49,10 @@ pub(super) struct Session {
     /// Absent only if the provider cannot be opened again.
     device: Option<Device>,
     format: Format,
-    /// The place of the endpoint, and its name in the provider's format.
+    /// The place of the endpoint.
     own: Name,
-    name: Vec<u8>,
+    /// The same as far as its name tells.
+    read: Option<(SocketAddr, Option<Name>)>,
     welcome: Welcome,
     peers: Vec<AddPeer>,
     /// The numbers of addresses in the address vector.
@@ -67,14 +68,19 @@ impl Session {
     /// Loads libfabric and opens the provider.
     pub(super) fn open(options: &Options, parameters: BTreeMap<String, Value>) -> io::Result<Self> {
         let library = Libfabric::load().map_err(io::Error::other)?;
-        let wishes = |ordered, domain| Wishes { provider: options.provider.clone(), domain, ordered };
+        let wishes = |ordered, domain| Wishes {
+            provider: options.provider.clone(),
+            domain,
+            ordered,
+            // Two endpoints of some providers cannot share a port.
+            source: options.source.map(|at| SocketAddr::new(at.ip(), if ordered { 0 } else { at.port() })),
+        };
         let offer = library.find(&wishes(false, options.domain.clone())).map_err(io::Error::other)?;
         // A provider without ordered endpoints still has the other one.
         let ordered = library.find(&wishes(true, Some(offer.domain()))).ok();
         let device = Device::open(&offer, ordered.as_ref()).map_err(io::Error::other)?;
         let format = options.address_format.clone().unwrap_or_else(|| Format::of(offer.address_format()));
-        let name = device.name().map_err(io::Error::other)?;
-        let read = format.read(&name);
+        let read = format.read(&device.name().map_err(io::Error::other)?);
         let link = options.link.clone().or(read.map(|(at, _)| Link::Udp { addr: at.ip(), port: at.port() }));
         let link = link.ok_or_else(|| {
             io::Error::other("the name of the endpoint does not tell its address: name it with --link")
@@ -97,7 +103,7 @@ impl Session {
             device: Some(device),
             format,
             own,
-            name,
+            read,
             welcome,
             peers: Vec::new(),
             inserted: BTreeMap::new(),
@@ -174,7 +180,7 @@ impl Session {
         let begun = Instant::now();
         loop {
             match Device::open(&self.offer, self.ordered.as_ref()) {
-                Ok(device) if device.name().is_ok_and(|name| name == self.name) => {
+                Ok(device) if device.name().is_ok_and(|name| self.format.read(&name) == self.read) => {
                     self.device = Some(device);
                     return Ok(());
                 }
@@ -182,8 +188,7 @@ impl Session {
                 Ok(_) if begun.elapsed() < CLOSING => {}
                 Err(error) if error.code == Code::EADDRINUSE && begun.elapsed() < CLOSING => {}
                 Ok(_) => {
-                    let message =
-                        "after a reset, the endpoint has another address; give the provider a fixed port";
+                    let message = "after a reset, the endpoint has another address; give the provider a fixed one, for example with --source";
                     return Err(refusal(ErrorCode::Internal, message));
                 }
                 Err(error) => return Err(refusal(ErrorCode::Internal, error.to_string())),
