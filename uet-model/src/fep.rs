@@ -80,6 +80,7 @@ use std::collections::VecDeque;
 /// assert_eq!(b.ses().memory(region), Some(&b"hello"[..]));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[cfg_attr(feature = "explore", derive(Clone))]
 pub struct Fep<B = ()> {
     pds: Pds,
     ses: Ses,
@@ -89,6 +90,14 @@ pub struct Fep<B = ()> {
     unsent: Option<Packet>,
     events: VecDeque<Event>,
     event_capacity: usize,
+}
+
+#[cfg(feature = "explore")]
+impl<B: core::hash::Hash> core::hash::Hash for Fep<B> {
+    fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
+        let Fep { pds, ses, tap, now: _, unsent, events: _, event_capacity: _ } = self;
+        (pds, ses, tap, unsent).hash(state);
+    }
 }
 
 /// A tap on the interface between packet delivery and semantics (section 3.5.4).

@@ -71,6 +71,7 @@ pub enum Via {
 
 /// A command of SES to PDS.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub enum Command {
     /// Sends a request.
     Send(Via, TxRequest),
@@ -88,6 +89,7 @@ pub enum Command {
 
 /// A request packet to send: SES headers and payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub struct TxRequest {
     /// The message that the packet belongs to.
     pub message: MessageKey,
@@ -111,6 +113,7 @@ pub struct Refused(pub TxRequest);
 
 /// A received request packet, delivered once.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub struct RxRequest {
     /// The identifier of the request, for its response.
     pub ticket: Ticket,
@@ -141,6 +144,7 @@ pub enum Ticket {
 
 /// A response to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub struct TxResponse {
     /// The guarantee for its delivery.
     pub delivery: Delivery,
@@ -168,6 +172,7 @@ pub enum Delivery {
 
 /// A message of PDS to SES.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub enum Indication {
     /// A request arrived for the first time. SES owes it one response.
     Request(RxRequest),
@@ -206,6 +211,7 @@ pub enum Indication {
 
 /// A received response to a request of this endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub struct RxResponse {
     /// The type of the header at the start of `head`.
     pub next_hdr: NextHdr,

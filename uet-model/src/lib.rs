@@ -5,6 +5,8 @@
 #![forbid(unsafe_code)]
 
 pub mod cc;
+#[cfg(feature = "explore")]
+mod explore;
 mod fep;
 mod interface;
 pub mod ladder;

@@ -23,6 +23,7 @@ pub type Head = ArrayVec<u8, 112>;
 /// # Ok::<(), uet_wire::ParseError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub struct Packet {
     /// The source address.
     pub src: IpAddr,

@@ -6,6 +6,7 @@ use uet_wire::Units24;
 
 /// The four sums of a context over its PDCs (section 3.6.12). Sizes are nominal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub struct Sums {
     /// Bytes that wait for their first transmission.
     pub backlog: u64,
@@ -106,15 +107,36 @@ pub trait Algorithm: Debug + Send {
     fn observe(&self) -> Observed {
         Observed::default()
     }
+
+    #[cfg(feature = "explore")]
+    #[doc(hidden)]
+    fn duplicate(&self) -> Box<dyn Algorithm> {
+        unreachable!("it takes no part in explorations")
+    }
+
+    #[cfg(feature = "explore")]
+    #[doc(hidden)]
+    fn digest(&self, _state: &mut dyn core::hash::Hasher) {}
 }
 
 /// No congestion control.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub struct Unlimited;
 
 impl Algorithm for Unlimited {
     fn may_send(&self) -> bool {
         true
+    }
+
+    #[cfg(feature = "explore")]
+    fn duplicate(&self) -> Box<dyn Algorithm> {
+        Box::new(self.clone())
+    }
+
+    #[cfg(feature = "explore")]
+    fn digest(&self, mut state: &mut dyn core::hash::Hasher) {
+        core::hash::Hash::hash(self, &mut state);
     }
 }
 

@@ -8,6 +8,7 @@ use uet_wire::Units24;
 
 /// NSCC and RCCC together: RCCC governs the last hop, NSCC the fabric. A packet leaves when both permit it.
 #[derive(Debug)]
+#[cfg_attr(feature = "explore", derive(Clone, Hash))]
 pub struct Both {
     nscc: Nscc,
     rccc: Rccc,
@@ -34,6 +35,16 @@ impl Both {
 impl Algorithm for Both {
     fn may_send(&self) -> bool {
         self.nscc.may_send() && self.rccc.may_send()
+    }
+
+    #[cfg(feature = "explore")]
+    fn duplicate(&self) -> Box<dyn Algorithm> {
+        Box::new(self.clone())
+    }
+
+    #[cfg(feature = "explore")]
+    fn digest(&self, mut state: &mut dyn core::hash::Hasher) {
+        core::hash::Hash::hash(self, &mut state);
     }
 
     fn new_data(&mut self, now: Time, sums: &Sums) {

@@ -24,6 +24,7 @@ use uet_wire::registry::NackCode;
 /// # Ok::<(), uet_model::cc::CcError>(())
 /// ```
 #[derive(Debug)]
+#[cfg_attr(feature = "explore", derive(Clone, Hash))]
 pub struct Ccc {
     sums: Sums,
     algorithm: Box<dyn Algorithm>,

@@ -27,6 +27,7 @@ use uet_wire::registry::CcType;
 /// );
 /// ```
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub struct Destination {
     rcvd_bytes: u64,
     credit_alone: bool,
@@ -109,6 +110,7 @@ fn ooo_count(packets: Option<u32>) -> u16 {
 /// assert!(penalty.is_over(), "windows are restored");
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub struct Penalty {
     value: u8,
     was_set: bool,

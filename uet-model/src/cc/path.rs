@@ -94,6 +94,7 @@ impl PathFeedback {
 /// # Ok::<(), uet_model::cc::CcError>(())
 /// ```
 #[derive(Debug)]
+#[cfg_attr(feature = "explore", derive(Clone))]
 pub struct PathSelector {
     params: PathParams,
     rng: Rng,
@@ -109,6 +110,14 @@ pub struct PathSelector {
     current: u16,
     changed: Time,
     unhappy: bool,
+}
+
+#[cfg(feature = "explore")]
+impl core::hash::Hash for PathSelector {
+    fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
+        let PathSelector { params: _, rng, order, used, ring, rests, resting, current, changed, unhappy } = self;
+        (rng.get_seed(), order, used, ring, rests, resting, current, changed, unhappy).hash(state);
+    }
 }
 
 impl Default for PathSelector {

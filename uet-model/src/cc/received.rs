@@ -14,6 +14,7 @@ use uet_wire::Units24;
 /// assert_eq!(rcvd.newly(Some(Units24::from_bytes(12_288)), 0), 0, "stale");
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub struct RcvdBytes {
     last: Units24,
     /// Bytes that ACKs without a count reported, and that the count includes later.

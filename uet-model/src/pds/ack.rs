@@ -75,6 +75,7 @@ fn no_response() -> TxResponse {
 
 /// The packet that an ACK names.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub(super) struct Named {
     pub(super) psn: Psn,
     pub(super) retx: bool,

@@ -14,6 +14,7 @@ use uet_wire::registry::{CtlType, NackCode};
 
 /// The state of a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub(super) enum State {
     /// It takes requests.
     Open,

@@ -10,6 +10,7 @@ use hashbrown::HashTable;
 use std::collections::{HashSet, VecDeque};
 use uet_wire::{PdcId, Psn};
 
+#[cfg_attr(feature = "explore", derive(Clone))]
 pub(super) struct Contexts {
     /// Indexed by PDCID; entry 0 is never used.
     slots: Vec<ContextSlot>,
@@ -23,7 +24,19 @@ pub(super) struct Contexts {
     count: usize,
 }
 
+#[cfg(feature = "explore")]
+impl core::hash::Hash for Contexts {
+    fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
+        let Contexts { slots, general, reserved, by_peer: _, by_route: _, hasher: _, count } = self;
+        (slots, general, reserved, count).hash(state);
+        for pdc in slots.iter().filter_map(|slot| slot.pdc.as_deref()) {
+            (self.of_route(&pdc.route()), self.of_peer(pdc.peer, pdc.peer_id.0)).hash(state);
+        }
+    }
+}
+
 #[derive(Default)]
+#[cfg_attr(feature = "explore", derive(Clone, Hash))]
 struct ContextSlot {
     generation: u32,
     /// The last PSN used as an initiator with this PDCID.
@@ -32,6 +45,7 @@ struct ContextSlot {
 }
 
 /// The free PDCIDs of a pool: returned ones, and ones never used.
+#[cfg_attr(feature = "explore", derive(Clone, Hash))]
 struct Ids {
     free: VecDeque<u16>,
     fresh: core::ops::Range<u32>,
@@ -202,10 +216,18 @@ fn is_unconfirmed(slots: &[ContextSlot], handle: PdcHandle) -> bool {
 
 /// The contexts that were reclaimed a short time ago, by a hash of peer and Start_PSN. A retransmission of their syn packets
 /// must not be delivered a second time.
+#[cfg_attr(feature = "explore", derive(Clone))]
 pub(super) struct Reclaimed {
     until: VecDeque<(Time, u64)>,
     keys: HashSet<u64, Hasher>,
     hasher: Hasher,
+}
+
+#[cfg(feature = "explore")]
+impl core::hash::Hash for Reclaimed {
+    fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
+        self.until.hash(state);
+    }
 }
 
 impl Reclaimed {

@@ -21,6 +21,7 @@ pub(super) fn mp_range(mpr: u8) -> u32 {
 
 /// The state of a PSN above the cumulative one.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub(super) struct RxSlot {
     pub(super) state: SlotState,
     pub(super) flags: Flags,
@@ -33,6 +34,7 @@ pub(super) struct RxSlot {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub(super) enum SlotState {
     /// Not received.
     Missing,
@@ -50,6 +52,7 @@ pub(super) enum SlotState {
 
 /// Fields of the packet that its reply depends on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub(super) struct Flags {
     /// The reason for an immediate ACK.
     pub(super) at_once: Option<AckReason>,
@@ -71,6 +74,7 @@ pub(super) enum PsnPosition {
 }
 
 #[derive(Debug)]
+#[cfg_attr(feature = "explore", derive(Clone, Hash))]
 pub(super) struct PdcDestination {
     /// CACK_PSN.
     cack: Psn,

@@ -87,6 +87,7 @@ pub enum Role {
 
 /// The reason for a retransmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub enum RetransmitCause {
     /// The retransmission timer expired. The number counts its timeouts.
     Timeout(u8),
@@ -117,6 +118,7 @@ pub enum Duplicate {
 
 /// The reason for an ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub enum AckReason {
     /// The packet requested it.
     Requested,
@@ -148,6 +150,7 @@ pub enum AckReason {
 
 /// The reason for closing a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub enum CloseReason {
     /// SES requested it.
     Wanted,
@@ -256,6 +259,7 @@ const _: () = {
 };
 
 /// The queue of events. It is bounded, and drops the oldest.
+#[cfg_attr(feature = "explore", derive(Clone))]
 pub(super) struct Events {
     capacity: usize,
     waiting: VecDeque<PdsEvent>,

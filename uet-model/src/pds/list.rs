@@ -10,9 +10,17 @@ pub(crate) const NOWHERE: SlabKey = u32::MAX;
 
 /// The neighbors of an element.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub(super) struct Links {
     before: SlabKey,
     after: SlabKey,
+}
+
+#[cfg(feature = "explore")]
+impl Links {
+    pub(super) fn after(&self) -> SlabKey {
+        self.after
+    }
 }
 
 impl Default for Links {
@@ -28,6 +36,7 @@ pub(super) trait Linked {
 
 /// The ends of a list.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub(super) struct List {
     first: SlabKey,
     last: SlabKey,

@@ -103,12 +103,21 @@ use timers::Timer;
 use uet_wire::registry::{CtlType, NackCode};
 
 /// The packet delivery layer of one endpoint.
+#[cfg_attr(feature = "explore", derive(Clone))]
 pub struct Pds {
     shared: Shared,
     contexts: Contexts,
     reclaimed: Reclaimed,
     rudi: Rudi,
     protect: Option<Box<dyn Protect>>,
+}
+
+#[cfg(feature = "explore")]
+impl core::hash::Hash for Pds {
+    fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
+        let Pds { shared, contexts, reclaimed, rudi, protect } = self;
+        (shared, contexts, reclaimed, rudi, protect).hash(state);
+    }
 }
 
 // A refused request is returned whole, without allocation.

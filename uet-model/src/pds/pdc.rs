@@ -24,6 +24,7 @@ pub(super) const NOMINAL: usize = 8 + 40;
 /// This is the size of an idle context, which also has one receive slot and its table entries.
 const _: () = assert!(size_of::<Pdc>() <= 400);
 
+#[cfg_attr(feature = "explore", derive(Clone, Hash))]
 pub(super) struct Pdc {
     pub(super) handle: PdcHandle,
     pub(super) role: Role,
@@ -66,6 +67,7 @@ pub(super) struct Pdc {
 }
 
 #[derive(Default)]
+#[cfg_attr(feature = "explore", derive(Clone, Hash))]
 pub(super) struct Alarms {
     pub(super) ack: Alarm,
     pub(super) clear: Alarm,

@@ -10,6 +10,7 @@ use uet_wire::Psn;
 use uet_wire::registry::{CtlType, NackCode, NextHdr};
 
 /// A packet with a PSN, from its request until it is acknowledged.
+#[cfg_attr(feature = "explore", derive(Clone, Hash))]
 pub(super) struct TxPacket {
     links: Links,
     /// The context that the packet belongs to.
@@ -41,6 +42,7 @@ pub(super) struct TxPacket {
 
 /// The content of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub(super) enum TxContent {
     /// A request of this message.
     Request(MessageKey),
@@ -50,6 +52,7 @@ pub(super) enum TxContent {
 
 /// The state of a packet at its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub(super) enum TxState {
     /// Not sent yet.
     Queued,
@@ -124,7 +127,15 @@ impl Linked for TxPacket {
 
 /// All packets, by their index.
 #[derive(Default)]
+#[cfg_attr(feature = "explore", derive(Clone))]
 pub(super) struct TxPool(Slab<TxPacket>);
+
+#[cfg(feature = "explore")]
+impl core::hash::Hash for TxPool {
+    fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
+        crate::explore::slab(&self.0, state);
+    }
+}
 
 impl TxPool {
     pub(super) fn insert(&mut self, packet: TxPacket) -> SlabKey {

@@ -99,6 +99,16 @@ pub trait Protect: Send {
 
     /// Takes the Start_PSN that the ACK of an own CLOSE_COMMAND told.
     fn learn_expected_psn(&mut self, _context: Option<SecureContext>, _expected: Psn) {}
+
+    #[cfg(feature = "explore")]
+    #[doc(hidden)]
+    fn duplicate(&self) -> Box<dyn Protect> {
+        unreachable!("it takes no part in explorations")
+    }
+
+    #[cfg(feature = "explore")]
+    #[doc(hidden)]
+    fn digest(&self, _state: &mut dyn core::hash::Hasher) {}
 }
 
 /// The reason why a packet could not be sealed.

@@ -18,6 +18,7 @@ use uet_wire::PdcId;
 use uet_wire::pds::{Nack, Rudi as Header, RudiMut};
 use uet_wire::registry::{NackClass, NackCode, NextHdr};
 
+#[cfg_attr(feature = "explore", derive(Clone))]
 pub(super) struct Rudi {
     /// The `pkt_id` of the next request.
     next: u32,
@@ -29,6 +30,17 @@ pub(super) struct Rudi {
     paused: Vec<Route>,
 }
 
+#[cfg(feature = "explore")]
+impl core::hash::Hash for Rudi {
+    fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
+        let Rudi { next, requests, by_id: _, inbound, paused } = self;
+        (next, paused).hash(state);
+        crate::explore::slab(requests, state);
+        crate::explore::map(inbound, state);
+    }
+}
+
+#[cfg_attr(feature = "explore", derive(Clone, Hash))]
 struct RudiRequest {
     route: Route,
     security: Option<SecureContext>,
@@ -53,6 +65,7 @@ impl RudiRequest {
 
 /// The fields of a received request that its response copies.
 #[derive(Clone, Copy)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 struct RudiInbound {
     copies: u16,
     retx: bool,

@@ -16,6 +16,7 @@ use uet_wire::Psn;
 
 pub(super) type Hasher = foldhash::quality::FixedState;
 
+#[cfg_attr(feature = "explore", derive(Clone))]
 pub(super) struct Shared {
     pub(super) params: PdsParams,
     pub(super) address: IpAddr,
@@ -45,6 +46,18 @@ pub(super) struct Shared {
     /// The PSN of a CLOSE_COMMAND that is being handled, and the Start_PSN that its ACK tells.
     pub(super) close_floor: Option<(Psn, Psn)>,
     pub(super) rng: fastrand::Rng,
+}
+
+#[cfg(feature = "explore")]
+impl core::hash::Hash for Shared {
+    fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
+        let Shared { params: _, now: _, events: _, address, second_address, pool, store, timers, cccs, .. } = self;
+        (address, second_address, pool, timers, cccs).hash(state);
+        crate::explore::slab(store, state);
+        let Shared { indications, ready, answers, delivered, slots, penalty, pacer, close_floor, rng, .. } = self;
+        (indications, ready, answers, delivered, slots, penalty, pacer, close_floor).hash(state);
+        rng.get_seed().hash(state);
+    }
 }
 
 impl Shared {
@@ -148,6 +161,7 @@ impl Shared {
 
 /// The congestion control contexts, one for each destination and traffic class. They count all packets to a
 /// destination, in either direction of a PDC.
+#[cfg_attr(feature = "explore", derive(Clone))]
 pub(super) struct Cccs {
     capacity: usize,
     params: CcParams,
@@ -162,9 +176,20 @@ pub(super) struct Cccs {
     left: Option<SlabKey>,
 }
 
+#[cfg(feature = "explore")]
+impl core::hash::Hash for Cccs {
+    fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
+        // The other tables follow from the entries.
+        let Cccs { capacity: _, params: _, by_destination: _, due: _, seed, entries, unused, left } = self;
+        (seed, unused, left).hash(state);
+        crate::explore::slab(entries, state);
+    }
+}
+
 /// The number by which a destination knows a context. Only one exists for each destination and class.
 const CCC_ID: u8 = 1;
 
+#[cfg_attr(feature = "explore", derive(Clone, Hash))]
 struct CccEntry {
     ccc: Ccc,
     destination: (IpAddr, u8),

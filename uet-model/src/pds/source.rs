@@ -13,6 +13,7 @@ use uet_wire::{Psn, PsnOffset};
 const FARTHEST: usize = 32_767;
 
 #[derive(Debug)]
+#[cfg_attr(feature = "explore", derive(Clone, Hash))]
 pub(super) struct PdcSource {
     /// The first PSN.
     start: Psn,

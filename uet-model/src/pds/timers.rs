@@ -8,6 +8,7 @@ use slab::Slab;
 
 /// The purpose of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub(crate) enum Timer {
     /// A packet, by its place in the pool, waits for its ACK after this many timeouts.
     Retransmission(SlabKey, u8),
@@ -65,6 +66,7 @@ pub(crate) fn backed_off(first: Duration, retransmissions: u8) -> Duration {
     first.saturating_mul(1 << usize::from(retransmissions).min(LEVELS - 1))
 }
 
+#[cfg_attr(feature = "explore", derive(Clone))]
 struct Node {
     links: Links,
     at: Time,
@@ -81,6 +83,14 @@ impl Linked for Node {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Alarm(SlabKey);
 
+#[cfg(feature = "explore")]
+impl core::hash::Hash for Alarm {
+    fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
+        // The timer itself names its owner.
+        self.is_armed().hash(state);
+    }
+}
+
 impl Default for Alarm {
     fn default() -> Self {
         Alarm(NOWHERE)
@@ -94,11 +104,24 @@ impl Alarm {
 }
 
 /// All timers of an endpoint.
+#[cfg_attr(feature = "explore", derive(Clone))]
 pub(crate) struct Timers {
     nodes: Slab<Node>,
     lists: [List; KINDS],
     /// A bit for each list with timers.
     armed: u64,
+}
+
+#[cfg(feature = "explore")]
+impl core::hash::Hash for Timers {
+    fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
+        for (kind, list) in self.lists.iter().enumerate().filter(|(_, list)| !list.is_empty()) {
+            let first = list.first().and_then(|key| self.nodes.get(key as usize));
+            let nodes = core::iter::successors(first, |node| self.nodes.get(node.links.after() as usize));
+            kind.hash(state);
+            nodes.for_each(|node| (node.at, node.timer).hash(state));
+        }
+    }
 }
 
 const _: () = assert!(KINDS <= 64);

@@ -84,6 +84,7 @@ impl core::error::Error for AddressError {}
 
 /// The state of an index.
 #[derive(Debug, Default)]
+#[cfg_attr(feature = "explore", derive(Clone, Hash))]
 pub(super) struct IndexState {
     /// The current generation. `SES-GEN-003`: 0 if none is configured.
     pub(super) generation: u8,
@@ -100,6 +101,7 @@ pub(super) struct IndexState {
 
 /// The address tables of an endpoint.
 #[derive(Debug, Default)]
+#[cfg_attr(feature = "explore", derive(Clone, Hash))]
 pub(super) struct Tables {
     jobs: BTreeSet<u32>,
     processes: BTreeSet<Process>,

@@ -11,6 +11,7 @@ use uet_wire::registry::{List, ReturnCode};
 
 /// A completion. There is one for each operation, and one for each receive that a send matched.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub enum Completion {
     /// An operation of this endpoint completed.
     Operation {
@@ -27,6 +28,7 @@ pub enum Completion {
 
 /// The result of a successful operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub struct Done {
     /// The number of bytes that the target accepted or sent.
     pub length: u32,
@@ -38,6 +40,7 @@ pub struct Done {
 
 /// The failure of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub struct OperationError {
     /// The return code: the target's, or UNDELIVERABLE, or CANCELLED.
     pub code: ReturnCode,
@@ -76,6 +79,7 @@ impl core::error::Error for OperationError {}
 
 /// The result of a receive.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub struct Received {
     /// The receive.
     pub id: ReceiveId,
@@ -99,6 +103,7 @@ pub struct Received {
 
 /// A write of a peer with header data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub struct Written {
     /// The region.
     pub region: RegionId,

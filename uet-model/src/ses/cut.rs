@@ -13,6 +13,7 @@ use uet_wire::ses::{Atomic, CompareSwap, ExtBuf, Medium, Small, Std};
 
 /// The common fields of the packets of a message, and the progress of cutting.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub(super) struct Outline {
     pub(super) key: MessageKey,
     pub(super) opcode: Opcode,
@@ -40,6 +41,7 @@ pub(super) struct Outline {
 
 /// The progress of cutting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub(super) enum Progress {
     /// No packet has left.
     New,
@@ -53,6 +55,7 @@ pub(super) enum Progress {
 
 /// The selector of the memory or the receive at the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub(super) enum Selector {
     Key(u64),
     Match(u64),

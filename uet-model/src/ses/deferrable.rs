@@ -19,6 +19,7 @@ use uet_wire::registry::{Opcode, ReturnCode};
 
 /// The progress of a deferrable send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub(super) enum Deferral {
     /// The target will not defer it, because it is another operation or the second attempt.
     Never,
@@ -49,6 +50,7 @@ impl Deferral {
 
 /// A receive reserved for a deferred send.
 #[derive(Debug)]
+#[cfg_attr(feature = "explore", derive(Clone, Hash))]
 pub(super) struct Reserved {
     pub(super) id: ReceiveId,
     posted: PostedReceive,

@@ -149,6 +149,7 @@ pub enum SesEvent {
 
 /// The reason for a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub enum Why {
     /// The headers are malformed, or not those of a request.
     Malformed,

@@ -21,6 +21,7 @@ use uet_wire::ses::{self, ExtBuf};
 
 /// An operation in flight.
 #[derive(Debug)]
+#[cfg_attr(feature = "explore", derive(Clone, Hash))]
 pub(super) struct ActiveOperation {
     pub(super) outline: Outline,
     pub(super) owner: Owner,
@@ -49,6 +50,7 @@ pub(super) struct ActiveOperation {
 
 /// The owner of an operation, which receives its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub(super) enum Owner {
     Application,
     /// A rendezvous send to us, of which we read the rest.
@@ -57,6 +59,7 @@ pub(super) enum Owner {
 
 /// The purpose of a message that PDS carries for us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub(super) enum Purpose {
     Operation(OperationId),
     /// Read data; for a rendezvous send, with the number of its bytes.

@@ -32,6 +32,7 @@ impl core::fmt::Display for ReceiveId {
 /// assert!(!any_of_sixteen.matches(None, 0), "a plain send is for plain receives");
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub struct Receive {
     /// The length in bytes.
     pub capacity: u32,
@@ -81,6 +82,7 @@ pub(super) struct LandingId(u64);
 
 /// A send that is arriving, and its buffer.
 #[derive(Debug)]
+#[cfg_attr(feature = "explore", derive(Clone, Hash))]
 pub(super) struct Landing {
     pub(super) index: ResourceIndex,
     pub(super) list: List,
@@ -95,6 +97,7 @@ pub(super) struct Landing {
 
 /// The part of a message that is still to come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub(super) enum Rest {
     /// Packets of the message.
     Arriving,
@@ -110,6 +113,7 @@ pub(super) enum Rest {
 
 /// The location of the rest of a rendezvous send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub(super) struct Remote {
     pub(super) peer: Peer,
     pub(super) key: u64,
@@ -120,6 +124,7 @@ pub(super) struct Remote {
 
 /// The sender of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub struct Sender {
     /// The address.
     pub from: IpAddr,
@@ -144,6 +149,7 @@ pub struct Unexpected {
 
 /// A receive that waits for a send, with the memory that the application gave it, if any.
 #[derive(Debug)]
+#[cfg_attr(feature = "explore", derive(Clone, Hash))]
 pub(super) struct PostedReceive {
     pub(super) receive: Receive,
     pub(super) memory: Option<Box<dyn Memory>>,
@@ -151,6 +157,7 @@ pub(super) struct PostedReceive {
 
 /// The buffer of a message that is arriving.
 #[derive(Debug)]
+#[cfg_attr(feature = "explore", derive(Clone, Hash))]
 pub(super) enum Buffer {
     /// The model's own memory.
     Own(Vec<u8>),
@@ -215,6 +222,7 @@ impl Landing {
 
 /// A deferred send (section 3.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub(super) struct Deferred {
     pub(super) sender: Sender,
     /// The peer for replies.
@@ -225,6 +233,7 @@ pub(super) struct Deferred {
 
 /// Sends that came before their receive, in order of arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub(super) enum Early {
     Unexpected(LandingId, Sender),
     Deferred(Deferred),
@@ -241,6 +250,7 @@ impl Early {
 
 /// The lists of an index.
 #[derive(Debug, Default)]
+#[cfg_attr(feature = "explore", derive(Clone, Hash))]
 pub(super) struct Queue {
     expected: VecDeque<(ReceiveId, PostedReceive)>,
     early: VecDeque<Early>,
@@ -335,6 +345,7 @@ impl Queue {
 
 /// All landings.
 #[derive(Debug, Default)]
+#[cfg_attr(feature = "explore", derive(Clone, Hash))]
 pub(super) struct Landings {
     by_id: BTreeMap<LandingId, Landing>,
     next: u64,

@@ -12,6 +12,7 @@ use uet_wire::registry::ReturnCode;
 
 /// A memory region that the application exposes to peers.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub struct Region<M = Vec<u8>> {
     /// The key by which peers name the region; see [`Key`] for its upper bits.
     pub key: Key,
@@ -33,6 +34,7 @@ impl<M: Memory + 'static> Region<M> {
 
 /// The permissions of a region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub struct Access {
     /// Reading, and fetching by atomics.
     pub read: bool,
@@ -115,12 +117,20 @@ impl PartialEq for Key {
 
 impl Eq for Key {}
 
+#[cfg(feature = "explore")]
+impl core::hash::Hash for Key {
+    fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
 /// The identifier of an exposed region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RegionId(pub u32);
 
 /// The regions of an endpoint.
 #[derive(Debug, Default)]
+#[cfg_attr(feature = "explore", derive(Clone, Hash))]
 pub(super) struct Regions {
     by_id: BTreeMap<RegionId, Exposed>,
     next: u32,
@@ -128,6 +138,7 @@ pub(super) struct Regions {
 
 /// A region and its index.
 #[derive(Debug)]
+#[cfg_attr(feature = "explore", derive(Clone, Hash))]
 pub(super) struct Exposed {
     pub(super) region: Region<Box<dyn Memory>>,
     pub(super) index: ResourceIndex,

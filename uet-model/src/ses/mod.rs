@@ -100,6 +100,7 @@ use uet_wire::registry::ReturnCode;
 
 /// The reason for an error response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 struct Refusal {
     code: ReturnCode,
     why: Why,
@@ -115,6 +116,7 @@ impl Refusal {
 
 /// The semantics of one endpoint, as initiator and as target. See the [module](self).
 #[derive(Debug)]
+#[cfg_attr(feature = "explore", derive(Clone))]
 pub struct Ses {
     params: SesParams,
     mtu: u32,
@@ -153,8 +155,22 @@ pub struct Ses {
     next: Counters,
 }
 
+#[cfg(feature = "explore")]
+impl core::hash::Hash for Ses {
+    fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
+        let Ses { params: _, mtu: _, max_ack_data: _, events: _, tables, regions, landings, messages, .. } = self;
+        (tables, regions, landings, messages).hash(state);
+        let Ses { reserved, to_read, reads, awaited, flights, by_message, by_psn, by_token, .. } = self;
+        (reserved, to_read, reads, awaited, flights, by_message, by_token).hash(state);
+        crate::explore::map(by_psn, state);
+        let Ses { by_source, sent, outbox, commands, completions, written, next, .. } = self;
+        (by_source, sent, outbox, commands, completions, written, next).hash(state);
+    }
+}
+
 /// The next numbers to use.
 #[derive(Debug, Default)]
+#[cfg_attr(feature = "explore", derive(Clone, Hash))]
 struct Counters {
     operation: u64,
     message: u16,

@@ -28,6 +28,7 @@ impl core::fmt::Display for OperationId {
 /// assert_eq!(peer.route.job, 101);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub struct Peer {
     /// The route of its packets: job, address, traffic class, mode.
     pub route: Route,

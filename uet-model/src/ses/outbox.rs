@@ -13,6 +13,7 @@ use uet_wire::registry::Opcode;
 /// The lanes. `turns` lists each lane with something to send that is not paused once, so the order of the map does not
 /// matter.
 #[derive(Debug, Default)]
+#[cfg_attr(feature = "explore", derive(Clone))]
 pub(super) struct Outbox {
     lanes: HashMap<Via, Lane, RandomState>,
     turns: VecDeque<Via>,
@@ -20,7 +21,23 @@ pub(super) struct Outbox {
     waiting: VecDeque<Via>,
 }
 
+#[cfg(feature = "explore")]
+impl core::hash::Hash for Outbox {
+    fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
+        let Outbox { lanes, turns, waiting } = self;
+        (turns, waiting).hash(state);
+        // Each lane has a name without a natural order.
+        let mut lanes: Vec<_> = lanes.iter().collect();
+        lanes.sort_by_key(|(via, _)| match via {
+            crate::Via::Route(route) => (false, route.context, u64::from(route.job)),
+            crate::Via::Return(pdc) => (true, pdc.generation, u64::from(pdc.pdcid)),
+        });
+        lanes.hash(state);
+    }
+}
+
 #[derive(Debug, Default)]
+#[cfg_attr(feature = "explore", derive(Clone, Hash))]
 struct Lane {
     paused: bool,
     in_turn: bool,
@@ -37,6 +54,7 @@ impl Lane {
 
 /// A message in a lane.
 #[derive(Debug)]
+#[cfg_attr(feature = "explore", derive(Clone, Hash))]
 pub(super) enum OutboxItem {
     /// An operation, which is cut packet by packet.
     Operation(OperationId),

@@ -137,6 +137,7 @@ impl TokenOrder {
 
 /// See [`SesParams::abort`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub enum Abort {
     /// UET_MSG_ERROR.
     #[default]

@@ -8,6 +8,7 @@ const MOST: usize = 1 << 15;
 
 /// Ranges from start to end that neither overlap nor touch.
 #[derive(Debug, Default)]
+#[cfg_attr(feature = "explore", derive(Clone, Hash))]
 pub(super) struct Ranges(BTreeMap<u64, u64>);
 
 impl Ranges {

@@ -10,6 +10,7 @@ use uet_wire::ses::{Response, ResponseData, ResponseDataSmall};
 
 /// `SES-RESP-003`: the fields that a response copies from its request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub(super) struct Reply {
     pub(super) message: u16,
     pub(super) job: u32,

@@ -14,6 +14,7 @@ use uet_wire::registry::{List, NackCode, Opcode, ReturnCode};
 
 /// A message of several packets that is arriving.
 #[derive(Debug)]
+#[cfg_attr(feature = "explore", derive(Clone, Hash))]
 pub(super) struct RxMessage {
     opcode: Opcode,
     total: u32,
@@ -30,6 +31,7 @@ pub(super) struct RxMessage {
 
 /// The destination of the bytes of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub(super) enum Placement {
     /// Written to a region.
     Write(RegionId),

@@ -6,6 +6,7 @@ use core::time::Duration;
 
 /// The state of quick adapt.
 #[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub(super) struct QuickAdapt {
     /// True if a trim was seen.
     triggered: bool,

@@ -44,8 +44,22 @@ pub struct Nscc {
     probe: Probe,
 }
 
+#[cfg(feature = "explore")]
+impl core::hash::Hash for Nscc {
+    fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
+        let Nscc { params: _, rccc: _, inflight, base_rtt, received_bytes, fi_count, increase_mode, .. } = self;
+        (inflight, base_rtt, received_bytes, fi_count, increase_mode).hash(state);
+        let Nscc { cwnd, max_wnd, average_delay, saved_cwnd, inc_bytes, .. } = self;
+        [*cwnd, *max_wnd, *average_delay, *inc_bytes].map(f64::to_bits).hash(state);
+        saved_cwnd.map(f64::to_bits).hash(state);
+        let Nscc { last_adjust_time, last_dec_time, quick_adapt, probe, .. } = self;
+        (last_adjust_time, last_dec_time, quick_adapt, probe).hash(state);
+    }
+}
+
 /// The PROBE after the first reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 enum Probe {
     Due,
     Wanted,
@@ -162,6 +176,16 @@ impl Algorithm for Nscc {
     /// `CC-WINDOW-001`: a full packet must fit beside the bytes in flight.
     fn may_send(&self) -> bool {
         self.inflight as f64 + self.packet() <= self.cwnd
+    }
+
+    #[cfg(feature = "explore")]
+    fn duplicate(&self) -> Box<dyn Algorithm> {
+        Box::new(self.clone())
+    }
+
+    #[cfg(feature = "explore")]
+    fn digest(&self, mut state: &mut dyn core::hash::Hasher) {
+        core::hash::Hash::hash(self, &mut state);
     }
 
     fn send(&mut self, _now: Time, packet: Sending, _sums: &Sums) -> SendDecision {

@@ -24,6 +24,7 @@ use uet_wire::Units24;
 /// # Ok::<(), uet_model::cc::CcError>(())
 /// ```
 #[derive(Debug)]
+#[cfg_attr(feature = "explore", derive(Clone, Hash))]
 pub struct CreditPacer {
     params: PacerParams,
     sources: Sources,

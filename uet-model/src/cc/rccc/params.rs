@@ -8,6 +8,7 @@ const MOST_DEMAND: u64 = (1 << 21) * Units24::UNIT;
 
 /// The parameters of a source. All are open; the defaults follow from the [`Network`].
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub struct RcccParams {
     /// The credit before the first grant; 1 BDP.
     pub initial_credit: u64,
@@ -58,6 +59,7 @@ impl RcccParams {
 
 /// The parameters of a destination that grants credit. All are open; the defaults follow from the [`Network`].
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub struct PacerParams {
     /// The link rate of this FEP, in bits per second.
     pub link_rate: u64,

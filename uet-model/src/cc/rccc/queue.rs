@@ -16,6 +16,7 @@ pub struct CreditSource {
 
 /// The state of a source at the destination.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub(super) struct Known {
     /// The PDC of its demand.
     pub(super) via: PdcHandle,
@@ -36,6 +37,7 @@ pub(super) struct Known {
 
 /// The position of a source: its line and its turn. The lowest is served first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 struct QueuePosition {
     line: Line,
     turn: u64,
@@ -43,6 +45,7 @@ struct QueuePosition {
 
 /// The lines of sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub(super) enum Line {
     /// Sources with demand.
     Active,
@@ -66,6 +69,7 @@ impl Known {
 
 /// The known sources, by line and by silence. Each operation takes logarithmic time.
 #[derive(Debug, Default)]
+#[cfg_attr(feature = "explore", derive(Clone, Hash))]
 pub(super) struct Sources {
     known: BTreeMap<CreditSource, Known>,
     lines: BTreeMap<QueuePosition, CreditSource>,

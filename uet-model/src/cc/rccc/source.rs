@@ -9,6 +9,7 @@ use uet_wire::registry::NackCode;
 ///
 /// The initial credit is not part of the cumulative counters. It ends with the first reply, and any rest is lost.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 pub struct Rccc {
     params: RcccParams,
     ccc_id: u8,
@@ -29,6 +30,7 @@ pub struct Rccc {
 
 /// The state of a source that waits for credit.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "explore", derive(Hash))]
 struct Waiting {
     /// The start of the wait.
     began: Option<Time>,
@@ -176,6 +178,16 @@ impl Algorithm for Rccc {
     /// `RCCC-CREDIT-001`.
     fn may_send(&self) -> bool {
         self.credit > 0
+    }
+
+    #[cfg(feature = "explore")]
+    fn duplicate(&self) -> Box<dyn Algorithm> {
+        Box::new(self.clone())
+    }
+
+    #[cfg(feature = "explore")]
+    fn digest(&self, mut state: &mut dyn core::hash::Hasher) {
+        core::hash::Hash::hash(self, &mut state);
     }
 
     fn new_data(&mut self, now: Time, sums: &Sums) {

@@ -1,0 +1,192 @@
+//! A scenario: two endpoints, what their applications do, and what the network may do.
+
+use core::fmt;
+use core::time::Duration;
+use uet_model::cc::{Algorithms, CcParams, Network};
+use uet_model::ses::SesParams;
+use uet_model::{Mode, PdsParams};
+
+/// A step of an application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// Writes this many bytes to the peer's memory.
+    Write(u16),
+    /// Adds 1 to a number in the peer's memory, and fetches the old value: guaranteed delivery.
+    Add,
+    /// Reads this many bytes of the peer's memory.
+    Read(u16),
+    /// Sends this many bytes.
+    Send(u16),
+    /// Sends this many bytes, of which the peer reads the part above the second number.
+    Rendezvous(u16, u16),
+    /// Sends this many bytes, which the peer may defer.
+    Deferrable(u16),
+    /// Posts a receive.
+    Receive,
+    /// Closes the own context, or requests the end of the peer's if there is no own one.
+    Close,
+    /// Aborts the first operation.
+    Abort,
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Action::Write(bytes) => write!(f, "writes {bytes} bytes"),
+            Action::Add => f.write_str("adds and fetches"),
+            Action::Read(bytes) => write!(f, "reads {bytes} bytes"),
+            Action::Send(bytes) => write!(f, "sends {bytes} bytes"),
+            Action::Rendezvous(bytes, eager) => write!(f, "sends {bytes} bytes by rendezvous, {eager} at once"),
+            Action::Deferrable(bytes) => write!(f, "sends {bytes} bytes that may be deferred"),
+            Action::Receive => f.write_str("posts a receive"),
+            Action::Close => f.write_str("closes the context"),
+            Action::Abort => f.write_str("aborts its first operation"),
+        }
+    }
+}
+
+/// How often the network may do something to a packet, in one run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Budget {
+    /// Packets to lose.
+    pub drop: u8,
+    /// Packets to duplicate.
+    pub copy: u8,
+    /// Packets that overtake others.
+    pub reorder: u8,
+    /// Packets to mark (ECN-CE).
+    pub mark: u8,
+    /// Packets to trim.
+    pub trim: u8,
+    /// Times that a timer fires although packets are in flight. A timer is free if none are.
+    pub early: u8,
+}
+
+impl fmt::Display for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Budget { drop, copy, reorder, mark, trim, early } = *self;
+        let parts = [
+            (drop, "drop"),
+            (copy, "duplicate"),
+            (reorder, "reorder"),
+            (mark, "mark"),
+            (trim, "trim"),
+            (early, "early timer"),
+        ];
+        let parts = parts.iter().filter(|(count, _)| *count > 0).map(|(count, name)| format!("{count} {name}"));
+        f.write_str(&parts.collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// The congestion control of a scenario.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// None.
+    Off,
+    /// NSCC with a window of this many full packets.
+    Nscc(u8),
+    /// RCCC with an initial credit of this many full packets.
+    Rccc(u8),
+}
+
+/// A scenario.
+#[derive(Clone, Copy, Debug)]
+pub struct Scenario {
+    /// Its name.
+    pub name: &'static str,
+    /// The delivery mode of all operations.
+    pub mode: Mode,
+    /// What both applications do before the first packet leaves.
+    pub first: [&'static [Action]; 2],
+    /// What both applications do at any time later, in this order.
+    pub later: [&'static [Action]; 2],
+    /// The network's budget in the tests.
+    pub small: Budget,
+    /// The network's budget in long runs.
+    pub large: Budget,
+    /// The congestion control.
+    pub control: Control,
+    /// Changes to the parameters of the first and the second endpoint.
+    pub tune: fn(&mut PdsParams, &mut SesParams, usize),
+    /// True if operations may fail. Otherwise each must succeed.
+    pub may_fail: bool,
+    /// The Start_PSN below which the second endpoint accepts no context. It answers NEW_START_PSN.
+    pub floor: Option<u32>,
+}
+
+/// The payload of a full packet.
+pub(crate) const MTU: u16 = 1024;
+/// The longest time that a packet may be in flight. Closed contexts are remembered for longer.
+pub(crate) const LIFETIME: Duration = Duration::from_micros(300);
+
+impl Scenario {
+    /// A scenario without actions and without congestion control, for struct updates.
+    pub const BLANK: Scenario = Scenario {
+        name: "",
+        mode: Mode::Rud,
+        first: [&[], &[]],
+        later: [&[], &[]],
+        small: Budget { drop: 1, copy: 1, reorder: 1, mark: 0, trim: 0, early: 1 },
+        large: Budget { drop: 2, copy: 1, reorder: 2, mark: 1, trim: 1, early: 1 },
+        control: Control::Off,
+        tune: |_, _, _| {},
+        may_fail: false,
+        floor: None,
+    };
+
+    /// Returns the parameters of one endpoint. Times are short, so that a run ends early, and stay in proportion.
+    pub(crate) fn params(&self, side: usize) -> (PdsParams, SesParams) {
+        let micros = Duration::from_micros;
+        let mut pds = PdsParams {
+            payload_mtu: MTU,
+            rto_init_time: micros(100),
+            // No limit: losses alone fail no operation.
+            max_rto_retx_cnt: 31,
+            max_nack_retx_cnt: 255,
+            nack_retx_time: micros(10),
+            ack_delay: micros(10),
+            clear_request_time: micros(150),
+            pds_clear_time: micros(20),
+            close_req_time: micros(2_000),
+            new_pdc_time: micros(1_000),
+            syn_retx_safety_time: micros(5_000),
+            idle_time: micros(600),
+            start_psn: Some(1000),
+            tx_queue: 8,
+            event_capacity: 256,
+            congestion: self.congestion(),
+            ..PdsParams::default()
+        };
+        let mut ses = SesParams { max_events: 0, ..SesParams::default() };
+        (self.tune)(&mut pds, &mut ses, side);
+        (pds, ses)
+    }
+
+    fn congestion(&self) -> CcParams {
+        // A base round trip of 10 us at 1 Gb/s is about one packet.
+        let network = Network {
+            base_rtt: Duration::from_micros(10),
+            sender_rate: 1_000_000_000,
+            receiver_rate: 1_000_000_000,
+            ..Network::default()
+        };
+        let params = match self.control {
+            Control::Off => CcParams::none(&network),
+            Control::Nscc(_) => CcParams::nscc(&network),
+            Control::Rccc(_) => CcParams::rccc(&network),
+        };
+        let mut params = params.unwrap_or_default().single_path();
+        params.paths.values = 1;
+        match (&mut params.algorithms, self.control) {
+            (Algorithms::Nscc(nscc), Control::Nscc(packets)) => {
+                nscc.max_wnd = u64::from(packets) * u64::from(nscc.full_packet);
+                nscc.initial_cwnd = nscc.max_wnd;
+            }
+            (Algorithms::Rccc(rccc), Control::Rccc(packets)) => {
+                rccc.initial_credit = u64::from(packets) * u64::from(rccc.full_packet);
+            }
+            _ => {}
+        }
+        params
+    }
+}

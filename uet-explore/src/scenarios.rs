@@ -1,0 +1,217 @@
+//! The scenarios, one row each.
+
+use crate::scenario::Action::{Abort, Add, Close, Deferrable, Read, Receive, Rendezvous, Send, Write};
+use crate::scenario::{Budget, Control, Scenario};
+use crate::world::ADDRESSES;
+use core::hash::Hasher;
+use core::net::IpAddr;
+use uet_model::pds::{Association, OpenError, Protect, SealError, SecureContext};
+use uet_model::{Fep, Mode, Packet, Route};
+use uet_wire::Psn;
+
+const BLANK: Scenario = Scenario::BLANK;
+/// A message of two packets.
+const TWO: u16 = 1040;
+
+const fn budget(drop: u8, copy: u8, reorder: u8, mark: u8, trim: u8, early: u8) -> Budget {
+    Budget { drop, copy, reorder, mark, trim, early }
+}
+
+/// All scenarios.
+pub static ALL: &[Scenario] = &[
+    Scenario { name: "rud-write", first: [&[Write(TWO), Write(8)], &[]], ..BLANK },
+    Scenario { name: "rud-both-ways", first: [&[Write(8)], &[Write(8)]], ..BLANK },
+    Scenario {
+        name: "rud-mark-trim",
+        first: [&[Write(100), Write(100)], &[]],
+        small: budget(1, 0, 1, 1, 1, 1),
+        ..BLANK
+    },
+    Scenario {
+        name: "rod-send",
+        mode: Mode::Rod,
+        first: [&[Send(TWO), Send(8)], &[Receive, Receive]],
+        ..BLANK
+    },
+    Scenario { name: "rod-write", mode: Mode::Rod, first: [&[Write(8), Write(9), Write(10)], &[]], ..BLANK },
+    Scenario { name: "guaranteed", first: [&[Add, Add], &[]], ..BLANK },
+    Scenario { name: "guaranteed-rod", mode: Mode::Rod, first: [&[Add, Add], &[]], ..BLANK },
+    Scenario {
+        name: "guaranteed-one-slot",
+        first: [&[Add, Add], &[]],
+        tune: |pds, _, _| pds.stored_responses = 1,
+        ..BLANK
+    },
+    Scenario { name: "guaranteed-later", first: [&[Add], &[]], later: [&[Add], &[]], ..BLANK },
+    Scenario { name: "close-by-initiator", first: [&[Write(8)], &[]], later: [&[Close, Write(8)], &[]], ..BLANK },
+    Scenario { name: "close-by-target", first: [&[Add], &[]], later: [&[Write(8)], &[Close]], ..BLANK },
+    Scenario { name: "close-by-both", first: [&[Add], &[]], later: [&[Close], &[Close]], ..BLANK },
+    Scenario {
+        name: "close-during-message",
+        first: [&[Write(TWO)], &[]],
+        later: [&[Close, Add], &[Close]],
+        ..BLANK
+    },
+    Scenario {
+        name: "pdcid-reuse",
+        first: [&[Write(8)], &[]],
+        later: [&[Close, Add], &[]],
+        tune: |pds, _, _| pds.general_pdcs = 1,
+        ..BLANK
+    },
+    Scenario {
+        name: "no-pdcid",
+        first: [&[Add], &[Write(8)]],
+        tune: |pds, _, side| pds.general_pdcs = 2 - side as u16,
+        ..BLANK
+    },
+    Scenario { name: "new-start-psn", first: [&[Write(TWO), Add], &[]], floor: Some(5000), ..BLANK },
+    Scenario {
+        name: "rendezvous",
+        first: [&[Rendezvous(1032, 8)], &[Receive]],
+        small: budget(1, 0, 1, 0, 0, 1),
+        ..BLANK
+    },
+    Scenario {
+        name: "rendezvous-unexpected",
+        first: [&[Rendezvous(16, 8)], &[]],
+        later: [&[], &[Receive]],
+        small: budget(1, 1, 0, 0, 0, 1),
+        ..BLANK
+    },
+    Scenario {
+        name: "deferrable",
+        first: [&[Deferrable(TWO)], &[]],
+        later: [&[], &[Receive]],
+        small: budget(1, 0, 1, 0, 0, 1),
+        ..BLANK
+    },
+    Scenario { name: "send-unexpected", first: [&[Send(TWO)], &[]], later: [&[], &[Receive]], ..BLANK },
+    Scenario { name: "read-in-ack", first: [&[Read(8), Read(16)], &[]], ..BLANK },
+    Scenario {
+        name: "read-return",
+        first: [&[Read(TWO)], &[]],
+        later: [&[], &[Close]],
+        small: budget(1, 0, 1, 0, 0, 1),
+        ..BLANK
+    },
+    Scenario {
+        name: "nscc-window-1",
+        first: [&[Write(TWO), Write(1024)], &[]],
+        control: Control::Nscc(1),
+        small: budget(1, 1, 0, 1, 1, 1),
+        ..BLANK
+    },
+    Scenario {
+        name: "nscc-window-2",
+        first: [&[Write(TWO), Write(1024)], &[]],
+        control: Control::Nscc(2),
+        tune: |pds, _, _| pds.start_rcvd_bytes = (1 << 32) - 1500,
+        ..BLANK
+    },
+    Scenario {
+        name: "rccc-credit-1",
+        first: [&[Write(TWO), Write(1024)], &[]],
+        control: Control::Rccc(1),
+        small: budget(1, 1, 0, 0, 0, 1),
+        ..BLANK
+    },
+    Scenario {
+        name: "rccc-trim",
+        first: [&[Write(1024), Write(1024)], &[]],
+        control: Control::Rccc(1),
+        small: budget(0, 0, 1, 1, 1, 1),
+        ..BLANK
+    },
+    Scenario {
+        name: "psn-wrap",
+        first: [&[Write(TWO), Add], &[]],
+        tune: |pds, _, _| pds.start_psn = Some(u32::MAX),
+        ..BLANK
+    },
+    Scenario {
+        name: "psn-wrap-rod",
+        mode: Mode::Rod,
+        first: [&[Write(8), Add, Write(9)], &[]],
+        tune: |pds, _, _| pds.start_psn = Some(u32::MAX - 1),
+        ..BLANK
+    },
+    Scenario {
+        name: "one-buffer",
+        first: [&[Write(TWO), Add], &[]],
+        tune: |pds, _, _| (pds.rx_packets, pds.receive_slots) = (1, 2),
+        ..BLANK
+    },
+    Scenario {
+        name: "one-message",
+        first: [&[Write(TWO), Write(TWO)], &[]],
+        tune: |_, ses, _| ses.max_messages = 1,
+        small: budget(1, 0, 1, 0, 0, 1),
+        ..BLANK
+    },
+    Scenario {
+        name: "abort",
+        first: [&[Send(TWO)], &[Receive]],
+        later: [&[Abort, Add], &[]],
+        tune: |pds, _, _| pds.tx_queue = 1,
+        may_fail: true,
+        ..BLANK
+    },
+    Scenario {
+        name: "give-up",
+        first: [&[Write(8), Add], &[]],
+        tune: |pds, _, _| pds.max_rto_retx_cnt = 1,
+        small: budget(2, 0, 0, 0, 0, 2),
+        may_fail: true,
+        ..BLANK
+    },
+];
+
+/// Returns the scenario of this name.
+pub fn find(name: &str) -> Option<&'static Scenario> {
+    ALL.iter().find(|scenario| scenario.name == name)
+}
+
+/// Returns both endpoints of a scenario, made of the reference model.
+pub fn endpoints(scenario: &'static Scenario) -> [Fep; 2] {
+    [0, 1].map(|side| {
+        let (pds, ses) = scenario.params(side);
+        #[expect(clippy::expect_used, reason = "a row with impossible parameters is a bug of this crate")]
+        let fep = Fep::new(pds, ses, ADDRESSES[side], 1 + side as u64).expect("the parameters fit");
+        match scenario.floor {
+            Some(floor) if side == 1 => fep.with_protection(Floor(floor)),
+            _ => fep,
+        }
+    })
+}
+
+/// Protection that changes no packet, and accepts no context below a Start_PSN.
+#[derive(Clone)]
+struct Floor(u32);
+
+impl Protect for Floor {
+    fn outbound(&mut self, _: &Route) -> Option<SecureContext> {
+        None
+    }
+
+    fn seal(&mut self, packet: Packet) -> Result<(Packet, Option<Association>), SealError> {
+        Ok((packet, None))
+    }
+
+    fn open(&mut self, packet: Packet) -> Result<(Packet, Option<Association>), OpenError> {
+        Ok((packet, None))
+    }
+
+    fn accept_start(&mut self, _: Option<SecureContext>, _: IpAddr, start: Psn) -> Result<(), Psn> {
+        if Psn(self.0).is_after(start) { Err(Psn(self.0)) } else { Ok(()) }
+    }
+
+    fn duplicate(&self) -> Box<dyn Protect> {
+        Box::new(self.clone())
+    }
+
+    fn digest(&self, state: &mut dyn Hasher) {
+        state.write_u32(self.0);
+    }
+}
+
