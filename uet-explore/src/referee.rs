@@ -117,6 +117,7 @@ impl Referee {
         if let Some(nack) = pds.nack() {
             let code = nack.nack_code();
             let keeps = [
+                NackCode::TRIMMED,
                 NackCode::RCVD_SES_PROCG,
                 NackCode::ACK_WITH_DATA,
                 NackCode::GTD_RESP_UNAVAIL,

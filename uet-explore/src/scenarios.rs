@@ -57,6 +57,8 @@ pub static ALL: &[Scenario] = &[
         first: [&[Write(8)], &[]],
         later: [&[Close, Add], &[]],
         tune: |pds, _, _| pds.general_pdcs = 1,
+        // The next operation may come before the PDCID is free.
+        may_fail: true,
         ..BLANK
     },
     Scenario {

@@ -130,7 +130,7 @@ impl<E: Endpoint> World<E> {
         let region = |data: Vec<u8>, key| Region { key, base: 0, access: Access::ALL, data };
         let mut regions = [[RegionId(0); 2]; 2];
         for (side, end) in ends.iter_mut().enumerate() {
-            let both = [region(vec![0; LENGTH], TARGET), region(pattern(LENGTH), SOURCE)];
+            let both = [region(vec![0; LENGTH], TARGET), region(PATTERN.to_vec(), SOURCE)];
             for (place, region) in both.into_iter().enumerate() {
                 regions[side][place] = end.expose(INDEX, region).ok_or("no region")?;
             }
@@ -286,7 +286,7 @@ impl<E: Endpoint> World<E> {
         }
         let place = self.posted.len().min(PLACES - 1);
         let offset = (place * SPAN) as u64;
-        let data = |length: u16| Bytes::from(pattern(place * SPAN + usize::from(length))).slice(place * SPAN..);
+        let data = |length: u16| Bytes::from_static(&PATTERN[place * SPAN..][..usize::from(length)]);
         let work = match action {
             Action::Write(length) => Work::Write { key: TARGET, offset, data: data(length) },
             Action::Add => Work::Atomic {
@@ -409,9 +409,8 @@ impl<E: Endpoint> World<E> {
                     else {
                         return None;
                     };
-                    let place = number.min(PLACES - 1) * SPAN;
-                    let sent = pattern(place + usize::from(length));
-                    (posted.side != side && received.data[..] == sent[place..]).then_some(number)
+                    let sent = &PATTERN[number.min(PLACES - 1) * SPAN..][..usize::from(length)];
+                    (posted.side != side && received.data == sent).then_some(number)
                 };
                 let Some(number) = self.posted.iter().enumerate().find_map(is_it) else {
                     return Err(format!("{name} received data that nobody sent"));
@@ -438,21 +437,16 @@ impl<E: Endpoint> World<E> {
         let holds = match action {
             Action::Write(length) => {
                 let end = place + usize::from(length);
-                target[place..end] == pattern(end)[place..]
+                target[place..end] == PATTERN[place..end]
             }
-            Action::Read(length) => {
-                let end = place + usize::from(length);
-                *data == pattern(end)[place..]
-            }
-            Action::Send(_) | Action::Rendezvous(..) | Action::Deferrable(_) => {
-                let sends = self.posted.iter().filter(|posted| posted.side == side && posted.action == action).count();
-                usize::from(self.receives[1 - side]) < sends || self.received.contains(&number)
-            }
+            Action::Read(length) => *data == PATTERN[place..place + usize::from(length)],
+            // The receive of a rendezvous completes with the last ACK of the read.
+            Action::Send(_) | Action::Deferrable(_) => self.is_received(number),
             Action::Add => {
                 let before = data.try_into().map(u64::from_le_bytes).unwrap_or(u64::MAX);
                 before < self.number(1 - side)
             }
-            Action::Receive | Action::Close | Action::Abort => true,
+            Action::Rendezvous(..) | Action::Receive | Action::Close | Action::Abort => true,
         };
         match holds {
             true => Ok(()),
@@ -460,8 +454,16 @@ impl<E: Endpoint> World<E> {
         }
     }
 
+    /// Returns whether a message has been received, or has no receive.
+    fn is_received(&self, number: usize) -> bool {
+        let Posted { side, .. } = self.posted[number];
+        let message = |posted: &&Posted| posted.side == side && is_message(posted.action);
+        let messages = self.posted.iter().filter(message).count();
+        usize::from(self.receives[1 - side]) < messages || self.received.contains(&number)
+    }
+
     fn memory(&self, side: usize) -> &[u8] {
-        self.ends[side].memory(self.regions[side][0]).unwrap_or(&[0; LENGTH])
+        self.ends[side].memory(self.regions[side][0]).unwrap_or(&ZEROS)
     }
 
     fn number(&self, side: usize) -> u64 {
@@ -476,17 +478,19 @@ impl<E: Endpoint> World<E> {
             if self.number(side) > adds as u64 {
                 return Err(format!("{} added {} times for {adds} operations", NAMES[side], self.number(side)));
             }
-            let mut expected = [0; LENGTH];
-            for (number, posted) in self.posted.iter().enumerate() {
-                if let (Action::Write(length), true) = (posted.action, posted.side != side) {
-                    let place = number.min(PLACES - 1) * SPAN;
-                    let end = place + usize::from(length);
-                    expected[place..end].copy_from_slice(&pattern(end)[place..]);
+            for place in 0..PLACES {
+                let writes = |posted: &Posted| match posted.action {
+                    Action::Write(length) if posted.side != side => usize::from(length),
+                    _ => 0,
+                };
+                let length = self.posted.get(place).map_or(0, writes);
+                let (from, to) = (place * SPAN, (place + 1) * SPAN);
+                let (written, rest) = memory[from..to].split_at(length);
+                let right = &PATTERN[from..from + length];
+                let is_right = written == right || written.iter().zip(right).all(|(is, may)| *is == 0 || is == may);
+                if !is_right || *rest != ZEROS[length..SPAN] {
+                    return Err(format!("the memory of {} is wrong for operation {place}", NAMES[side]));
                 }
-            }
-            let wrong = memory[..NUMBER].iter().zip(&expected).position(|(is, may)| *is != 0 && is != may);
-            if let Some(wrong) = wrong {
-                return Err(format!("the memory of {} is wrong at byte {wrong}", NAMES[side]));
             }
         }
         Ok(())
@@ -510,6 +514,9 @@ impl<E: Endpoint> World<E> {
                 let name = NAMES[posted.side];
                 return Err(format!("operation {number} of {name} never completed: {}", posted.action));
             }
+            if posted.result == Some(None) && is_message(posted.action) && !self.is_received(number) {
+                return Err(format!("the message of operation {number} was never received"));
+            }
         }
         for side in 0..2 {
             let good = |posted: &&Posted| posted.side != side && posted.result == Some(None);
@@ -532,12 +539,23 @@ impl<E: Endpoint> World<E> {
     }
 }
 
+fn is_message(action: Action) -> bool {
+    matches!(action, Action::Send(_) | Action::Rendezvous(..) | Action::Deferrable(_))
+}
+
 /// `rcvd_bytes` counts in units of 256 bytes, rounded up, for each context.
 const ROUNDING: i64 = 4 * 255;
 /// More than all packets of any scenario.
 const IN_FLIGHT: i64 = 64 * 1024;
 
-/// Returns bytes that identify their position, and are never 0.
-fn pattern(length: usize) -> Vec<u8> {
-    (0..length).map(|at| (at % 251) as u8 | 1).collect()
-}
+/// Bytes that identify their position, and are never 0.
+static PATTERN: [u8; LENGTH] = {
+    let mut bytes = [0; LENGTH];
+    let mut at = 0;
+    while at < LENGTH {
+        bytes[at] = (at % 251) as u8 | 1;
+        at += 1;
+    }
+    bytes
+};
+static ZEROS: [u8; LENGTH] = [0; LENGTH];

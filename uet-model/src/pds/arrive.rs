@@ -233,7 +233,7 @@ impl Pdc {
             Some(NackCode::NO_RESOURCE)
         } else if request && shared.delivered >= shared.params.rx_packets as usize {
             Some(NackCode::NO_PKT_BUFFER)
-        } else if request && !shared.has_gtd_room() {
+        } else if request && !shared.has_gtd_room(arrival.psn != self.destination.expected()) {
             // `PDS-GTD-005`: checked before SES does anything that needs a guaranteed response.
             Some(NackCode::NO_GTD_DEL_AVAIL)
         } else {

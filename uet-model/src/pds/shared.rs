@@ -121,8 +121,11 @@ impl Shared {
     }
 
     /// Returns whether SES may get another request: there is room to store its response.
-    pub(super) fn has_gtd_room(&self) -> bool {
-        self.store.len() + self.delivered < self.params.stored_responses as usize
+    ///
+    /// The last place is for a packet without a gap below it. CLEAR_PSN cannot pass a gap, so a response above one could
+    /// hold the place for as long as the packet that fills the gap finds none.
+    pub(super) fn has_gtd_room(&self, above_gap: bool) -> bool {
+        self.store.len() + self.delivered + usize::from(above_gap) < self.params.stored_responses as usize
     }
 
     /// Returns whether a packet to this address is for this endpoint.
