@@ -13,7 +13,10 @@ fn main() -> ExitCode {
             _ => names.push(arg),
         }
     }
-    println!("{:<26} {:>9} {:>10} {:>5} {:>6} {:>8}", "scenario", "states", "choices", "depth", "rests", "seconds");
+    println!(
+        "{:<26} {:>9} {:>10} {:>5} {:>6} {:>8}",
+        "scenario", "states", "choices", "depth", "rests", "seconds"
+    );
     let mut failed = false;
     for scenario in scenarios::ALL {
         if !names.is_empty() && !names.iter().any(|name| name == scenario.name) {

@@ -103,7 +103,8 @@ impl Referee {
             }
             if let Pds::AckCc(header) = pds {
                 for psn in header.sack().copied().sacked(ack.cack_psn()) {
-                    let below = direction.bit(psn).is_none() && ack.cack_psn().0.wrapping_sub(psn.0) < 1 << 30;
+                    let below =
+                        direction.bit(psn).is_none() && ack.cack_psn().0.wrapping_sub(psn.0) < 1 << 30;
                     if !below && direction.bit(psn).is_none_or(|bit| bit & direction.ever == 0) {
                         return Err(format!("a SACK of {psn}, which never arrived"));
                     }
@@ -177,7 +178,8 @@ impl Referee {
         if packet.trimmed.is_some() {
             return;
         }
-        let (request, control) = (pds.request(), if let Pds::Control(it) = pds { Some(it.copied()) } else { None });
+        let (request, control) =
+            (pds.request(), if let Pds::Control(it) = pds { Some(it.copied()) } else { None });
         if let Some(ack) = pds.ack() {
             if let Some(direction) = self.find(to, ack.dpdcid(), ack.cack_psn()) {
                 if let Some(named) = ack.ack_psn() {

@@ -36,7 +36,9 @@ impl fmt::Display for Action {
             Action::Add => f.write_str("adds and fetches"),
             Action::Read(bytes) => write!(f, "reads {bytes} bytes"),
             Action::Send(bytes) => write!(f, "sends {bytes} bytes"),
-            Action::Rendezvous(bytes, eager) => write!(f, "sends {bytes} bytes by rendezvous, {eager} at once"),
+            Action::Rendezvous(bytes, eager) => {
+                write!(f, "sends {bytes} bytes by rendezvous, {eager} at once")
+            }
             Action::Deferrable(bytes) => write!(f, "sends {bytes} bytes that may be deferred"),
             Action::Receive => f.write_str("posts a receive"),
             Action::Close => f.write_str("closes the context"),
@@ -73,7 +75,8 @@ impl fmt::Display for Budget {
             (trim, "trim"),
             (early, "early timer"),
         ];
-        let parts = parts.iter().filter(|(count, _)| *count > 0).map(|(count, name)| format!("{count} {name}"));
+        let parts =
+            parts.iter().filter(|(count, _)| *count > 0).map(|(count, name)| format!("{count} {name}"));
         f.write_str(&parts.collect::<Vec<_>>().join(", "))
     }
 }
@@ -110,6 +113,11 @@ pub struct Scenario {
     pub tune: fn(&mut PdsParams, &mut SesParams, usize),
     /// True if operations may fail. Otherwise each must succeed.
     pub may_fail: bool,
+    /// True if an initiator may vanish, so that its target keeps a context.
+    pub may_vanish: bool,
+    /// True if a PDCID is used again at once. The passive judge then takes late replies of the old context for replies of
+    /// the new one, so it does not judge.
+    pub reuses_pdcid: bool,
     /// The Start_PSN below which the second endpoint accepts no context. It answers NEW_START_PSN.
     pub floor: Option<u32>,
 }
@@ -126,11 +134,13 @@ impl Scenario {
         mode: Mode::Rud,
         first: [&[], &[]],
         later: [&[], &[]],
-        small: Budget { drop: 1, copy: 1, reorder: 1, mark: 0, trim: 0, early: 1 },
-        large: Budget { drop: 2, copy: 1, reorder: 2, mark: 1, trim: 1, early: 1 },
+        small: Budget { drop: 1, copy: 0, reorder: 1, mark: 0, trim: 0, early: 1 },
+        large: Budget { drop: 1, copy: 1, reorder: 1, mark: 1, trim: 1, early: 1 },
         control: Control::Off,
         tune: |_, _, _| {},
         may_fail: false,
+        may_vanish: false,
+        reuses_pdcid: false,
         floor: None,
     };
 

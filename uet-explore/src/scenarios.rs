@@ -17,10 +17,18 @@ const fn budget(drop: u8, copy: u8, reorder: u8, mark: u8, trim: u8, early: u8) 
     Budget { drop, copy, reorder, mark, trim, early }
 }
 
+/// Duplicates that arrive late.
+const COPIES: Budget = budget(0, 1, 1, 0, 0, 1);
+
 /// All scenarios.
 pub static ALL: &[Scenario] = &[
     Scenario { name: "rud-write", first: [&[Write(TWO), Write(8)], &[]], ..BLANK },
-    Scenario { name: "rud-both-ways", first: [&[Write(8)], &[Write(8)]], ..BLANK },
+    Scenario {
+        name: "rud-both-ways",
+        first: [&[Write(8)], &[Write(8)]],
+        small: budget(1, 0, 0, 0, 0, 1),
+        ..BLANK
+    },
     Scenario {
         name: "rud-mark-trim",
         first: [&[Write(100), Write(100)], &[]],
@@ -33,7 +41,13 @@ pub static ALL: &[Scenario] = &[
         first: [&[Send(TWO), Send(8)], &[Receive, Receive]],
         ..BLANK
     },
-    Scenario { name: "rod-write", mode: Mode::Rod, first: [&[Write(8), Write(9), Write(10)], &[]], ..BLANK },
+    Scenario {
+        name: "rod-write",
+        mode: Mode::Rod,
+        first: [&[Write(8), Write(9), Write(10)], &[]],
+        small: COPIES,
+        ..BLANK
+    },
     Scenario { name: "guaranteed", first: [&[Add, Add], &[]], ..BLANK },
     Scenario { name: "guaranteed-rod", mode: Mode::Rod, first: [&[Add, Add], &[]], ..BLANK },
     Scenario {
@@ -42,14 +56,27 @@ pub static ALL: &[Scenario] = &[
         tune: |pds, _, _| pds.stored_responses = 1,
         ..BLANK
     },
-    Scenario { name: "guaranteed-later", first: [&[Add], &[]], later: [&[Add], &[]], ..BLANK },
-    Scenario { name: "close-by-initiator", first: [&[Write(8)], &[]], later: [&[Close, Write(8)], &[]], ..BLANK },
-    Scenario { name: "close-by-target", first: [&[Add], &[]], later: [&[Write(8)], &[Close]], ..BLANK },
+    Scenario { name: "guaranteed-later", first: [&[Add], &[]], later: [&[Add], &[]], small: COPIES, ..BLANK },
+    Scenario {
+        name: "close-by-initiator",
+        first: [&[Write(8)], &[]],
+        later: [&[Close, Write(8)], &[]],
+        small: budget(0, 1, 0, 0, 0, 1),
+        ..BLANK
+    },
+    Scenario {
+        name: "close-by-target",
+        first: [&[Add], &[]],
+        later: [&[Write(8)], &[Close]],
+        small: budget(1, 0, 0, 0, 0, 0),
+        ..BLANK
+    },
     Scenario { name: "close-by-both", first: [&[Add], &[]], later: [&[Close], &[Close]], ..BLANK },
     Scenario {
         name: "close-during-message",
         first: [&[Write(TWO)], &[]],
         later: [&[Close, Add], &[Close]],
+        small: budget(0, 0, 1, 0, 0, 0),
         ..BLANK
     },
     Scenario {
@@ -59,33 +86,42 @@ pub static ALL: &[Scenario] = &[
         tune: |pds, _, _| pds.general_pdcs = 1,
         // The next operation may come before the PDCID is free.
         may_fail: true,
+        reuses_pdcid: true,
+        small: COPIES,
         ..BLANK
     },
     Scenario {
         name: "no-pdcid",
         first: [&[Add], &[Write(8)]],
         tune: |pds, _, side| pds.general_pdcs = 2 - side as u16,
+        small: budget(1, 0, 0, 0, 0, 0),
         ..BLANK
     },
-    Scenario { name: "new-start-psn", first: [&[Write(TWO), Add], &[]], floor: Some(5000), ..BLANK },
+    Scenario {
+        name: "new-start-psn",
+        first: [&[Write(TWO), Add], &[]],
+        floor: Some(5000),
+        small: budget(1, 0, 0, 0, 0, 1),
+        ..BLANK
+    },
     Scenario {
         name: "rendezvous",
         first: [&[Rendezvous(1032, 8)], &[Receive]],
-        small: budget(1, 0, 1, 0, 0, 1),
+        small: budget(1, 0, 0, 0, 0, 1),
         ..BLANK
     },
     Scenario {
         name: "rendezvous-unexpected",
         first: [&[Rendezvous(16, 8)], &[]],
         later: [&[], &[Receive]],
-        small: budget(1, 1, 0, 0, 0, 1),
+        small: budget(1, 0, 0, 0, 0, 1),
         ..BLANK
     },
     Scenario {
         name: "deferrable",
         first: [&[Deferrable(TWO)], &[]],
         later: [&[], &[Receive]],
-        small: budget(1, 0, 1, 0, 0, 1),
+        small: budget(1, 0, 0, 0, 0, 1),
         ..BLANK
     },
     Scenario { name: "send-unexpected", first: [&[Send(TWO)], &[]], later: [&[], &[Receive]], ..BLANK },
@@ -94,14 +130,14 @@ pub static ALL: &[Scenario] = &[
         name: "read-return",
         first: [&[Read(TWO)], &[]],
         later: [&[], &[Close]],
-        small: budget(1, 0, 1, 0, 0, 1),
+        small: budget(1, 0, 0, 0, 0, 1),
         ..BLANK
     },
     Scenario {
         name: "nscc-window-1",
         first: [&[Write(TWO), Write(1024)], &[]],
         control: Control::Nscc(1),
-        small: budget(1, 1, 0, 1, 1, 1),
+        small: budget(1, 0, 0, 1, 1, 0),
         ..BLANK
     },
     Scenario {
@@ -148,7 +184,7 @@ pub static ALL: &[Scenario] = &[
         name: "one-message",
         first: [&[Write(TWO), Write(TWO)], &[]],
         tune: |_, ses, _| ses.max_messages = 1,
-        small: budget(1, 0, 1, 0, 0, 1),
+        small: budget(1, 0, 0, 0, 0, 1),
         ..BLANK
     },
     Scenario {
@@ -157,6 +193,7 @@ pub static ALL: &[Scenario] = &[
         later: [&[Abort, Add], &[]],
         tune: |pds, _, _| pds.tx_queue = 1,
         may_fail: true,
+        small: budget(1, 0, 0, 0, 0, 1),
         ..BLANK
     },
     Scenario {
@@ -164,6 +201,15 @@ pub static ALL: &[Scenario] = &[
         first: [&[Write(8), Add], &[]],
         tune: |pds, _, _| pds.max_rto_retx_cnt = 1,
         small: budget(2, 0, 0, 0, 0, 2),
+        may_fail: true,
+        may_vanish: true,
+        ..BLANK
+    },
+    Scenario {
+        name: "give-up-one",
+        first: [&[Add], &[]],
+        tune: |pds, _, _| pds.max_rto_retx_cnt = 1,
+        small: budget(2, 1, 0, 0, 0, 2),
         may_fail: true,
         ..BLANK
     },
@@ -216,4 +262,3 @@ impl Protect for Floor {
         state.write_u32(self.0);
     }
 }
-

@@ -3,7 +3,7 @@
 use crate::digest::digest;
 use crate::endpoint::Endpoint;
 use crate::scenario::{Budget, Scenario};
-use crate::world::{Choice, World};
+use crate::world::{Choice, PATIENCE, RESTLESS, World};
 use core::fmt;
 use core::hash::Hash;
 use std::collections::{HashSet, VecDeque};
@@ -63,9 +63,6 @@ impl fmt::Display for Violation {
         f.write_str(&self.ladder)
     }
 }
-
-/// The most steps from any state to rest.
-const PATIENCE: usize = 2_000;
 
 /// Plays choices from the start of a scenario, and records them. Returns the world, and the first violation.
 pub fn play<E: Endpoint>(
@@ -127,14 +124,8 @@ pub fn explore<E: Endpoint + Clone + Hash>(
             return report;
         }
     };
-    let mut search = Search {
-        scenario,
-        budget,
-        ways: Vec::new(),
-        seen: Set::default(),
-        live: Set::default(),
-        rests: 0,
-    };
+    let mut search =
+        Search { scenario, budget, ways: Vec::new(), seen: Set::default(), live: Set::default(), rests: 0 };
     let mut frontier = VecDeque::new();
     let mut choices = Vec::new();
     search.ways.push((u32::MAX, Choice::Timer));
@@ -214,7 +205,7 @@ impl Search {
                 break;
             }
             if chain.contains(&state) || chain.len() > PATIENCE {
-                return fail(self, "both endpoints never come to rest".into(), &steps);
+                return fail(self, RESTLESS.into(), &steps);
             }
             chain.push(state);
             let Some(choice) = world.calm_choice() else {
@@ -225,6 +216,7 @@ impl Search {
                 let mut way = self.way(id);
                 way.extend_from_slice(&steps);
                 let (played, _) = play(self.scenario, ends(), self.budget, &way);
+                let played = played.filter(|_| !self.scenario.reuses_pdcid);
                 let judged = played.and_then(|world| world.trace().map(crate::trace::Trace::judge));
                 if let Some(Err(what)) = judged {
                     return Err((what, way));

@@ -44,7 +44,10 @@ impl Trace {
                 continue;
             };
             if let Some(finding) = checker.packet(number as u64 + 1, &packet).first() {
-                return Err(format!("the passive judge objects: {} {}", finding.requirement.id, finding.message));
+                return Err(format!(
+                    "the passive judge objects: {} {}",
+                    finding.requirement.id, finding.message
+                ));
             }
         }
         Ok(())

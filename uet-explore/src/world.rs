@@ -11,8 +11,8 @@ use core::net::{IpAddr, Ipv4Addr};
 use std::collections::VecDeque;
 use uet_model::pds::{EventKind, Role};
 use uet_model::ses::{
-    Access, AtomicOn, Completion, Key, Operand, Operation, OperationId, Peer, Process, Receive, Region, RegionId,
-    ResourceIndex, Work,
+    Access, AtomicOn, Completion, Key, Operand, Operation, OperationId, Peer, Process, Receive, Region,
+    RegionId, ResourceIndex, Work,
 };
 use uet_model::{Event, Packet, PdcHandle, Time, TrimPoint};
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode, ReturnCode};
@@ -38,6 +38,10 @@ const NUMBER: usize = SPAN * PLACES;
 const LENGTH: usize = NUMBER + 8;
 /// The length of a trimmed packet: its headers.
 const TRIMMED: u16 = 64;
+
+/// The most steps from any state to rest.
+pub(crate) const PATIENCE: usize = 2_000;
+pub(crate) const RESTLESS: &str = "both endpoints never come to rest";
 
 /// What the network does to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -200,7 +204,10 @@ impl<E: Endpoint> World<E> {
                     (Fate::Drop, self.left.drop > 0 && place == 0),
                     (Fate::Copy, self.left.copy > 0 && place == 0),
                     (Fate::Mark, self.left.mark > 0 && data),
-                    (Fate::Trim, self.left.trim > 0 && data && flight.packet.wire_len() > usize::from(TRIMMED)),
+                    (
+                        Fate::Trim,
+                        self.left.trim > 0 && data && flight.packet.wire_len() > usize::from(TRIMMED),
+                    ),
                 ];
                 into.extend(fates.iter().filter(|(_, may)| *may).map(|(fate, _)| packet(*fate)));
             }
@@ -221,6 +228,15 @@ impl<E: Endpoint> World<E> {
         let arrives = (0..2).find(|to| !self.net[*to].is_empty());
         let arrives = arrives.map(|to| Choice::Packet(to as u8, 0, Fate::Arrive));
         acts.or(arrives).or_else(|| self.next_timer().map(|_| Choice::Timer))
+    }
+
+    /// Follows a network without loss until both endpoints rest, and checks the state of rest.
+    pub fn run_to_rest(&mut self) -> Result<(), String> {
+        for _ in 0..PATIENCE {
+            let Some(choice) = self.calm_choice() else { return self.check_rest() };
+            self.apply(choice)?;
+        }
+        Err(RESTLESS.into())
     }
 
     fn next_timer(&self) -> Option<Time> {
@@ -374,7 +390,9 @@ impl<E: Endpoint> World<E> {
         match completion {
             Completion::Operation { id, result } => {
                 let number = self.posted.iter().position(|posted| (posted.side, posted.id) == (side, id));
-                let Some(number) = number else { return Err(format!("{name} completed an operation that is not its own")) };
+                let Some(number) = number else {
+                    return Err(format!("{name} completed an operation that is not its own"));
+                };
                 if let Some(trace) = &mut self.trace {
                     let end = match &result {
                         Ok(_) => "completed".to_owned(),
@@ -474,9 +492,17 @@ impl<E: Endpoint> World<E> {
     fn check_memory(&self) -> Result<(), String> {
         for side in 0..2 {
             let memory = self.memory(side);
-            let adds = self.posted.iter().filter(|posted| posted.side != side && posted.action == Action::Add).count();
+            let adds = self
+                .posted
+                .iter()
+                .filter(|posted| posted.side != side && posted.action == Action::Add)
+                .count();
             if self.number(side) > adds as u64 {
-                return Err(format!("{} added {} times for {adds} operations", NAMES[side], self.number(side)));
+                return Err(format!(
+                    "{} added {} times for {adds} operations",
+                    NAMES[side],
+                    self.number(side)
+                ));
             }
             for place in 0..PLACES {
                 let writes = |posted: &Posted| match posted.action {
@@ -487,7 +513,8 @@ impl<E: Endpoint> World<E> {
                 let (from, to) = (place * SPAN, (place + 1) * SPAN);
                 let (written, rest) = memory[from..to].split_at(length);
                 let right = &PATTERN[from..from + length];
-                let is_right = written == right || written.iter().zip(right).all(|(is, may)| *is == 0 || is == may);
+                let is_right =
+                    written == right || written.iter().zip(right).all(|(is, may)| *is == 0 || is == may);
                 if !is_right || *rest != ZEROS[length..SPAN] {
                     return Err(format!("the memory of {} is wrong for operation {place}", NAMES[side]));
                 }
@@ -522,11 +549,15 @@ impl<E: Endpoint> World<E> {
             let good = |posted: &&Posted| posted.side != side && posted.result == Some(None);
             let adds = self.posted.iter().filter(good).filter(|posted| posted.action == Action::Add).count();
             if self.number(side) < adds as u64 {
-                return Err(format!("{} added {} times for {adds} operations", NAMES[side], self.number(side)));
+                return Err(format!(
+                    "{} added {} times for {adds} operations",
+                    NAMES[side],
+                    self.number(side)
+                ));
             }
             let end = &self.ends[side];
             let (contexts, held) = (end.contexts(), end.held());
-            if (contexts, held) != (0, 0) {
+            if (contexts, held) != (0, 0) && !self.scenario.may_vanish {
                 return Err(format!("{} rests with {contexts} contexts and {held} resources", NAMES[side]));
             }
             if let Some(bytes) = end.in_flight(ADDRESSES[1 - side])

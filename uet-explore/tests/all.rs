@@ -1,0 +1,46 @@
+//! The small bounds of all scenarios, and the counterexamples that earlier searches found.
+
+use uet_explore::Choice::{Act, Packet, Timer};
+use uet_explore::{Choice, Fate, explore, play, scenarios};
+
+/// More than the states of any scenario within its small bounds.
+const LIMIT: usize = 200_000;
+
+#[test]
+fn small_bounds_are_exhausted_without_a_violation() {
+    for scenario in scenarios::ALL {
+        let report = explore(scenario, || scenarios::endpoints(scenario), scenario.small, LIMIT);
+        println!("{report}");
+        assert!(report.exhausted, "{report}");
+    }
+}
+
+/// Plays the choices, and then a network without loss until both endpoints rest.
+fn replay(name: &str, choices: &[Choice]) -> Result<(), String> {
+    let scenario = scenarios::find(name).ok_or("no such scenario")?;
+    let (world, violation) = play(scenario, scenarios::endpoints(scenario), scenario.small, choices);
+    let mut world = world.ok_or("no world")?;
+    match violation {
+        Some(what) => return Err(what),
+        None => world.run_to_rest()?,
+    }
+    world.trace().ok_or("no trace")?.judge()
+}
+
+/// A response above a gap took the only place for stored responses, and no packet below it ever found one.
+#[test]
+fn last_stored_response_is_for_a_packet_in_order() {
+    replay("guaranteed-one-slot", &[Packet(1, 0, Fate::Drop), Packet(1, 0, Fate::Arrive)]).unwrap();
+}
+
+/// The initiator gave up, and its target kept the stored response for ever.
+#[test]
+fn target_forgets_a_response_that_is_never_cleared() {
+    replay("give-up-one", &[Timer, Timer, Packet(1, 0, Fate::Arrive)]).unwrap();
+}
+
+#[test]
+fn choices_print_as_they_are_written() {
+    let choices = [Act(0), Packet(1, 0, Fate::Trim), Timer];
+    assert_eq!(choices.map(|choice| choice.to_string()), ["Act(0)", "Packet(1, 0, Fate::Trim)", "Timer"]);
+}
