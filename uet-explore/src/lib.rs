@@ -35,10 +35,12 @@ mod scenario;
 pub mod scenarios;
 mod search;
 mod trace;
+mod walk;
 mod world;
 
 pub use endpoint::Endpoint;
 pub use scenario::{Action, Budget, Control, Scenario};
 pub use search::{Report, Violation, explore, play};
 pub use trace::Trace;
+pub use walk::walk;
 pub use world::{Choice, Fate, World};

@@ -2,7 +2,7 @@
 
 use core::fmt;
 use core::time::Duration;
-use uet_model::cc::{Algorithms, CcParams, Network};
+use uet_model::cc::{CcParams, Network};
 use uet_model::ses::SesParams;
 use uet_model::{Mode, PdsParams};
 
@@ -172,31 +172,38 @@ impl Scenario {
         (pds, ses)
     }
 
-    fn congestion(&self) -> CcParams {
-        // A base round trip of 10 us at 1 Gb/s is about one packet.
-        let network = Network {
-            base_rtt: Duration::from_micros(10),
-            sender_rate: 1_000_000_000,
-            receiver_rate: 1_000_000_000,
-            ..Network::default()
+    /// Returns a network whose BDP gives the first window or credit.
+    pub(crate) fn network(&self) -> Network {
+        let full_packet = Network::full_packet(MTU.into());
+        let (packets, share) = match self.control {
+            Control::Off => (1, 1),
+            // The window is 1.5 BDP.
+            Control::Nscc(packets) => (packets, 2),
+            Control::Rccc(packets) => (packets, 3),
         };
+        let bytes = u64::from(full_packet) * u64::from(packets) * share / 3 + 1;
+        // The bytes of 10 us, in bits per second.
+        let rate = bytes.max(u64::from(full_packet)) * 800_000;
+        Network {
+            base_rtt: Duration::from_micros(10),
+            sender_rate: rate,
+            receiver_rate: rate,
+            mtu: MTU.into(),
+            full_packet,
+            ..Network::default()
+        }
+    }
+
+    #[expect(clippy::expect_used, reason = "a row with impossible parameters is a bug of this crate")]
+    fn congestion(&self) -> CcParams {
+        let network = self.network();
         let params = match self.control {
             Control::Off => CcParams::none(&network),
             Control::Nscc(_) => CcParams::nscc(&network),
             Control::Rccc(_) => CcParams::rccc(&network),
         };
-        let mut params = params.unwrap_or_default().single_path();
+        let mut params = params.expect("the network is possible").single_path();
         params.paths.values = 1;
-        match (&mut params.algorithms, self.control) {
-            (Algorithms::Nscc(nscc), Control::Nscc(packets)) => {
-                nscc.max_wnd = u64::from(packets) * u64::from(nscc.full_packet);
-                nscc.initial_cwnd = nscc.max_wnd;
-            }
-            (Algorithms::Rccc(rccc), Control::Rccc(packets)) => {
-                rccc.initial_credit = u64::from(packets) * u64::from(rccc.full_packet);
-            }
-            _ => {}
-        }
         params
     }
 }

@@ -5,6 +5,10 @@ use crate::scenario::{Budget, Control, Scenario};
 use crate::world::ADDRESSES;
 use core::hash::Hasher;
 use core::net::IpAddr;
+use uet_emulator::config::Congestion;
+use uet_emulator::fault::Fault;
+use uet_emulator::{Config, Nic};
+use uet_model::cc::PathMode;
 use uet_model::pds::{Association, OpenError, Protect, SealError, SecureContext};
 use uet_model::{Fep, Mode, Packet, Route};
 use uet_wire::Psn;
@@ -229,6 +233,27 @@ pub fn endpoints(scenario: &'static Scenario) -> [Fep; 2] {
         match scenario.floor {
             Some(floor) if side == 1 => fep.with_protection(Floor(floor)),
             _ => fep,
+        }
+    })
+}
+
+/// Returns both endpoints as NICs of the emulator, with these faults.
+pub fn nics(scenario: &'static Scenario, faults: [&[&'static Fault]; 2]) -> [Nic; 2] {
+    [0, 1].map(|side| {
+        let (pds, ses) = scenario.params(side);
+        let congestion = match scenario.control {
+            Control::Off => Congestion::None,
+            Control::Nscc(_) => Congestion::Nscc,
+            Control::Rccc(_) => Congestion::Rccc,
+        };
+        let (network, paths, seed) = (scenario.network(), PathMode::Single, 1 + side as u64);
+        let config = Config { pds, ses, congestion, network, paths, seed, ..Config::default() };
+        let nic = Nic::new(ADDRESSES[side], config).and_then(|nic| nic.with_faults(faults[side]));
+        #[expect(clippy::expect_used, reason = "a row with impossible parameters is a bug of this crate")]
+        let nic = nic.expect("the parameters fit");
+        match scenario.floor {
+            Some(floor) if side == 1 => nic.with_protection(Floor(floor)),
+            _ => nic,
         }
     })
 }
