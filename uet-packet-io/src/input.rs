@@ -48,7 +48,7 @@ impl fmt::Display for InputError {
             InputError::Capture { offset, why } => write!(f, "damaged at byte {offset}: {why}"),
             InputError::Text { line, why } => write!(f, "line {line}: {why}"),
             InputError::Unknown => {
-                f.write_str("the input is neither a pcap or pcapng capture nor text of hexadecimal digits")
+                f.write_str("the input is not a capture (pcap, pcapng), nor hexadecimal text")
             }
             InputError::Digits(why) => write!(f, "no file has this name, and as hexadecimal digits: {why}"),
         }

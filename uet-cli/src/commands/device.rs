@@ -220,7 +220,10 @@ impl std::str::FromStr for Named {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wanted = "expected NAME=HOST:PORT, NAME=exec:COMMAND or NAME=embedded";
-        let unnamed = || format!("NAME= is missing: {wanted}. For a single device, use --dut or --control");
+        let unnamed = || {
+            let option = if text.starts_with("exec:") { "--dut" } else { "--control" };
+            format!("NAME= is missing: {wanted}. For this device alone: {option} '{text}'")
+        };
         let (name, place) = text.split_once('=').ok_or_else(unnamed)?;
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         if name.is_empty() || name.starts_with('.') || !name.bytes().all(plain) {

@@ -118,7 +118,7 @@ impl<'a> Source<'a> {
             return error(
                 "packet",
                 format_args!(
-                    "has the unknown key {key:?}; the keys are {known} (`uet decode --format json` shows an example)"
+                    "has the unknown key {key:?} (`uet decode --format json` shows an example); the keys are {known}"
                 ),
             );
         }
