@@ -43,7 +43,7 @@ impl Player<'_, '_> {
             answers: Vec::new(),
         };
         let (index, count) = (self.messages.len(), parts.len());
-        self.messages.push(Sending::more(plan, message, parts, expect, expected));
+        self.messages.push(Sending::new(plan, message.id, parts, expect, expected));
         self.queue(context, index, count)?;
         Ok(index)
     }

@@ -7,7 +7,7 @@ mod send;
 use crate::elements::kind;
 use crate::random::shadow::{Cell, Operands};
 use crate::random::step::{self, Fate};
-use crate::{Message, Part, RxPacket};
+use crate::{Part, RxPacket};
 use core::fmt;
 use core::ops::Range;
 use uet_control::PostKind;
@@ -122,6 +122,40 @@ fn is_well(code: ReturnCode) -> bool {
 }
 
 impl Sending {
+    /// Creates a message that nothing has answered and that has no effect on memory.
+    pub(super) fn new(
+        plan: step::Message,
+        id: u16,
+        parts: Vec<Part>,
+        expect: Expect,
+        expected: Vec<Cell>,
+    ) -> Self {
+        let count = parts.len();
+        Sending {
+            plan,
+            id,
+            parts,
+            placed: vec![None; count],
+            answered: vec![None; count],
+            expect,
+            place: 0..0,
+            effect: None,
+            got: vec![None; expected.len()],
+            expected,
+            data: Vec::new(),
+            unsure: false,
+            over: false,
+            lost: false,
+            code: ReturnCode::OK,
+            overflow: false,
+            put_off: false,
+            accepted: None,
+            again_of: None,
+            answers: 0,
+            lone: Vec::new(),
+        }
+    }
+
     pub(super) fn fate(&self, part: usize) -> Fate {
         self.plan.fates.get(part).copied().unwrap_or_default()
     }
@@ -246,40 +280,4 @@ pub(super) fn operands(
     };
     let values = (0..count).map(|_| value()).collect();
     Operands { opcode, datatype, size, big, values, swap: value() }
-}
-
-impl Sending {
-    /// A message on its context that is no step of the conversation.
-    pub(super) fn more(
-        plan: step::Message,
-        message: &Message,
-        parts: Vec<Part>,
-        expect: Expect,
-        expected: Vec<Cell>,
-    ) -> Self {
-        let count = parts.len();
-        Sending {
-            plan,
-            id: message.id,
-            parts,
-            placed: vec![None; count],
-            answered: vec![None; count],
-            expect,
-            place: 0..0,
-            effect: None,
-            got: vec![None; expected.len()],
-            expected,
-            data: Vec::new(),
-            unsure: false,
-            over: false,
-            lost: false,
-            code: ReturnCode::OK,
-            overflow: false,
-            put_off: false,
-            accepted: None,
-            again_of: None,
-            answers: 0,
-            lone: Vec::new(),
-        }
-    }
 }

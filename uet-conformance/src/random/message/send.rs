@@ -57,29 +57,9 @@ impl Player<'_, '_> {
             }
         }
         let count = parts.len();
-        self.messages.push(Sending {
-            id,
-            placed: vec![None; count],
-            answered: vec![None; count],
-            expect,
-            place,
-            effect,
-            got: vec![None; expected.len()],
-            expected,
-            data: message.data.clone(),
-            unsure,
-            over: false,
-            lost: false,
-            code: ReturnCode::OK,
-            overflow: false,
-            put_off: false,
-            accepted: None,
-            again_of: None,
-            answers: 0,
-            lone: Vec::new(),
-            parts,
-            plan: plan.clone(),
-        });
+        let data = message.data.clone();
+        let sending = Sending::new(plan.clone(), id, parts, expect, expected);
+        self.messages.push(Sending { place, effect, data, unsure, ..sending });
         match plan.by {
             By::Context => self.queue(plan.context, index, count),
             By::Uud => self.send_datagram(index),

@@ -1,0 +1,183 @@
+//! Packets of the suite's contexts on their way to the device.
+
+use super::*;
+use crate::random::coverage::{Event, State};
+use crate::random::play::{Due, Player};
+use crate::random::step::{ControlKind, Fate};
+use crate::{Outcome, Part, Request, Stop};
+use uet_wire::registry::{CtlType, NackCode};
+use uet_wire::{Psn, UetBuf};
+
+impl Player<'_, '_> {
+    /// The packet of a PSN as it would leave now.
+    pub(super) fn packet(&self, context: usize, n: u32, retx: bool) -> Result<Option<UetBuf>, Stop> {
+        let own = &self.own[context];
+        let Some(packet) = own.sent.get(&n) else { return Ok(None) };
+        Ok(Some(match packet.what {
+            What::Part(message, part) => {
+                let sending = &self.messages[message];
+                let Part { ses, ext, payload } = sending.parts[part].clone();
+                let last = part + 1 == sending.parts.len();
+                let request = Request { ext, ..own.pdc.request(n).ses(ses, &payload) };
+                let ar = retx || !sending.plan.quiet || last && sending.plan.seed % 2 == 1;
+                Request { retx, ar, ..request.clear(own.clear()) }.build()?
+            }
+            What::Control(kind) => match kind {
+                CtlType::NOOP | CtlType::NEGOTIATION => flagged(own.pdc.numbered(kind, n)?, retx)?,
+                _ => flagged(own.pdc.control(kind, own.pdc.psn(n), 0)?, retx)?,
+            },
+        }))
+    }
+
+    pub(super) fn transmit(&mut self, context: usize, n: u32, fate: Fate, retx: bool) -> Outcome {
+        let Some(packet) = self.packet(context, n, retx)? else { return Ok(()) };
+        let now = self.t.now();
+        let pdc = self.own[context].pdc.clone();
+        let fate = self.possible(fate);
+        if let Some(packet_of) = self.own[context].sent.get_mut(&n) {
+            packet_of.size = packet.to_bytes().len();
+            let plain = !retx && matches!(fate, Fate::Arrives | Fate::Marked | Fate::Twice);
+            packet_of.undisturbed = plain.then_some(now);
+        }
+        let mut count = |marked: bool, times: u32| {
+            if let Some(packet) = self.own[context].sent.get_mut(&n) {
+                packet.with[usize::from(!retx)] += times;
+                packet.with[2 + usize::from(!marked)] += times;
+            }
+        };
+        match fate {
+            Fate::Lost => {
+                self.t.note("the next packet is lost");
+                Ok(())
+            }
+            Fate::Arrives => {
+                count(false, 1);
+                self.t.send(&pdc, &packet)
+            }
+            Fate::Twice => {
+                count(false, 2);
+                let at = now + self.gap;
+                self.t.send(&pdc, &packet)?;
+                self.later(at, Due::Deliver(pdc.wire(&packet)));
+                Ok(())
+            }
+            Fate::Late => {
+                count(false, 1);
+                let at = now + self.gap * 2;
+                self.later(at, Due::Deliver(pdc.wire(&packet)));
+                Ok(())
+            }
+            Fate::Marked => {
+                count(true, 1);
+                self.t.send_wire(&pdc.marked(&packet))
+            }
+            Fate::Trimmed => {
+                // The rest is no transmission that counts for `retx` and `m` of an ACK.
+                let length = packet.to_bytes().len();
+                let (place, code) = match n % 2 {
+                    0 => (crate::Trimmed::Fabric, NackCode::TRIMMED),
+                    _ => (crate::Trimmed::LastHop, NackCode::TRIMMED_LASTHOP),
+                };
+                let known = pdc.remote.is_some() && matches!(self.what(context, n), Some(What::Part(..)));
+                if known {
+                    self.wanted_answers.push((pdc.from, pdc.psn(n).0, Some(code)));
+                }
+                self.t.send_wire(&pdc.trimmed(&packet, place, length.min(60)))
+            }
+        }
+    }
+
+    /// The network may be unable to do this.
+    pub(in crate::random) fn possible(&self, fate: Fate) -> Fate {
+        let facts = self.t.facts();
+        match fate {
+            Fate::Marked if !(facts.set_ecn && self.t.claims("ecn")) => Fate::Arrives,
+            Fate::Trimmed if !(facts.trim && self.t.claims("trim")) => Fate::Lost,
+            _ if self.settling => Fate::Arrives,
+            fate => fate,
+        }
+    }
+
+    /// Sends an earlier packet of a context again.
+    pub(in crate::random) fn repeat(&mut self, context: usize, back: u8, retx: bool) -> Outcome {
+        let Some(own) = self.own.get(context) else { return Ok(()) };
+        let Some((n, packet)) = own.sent.iter().rev().nth(back.into()) else { return Ok(()) };
+        let n = *n;
+        if matches!(own.state, State::Closed | State::Dead | State::Closing)
+            || !packet.done && retx && own.pdc.rod
+        {
+            return Ok(());
+        }
+        self.coverage.seen(own.state, Event::Repeat);
+        self.transmit(context, n, Fate::Arrives, retx)
+    }
+
+    pub(in crate::random) fn control(
+        &mut self,
+        context: usize,
+        kind: ControlKind,
+        back: u8,
+        fate: Fate,
+    ) -> Outcome {
+        let Some(own) = self.own.get(context) else { return Ok(()) };
+        let (pdc, state, next, clear) = (own.pdc.clone(), own.state, own.next, own.clear());
+        let takes = match kind {
+            ControlKind::Noop => Some(CtlType::NOOP),
+            ControlKind::Negotiation if self.t.claims("negotiation") => Some(CtlType::NEGOTIATION),
+            _ => None,
+        };
+        if let Some(kind) = takes {
+            if matches!(state, State::Closed | State::Dead) {
+                self.reopen(context)?;
+            }
+            let own = &self.own[context];
+            let full = own.next >= own.covered.saturating_add(own.window);
+            if full || own.wants_close || !own.queue.is_empty() || own.state == State::Closing {
+                return Ok(());
+            }
+            return self.send_new(context, What::Control(kind), fate);
+        }
+        let open = state == State::Open && next > 0;
+        if !open {
+            return Ok(());
+        }
+        let psn = pdc.psn(next - 1 - u32::from(back).min(next - 1));
+        let packet = match kind {
+            ControlKind::AckRequest => pdc.control(CtlType::ACK_REQUEST, psn, 0)?,
+            ControlKind::ClearCommand => pdc.control(CtlType::CLEAR_COMMAND, Psn(0), clear.0)?,
+            ControlKind::Probe => {
+                let opaque = self.next_id as u16 | 0x8000;
+                pdc.probe(opaque, psn)?
+            }
+            _ => return Ok(()),
+        };
+        let event = Event::Control(kind);
+        self.coverage.seen(state, event);
+        let named = Self::distance(psn, pdc.start).filter(|_| kind == ControlKind::AckRequest);
+        if let Some(asked) = named.and_then(|n| self.own[context].sent.get_mut(&n)) {
+            asked.asked = true;
+        }
+        if kind == ControlKind::AckRequest && !matches!(self.possible(fate), Fate::Lost) {
+            self.wanted_answers.push((pdc.from, psn.0, None));
+        }
+        match self.possible(fate) {
+            Fate::Marked => self.t.send_wire(&pdc.marked(&packet)),
+            Fate::Lost => Ok(()),
+            Fate::Twice => {
+                self.t.send(&pdc, &packet)?;
+                self.t.send(&pdc, &packet)
+            }
+            _ => self.t.send(&pdc, &packet),
+        }
+    }
+}
+
+/// A control packet with this `retx`.
+fn flagged(packet: UetBuf, retx: bool) -> Result<UetBuf, Stop> {
+    match packet.pds {
+        Some(uet_wire::pds::PdsBuf::Control(control)) if retx => {
+            Ok(UetBuf { pds: Some(control.edit().retx(true).done()?.into()), ..packet })
+        }
+        _ => Ok(packet),
+    }
+}
