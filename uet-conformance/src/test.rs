@@ -129,8 +129,8 @@ pub struct Test<'a> {
     refused_data: Option<RxPacket>,
     /// The last control packet of a type that a device need not support, and its number.
     optional_control: Option<(CtlType, usize)>,
-    /// Follows the contexts between suite and device.
-    pub(crate) observer: Observer,
+    /// Follows the contexts between suite and device, unless the checker does.
+    observer: Observer,
     /// Judges the packets of both ends, in a random conversation.
     checker: Option<Box<Checker>>,
     passive_findings: VecDeque<Finding>,
@@ -579,15 +579,20 @@ impl<'a> Test<'a> {
         let packet = Observed::new(self.packets as u64, wire.src, wire.dst, &wire.bytes);
         let whole = packet.whole && wire.trimmed.is_none() && wire.flipped.is_none();
         let packet = Observed { whole, marked: wire.marked, ..packet };
-        self.observer.observe(&packet);
-        if let Some(checker) = &mut self.checker {
-            self.passive_findings.extend(checker.observed(&packet));
+        match &mut self.checker {
+            Some(checker) => self.passive_findings.extend(checker.observed(&packet)),
+            None => _ = self.observer.observe(&packet),
         }
     }
 
     /// Judges all packets from now on by the rules for captures.
     pub(crate) fn watch_passively(&mut self) {
         self.checker = Some(Box::default());
+    }
+
+    /// Returns the contexts between suite and device.
+    pub(crate) fn observer(&self) -> &Observer {
+        self.checker.as_ref().map_or(&self.observer, |checker| checker.observer())
     }
 
     /// Returns the oldest finding of those rules.

@@ -67,7 +67,7 @@ impl Test<'_> {
             };
             [Side::A, Side::B].into_iter().find(is_ours)
         };
-        self.observer.contexts().filter_map(move |context| Some((context, side(context)?)))
+        self.observer().contexts().filter_map(move |context| Some((context, side(context)?)))
     }
 
     /// Returns the highest cumulative PSN that this end of the suite has acknowledged; before its first ACK, Start_PSN - 1.

@@ -14,11 +14,21 @@ pub enum Fill {
 impl Fill {
     /// Returns the first `length` bytes. Given bytes that are too few are padded with zeros.
     pub fn bytes(&self, length: usize) -> Vec<u8> {
+        self.part(0, length)
+    }
+
+    /// Returns `length` bytes from `offset` on, padded in the same way.
+    pub fn part(&self, offset: usize, length: usize) -> Vec<u8> {
         match self {
             Fill::Hex(Hex(bytes)) => {
-                bytes.iter().copied().chain(core::iter::repeat(0)).take(length).collect()
+                let given = bytes.get(offset..).unwrap_or_default();
+                let mut part = given[..given.len().min(length)].to_vec();
+                part.resize(length, 0);
+                part
             }
-            Fill::Seed(seed) => pattern(*seed).take(length).collect(),
+            Fill::Seed(seed) => {
+                (offset..offset + length).map(|at| pattern_byte(seed.wrapping_add(at as u32))).collect()
+            }
         }
     }
 }
@@ -30,7 +40,12 @@ impl Fill {
 /// assert_eq!(uet_control::pattern(1).take(4).collect::<Vec<_>>(), [0x9e, 0x3c, 0xda, 0x78]);
 /// ```
 pub fn pattern(seed: u32) -> impl Iterator<Item = u8> {
-    (0u32..=u32::MAX).map(move |i| (seed.wrapping_add(i).wrapping_mul(2_654_435_761) >> 24) as u8)
+    (0u32..=u32::MAX).map(move |i| pattern_byte(seed.wrapping_add(i)))
+}
+
+#[inline]
+fn pattern_byte(number: u32) -> u8 {
+    (number.wrapping_mul(2_654_435_761) >> 24) as u8
 }
 
 /// Bytes. In JSON, a string of hexadecimal digits.
@@ -149,5 +164,16 @@ mod tests {
         assert_eq!(Fill::Hex(Hex(vec![1, 2])).bytes(4), [1, 2, 0, 0]);
         assert_eq!(Fill::Hex(Hex(vec![1, 2])).bytes(1), [1]);
         assert_eq!(Fill::Seed(2).bytes(2), [0x3c, 0xda]);
+    }
+
+    #[test]
+    fn parts_are_parts_of_the_whole() {
+        for fill in [Fill::Hex(Hex((0..20).collect())), Fill::Seed(u32::MAX - 4)] {
+            let whole = fill.bytes(40);
+            for (offset, length) in [(0, 40), (3, 9), (15, 10), (20, 20), (40, 0)] {
+                assert_eq!(fill.part(offset, length), whole[offset..offset + length]);
+            }
+        }
+        assert!(pattern(u32::MAX - 4).take(40).eq(Fill::Seed(u32::MAX - 4).bytes(40)));
     }
 }

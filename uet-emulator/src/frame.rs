@@ -5,12 +5,12 @@ use crate::link;
 use bytes::Bytes;
 use core::net::IpAddr;
 use uet_model::secure::Ports;
-use uet_model::{Packet, Time, TrimPoint};
+use uet_model::{Packet, Priority, Time, TrimPoint};
 use uet_wire::catalogue::{Requirement, WIRE_CRC_001, WIRE_IP_001, WIRE_IP_002, WIRE_UDP_001};
 use uet_wire::outer::{Entropy, Ethernet, IP_PROTO, Ip, Ipv4, Ipv6, UDP_PORT, Udp};
 use uet_wire::registry::PdsType;
 use uet_wire::validate::Finding;
-use uet_wire::{Content, FrameBuilder, Options, PacketMut, Start, TrailerKind, WriteError};
+use uet_wire::{Content, FrameBuilder, Options, PacketMut, Start, TrailerKind, Uet, WriteError};
 
 /// An Ethernet address.
 pub type Mac = [u8; 6];
@@ -183,6 +183,35 @@ pub fn frame_between(
     Ok(bytes)
 }
 
+/// Returns what [`read`] finds in the [`frame`] of a packet, with this bit corrupted and these first bytes of the IPv6
+/// header. Builds the frame only if it can show anything that the packet does not. Returns a packet that does not fit a
+/// frame.
+#[allow(clippy::result_large_err)]
+pub fn carried(
+    packet: Packet,
+    corrupt: Option<usize>,
+    ipv6_start: Option<u32>,
+    outer: &Outer,
+) -> Result<Framed, Packet> {
+    if corrupt.is_none() && is_plain(&packet, outer) {
+        return Ok(Framed { mac: mac(packet.src), ..Framed::inside(packet) });
+    }
+    let frame = frame(&Record { corrupt, ipv6_start, ..Record::new(Time::ZERO, &packet) }, outer);
+    frame.ok().and_then(|frame| read(&frame, outer)).ok_or(packet)
+}
+
+/// The shortest packet with a context, and a length that surely fits a frame.
+const PLAIN: core::ops::RangeInclusive<usize> = 12..=16_384;
+
+/// Returns whether no header of its frame can change a packet.
+fn is_plain(packet: &Packet, outer: &Outer) -> bool {
+    let v4 = packet.src.is_ipv4() && packet.dst.is_ipv4();
+    let class = usize::from(packet.class) < outer.classes.0.len() && packet.priority != Priority::Medium;
+    let whole = packet.trimmed.is_none() && PLAIN.contains(&packet.wire_len());
+    let readable = || Uet::parse_lax(&packet.head).0.pds.is_some();
+    v4 && class && whole && packet.security.is_none() && !is_secured(packet) && readable()
+}
+
 /// Returns the first four bytes of an IPv6 header with this traffic class and flow label.
 pub fn ipv6_start(class: u8, flow_label: u32) -> u32 {
     6 << 28 | u32::from(class) << 20 | flow_label & 0xf_ffff
@@ -283,4 +312,35 @@ pub fn read(frame: &[u8], outer: &Outer) -> Option<Framed> {
         Ip::V6 { header, .. } => header.bytes().first_chunk().copied().map(u32::from_be_bytes),
     };
     Some(Framed { packet: read, mac: eth.src(), damage, findings, ipv6_start })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_packets_are_those_of_their_frames() {
+        let outer = Outer { crc: true, ..Outer::default() };
+        let mut rng = uet_kernel::stream(7, 0);
+        let mut plains = 0;
+        for _ in 0..20_000 {
+            let mut bytes = vec![0; rng.usize(..80)];
+            rng.fill(&mut bytes);
+            if let (Some(first), true) = (bytes.first_mut(), rng.bool()) {
+                *first = rng.u8(1..14) << 3 | *first & 7;
+            }
+            let trimmed = (rng.u8(..8) == 0).then_some(TrimPoint::LastHop);
+            let mut packet = link::packet([10, 0, 0, 1].into(), [10, 0, 0, 2].into(), trimmed, bytes.into());
+            packet.class = rng.u8(..5);
+            packet.priority = [Priority::Low, Priority::Medium, Priority::High][rng.usize(..3)];
+            (packet.marked, packet.entropy) = (rng.bool(), rng.u16(..));
+            if is_plain(&packet, &outer) {
+                plains += 1;
+                let frame = frame(&Record::new(Time(0), &packet), &outer).unwrap();
+                let plain = carried(packet, None, None, &outer);
+                assert_eq!(plain.ok(), read(&frame, &outer));
+            }
+        }
+        assert!(plains > 5_000, "{plains}");
+    }
 }

@@ -6,7 +6,7 @@
 use crate::classes::Classes;
 use crate::config::{Config, ConfigError};
 use crate::fault::{self, Handed, Running};
-use crate::frame::{Framed, Outer, Record, frame, ipv6_start, read};
+use crate::frame::{Framed, Outer, carried, ipv6_start};
 use crate::security::Security;
 use core::fmt;
 use core::net::IpAddr;
@@ -459,9 +459,8 @@ impl Nic {
         let Some(outer) = self.frames.take() else { return self.handle_input(now, packet) };
         let label = u32::from(packet.entropy).wrapping_mul(LABEL);
         let start = ipv6_start(outer.classes.tos(&packet), label);
-        let record = Record { ipv6_start: Some(start), ..Record::new(now, &packet) };
         // A packet too long for a frame does not arrive.
-        if let Some(framed) = frame(&record, &outer).ok().and_then(|frame| read(&frame, &outer)) {
+        if let Ok(framed) = carried(packet, None, Some(start), &outer) {
             self.handle_framed(now, framed, &outer.classes);
         }
         self.frames = Some(outer);

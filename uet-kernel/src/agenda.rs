@@ -129,6 +129,10 @@ impl<T, const SLOT_BITS: u32> Agenda<T, SLOT_BITS> {
     }
 
     fn next_occupied(&self) -> Option<u64> {
+        // The current slot is empty here.
+        if self.len == self.later.len() {
+            return None;
+        }
         let words = self.occupied.len();
         let first = (self.tick + 1) as usize % SLOTS;
         // Visit the word of the first slot twice: first without the slots before it, and last with only these.

@@ -100,7 +100,7 @@ impl Packet {
     fn split(src: IpAddr, dst: IpAddr, trimmed: Option<TrimPoint>, mut bytes: Bytes, payload: usize) -> Self {
         // Headers never exceed the capacity, because the comment on `Head` sums the longest of each.
         let headers = (bytes.len() - payload).min(Head::new_const().capacity());
-        let head = bytes.split_to(headers).iter().copied().collect();
+        let head = Head::try_from(&bytes.split_to(headers)[..]).unwrap_or_default();
         Packet {
             src,
             dst,

@@ -1,5 +1,6 @@
+use core::hash::BuildHasher;
 use core::net::IpAddr;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use foldhash::quality::FixedState;
 use uet_wire::{Content, Packet, Uet};
 
 /// A packet for the observer.
@@ -46,10 +47,8 @@ impl<'a> Observed<'a> {
     /// Returns a digest of the bytes that a retransmission repeats; `None` if the packet is incomplete.
     pub(crate) fn digest(&self) -> Option<u64> {
         self.whole.then(|| {
-            let mut hasher = DefaultHasher::new();
             let [_, _, ses, ext, payload] = self.uet.parts();
-            (ses, ext, payload).hash(&mut hasher);
-            hasher.finish()
+            FixedState::default().hash_one((ses, ext, payload))
         })
     }
 }

@@ -4,6 +4,7 @@ use crate::context::{FAR, distance};
 use crate::rudi::Rudi;
 use crate::{Context, ContextId, Facts, Observed, Side, Stray};
 use core::net::IpAddr;
+use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use uet_wire::pds::Pds;
@@ -27,9 +28,9 @@ const NAMES: usize = 8;
 /// Follows the contexts in a sequence of packets.
 #[derive(Debug, Default)]
 pub struct Observer {
-    open: HashMap<ContextId, Context>,
+    open: HashMap<ContextId, Context, RandomState>,
     /// The contexts of each end, and the side of the end. Late packets may still belong to the older contexts.
-    ends: HashMap<End, Vec<(ContextId, Side)>>,
+    ends: HashMap<End, Vec<(ContextId, Side)>, RandomState>,
     count: u64,
     /// The context that the previous packet closed.
     closed: Option<ContextId>,

@@ -1,5 +1,6 @@
 use crate::{Observed, Ranges};
 use core::net::IpAddr;
+use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use uet_wire::pds;
 use uet_wire::registry::{Opcode, PdsType};
@@ -66,14 +67,14 @@ type Unanswered = (Option<u64>, u64, Option<RudiQuestion>);
 /// The RUDI requests from one address to another.
 #[derive(Debug, Default)]
 struct Requests {
-    unanswered: HashMap<u32, Unanswered>,
+    unanswered: HashMap<u32, Unanswered, RandomState>,
     used: Ranges,
 }
 
 /// All RUDI requests by sender and receiver address.
 #[derive(Debug, Default)]
 pub(crate) struct Rudi {
-    requests: HashMap<(IpAddr, IpAddr), Requests>,
+    requests: HashMap<(IpAddr, IpAddr), Requests, RandomState>,
     kept: usize,
 }
 

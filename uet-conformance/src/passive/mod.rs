@@ -14,6 +14,7 @@ mod suspicion;
 
 use core::net::IpAddr;
 use core::time::Duration;
+use foldhash::fast::RandomState;
 use std::collections::{BTreeMap, HashMap};
 use suspicion::Suspicion;
 use uet_observe::{Context, ContextId, Direction, Event, Facts, Observed, Observer, ReadRequest, Side};
@@ -39,7 +40,7 @@ pub struct Finding {
 #[derive(Debug, Default)]
 struct Judge {
     findings: Vec<Finding>,
-    judged: BTreeMap<&'static str, u64>,
+    judged: HashMap<&'static str, u64, RandomState>,
 }
 
 impl Judge {
@@ -170,7 +171,7 @@ impl<'a> Rules<'a> {
 #[derive(Debug, Default)]
 pub struct Checker {
     observer: Observer,
-    doubts: HashMap<ContextId, [DirectionDoubts; 2]>,
+    doubts: HashMap<ContextId, [DirectionDoubts; 2], RandomState>,
     rudi: rudi::Doubts,
     judge: Judge,
     now: Option<Duration>,
@@ -218,6 +219,11 @@ impl Checker {
         core::mem::take(&mut self.judge.findings)
     }
 
+    /// Returns the contexts.
+    pub(crate) fn observer(&self) -> &Observer {
+        &self.observer
+    }
+
     /// Forgets all contexts: both ends have forgotten theirs. Keeps the counts.
     pub fn restart(&mut self) {
         let judge = Judge { judged: core::mem::take(&mut self.judge.judged), ..Judge::default() };
@@ -225,8 +231,8 @@ impl Checker {
     }
 
     /// Returns the number of judgments of each requirement. The capture says nothing about the others.
-    pub fn judged(&self) -> &BTreeMap<&'static str, u64> {
-        &self.judge.judged
+    pub fn judged(&self) -> BTreeMap<&'static str, u64> {
+        self.judge.judged.iter().map(|(id, count)| (*id, *count)).collect()
     }
 
     /// Returns the number of contexts.

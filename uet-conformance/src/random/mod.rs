@@ -29,6 +29,7 @@ use fastrand::Rng;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Instant;
+use uet_control::Fill;
 use uet_wire::catalogue::*;
 
 /// The rule that stands for all conversations.
@@ -170,6 +171,12 @@ pub fn run(
     result.cases.push(found);
     result.random = Some(figures);
     result
+}
+
+/// Returns a piece of the pattern of a message; `None` beyond its end.
+fn piece(seed: u32, whole: usize, offset: usize, length: usize) -> Option<Vec<u8>> {
+    let inside = offset.checked_add(length).is_some_and(|end| end <= whole);
+    inside.then(|| Fill::Seed(seed).part(offset, length))
 }
 
 /// Shows data of a conversation as its file has it.

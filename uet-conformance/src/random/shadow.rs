@@ -56,6 +56,9 @@ impl Cell {
 /// The memory of a region.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shadow {
+    /// The bytes, as far as they are known.
+    bytes: Vec<u8>,
+    /// All bytes, once one is not known; empty before.
     cells: Vec<Cell>,
     /// Operations under way: number, place, and if they write.
     active: Vec<(usize, Range<usize>, bool)>,
@@ -63,22 +66,39 @@ pub(super) struct Shadow {
 
 impl Shadow {
     pub(super) fn new(bytes: Vec<u8>) -> Self {
-        Shadow { cells: bytes.into_iter().map(Cell::Is).collect(), active: Vec::new() }
+        Shadow { bytes, ..Shadow::default() }
     }
 
-    /// Returns the bytes of a place.
-    pub(super) fn get(&self, place: Range<usize>) -> &[Cell] {
-        self.cells.get(place).unwrap_or_default()
+    /// Returns the bytes of a place; none if it is not inside.
+    pub(super) fn get(&self, place: Range<usize>) -> Vec<Cell> {
+        match self.cells.is_empty() {
+            true => self.bytes.get(place).unwrap_or_default().iter().copied().map(Cell::Is).collect(),
+            false => self.cells.get(place).unwrap_or_default().to_vec(),
+        }
     }
 
     /// Returns the first byte that may not be what it is.
     pub(super) fn wrong(&self, bytes: &[u8]) -> Option<usize> {
-        self.cells.iter().zip(bytes).position(|(cell, byte)| !cell.permits(*byte))
+        if self.cells.is_empty() && self.bytes == bytes {
+            return None;
+        }
+        let ends = 0..self.bytes.len().min(bytes.len());
+        ends.into_iter().find(|at| !self.at(*at).permits(bytes[*at]))
     }
 
     /// Returns the byte at a position as far as it is known.
     pub(super) fn at(&self, place: usize) -> Cell {
-        self.cells[place]
+        self.cells.get(place).copied().unwrap_or_else(|| Cell::Is(self.bytes[place]))
+    }
+
+    fn put(&mut self, place: usize, cell: Cell) {
+        if let (Cell::Is(byte), true) = (cell, self.cells.is_empty()) {
+            return self.bytes[place] = byte;
+        }
+        if self.cells.is_empty() {
+            self.cells = self.get(0..self.bytes.len());
+        }
+        self.cells[place] = cell;
     }
 
     /// Begins an operation; returns the operations under way that it meets where one of the two writes.
@@ -98,21 +118,21 @@ impl Shadow {
 
     /// Stores what an operation has left.
     pub(super) fn set(&mut self, start: usize, cells: &[Cell]) {
-        for (to, cell) in self.cells.iter_mut().skip(start).zip(cells) {
-            *to = *cell;
-        }
+        (start..self.bytes.len()).zip(cells).for_each(|(place, cell)| self.put(place, *cell));
     }
 
     /// Stores what an operation may have left.
     pub(super) fn may_be(&mut self, start: usize, cells: &[Cell]) {
-        for (to, cell) in self.cells.iter_mut().skip(start).zip(cells) {
-            *to = to.merged(*cell);
-        }
+        (start..self.bytes.len()).zip(cells).for_each(|(place, cell)| {
+            self.put(place, self.at(place).merged(*cell));
+        });
     }
 
     /// Forgets a place.
     pub(super) fn open(&mut self, place: Range<usize>) {
-        self.cells.get_mut(place).unwrap_or_default().fill(Cell::Open);
+        if place.end <= self.bytes.len() {
+            place.for_each(|place| self.put(place, Cell::Open));
+        }
     }
 }
 

@@ -223,6 +223,9 @@ impl Running {
 }
 
 fn take_due(waiting: &mut Vec<(Time, Packet)>, now: Time) -> Vec<Packet> {
+    if waiting.is_empty() {
+        return Vec::new();
+    }
     let (due, later) = core::mem::take(waiting).into_iter().partition(|(at, _)| *at <= now);
     *waiting = later;
     let mut due: Vec<(Time, Packet)> = due;

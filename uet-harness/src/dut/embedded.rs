@@ -12,7 +12,7 @@ use uet_control::{Answer, CallError, Event, Hello, Link, Op, PROTOCOL, Request, 
 use uet_emulator::config::ConfigError;
 use uet_emulator::control::Control;
 use uet_emulator::fault::Fault;
-use uet_emulator::frame::{Framed, Outer, Record, frame, read};
+use uet_emulator::frame::{Framed, Outer, carried};
 use uet_emulator::{Config, Network, Nic, NicId};
 use uet_model::{Packet, Time};
 
@@ -184,13 +184,12 @@ impl Embedded {
     }
 
     /// Returns a packet of the NIC as the suite reads it from its frame.
-    fn framed(&self, at: Time, packet: Packet) -> Framed {
+    fn framed(&self, packet: Packet) -> Framed {
         let Embedded { network, nic, outer, .. } = self;
         let nic = &network[*nic];
         let corrupt = nic.corrupted_bit(&packet);
         let ipv6_start = nic.ipv6_start(&packet, &outer.classes);
-        let frame = frame(&Record { corrupt, ipv6_start, ..Record::new(at, &packet) }, outer);
-        frame.ok().and_then(|frame| read(&frame, outer)).unwrap_or_else(|| Framed::inside(packet))
+        carried(packet, corrupt, ipv6_start, outer).unwrap_or_else(Framed::inside)
     }
 
     fn answer(&mut self, request: Request) -> Option<Answer> {
@@ -226,7 +225,7 @@ impl Dut for Embedded {
 
     fn receive(&mut self, until: Duration) -> Result<Option<Wire>, DutError> {
         let arrival = self.network.run_until(Time::ZERO + until, |network| network.poll_arrival());
-        Ok(arrival.map(|(at, packet)| wire(self.framed(at, packet))))
+        Ok(arrival.map(|(_, packet)| wire(self.framed(packet))))
     }
 
     fn ask(&mut self, op: Op) -> Result<Map<String, Value>, CallError> {

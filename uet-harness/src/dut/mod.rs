@@ -56,6 +56,6 @@ fn wire(Framed { packet, findings, .. }: Framed) -> Wire {
             uet_model::TrimPoint::LastHop => Trimmed::LastHop,
         }),
         around: findings,
-        ..Wire::new(packet.src, packet.dst, packet.entropy, packet.to_wire().to_vec())
+        ..Wire::new(packet.src, packet.dst, packet.entropy, packet.to_wire().into())
     }
 }

@@ -68,36 +68,38 @@ impl Player<'_, '_> {
     ) -> Outcome {
         let sending = &mut self.messages[message];
         let (head, code) = (response.head(), response.head().return_code());
-        let seen = format!(
-            "{} {code}, message_id {}, job_id {}, modified_length {}, ack request {}",
-            head.opcode(),
-            response.message_id(),
-            response.job_id(),
-            response.modified_length(),
-            told.request
-        );
+        let seen = || {
+            format!(
+                "{} {code}, message_id {}, job_id {}, modified_length {}, ack request {}",
+                head.opcode(),
+                response.message_id(),
+                response.job_id(),
+                response.modified_length(),
+                told.request
+            )
+        };
         let own = head.opcode() == ResponseOpcode::UET_RESPONSE;
         let std = sending.plan.form == Form::Std;
         let (id, length) = (sending.id, sending.plan.length);
         let datagram = sending.plan.kind == PostKind::Datagram;
         let last = part + 1 == sending.parts.len();
         if own && std && !datagram && response.message_id() != id {
-            return self.broken(SES_RESP_003, "the message_id of the request", seen);
+            return self.broken(SES_RESP_003, "the message_id of the request", seen());
         }
         if own && !matches!(sending.plan.wrong, Wrong::Job) {
             let number = self.own[sending.plan.context].plan.job;
             if response.job_id() != job(number) {
-                return self.broken(SES_RESP_003, "the job_id of the request", seen);
+                return self.broken(SES_RESP_003, "the job_id of the request", seen());
             }
         }
         let sending = &mut self.messages[message];
         if !is_well(code) {
             let one = sending.parts.len() == 1;
             if told.request != AckRequest::REQ_CLEAR && sending.plan.by == By::Context {
-                return self.broken(SES_GTD_001, "an error with REQ_CLEAR", seen);
+                return self.broken(SES_GTD_001, "an error with REQ_CLEAR", seen());
             }
             if one && response.modified_length() != 0 {
-                return self.broken(SES_ERR_001, "an error with modified_length 0", seen);
+                return self.broken(SES_ERR_001, "an error with modified_length 0", seen());
             }
             return Ok(());
         }
@@ -112,7 +114,7 @@ impl Player<'_, '_> {
             matches!(sending.plan.kind, PostKind::Write | PostKind::Atomic) && sending.effect.is_some();
         let told_more = told_length > length || last && own && writes && told_length != length;
         if (own || told_length > 0) && told_more {
-            return self.broken(SES_RESP_004, &format!("modified_length {length}"), seen);
+            return self.broken(SES_RESP_004, &format!("modified_length {length}"), seen());
         }
         if last && (own || told_length > 0) {
             sending.accepted = Some(told_length);
@@ -212,7 +214,7 @@ impl Player<'_, '_> {
         let sending = &self.messages[message];
         let code = sending.code;
         let wrong = sending.plan.wrong;
-        let told = format!("{code} for {}", shown(&sending.plan));
+        let told = || format!("{code} for {}", shown(&sending.plan));
         match &sending.expect {
             Expect::Open => Ok(()),
             Expect::Well if code == ReturnCode::OK => Ok(()),
@@ -221,9 +223,9 @@ impl Player<'_, '_> {
                 let length = sending.plan.length as usize;
                 let short = self.receives.iter().any(|receive| receive.length < length);
                 let allowed = code == ReturnCode::NO_MATCH || short && code == ReturnCode::TOO_LONG;
-                if allowed { Ok(()) } else { self.broken(SES_RESP_001, "a legal send that succeeds", told) }
+                if allowed { Ok(()) } else { self.broken(SES_RESP_001, "a legal send that succeeds", told()) }
             }
-            Expect::Well => self.broken(SES_RESP_001, "a legal request that succeeds", told),
+            Expect::Well => self.broken(SES_RESP_001, "a legal request that succeeds", told()),
             Expect::Codes(codes) if codes.contains(&code) => Ok(()),
             Expect::Error if code != ReturnCode::OK => Ok(()),
             expect => {
@@ -241,7 +243,7 @@ impl Player<'_, '_> {
                     Wrong::Nothing if sending.plan.by == By::Rudi => SES_MODE_002,
                     Wrong::Nothing => SES_MEM_003,
                 };
-                self.broken(requirement, &expected, told)
+                self.broken(requirement, &expected, told())
             }
         }
     }

@@ -262,7 +262,7 @@ impl Player<'_, '_> {
             true => 0..0,
             false => plan.offset as usize..plan.offset as usize + length as usize,
         };
-        let old = held.shadow.get(inside).to_vec();
+        let old = held.shadow.get(inside);
         let mut effect = None;
         if let Some(operands) = &operands {
             let bytes = |values: &[u128], size| self.t.elements(size, values);

@@ -2,11 +2,12 @@
 
 use super::{REFUSAL, Returned, Stored};
 use crate::random::coverage::State;
+use crate::random::piece;
 use crate::random::play::{Due, Player};
 use crate::random::step::Reply;
 use crate::serve::{SesFields, data_header};
 use crate::{AckBuilder, Outcome, RxPacket, Stop};
-use uet_control::{Fill, PostKind};
+use uet_control::PostKind;
 use uet_wire::Units24;
 use uet_wire::catalogue::*;
 use uet_wire::registry::{AckRequest, Opcode, ResponseOpcode, ReturnCode};
@@ -105,8 +106,8 @@ impl Player<'_, '_> {
         let posted = &self.posts[post];
         match posted.plan.kind {
             PostKind::Read | PostKind::FetchAtomic if whole > 0 => {
-                let all = Fill::Seed(posted.plan.seed ^ 0xda7a).bytes(whole as usize);
-                let data = all.get(offset..offset + length).unwrap_or_default().to_vec();
+                let seed = posted.plan.seed ^ 0xda7a;
+                let data = piece(seed, whole as usize, offset, length).unwrap_or_default();
                 let small = whole as u64 <= self.t.parameter("max_ack_data_size");
                 let psn = self.served[served].pdc.psn(n);
                 let ses = data_header(fields, psn, data.len(), whole as usize, offset)?;
@@ -140,20 +141,18 @@ impl Player<'_, '_> {
                 let length = self.wanted_length(fields);
                 let Some(sending) = self.messages.get(message) else { return Ok(None) };
                 let eager = sending.data.len();
-                let all = Fill::Seed(sending.plan.seed).bytes(sending.plan.length as usize);
+                let all = sending.plan.length as usize;
                 let (whole, start) = (fields.request_length as usize, fields.start());
                 // The place of the rest is 0x4000, whatever has come with the request.
                 let from = fields.buffer_offset.map_or(0, |offset| offset.wrapping_sub(0x4000) as usize);
-                let _ = eager;
                 let first = eager + from + start;
-                let Some(data) = all.get(first..first + length) else {
-                    let told = format!("{length} bytes at {first} of {}", all.len());
+                let Some(data) = piece(sending.plan.seed, all, first, length) else {
+                    let told = format!("{length} bytes at {first} of {all}");
                     self.broken(SES_RNDV_002, "a read of the rest of a rendezvous send", told)?;
                     return Ok(None);
                 };
                 let psn = self.served[served].pdc.psn(n);
                 let ses = data_header(fields, psn, length, whole, start)?;
-                let data = data.to_vec();
                 self.give(served, ses, data)?;
                 Ok(None)
             }

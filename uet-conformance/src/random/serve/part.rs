@@ -25,7 +25,7 @@ impl Player<'_, '_> {
         let to = self.t.address(self.place(self.posts[post].plan.peer))?;
         let posted = &mut self.posts[post];
         let plan = &posted.plan;
-        let told = seen.uet().to_string();
+        let told = || seen.uet().to_string();
         let wanted = match plan.kind {
             PostKind::Datagram => self.t.datagram_opcode(),
             kind => opcode_of(kind),
@@ -84,14 +84,14 @@ impl Player<'_, '_> {
             None
         };
         if let Some((requirement, expected)) = wrong {
-            return self.broken(requirement, expected, told);
+            return self.broken(requirement, expected, told());
         }
         let posted = &mut self.posts[post];
         if let Some(id) = fields.message_id.filter(|_| posted.plan.kind != PostKind::Datagram) {
             let known = *posted.id.get_or_insert(id);
             // A new attempt on another context may have another id.
             if known != id && start != 0 && !posted.aborted {
-                return self.broken(SES_CUT_003, "one message_id", told);
+                return self.broken(SES_CUT_003, "one message_id", told());
             }
             posted.id = Some(id);
         }
@@ -106,8 +106,8 @@ impl Player<'_, '_> {
             let expected = posted.data.get(start..start + piece).unwrap_or_default();
             if expected != seen.payload() {
                 let at = expected.iter().zip(seen.payload()).position(|(one, other)| one != other);
-                let told =
-                    format!("{} bytes, not {}; differs at {at:?}: {told}", seen.payload().len(), piece);
+                let (length, told) = (seen.payload().len(), told());
+                let told = format!("{length} bytes, not {piece}; differs at {at:?}: {told}");
                 return self.broken(SES_PLACE_001, "the bytes of the operation at their place", told);
             }
         }

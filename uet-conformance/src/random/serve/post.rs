@@ -173,17 +173,17 @@ impl Player<'_, '_> {
         };
         let posted = &self.posts[post];
         let plan = &posted.plan;
-        let told = format!("{} of {}", shown(completion), shown(plan));
+        let told = || format!("{} of {}", shown(completion), shown(plan));
         if completion.status != Status::Ok || plan.mode == Mode::Uud {
             return Ok(());
         }
         if plan.kind != PostKind::NoOp && posted.covered.iter().any(|covered| !covered)
             || posted.accepted == 0 && plan.mode != Mode::Rudi
         {
-            return self.broken(SES_DONE_001, "no completion before all packets are answered", told);
+            return self.broken(SES_DONE_001, "no completion before all packets are answered", told());
         }
         if posted.refused && !posted.aborted {
-            return self.broken(SES_ERR_003, "an operation that ends with the error", told);
+            return self.broken(SES_ERR_003, "an operation that ends with the error", told());
         }
         Ok(())
     }
@@ -198,7 +198,7 @@ impl Player<'_, '_> {
             let told = format!("none of {}", shown(plan));
             return self.broken(SES_DONE_001, "a completion of every operation", told);
         };
-        let told = format!("{} of {}", shown(&ended), shown(plan));
+        let told = || format!("{} of {}", shown(&ended), shown(plan));
         if posted.aborted {
             return Ok(());
         }
@@ -208,7 +208,7 @@ impl Player<'_, '_> {
             return if right {
                 Ok(())
             } else {
-                self.broken(SES_ERR_003, "an operation that is refused", told)
+                self.broken(SES_ERR_003, "an operation that is refused", told())
             };
         }
         let length = posted.short.unwrap_or(plan.length);
@@ -216,10 +216,10 @@ impl Player<'_, '_> {
             return Ok(());
         }
         if ended.status != Status::Ok {
-            return self.broken(SES_DONE_001, "an operation that ends well", told);
+            return self.broken(SES_DONE_001, "an operation that ends well", told());
         }
         if ended.length != u64::from(length) && plan.kind != PostKind::NoOp && plan.mode != Mode::Uud {
-            return self.broken(SES_RESP_004, &format!("a completion with length {length}"), told);
+            return self.broken(SES_RESP_004, &format!("a completion with length {length}"), told());
         }
         if matches!(plan.kind, PostKind::Read | PostKind::FetchAtomic) {
             let expected = Fill::Seed(plan.seed ^ 0xda7a).bytes(plan.length as usize);

@@ -2,12 +2,13 @@
 
 use super::{Incoming, REFUSAL, Served};
 use crate::random::coverage::{Event, State};
+use crate::random::piece;
 use crate::random::play::{Due, Player, job};
 use crate::random::step::Reply;
 use crate::serve::said;
 use crate::{AckBuilder, Outcome, RxPacket, Wire};
 use std::collections::BTreeMap;
-use uet_control::{Fill, PostKind};
+use uet_control::PostKind;
 use uet_wire::catalogue::*;
 use uet_wire::pds::{Nack, Request, Rudi};
 use uet_wire::registry::{NackCode, NextHdr, ResponseOpcode, ReturnCode};
@@ -351,9 +352,8 @@ impl Player<'_, '_> {
         let header = |next| Rudi::response(id).retx(rudi.retx()).prologue(|prologue| prologue.next_hdr(next));
         let mut packet = UetBuf::default();
         if code == ReturnCode::OK && self.posts[post].plan.kind == PostKind::Read && whole > 0 {
-            let all = Fill::Seed(self.posts[post].plan.seed ^ 0xda7a).bytes(whole);
             let (start, length) = (fields.start(), self.wanted_length(&fields));
-            let data = all.get(start..start + length).unwrap_or_default().to_vec();
+            let data = piece(self.posts[post].plan.seed ^ 0xda7a, whole, start, length).unwrap_or_default();
             packet.pds = Some(header(NextHdr::UET_HDR_RESPONSE_DATA).done()?.into());
             let ses = ResponseData::build()
                 .response_message_id(0x4444)
