@@ -3,9 +3,15 @@
 import asyncio
 import json
 import os
+import shutil
+import signal
 import socket
+import subprocess
 import sys
+import tempfile
+import time
 import unittest
+from importlib.util import find_spec
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "rtl_bench"))
 
@@ -90,6 +96,53 @@ class TestBench(unittest.TestCase):
         self.assertEqual(self.suite.recv(100)[8:], first[8:])
         refused = self.ask("wait_completion", bench, operation=operation, timeout_ns=0)
         self.assertEqual(refused["error"]["code"], "timeout")
+
+
+@unittest.skipUnless(find_spec("cocotb") and shutil.which("iverilog"), "needs cocotb and Icarus Verilog")
+class TestCocotb(unittest.TestCase):
+    """The RTL example in its simulator."""
+
+    def setUp(self):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        settings = {**os.environ, "UET_CONTROL_PORT": str(self.port), "BUILD_DIR": directory.name}
+        script = os.path.join(os.path.dirname(__file__), "rtl_bench", "run_cocotb_nic.py")
+        simulator = subprocess.Popen(
+            [sys.executable, script], env=settings, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        self.addCleanup(simulator.wait)
+        self.addCleanup(os.killpg, simulator.pid, signal.SIGKILL)
+
+    def connect(self):
+        for _ in range(600):
+            try:
+                return socket.create_connection(("127.0.0.1", self.port))
+            except ConnectionRefusedError:
+                time.sleep(0.1)
+        self.fail("the simulator does not start")
+
+    def test_packet_passes_through_the_rtl(self):
+        suite = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.addCleanup(suite.close)
+        suite.bind(("127.0.0.2", 0))
+        suite.settimeout(5)
+        with self.connect() as connection, connection.makefile("rw") as channel:
+            def ask(op, **keys):
+                channel.write(json.dumps({"id": 7, "op": op, **keys}) + "\n")
+                channel.flush()
+                return json.loads(channel.readline())
+
+            self.assertIn("time", ask("hello", protocol=1)["capabilities"])
+            self.assertTrue(ask("reset")["ok"])
+            self.assertEqual(ask("advance", by_ns=1_000)["now_ns"], 1_000)
+            peer = ask("add_peer", address="127.0.0.2", port=suite.getsockname()[1], job=101)["peer"]
+            ask("post", kind="write", peer=peer, length=4)
+            self.assertLess(ask("advance", by_ns=1_000_000)["now_ns"], 3_000, "it stops at the packet")
+            # RUD_REQ of 12 bytes, a standard request of 44, and the payload.
+            self.assertEqual(len(suite.recv(100)), 60)
 
 
 if __name__ == "__main__":
