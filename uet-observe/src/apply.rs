@@ -10,7 +10,7 @@ use uet_wire::pds::{Ack, Control, Nack, Pds, Request, Sack};
 use uet_wire::registry::{CtlType, NackCode, Opcode, PdsType, ResponseOpcode, ReturnCode};
 use uet_wire::ses::Ses;
 
-/// The number of PROBE and ACK_REQUEST packets kept.
+/// The number of ACK_REQUEST packets kept.
 const ASKED: usize = 64;
 
 impl Context {
@@ -77,6 +77,7 @@ impl Direction {
             entropy: [packet.entropy, None],
             marked: packet.marked,
             times: 1,
+            changed: false,
             demand: matches!(pds, Pds::RequestCc(_)),
             part: part(packet),
             opcode: packet.uet.ses.and_then(|ses| ses.opcode()),
@@ -93,8 +94,10 @@ impl Direction {
                 if !known.entropy.contains(&packet.entropy) {
                     known.entropy[1] = packet.entropy;
                 }
+                known.changed |= known.digest.zip(sent.digest).is_some_and(|(first, now)| first != now);
                 known.digest = known.digest.or(sent.digest);
-                known.part = known.part.or(sent.part);
+                known.part = known.part.or(sent.part).filter(|_| !known.changed);
+                known.opcode = known.opcode.filter(|_| !known.changed);
             }
             None => {
                 if !sent.retx {
@@ -150,9 +153,6 @@ impl Direction {
             CtlType::CREDIT_REQUEST => self.demands_credit = true,
             CtlType::PROBE => {
                 self.probes.extend(control.probe_opaque());
-                if self.probes.len() > ASKED {
-                    self.probes.pop_front();
-                }
             }
             _ => {}
         }

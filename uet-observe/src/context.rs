@@ -3,7 +3,7 @@
 use crate::observer::End;
 use crate::{Observed, Ranges};
 use core::net::IpAddr;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use uet_wire::registry::{CtlType, Opcode};
 use uet_wire::{PdcId, Psn, Units24};
 
@@ -136,8 +136,8 @@ pub struct Direction {
     pub close: Option<(i64, u64)>,
     /// The first CLOSE_REQUEST or CLOSE_COMMAND of this side.
     pub closing: Option<u64>,
-    /// The opaque values of the last 64 PROBEs.
-    pub probes: VecDeque<u16>,
+    /// The opaque values of all PROBEs.
+    pub probes: BTreeSet<u16>,
     /// The 64 highest PSNs that an ACK_REQUEST named.
     pub asked: BTreeSet<i64>,
     /// The reads and fetching atomics of this side by message ID: the newest 4,096.
@@ -239,11 +239,13 @@ pub struct SentRequest {
     pub marked: bool,
     /// The number of observed transmissions.
     pub times: u32,
+    /// True if transmissions differed in content: an answer may be about any of them.
+    pub changed: bool,
     /// True if the first transmission requested credit.
     pub demand: bool,
-    /// Its position in a message, if it is complete and has a standard header.
+    /// Its position in a message, if it is complete, unchanged, and has a standard header.
     pub part: Option<MessagePart>,
-    /// The opcode of its request header, if it has one.
+    /// The opcode of its request header, if it is unchanged and has one.
     pub opcode: Option<Opcode>,
     /// The message ID of the read, if this is all the data of an open one.
     pub data_of: Option<u16>,

@@ -29,10 +29,14 @@ impl<'a> Observed<'a> {
         Observed { number, src, dst, entropy: None, marked: false, whole: cut.is_none(), uet }
     }
 
-    /// Creates a packet from a captured one. Returns `None` if it is not UET over IP.
+    /// Creates a packet from a captured one. Returns `None` if it is not UET over IP, or has a wrong CRC: receivers discard
+    /// it.
     pub fn of(number: u64, packet: &Packet<'a>) -> Option<Self> {
         const CONGESTION_EXPERIENCED: u8 = 3;
         let ip = packet.ip.filter(|_| packet.content == Content::Uet)?;
+        if packet.crc_check().is_some_and(|check| !check.ok()) {
+            return None;
+        }
         Some(Observed {
             number,
             src: ip.src(),

@@ -191,7 +191,9 @@ impl Names {
         }
         let Pds::Control(control) = pds else { return None };
         let own = Some(control.psn()).filter(|_| control.ctl_type().takes_psn());
-        Some(Names { start: control.start_psn(), own, ..names(control.spdcid(), control.dpdcid()) })
+        // Only a packet with a PSN opens a context.
+        let start = control.start_psn().filter(|_| own.is_some());
+        Some(Names { start, own, ..names(control.spdcid(), control.dpdcid()) })
     }
 
     /// Returns true if `sender` of this context can have sent the packet.

@@ -91,7 +91,11 @@ impl Rudi {
                 requests.used.limit(KEPT);
                 let before = requests.unanswered.get(&id).copied();
                 let digest_known = digest.or(before.and_then(|(digest, ..)| digest));
-                let question = RudiQuestion::of(packet);
+                // If requests of this identifier differ, the response may be about any of them.
+                let changed = before.is_some_and(|(before, _, question)| {
+                    question.is_none() || before.zip(digest).is_some_and(|(before, now)| before != now)
+                });
+                let question = RudiQuestion::of(packet).filter(|_| !changed);
                 requests.unanswered.insert(id, (digest_known, packet.number, question));
                 self.kept += usize::from(before.is_none());
                 let earlier = before.map(|(digest, number, _)| (digest, number));

@@ -30,7 +30,8 @@ impl Rules<'_> {
             return;
         }
         if let Some(from_start) = self.context.distance_from_start(psn) {
-            self.hold(PDS_SYN_008, Some(number), from_start >= 0, || {
+            let sent = flow.is_sent(flow.index(psn));
+            self.hold(PDS_SYN_008, Some(number), from_start >= 0 || sent, || {
                 format!("names PSN {psn}, which nobody sent: the context starts at {start}")
             });
         }

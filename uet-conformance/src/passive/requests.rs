@@ -97,7 +97,10 @@ impl Rules<'_> {
     fn first_transmission(&mut self, flow: &Direction, index: i64, sent: &SentRequest) {
         let side = self.sender;
         if let Some((cack, number)) = flow.cack {
-            let early = index <= cack && !flow.renumbered;
+            // A PSN below the start is the sender's mistake.
+            let below =
+                self.context.distance_from_start(flow.psn(index)).is_some_and(|distance| distance < 0);
+            let early = index <= cack && !flow.renumbered && !below;
             let early = self.suspect(side, "ack of what was not sent", early, 2);
             self.hold_receiver(PDS_PSN_002, Some(number), !early, || {
                 "acknowledged before it was sent for the first time".into()

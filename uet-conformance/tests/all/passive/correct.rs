@@ -4,7 +4,7 @@ use super::frames::*;
 use uet_wire::pds::{self, Ack, RequestMut};
 use uet_wire::registry::{AckRequest, CcType, CtlType, NextHdr, Opcode, PdsType, ResponseOpcode, ReturnCode};
 use uet_wire::ses::{Response, ResponseData, Std};
-use uet_wire::{Options, Packet, PdcId, Psn, PsnOffset, Start, Units24};
+use uet_wire::{FrameBuilder, Options, Packet, PdcId, Psn, PsnOffset, Start, TrailerKind, Units24};
 
 /// Returns a whole context from its first packet to the ACK of its CLOSE_COMMAND, with these identifiers.
 fn life(start: u32, here: PdcId, there: PdcId) -> Vec<Vec<u8>> {
@@ -259,4 +259,91 @@ fn a_clear_may_be_asked_for_in_any_ack() {
     let requests = [request(5, same), request(6, same)];
     let told = [answer(6, 4, ReturnCode::BAD_MKEY), answer(5, 5, ReturnCode::OK)];
     finds(&[requests, told].concat(), &[]);
+}
+
+/// A receiver may answer a burst of questions after the last one.
+#[test]
+fn every_probe_of_a_burst_is_known() {
+    let probe = |opaque| {
+        let probe = pds::Control::build(CtlType::PROBE).probe_opaque(opaque).spdcid(HERE).dpdcid(THERE);
+        frame(true, 7, 0, probe.done().unwrap(), None, b"")
+    };
+    let answer = |opaque| {
+        let ack = Ack::build().p(true).probe_opaque(opaque).cack_psn(Psn(5)).spdcid(THERE).dpdcid(HERE);
+        frame(false, 7, 0, ack.done().unwrap(), None, b"")
+    };
+    let frames: Vec<_> = (0..1000).map(probe).chain((0..1000).map(answer)).collect();
+    finds(&frames, &[]);
+}
+
+/// An initiator that sends PSNs below its start is to blame, and not the target that answers them.
+#[test]
+fn psn_below_the_start_is_no_mistake_of_the_receiver() {
+    let below = |psn: u32| vec![request(psn, same), ack(1001, psn)];
+    let begun = vec![opens(1000, 0), ack(1000, 1000), request(1001, same), ack(1001, 1001)];
+    let found = |frames: &[Vec<u8>]| -> Vec<(&str, String)> {
+        let named = |finding: uet_conformance::passive::Finding| {
+            (finding.requirement.id, finding.culprit.to_string())
+        };
+        super::check(frames).into_iter().map(named).collect()
+    };
+    let all = [begun, below(999), below(998), below(997), below(996)].concat();
+    let culprits = found(&all);
+    assert!(
+        culprits.iter().any(|(id, culprit)| *id == "PDS-SYN-008" && culprit == "10.0.0.1"),
+        "{culprits:?}"
+    );
+    assert!(culprits.iter().all(|(_, culprit)| culprit == "10.0.0.1"), "{culprits:?}");
+}
+
+/// A response may be about any of several requests with one PSN.
+#[test]
+fn response_to_a_changed_request_is_not_judged() {
+    let other = |retx: bool, message: u16| {
+        let header = header(5, |request| request.retx(retx));
+        frame(true, 7, 0, header, Some(write(message).into()), b"data")
+    };
+    let response = |message| {
+        let ses = Response::build(ResponseOpcode::UET_RESPONSE, ReturnCode::BAD_MKEY)
+            .message_id(message)
+            .job_id(101);
+        let ack = ack_of(4, 5).prologue(|p| p.next_hdr(NextHdr::UET_HDR_RESPONSE)).req(AckRequest::REQ_CLEAR);
+        frame(false, 7, 0, ack.done().unwrap(), Some(ses.done().unwrap().into()), b"")
+    };
+    finds(&[other(false, 1), response(2)], &[("SES-RESP-003", 2)]);
+    finds(&[other(false, 1), other(true, 2), response(2)], &[("PDS-RTO-005", 2)]);
+    finds(
+        &[other(false, 1), other(true, 2), other(true, 3), response(2)],
+        &[("PDS-RTO-005", 2), ("PDS-RTO-005", 3)],
+    );
+}
+
+/// A PROBE with `syn` opens nothing, so its PSN is no start.
+#[test]
+fn probe_with_syn_names_no_start() {
+    let probe = pds::Control::build(CtlType::PROBE).syn(true).probe_opaque(1).psn(Psn(900)).spdcid(HERE);
+    let probe = frame(true, 7, 0, probe.done().unwrap(), None, b"");
+    finds(&[probe, request(890, same), ack(890, 890)], &[]);
+}
+
+/// Receivers discard a packet with a wrong CRC.
+#[test]
+fn damaged_packet_is_not_judged() {
+    use uet_conformance::passive::Checker;
+
+    let damaged = |change: u8| {
+        let ses = write(5);
+        let frame = FrameBuilder::new(header(5, same)).ses(ses).payload(b"data").udp(7).crc();
+        let mut buffer = vec![0; 200];
+        let length = frame.ipv4([10, 0, 0, 1], [10, 0, 0, 2]).emit(&mut buffer).unwrap();
+        buffer.truncate(length);
+        buffer[length - 6] ^= change;
+        buffer
+    };
+    let mut checker = Checker::default();
+    let options = Options::default().trailer(TrailerKind::Crc);
+    let mut judge = |number: u64, frame: &[u8]| {
+        checker.packet(number, &Packet::parse(Start::Ip, frame, &options).unwrap()).len()
+    };
+    assert_eq!((judge(1, &damaged(0)), judge(2, &damaged(1)), judge(3, &damaged(0))), (0, 0, 0));
 }
