@@ -70,6 +70,23 @@ impl Ladder {
         self.entries.push(LadderStep { at, phase, entry });
     }
 
+    /// Marks the packet of the suite that the network has lost. It is the last one, or else the newest one with the same
+    /// ends and bytes. In a secure domain, bytes differ from those on the link: then the newest one between these ends.
+    pub(crate) fn mark_lost(&mut self, lost: &Wire, is_last: bool) {
+        let fit = |entry: &Entry| match entry {
+            Entry::Sent(sent) if !sent.lost => {
+                let ends = is_last || (sent.src, sent.dst) == (lost.src, lost.dst);
+                ends.then_some(is_last || sent.bytes == lost.bytes)
+            }
+            _ => None,
+        };
+        let best = (0..).zip(&self.entries).filter_map(|(place, step)| Some((fit(&step.entry)?, place)));
+        let Some((_, place)) = best.max() else { return };
+        if let Some(Entry::Sent(sent)) = self.entries.get_mut::<usize>(place).map(|step| &mut step.entry) {
+            sent.lost = true;
+        }
+    }
+
     /// Returns the packets with their times. The first has number 1.
     pub fn packets(&self) -> impl Iterator<Item = (Duration, &Wire)> {
         self.entries.iter().filter_map(|step| match &step.entry {
@@ -297,6 +314,24 @@ mod tests {
             "{text}"
         );
         assert_eq!(ladder.packets().count(), 1);
+    }
+
+    #[test]
+    fn loss_is_marked_on_the_packet_with_its_bytes() {
+        let other = IpAddr::from([10, 0, 0, 3]);
+        let mut ladder = Ladder {
+            entries: [wire(1, 7), wire(2, 7), Wire { src: other, ..wire(1, 7) }]
+                .map(|wire| step(Entry::Sent(wire)))
+                .into(),
+        };
+        let marked = |ladder: &Ladder| ladder.packets().map(|(_, wire)| wire.lost).collect::<Vec<_>>();
+        ladder.mark_lost(&wire(1, 7), false);
+        assert_eq!(marked(&ladder), [true, false, false], "not the last one, and not that of another source");
+        ladder.mark_lost(&wire(9, 7), false);
+        assert_eq!(marked(&ladder), [true, true, false], "protected: bytes on the link differ");
+        ladder.mark_lost(&wire(9, 7), true);
+        assert_eq!(marked(&ladder), [true; 3]);
+        ladder.mark_lost(&wire(9, 7), true);
     }
 
     #[test]

@@ -552,7 +552,7 @@ impl<'a> Test<'a> {
         }
         let carried = self.shielded(packet)?;
         self.dut.send(&carried)?;
-        self.note_lost(packet.src);
+        self.note_lost(Some(&carried));
         self.unread += 1;
         match self.unread {
             BURST.. if !self.facts().virtual_time => self.pause(self.soon() / 20),
@@ -560,17 +560,17 @@ impl<'a> Test<'a> {
         }
     }
 
-    /// Adds the packets that the network has lost to the ladder. One from `own` is the last that the suite has sent.
-    fn note_lost(&mut self, own: IpAddr) {
+    /// Adds the packets that the network has lost to the ladder: those of the device as entries, and those of the suite as
+    /// marks. `carried` is the last packet that the suite has sent, as it went on the link.
+    fn note_lost(&mut self, carried: Option<&Wire>) {
         for (at, wire) in self.dut.lost() {
-            let is_sent = wire.src == own && self.dut.facts().local.contains(&own);
-            let last = self.ladder.entries.iter_mut().rev().find_map(|step| match &mut step.entry {
-                Entry::Sent(sent) => Some(sent),
-                _ => None,
-            });
-            match last.filter(|_| is_sent) {
-                Some(sent) => sent.lost = true,
-                None => self.step(at, Entry::Lost(Wire { lost: true, ..wire })),
+            let facts = self.dut.facts();
+            if wire.src == facts.device || Some(wire.src) == facts.second_device {
+                self.step(at, Entry::Lost(Wire { lost: true, ..wire }));
+            } else {
+                let is_last =
+                    carried.is_some_and(|carried| carried.src == wire.src && carried.bytes == wire.bytes);
+                self.ladder.mark_lost(&wire, is_last);
             }
         }
     }
@@ -618,7 +618,7 @@ impl<'a> Test<'a> {
     /// Waits for the next packet until this time.
     fn receive(&mut self, until: Duration) -> Result<Option<RxPacket>, Stop> {
         let received = self.dut.receive(until)?;
-        self.note_lost(self.dut.facts().device);
+        self.note_lost(None);
         let Some(wire) = received else { return Ok(None) };
         self.packets += 1;
         let wire = self.unshielded(wire);
