@@ -26,7 +26,7 @@ pub fn xml(result: &RunResult) -> io::Result<String> {
         suites.push(packets(result));
     }
     suites.extend(catalogue(result));
-    suites.extend(result.circumstances.pics.as_ref().map(statement));
+    suites.extend(result.circumstances.pics.as_ref().map(|pics| statement(pics, result)));
     if result.stopped.is_some() || result.not_run > 0 {
         suites.push(not_whole(result));
     }
@@ -108,8 +108,9 @@ fn catalogue(result: &RunResult) -> Option<TestSuite> {
 }
 
 /// Returns the conformance statement: a test for each requirement that the form answers. It passes if the vendor states
-/// the requirement and a check held. The others are skipped with both, because the form changes no verdict.
-fn statement(pics: &Pics) -> TestSuite {
+/// the requirement and a check held, and fails if a check failed that is neither waived nor known to the baseline. The
+/// others are skipped with both.
+fn statement(pics: &Pics, result: &RunResult) -> TestSuite {
     let mut suite = TestSuite::new("conformance statement");
     let about = pics.implementation.iter().map(|(name, value)| (name.as_str(), value));
     let conflicts = pics.conflicts.iter().map(|conflict| ("conflict", conflict));
@@ -130,6 +131,11 @@ fn statement(pics: &Pics) -> TestSuite {
         };
         let status = match (answer.stated, answer.shown) {
             (Stated::Yes, Shown::Held) => TestCaseStatus::success(),
+            (Stated::Yes, Shown::Failed) if fails(result, &answer.id) => {
+                let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+                status.set_message(format!("stated: {stated}; shown: {shown}"));
+                status
+            }
             _ => skipped(format!("stated: {stated}; shown: {shown}")),
         };
         let mut test = TestCase::new(format!("conformance statement/{}", answer.id), status);
@@ -137,6 +143,15 @@ fn statement(pics: &Pics) -> TestSuite {
         suite.add_test_case(test);
     }
     suite
+}
+
+/// Returns whether a failed check of a requirement counts: it is neither waived nor known to the baseline.
+fn fails(result: &RunResult, id: &str) -> bool {
+    let case = |case: &RuleResult| {
+        case.verdict.is_failure() && case.counts() && case.requirements.iter().any(|named| named == id)
+    };
+    let packet = |finding: &PacketFinding| finding.counts() && finding.requirement.as_deref() == Some(id);
+    result.cases.iter().any(case) || result.packets.findings.iter().any(packet)
 }
 
 /// Returns findings of single packets: a test for each violated requirement, or one that reports none.

@@ -343,6 +343,10 @@ fn conformance_statement_is_compared_with_device_and_results() {
     );
     assert!(xml.contains("but the form does not state it"), "{xml}");
     assert!(xml.contains("stated: supported; shown: not tested"), "{xml}");
+    // A statement that the run refutes is red.
+    uet(&[&args[..], &["--fault", "ignores-ar", "--junit", &junit]].concat());
+    let xml = std::fs::read_to_string(&junit).unwrap();
+    assert!(xml.contains("<failure message=\"stated: supported; shown: failed\""), "{xml}");
 
     for (text, said) in [
         ("[capabilities]\nrdu = 'yes'\n", "did you mean rud"),
