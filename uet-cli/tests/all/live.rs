@@ -354,3 +354,34 @@ fn missing_interfaces_are_named() {
     let out = String::from_utf8_lossy(&run.stdout);
     assert!(out.lines().any(|line| line.starts_with("link") && line.contains(" ok ")), "{out}");
 }
+
+/// The system takes VLAN tags off; `uet check` shows frames as they are on the wire.
+#[test]
+#[ignore = "makes network namespaces: ./test live"]
+fn check_keeps_vlan_tags() {
+    let cable = Cable::new();
+    for (space, end, address) in [(&cable.near, "near", "192.168.8.1"), (&cable.far, "far", "192.168.8.2")] {
+        space.ip(&format!("link add link {end} name {end}.7 type vlan id 7"));
+        space.ip(&format!("address add {address}/24 dev {end}.7"));
+        space.ip(&format!("link set {end}.7 up"));
+    }
+    let out = common::file("live-vlan.pcapng", b"");
+    let mut watch = cable.near.command(UET);
+    watch.args(["check", "--interface", "near", "--seconds", "3", "--annotate", &out]);
+    let mut watch = watch.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(watch.stderr.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    assert_eq!(line, "uet: listening to near\n");
+    // A NACK without a context.
+    let digits: String =
+        [0x38, 0, 0, 0, 0, 1, 0x20, 0, 0x38, 0, 0x14, 1].map(|byte| format!("\\x{byte:02x}")).concat();
+    let send = format!("printf '{digits}' > /dev/udp/192.168.8.1/4793");
+    assert!(cable.far.command("bash").args(["-c", &send]).status().unwrap().success());
+    watch.wait().unwrap();
+    let decoded = common::uet(&["decode", "--format", "json", &out]).out;
+    let packets: Vec<Value> = decoded.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let tagged = packets.iter().filter(|packet| packet["fields"]["udp.dst_port"] == 4793);
+    let tags: Vec<&Value> = tagged.map(|packet| &packet["fields"]["vlan.id"]).collect();
+    assert_eq!(tags, [7], "{decoded}");
+}
