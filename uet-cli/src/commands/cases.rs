@@ -10,10 +10,10 @@ use uet_wire::catalogue::{self, Level};
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Which rules")]
 pub(super) struct Filter {
-    /// This rule, this instance of a rule, or all rules that check this requirement
+    /// This rule, this instance of a rule, or all rules that check this requirement; may be repeated
     #[arg(long, value_name = "ID")]
     pub(super) id: Vec<String>,
-    /// The rules of this group
+    /// The rules of this group; may be repeated, like the other selections
     #[arg(long, value_name = "GROUP")]
     pub(super) group: Vec<String>,
     /// Rules whose highest requirement has this level

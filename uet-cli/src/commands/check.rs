@@ -41,7 +41,7 @@ use uet_wire::validate::Severity;
   uet check --interface eth0 --seconds 60       live packets
 
 Exit codes: 0 nothing worse than a warning, 1 a finding of severity error or a malformed packet, 2 usage
-or unreadable input.")]
+or unreadable input. An input without packets is reported, and is no error.")]
 pub(super) struct Check {
     /// Captures, or `-` for standard input
     #[arg(required_unless_present = "interface", conflicts_with = "interface", value_name = "CAPTURE")]
@@ -119,10 +119,13 @@ impl Check {
         };
         if let Some(interface) = &self.live.interface {
             self.live.judge(interface, &mut report)?;
+            report.foreign.input_ended(interface.as_ref(), false);
         }
         let mut damaged = false;
         for input in &self.inputs {
-            match records(input, Start::Eth, &mut report) {
+            let read = records(input, Start::Eth, &mut report);
+            let unreadable = read.is_err();
+            match read {
                 Ok(()) => {}
                 Err(InputError::Sink(error)) => return Err(error),
                 Err(error) => {
@@ -131,13 +134,14 @@ impl Check {
                     damaged = true;
                 }
             }
+            report.foreign.input_ended(input, unreadable);
         }
         // After an error, a line of zeros would look like success.
         if report.packets > 0 || !damaged || matches!(self.format, Listing::Json) {
             report.summary(self.judged)?;
         }
         report.out.flush()?;
-        report.foreign.complain(damaged);
+        report.foreign.complain();
         if let (Some(path), Some(annotated)) = (&self.annotate, report.annotated.take()) {
             annotated.finish().map_err(|error| about(path, error))?;
         }

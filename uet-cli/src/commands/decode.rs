@@ -95,7 +95,9 @@ impl Decode {
         };
         let mut damaged = false;
         for input in &self.inputs {
-            match self.read(input, &mut printer) {
+            let read = self.read(input, &mut printer);
+            let unreadable = read.is_err();
+            match read {
                 Ok(()) => {}
                 Err(InputError::Sink(error)) => return Err(error),
                 Err(error) => {
@@ -105,9 +107,10 @@ impl Decode {
                     damaged = true;
                 }
             }
+            printer.foreign.input_ended(input, unreadable);
         }
         printer.out.flush()?;
-        printer.foreign.complain(damaged);
+        printer.foreign.complain();
         Ok(match (damaged, printer.bad) {
             (true, _) => Outcome::UsageError,
             (false, true) => Outcome::Violation,

@@ -1,8 +1,9 @@
 //! Reports packets of an input that are not UET or cannot be read. A capture without UET must not look like a correct
 //! one.
 
-use super::complain;
+use super::{about, complain};
 use std::collections::BTreeMap;
+use std::path::Path;
 use uet_packet_io::json::Decoded;
 use uet_wire::Content;
 
@@ -10,6 +11,8 @@ use uet_wire::Content;
 #[derive(Debug, Default)]
 pub(super) struct Foreign {
     packets: u64,
+    /// Packets of the inputs that have ended.
+    earlier: u64,
     /// True if any packet is UET or was meant to be.
     has_uet: bool,
     /// Packets of unsupported link types.
@@ -29,13 +32,18 @@ impl Foreign {
         }
     }
 
-    /// Prints the counts on standard error. `damaged` inputs have been reported already.
-    pub(super) fn complain(&self, damaged: bool) {
+    /// Ends an input. Reports an undamaged one that contains no packet.
+    pub(super) fn input_ended(&mut self, input: &Path, damaged: bool) {
+        if self.packets == self.earlier && !damaged {
+            complain(about(input, "the input contains no packet"));
+        }
+        self.earlier = self.packets;
+    }
+
+    /// Prints the counts on standard error.
+    pub(super) fn complain(&self) {
         for (link, count) in &self.links {
             complain(format_args!("{count} packets were skipped: link type {link} is not supported"));
-        }
-        if self.packets == 0 && !damaged {
-            return complain("the input contains no packet");
         }
         if self.packets == 0 || self.has_uet || !self.links.is_empty() {
             return;

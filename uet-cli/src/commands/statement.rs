@@ -21,13 +21,33 @@ pub(super) fn read(path: &Path) -> io::Result<Statement> {
     let text = file::read_text(path, file::MAX_SETTINGS).map_err(|error| about(path, error))?;
     // The first parse names the place of an error; the second escapes its strings.
     let advice = |error: toml::de::Error| {
+        let remedy = remedy(error.message());
         let error = error.to_string();
-        about(path, format_args!("not a statement in TOML (docs/adapter.md): {}", error.trim_end()))
+        about(path, format_args!("not a statement in TOML (docs/adapter.md): {}{remedy}", error.trim_end()))
     };
     toml::from_str::<Statement>(&text).map_err(advice)?;
     let mut value = toml::from_str(&text).map_err(|error| about(path, error))?;
     escape_value(&mut value);
     serde_json::from_value(value).map_err(|error| about(path, error))
+}
+
+/// Returns advice about a wrong statement, if its error allows any: `; did you mean claims?`.
+fn remedy(message: &str) -> String {
+    if message.starts_with("unknown field") {
+        // The unknown word and the known ones stand between backticks.
+        let mut words = message.split('`').skip(1).step_by(2);
+        let meant = words.next().map(|word| near::near(word, words)).unwrap_or_default();
+        return match meant[..] {
+            [] => String::new(),
+            _ => format!("; did you mean {}?", meant.join(" or ")),
+        };
+    }
+    match message {
+        "invalid type: map, expected a sequence" => {
+            "; entries of a list have double brackets, such as [[waivers]] or [[regions]]".into()
+        }
+        _ => String::new(),
+    }
 }
 
 /// Returns the profile of this name or in this file.

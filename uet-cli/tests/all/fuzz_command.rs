@@ -165,6 +165,16 @@ fn foreign_targets_are_refused() {
     let run = uet(&["fuzz", "udp://192.0.2.1:4793", "--local", "127.0.0.37"]);
     assert_eq!(run.code, 2);
     assert!(run.err.contains("--i-own-this-target"), "{}", run.err);
+    // The refusal comes before any other complaint, so that nobody mends the rest in vain.
+    for more in [&[][..], &["--control", "127.0.0.1:9"]] {
+        let run = uet(&[&["fuzz", "udp://192.0.2.1:4793"], more].concat());
+        assert_eq!(run.code, 2);
+        assert!(
+            run.err.contains("192.0.2.1 is neither") && run.err.contains("--i-own-this-target"),
+            "{}",
+            run.err
+        );
+    }
 }
 
 #[test]

@@ -186,9 +186,14 @@ fn captures_on_standard_input() {
 
 #[test]
 fn unreadable_inputs() {
-    let run = uet(&["decode", &file("empty", b"")]);
-    assert_eq!((run.code, run.out.as_str()), (0, ""));
-    assert_eq!(run.err, "uet: the input contains no packet\n");
+    let (empty, full) = (file("empty", b""), file("full.pcap", &simple(&[write()])));
+    let told = format!("uet: {empty}: the input contains no packet\n");
+    let run = uet(&["decode", &empty]);
+    assert_eq!((run.code, run.out.as_str(), run.err.as_str()), (0, "", told.as_str()));
+    for command in ["decode", "check"] {
+        let run = uet(&[command, &full, &empty]);
+        assert_eq!((run.code, run.err.as_str()), (0, told.as_str()), "one of two");
+    }
     let run = uet(&["decode", env!("CARGO_TARGET_TMPDIR")]);
     assert_eq!(run.code, 2);
     assert!(run.err.contains("directory"), "{}", run.err);

@@ -60,12 +60,31 @@ fn invalid_arguments_are_refused() {
         (["--id", "ack/asked-fro"], "did you mean ack/asked-for"),
         (["--group", "nonsense"], "there is no group 'nonsense'"),
         (["--impair", "drop request x"], "at 'x' (character 14): expected a percentage"),
+        (["--impair", "drop 200%"], "at '200%' (character 6): expected a percentage up to 100%"),
+        (["--impair", "delay -5us"], "at '-5us' (character 7): expected a time such as"),
         (["--timeout-scale", "NaN"], "a number from"),
         (["--repeat", "0"], "0 is not in 1.."),
     ] {
         let run = uet(&[&["run"], &args[..]].concat());
         assert_eq!(run.code, 2, "{args:?}");
         assert!(run.err.contains(said), "{args:?}: {}", run.err);
+    }
+}
+
+#[test]
+fn wrong_statement_is_refused_with_place_and_remedy() {
+    for (name, text, place, remedy) in [
+        ("unknown-key", "name = 'x'\nclams = ['rud']\n", "line 2, column 1", "did you mean claims?"),
+        ("single-brackets", "[waivers]\nid = 'ack/form'\n", "line 1, column 1", "such as [[waivers]]"),
+        ("singular", "[[waiver]]\nid = 'ack/form'\n", "line 1, column 3", "did you mean waivers?"),
+        ("syntax", "claims = [\nrud", "line 2, column", "docs/adapter.md"),
+    ] {
+        let file = common::file(&format!("statement-{name}.toml"), text.as_bytes());
+        let run = uet(&["run", "--id", "ack/asked-for", "--statement", &file]);
+        assert_eq!((run.code, run.out.as_str()), (2, ""), "{name}");
+        for said in [&file, place, remedy] {
+            assert!(run.err.contains(said), "{name}: {}", run.err);
+        }
     }
 }
 
@@ -105,6 +124,19 @@ fn failure_reports_expectation_observation_and_rerun() {
     let again = run.out.lines().find_map(|line| line.trim().strip_prefix("again: ")).unwrap();
     let instance = "ack/asked-for[mode=rud,carrier=write,start=any]";
     assert_eq!(again, format!("uet run --fault ignores-ar --id '{instance}' --seed 1"));
+    // Control operations show their arguments.
+    let exposed = run.out.lines().find(|line| line.contains("control: expose_region "));
+    assert!(exposed.is_some_and(|line| line.contains("\"length\":")), "{}", run.out);
+}
+
+#[test]
+fn help_tells_which_options_may_be_repeated() {
+    let help = uet(&["run", "--help"]).out;
+    for option in ["--id <ID>", "--group <GROUP>"] {
+        let text = help.split_once(option).unwrap().1;
+        let text = text.split_once("\n\n").unwrap().0;
+        assert!(text.contains("may be repeated"), "{option}: {text}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::{Target, guard};
 use crate::dut::{At, Blind, Remote};
-use core::net::IpAddr;
+use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use std::io;
 use std::process::{Child, Command, Stdio};
@@ -71,11 +71,16 @@ impl Outside {
 
 /// Connects to a device. Checks that it may be fuzzed at its address before any packet leaves.
 fn reach(way: &Way, local: &[IpAddr], owned: bool) -> io::Result<Device> {
-    let mut device = connect(way, local)?;
     let interface = match way {
         Way::Running { at: At::Raw { interface, .. }, .. } => Some(interface.as_str()),
         _ => None,
     };
+    if let Way::Running { at: At::Udp(at), .. } = way {
+        if let Ok(named) = at.parse::<SocketAddr>() {
+            guard::check(named.ip(), None, owned)?;
+        }
+    }
+    let mut device = connect(way, local)?;
     guard::check(device.dut().facts().device, interface, owned)?;
     Ok(device)
 }
