@@ -18,7 +18,10 @@ pub struct KeyRing {
 #[non_exhaustive]
 pub enum Opened {
     /// The packet is authentic, and is decrypted.
-    Authentic,
+    Authentic {
+        /// The secret that opened it: its place in the list of its association number.
+        key: usize,
+    },
     /// There are keys, and none fits: the packet has changed, or the keys are wrong.
     NotAuthentic,
     /// No domain of the ring has this number.
@@ -33,16 +36,24 @@ impl Opened {
     /// Returns if the packet is authentic; `None` if that is unknown.
     pub fn authenticated(self) -> Option<bool> {
         match self {
-            Opened::Authentic => Some(true),
+            Opened::Authentic { .. } => Some(true),
             Opened::NotAuthentic => Some(false),
             Opened::NoDomain | Opened::NoKey | Opened::Unfit(_) => None,
+        }
+    }
+
+    /// Returns the place of the secret that opened the packet.
+    pub fn key(self) -> Option<usize> {
+        match self {
+            Opened::Authentic { key } => Some(key),
+            _ => None,
         }
     }
 
     /// Returns the reason why the packet is not decrypted.
     pub fn reason(self) -> Option<String> {
         match self {
-            Opened::Authentic => None,
+            Opened::Authentic { .. } => None,
             Opened::NotAuthentic => Some("the ICV is wrong".into()),
             Opened::NoDomain => Some("there is no key for this domain".into()),
             Opened::NoKey => Some("there is no key with this association number".into()),
@@ -97,14 +108,19 @@ impl KeyRing {
             Err(why) => return why,
         };
         for id in ids {
-            if self.cache.get(&id).is_some_and(|key| domain.open(key, outer, packet).is_ok()) {
-                return Opened::Authentic;
+            // The cache does not tell which of several secrets it holds.
+            let is_only = secrets.len() == 1;
+            if is_only && self.cache.get(&id).is_some_and(|key| domain.open(key, outer, packet).is_ok()) {
+                return Opened::Authentic { key: 0 };
             }
-            for key in secrets.iter().filter_map(|secret| id.derive(secret).ok()) {
+            let derived = secrets.iter().map(|secret| id.derive(secret).ok());
+            for (place, key) in derived.enumerate().filter_map(|(place, key)| Some((place, key?))) {
                 match domain.open(&key, outer, packet) {
                     Ok(()) => {
-                        self.cache.put(id, key);
-                        return Opened::Authentic;
+                        if is_only {
+                            self.cache.put(id, key);
+                        }
+                        return Opened::Authentic { key: place };
                     }
                     Err(TssError::NotAuthentic) => {}
                     Err(error) => return Opened::Unfit(error),

@@ -101,7 +101,7 @@ fn protection(
     bytes: &[u8],
     opened: &mut Vec<u8>,
 ) -> Protection {
-    let unopened = |reason: &str| Protection { authenticated: None, reason: Some(reason.into()) };
+    let unopened = |reason: &str| Protection { reason: Some(reason.into()), ..Protection::default() };
     let Some(keys) = keys else { return unopened("no keys were given") };
     if packet.sliced.is_some() {
         return unopened("the capture cut off its end");
@@ -121,5 +121,5 @@ fn protection(
     opened.extend_from_slice(bytes);
     let Some(secured) = opened.get_mut(start..offsets.padding) else { return unopened("it is malformed") };
     let result = keys.open(&outer, secured);
-    Protection { authenticated: result.authenticated(), reason: result.reason() }
+    Protection { authenticated: result.authenticated(), reason: result.reason(), key: result.key() }
 }

@@ -14,7 +14,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use uet_conformance::Corrections;
-use uet_conformance::passive::{self, Checker};
+use uet_conformance::passive::{self, Checker, ProtectionChecker};
 #[cfg(target_os = "linux")]
 use uet_emulator::link::tap::Listener;
 use uet_harness::capture::Origin;
@@ -107,6 +107,7 @@ impl Check {
             live: stdout.is_terminal() || self.live.interface.is_some(),
             out: BufWriter::new(WhileRead::new(stdout)),
             checker: Checker::default(),
+            protections: ProtectionChecker::default(),
             packets: 0,
             number: 0,
             bad: 0,
@@ -229,6 +230,7 @@ struct Report<W: Write> {
     live: bool,
     out: BufWriter<WhileRead<W>>,
     checker: Checker,
+    protections: ProtectionChecker,
     packets: u64,
     /// The packet that the next finding is about.
     number: u64,
@@ -279,6 +281,7 @@ impl<W: Write> Taker for Report<W> {
         if let (Some(origin), Some(case)) = (&mut self.origin, Origin::begun(comment)) {
             origin.case = Some(case.to_owned());
             self.checker.restart();
+            self.protections = ProtectionChecker::default();
             if self.annotated.is_some() {
                 self.comments.push(format!("the suite begins {case}"));
             }
@@ -301,6 +304,17 @@ impl<W: Write> Report<W> {
         if decoded.protection.as_ref().is_some_and(|protection| protection.authenticated == Some(false)) {
             let message = "the ICV is wrong: the packet has changed, or the key is another";
             self.found("not-authentic", Severity::Error, None, source(), message)?;
+        }
+        if let Some(key) = decoded.protection.as_ref().and_then(|protection| protection.key) {
+            for finding in self.protections.packet(self.packets, key, &decoded.packet) {
+                let level = catalogue::find(finding.id).map(|known| self.corrections.level(known));
+                let severity = match level {
+                    Some(None) => continue,
+                    Some(Some(level)) => Severity::of(level),
+                    None => finding.severity,
+                };
+                self.found(finding.id, severity, finding.with, source(), &finding.message)?;
+            }
         }
         for finding in &decoded.findings {
             let message = Unnamed(finding).to_string();

@@ -19,6 +19,17 @@ fn a_device_is_started_by_its_command() {
     assert!(run.out.contains("1 pass (uet-emulator "), "{}", run.out);
 }
 
+/// Runs find free ports and addresses beside each other.
+#[test]
+fn parallel_runs_do_not_collide() {
+    let ids = ["--group", "establish", "--group", "ack", "--max-instances", "40", "--timeout-scale", "10"];
+    let run = || uet(&[&["run", "--dut", &started()], &ids[..]].concat());
+    let runs = std::thread::scope(|scope| [(); 4].map(|()| scope.spawn(run)).map(|run| run.join().unwrap()));
+    for run in runs {
+        assert!(!run.err.contains("in use") && run.code == 0, "{}{}", run.out, run.err);
+    }
+}
+
 #[test]
 fn running_device_is_reached_by_its_addresses() {
     let nic = Nic::start("127.0.0.1", &[]);

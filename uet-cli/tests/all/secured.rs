@@ -271,3 +271,53 @@ fn emulate_embeds_keys_on_request() {
         assert_eq!(written.windows(64).any(|part| part == secret().as_bytes()), embed);
     }
 }
+
+#[test]
+fn check_judges_counters_and_epochs_of_opened_packets() {
+    let keys = keys("judged.toml", &secret());
+    let original = file("judged.pcap", &capture::simple(&frames(&[1])));
+    let decoded = uet(&["decode", "--keys", &keys, "--format", "json", &original]).out;
+    let packet = |epoch: u16, counter: u64, message: u16| -> Vec<u8> {
+        let mut packet: Value = serde_json::from_str(&decoded).unwrap();
+        for (field, value) in [
+            ("tss.epoch", epoch.into()),
+            ("tss.counter", format!("{counter:#014x}").into()),
+            ("ses.message_id", message.into()),
+        ] {
+            packet["fields"][field] = value;
+        }
+        let run = uet_with(format!("{packet}\n").as_bytes(), &["encode", "--keys", &keys]);
+        assert_eq!(run.code, 0, "{}", run.err);
+        hex::decode(run.out.trim()).unwrap()
+    };
+    let check = |name: &str, packets: &[Vec<u8>]| -> (i32, Vec<String>) {
+        let path = file(name, &capture::simple(packets));
+        let run = uet(&["check", "--keys", &keys, "--format", "json", &path]);
+        let found = json(&run.out).into_iter().filter(|line| line["id"] != Value::Null);
+        let protection = found.filter(|line| {
+            ["TSS-CTR-001", "counter-back", "old-epoch"].contains(&line["id"].as_str().unwrap())
+        });
+        (
+            run.code,
+            protection
+                .map(|line| format!("{} {} {}", line["number"], line["severity"], line["id"]))
+                .collect(),
+        )
+    };
+    let none: Vec<String> = vec![];
+    // A copy is no second use of the IV.
+    let first = packet(7, 0x23, 1);
+    assert_eq!(check("iv-copy.pcap", &[first.clone(), first.clone()]), (0, none.clone()));
+    let (code, found) = check("iv-again.pcap", &[first.clone(), packet(7, 0x23, 2)]);
+    assert_eq!((code, found), (1, vec!["2 \"error\" \"TSS-CTR-001\"".into()]));
+    // Another epoch is another key.
+    assert_eq!(check("iv-epoch.pcap", &[first, packet(8, 0x23, 2)]).1, none);
+    let back = [packet(7, 0x5_0000, 1), packet(7, 0x4_ffff, 2), packet(7, 3, 3), packet(7, 4, 4)];
+    assert_eq!(check("back.pcap", &back).1, ["3 \"note\" \"counter-back\""]);
+    let epochs = [packet(0xfff8, 1, 1), packet(8, 2, 2), packet(0xfff8, 3, 3), packet(0xfff7, 4, 4)];
+    assert_eq!(check("epochs.pcap", &epochs).1, ["4 \"warning\" \"old-epoch\""]);
+    // A packet that is not authentic says nothing.
+    let mut damaged = packet(7, 0x23, 2);
+    *damaged.last_mut().unwrap() ^= 1;
+    assert_eq!(check("iv-damaged.pcap", &[packet(7, 0x23, 1), damaged]).1, none);
+}

@@ -10,7 +10,10 @@ mod messages;
 mod reads;
 mod requests;
 mod rudi;
+mod secured;
 mod suspicion;
+
+pub use secured::{ProtectionChecker, ProtectionFinding};
 
 use core::net::IpAddr;
 use core::time::Duration;

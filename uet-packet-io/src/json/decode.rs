@@ -56,6 +56,8 @@ pub struct Protection {
     pub authenticated: Option<bool>,
     /// The reason why the packet is not decrypted.
     pub reason: Option<String>,
+    /// The place of the secret that opened the packet, in the list of its association number.
+    pub key: Option<usize>,
 }
 
 impl<'a> Decoded<'a> {

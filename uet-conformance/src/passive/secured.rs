@@ -1,0 +1,145 @@
+//! Judges counters and epochs of secured packets (section 3.7).
+//!
+//! A key may return to its slot, or change there, without a trace in the packets. So only packets whose key is known are
+//! judged: those that a key has opened.
+
+use core::hash::{Hash, Hasher};
+use core::net::IpAddr;
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, HashMap};
+use uet_wire::Packet;
+use uet_wire::validate::Severity;
+
+/// The packets that share key and IV, except for the counter. Without a source identifier, the address stands for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Stream {
+    sdi: u32,
+    an: bool,
+    key: usize,
+    epoch: u16,
+    sender: Result<u32, IpAddr>,
+}
+
+/// The counters of a stream, each with a digest and the number of its packet.
+#[derive(Debug, Default)]
+struct Counters {
+    seen: BTreeMap<u64, (u64, u64)>,
+    /// The progress of each address. Both ends of a client-server domain can share a source identifier.
+    progress: HashMap<IpAddr, Progress>,
+}
+
+#[derive(Debug, Default)]
+struct Progress {
+    /// Where a range of counters begins. Queues of a sender may have ranges of their own.
+    ranges: Vec<u64>,
+    highest: u64,
+}
+
+/// Maximum number of counters kept for each stream, of streams and of keys. Beyond it, the oldest or all are forgotten.
+const KEPT: usize = 4096;
+
+/// The distance of counters beyond what disorder on the network explains.
+const FAR: u64 = 1 << 16;
+
+/// The usual lifetime of epochs in a receiver, `rx_max_epoch_lifetime`.
+const LIFETIME: u16 = 16;
+
+/// Something strange about the protection of a packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProtectionFinding {
+    /// A requirement, or else a word of its own.
+    pub id: &'static str,
+    /// The severity.
+    pub severity: Severity,
+    /// An earlier packet that it contradicts.
+    pub with: Option<u64>,
+    /// Description.
+    pub message: String,
+}
+
+/// Judges the protection of packets, one after the other.
+#[derive(Debug, Default)]
+pub struct ProtectionChecker {
+    streams: HashMap<Stream, Counters>,
+    /// The newest epoch of each key, and the number of its packet.
+    epochs: HashMap<(u32, bool, usize), (u16, u64)>,
+}
+
+impl ProtectionChecker {
+    /// Judges the next packet, which the secret `key` of its association number has opened. `number` is that of the packet.
+    pub fn packet(&mut self, number: u64, key: usize, packet: &Packet<'_>) -> Vec<ProtectionFinding> {
+        let (Some(tss), Some(ip)) = (packet.uet.tss, packet.ip) else { return Vec::new() };
+        let (head, tsc) = (tss.head(), tss.tsc());
+        let (sdi, an, epoch) = (head.sdi(), head.an(), tsc.epoch());
+        let stream = Stream { sdi, an, key, epoch, sender: tss.ssi().ok_or(ip.src()) };
+        let mut hasher = DefaultHasher::new();
+        (packet.uet.parts(), ip.dst()).hash(&mut hasher);
+        let mut findings: Vec<_> = self.epoch((sdi, an, key), epoch, number).into_iter().collect();
+        if self.streams.len() >= KEPT && !self.streams.contains_key(&stream) {
+            self.streams.clear();
+        }
+        let counters = self.streams.entry(stream).or_default();
+        findings.extend(counters.counter(ip.src(), tsc.counter(), hasher.finish(), number));
+        findings
+    }
+
+    fn epoch(&mut self, key: (u32, bool, usize), epoch: u16, number: u64) -> Option<ProtectionFinding> {
+        if self.epochs.len() >= KEPT && !self.epochs.contains_key(&key) {
+            self.epochs.clear();
+        }
+        let (newest, first) = self.epochs.entry(key).or_insert((epoch, number));
+        let age = newest.wrapping_sub(epoch);
+        // Serial arithmetic: a difference of half the numbers or more is a newer epoch.
+        if age >= 1 << 15 {
+            (*newest, *first) = (epoch, number);
+            return None;
+        }
+        (age > LIFETIME).then(|| ProtectionFinding {
+            id: "old-epoch",
+            severity: Severity::Warning,
+            with: Some(*first),
+            message: format!(
+                "epoch {epoch} is {age} older than epoch {newest} of its key; by default, receivers drop packets older than {LIFETIME}"
+            ),
+        })
+    }
+}
+
+impl Counters {
+    fn counter(&mut self, src: IpAddr, counter: u64, digest: u64, number: u64) -> Option<ProtectionFinding> {
+        if let Some((before, with)) = self.seen.get(&counter) {
+            // The network may copy a packet.
+            return (*before != digest).then(|| ProtectionFinding {
+                id: uet_wire::catalogue::TSS_CTR_001.id,
+                severity: Severity::Error,
+                with: Some(*with),
+                message: format!(
+                    "counter {counter:#x} protects another packet of this key too: the IV repeats"
+                ),
+            });
+        }
+        self.seen.insert(counter, (digest, number));
+        if self.seen.len() > KEPT {
+            self.seen.pop_first();
+        }
+        if self.progress.len() >= KEPT {
+            self.progress.clear();
+        }
+        let Progress { ranges, highest } = self.progress.entry(src).or_default();
+        let is_known = ranges.iter().rev().any(|begin| *begin <= counter && counter - begin < FAR);
+        let back = !ranges.is_empty() && !is_known && highest.saturating_sub(counter) >= FAR;
+        if !is_known && ranges.len() < KEPT {
+            ranges.push(counter & !(FAR - 1));
+        }
+        let before = core::mem::replace(highest, counter.max(*highest));
+        // Ranges of several queues explain it, too.
+        back.then(|| ProtectionFinding {
+            id: "counter-back",
+            severity: Severity::Note,
+            with: None,
+            message: format!(
+                "the counter goes back from {before:#x} to {counter:#x} under one key and epoch; a sender that lost its counter needs a new epoch"
+            ),
+        })
+    }
+}
