@@ -1,0 +1,55 @@
+//! Faults of the emulator break the properties, and a walk without a fault breaks none.
+
+use uet_emulator::fault;
+use uet_explore::{scenarios, walk};
+
+const WALKS: u64 = 60;
+
+/// The faults, the faulty endpoint (0 is the initiator), and a scenario that finds them.
+const FOUND: &[(&str, usize, &str)] = &[
+    ("opens-again-with-syn", 1, "rud-write"),
+    ("ignores-psn-offset", 1, "rud-write"),
+    ("acknowledges-over-gap", 1, "rud-write"),
+    ("moves-cack-back", 1, "rud-write"),
+    ("ignores-retransmissions", 1, "rud-write"),
+    ("sets-missing-sack-bits", 1, "rud-write"),
+    ("reverses-sack-bits", 1, "rud-write"),
+    ("takes-bit-for-answer", 0, "guaranteed"),
+    ("compares-psns-plainly", 1, "psn-wrap"),
+    ("clears-before-clear", 1, "guaranteed"),
+    ("guarantees-nothing", 1, "guaranteed"),
+    ("clears-over-gap", 0, "rud-write"),
+    ("counts-refused-as-received", 1, "guaranteed-one-slot"),
+    ("delivers-trimmed", 1, "rud-write"),
+    ("believes-trimmed-answers", 0, "read-in-ack"),
+    ("takes-out-of-order", 1, "rod-send"),
+    ("sends-ordered-as-unordered", 0, "rod-send"),
+    ("never-retransmits", 0, "rud-write"),
+    ("renumbers-retransmissions", 0, "rud-write"),
+    ("delivers-duplicates", 1, "rud-write"),
+    ("stays-open", 1, "close-by-both"),
+    ("forgets-buffer-offset", 1, "one-message"),
+    ("reads-from-start", 1, "read-return"),
+    ("repeats-fetching-atomics", 1, "guaranteed"),
+    ("completes-with-first-packet", 1, "rod-send"),
+    ("loses-what-finds-no-receive", 1, "rendezvous-unexpected"),
+];
+
+#[test]
+fn faults_break_properties() {
+    for (name, side, scenario) in FOUND {
+        let fault = [fault::find(name).unwrap()];
+        let scenario = scenarios::find(scenario).unwrap();
+        let at = if *side == 0 { [&fault[..], &[]] } else { [&[][..], &fault[..]] };
+        let found = walk(scenario, || scenarios::nics(scenario, at), scenario.large, WALKS);
+        assert!(found.is_some(), "{name} in {}", scenario.name);
+    }
+}
+
+#[test]
+fn walk_without_a_fault_breaks_nothing() {
+    for scenario in scenarios::ALL {
+        let found = walk(scenario, || scenarios::nics(scenario, [&[], &[]]), scenario.large, WALKS);
+        assert!(found.is_none(), "{}: {}", scenario.name, found.unwrap().1);
+    }
+}
