@@ -28,6 +28,10 @@ const NAP: Duration = Duration::from_micros(50);
 /// The most bytes of a region, a message or a receive.
 const LONGEST: u64 = 16 << 20;
 
+/// The most bytes of all that together, and the most peers, regions and operations, between two resets.
+const MOST: u64 = 256 << 20;
+const MANY: u64 = 1 << 16;
+
 /// The most unread events.
 const EVENTS: usize = 4096;
 
@@ -55,6 +59,8 @@ pub(super) struct Session {
     read: Option<(SocketAddr, Option<Name>)>,
     welcome: Welcome,
     peers: Vec<AddPeer>,
+    /// The number of bytes, and of peers, regions and operations, since the last reset.
+    used: (u64, u64),
     /// The numbers of addresses in the address vector.
     inserted: BTreeMap<Vec<u8>, u64>,
     running: BTreeMap<u64, Running>,
@@ -106,6 +112,7 @@ impl Session {
             read,
             welcome,
             peers: Vec::new(),
+            used: (0, 0),
             inserted: BTreeMap::new(),
             running: BTreeMap::new(),
             ended: BTreeMap::new(),
@@ -147,6 +154,7 @@ impl Session {
                 if peer.initiator != 0 {
                     return Err(unsupported("libfabric does not set the field initiator"));
                 }
+                self.take(0)?;
                 self.peers.push(peer);
                 Answer::ok(id, &Peer { peer: self.peers.len() as u64 })
             }
@@ -172,6 +180,7 @@ impl Session {
     pub(super) fn reset(&mut self) -> Answered<()> {
         self.device = None;
         self.peers.clear();
+        self.used = (0, 0);
         self.inserted.clear();
         self.running.clear();
         self.ended.clear();
@@ -222,6 +231,20 @@ impl Session {
         }
     }
 
+    /// Counts one more peer, region or operation with this many bytes. The suite is trusted with no more than the limits.
+    fn take(&mut self, length: u64) -> Answered<usize> {
+        let (bytes, number) = self.used;
+        let fits = usize::try_from(length).ok().filter(|_| length <= LONGEST);
+        let fits = fits.filter(|_| bytes + length <= MOST && number < MANY);
+        self.used = (bytes + if fits.is_some() { length } else { 0 }, number + u64::from(fits.is_some()));
+        fits.ok_or_else(|| {
+            let message = format!(
+                "at most {LONGEST} bytes at once, {MOST} bytes and {MANY} peers, regions and operations until a reset"
+            );
+            refusal(ErrorCode::Exhausted, message)
+        })
+    }
+
     fn expose(&mut self, region: ExposeRegion) -> Answered<Region> {
         self.is_own(region.job, region.process, region.index)?;
         if region.generation != self.own.generation {
@@ -231,7 +254,7 @@ impl Session {
         if permits(Permission::Write) != permits(Permission::Atomic) {
             return Err(unsupported("libfabric has one permission for writes and atomics"));
         }
-        let length = bounded(region.length)?;
+        let length = self.take(region.length)?;
         let mut access = if permits(Permission::Read) { flags::REMOTE_READ } else { 0 };
         access |= if permits(Permission::Write) { flags::REMOTE_WRITE } else { 0 };
         let content = region.fill.map_or_else(|| vec![0; length], |fill| fill.bytes(length));
@@ -270,7 +293,7 @@ impl Session {
     }
 
     fn post(&mut self, post: Post) -> Answered<Operated> {
-        bounded(post.length)?;
+        self.take(post.length)?;
         let posting = convert::posting(&post)?;
         let place = post.peer.checked_sub(1).and_then(|place| self.peers.get(usize::try_from(place).ok()?));
         let peer =
@@ -333,7 +356,7 @@ impl Session {
         if receive.initiator.is_some() {
             return Err(unsupported("libfabric names a sender by its address, not by the field initiator"));
         }
-        let length = bounded(receive.length)?;
+        let length = self.take(receive.length)?;
         let tag = receive.tag.map(|tag| (tag.0, receive.ignore.0));
         let number = self.device()?.receive(tag, length).map_err(refused)?;
         let running =
@@ -360,11 +383,6 @@ impl Session {
             self.device()?;
         }
     }
-}
-
-fn bounded(length: u64) -> Answered<usize> {
-    let fits = usize::try_from(length).ok().filter(|_| length <= LONGEST);
-    fits.ok_or_else(|| refusal(ErrorCode::Exhausted, format!("length: must be at most {LONGEST}")))
 }
 
 fn refused(error: Error) -> Refusal {
