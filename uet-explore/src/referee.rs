@@ -181,11 +181,11 @@ impl Referee {
         let (request, control) =
             (pds.request(), if let Pds::Control(it) = pds { Some(it.copied()) } else { None });
         if let Some(ack) = pds.ack() {
-            if let Some(direction) = self.find(to, ack.dpdcid(), ack.cack_psn()) {
-                if let Some(named) = ack.ack_psn() {
-                    direction.answered |= direction.up_to(ack.cack_psn()).unwrap_or(0);
-                    direction.answered |= direction.bit(named).unwrap_or(0);
-                }
+            if let Some(named) = ack.ack_psn()
+                && let Some(direction) = self.find(to, ack.dpdcid(), ack.cack_psn())
+            {
+                direction.answered |= direction.up_to(ack.cack_psn()).unwrap_or(0);
+                direction.answered |= direction.bit(named).unwrap_or(0);
             }
             return;
         }

@@ -130,7 +130,7 @@ pub fn explore<E: Endpoint + Clone + Hash>(
     let mut choices = Vec::new();
     search.ways.push((u32::MAX, Choice::Timer));
     search.seen.insert(fingerprint(&start));
-    let mut end = search.to_rest(&start, 0, &ends).err();
+    let mut end = search.reach_rest(&start, 0, &ends).err();
     frontier.push_back((0, 0, start));
     'all: while let Some((id, depth, world)) = frontier.pop_front() {
         if end.is_some() || search.ways.len() >= limit {
@@ -152,7 +152,7 @@ pub fn explore<E: Endpoint + Clone + Hash>(
             }
             let number = search.ways.len() as u32;
             search.ways.push((id, *choice));
-            if let Err(violation) = search.to_rest(&next, number, &ends) {
+            if let Err(violation) = search.reach_rest(&next, number, &ends) {
                 end = Some(violation);
                 break 'all;
             }
@@ -185,7 +185,7 @@ impl Search {
 
     /// Follows a network without loss until both endpoints rest, or to a state from which they are known to. Checks the
     /// state of rest, and lets the passive judge judge the whole run.
-    fn to_rest<E: Endpoint + Clone + Hash>(
+    fn reach_rest<E: Endpoint + Clone + Hash>(
         &mut self,
         world: &World<E>,
         id: u32,

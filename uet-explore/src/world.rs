@@ -490,7 +490,7 @@ impl<E: Endpoint> World<E> {
 
     /// Checks that memory holds only bytes of operations, and that each addition happened at most once.
     fn check_memory(&self) -> Result<(), String> {
-        for side in 0..2 {
+        for (side, name) in NAMES.iter().enumerate() {
             let memory = self.memory(side);
             let adds = self
                 .posted
@@ -498,11 +498,7 @@ impl<E: Endpoint> World<E> {
                 .filter(|posted| posted.side != side && posted.action == Action::Add)
                 .count();
             if self.number(side) > adds as u64 {
-                return Err(format!(
-                    "{} added {} times for {adds} operations",
-                    NAMES[side],
-                    self.number(side)
-                ));
+                return Err(format!("{name} added {} times for {adds} operations", self.number(side)));
             }
             for place in 0..PLACES {
                 let writes = |posted: &Posted| match posted.action {
@@ -516,7 +512,7 @@ impl<E: Endpoint> World<E> {
                 let is_right =
                     written == right || written.iter().zip(right).all(|(is, may)| *is == 0 || is == may);
                 if !is_right || *rest != ZEROS[length..SPAN] {
-                    return Err(format!("the memory of {} is wrong for operation {place}", NAMES[side]));
+                    return Err(format!("the memory of {name} is wrong for operation {place}"));
                 }
             }
         }
@@ -545,7 +541,7 @@ impl<E: Endpoint> World<E> {
                 return Err(format!("the message of operation {number} was never received"));
             }
         }
-        for side in 0..2 {
+        for (side, end) in self.ends.iter().enumerate() {
             let good = |posted: &&Posted| posted.side != side && posted.result == Some(None);
             let adds = self.posted.iter().filter(good).filter(|posted| posted.action == Action::Add).count();
             if self.number(side) < adds as u64 {
@@ -555,7 +551,6 @@ impl<E: Endpoint> World<E> {
                     self.number(side)
                 ));
             }
-            let end = &self.ends[side];
             let (contexts, held) = (end.contexts(), end.held());
             if (contexts, held) != (0, 0) && !self.scenario.may_vanish {
                 return Err(format!("{} rests with {contexts} contexts and {held} resources", NAMES[side]));

@@ -131,7 +131,7 @@ impl Algorithm for Unlimited {
 
     #[cfg(feature = "explore")]
     fn duplicate(&self) -> Box<dyn Algorithm> {
-        Box::new(self.clone())
+        Box::new(*self)
     }
 
     #[cfg(feature = "explore")]

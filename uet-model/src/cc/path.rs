@@ -115,7 +115,8 @@ pub struct PathSelector {
 #[cfg(feature = "explore")]
 impl core::hash::Hash for PathSelector {
     fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
-        let PathSelector { params: _, rng, order, used, ring, rests, resting, current, changed, unhappy } = self;
+        let PathSelector { params: _, rng, order, used, ring, rests, resting, current, changed, unhappy } =
+            self;
         (rng.get_seed(), order, used, ring, rests, resting, current, changed, unhappy).hash(state);
     }
 }

@@ -51,10 +51,14 @@ pub(super) struct Shared {
 #[cfg(feature = "explore")]
 impl core::hash::Hash for Shared {
     fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
-        let Shared { params: _, now: _, events: _, address, second_address, pool, store, timers, cccs, .. } = self;
+        let Shared {
+            params: _, now: _, events: _, address, second_address, pool, store, timers, cccs, ..
+        } = self;
         (address, second_address, pool, timers, cccs).hash(state);
         crate::explore::slab(store, state);
-        let Shared { indications, ready, answers, delivered, slots, penalty, pacer, close_floor, rng, .. } = self;
+        let Shared {
+            indications, ready, answers, delivered, slots, penalty, pacer, close_floor, rng, ..
+        } = self;
         (indications, ready, answers, delivered, slots, penalty, pacer, close_floor).hash(state);
         rng.get_seed().hash(state);
     }

@@ -158,7 +158,9 @@ pub struct Ses {
 #[cfg(feature = "explore")]
 impl core::hash::Hash for Ses {
     fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
-        let Ses { params: _, mtu: _, max_ack_data: _, events: _, tables, regions, landings, messages, .. } = self;
+        let Ses {
+            params: _, mtu: _, max_ack_data: _, events: _, tables, regions, landings, messages, ..
+        } = self;
         (tables, regions, landings, messages).hash(state);
         let Ses { reserved, to_read, reads, awaited, flights, by_message, by_psn, by_token, .. } = self;
         (reserved, to_read, reads, awaited, flights, by_message, by_token).hash(state);

@@ -47,7 +47,8 @@ pub struct Nscc {
 #[cfg(feature = "explore")]
 impl core::hash::Hash for Nscc {
     fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
-        let Nscc { params: _, rccc: _, inflight, base_rtt, received_bytes, fi_count, increase_mode, .. } = self;
+        let Nscc { params: _, rccc: _, inflight, base_rtt, received_bytes, fi_count, increase_mode, .. } =
+            self;
         (inflight, base_rtt, received_bytes, fi_count, increase_mode).hash(state);
         let Nscc { cwnd, max_wnd, average_delay, saved_cwnd, inc_bytes, .. } = self;
         [*cwnd, *max_wnd, *average_delay, *inc_bytes].map(f64::to_bits).hash(state);
