@@ -362,6 +362,50 @@ fn it_posts_nothing() {
     assert_eq!(result.cases[0].verdict, Verdict::Skipped, "{}", result.cases[0].reason);
 }
 
+/// Rules of packet delivery run over the operations that a device has.
+#[test]
+fn it_has_sends_by_rod_only() {
+    let mut device = device(hears_all, says_all);
+    device.welcome.capabilities = ["rod", "send", "receive", "close"].map(String::from).into();
+    let result = results(&mut device, &[]);
+    assert_eq!(others(&result, &[Verdict::Pass, Verdict::Skipped]), Vec::<String>::new());
+    let passed = result.count(Verdict::Pass);
+    assert!(passed >= 200, "{passed} rules passed");
+}
+
+/// Without capability `ecn`, no rule asks for an answer to a mark.
+#[test]
+fn it_sees_no_marks() {
+    let mut device = device(hears_all, says_all);
+    device.welcome.capabilities.retain(|name| name != "ecn");
+    let ids = ["rudi/flags", "ack/mark", "ack/marked-at-once", "nack/mark"];
+    let result = results(&mut device, &ids);
+    assert_eq!((result.cases.len(), others(&result, &[Verdict::Skipped])), (4, vec![]));
+}
+
+/// The sources name two return codes for a disabled index.
+#[test]
+fn it_answers_disabled_indices_either_way() {
+    let either: [Says; 2] = [
+        |device, wire| says_code(device, wire, ReturnCode::DISABLED),
+        |device, wire| says_code(device, wire, ReturnCode::DISABLED_GEN),
+    ];
+    for says in either {
+        for id in ["addressing/disabled", "addressing/disabled-without-buffer"] {
+            passes(id, hears_all, says);
+        }
+    }
+}
+
+/// Replaces the return code of a disabled index.
+fn says_code(device: &mut Otherwise, mut wire: Wire, code: ReturnCode) {
+    let disabled = [ReturnCode::DISABLED, ReturnCode::DISABLED_GEN];
+    if disabled.iter().any(|disabled| is(&wire, "ses.return_code", disabled.code())) {
+        set(&mut wire, "ses.return_code", code.code().into());
+    }
+    device.came.push_back(wire);
+}
+
 #[test]
 fn it_always_sends_congestion_state() {
     let says: Says = |device, mut wire| {
