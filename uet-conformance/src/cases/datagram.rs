@@ -60,7 +60,7 @@ pub(super) const CASES: &[Rule] = &[
     },
 ];
 
-fn datagram(data: &[u8]) -> Message {
+pub(super) fn datagram(data: &[u8]) -> Message {
     Message::new(Opcode::UET_DATAGRAM_SEND).named(0).data(data)
 }
 
@@ -70,7 +70,7 @@ fn send(t: &mut Test<'_>, part: &Part) -> Outcome {
     t.send(&pdc, &t.datagram(&request)?)
 }
 
-fn bytes(length: usize) -> Vec<u8> {
+pub(super) fn bytes(length: usize) -> Vec<u8> {
     pattern(8).take(length).collect()
 }
 

@@ -73,6 +73,7 @@ mod trim;
 mod tss;
 mod tss_bind;
 mod tss_clear;
+mod tss_datagram;
 mod tss_header;
 mod tss_key;
 mod tss_receive;
@@ -161,6 +162,7 @@ const GROUPS: &[&[Rule]] = &[
     trim::CASES,
     tss_bind::CASES,
     tss_clear::CASES,
+    tss_datagram::CASES,
     tss_header::CASES,
     tss_key::CASES,
     tss_receive::CASES,

@@ -47,11 +47,11 @@ pub(super) const CASES: &[Rule] = &[
     },
 ];
 
-fn datagram(peer: u64, length: usize) -> Post {
+pub(super) fn datagram(peer: u64, length: usize) -> Post {
     Post { mode: Mode::Uud, ..post(PostKind::Datagram, peer, length) }
 }
 
-fn uud(seen: &RxPacket) -> Option<Uud> {
+pub(super) fn uud(seen: &RxPacket) -> Option<Uud> {
     match seen.uet().pds? {
         Pds::Uud(header) => Some(header.copied()),
         _ => None,

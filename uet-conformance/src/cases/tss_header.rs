@@ -4,7 +4,7 @@ use super::tss::{
     CLUSTER, IDENTIFIED, NEEDS, executed, flip, no_effect, open_as, opened, plain, silent, works,
 };
 use crate::target::{Target, post};
-use crate::{Axis, Need, Outcome, Pdc, Point, Region, Rule, SECURED, Stop, Test};
+use crate::{Axis, Need, Outcome, Pdc, Point, Region, Rule, SECURED, Stop, Test, Wire};
 use core::net::IpAddr;
 use uet_control::{KeyMode, PostKind, Status};
 use uet_wire::catalogue::*;
@@ -145,6 +145,14 @@ pub(super) const CASES: &[Rule] = &[
         needs: MARK_NEEDS,
         axes: &[&SECURED],
         run: mark,
+    },
+    Rule {
+        id: "tss-header/class",
+        title: "A target accepts a request whose DSCP has become that of control packets on its way",
+        requirements: &[TSS_AAD_001],
+        needs: MARK_NEEDS,
+        axes: &[&SECURED],
+        run: class,
     },
     Rule {
         id: "tss-header/payload-received",
@@ -323,9 +331,18 @@ fn entropy(t: &mut Test<'_>) -> Outcome {
 }
 
 fn mark(t: &mut Test<'_>) -> Outcome {
+    changed_on_its_way(t, |sealed| sealed.marked = true)
+}
+
+fn class(t: &mut Test<'_>) -> Outcome {
+    changed_on_its_way(t, |sealed| sealed.high = Some(true))
+}
+
+/// Sends a sealed packet with other IP fields than those that it was sealed with.
+fn changed_on_its_way(t: &mut Test<'_>, change: fn(&mut Wire)) -> Outcome {
     let (pdc, region) = open_as(t, TSS_AAD_001, t.value(&SECURED), |_| {})?;
     let mut sealed = t.sealed(&plain(&pdc, &region, 1)?)?;
-    sealed.marked = true;
+    change(&mut sealed);
     t.send_as_it_is(&sealed)?;
     executed(t, TSS_AAD_001, &pdc, &region, 1)
 }

@@ -136,7 +136,8 @@ impl Right<'_> {
         Some((inner, association, icv))
     }
 
-    fn inner(
+    /// Returns the packet within decrypted bytes.
+    pub(super) fn inner(
         &self,
         packet: &Packet,
         recipe: &Recipe,

@@ -8,10 +8,10 @@ use super::{Fault, fault};
 use core::net::IpAddr;
 use uet_control::{KeyMode, SecureDomain};
 use uet_model::pds::{Association, OpenError, SealError, SecureContext};
-use uet_model::{Head, Packet};
+use uet_model::{Head, Packet, Priority};
 use uet_wire::catalogue::*;
-use uet_wire::pds::Nack;
-use uet_wire::registry::{NackCode, PdsType};
+use uet_wire::pds::{Control, Nack};
+use uet_wire::registry::{CtlType, NackCode, PdsType};
 use uet_wire::tss::{ICV, OuterLayer};
 use uet_wire::{Psn, Uet};
 
@@ -74,6 +74,8 @@ fn name(packet: &Packet) -> (u64, u64) {
 const STARTS: u64 = 1 << 60;
 const PENDING: u64 = 2 << 60;
 const HIGHEST: u64 = 3 << 60;
+const ACKED: u64 = 4 << 60;
+const MOVED: u64 = 5 << 60;
 
 fn domain_of(packet: &Packet) -> u64 {
     packet.security.map_or(0, |context| context.sdi).into()
@@ -183,6 +185,63 @@ fn under_old_key(right: &mut Right<'_>, packet: Packet) -> Opened {
     old.filter_map(|recipe| right.open_as(&packet, &recipe)).next().map_or(opened, Ok)
 }
 
+/// The bytes that protection without a source identifier adds.
+const ADDED: usize = 12 + ICV;
+
+/// Drops a packet whose payload leaves no room for protection in a whole MTU.
+fn below_mtu(right: &mut Right<'_>, packet: Packet) -> Opened {
+    let (inner, association) = right.open(packet)?;
+    let bytes = inner.payload.len();
+    match bytes >= 1024 && (bytes + ADDED).next_power_of_two() != bytes.next_power_of_two() {
+        true => Err(OpenError::Malformed),
+        false => Ok((inner, association)),
+    }
+}
+
+/// Decrypts what is left of a trimmed request, and opens it as a NOOP with its PSN.
+fn as_receipt(right: &mut Right<'_>, packet: Packet) -> Opened {
+    let receipt = |right: &Right<'_>| {
+        packet.trimmed.filter(|_| is_secured(&packet))?;
+        let recipe = right.recipe(&packet)?;
+        let mut bytes = [&packet.to_wire()[..], &[0; ICV]].concat();
+        recipe.decrypt(&mut bytes)?;
+        let (header, body) = bytes.split_at_checked(recipe.header.len())?;
+        let request = Uet::parse_lax(body).0.pds?.request()?;
+        let noop = Control::build(CtlType::NOOP).ar(true).psn(request.psn()).spdcid(request.spdcid());
+        let noop = noop.dpdcid(request.dpdcid()?).done().ok()?;
+        let whole = Packet { trimmed: None, ..packet.clone() };
+        right.inner(&whole, &recipe, [header, noop.bytes(), &[0; ICV]].concat())
+    };
+    match receipt(right) {
+        Some(opened) => Ok(opened),
+        None => right.open(packet),
+    }
+}
+
+/// Moves the PSNs of a context to a Start_PSN that was demanded after its first ACK.
+fn moved(right: &mut Right<'_>, mut packet: Packet) -> Sealed {
+    let (context, _) = name(&packet);
+    if let Some(&distance) = right.notes.numbers.get(&(MOVED, context)).filter(|_| packet.is_request()) {
+        packet.change("pds.psn", |psn| u64::from((psn as u32).wrapping_add(distance as u32)));
+    }
+    right.seal(packet)
+}
+
+/// Notes the first ACK of a context, and a Start_PSN that is demanded after it.
+fn watching_starts(right: &mut Right<'_>, packet: Packet) -> Opened {
+    let (inner, association) = right.open(packet)?;
+    let sdi = association.map_or(0, |association| association.context.sdi);
+    let context = u64::from(sdi) << 16 | inner.get("pds.dpdcid").unwrap_or(0);
+    if inner.is_ack() {
+        right.notes.numbers.insert((ACKED, context), 1);
+    } else if is_new_start(&inner) && right.notes.numbers.contains_key(&(ACKED, context)) {
+        let [start, named] =
+            ["pds.payload", "pds.nack_psn"].map(|field| inner.get(field).unwrap_or(0) as u32);
+        right.notes.numbers.insert((MOVED, context), start.wrapping_sub(named).into());
+    }
+    Ok((inner, association))
+}
+
 fn epoch(packet: &Packet) -> Option<u16> {
     let (uet, _) = Uet::parse_lax(&packet.head);
     uet.tss.map(|tss| tss.tsc().epoch())
@@ -270,6 +329,18 @@ pub(super) const FAULTS: &[Fault] = &[
         "The NIC encrypts from the end of the security header on, whatever the domain says",
         TSS_AAD_001,
         &[recipe(|recipe| recipe.offset = recipe.header.len())],
+    ),
+    fault(
+        "authenticates-class",
+        "The NIC drops a secured request whose DSCP has changed on its way",
+        TSS_AAD_001,
+        &[open(|right, packet| {
+            let is_high = packet.priority == Priority::High;
+            match right.open(packet)? {
+                (inner, _) if is_high && inner.is_request() => Err(OpenError::NotAuthentic),
+                opened => Ok(opened),
+            }
+        })],
     ),
     fault(
         "authenticates-reserved-bit-as-zero",
@@ -403,6 +474,12 @@ pub(super) const FAULTS: &[Fault] = &[
         &[open(|right, packet| believing(right, packet, |inner| inner.kind() == PdsType::RUDI_REQ))],
     ),
     fault(
+        "believes-altered-datagrams",
+        "The NIC takes datagrams whose ICV is wrong",
+        TSS_ICV_002,
+        &[open(|right, packet| believing(right, packet, |inner| inner.kind() == PdsType::UUD_REQ))],
+    ),
+    fault(
         "believes-altered-openings",
         "The NIC takes opening requests whose ICV is wrong",
         TSS_ICV_002,
@@ -529,6 +606,15 @@ pub(super) const FAULTS: &[Fault] = &[
         "The NIC sends a packet that it cannot protect in the clear",
         TSS_CLEAR_002,
         &[seal(|right, packet| right.seal(packet.clone()).or(Ok((packet, None))))],
+    ),
+    fault(
+        "sends-datagrams-in-the-clear",
+        "The NIC sends datagrams in the clear",
+        TSS_CLEAR_002,
+        &[seal(|right, packet| match packet.kind() == PdsType::UUD_REQ {
+            true => Ok((packet, None)),
+            false => right.seal(packet),
+        })],
     ),
     fault(
         "retransmits-in-the-clear",
@@ -798,6 +884,24 @@ pub(super) const FAULTS: &[Fault] = &[
             (inner, _) if is_new_start(&inner) => Err(OpenError::Malformed),
             opened => Ok(opened),
         })],
+    ),
+    fault(
+        "renumbers-after-ack",
+        "An initiator that gets NACK NEW_START_PSN after the first ACK moves its PSNs",
+        TSS_START_005,
+        &[open(watching_starts), seal(moved)],
+    ),
+    fault(
+        "drops-full-packets",
+        "The NIC counts security header and ICV in the MTU, and drops secured packets that fill it",
+        TSS_LEN_001,
+        &[open(below_mtu)],
+    ),
+    fault(
+        "acknowledges-trimmed-packets",
+        "The NIC takes what is left of a trimmed secured request as its receipt",
+        TSS_TRIM_001,
+        &[open(as_receipt)],
     ),
     fault(
         "tells-start-below-floor",
