@@ -4,7 +4,7 @@
 
 use crate::common;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -359,12 +359,9 @@ fn missing_interfaces_are_named() {
 #[test]
 #[ignore = "makes network namespaces: ./test live"]
 fn check_keeps_vlan_tags() {
+    const SEND: &str = "import socket, sys; far = socket.socket(socket.AF_PACKET, socket.SOCK_RAW); \
+                        far.bind(('far', 0)); far.send(bytes.fromhex(sys.argv[1]))";
     let cable = Cable::new();
-    for (space, end, address) in [(&cable.near, "near", "192.168.8.1"), (&cable.far, "far", "192.168.8.2")] {
-        space.ip(&format!("link add link {end} name {end}.7 type vlan id 7"));
-        space.ip(&format!("address add {address}/24 dev {end}.7"));
-        space.ip(&format!("link set {end}.7 up"));
-    }
     let out = common::file("live-vlan.pcapng", b"");
     let mut watch = cable.near.command(UET);
     watch.args(["check", "--interface", "near", "--seconds", "3", "--annotate", &out]);
@@ -373,15 +370,21 @@ fn check_keeps_vlan_tags() {
     let mut line = String::new();
     said.read_line(&mut line).unwrap();
     assert_eq!(line, "uet: listening to near\n");
-    // A NACK without a context.
-    let digits: String =
-        [0x38, 0, 0, 0, 0, 1, 0x20, 0, 0x38, 0, 0x14, 1].map(|byte| format!("\\x{byte:02x}")).concat();
-    let send = format!("printf '{digits}' > /dev/udp/192.168.8.1/4793");
-    assert!(cable.far.command("bash").args(["-c", &send]).status().unwrap().success());
+    let frame = common::frame(&json!({
+        "src": "192.168.7.2", "dst": "192.168.7.1", "stack": ["eth", "vlan", "ipv4", "udp", "pds", "ses", "payload"],
+        "fields": {
+            "vlan.id": 7, "pds.type": 2, "pds.clear_psn_offset": -1, "pds.psn": 5, "pds.spdcid": 0x4001,
+            "pds.dpdcid": 0x8001, "ses.opcode": 1, "ses.som": 1, "ses.eom": 1, "ses.request_length": 4,
+        },
+        "payload_hex": "01020304",
+    }));
+    let digits: String = frame.iter().map(|byte| format!("{byte:02x}")).collect();
+    let sent = cable.far.command("python3").args(["-c", SEND, &digits]).status().unwrap();
+    assert!(sent.success());
     watch.wait().unwrap();
-    let decoded = common::uet(&["decode", "--format", "json", &out]).out;
+    let decoded = common::uet(&["decode", "--format", "json", "--bytes", &out]).out;
     let packets: Vec<Value> = decoded.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let tagged = packets.iter().filter(|packet| packet["fields"]["udp.dst_port"] == 4793);
+    let tagged = packets.iter().filter(|packet| packet["fields"]["pds.psn"] == 5);
     let tags: Vec<&Value> = tagged.map(|packet| &packet["fields"]["vlan.id"]).collect();
     assert_eq!(tags, [7], "{decoded}");
 }

@@ -134,7 +134,7 @@ fn help_tells_which_options_may_be_repeated() {
     let help = uet(&["run", "--help"]).out;
     for option in ["--id <ID>", "--group <GROUP>"] {
         let text = help.split_once(option).unwrap().1;
-        let text = text.split_once("\n\n").unwrap().0;
+        let text = text.split_once("\n\n").unwrap().0.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(text.contains("may be repeated"), "{option}: {text}");
     }
 }
