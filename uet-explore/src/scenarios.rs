@@ -77,6 +77,13 @@ pub static ALL: &[Scenario] = &[
     },
     Scenario { name: "close-by-both", first: [&[Add], &[]], later: [&[Close], &[Close]], ..BLANK },
     Scenario {
+        name: "close-late-copy",
+        first: [&[Add], &[]],
+        later: [&[Close], &[]],
+        small: COPIES,
+        ..BLANK
+    },
+    Scenario {
         name: "close-during-message",
         first: [&[Write(TWO)], &[]],
         later: [&[Close, Add], &[Close]],

@@ -1,7 +1,8 @@
 //! Faults of the emulator break the properties, and a walk without a fault breaks none.
 
+use core::time::Duration;
 use uet_emulator::fault;
-use uet_explore::{scenarios, walk};
+use uet_explore::{Action, Budget, Scenario, explore, scenarios, walk};
 
 const WALKS: u64 = 60;
 
@@ -52,4 +53,21 @@ fn walk_without_a_fault_breaks_nothing() {
         let found = walk(scenario, || scenarios::nics(scenario, [&[], &[]]), scenario.large, WALKS);
         assert!(found.is_none(), "{}: {}", scenario.name, found.unwrap().1);
     }
+}
+
+/// `close-late-copy` with a target that forgets a closed context at once.
+static FORGETFUL: Scenario = Scenario {
+    name: "forgetful",
+    first: [&[Action::Add], &[]],
+    later: [&[Action::Close], &[]],
+    small: Budget { drop: 0, copy: 1, reorder: 1, mark: 0, trim: 0, early: 1 },
+    tune: |pds, _, _| pds.syn_retx_safety_time = Duration::ZERO,
+    ..Scenario::BLANK
+};
+
+#[test]
+fn search_finds_a_late_copy_that_opens_a_closed_context_again() {
+    let report = explore(&FORGETFUL, || scenarios::endpoints(&FORGETFUL), FORGETFUL.small, 200_000);
+    let violation = report.violation.expect("a copy of the first packet adds again");
+    assert_eq!(violation.what, "B added 2 times for 1 operations", "{violation}");
 }
