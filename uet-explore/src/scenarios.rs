@@ -222,6 +222,7 @@ pub static ALL: &[Scenario] = &[
         tune: |pds, _, _| pds.max_rto_retx_cnt = 1,
         small: budget(2, 1, 0, 0, 0, 2),
         may_fail: true,
+        may_vanish: true,
         ..BLANK
     },
 ];

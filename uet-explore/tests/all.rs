@@ -33,12 +33,6 @@ fn last_stored_response_is_for_a_packet_in_order() {
     replay("guaranteed-one-slot", &[Packet(1, 0, Fate::Drop), Packet(1, 0, Fate::Arrive)]).unwrap();
 }
 
-/// The initiator gave up, and its target kept the stored response for ever.
-#[test]
-fn target_forgets_a_response_that_is_never_cleared() {
-    replay("give-up-one", &[Timer, Timer, Packet(1, 0, Fate::Arrive)]).unwrap();
-}
-
 #[test]
 fn choices_print_as_they_are_written() {
     let choices = [Act(0), Packet(1, 0, Fate::Trim), Timer];

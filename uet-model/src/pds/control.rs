@@ -203,8 +203,7 @@ impl Pdc {
         self.alarms.ask_clear = Alarm::default();
         let Some(psn) = self.destination.uncleared() else { return };
         if self.destination.clear_asked >= shared.params.max_clear_requests {
-            // A peer that lost the context never clears. CLOSE_COMMAND clears too, and without it the context ends.
-            return self.close(shared, CloseReason::NotCleared);
+            return;
         }
         self.destination.clear_asked += 1;
         self.send_control(shared, CtlType::CLEAR_REQUEST, Psn(0), psn.0);

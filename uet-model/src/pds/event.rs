@@ -178,8 +178,6 @@ pub enum CloseReason {
     Replaced,
     /// A new context needed its resources, and its peer had sent only syn packets.
     Reclaimed,
-    /// The peer did not clear a stored response.
-    NotCleared,
 }
 
 /// The reason for dropping a packet.
@@ -418,7 +416,6 @@ impl fmt::Display for CloseReason {
             CloseReason::Unfinished => f.write_str("not all data was delivered"),
             CloseReason::NotRestarted => f.write_str("no packet with the new Start_PSN came"),
             CloseReason::Forgotten => f.write_str("late packets are no longer expected"),
-            CloseReason::NotCleared => f.write_str("the peer did not clear a response"),
             CloseReason::Replaced => f.write_str("the peer opened a new context"),
             CloseReason::Reclaimed => {
                 f.write_str("a new context needed room, and the peer sent only syn packets")
