@@ -22,7 +22,7 @@ pub(super) const CASES: &[Rule] = &[
             PDS_ROD_002,
         ],
         needs: &[Need::Capability("write")],
-        axes: &[&LOAD, &NAME, &MODE, &START],
+        axes: &[&LOAD, &NAME, &NEXT_START, &MODE, &START],
         run: context,
     },
     Rule {
@@ -67,8 +67,12 @@ const LOAD: Axis<Load> = Axis::new(
 /// True if the suite uses its own PDCID again too.
 const NAME: Axis<bool> = Axis::new("name", &[Point::new("same", true), Point::new("other", false)]);
 
+/// True if the new Start_PSN lies behind all PSNs of the old context, seen on the circle of PSNs.
+const NEXT_START: Axis<bool> =
+    Axis::new("next-start", &[Point::new("ahead", false), Point::new("behind", true)]);
+
 fn context(t: &mut Test<'_>) -> Outcome {
-    let (load, same) = (t.value(&LOAD), t.value(&NAME));
+    let (load, same, behind) = (t.value(&LOAD), t.value(&NAME), t.value(&NEXT_START));
     // So that the device takes the same identifier again, if it lets itself be made so small.
     t.try_configure("general_pdcs", 1)?;
     t.try_configure("syn_retx_safety_time", 1_000_000)?;
@@ -134,7 +138,7 @@ fn context(t: &mut Test<'_>) -> Outcome {
     t.forget();
 
     let distance = t.parameter("start_psn_distance") as u32;
-    let start = old.psn(last) + distance;
+    let start = if behind { old.start - distance } else { old.psn(last) + distance };
     let mut new = Pdc { start, remote: None, ..old.clone() };
     if !same {
         new.local = t.initiate().local;

@@ -41,7 +41,7 @@ pub(super) const CASES: &[Rule] = &[
         title: "A trimmed packet moves neither the cumulative PSN nor a bit, and clears nothing",
         requirements: &[PDS_TRIM_002],
         needs: &[Need::Capability("rud"), Need::Trim],
-        axes: &[&CARRIER, &START],
+        axes: &[&HEADER, &CARRIER, &START],
         run: no_state,
     },
     Rule {
@@ -171,11 +171,37 @@ fn again(t: &mut Test<'_>) -> Outcome {
     t.expect_memory(PDS_TRIM_002, &region, 0, &[1; 200])
 }
 
+/// The state that the header of the trimmed packet tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    Nothing,
+    Cleared,
+    Retransmitted,
+    NoAckWanted,
+}
+
+const HEADER: Axis<Told> = Axis::new(
+    "header",
+    &[
+        Point::new("plain", Told::Nothing),
+        Point::new("clears", Told::Cleared),
+        Point::new("retx", Told::Retransmitted),
+        Point::new("no-ar", Told::NoAckWanted),
+    ],
+);
+
 fn no_state(t: &mut Test<'_>) -> Outcome {
+    let told = t.value(&HEADER);
     let (pdc, region) = t.open()?;
     t.request(&pdc, pdc.request(1).write_nowhere(&region, &[1])?)?;
     t.need_ack(&pdc, pdc.psn(1))?;
     let request = pdc.request(3).write(&region, 0, &[1; 200])?;
+    let request = match told {
+        Told::Nothing => request,
+        Told::Cleared => request.clear(pdc.psn(1)),
+        Told::Retransmitted => request.retx(),
+        Told::NoAckWanted => request.quiet(),
+    };
     send(t, &pdc, &request, Trimmed::Fabric, SHORT)?;
     t.pause(t.soon())?;
     t.forget();

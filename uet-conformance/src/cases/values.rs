@@ -421,7 +421,10 @@ fn read_names(t: &mut Test<'_>) -> Outcome {
     let (bits, on_return) = (t.value(&PATTERN), t.value(&WAY));
     let length = if on_return { t.beyond_ack()?.max(40) } else { 8 };
     let (id, job) = (bits as u16, bits as u32 & 0xff_ffff);
-    let (region, held) = t.exposed(u64::from(length), |region| ExposeRegion { job: Some(job), ..region })?;
+    // The responses name no generation: their bits in its place are reserved.
+    let generation = if t.claims("receive") { bits as u8 } else { 0 };
+    let (region, held) =
+        t.exposed(u64::from(length), |region| ExposeRegion { job: Some(job), generation, ..region })?;
     let mut session = t.session();
     session.ask(t, &Message::read(&region, 0, length).named(id).whole()?)?;
     let pieces = session.data(t, SES_READ_001, length as usize)?;
