@@ -20,6 +20,7 @@ use uet_control::{
 };
 use uet_observe::{Observed, Observer};
 use uet_wire::catalogue::Requirement;
+use uet_wire::pds::Pds;
 use uet_wire::registry::{CtlType, PdsType};
 use uet_wire::{PdcId, Psn, Spec, UetBuf, WriteError};
 
@@ -134,6 +135,9 @@ pub struct Test<'a> {
     /// Judges the packets of both ends, in a random conversation.
     checker: Option<Box<Checker>>,
     passive_findings: VecDeque<Finding>,
+    /// Ends, and numbers of idempotent requests, of packets that no peer sends. Nobody observes the answers to them.
+    pub(crate) strange_ends: BTreeSet<(IpAddr, PdcId)>,
+    pub(crate) strange_packets: BTreeSet<u32>,
     /// Number of packets sent since the last receive.
     unread: usize,
     /// Received packets that no expectation has taken.
@@ -188,6 +192,8 @@ impl<'a> Test<'a> {
             observer: Observer::default(),
             checker: None,
             passive_findings: VecDeque::new(),
+            strange_ends: BTreeSet::new(),
+            strange_packets: BTreeSet::new(),
             unread: 0,
             inbox: VecDeque::new(),
             shield: None,
@@ -540,11 +546,21 @@ impl<'a> Test<'a> {
 
     /// Sends a packet unchanged.
     pub fn send_wire(&mut self, packet: &Wire) -> Outcome {
+        // The device ignores most packets that a script has protected by itself.
+        let observed = self.shield.as_deref().is_none_or(|shield| shield.active);
+        self.send_as(packet, observed)
+    }
+
+    /// Sends a packet that no peer sends.
+    pub(crate) fn send_unobserved(&mut self, packet: &Wire) -> Outcome {
+        self.send_as(packet, false)
+    }
+
+    fn send_as(&mut self, packet: &Wire, observed: bool) -> Outcome {
         self.packets += 1;
         self.is_stated(packet)?;
         self.step(self.dut.now(), Entry::Sent(packet.clone()));
-        // The device ignores most packets that a script has protected by itself.
-        if self.shield.as_deref().is_none_or(|shield| shield.active) {
+        if observed {
             self.observe(packet);
         }
         if let Some(bit) = packet.flipped {
@@ -577,11 +593,27 @@ impl<'a> Test<'a> {
 
     fn observe(&mut self, wire: &Wire) {
         let packet = Observed::new(self.packets as u64, wire.src, wire.dst, &wire.bytes);
+        if self.is_for_strangers(&packet) {
+            return;
+        }
         let whole = packet.whole && wire.trimmed.is_none() && wire.flipped.is_none();
         let packet = Observed { whole, marked: wire.marked, ..packet };
         match &mut self.checker {
             Some(checker) => self.passive_findings.extend(checker.observed(&packet)),
             None => _ = self.observer.observe(&packet),
+        }
+    }
+
+    /// Returns whether a packet answers one that no peer sends.
+    fn is_for_strangers(&self, packet: &Observed<'_>) -> bool {
+        match packet.uet.pds {
+            Some(Pds::Rudi(rudi)) => self.strange_packets.contains(&rudi.pkt_id()),
+            Some(pds) if !self.strange_ends.is_empty() => {
+                let place = pds.layout().field("pds.dpdcid");
+                let to = place.and_then(|place| place.read(pds.bytes())).map(|id| PdcId(id as u16));
+                to.is_some_and(|to| self.strange_ends.contains(&(packet.dst, to)))
+            }
+            _ => false,
         }
     }
 

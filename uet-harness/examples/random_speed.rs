@@ -31,6 +31,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut hasher = DefaultHasher::new();
     serde_json::to_string(&result)?.hash(&mut hasher);
     println!("{played} conversations, {} fail, digest {:016x}", result.count(Verdict::Fail), hasher.finish());
+    for failure in result.cases.iter().flat_map(|case| &case.failing) {
+        println!("{}: {}\n{}", failure.instance, failure.reason, failure.ladder);
+    }
     println!("{operations} operations, {:.0} per processor second", operations as f64 / seconds);
     Ok(())
 }

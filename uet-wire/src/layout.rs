@@ -253,6 +253,39 @@ impl Place {
     pub fn write(&self, header: &mut [u8], value: u128) -> bool {
         bits::put_slice(header, self.lo(), self.hi(), value)
     }
+
+    /// Returns a value that often exposes errors: an assigned code point, an end of the range, or a neighbor of the
+    /// current value `now`. `pick` selects the value. `random` is one of the choices.
+    ///
+    /// ```
+    /// use uet_wire::pds::Ack;
+    ///
+    /// let psn = Ack::LAYOUT.field("pds.cack_psn").unwrap();
+    /// let values: Vec<u128> = (0..32).map(|pick| psn.notable(7, pick, 99)).collect();
+    /// for value in [0, 1, 6, 8, 99, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff] {
+    ///     assert!(values.contains(&value), "{value:#x}");
+    /// }
+    /// ```
+    pub fn notable(&self, now: u128, pick: u64, random: u128) -> u128 {
+        let mask = u128::MAX >> (128 - self.row.width());
+        let (which, pick) = (pick % 4, (pick / 4) as usize);
+        if let (Kind::Code(registry), 1..) = (self.row.kind, which) {
+            // Some registries have only reserved code points.
+            let entry = registry.entries.get(pick.checked_rem(registry.entries.len()).unwrap_or(0));
+            return entry.map_or(0, |entry| entry.code.into());
+        }
+        let value = match pick % 8 {
+            0 => 0,
+            1 => 1,
+            2 => mask,
+            3 => mask >> 1,
+            4 => (mask >> 1) + 1,
+            5 => now.wrapping_add(1),
+            6 => now.wrapping_sub(1),
+            _ => random,
+        };
+        value & mask
+    }
 }
 
 impl Layout {

@@ -6,7 +6,6 @@
 
 use crate::{Input, Noise};
 use arbitrary::{Arbitrary, Unstructured};
-use uet_packet_io::corpus::values::notable;
 use uet_wire::outer::{Ip, Ipv4, Ipv6, Udp};
 use uet_wire::{Content, Offsets, TrailerKind, UetBuf, crc};
 
@@ -84,7 +83,7 @@ fn another_value(data: &mut [u8], noise: &mut Noise) {
     let start = header.as_ptr() as usize - data.as_ptr() as usize;
     let Some(place) = layout.places().nth(noise.below(layout.places().count())) else { return };
     let random = u128::from(noise.number()) << 64 | u128::from(noise.number());
-    let value = notable(&place, place.read(header).unwrap_or(0), noise.number() >> 16, random);
+    let value = place.notable(place.read(header).unwrap_or(0), noise.number() >> 16, random);
     place.write(&mut data[start..start + layout.bytes], value);
 }
 

@@ -210,7 +210,11 @@ fn unreadable_inputs() {
     for (name, content) in [("picture", &b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"[..]), ("zeros", &[0; 64])] {
         let run = uet(&["decode", &file(name, content)]);
         assert_eq!(run.code, 2);
-        assert!(run.err.contains("the input is not a capture (pcap, pcapng), nor hexadecimal text"), "{}", run.err);
+        assert!(
+            run.err.contains("the input is not a capture (pcap, pcapng), nor hexadecimal text"),
+            "{}",
+            run.err
+        );
     }
     let run = uet(&["decode", &file("endless", &vec![b'0'; 3 << 20])]);
     assert_eq!(run.code, 2);

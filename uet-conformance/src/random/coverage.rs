@@ -1,6 +1,6 @@
 //! Coverage of conversations: states of contexts, and the events in them.
 
-use super::step::{ControlKind, StrangerKind};
+use super::step::{ControlKind, Hostile, StrangerKind};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use uet_control::PostKind;
@@ -32,6 +32,7 @@ pub(super) enum Event {
     Other(CtlType),
     Ask(ControlKind),
     Stranger(StrangerKind),
+    Hostile(Hostile),
     Receive,
     Completion,
     CloseByDevice,
@@ -67,6 +68,7 @@ impl Event {
             Event::Other(kind) => kind.to_string().to_lowercase(),
             Event::Ask(kind) => format!("asks {}", of(&|| serde_json::to_value(kind))),
             Event::Stranger(kind) => format!("stranger {}", of(&|| serde_json::to_value(kind))),
+            Event::Hostile(kind) => format!("hostile {}", of(&|| serde_json::to_value(kind))),
             Event::RudiRequest => "rudi request".into(),
             Event::RudiResponse => "rudi response".into(),
             Event::CloseByDevice => "device closes".into(),
@@ -112,6 +114,7 @@ impl Coverage {
             Event::Rudi => (17, 0),
             Event::RudiRequest => (18, 0),
             Event::RudiResponse => (19, 0),
+            Event::Hostile(kind) => (20, kind as u32),
         };
         kind << 8 | detail
     }

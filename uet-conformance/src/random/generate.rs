@@ -3,8 +3,8 @@
 use super::coverage::{Coverage, Event, State};
 use super::message::capability;
 use super::step::{
-    By, ContextPlan, ControlKind, Fate, Form, JOBS, Message, PEERS, Posting, RegionPlan, Reply, Sequence,
-    Step, StrangerKind, Wrong,
+    By, ContextPlan, ControlKind, Fate, Form, Hostile, JOBS, Message, PEERS, Posting, RegionPlan, Reply,
+    Sequence, Step, StrangerKind, Wrong,
 };
 use crate::Dut;
 use fastrand::Rng;
@@ -164,6 +164,7 @@ impl Draw<'_> {
             }
             Step::Ask { kind, .. } => self.coverage.count(Some(State::Open), Event::Ask(*kind)),
             Step::Stranger { kind, .. } => self.coverage.count(Some(State::Open), Event::Stranger(*kind)),
+            Step::Hostile { packet, .. } => self.coverage.count(Some(State::Open), Event::Hostile(*packet)),
             Step::Abort { .. } => self.coverage.count(Some(State::Open), Event::Abort),
             Step::Repeat { context, .. } => self.coverage.count(Some(state(*context)), Event::Repeat),
             Step::CloseByDevice { .. } => self.coverage.count(None, Event::CloseByDevice),
@@ -216,7 +217,14 @@ impl Draw<'_> {
                 rod: self.rng.bool(),
             },
             92..94 => Step::Abort { target: self.rng.usize(..4), code: self.one(&[0x10, 0x15, 0x0e, 0x0f]) },
-            94..100 => Step::Stranger {
+            98..100 => {
+                let packet = match self.rng.u8(..10) {
+                    0 => Hostile::Bytes,
+                    _ => self.one(&Hostile::ALL),
+                };
+                Step::Hostile { context, packet, edits: packet.changes(self.rng) }
+            }
+            94..98 => Step::Stranger {
                 context,
                 kind: self.one(&[
                     StrangerKind::Request,

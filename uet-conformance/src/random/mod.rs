@@ -7,6 +7,7 @@
 mod arithmetic;
 mod coverage;
 mod generate;
+mod hostile;
 mod judge;
 mod message;
 mod other;

@@ -239,6 +239,7 @@ impl<'p, 'a> Player<'p, 'a> {
             Step::CloseByDevice { peer, job, rod } => self.close_by_device(*peer, *job, *rod),
             Step::Abort { target, code } => self.abort(*target, *code),
             Step::Stranger { context, kind } => self.strange(*context, *kind),
+            Step::Hostile { context, packet, edits } => self.hostile(*context, *packet, edits),
             Step::Pause { us } => {
                 let scale = self.t.rto().as_secs_f64() / 100e-6;
                 let span = Duration::from_micros((*us).into()).mul_f64(scale.clamp(0.1, 200.0));

@@ -1,7 +1,7 @@
 //! Shrinks a conversation.
 
 use super::step::{Fate, Form, Sequence, Step, Wrong};
-use crate::fewer_steps;
+use crate::{Edit, fewer_steps};
 
 /// Returns a conversation with fewer and simpler steps that still fails in the same way.
 pub(super) fn shrink(
@@ -22,6 +22,9 @@ pub(super) fn shrink(
         small = plain;
     }
     for step in 0..small.steps.len() {
+        if let Some(Step::Hostile { .. }) = small.steps.get(step) {
+            small = fewer_edits(small, step, &mut still);
+        }
         for change in SIMPLER {
             let mut simple = small.clone();
             if let Some(step) = simple.steps.get_mut(step) {
@@ -45,6 +48,20 @@ pub(super) fn shrink(
         }
     }
     forget(small, still)
+}
+
+/// Removes the changes of a hostile packet that the failure does not need.
+fn fewer_edits(whole: Sequence, step: usize, mut still: impl FnMut(&Sequence) -> bool) -> Sequence {
+    let Some(Step::Hostile { edits, .. }) = whole.steps.get(step) else { return whole };
+    let with = |few: &Vec<Edit>| {
+        let mut less = whole.clone();
+        if let Some(Step::Hostile { edits, .. }) = less.steps.get_mut(step) {
+            edits.clone_from(few);
+        }
+        less
+    };
+    let few = fewer_steps(edits.clone(), |edits| edits, |few| still(&with(few)));
+    with(&few)
 }
 
 /// Changes of a step that make it simpler.

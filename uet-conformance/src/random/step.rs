@@ -1,5 +1,6 @@
 //! A conversation as data: generated, saved, shrunk and replayed.
 
+use crate::Edit;
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -171,6 +172,15 @@ pub enum Step {
         context: usize,
         /// Packet that it sends.
         kind: StrangerKind,
+    },
+    /// A packet that no peer sends, from an address that is no peer.
+    Hostile {
+        /// The context whose numbers it uses.
+        context: usize,
+        /// The packet before its changes.
+        packet: Hostile,
+        /// Changes of the packet.
+        edits: Vec<Edit>,
     },
     /// A pause.
     Pause {
@@ -434,6 +444,32 @@ pub enum StrangerKind {
     Future,
 }
 
+/// A packet that becomes one that no peer sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Hostile {
+    /// A request that opens a context, unless it is changed.
+    Opening,
+    /// A request on a context.
+    Request,
+    /// An idempotent request.
+    Rudi,
+    /// A datagram.
+    Datagram,
+    /// CLEAR_COMMAND.
+    Control,
+    /// CLOSE_COMMAND.
+    Close,
+    /// An ACK.
+    Ack,
+    /// A NACK.
+    Nack,
+    /// The last packet that the peer of the context has sent.
+    Replay,
+    /// Nothing, to which its changes add bytes.
+    Bytes,
+}
+
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
@@ -513,6 +549,10 @@ mod tests {
             (r#"{"step":"pause","us":10000001}"#, "`us` is 10000001, above the limit of 10000000"),
             (r#"{"step":"post","peer":3,"kind":"read","length":1}"#, "`peer` is 3, above the limit of 2"),
             (r#"{"step":"dance"}"#, "unknown variant `dance`"),
+            (
+                r#"{"step":"hostile","context":0,"packet":"ack","edits":[{"edit":"cut","bytes":1}]}"#,
+                "unknown field `bytes`",
+            ),
             (r#"{"step":"pause","us":1,"often":2}"#, "unknown field `often`"),
             (r#"{"step":"message","context":0,"kind":"write","length":8,"x":1}"#, "unknown field `x`"),
             (r#"{"step":"message","context":-1,"kind":"write","length":8}"#, "invalid value"),

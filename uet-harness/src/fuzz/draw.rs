@@ -6,9 +6,8 @@ use core::net::{IpAddr, Ipv4Addr};
 use fastrand::Rng;
 use uet_conformance::Pdc;
 use uet_control::Hex;
-use uet_packet_io::corpus::values::notable;
 use uet_wire::registry::{CtlType, NackCode};
-use uet_wire::{Options, Packet, PdcId, Psn, Start};
+use uet_wire::{PdcId, Psn};
 
 /// Inputs of the generator.
 #[derive(Debug)]
@@ -139,7 +138,7 @@ impl Source<'_> {
                 script.steps.remove(place);
             }
             2 if places > 1 => script.steps.swap(place, rng.usize(..places)),
-            3 => script.steps.insert(place.min(places), Act::Raw { bytes: Hex(noise(rng)) }.into()),
+            3 => script.steps.insert(place.min(places), Act::Raw { bytes: Hex(Edit::noise(rng)) }.into()),
             4 => {
                 let (context, n, kind) =
                     (rng.usize(..script.contexts.len().max(1)), rng.u32(..6), rng.u8(..16));
@@ -162,14 +161,7 @@ impl Source<'_> {
 
     fn edit(&self, act: &Act, rng: &mut Rng) -> Option<Edit> {
         let bytes = self.sample(act)?;
-        Some(match rng.u8(..16) {
-            0 => Edit::Flip { bit: rng.usize(..bytes.len().max(1) * 8) },
-            1 => Edit::Cut { left: rng.usize(..bytes.len().max(1)) },
-            2 => Edit::Grow { bytes: Hex((0..rng.usize(1..64)).map(|_| rng.u8(..)).collect()) },
-            3 => Edit::Twice,
-            4 => Edit::Mark,
-            _ => field(&bytes, rng)?,
-        })
+        Edit::draw(&bytes, rng)
     }
 
     /// Builds the packet of an act as a sample.
@@ -198,29 +190,4 @@ fn message(rng: &mut Rng) -> Message {
     // The last offset is as far from the end of the address space as from the end of the region.
     let offset = [0, 8, 1000, 65_528, u64::MAX - 7][rng.usize(..5)];
     Message { kind: KINDS[rng.usize(..KINDS.len())], length, offset }
-}
-
-/// Returns a new value for a random field of a header.
-fn field(bytes: &[u8], rng: &mut Rng) -> Option<Edit> {
-    let packet = Packet::parse_lax(Start::Uet, bytes, &Options::DEFAULT).0;
-    let (layout, header) = packet.headers().nth(rng.usize(..packet.headers().count().max(1)))?;
-    let place = layout.places().nth(rng.usize(..layout.places().count().max(1)))?;
-    let now = place.read(header)?;
-    let value = notable(&place, now, rng.u64(..), rng.u128(..));
-    let (header, field) = (layout.name.to_owned(), layout.key(&place).to_string());
-    Some(match value.wrapping_sub(now) as i128 {
-        by @ (1 | -1) => Edit::Add { header, field, by: by as i64 },
-        _ => Edit::Set { header, field, value: format!("{value:#x}") },
-    })
-}
-
-/// Returns random bytes, some with a valid start.
-fn noise(rng: &mut Rng) -> Vec<u8> {
-    let length = [0, 1, rng.usize(2..12), rng.usize(12..128), rng.usize(128..1500)][rng.usize(..5)];
-    let mut bytes: Vec<u8> = (0..length).map(|_| rng.u8(..)).collect();
-    if let (Some(first), true) = (bytes.first_mut(), rng.bool()) {
-        // The defined PDS types.
-        *first = rng.u8(1..14) << 3 | *first & 7;
-    }
-    bytes
 }

@@ -1,6 +1,6 @@
 //! Minimizes a script.
 
-use super::script::{Act, Script, Step};
+use super::script::{Act, Script};
 use uet_conformance::fewer_steps;
 
 /// Removes everything that is not needed to reproduce: packets first, then changes of packets. Calls `reproduce` at
@@ -24,16 +24,7 @@ pub fn minimize(script: Script, budget: usize, mut reproduces: impl FnMut(&Scrip
     };
     let mut script = fewer_steps(script, |script| &mut script.steps, &mut still);
     for step in 0..script.steps.len() {
-        let edits = script.steps.get(step).map_or(0, |step| step.edits.len());
-        for edit in (0..edits).rev() {
-            let mut less = script.clone();
-            if let Some(Step { edits, .. }) = less.steps.get_mut(step) {
-                edits.remove(edit);
-            }
-            if still(&less) {
-                script = less;
-            }
-        }
+        script = fewer_steps(script, |script| &mut script.steps[step].edits, &mut still);
     }
     for step in 0..script.steps.len() {
         // The end of random bytes is rarely needed.

@@ -8,10 +8,9 @@ use std::collections::BTreeMap;
 use uet_conformance::{Dut, DutError, DutExt, Pdc, RxPacket, Wire};
 use uet_control::{ClosePdc, Hex64, Mode, Post, PostKind, Remote};
 use uet_observe::{Context, ContextId, Event, Facts, Observed, Observer, Side};
-use uet_wire::layout::Layout;
 use uet_wire::pds::{Pds, Request};
 use uet_wire::registry::{CtlType, NackCode, ReturnCode};
-use uet_wire::{Options, Packet, PdcId, Psn, Start, Uet, UetBuf};
+use uet_wire::{PdcId, Psn, Uet, UetBuf};
 
 /// Maximum number of lost PSNs of a context that are filled before it is closed.
 const FILLED: u32 = 64;
@@ -250,7 +249,7 @@ impl<'a> Player<'a> {
             match edit {
                 Edit::Twice => copies += 1,
                 Edit::Mark => wire.marked = true,
-                _ => apply(edit, &mut bytes),
+                _ => edit.apply(&mut bytes),
             }
         }
         wire.bytes = bytes;
@@ -473,48 +472,4 @@ pub enum Pulse {
     Done,
     /// The device has refused it.
     Refused,
-}
-
-/// Applies an edit to a packet, if the packet has the edited part.
-fn apply(edit: &Edit, bytes: &mut Vec<u8>) {
-    match edit {
-        Edit::Set { header, field, value } => {
-            let digits = value.trim_start_matches("0x");
-            if let Ok(value) = u128::from_str_radix(digits, 16) {
-                change(bytes, header, field, |_| value);
-            }
-        }
-        Edit::Add { header, field, by } => {
-            change(bytes, header, field, |now| now.wrapping_add_signed((*by).into()))
-        }
-        Edit::Flip { bit } => {
-            if let Some(byte) = bytes.get_mut(bit / 8) {
-                *byte ^= 0x80 >> (bit % 8);
-            }
-        }
-        Edit::Cut { left } => bytes.truncate(*left),
-        Edit::Grow { bytes: more } => bytes.extend(&more.0),
-        Edit::Twice | Edit::Mark => {}
-    }
-}
-
-fn change(bytes: &mut [u8], header: &str, field: &str, value: impl Fn(u128) -> u128) {
-    let packet = Packet::parse_lax(Start::Uet, bytes, &Options::DEFAULT).0;
-    let mut start = 0;
-    let mut found: Option<(usize, &'static Layout)> = None;
-    for (layout, part) in packet.headers() {
-        if layout.name == header {
-            found = Some((start, layout));
-            break;
-        }
-        start += part.len();
-    }
-    let place = found.and_then(|(start, layout)| Some((start, layout.place(field)?)));
-    if let Some((start, place)) = place {
-        let header = bytes.get_mut(start..).unwrap_or_default();
-        if let Some(now) = place.read(header) {
-            let mask = u128::MAX >> (128 - place.row.width());
-            place.write(header, value(now) & mask);
-        }
-    }
 }

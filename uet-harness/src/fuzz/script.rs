@@ -4,6 +4,7 @@ use core::time::Duration;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
+pub use uet_conformance::Edit;
 use uet_control::Hex;
 
 /// Maximum length of a message, in bytes.
@@ -205,49 +206,6 @@ pub enum Kind {
     Rendezvous,
     /// A request without semantics.
     Nothing,
-}
-
-/// A change of a packet.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "edit", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Edit {
-    /// Sets a field to this value.
-    Set {
-        /// The header, by the name of its layout.
-        header: String,
-        /// The field, by its key.
-        field: String,
-        /// The value: up to 128 bits, as hexadecimal digits.
-        value: String,
-    },
-    /// Adds this number to a field.
-    Add {
-        /// The header.
-        header: String,
-        /// The field.
-        field: String,
-        /// The difference.
-        by: i64,
-    },
-    /// Flips a bit.
-    Flip {
-        /// Counted from the first of UET.
-        bit: usize,
-    },
-    /// Truncates the packet.
-    Cut {
-        /// Number of bytes that stay.
-        left: usize,
-    },
-    /// Appends bytes.
-    Grow {
-        /// The bytes.
-        bytes: Hex,
-    },
-    /// Sends the packet twice.
-    Twice,
-    /// Sends the packet with a congestion mark.
-    Mark,
 }
 
 impl Script {

@@ -75,6 +75,16 @@ fn planned_faults_are_found_and_shrink_to_a_few_steps() {
 }
 
 #[test]
+fn packets_that_no_peer_sends_find_a_fault_and_shrink() {
+    let steps = found("takes-unknown-types").sequence.unwrap().steps;
+    let steps = serde_json::to_value(&steps).unwrap();
+    let hostile: Vec<&Value> =
+        steps.as_array().unwrap().iter().filter(|step| step["step"] == "hostile").collect();
+    assert_eq!(hostile.len(), 1, "{steps}");
+    assert!(hostile[0]["edits"].as_array().unwrap().len() <= 1, "{steps}");
+}
+
+#[test]
 fn saved_conversation_fails_again() {
     let fault = "fetches-new-value";
     let first = found(fault);

@@ -2,7 +2,6 @@
 
 pub mod dictionary;
 mod export;
-pub mod values;
 
 pub use export::export;
 

@@ -178,6 +178,11 @@ impl Sending {
         }
     }
 
+    /// Returns whether it has an idempotent request with this number.
+    pub(super) fn has_lone(&self, id: u32) -> bool {
+        self.lone.iter().any(|(known, _)| *known == id)
+    }
+
     pub(super) fn is_on(&self, context: u64) -> bool {
         self.placed.iter().flatten().any(|(on, _)| *on == context)
     }
