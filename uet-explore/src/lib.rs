@@ -4,8 +4,8 @@
 //! packet. [`explore`] visits every state that they can reach, and checks the properties in each. A scenario is exhausted
 //! if no state within its bounds is left.
 //!
-//! The search is our own. `stateright` judges single states without their history and needs an HTTP server as a
-//! dependency; we also judge the packets of each step, and share the proofs of liveness between states.
+//! The search is our own. `stateright` judges single states without their history, and needs an HTTP server as a
+//! dependency. This search also judges the packets of each step, and shares the proofs of liveness between states.
 //!
 //! # State
 //!

@@ -99,9 +99,9 @@ pub struct Scenario {
     pub name: &'static str,
     /// The delivery mode of all operations.
     pub mode: Mode,
-    /// What both applications do before the first packet leaves.
+    /// The steps of both applications before the first packet leaves.
     pub first: [&'static [Action]; 2],
-    /// What both applications do at any time later, in this order.
+    /// The steps of both applications at any time later, in this order.
     pub later: [&'static [Action]; 2],
     /// The network's budget in the tests.
     pub small: Budget,

@@ -48,7 +48,7 @@ impl fmt::Display for Report {
 /// A way to a state that breaks a property.
 #[derive(Clone, Debug)]
 pub struct Violation {
-    /// What is wrong.
+    /// The broken property.
     pub what: String,
     /// The choices from the start on.
     pub choices: Vec<Choice>,

@@ -43,7 +43,7 @@ const TRIMMED: u16 = 64;
 pub(crate) const PATIENCE: usize = 2_000;
 pub(crate) const RESTLESS: &str = "both endpoints never come to rest";
 
-/// What the network does to a packet.
+/// The fate of a packet in the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fate {
     /// It arrives.

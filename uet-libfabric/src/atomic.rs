@@ -78,7 +78,7 @@ impl Elements {
 }
 
 /// The parameters of an atomic.
-struct Posting {
+struct AtomicPosting {
     operand: Elements,
     compare: Elements,
     result: Elements,
@@ -90,18 +90,18 @@ struct Posting {
     report: bool,
 }
 
-impl Posting {
+impl AtomicPosting {
     fn new(operand: Elements, remote: Remote, datatype: u32, op: u32, context: *mut c_void) -> Self {
         let (compare, result) = (Elements::None, Elements::None);
-        Posting { operand, compare, result, remote, datatype, op, context, flags: None, report: true }
+        AtomicPosting { operand, compare, result, remote, datatype, op, context, flags: None, report: true }
     }
 }
 
 /// # Safety
 ///
 /// The memory must be valid, as [`Buffer::new`] requires.
-unsafe fn post(ep: &EndpointObject, posting: Posting) -> Result<()> {
-    let Posting { operand, compare, result, remote, datatype, op, context, flags, report } = posting;
+unsafe fn post(ep: &EndpointObject, posting: AtomicPosting) -> Result<()> {
+    let AtomicPosting { operand, compare, result, remote, datatype, op, context, flags, report } = posting;
     let Kind { opcode, datatype, width } = kind(datatype, op)?;
     // SAFETY: the caller promises it.
     let (operand, compare, result) =
@@ -143,7 +143,7 @@ unsafe extern "C" fn write(
     context: *mut c_void,
 ) -> ssize_t {
     let operand = Elements::One(memory, count);
-    let posting = Posting::new(operand, Remote { peer, offset, key }, datatype, op, context);
+    let posting = AtomicPosting::new(operand, Remote { peer, offset, key }, datatype, op, context);
     // SAFETY: `fid` is an endpoint, and the memory is the provider's until the operation completes.
     unsafe { operate(fid, |ep| post(ep, posting)) }
 }
@@ -161,7 +161,7 @@ unsafe extern "C" fn writev(
     context: *mut c_void,
 ) -> ssize_t {
     let operand = Elements::Many(list, count);
-    let posting = Posting::new(operand, Remote { peer, offset, key }, datatype, op, context);
+    let posting = AtomicPosting::new(operand, Remote { peer, offset, key }, datatype, op, context);
     // SAFETY: as in `write`.
     unsafe { operate(fid, |ep| post(ep, posting)) }
 }
@@ -169,14 +169,14 @@ unsafe extern "C" fn writev(
 /// # Safety
 ///
 /// `msg` must be valid.
-unsafe fn of_message(msg: *const AtomicMsg, flags: u64) -> Result<Posting> {
+unsafe fn of_message(msg: *const AtomicMsg, flags: u64) -> Result<AtomicPosting> {
     // SAFETY: the caller promises it.
     unsafe {
         let msg = &*msg;
         let remote = Remote::single(msg.addr, msg.rma_iov, msg.rma_iov_count)?;
         let operand = Elements::Many(msg.iov, msg.iov_count);
-        let posting = Posting::new(operand, remote, msg.datatype, msg.op, msg.context);
-        Ok(Posting { flags: Some(flags), ..posting })
+        let posting = AtomicPosting::new(operand, remote, msg.datatype, msg.op, msg.context);
+        Ok(AtomicPosting { flags: Some(flags), ..posting })
     }
 }
 
@@ -196,9 +196,9 @@ unsafe extern "C" fn inject(
     op: u32,
 ) -> ssize_t {
     let operand = Elements::One(memory, count);
-    let posting = Posting::new(operand, Remote { peer, offset, key }, datatype, op, ptr::null_mut());
+    let posting = AtomicPosting::new(operand, Remote { peer, offset, key }, datatype, op, ptr::null_mut());
     // SAFETY: as in `write`.
-    unsafe { operate(fid, |ep| post(ep, Posting { report: false, ..posting })) }
+    unsafe { operate(fid, |ep| post(ep, AtomicPosting { report: false, ..posting })) }
 }
 
 unsafe extern "C" fn readwrite(
@@ -216,9 +216,9 @@ unsafe extern "C" fn readwrite(
     context: *mut c_void,
 ) -> ssize_t {
     let operand = Elements::One(memory, count);
-    let posting = Posting::new(operand, Remote { peer, offset, key }, datatype, op, context);
+    let posting = AtomicPosting::new(operand, Remote { peer, offset, key }, datatype, op, context);
     // SAFETY: as in `write`.
-    unsafe { operate(fid, |ep| post(ep, Posting { result: Elements::One(result, count), ..posting })) }
+    unsafe { operate(fid, |ep| post(ep, AtomicPosting { result: Elements::One(result, count), ..posting })) }
 }
 
 unsafe extern "C" fn readwritev(
@@ -237,10 +237,12 @@ unsafe extern "C" fn readwritev(
     context: *mut c_void,
 ) -> ssize_t {
     let operand = Elements::Many(list, count);
-    let posting = Posting::new(operand, Remote { peer, offset, key }, datatype, op, context);
+    let posting = AtomicPosting::new(operand, Remote { peer, offset, key }, datatype, op, context);
     // SAFETY: as in `write`.
     unsafe {
-        operate(fid, |ep| post(ep, Posting { result: Elements::Many(results, result_count), ..posting }))
+        operate(fid, |ep| {
+            post(ep, AtomicPosting { result: Elements::Many(results, result_count), ..posting })
+        })
     }
 }
 
@@ -254,7 +256,7 @@ unsafe extern "C" fn readwritemsg(
 ) -> ssize_t {
     let result = Elements::Many(results, result_count);
     // SAFETY: as in `writemsg`.
-    unsafe { operate(fid, |ep| post(ep, Posting { result, ..of_message(msg, flags)? })) }
+    unsafe { operate(fid, |ep| post(ep, AtomicPosting { result, ..of_message(msg, flags)? })) }
 }
 
 unsafe extern "C" fn compwrite(
@@ -274,10 +276,10 @@ unsafe extern "C" fn compwrite(
     context: *mut c_void,
 ) -> ssize_t {
     let posting =
-        Posting::new(Elements::One(memory, count), Remote { peer, offset, key }, datatype, op, context);
+        AtomicPosting::new(Elements::One(memory, count), Remote { peer, offset, key }, datatype, op, context);
     let (compare, result) = (Elements::One(compare, count), Elements::One(result, count));
     // SAFETY: as in `write`.
-    unsafe { operate(fid, |ep| post(ep, Posting { compare, result, ..posting })) }
+    unsafe { operate(fid, |ep| post(ep, AtomicPosting { compare, result, ..posting })) }
 }
 
 unsafe extern "C" fn compwritev(
@@ -299,10 +301,10 @@ unsafe extern "C" fn compwritev(
     context: *mut c_void,
 ) -> ssize_t {
     let posting =
-        Posting::new(Elements::Many(list, count), Remote { peer, offset, key }, datatype, op, context);
+        AtomicPosting::new(Elements::Many(list, count), Remote { peer, offset, key }, datatype, op, context);
     let (compare, result) = (Elements::Many(compares, compare_count), Elements::Many(results, result_count));
     // SAFETY: as in `write`.
-    unsafe { operate(fid, |ep| post(ep, Posting { compare, result, ..posting })) }
+    unsafe { operate(fid, |ep| post(ep, AtomicPosting { compare, result, ..posting })) }
 }
 
 unsafe extern "C" fn compwritemsg(
@@ -318,7 +320,7 @@ unsafe extern "C" fn compwritemsg(
 ) -> ssize_t {
     let (compare, result) = (Elements::Many(compares, compare_count), Elements::Many(results, result_count));
     // SAFETY: as in `writemsg`.
-    unsafe { operate(fid, |ep| post(ep, Posting { compare, result, ..of_message(msg, flags)? })) }
+    unsafe { operate(fid, |ep| post(ep, AtomicPosting { compare, result, ..of_message(msg, flags)? })) }
 }
 
 /// Returns the most elements of one operation, which travels in one packet.

@@ -1,5 +1,5 @@
-//! Packets that no correct peer sends, and too many of those that it may send. What a device does with them is its own affair,
-//! within limits: it lives, memory is as it was, and so are the contexts.
+//! Packets that no correct peer sends, and too many of those that it may send. A device may treat
+//! them as it likes, but it must live on, and memory and contexts must stay as they were.
 
 use crate::axis::{CARRIER, MODE, START};
 use crate::{Need, Outcome, Pdc, Region, Request, Rule, Stop, Test};

@@ -1,5 +1,5 @@
-//! Whether every header that a device sends as an initiator is well formed: each packet is held against all that a single
-//! packet has to keep.
+//! The form of every header that a device sends as an initiator. Each packet is checked against all rules of a single
+//! packet.
 
 use super::retransmit::under_way;
 use crate::axis::{CARRIER, MODE, START};

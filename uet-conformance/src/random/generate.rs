@@ -3,7 +3,7 @@
 use super::coverage::{Coverage, Event, State};
 use super::message::capability;
 use super::step::{
-    By, ContextPlan, ControlKind, Fate, Form, Hostile, JOBS, Message, PEERS, Posting, RegionPlan, Reply,
+    By, ContextPlan, ControlKind, Fate, Form, Hostile, JOBS, MessagePlan, PEERS, Posting, RegionPlan, Reply,
     Sequence, Step, StrangerKind, Wrong,
 };
 use crate::Dut;
@@ -299,7 +299,7 @@ impl Draw<'_> {
         }
     }
 
-    fn message(&mut self, context: usize) -> Message {
+    fn message(&mut self, context: usize) -> MessagePlan {
         let kinds: Vec<PostKind> =
             self.can.kinds.iter().copied().filter(|kind| self.can.receive || on_memory(*kind)).collect();
         let mut kind = self.one(&kinds);
@@ -379,7 +379,7 @@ impl Draw<'_> {
             _ => Form::Std,
         };
         let packets = length.div_ceil(self.can.mtu).max(1) as usize;
-        Message {
+        MessagePlan {
             context,
             kind,
             by,

@@ -23,7 +23,7 @@ impl Player<'_, '_> {
         (expect, expected): (Expect, Vec<Cell>),
     ) -> Result<usize, Stop> {
         let parts = message.parts(self.t.mtu())?;
-        let plan = step::Message {
+        let plan = step::MessagePlan {
             context,
             kind,
             by: step::By::Context,

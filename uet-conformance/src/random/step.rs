@@ -90,7 +90,7 @@ pub struct ContextPlan {
 #[serde(tag = "step", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Step {
     /// The suite sends a message.
-    Message(Message),
+    Message(MessagePlan),
     /// The device posts an operation to a peer.
     Post(Posting),
     /// The device posts a receive.
@@ -193,7 +193,7 @@ pub enum Step {
 /// A message of the suite.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Message {
+pub struct MessagePlan {
     /// The context, which gives addresses and job also to packets without one.
     pub context: usize,
     /// The kind of operation.

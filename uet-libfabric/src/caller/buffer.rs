@@ -6,11 +6,11 @@ use core::ops::Range;
 
 /// A buffer that another thread, that of the provider, may read and write at any time.
 #[derive(Debug)]
-pub(super) struct Buffer(Box<[UnsafeCell<u8>]>);
+pub(super) struct CallerBuffer(Box<[UnsafeCell<u8>]>);
 
-impl Buffer {
+impl CallerBuffer {
     pub(super) fn new(bytes: Vec<u8>) -> Self {
-        Buffer(bytes.into_iter().map(UnsafeCell::new).collect())
+        CallerBuffer(bytes.into_iter().map(UnsafeCell::new).collect())
     }
 
     pub(super) fn len(&self) -> usize {
@@ -36,7 +36,7 @@ mod tests {
 
     #[test]
     fn copies_only_ranges_inside() {
-        let buffer = Buffer::new(vec![1, 2, 3]);
+        let buffer = CallerBuffer::new(vec![1, 2, 3]);
         assert_eq!((buffer.len(), buffer.copy(1..3)), (3, Some(vec![2, 3])));
         assert_eq!(buffer.copy(1..4), None);
         assert!(!buffer.address().is_null());

@@ -1,6 +1,6 @@
 //! An opened provider: a domain with its endpoints, memory and completions.
 
-use super::buffer::Buffer;
+use super::buffer::CallerBuffer;
 use super::offer::MR_ENDPOINT;
 use super::{Libfabric, Offer};
 use crate::sys::*;
@@ -72,7 +72,7 @@ pub(super) struct Outstanding {
     pub(super) number: u64,
     /// The room that the provider may use until the completion (`FI_CONTEXT2`). Its address identifies the operation.
     pub(super) _context: Box<[usize; 8]>,
-    pub(super) buffers: Vec<Buffer>,
+    pub(super) buffers: Vec<CallerBuffer>,
     /// True if the first buffer holds the result.
     pub(super) has_result: bool,
 }
@@ -114,7 +114,7 @@ pub struct Failed {
 pub struct Device {
     /// The endpoint without order, and the one with order if it exists.
     pub(super) endpoints: Vec<Object>,
-    regions: HashMap<u64, (Object, Buffer)>,
+    regions: HashMap<u64, (Object, CallerBuffer)>,
     addresses: Object,
     queue: Object,
     domain: Object,
@@ -226,7 +226,7 @@ impl Device {
     /// Registers memory with this content, these permissions ([`flags`]) and this key. Returns the number of the region, and
     /// its key.
     pub fn register(&mut self, content: Vec<u8>, access: u64, key: u64, offer: &Offer) -> Result<(u64, u64)> {
-        let buffer = Buffer::new(content);
+        let buffer = CallerBuffer::new(content);
         // SAFETY: a domain starts with these fields. The buffer lives as long as its registration.
         let (region, key) = unsafe {
             let ops = (*self.domain.0.cast::<DomainView>()).mr;

@@ -1,7 +1,7 @@
 //! Posting operations and receives.
 
 use super::Device;
-use super::buffer::Buffer;
+use super::buffer::CallerBuffer;
 use super::device::Outstanding;
 use crate::sys::*;
 use core::ffi::c_void;
@@ -88,7 +88,7 @@ impl Device {
         let data = cq_data.unwrap_or_default();
         match work {
             Work::Send { tag, data: message } => {
-                let buffers = vec![Buffer::new(message)];
+                let buffers = vec![CallerBuffer::new(message)];
                 self.start(buffers, false, |device, buffers, context| {
                     let iov = part(&buffers[0]);
                     device.send(ordered, &iov, tag, addr, data, bits, context)
@@ -96,25 +96,25 @@ impl Device {
             }
             Work::Write { key, offset, data: bytes } => {
                 let remote = RmaIov { addr: offset, len: bytes.len(), key };
-                self.start(vec![Buffer::new(bytes)], false, |device, buffers, context| {
+                self.start(vec![CallerBuffer::new(bytes)], false, |device, buffers, context| {
                     let iov = part(&buffers[0]);
                     device.access(ordered, true, &iov, addr, &remote, data, bits, context)
                 })
             }
             Work::Read { key, offset, length } => {
                 let remote = RmaIov { addr: offset, len: length, key };
-                self.start(vec![Buffer::new(vec![0; length])], true, |device, buffers, context| {
+                self.start(vec![CallerBuffer::new(vec![0; length])], true, |device, buffers, context| {
                     let iov = part(&buffers[0]);
                     device.access(ordered, false, &iov, addr, &remote, 0, bits, context)
                 })
             }
             Work::Atomic { key, offset, opcode, datatype, count, operand, compare, fetch } => {
                 let fetch = fetch || compare.is_some();
-                let result = Buffer::new(vec![0; operand.len()]);
+                let result = CallerBuffer::new(vec![0; operand.len()]);
                 let remote = RmaIov { addr: offset, len: count, key };
-                let mut buffers = vec![result, Buffer::new(operand)];
+                let mut buffers = vec![result, CallerBuffer::new(operand)];
                 let compares = compare.is_some();
-                buffers.extend(compare.map(Buffer::new));
+                buffers.extend(compare.map(CallerBuffer::new));
                 self.start(buffers, fetch, |device, buffers, context| {
                     let mut elements = buffers.iter().map(|buffer| Ioc { addr: buffer.address(), count });
                     let (mut result, operand) = (elements.next(), elements.next());
@@ -141,7 +141,7 @@ impl Device {
 
     /// Posts a buffer for a message, with a tag and the bits of it to ignore, or without a tag. Returns its number.
     pub fn receive(&mut self, tag: Option<(u64, u64)>, length: usize) -> Result<u64> {
-        self.start(vec![Buffer::new(vec![0; length])], true, |device, buffers, context| {
+        self.start(vec![CallerBuffer::new(vec![0; length])], true, |device, buffers, context| {
             let (fid, view) = device.endpoint(false)?;
             let iov = part(&buffers[0]);
             let (iov, desc, iov_count, addr, data): (*const iovec, _, _, _, _) =
@@ -174,9 +174,9 @@ impl Device {
     /// Keeps the buffers of an operation, and posts it with `post`. Repeats that while the provider is full.
     fn start(
         &mut self,
-        buffers: Vec<Buffer>,
+        buffers: Vec<CallerBuffer>,
         has_result: bool,
-        post: impl Fn(&Device, &[Buffer], *mut c_void) -> Result<isize>,
+        post: impl Fn(&Device, &[CallerBuffer], *mut c_void) -> Result<isize>,
     ) -> Result<u64> {
         let mut context = Box::new([0; 8]);
         let place: *mut c_void = context.as_mut_ptr().cast();
@@ -276,6 +276,6 @@ impl Device {
     }
 }
 
-fn part(buffer: &Buffer) -> iovec {
+fn part(buffer: &CallerBuffer) -> iovec {
     iovec { iov_base: buffer.address(), iov_len: buffer.len() }
 }

@@ -35,7 +35,7 @@ pub(super) struct Adapter {
 
 #[derive(Debug, Subcommand)]
 enum Interface {
-    Libfabric(Box<Libfabric>),
+    Libfabric(Box<LibfabricAdapter>),
 }
 
 /// Drive a NIC through its libfabric provider
@@ -52,7 +52,7 @@ enum Interface {
 An address format is `uet`, `sockaddr`, or hexadecimal digits with fields in braces: {ip}, {ip6}, {port}, {job},
 {process}, {index}, {generation}. Numbers are big-endian; {port:le} is little-endian. The format of the provider uet:
   55455401{job}{port}{process}{index}{generation}00{ip6}0000000000000000")]
-struct Libfabric {
+struct LibfabricAdapter {
     /// Name of the provider, as `fi_info` lists it
     #[arg(long, value_name = "NAME")]
     provider: String,
@@ -104,7 +104,7 @@ impl Adapter {
     }
 }
 
-impl Libfabric {
+impl LibfabricAdapter {
     fn run(&self) -> io::Result<Outcome> {
         let parameters = self.parameters.as_deref().map(read_parameters).transpose()?;
         let mut session = Session::open(self, parameters.unwrap_or_default())?;

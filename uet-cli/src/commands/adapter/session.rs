@@ -2,7 +2,7 @@
 
 use super::address::{Field, Format};
 use super::convert::{self, Running};
-use super::{Libfabric as Options, complain};
+use super::{LibfabricAdapter as Options, complain};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::env;
@@ -55,7 +55,7 @@ pub(super) struct Session {
     format: Format,
     /// The place of the endpoint.
     own: Name,
-    /// The same as far as its name tells.
+    /// The address and the name in `own`, as far as they could be read.
     read: Option<(SocketAddr, Option<Name>)>,
     welcome: Welcome,
     peers: Vec<AddPeer>,

@@ -48,7 +48,7 @@ impl fmt::Display for Expect {
 /// A message of the suite.
 #[derive(Debug)]
 pub(super) struct Sending {
-    pub(super) plan: step::Message,
+    pub(super) plan: step::MessagePlan,
     pub(super) id: u16,
     pub(super) parts: Vec<Part>,
     /// Context and number of each packet.
@@ -124,7 +124,7 @@ fn is_well(code: ReturnCode) -> bool {
 impl Sending {
     /// Creates a message that nothing has answered and that has no effect on memory.
     pub(super) fn new(
-        plan: step::Message,
+        plan: step::MessagePlan,
         id: u16,
         parts: Vec<Part>,
         expect: Expect,

@@ -267,7 +267,7 @@ impl Player<'_, '_> {
         if self.messages.iter().any(|message| message.again_of == Some(index)) {
             return Ok(());
         }
-        let plan = step::Message { fates: Vec::new(), answers: Vec::new(), ..plan };
+        let plan = step::MessagePlan { fates: Vec::new(), answers: Vec::new(), ..plan };
         self.second = Some((initiator, target));
         self.send_message(&plan)?;
         if let Some(sending) = self.messages.get_mut(again) {

@@ -15,7 +15,7 @@ impl Player<'_, '_> {
         self.t.word("byte_order") == Some("big")
     }
 
-    pub(in crate::random) fn send_message(&mut self, plan: &step::Message) -> Outcome {
+    pub(in crate::random) fn send_message(&mut self, plan: &step::MessagePlan) -> Outcome {
         let Some(own) = self.own.get(plan.context) else { return Ok(()) };
         let index = self.messages.len();
         let mut plan = plan.clone();
@@ -71,7 +71,7 @@ impl Player<'_, '_> {
     #[allow(clippy::type_complexity)]
     fn meant(
         &mut self,
-        plan: &mut step::Message,
+        plan: &mut step::MessagePlan,
         number: u8,
         id: u16,
         index: usize,
