@@ -366,6 +366,14 @@ impl<'a> Player<'a> {
         let mut contexts: Vec<&Context> = self.observer.contexts().collect();
         contexts.sort_by_key(|context| context.id);
         let (mut sure, mut open) = (true, core::mem::take(&mut self.closed));
+        for Opened { pdc, used, .. } in &mut open {
+            // An invalid CLOSE_COMMAND has a used PSN. A device that acknowledges the PSN alone keeps the context, and
+            // takes more packets.
+            let sent = self.unrefused.keys().filter(|(local, _)| *local == pdc.local);
+            let later = sent.map(|(_, psn)| Psn(*psn) - pdc.start);
+            *used =
+                later.filter(|n| (*used..*used + FILLED).contains(n)).max().map_or(*used, |last| last + 1);
+        }
         for context in contexts {
             let side = self.side(context);
             let device = context.direction(side.other());

@@ -48,6 +48,24 @@ fn unanswered_context_is_not_closed() {
     assert_eq!(fuzz::again(&mut target, &turned, &Options::default()).unwrap(), None);
 }
 
+/// A CLOSE_COMMAND with a used PSN closes nothing, though the device acknowledges the PSN. The context takes more.
+#[test]
+fn close_with_a_used_psn_does_not_hide_later_packets() {
+    let read = serde_json::json!({"kind": "read", "length": 0});
+    let script = serde_json::json!({
+        "contexts": [{"pdcid": 29304, "start": 7, "rod": true}],
+        "steps": [
+            {"act": "request", "context": 0, "n": 0, "message": read},
+            {"act": "control", "context": 0, "n": 0, "kind": 4},
+            {"act": "answer"},
+            {"act": "request", "context": 0, "n": 1, "message": read},
+        ],
+    });
+    let script: Script = serde_json::from_value(script).unwrap();
+    let mut target = Inside::new(Config::default()).unwrap();
+    assert_eq!(fuzz::again(&mut target, &script, &Options::default()).unwrap(), None);
+}
+
 #[test]
 fn minimized_finding_is_reported_and_stop_ends_the_run() {
     let options = Options { cases: u64::MAX, findings: usize::MAX, ..Options::default() };
