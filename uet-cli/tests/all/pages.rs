@@ -85,7 +85,7 @@ fn a_list_is_narrowed_by_words() {
         "its timeline is open"
     );
     assert!(seen.contains("<section id=\"ack/mark\" hidden"), "other rules are hidden");
-    let seen = browse(&with_script(&site.join("vectors.html"), &type_in("find", "no such thing")), "");
+    let seen = browse(&with_script(&site.join("vectors.html"), &type_in("find", "xyzzy")), "");
     assert!(seen.contains(">0 of "));
 }
 
