@@ -28,9 +28,9 @@ use uet_wire::validate::Severity;
 /// Check both ends of a conversation in a capture or on an interface
 ///
 /// Each packet is checked by itself and against earlier packets: numbers, windows, acknowledgments, retransmissions,
-/// closing, messages. A capture may start in the middle and lack packets: an effect that missing packets could explain
-/// is not a finding. The conformance suite breaks requirements on purpose: in its captures, findings about its own
-/// packets are notes.
+/// closing, messages. A capture may start in the middle and have gaps; what missing packets could explain is not
+/// reported. The conformance suite breaks requirements on purpose: in its captures, findings about its own packets are
+/// notes, which do not change the exit code.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet check capture.pcapng
