@@ -30,6 +30,7 @@ mod pics;
 mod proxy;
 mod replay;
 mod run;
+mod scapy;
 mod signal;
 mod simulate;
 mod site;
@@ -94,6 +95,7 @@ enum Command {
     Encode(encode::Encode),
     Layout(layout::Layout),
     Wireshark(wireshark::Wireshark),
+    Scapy(scapy::Scapy),
     #[cfg(target_os = "linux")]
     Libfabric(libfabric::Libfabric),
     Explain(explain::Explain),
@@ -159,6 +161,7 @@ pub fn main() -> ExitCode {
         Command::Encode(command) => command.run(),
         Command::Layout(command) => command.run(),
         Command::Wireshark(command) => command.run(),
+        Command::Scapy(command) => command.run(),
         #[cfg(target_os = "linux")]
         Command::Libfabric(command) => command.run(),
         Command::Explain(command) => command.run(),
