@@ -23,7 +23,7 @@ pub fn tree(out: &mut Vec<u8>, decoded: &Decoded<'_>, paint: Paint) -> io::Resul
     let mut offset = record.link.len();
     for (layout, header) in decoded.view().headers() {
         // Parts between headers (IP options, extension headers) have no table; the offset comes from the next header.
-        offset = offset_of(decoded, header).unwrap_or(offset);
+        offset = decoded.offset_of(header).unwrap_or(offset);
         layer(out, decoded, layout, header, offset, paint)?;
     }
     if !packet.uet.payload.is_empty() {
@@ -53,7 +53,7 @@ pub fn tree(out: &mut Vec<u8>, decoded: &Decoded<'_>, paint: Paint) -> io::Resul
         _ => {}
     }
     for found in &decoded.findings {
-        writeln!(out, "  {} {}: {}", severity(paint, found), found.requirement.id, Unnamed(found))?;
+        writeln!(out, "  {} {}: {}", severity(paint, found), found.requirement.id, found.detail())?;
     }
     writeln!(out)
 }
@@ -76,28 +76,6 @@ fn severity(paint: Paint, finding: &Finding) -> impl Display {
         Severity::Warning => paint.warning(name),
         Severity::Note => paint.faint(name),
     }
-}
-
-/// Displays a finding without its id and severity.
-pub(crate) struct Unnamed<'a>(pub(crate) &'a Finding);
-
-impl Display for Unnamed<'_> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Finding { requirement, field, value, bits } = self.0;
-        f.write_str(field)?;
-        match bits {
-            Some((bit, width)) => write!(f, ", {width} reserved bits at bit {bit} are {value:#x}")?,
-            None => write!(f, " is {value}")?,
-        }
-        write!(f, ". {}", requirement.sentence)
-    }
-}
-
-/// Returns the offset of a header from the first captured byte.
-pub(crate) fn offset_of(decoded: &Decoded<'_>, header: &[u8]) -> Option<usize> {
-    let all = decoded.record.bytes;
-    let distance = header.as_ptr().addr().checked_sub(all.as_ptr().addr())?;
-    (distance + header.len() <= all.len()).then_some(decoded.record.link.len() + distance)
 }
 
 fn layer(

@@ -5,7 +5,6 @@ use super::foreign::Foreign;
 use super::output::WhileRead;
 use super::{Deployment, Listing, Outcome, about, add_secrets, complain, corrections, records};
 use crate::paint::Paint;
-use crate::text::Unnamed;
 use clap::Args;
 use core::time::Duration;
 use serde_json::json;
@@ -13,16 +12,14 @@ use std::collections::BTreeMap;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use uet_conformance::Corrections;
-use uet_conformance::passive::{self, Checker, ProtectionChecker};
+use uet_conformance::passive::{CaptureChecker, CaptureFinding, CapturedPacket};
 #[cfg(target_os = "linux")]
 use uet_emulator::link::tap::Listener;
-use uet_harness::capture::Origin;
 use uet_packet_io::Decoder;
 use uet_packet_io::input::{InputError, Taker};
 use uet_packet_io::json::{Decoded, Record};
 use uet_wire::Start;
-use uet_wire::catalogue::{self, Requirement};
+use uet_wire::catalogue;
 use uet_wire::validate::Severity;
 
 /// Check both ends of a conversation in a capture or on an interface
@@ -106,15 +103,13 @@ impl Check {
             paint: Paint::stdout(),
             live: stdout.is_terminal() || self.live.interface.is_some(),
             out: BufWriter::new(WhileRead::new(stdout)),
-            checker: Checker::default(),
-            protections: ProtectionChecker::default(),
+            checker: CaptureChecker::new(
+                self.catalogue.as_deref().map(corrections::read).transpose()?.unwrap_or_default(),
+            ),
             packets: 0,
-            number: 0,
             bad: 0,
             found: BTreeMap::new(),
             foreign: Foreign::default(),
-            corrections: self.catalogue.as_deref().map(corrections::read).transpose()?.unwrap_or_default(),
-            origin: None,
             annotated: annotated.transpose()?,
             comments: Vec::new(),
         };
@@ -229,32 +224,16 @@ struct Report<W: Write> {
     paint: Paint,
     live: bool,
     out: BufWriter<WhileRead<W>>,
-    checker: Checker,
-    protections: ProtectionChecker,
+    checker: CaptureChecker,
     packets: u64,
-    /// The packet that the next finding is about.
-    number: u64,
     /// Malformed packets and findings of severity error.
     bad: u64,
     /// Number of violations of each requirement.
     found: BTreeMap<&'static str, u64>,
     foreign: Foreign,
-    corrections: Corrections,
-    /// The origin of the capture, if it is one of the suite.
-    origin: Option<Origin>,
     annotated: Option<Annotated>,
     /// Findings of the current packet.
     comments: Vec<String>,
-}
-
-/// One line of the report.
-struct FindingLine<'a> {
-    number: u64,
-    with: Option<u64>,
-    id: &'static str,
-    severity: &'static str,
-    culprit: Option<String>,
-    message: &'a str,
 }
 
 impl<W: Write> Taker for Report<W> {
@@ -269,22 +248,17 @@ impl<W: Write> Taker for Report<W> {
     }
 
     fn section(&mut self, comment: &str) {
-        self.origin = Origin::parse(comment);
+        self.checker.section(comment);
     }
 
     fn secrets(&mut self, key_file: &[u8]) {
         add_secrets(self.decoder.as_mut(), key_file);
     }
 
-    /// The suite resets its device between two instances, so both ends use numbers of contexts again.
     fn comment(&mut self, comment: &str) {
-        if let (Some(origin), Some(case)) = (&mut self.origin, Origin::begun(comment)) {
-            origin.case = Some(case.to_owned());
-            self.checker.restart();
-            self.protections = ProtectionChecker::default();
-            if self.annotated.is_some() {
-                self.comments.push(format!("the suite begins {case}"));
-            }
+        let begun = self.checker.comment(comment);
+        if let (Some(instance), Some(_)) = (begun, &self.annotated) {
+            self.comments.push(format!("the suite begins {instance}"));
         }
     }
 
@@ -296,39 +270,18 @@ impl<W: Write> Taker for Report<W> {
 impl<W: Write> Report<W> {
     fn judge(&mut self, decoded: &Decoded<'_>) -> io::Result<()> {
         self.foreign.packet(decoded);
-        self.number = self.packets;
-        let source = || decoded.packet.ip.map(|ip| ip.src().to_string());
-        if let Some(error) = decoded.error() {
-            self.found("malformed", Severity::Error, None, source(), &error.to_string())?;
-        }
-        if decoded.protection.as_ref().is_some_and(|protection| protection.authenticated == Some(false)) {
-            let message = "the ICV is wrong: the packet has changed, or the key is another";
-            self.found("not-authentic", Severity::Error, None, source(), message)?;
-        }
-        if let Some(key) = decoded.protection.as_ref().and_then(|protection| protection.key) {
-            for finding in self.protections.packet(self.packets, key, &decoded.packet) {
-                let level = catalogue::find(finding.id).map(|known| self.corrections.level(known));
-                let severity = match level {
-                    Some(None) => continue,
-                    Some(Some(level)) => Severity::of(level),
-                    None => finding.severity,
-                };
-                self.found(finding.id, severity, finding.with, source(), &finding.message)?;
-            }
-        }
-        for finding in &decoded.findings {
-            let message = Unnamed(finding).to_string();
-            self.finding(finding.requirement, None, source(), &message)?;
-        }
-        let time = decoded
-            .record
-            .time
-            .and_then(|time| u64::try_from(time.as_nanosecond()).ok())
-            .map(Duration::from_nanos);
-        for finding in self.checker.packet_at(self.packets, time, &decoded.packet) {
-            let passive::Finding { number, requirement, with, culprit, message } = finding;
-            self.number = number;
-            self.finding(requirement, with, Some(culprit.to_string()), &message)?;
+        let protection = decoded.protection.as_ref();
+        let captured = CapturedPacket {
+            number: self.packets,
+            time: decoded.since_1970(),
+            packet: &decoded.packet,
+            findings: &decoded.findings,
+            error: decoded.error(),
+            authenticated: protection.and_then(|protection| protection.authenticated),
+            key: protection.and_then(|protection| protection.key),
+        };
+        for finding in self.checker.packet(captured) {
+            self.found(&finding)?;
         }
         if let Some(annotated) = &mut self.annotated {
             annotated.write(&decoded.record, &core::mem::take(&mut self.comments))?;
@@ -336,56 +289,25 @@ impl<W: Write> Report<W> {
         Ok(())
     }
 
-    fn finding(
-        &mut self,
-        requirement: &'static Requirement,
-        with: Option<u64>,
-        culprit: Option<String>,
-        message: &str,
-    ) -> io::Result<()> {
-        let Some(level) = self.corrections.level(requirement) else { return Ok(()) };
-        let message = self.corrections.corrected(requirement, message);
-        self.found(requirement.id, Severity::of(level), with, culprit, &message)
-    }
-
-    /// Reports a finding about the current packet.
-    fn found(
-        &mut self,
-        id: &'static str,
-        severity: Severity,
-        with: Option<u64>,
-        culprit: Option<String>,
-        message: &str,
-    ) -> io::Result<()> {
-        let purpose = self.origin.as_ref().filter(|origin| {
-            let address = culprit.as_deref().and_then(|culprit| culprit.parse().ok());
-            address.is_some_and(|address| !origin.device.contains(&address))
-        });
-        let told = purpose.map(|origin| match &origin.case {
-            Some(case) => format!("{message}; on purpose: the suite tests {case}"),
-            None => format!("{message}; on purpose: the suite tests its device"),
-        });
-        let severity = if told.is_some() { Severity::Note } else { severity };
-        self.bad += u64::from(severity == Severity::Error);
-        let (message, severity) = (told.as_deref().unwrap_or(message), severity.name());
+    /// Reports a finding.
+    fn found(&mut self, finding: &CaptureFinding) -> io::Result<()> {
+        let CaptureFinding { number, with, id, severity, message, .. } = finding;
+        self.bad += u64::from(*severity == Severity::Error);
+        let severity = severity.name();
         if self.annotated.is_some() {
             let other = with.map(|with| format!(" (packet {with})")).unwrap_or_default();
-            let earlier = match self.number == self.packets {
+            let earlier = match *number == self.packets {
                 true => String::new(),
-                false => format!("packet {}: ", self.number),
+                false => format!("packet {number}: "),
             };
             self.comments.push(format!("{severity} {id}: {earlier}{message}{other}"));
         }
-        self.line(FindingLine { number: self.number, with, id, severity, culprit, message })
-    }
-
-    fn line(&mut self, line: FindingLine<'_>) -> io::Result<()> {
-        let times = self.found.entry(line.id).or_default();
+        let times = self.found.entry(id).or_default();
         *times += 1;
         if *times > self.limit {
             return Ok(());
         }
-        let FindingLine { number, with, id, severity, culprit, message } = line;
+        let culprit = finding.culprit.map(|culprit| culprit.to_string());
         match self.format {
             Listing::Json => {
                 let line = json!({
@@ -415,14 +337,14 @@ impl<W: Write> Report<W> {
         let (contexts, counts) = (self.checker.contexts(), self.checker.judged());
         let across = counts.len();
         if self.format == Listing::Text {
-            for correction in &self.corrections.0 {
+            for correction in &self.checker.corrections().0 {
                 writeln!(self.out, "corrected in the catalogue: {correction}")?;
             }
         }
         if let Listing::Json = self.format {
             let summary = json!({
                 "packets": self.packets, "contexts": contexts, "findings": self.found, "judged": counts,
-                "corrections": self.corrections,
+                "corrections": self.checker.corrections(),
             });
             return writeln!(self.out, "{summary}");
         }

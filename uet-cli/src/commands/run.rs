@@ -18,6 +18,7 @@ use core::time::Duration;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use uet_conformance::passive::Origin;
 use uet_conformance::pics::Pics;
 use uet_conformance::{
     Baseline, Changes, Instance, InstanceResult, Options, RuleResult, RunResult, Shard, Statement, Verdict,
@@ -26,7 +27,7 @@ use uet_conformance::{
 use uet_control::{escape_json, escape_value};
 use uet_emulator::capture::Capture;
 use uet_emulator::frame::Outer;
-use uet_harness::capture::{self, Origin};
+use uet_harness::capture;
 use uet_packet_io::file;
 
 /// Run the conformance suite

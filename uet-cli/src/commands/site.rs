@@ -3,6 +3,7 @@
 use super::{Outcome, about, complain};
 use crate::site::{self, Vectors};
 use clap::Args;
+use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -12,14 +13,22 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet site target/site                          then open target/site/index.html
-  uet site target/site --vectors path/to/uet/vectors")]
+  uet site target/site --vectors path/to/uet/vectors
+
+tools/site adds the app: a page that decodes captures, checks them, builds packets and plays the model.")]
 pub(super) struct Site {
     /// Output directory
     directory: PathBuf,
     /// Directory of the golden vectors, from the repository
     #[arg(long, value_name = "DIR", default_value = "vectors")]
     vectors: PathBuf,
+    /// Add the app: the program of web/, built for wasm32-wasip1
+    #[arg(long, value_name = "FILE")]
+    app: Option<PathBuf>,
 }
+
+/// The capture that the app offers, in the folder of the vectors.
+const EXAMPLE: &str = "pcap/sequences.pcapng";
 
 impl Site {
     pub(super) fn run(&self) -> io::Result<Outcome> {
@@ -32,7 +41,14 @@ impl Site {
             }
             other => other?,
         };
-        site::write(&self.directory, &vectors).map_err(|error| about(&self.directory, error))?;
+        let app = self.app.as_deref().map(|path| {
+            let program = fs::read(path).map_err(|error| about(path, error))?;
+            let example = self.vectors.join(EXAMPLE);
+            let example = fs::read(&example).map_err(|error| about(&example, error))?;
+            site::app(&program, &example)
+        });
+        let app = app.transpose()?;
+        site::write(&self.directory, &vectors, app).map_err(|error| about(&self.directory, error))?;
         let first = self.directory.join("index.html");
         writeln!(io::stdout(), "{}, with {} packets of vectors", first.display(), vectors.len())?;
         Ok(Outcome::Ok)

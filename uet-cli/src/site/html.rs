@@ -20,26 +20,39 @@ impl<T: Display> Display for Escaped<T> {
     }
 }
 
-/// Returns a whole page.
-pub(super) fn page(title: &str, name: &str, body: &str) -> String {
-    let mut links = String::new();
-    for (to, what) in [
-        ("index", "UET"),
-        ("headers", "headers"),
-        ("codes", "code points"),
-        ("vectors", "vectors"),
-        ("requirements", "requirements"),
-        ("rules", "rules"),
-    ] {
-        let here = if to == name { " class=here" } else { "" };
-        links += &format!("<a href={to}.html{here}>{what}</a>\n");
+/// The pages of a site, which link to each other.
+pub(super) struct Pages {
+    /// True if the app is among them.
+    pub(super) app: bool,
+}
+
+const PAGES: &[(&str, &str)] = &[
+    ("index", "UET"),
+    ("app", "look into a capture"),
+    ("headers", "headers"),
+    ("codes", "code points"),
+    ("vectors", "vectors"),
+    ("requirements", "requirements"),
+    ("rules", "rules"),
+];
+
+impl Pages {
+    /// Returns a whole page.
+    pub(super) fn page(&self, title: &str, name: &str, body: &str) -> String {
+        let mut links = String::new();
+        for (to, what) in PAGES.iter().filter(|(to, _)| self.app || *to != "app") {
+            let here = if *to == name { " class=here" } else { "" };
+            links += &format!("<a href={to}.html{here}>{what}</a>\n");
+        }
+        // The app brings its own script.
+        let script = if name == "app" { "" } else { "<script src=page.js></script>\n" };
+        format!(
+            "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n\
+             <meta name=viewport content=\"width=device-width\">\n<title>{title}</title>\n\
+             <link rel=stylesheet href=page.css>\n<header>\n{links}</header>\n<main>\n<h1>{title}</h1>\n{body}</main>\n\
+             {script}</html>\n"
+        )
     }
-    format!(
-        "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n\
-         <meta name=viewport content=\"width=device-width\">\n<title>{title}</title>\n\
-         <link rel=stylesheet href=page.css>\n<header>\n{links}</header>\n<main>\n<h1>{title}</h1>\n{body}</main>\n\
-         <script src=page.js></script>\n</html>\n"
-    )
 }
 
 #[cfg(test)]

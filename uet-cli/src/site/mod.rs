@@ -1,10 +1,11 @@
 //! The website: headers, code points, vectors, requirements and rules as plain files that open without a server.
 
+mod app;
 pub(crate) mod html;
 mod rules;
 mod vectors;
 
-use html::{Escaped, page};
+use html::{Escaped, Pages};
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
@@ -15,22 +16,25 @@ use uet_wire::catalogue::{self, Requirement};
 use uet_wire::layout::{self, Kind, Layout};
 use uet_wire::registry::{self, Registry};
 
+pub use app::app;
 pub use vectors::Vectors;
 
-/// Writes all files of the page into a folder, which is created if it is missing.
-pub fn write(directory: &Path, vectors: &Vectors) -> io::Result<()> {
+/// Writes all files of the site into a folder, which is created if it is missing. `app` is the page of [`app`].
+pub fn write(directory: &Path, vectors: &Vectors, app: Option<String>) -> io::Result<()> {
     fs::create_dir_all(directory)?;
-    let files = [
-        ("index.html", page("Ultra Ethernet Transport", "index", &index(vectors))),
-        ("headers.html", page("Headers", "headers", &headers())),
-        ("codes.html", page("Code points", "codes", &codes())),
-        ("vectors.html", page("Vectors", "vectors", include_str!("vectors.html"))),
-        ("requirements.html", page("Requirements", "requirements", &requirements())),
-        ("rules.html", page("Rules", "rules", &rules::rules()?)),
+    let pages = Pages { app: app.is_some() };
+    let mut files = vec![
+        ("index.html", pages.page("Ultra Ethernet Transport", "index", &index(vectors))),
+        ("headers.html", pages.page("Headers", "headers", &headers())),
+        ("codes.html", pages.page("Code points", "codes", &codes())),
+        ("vectors.html", pages.page("Vectors", "vectors", include_str!("vectors.html"))),
+        ("requirements.html", pages.page("Requirements", "requirements", &requirements())),
+        ("rules.html", pages.page("Rules", "rules", &rules::rules()?)),
         ("vectors.js", vectors.script()),
         ("page.js", include_str!("page.js").to_owned()),
         ("page.css", include_str!("page.css").to_owned()),
     ];
+    files.extend(app.map(|page| ("app.html", page)));
     files.iter().try_for_each(|(name, text)| uet_packet_io::file::replace(&directory.join(name), text))
 }
 

@@ -1,6 +1,6 @@
 //! The golden vectors, with their fields and offsets.
 
-use crate::text::{Value as Shown, offset_of};
+use crate::text::Value as Shown;
 use serde_json::{Value, json};
 use std::fs;
 use std::io;
@@ -88,7 +88,7 @@ fn packet(vector: &Value) -> Result<Value, String> {
     let decoded = Decoded::new(record, &options, false);
     let mut headers = Vec::new();
     for (layout, header) in decoded.view().headers() {
-        let Some(at) = offset_of(&decoded, header) else { continue };
+        let Some(at) = decoded.offset_of(header) else { continue };
         let fields: Vec<Value> = layout
             .present(header)
             .filter(|(place, value)| place.row.kind != Kind::Reserved || *value != 0)

@@ -131,3 +131,80 @@ fn the_report_of_a_run_is_one_page_that_filters() {
     let seen = browse(&with_script(&page, click), "");
     assert!(seen.contains("<title>packet 1, all fields / 0 of 1</title>"), "{}", &seen[..500]);
 }
+
+/// Copies the app that `tools/site` wrote, and appends a script that acts as a user. The script has `until`, which waits
+/// for a condition, and ends with `told`, which tells what it has seen.
+fn use_app(name: &str, script: &str) -> String {
+    let site = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/site");
+    let app = fs::read_to_string(site.join("app.html")).expect("tools/site has written the app");
+    let page = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.html"));
+    let script = format!(
+        "const until = async (condition) => {{ while (!condition()) await new Promise((done) => setTimeout(done, 50)); }};
+         const told = (text) => document.body.append(Object.assign(document.createElement('output'), {{ textContent: text }}));
+         (async () => {{ await until(() => find('status').textContent === 'ready'); {script} }})();"
+    );
+    fs::write(&page, app.replace("</html>", &format!("<script>{script}</script></html>"))).expect("written");
+    let seen = browse(&page, "");
+    let told = seen.split("<output>").nth(1).and_then(|rest| rest.split("</output>").next());
+    told.unwrap_or_else(|| panic!("the script has not ended: {}", &seen[seen.len().saturating_sub(2000)..]))
+        .to_owned()
+}
+
+#[test]
+#[ignore = "needs Chromium and the app: ./test pages"]
+fn the_app_reads_a_dropped_capture() {
+    let told = use_app(
+        "app-drop",
+        "const bytes = Uint8Array.from(atob(find('sample').textContent), (char) => char.charCodeAt(0));
+         const data = new DataTransfer();
+         data.items.add(new File([bytes], 'mine.pcapng'));
+         document.dispatchEvent(new DragEvent('drop', { dataTransfer: data }));
+         await until(() => find('status').textContent.includes('contexts'));
+         find('filter').value = 'nack';
+         find('filter').oninput();
+         document.querySelector('.row').click();
+         await until(() => find('detail').querySelector('h2')?.textContent.startsWith('NACK'));
+         const row = [...find('detail').querySelectorAll('tr')].find((row) => row.cells[0].textContent === 'pds.nack_code');
+         row.onmouseenter();
+         const lit = [...find('detail').querySelectorAll('.bytes .lit')].map((cell) => cell.textContent);
+         told([find('status').textContent, find('count').textContent, row.cells[1].textContent, lit.join(' ')].join(' / '));",
+    );
+    assert!(told.starts_with("mine.pcapng: "), "{told}");
+    assert!(told.contains(" packets, ") && told.contains("NO_PDC_AVAIL") || told.contains("(0x"), "{told}");
+}
+
+#[test]
+#[ignore = "needs Chromium and the app: ./test pages"]
+fn the_app_builds_a_packet() {
+    let told = use_app(
+        "app-build",
+        "const choose = (name) => [...find('pds').options].find((option) => option.textContent === name).value;
+         find('pds').value = choose('acknowledgment');
+         find('pds').onchange();
+         document.querySelector('[data-name=\"pds.cack_psn\"]').value = '73731';
+         await build();
+         told(find('built').textContent);",
+    );
+    assert!(told.starts_with("ACK PSN 73731 CACK 73731"), "{told}");
+    assert!(told.contains("380000000001200300000000"), "{told}");
+}
+
+#[test]
+#[ignore = "needs Chromium and the app: ./test pages"]
+fn the_app_plays_the_model() {
+    let told = use_app(
+        "app-model",
+        "await play();
+         const first = find('stage').children.length;
+         find('step').click();
+         const second = find('stage').children.length;
+         find('record').click();
+         await until(() => find('status').textContent.startsWith('the played packets: '));
+         find('all').click();
+         told([first, second, find('status').textContent, find('stage').textContent].join(' / '));",
+    );
+    assert!(told.starts_with("2 / 3 / the played packets: "), "{told}");
+    assert!(told.contains(" 0 findings"), "{told}");
+    assert!(told.contains("the operation has completed: 16384 bytes"), "{told}");
+    assert!(told.contains("drop 2"), "{told}");
+}

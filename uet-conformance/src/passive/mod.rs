@@ -5,14 +5,18 @@
 
 mod acks;
 mod answers;
+mod capture;
 mod closing;
 mod messages;
+mod origin;
 mod reads;
 mod requests;
 mod rudi;
 mod secured;
 mod suspicion;
 
+pub use capture::{CaptureChecker, CaptureFinding, CapturedPacket};
+pub use origin::Origin;
 pub use secured::{ProtectionChecker, ProtectionFinding};
 
 use core::net::IpAddr;

@@ -2,7 +2,6 @@
 
 use super::remote::{address, addresses_of_suite, gone};
 use super::{packet, wire};
-use crate::capture::Origin;
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use serde_json::{Map, Value};
@@ -140,7 +139,7 @@ impl Dut for Blind {
 
     fn begin(&mut self, instance: &str) {
         if let Some(capture) = &mut self.capture {
-            capture.comment_next(&Origin::begin(instance));
+            capture.comment_next(&uet_conformance::passive::Origin::begin(instance));
         }
     }
 

@@ -1,7 +1,6 @@
 //! The embedded NIC, in virtual time.
 
 use super::{packet, wire};
-use crate::capture::Origin;
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::str::FromStr;
@@ -257,7 +256,7 @@ impl Dut for Embedded {
     }
 
     fn begin(&mut self, instance: &str) {
-        self.network.comment_next(&Origin::begin(instance));
+        self.network.comment_next(&uet_conformance::passive::Origin::begin(instance));
     }
 
     fn lost(&mut self) -> Vec<(Duration, Wire)> {

@@ -5,7 +5,6 @@
 use super::channel::{Program, Stream, addresses};
 use super::clock::Clock;
 use super::{packet, wire};
-use crate::capture::Origin;
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use core::time::Duration;
@@ -644,7 +643,7 @@ impl Dut for Remote {
 
     fn begin(&mut self, instance: &str) {
         if let Some(capture) = &mut self.capture {
-            capture.comment_next(&Origin::begin(instance));
+            capture.comment_next(&uet_conformance::passive::Origin::begin(instance));
         }
     }
 

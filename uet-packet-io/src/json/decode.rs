@@ -82,6 +82,19 @@ impl<'a> Decoded<'a> {
         }
     }
 
+    /// Returns the time of capture since 1970.
+    pub fn since_1970(&self) -> Option<core::time::Duration> {
+        let nanoseconds = u64::try_from(self.record.time?.as_nanosecond()).ok()?;
+        Some(core::time::Duration::from_nanos(nanoseconds))
+    }
+
+    /// Returns the offset of a header of this packet from the first byte captured.
+    pub fn offset_of(&self, header: &[u8]) -> Option<usize> {
+        let all = self.record.bytes;
+        let distance = header.as_ptr().addr().checked_sub(all.as_ptr().addr())?;
+        (distance + header.len() <= all.len()).then_some(self.record.link.len() + distance)
+    }
+
     /// Returns the error of a malformed packet, with its offset from the first byte captured.
     pub fn error(&self) -> Option<ParseError> {
         self.view().error()

@@ -81,6 +81,26 @@ impl Finding {
     pub const fn severity(&self) -> Severity {
         Severity::of(self.requirement.level)
     }
+
+    /// Displays field, value and the sentence of the requirement, without identifier and severity.
+    pub fn detail(&self) -> impl fmt::Display + '_ {
+        Detail(self)
+    }
+}
+
+/// Displays a finding without its identifier and severity.
+struct Detail<'a>(&'a Finding);
+
+impl fmt::Display for Detail<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Finding { requirement, field, value, bits } = self.0;
+        f.write_str(field)?;
+        match bits {
+            Some((bit, width)) => write!(f, ", {width} reserved bits at bit {bit} are {value:#x}")?,
+            None => write!(f, " is {value}")?,
+        }
+        write!(f, ". {}", requirement.sentence)
+    }
 }
 
 impl fmt::Display for Finding {
