@@ -24,7 +24,7 @@ pub fn write(directory: &Path, vectors: &Vectors, app: Option<String>) -> io::Re
     fs::create_dir_all(directory)?;
     let pages = Pages { app: app.is_some() };
     let mut files = vec![
-        ("index.html", pages.page("Ultra Ethernet Transport", "index", &index(vectors))),
+        ("index.html", pages.page("Ultra Ethernet Transport", "index", &index(vectors, app.is_some()))),
         ("headers.html", pages.page("Headers", "headers", &headers())),
         ("codes.html", pages.page("Code points", "codes", &codes())),
         ("vectors.html", pages.page("Vectors", "vectors", include_str!("vectors.html"))),
@@ -38,9 +38,18 @@ pub fn write(directory: &Path, vectors: &Vectors, app: Option<String>) -> io::Re
     files.iter().try_for_each(|(name, text)| uet_packet_io::file::replace(&directory.join(name), text))
 }
 
-fn index(vectors: &Vectors) -> String {
+fn index(vectors: &Vectors, app: bool) -> String {
     let codes: usize = registry::ALL.iter().map(|registry| registry.entries.len()).sum();
-    let mut text = String::from("<ul class=rooms>\n");
+    let mut text = String::from(
+        "<p>Ultra Ethernet Transport (UET, specification 1.0.3) carries RDMA operations for AI and HPC over UDP/IP or \
+         directly over IP. These pages show its packets and its rules. They are generated from the tables of a codec and \
+         a conformance suite, by public sources: we have had no access to the specification.</p>\n",
+    );
+    if app {
+        text += "<p class=go><a href=app.html>Look into a capture</a>: drop a file to see its packets, findings and \
+                 contexts. Build packets, and watch two endpoints of the reference model. Nothing leaves your machine.</p>\n";
+    }
+    text += "<ul class=rooms>\n";
     for (file, what, count, about) in [
         ("headers.html", "headers", layout::ALL.len(), "each header as a figure, with its fields"),
         ("codes.html", "code points", codes, "types, opcodes, return codes, NACK codes"),
