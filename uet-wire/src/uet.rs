@@ -112,15 +112,18 @@ impl<'a> Uet<'a> {
     }
 
     /// Parses the headers after the security header of a packet that has been decrypted in place. Another security
-    /// header there is no packet, and stays payload.
-    pub(crate) fn read_opened(&mut self) -> Result<(), Cut> {
-        let (Some(tss), opened) = (self.tss, self.payload) else { return Ok(()) };
+    /// header there is no packet, and stays payload. Out of line and by value: few packets are opened, and the others
+    /// stay in registers.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn read_opened(tss: Tss<'a>, opened: &'a [u8]) -> (Self, Result<(), Cut>) {
         let mut inner = Uet::default();
         let read = inner.read(opened);
-        if inner.tss.is_none() {
-            *self = Uet { tss: Some(tss), ..inner };
+        let read = read.map_err(|cut| Cut { start: cut.start.saturating_add(tss.bytes().len()), ..cut });
+        match inner.tss {
+            None => (Uet { tss: Some(tss), ..inner }, read),
+            Some(_) => (Uet { tss: Some(tss), payload: opened, ..Uet::default() }, read),
         }
-        read.map_err(|cut| Cut { start: cut.start.saturating_add(tss.bytes().len()), ..cut })
     }
 
     /// Returns the bytes of the headers and of the payload, in wire order.

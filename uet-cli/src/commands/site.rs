@@ -27,9 +27,6 @@ pub(super) struct Site {
     app: Option<PathBuf>,
 }
 
-/// The capture that the app offers, in the folder of the vectors.
-const EXAMPLE: &str = "pcap/sequences.pcapng";
-
 impl Site {
     pub(super) fn run(&self) -> io::Result<Outcome> {
         let vectors = match Vectors::read(&self.vectors) {
@@ -43,9 +40,7 @@ impl Site {
         };
         let app = self.app.as_deref().map(|path| {
             let program = fs::read(path).map_err(|error| about(path, error))?;
-            let example = self.vectors.join(EXAMPLE);
-            let example = fs::read(&example).map_err(|error| about(&example, error))?;
-            site::app(&program, &example)
+            site::app(&program)
         });
         let app = app.transpose()?;
         site::write(&self.directory, &vectors, app).map_err(|error| about(&self.directory, error))?;

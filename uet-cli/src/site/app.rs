@@ -7,14 +7,13 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::{self, Write};
 
-/// Returns the page with the program and an example capture inside.
-pub fn app(program: &[u8], example: &[u8]) -> io::Result<String> {
+/// Returns the page with the program inside.
+pub fn app(program: &[u8]) -> io::Result<String> {
     let mut packed = GzEncoder::new(Vec::new(), Compression::best());
     packed.write_all(program)?;
     let program = STANDARD.encode(packed.finish()?);
-    let example = STANDARD.encode(example);
     let body = format!(
-        "{}<script type=text/plain id=sample>{example}</script>\n<script type=text/plain id=program>{program}</script>\n\
+        "{}<script type=text/plain id=program>{program}</script>\n\
          <script type=text/plain id=worker>\n{}</script>\n<script>\n{}</script>\n",
         include_str!("app/app.html"),
         include_str!("app/worker.js"),

@@ -5,8 +5,8 @@
 //! therefore never stores the packet in memory, and layers that the caller ignores cost nothing.
 
 use super::{Content, Options, Packet, Sliced, Start, Trimmed};
-use crate::ParseError;
 use crate::error::Problem;
+use crate::{ParseError, Uet};
 use crate::layout::{Layer, Layout};
 use crate::outer::{
     ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_QINQ, ETHERTYPE_VLAN, Entropy, Ethernet, Ip, Ipv4, Ipv6,
@@ -275,8 +275,9 @@ impl<'a> Walk<'a> {
             (packet, partial) = self.split_trailer(bytes)?;
         }
         let mut read = self.packet.uet.read(packet);
-        if self.options.opened && read.is_ok() {
-            read = self.packet.uet.read_opened();
+        // In this order, the compiler sees that other packets need no look at the options.
+        if let (Some(tss), true, Ok(())) = (self.packet.uet.tss, self.options.opened, read) {
+            (self.packet.uet, read) = Uet::read_opened(tss, self.packet.uet.payload);
         }
         match read {
             Err(cut) => {

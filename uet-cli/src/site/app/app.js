@@ -323,9 +323,10 @@ function listen() {
     if (file) open(file, file.name);
   };
   find("paste").oninput = ({ target }) => target.value.trim() && open(new Blob([target.value]), "the pasted text");
-  find("example").onclick = () => {
-    const bytes = Uint8Array.from(atob(find("sample").textContent), (char) => char.charCodeAt(0));
-    open(new Blob([bytes]), "the example");
+  find("example").onclick = async () => {
+    find("impairments").value = "trim 2; drop ack 1";
+    await play();
+    open(capture(), "a write of the model, of which a packet is trimmed and an ACK is lost");
   };
   find("filter").oninput = filter;
   find("list").onscroll = draw;
