@@ -31,7 +31,7 @@ pub(crate) const SHARED_PORTS: RangeInclusive<u16> = 14793..=15816;
 /// value of its request. Packets of NICs that share an address count as packets from this port.
 const SOURCE_PORT: u16 = 16_000;
 
-/// Maximum number of packets that one call receives or sends.
+/// Maximum number of packets that leave together.
 const TURN: usize = 64;
 
 /// Returns the address by which the model knows a NIC. The model tells NICs apart by address alone, so a NIC that shares
@@ -85,8 +85,9 @@ pub(crate) struct Carrier {
 }
 
 impl Carrier {
-    pub(crate) fn open(interface: &Interface, settings: &Settings) -> Result<Self> {
-        let mut link = bind(interface, settings.port)?;
+    /// Opens the link of the domain with this number in the process.
+    pub(crate) fn open(interface: &Interface, settings: &Settings, number: u16) -> Result<Self> {
+        let mut link = bind(interface, settings.port, number)?;
         if SHARED_PORTS.contains(&link.local().port()) {
             link.send_from_one_port();
         } else {
@@ -159,10 +160,9 @@ impl Carrier {
 
     /// Hands arrived packets to the NIC; returns whether there were any.
     pub(crate) fn receive(&mut self, nic: &mut Nic) -> io::Result<bool> {
-        let mut any = false;
-        for _ in 0..TURN {
-            let Some(mut packet) = self.link.receive()? else { break };
-            any = true;
+        let arrived = self.link.receive_batch()?;
+        let any = !arrived.is_empty();
+        for mut packet in arrived {
             let from = SocketAddr::new(packet.src, packet.entropy);
             if SHARED_PORTS.contains(&from.port()) {
                 self.add_peer(from);
@@ -181,8 +181,9 @@ impl Carrier {
         for _ in 0..4 {
             while self.leaving.len() < TURN {
                 let Some(packet) = nic.poll_transmit(self.now()) else { break };
-                let way = self.link.source_port(packet.entropy).filter(|_| !self.is_shared());
-                self.record(&packet, way.unwrap_or(SOURCE_PORT));
+                let shared = self.is_shared();
+                let way = if shared { SOURCE_PORT } else { self.link.source_port(packet.entropy) };
+                self.record(&packet, way);
                 let now = self.now();
                 match &mut self.fabric {
                     Some(fabric) => fabric.send(now, packet),
@@ -246,14 +247,16 @@ impl Carrier {
 }
 
 /// Binds the socket of a NIC: to an address of its own if possible, else to a port of its own.
-fn bind(interface: &Interface, port: Option<u16>) -> Result<UdpLink> {
+fn bind(interface: &Interface, port: Option<u16>, number: u16) -> Result<UdpLink> {
     let own_loopback =
         interface.address == IpAddr::V4(Ipv4Addr::LOCALHOST) && port.is_none() && interface.prefix < 32;
     let addresses: Vec<SocketAddr> = match port {
         Some(port) => vec![SocketAddr::new(interface.address, port)],
         None if own_loopback => {
             let first = std::process::id().wrapping_mul(3) & 0xffff;
-            let near = (0..256).map(|step| {
+            // Peers may still know contexts at the address of an earlier domain.
+            let number = u32::from(number);
+            let near = (number..number + 256).map(|step| {
                 let [_, _, c, d] = (first.wrapping_add(step * 257)).to_be_bytes();
                 SocketAddr::new(Ipv4Addr::new(127, 117, c, d).into(), OWN_PORT)
             });

@@ -14,14 +14,18 @@ use crate::request::{Atomic, Read, Send, Write};
 use crate::settings::Settings;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::SystemTime;
 use uet_control::{KeyMode, SecureDomain};
 use uet_emulator::Nic;
 use uet_model::ses::{
-    self, Access, Key, Operation, OperationId, Peer, Process, ReceiveId, ResourceIndex, Work,
+    self, Access, Key, Operation, OperationId, Peer, PostError, Process, ReceiveId, ResourceIndex, Work,
 };
 use uet_model::{Memory, Mode, Time};
 use uet_wire::registry::AtomicOpcode;
+
+/// The number of ranges of PDCIDs that the domains of a process use in turn.
+const POOLS: u16 = 32;
 
 /// An operation in flight.
 struct Outstanding {
@@ -65,13 +69,22 @@ pub(crate) struct Engine {
 
 impl Engine {
     pub(crate) fn open(interface: &Interface, settings: &Settings) -> Result<Self> {
-        let carrier = Carrier::open(interface, settings)?;
+        /// The number of domains that this process has opened.
+        static OPENED: AtomicU16 = AtomicU16::new(0);
+        let opened = OPENED.fetch_add(1, Ordering::Relaxed);
+        let carrier = Carrier::open(interface, settings, opened)?;
         let refused =
             |error: &dyn core::fmt::Display| Error::new(Code::EINVAL, format!("FI_UET_PARAMS: {error}"));
         let mut config = settings.config.clone();
         if config.seed == 0 {
             config.seed = std::process::id().into();
         }
+        // Peers may still know contexts of an earlier domain at this address, so the new ones get other PDCIDs and PSNs.
+        config.seed = config.seed.wrapping_add(u64::from(opened) << 32);
+        let pool = config.pds.general_pdcs.min(u16::MAX / POOLS);
+        let first = config.pds.first_pdcid.checked_add(opened % POOLS * pool);
+        let first = first.filter(|first| first.checked_add(config.pds.general_pdcs).is_some());
+        config.pds.first_pdcid = first.unwrap_or(config.pds.first_pdcid);
         let nic = Nic::new(carrier.identity(), config).map_err(|error| refused(&error))?;
         let mut nic = nic.with_faults(&settings.faults).map_err(|error| refused(&error))?;
         if let Some(path) = &settings.keys {
@@ -176,7 +189,14 @@ impl Engine {
     }
 
     fn post(&mut self, operation: Operation, outstanding: Outstanding) -> Result<()> {
-        let id = self.nic.post(operation)?;
+        let id = match self.nic.post(operation) {
+            Err(PostError::Full) => {
+                // The application may do nothing but try again. A failure of the link shows with a later operation.
+                let _ = self.turn();
+                return Err(PostError::Full.into());
+            }
+            posted => posted?,
+        };
         self.operations.insert(id, outstanding);
         self.carrier.send(&mut self.nic);
         Ok(())

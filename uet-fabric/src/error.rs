@@ -80,7 +80,8 @@ impl From<Code> for Error {
 impl From<PostError> for Error {
     fn from(error: PostError) -> Self {
         let code = match error {
-            PostError::Full => Code::EAGAIN,
+            // The application tries again, so this is nothing for the log.
+            PostError::Full => return Code::EAGAIN.into(),
             PostError::TooLong { .. } => Code::EMSGSIZE,
             PostError::Mode | PostError::Form | PostError::Header(_) | PostError::Source => Code::EINVAL,
         };

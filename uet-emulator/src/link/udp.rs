@@ -30,6 +30,9 @@ const BUFFER: usize = 4 << 20;
 /// Maximum number of datagrams per system call.
 const BATCH: usize = 32;
 
+/// Minimum number of datagrams for which a receiving call has room. A call that finds nothing should be cheap.
+const LEAST: usize = 4;
+
 /// Maximum number of bytes joined into one segmentation-offload buffer.
 const JOINED: usize = 60_000;
 
@@ -64,12 +67,29 @@ pub struct UdpLink {
     pub classes: Classes,
     local: SocketAddr,
     main: Socket,
-    ways: Vec<Socket>,
+    ways: Vec<Way>,
     /// Room for a batch.
     buffer: Vec<u8>,
     offload: bool,
     /// Packets received and not yet returned.
     arrived: VecDeque<Packet>,
+    /// Number of datagrams for which the next receiving call has room.
+    room: usize,
+}
+
+/// A sending socket, and its port.
+#[derive(Debug)]
+struct Way {
+    socket: Socket,
+    port: u16,
+}
+
+impl Way {
+    fn bind(address: SocketAddr) -> io::Result<Self> {
+        let socket = socket(address)?;
+        let port = socket.local_addr()?.as_socket().map_or(address.port(), |local| local.port());
+        Ok(Way { socket, port })
+    }
 }
 
 impl UdpLink {
@@ -84,10 +104,11 @@ impl UdpLink {
         }
         let main = socket(address)?;
         let local = main.local_addr()?.as_socket().unwrap_or(address);
-        let way = |_| socket(SocketAddr::new(address.ip(), 0));
+        let way = |_| Way::bind(SocketAddr::new(address.ip(), 0));
         let ways = (0..WAYS).map(way).collect::<io::Result<_>>()?;
         let (classes, buffer) = (Classes::default(), vec![0; BATCH * LONGEST]);
-        Ok(UdpLink { classes, local, main, ways, buffer, offload: false, arrived: VecDeque::new() })
+        let arrived = VecDeque::new();
+        Ok(UdpLink { classes, local, main, ways, buffer, offload: false, arrived, room: LEAST })
     }
 
     /// Enables UDP segmentation offload and returns whether the system supports it. The system then splits and joins
@@ -106,7 +127,7 @@ impl UdpLink {
     /// Sends from eight ports, the first of which is a multiple of eight. NICs with the same ports echo entropy values
     /// exactly. Fails without a change if a port is taken.
     pub fn send_from_ports(&mut self, first: u16) -> io::Result<()> {
-        let way = |port| socket(SocketAddr::new(self.local.ip(), port));
+        let way = |port| Way::bind(SocketAddr::new(self.local.ip(), port));
         self.ways = (first..).take(WAYS).map(way).collect::<io::Result<_>>()?;
         Ok(())
     }
@@ -117,9 +138,8 @@ impl UdpLink {
     }
 
     /// Returns the source port for this entropy value.
-    pub fn source_port(&self, entropy: u16) -> Option<u16> {
-        let way = self.ways.get(usize::from(entropy) % WAYS).unwrap_or(&self.main);
-        way.local_addr().ok()?.as_socket().map(|address| address.port())
+    pub fn source_port(&self, entropy: u16) -> u16 {
+        self.ways.get(usize::from(entropy) % WAYS).map_or(self.local.port(), |way| way.port)
     }
 
     /// Returns the source ports of all entropy values, by the remainder of the value.
@@ -127,7 +147,7 @@ impl UdpLink {
         if self.ways.is_empty() {
             return vec![self.local.port()];
         }
-        (0..WAYS as u16).filter_map(|entropy| self.source_port(entropy)).collect()
+        self.ways.iter().map(|way| way.port).collect()
     }
 
     /// Sends a packet to this port of its destination. Fails if the system rejects the packet; the packet is then lost.
@@ -146,7 +166,7 @@ impl UdpLink {
     }
 
     fn way(&self, packet: &Packet) -> &Socket {
-        self.ways.get(usize::from(packet.entropy) % WAYS).unwrap_or(&self.main)
+        self.ways.get(usize::from(packet.entropy) % WAYS).map_or(&self.main, |way| &way.socket)
     }
 
     /// Sends packets, each to its port, with as few system calls as possible. Packets with equal entropy values keep
@@ -227,19 +247,32 @@ impl UdpLink {
         Ok(self.arrived.pop_front())
     }
 
+    /// Returns the packets that one system call brings. Does not wait.
+    pub fn receive_batch(&mut self) -> io::Result<VecDeque<Packet>> {
+        if self.arrived.is_empty() {
+            self.collect()?;
+        }
+        Ok(core::mem::take(&mut self.arrived))
+    }
+
     /// Receives a batch.
     fn collect(&mut self) -> io::Result<()> {
-        let UdpLink { classes, local, main, buffer, arrived, .. } = self;
-        let mut parts: Vec<_> =
-            buffer.chunks_exact_mut(LONGEST).map(|part| [IoSliceMut::new(part)]).collect();
-        let mut headers = MultiHeaders::preallocate(BATCH, Some(cmsg_space!(u8, i32, i32)));
+        let UdpLink { classes, local, main, buffer, arrived, room, .. } = self;
+        let parts = buffer.chunks_exact_mut(LONGEST).take(*room);
+        let mut parts: Vec<_> = parts.map(|part| [IoSliceMut::new(part)]).collect();
+        let mut headers = MultiHeaders::preallocate(*room, Some(cmsg_space!(u8, i32, i32)));
         let came = recvmmsg(main.as_raw_fd(), &mut headers, &mut parts, MsgFlags::empty(), None);
         let came = match came {
             Ok(came) => came,
-            Err(Errno::EAGAIN | Errno::EINTR) => return Ok(()),
+            Err(Errno::EAGAIN | Errno::EINTR) => {
+                *room = LEAST;
+                return Ok(());
+            }
             Err(error) => return Err(error.into()),
         };
+        let mut count = 0;
         for message in came {
+            count += 1;
             let from = message.address.and_then(|address: SockaddrStorage| {
                 let v4 = address.as_sockaddr_in().map(|v4| SocketAddr::V4((*v4).into()));
                 v4.or_else(|| address.as_sockaddr_in6().map(|v6| SocketAddr::V6((*v6).into())))
@@ -262,6 +295,7 @@ impl UdpLink {
             }
             arrived.push_back(read(classes, from, local.ip(), tos, rest));
         }
+        *room = (4 * count).clamp(LEAST, BATCH);
         Ok(())
     }
 }

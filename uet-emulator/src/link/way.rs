@@ -74,7 +74,7 @@ impl Link {
     /// Returns the source port of packets with this entropy value.
     pub(super) fn source_port(&self, entropy: u16) -> u16 {
         match self {
-            Link::Udp(link) => link.source_port(entropy).unwrap_or(entropy),
+            Link::Udp(link) => link.source_port(entropy),
             Link::Raw(_) => entropy,
         }
     }

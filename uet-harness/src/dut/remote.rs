@@ -540,9 +540,7 @@ impl Dut for Remote {
         let link = self.links.iter_mut().find(of_src);
         let sent = match link.ok_or_else(|| DutError(format!("{src} is not an address of the suite")))? {
             Link::Udp(link) => {
-                if let Some(port) = link.source_port(packet.entropy) {
-                    self.entropies.insert((src, port), packet.entropy);
-                }
+                self.entropies.insert((src, link.source_port(packet.entropy)), packet.entropy);
                 link.send(&packet, port)
             }
             Link::Raw(link) => link.send(&record, port),
@@ -593,10 +591,10 @@ impl Dut for Remote {
                 Some(_) => return Some(tss::Outer::native(wire.src, wire.dst, wire.entropy)),
                 None => (wire.entropy, link.outer().port),
             },
-            Link::Udp(link) if leaving => (link.source_port(wire.entropy)?, self.port),
+            Link::Udp(link) if leaving => (link.source_port(wire.entropy), self.port),
             // An entropy value that the suite chose stands for the port that it was sent from.
             Link::Udp(link) if !self.ports.contains(&wire.entropy) => {
-                (link.source_port(wire.entropy)?, link.local().port())
+                (link.source_port(wire.entropy), link.local().port())
             }
             Link::Udp(link) => (wire.entropy, link.local().port()),
         };
