@@ -61,6 +61,7 @@ pub fn supports(opcode: AtomicOpcode, datatype: AtomicDatatype) -> bool {
     let is_float = matches!(datatype, AtomicDatatype::FLOAT | AtomicDatatype::DOUBLE);
     let is_complex = matches!(datatype, AtomicDatatype::FLOAT_COMPLEX | AtomicDatatype::DOUBLE_COMPLEX);
     let is_bitwise = matches!(opcode, AtomicOpcode::BOR | AtomicOpcode::BAND | AtomicOpcode::BXOR);
+    let is_logical = matches!(opcode, AtomicOpcode::LOR | AtomicOpcode::LAND | AtomicOpcode::LXOR);
     let orders = matches!(
         opcode,
         AtomicOpcode::MIN
@@ -71,5 +72,6 @@ pub fn supports(opcode: AtomicOpcode, datatype: AtomicDatatype) -> bool {
             | AtomicOpcode::CSWAP_GT
     );
     // No public source shows the operands of a masked swap.
-    opcode != AtomicOpcode::MSWAP && !(is_bitwise && (is_float || is_complex)) && !(orders && is_complex)
+    opcode != AtomicOpcode::MSWAP
+        && !(is_bitwise && is_float || is_complex && (is_bitwise || is_logical || orders))
 }

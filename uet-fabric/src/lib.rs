@@ -28,6 +28,7 @@ mod name;
 mod queue;
 mod request;
 mod settings;
+mod wake;
 
 pub use address::{AddressVector, UNKNOWN_ADDRESS};
 pub use atomic::{atomic_opcode, atomic_width, datatype, supports};

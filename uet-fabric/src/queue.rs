@@ -1,7 +1,7 @@
-use crate::error::{Code, Error, Result};
-use nix::sys::eventfd::{EfdFlags, EventFd};
+use crate::error::{Code, Result};
+use crate::wake::Wake;
 use std::collections::VecDeque;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -50,18 +50,13 @@ pub enum Entry {
 #[derive(Debug)]
 pub struct CompletionQueue {
     entries: Mutex<VecDeque<Entry>>,
-    /// Readable while the queue has entries.
-    wake: Option<EventFd>,
+    wake: Wake,
 }
 
 impl CompletionQueue {
     /// Creates a queue; with a file descriptor to wait for, if asked.
     pub fn new(with_fd: bool) -> Result<Self> {
-        let wake = || EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC);
-        let wake = with_fd.then(wake).transpose();
-        let wake =
-            wake.map_err(|error| Error::new(Code(error as i32), "no file descriptor for the queue"))?;
-        Ok(CompletionQueue { entries: Mutex::default(), wake })
+        Ok(CompletionQueue { entries: Mutex::default(), wake: Wake::new(with_fd)? })
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Entry>> {
@@ -70,7 +65,7 @@ impl CompletionQueue {
 
     /// Returns the file descriptor that is readable while the queue has entries.
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
-        self.wake.as_ref().map(AsFd::as_fd)
+        self.wake.fd()
     }
 
     /// Returns whether the queue has no entry.
@@ -86,10 +81,7 @@ impl CompletionQueue {
 
     /// Wakes those who wait for the file descriptor.
     pub fn signal(&self) {
-        if let Some(wake) = &self.wake {
-            // A counter at its limit is readable anyway.
-            let _ = wake.write(1);
-        }
+        self.wake.set();
     }
 
     /// Takes the next completion. Fails with EAVAIL if a failed operation is next, and with EAGAIN if there is none.
@@ -117,8 +109,8 @@ impl CompletionQueue {
     }
 
     fn calm(&self, entries: &VecDeque<Entry>) {
-        if let (Some(wake), true) = (&self.wake, entries.is_empty()) {
-            let _ = wake.read();
+        if entries.is_empty() {
+            self.wake.clear();
         }
     }
 }

@@ -1,4 +1,7 @@
+use crate::carrier::{OWN_PORT, SHARED_PORTS};
 use crate::error::{Code, Error, Result};
+use crate::name::Name;
+use core::net::{IpAddr, SocketAddr};
 use core::str::FromStr;
 use core::time::Duration;
 use serde_json::{Value, json};
@@ -102,7 +105,7 @@ impl Settings {
             "iface" => self.interface = Some(value.into()),
             "port" => {
                 let port = number(value, u16::MAX.into())? as u16;
-                if port != crate::carrier::OWN_PORT && !crate::carrier::SHARED_PORTS.contains(&port) {
+                if port != OWN_PORT && !SHARED_PORTS.contains(&port) {
                     return Err("must be 4793, or from 14793 to 15816".into());
                 }
                 self.port = Some(port);
@@ -148,6 +151,15 @@ impl Settings {
     /// Returns the parameters of the NIC, by the names that the control channel uses.
     pub fn parameters(&self) -> BTreeMap<String, Value> {
         self.config.get()
+    }
+
+    /// Returns the name of an endpoint that only a host and a service describe: the first one of process 0, with our job.
+    /// The service is the UDP port if it is one of UET.
+    pub fn name_at(&self, host: IpAddr, service: Option<&str>) -> Name {
+        let is_ours = |port: &u16| *port == OWN_PORT || SHARED_PORTS.contains(port);
+        let port = service.and_then(|service| service.parse().ok()).filter(is_ours).unwrap_or(OWN_PORT);
+        let Settings { job, index, generation, .. } = *self;
+        Name { address: SocketAddr::new(host, port), job, pid: 0, index, generation }
     }
 
     /// Returns the path of the capture file of this process.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use uet_fabric::{
     AddressVector, Atomic, Code, Completion, CompletionQueue, Counter, Domain, Endpoint, EndpointOptions,
     Entry, Failed, Interface, Peek, Read, Receive, Send, Settings, Tag, UNKNOWN_ADDRESS, UserMemory, Write,
-    flags,
+    atomic_opcode, atomic_width, datatype, flags, supports,
 };
 use uet_model::Memory;
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode, ReturnCode};
@@ -306,6 +306,34 @@ fn memory_is_written_read_and_changed_atomically() {
 }
 
 #[test]
+fn every_supported_atomic_works() {
+    let [a, b] = Side::pair(LOOPBACK);
+    let access = flags::REMOTE_READ | flags::REMOTE_WRITE;
+    let region = b.domain.register(Box::new(Buffer::new(16)), access, Some(78)).unwrap();
+    let kinds = (0..19).flat_map(|op| (0..12).map(move |datatype| (op, datatype)));
+    let kinds = kinds.map(|(op, kind)| (atomic_opcode(op).unwrap(), datatype(kind).unwrap()));
+    for (opcode, datatype) in kinds.filter(|(opcode, datatype)| supports(*opcode, *datatype)) {
+        let operand = Bytes::from(vec![1; atomic_width(datatype).unwrap()]);
+        let result = Buffer::new(operand.len());
+        let compare = opcode.is_compare_and_swap().then(|| operand.clone());
+        let result = Some(Box::new(result) as Box<dyn UserMemory>);
+        let (to, key, context, report) = (a.peer, region.key, 1, true);
+        let atomic =
+            Atomic { to, key, offset: 0, opcode, datatype, operand, compare, result, context, report };
+        a.endpoint.atomic(atomic).unwrap();
+        let entry = a.next();
+        assert!(matches!(entry, Entry::Done(_)), "{opcode} on {datatype}: {entry:?}");
+    }
+}
+
+#[test]
+fn domain_takes_a_fresh_address() {
+    let address = || Side::open(LOOPBACK).endpoint.name().address;
+    // Peers may still know contexts at the address of the first.
+    assert_ne!(address(), address());
+}
+
+#[test]
 fn peer_that_is_gone_fails_the_send() {
     // Few retransmissions keep the test short.
     let [a, b] =
@@ -332,6 +360,16 @@ fn taken_port_is_refused() {
     assert_eq!(error.code, Code::EADDRINUSE);
     assert!(error.to_string().contains("127.0.0.78:4793"), "{error}");
     drop(first);
+}
+
+#[test]
+fn host_and_service_name_the_first_process() {
+    let settings = Settings::read(|name| Some(if name == "job" { "9" } else { "" }.to_string())).unwrap();
+    let name = |service| settings.name_at([127, 0, 0, 3].into(), service).to_string();
+    assert_eq!(name(Some("14800")), "uet://127.0.0.3:14800/job/9/pid/0/index/0");
+    // The service of the application's own connections.
+    assert_eq!(name(Some("47592")), "uet://127.0.0.3:4793/job/9/pid/0/index/0");
+    assert_eq!(name(None), name(Some("http")));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::call::{guard_int, no_control, no_ops, object, publish, reclaim};
 use crate::eq::QueueObject;
-use crate::info::read_name;
+use crate::info::{read_name, resolve, text};
 use crate::sys::*;
 use core::ffi::{c_char, c_int, c_void};
 use core::mem::size_of;
@@ -104,15 +104,25 @@ unsafe extern "C" fn insert(
 }
 
 unsafe extern "C" fn insertsvc(
-    _: *mut Fid,
-    _: *const c_char,
-    _: *const c_char,
-    _: *mut u64,
-    _: u64,
-    _: *mut c_void,
+    fid: *mut Fid,
+    node: *const c_char,
+    service: *const c_char,
+    number: *mut u64,
+    flag_bits: u64,
+    context: *mut c_void,
 ) -> c_int {
-    // A host and a service do not tell the process and its index.
-    -Code::ENOSYS.0
+    let mut bytes = [0; NAME_LENGTH];
+    let result = guard_int(|| {
+        // SAFETY: the caller passes C strings or null.
+        let (node, service) = unsafe { (text(node), text(service)) };
+        bytes = resolve(&node.ok_or(Code::EINVAL)?, service.as_deref())?.to_bytes();
+        Ok(())
+    });
+    if result != 0 {
+        return result;
+    }
+    // SAFETY: the bytes are one name, and the caller passes null or room for one number.
+    unsafe { insert(fid, bytes.as_ptr().cast(), 1, number, flag_bits, context) }
 }
 
 unsafe extern "C" fn insertsym(

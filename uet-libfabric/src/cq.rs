@@ -9,10 +9,10 @@ use core::mem::size_of;
 use core::ptr;
 use core::time::Duration;
 use libc::ssize_t;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use uet_fabric::{Code, Completion, CompletionQueue, Domain};
+use uet_fabric::{Code, Completion, CompletionQueue, Domain, Result};
 use uet_wire::registry::ReturnCode;
 
 #[repr(C)]
@@ -75,17 +75,29 @@ unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
 
 unsafe extern "C" fn control(fid: *mut Fid, command: c_int, argument: *mut c_void) -> c_int {
     guard_int(|| {
-        // SAFETY: `open` made it.
-        let fd = unsafe { object::<Queue>(fid) }.queue.fd();
-        match (command, fd) {
-            (GETWAIT, Some(fd)) => {
-                // SAFETY: for a file descriptor, the caller passes the place of an int.
-                unsafe { argument.cast::<c_int>().write(fd.as_raw_fd()) };
-                Ok(())
-            }
-            _ => Err(Code::ENOSYS.into()),
-        }
+        // SAFETY: `open` made it, and the caller passes the place for the answer.
+        unsafe { give_fd(object::<Queue>(fid).queue.fd(), command, argument) }
     })
+}
+
+/// Answers GETWAIT with the file descriptor of a queue.
+///
+/// # Safety
+///
+/// For GETWAIT, `argument` must be the place of an int.
+pub(crate) unsafe fn give_fd(
+    fd: Option<BorrowedFd<'_>>,
+    command: c_int,
+    argument: *mut c_void,
+) -> Result<()> {
+    match (command, fd) {
+        (GETWAIT, Some(fd)) => {
+            // SAFETY: the caller promises the place.
+            unsafe { argument.cast::<c_int>().write(fd.as_raw_fd()) };
+            Ok(())
+        }
+        _ => Err(Code::ENOSYS.into()),
+    }
 }
 
 impl Queue {
@@ -132,7 +144,8 @@ unsafe extern "C" fn readfrom(fid: *mut Fid, to: *mut c_void, count: usize, sour
     guard(|| {
         // SAFETY: `open` made it.
         let queue = unsafe { object::<Queue>(fid) };
-        if queue.queue.is_empty() {
+        // A read of nothing asks for progress.
+        if count == 0 || queue.queue.is_empty() {
             queue.domain.progress();
         }
         // SAFETY: the caller passes the room.

@@ -49,11 +49,11 @@ static CM: CmOps = CmOps {
     getname,
     getpeer,
     connect,
-    listen: ptr::null(),
-    accept: ptr::null(),
-    reject: ptr::null(),
-    shutdown: ptr::null(),
-    join: ptr::null(),
+    listen,
+    accept,
+    reject,
+    shutdown,
+    join,
 };
 
 /// Orders among operations on memory, or between them and messages.
@@ -272,5 +272,27 @@ unsafe extern "C" fn getpeer(_: *mut Fid, _: *mut c_void, _: *mut usize) -> c_in
 }
 
 unsafe extern "C" fn connect(_: *mut Fid, _: *const c_void, _: *const c_void, _: usize) -> c_int {
+    -Code::ENOSYS.0
+}
+
+// Applications call these without a look at the table, so they must be there.
+
+unsafe extern "C" fn listen(_: *mut Fid) -> c_int {
+    -Code::ENOSYS.0
+}
+
+unsafe extern "C" fn accept(_: *mut Fid, _: *const c_void, _: usize) -> c_int {
+    -Code::ENOSYS.0
+}
+
+unsafe extern "C" fn reject(_: *mut Fid, _: *mut Fid, _: *const c_void, _: usize) -> c_int {
+    -Code::ENOSYS.0
+}
+
+unsafe extern "C" fn shutdown(_: *mut Fid, _: u64) -> c_int {
+    -Code::ENOSYS.0
+}
+
+unsafe extern "C" fn join(_: *mut Fid, _: *const c_void, _: u64, _: *mut *mut Fid, _: *mut c_void) -> c_int {
     -Code::ENOSYS.0
 }

@@ -1,7 +1,7 @@
 //! `fid_eq`.
 
-use crate::call::{guard, guard_int, no_bind, no_control, no_ops, object, publish, reclaim};
-use crate::cq::strerror;
+use crate::call::{guard, guard_int, no_bind, no_ops, object, publish, reclaim};
+use crate::cq::{give_fd, strerror};
 use crate::sys::*;
 use core::ffi::{c_int, c_void};
 use core::mem::size_of;
@@ -22,21 +22,32 @@ pub(crate) struct QueueObject {
     pub(crate) events: Arc<EventQueue>,
 }
 
-static FID: Ops = Ops { size: size_of::<Ops>(), close, bind: no_bind, control: no_control, ops_open: no_ops };
+static FID: Ops = Ops { size: size_of::<Ops>(), close, bind: no_bind, control, ops_open: no_ops };
 static OPS: EqOps = EqOps { size: size_of::<EqOps>(), read, readerr, write, sread, strerror };
 
 pub(crate) unsafe extern "C" fn open(
     _: *mut Fid,
-    _: *mut c_void,
+    attr: *mut EqAttr,
     to: *mut *mut Fid,
     context: *mut c_void,
 ) -> c_int {
     guard_int(|| {
+        // SAFETY: the caller passes null or a valid structure.
+        let wait = unsafe { attr.as_ref() }.map_or(WAIT_NONE, |attr| attr.wait_obj);
+        if ![WAIT_NONE, WAIT_UNSPEC, WAIT_FD, WAIT_YIELD].contains(&wait) {
+            return Err(Code::ENOSYS.into());
+        }
         let fid = Fid { class: CLASS_EQ, context, ops: &FID };
+        let events = Arc::new(EventQueue::new(wait == WAIT_FD)?);
         // SAFETY: the object starts with a `Fid`, and the caller passes a valid place.
-        unsafe { publish(QueueObject { fid, ops: &OPS, events: Arc::default() }, to) };
+        unsafe { publish(QueueObject { fid, ops: &OPS, events }, to) };
         Ok(())
     })
+}
+
+unsafe extern "C" fn control(fid: *mut Fid, command: c_int, argument: *mut c_void) -> c_int {
+    // SAFETY: `open` made it, and the caller passes the place for the answer.
+    guard_int(|| unsafe { give_fd(object::<QueueObject>(fid).events.fd(), command, argument) })
 }
 
 /// Adds an event with the usual body.
@@ -63,10 +74,7 @@ unsafe fn take(
     room: usize,
     flags: u64,
 ) -> Result<isize> {
-    let event = queue.events.read(flags & PEEK != 0).ok_or(Code::EAGAIN)?;
-    if event.body.len() > room {
-        return Err(Code::ETOOSMALL.into());
-    }
+    let event = queue.events.read(room, flags & PEEK != 0)?;
     // SAFETY: the caller promises the room.
     unsafe {
         kind.write(event.kind);

@@ -3,7 +3,7 @@
 use crate::call::{guard_int, no_bind, no_control, no_ops, object, publish, reclaim};
 use crate::cq::Queue;
 use crate::domain;
-use crate::eq;
+use crate::eq::{self, QueueObject};
 use crate::sys::*;
 use core::ffi::{c_int, c_void};
 use core::mem::size_of;
@@ -63,12 +63,15 @@ unsafe extern "C" fn trywait(_: *mut Fid, fids: *mut *mut Fid, count: c_int) -> 
     guard_int(|| {
         for place in 0..usize::try_from(count).unwrap_or(0) {
             // SAFETY: the caller passes `count` objects of this provider, each of which starts with a `Fid`.
-            let queue: Option<&Queue> = unsafe {
+            unsafe {
                 let fid = *fids.add(place);
-                ((*fid).class == CLASS_CQ).then(|| object::<Queue>(fid))
-            };
-            if let Some(queue) = queue {
-                may_sleep(queue)?;
+                match (*fid).class {
+                    CLASS_CQ => may_sleep(object::<Queue>(fid))?,
+                    CLASS_EQ if !object::<QueueObject>(fid).events.is_empty() => {
+                        return Err(Code::EAGAIN.into());
+                    }
+                    _ => {}
+                }
             }
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! `fi_getinfo`: one description for each interface.
 
 use crate::call::guard_int;
-use crate::log::{new_info, settings, warn};
+use crate::log::{self, new_info, settings, warn};
 use crate::sys::*;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::net::{IpAddr, SocketAddr};
@@ -24,6 +24,17 @@ const PRIMARY: u64 = flags::MSG
     | flags::DIRECTED_RECV;
 /// Capabilities that come without asking.
 const SECONDARY: u64 = flags::MULTI_RECV | flags::SOURCE | flags::LOCAL_COMM | flags::REMOTE_COMM;
+/// The capabilities of the sending and of the receiving side.
+const TX_CAPS: u64 = COMMON_CAPS | flags::SEND | flags::READ | flags::WRITE;
+const RX_CAPS: u64 = COMMON_CAPS
+    | flags::RECV
+    | flags::REMOTE_READ
+    | flags::REMOTE_WRITE
+    | flags::DIRECTED_RECV
+    | flags::MULTI_RECV
+    | flags::SOURCE;
+const COMMON_CAPS: u64 = flags::MSG | flags::TAGGED | flags::RMA | flags::ATOMIC;
+const DOMAIN_CAPS: u64 = flags::LOCAL_COMM | flags::REMOTE_COMM;
 const RMA_CAPS: u64 = flags::READ | flags::WRITE | flags::REMOTE_READ | flags::REMOTE_WRITE;
 const ORDER: u64 = flags::ORDER_SAS
     | flags::ORDER_WAW
@@ -58,6 +69,7 @@ pub(crate) unsafe extern "C" fn getinfo(
         // SAFETY: `hints` holds pointers that are null or valid.
         let hints = unsafe { Hints::read(hints) };
         let Some(hints) = hints else { return Err(Code::ENODATA.into()) };
+        check_version(log::version())?;
         let interfaces = Interface::list(settings()?)?;
         // SAFETY: the caller passes C strings or null.
         let (node, service) = unsafe { (text(node), text(service)) };
@@ -66,9 +78,8 @@ pub(crate) unsafe extern "C" fn getinfo(
             Some(node) => Some(resolve(node, service.as_deref())?),
             None => None,
         };
-        let source =
-            if is_source { peer.map(|peer| peer.ip()) } else { hints.source.map(|name| name.address.ip()) };
-        let target = if is_source { None } else { peer.map(name) };
+        let source = if is_source { peer } else { hints.source }.map(|name| name.address.ip());
+        let target = if is_source { None } else { peer };
         let target = target.or(hints.target);
         let mut first: *mut Info = ptr::null_mut();
         let mut last = &mut first;
@@ -100,6 +111,18 @@ pub(crate) unsafe extern "C" fn getinfo(
     })
 }
 
+/// Fails with ENOSYS if the structures of this libfabric may differ from ours.
+fn check_version(version: Option<u32>) -> Result<()> {
+    match version {
+        Some(version) if !(API..=LAST_API).contains(&version) => {
+            let (major, minor) = (version >> 16, version & 0xffff);
+            let message = format!("libfabric {major}.{minor} is not supported: use 1.17 or later, or 2.x");
+            Err(Error::new(Code::ENOSYS, message))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn is_at(interface: &Interface, address: IpAddr) -> bool {
     interface.address == address
         || interface.is_loopback && address.is_loopback() && address.is_ipv4() == interface.address.is_ipv4()
@@ -109,10 +132,13 @@ fn name(address: SocketAddr) -> Name {
     Name { address, job: 1, pid: 0, index: 0, generation: 0 }
 }
 
-/// Returns the address of a host. The service is that of the application's own connections, so the port is UET's.
-fn resolve(node: &str, _service: Option<&str>) -> Result<SocketAddr> {
-    let found = (node, 4793).to_socket_addrs().ok().and_then(|mut found| found.next());
-    found.ok_or_else(|| Error::new(Code::ENODATA, format!("no address is known for '{node}'")))
+/// Returns the name of the first endpoint of process 0 at a host, and at the UDP port of the service if that is one of
+/// UET.
+pub(crate) fn resolve(node: &str, service: Option<&str>) -> Result<Name> {
+    let found = (node, 0).to_socket_addrs().ok().and_then(|mut found| found.next());
+    let found =
+        found.ok_or_else(|| Error::new(Code::ENODATA, format!("no address is known for '{node}'")))?;
+    Ok(settings()?.name_at(found.ip(), service))
 }
 
 /// # Safety
@@ -194,9 +220,13 @@ impl Hints {
                     && ep.tx_ctx_cnt <= 1
                     && ep.rx_ctx_cnt <= 1
                     && ep.auth_key_size == 0;
+                fits &= ep.max_order_raw_size == 0
+                    && ep.max_order_war_size == 0
+                    && ep.max_order_waw_size <= LONGEST;
             }
             if let Some(domain) = hints.domain_attr.as_ref() {
                 fits &= domain.mr_mode != MR_BASIC && domain.cq_data_size <= 8 && domain.mr_key_size <= 8;
+                fits &= domain.caps & !DOMAIN_CAPS == 0;
                 wishes.domain = text(domain.name);
                 (wishes.threading, wishes.control_progress) = (domain.threading, domain.control_progress);
                 (wishes.data_progress, wishes.av_type) = (domain.data_progress, domain.av_type);
@@ -226,7 +256,7 @@ impl Hints {
         if caps & (flags::RMA | flags::ATOMIC) != 0 && caps & RMA_CAPS == 0 {
             caps |= RMA_CAPS;
         }
-        caps | flags::LOCAL_COMM | flags::REMOTE_COMM
+        caps | DOMAIN_CAPS
     }
 
     /// Fills a description.
@@ -256,14 +286,11 @@ impl Hints {
         // SAFETY: the caller promises that all parts are there.
         unsafe {
             let tx = &mut *info.tx_attr;
-            tx.caps = caps & !(flags::RECV | flags::REMOTE_READ | flags::REMOTE_WRITE | flags::DIRECTED_RECV);
-            tx.caps &= !(flags::MULTI_RECV | flags::SOURCE);
-            (tx.op_flags, tx.msg_order) = (self.tx_flags, order(self.tx_order));
+            (tx.caps, tx.op_flags, tx.msg_order) = (caps & TX_CAPS, self.tx_flags, order(self.tx_order));
             (tx.inject_size, tx.size) = (INJECT, QUEUE);
             (tx.iov_limit, tx.rma_iov_limit, tx.tclass) = (crate::memory::PARTS, 1, self.traffic_class);
             let rx = &mut *info.rx_attr;
-            rx.caps = caps & !(flags::SEND | flags::READ | flags::WRITE);
-            (rx.op_flags, rx.msg_order) = (self.rx_flags, order(self.rx_order));
+            (rx.caps, rx.op_flags, rx.msg_order) = (caps & RX_CAPS, self.rx_flags, order(self.rx_order));
             (rx.total_buffered_recv, rx.size, rx.iov_limit) = (1 << 30, QUEUE, crate::memory::PARTS);
             let ep = &mut *info.ep_attr;
             (ep.kind, ep.protocol, ep.protocol_version) = (EP_RDM, FORMAT_UET, 1);
@@ -282,7 +309,7 @@ impl Hints {
             (domain.cq_cnt, domain.ep_cnt, domain.tx_ctx_cnt, domain.rx_ctx_cnt) = (MANY, MANY, MANY, MANY);
             (domain.max_ep_tx_ctx, domain.max_ep_rx_ctx) = (1, 1);
             (domain.cntr_cnt, domain.mr_iov_limit, domain.mr_cnt) = (MANY, crate::memory::PARTS, 1 << 16);
-            domain.caps = flags::LOCAL_COMM | flags::REMOTE_COMM;
+            domain.caps = DOMAIN_CAPS;
             let fabric = &mut *info.fabric_attr;
             fabric.name = duplicated(&interface.network());
             (fabric.prov_version, fabric.api_version) = (1, version);
@@ -317,5 +344,20 @@ fn allocated(name: &Name) -> *mut c_void {
             ptr::copy_nonoverlapping(bytes.as_ptr(), memory.cast(), bytes.len());
         }
         memory
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libfabric_before_1_17_is_refused() {
+        let version = |major: u32, minor: u32| check_version(Some(major << 16 | minor));
+        let error = version(1, 11).unwrap_err();
+        assert_eq!(error.code, Code::ENOSYS);
+        assert_eq!(error.to_string(), "libfabric 1.11 is not supported: use 1.17 or later, or 2.x");
+        assert!(version(3, 0).is_err());
+        assert!(version(1, 17).is_ok() && version(1, 22).is_ok() && version(2, 6).is_ok());
     }
 }

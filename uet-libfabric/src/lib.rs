@@ -40,6 +40,10 @@ unsafe extern "C" fn cleanup() {}
 #[unsafe(no_mangle)]
 pub extern "C" fn fi_prov_ini() -> *mut core::ffi::c_void {
     let _ = call::guard_int(|| {
+        if let Some(version) = log::version() {
+            // SAFETY: libfabric calls this function once, before any other.
+            unsafe { PROVIDER.fi_version = version.clamp(sys::API, sys::LAST_API) };
+        }
         log::define_settings();
         Ok(())
     });

@@ -9,6 +9,7 @@ use std::ffi::CString;
 use std::sync::OnceLock;
 use uet_fabric::{Code, Error, Result, Settings};
 
+type Version = unsafe extern "C" fn() -> u32;
 type Enabled = unsafe extern "C" fn(*const Provider, c_int, c_int) -> c_int;
 type Log = unsafe extern "C" fn(*const Provider, c_int, c_int, *const c_char, c_int, *const c_char, ...);
 type Define = unsafe extern "C" fn(*const Provider, *const c_char, c_int, *const c_char, ...) -> c_int;
@@ -16,6 +17,7 @@ type Get = unsafe extern "C" fn(*const Provider, *const c_char, *mut c_void) -> 
 type Duplicate = unsafe extern "C" fn(*const Info) -> *mut Info;
 
 struct Library {
+    version: Version,
     enabled: Enabled,
     log: Log,
     define: Define,
@@ -48,6 +50,7 @@ fn find() -> Option<Library> {
     // SAFETY: libfabric declares functions of these names with these signatures.
     unsafe {
         Some(Library {
+            version: mem::transmute::<*mut c_void, Version>(symbol(c"fi_version")?),
             enabled: mem::transmute::<*mut c_void, Enabled>(symbol(c"fi_log_enabled")?),
             log: mem::transmute::<*mut c_void, Log>(symbol(c"fi_log")?),
             define: mem::transmute::<*mut c_void, Define>(symbol(c"fi_param_define")?),
@@ -55,6 +58,12 @@ fn find() -> Option<Library> {
             duplicate: mem::transmute::<*mut c_void, Duplicate>(symbol(c"fi_dupinfo")?),
         })
     }
+}
+
+/// Returns the version of the libfabric that loaded this provider: major version << 16, and minor version.
+pub(crate) fn version() -> Option<u32> {
+    // SAFETY: the function takes nothing and only returns a number.
+    library().map(|library| unsafe { (library.version)() })
 }
 
 /// Writes one line to libfabric's log, at the level of warnings.

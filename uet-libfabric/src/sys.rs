@@ -7,7 +7,9 @@ pub(crate) use ops::*;
 use core::ffi::{c_char, c_int, c_void};
 use libc::iovec;
 
+/// The first version of libfabric that this provider supports, and the last.
 pub(crate) const API: u32 = 1 << 16 | 17;
+pub(crate) const LAST_API: u32 = 2 << 16 | 0xffff;
 
 pub(crate) const CLASS_FABRIC: usize = 1;
 pub(crate) const CLASS_DOMAIN: usize = 2;
@@ -189,6 +191,15 @@ pub(crate) struct CqAttr {
 }
 
 #[repr(C)]
+pub(crate) struct EqAttr {
+    pub(crate) size: usize,
+    pub(crate) flags: u64,
+    pub(crate) wait_obj: u32,
+    pub(crate) signaling_vector: c_int,
+    pub(crate) wait_set: *mut Fid,
+}
+
+#[repr(C)]
 pub(crate) struct AvAttr {
     pub(crate) kind: u32,
     pub(crate) rx_ctx_bits: c_int,
@@ -317,7 +328,7 @@ mod tests {
         assert_eq!(size_of::<Info>(), 120);
         assert_eq!((size_of::<TxAttr>(), size_of::<RxAttr>()), (80, 64));
         assert_eq!((size_of::<EpAttr>(), size_of::<DomainAttr>(), size_of::<FabricAttr>()), (96, 192, 32));
-        assert_eq!((size_of::<CqAttr>(), size_of::<AvAttr>()), (40, 48));
+        assert_eq!((size_of::<CqAttr>(), size_of::<EqAttr>(), size_of::<AvAttr>()), (40, 32, 48));
         assert_eq!((size_of::<CqEntry>(), size_of::<CqErrEntry>(), size_of::<EqEntry>()), (48, 80, 24));
         assert_eq!((size_of::<Msg>(), size_of::<TaggedMsg>(), size_of::<RmaMsg>()), (48, 64, 64));
         assert_eq!((size_of::<AtomicMsg>(), size_of::<RmaIov>(), size_of::<Ioc>()), (72, 24, 16));

@@ -1,19 +1,17 @@
 //! The tables of functions, one for each kind of object.
 
 use super::{
-    AtomicAttr, AtomicMsg, AvAttr, CqAttr, CqErrEntry, Fid, Info, Ioc, MrAttr, Msg, RmaMsg, TaggedMsg,
+    AtomicAttr, AtomicMsg, AvAttr, CqAttr, CqErrEntry, EqAttr, Fid, Info, Ioc, MrAttr, Msg, RmaMsg, TaggedMsg,
 };
 use core::ffi::{c_char, c_int, c_void};
 use libc::{iovec, ssize_t};
-
-type Unused = *const c_void;
 
 #[repr(C)]
 pub(crate) struct FabricOps {
     pub(crate) size: usize,
     pub(crate) domain: unsafe extern "C" fn(*mut Fid, *mut Info, *mut *mut Fid, *mut c_void) -> c_int,
     pub(crate) passive_ep: unsafe extern "C" fn(*mut Fid, *mut Info, *mut *mut Fid, *mut c_void) -> c_int,
-    pub(crate) eq_open: unsafe extern "C" fn(*mut Fid, *mut c_void, *mut *mut Fid, *mut c_void) -> c_int,
+    pub(crate) eq_open: Open<EqAttr>,
     pub(crate) wait_open: unsafe extern "C" fn(*mut Fid, *mut c_void, *mut *mut Fid) -> c_int,
     pub(crate) trywait: unsafe extern "C" fn(*mut Fid, *mut *mut Fid, c_int) -> c_int,
 }
@@ -144,15 +142,12 @@ pub(crate) struct CmOps {
     pub(crate) getname: unsafe extern "C" fn(*mut Fid, *mut c_void, *mut usize) -> c_int,
     pub(crate) getpeer: unsafe extern "C" fn(*mut Fid, *mut c_void, *mut usize) -> c_int,
     pub(crate) connect: unsafe extern "C" fn(*mut Fid, *const c_void, *const c_void, usize) -> c_int,
-    pub(crate) listen: Unused,
-    pub(crate) accept: Unused,
-    pub(crate) reject: Unused,
-    pub(crate) shutdown: Unused,
-    pub(crate) join: Unused,
+    pub(crate) listen: unsafe extern "C" fn(*mut Fid) -> c_int,
+    pub(crate) accept: unsafe extern "C" fn(*mut Fid, *const c_void, usize) -> c_int,
+    pub(crate) reject: unsafe extern "C" fn(*mut Fid, *mut Fid, *const c_void, usize) -> c_int,
+    pub(crate) shutdown: unsafe extern "C" fn(*mut Fid, u64) -> c_int,
+    pub(crate) join: unsafe extern "C" fn(*mut Fid, *const c_void, u64, *mut *mut Fid, *mut c_void) -> c_int,
 }
-
-// SAFETY: the pointers are null and never used.
-unsafe impl Sync for CmOps {}
 
 #[repr(C)]
 pub(crate) struct MsgOps {
