@@ -7,13 +7,17 @@ use core::time::Duration;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::Instant;
 
 /// The time without a call of the application after which the domain's own thread takes over.
 const AWAY: Duration = Duration::from_millis(1);
+
+/// The number of calls without progress in a row from which on a call offers its processor to other threads. The peer may
+/// be one of them.
+const PATIENCE: u32 = 8;
 
 /// The longest sleep of a waiting thread.
 const NAP: Duration = Duration::from_millis(5);
@@ -31,6 +35,8 @@ struct Shared {
     opened: Instant,
     /// The last call of the application, in microseconds since the domain was opened.
     active: AtomicU64,
+    /// The calls of the application in a row that made no progress.
+    idle: AtomicU32,
 }
 
 impl Domain {
@@ -38,9 +44,9 @@ impl Domain {
     pub fn open(interface: &Interface, settings: &Settings) -> Result<Self> {
         let engine = Engine::open(interface, settings)?;
         let socket = engine.carrier.socket().map_err(|error| Error::from_io("the socket", &error))?;
-        let (opened, active) = (Instant::now(), AtomicU64::new(0));
-        let shared =
-            Arc::new(Shared { engine: Mutex::new(engine), socket, settle: settings.settle, opened, active });
+        let (opened, active, idle) = (Instant::now(), AtomicU64::new(0), AtomicU32::new(0));
+        let (engine, settle) = (Mutex::new(engine), settings.settle);
+        let shared = Arc::new(Shared { engine, socket, settle, opened, active, idle });
         let weak = Arc::downgrade(&shared);
         let spawned = thread::Builder::new().name("uet-progress".into()).spawn(move || drive(&weak));
         spawned.map_err(|error| Error::from_io("the progress thread", &error))?;
@@ -77,7 +83,12 @@ impl Domain {
     /// Receives and sends packets, runs timers and reports completions.
     pub fn progress(&self) {
         // A socket that fails shows as operations that time out.
-        let _ = self.lock_active().turn();
+        let busy = self.lock_active().turn().unwrap_or(false);
+        let idle = if busy { 0 } else { self.0.idle.load(Ordering::Relaxed).saturating_add(1) };
+        self.0.idle.store(idle, Ordering::Relaxed);
+        if idle > PATIENCE {
+            thread::yield_now();
+        }
     }
 
     /// Lets the domain's thread take over at once, because the application is going to sleep.

@@ -178,6 +178,9 @@ impl Settings {
 /// Returns parameters for applications: large queues, and retransmissions for as long as a busy peer may be away.
 fn config() -> Config {
     let mut config = Config::real_time();
+    // A message is complete when its last ACK is there. Packets on several paths overtake each other, so that ACK is often
+    // a delayed one.
+    config.pds.ack_delay = Duration::from_micros(20);
     config.pds.max_rto_retx_cnt = 9;
     config.pds.max_nack_retx_cnt = 30;
     config.pds.idle_time = Duration::ZERO;
