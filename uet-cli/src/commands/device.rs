@@ -155,15 +155,21 @@ impl DeviceArgs {
 
     /// Returns the selection of this device instead of the selected one.
     pub(super) fn with(&self, named: &Named) -> Self {
-        let mut other = self.clone();
         #[cfg(target_os = "linux")]
-        match &named.place {
-            NamedPlace::Place(place) => other.dut = Some(place.clone()),
-            NamedPlace::Control(address) => other.control = Some(address.clone()),
+        {
+            let mut other = self.clone();
+            match &named.place {
+                NamedPlace::Place(place) => other.dut = Some(place.clone()),
+                NamedPlace::Control(address) => other.control = Some(address.clone()),
+            }
+            other
         }
+        // Only the built-in NIC has a name there.
         #[cfg(not(target_os = "linux"))]
-        let _ = &mut other;
-        other
+        {
+            let _ = named;
+            self.clone()
+        }
     }
 
     /// Returns the command-line options that select the device.

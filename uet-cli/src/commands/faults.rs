@@ -1,16 +1,22 @@
 //! Deliberate faults of the embedded NIC, by name.
 
+#[cfg(target_os = "linux")]
 use super::{Listing, Outcome};
 use crate::near;
+#[cfg(target_os = "linux")]
 use serde_json::json;
+#[cfg(target_os = "linux")]
 use std::io::{self, IsTerminal, Write};
 use uet_emulator::fault::{self, Fault};
+
+/// The list of all faults.
+const LIST: &str = if cfg!(target_os = "linux") { "`uet emulate --list-faults`" } else { "docs/faults.md" };
 
 /// Returns the fault of this name.
 pub(super) fn named(name: &str) -> Result<&'static Fault, String> {
     fault::find(name).ok_or_else(|| {
         let message = near::unknown("fault", name, fault::all().map(|fault| fault.name));
-        format!("{message} (`uet emulate --list-faults` names them all)")
+        format!("{message} ({LIST} names them all)")
     })
 }
 

@@ -199,6 +199,13 @@ pub fn main() -> ExitCode {
 
 /// Prints help, the version or a usage error, and ends the program. An argument that could harm a terminal is escaped.
 fn usage(error: &clap::Error) -> ! {
+    #[cfg(not(target_os = "linux"))]
+    if let Some(name) = linux_only(error) {
+        complain(format_args!(
+            "`{name}` works on Linux only; other systems have the built-in NIC, captures and encoding"
+        ));
+        std::process::exit(2);
+    }
     let hostile =
         |argument: std::ffi::OsString| escape(&argument.to_string_lossy()) != argument.to_string_lossy();
     if error.use_stderr() && std::env::args_os().any(hostile) {
@@ -207,6 +214,35 @@ fn usage(error: &clap::Error) -> ! {
         std::process::exit(2);
     }
     error.exit()
+}
+
+/// Returns the command, option or device of a usage error, if Linux has it.
+#[cfg(not(target_os = "linux"))]
+fn linux_only(error: &clap::Error) -> Option<&str> {
+    use clap::error::{ContextKind, ContextValue};
+
+    const NAMES: [&str; 11] = [
+        "adapter",
+        "emulate",
+        "libfabric",
+        "proxy",
+        "--control",
+        "--dut",
+        "--local",
+        "--no-control",
+        "--peer-mac",
+        "--restart",
+        "--to",
+    ];
+    let known = |name: &str| {
+        NAMES.contains(&name) || ["exec:", "raw:", "udp://"].iter().any(|kind| name.starts_with(kind))
+    };
+    [ContextKind::InvalidSubcommand, ContextKind::InvalidArg].into_iter().find_map(|kind| {
+        match error.get(kind) {
+            Some(ContextValue::String(name)) if known(name) => Some(name.as_str()),
+            _ => None,
+        }
+    })
 }
 
 /// Returns advice for a system error whose text has none.

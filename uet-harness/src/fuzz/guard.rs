@@ -1,6 +1,7 @@
 //! Decides if a target may be fuzzed, because a fuzzer can break its target.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+#[cfg(target_os = "linux")]
 use std::io;
 
 /// Returns the reason to refuse this target without `--i-own-this-target`. `interface` is the interface for frames that
@@ -21,6 +22,7 @@ pub fn refusal(target: IpAddr, interface: Option<&str>) -> Option<String> {
 }
 
 /// Returns an error if the target is refused and the caller does not own it.
+#[cfg(target_os = "linux")]
 pub(crate) fn check(target: IpAddr, interface: Option<&str>, owned: bool) -> io::Result<()> {
     match refusal(target, interface) {
         Some(refusal) if !owned => Err(io::Error::new(io::ErrorKind::PermissionDenied, refusal)),

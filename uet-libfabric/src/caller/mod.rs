@@ -44,7 +44,11 @@ impl Libfabric {
 
     fn open(file: &str) -> Result<Self> {
         let missing = |error: libloading::Error| {
-            let advice = "install libfabric (Debian: apt install libfabric1)";
+            let advice = if cfg!(target_feature = "crt-static") {
+                "a static program cannot load libraries; build it for a target with shared libraries, or use the Debian package"
+            } else {
+                "install libfabric (Debian: apt install libfabric1)"
+            };
             Error::new(Code::ENOSYS, format!("cannot load {file}: {advice}: {error}"))
         };
         // SAFETY: the initializers of libfabric have no requirements.
