@@ -32,6 +32,7 @@ pub struct Libfabric {
     freeinfo: unsafe extern "C" fn(*mut Info),
     dupinfo: unsafe extern "C" fn(*const Info) -> *mut Info,
     fabric: OpenFabric,
+    #[cfg(not(target_feature = "crt-static"))]
     _library: libloading::Library,
 }
 
@@ -42,13 +43,16 @@ impl Libfabric {
         LOADED.get_or_init(|| Self::open(FILE)).as_ref().map_err(Clone::clone)
     }
 
+    #[cfg(target_feature = "crt-static")]
+    fn open(file: &str) -> Result<Self> {
+        let advice = "a static program cannot load libraries; use the Debian package, or build uet for a target that can";
+        Err(Error::new(Code::ENOSYS, format!("cannot load {file}: {advice}")))
+    }
+
+    #[cfg(not(target_feature = "crt-static"))]
     fn open(file: &str) -> Result<Self> {
         let missing = |error: libloading::Error| {
-            let advice = if cfg!(target_feature = "crt-static") {
-                "a static program cannot load libraries; build it for a target with shared libraries, or use the Debian package"
-            } else {
-                "install libfabric (Debian: apt install libfabric1)"
-            };
+            let advice = "install libfabric (Debian: apt install libfabric1)";
             Error::new(Code::ENOSYS, format!("cannot load {file}: {advice}: {error}"))
         };
         // SAFETY: the initializers of libfabric have no requirements.
