@@ -4,6 +4,21 @@
 //! of the next timer. It has no clock, socket, thread or source of randomness, so equal inputs give equal outputs.
 #![forbid(unsafe_code)]
 
+/// Writes the methods that the hidden feature `explore` adds to a trait, for a type that implements `Clone` and `Hash`.
+macro_rules! explored {
+    ($Trait:ident) => {
+        #[cfg(feature = "explore")]
+        fn duplicate(&self) -> Box<dyn $Trait> {
+            Box::new(self.clone())
+        }
+
+        #[cfg(feature = "explore")]
+        fn digest(&self, mut state: &mut dyn core::hash::Hasher) {
+            core::hash::Hash::hash(self, &mut state);
+        }
+    };
+}
+
 pub mod cc;
 #[cfg(feature = "explore")]
 mod explore;

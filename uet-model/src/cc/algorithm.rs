@@ -129,15 +129,7 @@ impl Algorithm for Unlimited {
         true
     }
 
-    #[cfg(feature = "explore")]
-    fn duplicate(&self) -> Box<dyn Algorithm> {
-        Box::new(*self)
-    }
-
-    #[cfg(feature = "explore")]
-    fn digest(&self, mut state: &mut dyn core::hash::Hasher) {
-        core::hash::Hash::hash(self, &mut state);
-    }
+    explored!(Algorithm);
 }
 
 impl CcParams {

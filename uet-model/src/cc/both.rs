@@ -37,15 +37,7 @@ impl Algorithm for Both {
         self.nscc.may_send() && self.rccc.may_send()
     }
 
-    #[cfg(feature = "explore")]
-    fn duplicate(&self) -> Box<dyn Algorithm> {
-        Box::new(self.clone())
-    }
-
-    #[cfg(feature = "explore")]
-    fn digest(&self, mut state: &mut dyn core::hash::Hasher) {
-        core::hash::Hash::hash(self, &mut state);
-    }
+    explored!(Algorithm);
 
     fn new_data(&mut self, now: Time, sums: &Sums) {
         self.nscc.new_data(now, sums);

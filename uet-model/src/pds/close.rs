@@ -8,7 +8,7 @@ use super::pdc::{Alarms, Pdc};
 use super::pool::TxContent;
 use super::shared::Shared;
 use super::timers::{Alarm, Timer};
-use crate::{Failure, PdcHandle};
+use crate::{Failure, Mode, PdcHandle};
 use uet_wire::Psn;
 use uet_wire::registry::{CtlType, NackCode};
 
@@ -41,6 +41,12 @@ impl Pdc {
     /// Returns whether the context handles packets of the peer.
     pub(super) fn receives(&self) -> bool {
         !matches!(self.state, State::Lingering(_) | State::Gone | State::Pending)
+    }
+
+    /// Returns whether the next message of its route must wait until this ordered context has delivered its own: there is no
+    /// order between two contexts.
+    pub(super) fn keeps_order(&self) -> bool {
+        self.mode == Mode::Rod && matches!(self.state, State::Quiescing(_)) && !self.source.is_idle()
     }
 
     pub(super) fn asks_close(&self) -> bool {

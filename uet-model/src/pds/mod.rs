@@ -196,6 +196,10 @@ impl Pds {
                 let id = pdc.pdcid();
                 return self.request_by(id, request);
             }
+            if pdc.keeps_order() {
+                pdc.source.shut_out = true;
+                return Err(Refused(request));
+            }
         }
         if !request.som {
             return self.fail(&request, Failure::Closed);
@@ -490,6 +494,9 @@ impl Pds {
         let (ccc, gone) = (pdc.ccc, pdc.is_gone());
         if let Some(handle) = pdc.take_ended() {
             shared.indications.push_back(Indication::Closed(handle));
+            if core::mem::take(&mut pdc.source.shut_out) {
+                shared.indications.push_back(Indication::Resumed(pdc.via()));
+            }
         }
         if gone {
             if let (Some(protect), Role::Target) = (&mut self.protect, pdc.role) {

@@ -243,6 +243,11 @@ impl Pdc {
                     ccc.nack(shared.now, report);
                 }
             }
+            // Packets already queued move to the end of the list too, which keeps the PSNs in order.
+            if matches!(state, TxState::RetxQueued | TxState::RetxQueuedAfterSack) {
+                shared.pool.unlink(&mut self.source.retx, key);
+                shared.pool.push(&mut self.source.retx, key);
+            }
             self.retransmit(shared, key, RetransmitCause::Renumbered);
             // Under its new number, the packet has never been sent: it is no retransmission.
             if let Some(out) = shared.pool.get_mut(key) {

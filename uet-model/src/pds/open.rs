@@ -3,6 +3,7 @@
 use super::ack::EXPECTED_PSN;
 use super::arrive::{Arrival, Arriving, trim_code};
 use super::close::State;
+use super::destination::PsnPosition;
 use super::event::{CloseReason, Dropped, EventKind, Role};
 use super::nack::NackReply;
 use super::pdc::{Opening, Pdc};
@@ -100,8 +101,11 @@ impl Pds {
                 _ => Err(Some(arrival.reply(packet, NackCode::INV_DPDCID))),
             };
         };
-        if pdc.peer_id == PdcId::NONE && pdc.peer == packet.src {
-            // The first ACK is late. Return data carries the peer's PDCID too, and our ACK needs it.
+        // The first ACK may be late. Return data carries the peer's PDCID too, and our ACK needs it. A late packet of a context
+        // that had our PDCID before is far outside the window, and must not bind this context to its sender.
+        let is_unbound = pdc.peer_id == PdcId::NONE && pdc.peer == packet.src;
+        let is_grant = matches!(arrival.what, Arriving::Control(CtlType::CREDIT, _));
+        if is_unbound && !is_grant && pdc.destination.place(arrival.psn) == PsnPosition::New {
             pdc.peer_id = arrival.spdcid;
         }
         if !SecureContext::admits(pdc.security, packet.security) {
@@ -109,7 +113,8 @@ impl Pds {
             return Err(None);
         }
         // `PDS-OPEN-003`
-        if pdc.peer != packet.src || pdc.peer_id != arrival.spdcid {
+        let is_peer = pdc.peer == packet.src && pdc.peer_id == arrival.spdcid;
+        if !is_peer && !(is_unbound && is_grant) {
             return Err(Some(arrival.reply(packet, NackCode::PDC_HDR_MISMATCH)));
         }
         pdc.confirmed = true;

@@ -187,7 +187,7 @@ impl Pdc {
     /// Tells SES to resume when there is room again.
     pub(super) fn resume(&mut self, shared: &mut Shared) {
         let has_room = self.source.queue.len() <= usize::from(shared.params.tx_queue) / 2;
-        let between = self.source.message.is_none();
+        let between = self.source.message.is_none() && self.is_open();
         if has_room && (self.source.paused || self.source.shut_out && between) {
             (self.source.paused, self.source.shut_out) = (false, false);
             shared.indications.push_back(Indication::Resumed(self.via()));

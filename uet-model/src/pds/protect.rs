@@ -179,7 +179,11 @@ impl core::error::Error for OpenError {}
 
 /// Protection without effect: packets pass unchanged.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Unprotected;
+#[cfg_attr(feature = "explore", derive(Hash))]
+pub struct Unprotected {
+    /// The lowest Start_PSN of a peer's context; `None` accepts all.
+    pub lowest_start: Option<Psn>,
+}
 
 impl Protect for Unprotected {
     fn outbound(&mut self, _: &Route) -> Option<SecureContext> {
@@ -193,6 +197,15 @@ impl Protect for Unprotected {
     fn open(&mut self, packet: Packet) -> Result<(Packet, Option<Association>), OpenError> {
         Ok((packet, None))
     }
+
+    fn accept_start(&mut self, _: Option<SecureContext>, _: IpAddr, start: Psn) -> Result<(), Psn> {
+        match self.lowest_start {
+            Some(lowest) if lowest.is_after(start) => Err(lowest),
+            _ => Ok(()),
+        }
+    }
+
+    explored!(Protect);
 }
 
 /// Protection that the application shares with the endpoint, to change keys and read statistics while it runs.

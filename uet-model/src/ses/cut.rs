@@ -168,9 +168,9 @@ impl Outline {
                 let address = address.ri_generation(self.peer.generation).job_id(self.peer.route.job);
                 address.pid_on_fep(self.peer.pid).resource_index(self.peer.index)
             });
-        // `SES-ERR-007`: UET_MSG_ERROR repeats the initiator and the target of its message.
+        // `SES-ERR-007`, `SES-CUT-006`: UET_MSG_ERROR repeats the initiator, the target and the buffer offset of its message.
         let header = if opcode == Opcode::UET_MSG_ERROR {
-            header.initiator(self.peer.initiator)
+            header.buffer_offset(self.buffer_offset).initiator(self.peer.initiator)
         } else {
             match self.selector {
                 Selector::Key(key) => {

@@ -132,8 +132,10 @@ impl Ses {
     pub fn abort(&mut self, id: OperationId) -> bool {
         let how = self.params.abort;
         let Some(flight) = self.flights.get_mut(&id) else { return false };
-        let put_off = flight.deferral.is_waiting() && flight.answered >= flight.sent;
-        if flight.outline.progress == Progress::Done && !put_off {
+        // The target may never request the message, read the rest or send the data.
+        let waits = flight.deferral.is_waiting() || flight.source.is_some() || !flight.data.is_empty();
+        let is_answered = flight.answered >= flight.sent;
+        if flight.outline.progress == Progress::Done && !(waits && is_answered) {
             return false;
         }
         flight.fail(OperationError::new(ReturnCode::CANCELLED));

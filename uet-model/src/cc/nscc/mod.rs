@@ -179,15 +179,7 @@ impl Algorithm for Nscc {
         self.inflight as f64 + self.packet() <= self.cwnd
     }
 
-    #[cfg(feature = "explore")]
-    fn duplicate(&self) -> Box<dyn Algorithm> {
-        Box::new(self.clone())
-    }
-
-    #[cfg(feature = "explore")]
-    fn digest(&self, mut state: &mut dyn core::hash::Hasher) {
-        core::hash::Hash::hash(self, &mut state);
-    }
+    explored!(Algorithm);
 
     fn send(&mut self, _now: Time, packet: Sending, _sums: &Sums) -> SendDecision {
         self.inflight = self.inflight.saturating_add(packet.size.into());

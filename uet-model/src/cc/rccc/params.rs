@@ -22,6 +22,8 @@ pub struct RcccParams {
     /// The time without traffic, or without a reply, after which a source restarts with the initial credit; 100 base
     /// round trips.
     pub idle_reset: Duration,
+    /// The cumulative grant from which a source counts, in units of 256 bytes; 0. For tests of the wrap only.
+    pub start_credit: u32,
 }
 
 impl RcccParams {
@@ -35,6 +37,7 @@ impl RcccParams {
             full_packet: network.full_packet,
             request_interval: network.base_rtt * 2,
             idle_reset: network.base_rtt * 100,
+            start_credit: 0,
         };
         params.check()?;
         Ok(params)

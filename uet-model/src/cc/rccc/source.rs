@@ -49,7 +49,7 @@ impl Rccc {
         params.check()?;
         Ok(Rccc {
             ccc_id,
-            granted: Units24::default(),
+            granted: Units24::default() + params.start_credit,
             credit: signed(params.initial_credit),
             speculating: true,
             useful: u64::MAX,
@@ -180,15 +180,7 @@ impl Algorithm for Rccc {
         self.credit > 0
     }
 
-    #[cfg(feature = "explore")]
-    fn duplicate(&self) -> Box<dyn Algorithm> {
-        Box::new(self.clone())
-    }
-
-    #[cfg(feature = "explore")]
-    fn digest(&self, mut state: &mut dyn core::hash::Hasher) {
-        core::hash::Hash::hash(self, &mut state);
-    }
+    explored!(Algorithm);
 
     fn new_data(&mut self, now: Time, sums: &Sums) {
         if self.idle_since.is_some_and(|since| now - since >= self.params.idle_reset) {
@@ -215,9 +207,10 @@ impl Algorithm for Rccc {
     /// demand and cannot grant.
     fn nack(&mut self, now: Time, report: &NackReport, sums: &Sums) {
         match report.code {
-            NackCode::NO_PDC_AVAIL | NackCode::NO_CCC_AVAIL | NackCode::NO_BITMAP => {
-                self.restore(report.size)
-            }
+            NackCode::NO_PDC_AVAIL
+            | NackCode::NO_CCC_AVAIL
+            | NackCode::NO_BITMAP
+            | NackCode::NEW_START_PSN => self.restore(report.size),
             _ if report.no_pdc => self.knock(sums),
             _ => self.answered(now),
         }

@@ -74,6 +74,7 @@ fn rccc_and_pacer_defaults() {
             full_packet: 4208,
             request_interval: us(12),
             idle_reset: us(600),
+            start_credit: 0,
         }
     );
     assert_eq!(

@@ -2,9 +2,8 @@
 
 use super::common::wire::{Rud, ack, control, nack, nacks, packet};
 use super::common::*;
-use core::net::IpAddr;
 use core::time::Duration;
-use uet_model::pds::{Association, Dropped, EventKind, OpenError, Pds, Protect, SealError, SecureContext};
+use uet_model::pds::{Dropped, EventKind, Pds, Unprotected};
 use uet_model::*;
 use uet_wire::registry::{CtlType, NackCode, PdsType};
 use uet_wire::{Psn, Uet};
@@ -228,32 +227,14 @@ fn a_context_that_is_closed() {
     assert_eq!(refused(&mut pair, Rud::default().packet()), [(NackCode::INV_DPDCID, 333, 0, 0)]);
 }
 
-/// A target that requires another Start_PSN.
-struct Elsewhere(Psn);
-
-impl Protect for Elsewhere {
-    fn outbound(&mut self, _: &Route) -> Option<SecureContext> {
-        None
-    }
-
-    fn seal(&mut self, packet: Packet) -> Result<(Packet, Option<Association>), SealError> {
-        Ok((packet, None))
-    }
-
-    fn open(&mut self, packet: Packet) -> Result<(Packet, Option<Association>), OpenError> {
-        Ok((packet, None))
-    }
-
-    fn accept_start(&mut self, _: Option<SecureContext>, _: IpAddr, start: Psn) -> Result<(), Psn> {
-        if start == self.0 { Ok(()) } else { Err(self.0) }
-    }
-}
+/// Protection of a target that requires another Start_PSN.
+const ELSEWHERE: Unprotected = Unprotected { lowest_start: Some(Psn(5000)) };
 
 #[test]
 fn secured_target_requires_another_start_psn() {
     let mut pair = Pair::new(plain());
     let target = Pds::new(PdsParams { first_pdcid: 0x8001, ..plain() }, address(B), 2).unwrap();
-    pair.ends[B] = target.with_protection(Elsewhere(Psn(5000)));
+    pair.ends[B] = target.with_protection(ELSEWHERE);
     for message in 1..=3 {
         pair.send(A, message);
     }
@@ -266,11 +247,63 @@ fn secured_target_requires_another_start_psn() {
     assert!(pair.events[A].contains(&EventKind::Renumbered(Psn(5000))));
 }
 
+/// First transmissions under the new numbers leave in their order, also if some were queued before in another one.
+#[test]
+fn renumbered_packets_leave_in_order() {
+    let mut pair = Pair::new(plain());
+    let target = Pds::new(PdsParams { first_pdcid: 0x8001, ..plain() }, address(B), 2).unwrap();
+    pair.ends[B] = target.with_protection(ELSEWHERE);
+    pair.impair(&["drop request 1..3"]);
+    for message in 1..=3 {
+        pair.send(A, message);
+    }
+    let now = pair.now;
+    pair.ends[A].handle_input(now, nack(NackCode::TRIMMED, 50, 0));
+    pair.ends[A].handle_input(now, nack(NackCode::NEW_START_PSN, 48, 5000));
+    pair.run();
+    let psns: Vec<u32> = pair.seen.iter().filter_map(psn_of).collect();
+    assert_eq!(psns[..6], [48, 49, 50, 5000, 5001, 5002], "{}", pair.ladder);
+    assert_eq!(pair.responses(A), [1, 2, 3]);
+}
+
+/// The peer's late packet for an earlier context names our PDCID, and another one of its own.
+#[test]
+fn late_packet_binds_no_new_context() {
+    let mut pair = Pair::new(plain());
+    let (now, via) = (pair.now, Via::Route(route(B, Mode::Rud)));
+    pair.ends[A].request(now, via, request(1)).unwrap();
+    let late = Rud { psn: 77_777, spdcid: 0x8055, dpdcid: 0x4001, ..Rud::default() }.packet();
+    pair.inject(A, Packet { src: address(B), dst: address(A), ..late });
+    pair.run();
+    assert_eq!(nacks(&pair.seen)[0].0, NackCode::PDC_HDR_MISMATCH, "{}", pair.ladder);
+    assert_eq!(pair.responses(A), [1], "{}", pair.ladder);
+    assert_eq!(pair.seen.iter().filter_map(psn_of).collect::<Vec<_>>(), [48], "{}", pair.ladder);
+}
+
+/// There is no order between two contexts, so the next message waits for the one that is closing.
+#[test]
+fn ordered_message_waits_for_the_closing_context() {
+    let mut pair = Pair::new(plain());
+    let via = Via::Route(route(B, Mode::Rod));
+    pair.request(via, A, request(1));
+    pair.run_for(Duration::from_micros(50));
+    pair.impair(&["drop request 1"]);
+    pair.request(via, A, request(2));
+    let (now, context) = (pair.now, pair.ends[A].context_of(&route(B, Mode::Rod)).unwrap());
+    pair.ends[A].close(now, context);
+    assert!(pair.ends[A].request(now, via, request(3)).is_err());
+    pair.run();
+    assert!(pair.told[A].contains(&Indication::Resumed(via)), "{}", pair.ladder);
+    pair.request(via, A, request(3));
+    pair.run();
+    assert_eq!(pair.responses(A), [1, 2, 3]);
+}
+
 #[test]
 fn pending_context_is_kept_for_new_pdc_time() {
     let params = PdsParams { first_pdcid: 0x8001, ..plain() };
     let wait = params.new_pdc_time;
-    let mut target = Pds::new(params, address(B), 2).unwrap().with_protection(Elsewhere(Psn(5000)));
+    let mut target = Pds::new(params, address(B), 2).unwrap().with_protection(ELSEWHERE);
     let (answers, contexts) = answers_of(&mut target, &[Rud::syn(48, 0).packet(), Rud::syn(49, 1).packet()]);
     assert_eq!(answers.len(), 2, "told again as often as asked");
     assert_eq!((contexts, target.poll_timeout()), (1, Some(Time(0) + wait)));

@@ -274,6 +274,18 @@ fn rendezvous_target_reads_the_rest() {
 }
 
 #[test]
+fn rendezvous_that_nobody_reads_can_be_aborted() {
+    let mut pair = Pair::open();
+    let source = source(&mut pair, 20_000);
+    let id = pair.side[0].post(rendezvous(source, 20_000, 1000)).unwrap();
+    pair.run();
+    assert!(!pair.has_ended(id));
+    assert!(pair.side[0].abort(id));
+    pair.run();
+    assert_eq!(pair.outcome(id).unwrap_err().code, ReturnCode::CANCELLED);
+}
+
+#[test]
 fn long_rendezvous_reads_only_the_part_that_fits() {
     let mut pair = Pair::open();
     let source = source(&mut pair, 20_000);

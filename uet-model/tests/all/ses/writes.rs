@@ -284,6 +284,20 @@ proptest! {
 }
 
 #[test]
+fn error_packet_repeats_the_buffer_offset() {
+    let mut pair = Pair::open();
+    let write = Work::Write { key: Key(0xacce5), offset: 100, data: data(64 << 10).into() };
+    let id = pair.side[0].post(Operation::new(peer(), write)).unwrap();
+    let Some(Command::Send(via, first)) = pair.side[0].poll_command() else { panic!() };
+    pair.side[0].put_back(via, first);
+    pair.side[0].handle(Indication::Resumed(Via::Route(peer().route)));
+    assert!(pair.side[0].abort(id));
+    pair.run();
+    let last = std_of(&pair.requests[1].2);
+    assert_eq!((last.head().opcode(), last.buffer_offset()), (Opcode::UET_MSG_ERROR, Some(100)));
+}
+
+#[test]
 fn aborted_message_ends_at_both_sides() {
     for (how, opcode, ie) in [
         (Abort::MessageError, Opcode::UET_MSG_ERROR, false),
