@@ -2,19 +2,12 @@
 
 use core::net::IpAddr;
 use uet_emulator::Nic;
+use uet_kernel::Node;
 use uet_model::ses::{Completion, Operation, OperationId, Receive, Region, RegionId, ResourceIndex};
-use uet_model::{Event, Fep, Packet, PdcHandle, Route, Time};
+use uet_model::{Event, Fep, PdcHandle, Route, Time};
 
 /// An endpoint as a driver sees it: the reference model, or a NIC of the emulator with a deliberate fault.
-pub trait Endpoint {
-    /// Handles a packet that arrived.
-    fn handle_input(&mut self, now: Time, packet: Packet);
-    /// Returns the next packet to send.
-    fn poll_transmit(&mut self, now: Time) -> Option<Packet>;
-    /// Returns the time of the next timer.
-    fn poll_timeout(&self) -> Option<Time>;
-    /// Runs the timers that are due.
-    fn handle_timeout(&mut self, now: Time);
+pub trait Endpoint: Node {
     /// Returns the next completion.
     fn poll_completion(&mut self) -> Option<Completion>;
     /// Returns the next decision.
@@ -41,30 +34,21 @@ pub trait Endpoint {
     fn in_flight(&self, destination: IpAddr) -> Option<i64>;
 }
 
+/// Passes the methods on whose names both endpoints share.
+macro_rules! polls {
+    () => {
+        fn poll_completion(&mut self) -> Option<Completion> {
+            self.poll_completion()
+        }
+
+        fn poll_event(&mut self) -> Option<Event> {
+            self.poll_event()
+        }
+    };
+}
+
 impl Endpoint for Fep {
-    fn handle_input(&mut self, now: Time, packet: Packet) {
-        self.handle_input(now, packet);
-    }
-
-    fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
-        self.poll_transmit(now)
-    }
-
-    fn poll_timeout(&self) -> Option<Time> {
-        self.poll_timeout()
-    }
-
-    fn handle_timeout(&mut self, now: Time) {
-        self.handle_timeout(now);
-    }
-
-    fn poll_completion(&mut self) -> Option<Completion> {
-        self.poll_completion()
-    }
-
-    fn poll_event(&mut self) -> Option<Event> {
-        self.poll_event()
-    }
+    polls!();
 
     fn post(&mut self, operation: Operation) -> Option<OperationId> {
         self.ses_mut().post(operation).ok()
@@ -114,29 +98,7 @@ impl Endpoint for Fep {
 }
 
 impl Endpoint for Nic {
-    fn handle_input(&mut self, now: Time, packet: Packet) {
-        self.handle_input(now, packet);
-    }
-
-    fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
-        self.poll_transmit(now)
-    }
-
-    fn poll_timeout(&self) -> Option<Time> {
-        self.poll_timeout()
-    }
-
-    fn handle_timeout(&mut self, now: Time) {
-        self.handle_timeout(now);
-    }
-
-    fn poll_completion(&mut self) -> Option<Completion> {
-        self.poll_completion()
-    }
-
-    fn poll_event(&mut self) -> Option<Event> {
-        self.poll_event()
-    }
+    polls!();
 
     fn post(&mut self, operation: Operation) -> Option<OperationId> {
         self.post(operation).ok()

@@ -30,6 +30,7 @@
 
 mod digest;
 mod endpoint;
+mod parallel;
 mod referee;
 mod scenario;
 pub mod scenarios;
@@ -39,6 +40,7 @@ mod walk;
 mod world;
 
 pub use endpoint::Endpoint;
+pub use parallel::parallel;
 pub use scenario::{Action, Budget, Control, Scenario};
 pub use search::{Report, Violation, explore, play};
 pub use trace::Trace;

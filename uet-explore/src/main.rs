@@ -2,8 +2,8 @@
 //! emulator: `uet-explore --faults [--walks N] [FAULT...]`.
 
 use std::process::ExitCode;
-use uet_emulator::fault;
-use uet_explore::{explore, scenarios, walk};
+use uet_emulator::fault::{self, Fault};
+use uet_explore::{Scenario, explore, parallel, scenarios, walk};
 
 fn main() -> ExitCode {
     let (mut large, mut limit, mut names) = (false, 5_000_000, Vec::new());
@@ -25,16 +25,17 @@ fn main() -> ExitCode {
         "{:<26} {:>9} {:>10} {:>5} {:>6} {:>8}",
         "scenario", "states", "choices", "depth", "rests", "seconds"
     );
-    let mut failed = false;
-    for scenario in scenarios::ALL {
-        if !names.is_empty() && !names.iter().any(|name| name == scenario.name) {
-            continue;
-        }
+    let named = |scenario: &&Scenario| names.is_empty() || names.iter().any(|name| name == scenario.name);
+    let chosen: Vec<&Scenario> = scenarios::ALL.iter().filter(named).collect();
+    let search = |scenario: &&'static Scenario| {
         let budget = if large { scenario.large } else { scenario.small };
-        let report = explore(scenario, || scenarios::endpoints(scenario), budget, limit);
+        explore(scenario, || scenarios::endpoints(scenario), budget, limit)
+    };
+    let mut failed = false;
+    parallel(&chosen, search, |report| {
         println!("{report}");
         failed |= report.violation.is_some();
-    }
+    });
     ExitCode::from(u8::from(failed))
 }
 
@@ -48,30 +49,26 @@ fn try_faults(names: &[String], walks: u64) -> ExitCode {
             Some((seed, violation)) => println!("without a fault, {} {seed}: {violation}", scenario.name),
         }
     }
-    let (mut found, mut all) = (0, 0);
-    for fault in fault::all().filter(|fault| names.is_empty() || names.iter().any(|name| name == fault.name))
-    {
-        let faulty = [fault];
+    let named = |fault: &&Fault| names.is_empty() || names.iter().any(|name| name == fault.name);
+    let faults: Vec<&'static Fault> = fault::all().filter(named).collect();
+    let try_one = |fault: &&'static Fault| {
+        let faulty = [*fault];
         let mut tries = sound.iter().flat_map(|scenario| [(*scenario, 0), (*scenario, 1)]);
         let first = tries.find_map(|(scenario, side)| {
             let at = if side == 0 { [&faulty[..], &[]] } else { [&[][..], &faulty[..]] };
             let found = walk(scenario, || scenarios::nics(scenario, at), scenario.large, walks)?;
             Some((scenario.name, side, found))
         });
-        all += 1;
-        match first {
-            Some((scenario, side, (seed, violation))) => {
-                found += 1;
-                println!(
-                    "{:<36} {} {scenario:<22} {seed:>4}  {}",
-                    fault.name,
-                    ["A", "B"][side],
-                    violation.what
-                );
-            }
-            None => println!("{:<36} - not found", fault.name),
+        (fault.name, first)
+    };
+    let mut found = 0;
+    parallel(&faults, try_one, |(name, first)| match first {
+        Some((scenario, side, (seed, violation))) => {
+            found += 1;
+            println!("{name:<36} {} {scenario:<22} {seed:>4}  {}", ["A", "B"][side], violation.what);
         }
-    }
-    println!("{found} of {all} faults found");
+        None => println!("{name:<36} - not found"),
+    });
+    println!("{found} of {} faults found", faults.len());
     ExitCode::SUCCESS
 }

@@ -3,14 +3,12 @@
 use crate::scenario::Action::{Abort, Add, Close, Deferrable, Read, Receive, Rendezvous, Send, Write};
 use crate::scenario::{Budget, Control, Scenario};
 use crate::world::ADDRESSES;
-use core::hash::Hasher;
-use core::net::IpAddr;
 use uet_emulator::config::Congestion;
 use uet_emulator::fault::Fault;
 use uet_emulator::{Config, Nic};
-use uet_model::cc::PathMode;
-use uet_model::pds::{Association, OpenError, Protect, SealError, SecureContext};
-use uet_model::{Fep, Mode, Packet, Route};
+use uet_model::cc::{Algorithms, PathMode};
+use uet_model::pds::Unprotected;
+use uet_model::{Fep, Mode};
 use uet_wire::Psn;
 
 const BLANK: Scenario = Scenario::BLANK;
@@ -173,6 +171,18 @@ pub static ALL: &[Scenario] = &[
         ..BLANK
     },
     Scenario {
+        name: "rccc-wrap",
+        first: [&[Write(TWO), Write(1024)], &[]],
+        control: Control::Rccc(1),
+        tune: |pds, _, _| {
+            if let Algorithms::Rccc(rccc) = &mut pds.congestion.algorithms {
+                rccc.start_credit = (1 << 24) - 3;
+            }
+        },
+        small: budget(1, 0, 0, 0, 0, 1),
+        ..BLANK
+    },
+    Scenario {
         name: "psn-wrap",
         first: [&[Write(TWO), Add], &[]],
         tune: |pds, _, _| pds.start_psn = Some(u32::MAX),
@@ -238,9 +248,9 @@ pub fn endpoints(scenario: &'static Scenario) -> [Fep; 2] {
         let (pds, ses) = scenario.params(side);
         #[expect(clippy::expect_used, reason = "a row with impossible parameters is a bug of this crate")]
         let fep = Fep::new(pds, ses, ADDRESSES[side], 1 + side as u64).expect("the parameters fit");
-        match scenario.floor {
-            Some(floor) if side == 1 => fep.with_protection(Floor(floor)),
-            _ => fep,
+        match floor(scenario, side) {
+            Some(floor) => fep.with_protection(floor),
+            None => fep,
         }
     })
 }
@@ -259,39 +269,15 @@ pub fn nics(scenario: &'static Scenario, faults: [&[&'static Fault]; 2]) -> [Nic
         let nic = Nic::new(ADDRESSES[side], config).and_then(|nic| nic.with_faults(faults[side]));
         #[expect(clippy::expect_used, reason = "a row with impossible parameters is a bug of this crate")]
         let nic = nic.expect("the parameters fit");
-        match scenario.floor {
-            Some(floor) if side == 1 => nic.with_protection(Floor(floor)),
-            _ => nic,
+        match floor(scenario, side) {
+            Some(floor) => nic.with_protection(floor),
+            None => nic,
         }
     })
 }
 
-/// Protection that changes no packet, and accepts no context below a Start_PSN.
-#[derive(Clone)]
-struct Floor(u32);
-
-impl Protect for Floor {
-    fn outbound(&mut self, _: &Route) -> Option<SecureContext> {
-        None
-    }
-
-    fn seal(&mut self, packet: Packet) -> Result<(Packet, Option<Association>), SealError> {
-        Ok((packet, None))
-    }
-
-    fn open(&mut self, packet: Packet) -> Result<(Packet, Option<Association>), OpenError> {
-        Ok((packet, None))
-    }
-
-    fn accept_start(&mut self, _: Option<SecureContext>, _: IpAddr, start: Psn) -> Result<(), Psn> {
-        if Psn(self.0).is_after(start) { Err(Psn(self.0)) } else { Ok(()) }
-    }
-
-    fn duplicate(&self) -> Box<dyn Protect> {
-        Box::new(self.clone())
-    }
-
-    fn digest(&self, state: &mut dyn Hasher) {
-        state.write_u32(self.0);
-    }
+/// Returns the protection by which the second endpoint accepts no context below a Start_PSN.
+fn floor(scenario: &Scenario, side: usize) -> Option<Unprotected> {
+    let lowest_start = scenario.floor.filter(|_| side == 1).map(Psn);
+    lowest_start.map(|lowest| Unprotected { lowest_start: Some(lowest) })
 }

@@ -1,18 +1,20 @@
 //! The small bounds of all scenarios, and the counterexamples that earlier searches found.
 
 use uet_explore::Choice::{Act, Packet, Timer};
-use uet_explore::{Choice, Fate, explore, play, scenarios};
+use uet_explore::{Choice, Fate, Scenario, explore, parallel, play, scenarios};
 
 /// More than the states of any scenario within its small bounds.
 const LIMIT: usize = 200_000;
 
 #[test]
 fn small_bounds_are_exhausted_without_a_violation() {
-    for scenario in scenarios::ALL {
-        let report = explore(scenario, || scenarios::endpoints(scenario), scenario.small, LIMIT);
+    let search = |scenario: &'static Scenario| {
+        explore(scenario, || scenarios::endpoints(scenario), scenario.small, LIMIT)
+    };
+    parallel(scenarios::ALL, search, |report| {
         println!("{report}");
         assert!(report.exhausted, "{report}");
-    }
+    });
 }
 
 /// Plays the choices, and then a network without loss until both endpoints rest.

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 use uet_emulator::fault;
-use uet_explore::{Action, Budget, Scenario, explore, scenarios, walk};
+use uet_explore::{Action, Budget, Scenario, explore, parallel, scenarios, walk};
 
 const WALKS: u64 = 60;
 
@@ -38,21 +38,24 @@ const FOUND: &[(&str, usize, &str)] = &[
 
 #[test]
 fn faults_break_properties() {
-    for (name, side, scenario) in FOUND {
+    let find = |(name, side, scenario): &(&'static str, usize, &'static str)| {
         let fault = [fault::find(name).unwrap()];
         let scenario = scenarios::find(scenario).unwrap();
         let at = if *side == 0 { [&fault[..], &[]] } else { [&[][..], &fault[..]] };
         let found = walk(scenario, || scenarios::nics(scenario, at), scenario.large, WALKS);
-        assert!(found.is_some(), "{name} in {}", scenario.name);
-    }
+        (*name, scenario.name, found.is_some())
+    };
+    parallel(FOUND, find, |(name, scenario, found)| assert!(found, "{name} in {scenario}"));
 }
 
 #[test]
 fn walk_without_a_fault_breaks_nothing() {
-    for scenario in scenarios::ALL {
-        let found = walk(scenario, || scenarios::nics(scenario, [&[], &[]]), scenario.large, WALKS);
-        assert!(found.is_none(), "{}: {}", scenario.name, found.unwrap().1);
-    }
+    let find = |scenario: &'static Scenario| {
+        (scenario.name, walk(scenario, || scenarios::nics(scenario, [&[], &[]]), scenario.large, WALKS))
+    };
+    parallel(scenarios::ALL, find, |(name, found)| {
+        assert!(found.is_none(), "{name}: {}", found.unwrap().1);
+    });
 }
 
 /// `close-late-copy` with a target that forgets a closed context at once.

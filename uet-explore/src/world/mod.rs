@@ -1,21 +1,20 @@
 //! The state of an exploration: both endpoints, the packets between them, and what has been delivered.
 
+mod act;
+mod judge;
+
 use crate::endpoint::Endpoint;
 use crate::referee::Referee;
 use crate::scenario::{Action, Budget, LIFETIME, Scenario};
 use crate::trace::Trace;
-use bytes::Bytes;
 use core::fmt;
 use core::hash::{Hash, Hasher};
 use core::net::{IpAddr, Ipv4Addr};
 use std::collections::VecDeque;
 use uet_model::pds::{EventKind, Role};
-use uet_model::ses::{
-    Access, AtomicOn, Completion, Key, Operand, Operation, OperationId, Peer, Process, Receive, Region,
-    RegionId, ResourceIndex, Work,
-};
+use uet_model::ses::{OperationId, RegionId};
 use uet_model::{Event, Packet, PdcHandle, Time, TrimPoint};
-use uet_wire::registry::{AtomicDatatype, AtomicOpcode, ReturnCode};
+use uet_wire::registry::ReturnCode;
 
 /// The addresses of both endpoints.
 pub(crate) const ADDRESSES: [IpAddr; 2] =
@@ -23,19 +22,6 @@ pub(crate) const ADDRESSES: [IpAddr; 2] =
 /// The names of both endpoints.
 pub(crate) const NAMES: [&str; 2] = ["A", "B"];
 
-const INDEX: ResourceIndex = ResourceIndex { process: Process::Relative { job: 101, pid: 2 }, index: 10 };
-/// The region that the peer writes to.
-const TARGET: Key = Key(7);
-/// The region that the peer reads.
-const SOURCE: Key = Key(8);
-/// The length of the place of each operation in both regions: a message of two packets.
-const SPAN: usize = crate::scenario::MTU as usize + 16;
-/// The number of operations with a place of their own.
-const PLACES: usize = 4;
-/// The place of the number that [`Action::Add`] changes.
-const NUMBER: usize = SPAN * PLACES;
-/// The length of both regions.
-const LENGTH: usize = NUMBER + 8;
 /// The length of a trimmed packet: its headers.
 const TRIMMED: u16 = 64;
 
@@ -131,13 +117,9 @@ impl<E: Endpoint> World<E> {
     /// Creates the first state of a scenario: both applications have taken their first steps, and their packets are in
     /// the network.
     pub fn new(scenario: &'static Scenario, mut ends: [E; 2], traced: bool) -> Result<Self, String> {
-        let region = |data: Vec<u8>, key| Region { key, base: 0, access: Access::ALL, data };
         let mut regions = [[RegionId(0); 2]; 2];
         for (side, end) in ends.iter_mut().enumerate() {
-            let both = [region(vec![0; LENGTH], TARGET), region(PATTERN.to_vec(), SOURCE)];
-            for (place, region) in both.into_iter().enumerate() {
-                regions[side][place] = end.expose(INDEX, region).ok_or("no region")?;
-            }
+            regions[side] = act::expose(end).ok_or("no region")?;
         }
         let mut world = World {
             scenario,
@@ -296,63 +278,6 @@ impl<E: Endpoint> World<E> {
         }
     }
 
-    fn act(&mut self, side: usize, action: Action) {
-        if let Some(trace) = &mut self.trace {
-            trace.note(self.now, ADDRESSES[side], action);
-        }
-        let place = self.posted.len().min(PLACES - 1);
-        let offset = (place * SPAN) as u64;
-        let data = |length: u16| Bytes::from_static(&PATTERN[place * SPAN..][..usize::from(length)]);
-        let work = match action {
-            Action::Write(length) => Work::Write { key: TARGET, offset, data: data(length) },
-            Action::Add => Work::Atomic {
-                on: AtomicOn::Memory { key: TARGET, offset: NUMBER as u64 },
-                opcode: AtomicOpcode::SUM,
-                datatype: AtomicDatatype::UINT64,
-                operand: Operand::Elements(Bytes::copy_from_slice(&1u64.to_le_bytes())),
-                fetch: true,
-            },
-            Action::Read(length) => Work::Read { key: SOURCE, offset, length: length.into() },
-            Action::Send(length) => Work::Send { tag: None, data: data(length) },
-            Action::Rendezvous(length, eager) => Work::Rendezvous {
-                tag: None,
-                source: self.regions[side][1],
-                offset,
-                length: length.into(),
-                eager: eager.into(),
-            },
-            Action::Deferrable(length) => Work::Deferrable { tag: None, data: data(length) },
-            Action::Receive => {
-                self.receives[side] += 1;
-                return self.ends[side].receive(INDEX, Receive::new(SPAN as u32));
-            }
-            Action::Close => return self.close(side),
-            Action::Abort => {
-                if let Some(first) = self.posted.iter().find(|posted| posted.side == side) {
-                    self.ends[side].abort(first.id);
-                }
-                return;
-            }
-        };
-        let peer = Peer { index: INDEX.index, ..Peer::relative(ADDRESSES[1 - side], 101, 2) };
-        let operation = Operation::new(peer.by(self.scenario.mode), work);
-        if let Some(id) = self.ends[side].post(operation) {
-            self.posted.push(Posted { action, side, id, result: None });
-        }
-    }
-
-    fn close(&mut self, side: usize) {
-        let owns = self.posted.iter().any(|posted| posted.side == side);
-        match self.opened[side] {
-            Some(context) if !owns => self.ends[side].close_context(self.now, context),
-            _ => {
-                let peer = Peer { index: INDEX.index, ..Peer::relative(ADDRESSES[1 - side], 101, 2) };
-                let route = peer.by(self.scenario.mode).route;
-                self.ends[side].close_route(self.now, &route);
-            }
-        }
-    }
-
     /// Takes the packets and completions of both endpoints, and checks the new state.
     fn settle(&mut self) -> Result<(), String> {
         for side in 0..2 {
@@ -384,204 +309,4 @@ impl<E: Endpoint> World<E> {
         }
         self.check_in_flight()
     }
-
-    fn completed(&mut self, side: usize, completion: Completion) -> Result<(), String> {
-        let name = NAMES[side];
-        match completion {
-            Completion::Operation { id, result } => {
-                let number = self.posted.iter().position(|posted| (posted.side, posted.id) == (side, id));
-                let Some(number) = number else {
-                    return Err(format!("{name} completed an operation that is not its own"));
-                };
-                if let Some(trace) = &mut self.trace {
-                    let end = match &result {
-                        Ok(_) => "completed".to_owned(),
-                        Err(error) => error.to_string(),
-                    };
-                    trace.note(self.now, ADDRESSES[side], format_args!("operation {number}: {end}"));
-                }
-                let known = self.posted[number].result;
-                if known.is_some() {
-                    return Err(format!("operation {number} of {name} completed twice"));
-                }
-                self.posted[number].result = Some(result.as_ref().err().map(|error| error.code));
-                match result {
-                    Ok(done) => self.check_done(number, &done.data),
-                    Err(_) if self.scenario.may_fail => Ok(()),
-                    Err(error) => Err(format!("operation {number} of {name} failed: {error}")),
-                }
-            }
-            Completion::Received(received) => {
-                if let Some(trace) = &mut self.trace {
-                    trace.note(self.now, ADDRESSES[side], "a receive completed");
-                }
-                if received.code != ReturnCode::OK {
-                    return match self.scenario.may_fail {
-                        true => Ok(()),
-                        false => Err(format!("a receive of {name} completed with {}", received.code)),
-                    };
-                }
-                let is_it = |(number, posted): (usize, &Posted)| {
-                    let (Action::Send(length) | Action::Rendezvous(length, _) | Action::Deferrable(length)) =
-                        posted.action
-                    else {
-                        return None;
-                    };
-                    let sent = &PATTERN[number.min(PLACES - 1) * SPAN..][..usize::from(length)];
-                    (posted.side != side && received.data == sent).then_some(number)
-                };
-                let Some(number) = self.posted.iter().enumerate().find_map(is_it) else {
-                    return Err(format!("{name} received data that nobody sent"));
-                };
-                if self.received.contains(&number) {
-                    return Err(format!("{name} received the message of operation {number} twice"));
-                }
-                let overtaken = self.received.iter().any(|other| *other > number);
-                if overtaken && self.scenario.mode == uet_model::Mode::Rod {
-                    return Err(format!("{name} received the message of operation {number} out of order"));
-                }
-                self.received.push(number);
-                Ok(())
-            }
-            Completion::Written(_) => Ok(()),
-        }
-    }
-
-    /// Checks that the effect of a successful operation is visible.
-    fn check_done(&self, number: usize, data: &[u8]) -> Result<(), String> {
-        let Posted { action, side, .. } = self.posted[number];
-        let target = self.memory(1 - side);
-        let place = number.min(PLACES - 1) * SPAN;
-        let holds = match action {
-            Action::Write(length) => {
-                let end = place + usize::from(length);
-                target[place..end] == PATTERN[place..end]
-            }
-            Action::Read(length) => *data == PATTERN[place..place + usize::from(length)],
-            // The receive of a rendezvous completes with the last ACK of the read.
-            Action::Send(_) | Action::Deferrable(_) => self.is_received(number),
-            Action::Add => {
-                let before = data.try_into().map(u64::from_le_bytes).unwrap_or(u64::MAX);
-                before < self.number(1 - side)
-            }
-            Action::Rendezvous(..) | Action::Receive | Action::Close | Action::Abort => true,
-        };
-        match holds {
-            true => Ok(()),
-            false => Err(format!("operation {number} of {} completed early: {action}", NAMES[side])),
-        }
-    }
-
-    /// Returns whether a message has been received, or has no receive.
-    fn is_received(&self, number: usize) -> bool {
-        let Posted { side, .. } = self.posted[number];
-        let message = |posted: &&Posted| posted.side == side && is_message(posted.action);
-        let messages = self.posted.iter().filter(message).count();
-        usize::from(self.receives[1 - side]) < messages || self.received.contains(&number)
-    }
-
-    fn memory(&self, side: usize) -> &[u8] {
-        self.ends[side].memory(self.regions[side][0]).unwrap_or(&ZEROS)
-    }
-
-    fn number(&self, side: usize) -> u64 {
-        self.memory(side)[NUMBER..NUMBER + 8].try_into().map(u64::from_le_bytes).unwrap_or(u64::MAX)
-    }
-
-    /// Checks that memory holds only bytes of operations, and that each addition happened at most once.
-    fn check_memory(&self) -> Result<(), String> {
-        for (side, name) in NAMES.iter().enumerate() {
-            let memory = self.memory(side);
-            let adds = self
-                .posted
-                .iter()
-                .filter(|posted| posted.side != side && posted.action == Action::Add)
-                .count();
-            if self.number(side) > adds as u64 {
-                return Err(format!("{name} added {} times for {adds} operations", self.number(side)));
-            }
-            for place in 0..PLACES {
-                let writes = |posted: &Posted| match posted.action {
-                    Action::Write(length) if posted.side != side => usize::from(length),
-                    _ => 0,
-                };
-                let length = self.posted.get(place).map_or(0, writes);
-                let (from, to) = (place * SPAN, (place + 1) * SPAN);
-                let (written, rest) = memory[from..to].split_at(length);
-                let right = &PATTERN[from..from + length];
-                let is_right =
-                    written == right || written.iter().zip(right).all(|(is, may)| *is == 0 || is == may);
-                if !is_right || *rest != ZEROS[length..SPAN] {
-                    return Err(format!("the memory of {name} is wrong for operation {place}"));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Checks that congestion control counts no more bytes than there can be.
-    fn check_in_flight(&self) -> Result<(), String> {
-        for side in 0..2 {
-            let Some(bytes) = self.ends[side].in_flight(ADDRESSES[1 - side]) else { continue };
-            if !(-ROUNDING..=IN_FLIGHT).contains(&bytes) {
-                return Err(format!("{} counts {bytes} bytes in flight", NAMES[side]));
-            }
-        }
-        Ok(())
-    }
-
-    /// Checks a state in which nothing is left to do.
-    pub fn check_rest(&self) -> Result<(), String> {
-        for (number, posted) in self.posted.iter().enumerate() {
-            if posted.result.is_none() {
-                let name = NAMES[posted.side];
-                return Err(format!("operation {number} of {name} never completed: {}", posted.action));
-            }
-            if posted.result == Some(None) && is_message(posted.action) && !self.is_received(number) {
-                return Err(format!("the message of operation {number} was never received"));
-            }
-        }
-        for (side, end) in self.ends.iter().enumerate() {
-            let good = |posted: &&Posted| posted.side != side && posted.result == Some(None);
-            let adds = self.posted.iter().filter(good).filter(|posted| posted.action == Action::Add).count();
-            if self.number(side) < adds as u64 {
-                return Err(format!(
-                    "{} added {} times for {adds} operations",
-                    NAMES[side],
-                    self.number(side)
-                ));
-            }
-            let (contexts, held) = (end.contexts(), end.held());
-            if (contexts, held) != (0, 0) && !self.scenario.may_vanish {
-                return Err(format!("{} rests with {contexts} contexts and {held} resources", NAMES[side]));
-            }
-            if let Some(bytes) = end.in_flight(ADDRESSES[1 - side])
-                && bytes.abs() > ROUNDING
-            {
-                return Err(format!("{} rests with {bytes} bytes in flight", NAMES[side]));
-            }
-        }
-        Ok(())
-    }
 }
-
-fn is_message(action: Action) -> bool {
-    matches!(action, Action::Send(_) | Action::Rendezvous(..) | Action::Deferrable(_))
-}
-
-/// `rcvd_bytes` counts in units of 256 bytes, rounded up, for each context.
-const ROUNDING: i64 = 4 * 255;
-/// More than all packets of any scenario.
-const IN_FLIGHT: i64 = 64 * 1024;
-
-/// Bytes that identify their position, and are never 0.
-static PATTERN: [u8; LENGTH] = {
-    let mut bytes = [0; LENGTH];
-    let mut at = 0;
-    while at < LENGTH {
-        bytes[at] = (at % 251) as u8 | 1;
-        at += 1;
-    }
-    bytes
-};
-static ZEROS: [u8; LENGTH] = [0; LENGTH];

@@ -1,0 +1,198 @@
+//! The properties of a state: completions, memory, and bytes in flight.
+
+use super::act::{NUMBER, PATTERN, PLACES, SPAN, ZEROS};
+use super::{ADDRESSES, NAMES, Posted, World};
+use crate::endpoint::Endpoint;
+use crate::scenario::Action;
+use uet_model::ses::Completion;
+use uet_wire::registry::ReturnCode;
+
+/// `rcvd_bytes` counts in units of 256 bytes, rounded up, for each context.
+const ROUNDING: i64 = 4 * 255;
+/// More than all packets of any scenario.
+const IN_FLIGHT: i64 = 64 * 1024;
+
+impl<E: Endpoint> World<E> {
+    pub(super) fn completed(&mut self, side: usize, completion: Completion) -> Result<(), String> {
+        let name = NAMES[side];
+        match completion {
+            Completion::Operation { id, result } => {
+                let number = self.posted.iter().position(|posted| (posted.side, posted.id) == (side, id));
+                let Some(number) = number else {
+                    return Err(format!("{name} completed an operation that is not its own"));
+                };
+                if let Some(trace) = &mut self.trace {
+                    let end = match &result {
+                        Ok(_) => "completed".to_owned(),
+                        Err(error) => error.to_string(),
+                    };
+                    trace.note(self.now, ADDRESSES[side], format_args!("operation {number}: {end}"));
+                }
+                let known = self.posted[number].result;
+                if known.is_some() {
+                    return Err(format!("operation {number} of {name} completed twice"));
+                }
+                self.posted[number].result = Some(result.as_ref().err().map(|error| error.code));
+                match result {
+                    Ok(done) => self.check_done(number, &done.data),
+                    Err(_) if self.scenario.may_fail => Ok(()),
+                    Err(error) => Err(format!("operation {number} of {name} failed: {error}")),
+                }
+            }
+            Completion::Received(received) => {
+                if let Some(trace) = &mut self.trace {
+                    trace.note(self.now, ADDRESSES[side], "a receive completed");
+                }
+                if received.code != ReturnCode::OK {
+                    return match self.scenario.may_fail {
+                        true => Ok(()),
+                        false => Err(format!("a receive of {name} completed with {}", received.code)),
+                    };
+                }
+                let is_it = |(number, posted): (usize, &Posted)| {
+                    let (Action::Send(length) | Action::Rendezvous(length, _) | Action::Deferrable(length)) =
+                        posted.action
+                    else {
+                        return None;
+                    };
+                    let sent = &PATTERN[number.min(PLACES - 1) * SPAN..][..usize::from(length)];
+                    (posted.side != side && received.data == sent).then_some(number)
+                };
+                let Some(number) = self.posted.iter().enumerate().find_map(is_it) else {
+                    return Err(format!("{name} received data that nobody sent"));
+                };
+                if self.received.contains(&number) {
+                    return Err(format!("{name} received the message of operation {number} twice"));
+                }
+                let overtaken = self.received.iter().any(|other| *other > number);
+                if overtaken && self.scenario.mode == uet_model::Mode::Rod {
+                    return Err(format!("{name} received the message of operation {number} out of order"));
+                }
+                self.received.push(number);
+                Ok(())
+            }
+            Completion::Written(_) => Ok(()),
+        }
+    }
+
+    /// Checks that the effect of a successful operation is visible.
+    fn check_done(&self, number: usize, data: &[u8]) -> Result<(), String> {
+        let Posted { action, side, .. } = self.posted[number];
+        let target = self.memory(1 - side);
+        let place = number.min(PLACES - 1) * SPAN;
+        let holds = match action {
+            Action::Write(length) => {
+                let end = place + usize::from(length);
+                target[place..end] == PATTERN[place..end]
+            }
+            Action::Read(length) => *data == PATTERN[place..place + usize::from(length)],
+            // The receive of a rendezvous completes with the last ACK of the read.
+            Action::Send(_) | Action::Deferrable(_) => self.is_received(number),
+            Action::Add => {
+                let before = data.try_into().map(u64::from_le_bytes).unwrap_or(u64::MAX);
+                before < self.number(1 - side)
+            }
+            Action::Rendezvous(..) | Action::Receive | Action::Close | Action::Abort => true,
+        };
+        match holds {
+            true => Ok(()),
+            false => Err(format!("operation {number} of {} completed early: {action}", NAMES[side])),
+        }
+    }
+
+    /// Returns whether a message has been received, or has no receive.
+    fn is_received(&self, number: usize) -> bool {
+        let Posted { side, .. } = self.posted[number];
+        let message = |posted: &&Posted| posted.side == side && is_message(posted.action);
+        let messages = self.posted.iter().filter(message).count();
+        usize::from(self.receives[1 - side]) < messages || self.received.contains(&number)
+    }
+
+    fn memory(&self, side: usize) -> &[u8] {
+        self.ends[side].memory(self.regions[side][0]).unwrap_or(&ZEROS)
+    }
+
+    fn number(&self, side: usize) -> u64 {
+        self.memory(side)[NUMBER..NUMBER + 8].try_into().map(u64::from_le_bytes).unwrap_or(u64::MAX)
+    }
+
+    /// Checks that memory holds only bytes of operations, and that each addition happened at most once.
+    pub(super) fn check_memory(&self) -> Result<(), String> {
+        for (side, name) in NAMES.iter().enumerate() {
+            let memory = self.memory(side);
+            let adds = self
+                .posted
+                .iter()
+                .filter(|posted| posted.side != side && posted.action == Action::Add)
+                .count();
+            if self.number(side) > adds as u64 {
+                return Err(format!("{name} added {} times for {adds} operations", self.number(side)));
+            }
+            for place in 0..PLACES {
+                let writes = |posted: &Posted| match posted.action {
+                    Action::Write(length) if posted.side != side => usize::from(length),
+                    _ => 0,
+                };
+                let length = self.posted.get(place).map_or(0, writes);
+                let (from, to) = (place * SPAN, (place + 1) * SPAN);
+                let (written, rest) = memory[from..to].split_at(length);
+                let right = &PATTERN[from..from + length];
+                let is_right =
+                    written == right || written.iter().zip(right).all(|(is, may)| *is == 0 || is == may);
+                if !is_right || *rest != ZEROS[length..SPAN] {
+                    return Err(format!("the memory of {name} is wrong for operation {place}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that congestion control counts no more bytes than there can be.
+    pub(super) fn check_in_flight(&self) -> Result<(), String> {
+        for side in 0..2 {
+            let Some(bytes) = self.ends[side].in_flight(ADDRESSES[1 - side]) else { continue };
+            if !(-ROUNDING..=IN_FLIGHT).contains(&bytes) {
+                return Err(format!("{} counts {bytes} bytes in flight", NAMES[side]));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks a state in which nothing is left to do.
+    pub fn check_rest(&self) -> Result<(), String> {
+        for (number, posted) in self.posted.iter().enumerate() {
+            if posted.result.is_none() {
+                let name = NAMES[posted.side];
+                return Err(format!("operation {number} of {name} never completed: {}", posted.action));
+            }
+            if posted.result == Some(None) && is_message(posted.action) && !self.is_received(number) {
+                return Err(format!("the message of operation {number} was never received"));
+            }
+        }
+        for (side, end) in self.ends.iter().enumerate() {
+            let good = |posted: &&Posted| posted.side != side && posted.result == Some(None);
+            let adds = self.posted.iter().filter(good).filter(|posted| posted.action == Action::Add).count();
+            if self.number(side) < adds as u64 {
+                return Err(format!(
+                    "{} added {} times for {adds} operations",
+                    NAMES[side],
+                    self.number(side)
+                ));
+            }
+            let (contexts, held) = (end.contexts(), end.held());
+            if (contexts, held) != (0, 0) && !self.scenario.may_vanish {
+                return Err(format!("{} rests with {contexts} contexts and {held} resources", NAMES[side]));
+            }
+            if let Some(bytes) = end.in_flight(ADDRESSES[1 - side])
+                && bytes.abs() > ROUNDING
+            {
+                return Err(format!("{} rests with {bytes} bytes in flight", NAMES[side]));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_message(action: Action) -> bool {
+    matches!(action, Action::Send(_) | Action::Rendezvous(..) | Action::Deferrable(_))
+}
