@@ -1,4 +1,5 @@
-//! Explores every interleaving of two endpoints of the reference model, within bounds.
+//! Explores every interleaving of two endpoints of the reference model, within bounds. [`swarm`] plays random runs of many
+//! endpoints.
 //!
 //! A [`Scenario`] states what two applications do, and how often the network may drop, duplicate, reorder, mark or trim a
 //! packet. [`explore`] visits every state that they can reach, and checks the properties in each. A scenario is exhausted
@@ -35,6 +36,7 @@ mod referee;
 mod scenario;
 pub mod scenarios;
 mod search;
+pub mod swarm;
 mod trace;
 mod walk;
 mod world;
