@@ -76,10 +76,24 @@ configurations! {
         "max_rto_retx_cnt": 1, "max_nack_retx_cnt": 1, "default_mpr": 24, "infer_loss_packets": 1,
         "idle_time": 1_000_000
     };
-    is_a_peer_of_the_reference_provider: {
-        "operand_order": "big", "swap_length": 32, "uud_opcode": "send", "generation_repeats": 3,
-        "explicit_completion": true
-    };
     keeps_big_endian_memory: {"byte_order": "big", "explicit_read": true};
     infers_loss: {"fast_loss_packets": 4, "infer_loss_packets": 3, "first_pdcid": 28672, "paths": "recycling"};
+}
+
+/// The configuration is that of the page about the reference provider.
+#[test]
+fn is_a_peer_of_the_reference_provider() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reference-provider.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let (_, rest) = page.split_once("# peer.toml\n").unwrap();
+    let (lines, _) = rest.split_once("```").unwrap();
+    // Each of its values is JSON, too.
+    let value = |line: &str| {
+        let (name, value) = line.split_once(" = ").unwrap();
+        (name.to_owned(), serde_json::from_str(value).unwrap())
+    };
+    let mut parameters: serde_json::Map<String, Value> = lines.lines().map(value).collect();
+    assert_eq!(parameters.len(), 4);
+    parameters.insert("explicit_completion".into(), true.into());
+    green(parameters.into(), None);
 }

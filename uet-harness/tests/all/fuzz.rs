@@ -1,12 +1,13 @@
 //! The fuzzer finds planted faults in the embedded NIC, and no others.
 
+use crate::around::{Changes, Device};
 use core::time::Duration;
 use serde_json::{Map, Value};
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::sync::atomic::Ordering;
-use uet_conformance::{Dut, DutError, Facts, Wire};
-use uet_control::{CallError, Op, Permission, Welcome};
+use uet_conformance::{Dut, DutError, Wire};
+use uet_control::{CallError, Op, Permission};
 use uet_emulator::Config;
 use uet_harness::dut::Embedded;
 use uet_harness::fuzz::script::Script;
@@ -71,7 +72,7 @@ fn minimized_finding_is_reported_and_stop_ends_the_run() {
     let options = Options { cases: u64::MAX, findings: usize::MAX, ..Options::default() };
     let stop = options.stop.clone();
     let mut told = Vec::new();
-    let outcome = fuzz::run(&mut Planted::new(Plant::OffsetBeyondLength), &options, |so_far| {
+    let outcome = fuzz::run(&mut Planted::device(Plant::OffsetBeyondLength), &options, |so_far| {
         told.push(so_far.findings.len());
         stop.store(so_far.findings.len() == 2, Ordering::Relaxed);
     });
@@ -98,7 +99,6 @@ enum Plant {
 
 struct Planted {
     plant: Plant,
-    nic: Embedded,
     crashed: bool,
     hangs: bool,
     leaked: u64,
@@ -109,10 +109,9 @@ struct Planted {
 }
 
 impl Planted {
-    fn new(plant: Plant) -> Self {
-        Planted {
+    fn device(plant: Plant) -> Device<Self> {
+        Device::new(Planted {
             plant,
-            nic: Embedded::new(Config::default()).unwrap(),
             crashed: false,
             hangs: false,
             leaked: 0,
@@ -120,7 +119,7 @@ impl Planted {
             witness: None,
             corrupted: false,
             late: VecDeque::new(),
-        }
+        })
     }
 
     fn take(&mut self, packet: &Wire) {
@@ -165,32 +164,20 @@ impl Planted {
     }
 }
 
-impl Dut for Planted {
-    fn welcome(&self) -> &Welcome {
-        self.nic.welcome()
-    }
-
-    fn facts(&self) -> &Facts {
-        self.nic.facts()
-    }
-
-    fn now(&self) -> Duration {
-        self.nic.now()
-    }
-
-    fn send(&mut self, packet: &Wire) -> Result<(), DutError> {
+impl Changes for Planted {
+    fn send(&mut self, nic: &mut Embedded, packet: &Wire) -> Result<(), DutError> {
         self.take(packet);
-        if self.crashed { Err(self.gone()) } else { self.nic.send(packet) }
+        if self.crashed { Err(self.gone()) } else { nic.send(packet) }
     }
 
-    fn receive(&mut self, until: Duration) -> Result<Option<Wire>, DutError> {
+    fn receive(&mut self, nic: &mut Embedded, until: Duration) -> Result<Option<Wire>, DutError> {
         if self.crashed {
             return Err(self.gone());
         }
         if let Some(late) = self.late.pop_front() {
             return Ok(Some(late));
         }
-        while let Some(packet) = self.nic.receive(until)? {
+        while let Some(packet) = nic.receive(until)? {
             if !self.hangs {
                 return Ok(Some(packet));
             }
@@ -198,7 +185,7 @@ impl Dut for Planted {
         Ok(None)
     }
 
-    fn ask(&mut self, op: Op) -> Result<Map<String, Value>, CallError> {
+    fn ask(&mut self, nic: &mut Embedded, op: Op) -> Result<Map<String, Value>, CallError> {
         if self.crashed {
             let error = io::ErrorKind::UnexpectedEof.into();
             return Err(CallError::Channel { op: op.name(), error });
@@ -209,7 +196,7 @@ impl Dut for Planted {
             self.opened.clear();
             self.corrupted = false;
         }
-        let mut answer = self.nic.ask(op)?;
+        let mut answer = nic.ask(op)?;
         if is_witness {
             self.witness = answer.get("region").and_then(Value::as_u64);
         }
@@ -223,26 +210,27 @@ impl Dut for Planted {
     }
 }
 
-impl Target for Planted {
+impl Target for Device<Planted> {
     fn dut(&mut self) -> &mut dyn Dut {
         self
     }
 
     fn restart(&mut self) -> io::Result<bool> {
-        *self = Planted::new(self.plant);
+        *self = Planted::device(self.changes.plant);
         Ok(true)
     }
 }
 
 #[test]
 fn refusal_of_another_packet_is_not_of_the_plain_write() {
-    let mut target = Planted::new(Plant::LateRefusal);
+    let mut target = Planted::device(Plant::LateRefusal);
     assert_eq!(fuzz::again(&mut target, &Script::default(), &Options::default()).unwrap(), None);
 }
 
 fn found(plant: Plant) -> Finding {
     let mut outcome =
-        fuzz::run(&mut Planted::new(plant), &Options { cases: 5000, ..Options::default() }, |_| ()).unwrap();
+        fuzz::run(&mut Planted::device(plant), &Options { cases: 5000, ..Options::default() }, |_| ())
+            .unwrap();
     let finding =
         outcome.findings.pop().unwrap_or_else(|| panic!("{plant:?}: nothing in {} cases", outcome.cases));
     println!(
@@ -254,7 +242,7 @@ fn found(plant: Plant) -> Finding {
     assert!(finding.reproduced);
     assert!(!finding.passed.is_empty());
     // The script alone reproduces the mistake, and does nothing to a correct NIC.
-    let again = fuzz::again(&mut Planted::new(plant), &finding.script, &Options::default()).unwrap();
+    let again = fuzz::again(&mut Planted::device(plant), &finding.script, &Options::default()).unwrap();
     assert_eq!(again.map(|(trouble, _)| trouble), Some(finding.trouble));
     let mut sound = Inside::new(Config::default()).unwrap();
     assert_eq!(fuzz::again(&mut sound, &finding.script, &Options::default()).unwrap(), None);

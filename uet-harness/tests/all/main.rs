@@ -1,5 +1,6 @@
 //! Tests of the harness, as one program. `faults` is separate: it runs optimized, for minutes, on all processors.
 
+mod around;
 mod busy;
 mod configurations;
 mod declared;

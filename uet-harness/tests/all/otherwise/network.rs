@@ -1,0 +1,81 @@
+//! Losses on the host of the suite, and a device that is far away.
+
+use super::{Hears, is, others, passes, results, says_all, verdict};
+use crate::around::{Changes, Device};
+use core::time::Duration;
+use serde_json::{Map, Value};
+use std::collections::VecDeque;
+use uet_conformance::{Dut, DutError, NetworkEffects, Verdict, Wire};
+use uet_control::{CallError, Op};
+use uet_harness::dut::Embedded;
+use uet_wire::registry::PdsType;
+
+/// A datagram that the host is known to have lost is not the device's fault.
+#[test]
+fn its_host_loses_a_datagram() {
+    let once: Hears = |device, wire| {
+        let lost = is(wire, "pds.type", PdsType::RUDI_REQ.code()) && device.effects.lost == 0;
+        device.effects.lost += u64::from(lost);
+        !lost
+    };
+    passes("rudi/each-once", once, says_all);
+    let always: Hears = |device, wire| {
+        let lost = is(wire, "pds.type", PdsType::RUDI_REQ.code());
+        device.effects.lost += u64::from(lost);
+        !lost
+    };
+    let (verdict, reason) = verdict("rudi/each-once", 1, always, says_all);
+    assert_eq!(verdict, Verdict::Inconclusive, "{reason}");
+}
+
+/// A network of which nothing is known but that it takes 150 ms each way.
+#[derive(Default)]
+struct Far {
+    under_way: VecDeque<(Duration, bool, Wire)>,
+}
+
+const ONE_WAY: Duration = Duration::from_millis(150);
+
+impl Changes for Far {
+    fn send(&mut self, nic: &mut Embedded, packet: &Wire) -> Result<(), DutError> {
+        self.under_way.push_back((nic.now() + ONE_WAY, true, packet.clone()));
+        Ok(())
+    }
+
+    fn receive(&mut self, nic: &mut Embedded, until: Duration) -> Result<Option<Wire>, DutError> {
+        loop {
+            let next = self.under_way.front().map_or(until, |(at, ..)| (*at).min(until));
+            if let Some(wire) = nic.receive(next)? {
+                self.under_way.push_back((nic.now() + ONE_WAY, false, wire));
+                continue;
+            }
+            match self.under_way.pop_front() {
+                Some((at, true, wire)) if at <= until => nic.send(&wire)?,
+                Some((at, false, wire)) if at <= until => return Ok(Some(wire)),
+                Some(later) => {
+                    self.under_way.push_front(later);
+                    return Ok(None);
+                }
+                None => return Ok(None),
+            }
+        }
+    }
+
+    fn ask(&mut self, nic: &mut Embedded, op: Op) -> Result<Map<String, Value>, CallError> {
+        if matches!(op, Op::Reset(_)) {
+            self.under_way.clear();
+        }
+        nic.ask(op)
+    }
+
+    fn network_effects(&mut self, _: &mut Embedded) -> NetworkEffects {
+        NetworkEffects::default()
+    }
+}
+
+#[test]
+fn it_is_far_away() {
+    let result = results(&mut Device::new(Far::default()), &[]);
+    assert_eq!(others(&result, &[Verdict::Pass, Verdict::Skipped, Verdict::Inconclusive]), [""; 0]);
+    assert!(result.count(Verdict::Pass) > 300, "{} passed", result.count(Verdict::Pass));
+}

@@ -1,0 +1,199 @@
+//! Devices that send or take other packets, where the sources leave a choice.
+
+use super::{
+    Hears, Otherwise, Says, device, find, get, hears_all, is, is_control, others, passes, pdcid, results,
+    says_all, set, verdict,
+};
+use uet_conformance::{Verdict, Wire};
+use uet_wire::pds::{AckCc, Control, Nack, Pds};
+use uet_wire::registry::{AckRequest, CcType, CtlType, NackCode, Opcode, PdsType, ReturnCode};
+use uet_wire::{Psn, Uet, UetBuf};
+
+#[test]
+fn it_knows_no_credit() {
+    let hears: Hears = |device, wire| {
+        if !is_control(wire, CtlType::CREDIT) {
+            return true;
+        }
+        let nack = Nack::build(NackCode::UNEXP_EVENT).dpdcid(pdcid(wire, "pds.spdcid")).done().unwrap();
+        let bytes = UetBuf::new(nack).to_bytes();
+        device.came.push_back(Wire::new(wire.dst, wire.src, wire.entropy, bytes));
+        false
+    };
+    passes("control/credit", hears, says_all);
+}
+
+#[test]
+fn it_opens_by_noop() {
+    let says: Says = |device, wire| {
+        if is(&wire, "pds.flags.syn", 1) && device.held.is_none() {
+            device.held = Some(Vec::new());
+            let psn = Psn(get(&wire, "pds.psn").unwrap_or_default() as u32 - 1);
+            let noop = Control::build(CtlType::NOOP).ar(true).syn(true).psn(psn);
+            let bytes = UetBuf::new(noop.spdcid(pdcid(&wire, "pds.spdcid")).done().unwrap()).to_bytes();
+            device.came.push_back(Wire::new(wire.src, wire.dst, wire.entropy, bytes));
+        }
+        device.came.push_back(wire);
+    };
+    passes("control/no-early-probe", hears_all, says);
+}
+
+#[test]
+fn it_names_a_context_in_unexp_event() {
+    let says: Says = |device, mut wire| {
+        if is(&wire, "pds.nack_code", NackCode::UNEXP_EVENT.code()) {
+            set(&mut wire, "pds.spdcid", 1);
+        }
+        device.came.push_back(wire);
+    };
+    passes("robust/unknown-control", hears_all, says);
+}
+
+/// A base at a multiple of 64 is close enough to the requested one.
+#[test]
+fn its_bitmaps_are_aligned() {
+    let says: Says = |device, mut wire| {
+        if let (Some(cack), Some(offset), Some(bits)) =
+            (get(&wire, "pds.cack_psn"), get(&wire, "pds.sack_psn_offset"), get(&wire, "pds.sack_bitmap"))
+        {
+            let base = (cack as u32).wrapping_add_signed((offset as u16 as i16).into());
+            let down = base % 64;
+            set(&mut wire, "pds.sack_psn_offset", (offset as u16).wrapping_sub(down as u16).into());
+            set(&mut wire, "pds.sack_bitmap", bits << down);
+        }
+        device.came.push_back(wire);
+    };
+    for seed in 1..=64 {
+        let (verdict, reason) = verdict("ask/probe-bitmap", seed, hears_all, says);
+        assert_eq!(verdict, Verdict::Pass, "seed {seed}: {reason}");
+    }
+}
+
+#[test]
+fn it_knows_no_no_op() {
+    let says: Says = |device, mut wire| {
+        set(&mut wire, "ses.return_code", ReturnCode::UNSUPPORTED_OP.code().into());
+        device.came.push_back(wire);
+    };
+    passes("errors/no-op", hears_all, says);
+}
+
+#[test]
+fn its_first_token_is_0() {
+    let says: Says = |device, mut wire| {
+        if is(&wire, "ses.opcode", Opcode::UET_DEFERRABLE_SEND.code()) {
+            set(&mut wire, "ses.initiator_restart_token", 0);
+        }
+        device.came.push_back(wire);
+    };
+    passes("deferrable/first-attempt", hears_all, says);
+}
+
+#[test]
+fn it_takes_no_start_from_others() {
+    let hears: Hears = |_, wire| !is(wire, "pds.nack_code", NackCode::NEW_START_PSN.code());
+    let (verdict, reason) = verdict("reaction/new-start", 1, hears, says_all);
+    assert_eq!(verdict, Verdict::Skipped, "{reason}");
+}
+
+#[test]
+fn it_opens_no_context_before_the_last_has_ended() {
+    let hears: Hears = |device, wire| {
+        if is(wire, "pds.type", PdsType::ACK.code()) {
+            device.came.extend(device.held.take().into_iter().flatten());
+        }
+        true
+    };
+    let says: Says = |device, wire| {
+        if is_control(&wire, CtlType::CLOSE_COMMAND) {
+            device.held.get_or_insert_default();
+        }
+        match &mut device.held {
+            Some(held) if is(&wire, "pds.flags.syn", 1) => held.push(wire),
+            _ => device.came.push_back(wire),
+        }
+    };
+    passes("source-close/nothing-above", hears, says);
+}
+
+/// The sources do not order the response to a rendezvous send and the read of its rest.
+#[test]
+fn it_answers_a_rendezvous_after_its_read() {
+    let hears: Hears = |device, wire| {
+        if find(wire, "ses.read_request_message_id").is_some() {
+            device.came.extend(device.held.take().into_iter().flatten());
+            device.held = None;
+        }
+        if is(wire, "ses.opcode", Opcode::UET_RENDEZVOUS_SEND.code()) {
+            device.held = Some(Vec::new());
+        }
+        true
+    };
+    let says: Says = |device, wire| match &mut device.held {
+        Some(held) if find(&wire, "pds.cack_psn").is_some() => held.push(wire),
+        _ => device.came.push_back(wire),
+    };
+    let ids = ["rendezvous/reads-the-rest", "rendezvous/not-before-the-rest", "rendezvous/nothing-at-once"];
+    let result = results(&mut device(hears, says), &ids);
+    assert_eq!(others(&result, &[Verdict::Pass]), [""; 0]);
+}
+
+#[test]
+fn it_asks_for_the_close_by_its_acks() {
+    let says: Says = |device, mut wire| {
+        if is_control(&wire, CtlType::CLOSE_REQUEST) {
+            let last = device.held.as_mut().and_then(Vec::pop);
+            wire = last.unwrap_or(wire);
+            set(&mut wire, "pds.flags.req", AckRequest::REQ_CLOSE.code().into());
+        } else if find(&wire, "pds.cack_psn").is_some() {
+            device.held = Some(vec![wire.clone()]);
+        }
+        device.came.push_back(wire);
+    };
+    let (verdict, reason) = verdict("encoding/close-request", 1, hears_all, says);
+    assert_eq!((verdict, &reason[..]), (Verdict::Skipped, "the device asks for the close by REQ_CLOSE"));
+}
+
+/// The sources name two return codes for a disabled index.
+#[test]
+fn it_answers_disabled_indices_either_way() {
+    let either: [Says; 2] = [
+        |device, wire| says_code(device, wire, ReturnCode::DISABLED),
+        |device, wire| says_code(device, wire, ReturnCode::DISABLED_GEN),
+    ];
+    for says in either {
+        for id in ["addressing/disabled", "addressing/disabled-without-buffer"] {
+            passes(id, hears_all, says);
+        }
+    }
+}
+
+/// Replaces the return code of a disabled index.
+fn says_code(device: &mut Otherwise, mut wire: Wire, code: ReturnCode) {
+    let disabled = [ReturnCode::DISABLED, ReturnCode::DISABLED_GEN];
+    if disabled.iter().any(|disabled| is(&wire, "ses.return_code", disabled.code())) {
+        set(&mut wire, "ses.return_code", code.code().into());
+    }
+    device.came.push_back(wire);
+}
+
+#[test]
+fn it_always_sends_congestion_state() {
+    let says: Says = |device, mut wire| {
+        let longer = match Uet::parse_lax(&wire.bytes).0.pds {
+            Some(Pds::Ack(ack)) => {
+                let long = AckCc::build()
+                    .ack(|a| a.copy_from(&ack.copied()).prologue(|prologue| prologue.kind(PdsType::ACK_CC)))
+                    .cc_type(CcType::NSCC)
+                    .sack(|sack| sack.mpr(8).sack_psn_offset(1))
+                    .done()
+                    .unwrap();
+                Some([long.bytes(), &wire.bytes[ack.bytes().len()..]].concat())
+            }
+            _ => None,
+        };
+        wire.bytes = longer.unwrap_or(wire.bytes);
+        device.came.push_back(wire);
+    };
+    passes("ack/form", hears_all, says);
+}

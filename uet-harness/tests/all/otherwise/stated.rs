@@ -1,0 +1,116 @@
+//! Devices that state what they lack, or what they do otherwise.
+
+use super::{Hears, device, get, hears_all, is_control, others, pdcid, results, says_all};
+use serde_json::json;
+use uet_conformance::{Verdict, Wire};
+use uet_wire::pds::Nack;
+use uet_wire::registry::{CtlType, NackCode};
+use uet_wire::ses::Ses;
+use uet_wire::{Psn, Uet, UetBuf};
+
+#[test]
+fn it_posts_nothing() {
+    let mut device = device(hears_all, says_all);
+    device.welcome.capabilities = vec!["rud".into()];
+    let result = results(&mut device, &["source-encoding/every-kind"]);
+    assert_eq!(result.cases[0].verdict, Verdict::Skipped, "{}", result.cases[0].reason);
+}
+
+/// Rules of packet delivery run over the operations that a device has.
+#[test]
+fn it_has_sends_by_rod_only() {
+    let mut device = device(hears_all, says_all);
+    device.welcome.capabilities = ["rod", "send", "receive", "close"].map(String::from).into();
+    let result = results(&mut device, &[]);
+    assert_eq!(others(&result, &[Verdict::Pass, Verdict::Skipped]), Vec::<String>::new());
+    let passed = result.count(Verdict::Pass);
+    assert!(passed >= 200, "{passed} rules passed");
+}
+
+/// Without capability `ecn`, no rule asks for an answer to a mark.
+#[test]
+fn it_sees_no_marks() {
+    let mut device = device(hears_all, says_all);
+    device.welcome.capabilities.retain(|name| name != "ecn");
+    let ids = ["rudi/flags", "ack/mark", "ack/marked-at-once", "nack/mark"];
+    let result = results(&mut device, &ids);
+    assert_eq!((result.cases.len(), others(&result, &[Verdict::Skipped])), (4, vec![]));
+}
+
+/// A device that does not support some control packets says so, and the rest of the suite still passes.
+#[test]
+fn it_knows_no_optional_control_packet() {
+    let hears: Hears = |device, wire| {
+        let kinds = [CtlType::NOOP, CtlType::PROBE, CtlType::CLEAR_REQUEST];
+        if !kinds.iter().any(|kind| is_control(wire, *kind)) {
+            return true;
+        }
+        let nack = Nack::build(NackCode::UNEXP_EVENT)
+            .nack_psn(Psn(get(wire, "pds.psn").unwrap_or_default() as u32))
+            .dpdcid(pdcid(wire, "pds.spdcid"))
+            .done()
+            .unwrap();
+        let bytes = UetBuf::new(nack).to_bytes();
+        device.came.push_back(Wire::new(wire.dst, wire.src, wire.entropy, bytes));
+        false
+    };
+    let ids = [
+        "ack/control",
+        "ask/probe",
+        "ask/probe-bitmap",
+        "control/noop",
+        "control/noop-again",
+        "control/noop-above-gap",
+        "control/noop-out-of-order",
+        "control/asked",
+        "control/probe",
+        "control/credit",
+        "control/unknown",
+        "control/other-peer",
+        "crc/damaged-control",
+        "encoding/probe-answer",
+        "encoding/ack-of-control",
+        "path/of-control",
+        "robust/reserved-bits-control",
+        "rod/control-in-order",
+        "source-clear/asked",
+        "source-clear/asked-too-early",
+    ];
+    let result = results(&mut device(hears, says_all), &ids);
+    assert_eq!(others(&result, &[Verdict::Pass, Verdict::Skipped]), [""; 0]);
+}
+
+/// A device may choose its memory keys. Rules that need a certain key are skipped.
+#[test]
+fn it_chooses_memory_keys() {
+    let mut device = device(hears_all, says_all);
+    device.changes.chosen = Some(0x600d_0000);
+    let result = results(&mut device, &[]);
+    assert_eq!(others(&result, &[Verdict::Pass, Verdict::Skipped]), [""; 0]);
+    let skipped = result.count(Verdict::Skipped);
+    assert!((1..30).contains(&skipped), "{skipped} were skipped");
+}
+
+/// A device that drops what it does not support states it.
+#[test]
+fn it_states_what_it_drops() {
+    let hears: Hears = |_, wire| {
+        let short = matches!(Uet::parse_lax(&wire.bytes).0.ses, Some(Ses::Medium(_) | Ses::Small(_)));
+        !short && !is_control(wire, CtlType::NOOP) && !is_control(wire, CtlType::PROBE)
+    };
+    let mut device = device(hears, says_all);
+    let stated = &mut device.welcome.parameters;
+    stated.insert("unsupported_control".into(), json!(["NOOP", "PROBE"]));
+    stated.insert("headers".into(), json!("standard"));
+    let result = results(&mut device, &[]);
+    assert_eq!(others(&result, &[Verdict::Pass, Verdict::Skipped]), [""; 0]);
+    assert!(result.count(Verdict::Skipped) < 150, "{} were skipped", result.count(Verdict::Skipped));
+}
+
+#[test]
+fn it_tells_each_completion_once() {
+    let mut device = device(hears_all, says_all);
+    device.changes.told = Some(Vec::new());
+    let result = results(&mut device, &[]);
+    assert_eq!(others(&result, &[Verdict::Pass, Verdict::Skipped]), [""; 0]);
+}

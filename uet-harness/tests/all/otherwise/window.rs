@@ -1,0 +1,96 @@
+//! A source that sends less ahead than the announced window permits. The window is an upper bound.
+
+use super::{get, others, results};
+use crate::around::{Changes, Device};
+use core::time::Duration;
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, VecDeque};
+use uet_conformance::{Dut, DutError, Options, Verdict, Wire, run};
+use uet_control::{CallError, Op};
+use uet_harness::dut::Embedded;
+use uet_wire::{Psn, Uet};
+
+/// Number of PSNs that may leave above the cumulative PSN.
+const BOUND: i32 = 128;
+
+/// Keeps the packets of each context within the bound, whatever its peer announces.
+#[derive(Default)]
+struct Bounded {
+    /// By the PDCID of the NIC.
+    contexts: BTreeMap<u64, Context>,
+    came: VecDeque<Wire>,
+}
+
+struct Context {
+    /// The cumulative PSN.
+    cack: Psn,
+    held: BTreeMap<i32, Wire>,
+}
+
+/// Returns the distance between two PSNs in serial arithmetic.
+fn distance(from: Psn, to: Psn) -> i32 {
+    (to - from) as i32
+}
+
+impl Changes for Bounded {
+    fn send(&mut self, nic: &mut Embedded, packet: &Wire) -> Result<(), DutError> {
+        let context = get(packet, "pds.dpdcid").and_then(|pdcid| self.contexts.get_mut(&pdcid));
+        if let (Some(context), Some(cack)) = (context, get(packet, "pds.cack_psn")) {
+            let moved = distance(context.cack, Psn(cack as u32)).max(0);
+            context.cack = context.cack + moved as u32;
+            let held = core::mem::take(&mut context.held);
+            let held = held.into_iter().map(|(above, wire)| (above - moved, wire));
+            let (left, free): (BTreeMap<_, _>, BTreeMap<_, _>) = held.partition(|(above, _)| *above > BOUND);
+            context.held = left;
+            self.came.extend(free.into_values());
+        }
+        nic.send(packet)
+    }
+
+    fn receive(&mut self, nic: &mut Embedded, until: Duration) -> Result<Option<Wire>, DutError> {
+        loop {
+            if let Some(wire) = self.came.pop_front() {
+                return Ok(Some(wire));
+            }
+            let Some(wire) = nic.receive(until)? else { return Ok(None) };
+            let request = Uet::parse_lax(&wire.bytes).0.pds.and_then(|pds| pds.request());
+            let Some(request) = request.map(|request| request.copied()) else { return Ok(Some(wire)) };
+            let start = request.start_psn().unwrap_or(request.psn());
+            let new = || Context { cack: start - 1, held: BTreeMap::new() };
+            let context = self.contexts.entry(request.spdcid().0.into()).or_insert_with(new);
+            let above = distance(context.cack, request.psn());
+            if above <= BOUND {
+                return Ok(Some(wire));
+            }
+            context.held.insert(above, wire);
+        }
+    }
+
+    fn ask(&mut self, nic: &mut Embedded, op: Op) -> Result<Map<String, Value>, CallError> {
+        if matches!(op, Op::Reset(_) | Op::Configure(_)) {
+            *self = Bounded::default();
+        }
+        nic.ask(op)
+    }
+}
+
+#[test]
+fn it_uses_no_wider_window() {
+    let mut device = Device::new(Bounded::default());
+    let options =
+        Options { groups: vec!["send-window".into()], max_instances: Some(1), ..Options::default() };
+    let result = run(&mut device, &options, |_| ());
+    assert_eq!(others(&result, &[Verdict::Pass, Verdict::Inconclusive]), [""; 0]);
+    let wider = result.cases.iter().find(|case| case.id == "send-window/wider").unwrap();
+    assert_eq!(
+        (wider.verdict, &wider.reason[..]),
+        (Verdict::Inconclusive, "the device stopped at packet 128, before 129")
+    );
+}
+
+/// The response that refuses the message holds the cumulative PSN back until the source has cleared it.
+#[test]
+fn it_ends_a_refused_message_within_its_window() {
+    let result = results(&mut Device::new(Bounded::default()), &["completions/cut-off"]);
+    assert_eq!(others(&result, &[Verdict::Pass]), [""; 0]);
+}
