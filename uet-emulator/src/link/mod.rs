@@ -4,6 +4,8 @@
 pub mod driver;
 #[cfg(target_os = "linux")]
 pub mod neighbor;
+#[cfg(target_os = "linux")]
+mod packet_socket;
 #[cfg(all(target_os = "linux", feature = "live"))]
 pub mod promiscuous;
 #[cfg(target_os = "linux")]

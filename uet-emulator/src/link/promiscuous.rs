@@ -1,14 +1,12 @@
 //! A passive listener in promiscuous mode, through libpcap (feature `live`).
 
+use super::packet_socket::{BUFFER, failed};
 use super::tap::{LONGEST, Listener, TappedFrame};
 use super::udp::Waited;
 use core::time::Duration;
 use pcap::{Active, Capture};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-
-/// Maximum number of bytes that the system buffers between reads.
-const BUFFER: i32 = 16 << 20;
 
 /// A passive listener for all frames that reach an interface, also those for other stations.
 pub struct Promiscuous(Capture<Active>);
@@ -50,11 +48,7 @@ impl core::fmt::Debug for Promiscuous {
     }
 }
 
-impl Waited for Promiscuous {
-    fn has_more(&self) -> bool {
-        false
-    }
-}
+impl Waited for Promiscuous {}
 
 impl AsFd for Promiscuous {
     fn as_fd(&self) -> BorrowedFd<'_> {
@@ -64,7 +58,7 @@ impl AsFd for Promiscuous {
 
 fn listen(interface: &str) -> io::Result<Capture<Active>> {
     let capture = Capture::from_device(interface).and_then(|capture| {
-        let capture = capture.promisc(true).snaplen(LONGEST as i32).buffer_size(BUFFER);
+        let capture = capture.promisc(true).snaplen(LONGEST as i32).buffer_size(BUFFER as i32);
         capture.immediate_mode(true).open()
     });
     capture.map_err(|error| about(interface, error))
@@ -72,6 +66,6 @@ fn listen(interface: &str) -> io::Result<Capture<Active>> {
 
 fn about(interface: &str, error: pcap::Error) -> io::Error {
     let said = error.to_string();
-    let hint = if said.contains("permitted") || said.contains("ermission") { super::raw::RIGHTS } else { "" };
-    io::Error::other(format!("{interface}: {said}{hint}"))
+    let denied = said.contains("permitted") || said.contains("ermission");
+    failed(interface, if denied { io::ErrorKind::PermissionDenied } else { io::ErrorKind::Other }, &said)
 }

@@ -7,37 +7,22 @@
 //! addresses, so the system need not know them.
 
 use super::neighbor::{self, Heard, Neighbors, PeerMac};
+use super::packet_socket::{self, ETHERNET, OUTGOING, PacketSocket};
 use super::udp::{Waited, wait};
 use crate::frame::{Framed, Mac, Outer, Record, frame_between, read};
 use core::net::IpAddr;
 use core::time::Duration;
 use nix::errno::Errno;
-use nix::ifaddrs::getifaddrs;
-use nix::sys::socket::{
-    AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrStorage, bind, recvfrom,
-    send, setsockopt, socket, sockopt,
-};
+use nix::sys::socket::{LinkAddr, MsgFlags, SockaddrStorage, recvfrom, send};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Instant;
 
 /// Longer than any UET packet with its outer headers.
 const LONGEST: usize = 10_000;
 
-/// Maximum number of bytes that the system buffers between reads.
-const BUFFER: usize = 16 << 20;
-
-/// Hardware types of interfaces whose frames begin with an Ethernet header: Ethernet and loopback.
-pub(super) const HARDWARE: [u16; 2] = [1, 772];
-
 /// The type of a frame to another Ethernet address.
 const OTHER_HOST: u8 = 3;
-/// The type of a frame that this machine has sent.
-pub(super) const OUTGOING: u8 = 4;
-
-/// Advice for a program that may not open packet sockets.
-pub(super) const RIGHTS: &str =
-    "; run with sudo, or grant the capability once: `setcap cap_net_raw+ep PROGRAM`";
 
 /// Time between two questions for a peer in [`RawLink::resolve`].
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -50,20 +35,17 @@ const TO_ALL: Mac = [0xff; 6];
 /// UET endpoints on an interface.
 pub struct RawLink {
     outer: Outer,
-    interface: String,
     mac: Mac,
     local: Vec<IpAddr>,
     neighbors: Neighbors,
-    /// Index of the interface.
-    index: usize,
-    socket: OwnedFd,
+    socket: PacketSocket,
     buffer: Vec<u8>,
 }
 
 impl core::fmt::Debug for RawLink {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("RawLink")
-            .field("interface", &self.interface)
+            .field("interface", &self.interface())
             .field("local", &self.local)
             .finish_non_exhaustive()
     }
@@ -72,14 +54,13 @@ impl core::fmt::Debug for RawLink {
 impl RawLink {
     /// Opens this interface for packets to these addresses, with the encapsulation `outer`.
     pub fn open(interface: &str, local: &[IpAddr], outer: Outer) -> io::Result<Self> {
-        let (socket, place) = packet_socket(interface)?;
-        let mac = place.addr().filter(|_| HARDWARE.contains(&place.hatype())).ok_or_else(|| {
-            let kind = place.hatype();
+        let socket = PacketSocket::open(interface)?;
+        let kind = socket.place.hatype();
+        let mac = socket.place.addr().filter(|_| ETHERNET.contains(&kind)).ok_or_else(|| {
             io::Error::other(format!("{interface} is not an Ethernet interface: its hardware type is {kind}"))
         })?;
-        let (index, interface, local) = (place.ifindex(), interface.to_owned(), local.to_vec());
         let (neighbors, buffer) = (Neighbors::default(), vec![0; LONGEST]);
-        Ok(RawLink { outer, interface, mac, local, neighbors, index, socket, buffer })
+        Ok(RawLink { outer, mac, local: local.to_vec(), neighbors, socket, buffer })
     }
 
     /// Returns the encapsulation of packets.
@@ -94,7 +75,7 @@ impl RawLink {
 
     /// Returns the name of the interface.
     pub fn interface(&self) -> &str {
-        &self.interface
+        &self.socket.interface
     }
 
     /// Returns the Ethernet address of the interface.
@@ -183,11 +164,10 @@ impl RawLink {
                 Ok(received) => received,
                 Err(Errno::EAGAIN) => return Ok(None),
                 Err(Errno::EINTR) => continue,
-                Err(error) => return Err(about(&self.interface, error)),
+                Err(error) => return Err(self.socket.failed(error)),
             };
-            // Frames of other interfaces can arrive before the socket is bound.
             let is_wanted = |from: LinkAddr| {
-                ![OTHER_HOST, OUTGOING].contains(&from.pkttype()) && from.ifindex() == self.index
+                ![OTHER_HOST, OUTGOING].contains(&from.pkttype()) && self.socket.is_own(&from)
             };
             if !from.is_none_or(is_wanted) {
                 continue;
@@ -210,32 +190,12 @@ impl RawLink {
     }
 }
 
-impl Waited for RawLink {
-    fn has_more(&self) -> bool {
-        false
-    }
-}
+impl Waited for RawLink {}
 
 impl AsFd for RawLink {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
-}
-
-/// Opens a packet socket for all frames on an interface; returns it with the address of the interface.
-pub(super) fn packet_socket(interface: &str) -> io::Result<(OwnedFd, LinkAddr)> {
-    let of_it = of_interface(interface)?;
-    let place = of_it.iter().find_map(SockaddrStorage::as_link_addr).copied();
-    let place = place.ok_or_else(|| io::Error::other(format!("there is no interface {interface}")))?;
-    let told = |error| about(interface, error);
-    let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
-    let socket = socket(AddressFamily::Packet, SockType::Raw, flags, SockProtocol::EthAll).map_err(told)?;
-    // More than the system's limit needs another capability.
-    if setsockopt(&socket, sockopt::RcvBufForce, &BUFFER).is_err() {
-        setsockopt(&socket, sockopt::RcvBuf, &BUFFER).map_err(told)?;
-    }
-    bind(socket.as_raw_fd(), &place).map_err(told)?;
-    Ok((socket, place))
 }
 
 /// Returns the IP addresses of an interface; without IPv6 addresses of link-local scope.
@@ -245,15 +205,5 @@ pub fn addresses(interface: &str) -> io::Result<Vec<IpAddr>> {
         let v6 = || address.as_sockaddr_in6().map(|v6| v6.ip()).filter(|v6| !v6.is_unicast_link_local());
         v4.or_else(|| v6().map(IpAddr::V6))
     };
-    Ok(of_interface(interface)?.iter().filter_map(ip).collect())
-}
-
-fn of_interface(interface: &str) -> io::Result<Vec<SockaddrStorage>> {
-    let of_it = getifaddrs()?.filter(|one| one.interface_name == interface);
-    Ok(of_it.filter_map(|one| one.address).collect())
-}
-
-pub(super) fn about(interface: &str, error: Errno) -> io::Error {
-    let rights = if matches!(error, Errno::EPERM | Errno::EACCES) { RIGHTS } else { "" };
-    io::Error::new(io::Error::from(error).kind(), format!("{interface}: {}{rights}", error.desc()))
+    Ok(packet_socket::addresses(interface)?.iter().filter_map(ip).collect())
 }

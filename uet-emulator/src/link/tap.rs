@@ -5,7 +5,7 @@
 //!
 //! The system takes the outer VLAN tag off each frame and tells it beside the frame. The listener puts it back.
 
-use super::raw::{HARDWARE, OUTGOING, about, packet_socket};
+use super::packet_socket::{self, OUTGOING, PacketSocket};
 use super::udp::Waited;
 use core::time::Duration;
 use nix::errno::Errno;
@@ -13,7 +13,7 @@ use nix::sys::socket::{ControlMessageOwned, LinkAddr, MsgFlags, recvmsg, setsock
 use nix::sys::time::TimeSpec;
 use nix::{cmsg_space, setsockopt_impl};
 use std::io::{self, IoSliceMut};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::SystemTime;
 
 /// Longer than any frame, also one that the system joined from several.
@@ -89,9 +89,7 @@ pub struct TappedFrame<'a> {
 /// A passive listener for the frames that an interface sends and accepts.
 #[derive(Debug)]
 pub struct FrameTap {
-    socket: OwnedFd,
-    interface: String,
-    place: LinkAddr,
+    socket: PacketSocket,
     link_type: i32,
     buffer: Vec<u8>,
     missed: u32,
@@ -100,27 +98,20 @@ pub struct FrameTap {
 impl FrameTap {
     /// Opens an interface.
     pub fn open(interface: &str) -> io::Result<Self> {
-        let (socket, place) = packet_socket(interface)?;
-        let told = |error| about(interface, error);
+        let socket = PacketSocket::open(interface)?;
+        let told = |error| socket.failed(error);
         setsockopt(&socket, sockopt::ReceiveTimestampns, &true).map_err(told)?;
         setsockopt(&socket, sockopt::RxqOvfl, &1).map_err(told)?;
         setsockopt(&socket, TellTag, &true).map_err(told)?;
-        let link_type = match place.hatype() {
-            kind if HARDWARE.contains(&kind) => ETHERNET,
+        let link_type = match socket.place.hatype() {
+            kind if packet_socket::ETHERNET.contains(&kind) => ETHERNET,
             kind if BARE.contains(&kind) => RAW_IP,
             kind => {
                 let message = format!("{interface}: its hardware type {kind} is unknown; use --promiscuous");
                 return Err(io::Error::other(message));
             }
         };
-        Ok(FrameTap {
-            socket,
-            interface: interface.to_owned(),
-            place,
-            link_type,
-            buffer: vec![0; LONGEST],
-            missed: 0,
-        })
+        Ok(FrameTap { socket, link_type, buffer: vec![0; LONGEST], missed: 0 })
     }
 
     /// Reads a frame into the buffer; returns its time and its length on the wire. `None` for an unwanted one.
@@ -141,10 +132,9 @@ impl FrameTap {
             }
         }
         let now = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        // Frames of other interfaces can arrive before the socket is bound.
         let is_wanted = |from: LinkAddr| {
-            let twice = from.pkttype() == OUTGOING && self.place.hatype() == LOOPBACK;
-            from.ifindex() == self.place.ifindex() && !twice
+            let twice = from.pkttype() == OUTGOING && self.socket.place.hatype() == LOOPBACK;
+            self.socket.is_own(&from) && !twice
         };
         let wanted = message.address.is_none_or(is_wanted);
         let mut length = message.bytes;
@@ -170,7 +160,7 @@ impl Listener for FrameTap {
                 }
                 Ok(None) | Err(Errno::EINTR) => {}
                 Err(Errno::EAGAIN) => return Ok(None),
-                Err(error) => return Err(about(&self.interface, error)),
+                Err(error) => return Err(self.socket.failed(error)),
             }
         }
     }
@@ -180,11 +170,7 @@ impl Listener for FrameTap {
     }
 }
 
-impl Waited for FrameTap {
-    fn has_more(&self) -> bool {
-        false
-    }
-}
+impl Waited for FrameTap {}
 
 impl AsFd for FrameTap {
     fn as_fd(&self) -> BorrowedFd<'_> {

@@ -330,8 +330,10 @@ pub fn wait(links: &[impl Waited], timeout: Duration) -> io::Result<()> {
 
 /// A link that can be waited for.
 pub trait Waited: AsFd {
-    /// Returns whether a packet is available without waiting.
-    fn has_more(&self) -> bool;
+    /// Returns whether a packet is available without waiting, although the system holds none.
+    fn has_more(&self) -> bool {
+        false
+    }
 }
 
 impl Waited for UdpLink {
