@@ -195,6 +195,8 @@ pub struct Facts {
     pub set_ecn: bool,
     /// Sends packets with their own entropy values.
     pub set_entropy: bool,
+    /// Sends packets with their own TTL and UDP checksum.
+    pub set_ttl: bool,
     /// Shows the traffic class of received packets.
     pub see_class: bool,
     /// Shows the entropy value of received packets.
@@ -224,6 +226,7 @@ impl Facts {
             trim: false,
             set_ecn: false,
             set_entropy: false,
+            set_ttl: false,
             see_class: false,
             see_entropy: false,
             crc: false,
@@ -256,6 +259,10 @@ pub struct Wire {
     pub high: Option<bool>,
     /// True if it carries a congestion mark.
     pub marked: bool,
+    /// The TTL or hop limit. Only some links set that of a packet to send.
+    pub ttl: u8,
+    /// The UDP checksum, which senders set to 0. Only some links set that of a packet to send.
+    pub udp_checksum: u16,
     /// The place where a switch trimmed it, if any.
     pub trimmed: Option<Trimmed>,
     /// The bytes.
@@ -272,6 +279,9 @@ pub struct Wire {
 }
 
 impl Wire {
+    /// The TTL of a packet, unless a rule sets another.
+    pub const TTL: u8 = 64;
+
     /// Creates a packet without marks, trims or damage.
     pub fn new(src: IpAddr, dst: IpAddr, entropy: u16, bytes: Vec<u8>) -> Self {
         Wire {
@@ -280,6 +290,8 @@ impl Wire {
             entropy,
             high: None,
             marked: false,
+            ttl: Self::TTL,
+            udp_checksum: 0,
             trimmed: None,
             bytes,
             taken: Vec::new(),

@@ -40,6 +40,8 @@ pub enum Need {
     SetEcn,
     /// A link that sends with any entropy value.
     SetEntropy,
+    /// A link that sends with any TTL and UDP checksum.
+    SetTtl,
     /// A link that shows traffic classes.
     SeeClass,
     /// A link that shows entropy values.
@@ -68,6 +70,7 @@ impl Need {
             Need::Trim => unless(link.trim, "the link cannot trim"),
             Need::SetEcn => unless(link.set_ecn, "the link cannot set ECN"),
             Need::SetEntropy => unless(link.set_entropy, "the link chooses entropy values itself"),
+            Need::SetTtl => unless(link.set_ttl, "the link chooses TTL and UDP checksum itself"),
             Need::SeeClass => unless(link.see_class, "the link does not show traffic classes"),
             Need::SeeEntropy => unless(link.see_entropy, "the link does not show entropy values"),
             Need::Crc => unless(link.crc, "the link has no CRC trailers"),
@@ -87,6 +90,7 @@ impl fmt::Display for Need {
             Need::Trim => f.write_str("a link that trims"),
             Need::SetEcn => f.write_str("a link that marks"),
             Need::SetEntropy => f.write_str("a link that sends with any entropy"),
+            Need::SetTtl => f.write_str("a link that sends with any TTL"),
             Need::SeeClass => f.write_str("a link that shows classes"),
             Need::SeeEntropy => f.write_str("a link that shows entropy"),
             Need::Crc => f.write_str("a link with CRC trailers"),

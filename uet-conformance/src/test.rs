@@ -566,6 +566,12 @@ impl<'a> Test<'a> {
         if let Some(bit) = packet.flipped {
             self.note(format!("bit {bit} of it changes on its way"));
         }
+        if packet.ttl != Wire::TTL {
+            self.note(format!("its TTL is {} on arrival", packet.ttl));
+        }
+        if packet.udp_checksum != 0 {
+            self.note(format!("its UDP checksum is {:#06x} on arrival", packet.udp_checksum));
+        }
         let carried = self.shielded(packet)?;
         self.dut.send(&carried)?;
         self.note_lost(Some(&carried));

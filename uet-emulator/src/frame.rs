@@ -144,7 +144,8 @@ pub fn frame_between(
         (IpAddr::V6(src), IpAddr::V6(dst)) => (frame.ipv6(src, dst), Ipv6::LAYOUT),
         _ => return Err(WriteError::mismatch("ip.src", "`ip.dst`")),
     };
-    let frame = frame.dscp(outer.classes.dscp(packet)).ecn(Classes::ecn(packet)).ethernet(src, dst);
+    let frame = frame.dscp(outer.classes.dscp(packet)).ecn(Classes::ecn(packet)).ttl(packet.ttl);
+    let frame = frame.ethernet(src, dst);
     // A switch removes the trailer when it trims a packet, and a secured packet ends with its ICV.
     let crc = outer.crc && packet.trimmed.is_none() && !is_secured(packet);
     let frame = if crc { frame.crc() } else { frame };
@@ -155,8 +156,15 @@ pub fn frame_between(
         bytes.get_mut(place).into_iter().for_each(|bytes| bytes.copy_from_slice(&start.to_be_bytes()));
     }
 
+    let between = Ethernet::LAYOUT.bytes + ip.bytes;
+    if outer.native.is_none() && packet.udp_checksum != 0 {
+        // The last field of the UDP header.
+        let end = between + outer.between();
+        let place = bytes.get_mut(end - 2..end).into_iter();
+        place.for_each(|bytes| bytes.copy_from_slice(&packet.udp_checksum.to_be_bytes()));
+    }
     if let Some(bit) = record.corrupt {
-        let start = Ethernet::LAYOUT.bytes + ip.bytes + outer.between();
+        let start = between + outer.between();
         if let Some(byte) = bytes.get_mut(start + bit / 8) {
             *byte ^= 1 << (bit % 8);
         }
@@ -307,10 +315,13 @@ pub fn read(frame: &[u8], outer: &Outer) -> Option<Framed> {
     outer.classes.read(&mut read, ip.dscp() << 2 | ip.ecn());
     read.trimmed = trimmed;
     read.entropy = packet.entropy_value().unwrap_or_default();
-    let ipv6_start = match ip {
-        Ip::V4 { .. } => None,
-        Ip::V6 { header, .. } => header.bytes().first_chunk().copied().map(u32::from_be_bytes),
+    read.udp_checksum = packet.udp.map_or(0, |udp| udp.checksum());
+    let (ttl, ipv6_start) = match ip {
+        Ip::V4 { header, .. } => (header.ttl(), None),
+        Ip::V6 { header, .. } => (header.hop_limit(), header.bytes().first_chunk().copied()),
     };
+    read.ttl = ttl;
+    let ipv6_start = ipv6_start.map(u32::from_be_bytes);
     Some(Framed { packet: read, mac: eth.src(), damage, findings, ipv6_start })
 }
 

@@ -39,6 +39,10 @@ pub struct Packet {
     pub trimmed: Option<TrimPoint>,
     /// The entropy value: the UDP source port, or `pds.entropy` in native packets. It selects the path.
     pub entropy: u16,
+    /// The TTL or hop limit. Switches decrement it, and receivers ignore it.
+    pub ttl: u8,
+    /// The UDP checksum. Senders set it to 0, and receivers ignore it.
+    pub udp_checksum: u16,
     /// The security domain and source that protect the packet; `None` in the clear. Carriers leave it `None`.
     pub security: Option<SecureContext>,
     /// The headers.
@@ -69,6 +73,9 @@ pub enum TrimPoint {
 }
 
 impl Packet {
+    /// The TTL of a sent packet.
+    pub const TTL: u8 = 64;
+
     /// Parses a packet from its bytes: the first of UET to the last before a trailer. Fails if a header is malformed.
     /// For a trimmed packet, see [`from_wire_trimmed`](Self::from_wire_trimmed).
     pub fn from_wire(
@@ -109,6 +116,8 @@ impl Packet {
             marked: false,
             trimmed,
             entropy: 0,
+            ttl: Self::TTL,
+            udp_checksum: 0,
             security: None,
             head,
             payload: bytes,

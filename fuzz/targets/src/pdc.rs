@@ -253,6 +253,8 @@ fn packet(steps: &mut Steps<'_>) -> Packet {
         marked: around & 0x20 > 0,
         trimmed,
         entropy: around.into(),
+        ttl: Packet::TTL,
+        udp_checksum: 0,
         security: None,
         head: head.into_iter().collect(),
         payload: Bytes::from(vec![1; if ids & 0x80 > 0 { 4096 } else { 0 }]),

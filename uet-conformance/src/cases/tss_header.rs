@@ -53,6 +53,25 @@ const ENTROPY_NEEDS: &[Need] =
 const MARK_NEEDS: &[Need] =
     &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("tss"), Need::SetEcn];
 
+const TTL_NEEDS: &[Need] =
+    &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("tss"), Need::SetTtl];
+
+/// A field of the outer headers that the ICV does not cover, and its value on arrival.
+const UNCOVERED: Axis<Uncovered> = Axis::new(
+    "field",
+    &[
+        Point::new("ttl-1", Uncovered::Ttl(1)),
+        Point::new("ttl-255", Uncovered::Ttl(255)),
+        Point::new("udp-checksum", Uncovered::UdpChecksum(0xbeef)),
+    ],
+);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Uncovered {
+    Ttl(u8),
+    UdpChecksum(u16),
+}
+
 /// Payload lengths, as parts of the payload MTU and a remainder.
 const LENGTH: Axis<(usize, usize)> = Axis::new(
     "payload",
@@ -153,6 +172,14 @@ pub(super) const CASES: &[Rule] = &[
         needs: MARK_NEEDS,
         axes: &[&SECURED],
         run: class,
+    },
+    Rule {
+        id: "tss-header/uncovered",
+        title: "A target accepts a packet whose TTL, hop limit or UDP checksum has changed on its way",
+        requirements: &[TSS_AAD_001],
+        needs: TTL_NEEDS,
+        axes: &[&SECURED, &UNCOVERED],
+        run: uncovered,
     },
     Rule {
         id: "tss-header/payload-received",
@@ -338,11 +365,24 @@ fn class(t: &mut Test<'_>) -> Outcome {
     changed_on_its_way(t, |sealed| sealed.high = Some(true))
 }
 
+fn uncovered(t: &mut Test<'_>) -> Outcome {
+    match t.value(&UNCOVERED) {
+        Uncovered::Ttl(ttl) => changed_on_its_way(t, |sealed| sealed.ttl = ttl),
+        Uncovered::UdpChecksum(checksum) => changed_on_its_way(t, |sealed| sealed.udp_checksum = checksum),
+    }
+}
+
 /// Sends a sealed packet with other IP fields than those that it was sealed with.
-fn changed_on_its_way(t: &mut Test<'_>, change: fn(&mut Wire)) -> Outcome {
+fn changed_on_its_way(t: &mut Test<'_>, change: impl FnOnce(&mut Wire)) -> Outcome {
     let (pdc, region) = open_as(t, TSS_AAD_001, t.value(&SECURED), |_| {})?;
-    let mut sealed = t.sealed(&plain(&pdc, &region, 1)?)?;
+    let mut has_udp = false;
+    let mut sealed = t.sealed_over(&plain(&pdc, &region, 1)?, |outer| {
+        has_udp = matches!(outer.layer, OuterLayer::Udp { .. });
+    })?;
     change(&mut sealed);
+    if sealed.udp_checksum != 0 && !has_udp {
+        return Err(Stop::Skipped("the link has no UDP header".into()));
+    }
     t.send_as_it_is(&sealed)?;
     executed(t, TSS_AAD_001, &pdc, &region, 1)
 }

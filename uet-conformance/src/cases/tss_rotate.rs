@@ -15,6 +15,16 @@ const CURRENT: Axis<u16> = Axis::new(
     &[Point::new("wrap", 3), Point::new("late", 300), Point::new("half", 0x8003), Point::new("full", 0xffff)],
 );
 
+/// The key under which a packet of an empty slot comes.
+const UNDER: Axis<Under> =
+    Axis::new("key", &[Point::new("of-other-slot", Under::OtherSlot), Point::new("zeros", Under::Zeros)]);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Under {
+    OtherSlot,
+    Zeros,
+}
+
 pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "tss-rotate/both-keys",
@@ -77,7 +87,7 @@ pub(super) const CASES: &[Rule] = &[
         title: "A packet of an association number without a key has no effect",
         requirements: &[TSS_AN_003],
         needs: NEEDS,
-        axes: &[&SECURED],
+        axes: &[&SECURED, &UNDER],
         run: empty_slot,
     },
     Rule {
@@ -245,9 +255,13 @@ fn replaced(t: &mut Test<'_>) -> Outcome {
 fn empty_slot(t: &mut Test<'_>) -> Outcome {
     let (pdc, region) = opened(t)?;
     let wire = plain(&pdc, &region, 1)?;
-    let same = t.shield()?.digits(false);
+    let under = t.value(&UNDER);
     let shield = t.shield()?;
-    shield.set_secret(true, same);
+    let secret = match under {
+        Under::OtherSlot => shield.digits(false),
+        Under::Zeros => Some("00".repeat(32)),
+    };
+    shield.set_secret(true, secret);
     shield.an = true;
     let sealed = t.sealed(&wire);
     let shield = t.shield()?;

@@ -52,6 +52,7 @@ impl Silent {
             trim: true,
             set_ecn: true,
             set_entropy: true,
+            set_ttl: true,
             see_class: true,
             see_entropy: true,
             crc: true,

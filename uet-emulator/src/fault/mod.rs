@@ -79,7 +79,7 @@ impl core::fmt::Debug for Fault {
 }
 
 macro_rules! areas {
-    ($($(#[$doc:meta])* $Area:ident $name:literal $room:ident,)*) => {
+    ($($(#[$doc:meta])* $Area:ident $name:literal $($($room:ident)::+)+,)*) => {
         /// The subject of a fault.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Area {
@@ -97,16 +97,16 @@ macro_rules! areas {
             /// Returns the area of the fault.
             pub fn area(&self) -> Area {
                 let is_in = |room: &[Fault]| room.iter().any(|fault| fault.name == self.name);
-                $(if is_in($room::FAULTS) {
+                $($(if is_in($($room)::+::FAULTS) {
                     return Area::$Area;
-                })*
+                })+)*
                 unreachable!("each fault is in a room")
             }
         }
 
         /// Returns all faults, by area.
         pub fn all() -> impl Iterator<Item = &'static Fault> + Clone {
-            [$($room::FAULTS,)*].into_iter().flatten()
+            [$($($($room)::+::FAULTS,)+)*].into_iter().flatten()
         }
     };
 }
@@ -145,7 +145,7 @@ areas! {
     /// Entropy values and traffic classes.
     Path "path" path,
     /// Transport security.
-    Tss "tss" tss,
+    Tss "tss" tss::header tss::authentic tss::counter tss::clear tss::rotate tss::start,
     /// IPv6: its traffic classes and its addresses.
     Ipv6 "ipv6" ipv6,
 }

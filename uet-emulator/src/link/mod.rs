@@ -50,6 +50,8 @@ pub fn packet(src: IpAddr, dst: IpAddr, trimmed: Option<TrimPoint>, bytes: Bytes
             marked: false,
             trimmed,
             entropy: 0,
+            ttl: Packet::TTL,
+            udp_checksum: 0,
             security: None,
             head: head.iter().copied().collect(),
             payload: Bytes::copy_from_slice(payload),

@@ -17,6 +17,8 @@ fn packet(from: &UdpLink, to: &UdpLink, entropy: u16) -> Packet {
         security: None,
         trimmed: None,
         entropy,
+        ttl: Packet::TTL,
+        udp_checksum: 0,
         head: Head::try_from(&[0x38, 0, 0, 0, 0, 0, 0, 7, 0x80, 1, 0x40, 1][..]).unwrap(),
         payload: bytes::Bytes::new(),
     }

@@ -148,6 +148,7 @@ impl Embedded {
             trim: true,
             set_ecn: true,
             set_entropy: true,
+            set_ttl: true,
             see_class: true,
             see_entropy: true,
             crc: true,

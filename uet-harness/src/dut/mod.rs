@@ -41,9 +41,9 @@ pub(crate) fn packet(wire: &Wire) -> Packet {
         (None, Some(true)) => Priority::High,
         (None, _) => Priority::Low,
     };
-    let Wire { src, dst, entropy, marked, .. } = *wire;
+    let Wire { src, dst, entropy, marked, ttl, udp_checksum, .. } = *wire;
     let packet = link::packet(src, dst, trimmed, wire.bytes.clone().into());
-    Packet { priority, marked, entropy, ..packet }
+    Packet { priority, marked, entropy, ttl, udp_checksum, ..packet }
 }
 
 /// Converts a packet of a link for the suite.
@@ -51,6 +51,8 @@ fn wire(Framed { packet, findings, .. }: Framed) -> Wire {
     Wire {
         high: Some(packet.priority == Priority::High),
         marked: packet.marked,
+        ttl: packet.ttl,
+        udp_checksum: packet.udp_checksum,
         trimmed: packet.trimmed.map(|place| match place {
             uet_model::TrimPoint::Fabric => Trimmed::Fabric,
             uet_model::TrimPoint::LastHop => Trimmed::LastHop,

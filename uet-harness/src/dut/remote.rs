@@ -155,6 +155,7 @@ impl Remote {
             set_ecn: true,
             // Sockets have few source ports.
             set_entropy: outer.is_some(),
+            set_ttl: outer.is_some(),
             see_class: claims("dscp"),
             // A source port stands for an entropy value; not every device can copy any port into its answer.
             see_entropy: claims("entropy"),

@@ -159,6 +159,8 @@ impl Shared {
             marked: false,
             trimmed: None,
             entropy,
+            ttl: Packet::TTL,
+            udp_checksum: 0,
             security,
             head: crate::Head::new(),
             payload: bytes::Bytes::new(),

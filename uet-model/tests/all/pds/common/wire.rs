@@ -19,6 +19,8 @@ pub fn packet(from: usize, headers: &[&[u8]]) -> Packet {
         security: None,
         trimmed: None,
         entropy: 77,
+        ttl: Packet::TTL,
+        udp_checksum: 0,
         head: headers.concat().into_iter().collect::<Head>(),
         payload: Bytes::new(),
     }
