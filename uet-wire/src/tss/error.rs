@@ -6,7 +6,7 @@ use core::fmt;
 pub enum TssError {
     /// The packet is shorter than the security header and the ICV.
     TooShort,
-    /// The packet is longer than AES-GCM allows.
+    /// The packet is longer than an IP packet.
     TooLong,
     /// The domain uses source identifiers, or needs them over IPv6, and the packet has none.
     NeedsSsi,
@@ -24,7 +24,7 @@ impl fmt::Display for TssError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             TssError::TooShort => "the packet is too short for a security header and an ICV",
-            TssError::TooLong => "the packet is too long to be encrypted",
+            TssError::TooLong => "the packet is longer than an IP packet",
             TssError::NeedsSsi => "the packet has no source identifier (SSI), and its domain needs one",
             TssError::AddressFamilies => "the source and the destination address have different IP versions",
             TssError::KeyLength => "a key has 32 bytes, or 44 for a client",

@@ -170,6 +170,7 @@ impl PacketKey {
     }
 
     pub(super) fn seal(&self, iv: &[u8; 12], aad: &[u8], body: &mut [u8]) -> Result<[u8; ICV], TssError> {
+        is_short(body)?;
         let sealed = self.cipher.encrypt_inout_detached(&Nonce::from(*iv), aad, body.into());
         sealed.map(Into::into).map_err(|_| TssError::TooLong)
     }
@@ -182,10 +183,16 @@ impl PacketKey {
         body: &mut [u8],
         icv: &[u8; ICV],
     ) -> Result<(), TssError> {
+        is_short(body)?;
         let opened =
             self.cipher.decrypt_inout_detached(&Nonce::from(*iv), aad, body.into(), &Tag::from(*icv));
         opened.map_err(|_| TssError::NotAuthentic)
     }
+}
+
+/// AES-GCM stops the program if a packet exceeds its limit of 64 GiB. No IP packet comes near it.
+fn is_short(body: &[u8]) -> Result<(), TssError> {
+    if body.len() > usize::from(u16::MAX) { Err(TssError::TooLong) } else { Ok(()) }
 }
 
 impl fmt::Debug for PacketKey {
