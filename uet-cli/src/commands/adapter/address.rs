@@ -190,6 +190,20 @@ mod tests {
         assert_eq!(little.write(&peer("1.2.3.4:258")), [2, 1, 1, 2, 3, 4]);
     }
 
+    /// The template of docs/reference-provider.md has the length that the provider demands.
+    #[test]
+    fn template_writes_a_name_of_the_reference_provider() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reference-provider.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        let template = page.lines().find_map(|line| line.split("--address-format '").nth(1)).unwrap();
+        let template: Format = template.split('\'').next().unwrap().parse().unwrap();
+        let bytes = template.write(&peer("10.9.0.2:4793"));
+        assert_eq!(
+            (bytes.len(), &bytes[6..10], &bytes[16..20]),
+            (32, &[0, 2, 0, 10][..], &[10, 9, 0, 2][..])
+        );
+    }
+
     #[test]
     fn socket_addresses_are_those_of_linux() {
         let bytes = Format::Socket.write(&peer("10.0.0.7:4793"));

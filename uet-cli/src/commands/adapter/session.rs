@@ -17,7 +17,7 @@ use uet_control::{
     WaitCompletion, Welcome,
 };
 use uet_fabric::{Code, Error, Name, Settings, flags};
-use uet_fi::caller::{Device, Libfabric, Offer, Wishes};
+use uet_fi::caller::{AddressFormat, Device, Libfabric, Offer, Wishes};
 
 /// The longest time that a closed domain may keep its port.
 const CLOSING: Duration = Duration::from_secs(2);
@@ -396,6 +396,13 @@ fn refused(error: Error) -> Refusal {
 }
 
 /// Returns the answer to `hello`: what the provider says of itself, and what the options add.
+/// Returns whether an endpoint reads or writes memory. `FI_RMA` alone stands for both.
+fn has_access(capabilities: u64, wanted: u64) -> bool {
+    let named = flags::READ | flags::WRITE | flags::REMOTE_READ | flags::REMOTE_WRITE;
+    let wanted = if capabilities & named == 0 { flags::RMA } else { flags::RMA | wanted };
+    capabilities & wanted == wanted
+}
+
 fn welcome(
     options: &Options,
     offer: &Offer,
@@ -405,9 +412,10 @@ fn welcome(
 ) -> io::Result<Welcome> {
     let caps = offer.capabilities();
     let mut claims: Vec<String> = vec!["rud".into()];
-    let groups: [(bool, &[&str]); 5] = [
+    let groups: [(bool, &[&str]); 6] = [
         (ordered, &["rod"]),
-        (caps & flags::RMA != 0, &["write", "read"]),
+        (has_access(caps, flags::WRITE), &["write"]),
+        (has_access(caps, flags::READ), &["read"]),
         (caps & flags::MSG != 0, &["send", "receive"]),
         (caps & flags::TAGGED != 0 && offer.tag_bits() == 64, &["tsend"]),
         (caps & flags::ATOMIC != 0, &["atomic", "fetch_atomic"]),
@@ -415,7 +423,8 @@ fn welcome(
     let names = groups.iter().filter(|(has, _)| *has).flat_map(|(_, names)| *names);
     claims.extend(names.map(|name| String::from(*name)));
     let mut parameters = BTreeMap::new();
-    if options.provider == "uet" {
+    // Other providers have this name, too.
+    if offer.address_format() == AddressFormat::Uet {
         let setting = |name: &str| env::var(format!("FI_UET_{}", name.to_uppercase())).ok();
         parameters = Settings::read(setting).map_err(io::Error::other)?.parameters();
         parameters.insert("trailer".into(), "none".into());
@@ -434,4 +443,23 @@ fn welcome(
         limits: limits.into_iter().map(|(name, limit)| (name.into(), limit as u64)).collect(),
         ..Welcome::new(format!("libfabric provider {}, domain {}", offer.provider(), offer.domain()), link)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn access_is_that_of_the_named_capabilities() {
+        for (capabilities, reads, writes) in [
+            (flags::MSG, false, false),
+            (flags::RMA, true, true),
+            (flags::RMA | flags::WRITE | flags::REMOTE_WRITE, false, true),
+            (flags::RMA | flags::READ, true, false),
+            (flags::MSG | flags::READ, false, false),
+        ] {
+            let found = [flags::READ, flags::WRITE].map(|wanted| has_access(capabilities, wanted));
+            assert_eq!(found, [reads, writes], "{capabilities:#x}");
+        }
+    }
 }
