@@ -66,6 +66,11 @@ fn part(number: u32) -> Vec<u8> {
     over_udp(FrameBuilder::new(pds.done().unwrap()).ses(write.done().unwrap()).payload(&[7; 4]), 4793)
 }
 
+const NO_KEYS: &str =
+    "The packet is encrypted; `uet decrypt IN OUT --keys FILE` writes the capture in the clear";
+const NO_FILE: &str = "The packet is encrypted; `uet decrypt IN OUT --keys FILE` writes the capture in the clear \
+                       (key file /nowhere/keys.toml: the file cannot be read)";
+
 /// Preference and value; a packet; the values of a field without the preference and with it.
 struct Case(&'static str, Vec<Vec<u8>>, &'static str, &'static str, &'static str);
 
@@ -86,6 +91,7 @@ fn cases() -> Vec<Case> {
     let (source, target) = (ack[26..30].to_vec(), ack[30..34].to_vec());
     ack[26..30].copy_from_slice(&target);
     ack[30..34].copy_from_slice(&source);
+    let long = over_udp(FrameBuilder::new(request()).payload(&[0x5a; 20]), 4793);
     // A packet from the port of another protocol, which Wireshark tries first.
     let foreign = {
         let frame = FrameBuilder::new(request()).udp_to(53, 4793).ipv4([10, 0, 0, 1], [10, 0, 0, 2]);
@@ -96,10 +102,10 @@ fn cases() -> Vec<Case> {
         Case("ip_proto:254", vec![native(FrameBuilder::new(request()), 254)], "uet.pds.psn", "", "7"),
         Case("trailer:none", vec![crc], "uet.crc.ok", "1", ""),
         Case("trailer:crc", vec![plain()], "uet.crc.ok", "", "0"),
-        Case("trailer:icv", vec![plain()], "uet.icv", "", ""),
+        Case("trailer:icv", vec![long], "uet.icv", "", "5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a"),
         Case("trailer:none", vec![secured(&inner())], "uet.icv", "00000000000000000000000000000000", ""),
         // `secured.rs` has valid key files.
-        Case("keys:/", vec![secured(&inner())], "uet.tss.sdi", "0", "0"),
+        Case("keys:/nowhere/keys.toml", vec![secured(&inner())], "_ws.expert.message", NO_KEYS, NO_FILE),
         // Bytes behind the security header: of the PDS header, of both headers, of all.
         Case("tss_clear:2", vec![secured(&inner())], "uet.pds.psn", "", ""),
         Case("tss_clear:11", vec![secured(&inner())], "uet.pds.psn", "", ""),
@@ -129,7 +135,10 @@ fn says(field: &str, file: &Scratch, preference: Option<&str>) -> String {
     match first {
         "True" => "1".into(),
         "False" => "0".into(),
-        _ => first.replace(':', ""),
+        digits if digits.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b':') => {
+            digits.replace(':', "")
+        }
+        text => text.into(),
     }
 }
 
