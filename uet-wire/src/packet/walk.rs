@@ -6,12 +6,12 @@
 
 use super::{Content, Options, Packet, Sliced, Start, Trimmed};
 use crate::error::Problem;
-use crate::{ParseError, Uet};
 use crate::layout::{Layer, Layout};
 use crate::outer::{
     ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_QINQ, ETHERTYPE_VLAN, Entropy, Ethernet, Ip, Ipv4, Ipv6,
     Ipv6Extension, Ipv6Fragment, PROTO_UDP, Udp, Vlan,
 };
+use crate::{ParseError, Uet};
 
 pub(super) struct Walk<'a> {
     packet: Packet<'a>,
