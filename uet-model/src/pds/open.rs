@@ -114,7 +114,7 @@ impl Pds {
         }
         // `PDS-OPEN-003`
         let is_peer = pdc.peer == packet.src && pdc.peer_id == arrival.spdcid;
-        if !is_peer && !(is_unbound && is_grant) {
+        if !(is_peer || is_unbound && is_grant) {
             return Err(Some(arrival.reply(packet, NackCode::PDC_HDR_MISMATCH)));
         }
         pdc.confirmed = true;
