@@ -286,7 +286,7 @@ proptest! {
 #[test]
 fn error_packet_repeats_the_buffer_offset() {
     let mut pair = Pair::open();
-    let write = Work::Write { key: Key(0xacce5), offset: 100, data: data(64 << 10).into() };
+    let write = Work::Write { key: Key(0xacce5), offset: 100, data: data(64 << 10) };
     let id = pair.side[0].post(Operation::new(peer(), write)).unwrap();
     let Some(Command::Send(via, first)) = pair.side[0].poll_command() else { panic!() };
     pair.side[0].put_back(via, first);
