@@ -134,7 +134,7 @@ pub(super) const CASES: &[Rule] = &[
         id: "ack/partial-success-at-once",
         title: "A response that says that less was taken leaves at once, though the packet asks for nothing",
         requirements: &[PDS_ACK_007],
-        needs: &[Need::Capability("send"), Need::Capability("receive")],
+        needs: &[Need::Capability("write"), Need::Capability("send"), Need::Capability("receive")],
         axes: &[&MODE, &START],
         run: partial_success_at_once,
     },

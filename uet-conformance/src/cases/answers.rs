@@ -13,7 +13,7 @@ pub(super) const CASES: &[Rule] = &[
         id: "answers/ack-flags",
         title: "An ACK copies retx, the congestion mark and the entropy value of the packet that it answers",
         requirements: &[PDS_ACK_002, CC_PATH_001],
-        needs: &[],
+        needs: &[Need::Capability("write")],
         axes: &[&ANSWERED, &RETX, &MARK, &MODE],
         run: ack_flags,
     },

@@ -94,7 +94,7 @@ pub(super) const CASES: &[Rule] = &[
         id: "write/small",
         title: "A write with a small header goes to one region, whichever its index names",
         requirements: &[SES_PLACE_001],
-        needs: &[],
+        needs: &[Need::Capability("write")],
         axes: &[&MODE, &CARRIER, &START],
         run: small,
     },

@@ -41,7 +41,11 @@ pub(crate) trait Changes {
 
 impl<C> Device<C> {
     pub(crate) fn new(changes: C) -> Self {
-        let nic = Embedded::new(Config::default()).unwrap();
+        Self::with(Config::default(), changes)
+    }
+
+    pub(crate) fn with(config: Config, changes: C) -> Self {
+        let nic = Embedded::new(config).unwrap();
         let (welcome, facts) = (nic.welcome().clone(), nic.facts().clone());
         Device { nic, welcome, facts, changes }
     }

@@ -4,7 +4,7 @@ use super::{Hears, device, get, hears_all, is_control, others, pdcid, results, s
 use serde_json::json;
 use uet_conformance::{Verdict, Wire};
 use uet_wire::pds::Nack;
-use uet_wire::registry::{CtlType, NackCode};
+use uet_wire::registry::{CtlType, NackCode, Opcode};
 use uet_wire::ses::Ses;
 use uet_wire::{Psn, Uet, UetBuf};
 
@@ -19,7 +19,11 @@ fn it_posts_nothing() {
 /// Rules of packet delivery run over the operations that a device has.
 #[test]
 fn it_has_sends_by_rod_only() {
-    let mut device = device(hears_all, says_all);
+    let hears: Hears = |_, wire| {
+        let head = Uet::parse_lax(&wire.bytes).0.ses.and_then(|ses| ses.request_head());
+        head.is_none_or(|head| head.opcode() != Opcode::UET_WRITE)
+    };
+    let mut device = device(hears, says_all);
     device.welcome.capabilities = ["rod", "send", "receive", "close"].map(String::from).into();
     let result = results(&mut device, &[]);
     assert_eq!(others(&result, &[Verdict::Pass, Verdict::Skipped]), Vec::<String>::new());

@@ -3,10 +3,12 @@
 use super::{get, others, results};
 use crate::around::{Changes, Device};
 use core::time::Duration;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, VecDeque};
+use std::io;
 use uet_conformance::{Dut, DutError, Options, Verdict, Wire, run};
 use uet_control::{CallError, Op};
+use uet_emulator::Config;
 use uet_harness::dut::Embedded;
 use uet_wire::{Psn, Uet};
 
@@ -19,6 +21,10 @@ struct Bounded {
     /// By the PDCID of the NIC.
     contexts: BTreeMap<u64, Context>,
     came: VecDeque<Wire>,
+    /// Time from the suite to the NIC.
+    delay: Duration,
+    /// Packets of the suite on their way, with the times of their arrival.
+    under_way: VecDeque<(Duration, Wire)>,
 }
 
 struct Context {
@@ -44,7 +50,11 @@ impl Changes for Bounded {
             context.held = left;
             self.came.extend(free.into_values());
         }
-        nic.send(packet)
+        if self.delay.is_zero() {
+            return nic.send(packet);
+        }
+        self.under_way.push_back((nic.now() + self.delay, packet.clone()));
+        Ok(())
     }
 
     fn receive(&mut self, nic: &mut Embedded, until: Duration) -> Result<Option<Wire>, DutError> {
@@ -52,7 +62,17 @@ impl Changes for Bounded {
             if let Some(wire) = self.came.pop_front() {
                 return Ok(Some(wire));
             }
-            let Some(wire) = nic.receive(until)? else { return Ok(None) };
+            let next = self.under_way.front().map_or(until, |(at, _)| (*at).min(until));
+            let Some(wire) = nic.receive(next)? else {
+                match self.under_way.pop_front() {
+                    Some((at, packet)) if at <= until => nic.send(&packet)?,
+                    later => {
+                        later.into_iter().for_each(|later| self.under_way.push_front(later));
+                        return Ok(None);
+                    }
+                }
+                continue;
+            };
             let request = Uet::parse_lax(&wire.bytes).0.pds.and_then(|pds| pds.request());
             let Some(request) = request.map(|request| request.copied()) else { return Ok(Some(wire)) };
             let start = request.start_psn().unwrap_or(request.psn());
@@ -68,7 +88,11 @@ impl Changes for Bounded {
 
     fn ask(&mut self, nic: &mut Embedded, op: Op) -> Result<Map<String, Value>, CallError> {
         if matches!(op, Op::Reset(_) | Op::Configure(_)) {
-            *self = Bounded::default();
+            *self = Bounded { delay: self.delay, ..Bounded::default() };
+        }
+        for (_, packet) in self.under_way.drain(..) {
+            nic.send(&packet)
+                .map_err(|error| CallError::Channel { op: op.name(), error: io::Error::other(error) })?;
         }
         nic.ask(op)
     }
@@ -88,9 +112,13 @@ fn it_uses_no_wider_window() {
     );
 }
 
-/// The response that refuses the message holds the cumulative PSN back until the source has cleared it.
+/// Its window is full when it learns that its message is refused. The response to the first packet then holds the cumulative
+/// PSN back until the source has cleared it.
 #[test]
 fn it_ends_a_refused_message_within_its_window() {
-    let result = results(&mut Device::new(Bounded::default()), &["completions/cut-off"]);
+    let mut config = Config::default();
+    config.set("congestion", &json!("none")).unwrap();
+    let bounded = Bounded { delay: Duration::from_micros(60), ..Bounded::default() };
+    let result = results(&mut Device::with(config, bounded), &["completions/cut-off"]);
     assert_eq!(others(&result, &[Verdict::Pass]), [""; 0]);
 }
