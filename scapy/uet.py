@@ -35,7 +35,7 @@ class SignedBitField(BitField):
 
 
 class UETHeader(Packet):
-    """What all headers of UET share."""
+    """The common base of all headers of UET."""
 
     length = 0
     canonical = {}

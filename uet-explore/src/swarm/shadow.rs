@@ -26,7 +26,7 @@ pub(super) enum End {
     Gone,
 }
 
-/// What is known about a task.
+/// The known facts about a task.
 #[derive(Clone, Debug)]
 struct Record {
     id: Option<OperationId>,

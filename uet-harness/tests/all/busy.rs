@@ -5,6 +5,7 @@ use core::time::Duration;
 use std::collections::VecDeque;
 use uet_conformance::{Dut, DutError, Facts, Options, Verdict, Wire, run};
 use uet_harness::dut::Embedded;
+use uet_wire::{Psn, Uet};
 
 /// A suite that sleeps this long at every tenth packet.
 struct Busy {
@@ -86,5 +87,35 @@ impl Changes for Slow {
 fn slow_packets_are_waited_for() {
     let slow = Slow { each: Duration::from_millis(1), free: Duration::ZERO, came: VecDeque::new() };
     let (verdict, reason) = verdict("ack/never-back", slow);
+    assert_eq!(verdict, Verdict::Pass, "{reason}");
+}
+
+/// A host that loses both copies of the tenth packet.
+#[derive(Default)]
+struct Overrun {
+    sent: u32,
+    victim: Option<Psn>,
+    lost: u32,
+}
+
+impl Changes for Overrun {
+    fn send(&mut self, nic: &mut Embedded, packet: &Wire) -> Result<(), DutError> {
+        self.sent += 1;
+        let request = Uet::parse_lax(&packet.bytes).0.pds.and_then(|pds| pds.request());
+        let psn = request.map(|request| request.psn());
+        if self.sent == 10 {
+            self.victim = psn;
+        }
+        if psn.is_some() && psn == self.victim && self.lost < 2 {
+            self.lost += 1;
+            return Ok(());
+        }
+        nic.send(packet)
+    }
+}
+
+#[test]
+fn packet_lost_twice_by_the_host_is_sent_again() {
+    let (verdict, reason) = verdict("ack/never-back", Overrun::default());
     assert_eq!(verdict, Verdict::Pass, "{reason}");
 }
