@@ -194,7 +194,7 @@ fn report(listener: &TcpListener) -> Option<String> {
 fn the_app_reads_a_dropped_capture() {
     let told = use_app(
         "app-drop",
-        "find('impairments').value = 'trim 2';
+        "find('impairments').value = 'trim 64 request 2';
          await play();
          const data = new DataTransfer();
          data.items.add(new File([capture()], 'mine.pcap'));
@@ -211,8 +211,8 @@ fn the_app_reads_a_dropped_capture() {
     );
     assert_eq!(
         told,
-        "mine.pcap: 9 packets, 1 contexts, 0 findings; 18 requirements judged over several packets, by public evidence \
-         / 1 of 9 / TRIMMED (0x1) / 01"
+        "mine.pcap: 10 packets, 1 contexts, 0 findings; 18 requirements judged over several packets, by public evidence \
+         / 1 of 10 / TRIMMED (0x1) / 01"
     );
 }
 

@@ -280,7 +280,7 @@ async function play() {
     state.step = 1;
     stage();
   } catch (error) {
-    find("stage").textContent = error.message;
+    for (const id of ["stage", "status"]) find(id).textContent = error.message;
   }
 }
 
@@ -324,7 +324,7 @@ function listen() {
   };
   find("paste").oninput = ({ target }) => target.value.trim() && open(new Blob([target.value]), "the pasted text");
   find("example").onclick = async () => {
-    find("impairments").value = "trim 2; drop ack 1";
+    find("impairments").value = "trim 64 request 2; drop ack 1";
     await play();
     open(capture(), "a write of the model, of which a packet is trimmed and an ACK is lost");
   };
