@@ -79,8 +79,10 @@ impl Run {
                 self.finish()?;
                 match self.shadow.end(number) {
                     End::Done => break,
-                    // Contexts that were never closed fill small tables.
+                    // Contexts that were never closed fill small tables, and keep stored responses.
                     End::Failed(error) if self.plan.lenient && lacks_room(error) => break,
+                    // The peer keeps the context of an earlier life, and there is no other PDCID.
+                    End::Failed(error) if self.plan.is_small(from, from) && is_taken(error) => break,
                     _ if tries == TRIES - 1 => {
                         return Err(format!("{from} cannot reach {to}: {:?}", self.shadow.end(number)));
                     }
@@ -144,8 +146,14 @@ impl Run {
     }
 }
 
-/// Returns whether an operation failed because an endpoint had no room for another context.
+/// Returns whether an operation failed because an endpoint had no room for another context or stored response.
 fn lacks_room(error: &OperationError) -> bool {
-    let refused = [NackCode::NO_PDC_AVAIL, NackCode::NO_BITMAP].map(|code| Failure::Refused(code.code()));
+    let codes = [NackCode::NO_PDC_AVAIL, NackCode::NO_BITMAP, NackCode::NO_GTD_DEL_AVAIL];
+    let refused = codes.map(|code| Failure::Refused(code.code()));
     error.why.is_some_and(|why| why == Failure::NoContext || refused.contains(&why))
+}
+
+/// Returns whether an operation failed because its context has the PDCID of another one.
+fn is_taken(error: &OperationError) -> bool {
+    error.why == Some(Failure::Ended(NackCode::INVALID_SYN.code()))
 }

@@ -4,14 +4,15 @@ use super::close::State;
 use super::event::{CloseReason, Dropped, EventKind, Role};
 use super::pdc::Pdc;
 use super::pool::TxState;
+use super::protect::SecureContext;
 use super::shared::Shared;
 use super::timers::{Timer, backed_off};
 use crate::cc::{AckReport, Sent, rtt_sample};
 use crate::{Head, Indication, Packet, RxResponse};
-use uet_wire::Psn;
 use uet_wire::pds::{Ack, Pds, Sack};
 use uet_wire::registry::{AckRequest, NextHdr, ReturnCode};
 use uet_wire::ses;
+use uet_wire::{PdcId, Psn};
 
 /// The facts that one ACK gives congestion control.
 #[derive(Default)]
@@ -57,6 +58,14 @@ impl Pdc {
         if self.state == State::Commanded && self.source.is_idle() {
             self.end(shared, CloseReason::Command);
         }
+    }
+
+    /// Returns whether the first ACK names another PDCID than the return data before it. The peer has then lost the context
+    /// of that data, and opened another for a copy of our first packet.
+    pub(super) fn is_replaced(&self, packet: &Packet, ack: &Ack) -> bool {
+        let is_first = !self.established && ack.ack_psn().is_some_and(|psn| self.source.is_outstanding(psn));
+        let is_peer = self.peer == packet.src && SecureContext::admits(self.security, packet.security);
+        is_first && is_peer && ![PdcId::NONE, ack.spdcid()].contains(&self.peer_id)
     }
 
     /// `PDS-SYN-003`: the first ACK carries the peer's PDCID.

@@ -11,7 +11,7 @@ use super::protect::SecureContext;
 use super::timers::Timer;
 use super::{Pds, rest, uud};
 use crate::cc::CreditSource;
-use crate::{Head, Mode, Packet, Pool, Route, TrimPoint};
+use crate::{Failure, Head, Mode, Packet, Pool, Route, TrimPoint};
 use uet_wire::pds::{Ack, Control, Pds as Header, Prologue, RequestCc};
 use uet_wire::registry::{CtlType, NackCode, PdsType};
 use uet_wire::{PdcId, Psn, Units24};
@@ -367,6 +367,11 @@ impl Pds {
         let Some(ack) = header.ack() else { return };
         if !ack.spdcid().is_valid() {
             return self.shared.drop_packet(Dropped::Malformed);
+        }
+        if let Some(pdc) = self.contexts.get(ack.dpdcid().0).filter(|pdc| pdc.is_replaced(packet, &ack)) {
+            let lost = Failure::Ended(NackCode::INV_DPDCID.code());
+            pdc.fail(&mut self.shared, lost, CloseReason::Replaced);
+            return self.reschedule(ack.dpdcid().0);
         }
         let Some(id) = self.answered(packet, ack.spdcid(), ack.dpdcid()) else { return };
         if let Some(pdc) = self.contexts.get(id) {

@@ -280,6 +280,22 @@ fn late_packet_binds_no_new_context() {
     assert_eq!(pair.seen.iter().filter_map(psn_of).collect::<Vec<_>>(), [48], "{}", pair.ladder);
 }
 
+/// The peer answers with data, then crashes. A copy of the first packet opens another context there, which acknowledges it.
+#[test]
+fn first_ack_from_another_context_of_the_peer_ends_ours() {
+    let mut end = Pds::new(PdsParams { first_pdcid: 0x4001, ..plain() }, address(A), 1).unwrap();
+    end.request(Time(0), Via::Route(route(B, Mode::Rud)), request(1)).unwrap();
+    let sent: Vec<u32> =
+        core::iter::from_fn(|| end.poll_transmit(Time(0))).filter_map(|p| psn_of(&p)).collect();
+    let data = Rud { psn: sent[0], spdcid: 0x8055, dpdcid: 0x4001, ..Rud::default() }.packet();
+    end.handle_input(Time(0), Packet { src: address(B), dst: address(A), ..data });
+    end.handle_input(Time(0), ack(sent[0] - 1, 1));
+    let told: Vec<Indication> = core::iter::from_fn(|| end.poll_indication()).collect();
+    let lost = |one: &Indication| matches!(one, Indication::Failed { why: Failure::Ended(code), .. } if *code == NackCode::INV_DPDCID.code());
+    assert!(told.iter().any(lost), "{told:?}");
+    assert_eq!(end.contexts(), 0);
+}
+
 /// There is no order between two contexts, so the next message waits for the one that is closing.
 #[test]
 fn ordered_message_waits_for_the_closing_context() {
