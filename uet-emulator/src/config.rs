@@ -176,7 +176,8 @@ impl Config {
         let refused = |reason: String| ConfigError { name: name.into(), reason };
         let mut changed = self.clone();
         let parameter = parameters(&mut changed).remove(name);
-        let parameter = parameter.ok_or_else(|| refused("there is no such parameter".into()))?;
+        let parameter = parameter
+            .ok_or_else(|| refused("there is no such parameter; docs/parameters.md lists them".into()))?;
         parameter.write(value).map_err(refused)?;
         changed.check()?;
         *self = changed;

@@ -30,8 +30,9 @@ impl core::error::Error for SyntaxError {}
 
 const EFFECTS: &str = "drop, duplicate, delay TIME, jitter TIME, reorder COUNT, mark, trim SIZE, trim-last-hop SIZE, \
                        corrupt or blackout TIME";
-const WHICH: &str = "a percentage up to 100% (5%), a kind (packet, request, first, retransmission, ack, nack, control), \
-                     a number (3) or numbers (3..5), 'every N', 'from ADDRESS', 'to ADDRESS', 'after TIME' or 'before TIME'";
+const WHICH: &str = "a percentage (5%), a number (3), numbers (3..5), 'every 3', 'from ADDRESS', 'to ADDRESS', \
+                     'after TIME', 'before TIME', or packet, request, first, retransmission, ack, nack or control";
+const PERCENTAGE: &str = "a percentage from 0% to 100%";
 const TIME: &str = "a time such as 500ns, 20us, 1.5ms or 2s";
 const COUNT: &str = "a number from 1 on";
 
@@ -152,6 +153,7 @@ impl<'a> Words<'a> {
                         self.skip();
                         Pick::Every(self.take(COUNT, |word| word.parse().ok().filter(|n| *n > 0))?)
                     }
+                    _ if word.ends_with('%') => self.take(PERCENTAGE, picked)?,
                     _ => self.take(WHICH, picked)?,
                 };
             }

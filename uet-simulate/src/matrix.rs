@@ -89,7 +89,7 @@ impl Reader {
                 Some((from, to)) => self.flow((from, to), &mut words)?,
                 None => {
                     return Err(format!(
-                        "'{flow}' is neither a flow (0->1 ...), nor 'trigger', nor a header"
+                        "expected a flow (`0->1 id 1 start 0 size 4096`), a trigger, or a header such as `Nodes 2`, not '{flow}'"
                     ));
                 }
             },
@@ -237,7 +237,10 @@ mod tests {
             ("", "there is no flow"),
             ("Nodes", "line 1: 'Nodes' is followed by a number"),
             ("Nodes x", "line 1: 'Nodes' is followed by a number, not by 'x'"),
-            ("Nodes 2\nhello", "line 2: 'hello' is neither a flow (0->1 ...), nor 'trigger', nor a header"),
+            (
+                "Nodes 2\nhello",
+                "line 2: expected a flow (`0->1 id 1 start 0 size 4096`), a trigger, or a header such as `Nodes 2`, not 'hello'",
+            ),
             ("Nodes 2\n0->x start 0 size 1", "line 2: 'x' is no node"),
             ("Nodes 2\n1->1 start 0 size 1", "line 2: node 1 sends to itself"),
             ("Nodes 2\n0->1 size 1", "line 2: the flow has neither start nor trigger"),

@@ -25,8 +25,8 @@ use uet_wire::validate::Severity;
 /// Check both ends of a conversation in a capture or on an interface
 ///
 /// Each packet is checked by itself and against earlier packets: numbers, windows, acknowledgments, retransmissions,
-/// closing, messages. A capture may start in the middle and have gaps; what missing packets could explain is not
-/// reported. The conformance suite breaks requirements on purpose: in its captures, findings about its own packets are
+/// closing, messages. A capture may start in the middle and have gaps. A finding is left out if packets
+/// that are missing from the capture could explain it. The conformance suite breaks requirements on purpose: in its captures, findings about its own packets are
 /// notes, which do not change the exit code.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -52,7 +52,7 @@ pub(super) struct Check {
     /// List the requirements and how often each one was checked
     #[arg(long)]
     judged: bool,
-    /// Corrections of the catalogue: other levels and sentences, withdrawn requirements (TOML, docs/testing.md)
+    /// Changes of the catalogue: requirements with a changed level or text, or withdrawn (TOML, docs/testing.md)
     #[arg(long, value_name = "FILE")]
     catalogue: Option<PathBuf>,
     /// Write the packets as pcapng, with their findings as comments
@@ -363,7 +363,7 @@ impl<W: Write> Report<W> {
         let findings: u64 = self.found.values().sum();
         writeln!(
             self.out,
-            "{} packets, {contexts} contexts, {findings} findings; {across} requirements judged over several packets, by public evidence",
+            "{} packets, {contexts} contexts, {findings} findings; {across} requirements judged over several packets (by public evidence)",
             self.packets
         )
     }

@@ -1,6 +1,6 @@
 //! Corrections of the catalogue: a TOML file.
 
-use super::about;
+use super::{about, line_at};
 use crate::near;
 use serde::Deserialize;
 use std::io;
@@ -34,10 +34,7 @@ pub(super) fn read(path: &Path) -> io::Result<Corrections> {
     let lines: CorrectionFile = toml::from_str(&text).map_err(|error| about(path, error))?;
     let mut corrections: Vec<Correction> = Vec::new();
     for line in lines.requirements {
-        let at = |place: usize, why: String| {
-            let line = text.get(..place).unwrap_or_default().matches('\n').count() + 1;
-            about(path, format!("line {line}: {why}"))
-        };
+        let at = |place: usize, why: String| about(path, format!("line {}: {why}", line_at(&text, place)));
         let place = line.id.span().start;
         let id = line.id.get_ref().to_ascii_uppercase();
         let Some(requirement) = catalogue::find(&id) else {

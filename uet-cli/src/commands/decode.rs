@@ -69,7 +69,7 @@ struct Filters {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum DecodeFormat {
-    /// A tree per packet: names, values, meanings, places, findings
+    /// A tree per packet: names, values, meanings, positions in the bytes, findings
     Text,
     /// One line per packet
     Summary,

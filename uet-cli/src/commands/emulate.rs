@@ -60,7 +60,7 @@ pub(super) struct Emulate {
     /// Seed of all random numbers
     #[arg(long)]
     seed: Option<u64>,
-    /// The DSCPs of each traffic class: REQUESTS,TRIMMED,TRIMMED-AT-THE-LAST-HOP,ACKS. A semicolon separates classes:
+    /// Four DSCPs for each traffic class, `REQUESTS,TRIMMED,TRIMMED-AT-THE-LAST-HOP,ACKS`. Two classes:
     /// `10,11,12,46;14,15,16,46` (docs/emulator.md)
     #[arg(long, value_name = "DSCPS")]
     dscps: Option<Classes>,

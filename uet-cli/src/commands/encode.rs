@@ -109,8 +109,18 @@ struct Captured {
     wire: usize,
 }
 
+/// Returns the error of a line that is not JSON. Serde counts the lines of its text, which is one line of the input.
+fn not_json(error: serde_json::Error) -> String {
+    let text = error.to_string();
+    let reason = text.rsplit_once(" at line ").map_or(&*text, |(reason, _)| reason);
+    format!(
+        "not JSON: {reason} at character {}; `uet decode --format json` prints packets in this form",
+        error.column()
+    )
+}
+
 fn packet(line: &str, settings: &Settings, keys: Option<&KeyRing>) -> Result<Captured, String> {
-    let json: serde_json::Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
+    let json: serde_json::Value = serde_json::from_str(line).map_err(not_json)?;
     let time = match json.get("time").and_then(serde_json::Value::as_str) {
         None => Duration::ZERO,
         Some(text) => {

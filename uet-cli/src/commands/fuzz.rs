@@ -55,8 +55,8 @@ pub(super) struct Fuzz {
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "COMMAND")]
     restart: Option<String>,
-    /// Needed for any target that is neither on loopback nor in a network namespace without other machines: it may
-    /// crash
+    /// Confirms that the target may crash. Not needed on loopback, nor in a network namespace that reaches no other
+    /// machine
     #[arg(long)]
     i_own_this_target: bool,
     /// Seed of all random numbers
@@ -232,7 +232,7 @@ pub(super) fn reach(
     };
     let is_running = matches!(way, Some(Way::Running { .. }));
     if !is_running && (control.is_some() || restart.is_some()) {
-        let message = "--control and --restart need a running device: udp://HOST:PORT";
+        let message = "--control and --restart apply to a device that runs already: add it as DEVICE, such as udp://HOST:PORT";
         return Err(io::Error::other(message));
     }
     let Some(way) = way else { return inside(seed) };

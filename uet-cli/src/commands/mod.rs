@@ -40,12 +40,14 @@ mod wireshark;
 use crate::progress::Progress;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
+use toml::Spanned;
 use uet_control::{SecureDomain, escape, escape_lines};
 use uet_emulator::Config;
 use uet_keys::KeyRing;
@@ -271,12 +273,21 @@ fn about(path: &Path, error: impl Display) -> io::Error {
 /// Sets the parameters of the NIC from a file.
 fn read_config(path: &Path, config: &mut Config) -> io::Result<()> {
     let text = file::read_text(path, file::MAX_SETTINGS).map_err(|error| about(path, error))?;
-    let table: toml::Table = text.parse().map_err(|error| about(path, error))?;
+    let table: BTreeMap<Spanned<String>, toml::Value> =
+        toml::from_str(&text).map_err(|error| about(path, error))?;
     for (name, value) in table {
         let value = serde_json::to_value(value)?;
-        config.set(&name, &value).map_err(|error| about(path, error))?;
+        let line = line_at(&text, name.span().start);
+        config
+            .set(name.get_ref(), &value)
+            .map_err(|error| about(path, format_args!("line {line}: {error}")))?;
     }
     Ok(())
+}
+
+/// Returns the line of a byte offset, counted from 1.
+fn line_at(text: &str, place: usize) -> usize {
+    text.get(..place).unwrap_or_default().matches('\n').count() + 1
 }
 
 /// Reads a key file.
@@ -378,7 +389,7 @@ impl Deployment {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Trailer {
-    /// Secured packets (TSS) end with an ICV. Others may end with a CRC: after two valid ones, all packets of that sender must
+    /// Secured packets (TSS) end with an ICV. Other packets may end with a CRC. If two packets of a sender end with a valid CRC, all later ones must
     Auto,
     /// Nothing
     None,

@@ -85,7 +85,7 @@ pub(super) struct Run {
     /// The filled-in form of `uet pics`, which is compared with the results and reported
     #[arg(long, value_name = "FILE", help_heading = "Which device", conflicts_with_all = ["random", "again"])]
     pics: Option<PathBuf>,
-    /// Corrections of the catalogue: other levels and sentences, withdrawn requirements (TOML, docs/testing.md)
+    /// Changes of the catalogue: requirements with a changed level or text, or withdrawn (TOML, docs/testing.md)
     #[arg(long, value_name = "FILE", help_heading = "How the rules run")]
     catalogue: Option<PathBuf>,
     /// Seed of all random numbers, and of the choice of instances

@@ -117,7 +117,10 @@ fn unreachable_device_is_an_error_without_verdict() {
         (&["--control", "127.0.0.1"], "write HOST:PORT"),
         (&["--dut", "udp://127.0.0.1:4793"], "need --control tcp://HOST:PORT"),
         (&["--dut", "udp://127.0.0.1"], "expected udp://HOST:PORT"),
-        (&["--dut", "exec:exit 3"], "its program ended with exit status: 3"),
+        (
+            &["--dut", "exec:exit 3"],
+            "the device's program ended with exit status: 3, before it answered `hello`",
+        ),
         (&["--dut", "exec:echo hello; cat"], "expected value"),
         (&["--dut", "exec:x", "--control", &closed], "--control needs a running device"),
         (&["--dut", "exec:x", "--impair", "drop 5%"], "uet proxy"),

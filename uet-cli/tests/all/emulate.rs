@@ -131,7 +131,7 @@ fn it_survives_any_requests() {
     assert_eq!(configured["taken"], json!(["payload_mtu"]));
     assert_eq!(
         configured["refused"],
-        json!({"default_mpr": "must be from 1 to 255", "nonsense": "there is no such parameter"})
+        json!({"default_mpr": "must be from 1 to 255", "nonsense": "there is no such parameter; docs/parameters.md lists them"})
     );
 
     // A second suite waits until the first has disconnected.
@@ -175,10 +175,14 @@ fn parameters_from_a_file() {
     assert_eq!(welcome.parameters["seed"], 5);
     assert_eq!(welcome.parameters["congestion"], "none");
 
-    let wrong = common::file("wrong.toml", b"payload_mtu = 1500\n");
+    let wrong = common::file("wrong.toml", b"seed = 4\npayload_mtu = 1500\n");
     let run = uet(&["emulate", "--listen", "127.0.0.7:0", "--config", &wrong]);
     assert_eq!(run.code, 2);
-    assert!(run.err.ends_with("wrong.toml: payload_mtu: must be 1024, 2048, 4096 or 8192\n"), "{}", run.err);
+    assert!(
+        run.err.ends_with("wrong.toml: line 2: payload_mtu: must be 1024, 2048, 4096 or 8192\n"),
+        "{}",
+        run.err
+    );
     let run = uet(&["emulate", "--listen", "0.0.0.0"]);
     assert_eq!(
         (run.code, run.err.contains("is not the address of one endpoint; name an address of this machine")),

@@ -182,8 +182,8 @@ fn unusable_targets_are_reported() {
     for (args, said) in [
         (&["udp://127.0.0.1:9"][..], "a plain request is not answered"),
         (&["udp://127.0.0.1"], "expected udp://HOST:PORT"),
-        (&["embedded", "--restart", "true"], "need a running device"),
-        (&["exec:exit 3"], "its program ended"),
+        (&["embedded", "--restart", "true"], "add it as DEVICE"),
+        (&["exec:exit 3"], "the device's program ended"),
         (&["--again", "/nonexistent"], "/nonexistent"),
     ] {
         let run = uet(&[&["fuzz"], args].concat());

@@ -60,7 +60,7 @@ fn invalid_arguments_are_refused() {
         (["--id", "ack/asked-fro"], "did you mean ack/asked-for"),
         (["--group", "nonsense"], "there is no group 'nonsense'"),
         (["--impair", "drop request x"], "at 'x' (character 14): expected a percentage"),
-        (["--impair", "drop 200%"], "at '200%' (character 6): expected a percentage up to 100%"),
+        (["--impair", "drop 200%"], "at '200%' (character 6): expected a percentage from 0% to 100%"),
         (["--impair", "delay -5us"], "at '-5us' (character 7): expected a time such as"),
         (["--timeout-scale", "NaN"], "a number from"),
         (["--repeat", "0"], "0 is not in 1.."),

@@ -130,8 +130,12 @@ impl Remote {
         let mut control = Client::new(BufReader::new(stream.second()?), stream.second()?);
         let welcome = control.call(Hello { protocol: PROTOCOL }).map_err(|error| {
             let ended = program.as_mut().and_then(|program| program.ended(LAST_MOMENT));
-            let ended = ended.map_or_else(String::new, |status| format!("; its program ended with {status}"));
-            io::Error::other(format!("cannot start a session with the device: {error}{ended}"))
+            io::Error::other(match ended {
+                Some(status) => format!(
+                    "the device's program ended with {status}, before it answered `hello`; it may have said why on standard error"
+                ),
+                None => format!("cannot start a session with the device: {error}"),
+            })
         })?;
         let classes = match welcome.parameters.get("dscps") {
             Some(dscps) => Classes::try_from(dscps).map_err(|wanted| {
