@@ -2,7 +2,7 @@
 //! window.
 
 use crate::target::{Target, post};
-use crate::{Outcome, RxPacket, Stop, Test};
+use crate::{Outcome, RxPacket, Show, Stop, Test};
 use core::time::Duration;
 use uet_control::{Mode, Operated, Post, PostKind};
 use uet_wire::UetBuf;
@@ -90,7 +90,9 @@ impl Test<'_> {
         self.forget();
         match way > longest {
             true => Err(Stop::Skipped(format!(
-                "a round trip takes {way:?}, the device's base_rtt is {longest:?}"
+                "a round trip takes {}, the device's base_rtt is {}",
+                way.show(),
+                longest.show()
             ))),
             false => Ok(way),
         }

@@ -1,7 +1,8 @@
+use crate::plan::plan;
 use crate::statement::StatedDevice;
 use crate::{
     Circumstances, Corrections, DeviceStatement, Dut, DutExt, Expand, Instance, InstanceResult, Observation,
-    Outcome, Packets, Pdc, Relation, Rule, RuleResult, RunResult, Shard, Statement, Stop, Test, Verdict,
+    Outcome, Packets, Pdc, Relation, RuleResult, RunResult, Shard, Show, Statement, Stop, Test, Verdict,
     axis,
 };
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -19,9 +20,6 @@ const BROKEN: u32 = 3;
 
 /// Number of steps that are kept of a case ended by a packet flood.
 const KEPT: usize = 1000;
-
-/// The maximum number of instances on a device in real time, unless [`Options::max_instances`] says otherwise.
-pub const EXTERNAL_INSTANCES: usize = 1000;
 
 /// Maximum number of runs of an instance that does not pass because the network affects some of its packets.
 const ATTEMPTS: u64 = 10;
@@ -53,8 +51,8 @@ pub struct Options {
     pub shard: Shard,
     /// Choice of combinations of axis values.
     pub expand: Expand,
-    /// The maximum number of instances, at least one per rule. `None` means all for a device in this process,
-    /// and [`EXTERNAL_INSTANCES`] otherwise.
+    /// The maximum number of instances, at least the first of each rule. `None` means all for a device in this process. For
+    /// any other it means [`EXTERNAL_INSTANCES`], but at least one of each rule, which [`seed`](Self::seed) chooses too.
     pub max_instances: Option<usize>,
     /// Known or required properties of the device beyond its own claims.
     pub statement: Statement,
@@ -222,45 +220,6 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&mut RuleR
         finding.waived = waiver.map(Into::into);
     }
     result
-}
-
-/// Returns the rules and their instances in the order in which they run.
-fn plan(dut: &dyn Dut, options: &Options) -> Vec<(&'static Rule, Vec<Instance>)> {
-    let usable =
-        |needs: &[crate::Need]| needs.iter().all(|need| need.lacking(dut.welcome(), dut.facts()).is_none());
-    let mut plan: Vec<(&'static Rule, Vec<Instance>)> = Vec::new();
-    for rule in options.selected() {
-        let mut instances = options.instances(rule, usable);
-        // Instances that cannot run give the reason, once for each value.
-        instances.extend(
-            Instance::unusable(rule, usable).filter(|_| !options.ids.iter().any(|id| id.contains('['))),
-        );
-        plan.push((rule, instances));
-    }
-    // A device outside of the process is slow even in virtual time.
-    let embedded = matches!(dut.welcome().link, uet_control::Link::Inside { .. });
-    let limit = options.max_instances.or((!embedded).then_some(EXTERNAL_INSTANCES));
-    let total: usize = plan.iter().map(|(_, instances)| instances.len()).sum();
-    if let Some(limit) = limit.filter(|limit| total > *limit) {
-        let mut rng = fastrand::Rng::with_seed(options.seed);
-        let further = |(_, instances): &(&Rule, Vec<Instance>)| instances.len().saturating_sub(1);
-        let mut places: Vec<(usize, usize)> = plan
-            .iter()
-            .enumerate()
-            .flat_map(|(rule, entry)| (1..=further(entry)).map(move |instance| (rule, instance)))
-            .collect();
-        rng.shuffle(&mut places);
-        let kept: std::collections::HashSet<_> =
-            places.into_iter().take(limit.saturating_sub(plan.len())).collect();
-        for (rule, (_, instances)) in plan.iter_mut().enumerate() {
-            let mut place = 0;
-            instances.retain(|_| {
-                place += 1;
-                place == 1 || kept.contains(&(rule, place - 1))
-            });
-        }
-    }
-    plan
 }
 
 /// Returns the lengths of the standing regions that take no write.
@@ -451,8 +410,9 @@ fn too_far(dut: &StatedDevice<'_>) -> Option<String> {
     let default = || Parameter::find("rto_init_time").and_then(Parameter::number);
     let timeout = Duration::from_nanos(told.or_else(default).unwrap_or_default());
     let whose = if told.is_some() { "rto_init_time of the device" } else { "the default of rto_init_time" };
-    (round_trip >= FAR && round_trip >= timeout)
-        .then(|| format!("a round trip takes {round_trip:?}, and {whose} is {timeout:?}: raise it"))
+    (round_trip >= FAR && round_trip >= timeout).then(|| {
+        format!("a round trip takes {}, and {whose} is {}: raise it", round_trip.show(), timeout.show())
+    })
 }
 
 /// Brings back a device that has ended or no longer answers. The error says why that failed.

@@ -11,6 +11,9 @@ use uet_wire::ses::{Address, ExtBuf, RequestHead, Response, ResponseData, Respon
 pub const NOT_WELL: &[Option<Status>] =
     &[None, Some(Status::Refused), Some(Status::Failed), Some(Status::Cancelled)];
 
+/// The states of an operation that has failed.
+pub const FAILED: &[Option<Status>] = &[Some(Status::Refused), Some(Status::Failed), Some(Status::Cancelled)];
+
 /// The SES fields of a request. Fields that its header lacks are `None`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // named as the header's fields are

@@ -3,7 +3,7 @@
 use crate::{Outcome, Pdc, Phase, Region, Request, RxPacket, Stop, Test};
 use core::time::Duration;
 use serde_json::Value;
-use uet_control::Configure;
+use uet_control::{Configure, PostKind};
 use uet_wire::Psn;
 use uet_wire::catalogue::{
     Level, PDS_ASK_001, PDS_OPEN_002, PDS_OPEN_003, PDS_OPEN_005, PDS_OPEN_006, PDS_OPEN_008, PDS_ROD_002,
@@ -136,6 +136,14 @@ impl Test<'_> {
             self.set.insert(name.to_owned(), value);
         }
         Ok(taken)
+    }
+
+    /// Before a read of so many bytes, lets the device request all of them at once, if it accepts that.
+    pub(crate) fn requests_all(&mut self, kind: PostKind, length: usize) -> Outcome {
+        if kind == PostKind::Read {
+            self.try_configure("max_awaited", 2 * length.max(self.mtu()))?;
+        }
+        Ok(())
     }
 
     /// Sets longer times on a device on a real link, if it accepts them, since a busy machine blurs times of few
@@ -303,7 +311,8 @@ impl Test<'_> {
     /// Expects that the device still works after all packets so far.
     pub fn expect_life(&mut self, requirement: &Requirement) -> Outcome {
         let lives = self.lives()?;
-        self.check(requirement, "the device still serves a write:", true, lives);
+        let seen = if lives { "its ACK" } else { "no ACK, or other bytes in memory" };
+        self.holds(requirement, "the device still serves a write", lives, seen);
         match lives {
             true => Ok(()),
             false if self.heard => Err(Stop::Failed),

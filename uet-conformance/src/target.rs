@@ -2,7 +2,8 @@
 
 use crate::axis::MODE;
 use crate::flow::nominal;
-use crate::{AckBuilder, Outcome, Pdc, Phase, RxPacket, Stop, Test};
+use crate::serve::FAILED;
+use crate::{AckBuilder, Outcome, Pdc, Phase, RxPacket, Show, Stop, Test};
 use core::time::Duration;
 use std::collections::BTreeMap;
 use uet_control::{
@@ -129,7 +130,9 @@ impl Target {
             let within = t.soon();
             match t.completion(posted, within)? {
                 Some(Completion { status: Status::Ok, .. }) => Ok(target),
-                other => Err(Stop::Inconclusive(format!("an acknowledged write ends so: {other:?}"))),
+                other => {
+                    Err(Stop::Inconclusive(format!("an acknowledged write ends with: {}", other.show())))
+                }
             }
         })
     }
@@ -434,14 +437,14 @@ impl Test<'_> {
         Ok(self.call(AddPeer { address, port: None, job, process: 1, initiator: 0 })?.peer)
     }
 
-    /// RTO_Init_Time of the device. One that does not report it gets the longest usual time.
+    /// RTO_Init_Time of the device.
     pub fn rto(&self) -> Duration {
-        Duration::from_nanos(self.reported("rto_init_time").unwrap_or(1_000_000))
+        Duration::from_nanos(self.parameter("rto_init_time"))
     }
 
-    /// NACK_Retx_Time of the device. One that does not report it gets a tenth of the longest usual timeout.
+    /// NACK_Retx_Time of the device.
     pub fn nack_wait(&self) -> Duration {
-        Duration::from_nanos(self.reported("nack_retx_time").unwrap_or(100_000))
+        Duration::from_nanos(self.parameter("nack_retx_time"))
     }
 
     /// The time before which a retransmission cannot come from a timeout. It is below RTO_Init_Time, since the suite may
@@ -479,15 +482,14 @@ impl Test<'_> {
     /// Expects that an operation has not ended.
     pub fn is_open(&mut self, requirement: &Requirement, operation: Operated) -> Outcome {
         let ended = self.completion(operation, Duration::ZERO)?.map(|completion| completion.status);
-        self.check(requirement, "no completion yet:", None, ended);
+        self.holds(requirement, "no completion yet", ended.is_none(), ended.show());
         Ok(())
     }
 
     /// Expects that an operation fails after all attempts.
     pub fn fails(&mut self, requirement: &Requirement, operation: Operated, within: Duration) -> Outcome {
-        let ended = self.completion(operation, within)?;
-        let failed = ended.as_ref().map(|completion| completion.status != Status::Ok);
-        self.check(requirement, "a completion that tells of the failure:", Some(true), failed);
+        let ended = self.completion(operation, within)?.map(|completion| completion.status);
+        self.one_of(requirement, "the completion", FAILED, ended);
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! How operations of the device end: once all is answered, with what the answers say (sections 3.4.1, 3.4.2).
 
 use crate::axis::{CARRIER, MODE, START};
-use crate::serve::NOT_WELL;
+use crate::serve::{FAILED, NOT_WELL};
 use crate::target::{Target, post};
 use crate::{Need, Outcome, Rule, RxPacket, Stop, Test};
 use core::time::Duration;
@@ -373,8 +373,7 @@ fn unknown_code(t: &mut Test<'_>) -> Outcome {
     target.respond_error(t, 0, unassigned)?;
     let within = t.soon();
     let ended = t.completion(posted, within)?.map(|completion| completion.status);
-    let failed = [Some(Status::Refused), Some(Status::Failed), Some(Status::Cancelled)];
-    t.one_of(SES_ERR_003, "the completion", &failed, ended);
+    t.one_of(SES_ERR_003, "the completion", FAILED, ended);
     Ok(())
 }
 

@@ -373,7 +373,8 @@ fn high_class(t: &mut Test<'_>) -> Outcome {
     // A device need not probe.
     match t.wait(t.grace(), |seen| target.control(seen, CtlType::PROBE))? {
         Some((seen, _)) => {
-            t.check(PDS_PRB_004, "the high class", Some(true), seen.wire.high);
+            let class = seen.wire.high.map(|high| if high { "high" } else { "low" });
+            t.check(PDS_PRB_004, "DSCP class", Some("high"), class);
             Ok(())
         }
         None => Err(crate::Stop::Skipped("the device has sent no PROBE".into())),

@@ -169,9 +169,7 @@ fn again(t: &mut Test<'_>, target: &mut Target, of: Cause, n: u32) -> Result<cra
 /// Two packets leave with `syn`; the first ACK covers the first of them.
 fn established(t: &mut Test<'_>) -> Outcome {
     let (kind, mode, mtu) = (t.value(&KIND), t.value(&MODE), t.mtu());
-    if kind == PostKind::Read {
-        t.try_configure("max_awaited", 4 * mtu)?;
-    }
+    t.requests_all(kind, mtu + 100)?;
     let peer = t.peer(0)?;
     t.post(Post { mode, ..operation(kind, peer, mtu + 100) })?;
     let mut target = Target::accept(t)?;

@@ -2,6 +2,7 @@
 
 use crate::axis::MODE;
 use crate::receives::room;
+use crate::serve::FAILED;
 use crate::target::{Target, post};
 use crate::{Axis, Message, Need, Outcome, Part, Point, Region, Rule, RxPacket, Stop, Test};
 use core::time::Duration;
@@ -298,8 +299,7 @@ fn source(t: &mut Test<'_>) -> Outcome {
             Fails::Unanswered => t.until_given_up(),
         };
         let ended = t.completion(posted, within)?.map(|it| it.status);
-        let failed = [Some(Status::Refused), Some(Status::Failed), Some(Status::Cancelled)];
-        t.one_of(SES_DONE_001, "the completion of an operation that failed", &failed, ended);
+        t.one_of(SES_DONE_001, "the completion of an operation that failed", FAILED, ended);
         match fails {
             Fails::Refused => next += 1,
             _ => open = None,
@@ -351,9 +351,8 @@ fn data_with_error(t: &mut Test<'_>) -> Outcome {
     }
     let within = t.soon();
     let ended = t.completion(posted, within)?.map(|it| it.status);
-    let failed = [Some(Status::Refused), Some(Status::Failed), Some(Status::Cancelled)];
     let what = format!("the completion after data with {code}");
-    t.one_of(SES_ERR_003, &what, &failed, ended);
+    t.one_of(SES_ERR_003, &what, FAILED, ended);
     Ok(())
 }
 

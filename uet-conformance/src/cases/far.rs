@@ -208,7 +208,7 @@ fn read_by_device(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let (packets, mode) = ((72 * 1024 / mtu) as u32, t.value(&MODE));
     let length = packets as usize * mtu - 100;
-    t.try_configure("max_awaited", 2 * length)?;
+    t.requests_all(PostKind::Read, length)?;
     let peer = t.peer(0)?;
     let posted = t.post(Post { mode, want_data: true, ..post(PostKind::Read, peer, length) })?;
     let mut target = Target::accept(t)?;
@@ -311,9 +311,7 @@ fn full_operation(t: &mut Test<'_>) -> Outcome {
     let packets = (length.div_ceil(mtu)).max(1);
     let (kind, mode) = (t.value(&KIND), t.value(&MODE));
     let data = Fill::Seed(6).bytes(length);
-    if kind == PostKind::Read {
-        t.try_configure("max_awaited", 4 * length.max(mtu))?;
-    }
+    t.requests_all(kind, length)?;
     let peer = t.peer(0)?;
     let fill = (kind != PostKind::Read).then(|| Fill::Hex(Hex(data.clone())));
     let form = Some(Form::Std);

@@ -2,7 +2,7 @@
 
 use crate::axis::MODE;
 use crate::target::{Target, post};
-use crate::{AckBuilder, Axis, Need, Outcome, Point, Rule, Stop, Test};
+use crate::{AckBuilder, Axis, Need, Outcome, Point, Rule, Show, Stop, Test};
 use uet_control::{Form, Mode, Operated, Post, PostKind, Status, pattern};
 use uet_wire::catalogue::*;
 use uet_wire::registry::{AckRequest, ResponseOpcode, ReturnCode};
@@ -81,10 +81,7 @@ const OPCODE: Axis<ResponseOpcode> = Axis::new(
 fn begun(t: &mut Test<'_>, packets: u32) -> Result<(Operated, Target, usize), Stop> {
     let (peer, kind, mode, mtu) = (t.peer(0)?, t.value(&KIND), t.value(&MODE), t.mtu());
     let length = (packets as usize - 1) * mtu + 100;
-    // Else a device may take few of the bytes of a read at a time.
-    if kind == PostKind::Read {
-        t.try_configure("max_awaited", 2 * length)?;
-    }
+    t.requests_all(kind, length)?;
     let posted = t.post(Post { mode, want_data: true, ..post(kind, peer, length) })?;
     let mut target = Target::accept(t)?;
     target.collect(t, packets)?;
@@ -151,9 +148,7 @@ fn far_offsets(t: &mut Test<'_>) -> Outcome {
     let packets = (80 * 1024 / mtu) as u32;
     let (peer, kind, mode) = (t.peer(0)?, t.value(&KIND), t.value(&MODE));
     let length = packets as usize * mtu;
-    if kind == PostKind::Read {
-        t.try_configure("max_awaited", 2 * length)?;
-    }
+    t.requests_all(kind, length)?;
     let posted = t.post(Post { mode, want_data: true, ..post(kind, peer, length) })?;
     let mut target = Target::accept(t)?;
     for n in 0..packets {
@@ -172,6 +167,6 @@ fn far_offsets(t: &mut Test<'_>) -> Outcome {
     let within = t.soon();
     match t.completion(posted, within)?.map(|ended| ended.status) {
         Some(Status::Ok) => Ok(()),
-        other => Err(Stop::Inconclusive(format!("the acknowledged message ends so: {other:?}"))),
+        other => Err(Stop::Inconclusive(format!("the acknowledged message ends with: {}", other.show()))),
     }
 }

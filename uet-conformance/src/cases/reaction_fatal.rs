@@ -108,7 +108,8 @@ fn is_left(t: &mut Test<'_>, target: &Target, requirement: &Requirement, written
     if !tried && ended.is_none() {
         // It may be some time before the next context can be opened.
         let (tried, ended) = (t.hear(t.later(), again)?, t.completion(written, t.soon())?);
-        t.check(requirement, "failed, or tried by a new context:", true, tried || ended.is_some());
+        let held = tried || ended.is_some();
+        t.holds(requirement, "the operation fails, or a new context tries it", held, "neither");
     }
     next_is_new(t, target, requirement, since)
 }

@@ -444,10 +444,7 @@ fn first_and_last(t: &mut Test<'_>) -> Outcome {
 fn ends(t: &mut Test<'_>) -> Outcome {
     let (peer, mtu, kind, packets) = (t.peer(0)?, t.mtu(), t.value(&KIND), t.value(&PACKETS));
     let length = (packets as usize - 1) * mtu + 100;
-    // Else a device may request few of the bytes of a read at a time.
-    if kind == PostKind::Read {
-        t.try_configure("max_awaited", 2 * length)?;
-    }
+    t.requests_all(kind, length)?;
     let parts = all(t, Post { form: Some(Form::Std), ..post(kind, peer, length) }, packets)?;
     for (n, (said, _)) in (1..).zip(&parts) {
         let expected = (n == 1, n == packets);

@@ -1,6 +1,7 @@
 //! The source of idempotent requests, which have no context (section 3.5.6).
 
 use super::retransmit::times_again;
+use crate::serve::FAILED;
 use crate::target::post;
 use crate::{Axis, Bound, Need, Outcome, Pdc, Point, Rule, RxPacket, Stop, Test};
 use core::time::Duration;
@@ -554,8 +555,7 @@ fn data_with_error(t: &mut Test<'_>) -> Outcome {
     t.send(&way, &packet.consistent())?;
     let within = t.soon();
     let ended = t.completion(read, within)?.map(|ended| ended.status);
-    let failed = [Some(Status::Refused), Some(Status::Failed), Some(Status::Cancelled)];
-    t.one_of(SES_ERR_003, &format!("the completion after data with {code}"), &failed, ended);
+    t.one_of(SES_ERR_003, &format!("the completion after data with {code}"), FAILED, ended);
     Ok(())
 }
 
@@ -578,10 +578,7 @@ fn room_again(t: &mut Test<'_>) -> Outcome {
         let ended = t.completion(written, within)?.map(|ended| ended.status);
         match end {
             RudiEnd::Answered => t.check(SES_DONE_001, "the completion", Some(Status::Ok), ended),
-            _ => {
-                let failed = [Some(Status::Refused), Some(Status::Failed), Some(Status::Cancelled)];
-                t.one_of(SES_DONE_001, "the completion", &failed, ended);
-            }
+            _ => t.one_of(SES_DONE_001, "the completion", FAILED, ended),
         }
         t.settle()?;
         t.forget();

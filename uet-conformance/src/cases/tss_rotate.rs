@@ -159,8 +159,8 @@ fn switch_to(t: &mut Test<'_>, an: bool) -> Outcome {
     t.install()
 }
 
-fn latest(t: &mut Test<'_>) -> Result<Option<bool>, Stop> {
-    Ok(t.shield()?.seen.last().map(|seen| seen.an))
+fn latest(t: &mut Test<'_>) -> Result<Option<u8>, Stop> {
+    Ok(t.shield()?.seen.last().map(|seen| seen.an.into()))
 }
 
 fn both_keys(t: &mut Test<'_>) -> Outcome {
@@ -183,7 +183,7 @@ fn switch(t: &mut Test<'_>) -> Outcome {
     t.settle()?;
     works(t, TSS_AN_002, &pdc, &region, 2)?;
     let seen = latest(t)?;
-    t.check(TSS_AN_002, "association number 1:", Some(an), seen);
+    t.check(TSS_AN_002, "association number", Some(an.into()), seen);
     Ok(())
 }
 
@@ -197,7 +197,7 @@ fn switch_initiator(t: &mut Test<'_>) -> Outcome {
     let written = t.post(post(PostKind::Write, peer, 64))?;
     let target = Target::accept(t)?;
     let seen = latest(t)?;
-    t.check(TSS_AN_002, "association number 1:", Some(an), seen);
+    t.check(TSS_AN_002, "association number", Some(an.into()), seen);
     target.ack(t, 0)?;
     t.ends(TSS_AN_002, written, Status::Ok)
 }
@@ -211,8 +211,8 @@ fn retransmission(t: &mut Test<'_>) -> Outcome {
     switch_to(t, true)?;
     let again = target.expect_again(t, TSS_AN_002, 0, t.later())?;
     let number = again.seen.number;
-    let seen = t.shield()?.seen.iter().find(|seen| seen.number == number).map(|seen| seen.an);
-    t.check(TSS_AN_002, "association number 1:", Some(true), seen);
+    let seen = t.shield()?.seen.iter().find(|seen| seen.number == number).map(|seen| u8::from(seen.an));
+    t.check(TSS_AN_002, "association number", Some(1), seen);
     target.ack(t, 0)?;
     t.ends(TSS_AN_002, written, Status::Ok)
 }

@@ -281,7 +281,7 @@ fn new_key(t: &mut Test<'_>) -> Outcome {
     (shield.installed.counter, shield.installed.an) = (None, 1);
     t.install()?;
     works(t, TSS_AN_002, &pdc, &region, 2)?;
-    let an = t.shield()?.seen.last().map(|seen| seen.an);
-    t.check(TSS_AN_002, "association number 1:", Some(true), an);
+    let an = t.shield()?.seen.last().map(|seen| u8::from(seen.an));
+    t.check(TSS_AN_002, "association number", Some(1), an);
     Ok(())
 }

@@ -323,7 +323,7 @@ fn many_pending(t: &mut Test<'_>) -> Outcome {
         let pdc = t.initiate();
         t.request(&pdc, pdc.request(0).write(&region, 256, &[1; 32])?)?;
     }
-    let wait = t.scaled(Duration::from_nanos(t.reported("new_pdc_time").unwrap_or(1_000_000_000)));
+    let wait = t.scaled(Duration::from_nanos(t.parameter("new_pdc_time")));
     t.pause(wait + t.soon())?;
     t.forget();
     t.check_memory(TSS_START_004, &region, 256, &[0; 32])?;

@@ -101,7 +101,7 @@ fn failed(number: u64, fault: OperationError) -> Completion {
         _ => Status::Refused,
     };
     let message = match (fault.why, fault.code) {
-        (Some(why), _) => format!("{why:?}"),
+        (Some(why), _) => why.to_string(),
         (None, ReturnCode::BAD_GENERATION) => format!("the current generation is {}", fault.generation),
         (None, _) => String::new(),
     };

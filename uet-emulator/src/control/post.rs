@@ -110,7 +110,10 @@ fn bad(message: impl Into<String>) -> Refusal {
 }
 
 fn atomic(post: &Post, fetch: bool) -> Result<Work, Refusal> {
-    let unknown = |what: &str, name: &Option<String>| bad(format!("{what}: unknown name {name:?}"));
+    let unknown = |what: &str, name: &Option<String>| match name {
+        Some(name) => bad(format!("{what}: unknown name '{name}'")),
+        None => bad(format!("{what} is missing")),
+    };
     let (opcode, datatype) = (&post.atomic_opcode, &post.atomic_datatype);
     let opcode: AtomicOpcode =
         opcode.as_ref().and_then(|name| name.parse().ok()).ok_or_else(|| unknown("atomic_opcode", opcode))?;

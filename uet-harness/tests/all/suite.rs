@@ -1,8 +1,11 @@
 //! The embedded NIC passes every case of the suite. It supports everything, so no case is skipped. `tools/mutants
 //! suite` breaks the model and expects failures here.
 
-use uet_conformance::{Instance, run_instance};
-use uet_conformance::{Options, Verdict, run};
+use crate::around::{Changes, Device};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use uet_conformance::{Before, EXTERNAL_INSTANCES, Instance, Options, Verdict, cases, run, run_instance};
+use uet_control::Link;
 use uet_emulator::Config;
 use uet_emulator::config::Congestion;
 use uet_harness::dut::{Embedded, Family};
@@ -73,4 +76,39 @@ fn both_ip_versions_take_turns() {
     let (first, second) = (sources(1), sources(2));
     assert!(!first.is_empty() && first.iter().all(|ipv6| *ipv6 == first[0]), "{first:?}");
     assert!(second.iter().all(|ipv6| *ipv6 != first[0]), "{second:?}");
+}
+
+/// The NIC as if it were outside of this process.
+struct External;
+
+impl Changes for External {}
+
+/// Runs the suite on an external device, and returns its instances in order.
+fn instances_of_external_device(seed: u64) -> Vec<String> {
+    let mut device = Device::new(External);
+    let Link::Inside { addr } = device.welcome.link else { panic!("{:?}", device.welcome.link) };
+    device.welcome.link = Link::Udp { addr, port: 4793 };
+    let instances = Arc::new(Mutex::new(Vec::new()));
+    let before = Arc::clone(&instances);
+    let before = Before::new(move |instance| before.lock().unwrap().push(instance.to_string()));
+    let result = run(&mut device, &Options { seed, before, ..Options::default() }, |_| ());
+    assert!(result.cases.iter().all(|case| !case.verdict.is_failure()));
+    let instances = instances.lock().unwrap();
+    instances.clone()
+}
+
+#[test]
+fn seed_chooses_instances_of_external_device() {
+    let (first, second) = (instances_of_external_device(1), instances_of_external_device(2));
+    for instances in [&first, &second] {
+        let rules: BTreeSet<&str> = instances.iter().filter_map(|id| id.split('[').next()).collect();
+        assert_eq!(rules.len(), cases::all().count());
+        assert_eq!(instances.len(), rules.len().max(EXTERNAL_INSTANCES));
+        for value in ["mode=rud", "mode=rod", "carrier=write", "carrier=send", "start=wrap"] {
+            let with = instances.iter().filter(|id| id.contains(value)).count();
+            assert!(with >= 50, "{with} instances with {value}");
+        }
+    }
+    assert_ne!(first, second);
+    assert_eq!(first, instances_of_external_device(1));
 }

@@ -2,7 +2,7 @@
 
 use super::{is_secured, open, seal};
 use crate::fault::fields::{Fields, Kinds};
-use crate::fault::guard::{Opened, Right};
+use crate::fault::guard::{Opened, Right, Sealed};
 use crate::fault::tap::Tap;
 use crate::fault::{Fault, fault};
 use uet_model::Packet;
@@ -20,6 +20,11 @@ fn as_secured(right: &Right<'_>, packet: Packet) -> Opened {
     Ok((packet, Some(association)))
 }
 
+/// Protects all packets but these.
+fn all_but(right: &mut Right<'_>, packet: Packet, is_clear: fn(&Packet) -> bool) -> Sealed {
+    if is_clear(&packet) { Ok((packet, None)) } else { right.seal(packet) }
+}
+
 pub(in crate::fault) const FAULTS: &[Fault] = &[
     fault(
         "falls-back-to-the-clear",
@@ -31,28 +36,21 @@ pub(in crate::fault) const FAULTS: &[Fault] = &[
         "sends-datagrams-in-the-clear",
         "The NIC sends datagrams in the clear",
         TSS_CLEAR_002,
-        &[seal(|right, packet| match packet.kind() == PdsType::UUD_REQ {
-            true => Ok((packet, None)),
-            false => right.seal(packet),
-        })],
+        &[seal(|right, packet| all_but(right, packet, |packet| packet.kind() == PdsType::UUD_REQ))],
     ),
     fault(
         "retransmits-in-the-clear",
         "The NIC sends retransmissions in the clear",
         TSS_CLEAR_002,
-        &[seal(|right, packet| match packet.is_request() && packet.is("pds.flags.retx", 1) {
-            true => Ok((packet, None)),
-            false => right.seal(packet),
+        &[seal(|right, packet| {
+            all_but(right, packet, |packet| packet.is_request() && packet.is("pds.flags.retx", 1))
         })],
     ),
     fault(
         "answers-idempotents-in-the-clear",
         "The NIC sends the responses of idempotent requests in the clear",
         TSS_CLEAR_002,
-        &[seal(|right, packet| match packet.kind() == PdsType::RUDI_RESP {
-            true => Ok((packet, None)),
-            false => right.seal(packet),
-        })],
+        &[seal(|right, packet| all_but(right, packet, |packet| packet.kind() == PdsType::RUDI_RESP))],
     ),
     fault(
         "accepts-the-clear",

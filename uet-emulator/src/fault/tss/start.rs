@@ -36,20 +36,13 @@ fn answer_instead(packet: &Packet, start: u64) -> Packet {
     Packet { head, payload: Default::default(), ..packet.clone() }
 }
 
-fn accept_all(right: &mut Right<'_>, peer: IpAddr, refused: Psn) {
-    let key = match peer {
-        IpAddr::V4(address) => u64::from(address.to_bits()),
+/// Returns the note of the Start_PSN that the target demands of a peer.
+fn demand(peer: IpAddr) -> (u64, u64) {
+    let peer = match peer {
+        IpAddr::V4(address) => address.to_bits().into(),
         IpAddr::V6(address) => address.to_bits() as u64,
     };
-    right.notes.numbers.insert((PENDING, key), refused.0.into());
-}
-
-fn accepted(right: &Right<'_>, peer: IpAddr) -> Option<u64> {
-    let key = match peer {
-        IpAddr::V4(address) => u64::from(address.to_bits()),
-        IpAddr::V6(address) => address.to_bits() as u64,
-    };
-    right.notes.numbers.get(&(PENDING, key)).copied()
+    (PENDING, peer)
 }
 
 /// Moves the PSNs of a context to a Start_PSN that was demanded after its first ACK.
@@ -113,11 +106,11 @@ pub(in crate::fault) const FAULTS: &[Fault] = &[
         &[Tap::Guard(Hooks {
             accept: Some(|right, context, peer, start| {
                 if let Err(required) = right.accept(context, peer, start) {
-                    accept_all(right, peer, required);
+                    right.notes.numbers.insert(demand(peer), required.0.into());
                 }
                 Ok(())
             }),
-            seal: Some(|right, packet| match accepted(right, packet.dst) {
+            seal: Some(|right, packet| match right.notes.numbers.get(&demand(packet.dst)).copied() {
                 Some(start) if packet.is_ack() => {
                     let instead = answer_instead(&packet, start);
                     right.seal(instead)

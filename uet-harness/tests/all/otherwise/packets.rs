@@ -9,6 +9,14 @@ use uet_wire::pds::{AckCc, Control, Nack, Pds};
 use uet_wire::registry::{AckRequest, CcType, CtlType, NackCode, Opcode, PdsType, ReturnCode};
 use uet_wire::{Psn, Uet, UetBuf};
 
+/// Passes on a packet of the NIC. One with this code has another value in the other field.
+fn says_other(device: &mut Otherwise, mut wire: Wire, when: (&str, u8), other: (&str, u64)) {
+    if is(&wire, when.0, when.1) {
+        set(&mut wire, other.0, other.1);
+    }
+    device.came.push_back(wire);
+}
+
 #[test]
 fn it_knows_no_credit() {
     let hears: Hears = |device, wire| {
@@ -40,11 +48,8 @@ fn it_opens_by_noop() {
 
 #[test]
 fn it_names_a_context_in_unexp_event() {
-    let says: Says = |device, mut wire| {
-        if is(&wire, "pds.nack_code", NackCode::UNEXP_EVENT.code()) {
-            set(&mut wire, "pds.spdcid", 1);
-        }
-        device.came.push_back(wire);
+    let says: Says = |device, wire| {
+        says_other(device, wire, ("pds.nack_code", NackCode::UNEXP_EVENT.code()), ("pds.spdcid", 1))
     };
     passes("robust/unknown-control", hears_all, says);
 }
@@ -80,11 +85,9 @@ fn it_knows_no_no_op() {
 
 #[test]
 fn its_first_token_is_0() {
-    let says: Says = |device, mut wire| {
-        if is(&wire, "ses.opcode", Opcode::UET_DEFERRABLE_SEND.code()) {
-            set(&mut wire, "ses.initiator_restart_token", 0);
-        }
-        device.came.push_back(wire);
+    let says: Says = |device, wire| {
+        let deferrable = ("ses.opcode", Opcode::UET_DEFERRABLE_SEND.code());
+        says_other(device, wire, deferrable, ("ses.initiator_restart_token", 0));
     };
     passes("deferrable/first-attempt", hears_all, says);
 }

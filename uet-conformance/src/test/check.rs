@@ -1,0 +1,213 @@
+//! Expectations and comparisons, recorded as observations.
+
+use super::{Outcome, Stop, Test};
+use crate::{Bound, Entry, Observation, Relation, RxPacket, Show};
+use core::fmt;
+use core::ops::RangeInclusive;
+use core::time::Duration;
+use uet_wire::catalogue::Requirement;
+
+impl Test<'_> {
+    /// Expects a packet, as this requirement demands. The case fails without it.
+    pub fn expect<T>(
+        &mut self,
+        requirement: &Requirement,
+        expected: &str,
+        within: Duration,
+        wanted: impl FnMut(&RxPacket) -> Option<T>,
+    ) -> Result<(RxPacket, T), Stop> {
+        let heard = self.packets;
+        match self.wait(self.patience(within), wanted)? {
+            Some(found) => {
+                let text = found.0.uet().to_string();
+                let observation = self.observation(requirement, true, Relation::Present, expected, text);
+                self.push(Observation { packet: found.0.number, ..observation });
+                Ok(found)
+            }
+            None if self.packets == heard && !self.heard => {
+                self.push(self.observation(
+                    requirement,
+                    false,
+                    Relation::Present,
+                    expected,
+                    "nothing".into(),
+                ));
+                Err(Stop::Silent)
+            }
+            None => {
+                self.had_room(heard)?;
+                self.is_supported()?;
+                let others = self.others(expected);
+                self.push(self.observation(requirement, false, Relation::Present, expected, others));
+                Err(Stop::Failed)
+            }
+        }
+    }
+
+    /// Waits for a packet that a check depends on. The case is inconclusive without it.
+    pub fn need<T>(
+        &mut self,
+        what: &str,
+        within: Duration,
+        wanted: impl FnMut(&RxPacket) -> Option<T>,
+    ) -> Result<(RxPacket, T), Stop> {
+        let found = self.wait(self.patience(within), wanted)?;
+        match found {
+            Some(_) => self.phases.needed(),
+            None => self.is_supported()?,
+        }
+        found.ok_or_else(|| Stop::Inconclusive(format!("did not get to: {what}")))
+    }
+
+    /// Expects that no such packet arrives in this time, as this requirement demands.
+    pub fn expect_none<T>(
+        &mut self,
+        requirement: &Requirement,
+        expected: &str,
+        during: Duration,
+        wanted: impl FnMut(&RxPacket) -> Option<T>,
+    ) -> Outcome {
+        match self.wait(during, wanted)? {
+            None => {
+                self.push(self.observation(requirement, true, Relation::Absent, expected, "nothing".into()));
+                Ok(())
+            }
+            Some((seen, _)) => {
+                let text = seen.uet().to_string();
+                let observation = self.observation(requirement, false, Relation::Absent, expected, text);
+                self.push(Observation { packet: seen.number, ..observation });
+                Err(Stop::Failed)
+            }
+        }
+    }
+
+    /// Checks that a value equals the expected one. The script continues in any case.
+    pub fn check<T: PartialEq + Show>(
+        &mut self,
+        requirement: &Requirement,
+        what: &str,
+        expected: T,
+        seen: T,
+    ) {
+        let held = expected == seen;
+        self.compare(requirement, held, Relation::Equal, what, expected.show(), seen.show());
+    }
+
+    /// Checks that a value is at least the bound. The script continues in any case.
+    pub fn at_least<T: PartialOrd + Show>(
+        &mut self,
+        requirement: &Requirement,
+        what: &str,
+        bound: impl Into<Bound<T>>,
+        seen: T,
+    ) {
+        let bound = bound.into();
+        let held = seen >= bound.value;
+        self.bounded(requirement, held, Relation::AtLeast, what, bound, &seen);
+    }
+
+    /// Checks that a value is at most the bound. The script continues in any case.
+    pub fn at_most<T: PartialOrd + Show>(
+        &mut self,
+        requirement: &Requirement,
+        what: &str,
+        bound: impl Into<Bound<T>>,
+        seen: T,
+    ) {
+        let bound = bound.into();
+        let held = seen <= bound.value;
+        self.bounded(requirement, held, Relation::AtMost, what, bound, &seen);
+    }
+
+    /// Checks that a value lies in a range, ends included. The script continues in any case.
+    pub fn between<T: PartialOrd + Show>(
+        &mut self,
+        requirement: &Requirement,
+        what: &str,
+        range: impl Into<Bound<RangeInclusive<T>>>,
+        seen: T,
+    ) {
+        let range = range.into();
+        let held = range.value.contains(&seen);
+        self.bounded(requirement, held, Relation::Between, what, range, &seen);
+    }
+
+    /// Checks that a value is one of several. The script continues in any case.
+    pub fn one_of<T: PartialEq + Show>(
+        &mut self,
+        requirement: &Requirement,
+        what: &str,
+        allowed: &[T],
+        seen: T,
+    ) {
+        let held = allowed.contains(&seen);
+        self.compare(requirement, held, Relation::OneOf, what, allowed.show(), seen.show());
+    }
+
+    /// Checks a statement that no comparison expresses. `seen` describes the observation, never yes or no.
+    pub fn holds(&mut self, requirement: &Requirement, statement: &str, held: bool, seen: impl fmt::Display) {
+        self.compare(requirement, held, Relation::True, statement, String::new(), seen.to_string());
+    }
+
+    fn bounded<B: Show, T: Show>(
+        &mut self,
+        requirement: &Requirement,
+        held: bool,
+        relation: Relation,
+        what: &str,
+        bound: Bound<B>,
+        seen: &T,
+    ) {
+        let Bound { value, from, tolerance } = bound;
+        let observation = self.observation(requirement, held, relation, what, seen.show());
+        self.push(Observation { expected: value.show(), from, tolerance, ..observation });
+    }
+
+    fn compare(
+        &mut self,
+        requirement: &Requirement,
+        held: bool,
+        relation: Relation,
+        what: &str,
+        expected: String,
+        seen: String,
+    ) {
+        let observation = self.observation(requirement, held, relation, what, seen);
+        self.push(Observation { expected, ..observation });
+    }
+
+    pub(crate) fn record(&mut self, requirement: &Requirement, held: bool, expected: &str, seen: String) {
+        self.compare(requirement, held, Relation::True, expected, String::new(), seen);
+    }
+
+    fn observation(
+        &self,
+        requirement: &Requirement,
+        held: bool,
+        relation: Relation,
+        what: &str,
+        seen: String,
+    ) -> Observation {
+        Observation {
+            requirement: requirement.id.to_owned(),
+            what: what.to_owned(),
+            relation,
+            expected: String::new(),
+            seen,
+            tolerance: None,
+            from: None,
+            packet: self.packets,
+            held,
+        }
+    }
+
+    fn push(&mut self, observation: Observation) {
+        // A device that refuses the data of a read fails in many ways; they have one cause.
+        let observation = match &self.refused_data {
+            Some(refusal) if !observation.held => self.refusal_of_data(refusal, observation),
+            _ => observation,
+        };
+        self.step(self.dut.now(), Entry::Observed(Box::new(observation.clone())));
+        self.observations.push(observation);
+    }
+}

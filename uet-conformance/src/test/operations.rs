@@ -1,0 +1,179 @@
+//! Operations of the control channel: memory, peers, and what the device posts and completes.
+
+use super::{Region, Stop, Test};
+use crate::{DutExt, Entry};
+use core::time::Duration;
+use uet_control::{
+    AddPeer, CallError, Completion, Event, ExposeRegion, Fill, Hex64, Op, Operated, Operation, Permission,
+    Post, ReadMemory, Status, WaitCompletion,
+};
+
+impl Test<'_> {
+    /// Requests an operation of the device. Skips the test of a device that lacks it.
+    pub fn call<O: Operation>(&mut self, op: O) -> Result<O::Answer, Stop> {
+        let op: Op = op.into();
+        self.step(self.dut.now(), Entry::Called(op.without_secrets()));
+        if matches!(op, Op::Reset(_) | Op::Configure(_)) {
+            self.completions.clear();
+        }
+        self.dut.call_any::<O>(op).map_err(|error| match error {
+            CallError::Channel { .. } => Stop::Gone(error.to_string()),
+            _ if error.is_unsupported() => Stop::Skipped(error.to_string()),
+            _ => Stop::Inconclusive(error.to_string()),
+        })
+    }
+
+    /// Exposes zeroed memory of the device for job 101, process 2, with all permissions.
+    pub fn region(&mut self, length: u64) -> Result<Region, Stop> {
+        self.region_for(length, &[Permission::Read, Permission::Write, Permission::Atomic], None)
+    }
+
+    /// Exposes memory with these permissions and contents.
+    pub fn region_for(
+        &mut self,
+        length: u64,
+        permissions: &[Permission],
+        fill: Option<Fill>,
+    ) -> Result<Region, Stop> {
+        let region = self.no_region(length);
+        let key = region.key;
+        if !self.facts().control {
+            return self.standing(&region, permissions.len() == 3 && fill.is_none());
+        }
+        if let Some(number) = self.unexposed() {
+            self.sends.keys.push(key);
+            return Ok(Region { number, ..region });
+        }
+        let request = ExposeRegion {
+            length,
+            key: Hex64(key),
+            job: Some(region.job),
+            process: region.process,
+            index: region.index,
+            generation: region.generation,
+            permissions: permissions.to_vec(),
+            fill,
+        };
+        let (number, key) = self.expose(request, false)?;
+        Ok(Region { number, key, ..region })
+    }
+
+    /// Returns a region of this length that the device exposes from its start, if it fits the needs of the rule.
+    fn standing(&mut self, region: &Region, fits: bool) -> Result<Region, Stop> {
+        if self.dut.refuses_region(region.length) {
+            let length = region.length;
+            let why = format!("the device takes no write to the region of {length} bytes in the statement");
+            return Err(Stop::Skipped(why));
+        }
+        let known = self.dut.welcome().parameters.get(crate::statement::REGIONS);
+        let known: Vec<crate::StandingRegion> =
+            known.and_then(|known| serde_json::from_value(known.clone()).ok()).unwrap_or_default();
+        // A rule relies on the end of the region that it asks for.
+        let found = known.into_iter().find(|it| fits && it.length == region.length);
+        let found = found.ok_or_else(|| {
+            let length = region.length;
+            Stop::Skipped(match fits {
+                true => {
+                    format!("needs a region of {length} bytes, which [[regions]] of the statement can name")
+                }
+                false => "needs a region with contents or permissions of its own".into(),
+            })
+        })?;
+        let crate::StandingRegion { key, job, process, index, generation, .. } = found;
+        Ok(Region { key: key.0, job, process, index, generation, ..*region })
+    }
+
+    /// Returns a region that the device does not have.
+    pub(crate) fn no_region(&mut self, length: u64) -> Region {
+        let key = u64::from(self.rng.u32(1..)) & 0xffff_ffff;
+        let message_id = self.rng.u16(1..);
+        Region { number: 0, job: 101, process: 2, index: 10, generation: 0, key, message_id, length }
+    }
+
+    /// Reads the device's memory.
+    pub fn memory(&mut self, region: &Region, offset: u64, length: u64) -> Result<Vec<u8>, Stop> {
+        match Self::is_carried(region) {
+            true => self.carried_memory(region, offset, length),
+            false => self.raw_memory(region.number, offset, length),
+        }
+    }
+
+    pub(crate) fn raw_memory(&mut self, region: u64, offset: u64, length: u64) -> Result<Vec<u8>, Stop> {
+        let data = self.call(ReadMemory { region, offset, length })?.data.0;
+        match data.len() as u64 == length {
+            true => Ok(data),
+            false => {
+                Err(Stop::Inconclusive(format!("read_memory: {} bytes instead of {length}", data.len())))
+            }
+        }
+    }
+
+    /// Returns the suite as a peer of the device, by its number in the control channel.
+    pub fn peer(&mut self, address: usize) -> Result<u64, Stop> {
+        let peer =
+            AddPeer { address: self.address(address)?, port: None, job: 101, process: 1, initiator: 0 };
+        Ok(self.call(peer)?.peer)
+    }
+
+    /// Posts an operation on the device as an initiator.
+    pub fn post(&mut self, post: Post) -> Result<Operated, Stop> {
+        self.call(self.carried(post))
+    }
+
+    /// Returns the completion of an operation of the device within this time; `None` if it does not complete.
+    ///
+    /// The suite asks a device for a completion until it is told. The device need not keep it after that.
+    pub fn completion(&mut self, operation: Operated, within: Duration) -> Result<Option<Completion>, Stop> {
+        if let Some(told) = self.completions.get(&operation.operation) {
+            return Ok(Some(told.clone()));
+        }
+        let timeout_ns = self.patience(within).as_nanos() as u64;
+        let wait = WaitCompletion { operation: operation.operation, timeout_ns };
+        self.step(self.dut.now(), Entry::Called(wait.into()));
+        match self.dut.call(wait) {
+            Ok(completion) => {
+                self.completions.insert(operation.operation, completion.clone());
+                Ok(Some(completion))
+            }
+            Err(CallError::Refused { refusal, .. }) if refusal.code == uet_control::ErrorCode::Timeout => {
+                if !self.proper_data.is_empty() {
+                    // The refusal of the data may have arrived.
+                    self.pause(Duration::ZERO)?;
+                }
+                Ok(None)
+            }
+            Err(error) if error.is_unsupported() => Err(Stop::Skipped(error.to_string())),
+            Err(error @ CallError::Channel { .. }) => Err(Stop::Gone(error.to_string())),
+            Err(error) => Err(Stop::Inconclusive(error.to_string())),
+        }
+    }
+
+    /// Returns the number of completion events of an operation; waits for those that arrive with the next answer. Skips
+    /// the test of a device without events.
+    pub fn times_ended(&mut self, operation: Operated) -> Result<usize, Stop> {
+        self.peer(0)?;
+        while let Some(Event::Completion(ended)) = self.dut.event() {
+            *self.ended.entry(ended.operation).or_default() += 1;
+        }
+        let times = self.ended.get(&operation.operation).copied();
+        times.ok_or_else(|| Stop::Skipped("the device tells no events".into()))
+    }
+
+    /// Returns the completions that the device has told on its own.
+    pub(crate) fn events(&mut self) -> Vec<Completion> {
+        let mut events = Vec::new();
+        while let Some(Event::Completion(ended)) = self.dut.event() {
+            events.push(ended);
+        }
+        events
+    }
+
+    /// Returns the operations that are known to have failed, with their completions.
+    pub(crate) fn failed_operations(&mut self) -> Vec<Completion> {
+        let mut ended = core::mem::take(&mut self.completions);
+        while let Some(Event::Completion(told)) = self.dut.event() {
+            ended.entry(told.operation).or_insert(told);
+        }
+        ended.into_values().filter(|told| told.status != Status::Ok).collect()
+    }
+}
