@@ -409,7 +409,7 @@ impl Target {
         kind: CtlType,
         within: Duration,
     ) -> Result<(RxPacket, Control), Stop> {
-        t.expect(requirement, &format!("a {kind}"), within, |seen| self.control(seen, kind))
+        t.expect(requirement, &kind.to_string(), within, |seen| self.control(seen, kind))
     }
 
     /// Returns the control packet if it has this type and is for the suite's side.

@@ -299,8 +299,7 @@ fn mark(t: &mut Test<'_>) -> Outcome {
     let (pdc, region) = t.open()?;
     for (n, marked) in [(1, true), (2, false), (3, true)] {
         let packet = pdc.request(n).write(&region, 0, &[1; 16])?.build()?;
-        let wire = if marked { pdc.marked(&packet) } else { pdc.wire(&packet) };
-        t.send_wire(&wire)?;
+        t.send_marked(&pdc, &packet, marked)?;
         let (_, ack) = t.expect_answer(PDS_ACK_002, &pdc, pdc.psn(n))?;
         t.check(PDS_ACK_002, "m", marked, ack.m());
     }
@@ -312,7 +311,7 @@ fn marked_at_once(t: &mut Test<'_>) -> Outcome {
     t.try_configure("ack_on_ecn", true)?;
     let (pdc, region) = t.open()?;
     let packet = pdc.request(1).quiet().write(&region, 0, &[1; 16])?.build()?;
-    t.send_wire(&pdc.marked(&packet))?;
+    t.send_marked(&pdc, &packet, true)?;
     let (_, ack) = t.expect_answer(PDS_ACK_008, &pdc, pdc.psn(1))?;
     t.check(PDS_ACK_008, "m", true, ack.m());
     Ok(())

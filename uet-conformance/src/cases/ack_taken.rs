@@ -134,6 +134,14 @@ pub(super) const CASES: &[Rule] = &[
         run: bits_of_longest_form,
     },
     Rule {
+        id: "ack-taken/bits-from-cumulative",
+        title: "A source counts the bits of an ACK from its cumulative PSN, whichever packet the ACK names",
+        requirements: &[PDS_SACK_004, PDS_RTO_001],
+        needs: &[Need::Capability("rud")],
+        axes: &[&CARRIER, &START],
+        run: bits_from_cumulative,
+    },
+    Rule {
         id: "ack-taken/probe-answer",
         title: "The cumulative PSN in the answer to a PROBE acknowledges nothing",
         requirements: &[PDS_PRB_002],
@@ -400,6 +408,17 @@ fn bits_of_longest_form(t: &mut Test<'_>) -> Outcome {
     let (_, asked) = target.expect_control(t, PDS_SACK_004, CtlType::ACK_REQUEST, t.later())?;
     t.check(PDS_SACK_004, "psn", target.psn(2), asked.psn());
     target.ack(t, 2)?;
+    t.ends(PDS_SACK_004, written, Status::Ok)
+}
+
+/// Packets 2 and 5 have arrived. Counted from packet 2, the bits would be those of 4 and 7.
+fn bits_from_cumulative(t: &mut Test<'_>) -> Outcome {
+    let (mut target, written) = under_way(t, 5)?;
+    target.answer(t, target.naming(2, 1).sack(target.psn(1), 0b10010))?;
+    let (_, asked) = target.expect_control(t, PDS_SACK_004, CtlType::ACK_REQUEST, t.later())?;
+    t.check(PDS_SACK_004, "psn", target.psn(5), asked.psn());
+    target.expect_again(t, PDS_RTO_001, 4, t.later())?;
+    target.ack(t, 5)?;
     t.ends(PDS_SACK_004, written, Status::Ok)
 }
 

@@ -112,11 +112,6 @@ fn numbered(pdc: &Pdc, kind: CtlType, n: u32, ar: bool, retx: bool) -> Result<Ue
     Ok(UetBuf::new(packet.done()?))
 }
 
-/// Sends a packet, marked or not.
-fn transmit(t: &mut Test<'_>, pdc: &Pdc, packet: &UetBuf, marked: bool) -> Outcome {
-    t.send_wire(&if marked { pdc.marked(packet) } else { pdc.wire(packet) })
-}
-
 fn ack_flags(t: &mut Test<'_>) -> Outcome {
     let (kind, retx, marked) = (t.value(&ANSWERED), t.value(&RETX), t.value(&MARK));
     let control = matches!(
@@ -171,7 +166,7 @@ fn ack_flags(t: &mut Test<'_>) -> Outcome {
         // The first copy has the other flags.
         let first = packet(t, &pdc, !retx)?;
         let mark = !marked && t.claims("ecn") && t.facts().set_ecn;
-        transmit(t, &pdc, &first, mark)?;
+        t.send_marked(&pdc, &first, mark)?;
         t.need("an ACK of the first copy", t.soon(), |seen| seen.answers(&pdc, pdc.psn(n)))?;
         // How long a closed context is kept is open.
         if kind != Answered::CloseAgain {
@@ -181,7 +176,7 @@ fn ack_flags(t: &mut Test<'_>) -> Outcome {
     }
     pdc.entropy ^= 0x1555;
     let sent = packet(t, &pdc, retx)?;
-    transmit(t, &pdc, &sent, marked)?;
+    t.send_marked(&pdc, &sent, marked)?;
     if again && !retx {
         // A copy without retx may be dropped in silence.
         let within = t.patience(t.soon());
@@ -325,7 +320,7 @@ fn nack_flags(t: &mut Test<'_>) -> Outcome {
             request.write(&region, 0, &[1; 16])?.build()?
         }
     };
-    transmit(t, &pdc, &packet, marked)?;
+    t.send_marked(&pdc, &packet, marked)?;
     let (seen, nack) = t.expect_nack(PDS_NACK_001, &pdc, psn, codes)?;
     t.check(PDS_NACK_001, "retx", retx, nack.retx());
     t.check(PDS_NACK_001, "m", marked, nack.m());
@@ -402,7 +397,7 @@ fn at_once(t: &mut Test<'_>) -> Outcome {
         Which::Noop => noop(&pdc, n, ar, retx)?,
         _ => Request { ar, retx, ..pdc.request(n) }.write(&region, 0, &[1; 16])?.build()?,
     };
-    transmit(t, &pdc, &packet, reason == PromptReason::Marked)?;
+    t.send_marked(&pdc, &packet, reason == PromptReason::Marked)?;
     let requirement = match reason {
         PromptReason::Syn => PDS_ACK_001,
         PromptReason::Retx => PDS_ACK_003,

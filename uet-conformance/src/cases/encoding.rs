@@ -212,7 +212,7 @@ fn ack_with_state(t: &mut Test<'_>) -> Outcome {
     let (pdc, region) = t.open()?;
     for n in [2, 4, 80, 5] {
         let packet = pdc.request(n).write(&region, 0, &[1; 1000])?.build()?;
-        t.send_wire(&if n == 80 && t.facts().set_ecn { pdc.marked(&packet) } else { pdc.wire(&packet) })?;
+        t.send_marked(&pdc, &packet, n == 80 && t.facts().set_ecn)?;
     }
     let long = |uet: &Uet<'_>| uet.pds.is_some_and(|pds| pds.kind() == PdsType::ACK_CC);
     let requirements = &[WIRE_RSVD_001, WIRE_RSVD_002, WIRE_ACK_001, WIRE_CC_001, WIRE_NEXT_002];

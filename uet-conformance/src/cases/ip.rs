@@ -81,7 +81,7 @@ fn marks(t: &mut Test<'_>) -> Outcome {
         pdc.entropy = 0xc000 | (n * 0x1d3) as u16 & 0x3fff;
         let marked = n % 3 == 0;
         let packet = pdc.request(n).write(&region, 0, &[1; 16])?.build()?;
-        t.send_wire(&if marked { pdc.marked(&packet) } else { pdc.wire(&packet) })?;
+        t.send_marked(&pdc, &packet, marked)?;
         let (_, ack) = t.expect_answer(PDS_ACK_002, &pdc, pdc.psn(n))?;
         t.check(PDS_ACK_002, "m", marked, ack.m());
     }

@@ -417,13 +417,13 @@ fn late_header_data(t: &mut Test<'_>) -> Outcome {
 
 fn delivery_complete(t: &mut Test<'_>) -> Outcome {
     let (kind, missing, mtu) = (t.value(&LONG_KIND), t.value(&FIRST), t.mtu());
+    let mut session = t.session();
+    let other = object(t, kind, 8)?;
+    let opening = session.ask(t, &message(t, kind, &other, 0)?.named(77).whole()?)?;
+    session.answer(t, opening)?;
     let object = object(t, kind, 3 * mtu)?;
     let whole = Message { complete: true, ..message(t, kind, &object, 2 * mtu + 7)? };
     let parts = whole.parts(mtu)?;
-    let mut session = t.session();
-    let other = t.region(8)?;
-    let opening = session.ask(t, &Message::write(&other, 0, &[]).named(77).whole()?)?;
-    session.answer(t, opening)?;
     let order: Vec<usize> = (0..3).filter(|n| *n != missing).collect();
     let psns = session.ask_in_order(t, &parts, &order)?;
     let (last, pdc) = (psns[2], session.pdc.clone());

@@ -132,7 +132,7 @@ fn mark(t: &mut Test<'_>) -> Outcome {
     for (pdc, request, code) in refusable(t, &pdc, &region)? {
         for marked in [true, false] {
             let packet = request.build()?;
-            t.send_wire(&if marked { pdc.marked(&packet) } else { pdc.wire(&packet) })?;
+            t.send_marked(&pdc, &packet, marked)?;
             let (_, nack) = t.expect_nack(PDS_NACK_001, &pdc, request.psn, &[code])?;
             t.check(PDS_NACK_001, "m", marked, nack.m());
         }

@@ -127,7 +127,7 @@ fn context(t: &mut Test<'_>) -> Outcome {
         }
         Load::Marked => {
             let packet = old.request(1).write(&region, 4096, &wide)?.build()?;
-            t.send_wire(&old.marked(&packet))?;
+            t.send_marked(&old, &packet, true)?;
             t.need_ack(&old, old.psn(1))?;
             last = 2;
         }

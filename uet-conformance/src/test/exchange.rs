@@ -15,8 +15,13 @@ const BURST: usize = 32;
 impl Test<'_> {
     /// Sends a packet of a context.
     pub fn send(&mut self, pdc: &Pdc, packet: &UetBuf) -> Outcome {
+        self.send_marked(pdc, packet, false)
+    }
+
+    /// Sends a packet of a context, with a congestion mark of the network if `marked`.
+    pub fn send_marked(&mut self, pdc: &Pdc, packet: &UetBuf, marked: bool) -> Outcome {
         let packet = self.carry(pdc, packet)?;
-        self.send_wire(&pdc.wire(&packet))
+        self.send_wire(&Wire { marked, ..pdc.wire(&packet) })
     }
 
     /// Sends a packet unchanged.
