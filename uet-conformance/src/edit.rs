@@ -1,6 +1,6 @@
 //! Changes of a packet: drawn at random, saved, and made.
 
-use fastrand::Rng;
+use crate::draw::Source;
 use serde::{Deserialize, Serialize};
 use uet_control::Hex;
 use uet_wire::layout::Layout;
@@ -62,24 +62,32 @@ impl Edit {
     /// edits.iter().for_each(|edit| edit.apply(&mut changed));
     /// assert_ne!(changed, ack);
     /// ```
-    pub fn draw(bytes: &[u8], rng: &mut Rng) -> Option<Edit> {
-        Some(match rng.u8(..16) {
-            0 => Edit::Flip { bit: rng.usize(..bytes.len().max(1) * 8) },
-            1 => Edit::Cut { left: rng.usize(..bytes.len().max(1)) },
-            2 => Edit::Grow { bytes: Hex((0..rng.usize(1..64)).map(|_| rng.u8(..)).collect()) },
+    pub fn draw(bytes: &[u8], source: &mut impl Source) -> Option<Edit> {
+        Some(match source.below(16) {
+            0 => Edit::Flip { bit: source.index(bytes.len() * 8) },
+            1 => Edit::Cut { left: source.index(bytes.len()) },
+            2 => {
+                let count = source.within(1..=63);
+                Edit::Grow { bytes: Hex((0..count).map(|_| source.below(256) as u8).collect()) }
+            }
             3 => Edit::Twice,
             4 => Edit::Mark,
-            _ => field(bytes, rng)?,
+            _ => field(bytes, source)?,
         })
     }
 
     /// Returns random bytes, some with a valid start.
-    pub fn noise(rng: &mut Rng) -> Vec<u8> {
-        let length = [0, 1, rng.usize(2..12), rng.usize(12..128), rng.usize(128..1500)][rng.usize(..5)];
-        let mut bytes: Vec<u8> = (0..length).map(|_| rng.u8(..)).collect();
-        if let (Some(first), true) = (bytes.first_mut(), rng.bool()) {
+    pub fn noise(source: &mut impl Source) -> Vec<u8> {
+        let length = match source.below(5) {
+            length @ 0..=1 => length,
+            2 => source.within(2..=11),
+            3 => source.within(12..=127),
+            _ => source.within(128..=1499),
+        };
+        let mut bytes: Vec<u8> = (0..length).map(|_| source.below(256) as u8).collect();
+        if let (Some(first), true) = (bytes.first_mut(), source.flip()) {
             // The defined PDS types.
-            *first = rng.u8(1..14) << 3 | *first & 7;
+            *first = (source.within(1..=13) as u8) << 3 | *first & 7;
         }
         bytes
     }
@@ -130,12 +138,13 @@ fn change(bytes: &mut [u8], header: &str, field: &str, value: impl Fn(u128) -> u
 }
 
 /// Returns a new value for a random field of a header.
-fn field(bytes: &[u8], rng: &mut Rng) -> Option<Edit> {
+fn field(bytes: &[u8], source: &mut impl Source) -> Option<Edit> {
     let packet = Packet::parse_lax(Start::Uet, bytes, &Options::DEFAULT).0;
-    let (layout, header) = packet.headers().nth(rng.usize(..packet.headers().count().max(1)))?;
-    let place = layout.places().nth(rng.usize(..layout.places().count().max(1)))?;
+    let (layout, header) = packet.headers().nth(source.index(packet.headers().count()))?;
+    let place = layout.places().nth(source.index(layout.places().count()))?;
     let now = place.read(header)?;
-    let value = place.notable(now, rng.u64(..), rng.u128(..));
+    let (pick, random) = (source.below(1 << 12), u128::from(source.any()));
+    let value = place.notable(now, pick, random << 64 | random);
     let (header, field) = (layout.name.to_owned(), layout.key(&place).to_string());
     Some(match value.wrapping_sub(now) as i128 {
         by @ (1 | -1) => Edit::Add { header, field, by: by as i64 },

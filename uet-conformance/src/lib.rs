@@ -15,6 +15,7 @@ pub mod cases;
 mod cause;
 mod corrections;
 pub mod coverage;
+pub mod draw;
 mod dut;
 mod edit;
 pub mod elements;

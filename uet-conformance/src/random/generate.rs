@@ -1,5 +1,6 @@
 //! Draws conversations from what a device can do.
 
+use super::arithmetic::is_known;
 use super::coverage::{Coverage, Event, State};
 use super::message::capability;
 use super::step::{
@@ -7,18 +8,22 @@ use super::step::{
     Sequence, Step, StrangerKind, Wrong,
 };
 use crate::Dut;
-use fastrand::Rng;
-use std::collections::BTreeMap;
+use crate::draw::{Menu, Operation, Source, first_psn};
+use std::sync::LazyLock;
 use uet_control::{Mode, PostKind};
-use uet_wire::registry::AtomicOpcode;
+use uet_wire::registry::{AtomicDatatype, AtomicOpcode};
 
 /// Abilities of a device and its link.
 #[derive(Clone, Debug)]
 pub struct Abilities {
     kinds: Vec<PostKind>,
     modes: Vec<Mode>,
+    /// True if it takes operations to post.
+    posts: bool,
     receive: bool,
     close: bool,
+    /// True if packets of others must change nothing.
+    strangers: bool,
     mtu: u32,
     congestion: Vec<&'static str>,
     ack_data: u32,
@@ -58,78 +63,103 @@ impl Abilities {
         Abilities {
             kinds: KINDS.into_iter().filter(|kind| claims(capability(*kind))).collect(),
             modes: modes.into_iter().filter(|(name, _)| claims(name)).map(|(_, mode)| mode).collect(),
+            posts: true,
             receive: claims("receive"),
             close: claims("close"),
+            strangers: true,
             mtu: number("payload_mtu", 4096) as u32,
             congestion,
             ack_data: number("max_ack_data_size", 16) as u32,
         }
     }
-}
 
-/// Draws a conversation.
-pub(super) fn draw(rng: &mut Rng, can: &Abilities, coverage: &Coverage) -> Sequence {
-    let mut sequence = Sequence::default();
-    let mut parameters = BTreeMap::new();
-    if rng.u8(..4) == 0 {
-        if let Some(congestion) = rng.choice(&can.congestion) {
-            parameters.insert("congestion".to_owned(), (*congestion).into());
+    /// Returns all abilities that packets can use, of a device that may say nothing about itself. It gets packets from one
+    /// address only.
+    pub fn any(mtu: u32, posts: bool) -> Self {
+        Abilities {
+            kinds: KINDS.to_vec(),
+            modes: vec![Mode::Rud, Mode::Rod, Mode::Rudi, Mode::Uud],
+            posts,
+            receive: true,
+            close: posts,
+            strangers: false,
+            mtu,
+            congestion: Vec::new(),
+            ack_data: 16,
         }
     }
-    sequence.parameters = parameters;
-    let peers = rng.u8(1..=PEERS);
-    let jobs = rng.u8(1..=JOBS);
-    for number in 0..rng.usize(1..=3) {
-        let length = match rng.u8(..4) {
-            0 => rng.u32(64..=600),
-            1 => can.mtu * 2 + 64,
-            _ => can.mtu * 3 + rng.u32(64..=4000),
-        };
-        let all = number == 0;
-        sequence.regions.push(RegionPlan {
-            length: length & !15,
-            job: if number == 0 { 0 } else { rng.u8(..jobs) },
-            no_read: !all && rng.u8(..6) == 0,
-            no_write: !all && rng.u8(..6) == 0,
-            no_atomic: !all && rng.u8(..6) == 0,
-            safe: can.modes.contains(&Mode::Rudi) && rng.bool(),
-        });
-    }
-    let first = rng.u16(1..0x1000);
-    for number in 0..rng.u16(1..=3) {
-        let start = match rng.u8(..5) {
-            0 => 0,
-            1 => (1 << 31) - rng.u32(..20),
-            2 => u32::MAX - rng.u32(..20),
-            3 => rng.u32(..40),
-            _ => rng.u32(..),
-        };
-        let (rud, rod) = (can.modes.contains(&Mode::Rud), can.modes.contains(&Mode::Rod));
-        // Two peers may use the same number.
-        let pdcid = if rng.u8(..4) == 0 { first } else { first + number };
-        let peer = rng.u8(..peers);
-        let twin = |it: &ContextPlan| it.peer % 2 == peer % 2 && it.pdcid == pdcid;
-        let pdcid = if sequence.contexts.iter().any(twin) { first + 0x40 + number } else { pdcid };
-        sequence.contexts.push(ContextPlan {
-            peer,
-            job: if number == 0 { 0 } else { rng.u8(..jobs) },
-            rod: rod && (!rud || rng.u8(..3) == 0),
-            pdcid,
-            start,
-        });
-    }
-    let count = if rng.bool() { rng.usize(5..=20) } else { rng.usize(20..=60) };
-    let mut draw = Draw { rng, can, coverage, sequence, peers, jobs, seed: 0, touched: vec![false; 4] };
-    for _ in 0..count {
-        let step = draw.rarest();
-        draw.note(&step);
-        draw.sequence.steps.push(step);
-    }
-    draw.sequence
 }
 
-struct Draw<'a> {
-    rng: &'a mut Rng,
+impl Sequence {
+    /// Draws a conversation. Prefers steps that the coverage lacks.
+    pub fn draw(source: &mut impl Source, can: &Abilities, coverage: &Coverage) -> Self {
+        let mut sequence = Sequence::default();
+        if source.one_in(4) && !can.congestion.is_empty() {
+            sequence.parameters.insert("congestion".to_owned(), source.pick(&can.congestion).into());
+        }
+        let peers = source.within(1..=PEERS.into()) as u8;
+        let jobs = source.within(1..=JOBS.into()) as u8;
+        for number in 0..source.within(1..=3) {
+            sequence.regions.push(region(source, can, number == 0, jobs));
+        }
+        contexts(source, can, &mut sequence.contexts, (peers, jobs));
+        let most = if source.flip() { 5..=20 } else { 20..=60 };
+        let count = source.within(most);
+        Draw { source, can, coverage, sequence, peers, jobs, seed: 0, touched: vec![false; 4] }.steps(count)
+    }
+
+    /// Draws a conversation of a few steps with one peer about these regions.
+    pub fn draw_short(source: &mut impl Source, can: &Abilities, regions: Vec<RegionPlan>) -> Self {
+        let mut sequence = Sequence { regions, ..Sequence::default() };
+        contexts(source, can, &mut sequence.contexts, (1, 1));
+        // A device that nothing resets may still have earlier contexts.
+        let base = source.below(0xe000) as u16;
+        sequence.contexts.iter_mut().for_each(|context| context.pdcid += base);
+        let (count, coverage) = (source.within(1..=6), &Coverage::default());
+        let touched = vec![false; 4];
+        Draw { source, can, coverage, sequence, peers: 1, jobs: 1, seed: 0, touched }.steps(count)
+    }
+}
+
+fn region(source: &mut impl Source, can: &Abilities, is_first: bool, jobs: u8) -> RegionPlan {
+    let length = match source.below(4) {
+        0 => source.within(64..=600) as u32,
+        1 => can.mtu * 2 + 64,
+        _ => can.mtu * 3 + source.within(64..=4000) as u32,
+    };
+    let mut forbids = || !is_first && source.one_in(6);
+    RegionPlan {
+        length: length & !15,
+        no_read: forbids(),
+        no_write: forbids(),
+        no_atomic: forbids(),
+        job: if is_first { 0 } else { source.below(jobs.into()) as u8 },
+        safe: can.modes.contains(&Mode::Rudi) && source.flip(),
+    }
+}
+
+/// Draws up to three contexts to a device.
+fn contexts(source: &mut impl Source, can: &Abilities, all: &mut Vec<ContextPlan>, (peers, jobs): (u8, u8)) {
+    let (rud, rod) = (can.modes.contains(&Mode::Rud), can.modes.contains(&Mode::Rod));
+    let first = source.within(1..=0xfff) as u16;
+    for number in 0..source.within(1..=3) as u16 {
+        // Two peers may use the same number.
+        let pdcid = if source.one_in(4) { first } else { first + number };
+        let peer = source.below(peers.into()) as u8;
+        let twin = |it: &ContextPlan| it.peer % 2 == peer % 2 && it.pdcid == pdcid;
+        let pdcid = if all.iter().any(twin) { first + 0x40 + number } else { pdcid };
+        all.push(ContextPlan {
+            peer,
+            job: if number == 0 { 0 } else { source.below(jobs.into()) as u8 },
+            rod: rod && (!rud || source.one_in(3)),
+            pdcid,
+            start: first_psn(source),
+        });
+    }
+}
+
+struct Draw<'a, S> {
+    source: &'a mut S,
     can: &'a Abilities,
     coverage: &'a Coverage,
     sequence: Sequence,
@@ -140,11 +170,24 @@ struct Draw<'a> {
     touched: Vec<bool>,
 }
 
-impl Draw<'_> {
+impl<S: Source> Draw<'_, S> {
+    /// Draws this many steps, or as many as the source has choices for.
+    fn steps(mut self, count: u64) -> Sequence {
+        for _ in 0..count {
+            if self.source.is_over() {
+                break;
+            }
+            let step = self.rarest();
+            self.note(&step);
+            self.sequence.steps.push(step);
+        }
+        self.sequence
+    }
+
     /// The one of some steps that has been met least in the present state.
     fn rarest(&mut self) -> Step {
         let one = self.step();
-        if self.rng.u8(..3) > 0 {
+        if !self.source.one_in(3) {
             return one;
         }
         let other = self.step();
@@ -184,49 +227,45 @@ impl Draw<'_> {
     }
 
     fn step(&mut self) -> Step {
-        let context = self.rng.usize(..self.sequence.contexts.len());
-        match self.rng.u8(..100) {
-            0..38 => Step::Message(self.message(context)),
-            38..62 => Step::Post(self.posting()),
-            62..69 if self.can.receive => self.receive(),
-            69..75 => {
-                let most = self.pauses();
-                Step::Pause { us: self.rng.u32(1..=most) }
+        let context = self.source.index(self.sequence.contexts.len());
+        match self.source.below(100) {
+            0..24 if self.can.posts => Step::Post(self.posting()),
+            24..31 if self.can.receive && self.can.strangers => self.receive(),
+            31..37 => {
+                let most = if self.source.one_in(4) { 2000 } else { 60 };
+                Step::Pause { us: self.source.within(1..=most) as u32 }
             }
-            75..81 => Step::Control {
+            37..43 => Step::Control {
                 context,
-                kind: self.one(&[
+                kind: self.source.pick(&[
                     ControlKind::Noop,
                     ControlKind::Negotiation,
                     ControlKind::AckRequest,
                     ControlKind::ClearCommand,
                     ControlKind::Probe,
                 ]),
-                back: self.rng.u8(..4),
-                fate: self.fate(),
+                back: self.source.below(4) as u8,
+                fate: Fate::draw(self.source),
             },
-            81..83 => Step::Ask {
-                target: self.rng.usize(..4),
-                kind: self.one(&[ControlKind::ClearRequest, ControlKind::ClearRequest]),
-            },
-            83..87 => Step::Repeat { context, back: self.rng.u8(..6), retx: self.rng.u8(..3) > 0 },
-            87..90 => Step::Close { context, same: self.rng.bool() },
-            90..92 if self.can.close => Step::CloseByDevice {
-                peer: self.rng.u8(..self.peers),
-                job: self.rng.u8(..self.jobs),
-                rod: self.rng.bool(),
-            },
-            92..94 => Step::Abort { target: self.rng.usize(..4), code: self.one(&[0x10, 0x15, 0x0e, 0x0f]) },
-            98..100 => {
-                let packet = match self.rng.u8(..10) {
-                    0 => Hostile::Bytes,
-                    _ => self.one(&Hostile::ALL),
-                };
-                Step::Hostile { context, packet, edits: packet.changes(self.rng) }
+            43..45 if self.can.strangers => {
+                Step::Ask { target: self.source.index(4), kind: ControlKind::ClearRequest }
             }
-            94..98 => Step::Stranger {
+            45..49 => {
+                Step::Repeat { context, back: self.source.below(6) as u8, retx: !self.source.one_in(3) }
+            }
+            49..52 => Step::Close { context, same: self.source.flip() },
+            52..54 if self.can.close => Step::CloseByDevice {
+                peer: self.source.below(self.peers.into()) as u8,
+                job: self.source.below(self.jobs.into()) as u8,
+                rod: self.source.flip(),
+            },
+            54..56 => Step::Abort {
+                target: self.source.index(4),
+                code: self.source.pick(&[0x10, 0x15, 0x0e, 0x0f]),
+            },
+            56..60 if self.can.strangers => Step::Stranger {
                 context,
-                kind: self.one(&[
+                kind: self.source.pick(&[
                     StrangerKind::Request,
                     StrangerKind::Unknown,
                     StrangerKind::OtherSource,
@@ -241,95 +280,69 @@ impl Draw<'_> {
                     StrangerKind::Future,
                 ]),
             },
+            60..62 => {
+                let packet = match self.can.strangers && !self.source.one_in(10) {
+                    true => self.source.pick(&Hostile::ALL),
+                    false => Hostile::Bytes,
+                };
+                Step::Hostile { context, packet, edits: packet.changes(self.source) }
+            }
             _ => Step::Message(self.message(context)),
         }
     }
 
-    fn pauses(&mut self) -> u32 {
-        if self.rng.u8(..4) == 0 { 2000 } else { 60 }
-    }
-
-    fn one<T: Copy>(&mut self, all: &[T]) -> T {
-        all[self.rng.usize(..all.len())]
-    }
-
-    fn fate(&mut self) -> Fate {
-        match self.rng.u8(..16) {
-            0 | 1 => Fate::Lost,
-            2 => Fate::Twice,
-            3 => Fate::Late,
-            4 => Fate::Marked,
-            5 => Fate::Trimmed,
-            _ => Fate::Arrives,
-        }
-    }
-
+    /// Draws fates of packets, or none.
     fn fates(&mut self, count: usize) -> Vec<Fate> {
-        match self.rng.bool() {
-            true => Vec::new(),
-            false => (0..count).map(|_| self.fate()).collect(),
+        match self.source.flip() {
+            false => Vec::new(),
+            true => (0..count).map(|_| Fate::draw(self.source)).collect(),
         }
     }
 
-    fn length(&mut self) -> u32 {
-        let mtu = self.can.mtu;
-        match self.rng.u8(..12) {
-            0 => 0,
-            1 => 1,
-            2 => self.can.ack_data,
-            3 => self.can.ack_data + 1,
-            4 => mtu - 1,
-            5 => mtu,
-            6 => mtu + 1,
-            7 => 2 * mtu,
-            8 => 2 * mtu + self.rng.u32(1..100),
-            _ => self.rng.u32(1..300),
-        }
-    }
-
-    fn atomic(&mut self) -> (u8, u8) {
-        loop {
-            let (opcode, datatype) = (self.rng.u8(..=0x12), self.rng.u8(..=0x0d));
-            let of = (AtomicOpcode::new(opcode), uet_wire::registry::AtomicDatatype::new(datatype));
-            let (Some(one), Some(other)) = of else { continue };
-            let fetch_alone = one == AtomicOpcode::READ;
-            if super::arithmetic::is_known(one, other) && !fetch_alone {
-                return (opcode, datatype);
-            }
-        }
+    /// Draws an operation of these kinds, often of one of the preferred ones, of at most so many full packets.
+    fn operation(
+        &mut self,
+        kinds: &[PostKind],
+        preferred: &[PostKind],
+        modes: &[Mode],
+        packets: u32,
+    ) -> Operation {
+        let preferred: Vec<PostKind> =
+            preferred.iter().copied().filter(|kind| kinds.contains(kind)).collect();
+        let often = !preferred.is_empty() && self.source.one_in(3);
+        let menu = Menu {
+            kinds: if often { &preferred } else { kinds },
+            modes,
+            mtu: self.can.mtu,
+            ack_data: self.can.ack_data,
+            longest: packets * self.can.mtu,
+        };
+        menu.operation(self.source)
     }
 
     fn message(&mut self, context: usize) -> MessagePlan {
+        let can = self.can;
         let kinds: Vec<PostKind> =
-            self.can.kinds.iter().copied().filter(|kind| self.can.receive || on_memory(*kind)).collect();
-        let mut kind = self.one(&kinds);
-        if self.rng.u8(..3) == 0 {
-            kind = self.one(&[PostKind::Write, PostKind::Read, PostKind::Atomic, PostKind::FetchAtomic]);
-        }
+            can.kinds.iter().copied().filter(|kind| can.receive || on_memory(*kind)).collect();
+        let preferred = [PostKind::Write, PostKind::Read, PostKind::Atomic, PostKind::FetchAtomic];
+        let Operation { kind, mode, mut length, eager, header_data, complete } =
+            self.operation(&kinds, &preferred, &can.modes, 3);
         let job = self.sequence.contexts.get(context).map_or(0, |plan| plan.job);
         let of_job: Vec<usize> =
             (0..self.sequence.regions.len()).filter(|it| self.sequence.regions[*it].job == job).collect();
-        let region = match of_job.is_empty() || self.rng.u8(..12) == 0 {
-            true => self.rng.usize(..self.sequence.regions.len()),
-            false => of_job[self.rng.usize(..of_job.len())],
+        let region = match of_job.is_empty() || self.source.one_in(12) {
+            true => self.source.index(self.sequence.regions.len()),
+            false => self.source.pick(&of_job),
         };
         let plan = self.sequence.regions[region];
-        let mut by = By::Context;
-        if matches!(kind, PostKind::Write | PostKind::Read) && self.can.modes.contains(&Mode::Rudi) {
-            let often = if plan.safe { 3 } else { 20 };
-            if self.rng.u8(..often) == 0 {
-                by = By::Rudi;
-            }
-        }
-        if kind == PostKind::Datagram {
-            by = if self.can.modes.contains(&Mode::Uud) { By::Uud } else { By::Context };
-        }
-        let mut length = self.length();
-        if matches!(kind, PostKind::DeferrableSend | PostKind::DeferrableTsend) {
-            // The answer to a put-off send without bytes looks like that to an accepted one.
-            length = length.max(1);
-        }
-        let atomic = matches!(kind, PostKind::Atomic | PostKind::FetchAtomic).then(|| self.atomic());
+        let by = match mode {
+            // A region that is not safe refuses them.
+            Mode::Rudi if plan.safe || self.source.one_in(5) => By::Rudi,
+            Mode::Uud => By::Uud,
+            _ => By::Context,
+        };
+        let atomic =
+            matches!(kind, PostKind::Atomic | PostKind::FetchAtomic).then(|| self.source.pick(&ATOMICS));
         let mut offset = 0;
         if on_memory(kind) {
             length = length.min(plan.length);
@@ -337,31 +350,31 @@ impl Draw<'_> {
             offset = match atomic {
                 // Atomics on the same few elements build on each other.
                 Some((_, datatype)) => {
-                    length = match self.rng.u8(..6) {
-                        0 => length.min(plan.length / 2),
-                        _ => self.rng.u32(1..=48).min(plan.length / 4),
+                    length = match self.source.one_in(6) {
+                        true => length.min(plan.length / 2),
+                        false => (self.source.within(1..=48) as u32).min(plan.length / 4),
                     };
                     let half = u64::from((plan.length / 2) & !15);
                     let room = u64::from(plan.length - length.max(16)).saturating_sub(half);
                     half + (16 * u64::from(datatype % 4)).min(room & !15)
                 }
-                None => match self.rng.u8(..3) {
+                None => match self.source.below(3) {
                     0 => 0,
                     1 => room,
-                    _ => self.rng.u64(..=room),
+                    _ => self.source.within(0..=room),
                 },
             };
         }
-        let wrong = match self.rng.u8(..40) {
-            0 => Wrong::Key,
-            1 => Wrong::Range,
-            2 => Wrong::Job,
-            3 => Wrong::Process,
-            4 => Wrong::Index,
-            5 => Wrong::Generation,
-            6 => Wrong::Opcode,
-            7 => Wrong::GivenUp,
-            8 => Wrong::Alignment,
+        let wrong = match self.source.below(40) {
+            1 => Wrong::Key,
+            2 => Wrong::Range,
+            3 => Wrong::Job,
+            4 => Wrong::Process,
+            5 => Wrong::Index,
+            6 => Wrong::Generation,
+            7 => Wrong::Opcode,
+            8 => Wrong::GivenUp,
+            9 => Wrong::Alignment,
             _ => Wrong::Nothing,
         };
         let on_context = by == By::Context;
@@ -373,12 +386,12 @@ impl Draw<'_> {
         };
         let wrong = if fits && kind != PostKind::NoOp { wrong } else { Wrong::Nothing };
         self.seed += 1;
-        let form = match self.rng.u8(..8) {
-            0 | 1 => Form::Medium,
-            2 => Form::Small,
+        let form = match self.source.below(8) {
+            7 => Form::Small,
+            5 | 6 => Form::Medium,
             _ => Form::Std,
         };
-        let packets = length.div_ceil(self.can.mtu).max(1) as usize;
+        let packets = length.div_ceil(can.mtu).max(1) as usize;
         MessagePlan {
             context,
             kind,
@@ -389,99 +402,113 @@ impl Draw<'_> {
             form,
             seed: self.seed * 7919 + 1,
             atomic,
-            tag: self.rng.u8(..4),
-            eager: if self.rng.bool() { self.rng.u32(..=length) } else { 0 },
-            header_data: self.rng.u8(..3) == 0,
-            complete: self.rng.bool(),
-            quiet: self.rng.u8(..4) == 0,
+            tag: self.source.below(4) as u8,
+            eager: eager.min(length),
+            header_data,
+            complete,
+            quiet: self.source.one_in(4),
             wrong,
             fates: self.fates(2 * packets),
-            answers: match self.rng.u8(..3) {
-                0 => (0..packets + 1).map(|_| self.one(&[Fate::Arrives, Fate::Lost, Fate::Late])).collect(),
-                _ => Vec::new(),
+            answers: match self.source.one_in(3) {
+                true => {
+                    let fates = [Fate::Arrives, Fate::Lost, Fate::Late];
+                    (0..packets + 1).map(|_| self.source.pick(&fates)).collect()
+                }
+                false => Vec::new(),
             },
         }
     }
 
     fn receive(&mut self) -> Step {
-        let length = match self.rng.u8(..3) {
-            0 => self.rng.u32(1..200),
-            _ => self.can.mtu * 3,
+        let length = match self.source.one_in(3) {
+            true => self.source.within(1..=199) as u32,
+            false => self.can.mtu * 3,
         };
         Step::Receive {
-            job: self.rng.u8(..self.jobs),
+            job: self.source.below(self.jobs.into()) as u8,
             length,
-            tag: self.rng.bool().then(|| self.rng.u8(..4)),
-            ignore: if self.rng.u8(..4) == 0 { 1 } else { 0 },
+            tag: self.source.flip().then(|| self.source.below(4) as u8),
+            ignore: self.source.one_in(4).into(),
         }
     }
 
     fn posting(&mut self) -> Posting {
-        let kinds = self.can.kinds.clone();
-        let mut kind = self.one(&kinds);
-        if self.rng.u8(..3) == 0 {
-            kind = self.one(&[PostKind::Write, PostKind::Read, PostKind::Send]);
-        }
-        let mode = match kind {
-            PostKind::Datagram => Mode::Uud,
-            PostKind::Write | PostKind::Read => self.one(&[Mode::Rud, Mode::Rud, Mode::Rod, Mode::Rudi]),
-            _ => self.one(&[Mode::Rud, Mode::Rud, Mode::Rod]),
-        };
-        let mut length = self.length();
-        if kind == PostKind::Datagram {
-            length = length.min(self.can.mtu);
-        }
-        if matches!(kind, PostKind::DeferrableSend | PostKind::DeferrableTsend) {
-            length = length.max(1);
-        }
-        if matches!(kind, PostKind::Read | PostKind::Write) && self.rng.u8(..10) == 0 {
-            length = self.can.mtu * self.rng.u32(3..30);
-        }
-        let atomic = matches!(kind, PostKind::Atomic | PostKind::FetchAtomic).then(|| self.atomic());
+        let can = self.can;
+        let modes = [Mode::Rud, Mode::Rud, Mode::Rod, Mode::Rudi, Mode::Uud];
+        let preferred = [PostKind::Write, PostKind::Read, PostKind::Send];
+        let Operation { kind, mode, length, eager, header_data, .. } =
+            self.operation(&can.kinds, &preferred, &modes, 16);
+        let atomic =
+            matches!(kind, PostKind::Atomic | PostKind::FetchAtomic).then(|| self.source.pick(&ATOMICS));
         self.seed += 1;
-        let packets = length.div_ceil(self.can.mtu).max(1) as usize;
-        let replies = match self.rng.u8(..3) {
-            0 => Vec::new(),
-            _ => (0..packets.min(12)).map(|_| self.reply(kind)).collect(),
+        let packets = length.div_ceil(can.mtu).max(1) as usize;
+        let replies = match self.source.one_in(3) {
+            true => Vec::new(),
+            false => (0..packets.min(12)).map(|_| self.reply(kind)).collect(),
         };
         Posting {
-            peer: self.rng.u8(..self.peers),
-            job: self.rng.u8(..self.jobs),
+            peer: self.source.below(self.peers.into()) as u8,
+            job: self.source.below(self.jobs.into()) as u8,
             kind,
             mode,
             length,
-            offset: if self.rng.bool() { 0 } else { self.rng.u64(..1 << 40) & !15 },
+            offset: if self.source.flip() { self.source.below(1 << 40) & !15 } else { 0 },
             seed: self.seed * 6007 + 3,
             form: None,
             atomic,
-            tag: self.rng.u8(..4),
-            eager: if self.rng.bool() { self.rng.u32(..=length.min(self.can.mtu)) } else { 0 },
-            header_data: self.rng.u8(..3) == 0,
+            tag: self.source.below(4) as u8,
+            eager: eager.min(can.mtu),
+            header_data,
             replies,
         }
     }
 
     fn reply(&mut self, kind: PostKind) -> Reply {
         let deferrable = matches!(kind, PostKind::DeferrableSend | PostKind::DeferrableTsend);
-        if deferrable && self.rng.bool() {
+        if deferrable && self.source.flip() {
             return Reply::PutOff;
         }
-        match self.rng.u8(..26) {
-            0 | 1 => Reply::Lost,
-            2 | 3 => Reply::AckLost,
-            4 | 5 => Reply::Late,
-            6 => Reply::Twice,
-            7 => Reply::Marked,
-            8 | 9 => Reply::Bitmap,
-            10 | 11 => Reply::Busy,
-            12 => Reply::NotReady,
-            13 => Reply::Trimmed,
-            14 => Reply::Refused,
-            15 => Reply::Short,
+        match self.source.below(26) {
+            10 | 11 => Reply::Lost,
+            12 | 13 => Reply::AckLost,
+            14 | 15 => Reply::Late,
+            16 => Reply::Twice,
+            17 => Reply::Marked,
+            18 | 19 => Reply::Bitmap,
+            20 | 21 => Reply::Busy,
+            22 => Reply::NotReady,
+            23 => Reply::Trimmed,
+            24 => Reply::Refused,
+            25 => Reply::Short,
             _ => Reply::Ack,
         }
     }
 }
+
+impl Fate {
+    /// Draws the effect of the network on a packet: most packets arrive.
+    pub fn draw(source: &mut impl Source) -> Self {
+        match source.below(16) {
+            10 | 11 => Fate::Lost,
+            12 => Fate::Twice,
+            13 => Fate::Late,
+            14 => Fate::Marked,
+            15 => Fate::Trimmed,
+            _ => Fate::Arrives,
+        }
+    }
+}
+
+/// Operations and datatypes whose arithmetic the sources state. READ fetches alone.
+static ATOMICS: LazyLock<Vec<(u8, u8)>> = LazyLock::new(|| {
+    let all = (0..=0x12).flat_map(|opcode| (0..=0x0d).map(move |datatype| (opcode, datatype)));
+    let known =
+        |(opcode, datatype): &(u8, u8)| match (AtomicOpcode::new(*opcode), AtomicDatatype::new(*datatype)) {
+            (Some(opcode), Some(datatype)) => opcode != AtomicOpcode::READ && is_known(opcode, datatype),
+            _ => false,
+        };
+    all.filter(known).collect()
+});
 
 fn on_memory(kind: PostKind) -> bool {
     matches!(kind, PostKind::Write | PostKind::Read | PostKind::Atomic | PostKind::FetchAtomic)

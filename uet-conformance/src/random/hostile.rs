@@ -4,9 +4,9 @@
 use super::coverage::{Event, State};
 use super::play::Player;
 use super::step::{Hostile, Step};
+use crate::draw::Source;
 use crate::{Edit, Entry, Outcome, Pdc, Region, Wire, rudi, uud};
 use core::net::IpAddr;
-use fastrand::Rng;
 use std::collections::BTreeSet;
 use uet_wire::pds::Pds;
 use uet_wire::registry::{CtlType, NackCode};
@@ -25,7 +25,7 @@ const NOWHERE: Region = Region {
 };
 
 /// Maximum number of changes of a packet.
-const CHANGES: usize = 3;
+const CHANGES: u64 = 3;
 
 impl Hostile {
     /// Returns all kinds but random bytes.
@@ -62,9 +62,9 @@ impl Hostile {
     }
 
     /// Draws the changes of a packet of this kind. Random bytes are one change: bytes that an empty packet gains.
-    pub(super) fn changes(self, rng: &mut Rng) -> Vec<Edit> {
+    pub(super) fn changes(self, source: &mut impl Source) -> Vec<Edit> {
         if self == Hostile::Bytes {
-            return vec![Edit::Grow { bytes: uet_control::Hex(Edit::noise(rng)) }];
+            return vec![Edit::Grow { bytes: uet_control::Hex(Edit::noise(source)) }];
         }
         let any = IpAddr::from([0; 4]);
         let remote = Some(PdcId(0x4001));
@@ -72,7 +72,7 @@ impl Hostile {
             Pdc { from: any, to: any, local: PdcId(1), remote, start: Psn(7), rod: false, entropy: 0 };
         let kind = if self == Hostile::Replay { Hostile::Request } else { self };
         let bytes = kind.built(&sample, 1).unwrap_or_default();
-        (0..rng.usize(1..=CHANGES)).filter_map(|_| Edit::draw(&bytes, rng)).collect()
+        (0..source.within(1..=CHANGES)).filter_map(|_| Edit::draw(&bytes, source)).collect()
     }
 }
 

@@ -16,11 +16,12 @@ mod serve;
 mod shadow;
 mod shrink;
 mod source;
-mod step;
+pub mod step;
 
 pub use coverage::Coverage;
 pub use generate::Abilities;
-pub use step::Sequence;
+pub use shrink::shrink;
+pub use step::{Fate, Sequence};
 
 use crate::run::{Options, begun_of, hash, run_script, stated};
 use crate::{Dut, Instance, InstanceResult, Need, Rule, RuleResult, RunResult, Stop, Test, Verdict};
@@ -96,7 +97,7 @@ pub fn play(
 /// Returns conversation `number` of a seed for a device.
 pub fn sequence(can: &Abilities, seed: u64, number: u64, coverage: &Coverage) -> Sequence {
     let mut rng = Rng::with_seed(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number);
-    generate::draw(&mut rng, can, coverage)
+    Sequence::draw(&mut rng, can, coverage)
 }
 
 /// Runs random conversations, and shrinks those that fail. `each` gets every failure.
@@ -245,6 +246,6 @@ fn shrunk(
         return InstanceResult { verdict: Verdict::Flaky, reason, ..found };
     }
     let budget = if dut.facts().virtual_time { BUDGET } else { BUDGET / 10 };
-    let small = shrink::shrink(sequence.clone(), budget, |less| fails(dut, less).is_some());
+    let small = shrink(sequence.clone(), budget, |less| fails(dut, less).is_some());
     fails(dut, &small).unwrap_or(found)
 }

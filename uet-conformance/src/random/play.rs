@@ -246,6 +246,9 @@ impl<'p, 'a> Player<'p, 'a> {
                 let until = self.t.now() + span;
                 self.pump(until)
             }
+            Step::Changed { .. } | Step::Recorded { .. } => {
+                Err(Stop::Skipped("`uet fuzz` plays conversations with changed and recorded packets".into()))
+            }
         }
     }
 

@@ -2,13 +2,11 @@
 
 use super::step::{Fate, Form, Sequence, Step, Wrong};
 use crate::{Edit, fewer_steps};
+use uet_control::Hex;
 
-/// Returns a conversation with fewer and simpler steps that still fails in the same way.
-pub(super) fn shrink(
-    sequence: Sequence,
-    budget: usize,
-    mut fails: impl FnMut(&Sequence) -> bool,
-) -> Sequence {
+/// Returns a conversation with fewer and simpler steps that still fails in the same way. Calls `fails` at most `budget`
+/// times.
+pub fn shrink(sequence: Sequence, budget: usize, mut fails: impl FnMut(&Sequence) -> bool) -> Sequence {
     let mut left = budget;
     let mut still = |sequence: &Sequence| {
         let asked = left > 0;
@@ -22,13 +20,14 @@ pub(super) fn shrink(
         small = plain;
     }
     for step in 0..small.steps.len() {
-        if let Some(Step::Hostile { .. }) = small.steps.get(step) {
-            small = fewer_edits(small, step, &mut still);
+        small = fewer_edits(small, step, &mut still);
+        while let Some(less) = fewer_bytes(&small, step).filter(&mut still) {
+            small = less;
         }
         for change in SIMPLER {
             let mut simple = small.clone();
             if let Some(step) = simple.steps.get_mut(step) {
-                change(step);
+                change(step.plain_mut());
             }
             if simple != small && still(&simple) {
                 small = simple;
@@ -36,7 +35,7 @@ pub(super) fn shrink(
         }
         loop {
             let mut short = small.clone();
-            match short.steps.get_mut(step) {
+            match short.steps.get_mut(step).map(Step::plain_mut) {
                 Some(Step::Message(message)) => message.length /= 2,
                 Some(Step::Post(posting)) => posting.length /= 2,
                 _ => break,
@@ -50,18 +49,41 @@ pub(super) fn shrink(
     forget(small, still)
 }
 
-/// Removes the changes of a hostile packet that the failure does not need.
+/// Removes the changes of a packet that the failure does not need.
 fn fewer_edits(whole: Sequence, step: usize, mut still: impl FnMut(&Sequence) -> bool) -> Sequence {
-    let Some(Step::Hostile { edits, .. }) = whole.steps.get(step) else { return whole };
-    let with = |few: &Vec<Edit>| {
+    let edits = whole.steps.get(step).map(Step::edits).unwrap_or_default().to_vec();
+    let with = |few: &[Edit]| {
         let mut less = whole.clone();
-        if let Some(Step::Hostile { edits, .. }) = less.steps.get_mut(step) {
-            edits.clone_from(few);
+        match less.steps.get_mut(step) {
+            Some(changed @ Step::Changed { .. }) if few.is_empty() => *changed = changed.plain().clone(),
+            Some(step) => {
+                if let Some(edits) = step.edits_mut() {
+                    *edits = few.to_vec();
+                }
+            }
+            None => {}
         }
         less
     };
-    let few = fewer_steps(edits.clone(), |edits| edits, |few| still(&with(few)));
+    let few = fewer_steps(edits, |edits| edits, |few| still(&with(few)));
     with(&few)
+}
+
+/// Returns the conversation with half of the bytes that a step adds.
+fn fewer_bytes(whole: &Sequence, step: usize) -> Option<Sequence> {
+    let mut less = whole.clone();
+    let halve = |bytes: &mut Hex| match bytes.0.len() {
+        0..=1 => None,
+        length => Some(bytes.0.truncate(length / 2)),
+    };
+    match less.steps.get_mut(step)? {
+        Step::Recorded { bytes } => halve(bytes)?,
+        step => step.edits_mut()?.iter_mut().find_map(|edit| match edit {
+            Edit::Grow { bytes } => halve(bytes),
+            _ => None,
+        })?,
+    }
+    Some(less)
 }
 
 /// Changes of a step that make it simpler.

@@ -1,10 +1,12 @@
 //! A conversation as data: generated, saved, shrunk and replayed.
 
-use crate::Edit;
+use crate::{Edit, Message, Part};
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use uet_control::PostKind;
+use uet_control::{Hex, PostKind};
+use uet_wire::WriteError;
+use uet_wire::registry::{CtlType, Opcode};
 
 /// Maximum number of steps.
 const MAX_STEPS: usize = 1 << 14;
@@ -43,7 +45,7 @@ pub struct Sequence {
 }
 
 /// A region of the device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RegionPlan {
     /// Its length in bytes.
@@ -188,6 +190,66 @@ pub enum Step {
         #[serde(deserialize_with = "pause")]
         us: u32,
     },
+    /// A step with a changed packet. Only `uet fuzz` plays it.
+    Changed {
+        /// The step.
+        of: Box<Step>,
+        /// Number of the packet among those of the step.
+        #[serde(default, skip_serializing_if = "is_default")]
+        packet: u8,
+        /// Changes of the packet before it leaves.
+        edits: Vec<Edit>,
+    },
+    /// A recorded packet. Only `uet fuzz` plays it, with the present PDCIDs of the device.
+    Recorded {
+        /// The bytes, from the first of UET.
+        bytes: Hex,
+    },
+}
+
+impl Step {
+    /// Returns the step without changes of its packets.
+    pub fn plain(&self) -> &Step {
+        match self {
+            Step::Changed { of, .. } => of.plain(),
+            plain => plain,
+        }
+    }
+
+    pub(super) fn plain_mut(&mut self) -> &mut Step {
+        match self {
+            Step::Changed { of, .. } => of.plain_mut(),
+            plain => plain,
+        }
+    }
+
+    /// Returns the number of its context, if it has one.
+    pub fn context_mut(&mut self) -> Option<&mut usize> {
+        match self.plain_mut() {
+            Step::Message(message) => Some(&mut message.context),
+            Step::Control { context, .. }
+            | Step::Repeat { context, .. }
+            | Step::Close { context, .. }
+            | Step::Stranger { context, .. }
+            | Step::Hostile { context, .. } => Some(context),
+            _ => None,
+        }
+    }
+
+    /// Returns the changes of its packets.
+    pub fn edits(&self) -> &[Edit] {
+        match self {
+            Step::Hostile { edits, .. } | Step::Changed { edits, .. } => edits,
+            _ => &[],
+        }
+    }
+
+    pub(super) fn edits_mut(&mut self) -> Option<&mut Vec<Edit>> {
+        match self {
+            Step::Hostile { edits, .. } | Step::Changed { edits, .. } => Some(edits),
+            _ => None,
+        }
+    }
 }
 
 /// A message of the suite.
@@ -243,6 +305,20 @@ pub struct MessagePlan {
     /// Effects of the network on the packets that answer it, each for the first time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<Fate>,
+}
+
+impl MessagePlan {
+    /// Returns its match bits, if its kind has some.
+    pub fn match_bits(&self) -> Option<u64> {
+        let tagged =
+            matches!(self.kind, PostKind::Tsend | PostKind::RendezvousTsend | PostKind::DeferrableTsend);
+        tagged.then(|| super::play::bits(self.tag))
+    }
+
+    /// Returns its opcode.
+    pub fn opcode(&self) -> Opcode {
+        super::message::opcode(self.kind)
+    }
 }
 
 /// An operation of the device.
@@ -313,6 +389,17 @@ pub enum Form {
     Medium,
     /// Small.
     Small,
+}
+
+impl Form {
+    /// Returns the parts of a message with a header of this form, for packets with at most `mtu` bytes of it.
+    pub fn parts(self, message: &Message, mtu: usize) -> Result<Vec<Part>, WriteError> {
+        match self {
+            Form::Medium if message.data.len() <= mtu => Ok(vec![message.medium()?]),
+            Form::Small if message.data.len() <= mtu => Ok(vec![message.small()?]),
+            _ => message.parts(mtu),
+        }
+    }
 }
 
 /// Mistake in a message.
@@ -408,6 +495,23 @@ pub enum ControlKind {
     Probe,
     Credit,
     CreditRequest,
+}
+
+impl ControlKind {
+    /// Returns its type.
+    pub fn ctl_type(self) -> CtlType {
+        match self {
+            ControlKind::Noop => CtlType::NOOP,
+            ControlKind::Negotiation => CtlType::NEGOTIATION,
+            ControlKind::AckRequest => CtlType::ACK_REQUEST,
+            ControlKind::ClearCommand => CtlType::CLEAR_COMMAND,
+            ControlKind::ClearRequest => CtlType::CLEAR_REQUEST,
+            ControlKind::CloseRequest => CtlType::CLOSE_REQUEST,
+            ControlKind::Probe => CtlType::PROBE,
+            ControlKind::Credit => CtlType::CREDIT,
+            ControlKind::CreditRequest => CtlType::CREDIT_REQUEST,
+        }
+    }
 }
 
 /// A packet of somebody who has no part in a conversation.

@@ -204,9 +204,7 @@ impl Sending {
     }
 
     pub(super) fn tag(&self) -> Option<u8> {
-        let tagged =
-            matches!(self.plan.kind, PostKind::Tsend | PostKind::RendezvousTsend | PostKind::DeferrableTsend);
-        tagged.then_some(self.plan.tag)
+        self.plan.match_bits().map(|_| self.plan.tag)
     }
 
     pub(super) fn header_data(&self, index: usize) -> Option<u64> {

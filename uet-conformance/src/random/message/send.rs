@@ -32,11 +32,7 @@ impl Player<'_, '_> {
             return Ok(());
         };
         let mtu = self.t.mtu();
-        let mut parts = match plan.form {
-            Form::Std => message.parts(mtu)?,
-            Form::Medium => vec![message.medium()?],
-            Form::Small => vec![message.small()?],
-        };
+        let mut parts = plan.form.parts(&message, mtu)?;
         if parts.len() > 64 {
             return Ok(());
         }
