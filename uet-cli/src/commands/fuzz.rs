@@ -256,7 +256,7 @@ fn tell(finding: &Finding, kept: &io::Result<PathBuf>, stopped: bool) -> io::Res
     let Finding { trouble, what, case, script, reproduced, .. } = finding;
     writeln!(out, "{trouble} after case {case}: {what}")?;
     match (reproduced, stopped) {
-        (true, _) => writeln!(out, "    to reproduce: {}", script.outline())?,
+        (true, _) => writeln!(out, "    to reproduce: {}", fuzz::outline(script))?,
         (false, true) => writeln!(out, "    stopped before it was reproduced")?,
         (false, false) => writeln!(out, "    not reproduced")?,
     }

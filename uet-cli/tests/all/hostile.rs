@@ -159,8 +159,8 @@ fn endless_files_are_refused_with_the_limit() {
 #[test]
 fn script_with_a_number_above_its_limit_is_refused() {
     let script = "{\"trouble\": \"crash\", \"what\": \"\", \"seed\": 1, \"case\": 1, \"reproduced\": true,\n\
-        \"script\": {\"contexts\": [], \"steps\": [\n\
-        {\"act\": \"lone\", \"rudi\": true, \"message\": {\"kind\": \"write\", \"length\": 2147483648}}]}}";
+        \"script\": {\"regions\": [], \"contexts\": [], \"steps\": [\n\
+        {\"step\": \"message\", \"context\": 0, \"kind\": \"write\", \"length\": 2147483648}]}}";
     let path = common::file("hostile-script.json", script.as_bytes());
     let output = uet(["fuzz", "--again", &path]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -2,10 +2,10 @@
 
 use super::packets::Memory;
 use super::play::{Player, Pulse};
-use super::script::Script;
 use super::{Target, Trouble};
 use core::time::Duration;
 use std::collections::BTreeSet;
+use uet_conformance::random::{Abilities, Sequence};
 use uet_conformance::{Dut, DutError, DutExt, Region, Wire};
 use uet_control::{AddPeer, CallError, Counters, ExposeRegion, Fill, Hex64, Permission, ReadMemory, Reset};
 use uet_wire::{PdcId, Psn, Uet};
@@ -71,9 +71,9 @@ impl<'a> Bench<'a> {
         &self.memory
     }
 
-    /// Returns whether the device accepts `post`.
-    pub(super) fn posts(&self) -> bool {
-        self.peer.is_some()
+    /// Returns what conversations with the device may do.
+    pub(super) fn abilities(&self) -> Abilities {
+        Abilities::any(self.memory.mtu as u32, self.peer.is_some())
     }
 
     /// Returns whether nothing has happened since the last reset.
@@ -119,7 +119,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Plays a script to a fresh device, checks the device, and returns the trouble.
-    pub(super) fn tries(&mut self, script: &Script) -> Option<Trouble> {
+    pub(super) fn tries(&mut self, script: &Sequence) -> Option<Trouble> {
         // The effects of a fault may outlast a reset.
         let begun = self.renew().unwrap_or_else(|| self.begin());
         match begun {
@@ -130,12 +130,12 @@ impl<'a> Bench<'a> {
 
     /// Plays a script and checks the device. Also checks contexts, and the device after a reset, if this is the `last`
     /// case before a reset or the open contexts are unknown.
-    pub(super) fn case(&mut self, script: &Script, last: bool) -> Option<Verdict> {
+    pub(super) fn case(&mut self, script: &Sequence, last: bool) -> Option<Verdict> {
         self.fresh = false;
         self.check(script, last).err()
     }
 
-    fn check(&mut self, script: &Script, last: bool) -> Result<(), Verdict> {
+    fn check(&mut self, script: &Sequence, last: bool) -> Result<(), Verdict> {
         let closed = self.play(|player| {
             player.play(script)?;
             player.close()

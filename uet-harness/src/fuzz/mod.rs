@@ -4,34 +4,34 @@
 //! The checks need no reference. They detect a dead device (crash), a plain request without an answer (hang), contexts
 //! that stay after all are closed (leak), and wrong memory contents (corruption).
 
-pub mod draw;
+mod draw;
 pub mod guard;
 mod inside;
 mod judge;
-pub mod minimize;
+mod outline;
 #[cfg(target_os = "linux")]
 mod outside;
-pub mod packets;
-pub mod play;
+mod packets;
+mod play;
 pub mod recorded;
-pub mod script;
 
 pub use inside::Inside;
+pub use outline::outline;
 #[cfg(target_os = "linux")]
 pub use outside::{Outside, Way};
 
 use core::fmt;
 use core::time::Duration;
-use draw::Source;
+use draw::Inputs;
 use fastrand::Rng;
 use judge::Bench;
-use minimize::minimize;
-use script::Script;
+use outline::joined;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
+use uet_conformance::random::{Sequence, shrink};
 use uet_conformance::{Dut, Wire};
 
 /// A device that can be brought back.
@@ -62,7 +62,7 @@ pub struct Options {
     /// Number of different findings after which the run stops.
     pub findings: usize,
     /// Recorded conversations, used beside generated ones.
-    pub recorded: Vec<Script>,
+    pub recorded: Vec<Sequence>,
     /// Setting this flag ends the run as if its time were up.
     pub stop: Arc<AtomicBool>,
 }
@@ -129,7 +129,7 @@ pub struct Finding {
     /// True if it showed again when the script was played to a reset or restarted device.
     pub reproduced: bool,
     /// The script that reproduces it.
-    pub script: Script,
+    pub script: Sequence,
     /// The packets of the conversation.
     #[serde(skip)]
     pub passed: Vec<(Duration, Wire)>,
@@ -154,7 +154,7 @@ const EPOCH: usize = 8;
 /// Number of cases remembered if the device cannot be reset.
 const REMEMBERED: usize = 32;
 
-/// Maximum number of attempts to minimize a script.
+/// Maximum number of attempts to shrink a conversation.
 const TRIES: usize = 300;
 
 /// Fuzzes a device. Calls `progress` after each case and after each minimized finding. Fails if it cannot begin.
@@ -169,14 +169,14 @@ pub fn run(
         .map_err(|(trouble, what)| format!("the device is in no state to be tested: {trouble}: {what}"))?;
     let begun = Instant::now();
     let mut outcome = Outcome::default();
-    let mut history: Vec<Script> = Vec::new();
+    let mut history: Vec<Sequence> = Vec::new();
     while outcome.cases < options.cases
         && options.time.is_none_or(|time| begun.elapsed() < time)
         && !options.is_stopped()
     {
         let mut rng = Rng::with_seed(options.seed ^ outcome.cases.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let source = Source { memory: bench.memory(), posts: bench.posts(), recorded: &options.recorded };
-        let script = source.script(&mut rng);
+        let inputs = Inputs { memory: bench.memory(), can: &bench.abilities(), recorded: &options.recorded };
+        let script = inputs.script(&mut rng);
         outcome.cases += 1;
         history.push(script.clone());
         let is_last = history.len() % EPOCH == 0;
@@ -189,11 +189,11 @@ pub fn run(
             }
             let found = Found { trouble, what, seed: options.seed, case: outcome.cases };
             let finding = reproduce(&mut bench, found, &history, options);
-            let outline = finding.script.outline();
+            let named = outline(&finding.script);
             let known = outcome
                 .findings
                 .iter()
-                .any(|known| known.trouble == trouble && known.script.outline() == outline);
+                .any(|known| known.trouble == trouble && outline(&known.script) == named);
             if !known {
                 outcome.findings.push(finding);
             }
@@ -219,7 +219,7 @@ pub fn run(
 /// Plays a script once to a reset device and returns the result.
 pub fn again(
     target: &mut dyn Target,
-    script: &Script,
+    script: &Sequence,
     options: &Options,
 ) -> Result<Option<(Trouble, String)>, String> {
     let mut bench = Bench::new(target, options.seed, options.timeout_scale);
@@ -237,17 +237,17 @@ struct Found {
 }
 
 /// Minimizes a finding: the last case, or as many earlier cases as it needs, and as few of their steps as possible.
-fn reproduce(bench: &mut Bench<'_>, found: Found, history: &[Script], options: &Options) -> Finding {
+fn reproduce(bench: &mut Bench<'_>, found: Found, history: &[Sequence], options: &Options) -> Finding {
     let Found { trouble, what, seed, case } = found;
     let mut passed = bench.take_passed();
     // A symptom during shutdown may be a consequence of the shutdown.
-    let shows = |bench: &mut Bench<'_>, script: &Script| {
+    let shows = |bench: &mut Bench<'_>, script: &Sequence| {
         !options.is_stopped() && bench.tries(script) == Some(trouble) && !options.is_stopped()
     };
     let mut length = 1;
     let mut script = None;
     while script.is_none() && length < history.len() * 2 {
-        let joined = Script::joined(history.iter().skip(history.len().saturating_sub(length)));
+        let joined = joined(history.iter().skip(history.len().saturating_sub(length)));
         if shows(bench, &joined) {
             script = Some(joined);
         }
@@ -256,14 +256,14 @@ fn reproduce(bench: &mut Bench<'_>, found: Found, history: &[Script], options: &
     let reproduced = script.is_some();
     let script = match script {
         Some(script) => {
-            let small = minimize(script, TRIES, |script| shows(bench, script));
+            let small = shrink(script, TRIES, |script| shows(bench, script));
             // Play it once more to record the packets.
             if shows(bench, &small) {
                 passed = bench.take_passed();
             }
             small
         }
-        None => Script::joined(history),
+        None => joined(history),
     };
     Finding { trouble, what, seed, case, reproduced, script, passed }
 }

@@ -1,9 +1,10 @@
 //! Reads conversations from captures.
 
-use super::script::{Act, Script};
 use core::ops::ControlFlow;
 use std::collections::BTreeMap;
 use std::io::Read;
+use uet_conformance::random::Sequence;
+use uet_conformance::random::step::Step;
 use uet_control::Hex;
 use uet_packet_io::input::{self, InputError};
 use uet_wire::{Content, Options, Packet, Start};
@@ -12,8 +13,8 @@ use uet_wire::{Content, Options, Packet, Start};
 const STEPS: usize = 64;
 
 /// Returns one conversation for each address that sends requests: its packets.
-pub fn conversations(capture: impl Read + Send, options: &Options) -> Result<Vec<Script>, InputError> {
-    let mut sent: BTreeMap<_, Script> = BTreeMap::new();
+pub fn conversations(capture: impl Read + Send, options: &Options) -> Result<Vec<Sequence>, InputError> {
+    let mut sent: BTreeMap<_, Sequence> = BTreeMap::new();
     input::read(capture, Start::Eth, &mut |record| {
         let packet = Packet::parse_sliced(record.start, record.bytes, record.wire, options).0;
         let source = packet.ip.map(|ip| ip.src());
@@ -21,14 +22,14 @@ pub fn conversations(capture: impl Read + Send, options: &Options) -> Result<Vec
             let script = sent.entry(source).or_default();
             if script.steps.len() < STEPS {
                 let bytes = Hex(packet.uet.parts().concat());
-                script.steps.push(Act::Recorded { bytes }.into());
+                script.steps.push(Step::Recorded { bytes });
             }
         }
         Ok(ControlFlow::Continue(()))
     })?;
-    let opens = |script: &Script| {
-        script.steps.iter().any(|step| match &step.act {
-            Act::Recorded { bytes } => uet_wire::Uet::parse_lax(&bytes.0)
+    let opens = |script: &Sequence| {
+        script.steps.iter().any(|step| match step {
+            Step::Recorded { bytes } => uet_wire::Uet::parse_lax(&bytes.0)
                 .0
                 .pds
                 .and_then(|pds| pds.request())

@@ -2,15 +2,15 @@
 
 use crate::around::{Changes, Device};
 use core::time::Duration;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::sync::atomic::Ordering;
+use uet_conformance::random::Sequence;
 use uet_conformance::{Dut, DutError, Wire};
 use uet_control::{CallError, Op, Permission};
 use uet_emulator::Config;
 use uet_harness::dut::Embedded;
-use uet_harness::fuzz::script::Script;
 use uet_harness::fuzz::{self, Finding, Inside, Options, Target, Trouble};
 use uet_wire::pds::{Nack, Pds};
 use uet_wire::registry::NackCode;
@@ -28,41 +28,47 @@ fn embedded_nic_has_no_findings() {
     assert!(sent > 2000 && heard > 2000, "it is a conversation: {sent} {heard}");
 }
 
+fn script(contexts: Value, steps: Value) -> Sequence {
+    serde_json::from_value(json!({"regions": [], "contexts": contexts, "steps": steps})).unwrap()
+}
+
 /// A refused control packet has the PSN of an unanswered request that could open a context. Only the device knows if
 /// that context exists.
 #[test]
 fn unanswered_context_is_not_closed() {
-    let script = serde_json::json!({
-        "contexts": [{"pdcid": 9420, "start": 369978427}],
-        "steps": [
-            {"act": "control", "context": 0, "n": 2, "kind": 13},
-            {"act": "request", "context": 0, "n": 2, "part": 2,
-             "message": {"kind": "write", "length": 9000, "offset": 1000}},
+    // An unknown control packet, far ahead. The network loses the packets of the write up to there.
+    let ahead = |field: &str, by: i64| json!({"edit": "add", "header": "control", "field": field, "by": by});
+    let control = json!({
+        "step": "changed",
+        "of": {"step": "control", "context": 0, "kind": "noop"},
+        "edits": [
+            {"edit": "set", "header": "control", "field": "pds.ctl_type", "value": "0xd"},
+            ahead("pds.psn", 3),
+            ahead("pds.psn_offset", 3),
         ],
     });
-    let script: Script = serde_json::from_value(script).unwrap();
+    let write = json!({
+        "step": "message", "context": 0, "kind": "write", "length": 9000, "offset": 1000,
+        "fates": ["lost", "lost", "arrives"],
+    });
+    let context = json!([{"pdcid": 9420, "start": 369978427}]);
     let mut target = Inside::new(Config::default()).unwrap();
-    assert_eq!(fuzz::again(&mut target, &script, &Options::default()).unwrap(), None);
-    // In the opposite order too.
-    let mut turned = script;
-    turned.steps.reverse();
-    assert_eq!(fuzz::again(&mut target, &turned, &Options::default()).unwrap(), None);
+    for steps in [json!([control, write]), json!([write, control])] {
+        let script = script(context.clone(), steps);
+        assert_eq!(fuzz::again(&mut target, &script, &Options::default()).unwrap(), None);
+    }
 }
 
 /// A CLOSE_COMMAND with a used PSN closes nothing, though the device acknowledges the PSN. The context takes more.
 #[test]
 fn close_with_a_used_psn_does_not_hide_later_packets() {
-    let read = serde_json::json!({"kind": "read", "length": 0});
-    let script = serde_json::json!({
-        "contexts": [{"pdcid": 29304, "start": 7, "rod": true}],
-        "steps": [
-            {"act": "request", "context": 0, "n": 0, "message": read},
-            {"act": "control", "context": 0, "n": 0, "kind": 4},
-            {"act": "answer"},
-            {"act": "request", "context": 0, "n": 1, "message": read},
-        ],
+    let read = json!({"step": "message", "context": 0, "kind": "read", "length": 0});
+    let close = json!({
+        "step": "changed",
+        "of": {"step": "close", "context": 0, "same": true},
+        "edits": [{"edit": "add", "header": "control", "field": "pds.psn", "by": -1}],
     });
-    let script: Script = serde_json::from_value(script).unwrap();
+    let script = script(json!([{"pdcid": 29304, "start": 7, "rod": true}]), json!([read, close, read]));
     let mut target = Inside::new(Config::default()).unwrap();
     assert_eq!(fuzz::again(&mut target, &script, &Options::default()).unwrap(), None);
 }
@@ -224,7 +230,7 @@ impl Target for Device<Planted> {
 #[test]
 fn refusal_of_another_packet_is_not_of_the_plain_write() {
     let mut target = Planted::device(Plant::LateRefusal);
-    assert_eq!(fuzz::again(&mut target, &Script::default(), &Options::default()).unwrap(), None);
+    assert_eq!(fuzz::again(&mut target, &Sequence::default(), &Options::default()).unwrap(), None);
 }
 
 fn found(plant: Plant) -> Finding {
@@ -250,7 +256,7 @@ fn found(plant: Plant) -> Finding {
 }
 
 fn edits(finding: &Finding) -> usize {
-    finding.script.steps.iter().map(|step| step.edits.len()).sum()
+    finding.script.steps.iter().map(|step| step.edits().len()).sum()
 }
 
 #[test]

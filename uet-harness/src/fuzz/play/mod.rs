@@ -1,25 +1,27 @@
-//! Plays a script to a device: inserts numbers that the device chooses, changes packets, and tracks contexts.
+//! Plays a conversation to a device: inserts numbers that the device chooses, changes packets, and tracks contexts.
+//!
+//! Changed packets may have any effect, so it expects nothing. The player of random runs judges what it plays.
+
+mod settle;
+
+use settle::Opened;
+pub(super) use settle::Pulse;
 
 use super::packets::{self, Memory};
-use super::script::{Act, Edit, Script, Step};
 use core::net::IpAddr;
 use core::time::Duration;
 use std::collections::BTreeMap;
-use uet_conformance::{Dut, DutError, DutExt, Pdc, RxPacket, Wire};
+use uet_conformance::random::Sequence;
+use uet_conformance::random::step::{By, Fate, Hostile, MessagePlan, Posting, Reply, Step};
+use uet_conformance::{Dut, DutError, DutExt, Edit, Pdc, Trimmed, Wire};
 use uet_control::{ClosePdc, Hex64, Mode, Post, PostKind, Remote};
 use uet_observe::{Context, ContextId, Event, Facts, Observed, Observer, Side};
 use uet_wire::pds::{Pds, Request};
-use uet_wire::registry::{CtlType, NackCode, ReturnCode};
+use uet_wire::registry::{CtlType, NackCode};
 use uet_wire::{PdcId, Psn, Uet, UetBuf};
 
-/// Maximum number of lost PSNs of a context that are filled before it is closed.
-const FILLED: u32 = 64;
-
-/// Maximum number of rounds of answers to the device before its contexts are closed.
-const ROUNDS: usize = 8;
-
 /// A conversation with a device.
-pub struct Player<'a> {
+pub(super) struct Player<'a> {
     dut: &'a mut dyn Dut,
     memory: &'a Memory,
     /// The fuzzer as a peer of the device, if the device accepts peers.
@@ -35,36 +37,30 @@ pub struct Player<'a> {
     /// Contexts that an ACK seems to close. It may acknowledge another packet with that PSN.
     closed: Vec<Opened>,
     /// Contexts of the script.
-    own: Vec<Pdc>,
+    own: Vec<Own>,
+    /// Number of packets of the present step.
+    sent: usize,
+    /// Packets that the network delays until the end of the step.
+    late: Vec<Wire>,
     /// Unanswered packets of the device: the context, the PSN, and whether it is a request.
     asks: Vec<(ContextId, Psn, bool)>,
     /// Packets with their times.
-    pub passed: Vec<(Duration, Wire)>,
+    pub(super) passed: Vec<(Duration, Wire)>,
 }
 
-/// The fuzzer's side of a context that it may have opened.
+/// The fuzzer's side of a context of the script.
 #[derive(Debug)]
-struct Opened {
+struct Own {
     pdc: Pdc,
-    /// Number of PSNs that the device has acknowledged cumulatively.
-    covered: u32,
-    /// Number of used PSNs.
-    used: u32,
-}
-
-impl Opened {
-    fn of(context: &Context, side: Side) -> Option<Self> {
-        let (pdc, own) = (Pdc::of(context, side), context.direction(side));
-        let first = own.index(pdc.start);
-        let n = |index: Option<i64>| index.map_or(0, |index| (index + 1 - first).max(0)) as u32;
-        let (covered, used) = (n(own.cack.map(|(cack, _)| cack)), n(own.highest));
-        context.start.map(|_| Opened { pdc, covered, used })
-    }
+    /// Number of the next PSN.
+    next: u32,
+    /// Bytes of the packets sent.
+    sent: Vec<Vec<u8>>,
 }
 
 impl<'a> Player<'a> {
     /// Starts a conversation from the first address of the fuzzer.
-    pub fn new(dut: &'a mut dyn Dut, memory: &'a Memory, peer: Option<u64>, soon: Duration) -> Self {
+    pub(super) fn new(dut: &'a mut dyn Dut, memory: &'a Memory, peer: Option<u64>, soon: Duration) -> Self {
         Player {
             dut,
             memory,
@@ -75,28 +71,41 @@ impl<'a> Player<'a> {
             unrefused: BTreeMap::new(),
             closed: Vec::new(),
             own: Vec::new(),
+            sent: 0,
+            late: Vec::new(),
             asks: Vec::new(),
             passed: Vec::new(),
         }
     }
 
-    /// Plays a script. Fails if the link fails.
-    pub fn play(&mut self, script: &Script) -> Result<(), DutError> {
+    /// Plays a conversation. Fails if the link fails.
+    pub(super) fn play(&mut self, script: &Sequence) -> Result<(), DutError> {
         let (from, to) = self.way();
         self.own = script
             .contexts
             .iter()
-            .map(|context| Pdc {
-                from,
-                to,
-                local: PdcId(context.pdcid),
-                remote: None,
-                start: Psn(context.start),
-                rod: context.rod,
-                entropy: 0xc000 | context.pdcid,
+            .map(|context| Own {
+                pdc: Pdc {
+                    from,
+                    to,
+                    local: PdcId(context.pdcid),
+                    remote: None,
+                    start: Psn(context.start),
+                    rod: context.rod,
+                    entropy: 0xc000 | context.pdcid,
+                },
+                next: 0,
+                sent: Vec::new(),
             })
             .collect();
-        script.steps.iter().try_for_each(|step| self.step(step))
+        for step in &script.steps {
+            self.sent = 0;
+            self.step(step)?;
+            for wire in core::mem::take(&mut self.late) {
+                self.transmit(&wire)?;
+            }
+        }
+        Ok(())
     }
 
     fn way(&self) -> (IpAddr, IpAddr) {
@@ -105,56 +114,93 @@ impl<'a> Player<'a> {
     }
 
     fn step(&mut self, step: &Step) -> Result<(), DutError> {
-        let built = |packet: Result<UetBuf, _>| packet.ok().map(|packet: UetBuf| packet.to_bytes());
-        match &step.act {
-            Act::Request { context, n, message, part, retx } => {
-                let Some(pdc) = self.own.get(*context).cloned() else { return Ok(()) };
-                let clear = self.settled(&pdc);
-                let request = self.memory.request(&pdc, *n, message, *part).and_then(|request| {
-                    let request = request.clear(clear);
-                    if *retx { request.retx().build() } else { request.build() }
-                });
-                self.send(&pdc, built(request), &step.edits)?;
-                self.learn(*context)
+        match step.plain() {
+            Step::Message(plan) => self.message(step, plan),
+            Step::Post(posting) => {
+                self.post(posting);
+                self.listen(self.soon, |player| !player.asks.is_empty())?;
+                self.answer(step, &posting.replies)
             }
-            Act::Control { context, n, kind } => {
-                let Some(pdc) = self.own.get(*context).cloned() else { return Ok(()) };
-                let kind = CtlType::new(*kind).unwrap_or(CtlType::NOOP);
-                self.send(&pdc, built(packets::control(&pdc, *n, kind)), &step.edits)?;
-                self.learn(*context)
+            Step::Control { context, kind, back, fate } => {
+                let kind = kind.ctl_type();
+                let Some(own) = self.own.get_mut(*context) else { return Ok(()) };
+                let takes = matches!(kind, CtlType::NOOP | CtlType::NEGOTIATION);
+                let n = match takes {
+                    true => own.take(),
+                    false => own.next.saturating_sub(1 + u32::from(*back)),
+                };
+                let packet = packets::control(&own.pdc, n, kind);
+                self.send_own(*context, step, packet.ok(), *fate)
             }
-            Act::Lone { message, rudi } => {
-                let pdc = self.nobody();
-                let packet = self.memory.lone(&pdc, message, *rudi);
-                self.send(&pdc, built(packet), &step.edits)
+            Step::Repeat { context, back, retx } => {
+                let Some(own) = self.own.get(*context) else { return Ok(()) };
+                let Some(mut bytes) = own.sent.iter().rev().nth((*back).into()).cloned() else {
+                    return Ok(());
+                };
+                if *retx {
+                    set(&mut bytes, "pds.flags.retx", 1);
+                }
+                self.send_step(&own.pdc.clone(), step, Some(bytes), Fate::Arrives).map(drop)
             }
-            Act::Post { kind, length, rod } => {
-                self.post(kind, *length, *rod);
-                self.listen(self.soon, |player| !player.asks.is_empty())
+            Step::Close { context, same } => {
+                let Some(own) = self.own.get_mut(*context) else { return Ok(()) };
+                let n = own.take();
+                let packet = packets::control(&own.pdc, n, CtlType::CLOSE_COMMAND);
+                self.send_own(*context, step, packet.ok(), Fate::Arrives)?;
+                if let Some(own) = self.own.get_mut(*context).filter(|_| !same) {
+                    let local = PdcId(own.pdc.local.0.wrapping_add(0x1111).max(1));
+                    own.pdc = Pdc { local, remote: None, start: own.pdc.psn(own.next), ..own.pdc.clone() };
+                    own.next = 0;
+                }
+                Ok(())
             }
-            Act::Answer => {
-                self.listen(self.soon / 4, |player| !player.asks.is_empty())?;
-                self.answer(&step.edits)
+            Step::CloseByDevice { rod, .. } => {
+                self.close_by_device(if *rod { Mode::Rod } else { Mode::Rud });
+                Ok(())
             }
-            Act::Refuse { code } => {
+            Step::Abort { code, .. } => {
                 let oldest = (!self.asks.is_empty()).then(|| self.asks.remove(0));
                 let asked = oldest.and_then(|(id, psn, _)| Some((self.serves(id)?.0, psn)));
                 let (pdc, psn) = asked.unwrap_or_else(|| (self.nobody(), Psn(7)));
-                let nack = packets::nack(&pdc, *code, psn).map(|nack| nack.to_bytes());
-                self.send(&pdc, nack, &step.edits)
+                self.send_step(&pdc, step, built(packets::nack(&pdc, *code, psn)), Fate::Arrives).map(drop)
             }
-            Act::Recorded { bytes } => {
+            Step::Hostile { packet: Hostile::Bytes, .. } => {
+                self.send_step(&self.nobody(), step, Some(Vec::new()), Fate::Arrives).map(drop)
+            }
+            Step::Recorded { bytes } => {
                 let mut bytes = bytes.0.clone();
                 self.rebind(&mut bytes);
                 let opens = Uet::parse_lax(&bytes).0.pds.and_then(|pds| pds.request()).filter(Request::syn);
                 let local = opens.map(|request| request.spdcid());
-                self.send(&self.nobody(), Some(bytes), &step.edits)?;
+                self.send_step(&self.nobody(), step, Some(bytes), Fate::Arrives)?;
                 let bound = |player: &Self| local.is_none_or(|local| player.remote(local).is_some());
                 self.listen(self.soon, bound)
             }
-            Act::Raw { bytes } => self.send(&self.nobody(), Some(bytes.0.clone()), &step.edits),
-            Act::Wait { .. } => self.listen(step.act.pause(), |_| false),
+            Step::Pause { us } => self.listen(Duration::from_micros((*us).into()), |_| false),
+            _ => Ok(()),
         }
+    }
+
+    /// Sends the packets of a message. Answers the device if it replies with requests.
+    fn message(&mut self, step: &Step, plan: &MessagePlan) -> Result<(), DutError> {
+        let parts = self.memory.parts(plan).unwrap_or_default();
+        for (index, part) in parts.into_iter().enumerate() {
+            let Some(own) = self.own.get_mut(plan.context) else { return Ok(()) };
+            let fate = plan.fates.get(index).copied().unwrap_or_default();
+            let n = if plan.by == By::Context { own.take() } else { index as u32 };
+            let pdc = own.pdc.clone();
+            let clear = self.settled(&pdc);
+            let packet = packets::request(&pdc, pdc.request(n).clear(clear), plan, part).ok();
+            match plan.by {
+                By::Context => self.send_own(plan.context, step, packet, fate)?,
+                _ => _ = self.send_step(&pdc, step, built(packet), fate)?,
+            }
+        }
+        if matches!(plan.kind, PostKind::Read | PostKind::RendezvousSend | PostKind::RendezvousTsend) {
+            self.listen(self.soon / 4, |player| !player.asks.is_empty())?;
+            return self.answer(step, &[]);
+        }
+        Ok(())
     }
 
     /// Returns a nonexistent context, for packets without one.
@@ -178,9 +224,9 @@ impl<'a> Player<'a> {
     /// Waits for the device's PDCID if it is unknown.
     fn learn(&mut self, context: usize) -> Result<(), DutError> {
         // A packet with changed numbers may open no context.
-        let opens = self.own.get(context).is_some_and(|pdc| self.context(pdc.local).is_some());
+        let opens = self.own.get(context).is_some_and(|own| self.context(own.pdc.local).is_some());
         let known =
-            move |player: &Self| !opens || player.own.get(context).is_none_or(|pdc| pdc.remote.is_some());
+            move |player: &Self| !opens || player.own.get(context).is_none_or(|own| own.pdc.remote.is_some());
         let long = if opens { self.soon } else { Duration::ZERO };
         self.listen(long, known)
     }
@@ -191,15 +237,21 @@ impl<'a> Player<'a> {
         settled.unwrap_or(pdc.start - 1)
     }
 
-    fn post(&mut self, kind: &str, length: u64, rod: bool) {
-        let kind: Option<PostKind> = serde_json::from_value(kind.into()).ok();
-        let (Some(kind), Some(peer)) = (kind, self.peer) else { return };
-        let mode = if rod { Mode::Rod } else { Mode::Rud };
+    fn post(&mut self, posting: &Posting) {
+        let Some(peer) = self.peer else { return };
         self.posted = true;
         let remote = Remote { key: Hex64(0x5eed), index: 10, ..Remote::default() };
-        let post = Post { mode, remote, ..Post::new(kind, peer, length) };
+        let post =
+            Post { mode: posting.mode, remote, ..Post::new(posting.kind, peer, posting.length.into()) };
         // An unsupported operation is ignored.
         let _ = self.dut.call(post);
+    }
+
+    fn close_by_device(&mut self, mode: Mode) {
+        if let Some(peer) = self.peer.filter(|_| self.posted) {
+            // No open context, nothing to close.
+            let _ = self.dut.call(ClosePdc { peer, mode, class: 0 });
+        }
     }
 
     /// Returns the fuzzer's side of an observed context, and the PSN up to which all packets of the device arrived.
@@ -217,47 +269,100 @@ impl<'a> Player<'a> {
         if context.addresses[Side::A as usize] == self.way().1 { Side::B } else { Side::A }
     }
 
-    /// Sends ACKs for all requests of the device.
-    fn answer(&mut self, edits: &[Edit]) -> Result<(), DutError> {
-        for (id, psn, is_request) in core::mem::take(&mut self.asks) {
+    /// Answers all requests of the device: with an ACK unless a reply is another one.
+    fn answer(&mut self, step: &Step, replies: &[Reply]) -> Result<(), DutError> {
+        for (index, (id, psn, is_request)) in core::mem::take(&mut self.asks).into_iter().enumerate() {
             let Some((pdc, cack)) = self.serves(id) else { continue };
-            let mut ack = pdc.ack(psn).cack(cack);
-            ack.response = ack.response.filter(|_| is_request);
-            self.send(&pdc, ack.build().ok().map(|ack| ack.to_bytes()), edits)?;
+            let nack = |code| pdc.nack(code, psn).ok();
+            let ack = || {
+                let mut ack = pdc.ack(psn).cack(cack);
+                ack.response = ack.response.filter(|_| is_request);
+                ack.build().ok()
+            };
+            let (packet, fate) = match replies.get(index).copied().unwrap_or_default() {
+                Reply::Lost | Reply::AckLost => (None, Fate::Lost),
+                Reply::Busy => (nack(NackCode::NO_PKT_BUFFER), Fate::Arrives),
+                Reply::NotReady => (nack(NackCode::RCVD_SES_PROCG), Fate::Arrives),
+                Reply::Trimmed => (nack(NackCode::TRIMMED), Fate::Arrives),
+                Reply::Late => (ack(), Fate::Late),
+                Reply::Twice => (ack(), Fate::Twice),
+                Reply::Marked => (ack(), Fate::Marked),
+                _ => (ack(), Fate::Arrives),
+            };
+            self.send_step(&pdc, step, built(packet), fate)?;
         }
         Ok(())
     }
 
     /// Replaces the PDCID in a recorded packet with the device's current one.
     fn rebind(&self, bytes: &mut [u8]) {
-        let Some(pds) = Uet::parse_lax(bytes).0.pds else { return };
-        let Some(place) = pds.layout().field("pds.spdcid") else { return };
-        let spdcid = place.read(pds.bytes()).map(|id| PdcId(id as u16));
-        let remote = spdcid.and_then(|id| self.remote(id));
-        let places: Vec<_> = pds.layout().present(pds.bytes()).map(|(place, _)| place).collect();
-        let dpdcid = places.iter().find(|place| place.row.name == "pds.dpdcid");
-        if let (Some(remote), Some(dpdcid)) = (remote, dpdcid) {
-            dpdcid.write(bytes, remote.0.into());
+        let remote = Uet::parse_lax(bytes).0.pds.and_then(|pds| {
+            let place = pds.layout().field("pds.spdcid")?;
+            self.remote(PdcId(place.read(pds.bytes())? as u16))
+        });
+        if let Some(remote) = remote {
+            set(bytes, "pds.dpdcid", remote.0.into());
         }
     }
 
-    fn send(&mut self, pdc: &Pdc, bytes: Option<Vec<u8>>, edits: &[Edit]) -> Result<(), DutError> {
-        let Some(mut bytes) = bytes else { return Ok(()) };
-        let mut wire = pdc.raw(&[]);
-        let mut copies = 1;
-        for edit in edits {
-            match edit {
-                Edit::Twice => copies += 1,
-                Edit::Mark => wire.marked = true,
-                _ => edit.apply(&mut bytes),
+    /// Sends a packet of a step on a context of the script, and keeps it.
+    fn send_own(
+        &mut self,
+        context: usize,
+        step: &Step,
+        packet: Option<UetBuf>,
+        fate: Fate,
+    ) -> Result<(), DutError> {
+        let Some(pdc) = self.own.get(context).map(|own| own.pdc.clone()) else { return Ok(()) };
+        let bytes = self.send_step(&pdc, step, built(packet), fate)?;
+        if let Some(own) = self.own.get_mut(context) {
+            own.sent.extend(bytes);
+        }
+        self.learn(context)
+    }
+
+    /// Sends the next packet of a step with its changes and this fate. Returns its bytes.
+    fn send_step(
+        &mut self,
+        pdc: &Pdc,
+        step: &Step,
+        bytes: Option<Vec<u8>>,
+        fate: Fate,
+    ) -> Result<Option<Vec<u8>>, DutError> {
+        let Some(mut bytes) = bytes else { return Ok(None) };
+        let number = self.sent;
+        self.sent += 1;
+        let edits = match step {
+            Step::Changed { packet, .. } if usize::from(*packet) != number => &[],
+            step => step.edits(),
+        };
+        edits.iter().for_each(|edit| edit.apply(&mut bytes));
+        let mut wire = pdc.raw(&bytes);
+        wire.marked = fate == Fate::Marked || edits.contains(&Edit::Mark);
+        let trims = self.dut.facts().trim;
+        if fate == Fate::Trimmed && trims {
+            (wire.trimmed, wire.taken) = (Some(Trimmed::Fabric), wire.bytes.split_off(bytes.len().min(60)));
+        }
+        let lost = fate == Fate::Lost || fate == Fate::Trimmed && !trims;
+        let more = edits.iter().filter(|edit| **edit == Edit::Twice).count();
+        let copies = usize::from(!lost) * (1 + more + usize::from(fate == Fate::Twice));
+        for _ in 0..copies {
+            match fate {
+                Fate::Late => self.late.push(wire.clone()),
+                _ => self.transmit(&wire)?,
             }
         }
-        wire.bytes = bytes;
-        for _ in 0..copies {
-            self.note(wire.clone());
-            // A packet that the system rejects is lost, as on any link.
-            let _ = self.dut.send(&wire);
-        }
+        Ok(Some(bytes))
+    }
+
+    fn send(&mut self, pdc: &Pdc, packet: Option<UetBuf>) -> Result<(), DutError> {
+        packet.map_or(Ok(()), |packet| self.transmit(&pdc.wire(&packet)))
+    }
+
+    fn transmit(&mut self, wire: &Wire) -> Result<(), DutError> {
+        self.note(wire.clone());
+        // A packet that the system rejects is lost, as on any link.
+        let _ = self.dut.send(wire);
         self.listen(Duration::ZERO, |_| false)
     }
 
@@ -273,30 +378,6 @@ impl<'a> Player<'a> {
         let any = received.is_some();
         received.into_iter().for_each(|wire| self.note(wire));
         Ok(any)
-    }
-
-    /// Sends a packet and waits for one that `wanted` accepts.
-    fn ask<T>(
-        &mut self,
-        pdc: &Pdc,
-        packet: Option<UetBuf>,
-        wanted: impl Fn(&RxPacket) -> Option<T>,
-    ) -> Result<Option<T>, DutError> {
-        let mut number = self.passed.len();
-        self.send(pdc, packet.map(|packet| packet.to_bytes()), &[])?;
-        let until = self.dut.now() + self.soon;
-        loop {
-            while let Some((at, wire)) = self.passed.get(number).cloned() {
-                let found = wanted(&RxPacket { at, number, wire });
-                if found.is_some() {
-                    return Ok(found);
-                }
-                number += 1;
-            }
-            if !self.receive(until)? {
-                return Ok(None);
-            }
-        }
     }
 
     /// Records a packet.
@@ -331,8 +412,8 @@ impl<'a> Player<'a> {
             }
             Event::Ack { .. } => {
                 let Some(ack) = pds.ack().filter(|_| !ours) else { return };
-                for pdc in self.own.iter_mut().filter(|pdc| pdc.local == ack.dpdcid()) {
-                    pdc.remote = Some(ack.spdcid());
+                for own in self.own.iter_mut().filter(|own| own.pdc.local == ack.dpdcid()) {
+                    own.pdc.remote = Some(ack.spdcid());
                 }
                 self.closed.extend(context.closed.and_then(|_| Opened::of(context, sender.other())));
             }
@@ -351,133 +432,30 @@ impl<'a> Player<'a> {
     fn is_ours(&self, number: u64) -> bool {
         self.passed.get(number as usize).is_some_and(|(_, wire)| wire.src != self.way().1)
     }
+}
 
-    /// Answers requests of the device, and closes open contexts by the rules. Returns whether the device has confirmed
-    /// that all are closed. Otherwise its contexts may legitimately stay open.
-    pub fn close(&mut self) -> Result<bool, DutError> {
-        self.answer_all()?;
-        if let Some(peer) = self.peer.filter(|_| self.posted) {
-            for mode in [Mode::Rud, Mode::Rod] {
-                // No open context, nothing to close.
-                let _ = self.dut.call(ClosePdc { peer, mode, class: 0 });
-            }
-            self.answer_all()?;
-        }
-        let mut contexts: Vec<&Context> = self.observer.contexts().collect();
-        contexts.sort_by_key(|context| context.id);
-        let (mut sure, mut open) = (true, core::mem::take(&mut self.closed));
-        for Opened { pdc, used, .. } in &mut open {
-            // An invalid CLOSE_COMMAND has a used PSN. A device that acknowledges the PSN alone keeps the context, and
-            // takes more packets.
-            let sent = self.unrefused.keys().filter(|(local, _)| *local == pdc.local);
-            let later = sent.map(|(_, psn)| Psn(*psn) - pdc.start);
-            *used =
-                later.filter(|n| (*used..*used + FILLED).contains(n)).max().map_or(*used, |last| last + 1);
-        }
-        for context in contexts {
-            let side = self.side(context);
-            let device = context.direction(side.other());
-            let starts = context.start.is_some_and(|(_, number)| self.is_ours(number));
-            let Some(opened) = Opened::of(context, side).filter(|_| starts) else {
-                sure &= device.highest.is_none() || device.close.is_some();
-                continue;
-            };
-            let mut openings = self.unrefused.iter().filter(|((local, psn), (_, opens))| {
-                *local == opened.pdc.local && *opens && context.distance_from_start(Psn(*psn)).is_some()
-            });
-            // It has opened no context, and has refused each packet.
-            if device.names.is_empty() && openings.all(|(_, (count, _))| *count == 0) {
-                continue;
-            }
-            match device.names.len() {
-                1 => open.push(opened),
-                _ => sure = false,
-            }
-        }
-        for Opened { pdc, covered, used } in open {
-            if used.checked_sub(covered).is_none_or(|missing| missing > FILLED) {
-                sure = false;
-                continue;
-            }
-            for n in covered..used {
-                let filling = packets::control(&pdc, n, CtlType::NOOP).ok().map(|packet| packet.to_bytes());
-                self.send(&pdc, filling, &[])?;
-            }
-            sure &= self.command(&pdc, used)?;
-        }
-        Ok(sure)
-    }
+/// A step without changes.
+const PLAIN: Step = Step::Pause { us: 0 };
 
-    /// Sends ACKs until the device sends no more requests.
-    fn answer_all(&mut self) -> Result<(), DutError> {
-        for _ in 0..ROUNDS {
-            self.listen(self.soon / 8, |player| !player.asks.is_empty())?;
-            if self.asks.is_empty() {
-                break;
-            }
-            self.answer(&[])?;
-        }
-        Ok(())
-    }
-
-    /// Sends CLOSE_COMMAND with the `n`-th PSN; returns whether it is acknowledged.
-    fn command(&mut self, pdc: &Pdc, n: u32) -> Result<bool, DutError> {
-        let gone = [NackCode::INV_DPDCID, NackCode::CLOSING, NackCode::CLOSING_IN_ERR];
-        let is_over = |seen: &RxPacket| {
-            let is_gone =
-                seen.is_for(pdc) && seen.nack().is_some_and(|nack| gone.contains(&nack.nack_code()));
-            (is_gone || seen.answers(pdc, pdc.psn(n)).is_some()).then_some(())
-        };
-        // Repeat on a link that loses packets.
-        for _ in 0..3 {
-            if self.ask(pdc, packets::control(pdc, n, CtlType::CLOSE_COMMAND).ok(), is_over)?.is_some() {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// Lets time pass.
-    pub fn idle(&mut self, span: Duration) -> Result<(), DutError> {
-        self.listen(span, |_| false)
-    }
-
-    /// Writes to the liveness region on a context of its own, then closes that context. Returns the device's answer and
-    /// whether all is closed, as in [`close`](Self::close); `None` for silence.
-    pub fn pulse(
-        &mut self,
-        local: PdcId,
-        start: Psn,
-        beat: [u8; 8],
-    ) -> Result<Option<(Pulse, bool)>, DutError> {
-        let (from, to) = self.way();
-        let pdc = Pdc { from, to, local, remote: None, start, rod: false, entropy: 0xc000 };
-        let message = pdc.request(0).write(&self.memory.pulse, 0, &beat);
-        let Ok(request) = message else { return Ok(None) };
-        let answer = |seen: &RxPacket| {
-            let refuses = seen.refuses(&pdc, start).is_some();
-            let done = matches!(seen.return_code(), None | Some(ReturnCode::OK));
-            (refuses || seen.acknowledges(&pdc, start)).then_some(if done && !refuses {
-                Pulse::Done
-            } else {
-                Pulse::Refused
-            })
-        };
-        for again in 0..4 {
-            let request = if again == 0 { request.clone() } else { request.clone().retx() };
-            if let Some(pulse) = self.ask(&pdc, request.build().ok(), answer)? {
-                return Ok(Some((pulse, self.close()?)));
-            }
-        }
-        Ok(None)
+impl Own {
+    /// Takes the next PSN; returns its number.
+    fn take(&mut self) -> u32 {
+        self.next += 1;
+        self.next - 1
     }
 }
 
-/// Answer of a device to a plain write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pulse {
-    /// The device has executed it.
-    Done,
-    /// The device has refused it.
-    Refused,
+fn built(packet: Option<UetBuf>) -> Option<Vec<u8>> {
+    packet.map(|packet| packet.to_bytes())
+}
+
+/// Sets a field of the PDS header, if the header has it.
+fn set(bytes: &mut [u8], name: &str, value: u128) {
+    let pds = Uet::parse_lax(bytes).0.pds;
+    let place = pds.and_then(|pds| {
+        pds.layout().present(pds.bytes()).map(|(place, _)| place).find(|place| place.row.name == name)
+    });
+    if let Some(place) = place {
+        place.write(bytes, value);
+    }
 }
