@@ -44,7 +44,7 @@ impl PacketFinding {
 
 impl Packets {
     /// Judges the device's packets of a case by `spec`.
-    pub(crate) fn judge(&mut self, case: &InstanceResult, spec: &'static Spec) {
+    pub fn judge(&mut self, case: &InstanceResult, spec: &'static Spec) {
         for (number, wire) in case.ladder.of_the_device() {
             self.judged += 1;
             for finding in &wire.around {

@@ -6,8 +6,8 @@ use uet_conformance::{Options, Verdict, run};
 use uet_emulator::Config;
 use uet_harness::dut::Embedded;
 
-/// Runs all cases on the embedded NIC with this configuration; `delay` delays all its packets.
-fn green(parameters: Value, delay: Option<&str>) {
+/// Creates the embedded NIC with this configuration; `delay` delays all its packets.
+fn nic(parameters: &Value, delay: Option<&str>) -> Embedded {
     let mut config = Config::default();
     for (name, value) in parameters.as_object().unwrap() {
         config.set(name, value).unwrap_or_else(|error| panic!("{error}"));
@@ -16,6 +16,11 @@ fn green(parameters: Value, delay: Option<&str>) {
     if let Some(delay) = delay {
         nic.network().fabric().impair(delay.parse().unwrap());
     }
+    nic
+}
+
+/// Runs all cases on this NIC.
+fn green(mut nic: Embedded, parameters: &Value) {
     let mut bad = Vec::new();
     let options = Options { max_instances: cfg!(debug_assertions).then_some(1), ..Options::default() };
     let result = run(&mut nic, &options, |case| {
@@ -37,12 +42,19 @@ fn green(parameters: Value, delay: Option<&str>) {
 
 /// Creates one test per configuration, so that they run in parallel.
 macro_rules! configurations {
-    ($($name:ident: $parameters:tt $(on $delay:literal)?;)*) => {$(
-        #[test]
+    ($($name:ident: $parameters:tt $(on $delay:literal)?;)*) => {
+        /// The name of each configuration, and a function that creates its NIC.
+        pub(crate) const ALL: &[(&str, fn() -> Embedded)] = &[
+            $((stringify!($name), || nic(&json!($parameters), [$($delay)?].into_iter().next())),)*
+            ("is_a_peer_of_the_reference_provider", || nic(&of_the_reference_provider(), None)),
+        ];
+
+        $(#[test]
         fn $name() {
-            green(json!($parameters), [$($delay)?].into_iter().next());
-        }
-    )*};
+            let parameters = json!($parameters);
+            green(nic(&parameters, [$($delay)?].into_iter().next()), &parameters);
+        })*
+    };
 }
 
 configurations! {
@@ -80,9 +92,8 @@ configurations! {
     infers_loss: {"fast_loss_packets": 4, "infer_loss_packets": 3, "first_pdcid": 28672, "paths": "recycling"};
 }
 
-/// The configuration is that of the page about the reference provider.
-#[test]
-fn is_a_peer_of_the_reference_provider() {
+/// Returns the configuration of the page about the reference provider.
+fn of_the_reference_provider() -> Value {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reference-provider.md");
     let page = std::fs::read_to_string(page).unwrap();
     let (_, rest) = page.split_once("# peer.toml\n").unwrap();
@@ -95,5 +106,11 @@ fn is_a_peer_of_the_reference_provider() {
     let mut parameters: serde_json::Map<String, Value> = lines.lines().map(value).collect();
     assert_eq!(parameters.len(), 4);
     parameters.insert("explicit_completion".into(), true.into());
-    green(parameters.into(), None);
+    parameters.into()
+}
+
+#[test]
+fn is_a_peer_of_the_reference_provider() {
+    let parameters = of_the_reference_provider();
+    green(nic(&parameters, None), &parameters);
 }

@@ -8,6 +8,8 @@ mod example;
 mod fuzz;
 mod imaginary_version;
 mod impaired;
+#[cfg(target_os = "linux")]
+mod instances;
 mod otherwise;
 mod passive;
 mod random;
