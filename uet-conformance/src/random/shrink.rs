@@ -74,7 +74,10 @@ fn fewer_bytes(whole: &Sequence, step: usize) -> Option<Sequence> {
     let mut less = whole.clone();
     let halve = |bytes: &mut Hex| match bytes.0.len() {
         0..=1 => None,
-        length => Some(bytes.0.truncate(length / 2)),
+        length => {
+            bytes.0.truncate(length / 2);
+            Some(())
+        }
     };
     match less.steps.get_mut(step)? {
         Step::Recorded { bytes } => halve(bytes)?,
