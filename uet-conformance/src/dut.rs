@@ -58,6 +58,11 @@ pub trait Dut {
         Ok(false)
     }
 
+    /// Returns a function that makes more devices like this one, if that is possible here. They can run at once.
+    fn twins(&self) -> Option<Twins> {
+        None
+    }
+
     /// Returns the known effects of the network on packets between suite and device, since the link was set up.
     fn network_effects(&mut self) -> NetworkEffects {
         NetworkEffects::default()
@@ -79,6 +84,9 @@ pub trait Dut {
         false
     }
 }
+
+/// Makes a device.
+pub type Twins = Box<dyn Fn() -> Option<Box<dyn Dut>> + Send + Sync>;
 
 /// Counts of packets that the network between suite and device has lost or changed.
 ///

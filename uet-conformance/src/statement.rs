@@ -1,4 +1,4 @@
-use crate::{Dut, DutError, Facts, NetworkEffects, Wire};
+use crate::{Dut, DutError, Facts, NetworkEffects, Twins, Wire};
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -239,6 +239,10 @@ impl Dut for StatedDevice<'_> {
 
     fn restart(&mut self) -> io::Result<bool> {
         self.dut.restart()
+    }
+
+    fn twins(&self) -> Option<Twins> {
+        self.dut.twins()
     }
 
     fn network_effects(&mut self) -> NetworkEffects {

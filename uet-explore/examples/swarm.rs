@@ -5,8 +5,8 @@
 
 use std::process::ExitCode;
 use std::time::Instant;
+use uet_conformance::parallel;
 use uet_emulator::fault;
-use uet_explore::parallel;
 use uet_explore::swarm::{Options, run};
 
 fn main() -> ExitCode {

@@ -31,7 +31,6 @@
 
 mod digest;
 mod endpoint;
-mod parallel;
 mod referee;
 mod scenario;
 pub mod scenarios;
@@ -42,7 +41,6 @@ mod walk;
 mod world;
 
 pub use endpoint::Endpoint;
-pub use parallel::parallel;
 pub use scenario::{Action, Budget, Control, Scenario};
 pub use search::{Report, Violation, explore, play};
 pub use trace::Trace;

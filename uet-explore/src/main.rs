@@ -2,8 +2,9 @@
 //! emulator: `uet-explore --faults [--walks N] [FAULT...]`.
 
 use std::process::ExitCode;
+use uet_conformance::parallel;
 use uet_emulator::fault::{self, Fault};
-use uet_explore::{Scenario, explore, parallel, scenarios, walk};
+use uet_explore::{Scenario, explore, scenarios, walk};
 
 fn main() -> ExitCode {
     let (mut large, mut limit, mut names) = (false, 5_000_000, Vec::new());

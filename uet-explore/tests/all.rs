@@ -1,7 +1,8 @@
 //! The small bounds of all scenarios, and the counterexamples that earlier searches found.
 
+use uet_conformance::parallel;
 use uet_explore::Choice::{Act, Packet, Timer};
-use uet_explore::{Choice, Fate, Scenario, explore, parallel, play, scenarios};
+use uet_explore::{Choice, Fate, Scenario, explore, play, scenarios};
 
 /// More than the states of any scenario within its small bounds.
 const LIMIT: usize = 200_000;

@@ -1,8 +1,9 @@
 //! Faults of the emulator break the properties, and a walk without a fault breaks none.
 
 use core::time::Duration;
+use uet_conformance::parallel;
 use uet_emulator::fault;
-use uet_explore::{Action, Budget, Scenario, explore, parallel, scenarios, walk};
+use uet_explore::{Action, Budget, Scenario, explore, scenarios, walk};
 
 const WALKS: u64 = 60;
 

@@ -1,6 +1,6 @@
 //! Some runs of the swarm break no property, and the swarm notices faults.
 
-use uet_explore::parallel;
+use uet_conformance::parallel;
 use uet_explore::swarm::{Options, run};
 
 /// A short run.

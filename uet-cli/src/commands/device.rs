@@ -101,8 +101,10 @@ impl DeviceArgs {
         }
         let mut embedded = Embedded::over(self.family.unwrap_or(Family::Both), config, &self.fault)
             .map_err(io::Error::other)?;
-        let fabric = embedded.network().fabric();
-        self.impair.iter().for_each(|impairment| fabric.impair(impairment.clone()));
+        if !self.impair.is_empty() {
+            let fabric = embedded.network().fabric();
+            self.impair.iter().for_each(|impairment| fabric.impair(impairment.clone()));
+        }
         Ok(Device::Embedded(Box::new(embedded)))
     }
 

@@ -137,6 +137,14 @@ impl Coverage {
         self.add(None, event);
     }
 
+    /// Adds the counts of another conversation.
+    pub(super) fn merge(&mut self, other: Coverage) {
+        for (place, (named, count)) in other.counts {
+            self.counts.entry(place).or_insert((named, 0)).1 += count;
+        }
+        self.operations += other.operations;
+    }
+
     pub(super) fn count(&self, state: Option<State>, event: Event) -> u64 {
         let place = (Self::key(event), state.map_or(0, |state| state as u8 + 1));
         self.counts.get(&place).map_or(0, |(_, count)| *count)

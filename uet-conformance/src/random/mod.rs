@@ -24,7 +24,9 @@ pub use shrink::shrink;
 pub use step::{Fate, Sequence};
 
 use crate::run::{Options, begun_of, hash, run_script, stated};
-use crate::{Dut, Instance, InstanceResult, Need, Rule, RuleResult, RunResult, Stop, Test, Verdict};
+use crate::{
+    Dut, Instance, InstanceResult, Need, Rule, RuleResult, RunResult, Stop, Test, Twins, Verdict, parallel,
+};
 use core::sync::atomic::Ordering;
 use core::time::Duration;
 use fastrand::Rng;
@@ -46,6 +48,12 @@ pub const RULE: &Rule = &Rule {
 
 /// Maximum number of plays while a failure shrinks.
 const BUDGET: usize = 600;
+
+/// Number of conversations that are drawn before the first of them is played, if they are played at once.
+const BATCH: u64 = 128;
+
+/// Number of conversations that one of several devices plays.
+const CHUNK: usize = 8;
 
 /// Number of different failures after which a run ends.
 const FAILURES: usize = 5;
@@ -120,48 +128,58 @@ pub fn run(
         result.random = Some(figures);
         return result;
     }
-    loop {
-        let goes_on = match length {
-            Length::Time(time) => begun.elapsed() < time,
-            Length::Conversations(count) => figures.conversations < count,
+    let twins = dut.twins();
+    // The number of conversations drawn at once must not hang on the number of processors.
+    let batch = if twins.is_some() { BATCH } else { 1 };
+    'run: loop {
+        let left = match length {
+            Length::Time(time) => u64::from(begun.elapsed() < time) * batch,
+            Length::Conversations(count) => count.saturating_sub(figures.conversations).min(batch),
         };
-        if !goes_on || options.stop.load(Ordering::Relaxed) || broken.len() >= FAILURES {
+        if left == 0 || options.stop.load(Ordering::Relaxed) || broken.len() >= FAILURES {
             break;
         }
-        let sequence = sequence(&can, options.seed, figures.conversations, &figures.coverage);
-        figures.conversations += 1;
-        let mut one = play(&mut dut, &sequence, options, &mut figures.coverage);
-        result.packets.judge(&one, options.spec);
-        if one.verdict.is_failure() {
-            let first = one.requirements.first().cloned().unwrap_or_default();
-            if broken.contains(&first) {
+        let draw =
+            |number: u64| sequence(&can, options.seed, figures.conversations + number, &figures.coverage);
+        let sequences: Vec<Sequence> = (0..left).map(draw).collect();
+        let plays = twins.as_ref().and_then(|twins| play_at_once(twins, &sequences, options));
+        let plays = plays.unwrap_or_else(|| {
+            sequences.into_iter().map(|sequence| play_one(&mut dut, sequence, options)).collect()
+        });
+        for Play { result: mut one, sequence, coverage } in plays {
+            figures.conversations += 1;
+            figures.coverage.merge(coverage);
+            result.packets.judge(&one, options.spec);
+            if one.verdict.is_failure() {
+                let first = one.requirements.first().cloned().unwrap_or_default();
+                if broken.contains(&first) || broken.len() >= FAILURES {
+                    continue;
+                }
+                broken.push(first);
+                one = shrunk(&mut dut, one, &sequence, options);
+                one.instance = format!("{}/{}", RULE.id, figures.conversations);
+                let mut shown = RuleResult::blank(RULE);
+                shown.add(one.clone());
+                each(&mut shown);
+                if let (Some(last), Some(kept)) = (shown.failing.pop(), Some(&mut one)) {
+                    *kept = last;
+                }
+                found.add(one);
+                if options.fail_fast {
+                    break 'run;
+                }
                 continue;
             }
-            broken.push(first);
-            one = shrunk(&mut dut, one, &sequence, options);
-            one.instance = format!("{}/{}", RULE.id, figures.conversations);
-            let mut shown = RuleResult::blank(RULE);
-            shown.add(one.clone());
-            each(&mut shown);
-            if let (Some(last), Some(kept)) = (shown.failing.pop(), Some(&mut one)) {
-                *kept = last;
+            if one.verdict != Verdict::Pass {
+                one.ladder.cut(0);
+                *figures.open.entry(one.reason.clone()).or_default() += 1;
+                if found.failing.len() < 8 {
+                    found.add(one);
+                }
+                continue;
             }
-            let fails_fast = options.fail_fast;
             found.add(one);
-            if fails_fast {
-                break;
-            }
-            continue;
         }
-        if one.verdict != Verdict::Pass {
-            one.ladder.cut(0);
-            *figures.open.entry(one.reason.clone()).or_default() += 1;
-            if found.failing.len() < 8 {
-                found.add(one);
-            }
-            continue;
-        }
-        found.add(one);
     }
     figures.seconds = begun.elapsed().as_secs_f64();
     figures.operations = figures.coverage.operations;
@@ -173,6 +191,32 @@ pub fn run(
     result.cases.push(found);
     result.random = Some(figures);
     result
+}
+
+/// A conversation that was played.
+struct Play {
+    result: InstanceResult,
+    sequence: Sequence,
+    coverage: Coverage,
+}
+
+fn play_one(dut: &mut dyn Dut, sequence: Sequence, options: &Options) -> Play {
+    let mut coverage = Coverage::default();
+    let result = play(dut, &sequence, options, &mut coverage);
+    Play { result, sequence, coverage }
+}
+
+/// Plays conversations on all processors, with a device for each few of them.
+fn play_at_once(twins: &Twins, sequences: &[Sequence], options: &Options) -> Option<Vec<Play>> {
+    let few: Vec<&[Sequence]> = sequences.chunks(CHUNK).collect();
+    let mut plays = Vec::with_capacity(few.len());
+    let work = |few: &&[Sequence]| {
+        let mut device = twins()?;
+        let mut device = stated(&mut *device, options);
+        Some(few.iter().map(|one| play_one(&mut device, one.clone(), options)).collect::<Vec<_>>())
+    };
+    parallel(&few, work, |played| plays.push(played));
+    Some(plays.into_iter().collect::<Option<Vec<_>>>()?.into_iter().flatten().collect())
 }
 
 /// Returns a piece of the pattern of a message; `None` beyond its end.

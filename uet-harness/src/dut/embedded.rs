@@ -6,7 +6,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::str::FromStr;
 use core::time::Duration;
 use serde_json::{Map, Value};
-use uet_conformance::{Dut, DutError, Facts, NetworkEffects, Wire};
+use uet_conformance::{Dut, DutError, Facts, NetworkEffects, Twins, Wire};
 use uet_control::{Answer, CallError, Event, Hello, Link, Op, PROTOCOL, Request, Welcome};
 use uet_emulator::config::ConfigError;
 use uet_emulator::control::Control;
@@ -108,6 +108,8 @@ pub struct Embedded {
     requests: u64,
     /// Packets whose bits the suite has flipped; the network counts them as damaged.
     flipped: u64,
+    /// The arguments that made it; `None` if the network may have been changed since.
+    made: Option<(Family, Config, Vec<&'static Fault>)>,
 }
 
 impl Embedded {
@@ -134,6 +136,7 @@ impl Embedded {
         let local: Vec<IpAddr> = suite.into_iter().chain(second_suite.into_iter().flatten()).collect();
 
         let outer = Outer { crc: true, ..Outer::default() };
+        let made_with = config.clone();
         let mut network = Network::new(config.seed);
         let mut own = Nic::new(device, config)?.with_frames(outer.clone());
         if let Some(second) = second_device {
@@ -164,6 +167,7 @@ impl Embedded {
             outer,
             requests: 0,
             flipped: 0,
+            made: Some((family, made_with, faults.to_vec())),
         };
         embedded.greet();
         Ok(embedded)
@@ -171,6 +175,7 @@ impl Embedded {
 
     /// Returns the network, for impairments and captures.
     pub fn network(&mut self) -> &mut Network {
+        self.made = None;
         &mut self.network
     }
 
@@ -205,6 +210,14 @@ impl Embedded {
 }
 
 impl Dut for Embedded {
+    fn twins(&self) -> Option<Twins> {
+        let (family, config, faults) = self.made.clone()?;
+        Some(Box::new(move || {
+            let twin = Embedded::over(family, config.clone(), &faults).ok()?;
+            Some(Box::new(twin))
+        }))
+    }
+
     fn welcome(&self) -> &Welcome {
         &self.welcome
     }

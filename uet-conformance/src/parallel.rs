@@ -10,7 +10,7 @@ use std::thread;
 ///
 /// ```
 /// let mut squares = Vec::new();
-/// uet_explore::parallel(&[1, 2, 3], |number| number * number, |square| squares.push(square));
+/// uet_conformance::parallel(&[1, 2, 3], |number| number * number, |square| squares.push(square));
 /// assert_eq!(squares, [1, 4, 9]);
 /// ```
 pub fn parallel<'a, T: Sync, R: Send>(
