@@ -393,7 +393,9 @@ fn a_failure_shows_the_packet_field_by_field() {
     let run = uet(&["run", "--fault", "forgets-ecn-echo", "--id", "ack/mark"]);
     let marked: Vec<&str> = run.out.lines().filter(|line| line.starts_with("> ")).collect();
     assert!(marked.len() == 1 && marked[0].contains("<--  ACK"), "{}", run.out);
-    for wanted in ["    expected m yes", "    seen     no", "      pds.flags.m                 0"] {
+    for wanted in
+        ["    expected flag m (marked) yes", "    seen     no", "      pds.flags.m                 0"]
+    {
         assert!(run.out.contains(wanted), "{wanted}: {}", run.out);
     }
 }

@@ -223,7 +223,7 @@ fn new_retransmission(t: &mut Test<'_>) -> Outcome {
     let (pdc, region) = t.open()?;
     t.request(&pdc, pdc.request(1).quiet().retx().write(&region, 0, &[1; 16])?)?;
     let (_, ack) = t.expect_answer(PDS_ACK_003, &pdc, pdc.psn(1))?;
-    t.check(PDS_ACK_002, "retx", true, ack.retx());
+    t.check(PDS_ACK_002, "flag retx", true, ack.retx());
     t.expect_memory(PDS_RUD_001, &region, 0, &[1; 16])
 }
 
@@ -290,7 +290,7 @@ fn retx(t: &mut Test<'_>) -> Outcome {
         let request = pdc.request(n).write(&region, 0, &[1; 16])?;
         t.request(&pdc, if again { request.retx() } else { request })?;
         let (_, ack) = t.expect_answer(PDS_ACK_002, &pdc, pdc.psn(n))?;
-        t.check(PDS_ACK_002, "retx", again, ack.retx());
+        t.check(PDS_ACK_002, "flag retx", again, ack.retx());
     }
     Ok(())
 }
@@ -301,7 +301,7 @@ fn mark(t: &mut Test<'_>) -> Outcome {
         let packet = pdc.request(n).write(&region, 0, &[1; 16])?.build()?;
         t.send_marked(&pdc, &packet, marked)?;
         let (_, ack) = t.expect_answer(PDS_ACK_002, &pdc, pdc.psn(n))?;
-        t.check(PDS_ACK_002, "m", marked, ack.m());
+        t.check(PDS_ACK_002, "flag m (marked)", marked, ack.m());
     }
     Ok(())
 }
@@ -313,7 +313,7 @@ fn marked_at_once(t: &mut Test<'_>) -> Outcome {
     let packet = pdc.request(1).quiet().write(&region, 0, &[1; 16])?.build()?;
     t.send_marked(&pdc, &packet, true)?;
     let (_, ack) = t.expect_answer(PDS_ACK_008, &pdc, pdc.psn(1))?;
-    t.check(PDS_ACK_008, "m", true, ack.m());
+    t.check(PDS_ACK_008, "flag m (marked)", true, ack.m());
     Ok(())
 }
 

@@ -185,8 +185,8 @@ fn ack_flags(t: &mut Test<'_>) -> Outcome {
         }
     }
     let (seen, ack) = t.expect_answer(PDS_ACK_002, &pdc, pdc.psn(n))?;
-    t.check(PDS_ACK_002, "retx", retx, ack.retx());
-    t.check(PDS_ACK_002, "m", marked, ack.m());
+    t.check(PDS_ACK_002, "flag retx", retx, ack.retx());
+    t.check(PDS_ACK_002, "flag m (marked)", marked, ack.m());
     check_path(t, &pdc, seen.wire.entropy);
     Ok(())
 }
@@ -322,8 +322,8 @@ fn nack_flags(t: &mut Test<'_>) -> Outcome {
     };
     t.send_marked(&pdc, &packet, marked)?;
     let (seen, nack) = t.expect_nack(PDS_NACK_001, &pdc, psn, codes)?;
-    t.check(PDS_NACK_001, "retx", retx, nack.retx());
-    t.check(PDS_NACK_001, "m", marked, nack.m());
+    t.check(PDS_NACK_001, "flag retx", retx, nack.retx());
+    t.check(PDS_NACK_001, "flag m (marked)", marked, nack.m());
     check_path(t, &pdc, seen.wire.entropy);
     Ok(())
 }

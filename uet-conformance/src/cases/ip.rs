@@ -83,7 +83,7 @@ fn marks(t: &mut Test<'_>) -> Outcome {
         let packet = pdc.request(n).write(&region, 0, &[1; 16])?.build()?;
         t.send_marked(&pdc, &packet, marked)?;
         let (_, ack) = t.expect_answer(PDS_ACK_002, &pdc, pdc.psn(n))?;
-        t.check(PDS_ACK_002, "m", marked, ack.m());
+        t.check(PDS_ACK_002, "flag m (marked)", marked, ack.m());
     }
     Ok(())
 }

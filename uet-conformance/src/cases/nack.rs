@@ -121,7 +121,7 @@ fn retx(t: &mut Test<'_>) -> Outcome {
         for retx in [false, true] {
             t.request(&pdc, Request { retx, ..request.clone() })?;
             let (_, nack) = t.expect_nack(PDS_NACK_001, &pdc, request.psn, &[code])?;
-            t.check(PDS_NACK_001, "retx", retx, nack.retx());
+            t.check(PDS_NACK_001, "flag retx", retx, nack.retx());
         }
     }
     Ok(())
@@ -134,7 +134,7 @@ fn mark(t: &mut Test<'_>) -> Outcome {
             let packet = request.build()?;
             t.send_marked(&pdc, &packet, marked)?;
             let (_, nack) = t.expect_nack(PDS_NACK_001, &pdc, request.psn, &[code])?;
-            t.check(PDS_NACK_001, "m", marked, nack.m());
+            t.check(PDS_NACK_001, "flag m (marked)", marked, nack.m());
         }
     }
     Ok(())
@@ -264,7 +264,7 @@ fn no_message(t: &mut Test<'_>) -> Outcome {
     t.request(&pdc, extra.clone())?;
     let codes = [NackCode::NO_SES_MSG_AVAIL, NackCode::NO_RESOURCE];
     let (_, nack) = t.expect_nack(PDS_NACK_011, &pdc, pdc.psn(3), &codes)?;
-    t.check(PDS_NACK_001, "retx", true, nack.retx());
+    t.check(PDS_NACK_001, "flag retx", true, nack.retx());
     t.request(&pdc, pdc.request(2).half(&region, t.mtu(), 1)?)?;
     t.need_ack(&pdc, pdc.psn(2))?;
     t.request(&pdc, extra)?;

@@ -109,7 +109,7 @@ fn never_sent(t: &mut Test<'_>) -> Outcome {
     let peer = t.peer(0)?;
     t.post(post(PostKind::Write, peer, 64))?;
     let next = target.expect_new(t, PDS_NACK_002, 2)?;
-    t.check(PDS_NACK_002, "retx", false, next.request.retx());
+    t.check(PDS_NACK_002, "flag retx", false, next.request.retx());
     Ok(())
 }
 

@@ -214,7 +214,7 @@ fn first_without_retx(t: &mut Test<'_>) -> Outcome {
     t.post(post(PostKind::Write, peer, 2 * t.mtu()))?;
     for n in 1..6 {
         let retx = target.expect_new(t, PDS_PSN_001, n)?.request.retx();
-        t.check(PDS_RTO_005, "retx", false, retx);
+        t.check(PDS_RTO_005, "flag retx", false, retx);
     }
     Ok(())
 }

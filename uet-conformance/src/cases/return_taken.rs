@@ -264,7 +264,7 @@ fn twice(t: &mut Test<'_>) -> Outcome {
     for _ in 0..2 {
         t.request(&pdc, read.data(0, 0)?.retx())?;
         let (_, ack) = t.expect_ack(PDS_DUP_002, &pdc, pdc.psn(0))?;
-        t.check(PDS_ACK_002, "retx", true, ack.retx());
+        t.check(PDS_ACK_002, "flag retx", true, ack.retx());
     }
     // Twice the first half is not the whole.
     t.is_open(PDS_DUP_001, read.operation)?;

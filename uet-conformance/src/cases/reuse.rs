@@ -157,8 +157,8 @@ fn context(t: &mut Test<'_>) -> Outcome {
     t.request(&new, first)?;
     let (seen, ack) = t.expect_answer(PDS_CLOSE_011, &new, new.psn(0))?;
     t.check(PDS_SYN_008, "cack_psn", new.psn(0), ack.cack_psn());
-    t.check(PDS_ACK_002, "retx", false, ack.retx());
-    t.check(PDS_ACK_002, "m", false, ack.m());
+    t.check(PDS_ACK_002, "flag retx", false, ack.retx());
+    t.check(PDS_ACK_002, "flag m (marked)", false, ack.m());
     t.check(PDS_SYN_008, "req", AckRequest::NO_REQUEST, ack.req());
     if let Some(long) = seen.ack_cc() {
         let above = long.sacked().find(|psn| psn.is_after(new.psn(0)));

@@ -334,7 +334,7 @@ fn flags(t: &mut Test<'_>) -> Outcome {
         let seen = expect(t, PDS_ACK_002, &way, id)?;
         // The sources name retx of ACKs and NACKs only.
         let told = seen.rudi().and_then(|response| response.m());
-        t.check(PDS_ACK_002, "m", Some(marked), told);
+        t.check(PDS_ACK_002, "flag m (marked)", Some(marked), told);
     }
     Ok(())
 }

@@ -264,12 +264,12 @@ fn retransmitted(t: &mut Test<'_>) -> Outcome {
     let (peer, target) = at_rest(t)?;
     close(t, peer)?;
     let (_, first) = expect_close(t, &target, PDS_CLOSE_002)?;
-    t.check(PDS_RTO_005, "retx", false, first.retx());
+    t.check(PDS_RTO_005, "flag retx", false, first.retx());
     for n in 0..times_again(t, 2)? {
         let within = t.soon() + t.scaled(t.rto() * (2 << n));
         let (_, again) = target.expect_control(t, PDS_RTO_001, CtlType::CLOSE_COMMAND, within)?;
         t.check(PDS_RTO_005, "psn", first.psn(), again.psn());
-        t.check(PDS_RTO_005, "retx", true, again.retx());
+        t.check(PDS_RTO_005, "flag retx", true, again.retx());
         t.check(PDS_CLOSE_002, "ar", true, again.ar());
     }
     Ok(())

@@ -183,7 +183,7 @@ fn command_again(t: &mut Test<'_>) -> Outcome {
         let again = again.spdcid(pdc.local).dpdcid(pdc.remote.unwrap_or_default()).done()?;
         t.send(&pdc, &uet_wire::UetBuf::new(again))?;
         let (_, ack) = t.expect_answer(PDS_CLOSE_010, &pdc, pdc.psn(1))?;
-        t.check(PDS_ACK_002, "retx", true, ack.retx());
+        t.check(PDS_ACK_002, "flag retx", true, ack.retx());
     }
     Ok(())
 }

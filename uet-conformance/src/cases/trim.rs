@@ -219,7 +219,7 @@ fn flags(t: &mut Test<'_>) -> Outcome {
         let request = Request { retx, ..pdc.request(1).write(&region, 0, &[1; 200])? };
         send(t, &pdc, &request, Trimmed::Fabric, SHORT)?;
         let (_, nack) = t.expect_nack(PDS_NACK_001, &pdc, pdc.psn(1), &[NackCode::TRIMMED])?;
-        t.check(PDS_NACK_001, "retx", retx, nack.retx());
+        t.check(PDS_NACK_001, "flag retx", retx, nack.retx());
     }
     Ok(())
 }
@@ -246,8 +246,8 @@ fn marks(t: &mut Test<'_>) -> Outcome {
                         };
                         named.then_some(nack)
                     })?;
-                t.check(PDS_NACK_001, "m", marked, nack.m());
-                t.check(PDS_NACK_001, "retx", retx, nack.retx());
+                t.check(PDS_NACK_001, "flag m (marked)", marked, nack.m());
+                t.check(PDS_NACK_001, "flag retx", retx, nack.retx());
             }
         }
     }

@@ -100,7 +100,7 @@ fn renumbered(t: &mut Test<'_>, target: &mut Target, start: Psn) -> Outcome {
         let offset = got.request.psn_offset().map(|offset| u32::from(offset.get()));
         t.check(TSS_START_003, "syn", true, got.request.syn());
         t.check(TSS_START_003, "psn_offset", Some(n), offset);
-        t.check(TSS_START_008, "retx", false, got.request.retx());
+        t.check(TSS_START_008, "flag retx", false, got.request.retx());
         let content = before.iter().find(|(index, _)| *index == n).map(|(_, content)| content.clone());
         t.same_bytes(
             TSS_START_003,
