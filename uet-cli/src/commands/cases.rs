@@ -76,7 +76,7 @@ impl Filter {
         known("group", &self.group, &groups())?;
         let of_instances = |id: &&String| id.contains('[');
         let whole: Vec<String> = self.id.iter().filter(|id| !of_instances(id)).cloned().collect();
-        known("case or requirement", &whole, &ids)?;
+        known("rule or requirement", &whole, &ids)?;
         self.id
             .iter()
             .filter(of_instances)

@@ -42,7 +42,7 @@ pub(super) fn waivers(waivers: &[Waiver]) -> io::Result<()> {
     match waivers.iter().find(strange) {
         Some(Waiver { id, .. }) => Err(io::Error::other(format!(
             "bad waiver: {}",
-            near::unknown("case or requirement", id, known.iter().copied())
+            near::unknown("rule or requirement", id, known.iter().copied())
         ))),
         None => Ok(()),
     }

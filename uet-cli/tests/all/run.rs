@@ -526,5 +526,5 @@ fn slips_in_a_statement_are_said() {
     let waived = common::file("no-such-waiver.toml", b"[[waivers]]\nid = 'PDS-NOPE-1'\nreason = 'x'\n");
     let run = uet(&["run", "--id", "ack/asked-for", "--statement", &waived]);
     assert_eq!((run.code, run.out.as_str()), (2, ""));
-    assert!(run.err.contains("there is no case or requirement 'PDS-NOPE-1'"), "{}", run.err);
+    assert!(run.err.contains("there is no rule or requirement 'PDS-NOPE-1'"), "{}", run.err);
 }
