@@ -16,7 +16,7 @@ pub(super) struct Filter {
     /// The rules of this group; may be repeated, like the other selections
     #[arg(long, value_name = "GROUP")]
     pub(super) group: Vec<String>,
-    /// Rules by the strictest level among their requirements
+    /// Only rules whose strictest requirement has exactly this level
     #[arg(long, value_enum, value_name = "LEVEL")]
     pub(super) level: Vec<Grade>,
     /// Rules that need this capability of the device

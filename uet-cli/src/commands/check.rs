@@ -71,7 +71,7 @@ struct Live {
     /// Check live traffic on this interface
     #[arg(long, value_name = "INTERFACE")]
     interface: Option<String>,
-    /// Also check frames for other stations, as on a mirror port; needs a program built with libpcap
+    /// Also check frames for other stations, as on a mirror port. Needs a `uet` that was built with libpcap
     #[arg(long, requires = "interface", conflicts_with = "inputs")]
     promiscuous: bool,
     /// Stop after this many seconds

@@ -56,7 +56,7 @@ struct Filters {
     /// Packets of these contexts, by the identifier of either end: 0x4001
     #[arg(long, value_name = "PDCID", value_delimiter = ',')]
     pdc: Vec<Pdc>,
-    /// Packets of these types, control types included: ACK_CC,NACK,PROBE
+    /// Only packets of these types, such as ACK_CC,NACK. Types of control packets work too, such as PROBE
     #[arg(long = "type", value_name = "TYPE", value_delimiter = ',')]
     types: Vec<Type>,
     /// Packets with these findings, by identifier or severity: WIRE-SES-003,error

@@ -114,7 +114,7 @@ fn not_json(error: serde_json::Error) -> String {
     let text = error.to_string();
     let reason = text.rsplit_once(" at line ").map_or(&*text, |(reason, _)| reason);
     format!(
-        "not JSON: {reason} at character {}; `uet decode --format json` prints packets in this form",
+        "the line is not JSON, as `uet decode --format json` prints it: {reason} at character {}",
         error.column()
     )
 }

@@ -25,8 +25,8 @@ use {
 /// Fuzz an endpoint: play invalid conversations and check the device after each
 ///
 /// The fuzzer detects a device that has crashed, no longer answers, keeps closed contexts, or has corrupted memory. The
-/// last two need a control channel. Each finding is minimized, reported and saved at once: a capture, and a script that
-/// --again plays. An interrupt ends the run as if its time were up.
+/// last two need a control channel. Each finding is minimized and reported. It is saved immediately, as a capture and as
+/// a script that --again plays. An interrupt ends the run as if its time were up.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet fuzz                                          the built-in NIC, in virtual time
@@ -55,7 +55,7 @@ pub(super) struct Fuzz {
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "COMMAND")]
     restart: Option<String>,
-    /// Confirms that the target may crash. Not needed on loopback, nor in a network namespace that reaches no other
+    /// Permits tests that may crash the target. Not needed on loopback, nor in a network namespace that reaches no other
     /// machine
     #[arg(long)]
     i_own_this_target: bool,
@@ -232,7 +232,7 @@ pub(super) fn reach(
     };
     let is_running = matches!(way, Some(Way::Running { .. }));
     if !is_running && (control.is_some() || restart.is_some()) {
-        let message = "--control and --restart apply to a device that runs already: add it as DEVICE, such as udp://HOST:PORT";
+        let message = "the argument DEVICE is missing: --control and --restart need the address of a running device, such as udp://HOST:PORT";
         return Err(io::Error::other(message));
     }
     let Some(way) = way else { return inside(seed) };

@@ -341,10 +341,10 @@ struct Deployment {
     /// Keys of secured packets, in TOML [default: the decryption secrets of a pcapng capture]
     #[arg(long, value_name = "FILE")]
     keys: Option<PathBuf>,
-    /// Traffic class of packets that a switch trimmed
+    /// DSCP of packets that a switch trimmed; without it, no packet counts as trimmed by its DSCP
     #[arg(long, value_name = "DSCP", value_parser = clap::value_parser!(u8).range(..64))]
     trimmed_dscp: Option<u8>,
-    /// Traffic class of packets trimmed at the last hop
+    /// DSCP of packets trimmed at the last hop
     #[arg(long, value_name = "DSCP", value_parser = clap::value_parser!(u8).range(..64))]
     trimmed_lasthop_dscp: Option<u8>,
     /// Version of the specification that packets are judged by
@@ -389,7 +389,7 @@ impl Deployment {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Trailer {
-    /// Secured packets (TSS) end with an ICV. Other packets may end with a CRC. If two packets of a sender end with a valid CRC, all later ones must
+    /// Secured packets (TSS) end with an ICV. Other packets may end with a CRC. If two packets of a sender end with a valid CRC, its later packets must end with one too
     Auto,
     /// Nothing
     None,

@@ -87,7 +87,10 @@ fn every_error_names_line_and_key() {
         (r#"{"fields": {"pds.type": 7}, "trailer": {"value": 1}}"#, "trailer.value"),
         (r#"{"raw": {"outer": "xx"}}"#, "raw.outer"),
         (r#"{"stack": "pds"}"#, "stack"),
-        (r#"{"fields": {"pds.type": 7}"#, "not JSON: EOF while parsing"),
+        (
+            r#"{"fields": {"pds.type": 7}"#,
+            "the line is not JSON, as `uet decode --format json` prints it: EOF while parsing",
+        ),
     ];
     let mut input = String::from("\n");
     for (json, _) in cases {

@@ -182,7 +182,7 @@ fn unusable_targets_are_reported() {
     for (args, said) in [
         (&["udp://127.0.0.1:9"][..], "a plain request is not answered"),
         (&["udp://127.0.0.1"], "expected udp://HOST:PORT"),
-        (&["embedded", "--restart", "true"], "add it as DEVICE"),
+        (&["embedded", "--restart", "true"], "the argument DEVICE is missing"),
         (&["exec:exit 3"], "the device's program ended"),
         (&["--again", "/nonexistent"], "/nonexistent"),
     ] {

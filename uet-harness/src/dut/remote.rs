@@ -132,7 +132,7 @@ impl Remote {
             let ended = program.as_mut().and_then(|program| program.ended(LAST_MOMENT));
             io::Error::other(match ended {
                 Some(status) => format!(
-                    "the device's program ended with {status}, before it answered `hello`; it may have said why on standard error"
+                    "the device's program ended with {status}, before it answered `hello`; messages of that program stand above, if it wrote any"
                 ),
                 None => format!("cannot start a session with the device: {error}"),
             })
