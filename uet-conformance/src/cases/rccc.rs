@@ -120,7 +120,7 @@ fn granted(seen: &RxPacket, pdc: &Pdc) -> Option<Units24> {
 }
 
 /// A context on which the suite has demand.
-struct Demander {
+struct CreditSource {
     pdc: Pdc,
     /// Its congestion control context.
     ccc_id: u8,
@@ -131,7 +131,7 @@ struct Demander {
     grants: Vec<(Duration, u32)>,
 }
 
-impl Demander {
+impl CreditSource {
     fn open(t: &mut Test<'_>) -> Result<Self, Stop> {
         t.congestion_or_both("rccc")?;
         t.auto_credit = false;
@@ -149,7 +149,7 @@ impl Demander {
         })?;
         pdc.remote = Some(ack.spdcid());
         t.forget();
-        Ok(Demander { pdc, ccc_id, region, next: 1, credit: Units24::default(), grants: Vec::new() })
+        Ok(CreditSource { pdc, ccc_id, region, next: 1, credit: Units24::default(), grants: Vec::new() })
     }
 
     /// The next request, with this demand.
@@ -266,13 +266,13 @@ fn some(t: &Test<'_>) -> Result<u32, Stop> {
 }
 
 fn grants_demand(t: &mut Test<'_>) -> Outcome {
-    let (mut source, some) = (Demander::open(t)?, some(t)?);
+    let (mut source, some) = (CreditSource::open(t)?, some(t)?);
     source.demand(t, some)?;
     source.expect(t, RCCC_GRANT_001, some)
 }
 
 fn grants_in_units(t: &mut Test<'_>) -> Outcome {
-    let mut source = Demander::open(t)?;
+    let mut source = CreditSource::open(t)?;
     source.demand(t, 30)?;
     source.expect(t, RCCC_GRANT_001, 30)?;
     let most = 30 + beyond(t)?;
@@ -281,7 +281,7 @@ fn grants_in_units(t: &mut Test<'_>) -> Outcome {
 }
 
 /// Demand on top of demand, each when the one before is granted.
-fn rounds(t: &mut Test<'_>, source: &mut Demander, count: u32) -> Outcome {
+fn rounds(t: &mut Test<'_>, source: &mut CreditSource, count: u32) -> Outcome {
     let some = some(t)?;
     for n in 1..=count {
         source.demand(t, some * n)?;
@@ -291,17 +291,17 @@ fn rounds(t: &mut Test<'_>, source: &mut Demander, count: u32) -> Outcome {
 }
 
 fn grants_add_up(t: &mut Test<'_>) -> Outcome {
-    let mut source = Demander::open(t)?;
+    let mut source = CreditSource::open(t)?;
     rounds(t, &mut source, 4)
 }
 
 fn grants_far(t: &mut Test<'_>) -> Outcome {
-    let mut source = Demander::open(t)?;
+    let mut source = CreditSource::open(t)?;
     rounds(t, &mut source, 40)
 }
 
 fn grants_never_fall(t: &mut Test<'_>) -> Outcome {
-    let (mut source, some) = (Demander::open(t)?, some(t)?);
+    let (mut source, some) = (CreditSource::open(t)?, some(t)?);
     for n in 1..=6 {
         source.demand(t, some * n)?;
         source.take(t, some * n, t.soon())?;
@@ -315,7 +315,7 @@ fn grants_never_fall(t: &mut Test<'_>) -> Outcome {
 }
 
 fn grants_on_request(t: &mut Test<'_>) -> Outcome {
-    let (mut source, some) = (Demander::open(t)?, some(t)?);
+    let (mut source, some) = (CreditSource::open(t)?, some(t)?);
     let payload = u32::from(CCC) << 24 | some;
     let request = source.pdc.control(CtlType::CREDIT_REQUEST, uet_wire::Psn(0), payload)?;
     t.send(&source.pdc, &request)?;
@@ -327,15 +327,15 @@ fn grants_to_ordered(t: &mut Test<'_>) -> Outcome {
     t.auto_credit = false;
     let region = t.region(1 << 16)?;
     let pdc = Pdc { rod: true, ..t.initiate() };
-    let (mut source, some) = (Demander::on(t, pdc, region, CCC)?, some(t)?);
+    let (mut source, some) = (CreditSource::on(t, pdc, region, CCC)?, some(t)?);
     source.demand(t, some)?;
     source.expect(t, RCCC_GRANT_001, some)
 }
 
 fn grants_to_all(t: &mut Test<'_>) -> Outcome {
-    let (mut first, some) = (Demander::open(t)?, some(t)?);
+    let (mut first, some) = (CreditSource::open(t)?, some(t)?);
     let pdc = t.initiate_from(1)?;
-    let mut second = Demander::on(t, pdc, first.region.clone(), CCC)?;
+    let mut second = CreditSource::on(t, pdc, first.region.clone(), CCC)?;
     for n in 1..=3 {
         first.demand(t, some * n)?;
         second.demand(t, some * n)?;
@@ -348,10 +348,10 @@ fn grants_to_all(t: &mut Test<'_>) -> Outcome {
 /// So many sources that there is demand all the time, whatever each has to wait for the way.
 fn grants_paced(t: &mut Test<'_>) -> Outcome {
     let count = t.parameter("general_pdcs").clamp(1, 16) as u8;
-    let mut sources = vec![Demander::open(t)?];
+    let mut sources = vec![CreditSource::open(t)?];
     for n in 1..count {
         let (pdc, region) = (t.initiate(), sources[0].region.clone());
-        sources.push(Demander::on(t, pdc, region, CCC.wrapping_add(n))?);
+        sources.push(CreditSource::on(t, pdc, region, CCC.wrapping_add(n))?);
     }
     let rate = t.reported("receiver_rate").unwrap_or(0);
     if rate == 0 {
@@ -391,10 +391,10 @@ fn shared(t: &mut Test<'_>) -> Outcome {
     if u64::from(count) > t.parameter("general_pdcs") {
         return Err(Stop::Skipped("the device has too few contexts".into()));
     }
-    let (mut sources, some) = (vec![Demander::open(t)?], some(t)?);
+    let (mut sources, some) = (vec![CreditSource::open(t)?], some(t)?);
     for n in 1..count {
         let (pdc, region) = (t.initiate(), sources[0].region.clone());
-        sources.push(Demander::on(t, pdc, region, CCC.wrapping_add(n))?);
+        sources.push(CreditSource::on(t, pdc, region, CCC.wrapping_add(n))?);
     }
     for n in 1..=3 {
         for (place, source) in (1..).zip(&mut sources) {
@@ -414,7 +414,7 @@ fn shared(t: &mut Test<'_>) -> Outcome {
 }
 
 fn trimmed_demand(t: &mut Test<'_>) -> Outcome {
-    let (mut source, some) = (Demander::open(t)?, some(t)?);
+    let (mut source, some) = (CreditSource::open(t)?, some(t)?);
     let packet = source.request(some)?;
     let wire = source.pdc.trimmed(&packet, Trimmed::Fabric, 64);
     t.send_wire(&wire)?;
@@ -422,7 +422,7 @@ fn trimmed_demand(t: &mut Test<'_>) -> Outcome {
 }
 
 fn old_demand(t: &mut Test<'_>) -> Outcome {
-    let (mut source, some) = (Demander::open(t)?, some(t)?);
+    let (mut source, some) = (CreditSource::open(t)?, some(t)?);
     source.demand(t, some)?;
     source.expect(t, RCCC_GRANT_001, some)?;
     source.demand(t, some / 2)?;
@@ -434,7 +434,7 @@ fn old_demand(t: &mut Test<'_>) -> Outcome {
 }
 
 fn no_demand(t: &mut Test<'_>) -> Outcome {
-    let mut source = Demander::open(t)?;
+    let mut source = CreditSource::open(t)?;
     let most = beyond(t)?;
     source.demand(t, 0)?;
     source.take(t, most + 1, t.soon())?;
@@ -443,7 +443,7 @@ fn no_demand(t: &mut Test<'_>) -> Outcome {
 }
 
 fn demand_across_wrap(t: &mut Test<'_>) -> Outcome {
-    let (mut source, bearer) = (Demander::open(t)?, t.value(&BEARER));
+    let (mut source, bearer) = (CreditSource::open(t)?, t.value(&BEARER));
     source.near_wrap(t, bearer)?;
     for target in [WRAP - 10, WRAP + 20, WRAP + 50] {
         source.expect_at(t, RCCC_COUNT_001, bearer, target)?;
@@ -452,7 +452,7 @@ fn demand_across_wrap(t: &mut Test<'_>) -> Outcome {
 }
 
 fn demand_before_wrap(t: &mut Test<'_>) -> Outcome {
-    let (mut source, bearer) = (Demander::open(t)?, t.value(&BEARER));
+    let (mut source, bearer) = (CreditSource::open(t)?, t.value(&BEARER));
     source.near_wrap(t, bearer)?;
     source.demand_by(t, bearer, WRAP + 40)?;
     if !source.reaches(t, 40, t.patience(t.soon()))? {
@@ -474,9 +474,9 @@ fn demand_before_wrap(t: &mut Test<'_>) -> Outcome {
 }
 
 fn vanished_source(t: &mut Test<'_>) -> Outcome {
-    let (mut gone, some) = (Demander::open(t)?, some(t)?);
+    let (mut gone, some) = (CreditSource::open(t)?, some(t)?);
     let pdc = t.initiate_from(1)?;
-    let mut other = Demander::on(t, pdc, gone.region.clone(), CCC)?;
+    let mut other = CreditSource::on(t, pdc, gone.region.clone(), CCC)?;
     let bearer = t.value(&BEARER);
     gone.demand_by(t, bearer, some * 4)?;
     for n in 1..=6 {
@@ -486,9 +486,9 @@ fn vanished_source(t: &mut Test<'_>) -> Outcome {
 }
 
 fn each_context_apart(t: &mut Test<'_>) -> Outcome {
-    let (mut first, some, bearer) = (Demander::open(t)?, some(t)?, t.value(&BEARER));
+    let (mut first, some, bearer) = (CreditSource::open(t)?, some(t)?, t.value(&BEARER));
     let (pdc, region) = (t.initiate(), first.region.clone());
-    let mut second = Demander::on(t, pdc, region, CCC ^ 0x55)?;
+    let mut second = CreditSource::on(t, pdc, region, CCC ^ 0x55)?;
     first.expect_at(t, RCCC_GRANT_001, bearer, some * 2)?;
     // Less than the first was granted: it is demand all the same.
     second.expect_at(t, RCCC_GRANT_001, bearer, some)?;
@@ -500,7 +500,7 @@ fn each_context_apart(t: &mut Test<'_>) -> Outcome {
 }
 
 fn lost_grant(t: &mut Test<'_>) -> Outcome {
-    let (mut source, some) = (Demander::open(t)?, some(t)?);
+    let (mut source, some) = (CreditSource::open(t)?, some(t)?);
     source.demand(t, some)?;
     if !source.reaches(t, some, t.patience(t.soon()))? {
         return Err(Stop::Inconclusive("the demand was not granted".into()));
