@@ -36,39 +36,50 @@ fn script(contexts: Value, steps: Value) -> Sequence {
 /// that context exists.
 #[test]
 fn unanswered_context_is_not_closed() {
-    // An unknown control packet, far ahead. The network loses the packets of the write up to there.
-    let ahead = |field: &str, by: i64| json!({"edit": "add", "header": "control", "field": field, "by": by});
-    let control = json!({
-        "step": "changed",
-        "of": {"step": "control", "context": 0, "kind": "noop"},
-        "edits": [
-            {"edit": "set", "header": "control", "field": "pds.ctl_type", "value": "0xd"},
-            ahead("pds.psn", 3),
-            ahead("pds.psn_offset", 3),
-        ],
-    });
+    // The network loses the first two packets of the write. An unknown control packet has the PSN of the third.
     let write = json!({
         "step": "message", "context": 0, "kind": "write", "length": 9000, "offset": 1000,
-        "fates": ["lost", "lost", "arrives"],
+        "quiet": true, "fates": ["lost", "lost", "arrives"],
     });
+    let ahead = json!({"edit": "add", "header": "control", "field": "pds.psn", "by": 2});
+    let unknown = json!({"edit": "set", "header": "control", "field": "pds.ctl_type", "value": "0xd"});
+    let control = |edits: &[&Value]| json!({"step": "changed", "of": asks_for_ack(), "edits": edits});
     let context = json!([{"pdcid": 9420, "start": 369978427}]);
     let mut target = Inside::new(Config::default()).unwrap();
-    for steps in [json!([control, write]), json!([write, control])] {
+    for steps in [json!([control(&[&ahead, &unknown]), write]), json!([write, control(&[&unknown])])] {
         let script = script(context.clone(), steps);
         assert_eq!(fuzz::again(&mut target, &script, &Options::default()).unwrap(), None);
     }
+}
+
+/// A step whose packet has the last PSN.
+fn asks_for_ack() -> Value {
+    json!({"step": "control", "context": 0, "kind": "ack_request"})
 }
 
 /// A CLOSE_COMMAND with a used PSN closes nothing, though the device acknowledges the PSN. The context takes more.
 #[test]
 fn close_with_a_used_psn_does_not_hide_later_packets() {
     let read = json!({"step": "message", "context": 0, "kind": "read", "length": 0});
-    let close = json!({
-        "step": "changed",
-        "of": {"step": "close", "context": 0, "same": true},
-        "edits": [{"edit": "add", "header": "control", "field": "pds.psn", "by": -1}],
-    });
+    let closes = json!({"edit": "set", "header": "control", "field": "pds.ctl_type", "value": "0x4"});
+    let close = json!({"step": "changed", "of": asks_for_ack(), "edits": [closes]});
     let script = script(json!([{"pdcid": 29304, "start": 7, "rod": true}]), json!([read, close, read]));
+    let mut target = Inside::new(Config::default()).unwrap();
+    assert_eq!(fuzz::again(&mut target, &script, &Options::default()).unwrap(), None);
+}
+
+/// A changed ACK goes to another context and hides its later packets from the observer. The context is closed behind them.
+#[test]
+fn misdirected_ack_does_not_hide_later_packets() {
+    let misdirects = json!({"edit": "add", "header": "ack", "field": "pds.dpdcid", "by": -1});
+    let post = |kind: &str, mode: &str, length: u32| json!({"step": "post", "kind": kind, "mode": mode, "length": length});
+    let steps = json!([
+        {"step": "control", "context": 0, "kind": "negotiation"},
+        post("send", "rud", 5199),
+        {"step": "changed", "of": post("deferrable_send", "rod", 0), "edits": [misdirects]},
+        {"step": "message", "context": 0, "kind": "rendezvous_tsend", "length": 0},
+    ]);
+    let script = script(json!([{"pdcid": 47544, "start": 2147483609}]), steps);
     let mut target = Inside::new(Config::default()).unwrap();
     assert_eq!(fuzz::again(&mut target, &script, &Options::default()).unwrap(), None);
 }

@@ -71,28 +71,14 @@ impl Player<'_> {
         let mut contexts: Vec<&Context> = self.observer.contexts().collect();
         contexts.sort_by_key(|context| context.id);
         let (mut sure, mut open) = (true, core::mem::take(&mut self.closed));
-        for Opened { pdc, used, .. } in &mut open {
-            // An invalid CLOSE_COMMAND has a used PSN. A device that acknowledges the PSN alone keeps the context, and
-            // takes more packets.
-            let sent = self.unrefused.keys().filter(|(local, _)| *local == pdc.local);
-            let later = sent.map(|(_, psn)| Psn(*psn) - pdc.start);
-            *used =
-                later.filter(|n| (*used..*used + FILLED).contains(n)).max().map_or(*used, |last| last + 1);
-        }
         for context in contexts {
             let side = self.side(context);
             let device = context.direction(side.other());
             let starts = context.start.is_some_and(|(_, number)| self.is_ours(number));
-            let Some(mut opened) = Opened::of(context, side).filter(|_| starts) else {
+            let Some(opened) = Opened::of(context, side).filter(|_| starts) else {
                 sure &= device.highest.is_none() || device.close.is_some();
                 continue;
             };
-            // A changed packet may have taken the context of a later one from it.
-            let own = self
-                .own
-                .iter()
-                .find(|own| (own.pdc.local, own.pdc.start) == (opened.pdc.local, opened.pdc.start));
-            opened.used = opened.used.max(own.map_or(0, |own| own.next));
             let mut openings = self.unrefused.iter().filter(|((local, psn), (_, opens))| {
                 *local == opened.pdc.local && *opens && context.distance_from_start(Psn(*psn)).is_some()
             });
@@ -106,6 +92,9 @@ impl Player<'_> {
             }
         }
         for Opened { pdc, covered, used } in open {
+            // A changed packet may hide later ones from the observer.
+            let own = self.own.iter().find(|own| (own.pdc.local, own.pdc.start) == (pdc.local, pdc.start));
+            let used = own.map_or(used, |own| used.max(own.next));
             if used.checked_sub(covered).is_none_or(|missing| missing > FILLED) {
                 sure = false;
                 continue;
