@@ -1,9 +1,11 @@
-//! Two endpoints on a network whose treatment of each packet comes from the next input byte. Each operation completes
-//! once without an error, memory has the right contents, and no state is left at the end.
+//! Two endpoints on a network whose treatment of each packet comes from the next choice of the input. Each operation
+//! completes once without an error, memory has the right contents, and no state is left at the end.
 
 use bytes::Bytes;
 use core::time::Duration;
 use std::collections::BTreeMap;
+use uet_conformance::draw::{self, Choices, Menu, PostKind, Source};
+use uet_conformance::random::Fate;
 use uet_kernel::{Network, Treatment};
 use uet_model::cc::CcParams;
 use uet_model::ses::*;
@@ -21,17 +23,33 @@ const SLOT: usize = 12_288;
 const OPERATIONS: usize = 6;
 const COUNTER: usize = READ + SLOT * OPERATIONS;
 
+/// The operations of the initiator. Additions change one counter, so that their order does not matter.
+const MENU: Menu<'_> = Menu {
+    kinds: &[
+        PostKind::Write,
+        PostKind::Read,
+        PostKind::Atomic,
+        PostKind::FetchAtomic,
+        PostKind::Tsend,
+        PostKind::DeferrableTsend,
+        PostKind::RendezvousTsend,
+    ],
+    modes: &[draw::Mode::Rud, draw::Mode::Rod, draw::Mode::Rudi],
+    mtu: 4096,
+    ack_data: 16,
+    longest: SLOT as u32,
+};
+
 pub(super) fn run(data: &[u8]) {
-    let Some(([kind, first, ..], _)) = data.split_first_chunk::<2>() else { return };
-    let count = usize::from(first % OPERATIONS as u8) + 1;
-    let Some((asked, weather)) = data[2..].split_at_checked(4 * count) else { return };
-    let mut net = Pair::new(*kind, first & 0x40 > 0, weather);
-    let asked: Vec<Asked> = asked
-        .chunks_exact(4)
-        .enumerate()
-        .map(|(number, bytes)| net.ask(number, [bytes[0], bytes[1], bytes[2], bytes[3]], first & 0x80 > 0))
-        .collect();
-    if first & 0x80 > 0 {
+    let Some(([kind, first], choices)) = data.split_first_chunk() else { return };
+    let (mut choices, is_late) = (Choices(choices), first & 0x80 > 0);
+    let drawn: Vec<Drawn> =
+        (0..=usize::from(first % OPERATIONS as u8)).map(|_| Drawn::new(&mut choices)).collect();
+    let count = drawn.len();
+    let mut net = Pair::new(*kind, first & 0x40 > 0, choices.0);
+    let asked: Vec<Asked> =
+        drawn.iter().enumerate().map(|(number, drawn)| net.ask(number, drawn, is_late)).collect();
+    if is_late {
         net.run_for(Duration::from_micros(30));
         asked.iter().for_each(|asked| asked.receive(&mut net));
     }
@@ -40,6 +58,21 @@ pub(super) fn run(data: &[u8]) {
     // Late duplicates arrive, and idle contexts close.
     net.run_until(|net| net.feps.nodes().iter().all(|fep| fep.pds().contexts() == 0));
     net.check(&asked);
+}
+
+/// An operation to ask for.
+struct Drawn {
+    operation: draw::Operation,
+    /// The offset of a read.
+    offset: usize,
+    class: u8,
+}
+
+impl Drawn {
+    fn new(choices: &mut Choices<'_>) -> Self {
+        let operation = MENU.operation(choices);
+        Drawn { operation, offset: choices.index(256) * 8, class: choices.flip().into() }
+    }
 }
 
 /// An operation of the initiator.
@@ -74,30 +107,36 @@ fn pattern(start: usize, length: usize) -> Bytes {
     (start..start + length).map(|place| (place * 31 % 251) as u8).collect()
 }
 
-/// Treats each packet as the next byte says, and delivers it after the last byte.
+/// Treats each packet as the input chooses, and delivers it after the last choice.
 ///
 /// The number of losses is bounded. A packet with that many losses waits 6 ms, or 2 s if `patient`, for its last
 /// retransmission. State for late packets must be kept longer, or a message may arrive twice.
 fn weather(bytes: Vec<u8>, patient: bool) -> impl FnMut(Time, &Packet, &mut Treatment) + Send + 'static {
-    let mut bytes = bytes.into_iter();
+    let mut place = 0;
     let mut losses = if patient { 14 } else { 6 };
     move |_, packet, treatment| {
-        let byte = bytes.next().unwrap_or(0xff);
-        if matches!(byte % 16, 0 | 1 | 6 | 7) {
+        let mut choices = Choices(&bytes[place..]);
+        let fate = Fate::draw(&mut choices);
+        let delay = if fate == Fate::Late { choices.below(16) as u32 } else { 0 };
+        let at_last_hop = fate == Fate::Trimmed && choices.flip();
+        place = bytes.len() - choices.0.len();
+        if matches!(fate, Fate::Lost | Fate::Trimmed) {
             if losses == 0 {
                 return;
             }
             losses -= 1;
         }
         let headers = 8 + packet.head.len() as u16;
-        match byte % 16 {
-            0 | 1 => treatment.lost = true,
-            2 => treatment.copies.push(Duration::from_micros(3)),
-            3 | 4 => treatment.delay = Duration::from_micros(2) * u32::from(byte >> 4),
-            5 => treatment.marked = true,
-            6 => treatment.trim = Some((headers, TrimPoint::Fabric)),
-            7 => treatment.trim = Some((headers, TrimPoint::LastHop)),
-            _ => {}
+        match fate {
+            Fate::Arrives => {}
+            Fate::Lost => treatment.lost = true,
+            Fate::Twice => treatment.copies.push(Duration::from_micros(3)),
+            Fate::Late => treatment.delay = Duration::from_micros(2) * delay,
+            Fate::Marked => treatment.marked = true,
+            Fate::Trimmed => {
+                let place = if at_last_hop { TrimPoint::LastHop } else { TrimPoint::Fabric };
+                treatment.trim = Some((headers, place));
+            }
         }
     }
 }
@@ -156,11 +195,11 @@ impl Pair {
         Pair { feps, region, outcomes: BTreeMap::new(), received: BTreeMap::new() }
     }
 
-    fn ask(&mut self, number: usize, [what, how, high, low]: [u8; 4], later: bool) -> Asked {
-        let length = (usize::from(high) << 8 | usize::from(low)) % (SLOT + 1);
+    fn ask(&mut self, number: usize, drawn: &Drawn, later: bool) -> Asked {
+        let Drawn { operation, offset, class } = *drawn;
+        let length = operation.length as usize;
         let tag = number as u64;
         let data = pattern(number, length);
-        let (offset, short) = (usize::from(how) * 8, length.min(READ - 255 * 8));
         let atomic = |fetch| Work::Atomic {
             on: AtomicOn::Memory { key: KEY, offset: COUNTER as u64 },
             opcode: AtomicOpcode::SUM,
@@ -168,31 +207,31 @@ impl Pair {
             operand: Operand::Elements(Bytes::from_static(&[1, 0, 0, 0, 0, 0, 0, 0])),
             fetch,
         };
-        let work = match what % 8 {
-            0 | 1 => Work::Write { key: KEY, offset: (READ + number * SLOT) as u64, data },
-            2 => Work::Read { key: KEY, offset: offset as u64, length: short as u32 },
-            3 => atomic(false),
-            4 => atomic(true),
-            5 => Work::Send { tag: Some(tag), data },
-            6 => Work::Deferrable { tag: Some(tag), data },
-            _ => Work::Rendezvous {
+        let work = match operation.kind {
+            PostKind::Write => Work::Write { key: KEY, offset: (READ + number * SLOT) as u64, data },
+            PostKind::Read => {
+                Work::Read { key: KEY, offset: offset as u64, length: operation.length.min((READ - offset) as u32) }
+            }
+            PostKind::Atomic => atomic(false),
+            PostKind::FetchAtomic => atomic(true),
+            PostKind::DeferrableTsend => Work::Deferrable { tag: Some(tag), data },
+            PostKind::RendezvousTsend => Work::Rendezvous {
                 tag: Some(tag),
                 source: self.region[0],
                 offset: 0,
-                length: length as u32,
-                eager: u32::from(how) * 64,
+                length: operation.length,
+                eager: operation.eager,
             },
+            _ => Work::Send { tag: Some(tag), data },
         };
-        let repeatable = matches!(work, Work::Write { .. } | Work::Read { .. });
-        let mode = match what >> 3 & 3 {
-            0 | 1 => Mode::Rud,
-            3 if repeatable => Mode::Rudi,
-            _ => Mode::Rod,
+        let mode = match operation.mode {
+            draw::Mode::Rod => Mode::Rod,
+            draw::Mode::Rudi => Mode::Rudi,
+            _ => Mode::Rud,
         };
         let mut peer = Peer { index: INDEX.index, ..Peer::relative(ADDRESS[1], 101, 2).by(mode) };
-        peer.route.class = what >> 5 & 1;
-        let operation =
-            Operation { delivery_complete: what & 0x40 > 0, ..Operation::new(peer, work.clone()) };
+        peer.route.class = class;
+        let operation = Operation { delivery_complete: operation.complete, ..Operation::new(peer, work.clone()) };
         let id = self.feps[0].ses_mut().post(operation).expect("it can be posted");
         let asked = Asked { id, work, tag };
         if !later {

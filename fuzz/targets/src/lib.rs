@@ -68,6 +68,7 @@ targets! {
     overlay Packet "the codec and the C overlay read the same fields with the same values";
     pdc Values "an endpoint holds no more than it may, whatever comes in, and each of its requests ends once";
     endpoints Values "whatever the network does, each operation ends once and well, and nothing is left";
+    conversation Values "a random conversation with the NIC breaks no rule and leaves the right memory";
     congestion Values "sums are right, windows in their bounds, and nobody waits for what will not come";
     secured Packet "a packet that is not opened stays as it was; one that is opened seals to the same bytes";
     sealed Values "what has been sealed opens, and with one authenticated bit changed it does not";

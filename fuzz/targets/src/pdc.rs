@@ -4,6 +4,7 @@
 use bytes::Bytes;
 use core::time::Duration;
 use std::collections::HashSet;
+use uet_conformance::draw::{Choices, Source};
 use uet_model::cc::{CcParams, Network};
 use uet_model::pds::Pds;
 use uet_model::*;
@@ -17,30 +18,15 @@ const CONTEXTS: u16 = 4;
 const HELD: usize = 4000;
 
 pub(super) fn run(data: &[u8]) {
-    let mut steps = Steps(data);
-    let kind = steps.next();
+    let mut steps = Choices(data);
+    let kind = byte(&mut steps);
     let mut end = End::new(kind);
-    while !steps.0.is_empty() {
+    while !steps.is_over() {
         end.step(&mut steps);
         assert!(end.pds.contexts() <= usize::from(CONTEXTS), "{} contexts", end.pds.contexts());
         assert!(end.pds.held() < HELD, "{} are held", end.pds.held());
     }
     end.rest(&mut steps);
-}
-
-/// The remaining bytes, followed by zeros.
-struct Steps<'a>(&'a [u8]);
-
-impl<'a> Steps<'a> {
-    fn next(&mut self) -> u8 {
-        self.bytes(1).first().copied().unwrap_or(0)
-    }
-
-    fn bytes(&mut self, length: usize) -> &'a [u8] {
-        let (taken, left) = self.0.split_at(length.min(self.0.len()));
-        self.0 = left;
-        taken
-    }
 }
 
 struct End {
@@ -94,13 +80,13 @@ impl End {
         End { pds, now: Time(0), owed: Vec::new(), sent: 0, ended: HashSet::new() }
     }
 
-    fn step(&mut self, steps: &mut Steps<'_>) {
-        match steps.next() % 16 {
+    fn step(&mut self, steps: &mut Choices<'_>) {
+        match steps.below(16) {
             0..=7 => {
                 let packet = packet(steps);
                 self.pds.handle_input(self.now, packet);
             }
-            8 => self.pass(Duration::from_nanos(1 << (steps.next() % 31))),
+            8 => self.pass(Duration::from_nanos(1 << steps.below(31))),
             9 => {
                 let at = self.pds.poll_timeout().unwrap_or(self.now);
                 self.now = self.now.max(at);
@@ -108,7 +94,7 @@ impl End {
             }
             10 => self.request(steps),
             11 => {
-                let (which, how) = (usize::from(steps.next()), steps.next());
+                let (which, how) = (usize::from(byte(steps)), byte(steps));
                 if !self.owed.is_empty() {
                     let ticket = self.owed.swap_remove(which % self.owed.len());
                     self.pds.respond(self.now, ticket, response(how));
@@ -125,8 +111,8 @@ impl End {
         self.pds.handle_timeout(self.now);
     }
 
-    fn request(&mut self, steps: &mut Steps<'_>) {
-        let (how, ticket) = (steps.next(), self.owed.first().copied());
+    fn request(&mut self, steps: &mut Choices<'_>) {
+        let (how, ticket) = (byte(steps), self.owed.first().copied());
         let via = match ticket {
             Some(Ticket::Pdc(handle, _)) if how & 0x80 > 0 => Via::Return(handle),
             _ => Via::Route(route(how)),
@@ -143,13 +129,13 @@ impl End {
             eom: true,
             next_hdr: standard,
             head: [how; 20].into_iter().collect(),
-            payload: Bytes::from(vec![how; usize::from(steps.next()) * 16]),
+            payload: Bytes::from(vec![how; usize::from(byte(steps)) * 16]),
         };
         _ = self.pds.request(self.now, via, request);
     }
 
-    fn ask(&mut self, steps: &mut Steps<'_>) {
-        let (what, how) = (steps.next(), steps.next());
+    fn ask(&mut self, steps: &mut Choices<'_>) {
+        let (what, how) = (byte(steps), byte(steps));
         let (now, route) = (self.now, route(how));
         let owed = self.owed.iter().find_map(|ticket| match ticket {
             Ticket::Pdc(handle, _) => Some(*handle),
@@ -169,10 +155,10 @@ impl End {
     }
 
     /// Acts as the upper layer on indications.
-    fn listen(&mut self, steps: &mut Steps<'_>) {
+    fn listen(&mut self, steps: &mut Choices<'_>) {
         while let Some(indication) = self.pds.poll_indication() {
             match indication {
-                Indication::Request(request) => match steps.next() {
+                Indication::Request(request) => match byte(steps) {
                     how @ 0..128 => self.pds.respond(self.now, request.ticket, response(how)),
                     128..144 => self.pds.refuse(self.now, request.ticket, NackCode::NO_SES_MSG_AVAIL),
                     _ => self.owed.push(request.ticket),
@@ -190,7 +176,7 @@ impl End {
     }
 
     /// Sends no answers, which must be bounded too. Then time passes.
-    fn rest(&mut self, steps: &mut Steps<'_>) {
+    fn rest(&mut self, steps: &mut Choices<'_>) {
         let answers = core::iter::from_fn(|| self.pds.poll_transmit(self.now)).take(1000).count();
         assert!(answers < 1000, "it has more and more to send");
         for _ in 0..100 {
@@ -202,6 +188,10 @@ impl End {
             assert!(sent < 1000, "it has more and more to send");
         }
     }
+}
+
+fn byte(steps: &mut Choices<'_>) -> u8 {
+    steps.below(256) as u8
 }
 
 fn route(how: u8) -> Route {
@@ -232,14 +222,14 @@ fn response(how: u8) -> TxResponse {
 }
 
 /// Builds an almost valid packet: few identifiers, a close PSN, arbitrary rest.
-fn packet(steps: &mut Steps<'_>) -> Packet {
-    let [kind, flags, psn, offset, ids, around] = [(); 6].map(|()| steps.next());
+fn packet(steps: &mut Choices<'_>) -> Packet {
+    let [kind, flags, psn, offset, ids, around] = [(); 6].map(|()| byte(steps));
     let mut head = vec![(2 + kind % 14) << 3 | kind >> 5 & 7, flags];
     head.extend(i16::from(offset as i8).to_be_bytes());
     head.extend(0xffff_fff0u32.wrapping_add(psn.into()).to_be_bytes());
     head.extend([0x4001u16, 0x4002, 0, 0x0102][usize::from(ids & 3)].to_be_bytes());
     head.extend([0x8001u16, 0x8002, 0, 0x1000 | u16::from(offset)][usize::from(ids >> 2 & 3)].to_be_bytes());
-    head.extend(steps.bytes([0, 4, 12, 20, 44, 60, 80, 4][usize::from(ids >> 4 & 7)]));
+    head.extend(steps.take([0, 4, 12, 20, 44, 60, 80, 4][usize::from(ids >> 4 & 7)]));
     let trimmed = match around % 8 {
         0 => Some(TrimPoint::Fabric),
         1 => Some(TrimPoint::LastHop),
