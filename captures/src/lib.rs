@@ -1,18 +1,19 @@
 //! Captures to learn from. docs/walkthroughs.md explains each of them.
 //!
-//! Each [`Story`] plays an exchange between NICs of `uet-emulator`, in virtual time, behind a [switch](Switch) with
-//! links of 100 Gb/s. `cargo run -p uet-captures` writes the files, and a test compares them.
+//! Each [`Story`] plays an exchange between NICs of `uet-emulator`, in virtual time, on links of
+//! 100 Gb/s at one switch. `cargo run -p uet-captures` writes the files, and a test compares them.
 
 mod stories;
 mod switch;
 
 pub use stories::stories;
-pub use switch::{Captured, Switch};
 
 use core::time::Duration;
 use std::error::Error;
 use std::path::PathBuf;
+use switch::Captured;
 use uet_emulator::frame::{Outer, Record, frame};
+use uet_kernel::Treatment;
 use uet_packet_io::capture::{CaptureWriter, CapturedFrame, LinkType};
 use uet_wire::{Options, Packet, Start};
 
@@ -51,7 +52,8 @@ impl Story {
             writer.write_secrets(keys.as_bytes())?;
         }
         let mut notes = self.notes.iter().peekable();
-        for Captured { at, packet, marked, trim } in (self.play)()? {
+        for Captured { at, packet, treatment } in (self.play)()? {
+            let Treatment { marked, trim, .. } = treatment;
             let record = Record { marked, trim, ..Record::new(at, &packet) };
             let bytes = frame(&record, &Outer::default())?;
             let summary = Packet::parse_lax(Start::Eth, &bytes, &Options::default()).0.to_string();

@@ -1,14 +1,15 @@
 //! The stories.
 
-use crate::{Captured, Story, Switch};
+use crate::Story;
+use crate::switch::{self, Captured, Port, Tap};
 use bytes::Bytes;
 use core::time::Duration;
 use std::error::Error;
-use std::sync::{Arc, Mutex, PoisonError};
-use uet_emulator::{Config, Network, Nic, NicId};
+use uet_emulator::{Config, Nic};
+use uet_kernel::Network;
 use uet_model::PdsParams;
 use uet_model::ses::{
-    Access, Endpoint, Key, Operation, Peer, Process, Receive, Region, ResourceIndex, Work,
+    Access, Key, Operation, OperationId, Peer, Process, Receive, Region, ResourceIndex, Work,
 };
 
 type Played = Result<Vec<Captured>, Box<dyn Error>>;
@@ -40,12 +41,8 @@ fn lines(length: usize) -> Bytes {
     (0..length / 16).flat_map(|number| format!("line {number:010}\n").into_bytes()).collect()
 }
 
-/// NICs behind a switch.
-struct Lab {
-    net: Network,
-    captured: Arc<Mutex<Vec<Captured>>>,
-    job: u32,
-}
+/// The longest exchange.
+const PATIENCE: Duration = Duration::from_millis(1);
 
 /// The index that targets offer.
 const INDEX: u16 = 4;
@@ -53,153 +50,162 @@ const INDEX: u16 = 4;
 /// The key of their memory.
 const KEY: Key = Key(0xfeed);
 
+/// NICs behind a switch.
+struct Lab {
+    net: Network<Port, Tap>,
+    job: u32,
+}
+
 impl Lab {
-    /// Connects nobody yet, for a job. The capture is taken at this address.
+    /// Creates a switch without NICs. The processes belong to this job, and the capture is taken at this address.
     fn new(job: u32, tap: [u8; 4], impairments: &[&str]) -> Result<Self, Box<dyn Error>> {
-        let mut net = Network::new(u64::from(job));
+        let mut net: Network<Port, Tap> = Network::new(job.into());
+        net.observer.address = Some(tap.into());
         for impairment in impairments {
             net.fabric().impair(impairment.parse()?);
         }
-        let captured = Switch::connect(net.fabric(), tap);
-        Ok(Lab { net, captured, job })
+        switch::connect(net.fabric());
+        Ok(Lab { net, job })
     }
 
-    /// Adds a NIC whose contexts count from this PDCID.
-    fn nic(&mut self, address: [u8; 4], first_pdcid: u32, pds: PdsParams) -> Result<NicId, Box<dyn Error>> {
-        let start_psn = Some(first_pdcid << 12);
-        let pds = PdsParams { first_pdcid: first_pdcid.try_into()?, start_psn, ..pds };
-        Ok(self.net.add(Nic::new(address, Config { pds, ..Config::default() })?))
+    /// Adds a NIC. Its PDCIDs and PSNs tell its address.
+    fn nic(&mut self, address: [u8; 4], pds: PdsParams) -> Result<usize, Box<dyn Error>> {
+        let [_, story, _, host] = address;
+        let first_pdcid = u16::from(story) << 12 | u16::from(host) << 4;
+        let start_psn = Some(u32::from(story) * 10_000 + u32::from(host) * 1000);
+        let pds = PdsParams { first_pdcid, start_psn, ..pds };
+        Ok(self.net.add(address, Port::new(Nic::new(address, Config { pds, ..Config::default() })?)))
     }
 
-    /// The index of process `pid` of the job.
+    /// Returns the index of this process.
     fn index(&self, pid: u16) -> ResourceIndex {
         ResourceIndex { process: Process::Relative { job: self.job, pid }, index: INDEX }
     }
 
-    /// Makes process 1 on a NIC offer this memory.
-    fn expose(&mut self, nic: NicId, length: usize) -> Result<(), Box<dyn Error>> {
+    /// Makes process 1 offer memory on a NIC.
+    fn expose(&mut self, nic: usize, length: usize) -> Result<(), Box<dyn Error>> {
+        let region = Region { key: KEY, base: 0, access: Access::WRITE, data: vec![0; length] };
         let index = self.index(1);
-        self.net[nic].open(Endpoint { process: index.process, start: 0, count: 64 })?;
-        let data = vec![0; length];
-        self.net[nic].expose(index, Region { key: KEY, base: 0, access: Access::WRITE, data })?;
+        self.net[nic].nic.expose(index, region)?;
         Ok(())
     }
 
-    fn peer(&self, address: [u8; 4]) -> Peer {
-        Peer { index: INDEX, ..Peer::relative(address, self.job, 1) }
+    /// Posts work for process 1 at this address.
+    fn post(&mut self, from: usize, to: [u8; 4], work: Work) -> Result<OperationId, Box<dyn Error>> {
+        let peer = Peer { index: INDEX, ..Peer::relative(to, self.job, 1) };
+        Ok(self.net[from]
+            .nic
+            .post(Operation { header_data: Some(self.job.into()), ..Operation::new(peer, work) })?)
+    }
+
+    /// Waits for the completion of an operation.
+    fn complete(&mut self, nic: usize, operation: OperationId) -> Result<(), Box<dyn Error>> {
+        let until = self.net.now() + PATIENCE;
+        let done = self.net.run_until(until, |net| net[nic].nic.operation(operation));
+        done.ok_or("the operation does not end")??;
+        Ok(())
     }
 
     /// Writes to process 1 at this address, and waits for the completion.
-    fn write(&mut self, from: NicId, to: [u8; 4], length: usize) -> Result<(), Box<dyn Error>> {
-        let work = Work::Write { key: KEY, offset: 0, data: lines(length) };
-        let write = Operation { header_data: Some(1), ..Operation::new(self.peer(to), work) };
-        let write = self.net[from].post(write)?;
-        self.net.operation(from, write).ok_or("it does not end")??;
-        Ok(())
+    fn write(&mut self, from: usize, to: [u8; 4], length: usize) -> Result<(), Box<dyn Error>> {
+        let write = self.post(from, to, Work::Write { key: KEY, offset: 0, data: lines(length) })?;
+        self.complete(from, write)
     }
 
-    /// Runs for `span` more, and returns the captured packets in the order of their times.
-    fn end(mut self, span: Duration) -> Vec<Captured> {
-        self.net.run(span);
-        let mut captured = core::mem::take(&mut *self.captured.lock().unwrap_or_else(PoisonError::into_inner));
-        captured.sort_by_key(|captured| captured.at);
-        captured
+    /// Runs until nothing more happens, and returns the captured packets in the order of their times.
+    fn end(mut self) -> Vec<Captured> {
+        self.net.run(PATIENCE);
+        self.net.observer.captured.sort_by_key(|captured| captured.at);
+        self.net.observer.captured
     }
 }
-
-/// The time after which nothing more happens.
-const REST: Duration = Duration::from_micros(200);
 
 fn write() -> Played {
     let (a, b) = ([10, 1, 0, 1], [10, 1, 0, 2]);
     let mut lab = Lab::new(101, a, &[])?;
-    let source = lab.nic(a, 0x110, PdsParams::default())?;
-    let target = lab.nic(b, 0x120, PdsParams::default())?;
+    let source = lab.nic(a, PdsParams::default())?;
+    let target = lab.nic(b, PdsParams::default())?;
     lab.expose(target, 16_384)?;
     lab.write(source, b, 16_384)?;
-    Ok(lab.end(REST))
+    Ok(lab.end())
 }
 
 fn loss() -> Played {
     let (a, b) = ([10, 2, 0, 1], [10, 2, 0, 2]);
     let mut lab = Lab::new(102, a, &["drop first 4", "drop first 12"])?;
-    let source = lab.nic(a, 0x210, PdsParams { fast_loss_packets: 3, ..PdsParams::default() })?;
-    let target = lab.nic(b, 0x220, PdsParams::default())?;
+    let source = lab.nic(a, PdsParams { fast_loss_packets: 3, ..PdsParams::default() })?;
+    let target = lab.nic(b, PdsParams::default())?;
     lab.expose(target, 49_152)?;
     lab.write(source, b, 49_152)?;
-    Ok(lab.end(REST))
+    Ok(lab.end())
 }
 
 fn trimming() -> Played {
     let (a, b) = ([10, 3, 0, 1], [10, 3, 0, 2]);
     let mut lab = Lab::new(103, b, &["trim 80 first 3", "trim-last-hop 80 first 6"])?;
-    let source = lab.nic(a, 0x310, PdsParams::default())?;
-    let target = lab.nic(b, 0x320, PdsParams::default())?;
+    let source = lab.nic(a, PdsParams::default())?;
+    let target = lab.nic(b, PdsParams::default())?;
     lab.expose(target, 32_768)?;
     lab.write(source, b, 32_768)?;
-    Ok(lab.end(REST))
+    Ok(lab.end())
 }
 
 fn incast() -> Played {
-    let target = [10, 4, 0, 100];
+    let target = [10, 4, 0, 9];
     let mut lab = Lab::new(104, target, &[])?;
-    let nic = lab.nic(target, 0x4a0, PdsParams::default())?;
+    let nic = lab.nic(target, PdsParams::default())?;
     lab.expose(nic, 65_536)?;
     let mut writes = Vec::new();
     for sender in 1..=4 {
-        let from = lab.nic([10, 4, 0, sender], 0x400 + 0x10 * u32::from(sender), PdsParams::default())?;
-        let work = Work::Write { key: KEY, offset: 0, data: lines(65_536) };
-        let peer = lab.peer(target);
-        writes.push((from, lab.net[from].post(Operation::new(peer, work))?));
+        let from = lab.nic([10, 4, 0, sender], PdsParams::default())?;
+        writes
+            .push((from, lab.post(from, target, Work::Write { key: KEY, offset: 0, data: lines(65_536) })?));
     }
     for (from, write) in writes {
-        lab.net.operation(from, write).ok_or("it does not end")??;
+        lab.complete(from, write)?;
     }
-    Ok(lab.end(REST))
+    Ok(lab.end())
 }
 
 fn close() -> Played {
     let (a, b) = ([10, 5, 0, 1], [10, 5, 0, 2]);
     let mut lab = Lab::new(105, a, &[])?;
-    let source = lab.nic(a, 0x510, PdsParams::default())?;
-    let target = lab.nic(b, 0x520, PdsParams { idle_time: Duration::from_micros(150), ..PdsParams::default() })?;
-    lab.expose(target, 64)?;
-    lab.write(source, b, 64)?;
-    lab.net.run(Duration::from_micros(300));
-    lab.write(source, b, 64)?;
-    lab.net.run(Duration::from_micros(30));
-    let (now, route) = (lab.net.now(), lab.peer(b).route);
-    lab.net[source].close(now, &route);
-    Ok(lab.end(REST))
+    let idle_time = Duration::from_micros(50);
+    let one = lab.nic(a, PdsParams::default())?;
+    let other = lab.nic(b, PdsParams { idle_time, ..PdsParams::default() })?;
+    lab.expose(one, 64)?;
+    lab.expose(other, 64)?;
+    lab.write(one, b, 64)?;
+    lab.net.run(Duration::from_micros(100));
+    lab.write(other, a, 64)?;
+    Ok(lab.end())
 }
 
 fn rendezvous() -> Played {
     let (a, b) = ([10, 6, 0, 1], [10, 6, 0, 2]);
     let mut lab = Lab::new(106, a, &[])?;
-    let source = lab.nic(a, 0x610, PdsParams::default())?;
-    let target = lab.nic(b, 0x620, PdsParams::default())?;
+    let source = lab.nic(a, PdsParams::default())?;
+    let target = lab.nic(b, PdsParams::default())?;
     let (own, index) = (lab.index(0), lab.index(1));
     let region = Region { key: KEY, base: 0, access: Access::READ, data: lines(16_384).to_vec() };
-    let region = lab.net[source].expose(own, region)?;
-    let receive = lab.net[target].receive(index, Receive::tagged(16_384, 0x7a9))?;
+    let region = lab.net[source].nic.expose(own, region)?;
+    lab.net[target].nic.receive(index, Receive::tagged(16_384, 0x7a9))?;
     let work = Work::Rendezvous { tag: Some(0x7a9), source: region, offset: 0, length: 16_384, eager: 4096 };
-    let peer = lab.peer(b);
-    let send = lab.net[source].post(Operation::new(peer, work))?;
-    lab.net.received(target, receive).ok_or("nothing has come")?;
-    lab.net.operation(source, send).ok_or("it does not end")??;
-    Ok(lab.end(REST))
+    let send = lab.post(source, b, work)?;
+    lab.complete(source, send)?;
+    Ok(lab.end())
 }
 
 fn secured() -> Played {
     let (a, b) = ([10, 7, 0, 1], [10, 7, 0, 2]);
     let mut lab = Lab::new(107, a, &[])?;
-    let source = lab.nic(a, 0x710, PdsParams::default())?;
-    let target = lab.nic(b, 0x720, PdsParams::default())?;
+    let source = lab.nic(a, PdsParams::default())?;
+    let target = lab.nic(b, PdsParams::default())?;
     let domains = uet_keys::domains_from_toml(KEYS)?;
     for nic in [source, target] {
-        lab.net[nic].install_keys(&domains)?;
+        lab.net[nic].nic.install_keys(&domains)?;
     }
     lab.expose(target, 8_192)?;
     lab.write(source, b, 8_192)?;
-    Ok(lab.end(REST))
+    Ok(lab.end())
 }
