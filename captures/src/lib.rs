@@ -3,6 +3,7 @@
 //! Each [`Story`] plays an exchange between NICs of `uet-emulator`, in virtual time, on links of
 //! 100 Gb/s at one switch. `cargo run -p uet-captures` writes the files, and a test compares them.
 
+mod notes;
 mod stories;
 mod switch;
 
@@ -25,6 +26,9 @@ pub fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("learn")
 }
 
+/// A text in the summary of a packet, and the comment on this packet.
+type Notes = &'static [(&'static str, &'static str)];
+
 /// An exchange, with explanations.
 pub struct Story {
     /// Name of the file.
@@ -32,7 +36,7 @@ pub struct Story {
     /// Comment on the capture.
     about: &'static str,
     /// Comments on packets, in the order of the capture. Each belongs to the next packet whose summary contains the text.
-    notes: &'static [(&'static str, &'static str)],
+    notes: Notes,
     /// Number of bytes captured of each frame.
     snap: usize,
     /// The key file in the capture.

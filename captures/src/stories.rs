@@ -1,6 +1,7 @@
 //! The stories.
 
 use crate::Story;
+use crate::notes::{CLOSE, INCAST, LOSS, RENDEZVOUS, SECURED, TRIMMING, WRITE};
 use crate::switch::{self, Captured, Port, Tap};
 use bytes::Bytes;
 use core::time::Duration;
@@ -26,13 +27,24 @@ keys = { 0 = \"6c6561726e20666f72206e6f7468696e6720656c73652c206e65766572207573\
 pub fn stories() -> [Story; 7] {
     let story = |name, about, notes, play| Story { name, about, notes, play, snap: 65_535, keys: None };
     [
-        story("write", "", &[], write),
-        story("loss", "", &[], loss),
-        story("trimming", "", &[], trimming),
-        Story { snap: 160, ..story("incast", "", &[], incast) },
-        story("close", "", &[], close),
-        story("rendezvous", "", &[], rendezvous),
-        Story { keys: Some(KEYS), ..story("secured", "", &[], secured) },
+        story("write", "A write of 16 KiB in four packets, at its initiator", WRITE, write),
+        story("loss", "A write of 48 KiB that loses two packets, at its initiator", LOSS, loss),
+        story(
+            "trimming",
+            "A write of 32 KiB of which switches trim two packets, at its target",
+            TRIMMING,
+            trimming,
+        ),
+        Story {
+            snap: 160,
+            ..story("incast", "Four writes of 64 KiB to one target, at the target", INCAST, incast)
+        },
+        story("close", "A target requests a close, and an initiator closes", CLOSE, close),
+        story("rendezvous", "A rendezvous send of 16 KiB, at its sender", RENDEZVOUS, rendezvous),
+        Story {
+            keys: Some(KEYS),
+            ..story("secured", "A write of 8 KiB in a secure domain, at its initiator", SECURED, secured)
+        },
     ]
 }
 
