@@ -96,6 +96,14 @@ pub(super) const CASES: &[Rule] = &[
         run: two_contexts,
     },
     Rule {
+        id: "establish/many",
+        title: "Each of many contexts of a peer is found by its later packets with syn",
+        requirements: &[PDS_SYN_005],
+        needs: &[],
+        axes: &[&MODE, &CARRIER],
+        run: many,
+    },
+    Rule {
         id: "establish/two-peers",
         title: "A PDCID from two addresses is two contexts",
         requirements: &[PDS_SYN_005, PDS_PDC_003],
@@ -302,6 +310,30 @@ fn two_contexts(t: &mut Test<'_>) -> Outcome {
     t.expect_cack(PDS_PSN_002, &one, one.psn(3))?;
     t.expect_cack(PDS_PSN_002, &two, two.psn(1))?;
     t.expect_memory(PDS_PDC_003, &region, 0, &[[2; 16], [1; 16], [1; 16], [1; 16]].concat())
+}
+
+/// Number of contexts, unless the device has room for fewer.
+const MANY: usize = 150;
+
+fn many(t: &mut Test<'_>) -> Outcome {
+    let region = t.region(4096)?;
+    let mut open = Vec::new();
+    for _ in 0..MANY {
+        let pdc = t.initiate();
+        t.request(&pdc, pdc.request(0).write(&region, 0, &[1])?)?;
+        let (_, named) = t.need("an open context, or a refusal", t.soon(), |seen| {
+            let ack = seen.ack().filter(|_| seen.acknowledges(&pdc, pdc.psn(0)));
+            ack.map(|ack| Some(ack.spdcid())).or(seen.refuses(&pdc, pdc.psn(0)).map(|_| None))
+        })?;
+        let Some(named) = named else { break };
+        open.push((pdc, named));
+    }
+    for (pdc, named) in &open {
+        t.request(pdc, pdc.request(1).write(&region, 0, &[2])?)?;
+        let (_, ack) = t.expect_ack(PDS_SYN_005, pdc, pdc.psn(1))?;
+        t.check(PDS_SYN_005, "spdcid of a context that the device has named", *named, ack.spdcid());
+    }
+    Ok(())
 }
 
 fn two_peers(t: &mut Test<'_>) -> Outcome {

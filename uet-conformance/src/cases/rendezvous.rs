@@ -4,7 +4,7 @@ use crate::axis::{CARRIER, MODE, START};
 use crate::receives::{room, tagged_room};
 use crate::serve::SesFields;
 use crate::target::{Target, post};
-use crate::{Message, Need, Outcome, Region, RequestSession, Rule, RxPacket, Stop, Test};
+use crate::{Axis, Message, Need, Outcome, Point, Region, RequestSession, Rule, RxPacket, Stop, Test};
 use core::time::Duration;
 use uet_control::{Fill, Hex, Operated, Post, PostKind, Status, pattern};
 use uet_wire::Psn;
@@ -134,6 +134,14 @@ pub(super) const CASES: &[Rule] = &[
         run: offer_of_long_rest,
     },
     Rule {
+        id: "rendezvous/offer-read-otherwise",
+        title: "Reads of another address, or of other bytes, do not complete the device's send",
+        requirements: &[SES_RNDV_002, SES_RNDV_003],
+        needs: &[Need::Capability("rendezvous_send"), Need::Addresses(2)],
+        axes: &[&OTHERWISE, &MODE],
+        run: offer_read_otherwise,
+    },
+    Rule {
         id: "rendezvous/stranger",
         title: "Data from an address that was not asked is not taken for the rest of a rendezvous send",
         requirements: &[SES_RNDV_003, SES_RNDV_002],
@@ -155,6 +163,29 @@ pub(super) const CASES: &[Rule] = &[
         run: rest_with_error,
     },
 ];
+
+/// A read of a device's offer that is not the read of its rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Otherwise {
+    /// Another address reads the rest.
+    Stranger,
+    /// Another address reads from the rest on, beyond the end of the memory.
+    StrangerBeyond,
+    /// The target reads the bytes that it has got.
+    Front,
+    /// The target reads the first half of the rest twice.
+    HalfTwice,
+}
+
+const OTHERWISE: Axis<Otherwise> = Axis::new(
+    "read",
+    &[
+        Point::new("stranger", Otherwise::Stranger),
+        Point::new("stranger-beyond", Otherwise::StrangerBeyond),
+        Point::new("front", Otherwise::Front),
+        Point::new("half-twice", Otherwise::HalfTwice),
+    ],
+);
 
 fn bytes(length: usize) -> Vec<u8> {
     pattern(12).take(length).collect()
@@ -395,10 +426,10 @@ fn offer(t: &mut Test<'_>) -> Outcome {
     Ok(())
 }
 
-/// Reads the rest of the device's offer.
-fn read_rest(t: &mut Test<'_>, target: &Target, ext: &Rendezvous) -> Result<(RequestSession, Message), Stop> {
+/// The read of the rest of the device's offer.
+fn rest_of(target: &Target, ext: &Rendezvous) -> Result<Message, Stop> {
     let said = target.said(0)?;
-    let rest = Message {
+    Ok(Message {
         relative: said.head.rel(),
         job: said.address.job_id(),
         process: ext.read_pid_on_fep(),
@@ -408,7 +439,12 @@ fn read_rest(t: &mut Test<'_>, target: &Target, ext: &Rendezvous) -> Result<(Req
         offset: ext.read_offset(),
         length: said.request_length - ext.eager_length(),
         ..Message::new(Opcode::UET_READ)
-    };
+    })
+}
+
+/// Reads the rest of the device's offer.
+fn read_rest(t: &mut Test<'_>, target: &Target, ext: &Rendezvous) -> Result<(RequestSession, Message), Stop> {
+    let rest = rest_of(target, ext)?;
     let mut session = t.session();
     session.ask_all(t, &rest.parts(t.mtu())?)?;
     Ok((session, rest))
@@ -459,6 +495,44 @@ fn offer_of_long_rest(t: &mut Test<'_>) -> Outcome {
     let expected = &bytes(length)[ext.eager_length() as usize..];
     t.same_bytes(SES_RNDV_002, "the rest of the message", expected, &read.unwrap_or_default());
     t.ends_with(SES_RNDV_003, posted, (Status::Ok, length as u64))?;
+    Ok(())
+}
+
+fn offer_read_otherwise(t: &mut Test<'_>) -> Outcome {
+    let (posted, target, ext) = offer_of_device(t)?;
+    target.ack(t, 0)?;
+    let rest = rest_of(&target, &ext)?;
+    let half = Message { length: rest.length / 2, ..rest.clone() };
+    let (address, reads, last) = match t.value(&OTHERWISE) {
+        Otherwise::Stranger => (1, vec![rest.clone()], rest),
+        Otherwise::StrangerBeyond => (1, vec![Message { length: t.mtu() as u32, ..rest.clone() }], rest),
+        Otherwise::Front => {
+            let eager = ext.eager_length();
+            let Some(offset) = rest.offset.checked_sub(eager.into()) else {
+                return Err(Stop::Skipped("the bytes sent at once are elsewhere".into()));
+            };
+            (0, vec![Message { offset, length: eager, ..rest.clone() }], rest)
+        }
+        Otherwise::HalfTwice => {
+            let offset = rest.offset + u64::from(half.length);
+            let last = Message { offset, length: rest.length - half.length, ..rest };
+            (0, vec![half.clone().named(2), half.named(3)], last)
+        }
+    };
+    let mut other = RequestSession::new(t.initiate_from(address)?);
+    for read in reads {
+        let psn = other.ask(t, &read.whole()?)?;
+        // The device may refuse it.
+        if other.answer(t, psn)?.is_ok() {
+            other.data(t, SES_RNDV_002, read.length as usize)?;
+        }
+    }
+    t.settle()?;
+    t.is_open(SES_RNDV_003, posted)?;
+    let mut session = t.session();
+    session.ask(t, &last.whole()?)?;
+    session.data(t, SES_RNDV_002, last.length as usize)?;
+    t.ends_with(SES_RNDV_003, posted, (Status::Ok, 300))?;
     Ok(())
 }
 

@@ -54,7 +54,7 @@ pub(super) const CASES: &[Rule] = &[
         title: "Read data may come before the ACK of its request",
         requirements: &[PDS_RUD_001],
         needs: &[Need::Capability("read")],
-        axes: &[&MODE, &CARRIER, &START],
+        axes: &[&OPENED, &MODE, &CARRIER, &START],
         run: before_the_ack,
     },
     Rule {
@@ -128,6 +128,9 @@ const DATA: Axis<ReadData> = Axis::new(
     ],
 );
 
+/// True if the context of a read has been used before, and the device knows the target's PDCID.
+const OPENED: Axis<bool> = Axis::new("context", &[Point::new("established", true), Point::new("new", false)]);
+
 /// A read of the device of two packets, both of whose requests have come.
 struct Read {
     target: Target,
@@ -140,18 +143,36 @@ impl Read {
     fn new(t: &mut Test<'_>, mode: Mode) -> Result<Self, Stop> {
         let peer = t.peer(0)?;
         let mut target = Target::established(t, peer, mode)?;
+        let (operation, bytes) = Self::post(t, peer, mode)?;
+        target.collect(t, 3)?;
+        Ok(Self::of(t, target, operation, bytes))
+    }
+
+    /// Such a read that opens its context.
+    fn opening(t: &mut Test<'_>, mode: Mode) -> Result<Self, Stop> {
+        let peer = t.peer(0)?;
+        let (operation, bytes) = Self::post(t, peer, mode)?;
+        let mut target = Target::accept(t)?;
+        target.collect(t, 2)?;
+        Ok(Self::of(t, target, operation, bytes))
+    }
+
+    fn post(t: &mut Test<'_>, peer: u64, mode: Mode) -> Result<(Operated, Vec<u8>), Stop> {
         let length = 2 * t.mtu();
         let operation = t.post(Post { mode, want_data: true, ..post(PostKind::Read, peer, length) })?;
-        target.collect(t, 3)?;
+        Ok((operation, Fill::Seed(5).bytes(length)))
+    }
+
+    fn of(t: &mut Test<'_>, target: Target, operation: Operated, bytes: Vec<u8>) -> Self {
         for n in 0..2 {
             t.proper_data.insert((target.pdc.local.0, target.psn(n).0));
         }
-        Ok(Read { target, operation, mtu: t.mtu(), bytes: Fill::Seed(5).bytes(length) })
+        Read { target, operation, mtu: t.mtu(), bytes }
     }
 
     /// Acknowledges both requests.
     fn ack(&self, t: &mut Test<'_>) -> Outcome {
-        self.target.ack(t, 2)
+        self.target.ack(t, self.target.highest())
     }
 
     /// The data of the `k`-th packet, with the `n`-th PSN of the return direction.
@@ -273,7 +294,7 @@ fn twice(t: &mut Test<'_>) -> Outcome {
 }
 
 fn before_the_ack(t: &mut Test<'_>) -> Outcome {
-    let read = Read::new(t, Mode::Rud)?;
+    let read = if t.value(&OPENED) { Read::new(t, Mode::Rud)? } else { Read::opening(t, Mode::Rud)? };
     let pdc = read.pdc();
     for n in 0..2 {
         t.request(&pdc, read.data(n, n as usize)?)?;

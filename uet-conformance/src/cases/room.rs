@@ -49,7 +49,7 @@ enum ContextEnd {
     HalfMessage,
     /// CLOSE_COMMAND above a gap.
     Gap,
-    /// CLOSE_COMMAND while read data is not acknowledged.
+    /// CLOSE_COMMAND while read data is not acknowledged, and a stored response not cleared.
     InError,
     /// A fatal NACK of read data.
     Fatal,
@@ -204,8 +204,11 @@ fn ended(t: &mut Test<'_>, end: ContextEnd, requirement: &Requirement, region: &
             last = 4;
         }
         ContextEnd::InError | ContextEnd::Fatal | ContextEnd::GivenUp => {
+            // A response that nobody has cleared ends with the context.
+            t.request(&pdc, pdc.request(1).write_nowhere(region, &[1])?)?;
+            t.expect_answer(requirement, &pdc, pdc.psn(1))?;
             let length = t.beyond_ack()?;
-            t.request(&pdc, pdc.request(1).read(region, 0, length)?)?;
+            t.request(&pdc, pdc.request(2).read(region, 0, length)?)?;
             let data = |seen: &crate::RxPacket| seen.request().filter(|_| seen.is_for(&pdc));
             let (_, data) = t.expect(requirement, "read data", t.soon(), data)?;
             match end {
@@ -216,7 +219,7 @@ fn ended(t: &mut Test<'_>, end: ContextEnd, requirement: &Requirement, region: &
                 ContextEnd::GivenUp => return t.pause(t.until_given_up()),
                 _ => {}
             }
-            last = 2;
+            last = 3;
         }
         ContextEnd::InVain => {
             let within = t.soon() * 2;

@@ -1,8 +1,9 @@
 //! How a context ends at a target (section 3.5.8).
 
 use crate::axis::{CARRIER, MODE, START};
-use crate::{Axis, Need, Outcome, Pdc, Point, Region, Rule, RxPacket, Stop, Test};
+use crate::{Axis, Message, Need, Outcome, Pdc, Point, Region, Rule, RxPacket, Stop, Test};
 use core::time::Duration;
+use uet_wire::Psn;
 use uet_wire::catalogue::*;
 use uet_wire::pds::Control;
 use uet_wire::registry::{AckRequest, CtlType, NackCode, NextHdr};
@@ -87,6 +88,14 @@ pub(super) const CASES: &[Rule] = &[
         needs: &[Need::Capability("write"), Need::Capability("read")],
         axes: &[&MODE, &START],
         run: unacknowledged_data,
+    },
+    Rule {
+        id: "target-close/data-without-credit",
+        title: "While read data waits for credit CLOSE_COMMAND is answered CLOSING_IN_ERR",
+        requirements: &[PDS_CLOSE_005],
+        needs: &[Need::Capability("read"), Need::Capability("rccc")],
+        axes: &[&WAITING, &MODE],
+        run: data_without_credit,
     },
     Rule {
         id: "target-close/after-error",
@@ -312,6 +321,45 @@ fn unacknowledged_data(t: &mut Test<'_>) -> Outcome {
     let (pdc, _) = with_data(t)?;
     t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(2), 0)?)?;
     t.expect_nack(PDS_CLOSE_005, &pdc, pdc.psn(2), &[NackCode::CLOSING_IN_ERR])?;
+    Ok(())
+}
+
+/// The packets of read data that wait for credit: what is left at the start, or one.
+const WAITING: Axis<Option<usize>> =
+    Axis::new("waiting", &[Point::new("many", None), Point::new("one", Some(1))]);
+
+/// The device sends what it has credit for. All of that is acknowledged.
+fn data_without_credit(t: &mut Test<'_>) -> Outcome {
+    t.congestion_or_both("rccc")?;
+    t.auto_credit = false;
+    let length = 4 * t.bdp()?;
+    let region = t.region(length)?;
+    let mut session = t.session();
+    let parts = Message::read(&region, 0, length as u32).parts(t.mtu())?;
+    let psns = session.ask_all(t, &parts)?;
+    session.answer(t, psns[0])?;
+    let (pdc, grace) = (session.pdc, t.grace());
+    let mut left = psns.len();
+    for grants in 1..=4 * psns.len() as u32 {
+        while let Some((_, data)) =
+            t.wait(grace, |seen| seen.request().filter(|_| seen.is_for(&pdc) && !seen.payload().is_empty()))?
+        {
+            left = left.saturating_sub(1);
+            t.send(&pdc, &pdc.ack(data.psn()).build()?)?;
+        }
+        if left <= t.value(&WAITING).unwrap_or(left) {
+            break;
+        }
+        // Enough for one packet, and not for two.
+        let units = t.mtu() as u32 / 256;
+        t.send(&pdc, &pdc.control(CtlType::CREDIT, Psn(0), grants * units)?)?;
+    }
+    if left == 0 {
+        return Err(Stop::Skipped("the device sends all data without credit".into()));
+    }
+    let close = pdc.psn(psns.len() as u32);
+    t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, close, 0)?)?;
+    t.expect_nack(PDS_CLOSE_005, &pdc, close, &[NackCode::CLOSING_IN_ERR])?;
     Ok(())
 }
 
