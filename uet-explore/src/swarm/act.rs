@@ -1,16 +1,17 @@
 //! The operations and receives of the applications.
 
 use super::shadow;
-use super::traffic::{Kind, LONGEST, Task};
+use super::traffic::{LONGEST, Task};
 use super::{DATAGRAMS, INDEX, Run, SOURCE, TARGETS};
 use bytes::Bytes;
+use uet_conformance::draw::PostKind;
 use uet_model::Mode;
 use uet_model::ses::{AtomicOn, Operand, Operation, Peer, PostError, Receive, Work};
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode};
 
 impl Run {
     pub(super) fn peer(&self, task: &Task) -> Peer {
-        let index = if task.kind == Kind::Datagram { DATAGRAMS } else { INDEX };
+        let index = if task.kind == PostKind::Datagram { DATAGRAMS } else { INDEX };
         let address = self.plan.members[task.to].address;
         let peer =
             Peer { index: index.index, initiator: task.from as u32, ..Peer::relative(address, 101, 2) };
@@ -22,31 +23,35 @@ impl Run {
     pub(super) fn post(&mut self, number: usize) -> Result<(), String> {
         let task = self.traffic.tasks[number];
         let data = || Bytes::from(shadow::data(&task, number));
-        let tag = task.tagged.then_some(number as u64);
+        let tag = task.is_tagged().then_some(number as u64);
         let key = TARGETS[usize::from(task.mode == Mode::Rudi)];
         let work = match task.kind {
-            Kind::NoOp => Work::NoOp,
-            Kind::Write => Work::Write { key, offset: task.offset, data: data() },
-            Kind::Read => Work::Read { key: SOURCE, offset: task.offset, length: task.length },
-            Kind::Add(fetch) => Work::Atomic {
+            PostKind::NoOp => Work::NoOp,
+            PostKind::Write => Work::Write { key, offset: task.offset, data: data() },
+            PostKind::Read => Work::Read { key: SOURCE, offset: task.offset, length: task.length },
+            PostKind::Atomic | PostKind::FetchAtomic => Work::Atomic {
                 on: AtomicOn::Memory { key, offset: 0 },
                 opcode: AtomicOpcode::SUM,
                 datatype: AtomicDatatype::UINT64,
                 operand: Operand::Elements(Bytes::copy_from_slice(&1u64.to_le_bytes())),
-                fetch,
+                fetch: task.kind == PostKind::FetchAtomic,
             },
-            Kind::Send => Work::Send { tag, data: data() },
-            Kind::Rendezvous(eager) => Work::Rendezvous {
+            PostKind::Send | PostKind::Tsend => Work::Send { tag, data: data() },
+            PostKind::RendezvousSend | PostKind::RendezvousTsend => Work::Rendezvous {
                 tag,
                 source: self.shadow.regions(task.from)[3],
                 offset: task.offset,
                 length: task.length,
-                eager,
+                eager: task.eager,
             },
-            Kind::Deferrable => Work::Deferrable { tag, data: data() },
-            Kind::Datagram => Work::Datagram { data: data() },
+            PostKind::DeferrableSend | PostKind::DeferrableTsend => Work::Deferrable { tag, data: data() },
+            PostKind::Datagram => Work::Datagram { data: data() },
         };
-        let named = task.named && !matches!(task.kind, Kind::NoOp | Kind::Read | Kind::Add(_));
+        let named = task.named
+            && !matches!(
+                task.kind,
+                PostKind::NoOp | PostKind::Read | PostKind::Atomic | PostKind::FetchAtomic
+            );
         let operation = Operation {
             header_data: named.then_some(number as u64),
             delivery_complete: task.delivery_complete,
@@ -72,8 +77,8 @@ impl Run {
     pub(super) fn receive(&mut self, number: usize) {
         let task = &self.traffic.tasks[number];
         let (index, tagged) = match task.kind {
-            Kind::Datagram => (DATAGRAMS, false),
-            _ => (INDEX, task.tagged),
+            PostKind::Datagram => (DATAGRAMS, false),
+            _ => (INDEX, task.is_tagged()),
         };
         let receive = match tagged {
             true => Receive::tagged(LONGEST, number as u64),

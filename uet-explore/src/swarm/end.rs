@@ -2,8 +2,9 @@
 
 use super::Run;
 use super::shadow::End;
-use super::traffic::{Kind, Task};
+use super::traffic::Task;
 use core::time::Duration;
+use uet_conformance::draw::PostKind;
 use uet_model::ses::{OperationError, Peer};
 use uet_model::{Failure, Mode, Route};
 use uet_wire::registry::NackCode;
@@ -33,8 +34,9 @@ impl Run {
             // Nothing tells an initiator that its target has crashed or given up after the response. The application gives up.
             if self.net.now() >= give_up && (self.plan.crashes || self.plan.lenient) {
                 let waits = |number: &usize| {
-                    let kind = self.traffic.tasks[*number].kind;
-                    matches!(kind, Kind::Read | Kind::Add(true) | Kind::Rendezvous(_) | Kind::Deferrable)
+                    let task = &self.traffic.tasks[*number];
+                    let reads = matches!(task.kind, PostKind::Read | PostKind::FetchAtomic);
+                    reads || task.is_rendezvous() || task.is_deferrable()
                 };
                 let orphans: Vec<usize> = self.shadow.active().filter(waits).collect();
                 orphans.into_iter().for_each(|number| self.abort(number));
@@ -64,13 +66,13 @@ impl Run {
                 self.traffic.tasks.push(Task {
                     from,
                     to,
-                    kind: Kind::Write,
+                    kind: PostKind::Write,
                     mode,
                     class: 0,
                     context: 0,
                     length: 8,
                     offset,
-                    tagged: false,
+                    eager: 0,
                     named: false,
                     delivery_complete: false,
                 });

@@ -1,10 +1,11 @@
 //! The links between endpoints, and all that can befall a packet there.
 
-use super::plan::{micros, one_in, pick};
+use super::plan::micros;
 use core::net::IpAddr;
 use core::time::Duration;
 use fastrand::Rng;
 use std::collections::HashMap;
+use uet_conformance::draw::Source;
 use uet_kernel::Treatment;
 use uet_model::{Packet, Time, TrimPoint};
 
@@ -62,10 +63,10 @@ impl Links {
         for from in 0..count {
             for to in 0..count {
                 let hops = 1 + u32::from(switches[from] != switches[to]) * 2;
-                let worse = pick(&mut rng, &[0.5, 1.0, 1.0, 1.0, 3.0]);
+                let worse = rng.pick(&[0.5, 1.0, 1.0, 1.0, 3.0]);
                 links.push(Link {
                     delay: hop * hops,
-                    jitter: if one_in(&mut rng, 3) { jitter } else { Duration::ZERO },
+                    jitter: if rng.one_in(3) { jitter } else { Duration::ZERO },
                     loss: loss * worse,
                     copy: copy * worse,
                     reorder: reorder * worse,
@@ -77,7 +78,7 @@ impl Links {
         }
         let numbers = addresses.iter().enumerate().map(|(number, address)| (*address, number)).collect();
         let mut links = Links { numbers, links, partitions: Vec::new(), until, rng };
-        if one_in(&mut links.rng, 3) {
+        if links.rng.one_in(3) {
             for _ in 0..links.rng.usize(1..=3) {
                 let from = Time(links.rng.u64(start.0..until.0));
                 let span = micros(&mut links.rng, 50..=3_000);
@@ -119,9 +120,9 @@ impl Links {
         if held {
             treatment.behind = rng.u16(1..=8);
         }
-        let size = pick(rng, &[64u16, 96, 256]);
+        let size = rng.pick(&[64u16, 96, 256]);
         if trimmed && packet.wire_len() + 8 > usize::from(size) {
-            treatment.trim = Some((size, pick(rng, &[TrimPoint::Fabric, TrimPoint::LastHop])));
+            treatment.trim = Some((size, rng.pick(&[TrimPoint::Fabric, TrimPoint::LastHop])));
         }
         if damaged {
             treatment.corrupt = Some(rng.usize(..packet.wire_len().max(1) * 8));

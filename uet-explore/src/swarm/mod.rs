@@ -22,7 +22,7 @@ use plan::Plan;
 use shadow::{End, SOURCE_BYTES, Shadow};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
-use traffic::{Kind, Step, Traffic};
+use traffic::{Step, Traffic};
 use uet_emulator::Nic;
 use uet_emulator::fault::Fault;
 use uet_kernel::{Network, stream};
@@ -181,7 +181,7 @@ impl Run {
         let [first, second, third] = self.traffic.lengths[member];
         let mut sends = vec![0; third.max(1) as usize];
         for (number, task) in self.traffic.tasks.iter().enumerate() {
-            if task.from == member && matches!(task.kind, Kind::Rendezvous(_)) {
+            if task.from == member && task.is_rendezvous() {
                 sends[task.offset as usize..][..task.length as usize]
                     .copy_from_slice(&shadow::data(task, number));
             }

@@ -3,6 +3,7 @@
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::time::Duration;
 use fastrand::Rng;
+use uet_conformance::draw::Source;
 use uet_emulator::Config;
 use uet_emulator::config::Congestion;
 use uet_model::PdsParams;
@@ -56,14 +57,6 @@ struct Temper {
     wraps: bool,
 }
 
-pub(crate) fn pick<T: Copy>(rng: &mut Rng, items: &[T]) -> T {
-    items[rng.usize(..items.len())]
-}
-
-pub(crate) fn one_in(rng: &mut Rng, count: u32) -> bool {
-    rng.u32(..count) == 0
-}
-
 pub(crate) fn micros(rng: &mut Rng, range: core::ops::RangeInclusive<u64>) -> Duration {
     Duration::from_micros(rng.u64(range))
 }
@@ -72,12 +65,12 @@ impl Plan {
     pub(crate) fn draw(rng: &mut Rng) -> Self {
         let count = rng.usize(3..=16);
         let temper = Temper {
-            crashes: one_in(rng, 3),
-            hasty: one_in(rng, 4),
-            tight: one_in(rng, 4),
-            wraps: one_in(rng, 4),
+            crashes: rng.one_in(3),
+            hasty: rng.one_in(4),
+            tight: rng.one_in(4),
+            wraps: rng.one_in(4),
         };
-        let ipv6 = one_in(rng, 4);
+        let ipv6 = rng.one_in(4);
         let mut groups: Vec<Group> =
             (0..rng.usize(1..=(count / 2).min(4))).map(|number| Group::draw(rng, number, ipv6)).collect();
         let mut members = Vec::new();
@@ -104,19 +97,22 @@ impl Plan {
 
 impl Group {
     fn draw(rng: &mut Rng, number: usize, ipv6: bool) -> Self {
-        let rate = pick(rng, &[10, 25, 100, 400]) * 1_000_000_000;
-        let restart = pick(rng, &[Restart::Start, Restart::Offset]);
+        let rate = rng.pick(&[10, 25, 100, 400]) * 1_000_000_000;
+        let restart = rng.pick(&[Restart::Start, Restart::Offset]);
         Group {
             members: Vec::new(),
             // Over IPv6, a direct domain needs source identifiers.
-            domain: one_in(rng, 4).then(|| {
-                let mode = pick(rng, &["direct", "cluster"]);
+            domain: rng.one_in(4).then(|| {
+                let mode = rng.pick(&["direct", "cluster"]);
                 (number as u32 + 7, if ipv6 { "cluster" } else { mode })
             }),
-            congestion: pick(
-                rng,
-                &[Congestion::None, Congestion::Nscc, Congestion::Nscc, Congestion::Rccc, Congestion::Both],
-            ),
+            congestion: rng.pick(&[
+                Congestion::None,
+                Congestion::Nscc,
+                Congestion::Nscc,
+                Congestion::Rccc,
+                Congestion::Both,
+            ]),
             network: Network {
                 sender_rate: rate,
                 receiver_rate: rate,
@@ -124,9 +120,9 @@ impl Group {
                 trimming: rng.bool(),
                 ..Network::default()
             },
-            mtu: pick(rng, &[1024, 1024, 2048, 4096, 8192]),
-            default_mpr: pick(rng, &[1, 2, 8]),
-            start_rcvd_bytes: match one_in(rng, 4) {
+            mtu: rng.pick(&[1024, 1024, 2048, 4096, 8192]),
+            default_mpr: rng.pick(&[1, 2, 8]),
+            start_rcvd_bytes: match rng.one_in(4) {
                 true => (1 << 32) - rng.u64(1..200_000),
                 false => 0,
             },
@@ -141,14 +137,14 @@ fn config(rng: &mut Rng, group: &Group, temper: &Temper, seed: u64) -> Config {
         pds: pds(rng, group, temper),
         ses: ses(rng, group, temper),
         secure: SecureParams {
-            start_psn_method: pick(rng, &[StartPsnMethod::Expected, StartPsnMethod::Random]),
+            start_psn_method: rng.pick(&[StartPsnMethod::Expected, StartPsnMethod::Random]),
             // The other floor is unsafe where PDCIDs are reused: docs/exploration.md, ambiguous rules.
             start_psn_floor: StartPsnFloor::Highest,
             expected_psn_in_close_ack: rng.bool(),
             ..SecureParams::default()
         },
         congestion: group.congestion,
-        paths: pick(rng, &paths),
+        paths: rng.pick(&paths),
         network: group.network.clone(),
         seed,
         ..Config::default()
@@ -159,13 +155,13 @@ fn pds(rng: &mut Rng, group: &Group, temper: &Temper) -> PdsParams {
     let mut pds = PdsParams {
         payload_mtu: group.mtu,
         default_mpr: group.default_mpr,
-        announced_mpr: pick(rng, &[1, 2, 8, 64]),
+        announced_mpr: rng.pick(&[1, 2, 8, 64]),
         start_rcvd_bytes: group.start_rcvd_bytes,
-        ack_gen_trigger: pick(rng, &[1024, 4096, 16_384, 65_536]),
+        ack_gen_trigger: rng.pick(&[1024, 4096, 16_384, 65_536]),
         ack_on_ecn: rng.bool(),
-        enb_ack_per_pkt: one_in(rng, 4),
+        enb_ack_per_pkt: rng.one_in(4),
         ack_delay: micros(rng, 1..=20),
-        max_ack_data_size: pick(rng, &[0, 16, 256, 1024]),
+        max_ack_data_size: rng.pick(&[0, 16, 256, 1024]),
         rto_init_time: micros(rng, 60..=400),
         // No limit: losses alone fail no operation.
         max_rto_retx_cnt: if temper.hasty { rng.u8(3..=8) } else { 31 },
@@ -179,7 +175,7 @@ fn pds(rng: &mut Rng, group: &Group, temper: &Temper) -> PdsParams {
         general_pdcs: PDCIDS,
         start_psn: (temper.wraps && !temper.crashes && !temper.tight).then(|| u32::MAX - rng.u32(..300)),
         idle_time: if rng.bool() { Duration::ZERO } else { micros(rng, 200..=2_000) },
-        tx_queue: pick(rng, &[1, 8, 64]),
+        tx_queue: rng.pick(&[1, 8, 64]),
         ask_ack_at_eom: rng.bool(),
         rod_opens_early: rng.bool(),
         nack_ses_processing: rng.bool(),
@@ -188,27 +184,27 @@ fn pds(rng: &mut Rng, group: &Group, temper: &Temper) -> PdsParams {
         negotiation: rng.bool(),
         ack_unmarked_duplicates: rng.bool(),
         reclaim_unconfirmed: rng.bool(),
-        fast_loss_packets: pick(rng, &[0, 0, 3, 16]),
-        infer_loss_packets: pick(rng, &[0, 0, 3, 16]),
+        fast_loss_packets: rng.pick(&[0, 0, 3, 16]),
+        infer_loss_packets: rng.pick(&[0, 0, 3, 16]),
         ..PdsParams::default()
     };
     if temper.tight {
-        pds.general_pdcs = pick(rng, &[4, 16, PDCIDS]);
-        pds.rx_packets = pick(rng, &[2, 16, 1 << 16]);
-        pds.stored_responses = pick(rng, &[1, 4, 1 << 16]);
-        pds.receive_slots = pick(rng, &[32, 1 << 20]);
-        pds.rudi_requests = pick(rng, &[2, 1024]);
-        pds.answer_queue = pick(rng, &[64, 4096]);
-        pds.psn_range = pick(rng, &[1 << 14, 1 << 31]);
+        pds.general_pdcs = rng.pick(&[4, 16, PDCIDS]);
+        pds.rx_packets = rng.pick(&[2, 16, 1 << 16]);
+        pds.stored_responses = rng.pick(&[1, 4, 1 << 16]);
+        pds.receive_slots = rng.pick(&[32, 1 << 20]);
+        pds.rudi_requests = rng.pick(&[2, 1024]);
+        pds.answer_queue = rng.pick(&[64, 4096]);
+        pds.psn_range = rng.pick(&[1 << 14, 1 << 31]);
     }
     pds
 }
 
 fn ses(rng: &mut Rng, group: &Group, temper: &Temper) -> SesParams {
     let mut ses = SesParams {
-        form: pick(rng, &[FormChoice::Standard, FormChoice::Shortest]),
+        form: rng.pick(&[FormChoice::Standard, FormChoice::Shortest]),
         read_in_ack: rng.bool(),
-        abort: pick(rng, &[Abort::MessageError, Abort::InitiatorError]),
+        abort: rng.pick(&[Abort::MessageError, Abort::InitiatorError]),
         explicit_completion: rng.bool(),
         explicit_read: rng.bool(),
         max_unexpected: u16::MAX,
@@ -218,10 +214,10 @@ fn ses(rng: &mut Rng, group: &Group, temper: &Temper) -> SesParams {
         ..group.ses.clone()
     };
     if temper.tight {
-        ses.max_messages = pick(rng, &[2, 1024]);
-        ses.max_reads = pick(rng, &[2, 1024]);
-        ses.max_awaited = pick(rng, &[1 << 15, 1 << 20]);
-        ses.max_operations = pick(rng, &[64, 4096]);
+        ses.max_messages = rng.pick(&[2, 1024]);
+        ses.max_reads = rng.pick(&[2, 1024]);
+        ses.max_awaited = rng.pick(&[1 << 15, 1 << 20]);
+        ses.max_operations = rng.pick(&[64, 4096]);
     }
     ses
 }

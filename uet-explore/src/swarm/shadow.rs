@@ -1,11 +1,12 @@
 //! Knows what each operation may do to memory and receives, and judges what happened.
 
 use super::links::LIFETIME;
-use super::traffic::{COUNTER, Kind, SOURCE, Task, Traffic};
+use super::traffic::{COUNTER, SOURCE, Task, Traffic};
 use bytes::Bytes;
 use core::net::IpAddr;
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
+use uet_conformance::draw::PostKind;
 use uet_emulator::Nic;
 use uet_model::ses::{Completion, Done, OperationError, OperationId, Received, RegionId};
 use uet_model::{Failure, Mode, Time};
@@ -76,7 +77,7 @@ pub(super) fn data(task: &Task, number: usize) -> Vec<u8> {
     let mut data = vec![0; task.length as usize];
     fastrand::Rng::with_seed(number as u64).fill(&mut data);
     data.iter_mut().for_each(|byte| *byte |= 1);
-    if task.kind != Kind::Write
+    if task.kind != PostKind::Write
         && let Some(start) = data.first_chunk_mut()
     {
         *start = (number as u64).to_le_bytes();
@@ -201,7 +202,7 @@ impl Shadow {
             Completion::Written(written) => {
                 let task = usize::try_from(written.header_data).ok().and_then(|number| tasks.get(number));
                 match task {
-                    Some(task) if task.named && (task.kind, task.to) == (Kind::Write, member) => Ok(()),
+                    Some(task) if task.named && (task.kind, task.to) == (PostKind::Write, member) => Ok(()),
                     _ => Err(format!("a write reports header data that nobody sent: {written:?}")),
                 }
             }
@@ -224,8 +225,8 @@ impl Shadow {
             Err(error) => {
                 record.end = End::Failed(error);
                 // A peer that has all the data may close the context before its last ACK arrives: `PDS-CLOSE-005`.
-                let is_read_out = matches!(task.kind, Kind::Rendezvous(_))
-                    && matches!(error.why, Some(Failure::Closed | Failure::Ended(_)));
+                let is_read_out =
+                    task.is_rendezvous() && matches!(error.why, Some(Failure::Closed | Failure::Ended(_)));
                 return match is_read_out || self.may_fail(task, &self.records[number]) {
                     true => Ok(()),
                     false => Err(format!("failed: {error}")),
@@ -235,10 +236,12 @@ impl Shadow {
         record.end = End::Done;
         let lives_on = record.posted_in == record.ended_in;
         match task.kind {
-            Kind::Read if done.data[..] != SOURCE_BYTES[task.offset as usize..][..task.length as usize] => {
+            PostKind::Read
+                if done.data[..] != SOURCE_BYTES[task.offset as usize..][..task.length as usize] =>
+            {
                 Err("read wrong data".into())
             }
-            Kind::Add(true) => {
+            PostKind::FetchAtomic => {
                 let old = done.data[..].try_into().map(u64::from_le_bytes);
                 let old = old.map_err(|_| format!("fetched {} bytes", done.data.len()))?;
                 match lives_on && !life.fetched.insert(old) {
@@ -246,7 +249,7 @@ impl Shadow {
                     false => Ok(()),
                 }
             }
-            Kind::Write if lives_on => {
+            PostKind::Write if lives_on => {
                 let region = life.regions[usize::from(task.mode == Mode::Rudi)];
                 let memory = nics[task.to].memory(region).unwrap_or_default();
                 match memory[task.offset as usize..][..task.length as usize] == data(task, number) {
@@ -279,19 +282,19 @@ impl Shadow {
         let life = &mut self.lives[member];
         let is_right = task.to == member
             && received.sender.from == self.addresses[task.from]
-            && (task.is_message() || task.kind == Kind::Datagram)
+            && (task.is_message() || task.kind == PostKind::Datagram)
             && received.data == data(task, number)
             && received.header_data == task.named.then_some(number as u64);
         if !is_right {
             return Err(format!("received a wrong message {number} {task:?}: {received:?}"));
         }
-        if task.kind == Kind::Datagram {
+        if task.kind == PostKind::Datagram {
             return Ok(());
         }
         if !self.received.insert((number, life.number)) {
             return Err(format!("received message {number} twice: {task:?}"));
         }
-        if task.kind == Kind::Send && task.mode == Mode::Rod && !task.tagged {
+        if task.kind == PostKind::Send && task.mode == Mode::Rod {
             let queue = (task.from, task.class, task.context);
             let turn = self.records[number].turn;
             let last = life.ordered.insert(queue, turn).unwrap_or_default();
@@ -318,13 +321,13 @@ impl Shadow {
             let is_certain =
                 record.end == End::Done && (record.posted_in, record.ended_in) == (life.number, life.number);
             match task.kind {
-                Kind::Add(_) => {
+                PostKind::Atomic | PostKind::FetchAtomic => {
                     let over = matches!(record.end, End::Done | End::Failed(_) | End::Gone)
                         && record.ended + LIFETIME < life.since;
                     fewest += u64::from(is_certain);
                     most += u64::from(record.end != End::Waiting && !over);
                 }
-                Kind::Write => {
+                PostKind::Write => {
                     let region = &mut memory[usize::from(task.mode == Mode::Rudi)];
                     let place = &mut region[task.offset as usize..][..task.length as usize];
                     let expected = data(task, number);

@@ -1,46 +1,81 @@
 //! Draws what the applications do: operations, receives, aborts, closes, crashes and new keys.
 
-use super::plan::{Plan, micros, one_in, pick};
+use super::plan::{Plan, micros};
 use core::time::Duration;
 use fastrand::Rng;
+use uet_conformance::draw::{self, Menu, PostKind, Source};
 use uet_model::{Mode, Time};
 
-/// The kind of a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    NoOp,
-    Write,
-    Read,
-    /// Adds 1 to the counter of the target, and fetches the old value if true.
-    Add(bool),
-    Send,
-    /// Sends this many bytes in the request; the target reads the rest.
-    Rendezvous(u32),
-    Deferrable,
-    Datagram,
-}
+/// The operations of the applications. All atomics are additions of 1 to the counter of the target.
+const KINDS: [PostKind; 23] = {
+    use PostKind::*;
+    [
+        Write,
+        Write,
+        Write,
+        Write,
+        Write,
+        Read,
+        Read,
+        Read,
+        FetchAtomic,
+        FetchAtomic,
+        Atomic,
+        Send,
+        Send,
+        Tsend,
+        Tsend,
+        RendezvousSend,
+        RendezvousTsend,
+        DeferrableSend,
+        DeferrableTsend,
+        NoOp,
+        Datagram,
+        Datagram,
+        Datagram,
+    ]
+};
+
+const MODES: [draw::Mode; 9] = {
+    use draw::Mode::*;
+    [Rud, Rud, Rud, Rud, Rod, Rod, Rod, Rudi, Uud]
+};
 
 /// One operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Task {
     pub(crate) from: usize,
     pub(crate) to: usize,
-    pub(crate) kind: Kind,
+    pub(crate) kind: PostKind,
     pub(crate) mode: Mode,
     pub(crate) class: u8,
     pub(crate) context: u32,
     pub(crate) length: u32,
     /// The place of a write, read or rendezvous send in its region.
     pub(crate) offset: u64,
-    pub(crate) tagged: bool,
+    /// The number of bytes in the request of a rendezvous send; the target reads the rest.
+    pub(crate) eager: u32,
     /// True if the request carries header data.
     pub(crate) named: bool,
     pub(crate) delivery_complete: bool,
 }
 
 impl Task {
+    /// Returns whether it is a send that waits for a receive.
     pub(crate) fn is_message(&self) -> bool {
-        matches!(self.kind, Kind::Send | Kind::Rendezvous(_) | Kind::Deferrable)
+        self.is_rendezvous() || self.is_deferrable() || matches!(self.kind, PostKind::Send | PostKind::Tsend)
+    }
+
+    pub(crate) fn is_rendezvous(&self) -> bool {
+        matches!(self.kind, PostKind::RendezvousSend | PostKind::RendezvousTsend)
+    }
+
+    pub(crate) fn is_deferrable(&self) -> bool {
+        matches!(self.kind, PostKind::DeferrableSend | PostKind::DeferrableTsend)
+    }
+
+    pub(crate) fn is_tagged(&self) -> bool {
+        matches!(self.kind, PostKind::Tsend | PostKind::RendezvousTsend | PostKind::DeferrableTsend)
     }
 }
 
@@ -79,7 +114,7 @@ pub(crate) struct Outage {
     pub(crate) to: Time,
 }
 
-/// The counter that [`Kind::Add`] changes is at the start of the first region.
+/// The counter that atomics change is at the start of the first region.
 pub(crate) const COUNTER: usize = 8;
 /// The length of the region that peers read.
 pub(crate) const SOURCE: u64 = 1 << 17;
@@ -95,17 +130,24 @@ impl Traffic {
             lengths: vec![[COUNTER as u64, 0, 0]; plan.members.len()],
             outages: Vec::new(),
         };
-        let incast = one_in(rng, 4);
+        let incast = rng.one_in(4);
         for (from, member) in plan.members.iter().enumerate() {
             let peers = &plan.groups[member.group].members;
-            let mtu = u32::from(member.config.pds.payload_mtu);
+            let pds = &member.config.pds;
+            let menu = Menu {
+                kinds: &KINDS,
+                modes: &MODES,
+                mtu: pds.payload_mtu.into(),
+                ack_data: pds.max_ack_data_size.into(),
+                longest: LONGEST,
+            };
             let others: Vec<usize> = peers.iter().copied().filter(|peer| *peer != from).collect();
             for _ in 0..operations {
                 let to =
-                    if incast && peers[0] != from && !one_in(rng, 8) { peers[0] } else { pick(rng, &others) };
+                    if incast && peers[0] != from && !rng.one_in(8) { peers[0] } else { rng.pick(&others) };
                 // A few operations come after all faults.
                 let at = start + plan.span.mul_f64(rng.f64() * 1.05);
-                traffic.operation(rng, (from, to), mtu, at);
+                traffic.operation(rng, (from, to), &menu, at);
             }
         }
         if plan.crashes {
@@ -127,73 +169,46 @@ impl Traffic {
         traffic
     }
 
-    fn operation(&mut self, rng: &mut Rng, (from, to): (usize, usize), mtu: u32, at: Time) {
+    fn operation(&mut self, rng: &mut Rng, (from, to): (usize, usize), menu: &Menu<'_>, at: Time) {
         let number = self.tasks.len();
-        let mode = pick(
-            rng,
-            &[
-                Mode::Rud,
-                Mode::Rud,
-                Mode::Rud,
-                Mode::Rud,
-                Mode::Rod,
-                Mode::Rod,
-                Mode::Rod,
-                Mode::Rudi,
-                Mode::Uud,
-            ],
-        );
-        let mut length = match rng.u32(..20) {
-            0..10 => rng.u32(1..=64),
-            10..16 => rng.u32(1..=mtu),
-            16..19 => rng.u32(1..=4 * mtu),
-            _ => rng.u32(1..=LONGEST),
-        }
-        .min(LONGEST);
-        let kind = match mode {
-            Mode::Rudi => pick(rng, &[Kind::Write, Kind::Read, Kind::NoOp]),
-            Mode::Uud => Kind::Datagram,
-            _ => match rng.u32(..20) {
-                0..5 => Kind::Write,
-                5..8 => Kind::Read,
-                8..10 => Kind::Add(true),
-                10 => Kind::Add(false),
-                11..15 => Kind::Send,
-                15..17 => Kind::Rendezvous(0),
-                17..19 => Kind::Deferrable,
-                _ => Kind::NoOp,
-            },
+        let draw::Operation { kind, mode, length, eager, header_data, complete } = menu.operation(rng);
+        let mode = match mode {
+            // A no-op is idempotent.
+            _ if kind == PostKind::NoOp && rng.one_in(8) => Mode::Rudi,
+            draw::Mode::Rud => Mode::Rud,
+            draw::Mode::Rod => Mode::Rod,
+            draw::Mode::Rudi => Mode::Rudi,
+            draw::Mode::Uud => Mode::Uud,
+        };
+        let length = match kind {
+            PostKind::NoOp => 0,
+            PostKind::Atomic | PostKind::FetchAtomic => COUNTER as u32,
+            PostKind::Write | PostKind::Read => length,
+            // The first 8 bytes name the message.
+            _ => length.max(8),
         };
         let mut task = Task {
             from,
             to,
             kind,
             mode,
-            class: u8::from(one_in(rng, 5)),
-            context: u32::from(one_in(rng, 5)),
+            class: u8::from(rng.one_in(5)),
+            context: u32::from(rng.one_in(5)),
             length,
             offset: 0,
-            tagged: rng.bool(),
-            named: rng.bool(),
-            delivery_complete: one_in(rng, 8),
+            eager,
+            named: header_data,
+            delivery_complete: complete,
         };
         match kind {
-            Kind::Write => task.offset = self.place(to, usize::from(mode == Mode::Rudi), length),
-            Kind::Read => task.offset = rng.u64(..SOURCE - u64::from(length)),
-            Kind::Rendezvous(_) => {
-                length = length.max(8);
-                task.offset = self.place(from, 2, length);
-                task.kind = Kind::Rendezvous(if rng.bool() { length.min(mtu / 2) / 2 } else { 0 });
-            }
-            Kind::Send | Kind::Deferrable => length = length.max(8),
-            Kind::Datagram => length = length.clamp(8, mtu),
-            Kind::Add(_) => length = 8,
-            Kind::NoOp => length = 0,
+            PostKind::Write => task.offset = self.place(to, usize::from(mode == Mode::Rudi), length),
+            PostKind::Read => task.offset = rng.u64(..SOURCE - u64::from(length)),
+            _ if task.is_rendezvous() => task.offset = self.place(from, 2, length),
+            _ => {}
         }
-        task.length = length;
         self.tasks.push(task);
         self.steps.push((at, Step::Post(number)));
-        if task.is_message() || kind == Kind::Datagram && rng.bool() {
+        if task.is_message() || kind == PostKind::Datagram && rng.bool() {
             // Some receives come before their message, some after it.
             let early = rng.bool();
             let receive =
@@ -201,10 +216,11 @@ impl Traffic {
             self.steps.push((receive, Step::Receive(number)));
         }
         // An aborted read refuses its data, which the passive judge takes for a mistake.
-        if one_in(rng, 100) && !matches!(kind, Kind::Read | Kind::Add(true) | Kind::Rendezvous(_)) {
+        if rng.one_in(100) && !matches!(kind, PostKind::Read | PostKind::FetchAtomic) && !task.is_rendezvous()
+        {
             self.steps.push((at + micros(rng, 0..=100), Step::Abort(number)));
         }
-        if one_in(rng, 30) {
+        if rng.one_in(30) {
             self.steps.push((at + micros(rng, 0..=100), Step::Close(number)));
         }
     }
