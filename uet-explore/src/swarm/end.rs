@@ -81,7 +81,7 @@ impl Run {
                 self.finish()?;
                 match self.shadow.end(number) {
                     End::Done => break,
-                    // Contexts that were never closed fill small tables, and keep stored responses.
+                    // Contexts that nobody closed fill small tables.
                     End::Failed(error) if self.plan.lenient && lacks_room(error) => break,
                     // The peer keeps the context of an earlier life, and there is no other PDCID.
                     End::Failed(error) if self.plan.is_small(from, from) && is_taken(error) => break,
@@ -148,14 +148,18 @@ impl Run {
     }
 }
 
-/// Returns whether an operation failed because an endpoint had no room for another context or stored response.
+/// Returns whether an operation failed because an endpoint had no room for another context, packet or stored response. Contexts of
+/// initiators that gave up fill the tables, and a target without room ends a context that its initiator cannot close.
 fn lacks_room(error: &OperationError) -> bool {
-    let codes = [NackCode::NO_PDC_AVAIL, NackCode::NO_BITMAP, NackCode::NO_GTD_DEL_AVAIL];
+    use NackCode as Code;
+    let codes = [Code::NO_PDC_AVAIL, Code::NO_BITMAP, Code::NO_PKT_BUFFER, Code::NO_GTD_DEL_AVAIL];
     let refused = codes.map(|code| Failure::Refused(code.code()));
-    error.why.is_some_and(|why| why == Failure::NoContext || refused.contains(&why))
+    let closed = Failure::Ended(Code::CLOSING_IN_ERR.code());
+    error.why.is_some_and(|why| why == Failure::NoContext || why == closed || refused.contains(&why))
 }
 
 /// Returns whether an operation failed because its context has the PDCID of another one.
 fn is_taken(error: &OperationError) -> bool {
-    error.why == Some(Failure::Ended(NackCode::INVALID_SYN.code()))
+    let codes = [NackCode::INVALID_SYN, NackCode::PDC_MODE_MISMATCH];
+    codes.iter().any(|code| error.why == Some(Failure::Ended(code.code())))
 }
