@@ -28,6 +28,21 @@ fn a_clean_conversation_has_no_findings() {
     assert!(run.out.starts_with("2 packets, 1 contexts, 0 findings"), "{}", run.out);
 }
 
+/// docs/walkthroughs.md says so for each.
+#[test]
+fn captures_to_learn_from_have_no_findings() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../captures/learn");
+    let mut found = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let run = uet(&["check", path.to_str().unwrap()]);
+        assert_eq!((run.code, run.err.as_str()), (0, ""), "{}: {}", path.display(), run.out);
+        assert!(run.out.contains(" 0 findings;"), "{}: {}", path.display(), run.out);
+        found += 1;
+    }
+    assert!(found >= 7, "{found}");
+}
+
 /// Returns the findings in a recording of the built-in NIC that are not on purpose, the others, and the summary.
 fn recorded(name: &str, cases: &[&str]) -> (Vec<Value>, Vec<Value>, Value) {
     let path = file(name, b"");

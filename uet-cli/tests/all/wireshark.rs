@@ -1,4 +1,4 @@
-//! `uet wireshark --install` with a real tshark. `wireshark/test` runs it.
+//! `uet wireshark --install`, also with a real tshark. `wireshark/test` runs that.
 
 use std::path::Path;
 use std::process::Command;
@@ -43,4 +43,20 @@ fn installed_dissector_is_found() {
     let seen = tshark(&home, &filter).unwrap();
     assert!(seen.lines().filter(|line| !line.is_empty()).count() > 10, "{seen}");
     std::fs::remove_dir_all(&home).unwrap();
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn without_wireshark_the_default_folder_is_used() {
+    let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("no-wireshark");
+    let output = Command::new(env!("CARGO_BIN_EXE_uet"))
+        .args(["wireshark", "--install"])
+        .env("HOME", &home)
+        .env("PATH", &home)
+        .output()
+        .unwrap();
+    let file = home.join(".local/lib/wireshark/plugins/uet.lua");
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), file.to_str().unwrap());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("the default of Wireshark"));
+    assert!(std::fs::read_to_string(&file).unwrap().contains("Proto("));
 }

@@ -13,6 +13,7 @@ mod random;
 mod reassembly;
 mod secured;
 mod trailer;
+mod walkthroughs;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::collections::BTreeMap;
