@@ -47,7 +47,9 @@ fn index(vectors: &Vectors, app: bool) -> String {
     );
     if app {
         text += "<p class=go><a href=app.html>Look into a capture</a>: drop a file to see its packets, findings and \
-                 contexts. Build packets, and watch two endpoints of the reference model. Nothing leaves your machine.</p>\n";
+                 contexts. Build packets, and watch two endpoints of the reference model. Nothing leaves your machine. \
+                 The repository has captures to learn from in <code>captures/learn</code>, and \
+                 <code>docs/walkthroughs.md</code> explains each.</p>\n";
     }
     text += "<ul class=rooms>\n";
     for (file, what, count, about) in [
