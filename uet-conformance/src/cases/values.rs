@@ -29,7 +29,24 @@ pub(super) const CASES: &[Rule] = &[
         ],
         needs: &[],
         axes: &[&PATTERN, &KIND, &FORM],
-        run: by_device,
+        run: |t| by_device(t, Some(t.value(&FORM))),
+    },
+    Rule {
+        id: "values/own-header",
+        title: "The header that the device chooses has room for the values that the request was posted with",
+        requirements: &[
+            SES_ADDR_001,
+            SES_ADDR_002,
+            SES_GEN_001,
+            SES_MEM_001,
+            SES_PLACE_001,
+            SES_MATCH_001,
+            SES_MATCH_002,
+            SES_CUT_005,
+        ],
+        needs: &[],
+        axes: &[&KIND, &PATTERN],
+        run: |t| by_device(t, None),
     },
     Rule {
         id: "values/by-suite",
@@ -193,10 +210,12 @@ fn bytes() -> Vec<u8> {
     pattern(77).take(40).collect()
 }
 
-fn by_device(t: &mut Test<'_>) -> Outcome {
-    let (bits, kind, form) = (t.value(&PATTERN), t.value(&KIND), t.value(&FORM));
+/// Posts an operation, with this header unless the device chooses.
+fn by_device(t: &mut Test<'_>, form: Option<Form>) -> Outcome {
+    let (bits, kind) = (t.value(&PATTERN), t.value(&KIND));
+    let (small, short) = (form == Some(Form::Small), form.is_some_and(|form| form != Form::Std));
     let long = matches!(kind, PostKind::RendezvousSend | PostKind::DeferrableTsend | PostKind::Atomic);
-    if long && form != Form::Std {
+    if long && short {
         return Err(Stop::Skipped("the operation needs a standard header".into()));
     }
     let tagged = matches!(kind, PostKind::Tsend | PostKind::DeferrableTsend);
@@ -207,7 +226,7 @@ fn by_device(t: &mut Test<'_>) -> Outcome {
     // No access passes 2^64.
     let offset = if keyed { bits & !0xfff } else { 0 };
     // Of the highest 16 bits of a key, all but the first are reserved, the vendor's, or make it an optimized one.
-    let key = if keyed && form != Form::Small { bits & 0x8000_ffff_ffff_ffff } else { 0 };
+    let key = if keyed && !small { bits & 0x8000_ffff_ffff_ffff } else { 0 };
     let (process, index, generation) = (bits as u16 & 0xfff, bits as u16 & 0xfff, bits as u8);
     let remote = Remote {
         key: Hex64(key),
@@ -218,14 +237,14 @@ fn by_device(t: &mut Test<'_>) -> Outcome {
         ..Remote::default()
     };
     let sends = matches!(kind, PostKind::Send | PostKind::Tsend);
-    let header_data = (sends && form == Form::Std).then_some(Hex64(bits));
+    let header_data = (sends && !short).then_some(Hex64(bits));
     let tag = tagged.then_some(Hex64(bits));
     let amo = kind == PostKind::Atomic;
     let posted = Post {
         remote,
         header_data,
         tag,
-        form: Some(form),
+        form,
         eager: (kind == PostKind::RendezvousSend).then_some(8),
         atomic_opcode: amo.then(|| "SUM".to_owned()),
         atomic_datatype: amo.then(|| "UINT64".to_owned()),
@@ -234,20 +253,20 @@ fn by_device(t: &mut Test<'_>) -> Outcome {
     t.post(posted)?;
     let target = Target::accept(t)?;
     let said = target.said(0)?;
-    if said.form != form {
+    if form.is_some_and(|form| said.form != form) {
         return Err(Stop::Skipped("the device chose another header".into()));
     }
     let told = said.address;
     t.check(SES_ADDR_001, "job_id and pid_on_fep", (job, process), (told.job_id(), told.pid_on_fep()));
     t.check(SES_ADDR_002, "resource_index", index, told.resource_index());
     t.check(SES_GEN_001, "ri_generation", generation, told.ri_generation());
-    if keyed && form != Form::Small {
+    if keyed && !small {
         t.check(SES_MEM_001, "memory_key", Some(key), said.memory_key);
     }
     if keyed {
         t.check(SES_PLACE_001, "buffer_offset", Some(offset), said.buffer_offset);
     }
-    if form != Form::Small {
+    if !small {
         t.check(SES_MATCH_002, "initiator", Some(initiator), said.initiator);
         if tagged {
             t.check(SES_MATCH_001, "match_bits", Some(bits), said.match_bits);
