@@ -326,6 +326,7 @@ fn many(t: &mut Test<'_>) -> Outcome {
             ack.map(|ack| Some(ack.spdcid())).or(seen.refuses(&pdc, pdc.psn(0)).map(|_| None))
         })?;
         let Some(named) = named else { break };
+        t.prove_established(&Pdc { remote: Some(named), ..pdc.clone() })?;
         open.push((pdc, named));
     }
     for (pdc, named) in &open {
