@@ -48,6 +48,9 @@ impl fmt::Display for MatrixError {
 
 impl core::error::Error for MatrixError {}
 
+/// The latest start of a flow in picoseconds: about 11 days.
+const LATEST: f64 = 1e18;
+
 /// The parser's state.
 #[derive(Default)]
 struct Reader {
@@ -77,6 +80,9 @@ impl Reader {
         let mut words = line.split_whitespace();
         let Some(first) = words.next().filter(|word| !word.starts_with('#')) else { return Ok(()) };
         match first {
+            "Nodes" if !self.matrix.demands.is_empty() => {
+                return Err("'Nodes' comes before the flows, which name nodes".into());
+            }
             "Nodes" => self.matrix.hosts = number(first, &mut words)?,
             "Connections" => self.stated[0] = Some(number(first, &mut words)?),
             "Triggers" => self.stated[1] = Some(number(first, &mut words)?),
@@ -115,8 +121,9 @@ impl Reader {
         let (mut start, mut size, mut done) = (None, None, [None; 2]);
         while let Some(word) = words.next() {
             let begin = match word {
-                // The unit is picoseconds.
-                "start" => Start::At(Duration::from_nanos((number::<f64>(word, words)? / 1000.0) as u64)),
+                "start" => {
+                    Start::At(Duration::from_nanos((picoseconds(number(word, words)?)? / 1000.0) as u64))
+                }
                 "trigger" => Start::Trigger(self.place(number(word, words)?)),
                 "size" => {
                     size = Some(number(word, words)?);
@@ -198,6 +205,14 @@ impl Reader {
     }
 }
 
+/// Checks a time in picoseconds.
+fn picoseconds(time: f64) -> Result<f64, String> {
+    match (0.0..=LATEST).contains(&time) {
+        true => Ok(time),
+        false => Err(format!("'start' is a time from 0 to {LATEST:e} picoseconds, not {time}")),
+    }
+}
+
 /// Parses the number that follows a word.
 fn number<T: FromStr>(word: &str, words: &mut SplitWhitespace<'_>) -> Result<T, String> {
     let text = words.next().ok_or_else(|| format!("'{word}' is followed by a number"))?;
@@ -260,6 +275,15 @@ mod tests {
             ("Nodes 2\nTriggers 1\n0->1 start 0 size 1", "the header says 1 triggers, and there are 0"),
             ("Nodes 2\nFailures 1", "line 2: failures are not read from a matrix: say them beside it"),
             ("Nodes 2 3", "line 1: '3' is too much"),
+            (
+                "Nodes 4\n0->3 start 0 size 1\nNodes 2",
+                "line 3: 'Nodes' comes before the flows, which name nodes",
+            ),
+            (
+                "Nodes 2\n0->1 start NaN size 1",
+                "line 2: 'start' is a time from 0 to 1e18 picoseconds, not NaN",
+            ),
+            ("Nodes 2\n0->1 start -1 size 1", "line 2: 'start' is a time from 0 to 1e18 picoseconds, not -1"),
         ] {
             assert_eq!(read(text).unwrap_err(), error, "{text}");
         }
