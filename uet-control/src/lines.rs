@@ -3,7 +3,12 @@ use std::io::{self, BufRead};
 /// The longest line that is accepted, in bytes. A region of several MiB fits as hexadecimal digits.
 pub const MAX_LINE: usize = 32 << 20;
 
-/// Reads the lines of a channel. A line longer than [`MAX_LINE`] is an error, detected before it fills the memory.
+/// The most values in a line. A parsed value takes up to a hundred times the memory of its text. Long data is one
+/// string.
+const MAX_VALUES: usize = 1 << 16;
+
+/// Reads the lines of a channel. A line longer than [`MAX_LINE`] is an error, detected before it fills the memory. So is
+/// a line with more than 65,536 JSON values.
 ///
 /// ```
 /// use uet_control::Lines;
@@ -50,6 +55,11 @@ impl<R: BufRead> Lines<R> {
             self.reader.consume(taken);
             if !whole {
                 continue;
+            }
+            // Commas in strings count too: no message needs so many.
+            if self.line.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count() > MAX_VALUES {
+                let message = format!("a line of the control channel has more than {MAX_VALUES} values");
+                return Err(io::Error::new(io::ErrorKind::InvalidData, message));
             }
             let line = String::from_utf8(core::mem::take(&mut self.line)).map_err(|_| {
                 io::Error::new(io::ErrorKind::InvalidData, "a line of the control channel is not UTF-8")
@@ -98,6 +108,17 @@ mod tests {
         let mut lines = Lines::new(BufReader::new(io::repeat(b'x')));
         assert_eq!(lines.read().unwrap_err().kind(), io::ErrorKind::InvalidData);
         assert!(lines.line.len() <= MAX_LINE);
+    }
+
+    #[test]
+    fn a_line_of_many_values_is_an_error() {
+        let most = format!("[{}0]\n", "0,".repeat(MAX_VALUES - 1));
+        assert!(Lines::new(most.as_bytes()).read().is_ok());
+        for line in ["0,".repeat(MAX_VALUES + 1), "[".repeat(MAX_VALUES + 1), "{},".repeat(MAX_VALUES)] {
+            let error = Lines::new(line.as_bytes()).read().map(drop).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+            assert!(error.to_string().contains("more than 65536 values"), "{error}");
+        }
     }
 
     #[test]
