@@ -13,15 +13,21 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use uet_control::{Advance, Advanced, Answer, Clock, ErrorCode, Lines, Op, Request, SecureDomain};
 use uet_keys::KeyError;
 
-/// Maximum time that one write to the suite may block before the NIC disconnects.
+/// Maximum time for one line to the suite. Then the NIC disconnects, however much the suite has read.
 const SLOW: Duration = Duration::from_secs(2);
+
+/// Number of bytes that a ready pipe or socket takes without blocking.
+const PIECE: usize = 4096;
 
 /// Maximum numbers of control requests, and of answers and events, per turn before packets and signals are served.
 const TURN: usize = 32;
+
+/// Maximum time of the requests of a turn, before the last of them.
+const BUSY: Duration = Duration::from_millis(10);
 
 /// Runs a NIC on a link until it is stopped. Serves one suite at a time.
 ///
@@ -73,7 +79,7 @@ pub enum Channel {
 /// The connection to a suite.
 struct Suite {
     lines: Lines<BufReader<Ready>>,
-    writer: Box<dyn Write + Send>,
+    writer: File,
 }
 
 impl core::fmt::Debug for Suite {
@@ -102,25 +108,39 @@ impl Suite {
         stream.set_nodelay(true)?;
         stream.set_write_timeout(Some(SLOW))?;
         let reader = File::from(OwnedFd::from(stream.try_clone()?));
-        Ok(Suite { lines: Lines::new(BufReader::new(Ready(reader))), writer: Box::new(stream) })
+        let writer = File::from(OwnedFd::from(stream));
+        Ok(Suite { lines: Lines::new(BufReader::new(Ready(reader))), writer })
     }
 
     fn stdio() -> io::Result<Self> {
         let reader = File::from(io::stdin().as_fd().try_clone_to_owned()?);
-        Ok(Suite { lines: Lines::new(BufReader::new(Ready(reader))), writer: Box::new(io::stdout()) })
+        let writer = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+        Ok(Suite { lines: Lines::new(BufReader::new(Ready(reader))), writer })
     }
 
-    fn write(&mut self, line: &str) -> io::Result<()> {
-        self.writer.write_all(format!("{line}\n").as_bytes())?;
-        self.writer.flush()
+    /// Writes a line. Fails if that takes too long, or if `stop` becomes readable meanwhile.
+    fn write(&mut self, line: &str, stop: &OwnedFd) -> io::Result<()> {
+        let until = Instant::now() + SLOW;
+        for piece in format!("{line}\n").as_bytes().chunks(PIECE) {
+            let left = until.saturating_duration_since(Instant::now());
+            let writable = PollFd::new(self.writer.as_fd(), PollFlags::POLLOUT);
+            let mut fds = [writable, PollFd::new(stop.as_fd(), PollFlags::POLLIN)];
+            while ppoll(&mut fds, Some(TimeSpec::from_duration(left)), None) == Err(Errno::EINTR) {}
+            let [writable, stopped] = fds.map(|fd| fd.any().unwrap_or(false));
+            if stopped || !writable {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            self.writer.write_all(piece)?;
+        }
+        Ok(())
     }
 
     /// Hangs up with a reason. Its first request is read, since closing a socket with unread data discards the reason.
-    fn refuse(mut self, reason: &str) {
+    fn refuse(mut self, reason: &str, stop: &OwnedFd) {
         let answer = Answer::error(0, ErrorCode::Exhausted, reason);
         // The connection ends either way, so nobody needs the result.
         let _ = self.lines.read();
-        let _ = self.write(&answer.to_line());
+        let _ = self.write(&answer.to_line(), stop);
     }
 }
 
@@ -228,13 +248,19 @@ impl Server {
             (Served::Some, newcomer) => self.newcomer = newcomer,
             (Served::Gone, newcomer) => self.suite = newcomer,
             (Served::All, newcomer) if self.suite.is_none() => self.suite = newcomer,
-            (Served::All, Some(newcomer)) => newcomer.refuse("another suite is already connected"),
+            (Served::All, Some(newcomer)) => {
+                newcomer.refuse("another suite is already connected", &self.stop)
+            }
         }
         Ok(served)
     }
 
     fn requests(&mut self) -> io::Result<Served> {
+        let begun = Instant::now();
         for _ in 0..TURN {
+            if begun.elapsed() > BUSY {
+                break;
+            }
             let Some(suite) = &mut self.suite else { return Ok(Served::All) };
             let line = match suite.lines.read() {
                 Ok(Some(line)) => line,
@@ -242,7 +268,7 @@ impl Server {
                 // The line is not UTF-8 or too long: the bytes behind it cannot be trusted.
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                     let answer = Answer::error(0, ErrorCode::BadRequest, error.to_string());
-                    let _ = suite.write(&answer.to_line());
+                    let _ = suite.write(&answer.to_line(), &self.stop);
                     return Ok(self.hang_up());
                 }
                 Ok(None) | Err(_) => return Ok(self.hang_up()),
@@ -255,7 +281,7 @@ impl Server {
                 }
             };
             let Some(suite) = &mut self.suite else { return Ok(Served::All) };
-            if lines.iter().any(|line| suite.write(line).is_err()) {
+            if lines.iter().any(|line| suite.write(line, &self.stop).is_err()) {
                 return Ok(self.hang_up());
             }
         }
@@ -304,7 +330,7 @@ impl Server {
             let answer = self.control.poll_answer(now, nic).map(|answer| answer.to_line());
             let line = answer.or_else(|| self.control.poll_event(nic).map(|event| event.to_line()));
             let Some(line) = line else { return false };
-            if suite.write(&line).is_err() {
+            if suite.write(&line, &self.stop).is_err() {
                 self.hang_up();
                 return true;
             }

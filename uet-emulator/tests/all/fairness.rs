@@ -1,7 +1,7 @@
 //! A NIC on UDP serves packets, requests and its stop signal during a flood of any one of them.
 
 use serde_json::json;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -199,6 +199,37 @@ fn thousand_quick_reconnects_are_served() {
         let answer = call(&mut suite, r#"{"id":1,"op":"counters"}"#);
         assert!(answer.contains(r#""ok":true"#), "connection {n}: {answer}");
     }
+    nic.stop();
+}
+
+/// Requests lines of 16 MiB and reads them byte by byte, until the connection ends.
+fn slow_reader(nic: &Running) -> JoinHandle<()> {
+    let mut suite = nic.connect();
+    let region = json!({"id": 1, "op": "expose_region", "length": 8 << 20, "key": "0x7", "job": 101});
+    assert!(call(&mut suite, &region.to_string()).contains("ok"));
+    let read = json!({"id": 2, "op": "read_memory", "region": 1, "offset": 0, "length": 8 << 20});
+    suite.get_mut().write_all(format!("{read}\n").repeat(8).as_bytes()).unwrap();
+    let reader = thread::spawn(move || {
+        while suite.get_mut().read(&mut [0; 512]).is_ok_and(|read| read > 0) {
+            thread::sleep(Duration::from_millis(5));
+        }
+    });
+    thread::sleep(Duration::from_millis(300));
+    reader
+}
+
+#[test]
+fn slow_reader_delays_neither_stop_nor_another_suite() {
+    let nic = Running::start();
+    slow_reader(&nic);
+    let took = nic.stop();
+    assert!(took < Duration::from_secs(1), "stopping took {took:?}");
+
+    let nic = Running::start();
+    slow_reader(&nic);
+    // The NIC disconnects the slow suite first.
+    let answer = call(&mut nic.connect(), r#"{"id":1,"op":"counters"}"#);
+    assert!(answer.contains(r#""ok":true"#), "{answer}");
     nic.stop();
 }
 
