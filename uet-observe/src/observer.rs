@@ -14,7 +14,7 @@ use uet_wire::{PdcId, Psn};
 pub(crate) type End = (IpAddr, PdcId, IpAddr);
 
 /// The maximum number of open contexts. Beyond it, the observer forgets all of them.
-const CONTEXTS: usize = 1 << 20;
+const CONTEXTS: usize = 1 << 16;
 
 /// The maximum number of ACKs kept that contradict a context.
 const STRAYS: usize = 4;

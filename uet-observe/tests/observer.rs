@@ -156,3 +156,16 @@ fn rudi_responses_name_the_last_transmission() {
         }
     }
 }
+
+#[test]
+fn open_contexts_are_bounded() {
+    let mut observer = Observer::default();
+    let opening = opens(5);
+    let packets = 70_000;
+    for number in 0..packets {
+        let source = IpAddr::V4(Ipv4Addr::from_bits(0x0a00_0000 + number));
+        observer.observe(&Observed::new(number.into(), source, B, &opening));
+    }
+    assert_eq!(observer.count(), u64::from(packets));
+    assert!(observer.contexts().count() <= 1 << 16);
+}

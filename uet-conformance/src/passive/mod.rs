@@ -187,7 +187,7 @@ pub struct Checker {
 }
 
 /// Contexts whose doubts are kept; all are forgotten when there are more.
-const CONTEXTS: usize = 1 << 20;
+const CONTEXTS: usize = 1 << 16;
 
 impl Checker {
     /// Judges the next packet in the context of earlier ones.
