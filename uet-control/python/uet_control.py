@@ -73,7 +73,17 @@ class Client:
 def connect(host, port, timeout=10.0):
     """A device that listens on TCP."""
     connection = socket.create_connection((host, port), timeout)
-    return Client(connection.makefile("rb"), connection.makefile("wb"), connection.close)
+    reader, writer = connection.makefile("rb"), connection.makefile("wb")
+
+    def close():
+        # The connection stays open as long as one of its files does.
+        for part in (reader, connection, writer):
+            try:
+                part.close()
+            except OSError:
+                pass
+
+    return Client(reader, writer, close)
 
 
 def execute(command):
