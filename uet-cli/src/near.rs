@@ -4,6 +4,11 @@
 pub fn near<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     const CLOSE: f64 = 0.75;
     const SHOWN: usize = 3;
+    // The comparison takes as many steps as the product of both lengths, and no known word is this long.
+    const LONGEST: usize = 200;
+    if word.len() > LONGEST {
+        return Vec::new();
+    }
     let word = word.to_ascii_lowercase();
     let mut scored: Vec<(f64, &str)> = known
         .map(|known| {
@@ -39,5 +44,16 @@ pub fn unknown<'a>(what: &str, word: &str, known: impl Iterator<Item = &'a str> 
         [] if all.len() <= 20 => format!("there is no {what} '{word}'; there are {}", all.join(", ")),
         [] => format!("there is no {what} '{word}'"),
         _ => format!("there is no {what} '{word}'; did you mean {}?", meant.join(" or ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::near;
+
+    #[test]
+    fn long_word_is_near_nothing() {
+        assert_eq!(near("aaaaaaab", ["aaaaaaaa"].into_iter()), ["aaaaaaaa"]);
+        assert!(near(&"a".repeat(1 << 16), ["aaaaaaaa"].into_iter()).is_empty());
     }
 }

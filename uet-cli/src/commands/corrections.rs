@@ -28,13 +28,17 @@ struct Entry {
     reason: String,
 }
 
-/// Reads corrections. An error names the line.
+/// Reads corrections from a file.
 pub(super) fn read(path: &Path) -> io::Result<Corrections> {
-    let text = file::read_text(path, file::MAX_SETTINGS).map_err(|error| about(path, error))?;
-    let lines: CorrectionFile = toml::from_str(&text).map_err(|error| about(path, error))?;
+    parse(path, &file::read_text(path, file::MAX_SETTINGS).map_err(|error| about(path, error))?)
+}
+
+/// Parses the text of corrections. An error names the path and the line.
+pub fn parse(path: &Path, text: &str) -> io::Result<Corrections> {
+    let lines: CorrectionFile = toml::from_str(text).map_err(|error| about(path, error))?;
     let mut corrections: Vec<Correction> = Vec::new();
     for line in lines.requirements {
-        let at = |place: usize, why: String| about(path, format!("line {}: {why}", line_at(&text, place)));
+        let at = |place: usize, why: String| about(path, format!("line {}: {why}", line_at(text, place)));
         let place = line.id.span().start;
         let id = line.id.get_ref().to_ascii_uppercase();
         let Some(requirement) = catalogue::find(&id) else {

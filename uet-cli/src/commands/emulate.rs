@@ -184,12 +184,7 @@ impl Emulate {
                 (Channel::Tcp(listener), Some(local))
             }
         };
-        // A signal writes into the pipe and stops the NIC.
         let (stop, stopped) = UnixStream::pair()?;
-        for signal in super::signal::ending() {
-            pipe::register(signal, stop.try_clone()?)?;
-        }
-
         let place = link.place();
         let mut server = Server::new(nic, link, channel, stopped.into());
         if self.virtual_time {
@@ -210,6 +205,11 @@ impl Emulate {
                 capture.write_secrets(keys.as_bytes()).map_err(|error| about(path, error))?;
             }
             server.capture(capture);
+        }
+        // A signal writes into the pipe and stops the NIC. Before, it ends the process: a capture file that is a pipe may
+        // never open.
+        for signal in super::signal::ending() {
+            pipe::register(signal, stop.try_clone()?)?;
         }
         if let Some(control) = control {
             let control = json!({"kind": "tcp", "addr": control.ip(), "port": control.port()});

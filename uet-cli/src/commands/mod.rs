@@ -6,7 +6,7 @@ mod annotate;
 mod cases;
 mod check;
 mod corpus;
-mod corrections;
+pub mod corrections;
 mod decode;
 mod decrypt;
 mod device;
@@ -25,7 +25,7 @@ mod layout;
 mod libfabric;
 mod list;
 mod output;
-mod pics;
+pub mod pics;
 #[cfg(target_os = "linux")]
 mod proxy;
 mod replay;
@@ -34,7 +34,7 @@ mod scapy;
 mod signal;
 mod simulate;
 mod site;
-mod statement;
+pub mod statement;
 mod wireshark;
 
 use crate::progress::Progress;
@@ -273,11 +273,16 @@ fn about(path: &Path, error: impl Display) -> io::Error {
 /// Sets the parameters of the NIC from a file.
 fn read_config(path: &Path, config: &mut Config) -> io::Result<()> {
     let text = file::read_text(path, file::MAX_SETTINGS).map_err(|error| about(path, error))?;
+    configure(path, &text, config)
+}
+
+/// Sets the parameters of the NIC from the text of a file. An error names the path and the line.
+pub fn configure(path: &Path, text: &str, config: &mut Config) -> io::Result<()> {
     let table: BTreeMap<Spanned<String>, toml::Value> =
-        toml::from_str(&text).map_err(|error| about(path, error))?;
+        toml::from_str(text).map_err(|error| about(path, error))?;
     for (name, value) in table {
         let value = serde_json::to_value(value)?;
-        let line = line_at(&text, name.span().start);
+        let line = line_at(text, name.span().start);
         config
             .set(name.get_ref(), &value)
             .map_err(|error| about(path, format_args!("line {line}: {error}")))?;

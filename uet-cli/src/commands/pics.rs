@@ -48,11 +48,15 @@ fn form(out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "\n# No test from outside can see {} of these requirements.", unseen.count())
 }
 
-/// Reads a form. Refuses unknown names, so that no answer is lost.
+/// Reads a form from a file. Refuses unknown names, so that no answer is lost.
 pub(super) fn read(path: &Path) -> io::Result<PicsForm> {
-    let text = file::read_text(path, file::MAX_SETTINGS).map_err(|error| about(path, error))?;
+    parse(path, &file::read_text(path, file::MAX_SETTINGS).map_err(|error| about(path, error))?)
+}
+
+/// Parses the text of a form. An error names the path.
+pub fn parse(path: &Path, text: &str) -> io::Result<PicsForm> {
     // The first parse names the place of an error; the second escapes its strings.
-    let form: PicsForm = toml::from_str(&text).map_err(|error| about(path, error))?;
+    let form: PicsForm = toml::from_str(text).map_err(|error| about(path, error))?;
     let known = capabilities();
     if let Some(name) = form.capabilities.keys().find(|name| !known.contains(&name.as_str())) {
         return Err(about(path, near::unknown("capability that a case needs", name, known.iter().copied())));
@@ -61,7 +65,7 @@ pub(super) fn read(path: &Path) -> io::Result<PicsForm> {
         let known = catalogue::ALL.iter().map(|requirement| requirement.id);
         return Err(about(path, near::unknown("requirement", id, known)));
     }
-    let mut value = toml::from_str(&text).map_err(|error| about(path, error))?;
+    let mut value = toml::from_str(text).map_err(|error| about(path, error))?;
     escape_value(&mut value);
     serde_json::from_value(value).map_err(|error| about(path, error))
 }

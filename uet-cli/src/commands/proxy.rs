@@ -23,6 +23,9 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Number of packets read before packets leave and signals are handled. A flood thus delays neither.
 const BATCH: usize = 256;
 
+/// Maximum length of a packet behind the UDP header. No UET packet is longer: headers, 8,192 bytes of payload, trailers.
+const LONGEST: usize = 9 << 10;
+
 /// Impair the network between two implementations on UDP
 ///
 /// Each end uses the proxy as its peer: it sends to the proxy's address and receives from there. The proxy
@@ -132,6 +135,11 @@ impl Between<'_> {
 
     /// Forwards a packet of one end to the other.
     fn take(&mut self, packet: Packet) {
+        // The network holds many packets, so their size matters.
+        if packet.head.len() + packet.payload.len() > LONGEST {
+            self.unsent += 1;
+            return;
+        }
         let (a, b) = (self.proxy.a.ip(), self.proxy.b.ip());
         let dst = match packet.src {
             src if src == a => b,

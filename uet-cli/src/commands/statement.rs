@@ -18,15 +18,19 @@ pub(super) const PROFILES: &[(&str, &str)] = &[
 
 /// Reads a device statement from a file.
 pub(super) fn read(path: &Path) -> io::Result<Statement> {
-    let text = file::read_text(path, file::MAX_SETTINGS).map_err(|error| about(path, error))?;
+    parse(path, &file::read_text(path, file::MAX_SETTINGS).map_err(|error| about(path, error))?)
+}
+
+/// Parses the text of a device statement. An error names the path.
+pub fn parse(path: &Path, text: &str) -> io::Result<Statement> {
     // The first parse names the place of an error; the second escapes its strings.
     let advice = |error: toml::de::Error| {
         let remedy = remedy(error.message());
         let error = error.to_string();
         about(path, format_args!("not a statement in TOML (docs/adapter.md): {}{remedy}", error.trim_end()))
     };
-    toml::from_str::<Statement>(&text).map_err(advice)?;
-    let mut value = toml::from_str(&text).map_err(|error| about(path, error))?;
+    toml::from_str::<Statement>(text).map_err(advice)?;
+    let mut value = toml::from_str(text).map_err(|error| about(path, error))?;
     escape_value(&mut value);
     serde_json::from_value(value).map_err(|error| about(path, error))
 }

@@ -31,7 +31,9 @@ pub fn xml(result: &RunResult) -> io::Result<String> {
         suites.push(not_whole(result));
     }
     report.add_test_suites(suites);
-    report.to_string().map_err(io::Error::other)
+    let text = report.to_string().map_err(io::Error::other)?;
+    // The library removes control characters. These two are no XML either.
+    Ok(text.replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}"))
 }
 
 fn group(name: &str, result: &RunResult) -> TestSuite {

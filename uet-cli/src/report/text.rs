@@ -93,8 +93,8 @@ fn instance(out: &mut Vec<u8>, found: &InstanceResult, spec: &'static Spec, pain
     for line in found.ladder.excerpt().lines() {
         let marked = of_interest.is_some_and(|(number, _)| is_of(line, number));
         match marked {
-            true => writeln!(out, "> {}", paint.strong(line))?,
-            false => writeln!(out, "  {line}")?,
+            true => writeln!(out, "> {}", paint.strong(Plain(line)))?,
+            false => writeln!(out, "  {}", Plain(line))?,
         }
     }
     if let Some((number, bytes)) = of_interest {
@@ -123,8 +123,8 @@ fn observation(
         let corrected = if found.corrections.find(known.id).is_some() { ", corrected" } else { "" };
         write!(out, " ({level}, section {}{corrected}): {}", known.section, Plain(&sentence))?;
     }
-    writeln!(out, "\n    {} {}", paint.faint("expected"), broken.expectation())?;
-    writeln!(out, "    {}     {}", paint.faint("seen"), broken.seen)
+    writeln!(out, "\n    {} {}", paint.faint("expected"), Plain(&broken.expectation().to_string()))?;
+    writeln!(out, "    {}     {}", paint.faint("seen"), Plain(&broken.seen))
 }
 
 /// Returns the device's packet that a failure is about: the last one up to it, unless none was seen.
@@ -202,7 +202,8 @@ pub fn summary(
     if !stated.beyond.is_empty() {
         let provisional = if stated.provisional { ", provisional" } else { "" };
         let of = if stated.of.is_empty() { "its statement" } else { &stated.of };
-        writeln!(out, "claimed for the device by {of}{provisional}: {}", stated.beyond.join(", "))?;
+        let beyond = stated.beyond.join(", ");
+        writeln!(out, "claimed for the device by {}{provisional}: {}", Plain(of), Plain(&beyond))?;
     }
     let unused = |waiver: &&uet_conformance::Waiver| {
         let told = |case: &RuleResult| case.waived.as_ref() == Some(&waiver.reason);
@@ -210,10 +211,11 @@ pub fn summary(
         !result.cases.iter().any(told) && !result.packets.findings.iter().any(told_of_packet)
     };
     for waiver in result.statement.waivers.iter().filter(unused) {
-        writeln!(out, "the waiver of {} is no longer needed, or its case did not run", waiver.id)?;
+        writeln!(out, "the waiver of {} is no longer needed, or its case did not run", Plain(&waiver.id))?;
     }
     let RunResult { device, specification, seed, .. } = result;
-    writeln!(out, "{} ({}, specification {specification}, seed {seed})", counts(result), Plain(device))
+    let (counts, specification) = (counts(result), Plain(specification));
+    writeln!(out, "{} ({}, specification {specification}, seed {seed})", Plain(&counts), Plain(device))
 }
 
 /// Writes the counts of a conformance statement, and what contradicts it.
@@ -256,7 +258,7 @@ fn packet(out: &mut impl Write, finding: &PacketFinding, paint: Paint) -> io::Re
         (None, false) => String::new(),
     };
     writeln!(out, "\n{word} {}{accepted}", paint.strong(id))?;
-    writeln!(out, "  {}", finding.message)?;
+    writeln!(out, "  {}", Plain(&finding.message))?;
     let others = match finding.count {
         1 => String::new(),
         many => format!(", and {} more", many - 1),
@@ -305,7 +307,7 @@ fn skipped(out: &mut impl Write, result: &RunResult, paint: Paint) -> io::Result
         *reasons.entry(&case.reason).or_default() += 1;
     }
     reasons.iter().try_for_each(|(reason, count)| {
-        writeln!(out, "{}", paint.faint(format!("{count} skipped: {reason}")))
+        writeln!(out, "{}", paint.faint(format!("{count} skipped: {}", Plain(reason))))
     })
 }
 

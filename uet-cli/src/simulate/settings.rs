@@ -231,13 +231,17 @@ impl TryFrom<String> for Failure {
 impl Settings {
     /// Reads settings from a file.
     pub fn read(path: &Path) -> io::Result<Self> {
-        let mut settings: Settings =
-            toml::from_str(&file::read_text(path, file::MAX_SETTINGS)?).map_err(io::Error::other)?;
+        let mut settings = Self::parse(&file::read_text(path, file::MAX_SETTINGS)?)?;
         // The path is relative to the file that names it.
         if let (Some(matrix), Some(folder)) = (&mut settings.matrix, path.parent()) {
             *matrix = folder.join(&*matrix);
         }
         Ok(settings)
+    }
+
+    /// Parses the text of settings.
+    pub fn parse(text: &str) -> io::Result<Self> {
+        toml::from_str(text).map_err(io::Error::other)
     }
 
     /// Merges these settings with those of a file; these take precedence.

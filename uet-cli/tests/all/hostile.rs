@@ -199,3 +199,23 @@ fn bad_input_leaves_the_old_output_alone() {
     assert_eq!(endless.status.code(), Some(2));
     assert_eq!(fs::read(&old).unwrap(), b"old");
 }
+
+#[test]
+fn signal_ends_an_emulator_whose_capture_never_opens() {
+    let pipe = common::file("hostile-pipe", b"");
+    fs::remove_file(&pipe).unwrap();
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let mut child = Command::new(env!("CARGO_BIN_EXE_uet"))
+        .args(["emulate", "--listen", "127.0.0.1:0", "--capture", &pipe])
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
+    let begun = Instant::now();
+    while child.try_wait().unwrap().is_none() && begun.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let ended = child.try_wait().unwrap().is_some();
+    let _ = child.kill();
+    assert!(ended, "SIGTERM did not end it");
+}

@@ -50,6 +50,34 @@ fn lost_packets_are_retransmitted() {
 }
 
 #[test]
+fn longer_packets_than_uet_has_are_dropped() {
+    let ends = ["127.0.0.21:4793", "127.0.0.22:4793"];
+    let mut proxy = Command::new(env!("CARGO_BIN_EXE_uet"))
+        .args(["proxy", ends[0], ends[1], "--listen", "127.0.0.23:0", "--impair", "delay 1s"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut out = BufReader::new(proxy.stdout.take().unwrap());
+    let mut line = String::new();
+    out.read_line(&mut line).unwrap();
+    let ready: Value = serde_json::from_str(&line).unwrap();
+    let port = ready["link"]["port"].as_u64().unwrap() as u16;
+    let end = std::net::UdpSocket::bind("127.0.0.21:0").unwrap();
+    for length in [60_000, 9_000] {
+        end.send_to(&vec![0x10; length], ("127.0.0.23", port)).unwrap();
+    }
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    assert!(Command::new("kill").args(["-TERM", &proxy.id().to_string()]).status().unwrap().success());
+    let mut rest = String::new();
+    out.read_to_string(&mut rest).unwrap();
+    let told: Value = serde_json::from_str(&rest).unwrap();
+    assert_eq!(told["sent"], 1, "{told}");
+    let said = proxy.wait_with_output().unwrap().stderr;
+    assert!(String::from_utf8_lossy(&said).contains("1 packets could not be forwarded"));
+}
+
+#[test]
 fn invalid_ends_are_refused() {
     for (args, said) in [
         (&["127.0.0.1:1", "127.0.0.1:2", "--listen", "127.0.0.9:0"][..], "needs two different addresses"),
