@@ -12,8 +12,6 @@ fuzz_target!(|data: &[u8]| (TARGET.run)(data));
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
     match TARGET.kind {
         Kind::Packet => mutate::mutate(data, size, max_size, seed, fuzzer_mutate),
-        Kind::Values | Kind::Text | Kind::Json | Kind::Capture | Kind::Keys => {
-            fuzzer_mutate(data, size, max_size)
-        }
+        _ => fuzzer_mutate(data, size, max_size),
     }
 });

@@ -40,6 +40,10 @@ pub enum Kind {
     Capture,
     /// A key file of secure domains.
     Keys,
+    /// Lead bytes, then lines of the control channel.
+    Control,
+    /// A list of packets, each with its length before it.
+    Sequence,
 }
 
 macro_rules! targets {
@@ -73,6 +77,9 @@ targets! {
     secured Packet "a packet that is not opened stays as it was; one that is opened seals to the same bytes";
     sealed Values "what has been sealed opens, and with one authenticated bit changed it does not";
     key_file Keys "whatever the file is, it is read or refused, and no message shows a key";
+    control_server Control "each request gets one answer, however its bytes are cut";
+    control_client Control "whatever a device answers, a case ends with a verdict after bounded work";
+    judge Sequence "findings name packets that were there, and a second reading finds the same";
 }
 
 /// Finds a target by name. Call it in a constant, so that a program links only its own target.

@@ -1,6 +1,8 @@
 //! Writes the seeds of a target, made from the vectors: `seeds TARGET DIRECTORY`. `fuzz/run minimize` keeps those that
 //! add coverage.
 
+mod services;
+
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
@@ -28,6 +30,8 @@ fn main() -> Result<()> {
         Kind::Capture => captures()?,
         Kind::Text => texts(),
         Kind::Keys => key_files()?,
+        Kind::Control => services::control(if target.name == "control_client" { &[0, 7] } else { &[3] }),
+        Kind::Sequence => services::sequences()?,
         // Arbitrary bytes work as well: the fuzzer explores their meaning.
         Kind::Values => packets().into_iter().step_by(40).collect(),
     };
