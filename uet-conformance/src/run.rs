@@ -52,7 +52,8 @@ pub struct Options {
     /// Choice of combinations of axis values.
     pub expand: Expand,
     /// The maximum number of instances, at least the first of each rule. `None` means all for a device in this process. For
-    /// any other it means [`EXTERNAL_INSTANCES`], but at least one of each rule, which [`seed`](Self::seed) chooses too.
+    /// any other it means [`EXTERNAL_INSTANCES`](crate::EXTERNAL_INSTANCES), but at least one of each rule, which
+    /// [`seed`](Self::seed) chooses too.
     pub max_instances: Option<usize>,
     /// Known or required properties of the device beyond its own claims.
     pub statement: Statement,
