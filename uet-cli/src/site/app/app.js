@@ -75,7 +75,7 @@ async function open(input, name) {
     await run(["packets"], input, take);
     const { packets, contexts, judged, error } = state.summary;
     find("status").textContent = `${name}: ${packets} packets, ${contexts} contexts, ${state.findings.length} findings; ` +
-      `${judged} requirements judged over several packets, by public evidence${error ? `. Then: ${error}` : ""}`;
+      `${judged} requirements judged over several packets (by public evidence)${error ? `. Then: ${error}` : ""}`;
   } catch (error) {
     find("status").textContent = `${name}: ${error.message}`;
   }
