@@ -13,20 +13,23 @@ const READ: &[Need] = &[Need::Capability("read")];
 const RECEIVE: &[Need] = &[Need::Capability("receive"), Need::Capability("send")];
 const TAGGED: &[Need] = &[Need::Capability("receive"), Need::Capability("tsend")];
 
+/// The requirements on the values in a request of the device.
+const CARRIED: &[&Requirement] = &[
+    SES_ADDR_001,
+    SES_ADDR_002,
+    SES_GEN_001,
+    SES_MEM_001,
+    SES_PLACE_001,
+    SES_MATCH_001,
+    SES_MATCH_002,
+    SES_CUT_005,
+];
+
 pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "values/by-device",
         title: "A request of the device carries every bit of the values that it was posted with",
-        requirements: &[
-            SES_ADDR_001,
-            SES_ADDR_002,
-            SES_GEN_001,
-            SES_MEM_001,
-            SES_PLACE_001,
-            SES_MATCH_001,
-            SES_MATCH_002,
-            SES_CUT_005,
-        ],
+        requirements: CARRIED,
         needs: &[],
         axes: &[&PATTERN, &KIND, &FORM],
         run: |t| by_device(t, Some(t.value(&FORM))),
@@ -34,16 +37,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "values/own-header",
         title: "The header that the device chooses has room for the values that the request was posted with",
-        requirements: &[
-            SES_ADDR_001,
-            SES_ADDR_002,
-            SES_GEN_001,
-            SES_MEM_001,
-            SES_PLACE_001,
-            SES_MATCH_001,
-            SES_MATCH_002,
-            SES_CUT_005,
-        ],
+        requirements: CARRIED,
         needs: &[],
         axes: &[&KIND, &PATTERN],
         run: |t| by_device(t, None),
