@@ -1,4 +1,4 @@
-use crate::plan::plan;
+use crate::plan::{Planned, plan};
 use crate::statement::StatedDevice;
 use crate::{
     Circumstances, Corrections, DeviceStatement, Dut, DutExt, Expand, Instance, InstanceResult, Observation,
@@ -17,6 +17,9 @@ const UNANSWERED: u32 = 2;
 
 /// The run stops after this many consecutive cases ended by a silent control channel or a packet flood.
 const BROKEN: u32 = 3;
+
+/// If the device can play no instance of a rule that the plan chose, so many others are tried.
+const INSTEAD: usize = 20;
 
 /// Number of steps that are kept of a case ended by a packet flood.
 const KEPT: usize = 1000;
@@ -53,7 +56,7 @@ pub struct Options {
     pub expand: Expand,
     /// The maximum number of instances, at least the first of each rule. `None` means all for a device in this process. For
     /// any other it means [`EXTERNAL_INSTANCES`](crate::EXTERNAL_INSTANCES), but at least one of each rule, which
-    /// [`seed`](Self::seed) chooses too.
+    /// the seed chooses. If the device cannot play the instances of a rule, others are tried.
     pub max_instances: Option<usize>,
     /// Known or required properties of the device beyond its own claims.
     pub statement: Statement,
@@ -156,14 +159,17 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&mut RuleR
     let _ = revive(&mut dut);
     (dut.unanswered, dut.broken) = (0, None);
     let mut broken = 0;
-    for (rule, instances) in &plan {
+    for Planned { rule, instances, instead } in &plan {
         let mut found = RuleResult::blank(rule);
         let mut fared: Vec<(Instance, bool)> = Vec::new();
         let mut there = Ok(());
         let withdrawn = options.corrections.withdrawn(rule);
-        let instances = if withdrawn.is_some() { &[][..] } else { instances };
+        let mut instances: Vec<&Instance> =
+            if withdrawn.is_some() { Vec::new() } else { instances.iter().collect() };
+        let mut instead = instead.iter().take(INSTEAD);
+        instances.reverse();
         found.reason = withdrawn.unwrap_or_default();
-        for instance in instances {
+        while let Some(instance) = instances.pop() {
             options.before.call(instance);
             let (mut one, still) = repeated(&mut dut, instance, options);
             there = still.and_then(|()| match (dut.broken.take(), one.verdict) {
@@ -189,6 +195,8 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&mut RuleR
             result.packets.judge(&one, options.spec);
             if one.verdict != Verdict::Skipped {
                 fared.push((instance.clone(), one.verdict.is_failure()));
+            } else if fared.is_empty() && instances.is_empty() {
+                instances.extend(instead.next());
             }
             found.add(one);
             if there.is_err() {
