@@ -225,6 +225,14 @@ fn piece(seed: u32, whole: usize, offset: usize, length: usize) -> Option<Vec<u8
     inside.then(|| Fill::Seed(seed).part(offset, length))
 }
 
+/// Where bytes differ, in words.
+fn difference(expected: &[u8], seen: &[u8]) -> String {
+    match expected.iter().zip(seen).position(|(one, other)| one != other) {
+        Some(at) => format!("the first wrong byte is at {at}"),
+        None => "the bytes that came are right".into(),
+    }
+}
+
 /// Shows data of a conversation as its file has it.
 fn shown(data: &impl Serialize) -> String {
     serde_json::to_string(data).unwrap_or_default()

@@ -1,6 +1,7 @@
 //! Judges the packets of a message of the device.
 
 use super::FIRST;
+use crate::random::difference;
 use crate::random::message::{opcode as opcode_of, operands};
 use crate::random::play::{Player, bits, job};
 use crate::serve::SesFields;
@@ -105,9 +106,8 @@ impl Player<'_, '_> {
             let piece = (posted.data.len().min(eager.unwrap_or(usize::MAX))).saturating_sub(start).min(mtu);
             let expected = posted.data.get(start..start + piece).unwrap_or_default();
             if expected != seen.payload() {
-                let at = expected.iter().zip(seen.payload()).position(|(one, other)| one != other);
-                let (length, told) = (seen.payload().len(), told());
-                let told = format!("{length} bytes, not {piece}; differs at {at:?}: {told}");
+                let (length, wrong) = (seen.payload().len(), difference(expected, seen.payload()));
+                let told = format!("{length} bytes, not {piece}; {wrong}: {}", told());
                 return self.broken(SES_PLACE_001, "the bytes of the operation at their place", told);
             }
         }

@@ -4,9 +4,9 @@ use super::{FIRST, Posted, REFUSAL};
 use crate::random::coverage::{Event, State};
 use crate::random::message::{capability, operands};
 use crate::random::play::{Player, bits};
-use crate::random::shown;
 use crate::random::source::Own;
 use crate::random::step::{ContextPlan, Posting};
+use crate::random::{difference, shown};
 use crate::serve::SesFields;
 use crate::{Outcome, Stop};
 use core::time::Duration;
@@ -225,8 +225,7 @@ impl Player<'_, '_> {
             let expected = Fill::Seed(plan.seed ^ 0xda7a).bytes(plan.length as usize);
             if let Some(Hex(data)) = &ended.data {
                 if *data != expected {
-                    let at = data.iter().zip(&expected).position(|(one, other)| one != other);
-                    let told = format!("{} bytes, differs at {at:?}", data.len());
+                    let told = format!("{} bytes; {}", data.len(), difference(&expected, data));
                     return self.broken(SES_READ_001, "the data that the peer returned", told);
                 }
             }

@@ -6,7 +6,7 @@ use crate::random::piece;
 use crate::random::play::{Due, Player, job};
 use crate::random::step::Reply;
 use crate::serve::said;
-use crate::{AckBuilder, Outcome, RxPacket, Wire};
+use crate::{AckBuilder, Outcome, RxPacket, Show, Wire};
 use std::collections::BTreeMap;
 use uet_control::PostKind;
 use uet_wire::catalogue::*;
@@ -219,7 +219,7 @@ impl Player<'_, '_> {
         };
         let rod = self.served[served].pdc.rod;
         if times > 1 && timed && early.0 && !rod {
-            let told = format!("after {waited:?}, as transmission {times}");
+            let told = format!("after {}, as transmission {times}", waited.show());
             return self.broken(early.1, "a retransmission in its time", told);
         }
         let Some(fields) = said(&seen.uet()) else {

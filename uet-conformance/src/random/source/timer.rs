@@ -1,10 +1,10 @@
 //! Timers and retransmissions of the suite's contexts.
 
 use super::*;
-use crate::Outcome;
 use crate::random::coverage::Event;
 use crate::random::play::{Due, Player};
 use crate::random::step::Fate;
+use crate::{Outcome, Show};
 use core::time::Duration;
 use uet_wire::catalogue::*;
 use uet_wire::registry::CtlType;
@@ -58,7 +58,8 @@ impl Player<'_, '_> {
             && self.t.facts().virtual_time
             && !self.hides(context, n)
         {
-            let seen = format!("none of PSN {} in {:?}", self.own[context].pdc.psn(n), self.own_timeout(0));
+            let seen =
+                format!("none of PSN {} in {}", self.own[context].pdc.psn(n), self.own_timeout(0).show());
             return self.broken(PDS_ACK_011, "an answer to a packet that has arrived", seen);
         }
         let own = &mut self.own[context];
