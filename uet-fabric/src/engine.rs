@@ -22,6 +22,7 @@ use uet_model::ses::{
     self, Access, Key, Operation, OperationId, Peer, PostError, Process, ReceiveId, ResourceIndex, Work,
 };
 use uet_model::{Memory, Mode, Time};
+use uet_packet_io::file::{MAX_SETTINGS, read_text};
 use uet_wire::registry::AtomicOpcode;
 
 /// The number of ranges of PDCIDs that the domains of a process use in turn.
@@ -89,7 +90,7 @@ impl Engine {
         let mut nic = nic.with_faults(&settings.faults).map_err(|error| refused(&error))?;
         if let Some(path) = &settings.keys {
             let name = path.display();
-            let text = std::fs::read_to_string(path);
+            let text = read_text(path, MAX_SETTINGS);
             let text = text.map_err(|error| Error::from_io(&format!("FI_UET_KEYS: {name}"), &error))?;
             nic.set_encapsulation(carrier.encapsulation());
             let domains = uet_keys::domains_from_toml(&text);

@@ -392,3 +392,19 @@ fn broken_setting_is_named() {
         assert!(message.contains(reason), "{message}");
     }
 }
+
+#[test]
+fn key_file_is_read_with_a_limit() {
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("keys.toml");
+    let opened = |length: usize| {
+        std::fs::write(&path, "#".repeat(length)).unwrap();
+        let keys = path.to_str().unwrap().to_owned();
+        let settings = Settings::read(|name| (name == "keys").then(|| keys.clone())).unwrap();
+        let interface = Interface::list(&settings).unwrap().into_iter().find(|found| found.is_loopback);
+        Domain::open(&interface.unwrap(), &settings).map(drop).map_err(|error| error.to_string())
+    };
+    let within = opened(1 << 20).unwrap_err();
+    assert!(!within.contains("limit"), "it holds no domain: {within}");
+    let beyond = opened((1 << 20) + 1).unwrap_err();
+    assert!(beyond.contains("keys.toml: the file is longer than the limit of 1048576 bytes"), "{beyond}");
+}
