@@ -11,6 +11,9 @@ pub struct Parameter {
     pub kind: ParameterKind,
     /// The default as JSON. The suite assumes it if the device does not report the parameter.
     pub default: &'static str,
+    /// The lowest and the highest number that the suite accepts: it waits for some times, and sends as many packets as
+    /// some counts say.
+    pub range: (u64, u64),
     /// Origin of the parameter.
     pub origin: Origin,
     /// Meaning in one or two sentences.
@@ -99,6 +102,29 @@ impl Parameter {
         };
         if fits || *value == self.value() { Ok(()) } else { Err(self.kind.to_string()) }
     }
+
+    /// Checks the range of a value, if it is a whole number. The error names the range.
+    ///
+    /// ```
+    /// use uet_control::Parameter;
+    ///
+    /// let timeout = Parameter::find("rto_init_time").unwrap();
+    /// assert_eq!(timeout.check_range(&1_000_000_000.into()), Ok(()));
+    /// assert_eq!(timeout.check_range(&u64::MAX.into()), Err("from 0 to 60000000000 (ns)".into()));
+    /// ```
+    pub fn check_range(&self, value: &Value) -> Result<(), String> {
+        let (least, most) = self.range;
+        match value.as_u64() {
+            Some(number) if !(least..=most).contains(&number) => {
+                Err(format!("from {least} to {most} ({})", self.kind.unit().unwrap_or_default()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    const fn within(self, least: u64, most: u64) -> Self {
+        Parameter { range: (least, most), ..self }
+    }
 }
 
 impl ParameterKind {
@@ -137,8 +163,17 @@ const fn row(
     origin: Origin,
     meaning: &'static str,
 ) -> Parameter {
-    Parameter { name, kind, default, origin, meaning }
+    Parameter { name, kind, default, range: (0, u64::MAX), origin, meaning }
 }
+
+/// The longest time in ns that the suite waits for because a device asks for it. Rules wait for a small multiple of some.
+const LONGEST: u64 = 60_000_000_000;
+
+/// The largest count or length of a device from which the suite derives its own.
+const LARGEST: u64 = u32::MAX as u64;
+
+/// The highest rate in bit/s.
+const FASTEST: u64 = 1_000_000_000_000_000;
 
 use Origin::{Open, Own, Specified};
 use ParameterKind::{Computed, Controls, Dscps, Flag, Fraction, Number, Optional, ReturnCode, Word};
@@ -148,23 +183,23 @@ use ParameterKind::{Computed, Controls, Dscps, Flag, Fraction, Number, Optional,
 pub static PARAMETERS: &[Parameter] = &[
     row("abort", Word(&["message_error", "initiator_error"]), r#""message_error""#, Own, "Packet that ends a message early: UET_MSG_ERROR, or an empty last packet with `ie`. Targets understand both."),
     row("accept_unprotected_nack", Flag, "false", Open, "A secured endpoint accepts a NACK in the clear, as the reference provider sends it."),
-    row("ack_delay", Number("ns"), "10000", Open, "Maximum delay of an ACK."),
-    row("ack_gen_min_pkt_add", Number("bytes"), "1024", Specified, "Minimum number of bytes that a packet adds to the count for `ack_gen_trigger`."),
-    row("ack_gen_trigger", Number("bytes"), "16384", Specified, "Number of received bytes that triggers an ACK."),
+    row("ack_delay", Number("ns"), "10000", Open, "Maximum delay of an ACK.").within(0, LONGEST),
+    row("ack_gen_min_pkt_add", Number("bytes"), "1024", Specified, "Minimum number of bytes that a packet adds to the count for `ack_gen_trigger`.").within(0, LARGEST),
+    row("ack_gen_trigger", Number("bytes"), "16384", Specified, "Number of received bytes that triggers an ACK.").within(0, LARGEST),
     row("ack_on_ecn", Flag, "true", Specified, "A marked packet is acknowledged immediately."),
     row("ack_unmarked_duplicates", Flag, "true", Open, "An ACK answers a duplicate that lacks `retx`."),
     row("alpha", Computed("bytes/s"), "null", Specified, "Gain of the proportional increase of NSCC; by formula 4 * MTU * scaling_a / 12 us."),
-    row("announced_mpr", Number("128 PSNs"), "8", Own, "Window that the device announces in ACKs; 0 for no limit."),
+    row("announced_mpr", Number("128 PSNs"), "8", Own, "Window that the device announces in ACKs; 0 for no limit.").within(0, 255),
     row("answer_queue", Number("packets"), "4096", Own, "Maximum number of ACKs, NACKs and other packets without a retransmission timer that wait to leave. The device loses further ones."),
     row("ask_ack_at_eom", Flag, "true", Open, "The last packet of a message requests an ACK."),
-    row("auth_fail_latch", Optional("packets"), "null", Open, "Number of wrong ICVs after which a secure domain drops all packets; null: never."),
-    row("base_rtt", Number("ns"), "6000", Specified, "config_base_rtt: round-trip time of one MTU over the longest path without load."),
+    row("auth_fail_latch", Optional("packets"), "null", Open, "Number of wrong ICVs after which a secure domain drops all packets; null: never.").within(0, LARGEST),
+    row("base_rtt", Number("ns"), "6000", Specified, "config_base_rtt: round-trip time of one MTU over the longest path without load.").within(0, LONGEST),
     row("byte_order", Word(&["little", "big"]), r#""little""#, Open, "Byte order of the elements of atomics in memory."),
     row("cccs", Number("contexts"), "65536", Own, "Maximum number of congestion control contexts. Beyond it, the reply is NACK NO_CCC_AVAIL."),
-    row("clear_request_time", Number("ns"), "100000", Open, "Time that a stored response waits for a clear before CLEAR_REQUEST asks for it."),
-    row("close_req_time", Number("ns"), "1000000000", Specified, "Time that a target waits for the CLOSE_COMMAND that it requested."),
+    row("clear_request_time", Number("ns"), "100000", Open, "Time that a stored response waits for a clear before CLEAR_REQUEST asks for it.").within(0, LONGEST),
+    row("close_req_time", Number("ns"), "1000000000", Specified, "Time that a target waits for the CLOSE_COMMAND that it requested.").within(0, LONGEST),
     row("congestion", Word(&["none", "nscc", "rccc", "both"]), r#""nscc""#, Specified, "Active congestion control."),
-    row("default_mpr", Number("128 PSNs"), "8", Specified, "Window before the peer announces one; 1 to 255."),
+    row("default_mpr", Number("128 PSNs"), "8", Specified, "Window before the peer announces one; 1 to 255.").within(1, 255),
     row("denied", ReturnCode, r#""PERM_VIOLATION""#, Open, "Return code for an access without permission."),
     row("drop_threshold", Fraction("Plane_BDP"), "5.0", Specified, "Depth at which a switch without trimming drops packets."),
     row("dscps", Dscps, "[]", Specified, "DSCPs of each traffic class: requests, trimmed packets, packets trimmed at the last switch, ACKs and control packets."),
@@ -185,59 +220,59 @@ pub static PARAMETERS: &[Parameter] = &[
     row("idle_time", Number("ns"), "0", Open, "Time after which an idle context is closed; 0 for never."),
     row("infer_loss_packets", Number("packets"), "0", Specified, "Number of packets above a gap after which the destination sends NACK RCVR_INFER_LOSS; 0 for never."),
     row("limit_psn_range", Flag, "true", Specified, "A context closes before a direction has used `psn_range` PSNs."),
-    row("max_ack_data_size", Number("bytes"), "16", Specified, "Maximum amount of read data in an ACK."),
+    row("max_ack_data_size", Number("bytes"), "16", Specified, "Maximum amount of read data in an ACK.").within(0, LARGEST),
     row("max_awaited", Number("bytes"), "1048576", Own, "Maximum amount of read data outstanding. Beyond it, reads wait."),
     row("max_clear_requests", Number("packets"), "5", Open, "Number of CLEAR_REQUEST packets for one response."),
     row("max_deferred", Number("messages"), "256", Own, "Maximum number of deferred sends of an index. Beyond it, the response is NO_MATCH."),
     row("max_events", Number("events"), "4096", Own, "Maximum number of events of the semantics in the queue. The device drops the oldest."),
     row("max_messages", Number("messages"), "1024", Own, "Maximum number of arriving messages of several packets. Beyond it, the reply is NACK NO_SES_MSG_AVAIL."),
-    row("max_nack_retx_cnt", Number("packets"), "5", Specified, "Number of retransmissions after NACKs before the context fails."),
+    row("max_nack_retx_cnt", Number("packets"), "5", Specified, "Number of retransmissions after NACKs before the context fails.").within(0, LARGEST),
     row("max_operations", Number("operations"), "4096", Own, "Maximum number of operations of the device in flight."),
     row("max_reads", Number("packets"), "1024", Own, "Maximum number of packets of read data in flight. Beyond it, the reply to a read is NACK NO_RESOURCE."),
     row("max_repeats", Number("repetitions"), "3", Open, "Number of repetitions, on a new context, of an operation that is safe to repeat after a fatal NACK that permits it."),
-    row("max_rto_retx_cnt", Number("packets"), "5", Specified, "Number of retransmissions by timeout; 15 (in hardware-sized configurations) or 31 means no limit."),
+    row("max_rto_retx_cnt", Number("packets"), "5", Specified, "Number of retransmissions by timeout; 15 (in hardware-sized configurations) or 31 means no limit.").within(0, LARGEST),
     row("max_unexpected", Number("messages"), "256", Own, "Maximum number of unexpected messages of an index. Beyond it, the response is NO_MATCH."),
     row("max_unexpected_bytes", Number("bytes"), "1048576", Own, "Maximum amount of unexpected messages of an index."),
     row("max_written", Number("messages"), "4096", Own, "Maximum number of peers' writes with header data whose completions wait for the application. Beyond it, the reply is NACK NO_RESOURCE."),
-    row("nack_retx_time", Number("ns"), "10000", Specified, "Back-off after a NACK of the normal class that is not a trim."),
+    row("nack_retx_time", Number("ns"), "10000", Specified, "Back-off after a NACK of the normal class that is not a trim.").within(0, LONGEST),
     row("nack_ses_processing", Flag, "true", Open, "NACK RCVD_SES_PROCG answers a retransmission whose response is not ready. Otherwise there is no reply."),
     row("nack_trimmed_syn", Flag, "true", Open, "A NACK answers a trimmed packet that would open a context."),
     row("nack_unknown_control", Flag, "true", Open, "NACK UNEXP_EVENT answers an unknown control packet."),
     row("negotiation", Flag, "true", Specified, "The device supports NEGOTIATION (since v1.0.2)."),
-    row("new_pdc_time", Number("ns"), "1000000", Open, "Time that a secured target keeps a context whose Start_PSN it refused."),
+    row("new_pdc_time", Number("ns"), "1000000", Open, "Time that a secured target keeps a context whose Start_PSN it refused.").within(0, LONGEST),
     row("operand_order", Word(&["little", "big"]), "null", Open, "Byte order of the operands and results of atomics in packets; null: that of `byte_order`."),
     row("out_of_range", ReturnCode, r#""AT_OUT_OF_RANGE""#, Open, "Return code for an access outside its region."),
     row("paths", Word(&["single", "oblivious", "recycling", "bitmap"]), r#""oblivious""#, Own, "Choice of paths for unordered packets."),
-    row("payload_mtu", Number("bytes"), "4096", Specified, "Payload of a full packet: 1024, 2048, 4096 or 8192."),
-    row("pds_clear_time", Number("ns"), "20000", Open, "Time that CLEAR_PSN waits for a request that carries it."),
+    row("payload_mtu", Number("bytes"), "4096", Specified, "Payload of a full packet: 1024, 2048, 4096 or 8192.").within(1024, 8192),
+    row("pds_clear_time", Number("ns"), "20000", Open, "Time that CLEAR_PSN waits for a request that carries it.").within(0, LONGEST),
     row("psn_range", Number("PSNs"), "2147483648", Specified, "Number of PSNs that a direction may use. Only tests set less."),
     row("read_in_ack", Flag, "true", Open, "ACKs carry read data of up to `max_ack_data_size` bytes."),
     row("ready_tokens", Word(&["initiator_first", "sender_first"]), r#""initiator_first""#, Open, "Order of the tokens in DEFERRABLE_RTR."),
     row("receive_slots", Number("PSNs"), "1048576", Own, "Maximum number of tracked PSNs above the cumulative ones, over all contexts. Beyond it, the reply is NACK NO_RESOURCE, or NO_BITMAP for a new context."),
-    row("receiver_rate", Number("bit/s"), "100000000000", Specified, "Link rate of the destination."),
+    row("receiver_rate", Number("bit/s"), "100000000000", Specified, "Link rate of the destination.").within(0, FASTEST),
     row("reclaim_unconfirmed", Flag, "true", Own, "A new context may replace the oldest target context whose peer has sent only syn packets."),
     row("region_generation", Flag, "true", Open, "`ri_generation` protects memory as it protects queues."),
     row("require_protection", Flag, "true", Open, "Packets in the clear are dropped if a secure domain covers the peer."),
     row("reserved_pdcs", Number("contexts"), "0", Open, "Number of PDCIDs in the reserved pool."),
     row("restart", Word(&["start", "offset"]), r#""start""#, Open, "Position from which a deferred send restarts: its start, or `buffer_offset` of the DEFERRABLE_RTR."),
     row("rod_opens_early", Flag, "true", Open, "An early syn packet opens a ROD context."),
-    row("rto_init_time", Number("ns"), "100000", Specified, "Timeout of the first retransmission. Each further one doubles it."),
+    row("rto_init_time", Number("ns"), "100000", Specified, "Timeout of the first retransmission. Each further one doubles it.").within(0, LONGEST),
     row("rudi_requests", Number("packets"), "1024", Own, "Maximum number of idempotent requests in flight in either direction. Beyond it, the reply is NACK NO_RESOURCE."),
-    row("rx_max_epoch_lifetime", Number("epochs"), "16", Open, "Number of epochs by which a protected packet may be behind."),
+    row("rx_max_epoch_lifetime", Number("epochs"), "16", Open, "Number of epochs by which a protected packet may be behind.").within(0, LARGEST),
     row("rx_packets", Number("packets"), "65536", Own, "Maximum number of received requests without a response of the semantics, over all contexts. Beyond it, the reply is NACK NO_PKT_BUFFER."),
     row("seed", Number("seed"), "0", Own, "Seed of the built-in NIC's random numbers."),
     row("send_unprotected_nack", Flag, "false", Open, "A NACK without a context leaves in the clear."),
-    row("sender_rate", Number("bit/s"), "100000000000", Specified, "Link rate of the source."),
+    row("sender_rate", Number("bit/s"), "100000000000", Specified, "Link rate of the source.").within(0, FASTEST),
     row("small_index", Word(&["optimised_key", "index"]), r#""optimised_key""#, Open, "Meaning of `resource_index` in a SMALL request to memory, which has no key."),
     row("start_psn", Optional("PSN"), "null", Own, "Start_PSN of an unused PDCID, instead of a random one. For tests only: a peer that can guess PSNs can interfere."),
-    row("start_psn_distance", Number("PSNs"), "65536", Specified, "Minimum distance of a Start_PSN from the last PSN used with the PDCID."),
+    row("start_psn_distance", Number("PSNs"), "65536", Specified, "Minimum distance of a Start_PSN from the last PSN used with the PDCID.").within(0, LARGEST),
     row("start_psn_floor", Word(&["highest", "start"]), r#""highest""#, Open, "Lowest Start_PSN after a secured context has closed: above the highest PSN that it used, or above its Start_PSN."),
     row("start_psn_method", Word(&["expected", "random"]), r#""expected""#, Open, "Proof that a secured context is new: a Start_PSN above the floor, or a fresh random one."),
-    row("start_rcvd_bytes", Number("bytes"), "0", Own, "Number of bytes from which `rcvd_bytes` of a context counts, at source and target. For tests of the wrap only."),
+    row("start_rcvd_bytes", Number("bytes"), "0", Own, "Number of bytes from which `rcvd_bytes` of a context counts, at source and target. For tests of the wrap only.").within(0, LARGEST),
     row("stored_responses", Number("responses"), "65536", Own, "Maximum number of responses that are stored or may have to be, over all contexts. Beyond it, the reply is NACK NO_GTD_DEL_AVAIL."),
-    row("swap_length", Optional("bytes"), "null", Open, "request_length of a compare and swap; null: the length of an element."),
+    row("swap_length", Optional("bytes"), "null", Open, "request_length of a compare and swap; null: the length of an element.").within(0, LARGEST),
     row("swap_order", Word(&["operand_first", "memory_first"]), r#""operand_first""#, Open, "First operand of an ordered compare and swap: CSWAP_LE swaps if operand <= memory, or if memory <= operand."),
-    row("syn_retx_safety_time", Number("ns"), "10000000", Open, "Time for which a device remembers a closed target context, so that late syn packets do not open a context."),
+    row("syn_retx_safety_time", Number("ns"), "10000000", Open, "Time for which a device remembers a closed target context, so that late syn packets do not open a context.").within(0, LONGEST),
     row("too_long", Word(&["truncate", "refuse"]), r#""truncate""#, Open, "Handling of a send longer than its buffer: `modified_length` states the truncated length, or the response is TOO_LONG."),
     row("trailer", Word(&["none", "crc"]), r#""none""#, Specified, "Trailer of the device's packets."),
     row("trimming", Flag, "true", Specified, "Switches trim packets instead of dropping them."),

@@ -133,6 +133,10 @@ fn control(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
             known::strange_parameters(&welcome.parameters)
                 .map(|what| ("parameters", what, "the suite ignores it")),
         )
+        .chain(
+            known::excessive_parameters(&welcome.parameters)
+                .map(|what| ("parameters", what, "the suite refuses it")),
+        )
     {
         say(DoctorLine { check, verdict: Health::Limited, what, todo: todo.into() })?;
     }

@@ -186,6 +186,7 @@ impl Run {
         if let Some(warning) = spec_mismatch(device.dut().welcome(), options.spec) {
             complain(warning);
         }
+        known::parameters(&options.statement.apply(device.dut().welcome()).parameters)?;
         if let Some(path) = self.capture.as_deref().filter(|path| is_file(path)) {
             let facts = device.dut().facts();
             let addresses = [Some(facts.device), facts.second_device];

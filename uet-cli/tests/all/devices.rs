@@ -230,7 +230,7 @@ fn doctor_reports_missing_parts() {
 
 #[test]
 fn doctor_names_unknown_words() {
-    let welcome = r#"{"id":1,"ok":true,"protocol":1,"name":"a\u001b[31m\nb","capabilities":["rud","wriet"],"parameters":{"payload_mtu":"1024","rto_init_tim":5},"link":{"kind":"udp","addr":"127.0.0.77","port":4996}}"#;
+    let welcome = r#"{"id":1,"ok":true,"protocol":1,"name":"a\u001b[31m\nb","capabilities":["rud","wriet"],"parameters":{"payload_mtu":"1024","rto_init_tim":5,"base_rtt":60000000001},"link":{"kind":"udp","addr":"127.0.0.77","port":4996}}"#;
     let script = format!(
         "read -r line; printf '%s\\n' '{welcome}'; n=1; while read -r line; do n=$((n+1)); echo '{{\"id\":'$n',\"ok\":true}}'; done"
     );
@@ -241,9 +241,45 @@ fn doctor_names_unknown_words() {
         "claims     limited  there is no capability 'wriet'; did you mean write?",
         "parameters limited  payload_mtu is \"1024\", but must be a whole number (bytes)",
         "parameters limited  there is no parameter 'rto_init_tim'; did you mean rto_init_time",
+        "parameters limited  base_rtt is 60000000001, but must be from 0 to 60000000000 (ns); the suite refuses it",
     ] {
         assert!(run.out.lines().any(|line| line.starts_with(said)), "{said}: {}{}", run.out, run.err);
     }
+}
+
+#[test]
+fn excessive_parameters_of_a_device_are_refused() {
+    let long = u64::MAX.to_string();
+    for (name, value, stated, range) in [
+        ("rto_init_time", long.as_str(), 1_000_000, "from 0 to 60000000000 (ns)"),
+        ("syn_retx_safety_time", &long, 1_000_000, "from 0 to 60000000000 (ns)"),
+        ("payload_mtu", "0", 1024, "from 1024 to 8192 (bytes)"),
+        ("default_mpr", "256", 8, "from 1 to 255 (128 PSNs)"),
+        ("max_nack_retx_cnt", &long, 5, "from 0 to 4294967295 (packets)"),
+    ] {
+        let welcome = format!(
+            r#"{{"id":1,"ok":true,"protocol":1,"name":"a","capabilities":["rud","write"],"parameters":{{"{name}":{value},"idle_time":{long}}},"link":{{"kind":"udp","addr":"127.0.0.77","port":4996}}}}"#
+        );
+        let script = format!(
+            "read -r line; printf '%s\\n' '{welcome}'; n=1; while read -r line; do n=$((n+1)); echo '{{\"id\":'$n',\"ok\":true}}'; done"
+        );
+        let device = format!("exec:{script}");
+        let case = ["run", "--dut", &device, "--id", "write/one-packet", "--timeout-scale", "0.1"];
+        let run = uet(&case);
+        let said = format!("the device's parameter {name} is {value}, but must be {range}; correct");
+        assert!(run.code == 2 && run.err.contains(&said), "{}: {}", run.code, run.err);
+        let text = format!("[parameters]\n{name} = {stated}\n");
+        let statement = common::file(&format!("{name}.toml"), text.as_bytes());
+        let run = uet(&[&case[..], &["--statement", &statement]].concat());
+        assert!(run.code == 3 && !run.err.contains("but must be"), "{}: {}", run.code, run.err);
+    }
+}
+
+#[test]
+fn rule_that_would_send_a_million_packets_is_skipped() {
+    let config = common::file("trigger.toml", b"ack_gen_trigger = 4294967295\n");
+    let run = uet(&["run", "--id", "ack/trigger", "--config", &config]);
+    assert!(run.out.contains("1048576 packets for an ACK are too many"), "{}{}", run.out, run.err);
 }
 
 #[test]

@@ -344,12 +344,18 @@ fn bounded_beside_others(t: &mut Test<'_>) -> Outcome {
     Ok(())
 }
 
+/// The most packets that a rule sends until the device acknowledges them by itself.
+const MANY: u64 = 4096;
+
 /// Sends as many packets as make an ACK, by their payload alone, none of which asks for it.
 fn fill_up(t: &mut Test<'_>, size: u64, counted: u64) -> Outcome {
     slow_timer(t)?;
     let contexts = t.value(&CONTEXTS);
     let open = (0..contexts).map(|_| t.open()).collect::<Result<Vec<_>, Stop>>()?;
-    let count = t.parameter("ack_gen_trigger").div_ceil(counted) as u32;
+    let count = match t.parameter("ack_gen_trigger").div_ceil(counted) {
+        count @ ..=MANY => count as u32,
+        count => return Err(Stop::Skipped(format!("{count} packets for an ACK are too many"))),
+    };
     for n in 1..=count {
         for (pdc, region) in &open {
             t.request(pdc, pdc.request(n).quiet().write(region, 0, &vec![n as u8; size as usize])?)?;
@@ -364,7 +370,7 @@ fn fill_up(t: &mut Test<'_>, size: u64, counted: u64) -> Outcome {
 }
 
 fn trigger(t: &mut Test<'_>) -> Outcome {
-    let size = t.parameter("payload_mtu");
+    let size = t.mtu() as u64;
     fill_up(t, size, size)
 }
 
