@@ -54,6 +54,7 @@ mod tests {
     #[test]
     fn long_word_is_near_nothing() {
         assert_eq!(near("aaaaaaab", ["aaaaaaaa"].into_iter()), ["aaaaaaaa"]);
-        assert!(near(&"a".repeat(1 << 16), ["aaaaaaaa"].into_iter()).is_empty());
+        let long = "a".repeat(1 << 10);
+        assert!(near(&long, [long.as_str()].into_iter()).is_empty());
     }
 }
