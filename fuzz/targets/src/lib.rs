@@ -40,6 +40,8 @@ pub enum Kind {
     Capture,
     /// A key file of secure domains.
     Keys,
+    /// A byte that selects the language of settings, then text.
+    Settings,
     /// Lead bytes, then lines of the control channel.
     Control,
     /// A list of packets, each with its length before it.
@@ -77,6 +79,7 @@ targets! {
     secured Packet "a packet that is not opened stays as it was; one that is opened seals to the same bytes";
     sealed Values "what has been sealed opens, and with one authenticated bit changed it does not";
     key_file Keys "whatever the file is, it is read or refused, and no message shows a key";
+    settings Settings "an impairment or a matrix is read or refused where it is wrong, and shows as it was meant";
     control_server Control "each request gets one answer, however its bytes are cut";
     control_client Control "whatever a device answers, a case ends with a verdict after bounded work";
     judge Sequence "findings name packets that were there, and a second reading finds the same";

@@ -22,6 +22,8 @@ mod links;
 mod live;
 mod pages;
 mod proxy;
+#[cfg(target_os = "linux")]
+mod random_inputs;
 mod reference_provider;
 mod replay;
 mod reports;

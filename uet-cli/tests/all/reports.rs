@@ -12,7 +12,7 @@ use uet_conformance::{
 use uet_packet_io::hex;
 use uet_wire::Version;
 
-fn wire(digits: &str) -> Wire {
+pub(crate) fn wire(digits: &str) -> Wire {
     let (src, dst) = ("10.0.1.1".parse().unwrap(), "10.0.0.1".parse().unwrap());
     let bytes = hex::decode(digits).unwrap();
     Wire::new(src, dst, 7, bytes)
@@ -83,7 +83,7 @@ fn case(id: &str, verdict: Verdict) -> RuleResult {
     }
 }
 
-fn result() -> RunResult {
+pub(crate) fn result() -> RunResult {
     let device = json!({"protocol": 1, "name": "nic", "version": "7", "specification": "1.0.3", "capabilities": ["rud"],
         "parameters": {"payload_mtu": 4096}, "link": {"kind": "udp", "addr": "127.0.0.1", "port": 4793}});
     let waived = RuleResult { waived: Some("known to all".into()), ..case("close/waived", Verdict::Fail) };

@@ -30,6 +30,7 @@ fn main() -> Result<()> {
         Kind::Capture => captures()?,
         Kind::Text => texts(),
         Kind::Keys => key_files()?,
+        Kind::Settings => settings(),
         Kind::Control => services::control(if target.name == "control_client" { &[0, 7] } else { &[3] }),
         Kind::Sequence => services::sequences()?,
         // Arbitrary bytes work as well: the fuzzer explores their meaning.
@@ -64,6 +65,31 @@ fn texts() -> Vec<Vec<u8>> {
     // Growing space for a figure.
     names.extend((0..400).step_by(7).map(|length| " ".repeat(length)));
     names.iter().enumerate().map(|(index, name)| [&[index as u8], name.as_bytes()].concat()).collect()
+}
+
+/// Returns impairments and connection matrices.
+fn settings() -> Vec<Vec<u8>> {
+    let impairments = [
+        "drop 5%",
+        "drop request 3..5",
+        "duplicate every 3",
+        "delay 20us ack every 4",
+        "jitter 1.5ms nack",
+        "reorder 3 3% control",
+        "mark after 1ms before 2s",
+        "trim 64 first 2 to 10.0.0.2",
+        "trim-last-hop 24 packet from ::1",
+        "corrupt retransmission 50%",
+        "blackout 500ns request 3",
+    ];
+    let matrices = [
+        "Nodes 4\nConnections 2\n0->3 start 0 size 2000000\n1->3 id 2 start 5000000 size 4096 prio 1\n",
+        "# all kinds\nNodes 3\nConnections 3\nTriggers 3\nFailures 0\n0->1 id 1 start 0 size 5000 send_done_trigger 1\n\
+         1->2 id 2 trigger 1 size 9000 recv_done_trigger 2\n2->0 msg 3 trigger 2 size 1 recv_done_trigger 3\n\
+         trigger id 1 oneshot\ntrigger id 2 multishot\ntrigger id 3 barrier count 2\n",
+    ];
+    let of = |language: u8| move |text: &&str| [&[language], text.as_bytes()].concat();
+    impairments.iter().map(of(0)).chain(matrices.iter().map(of(1))).collect()
 }
 
 /// Returns the packets as JSON, with and without their bytes.
