@@ -290,6 +290,10 @@ mod tests {
         assert!(PARAMETERS.is_sorted_by(|a, b| a.name < b.name));
         for parameter in PARAMETERS {
             assert_eq!(parameter.check(&parameter.value()), Ok(()), "{}", parameter.name);
+            assert_eq!(parameter.check_range(&parameter.value()), Ok(()), "{}", parameter.name);
+            // The suite does not wait for the end of idle contexts.
+            let is_wait = parameter.kind.unit() == Some("ns") && parameter.name != "idle_time";
+            assert_eq!(parameter.range == (0, LONGEST), is_wait, "{}", parameter.name);
         }
     }
 

@@ -191,7 +191,7 @@ fn random_result(rng: &mut Rng) -> RunResult {
     }
     if rng.bool() {
         result.circumstances.corrections = Corrections(vec![Correction {
-            requirement: &catalogue::ALL[rng.usize(..catalogue::ALL.len())],
+            requirement: catalogue::ALL[rng.usize(..catalogue::ALL.len())],
             level: None,
             sentence: Some(told(rng)),
             withdrawn: false,
