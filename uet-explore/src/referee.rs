@@ -1,8 +1,10 @@
 //! Follows both endpoints from outside, and knows what has truly arrived where. It shares no code with the model.
 
+use crate::scenario::Scenario;
 use uet_model::Packet;
+use uet_model::cc::Algorithms;
 use uet_wire::pds::Pds;
-use uet_wire::registry::{CtlType, NackCode, PdsType};
+use uet_wire::registry::{AckRequest, CtlType, NackCode, NextHdr, PdsType};
 use uet_wire::{PdcId, Psn, Uet, Units24, Version};
 
 /// One direction of a context: the packets of one endpoint under one PDCID, from one Start_PSN on. Bit 0 of a set stands
@@ -19,6 +21,14 @@ struct Direction {
     ever: u64,
     /// The PSNs that an ACK at the source has named or covered.
     answered: u64,
+    /// The PSNs that an ACK of the destination has named.
+    named: u64,
+    /// Those of them whose response waits for a clear.
+    kept: u64,
+    /// The PSN of a CLOSE_COMMAND.
+    close: Option<Psn>,
+    /// The nominal size of each request, for `rcvd_bytes`.
+    sizes: Vec<u32>,
     ordered: bool,
 }
 
@@ -36,6 +46,28 @@ impl Direction {
         let count = psn.0.wrapping_sub(self.start).wrapping_add(1);
         (count <= LONGEST).then(|| if count == LONGEST { u64::MAX } else { (1 << count) - 1 })
     }
+
+    /// Records that the source sends a PSN. Returns true for the first time.
+    fn sends(&mut self, psn: Psn, size: u32) -> bool {
+        let Some(bit) = self.bit(psn) else { return false };
+        let at = psn.0.wrapping_sub(self.start) as usize;
+        self.sizes.resize(self.sizes.len().max(at + 1), 0);
+        self.sizes[at] = size;
+        let is_first = self.sent & bit == 0;
+        self.sent |= bit;
+        is_first
+    }
+
+    /// Returns the bytes of all packets that arrived.
+    fn bytes(&self) -> u64 {
+        let sizes = self.sizes.iter().enumerate();
+        sizes.filter(|(at, _)| self.arrived & 1 << at != 0).map(|(_, size)| u64::from(*size)).sum()
+    }
+
+    /// Records a clear up to this PSN.
+    fn clears(&mut self, clear: Psn) {
+        self.kept &= !self.up_to(clear).unwrap_or(0);
+    }
 }
 
 /// The truth about all contexts.
@@ -44,9 +76,46 @@ pub(crate) struct Referee {
     directions: Vec<Direction>,
     /// The highest demand for credit that reached the peer of each source, in units.
     demand: [Option<u32>; 2],
+    /// The bytes that each source has sent for the first time, if it needs credit.
+    spent: [u64; 2],
+    /// The credit of each source, in bytes: the initial one, and the highest grant that reached it.
+    credit: Option<[u64; 2]>,
+    granted: [u32; 2],
+    limits: Limits,
 }
 
+/// The limits of both endpoints.
+#[derive(Clone, Copy, Debug, Default, Hash)]
+struct Limits {
+    /// The first value of `rcvd_bytes`.
+    rcvd_bytes: [u64; 2],
+    /// The responses that may wait for a clear.
+    stored_responses: [u32; 2],
+}
+
+/// The bytes of a packet that its UET headers and payload do not include, by `CC-RCVD-001`.
+pub(crate) const NOMINAL: u32 = 8 + 40;
+
 impl Referee {
+    pub(crate) fn new(scenario: &Scenario) -> Self {
+        let [one, other] = [0, 1].map(|side| scenario.params(side).0);
+        let limits = Limits {
+            rcvd_bytes: [one.start_rcvd_bytes, other.start_rcvd_bytes],
+            stored_responses: [one.stored_responses, other.stored_responses],
+        };
+        let rccc = [&one, &other].map(|params| match &params.congestion.algorithms {
+            Algorithms::Rccc(rccc) | Algorithms::Both(_, rccc) => (rccc.initial_credit, rccc.start_credit),
+            _ => (u64::MAX, 0),
+        });
+        let credit = rccc.map(|(initial, _)| initial);
+        Referee {
+            limits,
+            credit: (credit[0] != u64::MAX).then_some(credit),
+            granted: rccc.map(|(_, start)| start),
+            ..Referee::default()
+        }
+    }
+
     fn find(&mut self, source: usize, pdcid: PdcId, psn: Psn) -> Option<&mut Direction> {
         let mut latest = self.directions.iter_mut().rev();
         latest.find(|one| (one.source, one.pdcid) == (source, pdcid.0) && one.up_to(psn).is_some())
@@ -78,14 +147,17 @@ impl Referee {
             let ordered = matches!(request.prologue().kind(), PdsType::ROD_REQ | PdsType::ROD_CC_REQ);
             let direction = self.find_or_add(from, request.spdcid(), request.psn(), start);
             direction.ordered = ordered;
-            direction.sent |= direction.bit(request.psn()).unwrap_or(0);
             let clear = request.clear_psn();
-            return match direction.up_to(clear) {
-                Some(set) if set & !direction.answered == 0 => Ok(()),
-                _ => Err(format!("CLEAR_PSN {clear}, and not all packets up to it were answered")),
-            };
+            if direction.up_to(clear).is_none_or(|set| set & !direction.answered != 0) {
+                return Err(format!("CLEAR_PSN {clear}, and not all packets up to it were answered"));
+            }
+            let size = NOMINAL + packet.wire_len() as u32;
+            let counted = request.prologue().next_hdr() != NextHdr::UET_HDR_NONE;
+            let is_first = direction.sends(request.psn(), if counted { size } else { 0 });
+            return if is_first && counted { self.spends(from, size) } else { Ok(()) };
         }
         if let Some(ack) = pds.ack() {
+            let start = self.limits.rcvd_bytes[from];
             let Some(direction) = self.find(1 - from, ack.dpdcid(), ack.cack_psn()) else {
                 return Err(format!("an ACK with CACK_PSN {} of no context", ack.cack_psn()));
             };
@@ -101,7 +173,17 @@ impl Referee {
                     return Err(format!("an ACK of {psn}, which never arrived"));
                 }
             }
+            if let Some(bit) = ack.ack_psn().and_then(|psn| direction.bit(psn)) {
+                direction.named |= bit;
+                direction.kept |= if ack.req() == AckRequest::REQ_CLEAR { bit } else { 0 };
+            }
             if let Pds::AckCc(header) = pds {
+                let count = start.wrapping_add(direction.bytes());
+                if let Some(rcvd) = header.rcvd_bytes()
+                    && rcvd != Units24::from_bytes(count)
+                {
+                    return Err(format!("rcvd_bytes {rcvd}, and {count} bytes arrived"));
+                }
                 for psn in header.sack().copied().sacked(ack.cack_psn()) {
                     let below =
                         direction.bit(psn).is_none() && ack.cack_psn().0.wrapping_sub(psn.0) < 1 << 30;
@@ -110,10 +192,10 @@ impl Referee {
                     }
                 }
                 if let Some(credit) = header.credit() {
-                    return self.granted(from, credit);
+                    self.granted(from, credit)?;
                 }
             }
-            return Ok(());
+            return self.has_room(from);
         }
         if let Some(nack) = pds.nack() {
             let code = nack.nack_code();
@@ -125,11 +207,25 @@ impl Referee {
                 NackCode::CLOSING,
                 NackCode::CLOSING_IN_ERR,
             ];
+            let lacks = [
+                NackCode::NO_RESOURCE,
+                NackCode::NO_PKT_BUFFER,
+                NackCode::NO_GTD_DEL_AVAIL,
+                NackCode::NO_SES_MSG_AVAIL,
+                NackCode::PKT_NOT_RCVD,
+                NackCode::ROD_OOO,
+            ];
             if let Some(psn) = nack.nack_psn()
                 && let Some(direction) = self.find(1 - from, nack.dpdcid(), psn)
-                && !keeps.contains(&code)
             {
-                direction.arrived &= !direction.bit(psn).unwrap_or(0);
+                let bit = direction.bit(psn).unwrap_or(0);
+                let refuses = lacks.contains(&code) || code == NackCode::CLOSING && direction.close == Some(psn);
+                if refuses && direction.named & bit != 0 {
+                    return Err(format!("a NACK of {psn} with {code}, after an ACK of it"));
+                }
+                if !keeps.contains(&code) {
+                    direction.arrived &= !bit;
+                }
             }
             return Ok(());
         }
@@ -138,7 +234,17 @@ impl Referee {
             if control.ctl_type().takes_psn() {
                 let start = control.start_psn().filter(|_| control.syn());
                 let direction = self.find_or_add(from, control.spdcid(), control.psn(), start);
-                direction.sent |= direction.bit(control.psn()).unwrap_or(0);
+                direction.sends(control.psn(), 0);
+                if control.ctl_type() == CtlType::CLOSE_COMMAND {
+                    direction.close = Some(control.psn());
+                }
+            }
+            if control.ctl_type() == CtlType::CLEAR_REQUEST {
+                let clear = Psn(control.payload());
+                let direction = control.dpdcid().and_then(|pdcid| self.find(1 - from, pdcid, clear));
+                if direction.is_none_or(|it| it.bit(clear).is_none_or(|bit| it.kept & bit == 0)) {
+                    return Err(format!("CLEAR_REQUEST {clear}, and no response of it waits for a clear"));
+                }
             }
             if control.ctl_type() == CtlType::CLEAR_COMMAND {
                 let clear = Psn(control.payload());
@@ -155,6 +261,39 @@ impl Referee {
             }
         }
         Ok(())
+    }
+
+    /// Judges the number of responses of an endpoint that wait for a clear.
+    fn has_room(&self, from: usize) -> Result<(), String> {
+        let waiting = self.directions.iter().filter(|one| one.source != from && one.close.is_none());
+        let (kept, most) =
+            (waiting.map(|one| one.kept.count_ones()).sum::<u32>(), self.limits.stored_responses[from]);
+        match kept > most {
+            true => Err(format!("an ACK that asks for a clear, the {kept}th, and there is room for {most}")),
+            false => Ok(()),
+        }
+    }
+
+    /// Judges whether a source has credit for a new request (`RCCC-CREDIT-001`), and takes the credit.
+    fn spends(&mut self, from: usize, size: u32) -> Result<(), String> {
+        let Some(credit) = self.credit else { return Ok(()) };
+        let before = self.spent[from];
+        self.spent[from] += u64::from(size);
+        match before < credit[from] {
+            true => Ok(()),
+            false => Err(format!("a request after {before} bytes, and the credit is {}", credit[from])),
+        }
+    }
+
+    /// Records a cumulative grant that reaches a source.
+    fn credited(&mut self, to: usize, grant: Units24) {
+        let more = grant.get().wrapping_sub(self.granted[to]) & 0xff_ffff;
+        if let Some(credit) = &mut self.credit
+            && more < 1 << 23
+        {
+            credit[to] += u64::from(more) * Units24::UNIT;
+            self.granted[to] = grant.get();
+        }
     }
 
     /// Judges a cumulative grant of `from` against the demand that it knows.
@@ -180,6 +319,12 @@ impl Referee {
         }
         let (request, control) =
             (pds.request(), if let Pds::Control(it) = pds { Some(it.copied()) } else { None });
+        let credit = match pds {
+            Pds::AckCc(header) => header.credit(),
+            Pds::Control(header) => header.copied().credit(),
+            _ => None,
+        };
+        credit.into_iter().for_each(|grant| self.credited(to, grant));
         if let Some(ack) = pds.ack() {
             if let Some(named) = ack.ack_psn()
                 && let Some(direction) = self.find(to, ack.dpdcid(), ack.cack_psn())
@@ -193,6 +338,12 @@ impl Referee {
             (Some(request), _) => Some((request.spdcid(), request.psn())),
             (_, Some(control)) if control.ctl_type().takes_psn() => Some((control.spdcid(), control.psn())),
             (_, Some(control)) => {
+                let clear = Psn(control.payload());
+                if control.ctl_type() == CtlType::CLEAR_COMMAND
+                    && let Some(direction) = self.find(1 - to, control.spdcid(), clear)
+                {
+                    direction.clears(clear);
+                }
                 if let Some((_, target)) = control.credit_target() {
                     self.demanded(1 - to, target);
                 }
@@ -203,6 +354,9 @@ impl Referee {
         if let Some((pdcid, psn)) = numbered
             && let Some(direction) = self.find(1 - to, pdcid, psn)
         {
+            if let Some(request) = request {
+                direction.clears(request.clear_psn());
+            }
             let bit = direction.bit(psn).unwrap_or(0);
             // An ordered context takes only the next packet.
             if !direction.ordered || direction.arrived & (bit.wrapping_sub(1)) == bit.wrapping_sub(1) {

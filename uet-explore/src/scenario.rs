@@ -11,8 +11,12 @@ use uet_model::{Mode, PdsParams};
 pub enum Action {
     /// Writes this many bytes to the peer's memory.
     Write(u16),
-    /// Adds 1 to a number in the peer's memory, and fetches the old value: guaranteed delivery.
+    /// Writes 8 bytes where the peer permits none. It must fail, and change nothing.
+    Trespass(Trespass),
+    /// Adds 1 to two numbers in the peer's memory, and fetches the old values: guaranteed delivery.
     Add,
+    /// Sets a number in the peer's memory if it is 0, and fetches the old value: guaranteed delivery.
+    Claim,
     /// Reads this many bytes of the peer's memory.
     Read(u16),
     /// Sends this many bytes.
@@ -23,17 +27,36 @@ pub enum Action {
     Deferrable(u16),
     /// Posts a receive.
     Receive,
+    /// Sends this many bytes with a tag of its own.
+    Tagged(u16),
+    /// Posts a receive for the tagged message of the operation with this number, which has this many bytes.
+    ReceiveTagged(u8, u16),
     /// Closes the own context, or requests the end of the peer's if there is no own one.
     Close,
     /// Aborts the first operation.
     Abort,
 }
 
+/// A place where a peer may not write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Trespass {
+    /// A region that permits only reads.
+    ReadOnly,
+    /// The last 4 bytes of a region, and 4 bytes beyond.
+    Beyond,
+    /// Offset 2^40 of a region.
+    Outside,
+    /// A region that does not exist.
+    Nowhere,
+}
+
 impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Action::Write(bytes) => write!(f, "writes {bytes} bytes"),
+            Action::Trespass(place) => write!(f, "writes to a forbidden place: {place:?}"),
             Action::Add => f.write_str("adds and fetches"),
+            Action::Claim => f.write_str("sets a number that is 0"),
             Action::Read(bytes) => write!(f, "reads {bytes} bytes"),
             Action::Send(bytes) => write!(f, "sends {bytes} bytes"),
             Action::Rendezvous(bytes, eager) => {
@@ -41,6 +64,10 @@ impl fmt::Display for Action {
             }
             Action::Deferrable(bytes) => write!(f, "sends {bytes} bytes that may be deferred"),
             Action::Receive => f.write_str("posts a receive"),
+            Action::Tagged(bytes) => write!(f, "sends {bytes} bytes with a tag"),
+            Action::ReceiveTagged(number, _) => {
+                write!(f, "posts a receive for the tag of operation {number}")
+            }
             Action::Close => f.write_str("closes the context"),
             Action::Abort => f.write_str("aborts its first operation"),
         }
@@ -60,19 +87,22 @@ pub struct Budget {
     pub mark: u8,
     /// Packets to trim.
     pub trim: u8,
+    /// Packets of which a third endpoint also sends a copy. It copies no packet that could open a context.
+    pub stray: u8,
     /// Times that a timer fires although packets are in flight. A timer is free if none are.
     pub early: u8,
 }
 
 impl fmt::Display for Budget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Budget { drop, copy, reorder, mark, trim, early } = *self;
+        let Budget { drop, copy, reorder, mark, trim, stray, early } = *self;
         let parts = [
             (drop, "drop"),
             (copy, "duplicate"),
             (reorder, "reorder"),
             (mark, "mark"),
             (trim, "trim"),
+            (stray, "stray"),
             (early, "early timer"),
         ];
         let parts =
@@ -90,6 +120,8 @@ pub enum Control {
     Nscc(u8),
     /// RCCC with an initial credit of this many full packets.
     Rccc(u8),
+    /// Both, with a window and an initial credit of one full packet.
+    Both,
 }
 
 /// A scenario.
@@ -134,8 +166,8 @@ impl Scenario {
         mode: Mode::Rud,
         first: [&[], &[]],
         later: [&[], &[]],
-        small: Budget { drop: 1, copy: 0, reorder: 1, mark: 0, trim: 0, early: 1 },
-        large: Budget { drop: 1, copy: 1, reorder: 1, mark: 1, trim: 1, early: 1 },
+        small: Budget { drop: 1, copy: 0, reorder: 1, mark: 0, trim: 0, stray: 0, early: 1 },
+        large: Budget { drop: 1, copy: 1, reorder: 1, mark: 1, trim: 1, stray: 0, early: 1 },
         control: Control::Off,
         tune: |_, _, _| {},
         may_fail: false,
@@ -180,6 +212,7 @@ impl Scenario {
             // The window is 1.5 BDP.
             Control::Nscc(packets) => (packets, 2),
             Control::Rccc(packets) => (packets, 3),
+            Control::Both => (1, 3),
         };
         let bytes = u64::from(full_packet) * u64::from(packets) * share / 3 + 1;
         // The bytes of 10 us, in bits per second.
@@ -201,6 +234,7 @@ impl Scenario {
             Control::Off => CcParams::none(&network),
             Control::Nscc(_) => CcParams::nscc(&network),
             Control::Rccc(_) => CcParams::rccc(&network),
+            Control::Both => CcParams::both(&network),
         };
         let mut params = params.expect("the network is possible").single_path();
         params.paths.values = 1;

@@ -1,6 +1,9 @@
 //! The scenarios, one row each.
 
-use crate::scenario::Action::{Abort, Add, Close, Deferrable, Read, Receive, Rendezvous, Send, Write};
+use crate::scenario::Action::{
+    Abort, Add, Claim, Close, Deferrable, Read, Receive, ReceiveTagged, Rendezvous, Send, Tagged, Trespass, Write,
+};
+use crate::scenario::Trespass::{Beyond, Nowhere, Outside, ReadOnly};
 use crate::scenario::{Budget, Control, Scenario};
 use crate::world::ADDRESSES;
 use uet_emulator::config::Congestion;
@@ -8,6 +11,7 @@ use uet_emulator::fault::Fault;
 use uet_emulator::{Config, Nic};
 use uet_model::cc::{Algorithms, PathMode};
 use uet_model::pds::Unprotected;
+use uet_model::ses::FormChoice;
 use uet_model::{Fep, Mode};
 use uet_wire::Psn;
 
@@ -16,7 +20,7 @@ const BLANK: Scenario = Scenario::BLANK;
 const TWO: u16 = 1040;
 
 const fn budget(drop: u8, copy: u8, reorder: u8, mark: u8, trim: u8, early: u8) -> Budget {
-    Budget { drop, copy, reorder, mark, trim, early }
+    Budget { drop, copy, reorder, mark, trim, stray: 0, early }
 }
 
 /// Duplicates that arrive late.
@@ -183,6 +187,37 @@ pub static ALL: &[Scenario] = &[
         ..BLANK
     },
     Scenario {
+        name: "rod-nscc",
+        mode: Mode::Rod,
+        first: [&[Write(1024), Write(1024), Write(8)], &[]],
+        control: Control::Nscc(2),
+        small: budget(1, 0, 0, 0, 1, 1),
+        ..BLANK
+    },
+    Scenario {
+        name: "rod-rccc",
+        mode: Mode::Rod,
+        first: [&[Write(1024), Write(1024)], &[]],
+        control: Control::Rccc(1),
+        small: budget(1, 0, 0, 0, 0, 1),
+        ..BLANK
+    },
+    Scenario {
+        name: "both-controls",
+        first: [&[Write(TWO)], &[]],
+        control: Control::Both,
+        small: budget(1, 0, 0, 0, 1, 1),
+        ..BLANK
+    },
+    Scenario {
+        name: "nscc-refused",
+        first: [&[Write(1024), Write(1024)], &[]],
+        control: Control::Nscc(2),
+        tune: |pds, _, _| pds.rx_packets = 1,
+        small: budget(1, 0, 0, 0, 1, 1),
+        ..BLANK
+    },
+    Scenario {
         name: "psn-wrap",
         first: [&[Write(TWO), Add], &[]],
         tune: |pds, _, _| pds.start_psn = Some(u32::MAX),
@@ -206,6 +241,84 @@ pub static ALL: &[Scenario] = &[
         first: [&[Write(TWO), Write(TWO)], &[]],
         tune: |_, ses, _| ses.max_messages = 1,
         small: budget(1, 0, 0, 0, 0, 1),
+        ..BLANK
+    },
+    Scenario {
+        name: "reads-in-turn",
+        first: [&[Read(1024), Read(1024)], &[]],
+        tune: |_, ses, _| ses.max_awaited = 1024,
+        small: budget(1, 0, 0, 0, 0, 0),
+        ..BLANK
+    },
+    Scenario {
+        name: "psn-range",
+        first: [&[Write(8), Write(8), Write(8)], &[]],
+        tune: |pds, _, _| pds.psn_range = 2,
+        small: budget(1, 0, 0, 0, 0, 0),
+        ..BLANK
+    },
+    Scenario {
+        name: "fast-loss",
+        first: [&[Write(8), Write(8), Write(8)], &[]],
+        tune: |pds, _, _| (pds.fast_loss_packets, pds.infer_loss_packets) = (1, 2),
+        ..BLANK
+    },
+    Scenario {
+        name: "trespass",
+        first: [&[Trespass(ReadOnly), Trespass(Beyond)], &[]],
+        small: budget(1, 0, 0, 0, 0, 1),
+        ..BLANK
+    },
+    Scenario {
+        name: "trespass-rod",
+        mode: Mode::Rod,
+        first: [&[Trespass(Outside), Trespass(Nowhere), Write(8)], &[]],
+        small: budget(1, 0, 0, 0, 0, 0),
+        ..BLANK
+    },
+    Scenario { name: "claim", first: [&[Claim, Claim], &[]], ..BLANK },
+    Scenario {
+        name: "tagged",
+        first: [&[Tagged(16), Tagged(8)], &[ReceiveTagged(1, 8), ReceiveTagged(0, 16)]],
+        ..BLANK
+    },
+    Scenario {
+        name: "short-forms",
+        first: [&[Write(8), Add, Read(8)], &[]],
+        tune: |_, ses, _| ses.form = FormChoice::Shortest,
+        small: budget(1, 0, 0, 0, 0, 0),
+        ..BLANK
+    },
+    Scenario {
+        name: "rudi",
+        mode: Mode::Rudi,
+        first: [&[Write(TWO), Read(8)], &[]],
+        small: budget(1, 1, 1, 0, 0, 1),
+        ..BLANK
+    },
+    Scenario {
+        name: "rudi-one-place",
+        mode: Mode::Rudi,
+        first: [&[Write(TWO), Trespass(ReadOnly)], &[]],
+        tune: |pds, _, _| pds.rudi_requests = 1,
+        small: budget(1, 0, 0, 0, 1, 1),
+        ..BLANK
+    },
+    Scenario {
+        name: "rudi-give-up",
+        mode: Mode::Rudi,
+        first: [&[Write(8), Read(8)], &[]],
+        tune: |pds, _, _| pds.max_rto_retx_cnt = 1,
+        small: budget(2, 0, 0, 0, 0, 1),
+        may_fail: true,
+        ..BLANK
+    },
+    Scenario {
+        name: "stranger",
+        first: [&[Write(8), Add], &[Write(8)]],
+        later: [&[Close], &[]],
+        small: Budget { stray: 1, ..budget(0, 0, 0, 0, 0, 0) },
+        large: Budget { stray: 3, ..budget(1, 0, 1, 0, 0, 1) },
         ..BLANK
     },
     Scenario {
@@ -263,6 +376,7 @@ pub fn nics(scenario: &'static Scenario, faults: [&[&'static Fault]; 2]) -> [Nic
             Control::Off => Congestion::None,
             Control::Nscc(_) => Congestion::Nscc,
             Control::Rccc(_) => Congestion::Rccc,
+            Control::Both => Congestion::Both,
         };
         let (network, paths, seed) = (scenario.network(), PathMode::Single, 1 + side as u64);
         let config = Config { pds, ses, congestion, network, paths, seed, ..Config::default() };

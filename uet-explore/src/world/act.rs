@@ -2,14 +2,17 @@
 
 use super::{ADDRESSES, Posted, World};
 use crate::endpoint::Endpoint;
-use crate::scenario::Action;
+use crate::scenario::{Action, Trespass};
 use bytes::Bytes;
 use uet_model::ses::{
     Access, AtomicOn, Key, Operand, Operation, Peer, Process, Receive, Region, RegionId, ResourceIndex, Work,
 };
+use uet_model::Mode;
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode};
 
-const INDEX: ResourceIndex = ResourceIndex { process: Process::Relative { job: 101, pid: 2 }, index: 10 };
+/// Numbers that use the high bits of their fields.
+const JOB: u32 = 0x8_0065;
+const INDEX: ResourceIndex = ResourceIndex { process: Process::Relative { job: JOB, pid: 2 }, index: 0x30a };
 /// The region that the peer writes to.
 const TARGET: Key = Key(7);
 /// The region that the peer reads.
@@ -20,8 +23,10 @@ pub(super) const SPAN: usize = crate::scenario::MTU as usize + 16;
 pub(super) const PLACES: usize = 4;
 /// The place of the number that [`Action::Add`] changes.
 pub(super) const NUMBER: usize = SPAN * PLACES;
-/// The length of both regions.
-const LENGTH: usize = NUMBER + 8;
+/// The place of the number that [`Action::Claim`] sets.
+pub(super) const CLAIM: usize = NUMBER + 16;
+/// The length of both regions: the last 8 bytes are for [`Action::Trespass`].
+const LENGTH: usize = CLAIM + 16;
 /// Bytes that identify their position, and are never 0.
 pub(super) static PATTERN: [u8; LENGTH] = {
     let mut bytes = [0; LENGTH];
@@ -35,10 +40,30 @@ pub(super) static PATTERN: [u8; LENGTH] = {
 pub(super) static ZEROS: [u8; LENGTH] = [0; LENGTH];
 
 /// Exposes the regions of an endpoint: that which the peer writes to, and that which it reads.
-pub(super) fn expose(end: &mut impl Endpoint) -> Option<[RegionId; 2]> {
-    let region = |data: Vec<u8>, key| Region { key, base: 0, access: Access::ALL, data };
-    let target = end.expose(INDEX, region(vec![0; LENGTH], TARGET))?;
-    Some([target, end.expose(INDEX, region(PATTERN.to_vec(), SOURCE))?])
+pub(super) fn expose(end: &mut impl Endpoint, mode: Mode) -> Option<[RegionId; 2]> {
+    let region = |data: Vec<u8>, key, access| Region { key: key_for(mode, key), base: 0, access, data };
+    let target = end.expose(INDEX, region(vec![0; LENGTH], TARGET, Access::ALL))?;
+    Some([target, end.expose(INDEX, region(PATTERN.to_vec(), SOURCE, Access::READ))?])
+}
+
+/// Returns the key of a region that this mode reaches.
+fn key_for(mode: Mode, key: Key) -> Key {
+    if mode == Mode::Rudi { key.idempotent() } else { key }
+}
+
+/// Returns the value that the operation with this number sets.
+pub(super) fn claim(number: usize) -> u64 {
+    (number as u64 + 1) << 56 | 1
+}
+
+/// Returns the tag of the operation with this number.
+fn tag(number: u64) -> u64 {
+    number << 48 | 5
+}
+
+fn atomic(offset: usize, opcode: AtomicOpcode, operand: Operand) -> Work {
+    let on = AtomicOn::Memory { key: TARGET, offset: offset as u64 };
+    Work::Atomic { on, opcode, datatype: AtomicDatatype::UINT64, operand, fetch: true }
 }
 
 impl<E: Endpoint> World<E> {
@@ -47,19 +72,36 @@ impl<E: Endpoint> World<E> {
             trace.note(self.now, ADDRESSES[side], action);
         }
         let place = self.posted.len().min(PLACES - 1);
-        let offset = (place * SPAN) as u64;
+        let (mode, offset) = (self.scenario.mode, (place * SPAN) as u64);
         let data = |length: u16| Bytes::from_static(&PATTERN[place * SPAN..][..usize::from(length)]);
         let work = match action {
-            Action::Write(length) => Work::Write { key: TARGET, offset, data: data(length) },
-            Action::Add => Work::Atomic {
-                on: AtomicOn::Memory { key: TARGET, offset: NUMBER as u64 },
-                opcode: AtomicOpcode::SUM,
-                datatype: AtomicDatatype::UINT64,
-                operand: Operand::Elements(Bytes::copy_from_slice(&1u64.to_le_bytes())),
-                fetch: true,
-            },
-            Action::Read(length) => Work::Read { key: SOURCE, offset, length: length.into() },
+            Action::Write(length) => {
+                Work::Write { key: key_for(mode, TARGET), offset, data: data(length) }
+            }
+            Action::Trespass(place) => {
+                let (key, at) = match place {
+                    Trespass::ReadOnly => (SOURCE, 0),
+                    Trespass::Beyond => (TARGET, LENGTH - 4),
+                    Trespass::Outside => (TARGET, 1 << 40),
+                    Trespass::Nowhere => (Key(99), 0),
+                };
+                Work::Write { key: key_for(mode, key), offset: at as u64, data: data(8) }
+            }
+            Action::Add => {
+                let ones = [1u64.to_le_bytes(); 2].concat();
+                atomic(NUMBER, AtomicOpcode::SUM, Operand::Elements(ones.into()))
+            }
+            Action::Claim => {
+                let swap = claim(self.posted.len()).into();
+                atomic(CLAIM, AtomicOpcode::CSWAP, Operand::Swap { compare: 0, swap })
+            }
+            Action::Read(length) => {
+                Work::Read { key: key_for(mode, SOURCE), offset, length: length.into() }
+            }
             Action::Send(length) => Work::Send { tag: None, data: data(length) },
+            Action::Tagged(length) => {
+                Work::Send { tag: Some(tag(self.posted.len() as u64)), data: data(length) }
+            }
             Action::Rendezvous(length, eager) => Work::Rendezvous {
                 tag: None,
                 source: self.regions[side][1],
@@ -72,6 +114,11 @@ impl<E: Endpoint> World<E> {
                 self.receives[side] += 1;
                 return self.ends[side].receive(INDEX, Receive::new(SPAN as u32));
             }
+            Action::ReceiveTagged(number, length) => {
+                self.receives[side] += 1;
+                let receive = Receive::tagged(length.into(), tag(number.into()));
+                return self.ends[side].receive(INDEX, receive);
+            }
             Action::Close => return self.close(side),
             Action::Abort => {
                 if let Some(first) = self.posted.iter().find(|posted| posted.side == side) {
@@ -80,7 +127,7 @@ impl<E: Endpoint> World<E> {
                 return;
             }
         };
-        let peer = Peer { index: INDEX.index, ..Peer::relative(ADDRESSES[1 - side], 101, 2) };
+        let peer = Peer { index: INDEX.index, ..Peer::relative(ADDRESSES[1 - side], JOB, 2) };
         let operation = Operation::new(peer.by(self.scenario.mode), work);
         if let Some(id) = self.ends[side].post(operation) {
             self.posted.push(Posted { action, side, id, result: None });
@@ -92,7 +139,7 @@ impl<E: Endpoint> World<E> {
         match self.opened[side] {
             Some(context) if !owns => self.ends[side].close_context(self.now, context),
             _ => {
-                let peer = Peer { index: INDEX.index, ..Peer::relative(ADDRESSES[1 - side], 101, 2) };
+                let peer = Peer { index: INDEX.index, ..Peer::relative(ADDRESSES[1 - side], JOB, 2) };
                 let route = peer.by(self.scenario.mode).route;
                 self.ends[side].close_route(self.now, &route);
             }

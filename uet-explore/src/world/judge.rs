@@ -1,9 +1,9 @@
 //! The properties of a state: completions, memory, and bytes in flight.
 
-use super::act::{NUMBER, PATTERN, PLACES, SPAN, ZEROS};
+use super::act::{CLAIM, NUMBER, PATTERN, PLACES, SPAN, ZEROS, claim};
 use super::{ADDRESSES, NAMES, Posted, World};
 use crate::endpoint::Endpoint;
-use crate::scenario::Action;
+use crate::scenario::{Action, Control};
 use uet_model::ses::Completion;
 use uet_wire::registry::ReturnCode;
 
@@ -36,6 +36,7 @@ impl<E: Endpoint> World<E> {
                 match result {
                     Ok(done) => self.check_done(number, &done.data),
                     Err(_) if self.scenario.may_fail => Ok(()),
+                    Err(_) if matches!(self.posted[number].action, Action::Trespass(_)) => Ok(()),
                     Err(error) => Err(format!("operation {number} of {name} failed: {error}")),
                 }
             }
@@ -50,11 +51,7 @@ impl<E: Endpoint> World<E> {
                     };
                 }
                 let is_it = |(number, posted): (usize, &Posted)| {
-                    let (Action::Send(length) | Action::Rendezvous(length, _) | Action::Deferrable(length)) =
-                        posted.action
-                    else {
-                        return None;
-                    };
+                    let length = message(posted.action)?;
                     let sent = &PATTERN[number.min(PLACES - 1) * SPAN..][..usize::from(length)];
                     (posted.side != side && received.data == sent).then_some(number)
                 };
@@ -87,12 +84,21 @@ impl<E: Endpoint> World<E> {
             }
             Action::Read(length) => *data == PATTERN[place..place + usize::from(length)],
             // The receive of a rendezvous completes with the last ACK of the read.
-            Action::Send(_) | Action::Deferrable(_) => self.is_received(number),
+            Action::Send(_) | Action::Deferrable(_) | Action::Tagged(_) => self.is_received(number),
             Action::Add => {
-                let before = data.try_into().map(u64::from_le_bytes).unwrap_or(u64::MAX);
-                before < self.number(1 - side)
+                let is_old = |before: &[u8]| word(before) < self.number(1 - side, NUMBER);
+                data.len() == 16 && data[..8] == data[8..] && is_old(&data[..8])
             }
-            Action::Rendezvous(..) | Action::Receive | Action::Close | Action::Abort => true,
+            Action::Claim => match word(data) {
+                0 => self.number(1 - side, CLAIM) == claim(number),
+                before => self.number(1 - side, CLAIM) == before,
+            },
+            Action::Trespass(_) => false,
+            Action::Rendezvous(..)
+            | Action::Receive
+            | Action::ReceiveTagged(..)
+            | Action::Close
+            | Action::Abort => true,
         };
         match holds {
             true => Ok(()),
@@ -103,8 +109,8 @@ impl<E: Endpoint> World<E> {
     /// Returns whether a message has been received, or has no receive.
     fn is_received(&self, number: usize) -> bool {
         let Posted { side, .. } = self.posted[number];
-        let message = |posted: &&Posted| posted.side == side && is_message(posted.action);
-        let messages = self.posted.iter().filter(message).count();
+        let from_here = |posted: &&Posted| posted.side == side && message(posted.action).is_some();
+        let messages = self.posted.iter().filter(from_here).count();
         usize::from(self.receives[1 - side]) < messages || self.received.contains(&number)
     }
 
@@ -112,8 +118,8 @@ impl<E: Endpoint> World<E> {
         self.ends[side].memory(self.regions[side][0]).unwrap_or(&ZEROS)
     }
 
-    fn number(&self, side: usize) -> u64 {
-        self.memory(side)[NUMBER..NUMBER + 8].try_into().map(u64::from_le_bytes).unwrap_or(u64::MAX)
+    fn number(&self, side: usize, at: usize) -> u64 {
+        word(&self.memory(side)[at..at + 8])
     }
 
     /// Checks that memory holds only bytes of operations, and that each addition happened at most once.
@@ -125,8 +131,20 @@ impl<E: Endpoint> World<E> {
                 .iter()
                 .filter(|posted| posted.side != side && posted.action == Action::Add)
                 .count();
-            if self.number(side) > adds as u64 {
-                return Err(format!("{name} added {} times for {adds} operations", self.number(side)));
+            let added = self.number(side, NUMBER);
+            if added > adds as u64 || added != self.number(side, NUMBER + 8) {
+                return Err(format!("{name} added {added} times for {adds} operations"));
+            }
+            let claimed = self.number(side, CLAIM);
+            let claims = |(number, posted): (usize, &Posted)| {
+                (posted.side, posted.action) == (1 - side, Action::Claim) && claim(number) == claimed
+            };
+            if claimed != 0 && !self.posted.iter().enumerate().any(claims) {
+                return Err(format!("the number of {name} is {claimed:#x}, which nobody set"));
+            }
+            let source = self.ends[side].memory(self.regions[side][1]).unwrap_or(&ZEROS);
+            if memory[CLAIM + 8..] != ZEROS[CLAIM + 8..] || *source != PATTERN {
+                return Err(format!("{name} has memory that nobody may write, and that has changed"));
             }
             for place in 0..PLACES {
                 let writes = |posted: &Posted| match posted.action {
@@ -147,9 +165,20 @@ impl<E: Endpoint> World<E> {
         Ok(())
     }
 
-    /// Checks that congestion control counts no more bytes than there can be.
+    /// Checks that congestion control counts no more bytes than there can be, and sends no more than its window.
     pub(super) fn check_in_flight(&self) -> Result<(), String> {
         for side in 0..2 {
+            if let Control::Nscc(window) = self.scenario.control {
+                // After an early timeout, a packet is in the network that the source takes for lost.
+                let packets = u32::from(window + self.early - self.left.early);
+                let (bytes, most) = (self.bytes_to(1 - side), packets * self.scenario.network().full_packet);
+                if bytes > most as usize {
+                    return Err(format!(
+                        "{} has {bytes} bytes in the network, and its window is {most}",
+                        NAMES[side]
+                    ));
+                }
+            }
             let Some(bytes) = self.ends[side].in_flight(ADDRESSES[1 - side]) else { continue };
             if !(-ROUNDING..=IN_FLIGHT).contains(&bytes) {
                 return Err(format!("{} counts {bytes} bytes in flight", NAMES[side]));
@@ -165,19 +194,17 @@ impl<E: Endpoint> World<E> {
                 let name = NAMES[posted.side];
                 return Err(format!("operation {number} of {name} never completed: {}", posted.action));
             }
-            if posted.result == Some(None) && is_message(posted.action) && !self.is_received(number) {
+            let sent = posted.result == Some(None) && message(posted.action).is_some();
+            if sent && !self.is_received(number) {
                 return Err(format!("the message of operation {number} was never received"));
             }
         }
         for (side, end) in self.ends.iter().enumerate() {
             let good = |posted: &&Posted| posted.side != side && posted.result == Some(None);
             let adds = self.posted.iter().filter(good).filter(|posted| posted.action == Action::Add).count();
-            if self.number(side) < adds as u64 {
-                return Err(format!(
-                    "{} added {} times for {adds} operations",
-                    NAMES[side],
-                    self.number(side)
-                ));
+            let added = self.number(side, NUMBER);
+            if added < adds as u64 {
+                return Err(format!("{} added {added} times for {adds} operations", NAMES[side]));
             }
             let (contexts, held) = (end.contexts(), end.held());
             if (contexts, held) != (0, 0) && !self.scenario.may_vanish {
@@ -193,6 +220,17 @@ impl<E: Endpoint> World<E> {
     }
 }
 
-fn is_message(action: Action) -> bool {
-    matches!(action, Action::Send(_) | Action::Rendezvous(..) | Action::Deferrable(_))
+/// Returns the length of a message.
+fn message(action: Action) -> Option<u16> {
+    match action {
+        Action::Send(length)
+        | Action::Tagged(length)
+        | Action::Rendezvous(length, _)
+        | Action::Deferrable(length) => Some(length),
+        _ => None,
+    }
+}
+
+fn word(bytes: &[u8]) -> u64 {
+    bytes.try_into().map_or(u64::MAX, u64::from_le_bytes)
 }

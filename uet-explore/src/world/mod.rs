@@ -4,21 +4,25 @@ mod act;
 mod judge;
 
 use crate::endpoint::Endpoint;
-use crate::referee::Referee;
+use crate::referee::{NOMINAL, Referee};
 use crate::scenario::{Action, Budget, LIFETIME, Scenario};
 use crate::trace::Trace;
 use core::fmt;
 use core::hash::{Hash, Hasher};
 use core::net::{IpAddr, Ipv4Addr};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use uet_model::pds::{EventKind, Role};
 use uet_model::ses::{OperationId, RegionId};
 use uet_model::{Event, Packet, PdcHandle, Time, TrimPoint};
+use uet_wire::pds::Pds;
 use uet_wire::registry::ReturnCode;
+use uet_wire::Uet;
 
 /// The addresses of both endpoints.
 pub(crate) const ADDRESSES: [IpAddr; 2] =
     [IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2))];
+/// The address of a third endpoint, which copies packets.
+const STRANGER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 3));
 /// The names of both endpoints.
 pub(crate) const NAMES: [&str; 2] = ["A", "B"];
 
@@ -42,6 +46,8 @@ pub enum Fate {
     Mark,
     /// It arrives trimmed.
     Trim,
+    /// It stays in the network, and a copy arrives from a third endpoint.
+    Stray,
 }
 
 /// A choice of the search.
@@ -92,6 +98,8 @@ pub struct World<E> {
     /// The packets to each endpoint, oldest first.
     net: [VecDeque<Flight>; 2],
     left: Budget,
+    /// The early timers of the whole run.
+    early: u8,
     /// The number of steps of each application that are done.
     steps: [usize; 2],
     posted: Vec<Posted>,
@@ -106,7 +114,7 @@ pub struct World<E> {
 
 impl<E: Hash> Hash for World<E> {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let World { scenario: _, now: _, regions: _, trace: _, left: _, ends, net, steps, posted, .. } = self;
+        let World { scenario: _, now: _, regions: _, trace: _, left: _, early: _, ends, net, steps, posted, .. } = self;
         (ends, net, steps, posted).hash(state);
         let World { received, receives, opened, referee, .. } = self;
         (received, receives, opened, referee).hash(state);
@@ -119,7 +127,7 @@ impl<E: Endpoint> World<E> {
     pub fn new(scenario: &'static Scenario, mut ends: [E; 2], traced: bool) -> Result<Self, String> {
         let mut regions = [[RegionId(0); 2]; 2];
         for (side, end) in ends.iter_mut().enumerate() {
-            regions[side] = act::expose(end).ok_or("no region")?;
+            regions[side] = act::expose(end, scenario.mode).ok_or("no region")?;
         }
         let mut world = World {
             scenario,
@@ -129,12 +137,13 @@ impl<E: Endpoint> World<E> {
             regions,
             net: Default::default(),
             left: Budget::default(),
+            early: 0,
             steps: [0; 2],
             posted: Vec::new(),
             received: Vec::new(),
             receives: [0; 2],
             opened: [None; 2],
-            referee: Referee::default(),
+            referee: Referee::new(scenario),
             trace: traced.then(|| Trace::new(NAMES, ADDRESSES)),
         };
         for side in 0..2 {
@@ -146,7 +155,7 @@ impl<E: Endpoint> World<E> {
 
     /// Gives the network its budget.
     pub fn with_budget(mut self, left: Budget) -> Self {
-        self.left = left;
+        (self.left, self.early) = (left, left.early);
         self
     }
 
@@ -190,6 +199,7 @@ impl<E: Endpoint> World<E> {
                         Fate::Trim,
                         self.left.trim > 0 && data && flight.packet.wire_len() > usize::from(TRIMMED),
                     ),
+                    (Fate::Stray, self.left.stray > 0 && !opens(&flight.packet)),
                 ];
                 into.extend(fates.iter().filter(|(_, may)| *may).map(|(fate, _)| packet(*fate)));
             }
@@ -253,18 +263,23 @@ impl<E: Endpoint> World<E> {
     fn meet(&mut self, to: usize, place: usize, fate: Fate) {
         let Some(flight) = self.net[to].remove(place) else { return };
         let left = &mut self.left;
-        left.reorder = left.reorder.saturating_sub(u8::from(place > 0));
+        left.reorder = left.reorder.saturating_sub(u8::from(place > 0 && fate != Fate::Stray));
         let spent = match fate {
             Fate::Arrive => &mut 0,
             Fate::Drop => &mut left.drop,
             Fate::Copy => &mut left.copy,
             Fate::Mark => &mut left.mark,
             Fate::Trim => &mut left.trim,
+            Fate::Stray => &mut left.stray,
         };
         *spent = spent.saturating_sub(1);
         let mut packet = flight.packet.clone();
         match fate {
             Fate::Copy => self.net[to].push_back(flight),
+            Fate::Stray => {
+                packet.src = STRANGER;
+                self.net[to].insert(place, flight);
+            }
             Fate::Mark => packet.marked = true,
             Fate::Trim => uet_kernel::trim(&mut packet, TRIMMED, TrimPoint::Fabric),
             Fate::Arrive | Fate::Drop => {}
@@ -272,23 +287,36 @@ impl<E: Endpoint> World<E> {
         if let Some(trace) = &mut self.trace {
             trace.meets(self.now, &packet, fate == Fate::Drop);
         }
-        if fate != Fate::Drop {
+        if !matches!(fate, Fate::Drop | Fate::Stray) {
             self.referee.arrives(to, &packet);
+        }
+        if fate != Fate::Drop {
             self.ends[to].handle_input(self.now, packet);
         }
+    }
+
+    /// Returns the nominal bytes of all different requests in the network to an endpoint.
+    fn bytes_to(&self, to: usize) -> usize {
+        let requests = self.net[to].iter().filter_map(|flight| {
+            let size = flight.packet.wire_len() + NOMINAL as usize;
+            numbers(&flight.packet).map(|numbers| (numbers, size))
+        });
+        requests.collect::<BTreeMap<_, _>>().values().sum()
     }
 
     /// Takes the packets and completions of both endpoints, and checks the new state.
     fn settle(&mut self) -> Result<(), String> {
         for side in 0..2 {
             while let Some(packet) = self.ends[side].poll_transmit(self.now) {
+                // Replies to the third endpoint concern no context.
+                if packet.dst == STRANGER {
+                    continue;
+                }
                 if let Some(trace) = &mut self.trace {
                     trace.sent(&packet);
                 }
                 self.referee.sent(side, &packet).map_err(|why| format!("{} sent {why}", NAMES[side]))?;
-                if packet.dst == ADDRESSES[1 - side] {
-                    self.net[1 - side].push_back(Flight { packet, until: self.now + LIFETIME });
-                }
+                self.net[1 - side].push_back(Flight { packet, until: self.now + LIFETIME });
             }
             while let Some(event) = self.ends[side].poll_event() {
                 if let Some(trace) = &mut self.trace {
@@ -308,5 +336,22 @@ impl<E: Endpoint> World<E> {
             }
         }
         self.check_in_flight()
+    }
+}
+
+/// Returns the PDCID and the PSN of a request.
+fn numbers(packet: &Packet) -> Option<(u16, u32)> {
+    let bytes = packet.to_wire();
+    let request = Uet::parse_lax(&bytes).0.pds?.request()?;
+    Some((request.spdcid().0, request.psn().0))
+}
+
+/// Returns whether a packet could open a context.
+fn opens(packet: &Packet) -> bool {
+    let bytes = packet.to_wire();
+    match Uet::parse_lax(&bytes).0.pds {
+        Some(Pds::Control(control)) => control.syn(),
+        Some(pds) => pds.request().is_some_and(|request| request.syn()),
+        None => true,
     }
 }
