@@ -199,7 +199,7 @@ pub static ALL: &[Scenario] = &[
         mode: Mode::Rod,
         first: [&[Write(1024), Write(1024)], &[]],
         control: Control::Rccc(1),
-        small: budget(1, 0, 0, 0, 0, 1),
+        small: budget(1, 0, 1, 0, 1, 1),
         ..BLANK
     },
     Scenario {
@@ -247,14 +247,14 @@ pub static ALL: &[Scenario] = &[
         name: "reads-in-turn",
         first: [&[Read(1024), Read(1024)], &[]],
         tune: |_, ses, _| ses.max_awaited = 1024,
-        small: budget(1, 0, 0, 0, 0, 0),
+        small: budget(1, 0, 0, 0, 0, 1),
         ..BLANK
     },
     Scenario {
         name: "psn-range",
         first: [&[Write(8), Write(8), Write(8)], &[]],
         tune: |pds, _, _| pds.psn_range = 2,
-        small: budget(1, 0, 0, 0, 0, 0),
+        small: budget(1, 0, 1, 0, 0, 1),
         ..BLANK
     },
     Scenario {
@@ -266,7 +266,7 @@ pub static ALL: &[Scenario] = &[
     Scenario {
         name: "trespass",
         first: [&[Trespass(ReadOnly), Trespass(Beyond)], &[]],
-        small: budget(1, 0, 0, 0, 0, 1),
+        small: budget(1, 1, 1, 0, 0, 1),
         ..BLANK
     },
     Scenario {
@@ -286,14 +286,14 @@ pub static ALL: &[Scenario] = &[
         name: "short-forms",
         first: [&[Write(8), Add, Read(8)], &[]],
         tune: |_, ses, _| ses.form = FormChoice::Shortest,
-        small: budget(1, 0, 0, 0, 0, 0),
+        small: budget(1, 0, 0, 0, 0, 1),
         ..BLANK
     },
     Scenario {
         name: "rudi",
         mode: Mode::Rudi,
         first: [&[Write(TWO), Read(8)], &[]],
-        small: budget(1, 1, 1, 0, 0, 1),
+        small: budget(1, 0, 1, 0, 0, 1),
         ..BLANK
     },
     Scenario {
@@ -317,7 +317,7 @@ pub static ALL: &[Scenario] = &[
         name: "stranger",
         first: [&[Write(8), Add], &[Write(8)]],
         later: [&[Close], &[]],
-        small: Budget { stray: 1, ..budget(0, 0, 0, 0, 0, 0) },
+        small: Budget { stray: 1, ..budget(1, 0, 0, 0, 0, 1) },
         large: Budget { stray: 3, ..budget(1, 0, 1, 0, 0, 1) },
         ..BLANK
     },
