@@ -91,6 +91,8 @@ struct Limits {
     rcvd_bytes: [u64; 2],
     /// The responses that may wait for a clear.
     stored_responses: [u32; 2],
+    /// The PSNs that a direction may use.
+    psn_range: [u32; 2],
 }
 
 /// The bytes of a packet that its UET headers and payload do not include, by `CC-RCVD-001`.
@@ -102,6 +104,7 @@ impl Referee {
         let limits = Limits {
             rcvd_bytes: [one.start_rcvd_bytes, other.start_rcvd_bytes],
             stored_responses: [one.stored_responses, other.stored_responses],
+            psn_range: [one.psn_range, other.psn_range],
         };
         let rccc = [&one, &other].map(|params| match &params.congestion.algorithms {
             Algorithms::Rccc(rccc) | Algorithms::Both(_, rccc) => (rccc.initial_credit, rccc.start_credit),
@@ -145,11 +148,15 @@ impl Referee {
         if let Some(request) = pds.request() {
             let start = request.start_psn().filter(|_| request.syn());
             let ordered = matches!(request.prologue().kind(), PdsType::ROD_REQ | PdsType::ROD_CC_REQ);
+            let range = self.limits.psn_range[from];
             let direction = self.find_or_add(from, request.spdcid(), request.psn(), start);
             direction.ordered = ordered;
             let clear = request.clear_psn();
             if direction.up_to(clear).is_none_or(|set| set & !direction.answered != 0) {
                 return Err(format!("CLEAR_PSN {clear}, and not all packets up to it were answered"));
+            }
+            if request.psn().0.wrapping_sub(direction.start) > range {
+                return Err(format!("PSN {}, beyond the {range} of its context", request.psn()));
             }
             let size = NOMINAL + packet.wire_len() as u32;
             let counted = request.prologue().next_hdr() != NextHdr::UET_HDR_NONE;
@@ -183,6 +190,11 @@ impl Referee {
                     && rcvd != Units24::from_bytes(count)
                 {
                     return Err(format!("rcvd_bytes {rcvd}, and {count} bytes arrived"));
+                }
+                let bitmap = header.sack().copied().sacked(ack.cack_psn());
+                let told = bitmap.filter_map(|psn| direction.bit(psn)).fold(set, |all, bit| all | bit);
+                if direction.arrived & !told != 0 {
+                    return Err("a bitmap that lacks a packet".into());
                 }
                 for psn in header.sack().copied().sacked(ack.cack_psn()) {
                     let below =

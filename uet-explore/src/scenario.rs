@@ -141,6 +141,8 @@ pub struct Scenario {
     pub large: Budget,
     /// The congestion control.
     pub control: Control,
+    /// True if a write completes only when all its data is visible to the target's application.
+    pub delivery_complete: bool,
     /// Changes to the parameters of the first and the second endpoint.
     pub tune: fn(&mut PdsParams, &mut SesParams, usize),
     /// True if operations may fail. Otherwise each must succeed.
@@ -169,6 +171,7 @@ impl Scenario {
         small: Budget { drop: 1, copy: 0, reorder: 1, mark: 0, trim: 0, stray: 0, early: 1 },
         large: Budget { drop: 1, copy: 1, reorder: 1, mark: 1, trim: 1, stray: 0, early: 1 },
         control: Control::Off,
+        delivery_complete: false,
         tune: |_, _, _| {},
         may_fail: false,
         may_vanish: false,

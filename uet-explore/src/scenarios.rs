@@ -146,6 +146,19 @@ pub static ALL: &[Scenario] = &[
         small: budget(1, 0, 0, 0, 0, 1),
         ..BLANK
     },
+    Scenario { name: "rod-read", mode: Mode::Rod, first: [&[Read(TWO), Write(8)], &[]], ..BLANK },
+    Scenario {
+        name: "delivery-complete",
+        first: [&[Write(TWO), Write(8)], &[]],
+        delivery_complete: true,
+        ..BLANK
+    },
+    Scenario {
+        name: "empty",
+        first: [&[Write(0), Send(0), Add], &[Receive]],
+        small: budget(1, 0, 0, 0, 0, 1),
+        ..BLANK
+    },
     Scenario {
         name: "nscc-window-1",
         first: [&[Write(TWO), Write(1024)], &[]],

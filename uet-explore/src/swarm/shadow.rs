@@ -227,7 +227,10 @@ impl Shadow {
                 // A peer that has all the data may close the context before its last ACK arrives: `PDS-CLOSE-005`.
                 let is_read_out =
                     task.is_rendezvous() && matches!(error.why, Some(Failure::Closed | Failure::Ended(_)));
-                return match is_read_out || self.may_fail(task, &self.records[number]) {
+                let record = &self.records[number];
+                let is_undelivered = error.code == ReturnCode::UNDELIVERABLE && self.may_fail(task, record);
+                let is_aborted = error.code == ReturnCode::CANCELLED && record.aborted;
+                return match is_read_out || is_undelivered || is_aborted {
                     true => Ok(()),
                     false => Err(format!("failed: {error}")),
                 };
@@ -298,7 +301,7 @@ impl Shadow {
             let queue = (task.from, task.class, task.context);
             let turn = self.records[number].turn;
             let last = life.ordered.insert(queue, turn).unwrap_or_default();
-            if last > turn && !self.lenient && !self.has_crashed(task.from) {
+            if last > turn && !self.has_crashed(task.from) {
                 return Err(format!("received message {number} late, out of order: {task:?}"));
             }
         }

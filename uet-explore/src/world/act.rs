@@ -128,7 +128,10 @@ impl<E: Endpoint> World<E> {
             }
         };
         let peer = Peer { index: INDEX.index, ..Peer::relative(ADDRESSES[1 - side], JOB, 2) };
-        let operation = Operation::new(peer.by(self.scenario.mode), work);
+        let operation = Operation {
+            delivery_complete: self.scenario.delivery_complete && matches!(action, Action::Write(_)),
+            ..Operation::new(peer.by(self.scenario.mode), work)
+        };
         if let Some(id) = self.ends[side].post(operation) {
             self.posted.push(Posted { action, side, id, result: None });
         }

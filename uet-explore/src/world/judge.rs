@@ -91,7 +91,7 @@ impl<E: Endpoint> World<E> {
             }
             Action::Claim => match word(data) {
                 0 => self.number(1 - side, CLAIM) == claim(number),
-                before => self.number(1 - side, CLAIM) == before,
+                before => before != claim(number) && self.number(1 - side, CLAIM) == before,
             },
             Action::Trespass(_) => false,
             Action::Rendezvous(..)

@@ -77,6 +77,8 @@ struct Flight {
     packet: Packet,
     /// The time until which it must arrive or be lost.
     until: Time,
+    /// True for a copy that the network made.
+    copied: bool,
 }
 
 /// An operation that an application posted.
@@ -184,7 +186,8 @@ impl<E: Endpoint> World<E> {
         }
         for (to, queue) in self.net.iter().enumerate() {
             for (place, flight) in queue.iter().enumerate() {
-                let twin = queue.iter().take(place).any(|other| other.packet == flight.packet);
+                let same = |other: &Flight| (&other.packet, other.copied) == (&flight.packet, flight.copied);
+                let twin = queue.iter().take(place).any(same);
                 if twin || place > 0 && self.left.reorder == 0 {
                     continue;
                 }
@@ -275,7 +278,7 @@ impl<E: Endpoint> World<E> {
         *spent = spent.saturating_sub(1);
         let mut packet = flight.packet.clone();
         match fate {
-            Fate::Copy => self.net[to].push_back(flight),
+            Fate::Copy => self.net[to].push_back(Flight { copied: true, ..flight }),
             Fate::Stray => {
                 packet.src = STRANGER;
                 self.net[to].insert(place, flight);
@@ -297,7 +300,7 @@ impl<E: Endpoint> World<E> {
 
     /// Returns the nominal bytes of all different requests in the network to an endpoint.
     fn bytes_to(&self, to: usize) -> usize {
-        let requests = self.net[to].iter().filter_map(|flight| {
+        let requests = self.net[to].iter().filter(|flight| !flight.copied).filter_map(|flight| {
             let size = flight.packet.wire_len() + NOMINAL as usize;
             numbers(&flight.packet).map(|numbers| (numbers, size))
         });
@@ -316,7 +319,7 @@ impl<E: Endpoint> World<E> {
                     trace.sent(&packet);
                 }
                 self.referee.sent(side, &packet).map_err(|why| format!("{} sent {why}", NAMES[side]))?;
-                self.net[1 - side].push_back(Flight { packet, until: self.now + LIFETIME });
+                self.net[1 - side].push_back(Flight { packet, until: self.now + LIFETIME, copied: false });
             }
             while let Some(event) = self.ends[side].poll_event() {
                 if let Some(trace) = &mut self.trace {
