@@ -231,7 +231,8 @@ impl Referee {
                 && let Some(direction) = self.find(1 - from, nack.dpdcid(), psn)
             {
                 let bit = direction.bit(psn).unwrap_or(0);
-                let refuses = lacks.contains(&code) || code == NackCode::CLOSING && direction.close == Some(psn);
+                let refuses =
+                    lacks.contains(&code) || code == NackCode::CLOSING && direction.close == Some(psn);
                 if refuses && direction.named & bit != 0 {
                     return Err(format!("a NACK of {psn} with {code}, after an ACK of it"));
                 }

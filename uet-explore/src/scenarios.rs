@@ -1,7 +1,8 @@
 //! The scenarios, one row each.
 
 use crate::scenario::Action::{
-    Abort, Add, Claim, Close, Deferrable, Read, Receive, ReceiveTagged, Rendezvous, Send, Tagged, Trespass, Write,
+    Abort, Add, Claim, Close, Deferrable, Read, Receive, ReceiveTagged, Rendezvous, Send, Tagged, Trespass,
+    Write,
 };
 use crate::scenario::Trespass::{Beyond, Nowhere, Outside, ReadOnly};
 use crate::scenario::{Budget, Control, Scenario};

@@ -35,6 +35,27 @@ const FOUND: &[(&str, usize, &str)] = &[
     ("repeats-fetching-atomics", 1, "guaranteed"),
     ("completes-with-first-packet", 1, "rod-send"),
     ("loses-what-finds-no-receive", 1, "rendezvous-unexpected"),
+    ("cuts-job-id", 1, "rud-write"),
+    ("cuts-buffer-offset", 1, "trespass-rod"),
+    ("shifts-medium-header", 1, "short-forms"),
+    ("looks-at-dpdcid-alone", 1, "stranger"),
+    ("takes-control-of-others", 0, "stranger"),
+    ("forgets-req-clear", 1, "guaranteed"),
+    ("ignores-carried-clear", 1, "guaranteed-one-slot"),
+    ("remembers-closed-peers", 1, "pdcid-reuse"),
+    ("answers-rudi-once", 1, "rudi"),
+    ("repeats-pkt-ids", 0, "rudi"),
+    ("takes-any-key", 1, "trespass-rod"),
+    ("ignores-permissions", 1, "trespass"),
+    ("writes-what-fits", 1, "trespass"),
+    ("compares-half-the-tag", 1, "tagged"),
+    ("swaps-when-different", 1, "claim"),
+    ("acts-on-first-element", 1, "guaranteed"),
+    ("believes-no-error", 0, "trespass"),
+    ("counts-since-last-ack", 1, "rud-write"),
+    ("counts-trimmed", 1, "rud-write"),
+    ("stops-rcvd-bytes", 1, "nscc-window-2"),
+    ("ignores-window", 0, "nscc-window-1"),
 ];
 
 #[test]
@@ -64,7 +85,7 @@ static FORGETFUL: Scenario = Scenario {
     name: "forgetful",
     first: [&[Action::Add], &[]],
     later: [&[Action::Close], &[]],
-    small: Budget { drop: 0, copy: 1, reorder: 1, mark: 0, trim: 0, early: 1 },
+    small: Budget { drop: 0, copy: 1, reorder: 1, mark: 0, trim: 0, stray: 0, early: 1 },
     tune: |pds, _, _| pds.syn_retx_safety_time = Duration::ZERO,
     ..Scenario::BLANK
 };

@@ -138,7 +138,7 @@ fn config(rng: &mut Rng, group: &Group, temper: &Temper, seed: u64) -> Config {
         ses: ses(rng, group, temper),
         secure: SecureParams {
             start_psn_method: rng.pick(&[StartPsnMethod::Expected, StartPsnMethod::Random]),
-            // The other floor is unsafe where PDCIDs are reused: docs/exploration.md, ambiguous rules.
+            // The other floor is unsafe where PDCIDs are reused: docs/behaviour.md, ambiguous rules.
             start_psn_floor: StartPsnFloor::Highest,
             expected_psn_in_close_ack: rng.bool(),
             ..SecureParams::default()

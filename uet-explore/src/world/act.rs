@@ -4,10 +4,10 @@ use super::{ADDRESSES, Posted, World};
 use crate::endpoint::Endpoint;
 use crate::scenario::{Action, Trespass};
 use bytes::Bytes;
+use uet_model::Mode;
 use uet_model::ses::{
     Access, AtomicOn, Key, Operand, Operation, Peer, Process, Receive, Region, RegionId, ResourceIndex, Work,
 };
-use uet_model::Mode;
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode};
 
 /// Numbers that use the high bits of their fields.
@@ -75,9 +75,7 @@ impl<E: Endpoint> World<E> {
         let (mode, offset) = (self.scenario.mode, (place * SPAN) as u64);
         let data = |length: u16| Bytes::from_static(&PATTERN[place * SPAN..][..usize::from(length)]);
         let work = match action {
-            Action::Write(length) => {
-                Work::Write { key: key_for(mode, TARGET), offset, data: data(length) }
-            }
+            Action::Write(length) => Work::Write { key: key_for(mode, TARGET), offset, data: data(length) },
             Action::Trespass(place) => {
                 let (key, at) = match place {
                     Trespass::ReadOnly => (SOURCE, 0),
@@ -95,9 +93,7 @@ impl<E: Endpoint> World<E> {
                 let swap = claim(self.posted.len()).into();
                 atomic(CLAIM, AtomicOpcode::CSWAP, Operand::Swap { compare: 0, swap })
             }
-            Action::Read(length) => {
-                Work::Read { key: key_for(mode, SOURCE), offset, length: length.into() }
-            }
+            Action::Read(length) => Work::Read { key: key_for(mode, SOURCE), offset, length: length.into() },
             Action::Send(length) => Work::Send { tag: None, data: data(length) },
             Action::Tagged(length) => {
                 Work::Send { tag: Some(tag(self.posted.len() as u64)), data: data(length) }

@@ -14,9 +14,9 @@ use std::collections::{BTreeMap, VecDeque};
 use uet_model::pds::{EventKind, Role};
 use uet_model::ses::{OperationId, RegionId};
 use uet_model::{Event, Packet, PdcHandle, Time, TrimPoint};
+use uet_wire::Uet;
 use uet_wire::pds::Pds;
 use uet_wire::registry::ReturnCode;
-use uet_wire::Uet;
 
 /// The addresses of both endpoints.
 pub(crate) const ADDRESSES: [IpAddr; 2] =
@@ -116,7 +116,19 @@ pub struct World<E> {
 
 impl<E: Hash> Hash for World<E> {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let World { scenario: _, now: _, regions: _, trace: _, left: _, early: _, ends, net, steps, posted, .. } = self;
+        let World {
+            scenario: _,
+            now: _,
+            regions: _,
+            trace: _,
+            left: _,
+            early: _,
+            ends,
+            net,
+            steps,
+            posted,
+            ..
+        } = self;
         (ends, net, steps, posted).hash(state);
         let World { received, receives, opened, referee, .. } = self;
         (received, receives, opened, referee).hash(state);
