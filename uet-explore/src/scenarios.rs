@@ -147,7 +147,13 @@ pub static ALL: &[Scenario] = &[
         small: budget(1, 0, 0, 0, 0, 1),
         ..BLANK
     },
-    Scenario { name: "rod-read", mode: Mode::Rod, first: [&[Read(TWO), Write(8)], &[]], ..BLANK },
+    Scenario {
+        name: "rod-read",
+        mode: Mode::Rod,
+        first: [&[Read(TWO), Write(8)], &[]],
+        small: budget(1, 0, 0, 0, 0, 1),
+        ..BLANK
+    },
     Scenario {
         name: "delivery-complete",
         first: [&[Write(TWO), Write(8)], &[]],
@@ -213,7 +219,7 @@ pub static ALL: &[Scenario] = &[
         mode: Mode::Rod,
         first: [&[Write(1024), Write(1024)], &[]],
         control: Control::Rccc(1),
-        small: budget(1, 0, 1, 0, 1, 1),
+        small: budget(1, 0, 0, 0, 1, 1),
         ..BLANK
     },
     Scenario {
