@@ -257,6 +257,14 @@ pub static ALL: &[Scenario] = &[
         ..BLANK
     },
     Scenario {
+        name: "one-buffer-complete",
+        first: [&[Write(TWO)], &[]],
+        delivery_complete: true,
+        tune: |pds, _, _| pds.rx_packets = 1,
+        small: budget(1, 0, 0, 0, 1, 1),
+        ..BLANK
+    },
+    Scenario {
         name: "one-message",
         first: [&[Write(TWO), Write(TWO)], &[]],
         tune: |_, ses, _| ses.max_messages = 1,

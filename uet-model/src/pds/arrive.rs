@@ -229,11 +229,12 @@ impl Pdc {
     /// `PDS-NACK-011`: a packet for which a resource is missing is refused, and counts as not received.
     fn lacking(&self, shared: &Shared, arrival: &Arrival) -> Option<NackCode> {
         let request = matches!(arrival.what, Arriving::Request(_));
+        let above_gap = arrival.psn != self.destination.expected();
         if shared.slots + self.destination.room_for(arrival.psn) > shared.params.receive_slots as usize {
             Some(NackCode::NO_RESOURCE)
-        } else if request && shared.delivered >= shared.params.rx_packets as usize {
+        } else if request && !shared.has_packet_room(above_gap) {
             Some(NackCode::NO_PKT_BUFFER)
-        } else if request && !shared.has_gtd_room(arrival.psn != self.destination.expected()) {
+        } else if request && !shared.has_gtd_room(above_gap) {
             // `PDS-GTD-005`: checked before SES does anything that needs a guaranteed response.
             Some(NackCode::NO_GTD_DEL_AVAIL)
         } else {

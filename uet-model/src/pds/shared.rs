@@ -132,6 +132,14 @@ impl Shared {
         self.store.len() + self.delivered + usize::from(above_gap) < self.params.stored_responses as usize
     }
 
+    /// Returns whether SES may get another packet.
+    ///
+    /// The last place is for a packet without a gap below it. With delivery complete, the last packet of a message waits
+    /// for the packets below it, which may be those in the gap.
+    pub(super) fn has_packet_room(&self, above_gap: bool) -> bool {
+        self.delivered + usize::from(above_gap) < self.params.rx_packets as usize
+    }
+
     /// Returns whether a packet to this address is for this endpoint.
     pub(super) fn has_address(&self, address: IpAddr) -> bool {
         self.address == address || self.second_address == Some(address)

@@ -202,8 +202,10 @@ fn lacking(params: PdsParams) -> Vec<(NackCode, u32, u16, u32)> {
 
 #[test]
 fn missing_resource_is_refused_before_delivery() {
-    let buffers = lacking(PdsParams { rx_packets: 2, ..plain() });
+    let buffers = lacking(PdsParams { rx_packets: 3, ..plain() });
     assert_eq!(buffers, [(NackCode::NO_PKT_BUFFER, 336, 0x8001, 0)]);
+    let refused = [335, 336].map(|psn| (NackCode::NO_PKT_BUFFER, psn, 0x8001, 0));
+    assert_eq!(lacking(PdsParams { rx_packets: 2, ..plain() }), refused, "the last place is for 334");
     let stored = lacking(PdsParams { stored_responses: 1, ..plain() });
     assert_eq!(stored[0], (NackCode::NO_GTD_DEL_AVAIL, 335, 0x8001, 0));
     let slots = lacking(PdsParams { receive_slots: 2, ..plain() });
