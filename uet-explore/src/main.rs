@@ -19,6 +19,15 @@ fn main() -> ExitCode {
             _ => names.push(arg),
         }
     }
+    let known = |name: &String| match faults {
+        true => fault::all().any(|fault| fault.name == name),
+        false => scenarios::ALL.iter().any(|scenario| scenario.name == name),
+    };
+    if let Some(name) = names.iter().find(|name| !known(name)) {
+        let what = if faults { "fault" } else { "scenario" };
+        eprintln!("uet-explore: there is no {what} '{name}'; docs/exploration.md lists the options");
+        return ExitCode::from(2);
+    }
     if faults {
         return try_faults(&names, walks);
     }
