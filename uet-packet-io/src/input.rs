@@ -50,7 +50,9 @@ impl fmt::Display for InputError {
             InputError::Unknown => {
                 f.write_str("the input is not a capture (pcap, pcapng), nor hexadecimal text")
             }
-            InputError::Digits(why) => write!(f, "no file has this name, and as hexadecimal digits: {why}"),
+            InputError::Digits(why) => {
+                write!(f, "there is no file of this name, nor is it hexadecimal text: {why}")
+            }
         }
     }
 }

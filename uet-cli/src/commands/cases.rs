@@ -109,7 +109,11 @@ pub(super) fn capabilities() -> Vec<&'static str> {
 
 fn known(what: &str, given: &[String], known: &[&str]) -> io::Result<()> {
     match given.iter().find(|word| !known.iter().any(|known| known.eq_ignore_ascii_case(word))) {
-        Some(word) => Err(io::Error::other(near::unknown(what, word, known.iter().copied()))),
+        Some(word) => {
+            let unknown = near::unknown(what, word, known.iter().copied());
+            let hint = if unknown.ends_with('?') { "" } else { "; `uet list` shows what there is" };
+            Err(io::Error::other(unknown + hint))
+        }
         None => Ok(()),
     }
 }

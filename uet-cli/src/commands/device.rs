@@ -29,7 +29,7 @@ use uet_wire::{Spec, Version};
 pub(super) struct DeviceArgs {
     /// Device under test: `exec:COMMAND` starts it, with the control channel on its standard input and output.
     /// `udp://HOST:PORT` is the destination of packets, if it differs from the one that the device reports on --control.
-    /// `raw:INTERFACE` is the local interface to a device on Ethernet, with --control. `embedded` is the built-in NIC
+    /// `raw:INTERFACE` is the local interface to a device on Ethernet; it needs --control. `embedded` is the built-in NIC
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "DEVICE")]
     dut: Option<Place>,

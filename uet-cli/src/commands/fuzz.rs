@@ -38,7 +38,7 @@ use {
 
 Exit codes: 0 no finding, 1 a finding, 2 usage, or the device cannot be reached.")]
 pub(super) struct Fuzz {
-    /// Device: `udp://HOST:PORT`, `raw:INTERFACE` (the local interface to a device on Ethernet, with --control),
+    /// Device: `udp://HOST:PORT`, `raw:INTERFACE` (the local interface to a device on Ethernet; needs --control),
     /// `exec:COMMAND` (control channel on its standard input and output), or `embedded`
     #[cfg(target_os = "linux")]
     #[arg(default_value = "embedded", value_name = "DEVICE")]
@@ -55,8 +55,8 @@ pub(super) struct Fuzz {
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "COMMAND")]
     restart: Option<String>,
-    /// Permits tests that may crash the target. Not needed on loopback, nor in a network namespace that reaches no other
-    /// machine
+    /// Permits packets that may crash the target. Without this option, only targets on loopback or in an isolated network
+    /// namespace are accepted
     #[arg(long)]
     i_own_this_target: bool,
     /// Seed of all random numbers

@@ -32,7 +32,7 @@ pub(super) struct Replay {
     /// Address whose packets are sent [default: the source of the first request that opens a context]
     #[arg(long, value_name = "ADDRESS")]
     side: Option<IpAddr>,
-    /// Device: `udp://HOST:PORT`, `raw:INTERFACE` (the local interface to a device on Ethernet, with --control),
+    /// Device: `udp://HOST:PORT`, `raw:INTERFACE` (the local interface to a device on Ethernet; needs --control),
     /// `exec:COMMAND` (control channel on its standard input and output), or `embedded`
     #[cfg(target_os = "linux")]
     #[arg(long, default_value = "embedded", value_name = "DEVICE")]

@@ -203,7 +203,8 @@ fn unreadable_inputs() {
     let run = uet(&["decode", "3a0z"]);
     assert_eq!(run.code, 2);
     assert!(
-        run.err.contains("no file has this name, and as hexadecimal digits: 'z' at character 4 is not"),
+        run.err
+            .contains("there is no file of this name, nor is it hexadecimal text: 'z' at character 4 is not"),
         "{}",
         run.err
     );

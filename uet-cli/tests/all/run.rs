@@ -58,7 +58,7 @@ fn lost_replies_are_inconclusive() {
 fn invalid_arguments_are_refused() {
     for (args, said) in [
         (["--id", "ack/asked-fro"], "did you mean ack/asked-for"),
-        (["--group", "nonsense"], "there is no group 'nonsense'"),
+        (["--group", "nonsense"], "there is no group 'nonsense'; `uet list` shows what there is"),
         (["--impair", "drop request x"], "at 'x' (character 14): expected a percentage"),
         (["--impair", "drop 200%"], "at '200%' (character 6): expected a percentage from 0% to 100%"),
         (["--impair", "delay -5us"], "at '-5us' (character 7): expected a time such as"),
