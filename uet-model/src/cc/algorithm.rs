@@ -1,7 +1,10 @@
-use super::{AckReport, Algorithms, Both, CcError, CcParams, NackReport, Nscc, Rccc, Sending, Wanted};
+use super::{
+    AckReport, Algorithms, Both, CcError, CcParams, NackReport, Network, Nscc, Rccc, Sending, Wanted,
+};
 use crate::Time;
 use core::fmt::Debug;
 use core::time::Duration;
+use std::sync::Arc;
 use uet_wire::Units24;
 
 /// The four sums of a context over its PDCs (section 3.6.12). Sizes are nominal.
@@ -119,6 +122,31 @@ pub trait Algorithm: Debug + Send {
     fn digest(&self, _state: &mut dyn core::hash::Hasher) {}
 }
 
+/// Creates an algorithm for each congestion control context. Its fields can hold parameters.
+///
+/// `cargo run --example own_algorithm` of uet-simulate runs such an algorithm on a simulated fabric.
+pub trait CreateAlgorithm: Debug + Send + Sync {
+    /// Creates the algorithm of a new context.
+    fn create(&self, network: &Network) -> Box<dyn Algorithm>;
+}
+
+/// An algorithm of the caller. Clones share what creates it, and are equal.
+#[derive(Clone, Debug)]
+pub struct CustomAlgorithm(Arc<dyn CreateAlgorithm>);
+
+impl CustomAlgorithm {
+    /// Wraps the creator of an algorithm.
+    pub fn new(create: impl CreateAlgorithm + 'static) -> Self {
+        CustomAlgorithm(Arc::new(create))
+    }
+}
+
+impl PartialEq for CustomAlgorithm {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
 /// No congestion control.
 #[derive(Clone, Copy, Debug, Default)]
 #[cfg_attr(feature = "explore", derive(Hash))]
@@ -140,6 +168,7 @@ impl CcParams {
             Algorithms::Nscc(nscc) => Box::new(Nscc::new(nscc.clone())?),
             Algorithms::Rccc(rccc) => Box::new(Rccc::new(rccc.clone(), ccc_id)?),
             Algorithms::Both(nscc, rccc) => Box::new(Both::new(nscc.clone(), rccc.clone(), ccc_id)?),
+            Algorithms::Custom(custom, network) => custom.0.create(network),
             // `check` has rejected TFC.
             Algorithms::None | Algorithms::Tfc(_) => Box::new(Unlimited),
         })

@@ -52,7 +52,7 @@ mod path;
 mod rccc;
 mod received;
 
-pub use algorithm::{Algorithm, Observed, SendDecision, Sums, Unlimited};
+pub use algorithm::{Algorithm, CreateAlgorithm, CustomAlgorithm, Observed, SendDecision, Sums, Unlimited};
 pub use both::Both;
 pub use ccc::Ccc;
 pub use destination::{AckCcState, Answered, Destination, Penalty};

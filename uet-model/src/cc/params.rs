@@ -1,4 +1,4 @@
-use super::{NsccParams, PacerParams, PathMode, PathParams, RcccParams};
+use super::{CustomAlgorithm, NsccParams, PacerParams, PathMode, PathParams, RcccParams};
 use core::fmt;
 use core::time::Duration;
 
@@ -91,6 +91,8 @@ pub enum Algorithms {
     Rccc(RcccParams),
     /// RCCC for the last hop, NSCC for the fabric.
     Both(NsccParams, RcccParams),
+    /// An algorithm of the caller, for this network.
+    Custom(CustomAlgorithm, Network),
     /// Transport flow control (section 3.6.15). Not implemented, because its details are not public.
     Tfc(TfcParams),
 }
@@ -165,6 +167,11 @@ impl CcParams {
         Self::of(network, Algorithms::None)
     }
 
+    /// Returns an algorithm of the caller for this network. Destinations answer it as they answer NSCC.
+    pub fn custom(network: &Network, algorithm: CustomAlgorithm) -> Result<Self, CcError> {
+        Self::of(network, Algorithms::Custom(algorithm, network.clone()))
+    }
+
     fn of(network: &Network, algorithms: Algorithms) -> Result<Self, CcError> {
         network.check()?;
         let paths = PathParams::new(network);
@@ -193,7 +200,7 @@ impl CcParams {
     /// Checks the parameters. Fails with the first impossible one and the reason.
     pub fn check(&self) -> Result<(), CcError> {
         match &self.algorithms {
-            Algorithms::None => {}
+            Algorithms::None | Algorithms::Custom(..) => {}
             Algorithms::Nscc(nscc) => nscc.check()?,
             Algorithms::Rccc(rccc) => rccc.check()?,
             Algorithms::Both(nscc, rccc) => {
