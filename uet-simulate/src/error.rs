@@ -26,6 +26,26 @@ impl From<CcError> for ScenarioError {
     }
 }
 
+/// An error in the text of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TextError {
+    /// The line number, counted from 1; 0 for an error of the whole file.
+    pub line: usize,
+    /// The reason.
+    pub reason: String,
+}
+
+impl fmt::Display for TextError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => f.write_str(&self.reason),
+            line => write!(f, "line {line}: {}", self.reason),
+        }
+    }
+}
+
+impl core::error::Error for TextError {}
+
 pub(crate) fn refuse<T>(what: &'static str, reason: impl Into<String>) -> Result<T, ScenarioError> {
     Err(ScenarioError { what, reason: reason.into() })
 }

@@ -37,7 +37,7 @@ fn route(flow: &Flow, number: u32) -> Route {
     Route {
         job: JOB,
         destination: address(flow.demand.to),
-        class: 0,
+        class: flow.demand.class,
         mode: Mode::Rud,
         pool: Pool::General,
         context: number,
@@ -79,7 +79,7 @@ impl Host {
         }
     }
 
-    /// Handles the indications of packet delivery.
+    /// Handles the indications of packet delivery. Returns the number of payload bytes that arrived.
     pub(crate) fn listen(
         &mut self,
         now: Time,
@@ -87,10 +87,13 @@ impl Host {
         mtu: u16,
         flows: &mut [Flow],
         news: &mut Vec<News>,
-    ) {
+    ) -> u64 {
+        let mut delivered = 0;
         while let Some(indication) = self.pds.poll_indication() {
             match indication {
-                Indication::Request(request) => self.receive(now, at, mtu, request, flows, news),
+                Indication::Request(request) => {
+                    delivered += self.receive(now, at, mtu, request, flows, news);
+                }
                 Indication::Response { message, .. } => {
                     let Some(flow) = flows.get_mut(message.0 as usize) else { continue };
                     flow.acknowledged += 1;
@@ -112,9 +115,11 @@ impl Host {
                 _ => {}
             }
         }
+        delivered
     }
 
-    /// Handles a packet of a write, placed by its header. `PDS-ACK-013`: a success needs no response of its own.
+    /// Handles a packet of a write, placed by its header. Returns the bytes of payload. `PDS-ACK-013`: a success needs no
+    /// response of its own.
     fn receive(
         &mut self,
         now: Time,
@@ -123,12 +128,14 @@ impl Host {
         request: RxRequest,
         flows: &mut [Flow],
         news: &mut Vec<News>,
-    ) {
+    ) -> u64 {
+        let mut delivered = 0;
         let place = place(&request, mtu);
         if let Some((number, flow)) =
             place.and_then(|(number, _)| Some((number, flows.get_mut(number as usize)?)))
         {
-            flow.delivered += request.payload.len() as u64;
+            delivered = request.payload.len() as u64;
+            flow.delivered += delivered;
             if flow.delivered == flow.demand.size {
                 flow.received = Some(at);
                 news.push(News::Received(number));
@@ -136,6 +143,7 @@ impl Host {
         }
         let code = if place.is_some() { ReturnCode::OK } else { ReturnCode::BAD_MKEY };
         self.pds.respond(now, request.ticket, response(code));
+        delivered
     }
 }
 

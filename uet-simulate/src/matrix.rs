@@ -1,7 +1,7 @@
 //! Connection matrices in the format of htsim (`.cm`).
 
+use crate::error::TextError;
 use crate::traffic::{Demand, Start, Trigger};
-use core::fmt;
 use core::str::{FromStr, SplitWhitespace};
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 ///
 /// let error = "Nodes 4\n0->4 start 0 size 1\n".parse::<Matrix>().unwrap_err();
 /// assert_eq!(error.to_string(), "line 2: node 4 is beyond the 4 nodes");
-/// # Ok::<(), uet_simulate::MatrixError>(())
+/// # Ok::<(), uet_simulate::TextError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Matrix {
@@ -27,26 +27,6 @@ pub struct Matrix {
     /// The triggers. Flows refer to them by index.
     pub triggers: Vec<Trigger>,
 }
-
-/// An error in the text of a connection matrix.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MatrixError {
-    /// The line number, counted from 1; 0 for an error of the whole file.
-    pub line: usize,
-    /// The reason.
-    pub reason: String,
-}
-
-impl fmt::Display for MatrixError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.line {
-            0 => f.write_str(&self.reason),
-            line => write!(f, "line {line}: {}", self.reason),
-        }
-    }
-}
-
-impl core::error::Error for MatrixError {}
 
 /// The latest start of a flow in picoseconds: about 11 days.
 const LATEST: f64 = 1e18;
@@ -64,14 +44,14 @@ struct Reader {
 }
 
 impl FromStr for Matrix {
-    type Err = MatrixError;
+    type Err = TextError;
 
-    fn from_str(text: &str) -> Result<Self, MatrixError> {
+    fn from_str(text: &str) -> Result<Self, TextError> {
         let mut reader = Reader::default();
         for (line, number) in text.lines().zip(1..) {
-            reader.line(line).map_err(|reason| MatrixError { line: number, reason })?;
+            reader.line(line).map_err(|reason| TextError { line: number, reason })?;
         }
-        reader.end().map_err(|reason| MatrixError { line: 0, reason })
+        reader.end().map_err(|reason| TextError { line: 0, reason })
     }
 }
 
@@ -150,7 +130,7 @@ impl Reader {
         }
         let start = start.ok_or("the flow has neither start nor trigger")?;
         let size = size.ok_or("the flow has no size")?;
-        self.matrix.demands.push(Demand { from, to, size, start, done });
+        self.matrix.demands.push(Demand { start, done, ..Demand::new(from, to, size) });
         Ok(())
     }
 
@@ -224,7 +204,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Matrix, String> {
-        text.parse().map_err(|error: MatrixError| error.to_string())
+        text.parse().map_err(|error: TextError| error.to_string())
     }
 
     #[test]

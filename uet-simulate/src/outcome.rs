@@ -1,6 +1,7 @@
 //! Results of a simulation.
 
 use crate::series::Series;
+use crate::summary::JobOutcome;
 use core::time::Duration;
 
 /// The result of a simulation. Runs of one scenario give identical results.
@@ -10,6 +11,8 @@ pub struct Outcome {
     pub ended: Duration,
     /// The flows in the order of the traffic.
     pub flows: Vec<FlowOutcome>,
+    /// The jobs of a graph.
+    pub jobs: Vec<JobOutcome>,
     /// The counters of the whole run.
     pub counted: Counted,
     /// The time from the end of the warm-up to the first completed flow, in which all flows compete.
@@ -18,6 +21,10 @@ pub struct Outcome {
     pub last_hop: Depth,
     /// The queue depth that requests met before the last hops.
     pub fabric: Depth,
+    /// The use of the links to the hosts.
+    pub last_hop_links: LinkUse,
+    /// The use of the links between switches.
+    pub fabric_links: LinkUse,
     /// The recovery after a fault, if there was one.
     pub recovery: Option<Recovery>,
     /// The time series.
@@ -39,6 +46,8 @@ pub struct FlowOutcome {
     pub size: u64,
     /// The start time, if it started.
     pub started: Option<Duration>,
+    /// The time from the start to the arrival of the last byte, if it arrived.
+    pub received: Option<Duration>,
     /// The time from the start to the last acknowledgment, if it completed.
     pub completed: Option<Duration>,
     /// The ideal completion time without queues and other flows: all bytes with headers at the link rate, and one round
@@ -46,6 +55,10 @@ pub struct FlowOutcome {
     pub ideal: Duration,
     /// The payload bytes that arrived.
     pub delivered: u64,
+    /// The job, by its index.
+    pub job: u16,
+    /// The traffic class.
+    pub class: u8,
 }
 
 /// The counters of a simulation.
@@ -145,6 +158,23 @@ impl Depth {
     /// Returns the average depth behind a request, in bytes.
     pub fn mean(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 }
+    }
+}
+
+/// The use of some links.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkUse {
+    /// The number of links, with each direction counted.
+    pub links: u64,
+    /// The bytes that they carried in total.
+    pub bytes: u64,
+}
+
+impl LinkUse {
+    /// Returns the mean share of the capacity that the links used in a time. The rate is in bits per second.
+    pub fn share(&self, rate: u64, span: Duration) -> f64 {
+        let room = self.links as f64 * rate as f64 * span.as_secs_f64();
+        if room > 0.0 { self.bytes as f64 * 8.0 / room } else { 0.0 }
     }
 }
 

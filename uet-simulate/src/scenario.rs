@@ -5,7 +5,7 @@ use crate::topology::{Part, Topology};
 use crate::traffic::Traffic;
 use core::time::Duration;
 use uet_model::PdsParams;
-use uet_model::cc::{CcParams, Network, PathMode};
+use uet_model::cc::{CcParams, CustomAlgorithm, Network, PathMode};
 
 /// A scenario: endpoints, the fabric between them, and their traffic.
 ///
@@ -80,7 +80,7 @@ impl Default for Scenario {
 }
 
 /// The congestion control algorithms and the path selection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Congestion {
     /// The algorithms.
     pub control: Control,
@@ -93,7 +93,7 @@ pub struct Congestion {
 }
 
 /// The algorithms of congestion control.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub enum Control {
     /// No congestion control.
     None,
@@ -104,11 +104,13 @@ pub enum Control {
     Rccc,
     /// NSCC and RCCC.
     Both,
+    /// An algorithm of the caller.
+    Custom(CustomAlgorithm),
 }
 
 impl Control {
     /// Returns true if receivers grant credit.
-    pub fn grants_credit(self) -> bool {
+    pub fn grants_credit(&self) -> bool {
         matches!(self, Control::Rccc | Control::Both)
     }
 }
@@ -163,7 +165,7 @@ pub enum Ecn {
     Threshold(f64),
 }
 
-/// A fault of a part of the fabric. Packets on it are lost, and switches keep sending packets to it.
+/// A fault of a part of the fabric. Switches keep sending packets to it. Packets on a failed part are lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// The part that fails.
@@ -172,6 +174,8 @@ pub struct Fault {
     pub at: Duration,
     /// The time of the repair, if any.
     pub until: Option<Duration>,
+    /// The percentage of its rate that a part keeps; 0 if it fails.
+    pub percent: u8,
 }
 
 impl Scenario {
@@ -231,11 +235,12 @@ impl Scenario {
     /// Returns the parameters of an endpoint with `flows` flows.
     pub(crate) fn endpoint(&self, flows: usize) -> Result<PdsParams, ScenarioError> {
         let network = self.network();
-        let mut congestion = match self.congestion.control {
+        let mut congestion = match &self.congestion.control {
             Control::None => CcParams::none(&network),
             Control::Nscc => CcParams::nscc(&network),
             Control::Rccc => CcParams::rccc(&network),
             Control::Both => CcParams::both(&network),
+            Control::Custom(algorithm) => CcParams::custom(&network, algorithm.clone()),
         }?;
         let paths = &mut congestion.paths;
         paths.mode = self.congestion.paths;
@@ -256,6 +261,8 @@ impl Scenario {
             // No source gives up here: 15 means no limit, and the NACK limit is out of reach.
             max_rto_retx_cnt: 15,
             max_nack_retx_cnt: u8::MAX,
+            // Idle contexts of many flows would fill the memory.
+            idle_time: if flows > 2048 { self.base_rtt() * 16 } else { Duration::ZERO },
             event_capacity: if self.faults.is_empty() { 0 } else { 1024 },
             ..PdsParams::default()
         })

@@ -28,6 +28,10 @@ pub struct Sample {
     pub last_hop: u64,
     /// The depth of the deepest queue before the last hop, in bytes.
     pub fabric: u64,
+    /// The bytes that switches have sent to other switches.
+    pub fabric_carried: u64,
+    /// The bytes that switches have sent to hosts.
+    pub last_hop_carried: u64,
     /// The samples of the watched flows.
     pub flows: Vec<FlowSample>,
 }

@@ -2,15 +2,18 @@
 
 use crate::error::{ScenarioError, refuse};
 use crate::flow::Flow;
+use crate::graph::{After, Graph, Step};
 use crate::host::{Host, News, address, host_of};
-use crate::outcome::{Counted, Depth, FlowOutcome, Outcome, Recovery, Steady, jain};
+use crate::outcome::{Counted, Depth, FlowOutcome, LinkUse, Outcome, Recovery, Steady, jain};
 use crate::packet::{Flying, Key, size};
 use crate::port::{Admission, Discipline, Port};
 use crate::scenario::Scenario;
 use crate::series::{FlowSample, Sample, Series};
+use crate::summary::JobOutcome;
 use crate::time::{Picos, model_time, picos, serialization};
 use crate::topology::Wiring;
 use crate::traffic::{Start, Trigger};
+use crate::waiting::Waiting;
 use core::time::Duration;
 use slab::Slab;
 use std::collections::HashSet;
@@ -27,13 +30,17 @@ pub struct Simulation {
     hosts: Vec<Host>,
     flows: Vec<Flow>,
     triggers: Vec<Pulled>,
+    waiting: Waiting,
     /// The agenda, with slots of 16 ns.
     agenda: Agenda<Event, 14>,
     packets: Slab<Flying>,
     now: Picos,
     /// With credit: pairs in which the source has had an answer from the destination, and so sends on granted credit.
     answered: HashSet<(u32, u32)>,
+    /// The counters. `delivered` is always current.
     counted: Counted,
+    /// The bytes that ports have sent, before the last hops and on them.
+    carried: [u64; 2],
     /// The number of flows that have neither completed nor failed.
     open: usize,
     warm: Option<(Picos, Counted)>,
@@ -56,6 +63,8 @@ enum Event {
     Timer(u32),
     /// A flow starts.
     Start(u32),
+    /// A delay of the graph is over.
+    DelayOver(u32),
     /// The time for a sample has come.
     Sample,
     /// The warm-up ends.
@@ -100,11 +109,23 @@ impl Simulation {
             match demand.start {
                 Start::At(at) => agenda.add(picos(at), Event::Start(flow)),
                 Start::Trigger(trigger) => triggers[trigger as usize].flows.push(flow),
+                // `waiting` starts these.
+                Start::After(_) => {}
             }
+        }
+        if let Some(step) = scenario.traffic.graph().and_then(Graph::stuck) {
+            return refuse("workload", format!("{step:?} waits for itself"));
+        }
+        let waiting = Waiting::new(scenario.traffic.graph());
+        for (after, step) in waiting.ready() {
+            agenda.add(after, step.into());
         }
         for (fault, number) in scenario.faults.iter().zip(0..) {
             if wiring.ports(fault.part).is_none() {
                 return refuse("fail", format!("there is no {}", fault.part));
+            }
+            if fault.percent > 100 {
+                return refuse("fail", "a part keeps at most 100 % of its rate");
             }
             agenda.add(picos(fault.at), Event::Fault(number));
             if let Some(until) = fault.until {
@@ -125,11 +146,13 @@ impl Simulation {
             open: demands.len(),
             flows: demands.into_iter().map(|demand| Flow::new(demand, scenario.mtu)).collect(),
             triggers,
+            waiting,
             agenda,
             packets: Slab::new(),
             now: 0,
             answered: HashSet::new(),
             counted: Counted::default(),
+            carried: [0; 2],
             warm: None,
             steady: None,
             recovery: None,
@@ -165,6 +188,7 @@ impl Simulation {
             Event::Free(port) => self.forward(port),
             Event::Timer(host) => self.timer(host),
             Event::Start(flow) => self.start(flow),
+            Event::DelayOver(delay) => self.proceed(After::Delay(delay)),
             Event::Sample => self.sample(),
             Event::Warm => self.warm(),
             Event::Fault(number) => self.fail(number, true),
@@ -234,6 +258,7 @@ impl Simulation {
             flying.packet.marked = true;
             self.counted.marked += 1;
         }
+        self.carried[usize::from(link.last_hop)] += u64::from(flying.size);
         port.busy_until = self.now + serialization(flying.size, link.rate);
         self.agenda.add(port.busy_until + link.latency, Event::Arrive(out, key));
         if !port.is_empty() {
@@ -305,7 +330,8 @@ impl Simulation {
 
     fn listen(&mut self, number: u32) {
         let host = &mut self.hosts[number as usize];
-        host.listen(model_time(self.now), self.now, self.scenario.mtu, &mut self.flows, &mut self.news);
+        self.counted.delivered +=
+            host.listen(model_time(self.now), self.now, self.scenario.mtu, &mut self.flows, &mut self.news);
         if !self.news.is_empty() {
             self.tell();
         }
@@ -377,11 +403,13 @@ impl Simulation {
         for index in 0..self.news.len() {
             match self.news[index] {
                 News::Received(number) => {
+                    self.proceed(After::Received(number));
                     self.pull(self.flows[number as usize].demand.done[1]);
                 }
                 News::Done(number) => {
                     self.end_steady_state();
                     self.open -= 1;
+                    self.proceed(After::Sent(number));
                     self.pull(self.flows[number as usize].demand.done[0]);
                 }
             }
@@ -396,6 +424,12 @@ impl Simulation {
         }
     }
 
+    /// Starts the steps of the graph that waited for this alone.
+    fn proceed(&mut self, over: After) {
+        let (waiting, agenda, now) = (&mut self.waiting, &mut self.agenda, self.now);
+        waiting.over(over, |after, step| agenda.add(now + after, step.into()));
+    }
+
     fn warm(&mut self) {
         if self.steady.is_some() {
             return;
@@ -403,11 +437,7 @@ impl Simulation {
         for flow in &mut self.flows {
             flow.delivered_before = flow.delivered;
         }
-        self.warm = Some((self.now, self.counted_now()));
-    }
-
-    fn counted_now(&self) -> Counted {
-        Counted { delivered: self.flows.iter().map(|flow| flow.delivered).sum(), ..self.counted }
+        self.warm = Some((self.now, self.counted));
     }
 
     /// Ends the steady state, at the first completed flow or at the end.
@@ -417,7 +447,7 @@ impl Simulation {
         if seconds <= 0.0 {
             return;
         }
-        let counted = self.counted_now().since(&before);
+        let counted = self.counted.since(&before);
         let goodput = counted.delivered as f64 * 8.0 / seconds;
         let running = self.flows.iter().filter(|flow| flow.started.is_some_and(|at| at <= from));
         let shares: Vec<f64> = running.map(|flow| (flow.delivered - flow.delivered_before) as f64).collect();
@@ -448,27 +478,35 @@ impl Simulation {
         };
         let watched = self.flows.iter().take(self.scenario.watched).map(|flow| {
             let host = &self.hosts[flow.demand.from as usize];
-            FlowSample::of(host.pds.congestion(address(flow.demand.to), 0), flow.delivered)
+            FlowSample::of(host.pds.congestion(address(flow.demand.to), flow.demand.class), flow.delivered)
         });
         let sample = Sample {
             at: span(self.now),
-            delivered: self.flows.iter().map(|flow| flow.delivered).sum(),
+            delivered: self.counted.delivered,
             new: self.counted.new,
             again: self.counted.again,
             last_hop: deepest(true),
             fabric: deepest(false),
+            fabric_carried: self.carried[0],
+            last_hop_carried: self.carried[1],
             flows: watched.collect(),
         };
         self.series.add(sample);
         self.agenda.add(self.now + picos(self.series.interval), Event::Sample);
     }
 
-    fn fail(&mut self, number: u32, down: bool) {
-        let Some(ports) = self.wiring.ports(self.scenario.faults[number as usize].part) else { return };
+    /// Begins or ends a fault.
+    fn fail(&mut self, number: u32, begins: bool) {
+        let fault = self.scenario.faults[number as usize];
+        let Some(ports) = self.wiring.ports(fault.part) else { return };
+        let percent = if begins { fault.percent } else { 100 };
         for port in ports {
-            self.ports[port as usize].down = down;
+            self.ports[port as usize].down = percent == 0;
+            // Packets on a failed link still take time.
+            let percent = if percent == 0 { 100 } else { percent };
+            self.wiring.links[port as usize].rate = self.scenario.rate / 100 * u64::from(percent);
         }
-        if down {
+        if percent == 0 {
             let failed = span(self.now);
             self.recovery.get_or_insert(Recovery { failed, noticed: None, last_lost: None, back: None });
         }
@@ -490,20 +528,26 @@ impl Simulation {
     fn end(mut self) -> Outcome {
         self.end_steady_state();
         let (mut last_hop, mut fabric) = (Depth::default(), Depth::default());
+        let mut uses = self.carried.map(|bytes| LinkUse { links: 0, bytes });
         for (link, port) in self.wiring.links.iter().zip(&self.ports).skip(self.hosts.len()) {
+            uses[usize::from(link.last_hop)].links += 1;
             if link.last_hop { &mut last_hop } else { &mut fabric }.add(&port.depth);
         }
-        let flows = self.flows.iter().map(|flow| self.flow_outcome(flow)).collect();
+        let flows: Vec<FlowOutcome> = self.flows.iter().map(|flow| self.flow_outcome(flow)).collect();
+        let jobs = self.scenario.traffic.graph().map(|graph| JobOutcome::all(&self.scenario, graph, &flows));
         if let Some(recovery) = &mut self.recovery {
             recovery.measure(&self.series, self.scenario.base_rtt());
         }
         Outcome {
             ended: span(self.now),
-            counted: self.counted_now(),
+            counted: self.counted,
             steady: self.steady,
             flows,
+            jobs: jobs.unwrap_or_default(),
             last_hop,
             fabric,
+            fabric_links: uses[0],
+            last_hop_links: uses[1],
             recovery: self.recovery,
             series: self.series,
             events: self.events,
@@ -513,19 +557,26 @@ impl Simulation {
 
     fn flow_outcome(&self, flow: &Flow) -> FlowOutcome {
         let demand = flow.demand;
-        let headers =
-            u64::from(flow.packets) * u64::from(self.scenario.full_packet() - u32::from(self.scenario.mtu));
-        let bits = u128::from(demand.size + headers) * 8;
-        let wire = Duration::from_nanos((bits * 1_000_000_000 / u128::from(self.scenario.rate)) as u64);
-        let links = self.scenario.topology.distance(demand.from, demand.to);
         FlowOutcome {
             from: demand.from,
             to: demand.to,
             size: demand.size,
             started: flow.started.map(span),
+            received: flow.received.zip(flow.started).map(|(end, start)| span(end - start)),
             completed: flow.completed.zip(flow.started).map(|(end, start)| span(end - start)),
-            ideal: wire + self.scenario.round_trip(links),
+            ideal: self.scenario.ideal(&demand),
             delivered: flow.delivered,
+            job: demand.job,
+            class: demand.class,
+        }
+    }
+}
+
+impl From<Step> for Event {
+    fn from(step: Step) -> Self {
+        match step {
+            Step::Flow(flow) => Event::Start(flow),
+            Step::Delay(delay) => Event::DelayOver(delay),
         }
     }
 }

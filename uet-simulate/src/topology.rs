@@ -44,6 +44,8 @@ pub enum Part {
         /// The number of the uplink.
         link: u32,
     },
+    /// The link of a host, in both directions.
+    Host(u32),
 }
 
 impl fmt::Display for Part {
@@ -51,6 +53,7 @@ impl fmt::Display for Part {
         match self {
             Part::Spine(spine) => write!(f, "spine {spine}"),
             Part::Uplink { leaf, link } => write!(f, "leaf {leaf} uplink {link}"),
+            Part::Host(host) => write!(f, "host {host}"),
         }
     }
 }
@@ -298,6 +301,10 @@ impl Wiring {
             Part::Uplink { leaf, link } => {
                 self.uplinks.get(leaf as usize)?.get(link as usize).map(|both| both.to_vec())
             }
+            Part::Host(host) => {
+                let last_hop = self.links.iter().position(|link| link.last_hop && link.to == host)?;
+                Some(vec![host, last_hop as u32])
+            }
         }
     }
 
@@ -390,6 +397,9 @@ mod tests {
         let [up, down] = wiring.ports(Part::Uplink { leaf: 2, link: 1 }).unwrap()[..] else { panic!() };
         assert_eq!(wiring.links[up as usize].to, 6 + 3 + 1);
         assert_eq!(wiring.links[down as usize].to, 6 + 2);
+        let [up, down] = wiring.ports(Part::Host(3)).unwrap()[..] else { panic!() };
+        assert_eq!((up, wiring.links[up as usize].to, wiring.links[down as usize].to), (3, 6 + 1, 3));
+        assert_eq!(wiring.ports(Part::Host(6)), None);
         assert_eq!(wiring.ports(Part::Spine(2)), None);
         assert_eq!(wiring.ports(Part::Uplink { leaf: 0, link: 2 }), None);
     }

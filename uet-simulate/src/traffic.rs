@@ -1,9 +1,11 @@
 //! Traffic patterns.
 
 use crate::error::{ScenarioError, refuse};
+use crate::graph::Graph;
 use crate::matrix::Matrix;
 use core::time::Duration;
 use fastrand::Rng;
+use std::sync::Arc;
 
 /// The traffic between hosts. Sizes are bytes of payload.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +34,8 @@ pub enum Traffic {
     },
     /// The flows of a connection matrix.
     Matrix(Matrix),
+    /// The flows of a graph, which wait for each other.
+    Graph(Arc<Graph>),
 }
 
 /// A flow of the traffic.
@@ -47,6 +51,10 @@ pub struct Demand {
     pub start: Start,
     /// The triggers that it pulls: when the sender completes, and when the receiver does.
     pub done: [Option<u32>; 2],
+    /// The job that it belongs to, by its index.
+    pub job: u16,
+    /// The traffic class. Each class has congestion control contexts of its own; classes share the queues.
+    pub class: u8,
 }
 
 /// The start condition of a flow.
@@ -56,6 +64,8 @@ pub enum Start {
     At(Duration),
     /// Starts on a trigger, by its index.
     Trigger(u32),
+    /// Starts this long after everything that it waits for in its [`Graph`].
+    After(Duration),
 }
 
 /// A trigger: starts flows when others complete.
@@ -70,8 +80,9 @@ pub enum Trigger {
 }
 
 impl Demand {
-    fn now(from: u32, to: u32, size: u64) -> Self {
-        Demand { from, to, size, start: Start::At(Duration::ZERO), done: [None; 2] }
+    /// Returns a flow that starts at once.
+    pub fn new(from: u32, to: u32, size: u64) -> Self {
+        Demand { from, to, size, start: Start::At(Duration::ZERO), done: [None; 2], job: 0, class: 0 }
     }
 }
 
@@ -79,7 +90,7 @@ impl Traffic {
     /// Returns the flows between `hosts` hosts.
     pub fn demands(&self, hosts: u32, seed: u64) -> Result<Vec<Demand>, ScenarioError> {
         let demands = match self {
-            Traffic::One { size } => vec![Demand::now(0, hosts - 1, *size)],
+            Traffic::One { size } => vec![Demand::new(0, hosts - 1, *size)],
             Traffic::Incast { senders, .. } if !(1..hosts).contains(senders) => {
                 return refuse(
                     "senders",
@@ -87,12 +98,12 @@ impl Traffic {
                 );
             }
             Traffic::Incast { senders, size } => {
-                (hosts - senders..hosts).map(|from| Demand::now(from, 0, *size)).collect()
+                (hosts - senders..hosts).map(|from| Demand::new(from, 0, *size)).collect()
             }
             Traffic::Permutation { size } => derangement(hosts, seed)
                 .into_iter()
                 .zip(0..)
-                .map(|(to, from)| Demand::now(from, to, *size))
+                .map(|(to, from)| Demand::new(from, to, *size))
                 .collect(),
             Traffic::AllToAll { .. } if hosts > 1024 => {
                 return refuse("pattern", "all-to-all is for at most 1,024 hosts");
@@ -100,7 +111,7 @@ impl Traffic {
             // The targets are shifted, so that the hosts do not all start with the same one.
             Traffic::AllToAll { size } => (1..hosts)
                 .flat_map(|shift| (0..hosts).map(move |from| (from, (from + shift) % hosts)))
-                .map(|(from, to)| Demand::now(from, to, *size))
+                .map(|(from, to)| Demand::new(from, to, *size))
                 .collect(),
             Traffic::Matrix(matrix) => {
                 if matrix.hosts > hosts {
@@ -109,6 +120,13 @@ impl Traffic {
                     return refuse("hosts", reason);
                 }
                 matrix.demands.clone()
+            }
+            Traffic::Graph(graph) => {
+                if graph.hosts() > hosts {
+                    let reason = format!("the workload has {} hosts, the topology {hosts}", graph.hosts());
+                    return refuse("hosts", reason);
+                }
+                graph.demands().to_vec()
             }
         };
         match demands.iter().find(|demand| !(1..=u32::MAX.into()).contains(&demand.size)) {
@@ -122,6 +140,14 @@ impl Traffic {
         match self {
             Traffic::Matrix(matrix) => &matrix.triggers,
             _ => &[],
+        }
+    }
+
+    /// Returns the graph of its flows, if there is one.
+    pub(crate) fn graph(&self) -> Option<&Graph> {
+        match self {
+            Traffic::Graph(graph) => Some(graph),
+            _ => None,
         }
     }
 }

@@ -32,7 +32,7 @@ fn a_flow_that_is_alone_takes_3_percent_more_than_the_ideal_at_most() {
     for control in [Control::None, Control::Nscc, Control::Rccc, Control::Both] {
         let scenario = Scenario {
             topology: Topology::fat_tree(128),
-            congestion: Congestion { control, ..Congestion::default() },
+            congestion: Congestion { control: control.clone(), ..Congestion::default() },
             ..Scenario::default()
         };
         let outcome = run(&scenario);
@@ -81,7 +81,7 @@ fn nscc_retransmits_no_more_than_windows_of_a_packet_make_it() {
 fn credit_fills_the_link_shares_it_and_has_nothing_trimmed() {
     for control in [Control::Rccc, Control::Both] {
         for senders in [4, 100] {
-            let steady = steady(&incast(senders, control, 2_000));
+            let steady = steady(&incast(senders, control.clone(), 2_000));
             assert!(steady.share > 0.95, "{control:?} {senders}: {}", steady.share);
             assert!(steady.jain > 0.95, "{control:?} {senders}: {}", steady.jain);
             assert_eq!(steady.counted.trimmed, 0, "{control:?} {senders}");
@@ -118,7 +118,7 @@ fn a_failed_spine_is_got_over() {
             ..Congestion::default()
         },
         fast_loss: 16,
-        faults: vec![Fault { part: Part::Spine(1), at: failed, until: None }],
+        faults: vec![Fault { part: Part::Spine(1), at: failed, until: None, percent: 0 }],
         ..Scenario::default()
     };
     let outcome = run(&scenario);
@@ -192,11 +192,29 @@ fn a_scenario_that_cannot_be_is_refused() {
         refused(Scenario { base_rtt: Some(Duration::ZERO), ..default() }),
         "base_rtt: must be from 1 ns to 10 s"
     );
-    let fault = Fault { part: Part::Spine(3), at: Duration::ZERO, until: None };
+    let fault = Fault { part: Part::Spine(3), at: Duration::ZERO, until: None, percent: 0 };
     assert_eq!(refused(Scenario { faults: vec![fault], ..default() }), "fail: there is no spine 3");
     let matrix = "Nodes 8\n0->7 start 0 size 1\n".parse().unwrap();
     assert_eq!(
         refused(Scenario { traffic: Traffic::Matrix(matrix), ..default() }),
         "hosts: the connection matrix has 8 nodes, the topology 2"
     );
+}
+
+#[test]
+fn a_slowed_link_carries_its_share_until_the_repair() {
+    let goodput = |until: Option<Duration>| {
+        let fault = Fault { part: Part::Host(1), at: Duration::ZERO, until, percent: 25 };
+        let scenario = Scenario {
+            traffic: Traffic::One { size: 4_000_000 },
+            faults: vec![fault],
+            ..Scenario::default()
+        };
+        let outcome = run(&scenario);
+        assert_eq!(outcome.counted.lost, 0, "slow is not failed");
+        4_000_000.0 * 8.0 / outcome.flows[0].completed.unwrap().as_secs_f64() / scenario.payload_rate()
+    };
+    assert!((0.23..0.26).contains(&goodput(None)), "{}", goodput(None));
+    let repaired = goodput(Some(Duration::from_micros(50)));
+    assert!((0.7..1.0).contains(&repaired), "{repaired}");
 }

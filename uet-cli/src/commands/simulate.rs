@@ -2,12 +2,14 @@
 
 use super::{Listing, Outcome, about};
 use crate::paint::Paint;
+use crate::simulate::seeds::{Runs, Seeds};
 use crate::simulate::settings::Settings;
+use crate::simulate::sweep::{self, Shard, Sweep};
 use crate::simulate::{csv, json, plot, table};
 use clap::Args;
 use std::fs;
 use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use uet_packet_io::file::{self, Replacement};
 use uet_simulate::Simulation;
 
@@ -24,6 +26,9 @@ use uet_simulate::Simulation;
   uet simulate --topology fat-tree --matrix incast_128.cm --until 20ms --format json
   uet simulate --hosts 8 --leaves 2 --spines 2 --pattern permutation --fail 'spine 0 at 200us'
   uet simulate scenario.toml --seed 2
+  uet simulate --workload training.toml --topology fat-tree --seeds 1..30
+  uet simulate --pattern ring-all-reduce --hosts 16 --size 4MB
+  uet simulate --sweep sweep.toml --shard 3/64 --output runs-3.jsonl
 
 A file has the same names:
   pattern = \"incast\"
@@ -39,22 +44,40 @@ pub(super) struct Simulate {
     file: Option<PathBuf>,
     #[command(flatten)]
     settings: Settings,
+    /// Run with each of these seeds, and show medians with confidence intervals of 95 %
+    #[arg(long, value_name = "FROM..TO", conflicts_with_all = ["seed", "csv", "plots"])]
+    seeds: Option<Seeds>,
+    /// Run all combinations of the values in a TOML file, and write one JSON line per run (docs/workloads.md)
+    #[arg(long, value_name = "FILE", help_heading = "Sweep", conflicts_with_all = ["file", "Settings", "seeds", "csv", "plots", "format"])]
+    sweep: Option<PathBuf>,
+    /// Run only this part of the sweep, such as 3/64
+    #[arg(long, value_name = "NUMBER/SHARDS", help_heading = "Sweep", requires = "sweep")]
+    shard: Option<Shard>,
+    /// Append the lines to a file, and skip the runs that it has already [default: standard output]
+    #[arg(long, short, value_name = "FILE", help_heading = "Sweep", requires = "sweep")]
+    output: Option<PathBuf>,
     /// Output format of the outcome
     #[arg(long, value_enum, default_value = "text", help_heading = "Output")]
     format: Listing,
     /// Write the time series, as CSV
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     csv: Option<PathBuf>,
-    /// Draw window, bytes in flight, queues, rates, retransmissions and completion, as SVG
+    /// Draw window, bytes in flight, queues, link use, rates, retransmissions and completion, as SVG
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     plots: Option<PathBuf>,
 }
 
 impl Simulate {
     pub(super) fn run(&self) -> io::Result<Outcome> {
+        if let Some(path) = &self.sweep {
+            return self.sweep(path);
+        }
         let mut settings = self.settings.clone();
         if let Some(path) = &self.file {
             settings = settings.over(Settings::read(path).map_err(|error| about(path, error))?);
+        }
+        if let Some(seeds) = self.seeds {
+            return self.seeds(settings, seeds);
         }
         let scenario = settings.scenario()?;
         let outcome = Simulation::new(&scenario).map_err(io::Error::other)?.run();
@@ -78,7 +101,37 @@ impl Simulate {
             Listing::Text => table::write(&mut out, &scenario, &outcome, Paint::stdout())?,
             Listing::Json => writeln!(out, "{}", json::of(&scenario, &outcome))?,
         }
-        let all = outcome.flows.iter().all(|flow| flow.completed.is_some());
-        Ok(if all { Outcome::Ok } else { Outcome::Inconclusive })
+        Ok(completed(outcome.flows.iter().all(|flow| flow.completed.is_some())))
     }
+
+    fn sweep(&self, path: &Path) -> io::Result<Outcome> {
+        let sweep = Sweep::read(path)?;
+        let shard = self.shard.unwrap_or_default();
+        let all = match &self.output {
+            Some(path) => sweep.run(shard, sweep::Output::open(path)?)?,
+            None => sweep.run(shard, sweep::Output::Stream(&mut io::stdout().lock()))?,
+        };
+        Ok(completed(all))
+    }
+
+    fn seeds(&self, settings: Settings, seeds: Seeds) -> io::Result<Outcome> {
+        let mut runs = Runs::new(seeds);
+        let mut first = None;
+        for seed in seeds.all() {
+            let scenario = settings.clone().with_seed(seed).scenario()?;
+            runs.add(&Simulation::new(&scenario).map_err(io::Error::other)?.run());
+            first.get_or_insert(scenario);
+        }
+        let Some(scenario) = first else { return Ok(Outcome::Ok) };
+        let mut out = io::stdout().lock();
+        match self.format {
+            Listing::Text => runs.write(&mut out, &scenario, Paint::stdout())?,
+            Listing::Json => writeln!(out, "{}", runs.json(&scenario))?,
+        }
+        Ok(completed(runs.all_completed()))
+    }
+}
+
+fn completed(all: bool) -> Outcome {
+    if all { Outcome::Ok } else { Outcome::Inconclusive }
 }

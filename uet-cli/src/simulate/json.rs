@@ -3,14 +3,26 @@
 use super::table;
 use serde_json::{Value, json};
 use std::time::Duration;
-use uet_simulate::{Counted, Depth, FlowOutcome, Outcome, Scenario};
+use uet_simulate::{
+    Counted, Depth, FlowOutcome, JobOutcome, LinkUse, Outcome, Scenario, SizeClass, size_classes, slowdowns,
+    spread,
+};
 
 /// Returns the outcome without the time series, which CSV contains.
 pub fn of(scenario: &Scenario, outcome: &Outcome) -> Value {
+    let mut value = summary(scenario, outcome);
+    value["flows"] = outcome.flows.iter().map(flow).collect();
+    value
+}
+
+/// Returns the outcome without single flows.
+pub fn summary(scenario: &Scenario, outcome: &Outcome) -> Value {
     let mut done: Vec<Duration> = outcome.flows.iter().filter_map(|flow| flow.completed).collect();
-    let spread = table::spread(&mut done).map(|[min, median, p99, max]| {
+    let spread = spread(&mut done).map(|[min, median, p99, max]| {
         json!({"min": nanos(min), "median": nanos(median), "p99": nanos(p99), "max": nanos(max)})
     });
+    let slowdown = slowdowns(&outcome.flows)
+        .map(|[min, median, p99, max]| json!({"min": min, "median": median, "p99": p99, "max": max}));
     let steady = outcome.steady.as_ref().map(|steady| {
         json!({
             "from": nanos(steady.from),
@@ -39,13 +51,20 @@ pub fn of(scenario: &Scenario, outcome: &Outcome) -> Value {
         "retransmission_floor": scenario.retransmission_floor(),
         "ended": nanos(outcome.ended),
         "completion": spread,
+        "slowdown": slowdown,
         "counted": counted(&outcome.counted),
         "steady": steady,
         "queues": {"last_hop": depth(&outcome.last_hop), "fabric": depth(&outcome.fabric)},
         "recovery": recovery,
         "events": outcome.events,
         "most_packets": outcome.most_packets,
-        "flows": outcome.flows.iter().map(flow).collect::<Vec<_>>(),
+        "links": {
+            "last_hop": link_use(scenario, outcome, &outcome.last_hop_links),
+            "fabric": link_use(scenario, outcome, &outcome.fabric_links),
+        },
+        "jobs": outcome.jobs.iter().map(job).collect::<Vec<_>>(),
+        "sizes": size_classes(&outcome.flows).iter().map(size_class).collect::<Vec<_>>(),
+        "incomplete": outcome.flows.iter().filter(|flow| flow.completed.is_none()).count(),
     })
 }
 
@@ -81,8 +100,43 @@ fn flow(flow: &FlowOutcome) -> Value {
         "to": flow.to,
         "size": flow.size,
         "started": flow.started.map(nanos),
+        "received": flow.received.map(nanos),
         "completed": flow.completed.map(nanos),
         "ideal": nanos(flow.ideal),
         "delivered": flow.delivered,
+        "job": flow.job,
+        "class": flow.class,
+    })
+}
+
+fn job(job: &JobOutcome) -> Value {
+    json!({
+        "name": job.name,
+        "flows": job.flows,
+        "started": job.started.map(nanos),
+        "completed": job.completed.map(nanos),
+        "ideal": nanos(job.ideal),
+        "slowdown": job.slowdown(),
+        "jain": job.jain,
+        "delivered": job.delivered,
+    })
+}
+
+fn size_class(class: &SizeClass) -> Value {
+    let pair = |[median, p99]: [Value; 2]| json!({"median": median, "p99": p99});
+    json!({
+        "from": class.from,
+        "below": class.below,
+        "flows": class.flows,
+        "completion": pair(class.completion.map(|time| nanos(time).into())),
+        "slowdown": pair(class.slowdown.map(Value::from)),
+    })
+}
+
+fn link_use(scenario: &Scenario, outcome: &Outcome, links: &LinkUse) -> Value {
+    json!({
+        "count": links.links,
+        "bytes": links.bytes,
+        "share": links.share(scenario.rate, outcome.ended),
     })
 }

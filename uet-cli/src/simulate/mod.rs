@@ -4,5 +4,8 @@ pub mod csv;
 pub mod json;
 pub mod plot;
 pub mod quantity;
+pub mod seeds;
 pub mod settings;
+pub mod sweep;
 pub mod table;
+pub mod workload;

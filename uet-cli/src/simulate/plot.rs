@@ -76,6 +76,16 @@ pub fn all(scenario: &Scenario, outcome: &Outcome) -> io::Result<Vec<(&'static s
             },
         ),
         (
+            "use",
+            Plot {
+                about: "use of the links",
+                x: time,
+                y: "share of the capacity",
+                lines: uses(scenario, outcome),
+                levels: vec![],
+            },
+        ),
+        (
             "rate",
             Plot {
                 about: "payload that arrives",
@@ -144,6 +154,21 @@ fn growth(outcome: &Outcome, of: impl Fn(&uet_simulate::Sample) -> u64) -> Vec<(
             (last.at.as_nanos() as f64 / 1e3, of(last).saturating_sub(of(first)) as f64 / seconds)
         })
         .collect()
+}
+
+/// Returns the use of the links to the hosts and of those between switches.
+fn uses(scenario: &Scenario, outcome: &Outcome) -> Vec<PlotLine> {
+    let line = |name: &str, links: u64, of: fn(&uet_simulate::Sample) -> u64| PlotLine {
+        name: name.into(),
+        points: growth(outcome, of)
+            .into_iter()
+            .map(|(x, bytes)| (x, bytes * 8.0 / (scenario.rate as f64 * links.max(1) as f64)))
+            .collect(),
+    };
+    vec![
+        line("last hop", outcome.last_hop_links.links, |sample| sample.last_hop_carried),
+        line("fabric", outcome.fabric_links.links, |sample| sample.fabric_carried),
+    ]
 }
 
 fn rates(outcome: &Outcome) -> Vec<PlotLine> {

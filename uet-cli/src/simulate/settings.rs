@@ -1,15 +1,18 @@
 //! Scenario settings by name, shared by flags and files.
 
 use super::quantity::{Rate, Size, Span, text};
+use super::workload::{self, Workload};
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 use uet_model::cc::PathMode;
 use uet_packet_io::file;
 use uet_simulate::{
-    Congestion, Control, Ecn, Fault, Matrix, Part, Scenario, ScenarioError, Switching, Topology, Traffic,
+    Congestion, Control, Ecn, Fault, Graph, Matrix, Part, Scenario, ScenarioError, Switching, Topology,
+    Traffic,
 };
 
 /// Settings that differ from the default scenario. Flags override a file.
@@ -44,6 +47,15 @@ pub struct Settings {
     /// Flows from a connection matrix of htsim (.cm)
     #[arg(long, value_name = "FILE", help_heading = "Traffic", conflicts_with_all = ["pattern", "senders", "size"])]
     matrix: Option<PathBuf>,
+    /// Jobs and flows that wait for each other, from a TOML file (docs/workloads.md)
+    #[arg(long, value_name = "FILE", help_heading = "Traffic", conflicts_with_all = ["pattern", "senders", "size", "matrix"])]
+    workload: Option<PathBuf>,
+    /// Operations of ranks, from a GOAL schedule of LogGOPSim
+    #[arg(long, value_name = "FILE", help_heading = "Traffic", conflicts_with_all = ["pattern", "senders", "size", "matrix", "workload"])]
+    goal: Option<PathBuf>,
+    /// Maximum number of flows that a host of all-to-all sends at the same time [default: no limit]
+    #[arg(long, value_name = "FLOWS", help_heading = "Traffic")]
+    open: Option<u32>,
 
     /// Topology of the network [default: as leaves, spines and radix suggest, else single]
     #[arg(long, value_enum, help_heading = "Fabric")]
@@ -71,7 +83,7 @@ pub struct Settings {
     /// Payload MTU [default: 4096]
     #[arg(long, value_name = "BYTES", help_heading = "Fabric")]
     mtu: Option<u16>,
-    /// Failure of a part: `spine 0 at 100us`, `leaf 1 uplink 0 at 1ms until 2ms`
+    /// Failure of a part: `spine 0 at 100us`, `leaf 1 uplink 0 at 1ms until 2ms`, `host 3 slowed to 25% at 0us`
     #[arg(long, value_name = "WHAT", help_heading = "Fabric")]
     fail: Vec<Failure>,
 
@@ -134,6 +146,14 @@ enum Pattern {
     Permutation,
     /// From each host to every other
     AllToAll,
+    /// Reduce-scatter and all-gather of a vector of this size, on a ring
+    RingAllReduce,
+    /// Up and down a binary tree, with a vector of this size
+    TreeAllReduce,
+    /// Parts of a vector of this size, to all hosts on a ring
+    AllGather,
+    /// Reduced parts of a vector of this size, on a ring
+    ReduceScatter,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
@@ -168,6 +188,17 @@ enum Paths {
     /// All values except congested ones
     Bitmap,
 }
+
+/// The flows before the scenario is complete.
+enum Flows {
+    Pattern,
+    Matrix(Matrix),
+    Graph(Graph),
+    Workload(Workload),
+}
+
+/// The default size of flows in bytes.
+const DEFAULT_SIZE: u64 = 2_000_000;
 
 /// Depths at which requests are marked.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -204,7 +235,20 @@ impl FromStr for Failure {
             ["leaf", leaf, "uplink", link, ref rest @ ..] => {
                 (Part::Uplink { leaf: number(leaf)?, link: number(link)? }, rest)
             }
-            _ => return Err("expected 'spine 0 at 100us' or 'leaf 1 uplink 0 at 1ms until 2ms'".into()),
+            ["host", host, ref rest @ ..] => (Part::Host(number(host)?), rest),
+            _ => {
+                return Err(
+                    "expected 'spine 0 at 100us', 'leaf 1 uplink 0 at 1ms until 2ms' or 'host 3 slowed to 25% at 0us'".into()
+                );
+            }
+        };
+        let (percent, rest) = match *rest {
+            ["slowed", "to", percent, ref rest @ ..] => {
+                let number = percent.strip_suffix('%').and_then(|number| number.parse().ok());
+                let percent = number.filter(|percent| (1..=99).contains(percent));
+                (percent.ok_or("expected a percentage from 1% to 99% after 'slowed to'")?, rest)
+            }
+            _ => (0, rest),
         };
         let time = |word: &str| {
             word.parse().map(|Span(span)| span).map_err(|reason| format!("'{word}' is not {reason}"))
@@ -216,7 +260,7 @@ impl FromStr for Failure {
                 return Err(format!("expected 'at 100us' or 'at 100us until 1ms' after '{part}'"));
             }
         };
-        Ok(Failure(Fault { part, at, until }))
+        Ok(Failure(Fault { part, at, until, percent }))
     }
 }
 
@@ -233,10 +277,22 @@ impl Settings {
     pub fn read(path: &Path) -> io::Result<Self> {
         let mut settings = Self::parse(&file::read_text(path, file::MAX_SETTINGS)?)?;
         // The path is relative to the file that names it.
-        if let (Some(matrix), Some(folder)) = (&mut settings.matrix, path.parent()) {
-            *matrix = folder.join(&*matrix);
+        if let Some(folder) = path.parent() {
+            settings.relative_to(folder);
         }
         Ok(settings)
+    }
+
+    /// Sets the seed.
+    pub fn with_seed(self, seed: u64) -> Self {
+        Settings { seed: Some(seed), ..self }
+    }
+
+    /// Makes the paths relative to a folder.
+    pub fn relative_to(&mut self, folder: &Path) {
+        for path in [&mut self.matrix, &mut self.workload, &mut self.goal].into_iter().flatten() {
+            *path = folder.join(&*path);
+        }
     }
 
     /// Parses the text of settings.
@@ -246,47 +302,106 @@ impl Settings {
 
     /// Merges these settings with those of a file; these take precedence.
     pub fn over(self, file: Settings) -> Settings {
-        // A pattern on the command line replaces the matrix of a file.
-        let file = if self.pattern.is_some() { Settings { matrix: None, ..file } } else { file };
+        // Traffic on the command line replaces the traffic of a file.
+        let file = match self.sources().next() {
+            Some(_) => Settings { pattern: None, matrix: None, workload: None, goal: None, ..file },
+            None => file,
+        };
         macro_rules! first {
             ($($name:ident)*) => {
                 Settings { $($name: self.$name.or(file.$name),)* fail: [file.fail, self.fail].concat() }
             };
         }
         first! {
-            seed until warm_up watch pattern senders size matrix topology hosts leaves spines radix rate latency mtu ecn
+            seed until warm_up watch pattern senders size matrix workload goal open topology hosts leaves spines radix rate latency mtu ecn
             trimming trim_at trim_again_at drop_at trim_size weighted congestion paths path_values timeout_rest base_rtt rto fast_loss
         }
     }
 
+    /// Returns the names of the settings that state the traffic.
+    fn sources(&self) -> impl Iterator<Item = &'static str> {
+        let sources = [
+            ("pattern", self.pattern.is_some()),
+            ("matrix", self.matrix.is_some()),
+            ("workload", self.workload.is_some()),
+            ("goal", self.goal.is_some()),
+        ];
+        sources.into_iter().filter(|(_, given)| *given).map(|(name, _)| name)
+    }
+
     /// Builds the scenario.
     pub fn scenario(&self) -> io::Result<Scenario> {
-        let matrix = self.matrix.as_deref().map(matrix).transpose()?;
-        let scenario = self.without_files(matrix).map_err(io::Error::other)?;
+        if self.sources().count() > 1 {
+            let sources: Vec<&str> = self.sources().collect();
+            return Err(io::Error::other(format!("{}: give only one of them", sources.join(", "))));
+        }
+        let flows = self.flows()?;
+        let mut scenario = self.without_files(&flows).map_err(io::Error::other)?;
+        let hosts = scenario.topology.hosts();
+        scenario.traffic = match flows {
+            Flows::Pattern => scenario.traffic,
+            Flows::Matrix(matrix) => Traffic::Matrix(matrix),
+            Flows::Graph(graph) => Traffic::Graph(Arc::new(graph)),
+            Flows::Workload(workload) => {
+                let graph = workload.expand(hosts, scenario.payload_rate(), scenario.seed)?;
+                Traffic::Graph(Arc::new(graph))
+            }
+        };
         scenario.check().map_err(io::Error::other)?;
         Ok(scenario)
     }
 
-    fn without_files(&self, matrix: Option<Matrix>) -> Result<Scenario, ScenarioError> {
+    /// Reads the flows, unless they follow from a pattern alone.
+    fn flows(&self) -> io::Result<Flows> {
+        let size = self.size.map_or(DEFAULT_SIZE, |Size(size)| size);
+        if let Some(path) = &self.matrix {
+            return matrix(path).map(Flows::Matrix);
+        }
+        if let Some(path) = &self.workload {
+            return Workload::read(path).map(Flows::Workload);
+        }
+        if let Some(path) = &self.goal {
+            return workload::goal(path).map(Flows::Graph);
+        }
+        let name = match self.pattern {
+            Some(Pattern::AllToAll) if self.open.is_some() => "all-to-all",
+            _ if self.open.is_some() => {
+                return Err(io::Error::other("open: only the pattern all-to-all has this setting"));
+            }
+            Some(Pattern::RingAllReduce) => "ring-all-reduce",
+            Some(Pattern::TreeAllReduce) => "tree-all-reduce",
+            Some(Pattern::AllGather) => "all-gather",
+            Some(Pattern::ReduceScatter) => "reduce-scatter",
+            _ => return Ok(Flows::Pattern),
+        };
+        Workload::single(name, size, self.open).map(Flows::Workload)
+    }
+
+    /// Builds the scenario with the traffic of the pattern.
+    fn without_files(&self, flows: &Flows) -> Result<Scenario, ScenarioError> {
         let default = Scenario::default();
-        let size = self.size.map_or(2_000_000, |Size(size)| size);
-        let hosts = self.hosts.unwrap_or(match (&matrix, self.pattern, self.senders) {
-            (Some(matrix), ..) => matrix.hosts,
-            (None, Some(Pattern::Incast), Some(senders)) => senders.saturating_add(1),
-            _ => 16,
-        });
-        let traffic = match (matrix, self.pattern.unwrap_or(Pattern::One)) {
-            (Some(matrix), _) => Traffic::Matrix(matrix),
-            (None, Pattern::Incast) => {
+        let size = self.size.map_or(DEFAULT_SIZE, |Size(size)| size);
+        let named = match flows {
+            Flows::Matrix(matrix) => Some(matrix.hosts),
+            Flows::Graph(graph) => Some(graph.hosts()),
+            Flows::Workload(workload) => workload.hosts(),
+            Flows::Pattern => match (self.pattern, self.senders) {
+                (Some(Pattern::Incast), Some(senders)) => Some(senders.saturating_add(1)),
+                _ => None,
+            },
+        };
+        let hosts = self.hosts.or(named).unwrap_or(16);
+        let traffic = match self.pattern {
+            Some(Pattern::Incast) => {
                 Traffic::Incast { senders: self.senders.unwrap_or(hosts.saturating_sub(1)), size }
             }
             _ if self.senders.is_some() => {
                 let reason = "only the pattern incast has this setting";
                 return Err(ScenarioError { what: "senders", reason: reason.into() });
             }
-            (None, Pattern::One) => Traffic::One { size },
-            (None, Pattern::Permutation) => Traffic::Permutation { size },
-            (None, Pattern::AllToAll) => Traffic::AllToAll { size },
+            Some(Pattern::Permutation) => Traffic::Permutation { size },
+            Some(Pattern::AllToAll) => Traffic::AllToAll { size },
+            _ => Traffic::One { size },
         };
         Ok(Scenario {
             seed: self.seed.unwrap_or(default.seed),
@@ -374,5 +489,5 @@ impl Settings {
 fn matrix(path: &Path) -> io::Result<Matrix> {
     let about = |error: &dyn std::fmt::Display| io::Error::other(format!("{}: {error}", path.display()));
     let text = file::read_text(path, file::MAX_RESULTS).map_err(|error| about(&error))?;
-    text.parse().map_err(|error: uet_simulate::MatrixError| about(&error))
+    text.parse().map_err(|error: uet_simulate::TextError| about(&error))
 }

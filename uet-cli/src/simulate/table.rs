@@ -5,16 +5,32 @@ use crate::paint::Paint;
 use std::io::{self, Write};
 use std::time::Duration;
 use uet_model::cc::PathMode;
-use uet_simulate::{Control, Counted, Depth, Outcome, Scenario, Topology, Traffic};
+use uet_simulate::{
+    Control, Counted, Depth, Outcome, Scenario, Topology, Traffic, size_classes, slowdowns, spread,
+};
+
+/// The maximum number of jobs that the title names.
+const MOST_NAMES: usize = 4;
 
 /// Describes the scenario in one line.
 pub fn title(scenario: &Scenario) -> String {
+    format!("{}; seed {}", title_of_any_seed(scenario), scenario.seed)
+}
+
+/// Describes the scenario in one line, without the seed.
+pub fn title_of_any_seed(scenario: &Scenario) -> String {
     let traffic = match &scenario.traffic {
         Traffic::One { size } => format!("one flow of {}", Bytes(*size as f64)),
         Traffic::Incast { senders, size } => format!("{senders} to 1, {} each", Bytes(*size as f64)),
         Traffic::Permutation { size } => format!("permutation, {} each", Bytes(*size as f64)),
         Traffic::AllToAll { size } => format!("all to all, {} each", Bytes(*size as f64)),
         Traffic::Matrix(matrix) => format!("{} flows of a connection matrix", matrix.demands.len()),
+        Traffic::Graph(graph) => {
+            let jobs = graph.jobs();
+            let named = jobs.iter().take(MOST_NAMES).map(String::as_str).collect::<Vec<_>>().join(", ");
+            let more = if jobs.len() > MOST_NAMES { ", ..." } else { "" };
+            format!("{named}{more}: {} flows", graph.demands().len())
+        }
     };
     let fabric = match scenario.topology {
         Topology::Single { hosts } => format!("{hosts} hosts on a switch"),
@@ -28,6 +44,7 @@ pub fn title(scenario: &Scenario) -> String {
         Control::Nscc => "NSCC",
         Control::Rccc => "RCCC",
         Control::Both => "NSCC and RCCC",
+        Control::Custom(_) => "a custom algorithm",
     };
     let paths = match scenario.congestion.paths {
         PathMode::Single => "single path",
@@ -36,20 +53,15 @@ pub fn title(scenario: &Scenario) -> String {
         PathMode::Bitmap => "paths by bitmap",
     };
     let (rate, base_rtt) = (PerSecond(scenario.rate as f64), Time(scenario.base_rtt()));
-    format!("{traffic}; {fabric}; {rate}, {base_rtt}; {control}, {paths}; seed {}", scenario.seed)
-}
-
-/// Returns the minimum, the median, the 99th percentile and the maximum. Percentiles use the nearest rank.
-pub fn spread<T: Copy + Ord>(values: &mut [T]) -> Option<[T; 4]> {
-    values.sort_unstable();
-    let rank = |percent: usize| values.get((values.len() * percent).div_ceil(100).saturating_sub(1)).copied();
-    Some([rank(0)?, rank(50)?, rank(99)?, rank(100)?])
+    format!("{traffic}; {fabric}; {rate}, {base_rtt}; {control}, {paths}")
 }
 
 /// Writes the table.
 pub fn write(out: &mut dyn Write, scenario: &Scenario, outcome: &Outcome, paint: Paint) -> io::Result<()> {
     writeln!(out, "{}\n", paint.strong(title(scenario)))?;
     completion(out, outcome, paint)?;
+    jobs(out, outcome, paint)?;
+    sizes(out, outcome, paint)?;
     queues(out, scenario, outcome, paint)?;
     counted(out, scenario, outcome, paint)?;
     recovery(out, scenario, outcome)
@@ -63,14 +75,50 @@ fn completion(out: &mut dyn Write, outcome: &Outcome, paint: Paint) -> io::Resul
         return writeln!(out, "{} {of}\n", paint.name(format_args!("{:<18}", "completion")));
     };
     row(out, paint, "completion", times.map(|time| Time(time).to_string()), &of)?;
-    // Unit: thousandths of the ideal.
-    let mut slower: Vec<u128> = outcome
-        .flows
-        .iter()
-        .filter_map(|flow| Some(flow.completed?.as_nanos() * 1000 / flow.ideal.as_nanos().max(1)))
-        .collect();
-    if let Some(times) = spread(&mut slower) {
-        row(out, paint, "times ideal", times.map(|time| format!("{:.3}", time as f64 / 1000.0)), "")?;
+    if let Some(times) = slowdowns(&outcome.flows) {
+        row(out, paint, "times ideal", times.map(|times| format!("{times:.3}")), "")?;
+    }
+    writeln!(out)
+}
+
+/// Writes a row for each job, at most 20.
+fn jobs(out: &mut dyn Write, outcome: &Outcome, paint: Paint) -> io::Result<()> {
+    const MOST: usize = 20;
+    if outcome.jobs.is_empty() {
+        return Ok(());
+    }
+    heading(out, paint, ["completion", "ideal", "times ideal", "Jain's index"])?;
+    for job in outcome.jobs.iter().take(MOST) {
+        let or_dash = |text: Option<String>| text.unwrap_or("-".into());
+        let columns = [
+            or_dash(job.completed.map(|time| Time(time).to_string())),
+            Time(job.ideal).to_string(),
+            or_dash(job.slowdown().map(|times| format!("{times:.3}"))),
+            format!("{:.4}", job.jain),
+        ];
+        row(out, paint, &job.name, columns, &format!("{} flows", job.flows))?;
+    }
+    if outcome.jobs.len() > MOST {
+        writeln!(out, "and {} more jobs", outcome.jobs.len() - MOST)?;
+    }
+    writeln!(out)
+}
+
+/// Writes a row for each class of sizes, if there are several.
+fn sizes(out: &mut dyn Write, outcome: &Outcome, paint: Paint) -> io::Result<()> {
+    let classes = size_classes(&outcome.flows);
+    if classes.len() < 2 {
+        return Ok(());
+    }
+    heading(out, paint, ["median", "p99", "times ideal", "p99"])?;
+    for class in classes {
+        let name = match class.below {
+            Some(below) => format!("below {}", Bytes(below as f64)),
+            None => format!("from {}", Bytes(class.from as f64)),
+        };
+        let [median, p99] = class.completion.map(|time| Time(time).to_string());
+        let [slow_median, slow_p99] = class.slowdown.map(|times| format!("{times:.3}"));
+        row(out, paint, &name, [median, p99, slow_median, slow_p99], &format!("{} flows", class.flows))?;
     }
     writeln!(out)
 }
@@ -158,12 +206,18 @@ fn recovery(out: &mut dyn Write, scenario: &Scenario, outcome: &Outcome) -> io::
     Ok(())
 }
 
-fn heading(out: &mut dyn Write, paint: Paint, columns: [&str; 4]) -> io::Result<()> {
+pub(super) fn heading(out: &mut dyn Write, paint: Paint, columns: [&str; 4]) -> io::Result<()> {
     let line = columns.map(|column| format!("{column:>12}")).concat();
     writeln!(out, "{:<18}{}", "", paint.faint(line.trim_end()))
 }
 
-fn row(out: &mut dyn Write, paint: Paint, name: &str, columns: [String; 4], more: &str) -> io::Result<()> {
+pub(super) fn row(
+    out: &mut dyn Write,
+    paint: Paint,
+    name: &str,
+    columns: [String; 4],
+    more: &str,
+) -> io::Result<()> {
     let line = columns.map(|column| format!("{column:>12}")).concat();
     let line = format!("{}   {more}", line.trim_end());
     writeln!(out, "{}{}", paint.name(format_args!("{name:<18}")), line.trim_end())

@@ -64,6 +64,9 @@ fn prepared() -> PathBuf {
     fs::write(root.join("keys.toml"), keys).unwrap();
     fs::write(root.join("parameters.toml"), "default_mpr = 4\n").unwrap();
     fs::write(root.join("scenario.toml"), "pattern = 'incast'\nsenders = 2\n").unwrap();
+    let training = "hosts = 4\n[[job]]\npattern = 'all-gather'\nsize = 4000\n";
+    fs::write(root.join("training.toml"), training).unwrap();
+    fs::write(root.join("sweep.toml"), "[sweep]\nhosts = [4, 5, 6]\n").unwrap();
     fs::write(root.join("incast_128.cm"), "Nodes 16\n1->0 start 0 size 10000\n").unwrap();
     fs::write(root.join("before.json"), uet(&["run", "--group", "ack", "--format", "json"]).out).unwrap();
     std::os::unix::fs::symlink(repository.join("vectors"), root.join("path/to/uet/vectors")).unwrap();

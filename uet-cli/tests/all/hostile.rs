@@ -115,9 +115,16 @@ fn hostile_files_and_arguments_cannot_reach_the_terminal() {
     for command in ["decode", "check"] {
         assert_eq!(check([command.as_ref(), broken.as_os_str()]), 2, "{command}");
     }
-    for option in ["--matrix", "--"] {
+    for option in ["--matrix", "--workload", "--goal", "--sweep", "--"] {
         assert_eq!(check(["simulate".as_ref(), option.as_ref(), broken.as_os_str()]), 2, "{option}");
     }
+    let named = file(
+        "workload.toml",
+        &format!("[[job]]\nname = {quoted}\npattern = \"all-gather\"\nsize = 100\nhosts = [0, 1]\n"),
+    );
+    assert_eq!(check(["simulate".as_ref(), "--workload".as_ref(), named.as_os_str()]), 2);
+    let sweep = file("sweep.toml", &format!("[sweep]\nmatrix = [{quoted}]\n"));
+    assert_eq!(check(["simulate".as_ref(), "--sweep".as_ref(), sweep.as_os_str()]), 3);
     assert_eq!(check(["fuzz".as_ref(), "--again".as_ref(), broken.as_os_str()]), 2);
     for words in [
         &["explain", HOSTILE][..],
@@ -143,6 +150,9 @@ fn endless_files_are_refused_with_the_limit() {
         (&["run", "--config", "/dev/zero"], "limit of 1048576 bytes"),
         (&["emulate", "--config", "/dev/zero"], "limit of 1048576 bytes"),
         (&["simulate", "--matrix", "/dev/zero"], "limit of 67108864 bytes"),
+        (&["simulate", "--workload", "/dev/zero"], "limit of 67108864 bytes"),
+        (&["simulate", "--goal", "/dev/zero"], "limit of 67108864 bytes"),
+        (&["simulate", "--sweep", "/dev/zero"], "limit of 1048576 bytes"),
         (&["run", "--baseline", "/dev/zero"], "limit of 67108864 bytes"),
         (&["fuzz", "--again", "/dev/zero"], "limit of 16777216 bytes"),
         (&["encode", "/dev/zero"], "line 1: the line is longer than the limit of 4194304 bytes"),

@@ -68,9 +68,9 @@ fn series_and_plots() {
     let mut lines = series.lines();
     let header = lines.next().unwrap();
     assert!(header.starts_with("time_us,delivered_bytes,new,again,last_hop_queue_bytes"), "{header}");
-    assert_eq!(columns(header), 6 + 3 * 4);
+    assert_eq!(columns(header), 8 + 3 * 4);
     assert!(lines.clone().count() > 20 && lines.all(|line| columns(line) == columns(header)));
-    for name in ["window", "in-flight", "credit", "queue", "rate", "retransmissions", "completion"] {
+    for name in ["window", "in-flight", "credit", "queue", "use", "rate", "retransmissions", "completion"] {
         let svg = std::fs::read_to_string(format!("{folder}/{name}.svg")).unwrap();
         assert!(svg.starts_with("<svg") && svg.contains("<polyline"), "{name}");
     }
@@ -103,6 +103,8 @@ fn invalid_settings_are_refused_by_name() {
         ("pattern = \"incst\"\n", "unknown variant `incst`"),
         ("fail = [\"spine 0\"]\n", "expected 'at 100us' or 'at 100us until 1ms' after 'spine 0'"),
         ("fail = [\"spine 9 at 1us\"]\n", "fail: there is no spine 9"),
+        ("fail = [\"host 16 slowed to 5% at 1us\"]\n", "fail: there is no host 16"),
+        ("fail = [\"host 1 slowed to 100% at 1us\"]\n", "expected a percentage from 1% to 99%"),
         (
             "ecn = \"0.8..0.2\"\n",
             "ecn: must be a depth from 0.01 to 1,000 Plane_BDP, or two, the lower one first",
@@ -117,4 +119,213 @@ fn invalid_settings_are_refused_by_name() {
     let matrix = file("wrong.cm", b"Nodes 2\n0->3 start 0 size 1\n");
     let run = uet(&["simulate", "--matrix", &matrix]);
     assert!(run.err.ends_with("wrong.cm: line 2: node 3 is beyond the 2 nodes\n"), "{}", run.err);
+}
+
+#[test]
+fn a_workload_has_jobs_and_flows_that_wait_for_each_other() {
+    file("sizes.cdf", b"100 0\n200000 100\n");
+    file(
+        "workload.toml",
+        b"[[job]]\nname = \"train\"\npattern = \"ring-all-reduce\"\nhosts = \"0..3\"\nsize = \"400KB\"\nrounds = 2\ngap = \"5us\"\n\
+          [[job]]\npattern = \"random\"\nsizes = \"sizes.cdf\"\nload = 0.2\nspan = \"100us\"\nclass = 1\n\
+          [[job]]\npattern = \"storage\"\nservers = [6, 7]\nhosts = \"4..7\"\nsize = 65536\noperations = 3\n\
+          [[flow]]\nname = \"a\"\nfrom = 0\nto = 7\nsize = 4096\n\
+          [[flow]]\nfrom = 7\nto = 0\nsize = 4096\nafter = [\"a\"]\ngap = \"10us\"\n",
+    );
+    let scenario = file("uses_workload.toml", b"workload = \"workload.toml\"\nleaves = 2\n");
+    let run = uet(&["simulate", &scenario, "--format", "json"]);
+    assert_eq!(run.code, 0, "{}", run.err);
+    let outcome: Value = serde_json::from_str(&run.out).unwrap();
+    let names: Vec<&str> =
+        outcome["jobs"].as_array().unwrap().iter().filter_map(|job| job["name"].as_str()).collect();
+    assert_eq!(names, ["train", "random", "storage", "flows"]);
+    assert_eq!(outcome["jobs"][0]["flows"], 2 * 4 * 6);
+    assert!(outcome["jobs"][0]["slowdown"].as_f64() >= Some(1.0), "{}", outcome["jobs"][0]);
+    let flows = outcome["flows"].as_array().unwrap();
+    let [first, second] = &flows[flows.len() - 2..] else { panic!() };
+    let arrived = first["started"].as_u64().unwrap() + first["received"].as_u64().unwrap();
+    let wait = second["started"].as_u64().unwrap() - arrived;
+    assert!((10_000..=10_002).contains(&wait), "{wait}");
+    assert!(outcome["sizes"].as_array().unwrap().len() > 1, "{}", outcome["sizes"]);
+
+    let run = uet(&["simulate", &scenario]);
+    assert!(run.out.starts_with("train, random, storage, flows: "), "{}", run.out);
+    assert!(run.out.contains("times ideal") && run.out.contains("below 10.0 KB"), "{}", run.out);
+}
+
+#[test]
+fn patterns_of_collectives_and_goal_schedules_need_no_workload() {
+    let run = uet(&["simulate", "--pattern", "all-to-all", "--hosts", "6", "--open", "2", "--size", "20KB"]);
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert!(run.out.starts_with("all-to-all: 30 flows; 6 hosts on a switch"), "{}", run.out);
+    let run = uet(&["simulate", "--pattern", "tree-all-reduce", "--hosts", "4", "--size", "40KB"]);
+    assert!(run.out.starts_with("tree-all-reduce: 6 flows"), "{}{}", run.out, run.err);
+    let goal =
+        file("two.goal", b"num_ranks 2\nrank 0 {\nl1: send 10b to 1\n}\nrank 1 {\nl1: recv 10b from 0\n}\n");
+    let run = uet(&["simulate", "--goal", &goal]);
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert!(run.out.starts_with("goal: 1 flows; 2 hosts"), "{}", run.out);
+}
+
+#[test]
+fn invalid_workloads_are_refused_by_file_and_line() {
+    let job = "[[job]]\npattern = ";
+    for (content, error) in [
+        ("", "wrong_workload.toml: expected a [[job]] or a [[flow]]"),
+        ("[[job]]\n\n", "wrong_workload.toml: line 1: '' is no pattern of a job"),
+        (&format!("hosts = 4\n\n{job}\"all-gather\"\n"), "line 3: the pattern all-gather needs a size"),
+        (
+            &format!("{job}\"all-gather\"\nsize = 1\nload = 0.5\n"),
+            "line 1: the pattern all-gather has no setting load",
+        ),
+        (
+            &format!("{job}\"random\"\n"),
+            "line 1: the pattern random needs either a size, or a distribution named by sizes",
+        ),
+        (&format!("{job}\"random\"\nsizes = \"nowhere\"\n"), "nowhere: No such file"),
+        (&format!("{job}\"all-gather\"\nsize = 1\nhosts = \"7..\"\n"), "expected hosts, such as"),
+        (
+            &format!("{job}\"all-gather\"\nsize = 1\nhosts = \"1..1\"\n"),
+            "line 1: hosts: a job needs at least 2 of the 2 hosts",
+        ),
+        (&format!("{job}\"all-gather\"\nsize = 1\ncolor = 1\n"), "unknown field `color`"),
+        ("\n[[flow]]\nto = 1\n", "line 2: the flow has no size"),
+        ("[[flow]]\nto = 1\nsize = 1\nafter = [\"b\"]\n", "line 1: no flow above has the name 'b'"),
+        ("[[flow]]\nsize = 1\n", "line 1: flow: host 0 sends to itself"),
+        (
+            "[[flow]]\nto = 1\nsize = 1\nname = \"a\"\n[[flow]]\nto = 1\nsize = 1\nname = \"a\"\n",
+            "line 5: a flow above has the name 'a' too",
+        ),
+    ] {
+        let run = uet(&["simulate", "--workload", &file("wrong_workload.toml", content.as_bytes())]);
+        assert_eq!(run.code, 2, "{content}: {}", run.out);
+        assert!(run.err.contains(error), "{content}: {}", run.err);
+    }
+    let both = file("both.toml", b"pattern = \"one\"\ngoal = \"two.goal\"\n");
+    assert!(uet(&["simulate", &both]).err.contains("pattern, goal: give only one of them"));
+    let open = uet(&["simulate", "--pattern", "one", "--open", "2"]);
+    assert!(open.err.contains("open: only the pattern all-to-all has this setting"), "{}", open.err);
+}
+
+#[test]
+fn seeds_give_medians_with_intervals() {
+    let args = [
+        "simulate",
+        "--pattern",
+        "permutation",
+        "--hosts",
+        "8",
+        "--leaves",
+        "2",
+        "--size",
+        "50KB",
+        "--seeds",
+    ];
+    let json = |seeds: &str| {
+        let run = uet(&[&args[..], &[seeds, "--format", "json"]].concat());
+        assert_eq!(run.code, 0, "{}", run.err);
+        serde_json::from_str::<Value>(&run.out).unwrap()
+    };
+    let outcome = json("3..9");
+    let measure = &outcome["measures"]["completion_max"];
+    assert_eq!(measure["runs"], 7);
+    let value = |name: &str| measure[name].as_f64().unwrap();
+    assert!(value("low") < value("median") && value("median") < value("high"), "{measure}");
+    // Seven values: from the smallest to the largest.
+    let single = |seed: &str| {
+        let run = uet(&[&args[..7], &["--size", "50KB", "--seed", seed, "--format", "json"]].concat());
+        serde_json::from_str::<Value>(&run.out).unwrap()["completion"]["max"].as_f64().unwrap()
+    };
+    let singles: Vec<f64> = (3..=9).map(|seed| single(&seed.to_string())).collect();
+    assert_eq!(value("high"), singles.iter().copied().fold(0.0, f64::max));
+    assert_eq!(json("1..2")["measures"]["completion_max"]["low"], Value::Null);
+    let run = uet(&[&args[..], &["1..6"]].concat());
+    assert!(
+        run.out.contains("seeds 1 to 6; the median lies between low and high with 95 % confidence"),
+        "{}",
+        run.out
+    );
+    for wrong in ["5", "5..3", "1..2000"] {
+        assert_eq!(uet(&[&args[..], &[wrong]].concat()).code, 2, "{wrong}");
+    }
+}
+
+const SWEEP: &[u8] = b"[scenario]\npattern = \"permutation\"\nsize = \"20KB\"\nleaves = 2\n\
+      [sweep]\nseed = [1, 2]\nhosts = [4, 5, 6]\n";
+
+#[test]
+fn a_sweep_runs_all_combinations_in_shards() {
+    let sweep = file("sweep.toml", SWEEP);
+    let lines = |more: &[&str]| {
+        let run = uet(&[&["simulate", "--sweep", &sweep], more].concat());
+        assert_eq!(run.code, 3, "5 hosts do not divide among 2 leaves: {}", run.err);
+        run.out.lines().map(String::from).collect::<Vec<_>>()
+    };
+    let all = lines(&[]);
+    let value: Vec<Value> = all.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(value.len(), 6);
+    assert_eq!(value[1]["options"], serde_json::json!({"hosts": 4, "seed": 2}));
+    assert_eq!(value[5]["run"], 5);
+    assert_eq!(value[5]["outcome"]["counted"]["delivered"], 6 * 20_000);
+    assert_eq!(value[2]["error"], "leaves: 5 hosts do not divide evenly among 2 leaves");
+    let mut shards: Vec<String> = ["1/4", "2/4", "3/4", "4/4"]
+        .iter()
+        .flat_map(|shard| {
+            let run = uet(&["simulate", "--sweep", &sweep, "--shard", shard]);
+            run.out.lines().map(String::from).collect::<Vec<_>>()
+        })
+        .collect();
+    shards.sort();
+    let mut sorted = all;
+    sorted.sort();
+    assert_eq!(shards, sorted);
+}
+
+#[test]
+fn a_sweep_resumes_where_it_was_interrupted() {
+    let sweep = file("resumed.toml", SWEEP);
+    let output = file("resumed.jsonl", b"");
+    let run = || uet(&["simulate", "--sweep", &sweep, "--output", &output]);
+    assert_eq!(run().code, 3);
+    let whole = std::fs::read_to_string(&output).unwrap();
+    assert_eq!(whole.lines().count(), 6);
+    // The third line is torn, and a mark shows that the first one is not written anew.
+    let marked = whole.replacen("{", "{\"mark\":1,", 1);
+    let torn: usize = marked.split_inclusive('\n').take(3).map(str::len).sum();
+    std::fs::write(&output, &marked[..torn - 20]).unwrap();
+    assert_eq!(run().code, 3);
+    assert_eq!(std::fs::read_to_string(&output).unwrap(), marked);
+    assert_eq!(run().code, 0, "nothing is left to run");
+
+    let other = file("other.toml", &[SWEEP, b"# changed\n"].concat());
+    let run = uet(&["simulate", "--sweep", &other, "--output", &output]);
+    assert_eq!(run.code, 2);
+    assert!(run.err.contains("resumed.jsonl: line 1: this is no run of this sweep"), "{}", run.err);
+    assert_eq!(std::fs::read_to_string(&output).unwrap(), marked, "it stays as it was");
+}
+
+#[test]
+fn invalid_sweeps_are_refused_by_file_and_line() {
+    let many = format!(
+        "[sweep]\nseed = {list}\nhosts = {list}\nmtu = [1024, 4096]\n",
+        list = serde_json::json!((1..=1000).collect::<Vec<_>>())
+    );
+    for (content, error) in [
+        ("[sweep]\nseed = []\n", "wrong_sweep.toml: 'seed' has no values"),
+        ("[sweep]\nseed = [1,\n\"x\"]\n", "wrong_sweep.toml: line 3: seed: "),
+        ("[sweep]\ncolor = [1]\n", "line 2: color: unknown field `color`"),
+        ("[scenario]\nmtu = \"x\"\n[sweep]\n", "line 2"),
+        ("[scenario]\n", "missing field `sweep`"),
+        (&many, "these values make more than 1,000,000 runs"),
+    ] {
+        let run = uet(&["simulate", "--sweep", &file("wrong_sweep.toml", content.as_bytes())]);
+        assert_eq!(run.code, 2, "{content}: {}", run.out);
+        assert!(run.err.contains(error), "{content}: {}", run.err);
+    }
+    let sweep = file("ranges.toml", SWEEP);
+    for shard in ["0/4", "5/4", "1", "1/0"] {
+        assert_eq!(uet(&["simulate", "--sweep", &sweep, "--shard", shard]).code, 2, "{shard}");
+    }
+    assert_eq!(uet(&["simulate", "--sweep", &sweep, "--hosts", "4"]).code, 2, "settings stand in the file");
+    assert_eq!(uet(&["simulate", "--shard", "1/2"]).code, 2, "a shard of nothing");
 }
