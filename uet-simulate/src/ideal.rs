@@ -53,7 +53,8 @@ impl Scenario {
                     let demand = &graph.demands()[flow as usize];
                     let arrival = start.saturating_add(picos(self.ideal_arrival(demand)));
                     reach(After::Received(flow), arrival);
-                    reach(After::Sent(flow), start.saturating_add(picos(self.ideal(demand))));
+                    let links = self.topology.distance(demand.from, demand.to);
+                    reach(After::Sent(flow), arrival.saturating_add(picos(self.latency * links)));
                     if let Some((first, last)) = spans.get_mut(usize::from(demand.job)) {
                         (*first, *last) = (start.min(*first), arrival.max(*last));
                     }

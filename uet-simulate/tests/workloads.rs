@@ -48,6 +48,13 @@ fn collectives_complete_near_the_ideal() {
 }
 
 #[test]
+fn the_ideal_of_small_flows_is_a_lower_bound() {
+    let outcome = run(expand(8, &[Job::new("job", Pattern::AllToAll { size: 1000, open: 2 })], 1));
+    let slowdown = outcome.jobs[0].slowdown().unwrap();
+    assert!((1.0..1.2).contains(&slowdown), "{slowdown}");
+}
+
+#[test]
 fn a_ring_step_starts_when_its_part_has_arrived() {
     let outcome = run(expand(4, &[Job::new("ring", Pattern::AllGather { size: 400_000 })], 1));
     let flow = |step: usize, rank: usize| &outcome.flows[step * 4 + rank];
