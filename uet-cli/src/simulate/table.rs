@@ -87,7 +87,7 @@ fn jobs(out: &mut dyn Write, outcome: &Outcome, paint: Paint) -> io::Result<()> 
     if outcome.jobs.is_empty() {
         return Ok(());
     }
-    heading(out, paint, ["completion", "ideal", "times ideal", "Jain's index"])?;
+    heading(out, paint, ["completion", "ideal", "times ideal", "Jain"])?;
     for job in outcome.jobs.iter().take(MOST) {
         let or_dash = |text: Option<String>| text.unwrap_or("-".into());
         let columns = [
