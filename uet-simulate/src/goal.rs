@@ -143,7 +143,7 @@ impl<'a> Reader<'a> {
             "calc" => {
                 let nanos = self.number("calc")?;
                 self.options()?;
-                self.delay(nanos, line)
+                self.delay(rank, nanos, line)
             }
             "send" | "recv" => {
                 let bytes = self.next().ok_or("expected a size")?;
@@ -153,7 +153,7 @@ impl<'a> Reader<'a> {
                 let peer = self.number("rank")?;
                 let tag = self.options()?;
                 if word == "recv" {
-                    let operation = self.delay(0, line)?;
+                    let operation = self.delay(rank, 0, line)?;
                     if let Step::Delay(delay) = operation.step {
                         self.receives.entry((peer, rank, tag)).or_default().push((line, delay));
                     }
@@ -170,8 +170,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn delay(&mut self, nanos: u32, line: usize) -> Result<Operation, String> {
-        let delay = self.graph.add_delay(Duration::from_nanos(nanos.into()));
+    fn delay(&mut self, rank: u32, nanos: u32, line: usize) -> Result<Operation, String> {
+        let delay = self.graph.add_delay(rank, Duration::from_nanos(nanos.into()));
         let delay = delay.map_err(|error| error.to_string())?;
         self.lines[1].push(line);
         Ok(Operation { step: Step::Delay(delay), end: After::Delay(delay) })
@@ -248,7 +248,7 @@ mod tests {
         let text = "/* two\nranks */ num_ranks 2 // here\nrank 0{\nl1: calc 100 cpu 0; l2: send 10b to 1 tag 3 cpu 1 nic 0\n\
                     l2 requires l1}\nrank 1 {\n l1: recv 10b from 0 tag 3\nl2: send 5b to 0\nl2 requires l1\n}";
         let graph = Graph::from_goal(text).unwrap();
-        assert_eq!(graph.delays(), [Duration::from_nanos(100), Duration::ZERO]);
+        assert_eq!(graph.delays(), [(0, Duration::from_nanos(100)), (1, Duration::ZERO)]);
         let waits = [
             (After::Delay(0), Step::Flow(0)),
             (After::Delay(1), Step::Flow(1)),

@@ -25,17 +25,18 @@ use core::time::Duration;
 pub struct Graph {
     hosts: u32,
     demands: Vec<Demand>,
-    delays: Vec<Duration>,
+    /// The host of each delay, and its length.
+    delays: Vec<(u32, Duration)>,
     waits: Vec<(After, Step)>,
     jobs: Vec<String>,
 }
 
 /// A step of a graph, by its index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
     /// A flow.
     Flow(u32),
-    /// A delay, such as a computation.
+    /// A delay of a host, such as a computation.
     Delay(u32),
 }
 
@@ -91,11 +92,14 @@ impl Graph {
         Ok(number)
     }
 
-    /// Adds a delay, and returns its index.
-    pub fn add_delay(&mut self, delay: Duration) -> Result<u32, ScenarioError> {
+    /// Adds a delay of a host, and returns its index.
+    pub fn add_delay(&mut self, host: u32, delay: Duration) -> Result<u32, ScenarioError> {
+        if host >= self.hosts {
+            return refuse("delay", format!("there is no host {host} among {}", self.hosts));
+        }
         check_gap(delay)?;
         let number = next_index("delays", self.delays.len())?;
-        self.delays.push(delay);
+        self.delays.push((host, delay));
         Ok(number)
     }
 
@@ -132,9 +136,27 @@ impl Graph {
         &self.demands
     }
 
-    /// Returns the delays.
-    pub fn delays(&self) -> &[Duration] {
+    /// Returns the delays, each with its host.
+    pub fn delays(&self) -> &[(u32, Duration)] {
         &self.delays
+    }
+
+    /// Returns the host of a step: the source of a flow, or that of a delay.
+    pub(crate) fn host(&self, step: Step) -> u32 {
+        match step {
+            Step::Flow(flow) => self.demands[flow as usize].from,
+            Step::Delay(delay) => self.delays[delay as usize].0,
+        }
+    }
+
+    /// Returns true if an event at one host starts a step of another.
+    pub(crate) fn acts_far(&self) -> bool {
+        let place = |after: After| match after {
+            After::Received(flow) => self.demands[flow as usize].to,
+            After::Sent(flow) => self.demands[flow as usize].from,
+            After::Delay(delay) => self.delays[delay as usize].0,
+        };
+        self.waits.iter().any(|(after, step)| place(*after) != self.host(*step))
     }
 
     /// Returns the waits.
@@ -176,7 +198,7 @@ mod tests {
         let mut graph = Graph::new(2);
         let (a, b) = (graph.add_flow(Demand::new(0, 1, 1)), graph.add_flow(Demand::new(1, 0, 1)));
         let (a, b) = (a.unwrap(), b.unwrap());
-        let delay = graph.add_delay(Duration::from_micros(1)).unwrap();
+        let delay = graph.add_delay(1, Duration::from_micros(1)).unwrap();
         graph.wait(Step::Delay(delay), After::Received(a)).unwrap();
         graph.wait(Step::Flow(b), After::Delay(delay)).unwrap();
         assert_eq!(graph.stuck(), None);
@@ -190,7 +212,7 @@ mod tests {
         let said = |error: Result<u32, ScenarioError>| error.unwrap_err().to_string();
         assert_eq!(said(graph.add_flow(Demand::new(1, 1, 1))), "flow: host 1 sends to itself");
         assert_eq!(said(graph.add_flow(Demand::new(0, 2, 1))), "flow: there is no host 2 among 2");
-        assert_eq!(said(graph.add_delay(Duration::MAX)), "gap: must be at most 1 h");
+        assert_eq!(said(graph.add_delay(0, Duration::MAX)), "gap: must be at most 1 h");
         assert!(graph.wait(Step::Flow(0), After::Delay(0)).is_err());
         assert_eq!(next_index("flows", 4_999_999), Ok(4_999_999));
         assert_eq!(said(next_index("flows", 5_000_000)), "flows: at most 5,000,000");

@@ -2,9 +2,12 @@
 //! is one message into its own region, and the flow's number is the key.
 
 use crate::flow::Flow;
+use crate::graph::Step;
 use crate::time::Picos;
 use bytes::Bytes;
+use core::cmp::Reverse;
 use core::net::{IpAddr, Ipv4Addr};
+use std::collections::BinaryHeap;
 use uet_model::pds::Pds;
 use uet_model::{
     Delivery, Head, Indication, MessageKey, Mode, PdsParams, Pool, Route, RxRequest, Time, TxRequest,
@@ -14,7 +17,7 @@ use uet_wire::registry::{NextHdr, Opcode, ResponseOpcode, ReturnCode};
 use uet_wire::ses::{Response, Std};
 
 /// The repeated payload of all writes.
-static PAYLOAD: [u8; 8192] = [0; 8192];
+pub(crate) static PAYLOAD: [u8; 8192] = [0; 8192];
 
 const JOB: u32 = 101;
 
@@ -46,10 +49,10 @@ fn route(flow: &Flow, number: u32) -> Route {
 
 pub(crate) struct Host {
     pub(crate) pds: Pds,
-    /// The time of its next timer.
-    pub(crate) timer: Option<Time>,
     /// True if it waits until its link is free.
     pub(crate) waits_for_link: bool,
+    /// The flows to start and the delays to end, by time.
+    pub(crate) starts: BinaryHeap<Reverse<(Picos, Step)>>,
 }
 
 /// A change in a flow that the simulation has to handle.
@@ -64,7 +67,13 @@ pub(crate) enum News {
 impl Host {
     pub(crate) fn new(number: u32, params: PdsParams, seed: u64) -> Result<Self, uet_model::cc::CcError> {
         let pds = Pds::new(params, address(number), seed)?;
-        Ok(Host { pds, timer: None, waits_for_link: false })
+        Ok(Host { pds, waits_for_link: false, starts: BinaryHeap::new() })
+    }
+
+    /// Returns the time of its next timer. A timer in the past is due now.
+    pub(crate) fn timer(&self, now: Picos) -> Picos {
+        let at = self.pds.poll_timeout().map_or(u64::MAX, |at| at.0.max(now.div_ceil(1000)));
+        at.saturating_mul(1000)
     }
 
     /// Hands as many packets of a flow to packet delivery as it takes.
@@ -167,7 +176,7 @@ fn write(flow: &Flow, number: u32, mtu: u16) -> TxRequest {
         som,
         eom,
         next_hdr: NextHdr::UET_HDR_REQUEST_STD,
-        head: Head::from_iter(head.current_unchecked().bytes().iter().copied()),
+        head: copied(head.current_unchecked().bytes()),
         payload: Bytes::from_static(&PAYLOAD).slice(..usize::from(length)),
     }
 }
@@ -193,7 +202,12 @@ fn response(code: ReturnCode) -> TxResponse {
     TxResponse {
         delivery: Delivery::Default,
         next_hdr: NextHdr::UET_HDR_RESPONSE,
-        head: Head::from_iter(Response::build(opcode, code).current_unchecked().bytes().iter().copied()),
+        head: copied(Response::build(opcode, code).current_unchecked().bytes()),
         payload: Bytes::new(),
     }
+}
+
+/// Copies a header, which fits, at once and not byte by byte.
+fn copied(header: &[u8]) -> Head {
+    Head::try_from(header).unwrap_or_default()
 }

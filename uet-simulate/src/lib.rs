@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod fabric;
 mod floor;
 mod flow;
 mod goal;
@@ -25,6 +26,7 @@ mod time;
 mod topology;
 mod traffic;
 mod waiting;
+mod wake;
 mod workload;
 
 pub use error::{ScenarioError, TextError};

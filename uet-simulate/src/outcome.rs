@@ -15,7 +15,8 @@ pub struct Outcome {
     pub jobs: Vec<JobOutcome>,
     /// The counters of the whole run.
     pub counted: Counted,
-    /// The time from the end of the warm-up to the first completed flow, in which all flows compete.
+    /// The time from the end of the warm-up to the first completed flow, in which all flows compete. It ends up to one
+    /// link latency after that flow.
     pub steady: Option<Steady>,
     /// The queue depth that requests met at the last hops.
     pub last_hop: Depth,
@@ -139,13 +140,13 @@ pub struct Depth {
     /// The greatest depth, in bytes.
     pub most: u64,
     /// The sum of the depths behind each request, and the number of requests.
-    sum: u128,
+    sum: u64,
     count: u64,
 }
 
 impl Depth {
     pub(crate) fn met(&mut self, bytes: u64) {
-        self.sum += u128::from(bytes);
+        self.sum += bytes;
         self.count += 1;
     }
 

@@ -1,7 +1,7 @@
 //! A port: three queues, and the link that they feed (section 3.6.17).
 
 use crate::outcome::Depth;
-use crate::packet::{Flying, Key};
+use crate::packet::Flying;
 use crate::scenario::{Ecn, Scenario};
 use crate::time::Picos;
 use fastrand::Rng;
@@ -57,7 +57,8 @@ impl Discipline {
 /// The waiting packets of one priority.
 #[derive(Debug, Default)]
 struct Line {
-    keys: VecDeque<Key>,
+    packets: VecDeque<Flying>,
+    /// The sum of their sizes.
     bytes: u64,
 }
 
@@ -65,35 +66,30 @@ struct Line {
 #[derive(Debug)]
 pub(crate) struct Port {
     rng: Rng,
-    lines: [Line; 3],
+    lines: Box<[Line; 3]>,
+    /// The number of waiting packets.
+    waiting: u32,
     /// The time until which the link is busy.
     pub(crate) busy_until: Picos,
-    /// True if the agenda has an event for the time when the link is free.
-    pub(crate) awaited: bool,
-    /// True if the link is down.
-    pub(crate) down: bool,
+    /// The percentage of its rate that the link has; 0 if it is down.
+    pub(crate) percent: u8,
     /// With weights: the number of trimmed packets that may leave before a whole one.
     turns: u8,
     /// The depth that requests met here.
     pub(crate) depth: Depth,
 }
 
-/// The result of enqueuing a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Admission {
-    Queued,
-    /// The queue has no room for the whole packet.
-    NoRoom,
-}
+/// Most packets pass without waiting. They need one cache line of their port.
+const _: () = assert!(size_of::<Port>() <= 64);
 
 impl Port {
     pub(crate) fn new(rng: Rng) -> Self {
         Port {
             rng,
             lines: Default::default(),
+            waiting: 0,
             busy_until: 0,
-            awaited: false,
-            down: false,
+            percent: 100,
             turns: 0,
             depth: Depth::default(),
         }
@@ -105,56 +101,62 @@ impl Port {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.lines.iter().all(|line| line.keys.is_empty())
+        self.waiting == 0
     }
 
     fn line(&self, priority: Priority) -> &Line {
         &self.lines[priority as usize]
     }
 
-    pub(crate) fn admit(&mut self, discipline: &Discipline, key: Key, flying: &Flying) -> Admission {
-        let priority = flying.packet.priority;
+    /// Counts a packet that finds the port idle, and so leaves at once.
+    pub(crate) fn pass(&mut self, flying: &Flying) {
+        if flying.priority == Priority::Low {
+            self.depth.most = self.depth.most.max(flying.size.into());
+            self.depth.met(0);
+        }
+    }
+
+    /// Enqueues a packet. Returns false if its queue has no room for it.
+    pub(crate) fn admit(&mut self, discipline: &Discipline, flying: &Flying) -> bool {
+        let Flying { priority, size, again, .. } = *flying;
         let line = &mut self.lines[priority as usize];
         let room = match priority {
-            Priority::Low => discipline.room[usize::from(flying.again)],
+            Priority::Low => discipline.room[usize::from(again)],
             Priority::Medium | Priority::High => discipline.control_room,
         };
         // A queue accepts one packet, however small its limit.
-        if line.bytes > 0 && line.bytes + u64::from(flying.size) > room {
-            return Admission::NoRoom;
+        if line.bytes > 0 && line.bytes + u64::from(size) > room {
+            return false;
         }
-        line.bytes += u64::from(flying.size);
-        line.keys.push_back(key);
+        line.bytes += u64::from(size);
+        line.packets.push_back(*flying);
+        self.waiting += 1;
         if priority == Priority::Low {
             self.depth.most = self.depth.most.max(line.bytes);
         }
-        Admission::Queued
+        true
     }
 
-    /// Removes and returns the next packet to send, with true if it is marked.
-    pub(crate) fn leave(
-        &mut self,
-        discipline: &Discipline,
-        last_hop: bool,
-        size: impl Fn(Key) -> u32,
-    ) -> Option<(Key, bool)> {
+    /// Removes and returns the next packet to send, with true if it is to be marked.
+    pub(crate) fn leave(&mut self, discipline: &Discipline, last_hop: bool) -> Option<(Flying, bool)> {
         let priority = self.turn(discipline.weighted)?;
         let line = &mut self.lines[priority as usize];
-        let key = line.keys.pop_front()?;
-        line.bytes -= u64::from(size(key));
+        let flying = line.packets.pop_front()?;
+        line.bytes -= u64::from(flying.size);
+        self.waiting -= 1;
         let behind = line.bytes;
         if priority != Priority::Low {
-            return Some((key, false));
+            return Some((flying, false));
         }
         self.depth.met(behind);
         let marked = (discipline.marks_last_hop || !last_hop) && discipline.marks(behind, &mut self.rng);
-        Some((key, marked))
+        Some((flying, marked))
     }
 
     /// Returns the priority that is served next.
     fn turn(&mut self, weighted: bool) -> Option<Priority> {
         const TRIMMED_BEFORE_A_WHOLE_ONE: u8 = 3;
-        let waits = |priority: Priority| !self.lines[priority as usize].keys.is_empty();
+        let waits = |priority: Priority| !self.lines[priority as usize].packets.is_empty();
         let (low, medium) = (waits(Priority::Low), waits(Priority::Medium));
         if waits(Priority::High) {
             return Some(Priority::High);

@@ -1,70 +1,61 @@
-//! The event loop of the simulation.
+//! The course of a simulation: hosts, flows, and spans of time.
 
 use crate::error::{ScenarioError, refuse};
+use crate::fabric::Fabric;
 use crate::flow::Flow;
 use crate::graph::{After, Graph, Step};
 use crate::host::{Host, News, address, host_of};
 use crate::outcome::{Counted, Depth, FlowOutcome, LinkUse, Outcome, Recovery, Steady, jain};
-use crate::packet::{Flying, Key, size};
-use crate::port::{Admission, Discipline, Port};
+use crate::packet::Flying;
 use crate::scenario::Scenario;
 use crate::series::{FlowSample, Sample, Series};
 use crate::summary::JobOutcome;
-use crate::time::{Picos, model_time, picos, serialization};
-use crate::topology::Wiring;
-use crate::traffic::{Start, Trigger};
+use crate::time::{Picos, model_time, picos};
+use crate::traffic::{Demand, Start, Trigger};
 use crate::waiting::Waiting;
+use core::cmp::Reverse;
 use core::time::Duration;
-use slab::Slab;
 use std::collections::HashSet;
-use uet_kernel::{Agenda, PacketKind, stream, stream_seed};
+use uet_kernel::{Agenda, PacketKind, stream_seed};
 use uet_model::pds::{EventKind, RetransmitCause};
-use uet_model::{Packet, Priority, Time, TrimPoint};
+use uet_model::{Packet, Priority};
 
 /// A simulation of a scenario.
+///
+/// Time advances in spans in which no host and no port can affect another. In each span, every unit of the fabric runs
+/// through its own events in order.
 pub struct Simulation {
     scenario: Scenario,
-    wiring: Wiring,
-    discipline: Discipline,
-    ports: Vec<Port>,
+    fabric: Fabric,
+    /// The greatest length of a span.
+    pub(crate) window: Picos,
     hosts: Vec<Host>,
     flows: Vec<Flow>,
     triggers: Vec<Pulled>,
     waiting: Waiting,
-    /// The agenda, with slots of 16 ns.
+    /// The events between spans.
     agenda: Agenda<Event, 14>,
-    packets: Slab<Flying>,
+    /// The time at the current unit.
     now: Picos,
     /// With credit: pairs in which the source has had an answer from the destination, and so sends on granted credit.
     answered: HashSet<(u32, u32)>,
-    /// The counters. `delivered` is always current.
-    counted: Counted,
-    /// The bytes that ports have sent, before the last hops and on them.
-    carried: [u64; 2],
     /// The number of flows that have neither completed nor failed.
     open: usize,
+    /// The time when a flow completed last.
+    completed: Option<Picos>,
     warm: Option<(Picos, Counted)>,
     steady: Option<Steady>,
     recovery: Option<Recovery>,
     series: Series,
     news: Vec<News>,
-    events: u64,
+    /// The steps of the graph that an event has made ready.
+    ready: Vec<(Picos, Step)>,
     most_packets: usize,
 }
 
-/// An event.
+/// An event between spans.
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// A packet reaches the end of the link behind this port.
-    Arrive(u32, Key),
-    /// The link of this port is free.
-    Free(u32),
-    /// The timer of a host is due.
-    Timer(u32),
-    /// A flow starts.
-    Start(u32),
-    /// A delay of the graph is over.
-    DelayOver(u32),
     /// The time for a sample has come.
     Sample,
     /// The warm-up ends.
@@ -88,7 +79,7 @@ impl Simulation {
         scenario.check()?;
         let hosts = scenario.topology.hosts();
         let demands = scenario.traffic.demands(hosts, scenario.seed)?;
-        let wiring = Wiring::new(&scenario.topology, scenario.rate, picos(scenario.latency));
+        let mut fabric = Fabric::new(scenario);
         let mut taking_part = vec![0; hosts as usize];
         for demand in &demands {
             taking_part[demand.from as usize] += 1;
@@ -103,25 +94,32 @@ impl Simulation {
         };
         let simulated: Result<Vec<Host>, ScenarioError> =
             taking_part.iter().enumerate().map(endpoint).collect();
+        let mut simulated = simulated?;
         let mut triggers: Vec<Pulled> = scenario.traffic.triggers().iter().map(Pulled::new).collect();
-        let mut agenda = Agenda::default();
         for (demand, flow) in demands.iter().zip(0..) {
             match demand.start {
-                Start::At(at) => agenda.add(picos(at), Event::Start(flow)),
+                Start::At(at) => {
+                    simulated[demand.from as usize].starts.push(Reverse((picos(at), Step::Flow(flow))));
+                    fabric.wakes.wake(demand.from, picos(at));
+                }
                 Start::Trigger(trigger) => triggers[trigger as usize].flows.push(flow),
                 // `waiting` starts these.
                 Start::After(_) => {}
             }
         }
-        if let Some(step) = scenario.traffic.graph().and_then(Graph::stuck) {
+        let graph = scenario.traffic.graph();
+        if let Some(step) = graph.and_then(Graph::stuck) {
             return refuse("workload", format!("{step:?} waits for itself"));
         }
-        let waiting = Waiting::new(scenario.traffic.graph());
-        for (after, step) in waiting.ready() {
-            agenda.add(after, step.into());
+        let waiting = Waiting::new(graph);
+        for (at, step) in waiting.ready() {
+            let host = graph.map_or(0, |graph| graph.host(step));
+            simulated[host as usize].starts.push(Reverse((at, step)));
+            fabric.wakes.wake(host, at);
         }
+        let mut agenda = Agenda::default();
         for (fault, number) in scenario.faults.iter().zip(0..) {
-            if wiring.ports(fault.part).is_none() {
+            if fabric.wiring.ports(fault.part).is_none() {
                 return refuse("fail", format!("there is no {}", fault.part));
             }
             if fault.percent > 100 {
@@ -135,30 +133,27 @@ impl Simulation {
         agenda.add(0, Event::Sample);
         agenda.add(picos(scenario.warm_up()), Event::Warm);
         Ok(Simulation {
-            discipline: Discipline::new(scenario),
-            // The streams of the hosts come first.
-            ports: (hosts..)
-                .zip(&wiring.links)
-                .map(|(number, _)| Port::new(stream(scenario.seed, number.into())))
-                .collect(),
-            wiring,
-            hosts: simulated?,
+            // The end of a flow acts at once. If it acts on another host, a span is a single point in time.
+            window: match acts_far(&demands, triggers.len()) || graph.is_some_and(Graph::acts_far) {
+                true => 1,
+                false => fabric.window,
+            },
+            fabric,
+            hosts: simulated,
             open: demands.len(),
             flows: demands.into_iter().map(|demand| Flow::new(demand, scenario.mtu)).collect(),
             triggers,
             waiting,
             agenda,
-            packets: Slab::new(),
             now: 0,
             answered: HashSet::new(),
-            counted: Counted::default(),
-            carried: [0; 2],
+            completed: None,
             warm: None,
             steady: None,
             recovery: None,
             series: Series::every(scenario.base_rtt() / 4),
             news: Vec::new(),
-            events: 0,
+            ready: Vec::new(),
             most_packets: 0,
             scenario: scenario.clone(),
         })
@@ -167,28 +162,52 @@ impl Simulation {
     /// Runs the simulation until all flows have completed or its time is over.
     pub fn run(mut self) -> Outcome {
         let until = picos(self.scenario.until);
-        while let Some((at, event)) = self.agenda.pop(until).filter(|_| self.open > 0) {
-            self.now = at;
-            self.events += 1;
-            self.happen(event);
+        while self.open > 0 {
+            let (span, event) = (self.fabric.wakes.next(), self.agenda.next_at().unwrap_or(Picos::MAX));
+            if span.min(event) > until {
+                break;
+            }
+            match self.agenda.pop(span) {
+                Some((at, event)) => {
+                    self.now = at;
+                    self.happen(event);
+                }
+                None => {
+                    let end = span.saturating_add(self.window).min(event).min(until.saturating_add(1));
+                    self.advance(span, end);
+                }
+            }
         }
-        if self.open > 0 {
-            self.now = until;
-        }
+        self.now = match self.completed {
+            Some(at) if self.open == 0 => at,
+            _ => until,
+        };
         self.end()
+    }
+
+    /// Lets every unit run through a span.
+    fn advance(&mut self, start: Picos, end: Picos) {
+        let open = self.open;
+        let mut next = 0;
+        while let Some(unit) = self.fabric.wakes.take(next, end) {
+            match self.fabric.wiring.is_host(unit) {
+                true => {
+                    self.now = start;
+                    self.run_host(unit, end);
+                }
+                false => self.fabric.run(unit, end),
+            }
+            next = unit + 1;
+        }
+        self.most_packets = self.most_packets.max(self.fabric.packets.len());
+        if self.open < open {
+            self.now = end;
+            self.end_steady_state();
+        }
     }
 
     fn happen(&mut self, event: Event) {
         match event {
-            Event::Arrive(port, key) => self.arrive(port, key),
-            Event::Free(port) if (port as usize) < self.hosts.len() => {
-                self.hosts[port as usize].waits_for_link = false;
-                self.transmit(port);
-            }
-            Event::Free(port) => self.forward(port),
-            Event::Timer(host) => self.timer(host),
-            Event::Start(flow) => self.start(flow),
-            Event::DelayOver(delay) => self.proceed(After::Delay(delay)),
             Event::Sample => self.sample(),
             Event::Warm => self.warm(),
             Event::Fault(number) => self.fail(number, true),
@@ -196,130 +215,74 @@ impl Simulation {
         }
     }
 
-    // ---- Switches.
-
-    fn arrive(&mut self, port: u32, key: Key) {
-        let link = self.wiring.links[port as usize];
-        if self.ports[port as usize].down {
-            return self.lose(key);
-        }
-        if self.wiring.is_host(link.to) {
-            let flying = self.packets.remove(key as usize);
-            return self.deliver(link.to, flying);
-        }
-        let flying = &self.packets[key as usize];
-        let out = self.wiring.route(link.to, flying.from, flying.to, flying.packet.entropy);
-        self.enqueue(out, key);
-    }
-
-    fn enqueue(&mut self, out: u32, key: Key) {
-        let port = &mut self.ports[out as usize];
-        if port.down {
-            return self.lose(key);
-        }
-        let idle = port.is_empty() && port.busy_until <= self.now;
-        let flying = &mut self.packets[key as usize];
-        if port.admit(&self.discipline, key, flying) == Admission::NoRoom {
-            // Only requests are trimmed, and only once.
-            if !self.discipline.trimming || flying.packet.priority != Priority::Low {
-                return self.drop_packet(key);
-            }
-            let last_hop = self.wiring.links[out as usize].last_hop;
-            flying.trim(
-                self.scenario.switching.trim_size,
-                if last_hop { TrimPoint::LastHop } else { TrimPoint::Fabric },
-            );
-            self.counted.trimmed += 1;
-            self.counted.trimmed_granted += u64::from(flying.granted);
-            if port.admit(&self.discipline, key, flying) == Admission::NoRoom {
-                return self.drop_packet(key);
-            }
-        }
-        if idle {
-            self.forward(out);
-        } else if !port.awaited {
-            port.awaited = true;
-            self.agenda.add(port.busy_until, Event::Free(out));
-        }
-    }
-
-    /// Sends the next packet of a port on its link.
-    fn forward(&mut self, out: u32) {
-        let link = self.wiring.links[out as usize];
-        let port = &mut self.ports[out as usize];
-        port.awaited = false;
-        let packets = &self.packets;
-        let size = |key: Key| packets[key as usize].size;
-        let Some((key, marked)) = port.leave(&self.discipline, link.last_hop, size) else {
-            return;
-        };
-        let flying = &mut self.packets[key as usize];
-        if marked && !flying.packet.marked {
-            flying.packet.marked = true;
-            self.counted.marked += 1;
-        }
-        self.carried[usize::from(link.last_hop)] += u64::from(flying.size);
-        port.busy_until = self.now + serialization(flying.size, link.rate);
-        self.agenda.add(port.busy_until + link.latency, Event::Arrive(out, key));
-        if !port.is_empty() {
-            port.awaited = true;
-            self.agenda.add(port.busy_until, Event::Free(out));
-        }
-    }
-
-    fn drop_packet(&mut self, key: Key) {
-        self.packets.remove(key as usize);
-        self.counted.dropped += 1;
-    }
-
-    fn lose(&mut self, key: Key) {
-        self.packets.remove(key as usize);
-        self.counted.lost += 1;
-        if let Some(recovery) = &mut self.recovery {
-            recovery.last_lost = Some(span(self.now));
-        }
-    }
-
     // ---- Hosts.
 
-    fn deliver(&mut self, host: u32, flying: Flying) {
-        let Flying { packet, from, again: _, .. } = flying;
+    /// Lets a host run through the span up to `end`. At one time, packets arrive first.
+    fn run_host(&mut self, number: u32, end: Picos) {
+        let arrivals = self.fabric.arrivals(number, end);
+        let mut coming = arrivals.iter().copied().peekable();
+        loop {
+            let host = &self.hosts[number as usize];
+            let free = match host.waits_for_link {
+                true => self.fabric.ports[number as usize].busy_until,
+                false => Picos::MAX,
+            };
+            let start = host.starts.peek().map_or(Picos::MAX, |Reverse((at, _))| *at);
+            let timer = host.timer(self.now);
+            let next = timer.min(free).min(start);
+            if let Some(flying) = coming.next_if(|flying| flying.at <= next) {
+                self.now = flying.at;
+                self.deliver(number, &flying);
+            } else if next >= end {
+                self.fabric.wakes.wake(number, next);
+                break;
+            } else {
+                self.now = next;
+                self.fabric.events += 1;
+                if timer == next {
+                    self.hosts[number as usize].pds.handle_timeout(model_time(next));
+                    self.attend(number);
+                } else if start == next {
+                    self.start(number);
+                } else {
+                    self.transmit(number);
+                }
+            }
+        }
+        self.fabric.reuse(arrivals);
+    }
+
+    fn deliver(&mut self, host: u32, flying: &Flying) {
+        if self.fabric.is_lost(flying, host) {
+            return self.fabric.lose(flying);
+        }
+        let packet = self.fabric.packets.take(flying);
         match packet.priority {
             Priority::Low => {
-                self.counted.arrived += 1;
+                self.fabric.counted.arrived += 1;
             }
             Priority::High if self.scenario.congestion.control.grants_credit() => {
-                self.answered.insert((host, from));
+                self.answered.insert((host, flying.from));
             }
             _ => {}
         }
-        let now = model_time(self.now);
-        self.hosts[host as usize].pds.handle_input(now, packet);
+        self.hosts[host as usize].pds.handle_input(model_time(self.now), packet);
         self.attend(host);
     }
 
-    fn timer(&mut self, number: u32) {
-        let now = model_time(self.now);
-        let host = &mut self.hosts[number as usize];
-        if host.timer != Some(now) {
-            // A later timer replaced this one.
-            return;
+    /// Starts the next flow of a host, or ends its next delay.
+    fn start(&mut self, from: u32) {
+        let host = &mut self.hosts[from as usize];
+        match host.starts.pop() {
+            Some(Reverse((_, Step::Flow(number)))) => {
+                let flow = &mut self.flows[number as usize];
+                flow.started = Some(self.now);
+                host.feed(model_time(self.now), self.scenario.mtu, flow, number);
+                self.attend(from);
+            }
+            Some(Reverse((_, Step::Delay(delay)))) => self.proceed(After::Delay(delay), from),
+            None => {}
         }
-        host.timer = None;
-        if host.pds.poll_timeout().is_some_and(|at| at <= now) {
-            host.pds.handle_timeout(now);
-            self.attend(number);
-        } else {
-            self.arm(number);
-        }
-    }
-
-    fn start(&mut self, number: u32) {
-        let flow = &mut self.flows[number as usize];
-        flow.started = Some(self.now);
-        let from = flow.demand.from;
-        self.hosts[from as usize].feed(model_time(self.now), self.scenario.mtu, flow, number);
-        self.attend(from);
     }
 
     /// Handles the consequences of an event at a host.
@@ -330,10 +293,10 @@ impl Simulation {
 
     fn listen(&mut self, number: u32) {
         let host = &mut self.hosts[number as usize];
-        self.counted.delivered +=
+        self.fabric.counted.delivered +=
             host.listen(model_time(self.now), self.now, self.scenario.mtu, &mut self.flows, &mut self.news);
         if !self.news.is_empty() {
-            self.tell();
+            self.tell(number);
         }
         if self.recovery.is_some() {
             self.notice(number);
@@ -342,92 +305,83 @@ impl Simulation {
 
     /// Sends a host's next packet, if its link is free.
     fn transmit(&mut self, number: u32) {
-        let port = &mut self.ports[number as usize];
         let host = &mut self.hosts[number as usize];
-        if port.busy_until > self.now {
-            if !host.waits_for_link {
-                host.waits_for_link = true;
-                self.agenda.add(port.busy_until, Event::Free(number));
-            }
-            return self.arm(number);
+        host.waits_for_link =
+            self.fabric.ports[number as usize].busy_until > self.now && !host.pds.is_quiet();
+        if self.fabric.ports[number as usize].busy_until > self.now {
+            return;
         }
         if let Some(packet) = host.pds.poll_transmit(model_time(self.now)) {
-            let flying = self.flying(number, packet);
-            let link = self.wiring.links[number as usize];
-            let busy_until = self.now + serialization(flying.size, link.rate);
-            self.ports[number as usize].busy_until = busy_until;
-            let key = self.packets.insert(flying) as Key;
-            self.most_packets = self.most_packets.max(self.packets.len());
-            self.agenda.add(busy_until + link.latency, Event::Arrive(number, key));
+            self.send(number, packet);
             self.listen(number);
             let host = &mut self.hosts[number as usize];
-            if !host.pds.is_quiet() && !host.waits_for_link {
-                host.waits_for_link = true;
-                self.agenda.add(busy_until, Event::Free(number));
-            }
+            host.waits_for_link = !host.pds.is_quiet();
         }
-        self.arm(number);
     }
 
-    /// Counts a packet that leaves, and adds its simulation state.
-    fn flying(&mut self, from: u32, packet: Packet) -> Flying {
+    /// Counts a packet that leaves, and hands it to the fabric.
+    fn send(&mut self, from: u32, packet: Packet) {
         let to = host_of(packet.dst);
         let kind = PacketKind::of(&packet);
+        let counted = &mut self.fabric.counted;
         *match kind {
-            PacketKind::First => &mut self.counted.new,
-            PacketKind::Retransmission => &mut self.counted.again,
-            PacketKind::Ack => &mut self.counted.acks,
-            PacketKind::Nack => &mut self.counted.nacks,
-            _ => &mut self.counted.control,
+            PacketKind::First => &mut counted.new,
+            PacketKind::Retransmission => &mut counted.again,
+            PacketKind::Ack => &mut counted.acks,
+            PacketKind::Nack => &mut counted.nacks,
+            _ => &mut counted.control,
         } += 1;
         let again = kind == PacketKind::Retransmission;
         let granted = !again && !self.answered.is_empty() && self.answered.contains(&(from, to));
-        Flying { size: size(&packet), packet, from, to, again, granted }
-    }
-
-    /// Schedules the next timer of a host.
-    fn arm(&mut self, number: u32) {
-        let host = &mut self.hosts[number as usize];
-        let Some(wanted) = host.pds.poll_timeout() else { return };
-        // A timer in the past is due now.
-        let wanted = wanted.max(Time(self.now.div_ceil(1000)));
-        if host.timer.is_none_or(|at| wanted < at) {
-            host.timer = Some(wanted);
-            self.agenda.add(wanted.0.saturating_mul(1000), Event::Timer(number));
-        }
+        let flying = self.fabric.packets.insert(from, to, granted, again, packet);
+        self.fabric.launch(self.now, from, flying);
     }
 
     // ---- Flows.
 
-    fn tell(&mut self) {
+    fn tell(&mut self, host: u32) {
         for index in 0..self.news.len() {
             match self.news[index] {
                 News::Received(number) => {
-                    self.proceed(After::Received(number));
-                    self.pull(self.flows[number as usize].demand.done[1]);
+                    self.proceed(After::Received(number), host);
+                    self.pull(self.flows[number as usize].demand.done[1], host);
                 }
                 News::Done(number) => {
-                    self.end_steady_state();
                     self.open -= 1;
-                    self.proceed(After::Sent(number));
-                    self.pull(self.flows[number as usize].demand.done[0]);
+                    self.completed = self.completed.max(Some(self.now));
+                    self.proceed(After::Sent(number), host);
+                    self.pull(self.flows[number as usize].demand.done[0], host);
                 }
             }
         }
         self.news.clear();
     }
 
-    fn pull(&mut self, trigger: Option<u32>) {
+    fn pull(&mut self, trigger: Option<u32>, by: u32) {
         let Some(pulled) = trigger.and_then(|place| self.triggers.get_mut(place as usize)) else { return };
         for flow in pulled.pull() {
-            self.agenda.add(self.now, Event::Start(flow));
+            let from = self.flows[flow as usize].demand.from;
+            self.begin(from, self.now, Step::Flow(flow), by);
         }
     }
 
-    /// Starts the steps of the graph that waited for this alone.
-    fn proceed(&mut self, over: After) {
-        let (waiting, agenda, now) = (&mut self.waiting, &mut self.agenda, self.now);
-        waiting.over(over, |after, step| agenda.add(now + after, step.into()));
+    /// Plans the steps of the graph that waited for this alone. It happens at the host `by`.
+    fn proceed(&mut self, over: After, by: u32) {
+        let mut ready = core::mem::take(&mut self.ready);
+        self.waiting.over(over, |gap, step| ready.push((gap, step)));
+        for (gap, step) in ready.drain(..) {
+            let host = self.scenario.traffic.graph().map_or(by, |graph| graph.host(step));
+            self.begin(host, self.now + gap, step, by);
+        }
+        self.ready = ready;
+    }
+
+    /// Plans a step of a host, as an effect of the host `by`.
+    fn begin(&mut self, host: u32, at: Picos, step: Step, by: u32) {
+        self.hosts[host as usize].starts.push(Reverse((at, step)));
+        if host != by {
+            self.fabric.wakes.wake(host, at);
+        }
     }
 
     fn warm(&mut self) {
@@ -437,17 +391,17 @@ impl Simulation {
         for flow in &mut self.flows {
             flow.delivered_before = flow.delivered;
         }
-        self.warm = Some((self.now, self.counted));
+        self.warm = Some((self.now, self.fabric.counted));
     }
 
-    /// Ends the steady state, at the first completed flow or at the end.
+    /// Ends the steady state: after the span in which the first flow completed, or at the end.
     fn end_steady_state(&mut self) {
         let Some((from, before)) = self.warm.filter(|_| self.steady.is_none()) else { return };
         let seconds = (self.now - from) as f64 * 1e-12;
         if seconds <= 0.0 {
             return;
         }
-        let counted = self.counted.since(&before);
+        let counted = self.fabric.counted.since(&before);
         let goodput = counted.delivered as f64 * 8.0 / seconds;
         let running = self.flows.iter().filter(|flow| flow.started.is_some_and(|at| at <= from));
         let shares: Vec<f64> = running.map(|flow| (flow.delivered - flow.delivered_before) as f64).collect();
@@ -469,7 +423,7 @@ impl Simulation {
 
     fn sample(&mut self) {
         let deepest = |last_hop: bool| {
-            let ports = self.wiring.links.iter().zip(&self.ports).skip(self.hosts.len());
+            let ports = self.fabric.wiring.links.iter().zip(&self.fabric.ports).skip(self.hosts.len());
             ports
                 .filter(|(link, _)| link.last_hop == last_hop)
                 .map(|(_, port)| port.depth())
@@ -482,13 +436,13 @@ impl Simulation {
         });
         let sample = Sample {
             at: span(self.now),
-            delivered: self.counted.delivered,
-            new: self.counted.new,
-            again: self.counted.again,
+            delivered: self.fabric.counted.delivered,
+            new: self.fabric.counted.new,
+            again: self.fabric.counted.again,
             last_hop: deepest(true),
             fabric: deepest(false),
-            fabric_carried: self.carried[0],
-            last_hop_carried: self.carried[1],
+            fabric_carried: self.fabric.carried[0],
+            last_hop_carried: self.fabric.carried[1],
             flows: watched.collect(),
         };
         self.series.add(sample);
@@ -498,13 +452,11 @@ impl Simulation {
     /// Begins or ends a fault.
     fn fail(&mut self, number: u32, begins: bool) {
         let fault = self.scenario.faults[number as usize];
-        let Some(ports) = self.wiring.ports(fault.part) else { return };
+        let Some(ports) = self.fabric.wiring.ports(fault.part) else { return };
         let percent = if begins { fault.percent } else { 100 };
+        self.fabric.failed = true;
         for port in ports {
-            self.ports[port as usize].down = percent == 0;
-            // Packets on a failed link still take time.
-            let percent = if percent == 0 { 100 } else { percent };
-            self.wiring.links[port as usize].rate = self.scenario.rate / 100 * u64::from(percent);
+            self.fabric.ports[port as usize].percent = percent;
         }
         if percent == 0 {
             let failed = span(self.now);
@@ -520,7 +472,8 @@ impl Simulation {
                 Some(recovery),
             ) = (event.kind, &mut self.recovery)
             {
-                recovery.noticed.get_or_insert(span(self.now));
+                let now = span(self.now);
+                recovery.noticed = Some(recovery.noticed.map_or(now, |first| first.min(now)));
             }
         }
     }
@@ -528,19 +481,20 @@ impl Simulation {
     fn end(mut self) -> Outcome {
         self.end_steady_state();
         let (mut last_hop, mut fabric) = (Depth::default(), Depth::default());
-        let mut uses = self.carried.map(|bytes| LinkUse { links: 0, bytes });
-        for (link, port) in self.wiring.links.iter().zip(&self.ports).skip(self.hosts.len()) {
+        let mut uses = self.fabric.carried.map(|bytes| LinkUse { links: 0, bytes });
+        for (link, port) in self.fabric.wiring.links.iter().zip(&self.fabric.ports).skip(self.hosts.len()) {
             uses[usize::from(link.last_hop)].links += 1;
             if link.last_hop { &mut last_hop } else { &mut fabric }.add(&port.depth);
         }
         let flows: Vec<FlowOutcome> = self.flows.iter().map(|flow| self.flow_outcome(flow)).collect();
         let jobs = self.scenario.traffic.graph().map(|graph| JobOutcome::all(&self.scenario, graph, &flows));
         if let Some(recovery) = &mut self.recovery {
+            recovery.last_lost = self.fabric.last_lost.map(span);
             recovery.measure(&self.series, self.scenario.base_rtt());
         }
         Outcome {
             ended: span(self.now),
-            counted: self.counted,
+            counted: self.fabric.counted,
             steady: self.steady,
             flows,
             jobs: jobs.unwrap_or_default(),
@@ -550,7 +504,7 @@ impl Simulation {
             last_hop_links: uses[1],
             recovery: self.recovery,
             series: self.series,
-            events: self.events,
+            events: self.fabric.events,
             most_packets: self.most_packets,
         }
     }
@@ -572,15 +526,6 @@ impl Simulation {
     }
 }
 
-impl From<Step> for Event {
-    fn from(step: Step) -> Self {
-        match step {
-            Step::Flow(flow) => Event::Start(flow),
-            Step::Delay(delay) => Event::DelayOver(delay),
-        }
-    }
-}
-
 impl Pulled {
     fn new(kind: &Trigger) -> Self {
         Pulled { kind: *kind, flows: Vec::new(), pulls: 0 }
@@ -596,6 +541,26 @@ impl Pulled {
             _ => Vec::new(),
         }
     }
+}
+
+/// Returns true if a trigger starts flows of another host than those whose flows pull it.
+fn acts_far(demands: &[Demand], triggers: usize) -> bool {
+    let mut hosts = vec![None; triggers];
+    demands.iter().any(|demand| {
+        let started = match demand.start {
+            Start::At(_) | Start::After(_) => None,
+            Start::Trigger(trigger) => Some((trigger, demand.from)),
+        };
+        let [sent, received] = demand.done;
+        let pulls = [
+            started,
+            sent.map(|trigger| (trigger, demand.from)),
+            received.map(|trigger| (trigger, demand.to)),
+        ];
+        pulls.into_iter().flatten().any(|(trigger, host)| {
+            hosts.get_mut(trigger as usize).is_some_and(|known| *known.get_or_insert(host) != host)
+        })
+    })
 }
 
 fn span(picos: Picos) -> Duration {

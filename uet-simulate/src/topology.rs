@@ -1,7 +1,6 @@
 //! Hosts, switches and the links between them.
 
 use crate::error::{ScenarioError, refuse};
-use crate::time::Picos;
 use core::fmt;
 
 /// The topology. All links have one rate.
@@ -154,8 +153,6 @@ pub(crate) type Node = u32;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Link {
     pub(crate) to: Node,
-    pub(crate) rate: u64,
-    pub(crate) latency: Picos,
     /// True if it ends at a host.
     pub(crate) last_hop: bool,
 }
@@ -188,10 +185,10 @@ pub(crate) struct Wiring {
 }
 
 impl Wiring {
-    pub(crate) fn new(topology: &Topology, rate: u64, latency: Picos) -> Self {
+    pub(crate) fn new(topology: &Topology) -> Self {
         let hosts = topology.hosts();
         let mut wiring = Wiring { hosts, ..Wiring::default() };
-        wiring.links = (0..hosts).map(|_| Link { to: 0, rate, latency, last_hop: false }).collect();
+        wiring.links = (0..hosts).map(|_| Link { to: 0, last_hop: false }).collect();
         match *topology {
             Topology::Single { .. } => {
                 let only = wiring.switch((0, hosts), 1, 0);
@@ -364,7 +361,7 @@ mod tests {
             Topology::FatTree { hosts: 54, radix: 6 },
         ] {
             topology.check().unwrap();
-            let wiring = Wiring::new(&topology, 1, 1);
+            let wiring = Wiring::new(&topology);
             let mut farthest = 0;
             for (from, to) in (0..topology.hosts()).flat_map(|a| (0..topology.hosts()).map(move |b| (a, b))) {
                 if from != to {
@@ -381,7 +378,7 @@ mod tests {
     #[test]
     fn the_entropy_value_spreads_packets_over_all_paths() {
         let topology = Topology::LeafSpine { hosts: 16, leaves: 2, spines: 8 };
-        let wiring = Wiring::new(&topology, 1, 1);
+        let wiring = Wiring::new(&topology);
         let mut used = [0; 8];
         for entropy in 0..256 {
             let port = wiring.route(16, 0, 15, 0xc000 + entropy);
@@ -392,7 +389,7 @@ mod tests {
 
     #[test]
     fn a_part_is_all_its_ports_in_both_directions() {
-        let wiring = Wiring::new(&Topology::LeafSpine { hosts: 6, leaves: 3, spines: 2 }, 1, 1);
+        let wiring = Wiring::new(&Topology::LeafSpine { hosts: 6, leaves: 3, spines: 2 });
         assert_eq!(wiring.ports(Part::Spine(1)).unwrap().len(), 6);
         let [up, down] = wiring.ports(Part::Uplink { leaf: 2, link: 1 }).unwrap()[..] else { panic!() };
         assert_eq!(wiring.links[up as usize].to, 6 + 3 + 1);

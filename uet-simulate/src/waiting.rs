@@ -25,7 +25,7 @@ impl Waiting {
             Start::After(gap) => picos(gap),
             Start::At(_) | Start::Trigger(_) => 0,
         });
-        let gaps: Vec<Picos> = gaps.chain(graph.delays().iter().map(|delay| picos(*delay))).collect();
+        let gaps: Vec<Picos> = gaps.chain(graph.delays().iter().map(|(_, delay)| picos(*delay))).collect();
         let mut waiting = Waiting {
             flows,
             places: vec![0; flows + gaps.len() + 1],

@@ -327,12 +327,13 @@ impl PdcDestination {
 
     /// `PDS-SACK-001`: bit i of the bitmap reports the arrival of PSN base + i.
     pub(super) fn sack_from(&self, base: Psn) -> u64 {
-        (0..64).fold(0, |bits, i| bits | u64::from(self.has(base + i)) << i)
-    }
-
-    /// `PDS-SACK-002`: PSNs at or below the cumulative one read as received.
-    fn has(&self, psn: Psn) -> bool {
-        !psn.is_after(self.cack) || self.slot(psn).is_some_and(|slot| slot.state != SlotState::Missing)
+        let first = (base - (self.cack + 1)) as i32;
+        // `PDS-SACK-002`: PSNs at or below the cumulative one read as received.
+        let below = first.min(0).unsigned_abs().min(64);
+        let received = u64::MAX.checked_shr(64 - below).unwrap_or(0);
+        let slots = self.slots.range((first.max(0) as usize).min(self.slots.len())..);
+        let arrived = slots.zip(below..64).filter(|(slot, _)| slot.state != SlotState::Missing);
+        arrived.fold(received, |bits, (_, i)| bits | 1 << i)
     }
 
     /// `PDS-SACK-003`: successive bitmaps cover all arrivals, then start over.
@@ -400,6 +401,22 @@ mod tests {
         assert_eq!(destination.cack(), Psn(u32::MAX), "0 is not answered");
         destination.unreceive(Psn(0));
         assert_eq!((destination.out_of_order(), destination.expected()), (1, Psn(0)));
+    }
+
+    #[test]
+    fn a_bitmap_reports_the_arrivals_from_any_base() {
+        let mut destination = at(u32::MAX - 9);
+        for psn in [0, 1, 3, 70] {
+            destination.receive(Psn(u32::MAX - 9) + psn, slot(SlotState::Answered));
+        }
+        assert!(destination.advance());
+        let cack = destination.cack();
+        assert_eq!(cack, Psn(u32::MAX - 8));
+        for base in -130..=130i32 {
+            let has = |ahead: i32| ahead <= 0 || [2, 69].contains(&ahead);
+            let expected = (0..64).fold(0, |bits, i| bits | u64::from(has(base + i)) << i);
+            assert_eq!(destination.sack_from(cack + base as u32), expected, "{base}");
+        }
     }
 
     #[test]

@@ -423,7 +423,8 @@ impl Pds {
     /// Returns the time at which to call [`handle_timeout`](Self::handle_timeout); `None` if no timer runs.
     pub fn poll_timeout(&self) -> Option<Time> {
         let pacer = self.shared.pacer.as_ref().and_then(|pacer| pacer.timeout());
-        [self.shared.timers.next(), self.shared.cccs.next(), pacer].into_iter().flatten().min()
+        let earlier = |a: Option<Time>, b: Option<Time>| a.zip(b).map(|(a, b)| a.min(b)).or(a).or(b);
+        earlier(earlier(self.shared.timers.next(), self.shared.cccs.next()), pacer)
     }
 
     /// Runs the timers that are due.

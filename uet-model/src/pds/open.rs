@@ -19,7 +19,8 @@ use uet_wire::{PdcId, Psn, Units24};
 impl Pds {
     /// Parses the header and dispatches the packet. `PDS-OPEN-009`: a malformed packet is dropped, counted and not answered.
     pub(super) fn dispatch(&mut self, packet: Packet) {
-        let bytes = packet.head.clone();
+        // Cloning an `ArrayVec` copies byte by byte.
+        let bytes = rest(&packet.head);
         let Ok((prologue, _)) = Prologue::parse(&bytes) else {
             return self.shared.drop_packet(Dropped::Malformed);
         };

@@ -139,6 +139,10 @@ impl core::hash::Hash for TxPool {
 
 impl TxPool {
     pub(super) fn insert(&mut self, packet: TxPacket) -> SlabKey {
+        if self.0.len() == self.0.capacity() {
+            // Doubling would leave half of the largest table of an endpoint unused.
+            self.0.reserve_exact(self.0.len() / 4 + 4);
+        }
         self.0.insert(packet) as SlabKey
     }
 

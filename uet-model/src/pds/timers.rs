@@ -110,6 +110,8 @@ pub(crate) struct Timers {
     lists: [List; KINDS],
     /// A bit for each list with timers.
     armed: u64,
+    /// The time of the next timer.
+    next: Option<Time>,
 }
 
 #[cfg(feature = "explore")]
@@ -128,7 +130,7 @@ const _: () = assert!(KINDS <= 64);
 
 impl Default for Timers {
     fn default() -> Self {
-        Timers { nodes: Slab::new(), lists: [List::default(); KINDS], armed: 0 }
+        Timers { nodes: Slab::new(), lists: [List::default(); KINDS], armed: 0, next: None }
     }
 }
 
@@ -140,9 +142,11 @@ impl Timers {
         let list = &mut self.lists[kind];
         // A clock that went back must not leave the list unsorted.
         let last = list.last().and_then(|key| self.nodes.get(key as usize)).map_or(at, |node| node.at);
-        let key = self.nodes.insert(Node { links: Links::default(), at: at.max(last), timer }) as SlabKey;
+        let at = at.max(last);
+        let key = self.nodes.insert(Node { links: Links::default(), at, timer }) as SlabKey;
         list.push(&mut self.nodes, key);
         self.armed |= 1 << kind;
+        self.next = Some(self.next.map_or(at, |next| next.min(at)));
         *alarm = Alarm(key);
     }
 
@@ -161,7 +165,11 @@ impl Timers {
         if list.is_empty() {
             self.armed &= !(1 << kind);
         }
-        self.nodes.try_remove(key as usize).map(|node| node.timer)
+        let node = self.nodes.try_remove(key as usize)?;
+        if self.next == Some(node.at) {
+            self.next = self.first().map(|(at, _, _)| at);
+        }
+        Some(node.timer)
     }
 
     fn first(&self) -> Option<(Time, usize, SlabKey)> {
@@ -180,12 +188,13 @@ impl Timers {
 
     /// Returns the time of the next timer.
     pub(crate) fn next(&self) -> Option<Time> {
-        self.first().map(|(at, _, _)| at)
+        self.next
     }
 
     /// Takes a timer that is due. Its owner resets its [`Alarm`].
     pub(crate) fn pop(&mut self, now: Time) -> Option<Timer> {
-        let (_, kind, key) = self.first().filter(|(at, _, _)| *at <= now)?;
+        self.next.filter(|at| *at <= now)?;
+        let (_, kind, key) = self.first()?;
         self.take(kind, key)
     }
 

@@ -27,9 +27,10 @@ impl Build<'_> {
     /// Adds the computation of each rank before a round.
     fn compute(&mut self, start: Duration) -> Result<(), ScenarioError> {
         for rank in 0..self.hosts.len() {
-            let delay = start + self.computation(self.hosts[rank]);
+            let host = self.hosts[rank];
+            let delay = start + self.computation(host);
             let ready = core::mem::take(&mut self.ready[rank]);
-            self.ready[rank] = vec![self.delay(delay, &ready)?];
+            self.ready[rank] = vec![self.delay(host, delay, &ready)?];
         }
         Ok(())
     }

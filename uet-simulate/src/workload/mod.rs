@@ -209,9 +209,9 @@ impl Build<'_> {
         Ok(flow)
     }
 
-    /// Adds a delay.
-    fn delay(&mut self, delay: Duration, after: &[After]) -> Result<After, ScenarioError> {
-        let delay = self.graph.add_delay(delay)?;
+    /// Adds a delay of a host.
+    fn delay(&mut self, host: u32, delay: Duration, after: &[After]) -> Result<After, ScenarioError> {
+        let delay = self.graph.add_delay(host, delay)?;
         for after in after {
             self.graph.wait(Step::Delay(delay), *after)?;
         }

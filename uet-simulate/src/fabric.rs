@@ -1,0 +1,250 @@
+//! The switches: ports, and the packets on their links.
+//!
+//! No packet reaches the end of a link earlier than `window` after it left a host or a queue. What happens at
+//! one host or port within such a span cannot touch the others in that span. So each runs through a whole span by
+//! itself, while its state is in the cache, and needs no events for a free link.
+
+use crate::outcome::Counted;
+use crate::packet::{Flying, Packets, sizes};
+use crate::port::{Discipline, Port};
+use crate::scenario::Scenario;
+use crate::time::{Picos, picos, serialization};
+use crate::topology::Wiring;
+use crate::wake::Wakes;
+use uet_kernel::stream;
+use uet_model::{Priority, TrimPoint};
+
+/// The ports of all hosts and switches. A unit is a host, with its port, or a port of a switch. The hosts come first.
+pub(crate) struct Fabric {
+    pub(crate) wiring: Wiring,
+    discipline: Discipline,
+    pub(crate) ports: Vec<Port>,
+    pub(crate) packets: Packets,
+    /// For each unit, the packets on their way to it.
+    coming: Vec<Vec<Flying>>,
+    pub(crate) wakes: Wakes,
+    /// The packets that arrive at a unit in the current span.
+    due: Vec<Flying>,
+    /// The time that a link takes for each size.
+    serialization: Vec<Picos>,
+    latency: Picos,
+    /// The shortest time that a packet takes for a link.
+    pub(crate) window: Picos,
+    trim_size: u16,
+    /// True after the first fault. Only then the rates of links differ, and ports may be down.
+    pub(crate) failed: bool,
+    /// The counters. `delivered` is always current.
+    pub(crate) counted: Counted,
+    /// The bytes that ports have sent, before the last hops and on them.
+    pub(crate) carried: [u64; 2],
+    /// The time of the last packet lost to a fault.
+    pub(crate) last_lost: Option<Picos>,
+    pub(crate) events: u64,
+}
+
+impl Fabric {
+    pub(crate) fn new(scenario: &Scenario) -> Self {
+        let latency = picos(scenario.latency);
+        let wiring = Wiring::new(&scenario.topology);
+        let units = wiring.links.len();
+        // The streams of the hosts come first.
+        let streams = (scenario.topology.hosts()..).map(|number| stream(scenario.seed, number.into()));
+        let (smallest, largest) = sizes(scenario.mtu);
+        let serialization = |size: usize| serialization(size as u32, scenario.rate);
+        Fabric {
+            discipline: Discipline::new(scenario),
+            ports: streams.take(units).map(Port::new).collect(),
+            packets: Packets::default(),
+            coming: vec![Vec::new(); units],
+            wakes: Wakes::new(units),
+            due: Vec::new(),
+            window: (latency + serialization(smallest)).max(1),
+            serialization: (0..=largest).map(serialization).collect(),
+            latency,
+            trim_size: scenario.switching.trim_size,
+            failed: false,
+            counted: Counted::default(),
+            carried: [0; 2],
+            last_lost: None,
+            events: 0,
+            wiring,
+        }
+    }
+
+    /// Puts a packet on the link of a port, and so on its way to the next unit.
+    pub(crate) fn launch(&mut self, now: Picos, out: u32, flying: Flying) {
+        let link = &self.wiring.links[out as usize];
+        let port = &mut self.ports[out as usize];
+        let mut takes = self.serialization[usize::from(flying.size)];
+        // Packets on a failed link still take time.
+        if self.failed && port.percent != 0 {
+            takes = takes * 100 / Picos::from(port.percent);
+        }
+        let busy_until = now + takes;
+        port.busy_until = busy_until;
+        let node = link.to;
+        if !self.wiring.is_host(out) {
+            self.carried[usize::from(link.last_hop)] += u64::from(flying.size);
+        }
+        let unit = match self.wiring.is_host(node) {
+            true => node,
+            false => self.wiring.route(node, flying.from, flying.to, flying.entropy),
+        };
+        let at = busy_until + self.latency;
+        self.coming[unit as usize].push(Flying { at, via: out, ..flying });
+        self.wakes.wake(unit, at);
+    }
+
+    /// Takes the packets that arrive at a unit before `end`, in the order of their arrival.
+    pub(crate) fn arrivals(&mut self, unit: u32, end: Picos) -> Vec<Flying> {
+        let mut due = core::mem::take(&mut self.due);
+        let mut later = Picos::MAX;
+        self.coming[unit as usize].retain(|flying| {
+            let stays = flying.at >= end;
+            match stays {
+                true => later = later.min(flying.at),
+                false => due.push(*flying),
+            }
+            stays
+        });
+        self.wakes.wake(unit, later);
+        self.events += due.len() as u64;
+        // No link ends two packets at once, so the order is total. It prefers no link over time.
+        let rank = |flying: &Flying| (flying.via ^ flying.at as u32).wrapping_mul(0x9e37_79b1);
+        due.sort_unstable_by(|a, b| a.at.cmp(&b.at).then_with(|| rank(a).cmp(&rank(b))));
+        due
+    }
+
+    /// Takes back the list of [`arrivals`](Self::arrivals), for its memory.
+    pub(crate) fn reuse(&mut self, mut due: Vec<Flying>) {
+        due.clear();
+        self.due = due;
+    }
+
+    /// Lets a port of a switch run through the span up to `end`.
+    pub(crate) fn run(&mut self, out: u32, end: Picos) {
+        let due = self.arrivals(out, end);
+        for flying in &due {
+            self.drain(out, flying.at);
+            self.enqueue(out, *flying);
+        }
+        self.drain(out, end);
+        self.reuse(due);
+        let port = &self.ports[out as usize];
+        if !port.is_empty() {
+            self.wakes.wake(out, port.busy_until);
+        }
+    }
+
+    /// Sends the waiting packets that leave a port before `end`.
+    fn drain(&mut self, out: u32, end: Picos) {
+        loop {
+            let port = &self.ports[out as usize];
+            if port.busy_until >= end || port.is_empty() {
+                return;
+            }
+            self.events += 1;
+            self.forward(port.busy_until, out);
+        }
+    }
+
+    fn enqueue(&mut self, out: u32, mut flying: Flying) {
+        if self.is_lost(&flying, out) {
+            return self.lose(&flying);
+        }
+        let port = &mut self.ports[out as usize];
+        if port.busy_until <= flying.at && port.is_empty() {
+            port.pass(&flying);
+            return self.launch(flying.at, out, flying);
+        }
+        if port.admit(&self.discipline, &flying) {
+            return;
+        }
+        // Only requests are trimmed, and only once.
+        if self.discipline.trimming && flying.priority == Priority::Low {
+            let last_hop = self.wiring.links[out as usize].last_hop;
+            let place = if last_hop { TrimPoint::LastHop } else { TrimPoint::Fabric };
+            self.packets.trim(&mut flying, self.trim_size, place);
+            self.counted.trimmed += 1;
+            self.counted.trimmed_granted += u64::from(flying.granted);
+            if port.admit(&self.discipline, &flying) {
+                return;
+            }
+        }
+        self.packets.remove(&flying);
+        self.counted.dropped += 1;
+    }
+
+    /// Sends the next packet of a port on its link.
+    fn forward(&mut self, now: Picos, out: u32) {
+        let last_hop = self.wiring.links[out as usize].last_hop;
+        let port = &mut self.ports[out as usize];
+        let Some((mut flying, marked)) = port.leave(&self.discipline, last_hop) else { return };
+        if marked && !core::mem::replace(&mut flying.marked, true) {
+            self.counted.marked += 1;
+        }
+        self.launch(now, out, flying);
+    }
+
+    /// Returns true if the link of an arriving packet is down, or the next one.
+    pub(crate) fn is_lost(&self, flying: &Flying, unit: u32) -> bool {
+        let down = |port: u32| self.ports[port as usize].percent == 0;
+        self.failed && (down(flying.via) || !self.wiring.is_host(unit) && down(unit))
+    }
+
+    /// Removes a packet that is lost to a fault.
+    pub(crate) fn lose(&mut self, flying: &Flying) {
+        self.packets.remove(flying);
+        self.counted.lost += 1;
+        self.last_lost = self.last_lost.max(Some(flying.at));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Congestion, Control, Fault, Part, Scenario, Simulation, Switching, Topology, Traffic};
+    use core::time::Duration;
+
+    /// Spans are an optimization: units that run through one by themselves get the outcome of single points in time.
+    #[test]
+    fn spans_change_no_outcome() {
+        let until = Duration::from_micros(120);
+        let incast = |control, switching| Scenario {
+            topology: Topology::FatTree { hosts: 16, radix: 4 },
+            traffic: Traffic::Incast { senders: 15, size: 10_000_000 },
+            congestion: Congestion { control, ..Congestion::default() },
+            switching,
+            warm_up: Some(Duration::from_micros(40)),
+            until,
+            ..Scenario::default()
+        };
+        let weighted = Switching { weighted: true, ..Switching::default() };
+        let dropping = Switching { trimming: false, drop_at: 1.0, ..Switching::default() };
+        let failing = Scenario {
+            topology: Topology::LeafSpine { hosts: 16, leaves: 4, spines: 4 },
+            traffic: Traffic::Permutation { size: 10_000_000 },
+            latency: Duration::from_nanos(300),
+            warm_up: Some(Duration::from_micros(40)),
+            faults: vec![Fault {
+                part: Part::Spine(1),
+                at: Duration::from_micros(20),
+                until: Some(Duration::from_micros(50)),
+                percent: 0,
+            }],
+            until,
+            ..Scenario::default()
+        };
+        let sudden = Scenario { latency: Duration::ZERO, ..incast(Control::Both, Switching::default()) };
+        for scenario in [incast(Control::Rccc, weighted), incast(Control::Nscc, dropping), failing, sudden] {
+            let whole = Simulation::new(&scenario).unwrap();
+            let mut single = Simulation::new(&scenario).unwrap();
+            assert!(whole.window > 1000);
+            single.window = 1;
+            let (whole, mut single) = (whole.run(), single.run());
+            assert!(whole.steady.is_some() && whole.counted.arrived > 100);
+            // It is counted between spans.
+            single.most_packets = whole.most_packets;
+            assert_eq!(whole, single);
+        }
+    }
+}
