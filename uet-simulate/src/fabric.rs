@@ -247,4 +247,25 @@ mod tests {
             assert_eq!(whole, single);
         }
     }
+
+    /// A trigger acts at once, so spans must not outlast what it does to another host.
+    #[test]
+    fn only_triggers_across_hosts_shorten_spans() {
+        let triggered = |from: u32| {
+            let text = format!(
+                "Nodes 4\nConnections 2\nTriggers 1\n1->2 start 0 size 40000 send_done_trigger 1\n\
+                 {from}->3 trigger 1 size 40000\ntrigger id 1 oneshot\n"
+            );
+            let topology = Topology::Single { hosts: 4 };
+            let traffic = Traffic::Matrix(text.parse().unwrap());
+            Simulation::new(&Scenario { topology, traffic, ..Scenario::default() }).unwrap()
+        };
+        assert_eq!(triggered(0).window, 1);
+        let (whole, mut single) = (triggered(1), triggered(1));
+        assert!(whole.window > 1000);
+        single.window = 1;
+        let (whole, single) = (whole.run(), single.run());
+        assert_eq!(whole.flows, single.flows);
+        assert!(whole.flows[1].completed.is_some());
+    }
 }
