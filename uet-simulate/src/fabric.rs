@@ -202,8 +202,12 @@ impl Fabric {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Congestion, Control, Fault, Part, Scenario, Simulation, Switching, Topology, Traffic};
+    use crate::{
+        After, Congestion, Control, Demand, Fault, Graph, Job, Part, Pattern, Scenario, Simulation, Step,
+        Switching, Topology, Traffic,
+    };
     use core::time::Duration;
+    use std::sync::Arc;
 
     /// Spans are an optimization: units that run through one by themselves get the outcome of single points in time.
     #[test]
@@ -267,5 +271,35 @@ mod tests {
         let (whole, single) = (whole.run(), single.run());
         assert_eq!(whole.flows, single.flows);
         assert!(whole.flows[1].completed.is_some());
+    }
+
+    /// The steps of a collective operation belong to the hosts at which their events happen.
+    #[test]
+    fn collective_operations_keep_whole_spans() {
+        let mut graph = Graph::new(8);
+        let pattern = Pattern::TreeAllReduce { size: 300_000, chunks: 3 };
+        let job = Job { rounds: 2, gap: Duration::from_micros(3), ..Job::new("job", pattern) };
+        job.add_to(&mut graph, 1e11, 1).unwrap();
+        let scenario = |graph: Graph| Scenario {
+            topology: Topology::LeafSpine { hosts: 8, leaves: 2, spines: 2 },
+            traffic: Traffic::Graph(Arc::new(graph)),
+            ..Scenario::default()
+        };
+        let simulation = || Simulation::new(&scenario(graph.clone())).unwrap();
+        let (whole, mut single) = (simulation(), simulation());
+        assert!(whole.window > 1000);
+        single.window = 1;
+        let (whole, single) = (whole.run(), single.run());
+        assert_eq!(whole.flows, single.flows);
+        assert_eq!(whole.jobs, single.jobs);
+        assert!(whole.flows.iter().all(|flow| flow.completed.is_some()));
+
+        // One of these flows starts another on a third host.
+        let mut far = Graph::new(8);
+        far.add_job("far").unwrap();
+        let first = far.add_flow(Demand::new(0, 1, 1000)).unwrap();
+        let second = far.add_flow(Demand::new(2, 3, 1000)).unwrap();
+        far.wait(Step::Flow(second), After::Sent(first)).unwrap();
+        assert_eq!(Simulation::new(&scenario(far)).unwrap().window, 1);
     }
 }
