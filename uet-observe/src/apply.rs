@@ -10,6 +10,9 @@ use uet_wire::pds::{Ack, Control, Nack, Pds, Request, Sack};
 use uet_wire::registry::{CtlType, NackCode, Opcode, PdsType, ResponseOpcode, ReturnCode};
 use uet_wire::ses::Ses;
 
+/// The number of PSNs kept below those that are acknowledged and cleared: for packets that come late.
+const LATE: i64 = 16;
+
 /// The number of ACK_REQUEST packets kept.
 const ASKED: usize = 64;
 
@@ -86,7 +89,8 @@ impl Direction {
         };
         self.demands_credit |= sent.demand;
         self.retransmitted |= sent.retx;
-        let earlier = self.requests.get(&index).cloned();
+        let earlier = self.requests.get(&index).map(|sent| (**sent).clone());
+        let is_forgotten = self.is_forgotten(index);
         match self.requests.get_mut(&index) {
             Some(known) => {
                 known.times += 1;
@@ -99,13 +103,15 @@ impl Direction {
                 known.part = known.part.or(sent.part).filter(|_| !known.changed);
                 known.opcode = known.opcode.filter(|_| !known.changed);
             }
+            None if is_forgotten => {}
             None => {
                 if !sent.retx {
                     let clear = self.place(sent.clear);
                     self.cleared = self.cleared.max(Some(clear));
                 }
                 self.sent(index, packet);
-                keep(&mut self.requests, index, sent.clone());
+                self.requests.insert(index, Box::new(sent.clone()));
+                self.forget();
                 self.sacked.limit(KEPT);
             }
         }
@@ -118,6 +124,19 @@ impl Direction {
         if self.cack.is_none_or(|(cack, _)| index > cack) && self.sacked.get(index).is_none() {
             let bytes = packet.uet.parts().iter().skip(1).map(|part| part.len()).sum();
             keep(&mut self.unacknowledged, index, (packet.number, bytes));
+        }
+    }
+
+    /// Forgets the oldest requests: beyond the limit, or if they are acknowledged and the sender will not repeat them.
+    fn forget(&mut self) {
+        let cack = self.cack.map(|(cack, _)| cack);
+        let settled = cack.min(self.cleared).filter(|_| !self.renumbered).map(|settled| settled - LATE);
+        while let Some((&index, _)) = self.requests.first_key_value().filter(|_| self.requests.len() > 1) {
+            if settled.is_none_or(|settled| index > settled) && self.requests.len() <= KEPT {
+                break;
+            }
+            self.requests.remove(&index);
+            self.forgotten = self.forgotten.max(Some(index));
         }
     }
 

@@ -11,7 +11,7 @@ use uet_wire::{PdcId, Psn, Units24};
 /// is reused, the first PSN lies at least 2^16 from the last one (3.5.8).
 pub(crate) const FAR: i64 = 1 << 15;
 
-/// The number of requests kept per direction: the newest ones.
+/// The maximum number of requests kept per direction.
 pub(crate) const KEPT: usize = 4096;
 
 /// The number of a context, counted from 0 in order of observation.
@@ -122,8 +122,9 @@ pub struct Direction {
     pub names: Vec<PdcId>,
     /// True if the mode is ROD, according to the first observed request.
     pub rod: Option<bool>,
-    /// The observed requests by index: the newest 4,096.
-    pub requests: BTreeMap<i64, SentRequest>,
+    /// The observed requests by index: the newest 4,096 that are not acknowledged and cleared, and some before them.
+    /// Boxed, because a map reserves room for several entries, and most contexts have few.
+    pub requests: BTreeMap<i64, Box<SentRequest>>,
     /// The control packets with their own PSN, and their packet numbers: the newest 4,096.
     pub controls: BTreeMap<i64, (CtlType, u64)>,
     /// The highest PSN sent.
@@ -167,6 +168,8 @@ pub struct Direction {
     pub renumbered: bool,
 
     base: Option<Psn>,
+    /// The highest index of the requests that are no longer kept.
+    pub(crate) forgotten: Option<i64>,
     /// The unacknowledged packets: packet number and size in bytes, counted from PDS on.
     pub(crate) unacknowledged: BTreeMap<i64, (u64, usize)>,
 }
@@ -190,6 +193,11 @@ impl Direction {
     /// Returns true if a packet with this PSN was sent and is still kept.
     pub fn is_sent(&self, index: i64) -> bool {
         self.requests.contains_key(&index) || self.controls.contains_key(&index)
+    }
+
+    /// Returns true if a request with this PSN may have been sent and is no longer kept.
+    pub fn is_forgotten(&self, index: i64) -> bool {
+        self.forgotten.is_some_and(|forgotten| index <= forgotten) && !self.renumbered
     }
 
     /// Returns the highest PSN up to which all packets are acknowledged: cumulatively, by name or by SACK bitmap.

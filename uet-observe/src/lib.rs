@@ -6,7 +6,8 @@
 //!
 //! A capture may start in the middle, lack packets or show one direction only. Endpoints also reuse identifiers. The
 //! observer then reports less, and starts a new context when the PSNs do not fit the old one. It drops a context after
-//! the ACK of its CLOSE_COMMAND. For an open context, it keeps the last 4,096 requests per direction.
+//! the ACK of its CLOSE_COMMAND. For an open context, it keeps the requests that are not acknowledged and cleared, at most
+//! 4,096 per direction, and a few before them.
 //!
 //! ```
 //! use uet_observe::{Event, Facts, Observed, Observer};

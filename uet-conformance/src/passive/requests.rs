@@ -40,6 +40,7 @@ impl Rules<'_> {
         }
         match earlier {
             Some(earlier) => self.repeated(flow, &earlier, sent),
+            None if flow.is_forgotten(index) => {}
             None => {
                 if !sent.retx {
                     self.first_transmission(flow, index, sent);
@@ -53,7 +54,7 @@ impl Rules<'_> {
     fn opening(&mut self, request: Request, sent: &SentRequest) {
         let flow = self.sent();
         // The initiator knows the target's PDCID once it has sent a packet with it. Such a packet has arrived.
-        let known = |(index, other): (&i64, &SentRequest)| !other.syn && !flow.is_unacknowledged(*index);
+        let known = |(index, other): (&i64, &Box<SentRequest>)| !other.syn && !flow.is_unacknowledged(*index);
         if sent.retx {
             let late = request.syn() && flow.requests.iter().any(known);
             let late = self.suspect(self.sender, "syn after the first ACK", late, 2);
@@ -144,14 +145,14 @@ impl Rules<'_> {
         // First transmissions leave in order, so CLEAR_PSN does not go back.
         let below = flow.requests.range(..index).next_back().filter(|(_, other)| !other.retx);
         let above = flow.requests.range(index + 1..).next().filter(|(_, other)| !other.retx);
-        if let Some((_, SentRequest { clear, number, .. })) = below {
-            self.hold(PDS_CLR_002, Some(*number), !clear.is_after(sent.clear), || {
-                format!("clears up to {}, and the one before it up to {clear}", sent.clear)
+        if let Some((_, below)) = below {
+            self.hold(PDS_CLR_002, Some(below.number), !below.clear.is_after(sent.clear), || {
+                format!("clears up to {}, and the one before it up to {}", sent.clear, below.clear)
             });
         }
-        if let Some((_, SentRequest { clear, number, .. })) = above {
-            self.hold(PDS_CLR_002, Some(*number), !sent.clear.is_after(*clear), || {
-                format!("clears up to {}, and the one after it up to {clear}", sent.clear)
+        if let Some((_, above)) = above {
+            self.hold(PDS_CLR_002, Some(above.number), !sent.clear.is_after(above.clear), || {
+                format!("clears up to {}, and the one after it up to {}", sent.clear, above.clear)
             });
         }
     }
