@@ -2389,7 +2389,11 @@ end
 -- `s` is the start of the frame. `q` is the packet as read without its outer headers, or nil. `frame` has the bytes of
 -- the whole frame in `tvb`, its `number`, and `learns` on the first pass.
 function U.packet(s, place, caught, wire, frame, q)
-  local p = { s = s, uet = place, caught = caught, wire = wire, payload_bytes = 0 }
+  -- With room for what most packets have: a table that grows costs more than all of its fields.
+  local p = {
+    s = s, uet = place, caught = caught, wire = wire, payload_bytes = 0, ip = nil, version = nil, udp = nil, ip_end = nil,
+    dscp = nil, last = nil, gone = nil, pds = nil, pds_layout = nil, pds_at = nil, kind = nil, payload = nil, ses = nil,
+  }
   local ip, version, has_udp = find_ip(s, place)
   if ip then
     p.ip, p.version = ip, version
@@ -2964,8 +2968,9 @@ local RESERVED_AT = U.at("entropy", "reserved")
 
 -- Reports a wrong checksum of an IPv4 header.
 local function header_checksum(p, s, ip)
-  local sum = 0
-  for at = ip, ip + byte(s, ip + 1) % 16 * 4 - 2, 2 do sum = sum + u16(s, at) end
+  local a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, q, r, t, u, v = byte(s, ip + 1, ip + 20)
+  local sum = (a + c + e + g + i + k + m + o + r + u) * 256 + b + d + f + h + j + l + n + q + t + v
+  for at = ip + 20, ip + a % 16 * 4 - 2, 2 do sum = sum + u16(s, at) end
   local stated = u16(s, ip + 10)
   -- 0 and 0xffff are both zero in this arithmetic; only one of them is what a sender computes.
   local computed = sum - stated
@@ -3087,14 +3092,21 @@ local RUDI_REQ, RUDI_RESP = types.codes.RUDI_REQ, types.codes.RUDI_RESP
 local TAKES_PSN = U.takes_psn
 local RESPONSE_DATA = set(next_headers, "UET_HDR_RESPONSE_DATA", "UET_HDR_RESPONSE_DATA_SMALL")
 
--- `U.pdcs` holds all contexts; `U.ends` maps the addresses of a packet to its sender.
+-- A context is a number, and so is each of its halves: the packets of one end. Their facts are in one array for each
+-- kind of fact: a table for each context would take several times the memory. `U.contexts.half` is the first half that
+-- was seen; a half has a `peer` once that end has an identifier. `U.ends` maps the addresses of a packet to its sender.
+local C, H = {}, {}
+U.contexts, U.halves = C, H
 function U.forget_all()
-  U.pdcs, U.ends, U.frames = {}, {}, {}
+  for _, fact in ipairs { "half", "ends", "start", "nacks", "times", "measured", "messages" } do C[fact] = {} end
+  for _, fact in ipairs { "context", "peer", "returns", "id", "packets", "bytes", "highest", "cack", "range", "sent",
+    "retransmissions", "duplicates" } do H[fact] = {} end
+  U.ends, U.frames, U.messages, U.reads = {}, {}, {}, {}
   U.totals = { packets = 0, rudi = 0, uud = 0, tss = 0, malformed = 0 }
 end
 U.forget_all()
 
--- Returns the sender with these addresses: its contexts by its own identifiers, and its peer in `back`.
+-- Returns the sender with these addresses: its halves by its own identifiers, and its peer in `back`.
 local function sender(p)
   local addresses, back
   local s, ip = p.s, p.ip
@@ -3109,137 +3121,143 @@ local function sender(p)
   if found then return found end
   local half = #addresses / 2
   back = addresses:sub(half + 1) .. addresses:sub(1, half)
-  local this = { contexts = {}, rudi = {} }
-  this.back = U.ends[back] or { contexts = {}, rudi = {} }
+  local this = { address = ip and addresses:sub(1, half), contexts = {}, rudi = {} }
+  this.back = U.ends[back] or { address = ip and addresses:sub(half + 1), contexts = {}, rudi = {} }
   this.back.back = this
   U.ends[back], U.ends[addresses] = this.back, this
   return this
 end
 
-local function new_half(pdc, direction)
-  return {
-    pdc = pdc, direction = direction, sent = {}, messages = {}, reads = {}, range = DEFAULT_RANGE,
-    packets = 0, bytes = 0, retransmissions = 0, duplicates = 0,
-  }
+local function new_half(context, returns)
+  local half = #H.context + 1
+  H.context[half], H.returns[half], H.packets[half], H.bytes[half] = context, returns, 0, 0
+  return half
 end
 
-local function new_pdc(p, ends, id, from_initiator)
-  local pdc = { index = #U.pdcs, first = p.number, nacks = {}, times = {}, measured = 0 }
-  U.pdcs[#U.pdcs + 1] = pdc
-  pdc.forward, pdc.back = new_half(pdc, "forward"), new_half(pdc, "return")
-  pdc.forward.peer, pdc.back.peer = pdc.back, pdc.forward
-  local half = from_initiator and pdc.forward or pdc.back
-  local s, ip = p.s, p.ip
-  if ip then
-    local width = p.version == 4 and 4 or 16
-    local source = p.version == 4 and ip + 12 or ip + 8
-    local a, b = s:sub(source + 1, source + width), s:sub(source + width + 1, source + 2 * width)
-    if not from_initiator then a, b = b, a end
-    pdc.initiator, pdc.target = a, b
+-- Returns the other half of its context.
+local function peer_of(half)
+  local peer = H.peer[half]
+  if not peer then
+    peer = new_half(H.context[half], not H.returns[half])
+    H.peer[half], H.peer[peer] = peer, half
   end
-  if id and id ~= 0 then
-    ends.contexts[id], half.id = half, id
-  end
+  return peer
+end
+U.peer_of = peer_of
+
+-- Names a half with an identifier of its sender.
+local function name(ends, half, id)
+  ends.contexts[id], H.id[half] = half, id
+end
+
+local function new_context(ends, id, from_initiator)
+  local context = #C.half + 1
+  local half = new_half(context, not from_initiator)
+  C.half[context], C.ends[context] = half, from_initiator and ends or ends.back
+  if id and id ~= 0 then name(ends, half, id) end
   return half
 end
 
 -- Returns the half of a context that sent this packet.
-local function find(p, ends, own, other, from_initiator)
+local function find(ends, own, other, from_initiator)
   local half = own ~= 0 and ends.contexts[own]
-  local peers = ends.back.contexts
-  if half and (not other or not half.peer.id or half.peer.id == other) then
-    if other and not half.peer.id and other ~= 0 then
-      peers[other], half.peer.id = half.peer, other
+  if half then
+    local peer = H.peer[half]
+    local id = peer and H.id[peer]
+    if other and other ~= 0 and not id then name(ends.back, peer_of(half), other) end
+    if not other or not id or id == other then return half end
+  end
+  local peer = other and other ~= 0 and ends.back.contexts[other]
+  if peer then
+    half = peer_of(peer)
+    local id = H.id[half]
+    if not id or id == own or own == 0 then
+      if own ~= 0 then name(ends, half, own) end
+      return half
     end
-    return half
   end
-  local peer = other and other ~= 0 and peers[other]
-  if peer and (not peer.peer.id or peer.peer.id == own or own == 0) then
-    half = peer.peer
-    if own ~= 0 then
-      ends.contexts[own], half.id = half, own
-    end
-    return half
-  end
-  half = new_pdc(p, ends, own, from_initiator)
-  if other and other ~= 0 then
-    peers[other], half.peer.id = half.peer, other
-  end
+  half = new_context(ends, own, from_initiator)
+  if other and other ~= 0 then name(ends.back, peer_of(half), other) end
   return half
 end
 
--- Handles a packet with a PSN of its own.
+local function count(counts, half)
+  counts[half] = (counts[half] or 0) + 1
+end
+
+-- The PSN before the first one that is not acknowledged, if known.
+local function base_of(half)
+  local start = not H.cack[half] and C.start[H.context[half]]
+  return H.cack[half] or start and psn_add(start, -1)
+end
+
+-- Handles a packet with a PSN of its own. What is known of it is in its facts `a`, which are kept until its ACK.
 local function on_request(p, a, half, psn, retx)
-  local sent, pdc = half.sent, half.pdc
-  local e = sent[psn]
-  half.packets, half.bytes = half.packets + 1, half.bytes + p.payload_bytes
-  if e or half.cack and psn_ahead(psn, half.cack) <= 0 then
+  local sent = H.sent[half]
+  if not sent then
+    sent = {}
+    H.sent[half] = sent
+  end
+  local e, cack = sent[psn], H.cack[half]
+  H.packets[half], H.bytes[half] = H.packets[half] + 1, H.bytes[half] + p.payload_bytes
+  if e or cack and psn_ahead(psn, cack) <= 0 then
     if retx == 1 then
       a.retransmission, a.retransmission_of = true, e and e.frame
-      half.retransmissions = half.retransmissions + 1
+      count(H.retransmissions, half)
     else
       a.duplicate, a.duplicate_of = true, e and e.frame
-      half.duplicates = half.duplicates + 1
+      count(H.duplicates, half)
     end
     if e then
       if retx == 1 then
         e.again = true
-        e.a.retransmitted_in = e.a.retransmitted_in or p.number
-        local refused = e.nack
+        e.retransmitted_in = e.retransmitted_in or p.number
+        local refused = e.refused
         if refused then
-          a.answers_nack, refused.retransmitted_in, e.nack = refused.number, p.number, nil
+          a.answers_nack, refused.retransmitted_in, e.refused = refused.number, p.number, nil
         end
       end
-      if not e.message and p.ses then U.message_packet(p, a, half, e, psn) else a.message = e.message end
+      if not e.part and p.ses then U.message_packet(p, a, half, e, psn) else a.message = e.part end
     end
     return
   end
   if retx == 1 then
-    a.retransmission = true
-    half.retransmissions = half.retransmissions + 1
+    a.retransmission, a.again = true, true
+    count(H.retransmissions, half)
   end
-  local highest = half.highest
+  local highest = H.highest[half]
   local ahead = highest and psn_ahead(psn, highest) or 1
   if ahead > 0 then
     if ahead > 1 then a.gap = ahead - 1 end
-    half.highest = psn
+    H.highest[half] = psn
   end
-  local base = half.cack or pdc.start and psn_add(pdc.start, -1)
-  if base and psn_ahead(psn, base) > half.range then a.outside_window = true end
-  e = { frame = p.number, time = p.time, a = a, again = retx == 1 }
-  sent[psn] = e
+  local base = base_of(half)
+  if base and psn_ahead(psn, base) > (H.range[half] or DEFAULT_RANGE) then a.outside_window = true end
+  sent[psn] = a
   sent[psn_add(psn, -FORGET)] = nil
-  if p.ses then U.message_packet(p, a, half, e, psn) end
+  if p.ses then U.message_packet(p, a, half, a, psn) end
 end
 
 local function acknowledged(p, a, e, half)
-  if e.acked then return end
-  e.acked = true
-  local of, count = e.a, (a.acks_count or 0) + 1
-  of.acked_in, of.response_time = p.number, p.time - e.time
-  a.acks_count = count
-  if count <= 8 then
-    local acks = a.acks
-    if not acks then
-      acks = {}
-      a.acks = acks
-    end
-    acks[count] = e.frame
-  end
-  if not e.again then U.measure(half.pdc, p.time - e.time) end
-  if e.message then U.message_acknowledged(p, e.message, half) end
+  if e.acked_in then return end
+  e.acked_in, e.response_time = p.number, p.time - e.time
+  local nth = (a.acks_count or 0) + 1
+  a.acks_count = nth
+  if nth == 1 then a.acks = { e.frame } elseif nth <= 8 then a.acks[nth] = e.frame end
+  if not e.again then U.measure(H.context[half], p.time - e.time) end
+  if e.part then U.message_acknowledged(p, e.part, half) end
 end
 
 -- Marks all packets up to `cack` as acknowledged and forgets them.
 local function advance(p, a, half, cack)
-  local old = half.cack or half.pdc.start and psn_add(half.pdc.start, -1)
-  local sent = half.sent
+  local old, sent = base_of(half), H.sent[half]
   local ahead = old and psn_ahead(cack, old)
   if ahead and ahead <= 0 then
-    half.cack = half.cack or cack
+    H.cack[half] = H.cack[half] or cack
     return ahead == 0
   end
-  half.cack = cack
+  H.cack[half] = cack
+  if not sent then return true end
   if ahead and ahead <= FORGET then
     for step = 1, ahead do
       local psn = psn_add(old, step)
@@ -3264,26 +3282,28 @@ local function advance(p, a, half, cack)
 end
 
 local function on_ack(p, a, half, pds)
-  local of = half.peer
+  local of = peer_of(half)
+  local sent = H.sent[of]
   -- The reply to a probe reports received packets; its cumulative PSN is ignored.
   local offset = pds["pds.ack_psn_offset"]
   local cack = pds["pds.cack_psn"]
-  local named = offset and of.sent[psn_add(cack, offset)]
+  local named = offset and sent and sent[psn_add(cack, offset)]
   if named then
     a.response_to, a.response_time = named.frame, p.time - named.time
     acknowledged(p, a, named, of)
   end
   if offset then
-    if of.highest and psn_ahead(cack, of.highest) > 0 then a.ack_unseen = true end
+    local highest = H.highest[of]
+    if highest and psn_ahead(cack, highest) > 0 then a.ack_unseen = true end
     local newest = advance(p, a, of, cack)
     local mpr = pds["pds.mpr"]
-    if mpr and newest then of.range = mpr == 0 and math.huge or mpr * 128 end
+    if mpr and newest then H.range[of] = mpr == 0 and math.huge or mpr * 128 end
   end
-  if pds["pds.sack_psn_offset"] and U.has_sack(p) then
+  if pds["pds.sack_psn_offset"] and sent and U.has_sack(p) then
     local runs = U.sacked(p)
     for i = 1, #runs, 2 do
       for step = 0, psn_ahead(runs[i + 1], runs[i]) do
-        local e = of.sent[psn_add(runs[i], step)]
+        local e = sent[psn_add(runs[i], step)]
         if e then acknowledged(p, a, e, of) end
       end
     end
@@ -3294,11 +3314,15 @@ end
 local function on_nack(p, a, half, pds)
   local code = pds["pds.nack_code"]
   a.nack = code
-  half.pdc.nacks[code] = (half.pdc.nacks[code] or 0) + 1
-  local e = half.peer.sent[pds["pds.nack_psn"]]
+  local context = H.context[half]
+  local nacks = C.nacks[context] or {}
+  C.nacks[context] = nacks
+  count(nacks, code)
+  local sent = H.sent[peer_of(half)]
+  local e = sent and sent[pds["pds.nack_psn"]]
   if e then
-    a.nack_for, e.a.nacked_in, a.number = e.frame, p.number, p.number
-    e.nack = a
+    a.nack_for, e.nacked_in, a.number = e.frame, p.number, p.number
+    e.refused = a
   end
 end
 
@@ -3338,44 +3362,49 @@ function U.follow(p)
   end
   if kind == UUD then totals.uud = totals.uud + 1 end
   local ends = sender(p)
-  local a = {}
   if kind == RUDI_REQ or kind == RUDI_RESP then
+    local a = {}
     on_rudi(p, a, ends, pds)
     return a
   end
   local own, other = pds["pds.spdcid"], pds["pds.dpdcid"]
-  if not own or pds["pds.flags.nt"] == 1 then return a end
+  if not own or pds["pds.flags.nt"] == 1 then return {} end
   local request = REQUEST[kind]
   local from_initiator = request and not RESPONSE_DATA[pds["pds.next_hdr"]] or kind == CONTROL
-  local half = find(p, ends, own, other, from_initiator)
+  local half = find(ends, own, other, from_initiator)
+  local context = H.context[half]
   local offset = pds["pds.psn_offset"]
   if offset and (request or kind == CONTROL) then
     local start = psn_add(pds["pds.psn"], -offset)
-    local pdc = half.pdc
-    if pdc.start and pdc.start ~= start and half == pdc.forward then
+    local known = C.start[context]
+    if known and known ~= start and not H.returns[half] then
       -- The initiator reuses the identifier for a new context.
-      half = new_pdc(p, ends, own, true)
-      pdc = half.pdc
+      half = new_context(ends, own, true)
+      context = H.context[half]
     end
-    pdc.start = start
+    C.start[context] = start
   end
-  a.pdc, a.direction = half.pdc.index, half.direction
+  -- Room for the facts that follow.
+  local a = {
+    pdc = context - 1, direction = H.returns[half] and "return" or "forward", frame = p.number, time = p.time, message = nil,
+    part = nil,
+  }
   if request then
     on_request(p, a, half, pds["pds.psn"], pds["pds.flags.retx"])
     if p.ses and p.ses["ses.list"] then
-      local e = half.sent[pds["pds.psn"]]
       if a.retransmission or a.duplicate then
-        a.message = a.message or e and e.answers
+        local first = H.sent[half][pds["pds.psn"]]
+        a.message = a.message or first and first.answers
       else
         U.message_response(p, a, half)
-        if e then e.answers = a.message end
+        a.answers = a.message
       end
     end
   elseif kind == CONTROL then
     if TAKES_PSN[pds["pds.ctl_type"]] then on_request(p, a, half, pds["pds.psn"], pds["pds.flags.retx"])
-    else half.packets = half.packets + 1 end
+    else H.packets[half] = H.packets[half] + 1 end
   else
-    half.packets = half.packets + 1
+    H.packets[half] = H.packets[half] + 1
     if ACK[kind] then on_ack(p, a, half, pds) elseif NACK[kind] then on_nack(p, a, half, pds) end
   end
   return a
@@ -3385,11 +3414,22 @@ end
 do -- message.lua
 -- Tracks messages: their packets, bytes and completion times.
 local READ, PLAIN = U.registries.Opcode.codes.UET_READ, U.plain
+local C, H = U.contexts, U.halves
 
-local function new_message(p, ses)
+-- The open messages of all halves are in `U.messages` by message ID, reads without one in `U.reads` by PSN.
+local function by_id(half, id)
+  return half * 65536 + id
+end
+
+local function by_psn(half, psn)
+  return half * 4294967296 + psn
+end
+
+-- `start` has the facts of its first packet.
+local function new_message(p, a, ses)
   return {
-    first = p.number, last = p.number, time = p.time, packets = 0, bytes = 0, pending = 0,
-    opcode = p.opcode, length = ses["ses.request_length"], id = ses["ses.message_id"],
+    start = a, packets = 0, bytes = 0, pending = 0, opcode = p.opcode, length = ses["ses.request_length"],
+    id = ses["ses.message_id"], som = nil,
   }
 end
 
@@ -3402,11 +3442,13 @@ end
 
 local function finish(p, message, half)
   if message.completion or not done(message) then return end
-  message.completion = p.time - message.time
-  half.pdc.messages = (half.pdc.messages or 0) + 1
+  message.completion = p.time - message.start.time
+  local context = H.context[half]
+  C.messages[context] = (C.messages[context] or 0) + 1
   -- Only what is open is kept.
-  if message.id and half.messages[message.id] == message then half.messages[message.id] = nil end
-  if message.psn then half.reads[message.psn] = nil end
+  local key = message.id and by_id(half, message.id)
+  if key and U.messages[key] == message then U.messages[key] = nil end
+  if message.psn then U.reads[by_psn(half, message.psn)] = nil end
 end
 
 -- A packet of a message, seen for the first time. `half` sent it, `e` is what is kept of it.
@@ -3416,26 +3458,27 @@ function U.message_packet(p, a, half, e, psn)
   local id = ses["ses.message_id"]
   local message
   if id and id ~= 0 then
-    message = half.messages[id]
+    local key = by_id(half, id)
+    message = U.messages[key]
     if not message or ses["ses.som"] == 1 and message.som then
       if message then U.drop_message(message) end
-      message = new_message(p, ses)
-      half.messages[id] = message
+      message = new_message(p, a, ses)
+      U.messages[key] = message
     end
   else
-    message = new_message(p, ses)
+    message = new_message(p, a, ses)
     if p.opcode == READ then
       message.psn = psn
-      half.reads[psn] = message
+      U.reads[by_psn(half, psn)] = message
     end
   end
   if ses["ses.som"] == 1 then message.som = true end
-  if ses["ses.eom"] == 1 then message.ended = true end
+  if ses["ses.eom"] == 1 and not PLAIN[message.opcode] then message.ended = true end
   message.packets, message.pending = message.packets + 1, message.pending + 1
   -- Counts trimmed bytes now, and not in the retransmission.
   if p.opcode ~= READ then message.bytes = message.bytes + p.payload_bytes + (p.missing or 0) end
-  message.last = p.number
-  e.message, a.message = message, message
+  if message.start ~= a then message.last = p.number end
+  e.part, a.message = message, message
 end
 
 -- One of its packets has been acknowledged.
@@ -3446,10 +3489,10 @@ end
 
 -- A response: data of a read, or how a request ended. `half` sent it.
 function U.message_response(p, a, half)
-  local ses, of = p.ses, half.peer
+  local ses, of = p.ses, U.peer_of(half)
   if ses["ses.return_code"] > 1 then a.failed = ses["ses.return_code"] end
   local id, psn = ses["ses.read_request_message_id"], ses["ses.original_request_psn"]
-  local message = id and of.messages[id] or psn and of.reads[psn]
+  local message = id and U.messages[by_id(of, id)] or psn and U.reads[by_psn(of, psn)]
   if message then
     message.answered = true
     message.bytes, message.packets = message.bytes + p.payload_bytes, message.packets + 1
@@ -3457,21 +3500,28 @@ function U.message_response(p, a, half)
     a.message = message
     finish(p, message, of)
   elseif ses["ses.message_id"] then
-    a.message = of.messages[ses["ses.message_id"]]
+    a.message = U.messages[by_id(of, ses["ses.message_id"])]
   end
 end
 
 -- Response times: counts in steps of an eighth of a power of two, so that memory does not grow with them.
 local floor, log = math.floor, math.log
-function U.measure(pdc, time)
-  local step = time > 0 and floor(log(time) / log(2) * 8) or -400
-  pdc.times[step] = (pdc.times[step] or 0) + 1
-  pdc.measured = pdc.measured + 1
+local PER_STEP = 8 / log(2)
+function U.measure(context, time)
+  local step = time > 0 and floor(log(time) * PER_STEP) or -400
+  local times = C.times[context]
+  if not times then
+    times = {}
+    C.times[context] = times
+  end
+  times[step] = (times[step] or 0) + 1
+  C.measured[context] = (C.measured[context] or 0) + 1
 end
 
 -- The time that `share` of the measured ones do not exceed, to within a tenth.
-function U.percentile(times, measured, share)
-  if measured == 0 then return nil end
+function U.percentile(context, share)
+  local times, measured = C.times[context], C.measured[context]
+  if not times then return nil end
   local steps = {}
   for step in pairs(times) do steps[#steps + 1] = step end
   table.sort(steps)
@@ -3518,7 +3568,7 @@ local function warn(text)
 end
 
 local function export(message, data)
-  local path = format("%s/message-%d.bin", settings.export, message.first)
+  local path = format("%s/message-%d.bin", settings.export, message.start.frame)
   local file = io.open(path, "wb")
   local written = file and file:write(data)
   if file then file:close() end
@@ -3632,7 +3682,7 @@ function U.follow_text()
     local message, indent = entry.message, entry.back and "    " or ""
     local names = U.registries.Opcode.names
     all[#all + 1] = format("%s%s %d B, frames %d to %d", indent, U.name_of(names, message.opcode), #entry.data,
-      message.first, message.reassembled_in)
+      message.start.frame, message.reassembled_in)
     all[#all + 1] = hex_dump(entry.data, indent)
   end
   return table.concat(all, "\n")
@@ -3656,15 +3706,17 @@ local function name(names, code)
 end
 U.name_of = name
 
--- Words in brackets, those whose field is 1.
-local function flags(record, ...)
-  local words = {}
-  for i = 1, select("#", ...), 2 do
-    local field, word = select(i, ...)
-    if record[field] == 1 then words[#words + 1] = word end
+-- Words in brackets, those whose field is 1. `pairs` are fields and their words, in turn.
+local function flags(record, pairs)
+  local text
+  for i = 1, #pairs, 2 do
+    if record[pairs[i]] == 1 then text = text and text .. " " .. pairs[i + 1] or pairs[i + 1] end
   end
-  return #words > 0 and " [" .. concat(words, " ") .. "]" or ""
+  return text and " [" .. text .. "]" or ""
 end
+local RETX, M_RETX = { "pds.flags.retx", "RETX" }, { "pds.flags.m", "M", "pds.flags.retx", "RETX" }
+local ROD_RETX = { "pds.flags.isrod", "ROD", "pds.flags.retx", "RETX" }
+local OF_MESSAGE = { "ses.som", "SOM", "ses.eom", "EOM", "ses.dc", "DC", "ses.ie", "IE" }
 
 -- The two ends of the context.
 local function ends(pds)
@@ -3674,7 +3726,7 @@ local function ends(pds)
 end
 
 local function of_request(pds)
-  local text = format(" PSN %d", pds["pds.psn"]) .. ends(pds) .. flags(pds, "pds.flags.retx", "RETX")
+  local text = format(" PSN %d", pds["pds.psn"]) .. ends(pds) .. flags(pds, RETX)
   if pds["pds.ccc_id"] then
     text = text .. format(" CCC 0x%02x wants %d B", pds["pds.ccc_id"], pds["pds.credit_target"] * 256)
   end
@@ -3682,7 +3734,7 @@ local function of_request(pds)
 end
 
 local function of_rudi(pds)
-  return format(" 0x%08x", pds["pds.pkt_id"]) .. flags(pds, "pds.flags.m", "M", "pds.flags.retx", "RETX")
+  return format(" 0x%08x", pds["pds.pkt_id"]) .. flags(pds, M_RETX)
 end
 
 local function sack(p)
@@ -3699,7 +3751,7 @@ local function of_ack(pds, p)
   local text = offset and format(" PSN %d", psn_add(cack, offset)) or format(" probe 0x%04x", pds["pds.probe_opaque"])
   text = text .. format(" CACK %d", cack) .. ends(pds)
   if pds["pds.flags.req"] ~= 0 then text = text .. " " .. name(requests, pds["pds.flags.req"]) end
-  text = text .. flags(pds, "pds.flags.m", "M", "pds.flags.retx", "RETX")
+  text = text .. flags(pds, M_RETX)
   if pds["pds.sack_psn_offset"] then text = text .. sack(p) end
   if pds["pds.credit"] then text = text .. format(" credit %d B", pds["pds.credit"] * 256) end
   return text
@@ -3714,7 +3766,7 @@ local function of_nack(pds)
     text = text .. format(" 0x%08x", pds["pds.nack_pkt_id"])
   end
   if payload ~= 0 then text = text .. format(" payload %d", payload) end
-  return text .. flags(pds, "pds.flags.m", "M", "pds.flags.retx", "RETX")
+  return text .. flags(pds, M_RETX)
 end
 
 local codes = registries.CtlType.codes
@@ -3737,7 +3789,7 @@ local function of_control(pds)
   elseif kind == CREDIT_REQUEST then
     text = text .. format(" CCC 0x%02x wants %d B", (payload - payload % 0x1000000) / 0x1000000, units)
   end
-  return text .. flags(pds, "pds.flags.isrod", "ROD", "pds.flags.retx", "RETX")
+  return text .. flags(pds, ROD_RETX)
 end
 
 local OF = {
@@ -3782,7 +3834,7 @@ function U.ses_summary(p)
   local length, offset = ses["ses.payload_length"], ses["ses.message_offset"]
   if p.opcode then
     return name(opcodes, p.opcode) .. part(length, offset, ses["ses.request_length"]) .. extension(p)
-      .. flags(ses, "ses.som", "SOM", "ses.eom", "EOM", "ses.dc", "DC", "ses.ie", "IE")
+      .. flags(ses, OF_MESSAGE)
   end
   local text = name(responses, ses["ses.opcode"]) .. " " .. name(return_codes, ses["ses.return_code"])
   if offset then return text .. part(length, offset, ses["ses.modified_length"]) end
@@ -4137,8 +4189,8 @@ function U.add_analysis(tree, p, a, payload)
   if a.response_time then time(tree, f.response_time, a.response_time) end
   local message = a.message
   if not message then return end
-  generated(tree, f.message_first, message.first)
-  generated(tree, f.message_last, message.last)
+  generated(tree, f.message_first, message.start.frame)
+  generated(tree, f.message_last, message.last or message.start.frame)
   generated(tree, f.message_packets, message.packets)
   generated(tree, f.message_bytes, UInt64.new(message.bytes % 4294967296, math.floor(message.bytes / 4294967296)))
   if message.completion then time(tree, f.message_time, message.completion) end
@@ -4158,20 +4210,22 @@ local function address(bytes)
   return table.concat(words, ":")
 end
 
+local C, H = U.contexts, U.halves
+
 local function identifier(half)
-  return half.id and format("0x%04x", half.id) or "?"
+  return H.id[half] and format("0x%04x", H.id[half]) or "?"
 end
 
 local function microseconds(time)
   return time and format("%.1f", time * 1e6) or "-"
 end
 
-local function nacks_of(pdc)
-  local codes, parts = {}, {}
-  for code in pairs(pdc.nacks) do codes[#codes + 1] = code end
+local function nacks_of(context)
+  local nacks, codes, parts = C.nacks[context] or {}, {}, {}
+  for code in pairs(nacks) do codes[#codes + 1] = code end
   table.sort(codes)
   for _, code in ipairs(codes) do
-    parts[#parts + 1] = format("%s=%d", U.name_of(U.registries.NackCode.names, code), pdc.nacks[code])
+    parts[#parts + 1] = format("%s=%d", U.name_of(U.registries.NackCode.names, code), nacks[code])
   end
   return #parts > 0 and table.concat(parts, ",") or "-"
 end
@@ -4180,14 +4234,17 @@ local HEADINGS = { "pdc", "initiator", "id", "target", "id", "frames", "bytes", 
   "messages", "p50 us", "p90 us", "p99 us", "nacks" }
 local BYTES_BACK = 9
 
-local function row(pdc)
-  local forward, back = pdc.forward, pdc.back
-  local at = function(share) return microseconds(U.percentile(pdc.times, pdc.measured, share)) end
+local function row(context)
+  local forward, ends = C.half[context], C.ends[context]
+  local back = U.peer_of(forward)
+  if H.returns[forward] then forward, back = back, forward end
+  local both = function(counts) return format("%d", (counts[forward] or 0) + (counts[back] or 0)) end
+  local at = function(share) return microseconds(U.percentile(context, share)) end
   return {
-    format("%d", pdc.index), address(pdc.initiator), identifier(forward), address(pdc.target), identifier(back),
-    format("%d", forward.packets), format("%d", forward.bytes), format("%d", back.packets), format("%d", back.bytes),
-    format("%d", forward.retransmissions + back.retransmissions), format("%d", forward.duplicates + back.duplicates),
-    format("%d", pdc.messages or 0), at(0.5), at(0.9), at(0.99), nacks_of(pdc),
+    format("%d", context - 1), address(ends.address), identifier(forward), address(ends.back.address), identifier(back),
+    format("%d", H.packets[forward]), format("%d", H.bytes[forward]), format("%d", H.packets[back]),
+    format("%d", H.bytes[back]), both(H.retransmissions), both(H.duplicates), format("%d", C.messages[context] or 0),
+    at(0.5), at(0.9), at(0.99), nacks_of(context),
   }
 end
 
@@ -4215,10 +4272,10 @@ end
 -- All contexts as text; `narrow` for a window, which breaks long lines: then a table of the traffic, and one of how it fared.
 function U.statistics_text(narrow)
   local rows = { HEADINGS }
-  for _, pdc in ipairs(U.pdcs) do rows[#rows + 1] = row(pdc) end
+  for context = 1, #C.half do rows[#rows + 1] = row(context) end
   local totals = U.totals
   local head = format("UET: %d packets, %d contexts, %d RUDI, %d datagrams, %d secured, %d malformed\n",
-    totals.packets, #U.pdcs, totals.rudi, totals.uud, totals.tss, totals.malformed)
+    totals.packets, #C.half, totals.rudi, totals.uud, totals.tss, totals.malformed)
   local traffic, service = "Frames and bytes of payload from the initiator, (<) from the target\n", "Response times to within a tenth\n"
   if narrow then return head .. "\n" .. traffic .. columns(rows, TRAFFIC, 1) .. "\n" .. service .. columns(rows, SERVICE, 2) end
   return head .. traffic .. service .. columns(rows, ALL, 2)

@@ -1,7 +1,8 @@
-//! Writes a capture of UET traffic: `cargo run -p uet-wireshark --example capture -- FILE [PACKETS] [PAYLOAD]`.
+//! Writes a capture of UET traffic: `cargo run -p uet-wireshark --example capture -- FILE [PACKETS] [PAYLOAD] [CONTEXTS]`.
 //!
-//! Contexts write messages of four packets. An ACK with congestion state answers every second packet. Occasionally, a
-//! packet is refused and retransmitted, or acknowledged late behind others.
+//! Contexts write messages of four packets, in turn. An ACK with congestion state answers every second packet.
+//! Occasionally, a packet is refused and retransmitted, or acknowledged late behind others. With more than 64 contexts,
+//! and as many as packets, the capture has only the first packet of each context.
 
 use std::fs::File;
 use std::io::{BufWriter, Result, Write};
@@ -12,6 +13,9 @@ use uet_wire::{FrameBuilder, PdcId, Psn, PsnOffset, Units24};
 
 const CONTEXTS: u32 = 64;
 
+/// The number of contexts between the same two addresses.
+const OF_A_PAIR: u32 = 0x3fff;
+
 struct Capture {
     out: BufWriter<File>,
     left: usize,
@@ -21,10 +25,22 @@ struct Capture {
 
 /// One context: the next PSN, the next message, and whether the target has answered.
 struct Context {
-    index: u8,
+    index: u32,
     psn: u32,
     message: u16,
     open: bool,
+}
+
+impl Context {
+    fn new(index: u32) -> Self {
+        Context { index, psn: 0x12000 + (index % 0xfff) * 0x10_0000, message: 1, open: false }
+    }
+
+    /// Returns the PDCIDs of initiator and target.
+    fn ids(&self) -> (PdcId, PdcId) {
+        let index = (self.index % OF_A_PAIR) as u16;
+        (PdcId(0x4001 + index), PdcId(0x8001 + index))
+    }
 }
 
 impl Capture {
@@ -37,13 +53,14 @@ impl Capture {
         Ok(Capture { out, left: packets, nanoseconds: 0, payload: vec![0x5a; payload] })
     }
 
-    fn write(&mut self, frame: FrameBuilder<'_>, context: u8, from_target: bool, after: u64) -> Result<()> {
+    fn write(&mut self, frame: FrameBuilder<'_>, context: u32, from_target: bool, after: u64) -> Result<()> {
         if self.left == 0 {
             return Ok(());
         }
         self.left -= 1;
         self.nanoseconds += after;
-        let (a, b) = ([10, 0, 0, 1 + context % 8], [10, 0, 1, 1 + context / 8]);
+        let pair = (context / OF_A_PAIR) as u8;
+        let (a, b) = ([10, pair, 0, 1 + (context % 8) as u8], [10, pair, 1, 1 + (context / 8 % 8) as u8]);
         let (src, dst) = if from_target { (b, a) } else { (a, b) };
         let entropy = 49_152 + (self.nanoseconds % 16_384) as u16;
         let frame = frame
@@ -66,9 +83,10 @@ impl Capture {
         let length = self.payload.len() as u32;
         let pds =
             Request::rud().ar(packet == 3).retx(retx).syn(!context.open).clear_psn_offset(-1 - packet as i16);
-        let pds = pds.psn(Psn(psn)).spdcid(PdcId(0x4001 + u16::from(context.index)));
+        let (own, target) = context.ids();
+        let pds = pds.psn(Psn(psn)).spdcid(own);
         let pds = if context.open {
-            pds.dpdcid(PdcId(0x8001 + u16::from(context.index)))
+            pds.dpdcid(target)
         } else {
             pds.pdc_info(0).psn_offset(PsnOffset::new(packet as u16).unwrap_or_default())
         };
@@ -91,16 +109,16 @@ impl Capture {
 
     fn ack(&mut self, context: &Context, cack: u32, offset: i16, sacked: u64) -> Result<()> {
         let psn = Psn(context.psn.wrapping_add(cack).wrapping_sub(1));
-        let ids = (PdcId(0x8001 + u16::from(context.index)), PdcId(0x4001 + u16::from(context.index)));
+        let (initiator, target) = context.ids();
         let ses = Response::build(ResponseOpcode::UET_DEFAULT_RESPONSE, ReturnCode::OK)
             .message_id(context.message)
             .job_id(101);
         let ses = SesBuf::from(ses.done().unwrap());
         let pds = if sacked == 0 && cack == 4 {
-            PdsBuf::from(Ack::build().cack_psn(psn).spdcid(ids.0).dpdcid(ids.1).done().unwrap())
+            PdsBuf::from(Ack::build().cack_psn(psn).spdcid(target).dpdcid(initiator).done().unwrap())
         } else {
             let ack = AckCc::build()
-                .ack(|ack| ack.cack_psn(psn).ack_psn_offset(offset).spdcid(ids.0).dpdcid(ids.1));
+                .ack(|ack| ack.cack_psn(psn).ack_psn_offset(offset).spdcid(target).dpdcid(initiator));
             let ack =
                 ack.cc_type(CcType::NSCC).sack(|sack| sack.mpr(8).sack_psn_offset(1).sack_bitmap(sacked));
             PdsBuf::from(
@@ -112,9 +130,8 @@ impl Capture {
 
     fn nack(&mut self, context: &Context, packet: u32, code: NackCode) -> Result<()> {
         let nack = Nack::build(code).nack_psn(Psn(context.psn + packet));
-        let nack = nack
-            .spdcid(PdcId(0x8001 + u16::from(context.index)))
-            .dpdcid(PdcId(0x4001 + u16::from(context.index)));
+        let (initiator, target) = context.ids();
+        let nack = nack.spdcid(target).dpdcid(initiator);
         self.write(FrameBuilder::new(PdsBuf::from(nack.done().unwrap())), context.index, true, 1_300)
     }
 
@@ -143,10 +160,13 @@ impl Capture {
 }
 
 /// Writes a capture of this many packets.
-pub(crate) fn write(file: &str, packets: usize, payload: usize) -> Result<()> {
+pub(crate) fn write(file: &str, packets: usize, payload: usize, contexts: u32) -> Result<()> {
     let mut capture = Capture::create(file, packets, payload)?;
-    let new = |index| Context { index, psn: 0x12000 + 0x100_000 * u32::from(index), message: 1, open: false };
-    let mut contexts: Vec<Context> = (0..CONTEXTS as u8).map(new).collect();
+    if contexts > CONTEXTS && contexts as usize >= packets {
+        (0..contexts).try_for_each(|index| capture.request(&Context::new(index), 0, false))?;
+        return capture.out.flush();
+    }
+    let mut contexts: Vec<Context> = (0..contexts).map(Context::new).collect();
     let mut turn = 0usize;
     while capture.left > 0 {
         let context = turn % contexts.len();
@@ -159,7 +179,7 @@ pub(crate) fn write(file: &str, packets: usize, payload: usize) -> Result<()> {
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
     let file = arguments.next().unwrap_or_else(|| "capture.pcap".into());
-    let packets = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(200_000);
-    let payload = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(256);
-    write(&file, packets, payload)
+    let mut number = |default| arguments.next().and_then(|text| text.parse().ok()).unwrap_or(default);
+    let (packets, payload, contexts) = (number(200_000), number(256), number(CONTEXTS as usize));
+    write(&file, packets, payload, contexts as u32)
 }

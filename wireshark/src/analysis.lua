@@ -56,8 +56,8 @@ function U.add_analysis(tree, p, a, payload)
   if a.response_time then time(tree, f.response_time, a.response_time) end
   local message = a.message
   if not message then return end
-  generated(tree, f.message_first, message.first)
-  generated(tree, f.message_last, message.last)
+  generated(tree, f.message_first, message.start.frame)
+  generated(tree, f.message_last, message.last or message.start.frame)
   generated(tree, f.message_packets, message.packets)
   generated(tree, f.message_bytes, UInt64.new(message.bytes % 4294967296, math.floor(message.bytes / 4294967296)))
   if message.completion then time(tree, f.message_time, message.completion) end

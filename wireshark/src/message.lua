@@ -1,10 +1,21 @@
 -- Tracks messages: their packets, bytes and completion times.
 local READ, PLAIN = U.registries.Opcode.codes.UET_READ, U.plain
+local C, H = U.contexts, U.halves
 
-local function new_message(p, ses)
+-- The open messages of all halves are in `U.messages` by message ID, reads without one in `U.reads` by PSN.
+local function by_id(half, id)
+  return half * 65536 + id
+end
+
+local function by_psn(half, psn)
+  return half * 4294967296 + psn
+end
+
+-- `start` has the facts of its first packet.
+local function new_message(p, a, ses)
   return {
-    first = p.number, last = p.number, time = p.time, packets = 0, bytes = 0, pending = 0,
-    opcode = p.opcode, length = ses["ses.request_length"], id = ses["ses.message_id"],
+    start = a, packets = 0, bytes = 0, pending = 0, opcode = p.opcode, length = ses["ses.request_length"],
+    id = ses["ses.message_id"], som = nil,
   }
 end
 
@@ -17,11 +28,13 @@ end
 
 local function finish(p, message, half)
   if message.completion or not done(message) then return end
-  message.completion = p.time - message.time
-  half.pdc.messages = (half.pdc.messages or 0) + 1
+  message.completion = p.time - message.start.time
+  local context = H.context[half]
+  C.messages[context] = (C.messages[context] or 0) + 1
   -- Only what is open is kept.
-  if message.id and half.messages[message.id] == message then half.messages[message.id] = nil end
-  if message.psn then half.reads[message.psn] = nil end
+  local key = message.id and by_id(half, message.id)
+  if key and U.messages[key] == message then U.messages[key] = nil end
+  if message.psn then U.reads[by_psn(half, message.psn)] = nil end
 end
 
 -- A packet of a message, seen for the first time. `half` sent it, `e` is what is kept of it.
@@ -31,26 +44,27 @@ function U.message_packet(p, a, half, e, psn)
   local id = ses["ses.message_id"]
   local message
   if id and id ~= 0 then
-    message = half.messages[id]
+    local key = by_id(half, id)
+    message = U.messages[key]
     if not message or ses["ses.som"] == 1 and message.som then
       if message then U.drop_message(message) end
-      message = new_message(p, ses)
-      half.messages[id] = message
+      message = new_message(p, a, ses)
+      U.messages[key] = message
     end
   else
-    message = new_message(p, ses)
+    message = new_message(p, a, ses)
     if p.opcode == READ then
       message.psn = psn
-      half.reads[psn] = message
+      U.reads[by_psn(half, psn)] = message
     end
   end
   if ses["ses.som"] == 1 then message.som = true end
-  if ses["ses.eom"] == 1 then message.ended = true end
+  if ses["ses.eom"] == 1 and not PLAIN[message.opcode] then message.ended = true end
   message.packets, message.pending = message.packets + 1, message.pending + 1
   -- Counts trimmed bytes now, and not in the retransmission.
   if p.opcode ~= READ then message.bytes = message.bytes + p.payload_bytes + (p.missing or 0) end
-  message.last = p.number
-  e.message, a.message = message, message
+  if message.start ~= a then message.last = p.number end
+  e.part, a.message = message, message
 end
 
 -- One of its packets has been acknowledged.
@@ -61,10 +75,10 @@ end
 
 -- A response: data of a read, or how a request ended. `half` sent it.
 function U.message_response(p, a, half)
-  local ses, of = p.ses, half.peer
+  local ses, of = p.ses, U.peer_of(half)
   if ses["ses.return_code"] > 1 then a.failed = ses["ses.return_code"] end
   local id, psn = ses["ses.read_request_message_id"], ses["ses.original_request_psn"]
-  local message = id and of.messages[id] or psn and of.reads[psn]
+  local message = id and U.messages[by_id(of, id)] or psn and U.reads[by_psn(of, psn)]
   if message then
     message.answered = true
     message.bytes, message.packets = message.bytes + p.payload_bytes, message.packets + 1
@@ -72,21 +86,28 @@ function U.message_response(p, a, half)
     a.message = message
     finish(p, message, of)
   elseif ses["ses.message_id"] then
-    a.message = of.messages[ses["ses.message_id"]]
+    a.message = U.messages[by_id(of, ses["ses.message_id"])]
   end
 end
 
 -- Response times: counts in steps of an eighth of a power of two, so that memory does not grow with them.
 local floor, log = math.floor, math.log
-function U.measure(pdc, time)
-  local step = time > 0 and floor(log(time) / log(2) * 8) or -400
-  pdc.times[step] = (pdc.times[step] or 0) + 1
-  pdc.measured = pdc.measured + 1
+local PER_STEP = 8 / log(2)
+function U.measure(context, time)
+  local step = time > 0 and floor(log(time) * PER_STEP) or -400
+  local times = C.times[context]
+  if not times then
+    times = {}
+    C.times[context] = times
+  end
+  times[step] = (times[step] or 0) + 1
+  C.measured[context] = (C.measured[context] or 0) + 1
 end
 
 -- The time that `share` of the measured ones do not exceed, to within a tenth.
-function U.percentile(times, measured, share)
-  if measured == 0 then return nil end
+function U.percentile(context, share)
+  local times, measured = C.times[context], C.measured[context]
+  if not times then return nil end
   local steps = {}
   for step in pairs(times) do steps[#steps + 1] = step end
   table.sort(steps)

@@ -203,7 +203,11 @@ end
 -- `s` is the start of the frame. `q` is the packet as read without its outer headers, or nil. `frame` has the bytes of
 -- the whole frame in `tvb`, its `number`, and `learns` on the first pass.
 function U.packet(s, place, caught, wire, frame, q)
-  local p = { s = s, uet = place, caught = caught, wire = wire, payload_bytes = 0 }
+  -- With room for what most packets have: a table that grows costs more than all of its fields.
+  local p = {
+    s = s, uet = place, caught = caught, wire = wire, payload_bytes = 0, ip = nil, version = nil, udp = nil, ip_end = nil,
+    dscp = nil, last = nil, gone = nil, pds = nil, pds_layout = nil, pds_at = nil, kind = nil, payload = nil, ses = nil,
+  }
   local ip, version, has_udp = find_ip(s, place)
   if ip then
     p.ip, p.version = ip, version

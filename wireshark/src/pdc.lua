@@ -22,14 +22,21 @@ local RUDI_REQ, RUDI_RESP = types.codes.RUDI_REQ, types.codes.RUDI_RESP
 local TAKES_PSN = U.takes_psn
 local RESPONSE_DATA = set(next_headers, "UET_HDR_RESPONSE_DATA", "UET_HDR_RESPONSE_DATA_SMALL")
 
--- `U.pdcs` holds all contexts; `U.ends` maps the addresses of a packet to its sender.
+-- A context is a number, and so is each of its halves: the packets of one end. Their facts are in one array for each
+-- kind of fact: a table for each context would take several times the memory. `U.contexts.half` is the first half that
+-- was seen; a half has a `peer` once that end has an identifier. `U.ends` maps the addresses of a packet to its sender.
+local C, H = {}, {}
+U.contexts, U.halves = C, H
 function U.forget_all()
-  U.pdcs, U.ends, U.frames = {}, {}, {}
+  for _, fact in ipairs { "half", "ends", "start", "nacks", "times", "measured", "messages" } do C[fact] = {} end
+  for _, fact in ipairs { "context", "peer", "returns", "id", "packets", "bytes", "highest", "cack", "range", "sent",
+    "retransmissions", "duplicates" } do H[fact] = {} end
+  U.ends, U.frames, U.messages, U.reads = {}, {}, {}, {}
   U.totals = { packets = 0, rudi = 0, uud = 0, tss = 0, malformed = 0 }
 end
 U.forget_all()
 
--- Returns the sender with these addresses: its contexts by its own identifiers, and its peer in `back`.
+-- Returns the sender with these addresses: its halves by its own identifiers, and its peer in `back`.
 local function sender(p)
   local addresses, back
   local s, ip = p.s, p.ip
@@ -44,137 +51,143 @@ local function sender(p)
   if found then return found end
   local half = #addresses / 2
   back = addresses:sub(half + 1) .. addresses:sub(1, half)
-  local this = { contexts = {}, rudi = {} }
-  this.back = U.ends[back] or { contexts = {}, rudi = {} }
+  local this = { address = ip and addresses:sub(1, half), contexts = {}, rudi = {} }
+  this.back = U.ends[back] or { address = ip and addresses:sub(half + 1), contexts = {}, rudi = {} }
   this.back.back = this
   U.ends[back], U.ends[addresses] = this.back, this
   return this
 end
 
-local function new_half(pdc, direction)
-  return {
-    pdc = pdc, direction = direction, sent = {}, messages = {}, reads = {}, range = DEFAULT_RANGE,
-    packets = 0, bytes = 0, retransmissions = 0, duplicates = 0,
-  }
+local function new_half(context, returns)
+  local half = #H.context + 1
+  H.context[half], H.returns[half], H.packets[half], H.bytes[half] = context, returns, 0, 0
+  return half
 end
 
-local function new_pdc(p, ends, id, from_initiator)
-  local pdc = { index = #U.pdcs, first = p.number, nacks = {}, times = {}, measured = 0 }
-  U.pdcs[#U.pdcs + 1] = pdc
-  pdc.forward, pdc.back = new_half(pdc, "forward"), new_half(pdc, "return")
-  pdc.forward.peer, pdc.back.peer = pdc.back, pdc.forward
-  local half = from_initiator and pdc.forward or pdc.back
-  local s, ip = p.s, p.ip
-  if ip then
-    local width = p.version == 4 and 4 or 16
-    local source = p.version == 4 and ip + 12 or ip + 8
-    local a, b = s:sub(source + 1, source + width), s:sub(source + width + 1, source + 2 * width)
-    if not from_initiator then a, b = b, a end
-    pdc.initiator, pdc.target = a, b
+-- Returns the other half of its context.
+local function peer_of(half)
+  local peer = H.peer[half]
+  if not peer then
+    peer = new_half(H.context[half], not H.returns[half])
+    H.peer[half], H.peer[peer] = peer, half
   end
-  if id and id ~= 0 then
-    ends.contexts[id], half.id = half, id
-  end
+  return peer
+end
+U.peer_of = peer_of
+
+-- Names a half with an identifier of its sender.
+local function name(ends, half, id)
+  ends.contexts[id], H.id[half] = half, id
+end
+
+local function new_context(ends, id, from_initiator)
+  local context = #C.half + 1
+  local half = new_half(context, not from_initiator)
+  C.half[context], C.ends[context] = half, from_initiator and ends or ends.back
+  if id and id ~= 0 then name(ends, half, id) end
   return half
 end
 
 -- Returns the half of a context that sent this packet.
-local function find(p, ends, own, other, from_initiator)
+local function find(ends, own, other, from_initiator)
   local half = own ~= 0 and ends.contexts[own]
-  local peers = ends.back.contexts
-  if half and (not other or not half.peer.id or half.peer.id == other) then
-    if other and not half.peer.id and other ~= 0 then
-      peers[other], half.peer.id = half.peer, other
+  if half then
+    local peer = H.peer[half]
+    local id = peer and H.id[peer]
+    if other and other ~= 0 and not id then name(ends.back, peer_of(half), other) end
+    if not other or not id or id == other then return half end
+  end
+  local peer = other and other ~= 0 and ends.back.contexts[other]
+  if peer then
+    half = peer_of(peer)
+    local id = H.id[half]
+    if not id or id == own or own == 0 then
+      if own ~= 0 then name(ends, half, own) end
+      return half
     end
-    return half
   end
-  local peer = other and other ~= 0 and peers[other]
-  if peer and (not peer.peer.id or peer.peer.id == own or own == 0) then
-    half = peer.peer
-    if own ~= 0 then
-      ends.contexts[own], half.id = half, own
-    end
-    return half
-  end
-  half = new_pdc(p, ends, own, from_initiator)
-  if other and other ~= 0 then
-    peers[other], half.peer.id = half.peer, other
-  end
+  half = new_context(ends, own, from_initiator)
+  if other and other ~= 0 then name(ends.back, peer_of(half), other) end
   return half
 end
 
--- Handles a packet with a PSN of its own.
+local function count(counts, half)
+  counts[half] = (counts[half] or 0) + 1
+end
+
+-- The PSN before the first one that is not acknowledged, if known.
+local function base_of(half)
+  local start = not H.cack[half] and C.start[H.context[half]]
+  return H.cack[half] or start and psn_add(start, -1)
+end
+
+-- Handles a packet with a PSN of its own. What is known of it is in its facts `a`, which are kept until its ACK.
 local function on_request(p, a, half, psn, retx)
-  local sent, pdc = half.sent, half.pdc
-  local e = sent[psn]
-  half.packets, half.bytes = half.packets + 1, half.bytes + p.payload_bytes
-  if e or half.cack and psn_ahead(psn, half.cack) <= 0 then
+  local sent = H.sent[half]
+  if not sent then
+    sent = {}
+    H.sent[half] = sent
+  end
+  local e, cack = sent[psn], H.cack[half]
+  H.packets[half], H.bytes[half] = H.packets[half] + 1, H.bytes[half] + p.payload_bytes
+  if e or cack and psn_ahead(psn, cack) <= 0 then
     if retx == 1 then
       a.retransmission, a.retransmission_of = true, e and e.frame
-      half.retransmissions = half.retransmissions + 1
+      count(H.retransmissions, half)
     else
       a.duplicate, a.duplicate_of = true, e and e.frame
-      half.duplicates = half.duplicates + 1
+      count(H.duplicates, half)
     end
     if e then
       if retx == 1 then
         e.again = true
-        e.a.retransmitted_in = e.a.retransmitted_in or p.number
-        local refused = e.nack
+        e.retransmitted_in = e.retransmitted_in or p.number
+        local refused = e.refused
         if refused then
-          a.answers_nack, refused.retransmitted_in, e.nack = refused.number, p.number, nil
+          a.answers_nack, refused.retransmitted_in, e.refused = refused.number, p.number, nil
         end
       end
-      if not e.message and p.ses then U.message_packet(p, a, half, e, psn) else a.message = e.message end
+      if not e.part and p.ses then U.message_packet(p, a, half, e, psn) else a.message = e.part end
     end
     return
   end
   if retx == 1 then
-    a.retransmission = true
-    half.retransmissions = half.retransmissions + 1
+    a.retransmission, a.again = true, true
+    count(H.retransmissions, half)
   end
-  local highest = half.highest
+  local highest = H.highest[half]
   local ahead = highest and psn_ahead(psn, highest) or 1
   if ahead > 0 then
     if ahead > 1 then a.gap = ahead - 1 end
-    half.highest = psn
+    H.highest[half] = psn
   end
-  local base = half.cack or pdc.start and psn_add(pdc.start, -1)
-  if base and psn_ahead(psn, base) > half.range then a.outside_window = true end
-  e = { frame = p.number, time = p.time, a = a, again = retx == 1 }
-  sent[psn] = e
+  local base = base_of(half)
+  if base and psn_ahead(psn, base) > (H.range[half] or DEFAULT_RANGE) then a.outside_window = true end
+  sent[psn] = a
   sent[psn_add(psn, -FORGET)] = nil
-  if p.ses then U.message_packet(p, a, half, e, psn) end
+  if p.ses then U.message_packet(p, a, half, a, psn) end
 end
 
 local function acknowledged(p, a, e, half)
-  if e.acked then return end
-  e.acked = true
-  local of, count = e.a, (a.acks_count or 0) + 1
-  of.acked_in, of.response_time = p.number, p.time - e.time
-  a.acks_count = count
-  if count <= 8 then
-    local acks = a.acks
-    if not acks then
-      acks = {}
-      a.acks = acks
-    end
-    acks[count] = e.frame
-  end
-  if not e.again then U.measure(half.pdc, p.time - e.time) end
-  if e.message then U.message_acknowledged(p, e.message, half) end
+  if e.acked_in then return end
+  e.acked_in, e.response_time = p.number, p.time - e.time
+  local nth = (a.acks_count or 0) + 1
+  a.acks_count = nth
+  if nth == 1 then a.acks = { e.frame } elseif nth <= 8 then a.acks[nth] = e.frame end
+  if not e.again then U.measure(H.context[half], p.time - e.time) end
+  if e.part then U.message_acknowledged(p, e.part, half) end
 end
 
 -- Marks all packets up to `cack` as acknowledged and forgets them.
 local function advance(p, a, half, cack)
-  local old = half.cack or half.pdc.start and psn_add(half.pdc.start, -1)
-  local sent = half.sent
+  local old, sent = base_of(half), H.sent[half]
   local ahead = old and psn_ahead(cack, old)
   if ahead and ahead <= 0 then
-    half.cack = half.cack or cack
+    H.cack[half] = H.cack[half] or cack
     return ahead == 0
   end
-  half.cack = cack
+  H.cack[half] = cack
+  if not sent then return true end
   if ahead and ahead <= FORGET then
     for step = 1, ahead do
       local psn = psn_add(old, step)
@@ -199,26 +212,28 @@ local function advance(p, a, half, cack)
 end
 
 local function on_ack(p, a, half, pds)
-  local of = half.peer
+  local of = peer_of(half)
+  local sent = H.sent[of]
   -- The reply to a probe reports received packets; its cumulative PSN is ignored.
   local offset = pds["pds.ack_psn_offset"]
   local cack = pds["pds.cack_psn"]
-  local named = offset and of.sent[psn_add(cack, offset)]
+  local named = offset and sent and sent[psn_add(cack, offset)]
   if named then
     a.response_to, a.response_time = named.frame, p.time - named.time
     acknowledged(p, a, named, of)
   end
   if offset then
-    if of.highest and psn_ahead(cack, of.highest) > 0 then a.ack_unseen = true end
+    local highest = H.highest[of]
+    if highest and psn_ahead(cack, highest) > 0 then a.ack_unseen = true end
     local newest = advance(p, a, of, cack)
     local mpr = pds["pds.mpr"]
-    if mpr and newest then of.range = mpr == 0 and math.huge or mpr * 128 end
+    if mpr and newest then H.range[of] = mpr == 0 and math.huge or mpr * 128 end
   end
-  if pds["pds.sack_psn_offset"] and U.has_sack(p) then
+  if pds["pds.sack_psn_offset"] and sent and U.has_sack(p) then
     local runs = U.sacked(p)
     for i = 1, #runs, 2 do
       for step = 0, psn_ahead(runs[i + 1], runs[i]) do
-        local e = of.sent[psn_add(runs[i], step)]
+        local e = sent[psn_add(runs[i], step)]
         if e then acknowledged(p, a, e, of) end
       end
     end
@@ -229,11 +244,15 @@ end
 local function on_nack(p, a, half, pds)
   local code = pds["pds.nack_code"]
   a.nack = code
-  half.pdc.nacks[code] = (half.pdc.nacks[code] or 0) + 1
-  local e = half.peer.sent[pds["pds.nack_psn"]]
+  local context = H.context[half]
+  local nacks = C.nacks[context] or {}
+  C.nacks[context] = nacks
+  count(nacks, code)
+  local sent = H.sent[peer_of(half)]
+  local e = sent and sent[pds["pds.nack_psn"]]
   if e then
-    a.nack_for, e.a.nacked_in, a.number = e.frame, p.number, p.number
-    e.nack = a
+    a.nack_for, e.nacked_in, a.number = e.frame, p.number, p.number
+    e.refused = a
   end
 end
 
@@ -273,44 +292,49 @@ function U.follow(p)
   end
   if kind == UUD then totals.uud = totals.uud + 1 end
   local ends = sender(p)
-  local a = {}
   if kind == RUDI_REQ or kind == RUDI_RESP then
+    local a = {}
     on_rudi(p, a, ends, pds)
     return a
   end
   local own, other = pds["pds.spdcid"], pds["pds.dpdcid"]
-  if not own or pds["pds.flags.nt"] == 1 then return a end
+  if not own or pds["pds.flags.nt"] == 1 then return {} end
   local request = REQUEST[kind]
   local from_initiator = request and not RESPONSE_DATA[pds["pds.next_hdr"]] or kind == CONTROL
-  local half = find(p, ends, own, other, from_initiator)
+  local half = find(ends, own, other, from_initiator)
+  local context = H.context[half]
   local offset = pds["pds.psn_offset"]
   if offset and (request or kind == CONTROL) then
     local start = psn_add(pds["pds.psn"], -offset)
-    local pdc = half.pdc
-    if pdc.start and pdc.start ~= start and half == pdc.forward then
+    local known = C.start[context]
+    if known and known ~= start and not H.returns[half] then
       -- The initiator reuses the identifier for a new context.
-      half = new_pdc(p, ends, own, true)
-      pdc = half.pdc
+      half = new_context(ends, own, true)
+      context = H.context[half]
     end
-    pdc.start = start
+    C.start[context] = start
   end
-  a.pdc, a.direction = half.pdc.index, half.direction
+  -- Room for the facts that follow.
+  local a = {
+    pdc = context - 1, direction = H.returns[half] and "return" or "forward", frame = p.number, time = p.time, message = nil,
+    part = nil,
+  }
   if request then
     on_request(p, a, half, pds["pds.psn"], pds["pds.flags.retx"])
     if p.ses and p.ses["ses.list"] then
-      local e = half.sent[pds["pds.psn"]]
       if a.retransmission or a.duplicate then
-        a.message = a.message or e and e.answers
+        local first = H.sent[half][pds["pds.psn"]]
+        a.message = a.message or first and first.answers
       else
         U.message_response(p, a, half)
-        if e then e.answers = a.message end
+        a.answers = a.message
       end
     end
   elseif kind == CONTROL then
     if TAKES_PSN[pds["pds.ctl_type"]] then on_request(p, a, half, pds["pds.psn"], pds["pds.flags.retx"])
-    else half.packets = half.packets + 1 end
+    else H.packets[half] = H.packets[half] + 1 end
   else
-    half.packets = half.packets + 1
+    H.packets[half] = H.packets[half] + 1
     if ACK[kind] then on_ack(p, a, half, pds) elseif NACK[kind] then on_nack(p, a, half, pds) end
   end
   return a

@@ -32,7 +32,7 @@ local function warn(text)
 end
 
 local function export(message, data)
-  local path = format("%s/message-%d.bin", settings.export, message.first)
+  local path = format("%s/message-%d.bin", settings.export, message.start.frame)
   local file = io.open(path, "wb")
   local written = file and file:write(data)
   if file then file:close() end
@@ -146,7 +146,7 @@ function U.follow_text()
     local message, indent = entry.message, entry.back and "    " or ""
     local names = U.registries.Opcode.names
     all[#all + 1] = format("%s%s %d B, frames %d to %d", indent, U.name_of(names, message.opcode), #entry.data,
-      message.first, message.reassembled_in)
+      message.start.frame, message.reassembled_in)
     all[#all + 1] = hex_dump(entry.data, indent)
   end
   return table.concat(all, "\n")

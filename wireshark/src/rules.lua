@@ -45,8 +45,9 @@ local RESERVED_AT = U.at("entropy", "reserved")
 
 -- Reports a wrong checksum of an IPv4 header.
 local function header_checksum(p, s, ip)
-  local sum = 0
-  for at = ip, ip + byte(s, ip + 1) % 16 * 4 - 2, 2 do sum = sum + u16(s, at) end
+  local a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, q, r, t, u, v = byte(s, ip + 1, ip + 20)
+  local sum = (a + c + e + g + i + k + m + o + r + u) * 256 + b + d + f + h + j + l + n + q + t + v
+  for at = ip + 20, ip + a % 16 * 4 - 2, 2 do sum = sum + u16(s, at) end
   local stated = u16(s, ip + 10)
   -- 0 and 0xffff are both zero in this arithmetic; only one of them is what a sender computes.
   local computed = sum - stated

@@ -9,20 +9,22 @@ local function address(bytes)
   return table.concat(words, ":")
 end
 
+local C, H = U.contexts, U.halves
+
 local function identifier(half)
-  return half.id and format("0x%04x", half.id) or "?"
+  return H.id[half] and format("0x%04x", H.id[half]) or "?"
 end
 
 local function microseconds(time)
   return time and format("%.1f", time * 1e6) or "-"
 end
 
-local function nacks_of(pdc)
-  local codes, parts = {}, {}
-  for code in pairs(pdc.nacks) do codes[#codes + 1] = code end
+local function nacks_of(context)
+  local nacks, codes, parts = C.nacks[context] or {}, {}, {}
+  for code in pairs(nacks) do codes[#codes + 1] = code end
   table.sort(codes)
   for _, code in ipairs(codes) do
-    parts[#parts + 1] = format("%s=%d", U.name_of(U.registries.NackCode.names, code), pdc.nacks[code])
+    parts[#parts + 1] = format("%s=%d", U.name_of(U.registries.NackCode.names, code), nacks[code])
   end
   return #parts > 0 and table.concat(parts, ",") or "-"
 end
@@ -31,14 +33,17 @@ local HEADINGS = { "pdc", "initiator", "id", "target", "id", "frames", "bytes", 
   "messages", "p50 us", "p90 us", "p99 us", "nacks" }
 local BYTES_BACK = 9
 
-local function row(pdc)
-  local forward, back = pdc.forward, pdc.back
-  local at = function(share) return microseconds(U.percentile(pdc.times, pdc.measured, share)) end
+local function row(context)
+  local forward, ends = C.half[context], C.ends[context]
+  local back = U.peer_of(forward)
+  if H.returns[forward] then forward, back = back, forward end
+  local both = function(counts) return format("%d", (counts[forward] or 0) + (counts[back] or 0)) end
+  local at = function(share) return microseconds(U.percentile(context, share)) end
   return {
-    format("%d", pdc.index), address(pdc.initiator), identifier(forward), address(pdc.target), identifier(back),
-    format("%d", forward.packets), format("%d", forward.bytes), format("%d", back.packets), format("%d", back.bytes),
-    format("%d", forward.retransmissions + back.retransmissions), format("%d", forward.duplicates + back.duplicates),
-    format("%d", pdc.messages or 0), at(0.5), at(0.9), at(0.99), nacks_of(pdc),
+    format("%d", context - 1), address(ends.address), identifier(forward), address(ends.back.address), identifier(back),
+    format("%d", H.packets[forward]), format("%d", H.bytes[forward]), format("%d", H.packets[back]),
+    format("%d", H.bytes[back]), both(H.retransmissions), both(H.duplicates), format("%d", C.messages[context] or 0),
+    at(0.5), at(0.9), at(0.99), nacks_of(context),
   }
 end
 
@@ -66,10 +71,10 @@ end
 -- All contexts as text; `narrow` for a window, which breaks long lines: then a table of the traffic, and one of how it fared.
 function U.statistics_text(narrow)
   local rows = { HEADINGS }
-  for _, pdc in ipairs(U.pdcs) do rows[#rows + 1] = row(pdc) end
+  for context = 1, #C.half do rows[#rows + 1] = row(context) end
   local totals = U.totals
   local head = format("UET: %d packets, %d contexts, %d RUDI, %d datagrams, %d secured, %d malformed\n",
-    totals.packets, #U.pdcs, totals.rudi, totals.uud, totals.tss, totals.malformed)
+    totals.packets, #C.half, totals.rudi, totals.uud, totals.tss, totals.malformed)
   local traffic, service = "Frames and bytes of payload from the initiator, (<) from the target\n", "Response times to within a tenth\n"
   if narrow then return head .. "\n" .. traffic .. columns(rows, TRAFFIC, 1) .. "\n" .. service .. columns(rows, SERVICE, 2) end
   return head .. traffic .. service .. columns(rows, ALL, 2)

@@ -14,15 +14,17 @@ local function name(names, code)
 end
 U.name_of = name
 
--- Words in brackets, those whose field is 1.
-local function flags(record, ...)
-  local words = {}
-  for i = 1, select("#", ...), 2 do
-    local field, word = select(i, ...)
-    if record[field] == 1 then words[#words + 1] = word end
+-- Words in brackets, those whose field is 1. `pairs` are fields and their words, in turn.
+local function flags(record, pairs)
+  local text
+  for i = 1, #pairs, 2 do
+    if record[pairs[i]] == 1 then text = text and text .. " " .. pairs[i + 1] or pairs[i + 1] end
   end
-  return #words > 0 and " [" .. concat(words, " ") .. "]" or ""
+  return text and " [" .. text .. "]" or ""
 end
+local RETX, M_RETX = { "pds.flags.retx", "RETX" }, { "pds.flags.m", "M", "pds.flags.retx", "RETX" }
+local ROD_RETX = { "pds.flags.isrod", "ROD", "pds.flags.retx", "RETX" }
+local OF_MESSAGE = { "ses.som", "SOM", "ses.eom", "EOM", "ses.dc", "DC", "ses.ie", "IE" }
 
 -- The two ends of the context.
 local function ends(pds)
@@ -32,7 +34,7 @@ local function ends(pds)
 end
 
 local function of_request(pds)
-  local text = format(" PSN %d", pds["pds.psn"]) .. ends(pds) .. flags(pds, "pds.flags.retx", "RETX")
+  local text = format(" PSN %d", pds["pds.psn"]) .. ends(pds) .. flags(pds, RETX)
   if pds["pds.ccc_id"] then
     text = text .. format(" CCC 0x%02x wants %d B", pds["pds.ccc_id"], pds["pds.credit_target"] * 256)
   end
@@ -40,7 +42,7 @@ local function of_request(pds)
 end
 
 local function of_rudi(pds)
-  return format(" 0x%08x", pds["pds.pkt_id"]) .. flags(pds, "pds.flags.m", "M", "pds.flags.retx", "RETX")
+  return format(" 0x%08x", pds["pds.pkt_id"]) .. flags(pds, M_RETX)
 end
 
 local function sack(p)
@@ -57,7 +59,7 @@ local function of_ack(pds, p)
   local text = offset and format(" PSN %d", psn_add(cack, offset)) or format(" probe 0x%04x", pds["pds.probe_opaque"])
   text = text .. format(" CACK %d", cack) .. ends(pds)
   if pds["pds.flags.req"] ~= 0 then text = text .. " " .. name(requests, pds["pds.flags.req"]) end
-  text = text .. flags(pds, "pds.flags.m", "M", "pds.flags.retx", "RETX")
+  text = text .. flags(pds, M_RETX)
   if pds["pds.sack_psn_offset"] then text = text .. sack(p) end
   if pds["pds.credit"] then text = text .. format(" credit %d B", pds["pds.credit"] * 256) end
   return text
@@ -72,7 +74,7 @@ local function of_nack(pds)
     text = text .. format(" 0x%08x", pds["pds.nack_pkt_id"])
   end
   if payload ~= 0 then text = text .. format(" payload %d", payload) end
-  return text .. flags(pds, "pds.flags.m", "M", "pds.flags.retx", "RETX")
+  return text .. flags(pds, M_RETX)
 end
 
 local codes = registries.CtlType.codes
@@ -95,7 +97,7 @@ local function of_control(pds)
   elseif kind == CREDIT_REQUEST then
     text = text .. format(" CCC 0x%02x wants %d B", (payload - payload % 0x1000000) / 0x1000000, units)
   end
-  return text .. flags(pds, "pds.flags.isrod", "ROD", "pds.flags.retx", "RETX")
+  return text .. flags(pds, ROD_RETX)
 end
 
 local OF = {
@@ -140,7 +142,7 @@ function U.ses_summary(p)
   local length, offset = ses["ses.payload_length"], ses["ses.message_offset"]
   if p.opcode then
     return name(opcodes, p.opcode) .. part(length, offset, ses["ses.request_length"]) .. extension(p)
-      .. flags(ses, "ses.som", "SOM", "ses.eom", "EOM", "ses.dc", "DC", "ses.ie", "IE")
+      .. flags(ses, OF_MESSAGE)
   end
   local text = name(responses, ses["ses.opcode"]) .. " " .. name(return_codes, ses["ses.return_code"])
   if offset then return text .. part(length, offset, ses["ses.modified_length"]) end

@@ -9,7 +9,7 @@ const CLASH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/all/tshark/clash
 
 fn traffic(packets: usize) -> Scratch {
     let file = Scratch::new("pcap");
-    capture::write(file.0.to_str().unwrap(), packets, 256).unwrap();
+    capture::write(file.0.to_str().unwrap(), packets, 256, 64).unwrap();
     file
 }
 

@@ -195,6 +195,6 @@ fn dissector_and_observer_agree_on_every_vector_capture() {
 #[ignore = "needs tshark: wireshark/test"]
 fn dissector_and_observer_agree_on_refused_and_late_packets() {
     let file = Scratch::new("pcap");
-    capture::write(file.0.to_str().unwrap(), 2_000, 64).unwrap();
+    capture::write(file.0.to_str().unwrap(), 2_000, 64, 64).unwrap();
     assert_eq!(agree(&file.0), (2_000, 0));
 }
