@@ -5,6 +5,7 @@ use crate::Corrections;
 use core::net::IpAddr;
 use core::time::Duration;
 use std::collections::BTreeMap;
+use uet_observe::Facts;
 use uet_wire::catalogue::{self, Requirement};
 use uet_wire::validate::{self, Severity};
 use uet_wire::{Packet, ParseError};
@@ -84,6 +85,15 @@ impl CaptureChecker {
 
     /// Judges the next packet. A finding may be about an earlier one, if this one proves it.
     pub fn packet(&mut self, seen: CapturedPacket<'_>) -> Vec<CaptureFinding> {
+        self.packet_with(seen, |_| ())
+    }
+
+    /// Judges the next packet like [`packet`](Self::packet). If the packet is UET, `witness` receives its facts.
+    pub fn packet_with(
+        &mut self,
+        seen: CapturedPacket<'_>,
+        witness: impl FnOnce(&Facts<'_>),
+    ) -> Vec<CaptureFinding> {
         let CapturedPacket { number, time, packet, findings, error, authenticated, key } = seen;
         let culprit = packet.ip.map(|ip| ip.src());
         let of_packet =
@@ -117,7 +127,7 @@ impl CaptureChecker {
                 &finding.detail().to_string(),
             ));
         }
-        for finding in self.checker.packet_at(number, time, packet) {
+        for finding in self.checker.packet_with(number, time, packet, witness) {
             let super::Finding { number, requirement, with, culprit, message } = finding;
             found.extend(self.broken(number, with, Some(culprit), requirement, &message));
         }
@@ -151,6 +161,12 @@ impl CaptureChecker {
             None => "; on purpose: the suite tests its device".to_owned(),
         }
         .as_str();
+    }
+
+    /// Returns the number of contexts before the current instance of the suite. A
+    /// [`ContextId`](uet_observe::ContextId) counts from there.
+    pub fn earlier_contexts(&self) -> usize {
+        self.checker.earlier
     }
 
     /// Returns the number of contexts.

@@ -183,7 +183,7 @@ pub struct Checker {
     judge: Judge,
     now: Option<Duration>,
     /// Number of contexts before the last [`restart`](Checker::restart).
-    earlier: usize,
+    pub(crate) earlier: usize,
 }
 
 /// Contexts whose doubts are kept; all are forgotten when there are more.
@@ -197,17 +197,34 @@ impl Checker {
 
     /// Judges the next packet, captured at this time. A finding may be about an earlier packet, if this one proves it.
     pub fn packet_at(&mut self, number: u64, now: Option<Duration>, packet: &Packet<'_>) -> Vec<Finding> {
+        self.packet_with(number, now, packet, |_| ())
+    }
+
+    /// Judges the next packet like [`packet_at`](Self::packet_at), and passes its facts on.
+    pub(crate) fn packet_with(
+        &mut self,
+        number: u64,
+        now: Option<Duration>,
+        packet: &Packet<'_>,
+        witness: impl FnOnce(&Facts<'_>),
+    ) -> Vec<Finding> {
         self.now = now;
         match Observed::of(number, packet) {
-            Some(packet) => self.observed(&packet),
+            Some(packet) => self.observed_with(&packet, witness),
             None => Vec::new(),
         }
     }
 
     /// Judges the next packet in the context of earlier ones.
     pub(crate) fn observed(&mut self, packet: &Observed<'_>) -> Vec<Finding> {
+        self.observed_with(packet, |_| ())
+    }
+
+    fn observed_with(&mut self, packet: &Observed<'_>, witness: impl FnOnce(&Facts<'_>)) -> Vec<Finding> {
         reads::judge(&mut self.judge, packet);
-        match self.observer.observe(packet) {
+        let facts = self.observer.observe(packet);
+        witness(&facts);
+        match facts {
             Facts::Context { context, sender, read, event, strays } => {
                 if self.doubts.len() > CONTEXTS {
                     self.doubts.clear();
