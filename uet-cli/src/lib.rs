@@ -10,5 +10,10 @@ pub mod report;
 pub mod select;
 pub mod simulate;
 pub mod site;
+#[cfg(feature = "parquet")]
+pub mod tables;
+#[cfg(not(feature = "parquet"))]
+#[path = "no_tables.rs"]
+pub mod tables;
 pub mod text;
 pub mod timeline;

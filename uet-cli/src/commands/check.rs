@@ -2,10 +2,11 @@
 
 use super::annotate::Annotated;
 use super::foreign::Foreign;
-use super::output::WhileRead;
-use super::{Deployment, Listing, Outcome, about, add_secrets, complain, corrections, records};
+use super::output::{TablesTo, WhileRead};
+use super::{Deployment, Outcome, about, add_secrets, complain, corrections, records};
 use crate::paint::Paint;
-use clap::Args;
+use crate::tables::Tables;
+use clap::{Args, ValueEnum};
 use core::time::Duration;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -35,6 +36,7 @@ use uet_wire::validate::Severity;
   uet check --format json capture.pcapng | jq 'select(.severity == \"error\")'
   uet check --judged capture.pcapng             also lists the requirements judged
   uet check --annotate out.pcapng capture.pcapng  findings as packet comments
+  uet check --format parquet -o tables capture.pcapng
   uet check --interface eth0 --seconds 60       live packets
 
 Exit codes: 0 nothing worse than a warning, 1 a finding of severity error or a malformed packet, 2 usage
@@ -45,7 +47,9 @@ pub(super) struct Check {
     inputs: Vec<PathBuf>,
     /// Output format of findings
     #[arg(long, value_enum, default_value = "text")]
-    format: Listing,
+    format: CheckFormat,
+    #[command(flatten)]
+    output: TablesTo,
     /// Maximum number of findings to print per requirement; the others are counted
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     limit: u64,
@@ -62,6 +66,16 @@ pub(super) struct Check {
     live: Live,
     #[command(flatten)]
     deployment: Deployment,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum CheckFormat {
+    /// Readable text. In a pipe: one entry per line, its identifier first
+    Text,
+    /// One JSON object per line
+    Json,
+    /// Tables of packets, contexts, messages and findings in DIRECTORY (docs/analysis.md), and a summary as text
+    Parquet,
 }
 
 /// Live traffic on an interface instead of a capture. An interrupt ends it and prints the findings so far.
@@ -99,6 +113,7 @@ impl Check {
         let mut report = Report {
             format: self.format,
             limit: self.limit,
+            tables: self.output.open(self.format == CheckFormat::Parquet, Tables::of_contexts)?,
             decoder: Some(self.deployment.decoder(false)?),
             paint: Paint::stdout(),
             live: stdout.is_terminal() || self.live.interface.is_some(),
@@ -133,10 +148,11 @@ impl Check {
             report.foreign.input_ended(input, unreadable);
         }
         // After an error, a line of zeros would look like success.
-        if report.packets > 0 || !damaged || matches!(self.format, Listing::Json) {
+        if report.packets > 0 || !damaged || self.format == CheckFormat::Json {
             report.summary(self.judged)?;
         }
         report.out.flush()?;
+        report.tables.take().map_or(Ok(()), Tables::finish)?;
         report.foreign.complain();
         if let (Some(path), Some(annotated)) = (&self.annotate, report.annotated.take()) {
             annotated.finish().map_err(|error| about(path, error))?;
@@ -217,8 +233,9 @@ impl Live {
 }
 
 struct Report<W: Write> {
-    format: Listing,
+    format: CheckFormat,
     limit: u64,
+    tables: Option<Tables>,
     /// Absent while it decodes a packet.
     decoder: Option<Decoder>,
     paint: Paint,
@@ -280,8 +297,18 @@ impl<W: Write> Report<W> {
             authenticated: protection.and_then(|protection| protection.authenticated),
             key: protection.and_then(|protection| protection.key),
         };
-        for finding in self.checker.packet(captured) {
-            self.found(&finding)?;
+        let earlier = self.checker.earlier_contexts();
+        let tables = self.tables.as_mut();
+        let findings = self.checker.packet_with(captured, |facts| {
+            if let Some(tables) = tables {
+                tables.facts(decoded, earlier, facts);
+            }
+        });
+        for finding in &findings {
+            self.found(finding)?;
+        }
+        if let Some(tables) = &mut self.tables {
+            tables.packet(decoded, &findings)?;
         }
         if let Some(annotated) = &mut self.annotated {
             annotated.write(&decoded.record, &core::mem::take(&mut self.comments))?;
@@ -304,19 +331,19 @@ impl<W: Write> Report<W> {
         }
         let times = self.found.entry(id).or_default();
         *times += 1;
-        if *times > self.limit {
+        if *times > self.limit || self.format == CheckFormat::Parquet {
             return Ok(());
         }
         let culprit = finding.culprit.map(|culprit| culprit.to_string());
         match self.format {
-            Listing::Json => {
+            CheckFormat::Json => {
                 let line = json!({
                     "number": number, "with": with, "id": id, "severity": severity, "culprit": culprit,
                     "message": message,
                 });
                 writeln!(self.out, "{line}")?;
             }
-            Listing::Text => {
+            CheckFormat::Text | CheckFormat::Parquet => {
                 let culprit = culprit.as_deref().unwrap_or("-");
                 write!(self.out, "{number:>6} ")?;
                 match severity {
@@ -336,12 +363,12 @@ impl<W: Write> Report<W> {
     fn summary(&mut self, judged: bool) -> io::Result<()> {
         let (contexts, counts) = (self.checker.contexts(), self.checker.judged());
         let across = counts.len();
-        if self.format == Listing::Text {
+        if self.format != CheckFormat::Json {
             for correction in &self.checker.corrections().0 {
                 writeln!(self.out, "corrected in the catalogue: {correction}")?;
             }
         }
-        if let Listing::Json = self.format {
+        if self.format == CheckFormat::Json {
             let summary = json!({
                 "packets": self.packets, "contexts": contexts, "findings": self.found, "judged": counts,
                 "corrections": self.checker.corrections(),
@@ -357,7 +384,8 @@ impl<W: Write> Report<W> {
                 }
             }
         }
-        for (id, times) in self.found.iter().filter(|(_, times)| **times > self.limit) {
+        let hidden = |times: u64| self.format == CheckFormat::Text && times > self.limit;
+        for (id, times) in self.found.iter().filter(|(_, times)| hidden(**times)) {
             writeln!(self.out, "{id}: {} more", times - self.limit)?;
         }
         let findings: u64 = self.found.values().sum();

@@ -1,9 +1,11 @@
 //! `uet decode`
 
 use super::foreign::Foreign;
+use super::output::TablesTo;
 use super::{Deployment, From, Outcome, about, add_secrets, complain, records};
 use crate::paint::Paint;
 use crate::select::{Numbers, Pdc, Selection, Type, Wrong};
+use crate::tables::Tables;
 use crate::text;
 use clap::{Args, ValueEnum};
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -25,6 +27,7 @@ use uet_wire::validate::Severity;
   uet decode --pdc 0x4001 --packets 1-100 capture.pcapng
   uet decode --finding error capture.pcapng
   uet decode --trailer crc --format json capture.pcap.gz | jq .fields
+  uet decode --format parquet -o tables capture.pcapng
   uet decode --from uet 380000000001200380014001
   tcpdump -U -w - udp port 4793 | uet decode -
 
@@ -37,6 +40,8 @@ pub(super) struct Decode {
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: DecodeFormat,
+    #[command(flatten)]
+    output: TablesTo,
     /// First layer of packets given in hexadecimal
     #[arg(long, value_enum, default_value = "eth")]
     from: From,
@@ -75,6 +80,8 @@ enum DecodeFormat {
     Summary,
     /// One JSON object per packet, on a line of its own
     Json,
+    /// A table of packets, DIRECTORY/packets.parquet (docs/analysis.md)
+    Parquet,
 }
 
 impl Decode {
@@ -87,6 +94,7 @@ impl Decode {
             selection: Selection { pdcs: pdc, types, findings: finding, numbers: packets },
             paint: Paint::stdout(),
             live: stdout.is_terminal(),
+            tables: self.output.open(self.format == DecodeFormat::Parquet, Tables::of_packets)?,
             out: BufWriter::with_capacity(1 << 16, stdout),
             buffer: Vec::new(),
             number: 0,
@@ -110,6 +118,7 @@ impl Decode {
             printer.foreign.input_ended(input, unreadable);
         }
         printer.out.flush()?;
+        printer.tables.take().map_or(Ok(()), Tables::finish)?;
         printer.foreign.complain();
         Ok(match (damaged, printer.bad) {
             (true, _) => Outcome::UsageError,
@@ -150,6 +159,7 @@ struct Printer<W: Write> {
     paint: Paint,
     /// Flush after each packet, because somebody watches.
     live: bool,
+    tables: Option<Tables>,
     out: BufWriter<W>,
     /// Buffer of the current packet, kept for its allocation.
     buffer: Vec<u8>,
@@ -194,6 +204,9 @@ impl<W: Write> Printer<W> {
             DecodeFormat::Json => {
                 decoded.write(&mut self.buffer);
                 self.buffer.push(b'\n');
+            }
+            DecodeFormat::Parquet => {
+                return self.tables.as_mut().map_or(Ok(()), |tables| tables.packet(decoded, &[]));
             }
         }
         self.out.write_all(&self.buffer)?;

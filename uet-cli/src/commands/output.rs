@@ -1,9 +1,11 @@
 //! Output of commands: files, and standard output that may be closed early.
 
 use super::about;
+use crate::tables::Tables;
+use clap::Args;
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Standard output of a command with a verdict. If nobody reads on (`| head`) or a write fails, the command continues
 /// without output.
@@ -89,4 +91,30 @@ pub(super) fn can_be_written(path: &Path) -> io::Result<()> {
 
 fn parents(path: &Path) -> io::Result<()> {
     path.parent().map_or(Ok(()), fs::create_dir_all)
+}
+
+/// The place of tables.
+#[derive(Debug, Args)]
+pub(super) struct TablesTo {
+    /// Directory for the tables of `--format parquet`
+    #[arg(short, long, value_name = "DIRECTORY")]
+    output: Option<PathBuf>,
+}
+
+impl TablesTo {
+    /// Creates the tables if the format asks for them. Otherwise the option is an error.
+    pub(super) fn open(
+        &self,
+        is_wanted: bool,
+        create: impl FnOnce(&Path) -> io::Result<Tables>,
+    ) -> io::Result<Option<Tables>> {
+        match (&self.output, is_wanted) {
+            (None, false) => Ok(None),
+            (Some(_), false) => Err(io::Error::other("--output is for the tables of --format parquet")),
+            (Some(directory), true) => create(directory).map(Some).map_err(|error| about(directory, error)),
+            (None, true) => {
+                Err(io::Error::other("--format parquet needs a directory for the tables: --output DIRECTORY"))
+            }
+        }
+    }
 }

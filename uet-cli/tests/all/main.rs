@@ -32,4 +32,5 @@ mod run;
 mod secured;
 mod show;
 mod simulate;
+mod tables;
 mod wireshark;
