@@ -10,9 +10,11 @@ const NOT_BUILT: &str =
     "--format parquet: this `uet` is built without Parquet; build it with `--features parquet`";
 
 /// The tables of an input.
-pub enum Tables {}
+pub enum NoTables {}
 
-impl Tables {
+pub use NoTables as Tables;
+
+impl NoTables {
     /// Fails, because the program has no writer for tables.
     pub fn of_packets(_: &Path) -> io::Result<Self> {
         Err(io::Error::other(NOT_BUILT))

@@ -55,7 +55,7 @@ impl ColumnType {
 
 /// A column of a table. Any of its values may be null.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Column {
+pub struct TableColumn {
     /// The name. In the table of packets, it is the key of the JSON with `_` for each dot.
     pub name: String,
     /// The type.
@@ -64,9 +64,9 @@ pub struct Column {
     pub doc: String,
 }
 
-impl Column {
+impl TableColumn {
     pub(super) fn new(name: &str, kind: ColumnType, doc: &str) -> Self {
-        Column { name: name.replace('.', "_"), kind, doc: doc.to_owned() }
+        TableColumn { name: name.replace('.', "_"), kind, doc: doc.to_owned() }
     }
 
     pub(super) fn schema(&self) -> Result<Type> {
@@ -80,7 +80,7 @@ impl Column {
 
 /// A value in a row.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) enum Value {
+pub(super) enum CellValue {
     #[default]
     Null,
     Boolean(bool),
@@ -88,46 +88,46 @@ pub(super) enum Value {
     Text(ByteArray),
 }
 
-impl From<bool> for Value {
+impl From<bool> for CellValue {
     fn from(value: bool) -> Self {
-        Value::Boolean(value)
+        CellValue::Boolean(value)
     }
 }
 
-impl From<i64> for Value {
+impl From<i64> for CellValue {
     fn from(value: i64) -> Self {
-        Value::Number(value)
+        CellValue::Number(value)
     }
 }
 
-impl From<u32> for Value {
+impl From<u32> for CellValue {
     fn from(value: u32) -> Self {
-        Value::Number(value.into())
+        CellValue::Number(value.into())
     }
 }
 
 /// Numbers of packets and sums fit; a larger number becomes the largest one.
-impl From<u64> for Value {
+impl From<u64> for CellValue {
     fn from(value: u64) -> Self {
-        Value::Number(i64::try_from(value).unwrap_or(i64::MAX))
+        CellValue::Number(i64::try_from(value).unwrap_or(i64::MAX))
     }
 }
 
-impl From<&str> for Value {
+impl From<&str> for CellValue {
     fn from(value: &str) -> Self {
-        Value::Text(value.into())
+        CellValue::Text(value.into())
     }
 }
 
-impl From<Timestamp> for Value {
+impl From<Timestamp> for CellValue {
     fn from(time: Timestamp) -> Self {
         nanoseconds(time).into()
     }
 }
 
-impl<T: Into<Value>> From<Option<T>> for Value {
+impl<T: Into<CellValue>> From<Option<T>> for CellValue {
     fn from(value: Option<T>) -> Self {
-        value.map_or(Value::Null, T::into)
+        value.map_or(CellValue::Null, T::into)
     }
 }
 

@@ -1,8 +1,8 @@
 //! The table of contexts: a row for each context, when it closes.
 
-use super::column::{ColumnType, Value};
+use super::column::{CellValue, ColumnType};
 use super::messages::{MessageRow, OpenMessages, Seen, address};
-use super::rows::{Described, Row};
+use super::rows::{Described, TableRow};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use uet_observe::{Context, Event, Side};
@@ -33,7 +33,7 @@ pub(super) struct ContextRow {
     payload: u64,
 }
 
-impl Row for ContextRow {
+impl TableRow for ContextRow {
     const TABLE: &'static str = "contexts";
     const COLUMNS: &'static [Described<Self>] = &[
         ("context", ColumnType::Int64, "the context, from 1 in order of observation", |row| {
@@ -80,7 +80,7 @@ impl Row for ContextRow {
     ];
 }
 
-fn pdcid(id: Option<PdcId>) -> Value {
+fn pdcid(id: Option<PdcId>) -> CellValue {
     id.map(|id| u32::from(id.0)).into()
 }
 

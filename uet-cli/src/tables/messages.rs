@@ -1,7 +1,7 @@
 //! The table of messages: a row for each message, when all its packets are acknowledged.
 
-use super::column::{ColumnType, Value};
-use super::rows::{Described, Row};
+use super::column::{CellValue, ColumnType};
+use super::rows::{Described, TableRow};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use uet_observe::{Event, SentRequest, Side};
@@ -53,7 +53,7 @@ impl MessageRow {
     }
 }
 
-impl Row for MessageRow {
+impl TableRow for MessageRow {
     const TABLE: &'static str = "messages";
     const COLUMNS: &'static [Described<Self>] = &[
         ("context", ColumnType::Int64, "the context", |row| row.context.into()),
@@ -92,8 +92,8 @@ impl Row for MessageRow {
     ];
 }
 
-pub(super) fn address(address: Option<IpAddr>) -> Value {
-    address.map(|address| Value::from(&*address.to_string())).into()
+pub(super) fn address(address: Option<IpAddr>) -> CellValue {
+    address.map(|address| CellValue::from(&*address.to_string())).into()
 }
 
 /// The identity of a message among those of its sender.

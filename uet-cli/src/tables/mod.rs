@@ -7,7 +7,7 @@ mod packets;
 mod rows;
 mod writer;
 
-pub use column::{Column, ColumnType};
+pub use column::{ColumnType, TableColumn};
 
 use contexts::{ContextRow, OpenContexts};
 use messages::{MessageRow, Seen};
@@ -24,7 +24,7 @@ use writer::TableWriter;
 const PACKETS: &str = "packets";
 
 /// Returns each table with its columns, in order.
-pub fn schemas() -> [(&'static str, Vec<Column>); 4] {
+pub fn schemas() -> [(&'static str, Vec<TableColumn>); 4] {
     [
         (PACKETS, packets::columns()),
         rows::schema::<ContextRow>(),

@@ -1,6 +1,6 @@
 //! The table of packets: a row for each packet, with the fields of its headers.
 
-use super::column::{Column, ColumnType, Value};
+use super::column::{CellValue, ColumnType, TableColumn};
 use parquet::data_type::ByteArray;
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -95,20 +95,20 @@ const SOURCES: &[(&str, Source)] = &[
 ];
 
 /// Returns the columns of the table.
-pub(super) fn columns() -> Vec<Column> {
+pub(super) fn columns() -> Vec<TableColumn> {
     let columns = SOURCES.iter().flat_map(|(name, source)| match source {
-        Whole(kind, doc) => vec![Column::new(name, *kind, doc)],
+        Whole(kind, doc) => vec![TableColumn::new(name, *kind, doc)],
         Source::Derived => {
             let doc = DERIVED.iter().find(|(derived, _)| derived == name).map_or("", |(_, doc)| doc);
-            vec![Column::new(name, ColumnType::Int64, doc)]
+            vec![TableColumn::new(name, ColumnType::Int64, doc)]
         }
         Field | Code => {
             let mut places: Vec<Place> = ALL.iter().flat_map(|layout| layout.fields()).collect();
             places.retain(|place| place.row.name == *name);
             let width = places.iter().map(|place| place.row.width()).max().unwrap_or(0);
             let doc = places.first().map_or("", |place| place.row.doc);
-            let number = Column::new(name, ColumnType::of_width(width), doc);
-            let text = Column::new(
+            let number = TableColumn::new(name, ColumnType::of_width(width), doc);
+            let text = TableColumn::new(
                 &format!("{name}_name"),
                 ColumnType::Text,
                 &format!("the name of `{}`", number.name),
@@ -129,7 +129,7 @@ pub(super) struct PacketRows {
     /// The column of each entry of [`DERIVED`].
     derived: Vec<(&'static str, usize)>,
     addresses: HashMap<IpAddr, ByteArray>,
-    row: Vec<Value>,
+    row: Vec<CellValue>,
 }
 
 struct Plan {
@@ -143,13 +143,13 @@ struct Cell {
     is_flag: bool,
     column: usize,
     /// For a code point, the names of all values. Their column is the next one.
-    names: Option<Vec<Value>>,
+    names: Option<Vec<CellValue>>,
 }
 
 impl PacketRows {
     /// Creates a row of nulls.
     pub(super) fn new() -> Self {
-        let row = vec![Value::Null; columns().len()];
+        let row = vec![CellValue::Null; columns().len()];
         PacketRows {
             plans: Vec::new(),
             derived: placed(|source| matches!(source, Source::Derived)),
@@ -163,11 +163,11 @@ impl PacketRows {
         &mut self,
         decoded: &Decoded<'_>,
         context: Option<u64>,
-    ) -> impl Iterator<Item = Value> + use<'_> {
+    ) -> impl Iterator<Item = CellValue> + use<'_> {
         let packet = &decoded.packet;
         let [src, dst] = match packet.ip {
             Some(ip) => [ip.src(), ip.dst()].map(|address| self.address(address)),
-            None => [Value::Null, Value::Null],
+            None => [CellValue::Null, CellValue::Null],
         };
         let whole = [
             decoded.record.number.into(),
@@ -179,7 +179,7 @@ impl PacketRows {
             (packet.uet.payload.len() as u64).into(),
             packet.trimmed.is_some().into(),
             packet.sliced.is_some().into(),
-            decoded.error().map(|error| Value::from(&*error.to_string())).into(),
+            decoded.error().map(|error| CellValue::from(&*error.to_string())).into(),
         ];
         self.row.iter_mut().zip(whole).for_each(|(cell, value)| *cell = value);
         for (layout, header) in decoded.view().headers() {
@@ -196,7 +196,8 @@ impl PacketRows {
                 let Some(value) = place.read(header).filter(|_| place.exists(header)) else { continue };
                 let cells = self.row.get_mut(*column..).unwrap_or_default();
                 let [cell, rest @ ..] = cells else { continue };
-                *cell = if *is_flag { Value::Boolean(value != 0) } else { Value::Number(value as i64) };
+                *cell =
+                    if *is_flag { CellValue::Boolean(value != 0) } else { CellValue::Number(value as i64) };
                 if let (Some(names), [name, ..]) = (names, rest) {
                     *name = names.get(value as usize).cloned().unwrap_or_default();
                 }
@@ -211,12 +212,12 @@ impl PacketRows {
         self.row.iter_mut().map(std::mem::take)
     }
 
-    fn address(&mut self, address: IpAddr) -> Value {
+    fn address(&mut self, address: IpAddr) -> CellValue {
         if self.addresses.len() >= ADDRESSES {
             self.addresses.clear();
         }
         let text = self.addresses.entry(address).or_insert_with(|| ByteArray::from(&*address.to_string()));
-        Value::Text(text.clone())
+        CellValue::Text(text.clone())
     }
 }
 

@@ -1,16 +1,16 @@
 //! Tables whose rows are values of one type. A column is a name, and the function that reads it from a row.
 
-use super::column::{Column, ColumnType, Value};
+use super::column::{CellValue, ColumnType, TableColumn};
 use super::writer::TableWriter;
 use std::io;
 use std::path::Path;
 use uet_conformance::passive::CaptureFinding;
 
 /// Name, type, meaning and value of a column.
-pub(super) type Described<R> = (&'static str, ColumnType, &'static str, fn(&R) -> Value);
+pub(super) type Described<R> = (&'static str, ColumnType, &'static str, fn(&R) -> CellValue);
 
 /// A row of a table.
-pub(super) trait Row: Sized + 'static {
+pub(super) trait TableRow: Sized + 'static {
     /// The name of the table.
     const TABLE: &'static str;
     /// The columns, in order.
@@ -18,19 +18,19 @@ pub(super) trait Row: Sized + 'static {
 }
 
 /// Returns the name and the columns of the table of this type.
-pub(super) fn schema<R: Row>() -> (&'static str, Vec<Column>) {
-    (R::TABLE, R::COLUMNS.iter().map(|(name, kind, doc, _)| Column::new(name, *kind, doc)).collect())
+pub(super) fn schema<R: TableRow>() -> (&'static str, Vec<TableColumn>) {
+    (R::TABLE, R::COLUMNS.iter().map(|(name, kind, doc, _)| TableColumn::new(name, *kind, doc)).collect())
 }
 
 /// Creates the table of this type.
-pub(super) fn create<R: Row>(directory: &Path) -> io::Result<TableWriter> {
+pub(super) fn create<R: TableRow>(directory: &Path) -> io::Result<TableWriter> {
     let (name, columns) = schema::<R>();
     TableWriter::create(directory, name, &columns)
 }
 
 impl TableWriter {
     /// Adds a row.
-    pub(super) fn add<R: Row>(&mut self, row: &R) -> io::Result<()> {
+    pub(super) fn add<R: TableRow>(&mut self, row: &R) -> io::Result<()> {
         self.row(R::COLUMNS.iter().map(|(.., value)| value(row)))
     }
 }
@@ -41,7 +41,7 @@ pub(super) struct FindingRow {
     pub(super) context: Option<u64>,
 }
 
-impl Row for FindingRow {
+impl TableRow for FindingRow {
     const TABLE: &'static str = "findings";
     const COLUMNS: &'static [Described<Self>] = &[
         ("number", ColumnType::Int64, "the packet that shows it", |row| row.finding.number.into()),
@@ -56,7 +56,7 @@ impl Row for FindingRow {
             row.finding.severity.name().into()
         }),
         ("culprit", ColumnType::Text, "the address of the end that broke it", |row| {
-            row.finding.culprit.map(|culprit| Value::from(&*culprit.to_string())).into()
+            row.finding.culprit.map(|culprit| CellValue::from(&*culprit.to_string())).into()
         }),
         ("message", ColumnType::Text, "description", |row| row.finding.message.as_str().into()),
     ];

@@ -1,6 +1,6 @@
 //! Writes the rows of a table to a Parquet file, in groups.
 
-use super::column::{Column, ColumnType, Value};
+use super::column::{CellValue, ColumnType, TableColumn};
 use parquet::basic::Compression;
 use parquet::column::writer::ColumnWriterImpl;
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
@@ -27,7 +27,7 @@ pub(super) struct TableWriter {
 
 impl TableWriter {
     /// Creates the file of a table, `NAME.parquet`.
-    pub(super) fn create(directory: &Path, name: &str, columns: &[Column]) -> io::Result<Self> {
+    pub(super) fn create(directory: &Path, name: &str, columns: &[TableColumn]) -> io::Result<Self> {
         let file = Replacement::new(&directory.join(format!("{name}.parquet")))?;
         let out = file.handle()?;
         let writer = Self::writer(out, name, columns).map_err(into_io)?;
@@ -35,7 +35,7 @@ impl TableWriter {
         Ok(TableWriter { file, writer, buffers, rows: 0 })
     }
 
-    fn writer(out: File, name: &str, columns: &[Column]) -> Result<SerializedFileWriter<File>> {
+    fn writer(out: File, name: &str, columns: &[TableColumn]) -> Result<SerializedFileWriter<File>> {
         let fields = columns.iter().map(|column| column.schema().map(Arc::new)).collect::<Result<_>>()?;
         let schema = Type::group_type_builder(name).with_fields(fields).build()?;
         let properties = WriterProperties::builder()
@@ -48,7 +48,7 @@ impl TableWriter {
     }
 
     /// Adds a row: a value for each column. A value of another type than its column is an error.
-    pub(super) fn row(&mut self, values: impl IntoIterator<Item = Value>) -> io::Result<()> {
+    pub(super) fn row(&mut self, values: impl IntoIterator<Item = CellValue>) -> io::Result<()> {
         let mut values = values.into_iter();
         for buffer in &mut self.buffers {
             buffer.push(values.next().unwrap_or_default())?;
@@ -104,7 +104,7 @@ enum Cells {
 }
 
 impl Buffer {
-    fn new(column: &Column) -> Self {
+    fn new(column: &TableColumn) -> Self {
         let cells = match column.kind {
             ColumnType::Boolean => Cells::Booleans(Vec::new()),
             ColumnType::Int32 => Cells::Int32s(Vec::new()),
@@ -114,16 +114,16 @@ impl Buffer {
         Buffer { name: column.name.clone(), levels: Vec::new(), cells }
     }
 
-    fn push(&mut self, value: Value) -> io::Result<()> {
-        self.levels.push(i16::from(value != Value::Null));
+    fn push(&mut self, value: CellValue) -> io::Result<()> {
+        self.levels.push(i16::from(value != CellValue::Null));
         match (&mut self.cells, value) {
-            (_, Value::Null) => {}
-            (Cells::Booleans(cells), Value::Boolean(value)) => cells.push(value),
-            (Cells::Int64s(cells), Value::Number(value)) => cells.push(value),
-            (Cells::Int32s(cells), Value::Number(value)) if i32::try_from(value).is_ok() => {
+            (_, CellValue::Null) => {}
+            (Cells::Booleans(cells), CellValue::Boolean(value)) => cells.push(value),
+            (Cells::Int64s(cells), CellValue::Number(value)) => cells.push(value),
+            (Cells::Int32s(cells), CellValue::Number(value)) if i32::try_from(value).is_ok() => {
                 cells.push(value as i32)
             }
-            (Cells::Texts(cells), Value::Text(value)) => cells.push(value),
+            (Cells::Texts(cells), CellValue::Text(value)) => cells.push(value),
             (_, value) => {
                 let name = &self.name;
                 return Err(io::Error::other(format!(
@@ -160,8 +160,8 @@ fn batch<D: DataType>(
 mod tests {
     use super::*;
 
-    fn columns() -> [Column; 2] {
-        [Column::new("number", ColumnType::Int32, ""), Column::new("a.name", ColumnType::Text, "")]
+    fn columns() -> [TableColumn; 2] {
+        [TableColumn::new("number", ColumnType::Int32, ""), TableColumn::new("a.name", ColumnType::Text, "")]
     }
 
     fn table() -> TableWriter {
@@ -172,7 +172,7 @@ mod tests {
     fn full_group_leaves_the_memory() {
         let mut table = table();
         for number in 0..3 * GROUP as i64 + 7 {
-            table.row([Value::Number(number), Value::Null]).unwrap();
+            table.row([CellValue::Number(number), CellValue::Null]).unwrap();
             let held = table.buffers.iter().map(|buffer| buffer.levels.len()).max();
             assert_eq!(held, Some(table.rows));
             assert!(table.rows < GROUP);
@@ -183,10 +183,10 @@ mod tests {
     #[test]
     fn value_of_another_column_is_an_error() {
         let mut table = table();
-        table.row([Value::Number(1), "text".into()]).unwrap();
-        let swapped = table.row(["text".into(), Value::Number(1)]).unwrap_err().to_string();
+        table.row([CellValue::Number(1), "text".into()]).unwrap();
+        let swapped = table.row(["text".into(), CellValue::Number(1)]).unwrap_err().to_string();
         assert!(swapped.starts_with("column number cannot hold"), "{swapped}");
-        let wide = table.row([Value::Number(1 << 31), Value::Null]).unwrap_err().to_string();
+        let wide = table.row([CellValue::Number(1 << 31), CellValue::Null]).unwrap_err().to_string();
         assert!(wide.starts_with("column number cannot hold"), "{wide}");
     }
 }

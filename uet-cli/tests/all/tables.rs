@@ -25,7 +25,7 @@ mod written {
     use super::*;
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::Field;
-    use uet_cli::tables::{Column, schemas};
+    use uet_cli::tables::{TableColumn, schemas};
 
     type Row = BTreeMap<String, Value>;
 
@@ -125,7 +125,7 @@ mod written {
             let section = section.split("\n## ").next().unwrap().split("\n### ").next().unwrap();
             let expected: String = columns
                 .iter()
-                .map(|Column { name, kind, doc }| format!("| `{name}` | {} | {doc} |\n", kind.name()))
+                .map(|TableColumn { name, kind, doc }| format!("| `{name}` | {} | {doc} |\n", kind.name()))
                 .collect();
             let rows: String = section
                 .lines()
