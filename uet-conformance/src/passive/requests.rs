@@ -54,9 +54,10 @@ impl Rules<'_> {
     fn opening(&mut self, request: Request, sent: &SentRequest) {
         let flow = self.sent();
         // The initiator knows the target's PDCID once it has sent a packet with it. Such a packet has arrived.
-        let known = |(index, other): (&i64, &Box<SentRequest>)| !other.syn && !flow.is_unacknowledged(*index);
+        let knows =
+            || flow.requests.iter().any(|(index, other)| !other.syn && !flow.is_unacknowledged(*index));
         if sent.retx {
-            let late = request.syn() && flow.requests.iter().any(known);
+            let late = request.syn() && knows();
             let late = self.suspect(self.sender, "syn after the first ACK", late, 2);
             self.hold(PDS_SYN_004, None, !late, || "a retransmission with syn, after packets without".into());
         }
