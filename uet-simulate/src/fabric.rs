@@ -1,8 +1,8 @@
 //! The switches: ports, and the packets on their links.
 //!
-//! No packet reaches the end of a link earlier than `window` after it left a host or a queue. What happens at
-//! one host or port within such a span cannot touch the others in that span. So each runs through a whole span by
-//! itself, while its state is in the cache, and needs no events for a free link.
+//! No packet reaches the end of a link earlier than `window` after it left a host or a queue. Within such a
+//! span, no host and no port can affect another. So each runs through a whole span by itself, while its state is in the
+//! cache, and needs no events for a free link.
 
 use crate::outcome::Counted;
 use crate::packet::{Flying, Packets, sizes};

@@ -25,7 +25,7 @@ impl Graph {
     /// # Ok::<(), uet_simulate::TextError>(())
     /// ```
     pub fn from_goal(text: &str) -> Result<Self, TextError> {
-        let mut reader = Reader { words: words(text), ..Reader::default() };
+        let mut reader = GoalReader { words: words(text), ..GoalReader::default() };
         match reader.read() {
             Ok(()) => reader.end(),
             Err(reason) => Err(TextError { line: reader.line, reason }),
@@ -73,7 +73,7 @@ struct Operation {
 type Channel = (u32, u32, u32);
 
 #[derive(Default)]
-struct Reader<'a> {
+struct GoalReader<'a> {
     words: VecDeque<(usize, &'a str)>,
     /// The line of the last word.
     line: usize,
@@ -87,7 +87,7 @@ struct Reader<'a> {
     lines: [Vec<usize>; 2],
 }
 
-impl<'a> Reader<'a> {
+impl<'a> GoalReader<'a> {
     fn read(&mut self) -> Result<(), String> {
         self.expect("num_ranks")?;
         let ranks = self.number("num_ranks")?;

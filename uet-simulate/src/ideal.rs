@@ -34,8 +34,8 @@ impl Scenario {
         Duration::from_nanos((bits * 1_000_000_000 / u128::from(self.rate)) as u64)
     }
 
-    /// Returns the ideal duration of each job of a graph: the longest chain of its steps, or the time in which its
-    /// busiest host sends or receives all its bytes, if that is longer.
+    /// Returns the ideal duration of each job of a graph: the longest chain of its steps. If its busiest host needs longer
+    /// to send or receive all its bytes, it is that time.
     pub(crate) fn ideal_jobs(&self, graph: &Graph) -> Vec<Duration> {
         // The first start and the last arrival of each job.
         let mut spans = vec![(Picos::MAX, 0); graph.jobs().len()];

@@ -121,7 +121,7 @@ local function base_of(half)
   return H.cack[half] or start and psn_add(start, -1)
 end
 
--- Handles a packet with a PSN of its own. What is known of it is in its facts `a`, which are kept until its ACK.
+-- Handles a packet with a PSN of its own. Its facts `a` are kept until its ACK.
 local function on_request(p, a, half, psn, retx)
   local sent = H.sent[half]
   if not sent then

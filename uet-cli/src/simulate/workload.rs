@@ -24,7 +24,7 @@ pub struct Workload {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Document {
+struct WorkloadFile {
     hosts: Option<u32>,
     #[serde(default)]
     job: Vec<Spanned<JobEntry>>,
@@ -123,11 +123,11 @@ impl Workload {
     pub fn read(path: &Path) -> io::Result<Self> {
         let said = |line, reason: &dyn fmt::Display| wrong(path, line, reason);
         let text = file::read_text(path, file::MAX_RESULTS).map_err(|error| said(0, &error))?;
-        let Document { hosts, job, flow } = toml::from_str(&text).map_err(|error| said(0, &error))?;
+        let WorkloadFile { hosts, job, flow } = toml::from_str(&text).map_err(|error| said(0, &error))?;
         if job.is_empty() && flow.is_empty() {
             return Err(said(0, &"expected a [[job]] or a [[flow]]"));
         }
-        let mut lines = Lines { text: &text, at: 0, line: 1 };
+        let mut lines = FlowLines { text: &text, at: 0, line: 1 };
         let folder = path.parent().unwrap_or(Path::new(""));
         let jobs = job.into_iter().map(|entry| {
             let line = lines.line(entry.span().start);
@@ -186,13 +186,13 @@ impl Workload {
 }
 
 /// Counts the lines of a text up to places in any order. Rising places take one pass.
-struct Lines<'a> {
+struct FlowLines<'a> {
     text: &'a str,
     at: usize,
     line: usize,
 }
 
-impl Lines<'_> {
+impl FlowLines<'_> {
     fn line(&mut self, place: usize) -> usize {
         if place < self.at {
             (self.at, self.line) = (0, 1);
