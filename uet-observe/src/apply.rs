@@ -136,7 +136,8 @@ impl Direction {
                 break;
             }
             self.requests.remove(&index);
-            self.forgotten = self.forgotten.max(Some(index));
+            let (from, to) = self.forgotten.unwrap_or((index, index));
+            self.forgotten = Some((from.min(index), to.max(index)));
         }
     }
 

@@ -168,8 +168,8 @@ pub struct Direction {
     pub renumbered: bool,
 
     base: Option<Psn>,
-    /// The highest index of the requests that are no longer kept.
-    pub(crate) forgotten: Option<i64>,
+    /// The lowest and the highest index of the requests that are no longer kept.
+    pub(crate) forgotten: Option<(i64, i64)>,
     /// The unacknowledged packets: packet number and size in bytes, counted from PDS on.
     pub(crate) unacknowledged: BTreeMap<i64, (u64, usize)>,
 }
@@ -197,7 +197,7 @@ impl Direction {
 
     /// Returns true if a request with this PSN may have been sent and is no longer kept.
     pub fn is_forgotten(&self, index: i64) -> bool {
-        self.forgotten.is_some_and(|forgotten| index <= forgotten) && !self.renumbered
+        self.forgotten.is_some_and(|(from, to)| (from..=to).contains(&index)) && !self.renumbered
     }
 
     /// Returns the highest PSN up to which all packets are acknowledged: cumulatively, by name or by SACK bitmap.

@@ -30,7 +30,8 @@ impl Rules<'_> {
             return;
         }
         if let Some(from_start) = self.context.distance_from_start(psn) {
-            let sent = flow.is_sent(flow.index(psn));
+            let index = flow.index(psn);
+            let sent = flow.is_sent(index) || flow.is_forgotten(index);
             self.hold(PDS_SYN_008, Some(number), from_start >= 0 || sent, || {
                 format!("names PSN {psn}, which nobody sent: the context starts at {start}")
             });
