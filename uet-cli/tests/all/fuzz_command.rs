@@ -35,6 +35,14 @@ impl Drop for Nic {
     }
 }
 
+/// A device that ends after so many requests of its control channel, however fast or slow the machine is.
+fn ends_after(requests: u32, address: &str) -> String {
+    format!(
+        "n=0; while [ $n -lt {requests} ] && read -r line; do echo \"$line\"; n=$((n+1)); done | \
+         {UET} emulate --control stdio --listen {address}:0"
+    )
+}
+
 fn directory(name: &str) -> String {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&path).or_else(|_| std::fs::remove_file(&path));
@@ -63,8 +71,7 @@ fn device_without_control_channel_survives() {
 #[test]
 fn a_device_that_ends_is_found_and_kept() {
     let keep = directory("fuzz-ends");
-    // The device ends after a second, whatever it receives.
-    let device = format!("exec:timeout -s KILL 1 {UET} emulate --control stdio --listen 127.0.0.34:0");
+    let device = format!("exec:{}", ends_after(40, "127.0.0.34"));
     let run = uet(&["fuzz", &device, "--keep", &keep]);
     assert_eq!(run.code, 1, "{}{}", run.out, run.err);
     assert!(run.out.starts_with("crash after case"), "{}", run.out);
@@ -83,7 +90,7 @@ fn a_device_that_ends_is_found_and_kept() {
 #[test]
 fn findings_are_reported_at_once_and_a_signal_ends_the_run() {
     let keep = directory("fuzz-signal");
-    let device = format!("exec:timeout -s KILL 1 {UET} emulate --control stdio --listen 127.0.0.38:0");
+    let device = format!("exec:{}", ends_after(40, "127.0.0.38"));
     let mut fuzz = Command::new(UET)
         .args(["fuzz", &device, "--keep", &keep, "--seconds", "600", "--findings", "600"])
         .stdout(Stdio::piped())
@@ -109,9 +116,7 @@ fn unsaved_findings_are_reported() {
 
     // A later failure does not end the run. This device puts a file in place of the directory, and ends.
     let keep = directory("fuzz-lost");
-    let device = format!(
-        "exec:touch {keep}; exec timeout -s KILL 1 {UET} emulate --control stdio --listen 127.0.0.39:0"
-    );
+    let device = format!("exec:touch {keep}; {}", ends_after(40, "127.0.0.39"));
     let run = uet(&["fuzz", &device, "--keep", &keep]);
     assert_eq!(run.code, 1, "{}{}", run.out, run.err);
     assert!(run.out.starts_with("crash after case"), "{}", run.out);

@@ -178,9 +178,14 @@ impl<'a> Bench<'a> {
         self.pdcs.is_some() || self.exposed
     }
 
-    /// Resets the device and prepares memory.
+    /// Resets the device and prepares memory. Keeps the packets if that fails: they belong to the finding.
     fn reset(&mut self) -> Result<(), Verdict> {
+        self.prepare()?;
         self.passed.clear();
+        Ok(())
+    }
+
+    fn prepare(&mut self) -> Result<(), Verdict> {
         self.closed = true;
         match self.target.dut().call(Reset {}) {
             Ok(_) => {}
