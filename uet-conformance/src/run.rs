@@ -150,6 +150,10 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&mut RuleR
         .beyond
         .extend(welcome.capabilities.iter().filter(|claim| !claimed.contains(claim)).cloned());
     let mut dut = StatedDevice::new(dut, welcome);
+    if result.stopped.is_some() {
+        result.not_run = plan(&dut, options).len();
+        return result;
+    }
     if !dut.facts().control {
         dut.refused_regions = refused_regions(&mut dut, options);
     }
@@ -273,6 +277,7 @@ pub(crate) fn begun_of(dut: &dyn Dut, options: &Options) -> RunResult {
     begun(dut.welcome(), options)
 }
 
+/// Returns an empty result. It is that of a stopped run if the device reports a parameter out of its range.
 fn begun(welcome: &Welcome, options: &Options) -> RunResult {
     let Statement { name, provisional, disclaims, waivers, .. } = options.statement.clone();
     RunResult {
@@ -293,7 +298,9 @@ fn begun(welcome: &Welcome, options: &Options) -> RunResult {
         packets: Packets::default(),
         cases: Vec::new(),
         not_run: 0,
-        stopped: None,
+        stopped: Parameter::out_of_range(&welcome.parameters)
+            .next()
+            .map(|excessive| format!("the device's parameter {excessive}")),
         random: None,
     }
 }

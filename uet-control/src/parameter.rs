@@ -1,6 +1,7 @@
 //! The parameters of a device: one table for the suite, the built-in NIC and the documentation.
 
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// A parameter of a device. `hello` reports parameters, `configure` and a statement set them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,6 +121,14 @@ impl Parameter {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Returns a sentence for each of these values that is out of its range: the suite would wait or send without end.
+    pub fn out_of_range(values: &BTreeMap<String, Value>) -> impl Iterator<Item = String> {
+        values.iter().filter_map(|(name, value)| {
+            let range = Parameter::find(name)?.check_range(value).err()?;
+            Some(format!("{name} is {value}, but must be {range}"))
+        })
     }
 
     const fn within(self, least: u64, most: u64) -> Self {

@@ -12,7 +12,7 @@ use uet_conformance::{
     Dut, DutExt, Entry, Facts, Instance, Ladder, Need, Rule, Test, Verdict, cases, run_instance,
     spec_mismatch,
 };
-use uet_control::{Counters, Reset, Welcome};
+use uet_control::{Counters, Parameter, Reset, Welcome};
 use uet_wire::Spec;
 use uet_wire::catalogue::{PDS_ACK_002, PDS_SYN_003};
 
@@ -134,7 +134,7 @@ fn control(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
                 .map(|what| ("parameters", what, "the suite ignores it")),
         )
         .chain(
-            known::excessive_parameters(&welcome.parameters)
+            Parameter::out_of_range(&welcome.parameters)
                 .map(|what| ("parameters", what, "the suite refuses it")),
         )
     {

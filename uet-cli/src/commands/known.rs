@@ -34,17 +34,9 @@ pub(super) fn strange_parameters(told: &BTreeMap<String, Value>) -> impl Iterato
     })
 }
 
-/// Returns the parameters for which the suite would wait or send without end.
-pub(super) fn excessive_parameters(told: &BTreeMap<String, Value>) -> impl Iterator<Item = String> {
-    told.iter().filter_map(|(name, value)| {
-        let range = Parameter::find(name)?.check_range(value).err()?;
-        Some(format!("{name} is {value}, but must be {range}"))
-    })
-}
-
 /// Refuses excessive parameters.
 pub(super) fn parameters(told: &BTreeMap<String, Value>) -> io::Result<()> {
-    match excessive_parameters(told).next() {
+    match Parameter::out_of_range(told).next() {
         Some(excessive) => Err(io::Error::other(format!(
             "the device's parameter {excessive}; correct its answer to `hello`, or state another value with --statement"
         ))),

@@ -117,6 +117,9 @@ pub fn run(
 ) -> RunResult {
     let mut dut = stated(dut, options);
     let mut result = begun_of(&dut, options);
+    if result.stopped.is_some() {
+        return result;
+    }
     let can = Abilities::of(&dut);
     let begun = Instant::now();
     let mut figures = Figures::default();
@@ -264,6 +267,9 @@ pub fn again(
 ) -> RunResult {
     let mut dut = stated(dut, options);
     let mut result = begun_of(&dut, options);
+    if result.stopped.is_some() {
+        return result;
+    }
     let mut figures = Figures { conversations: 1, ..Figures::default() };
     let one = play(&mut dut, sequence, options, &mut figures.coverage);
     result.packets.judge(&one, options.spec);

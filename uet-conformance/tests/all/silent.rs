@@ -4,6 +4,7 @@ use core::net::IpAddr;
 use core::time::Duration;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeSet, VecDeque};
+use uet_conformance::random::{self, Length};
 use uet_conformance::{Dut, DutError, Facts, Options, RunResult, Verdict, Wire, cases, run};
 use uet_control::{CallError, ErrorCode, Op, Refusal, Welcome};
 use uet_wire::pds::{Nack, Pds};
@@ -172,6 +173,24 @@ fn a_device_that_has_gone_ends_the_run() {
         assert_eq!((result.cases.len(), result.cases[0].instances.inconclusive), (1, 2));
         assert_eq!(result.stopped.as_deref(), Some("the device did not answer to reset, 2 times in a row"));
         assert_eq!(result.exit_code(), 2);
+    }
+}
+
+#[test]
+fn device_with_excessive_parameters_is_not_run() {
+    for (name, value) in [("rto_init_time", u64::MAX), ("payload_mtu", 0)] {
+        let mut device = Silent::new(Idle::NoAcks);
+        device.welcome.parameters.insert(name.into(), value.into());
+        let result = run(&mut device, &Options::default(), |_| ());
+        let stopped = result.stopped.as_deref().unwrap_or_default();
+        assert!(
+            stopped.starts_with(&format!("the device's parameter {name} is {value}, but must be from ")),
+            "{stopped}"
+        );
+        assert_eq!((result.cases.len(), result.not_run), (0, cases::all().count()));
+        assert_eq!(result.exit_code(), 2);
+        let random = random::run(&mut device, &Options::default(), Length::Conversations(1), |_| ());
+        assert_eq!((random.stopped, random.random), (result.stopped, None));
     }
 }
 
