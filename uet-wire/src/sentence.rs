@@ -19,6 +19,8 @@ impl Display for Packet<'_> {
             Content::Jumbogram => write!(f, "jumbogram, {length} B")?,
             Content::Other => match packet.udp {
                 Some(udp) => write!(f, "UDP {} > {}, {length} B", udp.src_port(), udp.dst_port())?,
+                // A packet that ends within a lower header has no payload to count.
+                None if packet.error().is_some() => f.write_str("not UET")?,
                 None => write!(f, "not UET, {length} B")?,
             },
         }

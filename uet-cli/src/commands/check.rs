@@ -39,8 +39,10 @@ use uet_wire::validate::Severity;
   uet check --format parquet -o tables capture.pcapng
   uet check --interface eth0 --seconds 60       live packets
 
-Exit codes: 0 nothing worse than a warning, 1 a finding of severity error or a malformed packet, 2 usage
-or unreadable input. An input without packets is reported, and is no error.")]
+Exit codes:
+  0  nothing worse than a warning; an input without packets is reported, and is no error
+  1  a finding of severity error, or a malformed packet
+  2  usage, or unreadable input")]
 pub(super) struct Check {
     /// Captures, or `-` for standard input
     #[arg(required_unless_present = "interface", conflicts_with = "interface", value_name = "CAPTURE")]

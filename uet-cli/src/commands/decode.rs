@@ -31,8 +31,10 @@ use uet_wire::validate::Severity;
   uet decode --from uet 380000000001200380014001
   tcpdump -U -w - udp port 4793 | uet decode -
 
-Exit codes: 0 all is well, 1 a packet shown is malformed or has a finding of severity error, 2 usage or
-unreadable input.")]
+Exit codes:
+  0  all is well
+  1  a packet shown is malformed or has a finding of severity error
+  2  usage, or unreadable input")]
 pub(super) struct Decode {
     /// Captures, texts, or hexadecimal digits
     #[arg(required = true, value_name = "INPUT")]
@@ -134,7 +136,9 @@ impl Decode {
                 // Treat an argument as digits if it is not a file and looks like hexadecimal.
                 Some((text, Ok(bytes))) if !text.is_empty() => {
                     let record = Record { start, bytes: &bytes, wire: bytes.len(), ..Record::default() };
-                    printer.packet(record).map(|_| ()).map_err(InputError::Sink)
+                    let printed = printer.packet(record).map(drop).map_err(InputError::Sink);
+                    printer.foreign.digits_ended(input);
+                    printed
                 }
                 Some((text, Err(why))) if missing.kind() == io::ErrorKind::NotFound && like_digits(text) => {
                     Err(InputError::Digits(why))

@@ -15,6 +15,8 @@ pub(super) struct Foreign {
     earlier: u64,
     /// True if any packet is UET or was meant to be.
     has_uet: bool,
+    /// True if the last packet is of another protocol.
+    is_last_foreign: bool,
     /// Packets of unsupported link types.
     links: BTreeMap<i32, u64>,
     /// Packets to other ports.
@@ -24,11 +26,19 @@ pub(super) struct Foreign {
 impl Foreign {
     pub(super) fn packet(&mut self, Decoded { record, packet, .. }: &Decoded<'_>) {
         self.packets += 1;
+        self.is_last_foreign = packet.content == Content::Other;
         self.has_uet |= packet.content == Content::Uet || packet.error().is_some();
         if let Some(link) = record.unread {
             *self.links.entry(link).or_default() += 1;
         } else if let (Some(udp), Content::Other) = (&packet.udp, packet.content) {
             *self.ports.entry(udp.dst_port()).or_default() += 1;
+        }
+    }
+
+    /// Reports digits of the command line that are not UET.
+    pub(super) fn digits_ended(&self, input: &Path) {
+        if self.is_last_foreign {
+            complain(about(input, "no UET packet; --from names the first layer of the digits"));
         }
     }
 

@@ -37,6 +37,7 @@ mod site;
 pub mod statement;
 mod wireshark;
 
+use crate::near;
 use crate::progress::Progress;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -48,7 +49,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use toml::Spanned;
-use uet_control::{SecureDomain, escape, escape_lines};
+use uet_control::{PARAMETERS, Parameter, SecureDomain, escape, escape_lines};
 use uet_emulator::Config;
 use uet_keys::KeyRing;
 use uet_packet_io::Decoder;
@@ -283,9 +284,14 @@ pub fn configure(path: &Path, text: &str, config: &mut Config) -> io::Result<()>
     for (name, value) in table {
         let value = serde_json::to_value(value)?;
         let line = line_at(text, name.span().start);
-        config
-            .set(name.get_ref(), &value)
-            .map_err(|error| about(path, format_args!("line {line}: {error}")))?;
+        let at = |error: &dyn Display| about(path, format_args!("line {line}: {error}"));
+        let name = name.get_ref();
+        if Parameter::find(name).is_none() {
+            let known = PARAMETERS.iter().map(|parameter| parameter.name);
+            let unknown = near::unknown("parameter", name, known);
+            return Err(at(&format_args!("{unknown}; docs/parameters.md lists them")));
+        }
+        config.set(name, &value).map_err(|error| at(&error))?;
     }
     Ok(())
 }
@@ -346,7 +352,7 @@ struct Deployment {
     /// Keys of secured packets, in TOML [default: the decryption secrets of a pcapng capture]
     #[arg(long, value_name = "FILE")]
     keys: Option<PathBuf>,
-    /// DSCP of packets that a switch trimmed; without it, no packet counts as trimmed by its DSCP
+    /// DSCP that marks packets trimmed by a switch [default: none marks them]
     #[arg(long, value_name = "DSCP", value_parser = clap::value_parser!(u8).range(..64))]
     trimmed_dscp: Option<u8>,
     /// DSCP of packets trimmed at the last hop
