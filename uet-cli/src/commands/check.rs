@@ -393,8 +393,16 @@ impl<W: Write> Report<W> {
         let findings: u64 = self.found.values().sum();
         writeln!(
             self.out,
-            "{} packets, {contexts} contexts, {findings} findings; {across} requirements judged over several packets (by public evidence)",
-            self.packets
+            "{}, {}, {}; {} judged over several packets (by public evidence)",
+            counted(self.packets, "packet"),
+            counted(contexts as u64, "context"),
+            counted(findings, "finding"),
+            counted(across as u64, "requirement")
         )
     }
+}
+
+/// Returns a number of things in words: `1 packet`, `2 packets`.
+fn counted(number: u64, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }

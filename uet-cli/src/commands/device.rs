@@ -139,7 +139,7 @@ impl DeviceArgs {
             (Some(Place::Exec(command)), None) => Remote::start(command, &self.local).map(Some),
             (Some(Place::At(_)), None) => refuse(
                 "--dut udp://HOST:PORT and raw:INTERFACE need --control tcp://HOST:PORT: the suite directs the device through \
-                 its control channel (docs/control-channel.md); --no-control runs what packets alone allow",
+                 its control channel (docs/control-channel.md); with udp://, --no-control runs what packets alone allow",
             ),
             (Some(_), Some(_)) => refuse(
                 "--control needs a running device: use --dut udp://HOST:PORT or raw:INTERFACE, or leave --dut out",

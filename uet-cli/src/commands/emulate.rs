@@ -133,7 +133,7 @@ impl FromStr for Listen {
         let alone = || text.parse::<IpAddr>().map(|address| SocketAddr::new(address, UDP_PORT));
         let address = text.parse().or_else(|_| alone());
         address.map(Listen).map_err(|_| {
-            "expected an IP address with an optional port, such as 127.0.0.1:4793 or [::1]:0".into()
+            "expected an IP address with an optional port from 0 to 65535, such as 127.0.0.1:4793 or [::1]:0".into()
         })
     }
 }

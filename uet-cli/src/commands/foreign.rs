@@ -38,7 +38,7 @@ impl Foreign {
     /// Reports digits of the command line that are not UET.
     pub(super) fn digits_ended(&self, input: &Path) {
         if self.is_last_foreign {
-            complain(about(input, "no UET packet; --from names the first layer of the digits"));
+            complain(about(input, "no UET packet; the digits may begin with another layer: try --from uet"));
         }
     }
 

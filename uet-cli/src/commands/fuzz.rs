@@ -55,7 +55,7 @@ pub(super) struct Fuzz {
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "COMMAND")]
     restart: Option<String>,
-    /// Permits packets that may crash the target. Without this option, only targets on loopback or in an isolated network
+    /// Permits packets that may crash the target. Without this option, only targets on loopback or in a private network
     /// namespace are accepted
     #[arg(long)]
     i_own_this_target: bool,

@@ -268,6 +268,7 @@ fn complain(what: impl Display) {
 
 /// Creates an error about an input, with its name.
 fn about(path: &Path, error: impl Display) -> io::Error {
+    let path = if path == Path::new("-") { Path::new("standard input") } else { path };
     io::Error::other(format!("{}: {error}", path.display()))
 }
 
@@ -289,7 +290,8 @@ pub fn configure(path: &Path, text: &str, config: &mut Config) -> io::Result<()>
         if Parameter::find(name).is_none() {
             let known = PARAMETERS.iter().map(|parameter| parameter.name);
             let unknown = near::unknown("parameter", name, known);
-            return Err(at(&format_args!("{unknown}; docs/parameters.md lists them")));
+            let hint = if unknown.ends_with('?') { "" } else { "; docs/parameters.md lists them" };
+            return Err(at(&format_args!("{unknown}{hint}")));
         }
         config.set(name, &value).map_err(|error| at(&error))?;
     }
@@ -352,7 +354,7 @@ struct Deployment {
     /// Keys of secured packets, in TOML [default: the decryption secrets of a pcapng capture]
     #[arg(long, value_name = "FILE")]
     keys: Option<PathBuf>,
-    /// DSCP that marks packets trimmed by a switch [default: none marks them]
+    /// DSCP of packets that a switch trimmed [default: only the length of a packet shows trimming]
     #[arg(long, value_name = "DSCP", value_parser = clap::value_parser!(u8).range(..64))]
     trimmed_dscp: Option<u8>,
     /// DSCP of packets trimmed at the last hop

@@ -25,7 +25,7 @@ fn a_clean_conversation_has_no_findings() {
     let text = lines(&[request(5, &[]), request(6, &[])]);
     let run = uet_with(text.as_bytes(), &["check", "-"]);
     assert_eq!((run.code, run.err.as_str()), (0, ""), "{}", run.out);
-    assert!(run.out.starts_with("2 packets, 1 contexts, 0 findings"), "{}", run.out);
+    assert!(run.out.starts_with("2 packets, 1 context, 0 findings"), "{}", run.out);
 }
 
 /// docs/walkthroughs.md says so for each.

@@ -209,7 +209,8 @@ fn unreadable_inputs() {
         run.err
     );
     let digits = "380000000001200380014001";
-    let said = format!("uet: {digits}: no UET packet; --from names the first layer of the digits\n");
+    let said =
+        format!("uet: {digits}: no UET packet; the digits may begin with another layer: try --from uet\n");
     assert_eq!(uet(&["decode", digits]).err, said);
     assert_eq!(uet(&["decode", digits, "--from", "uet"]).err, "");
     for (name, content) in [("picture", &b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"[..]), ("zeros", &[0; 64])] {

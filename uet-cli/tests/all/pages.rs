@@ -211,7 +211,7 @@ fn the_app_reads_a_dropped_capture() {
     );
     assert_eq!(
         told,
-        "mine.pcap: 10 packets, 1 contexts, 0 findings; 18 requirements judged over several packets (by public evidence) \
+        "mine.pcap: 10 packets, 1 context, 0 findings; 18 requirements judged over several packets (by public evidence) \
          / 1 of 10 / TRIMMED (0x1) / 01"
     );
 }

@@ -74,8 +74,10 @@ async function open(input, name) {
   try {
     await run(["packets"], input, take);
     const { packets, contexts, judged, error } = state.summary;
-    find("status").textContent = `${name}: ${packets} packets, ${contexts} contexts, ${state.findings.length} findings; ` +
-      `${judged} requirements judged over several packets (by public evidence)${error ? `. Then: ${error}` : ""}`;
+    const counted = (number, thing) => `${number} ${thing}${number === 1 ? "" : "s"}`;
+    find("status").textContent =
+      `${name}: ${counted(packets, "packet")}, ${counted(contexts, "context")}, ${counted(state.findings.length, "finding")}; ` +
+      `${counted(judged, "requirement")} judged over several packets (by public evidence)${error ? `. Then: ${error}` : ""}`;
   } catch (error) {
     find("status").textContent = `${name}: ${error.message}`;
   }
