@@ -7,7 +7,7 @@ use core::time::Duration;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::Instant;
@@ -15,9 +15,15 @@ use std::time::Instant;
 /// The time without a call of the application after which the domain's own thread takes over.
 const AWAY: Duration = Duration::from_millis(1);
 
-/// The number of calls without progress in a row from which on a call offers its processor to other threads. The peer may
-/// be one of them.
-const PATIENCE: u32 = 8;
+/// The time without progress after which calls in a row sleep. The peer may wait for this processor. Yielding it instead
+/// could cost a time slice of each busy thread beside it.
+const PATIENCE: u64 = 50;
+
+/// The longest sleep of such a call. A packet ends it.
+const PAUSE: Duration = Duration::from_micros(50);
+
+/// The longest time in microseconds between calls in a row. An application that works in between must not sleep.
+const IN_A_ROW: u64 = 10;
 
 /// The longest sleep of a waiting thread.
 const NAP: Duration = Duration::from_millis(5);
@@ -35,8 +41,10 @@ struct Shared {
     opened: Instant,
     /// The last call of the application, in microseconds since the domain was opened.
     active: AtomicU64,
-    /// The calls of the application in a row that made no progress.
-    idle: AtomicU32,
+    /// The end of the last call for progress, in the same unit.
+    returned: AtomicU64,
+    /// The first of the calls in a row without progress, in the same unit.
+    idle: AtomicU64,
 }
 
 impl Domain {
@@ -44,9 +52,9 @@ impl Domain {
     pub fn open(interface: &Interface, settings: &Settings) -> Result<Self> {
         let engine = Engine::open(interface, settings)?;
         let socket = engine.carrier.socket().map_err(|error| Error::from_io("the socket", &error))?;
-        let (opened, active, idle) = (Instant::now(), AtomicU64::new(0), AtomicU32::new(0));
+        let (opened, [active, returned, idle]) = (Instant::now(), [0; 3].map(AtomicU64::new));
         let (engine, settle) = (Mutex::new(engine), settings.settle);
-        let shared = Arc::new(Shared { engine, socket, settle, opened, active, idle });
+        let shared = Arc::new(Shared { engine, socket, settle, opened, active, returned, idle });
         let weak = Arc::downgrade(&shared);
         let spawned = thread::Builder::new().name("uet-progress".into()).spawn(move || drive(&weak));
         spawned.map_err(|error| Error::from_io("the progress thread", &error))?;
@@ -59,8 +67,7 @@ impl Domain {
 
     /// Locks the engine for a call of the application.
     pub(crate) fn lock_active(&self) -> MutexGuard<'_, Engine> {
-        let now = u64::try_from(self.0.opened.elapsed().as_micros()).unwrap_or(u64::MAX);
-        self.0.active.store(now, Ordering::Relaxed);
+        self.0.active.store(self.0.micros(), Ordering::Relaxed);
         self.lock()
     }
 
@@ -84,11 +91,14 @@ impl Domain {
     pub fn progress(&self) {
         // A socket that fails shows as operations that time out.
         let busy = self.lock_active().turn().unwrap_or(false);
-        let idle = if busy { 0 } else { self.0.idle.load(Ordering::Relaxed).saturating_add(1) };
-        self.0.idle.store(idle, Ordering::Relaxed);
-        if idle > PATIENCE {
-            thread::yield_now();
+        let since = |past: &AtomicU64, now: u64| now.saturating_sub(past.load(Ordering::Relaxed));
+        let called = self.0.active.load(Ordering::Relaxed);
+        if busy || since(&self.0.returned, called) > IN_A_ROW {
+            self.0.idle.store(called, Ordering::Relaxed);
+        } else if since(&self.0.idle, called) > PATIENCE {
+            self.0.sleep(PAUSE);
         }
+        self.0.returned.store(self.0.micros(), Ordering::Relaxed);
     }
 
     /// Lets the domain's thread take over at once, because the application is going to sleep.
@@ -136,6 +146,11 @@ impl Domain {
 }
 
 impl Shared {
+    /// Returns the time since the domain was opened, in microseconds.
+    fn micros(&self) -> u64 {
+        u64::try_from(self.opened.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+
     fn due(&self, engine: &mut Engine, most: Duration) -> Duration {
         let now = engine.carrier.now();
         engine.poll_timeout().map_or(most, |at| (at - now).min(most))

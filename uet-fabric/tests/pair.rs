@@ -4,6 +4,7 @@
 use bytes::Bytes;
 use core::time::Duration;
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 use uet_fabric::{
     AddressVector, Atomic, Code, Completion, CompletionQueue, Counter, Domain, Endpoint, EndpointOptions,
     Entry, Failed, Interface, Peek, Read, Receive, Send, Settings, Tag, UNKNOWN_ADDRESS, UserMemory, Write,
@@ -324,6 +325,25 @@ fn every_supported_atomic_works() {
         let entry = a.next();
         assert!(matches!(entry, Entry::Done(_)), "{opcode} on {datatype}: {entry:?}");
     }
+}
+
+#[test]
+fn only_calls_in_a_row_sleep() {
+    let domain = Side::open(LOOPBACK).domain;
+    let time_of = |calls: u32, work: Duration| -> Duration {
+        let one = || {
+            let begun = Instant::now();
+            while begun.elapsed() < work {}
+            let called = Instant::now();
+            domain.progress();
+            called.elapsed()
+        };
+        (0..calls).map(|_| one()).sum()
+    };
+    let in_a_row = time_of(1000, Duration::ZERO);
+    assert!(in_a_row > Duration::from_millis(40), "{in_a_row:?}");
+    let beside_work = time_of(1000, Duration::from_micros(20));
+    assert!(beside_work < in_a_row / 2, "{beside_work:?}, in a row {in_a_row:?}");
 }
 
 #[test]
