@@ -77,6 +77,13 @@ impl<'a> Words<'a> {
         self.rest().split_whitespace().next().unwrap_or_default()
     }
 
+    /// Takes the next word.
+    fn next(&mut self) -> &'a str {
+        let word = self.peek();
+        self.at = self.text.len() - self.rest().len() + word.len();
+        word
+    }
+
     fn error(&self, expected: &'static str) -> SyntaxError {
         let start = self.text.len() - self.rest().len();
         let column = self.text.get(..start).unwrap_or_default().chars().count() + 1;
@@ -91,7 +98,7 @@ impl<'a> Words<'a> {
     ) -> Result<T, SyntaxError> {
         let word = self.peek();
         let value = read(word).ok_or_else(|| self.error(expected))?;
-        self.at = self.text.len() - self.rest().len() + word.len();
+        self.next();
         Ok(value)
     }
 
@@ -99,13 +106,12 @@ impl<'a> Words<'a> {
         const SIZE: &str = "a size in bytes from 24 on";
         let size = |word: &str| word.parse().ok().filter(|size| *size >= 24);
         let begin = self.at;
-        let word = self.take(EFFECTS, |word| (!word.is_empty()).then_some(word))?;
-        Ok(match word {
+        Ok(match self.next() {
             "drop" => Effect::Drop,
             "duplicate" => Effect::Duplicate,
             "delay" => Effect::Delay(self.take(TIME, span)?),
             "jitter" => Effect::Jitter(self.take(TIME, span)?),
-            "reorder" => Effect::Reorder(self.take(COUNT, |word| word.parse().ok().filter(|n| *n > 0))?),
+            "reorder" => Effect::Reorder(self.take(COUNT, count)?),
             "mark" => Effect::Mark,
             "trim" => Effect::Trim(self.take(SIZE, size)?, TrimPoint::Fabric),
             "trim-last-hop" => Effect::Trim(self.take(SIZE, size)?, TrimPoint::LastHop),
@@ -122,48 +128,36 @@ impl<'a> Words<'a> {
         const ADDRESS: &str = "an IP address";
         let address = |word: &str| word.parse::<IpAddr>().ok();
         let time = |word: &str| span(word).map(|span| Time::ZERO + span);
-        match self.peek() {
-            "from" => {
-                self.skip();
-                to.from = Some(self.take(ADDRESS, address)?);
-            }
-            "to" => {
-                self.skip();
-                to.to = Some(self.take(ADDRESS, address)?);
-            }
-            "after" => {
-                self.skip();
-                to.after = self.take(TIME, time)?;
-            }
-            "before" => {
-                self.skip();
-                to.before = Some(self.take(TIME, time)?);
-            }
+        let begin = self.at;
+        match self.next() {
+            "from" => to.from = Some(self.take(ADDRESS, address)?),
+            "to" => to.to = Some(self.take(ADDRESS, address)?),
+            "after" => to.after = self.take(TIME, time)?,
+            "before" => to.before = Some(self.take(TIME, time)?),
             word => {
                 if let Some((_, kind)) = PacketKind::NAMES.iter().find(|(name, _)| *name == word) {
-                    self.skip();
                     to.kind = *kind;
                     return Ok(());
                 }
                 if to.pick != Pick::All {
+                    self.at = begin;
                     return Err(self.error("nothing here: the packets are already selected"));
                 }
-                to.pick = match word {
-                    "every" => {
-                        self.skip();
-                        Pick::Every(self.take(COUNT, |word| word.parse().ok().filter(|n| *n > 0))?)
-                    }
-                    _ if word.ends_with('%') => self.take(PERCENTAGE, picked)?,
-                    _ => self.take(WHICH, picked)?,
-                };
+                if word == "every" {
+                    to.pick = Pick::Every(self.take(COUNT, count)?);
+                    return Ok(());
+                }
+                self.at = begin;
+                to.pick = self.take(if word.ends_with('%') { PERCENTAGE } else { WHICH }, picked)?;
             }
         }
         Ok(())
     }
+}
 
-    fn skip(&mut self) {
-        self.at = self.text.len() - self.rest().len() + self.peek().len();
-    }
+/// Parses a number from 1 on.
+fn count<T: FromStr + Default + PartialEq>(word: &str) -> Option<T> {
+    word.parse().ok().filter(|number| *number != T::default())
 }
 
 /// Parses a selection: `5%`, `3` or `3..5`.
