@@ -112,7 +112,10 @@ impl Direction {
                 self.sent(index, packet);
                 self.requests.insert(index, Box::new(sent.clone()));
                 self.forget();
-                self.sacked.limit(KEPT);
+                while self.sacked.len() > KEPT {
+                    let Some((lowest, _)) = self.sacked.first_range_value() else { break };
+                    self.sacked.remove(lowest.clone());
+                }
             }
         }
         Event::Request { index, sent, earlier }
@@ -121,7 +124,7 @@ impl Direction {
     /// Records a new packet with a PSN.
     fn sent(&mut self, index: i64, packet: &Observed<'_>) {
         self.highest = self.highest.max(Some(index));
-        if self.cack.is_none_or(|(cack, _)| index > cack) && self.sacked.get(index).is_none() {
+        if self.cack.is_none_or(|(cack, _)| index > cack) && self.sacked(index).is_none() {
             let bytes = packet.uet.parts().iter().skip(1).map(|part| part.len()).sum();
             keep(&mut self.unacknowledged, index, (packet.number, bytes));
         }
@@ -221,7 +224,7 @@ impl Direction {
         acknowledged.extend(self.unacknowledged.remove(&named).map(|(number, _)| number));
         if self.cack.is_none_or(|(before, _)| cack > before) {
             self.cack = Some((cack, packet.number));
-            self.sacked.remove_to(cack);
+            self.sacked.remove(i64::MIN..=cack);
             while let Some(entry) = self.unacknowledged.first_entry().filter(|entry| *entry.key() <= cack) {
                 acknowledged.push(entry.remove().0);
             }
@@ -229,7 +232,9 @@ impl Direction {
         for psn in sack.iter().flat_map(|sack| sack.sacked(ack.cack_psn())) {
             let index = self.place(psn);
             if index > cack {
-                self.sacked.insert(index, packet.number);
+                if self.sacked(index).is_none() {
+                    self.sacked.insert(index..=index, packet.number);
+                }
                 acknowledged.extend(self.unacknowledged.remove(&index).map(|(number, _)| number));
             }
         }

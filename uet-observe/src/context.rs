@@ -1,8 +1,9 @@
 //! A context and its two directions, as observed in packets.
 
+use crate::Observed;
 use crate::observer::End;
-use crate::{Observed, Ranges};
 use core::net::IpAddr;
+use rangemap::RangeInclusiveMap;
 use std::collections::{BTreeMap, BTreeSet};
 use uet_wire::registry::{CtlType, Opcode};
 use uet_wire::{PdcId, Psn, Units24};
@@ -152,8 +153,6 @@ pub struct Direction {
     pub ahead: Option<(i64, u64)>,
     /// The highest PSN that an ACK acknowledged, cumulatively or by name. CLEAR may not exceed it.
     pub told: Option<i64>,
-    /// The PSNs above the cumulative one that a SACK acknowledged, with the number of the first such packet.
-    pub sacked: Ranges<u64>,
     /// The first and the last `rcvd_bytes` observed.
     pub rcvd: Option<(RcvdBytes, RcvdBytes)>,
     /// The last announced window: the number of PSNs above the cumulative one.
@@ -167,6 +166,8 @@ pub struct Direction {
     /// True if a NACK renumbered the PSNs (NEW_START_PSN).
     pub renumbered: bool,
 
+    /// The PSNs above the cumulative one that a SACK acknowledged, with the number of the first such packet.
+    pub(crate) sacked: RangeInclusiveMap<i64, u64>,
     base: Option<Psn>,
     /// The lowest and the highest index of the requests that are no longer kept.
     pub(crate) forgotten: Option<(i64, i64)>,
@@ -209,6 +210,11 @@ impl Direction {
     /// Returns the bytes in flight: sent and not acknowledged, counted from PDS on.
     pub fn in_flight(&self) -> usize {
         self.unacknowledged.values().map(|(_, bytes)| bytes).sum()
+    }
+
+    /// Returns the number of the first SACK that acknowledged this PSN, if it is above the cumulative one.
+    pub fn sacked(&self, index: i64) -> Option<u64> {
+        self.sacked.get(&index).copied()
     }
 
     /// Returns true if the request or control packet with this PSN is sent and not acknowledged.

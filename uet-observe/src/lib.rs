@@ -36,7 +36,6 @@ mod apply;
 mod context;
 mod observed;
 mod observer;
-mod ranges;
 mod rudi;
 
 pub use context::{
@@ -44,7 +43,6 @@ pub use context::{
 };
 pub use observed::Observed;
 pub use observer::Observer;
-pub use ranges::Ranges;
 pub use rudi::{RudiFacts, RudiQuestion};
 
 use uet_wire::registry::{CtlType, NackCode};

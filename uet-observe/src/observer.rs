@@ -7,7 +7,7 @@ use core::net::IpAddr;
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use uet_wire::pds::Pds;
+use uet_wire::pds::{Ack, Pds};
 use uet_wire::{PdcId, Psn};
 
 /// The key of one end: its address, its PDCID, and the peer's address.
@@ -45,9 +45,6 @@ impl Observer {
         if let Pds::Rudi(header) = pds {
             return self.rudi.observe(packet, header.copied()).map_or(Facts::Unrelated, Facts::Rudi);
         }
-        if self.strays(packet, &pds) {
-            return Facts::Unrelated;
-        }
         let Some((id, sender)) = self.find(packet, &pds) else { return Facts::Unrelated };
         let Some(context) = self.open.get_mut(&id) else { return Facts::Unrelated };
         let Some((read, event)) = context.apply(sender, packet, pds) else { return Facts::Unrelated };
@@ -84,7 +81,8 @@ impl Observer {
         }
     }
 
-    /// Returns the context of a packet and its sender's side. Returns `None` if the packet names no context.
+    /// Returns the context of a packet and its sender's side. Returns `None` if the packet names no context, or is a
+    /// [`Stray`].
     ///
     /// Endpoints reuse identifiers, and the capture may lack the packet that shows it. If several contexts match, the
     /// newest one whose PSNs fit wins.
@@ -93,11 +91,18 @@ impl Observer {
         let here = names.source.is_valid().then_some((packet.src, names.source, packet.dst));
         let there = names.target.filter(|id| id.is_valid()).map(|id| (packet.dst, id, packet.src));
         let named = |end: Option<End>| end.and_then(|end| self.ends.get(&end)).into_iter().flatten().copied();
-        let by_target = named(there).map(|(id, side)| (id, side.other()));
+        let by_target = || named(there).map(|(id, side)| (id, side.other()));
         let fits = |(id, side): &(ContextId, Side)| {
             self.open.get(id).is_some_and(|context| names.fit(context, *side))
         };
-        let found = by_target.chain(named(here)).filter(fits).max_by_key(|(id, _)| *id);
+        let found = by_target().chain(named(here)).filter(fits).max_by_key(|(id, _)| *id);
+        if let (None, Some(ack)) = (found, pds.ack().filter(|ack| !ack.p())) {
+            let both = by_target().filter(|end| named(here).any(|other| other == *end));
+            let newest = both.max_by_key(|(id, _)| *id);
+            if newest.is_some_and(|newest| self.keep_stray(newest, packet.number, ack)) {
+                return None;
+            }
+        }
         let (id, sender) = found.unwrap_or_else(|| (self.add(packet, names.start.is_some()), Side::A));
         let context = self.open.get_mut(&id)?;
         if let Some(start) = names.start {
@@ -120,34 +125,18 @@ impl Observer {
         Some((id, sender))
     }
 
-    /// Keeps an ACK that belongs to an open context by its identifiers and contradicts it by its PSNs. Returns true if it
-    /// is kept. Later packets of the context then prove that its identifiers have not been reused.
-    fn strays(&mut self, packet: &Observed<'_>, pds: &Pds<'_>) -> bool {
-        let (Some(ack), Some(names)) = (pds.ack().filter(|ack| !ack.p()), Names::of(pds)) else {
-            return false;
-        };
-        let here = (packet.src, names.source, packet.dst);
-        let there = (packet.dst, ack.dpdcid(), packet.src);
-        let (Some(here), Some(there)) = (self.ends.get(&here), self.ends.get(&there)) else { return false };
-        let both = |(id, side): &&(ContextId, Side)| there.contains(&(*id, side.other()));
-        let named = here.iter().filter(both).copied();
-        let fits = |(id, side): (ContextId, Side)| {
-            self.open.get(&id).is_some_and(|context| names.fit(context, side))
-        };
-        let by_target = there.iter().map(|(id, side)| (*id, side.other()));
-        if here.iter().copied().chain(by_target).any(fits) {
-            return false;
-        }
-        let Some((id, sender)) = named.max_by_key(|(id, _)| *id) else { return false };
+    /// Keeps an ACK that names an open context and contradicts it by its PSNs. Returns true if it is kept. Later packets
+    /// of the context then prove that its identifiers have not been reused.
+    fn keep_stray(&mut self, (id, sender): (ContextId, Side), number: u64, ack: Ack) -> bool {
         let Some(context) = self.open.get_mut(&id) else { return false };
         let directions = [Side::A, Side::B].map(|side| context.direction(side));
         let closing = directions.iter().any(|direction| direction.close.is_some() || direction.renumbered);
-        if context.start.is_none() || closing || context.strays.len() >= STRAYS {
-            return false;
+        let kept = context.start.is_some() && !closing && context.strays.len() < STRAYS;
+        if kept {
+            let (cack_psn, ack_psn) = (ack.cack_psn(), ack.ack_psn());
+            context.strays.push(Stray { number, sender, cack_psn, ack_psn });
         }
-        let (cack_psn, ack_psn) = (ack.cack_psn(), ack.ack_psn());
-        context.strays.push(Stray { number: packet.number, sender, cack_psn, ack_psn });
-        true
+        kept
     }
 
     fn add(&mut self, packet: &Observed<'_>, opens: bool) -> ContextId {

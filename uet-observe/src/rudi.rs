@@ -1,6 +1,7 @@
-use crate::{Observed, Ranges};
+use crate::Observed;
 use core::net::IpAddr;
 use foldhash::fast::RandomState;
+use rangemap::RangeInclusiveSet;
 use std::collections::HashMap;
 use uet_wire::pds;
 use uet_wire::registry::{Opcode, PdsType};
@@ -68,7 +69,7 @@ type Unanswered = (Option<u64>, u64, Option<RudiQuestion>);
 #[derive(Debug, Default)]
 struct Requests {
     unanswered: HashMap<u32, Unanswered, RandomState>,
-    used: Ranges,
+    used: RangeInclusiveSet<u32>,
 }
 
 /// All RUDI requests by sender and receiver address.
@@ -87,8 +88,11 @@ impl Rudi {
                     *self = Rudi::default();
                 }
                 let requests = self.requests.entry((packet.src, packet.dst)).or_default();
-                requests.used.insert(id.into(), ());
-                requests.used.limit(KEPT);
+                requests.used.insert(id..=id);
+                while requests.used.len() > KEPT {
+                    let Some(lowest) = requests.used.first().cloned() else { break };
+                    requests.used.remove(lowest);
+                }
                 let before = requests.unanswered.get(&id).copied();
                 let digest_known = digest.or(before.and_then(|(digest, ..)| digest));
                 // If requests of this identifier differ, the response may be about any of them.
@@ -103,7 +107,7 @@ impl Rudi {
             }
             PdsType::RUDI_RESP => {
                 let requests = self.requests.get_mut(&(packet.dst, packet.src));
-                let known = requests.as_ref().map(|requests| requests.used.get(id.into()).is_some());
+                let known = requests.as_ref().map(|requests| requests.used.contains(&id));
                 let answered = requests.and_then(|requests| requests.unanswered.remove(&id));
                 self.kept -= usize::from(answered.is_some());
                 Some(RudiFacts::Response {

@@ -124,7 +124,7 @@ impl Rules<'_> {
                 format!("an ACK names the PSN {} above, which was not sent", ahead - index)
             });
         }
-        let told = flow.sacked.get(index);
+        let told = flow.sacked(index);
         let often = self.suspect(side, "bit of what was not sent", told.is_some(), 2);
         if told.is_some() {
             self.hold_receiver(PDS_SACK_001, told, !often, || {
