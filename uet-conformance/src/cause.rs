@@ -122,7 +122,7 @@ impl Test<'_> {
         let mut errors: BTreeMap<String, usize> = BTreeMap::new();
         for (number, (_, wire)) in self.ladder.packets().enumerate() {
             let seen = RxPacket { at: core::time::Duration::ZERO, number, wire: wire.clone() };
-            if !self.is_of_device(&seen) {
+            if !self.facts().is_device(seen.wire.src) {
                 continue;
             }
             if let Some(nack) = seen.nack() {
@@ -152,10 +152,5 @@ impl Test<'_> {
             told.push(format!("it ended {}", words.collect::<Vec<String>>().join(", ")));
         }
         told.join("; ")
-    }
-
-    fn is_of_device(&self, seen: &RxPacket) -> bool {
-        let facts = self.facts();
-        seen.wire.src == facts.device || Some(seen.wire.src) == facts.second_device
     }
 }

@@ -243,6 +243,11 @@ impl Facts {
         }
     }
 
+    /// Returns whether this is an address of the device.
+    pub fn is_device(&self, address: IpAddr) -> bool {
+        address == self.device || Some(address) == self.second_device
+    }
+
     /// Returns the device's address of one IP version, if the link carries it.
     pub fn device_of(&self, ipv4: bool) -> Option<IpAddr> {
         [Some(self.device), self.second_device].into_iter().flatten().find(|device| device.is_ipv4() == ipv4)

@@ -1,10 +1,10 @@
 //! Rules of ACKs and NACKs.
 
 use super::Rules;
-use uet_observe::{Direction, RcvdBytes, ReadRequest};
+use uet_observe::{Direction, RcvdBytes, ReadRequest, SentRequest};
 use uet_wire::catalogue::*;
 use uet_wire::pds::Ack;
-use uet_wire::registry::{AckRequest, List, NackCode, ResponseOpcode, ReturnCode};
+use uet_wire::registry::{AckRequest, List, NackCode, ReturnCode};
 use uet_wire::ses::Ses;
 
 impl Rules<'_> {
@@ -43,11 +43,15 @@ impl Rules<'_> {
             });
         }
         self.cleared(flow);
-        self.echo(flow, ack, named);
+        let sent = flow.requests.get(&named);
+        if let Some(sent) = sent.filter(|_| !flow.asked.contains(&named)) {
+            self.echo(flow, ack, sent);
+        }
         self.names_a_psn(flow, ack);
         self.closed(flow, ack, cack, named);
-        self.response(flow, named);
-        self.answer(flow, named);
+        if let Some(sent) = sent {
+            self.answer(sent);
+        }
         self.data(read, true);
         self.rcvd_bytes(flow, rcvd_before, cack);
     }
@@ -86,8 +90,7 @@ impl Rules<'_> {
     }
 
     /// Rules of the flags and the entropy that an ACK repeats of the request that it names.
-    fn echo(&mut self, flow: &Direction, ack: Ack, named: i64) {
-        let Some(sent) = flow.requests.get(&named).filter(|_| !flow.asked.contains(&named)) else { return };
+    fn echo(&mut self, flow: &Direction, ack: Ack, sent: &SentRequest) {
         let (side, with) = (self.sender.other(), Some(sent.number));
         let never = ack.retx() && !flow.retransmitted;
         let never = self.suspect(side, "retx without retransmission", never, 3);
@@ -109,27 +112,6 @@ impl Rules<'_> {
                 format!("entropy {here:#06x}, and that of the request is {entropy:#06x}")
             });
         }
-    }
-
-    /// Rules of a SES response: it is about the message of the request that the ACK names. A default response names none.
-    fn response(&mut self, flow: &Direction, named: i64) {
-        let Some(Ses::Response(response)) = self.packet.uet.ses else { return };
-        if response.head().opcode() != ResponseOpcode::UET_RESPONSE {
-            return;
-        }
-        let Some(sent) = flow.requests.get(&named) else { return };
-        let (Some(part), with) = (sent.part, Some(sent.number)) else { return };
-        let (id, job) = (response.message_id(), response.job_id());
-        self.hold(SES_RESP_003, with, id == part.message_id, || {
-            format!("response to message {id}, and the request is of message {}", part.message_id)
-        });
-        self.hold(SES_RESP_003, with, job == part.job_id, || {
-            format!("response of job {job}, and the request is of job {}", part.job_id)
-        });
-        let accepted = response.modified_length();
-        self.hold(SES_RESP_004, with, accepted <= part.request_length, || {
-            format!("{accepted} bytes accepted of a message of {}", part.request_length)
-        });
     }
 
     /// Rules of `rcvd_bytes`: it grows with the cumulative PSN, and counts in units of 256 bytes.

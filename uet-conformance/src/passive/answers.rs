@@ -1,11 +1,11 @@
 //! Rules of an answer beside its question.
 
 use super::{Judge, Rules};
-use uet_observe::{Context, Direction, Stray};
+use uet_observe::{Context, Direction, SentRequest, Stray};
 use uet_wire::catalogue::*;
 use uet_wire::pds::Ack;
 use uet_wire::registry::{List, Opcode, ResponseOpcode, ReturnCode};
-use uet_wire::ses::Ses;
+use uet_wire::ses::{Response, Ses};
 
 /// Judges ACKs with the identifiers of a context and PSNs that it never had.
 pub(super) fn strays(judge: &mut Judge, context: &Context, strays: &[Stray]) {
@@ -39,12 +39,12 @@ impl Rules<'_> {
     }
 
     /// Rules of a response beside the request that the ACK names.
-    pub(super) fn answer(&mut self, flow: &Direction, named: i64) {
+    pub(super) fn answer(&mut self, sent: &SentRequest) {
+        let with = Some(sent.number);
         match self.packet.uet.ses {
-            Some(Ses::Response(_)) => self.code(flow, named),
+            Some(Ses::Response(response)) => self.response(response.copied(), sent),
             Some(Ses::ResponseData(header)) => {
-                let Some(sent) = flow.requests.get(&named) else { return };
-                let (Some(part), with) = (sent.part, Some(sent.number)) else { return };
+                let Some(part) = sent.part else { return };
                 self.returns_data(part.opcode, with);
                 let id = header.read_request_message_id();
                 self.hold(PDS_ACK_016, with, id == part.message_id, || {
@@ -52,9 +52,8 @@ impl Rules<'_> {
                 });
             }
             Some(Ses::ResponseDataSmall(_)) => {
-                let Some(sent) = flow.requests.get(&named) else { return };
                 if let Some(opcode) = sent.opcode {
-                    self.returns_data(opcode, Some(sent.number));
+                    self.returns_data(opcode, with);
                 }
             }
             _ => {}
@@ -69,25 +68,34 @@ impl Rules<'_> {
         self.hold(PDS_ACK_016, with, !silent, || format!("data in answer to {opcode}"));
     }
 
-    /// Rules of return code, list and modified_length.
-    fn code(&mut self, flow: &Direction, named: i64) {
-        let Some(Ses::Response(response)) = self.packet.uet.ses else { return };
-        let (head, Some(sent)) = (response.head(), flow.requests.get(&named)) else { return };
-        let (code, with) = (head.return_code(), Some(sent.number));
+    /// Rules of a response without data. A default response names no message.
+    fn response(&mut self, response: Response, sent: &SentRequest) {
+        let (head, with) = (response.head(), Some(sent.number));
+        let (kind, code) = (head.opcode(), head.return_code());
+        if let Some(part) = sent.part.filter(|_| kind == ResponseOpcode::UET_RESPONSE) {
+            let (id, job) = (response.message_id(), response.job_id());
+            self.hold(SES_RESP_003, with, id == part.message_id, || {
+                format!("response to message {id}, and the request is of message {}", part.message_id)
+            });
+            self.hold(SES_RESP_003, with, job == part.job_id, || {
+                format!("response of job {job}, and the request is of job {}", part.job_id)
+            });
+        }
+        let is_default = kind == ResponseOpcode::UET_DEFAULT_RESPONSE;
+        if let Some(part) = sent.part.filter(|_| is_default || kind == ResponseOpcode::UET_RESPONSE) {
+            let accepted = response.modified_length();
+            self.hold(SES_RESP_004, with, accepted <= part.request_length, || {
+                format!("{accepted} bytes accepted of a message of {}", part.request_length)
+            });
+        }
         if let Some(id) = sent.data_of {
             let known = code == ReturnCode::UNDELIVERABLE && self.sent().reads.contains_key(&id);
             self.hold(SES_READ_005, with, !known, || {
                 format!("refuses the data of its own read {id}: {code}")
             });
         }
-        let Some(part) = sent.part else { return };
+        let Some(part) = sent.part.filter(|_| !is_default) else { return };
         let opcode = part.opcode;
-        if head.opcode() == ResponseOpcode::UET_DEFAULT_RESPONSE {
-            let said = response.modified_length();
-            return self.hold(SES_RESP_004, with, said <= part.request_length, || {
-                format!("{said} bytes accepted of a message of {}", part.request_length)
-            });
-        }
         let of_atomics = (ReturnCode::AMO_UNSUPPORTED_OP..=ReturnCode::AMO_FP_INEXACT).contains(&code);
         const ON_MEMORY: [Opcode; 4] =
             [Opcode::UET_WRITE, Opcode::UET_READ, Opcode::UET_ATOMIC, Opcode::UET_FETCHING_ATOMIC];

@@ -1,6 +1,7 @@
 //! Judges the packets of a capture: each by itself, by its protection, and against earlier packets.
 
-use super::{Checker, Origin, ProtectionChecker};
+use super::secured::ProtectionChecker;
+use super::{Checker, Origin};
 use crate::Corrections;
 use core::net::IpAddr;
 use core::time::Duration;
@@ -113,10 +114,7 @@ impl CaptureChecker {
                 Some(Some(level)) => Severity::of(level),
                 None => finding.severity,
             };
-            found.push(CaptureFinding {
-                with: finding.with,
-                ..of_packet(finding.id, severity, finding.message)
-            });
+            found.push(CaptureFinding { severity, ..finding });
         }
         for finding in findings {
             found.extend(self.broken(

@@ -17,7 +17,6 @@ mod suspicion;
 
 pub use capture::{CaptureChecker, CaptureFinding, CapturedPacket};
 pub use origin::Origin;
-pub use secured::{ProtectionChecker, ProtectionFinding};
 
 use core::net::IpAddr;
 use core::time::Duration;
@@ -210,17 +209,17 @@ impl Checker {
     ) -> Vec<Finding> {
         self.now = now;
         match Observed::of(number, packet) {
-            Some(packet) => self.observed_with(&packet, witness),
+            Some(packet) => self.observed(&packet, witness),
             None => Vec::new(),
         }
     }
 
-    /// Judges the next packet in the context of earlier ones.
-    pub(crate) fn observed(&mut self, packet: &Observed<'_>) -> Vec<Finding> {
-        self.observed_with(packet, |_| ())
-    }
-
-    fn observed_with(&mut self, packet: &Observed<'_>, witness: impl FnOnce(&Facts<'_>)) -> Vec<Finding> {
+    /// Judges the next packet, and passes its facts on.
+    pub(crate) fn observed(
+        &mut self,
+        packet: &Observed<'_>,
+        witness: impl FnOnce(&Facts<'_>),
+    ) -> Vec<Finding> {
         reads::judge(&mut self.judge, packet);
         let facts = self.observer.observe(packet);
         witness(&facts);

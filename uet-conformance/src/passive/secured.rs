@@ -3,11 +3,13 @@
 //! A key may return to its slot, or change there, without a trace in the packets. So only packets whose key is known are
 //! judged: those that a key has opened.
 
+use super::CaptureFinding;
 use core::hash::{Hash, Hasher};
 use core::net::IpAddr;
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, HashMap};
 use uet_wire::Packet;
+use uet_wire::catalogue::TSS_CTR_001;
 use uet_wire::validate::Severity;
 
 /// The packets that share key and IV, except for the counter. Without a source identifier, the address stands for it.
@@ -38,28 +40,19 @@ struct Progress {
 /// Maximum number of counters kept for each stream, of streams and of keys. Beyond it, the oldest or all are forgotten.
 const KEPT: usize = 4096;
 
+/// Something strange: a requirement or a word of its own, the severity, an earlier packet that it contradicts, and a
+/// description.
+type Strange = (&'static str, Severity, Option<u64>, String);
+
 /// The distance of counters beyond what disorder on the network explains.
 const FAR: u64 = 1 << 16;
 
 /// The usual lifetime of epochs in a receiver, `rx_max_epoch_lifetime`.
 const LIFETIME: u16 = 16;
 
-/// Something strange about the protection of a packet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProtectionFinding {
-    /// A requirement, or else a word of its own.
-    pub id: &'static str,
-    /// The severity.
-    pub severity: Severity,
-    /// An earlier packet that it contradicts.
-    pub with: Option<u64>,
-    /// Description.
-    pub message: String,
-}
-
 /// Judges the protection of packets, one after the other.
 #[derive(Debug, Default)]
-pub struct ProtectionChecker {
+pub(super) struct ProtectionChecker {
     streams: HashMap<Stream, Counters>,
     /// The newest epoch of each key, and the number of its packet.
     epochs: HashMap<(u32, bool, usize), (u16, u64)>,
@@ -67,23 +60,31 @@ pub struct ProtectionChecker {
 
 impl ProtectionChecker {
     /// Judges the next packet, which the secret `key` of its association number has opened. `number` is that of the packet.
-    pub fn packet(&mut self, number: u64, key: usize, packet: &Packet<'_>) -> Vec<ProtectionFinding> {
+    pub(super) fn packet(&mut self, number: u64, key: usize, packet: &Packet<'_>) -> Vec<CaptureFinding> {
         let (Some(tss), Some(ip)) = (packet.uet.tss, packet.ip) else { return Vec::new() };
         let (head, tsc) = (tss.head(), tss.tsc());
         let (sdi, an, epoch) = (head.sdi(), head.an(), tsc.epoch());
         let stream = Stream { sdi, an, key, epoch, sender: tss.ssi().ok_or(ip.src()) };
         let mut hasher = DefaultHasher::new();
         (packet.uet.parts(), ip.dst()).hash(&mut hasher);
-        let mut findings: Vec<_> = self.epoch((sdi, an, key), epoch, number).into_iter().collect();
+        let old = self.epoch((sdi, an, key), epoch, number);
         if self.streams.len() >= KEPT && !self.streams.contains_key(&stream) {
             self.streams.clear();
         }
         let counters = self.streams.entry(stream).or_default();
-        findings.extend(counters.counter(ip.src(), tsc.counter(), hasher.finish(), number));
-        findings
+        let strange = counters.counter(ip.src(), tsc.counter(), hasher.finish(), number);
+        let finding = |(id, severity, with, message)| CaptureFinding {
+            number,
+            with,
+            id,
+            severity,
+            culprit: Some(ip.src()),
+            message,
+        };
+        old.into_iter().chain(strange).map(finding).collect()
     }
 
-    fn epoch(&mut self, key: (u32, bool, usize), epoch: u16, number: u64) -> Option<ProtectionFinding> {
+    fn epoch(&mut self, key: (u32, bool, usize), epoch: u16, number: u64) -> Option<Strange> {
         if self.epochs.len() >= KEPT && !self.epochs.contains_key(&key) {
             self.epochs.clear();
         }
@@ -94,28 +95,23 @@ impl ProtectionChecker {
             (*newest, *first) = (epoch, number);
             return None;
         }
-        (age > LIFETIME).then(|| ProtectionFinding {
-            id: "old-epoch",
-            severity: Severity::Warning,
-            with: Some(*first),
-            message: format!(
+        (age > LIFETIME).then(|| {
+            let message = format!(
                 "epoch {epoch} is {age} older than epoch {newest} of its key; by default, receivers drop packets older than {LIFETIME}"
-            ),
+            );
+            ("old-epoch", Severity::Warning, Some(*first), message)
         })
     }
 }
 
 impl Counters {
-    fn counter(&mut self, src: IpAddr, counter: u64, digest: u64, number: u64) -> Option<ProtectionFinding> {
+    fn counter(&mut self, src: IpAddr, counter: u64, digest: u64, number: u64) -> Option<Strange> {
         if let Some((before, with)) = self.seen.get(&counter) {
             // The network may copy a packet.
-            return (*before != digest).then(|| ProtectionFinding {
-                id: uet_wire::catalogue::TSS_CTR_001.id,
-                severity: Severity::Error,
-                with: Some(*with),
-                message: format!(
-                    "counter {counter:#x} protects another packet of this key too: the IV repeats"
-                ),
+            return (*before != digest).then(|| {
+                let message =
+                    format!("counter {counter:#x} protects another packet of this key too: the IV repeats");
+                (TSS_CTR_001.id, Severity::Error, Some(*with), message)
             });
         }
         self.seen.insert(counter, (digest, number));
@@ -133,13 +129,11 @@ impl Counters {
         }
         let before = core::mem::replace(highest, counter.max(*highest));
         // Ranges of several queues explain it, too.
-        back.then(|| ProtectionFinding {
-            id: "counter-back",
-            severity: Severity::Note,
-            with: None,
-            message: format!(
+        back.then(|| {
+            let message = format!(
                 "the counter goes back from {before:#x} to {counter:#x} under one key and epoch; a sender that lost its counter needs a new epoch"
-            ),
+            );
+            ("counter-back", Severity::Note, None, message)
         })
     }
 }

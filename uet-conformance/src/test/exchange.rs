@@ -66,8 +66,7 @@ impl Test<'_> {
     /// marks. `carried` is the last packet that the suite has sent, as it went on the link.
     fn note_lost(&mut self, carried: Option<&Wire>) {
         for (at, wire) in self.dut.lost() {
-            let facts = self.dut.facts();
-            if wire.src == facts.device || Some(wire.src) == facts.second_device {
+            if self.dut.facts().is_device(wire.src) {
                 self.step(at, Entry::Lost(Wire { lost: true, ..wire }));
             } else {
                 let is_last =
@@ -85,7 +84,7 @@ impl Test<'_> {
         let whole = packet.whole && wire.trimmed.is_none() && wire.flipped.is_none();
         let packet = Observed { whole, marked: wire.marked, ..packet };
         match &mut self.checker {
-            Some(checker) => self.passive_findings.extend(checker.observed(&packet)),
+            Some(checker) => self.passive_findings.extend(checker.observed(&packet, |_| ())),
             None => _ = self.observer.observe(&packet),
         }
     }
