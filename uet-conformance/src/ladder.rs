@@ -150,43 +150,25 @@ impl Ladder {
 /// Writes one line per step: number of the packet, microseconds, direction, sentence. The suite is on the left.
 impl fmt::Display for Ladder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut number = 0;
-        let mut history = History::new(self);
+        let (mut last, mut history) = (0, History::new(self));
         for LadderStep { at, entry, .. } in &self.entries {
-            let micros = at.as_nanos() / 1000;
-            let (arrow, wire) = match entry {
-                Entry::Sent(wire) => ("-->", wire),
-                Entry::Received(wire) => ("<--", wire),
-                Entry::Lost(wire) => {
-                    let remarks = history.remarks(None, wire).text();
-                    writeln!(f, "    {micros:>10}  --  {}{remarks}", sentence(wire))?;
-                    continue;
-                }
-                Entry::Called(op) => {
-                    writeln!(f, "    {micros:>10}      control: {}", called(op))?;
-                    continue;
-                }
-                Entry::Observed(it) if it.held => {
-                    writeln!(f, "    {micros:>10}      {}: {}", it.requirement, it.expectation())?;
-                    continue;
-                }
+            let is_numbered = matches!(entry, Entry::Sent(_) | Entry::Received(_));
+            last += usize::from(is_numbered);
+            let number = is_numbered.then_some(last);
+            let mut packet = |wire| format!("{}{}", sentence(wire), history.remarks(number, wire).text());
+            let (mark, text) = match entry {
+                Entry::Sent(wire) => ("-->", packet(wire)),
+                Entry::Received(wire) => ("<--", packet(wire)),
+                Entry::Lost(wire) => ("--", packet(wire)),
+                Entry::Called(op) => ("", format!("control: {}", called(op))),
+                Entry::Observed(it) if it.held => ("", format!("{}: {}", it.requirement, it.expectation())),
                 Entry::Observed(it) => {
-                    let (requirement, expected) = (&it.requirement, it.expectation());
-                    writeln!(
-                        f,
-                        "    {micros:>10}  !!  {requirement}: expected {expected}, seen {}",
-                        it.seen
-                    )?;
-                    continue;
+                    ("!!", format!("{}: expected {}, seen {}", it.requirement, it.expectation(), it.seen))
                 }
-                Entry::Note(text) => {
-                    writeln!(f, "    {micros:>10}      {}", text.replace('\n', " "))?;
-                    continue;
-                }
+                Entry::Note(text) => ("", text.replace('\n', " ")),
             };
-            number += 1;
-            let (sentence, remarks) = (sentence(wire), history.remarks(Some(number), wire).text());
-            writeln!(f, "{number:>3} {micros:>10} {arrow}  {sentence}{remarks}")?;
+            let number = number.map(|number| number.to_string()).unwrap_or_default();
+            writeln!(f, "{number:>3} {:>10} {mark:>3}  {text}", at.as_nanos() / 1000)?;
         }
         Ok(())
     }
@@ -208,19 +190,17 @@ fn called(op: &Op) -> String {
     let Ok(Value::Object(mut arguments)) = serde_json::to_value(op) else { return String::new() };
     let name = arguments.remove("op").and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default();
     arguments.retain(|_, value| !value.is_null());
-    let mut text = serde_json::to_string(&arguments).unwrap_or_default();
-    if let Some((cut, _)) = text.char_indices().nth(ARGUMENTS) {
-        text.truncate(cut);
-        text.push('…');
-    }
-    format!("{name} {text}")
+    format!("{name} {}", shortened(serde_json::to_string(&arguments).unwrap_or_default()))
 }
 
 /// Lists the arguments of an operation: `length 64, job 101`.
 pub(crate) fn arguments(op: &Op) -> String {
     let Ok(Value::Object(mut arguments)) = serde_json::to_value(op) else { return String::new() };
     arguments.retain(|name, _| name != "op");
-    let mut text = pairs(&arguments, " ");
+    shortened(pairs(&arguments, " "))
+}
+
+fn shortened(mut text: String) -> String {
     if let Some((cut, _)) = text.char_indices().nth(ARGUMENTS) {
         text.truncate(cut);
         text.push('…');

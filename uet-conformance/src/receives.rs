@@ -69,7 +69,7 @@ impl Test<'_> {
         let Some(completion) = self.completion(posted.operation, soon)? else {
             self.pause(Duration::ZERO)?;
             self.had_room(0)?;
-            self.record(requirement, false, "a receive that completes", "none".into());
+            self.holds(requirement, "a receive that completes", false, "none");
             return Err(if self.heard { Stop::Failed } else { Stop::Silent });
         };
         let ended = (completion.status, completion.length);

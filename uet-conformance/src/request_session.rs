@@ -282,7 +282,7 @@ impl RequestSession {
     ) -> Result<Answer, Stop> {
         self.insist(t, psn)?;
         if let Some(answer) = self.known(psn).filter(&wanted) {
-            t.record(requirement, true, expected, String::new());
+            t.holds(requirement, expected, true, "");
             return Ok(answer);
         }
         let found = t.expect(requirement, expected, t.soon(), |seen| {
@@ -367,7 +367,7 @@ impl RequestSession {
             |session: &RequestSession| session.fresh().map(|data| data.bytes.len()).sum::<usize>() >= length;
         let expected = format!("{length} bytes of read data");
         if enough(self) {
-            t.record(requirement, true, &expected, String::new());
+            t.holds(requirement, &expected, true, "");
         } else {
             t.expect(requirement, &expected, t.soon(), |seen| {
                 self.note(seen);

@@ -114,11 +114,11 @@ impl RxPacket {
         to == Some(pdc.local) && self.wire.dst == pdc.from
     }
 
-    /// Returns whether it is an ACK of `pdc` that reports the arrival of `psn`: by name, cumulatively or by a bit.
-    pub fn acknowledges(&self, pdc: &Pdc, psn: Psn) -> bool {
-        let Some(ack) = self.ack().filter(|_| self.is_for(pdc)) else { return false };
-        let by_bit = self.ack_cc().is_some_and(|ack| ack.sacked().any(|sacked| sacked == psn));
-        ack.ack_psn() == Some(psn) || !psn.is_after(ack.cack_psn()) || by_bit
+    /// Returns the ACK of `pdc` that reports the arrival of `psn`: by name, cumulatively or by a bit.
+    pub fn acknowledges(&self, pdc: &Pdc, psn: Psn) -> Option<Ack> {
+        let by_bit = || self.ack_cc().is_some_and(|ack| ack.sacked().any(|sacked| sacked == psn));
+        let reports = |ack: &Ack| ack.ack_psn() == Some(psn) || !psn.is_after(ack.cack_psn()) || by_bit();
+        self.ack().filter(|ack| self.is_for(pdc) && reports(ack))
     }
 
     /// Returns the ACK of `pdc` that names `psn`.

@@ -54,6 +54,14 @@ impl RxRequest {
             .ok_or_else(|| Stop::Inconclusive(format!("no request of SES: {}", self.seen.uet())))
     }
 
+    /// Returns a response to the request with this code, with its message and job.
+    pub fn response(&self, code: ReturnCode, length: u32) -> Result<Response, Stop> {
+        let said = self.said()?;
+        let response = Response::build(ResponseOpcode::UET_RESPONSE, code);
+        let response = response.message_id(said.message_id.unwrap_or(0)).job_id(said.address.job_id());
+        Ok(response.modified_length(length).done()?)
+    }
+
     /// Returns the payload.
     pub fn payload(&self) -> Vec<u8> {
         self.seen.payload().to_vec()
@@ -121,10 +129,7 @@ impl Target {
 
     /// A response to the `n`-th request.
     pub fn response(&self, n: u32, code: ReturnCode, length: u32) -> Result<Response, Stop> {
-        let said = self.said(n)?;
-        let response = Response::build(ResponseOpcode::UET_RESPONSE, code);
-        let response = response.message_id(said.message_id.unwrap_or(0)).job_id(said.address.job_id());
-        Ok(response.modified_length(length).done()?)
+        self.packet(n)?.response(code, length)
     }
 
     /// Answers the `n`-th request with this response, and acknowledges what came before it.

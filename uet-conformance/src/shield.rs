@@ -72,8 +72,8 @@ pub struct Shield {
     pub installed: SecureDomain,
     /// Other domains of the device.
     pub others: Vec<SecureDomain>,
-    /// The secrets of the domain, by association number, in hexadecimal digits.
-    secrets: [Option<String>; 2],
+    /// The secrets of the domain, by association number. The device keeps its own until [`Test::install`].
+    pub secrets: [Option<[u8; 32]>; 2],
     /// The association number with which the suite seals.
     pub an: bool,
     /// The epoch with which the suite seals.
@@ -100,25 +100,15 @@ impl Shield {
         if self.domain.ssi { 16 } else { 12 }
     }
 
-    /// Returns a secret in hexadecimal digits.
-    pub fn digits(&self, an: bool) -> Option<String> {
-        self.secrets[usize::from(an)].clone()
-    }
-
     /// Returns the secret of an association number.
     fn secret(&self, an: bool) -> Option<DomainKey> {
-        let digits = self.secrets[usize::from(an)].as_ref()?;
-        DomainKey::new(&bytes(digits)).ok()
+        DomainKey::new(&self.secrets[usize::from(an)]?).ok()
     }
 
-    /// Replaces the suite's view of a secret; the device keeps its own until [`Test::install`].
-    pub fn set_secret(&mut self, an: bool, digits: Option<String>) {
-        self.secrets[usize::from(an)] = digits;
-    }
-
-    fn header(&self) -> Result<TssBuf, Stop> {
-        let (sdi, an, epoch, counter) = (self.domain.sdi, self.an, self.epoch, self.counter);
-        Ok(match self.ssi {
+    /// Returns the header of a packet with this source identifier, association number, epoch and counter.
+    fn header(&self, ssi: Option<u32>, an: bool, epoch: u16, counter: u64) -> Result<TssBuf, Stop> {
+        let sdi = self.domain.sdi;
+        Ok(match ssi {
             None => TssShort::build()
                 .head(|h| h.sdi(sdi).an(an))
                 .tsc(|t| t.epoch(epoch).counter(counter))
@@ -138,15 +128,9 @@ fn refused(error: TssError) -> Stop {
     Stop::Inconclusive(format!("the case builds a packet that cannot be protected: {error}"))
 }
 
-/// Returns a secret of 32 bytes in hexadecimal digits.
-fn digits(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn bytes(digits: &str) -> Vec<u8> {
-    let pair =
-        |at: usize| digits.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok()).unwrap_or(0);
-    (0..digits.len()).step_by(2).map(pair).collect()
+/// Returns a secret as the control channel carries it.
+pub(crate) fn told(secret: &[u8]) -> Secrets {
+    Secrets::One(Secret(secret.iter().map(|byte| format!("{byte:02x}")).collect()))
 }
 
 impl Test<'_> {
@@ -238,11 +222,11 @@ impl Test<'_> {
         self.shield.as_deref_mut().ok_or_else(|| Stop::Inconclusive("the case has no secure domain".into()))
     }
 
-    /// Returns a fresh secret in hexadecimal digits.
-    pub fn fresh_secret(&mut self) -> String {
+    /// Returns a fresh secret.
+    pub fn fresh_secret(&mut self) -> [u8; 32] {
         let mut secret = [0; 32];
         self.rng.fill(&mut secret);
-        digits(&secret)
+        secret
     }
 
     /// Installs the keys of the shield on the device, as its settings name them.
@@ -251,12 +235,12 @@ impl Test<'_> {
         let shield = self.shield()?;
         let mut keys = BTreeMap::new();
         for (an, name) in [(false, "0"), (true, "1")] {
-            let Some(secret) = shield.secrets[usize::from(an)].clone() else { continue };
+            let Some(secret) = shield.secrets[usize::from(an)] else { continue };
             let held = match shield.installed.mode {
-                KeyMode::Client => digits(&shield.client_bytes(an, local, device)?),
-                _ => secret,
+                KeyMode::Client => told(&shield.client_bytes(an, local, device)?),
+                _ => told(&secret),
             };
-            keys.insert(name.to_owned(), Secrets::One(Secret(held)));
+            keys.insert(name.to_owned(), held);
         }
         shield.installed.keys = keys;
         let mut domains = vec![shield.installed.clone()];
@@ -295,8 +279,9 @@ impl Test<'_> {
 
     /// Puts the security header with the next counter in front of a packet, and room for the ICV behind it.
     pub fn unsealed_wire(&mut self, wire: &Wire) -> Result<Wire, Stop> {
-        let header = self.shield()?.header()?;
-        self.shield()?.counter += 1;
+        let shield = self.shield()?;
+        let header = shield.header(shield.ssi, shield.an, shield.epoch, shield.counter)?;
+        shield.counter += 1;
         let bytes = [header.view().bytes(), &wire.bytes, &[0; ICV]].concat();
         Ok(Wire { bytes, ..wire.clone() })
     }
@@ -463,12 +448,9 @@ impl Shield {
     /// Returns the key and the IV mask of the device as a client of the suite.
     fn client_bytes(&self, an: bool, local: IpAddr, device: IpAddr) -> Result<Vec<u8>, Stop> {
         let secret = self.secret(an).ok_or_else(|| Stop::Inconclusive("there is no such key".into()))?;
-        let (sdi, epoch) = (self.domain.sdi, self.installed.epoch);
-        let header =
-            TssLong::build().head(|h| h.sdi(sdi).an(an)).ssi(DEVICE_SSI).tsc(|t| t.epoch(epoch)).done()?;
-        let short = TssShort::build().head(|h| h.sdi(sdi).an(an)).tsc(|t| t.epoch(epoch)).done()?;
-        let header: &[u8] = if self.domain.ssi { header.bytes() } else { short.bytes() };
-        let (tss, _) = Tss::parse(header).map_err(|_| refused(TssError::TooShort))?;
+        let ssi = Some(DEVICE_SSI).filter(|_| self.domain.ssi);
+        let header = self.header(ssi, an, self.installed.epoch, 0)?;
+        let (tss, _) = Tss::parse(header.view().bytes()).map_err(|_| refused(TssError::TooShort))?;
         let outer = uet_wire::tss::Outer::native(device, local, 0);
         let id = self.domain.key_id(&outer, &tss, Direction::Incoming).map_err(refused)?;
         Ok(id.client_bytes(&secret).map_err(refused)?.to_vec())

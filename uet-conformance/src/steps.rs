@@ -50,18 +50,16 @@ impl Test<'_> {
         self.request(pdc, pdc.request(0).write(region, region.length - 1, &[0])?)?;
         // A target in a secure domain may want another Start_PSN.
         let within = self.soon();
-        if self.shield.is_some()
-            && self
-                .hear(within, |seen| pdc.new_start(seen).is_some() || seen.acknowledges(pdc, pdc.psn(0)))?
-        {
+        let reacts =
+            |seen: &RxPacket| pdc.new_start(seen).is_some() || seen.acknowledges(pdc, pdc.psn(0)).is_some();
+        if self.shield.is_some() && self.hear(within, reacts)? {
             if let Some((_, start)) = self.wait(Duration::ZERO, |seen| pdc.new_start(seen))? {
                 pdc.start = start;
                 self.request(pdc, pdc.request(0).write(region, region.length - 1, &[0])?)?;
             }
         }
-        let (_, ack) = self.need("an open context", self.soon(), |seen| {
-            seen.acknowledges(pdc, pdc.psn(0)).then(|| seen.ack()).flatten()
-        })?;
+        let (_, ack) =
+            self.need("an open context", self.soon(), |seen| seen.acknowledges(pdc, pdc.psn(0)))?;
         pdc.remote = Some(ack.spdcid());
         Ok(())
     }
@@ -73,7 +71,7 @@ impl Test<'_> {
         self.during(Phase::Arrange, |test| {
             test.send(pdc, &pdc.control(CtlType::ACK_REQUEST, pdc.psn(0), 0)?)?;
             let soon = test.soon();
-            test.wait(soon, |seen| seen.acknowledges(pdc, pdc.psn(0)).then_some(()))?;
+            test.wait(soon, |seen| seen.acknowledges(pdc, pdc.psn(0)))?;
             Ok(())
         })
     }
@@ -174,7 +172,7 @@ impl Test<'_> {
         for _ in 0..50 {
             self.request(pdc, first.clone())?;
             let soon = self.soon();
-            if self.wait(soon, |seen| seen.acknowledges(pdc, pdc.psn(0)).then_some(()))?.is_some() {
+            if self.wait(soon, |seen| seen.acknowledges(pdc, pdc.psn(0)))?.is_some() {
                 return self.expect_memory(requirement, region, 0, &[1; 16]);
             }
         }
@@ -198,9 +196,7 @@ impl Test<'_> {
         psn: Psn,
     ) -> Result<(RxPacket, Ack), Stop> {
         let expected = format!("an ACK that covers {psn}");
-        self.expect(requirement, &expected, self.soon(), |seen| {
-            seen.acknowledges(pdc, psn).then(|| seen.ack()).flatten()
-        })
+        self.expect(requirement, &expected, self.soon(), |seen| seen.acknowledges(pdc, psn))
     }
 
     /// Expects an ACK that names this PSN.
@@ -248,9 +244,8 @@ impl Test<'_> {
 
     /// Waits for an ACK that reports the arrival of this PSN, without judging.
     pub fn need_ack(&mut self, pdc: &Pdc, psn: Psn) -> Result<(RxPacket, Ack), Stop> {
-        self.need(&format!("an ACK that covers {psn}"), self.soon(), |seen| {
-            seen.acknowledges(pdc, psn).then(|| seen.ack()).flatten()
-        })
+        let covers = format!("an ACK that covers {psn}");
+        self.need(&covers, self.soon(), |seen| seen.acknowledges(pdc, psn))
     }
 
     /// Expects these memory contents, at once or soon: an ACK may precede the visibility of its data.
@@ -280,10 +275,10 @@ impl Test<'_> {
         let wrong = held.iter().zip(expected).position(|(held, expected)| held != expected);
         let what = format!("{} bytes at {offset} of memory", expected.len());
         match wrong {
-            None => self.record(requirement, true, &what, String::new()),
+            None => self.holds(requirement, &what, true, ""),
             Some(at) => {
                 let seen = format!("{:#04x} instead of {:#04x} at byte {at}", held[at], expected[at]);
-                self.record(requirement, false, &what, seen);
+                self.holds(requirement, &what, false, seen);
             }
         }
         Ok(())
@@ -353,7 +348,7 @@ impl Test<'_> {
             let within = self.patience(self.soon());
             let answer = self.wait(within, |seen| match seen.lacks_room() {
                 true => seen.refuses(&pdc, psn).map(|_| None),
-                false => seen.acknowledges(&pdc, psn).then(|| seen.ack()),
+                false => seen.acknowledges(&pdc, psn).map(Some),
             })?;
             let Some((_, answer)) = answer else { continue };
             // Contexts that the suite has left open may use all resources.
@@ -379,10 +374,10 @@ impl Test<'_> {
         for requirement in requirements.iter().filter(|requirement| clean(requirement)) {
             let held = cut.is_none();
             let told = cut.as_ref().map(ToString::to_string).unwrap_or_default();
-            self.record(requirement, held, &format!("{uet}, whole"), told);
+            self.holds(requirement, &format!("{uet}, whole"), held, told);
         }
         for finding in &findings {
-            self.record(finding.requirement, false, finding.requirement.sentence, finding.to_string());
+            self.holds(finding.requirement, finding.requirement.sentence, false, finding);
         }
     }
 }

@@ -11,8 +11,7 @@ use uet_control::{
 };
 use uet_wire::catalogue::{PDS_RTO_005, Requirement};
 use uet_wire::pds::{Control, Nack, Request};
-use uet_wire::registry::{CtlType, NackCode, ResponseOpcode, ReturnCode};
-use uet_wire::ses::{Response, Ses};
+use uet_wire::registry::{CtlType, NackCode};
 use uet_wire::{PdcId, Psn, UetBuf, Units24};
 
 /// The suite's side of a context that the device has opened. It records the requests. It sends only the answers that the
@@ -69,17 +68,6 @@ impl RxRequest {
         let [_, _, ses, ext, payload] = uet.parts();
         [ses, ext, payload].concat()
     }
-
-    /// Returns a response to the request with this code, with its message and job.
-    pub fn response(&self, code: ReturnCode, modified_length: u32) -> Result<Response, Stop> {
-        let uet = self.seen.uet();
-        let (message, job) = match uet.ses {
-            Some(Ses::Std(ses)) => (ses.message_id(), ses.address().job_id()),
-            _ => (0, 0),
-        };
-        let response = Response::build(ResponseOpcode::UET_RESPONSE, code).message_id(message).job_id(job);
-        Ok(response.modified_length(modified_length).done()?)
-    }
 }
 
 /// An operation of the device on arbitrary memory or an arbitrary queue of the suite.
@@ -102,7 +90,7 @@ impl Target {
         let within = t.later();
         let (first, request) = t.need("a request that opens a context", within, |seen| {
             let request = seen.request()?;
-            let known = others.iter().any(|other| other.is_of(seen, &request));
+            let known = others.iter().any(|other| other.request(seen).is_some());
             (request.syn() && !known).then_some(request)
         })?;
         Self::open(t, first, request)
@@ -152,8 +140,15 @@ impl Target {
         }
     }
 
-    fn is_of(&self, seen: &RxPacket, request: &Request) -> bool {
-        Some(request.spdcid()) == self.pdc.remote && seen.wire.dst == self.pdc.from
+    /// Returns the request of the context.
+    fn request(&self, seen: &RxPacket) -> Option<Request> {
+        let is_of = |it: &Request| Some(it.spdcid()) == self.pdc.remote && seen.wire.dst == self.pdc.from;
+        seen.request().filter(is_of)
+    }
+
+    /// Returns the request of the context with the `n`-th PSN.
+    fn request_of(&self, seen: &RxPacket, n: u32) -> Option<Request> {
+        self.request(seen).filter(|request| self.index(request) == n)
     }
 
     fn note(&mut self, seen: RxPacket, request: Request) {
@@ -171,13 +166,9 @@ impl Target {
         request.psn() - self.pdc.start
     }
 
-    fn index_of(&self, psn: Psn) -> u32 {
-        psn - self.pdc.start
-    }
-
     /// Returns the next request of the context within this time.
     pub fn next(&mut self, t: &mut Test<'_>, within: Duration) -> Result<Option<&RxRequest>, Stop> {
-        let found = t.wait(within, |seen| seen.request().filter(|request| self.is_of(seen, request)))?;
+        let found = t.wait(within, |seen| self.request(seen))?;
         Ok(found.map(|(seen, request)| {
             self.note(seen, request);
             &self.got[self.got.len() - 1]
@@ -323,20 +314,13 @@ impl Target {
         n: u32,
         within: Duration,
     ) -> Result<RxRequest, Stop> {
-        let psn = self.psn(n);
-        let again = |seen: &RxPacket| {
-            seen.request()
-                .filter(|request| self.is_of(seen, request) && request.psn() == psn && request.retx())
-        };
-        let unmarked = |seen: &RxPacket| {
-            seen.request()
-                .filter(|request| self.is_of(seen, request) && request.psn() == psn && !request.retx())
-        };
-        let expected = format!("PSN {psn} again, with retx");
+        let again = |seen: &RxPacket| self.request_of(seen, n).filter(Request::retx);
+        let unmarked = |seen: &RxPacket| self.request_of(seen, n).filter(|request| !request.retx());
+        let expected = format!("PSN {} again, with retx", self.psn(n));
         let waited = t.patience(within);
         let came = t.hear(waited, |seen| again(seen).is_some())?;
         // It came again, and only the flag is wrong.
-        if !came && self.times(self.index_of(psn)) > 0 {
+        if !came && self.times(n) > 0 {
             if let Some((seen, _)) = t.wait(Duration::ZERO, unmarked)? {
                 t.holds(PDS_RTO_005, "a retransmission has retx", false, seen.uet());
                 return Err(Stop::Failed);
@@ -354,11 +338,9 @@ impl Target {
         requirement: &Requirement,
         n: u32,
     ) -> Result<Request, Stop> {
-        let (psn, within) = (self.psn(n), t.later());
-        let (seen, request) =
-            t.expect(requirement, &format!("PSN {psn} again, with retx"), within, |seen| {
-                seen.request().filter(|request| self.is_of(seen, request) && request.retx())
-            })?;
+        let expected = format!("PSN {} again, with retx", self.psn(n));
+        let again = |seen: &RxPacket| self.request(seen).filter(Request::retx);
+        let (seen, request) = t.expect(requirement, &expected, t.later(), again)?;
         self.note(seen, request);
         Ok(request)
     }
@@ -373,14 +355,11 @@ impl Target {
         if let Some(got) = self.of(n).next() {
             return Ok(got.clone());
         }
-        let (psn, within) = (self.psn(n), t.later());
-        let new = |seen: &RxPacket| {
-            seen.request().filter(|request| self.is_of(seen, request) && request.psn() == psn)
-        };
-        if !t.hear(t.patience(within), |seen| new(seen).is_some())? {
+        let new = |seen: &RxPacket| self.request_of(seen, n);
+        if !t.hear(t.patience(t.later()), |seen| new(seen).is_some())? {
             t.is_kept(&self.pdc)?;
         }
-        let expected = format!("a request with PSN {psn}");
+        let expected = format!("a request with PSN {}", self.psn(n));
         let (seen, request) = t.expect(requirement, &expected, Duration::ZERO, new)?;
         self.note(seen.clone(), request);
         Ok(RxRequest { seen, request })
@@ -396,8 +375,7 @@ impl Target {
         unwanted: impl Fn(u32) -> bool,
     ) -> Outcome {
         t.expect_none(requirement, expected, during, |seen| {
-            let request = seen.request().filter(|request| self.is_of(seen, request))?;
-            unwanted(self.index(&request)).then_some(())
+            unwanted(self.index(&self.request(seen)?)).then_some(())
         })
     }
 

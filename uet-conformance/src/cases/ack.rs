@@ -326,9 +326,7 @@ fn bounded(t: &mut Test<'_>) -> Outcome {
 /// Expects an ACK of the `n`-th PSN. How long is open; longer than this, and no source has patience.
 fn in_the_end(t: &mut Test<'_>, pdc: &Pdc, n: u32) -> Outcome {
     let long = t.soon() * 50;
-    t.expect(PDS_ACK_011, "an ACK in the end", long, |seen| {
-        seen.acknowledges(pdc, pdc.psn(n)).then_some(())
-    })?;
+    t.expect(PDS_ACK_011, "an ACK in the end", long, |seen| seen.acknowledges(pdc, pdc.psn(n)))?;
     Ok(())
 }
 
@@ -363,7 +361,7 @@ fn fill_up(t: &mut Test<'_>, size: u64, counted: u64) -> Outcome {
     }
     for (pdc, _) in &open {
         t.expect(PDS_ACK_010, "an ACK of these packets", t.soon(), |seen| {
-            (1..=count).any(|n| seen.acknowledges(pdc, pdc.psn(n))).then_some(())
+            (1..=count).find_map(|n| seen.acknowledges(pdc, pdc.psn(n)))
         })?;
     }
     Ok(())
@@ -553,7 +551,7 @@ fn control(t: &mut Test<'_>) -> Outcome {
     let noop = Control::build(CtlType::NOOP).psn(pdc.psn(4)).spdcid(pdc.local);
     t.send(&pdc, &UetBuf::new(noop.dpdcid(pdc.remote.unwrap_or_default()).done()?))?;
     let (_, ack) = t.expect(PDS_ACK_011, "an ACK in the end", t.soon() * 50, |seen| {
-        seen.ack().filter(|_| seen.acknowledges(&pdc, pdc.psn(4)))
+        seen.acknowledges(&pdc, pdc.psn(4))
     })?;
     t.check(PDS_ACK_014, "next_hdr", NextHdr::UET_HDR_NONE, ack.prologue().next_hdr());
     // Above a gap, and once more.

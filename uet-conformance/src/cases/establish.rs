@@ -179,9 +179,8 @@ fn at_once(t: &mut Test<'_>) -> Outcome {
     let sent = t.now();
     t.request(&pdc, pdc.request(0).quiet().write(&region, 0, &[7; 16])?)?;
     // Of a device that has said nothing yet, a late answer says more than none.
-    let (seen, ()) = t.expect(PDS_ACK_001, "an ACK", t.soon() * 100, |seen| {
-        seen.acknowledges(&pdc, pdc.psn(0)).then_some(())
-    })?;
+    let (seen, _) =
+        t.expect(PDS_ACK_001, "an ACK", t.soon() * 100, |seen| seen.acknowledges(&pdc, pdc.psn(0)))?;
     t.at_most(PDS_ACK_001, "the time to the ACK", t.soon(), seen.at - sent);
     Ok(())
 }
@@ -322,7 +321,7 @@ fn many(t: &mut Test<'_>) -> Outcome {
         let pdc = t.initiate();
         t.request(&pdc, pdc.request(0).write(&region, 0, &[1])?)?;
         let (_, named) = t.need("an open context, or a refusal", t.soon(), |seen| {
-            let ack = seen.ack().filter(|_| seen.acknowledges(&pdc, pdc.psn(0)));
+            let ack = seen.acknowledges(&pdc, pdc.psn(0));
             ack.map(|ack| Some(ack.spdcid())).or(seen.refuses(&pdc, pdc.psn(0)).map(|_| None))
         })?;
         let Some(named) = named else { break };
@@ -441,7 +440,8 @@ fn reserved_pool(t: &mut Test<'_>) -> Outcome {
         let refusal = seen.refuses(&urgent, urgent.psn(0));
         refusal.filter(|nack| nack.nack_code() == NackCode::INVALID_SYN)
     };
-    let answers = |seen: &RxPacket| misread(seen).is_some() || seen.acknowledges(&urgent, urgent.psn(0));
+    let answers =
+        |seen: &RxPacket| misread(seen).is_some() || seen.acknowledges(&urgent, urgent.psn(0)).is_some();
     let within = t.patience(t.soon());
     t.hear(within, answers)?;
     t.expect_none(PDS_SYN_002, "no INVALID_SYN for psn_offset 0", core::time::Duration::ZERO, misread)?;

@@ -125,7 +125,7 @@ fn each(t: &mut Test<'_>, build: impl Fn(&Pdc, &Region, u32) -> Result<Request, 
             let request = build(&pdc, &region, length)?;
             t.request(&pdc, request)?;
         }
-        let acked = |seen: &RxPacket, length: u32| seen.acknowledges(&pdc, pdc.psn(length + 1));
+        let acked = |seen: &RxPacket, length: u32| seen.acknowledges(&pdc, pdc.psn(length + 1)).is_some();
         let mut missing: Vec<u32> = (first..first + ROUND).collect();
         t.hear(t.patience(t.soon()), |seen| {
             missing.retain(|length| !acked(seen, *length));

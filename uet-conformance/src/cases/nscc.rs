@@ -171,7 +171,7 @@ impl Counted {
     /// Expects an ACK that says that so much has come.
     fn expect(&self, t: &mut Test<'_>, requirement: &Requirement, psn: uet_wire::Psn) -> Outcome {
         let (seen, _) = t.expect(requirement, "an ACK with rcvd_bytes", t.soon(), |seen| {
-            (seen.acknowledges(&self.pdc, psn)).then(|| told(seen, &self.pdc)).flatten()
+            seen.acknowledges(&self.pdc, psn).and_then(|_| told(seen, &self.pdc))
         })?;
         t.check(requirement, "rcvd_bytes", Some(units(self.bytes)), told(&seen, &self.pdc));
         t.forget();
@@ -342,7 +342,7 @@ fn penalty_of_overload(t: &mut Test<'_>) -> Outcome {
         counted.send(t, &request)?;
         let psn = request.psn;
         let (seen, _) = t.need("an ACK with state", t.soon(), |seen| {
-            seen.acknowledges(&counted.pdc, psn).then(|| seen.ack_cc()).flatten()
+            seen.acknowledges(&counted.pdc, psn).and_then(|_| seen.ack_cc())
         })?;
         last = seen.ack_cc().and_then(|ack| ack.rcv_cwnd_pend());
         t.pause(t.grace())?;

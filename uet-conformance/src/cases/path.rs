@@ -58,7 +58,7 @@ fn of_late_ack(t: &mut Test<'_>) -> Outcome {
         t.request(&pdc, pdc.request(n).quiet().write(&region, 0, &[1; 16])?)?;
         // `ack/bounded` judges that one comes at all.
         let (seen, _) = t.need("an ACK of a request that asks for none", within, |seen| {
-            seen.acknowledges(&pdc, pdc.psn(n)).then_some(())
+            seen.acknowledges(&pdc, pdc.psn(n))
         })?;
         t.check(CC_PATH_001, "entropy", entropy, seen.wire.entropy);
     }

@@ -144,9 +144,7 @@ impl CreditSource {
     fn on(t: &mut Test<'_>, mut pdc: Pdc, region: Region, ccc_id: u8) -> Result<Self, Stop> {
         let first = pdc.request(0).write(&region, 0, &[0])?;
         t.send(&pdc, &demanding(&first, ccc_id, 0)?)?;
-        let (_, ack) = t.need("an open context", t.soon(), |seen| {
-            seen.acknowledges(&pdc, pdc.psn(0)).then(|| seen.ack()).flatten()
-        })?;
+        let (_, ack) = t.need("an open context", t.soon(), |seen| seen.acknowledges(&pdc, pdc.psn(0)))?;
         pdc.remote = Some(ack.spdcid());
         t.forget();
         Ok(CreditSource { pdc, ccc_id, region, next: 1, credit: Units24::default(), grants: Vec::new() })

@@ -239,9 +239,7 @@ fn asks_nothing(t: &mut Test<'_>) -> Outcome {
         t.request(&pdc, Request { retx, ..data.clone() })?;
         // Open: the answer to wrong data.
         let within = t.soon();
-        if let Some((_, ack)) =
-            t.wait(within, |seen| seen.ack().filter(|_| seen.acknowledges(&pdc, data.psn)))?
-        {
+        if let Some((_, ack)) = t.wait(within, |seen| seen.acknowledges(&pdc, data.psn))? {
             t.check(PDS_GTD_004, "req", AckRequest::NO_REQUEST, ack.req());
             answered = true;
         }

@@ -547,7 +547,7 @@ fn half_messages(t: &mut Test<'_>) -> Outcome {
     }
     // For some there may have been no room.
     let seen = t.gather(t.soon())?;
-    let open = (1..=count).filter(|n| seen.iter().any(|seen| seen.acknowledges(&pdc, pdc.psn(*n))));
+    let open = (1..=count).filter(|n| seen.iter().any(|seen| seen.acknowledges(&pdc, pdc.psn(*n)).is_some()));
     let open: Vec<u32> = open.collect();
     for n in &open {
         t.request(&pdc, part(*n, count + n, 1)?)?;

@@ -148,7 +148,7 @@ fn gap(t: &mut Test<'_>) -> Outcome {
     t.pause(t.soon())?;
     t.check_memory(PDS_ROD_001, &region, 3, &[0])?;
     t.expect_none(PDS_ROD_001, "no ACK of what was dropped", t.soon(), |seen| {
-        seen.acknowledges(&pdc, pdc.psn(3)).then_some(())
+        seen.acknowledges(&pdc, pdc.psn(3))
     })?;
     write(t, &pdc, &region, 1)?;
     t.expect_cack(PDS_ROD_001, &pdc, pdc.psn(1))?;

@@ -472,7 +472,7 @@ fn cut(t: &mut Test<'_>, data: &[u8], capacity: usize) -> Outcome {
         told.push(session.answer(t, psn)?);
     }
     if told.iter().any(|answer| answer.code() == ReturnCode::TOO_LONG) {
-        t.record(SES_MATCH_005, true, "TOO_LONG", String::new());
+        t.holds(SES_MATCH_005, "TOO_LONG", true, "");
         return t.still_holds(SES_MATCH_005, &posted.buffer, &posted.before);
     }
     // The sources know no other code for it than TOO_LONG.

@@ -74,7 +74,7 @@ pub(super) fn establish_as(
 ) -> Outcome {
     let last = region.length - 1;
     t.request(pdc, pdc.request(0).write(region, last, &[0])?)?;
-    if learns_start(t, pdc, |pdc, seen| seen.acknowledges(pdc, pdc.psn(0)))? {
+    if learns_start(t, pdc, |pdc, seen| seen.acknowledges(pdc, pdc.psn(0)).is_some())? {
         t.request(pdc, pdc.request(0).write(region, last, &[0])?)?;
     }
     let (_, ack) = t.expect_ack(requirement, pdc, pdc.psn(0))?;

@@ -1,9 +1,10 @@
 //! The binding of a context to the domain and the source that opened it (section 3.5.4).
 
 use super::tss::{IDENTIFIED, NEEDS, open_as, plain, works};
+use crate::shield::told;
 use crate::target::{Target, post};
 use crate::{Need, Outcome, Pdc, Region, Rule, SECURED, Stop, Test, Wire};
-use uet_control::{PostKind, Secret, Secrets, SecureDomain, Status};
+use uet_control::{PostKind, SecureDomain, Status};
 use uet_wire::catalogue::*;
 use uet_wire::registry::{CtlType, NackCode};
 
@@ -76,19 +77,19 @@ fn other_domain(t: &mut Test<'_>) -> Outcome {
     let (pdc, region) = open_as(t, TSS_BIND_001, t.value(&IDENTIFIED), |_| {})?;
     let secret = t.fresh_secret();
     let shield = t.shield()?;
-    let (right, own) = (shield.domain.sdi, shield.digits(false));
+    let (right, own) = (shield.domain.sdi, shield.secrets[0]);
     let sdi = right ^ 0x00_4000;
-    let keys = [("0".to_owned(), Secrets::One(Secret(secret.clone())))].into();
+    let keys = [("0".to_owned(), told(&secret))].into();
     shield.others = vec![SecureDomain { sdi, keys, ..shield.installed.clone() }];
     t.install()?;
     let wire = plain(&pdc, &region, 1)?;
     let shield = t.shield()?;
     shield.domain.sdi = sdi;
-    shield.set_secret(false, Some(secret));
+    shield.secrets[0] = Some(secret);
     let sealed = t.sealed(&wire);
     let shield = t.shield()?;
     shield.domain.sdi = right;
-    shield.set_secret(false, own);
+    shield.secrets[0] = own;
     let sealed = sealed?;
     // Its answers would name the other domain.
     not_reached(t, &pdc, &region, &sealed)

@@ -298,11 +298,10 @@ fn other_secret(t: &mut Test<'_>) -> Outcome {
     let (pdc, region) = open_as(t, TSS_KEY_001, t.value(&SECURED), |_| {})?;
     let other = t.fresh_secret();
     let wire = plain(&pdc, &region, 1)?;
-    let an = t.shield()?.an;
-    let right = t.shield()?.digits(an);
-    t.shield()?.set_secret(an, Some(other));
+    let an = usize::from(t.shield()?.an);
+    let right = t.shield()?.secrets[an].replace(other);
     let forged = t.sealed(&wire)?;
-    t.shield()?.set_secret(an, right);
+    t.shield()?.secrets[an] = right;
     no_effect(t, [TSS_KEY_001, TSS_ICV_003], (&pdc, &region), 1, &[forged])
 }
 

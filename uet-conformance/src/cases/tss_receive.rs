@@ -345,7 +345,7 @@ fn altered(t: &mut Test<'_>) -> Outcome {
     let before = t.shield()?.seen.len();
     t.send_as_it_is(&changed)?;
     t.expect_none(TSS_ICV_003, "an answer to a packet that is not authentic", t.soon(), |seen| {
-        seen.acknowledges(&pdc, pdc.psn(1)).then_some(()).or_else(|| seen.nack().map(|_| ()))
+        seen.acknowledges(&pdc, pdc.psn(1)).map(drop).or_else(|| seen.nack().map(drop))
     })?;
     t.expect_memory(TSS_ICV_002, &region, 0, &[0; 32])?;
     let answers = t.shield()?.seen.len() - before;
@@ -375,9 +375,7 @@ fn replayed_opening(t: &mut Test<'_>) -> Outcome {
     let opening = pdc.request(0).write(&region, 0, &[7; 32])?.build()?;
     let sealed = t.sealed(&pdc.wire(&opening))?;
     t.send_as_it_is(&sealed)?;
-    let (_, ack) = t.need("an open context", t.soon(), |seen| {
-        seen.acknowledges(&pdc, pdc.psn(0)).then(|| seen.ack()).flatten()
-    })?;
+    let (_, ack) = t.need("an open context", t.soon(), |seen| seen.acknowledges(&pdc, pdc.psn(0)))?;
     pdc.remote = Some(ack.spdcid());
     t.expect_memory(TSS_START_001, &region, 0, &[7; 32])?;
     let clear = pdc.request(1).write(&region, 0, &[0; 32])?;
@@ -636,9 +634,7 @@ fn trimmed(t: &mut Test<'_>) -> Outcome {
         short.taken = short.bytes.split_off(keep);
         t.send_as_it_is(&short)?;
     }
-    t.expect_none(TSS_TRIM_001, "an ACK", t.soon(), |seen| {
-        seen.acknowledges(&pdc, pdc.psn(1)).then_some(())
-    })?;
+    t.expect_none(TSS_TRIM_001, "an ACK", t.soon(), |seen| seen.acknowledges(&pdc, pdc.psn(1)))?;
     t.check_memory(TSS_TRIM_001, &region, 64, &[0; 32])?;
     works(t, TSS_TRIM_001, &pdc, &region, 1)
 }

@@ -149,7 +149,7 @@ fn with_two_keys(t: &mut Test<'_>, requirement: &Requirement) -> Result<(Pdc, Re
 
 fn add_key(t: &mut Test<'_>) -> Outcome {
     let second = t.fresh_secret();
-    t.shield()?.set_secret(true, Some(second));
+    t.shield()?.secrets[1] = Some(second);
     t.install()
 }
 
@@ -236,7 +236,7 @@ fn rotated(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Result<crate::Wire, 
 fn removed(t: &mut Test<'_>) -> Outcome {
     let (pdc, region) = with_two_keys(t, TSS_AN_003)?;
     let old = rotated(t, &pdc, &region)?;
-    t.shield()?.set_secret(false, None);
+    t.shield()?.secrets[0] = None;
     t.install()?;
     no_effect(t, [TSS_AN_003, TSS_AN_003], (&pdc, &region), 1, &[old])
 }
@@ -245,7 +245,7 @@ fn replaced(t: &mut Test<'_>) -> Outcome {
     let (pdc, region) = with_two_keys(t, TSS_AN_003)?;
     let old = rotated(t, &pdc, &region)?;
     let third = t.fresh_secret();
-    t.shield()?.set_secret(false, Some(third));
+    t.shield()?.secrets[0] = Some(third);
     t.install()?;
     no_effect(t, [TSS_AN_003, TSS_AN_003], (&pdc, &region), 1, &[old])?;
     t.shield()?.an = false;
@@ -257,15 +257,14 @@ fn empty_slot(t: &mut Test<'_>) -> Outcome {
     let wire = plain(&pdc, &region, 1)?;
     let under = t.value(&UNDER);
     let shield = t.shield()?;
-    let secret = match under {
-        Under::OtherSlot => shield.digits(false),
-        Under::Zeros => Some("00".repeat(32)),
+    shield.secrets[1] = match under {
+        Under::OtherSlot => shield.secrets[0],
+        Under::Zeros => Some([0; 32]),
     };
-    shield.set_secret(true, secret);
     shield.an = true;
     let sealed = t.sealed(&wire);
     let shield = t.shield()?;
-    shield.set_secret(true, None);
+    shield.secrets[1] = None;
     shield.an = false;
     no_effect(t, [TSS_AN_003, TSS_AN_003], (&pdc, &region), 1, &[sealed?])
 }

@@ -188,7 +188,7 @@ fn ack_again(t: &mut Test<'_>) -> Outcome {
         t.send_wire(&plain(&pdc, &region, 1)?)?;
         // The sources leave open if a duplicate without `retx` is acknowledged.
         let soon = t.soon();
-        t.wait(soon, |seen| seen.acknowledges(&pdc, pdc.psn(1)).then_some(()))?;
+        t.wait(soon, |seen| seen.acknowledges(&pdc, pdc.psn(1)))?;
     }
     distinct(t)
 }
@@ -270,7 +270,7 @@ fn new_key(t: &mut Test<'_>) -> Outcome {
     let (pdc, region) = open_as(t, TSS_AN_002, t.value(&SECURED), |_| {})?;
     let second = t.fresh_secret();
     let shield = t.shield()?;
-    shield.set_secret(true, Some(second));
+    shield.secrets[1] = Some(second);
     shield.installed.counter = Some(LIMIT);
     t.install()?;
     t.send_wire(&plain(&pdc, &region, 1)?)?;

@@ -154,7 +154,7 @@ fn recorded(t: &mut Test<'_>, region: &Region) -> Result<(Pdc, crate::Wire), Sto
     let mut pdc = t.initiate();
     let mut opening = t.sealed(&plain(&pdc, region, 0)?)?;
     t.send_as_it_is(&opening)?;
-    if super::tss::learns_start(t, &mut pdc, |pdc, seen| seen.acknowledges(pdc, pdc.psn(0)))? {
+    if super::tss::learns_start(t, &mut pdc, |pdc, seen| seen.acknowledges(pdc, pdc.psn(0)).is_some())? {
         opening = t.sealed(&plain(&pdc, region, 0)?)?;
         t.send_as_it_is(&opening)?;
     }

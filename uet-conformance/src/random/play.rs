@@ -10,8 +10,7 @@ use crate::{Outcome, Region, RxPacket, Stop, Test, Wire};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 use uet_control::{
-    AddPeer, ClosePdc, Completion, Configure, ExposeRegion, Fill, Hex64, Mode, Operated, Permission,
-    PostReceive, Reset,
+    AddPeer, ClosePdc, Completion, Configure, Fill, Hex64, Mode, Operated, Permission, PostReceive, Reset,
 };
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
@@ -158,9 +157,7 @@ impl<'p, 'a> Player<'p, 'a> {
         }
         self.gap = self.t.grace() / 8;
         for (number, plan) in sequence.regions.iter().enumerate() {
-            let index = REGIONS + number as u16;
             let safe = if plan.safe { 1 << 63 } else { 0 };
-            let key = safe | (0xacc_0000 + number as u64);
             let mut permissions = Vec::new();
             permissions.extend((!plan.no_read).then_some(Permission::Read));
             permissions.extend((!plan.no_write).then_some(Permission::Write));
@@ -169,27 +166,19 @@ impl<'p, 'a> Player<'p, 'a> {
             // Atomics need plain numbers: the second half is zeros.
             let mut bytes = fill.bytes(plan.length as usize);
             bytes.get_mut(plan.length as usize / 2..).unwrap_or_default().fill(0);
-            let request = ExposeRegion {
-                length: plan.length.into(),
-                key: Hex64(key),
-                job: Some(job(plan.job)),
-                process: PROCESS,
-                index,
-                generation: 0,
-                permissions,
-                fill: Some(Fill::Hex(uet_control::Hex(bytes.clone()))),
-            };
-            let (number, key) = self.t.expose(request, false)?;
-            let region = Region {
-                number,
+            let wanted = Region {
+                number: 0,
                 job: job(plan.job),
                 process: PROCESS,
-                index,
+                index: REGIONS + number as u16,
                 generation: 0,
-                key,
+                key: safe | (0xacc_0000 + number as u64),
                 message_id: 1,
                 length: plan.length.into(),
             };
+            let fill = Fill::Hex(uet_control::Hex(bytes.clone()));
+            let (number, key) = self.t.expose(wanted.exposure(&permissions, Some(fill)), false)?;
+            let region = Region { number, key, ..wanted };
             self.regions.push(Held { plan: *plan, region, shadow: Shadow::new(bytes) });
         }
         if self.t.claims("receive") {
@@ -356,7 +345,7 @@ impl<'p, 'a> Player<'p, 'a> {
 
     /// Records a failure, which ends the conversation.
     pub(super) fn broken(&mut self, requirement: &Requirement, expected: &str, seen: String) -> Outcome {
-        self.t.record(requirement, false, expected, seen);
+        self.t.holds(requirement, expected, false, seen);
         Err(Stop::Failed)
     }
 

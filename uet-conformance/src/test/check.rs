@@ -176,10 +176,6 @@ impl Test<'_> {
         self.push(Observation { expected, ..observation });
     }
 
-    pub(crate) fn record(&mut self, requirement: &Requirement, held: bool, expected: &str, seen: String) {
-        self.compare(requirement, held, Relation::True, expected, String::new(), seen);
-    }
-
     fn observation(
         &self,
         requirement: &Requirement,

@@ -4,8 +4,8 @@ use super::{Region, Stop, Test};
 use crate::{DutExt, Entry};
 use core::time::Duration;
 use uet_control::{
-    AddPeer, CallError, Completion, Event, ExposeRegion, Fill, Hex64, Op, Operated, Operation, Permission,
-    Post, ReadMemory, Status, WaitCompletion,
+    AddPeer, CallError, Completion, Event, Fill, Op, Operated, Operation, Permission, Post, ReadMemory,
+    Status, WaitCompletion,
 };
 
 impl Test<'_> {
@@ -36,25 +36,14 @@ impl Test<'_> {
         fill: Option<Fill>,
     ) -> Result<Region, Stop> {
         let region = self.no_region(length);
-        let key = region.key;
         if !self.facts().control {
             return self.standing(&region, permissions.len() == 3 && fill.is_none());
         }
         if let Some(number) = self.unexposed() {
-            self.sends.keys.push(key);
+            self.sends.keys.push(region.key);
             return Ok(Region { number, ..region });
         }
-        let request = ExposeRegion {
-            length,
-            key: Hex64(key),
-            job: Some(region.job),
-            process: region.process,
-            index: region.index,
-            generation: region.generation,
-            permissions: permissions.to_vec(),
-            fill,
-        };
-        let (number, key) = self.expose(request, false)?;
+        let (number, key) = self.expose(region.exposure(permissions, fill), false)?;
         Ok(Region { number, key, ..region })
     }
 

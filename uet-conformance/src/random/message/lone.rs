@@ -4,7 +4,7 @@ use super::{Reported, Sending, TRIES};
 use crate::random::coverage::Event;
 use crate::random::play::{Due, Player};
 use crate::random::step::Fate;
-use crate::{Outcome, Part, RxPacket, rudi};
+use crate::{Outcome, Part, RxPacket, Trimmed, rudi};
 use core::time::Duration;
 use uet_wire::catalogue::*;
 use uet_wire::pds::Rudi;
@@ -54,24 +54,7 @@ impl Player<'_, '_> {
         let pdc = self.own[context].pdc.clone();
         let request = crate::Request { ext, retx, ..pdc.request(0).ses(ses, &payload) };
         let packet = rudi(pkt_id, &request)?;
-        match self.possible(fate) {
-            Fate::Lost => Ok(()),
-            Fate::Arrives => self.t.send(&pdc, &packet),
-            Fate::Twice => {
-                self.t.send(&pdc, &packet)?;
-                self.t.send(&pdc, &packet)
-            }
-            Fate::Late => {
-                let at = self.t.now() + self.gap * 2;
-                self.later(at, Due::Deliver(pdc.wire(&packet)));
-                Ok(())
-            }
-            Fate::Marked => self.t.send_wire(&pdc.marked(&packet)),
-            Fate::Trimmed => {
-                let length = packet.to_bytes().len();
-                self.t.send_wire(&pdc.trimmed(&packet, crate::Trimmed::Fabric, length.min(60)))
-            }
-        }
+        self.carry(&pdc, &packet, self.possible(fate), Trimmed::Fabric)
     }
 
     pub(in crate::random) fn lone_timer(&mut self, index: usize) -> Outcome {

@@ -4,7 +4,7 @@ use super::*;
 use crate::random::coverage::{Event, State};
 use crate::random::play::{Due, Player};
 use crate::random::step::{ControlKind, Fate};
-use crate::{Outcome, Part, Request, Stop};
+use crate::{Outcome, Part, Pdc, Request, Stop, Trimmed};
 use uet_wire::registry::{CtlType, NackCode};
 use uet_wire::{Psn, UetBuf};
 
@@ -45,44 +45,54 @@ impl Player<'_, '_> {
                 packet.with[2 + usize::from(!marked)] += times;
             }
         };
+        let (place, code) = match n % 2 {
+            0 => (Trimmed::Fabric, NackCode::TRIMMED),
+            _ => (Trimmed::LastHop, NackCode::TRIMMED_LASTHOP),
+        };
         match fate {
-            Fate::Lost => {
-                self.t.note("the next packet is lost");
-                Ok(())
-            }
-            Fate::Arrives => {
-                count(false, 1);
-                self.t.send(&pdc, &packet)
-            }
+            Fate::Lost => self.t.note("the next packet is lost"),
+            Fate::Arrives | Fate::Late => count(false, 1),
             Fate::Twice => {
                 count(false, 2);
-                let at = now + self.gap;
-                self.t.send(&pdc, &packet)?;
-                self.later(at, Due::Deliver(pdc.wire(&packet)));
-                Ok(())
+                self.later(now + self.gap, Due::Deliver(pdc.wire(&packet)));
+                return self.t.send(&pdc, &packet);
             }
-            Fate::Late => {
-                count(false, 1);
-                let at = now + self.gap * 2;
-                self.later(at, Due::Deliver(pdc.wire(&packet)));
-                Ok(())
-            }
-            Fate::Marked => {
-                count(true, 1);
-                self.t.send_wire(&pdc.marked(&packet))
-            }
+            Fate::Marked => count(true, 1),
+            // The rest is no transmission that counts for `retx` and `m` of an ACK.
             Fate::Trimmed => {
-                // The rest is no transmission that counts for `retx` and `m` of an ACK.
-                let length = packet.to_bytes().len();
-                let (place, code) = match n % 2 {
-                    0 => (crate::Trimmed::Fabric, NackCode::TRIMMED),
-                    _ => (crate::Trimmed::LastHop, NackCode::TRIMMED_LASTHOP),
-                };
                 let known = pdc.remote.is_some() && matches!(self.what(context, n), Some(What::Part(..)));
                 if known {
                     self.wanted_answers.push((pdc.from, pdc.psn(n).0, Some(code)));
                 }
-                self.t.send_wire(&pdc.trimmed(&packet, place, length.min(60)))
+            }
+        }
+        self.carry(&pdc, &packet, fate, place)
+    }
+
+    /// Sends a packet as the network treats it. A switch trims it at this place.
+    pub(in crate::random) fn carry(
+        &mut self,
+        pdc: &Pdc,
+        packet: &UetBuf,
+        fate: Fate,
+        place: Trimmed,
+    ) -> Outcome {
+        match fate {
+            Fate::Lost => Ok(()),
+            Fate::Arrives => self.t.send(pdc, packet),
+            Fate::Twice => {
+                self.t.send(pdc, packet)?;
+                self.t.send(pdc, packet)
+            }
+            Fate::Late => {
+                let at = self.t.now() + self.gap * 2;
+                self.later(at, Due::Deliver(pdc.wire(packet)));
+                Ok(())
+            }
+            Fate::Marked => self.t.send_wire(&pdc.marked(packet)),
+            Fate::Trimmed => {
+                let length = packet.to_bytes().len();
+                self.t.send_wire(&pdc.trimmed(packet, place, length.min(60)))
             }
         }
     }
@@ -160,15 +170,11 @@ impl Player<'_, '_> {
         if kind == ControlKind::AckRequest && !matches!(self.possible(fate), Fate::Lost) {
             self.wanted_answers.push((pdc.from, psn.0, None));
         }
-        match self.possible(fate) {
-            Fate::Marked => self.t.send_wire(&pdc.marked(&packet)),
-            Fate::Lost => Ok(()),
-            Fate::Twice => {
-                self.t.send(&pdc, &packet)?;
-                self.t.send(&pdc, &packet)
-            }
-            _ => self.t.send(&pdc, &packet),
-        }
+        let fate = match self.possible(fate) {
+            Fate::Late | Fate::Trimmed => Fate::Arrives,
+            fate => fate,
+        };
+        self.carry(&pdc, &packet, fate, Trimmed::Fabric)
     }
 }
 

@@ -156,7 +156,7 @@ impl Player<'_> {
         let answer = |seen: &RxPacket| {
             let refuses = seen.refuses(&pdc, start).is_some();
             let done = matches!(seen.return_code(), None | Some(ReturnCode::OK));
-            (refuses || seen.acknowledges(&pdc, start)).then_some(if done && !refuses {
+            (refuses || seen.acknowledges(&pdc, start).is_some()).then_some(if done && !refuses {
                 Pulse::Done
             } else {
                 Pulse::Refused
