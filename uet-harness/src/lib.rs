@@ -22,6 +22,7 @@
 
 pub mod capture;
 pub mod dut;
+mod field;
 pub mod fuzz;
 pub mod replay;
 

@@ -1,5 +1,6 @@
 //! Replays one side of a recorded conversation to a device and compares its answers with the recorded ones.
 
+use crate::field::{has, set, spdcid};
 use core::net::IpAddr;
 use core::ops::ControlFlow;
 use core::time::Duration;
@@ -8,7 +9,6 @@ use std::io::Read;
 use uet_conformance::{Dut, DutError, DutExt, Wire};
 use uet_control::{ExposeRegion, Hex64, Permission};
 use uet_packet_io::input::{self, InputError};
-use uet_wire::pds::Pds;
 use uet_wire::ses::Ses;
 use uet_wire::{Content, Options, Packet, PdcId, Start, Uet};
 
@@ -131,10 +131,10 @@ struct Ways<'a> {
 impl Ways<'_> {
     fn send(&mut self, bytes: &[u8], soon: Duration) -> Result<(), DutError> {
         let mut bytes = bytes.to_vec();
-        if let Some((local, place)) = places(&bytes) {
+        if let Some(local) = spdcid(&bytes).filter(|_| has(&bytes, "pds.dpdcid")) {
             self.listen(soon, |ways| ways.remotes.contains_key(&local))?;
             if let Some(remote) = self.remotes.get(&local) {
-                place.write(&mut bytes, remote.0.into());
+                set(&mut bytes, "pds.dpdcid", remote.0.into());
             }
         }
         let facts = self.dut.facts();
@@ -156,28 +156,9 @@ impl Ways<'_> {
     }
 }
 
-/// Returns the sender's PDCID and the place of the receiver's.
-fn places(bytes: &[u8]) -> Option<(PdcId, uet_wire::layout::Place)> {
-    let pds = Uet::parse_lax(bytes).0.pds?;
-    let mut spdcid = None;
-    let mut dpdcid = None;
-    for (place, value) in pds.layout().present(pds.bytes()) {
-        match place.row.name {
-            "pds.spdcid" => spdcid = Some(PdcId(value as u16)),
-            "pds.dpdcid" => dpdcid = Some(place),
-            _ => {}
-        }
-    }
-    Some((spdcid?, dpdcid?))
-}
-
 /// Describes an answer in words, without the device's PDCID.
 fn text(bytes: &[u8]) -> String {
     let mut bytes = bytes.to_vec();
-    let place =
-        Uet::parse_lax(&bytes).0.pds.as_ref().map(Pds::layout).and_then(|layout| layout.field("pds.spdcid"));
-    if let Some(place) = place {
-        place.write(&mut bytes, 0);
-    }
+    set(&mut bytes, "pds.spdcid", 0);
     Uet::parse_lax(&bytes).0.to_string()
 }

@@ -3,12 +3,13 @@
 use super::packets::Memory;
 use super::play::{Player, Pulse};
 use super::{Target, Trouble};
+use crate::field::spdcid;
 use core::time::Duration;
 use std::collections::BTreeSet;
 use uet_conformance::random::{Abilities, Sequence};
 use uet_conformance::{Dut, DutError, DutExt, Region, Wire};
-use uet_control::{AddPeer, CallError, Counters, ExposeRegion, Fill, Hex64, Permission, ReadMemory, Reset};
-use uet_wire::{PdcId, Psn, Uet};
+use uet_control::{AddPeer, CallError, Counters, Fill, Permission, ReadMemory, Reset};
+use uet_wire::{PdcId, Psn};
 
 /// A kind of trouble and its symptom.
 pub(super) type Verdict = (Trouble, String);
@@ -65,6 +66,15 @@ impl<'a> Bench<'a> {
             passed: Vec::new(),
             packets: [0; 2],
         }
+    }
+
+    /// Resets a device and checks its health. Fails with the reason why it cannot be fuzzed.
+    pub(super) fn begun(target: &'a mut dyn Target, seed: u64, scale: f64) -> Result<Self, String> {
+        let mut bench = Bench::new(target, seed, scale);
+        bench.begin().map_err(|(trouble, what)| {
+            format!("the device is in no state to be tested: {trouble}: {what}")
+        })?;
+        Ok(bench)
     }
 
     pub(super) fn memory(&self) -> &Memory {
@@ -208,16 +218,7 @@ impl<'a> Bench<'a> {
         let Memory { home, witness, pulse, .. } = self.memory.clone();
         let all = [Read, Write, Atomic];
         for (mut region, permissions) in [(home, &all[..]), (witness, &[Read]), (pulse, &all)] {
-            let exposed = ExposeRegion {
-                length: region.length,
-                key: Hex64(region.key),
-                job: Some(region.job),
-                process: region.process,
-                index: region.index,
-                generation: region.generation,
-                permissions: permissions.to_vec(),
-                fill: Some(Fill::Seed(u32::from(region.index))),
-            };
+            let exposed = region.exposure(permissions, Some(Fill::Seed(u32::from(region.index))));
             let Some(answer) = self.ask(|dut| dut.call(exposed))? else { return Ok(false) };
             region.number = answer.region;
             region.key = answer.key.map_or(region.key, |key| key.0);
@@ -292,7 +293,7 @@ impl<'a> Bench<'a> {
 
     /// Returns a PDCID that no recent context had. A device may remember a recent context and send packets about it.
     fn unused(&mut self) -> PdcId {
-        let used: BTreeSet<PdcId> = self.passed.iter().filter_map(|(_, wire)| spdcid(wire)).collect();
+        let used: BTreeSet<PdcId> = self.passed.iter().filter_map(|(_, wire)| spdcid(&wire.bytes)).collect();
         loop {
             // At most KEPT values are in use.
             let local = PdcId(self.rng.u16(1..));
@@ -351,13 +352,6 @@ impl<'a> Bench<'a> {
             self.play(|player| player.idle(soon))?;
         }
     }
-}
-
-/// Returns the sender's PDCID of this packet.
-fn spdcid(wire: &Wire) -> Option<PdcId> {
-    let pds = Uet::parse_lax(&wire.bytes).0.pds?;
-    let place = pds.layout().field("pds.spdcid")?;
-    place.read(pds.bytes()).map(|id| PdcId(id as u16))
 }
 
 #[cfg(test)]

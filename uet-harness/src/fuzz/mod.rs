@@ -163,10 +163,7 @@ pub fn run(
     options: &Options,
     mut progress: impl FnMut(&Outcome),
 ) -> Result<Outcome, String> {
-    let mut bench = Bench::new(target, options.seed, options.timeout_scale);
-    bench
-        .begin()
-        .map_err(|(trouble, what)| format!("the device is in no state to be tested: {trouble}: {what}"))?;
+    let mut bench = Bench::begun(target, options.seed, options.timeout_scale)?;
     let begun = Instant::now();
     let mut outcome = Outcome::default();
     let mut history: Vec<Sequence> = Vec::new();
@@ -222,10 +219,7 @@ pub fn again(
     script: &Sequence,
     options: &Options,
 ) -> Result<Option<(Trouble, String)>, String> {
-    let mut bench = Bench::new(target, options.seed, options.timeout_scale);
-    bench
-        .begin()
-        .map_err(|(trouble, what)| format!("the device is in no state to be tested: {trouble}: {what}"))?;
+    let mut bench = Bench::begun(target, options.seed, options.timeout_scale)?;
     Ok(bench.case(script, true))
 }
 

@@ -32,21 +32,14 @@ pub enum Way {
 }
 
 /// A device in another process.
-#[derive(Debug)]
 pub struct Outside {
     way: Way,
     local: Vec<IpAddr>,
     /// True if its owner allows any target.
     owned: bool,
-    device: Device,
+    device: Box<dyn Dut>,
     /// Child process of the restart command.
     helper: Option<Child>,
-}
-
-#[derive(Debug)]
-enum Device {
-    Told(Box<Remote>),
-    Blind(Box<Blind>),
 }
 
 impl Outside {
@@ -70,7 +63,7 @@ impl Outside {
 }
 
 /// Connects to a device. Checks that it may be fuzzed at its address before any packet leaves.
-fn reach(way: &Way, local: &[IpAddr], owned: bool) -> io::Result<Device> {
+fn reach(way: &Way, local: &[IpAddr], owned: bool) -> io::Result<Box<dyn Dut>> {
     let interface = match way {
         Way::Running { at: At::Raw { interface, .. }, .. } => Some(interface.as_str()),
         _ => None,
@@ -80,17 +73,17 @@ fn reach(way: &Way, local: &[IpAddr], owned: bool) -> io::Result<Device> {
             guard::check(named.ip(), None, owned)?;
         }
     }
-    let mut device = connect(way, local)?;
-    guard::check(device.dut().facts().device, interface, owned)?;
+    let device = connect(way, local)?;
+    guard::check(device.facts().device, interface, owned)?;
     Ok(device)
 }
 
-fn connect(way: &Way, local: &[IpAddr]) -> io::Result<Device> {
+fn connect(way: &Way, local: &[IpAddr]) -> io::Result<Box<dyn Dut>> {
     let remote = match way {
         Way::Program(command) => Remote::start(command, local)?,
         Way::Running { at, control: Some(control), .. } => Remote::connect(control, at, local)?,
         Way::Running { at: At::Udp(at), control: None, .. } => {
-            return Blind::new(at, local.first().copied()).map(|blind| Device::Blind(Box::new(blind)));
+            return Ok(Box::new(Blind::new(at, local.first().copied())?));
         }
         Way::Running { control: None, .. } => {
             return Err(io::Error::other(
@@ -98,21 +91,12 @@ fn connect(way: &Way, local: &[IpAddr]) -> io::Result<Device> {
             ));
         }
     };
-    Ok(Device::Told(Box::new(remote.with_silence(SILENCE))))
-}
-
-impl Device {
-    fn dut(&mut self) -> &mut dyn Dut {
-        match self {
-            Device::Told(device) => &mut **device,
-            Device::Blind(device) => &mut **device,
-        }
-    }
+    Ok(Box::new(remote.with_silence(SILENCE)))
 }
 
 impl Target for Outside {
     fn dut(&mut self) -> &mut dyn Dut {
-        self.device.dut()
+        &mut *self.device
     }
 
     fn restart(&mut self) -> io::Result<bool> {
@@ -121,7 +105,7 @@ impl Target for Outside {
         };
         let command = command.clone();
         // Frees the sockets before the next device binds.
-        self.device = Device::Blind(Box::new(Blind::nobody()));
+        self.device = Box::new(Blind::nobody());
         if matches!(self.way, Way::Running { .. }) {
             self.end_helper();
             let mut shell = Command::new("sh");
@@ -144,11 +128,7 @@ impl Target for Outside {
     }
 
     fn ended(&mut self) -> Option<String> {
-        let of_program = match &mut self.device {
-            Device::Told(device) => device.ended(),
-            Device::Blind(_) => None,
-        };
-        of_program.or_else(|| Some(self.helper.as_mut()?.try_wait().ok()??.to_string()))
+        self.device.ended().or_else(|| Some(self.helper.as_mut()?.try_wait().ok()??.to_string()))
     }
 }
 

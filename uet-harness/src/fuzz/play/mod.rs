@@ -8,6 +8,7 @@ use settle::Opened;
 pub(super) use settle::Pulse;
 
 use super::packets::{self, Memory};
+use crate::field::{set, spdcid};
 use core::net::IpAddr;
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -296,11 +297,7 @@ impl<'a> Player<'a> {
 
     /// Replaces the PDCID in a recorded packet with the device's current one.
     fn rebind(&self, bytes: &mut [u8]) {
-        let remote = Uet::parse_lax(bytes).0.pds.and_then(|pds| {
-            let place = pds.layout().field("pds.spdcid")?;
-            self.remote(PdcId(place.read(pds.bytes())? as u16))
-        });
-        if let Some(remote) = remote {
+        if let Some(remote) = spdcid(bytes).and_then(|local| self.remote(local)) {
             set(bytes, "pds.dpdcid", remote.0.into());
         }
     }
@@ -447,15 +444,4 @@ impl Own {
 
 fn built(packet: Option<UetBuf>) -> Option<Vec<u8>> {
     packet.map(|packet| packet.to_bytes())
-}
-
-/// Sets a field of the PDS header, if the header has it.
-fn set(bytes: &mut [u8], name: &str, value: u128) {
-    let pds = Uet::parse_lax(bytes).0.pds;
-    let place = pds.and_then(|pds| {
-        pds.layout().present(pds.bytes()).map(|(place, _)| place).find(|place| place.row.name == name)
-    });
-    if let Some(place) = place {
-        place.write(bytes, value);
-    }
 }
