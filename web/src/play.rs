@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::error::Error;
 use std::io::{Read, Write};
 use std::net::IpAddr;
-use uet_kernel::{Fabric, Impairment};
+use uet_kernel::{Impairment, Network, Observer, Treatment};
 use uet_model::ses::{
     Access, Completion, Endpoint, Key, Operation, Peer, Process, Region, ResourceIndex, SesParams, Work,
 };
@@ -34,21 +34,53 @@ pub(crate) fn play(input: impl Read, out: &mut impl Write) -> Result<(), Box<dyn
     let mode = if text("mode", "rud") == "rod" { Mode::Rod } else { Mode::Rud };
     let mut stage = Stage::new(wanted.get("seed").and_then(Value::as_u64).unwrap_or(1))?;
     for impairment in text("impairments", "").split(';').map(str::trim).filter(|one| !one.is_empty()) {
-        stage.fabric.impair(impairment.parse::<Impairment>()?);
+        stage.0.fabric().impair(impairment.parse::<Impairment>()?);
     }
     stage.post(&text("operation", "write"), length as usize, mode)?;
-    stage.run(wanted.get("close").and_then(Value::as_bool).unwrap_or(true))?;
-    for line in stage.lines {
+    for line in stage.run(wanted.get("close").and_then(Value::as_bool).unwrap_or(true))? {
         writeln!(out, "{line}")?;
     }
     Ok(())
 }
 
-struct Stage {
-    feps: [Fep; 2],
-    fabric: Fabric,
-    now: Time,
+struct Stage(Network<Fep, Lines>);
+
+/// A line for each packet and decision, and the error of a packet that has no frame.
+#[derive(Default)]
+struct Lines {
     lines: Vec<Value>,
+    error: Option<WriteError>,
+}
+
+impl Observer<Fep> for Lines {
+    fn node(&mut self, fep: &mut Fep) {
+        let side = side(fep.pds().address());
+        while let Some(event) = fep.poll_event() {
+            self.lines.push(json!({ "at": event.at().0, "side": side, "note": event.to_string() }));
+        }
+    }
+
+    fn sent(&mut self, now: Time, packet: &Packet, treatment: &Treatment) {
+        match crossing(now, packet, treatment) {
+            Ok(line) => self.lines.push(line),
+            Err(error) => self.error = Some(error),
+        }
+    }
+}
+
+fn side(address: IpAddr) -> usize {
+    usize::from(address == IpAddr::from(ADDRESSES[1]))
+}
+
+fn crossing(now: Time, packet: &Packet, treatment: &Treatment) -> Result<Value, WriteError> {
+    let (uet, side) = (packet.to_wire(), side(packet.src));
+    let frame = FrameBuilder::opaque(&uet).udp(0xc000).ipv4(ADDRESSES[side], ADDRESSES[1 - side]);
+    let mut bytes = vec![0; frame.len()];
+    frame.emit(&mut bytes)?;
+    Ok(json!({
+        "at": now.0, "side": side, "packet": Uet::parse_lax(&uet).0.to_string(),
+        "hex": Hex(&bytes).to_string(), "impairments": treatment.to_string(), "lost": treatment.lost,
+    }))
 }
 
 impl Stage {
@@ -62,15 +94,17 @@ impl Stage {
             };
             Fep::new(params, SesParams::default(), ADDRESSES[side].into(), seed + side as u64)
         };
-        let mut feps = [at(0, 0x4001)?, at(1, 0x8001)?];
+        let mut network = Network::new(seed);
+        network.add(ADDRESSES[0], at(0, 0x4001)?);
+        network.add(ADDRESSES[1], at(1, 0x8001)?);
         let process = Process::Relative { job: 101, pid: 2 };
         let index = ResourceIndex { process, index: 10 };
-        let target = feps[1].ses_mut();
+        let target = network[1].ses_mut();
         target.open(Endpoint { process, start: 0, count: 64 })?;
         let access = Access::ALL;
         let data: Vec<u8> = (0..LARGEST).map(|n| (n % 251) as u8).collect();
         target.expose(index, Region { key: Key(0xacce5), base: 0, access, data })?;
-        Ok(Stage { feps, fabric: Fabric::new(seed), now: Time::ZERO, lines: Vec::new() })
+        Ok(Stage(network))
     }
 
     fn post(&mut self, operation: &str, length: usize, mode: Mode) -> Result<(), Box<dyn Error>> {
@@ -84,83 +118,37 @@ impl Stage {
             "send" => Work::Send { tag: None, data },
             _ => return Err(format!("no operation {operation}").into()),
         };
-        self.feps[0].ses_mut().post(Operation::new(peer, work))?;
+        self.0[0].ses_mut().post(Operation::new(peer, work))?;
         Ok(())
     }
 
-    /// Plays until nothing is left to happen.
-    fn run(&mut self, close: bool) -> Result<(), WriteError> {
-        while self.lines.len() < LINES {
-            for side in 0..2 {
-                self.transmit(side)?;
+    /// Plays until nothing is left to happen. Returns the lines.
+    fn run(mut self, close: bool) -> Result<Vec<Value>, WriteError> {
+        self.0.run_until(Time(u64::MAX), |network| {
+            while let Some(completion) = network[0].poll_completion() {
+                completed(network, completion, close);
             }
-            while let Some(completion) = self.feps[0].poll_completion() {
-                self.completed(completion, close);
-            }
-            let timers = self.feps.iter().filter_map(Fep::poll_timeout);
-            let Some(next) = timers.chain(self.fabric.next_at()).min() else { break };
-            self.now = next.max(self.now);
-            while let Some(arrival) = self.fabric.receive(self.now) {
-                if !arrival.corrupt {
-                    let side = usize::from(arrival.packet.dst == IpAddr::from(ADDRESSES[1]));
-                    self.feps[side].handle_input(self.now, arrival.packet);
-                }
-            }
-            for fep in &mut self.feps {
-                fep.handle_timeout(self.now);
-            }
-        }
-        Ok(())
+            (network.observer.lines.len() >= LINES).then_some(())
+        });
+        let Lines { lines, error } = self.0.observer;
+        error.map_or(Ok(lines), Err)
     }
+}
 
-    fn transmit(&mut self, side: usize) -> Result<(), WriteError> {
-        while let Some(packet) = self.feps[side].poll_transmit(self.now) {
-            self.notes(side);
-            let treatment = self.fabric.treat(self.now, &packet);
-            self.lines.push(self.crossing(side, &packet, treatment.to_string(), treatment.lost)?);
-            self.fabric.carry(self.now, packet, treatment);
-        }
-        self.notes(side);
-        Ok(())
-    }
-
-    fn crossing(
-        &self,
-        side: usize,
-        packet: &Packet,
-        impairments: String,
-        lost: bool,
-    ) -> Result<Value, WriteError> {
-        let uet = packet.to_wire();
-        let frame = FrameBuilder::opaque(&uet).udp(0xc000).ipv4(ADDRESSES[side], ADDRESSES[1 - side]);
-        let mut bytes = vec![0; frame.len()];
-        frame.emit(&mut bytes)?;
-        Ok(json!({
-            "at": self.now.0, "side": side, "packet": Uet::parse_lax(&uet).0.to_string(),
-            "hex": Hex(&bytes).to_string(), "impairments": impairments, "lost": lost,
-        }))
-    }
-
-    fn notes(&mut self, side: usize) {
-        while let Some(event) = self.feps[side].poll_event() {
-            self.lines.push(json!({ "at": event.at().0, "side": side, "note": event.to_string() }));
-        }
-    }
-
-    fn completed(&mut self, completion: Completion, close: bool) {
-        let Completion::Operation { result, .. } = completion else { return };
-        let note = match &result {
-            Ok(done) => format!("the operation has completed: {} bytes", done.length),
-            Err(error) => format!("the operation has failed: {error}"),
-        };
-        self.lines.push(json!({ "at": self.now.0, "side": 0, "note": note, "done": result.is_ok() }));
-        if close {
-            let route = Peer::relative(ADDRESSES[1], 101, 2).route;
-            for mode in [Mode::Rud, Mode::Rod] {
-                let pds = self.feps[0].pds_mut();
-                if let Some(handle) = pds.context_of(&uet_model::Route { mode, ..route }) {
-                    pds.close(self.now, handle);
-                }
+fn completed(network: &mut Network<Fep, Lines>, completion: Completion, close: bool) {
+    let Completion::Operation { result, .. } = completion else { return };
+    let note = match &result {
+        Ok(done) => format!("the operation has completed: {} bytes", done.length),
+        Err(error) => format!("the operation has failed: {error}"),
+    };
+    let now = network.now();
+    network.observer.lines.push(json!({ "at": now.0, "side": 0, "note": note, "done": result.is_ok() }));
+    if close {
+        let route = Peer::relative(ADDRESSES[1], 101, 2).route;
+        for mode in [Mode::Rud, Mode::Rod] {
+            let pds = network[0].pds_mut();
+            if let Some(handle) = pds.context_of(&uet_model::Route { mode, ..route }) {
+                pds.close(now, handle);
             }
         }
     }
