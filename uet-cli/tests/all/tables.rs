@@ -1,10 +1,7 @@
 //! Tables in Parquet files.
 
-use crate::common::{file, uet};
-use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use crate::common::uet;
+use std::path::Path;
 
 const LEARN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../captures/learn");
 
@@ -23,8 +20,13 @@ fn program_without_parquet_names_the_feature() {
 #[cfg(feature = "parquet")]
 mod written {
     use super::*;
+    use crate::common::file;
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::Field;
+    use serde_json::{Value, json};
+    use std::collections::BTreeMap;
+    use std::fs::{self, File};
+    use std::path::PathBuf;
     use uet_cli::tables::{TableColumn, schemas};
 
     type Row = BTreeMap<String, Value>;
