@@ -4,6 +4,7 @@ use crate::packets::{TEXT_START, decoder};
 use serde_json::{Value, json};
 use std::error::Error;
 use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::ControlFlow;
 use uet_packet_io::Decoder;
 use uet_packet_io::hex::Hex;
@@ -82,6 +83,10 @@ fn layer(decoded: &Decoded<'_>, layout: &'static Layout, header: &[u8], offset: 
         let shown = match entry {
             Some(entry) => format!("{} ({value:#x})", entry.name),
             None if place.row.kind == Kind::Int => signed(value, width).to_string(),
+            None if place.row.kind == Kind::Address && width == 32 => {
+                Ipv4Addr::from_bits(value as u32).to_string()
+            }
+            None if place.row.kind == Kind::Address && width == 128 => Ipv6Addr::from_bits(value).to_string(),
             None if width > 32 => format!("{value:#x}"),
             None => value.to_string(),
         };

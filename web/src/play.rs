@@ -10,11 +10,14 @@ use uet_kernel::{Impairment, Network, Observer, Treatment};
 use uet_model::ses::{
     Access, Completion, Endpoint, Key, Operation, Peer, Process, Region, ResourceIndex, SesParams, Work,
 };
-use uet_model::{Fep, Mode, Packet, PdsParams, Time};
+use uet_model::{Fep, Mode, Packet, PdsParams, Time, TrimPoint};
 use uet_packet_io::hex::Hex;
-use uet_wire::{FrameBuilder, Uet, WriteError};
+use uet_wire::{FrameBuilder, Options, PacketMut, Start};
 
 const ADDRESSES: [[u8; 4]; 2] = [[10, 0, 0, 1], [10, 0, 1, 12]];
+
+/// DSCPs of trimmed packets. The deployment chooses them.
+const OPTIONS: Options = Options::DEFAULT.trimmed_dscp(Some(4)).trimmed_lasthop_dscp(Some(6));
 
 /// The largest message, in bytes.
 const LARGEST: u64 = 1 << 20;
@@ -49,7 +52,7 @@ struct Stage(Network<Fep, Lines>);
 #[derive(Default)]
 struct Lines {
     lines: Vec<Value>,
-    error: Option<WriteError>,
+    error: Option<Box<dyn Error>>,
 }
 
 impl Observer<Fep> for Lines {
@@ -72,13 +75,26 @@ fn side(address: IpAddr) -> usize {
     usize::from(address == IpAddr::from(ADDRESSES[1]))
 }
 
-fn crossing(now: Time, packet: &Packet, treatment: &Treatment) -> Result<Value, WriteError> {
+/// Tells a packet as the network leaves it, marked and trimmed.
+fn crossing(now: Time, packet: &Packet, treatment: &Treatment) -> Result<Value, Box<dyn Error>> {
     let (uet, side) = (packet.to_wire(), side(packet.src));
     let frame = FrameBuilder::opaque(&uet).udp(0xc000).ipv4(ADDRESSES[side], ADDRESSES[1 - side]);
     let mut bytes = vec![0; frame.len()];
     frame.emit(&mut bytes)?;
+    if treatment.marked {
+        PacketMut::new(Start::Ip, &mut bytes, &OPTIONS)?.set_ecn(3)?;
+    }
+    if let Some((size, place)) = treatment.trim {
+        let dscp = match place {
+            TrimPoint::Fabric => OPTIONS.trimmed_dscp,
+            TrimPoint::LastHop => OPTIONS.trimmed_lasthop_dscp,
+        };
+        let packet = PacketMut::new(Start::Ip, &mut bytes, &OPTIONS)?;
+        let length = packet.trim(size.into(), dscp.unwrap_or_default())?;
+        bytes.truncate(length);
+    }
     Ok(json!({
-        "at": now.0, "side": side, "packet": Uet::parse_lax(&uet).0.to_string(),
+        "at": now.0, "side": side, "packet": uet_wire::Packet::parse_lax(Start::Ip, &bytes, &OPTIONS).0.to_string(),
         "hex": Hex(&bytes).to_string(), "impairments": treatment.to_string(), "lost": treatment.lost,
     }))
 }
@@ -123,7 +139,7 @@ impl Stage {
     }
 
     /// Plays until nothing is left to happen. Returns the lines.
-    fn run(mut self, close: bool) -> Result<Vec<Value>, WriteError> {
+    fn run(mut self, close: bool) -> Result<Vec<Value>, Box<dyn Error>> {
         self.0.run_until(Time(u64::MAX), |network| {
             while let Some(completion) = network[0].poll_completion() {
                 completed(network, completion, close);
