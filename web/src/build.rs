@@ -1,6 +1,7 @@
 //! Builds packets from forms.
 
 use crate::packet::tree;
+use crate::rust::{is_group, rust};
 use serde_json::{Value, json};
 use std::error::Error;
 use std::io::{Read, Write};
@@ -29,13 +30,8 @@ pub(crate) fn forms(out: &mut impl Write) -> Result<(), Box<dyn Error>> {
 }
 
 fn form(layout: &'static Layout) -> Value {
-    // A group of flags repeats the bits of its parts.
-    let group = |place: &Place| {
-        let part = format!("{}.", place.row.name);
-        layout.fields().any(|other| other.row.name.starts_with(&part))
-    };
-    let fields: Vec<Value> =
-        layout.fields().filter(|place| !group(place)).map(|place| field(layout, &place)).collect();
+    let fields = layout.fields().filter(|place| !is_group(layout, place));
+    let fields: Vec<Value> = fields.map(|place| field(layout, &place)).collect();
     json!({ "name": layout.name, "title": layout.title, "bytes": layout.bytes, "fields": fields })
 }
 
@@ -55,7 +51,7 @@ fn field(layout: &'static Layout, place: &Place) -> Value {
     json!({ "name": row.name, "width": row.width(), "doc": row.doc, "choices": choices, "when": when })
 }
 
-/// Writes the packet that a JSON object describes, as its bytes and fields.
+/// Writes the packet that a JSON object describes, as its bytes, its fields and as Rust.
 pub(crate) fn build(input: impl Read, from: &str, out: &mut impl Write) -> Result<(), Box<dyn Error>> {
     let start = match from {
         "eth" => Start::Eth,
@@ -75,6 +71,7 @@ pub(crate) fn build(input: impl Read, from: &str, out: &mut impl Write) -> Resul
         .map(|finding| json!([finding.requirement.id, finding.severity().name(), finding.to_string()]))
         .collect();
     packet["findings"] = found.into();
+    packet["rust"] = rust(&decoded).into();
     writeln!(out, "{packet}")?;
     Ok(())
 }

@@ -5,7 +5,7 @@
 //! | `packets` | a capture or hexadecimal text | one line per packet and finding, then a summary |
 //! | `packet N` | the same | the fields of the `N`-th packet, with their bits |
 //! | `forms` | none | the headers with their fields, for building packets |
-//! | `build FROM` | a packet as `uet decode --format json` prints it | its bytes |
+//! | `build FROM` | a packet as `uet decode --format json` prints it | its bytes, its fields, and Rust that builds it |
 //! | `play` | an operation and impairments | what two model endpoints do |
 //!
 //! ```
@@ -21,6 +21,7 @@ mod build;
 mod packet;
 mod packets;
 mod play;
+mod rust;
 
 use std::error::Error;
 use std::io::{Read, Write};

@@ -234,6 +234,25 @@ fn the_app_builds_a_packet() {
 
 #[test]
 #[ignore = "needs Chromium and the app: ./test pages"]
+fn the_app_copies_a_packet_as_hex_json_and_rust() {
+    let told = use_app(
+        "app-copy",
+        "document.querySelector('[data-name=\"pds.psn\"]').value = '73731';
+         await build();
+         const copies = [];
+         navigator.clipboard.writeText = (text) => copies.push(text);
+         document.querySelectorAll('[data-copy]').forEach((button) => button.click());
+         told(copies.join('\\n///\\n'));",
+    );
+    let [hex, json, rust] = told.split("\n///\n").collect::<Vec<_>>().try_into().expect("three texts");
+    assert_eq!(hex, "100000000001200300000000");
+    assert!(json.contains("\"pds.psn\":73731"), "{json}");
+    // `web/tests/copied.rs` compiles such texts.
+    assert!(rust.contains("let pds = RequestRepr {") && rust.contains("psn: Psn(73731),"), "{rust}");
+}
+
+#[test]
+#[ignore = "needs Chromium and the app: ./test pages"]
 fn the_app_plays_the_model() {
     let told = use_app(
         "app-model",

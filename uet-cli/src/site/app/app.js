@@ -262,9 +262,11 @@ async function build() {
 }
 
 function copied(how) {
-  const { hex, json } = state.built;
+  const { hex, json, rust } = state.built;
   if (how === "hex") return hex;
   if (how === "json") return JSON.stringify(json);
+  if (rust) return rust;
+  // A secured packet, or one with reserved bits.
   const bytes = hex.match(/../g).map((byte) => `0x${byte}`).join(", ");
   return `let bytes = [${bytes}];\nlet packet = uet_wire::Uet::parse(&bytes)?;\n`;
 }
