@@ -13,8 +13,9 @@ pub fn app(program: &[u8]) -> io::Result<String> {
     packed.write_all(program)?;
     let program = STANDARD.encode(packed.finish()?);
     let body = format!(
-        "{}<script type=text/plain id=program>{program}</script>\n\
+        "<style>\n{}</style>\n{}<script type=text/plain id=program>{program}</script>\n\
          <script type=text/plain id=worker>\n{}</script>\n<script>\n{}</script>\n",
+        include_str!("page.css"),
         include_str!("app/app.html"),
         include_str!("app/worker.js"),
         include_str!("app/app.js"),

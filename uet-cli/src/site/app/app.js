@@ -8,37 +8,40 @@ const make = (name, properties = {}, ...children) => {
   return element;
 };
 const ROW = 22;
+/// Length of a piece of work that leaves the page responsive, in milliseconds.
+const SLICE = 10;
+/// The maximum number of findings, of contexts, and of packets of a context that the page shows.
+const MOST = 1000;
 const RANKS = { note: 1, warning: 2, error: 3 };
-const state = { input: null, packets: [], shown: [], findings: [], summary: null, selected: 0, forms: null, built: null, steps: [], step: 0 };
+const state = { input: null, packets: [], shown: [], words: [], scanned: 0, contexts: new Map(), findings: [], summary: null, selected: 0, forms: null, built: null, steps: [], step: 0 };
 
 // ---- The program ----
 
-let worker, next = 0;
-const waiting = new Map();
+let module, source;
+const workers = new Map();
 
 async function start() {
   const packed = Uint8Array.from(atob(find("program").textContent), (char) => char.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-  const module = await WebAssembly.compile(await new Response(stream).arrayBuffer());
-  worker = new Worker(URL.createObjectURL(new Blob([find("worker").textContent], { type: "text/javascript" })));
-  worker.onmessage = ({ data }) => {
-    const command = waiting.get(data.id);
-    if (!command) return;
-    command.lines(data.lines);
-    if (data.ended) {
-      waiting.delete(data.id);
-      data.error === null ? command.done() : command.fail(new Error(data.error));
-    }
-  };
-  worker.postMessage({ module });
+  module = await WebAssembly.compile(await new Response(stream).arrayBuffer());
+  source = URL.createObjectURL(new Blob([find("worker").textContent], { type: "text/javascript" }));
 }
 
-/// Runs a command. `lines` receives its lines while it runs.
+/// Runs a command in a worker of its own. `lines` receives its lines while it runs. Ends an earlier run of this command,
+/// whose promise then stays open.
 function run(args, input, lines) {
+  workers.get(args[0])?.terminate();
+  const worker = new Worker(source);
+  workers.set(args[0], worker);
   return new Promise((done, fail) => {
-    const id = next++;
-    waiting.set(id, { lines, done, fail });
-    worker.postMessage({ id, args, input: input instanceof Blob ? input : new Blob([input]) });
+    worker.onmessage = ({ data }) => {
+      lines(data.lines);
+      if (!data.ended) return;
+      worker.terminate();
+      data.error === null ? done() : fail(new Error(data.error));
+    };
+    worker.onerror = ({ message }) => fail(new Error(message));
+    worker.postMessage({ module, args, input: input instanceof Blob ? input : new Blob([input]) });
   });
 }
 
@@ -51,25 +54,36 @@ async function one(args, input) {
 // ---- Packets ----
 
 async function open(input, name) {
-  Object.assign(state, { input, packets: [], shown: [], findings: [], summary: null, selected: 0 });
+  Object.assign(state, { input, packets: [], contexts: new Map(), findings: [], summary: null, selected: 0 });
+  filter();
   find("detail").replaceChildren();
   find("status").textContent = `reading ${name} …`;
-  const worst = (number, severity) => {
-    const packet = state.packets[number - 1];
-    if (packet) packet.rank = Math.max(packet.rank, RANKS[severity]);
+  const pairs = new Map();
+  // Millions of packets share few addresses.
+  const shared = (ends) => {
+    if (!pairs.has(`${ends}`)) pairs.set(`${ends}`, ends);
+    return pairs.get(`${ends}`);
+  };
+  const add = ([, number, time, ends, context, side, again, text]) => {
+    const packet = { number, time, ends: ends && shared(ends), context, side, again, text, rank: 0 };
+    state.packets.push(packet);
+    if (context === null) return;
+    if (!state.contexts.has(context)) state.contexts.set(context, []);
+    state.contexts.get(context).push(packet);
   };
   const take = (lines) => {
     for (const line of lines) {
-      if (line[0] === "packet") {
-        const [, number, time, ends, context, side, again, text] = line;
-        state.packets.push({ number, time, ends, context, side, again, text, rank: 0 });
-      } else if (line[0] === "finding") {
+      if (line[0] === "packet") add(line);
+      else if (line[0] === "finding") {
+        const [, number, , severity] = line;
+        const packet = state.packets[number - 1];
         state.findings.push(line.slice(1));
-        worst(line[1], line[3]);
+        if (packet) packet.rank = Math.max(packet.rank, RANKS[severity]);
       } else state.summary = line[1];
     }
     find("status").textContent = `reading ${name}: ${state.packets.length} packets …`;
-    filter();
+    scan();
+    if (state.selected === 0 && state.packets.length > 0) select(1);
   };
   try {
     await run(["packets"], input, take);
@@ -83,18 +97,34 @@ async function open(input, name) {
   }
   findings();
   contexts();
-  if (state.packets.length > 0) select(1);
+  // Later packets can reveal errors of earlier ones.
+  find("detail").querySelector("ul")?.replaceWith(findingsOf(state.selected));
 }
 
 function filter() {
   const words = find("filter").value.toLowerCase().split(/\s+/).filter(Boolean);
-  const matches = (packet) => words.every((word) => {
+  Object.assign(state, { words, scanned: 0, shown: words.length ? [] : state.packets });
+  scan();
+}
+
+let later;
+
+/// Applies the filter to the packets that it has not seen, for some milliseconds at a time.
+function scan() {
+  clearTimeout(later);
+  const matches = (packet) => state.words.every((word) => {
     if (/^#\d+$/.test(word)) return packet.context === Number(word.slice(1));
     return `${packet.ends ?? ""} ${packet.text}`.toLowerCase().includes(word);
   });
-  state.shown = words.length ? state.packets.filter(matches) : state.packets;
-  find("count").textContent = words.length ? `${state.shown.length} of ${state.packets.length}` : "";
+  const end = performance.now() + SLICE;
+  while (state.words.length && state.scanned < state.packets.length && performance.now() < end) {
+    const part = state.packets.slice(state.scanned, state.scanned + 500);
+    state.shown.push(...part.filter(matches));
+    state.scanned += part.length;
+  }
+  find("count").textContent = state.words.length ? `${state.shown.length} of ${state.packets.length}` : "";
   draw();
+  if (state.words.length && state.scanned < state.packets.length) later = setTimeout(scan);
 }
 
 /// Draws the rows that are visible: a capture may have a million.
@@ -122,42 +152,66 @@ function draw() {
 async function select(number) {
   state.selected = number;
   draw();
-  const packet = await one(["packet", String(number)], state.input);
-  if (state.selected === number) find("detail").replaceChildren(...details(packet, number));
+  const { input } = state;
+  const packet = await one(["packet", String(number)], input);
+  if (state.input === input) find("detail").replaceChildren(...details(packet, number));
 }
 
-/// Returns the bytes and the fields of a packet. Each highlights the other.
+/// Returns the bytes of a packet, the figures of its headers and its fields. Each highlights the others.
 function details(packet, number) {
   const bytes = packet.hex.match(/../g) ?? [];
   const cells = bytes.map((byte) => make("span", { textContent: byte }));
-  const table = make("table");
-  const light = (rows, lo, hi, on) => {
-    rows.forEach((row) => row.classList.toggle("lit", on));
-    cells.slice(lo >> 3, (hi + 7) >> 3).forEach((cell) => cell.classList.toggle("lit", on));
-  };
+  const table = make("table"), figures = make("div");
   const places = [];
+  const light = (parts, lo, hi, on) => {
+    [...parts, ...cells.slice(lo >> 3, (hi + 7) >> 3)].forEach((part) => part.classList.toggle("lit", on));
+  };
+  const listen = (part, parts, lo, hi) => {
+    part.onmouseenter = () => light(parts(), lo, hi, true);
+    part.onmouseleave = () => light(parts(), lo, hi, false);
+  };
   for (const layer of packet.layers) {
-    table.append(make("tr", {}, make("th", { colSpan: 4, textContent: `${layer.layer}: ${layer.title}` })));
+    const title = `${layer.layer}: ${layer.title}`, figure = make("div", { className: "figure" });
+    table.append(make("tr", {}, make("th", { colSpan: 4, textContent: title })));
+    figures.append(make("b", { textContent: title }), figure);
     for (const [name, value, meaning, lo, hi] of layer.fields) {
       const row = make("tr", {}, ...[name, value, `${lo >> 3}.${lo & 7}`, meaning].map((textContent) => make("td", { textContent })));
-      row.onmouseenter = () => light([row], lo, hi, true);
-      row.onmouseleave = () => light([row], lo, hi, false);
-      places.push([row, lo, hi]);
+      // A group of flags repeats the bits of its parts.
+      const group = layer.fields.some(([other]) => other.startsWith(`${name}.`));
+      const parts = [row, ...(group ? [] : boxes(name, value, lo - layer.offset * 8, hi - layer.offset * 8))];
+      figure.append(...parts.slice(1));
+      parts.forEach((part) => listen(part, () => parts, lo, hi));
+      places.push([parts, lo, hi]);
       table.append(row);
     }
   }
   cells.forEach((cell, index) => {
-    const rows = places.filter(([, lo, hi]) => lo < index * 8 + 8 && hi > index * 8).map(([row]) => row);
-    cell.onmouseenter = () => light(rows, index * 8, index * 8 + 8, true);
-    cell.onmouseleave = () => light(rows, index * 8, index * 8 + 8, false);
+    const [lo, hi] = [index * 8, index * 8 + 8];
+    listen(cell, () => places.filter((place) => place[1] < hi && place[2] > lo).flatMap(([parts]) => parts), lo, hi);
   });
+  const left = make("div", {}, figures, make("div", { className: "bytes" }, ...cells));
+  return [make("h2", { textContent: packet.text }), findingsOf(number), make("div", { className: "columns" }, left, table)];
+}
+
+function findingsOf(number) {
   const found = state.findings.filter(([about]) => about === number);
-  const list = make("ul", {}, ...found.map(([, id, severity, message]) => make("li", { className: severity, textContent: `${severity} ${id}: ${message}` })));
-  return [make("h2", { textContent: packet.text }), list, make("div", { className: "bytes" }, ...cells), table];
+  return make("ul", {}, ...found.map(([, id, severity, message]) => make("li", { className: severity, textContent: `${severity} ${id}: ${message}` })));
+}
+
+/// Returns the boxes of a field in a figure with 32 bits per line.
+function boxes(name, value, lo, hi) {
+  const all = [];
+  for (let start = lo; start < hi; start = (Math.floor(start / 32) + 1) * 32) {
+    const line = Math.floor(start / 32), end = Math.min(hi, line * 32 + 32);
+    const box = make("span", { textContent: name.split(".").at(-1), title: `${name}: ${value}` });
+    Object.assign(box.style, { gridRow: `${line + 1}`, gridColumn: `${start % 32 + 1} / ${end - line * 32 + 1}` });
+    all.push(box);
+  }
+  return all;
 }
 
 function findings() {
-  const rows = state.findings.slice(0, 10_000).map(([number, id, severity, message]) => {
+  const rows = state.findings.slice(0, MOST).map(([number, id, severity, message]) => {
     const link = make("a", { href: "#", textContent: number });
     link.onclick = (event) => {
       event.preventDefault();
@@ -167,26 +221,24 @@ function findings() {
     const cells = [link, severity, id, message].map((content) => make("td", {}, content));
     return make("tr", { className: severity }, ...cells);
   });
-  find("findings").replaceChildren(...rows);
+  const more = state.findings.length > MOST ? [make("caption", { textContent: `the first ${MOST} of ${state.findings.length} findings` })] : [];
+  find("findings").replaceChildren(...more, ...rows);
 }
 
 // ---- Contexts ----
 
 function contexts() {
   const kinds = Object.entries(state.summary?.kinds ?? {}).map(([kind, count]) => `${count} ${kind}`);
-  find("kinds").textContent = kinds.length ? `${kinds.join(", ")}; ${state.summary.retransmissions} retransmissions` : "";
-  const counts = new Map();
-  for (const { context } of state.packets) {
-    if (context !== null) counts.set(context, (counts.get(context) ?? 0) + 1);
-  }
-  const options = [...counts].slice(0, 5000).map(([id, count]) => make("option", { value: id, textContent: `context ${id}: ${count} packets` }));
+  const more = state.contexts.size > MOST ? `; below, the first ${MOST} of ${state.contexts.size} contexts` : "";
+  find("kinds").textContent = kinds.length ? `${kinds.join(", ")}; ${state.summary.retransmissions} retransmissions${more}` : "";
+  const options = [...state.contexts].slice(0, MOST).map(([id, { length }]) => make("option", { value: id, textContent: `context ${id}: ${length} packets` }));
   find("context").replaceChildren(...options);
   ladder();
 }
 
 function ladder() {
-  const id = Number(find("context").value);
-  const packets = state.packets.filter(({ context }) => context === id).slice(0, 2000);
+  const all = state.contexts.get(Number(find("context").value)) ?? [];
+  const packets = all.slice(0, MOST);
   const ends = packets.find(({ side }) => side === 0)?.ends ?? packets[0]?.ends?.slice().reverse() ?? ["", ""];
   const arrows = packets.map(({ number, time, side, again, rank, text }) => {
     const row = arrow(side, `${number}: ${text}`, `${time?.slice(17, 26) ?? ""}`, again ? "again" : "", rank);
@@ -196,7 +248,8 @@ function ladder() {
     };
     return row;
   });
-  find("ladder").replaceChildren(make("div", { className: "ends" }, make("b", { textContent: ends[0] }), make("b", { textContent: ends[1] })), ...arrows);
+  const more = all.length > MOST ? [make("p", { textContent: `the first ${MOST} of ${all.length} packets` })] : [];
+  find("ladder").replaceChildren(...more, make("div", { className: "ends" }, make("b", { textContent: ends[0] }), make("b", { textContent: ends[1] })), ...arrows);
 }
 
 function arrow(side, text, at, more, rank = 0) {

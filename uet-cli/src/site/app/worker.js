@@ -2,7 +2,8 @@
 "use strict";
 
 const CHUNK = 1 << 20;
-let module;
+/// Number of lines that the page receives at once. It is busy with them for some milliseconds.
+const BATCH = 1000;
 
 /// Ends the program from inside a call.
 class Exit extends Error {}
@@ -86,7 +87,7 @@ function system(args, input, print) {
 }
 
 /// Runs a command, and posts its lines in batches.
-function run({ id, args, input }) {
+function run({ module, args, input }) {
   const decoder = new TextDecoder();
   let rest = "", lines = [], errors = "";
   function print(file, bytes) {
@@ -98,8 +99,8 @@ function run({ id, args, input }) {
     const parts = (rest + text).split("\n");
     rest = parts.pop();
     for (const part of parts) lines.push(JSON.parse(part));
-    if (lines.length >= 4000) {
-      postMessage({ id, lines });
+    if (lines.length >= BATCH) {
+      postMessage({ lines });
       lines = [];
     }
   }
@@ -115,10 +116,7 @@ function run({ id, args, input }) {
     if (!(error instanceof Exit)) errors += error;
     code = error.code ?? 1;
   }
-  postMessage({ id, lines, ended: true, error: code === 0 ? null : errors.trim() || `exit code ${code}` });
+  postMessage({ lines, ended: true, error: code === 0 ? null : errors.trim() || `exit code ${code}` });
 }
 
-onmessage = ({ data }) => {
-  if (data.module) module = data.module;
-  else run(data);
-};
+onmessage = ({ data }) => run(data);
