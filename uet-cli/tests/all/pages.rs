@@ -199,7 +199,7 @@ fn the_app_reads_a_dropped_capture() {
          const data = new DataTransfer();
          data.items.add(new File([capture()], 'mine.pcap'));
          document.dispatchEvent(new DragEvent('drop', { dataTransfer: data }));
-         await until(() => find('status').textContent.includes('contexts'));
+         await until(() => find('status').textContent.includes('judged over'));
          find('filter').value = 'nack';
          find('filter').oninput();
          document.querySelector('.row').click();
@@ -253,7 +253,7 @@ fn the_app_stays_responsive() {
          select(2);
          await until(() => find('detail').querySelector('h2')?.textContent === state.packets[1].text);
          const looked = state.summary === null;
-         await until(() => find('status').textContent.includes('contexts'));
+         await until(() => find('status').textContent.includes('judged over'));
          const all = since(), busy = long().reduce((sum, one) => sum + one, 0) / all;
          const scanned = () => state.scanned === state.packets.length;
          await until(scanned);
