@@ -328,7 +328,7 @@ impl Layout {
 
     /// Returns the first place with this field name.
     pub fn field(&'static self, name: &str) -> Option<Place> {
-        self.fields().find(|place| place.row.name == name)
+        self.places.iter().find(|place| place.row.name == name && place.row.kind != Kind::Reserved).copied()
     }
 
     /// Returns the key of a row in maps of fields: its name, or `HEADER@BIT:WIDTH` for reserved bits.

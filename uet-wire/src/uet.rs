@@ -139,12 +139,18 @@ impl<'a> Uet<'a> {
 
     /// Returns the headers with their layouts, in wire order.
     pub(crate) fn headers(&self) -> [Option<(&'static Layout, &'a [u8])>; 4] {
-        [
-            self.tss.map(|header| (header.layout(), header.bytes())),
-            self.pds.map(|header| (header.layout(), header.bytes())),
-            self.ses.map(|header| (header.layout(), header.bytes())),
-            self.ext.map(|header| (header.layout(), header.bytes())),
-        ]
+        [0, 1, 2, 3].map(|index| self.header(index))
+    }
+
+    /// Returns the header with this index in [`headers`](Self::headers).
+    pub(crate) fn header(&self, index: usize) -> Option<(&'static Layout, &'a [u8])> {
+        match index {
+            0 => self.tss.map(|header| (header.layout(), header.bytes())),
+            1 => self.pds.map(|header| (header.layout(), header.bytes())),
+            2 => self.ses.map(|header| (header.layout(), header.bytes())),
+            3 => self.ext.map(|header| (header.layout(), header.bytes())),
+            _ => None,
+        }
     }
 
     /// Returns the length of the packet in bytes, without trailer.

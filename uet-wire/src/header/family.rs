@@ -43,15 +43,10 @@ macro_rules! family {
                 match self { $($Name::$Header(header) => $Buf::$Header(header.copied()),)* }
             }
 
-            /// Returns true if validation finds no fault in the header.
+            /// Returns the faults of the header, one bit each.
             #[inline]
-            pub(crate) fn is_sound(&self, spec: &$crate::Spec, around: &$crate::validate::Around<'_>) -> bool {
-                match self { $($Name::$Header(header) => $crate::validate::Judged::is_sound(header, spec, around),)* }
-            }
-
-            /// Returns the rules that the header breaks, one bit each.
-            pub(crate) fn broken(&self, around: &$crate::validate::Around<'_>) -> u64 {
-                match self { $($Name::$Header(header) => $crate::validate::broken_by(header, around),)* }
+            pub(crate) fn faults(&self, around: &$crate::validate::Around<'_>) -> $crate::validate::Faults {
+                match self { $($Name::$Header(header) => $crate::validate::Judged::faults(header, around),)* }
             }
         }
 

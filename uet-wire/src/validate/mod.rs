@@ -25,7 +25,7 @@ pub use rule::{Condition, PAYLOAD, Quantity, Relation, Rule};
 pub use rules::RULES;
 
 use crate::catalogue::{self as c, Level, Requirement};
-use crate::layout::{Kind, Layout, same};
+use crate::layout::{Kind, Layout, Place, same};
 use crate::registry::Status;
 use crate::{Packet, Spec, Uet};
 use core::fmt;
@@ -142,50 +142,43 @@ pub(crate) trait Judged: Sized {
     fn bytes(&self) -> &[u8];
     fn is_clean(&self, spec: &Spec) -> bool;
 
-    /// Returns true if the compiled checks find nothing.
+    /// Returns the faults that the compiled checks find.
     #[inline]
-    fn is_sound(&self, spec: &Spec, around: &Around<'_>) -> bool {
-        self.is_clean(spec) && broken_by(self, around) == 0
+    fn faults(&self, around: &Around<'_>) -> Faults {
+        broken_by(self, around) | if self.is_clean(around.spec) { 0 } else { UNCLEAN }
     }
 }
 
-/// A header and the rules that it breaks: bit `i` represents `RULES[i]`.
-type Judgment<'a> = (&'static Layout, &'a [u8], u64);
+/// The faults of a header, one bit each: bit `i` represents `RULES[i]`.
+pub(crate) type Faults = u64;
 
-fn findings<'a>(
-    packet: &Uet<'a>,
-    spec: &'static Spec,
-    whole: bool,
-) -> impl Iterator<Item = Finding> + Clone + 'a {
+/// Some fields are invalid by themselves.
+const UNCLEAN: Faults = 1 << 63;
+/// The header may break rules that only its version has.
+const OWN_RULES: Faults = 1 << 62;
+const _: () = assert!(RULES.len() <= 62, "a bit for each rule");
+
+fn findings<'a>(packet: &Uet<'a>, spec: &'static Spec, whole: bool) -> Findings<'a> {
     let around = Around { packet: *packet, whole, spec };
-    let sound = packet.tss.is_none_or(|tss| tss.is_sound(spec, &around))
-        && packet.pds.is_none_or(|pds| pds.is_sound(spec, &around))
-        && packet.ses.is_none_or(|ses| ses.is_sound(spec, &around))
-        && packet.ext.is_none_or(|ext| ext.is_sound(spec, &around));
-    // Most packets are sound. Only the others need a walk through the tables.
-    let headers = if sound { [None; 4] } else { judged(&around) };
-    let headers = headers.into_iter().flatten();
-    let alone = headers.clone().flat_map(move |(layout, bytes, _)| alone(layout, bytes, spec));
-    alone.chain(headers.flat_map(move |judgment| broken(judgment, around)))
+    let mut faults = [
+        packet.tss.map_or(0, |header| header.faults(&around)),
+        packet.pds.map_or(0, |header| header.faults(&around)),
+        packet.ses.map_or(0, |header| header.faults(&around)),
+        packet.ext.map_or(0, |header| header.faults(&around)),
+    ];
+    if !spec.is_compiled {
+        for (faults, header) in faults.iter_mut().zip(packet.headers()) {
+            *faults = header.map_or(0, |(layout, bytes)| judged(layout, bytes, *faults, &around));
+        }
+    }
+    Findings { around, headers: faults.map(Remaining::of) }
 }
 
-#[cold]
-fn judged<'a>(around: &Around<'a>) -> [Option<Judgment<'a>>; 4] {
-    let Uet { tss, pds, ses, ext, .. } = around.packet;
-    [
-        tss.map(|header| of_spec(header.layout(), header.bytes(), header.broken(around), around)),
-        pds.map(|header| of_spec(header.layout(), header.bytes(), header.broken(around), around)),
-        ses.map(|header| of_spec(header.layout(), header.bytes(), header.broken(around), around)),
-        ext.map(|header| of_spec(header.layout(), header.bytes(), header.broken(around), around)),
-    ]
-}
-
-/// Validates a header against its version. `compiled` has a bit for each of [`RULES`] that the compiled checks find
-/// broken.
-fn of_spec<'a>(layout: &'static Layout, bytes: &'a [u8], compiled: u64, around: &Around<'_>) -> Judgment<'a> {
+/// Returns the faults of a header in its version, after the compiled checks have found `compiled`.
+fn judged(layout: &Layout, bytes: &[u8], compiled: Faults, around: &Around<'_>) -> Faults {
     let spec = around.spec;
     if spec.is_compiled {
-        return (layout, bytes, compiled);
+        return compiled;
     }
     let own = spec.revised(layout);
     let is_broken = |index: usize, rule: &Rule| match own {
@@ -193,53 +186,129 @@ fn of_spec<'a>(layout: &'static Layout, bytes: &'a [u8], compiled: u64, around: 
         Some(own) => rule.is_broken(own, bytes, around),
     };
     let broken = RULES.iter().enumerate().filter(|(index, rule)| spec.keeps(rule) && is_broken(*index, rule));
-    (own.unwrap_or(layout), bytes, broken.fold(0, |broken, (index, _)| broken | 1 << index))
+    broken.fold(UNCLEAN | OWN_RULES, |faults, (index, _)| faults | 1 << index)
 }
 
-/// Returns the fields that are invalid by themselves: reserved bits that are set, code points that are not assigned.
-fn alone(
-    layout: &'static Layout,
-    header: &[u8],
-    spec: &'static Spec,
-) -> impl Iterator<Item = Finding> + Clone {
-    layout.present(header).filter_map(move |(place, value)| {
-        let (requirement, field, bits) = match place.row.kind {
-            Kind::Code(registry) => match spec.status(registry, value as u8) {
-                Status::Assigned | Status::Vendor => return None,
-                Status::Reserved | Status::OtherVersion => (assigned(place.row.name)?, place.row.name, None),
-            },
-            Kind::Reserved if value != 0 => {
-                (c::WIRE_RSVD_001, layout.name, Some((place.lo(), place.row.width())))
-            }
-            _ => return None,
-        };
-        Some(Finding { requirement, field, value, bits })
-    })
-}
-
-/// Returns the findings of the set rule bits and of the version's own rules. If several rules of a requirement are
-/// broken, returns only the first finding.
-fn broken<'a>(
-    (layout, header, mut rules): Judgment<'a>,
+/// The findings in the headers of a packet: first the fields that are invalid by themselves, then the broken rules.
+#[derive(Clone)]
+struct Findings<'a> {
     around: Around<'a>,
-) -> impl Iterator<Item = Finding> + Clone + 'a {
-    let mut found = None;
-    let mut own = around.spec.own_rules().iter();
-    let broken = core::iter::from_fn(move || match RULES.get(rules.trailing_zeros() as usize) {
-        Some(rule) => {
-            rules &= rules - 1;
-            Some(rule)
+    headers: [Remaining; 4],
+}
+
+impl Iterator for Findings<'_> {
+    type Item = Finding;
+
+    #[inline]
+    fn next(&mut self) -> Option<Finding> {
+        // Most packets are sound. Only the others need the tables.
+        if self.headers.iter().all(|header| header.faults == 0) { None } else { self.remaining() }
+    }
+}
+
+impl Findings<'_> {
+    #[cold]
+    fn remaining(&mut self) -> Option<Finding> {
+        let Findings { around, headers } = self;
+        let next_field = |(index, header): (usize, &mut Remaining)| {
+            if header.faults & UNCLEAN == 0 {
+                return None;
+            }
+            let (layout, bytes) = around.header(index)?;
+            header.next_field(layout, bytes, around.spec)
+        };
+        let next_rule = |(index, header): (usize, &mut Remaining)| {
+            if header.faults == 0 {
+                return None;
+            }
+            let (layout, bytes) = around.header(index)?;
+            header.next_rule(layout, bytes, around)
+        };
+        let field = headers.iter_mut().enumerate().find_map(next_field);
+        field.or_else(|| headers.iter_mut().enumerate().find_map(next_rule))
+    }
+}
+
+/// What remains to be reported about a header.
+#[derive(Clone)]
+struct Remaining {
+    faults: Faults,
+    /// The number of places that are done, then of rules that only this version has.
+    done: usize,
+    /// The requirement of the last broken rule.
+    reported: Option<&'static Requirement>,
+}
+
+impl Remaining {
+    const fn of(faults: Faults) -> Self {
+        Remaining { faults, done: 0, reported: None }
+    }
+
+    /// Returns the next field that is invalid by itself: reserved bits that are set, a code point that is not assigned.
+    fn next_field(&mut self, layout: &'static Layout, header: &[u8], spec: &Spec) -> Option<Finding> {
+        while self.faults & UNCLEAN != 0 {
+            let Some(place) = layout.places.get(self.done) else {
+                (self.faults, self.done) = (self.faults & !UNCLEAN, 0);
+                break;
+            };
+            self.done += 1;
+            let finding = alone(layout, place, header, spec);
+            if finding.is_some() {
+                return finding;
+            }
         }
-        None => own.find(|rule| rule.is_broken(layout, header, &around)),
-    });
-    broken.filter_map(move |rule| {
-        let id = Some(rule.requirement.id);
-        let finding = if found == id { None } else { rule.finding(layout, header, &around) };
-        if finding.is_some() {
-            found = id;
+        None
+    }
+
+    /// Returns the finding of the next broken rule. If several rules of a requirement are broken, only the first counts.
+    fn next_rule(&mut self, layout: &'static Layout, header: &[u8], around: &Around<'_>) -> Option<Finding> {
+        while let Some(rule) = self.next_broken(layout, header, around) {
+            let is_reported = self.reported.is_some_and(|reported| reported.id == rule.requirement.id);
+            let finding = if is_reported { None } else { rule.finding(layout, header, around) };
+            if finding.is_some() {
+                self.reported = Some(rule.requirement);
+                return finding;
+            }
         }
-        finding
-    })
+        None
+    }
+
+    fn next_broken(
+        &mut self,
+        layout: &'static Layout,
+        header: &[u8],
+        around: &Around<'_>,
+    ) -> Option<&'static Rule> {
+        if let Some(rule) = RULES.get(self.faults.trailing_zeros() as usize) {
+            self.faults &= self.faults - 1;
+            return Some(rule);
+        }
+        while let Some(rule) = around.spec.own_rules().get(self.done) {
+            self.done += 1;
+            if rule.is_broken(layout, header, around) {
+                return Some(rule);
+            }
+        }
+        self.faults = 0;
+        None
+    }
+}
+
+/// Returns the finding for a field that is invalid by itself: reserved bits that are set, a code point that is not
+/// assigned.
+fn alone(layout: &Layout, place: &Place, header: &[u8], spec: &Spec) -> Option<Finding> {
+    let value = if place.exists(header) { place.read(header)? } else { return None };
+    let (requirement, field, bits) = match place.row.kind {
+        Kind::Code(registry) => match spec.status(registry, value as u8) {
+            Status::Assigned | Status::Vendor => return None,
+            Status::Reserved | Status::OtherVersion => (assigned(place.row.name)?, place.row.name, None),
+        },
+        Kind::Reserved if value != 0 => {
+            (c::WIRE_RSVD_001, layout.name, Some((place.lo(), place.row.width())))
+        }
+        _ => return None,
+    };
+    Some(Finding { requirement, field, value, bits })
 }
 
 /// Returns the requirement that limits this field to assigned code points.

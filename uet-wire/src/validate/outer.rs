@@ -1,10 +1,12 @@
 //! Validates the layers around UET, and the checksums.
 
 use super::rule::Around;
-use super::{Finding, Judgment, alone, broken, broken_by, of_spec};
+use super::{Faults, Finding, Remaining, UNCLEAN, broken_by, judged};
 use crate::catalogue::{self as c, Requirement};
+use crate::layout::Layout;
 use crate::outer::{Entropy, Ip, Ipv4, Udp};
 use crate::{Packet, Spec, Uet};
+use core::iter::from_fn;
 
 /// Returns the findings in the layers around UET. Other specifications govern the reserved bits and code points of IP
 /// and UDP.
@@ -14,22 +16,29 @@ pub(super) fn findings<'a>(
 ) -> impl Iterator<Item = Finding> + Clone {
     let around = Around { packet: Uet::default(), whole: true, spec };
     let ipv4 = match packet.ip {
-        Some(Ip::V4 { header, .. }) => {
-            Some(of_spec(Ipv4::LAYOUT, header.0, broken_by(&header, &around), &around))
-        }
+        Some(Ip::V4 { header, .. }) => Some((header.0.as_slice(), broken_by(&header, &around))),
         _ => None,
     };
-    let udp = packet.udp.map(|header| of_spec(Udp::LAYOUT, header.0, broken_by(&header, &around), &around));
-    let by_rules = move |header: Option<Judgment<'a>>| {
-        header.into_iter().flat_map(move |judgment| broken(judgment, around))
-    };
-    let entropy = packet.entropy.into_iter();
-    let found = by_rules(ipv4).chain(lazily(packet, header_checksum)).chain(by_rules(udp));
-    let found =
-        found.chain(entropy.flat_map(move |header| alone(spec.layout(Entropy::LAYOUT), header.0, spec)));
+    let udp = packet.udp.map(|header| (header.0.as_slice(), broken_by(&header, &around)));
+    let found = by_rules(Ipv4::LAYOUT, ipv4, around).chain(lazily(packet, header_checksum));
+    let found = found.chain(by_rules(Udp::LAYOUT, udp, around));
+    let (entropy, mut fields) = (spec.layout(Entropy::LAYOUT), Remaining::of(UNCLEAN));
+    let header = packet.entropy.map(|header| header.0);
+    let found = found.chain(from_fn(move || fields.next_field(entropy, header?, spec)));
     #[cfg(feature = "crc")]
     let found = found.chain(lazily(packet, crc_is_right));
     found
+}
+
+/// Returns the rules that a header breaks. The compiled checks have found its faults.
+fn by_rules<'a>(
+    layout: &'static Layout,
+    header: Option<(&'a [u8], Faults)>,
+    around: Around<'a>,
+) -> impl Iterator<Item = Finding> + Clone {
+    let faults = header.map_or(0, |(bytes, compiled)| judged(layout, bytes, compiled, &around));
+    let (layout, mut rules) = (around.spec.layout(layout), Remaining::of(faults));
+    from_fn(move || rules.next_rule(layout, header?.0, &around))
 }
 
 /// Calls a check on demand.

@@ -107,7 +107,10 @@ impl Rule {
     ) -> Option<Finding> {
         let value = match self.field {
             PAYLOAD => around.packet.payload.len() as u64,
-            field => Source::of(field, layout).read(header, around)? as u64,
+            field => match layout.field(field) {
+                Some(place) => Slot::of(&place).read(header)? as u64,
+                None => around.find(field)? as u64,
+            },
         };
         Some(Finding { requirement: self.requirement, field: self.field, value: value.into(), bits: None })
     }
@@ -174,7 +177,13 @@ impl Source {
     }
 }
 
-impl Around<'_> {
+impl<'a> Around<'a> {
+    /// Returns the layout in this version and the bytes of the header with this index.
+    pub(super) fn header(&self, index: usize) -> Option<(&'static Layout, &'a [u8])> {
+        let (layout, bytes) = self.packet.header(index)?;
+        Some((self.spec.layout(layout), bytes))
+    }
+
     #[cold]
     fn find(&self, field: &str) -> Option<i64> {
         let mut headers = self.packet.headers().into_iter().flatten();

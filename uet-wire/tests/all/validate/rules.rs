@@ -80,8 +80,11 @@ fn random(state: &mut u64) -> u64 {
     *state
 }
 
-/// Version 1.0.3 with unchanged layouts as replacements, so that tables validate it instead of compiled checks.
-static BY_TABLES: Spec = Spec::new("by tables", Version::V1_0_3).with_layouts(layout::ALL);
+/// Released versions with unchanged layouts as replacements, so that tables validate them instead of compiled checks.
+static BY_TABLES: [Spec; 2] = [
+    Spec::new("1.0.1 by tables", Version::V1_0_1).with_layouts(layout::ALL),
+    Spec::new("1.0.3 by tables", Version::V1_0_3).with_layouts(layout::ALL),
+];
 
 #[test]
 fn read_literally_the_rules_find_what_validation_finds() {
@@ -121,7 +124,10 @@ fn read_literally_the_rules_find_what_validation_finds() {
             _ => {}
         }
         let Ok(packet) = Uet::parse(&bytes) else { continue };
-        assert!(packet.validate(&BY_TABLES).eq(packet.validate(Version::V1_0_3)), "turn {turn}: {packet:?}");
+        for spec in &BY_TABLES {
+            let compiled = packet.validate(spec.released());
+            assert!(packet.validate(spec).eq(compiled), "turn {turn}, {spec}: {packet:?}");
+        }
         let headers = [
             packet.tss.map(|header| (header.layout(), header.bytes())),
             packet.pds.map(|header| (header.layout(), header.bytes())),
