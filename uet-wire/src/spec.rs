@@ -39,8 +39,7 @@ pub struct Spec {
     /// True if the compiled checks of the headers and of [`RULES`] are valid for this version.
     pub(crate) is_compiled: bool,
     /// The code points of each registry that are assigned or left to vendors, as bits. The compiled checks look up
-    /// every code point of every packet here. Empty if the compiled checks are invalid: then no header is clean, since
-    /// each packet has a type, and the tables decide.
+    /// every code point of every packet here.
     known: [[u64; 4]; registry::ALL.len()],
 }
 
@@ -73,7 +72,7 @@ impl Spec {
             let bit = 1 << (entry.code % 64);
             if entry.is_reserved() {
                 *word &= !bit;
-            } else if self.is_compiled {
+            } else {
                 *word |= bit;
             }
             i += 1;
@@ -85,7 +84,8 @@ impl Spec {
     /// Replaces the layouts with the same names. Create them with [`Layout::revised`].
     pub const fn with_layouts(mut self, layouts: &'static [&'static Layout]) -> Self {
         self.layouts = layouts;
-        self.judged_by_tables()
+        self.is_compiled = false;
+        self
     }
 
     /// Removes all rules of the requirements in `dropped`, and adds `rules`. To change a rule, drop its requirement and
@@ -97,13 +97,7 @@ impl Spec {
     ) -> Self {
         self.dropped = dropped;
         self.rules = rules;
-        self.judged_by_tables()
-    }
-
-    /// Disables the compiled checks, so that validation uses only the tables.
-    const fn judged_by_tables(mut self) -> Self {
         self.is_compiled = false;
-        self.known = [[0; 4]; registry::ALL.len()];
         self
     }
 

@@ -150,7 +150,7 @@ operations! {
         validate_by_overlay: T::get(black_box(input.packet()), &mut output.fields),
         validate_by_floor: load::<N>(black_box(input.packet())),
     }
-    "the same, with contexts that have no identifier", at most 9.6 |input, output| {
+    "the same, with contexts that have no identifier", at most 5.6 |input, output| {
         flawed_by_codec: codec_validate(black_box(&input.flawed[..input.length - OUTER])),
         flawed_by_overlay: T::get(black_box(input.packet()), &mut output.fields),
         flawed_by_floor: load::<N>(black_box(input.packet())),

@@ -48,6 +48,11 @@ macro_rules! family {
             pub(crate) fn faults(&self, around: &$crate::validate::Around<'_>) -> $crate::validate::Faults {
                 match self { $($Name::$Header(header) => $crate::validate::Judged::faults(header, around),)* }
             }
+
+            /// Returns the value with which the header breaks a rule.
+            pub(crate) fn at_fault(&self, rule: usize, around: &$crate::validate::Around<'_>) -> Option<i64> {
+                match self { $($Name::$Header(header) => $crate::validate::at_fault(header, rule, around),)* }
+            }
         }
 
         impl $Buf {

@@ -30,7 +30,7 @@ use crate::registry::Status;
 use crate::{Packet, Spec, Uet};
 use core::fmt;
 pub(crate) use rule::Around;
-pub(crate) use rules::{broken_by, may_follow};
+pub(crate) use rules::{at_fault, broken_by, may_follow};
 
 /// A requirement that a packet breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -221,6 +221,9 @@ impl Findings<'_> {
             if header.faults == 0 {
                 return None;
             }
+            if around.spec.is_compiled {
+                return header.next_broken(|rule, _| around.at_fault(index, rule));
+            }
             let (layout, bytes) = around.header(index)?;
             header.next_rule(layout, bytes, around)
         };
@@ -260,37 +263,45 @@ impl Remaining {
         None
     }
 
-    /// Returns the finding of the next broken rule. If several rules of a requirement are broken, only the first counts.
+    /// Returns the finding of the next broken rule, including rules that only this version has.
     fn next_rule(&mut self, layout: &'static Layout, header: &[u8], around: &Around<'_>) -> Option<Finding> {
-        while let Some(rule) = self.next_broken(layout, header, around) {
-            let is_reported = self.reported.is_some_and(|reported| reported.id == rule.requirement.id);
-            let finding = if is_reported { None } else { rule.finding(layout, header, around) };
+        let value = |rule: &Rule| rule.at_fault(layout, header, around);
+        let mut finding = self.next_broken(|_, rule| value(rule));
+        while finding.is_none() {
+            let Some(rule) = around.spec.own_rules().get(self.done) else {
+                self.faults = 0;
+                break;
+            };
+            self.done += 1;
+            if rule.is_broken(layout, header, around) {
+                finding = self.finding(rule, || value(rule));
+            }
+        }
+        finding
+    }
+
+    /// Returns the finding of the next broken rule of [`RULES`]. `value` returns the value at fault.
+    fn next_broken(&mut self, value: impl Fn(usize, &'static Rule) -> Option<i64>) -> Option<Finding> {
+        loop {
+            let index = self.faults.trailing_zeros() as usize;
+            let rule = RULES.get(index)?;
+            self.faults &= self.faults - 1;
+            let finding = self.finding(rule, || value(index, rule));
             if finding.is_some() {
-                self.reported = Some(rule.requirement);
                 return finding;
             }
         }
-        None
     }
 
-    fn next_broken(
-        &mut self,
-        layout: &'static Layout,
-        header: &[u8],
-        around: &Around<'_>,
-    ) -> Option<&'static Rule> {
-        if let Some(rule) = RULES.get(self.faults.trailing_zeros() as usize) {
-            self.faults &= self.faults - 1;
-            return Some(rule);
+    /// Returns the finding of a broken rule. If several rules of a requirement are broken, only the first counts.
+    fn finding(&mut self, rule: &'static Rule, value: impl FnOnce() -> Option<i64>) -> Option<Finding> {
+        let Rule { requirement, field, .. } = rule;
+        if self.reported.is_some_and(|reported| reported.id == requirement.id) {
+            return None;
         }
-        while let Some(rule) = around.spec.own_rules().get(self.done) {
-            self.done += 1;
-            if rule.is_broken(layout, header, around) {
-                return Some(rule);
-            }
-        }
-        self.faults = 0;
-        None
+        let value = value()? as u64;
+        self.reported = Some(requirement);
+        Some(Finding { requirement, field, value: value.into(), bits: None })
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::bits;
 use crate::catalogue::Requirement;
 use crate::layout::{Kind, Layout, Place, Values, same};
-use crate::{Spec, Uet, validate::Finding};
+use crate::{Spec, Uet};
 
 /// A combination of conditions under which a header breaks a requirement.
 ///
@@ -98,21 +98,14 @@ impl Rule {
             && self.broken.iter().all(|condition| condition.of(layout).holds(header, around))
     }
 
-    /// Returns the finding for a header that breaks the rule, or `None` if the field at fault is absent.
-    pub(super) fn finding(
+    /// Returns the value at fault in a header that breaks the rule, or `None` if the field is absent.
+    pub(super) fn at_fault(
         &self,
         layout: &'static Layout,
         header: &[u8],
         around: &Around<'_>,
-    ) -> Option<Finding> {
-        let value = match self.field {
-            PAYLOAD => around.packet.payload.len() as u64,
-            field => match layout.field(field) {
-                Some(place) => Slot::of(&place).read(header)? as u64,
-                None => around.find(field)? as u64,
-            },
-        };
-        Some(Finding { requirement: self.requirement, field: self.field, value: value.into(), bits: None })
+    ) -> Option<i64> {
+        Quantity::at_fault(self.field).of(layout).read(header, around)
     }
 }
 
@@ -184,6 +177,16 @@ impl<'a> Around<'a> {
         Some((self.spec.layout(layout), bytes))
     }
 
+    /// Returns the value that breaks the rule with this index of [`RULES`](super::RULES), in the header with this index.
+    pub(super) fn at_fault(&self, header: usize, rule: usize) -> Option<i64> {
+        match header {
+            0 => self.packet.tss?.at_fault(rule, self),
+            1 => self.packet.pds?.at_fault(rule, self),
+            2 => self.packet.ses?.at_fault(rule, self),
+            _ => self.packet.ext?.at_fault(rule, self),
+        }
+    }
+
     #[cold]
     fn find(&self, field: &str) -> Option<i64> {
         let mut headers = self.packet.headers().into_iter().flatten();
@@ -204,7 +207,12 @@ impl Condition {
 }
 
 impl Quantity {
-    const fn of(self, layout: &'static Layout) -> Quantity<Source> {
+    /// Returns the quantity that a rule names as the field at fault.
+    pub(super) const fn at_fault(field: &'static str) -> Self {
+        if same(field, PAYLOAD) { Quantity::Payload } else { Quantity::Field(field) }
+    }
+
+    pub(super) const fn of(self, layout: &'static Layout) -> Quantity<Source> {
         match self {
             Quantity::Field(field) => Quantity::Field(Source::of(field, layout)),
             Quantity::Sum(a, b) => Quantity::Sum(Source::of(a, layout), Source::of(b, layout)),
@@ -240,7 +248,7 @@ impl Condition<Source> {
 
 impl Quantity<Source> {
     #[inline(always)]
-    fn read(&self, header: &[u8], around: &Around<'_>) -> Option<i64> {
+    pub(super) fn read(&self, header: &[u8], around: &Around<'_>) -> Option<i64> {
         match self {
             Quantity::Field(field) => field.read(header, around),
             Quantity::Sum(a, b) => a.read(header, around)?.checked_add(b.read(header, around)?),

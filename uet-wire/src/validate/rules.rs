@@ -1,7 +1,7 @@
 //! The rules on the fields of headers. The layouts and the registries cover reserved bits and code points.
 
 use super::Judged;
-use super::rule::{Around, Condition::*, PAYLOAD, Quantity::*, Relation::*, Rule};
+use super::rule::{Around, Condition::*, PAYLOAD, Quantity, Quantity::*, Relation::*, Rule};
 use crate::catalogue as c;
 use crate::layout::{Layout, Values, is};
 use crate::outer::{Ipv4, Udp};
@@ -150,6 +150,19 @@ macro_rules! rules {
             )*
             debug_assert_eq!(rule, 1 << RULES.len());
             broken
+        }
+
+        /// Returns the value with which a header breaks `RULES[rule]`.
+        pub(crate) fn at_fault<H: Judged>(header: &H, rule: usize, around: &Around<'_>) -> Option<i64> {
+            let mut index = 0;
+            $(
+                if const { Rule::is_about($headers, H::LAYOUT) } && rule == index {
+                    return const { Quantity::at_fault($field).of(H::LAYOUT) }.read(header.bytes(), around);
+                }
+                index += 1;
+            )*
+            debug_assert_eq!(index, RULES.len());
+            None
         }
     };
 }
