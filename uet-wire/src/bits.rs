@@ -25,9 +25,22 @@ pub(crate) fn get<const N: usize>(bytes: &[u8; N], lo: usize, hi: usize) -> u128
 
 /// Writes the low bits of `value` into the bits `lo..hi` of `bytes` and keeps the other bits.
 ///
-/// Uses the word that [`get`] loads. A field that fills its word is stored without a load.
+/// Writes the two bytes of a short field one by one: the compiler knows what a neighbor wrote into such a byte, but
+/// would load a word of both again.
 #[inline(always)]
 pub(crate) fn put<const N: usize>(bytes: &mut [u8; N], lo: usize, hi: usize, value: u128) {
+    let middle = (lo / 8 + 1) * 8;
+    if hi - lo < 16 && middle < hi && hi <= middle + 8 {
+        put_word(bytes, lo, middle, value >> (hi - middle));
+        put_word(bytes, middle, hi, value);
+    } else {
+        put_word(bytes, lo, hi, value);
+    }
+}
+
+/// Writes bits into the word that [`get`] loads. A field that fills its word is stored without a load.
+#[inline(always)]
+fn put_word<const N: usize>(bytes: &mut [u8; N], lo: usize, hi: usize, value: u128) {
     let length = (hi.div_ceil(8) - lo / 8).next_power_of_two();
     let start = (lo / 8).min(N.saturating_sub(length)) * 8;
     let up = (start + length * 8).wrapping_sub(hi);

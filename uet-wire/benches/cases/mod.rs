@@ -155,7 +155,7 @@ operations! {
         flawed_by_overlay: T::get(black_box(input.packet()), &mut output.fields),
         flawed_by_floor: load::<N>(black_box(input.packet())),
     }
-    "build in place from fields", at most 1.2 |input, output| {
+    "build in place from fields", at most 1.09 |input, output| {
         build_by_codec: codec_build(black_box(&input.fields), &mut output.buffer),
         build_by_overlay: black_box(&input.fields).put(&mut output.buffer),
         build_by_floor: copy(black_box(&input.headers), &mut output.buffer),
