@@ -19,7 +19,7 @@ use uet_model::ses::{
     AddressError, Completion, Done, Endpoint, Operation, OperationError, OperationId, PostError, Receive,
     ReceiveId, Received, Region, RegionId, ResourceIndex, Unexpected,
 };
-use uet_model::{Event, Fep, Memory, Packet, Route, Time};
+use uet_model::{Event, Fep, Memory, Packet, PdcHandle, Route, Time};
 
 /// A NIC with one fabric endpoint. Model a card with several endpoints as several NICs on one
 /// [`Network`](crate::Network) or link.
@@ -392,9 +392,14 @@ impl Nic {
     pub fn close(&mut self, now: Time, route: &Route) -> bool {
         let context = self.fep.pds().context_of(route);
         if let Some(context) = context {
-            self.fep.pds_mut().close(now, context);
+            self.close_context(now, context);
         }
         context.is_some()
+    }
+
+    /// Closes a context once it is idle. For one that the peer opened, requests that from the peer.
+    pub fn close_context(&mut self, now: Time, context: PdcHandle) {
+        self.fep.pds_mut().close(now, context);
     }
 
     /// Returns the counters.

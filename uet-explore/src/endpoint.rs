@@ -125,8 +125,9 @@ impl Endpoint for Nic {
         self.close(now, route);
     }
 
-    /// A NIC closes only the contexts that it opened.
-    fn close_context(&mut self, _: Time, _: PdcHandle) {}
+    fn close_context(&mut self, now: Time, context: PdcHandle) {
+        self.close_context(now, context);
+    }
 
     fn held(&self) -> usize {
         self.counted().held as usize
