@@ -30,6 +30,7 @@
 #![forbid(unsafe_code)]
 
 mod digest;
+mod direction;
 mod endpoint;
 mod referee;
 mod scenario;

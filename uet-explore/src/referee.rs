@@ -1,74 +1,12 @@
 //! Follows both endpoints from outside, and knows what has truly arrived where. It shares no code with the model.
 
-use crate::scenario::Scenario;
+use crate::direction::Direction;
+use crate::scenario::{Control, Scenario};
 use uet_model::Packet;
 use uet_model::cc::Algorithms;
-use uet_wire::pds::Pds;
+use uet_wire::pds::{Ack, Pds};
 use uet_wire::registry::{AckRequest, CtlType, NackCode, NextHdr, PdsType};
 use uet_wire::{PdcId, Psn, Uet, Units24, Version};
-
-/// One direction of a context: the packets of one endpoint under one PDCID, from one Start_PSN on. Bit 0 of a set stands
-/// for the first PSN.
-#[derive(Clone, Debug, Default, Hash)]
-struct Direction {
-    source: usize,
-    pdcid: u16,
-    start: u32,
-    sent: u64,
-    /// The PSNs that the destination has received and not refused.
-    arrived: u64,
-    /// The PSNs that the destination received ever, refused ones too.
-    ever: u64,
-    /// The PSNs that an ACK at the source has named or covered.
-    answered: u64,
-    /// The PSNs that an ACK of the destination has named.
-    named: u64,
-    /// Those of them whose response waits for a clear.
-    kept: u64,
-    /// The PSN of a CLOSE_COMMAND.
-    close: Option<Psn>,
-    /// The nominal size of each request, for `rcvd_bytes`.
-    sizes: Vec<u32>,
-    ordered: bool,
-}
-
-/// The most PSNs of a direction.
-const LONGEST: u32 = 64;
-
-impl Direction {
-    fn bit(&self, psn: Psn) -> Option<u64> {
-        let distance = psn.0.wrapping_sub(self.start);
-        (distance < LONGEST).then(|| 1 << distance)
-    }
-
-    /// Returns the set of all PSNs up to this one; `None` if it is not near this direction.
-    fn up_to(&self, psn: Psn) -> Option<u64> {
-        let count = psn.0.wrapping_sub(self.start).wrapping_add(1);
-        (count <= LONGEST).then(|| if count == LONGEST { u64::MAX } else { (1 << count) - 1 })
-    }
-
-    /// Records that the source sends a PSN. Returns true for the first time.
-    fn sends(&mut self, psn: Psn, size: u32) -> bool {
-        let Some(bit) = self.bit(psn) else { return false };
-        let at = psn.0.wrapping_sub(self.start) as usize;
-        self.sizes.resize(self.sizes.len().max(at + 1), 0);
-        self.sizes[at] = size;
-        let is_first = self.sent & bit == 0;
-        self.sent |= bit;
-        is_first
-    }
-
-    /// Returns the bytes of all packets that arrived.
-    fn bytes(&self) -> u64 {
-        let sizes = self.sizes.iter().enumerate();
-        sizes.filter(|(at, _)| self.arrived & 1 << at != 0).map(|(_, size)| u64::from(*size)).sum()
-    }
-
-    /// Records a clear up to this PSN.
-    fn clears(&mut self, clear: Psn) {
-        self.kept &= !self.up_to(clear).unwrap_or(0);
-    }
-}
 
 /// The truth about all contexts.
 #[derive(Clone, Debug, Default, Hash)]
@@ -93,6 +31,12 @@ struct Limits {
     stored_responses: [u32; 2],
     /// The PSNs that a direction may use.
     psn_range: [u32; 2],
+    /// The most bytes of data in an ACK.
+    ack_data: [u16; 2],
+    /// The credit of a source that starts.
+    initial_credit: u64,
+    /// True if congestion control runs.
+    controlled: bool,
 }
 
 /// The bytes of a packet that its UET headers and payload do not include, by `CC-RCVD-001`.
@@ -105,12 +49,16 @@ impl Referee {
             rcvd_bytes: [one.start_rcvd_bytes, other.start_rcvd_bytes],
             stored_responses: [one.stored_responses, other.stored_responses],
             psn_range: [one.psn_range, other.psn_range],
+            ack_data: [one.max_ack_data_size, other.max_ack_data_size],
+            controlled: scenario.control != Control::Off,
+            initial_credit: 0,
         };
         let rccc = [&one, &other].map(|params| match &params.congestion.algorithms {
             Algorithms::Rccc(rccc) | Algorithms::Both(_, rccc) => (rccc.initial_credit, rccc.start_credit),
             _ => (u64::MAX, 0),
         });
         let credit = rccc.map(|(initial, _)| initial);
+        let limits = Limits { initial_credit: credit[0], ..limits };
         Referee {
             limits,
             credit: (credit[0] != u64::MAX).then_some(credit),
@@ -155,16 +103,35 @@ impl Referee {
             if direction.up_to(clear).is_none_or(|set| set & !direction.answered != 0) {
                 return Err(format!("CLEAR_PSN {clear}, and not all packets up to it were answered"));
             }
-            if request.psn().0.wrapping_sub(direction.start) > range {
+            if request.psn().0.wrapping_sub(direction.start) >= range {
                 return Err(format!("PSN {}, beyond the {range} of its context", request.psn()));
             }
             let size = NOMINAL + packet.wire_len() as u32;
             let counted = request.prologue().next_hdr() != NextHdr::UET_HDR_NONE;
             let is_first = direction.sends(request.psn(), if counted { size } else { 0 });
+            if let Some(head) = uet.ses.and_then(|ses| ses.request_head())
+                && is_first
+            {
+                direction.message(request.psn(), head);
+            }
+            if counted {
+                self.demands(from, &pds)?;
+            }
             return if is_first && counted { self.spends(from, size) } else { Ok(()) };
         }
         if let Some(ack) = pds.ack() {
+            self.acknowledges_close(from, &ack)?;
             let start = self.limits.rcvd_bytes[from];
+            let most = self.limits.ack_data[from];
+            if packet.payload.len() > usize::from(most) {
+                return Err(format!(
+                    "an ACK with {} bytes of data, and {most} are allowed",
+                    packet.payload.len()
+                ));
+            }
+            if self.limits.controlled && uet.ses.is_some() && matches!(pds, Pds::Ack(_)) {
+                return Err("an ACK without congestion state".into());
+            }
             let Some(direction) = self.find(1 - from, ack.dpdcid(), ack.cack_psn()) else {
                 return Err(format!("an ACK with CACK_PSN {} of no context", ack.cack_psn()));
             };
@@ -181,6 +148,11 @@ impl Referee {
                 }
             }
             if let Some(bit) = ack.ack_psn().and_then(|psn| direction.bit(psn)) {
+                if let Some((_, all)) = direction.whole.iter().find(|(last, _)| *last == bit)
+                    && all & !direction.arrived != 0
+                {
+                    return Err("an ACK of a message that shall be complete, and is not".into());
+                }
                 direction.named |= bit;
                 direction.kept |= if ack.req() == AckRequest::REQ_CLEAR { bit } else { 0 };
             }
@@ -206,6 +178,8 @@ impl Referee {
                 if let Some(credit) = header.credit() {
                     self.granted(from, credit)?;
                 }
+            } else if direction.has_gap() {
+                return Err("an ACK without a bitmap, and packets above a gap arrived".into());
             }
             return self.has_room(from);
         }
@@ -227,10 +201,15 @@ impl Referee {
                 NackCode::PKT_NOT_RCVD,
                 NackCode::ROD_OOO,
             ];
+            // They answer no packet of this PSN.
+            let unasked = [NackCode::PKT_NOT_RCVD, NackCode::RCVR_INFER_LOSS, NackCode::CLOSING_IN_ERR];
             if let Some(psn) = nack.nack_psn()
                 && let Some(direction) = self.find(1 - from, nack.dpdcid(), psn)
             {
                 let bit = direction.bit(psn).unwrap_or(0);
+                if !unasked.contains(&code) && bit & !direction.met != 0 {
+                    return Err(format!("a NACK of {psn} with {code}, which never arrived"));
+                }
                 let refuses =
                     lacks.contains(&code) || code == NackCode::CLOSING && direction.close == Some(psn);
                 if refuses && direction.named & bit != 0 {
@@ -276,6 +255,34 @@ impl Referee {
         Ok(())
     }
 
+    /// Judges a packet to an endpoint that has no context: only a NACK without a context (`PDS-OPEN-003`) may go there.
+    pub(crate) fn sent_to_stranger(packet: &Packet) -> Result<(), String> {
+        let bytes = packet.to_wire();
+        match Uet::parse_lax(&bytes).0.pds.and_then(|pds| pds.nack()) {
+            Some(nack) if !nack.spdcid().is_valid() => Ok(()),
+            _ => Err("a third endpoint an answer of a context".into()),
+        }
+    }
+
+    /// Judges an ACK of CLOSE_COMMAND: the initiator must have acknowledged all data of the other direction before.
+    fn acknowledges_close(&self, from: usize, ack: &Ack) -> Result<(), String> {
+        let latest = |source: usize, pdcid: PdcId| {
+            let mut latest = self.directions.iter().rev();
+            latest.find(|one| (one.source, one.pdcid) == (source, pdcid.0))
+        };
+        let close = latest(1 - from, ack.dpdcid()).and_then(|one| one.close);
+        let Some(back) = latest(from, ack.spdcid()).filter(|_| close.is_some() && close == ack.ack_psn())
+        else {
+            return Ok(());
+        };
+        let sizes = back.sizes.iter().enumerate().filter(|(_, size)| **size > 0);
+        let data = sizes.fold(0, |all, (at, _)| all | 1u64 << at);
+        match data & back.sent & !back.answered {
+            0 => Ok(()),
+            _ => Err("an ACK of CLOSE_COMMAND before all read data was acknowledged".into()),
+        }
+    }
+
     /// Judges the number of responses of an endpoint that wait for a clear.
     fn has_room(&self, from: usize) -> Result<(), String> {
         let waiting = self.directions.iter().filter(|one| one.source != from && one.close.is_none());
@@ -283,6 +290,21 @@ impl Referee {
             (waiting.map(|one| one.kept.count_ones()).sum::<u32>(), self.limits.stored_responses[from]);
         match kept > most {
             true => Err(format!("an ACK that asks for a clear, the {kept}th, and there is room for {most}")),
+            false => Ok(()),
+        }
+    }
+
+    /// Judges the demand of a request (`RCCC-TYPE-001`, `RCCC-COUNT-001`): it is cumulative, so it is at least the grants
+    /// that the source has used.
+    fn demands(&self, from: usize, pds: &Pds<'_>) -> Result<(), String> {
+        let Some(credit) = self.credit else { return Ok(()) };
+        let Pds::RequestCc(header) = pds else { return Err("a request without demand".into()) };
+        let target = header.copied().credit_target().get();
+        let behind = self.granted[from].wrapping_sub(target) & 0xff_ffff;
+        // Credit that is left reduces the demand, also the initial credit of a source that starts again.
+        let left = credit[from].saturating_sub(self.spent[from]) + self.limits.initial_credit;
+        match (1..1 << 23).contains(&behind) && u64::from(behind) * Units24::UNIT > left {
+            true => Err(format!("a demand of {target} units, {behind} below the grants")),
             false => Ok(()),
         }
     }
@@ -327,11 +349,21 @@ impl Referee {
         if let Pds::RequestCc(header) = pds {
             self.demanded(1 - to, header.copied().credit_target());
         }
+        let (request, control) =
+            (pds.request(), if let Pds::Control(it) = pds { Some(it.copied()) } else { None });
+        let numbered = match (request, control) {
+            (Some(request), _) => Some((request.spdcid(), request.psn())),
+            (_, Some(control)) if control.ctl_type().takes_psn() => Some((control.spdcid(), control.psn())),
+            _ => None,
+        };
+        if let Some((pdcid, psn)) = numbered
+            && let Some(direction) = self.find(1 - to, pdcid, psn)
+        {
+            direction.met |= direction.bit(psn).unwrap_or(0);
+        }
         if packet.trimmed.is_some() {
             return;
         }
-        let (request, control) =
-            (pds.request(), if let Pds::Control(it) = pds { Some(it.copied()) } else { None });
         let credit = match pds {
             Pds::AckCc(header) => header.credit(),
             Pds::Control(header) => header.copied().credit(),
@@ -347,23 +379,17 @@ impl Referee {
             }
             return;
         }
-        let numbered = match (request, control) {
-            (Some(request), _) => Some((request.spdcid(), request.psn())),
-            (_, Some(control)) if control.ctl_type().takes_psn() => Some((control.spdcid(), control.psn())),
-            (_, Some(control)) => {
-                let clear = Psn(control.payload());
-                if control.ctl_type() == CtlType::CLEAR_COMMAND
-                    && let Some(direction) = self.find(1 - to, control.spdcid(), clear)
-                {
-                    direction.clears(clear);
-                }
-                if let Some((_, target)) = control.credit_target() {
-                    self.demanded(1 - to, target);
-                }
-                None
+        if let Some(control) = control.filter(|control| !control.ctl_type().takes_psn()) {
+            let clear = Psn(control.payload());
+            if control.ctl_type() == CtlType::CLEAR_COMMAND
+                && let Some(direction) = self.find(1 - to, control.spdcid(), clear)
+            {
+                direction.clears(clear);
             }
-            _ => None,
-        };
+            if let Some((_, target)) = control.credit_target() {
+                self.demanded(1 - to, target);
+            }
+        }
         if let Some((pdcid, psn)) = numbered
             && let Some(direction) = self.find(1 - to, pdcid, psn)
         {

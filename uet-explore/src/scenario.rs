@@ -15,6 +15,8 @@ pub enum Action {
     Trespass(Trespass),
     /// Adds 1 to two numbers in the peer's memory, and fetches the old values: guaranteed delivery.
     Add,
+    /// Adds 1 to one number in the peer's memory, and fetches the old value: guaranteed delivery.
+    Count,
     /// Sets a number in the peer's memory if it is 0, and fetches the old value: guaranteed delivery.
     Claim,
     /// Reads this many bytes of the peer's memory.
@@ -33,7 +35,7 @@ pub enum Action {
     ReceiveTagged(u8, u16),
     /// Closes the own context, or requests the end of the peer's if there is no own one.
     Close,
-    /// Aborts the first operation.
+    /// Aborts the latest operation.
     Abort,
 }
 
@@ -56,6 +58,7 @@ impl fmt::Display for Action {
             Action::Write(bytes) => write!(f, "writes {bytes} bytes"),
             Action::Trespass(place) => write!(f, "writes to a forbidden place: {place:?}"),
             Action::Add => f.write_str("adds and fetches"),
+            Action::Count => f.write_str("counts and fetches"),
             Action::Claim => f.write_str("sets a number that is 0"),
             Action::Read(bytes) => write!(f, "reads {bytes} bytes"),
             Action::Send(bytes) => write!(f, "sends {bytes} bytes"),
@@ -69,7 +72,7 @@ impl fmt::Display for Action {
                 write!(f, "posts a receive for the tag of operation {number}")
             }
             Action::Close => f.write_str("closes the context"),
-            Action::Abort => f.write_str("aborts its first operation"),
+            Action::Abort => f.write_str("aborts its latest operation"),
         }
     }
 }
@@ -178,6 +181,12 @@ impl Scenario {
         reuses_pdcid: false,
         floor: None,
     };
+
+    /// Returns whether the target hears of a successful action: of a long write, which has header data. RUDI keeps no
+    /// messages.
+    pub(crate) fn reports(&self, action: Action) -> bool {
+        matches!(action, Action::Write(length) if length > MTU) && self.mode != Mode::Rudi
+    }
 
     /// Returns the parameters of one endpoint. Times are short, so that a run ends early, and stay in proportion.
     pub(crate) fn params(&self, side: usize) -> (PdsParams, SesParams) {

@@ -1,24 +1,27 @@
 //! The scenarios, one row each.
 
 use crate::scenario::Action::{
-    Abort, Add, Claim, Close, Deferrable, Read, Receive, ReceiveTagged, Rendezvous, Send, Tagged, Trespass,
-    Write,
+    Abort, Add, Claim, Close, Count, Deferrable, Read, Receive, ReceiveTagged, Rendezvous, Send, Tagged,
+    Trespass, Write,
 };
 use crate::scenario::Trespass::{Beyond, Nowhere, Outside, ReadOnly};
 use crate::scenario::{Budget, Control, Scenario};
 use crate::world::ADDRESSES;
+use core::time::Duration;
 use uet_emulator::config::Congestion;
 use uet_emulator::fault::Fault;
 use uet_emulator::{Config, Nic};
 use uet_model::cc::{Algorithms, PathMode};
 use uet_model::pds::Unprotected;
-use uet_model::ses::FormChoice;
+use uet_model::ses::{Abort as Cancel, FormChoice};
 use uet_model::{Fep, Mode};
 use uet_wire::Psn;
 
 const BLANK: Scenario = Scenario::BLANK;
 /// A message of two packets.
 const TWO: u16 = 1040;
+/// A message of three packets.
+const THREE: u16 = 2064;
 
 const fn budget(drop: u8, copy: u8, reorder: u8, mark: u8, trim: u8, early: u8) -> Budget {
     Budget { drop, copy, reorder, mark, trim, stray: 0, early }
@@ -84,6 +87,7 @@ pub static ALL: &[Scenario] = &[
         first: [&[Add], &[]],
         later: [&[Close], &[]],
         small: COPIES,
+        large: budget(0, 2, 2, 0, 0, 2),
         ..BLANK
     },
     Scenario {
@@ -281,8 +285,8 @@ pub static ALL: &[Scenario] = &[
     Scenario {
         name: "psn-range",
         first: [&[Write(8), Write(8), Write(8)], &[]],
-        tune: |pds, _, _| pds.psn_range = 2,
-        small: budget(1, 0, 1, 0, 0, 1),
+        tune: |pds, _, _| (pds.psn_range, pds.tx_queue) = (2, 1),
+        small: budget(1, 0, 0, 0, 0, 1),
         ..BLANK
     },
     Scenario {
@@ -345,8 +349,94 @@ pub static ALL: &[Scenario] = &[
         name: "stranger",
         first: [&[Write(8), Add], &[Write(8)]],
         later: [&[Close], &[]],
-        small: Budget { stray: 1, ..budget(1, 0, 0, 0, 0, 1) },
+        small: Budget { stray: 1, ..budget(1, 0, 0, 0, 0, 0) },
         large: Budget { stray: 3, ..budget(1, 0, 1, 0, 0, 1) },
+        ..BLANK
+    },
+    Scenario {
+        name: "stranger-guaranteed",
+        first: [&[Add, Add], &[]],
+        later: [&[Add], &[]],
+        small: Budget { stray: 1, ..budget(1, 0, 0, 0, 0, 0) },
+        large: Budget { stray: 8, ..budget(1, 0, 0, 0, 0, 1) },
+        ..BLANK
+    },
+    Scenario { name: "count", first: [&[Count, Count], &[]], small: budget(1, 1, 0, 0, 0, 1), ..BLANK },
+    Scenario {
+        name: "lengths",
+        first: [&[Write(170), Write(190)], &[]],
+        small: budget(1, 0, 0, 0, 0, 1),
+        ..BLANK
+    },
+    Scenario {
+        name: "short-reads",
+        first: [&[Read(24), Read(100)], &[]],
+        tune: |_, ses, _| ses.form = FormChoice::Shortest,
+        small: budget(1, 0, 0, 0, 0, 1),
+        ..BLANK
+    },
+    Scenario {
+        name: "close-after-read",
+        first: [&[Read(100)], &[]],
+        later: [&[Close], &[]],
+        small: budget(1, 0, 0, 0, 0, 1),
+        ..BLANK
+    },
+    Scenario {
+        name: "close-unanswered",
+        first: [&[Add], &[]],
+        later: [&[Add], &[Close]],
+        tune: |pds, _, _| pds.close_req_time = Duration::from_micros(50),
+        may_fail: true,
+        small: budget(1, 0, 0, 0, 0, 0),
+        large: budget(2, 0, 0, 0, 0, 1),
+        ..BLANK
+    },
+    Scenario {
+        name: "complete-later",
+        first: [&[Write(TWO)], &[]],
+        later: [&[Write(8)], &[]],
+        delivery_complete: true,
+        small: budget(2, 0, 1, 0, 0, 0),
+        large: budget(3, 0, 2, 0, 0, 1),
+        ..BLANK
+    },
+    Scenario {
+        name: "nscc-copies",
+        first: [&[Write(1024); 5], &[]],
+        control: Control::Nscc(1),
+        small: budget(0, 1, 1, 0, 0, 0),
+        large: budget(0, 2, 2, 0, 0, 0),
+        ..BLANK
+    },
+    Scenario {
+        name: "rccc-copies",
+        first: [&[Write(1024); 7], &[]],
+        control: Control::Rccc(1),
+        small: budget(0, 1, 1, 0, 0, 0),
+        large: budget(0, 2, 2, 0, 0, 2),
+        ..BLANK
+    },
+    Scenario {
+        name: "abort-one-message",
+        first: [&[Write(1024), Write(THREE)], &[]],
+        later: [&[Abort, Write(TWO)], &[]],
+        control: Control::Nscc(1),
+        tune: |pds, ses, _| (pds.tx_queue, ses.max_messages) = (1, 1),
+        may_fail: true,
+        small: budget(1, 0, 0, 0, 0, 0),
+        ..BLANK
+    },
+    Scenario {
+        name: "abort-by-flag",
+        first: [&[Write(1024), Write(THREE)], &[]],
+        later: [&[Abort, Write(TWO)], &[]],
+        control: Control::Nscc(1),
+        tune: |pds, ses, _| {
+            (pds.tx_queue, ses.max_messages, ses.abort) = (1, 1, Cancel::InitiatorError);
+        },
+        may_fail: true,
+        small: budget(1, 0, 0, 0, 0, 0),
         ..BLANK
     },
     Scenario {

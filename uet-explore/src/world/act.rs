@@ -17,16 +17,18 @@ const INDEX: ResourceIndex = ResourceIndex { process: Process::Relative { job: J
 const TARGET: Key = Key(7);
 /// The region that the peer reads.
 const SOURCE: Key = Key(8);
-/// The length of the place of each operation in both regions: a message of two packets.
-pub(super) const SPAN: usize = crate::scenario::MTU as usize + 16;
-/// The number of operations with a place of their own.
-pub(super) const PLACES: usize = 4;
+/// The length of the place of each operation in both regions: a message of three packets.
+pub(super) const SPAN: usize = 2 * crate::scenario::MTU as usize + 16;
+/// The number of operations with a place of their own. Later operations share the last place.
+pub(super) const PLACES: usize = 3;
 /// The place of the number that [`Action::Add`] changes.
 pub(super) const NUMBER: usize = SPAN * PLACES;
 /// The place of the number that [`Action::Claim`] sets.
 pub(super) const CLAIM: usize = NUMBER + 16;
+/// The place of the number that [`Action::Count`] changes.
+pub(super) const COUNT: usize = CLAIM + 8;
 /// The length of both regions: the last 8 bytes are for [`Action::Trespass`].
-const LENGTH: usize = CLAIM + 16;
+const LENGTH: usize = COUNT + 16;
 /// Bytes that identify their position, and are never 0.
 pub(super) static PATTERN: [u8; LENGTH] = {
     let mut bytes = [0; LENGTH];
@@ -89,6 +91,10 @@ impl<E: Endpoint> World<E> {
                 let ones = [1u64.to_le_bytes(); 2].concat();
                 atomic(NUMBER, AtomicOpcode::SUM, Operand::Elements(ones.into()))
             }
+            Action::Count => {
+                let one = Bytes::copy_from_slice(&1u64.to_le_bytes());
+                atomic(COUNT, AtomicOpcode::SUM, Operand::Elements(one))
+            }
             Action::Claim => {
                 let swap = claim(self.posted.len()).into();
                 atomic(CLAIM, AtomicOpcode::CSWAP, Operand::Swap { compare: 0, swap })
@@ -117,14 +123,15 @@ impl<E: Endpoint> World<E> {
             }
             Action::Close => return self.close(side),
             Action::Abort => {
-                if let Some(first) = self.posted.iter().find(|posted| posted.side == side) {
-                    self.ends[side].abort(first.id);
+                if let Some(latest) = self.posted.iter().rfind(|posted| posted.side == side) {
+                    self.ends[side].abort(latest.id);
                 }
                 return;
             }
         };
         let peer = Peer { index: INDEX.index, ..Peer::relative(ADDRESSES[1 - side], JOB, 2) };
         let operation = Operation {
+            header_data: self.scenario.reports(action).then_some(self.posted.len() as u64 + 1),
             delivery_complete: self.scenario.delivery_complete && matches!(action, Action::Write(_)),
             ..Operation::new(peer.by(self.scenario.mode), work)
         };

@@ -1,14 +1,17 @@
 //! The properties of a state: completions, memory, and bytes in flight.
 
-use super::act::{CLAIM, NUMBER, PATTERN, PLACES, SPAN, ZEROS, claim};
+use super::act::{CLAIM, COUNT, NUMBER, PATTERN, PLACES, SPAN, ZEROS, claim};
 use super::{ADDRESSES, NAMES, Posted, World};
 use crate::endpoint::Endpoint;
 use crate::scenario::{Action, Control};
-use uet_model::ses::Completion;
+use uet_model::Failure;
+use uet_model::ses::{Completion, OperationError};
 use uet_wire::registry::ReturnCode;
 
 /// `rcvd_bytes` counts in units of 256 bytes, rounded up, for each context.
 const ROUNDING: i64 = 4 * 255;
+/// The actions that add 1, and the places of their numbers.
+const NUMBERS: [(Action, usize); 2] = [(Action::Add, NUMBER), (Action::Count, COUNT)];
 /// More than all packets of any scenario.
 const IN_FLIGHT: i64 = 64 * 1024;
 
@@ -35,6 +38,10 @@ impl<E: Endpoint> World<E> {
                 self.posted[number].result = Some(result.as_ref().err().map(|error| error.code));
                 match result {
                     Ok(done) => self.check_done(number, &done.data),
+                    // No scenario lowers the limit of NACKs, so refusals end before operations fail.
+                    Err(OperationError { why: Some(Failure::Refused(_)), .. }) => {
+                        Err(format!("operation {number} of {name} was refused too often"))
+                    }
                     Err(_) if self.scenario.may_fail => Ok(()),
                     Err(_) if matches!(self.posted[number].action, Action::Trespass(_)) => Ok(()),
                     Err(error) => Err(format!("operation {number} of {name} failed: {error}")),
@@ -68,20 +75,41 @@ impl<E: Endpoint> World<E> {
                 self.received.push(number);
                 Ok(())
             }
-            Completion::Written(_) => Ok(()),
+            Completion::Written(written) => self.written(side, written.header_data),
         }
+    }
+
+    /// Checks that a write of which the target hears is complete, and that it hears of it once.
+    fn written(&mut self, side: usize, header_data: u64) -> Result<(), String> {
+        let name = NAMES[side];
+        let number = header_data.wrapping_sub(1) as usize;
+        let write = self.posted.get(number).filter(|posted| posted.side != side).map(|posted| posted.action);
+        let Some(Action::Write(length)) = write else {
+            return Err(format!("{name} heard of a write that nobody posted"));
+        };
+        if !self.holds(side, number, length) {
+            return Err(format!("{name} heard of operation {number} before all its data arrived"));
+        }
+        if self.received.contains(&number) {
+            return Err(format!("{name} heard of operation {number} twice"));
+        }
+        self.received.push(number);
+        Ok(())
+    }
+
+    /// Returns whether memory holds all bytes of a write.
+    fn holds(&self, side: usize, number: usize, length: u16) -> bool {
+        let place = number.min(PLACES - 1) * SPAN;
+        let bytes = place..place + usize::from(length);
+        self.memory(side)[bytes.clone()] == PATTERN[bytes]
     }
 
     /// Checks that the effect of a successful operation is visible.
     fn check_done(&self, number: usize, data: &[u8]) -> Result<(), String> {
         let Posted { action, side, .. } = self.posted[number];
-        let target = self.memory(1 - side);
         let place = number.min(PLACES - 1) * SPAN;
         let holds = match action {
-            Action::Write(length) => {
-                let end = place + usize::from(length);
-                target[place..end] == PATTERN[place..end]
-            }
+            Action::Write(length) => self.holds(1 - side, number, length),
             Action::Read(length) => *data == PATTERN[place..place + usize::from(length)],
             // The receive of a rendezvous completes with the last ACK of the read.
             Action::Send(_) | Action::Deferrable(_) | Action::Tagged(_) => self.is_received(number),
@@ -89,6 +117,7 @@ impl<E: Endpoint> World<E> {
                 let is_old = |before: &[u8]| word(before) < self.number(1 - side, NUMBER);
                 data.len() == 16 && data[..8] == data[8..] && is_old(&data[..8])
             }
+            Action::Count => data.len() == 8 && word(data) < self.number(1 - side, COUNT),
             Action::Claim => match word(data) {
                 0 => self.number(1 - side, CLAIM) == claim(number),
                 before => before != claim(number) && self.number(1 - side, CLAIM) == before,
@@ -126,14 +155,15 @@ impl<E: Endpoint> World<E> {
     pub(super) fn check_memory(&self) -> Result<(), String> {
         for (side, name) in NAMES.iter().enumerate() {
             let memory = self.memory(side);
-            let adds = self
-                .posted
-                .iter()
-                .filter(|posted| posted.side != side && posted.action == Action::Add)
-                .count();
-            let added = self.number(side, NUMBER);
-            if added > adds as u64 || added != self.number(side, NUMBER + 8) {
-                return Err(format!("{name} added {added} times for {adds} operations"));
+            for (action, place) in NUMBERS {
+                let all = self.posted.iter().filter(|posted| posted.side != side && posted.action == action);
+                let (added, adds) = (self.number(side, place), all.count());
+                if added > adds as u64 {
+                    return Err(format!("{name} added {added} times for {adds} operations"));
+                }
+            }
+            if self.number(side, NUMBER) != self.number(side, NUMBER + 8) {
+                return Err(format!("{name} added to only one of two numbers"));
             }
             let claimed = self.number(side, CLAIM);
             let claims = |(number, posted): (usize, &Posted)| {
@@ -143,7 +173,7 @@ impl<E: Endpoint> World<E> {
                 return Err(format!("the number of {name} is {claimed:#x}, which nobody set"));
             }
             let source = self.ends[side].memory(self.regions[side][1]).unwrap_or(&ZEROS);
-            if memory[CLAIM + 8..] != ZEROS[CLAIM + 8..] || *source != PATTERN {
+            if memory[COUNT + 8..] != ZEROS[COUNT + 8..] || *source != PATTERN {
                 return Err(format!("{name} has memory that nobody may write, and that has changed"));
             }
             for place in 0..PLACES {
@@ -169,9 +199,11 @@ impl<E: Endpoint> World<E> {
     pub(super) fn check_in_flight(&self) -> Result<(), String> {
         for side in 0..2 {
             if let Control::Nscc(window) = self.scenario.control {
-                // After an early timeout, a packet is in the network that the source takes for lost. `rcvd_bytes` is
-                // rounded up to units of 256 bytes.
-                let packets = u32::from(window + self.early - self.left.early);
+                // After an early timeout, and after a trim of a copy, a packet is in the network that the source takes for
+                // lost. `rcvd_bytes` is rounded up to units of 256 bytes.
+                let (budget, left) = (self.budget, self.left);
+                let copies_trimmed = (budget.copy - left.copy).min(budget.trim - left.trim);
+                let packets = u32::from(window + budget.early - left.early + copies_trimmed);
                 let (bytes, most) = (self.bytes_to(1 - side), packets * self.scenario.network().full_packet);
                 if bytes > (most + 255) as usize {
                     return Err(format!(
@@ -196,16 +228,22 @@ impl<E: Endpoint> World<E> {
                 return Err(format!("operation {number} of {name} never completed: {}", posted.action));
             }
             let sent = posted.result == Some(None) && message(posted.action).is_some();
+            let reports = posted.result == Some(None) && self.scenario.reports(posted.action);
+            if reports && !self.received.contains(&number) {
+                return Err(format!("the target never heard of operation {number}"));
+            }
             if sent && !self.is_received(number) {
                 return Err(format!("the message of operation {number} was never received"));
             }
         }
         for (side, end) in self.ends.iter().enumerate() {
             let good = |posted: &&Posted| posted.side != side && posted.result == Some(None);
-            let adds = self.posted.iter().filter(good).filter(|posted| posted.action == Action::Add).count();
-            let added = self.number(side, NUMBER);
-            if added < adds as u64 {
-                return Err(format!("{} added {added} times for {adds} operations", NAMES[side]));
+            for (action, place) in NUMBERS {
+                let adds = self.posted.iter().filter(good).filter(|posted| posted.action == action).count();
+                let added = self.number(side, place);
+                if added < adds as u64 {
+                    return Err(format!("{} added {added} times for {adds} operations", NAMES[side]));
+                }
             }
             let (contexts, held) = (end.contexts(), end.held());
             if (contexts, held) != (0, 0) && !self.scenario.may_vanish {

@@ -21,7 +21,7 @@ use uet_wire::registry::ReturnCode;
 /// The addresses of both endpoints.
 pub(crate) const ADDRESSES: [IpAddr; 2] =
     [IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2))];
-/// The address of a third endpoint, which copies packets.
+/// The address of a third endpoint, which copies packets and passes the replies on.
 const STRANGER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 3));
 /// The names of both endpoints.
 pub(crate) const NAMES: [&str; 2] = ["A", "B"];
@@ -100,8 +100,8 @@ pub struct World<E> {
     /// The packets to each endpoint, oldest first.
     net: [VecDeque<Flight>; 2],
     left: Budget,
-    /// The early timers of the whole run.
-    early: u8,
+    /// The budget of the whole run.
+    budget: Budget,
     /// The number of steps of each application that are done.
     steps: [usize; 2],
     posted: Vec<Posted>,
@@ -122,7 +122,7 @@ impl<E: Hash> Hash for World<E> {
             regions: _,
             trace: _,
             left: _,
-            early: _,
+            budget: _,
             ends,
             net,
             steps,
@@ -151,7 +151,7 @@ impl<E: Endpoint> World<E> {
             regions,
             net: Default::default(),
             left: Budget::default(),
-            early: 0,
+            budget: Budget::default(),
             steps: [0; 2],
             posted: Vec::new(),
             received: Vec::new(),
@@ -169,7 +169,7 @@ impl<E: Endpoint> World<E> {
 
     /// Gives the network its budget.
     pub fn with_budget(mut self, left: Budget) -> Self {
-        (self.left, self.early) = (left, left.early);
+        (self.left, self.budget) = (left, left);
         self
     }
 
@@ -302,7 +302,7 @@ impl<E: Endpoint> World<E> {
         if let Some(trace) = &mut self.trace {
             trace.meets(self.now, &packet, fate == Fate::Drop);
         }
-        if !matches!(fate, Fate::Drop | Fate::Stray) {
+        if !matches!(fate, Fate::Drop | Fate::Stray) && packet.src != STRANGER {
             self.referee.arrives(to, &packet);
         }
         if fate != Fate::Drop {
@@ -323,8 +323,12 @@ impl<E: Endpoint> World<E> {
     fn settle(&mut self) -> Result<(), String> {
         for side in 0..2 {
             while let Some(packet) = self.ends[side].poll_transmit(self.now) {
-                // Replies to the third endpoint concern no context.
                 if packet.dst == STRANGER {
+                    Referee::sent_to_stranger(&packet)
+                        .map_err(|why| format!("{} sent {why}", NAMES[side]))?;
+                    // The third endpoint passes it on.
+                    let packet = Packet { src: STRANGER, dst: ADDRESSES[1 - side], ..packet };
+                    self.net[1 - side].push_back(Flight { packet, until: self.now + LIFETIME, copied: true });
                     continue;
                 }
                 if let Some(trace) = &mut self.trace {
