@@ -4,7 +4,7 @@ use crate::direction::Direction;
 use crate::scenario::{Control, Scenario};
 use uet_model::Packet;
 use uet_model::cc::Algorithms;
-use uet_wire::pds::{Ack, Pds};
+use uet_wire::pds::Pds;
 use uet_wire::registry::{AckRequest, CtlType, NackCode, NextHdr, PdsType};
 use uet_wire::{PdcId, Psn, Uet, Units24, Version};
 
@@ -45,20 +45,19 @@ pub(crate) const NOMINAL: u32 = 8 + 40;
 impl Referee {
     pub(crate) fn new(scenario: &Scenario) -> Self {
         let [one, other] = [0, 1].map(|side| scenario.params(side).0);
+        let rccc = [&one, &other].map(|params| match &params.congestion.algorithms {
+            Algorithms::Rccc(rccc) | Algorithms::Both(_, rccc) => (rccc.initial_credit, rccc.start_credit),
+            _ => (u64::MAX, 0),
+        });
         let limits = Limits {
             rcvd_bytes: [one.start_rcvd_bytes, other.start_rcvd_bytes],
             stored_responses: [one.stored_responses, other.stored_responses],
             psn_range: [one.psn_range, other.psn_range],
             ack_data: [one.max_ack_data_size, other.max_ack_data_size],
             controlled: scenario.control != Control::Off,
-            initial_credit: 0,
+            initial_credit: rccc[0].0,
         };
-        let rccc = [&one, &other].map(|params| match &params.congestion.algorithms {
-            Algorithms::Rccc(rccc) | Algorithms::Both(_, rccc) => (rccc.initial_credit, rccc.start_credit),
-            _ => (u64::MAX, 0),
-        });
         let credit = rccc.map(|(initial, _)| initial);
-        let limits = Limits { initial_credit: credit[0], ..limits };
         Referee {
             limits,
             credit: (credit[0] != u64::MAX).then_some(credit),
@@ -120,7 +119,6 @@ impl Referee {
             return if is_first && counted { self.spends(from, size) } else { Ok(()) };
         }
         if let Some(ack) = pds.ack() {
-            self.acknowledges_close(from, &ack)?;
             let start = self.limits.rcvd_bytes[from];
             let most = self.limits.ack_data[from];
             if packet.payload.len() > usize::from(most) {
@@ -261,25 +259,6 @@ impl Referee {
         match Uet::parse_lax(&bytes).0.pds.and_then(|pds| pds.nack()) {
             Some(nack) if !nack.spdcid().is_valid() => Ok(()),
             _ => Err("a third endpoint an answer of a context".into()),
-        }
-    }
-
-    /// Judges an ACK of CLOSE_COMMAND: the initiator must have acknowledged all data of the other direction before.
-    fn acknowledges_close(&self, from: usize, ack: &Ack) -> Result<(), String> {
-        let latest = |source: usize, pdcid: PdcId| {
-            let mut latest = self.directions.iter().rev();
-            latest.find(|one| (one.source, one.pdcid) == (source, pdcid.0))
-        };
-        let close = latest(1 - from, ack.dpdcid()).and_then(|one| one.close);
-        let Some(back) = latest(from, ack.spdcid()).filter(|_| close.is_some() && close == ack.ack_psn())
-        else {
-            return Ok(());
-        };
-        let sizes = back.sizes.iter().enumerate().filter(|(_, size)| **size > 0);
-        let data = sizes.fold(0, |all, (at, _)| all | 1u64 << at);
-        match data & back.sent & !back.answered {
-            0 => Ok(()),
-            _ => Err("an ACK of CLOSE_COMMAND before all read data was acknowledged".into()),
         }
     }
 
