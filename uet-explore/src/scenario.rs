@@ -182,10 +182,11 @@ impl Scenario {
         floor: None,
     };
 
-    /// Returns whether the target hears of a successful action: of a long write, which has header data. RUDI keeps no
-    /// messages.
-    pub(crate) fn reports(&self, action: Action) -> bool {
-        matches!(action, Action::Write(length) if length > MTU) && self.mode != Mode::Rudi
+    /// Returns the header data of the operation with this number, which its target hears. Only long messages have it, and
+    /// RUDI keeps no messages.
+    pub(crate) fn header_data(&self, number: usize, action: Action) -> Option<u64> {
+        let long = matches!(action, Action::Write(length) | Action::Send(length) if length > MTU);
+        (long && self.mode != Mode::Rudi).then_some(number as u64 + 1)
     }
 
     /// Returns the parameters of one endpoint. Times are short, so that a run ends early, and stay in proportion.

@@ -355,13 +355,19 @@ pub static ALL: &[Scenario] = &[
     },
     Scenario {
         name: "stranger-guaranteed",
-        first: [&[Add, Add], &[]],
-        later: [&[Add], &[]],
+        first: [&[Add, Add, Add], &[]],
         small: Budget { stray: 1, ..budget(1, 0, 0, 0, 0, 0) },
-        large: Budget { stray: 8, ..budget(1, 0, 0, 0, 0, 1) },
+        large: Budget { stray: 8, ..budget(3, 0, 0, 0, 0, 0) },
         ..BLANK
     },
     Scenario { name: "count", first: [&[Count, Count], &[]], small: budget(1, 1, 0, 0, 0, 1), ..BLANK },
+    Scenario {
+        name: "three-packets",
+        first: [&[Write(THREE)], &[]],
+        small: budget(1, 0, 1, 0, 0, 0),
+        large: budget(1, 1, 2, 0, 0, 1),
+        ..BLANK
+    },
     Scenario {
         name: "lengths",
         first: [&[Write(170), Write(190)], &[]],

@@ -131,7 +131,7 @@ impl<E: Endpoint> World<E> {
         };
         let peer = Peer { index: INDEX.index, ..Peer::relative(ADDRESSES[1 - side], JOB, 2) };
         let operation = Operation {
-            header_data: self.scenario.reports(action).then_some(self.posted.len() as u64 + 1),
+            header_data: self.scenario.header_data(self.posted.len(), action),
             delivery_complete: self.scenario.delivery_complete && matches!(action, Action::Write(_)),
             ..Operation::new(peer.by(self.scenario.mode), work)
         };

@@ -65,6 +65,9 @@ impl<E: Endpoint> World<E> {
                 let Some(number) = self.posted.iter().enumerate().find_map(is_it) else {
                     return Err(format!("{name} received data that nobody sent"));
                 };
+                if received.header_data != self.scenario.header_data(number, self.posted[number].action) {
+                    return Err(format!("{name} received operation {number} with other header data"));
+                }
                 if self.received.contains(&number) {
                     return Err(format!("{name} received the message of operation {number} twice"));
                 }
@@ -228,8 +231,9 @@ impl<E: Endpoint> World<E> {
                 return Err(format!("operation {number} of {name} never completed: {}", posted.action));
             }
             let sent = posted.result == Some(None) && message(posted.action).is_some();
-            let reports = posted.result == Some(None) && self.scenario.reports(posted.action);
-            if reports && !self.received.contains(&number) {
+            let write = matches!(posted.action, Action::Write(_));
+            let reports = write && self.scenario.header_data(number, posted.action).is_some();
+            if posted.result == Some(None) && reports && !self.received.contains(&number) {
                 return Err(format!("the target never heard of operation {number}"));
             }
             if sent && !self.is_received(number) {
