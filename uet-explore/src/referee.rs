@@ -199,7 +199,7 @@ impl Referee {
                 NackCode::PKT_NOT_RCVD,
                 NackCode::ROD_OOO,
             ];
-            // They answer no packet of this PSN.
+            // These codes answer no packet of this PSN.
             let unasked = [NackCode::PKT_NOT_RCVD, NackCode::RCVR_INFER_LOSS, NackCode::CLOSING_IN_ERR];
             if let Some(psn) = nack.nack_psn()
                 && let Some(direction) = self.find(1 - from, nack.dpdcid(), psn)

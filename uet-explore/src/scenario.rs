@@ -90,7 +90,8 @@ pub struct Budget {
     pub mark: u8,
     /// Packets to trim.
     pub trim: u8,
-    /// Packets of which a third endpoint also sends a copy. It copies no packet that could open a context.
+    /// Packets of which a third endpoint also sends a copy, and passes the reply on. It copies no packet that could open a
+    /// context.
     pub stray: u8,
     /// Times that a timer fires although packets are in flight. A timer is free if none are.
     pub early: u8,
