@@ -286,7 +286,7 @@ pub static ALL: &[Scenario] = &[
         name: "psn-range",
         first: [&[Write(8), Write(8), Write(8)], &[]],
         tune: |pds, _, _| (pds.psn_range, pds.tx_queue) = (2, 1),
-        small: budget(1, 0, 0, 0, 0, 1),
+        small: budget(1, 0, 1, 0, 0, 1),
         ..BLANK
     },
     Scenario {
@@ -349,7 +349,7 @@ pub static ALL: &[Scenario] = &[
         name: "stranger",
         first: [&[Write(8), Add], &[Write(8)]],
         later: [&[Close], &[]],
-        small: Budget { stray: 1, ..budget(1, 0, 0, 0, 0, 0) },
+        small: Budget { stray: 1, ..budget(1, 0, 0, 0, 0, 1) },
         large: Budget { stray: 3, ..budget(1, 0, 1, 0, 0, 1) },
         ..BLANK
     },
