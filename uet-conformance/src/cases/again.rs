@@ -127,6 +127,9 @@ fn known(t: &mut Test<'_>) -> Result<Known, Stop> {
     let sent = packet(t, state, &pdc, &region, n, false)?;
     t.send(&pdc, &sent)?;
     let (first, _) = t.need("an answer", t.soon(), |seen| seen.answers(&pdc, pdc.psn(n)))?;
+    if state == PsnState::Fetched && first.payload().is_empty() {
+        return Err(Stop::Skipped("the device sends the old value on the return direction".into()));
+    }
     let mut cack = pdc.psn(n);
     match state {
         // The next write overwrites what would be seen if it came again.
@@ -182,11 +185,14 @@ fn check_answer(t: &mut Test<'_>, known: &Known, again: &RxPacket, requirement: 
             t.check(PDS_GTD_002, "req", AckRequest::REQ_CLEAR, ack.req());
         }
         PsnState::Noop | PsnState::NoopAboveGap => {}
-        PsnState::Cleared => {
-            t.holds(requirement, "the answer is the default response", !again.is_error(), again.uet());
-        }
-        _ => t.holds(requirement, "the answer is no error", !again.is_error(), again.uet()),
+        _ => check_success(t, again, requirement),
     }
+}
+
+/// Only an ACK of a control packet has no response.
+fn check_success(t: &mut Test<'_>, again: &RxPacket, requirement: &'static Requirement) {
+    t.holds(requirement, "the answer is no error", !again.is_error(), again.uet());
+    t.holds(requirement, "the answer carries a response", again.response().is_some(), again.uet());
 }
 
 /// Checks that memory is as the packets left it that were delivered once, and that the context goes on.
