@@ -39,8 +39,8 @@ pub(super) const CASES: &[Rule] = &[
         title: "The header that the device chooses has room for the values that the request was posted with",
         requirements: CARRIED,
         needs: &[],
-        axes: &[&KIND, &PATTERN],
-        run: |t| by_device(t, None),
+        axes: &[&KIND, &PATTERN, &BESIDE],
+        run: own_header,
     },
     Rule {
         id: "values/by-suite",
@@ -134,6 +134,25 @@ const FORM: Axis<Form> = Axis::new(
     &[Point::new("std", Form::Std), Point::new("medium", Form::Medium), Point::new("small", Form::Small)],
 );
 
+/// The values that a request has beside its address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Beside {
+    All,
+    /// No header data.
+    Rank,
+    /// No header data, and rank 0.
+    Nothing,
+}
+
+const BESIDE: Axis<Beside> = Axis::new(
+    "beside",
+    &[
+        Point::new("header-data-and-rank", Beside::All),
+        Point::new("rank", Beside::Rank),
+        Point::new("nothing", Beside::Nothing),
+    ],
+);
+
 /// The object that a request of the suite reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reached {
@@ -204,6 +223,12 @@ fn bytes() -> Vec<u8> {
     pattern(77).take(40).collect()
 }
 
+/// A device that can choose a shorter header does.
+fn own_header(t: &mut Test<'_>) -> Outcome {
+    t.try_configure("form", "shortest")?;
+    by_device(t, None)
+}
+
 /// Posts an operation, with this header unless the device chooses.
 fn by_device(t: &mut Test<'_>, form: Option<Form>) -> Outcome {
     let (bits, kind) = (t.value(&PATTERN), t.value(&KIND));
@@ -214,7 +239,9 @@ fn by_device(t: &mut Test<'_>, form: Option<Form>) -> Outcome {
     }
     let tagged = matches!(kind, PostKind::Tsend | PostKind::DeferrableTsend);
     let keyed = matches!(kind, PostKind::Write | PostKind::Read | PostKind::Atomic);
-    let (job, initiator) = (bits as u32 & 0xff_ffff, bits as u32);
+    let beside = t.value(&BESIDE);
+    let (job, rank) = (bits as u32 & 0xff_ffff, bits as u32);
+    let initiator = if beside == Beside::Nothing { 0 } else { rank };
     let address = t.address(0)?;
     let peer = t.call(AddPeer { address, port: None, job, process: 1, initiator })?.peer;
     // No access passes 2^64.
@@ -231,7 +258,7 @@ fn by_device(t: &mut Test<'_>, form: Option<Form>) -> Outcome {
         ..Remote::default()
     };
     let sends = matches!(kind, PostKind::Send | PostKind::Tsend);
-    let header_data = (sends && !short).then_some(Hex64(bits));
+    let header_data = (sends && !short && beside == Beside::All).then_some(Hex64(bits));
     let tag = tagged.then_some(Hex64(bits));
     let amo = kind == PostKind::Atomic;
     let posted = Post {
@@ -261,7 +288,10 @@ fn by_device(t: &mut Test<'_>, form: Option<Form>) -> Outcome {
         t.check(SES_PLACE_001, "buffer_offset", Some(offset), said.buffer_offset);
     }
     if !small {
-        t.check(SES_MATCH_002, "initiator", Some(initiator), said.initiator);
+        // A header without a rank says 0.
+        if initiator != 0 || said.initiator.is_some() {
+            t.check(SES_MATCH_002, "initiator", Some(initiator), said.initiator);
+        }
         if tagged {
             t.check(SES_MATCH_001, "match_bits", Some(bits), said.match_bits);
         }
