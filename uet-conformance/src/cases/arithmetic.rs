@@ -218,7 +218,7 @@ const COUNT: Axis<Option<usize>> = Axis::new(
 );
 
 /// True if the atomic fetches.
-const FORM: Axis<bool> =
+pub(super) const FORM: Axis<bool> =
     Axis::new("form", &[Point::new("plain", false), Point::needing("fetching", true, FETCH)]);
 
 /// True if a duplicate says that it is a retransmission.

@@ -10,12 +10,15 @@ mod answers;
 mod arithmetic;
 mod ask;
 mod atomic;
+mod atomic_length;
 mod beside;
 mod clear;
+mod clear_asked;
 mod compare_swap;
 mod completions;
 mod control;
 mod crc;
+mod credit_strangers;
 mod datagram;
 mod deferrable;
 mod deferrable_again;
@@ -25,6 +28,7 @@ mod errors;
 mod establish;
 mod failure;
 mod far;
+mod flood_of_own;
 mod initiate;
 mod ip;
 mod lengths;
@@ -33,6 +37,7 @@ mod message_ends;
 mod nack;
 mod nscc;
 mod nscc_over_time;
+mod nscc_state;
 mod operations;
 mod path;
 mod pools;
@@ -57,6 +62,8 @@ mod sack;
 mod send;
 mod send_window;
 mod ses_encoding;
+mod short_parts;
+mod source_arrived;
 mod source_clear;
 mod source_close;
 mod source_encoding;
@@ -100,12 +107,15 @@ const GROUPS: &[&[Rule]] = &[
     arithmetic::CASES,
     ask::CASES,
     atomic::CASES,
+    atomic_length::CASES,
     beside::CASES,
     clear::CASES,
+    clear_asked::CASES,
     compare_swap::CASES,
     completions::CASES,
     control::CASES,
     crc::CASES,
+    credit_strangers::CASES,
     datagram::CASES,
     deferrable::CASES,
     deferrable_again::CASES,
@@ -115,6 +125,7 @@ const GROUPS: &[&[Rule]] = &[
     establish::CASES,
     failure::CASES,
     far::CASES,
+    flood_of_own::CASES,
     initiate::CASES,
     ip::CASES,
     lengths::CASES,
@@ -123,6 +134,7 @@ const GROUPS: &[&[Rule]] = &[
     nack::CASES,
     nscc::CASES,
     nscc_over_time::CASES,
+    nscc_state::CASES,
     operations::CASES,
     path::CASES,
     pools::CASES,
@@ -147,6 +159,8 @@ const GROUPS: &[&[Rule]] = &[
     send::CASES,
     send_window::CASES,
     ses_encoding::CASES,
+    short_parts::CASES,
+    source_arrived::CASES,
     source_clear::CASES,
     source_close::CASES,
     source_encoding::CASES,

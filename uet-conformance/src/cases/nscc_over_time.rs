@@ -123,20 +123,20 @@ const BEFORE: Axis<Preceding> =
     Axis::new("before", &[Point::new("long", Preceding::Long), Point::new("odd-sizes", Preceding::Odd)]);
 
 /// The growth that the parameters of section 3.6.13 give.
-struct Growth {
+pub(super) struct Growth {
     /// By fair increase, in bytes per round trip.
     fair: f64,
     /// By proportional increase, in bytes per round trip and second below the target.
-    slope: f64,
+    pub(super) slope: f64,
     /// By eta, in bytes per base round trip.
-    eta: f64,
+    pub(super) eta: f64,
     /// The base round trip, in seconds.
-    base: f64,
+    pub(super) base: f64,
 }
 
 impl Growth {
     /// By the parameters that the device states. The others have the defaults of the specification.
-    fn of(t: &Test<'_>) -> Result<Self, Stop> {
+    pub(super) fn of(t: &Test<'_>) -> Result<Self, Stop> {
         let (mtu, scaling_a) = (t.mtu() as f64, t.bdp()? as f64 / 150_000.0);
         let or = |name, default: f64| match t.reported(name) {
             None | Some(0) => default,

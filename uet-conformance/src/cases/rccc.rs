@@ -596,7 +596,7 @@ fn start(t: &mut Test<'_>) -> Outcome {
 }
 
 /// All that has come is acknowledged without a grant: the credit is at an end.
-fn exhausted(t: &mut Test<'_>) -> Result<Flow, Stop> {
+pub(super) fn exhausted(t: &mut Test<'_>) -> Result<Flow, Stop> {
     let (mut flow, _) = flow(t, Mode::Rud)?;
     flow.fill(t)?;
     grant(&flow, t, 0)?;
@@ -639,7 +639,7 @@ fn as_granted(t: &mut Test<'_>) -> Outcome {
     Ok(())
 }
 
-fn by_control(t: &mut Test<'_>, flow: &Flow, credit: u32) -> Outcome {
+pub(super) fn by_control(t: &mut Test<'_>, flow: &Flow, credit: u32) -> Outcome {
     let packet = flow.target.pdc.control(CtlType::CREDIT, uet_wire::Psn(0), credit)?;
     t.send(&flow.target.pdc, &packet)
 }

@@ -156,7 +156,7 @@ pub(super) const CASES: &[Rule] = &[
 ];
 
 /// An ACK of the `n`-th PSN, with a response that has to be cleared: what lies below has been.
-fn guaranteed(target: &Target, got: &RxRequest, code: ReturnCode) -> Result<AckBuilder, Stop> {
+pub(super) fn guaranteed(target: &Target, got: &RxRequest, code: ReturnCode) -> Result<AckBuilder, Stop> {
     let n = target.index(&got.request);
     let length = match code {
         ReturnCode::OK => got.seen.payload().len() as u32,
@@ -166,7 +166,7 @@ fn guaranteed(target: &Target, got: &RxRequest, code: ReturnCode) -> Result<AckB
 }
 
 /// The CLEAR_PSN of the device, in a request or a CLEAR_COMMAND.
-fn told(target: &Target, seen: &RxPacket) -> Option<Psn> {
+pub(super) fn told(target: &Target, seen: &RxPacket) -> Option<Psn> {
     let in_request = seen
         .request()
         .filter(|request| Some(request.spdcid()) == target.pdc.remote && seen.wire.dst == target.pdc.from);
@@ -329,7 +329,7 @@ fn only_what_is_answered(t: &mut Test<'_>) -> Outcome {
 }
 
 /// Asks up to where the device has answers.
-fn ask(t: &mut Test<'_>, target: &Target, n: u32) -> Outcome {
+pub(super) fn ask(t: &mut Test<'_>, target: &Target, n: u32) -> Outcome {
     let ask = target.pdc.control(CtlType::CLEAR_REQUEST, Psn(0), target.psn(n).0)?;
     t.send(&target.pdc, &ask)
 }

@@ -47,7 +47,7 @@ pub(super) const CASES: &[Rule] = &[
 
 /// How a packet fails to be of the context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum WrongContext {
+pub(super) enum WrongContext {
     /// It comes from another address.
     Address,
     /// Its spdcid is another than the target's.
@@ -56,7 +56,7 @@ enum WrongContext {
     Nowhere,
 }
 
-const STRANGER: Axis<WrongContext> = Axis::new(
+pub(super) const STRANGER: Axis<WrongContext> = Axis::new(
     "stranger",
     &[
         Point::needing("address", WrongContext::Address, &[Need::Addresses(2)]),
@@ -164,7 +164,7 @@ const CODE: Axis<NackCode> = Axis::new(
 );
 
 /// The other end of the context, as the stranger names it.
-fn elsewhere(t: &mut Test<'_>, pdc: &Pdc) -> Result<Pdc, crate::Stop> {
+pub(super) fn elsewhere(t: &mut Test<'_>, pdc: &Pdc) -> Result<Pdc, crate::Stop> {
     let twin = PdcId(if pdc.local.0 == 1 { 2 } else { pdc.local.0 - 1 });
     Ok(match t.value(&STRANGER) {
         WrongContext::Address => Pdc { from: t.address(1)?, ..pdc.clone() },

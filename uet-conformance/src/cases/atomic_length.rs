@@ -1,0 +1,118 @@
+//! Atomics that state more bytes than a packet has (section 3.4.2).
+
+use super::access::HEADER;
+use super::arithmetic::FORM;
+use crate::axis::MODE;
+use crate::elements::{GUARD, kind};
+use crate::{Axis, Message, Need, Outcome, Point, Rule, RxPacket, Test};
+use uet_wire::catalogue::*;
+use uet_wire::registry::AtomicDatatype as Type;
+use uet_wire::registry::AtomicOpcode as Op;
+use uet_wire::registry::{Opcode, ReturnCode};
+
+pub(super) const CASES: &[Rule] = &[Rule {
+    id: "atomic-length/beyond-a-packet",
+    title: "An atomic that states more bytes than one packet holds is not served",
+    requirements: &[SES_AMO_004, ROB_LIFE_001],
+    needs: &[Need::Capability("atomic")],
+    axes: &[&OPERATION, &STATED, &CARRIED, &DATATYPE, &FORM, &HEADER, &MODE],
+    run: beyond_a_packet,
+}];
+
+const OPERATION: Axis<Op> = Axis::new(
+    "operation",
+    &[
+        Point::new("read", Op::READ),
+        Point::new("sum", Op::SUM),
+        Point::new("min", Op::MIN),
+        Point::new("max", Op::MAX),
+        Point::new("diff", Op::DIFF),
+        Point::new("prod", Op::PROD),
+        Point::new("lor", Op::LOR),
+        Point::new("land", Op::LAND),
+        Point::new("lxor", Op::LXOR),
+        Point::new("bor", Op::BOR),
+        Point::new("band", Op::BAND),
+        Point::new("bxor", Op::BXOR),
+        Point::new("write", Op::WRITE),
+    ],
+);
+
+const DATATYPE: Axis<Type> = Axis::new(
+    "datatype",
+    &[
+        Point::new("uint64", Type::UINT64),
+        Point::new("int8", Type::INT8),
+        Point::new("uint16", Type::UINT16),
+        Point::new("int32", Type::INT32),
+        Point::new("uint128", Type::UINT128),
+        Point::new("float", Type::FLOAT),
+        Point::new("double", Type::DOUBLE),
+        Point::new("float-complex", Type::FLOAT_COMPLEX),
+    ],
+);
+
+/// The number of bytes that it states.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stated {
+    /// A payload MTU and one element.
+    Element,
+    /// Two payload MTUs.
+    TwoPackets,
+}
+
+const STATED: Axis<Stated> = Axis::new(
+    "stated",
+    &[Point::new("element-more", Stated::Element), Point::new("two-packets", Stated::TwoPackets)],
+);
+
+/// The number of bytes that the packet carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Carried {
+    Nothing,
+    Element,
+    Packet,
+}
+
+const CARRIED: Axis<Carried> = Axis::new(
+    "carried",
+    &[
+        Point::new("nothing", Carried::Nothing),
+        Point::new("element", Carried::Element),
+        Point::new("packet", Carried::Packet),
+    ],
+);
+
+fn beyond_a_packet(t: &mut Test<'_>) -> Outcome {
+    let kind = kind(t.value(&OPERATION), t.value(&DATATYPE));
+    let stated = t.mtu()
+        + match t.value(&STATED) {
+            Stated::Element => kind.size,
+            Stated::TwoPackets => t.mtu(),
+        };
+    let carried = match t.value(&CARRIED) {
+        Carried::Nothing => 0,
+        Carried::Element => kind.size,
+        Carried::Packet => t.mtu(),
+    };
+    let values = |value: u128, bytes: usize| vec![value; bytes / kind.size];
+    let (region, held) = t.elements_in_memory(kind.size, &values(0x55, stated))?;
+    let operands = t.operands(kind.size, &values(0x2a, carried));
+    let message = Message::atomic(&region, GUARD as u64, (kind.opcode, kind.datatype), &operands)?;
+    let opcode = if t.value(&FORM) { Opcode::UET_FETCHING_ATOMIC } else { Opcode::UET_ATOMIC };
+    let message = Message { length: stated as u32, ..message.opcode(opcode) };
+    // A medium header has no room for two of the longest packets.
+    let medium = t.value(&HEADER) && stated < 1 << 14;
+    let part = if medium { message.medium()? } else { message.whole()? };
+
+    // A refusal has any code, and a device may drop the packet for its lengths.
+    let mut session = t.session();
+    let psn = session.ask(t, &part)?;
+    let pdc = session.pdc.clone();
+    t.expect_none(SES_AMO_004, "no success, and no old value", t.soon(), |seen: &RxPacket| {
+        let ok = seen.answers(&pdc, psn).is_some() && seen.return_code() == Some(ReturnCode::OK);
+        (seen.is_for(&pdc) && (ok || !seen.payload().is_empty())).then_some(())
+    })?;
+    t.check_memory(SES_AMO_004, &region, 0, &held)?;
+    t.expect_life(ROB_LIFE_001)
+}

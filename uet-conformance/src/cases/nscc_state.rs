@@ -1,0 +1,142 @@
+//! The state of a source that its ACKs change beside the window (section 3.6.13): bytes in flight, and the base round trip.
+
+use super::nscc::{congest, filled, flow_of, full, late, most_in_flight, need_in_flight};
+use super::nscc_over_time::Growth;
+use crate::axis::{CARRIER, MODE, START};
+use crate::flow::Answers;
+use crate::{AckBuilder, Axis, Bound, Need, Outcome, Point, Rule, Stop, Test};
+use core::time::Duration;
+use uet_wire::catalogue::*;
+
+const NSCC: &[Need] = &[Need::Capability("nscc")];
+
+pub(super) const CASES: &[Rule] = &[
+    Rule {
+        id: "nscc-state/counted-not-covered",
+        title: "An ACK makes room for the bytes that rcvd_bytes counts, not for the packets that it covers",
+        requirements: &[CC_RCVD_004, CC_WINDOW_001],
+        needs: NSCC,
+        axes: &[&AHEAD, &MODE, &CARRIER, &START],
+        run: |t| t.measured(counted_not_covered),
+    },
+    Rule {
+        id: "nscc-state/shorter-round-trip",
+        title: "A source that measures round trips below base_rtt keeps its window to what they hold",
+        requirements: &[CC_WINDOW_002],
+        needs: NSCC,
+        axes: &[&MODE, &CARRIER],
+        run: |t| t.measured(shorter_round_trip),
+    },
+    Rule {
+        id: "nscc-state/fast-growth-ends",
+        title: "After delay or a decrease, a window does not grow fast before a window of bytes came without delay",
+        requirements: &[CC_QUAD_001],
+        needs: NSCC,
+        axes: &[&INTERRUPTION, &MODE, &CARRIER],
+        run: |t| t.measured(fast_growth_ends),
+    },
+];
+
+/// What ends the fast growth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Interruption {
+    /// Unmarked ACKs with a delay below the target.
+    Delay,
+    /// Late, marked ACKs.
+    Decrease,
+}
+
+const INTERRUPTION: Axis<Interruption> = Axis::new(
+    "after",
+    &[Point::new("decrease", Interruption::Decrease), Point::new("delay", Interruption::Delay)],
+);
+
+/// How many packets rcvd_bytes counts above one that is missing. The ACK names the last of them.
+const AHEAD: Axis<u32> = Axis::new("counted", &[Point::new("4", 4), Point::new("5", 5), Point::new("6", 6)]);
+
+fn counted_not_covered(t: &mut Test<'_>) -> Outcome {
+    let ahead = t.value(&AHEAD);
+    let (mut flow, largest) = filled(t)?;
+    need_in_flight(&flow, 8)?;
+    let (missing, before) = (flow.acked(), flow.count());
+    let last = missing + ahead;
+    let target = &flow.target;
+    let counted = target.counted(target.bytes_before(last + 1) - flow.bytes_of(missing));
+    target.answer(t, AckBuilder { nscc: Some((counted, 1)), ..target.naming(last, missing) })?;
+    // The count is in units, and so may come short of one packet. The missing packet may leave again as lost.
+    let next = target.psn(before + ahead - 3);
+    let within = t.rto() / 2;
+    t.expect(CC_RCVD_004, &format!("PSN {next}, for which there is room"), within, |seen| {
+        seen.request().filter(|request| request.psn() == next)
+    })?;
+    // What was counted is covered later, and makes no room again.
+    for _ in missing..=last {
+        flow.acknowledge(t, &Answers::default())?;
+    }
+    flow.fill(t)?;
+    most_in_flight(t, CC_WINDOW_001, largest, flow.in_flight());
+    Ok(())
+}
+
+fn shorter_round_trip(t: &mut Test<'_>) -> Outcome {
+    t.congestion_or_both("nscc")?;
+    let way = t.keeps_base_rtt()?;
+    if t.base_rtt()? < 8 * way {
+        t.try_configure("base_rtt", (8 * way).as_nanos() as u64)?;
+    }
+    let (mut flow, largest) = flow_of(t, 24)?;
+    let rate = t.reported("sender_rate").unwrap_or(0) as f64;
+    let held = rate * flow.way.as_secs_f64() / 8.0 * 1.5;
+    let most = 2 * held as u64 + 2 * full(t);
+    if 2 * most > largest {
+        return Err(Stop::Skipped("a round trip takes about as long as base_rtt".into()));
+    }
+    let span = (flow.way * 12).max(t.base_rtt()?);
+    flow.run(t, span, &Answers::default())?;
+    flow.fill(t)?;
+    if flow.in_flight() == 0 {
+        return Err(Stop::Inconclusive("the write has ended".into()));
+    }
+    let bound = Bound::from(most)
+        .from_parameter("1.5 times sender_rate times the round trip")
+        .tolerating("a factor of 2, and two packets");
+    t.at_most(CC_WINDOW_002, "bytes in flight after short round trips", bound, flow.in_flight());
+    Ok(())
+}
+
+/// Growth in whole packets shows only in a large window.
+fn fast_growth_ends(t: &mut Test<'_>) -> Outcome {
+    for name in ["sender_rate", "receiver_rate"] {
+        t.try_configure(name, 800_000_000_000u64)?;
+    }
+    let (mut flow, largest) = flow_of(t, 16)?;
+    let (growth, base) = (Growth::of(t)?, t.round_trips(1)?);
+    // A little above base_rtt, so that the device learns no shorter round trip.
+    let delay_of = |span: Duration, way: Duration| span.saturating_sub(way) + Duration::from_nanos(384);
+    let at_once = Answers { delay: delay_of(base, flow.way), ..Answers::default() };
+    congest(t, &mut flow)?;
+    let mut rounds = 0;
+    while flow.run(t, base, &at_once)? < largest / 3 {
+        rounds += 1;
+        if rounds > 100 {
+            return Err(Stop::Inconclusive("the window has not grown to a third of the largest".into()));
+        }
+    }
+    let (answers, span) = match t.value(&INTERRUPTION) {
+        Interruption::Delay => {
+            (Answers { delay: delay_of(base.mul_f64(1.5), flow.way), ..at_once }, base * 3)
+        }
+        Interruption::Decrease => (Answers { marked: true, ..late(t)? }, base * 6),
+    };
+    flow.run(t, span, &answers)?;
+    // Marks without delay leave the window as it is.
+    let before = flow.run(t, base * 8, &Answers { marked: true, ..at_once })?;
+    // The packets that one window of ACKs lets leave come in this time.
+    let after = flow.run(t, base + flow.way, &at_once)?;
+    let expected = 2.0 * (growth.slope * growth.base + 2.0 * growth.eta);
+    let most = Bound::from(before + expected as u64 + 3 * full(t))
+        .from_parameter("alpha, eta and base_rtt")
+        .tolerating("a factor of 2, and three packets");
+    t.at_most(CC_QUAD_001, "bytes in flight after a window without delay", most, after);
+    Ok(())
+}

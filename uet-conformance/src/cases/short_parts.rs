@@ -1,0 +1,121 @@
+//! Requests that are whole messages by their kind, and claim to be parts of one (section 3.4.2).
+
+use crate::axis::MODE;
+use crate::receives::{PostedReceive, room, tagged_room};
+use crate::{Axis, Message, Need, Outcome, Part, Point, Region, Rule, RxPacket, Test};
+use uet_control::pattern;
+use uet_wire::catalogue::*;
+use uet_wire::registry::{Opcode, ReturnCode};
+use uet_wire::ses::SesBuf;
+
+const WRITE: &[Need] = &[Need::Capability("write")];
+const RECEIVE: &[Need] = &[Need::Capability("receive"), Need::Capability("send")];
+const TAGGED: &[Need] = &[Need::Capability("receive"), Need::Capability("tsend")];
+
+pub(super) const CASES: &[Rule] = &[Rule {
+    id: "short-parts/whole-or-not-at-all",
+    title: "A message of one packet by its header that claims to be a part is served whole or not at all",
+    requirements: &[SES_DONE_002, SES_PLACE_001, ROB_LIFE_001],
+    needs: &[],
+    axes: &[&KIND, &CLAIM, &MODE],
+    run: whole_or_not_at_all,
+}];
+
+/// A request that is a whole message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Single {
+    SendMedium,
+    SendSmall,
+    TaggedMedium,
+    WriteMedium,
+    Datagram,
+}
+
+const KIND: Axis<Single> = Axis::new(
+    "kind",
+    &[
+        Point::needing("send-medium", Single::SendMedium, RECEIVE),
+        Point::needing("send-small", Single::SendSmall, RECEIVE),
+        Point::needing("tagged-medium", Single::TaggedMedium, TAGGED),
+        Point::needing("write-medium", Single::WriteMedium, WRITE),
+        Point::needing("datagram", Single::Datagram, RECEIVE),
+    ],
+);
+
+/// Its flags som and eom.
+const CLAIM: Axis<(bool, bool)> = Axis::new(
+    "claim",
+    &[
+        Point::new("first", (true, false)),
+        Point::new("middle", (false, false)),
+        Point::new("last", (false, true)),
+    ],
+);
+
+/// What the message is for.
+enum Object {
+    Region(Region, Vec<u8>),
+    Receive(PostedReceive),
+}
+
+fn object(t: &mut Test<'_>, length: u64) -> Result<Object, crate::Stop> {
+    Ok(match t.value(&KIND) {
+        Single::WriteMedium => {
+            let (region, held) = t.patterned(length)?;
+            Object::Region(region, held)
+        }
+        Single::TaggedMedium => Object::Receive(t.posted(tagged_room(length, 7))?),
+        _ => Object::Receive(t.posted(room(length))?),
+    })
+}
+
+/// The request with the flags that it claims.
+fn claiming(t: &Test<'_>, object: &Object, data: &[u8]) -> Result<Part, crate::Stop> {
+    let message = match object {
+        Object::Region(region, _) => Message::write(region, 0, data),
+        Object::Receive(_) if t.value(&KIND) == Single::TaggedMedium => Message::tagged(7, data),
+        Object::Receive(_) => Message::send(data),
+    };
+    let (som, eom) = t.value(&CLAIM);
+    let length = data.len() as u16;
+    let part = match t.value(&KIND) {
+        Single::Datagram => message.opcode(Opcode::UET_DATAGRAM_SEND).named(0).whole()?.edit(|std| {
+            let std = std.head(|head| head.som(som).eom(eom));
+            if som { std } else { std.payload_length(length).message_offset(0) }
+        })?,
+        Single::SendSmall => message.small()?,
+        _ => message.medium()?,
+    };
+    let ses = match part.ses {
+        SesBuf::Medium(header) => header.edit().head(|head| head.som(som).eom(eom)).done()?.into(),
+        SesBuf::Small(header) => header.edit().head(|head| head.som(som).eom(eom)).done()?.into(),
+        other => other,
+    };
+    Ok(Part { ses, ..part })
+}
+
+/// Two of them, so that the second would find what is left of the first.
+fn whole_or_not_at_all(t: &mut Test<'_>) -> Outcome {
+    let mut session = t.session();
+    for length in [40, 30] {
+        let data: Vec<u8> = pattern(length).take(length as usize).collect();
+        let object = object(t, length.into())?;
+        let part = claiming(t, &object, &data)?;
+        let psn = session.ask(t, &part)?;
+        let pdc = session.pdc.clone();
+        let answer = t.wait(t.patience(t.soon()), |seen: &RxPacket| {
+            let named = seen.answers(&pdc, psn).map(|_| seen.return_code());
+            named.or_else(|| seen.refuses(&pdc, psn).map(|_| None))
+        })?;
+        let served = answer.and_then(|(_, code)| code) == Some(ReturnCode::OK);
+        match object {
+            Object::Region(region, _) if served => t.expect_memory(SES_PLACE_001, &region, 0, &data)?,
+            Object::Region(region, held) => t.still_holds(SES_PLACE_001, &region, &held)?,
+            Object::Receive(posted) if served => {
+                t.expect_received(SES_DONE_002, &posted, &data)?;
+            }
+            Object::Receive(posted) => t.expect_not_well(SES_DONE_002, &posted)?,
+        }
+    }
+    t.expect_life(ROB_LIFE_001)
+}
