@@ -1,8 +1,9 @@
 //! An initiator in a secure domain that gets NACK NEW_START_PSN (section 3.5.8).
 
+use super::nscc::{full, most_in_flight};
 use super::tss::{NEEDS, forged};
 use crate::target::{Target, post};
-use crate::{Axis, Outcome, Point, Rule, SECURED, Stop, Test};
+use crate::{Axis, Need, Outcome, Point, Rule, SECURED, Stop, Test};
 use uet_control::{Operated, PostKind, Status};
 use uet_wire::catalogue::*;
 use uet_wire::pds::Nack;
@@ -69,7 +70,30 @@ pub(super) const CASES: &[Rule] = &[
         axes: &[&SECURED],
         run: clear,
     },
+    Rule {
+        id: "tss-renumber/window",
+        title: "Packets that are renumbered leave the bytes in flight once, so two contexts together keep to the window",
+        requirements: &[CC_WINDOW_001, TSS_START_003],
+        needs: &[
+            Need::Capability("rud"),
+            Need::Capability("write"),
+            Need::Capability("tss"),
+            Need::Capability("nscc"),
+        ],
+        axes: &[&BEFORE, &SECURED, &DEMANDED],
+        run: |t| t.measured(window),
+    },
 ];
+
+/// What the packets wait for when they are renumbered.
+const BEFORE: Axis<Option<NackCode>> = Axis::new(
+    "before",
+    &[
+        Point::new("no-resource", Some(NackCode::NO_RESOURCE)),
+        Point::new("in-flight", None),
+        Point::new("no-buffer", Some(NackCode::NO_PKT_BUFFER)),
+    ],
+);
 
 /// Has the device send three packets.
 fn sent(t: &mut Test<'_>) -> Result<(Operated, Target), Stop> {
@@ -192,4 +216,42 @@ fn clear(t: &mut Test<'_>) -> Outcome {
     let nack = target.pdc.wire(&demand(&target, Psn(0x5432_1000))?);
     t.send_as_it_is(&nack)?;
     kept(t, TSS_CLEAR_002, &mut target, written)
+}
+
+fn window(t: &mut Test<'_>) -> Outcome {
+    t.congestion("nscc")?;
+    // No timeout while the packets are counted.
+    t.try_configure("rto_init_time", 50_000_000u64)?;
+    t.secure(t.value(&SECURED))?;
+    let largest = t.bdp()? * 3 / 2;
+    let count = (largest / full(t) / 3) as u32;
+    let peer = t.peer(0)?;
+    let other = t.peer_of_job(102)?;
+    t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
+    let mut target = Target::accept(t)?;
+    target.collect(t, count)?;
+    t.post(post(PostKind::Write, other, 4 * largest as usize))?;
+    let mut beside = Target::accept_beside(t, &[&target])?;
+    beside.watch(t, t.grace())?;
+    let before = beside.bytes_before(u32::MAX);
+    if target.bytes_before(u32::MAX) + before > largest {
+        return Err(Stop::Skipped("each context has a window of its own".into()));
+    }
+    if let Some(code) = t.value(&BEFORE) {
+        for n in 0..count {
+            target.refuse(t, code, n)?;
+        }
+    }
+    t.send(&target.pdc, &demand(&target, Psn(t.value(&DEMANDED)))?)?;
+    target.pdc.start = Psn(t.value(&DEMANDED));
+    target.got.clear();
+    target.arrived.clear();
+    beside.watch(t, t.grace() + 2 * t.nack_wait())?;
+    target.watch(t, t.grace())?;
+    let (again, bytes) = (target.bytes_before(u32::MAX), beside.bytes_before(u32::MAX));
+    if again == 0 && bytes == before {
+        return Err(Stop::Inconclusive("nothing has taken the place of the renumbered packets".into()));
+    }
+    most_in_flight(t, CC_WINDOW_001, largest, again + bytes);
+    Ok(())
 }
