@@ -14,7 +14,7 @@ pub(super) const CASES: &[Rule] = &[Rule {
     id: "atomic-length/beyond-a-packet",
     title: "An atomic that states more bytes than one packet holds is not served",
     requirements: &[SES_AMO_004, ROB_LIFE_001],
-    needs: &[Need::Capability("atomic")],
+    needs: &[Need::Capability("atomic"), Need::Capability("write")],
     axes: &[&OPERATION, &STATED, &CARRIED, &DATATYPE, &FORM, &HEADER, &MODE],
     run: beyond_a_packet,
 }];

@@ -3,7 +3,7 @@
 use crate::axis::MODE;
 use crate::receives::{PostedReceive, room, tagged_room};
 use crate::{Axis, Message, Need, Outcome, Part, Point, Region, Rule, RxPacket, Test};
-use uet_control::pattern;
+use uet_control::{PostReceive, pattern};
 use uet_wire::catalogue::*;
 use uet_wire::registry::{Opcode, ReturnCode};
 use uet_wire::ses::SesBuf;
@@ -58,24 +58,34 @@ enum Object {
     Receive(PostedReceive),
 }
 
+/// Each receive has an index of its own, since those of refused messages stay.
 fn object(t: &mut Test<'_>, length: u64) -> Result<Object, crate::Stop> {
+    let index = length as u16;
     Ok(match t.value(&KIND) {
         Single::WriteMedium => {
             let (region, held) = t.patterned(length)?;
             Object::Region(region, held)
         }
-        Single::TaggedMedium => Object::Receive(t.posted(tagged_room(length, 7))?),
-        _ => Object::Receive(t.posted(room(length))?),
+        Single::TaggedMedium => Object::Receive(t.posted(PostReceive { index, ..tagged_room(length, 7) })?),
+        _ => Object::Receive(t.posted(PostReceive { index, ..room(length) })?),
     })
+}
+
+fn message(t: &Test<'_>, object: &Object, data: &[u8]) -> Message {
+    let index = match object {
+        Object::Region(region, _) => return Message::write(region, 0, data),
+        Object::Receive(posted) => posted.buffer.index,
+    };
+    let message = match t.value(&KIND) {
+        Single::TaggedMedium => Message::tagged(7, data),
+        _ => Message::send(data),
+    };
+    Message { index, ..message }
 }
 
 /// The request with the flags that it claims.
 fn claiming(t: &Test<'_>, object: &Object, data: &[u8]) -> Result<Part, crate::Stop> {
-    let message = match object {
-        Object::Region(region, _) => Message::write(region, 0, data),
-        Object::Receive(_) if t.value(&KIND) == Single::TaggedMedium => Message::tagged(7, data),
-        Object::Receive(_) => Message::send(data),
-    };
+    let message = message(t, object, data);
     let (som, eom) = t.value(&CLAIM);
     let length = data.len() as u16;
     let part = match t.value(&KIND) {
@@ -117,5 +127,13 @@ fn whole_or_not_at_all(t: &mut Test<'_>) -> Outcome {
             Object::Receive(posted) => t.expect_not_well(SES_DONE_002, &posted)?,
         }
     }
-    t.expect_life(ROB_LIFE_001)
+    // The next message is a message of its own.
+    let data: Vec<u8> = pattern(20).take(20).collect();
+    let object = object(t, 20)?;
+    let psn = session.ask(t, &message(t, &object, &data).whole()?)?;
+    session.accepted(t, ROB_LIFE_001, psn)?;
+    match object {
+        Object::Region(region, _) => t.expect_memory(ROB_LIFE_001, &region, 0, &data),
+        Object::Receive(posted) => t.expect_received(ROB_LIFE_001, &posted, &data).map(drop),
+    }
 }
