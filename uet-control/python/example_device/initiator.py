@@ -184,7 +184,9 @@ class Initiator:
         if context.own not in self.by_own:
             return
         if flags >> 1 & 3 == CLEAR_ASKED:
-            context.wanted, context.told = named, None
+            if context.wanted is None or signed(named - context.wanted, 32) > 0:
+                context.wanted = named
+            context.told = None
         self.pump(context)
         if context.wanted is not None and context.told != context.clear:
             # No request has left that could say it.
