@@ -11,7 +11,7 @@ use uet_wire::registry::{CtlType, NackCode};
 pub(super) const CASES: &[Rule] = &[Rule {
     id: "source-arrived/response-lost",
     title: "A source misses the response of a packet that a bitmap names, whatever the packet waits for",
-    requirements: &[PDS_SACK_004, PDS_ASK_003],
+    requirements: &[PDS_SACK_004, PDS_ASK_003, PDS_RTO_001],
     needs: &[],
     axes: &[&WAIT, &COUNT, &MODE, &CARRIER, &START],
     run: response_lost,

@@ -73,7 +73,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "tss-renumber/window",
         title: "Packets that are renumbered leave the bytes in flight once, so two contexts together keep to the window",
-        requirements: &[CC_WINDOW_001, TSS_START_003],
+        requirements: &[CC_WINDOW_001],
         needs: &[
             Need::Capability("rud"),
             Need::Capability("write"),
