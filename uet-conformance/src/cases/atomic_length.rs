@@ -54,16 +54,16 @@ const DATATYPE: Axis<Type> = Axis::new(
 
 /// The number of bytes that it states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stated {
+enum StatedLength {
     /// A payload MTU and one element.
     Element,
     /// Two payload MTUs.
     TwoPackets,
 }
 
-const STATED: Axis<Stated> = Axis::new(
+const STATED: Axis<StatedLength> = Axis::new(
     "stated",
-    &[Point::new("element-more", Stated::Element), Point::new("two-packets", Stated::TwoPackets)],
+    &[Point::new("element-more", StatedLength::Element), Point::new("two-packets", StatedLength::TwoPackets)],
 );
 
 /// The number of bytes that the packet carries.
@@ -87,8 +87,8 @@ fn beyond_a_packet(t: &mut Test<'_>) -> Outcome {
     let kind = kind(t.value(&OPERATION), t.value(&DATATYPE));
     let stated = t.mtu()
         + match t.value(&STATED) {
-            Stated::Element => kind.size,
-            Stated::TwoPackets => t.mtu(),
+            StatedLength::Element => kind.size,
+            StatedLength::TwoPackets => t.mtu(),
         };
     let carried = match t.value(&CARRIED) {
         Carried::Nothing => 0,

@@ -15,7 +15,7 @@ pub(super) const CASES: &[Rule] = &[Rule {
     run: before_the_first_ack,
 }];
 
-/// What the context waits for.
+/// The packet that the context waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waits {
     /// The first ACK.

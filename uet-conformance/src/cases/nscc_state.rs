@@ -37,7 +37,7 @@ pub(super) const CASES: &[Rule] = &[
     },
 ];
 
-/// What ends the fast growth.
+/// The end of the fast growth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Interruption {
     /// Unmarked ACKs with a delay below the target.
@@ -69,7 +69,7 @@ fn counted_not_covered(t: &mut Test<'_>) -> Outcome {
     t.expect(CC_RCVD_004, &format!("PSN {next}, for which there is room"), within, |seen| {
         seen.request().filter(|request| request.psn() == next)
     })?;
-    // What was counted is covered later, and makes no room again.
+    // The counted packets are covered later, and make no room again.
     for _ in missing..=last {
         flow.acknowledge(t, &Answers::default())?;
     }

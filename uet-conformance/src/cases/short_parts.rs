@@ -52,29 +52,31 @@ const CLAIM: Axis<(bool, bool)> = Axis::new(
     ],
 );
 
-/// What the message is for.
-enum Object {
+/// Destination of the message.
+enum Destination {
     Region(Region, Vec<u8>),
     Receive(PostedReceive),
 }
 
 /// Each receive has an index of its own, since those of refused messages stay.
-fn object(t: &mut Test<'_>, length: u64) -> Result<Object, crate::Stop> {
+fn destination(t: &mut Test<'_>, length: u64) -> Result<Destination, crate::Stop> {
     let index = length as u16;
     Ok(match t.value(&KIND) {
         Single::WriteMedium => {
             let (region, held) = t.patterned(length)?;
-            Object::Region(region, held)
+            Destination::Region(region, held)
         }
-        Single::TaggedMedium => Object::Receive(t.posted(PostReceive { index, ..tagged_room(length, 7) })?),
-        _ => Object::Receive(t.posted(PostReceive { index, ..room(length) })?),
+        Single::TaggedMedium => {
+            Destination::Receive(t.posted(PostReceive { index, ..tagged_room(length, 7) })?)
+        }
+        _ => Destination::Receive(t.posted(PostReceive { index, ..room(length) })?),
     })
 }
 
-fn message(t: &Test<'_>, object: &Object, data: &[u8]) -> Message {
+fn message(t: &Test<'_>, object: &Destination, data: &[u8]) -> Message {
     let index = match object {
-        Object::Region(region, _) => return Message::write(region, 0, data),
-        Object::Receive(posted) => posted.buffer.index,
+        Destination::Region(region, _) => return Message::write(region, 0, data),
+        Destination::Receive(posted) => posted.buffer.index,
     };
     let message = match t.value(&KIND) {
         Single::TaggedMedium => Message::tagged(7, data),
@@ -84,7 +86,7 @@ fn message(t: &Test<'_>, object: &Object, data: &[u8]) -> Message {
 }
 
 /// The request with the flags that it claims.
-fn claiming(t: &Test<'_>, object: &Object, data: &[u8]) -> Result<Part, crate::Stop> {
+fn claiming(t: &Test<'_>, object: &Destination, data: &[u8]) -> Result<Part, crate::Stop> {
     let message = message(t, object, data);
     let (som, eom) = t.value(&CLAIM);
     let length = data.len() as u16;
@@ -109,7 +111,7 @@ fn whole_or_not_at_all(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
     for length in [40, 30] {
         let data: Vec<u8> = pattern(length).take(length as usize).collect();
-        let object = object(t, length.into())?;
+        let object = destination(t, length.into())?;
         let part = claiming(t, &object, &data)?;
         let psn = session.ask(t, &part)?;
         let pdc = session.pdc.clone();
@@ -119,21 +121,21 @@ fn whole_or_not_at_all(t: &mut Test<'_>) -> Outcome {
         })?;
         let served = answer.and_then(|(_, code)| code) == Some(ReturnCode::OK);
         match object {
-            Object::Region(region, _) if served => t.expect_memory(SES_PLACE_001, &region, 0, &data)?,
-            Object::Region(region, held) => t.still_holds(SES_PLACE_001, &region, &held)?,
-            Object::Receive(posted) if served => {
+            Destination::Region(region, _) if served => t.expect_memory(SES_PLACE_001, &region, 0, &data)?,
+            Destination::Region(region, held) => t.still_holds(SES_PLACE_001, &region, &held)?,
+            Destination::Receive(posted) if served => {
                 t.expect_received(SES_DONE_002, &posted, &data)?;
             }
-            Object::Receive(posted) => t.expect_not_well(SES_DONE_002, &posted)?,
+            Destination::Receive(posted) => t.expect_not_well(SES_DONE_002, &posted)?,
         }
     }
     // The next message is a message of its own.
     let data: Vec<u8> = pattern(20).take(20).collect();
-    let object = object(t, 20)?;
+    let object = destination(t, 20)?;
     let psn = session.ask(t, &message(t, &object, &data).whole()?)?;
     session.accepted(t, ROB_LIFE_001, psn)?;
     match object {
-        Object::Region(region, _) => t.expect_memory(ROB_LIFE_001, &region, 0, &data),
-        Object::Receive(posted) => t.expect_received(ROB_LIFE_001, &posted, &data).map(drop),
+        Destination::Region(region, _) => t.expect_memory(ROB_LIFE_001, &region, 0, &data),
+        Destination::Receive(posted) => t.expect_received(ROB_LIFE_001, &posted, &data).map(drop),
     }
 }

@@ -60,7 +60,7 @@ fn response_lost(t: &mut Test<'_>) -> Outcome {
         }
     }
     target.sack(t, 2, &missed)?;
-    // What left before the bitmap came says nothing.
+    // Packets that left before the bitmap came say nothing.
     t.settle()?;
     while !missed.is_empty() {
         let n = expect_missed(t, &target, &missed)?;

@@ -85,7 +85,7 @@ pub(super) const CASES: &[Rule] = &[
     },
 ];
 
-/// What the packets wait for when they are renumbered.
+/// The event that the packets wait for when they are renumbered.
 const BEFORE: Axis<Option<NackCode>> = Axis::new(
     "before",
     &[

@@ -42,7 +42,7 @@ const KEPT: usize = 4096;
 
 /// Something strange: a requirement or a word of its own, the severity, an earlier packet that it contradicts, and a
 /// description.
-type Strange = (&'static str, Severity, Option<u64>, String);
+type OutOfPlace = (&'static str, Severity, Option<u64>, String);
 
 /// The distance of counters beyond what disorder on the network explains.
 const FAR: u64 = 1 << 16;
@@ -84,7 +84,7 @@ impl ProtectionChecker {
         old.into_iter().chain(strange).map(finding).collect()
     }
 
-    fn epoch(&mut self, key: (u32, bool, usize), epoch: u16, number: u64) -> Option<Strange> {
+    fn epoch(&mut self, key: (u32, bool, usize), epoch: u16, number: u64) -> Option<OutOfPlace> {
         if self.epochs.len() >= KEPT && !self.epochs.contains_key(&key) {
             self.epochs.clear();
         }
@@ -105,7 +105,7 @@ impl ProtectionChecker {
 }
 
 impl Counters {
-    fn counter(&mut self, src: IpAddr, counter: u64, digest: u64, number: u64) -> Option<Strange> {
+    fn counter(&mut self, src: IpAddr, counter: u64, digest: u64, number: u64) -> Option<OutOfPlace> {
         if let Some((before, with)) = self.seen.get(&counter) {
             // The network may copy a packet.
             return (*before != digest).then(|| {

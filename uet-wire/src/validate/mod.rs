@@ -232,7 +232,7 @@ impl Findings<'_> {
     }
 }
 
-/// What remains to be reported about a header.
+/// The faults of a header that are still to be reported.
 #[derive(Clone)]
 struct Remaining {
     faults: Faults,
