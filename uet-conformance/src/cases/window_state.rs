@@ -18,7 +18,7 @@ pub(super) const CASES: &[Rule] = &[
         requirements: &[CC_RCVD_005],
         needs: &[Need::Capability("nscc")],
         axes: &[&CONTEXTS, &ORDER, &ALGORITHMS, &MODE],
-        run: contexts_apart,
+        run: |t| t.measured(contexts_apart),
     },
     Rule {
         id: "window-state/dead-context",
