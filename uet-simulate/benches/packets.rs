@@ -1,6 +1,6 @@
 //! Measures simulated packets per CPU second: `cargo bench -p uet-simulate`. Each transmission of a request counts as
 //! one packet, together with its replies. The benchmark uses the thread's CPU time on Linux, and wall-clock time
-//! elsewhere.
+//! elsewhere. Then it runs a larger scenario with one thread and with more in turn, and compares wall-clock times.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -64,6 +64,29 @@ fn main() {
         let event = seconds * 1e9 / outcome.events as f64;
         println!("| {name} | {packets} | {} | {rate:.2} | {event:.0} |", outcome.events);
     }
+    println!("\n| | threads | speedup |");
+    println!("| --- | ---: | ---: |");
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+    for hosts in [128, 1024, 2048] {
+        let scenario = Scenario {
+            topology: Topology::fat_tree(hosts),
+            traffic: Traffic::Permutation { size: 1_000_000 },
+            ..Scenario::default()
+        };
+        for threads in (1..).map(|power| 1 << power).take_while(|threads| *threads <= cores) {
+            let pair = |_| wall_clock(&scenario, 1) / wall_clock(&scenario, threads);
+            let mut speedups: Vec<f64> = (0..5).map(pair).collect();
+            speedups.sort_by(f64::total_cmp);
+            println!("| permutation of {hosts}, fat tree | {threads} | {:.2} |", speedups[2]);
+        }
+    }
+}
+
+fn wall_clock(scenario: &Scenario, threads: usize) -> f64 {
+    let simulation = Simulation::with_threads(black_box(scenario), threads).expect("it can be simulated");
+    let started = Instant::now();
+    black_box(simulation.run());
+    started.elapsed().as_secs_f64()
 }
 
 fn run(scenario: &Scenario) -> (f64, Outcome) {

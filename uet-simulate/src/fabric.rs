@@ -5,23 +5,33 @@
 //! cache, and needs no events for a free link.
 
 use crate::outcome::Counted;
-use crate::packet::{Flying, Packets, sizes};
+use crate::packet::{Contents, Flying, Packets, sizes};
 use crate::port::{Discipline, Port};
 use crate::scenario::Scenario;
 use crate::time::{Picos, picos, serialization};
 use crate::topology::Wiring;
 use crate::wake::Wakes;
+use std::iter;
+use std::sync::Arc;
 use uet_kernel::stream;
 use uet_model::{Priority, TrimPoint};
 
 /// The ports of all hosts and switches. A unit is a host, with its port, or a port of a switch. The hosts come first.
+///
+/// A fabric of a section keeps only what happens at the units of that section.
 pub(crate) struct Fabric {
-    pub(crate) wiring: Wiring,
+    pub(crate) wiring: Arc<Wiring>,
+    /// The section of each unit, and its own.
+    sections: Arc<[u8]>,
+    own: u8,
     discipline: Discipline,
     pub(crate) ports: Vec<Port>,
     pub(crate) packets: Packets,
     /// For each unit, the packets on their way to it.
     coming: Vec<Vec<Flying>>,
+    /// The packets from each section that are not in `coming` yet, and those for each section.
+    pub(crate) incoming: Vec<Batch>,
+    pub(crate) outgoing: Vec<Batch>,
     pub(crate) wakes: Wakes,
     /// The packets that arrive at a unit in the current span.
     due: Vec<Flying>,
@@ -42,10 +52,19 @@ pub(crate) struct Fabric {
     pub(crate) events: u64,
 }
 
+/// Packets on their way from one section to another.
+#[derive(Default)]
+pub(crate) struct Batch {
+    packets: Vec<(u32, Flying, Contents)>,
+    /// The time when the first one arrives.
+    earliest: Option<Picos>,
+}
+
 impl Fabric {
-    pub(crate) fn new(scenario: &Scenario) -> Self {
+    /// Creates the fabric of the section `own`.
+    pub(crate) fn new(scenario: &Scenario, wiring: Arc<Wiring>, sections: Arc<[u8]>, own: u8) -> Self {
         let latency = picos(scenario.latency);
-        let wiring = Wiring::new(&scenario.topology);
+        let count = sections.iter().max().map_or(1, |last| usize::from(*last) + 1);
         let units = wiring.links.len();
         // The streams of the hosts come first.
         let streams = (scenario.topology.hosts()..).map(|number| stream(scenario.seed, number.into()));
@@ -56,6 +75,10 @@ impl Fabric {
             ports: streams.take(units).map(Port::new).collect(),
             packets: Packets::default(),
             coming: vec![Vec::new(); units],
+            incoming: iter::repeat_with(Batch::default).take(count).collect(),
+            outgoing: iter::repeat_with(Batch::default).take(count).collect(),
+            sections,
+            own,
             wakes: Wakes::new(units),
             due: Vec::new(),
             window: (latency + serialization(smallest)).max(1),
@@ -91,8 +114,55 @@ impl Fabric {
             false => self.wiring.route(node, flying.from, flying.to, flying.entropy),
         };
         let at = busy_until + self.latency;
-        self.coming[unit as usize].push(Flying { at, via: out, ..flying });
-        self.wakes.wake(unit, at);
+        let flying = Flying { at, via: out, ..flying };
+        if self.is_mine(unit) {
+            return self.expect(unit, flying);
+        }
+        let contents = self.packets.lift(&flying);
+        let batch = &mut self.outgoing[usize::from(self.sections[unit as usize])];
+        batch.packets.push((unit, flying, contents));
+        batch.earliest = Some(batch.earliest.map_or(at, |first| first.min(at)));
+    }
+
+    fn expect(&mut self, unit: u32, flying: Flying) {
+        self.coming[unit as usize].push(flying);
+        self.wakes.wake(unit, flying.at);
+    }
+
+    /// Returns true if a unit belongs to this section.
+    pub(crate) fn is_mine(&self, unit: u32) -> bool {
+        self.sections[unit as usize] == self.own
+    }
+
+    /// Takes in the packets from other sections.
+    pub(crate) fn take_in(&mut self) {
+        for from in 0..self.incoming.len() {
+            let mut batch = core::mem::take(&mut self.incoming[from]);
+            for (unit, flying, contents) in batch.packets.drain(..) {
+                let key = self.packets.put(contents);
+                self.expect(unit, Flying { key, ..flying });
+            }
+            batch.earliest = None;
+            // For its memory.
+            self.incoming[from] = batch;
+        }
+    }
+
+    /// Returns the time of the next event.
+    pub(crate) fn next(&self) -> Picos {
+        let incoming = self.incoming.iter().filter_map(|batch| batch.earliest).min();
+        self.wakes.next().min(incoming.unwrap_or(Picos::MAX))
+    }
+
+    /// Returns in how many places units have to run before `end`. Packets from other sections count once.
+    pub(crate) fn busy(&self, end: Picos) -> usize {
+        let incoming = self.incoming.iter().filter(|batch| batch.earliest.is_some_and(|at| at < end)).count();
+        self.wakes.busy(end) + incoming
+    }
+
+    /// Returns the number of packets in flight, without those for other sections.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.packets.len() + self.incoming.iter().map(|batch| batch.packets.len()).sum::<usize>()
     }
 
     /// Takes the packets that arrive at a unit before `end`, in the order of their arrival.
@@ -209,9 +279,10 @@ mod tests {
     use core::time::Duration;
     use std::sync::Arc;
 
-    /// Spans are an optimization: units that run through one by themselves get the outcome of single points in time.
+    /// Spans and threads are optimizations: units that run through a span by themselves get the outcome of single points in
+    /// time, and so do sections.
     #[test]
-    fn spans_change_no_outcome() {
+    fn spans_and_threads_change_no_outcome() {
         let until = Duration::from_micros(120);
         let incast = |control, switching| Scenario {
             topology: Topology::FatTree { hosts: 16, radix: 4 },
@@ -249,7 +320,24 @@ mod tests {
             // It is counted between spans.
             single.most_packets = whole.most_packets;
             assert_eq!(whole, single);
+            for threads in [2, 3, 64] {
+                assert_eq!(whole, Simulation::with_threads(&scenario, threads).unwrap().run());
+            }
         }
+    }
+
+    /// Enough hosts are busy that sections run in threads of their own.
+    #[test]
+    fn threads_change_no_outcome() {
+        let scenario = Scenario {
+            topology: Topology::fat_tree(432),
+            traffic: Traffic::Permutation { size: 100_000 },
+            congestion: Congestion { control: Control::Both, ..Congestion::default() },
+            watched: 300,
+            ..Scenario::default()
+        };
+        let alone = Simulation::new(&scenario).unwrap().run();
+        assert_eq!(alone, Simulation::with_threads(&scenario, 3).unwrap().run());
     }
 
     /// A trigger acts at once, so spans must not outlast what it does to another host.
@@ -293,6 +381,7 @@ mod tests {
         assert_eq!(whole.flows, single.flows);
         assert_eq!(whole.jobs, single.jobs);
         assert!(whole.flows.iter().all(|flow| flow.completed.is_some()));
+        assert_eq!(whole, Simulation::with_threads(&scenario(graph.clone()), 3).unwrap().run());
 
         // One of these flows starts another on a third host.
         let mut far = Graph::new(8);

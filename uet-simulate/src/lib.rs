@@ -5,6 +5,7 @@
 //! trim and drop packets (section 3.6.17). Runs of one scenario are identical.
 #![forbid(unsafe_code)]
 
+mod crew;
 mod error;
 mod fabric;
 mod floor;
@@ -18,6 +19,7 @@ mod outcome;
 mod packet;
 mod port;
 mod scenario;
+mod section;
 mod series;
 mod simulation;
 mod sizes;

@@ -99,19 +99,28 @@ impl Counted {
 
     /// Returns the growth of the counters since an earlier state.
     pub(crate) fn since(&self, before: &Counted) -> Counted {
+        self.with(before, |now, before| now - before)
+    }
+
+    /// Returns the sum of the counters of two sections.
+    pub(crate) fn plus(&self, other: &Counted) -> Counted {
+        self.with(other, |one, other| one + other)
+    }
+
+    fn with(&self, other: &Counted, both: impl Fn(u64, u64) -> u64) -> Counted {
         Counted {
-            new: self.new - before.new,
-            again: self.again - before.again,
-            acks: self.acks - before.acks,
-            nacks: self.nacks - before.nacks,
-            control: self.control - before.control,
-            arrived: self.arrived - before.arrived,
-            trimmed: self.trimmed - before.trimmed,
-            trimmed_granted: self.trimmed_granted - before.trimmed_granted,
-            marked: self.marked - before.marked,
-            dropped: self.dropped - before.dropped,
-            lost: self.lost - before.lost,
-            delivered: self.delivered - before.delivered,
+            new: both(self.new, other.new),
+            again: both(self.again, other.again),
+            acks: both(self.acks, other.acks),
+            nacks: both(self.nacks, other.nacks),
+            control: both(self.control, other.control),
+            arrived: both(self.arrived, other.arrived),
+            trimmed: both(self.trimmed, other.trimmed),
+            trimmed_granted: both(self.trimmed_granted, other.trimmed_granted),
+            marked: both(self.marked, other.marked),
+            dropped: both(self.dropped, other.dropped),
+            lost: both(self.lost, other.lost),
+            delivered: both(self.delivered, other.delivered),
         }
     }
 }

@@ -32,7 +32,7 @@ const _: () = assert!(size_of::<Flying>() == 32);
 
 /// The part of a packet that only its two ends read.
 #[derive(Debug)]
-struct Contents {
+pub(crate) struct Contents {
     head: Head,
     /// The length of the payload.
     payload: u16,
@@ -92,13 +92,13 @@ impl Packets {
             marked: packet.marked,
             again,
             granted,
-            key: self.0.insert(Contents::of(packet)) as u32,
+            key: self.put(Contents::of(packet)),
         }
     }
 
     /// Removes a packet, and returns it as its destination sees it. Its payload has the right length.
     pub(crate) fn take(&mut self, flying: &Flying) -> Packet {
-        let Contents { head, payload, class, trimmed } = self.0.remove(flying.key as usize);
+        let Contents { head, payload, class, trimmed } = self.lift(flying);
         Packet {
             src: address(flying.from),
             dst: address(flying.to),
@@ -115,9 +115,19 @@ impl Packets {
         }
     }
 
+    /// Removes the contents of a packet that leaves for another section.
+    pub(crate) fn lift(&mut self, flying: &Flying) -> Contents {
+        self.0.remove(flying.key as usize)
+    }
+
+    /// Adds the contents of a packet from another section. Returns their place.
+    pub(crate) fn put(&mut self, contents: Contents) -> u32 {
+        self.0.insert(contents) as u32
+    }
+
     /// Removes a packet that does not arrive.
     pub(crate) fn remove(&mut self, flying: &Flying) {
-        self.0.remove(flying.key as usize);
+        self.lift(flying);
     }
 
     /// Trims a packet to `bytes` after the IP header. Only requests are trimmed.
@@ -125,6 +135,6 @@ impl Packets {
         let mut packet = self.take(flying);
         uet_kernel::trim(&mut packet, bytes, place);
         (flying.size, flying.priority) = (size(&packet), packet.priority);
-        flying.key = self.0.insert(Contents::of(packet)) as u32;
+        flying.key = self.put(Contents::of(packet));
     }
 }

@@ -305,6 +305,21 @@ impl Wiring {
         }
     }
 
+    /// Divides hosts and ports into sections. A section has a range of the hosts, with the ports that lead to them, and
+    /// those that lead up from them. So a packet between two sections crosses their border once.
+    pub(crate) fn sections(&self, count: u8) -> Vec<u8> {
+        let section = |host: u32| {
+            (u64::from(host.min(self.hosts - 1)) * u64::from(count) / u64::from(self.hosts)) as u8
+        };
+        let mut sections: Vec<u8> = (0..self.hosts).map(section).collect();
+        for switch in &self.switches {
+            let first = switch.below.0;
+            sections.extend((0..switch.up - switch.down).map(|port| section(first + port * switch.stride)));
+            sections.extend((0..switch.ups).map(|_| section(first)));
+        }
+        sections
+    }
+
     pub(crate) fn is_host(&self, node: Node) -> bool {
         node < self.hosts
     }

@@ -5,7 +5,7 @@ use crate::time::{Picos, picos};
 use crate::traffic::Start;
 
 /// The steps that wait for each event, and their counts. Steps are numbered: first the flows, then the delays.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Waiting {
     flows: usize,
     /// The place of each event's first step in `steps`, and the end. The events are two for each flow, and the delays.

@@ -23,6 +23,11 @@ impl Wakes {
         self.blocks.iter().copied().min().unwrap_or(Picos::MAX)
     }
 
+    /// Returns the number of blocks with units that have to run before `end`.
+    pub(crate) fn busy(&self, end: Picos) -> usize {
+        self.blocks.iter().filter(|at| **at < end).count()
+    }
+
     /// Lets a unit run at this time, or earlier if it has to.
     pub(crate) fn wake(&mut self, unit: u32, at: Picos) {
         let unit = unit as usize;

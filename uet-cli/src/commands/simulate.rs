@@ -9,9 +9,11 @@ use crate::simulate::{csv, json, plot, table};
 use clap::Args;
 use std::fs;
 use std::io::{self, BufWriter, Write};
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
+use std::thread;
 use uet_packet_io::file::{self, Replacement};
-use uet_simulate::Simulation;
+use uet_simulate::{Scenario, Simulation};
 
 /// Simulate endpoints on a switched fabric, and show the effects of congestion control
 ///
@@ -47,6 +49,9 @@ pub(super) struct Simulate {
     /// Run with each of these seeds, and show medians with confidence intervals of 95 %
     #[arg(long, value_name = "FROM..TO", conflicts_with_all = ["seed", "csv", "plots"])]
     seeds: Option<Seeds>,
+    /// Number of threads; the outcome does not depend on it [default: one per core from 1,024 hosts on, else 1]
+    #[arg(long, value_name = "NUMBER", conflicts_with = "sweep")]
+    threads: Option<NonZero<usize>>,
     /// Run all combinations of the values in a TOML file, and write one JSON line per run (docs/workloads.md)
     #[arg(long, value_name = "FILE", help_heading = "Sweep", conflicts_with_all = ["file", "Settings", "seeds", "csv", "plots", "format"])]
     sweep: Option<PathBuf>,
@@ -80,7 +85,7 @@ impl Simulate {
             return self.seeds(settings, seeds);
         }
         let scenario = settings.scenario()?;
-        let outcome = Simulation::new(&scenario).map_err(io::Error::other)?.run();
+        let outcome = self.simulate(&scenario)?;
         if let Some(path) = &self.csv {
             let write = || {
                 let mut out = BufWriter::new(Replacement::new(path)?);
@@ -104,6 +109,15 @@ impl Simulate {
         Ok(completed(outcome.flows.iter().all(|flow| flow.completed.is_some())))
     }
 
+    fn simulate(&self, scenario: &Scenario) -> io::Result<uet_simulate::Outcome> {
+        let threads = self.threads.or_else(|| match scenario.topology.hosts() {
+            ..1024 => None,
+            _ => thread::available_parallelism().ok(),
+        });
+        let threads = threads.map_or(1, NonZero::get);
+        Ok(Simulation::with_threads(scenario, threads).map_err(io::Error::other)?.run())
+    }
+
     fn sweep(&self, path: &Path) -> io::Result<Outcome> {
         let sweep = Sweep::read(path)?;
         let shard = self.shard.unwrap_or_default();
@@ -119,7 +133,7 @@ impl Simulate {
         let mut first = None;
         for seed in seeds.all() {
             let scenario = settings.clone().with_seed(seed).scenario()?;
-            runs.add(&Simulation::new(&scenario).map_err(io::Error::other)?.run());
+            runs.add(&self.simulate(&scenario)?);
             first.get_or_insert(scenario);
         }
         let Some(scenario) = first else { return Ok(Outcome::Ok) };
