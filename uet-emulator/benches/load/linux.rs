@@ -1,9 +1,14 @@
 use bytes::Bytes;
+use nix::cmsg_space;
+use nix::sched::{CpuSet, sched_getcpu, sched_setaffinity};
 use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::socket::{MsgFlags, MultiHeaders, SockaddrStorage, recvmmsg, sendmmsg};
 use nix::sys::time::{TimeVal, TimeValLike};
+use nix::unistd::Pid;
 use std::collections::VecDeque;
-use std::io::{BufRead, BufReader, Error};
+use std::io::{BufRead, BufReader, Error, IoSlice, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsRawFd;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use uet_emulator::link::driver::Driver;
@@ -11,8 +16,9 @@ use uet_emulator::link::udp::UdpLink;
 use uet_emulator::{Config, Network, Nic};
 use uet_model::ses::{Access, Key, Operation, OperationId, Peer, Process, Region, ResourceIndex, Work};
 
-/// Duration of each measurement.
-const SPAN: Duration = Duration::from_secs(2);
+/// Duration of each measurement, and number of rounds, each of which measures all configurations.
+const SPAN: Duration = Duration::from_millis(400);
+const ROUNDS: usize = 9;
 
 /// Payload of a packet, in bytes.
 const PAYLOAD: usize = 4096;
@@ -22,10 +28,11 @@ const MESSAGE: usize = 256 << 10;
 const UNDER_WAY: usize = 8;
 
 /// Number of short messages in a latency measurement.
-const PINGS: usize = 5000;
+const PINGS: usize = 500;
 
-/// Number of datagrams of a plain socket in flight, and number of datagrams per answer.
+/// Number of datagrams of a plain socket in flight, per system call, and per answer.
 const WINDOW: u64 = 64;
+const BATCH: usize = 32;
 const ANSWERED: u64 = 16;
 
 const INDEX: ResourceIndex = ResourceIndex { process: Process::Relative { job: 101, pid: 2 }, index: 0 };
@@ -61,9 +68,7 @@ fn soak(seconds: &str) -> Result<()> {
 /// Results of one measurement.
 struct Figures {
     name: &'static str,
-    packets: u64,
     bytes: u64,
-    span: Duration,
     /// Processor time of all processes.
     processor: Duration,
     /// Sorted.
@@ -71,10 +76,6 @@ struct Figures {
 }
 
 impl Figures {
-    fn megabytes(&self) -> f64 {
-        self.bytes as f64 / self.span.as_secs_f64() / 1e6
-    }
-
     /// Returns megabytes per second of processor time. Other load on the machine does not change it.
     fn efficiency(&self) -> f64 {
         self.bytes as f64 / self.processor.as_secs_f64() / 1e6
@@ -88,21 +89,34 @@ impl Figures {
     }
 }
 
+/// Runs this process and those that it starts on one processor. Each then runs until it waits, so that the number of
+/// datagrams for which a receiver wakes up does not depend on other load.
+fn stay_on_one_processor() -> Result<()> {
+    let mut one = CpuSet::new();
+    one.set(sched_getcpu()?)?;
+    Ok(sched_setaffinity(Pid::from_raw(0), &one)?)
+}
+
 fn table() -> Result<()> {
-    let inside = in_process()?;
-    let plain = plain()?;
-    let (udp, offload) = (udp(false)?, udp(true)?);
-    println!("| way | packets/s | MB/s | MB per processor second | of plain UDP | p50 | p90 | p99 | p99.9 |");
-    println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
-    for figures in [&inside, &plain, &udp, &offload] {
-        let packets = figures.packets as f64 / figures.span.as_secs_f64();
-        let (megabytes, efficiency) = (figures.megabytes(), figures.efficiency());
-        let share = 100.0 * efficiency / plain.efficiency();
-        print!("| {} | {packets:.0} | {megabytes:.0} | {efficiency:.0} | {share:.0} % |", figures.name);
-        for share in [0.5, 0.9, 0.99, 0.999] {
-            match figures.latencies.is_empty() {
+    stay_on_one_processor()?;
+    // Rounds alternate, so that a change of the machine's speed changes all figures of a round.
+    let round = |_| Ok([plain()?, in_process()?, udp(false)?, udp(true)?]);
+    let rounds: Vec<[Figures; 4]> = (0..ROUNDS).map(round).collect::<Result<_>>()?;
+    println!("| configuration | MB per CPU second | of plain UDP | lowest, highest | p50 | p99 |");
+    println!("| --- | ---: | ---: | ---: | ---: | ---: |");
+    for (index, Figures { name, .. }) in rounds[0].iter().enumerate() {
+        let sorted = |figure: &dyn Fn(&[Figures; 4]) -> f64| {
+            let mut all: Vec<_> = rounds.iter().map(figure).collect();
+            all.sort_by(f64::total_cmp);
+            (all[0], all[ROUNDS / 2], all[ROUNDS - 1])
+        };
+        let (_, efficiency, _) = sorted(&|round| round[index].efficiency());
+        let (low, share, high) = sorted(&|round| 100.0 * round[index].efficiency() / round[0].efficiency());
+        print!("| {name} | {efficiency:.0} | {share:.0} % | {low:.0} %, {high:.0} % |");
+        for share in [0.5, 0.99] {
+            match rounds[0][index].latencies.is_empty() {
                 true => print!(" |"),
-                false => print!(" {:.0} µs |", figures.latency(share)),
+                false => print!(" {:.0} µs |", sorted(&|round| round[index].latency(share)).1),
             }
         }
         println!();
@@ -147,9 +161,7 @@ fn in_process() -> Result<Figures> {
             bytes += MESSAGE as u64;
         }
     }
-    let packets = bytes.div_ceil(PAYLOAD as u64);
-    let (span, processor) = (begun.elapsed(), processor()? - before);
-    Ok(Figures { name: "in one process", packets, bytes, span, processor, latencies: Vec::new() })
+    Ok(Figures { name: "in one process", bytes, processor: processor()? - before, latencies: Vec::new() })
 }
 
 /// Another process of this program. Dropping it ends the process.
@@ -215,10 +227,8 @@ fn udp(offload: bool) -> Result<Figures> {
             bytes += MESSAGE as u64;
         }
     }
-    let span = begun.elapsed();
     drop(other);
     let processor = processor()? - before;
-    let packets = bytes.div_ceil(PAYLOAD as u64);
 
     let other = Other::start(what)?;
     let mut sender = Sender::new(other.1, offload)?;
@@ -232,7 +242,7 @@ fn udp(offload: bool) -> Result<Figures> {
     }
     latencies.sort();
     let name = if offload { "the same, with offload" } else { "UET on UDP, two processes" };
-    Ok(Figures { name, packets, bytes, span, processor, latencies })
+    Ok(Figures { name, bytes, processor, latencies })
 }
 
 /// A NIC that writes to another.
@@ -276,18 +286,36 @@ fn socket(address: &str) -> Result<UdpSocket> {
 fn echo() -> Result<()> {
     let socket = socket("127.0.0.42:0")?;
     println!("{}", socket.local_addr()?);
-    let mut buffer = vec![0; 1 << 16];
+    let mut buffer = vec![0; BATCH * PAYLOAD];
     let mut count = 0;
     loop {
-        let (length, from) = socket.recv_from(&mut buffer)?;
-        count += u64::from(length >= PAYLOAD);
-        if length < PAYLOAD || count % ANSWERED == 0 {
-            socket.send_to(&buffer[..length.min(8)], from)?;
+        let mut parts: Vec<_> =
+            buffer.chunks_exact_mut(PAYLOAD).map(|part| [IoSliceMut::new(part)]).collect();
+        let mut headers = MultiHeaders::preallocate(BATCH, Some(cmsg_space!(i32)));
+        let flags = MsgFlags::MSG_WAITFORONE;
+        for message in recvmmsg(socket.as_raw_fd(), &mut headers, &mut parts, flags, None)? {
+            let from =
+                message.address.and_then(|from: SockaddrStorage| Some((*from.as_sockaddr_in()?).into()));
+            let from: std::net::SocketAddrV4 = from.ok_or("a datagram has no sender")?;
+            count += u64::from(message.bytes >= PAYLOAD);
+            if message.bytes < PAYLOAD || count % ANSWERED == 0 {
+                socket.send_to(&[0; 8], from)?;
+            }
         }
     }
 }
 
-/// Measures plain sockets in two processes. They check nothing and retransmit nothing.
+/// Sends this datagram as many times, in one system call.
+fn send_many(socket: &UdpSocket, datagram: &[u8], times: usize) -> Result<()> {
+    let parts = vec![[IoSlice::new(datagram)]; times];
+    let to = vec![None::<SockaddrStorage>; times];
+    let mut headers = MultiHeaders::preallocate(times, None);
+    let sent = sendmmsg(socket.as_raw_fd(), &mut headers, &parts, &to, [], MsgFlags::empty())?.count();
+    if sent == times { Ok(()) } else { Err("plain UDP sends only a part".into()) }
+}
+
+/// Measures plain sockets in two processes, with `sendmmsg` and `recvmmsg` and without offload. They check nothing and
+/// retransmit nothing.
 fn plain() -> Result<Figures> {
     let lost = |error: Error| format!("plain UDP loses: {error}");
     let before = processor()?;
@@ -295,16 +323,17 @@ fn plain() -> Result<Figures> {
     let mut buffer = vec![0x5a; PAYLOAD];
     let (begun, mut sent, mut answered) = (Instant::now(), 0, 0);
     while begun.elapsed() < SPAN || answered < sent / ANSWERED * ANSWERED {
-        while sent < answered + WINDOW && begun.elapsed() < SPAN {
-            socket.send(&buffer)?;
-            sent += 1;
+        let room = (answered + WINDOW - sent).min(BATCH as u64);
+        if room >= ANSWERED && begun.elapsed() < SPAN {
+            send_many(&socket, &buffer, room as usize)?;
+            sent += room;
+            continue;
         }
         if sent >= answered + ANSWERED {
             socket.recv(&mut buffer[..8]).map_err(lost)?;
             answered += ANSWERED;
         }
     }
-    let span = begun.elapsed();
     drop(other);
     let processor = processor()? - before;
 
@@ -318,7 +347,7 @@ fn plain() -> Result<Figures> {
     }
     latencies.sort();
     let bytes = sent * PAYLOAD as u64;
-    Ok(Figures { name: "plain UDP, two processes", packets: sent, bytes, span, processor, latencies })
+    Ok(Figures { name: "plain UDP, two processes", bytes, processor, latencies })
 }
 
 fn plain_pair() -> Result<(Other, UdpSocket)> {
