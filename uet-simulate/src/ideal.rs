@@ -11,27 +11,29 @@ use std::collections::HashMap;
 impl Scenario {
     /// Returns the bytes that a flow takes on a link.
     fn wire_bytes(&self, demand: &Demand) -> u64 {
-        let packets = demand.size.div_ceil(self.mtu.into());
-        demand.size + packets * u64::from(self.full_packet() - u32::from(self.mtu))
+        demand.size + demand.size.div_ceil(self.mtu.into()) * self.headers()
     }
 
-    /// Returns the ideal time to the last acknowledgment: all bytes with headers at the link rate, and one round trip.
+    /// Returns the bytes of a packet's headers.
+    fn headers(&self) -> u64 {
+        u64::from(self.full_packet() - u32::from(self.mtu))
+    }
+
+    /// Returns the ideal time to the last acknowledgment: from the arrival of the last byte, an ACK takes the way back.
     pub(crate) fn ideal(&self, demand: &Demand) -> Duration {
         let links = self.topology.distance(demand.from, demand.to);
-        self.wire_time(self.wire_bytes(demand)) + self.round_trip(links)
+        self.ideal_arrival(demand) + self.way_back(links)
     }
 
-    /// Returns the shortest possible time to the arrival of the last byte.
+    /// Returns the shortest possible time to the arrival of the last byte. The last packet may take another path, and so
+    /// overtake the full ones before it.
     fn ideal_arrival(&self, demand: &Demand) -> Duration {
         let links = self.topology.distance(demand.from, demand.to);
-        let last = demand.size.saturating_sub(1) % u64::from(self.mtu) + 1;
-        let hops = u64::from(links.saturating_sub(1));
-        self.wire_time(self.wire_bytes(demand) + last * hops) + self.latency * links
-    }
-
-    fn wire_time(&self, bytes: u64) -> Duration {
-        let bits = u128::from(bytes) * 8;
-        Duration::from_nanos((bits * 1_000_000_000 / u128::from(self.rate)) as u64)
+        let further = u64::from(links.saturating_sub(1));
+        let (all, mtu) = (self.wire_bytes(demand), u64::from(self.mtu));
+        let last = demand.size.saturating_sub(1) % mtu + 1 + self.headers();
+        let before = if demand.size > mtu { all - last + (mtu + self.headers()) * further } else { 0 };
+        self.wire_time(before.max(all + last * further)) + self.latency * links
     }
 
     /// Returns the ideal duration of each job of a graph: the longest chain of its steps. If its busiest host needs longer

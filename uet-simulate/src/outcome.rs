@@ -51,8 +51,8 @@ pub struct FlowOutcome {
     pub received: Option<Duration>,
     /// The time from the start to the last acknowledgment, if it completed.
     pub completed: Option<Duration>,
-    /// The ideal completion time without queues and other flows: all bytes with headers at the link rate, and one round
-    /// trip.
+    /// The ideal completion time without queues and other flows. All bytes with headers take the first link, the last
+    /// packet takes the others, and an ACK takes the way back.
     pub ideal: Duration,
     /// The payload bytes that arrived.
     pub delivered: u64,

@@ -7,6 +7,10 @@ use core::time::Duration;
 use uet_model::PdsParams;
 use uet_model::cc::{CcParams, CustomAlgorithm, Network, PathMode};
 
+/// The size of an ACK with congestion control state, and of one without: IP and UDP, the ACK, a response.
+const ACK_CC: u32 = 40 + 8 + 32 + 12;
+const ACK: u32 = 40 + 8 + 12 + 12;
+
 /// A scenario: endpoints, the fabric between them, and their traffic.
 ///
 /// ```
@@ -193,10 +197,18 @@ impl Scenario {
 
     /// Returns the round trip over `links` links without queues: a full packet forward, an ACK back.
     pub fn round_trip(&self, links: u32) -> Duration {
-        const ACK: u32 = 40 + 8 + 32 + 12;
-        let bits = u64::from(self.full_packet() + ACK) * 8 * u64::from(links);
-        let nanoseconds = (u128::from(bits) * 1_000_000_000).div_ceil(u128::from(self.rate.max(1)));
-        self.latency * (2 * links) + Duration::from_nanos(nanoseconds as u64)
+        self.latency * (2 * links) + self.wire_time(u64::from(self.full_packet() + ACK_CC) * u64::from(links))
+    }
+
+    /// Returns the time that the shortest ACK takes for `links` links.
+    pub(crate) fn way_back(&self, links: u32) -> Duration {
+        self.latency * links + self.wire_time(u64::from(ACK) * u64::from(links))
+    }
+
+    /// Returns the time that bytes take on a link.
+    pub(crate) fn wire_time(&self, bytes: u64) -> Duration {
+        let bits = u128::from(bytes) * 8;
+        Duration::from_nanos((bits * 1_000_000_000).div_ceil(u128::from(self.rate.max(1))) as u64)
     }
 
     /// Returns config_base_rtt.

@@ -38,9 +38,21 @@ fn a_flow_that_is_alone_takes_3_percent_more_than_the_ideal_at_most() {
         let outcome = run(&scenario);
         let flow = outcome.flows[0];
         let slower = flow.completed.unwrap().as_secs_f64() / flow.ideal.as_secs_f64();
-        assert!((0.99..1.03).contains(&slower), "{control:?}: {slower}");
+        assert!((1.0..1.03).contains(&slower), "{control:?}: {slower}");
         assert_eq!((outcome.counted.new, outcome.counted.again), (489, 0));
         assert_eq!(flow.delivered, 2_000_000);
+    }
+}
+
+#[test]
+fn no_flow_beats_the_ideal() {
+    for size in [1, 100, 4096, 4097, 10_000, 300_000] {
+        for topology in [Topology::Single { hosts: 2 }, Topology::fat_tree(128)] {
+            let flow =
+                run(&Scenario { topology, traffic: Traffic::One { size }, ..Scenario::default() }).flows[0];
+            let slower = flow.completed.unwrap().as_secs_f64() / flow.ideal.as_secs_f64();
+            assert!((1.0..1.1).contains(&slower), "{size} bytes, {topology:?}: {slower}");
+        }
     }
 }
 

@@ -7,7 +7,6 @@ use super::{Deployment, Outcome, about, add_secrets, complain, corrections, reco
 use crate::paint::Paint;
 use crate::tables::Tables;
 use clap::{Args, ValueEnum};
-use core::time::Duration;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -191,6 +190,7 @@ impl Live {
         mut tap: impl Listener,
         report: &mut Report<impl Write>,
     ) -> io::Result<()> {
+        use core::time::Duration;
         use std::sync::atomic::Ordering;
         use std::time::Instant;
         use uet_emulator::link::udp::wait;
