@@ -40,9 +40,15 @@ struct Progress {
 /// Maximum number of counters kept for each stream, of streams and of keys. Beyond it, the oldest or all are forgotten.
 const KEPT: usize = 4096;
 
-/// Something strange: a requirement or a word of its own, the severity, an earlier packet that it contradicts, and a
-/// description.
-type OutOfPlace = (&'static str, Severity, Option<u64>, String);
+/// A finding about a packet, without the packet.
+struct Judgment {
+    /// A requirement or a word of its own.
+    id: &'static str,
+    severity: Severity,
+    /// An earlier packet that it contradicts.
+    with: Option<u64>,
+    message: String,
+}
 
 /// The distance of counters beyond what disorder on the network explains.
 const FAR: u64 = 1 << 16;
@@ -73,18 +79,14 @@ impl ProtectionChecker {
         }
         let counters = self.streams.entry(stream).or_default();
         let strange = counters.counter(ip.src(), tsc.counter(), hasher.finish(), number);
-        let finding = |(id, severity, with, message)| CaptureFinding {
-            number,
-            with,
-            id,
-            severity,
-            culprit: Some(ip.src()),
-            message,
+        let finding = |Judgment { id, severity, with, message }| {
+            let culprit = Some(ip.src());
+            CaptureFinding { number, with, id, severity, culprit, message }
         };
         old.into_iter().chain(strange).map(finding).collect()
     }
 
-    fn epoch(&mut self, key: (u32, bool, usize), epoch: u16, number: u64) -> Option<OutOfPlace> {
+    fn epoch(&mut self, key: (u32, bool, usize), epoch: u16, number: u64) -> Option<Judgment> {
         if self.epochs.len() >= KEPT && !self.epochs.contains_key(&key) {
             self.epochs.clear();
         }
@@ -99,19 +101,19 @@ impl ProtectionChecker {
             let message = format!(
                 "epoch {epoch} is {age} older than epoch {newest} of its key; by default, receivers drop packets older than {LIFETIME}"
             );
-            ("old-epoch", Severity::Warning, Some(*first), message)
+            Judgment { id: "old-epoch", severity: Severity::Warning, with: Some(*first), message }
         })
     }
 }
 
 impl Counters {
-    fn counter(&mut self, src: IpAddr, counter: u64, digest: u64, number: u64) -> Option<OutOfPlace> {
+    fn counter(&mut self, src: IpAddr, counter: u64, digest: u64, number: u64) -> Option<Judgment> {
         if let Some((before, with)) = self.seen.get(&counter) {
             // The network may copy a packet.
             return (*before != digest).then(|| {
                 let message =
                     format!("counter {counter:#x} protects another packet of this key too: the IV repeats");
-                (TSS_CTR_001.id, Severity::Error, Some(*with), message)
+                Judgment { id: TSS_CTR_001.id, severity: Severity::Error, with: Some(*with), message }
             });
         }
         self.seen.insert(counter, (digest, number));
@@ -133,7 +135,7 @@ impl Counters {
             let message = format!(
                 "the counter goes back from {before:#x} to {counter:#x} under one key and epoch; a sender that lost its counter needs a new epoch"
             );
-            ("counter-back", Severity::Note, None, message)
+            Judgment { id: "counter-back", severity: Severity::Note, with: None, message }
         })
     }
 }
