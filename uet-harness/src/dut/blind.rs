@@ -1,6 +1,7 @@
 //! A device on UDP with a known address and no control channel.
 
-use super::remote::{address, addresses_of_suite, gone};
+use super::reached::{address, addresses_of_suite};
+use super::remote::gone;
 use super::{packet, wire};
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;

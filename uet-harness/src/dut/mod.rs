@@ -6,7 +6,11 @@ mod blind;
 pub(crate) mod channel;
 #[cfg(target_os = "linux")]
 mod clock;
+#[cfg(target_os = "linux")]
+mod dropped;
 mod embedded;
+#[cfg(target_os = "linux")]
+mod reached;
 #[cfg(target_os = "linux")]
 mod remote;
 

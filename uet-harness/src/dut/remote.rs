@@ -2,18 +2,18 @@
 //!
 //! A device with the capability `time` is the clock of the run: time passes only while the suite tells it to advance.
 
-use super::channel::{Program, Stream, addresses};
+use super::channel::{Program, Stream};
 use super::clock::Clock;
+use super::dropped::dropped_on_host;
+use super::reached::{Reached, address, raw, udp, udp_place};
 use super::{packet, wire};
-use core::fmt;
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::{self, BufReader};
 use std::time::{Instant, SystemTime};
 use uet_conformance::{Dut, DutError, Facts, NetworkEffects, Wire};
-use uet_control as channel;
 use uet_control::{
     AddPeer, Advance, Bye, CallError, Client, ErrorCode, Event, Hello, Now, Op, PROTOCOL, WaitCompletion,
     Welcome,
@@ -23,7 +23,7 @@ use uet_emulator::classes::Classes;
 use uet_emulator::frame::{Framed, Outer, Record};
 use uet_emulator::link::Link;
 use uet_emulator::link::neighbor::PeerMac;
-use uet_emulator::link::udp::{UdpLink, wait};
+use uet_emulator::link::udp::wait;
 use uet_model::{Packet, Time};
 use uet_wire::tss;
 
@@ -51,12 +51,6 @@ const STALE_BATCHES: usize = 64;
 /// Number of packets sent in a row, and the pause after them.
 const BURST: u32 = 32;
 const BREATH: Duration = Duration::from_millis(2);
-
-/// Addresses of the suite for a device on loopback. IPv6 loopback has only one address, which the suite shares with the
-/// device.
-const LOOPBACK: [IpAddr; 2] =
-    [IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2)), IpAddr::V4(Ipv4Addr::new(127, 0, 0, 3))];
-const LOOPBACK_6: [IpAddr; 1] = [IpAddr::V6(Ipv6Addr::LOCALHOST)];
 
 /// Destination of packets to a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -342,130 +336,6 @@ impl Drop for Remote {
     }
 }
 
-/// A connection to a device.
-struct Reached {
-    links: Vec<Link>,
-    local: Vec<IpAddr>,
-    device: SocketAddr,
-}
-
-fn udp_place(welcome: &Welcome) -> io::Result<SocketAddr> {
-    match &welcome.link {
-        channel::Link::Udp { addr, port } => Ok(SocketAddr::new(*addr, *port)),
-        channel::Link::Raw { iface, .. } => Err(io::Error::other(format!(
-            "the device uses Ethernet on its interface {iface}; name the suite's interface with --dut raw:INTERFACE"
-        ))),
-        other => {
-            let message =
-                format!("the device does not use UDP; its link is {}", serde_json::to_string(other)?);
-            Err(io::Error::other(message))
-        }
-    }
-}
-
-/// Returns the first address of `HOST:PORT`.
-pub(super) fn address(place: &str) -> io::Result<SocketAddr> {
-    let found = addresses(place).map_err(|error| about(place, error))?.first().copied();
-    found.ok_or_else(|| io::Error::other(format!("{place} has no address")))
-}
-
-/// Returns the suite's addresses for a device on UDP: the given ones, or two of loopback.
-pub(super) fn addresses_of_suite(device: IpAddr, given: &[IpAddr]) -> io::Result<&[IpAddr]> {
-    match given {
-        [] if device.is_loopback() && device.is_ipv4() => Ok(&LOOPBACK),
-        [] if device.is_loopback() => Ok(&LOOPBACK_6),
-        [] => Err(no_address(device)),
-        given => Ok(given),
-    }
-}
-
-/// Number of pairs of loopback addresses that the suite tries if another program has the port at one of them.
-const PAIRS: u8 = 16;
-
-fn udp(device: SocketAddr, local: &[IpAddr], classes: &Classes) -> io::Result<Reached> {
-    let pairs = if local.is_empty() && device.is_ipv4() { PAIRS } else { 1 };
-    let local = addresses_of_suite(device.ip(), local)?;
-    let bind = |ip: &IpAddr| {
-        // The device already uses this port at this address, so it is told another one.
-        let port = if *ip == device.ip() { 0 } else { device.port() };
-        let local = SocketAddr::new(*ip, port);
-        let mut link = UdpLink::bind(local).map_err(|error| about(local, error))?;
-        link.classes = classes.clone();
-        Ok(link.into())
-    };
-    let mut pair = 0;
-    loop {
-        let local: Vec<IpAddr> = local.iter().map(|ip| in_network(*ip, pair)).collect();
-        pair += 1;
-        match local.iter().map(bind).collect::<io::Result<_>>() {
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse && pair < pairs => {}
-            links => return Ok(Reached { links: links?, local, device }),
-        }
-    }
-}
-
-/// Moves a loopback address of IPv4 into the `n`-th network: 127.0.0.2 becomes 127.0.1.2.
-fn in_network(address: IpAddr, n: u8) -> IpAddr {
-    match address {
-        IpAddr::V4(four) if n > 0 => {
-            let [a, b, c, d] = four.octets();
-            Ipv4Addr::new(a, b, c.wrapping_add(n), d).into()
-        }
-        other => other,
-    }
-}
-
-fn no_address(device: IpAddr) -> io::Error {
-    io::Error::other(format!(
-        "the suite has no address that reaches {device}; name its addresses with --local ADDRESS,..."
-    ))
-}
-
-fn raw(
-    interface: &str,
-    peers: &[PeerMac],
-    welcome: &Welcome,
-    local: &[IpAddr],
-    classes: Classes,
-) -> io::Result<Reached> {
-    use uet_emulator::frame::mac_from;
-    use uet_emulator::link::raw;
-    use uet_wire::outer::UDP_PORT;
-
-    let other = |message: &str| Err(io::Error::other(message));
-    let (addr, port, native, mac) = match &welcome.link {
-        channel::Link::Raw { addr: Some(addr), port, proto, mac, .. } => {
-            (*addr, *port, *proto, mac.as_deref())
-        }
-        channel::Link::Udp { addr, port } => (*addr, Some(*port), None, None),
-        channel::Link::Raw { addr: None, .. } => {
-            return other("the device's hello lacks `addr` in `link`");
-        }
-        channel::Link::Inside { .. } => {
-            return other("the device runs inside a process and has no interface");
-        }
-    };
-    let own = match local {
-        [] => raw::addresses(interface)?.into_iter().filter(|ip| ip.is_ipv4() == addr.is_ipv4()).collect(),
-        given => given.to_vec(),
-    };
-    if own.is_empty() {
-        return Err(no_address(addr));
-    }
-    let crc = welcome.parameters.get("trailer").is_some_and(|trailer| trailer == "crc");
-    let port = port.unwrap_or(UDP_PORT);
-    let mut link = raw::RawLink::open(interface, &own, Outer { classes, crc, port, native })?;
-    if let Some(text) = mac {
-        let mac =
-            mac_from(text).ok_or_else(|| io::Error::other(format!("'{text}' is not an Ethernet address")))?;
-        link.learn(addr, mac);
-    }
-    peers.iter().for_each(|peer| link.configure(*peer));
-    // A device that drops broadcasts must get the first packet too.
-    link.resolve(addr)?;
-    Ok(Reached { links: vec![link.into()], local: own, device: SocketAddr::new(addr, port) })
-}
-
 /// Returns the encapsulation on a link of frames.
 fn raw_outer(links: &[Link]) -> Option<&Outer> {
     match links.first()? {
@@ -481,41 +351,9 @@ fn as_sent(wire: &Wire) -> Option<Wire> {
     cut.then(|| Wire { bytes: bytes(), trimmed: None, ..wire.clone() })
 }
 
-fn about(place: impl fmt::Display, error: io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{place}: {error}"))
-}
-
 pub(super) fn gone(error: io::Error) -> DutError {
     DutError(error.to_string())
 }
-
-/// Returns the number of UDP datagrams that this host has dropped: those of full buffers, of the suite or of a device
-/// beside it.
-fn lost_on_host() -> u64 {
-    let v4 = std::fs::read_to_string("/proc/net/snmp").unwrap_or_default();
-    let v6 = std::fs::read_to_string("/proc/net/snmp6").unwrap_or_default();
-    lost_in_v4(&v4) + lost_in_v6(&v6)
-}
-
-/// Reads a line of names and one of values that both start with `Udp:`.
-fn lost_in_v4(text: &str) -> u64 {
-    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Udp: "));
-    let (Some(names), Some(values)) = (lines.next(), lines.next()) else { return 0 };
-    let counts = names.split_whitespace().zip(values.split_whitespace());
-    let lost =
-        counts.filter(|(name, _)| DROPS.contains(name)).map(|(_, value)| value.parse().unwrap_or(0u64));
-    lost.sum()
-}
-
-/// Reads lines of a name and a value.
-fn lost_in_v6(text: &str) -> u64 {
-    let pairs = text.lines().filter_map(|line| line.strip_prefix("Udp6")?.split_once(char::is_whitespace));
-    let lost = pairs.filter(|(name, _)| DROPS.contains(name));
-    lost.map(|(_, value)| value.trim().parse().unwrap_or(0u64)).sum()
-}
-
-/// Counters of datagrams that found no room.
-const DROPS: [&str; 2] = ["RcvbufErrors", "SndbufErrors"];
 
 impl Dut for Remote {
     fn welcome(&self) -> &Welcome {
@@ -651,7 +489,7 @@ impl Dut for Remote {
     }
 
     fn network_effects(&mut self) -> NetworkEffects {
-        NetworkEffects { lost: lost_on_host(), ..NetworkEffects::default() }
+        NetworkEffects { lost: dropped_on_host(), ..NetworkEffects::default() }
     }
 
     fn ended(&mut self) -> Option<String> {
@@ -671,29 +509,5 @@ impl Dut for Remote {
         next.capture = self.capture.take();
         *self = next;
         Ok(true)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::net::UdpSocket;
-
-    #[test]
-    fn the_suite_moves_away_from_a_port_in_use() {
-        let other = UdpSocket::bind("127.0.0.3:0").unwrap();
-        let device = SocketAddr::from(([127, 0, 0, 1], other.local_addr().unwrap().port()));
-        let reached = udp(device, &[], &Classes::default()).unwrap();
-        assert_eq!(reached.local, [[127, 0, 1, 2], [127, 0, 1, 3]].map(IpAddr::from));
-        let given = udp(device, &[other.local_addr().unwrap().ip()], &Classes::default());
-        assert_eq!(given.map(drop).unwrap_err().kind(), io::ErrorKind::AddrInUse);
-    }
-
-    #[test]
-    fn drops_of_full_buffers_are_read() {
-        let v4 = "Ip: Forwarding\nIp: 1\nUdp: InDatagrams NoPorts InErrors RcvbufErrors SndbufErrors\n\
-                  Udp: 100 2 7 5 1\n";
-        assert_eq!((lost_in_v4(v4), lost_in_v4("")), (6, 0));
-        assert_eq!(lost_in_v6("Ip6InReceives 3\nUdp6RcvbufErrors    \t4\nUdp6InErrors 9\n"), 4);
     }
 }
