@@ -1,9 +1,9 @@
 //! Opening a context at a target (section 3.5.8). Refusals are in [`refused`](super::refused).
 
 use crate::axis::{CARRIER, MODE, START};
-use crate::{Need, Outcome, Pdc, Request, Rule, RxPacket, Stop, Test};
+use crate::{Axis, Need, Outcome, Pdc, Point, Request, Rule, RxPacket, Stop, Test};
 use uet_wire::catalogue::*;
-use uet_wire::registry::{CtlType, NackCode};
+use uet_wire::registry::{CtlType, List, NackCode};
 use uet_wire::{PdcId, Psn};
 
 pub(super) const CASES: &[Rule] = &[
@@ -54,6 +54,14 @@ pub(super) const CASES: &[Rule] = &[
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: repeated_syn,
+    },
+    Rule {
+        id: "establish/after-flood",
+        title: "A packet with syn that comes again after a flood of others is not delivered again",
+        requirements: &[PDS_DUP_001],
+        needs: &[],
+        axes: &[&OPENED_BY, &MODE, &CARRIER],
+        run: after_flood,
     },
     Rule {
         id: "establish/syn-in-flight",
@@ -248,6 +256,47 @@ fn repeated_syn(t: &mut Test<'_>) -> Outcome {
     let (_, again) = t.expect_ack(PDS_DUP_002, &pdc, pdc.psn(0))?;
     t.check(PDS_SYN_005, "the device's PDCID", ack.spdcid(), again.spdcid());
     t.pause(t.soon())?;
+    t.check_memory(PDS_DUP_001, &region, 0, &[2; 16])
+}
+
+/// The psn_offset of the packet that opens the context.
+const OPENED_BY: Axis<u32> = Axis::new(
+    "opened-by",
+    &[Point::new("first", 0), Point::needing("second", 1, &[Need::Capability("rud")])],
+);
+
+/// The contexts that the device has room for in a flood.
+const ROOM: u32 = 4;
+
+/// Open: if the flood ends a context whose peer has sent nothing without syn, and how long the device remembers that one.
+/// The packet comes again right behind the flood.
+fn after_flood(t: &mut Test<'_>) -> Outcome {
+    t.configure("general_pdcs", ROOM)?;
+    t.try_configure("syn_retx_safety_time", 1_000_000_000)?;
+    let (other, region) = t.open()?;
+    t.prove_established(&other)?;
+    let (mut pdc, n) = (t.initiate(), t.value(&OPENED_BY));
+    // An ordered context takes nothing above a gap.
+    pdc.rod &= n == 0;
+    let packet = pdc.request(n).write(&region, 0, &[1; 16])?;
+    t.request(&pdc, packet.clone())?;
+    t.need_ack(&pdc, pdc.psn(n))?;
+    t.expect_memory(PDS_DUP_001, &region, 0, &[1; 16])?;
+    t.request(&other, other.request(1).write(&region, 0, &[2; 16])?)?;
+    t.need_ack(&other, other.psn(1))?;
+    t.expect_memory(PDS_DUP_001, &region, 0, &[2; 16])?;
+    t.forget();
+    for _ in 0..2 * ROOM {
+        let pdc = t.initiate();
+        t.request(&pdc, pdc.request(0).write(&region, 64, &[3; 16])?)?;
+    }
+    t.request(&pdc, packet.retx())?;
+    // A send that is delivered again finds no receive.
+    t.expect_silence(PDS_DUP_001, "no answer that tells of a second delivery", |seen| {
+        let list = seen.response().map(|response| response.head().list());
+        let second = seen.is_error() || list == Some(List::UET_OVERFLOW);
+        seen.answers(&pdc, pdc.psn(n)).filter(|_| second)
+    })?;
     t.check_memory(PDS_DUP_001, &region, 0, &[2; 16])
 }
 
