@@ -46,7 +46,7 @@ pub(super) const CASES: &[Rule] = &[
         title: "A late copy of the first packet opens nothing and is not delivered",
         requirements: &[PDS_CLOSE_009, PDS_RUD_001],
         needs: &[],
-        axes: &[&MODE, &CARRIER, &START],
+        axes: &[&USED, &MODE, &CARRIER, &START],
         run: late_syn,
     },
     Rule {
@@ -149,16 +149,23 @@ fn close(t: &mut Test<'_>, pdc: &Pdc, n: u32) -> Outcome {
 
 /// A context that has been used and closed by PSN 2. Its request 1 wrote ones, which another context has overwritten by twos.
 fn closed(t: &mut Test<'_>) -> Result<(Pdc, Region), Stop> {
+    closed_after(t, 1)
+}
+
+/// A context that has been closed like that, after so many requests behind the first.
+fn closed_after(t: &mut Test<'_>, requests: u32) -> Result<(Pdc, Region), Stop> {
     remember(t)?;
     let (pdc, region) = t.open()?;
-    t.request(&pdc, pdc.request(1).write(&region, 0, &[1; 16])?)?;
-    t.need_ack(&pdc, pdc.psn(1))?;
+    for n in 1..=requests {
+        t.request(&pdc, pdc.request(n).write(&region, 0, &[1; 16])?)?;
+        t.need_ack(&pdc, pdc.psn(n))?;
+    }
     let mut other = t.initiate();
     t.establish(&mut other, &region)?;
     t.request(&other, other.request(1).write(&region, 0, &[2; 16])?)?;
     t.need_ack(&other, other.psn(1))?;
     t.expect_memory(PDS_RUD_001, &region, 0, &[2; 16])?;
-    close(t, &pdc, 2)?;
+    close(t, &pdc, requests + 1)?;
     Ok((pdc, region))
 }
 
@@ -227,8 +234,18 @@ fn late_request(t: &mut Test<'_>) -> Outcome {
     t.check_memory(PDS_CLOSE_009, &region, 0, &[2; 16])
 }
 
+/// A Start_PSN distance that few requests are longer than.
+const DISTANCE: u32 = 16;
+
+/// The requests of a context before its end: fewer or more than the distance of its Start_PSN from that of the next one.
+const USED: Axis<u32> = Axis::new("requests", &[Point::new("few", 1), Point::new("many", 2 * DISTANCE)]);
+
 fn late_syn(t: &mut Test<'_>) -> Outcome {
-    let (pdc, region) = closed(t)?;
+    let requests = t.value(&USED);
+    if requests > DISTANCE {
+        t.configure("start_psn_distance", DISTANCE)?;
+    }
+    let (pdc, region) = closed_after(t, requests)?;
     let first = Pdc { remote: None, ..pdc.clone() };
     for n in [0, 1] {
         t.request(&pdc, first.request(n).write(&region, 0, &[1; 16])?)?;
