@@ -55,6 +55,14 @@ pub(super) const CASES: &[Rule] = &[
         run: |t| t.measured(refused),
     },
     Rule {
+        id: "source-rudi/refused-limit",
+        title: "NACKs have an idempotent request sent again at most Max_NACK_Retx_Cnt times, and the operation fails",
+        requirements: &[PDS_NACK_005],
+        needs: &[Need::Capability("rudi")],
+        axes: &[&REFUSED],
+        run: refused_limit,
+    },
+    Rule {
         id: "source-rudi/late",
         title: "A response after retransmissions ends the request",
         requirements: &[PDS_RUDI_002, PDS_RUDI_005],
@@ -182,6 +190,11 @@ const NORMAL: Axis<NackCode> = Axis::new(
     &[Point::new("no-resource", NackCode::NO_RESOURCE), Point::new("no-pkt-buffer", NackCode::NO_PKT_BUFFER)],
 );
 
+const REFUSED: Axis<NackCode> = Axis::new(
+    "code",
+    &[Point::new("no-resource", NackCode::NO_RESOURCE), Point::new("trimmed", NackCode::TRIMMED)],
+);
+
 const CODE: Axis<ReturnCode> = Axis::new(
     "code",
     &[Point::new("uncor", ReturnCode::UNCOR), Point::new("bad-mkey", ReturnCode::BAD_MKEY)],
@@ -205,13 +218,13 @@ const END: Axis<RudiEnd> = Axis::new(
 );
 
 /// A request to memory that is marked as safe for it.
-fn idempotent(kind: PostKind, peer: u64, length: usize) -> Post {
+pub(super) fn idempotent(kind: PostKind, peer: u64, length: usize) -> Post {
     let remote = Remote { key: Hex64(1 << 63 | 0x5eed), index: 10, ..Remote::default() };
     Post { mode: Mode::Rudi, remote, ..post(kind, peer, length) }
 }
 
 /// An idempotent request of the device.
-fn request(seen: &RxPacket) -> Option<Rudi> {
+pub(super) fn request(seen: &RxPacket) -> Option<Rudi> {
     match seen.uet().pds? {
         Pds::Rudi(header) if header.prologue().kind() == PdsType::RUDI_REQ => Some(header.copied()),
         _ => None,
@@ -364,6 +377,29 @@ fn refused(t: &mut Test<'_>) -> Outcome {
         t.ends(PDS_RUDI_004, written, Status::Ok)?;
     }
     Ok(())
+}
+
+fn refused_limit(t: &mut Test<'_>) -> Outcome {
+    let most = t.parameter("max_nack_retx_cnt");
+    if most > 50 {
+        return Err(Stop::Skipped(format!("{most} retransmissions take too long")));
+    }
+    // Packets that the timeout sends again beside it are refused too.
+    let most = (most + t.parameter("max_rto_retx_cnt")) as usize;
+    let (written, seen, header) = ask(t, 64)?;
+    let (way, pkt_id, later) = (way(t, &seen), header.pkt_id(), t.later());
+    let refusal = UetBuf::new(Nack::rudi(t.value(&REFUSED)).nack_pkt_id(pkt_id).done()?);
+    let mut times = 1;
+    t.send(&way, &refusal)?;
+    while times <= most + 3
+        && t.wait(later, |seen| request(seen).filter(|again| again.pkt_id() == pkt_id))?.is_some()
+    {
+        times += 1;
+        t.send(&way, &refusal)?;
+    }
+    let bound = Bound::from(most + 1).from_parameter("max_nack_retx_cnt and max_rto_retx_cnt");
+    t.at_most(PDS_NACK_005, "transmissions of the request", bound, times);
+    t.fails(PDS_NACK_005, written, t.until_given_up())
 }
 
 fn late(t: &mut Test<'_>) -> Outcome {
