@@ -3,7 +3,7 @@
 //! The response that is kept is, but where said otherwise, the error that a write without a region gets.
 
 use crate::axis::{CARRIER, MODE, START};
-use crate::{Need, Outcome, Pdc, Region, Rule, RxPacket, Stop, Test};
+use crate::{Axis, Need, Outcome, Pdc, Point, Region, Request, Rule, RxPacket, Stop, Test};
 use uet_wire::catalogue::*;
 use uet_wire::pds::Ack;
 use uet_wire::registry::{AckRequest, CtlType, NackCode};
@@ -178,7 +178,30 @@ pub(super) const CASES: &[Rule] = &[
         axes: &[&MODE, &CARRIER, &START],
         run: no_room,
     },
+    Rule {
+        id: "clear/no-room-above-gap",
+        title: "A missing request is taken though responses above it fill the room for those that are kept",
+        requirements: &[PDS_WIN_001, PDS_GTD_005, PDS_NACK_011],
+        needs: &[Need::Capability("rud")],
+        axes: &[&MISSING, &CARRIER, &START],
+        run: no_room_above_gap,
+    },
 ];
+
+/// The request that is missing below kept responses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Missing {
+    /// One whose response is the default one.
+    Write,
+    /// One whose response must be kept too.
+    Error,
+}
+
+const MISSING: Axis<Missing> =
+    Axis::new("missing", &[Point::new("write", Missing::Write), Point::new("error", Missing::Error)]);
+
+/// The most responses that a device keeps which has been told to keep 2.
+const MOST_KEPT: u32 = 4;
 
 /// A context whose request 1 has got an error, which is kept.
 fn with_error(t: &mut Test<'_>) -> Result<(Pdc, Region, RxPacket, Ack), Stop> {
@@ -492,31 +515,52 @@ fn request(t: &mut Test<'_>) -> Outcome {
     t.expect_silence(PDS_CLR_010, "no CLEAR_REQUEST when nothing is kept", asks)
 }
 
+/// Has errors kept, from the `first` request on, until one is refused: that request and its number.
+fn fill_up(t: &mut Test<'_>, pdc: &Pdc, region: &Region, first: u32) -> Result<Option<(u32, Request)>, Stop> {
+    for n in first..=first + MOST_KEPT {
+        let nowhere = pdc.request(n).write_nowhere(region, &[n as u8])?;
+        t.request(pdc, nowhere.clone())?;
+        let (_, refused) = t.need("an answer", t.soon(), |seen| {
+            let refused = seen.refuses(pdc, pdc.psn(n)).map(|nack| Some(nack.nack_code()));
+            refused.or_else(|| seen.answers(pdc, pdc.psn(n)).map(|_| None))
+        })?;
+        if let Some(code) = refused {
+            t.check(PDS_GTD_005, "nack_code", NackCode::NO_GTD_DEL_AVAIL, code);
+            t.forget();
+            return Ok(Some((n, nowhere)));
+        }
+    }
+    t.at_most(PDS_GTD_005, "responses kept, by a device that keeps 4", MOST_KEPT, MOST_KEPT + 1);
+    Ok(None)
+}
+
 fn no_room(t: &mut Test<'_>) -> Outcome {
     t.configure("stored_responses", 2)?;
     let (pdc, region) = t.open()?;
-    let mut n = 1;
-    // Fills up what there is.
-    let refused = loop {
-        let nowhere = pdc.request(n).write_nowhere(&region, &[n as u8])?;
-        t.request(&pdc, nowhere.clone())?;
-        let refused = t.need("an answer", t.soon(), |seen| {
-            let refused = seen.refuses(&pdc, pdc.psn(n)).map(|nack| Some(nack.nack_code()));
-            refused.or_else(|| seen.answers(&pdc, pdc.psn(n)).map(|_| None))
-        })?;
-        match refused.1 {
-            Some(code) => {
-                t.check(PDS_GTD_005, "nack_code", NackCode::NO_GTD_DEL_AVAIL, code);
-                break nowhere;
-            }
-            None if n > 4 => {
-                t.at_most(PDS_GTD_005, "responses kept, by a device that keeps 4", 4, n);
-                return Ok(());
-            }
-            None => n += 1,
-        }
+    let Some((n, refused)) = fill_up(t, &pdc, &region, 1)? else { return Ok(()) };
+    t.request(&pdc, refused.retx().clear(pdc.psn(n - 1)))?;
+    t.expect_answer(PDS_NACK_011, &pdc, pdc.psn(n))?;
+    Ok(())
+}
+
+/// CLEAR_PSN does not pass the gap, so nothing makes room before the missing request is taken.
+fn no_room_above_gap(t: &mut Test<'_>) -> Outcome {
+    t.configure("stored_responses", 2)?;
+    let (pdc, region) = t.open()?;
+    let Some((n, refused)) = fill_up(t, &pdc, &region, 2)? else { return Ok(()) };
+    let missing = match t.value(&MISSING) {
+        Missing::Write => pdc.request(1).write(&region, 0, &[1; 16])?,
+        Missing::Error => pdc.request(1).write_nowhere(&region, &[1; 16])?,
     };
-    t.forget();
+    // A source sends what is refused again, a few times.
+    t.request(&pdc, missing.clone())?;
+    for _ in 0..3 {
+        let arrived = |seen: &RxPacket| seen.acknowledges(&pdc, pdc.psn(1)).is_some();
+        if !t.hear(t.soon(), arrived)? {
+            t.request(&pdc, missing.clone().retx())?;
+        }
+    }
+    t.expect_ack(PDS_WIN_001, &pdc, pdc.psn(1))?;
     t.request(&pdc, refused.retx().clear(pdc.psn(n - 1)))?;
     t.expect_answer(PDS_NACK_011, &pdc, pdc.psn(n))?;
     Ok(())
