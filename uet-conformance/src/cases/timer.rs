@@ -1,5 +1,6 @@
 //! The retransmission timer of each kind of packet that a device sends (section 3.5): when it runs out, how often, and what then.
 
+use super::source_rudi::{idempotent, request as idempotent_request};
 use crate::axis::{CARRIER, Carrier, MODE};
 use crate::target::{Target, post};
 use crate::{Axis, Bound, Need, Outcome, Point, Rule, RxPacket, Stop, Test};
@@ -63,7 +64,7 @@ pub(super) const CASES: &[Rule] = &[
         title: "A Max_RTO_Retx_Cnt of 15 or 31 is no limit: the packet comes again after that many retransmissions",
         requirements: &[PDS_RTO_003],
         needs: &[Need::Capability("parameters")],
-        axes: &[&ENDLESS, &MODE],
+        axes: &[&ENDLESS, &LASTING, &MODE],
         run: without_end,
     },
 ];
@@ -81,6 +82,8 @@ enum Waiting {
     Close,
     /// Read data on the return direction.
     Data,
+    /// A request of RUDI.
+    Idempotent,
 }
 
 const WAITING: Axis<Waiting> = Axis::new(
@@ -91,6 +94,15 @@ const WAITING: Axis<Waiting> = Axis::new(
         Point::new("last", Waiting::Last),
         Point::needing("close-command", Waiting::Close, &[Need::Capability("close")]),
         Point::needing("return-data", Waiting::Data, &[Need::Capability("read"), Need::Capability("write")]),
+    ],
+);
+
+/// A packet that the device sends again without end.
+const LASTING: Axis<Waiting> = Axis::new(
+    "packet",
+    &[
+        Point::new("request", Waiting::Request),
+        Point::needing("idempotent", Waiting::Idempotent, &[Need::Capability("rudi")]),
     ],
 );
 
@@ -130,7 +142,7 @@ const REFUSAL: Axis<NackCode> = Axis::new(
     ],
 );
 
-/// A packet by which it is known again: its sender's PDCID and PSN.
+/// A packet by which it is known again: its sender's PDCID and PSN, or the pkt_id alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Key {
     spdcid: PdcId,
@@ -140,7 +152,9 @@ struct Key {
 fn key_of(seen: &RxPacket) -> Option<(Key, bool)> {
     let request = seen.request().map(|it| (Key { spdcid: it.spdcid(), psn: it.psn() }, it.retx()));
     let close = seen.control(CtlType::CLOSE_COMMAND);
-    request.or(close.map(|it| (Key { spdcid: it.spdcid(), psn: it.psn() }, it.retx())))
+    let idempotent =
+        idempotent_request(seen).map(|it| (Key { spdcid: PdcId::NONE, psn: Psn(it.pkt_id()) }, it.retx()));
+    request.or(close.map(|it| (Key { spdcid: it.spdcid(), psn: it.psn() }, it.retx()))).or(idempotent)
 }
 
 /// Max_RTO_Retx_Cnt, where a script can wait for the last retransmission.
@@ -162,6 +176,10 @@ fn waiting(t: &mut Test<'_>, kind: Waiting) -> Result<(Key, Transmissions), Stop
     let packet = match kind {
         Waiting::Opening => {
             t.post(post(PostKind::Write, peer, 64))?;
+            None
+        }
+        Waiting::Idempotent => {
+            t.post(idempotent(PostKind::Write, peer, 64))?;
             None
         }
         Waiting::Request => {
@@ -342,16 +360,14 @@ fn after_nack(t: &mut Test<'_>) -> Outcome {
 
 /// The timeout doubles: only virtual time passes so quickly.
 fn without_end(t: &mut Test<'_>) -> Outcome {
-    let count = t.value(&ENDLESS);
     if !t.facts().virtual_time {
         return Err(Stop::Skipped("so many timeouts take too long".into()));
     }
-    t.configure("max_rto_retx_cnt", count)?;
+    t.configure("max_rto_retx_cnt", t.value(&ENDLESS))?;
     t.try_configure("rto_init_time", 20_000)?;
-    let (key, _) = waiting(t, Waiting::Request)?;
-    // The limit of 31 is out of reach; a device that takes it for few ends early.
-    let most = if count == 15 { 17 } else { 18 };
-    for n in 0..most {
+    let (key, _) = waiting(t, t.value(&LASTING))?;
+    // The limit of 31 is out of reach; a device that takes it for few, or stops where its timeout cannot double, ends early.
+    for n in 0..26 {
         let within = t.soon() + t.rto() * (2 << n);
         let statement = format!("retransmission {}", n + 1);
         let again = |seen: &RxPacket| key_of(seen).filter(|(other, retx)| *other == key && *retx);
