@@ -130,7 +130,7 @@ pub(super) const CASES: &[Rule] = &[
         title: "A rest of several packets completes the device's send when all of them have been read",
         requirements: &[SES_RNDV_002, SES_RNDV_003],
         needs: &[Need::Capability("rendezvous_send")],
-        axes: &[&MODE, &START],
+        axes: &[&ORDER, &MODE, &START],
         run: offer_of_long_rest,
     },
     Rule {
@@ -485,11 +485,29 @@ fn offer_of_short_rest(t: &mut Test<'_>) -> Outcome {
     Ok(())
 }
 
+const RUD: &[Need] = &[Need::Capability("rud")];
+
+/// The order in which the read requests of the rest arrive.
+const ORDER: Axis<[usize; 4]> = Axis::new(
+    "order",
+    &[
+        Point::new("sent", [0, 1, 2, 3]),
+        Point::needing("reversed", [3, 2, 1, 0], RUD),
+        Point::needing("second-late", [0, 2, 1, 3], RUD),
+        Point::needing("second-last", [0, 2, 3, 1], RUD),
+        Point::needing("alternating", [3, 1, 2, 0], RUD),
+    ],
+);
+
 fn offer_of_long_rest(t: &mut Test<'_>) -> Outcome {
-    let length = 3 * t.mtu();
+    let (length, order) = (4 * t.mtu(), t.value(&ORDER));
     let (posted, target, ext) = offer_of(t, length)?;
     target.ack(t, 0)?;
-    let (mut session, rest) = read_rest(t, &target, &ext)?;
+    let rest = rest_of(&target, &ext)?;
+    let mut session = t.session();
+    // An ordered context takes nothing above a gap.
+    session.pdc.rod &= order.is_sorted();
+    session.ask_in_order(t, &rest.parts(t.mtu())?, &order)?;
     let pieces = session.data(t, SES_RNDV_002, rest.length as usize)?;
     let read = crate::assemble(&pieces, rest.length as usize);
     let expected = &bytes(length)[ext.eager_length() as usize..];
