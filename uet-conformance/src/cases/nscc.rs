@@ -59,7 +59,7 @@ const ALGORITHMS: Axis<&str> = Axis::new(
 );
 
 /// Where packets are trimmed.
-const HOP: Axis<NackCode> = Axis::new(
+pub(super) const HOP: Axis<NackCode> = Axis::new(
     "trimmed",
     &[Point::new("fabric", NackCode::TRIMMED), Point::new("last-hop", NackCode::TRIMMED_LASTHOP)],
 );

@@ -1,6 +1,6 @@
 //! The window of a source over many round trips (section 3.6.13), judged by the packets in flight.
 
-use super::nscc::{congest, filled, flow_of, full, in_time, late, most_in_flight, need_in_flight};
+use super::nscc::{HOP, congest, filled, flow_of, full, in_time, late, most_in_flight, need_in_flight};
 use crate::axis::{CARRIER, MODE, START};
 use crate::flow::{Answers, Flow};
 use crate::target::post;
@@ -60,6 +60,14 @@ pub(super) const CASES: &[Rule] = &[
         needs: NSCC,
         axes: &[&MODE, &CARRIER, &START],
         run: |t| t.measured(trims_by_bytes),
+    },
+    Rule {
+        id: "nscc-over-time/trim-of-one",
+        title: "A trim now and then leaves a window at least half as open as before, as all other packets arrive",
+        requirements: &[CC_TRIM_002],
+        needs: &[Need::Capability("rud"), Need::Capability("nscc")],
+        axes: &[&HOP, &CARRIER, &START],
+        run: |t| t.measured(trim_of_one),
     },
     Rule {
         id: "nscc-over-time/opens-again",
@@ -312,6 +320,25 @@ fn trims_by_bytes(t: &mut Test<'_>) -> Outcome {
     let after = flow.run(t, round * 4, &Answers { marked: true, ..answers })?;
     let most = Bound::from(before.saturating_sub(trimmed) + 2 * full(t)).tolerating("two packets");
     t.at_most(CC_TRIM_001, "bytes in flight after the trims", most, after);
+    Ok(())
+}
+
+/// Each trim takes at most one packet off the window. Quick adapt, where it acts, leaves what arrived in more than a round trip.
+/// An ordered context would send all packets behind the trimmed one again.
+fn trim_of_one(t: &mut Test<'_>) -> Outcome {
+    let (mut flow, _) = flow_of(t, 60)?;
+    let (answers, round) = in_time(t, &flow)?;
+    let before = flow.run(t, round * 8, &answers)?;
+    for _ in 0..3 {
+        let settled = t.now() + t.base_rtt()? / 2;
+        flow.watch_until(t, settled)?;
+        need_in_flight(&flow, 8)?;
+        let next = flow.acked();
+        flow.refuse(t, t.value(&HOP), next)?;
+        let after = flow.run(t, round * 4, &answers)?;
+        let least = Bound::from(before / 2).tolerating("a half");
+        t.at_least(CC_TRIM_002, "bytes in flight after the trim of a packet", least, after);
+    }
     Ok(())
 }
 
