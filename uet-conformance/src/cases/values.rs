@@ -297,6 +297,7 @@ fn by_device(t: &mut Test<'_>, form: Option<Form>) -> Outcome {
             t.check(SES_MATCH_001, "match_bits", Some(bits), said.match_bits);
         }
     }
+    t.check(SES_CUT_005, "hd", header_data.is_some(), said.head.hd());
     if header_data.is_some() {
         t.check(SES_CUT_005, "header_data", Some(bits), said.header_data);
     }
