@@ -80,8 +80,8 @@ pub(super) const CASES: &[Rule] = &[
     },
     Rule {
         id: "ses-encoding/ends",
-        title: "Every message sets som in its first packet and eom in its last, whatever its operation and its length",
-        requirements: &[SES_CUT_002],
+        title: "Every message sets som in its first packet, eom in its last, and hd in none without header data",
+        requirements: &[SES_CUT_002, SES_CUT_005],
         needs: &[],
         axes: &[&KIND, &PACKETS, &MODE],
         run: ends,
@@ -450,6 +450,7 @@ fn ends(t: &mut Test<'_>) -> Outcome {
         let expected = (n == 1, n == packets);
         let what = format!("som and eom of packet {n} of {packets}");
         t.check(SES_CUT_002, &what, expected, (said.head.som(), said.head.eom()));
+        t.check(SES_CUT_005, &format!("hd of packet {n} of {packets}"), false, said.head.hd());
     }
     Ok(())
 }
