@@ -20,6 +20,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule { id: "nscc/rcvd-bytes-of-trimmed", title: "A trimmed packet adds nothing to rcvd_bytes until it comes whole", requirements: &[CC_RCVD_002], needs: &[Need::Capability("rud"), Need::Capability("nscc"), Need::Trim], axes: &[&CARRIER, &START], run: of_trimmed },
     Rule { id: "nscc/rcvd-bytes-of-control", title: "A control packet adds nothing to rcvd_bytes, also one that takes a PSN", requirements: &[CC_RCVD_001], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &START], run: of_control },
     Rule { id: "nscc/rcvd-bytes-of-refused", title: "A packet outside the window adds nothing to rcvd_bytes", requirements: &[CC_RCVD_001], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &START], run: of_refused },
+    Rule { id: "nscc/rcvd-bytes-of-message-too-many", title: "A packet that is refused for lack of room adds to rcvd_bytes only when it is taken", requirements: &[CC_RCVD_001], needs: &[Need::Capability("rud"), Need::Capability("nscc")], axes: &[&CARRIER, &START], run: of_message_too_many },
     Rule { id: "nscc/rcvd-bytes-over-gaps", title: "rcvd_bytes counts a packet on arrival, also above a gap", requirements: &[CC_RCVD_001], needs: &[Need::Capability("rud"), Need::Capability("nscc")], axes: &[&CARRIER, &START], run: over_gaps },
     Rule { id: "nscc/rcvd-bytes-of-each-context", title: "Each context has an rcvd_bytes of its own", requirements: &[CC_RCVD_001], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &START], run: of_each_context },
     Rule { id: "nscc/service-time", title: "service_time is no longer than the time between the packet and its ACK", requirements: &[CC_SERVICE_001], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &START], run: service_time },
@@ -255,6 +256,24 @@ fn of_refused(t: &mut Test<'_>) -> Outcome {
     t.request(&counted.pdc, beyond.clone())?;
     t.need("a NACK", t.soon(), |seen| seen.refuses(&counted.pdc, beyond.psn))?;
     counted.step(t, CC_RCVD_001, 16)
+}
+
+fn of_message_too_many(t: &mut Test<'_>) -> Outcome {
+    t.configure("max_messages", 1)?;
+    let mut counted = Counted::open(t)?;
+    let (pdc, region, mtu) = (counted.pdc.clone(), counted.region.clone(), t.mtu());
+    let other = crate::Region { message_id: region.message_id ^ 1, ..region.clone() };
+    let refused = pdc.request(2).half(&other, mtu, 0)?;
+    let open = pdc.request(1).half(&region, mtu, 0)?;
+    counted.send(t, &open)?;
+    counted.expect(t, CC_RCVD_001, open.psn)?;
+    t.request(&pdc, refused.clone())?;
+    t.need("a NACK of the message too many", t.soon(), |seen| seen.refuses(&pdc, refused.psn))?;
+    for taken in [pdc.request(3).half(&region, mtu, 1)?, refused.retx()] {
+        counted.send(t, &taken)?;
+        counted.expect(t, CC_RCVD_001, taken.psn)?;
+    }
+    Ok(())
 }
 
 fn over_gaps(t: &mut Test<'_>) -> Outcome {
