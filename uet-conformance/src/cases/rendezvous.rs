@@ -175,6 +175,10 @@ enum Otherwise {
     Front,
     /// The target reads the first half of the rest twice.
     HalfTwice,
+    /// The target reads from the place of the rest by another key.
+    OtherKey,
+    /// The target reads by the key of the rest from far beyond it.
+    FarBeyond,
 }
 
 const OTHERWISE: Axis<Otherwise> = Axis::new(
@@ -184,6 +188,8 @@ const OTHERWISE: Axis<Otherwise> = Axis::new(
         Point::new("stranger-beyond", Otherwise::StrangerBeyond),
         Point::new("front", Otherwise::Front),
         Point::new("half-twice", Otherwise::HalfTwice),
+        Point::new("other-key", Otherwise::OtherKey),
+        Point::new("far-beyond", Otherwise::FarBeyond),
     ],
 );
 
@@ -531,6 +537,8 @@ fn offer_read_otherwise(t: &mut Test<'_>) -> Outcome {
             };
             (0, vec![Message { offset, length: eager, ..rest.clone() }], rest)
         }
+        Otherwise::OtherKey => (0, vec![Message { selector: rest.selector ^ 0x5a5a, ..rest.clone() }], rest),
+        Otherwise::FarBeyond => (0, vec![Message { offset: rest.offset ^ 1 << 40, ..rest.clone() }], rest),
         Otherwise::HalfTwice => {
             let offset = rest.offset + u64::from(half.length);
             let last = Message { offset, length: rest.length - half.length, ..rest };
