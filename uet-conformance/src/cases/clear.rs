@@ -167,7 +167,7 @@ pub(super) const CASES: &[Rule] = &[
         title: "CLEAR_REQUEST, if the device sends one, names what is kept, and stops when it is cleared",
         requirements: &[PDS_CLR_010, WIRE_CTL_004, PDS_CLR_005],
         needs: &[],
-        axes: &[&MODE, &CARRIER, &START],
+        axes: &[&KEPT, &MODE, &CARRIER, &START],
         run: request,
     },
     Rule {
@@ -486,19 +486,26 @@ fn read_again(t: &mut Test<'_>) -> Outcome {
     Ok(())
 }
 
+/// The number of errors that are kept.
+const KEPT: Axis<u32> = Axis::new("kept", &[Point::new("two", 2), Point::new("one", 1)]);
+
 fn request(t: &mut Test<'_>) -> Outcome {
     let (pdc, region, ..) = with_error(t)?;
-    error(t, &pdc, &region, 2)?;
+    let kept = t.value(&KEPT);
+    for n in 2..=kept {
+        error(t, &pdc, &region, n)?;
+    }
     let asks = |seen: &RxPacket| seen.control(CtlType::CLEAR_REQUEST).filter(|_| seen.is_for(&pdc));
     let Some((_, asked)) = t.wait(t.soon(), asks)? else {
         return Err(Stop::Skipped("the device sends no CLEAR_REQUEST".into()));
     };
     let named = asked.clear_psn().unwrap_or_default();
-    t.one_of(PDS_CLR_010, "the PSN to be cleared", &[pdc.psn(1), pdc.psn(2)], named);
+    let psns: Vec<Psn> = (1..=kept).map(|n| pdc.psn(n)).collect();
+    t.one_of(PDS_CLR_010, "the PSN to be cleared", &psns, named);
     t.check(WIRE_CTL_004, "psn", Psn(0), asked.psn());
-    t.send(&pdc, &clear_command(&pdc, pdc.psn(2))?)?;
-    let told = cack(t, &pdc, &region, 3)?;
-    t.check(PDS_CLR_005, "cack_psn", pdc.psn(3), told);
+    t.send(&pdc, &clear_command(&pdc, pdc.psn(kept))?)?;
+    let told = cack(t, &pdc, &region, kept + 1)?;
+    t.check(PDS_CLR_005, "cack_psn", pdc.psn(kept + 1), told);
     t.forget();
     t.expect_silence(PDS_CLR_010, "no CLEAR_REQUEST when nothing is kept", asks)
 }
