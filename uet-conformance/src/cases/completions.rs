@@ -161,6 +161,14 @@ pub(super) const CASES: &[Rule] = &[
         run: read_in_turns,
     },
     Rule {
+        id: "completions/read-after-others",
+        title: "Messages that have ended leave room for a read, however long they were together",
+        requirements: &[SES_DONE_001],
+        needs: &[Need::Capability("read")],
+        axes: &[&MODE, &CARRIER, &START],
+        run: read_after_others,
+    },
+    Rule {
         id: "completions/read-shuffled",
         title: "A read of several packets puts each part into its place, in whatever order they come",
         requirements: &[SES_READ_001],
@@ -568,6 +576,28 @@ fn read_in_turns(t: &mut Test<'_>) -> Outcome {
         give_part(t, &target, &whole, n as usize, n)?;
     }
     ends_reading(t, SES_DONE_001, posted, &whole)
+}
+
+fn read_after_others(t: &mut Test<'_>) -> Outcome {
+    const COUNT: u32 = 8;
+    let mtu = t.mtu();
+    // Else the device has room for them all, perhaps.
+    t.configure("max_awaited", 2 * mtu)?;
+    let peer = t.peer(0)?;
+    let mut target = Target::established(t, peer, Mode::Rud)?;
+    for n in 1..=COUNT {
+        let written = t.post(post(PostKind::Write, peer, mtu))?;
+        target.expect_new(t, SES_DONE_001, n)?;
+        target.ack(t, n)?;
+        t.ends(SES_DONE_001, written, Status::Ok)?;
+    }
+    let read = t.post(post(PostKind::Read, peer, 100))?;
+    target.expect_new(t, SES_DONE_001, COUNT + 1)?;
+    target.ack(t, COUNT + 1)?;
+    let ses = target.data_header(COUNT + 1, 100, 100, 0)?;
+    target.give_due(t, 0, ses, &bytes(100))?;
+    t.ends_with(SES_DONE_001, read, (Status::Ok, 100))?;
+    Ok(())
 }
 
 fn read_shuffled(t: &mut Test<'_>) -> Outcome {
