@@ -151,6 +151,14 @@ pub(super) const CASES: &[Rule] = &[
         run: data_with_error,
     },
     Rule {
+        id: "source-rudi/no-atomic",
+        title: "A device that is told to send an atomic by RUDI refuses, or sends it by another mode",
+        requirements: &[WIRE_AMO_004],
+        needs: &[Need::Capability("rudi")],
+        axes: &[&ATOMIC],
+        run: no_atomic,
+    },
+    Rule {
         id: "source-rudi/room-again",
         title: "Idempotent requests that ended in any way make room for the next one",
         requirements: &[SES_DONE_001],
@@ -198,6 +206,14 @@ const REFUSED: Axis<NackCode> = Axis::new(
 const CODE: Axis<ReturnCode> = Axis::new(
     "code",
     &[Point::new("uncor", ReturnCode::UNCOR), Point::new("bad-mkey", ReturnCode::BAD_MKEY)],
+);
+
+const ATOMIC: Axis<PostKind> = Axis::new(
+    "operation",
+    &[
+        Point::needing("atomic", PostKind::Atomic, &[Need::Capability("atomic")]),
+        Point::needing("fetch", PostKind::FetchAtomic, &[Need::Capability("fetch_atomic")]),
+    ],
 );
 
 /// How an idempotent request ends.
@@ -592,6 +608,21 @@ fn data_with_error(t: &mut Test<'_>) -> Outcome {
     let within = t.soon();
     let ended = t.completion(read, within)?.map(|ended| ended.status);
     t.one_of(SES_ERR_003, &format!("the completion after data with {code}"), FAILED, ended);
+    Ok(())
+}
+
+fn no_atomic(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let sum = Post {
+        atomic_opcode: Some("SUM".to_owned()),
+        atomic_datatype: Some("UINT64".to_owned()),
+        ..idempotent(t.value(&ATOMIC), peer, 8)
+    };
+    if let Err(gone @ Stop::Gone(_)) = t.post(sum) {
+        return Err(gone);
+    }
+    t.expect_none(WIRE_AMO_004, "no atomic by RUDI", t.later(), request)?;
+    ask(t, 64)?;
     Ok(())
 }
 
