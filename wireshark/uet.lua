@@ -3145,6 +3145,14 @@ local function peer_of(half)
 end
 U.peer_of = peer_of
 
+-- The number of a half's context, from 0, and its direction as text.
+function U.pdc_of(half)
+  return H.context[half] - 1
+end
+function U.direction_of(half)
+  return H.returns[half] and "return" or "forward"
+end
+
 -- Names a half with an identifier of its sender.
 local function name(ends, half, id)
   ends.contexts[id], H.id[half] = half, id
@@ -3191,6 +3199,11 @@ local function base_of(half)
   return H.cack[half] or start and psn_add(start, -1)
 end
 
+-- Returns the message that waits for the acknowledgment of a request: not the message that its response data answers.
+local function part_of(e)
+  return e.part or not e.answers and e.message or nil
+end
+
 -- Handles a packet with a PSN of its own. Its facts `a` are kept until its ACK.
 local function on_request(p, a, half, psn, retx)
   local sent = H.sent[half]
@@ -3217,7 +3230,8 @@ local function on_request(p, a, half, psn, retx)
           a.answers_nack, refused.retransmitted_in, e.refused = refused.number, p.number, nil
         end
       end
-      if not e.part and p.ses then U.message_packet(p, a, half, e, psn) else a.message = e.part end
+      local part = part_of(e)
+      if not part and p.ses then U.message_packet(p, a, half, e, psn) else a.message = part end
     end
     return
   end
@@ -3238,14 +3252,16 @@ local function on_request(p, a, half, psn, retx)
   if p.ses then U.message_packet(p, a, half, a, psn) end
 end
 
-local function acknowledged(p, a, e, half)
+-- Only a second pass needs further facts of a `forgotten` packet. Without one, its table need not grow for them.
+local function acknowledged(p, a, e, half, forgotten)
   if e.acked_in then return end
-  e.acked_in, e.response_time = p.number, p.time - e.time
+  if U.shows_again or not forgotten then e.acked_in, e.response_time = p.number, p.time - e.time end
   local nth = (a.acks_count or 0) + 1
   a.acks_count = nth
   if nth == 1 then a.acks = { e.frame } elseif nth <= 8 then a.acks[nth] = e.frame end
   if not e.again then U.measure(H.context[half], p.time - e.time) end
-  if e.part then U.message_acknowledged(p, e.part, half) end
+  local part = part_of(e)
+  if part then U.message_acknowledged(p, part, half) end
 end
 
 -- Marks all packets up to `cack` as acknowledged and forgets them.
@@ -3263,7 +3279,7 @@ local function advance(p, a, half, cack)
       local psn = psn_add(old, step)
       local e = sent[psn]
       if e then
-        acknowledged(p, a, e, half)
+        acknowledged(p, a, e, half, true)
         sent[psn] = nil
       end
     end
@@ -3274,7 +3290,7 @@ local function advance(p, a, half, cack)
     end
     table.sort(done)
     for _, psn in ipairs(done) do
-      acknowledged(p, a, sent[psn], half)
+      acknowledged(p, a, sent[psn], half, true)
       sent[psn] = nil
     end
   end
@@ -3289,7 +3305,7 @@ local function on_ack(p, a, half, pds)
   local cack = pds["pds.cack_psn"]
   local named = offset and sent and sent[psn_add(cack, offset)]
   if named then
-    a.response_to, a.response_time = named.frame, p.time - named.time
+    a.response_time = p.time - named.time
     acknowledged(p, a, named, of)
   end
   if offset then
@@ -3384,11 +3400,8 @@ function U.follow(p)
     end
     C.start[context] = start
   end
-  -- Room for the facts that follow.
-  local a = {
-    pdc = context - 1, direction = H.returns[half] and "return" or "forward", frame = p.number, time = p.time, message = nil,
-    part = nil,
-  }
+  -- Four facts, because a table of five has room for eight.
+  local a = { half = half, frame = p.number, time = p.time, message = nil }
   if request then
     on_request(p, a, half, pds["pds.psn"], pds["pds.flags.retx"])
     if p.ses and p.ses["ses.list"] then
@@ -3478,7 +3491,9 @@ function U.message_packet(p, a, half, e, psn)
   -- Counts trimmed bytes now, and not in the retransmission.
   if p.opcode ~= READ then message.bytes = message.bytes + p.payload_bytes + (p.missing or 0) end
   if message.start ~= a then message.last = p.number end
-  e.part, a.message = message, message
+  a.message = message
+  -- The packet was trimmed when it came first.
+  if e ~= a then e.part = message end
 end
 
 -- One of its packets has been acknowledged.
@@ -3591,9 +3606,9 @@ end
 local function complete(p, a, message, data)
   message.reassembled_in = p.number
   if settings.export ~= "" then export(message, data) end
-  if settings.follow == tostring(a.pdc) and not is_full(#data) then
+  if settings.follow == tostring(U.pdc_of(a.half)) and not is_full(#data) then
     stored = stored + #data
-    followed[#followed + 1] = { message = message, data = data, back = a.direction == "return" }
+    followed[#followed + 1] = { message = message, data = data, back = U.direction_of(a.half) == "return" }
   end
 end
 
@@ -4177,9 +4192,9 @@ end
 
 -- The context and the message.
 function U.add_analysis(tree, p, a, payload)
-  if a.pdc then
-    generated(tree, f.pdc, a.pdc)
-    generated(tree, f.pdc_direction, a.direction)
+  if a.half then
+    generated(tree, f.pdc, U.pdc_of(a.half))
+    generated(tree, f.pdc_direction, U.direction_of(a.half))
   end
   if a.retransmission then generated(tree, f.retransmission, true) end
   if a.duplicate then generated(tree, f.duplicate, true) end
@@ -4389,9 +4404,12 @@ local function dissect(tvb, pinfo, root, place)
       a = U.frames[number]
     elseif not pinfo.in_error_pkt then
       p.time = pinfo.rel_ts
-      a = U.follow(p)
       -- When nothing of the first packet is shown, all will be looked at again.
-      if remember == nil then remember = gui or not root.visible and tostring(columns.info) ~= text end
+      if remember == nil then
+        remember = gui or not root.visible and tostring(columns.info) ~= text
+        U.shows_again = remember
+      end
+      a = U.follow(p)
       if remember then U.frames[number] = a end
       if collects == nil then
         collects = settings.reassemble and (remember or root.visible or U.asks_for_data(root))

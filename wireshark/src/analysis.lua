@@ -44,9 +44,9 @@ end
 
 -- The context and the message.
 function U.add_analysis(tree, p, a, payload)
-  if a.pdc then
-    generated(tree, f.pdc, a.pdc)
-    generated(tree, f.pdc_direction, a.direction)
+  if a.half then
+    generated(tree, f.pdc, U.pdc_of(a.half))
+    generated(tree, f.pdc_direction, U.direction_of(a.half))
   end
   if a.retransmission then generated(tree, f.retransmission, true) end
   if a.duplicate then generated(tree, f.duplicate, true) end

@@ -81,9 +81,12 @@ local function dissect(tvb, pinfo, root, place)
       a = U.frames[number]
     elseif not pinfo.in_error_pkt then
       p.time = pinfo.rel_ts
-      a = U.follow(p)
       -- When nothing of the first packet is shown, all will be looked at again.
-      if remember == nil then remember = gui or not root.visible and tostring(columns.info) ~= text end
+      if remember == nil then
+        remember = gui or not root.visible and tostring(columns.info) ~= text
+        U.shows_again = remember
+      end
+      a = U.follow(p)
       if remember then U.frames[number] = a end
       if collects == nil then
         collects = settings.reassemble and (remember or root.visible or U.asks_for_data(root))

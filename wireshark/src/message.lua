@@ -64,7 +64,9 @@ function U.message_packet(p, a, half, e, psn)
   -- Counts trimmed bytes now, and not in the retransmission.
   if p.opcode ~= READ then message.bytes = message.bytes + p.payload_bytes + (p.missing or 0) end
   if message.start ~= a then message.last = p.number end
-  e.part, a.message = message, message
+  a.message = message
+  -- The packet was trimmed when it came first.
+  if e ~= a then e.part = message end
 end
 
 -- One of its packets has been acknowledged.

@@ -75,6 +75,14 @@ local function peer_of(half)
 end
 U.peer_of = peer_of
 
+-- The number of a half's context, from 0, and its direction as text.
+function U.pdc_of(half)
+  return H.context[half] - 1
+end
+function U.direction_of(half)
+  return H.returns[half] and "return" or "forward"
+end
+
 -- Names a half with an identifier of its sender.
 local function name(ends, half, id)
   ends.contexts[id], H.id[half] = half, id
@@ -121,6 +129,11 @@ local function base_of(half)
   return H.cack[half] or start and psn_add(start, -1)
 end
 
+-- Returns the message that waits for the acknowledgment of a request: not the message that its response data answers.
+local function part_of(e)
+  return e.part or not e.answers and e.message or nil
+end
+
 -- Handles a packet with a PSN of its own. Its facts `a` are kept until its ACK.
 local function on_request(p, a, half, psn, retx)
   local sent = H.sent[half]
@@ -147,7 +160,8 @@ local function on_request(p, a, half, psn, retx)
           a.answers_nack, refused.retransmitted_in, e.refused = refused.number, p.number, nil
         end
       end
-      if not e.part and p.ses then U.message_packet(p, a, half, e, psn) else a.message = e.part end
+      local part = part_of(e)
+      if not part and p.ses then U.message_packet(p, a, half, e, psn) else a.message = part end
     end
     return
   end
@@ -168,14 +182,16 @@ local function on_request(p, a, half, psn, retx)
   if p.ses then U.message_packet(p, a, half, a, psn) end
 end
 
-local function acknowledged(p, a, e, half)
+-- Only a second pass needs further facts of a `forgotten` packet. Without one, its table need not grow for them.
+local function acknowledged(p, a, e, half, forgotten)
   if e.acked_in then return end
-  e.acked_in, e.response_time = p.number, p.time - e.time
+  if U.shows_again or not forgotten then e.acked_in, e.response_time = p.number, p.time - e.time end
   local nth = (a.acks_count or 0) + 1
   a.acks_count = nth
   if nth == 1 then a.acks = { e.frame } elseif nth <= 8 then a.acks[nth] = e.frame end
   if not e.again then U.measure(H.context[half], p.time - e.time) end
-  if e.part then U.message_acknowledged(p, e.part, half) end
+  local part = part_of(e)
+  if part then U.message_acknowledged(p, part, half) end
 end
 
 -- Marks all packets up to `cack` as acknowledged and forgets them.
@@ -193,7 +209,7 @@ local function advance(p, a, half, cack)
       local psn = psn_add(old, step)
       local e = sent[psn]
       if e then
-        acknowledged(p, a, e, half)
+        acknowledged(p, a, e, half, true)
         sent[psn] = nil
       end
     end
@@ -204,7 +220,7 @@ local function advance(p, a, half, cack)
     end
     table.sort(done)
     for _, psn in ipairs(done) do
-      acknowledged(p, a, sent[psn], half)
+      acknowledged(p, a, sent[psn], half, true)
       sent[psn] = nil
     end
   end
@@ -219,7 +235,7 @@ local function on_ack(p, a, half, pds)
   local cack = pds["pds.cack_psn"]
   local named = offset and sent and sent[psn_add(cack, offset)]
   if named then
-    a.response_to, a.response_time = named.frame, p.time - named.time
+    a.response_time = p.time - named.time
     acknowledged(p, a, named, of)
   end
   if offset then
@@ -314,11 +330,8 @@ function U.follow(p)
     end
     C.start[context] = start
   end
-  -- Room for the facts that follow.
-  local a = {
-    pdc = context - 1, direction = H.returns[half] and "return" or "forward", frame = p.number, time = p.time, message = nil,
-    part = nil,
-  }
+  -- Four facts, because a table of five has room for eight.
+  local a = { half = half, frame = p.number, time = p.time, message = nil }
   if request then
     on_request(p, a, half, pds["pds.psn"], pds["pds.flags.retx"])
     if p.ses and p.ses["ses.list"] then

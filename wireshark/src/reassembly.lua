@@ -55,9 +55,9 @@ end
 local function complete(p, a, message, data)
   message.reassembled_in = p.number
   if settings.export ~= "" then export(message, data) end
-  if settings.follow == tostring(a.pdc) and not is_full(#data) then
+  if settings.follow == tostring(U.pdc_of(a.half)) and not is_full(#data) then
     stored = stored + #data
-    followed[#followed + 1] = { message = message, data = data, back = a.direction == "return" }
+    followed[#followed + 1] = { message = message, data = data, back = U.direction_of(a.half) == "return" }
   end
 end
 
