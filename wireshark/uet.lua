@@ -3015,8 +3015,10 @@ local codes = U.registries.CtlType.codes
 local CLEAR_COMMAND, CLEAR_REQUEST, CREDIT = codes.CLEAR_COMMAND, codes.CLEAR_REQUEST, codes.CREDIT
 local SACK_AT = U.at("ack_cc", "pds.sack_bitmap")
 
--- The runs of PSNs that a bitmap says have been received, as a list of first, last, first, last.
+-- The runs of PSNs that a bitmap says have been received, as a list of first, last, first, last. The summary, the context
+-- and the tree of a packet share it.
 function U.sacked(p)
+  if p.runs then return p.runs end
   local runs, base = {}, psn_add(p.pds["pds.cack_psn"], p.pds["pds.sack_psn_offset"])
   local first
   for bit = 0, 63 do
@@ -3029,6 +3031,7 @@ function U.sacked(p)
     end
   end
   if first then runs[#runs + 1], runs[#runs + 2] = psn_add(base, first), psn_add(base, 63) end
+  p.runs = runs
   return runs
 end
 
@@ -4059,6 +4062,8 @@ local function add_states(tree, p)
   if p.wire > p.caught then generated(tree, f.sliced, true) end
 end
 
+local NONE = {}
+
 -- Adds the findings of a packet. Expert items count even without a tree.
 function U.add_findings(tree, p)
   U.judge(p)
@@ -4066,7 +4071,7 @@ function U.add_findings(tree, p)
     p.findings = p.findings or {}
     table.insert(p.findings, { "WIRE-CRC-001", "crc", p.crc })
   end
-  for _, finding in ipairs(p.findings or {}) do
+  for _, finding in ipairs(p.findings or NONE) do
     local id, field, value, row = finding[1], finding[2], finding[3], finding[4]
     local expert = U.findings[id]
     local what
@@ -4157,8 +4162,14 @@ local function time(tree, field, value)
   return generated(tree, field, NSTime.new(whole, math.floor((value - whole) * 1e9 + 0.5)))
 end
 
+-- Returns true if an oddity concerns the packet.
+local function is_odd(a)
+  return a.retransmission or a.duplicate or a.gap or a.outside_window or a.ack_unseen or a.nack or a.failed
+end
+
 -- The oddities as expert items; these count even when there is no tree.
 function U.add_oddities(tree, p, a)
+  if not p.trimmed and not (a and is_odd(a)) then return end
   local function odd(kind, text)
     tree:add_proto_expert_info(oddities[kind][1], text or oddities[kind][2])
   end

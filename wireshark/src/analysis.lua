@@ -9,8 +9,14 @@ local function time(tree, field, value)
   return generated(tree, field, NSTime.new(whole, math.floor((value - whole) * 1e9 + 0.5)))
 end
 
+-- Returns true if an oddity concerns the packet.
+local function is_odd(a)
+  return a.retransmission or a.duplicate or a.gap or a.outside_window or a.ack_unseen or a.nack or a.failed
+end
+
 -- The oddities as expert items; these count even when there is no tree.
 function U.add_oddities(tree, p, a)
+  if not p.trimmed and not (a and is_odd(a)) then return end
   local function odd(kind, text)
     tree:add_proto_expert_info(oddities[kind][1], text or oddities[kind][2])
   end

@@ -5,8 +5,10 @@ local codes = U.registries.CtlType.codes
 local CLEAR_COMMAND, CLEAR_REQUEST, CREDIT = codes.CLEAR_COMMAND, codes.CLEAR_REQUEST, codes.CREDIT
 local SACK_AT = U.at("ack_cc", "pds.sack_bitmap")
 
--- The runs of PSNs that a bitmap says have been received, as a list of first, last, first, last.
+-- The runs of PSNs that a bitmap says have been received, as a list of first, last, first, last. The summary, the context
+-- and the tree of a packet share it.
 function U.sacked(p)
+  if p.runs then return p.runs end
   local runs, base = {}, psn_add(p.pds["pds.cack_psn"], p.pds["pds.sack_psn_offset"])
   local first
   for bit = 0, 63 do
@@ -19,6 +21,7 @@ function U.sacked(p)
     end
   end
   if first then runs[#runs + 1], runs[#runs + 2] = psn_add(base, first), psn_add(base, 63) end
+  p.runs = runs
   return runs
 end
 

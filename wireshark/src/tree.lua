@@ -174,6 +174,8 @@ local function add_states(tree, p)
   if p.wire > p.caught then generated(tree, f.sliced, true) end
 end
 
+local NONE = {}
+
 -- Adds the findings of a packet. Expert items count even without a tree.
 function U.add_findings(tree, p)
   U.judge(p)
@@ -181,7 +183,7 @@ function U.add_findings(tree, p)
     p.findings = p.findings or {}
     table.insert(p.findings, { "WIRE-CRC-001", "crc", p.crc })
   end
-  for _, finding in ipairs(p.findings or {}) do
+  for _, finding in ipairs(p.findings or NONE) do
     local id, field, value, row = finding[1], finding[2], finding[3], finding[4]
     local expert = U.findings[id]
     local what
