@@ -3,7 +3,7 @@
 //! The response that is kept is, but where said otherwise, the error that a write without a region gets.
 
 use crate::axis::{CARRIER, MODE, START};
-use crate::{Need, Outcome, Pdc, Region, Request, Rule, RxPacket, Stop, Test};
+use crate::{Axis, Need, Outcome, Pdc, Point, Region, Request, Rule, RxPacket, Stop, Test};
 use uet_wire::catalogue::*;
 use uet_wire::pds::Ack;
 use uet_wire::registry::{AckRequest, CtlType, NackCode};
