@@ -125,7 +125,8 @@ fn contexts_apart(t: &mut Test<'_>) -> Outcome {
     let (count, in_turn, mode) = (t.value(&CONTEXTS), t.value(&ORDER), t.value(&MODE));
     t.congestion(t.value(&ALGORITHMS))?;
     let window = t.bdp()? * 3 / 2 / full(t);
-    if window < u64::from(count * HELD) * 2 {
+    // The ACKs of a block are late, so the window may close by half.
+    if window < u64::from(count * HELD) * 5 / 2 {
         return Err(Stop::Skipped("the window holds too few packets".into()));
     }
     let packets = (window as usize * 2).clamp(32, 200);
