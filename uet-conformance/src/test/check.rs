@@ -17,31 +17,35 @@ impl Test<'_> {
         wanted: impl FnMut(&RxPacket) -> Option<T>,
     ) -> Result<(RxPacket, T), Stop> {
         let heard = self.packets;
-        match self.wait(self.patience(within), wanted)? {
-            Some(found) => {
-                let text = found.0.uet().to_string();
-                let observation = self.observation(requirement, true, Relation::Present, expected, text);
-                self.push(Observation { packet: found.0.number, ..observation });
-                Ok(found)
-            }
-            None if self.packets == heard && !self.heard => {
-                self.push(self.observation(
-                    requirement,
-                    false,
-                    Relation::Present,
-                    expected,
-                    "nothing".into(),
-                ));
-                Err(Stop::Silent)
-            }
-            None => {
-                self.had_room(heard)?;
-                self.is_supported()?;
-                let others = self.others(expected);
-                self.push(self.observation(requirement, false, Relation::Present, expected, others));
-                Err(Stop::Failed)
-            }
+        let found = self.wait(self.patience(within), wanted)?;
+        self.record_expected(requirement, expected, found.as_ref().map(|(seen, _)| seen), heard)?;
+        found.ok_or(Stop::Failed)
+    }
+
+    /// Records whether an expected packet has come. `heard` is the number of packets before the wait for it.
+    fn record_expected(
+        &mut self,
+        requirement: &Requirement,
+        expected: &str,
+        found: Option<&RxPacket>,
+        heard: usize,
+    ) -> Outcome {
+        if let Some(seen) = found {
+            let text = seen.uet().to_string();
+            let observation = self.observation(requirement, true, Relation::Present, expected, text);
+            self.push(Observation { packet: seen.number, ..observation });
+            return Ok(());
         }
+        let silent = self.packets == heard && !self.heard;
+        let others = if silent {
+            "nothing".into()
+        } else {
+            self.had_room(heard)?;
+            self.is_supported()?;
+            self.others(expected)
+        };
+        self.push(self.observation(requirement, false, Relation::Present, expected, others));
+        Err(if silent { Stop::Silent } else { Stop::Failed })
     }
 
     /// Waits for a packet that a check depends on. The case is inconclusive without it.
@@ -67,14 +71,24 @@ impl Test<'_> {
         during: Duration,
         wanted: impl FnMut(&RxPacket) -> Option<T>,
     ) -> Outcome {
-        match self.wait(during, wanted)? {
+        let found = self.wait(during, wanted)?;
+        self.record_unexpected(requirement, expected, found.map(|(seen, _)| seen))
+    }
+
+    fn record_unexpected(
+        &mut self,
+        requirement: &Requirement,
+        expected: &str,
+        found: Option<RxPacket>,
+    ) -> Outcome {
+        let text = found.as_ref().map_or("nothing".into(), |seen| seen.uet().to_string());
+        let observation = self.observation(requirement, found.is_none(), Relation::Absent, expected, text);
+        match found {
             None => {
-                self.push(self.observation(requirement, true, Relation::Absent, expected, "nothing".into()));
+                self.push(observation);
                 Ok(())
             }
-            Some((seen, _)) => {
-                let text = seen.uet().to_string();
-                let observation = self.observation(requirement, false, Relation::Absent, expected, text);
+            Some(seen) => {
                 self.push(Observation { packet: seen.number, ..observation });
                 Err(Stop::Failed)
             }

@@ -143,17 +143,30 @@ impl Test<'_> {
         within: Duration,
         mut wanted: impl FnMut(&RxPacket) -> Option<T>,
     ) -> Result<Option<(RxPacket, T)>, Stop> {
+        let mut found = None;
+        let seen = self.wait_for(within, &mut |seen| {
+            found = wanted(seen);
+            found.is_some()
+        })?;
+        Ok(seen.zip(found))
+    }
+
+    /// The part of [`Self::wait`] that the compiler need not repeat for each of its many callers.
+    fn wait_for(
+        &mut self,
+        within: Duration,
+        wanted: &mut dyn FnMut(&RxPacket) -> bool,
+    ) -> Result<Option<RxPacket>, Stop> {
         self.unread = 0;
-        let kept = self.inbox.iter().enumerate().find_map(|(index, seen)| Some((index, wanted(seen)?)));
-        if let Some((index, found)) = kept {
-            return Ok(self.inbox.remove(index).map(|seen| (seen, found)));
+        if let Some(kept) = self.inbox.iter().position(&mut *wanted) {
+            return Ok(self.inbox.remove(kept));
         }
         let until = self.dut.now() + within;
         while let Some(seen) = self.receive(until)? {
-            match wanted(&seen) {
-                Some(found) => return Ok(Some((seen, found))),
-                None => self.inbox.push_back(seen),
+            if wanted(&seen) {
+                return Ok(Some(seen));
             }
+            self.inbox.push_back(seen);
         }
         Ok(None)
     }

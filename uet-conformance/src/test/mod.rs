@@ -230,6 +230,10 @@ impl<'a> Test<'a> {
     /// Runs a measurement. On a shared machine or link, a failed one is repeated, since a wrong device fails each time.
     /// If the suite itself was too late, the result is inconclusive.
     pub fn measured(&mut self, measure: impl Fn(&mut Self) -> Outcome) -> Outcome {
+        self.measured_by(&measure)
+    }
+
+    fn measured_by(&mut self, measure: &dyn Fn(&mut Self) -> Outcome) -> Outcome {
         let mut tries = if self.facts().virtual_time { 1 } else { TRIES };
         let before = self.observations.len();
         loop {
