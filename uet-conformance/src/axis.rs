@@ -284,24 +284,30 @@ fn product(points: &[Vec<usize>]) -> Vec<Vec<usize>> {
 
 /// Some of `candidates`, so that each pair of values occurs: always the one with the most pairs that are missing.
 fn pairwise(points: &[Vec<usize>], candidates: Vec<Vec<usize>>) -> Vec<Vec<usize>> {
-    let pairs = |row: &[usize]| {
-        let places = (0..row.len()).flat_map(|a| (a + 1..row.len()).map(move |b| (a, b)));
-        places.map(|(a, b)| (a, row[a], b, row[b])).collect::<Vec<_>>()
+    // Each value of each axis has a number, and each pair of them a place in a table.
+    let most = points.iter().flatten().max().map_or(0, |last| last + 1);
+    let values = points.len() * most;
+    let pairs = |row: Vec<usize>| {
+        let number = |axis: usize| axis * most + row[axis];
+        let axes = (0..row.len()).flat_map(|a| (a + 1..row.len()).map(move |b| (a, b)));
+        let pairs: Vec<usize> = axes.map(|(a, b)| number(a) * values + number(b)).collect();
+        (row, pairs)
     };
     let counts = || points.iter().map(Vec::len);
     let mut missing: usize =
         counts().enumerate().map(|(place, count)| count * counts().skip(place + 1).sum::<usize>()).sum();
-    let mut covered = std::collections::HashSet::new();
+    let candidates: Vec<_> = candidates.into_iter().map(pairs).collect();
+    let mut covered = vec![false; values * values];
     let mut chosen = Vec::new();
     while missing > 0 {
-        let new = |row: &Vec<usize>| pairs(row).iter().filter(|pair| !covered.contains(*pair)).count();
+        let new = |pairs: &[usize]| pairs.iter().filter(|pair| !covered[**pair]).count();
         // The first of the best, so that the order of values decides.
-        let best = candidates.iter().rev().max_by_key(|row| new(row));
-        let Some(best) = best else { break };
-        for pair in pairs(best) {
-            missing -= usize::from(covered.insert(pair));
+        let best = candidates.iter().rev().max_by_key(|(_, pairs)| new(pairs));
+        let Some((row, pairs)) = best else { break };
+        for pair in pairs {
+            missing -= usize::from(!core::mem::replace(&mut covered[*pair], true));
         }
-        chosen.push(best.clone());
+        chosen.push(row.clone());
     }
     chosen
 }
