@@ -195,9 +195,9 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "completions/read-other-name",
         title: "Data that names another message is not taken for that of a read",
-        requirements: &[SES_READ_005],
+        requirements: &[SES_READ_005, SES_DONE_001],
         needs: &[Need::Capability("read")],
-        axes: &[&MODE, &START],
+        axes: &[&NAMED, &MODE, &START],
         run: read_other_name,
     },
     Rule {
@@ -262,6 +262,16 @@ pub(super) const CASES: &[Rule] = &[
 const LIST: Axis<List> = Axis::new(
     "list",
     &[Point::new("expected", List::UET_EXPECTED), Point::new("overflow", List::UET_OVERFLOW)],
+);
+
+/// The operation that wrong data names, beside the read.
+const NAMED: Axis<Option<PostKind>> = Axis::new(
+    "named",
+    &[
+        Point::new("none", None),
+        Point::needing("write", Some(PostKind::Write), &[Need::Capability("write")]),
+        Point::needing("send", Some(PostKind::Send), &[Need::Capability("send")]),
+    ],
 );
 
 fn bytes(length: usize) -> Vec<u8> {
@@ -636,15 +646,30 @@ fn read_medium(t: &mut Test<'_>) -> Outcome {
 }
 
 fn read_other_name(t: &mut Test<'_>) -> Outcome {
-    let (posted, target) = begun(t, PostKind::Read, 200, 1)?;
+    let (posted, mut target) = begun(t, PostKind::Read, 200, 1)?;
     target.ack(t, 0)?;
     let header = target.data_header(0, 200, 200, 0)?;
     let SesBuf::ResponseData(header) = header else {
         return Err(Stop::Skipped("the device reads with short headers".into()));
     };
-    let id = header.read_request_message_id();
-    let other = header.edit().read_request_message_id(id ^ 0x5555).done()?;
+    let mut id = header.read_request_message_id() ^ 0x5555;
+    let mut beside = None;
+    if let Some(kind) = t.value(&NAMED) {
+        let peer = t.peer(0)?;
+        beside = Some(t.post(Post { form: Some(Form::Std), ..post(kind, peer, 64) })?);
+        target.collect(t, 2)?;
+        let named = target.said(1)?.message_id;
+        id = named.ok_or_else(|| Stop::Skipped("the device chose a header without a message_id".into()))?;
+    }
+    let other = header.edit().read_request_message_id(id).done()?;
     target.give(t, 0, other.into(), &bytes(200))?;
+    t.settle()?;
+    // A device that ends the context ends both operations.
+    if let (Some(beside), None) = (beside, t.completion(posted, Duration::ZERO)?) {
+        t.is_open(SES_DONE_001, beside)?;
+        target.ack(t, 1)?;
+        t.ends(SES_DONE_001, beside, Status::Ok)?;
+    }
     t.pause(t.soon())?;
     let ended = t.completion(posted, Duration::ZERO)?.map(|completion| completion.status);
     t.one_of(SES_READ_005, "the completion", NOT_WELL, ended);

@@ -58,7 +58,7 @@ pub(super) const CASES: &[Rule] = &[
         title: "The rest of an unexpected rendezvous send is there for the receive that comes later",
         requirements: &[SES_MATCH_006, SES_RNDV_002],
         needs: &[Need::Capability("rendezvous_send"), Need::Capability("receive")],
-        axes: &[&MODE, &START],
+        axes: &[&RECEIVE, &MODE, &START],
         run: unexpected,
     },
     Rule {
@@ -173,6 +173,10 @@ enum Otherwise {
     StrangerBeyond,
     /// The target reads the bytes that it has got.
     Front,
+    /// The target reads the bytes that it has got, which are more than the rest.
+    LongFront,
+    /// The target reads as many bytes as the rest has, from some bytes before it on.
+    Across,
     /// The target reads the first half of the rest twice.
     HalfTwice,
     /// The target reads from the place of the rest by another key.
@@ -187,10 +191,25 @@ const OTHERWISE: Axis<Otherwise> = Axis::new(
         Point::new("stranger", Otherwise::Stranger),
         Point::new("stranger-beyond", Otherwise::StrangerBeyond),
         Point::new("front", Otherwise::Front),
+        Point::new("long-front", Otherwise::LongFront),
+        Point::new("across", Otherwise::Across),
         Point::new("half-twice", Otherwise::HalfTwice),
         Point::new("other-key", Otherwise::OtherKey),
         Point::new("far-beyond", Otherwise::FarBeyond),
     ],
+);
+
+/// When the receive for an unexpected send is posted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Receive {
+    BeforeRest,
+    /// After the rest has been read, by a device that reads it at once.
+    AfterRest,
+}
+
+const RECEIVE: Axis<Receive> = Axis::new(
+    "receive",
+    &[Point::new("before-the-rest", Receive::BeforeRest), Point::new("after-the-rest", Receive::AfterRest)],
 );
 
 fn bytes(length: usize) -> Vec<u8> {
@@ -342,10 +361,19 @@ fn unexpected(t: &mut Test<'_>) -> Outcome {
     t.open_index()?;
     let whole = bytes(300);
     offered(t, plain(), &whole, 32)?;
-    let posted = t.posted(room(400))?;
+    let reads_early = t.value(&RECEIVE) == Receive::AfterRest
+        && t.hear(t.patience(t.soon()), |seen| read_request(seen).is_some())?;
+    let early = if reads_early { None } else { Some(t.posted(room(400))?) };
     let target = reading(t, SES_RNDV_002, 1)?;
     target.ack(t, 0)?;
     target.give_all(t, 1, 0, &whole[32..])?;
+    let posted = match early {
+        Some(posted) => posted,
+        None => {
+            t.settle()?;
+            t.posted(room(400))?
+        }
+    };
     t.expect_received(SES_MATCH_006, &posted, &whole)?;
     Ok(())
 }
@@ -401,14 +429,14 @@ fn more_than_all(t: &mut Test<'_>) -> Outcome {
 
 /// The device offers 300 bytes, 50 of them at once.
 fn offer_of_device(t: &mut Test<'_>) -> Result<(Operated, Target, Rendezvous), Stop> {
-    offer_of(t, 300)
+    offer_of(t, 300, 50)
 }
 
-/// As above, with so many bytes.
-fn offer_of(t: &mut Test<'_>, length: usize) -> Result<(Operated, Target, Rendezvous), Stop> {
+/// As above, with so many bytes and so many of them at once.
+fn offer_of(t: &mut Test<'_>, length: usize, eager: u64) -> Result<(Operated, Target, Rendezvous), Stop> {
     let peer = t.peer(0)?;
     let fill = Some(Fill::Hex(Hex(bytes(length))));
-    let posted = t.post(Post { eager: Some(50), fill, ..post(PostKind::RendezvousSend, peer, length) })?;
+    let posted = t.post(Post { eager: Some(eager), fill, ..post(PostKind::RendezvousSend, peer, length) })?;
     let target = Target::accept(t)?;
     let Some(ExtBuf::Rendezvous(ext)) = target.said(0)?.ext else {
         let seen = target.packet(0)?.seen.uet().to_string();
@@ -480,7 +508,7 @@ fn offer_completes(t: &mut Test<'_>) -> Outcome {
 
 /// The device may wait until it knows that data in an ACK has arrived.
 fn offer_of_short_rest(t: &mut Test<'_>) -> Outcome {
-    let (posted, target, ext) = offer_of(t, 58)?;
+    let (posted, target, ext) = offer_of(t, 58, 50)?;
     target.ack(t, 0)?;
     let (mut session, rest) = read_rest(t, &target, &ext)?;
     let pieces = session.data(t, SES_RNDV_002, rest.length as usize)?;
@@ -507,7 +535,7 @@ const ORDER: Axis<[usize; 4]> = Axis::new(
 
 fn offer_of_long_rest(t: &mut Test<'_>) -> Outcome {
     let (length, order) = (4 * t.mtu(), t.value(&ORDER));
-    let (posted, target, ext) = offer_of(t, length)?;
+    let (posted, target, ext) = offer_of(t, length, 50)?;
     target.ack(t, 0)?;
     let rest = rest_of(&target, &ext)?;
     let mut session = t.session();
@@ -523,19 +551,24 @@ fn offer_of_long_rest(t: &mut Test<'_>) -> Outcome {
 }
 
 fn offer_read_otherwise(t: &mut Test<'_>) -> Outcome {
-    let (posted, target, ext) = offer_of_device(t)?;
+    let otherwise = t.value(&OTHERWISE);
+    let eager = if otherwise == Otherwise::LongFront { 200 } else { 50 };
+    let (posted, target, ext) = offer_of(t, 300, eager)?;
     target.ack(t, 0)?;
     let rest = rest_of(&target, &ext)?;
     let half = Message { length: rest.length / 2, ..rest.clone() };
-    let (address, reads, last) = match t.value(&OTHERWISE) {
+    let (address, reads, last) = match otherwise {
         Otherwise::Stranger => (1, vec![rest.clone()], rest),
         Otherwise::StrangerBeyond => (1, vec![Message { length: t.mtu() as u32, ..rest.clone() }], rest),
-        Otherwise::Front => {
-            let eager = ext.eager_length();
-            let Some(offset) = rest.offset.checked_sub(eager.into()) else {
+        Otherwise::Front | Otherwise::LongFront | Otherwise::Across => {
+            let (back, length) = match otherwise {
+                Otherwise::Across => (10, rest.length),
+                _ => (ext.eager_length(), ext.eager_length()),
+            };
+            let Some(offset) = rest.offset.checked_sub(back.into()) else {
                 return Err(Stop::Skipped("the bytes sent at once are elsewhere".into()));
             };
-            (0, vec![Message { offset, length: eager, ..rest.clone() }], rest)
+            (0, vec![Message { offset, length, ..rest.clone() }], rest)
         }
         Otherwise::OtherKey => (0, vec![Message { selector: rest.selector ^ 0x5a5a, ..rest.clone() }], rest),
         Otherwise::FarBeyond => (0, vec![Message { offset: rest.offset ^ 1 << 40, ..rest.clone() }], rest),

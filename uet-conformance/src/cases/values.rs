@@ -39,7 +39,7 @@ pub(super) const CASES: &[Rule] = &[
         title: "The header that the device chooses has room for the values that the request was posted with",
         requirements: CARRIED,
         needs: &[],
-        axes: &[&KIND, &PATTERN, &BESIDE],
+        axes: &[&KIND, &PATTERN, &BESIDE, &SMALL_INDEX],
         run: own_header,
     },
     Rule {
@@ -153,6 +153,10 @@ const BESIDE: Axis<Beside> = Axis::new(
     ],
 );
 
+/// The meaning of resource_index in a small header to memory.
+const SMALL_INDEX: Axis<Option<&str>> =
+    Axis::new("small-index", &[Point::new("own", None), Point::new("index", Some("index"))]);
+
 /// The object that a request of the suite reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reached {
@@ -226,6 +230,9 @@ fn bytes() -> Vec<u8> {
 /// A device that can choose a shorter header does.
 fn own_header(t: &mut Test<'_>) -> Outcome {
     t.try_configure("form", "shortest")?;
+    if let Some(meaning) = t.value(&SMALL_INDEX) {
+        t.try_configure("small_index", meaning)?;
+    }
     by_device(t, None)
 }
 
