@@ -125,11 +125,11 @@ pub(super) const CASES: &[Rule] = &[
     },
     Rule {
         id: "reaction/busy",
-        title: "After RCVD_SES_PROCG and no ACK, the packet is sent again, or its ACK asked for",
+        title: "After RCVD_SES_PROCG and no ACK, the packet is sent again, or its ACK asked for, well before its timeout",
         requirements: &[PDS_NACK_012],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
-        run: busy,
+        run: |t| t.measured(busy),
     },
     Rule {
         id: "reaction/with-state",
@@ -207,7 +207,7 @@ fn again_early(t: &mut Test<'_>, codes: &[NackCode], requirement: &Requirement) 
     }
     for n in 1..=count {
         let again = target.expect_again(t, PDS_NACK_004, n, t.later())?;
-        expect_early(t, requirement, target.packet(n)?, &again);
+        expect_early(t, requirement, target.packet(n)?, &again.seen);
         // Congestion control may let the next leave when this one has arrived.
         target.name(t, n, 1)?;
     }
@@ -216,8 +216,8 @@ fn again_early(t: &mut Test<'_>, codes: &[NackCode], requirement: &Requirement) 
 }
 
 /// Checks that a retransmission has not waited for the timeout.
-fn expect_early(t: &mut Test<'_>, requirement: &Requirement, first: &RxRequest, again: &RxRequest) {
-    let waited = again.seen.at.saturating_sub(first.seen.at);
+fn expect_early(t: &mut Test<'_>, requirement: &Requirement, first: &RxRequest, again: &RxPacket) {
+    let waited = again.at.saturating_sub(first.seen.at);
     let bound = Bound::from(t.early()).from_parameter("70 % of rto_init_time");
     t.at_most(requirement, "the time before the retransmission", bound, waited);
 }
@@ -226,7 +226,7 @@ fn expect_early(t: &mut Test<'_>, requirement: &Requirement, first: &RxRequest, 
 fn comes_again(t: &mut Test<'_>, target: &mut Target, n: u32) -> Result<RxRequest, Stop> {
     let again = target.expect_again(t, PDS_NACK_004, n, t.later())?;
     if is_early(t).is_ok() {
-        expect_early(t, PDS_NACK_004, target.packet(n)?, &again);
+        expect_early(t, PDS_NACK_004, target.packet(n)?, &again.seen);
     }
     Ok(again)
 }
@@ -379,11 +379,15 @@ fn busy(t: &mut Test<'_>) -> Outcome {
     let (target, written) = under_way(t, 1)?;
     target.refuse(t, NackCode::RCVD_SES_PROCG, 1)?;
     let (psn, within) = (target.psn(1), t.later());
-    t.expect(PDS_NACK_012, &format!("PSN {psn} again, or an ACK_REQUEST for it"), within, |seen| {
+    let expected = format!("PSN {psn} again, or an ACK_REQUEST for it");
+    let (again, ()) = t.expect(PDS_NACK_012, &expected, within, |seen| {
         let again = seen.request().is_some_and(|request| request.psn() == psn && request.retx());
         let asked = target.control(seen, CtlType::ACK_REQUEST).is_some_and(|asked| asked.psn() == psn);
         (again || asked).then_some(())
     })?;
+    if is_early(t).is_ok() {
+        expect_early(t, PDS_NACK_012, target.packet(1)?, &again);
+    }
     target.ack(t, 1)?;
     t.ends(PDS_NACK_012, written, Status::Ok)
 }
