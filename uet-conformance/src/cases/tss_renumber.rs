@@ -3,7 +3,7 @@
 use super::nscc::{full, most_in_flight};
 use super::tss::{NEEDS, forged};
 use crate::target::{Target, post};
-use crate::{Axis, Need, Outcome, Point, Rule, SECURED, Stop, Test};
+use crate::{Axis, Bound, Need, Outcome, Point, Rule, SECURED, Stop, Test};
 use uet_control::{Operated, PostKind, Status};
 use uet_wire::catalogue::*;
 use uet_wire::pds::Nack;
@@ -37,6 +37,14 @@ pub(super) const CASES: &[Rule] = &[
         needs: NEEDS,
         axes: &[&SECURED, &DEMANDED],
         run: again,
+    },
+    Rule {
+        id: "tss-renumber/limit",
+        title: "An initiator that is told another Start_PSN each time gives up after Max_NACK_Retx_Cnt",
+        requirements: &[PDS_NACK_005],
+        needs: NEEDS,
+        axes: &[&SECURED],
+        run: limit,
     },
     Rule {
         id: "tss-renumber/counters",
@@ -153,6 +161,36 @@ fn again(t: &mut Test<'_>) -> Outcome {
     target.collect(t, 3)?;
     target.ack(t, 2)?;
     t.ends(TSS_START_003, written, Status::Ok)
+}
+
+fn limit(t: &mut Test<'_>) -> Outcome {
+    let most = t.parameter("max_nack_retx_cnt");
+    if most > 50 {
+        return Err(Stop::Skipped(format!("{most} retransmissions take too long")));
+    }
+    t.secure(t.value(&SECURED))?;
+    let peer = t.peer(0)?;
+    let written = t.post(post(PostKind::Write, peer, 64))?;
+    let mut target = Target::accept(t)?;
+    // A timeout may count too.
+    let most = most + t.parameter("max_rto_retx_cnt") + 1;
+    let mut starts = 1;
+    while starts <= most + 2 {
+        let start = target.psn(0x1000);
+        t.send(&target.pdc, &demand(&target, start)?)?;
+        target.pdc.start = start;
+        let within = t.later();
+        if t.wait(within, |seen| seen.request().filter(|request| request.psn() == start))?.is_none() {
+            break;
+        }
+        starts += 1;
+    }
+    if starts == 1 {
+        return Err(Stop::Inconclusive("the initiator takes no other Start_PSN".into()));
+    }
+    let bound = Bound::from(most).from_parameter("max_nack_retx_cnt and max_rto_retx_cnt");
+    t.at_most(PDS_NACK_005, "Start_PSNs of one context", bound, starts);
+    t.fails(PDS_NACK_005, written, t.until_given_up())
 }
 
 fn counters(t: &mut Test<'_>) -> Outcome {
