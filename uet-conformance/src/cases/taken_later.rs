@@ -41,6 +41,8 @@ enum Again {
     Retransmitted,
     /// As a retransmission, after packets above it.
     Overtaken,
+    /// As a retransmission. Packets above it came before it was refused.
+    Below,
     /// As it was at first.
     Unmarked,
 }
@@ -51,6 +53,7 @@ const AGAIN: Axis<Again> = Axis::new(
         Point::new("retransmitted", Again::Retransmitted),
         Point::needing("overtaken", Again::Overtaken, &[Need::Capability("rud")]),
         Point::new("unmarked", Again::Unmarked),
+        Point::needing("below", Again::Below, &[Need::Capability("rud")]),
     ],
 );
 
@@ -73,6 +76,11 @@ fn delivered(t: &mut Test<'_>) -> Outcome {
     };
     t.configure(name, size)?;
     let (pdc, region) = t.open()?;
+    // An ordered context takes nothing above a gap, and a full one takes nothing at all.
+    let full = matches!(t.value(&ROOM), Room::Slots | Room::Responses);
+    if matches!(t.value(&AGAIN), Again::Overtaken | Again::Below) && (pdc.rod || full) {
+        return Err(Stop::Skipped("nothing can overtake the packet here".into()));
+    }
     let refused = match t.value(&ROOM) {
         Room::Buffers => no_buffer(t, &pdc, &region)?,
         Room::Messages => no_message(t, &pdc, &region)?,
@@ -83,12 +91,8 @@ fn delivered(t: &mut Test<'_>) -> Outcome {
     t.forget();
     let request = match t.value(&AGAIN) {
         Again::Unmarked => request,
-        Again::Retransmitted => request.retx(),
+        Again::Retransmitted | Again::Below => request.retx(),
         Again::Overtaken => {
-            // An ordered context takes nothing above a gap, and a full one takes nothing at all.
-            if pdc.rod || matches!(t.value(&ROOM), Room::Slots | Room::Responses) {
-                return Err(Stop::Skipped("nothing can overtake the packet here".into()));
-            }
             t.request(&pdc, pdc.request(next).write(&region, region.length - 1, &[next as u8])?)?;
             t.need_ack(&pdc, pdc.psn(next))?;
             next += 1;
@@ -114,8 +118,19 @@ fn refuse(t: &mut Test<'_>, pdc: &Pdc, n: u32, request: &Request) -> Result<(), 
     }
 }
 
+/// Sends the packets above the first one that are to come before it. Returns the first number above all.
+fn above(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Result<u32, Stop> {
+    let next = if t.value(&AGAIN) == Again::Below { 4 } else { 2 };
+    for n in 2..next {
+        t.request(pdc, pdc.request(n).write(region, region.length - 1, &[n as u8])?)?;
+        t.need_ack(pdc, pdc.psn(n))?;
+    }
+    Ok(next)
+}
+
 /// The second half of a message waits for the first, on another context, and takes the only buffer. That context ends.
 fn no_buffer(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Result<RefusedPacket, Stop> {
+    let next = above(t, pdc, region)?;
     let (other, elsewhere) = t.open()?;
     t.request(&other, other.request(2).half(&elsewhere, t.mtu(), 1)?)?;
     let (at, bytes) = (region.length - 16, vec![9; 8]);
@@ -126,26 +141,20 @@ fn no_buffer(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Result<RefusedPack
     t.need("the end of the other context", t.soon(), |seen| {
         (seen.answers(&other, last).is_some() || seen.refuses(&other, last).is_some()).then_some(())
     })?;
-    Ok(RefusedPacket { n: 1, request, at, bytes, next: 2 })
+    Ok(RefusedPacket { n: 1, request, at, bytes, next })
 }
 
+/// The first half of a message on another context takes the only place for messages. That message ends.
 fn no_message(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Result<RefusedPacket, Stop> {
-    let mtu = t.mtu();
-    t.request(pdc, pdc.request(1).half(region, mtu, 0)?)?;
-    t.need_ack(pdc, pdc.psn(1))?;
-    let other = Region { message_id: region.message_id ^ 1, ..region.clone() };
-    if pdc.rod {
-        // The PSN of an ordered context is used once, whatever comes of it: so the refused packet is the next.
-        return Err(Stop::Skipped("on an ordered context no other message can end meanwhile".into()));
-    }
-    let first = pdc.request(3).half(&other, mtu, 0)?;
-    refuse(t, pdc, 3, &first)?;
-    t.request(pdc, pdc.request(2).half(region, mtu, 1)?)?;
-    t.need_ack(pdc, pdc.psn(2))?;
-    // Both messages carry equal bytes: this one must show where the memory was cleared.
-    t.request(pdc, pdc.request(4).write(region, 0, &vec![0; mtu])?)?;
-    t.need_ack(pdc, pdc.psn(4))?;
-    Ok(RefusedPacket { n: 3, request: first, at: 0, bytes: vec![7; mtu], next: 5 })
+    let (next, mtu) = (above(t, pdc, region)?, t.mtu());
+    let (other, elsewhere) = t.open()?;
+    t.request(&other, other.request(1).half(&elsewhere, mtu, 0)?)?;
+    t.need_ack(&other, other.psn(1))?;
+    let request = pdc.request(1).half(region, mtu, 0)?;
+    refuse(t, pdc, 1, &request)?;
+    t.request(&other, other.request(2).half(&elsewhere, mtu, 1)?)?;
+    t.need_ack(&other, other.psn(2))?;
+    Ok(RefusedPacket { n: 1, request, at: 0, bytes: vec![7; mtu], next })
 }
 
 fn no_slot(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Result<RefusedPacket, Stop> {
