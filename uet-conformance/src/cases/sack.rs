@@ -1,7 +1,7 @@
 //! The bitmaps of ACKs (section 3.5.12).
 
 use crate::axis::{CARRIER, MODE, START};
-use crate::{Need, Outcome, Pdc, Region, Rule, RxPacket, Stop, Test};
+use crate::{Axis, Need, Outcome, Pdc, Point, Region, Rule, RxPacket, Stop, Test};
 use std::collections::BTreeSet;
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
@@ -56,6 +56,14 @@ pub(super) const CASES: &[Rule] = &[
         run: filled,
     },
     Rule {
+        id: "sack/out-of-order-count",
+        title: "ooo_count is 0 in order, at most the packets above a gap while there is one, and 0 again when it is filled",
+        requirements: &[CC_OOO_001],
+        needs: &[Need::Capability("rud"), Need::Capability("nscc")],
+        axes: &[&GAPS, &CARRIER, &START],
+        run: out_of_order_count,
+    },
+    Rule {
         id: "sack/uncleared",
         title: "A packet that has arrived and is not cleared has its bit, though the cumulative PSN is below",
         requirements: &[PDS_SACK_001, PDS_SACK_003],
@@ -80,6 +88,17 @@ pub(super) const CASES: &[Rule] = &[
         run: refused,
     },
 ];
+
+/// The packets above the gaps, and those that fill the gaps one after the other.
+const GAPS: Axis<(&[u32], &[u32])> = Axis::new(
+    "above",
+    &[
+        Point::new("one", (&[3], &[2])),
+        Point::new("five", (&[3, 4, 5, 6, 7], &[2])),
+        Point::new("two-gaps", (&[3, 5, 6], &[2, 4])),
+        Point::new("two-gaps-from-above", (&[3, 5, 6], &[4, 2])),
+    ],
+);
 
 /// Sends these requests, asking for an ACK of each.
 fn send(t: &mut Test<'_>, pdc: &Pdc, region: &Region, numbers: &[u32]) -> Outcome {
@@ -203,6 +222,30 @@ fn filled(t: &mut Test<'_>) -> Outcome {
     let above = bits(&pdc, &seen).into_iter().find(|n| *n > 6);
     t.check(PDS_SACK_001, "a bit above all that was sent:", None, above);
     Ok(())
+}
+
+fn out_of_order_count(t: &mut Test<'_>) -> Outcome {
+    t.congestion_or_both("nscc")?;
+    let (pdc, region) = t.open()?;
+    let (above, fill) = t.value(&GAPS);
+    let next = above.len() as u32 + fill.len() as u32 + 2;
+    let (mut arrived, mut counted) = (BTreeSet::from([0]), false);
+    for n in [1].iter().chain(above).chain(fill).chain(&[next]) {
+        t.forget();
+        send(t, &pdc, &region, &[*n])?;
+        arrived.insert(*n);
+        let (seen, _) = t.need_ack(&pdc, pdc.psn(*n))?;
+        let Some(count @ ..=0xfffe) = seen.ack_cc().and_then(|ack| ack.ooo_count()) else { continue };
+        counted = true;
+        let in_order = (0..).take_while(|n| arrived.contains(n)).count();
+        let most = (arrived.len() - in_order) as u16;
+        let what = format!("ooo_count with {most} packets above a gap");
+        t.between(CC_OOO_001, &what, most.min(1)..=most, count);
+    }
+    match counted {
+        true => Ok(()),
+        false => Err(Stop::Skipped("the device does not count packets out of order".into())),
+    }
 }
 
 fn uncleared(t: &mut Test<'_>) -> Outcome {

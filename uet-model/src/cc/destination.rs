@@ -93,7 +93,7 @@ fn service_time(span: Duration) -> u16 {
     u16::try_from(units).unwrap_or(u16::MAX).max(1)
 }
 
-/// Returns the count of out-of-order packets; 0xFFFF if not counted.
+/// `CC-OOO-001`: returns the count of out-of-order packets; 0xFFFF if not counted.
 fn ooo_count(packets: Option<u32>) -> u16 {
     packets.map_or(u16::MAX, |packets| packets.min(u16::MAX as u32 - 1) as u16)
 }

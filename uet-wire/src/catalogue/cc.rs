@@ -18,6 +18,8 @@ catalogue! {
         "service_time is the time from the arrival of the packet that ack_psn names to its ACK, in units of 128 ns";
     CC_SERVICE_002 "CC-SERVICE-002" Should "3.6.13" 1 "wire-format"
         "A service_time of 0xFFFF stands for 8.38848 ms or more: longer times do not wrap";
+    CC_OOO_001 "CC-OOO-001" Should "3.6.13" 1 "wire-format"
+        "ooo_count is the number of packets received above a gap at the time of the ACK; 0xFFFF if the destination does not count";
     CC_RTT_001 "CC-RTT-001" Should "3.6.13" 1 "congestion"
         "A source measures a round trip only if it knows which transmission of the packet was acknowledged";
 
