@@ -62,6 +62,14 @@ pub(super) const CASES: &[Rule] = &[
         run: two_put_off,
     },
     Rule {
+        id: "deferrable/wanted-in-vain",
+        title: "A receive whose deferred send no longer exists takes another send",
+        requirements: &[SES_DEFER_003, SES_DEFER_002],
+        needs: &[Need::Capability("deferrable_send"), Need::Capability("send"), Need::Capability("receive")],
+        axes: &[&GONE, &MODE],
+        run: wanted_in_vain,
+    },
+    Rule {
         id: "deferrable/room-again",
         title: "A receive that wants a send makes room for another to be put off, again and again",
         requirements: &[SES_DEFER_002, SES_DEFER_003, SES_DEFER_005],
@@ -172,6 +180,16 @@ const STRANGER: Axis<WrongAttempt> = Axis::new(
     ],
 );
 
+/// The answer to DEFERRABLE_RTR of an initiator that no longer has the message.
+const GONE: Axis<ReturnCode> = Axis::new(
+    "answer",
+    &[
+        Point::new("no-match", ReturnCode::NO_MATCH),
+        Point::new("cancelled", ReturnCode::CANCELLED),
+        Point::new("initiator-error", ReturnCode::INITIATOR_ERR),
+    ],
+);
+
 fn bytes(length: usize) -> Vec<u8> {
     pattern(13).take(length).collect()
 }
@@ -214,6 +232,17 @@ fn sender_first(t: &Test<'_>) -> bool {
 
 /// The device's DEFERRABLE_RTR for the send with this token, which is acknowledged: what it says.
 fn ready(t: &mut Test<'_>, token: u32) -> Result<(u32, u32), Stop> {
+    let (seen, tokens) = expect_ready(t, token)?;
+    let request = seen.request();
+    if let Some(request) = request.filter(|request| request.syn()) {
+        let pdc = t.accept(&seen)?;
+        t.send(&pdc, &pdc.ack(request.psn()).build()?)?;
+    }
+    Ok(tokens)
+}
+
+/// The device's DEFERRABLE_RTR for the send with this token, without an answer, and its tokens.
+fn expect_ready(t: &mut Test<'_>, token: u32) -> Result<(RxPacket, (u32, u32)), Stop> {
     let turned = sender_first(t);
     let says = |seen: &RxPacket| {
         let said =
@@ -221,13 +250,7 @@ fn ready(t: &mut Test<'_>, token: u32) -> Result<(u32, u32), Stop> {
         let tokens = in_order(turned, said.tokens?);
         (tokens.0 == token).then_some(tokens)
     };
-    let (seen, tokens) = t.expect(SES_DEFER_003, "DEFERRABLE_RTR with our token", t.later(), says)?;
-    let request = seen.request();
-    if let Some(request) = request.filter(|request| request.syn()) {
-        let pdc = t.accept(&seen)?;
-        t.send(&pdc, &pdc.ack(request.psn()).build()?)?;
-    }
-    Ok(tokens)
+    t.expect(SES_DEFER_003, "DEFERRABLE_RTR with our token", t.later(), says)
 }
 
 fn not_put_off(t: &mut Test<'_>) -> Outcome {
@@ -282,6 +305,20 @@ fn buffer_is_kept(t: &mut Test<'_>) -> Outcome {
     let again = Message { tokens: Some((77, target)), id: 3, ..deferrable(77, &bytes(100)) };
     session.ask(t, &again.whole()?)?;
     t.expect_received(SES_DEFER_005, &posted, &bytes(100))?;
+    Ok(())
+}
+
+fn wanted_in_vain(t: &mut Test<'_>) -> Outcome {
+    t.open_index()?;
+    let mut session = t.session();
+    sent_too_early(t, &mut session, &deferrable(77, &bytes(100)).whole()?)?;
+    let posted = t.posted(room(128))?;
+    let (seen, _) = expect_ready(t, 77)?;
+    Target::opened_by(t, seen)?.respond_error(t, 0, t.value(&GONE))?;
+    t.settle()?;
+    let other = session.ask(t, &Message::send(&bytes(60)).named(2).whole()?)?;
+    session.accepted(t, SES_DEFER_003, other)?;
+    t.expect_received(SES_DEFER_003, &posted, &bytes(60))?;
     Ok(())
 }
 

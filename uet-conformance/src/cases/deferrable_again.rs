@@ -4,6 +4,8 @@ use crate::axis::MODE;
 use crate::serve::SesFields;
 use crate::target::{RxRequest, Target, post};
 use crate::{Axis, Message, Need, Outcome, Point, Rule, RxPacket, Stop, Test};
+use core::time::Duration;
+use std::collections::BTreeSet;
 use uet_control::{AddPeer, Fill, Hex, Hex64, Operated, Post, PostKind, Remote, Status, pattern};
 use uet_wire::catalogue::*;
 use uet_wire::registry::{Opcode, ReturnCode};
@@ -24,6 +26,14 @@ pub(super) const CASES: &[Rule] = &[
         needs: &[],
         axes: &[&KIND, &TOKEN, &MODE],
         run: tokens,
+    },
+    Rule {
+        id: "deferrable/wanted-early",
+        title: "A send that is wanted before all of its first attempt has left comes again whole",
+        requirements: &[SES_DEFER_004, SES_DONE_001],
+        needs: &[],
+        axes: &[&KIND, &MODE],
+        run: wanted_early,
     },
 ];
 
@@ -114,10 +124,10 @@ fn second(t: &mut Test<'_>, first: &Target, ours: u32) -> Result<(Target, u32, V
     let came = t.hear(t.patience(within), |seen| sends(seen).is_some())?;
     let expected = "the message again, with the token of its DEFERRABLE_RTR";
     if !came {
-        t.expect(SES_DEFER_004, expected, core::time::Duration::ZERO, sends)?;
+        t.expect(SES_DEFER_004, expected, Duration::ZERO, sends)?;
     }
     let mut opening = None;
-    t.hear(core::time::Duration::ZERO, |seen| {
+    t.hear(Duration::ZERO, |seen| {
         opening = sends(seen).filter(|request| request.syn()).map(|_| seen.clone());
         opening.is_some()
     })?;
@@ -186,4 +196,55 @@ fn tokens(t: &mut Test<'_>) -> Outcome {
     again.ack(t, last)?;
     t.ends_with(SES_DEFER_004, posted, (Status::Ok, (t.mtu() + 7) as u64))?;
     Ok(())
+}
+
+/// More packets than leave before the first ACK.
+const LONG: usize = 256;
+
+/// The device may complete its first attempt or abandon it. Each ACK covers all packets that have left: the device then has nothing
+/// in flight, and the rest of an attempt to send.
+fn wanted_early(t: &mut Test<'_>) -> Outcome {
+    const OURS: u32 = 0x9900_0001;
+    t.try_configure("default_mpr", 1)?;
+    let (peer, kind, length) = (t.peer(0)?, t.value(&KIND), LONG * t.mtu());
+    let posted = t.post(post(kind, peer, length))?;
+    let mut target = Target::accept(t)?;
+    target.mpr = 1;
+    target.watch(t, t.grace())?;
+    if target.order().len() >= LONG {
+        return Err(Stop::Skipped("the whole first attempt leaves before an ACK".into()));
+    }
+    let own = own_token(&target.said(0)?)?;
+    let deferred = target.response(0, ReturnCode::OK, 0)?;
+    target.respond(t, 0, deferred)?;
+    want(t, own, OURS)?;
+    let is_second = |said: &SesFields| said.tokens == Some((own, OURS));
+    let opens_second = |seen: &RxPacket| {
+        let opens = seen.request().is_some_and(|request| request.syn());
+        opens && crate::serve::said(&seen.uet()).is_some_and(|said| is_second(&said))
+    };
+    let (mut next, mut second) = (1, BTreeSet::new());
+    let mut until = t.now() + t.later();
+    while second.len() < LONG && t.now() < until {
+        target.watch(t, t.grace())?;
+        let arrived = (next..).take_while(|n| target.times(*n) > 0).count() as u32;
+        for n in next..next + arrived {
+            let said = target.said(n)?;
+            if is_second(&said) {
+                second.insert(said.start());
+            }
+            if n + 1 == next + arrived {
+                let length = if is_second(&said) { said.request_length } else { 0 };
+                target.respond(t, n, target.response(n, ReturnCode::OK, length)?)?;
+                until = t.now() + t.later();
+            }
+        }
+        next += arrived;
+        if t.hear(Duration::ZERO, opens_second)? {
+            target = Target::accept_beside(t, &[&target])?;
+            next = 0;
+        }
+    }
+    t.check(SES_DEFER_004, "packets of the second attempt", LONG, second.len());
+    t.ends_with(SES_DONE_001, posted, (Status::Ok, length as u64)).map(drop)
 }
