@@ -2,6 +2,7 @@
 
 use crate::axis::{CARRIER, MODE, START};
 use crate::{Axis, Need, Outcome, Pdc, Point, Request, Rule, RxPacket, Stop, Test};
+use core::time::Duration;
 use uet_wire::catalogue::*;
 use uet_wire::registry::{CtlType, List, NackCode};
 use uet_wire::{PdcId, Psn};
@@ -105,7 +106,7 @@ pub(super) const CASES: &[Rule] = &[
     },
     Rule {
         id: "establish/many",
-        title: "Each of many contexts of a peer is found by its later packets with syn",
+        title: "Each of many contexts of a peer is found by its later packets with syn, also when others have ended",
         requirements: &[PDS_SYN_005],
         needs: &[],
         axes: &[&MODE, &CARRIER],
@@ -361,7 +362,7 @@ fn two_contexts(t: &mut Test<'_>) -> Outcome {
 }
 
 /// Number of contexts, unless the device has room for fewer.
-const MANY: usize = 150;
+const MANY: usize = 300;
 
 fn many(t: &mut Test<'_>) -> Outcome {
     let region = t.region(4096)?;
@@ -381,6 +382,24 @@ fn many(t: &mut Test<'_>) -> Outcome {
         t.request(pdc, pdc.request(1).write(&region, 0, &[2])?)?;
         let (_, ack) = t.expect_ack(PDS_SYN_005, pdc, pdc.psn(1))?;
         t.check(PDS_SYN_005, "spdcid of a context that the device has named", *named, ack.spdcid());
+    }
+    let (closed, kept): (Vec<_>, Vec<_>) = open.into_iter().enumerate().partition(|(n, _)| n % 2 == 0);
+    for (_, (pdc, named)) in closed {
+        let (pdc, last) = (Pdc { remote: Some(named), ..pdc.clone() }, pdc.psn(2));
+        t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, last, 0)?)?;
+        t.need("the end of the context", t.soon(), |seen| {
+            (seen.answers(&pdc, last).is_some() || seen.refuses(&pdc, last).is_some()).then_some(())
+        })?;
+    }
+    // Then their numbers are free.
+    let told = Duration::from_nanos(t.parameter("syn_retx_safety_time"));
+    t.pause(t.scaled(told))?;
+    for (_, (pdc, named)) in kept {
+        if t.is_kept(&pdc).is_ok() {
+            t.request(&pdc, pdc.request(2).write(&region, 0, &[3])?)?;
+            let (_, ack) = t.expect_ack(PDS_SYN_005, &pdc, pdc.psn(2))?;
+            t.check(PDS_SYN_005, "spdcid after the end of other contexts", named, ack.spdcid());
+        }
     }
     Ok(())
 }
@@ -493,7 +512,7 @@ fn reserved_pool(t: &mut Test<'_>) -> Outcome {
         |seen: &RxPacket| misread(seen).is_some() || seen.acknowledges(&urgent, urgent.psn(0)).is_some();
     let within = t.patience(t.soon());
     t.hear(within, answers)?;
-    t.expect_none(PDS_SYN_002, "no INVALID_SYN for psn_offset 0", core::time::Duration::ZERO, misread)?;
+    t.expect_none(PDS_SYN_002, "no INVALID_SYN for psn_offset 0", Duration::ZERO, misread)?;
     let (seen, ack) = t.expect_ack(PDS_SYN_011, &urgent, urgent.psn(0))?;
     t.check(PDS_SYN_002, "cack_psn, which tells Start_PSN", Some(urgent.psn(0)), seen.cack(&urgent));
     if !ack.spdcid().is_valid() {
