@@ -3,10 +3,13 @@
 use super::nscc::{congest, filled, flow_of, full, late, most_in_flight, need_in_flight};
 use super::nscc_over_time::Growth;
 use crate::axis::{CARRIER, MODE, START};
-use crate::flow::Answers;
-use crate::{AckBuilder, Axis, Bound, Need, Outcome, Point, Rule, Stop, Test};
+use crate::flow::{Answers, Flow};
+use crate::target::Target;
+use crate::{AckBuilder, Axis, Bound, Need, Outcome, Point, Rule, RxPacket, Stop, Test};
 use core::time::Duration;
+use uet_control::ClosePdc;
 use uet_wire::catalogue::*;
+use uet_wire::registry::{CtlType, NackCode};
 
 const NSCC: &[Need] = &[Need::Capability("nscc")];
 
@@ -18,6 +21,22 @@ pub(super) const CASES: &[Rule] = &[
         needs: NSCC,
         axes: &[&AHEAD, &MODE, &CARRIER, &START],
         run: |t| t.measured(counted_not_covered),
+    },
+    Rule {
+        id: "nscc-state/arrived-and-refused",
+        title: "Packets that a bitmap names and NACKs then refuse make room once",
+        requirements: &[CC_WINDOW_001],
+        needs: &[Need::Capability("nscc"), Need::Capability("rud")],
+        axes: &[&REFUSAL, &CARRIER, &START],
+        run: |t| t.measured(arrived_and_refused),
+    },
+    Rule {
+        id: "nscc-state/refused-close",
+        title: "A context that ends in error at its CLOSE_COMMAND takes no packet of other contexts out of flight",
+        requirements: &[CC_WINDOW_001],
+        needs: NSCC,
+        axes: &[&MODE, &CARRIER],
+        run: |t| t.measured(refused_close),
     },
     Rule {
         id: "nscc-state/shorter-round-trip",
@@ -75,6 +94,81 @@ fn counted_not_covered(t: &mut Test<'_>) -> Outcome {
     }
     flow.fill(t)?;
     most_in_flight(t, CC_WINDOW_001, largest, flow.in_flight());
+    Ok(())
+}
+
+/// The code of NACKs for packets that have arrived.
+const REFUSAL: Axis<NackCode> = Axis::new(
+    "code",
+    &[Point::new("busy", NackCode::RCVD_SES_PROCG), Point::new("not-received", NackCode::PKT_NOT_RCVD)],
+);
+
+/// A timeout in nanoseconds that comes after all packets are counted.
+const LONG: u64 = 50_000_000;
+
+/// Checks the bytes in flight, but for two packets of which source and destination may think differently.
+fn about_in_flight(t: &mut Test<'_>, largest: u64, seen: u64) {
+    let bound = Bound::from(largest + 2 * full(t))
+        .from_parameter("1.5 times the rate times base_rtt")
+        .tolerating("two packets");
+    t.at_most(CC_WINDOW_001, "bytes in flight", bound, seen);
+}
+
+/// The number of packets whose bytes a wrong source counts twice.
+const SOME: u32 = 8;
+
+/// The first packet is missing, and the next ones have arrived.
+fn arrived_and_refused(t: &mut Test<'_>) -> Outcome {
+    t.try_configure("rto_init_time", LONG)?;
+    let (mut flow, largest) = filled(t)?;
+    need_in_flight(&flow, 2 * SOME)?;
+    let (missing, before, target) = (flow.acked(), flow.count(), &flow.target);
+    let arrived = missing + 1..=missing + SOME;
+    let bytes = target.bytes_before(missing + SOME + 1) - flow.bytes_of(missing);
+    let bits = ((1 << SOME) - 1) << 1;
+    let named =
+        AckBuilder { response: None, nscc: Some((target.counted(bytes), 1)), ..target.acking(missing - 1) };
+    target.answer(t, named.sack(target.psn(missing), bits))?;
+    flow.fill(t)?;
+    if flow.count() < before + SOME / 2 {
+        return Err(Stop::Inconclusive("the bits make no room".into()));
+    }
+    for n in arrived {
+        flow.refuse(t, t.value(&REFUSAL), n)?;
+    }
+    flow.fill(t)?;
+    about_in_flight(t, largest, flow.bytes() - bytes);
+    Ok(())
+}
+
+/// As many packets as contexts have ended stay in flight. A source that has counted those packets down finds nothing in
+/// flight, and fills the window once more.
+fn refused_close(t: &mut Test<'_>) -> Outcome {
+    t.congestion_or_both("nscc")?;
+    t.slowed()?;
+    t.try_configure("rto_init_time", LONG)?;
+    let (mode, largest) = (t.value(&MODE), t.bdp()? * 3 / 2);
+    let mut others = Vec::new();
+    for job in 0..SOME {
+        let peer = t.peer_of_job(102 + job)?;
+        others.push((peer, Target::established(t, peer, mode)?));
+    }
+    let mut flow = Flow::start(t, mode, (4 * largest / t.mtu() as u64).clamp(64, 4000) as usize)?;
+    flow.fill(t)?;
+    flow.acknowledge(t, &Answers::default())?;
+    flow.fill(t)?;
+    need_in_flight(&flow, 2 * SOME)?;
+    for (peer, other) in others {
+        t.call(ClosePdc { peer, mode, class: 0 })?;
+        let closes = |seen: &RxPacket| other.control(seen, CtlType::CLOSE_COMMAND);
+        let (_, command) = t.need("CLOSE_COMMAND", t.later(), closes)?;
+        t.send(&other.pdc, &other.pdc.nack(NackCode::CLOSING_IN_ERR, command.psn())?)?;
+    }
+    while flow.acked() + SOME < flow.count() {
+        flow.acknowledge(t, &Answers::default())?;
+    }
+    flow.fill(t)?;
+    about_in_flight(t, largest, flow.in_flight());
     Ok(())
 }
 
