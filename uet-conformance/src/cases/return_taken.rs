@@ -2,8 +2,9 @@
 
 use crate::axis::{CARRIER, MODE, START};
 use crate::target::{Target, post};
-use crate::{Axis, Need, Outcome, Pdc, Point, Request, Rule, Stop, Test};
+use crate::{AckBuilder, Axis, Need, Outcome, Pdc, Point, Request, Rule, Stop, Test};
 use uet_control::{Fill, Mode, Operated, Post, PostKind, Status};
+use uet_wire::PdcId;
 use uet_wire::catalogue::*;
 use uet_wire::registry::{AckRequest, NackCode};
 use uet_wire::ses::{ResponseData, Ses};
@@ -56,6 +57,14 @@ pub(super) const CASES: &[Rule] = &[
         needs: &[Need::Capability("read")],
         axes: &[&OPENED, &MODE, &CARRIER, &START],
         run: before_the_ack,
+    },
+    Rule {
+        id: "return-taken/strange-ack",
+        title: "After read data before the first ACK, an ACK from another address changes nothing",
+        requirements: &[PDS_PDC_003],
+        needs: &[Need::Capability("read"), Need::Addresses(2)],
+        axes: &[&MODE, &CARRIER, &START],
+        run: strange_ack,
     },
     Rule {
         id: "return-taken/in-order-only",
@@ -300,6 +309,23 @@ fn before_the_ack(t: &mut Test<'_>) -> Outcome {
     }
     read.ack(t)?;
     read.ends(t, PDS_RUD_001)
+}
+
+fn strange_ack(t: &mut Test<'_>) -> Outcome {
+    let from = t.address(1)?;
+    let read = Read::opening(t, Mode::Rud)?;
+    let pdc = read.pdc();
+    t.request(&pdc, read.data(0, 0)?)?;
+    t.need_ack(&pdc, pdc.psn(0))?;
+    let elsewhere = Pdc { from, ..pdc.clone() };
+    let spdcid = PdcId(if pdc.local.0 == 1 { 2 } else { pdc.local.0 - 1 });
+    t.send(&elsewhere, &AckBuilder { spdcid, ..read.target.acking(1) }.build()?)?;
+    t.settle()?;
+    t.is_open(PDS_PDC_003, read.operation)?;
+    t.request(&pdc, read.data(1, 1)?)?;
+    t.expect_ack(PDS_PDC_003, &pdc, pdc.psn(1))?;
+    read.ack(t)?;
+    read.ends(t, PDS_PDC_003)
 }
 
 fn in_order_only(t: &mut Test<'_>) -> Outcome {
