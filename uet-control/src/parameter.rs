@@ -240,6 +240,7 @@ pub static PARAMETERS: &[Parameter] = &[
     row("max_reads", Number("packets"), "1024", Own, "Maximum number of packets of read data in flight. Beyond it, the reply to a read is NACK NO_RESOURCE."),
     row("max_repeats", Number("repetitions"), "3", Open, "Number of repetitions, on a new context, of an operation that is safe to repeat after a fatal NACK that permits it."),
     row("max_rto_retx_cnt", Number("packets"), "5", Specified, "Number of retransmissions by timeout; 15 (in hardware-sized configurations) or 31 means no limit.").within(0, LARGEST),
+    row("max_sources", Number("sources"), "4096", Own, "RCCC: maximum number of sources that the destination remembers. Beyond it, a source gets no credit until a silent one is forgotten."),
     row("max_unexpected", Number("messages"), "256", Own, "Maximum number of unexpected messages of an index. Beyond it, the response is NO_MATCH."),
     row("max_unexpected_bytes", Number("bytes"), "1048576", Own, "Maximum amount of unexpected messages of an index."),
     row("max_written", Number("messages"), "4096", Own, "Maximum number of peers' writes with header data whose completions wait for the application. Beyond it, the reply is NACK NO_RESOURCE."),

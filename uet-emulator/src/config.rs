@@ -30,7 +30,8 @@ use uet_wire::registry::{CtlType, ReturnCode, Status};
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
-    /// Parameters of packet delivery. [`congestion`](Self::congestion) overrides their congestion control.
+    /// Parameters of packet delivery. [`congestion`](Self::congestion) overrides their congestion control, except for
+    /// `max_sources`.
     pub pds: PdsParams,
     /// Parameters of the semantics.
     pub ses: SesParams,
@@ -134,6 +135,7 @@ impl Config {
         };
         let mut congestion = congestion?;
         congestion.paths.mode = self.paths;
+        congestion.pacer.max_sources = self.pds.congestion.pacer.max_sources;
         Ok(PdsParams { congestion, ..self.pds.clone() })
     }
 
@@ -151,6 +153,9 @@ impl Config {
         if self.ses.swap_length.is_some_and(|length| !(1..=1024).contains(&length)) {
             return refuse("swap_length", "must be from 1 to 1024, or null");
         }
+        if self.pds.congestion.pacer.max_sources == 0 {
+            return refuse("max_sources", "must be at least 1");
+        }
         if u32::from(self.pds.general_pdcs) + u32::from(self.pds.reserved_pdcs) > 65_535 {
             return refuse("reserved_pdcs", "must be at most 65,535 together with general_pdcs");
         }
@@ -160,6 +165,7 @@ impl Config {
             ("stored_responses", self.pds.stored_responses.into(), 1 << 20),
             ("receive_slots", self.pds.receive_slots.into(), 1 << 24),
             ("cccs", self.pds.cccs.into(), 1 << 20),
+            ("max_sources", self.pds.congestion.pacer.max_sources as u64, 1 << 20),
             ("max_awaited", self.ses.max_awaited.into(), 1 << 30),
             ("max_unexpected_bytes", self.ses.max_unexpected_bytes.into(), 1 << 30),
         ];
@@ -227,6 +233,7 @@ fn parameters(config: &mut Config) -> BTreeMap<&'static str, &mut dyn Parameter>
         sender_rate receiver_rate base_rtt trimming drop_threshold;
         not mtu full_packet
     }
+    places.insert("max_sources", &mut pds.congestion.pacer.max_sources);
     places.insert("congestion", congestion);
     places.insert("paths", paths);
     places.insert("seed", seed);

@@ -43,6 +43,7 @@ mod operations;
 mod path;
 mod pools;
 mod rccc;
+mod rccc_destination;
 mod reaction;
 mod reaction_fatal;
 mod reaction_ignored;
@@ -141,6 +142,7 @@ const GROUPS: &[&[Rule]] = &[
     path::CASES,
     pools::CASES,
     rccc::CASES,
+    rccc_destination::CASES,
     reaction::CASES,
     reaction_fatal::CASES,
     reaction_ignored::CASES,

@@ -65,7 +65,7 @@ const BEARER: Axis<Bearer> = Axis::new(
 
 /// See [`BEARER`].
 #[derive(Clone, Copy, Debug)]
-enum Bearer {
+pub(super) enum Bearer {
     Request,
     CreditRequest,
     Trimmed,
@@ -97,7 +97,7 @@ const MANY: usize = 2000;
 
 // ---- The device as destination.
 
-const CCC: u8 = 0xa1;
+pub(super) const CCC: u8 = 0xa1;
 
 /// A request with demand.
 pub(super) fn demanding(request: &Request, ccc_id: u8, target: u32) -> Result<UetBuf, Stop> {
@@ -120,19 +120,19 @@ fn granted(seen: &RxPacket, pdc: &Pdc) -> Option<Units24> {
 }
 
 /// A context on which the suite has demand.
-struct CreditSource {
+pub(super) struct CreditSource {
     pdc: Pdc,
     /// Its congestion control context.
     ccc_id: u8,
-    region: Region,
+    pub(super) region: Region,
     next: u32,
     /// The last grant, and all that have come.
-    credit: Units24,
+    pub(super) credit: Units24,
     grants: Vec<(Duration, u32)>,
 }
 
 impl CreditSource {
-    fn open(t: &mut Test<'_>) -> Result<Self, Stop> {
+    pub(super) fn open(t: &mut Test<'_>) -> Result<Self, Stop> {
         t.congestion_or_both("rccc")?;
         t.auto_credit = false;
         let region = t.region(1 << 16)?;
@@ -141,7 +141,7 @@ impl CreditSource {
     }
 
     /// Opens a context by a request without demand.
-    fn on(t: &mut Test<'_>, mut pdc: Pdc, region: Region, ccc_id: u8) -> Result<Self, Stop> {
+    pub(super) fn on(t: &mut Test<'_>, mut pdc: Pdc, region: Region, ccc_id: u8) -> Result<Self, Stop> {
         let first = pdc.request(0).write(&region, 0, &[0])?;
         t.send(&pdc, &demanding(&first, ccc_id, 0)?)?;
         let (_, ack) = t.need("an open context", t.soon(), |seen| seen.acknowledges(&pdc, pdc.psn(0)))?;
@@ -163,7 +163,7 @@ impl CreditSource {
     }
 
     /// Demands credit up to here by what the rule says, modulo 2^24.
-    fn demand_by(&mut self, t: &mut Test<'_>, bearer: Bearer, target: u32) -> Outcome {
+    pub(super) fn demand_by(&mut self, t: &mut Test<'_>, bearer: Bearer, target: u32) -> Outcome {
         let target = target % WRAP;
         match bearer {
             Bearer::Request => self.demand(t, target),
@@ -182,7 +182,7 @@ impl CreditSource {
     }
 
     /// Takes in grants until one is serially at this or beyond it; whether one was.
-    fn reaches(&mut self, t: &mut Test<'_>, wanted: u32, within: Duration) -> Result<bool, Stop> {
+    pub(super) fn reaches(&mut self, t: &mut Test<'_>, wanted: u32, within: Duration) -> Result<bool, Stop> {
         let wanted = Units24::default() + wanted;
         let (until, most) = (t.now() + within, self.grants.len() + MANY);
         while self.credit.since(wanted).is_none() && self.grants.len() < most {
@@ -259,7 +259,7 @@ fn beyond(t: &Test<'_>) -> Result<u32, Stop> {
 }
 
 /// Demand that a source may have at a time: no more than the network holds.
-fn some(t: &Test<'_>) -> Result<u32, Stop> {
+pub(super) fn some(t: &Test<'_>) -> Result<u32, Stop> {
     Ok((t.bdp()? / 256).clamp(32, 250) as u32)
 }
 
