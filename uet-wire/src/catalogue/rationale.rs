@@ -199,7 +199,10 @@ const REASONS: &[(&str, &str)] = &[
         "CC-SERVICE",
         "The source subtracts this time from the round trip to see the delay of the network alone.",
     ),
-    ("CC-OOO", "The source sees by this count if packets are still missing, or only arrived in another order."),
+    (
+        "CC-OOO",
+        "The source sees by this count if packets are still missing, or only arrived in another order.",
+    ),
     ("CC-RTT", "A wrong sample looks like congestion, or hides it."),
     ("CC-WINDOW", "The window bounds the queues of the fabric, and a window of zero stops the source."),
     ("CC-WINDOW-004", "Bytes of a dead context would occupy the window forever."),
