@@ -44,6 +44,7 @@ mod path;
 mod pools;
 mod rccc;
 mod rccc_destination;
+mod rccc_next_context;
 mod reaction;
 mod reaction_fatal;
 mod reaction_ignored;
@@ -143,6 +144,7 @@ const GROUPS: &[&[Rule]] = &[
     pools::CASES,
     rccc::CASES,
     rccc_destination::CASES,
+    rccc_next_context::CASES,
     reaction::CASES,
     reaction_fatal::CASES,
     reaction_ignored::CASES,

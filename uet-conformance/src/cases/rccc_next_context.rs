@@ -1,0 +1,47 @@
+//! A source of receiver credit that has spent its credit when its context ends (section 3.6.14).
+
+use crate::axis::MODE;
+use crate::target::{Target, post};
+use crate::{Axis, Need, Outcome, Point, Rule, Test};
+use uet_control::{PostKind, Status};
+use uet_wire::catalogue::*;
+
+pub(super) const CASES: &[Rule] = &[Rule {
+    id: "rccc/next-context",
+    title: "A message on a new context leaves, though the context before it ended without credit",
+    requirements: &[SES_DONE_001],
+    needs: &[Need::Capability("rccc"), Need::Capability("close")],
+    axes: &[&ALGORITHMS, &PAUSE, &MODE],
+    run: next_context,
+}];
+
+const ALGORITHMS: Axis<&str> = Axis::new(
+    "algorithms",
+    &[Point::new("rccc", "rccc"), Point::needing("both", "both", &[Need::Capability("nscc")])],
+);
+
+/// The base round trips between the close and the next message.
+const PAUSE: Axis<u32> = Axis::new("pause", &[Point::new("none", 0), Point::new("long", 400)]);
+
+/// Without a context, a device cannot ask for credit. A short message needs no grant.
+fn next_context(t: &mut Test<'_>) -> Outcome {
+    t.congestion(t.value(&ALGORITHMS))?;
+    t.auto_credit = false;
+    let peer = t.peer(0)?;
+    for round in 0..3 {
+        let written = t.post(post(PostKind::Write, peer, t.mtu()))?;
+        let opens = |seen: &crate::RxPacket| seen.request().filter(|request| request.syn());
+        let within = t.later();
+        let (first, _) = match round {
+            0 => t.need("a request that opens a context", within, opens)?,
+            _ => t.expect(SES_DONE_001, "a request that opens the next context", within, opens)?,
+        };
+        let target = Target::opened_by(t, first)?;
+        target.ack(t, 0)?;
+        t.ends(SES_DONE_001, written, Status::Ok)?;
+        target.end(t, peer)?;
+        t.pause(t.base_rtt()? * t.value(&PAUSE))?;
+        t.forget();
+    }
+    Ok(())
+}
