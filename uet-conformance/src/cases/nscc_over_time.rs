@@ -62,12 +62,28 @@ pub(super) const CASES: &[Rule] = &[
         run: |t| t.measured(trims_by_bytes),
     },
     Rule {
+        id: "nscc-over-time/after-collapse",
+        title: "After trims have collapsed the window and it has grown again, marks and trims shrink it as before",
+        requirements: &[CC_QUAD_004, CC_TRIM_001],
+        needs: &[Need::Capability("rud"), Need::Capability("nscc")],
+        axes: &[&SIGNAL, &CARRIER, &START],
+        run: |t| t.measured(after_collapse),
+    },
+    Rule {
         id: "nscc-over-time/trim-of-one",
         title: "A trim now and then leaves a window at least half as open as before, as all other packets arrive",
         requirements: &[CC_TRIM_002],
         needs: &[Need::Capability("rud"), Need::Capability("nscc")],
         axes: &[&HOP, &CARRIER, &START],
         run: |t| t.measured(trim_of_one),
+    },
+    Rule {
+        id: "nscc-over-time/small-window-asks",
+        title: "Every packet asks for an ACK while the window is smaller than ACK_Gen_Trigger",
+        requirements: &[CC_ACKREQ_002],
+        needs: NSCC,
+        axes: &[&MODE, &CARRIER, &START],
+        run: |t| t.measured(small_window_asks),
     },
     Rule {
         id: "nscc-over-time/opens-again",
@@ -117,6 +133,16 @@ enum NewData {
 
 const NEW_DATA: Axis<NewData> =
     Axis::new("new-data", &[Point::new("waiting", NewData::Waiting), Point::new("late", NewData::Late)]);
+
+/// The signal of congestion after the window has grown again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Congestion {
+    Marks,
+    Trims,
+}
+
+const SIGNAL: Axis<Congestion> =
+    Axis::new("signal", &[Point::new("marks", Congestion::Marks), Point::new("trims", Congestion::Trims)]);
 
 /// The messages before the one that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -309,9 +335,15 @@ fn trims_by_bytes(t: &mut Test<'_>) -> Outcome {
     let (mut flow, _) = flow_of(t, 60)?;
     let (answers, round) = in_time(t, &flow)?;
     let before = flow.run(t, round * 8, &answers)?;
+    trim_a_quarter(t, &mut flow, before)
+}
+
+/// Trims a quarter of the window, which had so many bytes in flight.
+fn trim_a_quarter(t: &mut Test<'_>, flow: &mut Flow, before: u64) -> Outcome {
+    let (answers, round) = in_time(t, flow)?;
     let settled = t.now() + t.base_rtt()? / 2;
     flow.watch_until(t, settled)?;
-    need_in_flight(&flow, 8)?;
+    need_in_flight(flow, 8)?;
     let (first, quarter) = (flow.acked(), (flow.count() - flow.acked()) / 4);
     let trimmed: u64 = (first..first + quarter).map(|n| flow.bytes_of(n)).sum();
     for n in first..first + quarter {
@@ -320,6 +352,37 @@ fn trims_by_bytes(t: &mut Test<'_>) -> Outcome {
     let after = flow.run(t, round * 4, &Answers { marked: true, ..answers })?;
     let most = Bound::from(before.saturating_sub(trimmed) + 2 * full(t)).tolerating("two packets");
     t.at_most(CC_TRIM_001, "bytes in flight after the trims", most, after);
+    Ok(())
+}
+
+/// Nothing arrives in the two base round trips between the trims, so quick adapt may close the window. It may then ignore signals
+/// of the packets that were in flight, which are all acknowledged before the window is judged.
+fn after_collapse(t: &mut Test<'_>) -> Outcome {
+    let (mut flow, largest) = flow_of(t, 80)?;
+    let (answers, round) = in_time(t, &flow)?;
+    flow.run(t, round * 8, &answers)?;
+    let settled = t.now() + t.base_rtt()? / 2;
+    flow.watch_until(t, settled)?;
+    need_in_flight(&flow, 8)?;
+    let (first, silence) = (flow.acked(), t.round_trips(3)?);
+    flow.refuse(t, NackCode::TRIMMED, first)?;
+    let end = t.now() + silence;
+    flow.watch_until(t, end)?;
+    flow.refuse(t, NackCode::TRIMMED, first + 1)?;
+    let (mut before, mut tries) = (0, 0);
+    while before < largest / 2 {
+        if tries == 60 {
+            return Err(Stop::Inconclusive("the window has not grown to half of the largest".into()));
+        }
+        tries += 1;
+        before = flow.run(t, round * 4, &answers)?;
+    }
+    if t.value(&SIGNAL) == Congestion::Trims {
+        return trim_a_quarter(t, &mut flow, before);
+    }
+    let after = congest(t, &mut flow)?;
+    let most = Bound::from(before * 3 / 4).tolerating("three quarters of before");
+    t.at_most(CC_QUAD_004, "bytes in flight after marks and delay", most, after);
     Ok(())
 }
 
@@ -339,6 +402,42 @@ fn trim_of_one(t: &mut Test<'_>) -> Outcome {
         let least = Bound::from(before / 2).tolerating("a half");
         t.at_least(CC_TRIM_002, "bytes in flight after the trim of a packet", least, after);
     }
+    Ok(())
+}
+
+/// Late, marked ACKs make the window small. One ACK of all packets in flight then lets several leave at once. The window has no room
+/// for a packet beyond those.
+fn small_window_asks(t: &mut Test<'_>) -> Outcome {
+    // Beside receiver credit it is that which ends first.
+    t.congestion("nscc")?;
+    // More packets fit into a small window.
+    t.try_configure("payload_mtu", 1024)?;
+    let trigger = t.parameter("ack_gen_trigger").min(16_384);
+    let (mut flow, _) = flow_of(t, 60)?;
+    flow.fill(t)?;
+    let answers = Answers { marked: true, ..late(t)? };
+    let mut tries = 0;
+    while flow.run(t, answers.delay * 2, &answers)? + full(t) > trigger {
+        tries += 1;
+        if tries == 40 {
+            return Err(Stop::Skipped("the window does not get smaller than ACK_Gen_Trigger".into()));
+        }
+    }
+    let settled = t.now() + t.base_rtt()? / 2;
+    flow.watch_until(t, settled)?;
+    let (first, before) = (flow.count(), flow.bytes());
+    let all = flow.answer(first, &Answers::default())?;
+    t.send(&flow.target.pdc, &all)?;
+    flow.fill(t)?;
+    let end = flow.count();
+    if end == first || flow.bytes() - before + full(t) > trigger {
+        return Err(Stop::Inconclusive("the window is not small any more".into()));
+    }
+    let mut silent = 0;
+    for n in first..end {
+        silent += u32::from(!flow.target.packet(n)?.request.ar());
+    }
+    t.check(CC_ACKREQ_002, "packets without ar while the window is small", 0, silent);
     Ok(())
 }
 

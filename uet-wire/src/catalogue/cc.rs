@@ -33,6 +33,8 @@ catalogue! {
         "A context that fails or closes takes its outstanding bytes and packets out of the window";
     CC_ACKREQ_001 "CC-ACKREQ-001" Should "3.6.13" 1 "congestion"
         "A source sets ar = 1 in a packet that leaves no room in the window for another one";
+    CC_ACKREQ_002 "CC-ACKREQ-002" Should "3.6.13" 1 "congestion"
+        "A source whose window is smaller than ACK_Gen_Trigger sets ar = 1 in every packet";
     CC_QUAD_001 "CC-QUAD-001" Should "3.6.13" 2 "congestion"
         "Without a mark and with a delay below the target, the window grows, faster with a smaller delay";
     CC_QUAD_002 "CC-QUAD-002" Should "3.6.13" 2 "congestion"

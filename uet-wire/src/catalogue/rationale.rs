@@ -206,7 +206,10 @@ const REASONS: &[(&str, &str)] = &[
     ("CC-RTT", "A wrong sample looks like congestion, or hides it."),
     ("CC-WINDOW", "The window bounds the queues of the fabric, and a window of zero stops the source."),
     ("CC-WINDOW-004", "Bytes of a dead context would occupy the window forever."),
-    ("CC-ACKREQ", "Without an ACK the full window never opens, and the source waits for its timeout."),
+    (
+        "CC-ACKREQ",
+        "Without an ACK a full or small window does not open until the destination sends one late.",
+    ),
     ("CC-QUAD", "All sources share the link fairly only if each follows the same four cases."),
     ("CC-TRIM", "A trim is the clearest sign of a full queue, and its place tells who must slow down."),
     ("CC-LOSS", "A source that ignores loss keeps the queue full."),

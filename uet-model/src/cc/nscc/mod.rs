@@ -110,8 +110,8 @@ impl Nscc {
         f64::from(self.params.full_packet)
     }
 
-    /// `CC-ACKREQ-001`: requests an ACK if the window has no room for another packet. Also requests one if the window
-    /// is too small to trigger ACKs at the destination.
+    /// Requests an ACK if the window has no room for another packet (`CC-ACKREQ-001`), or is too small to trigger ACKs at
+    /// the destination (`CC-ACKREQ-002`).
     fn wants_ack(&self) -> bool {
         !self.may_send() || self.cwnd < f64::from(self.params.ack_gen_trigger)
     }
