@@ -17,7 +17,7 @@ do
 end
 
 -- Returns true if a field is requested, as far as known. A visible tree requests everything.
-local everything, known, known_pass, tree_now = true, {}, nil, nil
+local everything, looked_at, known, known_pass, tree_now = true, true, {}, nil, nil
 local function wants(field)
   if everything then return true end
   local answer = known[field]
@@ -31,11 +31,15 @@ local function wants(field)
   return answer
 end
 
--- A packet's tree is about to be built. A filter of tshark is the same for a whole pass; in the program it
--- can be another one for each packet.
+-- A packet's tree is about to be built. Returns whether an output requests something of UET, and whether it shows the
+-- whole tree. A filter of tshark is the same for a whole pass; in the program it can be another one for each packet.
 function U.look_at(root, visited)
-  everything, tree_now = root.visible, root
-  if gui or visited ~= known_pass then known, known_pass = {}, visited end
+  tree_now = root
+  if gui or visited ~= known_pass then
+    known, known_pass, everything = {}, visited, root.visible
+    looked_at = everything or root:referenced(U.dissector)
+  end
+  return looked_at, everything
 end
 
 U.wants = wants
