@@ -3104,7 +3104,7 @@ function U.forget_all()
   for _, fact in ipairs { "half", "ends", "start", "nacks", "times", "measured", "messages" } do C[fact] = {} end
   for _, fact in ipairs { "context", "peer", "returns", "id", "packets", "bytes", "highest", "cack", "range", "sent",
     "retransmissions", "duplicates" } do H[fact] = {} end
-  U.ends, U.frames, U.messages, U.reads = {}, {}, {}, {}
+  U.ends, U.frames, U.messages = {}, {}, {}
   U.totals = { packets = 0, rudi = 0, uud = 0, tss = 0, malformed = 0 }
 end
 U.forget_all()
@@ -3209,12 +3209,8 @@ end
 
 -- Handles a packet with a PSN of its own. Its facts `a` are kept until its ACK.
 local function on_request(p, a, half, psn, retx)
-  local sent = H.sent[half]
-  if not sent then
-    sent = {}
-    H.sent[half] = sent
-  end
-  local e, cack = sent[psn], H.cack[half]
+  local sent, cack = H.sent[half], H.cack[half]
+  local e = sent and sent[psn]
   H.packets[half], H.bytes[half] = H.packets[half] + 1, H.bytes[half] + p.payload_bytes
   if e or cack and psn_ahead(psn, cack) <= 0 then
     if retx == 1 then
@@ -3250,8 +3246,14 @@ local function on_request(p, a, half, psn, retx)
   end
   local base = base_of(half)
   if base and psn_ahead(psn, base) > (H.range[half] or DEFAULT_RANGE) then a.outside_window = true end
-  sent[psn] = a
-  sent[psn_add(psn, -FORGET)] = nil
+  if sent then
+    sent[psn] = a
+    -- Even nil for a new key would take a place in the table.
+    local old = psn_add(psn, -FORGET)
+    if sent[old] then sent[old] = nil end
+  else
+    H.sent[half] = { [psn] = a }
+  end
   if p.ses then U.message_packet(p, a, half, a, psn) end
 end
 
@@ -3409,7 +3411,8 @@ function U.follow(p)
     on_request(p, a, half, pds["pds.psn"], pds["pds.flags.retx"])
     if p.ses and p.ses["ses.list"] then
       if a.retransmission or a.duplicate then
-        local first = H.sent[half][pds["pds.psn"]]
+        local sent = H.sent[half]
+        local first = sent and sent[pds["pds.psn"]]
         a.message = a.message or first and first.answers
       else
         U.message_response(p, a, half)
@@ -3432,39 +3435,43 @@ do -- message.lua
 local READ, PLAIN = U.registries.Opcode.codes.UET_READ, U.plain
 local C, H = U.contexts, U.halves
 
--- The open messages of all halves are in `U.messages` by message ID, reads without one in `U.reads` by PSN.
+-- A message is an array: a table with these names would take twice the memory. Rarer facts have names.
+local M = { START = 1, LAST = 2, PACKETS = 3, BYTES = 4, PENDING = 5, OPCODE = 6, LENGTH = 7, KEY = 8, SOM = 9, TIME = 10 }
+U.M = M
+local START, LAST, PACKETS, BYTES, PENDING = M.START, M.LAST, M.PACKETS, M.BYTES, M.PENDING
+local OPCODE, LENGTH, KEY, SOM, TIME = M.OPCODE, M.LENGTH, M.KEY, M.SOM, M.TIME
+
+-- The open messages of all halves are in `U.messages`: by message ID, reads without one by PSN.
 local function by_id(half, id)
   return half * 65536 + id
 end
 
 local function by_psn(half, psn)
-  return half * 4294967296 + psn
+  return -half * 4294967296 - psn
 end
 
--- `start` has the facts of its first packet.
-local function new_message(p, a, ses)
-  return {
-    start = a, packets = 0, bytes = 0, pending = 0, opcode = p.opcode, length = ses["ses.request_length"],
-    id = ses["ses.message_id"], som = nil,
-  }
+-- START has the facts of its first packet. TIME is false until the message is complete.
+local function new_message(p, a, ses, key)
+  local message = { a, p.number, 0, 0, 0, p.opcode, ses["ses.request_length"], key, false, false }
+  if key then U.messages[key] = message end
+  return message
 end
 
 local function done(message)
-  if message.pending > 0 then return false end
-  if message.opcode == READ then return message.answered and message.bytes >= message.length end
-  if PLAIN[message.opcode] then return message.bytes >= message.length end
+  if message[PENDING] > 0 then return false end
+  if message[OPCODE] == READ then return message.answered and message[BYTES] >= message[LENGTH] end
+  if PLAIN[message[OPCODE]] then return message[BYTES] >= message[LENGTH] end
   return message.ended
 end
 
 local function finish(p, message, half)
-  if message.completion or not done(message) then return end
-  message.completion = p.time - message.start.time
+  if message[TIME] or not done(message) then return end
+  message[TIME] = p.time - message[START].time
   local context = H.context[half]
   C.messages[context] = (C.messages[context] or 0) + 1
   -- Only what is open is kept.
-  local key = message.id and by_id(half, message.id)
+  local key = message[KEY]
   if key and U.messages[key] == message then U.messages[key] = nil end
-  if message.psn then U.reads[by_psn(half, message.psn)] = nil end
 end
 
 -- A packet of a message, seen for the first time. `half` sent it, `e` is what is kept of it.
@@ -3476,24 +3483,19 @@ function U.message_packet(p, a, half, e, psn)
   if id and id ~= 0 then
     local key = by_id(half, id)
     message = U.messages[key]
-    if not message or ses["ses.som"] == 1 and message.som then
+    if not message or ses["ses.som"] == 1 and message[SOM] then
       if message then U.drop_message(message) end
-      message = new_message(p, a, ses)
-      U.messages[key] = message
+      message = new_message(p, a, ses, key)
     end
   else
-    message = new_message(p, a, ses)
-    if p.opcode == READ then
-      message.psn = psn
-      U.reads[by_psn(half, psn)] = message
-    end
+    message = new_message(p, a, ses, p.opcode == READ and by_psn(half, psn))
   end
-  if ses["ses.som"] == 1 then message.som = true end
-  if ses["ses.eom"] == 1 and not PLAIN[message.opcode] then message.ended = true end
-  message.packets, message.pending = message.packets + 1, message.pending + 1
+  if ses["ses.som"] == 1 then message[SOM] = true end
+  if ses["ses.eom"] == 1 and not PLAIN[message[OPCODE]] then message.ended = true end
+  message[PACKETS], message[PENDING] = message[PACKETS] + 1, message[PENDING] + 1
   -- Counts trimmed bytes now, and not in the retransmission.
-  if p.opcode ~= READ then message.bytes = message.bytes + p.payload_bytes + (p.missing or 0) end
-  if message.start ~= a then message.last = p.number end
+  if p.opcode ~= READ then message[BYTES] = message[BYTES] + p.payload_bytes + (p.missing or 0) end
+  message[LAST] = p.number
   a.message = message
   -- The packet was trimmed when it came first.
   if e ~= a then e.part = message end
@@ -3501,7 +3503,7 @@ end
 
 -- One of its packets has been acknowledged.
 function U.message_acknowledged(p, message, half)
-  message.pending = message.pending - 1
+  message[PENDING] = message[PENDING] - 1
   finish(p, message, half)
 end
 
@@ -3510,11 +3512,11 @@ function U.message_response(p, a, half)
   local ses, of = p.ses, U.peer_of(half)
   if ses["ses.return_code"] > 1 then a.failed = ses["ses.return_code"] end
   local id, psn = ses["ses.read_request_message_id"], ses["ses.original_request_psn"]
-  local message = id and U.messages[by_id(of, id)] or psn and U.reads[by_psn(of, psn)]
+  local message = id and U.messages[by_id(of, id)] or psn and U.messages[by_psn(of, psn)]
   if message then
     message.answered = true
-    message.bytes, message.packets = message.bytes + p.payload_bytes, message.packets + 1
-    message.last = p.number
+    message[BYTES], message[PACKETS] = message[BYTES] + p.payload_bytes, message[PACKETS] + 1
+    message[LAST] = p.number
     a.message = message
     finish(p, message, of)
   elseif ses["ses.message_id"] then
@@ -3556,7 +3558,7 @@ do -- reassembly.lua
 -- bounded, and nothing is kept unless somebody will see it.
 local format = string.format
 local READ, PLAIN = U.registries.Opcode.codes.UET_READ, U.plain
-local settings = U.settings
+local settings, M = U.settings, U.M
 -- The memory that a part takes besides its bytes, about.
 local PART = 128
 
@@ -3570,14 +3572,14 @@ U.forget_data()
 -- Returns where in its message the payload of a packet belongs; nil if it is no data of the message.
 local function place_of(p, message)
   local ses = p.ses
-  if not ses or p.payload_bytes <= 0 or not message.length then return nil end
+  if not ses or p.payload_bytes <= 0 or not message[M.LENGTH] then return nil end
   if p.opcode then
     if p.opcode == READ or not PLAIN[p.opcode] then return nil end
-  elseif message.opcode ~= READ or not ses["ses.payload_length"] then
+  elseif message[M.OPCODE] ~= READ or not ses["ses.payload_length"] then
     return nil
   end
   local offset = ses["ses.message_offset"] or 0
-  return offset + p.payload_bytes <= message.length and offset or nil
+  return offset + p.payload_bytes <= message[M.LENGTH] and offset or nil
 end
 
 local function warn(text)
@@ -3586,7 +3588,7 @@ local function warn(text)
 end
 
 local function export(message, data)
-  local path = format("%s/message-%d.bin", settings.export, message.start.frame)
+  local path = format("%s/message-%d.bin", settings.export, message[M.START].frame)
   local file = io.open(path, "wb")
   local written = file and file:write(data)
   if file then file:close() end
@@ -3623,7 +3625,7 @@ function U.collect(p, a, bytes)
   a.has_data = true
   if message.reassembled_in or message.given_up then return end
   local length = p.payload_bytes
-  if length == message.length then
+  if length == message[M.LENGTH] then
     message.whole = true
     return complete(p, a, message, bytes:raw(p.payload, length))
   end
@@ -3637,9 +3639,9 @@ function U.collect(p, a, bytes)
   parts[offset] = { bytes:raw(p.payload, length), p.number }
   message.present = message.present + length
   message.kept, stored = message.kept + length + PART, stored + length + PART
-  if message.present < message.length then return end
+  if message.present < message[M.LENGTH] then return end
   local data, segments, at = {}, {}, 0
-  while at < message.length do
+  while at < message[M.LENGTH] do
     local part = parts[at]
     -- The packets overlap.
     if not part then return end
@@ -3699,8 +3701,8 @@ function U.follow_text()
   for _, entry in ipairs(followed) do
     local message, indent = entry.message, entry.back and "    " or ""
     local names = U.registries.Opcode.names
-    all[#all + 1] = format("%s%s %d B, frames %d to %d", indent, U.name_of(names, message.opcode), #entry.data,
-      message.start.frame, message.reassembled_in)
+    all[#all + 1] = format("%s%s %d B, frames %d to %d", indent, U.name_of(names, message[M.OPCODE]), #entry.data,
+      message[M.START].frame, message.reassembled_in)
     all[#all + 1] = hex_dump(entry.data, indent)
   end
   return table.concat(all, "\n")
@@ -4158,7 +4160,7 @@ do -- analysis.lua
 -- Facts about a packet that earlier and later packets tell.
 local format = string.format
 local f, oddities = U.f, U.oddities
-local generated = U.generated
+local generated, M = U.generated, U.M
 
 local function time(tree, field, value)
   if not U.wants(field) then return end
@@ -4219,11 +4221,11 @@ function U.add_analysis(tree, p, a, payload)
   if a.response_time then time(tree, f.response_time, a.response_time) end
   local message = a.message
   if not message then return end
-  generated(tree, f.message_first, message.start.frame)
-  generated(tree, f.message_last, message.last or message.start.frame)
-  generated(tree, f.message_packets, message.packets)
-  generated(tree, f.message_bytes, UInt64.new(message.bytes % 4294967296, math.floor(message.bytes / 4294967296)))
-  if message.completion then time(tree, f.message_time, message.completion) end
+  generated(tree, f.message_first, message[M.START].frame)
+  generated(tree, f.message_last, message[M.LAST])
+  generated(tree, f.message_packets, message[M.PACKETS])
+  generated(tree, f.message_bytes, UInt64.new(message[M.BYTES] % 4294967296, math.floor(message[M.BYTES] / 4294967296)))
+  if message[M.TIME] then time(tree, f.message_time, message[M.TIME]) end
   U.add_data(tree, p, a, payload)
 end
 end

@@ -1,7 +1,7 @@
 -- Facts about a packet that earlier and later packets tell.
 local format = string.format
 local f, oddities = U.f, U.oddities
-local generated = U.generated
+local generated, M = U.generated, U.M
 
 local function time(tree, field, value)
   if not U.wants(field) then return end
@@ -62,10 +62,10 @@ function U.add_analysis(tree, p, a, payload)
   if a.response_time then time(tree, f.response_time, a.response_time) end
   local message = a.message
   if not message then return end
-  generated(tree, f.message_first, message.start.frame)
-  generated(tree, f.message_last, message.last or message.start.frame)
-  generated(tree, f.message_packets, message.packets)
-  generated(tree, f.message_bytes, UInt64.new(message.bytes % 4294967296, math.floor(message.bytes / 4294967296)))
-  if message.completion then time(tree, f.message_time, message.completion) end
+  generated(tree, f.message_first, message[M.START].frame)
+  generated(tree, f.message_last, message[M.LAST])
+  generated(tree, f.message_packets, message[M.PACKETS])
+  generated(tree, f.message_bytes, UInt64.new(message[M.BYTES] % 4294967296, math.floor(message[M.BYTES] / 4294967296)))
+  if message[M.TIME] then time(tree, f.message_time, message[M.TIME]) end
   U.add_data(tree, p, a, payload)
 end

@@ -2,39 +2,43 @@
 local READ, PLAIN = U.registries.Opcode.codes.UET_READ, U.plain
 local C, H = U.contexts, U.halves
 
--- The open messages of all halves are in `U.messages` by message ID, reads without one in `U.reads` by PSN.
+-- A message is an array: a table with these names would take twice the memory. Rarer facts have names.
+local M = { START = 1, LAST = 2, PACKETS = 3, BYTES = 4, PENDING = 5, OPCODE = 6, LENGTH = 7, KEY = 8, SOM = 9, TIME = 10 }
+U.M = M
+local START, LAST, PACKETS, BYTES, PENDING = M.START, M.LAST, M.PACKETS, M.BYTES, M.PENDING
+local OPCODE, LENGTH, KEY, SOM, TIME = M.OPCODE, M.LENGTH, M.KEY, M.SOM, M.TIME
+
+-- The open messages of all halves are in `U.messages`: by message ID, reads without one by PSN.
 local function by_id(half, id)
   return half * 65536 + id
 end
 
 local function by_psn(half, psn)
-  return half * 4294967296 + psn
+  return -half * 4294967296 - psn
 end
 
--- `start` has the facts of its first packet.
-local function new_message(p, a, ses)
-  return {
-    start = a, packets = 0, bytes = 0, pending = 0, opcode = p.opcode, length = ses["ses.request_length"],
-    id = ses["ses.message_id"], som = nil,
-  }
+-- START has the facts of its first packet. TIME is false until the message is complete.
+local function new_message(p, a, ses, key)
+  local message = { a, p.number, 0, 0, 0, p.opcode, ses["ses.request_length"], key, false, false }
+  if key then U.messages[key] = message end
+  return message
 end
 
 local function done(message)
-  if message.pending > 0 then return false end
-  if message.opcode == READ then return message.answered and message.bytes >= message.length end
-  if PLAIN[message.opcode] then return message.bytes >= message.length end
+  if message[PENDING] > 0 then return false end
+  if message[OPCODE] == READ then return message.answered and message[BYTES] >= message[LENGTH] end
+  if PLAIN[message[OPCODE]] then return message[BYTES] >= message[LENGTH] end
   return message.ended
 end
 
 local function finish(p, message, half)
-  if message.completion or not done(message) then return end
-  message.completion = p.time - message.start.time
+  if message[TIME] or not done(message) then return end
+  message[TIME] = p.time - message[START].time
   local context = H.context[half]
   C.messages[context] = (C.messages[context] or 0) + 1
   -- Only what is open is kept.
-  local key = message.id and by_id(half, message.id)
+  local key = message[KEY]
   if key and U.messages[key] == message then U.messages[key] = nil end
-  if message.psn then U.reads[by_psn(half, message.psn)] = nil end
 end
 
 -- A packet of a message, seen for the first time. `half` sent it, `e` is what is kept of it.
@@ -46,24 +50,19 @@ function U.message_packet(p, a, half, e, psn)
   if id and id ~= 0 then
     local key = by_id(half, id)
     message = U.messages[key]
-    if not message or ses["ses.som"] == 1 and message.som then
+    if not message or ses["ses.som"] == 1 and message[SOM] then
       if message then U.drop_message(message) end
-      message = new_message(p, a, ses)
-      U.messages[key] = message
+      message = new_message(p, a, ses, key)
     end
   else
-    message = new_message(p, a, ses)
-    if p.opcode == READ then
-      message.psn = psn
-      U.reads[by_psn(half, psn)] = message
-    end
+    message = new_message(p, a, ses, p.opcode == READ and by_psn(half, psn))
   end
-  if ses["ses.som"] == 1 then message.som = true end
-  if ses["ses.eom"] == 1 and not PLAIN[message.opcode] then message.ended = true end
-  message.packets, message.pending = message.packets + 1, message.pending + 1
+  if ses["ses.som"] == 1 then message[SOM] = true end
+  if ses["ses.eom"] == 1 and not PLAIN[message[OPCODE]] then message.ended = true end
+  message[PACKETS], message[PENDING] = message[PACKETS] + 1, message[PENDING] + 1
   -- Counts trimmed bytes now, and not in the retransmission.
-  if p.opcode ~= READ then message.bytes = message.bytes + p.payload_bytes + (p.missing or 0) end
-  if message.start ~= a then message.last = p.number end
+  if p.opcode ~= READ then message[BYTES] = message[BYTES] + p.payload_bytes + (p.missing or 0) end
+  message[LAST] = p.number
   a.message = message
   -- The packet was trimmed when it came first.
   if e ~= a then e.part = message end
@@ -71,7 +70,7 @@ end
 
 -- One of its packets has been acknowledged.
 function U.message_acknowledged(p, message, half)
-  message.pending = message.pending - 1
+  message[PENDING] = message[PENDING] - 1
   finish(p, message, half)
 end
 
@@ -80,11 +79,11 @@ function U.message_response(p, a, half)
   local ses, of = p.ses, U.peer_of(half)
   if ses["ses.return_code"] > 1 then a.failed = ses["ses.return_code"] end
   local id, psn = ses["ses.read_request_message_id"], ses["ses.original_request_psn"]
-  local message = id and U.messages[by_id(of, id)] or psn and U.reads[by_psn(of, psn)]
+  local message = id and U.messages[by_id(of, id)] or psn and U.messages[by_psn(of, psn)]
   if message then
     message.answered = true
-    message.bytes, message.packets = message.bytes + p.payload_bytes, message.packets + 1
-    message.last = p.number
+    message[BYTES], message[PACKETS] = message[BYTES] + p.payload_bytes, message[PACKETS] + 1
+    message[LAST] = p.number
     a.message = message
     finish(p, message, of)
   elseif ses["ses.message_id"] then

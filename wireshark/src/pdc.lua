@@ -31,7 +31,7 @@ function U.forget_all()
   for _, fact in ipairs { "half", "ends", "start", "nacks", "times", "measured", "messages" } do C[fact] = {} end
   for _, fact in ipairs { "context", "peer", "returns", "id", "packets", "bytes", "highest", "cack", "range", "sent",
     "retransmissions", "duplicates" } do H[fact] = {} end
-  U.ends, U.frames, U.messages, U.reads = {}, {}, {}, {}
+  U.ends, U.frames, U.messages = {}, {}, {}
   U.totals = { packets = 0, rudi = 0, uud = 0, tss = 0, malformed = 0 }
 end
 U.forget_all()
@@ -136,12 +136,8 @@ end
 
 -- Handles a packet with a PSN of its own. Its facts `a` are kept until its ACK.
 local function on_request(p, a, half, psn, retx)
-  local sent = H.sent[half]
-  if not sent then
-    sent = {}
-    H.sent[half] = sent
-  end
-  local e, cack = sent[psn], H.cack[half]
+  local sent, cack = H.sent[half], H.cack[half]
+  local e = sent and sent[psn]
   H.packets[half], H.bytes[half] = H.packets[half] + 1, H.bytes[half] + p.payload_bytes
   if e or cack and psn_ahead(psn, cack) <= 0 then
     if retx == 1 then
@@ -177,8 +173,14 @@ local function on_request(p, a, half, psn, retx)
   end
   local base = base_of(half)
   if base and psn_ahead(psn, base) > (H.range[half] or DEFAULT_RANGE) then a.outside_window = true end
-  sent[psn] = a
-  sent[psn_add(psn, -FORGET)] = nil
+  if sent then
+    sent[psn] = a
+    -- Even nil for a new key would take a place in the table.
+    local old = psn_add(psn, -FORGET)
+    if sent[old] then sent[old] = nil end
+  else
+    H.sent[half] = { [psn] = a }
+  end
   if p.ses then U.message_packet(p, a, half, a, psn) end
 end
 
@@ -336,7 +338,8 @@ function U.follow(p)
     on_request(p, a, half, pds["pds.psn"], pds["pds.flags.retx"])
     if p.ses and p.ses["ses.list"] then
       if a.retransmission or a.duplicate then
-        local first = H.sent[half][pds["pds.psn"]]
+        local sent = H.sent[half]
+        local first = sent and sent[pds["pds.psn"]]
         a.message = a.message or first and first.answers
       else
         U.message_response(p, a, half)

@@ -2,7 +2,7 @@
 -- bounded, and nothing is kept unless somebody will see it.
 local format = string.format
 local READ, PLAIN = U.registries.Opcode.codes.UET_READ, U.plain
-local settings = U.settings
+local settings, M = U.settings, U.M
 -- The memory that a part takes besides its bytes, about.
 local PART = 128
 
@@ -16,14 +16,14 @@ U.forget_data()
 -- Returns where in its message the payload of a packet belongs; nil if it is no data of the message.
 local function place_of(p, message)
   local ses = p.ses
-  if not ses or p.payload_bytes <= 0 or not message.length then return nil end
+  if not ses or p.payload_bytes <= 0 or not message[M.LENGTH] then return nil end
   if p.opcode then
     if p.opcode == READ or not PLAIN[p.opcode] then return nil end
-  elseif message.opcode ~= READ or not ses["ses.payload_length"] then
+  elseif message[M.OPCODE] ~= READ or not ses["ses.payload_length"] then
     return nil
   end
   local offset = ses["ses.message_offset"] or 0
-  return offset + p.payload_bytes <= message.length and offset or nil
+  return offset + p.payload_bytes <= message[M.LENGTH] and offset or nil
 end
 
 local function warn(text)
@@ -32,7 +32,7 @@ local function warn(text)
 end
 
 local function export(message, data)
-  local path = format("%s/message-%d.bin", settings.export, message.start.frame)
+  local path = format("%s/message-%d.bin", settings.export, message[M.START].frame)
   local file = io.open(path, "wb")
   local written = file and file:write(data)
   if file then file:close() end
@@ -69,7 +69,7 @@ function U.collect(p, a, bytes)
   a.has_data = true
   if message.reassembled_in or message.given_up then return end
   local length = p.payload_bytes
-  if length == message.length then
+  if length == message[M.LENGTH] then
     message.whole = true
     return complete(p, a, message, bytes:raw(p.payload, length))
   end
@@ -83,9 +83,9 @@ function U.collect(p, a, bytes)
   parts[offset] = { bytes:raw(p.payload, length), p.number }
   message.present = message.present + length
   message.kept, stored = message.kept + length + PART, stored + length + PART
-  if message.present < message.length then return end
+  if message.present < message[M.LENGTH] then return end
   local data, segments, at = {}, {}, 0
-  while at < message.length do
+  while at < message[M.LENGTH] do
     local part = parts[at]
     -- The packets overlap.
     if not part then return end
@@ -145,8 +145,8 @@ function U.follow_text()
   for _, entry in ipairs(followed) do
     local message, indent = entry.message, entry.back and "    " or ""
     local names = U.registries.Opcode.names
-    all[#all + 1] = format("%s%s %d B, frames %d to %d", indent, U.name_of(names, message.opcode), #entry.data,
-      message.start.frame, message.reassembled_in)
+    all[#all + 1] = format("%s%s %d B, frames %d to %d", indent, U.name_of(names, message[M.OPCODE]), #entry.data,
+      message[M.START].frame, message.reassembled_in)
     all[#all + 1] = hex_dump(entry.data, indent)
   end
   return table.concat(all, "\n")
