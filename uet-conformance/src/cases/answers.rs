@@ -213,6 +213,7 @@ enum NackedPacket {
     OtherMode,
     Gap,
     GapNoop,
+    Message,
     Closed,
 }
 
@@ -235,6 +236,7 @@ const REFUSED: Axis<NackedPacket> = Axis::new(
         Point::needing("other-mode", NackedPacket::OtherMode, MODES),
         Point::needing("gap", NackedPacket::Gap, ROD),
         Point::needing("gap-noop", NackedPacket::GapNoop, ROD),
+        Point::needing("message", NackedPacket::Message, RUD),
         Point::needing("closed", NackedPacket::Closed, WRITE),
     ],
 );
@@ -253,10 +255,14 @@ fn nack_flags(t: &mut Test<'_>) -> Outcome {
         t.need_noop()?;
     }
     t.try_configure("syn_retx_safety_time", 1_000_000_000)?;
+    if kind == NackedPacket::Message {
+        t.configure("max_messages", 1)?;
+    }
     let region = t.region(1 << 16)?;
+    let other = Region { message_id: region.message_id ^ 1, ..region.clone() };
     let gap = matches!(kind, NackedPacket::Gap | NackedPacket::GapNoop);
     let mut pdc = t.initiate();
-    pdc.rod |= gap;
+    pdc.rod = gap || pdc.rod && kind != NackedPacket::Message;
     t.establish(&mut pdc, &region)?;
     let mut n = 1;
     let codes: &[NackCode] = match kind {
@@ -297,6 +303,12 @@ fn nack_flags(t: &mut Test<'_>) -> Outcome {
             n = 3;
             &[NackCode::ROD_OOO]
         }
+        NackedPacket::Message => {
+            // The only message that the device has room for.
+            t.request(&pdc, pdc.request(1).half(&region, t.mtu(), 0)?)?;
+            n = 3;
+            &[NackCode::NO_SES_MSG_AVAIL, NackCode::NO_RESOURCE]
+        }
         NackedPacket::Closed => {
             t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(1), 0)?)?;
             t.need("the end of the context", t.soon(), |seen| seen.answers(&pdc, pdc.psn(1)))?;
@@ -313,6 +325,7 @@ fn nack_flags(t: &mut Test<'_>) -> Outcome {
             UetBuf::new(moved.done()?)
         }
         _ if control => noop(&pdc, n, true, retx)?,
+        NackedPacket::Message => Request { retx, ..pdc.request(n) }.half(&other, t.mtu(), 0)?.build()?,
         _ => {
             let offset = if kind == NackedPacket::Moved { 5 } else { n };
             let clear = psn - 1;

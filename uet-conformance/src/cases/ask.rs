@@ -58,7 +58,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "ask/duplicate-not-ready",
         title: "A retransmission whose response is not ready is answered RCVD_SES_PROCG or not at all",
-        requirements: &[PDS_DUP_005, PDS_DUP_001],
+        requirements: &[PDS_DUP_005, PDS_DUP_001, WIRE_PDCID_001],
         needs: &[Need::Capability("rud")],
         axes: &[&CARRIER, &START],
         run: duplicate_not_ready,
@@ -212,12 +212,17 @@ fn not_ready(t: &mut Test<'_>) -> Outcome {
 fn duplicate_not_ready(t: &mut Test<'_>) -> Outcome {
     let (pdc, region) = second_half(t)?;
     t.request(&pdc, pdc.request(2).half(&region, t.mtu(), 1)?.retx())?;
+    let mut senders = Vec::new();
     t.expect_none(PDS_DUP_005, "no ACK of it, and no NACK but RCVD_SES_PROCG", t.soon(), |seen| {
         let named = seen.answers(&pdc, pdc.psn(2)).is_some();
         let refused = seen.refuses(&pdc, pdc.psn(2));
+        senders.extend(refused.map(|nack| nack.spdcid()));
         let other = refused.is_some_and(|nack| nack.nack_code() != NackCode::RCVD_SES_PROCG);
         (named || other).then_some(())
     })?;
+    for sender in senders {
+        t.check(WIRE_PDCID_001, "spdcid", pdc.remote, Some(sender));
+    }
     t.request(&pdc, pdc.request(1).half(&region, t.mtu(), 0)?)?;
     t.expect_cack(PDS_DUP_001, &pdc, pdc.psn(2))?;
     t.expect_memory(PDS_DUP_001, &region, 0, &vec![7; 2 * t.mtu()])

@@ -3,7 +3,7 @@
 use crate::axis::{CARRIER, MODE, START};
 use crate::flow::{Answers, Flow};
 use crate::target::{RxRequest, Target, post};
-use crate::{Bound, Need, Outcome, Rule, Stop, Test, Trimmed};
+use crate::{Axis, Bound, Need, Outcome, Point, Rule, RxPacket, Stop, Test, Trimmed};
 use core::time::Duration;
 use std::collections::BTreeMap;
 use uet_control::{Mode, Post, PostKind};
@@ -19,6 +19,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule { id: "path/of-control", title: "The ACK of a control packet takes its entropy value", requirements: &[CC_PATH_001], needs: &[Need::SetEntropy, Need::SeeEntropy], axes: &[&MODE, &CARRIER, &START], run: of_control },
     Rule { id: "path/of-refused", title: "A NACK takes the entropy value of the packet that it refuses", requirements: &[CC_PATH_001], needs: &[Need::SetEntropy, Need::SeeEntropy], axes: &[&MODE, &CARRIER, &START], run: of_refused },
     Rule { id: "path/of-refused-without-context", title: "A NACK that names no context takes the entropy value of the packet that it refuses", requirements: &[CC_PATH_001], needs: &[Need::SetEntropy, Need::SeeEntropy], axes: &[&MODE, &CARRIER, &START], run: of_refused_without_context },
+    Rule { id: "path/of-question", title: "The answer to an ACK_REQUEST takes the entropy value of the ACK_REQUEST or of the request that it names", requirements: &[CC_PATH_001], needs: &[Need::Capability("rud"), Need::SetEntropy, Need::SeeEntropy], axes: &[&ASKED, &CARRIER], run: of_question },
     Rule { id: "path/of-trimmed", title: "The NACK of a trimmed packet takes its entropy value", requirements: &[CC_PATH_001], needs: &[Need::SetEntropy, Need::SeeEntropy, Need::Trim], axes: &[&MODE, &CARRIER, &START], run: of_trimmed },
     Rule { id: "path/ordered", title: "All packets of an ordered context have one entropy value", requirements: &[PDS_ROD_005, CC_PATH_003], needs: &[Need::Capability("rod"), Need::SeeEntropy], axes: &[&CARRIER, &START], run: ordered },
     Rule { id: "path/ordered-again", title: "An ordered context sends retransmissions and new packets by one path", requirements: &[PDS_ROD_005, CC_PATH_003], needs: &[Need::Capability("rod"), Need::SeeEntropy], axes: &[&CARRIER, &START], run: ordered_again },
@@ -97,6 +98,55 @@ fn of_refused_without_context(t: &mut Test<'_>) -> Outcome {
     t.request(&pdc, pdc.request(1).write(&region, 0, &[1; 16])?)?;
     let (seen, _) = t.expect_nack(CC_PATH_001, &pdc, pdc.psn(1), &[NackCode::INV_DPDCID])?;
     t.check(CC_PATH_001, "entropy", 0xc111, seen.wire.entropy);
+    Ok(())
+}
+
+/// The state of the request that an ACK_REQUEST names.
+#[derive(Clone, Copy, Debug)]
+enum Asked {
+    Missing,
+    Incomplete,
+    AboveGap,
+    BelowGap,
+}
+
+const ASKED: Axis<Asked> = Axis::new(
+    "asked",
+    &[
+        Point::new("missing", Asked::Missing),
+        Point::new("incomplete", Asked::Incomplete),
+        Point::new("above-gap", Asked::AboveGap),
+        Point::new("below-gap", Asked::BelowGap),
+    ],
+);
+
+fn of_question(t: &mut Test<'_>) -> Outcome {
+    let asked = t.value(&ASKED);
+    let (mut pdc, region) = t.open()?;
+    let n = if matches!(asked, Asked::BelowGap) { 1 } else { 2 };
+    pdc.entropy = 0xc111;
+    match asked {
+        Asked::Missing => {}
+        // The first half is missing.
+        Asked::Incomplete => t.request(&pdc, pdc.request(n).quiet().half(&region, t.mtu(), 1)?)?,
+        Asked::AboveGap | Asked::BelowGap => {
+            t.request(&pdc, pdc.request(n).write(&region, 0, &[1; 16])?)?;
+            t.need_ack(&pdc, pdc.psn(n))?;
+        }
+    }
+    t.pause(t.soon())?;
+    t.forget();
+    pdc.entropy = 0xc222;
+    t.send(&pdc, &pdc.control(CtlType::ACK_REQUEST, pdc.psn(n), 0)?)?;
+    let answers = |seen: &RxPacket| {
+        let named = seen.answers(&pdc, pdc.psn(n)).is_some() || seen.refuses(&pdc, pdc.psn(n)).is_some();
+        named.then_some(())
+    };
+    let (seen, ()) = t.need("an answer to ACK_REQUEST", t.soon(), answers)?;
+    match asked {
+        Asked::Missing => t.check(CC_PATH_001, "entropy", 0xc222, seen.wire.entropy),
+        _ => t.one_of(CC_PATH_001, "entropy", &[0xc111, 0xc222], seen.wire.entropy),
+    }
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use crate::axis::{CARRIER, START};
 use crate::target::{Target, post};
-use crate::{Bound, Need, Outcome, Rule, Stop, Test};
+use crate::{Axis, Bound, Need, Outcome, Point, Rule, Stop, Test};
 use core::time::Duration;
 use uet_control::{Mode, Operated, Post, PostKind, Status};
 use uet_wire::catalogue::*;
@@ -27,10 +27,10 @@ pub(super) const CASES: &[Rule] = &[
     },
     Rule {
         id: "source-rod/timeout",
-        title: "After a timeout everything from the missing packet on comes again, in order",
+        title: "After each timeout everything from the missing packet on comes again, in order",
         requirements: &[PDS_ROD_004],
         needs: &[Need::Capability("rod")],
-        axes: &[&CARRIER, &START],
+        axes: &[&TIMEOUTS, &CARRIER, &START],
         run: timeout,
     },
     Rule {
@@ -159,9 +159,18 @@ fn in_order(t: &mut Test<'_>) -> Outcome {
     t.ends(PDS_PSN_005, written, Status::Ok)
 }
 
+/// The number of timeouts without an answer.
+const TIMEOUTS: Axis<u64> = Axis::new("timeouts", &[Point::new("one", 1), Point::new("two", 2)]);
+
 fn timeout(t: &mut Test<'_>) -> Outcome {
+    let timeouts = t.value(&TIMEOUTS);
+    if timeouts > t.parameter("max_rto_retx_cnt") {
+        return Err(Stop::Skipped("the device gives up after one timeout".into()));
+    }
     let (mut target, written) = under_way(t, 4)?;
-    expect_in_turn(t, &mut target, 1, 4)?;
+    for _ in 0..timeouts {
+        expect_in_turn(t, &mut target, 1, 4)?;
+    }
     target.ack(t, 4)?;
     t.ends(PDS_ROD_004, written, Status::Ok)
 }

@@ -308,8 +308,9 @@ fn control(t: &mut Test<'_>) -> Outcome {
     t.need_ack(&pdc, pdc.psn(1))?;
     t.pause(t.soon())?;
     t.forget();
-    let packets = [
+    let mut packets = vec![
         pdc.control(CtlType::NOOP, pdc.psn(2), 0)?,
+        pdc.control(CtlType::NEGOTIATION, pdc.psn(2), 0)?,
         pdc.control(CtlType::ACK_REQUEST, pdc.psn(1), 0)?,
         pdc.control(CtlType::CLEAR_COMMAND, Psn(0), pdc.psn(1).0)?,
         pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(2), 0)?,
@@ -317,6 +318,9 @@ fn control(t: &mut Test<'_>) -> Outcome {
         pdc.ack(pdc.start).build()?,
         pdc.nack(NackCode::NO_RESOURCE, pdc.start)?,
     ];
+    for kind in CtlType::unassigned(t.spec()) {
+        packets.push(pdc.control(kind, pdc.psn(2), 0)?);
+    }
     for packet in &packets {
         t.send_wire(&pdc.trimmed(packet, Trimmed::Fabric, SHORT))?;
     }
