@@ -2,7 +2,7 @@
 
 use crate::axis::{CARRIER, MODE, START};
 use crate::receives::{PostedReceive, room};
-use crate::{Message, Need, Outcome, Part, Request, Rule, Test};
+use crate::{Axis, Message, Need, Outcome, Part, Point, Request, Rule, Test, uud};
 use uet_control::{Counters, Hex64, pattern};
 use uet_wire::catalogue::*;
 use uet_wire::registry::Opcode;
@@ -58,7 +58,36 @@ pub(super) const CASES: &[Rule] = &[
         axes: &[],
         run: incomplete,
     },
+    Rule {
+        id: "datagram/atomic",
+        title: "An atomic that comes twice by UUD acts at most once",
+        requirements: &[SES_AMO_010, SES_MODE_001],
+        needs: &[Need::Capability("uud"), Need::Capability("write"), Need::Capability("atomic")],
+        axes: &[&OPCODE],
+        run: atomic,
+    },
 ];
+
+/// The opcode of datagrams, if the device lets it be set.
+const OPCODE: Axis<Option<&str>> =
+    Axis::new("opcode", &[Point::new("own", None), Point::new("send", Some("send"))]);
+
+fn atomic(t: &mut Test<'_>) -> Outcome {
+    if let Some(opcode) = t.value(&OPCODE) {
+        t.configure("uud_opcode", opcode)?;
+    }
+    let region = t.region(4096)?;
+    let pdc = t.initiate();
+    let packet = uud(&pdc.request(0).add(&region, 0, &[1; 8], false)?)?;
+    for _ in 0..2 {
+        t.send(&pdc, &packet)?;
+        t.pause(t.grace())?;
+    }
+    t.expect_silence(SES_MODE_001, "no answer to a request by UUD", |seen| seen.is_for(&pdc).then_some(()))?;
+    let held = t.memory(&region, 0, 8)?;
+    t.one_of(SES_AMO_010, "the sum of 1 in each byte", &[vec![0; 8], vec![1; 8]], held);
+    Ok(())
+}
 
 pub(super) fn datagram(data: &[u8]) -> Message {
     Message::new(Opcode::UET_DATAGRAM_SEND).named(0).data(data)

@@ -102,6 +102,14 @@ pub(super) const CASES: &[Rule] = &[
         run: asked_again,
     },
     Rule {
+        id: "source-close/next-message",
+        title: "A message that is posted while a context waits for its close arrives whole",
+        requirements: &[PDS_MSG_002, PDS_PSN_005],
+        needs: &[Need::Capability("rud")],
+        axes: &[&CARRIER, &START],
+        run: next_message,
+    },
+    Rule {
         id: "source-close/asked-in-ack",
         title: "REQ_CLOSE in an ACK has the device close",
         requirements: &[PDS_CLOSE_013, PDS_CLOSE_002, PDS_PSN_005],
@@ -393,6 +401,28 @@ fn asked_again(t: &mut Test<'_>) -> Outcome {
         target.control(seen, CtlType::CLOSE_COMMAND)
     })?;
     t.expect_action(peer)
+}
+
+fn next_message(t: &mut Test<'_>) -> Outcome {
+    let (peer, mut target) = at_rest(t)?;
+    // One outstanding request keeps the context from closing at once.
+    t.post(post(PostKind::Write, peer, 64))?;
+    target.collect(t, 2)?;
+    ask(t, &target)?;
+    t.need_ack(&target.pdc, target.psn(0))?;
+    t.settle()?;
+    let written = t.post(post(PostKind::Write, peer, 3 * t.mtu()))?;
+    let within = t.later();
+    let opens = |seen: &RxPacket| seen.request().filter(|request| request.syn()).map(|_| ());
+    let Some((first, ())) = t.wait(within, opens)? else {
+        return Err(Stop::Skipped("the device sends no message before the close".into()));
+    };
+    let mut next = Target::opened_by(t, first)?;
+    for n in 0..3 {
+        next.expect_new(t, PDS_MSG_002, n)?;
+        next.ack(t, n)?;
+    }
+    t.ends(PDS_PSN_005, written, Status::Ok)
 }
 
 fn asked_in_ack(t: &mut Test<'_>) -> Outcome {
