@@ -236,9 +236,10 @@ impl Pdc {
         }
     }
 
-    /// Answers an ACK_REQUEST for an answered packet, with the stored response or the default one.
-    pub(super) fn acknowledge_asked(&mut self, shared: &mut Shared, psn: Psn) {
-        let named = self.name(psn);
+    /// Answers an ACK_REQUEST for an answered packet, with the stored response or the default one. `CC-PATH-001`: the ACK
+    /// takes the entropy value of the ACK_REQUEST.
+    pub(super) fn acknowledge_asked(&mut self, shared: &mut Shared, psn: Psn, entropy: u16) {
+        let named = Named { entropy, ..self.name(psn) };
         let response = match self.destination.slot(psn).map(|slot| slot.state) {
             Some(SlotState::Stored(key)) => shared.store.get(key as usize).cloned(),
             _ => None,

@@ -104,8 +104,10 @@ impl Pdc {
         let state = self.destination.slot(psn).map_or(SlotState::Missing, |slot| slot.state);
         match state {
             // `PDS-ASK-002`, `PDS-ASK-003`
-            _ if known => self.acknowledge_asked(shared, psn),
-            SlotState::Answered | SlotState::Stored(_) => self.acknowledge_asked(shared, psn),
+            _ if known => self.acknowledge_asked(shared, psn, packet.entropy),
+            SlotState::Answered | SlotState::Stored(_) => {
+                self.acknowledge_asked(shared, psn, packet.entropy);
+            }
             // `PDS-ASK-001`
             SlotState::Missing => self.refuse(shared, reply(self, NackCode::PKT_NOT_RCVD)),
             // `PDS-ASK-004`
