@@ -60,10 +60,10 @@ impl Direction {
         is_first
     }
 
-    /// Returns the bytes of all packets that arrived.
-    pub(crate) fn bytes(&self) -> u64 {
+    /// Returns the bytes of these packets.
+    pub(crate) fn bytes(&self, set: u64) -> u64 {
         let sizes = self.sizes.iter().enumerate();
-        sizes.filter(|(at, _)| self.arrived & 1 << at != 0).map(|(_, size)| u64::from(*size)).sum()
+        sizes.filter(|(at, _)| set & 1 << at != 0).map(|(_, size)| u64::from(*size)).sum()
     }
 
     /// Returns whether a packet arrived above one that did not.

@@ -155,7 +155,7 @@ impl Referee {
                 direction.kept |= if ack.req() == AckRequest::REQ_CLEAR { bit } else { 0 };
             }
             if let Pds::AckCc(header) = pds {
-                let count = start.wrapping_add(direction.bytes());
+                let count = start.wrapping_add(direction.bytes(direction.arrived));
                 if let Some(rcvd) = header.rcvd_bytes()
                     && rcvd != Units24::from_bytes(count)
                 {
@@ -251,6 +251,12 @@ impl Referee {
             }
         }
         Ok(())
+    }
+
+    /// Returns the bytes of all requests of a source that no ACK has named or covered yet.
+    pub(crate) fn unanswered(&self, source: usize) -> u64 {
+        let own = self.directions.iter().filter(|one| one.source == source);
+        own.map(|one| one.bytes(one.sent & !one.answered)).sum()
     }
 
     /// Judges a packet to an endpoint that has no context: only a NACK without a context (`PDS-OPEN-003`) may go there.

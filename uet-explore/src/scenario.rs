@@ -133,8 +133,10 @@ pub enum Control {
 pub struct Scenario {
     /// Its name.
     pub name: &'static str,
-    /// The delivery mode of all operations.
+    /// The delivery mode of the operations.
     pub mode: Mode,
+    /// The delivery mode of every second operation, if it differs. Each mode has a context of its own.
+    pub second_mode: Option<Mode>,
     /// The steps of both applications before the first packet leaves.
     pub first: [&'static [Action]; 2],
     /// The steps of both applications at any time later, in this order.
@@ -170,6 +172,7 @@ impl Scenario {
     pub const BLANK: Scenario = Scenario {
         name: "",
         mode: Mode::Rud,
+        second_mode: None,
         first: [&[], &[]],
         later: [&[], &[]],
         small: Budget { drop: 1, copy: 0, reorder: 1, mark: 0, trim: 0, stray: 0, early: 1 },
@@ -182,6 +185,11 @@ impl Scenario {
         reuses_pdcid: false,
         floor: None,
     };
+
+    /// Returns the delivery mode of the operation with this number.
+    pub(crate) fn mode_of(&self, number: usize) -> Mode {
+        self.second_mode.filter(|_| number % 2 == 1).unwrap_or(self.mode)
+    }
 
     /// Returns the header data of the operation with this number, which its target hears. Only long messages have it, and
     /// RUDI keeps no messages.

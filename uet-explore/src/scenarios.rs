@@ -472,6 +472,97 @@ pub static ALL: &[Scenario] = &[
         may_vanish: true,
         ..BLANK
     },
+    Scenario {
+        name: "two-modes",
+        second_mode: Some(Mode::Rod),
+        first: [&[Add, Add, Write(8)], &[]],
+        small: budget(1, 0, 0, 0, 0, 1),
+        ..BLANK
+    },
+    Scenario {
+        name: "two-modes-nscc",
+        second_mode: Some(Mode::Rod),
+        first: [&[Write(1024), Write(1024), Write(8)], &[]],
+        control: Control::Nscc(1),
+        small: budget(1, 0, 0, 0, 1, 1),
+        ..BLANK
+    },
+    Scenario {
+        name: "two-modes-rccc",
+        second_mode: Some(Mode::Rod),
+        first: [&[Write(1024), Write(1024)], &[]],
+        control: Control::Rccc(1),
+        small: budget(1, 0, 0, 0, 0, 1),
+        ..BLANK
+    },
+    Scenario {
+        name: "read-rccc",
+        first: [&[Read(THREE)], &[]],
+        later: [&[Close], &[]],
+        control: Control::Rccc(1),
+        small: budget(1, 0, 0, 0, 1, 0),
+        ..BLANK
+    },
+    Scenario {
+        name: "guaranteed-rccc",
+        first: [&[Add, Read(8), Add], &[]],
+        control: Control::Rccc(1),
+        small: budget(1, 0, 0, 0, 0, 1),
+        ..BLANK
+    },
+    Scenario {
+        name: "rod-close",
+        mode: Mode::Rod,
+        first: [&[Add, Write(8)], &[]],
+        later: [&[Close, Add], &[Close]],
+        small: budget(1, 0, 0, 0, 0, 0),
+        ..BLANK
+    },
+    Scenario {
+        name: "rod-trim",
+        mode: Mode::Rod,
+        first: [&[Write(100), Add, Write(100)], &[]],
+        small: budget(1, 0, 0, 0, 1, 1),
+        ..BLANK
+    },
+    Scenario {
+        name: "open-while-closing",
+        first: [&[Write(8)], &[Write(8)]],
+        later: [&[Close, Add], &[Close, Add]],
+        small: budget(0, 0, 0, 0, 0, 0),
+        large: budget(1, 1, 0, 0, 0, 0),
+        ..BLANK
+    },
+    Scenario {
+        name: "abort-rendezvous",
+        first: [&[Rendezvous(1032, 8)], &[Receive]],
+        later: [&[Abort, Add], &[]],
+        may_fail: true,
+        small: budget(1, 0, 0, 0, 0, 0),
+        ..BLANK
+    },
+    Scenario {
+        name: "abort-deferrable",
+        first: [&[Deferrable(TWO)], &[]],
+        later: [&[Abort, Add], &[Receive]],
+        may_fail: true,
+        small: budget(1, 0, 0, 0, 0, 0),
+        ..BLANK
+    },
+    Scenario {
+        name: "one-read",
+        first: [&[Read(TWO), Read(TWO)], &[]],
+        tune: |_, ses, _| (ses.max_reads, ses.read_in_ack) = (2, false),
+        small: budget(1, 0, 0, 0, 1, 0),
+        ..BLANK
+    },
+    Scenario {
+        name: "rudi-reads",
+        mode: Mode::Rudi,
+        first: [&[Read(TWO), Read(100)], &[]],
+        small: budget(1, 1, 0, 0, 1, 1),
+        ..BLANK
+    },
 ];
 
 /// Returns the scenario of this name.

@@ -74,7 +74,7 @@ impl<E: Endpoint> World<E> {
             trace.note(self.now, ADDRESSES[side], action);
         }
         let place = self.posted.len().min(PLACES - 1);
-        let (mode, offset) = (self.scenario.mode, (place * SPAN) as u64);
+        let (mode, offset) = (self.scenario.mode_of(self.posted.len()), (place * SPAN) as u64);
         let data = |length: u16| Bytes::from_static(&PATTERN[place * SPAN..][..usize::from(length)]);
         let work = match action {
             Action::Write(length) => Work::Write { key: key_for(mode, TARGET), offset, data: data(length) },
@@ -133,7 +133,7 @@ impl<E: Endpoint> World<E> {
         let operation = Operation {
             header_data: self.scenario.header_data(self.posted.len(), action),
             delivery_complete: self.scenario.delivery_complete && matches!(action, Action::Write(_)),
-            ..Operation::new(peer.by(self.scenario.mode), work)
+            ..Operation::new(peer.by(mode), work)
         };
         if let Some(id) = self.ends[side].post(operation) {
             self.posted.push(Posted { action, side, id, result: None });

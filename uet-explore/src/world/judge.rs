@@ -4,16 +4,14 @@ use super::act::{CLAIM, COUNT, NUMBER, PATTERN, PLACES, SPAN, ZEROS, claim};
 use super::{ADDRESSES, NAMES, Posted, World};
 use crate::endpoint::Endpoint;
 use crate::scenario::{Action, Control};
-use uet_model::Failure;
 use uet_model::ses::{Completion, OperationError};
+use uet_model::{Failure, Mode};
 use uet_wire::registry::ReturnCode;
 
 /// `rcvd_bytes` counts in units of 256 bytes, rounded up, for each context.
 const ROUNDING: i64 = 4 * 255;
 /// The actions that add 1, and the places of their numbers.
 const NUMBERS: [(Action, usize); 2] = [(Action::Add, NUMBER), (Action::Count, COUNT)];
-/// More than all packets of any scenario.
-const IN_FLIGHT: i64 = 64 * 1024;
 
 impl<E: Endpoint> World<E> {
     pub(super) fn completed(&mut self, side: usize, completion: Completion) -> Result<(), String> {
@@ -71,8 +69,9 @@ impl<E: Endpoint> World<E> {
                 if self.received.contains(&number) {
                     return Err(format!("{name} received the message of operation {number} twice"));
                 }
-                let overtaken = self.received.iter().any(|other| *other > number);
-                if overtaken && self.scenario.mode == uet_model::Mode::Rod {
+                let ordered = |other: usize| self.scenario.mode_of(other) == Mode::Rod;
+                let overtaken = self.received.iter().any(|other| *other > number && ordered(*other));
+                if overtaken && ordered(number) {
                     return Err(format!("{name} received the message of operation {number} out of order"));
                 }
                 self.received.push(number);
@@ -216,8 +215,12 @@ impl<E: Endpoint> World<E> {
                 }
             }
             let Some(bytes) = self.ends[side].in_flight(ADDRESSES[1 - side]) else { continue };
-            if !(-ROUNDING..=IN_FLIGHT).contains(&bytes) {
-                return Err(format!("{} counts {bytes} bytes in flight", NAMES[side]));
+            let most = self.referee.unanswered(side);
+            if !(-ROUNDING..=most as i64 + ROUNDING).contains(&bytes) {
+                return Err(format!(
+                    "{} counts {bytes} bytes in flight, and {most} are unanswered",
+                    NAMES[side]
+                ));
             }
         }
         Ok(())
