@@ -34,7 +34,6 @@ mod ip;
 mod lengths;
 mod matching;
 mod message_ends;
-mod message_ids;
 mod nack;
 mod nscc;
 mod nscc_over_time;
@@ -134,7 +133,6 @@ const GROUPS: &[&[Rule]] = &[
     lengths::CASES,
     matching::CASES,
     message_ends::CASES,
-    message_ids::CASES,
     nack::CASES,
     nscc::CASES,
     nscc_over_time::CASES,
