@@ -103,33 +103,33 @@ fn of_refused_without_context(t: &mut Test<'_>) -> Outcome {
 
 /// The state of the request that an ACK_REQUEST names.
 #[derive(Clone, Copy, Debug)]
-enum Asked {
+enum Questioned {
     Missing,
     Incomplete,
     AboveGap,
     BelowGap,
 }
 
-const ASKED: Axis<Asked> = Axis::new(
+const ASKED: Axis<Questioned> = Axis::new(
     "asked",
     &[
-        Point::new("missing", Asked::Missing),
-        Point::new("incomplete", Asked::Incomplete),
-        Point::new("above-gap", Asked::AboveGap),
-        Point::new("below-gap", Asked::BelowGap),
+        Point::new("missing", Questioned::Missing),
+        Point::new("incomplete", Questioned::Incomplete),
+        Point::new("above-gap", Questioned::AboveGap),
+        Point::new("below-gap", Questioned::BelowGap),
     ],
 );
 
 fn of_question(t: &mut Test<'_>) -> Outcome {
     let asked = t.value(&ASKED);
     let (mut pdc, region) = t.open()?;
-    let n = if matches!(asked, Asked::BelowGap) { 1 } else { 2 };
+    let n = if matches!(asked, Questioned::BelowGap) { 1 } else { 2 };
     pdc.entropy = 0xc111;
     match asked {
-        Asked::Missing => {}
+        Questioned::Missing => {}
         // The first half is missing.
-        Asked::Incomplete => t.request(&pdc, pdc.request(n).quiet().half(&region, t.mtu(), 1)?)?,
-        Asked::AboveGap | Asked::BelowGap => {
+        Questioned::Incomplete => t.request(&pdc, pdc.request(n).quiet().half(&region, t.mtu(), 1)?)?,
+        Questioned::AboveGap | Questioned::BelowGap => {
             t.request(&pdc, pdc.request(n).write(&region, 0, &[1; 16])?)?;
             t.need_ack(&pdc, pdc.psn(n))?;
         }
@@ -144,7 +144,7 @@ fn of_question(t: &mut Test<'_>) -> Outcome {
     };
     let (seen, ()) = t.need("an answer to ACK_REQUEST", t.soon(), answers)?;
     match asked {
-        Asked::Missing => t.check(CC_PATH_001, "entropy", 0xc222, seen.wire.entropy),
+        Questioned::Missing => t.check(CC_PATH_001, "entropy", 0xc222, seen.wire.entropy),
         _ => t.one_of(CC_PATH_001, "entropy", &[0xc111, 0xc222], seen.wire.entropy),
     }
     Ok(())

@@ -201,15 +201,18 @@ const OTHERWISE: Axis<Otherwise> = Axis::new(
 
 /// When the receive for an unexpected send is posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Receive {
+enum ReceivePosted {
     BeforeRest,
     /// After the rest has been read, by a device that reads it at once.
     AfterRest,
 }
 
-const RECEIVE: Axis<Receive> = Axis::new(
+const RECEIVE: Axis<ReceivePosted> = Axis::new(
     "receive",
-    &[Point::new("before-the-rest", Receive::BeforeRest), Point::new("after-the-rest", Receive::AfterRest)],
+    &[
+        Point::new("before-the-rest", ReceivePosted::BeforeRest),
+        Point::new("after-the-rest", ReceivePosted::AfterRest),
+    ],
 );
 
 fn bytes(length: usize) -> Vec<u8> {
@@ -361,7 +364,7 @@ fn unexpected(t: &mut Test<'_>) -> Outcome {
     t.open_index()?;
     let whole = bytes(300);
     offered(t, plain(), &whole, 32)?;
-    let reads_early = t.value(&RECEIVE) == Receive::AfterRest
+    let reads_early = t.value(&RECEIVE) == ReceivePosted::AfterRest
         && t.hear(t.patience(t.soon()), |seen| read_request(seen).is_some())?;
     let early = if reads_early { None } else { Some(t.posted(room(400))?) };
     let target = reading(t, SES_RNDV_002, 1)?;
