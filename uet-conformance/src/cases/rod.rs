@@ -258,12 +258,19 @@ fn control_in_order(t: &mut Test<'_>) -> Outcome {
     t.expect_memory(PDS_CTL_001, &region, 1, &[1, 0, 3])
 }
 
-/// True if each request asks for an ACK. Otherwise none fails, so that CACK_PSN covers those that do not ask.
-const ASKING: Axis<bool> = Axis::new("asking", &[Point::new("all", true), Point::new("some", false)]);
+/// Whether each request asks for an ACK, and whether every third one fails. CACK_PSN stays below the first that fails.
+const ASKING: Axis<(bool, bool)> = Axis::new(
+    "asking",
+    &[
+        Point::new("all", (true, true)),
+        Point::new("some", (false, false)),
+        Point::new("some-with-errors", (false, true)),
+    ],
+);
 
 fn acks_in_order(t: &mut Test<'_>) -> Outcome {
     t.need_noop()?;
-    let all = t.value(&ASKING);
+    let (all, fails) = t.value(&ASKING);
     if !all {
         // So that the device ends its wait for more requests in time.
         t.try_configure("ack_delay", 100_000)?;
@@ -271,7 +278,7 @@ fn acks_in_order(t: &mut Test<'_>) -> Outcome {
     let (pdc, region) = open(t)?;
     for n in 1..=12 {
         match n % 3 {
-            0 if all => t.request(&pdc, pdc.request(n).write_nowhere(&region, &[1])?)?,
+            0 if fails => t.request(&pdc, pdc.request(n).write_nowhere(&region, &[1])?)?,
             1 if !all => t.request(&pdc, pdc.request(n).quiet().write(&region, u64::from(n), &[n as u8])?)?,
             2 => t.send(&pdc, &pdc.numbered(CtlType::NOOP, n)?)?,
             _ => write(t, &pdc, &region, n)?,

@@ -148,13 +148,13 @@ impl Pdc {
         }
         self.advance(shared);
         if let Some(why) = slot.flags.at_once.or_else(|| reason_of_response(&response)) {
-            return self.acknowledge(shared, named, response, why);
+            return self.acknowledge_now(shared, named, response, why);
         }
         // `PDS-ACK-010`
         self.destination.ack_bytes += u32::from(slot.length).max(shared.params.ack_gen_min_pkt_add);
         if self.destination.ack_bytes >= shared.params.ack_gen_trigger {
             self.destination.ack_bytes = 0;
-            return self.acknowledge(shared, named, response, AckReason::Bytes);
+            return self.acknowledge_now(shared, named, response, AckReason::Bytes);
         }
         if self.destination.owed.is_none_or(|owed| psn.is_after(owed.psn)) {
             (self.destination.owed, self.destination.owed_is_control) = (Some(named), slot.flags.control);
@@ -164,6 +164,16 @@ impl Pdc {
             let at = shared.now + shared.params.ack_delay;
             shared.timers.arm(&mut self.alarms.ack, at, Timer::AckDelay(self.handle.pdcid));
         }
+    }
+
+    /// Acknowledges without delay. `PDS-ROD-003`: on an ordered context, the delayed ACK of an earlier packet leaves first.
+    fn acknowledge_now(&mut self, shared: &mut Shared, named: Named, response: TxResponse, why: AckReason) {
+        if self.mode == Mode::Rod
+            && self.destination.owed.is_some_and(|owed| owed.psn.is_after(self.destination.cack()))
+        {
+            self.acknowledge_owed(shared);
+        }
+        self.acknowledge(shared, named, response, why);
     }
 
     /// `PDS-GTD-001`: a guaranteed response is kept until it is cleared. `PDS-GTD-003`: unless the request can be repeated.
@@ -190,6 +200,10 @@ impl Pdc {
     /// `PDS-ACK-012`: the ACK delay is over, and one ACK covers everything answered in the meantime.
     pub(super) fn ack_delay_over(&mut self, shared: &mut Shared) {
         self.alarms.ack = Alarm::default();
+        self.acknowledge_owed(shared);
+    }
+
+    fn acknowledge_owed(&mut self, shared: &mut Shared) {
         let Some(named) = self.destination.owed else { return };
         // If CACK_PSN has passed the packet, its slot is gone.
         let response = if self.destination.owed_is_control { no_response() } else { default_response() };
