@@ -74,7 +74,7 @@ pub(super) const CASES: &[Rule] = &[
         title: "While the device can begin nothing more the rest waits, and is read when it can",
         requirements: &[SES_RNDV_002, SES_RNDV_003],
         needs: &[Need::Capability("rendezvous_send"), Need::Capability("receive")],
-        axes: &[&MODE, &CARRIER, &START],
+        axes: &[&WAITING, &MODE, &CARRIER, &START],
         run: waits_for_room,
     },
     Rule {
@@ -393,20 +393,34 @@ fn tagged(t: &mut Test<'_>) -> Outcome {
     t.expect_waiting(SES_MATCH_001, &other)
 }
 
+/// The number of messages whose rest waits.
+const WAITING: Axis<u32> = Axis::new("waiting", &[Point::new("1", 1), Point::new("3", 3)]);
+
 fn waits_for_room(t: &mut Test<'_>) -> Outcome {
     t.configure("max_operations", 1)?;
-    let whole = bytes(300);
-    let posted = t.posted(room(400))?;
+    let (waiting, whole) = (t.value(&WAITING), bytes(300));
+    let mut posted = Vec::new();
+    for _ in 0..waiting {
+        posted.push(t.posted(room(400))?);
+    }
     let other = t.peer_of_job(102)?;
     t.post(post(PostKind::Write, other, 64))?;
     let busy = Target::accept(t)?;
-    sent(t, plain(), &whole, 32)?;
+    for _ in 0..waiting {
+        sent(t, plain(), &whole, 32)?;
+    }
     t.settle()?;
     busy.ack(t, 0)?;
-    let target = reading(t, SES_RNDV_002, 1)?;
-    target.ack(t, 0)?;
-    target.give_all(t, 1, 0, &whole[32..])?;
-    t.expect_received(SES_RNDV_003, &posted, &whole)?;
+    let mut target = reading(t, SES_RNDV_002, 1)?;
+    for k in 0..waiting {
+        target.collect(t, k + 1)?;
+        target.ack(t, k)?;
+        let rest = &whole[32..];
+        target.give_due(t, k, target.data_header(k, rest.len(), rest.len(), 0)?, rest)?;
+    }
+    for posted in &posted {
+        t.expect_received(SES_RNDV_003, posted, &whole)?;
+    }
     Ok(())
 }
 
