@@ -36,6 +36,7 @@ mod matching;
 mod message_ends;
 mod nack;
 mod nscc;
+mod nscc_destination;
 mod nscc_over_time;
 mod nscc_state;
 mod operations;
@@ -134,6 +135,7 @@ const GROUPS: &[&[Rule]] = &[
     matching::CASES,
     message_ends::CASES,
     nack::CASES,
+    nscc_destination::CASES,
     nscc::CASES,
     nscc_over_time::CASES,
     nscc_state::CASES,
