@@ -20,6 +20,8 @@ pub trait Endpoint: Node {
     fn receive(&mut self, index: ResourceIndex, receive: Receive);
     /// Exposes memory.
     fn expose(&mut self, index: ResourceIndex, region: Region) -> Option<RegionId>;
+    /// Withdraws a region.
+    fn withdraw(&mut self, region: RegionId);
     /// Returns the bytes of a region.
     fn memory(&self, region: RegionId) -> Option<&[u8]>;
     /// Closes the context of a route.
@@ -70,6 +72,10 @@ impl Endpoint for Fep {
         self.ses_mut().expose(index, region).ok()
     }
 
+    fn withdraw(&mut self, region: RegionId) {
+        self.ses_mut().withdraw(region);
+    }
+
     fn memory(&self, region: RegionId) -> Option<&[u8]> {
         self.ses().memory(region)
     }
@@ -115,6 +121,10 @@ impl Endpoint for Nic {
 
     fn expose(&mut self, index: ResourceIndex, region: Region) -> Option<RegionId> {
         self.expose(index, region).ok()
+    }
+
+    fn withdraw(&mut self, region: RegionId) {
+        self.withdraw(region);
     }
 
     fn memory(&self, region: RegionId) -> Option<&[u8]> {

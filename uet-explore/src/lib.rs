@@ -22,8 +22,9 @@
 //! # Properties
 //!
 //! In every state: memory holds only bytes that were written, each message is delivered at most once, no operation completes
-//! twice or before its effect. No CACK_PSN, SACK, NACK, CLEAR_PSN or grant is ahead of the truth, each packet passes `validate`,
-//! and congestion control counts no more bytes in flight than are unanswered. Demand is cumulative, and no packet lacks the state of
+//! twice or before its effect. Without low limits, an operation fails only if its application aborts it or withdraws its
+//! memory. No CACK_PSN, SACK, NACK, CLEAR_PSN or grant is ahead of the truth, each packet passes `validate`, and congestion
+//! control counts no more bytes in flight than are unanswered. Demand is cumulative, and no packet lacks the state of
 //! congestion control. An ACK reports gaps, and exceeds no limit of data. With delivery complete, the last packet of a message
 //! is acknowledged after all others have arrived. No refusal lasts until an operation fails. Only NACKs without a context go to
 //! a third endpoint, which copies packets and passes their replies on.

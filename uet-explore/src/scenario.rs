@@ -15,6 +15,8 @@ pub enum Action {
     Trespass(Trespass),
     /// Adds 1 to two numbers in the peer's memory, and fetches the old values: guaranteed delivery.
     Add,
+    /// Adds 1 to each number of a full packet in the peer's memory, and fetches the old values: guaranteed delivery.
+    AddFull,
     /// Adds 1 to one number in the peer's memory, and fetches the old value: guaranteed delivery.
     Count,
     /// Sets a number in the peer's memory if it is 0, and fetches the old value: guaranteed delivery.
@@ -25,6 +27,10 @@ pub enum Action {
     Send(u16),
     /// Sends this many bytes, of which the peer reads the part above the second number.
     Rendezvous(u16, u16),
+    /// Sends this many bytes by rendezvous, from memory of their own. It must be the first operation.
+    Lend(u16),
+    /// Withdraws the memory of [`Action::Lend`], which may then fail.
+    Withdraw,
     /// Sends this many bytes, which the peer may defer.
     Deferrable(u16),
     /// Posts a receive.
@@ -58,6 +64,7 @@ impl fmt::Display for Action {
             Action::Write(bytes) => write!(f, "writes {bytes} bytes"),
             Action::Trespass(place) => write!(f, "writes to a forbidden place: {place:?}"),
             Action::Add => f.write_str("adds and fetches"),
+            Action::AddFull => f.write_str("adds to a full packet of numbers and fetches"),
             Action::Count => f.write_str("counts and fetches"),
             Action::Claim => f.write_str("sets a number that is 0"),
             Action::Read(bytes) => write!(f, "reads {bytes} bytes"),
@@ -65,6 +72,8 @@ impl fmt::Display for Action {
             Action::Rendezvous(bytes, eager) => {
                 write!(f, "sends {bytes} bytes by rendezvous, {eager} at once")
             }
+            Action::Lend(bytes) => write!(f, "sends {bytes} bytes of other memory by rendezvous"),
+            Action::Withdraw => f.write_str("withdraws other memory"),
             Action::Deferrable(bytes) => write!(f, "sends {bytes} bytes that may be deferred"),
             Action::Receive => f.write_str("posts a receive"),
             Action::Tagged(bytes) => write!(f, "sends {bytes} bytes with a tag"),
@@ -151,11 +160,11 @@ pub struct Scenario {
     pub delivery_complete: bool,
     /// Changes to the parameters of the first and the second endpoint.
     pub tune: fn(&mut PdsParams, &mut SesParams, usize),
-    /// True if operations may fail. Otherwise each must succeed.
+    /// True if operations may fail. Otherwise each must succeed whose application neither aborts it nor withdraws its memory.
     pub may_fail: bool,
     /// True if an initiator may vanish, so that its target keeps a context.
     pub may_vanish: bool,
-    /// True if a PDCID is used again at once. The passive judge then takes late replies of the old context for replies of
+    /// True if a PDCID is used again at once. An operation may find no free one, and fail. The passive judge then takes late replies of the old context for replies of
     /// the new one, so it does not judge.
     pub reuses_pdcid: bool,
     /// The Start_PSN below which the second endpoint accepts no context. It answers NEW_START_PSN.

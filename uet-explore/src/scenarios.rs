@@ -1,8 +1,8 @@
 //! The scenarios, one row each.
 
 use crate::scenario::Action::{
-    Abort, Add, Claim, Close, Count, Deferrable, Read, Receive, ReceiveTagged, Rendezvous, Send, Tagged,
-    Trespass, Write,
+    Abort, Add, AddFull, Claim, Close, Count, Deferrable, Lend, Read, Receive, ReceiveTagged, Rendezvous,
+    Send, Tagged, Trespass, Withdraw, Write,
 };
 use crate::scenario::Trespass::{Beyond, Nowhere, Outside, ReadOnly};
 use crate::scenario::{Budget, Control, Scenario};
@@ -102,8 +102,6 @@ pub static ALL: &[Scenario] = &[
         first: [&[Write(8)], &[]],
         later: [&[Close, Add], &[]],
         tune: |pds, _, _| pds.general_pdcs = 1,
-        // The next operation may come before the PDCID is free.
-        may_fail: true,
         reuses_pdcid: true,
         small: COPIES,
         ..BLANK
@@ -429,7 +427,6 @@ pub static ALL: &[Scenario] = &[
         later: [&[Abort, Write(TWO)], &[]],
         control: Control::Nscc(1),
         tune: |pds, ses, _| (pds.tx_queue, ses.max_messages) = (1, 1),
-        may_fail: true,
         small: budget(1, 0, 0, 0, 0, 0),
         ..BLANK
     },
@@ -441,7 +438,6 @@ pub static ALL: &[Scenario] = &[
         tune: |pds, ses, _| {
             (pds.tx_queue, ses.max_messages, ses.abort) = (1, 1, Cancel::InitiatorError);
         },
-        may_fail: true,
         small: budget(1, 0, 0, 0, 0, 0),
         ..BLANK
     },
@@ -450,7 +446,6 @@ pub static ALL: &[Scenario] = &[
         first: [&[Send(TWO)], &[Receive]],
         later: [&[Abort, Add], &[]],
         tune: |pds, _, _| pds.tx_queue = 1,
-        may_fail: true,
         small: budget(1, 0, 0, 0, 0, 1),
         ..BLANK
     },
@@ -537,7 +532,6 @@ pub static ALL: &[Scenario] = &[
         name: "abort-rendezvous",
         first: [&[Rendezvous(1032, 8)], &[Receive]],
         later: [&[Abort, Add], &[]],
-        may_fail: true,
         small: budget(1, 0, 0, 0, 0, 0),
         ..BLANK
     },
@@ -545,7 +539,6 @@ pub static ALL: &[Scenario] = &[
         name: "abort-deferrable",
         first: [&[Deferrable(TWO)], &[]],
         later: [&[Abort, Add], &[Receive]],
-        may_fail: true,
         small: budget(1, 0, 0, 0, 0, 0),
         ..BLANK
     },
@@ -563,6 +556,33 @@ pub static ALL: &[Scenario] = &[
         small: budget(1, 1, 0, 0, 1, 1),
         ..BLANK
     },
+    Scenario {
+        name: "withdraw",
+        first: [&[Lend(16), Rendezvous(16, 8)], &[Receive]],
+        later: [&[Withdraw], &[Receive]],
+        small: budget(0, 0, 0, 0, 0, 0),
+        ..BLANK
+    },
+    Scenario {
+        name: "both-controls-grants",
+        first: [&[Write(1024); 5], &[]],
+        control: Control::Both,
+        small: budget(1, 0, 0, 0, 0, 0),
+        ..BLANK
+    },
+    Scenario {
+        name: "rccc-returning",
+        first: [&[Write(1024), Write(1024)], &[]],
+        control: Control::Rccc(1),
+        tune: |pds, _, _| {
+            if let Algorithms::Rccc(rccc) = &mut pds.congestion.algorithms {
+                rccc.start_credit = 1 << 20;
+            }
+        },
+        small: budget(1, 0, 0, 0, 0, 0),
+        ..BLANK
+    },
+    Scenario { name: "full-atomic", first: [&[AddFull, Add], &[]], small: budget(1, 0, 0, 0, 1, 0), ..BLANK },
 ];
 
 /// Returns the scenario of this name.

@@ -17,6 +17,8 @@ const INDEX: ResourceIndex = ResourceIndex { process: Process::Relative { job: J
 const TARGET: Key = Key(7);
 /// The region that the peer reads.
 const SOURCE: Key = Key(8);
+/// The region of [`Action::Lend`].
+const LENT: Key = Key(9);
 /// The length of the place of each operation in both regions: a message of three packets.
 pub(super) const SPAN: usize = 2 * crate::scenario::MTU as usize + 16;
 /// The number of operations with a place of their own. Later operations share the last place.
@@ -39,13 +41,26 @@ pub(super) static PATTERN: [u8; LENGTH] = {
     }
     bytes
 };
+/// A full packet of numbers that are 1.
+pub(super) static ONES: [u8; crate::scenario::MTU as usize] = {
+    let mut bytes = [0; crate::scenario::MTU as usize];
+    let mut at = 0;
+    while at < bytes.len() {
+        bytes[at] = 1;
+        at += 8;
+    }
+    bytes
+};
 pub(super) static ZEROS: [u8; LENGTH] = [0; LENGTH];
 
-/// Exposes the regions of an endpoint: that which the peer writes to, and that which it reads.
-pub(super) fn expose(end: &mut impl Endpoint, mode: Mode) -> Option<[RegionId; 2]> {
+/// Exposes the regions of an endpoint: that which the peer writes to, that which it reads, and that of
+/// [`Action::Lend`].
+pub(super) fn expose(end: &mut impl Endpoint, mode: Mode) -> Option<[RegionId; 3]> {
     let region = |data: Vec<u8>, key, access| Region { key: key_for(mode, key), base: 0, access, data };
     let target = end.expose(INDEX, region(vec![0; LENGTH], TARGET, Access::ALL))?;
-    Some([target, end.expose(INDEX, region(PATTERN.to_vec(), SOURCE, Access::READ))?])
+    let source = end.expose(INDEX, region(PATTERN.to_vec(), SOURCE, Access::READ))?;
+    let lent = end.expose(INDEX, region(PATTERN[..16].to_vec(), LENT, Access::READ))?;
+    Some([target, source, lent])
 }
 
 /// Returns the key of a region that this mode reaches.
@@ -91,6 +106,10 @@ impl<E: Endpoint> World<E> {
                 let ones = [1u64.to_le_bytes(); 2].concat();
                 atomic(NUMBER, AtomicOpcode::SUM, Operand::Elements(ones.into()))
             }
+            Action::AddFull => {
+                let ones = Operand::Elements(Bytes::from_static(&ONES));
+                atomic(place * SPAN, AtomicOpcode::SUM, ones)
+            }
             Action::Count => {
                 let one = Bytes::copy_from_slice(&1u64.to_le_bytes());
                 atomic(COUNT, AtomicOpcode::SUM, Operand::Elements(one))
@@ -111,6 +130,13 @@ impl<E: Endpoint> World<E> {
                 length: length.into(),
                 eager: eager.into(),
             },
+            Action::Lend(length) => Work::Rendezvous {
+                tag: None,
+                source: self.regions[side][2],
+                offset: 0,
+                length: length.into(),
+                eager: 0,
+            },
             Action::Deferrable(length) => Work::Deferrable { tag: None, data: data(length) },
             Action::Receive => {
                 self.receives[side] += 1;
@@ -122,8 +148,15 @@ impl<E: Endpoint> World<E> {
                 return self.ends[side].receive(INDEX, receive);
             }
             Action::Close => return self.close(side),
+            Action::Withdraw => {
+                let own = self.posted.iter_mut().filter(|posted| posted.side == side);
+                let lent = own.filter(|posted| matches!(posted.action, Action::Lend(_)));
+                lent.for_each(|posted| posted.may_fail = true);
+                return self.ends[side].withdraw(self.regions[side][2]);
+            }
             Action::Abort => {
-                if let Some(latest) = self.posted.iter().rfind(|posted| posted.side == side) {
+                if let Some(latest) = self.posted.iter_mut().rfind(|posted| posted.side == side) {
+                    latest.may_fail = true;
                     self.ends[side].abort(latest.id);
                 }
                 return;
@@ -136,7 +169,7 @@ impl<E: Endpoint> World<E> {
             ..Operation::new(peer.by(mode), work)
         };
         if let Some(id) = self.ends[side].post(operation) {
-            self.posted.push(Posted { action, side, id, result: None });
+            self.posted.push(Posted { action, side, id, may_fail: false, result: None });
         }
     }
 

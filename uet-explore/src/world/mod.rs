@@ -87,6 +87,8 @@ struct Posted {
     action: Action,
     side: usize,
     id: OperationId,
+    /// True after its application has aborted it, or withdrawn its memory.
+    may_fail: bool,
     result: Option<Option<ReturnCode>>,
 }
 
@@ -96,7 +98,7 @@ pub struct World<E> {
     scenario: &'static Scenario,
     now: Time,
     ends: [E; 2],
-    regions: [[RegionId; 2]; 2],
+    regions: [[RegionId; 3]; 2],
     /// The packets to each endpoint, oldest first.
     net: [VecDeque<Flight>; 2],
     left: Budget,
@@ -139,7 +141,7 @@ impl<E: Endpoint> World<E> {
     /// Creates the first state of a scenario: both applications have taken their first steps, and their packets are in
     /// the network.
     pub fn new(scenario: &'static Scenario, mut ends: [E; 2], traced: bool) -> Result<Self, String> {
-        let mut regions = [[RegionId(0); 2]; 2];
+        let mut regions = [[RegionId(0); 3]; 2];
         for (side, end) in ends.iter_mut().enumerate() {
             regions[side] = act::expose(end, scenario.mode).ok_or("no region")?;
         }
