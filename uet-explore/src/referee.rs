@@ -5,7 +5,8 @@ use crate::scenario::{Control, Scenario};
 use uet_model::Packet;
 use uet_model::cc::Algorithms;
 use uet_wire::pds::Pds;
-use uet_wire::registry::{AckRequest, CtlType, NackCode, NextHdr, PdsType};
+use uet_wire::registry::{AckRequest, CtlType, NackCode, NextHdr, PdsType, ReturnCode};
+use uet_wire::ses::Ses;
 use uet_wire::{PdcId, Psn, Uet, Units24, Version};
 
 /// The truth about all contexts.
@@ -19,6 +20,8 @@ pub(crate) struct Referee {
     /// The credit of each source, in bytes: the initial one, and the highest grant that reached it.
     credit: Option<[u64; 2]>,
     granted: [u32; 2],
+    /// The packets of each source that were trimmed after another copy had arrived.
+    trimmed_again: [u8; 2],
     limits: Limits,
 }
 
@@ -152,7 +155,9 @@ impl Referee {
                     return Err("an ACK of a message that shall be complete, and is not".into());
                 }
                 direction.named |= bit;
-                direction.kept |= if ack.req() == AckRequest::REQ_CLEAR { bit } else { 0 };
+                // `PDS-GTD-004`: an initiator that keeps its error for read data does not say so.
+                let error = uet.ses.as_ref().is_some_and(is_error);
+                direction.kept |= if ack.req() == AckRequest::REQ_CLEAR || error { bit } else { 0 };
             }
             if let Pds::AckCc(header) = pds {
                 let count = start.wrapping_add(direction.bytes(direction.arrived));
@@ -259,6 +264,11 @@ impl Referee {
         own.map(|one| one.bytes(one.sent & !one.answered)).sum()
     }
 
+    /// Returns how many packets of a source were trimmed after another copy had arrived.
+    pub(crate) fn trimmed_again(&self, source: usize) -> u8 {
+        self.trimmed_again[source]
+    }
+
     /// Judges a packet to an endpoint that has no context: only a NACK without a context (`PDS-OPEN-003`) may go there.
     pub(crate) fn sent_to_stranger(packet: &Packet) -> Result<(), String> {
         let bytes = packet.to_wire();
@@ -344,7 +354,10 @@ impl Referee {
         if let Some((pdcid, psn)) = numbered
             && let Some(direction) = self.find(1 - to, pdcid, psn)
         {
-            direction.met |= direction.bit(psn).unwrap_or(0);
+            let bit = direction.bit(psn).unwrap_or(0);
+            direction.met |= bit;
+            let again = packet.trimmed.is_some() && bit & direction.arrived != 0;
+            self.trimmed_again[1 - to] += u8::from(again);
         }
         if packet.trimmed.is_some() {
             return;
@@ -397,4 +410,15 @@ impl Referee {
             *known = target.get();
         }
     }
+}
+
+/// Returns whether a response reports an error.
+fn is_error(ses: &Ses<'_>) -> bool {
+    let code = match ses {
+        Ses::Response(response) => response.head().return_code(),
+        Ses::ResponseData(response) => response.head().return_code(),
+        Ses::ResponseDataSmall(response) => response.head().return_code(),
+        _ => return false,
+    };
+    !matches!(code, ReturnCode::OK | ReturnCode::NULL)
 }

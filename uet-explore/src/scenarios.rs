@@ -583,6 +583,21 @@ pub static ALL: &[Scenario] = &[
         ..BLANK
     },
     Scenario { name: "full-atomic", first: [&[AddFull, Add], &[]], small: budget(1, 0, 0, 0, 1, 0), ..BLANK },
+    Scenario {
+        name: "read-nscc",
+        first: [&[Read(THREE)], &[]],
+        control: Control::Nscc(1),
+        small: budget(1, 0, 0, 0, 1, 0),
+        ..BLANK
+    },
+    Scenario {
+        name: "abort-read",
+        first: [&[Read(TWO)], &[]],
+        later: [&[Abort, Add], &[]],
+        small: budget(0, 0, 0, 0, 0, 0),
+        large: budget(1, 0, 0, 0, 0, 1),
+        ..BLANK
+    },
 ];
 
 /// Returns the scenario of this name.

@@ -213,11 +213,12 @@ impl<E: Endpoint> World<E> {
     pub(super) fn check_in_flight(&self) -> Result<(), String> {
         for side in 0..2 {
             if let Control::Nscc(window) = self.scenario.control {
-                // After an early timeout, and after a trim of a copy, a packet is in the network that the source takes for
-                // lost. `rcvd_bytes` is rounded up to units of 256 bytes.
+                // After an early timeout, and after a trim of a copy or of a retransmission of what had arrived, a packet
+                // is in the network that the source takes for lost. `rcvd_bytes` is rounded up to units of 256 bytes.
                 let (budget, left) = (self.budget, self.left);
-                let copies_trimmed = (budget.copy - left.copy).min(budget.trim - left.trim);
-                let packets = u32::from(window + budget.early - left.early + copies_trimmed);
+                let again = budget.copy - left.copy + self.referee.trimmed_again(side);
+                let trimmed = again.min(budget.trim - left.trim);
+                let packets = u32::from(window + budget.early - left.early + trimmed);
                 let (bytes, most) = (self.bytes_to(1 - side), packets * self.scenario.network().full_packet);
                 if bytes > (most + 255) as usize {
                     return Err(format!(
