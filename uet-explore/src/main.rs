@@ -21,7 +21,7 @@ fn main() -> ExitCode {
     }
     let known = |name: &String| match faults {
         true => fault::all().any(|fault| fault.name == name),
-        false => scenarios::ALL.iter().any(|scenario| scenario.name == name),
+        false => scenarios::find(name).is_some(),
     };
     if let Some(name) = names.iter().find(|name| !known(name)) {
         let what = if faults { "fault" } else { "scenario" };
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
         "scenario", "states", "choices", "depth", "rests", "seconds"
     );
     let named = |scenario: &&Scenario| names.is_empty() || names.iter().any(|name| name == scenario.name);
-    let chosen: Vec<&Scenario> = scenarios::ALL.iter().filter(named).collect();
+    let chosen: Vec<&Scenario> = scenarios::all().into_iter().filter(named).collect();
     let search = |scenario: &&'static Scenario| {
         let budget = if large { scenario.large } else { scenario.small };
         explore(scenario, || scenarios::endpoints(scenario), budget, limit)
@@ -53,7 +53,7 @@ fn main() -> ExitCode {
 fn try_faults(names: &[String], walks: u64) -> ExitCode {
     // A walk without any fault breaks nothing.
     let mut sound = Vec::new();
-    for scenario in scenarios::ALL {
+    for scenario in scenarios::all() {
         match walk(scenario, || scenarios::nics(scenario, [&[], &[]]), scenario.large, walks) {
             None => sound.push(scenario),
             Some((seed, violation)) => println!("without a fault, {} {seed}: {violation}", scenario.name),

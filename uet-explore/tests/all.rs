@@ -9,10 +9,10 @@ const LIMIT: usize = 200_000;
 
 #[test]
 fn small_bounds_are_exhausted_without_a_violation() {
-    let search = |scenario: &'static Scenario| {
+    let search = |scenario: &&'static Scenario| {
         explore(scenario, || scenarios::endpoints(scenario), scenario.small, LIMIT)
     };
-    parallel(scenarios::ALL, search, |report| {
+    parallel(&scenarios::all(), search, |report| {
         println!("{report}");
         assert!(report.exhausted, "{report}");
     });

@@ -98,10 +98,10 @@ fn faults_break_properties() {
 
 #[test]
 fn walk_without_a_fault_breaks_nothing() {
-    let find = |scenario: &'static Scenario| {
+    let find = |scenario: &&'static Scenario| {
         (scenario.name, walk(scenario, || scenarios::nics(scenario, [&[], &[]]), scenario.large, WALKS))
     };
-    parallel(scenarios::ALL, find, |(name, found)| {
+    parallel(&scenarios::all(), find, |(name, found)| {
         assert!(found.is_none(), "{name}: {}", found.unwrap().1);
     });
 }
