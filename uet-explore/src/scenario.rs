@@ -160,12 +160,12 @@ pub struct Scenario {
     pub delivery_complete: bool,
     /// Changes to the parameters of the first and the second endpoint.
     pub tune: fn(&mut PdsParams, &mut SesParams, usize),
-    /// True if operations may fail. Otherwise each must succeed whose application neither aborts it nor withdraws its memory.
+    /// True if operations may fail. Otherwise only those fail that their application aborts, or whose memory it withdraws.
     pub may_fail: bool,
     /// True if an initiator may vanish, so that its target keeps a context.
     pub may_vanish: bool,
-    /// True if a PDCID is used again at once. An operation may find no free one, and fail. The passive judge then takes late replies of the old context for replies of
-    /// the new one, so it does not judge.
+    /// True if a PDCID is used again at once. An operation may find no free one, and fail. The passive judge takes late
+    /// replies of the old context for replies of the new one, so it does not judge.
     pub reuses_pdcid: bool,
     /// The Start_PSN below which the second endpoint accepts no context. It answers NEW_START_PSN.
     pub floor: Option<u32>,
