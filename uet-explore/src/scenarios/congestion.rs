@@ -159,7 +159,7 @@ pub(super) static ROWS: &[Scenario] = &[
         control: Control::Rccc(1),
         tune: |pds, _, _| {
             if let Algorithms::Rccc(rccc) = &mut pds.congestion.algorithms {
-                rccc.start_credit = 1 << 20;
+                rccc.start_credit = 3 << 22;
             }
         },
         small: budget(1, 0, 0, 0, 0, 0),
