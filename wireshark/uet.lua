@@ -3074,7 +3074,7 @@ do -- pdc.lua
 -- Tracks contexts (PDCs) in both directions on the first pass, and relates packets to ACKs, NACKs and retransmissions.
 -- Memory grows with the number of contexts and of unacknowledged packets. Results for a frame are kept only if
 -- Wireshark will show the frame again (see dissector.lua).
-local psn_add, psn_ahead = U.psn_add, U.psn_ahead
+local psn_add, psn_ahead, abs = U.psn_add, U.psn_ahead, math.abs
 
 local DEFAULT_RANGE = 1024
 -- Unacknowledged packets are forgotten after this many PSNs.
@@ -3095,14 +3095,14 @@ local RUDI_REQ, RUDI_RESP = types.codes.RUDI_REQ, types.codes.RUDI_RESP
 local TAKES_PSN = U.takes_psn
 local RESPONSE_DATA = set(next_headers, "UET_HDR_RESPONSE_DATA", "UET_HDR_RESPONSE_DATA_SMALL")
 
--- A context is a number, and so is each of its halves: the packets of one end. Their facts are in one array for each
--- kind of fact: a table for each context would take several times the memory. `U.contexts.half` is the first half that
--- was seen; a half has a `peer` once that end has an identifier. `U.ends` maps the addresses of a packet to its sender.
+-- A context is a number from 1. The packets of one end are its half: the initiator's half has the same number, the
+-- target's half has it negated. Their facts are in one table for each kind of fact: a table for each context would take
+-- several times the memory. `U.ends` maps the addresses of a packet to its sender.
 local C, H = {}, {}
 U.contexts, U.halves = C, H
 function U.forget_all()
-  for _, fact in ipairs { "half", "ends", "start", "nacks", "times", "measured", "messages" } do C[fact] = {} end
-  for _, fact in ipairs { "context", "peer", "returns", "id", "packets", "bytes", "highest", "cack", "range", "sent",
+  for _, fact in ipairs { "ends", "start", "nacks", "times", "measured", "messages" } do C[fact] = {} end
+  for _, fact in ipairs { "id", "packets", "bytes", "highest", "cack", "range", "sent",
     "retransmissions", "duplicates" } do H[fact] = {} end
   U.ends, U.frames, U.messages = {}, {}, {}
   U.totals = { packets = 0, rudi = 0, uud = 0, tss = 0, malformed = 0 }
@@ -3131,29 +3131,12 @@ local function sender(p)
   return this
 end
 
-local function new_half(context, returns)
-  local half = #H.context + 1
-  H.context[half], H.returns[half], H.packets[half], H.bytes[half] = context, returns, 0, 0
-  return half
-end
-
--- Returns the other half of its context.
-local function peer_of(half)
-  local peer = H.peer[half]
-  if not peer then
-    peer = new_half(H.context[half], not H.returns[half])
-    H.peer[half], H.peer[peer] = peer, half
-  end
-  return peer
-end
-U.peer_of = peer_of
-
 -- The number of a half's context, from 0, and its direction as text.
 function U.pdc_of(half)
-  return H.context[half] - 1
+  return abs(half) - 1
 end
 function U.direction_of(half)
-  return H.returns[half] and "return" or "forward"
+  return half < 0 and "return" or "forward"
 end
 
 -- Names a half with an identifier of its sender.
@@ -3162,9 +3145,9 @@ local function name(ends, half, id)
 end
 
 local function new_context(ends, id, from_initiator)
-  local context = #C.half + 1
-  local half = new_half(context, not from_initiator)
-  C.half[context], C.ends[context] = half, from_initiator and ends or ends.back
+  local context = #C.ends + 1
+  local half = from_initiator and context or -context
+  C.ends[context] = from_initiator and ends or ends.back
   if id and id ~= 0 then name(ends, half, id) end
   return half
 end
@@ -3173,14 +3156,13 @@ end
 local function find(ends, own, other, from_initiator)
   local half = own ~= 0 and ends.contexts[own]
   if half then
-    local peer = H.peer[half]
-    local id = peer and H.id[peer]
-    if other and other ~= 0 and not id then name(ends.back, peer_of(half), other) end
+    local id = H.id[-half]
+    if other and other ~= 0 and not id then name(ends.back, -half, other) end
     if not other or not id or id == other then return half end
   end
   local peer = other and other ~= 0 and ends.back.contexts[other]
   if peer then
-    half = peer_of(peer)
+    half = -peer
     local id = H.id[half]
     if not id or id == own or own == 0 then
       if own ~= 0 then name(ends, half, own) end
@@ -3188,17 +3170,17 @@ local function find(ends, own, other, from_initiator)
     end
   end
   half = new_context(ends, own, from_initiator)
-  if other and other ~= 0 then name(ends.back, peer_of(half), other) end
+  if other and other ~= 0 then name(ends.back, -half, other) end
   return half
 end
 
-local function count(counts, half)
-  counts[half] = (counts[half] or 0) + 1
+local function count(counts, half, by)
+  counts[half] = (counts[half] or 0) + (by or 1)
 end
 
 -- The PSN before the first one that is not acknowledged, if known.
 local function base_of(half)
-  local start = not H.cack[half] and C.start[H.context[half]]
+  local start = not H.cack[half] and C.start[abs(half)]
   return H.cack[half] or start and psn_add(start, -1)
 end
 
@@ -3211,7 +3193,8 @@ end
 local function on_request(p, a, half, psn, retx)
   local sent, cack = H.sent[half], H.cack[half]
   local e = sent and sent[psn]
-  H.packets[half], H.bytes[half] = H.packets[half] + 1, H.bytes[half] + p.payload_bytes
+  count(H.packets, half)
+  count(H.bytes, half, p.payload_bytes)
   if e or cack and psn_ahead(psn, cack) <= 0 then
     if retx == 1 then
       a.retransmission, a.retransmission_of = true, e and e.frame
@@ -3264,7 +3247,7 @@ local function acknowledged(p, a, e, half, forgotten)
   local nth = (a.acks_count or 0) + 1
   a.acks_count = nth
   if nth == 1 then a.acks = { e.frame } elseif nth <= 8 then a.acks[nth] = e.frame end
-  if not e.again then U.measure(H.context[half], p.time - e.time) end
+  if not e.again then U.measure(abs(half), p.time - e.time) end
   local part = part_of(e)
   if part then U.message_acknowledged(p, part, half) end
 end
@@ -3303,7 +3286,7 @@ local function advance(p, a, half, cack)
 end
 
 local function on_ack(p, a, half, pds)
-  local of = peer_of(half)
+  local of = -half
   local sent = H.sent[of]
   -- The reply to a probe reports received packets; its cumulative PSN is ignored.
   local offset = pds["pds.ack_psn_offset"]
@@ -3335,11 +3318,11 @@ end
 local function on_nack(p, a, half, pds)
   local code = pds["pds.nack_code"]
   a.nack = code
-  local context = H.context[half]
+  local context = abs(half)
   local nacks = C.nacks[context] or {}
   C.nacks[context] = nacks
   count(nacks, code)
-  local sent = H.sent[peer_of(half)]
+  local sent = H.sent[-half]
   local e = sent and sent[pds["pds.nack_psn"]]
   if e then
     a.nack_for, e.nacked_in, a.number = e.frame, p.number, p.number
@@ -3393,15 +3376,15 @@ function U.follow(p)
   local request = REQUEST[kind]
   local from_initiator = request and not RESPONSE_DATA[pds["pds.next_hdr"]] or kind == CONTROL
   local half = find(ends, own, other, from_initiator)
-  local context = H.context[half]
+  local context = abs(half)
   local offset = pds["pds.psn_offset"]
   if offset and (request or kind == CONTROL) then
     local start = psn_add(pds["pds.psn"], -offset)
     local known = C.start[context]
-    if known and known ~= start and not H.returns[half] then
+    if known and known ~= start and half > 0 then
       -- The initiator reuses the identifier for a new context.
       half = new_context(ends, own, true)
-      context = H.context[half]
+      context = half
     end
     C.start[context] = start
   end
@@ -3421,9 +3404,9 @@ function U.follow(p)
     end
   elseif kind == CONTROL then
     if TAKES_PSN[pds["pds.ctl_type"]] then on_request(p, a, half, pds["pds.psn"], pds["pds.flags.retx"])
-    else H.packets[half] = H.packets[half] + 1 end
+    else count(H.packets, half) end
   else
-    H.packets[half] = H.packets[half] + 1
+    count(H.packets, half)
     if ACK[kind] then on_ack(p, a, half, pds) elseif NACK[kind] then on_nack(p, a, half, pds) end
   end
   return a
@@ -3433,7 +3416,7 @@ end
 do -- message.lua
 -- Tracks messages: their packets, bytes and completion times.
 local READ, PLAIN = U.registries.Opcode.codes.UET_READ, U.plain
-local C, H = U.contexts, U.halves
+local C = U.contexts
 
 -- A message is an array: a table with these names would take twice the memory. Rarer facts have names.
 local M = { START = 1, LAST = 2, PACKETS = 3, BYTES = 4, PENDING = 5, OPCODE = 6, LENGTH = 7, KEY = 8, SOM = 9, TIME = 10 }
@@ -3443,11 +3426,11 @@ local OPCODE, LENGTH, KEY, SOM, TIME = M.OPCODE, M.LENGTH, M.KEY, M.SOM, M.TIME
 
 -- The open messages of all halves are in `U.messages`: by message ID, reads without one by PSN.
 local function by_id(half, id)
-  return half * 65536 + id
+  return half * 8589934592 + id
 end
 
 local function by_psn(half, psn)
-  return -half * 4294967296 - psn
+  return by_id(half, 4294967296 + psn)
 end
 
 -- START has the facts of its first packet. TIME is false until the message is complete.
@@ -3467,7 +3450,7 @@ end
 local function finish(p, message, half)
   if message[TIME] or not done(message) then return end
   message[TIME] = p.time - message[START].time
-  local context = H.context[half]
+  local context = math.abs(half)
   C.messages[context] = (C.messages[context] or 0) + 1
   -- Only what is open is kept.
   local key = message[KEY]
@@ -3509,7 +3492,7 @@ end
 
 -- A response: data of a read, or how a request ended. `half` sent it.
 function U.message_response(p, a, half)
-  local ses, of = p.ses, U.peer_of(half)
+  local ses, of = p.ses, -half
   if ses["ses.return_code"] > 1 then a.failed = ses["ses.return_code"] end
   local id, psn = ses["ses.read_request_message_id"], ses["ses.original_request_psn"]
   local message = id and U.messages[by_id(of, id)] or psn and U.messages[by_psn(of, psn)]
@@ -4267,15 +4250,14 @@ local HEADINGS = { "pdc", "initiator", "id", "target", "id", "frames", "bytes", 
 local BYTES_BACK = 9
 
 local function row(context)
-  local forward, ends = C.half[context], C.ends[context]
-  local back = U.peer_of(forward)
-  if H.returns[forward] then forward, back = back, forward end
+  local forward, back, ends = context, -context, C.ends[context]
+  local of = function(counts, half) return format("%d", counts[half] or 0) end
   local both = function(counts) return format("%d", (counts[forward] or 0) + (counts[back] or 0)) end
   local at = function(share) return microseconds(U.percentile(context, share)) end
   return {
     format("%d", context - 1), address(ends.address), identifier(forward), address(ends.back.address), identifier(back),
-    format("%d", H.packets[forward]), format("%d", H.bytes[forward]), format("%d", H.packets[back]),
-    format("%d", H.bytes[back]), both(H.retransmissions), both(H.duplicates), format("%d", C.messages[context] or 0),
+    of(H.packets, forward), of(H.bytes, forward), of(H.packets, back), of(H.bytes, back),
+    both(H.retransmissions), both(H.duplicates), of(C.messages, context),
     at(0.5), at(0.9), at(0.99), nacks_of(context),
   }
 end
@@ -4304,10 +4286,10 @@ end
 -- All contexts as text; `narrow` for a window, which breaks long lines: then a table of the traffic, and one of how it fared.
 function U.statistics_text(narrow)
   local rows = { HEADINGS }
-  for context = 1, #C.half do rows[#rows + 1] = row(context) end
+  for context = 1, #C.ends do rows[#rows + 1] = row(context) end
   local totals = U.totals
   local head = format("UET: %d packets, %d contexts, %d RUDI, %d datagrams, %d secured, %d malformed\n",
-    totals.packets, #C.half, totals.rudi, totals.uud, totals.tss, totals.malformed)
+    totals.packets, #C.ends, totals.rudi, totals.uud, totals.tss, totals.malformed)
   local traffic, service = "Frames and bytes of payload from the initiator, (<) from the target\n", "Response times to within a tenth\n"
   if narrow then return head .. "\n" .. traffic .. columns(rows, TRAFFIC, 1) .. "\n" .. service .. columns(rows, SERVICE, 2) end
   return head .. traffic .. service .. columns(rows, ALL, 2)

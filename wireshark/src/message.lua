@@ -1,6 +1,6 @@
 -- Tracks messages: their packets, bytes and completion times.
 local READ, PLAIN = U.registries.Opcode.codes.UET_READ, U.plain
-local C, H = U.contexts, U.halves
+local C = U.contexts
 
 -- A message is an array: a table with these names would take twice the memory. Rarer facts have names.
 local M = { START = 1, LAST = 2, PACKETS = 3, BYTES = 4, PENDING = 5, OPCODE = 6, LENGTH = 7, KEY = 8, SOM = 9, TIME = 10 }
@@ -10,11 +10,11 @@ local OPCODE, LENGTH, KEY, SOM, TIME = M.OPCODE, M.LENGTH, M.KEY, M.SOM, M.TIME
 
 -- The open messages of all halves are in `U.messages`: by message ID, reads without one by PSN.
 local function by_id(half, id)
-  return half * 65536 + id
+  return half * 8589934592 + id
 end
 
 local function by_psn(half, psn)
-  return -half * 4294967296 - psn
+  return by_id(half, 4294967296 + psn)
 end
 
 -- START has the facts of its first packet. TIME is false until the message is complete.
@@ -34,7 +34,7 @@ end
 local function finish(p, message, half)
   if message[TIME] or not done(message) then return end
   message[TIME] = p.time - message[START].time
-  local context = H.context[half]
+  local context = math.abs(half)
   C.messages[context] = (C.messages[context] or 0) + 1
   -- Only what is open is kept.
   local key = message[KEY]
@@ -76,7 +76,7 @@ end
 
 -- A response: data of a read, or how a request ended. `half` sent it.
 function U.message_response(p, a, half)
-  local ses, of = p.ses, U.peer_of(half)
+  local ses, of = p.ses, -half
   if ses["ses.return_code"] > 1 then a.failed = ses["ses.return_code"] end
   local id, psn = ses["ses.read_request_message_id"], ses["ses.original_request_psn"]
   local message = id and U.messages[by_id(of, id)] or psn and U.messages[by_psn(of, psn)]

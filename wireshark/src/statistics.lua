@@ -34,15 +34,14 @@ local HEADINGS = { "pdc", "initiator", "id", "target", "id", "frames", "bytes", 
 local BYTES_BACK = 9
 
 local function row(context)
-  local forward, ends = C.half[context], C.ends[context]
-  local back = U.peer_of(forward)
-  if H.returns[forward] then forward, back = back, forward end
+  local forward, back, ends = context, -context, C.ends[context]
+  local of = function(counts, half) return format("%d", counts[half] or 0) end
   local both = function(counts) return format("%d", (counts[forward] or 0) + (counts[back] or 0)) end
   local at = function(share) return microseconds(U.percentile(context, share)) end
   return {
     format("%d", context - 1), address(ends.address), identifier(forward), address(ends.back.address), identifier(back),
-    format("%d", H.packets[forward]), format("%d", H.bytes[forward]), format("%d", H.packets[back]),
-    format("%d", H.bytes[back]), both(H.retransmissions), both(H.duplicates), format("%d", C.messages[context] or 0),
+    of(H.packets, forward), of(H.bytes, forward), of(H.packets, back), of(H.bytes, back),
+    both(H.retransmissions), both(H.duplicates), of(C.messages, context),
     at(0.5), at(0.9), at(0.99), nacks_of(context),
   }
 end
@@ -71,10 +70,10 @@ end
 -- All contexts as text; `narrow` for a window, which breaks long lines: then a table of the traffic, and one of how it fared.
 function U.statistics_text(narrow)
   local rows = { HEADINGS }
-  for context = 1, #C.half do rows[#rows + 1] = row(context) end
+  for context = 1, #C.ends do rows[#rows + 1] = row(context) end
   local totals = U.totals
   local head = format("UET: %d packets, %d contexts, %d RUDI, %d datagrams, %d secured, %d malformed\n",
-    totals.packets, #C.half, totals.rudi, totals.uud, totals.tss, totals.malformed)
+    totals.packets, #C.ends, totals.rudi, totals.uud, totals.tss, totals.malformed)
   local traffic, service = "Frames and bytes of payload from the initiator, (<) from the target\n", "Response times to within a tenth\n"
   if narrow then return head .. "\n" .. traffic .. columns(rows, TRAFFIC, 1) .. "\n" .. service .. columns(rows, SERVICE, 2) end
   return head .. traffic .. service .. columns(rows, ALL, 2)
