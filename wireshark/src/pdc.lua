@@ -1,7 +1,7 @@
 -- Tracks contexts (PDCs) in both directions on the first pass, and relates packets to ACKs, NACKs and retransmissions.
 -- Memory grows with the number of contexts and of unacknowledged packets. Results for a frame are kept only if
 -- Wireshark will show the frame again (see dissector.lua).
-local psn_add, psn_ahead, abs = U.psn_add, U.psn_ahead, math.abs
+local psn_add, psn_ahead, abs, min = U.psn_add, U.psn_ahead, math.abs, math.min
 
 local DEFAULT_RANGE = 1024
 -- Unacknowledged packets are forgotten after this many PSNs.
@@ -24,14 +24,15 @@ local RESPONSE_DATA = set(next_headers, "UET_HDR_RESPONSE_DATA", "UET_HDR_RESPON
 
 -- A context is a number from 1. The packets of one end are its half: the initiator's half has the same number, the
 -- target's half has it negated. Their facts are in one table for each kind of fact: a table for each context would take
--- several times the memory. `U.ends` maps the addresses of a packet to its sender.
+-- several times the memory. `U.ends` maps the addresses of a packet to its sender, and `U.sent` the half and the PSN of an
+-- unacknowledged packet to its facts.
 local C, H = {}, {}
 U.contexts, U.halves = C, H
 function U.forget_all()
   for _, fact in ipairs { "ends", "start", "nacks", "times", "measured", "messages" } do C[fact] = {} end
-  for _, fact in ipairs { "id", "packets", "bytes", "highest", "cack", "range", "sent",
+  for _, fact in ipairs { "id", "packets", "bytes", "highest", "oldest", "cack", "range",
     "retransmissions", "duplicates" } do H[fact] = {} end
-  U.ends, U.frames, U.messages = {}, {}, {}
+  U.ends, U.frames, U.messages, U.sent = {}, {}, {}, {}
   U.totals = { packets = 0, rudi = 0, uud = 0, tss = 0, malformed = 0 }
 end
 U.forget_all()
@@ -105,6 +106,11 @@ local function count(counts, half, by)
   counts[half] = (counts[half] or 0) + (by or 1)
 end
 
+-- The place of a packet in `U.sent`: exact for the first two million contexts.
+local function place(half, psn)
+  return half * 4294967296 + psn
+end
+
 -- The PSN before the first one that is not acknowledged, if known.
 local function base_of(half)
   local start = not H.cack[half] and C.start[abs(half)]
@@ -118,8 +124,8 @@ end
 
 -- Handles a packet with a PSN of its own. Its facts `a` are kept until its ACK.
 local function on_request(p, a, half, psn, retx)
-  local sent, cack = H.sent[half], H.cack[half]
-  local e = sent and sent[psn]
+  local sent, cack, key = U.sent, H.cack[half], place(half, psn)
+  local e = sent[key]
   count(H.packets, half)
   count(H.bytes, half, p.payload_bytes)
   if e or cack and psn_ahead(psn, cack) <= 0 then
@@ -155,15 +161,15 @@ local function on_request(p, a, half, psn, retx)
     H.highest[half] = psn
   end
   local base = base_of(half)
-  if base and psn_ahead(psn, base) > (H.range[half] or DEFAULT_RANGE) then a.outside_window = true end
-  if sent then
-    sent[psn] = a
-    -- Even nil for a new key would take a place in the table.
-    local old = psn_add(psn, -FORGET)
-    if sent[old] then sent[old] = nil end
-  else
-    H.sent[half] = { [psn] = a }
+  if base then
+    if psn_ahead(psn, base) > (H.range[half] or DEFAULT_RANGE) then a.outside_window = true end
+  elseif psn_ahead(psn, H.oldest[half] or psn) <= 0 then
+    H.oldest[half] = psn
   end
+  sent[key] = a
+  -- Even nil for a new key would take a place in the table.
+  local old = place(half, psn_add(psn, -FORGET))
+  if sent[old] then sent[old] = nil end
   if p.ses then U.message_packet(p, a, half, a, psn) end
 end
 
@@ -181,44 +187,31 @@ end
 
 -- Marks all packets up to `cack` as acknowledged and forgets them.
 local function advance(p, a, half, cack)
-  local old, sent = base_of(half), H.sent[half]
+  local old, sent = base_of(half), U.sent
   local ahead = old and psn_ahead(cack, old)
   if ahead and ahead <= 0 then
     H.cack[half] = H.cack[half] or cack
     return ahead == 0
   end
   H.cack[half] = cack
-  if not sent then return true end
-  if ahead and ahead <= FORGET then
-    for step = 1, ahead do
-      local psn = psn_add(old, step)
-      local e = sent[psn]
-      if e then
-        acknowledged(p, a, e, half, true)
-        sent[psn] = nil
-      end
-    end
-  else
-    local done = {}
-    for psn, e in pairs(sent) do
-      if psn_ahead(psn, cack) <= 0 then done[#done + 1] = psn end
-    end
-    table.sort(done)
-    for _, psn in ipairs(done) do
-      acknowledged(p, a, sent[psn], half, true)
-      sent[psn] = nil
+  local first = old and psn_add(old, 1) or H.oldest[half] or cack
+  for step = -min(psn_ahead(cack, first), FORGET), 0 do
+    local key = place(half, psn_add(cack, step))
+    local e = sent[key]
+    if e then
+      acknowledged(p, a, e, half, true)
+      sent[key] = nil
     end
   end
   return true
 end
 
 local function on_ack(p, a, half, pds)
-  local of = -half
-  local sent = H.sent[of]
+  local of, sent = -half, U.sent
   -- The reply to a probe reports received packets; its cumulative PSN is ignored.
   local offset = pds["pds.ack_psn_offset"]
   local cack = pds["pds.cack_psn"]
-  local named = offset and sent and sent[psn_add(cack, offset)]
+  local named = offset and sent[place(of, psn_add(cack, offset))]
   if named then
     a.response_time = p.time - named.time
     acknowledged(p, a, named, of)
@@ -230,11 +223,11 @@ local function on_ack(p, a, half, pds)
     local mpr = pds["pds.mpr"]
     if mpr and newest then H.range[of] = mpr == 0 and math.huge or mpr * 128 end
   end
-  if pds["pds.sack_psn_offset"] and sent and U.has_sack(p) then
+  if pds["pds.sack_psn_offset"] and U.has_sack(p) then
     local runs = U.sacked(p)
     for i = 1, #runs, 2 do
       for step = 0, psn_ahead(runs[i + 1], runs[i]) do
-        local e = sent[psn_add(runs[i], step)]
+        local e = sent[place(of, psn_add(runs[i], step))]
         if e then acknowledged(p, a, e, of) end
       end
     end
@@ -249,8 +242,8 @@ local function on_nack(p, a, half, pds)
   local nacks = C.nacks[context] or {}
   C.nacks[context] = nacks
   count(nacks, code)
-  local sent = H.sent[-half]
-  local e = sent and sent[pds["pds.nack_psn"]]
+  local psn = pds["pds.nack_psn"]
+  local e = psn and U.sent[place(-half, psn)]
   if e then
     a.nack_for, e.nacked_in, a.number = e.frame, p.number, p.number
     e.refused = a
@@ -321,8 +314,7 @@ function U.follow(p)
     on_request(p, a, half, pds["pds.psn"], pds["pds.flags.retx"])
     if p.ses and p.ses["ses.list"] then
       if a.retransmission or a.duplicate then
-        local sent = H.sent[half]
-        local first = sent and sent[pds["pds.psn"]]
+        local first = U.sent[place(half, pds["pds.psn"])]
         a.message = a.message or first and first.answers
       else
         U.message_response(p, a, half)
