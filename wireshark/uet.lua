@@ -3080,6 +3080,12 @@ local DEFAULT_RANGE = 1024
 -- Unacknowledged packets are forgotten after this many PSNs.
 local FORGET = 65536
 
+-- The facts of a packet that most packets have are in an array: names would take twice the memory. MESSAGE is false
+-- without a message. Rarer facts have names.
+local A = { HALF = 1, FRAME = 2, TIME = 3, MESSAGE = 4 }
+U.A = A
+local HALF, FRAME, TIME, MESSAGE = A.HALF, A.FRAME, A.TIME, A.MESSAGE
+
 local function set(registry, ...)
   local codes = {}
   for _, name in ipairs({ ... }) do codes[registry.codes[name]] = true end
@@ -3192,7 +3198,7 @@ end
 
 -- Returns the message that waits for the acknowledgment of a request: not the message that its response data answers.
 local function part_of(e)
-  return e.part or not e.answers and e.message or nil
+  return e.part or not e.answers and e[MESSAGE]
 end
 
 -- Handles a packet with a PSN of its own. Its facts `a` are kept until its ACK.
@@ -3203,10 +3209,10 @@ local function on_request(p, a, half, psn, retx)
   count(H.bytes, half, p.payload_bytes)
   if e or cack and psn_ahead(psn, cack) <= 0 then
     if retx == 1 then
-      a.retransmission, a.retransmission_of = true, e and e.frame
+      a.retransmission, a.retransmission_of = true, e and e[FRAME]
       count(H.retransmissions, half)
     else
-      a.duplicate, a.duplicate_of = true, e and e.frame
+      a.duplicate, a.duplicate_of = true, e and e[FRAME]
       count(H.duplicates, half)
     end
     if e then
@@ -3219,7 +3225,7 @@ local function on_request(p, a, half, psn, retx)
         end
       end
       local part = part_of(e)
-      if not part and p.ses then U.message_packet(p, a, half, e, psn) else a.message = part end
+      if not part and p.ses then U.message_packet(p, a, half, e, psn) else a[MESSAGE] = part end
     end
     return
   end
@@ -3249,11 +3255,11 @@ end
 -- Only a second pass needs further facts of a `forgotten` packet. Without one, its table need not grow for them.
 local function acknowledged(p, a, e, half, forgotten)
   if e.acked_in then return end
-  if U.shows_again or not forgotten then e.acked_in, e.response_time = p.number, p.time - e.time end
+  if U.shows_again or not forgotten then e.acked_in, e.response_time = p.number, p.time - e[TIME] end
   local nth = (a.acks_count or 0) + 1
   a.acks_count = nth
-  if nth == 1 then a.acks = { e.frame } elseif nth <= 8 then a.acks[nth] = e.frame end
-  if not e.again then U.measure(abs(half), p.time - e.time) end
+  if nth == 1 then a.acks = { e[FRAME] } elseif nth <= 8 then a.acks[nth] = e[FRAME] end
+  if not e.again then U.measure(abs(half), p.time - e[TIME]) end
   local part = part_of(e)
   if part then U.message_acknowledged(p, part, half) end
 end
@@ -3286,7 +3292,7 @@ local function on_ack(p, a, half, pds)
   local cack = pds["pds.cack_psn"]
   local named = offset and sent[place(of, psn_add(cack, offset))]
   if named then
-    a.response_time = p.time - named.time
+    a.response_time = p.time - named[TIME]
     acknowledged(p, a, named, of)
   end
   if offset then
@@ -3315,10 +3321,9 @@ local function on_nack(p, a, half, pds)
   local nacks = C.nacks[context] or {}
   C.nacks[context] = nacks
   count(nacks, code)
-  local psn = pds["pds.nack_psn"]
-  local e = psn and U.sent[place(-half, psn)]
+  local e = U.sent[place(-half, pds["pds.nack_psn"])]
   if e then
-    a.nack_for, e.nacked_in, a.number = e.frame, p.number, p.number
+    a.nack_for, e.nacked_in, a.number = e[FRAME], p.number, p.number
     e.refused = a
   end
 end
@@ -3381,17 +3386,18 @@ function U.follow(p)
     end
     C.start[context] = start
   end
-  -- Four facts, because a table of five has room for eight.
-  local a = { half = half, frame = p.number, time = p.time, message = nil }
+  -- An ACK gets names for which there is room from the start.
+  local a = ACK[kind] and { half, p.number, p.time, false, response_time = nil, acks = nil, acks_count = nil }
+    or { half, p.number, p.time, false }
   if request then
     on_request(p, a, half, pds["pds.psn"], pds["pds.flags.retx"])
     if p.ses and p.ses["ses.list"] then
       if a.retransmission or a.duplicate then
         local first = U.sent[place(half, pds["pds.psn"])]
-        a.message = a.message or first and first.answers
+        a[MESSAGE] = a[MESSAGE] or first and first.answers
       else
         U.message_response(p, a, half)
-        a.answers = a.message
+        a.answers = a[MESSAGE]
       end
     end
   elseif kind == CONTROL then
@@ -3408,7 +3414,7 @@ end
 do -- message.lua
 -- Tracks messages: their packets, bytes and completion times.
 local READ, PLAIN = U.registries.Opcode.codes.UET_READ, U.plain
-local C = U.contexts
+local C, A = U.contexts, U.A
 
 -- A message is an array: a table with these names would take twice the memory. Rarer facts have names.
 local M = { START = 1, LAST = 2, PACKETS = 3, BYTES = 4, PENDING = 5, OPCODE = 6, LENGTH = 7, KEY = 8, SOM = 9, TIME = 10 }
@@ -3441,7 +3447,7 @@ end
 
 local function finish(p, message, half)
   if message[TIME] or not done(message) then return end
-  message[TIME] = p.time - message[START].time
+  message[TIME] = p.time - message[START][A.TIME]
   local context = math.abs(half)
   C.messages[context] = (C.messages[context] or 0) + 1
   -- Only what is open is kept.
@@ -3471,7 +3477,7 @@ function U.message_packet(p, a, half, e, psn)
   -- Counts trimmed bytes now, and not in the retransmission.
   if p.opcode ~= READ then message[BYTES] = message[BYTES] + p.payload_bytes + (p.missing or 0) end
   message[LAST] = p.number
-  a.message = message
+  a[A.MESSAGE] = message
   -- The packet was trimmed when it came first.
   if e ~= a then e.part = message end
 end
@@ -3492,10 +3498,10 @@ function U.message_response(p, a, half)
     message.answered = true
     message[BYTES], message[PACKETS] = message[BYTES] + p.payload_bytes, message[PACKETS] + 1
     message[LAST] = p.number
-    a.message = message
+    a[A.MESSAGE] = message
     finish(p, message, of)
   elseif ses["ses.message_id"] then
-    a.message = U.messages[by_id(of, ses["ses.message_id"])]
+    a[A.MESSAGE] = U.messages[by_id(of, ses["ses.message_id"])]
   end
 end
 
@@ -3533,7 +3539,7 @@ do -- reassembly.lua
 -- bounded, and nothing is kept unless somebody will see it.
 local format = string.format
 local READ, PLAIN = U.registries.Opcode.codes.UET_READ, U.plain
-local settings, M = U.settings, U.M
+local settings, A, M = U.settings, U.A, U.M
 -- The memory that a part takes besides its bytes, about.
 local PART = 128
 
@@ -3563,7 +3569,7 @@ local function warn(text)
 end
 
 local function export(message, data)
-  local path = format("%s/message-%d.bin", settings.export, message[M.START].frame)
+  local path = format("%s/message-%d.bin", settings.export, message[M.START][A.FRAME])
   local file = io.open(path, "wb")
   local written = file and file:write(data)
   if file then file:close() end
@@ -3586,15 +3592,15 @@ end
 local function complete(p, a, message, data)
   message.reassembled_in = p.number
   if settings.export ~= "" then export(message, data) end
-  if settings.follow == tostring(U.pdc_of(a.half)) and not is_full(#data) then
+  if settings.follow == tostring(U.pdc_of(a[A.HALF])) and not is_full(#data) then
     stored = stored + #data
-    followed[#followed + 1] = { message = message, data = data, back = U.direction_of(a.half) == "return" }
+    followed[#followed + 1] = { message = message, data = data, back = U.direction_of(a[A.HALF]) == "return" }
   end
 end
 
 -- Takes the data of a packet. `bytes` has the whole frame.
 function U.collect(p, a, bytes)
-  local message = a.message
+  local message = a[A.MESSAGE]
   local offset = place_of(p, message)
   if not offset or p.trimmed or p.wire > p.caught or p.malformed then return end
   a.has_data = true
@@ -3631,7 +3637,7 @@ end
 -- Adds the data to the packet that completes the message, and to the others a link to it. `payload` is the range of the
 -- packet's payload.
 function U.add_data(tree, p, a, payload)
-  local message, f = a.message, U.f
+  local message, f = a[A.MESSAGE], U.f
   if not message or not a.has_data or not message.reassembled_in then return end
   if message.reassembled_in ~= p.number then
     U.generated(tree, f.message_reassembled_in, message.reassembled_in)
@@ -3677,7 +3683,7 @@ function U.follow_text()
     local message, indent = entry.message, entry.back and "    " or ""
     local names = U.registries.Opcode.names
     all[#all + 1] = format("%s%s %d B, frames %d to %d", indent, U.name_of(names, message[M.OPCODE]), #entry.data,
-      message[M.START].frame, message.reassembled_in)
+      message[M.START][A.FRAME], message.reassembled_in)
     all[#all + 1] = hex_dump(entry.data, indent)
   end
   return table.concat(all, "\n")
@@ -4135,7 +4141,7 @@ do -- analysis.lua
 -- Facts about a packet that earlier and later packets tell.
 local format = string.format
 local f, oddities = U.f, U.oddities
-local generated, M = U.generated, U.M
+local generated, A, M = U.generated, U.A, U.M
 
 local function time(tree, field, value)
   if not U.wants(field) then return end
@@ -4184,9 +4190,10 @@ end
 
 -- The context and the message.
 function U.add_analysis(tree, p, a, payload)
-  if a.half then
-    generated(tree, f.pdc, U.pdc_of(a.half))
-    generated(tree, f.pdc_direction, U.direction_of(a.half))
+  local half = a[A.HALF]
+  if half then
+    generated(tree, f.pdc, U.pdc_of(half))
+    generated(tree, f.pdc_direction, U.direction_of(half))
   end
   if a.retransmission then generated(tree, f.retransmission, true) end
   if a.duplicate then generated(tree, f.duplicate, true) end
@@ -4194,9 +4201,9 @@ function U.add_analysis(tree, p, a, payload)
   if a.outside_window then generated(tree, f.outside_window, true) end
   links(tree, a)
   if a.response_time then time(tree, f.response_time, a.response_time) end
-  local message = a.message
+  local message = a[A.MESSAGE]
   if not message then return end
-  generated(tree, f.message_first, message[M.START].frame)
+  generated(tree, f.message_first, message[M.START][A.FRAME])
   generated(tree, f.message_last, message[M.LAST])
   generated(tree, f.message_packets, message[M.PACKETS])
   generated(tree, f.message_bytes, UInt64.new(message[M.BYTES] % 4294967296, math.floor(message[M.BYTES] / 4294967296)))
@@ -4315,7 +4322,7 @@ do -- dissector.lua
 -- The entry points for Wireshark. The dissector of a port only records where in the frame UET starts. The real work
 -- happens in the post-dissector, which has the whole frame: the outer headers are needed to recognize trimming, trailer
 -- and padding, and to check a CRC.
-local proto, settings = U.proto, U.settings
+local proto, settings, MESSAGE = U.proto, U.settings, U.A.MESSAGE
 local byte, min = string.byte, math.min
 local gui = gui_enabled()
 -- A method of a class takes half the time of one that is looked up in an object.
@@ -4409,7 +4416,7 @@ local function dissect(tvb, pinfo, root, place)
       if collects == nil then
         collects = settings.reassemble and (remember or visible or U.asks_for_data(root))
       end
-      if collects and a and a.message then U.collect(p, a, p.opened and ByteArray.new(p.opened, true) or tvb) end
+      if collects and a and a[MESSAGE] then U.collect(p, a, p.opened and ByteArray.new(p.opened, true) or tvb) end
     end
   end
 
@@ -4423,7 +4430,8 @@ local function dissect(tvb, pinfo, root, place)
     U.add_packet(tree, tvb, p)
     if a then U.add_analysis(tree, p, a, function() return payload_of(p, tvb) end) end
   end
-  if a and a.message and a.message.data and not remember then U.drop_message(a.message) end
+  local message = a and a[MESSAGE]
+  if message and message.data and not remember then U.drop_message(message) end
   U.add_findings(tree, p)
   U.add_oddities(tree, p, a)
 end

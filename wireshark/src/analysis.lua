@@ -1,7 +1,7 @@
 -- Facts about a packet that earlier and later packets tell.
 local format = string.format
 local f, oddities = U.f, U.oddities
-local generated, M = U.generated, U.M
+local generated, A, M = U.generated, U.A, U.M
 
 local function time(tree, field, value)
   if not U.wants(field) then return end
@@ -50,9 +50,10 @@ end
 
 -- The context and the message.
 function U.add_analysis(tree, p, a, payload)
-  if a.half then
-    generated(tree, f.pdc, U.pdc_of(a.half))
-    generated(tree, f.pdc_direction, U.direction_of(a.half))
+  local half = a[A.HALF]
+  if half then
+    generated(tree, f.pdc, U.pdc_of(half))
+    generated(tree, f.pdc_direction, U.direction_of(half))
   end
   if a.retransmission then generated(tree, f.retransmission, true) end
   if a.duplicate then generated(tree, f.duplicate, true) end
@@ -60,9 +61,9 @@ function U.add_analysis(tree, p, a, payload)
   if a.outside_window then generated(tree, f.outside_window, true) end
   links(tree, a)
   if a.response_time then time(tree, f.response_time, a.response_time) end
-  local message = a.message
+  local message = a[A.MESSAGE]
   if not message then return end
-  generated(tree, f.message_first, message[M.START].frame)
+  generated(tree, f.message_first, message[M.START][A.FRAME])
   generated(tree, f.message_last, message[M.LAST])
   generated(tree, f.message_packets, message[M.PACKETS])
   generated(tree, f.message_bytes, UInt64.new(message[M.BYTES] % 4294967296, math.floor(message[M.BYTES] / 4294967296)))

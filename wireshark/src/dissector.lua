@@ -1,7 +1,7 @@
 -- The entry points for Wireshark. The dissector of a port only records where in the frame UET starts. The real work
 -- happens in the post-dissector, which has the whole frame: the outer headers are needed to recognize trimming, trailer
 -- and padding, and to check a CRC.
-local proto, settings = U.proto, U.settings
+local proto, settings, MESSAGE = U.proto, U.settings, U.A.MESSAGE
 local byte, min = string.byte, math.min
 local gui = gui_enabled()
 -- A method of a class takes half the time of one that is looked up in an object.
@@ -95,7 +95,7 @@ local function dissect(tvb, pinfo, root, place)
       if collects == nil then
         collects = settings.reassemble and (remember or visible or U.asks_for_data(root))
       end
-      if collects and a and a.message then U.collect(p, a, p.opened and ByteArray.new(p.opened, true) or tvb) end
+      if collects and a and a[MESSAGE] then U.collect(p, a, p.opened and ByteArray.new(p.opened, true) or tvb) end
     end
   end
 
@@ -109,7 +109,8 @@ local function dissect(tvb, pinfo, root, place)
     U.add_packet(tree, tvb, p)
     if a then U.add_analysis(tree, p, a, function() return payload_of(p, tvb) end) end
   end
-  if a and a.message and a.message.data and not remember then U.drop_message(a.message) end
+  local message = a and a[MESSAGE]
+  if message and message.data and not remember then U.drop_message(message) end
   U.add_findings(tree, p)
   U.add_oddities(tree, p, a)
 end

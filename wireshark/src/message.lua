@@ -1,6 +1,6 @@
 -- Tracks messages: their packets, bytes and completion times.
 local READ, PLAIN = U.registries.Opcode.codes.UET_READ, U.plain
-local C = U.contexts
+local C, A = U.contexts, U.A
 
 -- A message is an array: a table with these names would take twice the memory. Rarer facts have names.
 local M = { START = 1, LAST = 2, PACKETS = 3, BYTES = 4, PENDING = 5, OPCODE = 6, LENGTH = 7, KEY = 8, SOM = 9, TIME = 10 }
@@ -33,7 +33,7 @@ end
 
 local function finish(p, message, half)
   if message[TIME] or not done(message) then return end
-  message[TIME] = p.time - message[START].time
+  message[TIME] = p.time - message[START][A.TIME]
   local context = math.abs(half)
   C.messages[context] = (C.messages[context] or 0) + 1
   -- Only what is open is kept.
@@ -63,7 +63,7 @@ function U.message_packet(p, a, half, e, psn)
   -- Counts trimmed bytes now, and not in the retransmission.
   if p.opcode ~= READ then message[BYTES] = message[BYTES] + p.payload_bytes + (p.missing or 0) end
   message[LAST] = p.number
-  a.message = message
+  a[A.MESSAGE] = message
   -- The packet was trimmed when it came first.
   if e ~= a then e.part = message end
 end
@@ -84,10 +84,10 @@ function U.message_response(p, a, half)
     message.answered = true
     message[BYTES], message[PACKETS] = message[BYTES] + p.payload_bytes, message[PACKETS] + 1
     message[LAST] = p.number
-    a.message = message
+    a[A.MESSAGE] = message
     finish(p, message, of)
   elseif ses["ses.message_id"] then
-    a.message = U.messages[by_id(of, ses["ses.message_id"])]
+    a[A.MESSAGE] = U.messages[by_id(of, ses["ses.message_id"])]
   end
 end
 

@@ -7,6 +7,12 @@ local DEFAULT_RANGE = 1024
 -- Unacknowledged packets are forgotten after this many PSNs.
 local FORGET = 65536
 
+-- The facts of a packet that most packets have are in an array: names would take twice the memory. MESSAGE is false
+-- without a message. Rarer facts have names.
+local A = { HALF = 1, FRAME = 2, TIME = 3, MESSAGE = 4 }
+U.A = A
+local HALF, FRAME, TIME, MESSAGE = A.HALF, A.FRAME, A.TIME, A.MESSAGE
+
 local function set(registry, ...)
   local codes = {}
   for _, name in ipairs({ ... }) do codes[registry.codes[name]] = true end
@@ -119,7 +125,7 @@ end
 
 -- Returns the message that waits for the acknowledgment of a request: not the message that its response data answers.
 local function part_of(e)
-  return e.part or not e.answers and e.message or nil
+  return e.part or not e.answers and e[MESSAGE]
 end
 
 -- Handles a packet with a PSN of its own. Its facts `a` are kept until its ACK.
@@ -130,10 +136,10 @@ local function on_request(p, a, half, psn, retx)
   count(H.bytes, half, p.payload_bytes)
   if e or cack and psn_ahead(psn, cack) <= 0 then
     if retx == 1 then
-      a.retransmission, a.retransmission_of = true, e and e.frame
+      a.retransmission, a.retransmission_of = true, e and e[FRAME]
       count(H.retransmissions, half)
     else
-      a.duplicate, a.duplicate_of = true, e and e.frame
+      a.duplicate, a.duplicate_of = true, e and e[FRAME]
       count(H.duplicates, half)
     end
     if e then
@@ -146,7 +152,7 @@ local function on_request(p, a, half, psn, retx)
         end
       end
       local part = part_of(e)
-      if not part and p.ses then U.message_packet(p, a, half, e, psn) else a.message = part end
+      if not part and p.ses then U.message_packet(p, a, half, e, psn) else a[MESSAGE] = part end
     end
     return
   end
@@ -176,11 +182,11 @@ end
 -- Only a second pass needs further facts of a `forgotten` packet. Without one, its table need not grow for them.
 local function acknowledged(p, a, e, half, forgotten)
   if e.acked_in then return end
-  if U.shows_again or not forgotten then e.acked_in, e.response_time = p.number, p.time - e.time end
+  if U.shows_again or not forgotten then e.acked_in, e.response_time = p.number, p.time - e[TIME] end
   local nth = (a.acks_count or 0) + 1
   a.acks_count = nth
-  if nth == 1 then a.acks = { e.frame } elseif nth <= 8 then a.acks[nth] = e.frame end
-  if not e.again then U.measure(abs(half), p.time - e.time) end
+  if nth == 1 then a.acks = { e[FRAME] } elseif nth <= 8 then a.acks[nth] = e[FRAME] end
+  if not e.again then U.measure(abs(half), p.time - e[TIME]) end
   local part = part_of(e)
   if part then U.message_acknowledged(p, part, half) end
 end
@@ -213,7 +219,7 @@ local function on_ack(p, a, half, pds)
   local cack = pds["pds.cack_psn"]
   local named = offset and sent[place(of, psn_add(cack, offset))]
   if named then
-    a.response_time = p.time - named.time
+    a.response_time = p.time - named[TIME]
     acknowledged(p, a, named, of)
   end
   if offset then
@@ -242,10 +248,9 @@ local function on_nack(p, a, half, pds)
   local nacks = C.nacks[context] or {}
   C.nacks[context] = nacks
   count(nacks, code)
-  local psn = pds["pds.nack_psn"]
-  local e = psn and U.sent[place(-half, psn)]
+  local e = U.sent[place(-half, pds["pds.nack_psn"])]
   if e then
-    a.nack_for, e.nacked_in, a.number = e.frame, p.number, p.number
+    a.nack_for, e.nacked_in, a.number = e[FRAME], p.number, p.number
     e.refused = a
   end
 end
@@ -308,17 +313,18 @@ function U.follow(p)
     end
     C.start[context] = start
   end
-  -- Four facts, because a table of five has room for eight.
-  local a = { half = half, frame = p.number, time = p.time, message = nil }
+  -- An ACK gets names for which there is room from the start.
+  local a = ACK[kind] and { half, p.number, p.time, false, response_time = nil, acks = nil, acks_count = nil }
+    or { half, p.number, p.time, false }
   if request then
     on_request(p, a, half, pds["pds.psn"], pds["pds.flags.retx"])
     if p.ses and p.ses["ses.list"] then
       if a.retransmission or a.duplicate then
         local first = U.sent[place(half, pds["pds.psn"])]
-        a.message = a.message or first and first.answers
+        a[MESSAGE] = a[MESSAGE] or first and first.answers
       else
         U.message_response(p, a, half)
-        a.answers = a.message
+        a.answers = a[MESSAGE]
       end
     end
   elseif kind == CONTROL then

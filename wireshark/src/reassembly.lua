@@ -2,7 +2,7 @@
 -- bounded, and nothing is kept unless somebody will see it.
 local format = string.format
 local READ, PLAIN = U.registries.Opcode.codes.UET_READ, U.plain
-local settings, M = U.settings, U.M
+local settings, A, M = U.settings, U.A, U.M
 -- The memory that a part takes besides its bytes, about.
 local PART = 128
 
@@ -32,7 +32,7 @@ local function warn(text)
 end
 
 local function export(message, data)
-  local path = format("%s/message-%d.bin", settings.export, message[M.START].frame)
+  local path = format("%s/message-%d.bin", settings.export, message[M.START][A.FRAME])
   local file = io.open(path, "wb")
   local written = file and file:write(data)
   if file then file:close() end
@@ -55,15 +55,15 @@ end
 local function complete(p, a, message, data)
   message.reassembled_in = p.number
   if settings.export ~= "" then export(message, data) end
-  if settings.follow == tostring(U.pdc_of(a.half)) and not is_full(#data) then
+  if settings.follow == tostring(U.pdc_of(a[A.HALF])) and not is_full(#data) then
     stored = stored + #data
-    followed[#followed + 1] = { message = message, data = data, back = U.direction_of(a.half) == "return" }
+    followed[#followed + 1] = { message = message, data = data, back = U.direction_of(a[A.HALF]) == "return" }
   end
 end
 
 -- Takes the data of a packet. `bytes` has the whole frame.
 function U.collect(p, a, bytes)
-  local message = a.message
+  local message = a[A.MESSAGE]
   local offset = place_of(p, message)
   if not offset or p.trimmed or p.wire > p.caught or p.malformed then return end
   a.has_data = true
@@ -100,7 +100,7 @@ end
 -- Adds the data to the packet that completes the message, and to the others a link to it. `payload` is the range of the
 -- packet's payload.
 function U.add_data(tree, p, a, payload)
-  local message, f = a.message, U.f
+  local message, f = a[A.MESSAGE], U.f
   if not message or not a.has_data or not message.reassembled_in then return end
   if message.reassembled_in ~= p.number then
     U.generated(tree, f.message_reassembled_in, message.reassembled_in)
@@ -146,7 +146,7 @@ function U.follow_text()
     local message, indent = entry.message, entry.back and "    " or ""
     local names = U.registries.Opcode.names
     all[#all + 1] = format("%s%s %d B, frames %d to %d", indent, U.name_of(names, message[M.OPCODE]), #entry.data,
-      message[M.START].frame, message.reassembled_in)
+      message[M.START][A.FRAME], message.reassembled_in)
     all[#all + 1] = hex_dump(entry.data, indent)
   end
   return table.concat(all, "\n")
