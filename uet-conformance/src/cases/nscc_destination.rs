@@ -1,4 +1,4 @@
-//! What a destination tells the window of congestion control: received bytes, service time, penalty (section 3.6.13).
+//! Received bytes, service time and penalty: a destination tells them to the window at the source (section 3.6.13).
 
 use crate::axis::{CARRIER, MODE, START};
 use crate::flow::nominal;

@@ -258,7 +258,8 @@ fn control_in_order(t: &mut Test<'_>) -> Outcome {
     t.expect_memory(PDS_CTL_001, &region, 1, &[1, 0, 3])
 }
 
-/// Whether each request asks for an ACK, and whether every third one fails. CACK_PSN stays below the first that fails.
+/// True, first, if each request asks for an ACK; second, if every third one fails. CACK_PSN stays below the first that
+/// fails.
 const ASKING: Axis<(bool, bool)> = Axis::new(
     "asking",
     &[

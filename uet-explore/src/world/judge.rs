@@ -213,8 +213,8 @@ impl<E: Endpoint> World<E> {
     pub(super) fn check_in_flight(&self) -> Result<(), String> {
         for side in 0..2 {
             if let Control::Nscc(window) = self.scenario.control {
-                // After an early timeout, and after a trim of a copy or of a retransmission of what had arrived, a packet
-                // is in the network that the source takes for lost. `rcvd_bytes` is rounded up to units of 256 bytes.
+                // A source takes a packet in the network for lost after an early timeout. It also does so after a trim of a
+                // copy, or of a retransmission of what had arrived. `rcvd_bytes` is rounded up to units of 256 bytes.
                 let (budget, left) = (self.budget, self.left);
                 let again = budget.copy - left.copy + self.referee.trimmed_again(side);
                 let trimmed = again.min(budget.trim - left.trim);
