@@ -12,7 +12,8 @@ pub(crate) trait Value: Copy {
     /// Reads the value of the bits `lo..hi`.
     fn read<const N: usize>(bytes: &[u8; N], lo: usize, hi: usize) -> Self;
 
-    /// Writes the bits `lo..hi`. Returns false and writes nothing if the value is too wide.
+    /// Writes the bits `lo..hi`. Returns false if the value is too wide, and writes its low bits. To leave the old bits
+    /// there would take a choice between two values for each field.
     fn write<const N: usize>(self, bytes: &mut [u8; N], lo: usize, hi: usize) -> bool;
 
     /// Returns true unless the value is a code point that `spec` neither assigns nor leaves to vendors.
@@ -38,11 +39,8 @@ macro_rules! value {
             fn write<const N: usize>(self, bytes: &mut [u8; N], lo: usize, hi: usize) -> bool {
                 let $this = self;
                 let raw: u128 = $into;
-                let fits = raw & !$crate::bits::mask(hi - lo) == 0;
-                if fits {
-                    $crate::bits::put(bytes, lo, hi, raw);
-                }
-                fits
+                $crate::bits::put(bytes, lo, hi, raw & $crate::bits::mask(hi - lo));
+                raw & !$crate::bits::mask(hi - lo) == 0
             }
 
             $(

@@ -90,6 +90,7 @@ impl Codec for RequestStd {
         } else {
             pds.dpdcid(PdcId(self.dpdcid))
         };
+        pds.done().ok()?;
         let opcode = Opcode::new(self.opcode)?;
         let (ses, _) = ses::Std::zeroed_in(buffer).ok()?;
         let ses = ses
@@ -133,7 +134,6 @@ impl Codec for RequestStd {
             ses.payload_length(self.payload_length).message_offset(self.message_offset)
         };
         let ses = ses.request_length(self.request_length);
-        pds.done().ok()?;
         ses.done().ok()?;
         Some(56)
     }

@@ -145,17 +145,17 @@ operations! {
         framed_by_floor: (load::<OUTER>(black_box(input.frame())), load::<N>(black_box(input.packet()))),
     }
     // The overlay judges nothing: its parse stands beside.
-    "parse and validate", at most 3.6 |input, output| {
+    "parse and validate", at most 3.5 |input, output| {
         validate_by_codec: codec_validate(black_box(input.packet())),
         validate_by_overlay: T::get(black_box(input.packet()), &mut output.fields),
         validate_by_floor: load::<N>(black_box(input.packet())),
     }
-    "the same, with contexts that have no identifier", at most 5.6 |input, output| {
+    "the same, with contexts that have no identifier", at most 5.2 |input, output| {
         flawed_by_codec: codec_validate(black_box(&input.flawed[..input.length - OUTER])),
         flawed_by_overlay: T::get(black_box(input.packet()), &mut output.fields),
         flawed_by_floor: load::<N>(black_box(input.packet())),
     }
-    "build in place from fields", at most 1.09 |input, output| {
+    "build in place from fields", at most 1.08 |input, output| {
         build_by_codec: codec_build(black_box(&input.fields), &mut output.buffer),
         build_by_overlay: black_box(&input.fields).put(&mut output.buffer),
         build_by_floor: copy(black_box(&input.headers), &mut output.buffer),

@@ -87,7 +87,8 @@ macro_rules! writer {
                 self
             }
 
-            /// Returns the current header. Unlike `done`, this ignores errors: a field that failed keeps its old value.
+            /// Returns the current header. Unlike `done`, this ignores errors: a value that is too wide loses its high
+            /// bits, and an absent field changes nothing.
             #[inline]
             pub fn current_unchecked(&self) -> $Name<&[u8; $bytes]> {
                 $Name(self.bytes.borrow())

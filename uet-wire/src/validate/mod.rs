@@ -77,6 +77,10 @@ impl Severity {
 }
 
 impl Finding {
+    fn of(rule: &Rule, value: i64) -> Self {
+        Finding { requirement: rule.requirement, field: rule.field, value: (value as u64).into(), bits: None }
+    }
+
     /// Returns the severity, which depends on the level of the requirement.
     pub const fn severity(&self) -> Severity {
         Severity::of(self.requirement.level)
@@ -202,33 +206,36 @@ impl Iterator for Findings<'_> {
     #[inline]
     fn next(&mut self) -> Option<Finding> {
         // Most packets are sound. Only the others need the tables.
-        if self.headers.iter().all(|header| header.faults == 0) { None } else { self.remaining() }
+        let faults = self.headers.iter().fold(0, |faults, header| faults | header.faults);
+        if faults == 0 { None } else { self.remaining(faults & UNCLEAN != 0) }
     }
 }
 
 impl Findings<'_> {
     #[cold]
-    fn remaining(&mut self) -> Option<Finding> {
+    fn remaining(&mut self, unclean: bool) -> Option<Finding> {
         let Findings { around, headers } = self;
-        let next_field = |(index, header): (usize, &mut Remaining)| {
-            if header.faults & UNCLEAN == 0 {
-                return None;
+        if unclean {
+            for (index, header) in headers.iter_mut().enumerate() {
+                let finding = around
+                    .header(index)
+                    .and_then(|(layout, bytes)| header.next_field(layout, bytes, around.spec));
+                if finding.is_some() {
+                    return finding;
+                }
             }
-            let (layout, bytes) = around.header(index)?;
-            header.next_field(layout, bytes, around.spec)
-        };
-        let next_rule = |(index, header): (usize, &mut Remaining)| {
-            if header.faults == 0 {
-                return None;
+        }
+        for (index, header) in headers.iter_mut().enumerate().filter(|(_, header)| header.faults != 0) {
+            let finding = if around.spec.is_compiled {
+                header.next_broken(|rule, _| around.at_fault(index, rule))
+            } else {
+                around.header(index).and_then(|(layout, bytes)| header.next_rule(layout, bytes, around))
+            };
+            if finding.is_some() {
+                return finding;
             }
-            if around.spec.is_compiled {
-                return header.next_broken(|rule, _| around.at_fault(index, rule));
-            }
-            let (layout, bytes) = around.header(index)?;
-            header.next_rule(layout, bytes, around)
-        };
-        let field = headers.iter_mut().enumerate().find_map(next_field);
-        field.or_else(|| headers.iter_mut().enumerate().find_map(next_rule))
+        }
+        None
     }
 }
 
@@ -273,10 +280,12 @@ impl Remaining {
                 break;
             };
             self.done += 1;
-            if rule.is_broken(layout, header, around) {
-                finding = self.finding(rule, || value(rule));
+            let is_new = self.reported.is_none_or(|reported| reported.id != rule.requirement.id);
+            if is_new && rule.is_broken(layout, header, around) {
+                finding = value(rule).map(|value| Finding::of(rule, value));
             }
         }
+        self.reported = finding.map(|finding| finding.requirement).or(self.reported);
         finding
     }
 
@@ -286,24 +295,27 @@ impl Remaining {
             let index = self.faults.trailing_zeros() as usize;
             let rule = RULES.get(index)?;
             self.faults &= self.faults - 1;
-            let finding = self.finding(rule, || value(index, rule));
-            if finding.is_some() {
-                return finding;
+            if let Some(value) = value(index, rule) {
+                self.faults &= !ALTERNATIVES[index];
+                return Some(Finding::of(rule, value));
             }
         }
     }
-
-    /// Returns the finding of a broken rule. If several rules of a requirement are broken, only the first counts.
-    fn finding(&mut self, rule: &'static Rule, value: impl FnOnce() -> Option<i64>) -> Option<Finding> {
-        let Rule { requirement, field, .. } = rule;
-        if self.reported.is_some_and(|reported| reported.id == requirement.id) {
-            return None;
-        }
-        let value = value()? as u64;
-        self.reported = Some(requirement);
-        Some(Finding { requirement, field, value: value.into(), bits: None })
-    }
 }
+
+/// For each of [`RULES`], the later rules of its requirement, as bits. If a header breaks several of them, only the first
+/// counts.
+static ALTERNATIVES: [Faults; RULES.len()] = {
+    let mut alternatives = [0; RULES.len()];
+    let mut i = RULES.len() - 1;
+    while i > 0 {
+        i -= 1;
+        if same(RULES[i].requirement.id, RULES[i + 1].requirement.id) {
+            alternatives[i] = alternatives[i + 1] | 1 << (i + 1);
+        }
+    }
+    alternatives
+};
 
 /// Returns the finding for a field that is invalid by itself: reserved bits that are set, a code point that is not
 /// assigned.
