@@ -39,7 +39,7 @@ macro_rules! value {
             fn write<const N: usize>(self, bytes: &mut [u8; N], lo: usize, hi: usize) -> bool {
                 let $this = self;
                 let raw: u128 = $into;
-                $crate::bits::put(bytes, lo, hi, raw & $crate::bits::mask(hi - lo));
+                $crate::bits::put(bytes, lo, hi, raw);
                 raw & !$crate::bits::mask(hi - lo) == 0
             }
 

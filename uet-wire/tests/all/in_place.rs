@@ -3,7 +3,7 @@
 use core::borrow::BorrowMut;
 use proptest::prelude::*;
 use uet_wire::pds::{AckCc, AckCcMut, Request, RequestMut};
-use uet_wire::registry::{CcType, Opcode};
+use uet_wire::registry::{CcType, NextHdr, Opcode};
 use uet_wire::ses::{Std, StdMut};
 use uet_wire::{PdcId, Psn, Units24};
 
@@ -89,4 +89,12 @@ fn nothing_is_written_without_done() {
     let (writer, _) = Request::parse_mut(&mut bytes).unwrap();
     drop(writer.psn(Psn(1)));
     assert_eq!(bytes, [0x5a; 12]);
+}
+
+#[test]
+fn value_that_is_too_wide_leaves_its_neighbors_alone() {
+    let writer = Request::zeroed().edit().prologue(|prologue| prologue.flags(0x84));
+    let current = writer.current_unchecked();
+    assert_eq!((current.prologue().next_hdr(), current.syn()), (NextHdr::UET_HDR_NONE, true));
+    assert_eq!(writer.done().unwrap_err().field(), Some("pds.flags"));
 }
