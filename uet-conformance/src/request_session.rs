@@ -2,6 +2,7 @@
 
 use crate::{Outcome, Part, Pdc, Request, RxPacket, Stop, Test};
 use core::time::Duration;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use uet_wire::catalogue::{PDS_ACK_004, Requirement};
 use uet_wire::registry::{AckRequest, ResponseOpcode, ReturnCode};
@@ -231,24 +232,26 @@ impl RequestSession {
         psn - self.pdc.start
     }
 
-    /// Records the contents of a packet; recording a packet twice changes nothing.
-    fn note(&mut self, seen: &RxPacket) {
+    /// Records the contents of a packet; recording a packet twice changes nothing. Returns the number of new bytes of read
+    /// data.
+    fn note(&mut self, seen: &RxPacket) -> usize {
         if !seen.is_for(&self.pdc) {
-            return;
+            return 0;
         }
         let uet = seen.uet();
         let data = |in_ack, psn| Data { in_ack, psn, seen: seen.clone(), bytes: uet.payload.to_vec() };
         let carries = matches!(uet.ses, Some(Ses::ResponseData(_) | Ses::ResponseDataSmall(_)));
+        let mut new = 0;
         if let Some(ack) = seen.ack() {
             self.pdc.remote.get_or_insert(ack.spdcid());
             let covered = (ack.cack_psn() + 1) - self.pdc.start;
             if covered <= self.next {
                 self.covered = self.covered.max(covered);
             }
-            let Some(psn) = ack.ack_psn() else { return };
+            let Some(psn) = ack.ack_psn() else { return 0 };
             if carries {
                 let distance = self.distance(psn);
-                self.ridden.entry(distance).or_insert_with(|| data(true, psn));
+                new = keep(&mut self.ridden, distance, || data(true, psn));
             }
             let response = seen.response().filter(says_something);
             let answer = Answer { response, request: ack.req(), covered };
@@ -260,8 +263,9 @@ impl RequestSession {
             self.pdc.remote.get_or_insert(request.spdcid());
             let psn = request.psn();
             let distance = self.distance(psn);
-            self.data.entry(distance).or_insert_with(|| data(false, psn));
+            new = keep(&mut self.data, distance, || data(false, psn));
         }
+        new
     }
 
     /// Returns the known answer to this request: from an ACK that names it, or else a cumulative acknowledgment.
@@ -363,15 +367,14 @@ impl RequestSession {
         requirement: &Requirement,
         length: usize,
     ) -> Result<Vec<Data>, Stop> {
-        let enough =
-            |session: &RequestSession| session.fresh().map(|data| data.bytes.len()).sum::<usize>() >= length;
+        let mut bytes: usize = self.fresh().map(|data| data.bytes.len()).sum();
         let expected = format!("{length} bytes of read data");
-        if enough(self) {
+        if bytes >= length {
             t.holds(requirement, &expected, true, "");
         } else {
             t.expect(requirement, &expected, t.soon(), |seen| {
-                self.note(seen);
-                enough(self).then_some(())
+                bytes += self.note(seen);
+                (bytes >= length).then_some(())
             })?;
         }
         let fresh: Vec<Data> = self.fresh().cloned().collect();
@@ -392,6 +395,14 @@ impl RequestSession {
     fn returned(&self) -> Psn {
         let run = (0..).take_while(|distance| self.data.contains_key(distance)).count();
         self.pdc.start - 1 + run as u32
+    }
+}
+
+/// Keeps read data unless its place is taken; returns the number of bytes kept.
+fn keep(all: &mut BTreeMap<u32, Data>, place: u32, data: impl FnOnce() -> Data) -> usize {
+    match all.entry(place) {
+        Entry::Vacant(free) => free.insert(data()).bytes.len(),
+        Entry::Occupied(_) => 0,
     }
 }
 

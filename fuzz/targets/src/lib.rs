@@ -49,11 +49,11 @@ pub enum Kind {
 }
 
 macro_rules! targets {
-    ($($name:ident $kind:ident $about:literal;)*) => {
-        $(mod $name;)*
+    ($($(#[$cfg:meta])? $name:ident $kind:ident $about:literal;)*) => {
+        $($(#[$cfg])? mod $name;)*
 
         /// All targets.
-        pub const TARGETS: &[Target] = &[$(Target {
+        pub const TARGETS: &[Target] = &[$($(#[$cfg])? Target {
             name: stringify!($name), about: $about, kind: Kind::$kind, run: $name::run,
         }),*];
     };
@@ -72,16 +72,24 @@ targets! {
     setters Packet "a change in place changes what it should and nothing else, and a refused one nothing";
     names Text "a name stands for one thing, which has it; figures and numbers come out right";
     overlay Packet "the codec and the C overlay read the same fields with the same values";
+    #[cfg(feature = "endpoints")]
     pdc Values "an endpoint holds no more than it may, whatever comes in, and each of its requests ends once";
+    #[cfg(feature = "endpoints")]
     endpoints Values "whatever the network does, each operation ends once and well, and nothing is left";
+    #[cfg(feature = "endpoints")]
     conversation Values "a random conversation with the NIC breaks no rule and leaves the right memory";
+    #[cfg(feature = "endpoints")]
     congestion Values "sums are right, windows in their bounds, and nobody waits for what will not come";
     secured Packet "a packet that is not opened stays as it was; one that is opened seals to the same bytes";
     sealed Values "what has been sealed opens, and with one authenticated bit changed it does not";
     key_file Keys "whatever the file is, it is read or refused, and no message shows a key";
+    #[cfg(feature = "endpoints")]
     settings Settings "an impairment or a matrix is read or refused where it is wrong, and shows as it was meant";
+    #[cfg(feature = "endpoints")]
     control_server Control "each request gets one answer, however its bytes are cut";
+    #[cfg(feature = "endpoints")]
     control_client Control "whatever a device answers, a case ends with a verdict after bounded work";
+    #[cfg(feature = "endpoints")]
     judge Sequence "findings name packets that were there, and a second reading finds the same";
 }
 

@@ -3,10 +3,14 @@
 use std::path::Path;
 use std::process::Command;
 
+/// Runs an example that `cargo test` has built beside the tests.
 fn run(name: &str, args: &[&str]) -> String {
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["run", "--quiet", "--manifest-path", concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")]);
-    let run = cargo.args(["--example", name, "--"]).args(args).output().unwrap();
+    let tests = std::env::current_exe().unwrap();
+    let example = tests.ancestors().nth(2).unwrap().join("examples").join(name);
+    let run = Command::new(example).args(args).output();
+    let run = run.unwrap_or_else(|error| {
+        panic!("{error}: build {name} with `cargo build -p uet-emulator --examples`")
+    });
     assert!(run.status.success(), "{name}: {}", String::from_utf8_lossy(&run.stderr));
     String::from_utf8(run.stdout).unwrap()
 }
