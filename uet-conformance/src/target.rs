@@ -169,8 +169,10 @@ impl Target {
         self.pdc.psn(n)
     }
 
-    /// Forgets which PSNs have arrived, and their bytes.
-    pub(crate) fn forget_arrivals(&mut self) {
+    /// Counts PSNs from this one on, as if nothing had arrived.
+    pub(crate) fn restart_at(&mut self, start: Psn) {
+        self.pdc.start = start;
+        self.got.clear();
         self.arrived.clear();
         self.bytes = 0;
     }
@@ -209,7 +211,7 @@ impl Target {
                 self.served += 1;
                 ack.map_or(Ok(()), |ack| self.answer(t, ack))?;
             }
-            while missing < count && self.times(missing) > 0 {
+            while missing < count && self.arrived.contains_key(&missing) {
                 missing += 1;
             }
             let within = t.later();

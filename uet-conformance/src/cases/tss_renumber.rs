@@ -124,9 +124,7 @@ fn renumbered(t: &mut Test<'_>, target: &mut Target, start: Psn) -> Outcome {
     let highest = target.highest();
     let before: Vec<_> = target.got.iter().map(|got| (target.index(&got.request), got.content())).collect();
     t.send(&target.pdc, &demand(target, start)?)?;
-    target.pdc.start = start;
-    target.got.clear();
-    target.forget_arrivals();
+    target.restart_at(start);
     for n in 0..=highest {
         let got = target.expect_new(t, TSS_START_003, n)?;
         let offset = got.request.psn_offset().map(|offset| u32::from(offset.get()));
@@ -281,9 +279,7 @@ fn window(t: &mut Test<'_>) -> Outcome {
         }
     }
     t.send(&target.pdc, &demand(&target, Psn(t.value(&DEMANDED)))?)?;
-    target.pdc.start = Psn(t.value(&DEMANDED));
-    target.got.clear();
-    target.forget_arrivals();
+    target.restart_at(Psn(t.value(&DEMANDED)));
     beside.watch(t, t.grace() + 2 * t.nack_wait())?;
     target.watch(t, t.grace())?;
     let (again, bytes) = (target.bytes_before(u32::MAX), beside.bytes_before(u32::MAX));
