@@ -1,70 +1,77 @@
 //! The dimensions along which a rule varies, and the instances that they span.
 
-use crate::{Need, Rule, cases};
+use crate::rule::needs::*;
+use crate::{Need, Registry, Rule};
 use core::fmt;
 use uet_control::Mode;
 
 /// A dimension along which rules vary, for example the delivery mode.
 ///
 /// ```
-/// use uet_conformance::{Axis, Point};
+/// use uet_conformance::{Axis, axis::axis};
 ///
-/// const WIDTH: Axis<u32> = Axis::new("width", &[Point::new("narrow", 8), Point::new("wide", 64)]);
-/// assert_eq!(WIDTH.points[1].value, 64);
+/// const WIDTH: Axis<u32> = axis("width").values(&[("narrow", 8), ("wide", 64)]);
+/// assert_eq!(WIDTH.value(1), 64);
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Axis<T: 'static> {
     /// The name in the id of an instance.
     pub name: &'static str,
-    /// The values. A script whose rule lacks the axis gets the first.
-    pub points: &'static [Point<T>],
+    points: Points<T>,
 }
 
-/// A value of an [`Axis`].
+/// The values of an [`Axis`], each with its name in the id of an instance.
 #[derive(Clone, Copy, Debug)]
-pub struct Point<T> {
-    /// The name in the id of an instance.
-    pub name: &'static str,
-    /// The value that a script works with.
-    pub value: T,
-    /// Needs of this value beside those of the rule.
-    pub needs: &'static [Need],
+enum Points<T: 'static> {
+    /// Values that every device has.
+    Plain(&'static [(&'static str, T)]),
+    /// Values that need something of the device or the link.
+    Needing(&'static [(&'static str, T, &'static [Need])]),
 }
 
-impl<T> Axis<T> {
-    /// An axis with these values.
-    pub const fn new(name: &'static str, points: &'static [Point<T>]) -> Self {
-        Axis { name, points }
+/// Begins the declaration of an axis with its name in the id of an instance.
+pub const fn axis(name: &'static str) -> AxisName {
+    AxisName(name)
+}
+
+/// An axis without its values.
+#[derive(Clone, Copy, Debug)]
+pub struct AxisName(&'static str);
+
+impl AxisName {
+    /// Completes the axis with named values that every device has. A script whose rule lacks the axis gets
+    /// the first.
+    pub const fn values<T>(self, values: &'static [(&'static str, T)]) -> Axis<T> {
+        Axis { name: self.0, points: Points::Plain(values) }
+    }
+
+    /// Completes the axis with named values and the needs of each, beside those of the rule.
+    pub const fn needing<T>(self, values: &'static [(&'static str, T, &'static [Need])]) -> Axis<T> {
+        Axis { name: self.0, points: Points::Needing(values) }
     }
 }
 
-impl<T> Point<T> {
-    /// A value that every device has.
-    pub const fn new(name: &'static str, value: T) -> Self {
-        Point { name, value, needs: &[] }
-    }
-
-    /// A value that needs something of the device or the link.
-    pub const fn needing(name: &'static str, value: T, needs: &'static [Need]) -> Self {
-        Point { name, value, needs }
+impl<T: Copy> Axis<T> {
+    /// Returns a value.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `index` is not below the number of values.
+    pub fn value(&self, index: usize) -> T {
+        match self.points {
+            Points::Plain(values) => values[index].1,
+            Points::Needing(values) => values[index].1,
+        }
     }
 }
 
 /// The delivery mode of the contexts that a script opens, and of the operations that it posts.
-pub const MODE: Axis<Mode> = Axis::new(
-    "mode",
-    &[
-        Point::needing("rud", Mode::Rud, &[Need::Capability("rud")]),
-        Point::needing("rod", Mode::Rod, &[Need::Capability("rod")]),
-    ],
-);
+pub const MODE: Axis<Mode> = axis("mode").needing(&[("rud", Mode::Rud, &[RUD]), ("rod", Mode::Rod, &[ROD])]);
 
-/// Start_PSN of the contexts that a script opens, and of those of the device if it has the parameter `start_psn`. A device
-/// with `start_rcvd_bytes` counts bytes from near the same place.
-pub const START: Axis<Start> = Axis::new(
-    "start",
-    &[Point::new("any", Start::Any), Point::new("wrap", Start::Wrap), Point::new("half", Start::Half)],
-);
+/// Start_PSN of the contexts that a script opens, and of those of the device if it has the parameter
+/// `start_psn`. A device with `start_rcvd_bytes` counts bytes from near the same place.
+pub const START: Axis<Start> =
+    axis("start").values(&[("any", Start::Any), ("wrap", Start::Wrap), ("half", Start::Half)]);
 
 /// The first PSN of a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -79,15 +86,11 @@ pub enum Start {
 
 /// The operation that carries the data of a script about packet delivery.
 ///
-/// Scripts are written with writes. With `send`, [`Test`](crate::Test) posts a receive for each write, sends the data there,
-/// and shows the receives as the memory of the region. A device without writes runs the same rules so.
-pub const CARRIER: Axis<Carrier> = Axis::new(
-    "carrier",
-    &[
-        Point::needing("write", Carrier::Write, &[Need::Capability("write")]),
-        Point::needing("send", Carrier::Send, &[Need::Capability("send"), Need::Capability("receive")]),
-    ],
-);
+/// Scripts are written with writes. With `send`, [`Test`](crate::Test) posts a receive for each write, sends
+/// the data there, and shows the receives as the memory of the region. A device without writes runs the same
+/// rules so.
+pub const CARRIER: Axis<Carrier> = axis("carrier")
+    .needing(&[("write", Carrier::Write, &[WRITE]), ("send", Carrier::Send, &[SEND, RECEIVE])]);
 
 /// See [`CARRIER`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -116,15 +119,24 @@ impl<T: fmt::Debug + Sync> AnyAxis for Axis<T> {
     }
 
     fn count(&self) -> usize {
-        self.points.len()
+        match self.points {
+            Points::Plain(values) => values.len(),
+            Points::Needing(values) => values.len(),
+        }
     }
 
     fn point(&self, index: usize) -> &'static str {
-        self.points[index].name
+        match self.points {
+            Points::Plain(values) => values[index].0,
+            Points::Needing(values) => values[index].0,
+        }
     }
 
     fn needs(&self, index: usize) -> &'static [Need] {
-        self.points[index].needs
+        match self.points {
+            Points::Plain(_) => &[],
+            Points::Needing(values) => values[index].2,
+        }
     }
 }
 
@@ -176,13 +188,13 @@ impl Instance {
         self.rule.axes.iter().zip(&self.points).map(|(axis, index)| (axis.name(), axis.point(*index)))
     }
 
-    /// The instance of this id. The error says which part of it is unknown.
-    pub fn parse(id: &str) -> Result<Self, String> {
+    /// The instance of one of these rules by its id. The error says which part of the id is unknown.
+    pub fn parse(rules: Registry, id: &str) -> Result<Self, String> {
         let (rule, values) = match id.strip_suffix(']').and_then(|id| id.split_once('[')) {
             Some((rule, values)) => (rule, values.split(',').collect()),
             None => (id, Vec::new()),
         };
-        let rule = cases::find(rule).ok_or_else(|| format!("no rule is called '{rule}'"))?;
+        let rule = rules.find(rule).ok_or_else(|| format!("no rule is called '{rule}'"))?;
         let mut instance = Instance::first(rule);
         for value in values {
             let (axis, point) = value.split_once('=').unwrap_or((value, ""));
@@ -282,7 +294,8 @@ fn product(points: &[Vec<usize>]) -> Vec<Vec<usize>> {
     })
 }
 
-/// Some of `candidates`, so that each pair of values occurs: always the one with the most pairs that are missing.
+/// Some of `candidates`, so that each pair of values occurs: always the one with the most pairs that are
+/// missing.
 fn pairwise(points: &[Vec<usize>], candidates: Vec<Vec<usize>>) -> Vec<Vec<usize>> {
     // Each value of each axis has a number, and each pair of them a place in a table.
     let most = points.iter().flatten().max().map_or(0, |last| last + 1);
@@ -315,26 +328,14 @@ fn pairwise(points: &[Vec<usize>], candidates: Vec<Vec<usize>>) -> Vec<Vec<usize
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Outcome;
+    use crate::rule;
 
-    fn nothing(_: &mut crate::Test<'_>) -> Outcome {
-        Ok(())
-    }
-
-    const LETTER: Axis<char> =
-        Axis::new("letter", &[Point::new("a", 'a'), Point::new("b", 'b'), Point::new("c", 'c')]);
-    const DIGIT: Axis<u8> = Axis::new("digit", &[Point::new("0", 0), Point::new("1", 1)]);
-    const SIGN: Axis<i8> =
-        Axis::new("sign", &[Point::new("plus", 1), Point::needing("minus", -1, &[Need::Trim])]);
-    const WORD: Axis<&str> = Axis::new("word", &[Point::new("x", "x"), Point::new("y", "y")]);
-    static RULE: Rule = Rule {
-        id: "group/rule",
-        title: "",
-        requirements: &[],
-        needs: &[Need::Crc],
-        axes: &[&LETTER, &DIGIT, &SIGN, &WORD],
-        run: nothing,
-    };
+    const LETTER: Axis<char> = axis("letter").values(&[("a", 'a'), ("b", 'b'), ("c", 'c')]);
+    const DIGIT: Axis<u8> = axis("digit").values(&[("0", 0), ("1", 1)]);
+    const SIGN: Axis<i8> = axis("sign").needing(&[("plus", 1, &[]), ("minus", -1, &[TRIM])]);
+    const WORD: Axis<&str> = axis("word").values(&[("x", "x"), ("y", "y")]);
+    static RULE: Rule =
+        rule("group/rule", "").needs(&[CRC]).over(&[&LETTER, &DIGIT, &SIGN, &WORD]).run(|_| Ok(()));
 
     fn ids(expand: Expand, trims: bool) -> Vec<String> {
         let usable = |needs: &[Need]| trims || !needs.contains(&Need::Trim);

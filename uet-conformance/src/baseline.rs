@@ -51,7 +51,8 @@ pub struct Changes {
 }
 
 impl Baseline {
-    /// Returns the ids of the instances that did not pass, or of their rules if the result does not list them.
+    /// Returns the ids of the instances that did not pass, or of their rules if the result does not list
+    /// them.
     pub fn failed(&self) -> Vec<String> {
         let bad = |case: &&EarlierRule| !matches!(case.verdict, Verdict::Pass | Verdict::Skipped);
         let ids = |case: &EarlierRule| match case.failing.as_deref() {
@@ -105,7 +106,7 @@ mod tests {
     /// Returns the name of a change from `was` to `now`, and the exit code beside another case that passes.
     fn change(was: Option<Verdict>, now: Verdict) -> (&'static str, u8) {
         let mut result = crate::run::blank_run();
-        let case = crate::cases::all().next().unwrap();
+        let case = crate::RULES.iter().next().unwrap();
         let mut told = crate::RuleResult::blank(case);
         told.verdict = Pass;
         let other = crate::RuleResult { id: "x/y".into(), verdict: now, ..told.clone() };

@@ -1,7 +1,7 @@
 //! Writes of a script that travel as sends, for devices without writes.
 //!
-//! Each write gets a receive on a resource index of its own, so that the order of arrival does not matter. The memory of the
-//! region is the receives, each at the offset of its write.
+//! Each write gets a receive on a resource index of its own, so that the order of arrival does not matter.
+//! The memory of the region is the receives, each at the offset of its write.
 
 use crate::axis::{CARRIER, Carrier, MODE};
 use crate::{Pdc, Region, Stop, Test};

@@ -8,7 +8,8 @@ use uet_wire::registry::{CtlType, NackCode};
 use uet_wire::ses::Ses;
 use uet_wire::{PdcId, Uet};
 
-/// Control packets that the sources do not name mandatory: a device that lacks one answers UNEXP_EVENT, or drops it.
+/// Control packets that the sources do not name mandatory: a device that lacks one answers UNEXP_EVENT, or
+/// drops it.
 const OPTIONAL: [CtlType; 6] = [
     CtlType::NOOP,
     CtlType::PROBE,
@@ -22,8 +23,8 @@ const OPTIONAL: [CtlType; 6] = [
 const NAMED: usize = 4;
 
 impl Test<'_> {
-    /// Skips the case if the device states that it does not support this packet: parameters `unsupported_control` and
-    /// `headers`.
+    /// Skips the case if the device states that it does not support this packet: parameters
+    /// `unsupported_control` and `headers`.
     pub(crate) fn is_stated(&mut self, packet: &Wire) -> Outcome {
         let uet = Uet::parse_lax(&packet.bytes).0;
         if let Some(Pds::Control(header)) = uet.pds {
@@ -58,8 +59,8 @@ impl Test<'_> {
         }
     }
 
-    /// Describes the packets that arrived instead: the last refusal, or a packet like the expected one, or else the last
-    /// packet; and the kinds of the others.
+    /// Describes the packets that arrived instead: the last refusal, or a packet like the expected one, or
+    /// else the last packet; and the kinds of the others.
     pub(crate) fn others(&self, expected: &str) -> String {
         let refusal = |seen: &&RxPacket| seen.nack().is_some() || seen.is_error();
         let alike = |seen: &&RxPacket| match expected {

@@ -1,6 +1,6 @@
 //! Coverage of each requirement of the catalogue by checks, or the reason why an external test cannot see it.
 
-use crate::cases;
+use crate::Registry;
 use serde::Serialize;
 use uet_wire::catalogue::*;
 
@@ -9,8 +9,8 @@ use uet_wire::catalogue::*;
 pub struct RequirementCoverage {
     /// Cases that check it.
     pub cases: Vec<&'static str>,
-    /// True if every packet of the device is checked, in any case; for requirements on the outer layers, if the link
-    /// shows them.
+    /// True if every packet of the device is checked, in any case; for requirements on the outer layers, if
+    /// the link shows them.
     pub every_packet: bool,
     /// The reason why no external test can see it.
     pub unseen: Option<&'static str>,
@@ -35,8 +35,8 @@ impl RequirementCoverage {
 }
 
 /// Returns the checks of this requirement.
-pub fn of(requirement: &Requirement) -> RequirementCoverage {
-    let checks = cases::all().filter(|case| case.requirements.contains(&requirement));
+pub fn of(rules: Registry, requirement: &Requirement) -> RequirementCoverage {
+    let checks = rules.iter().filter(|case| case.requirements.contains(&requirement));
     let cases: Vec<&str> = checks.map(|case| case.id).collect();
     let reason = UNSEEN.iter().find(|(those, _)| those.contains(&requirement)).map(|(_, reason)| *reason);
     let option = (requirement.level == Level::May).then_some(OPTION);
@@ -54,6 +54,11 @@ const UNSEEN: &[(&[&Requirement], &str)] =
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::RULES;
+
+    fn of(requirement: &Requirement) -> RequirementCoverage {
+        super::of(RULES, requirement)
+    }
 
     #[test]
     fn every_requirement_is_checked_or_says_why_not() {

@@ -1,7 +1,7 @@
 //! Choices of generators, from random numbers or from the bytes of a fuzzer.
 //!
-//! Random conversations, `uet fuzz`, the fuzz targets and the swarm draw their operations, first PSNs, fates and changed
-//! packets here. Each of them only plays the result.
+//! Random conversations, `uet fuzz`, the fuzz targets and the swarm draw their operations, first PSNs, fates
+//! and changed packets here. Each of them only plays the result.
 
 use core::ops::RangeInclusive;
 pub use uet_control::{Mode, PostKind};
@@ -68,7 +68,8 @@ impl Source for fastrand::Rng {
     }
 }
 
-/// Choices by the bytes of a fuzzer. A number takes the fewest bytes that hold it. After the last byte, each number is 0.
+/// Choices by the bytes of a fuzzer. A number takes the fewest bytes that hold it. After the last byte, each
+/// number is 0.
 #[derive(Clone, Debug)]
 pub struct Choices<'a>(pub &'a [u8]);
 

@@ -22,19 +22,21 @@ pub trait Dut {
     /// Sends a packet.
     fn send(&mut self, packet: &Wire) -> Result<(), DutError>;
 
-    /// Waits for the next packet to one of the suite's addresses until this time. Returns `None` if none arrives.
+    /// Waits for the next packet to one of the suite's addresses until this time. Returns `None` if none
+    /// arrives.
     fn receive(&mut self, until: Duration) -> Result<Option<Wire>, DutError>;
 
     /// Requests an operation over the control channel; returns the result as the channel carries it.
     fn ask(&mut self, op: Op) -> Result<Map<String, Value>, CallError>;
 
-    /// Returns the oldest event that arrived with answers of the control channel. Not every device sends events.
+    /// Returns the oldest event that arrived with answers of the control channel. Not every device sends
+    /// events.
     fn event(&mut self) -> Option<Event> {
         None
     }
 
-    /// Returns the outer headers of a packet with this many bytes, as transport security authenticates them. Returns
-    /// `None` if the link does not know them.
+    /// Returns the outer headers of a packet with this many bytes, as transport security authenticates them.
+    /// Returns `None` if the link does not know them.
     fn outer(&self, _packet: &Wire, _length: usize, _leaving: bool) -> Option<uet_wire::tss::Outer> {
         None
     }
@@ -42,8 +44,8 @@ pub trait Dut {
     /// Tells the link that an instance begins after a reset, for captures.
     fn begin(&mut self, _instance: &str) {}
 
-    /// Returns the packets that the network has lost since the last call, with the times of their sending, as far as
-    /// that is known.
+    /// Returns the packets that the network has lost since the last call, with the times of their sending, as
+    /// far as that is known.
     fn lost(&mut self) -> Vec<(Duration, Wire)> {
         Vec::new()
     }
@@ -58,12 +60,14 @@ pub trait Dut {
         Ok(false)
     }
 
-    /// Returns a function that makes more devices like this one, if that is possible here. They can run at once.
+    /// Returns a function that makes more devices like this one, if that is possible here. They can run at
+    /// once.
     fn twins(&self) -> Option<Twins> {
         None
     }
 
-    /// Returns the known effects of the network on packets between suite and device, since the link was set up.
+    /// Returns the known effects of the network on packets between suite and device, since the link was set
+    /// up.
     fn network_effects(&mut self) -> NetworkEffects {
         NetworkEffects::default()
     }
@@ -73,8 +77,8 @@ pub trait Dut {
         Duration::ZERO
     }
 
-    /// Returns a number that changes the random numbers of a run: a device that nothing resets still has the contexts of
-    /// the run before.
+    /// Returns a number that changes the random numbers of a run: a device that nothing resets still has the
+    /// contexts of the run before.
     fn nonce(&self) -> u64 {
         0
     }
@@ -213,7 +217,8 @@ pub struct Facts {
     pub crc: bool,
     /// Time is virtual: it advances only while the suite waits.
     pub virtual_time: bool,
-    /// The device has a control channel. Without one, it refuses every operation but `reset`, which does nothing.
+    /// The device has a control channel. Without one, it refuses every operation but `reset`, which does
+    /// nothing.
     pub control: bool,
 }
 
@@ -282,8 +287,8 @@ pub struct Wire {
     pub bytes: Vec<u8>,
     /// Bytes that a switch removed from the end of a packet to send.
     pub taken: Vec<u8>,
-    /// The bit of a packet to send that flips after its CRC is computed, counted from its first bit. Bits behind its
-    /// last one are the trailer's. Only links with trailers support it.
+    /// The bit of a packet to send that flips after its CRC is computed, counted from its first bit. Bits
+    /// behind its last one are the trailer's. Only links with trailers support it.
     pub flipped: Option<usize>,
     /// True if the network lost it, as far as that is known.
     pub lost: bool,

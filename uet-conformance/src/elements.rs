@@ -32,14 +32,14 @@ pub fn kind(opcode: AtomicOpcode, datatype: AtomicDatatype) -> Kind {
 }
 
 impl Test<'_> {
-    /// Elements as the device has them in memory. Open: the order of their bytes; its parameter `byte_order` says `big`,
-    /// else it is that of little-endian hosts.
+    /// Elements as the device has them in memory. Open: the order of their bytes; its parameter `byte_order`
+    /// says `big`, else it is that of little-endian hosts.
     pub fn elements(&self, size: usize, values: &[u128]) -> Vec<u8> {
         in_order(self.word("byte_order"), size, values)
     }
 
-    /// Operands and results as packets carry them. Open: the order of their bytes; the parameter `operand_order` says it,
-    /// else it is that of memory.
+    /// Operands and results as packets carry them. Open: the order of their bytes; the parameter
+    /// `operand_order` says it, else it is that of memory.
     pub fn operands(&self, size: usize, values: &[u128]) -> Vec<u8> {
         in_order(self.word("operand_order").or(self.word("byte_order")), size, values)
     }
@@ -58,7 +58,8 @@ impl Test<'_> {
         [&guard[..], &self.elements(size, values), &guard[..]].concat()
     }
 
-    /// Expects that memory which held `old` holds `new` after this operation, and nothing beside it has changed.
+    /// Expects that memory which held `old` holds `new` after this operation, and nothing beside it has
+    /// changed.
     pub fn expect_atomic(&mut self, kind: Kind, old: &[u128], with: &[u128], new: &[u128]) -> Outcome {
         let (region, _) = self.elements_in_memory(kind.size, old)?;
         let operands = self.operands(kind.size, with);
@@ -72,7 +73,8 @@ impl Test<'_> {
         self.expect_memory(SES_AMO_001, &region, 0, &expected)
     }
 
-    /// Expects the same effect as [`expect_atomic`](Self::expect_atomic), and that the fetching atomic returns `old`.
+    /// Expects the same effect as [`expect_atomic`](Self::expect_atomic), and that the fetching atomic
+    /// returns `old`.
     pub fn expect_fetching(&mut self, kind: Kind, old: &[u128], with: &[u128], new: &[u128]) -> Outcome {
         let (region, _) = self.elements_in_memory(kind.size, old)?;
         let operands = self.operands(kind.size, with);

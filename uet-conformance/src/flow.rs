@@ -1,5 +1,5 @@
-//! A long write of the device, with the answers of a destination and a network. The bytes in flight show the device's
-//! window.
+//! A long write of the device, with the answers of a destination and a network. The bytes in flight show the
+//! device's window.
 
 use crate::target::{Target, post};
 use crate::{Outcome, RxPacket, Show, Stop, Test};
@@ -74,8 +74,8 @@ impl Test<'_> {
         }
     }
 
-    /// Returns the measured round-trip time. Skips if it exceeds the device's base round trip: then every packet looks
-    /// late to the device, whatever the answers are.
+    /// Returns the measured round-trip time. Skips if it exceeds the device's base round trip: then every
+    /// packet looks late to the device, whatever the answers are.
     pub fn keeps_base_rtt(&mut self) -> Result<Duration, Stop> {
         let longest = self.base_rtt()?;
         let (pdc, region) = self.open()?;
@@ -107,7 +107,8 @@ impl Test<'_> {
         }
     }
 
-    /// Returns the longest delay of an answer that causes no retransmission. Fails if round trips are too long for any.
+    /// Returns the longest delay of an answer that causes no retransmission. Fails if round trips are too
+    /// long for any.
     pub fn round_trips(&self, count: u32) -> Result<Duration, Stop> {
         let span = self.base_rtt()? * count;
         match span * 2 < self.rto() {
@@ -214,7 +215,8 @@ impl Flow {
         Ok(())
     }
 
-    /// Continues for this time with these answers. Returns the maximum bytes in flight in the second half of it.
+    /// Continues for this time with these answers. Returns the maximum bytes in flight in the second half of
+    /// it.
     pub fn run(&mut self, t: &mut Test<'_>, span: Duration, answers: &Answers) -> Result<u64, Stop> {
         let (begun, half, end) = (t.now(), t.now() + span / 2, t.now() + span);
         let mut most = 0;

@@ -7,8 +7,8 @@ use uet_wire::Uet;
 use uet_wire::pds::Pds;
 use uet_wire::registry::PdsType;
 
-/// The earlier packets of a trace, as far as remarks about later ones need them. Numbers are `None` for packets that
-/// the network lost on their way to the suite.
+/// The earlier packets of a trace, as far as remarks about later ones need them. Numbers are `None` for
+/// packets that the network lost on their way to the suite.
 pub(crate) struct History<'a> {
     /// Both addresses of the first packet.
     usual: Option<[IpAddr; 2]>,
@@ -45,8 +45,9 @@ impl<'a> History<'a> {
         History { usual, last: HashMap::new(), bytes: HashMap::new(), requests: HashMap::new() }
     }
 
-    /// Describes a packet beyond its headers: a loss, a mark, a trim, or an earlier packet that it repeats. Also names a
-    /// new entropy value or class for its type, and addresses other than those of the first packet.
+    /// Describes a packet beyond its headers: a loss, a mark, a trim, or an earlier packet that it repeats.
+    /// Also names a new entropy value or class for its type, and addresses other than those of the first
+    /// packet.
     pub(crate) fn remarks(&mut self, number: Option<usize>, wire: &'a Wire) -> Remarks {
         let mut remarks = Remarks::default();
         if wire.lost {

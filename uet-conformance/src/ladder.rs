@@ -70,8 +70,9 @@ impl Ladder {
         self.entries.push(LadderStep { at, phase, entry });
     }
 
-    /// Marks the packet of the suite that the network has lost. It is the last one, or else the newest one with the same
-    /// ends and bytes. In a secure domain, bytes differ from those on the link: then the newest one between these ends.
+    /// Marks the packet of the suite that the network has lost. It is the last one, or else the newest one
+    /// with the same ends and bytes. In a secure domain, bytes differ from those on the link: then the newest
+    /// one between these ends.
     pub(crate) fn mark_lost(&mut self, lost: &Wire, is_last: bool) {
         let fit = |entry: &Entry| match entry {
             Entry::Sent(sent) if !sent.lost => {
@@ -107,8 +108,8 @@ impl Ladder {
 }
 
 impl Ladder {
-    /// Returns the text of the trace, folded around its broken observations: its begin, the steps before each of them,
-    /// and a few behind. A trace without one keeps its begin and its end.
+    /// Returns the text of the trace, folded around its broken observations: its begin, the steps before each
+    /// of them, and a few behind. A trace without one keeps its begin and its end.
     pub fn excerpt(&self) -> String {
         let text = self.to_string();
         let mut shown = vec![false; self.entries.len()];
@@ -147,7 +148,8 @@ impl Ladder {
     }
 }
 
-/// Writes one line per step: number of the packet, microseconds, direction, sentence. The suite is on the left.
+/// Writes one line per step: number of the packet, microseconds, direction, sentence. The suite is on the
+/// left.
 impl fmt::Display for Ladder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (mut last, mut history) = (0, History::new(self));

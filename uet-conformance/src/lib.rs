@@ -1,9 +1,10 @@
 //! Conformance suite for Ultra Ethernet Transport (UET).
 //!
-//! A [`Rule`] is a statement about devices and a short script that checks it. The script sends packets, waits for
-//! answers, and names the requirement of the [catalogue](uet_wire::catalogue) that each expectation follows from.
-//! Expected values are literals or arithmetic in the script: nothing here knows `uet-model`. A rule varies along the
-//! [axes](axis) that it lists; the suite runs an [`Instance`] for each combination of their values that it chooses.
+//! A [`Rule`] is a statement about devices and a short script that checks it. The script sends packets, waits
+//! for answers, and names the requirement of the [catalogue](uet_wire::catalogue) that each expectation
+//! follows from. Expected values are literals or arithmetic in the script: nothing here knows `uet-model`. A
+//! rule varies along the [axes](axis) that it lists; the suite runs an [`Instance`] for each combination of
+//! their values that it chooses.
 //!
 //! The suite reaches a device through a [`Dut`]: packets over a link, and the [control channel](uet_control).
 #![forbid(unsafe_code)]
@@ -11,7 +12,6 @@
 pub mod axis;
 mod baseline;
 mod carrier;
-pub mod cases;
 mod cause;
 mod corrections;
 pub mod coverage;
@@ -33,10 +33,12 @@ mod pdc;
 mod phase;
 pub mod pics;
 mod plan;
+pub mod prelude;
 pub mod random;
 pub mod receives;
 mod request_session;
 mod rule;
+mod rules;
 mod run;
 mod rx_packet;
 mod select;
@@ -53,7 +55,7 @@ mod upkeep;
 mod verdict;
 mod wellformed;
 
-pub use axis::{AnyAxis, Axis, Expand, Instance, Point};
+pub use axis::{AnyAxis, Axis, Expand, Instance};
 pub use baseline::{Baseline, Changes};
 pub use corrections::{Correction, Corrections};
 pub use coverage::RequirementCoverage;
@@ -67,7 +69,8 @@ pub use pdc::{AckBuilder, Pdc, Request};
 pub use phase::Phase;
 pub use plan::EXTERNAL_INSTANCES;
 pub use request_session::{Answer, Data, RequestSession, assemble};
-pub use rule::{Need, Rule};
+pub use rule::{Need, Registry, Rule, RuleDraft, Script, needs, rule};
+pub use rules::RULES;
 pub use run::{Before, Options, catalogue_hash, run, run_instance, spec_mismatch};
 pub use rx_packet::RxPacket;
 pub use select::Shard;
@@ -82,10 +85,10 @@ pub use verdict::{
 };
 pub use wellformed::PacketFinding;
 
-/// The examples of docs/writing-a-case.md.
+/// The examples of docs/writing-a-rule.md.
 #[cfg(doctest)]
-#[doc = include_str!("../../docs/writing-a-case.md")]
-struct WritingACase;
+#[doc = include_str!("../../docs/writing-a-rule.md")]
+struct WritingARule;
 
 /// The example of the README.
 #[cfg(doctest)]

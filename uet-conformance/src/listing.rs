@@ -10,8 +10,8 @@ const DETAILED: usize = 3;
 /// Maximum number of observations of an instance.
 const OBSERVATIONS: usize = 4;
 
-/// A failing instance. One without details broke the same requirements as an instance of its rule with details, or has
-/// too many others beside it.
+/// A failing instance. One without details broke the same requirements as an instance of its rule with
+/// details, or has too many others beside it.
 #[derive(Serialize)]
 struct Listed<'a> {
     instance: &'a str,

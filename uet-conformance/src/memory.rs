@@ -21,8 +21,8 @@ impl Region {
 }
 
 impl Test<'_> {
-    /// Memory of the device that everyone may use, and what it holds: a pattern without zeros in a row, so that a byte
-    /// written beside its place is seen.
+    /// Memory of the device that everyone may use, and what it holds: a pattern without zeros in a row, so
+    /// that a byte written beside its place is seen.
     pub fn patterned(&mut self, length: u64) -> Result<(Region, Vec<u8>), Stop> {
         let fill = Fill::Seed(77);
         let held = fill.bytes(length as usize);
@@ -50,7 +50,8 @@ impl Test<'_> {
         };
         let usual = plain.key;
         let expose = change(plain);
-        // The rules choose keys for what their bits mean. An idempotent-safe key means something by its highest bit alone.
+        // The rules choose keys for what their bits mean. An idempotent-safe key means something by its
+        // highest bit alone.
         let exact = expose.key != usual && expose.key.0 >> 62 != 0b10;
         let (number, key) = self.expose(expose.clone(), exact)?;
         let region = Region {
@@ -66,8 +67,8 @@ impl Test<'_> {
         Ok((region, held))
     }
 
-    /// Exposes memory, and returns its number and its key. A device may choose the key, except for its two highest bits.
-    /// With `exact`, the rule needs the requested key.
+    /// Exposes memory, and returns its number and its key. A device may choose the key, except for its two
+    /// highest bits. With `exact`, the rule needs the requested key.
     pub(crate) fn expose(&mut self, region: ExposeRegion, exact: bool) -> Result<(u64, u64), Stop> {
         let asked = region.key.0;
         let exposed = self.call(region)?;

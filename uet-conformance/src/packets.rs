@@ -29,7 +29,8 @@ impl Test<'_> {
         }
     }
 
-    /// Builds a datagram with the opcode of [`datagram_opcode`](Self::datagram_opcode) instead of UET_DATAGRAM_SEND.
+    /// Builds a datagram with the opcode of [`datagram_opcode`](Self::datagram_opcode) instead of
+    /// UET_DATAGRAM_SEND.
     pub fn datagram(&self, request: &crate::Request) -> Result<UetBuf, WriteError> {
         let opcode = self.datagram_opcode();
         let ses = match request.ses {

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-/// Does the work for each item, on as many threads as the machine runs at once. Passes the results to `take` in the
-/// order of the items, each as soon as all before it are there.
+/// Does the work for each item, on as many threads as the machine runs at once. Passes the results to `take`
+/// in the order of the items, each as soon as all before it are there.
 ///
 /// ```
 /// let mut squares = Vec::new();

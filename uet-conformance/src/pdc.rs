@@ -11,7 +11,8 @@ use uet_wire::registry::{
 use uet_wire::ses::{Atomic, ExtBuf, Response, SesBuf, Std};
 use uet_wire::{PdcId, Psn, PsnOffset, UetBuf, Units24, WriteError};
 
-/// The suite's side of a context. It knows the numbers that the two sides have exchanged, and does nothing by itself.
+/// The suite's side of a context. It knows the numbers that the two sides have exchanged, and does nothing by
+/// itself.
 #[derive(Clone, Debug)]
 pub struct Pdc {
     /// Address of the suite.
@@ -170,8 +171,8 @@ impl Pdc {
     }
 }
 
-/// The bits of `pdc_info` that request the reserved pool: the lowest, and the highest for devices that read it there. A
-/// device ignores the other bit as reserved.
+/// The bits of `pdc_info` that request the reserved pool: the lowest, and the highest for devices that read
+/// it there. A device ignores the other bit as reserved.
 const RESERVED_POOL: u8 = 0b1001;
 
 /// A request to send.

@@ -31,8 +31,8 @@ impl Phase {
 
 /// Derives the phase of each step.
 ///
-/// Everything between two comparisons is a round. The stimulus of a round is what the script sends after the last
-/// precondition that it waits for. The steps before that precondition were arrangement.
+/// Everything between two comparisons is a round. The stimulus of a round is what the script sends after the
+/// last precondition that it waits for. The steps before that precondition were arrangement.
 #[derive(Debug, Default)]
 pub(crate) struct Phases {
     /// The phase that a helper such as `establish` states for its steps.

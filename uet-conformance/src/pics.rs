@@ -1,6 +1,7 @@
-//! The implementation conformance statement (PICS) of a vendor, compared with `hello` and with the results of a run.
+//! The implementation conformance statement (PICS) of a vendor, compared with `hello` and with the results of
+//! a run.
 
-use crate::{RunResult, Verdict, coverage};
+use crate::{RULES, RunResult, Verdict, coverage};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use uet_wire::catalogue;
@@ -102,7 +103,7 @@ impl Pics {
 }
 
 fn shown(requirement: &catalogue::Requirement, result: &RunResult) -> Shown {
-    let checks = coverage::of(requirement);
+    let checks = coverage::of(RULES, requirement);
     let is_named = |ids: &[String]| ids.iter().any(|id| id == requirement.id);
     let fails = result.cases.iter().any(|case| case.verdict.is_failure() && is_named(&case.requirements));
     let found = |id: &Option<String>| id.as_deref() == Some(requirement.id);

@@ -4,7 +4,8 @@ use crate::{Dut, Instance, Need, Options, Rule};
 use std::collections::HashSet;
 use uet_control::Link;
 
-/// The maximum number of instances on a device outside of this process, unless [`Options::max_instances`] says otherwise.
+/// The maximum number of instances on a device outside of this process, unless [`Options::max_instances`]
+/// says otherwise.
 pub const EXTERNAL_INSTANCES: usize = 1000;
 
 /// A rule and its instances in the order in which they run.

@@ -70,7 +70,8 @@ impl Answer {
         self.request == AckRequest::REQ_CLEAR
     }
 
-    /// Returns the number of accepted bytes; a default response without a number means `all` (`SES-RESP-006`).
+    /// Returns the number of accepted bytes; a default response without a number means `all`
+    /// (`SES-RESP-006`).
     pub fn length(&self, all: u32) -> u32 {
         let told = self.response.filter(|response| {
             response.head().opcode() == ResponseOpcode::UET_RESPONSE || response.modified_length() > 0
@@ -232,8 +233,8 @@ impl RequestSession {
         psn - self.pdc.start
     }
 
-    /// Records the contents of a packet; recording a packet twice changes nothing. Returns the number of new bytes of read
-    /// data.
+    /// Records the contents of a packet; recording a packet twice changes nothing. Returns the number of new
+    /// bytes of read data.
     fn note(&mut self, seen: &RxPacket) -> usize {
         if !seen.is_for(&self.pdc) {
             return 0;
@@ -268,7 +269,8 @@ impl RequestSession {
         new
     }
 
-    /// Returns the known answer to this request: from an ACK that names it, or else a cumulative acknowledgment.
+    /// Returns the known answer to this request: from an ACK that names it, or else a cumulative
+    /// acknowledgment.
     fn known(&self, psn: Psn) -> Option<Answer> {
         let distance = self.distance(psn);
         let quiet = Answer { response: None, request: AckRequest::NO_REQUEST, covered: self.covered };
@@ -329,8 +331,8 @@ impl RequestSession {
         self.expect(t, requirement, &expected, psn, |answer| codes.contains(&answer.code()))
     }
 
-    /// Expects an ACK or NACK, whatever it says: a device that drops the request breaks another requirement than one that
-    /// serves it wrongly. Records only a failure.
+    /// Expects an ACK or NACK, whatever it says: a device that drops the request breaks another requirement
+    /// than one that serves it wrongly. Records only a failure.
     pub fn some_answer(&mut self, t: &mut Test<'_>, psn: Psn) -> Outcome {
         self.insist(t, psn)?;
         let pdc = self.pdc.clone();
@@ -360,7 +362,8 @@ impl RequestSession {
         found.map(|(_, answer)| answer)
     }
 
-    /// Waits for this many more bytes of read data, in ACKs or on the return direction, and acknowledges the latter.
+    /// Waits for this many more bytes of read data, in ACKs or on the return direction, and acknowledges the
+    /// latter.
     pub fn data(
         &mut self,
         t: &mut Test<'_>,
@@ -406,8 +409,8 @@ fn keep(all: &mut BTreeMap<u32, Data>, place: u32, data: impl FnOnce() -> Data) 
     }
 }
 
-/// Returns whether a response has information beyond the packet's arrival; NULL and the opcode for no response have
-/// none.
+/// Returns whether a response has information beyond the packet's arrival; NULL and the opcode for no
+/// response have none.
 fn says_something(response: &Response) -> bool {
     let head = response.head();
     head.return_code() != ReturnCode::NULL && head.opcode() != ResponseOpcode::UET_NO_RESPONSE

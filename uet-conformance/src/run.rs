@@ -2,8 +2,8 @@ use crate::plan::{Planned, plan};
 use crate::statement::StatedDevice;
 use crate::{
     Circumstances, Corrections, DeviceStatement, Dut, DutExt, Expand, Instance, InstanceResult, Observation,
-    Outcome, Packets, Pdc, Relation, RuleResult, RunResult, Shard, Show, Statement, Stop, Test, Verdict,
-    axis,
+    Outcome, Packets, Pdc, RULES, Registry, Relation, RuleResult, RunResult, Shard, Show, Statement, Stop,
+    Test, Verdict, axis,
 };
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
@@ -42,6 +42,8 @@ const FAR: Duration = Duration::from_millis(20);
 /// Selection and settings of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
+    /// The rules of the suite, which the following fields select from.
+    pub rules: Registry,
     /// Groups of cases to run; all if empty.
     pub groups: Vec<String>,
     /// Ids of cases or of requirements of cases to run; all if empty.
@@ -54,9 +56,10 @@ pub struct Options {
     pub shard: Shard,
     /// Choice of combinations of axis values.
     pub expand: Expand,
-    /// The maximum number of instances, at least the first of each rule. `None` means all for a device in this process. For
-    /// any other it means [`EXTERNAL_INSTANCES`](crate::EXTERNAL_INSTANCES), but at least one of each rule, which
-    /// the seed chooses. If the device cannot play the instances of a rule, others are tried.
+    /// The maximum number of instances, at least the first of each rule. `None` means all for a device in
+    /// this process. For any other it means [`EXTERNAL_INSTANCES`](crate::EXTERNAL_INSTANCES), but at least
+    /// one of each rule, which the seed chooses. If the device cannot play the instances of a rule, others
+    /// are tried.
     pub max_instances: Option<usize>,
     /// Known or required properties of the device beyond its own claims.
     pub statement: Statement,
@@ -72,8 +75,8 @@ pub struct Options {
     pub repeat: u32,
     /// Stop at the first failure.
     pub fail_fast: bool,
-    /// When set, no further case begins. The current case gets no verdict, because the stop signal may have reached the
-    /// device too.
+    /// When set, no further case begins. The current case gets no verdict, because the stop signal may have
+    /// reached the device too.
     pub stop: Arc<AtomicBool>,
     /// The command that connects to the same device; results contain it in the command that reruns a case.
     pub command: String,
@@ -109,6 +112,7 @@ impl core::fmt::Debug for Before {
 impl Default for Options {
     fn default() -> Self {
         Options {
+            rules: RULES,
             groups: Vec::new(),
             ids: Vec::new(),
             levels: Vec::new(),
@@ -313,8 +317,8 @@ pub(crate) fn blank_run() -> RunResult {
     begun(&serde_json::from_str(welcome).unwrap(), &Options::default())
 }
 
-/// Measures the round-trip time by plain writes, and returns the shortest. Returns zero below [`NOTABLE`], and for a
-/// device that answers none.
+/// Measures the round-trip time by plain writes, and returns the shortest. Returns zero below [`NOTABLE`],
+/// and for a device that answers none.
 fn measured_round_trip(dut: &mut StatedDevice<'_>, options: &Options) -> Duration {
     let rod = !dut.welcome().capabilities.iter().any(|claim| claim == "rud");
     let mut test = Test::new(dut, options.spec, options.seed, options.timeout_scale);
@@ -338,8 +342,8 @@ fn measured_round_trip(dut: &mut StatedDevice<'_>, options: &Options) -> Duratio
     knock().ok().filter(|shortest| *shortest >= NOTABLE).unwrap_or_default()
 }
 
-/// Runs an instance as often as requested. A mix of passes and failures is flaky. Returns the first failure, or else
-/// the first round without a pass. The error says why nothing else can run.
+/// Runs an instance as often as requested. A mix of passes and failures is flaky. Returns the first failure,
+/// or else the first round without a pass. The error says why nothing else can run.
 fn repeated(
     dut: &mut StatedDevice<'_>,
     instance: &Instance,
@@ -380,8 +384,8 @@ fn repeated(
     (kept, there)
 }
 
-/// Runs an instance with this seed. If the network affected packets of a run that did not pass, runs it again with
-/// other seeds. If each run was affected, the result is inconclusive.
+/// Runs an instance with this seed. If the network affected packets of a run that did not pass, runs it again
+/// with other seeds. If each run was affected, the result is inconclusive.
 fn excused(
     dut: &mut StatedDevice<'_>,
     instance: &Instance,
@@ -419,7 +423,8 @@ fn excused(
     (found, there)
 }
 
-/// Returns a reason if a round trip takes longer than the device waits for an ACK: then its timers expire in every rule.
+/// Returns a reason if a round trip takes longer than the device waits for an ACK: then its timers expire in
+/// every rule.
 fn too_far(dut: &StatedDevice<'_>) -> Option<String> {
     let round_trip = dut.round_trip;
     let told = dut.welcome.parameters.get("rto_init_time").and_then(|value| value.as_u64());
@@ -471,7 +476,7 @@ pub fn run_instance(
         return InstanceResult { reason, ..blank };
     }
     let own_seed = seed ^ hash(&instance.to_string()) ^ dut.nonce();
-    run_script(dut, blank, spec, own_seed, timeout_scale, Some(instance), instance.rule.run)
+    run_script(dut, blank, spec, own_seed, timeout_scale, Some(instance), |t| instance.rule.play(t))
 }
 
 /// Runs a script once, on a device that is reset, and judges what it observes.
@@ -576,7 +581,8 @@ pub(crate) fn run_script(
     }
 }
 
-/// Returns whether the device answers a plain first write: silence means something only for a device that does.
+/// Returns whether the device answers a plain first write: silence means something only for a device that
+/// does.
 fn alive(dut: &mut dyn Dut, spec: &'static Spec, timeout_scale: f64) -> bool {
     let seed = dut.nonce();
     let mut test = Test::new(dut, spec, seed, timeout_scale);

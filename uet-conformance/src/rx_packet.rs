@@ -53,7 +53,8 @@ impl RxPacket {
         }
     }
 
-    /// Returns a control packet that a device may send at any time, such as a target's close request when idle.
+    /// Returns a control packet that a device may send at any time, such as a target's close request when
+    /// idle.
     pub fn unasked(&self) -> Option<Control> {
         let kinds = [CtlType::NOOP, CtlType::NEGOTIATION, CtlType::CLOSE_REQUEST];
         kinds.into_iter().find_map(|kind| self.control(kind))

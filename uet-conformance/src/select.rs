@@ -1,4 +1,4 @@
-use crate::{Instance, Need, Options, Rule, cases};
+use crate::{Instance, Need, Options, Rule};
 use core::fmt;
 use core::str::FromStr;
 use uet_wire::catalogue::Level;
@@ -24,13 +24,13 @@ impl Options {
             return rule.instances(self.expand, usable);
         }
         let named = self.ids.iter().filter(|id| names(id, rule));
-        named.filter_map(|id| Instance::parse(id).ok()).collect()
+        named.filter_map(|id| Instance::parse(self.rules, id).ok()).collect()
     }
 
     /// Returns the selected cases in the order in which they run.
     pub fn selected(&self) -> Vec<&'static Rule> {
         let Shard { index, count } = self.shard;
-        let wanted = cases::all().filter(|case| self.selects(case));
+        let wanted = self.rules.iter().filter(|case| self.selects(case));
         wanted.skip(index as usize - 1).step_by(count as usize).collect()
     }
 }
@@ -63,7 +63,8 @@ impl Rule {
     }
 }
 
-/// A part of the suite, so that several machines can share it. Each case belongs to exactly one of the `count` parts.
+/// A part of the suite, so that several machines can share it. Each case belongs to exactly one of the
+/// `count` parts.
 ///
 /// ```
 /// use uet_conformance::Shard;

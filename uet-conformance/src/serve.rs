@@ -162,15 +162,15 @@ impl Target {
         t.send(&self.pdc, &self.pdc.request(k).ses(ses, data).build()?)
     }
 
-    /// Sends data of a read as the `k`-th packet of the return direction. A device that refuses it fails `SES-READ-005` or
-    /// `SES-READ-006`, whatever the case checks.
+    /// Sends data of a read as the `k`-th packet of the return direction. A device that refuses it fails
+    /// `SES-READ-005` or `SES-READ-006`, whatever the case checks.
     pub fn give_due(&self, t: &mut Test<'_>, k: u32, ses: SesBuf, data: &[u8]) -> Outcome {
         t.proper_data.insert((self.pdc.local.0, self.psn(k).0));
         self.give(t, k, ses, data)
     }
 
-    /// Gives a read of `whole`, whose requests are the first `count`, all that it asks for on the return direction, from the
-    /// `first` packet of that on.
+    /// Gives a read of `whole`, whose requests are the first `count`, all that it asks for on the return
+    /// direction, from the `first` packet of that on.
     pub fn give_all(&self, t: &mut Test<'_>, count: u32, first: u32, whole: &[u8]) -> Outcome {
         let mtu = t.mtu();
         for k in 0..count {

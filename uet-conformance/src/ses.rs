@@ -150,8 +150,8 @@ impl Message {
         Message { data: data.to_vec(), length: data.len() as u32, ..self }
     }
 
-    /// Turns it into a rendezvous send of `length` bytes: it carries the data, and the target reads the rest from
-    /// `rest`.
+    /// Turns it into a rendezvous send of `length` bytes: it carries the data, and the target reads the rest
+    /// from `rest`.
     pub fn rendezvous(self, length: u32, rest: &Region, offset: u64) -> Result<Self, WriteError> {
         let ext = Rendezvous::zeroed().edit().eager_length(self.data.len() as u32);
         let ext = ext.read_ri_generation(rest.generation).read_pid_on_fep(rest.process);

@@ -1,7 +1,9 @@
-//! The suite's part in a secure domain of the device (section 3.7). It seals every packet of the suite and opens every
-//! packet of the device, with the codec's primitives and none of the model.
+//! The suite's part in a secure domain of the device (section 3.7). It seals every packet of the suite and
+//! opens every packet of the device, with the codec's primitives and none of the model.
 
-use crate::{Axis, Need, Outcome, Point, Stop, Test, Wire};
+use crate::axis::axis;
+use crate::rule::needs::TSS;
+use crate::{Axis, Outcome, Stop, Test, Wire};
 use core::net::IpAddr;
 use std::collections::BTreeMap;
 use uet_control::{InstallKeys, KeyMode, Secret, Secrets, SecureDomain};
@@ -22,21 +24,16 @@ pub struct DomainKind {
 }
 
 /// The kinds of domains.
-pub const SECURED: Axis<DomainKind> = Axis::new(
-    "domain",
-    &[
-        Point::needing("cluster", kind(KeyMode::Cluster, false), TSS),
-        Point::needing("cluster-ssi", kind(KeyMode::Cluster, true), TSS),
-        Point::needing("direct", kind(KeyMode::Direct, false), TSS),
-        Point::needing("direct-ssi", kind(KeyMode::Direct, true), TSS),
-        Point::needing("server", kind(KeyMode::Server, false), TSS),
-        Point::needing("server-ssi", kind(KeyMode::Server, true), TSS),
-        Point::needing("client", kind(KeyMode::Client, false), TSS),
-        Point::needing("client-ssi", kind(KeyMode::Client, true), TSS),
-    ],
-);
-
-const TSS: &[Need] = &[Need::Capability("tss")];
+pub const SECURED: Axis<DomainKind> = axis("domain").needing(&[
+    ("cluster", kind(KeyMode::Cluster, false), &[TSS]),
+    ("cluster-ssi", kind(KeyMode::Cluster, true), &[TSS]),
+    ("direct", kind(KeyMode::Direct, false), &[TSS]),
+    ("direct-ssi", kind(KeyMode::Direct, true), &[TSS]),
+    ("server", kind(KeyMode::Server, false), &[TSS]),
+    ("server-ssi", kind(KeyMode::Server, true), &[TSS]),
+    ("client", kind(KeyMode::Client, false), &[TSS]),
+    ("client-ssi", kind(KeyMode::Client, true), &[TSS]),
+]);
 
 const fn kind(mode: KeyMode, ssi: bool) -> DomainKind {
     DomainKind { mode, ssi }
@@ -78,7 +75,8 @@ pub struct Shield {
     pub an: bool,
     /// The epoch with which the suite seals.
     pub epoch: u16,
-    /// The counter of the suite's next packet. Each address of the suite has the same, and an identity of its own.
+    /// The counter of the suite's next packet. Each address of the suite has the same, and an identity of its
+    /// own.
     pub counter: u64,
     /// The source identifier of the suite's packets.
     pub ssi: Option<u32>,
@@ -134,7 +132,8 @@ pub(crate) fn told(secret: &[u8]) -> Secrets {
 }
 
 impl Test<'_> {
-    /// Makes the device a member of a secure domain with a fresh key. From now on, the suite protects all its packets.
+    /// Makes the device a member of a secure domain with a fresh key. From now on, the suite protects all its
+    /// packets.
     pub fn secure(&mut self, kind: DomainKind) -> Outcome {
         self.secure_as(kind, |_| {})
     }
@@ -201,8 +200,8 @@ impl Test<'_> {
         self.install()
     }
 
-    /// Skips a link that does not know what is authenticated. Gives the device time: during a rule, an idle context must
-    /// not close, and a lost packet must come again.
+    /// Skips a link that does not know what is authenticated. Gives the device time: during a rule, an idle
+    /// context must not close, and a lost packet must come again.
     fn is_testable(&mut self) -> Outcome {
         let probe = Wire::new(self.own_address()?, self.device_address(), 0, Vec::new());
         self.dut.outer(&probe, 64, true).ok_or_else(no_outer)?;
@@ -379,7 +378,8 @@ impl Test<'_> {
         others.iter().any(|other| Some(other.sdi) == sdi)
     }
 
-    /// Returns the security header and the bytes within. The error is the reason, or `None` for a packet in the clear.
+    /// Returns the security header and the bytes within. The error is the reason, or `None` for a packet in
+    /// the clear.
     fn unsealed(&self, wire: &Wire) -> Result<(Sighting, Vec<u8>), Option<String>> {
         let Some(shield) = self.shield.as_deref() else { return Err(None) };
         if wire.bytes.first().is_none_or(|first| first >> 3 != 1) {
@@ -419,8 +419,8 @@ fn is_nack_without_context(bytes: &[u8]) -> bool {
     }
 }
 
-/// Takes the Start_PSN off an ACK that tells one: flag bit 6, and 4 bytes after the header. Public sources disagree about
-/// it, so that the rules about reserved bits and lengths do not judge it.
+/// Takes the Start_PSN off an ACK that tells one: flag bit 6, and 4 bytes after the header. Public sources
+/// disagree about it, so that the rules about reserved bits and lengths do not judge it.
 fn take_expected_psn(bytes: &mut Vec<u8>) -> Option<Psn> {
     const TELLS: u8 = 0x40;
     let flags = *bytes.get(1)?;
@@ -435,8 +435,9 @@ fn take_expected_psn(bytes: &mut Vec<u8>) -> Option<Psn> {
 }
 
 impl Shield {
-    /// Returns the direction of a packet as the domain sees it. The suite derives as a server does, also where the
-    /// device is the server and the suite its client: then the client's packets are those that come in.
+    /// Returns the direction of a packet as the domain sees it. The suite derives as a server does, also
+    /// where the device is the server and the suite its client: then the client's packets are those that come
+    /// in.
     fn direction(&self, leaving: bool) -> Direction {
         let suite_is_client = self.installed.mode == KeyMode::Server;
         match leaving == suite_is_client {

@@ -66,7 +66,8 @@ impl Test<'_> {
 
     /// Sends a packet that names the device's PDCID. It proves that the suite got the ACK.
     ///
-    /// The sources leave open if a device may give up a context without this proof when it runs out of resources.
+    /// The sources leave open if a device may give up a context without this proof when it runs out of
+    /// resources.
     pub fn prove_established(&mut self, pdc: &Pdc) -> Outcome {
         self.during(Phase::Arrange, |test| {
             test.send(pdc, &pdc.control(CtlType::ACK_REQUEST, pdc.psn(0), 0)?)?;
@@ -82,7 +83,8 @@ impl Test<'_> {
         ours.flat_map(|direction| direction.announced.iter().copied()).collect()
     }
 
-    /// Returns MP_RANGE as a source of this context knows it. Skips the test of a device that states no limit.
+    /// Returns MP_RANGE as a source of this context knows it. Skips the test of a device that states no
+    /// limit.
     pub fn range(&self, pdc: &Pdc) -> Result<u32, Stop> {
         if self.windows(pdc).contains(&0) {
             return Err(Stop::Skipped("the device states no limit".into()));
@@ -113,7 +115,8 @@ impl Test<'_> {
         }
     }
 
-    /// Sets a parameter of the device, which restarts. Skips the case if the device does not accept the parameter.
+    /// Sets a parameter of the device, which restarts. Skips the case if the device does not accept the
+    /// parameter.
     pub fn configure(&mut self, name: &str, value: impl Into<Value>) -> Outcome {
         match self.try_configure(name, value)? {
             true => Ok(()),
@@ -144,8 +147,8 @@ impl Test<'_> {
         Ok(())
     }
 
-    /// Sets longer times on a device on a real link, if it accepts them, since a busy machine blurs times of few
-    /// milliseconds. The network still holds as much as before.
+    /// Sets longer times on a device on a real link, if it accepts them, since a busy machine blurs times of
+    /// few milliseconds. The network still holds as much as before.
     pub fn slowed(&mut self) -> Outcome {
         if self.facts().virtual_time {
             return Ok(());
@@ -163,7 +166,8 @@ impl Test<'_> {
         Ok(())
     }
 
-    /// Expects that this context can be opened with a write of 16 ones, once the device has forgotten ended contexts.
+    /// Expects that this context can be opened with a write of 16 ones, once the device has forgotten ended
+    /// contexts.
     pub fn expect_room(&mut self, requirement: &Requirement, pdc: &Pdc, region: &Region) -> Outcome {
         let first = pdc.request(0).write(region, 0, &[1; 16])?;
         // The sources leave open how long an ended context is kept for late packets.
@@ -263,7 +267,8 @@ impl Test<'_> {
         self.check_memory(requirement, region, offset, expected)
     }
 
-    /// Checks the current memory contents. Call it for data that must not arrive, after a wait or after later data.
+    /// Checks the current memory contents. Call it for data that must not arrive, after a wait or after later
+    /// data.
     pub fn check_memory(
         &mut self,
         requirement: &Requirement,
@@ -365,7 +370,8 @@ impl Test<'_> {
         Ok(false)
     }
 
-    /// Checks a packet of the device against all single-packet requirements, and records these requirements as checked.
+    /// Checks a packet of the device against all single-packet requirements, and records these requirements
+    /// as checked.
     pub fn check_packet(&mut self, seen: &RxPacket, requirements: &[&'static Requirement]) {
         let (uet, cut) = uet_wire::Uet::parse_lax(&seen.wire.bytes);
         let findings: Vec<_> =

@@ -15,8 +15,8 @@ use uet_wire::pds::{Control, Nack, Request};
 use uet_wire::registry::{CtlType, NackCode};
 use uet_wire::{PdcId, Psn, UetBuf, Units24};
 
-/// The suite's side of a context that the device has opened. It records the requests. It sends only the answers that the
-/// script requests.
+/// The suite's side of a context that the device has opened. It records the requests. It sends only the
+/// answers that the script requests.
 ///
 /// ```
 /// use uet_conformance::target::{Target, post};
@@ -112,7 +112,8 @@ impl Target {
         Ok(target)
     }
 
-    /// Has the device open a context with a write of one packet, and completes the write. One PSN is then used.
+    /// Has the device open a context with a write of one packet, and completes the write. One PSN is then
+    /// used.
     pub fn established(t: &mut Test<'_>, peer: u64, mode: Mode) -> Result<Self, Stop> {
         t.during(Phase::Arrange, |t| {
             let posted = t.post(Post { mode, ..post(PostKind::Write, peer, 64) })?;
@@ -128,7 +129,8 @@ impl Target {
         })
     }
 
-    /// Returns the return direction of a context that the suite has opened. It begins at Start_PSN too (`PDS-SYN-008`).
+    /// Returns the return direction of a context that the suite has opened. It begins at Start_PSN too
+    /// (`PDS-SYN-008`).
     pub fn of_return(t: &Test<'_>, pdc: &Pdc) -> Self {
         let states = t.claims("nscc") && !matches!(t.word("congestion"), Some("none" | "rccc"));
         Target {
@@ -196,8 +198,8 @@ impl Target {
         self.serve(t, count, |_, _| None)
     }
 
-    /// Receives requests like [`collect`](Self::collect), and sends the ACK that `answer` returns for each one.
-    /// Serves earlier unserved requests first.
+    /// Receives requests like [`collect`](Self::collect), and sends the ACK that `answer` returns for each
+    /// one. Serves earlier unserved requests first.
     pub fn serve(
         &mut self,
         t: &mut Test<'_>,
@@ -274,8 +276,8 @@ impl Target {
         t.settle()
     }
 
-    /// An ACK of all PSNs up to the `n`-th, which it names, with the default response. It has congestion state if the
-    /// device wants that.
+    /// An ACK of all PSNs up to the `n`-th, which it names, with the default response. It has congestion
+    /// state if the device wants that.
     pub fn acking(&self, n: u32) -> AckBuilder {
         let nscc = self.states.then(|| (self.counted(self.bytes_before(u32::MAX)), 0));
         AckBuilder { nscc, mpr: self.mpr, ..self.pdc.ack(self.psn(n)) }
@@ -301,8 +303,8 @@ impl Target {
         t.send(&self.pdc, &ack.build()?)
     }
 
-    /// Acknowledges these PSNs by bits of the bitmap alone. The cumulative PSN is the one before the `below`-th, and the
-    /// ACK names it.
+    /// Acknowledges these PSNs by bits of the bitmap alone. The cumulative PSN is the one before the
+    /// `below`-th, and the ACK names it.
     pub fn sack(&self, t: &mut Test<'_>, below: u32, arrived: &[u32]) -> Outcome {
         let first = self.psn(below);
         let bits = arrived.iter().fold(0, |bits, n| bits | 1u64 << (n - below));
@@ -442,8 +444,8 @@ impl Test<'_> {
         Duration::from_nanos(self.parameter("nack_retx_time"))
     }
 
-    /// The time before which a retransmission cannot come from a timeout. It is below RTO_Init_Time, since the suite may
-    /// have seen the packet late.
+    /// The time before which a retransmission cannot come from a timeout. It is below RTO_Init_Time, since
+    /// the suite may have seen the packet late.
     pub fn early(&self) -> Duration {
         self.rto().mul_f64(0.7)
     }
@@ -458,8 +460,8 @@ impl Test<'_> {
         self.soon().min(self.rto()) / 4
     }
 
-    /// Gives the device time to take in the packets sent to it. Discards packets that arrive meanwhile: they may have
-    /// left before.
+    /// Gives the device time to take in the packets sent to it. Discards packets that arrive meanwhile: they
+    /// may have left before.
     pub fn settle(&mut self) -> Outcome {
         let until = self.now() + self.grace();
         while self.wait(until.saturating_sub(self.now()), |_| Some(()))?.is_some() {}

@@ -19,7 +19,8 @@ impl Test<'_> {
         }
     }
 
-    /// Grants the credit that the device demands, if both sides have named the context. Cases of credit grant by themselves.
+    /// Grants the credit that the device demands, if both sides have named the context. Cases of credit grant
+    /// by themselves.
     fn grant(&mut self, seen: &RxPacket) -> Outcome {
         let wanted = match seen.uet().pds {
             Some(Pds::RequestCc(header)) => {
@@ -38,7 +39,8 @@ impl Test<'_> {
         self.send_wire(&wire)
     }
 
-    /// Acknowledges NOOP, NEGOTIATION and CLOSE_REQUEST, which take a PSN. Cases of such packets answer by themselves.
+    /// Acknowledges NOOP, NEGOTIATION and CLOSE_REQUEST, which take a PSN. Cases of such packets answer by
+    /// themselves.
     fn confirm(&mut self, seen: &RxPacket) -> Outcome {
         let Some(asked) = seen.unasked() else { return Ok(()) };
         let (psn, Some(here)) = (asked.psn(), asked.dpdcid()) else { return Ok(()) };
@@ -70,7 +72,8 @@ impl Test<'_> {
         self.observer().contexts().filter_map(move |context| Some((context, side(context)?)))
     }
 
-    /// Returns the highest cumulative PSN that this end of the suite has acknowledged; before its first ACK, Start_PSN - 1.
+    /// Returns the highest cumulative PSN that this end of the suite has acknowledged; before its first ACK,
+    /// Start_PSN - 1.
     fn covered(&self, from: IpAddr, here: PdcId) -> Option<Psn> {
         let (context, side) = self.contexts(from, here).next()?;
         let device = context.direction(side.other());
@@ -78,8 +81,8 @@ impl Test<'_> {
         device.cack.map(|(cack, _)| device.psn(cack)).or(start)
     }
 
-    /// Skips the case if the device has started to close the context: a CLOSE_COMMAND takes a PSN, and later requests take
-    /// another context.
+    /// Skips the case if the device has started to close the context: a CLOSE_COMMAND takes a PSN, and later
+    /// requests take another context.
     pub(crate) fn is_kept(&self, pdc: &Pdc) -> Outcome {
         let closes = |(context, side): (&Context, Side)| context.direction(side.other()).closing.is_some();
         match self.contexts(pdc.from, pdc.local).any(closes) {

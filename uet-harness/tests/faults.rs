@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use uet_conformance::{Options, RunResult, Verdict, cases, run};
+use uet_conformance::{Options, RULES, RunResult, Verdict, run};
 use uet_emulator::Config;
 use uet_emulator::fault::{self, Area, Fault};
 use uet_harness::dut::{Embedded, Family};
@@ -159,7 +159,7 @@ fn every_fault_is_caught_and_told_from_others() {
 
 fn page(rows: &[(&'static Fault, Row)], own: usize, catching: usize) -> String {
     let caught = rows.iter().filter(|(_, row)| !row.cases.is_empty()).count();
-    let all = cases::all().count();
+    let all = RULES.iter().count();
     let mut page = format!(
         "# What the suite catches\n\n\
          Each deliberate fault of the built-in NIC ([emulator.md](emulator.md)), against all {all} cases of the suite\n\

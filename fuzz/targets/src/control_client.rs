@@ -4,7 +4,7 @@ use core::time::Duration;
 use serde_json::{Map, Value};
 use std::collections::VecDeque;
 use std::str::Lines;
-use uet_conformance::{Dut, DutError, Facts, Options, Wire, cases, run as run_suite};
+use uet_conformance::{Dut, DutError, Facts, Options, Wire, RULES, run as run_suite};
 use uet_control::{CallError, Client, Event, Op, Welcome};
 use uet_emulator::Config;
 use uet_harness::dut::Embedded;
@@ -18,7 +18,7 @@ pub(super) fn run(data: &[u8]) {
     let Some(([high, low], text)) = data.split_first_chunk() else { return };
     let Ok(text) = std::str::from_utf8(text) else { return };
     let Ok(nic) = Embedded::new(Config::default()) else { return };
-    let all = cases::all().collect::<Vec<_>>();
+    let all = RULES.iter().collect::<Vec<_>>();
     let case = all[usize::from(u16::from_be_bytes([*high, *low])) % all.len()];
     let options =
         Options { ids: vec![case.id.to_owned()], max_instances: Some(1), ..Options::default() };

@@ -3,7 +3,7 @@
 use crate::near;
 use clap::{Args, ValueEnum};
 use std::io;
-use uet_conformance::{Expand, Instance, Options, Rule, cases};
+use uet_conformance::{Expand, Instance, Options, RULES, Rule};
 use uet_wire::catalogue::{self, Level};
 
 /// Selection of cases. Repeated values of one option are alternatives; different options must all match.
@@ -70,9 +70,9 @@ impl Grade {
 impl Filter {
     /// Converts the filter to options of the suite. Fails if a name is unknown.
     pub(super) fn options(&self) -> io::Result<Options> {
-        let groups = || distinct(cases::all().map(Rule::group));
+        let groups = || distinct(RULES.iter().map(Rule::group));
         let requirements = catalogue::ALL.iter().map(|requirement| requirement.id);
-        let ids: Vec<&str> = cases::all().map(|case| case.id).chain(requirements).collect();
+        let ids: Vec<&str> = RULES.iter().map(|case| case.id).chain(requirements).collect();
         known("group", &self.group, &groups())?;
         let of_instances = |id: &&String| id.contains('[');
         let whole: Vec<String> = self.id.iter().filter(|id| !of_instances(id)).cloned().collect();
@@ -80,7 +80,7 @@ impl Filter {
         self.id
             .iter()
             .filter(of_instances)
-            .try_for_each(|id| Instance::parse(id).map(drop))
+            .try_for_each(|id| Instance::parse(RULES, id).map(drop))
             .map_err(io::Error::other)?;
         known("capability that a case needs", &self.capability, &capabilities())?;
         let options = Options {
@@ -92,7 +92,7 @@ impl Filter {
             ..Options::default()
         };
         let unchecked = |id: &&String| {
-            !cases::all().any(|case| Options { ids: vec![(*id).clone()], ..Options::default() }.selects(case))
+            !RULES.iter().any(|case| Options { ids: vec![(*id).clone()], ..Options::default() }.selects(case))
         };
         if let Some(id) = self.id.iter().find(unchecked) {
             return Err(io::Error::other(format!("no case checks {id}; `uet explain {id}` says why")));
@@ -103,7 +103,7 @@ impl Filter {
 
 /// Returns the capabilities that cases need.
 pub(super) fn capabilities() -> Vec<&'static str> {
-    let needs = cases::all().flat_map(Rule::all_needs);
+    let needs = RULES.iter().flat_map(Rule::all_needs);
     distinct(needs.filter_map(|need| need.capability()))
 }
 

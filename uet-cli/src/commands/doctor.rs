@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 use uet_conformance::{
-    Dut, DutExt, Entry, Facts, Instance, Ladder, Need, Rule, Test, Verdict, cases, run_instance,
+    Dut, DutExt, Entry, Facts, Instance, Ladder, Need, RULES, Rule, Test, Verdict, rule, run_instance,
     spec_mismatch,
 };
 use uet_control::{Counters, Parameter, Reset, Welcome};
@@ -192,7 +192,7 @@ fn clock(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
 fn addresses(facts: &Facts, say: Say<'_>) -> io::Result<()> {
     let local: Vec<String> = facts.local.iter().map(ToString::to_string).collect();
     let what = format!("the suite uses {}; the device uses {}", local.join(" and "), facts.device);
-    let wanted = cases::all().flat_map(Rule::all_needs).filter_map(|need| match need {
+    let wanted = RULES.iter().flat_map(Rule::all_needs).filter_map(|need| match need {
         Need::Addresses(count) => Some(count),
         _ => None,
     });
@@ -223,14 +223,7 @@ fn link(dut: &mut dyn Dut, spec: &'static Spec, say: Say<'_>) -> io::Result<bool
         t.expect(PDS_SYN_003, "an answer", PATIENCE, |seen| seen.is_for(&pdc).then_some(()))?;
         Ok(())
     }
-    static LINK: Rule = Rule {
-        id: "doctor/link",
-        title: "",
-        requirements: &[PDS_SYN_003],
-        needs: WRITES,
-        axes: &[],
-        run: script,
-    };
+    static LINK: Rule = rule("doctor/link", "").checks(&[PDS_SYN_003]).needs(WRITES).run(script);
     let result = run_instance(dut, &Instance::first(&LINK), spec, 1, 1.0);
     let (verdict, what, todo) = match (result.verdict, round_trip(&result.ladder)) {
         (Verdict::Pass, Some(time)) if time > Duration::from_millis(10) => (
@@ -272,14 +265,7 @@ fn marks(dut: &mut dyn Dut, spec: &'static Spec, say: Say<'_>) -> io::Result<()>
         t.check(PDS_ACK_002, "m of the ACK of a marked write:", true, ack.m());
         Ok(())
     }
-    static MARK: Rule = Rule {
-        id: "doctor/ecn",
-        title: "",
-        requirements: &[PDS_ACK_002],
-        needs: MARKS,
-        axes: &[],
-        run: script,
-    };
+    static MARK: Rule = rule("doctor/ecn", "").checks(&[PDS_ACK_002]).needs(MARKS).run(script);
     let result = run_instance(dut, &Instance::first(&MARK), spec, 1, 1.0);
     let (verdict, what, todo) = match result.verdict {
         Verdict::Pass => (Health::Ok, "a marked write is acknowledged with m = 1".into(), ""),
@@ -311,11 +297,11 @@ fn classes(facts: &Facts, say: Say<'_>) -> io::Result<()> {
 /// Counts the cases that will be skipped, by reason.
 fn skipped(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
     let mut reasons: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    for case in cases::all() {
+    for case in RULES.iter() {
         let lacking = case.needs.iter().find_map(|need| need.lacking(dut.welcome(), dut.facts()));
         lacking.into_iter().for_each(|reason| reasons.entry(reason).or_default().push(case.id));
     }
-    let (all, left): (usize, usize) = (cases::all().count(), reasons.values().map(Vec::len).sum());
+    let (all, left): (usize, usize) = (RULES.iter().count(), reasons.values().map(Vec::len).sum());
     let verdict = match left {
         0 => Health::Ok,
         _ if left == all => Health::Broken,

@@ -6,7 +6,7 @@ use crate::explain::{self, Item, Kind};
 use crate::paint::Paint;
 use clap::Args;
 use std::io::{self, IsTerminal, Write};
-use uet_conformance::{Expand, Instance, cases, run_instance};
+use uet_conformance::{Expand, Instance, RULES, run_instance};
 use uet_wire::Version;
 
 /// Explain a field, a code point, a requirement, a rule of the suite, a parameter or an abbreviation
@@ -76,7 +76,7 @@ impl Explain {
     /// Runs the instance that the words name, or the first one of this rule.
     fn specification(&self, item: &Item) -> io::Result<Specification> {
         let id = self.words.first().filter(|word| word.contains('[')).unwrap_or(&item.id);
-        let instance = Instance::parse(id).map_err(io::Error::other)?;
+        let instance = Instance::parse(RULES, id).map_err(io::Error::other)?;
         Ok(Specification::of(&instance, &mut Specification::nic()?))
     }
 
@@ -96,7 +96,7 @@ impl Explain {
 fn uses(parameter: &str) -> io::Result<[(&'static str, Vec<&'static str>); 2]> {
     let mut nic = Specification::nic()?;
     let (mut read, mut set) = (Vec::new(), Vec::new());
-    for rule in cases::all() {
+    for rule in RULES.iter() {
         let Some(instance) = rule.instances(Expand::Pairwise, |_| true).into_iter().next() else { continue };
         let result = run_instance(&mut nic, &instance, Version::default().spec(), 1, 1.0);
         read.extend(result.read.contains(parameter).then_some(rule.id));

@@ -5,7 +5,7 @@ use crate::near;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io;
-use uet_conformance::{Waiver, cases};
+use uet_conformance::{RULES, Waiver};
 use uet_control::{PARAMETERS, Parameter};
 use uet_wire::catalogue;
 
@@ -46,7 +46,7 @@ pub(super) fn parameters(told: &BTreeMap<String, Value>) -> io::Result<()> {
 
 /// Refuses waivers of unknown requirements and cases.
 pub(super) fn waivers(waivers: &[Waiver]) -> io::Result<()> {
-    let known = cases::all().map(|case| case.id).chain(catalogue::ALL.iter().map(|known| known.id));
+    let known = RULES.iter().map(|case| case.id).chain(catalogue::ALL.iter().map(|known| known.id));
     let known: Vec<&str> = known.collect();
     let strange = |waiver: &&Waiver| !known.iter().any(|known| known.eq_ignore_ascii_case(&waiver.id));
     match waivers.iter().find(strange) {

@@ -6,6 +6,7 @@ use crate::paint::Paint;
 use clap::Args;
 use serde_json::json;
 use std::io::{self, BufWriter, IsTerminal, Write};
+use uet_conformance::RULES;
 use uet_conformance::{AnyAxis, Expand, Rule, coverage};
 use uet_wire::catalogue::{self, Requirement};
 
@@ -105,7 +106,7 @@ impl List {
         };
         let mut area = "";
         for requirement in catalogue::ALL.iter().filter(wanted) {
-            let how = coverage::of(requirement);
+            let how = coverage::of(RULES, requirement);
             if self.format == Listing::Json {
                 let Requirement { id, level, section, sentence, source, evidence } = requirement;
                 let line = json!({

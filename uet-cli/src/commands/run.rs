@@ -21,8 +21,8 @@ use std::sync::Arc;
 use uet_conformance::passive::Origin;
 use uet_conformance::pics::Pics;
 use uet_conformance::{
-    Baseline, Changes, Instance, InstanceResult, Options, RuleResult, RunResult, Shard, Statement, Verdict,
-    cases, run, spec_mismatch,
+    Baseline, Changes, Instance, InstanceResult, Options, RULES, RuleResult, RunResult, Shard, Statement,
+    Verdict, run, spec_mismatch,
 };
 use uet_control::{escape_json, escape_value};
 use uet_emulator::capture::Capture;
@@ -351,8 +351,8 @@ fn whole_capture(path: &Path, outer: Outer, origin: &Origin) -> io::Result<Captu
 fn failed_before(path: &Path) -> io::Result<Vec<String>> {
     let (known, gone): (Vec<String>, Vec<String>) =
         read_result(path)?.failed().into_iter().partition(|id| match id.contains('[') {
-            true => Instance::parse(id).is_ok(),
-            false => cases::find(id).is_some(),
+            true => Instance::parse(RULES, id).is_ok(),
+            false => RULES.find(id).is_some(),
         });
     gone.iter().for_each(|id| complain(format_args!("warning: the suite no longer has {id}")));
     match (known.is_empty(), gone.is_empty()) {

@@ -4,7 +4,7 @@ use super::action;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
-use uet_conformance::{Rule, cases, coverage};
+use uet_conformance::{RULES, Rule, coverage};
 use uet_control::Parameter;
 use uet_model::pds::NackAction;
 use uet_wire::Version;
@@ -113,14 +113,14 @@ impl Item {
             1 => "one public source".to_owned(),
             many => format!("at least {many} independent public sources"),
         };
-        let coverage = coverage::of(requirement);
+        let coverage = coverage::of(RULES, requirement);
         let mut item = Item::new(Kind::Requirement, requirement.id, requirement.sentence)
             .detail("level", format!("{}: {}", requirement.level.name(), gravity(requirement.level)))
             .detail("reason", requirement.rationale())
             .detail("section", requirement.section)
             .detail("evidence", sources)
             .detail("see", format!("docs/{}.md", requirement.source));
-        for case in coverage.cases.iter().filter_map(|id| cases::find(id)) {
+        for case in coverage.cases.iter().filter_map(|id| RULES.find(id)) {
             item = item.detail("case", format!("{}: {}", case.id, case.title));
         }
         if coverage.every_packet {

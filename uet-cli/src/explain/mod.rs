@@ -9,7 +9,7 @@ pub use item::{Item, Kind};
 
 use crate::near::near;
 use std::sync::LazyLock;
-use uet_conformance::cases;
+use uet_conformance::RULES;
 use uet_control::PARAMETERS;
 use uet_wire::derived::DERIVED;
 use uet_wire::layout::{self, Layout};
@@ -26,7 +26,7 @@ pub fn all() -> &'static [Item] {
         }
         items.extend(layout::ALL.iter().map(|layout| Item::header(layout)));
         items.extend(catalogue::ALL.iter().map(|requirement| Item::requirement(requirement)));
-        items.extend(cases::all().map(Item::rule));
+        items.extend(RULES.iter().map(Item::rule));
         items.extend(PARAMETERS.iter().map(Item::parameter));
         items.extend(glossary().map(|(short, long, meaning)| Item::abbreviation(short, long, meaning)));
         items

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use uet_conformance::pics::{Pics, Shown, Stated};
 use uet_conformance::random::{Coverage, Figures};
 use uet_conformance::{
-    Changes, InstanceResult, Observation, PacketFinding, RuleResult, RunResult, Tally, Verdict, cases,
+    Changes, InstanceResult, Observation, PacketFinding, RULES, RuleResult, RunResult, Tally, Verdict,
 };
 use uet_packet_io::json::{Decoded, Record};
 use uet_wire::catalogue;
@@ -45,7 +45,7 @@ const NAMED: usize = 5;
 /// Writes the details of a rule that did not pass: requirement, expectation, observation, trace, and how to go on.
 /// The device's packet is judged by `spec`.
 pub fn failure(out: &mut Vec<u8>, case: &RuleResult, spec: &'static Spec, paint: Paint) -> io::Result<()> {
-    if let Some(known) = cases::find(&case.id) {
+    if let Some(known) = RULES.find(&case.id) {
         writeln!(out, "  {}", known.title)?;
     }
     if let Some(worst) = case.worst() {

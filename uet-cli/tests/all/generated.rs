@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
+use uet_conformance::RULES;
 use uet_conformance::coverage::{self, RequirementCoverage};
 use uet_wire::catalogue::{self, Requirement};
 use uet_wire::layout;
@@ -52,7 +53,7 @@ fn the_requirements_are_those_of_the_catalogue() {
                  | --- | --- | --- | ---: | --- | --- |\n"
             );
         }
-        let RequirementCoverage { cases, every_packet, unseen } = coverage::of(requirement);
+        let RequirementCoverage { cases, every_packet, unseen } = coverage::of(RULES, requirement);
         let mut shown: Vec<String> = cases.iter().map(|case| format!("`{case}`")).collect();
         shown.extend(every_packet.then(|| "every packet".to_owned()));
         shown.extend(unseen.map(|reason| format!("none: {reason}")));

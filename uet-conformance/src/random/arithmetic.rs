@@ -99,7 +99,8 @@ pub(super) fn apply(opcode: Op, datatype: Type, old: u128, with: u128, swap: u12
     Result::Is(new & mask(size))
 }
 
-/// Returns whether IEEE 754 and every implementation of it agree on a number: neither tiny, nor infinite, nor none.
+/// Returns whether IEEE 754 and every implementation of it agree on a number: neither tiny, nor infinite, nor
+/// none.
 macro_rules! plain {
     ($value:expr) => {
         $value == 0.0 && !$value.is_sign_negative() || $value.is_normal()

@@ -73,8 +73,8 @@ impl Abilities {
         }
     }
 
-    /// Returns all abilities that packets can use, of a device that may say nothing about itself. It gets packets from one
-    /// address only.
+    /// Returns all abilities that packets can use, of a device that may say nothing about itself. It gets
+    /// packets from one address only.
     pub fn any(mtu: u32, posts: bool) -> Self {
         Abilities {
             kinds: KINDS.to_vec(),
@@ -299,7 +299,8 @@ impl<S: Source> Draw<'_, S> {
         }
     }
 
-    /// Draws an operation of these kinds, often of one of the preferred ones, of at most so many full packets.
+    /// Draws an operation of these kinds, often of one of the preferred ones, of at most so many full
+    /// packets.
     fn operation(
         &mut self,
         kinds: &[PostKind],

@@ -1,5 +1,5 @@
-//! Packets that no peer sends: changed, cut, repeated or random. They come from an address that is no peer of the device, so
-//! they must change nothing.
+//! Packets that no peer sends: changed, cut, repeated or random. They come from an address that is no peer of
+//! the device, so they must change nothing.
 
 use super::coverage::{Event, State};
 use super::play::Player;
@@ -61,7 +61,8 @@ impl Hostile {
         Ok(packet.to_bytes())
     }
 
-    /// Draws the changes of a packet of this kind. Random bytes are one change: bytes that an empty packet gains.
+    /// Draws the changes of a packet of this kind. Random bytes are one change: bytes that an empty packet
+    /// gains.
     pub(super) fn changes(self, source: &mut impl Source) -> Vec<Edit> {
         if self == Hostile::Bytes {
             return vec![Edit::Grow { bytes: uet_control::Hex(Edit::noise(source)) }];
@@ -101,8 +102,8 @@ impl Player<'_, '_> {
         (0..copies).try_for_each(|_| self.t.send_unobserved(&wire))
     }
 
-    /// Returns an address of the suite that is no peer in this conversation. The device takes the first packet from a peer
-    /// for an answer while it opens a context.
+    /// Returns an address of the suite that is no peer in this conversation. The device takes the first
+    /// packet from a peer for an answer while it opens a context.
     fn outsider(&self) -> Option<IpAddr> {
         let posted = self.sequence.steps.iter().filter_map(|step| match step {
             Step::Post(posting) => Some(posting.peer),
@@ -114,7 +115,8 @@ impl Player<'_, '_> {
         self.t.address(free).ok()
     }
 
-    /// Returns the last packet that an address of the suite has sent on a context. Requests without one would be served.
+    /// Returns the last packet that an address of the suite has sent on a context. Requests without one would
+    /// be served.
     fn last_sent(&self, from: IpAddr) -> Option<Vec<u8>> {
         let on_context = |wire: &Wire| match Uet::parse_lax(&wire.bytes).0.pds {
             Some(pds) => pds.request().is_some() || pds.ack().is_some() || matches!(pds, Pds::Control(_)),

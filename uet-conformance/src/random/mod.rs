@@ -1,8 +1,9 @@
-//! Random conversations with a device: drawn from its capabilities, judged without a model, shrunk to a few steps.
+//! Random conversations with a device: drawn from its capabilities, judged without a model, shrunk to a few
+//! steps.
 //!
-//! A conversation is a [`Sequence`]: data that refers to contexts, regions and messages by number. The player acts as a
-//! right peer on a network that loses, copies, delays, marks and trims packets. A shadow of the device's memory, the
-//! observers of packets, and the completions judge the device.
+//! A conversation is a [`Sequence`]: data that refers to contexts, regions and messages by number. The player
+//! acts as a right peer on a network that loses, copies, delays, marks and trims packets. A shadow of the
+//! device's memory, the observers of packets, and the completions judge the device.
 
 mod arithmetic;
 mod coverage;
@@ -23,9 +24,10 @@ pub use generate::Abilities;
 pub use shrink::shrink;
 pub use step::{Fate, Sequence};
 
+use crate::rule;
 use crate::run::{Options, begun_of, hash, run_script, stated};
 use crate::{
-    Dut, Instance, InstanceResult, Need, Rule, RuleResult, RunResult, Stop, Test, Twins, Verdict, parallel,
+    Dut, Instance, InstanceResult, Rule, RuleResult, RunResult, Stop, Test, Twins, Verdict, parallel,
 };
 use core::sync::atomic::Ordering;
 use core::time::Duration;
@@ -37,14 +39,9 @@ use uet_control::Fill;
 use uet_wire::catalogue::*;
 
 /// The rule that stands for all conversations.
-pub const RULE: &Rule = &Rule {
-    id: "random/conversation",
-    title: "A device keeps to the rules in any conversation",
-    requirements: &[ROB_LIFE_001],
-    needs: &[] as &[Need],
-    axes: &[],
-    run: |_| Err(Stop::Skipped("a conversation has steps".into())),
-};
+pub const RULE: &Rule = &rule("random/conversation", "A device keeps to the rules in any conversation")
+    .checks(&[ROB_LIFE_001])
+    .run(|_| Err(Stop::Skipped("a conversation has steps".into())));
 
 /// Maximum number of plays while a failure shrinks.
 const BUDGET: usize = 600;
@@ -284,7 +281,8 @@ pub fn again(
     result
 }
 
-/// Shrinks a failure. Outside this process, a failure that does not repeat each time is flaky and stays as it is.
+/// Shrinks a failure. Outside this process, a failure that does not repeat each time is flaky and stays as it
+/// is.
 fn shrunk(
     dut: &mut dyn Dut,
     found: InstanceResult,

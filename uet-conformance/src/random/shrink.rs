@@ -4,8 +4,8 @@ use super::step::{Fate, Form, Sequence, Step, Wrong};
 use crate::{Edit, fewer_steps};
 use uet_control::Hex;
 
-/// Returns a conversation with fewer and simpler steps that still fails in the same way. Calls `fails` at most `budget`
-/// times.
+/// Returns a conversation with fewer and simpler steps that still fails in the same way. Calls `fails` at
+/// most `budget` times.
 pub fn shrink(sequence: Sequence, budget: usize, mut fails: impl FnMut(&Sequence) -> bool) -> Sequence {
     let mut left = budget;
     let mut still = |sequence: &Sequence| {

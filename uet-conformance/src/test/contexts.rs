@@ -36,14 +36,15 @@ impl Test<'_> {
         }
     }
 
-    /// Returns a context from another address of the suite. Its case declares [`Need::Addresses`](crate::Need).
+    /// Returns a context from another address of the suite. Its case declares
+    /// [`Need::Addresses`](crate::Need).
     pub fn initiate_from(&mut self, address: usize) -> Result<Pdc, Stop> {
         let from = self.address(address)?;
         Ok(Pdc { from, ..self.initiate() })
     }
 
-    /// Returns an unopened context with random numbers from an address of the other IP version; `None` if the link carries
-    /// only one, or if the suite has no such address.
+    /// Returns an unopened context with random numbers from an address of the other IP version; `None` if the
+    /// link carries only one, or if the suite has no such address.
     pub fn initiate_over_other_ip(&mut self, address: usize) -> Option<Pdc> {
         let facts = self.dut.facts();
         let (from, to) = (facts.local_of(!self.ipv4).nth(address)?, facts.device_of(!self.ipv4)?);

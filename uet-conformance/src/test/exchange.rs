@@ -9,7 +9,8 @@ use uet_wire::pds::Pds;
 use uet_wire::registry::CtlType;
 use uet_wire::{PdcId, UetBuf};
 
-/// Maximum number of packets sent in a row. A real link loses packets that arrive faster than either end reads them.
+/// Maximum number of packets sent in a row. A real link loses packets that arrive faster than either end
+/// reads them.
 const BURST: usize = 32;
 
 impl Test<'_> {
@@ -62,8 +63,8 @@ impl Test<'_> {
         }
     }
 
-    /// Adds the packets that the network has lost to the ladder: those of the device as entries, and those of the suite as
-    /// marks. `carried` is the last packet that the suite has sent, as it went on the link.
+    /// Adds the packets that the network has lost to the ladder: those of the device as entries, and those of
+    /// the suite as marks. `carried` is the last packet that the suite has sent, as it went on the link.
     fn note_lost(&mut self, carried: Option<&Wire>) {
         for (at, wire) in self.dut.lost() {
             if self.dut.facts().is_device(wire.src) {
@@ -136,8 +137,8 @@ impl Test<'_> {
         Ok(Some(seen))
     }
 
-    /// Returns the first packet that `wanted` accepts, from those not yet taken and those that arrive within this time.
-    /// The others stay for later expectations.
+    /// Returns the first packet that `wanted` accepts, from those not yet taken and those that arrive within
+    /// this time. The others stay for later expectations.
     pub fn wait<T>(
         &mut self,
         within: Duration,
@@ -171,8 +172,8 @@ impl Test<'_> {
         Ok(None)
     }
 
-    /// Waits at most this long until the received packets suffice; returns whether they do. They stay for later
-    /// expectations.
+    /// Waits at most this long until the received packets suffice; returns whether they do. They stay for
+    /// later expectations.
     pub fn hear(
         &mut self,
         within: Duration,
@@ -184,8 +185,8 @@ impl Test<'_> {
         Ok(heard)
     }
 
-    /// Takes all packets not yet taken and those that arrive within this time. On a real link, immediate reactions may
-    /// be late, so the wait continues while packets arrive.
+    /// Takes all packets not yet taken and those that arrive within this time. On a real link, immediate
+    /// reactions may be late, so the wait continues while packets arrive.
     pub fn gather(&mut self, within: Duration) -> Result<Vec<RxPacket>, Stop> {
         let last = self.dut.now() + self.patience(within);
         loop {
@@ -203,8 +204,8 @@ impl Test<'_> {
         self.inbox.clear();
     }
 
-    /// Makes the case inconclusive if the device has reported a lack of resources after packet `since`, unless the case
-    /// has set the limit.
+    /// Makes the case inconclusive if the device has reported a lack of resources after packet `since`,
+    /// unless the case has set the limit.
     pub(crate) fn had_room(&self, since: usize) -> Outcome {
         match self.inbox.iter().find(|seen| seen.number > since && seen.lacks_room()) {
             Some(full) if self.set.is_empty() => {

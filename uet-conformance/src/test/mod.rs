@@ -124,7 +124,8 @@ pub struct Test<'a> {
     /// Judges the packets of both ends, in a random conversation.
     checker: Option<Box<Checker>>,
     passive_findings: VecDeque<Finding>,
-    /// Ends, and numbers of idempotent requests, of packets that no peer sends. Nobody observes the answers to them.
+    /// Ends, and numbers of idempotent requests, of packets that no peer sends. Nobody observes the answers
+    /// to them.
     pub(crate) strange_ends: BTreeSet<(IpAddr, PdcId)>,
     pub(crate) strange_packets: BTreeSet<u32>,
     /// Number of packets sent since the last receive.
@@ -194,8 +195,8 @@ impl<'a> Test<'a> {
         Test { instance: Some(instance.clone()), ..self }
     }
 
-    /// Makes the PSNs of the device's own contexts and its counts of bytes start where [`START`] says, if the device lets
-    /// them be set.
+    /// Makes the PSNs of the device's own contexts and its counts of bytes start where [`START`] says, if the
+    /// device lets them be set.
     pub(crate) fn begin(&mut self) -> Outcome {
         let start = self.value(&START);
         let counted = match start {
@@ -219,7 +220,7 @@ impl<'a> Test<'a> {
     /// Returns the value of an axis in this instance; the first value if the rule lacks the axis.
     pub fn value<T: Copy>(&self, axis: &Axis<T>) -> T {
         let index = self.instance.as_ref().and_then(|instance| instance.index(axis.name));
-        axis.points[index.unwrap_or(0)].value
+        axis.value(index.unwrap_or(0))
     }
 
     /// Adds a remark about the next step to the ladder.
@@ -227,8 +228,8 @@ impl<'a> Test<'a> {
         self.step(self.dut.now(), Entry::Note(text.into()));
     }
 
-    /// Runs a measurement. On a shared machine or link, a failed one is repeated, since a wrong device fails each time.
-    /// If the suite itself was too late, the result is inconclusive.
+    /// Runs a measurement. On a shared machine or link, a failed one is repeated, since a wrong device fails
+    /// each time. If the suite itself was too late, the result is inconclusive.
     pub fn measured(&mut self, measure: impl Fn(&mut Self) -> Outcome) -> Outcome {
         self.measured_by(&measure)
     }

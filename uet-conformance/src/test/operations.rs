@@ -47,7 +47,8 @@ impl Test<'_> {
         Ok(Region { number, key, ..region })
     }
 
-    /// Returns a region of this length that the device exposes from its start, if it fits the needs of the rule.
+    /// Returns a region of this length that the device exposes from its start, if it fits the needs of the
+    /// rule.
     fn standing(&mut self, region: &Region, fits: bool) -> Result<Region, Stop> {
         if self.dut.refuses_region(region.length) {
             let length = region.length;
@@ -137,8 +138,8 @@ impl Test<'_> {
         }
     }
 
-    /// Returns the number of completion events of an operation; waits for those that arrive with the next answer. Skips
-    /// the test of a device without events.
+    /// Returns the number of completion events of an operation; waits for those that arrive with the next
+    /// answer. Skips the test of a device without events.
     pub fn times_ended(&mut self, operation: Operated) -> Result<usize, Stop> {
         self.peer(0)?;
         while let Some(Event::Completion(ended)) = self.dut.event() {

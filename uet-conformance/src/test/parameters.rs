@@ -9,8 +9,8 @@ use uet_wire::Spec;
 /// Maximum time for an immediate reaction of a device, by the link's clock, before `--timeout-scale`.
 const SOON: Duration = Duration::from_millis(20);
 
-/// Maximum time by which a busy system may delay the device or the suite. The suite waits this long for an expected
-/// packet. It accepts silence earlier from a device that has answered.
+/// Maximum time by which a busy system may delay the device or the suite. The suite waits this long for an
+/// expected packet. It accepts silence earlier from a device that has answered.
 const STALL: Duration = Duration::from_millis(200);
 
 impl Test<'_> {
@@ -24,7 +24,8 @@ impl Test<'_> {
         self.dut.facts()
     }
 
-    /// Returns a numeric parameter of the device, or the [default](uet_control::PARAMETERS) if the device does not report it.
+    /// Returns a numeric parameter of the device, or the [default](uet_control::PARAMETERS) if the device
+    /// does not report it.
     pub fn parameter(&self, name: &str) -> u64 {
         let default = || Parameter::find(name).and_then(Parameter::number);
         self.reported(name).or_else(default).unwrap_or_default()
@@ -84,8 +85,8 @@ impl Test<'_> {
         self.scaled(SOON + self.dut.round_trip())
     }
 
-    /// Returns how long to wait for a packet due within this time. Times below [`soon`](Self::soon) are exact, as are
-    /// all times in virtual time.
+    /// Returns how long to wait for a packet due within this time. Times below [`soon`](Self::soon) are
+    /// exact, as are all times in virtual time.
     pub(crate) fn patience(&self, within: Duration) -> Duration {
         match self.facts().virtual_time || within < self.soon() {
             true => within,

@@ -5,7 +5,7 @@ use core::time::Duration;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeSet, VecDeque};
 use uet_conformance::random::{self, Length};
-use uet_conformance::{Dut, DutError, Facts, Options, RunResult, Verdict, Wire, cases, run};
+use uet_conformance::{Dut, DutError, Facts, Options, RULES, RunResult, Verdict, Wire, run};
 use uet_control::{CallError, ErrorCode, Op, Refusal, Welcome};
 use uet_wire::pds::{Nack, Pds};
 use uet_wire::registry::NackCode;
@@ -40,7 +40,7 @@ struct Silent {
 
 impl Silent {
     fn new(how: Idle) -> Self {
-        let needs = cases::all().flat_map(|rule| rule.all_needs());
+        let needs = RULES.iter().flat_map(|rule| rule.all_needs());
         let claims: BTreeSet<&str> = needs.filter_map(|need| need.capability()).collect();
         let claims = json!({
             "protocol": 1, "name": "silent", "link": {"kind": "inside", "addr": "10.0.0.2"}, "capabilities": claims,
@@ -187,7 +187,7 @@ fn device_with_excessive_parameters_is_not_run() {
             stopped.starts_with(&format!("the device's parameter {name} is {value}, but must be from ")),
             "{stopped}"
         );
-        assert_eq!((result.cases.len(), result.not_run), (0, cases::all().count()));
+        assert_eq!((result.cases.len(), result.not_run), (0, RULES.iter().count()));
         assert_eq!(result.exit_code(), 2);
         let random = random::run(&mut device, &Options::default(), Length::Conversations(1), |_| ());
         assert_eq!((random.stopped, random.random), (result.stopped, None));

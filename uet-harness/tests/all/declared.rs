@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::Path;
-use uet_conformance::{Expand, cases, run_instance};
+use uet_conformance::{Expand, RULES, run_instance};
 use uet_control::PARAMETERS;
 use uet_emulator::Config;
 use uet_harness::dut::{Embedded, Family};
@@ -15,7 +15,7 @@ fn declared_requirements_are_the_recorded_ones() {
     let mut nic = Embedded::over(Family::Both, Config::default(), &[]).expect("a NIC");
     let mut wrong = Vec::new();
     let mut uses: BTreeMap<String, Uses> = BTreeMap::new();
-    for rule in cases::all() {
+    for rule in RULES.iter() {
         let recorded: BTreeSet<String> = rule
             .instances(Expand::Pairwise, |_| true)
             .iter()

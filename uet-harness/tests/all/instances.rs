@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 use uet_conformance::{
-    Expand, Instance, InstanceResult, PacketFinding, Packets, Verdict, cases, run_instance,
+    Expand, Instance, InstanceResult, PacketFinding, Packets, RULES, Verdict, run_instance,
 };
 use uet_emulator::Config;
 use uet_emulator::config::Congestion;
@@ -38,14 +38,14 @@ fn plays() {
             println!("play {line}");
             let (name, id) = line.split_once(' ').unwrap();
             let (_, device) = devices().find(|(known, _)| *known == name).unwrap();
-            let (result, _) = play(device, Instance::parse(id).unwrap());
+            let (result, _) = play(device, Instance::parse(RULES, id).unwrap());
             assert!(result.verdict == Verdict::Pass, "{line}: {}", result.reason);
             eprintln!("{line} {:016x}", digest(&result));
         }
         return;
     }
     for (place, (name, device)) in devices().enumerate() {
-        for rule in cases::all() {
+        for rule in RULES.iter() {
             let instances = rule.instances(Expand::Pairwise, |_| true);
             let count = if place < 2 { instances.len() } else { 1 };
             for instance in instances.into_iter().take(count) {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use uet_conformance::{
-    Before, Dut, EXTERNAL_INSTANCES, Instance, Options, Verdict, cases, run, run_instance,
+    Before, Dut, EXTERNAL_INSTANCES, Instance, Options, RULES, Verdict, run, run_instance,
 };
 use uet_control::{CallError, ErrorCode, Link, Op, PostKind, Refusal};
 use uet_emulator::Config;
@@ -72,7 +72,7 @@ fn it_passes_over_both_ip_versions() {
 fn both_ip_versions_take_turns() {
     let sources = |seed| {
         let mut nic = Embedded::over(Family::Both, Config::default(), &[]).expect("a NIC");
-        let instance = Instance::parse("ack/asked-for").unwrap();
+        let instance = Instance::parse(RULES, "ack/asked-for").unwrap();
         let result = run_instance(&mut nic, &instance, Version::default().spec(), seed, 1.0);
         result.ladder.packets().map(|(_, wire)| wire.src.is_ipv6()).collect::<Vec<_>>()
     };
@@ -105,7 +105,7 @@ fn seed_chooses_instances_of_external_device() {
     let (first, second) = (instances_of_external_device(1), instances_of_external_device(2));
     for instances in [&first, &second] {
         let rules: BTreeSet<&str> = instances.iter().filter_map(|id| id.split('[').next()).collect();
-        assert_eq!(rules.len(), cases::all().count());
+        assert_eq!(rules.len(), RULES.iter().count());
         // Some run instead of instances that the NIC cannot play.
         assert!(instances.len() >= rules.len().max(EXTERNAL_INSTANCES));
         for value in ["mode=rud", "mode=rod", "carrier=write", "carrier=send", "start=wrap"] {

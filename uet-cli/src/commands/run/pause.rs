@@ -2,7 +2,7 @@
 
 use crate::progress::Cases;
 use std::io::{self, IsTerminal, Write};
-use uet_conformance::{Before, Instance, cases};
+use uet_conformance::{Before, Instance, RULES};
 
 /// Returns the function that waits for a person before these rules and instances.
 pub(super) fn before(ids: &[String], progress: &Cases) -> io::Result<Before> {
@@ -11,10 +11,10 @@ pub(super) fn before(ids: &[String], progress: &Cases) -> io::Result<Before> {
     }
     for id in ids {
         match id.contains('[') {
-            true => Instance::parse(id).map(drop).map_err(io::Error::other)?,
-            false if cases::find(id).is_some() => {}
+            true => Instance::parse(RULES, id).map(drop).map_err(io::Error::other)?,
+            false if RULES.find(id).is_some() => {}
             false => {
-                let known: Vec<&str> = cases::all().map(|case| case.id).collect();
+                let known: Vec<&str> = RULES.iter().map(|case| case.id).collect();
                 return Err(io::Error::other(crate::near::unknown("case", id, known.into_iter())));
             }
         }

@@ -6,7 +6,7 @@ use crate::report::text;
 use crate::site::html::Escaped;
 use crate::timeline::{Row, around};
 use std::path::{Path, PathBuf};
-use uet_conformance::{InstanceResult, Observation, RuleResult, TimelineEvent, cases};
+use uet_conformance::{InstanceResult, Observation, RULES, RuleResult, TimelineEvent};
 use uet_wire::Spec;
 use uet_wire::catalogue;
 
@@ -23,7 +23,7 @@ const GAUGES: usize = 6;
 pub(super) fn failure(body: &mut String, case: &RuleResult, index: usize, spec: &'static Spec, place: &Path) {
     let (id, verdict) = (Escaped(&case.id).to_string(), case.verdict.name());
     let class = if case.verdict.is_failure() { "fail" } else { "inconclusive" };
-    let title = cases::find(&case.id).map_or("", |case| case.title);
+    let title = RULES.find(&case.id).map_or("", |case| case.title);
     *body += &format!(
         "<section class=\"failure {class}\" id=\"{id}\" data-verdict={verdict}><h3><b class={class}>{verdict}</b> \
          <a href=\"#{id}\">{id}</a></h3>\n<p>{}</p>{}\n",

@@ -9,7 +9,7 @@ use crate::site::html::Escaped;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::SystemTime;
-use uet_conformance::{RequirementCoverage, RuleResult, RunResult, Verdict, cases, coverage};
+use uet_conformance::{RULES, RequirementCoverage, RuleResult, RunResult, Verdict, coverage};
 use uet_wire::catalogue::{self, Level, Requirement};
 
 /// Result of a requirement in a run.
@@ -91,7 +91,7 @@ pub fn page_at(result: &RunResult, place: &Path, end: SystemTime) -> String {
     let fared: Vec<(&Requirement, RequirementCoverage, Fared)> = catalogue::ALL
         .iter()
         .map(|requirement| {
-            let coverage = coverage::of(requirement);
+            let coverage = coverage::of(RULES, requirement);
             let fared = Fared::of(requirement, &coverage, result);
             (*requirement, coverage, fared)
         })
@@ -306,7 +306,7 @@ fn all_cases(body: &mut String, result: &RunResult) {
             Verdict::Pass | Verdict::Skipped => format!("<code>{id}</code>"),
             _ => format!("<a href=\"#{id}\"><code>{id}</code></a>"),
         };
-        let title = cases::find(&case.id).map_or("", |case| case.title);
+        let title = RULES.find(&case.id).map_or("", |case| case.title);
         *body += &format!(
             "<tr data-verdict={verdict}><td>{name}<br><small>{}</small><td{class}>{verdict}<td>{}<td>{:.1}<td>{}</tr>\n",
             Escaped(title),

@@ -202,7 +202,8 @@ impl Player<'_, '_> {
         let times = known.0;
         let waited = now.saturating_sub(last);
         let timed = self.t.facts().virtual_time && self.t.parameter("fast_loss_packets") == 0;
-        // Without room in the window or without credit, even a retransmission waits. The only packet has room.
+        // Without room in the window or without credit, even a retransmission waits. The only packet has
+        // room.
         let alone = self.served.len() == 1 && self.served[served].known.len() == 1;
         let waits = match self.t.parameter_word("congestion").as_deref() {
             Some("none") => false,

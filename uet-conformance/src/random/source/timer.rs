@@ -102,7 +102,8 @@ impl Player<'_, '_> {
         self.transmit(context, n, fate, true)
     }
 
-    /// Returns whether the conversation itself may hide the answer to a packet, or the answer may have to wait.
+    /// Returns whether the conversation itself may hide the answer to a packet, or the answer may have to
+    /// wait.
     pub(super) fn hides(&self, context: usize, n: u32) -> bool {
         // An ACK of another packet that the network loses may have covered this one.
         let loses = |what: &What| match what {
