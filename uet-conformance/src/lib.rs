@@ -78,7 +78,7 @@ pub use ses::{Message, Part};
 pub use shield::{DomainKind, SECURED, Shield, Sighting};
 pub use shrink::fewer_steps;
 pub use statement::{StandingRegion, Statement, Waiver};
-pub use test::{Outcome, Region, Stop, Test};
+pub use test::{Outcome, Region, Stop, Test, require, skip};
 pub use timeline::{Mark, Moment, PacketDirection, TimelineEvent};
 pub use verdict::{
     Circumstances, DeviceStatement, InstanceResult, Packets, RuleResult, RunResult, Tally, Verdict,

@@ -5,7 +5,9 @@ pub use crate::axis::{Axis, CARRIER, MODE, START, axis};
 pub use crate::receives::{room, tagged_room};
 pub use crate::rule::{Need, Rule, RuleDraft, needs::*, rule};
 pub use crate::target::{Target, post};
-pub use crate::{AckBuilder, Bound, Message, Outcome, Pdc, Region, Request, RxPacket, Stop, Test};
+pub use crate::{
+    AckBuilder, Bound, Message, Outcome, Pdc, Region, Request, RxPacket, Stop, Test, require, skip,
+};
 pub use core::time::Duration;
 pub use uet_control::{ExposeRegion, Form, Hex64, Mode, Operated, Post, PostKind, Status, pattern};
 pub use uet_wire::catalogue::*;

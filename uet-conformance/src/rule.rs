@@ -91,17 +91,17 @@ impl Rule {
 
 /// A set of rules that a run selects from.
 #[derive(Clone, Copy, Debug)]
-pub struct Registry(&'static [&'static [Rule]]);
+pub struct Registry(&'static [&'static [&'static [Rule]]]);
 
 impl Registry {
-    /// Creates a set from the lists of several files.
-    pub const fn new(lists: &'static [&'static [Rule]]) -> Self {
-        Registry(lists)
+    /// Creates a set from folders of files of rules.
+    pub const fn new(folders: &'static [&'static [&'static [Rule]]]) -> Self {
+        Registry(folders)
     }
 
     /// Returns all rules, in the order in which they run.
     pub fn iter(self) -> impl Iterator<Item = &'static Rule> {
-        self.0.iter().copied().flatten()
+        self.0.iter().copied().flatten().copied().flatten()
     }
 
     /// Returns the rule of this id.

@@ -41,6 +41,16 @@ pub enum Stop {
     Gone(String),
 }
 
+/// Ends a script, because the device or the link lacks something.
+pub fn skip<T>(reason: impl Into<String>) -> Result<T, Stop> {
+    Err(Stop::Skipped(reason.into()))
+}
+
+/// Skips the rule unless the device or the link fulfills its precondition.
+pub fn require(fulfilled: bool, otherwise: impl Into<String>) -> Outcome {
+    if fulfilled { Ok(()) } else { skip(otherwise) }
+}
+
 impl From<DutError> for Stop {
     fn from(error: DutError) -> Self {
         Stop::Gone(error.to_string())

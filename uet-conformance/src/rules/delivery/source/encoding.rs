@@ -1,0 +1,349 @@
+//! The form of every header that a device sends as an initiator. Each packet is checked against all rules of
+//! a single packet.
+
+use crate::prelude::*;
+use crate::rules::steps::message_in_flight;
+use uet_wire::pds::Pds;
+use uet_wire::ses::Ses;
+
+/// The rules that every request keeps.
+const ANY: &[&Requirement] =
+    &[WIRE_TYPE_001, WIRE_NEXT_001, WIRE_NEXT_002, WIRE_RSVD_001, WIRE_PDCID_001, WIRE_SES_001];
+
+/// Begins a rule with the usual axes of this file.
+const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
+    crate::rule(id, title).over(&[&MODE, &CARRIER, &START])
+}
+
+pub(super) const RULES: &[Rule] = &[
+    rule("source-encoding/opening", "Requests that open a context are well formed")
+        .checks(&[
+            WIRE_RSVD_001,
+            WIRE_RSVD_003,
+            WIRE_PDCID_001,
+            WIRE_SYN_001,
+            WIRE_CLEAR_001,
+            WIRE_NEXT_002,
+            WIRE_NEXT_001,
+            WIRE_SES_001,
+            WIRE_TYPE_001,
+        ])
+        .run(|t| {
+            let peer = t.peer(0)?;
+            t.post(post(PostKind::Write, peer, 3 * t.mtu() + 5))?;
+            let mut target = Target::accept(t)?;
+            target.watch(t, t.later())?;
+            judge(t, &target, &[WIRE_RSVD_003, WIRE_SYN_001, WIRE_CLEAR_001]);
+            Ok(())
+        }),
+    rule("source-encoding/established", "Requests of an open context are well formed, retransmissions too")
+        .checks(&[
+            WIRE_RSVD_001,
+            WIRE_PDCID_002,
+            WIRE_CLEAR_001,
+            WIRE_SES_006,
+            WIRE_SES_008,
+            PDS_RTO_001,
+            WIRE_NEXT_001,
+            WIRE_NEXT_002,
+            WIRE_PDCID_001,
+            WIRE_SES_001,
+            WIRE_TYPE_001,
+        ])
+        .run(|t| {
+            let (mut target, _) = message_in_flight(t, 4)?;
+            for n in 1..=4 {
+                target.expect_again(t, PDS_RTO_001, n, t.later())?;
+            }
+            judge(t, &target, &[WIRE_PDCID_002, WIRE_CLEAR_001, WIRE_SES_006, WIRE_SES_008]);
+            Ok(())
+        }),
+    rule("source-encoding/every-kind", "Requests of every kind are well formed, and are what was asked for")
+        .checks(&[
+            WIRE_TYPE_001,
+            WIRE_NEXT_001,
+            WIRE_SES_001,
+            WIRE_SES_002,
+            WIRE_SES_009,
+            WIRE_RSVD_001,
+            WIRE_AMO_001,
+            WIRE_AMO_002,
+            WIRE_NEXT_002,
+            WIRE_PDCID_001,
+            WIRE_SES_014,
+        ])
+        .over(&[&MODE, &START])
+        .run(|t| {
+            let kinds = [
+                ("write", PostKind::Write, Opcode::UET_WRITE),
+                ("read", PostKind::Read, Opcode::UET_READ),
+                ("send", PostKind::Send, Opcode::UET_SEND),
+                ("tsend", PostKind::Tsend, Opcode::UET_TAGGED_SEND),
+                ("atomic", PostKind::Atomic, Opcode::UET_ATOMIC),
+                ("fetch_atomic", PostKind::FetchAtomic, Opcode::UET_FETCHING_ATOMIC),
+                ("rendezvous_send", PostKind::RendezvousSend, Opcode::UET_RENDEZVOUS_SEND),
+                ("rendezvous_tsend", PostKind::RendezvousTsend, Opcode::UET_RENDEZVOUS_TSEND),
+                ("deferrable_send", PostKind::DeferrableSend, Opcode::UET_DEFERRABLE_SEND),
+                ("deferrable_tsend", PostKind::DeferrableTsend, Opcode::UET_DEFERRABLE_TSEND),
+                ("no_op", PostKind::NoOp, Opcode::UET_NO_OP),
+            ];
+            require(kinds.iter().any(|(name, ..)| t.claims(name)), "the device claims no kind of operation")?;
+            for (name, kind, opcode) in kinds {
+                if !t.claims(name) {
+                    continue;
+                }
+                t.note(name);
+                // Each by a context of its own.
+                let peer = t.peer_of_job(400 + kind as u32)?;
+                let since = t.now();
+                t.post(operation(kind, peer))?;
+                let within = t.later();
+                let (seen, _) = t.need("its request", within, |seen| {
+                    seen.request().filter(|request| !request.retx() && seen.at > since)
+                })?;
+                t.check_packet(&seen, ANY);
+                t.check_packet(
+                    &seen,
+                    &[WIRE_SES_002, WIRE_SES_009, WIRE_AMO_001, WIRE_AMO_002, WIRE_SES_014],
+                );
+                t.check(WIRE_SES_002, "the opcode", Some(opcode), opcode_of(&seen));
+            }
+            Ok(())
+        }),
+    rule("source-encoding/forms", "Requests with the short headers are well formed")
+        .checks(&[
+            WIRE_NEXT_002,
+            WIRE_SES_003,
+            WIRE_RSVD_001,
+            WIRE_NEXT_001,
+            WIRE_PDCID_001,
+            WIRE_SES_001,
+            WIRE_TYPE_001,
+        ])
+        .run(|t| {
+            let forms = [
+                (Form::Medium, NextHdr::UET_HDR_REQUEST_MEDIUM),
+                (Form::Small, NextHdr::UET_HDR_REQUEST_SMALL),
+            ];
+            let mut seen_any = false;
+            for (form, next) in forms {
+                let peer = t.peer_of_job(500 + form as u32)?;
+                // An optimized key: the only one that a small header can name.
+                let write = Post { form: Some(form), ..post(PostKind::Write, peer, 64) };
+                let remote =
+                    uet_control::Remote { key: Hex64(1 << 62 | 0x5e), index: 0, ..write.remote.clone() };
+                match t.post(Post { remote, ..write }) {
+                    Ok(_) => {}
+                    // A device need not let one choose.
+                    Err(Stop::Skipped(_) | Stop::Inconclusive(_)) => continue,
+                    Err(stop) => return Err(stop),
+                }
+                seen_any = true;
+                let mut target = Target::accept(t)?;
+                t.check(WIRE_NEXT_002, "next_hdr", next, target.packet(0)?.request.prologue().next_hdr());
+                target.watch(t, t.later())?;
+                judge(t, &target, &[WIRE_SES_003]);
+                target.ack(t, 0)?;
+                t.settle()?;
+            }
+            match seen_any {
+                true => Ok(()),
+                false => skip("the device does not let the form be chosen"),
+            }
+        }),
+    rule("source-encoding/ordered", "Requests of ordered contexts are well formed")
+        .checks(&[
+            WIRE_TYPE_001,
+            WIRE_RSVD_001,
+            WIRE_NEXT_002,
+            WIRE_NEXT_001,
+            WIRE_PDCID_001,
+            WIRE_SES_001,
+            WIRE_SES_006,
+            WIRE_SES_008,
+        ])
+        .needs(&[ROD])
+        .over(&[&CARRIER, &START])
+        .run(|t| {
+            let peer = t.peer(0)?;
+            let mut target = Target::established(t, peer, Mode::Rod)?;
+            t.post(Post { mode: Mode::Rod, ..post(PostKind::Write, peer, 3 * t.mtu()) })?;
+            target.collect(t, 4)?;
+            target.watch(t, t.later())?;
+            judge(t, &target, &[WIRE_SES_006, WIRE_SES_008]);
+            Ok(())
+        }),
+    rule("source-encoding/idempotent", "Idempotent requests are well formed, retransmissions too")
+        .checks(&[WIRE_TYPE_001, WIRE_RSVD_001, WIRE_NEXT_002, WIRE_SES_006, WIRE_SES_008])
+        .needs(&[RUDI])
+        .over(&[])
+        .run(|t| {
+            let peer = t.peer(0)?;
+            let write = Post { mode: Mode::Rudi, ..post(PostKind::Write, peer, 2 * t.mtu()) };
+            let remote = uet_control::Remote { key: Hex64(1 << 63 | 0x5eed), ..write.remote.clone() };
+            t.post(Post { remote, ..write })?;
+            let within = t.later();
+            for _ in 0..4 {
+                let (seen, _) = t.need("an idempotent request, and again", within, |seen| {
+                    (seen.uet().pds.map(|pds| pds.kind()) == Some(PdsType::RUDI_REQ)).then_some(())
+                })?;
+                t.check_packet(
+                    &seen,
+                    &[WIRE_TYPE_001, WIRE_RSVD_001, WIRE_NEXT_002, WIRE_SES_006, WIRE_SES_008],
+                );
+            }
+            Ok(())
+        }),
+    rule("source-encoding/with-demand", "With receiver credit, requests carry a demand, and are well formed")
+        .checks(&[
+            RCCC_TYPE_001,
+            WIRE_RSVD_001,
+            WIRE_NEXT_001,
+            WIRE_NEXT_002,
+            WIRE_PDCID_001,
+            WIRE_SES_001,
+            WIRE_TYPE_001,
+        ])
+        .run(|t| {
+            t.configure("congestion", "rccc")?;
+            let peer = t.peer(0)?;
+            t.post(post(PostKind::Write, peer, 3 * t.mtu()))?;
+            let mut target = Target::accept(t)?;
+            target.watch(t, t.grace())?;
+            judge(t, &target, &[]);
+            for got in &target.got {
+                let kind = got.request.prologue().kind();
+                t.one_of(RCCC_TYPE_001, "pds.type", &[PdsType::RUD_CC_REQ, PdsType::ROD_CC_REQ], kind);
+            }
+            Ok(())
+        }),
+    rule("source-encoding/control", "The control packets of an initiator are well formed")
+        .checks(&[
+            WIRE_CTL_001,
+            WIRE_CTL_002,
+            WIRE_CTL_004,
+            WIRE_CTL_006,
+            WIRE_RSVD_001,
+            WIRE_PDCID_001,
+            WIRE_PDCID_002,
+            WIRE_SYN_002,
+        ])
+        .run(|t| {
+            let (target, _) = message_in_flight(t, 3)?;
+            target.ack(t, 1)?;
+            // ACK_REQUEST for what has only a bit, and CLEAR_COMMAND because it is asked for.
+            target.sack(t, 2, &[2])?;
+            let ask = target.pdc.control(CtlType::CLEAR_REQUEST, uet_wire::Psn(0), target.psn(1).0)?;
+            t.send(&target.pdc, &ask)?;
+            let count = judge_control(t, t.later())?;
+            match count {
+                0 => Err(Stop::Inconclusive("no control packet has come".into())),
+                _ => Ok(()),
+            }
+        }),
+    rule(
+        "source-encoding/answers",
+        "ACKs and NACKs of an initiator, for the return direction, are well formed",
+    )
+    .checks(&[
+        WIRE_ACK_001,
+        WIRE_CC_001,
+        WIRE_NACK_001,
+        WIRE_RSVD_001,
+        WIRE_RSVD_002,
+        WIRE_PDCID_001,
+        PDS_ASK_001,
+        WIRE_LEN_001,
+        WIRE_NEXT_002,
+        WIRE_PDCID_002,
+    ])
+    .needs(&[RUD])
+    .over(&[&CARRIER, &START])
+    .run(|t| {
+        let peer = t.peer(0)?;
+        let target = Target::established(t, peer, Mode::Rud)?;
+        let pdc = target.pdc.clone();
+        // An ACK, one with a gap, and a NACK.
+        t.send(&pdc, &pdc.numbered(CtlType::NOOP, 0)?)?;
+        let (ack, _) = t.need_ack(&pdc, pdc.psn(0))?;
+        t.send(&pdc, &pdc.numbered(CtlType::NOOP, 2)?)?;
+        let (gap, _) = t.need_ack(&pdc, pdc.psn(2))?;
+        t.send(&pdc, &pdc.control(CtlType::ACK_REQUEST, pdc.psn(1), 0)?)?;
+        // A gap it may have reported before, by itself: RCVR_INFER_LOSS.
+        let (nack, _) = t.expect_nack(PDS_ASK_001, &pdc, pdc.psn(1), &[NackCode::PKT_NOT_RCVD])?;
+        for seen in [&ack, &gap] {
+            t.check_packet(seen, &[WIRE_ACK_001, WIRE_CC_001, WIRE_RSVD_001, WIRE_RSVD_002, WIRE_NEXT_002]);
+            t.check_packet(seen, &[WIRE_PDCID_001, WIRE_PDCID_002, WIRE_LEN_001]);
+        }
+        t.check_packet(&nack, &[WIRE_NACK_001, WIRE_RSVD_001, WIRE_PDCID_002, WIRE_LEN_001]);
+        Ok(())
+    }),
+    rule(
+        "source-encoding/one-packet-lengths",
+        "Messages of no bytes, of one, of a packet less one, and of a whole packet are \
+         one packet each",
+    )
+    .checks(&[WIRE_SES_007, WIRE_LEN_001])
+    .run(|t| {
+        let peer = t.peer(0)?;
+        let mut target = Target::established(t, peer, Mode::Rud)?;
+        for (n, length) in (1..).zip([0, 1, t.mtu() - 1, t.mtu()]) {
+            t.post(post(PostKind::Write, peer, length))?;
+            let got = target.expect_new(t, WIRE_SES_007, n)?;
+            t.check_packet(&got.seen, &[WIRE_SES_007, WIRE_LEN_001]);
+            t.check(WIRE_SES_007, "bytes", length, got.seen.payload().len());
+            target.ack(t, n)?;
+        }
+        Ok(())
+    }),
+];
+
+/// All that has come for a context is held against this.
+fn judge(t: &mut Test<'_>, target: &Target, requirements: &[&'static Requirement]) {
+    for got in &target.got {
+        t.check_packet(&got.seen, ANY);
+        t.check_packet(&got.seen, requirements);
+    }
+}
+
+/// An operation of this kind, with whatever it needs.
+fn operation(kind: PostKind, peer: u64) -> Post {
+    let plain = post(kind, peer, 64);
+    match kind {
+        PostKind::Tsend | PostKind::DeferrableTsend => Post { tag: Some(Hex64(0x7a9)), ..plain },
+        PostKind::RendezvousSend => Post { eager: Some(16), length: 10_000, ..plain },
+        PostKind::RendezvousTsend => {
+            Post { eager: Some(16), length: 10_000, tag: Some(Hex64(0x7a9)), ..plain }
+        }
+        PostKind::Atomic | PostKind::FetchAtomic => Post {
+            length: 8,
+            atomic_opcode: Some("SUM".into()),
+            atomic_datatype: Some("UINT64".into()),
+            ..plain
+        },
+        PostKind::NoOp => Post { length: 0, ..plain },
+        _ => plain,
+    }
+}
+
+fn opcode_of(seen: &RxPacket) -> Option<Opcode> {
+    match seen.uet().ses? {
+        Ses::Std(ses) => Some(ses.head().opcode()),
+        Ses::Medium(ses) => Some(ses.head().opcode()),
+        Ses::Small(ses) => Some(ses.head().opcode()),
+        _ => None,
+    }
+}
+
+/// Judges all control packets that have come or come in this time; how many there were.
+fn judge_control(t: &mut Test<'_>, during: Duration) -> Result<usize, Stop> {
+    let mut count = 0;
+    let until = t.now() + during;
+    let any = |seen: &RxPacket| matches!(seen.uet().pds, Some(Pds::Control(_))).then_some(());
+    while let Some((seen, ())) = t.wait(until.saturating_sub(t.now()), any)? {
+        t.check_packet(&seen, &[WIRE_CTL_001, WIRE_CTL_002, WIRE_CTL_004, WIRE_CTL_006, WIRE_RSVD_001]);
+        t.check_packet(&seen, &[WIRE_PDCID_001, WIRE_PDCID_002, WIRE_SYN_002]);
+        count += 1;
+    }
+    Ok(count)
+}

@@ -1,0 +1,394 @@
+//! How a device opens a context as its initiator, and which context it takes (section 3.5.8).
+
+use crate::prelude::*;
+use uet_wire::ses::Ses;
+
+/// Begins a rule with the usual axes of this file.
+const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
+    crate::rule(id, title).over(&[&MODE, &CARRIER, &START])
+}
+
+pub(super) const RULES: &[Rule] = &[
+    rule(
+        "initiate/syn-until-first-ack",
+        "Every packet before the first ACK has syn, and its distance from Start_PSN",
+    )
+    .checks(&[PDS_SYN_001])
+    .run(|t| {
+        let peer = t.peer(0)?;
+        t.post(post(PostKind::Write, peer, 4 * t.mtu()))?;
+        let mut target = Target::accept(t)?;
+        // A device may hold the rest back until the first ACK.
+        target.watch(t, t.grace())?;
+        for got in &target.got {
+            let offset = got.request.psn_offset().map(|offset| u32::from(offset.get()));
+            t.check(PDS_SYN_001, "syn", true, got.request.syn());
+            t.check(PDS_SYN_001, "psn_offset", Some(target.index(&got.request)), offset);
+        }
+        let lowest = target.got.iter().map(|got| target.index(&got.request)).min();
+        t.check(PDS_SYN_001, "the lowest psn_offset", Some(0), lowest);
+        Ok(())
+    }),
+    rule(
+        "initiate/again-before-first-ack",
+        "A retransmission before the first ACK still opens the context, with the same \
+         offset",
+    )
+    .checks(&[PDS_SYN_001, PDS_RTO_005])
+    .run(|t| {
+        let peer = t.peer(0)?;
+        t.post(post(PostKind::Write, peer, 64))?;
+        let mut target = Target::accept(t)?;
+        let again = target.expect_again(t, PDS_RTO_005, 0, t.later())?;
+        let first = target.packet(0)?;
+        t.check(PDS_SYN_001, "syn", true, again.request.syn());
+        t.check(PDS_SYN_001, "psn_offset", first.request.psn_offset(), again.request.psn_offset());
+        t.check(PDS_RTO_005, "spdcid", first.request.spdcid(), again.request.spdcid());
+        Ok(())
+    }),
+    rule("initiate/established", "After the first ACK a new packet names the target's PDCID")
+        .checks(&[PDS_SYN_004])
+        .run(|t| {
+            let peer = t.peer(0)?;
+            t.post(post(PostKind::Write, peer, 200 * t.mtu()))?;
+            let mut target = Target::accept(t)?;
+            target.ack(t, 0)?;
+            t.settle()?;
+            // Keeps the rest coming.
+            let after = t.now();
+            let mut newest = target.got[0].request;
+            while newest.syn() && !t.now().saturating_sub(after).ge(&t.later()) {
+                let Some(got) = target.next(t, t.later())? else { break };
+                newest = got.request;
+                let highest = target.highest();
+                target.name(t, highest, 1)?;
+            }
+            t.check(PDS_SYN_004, "syn", false, newest.syn());
+            t.check(PDS_SYN_004, "dpdcid", Some(target.pdc.local), newest.dpdcid());
+            Ok(())
+        }),
+    rule(
+        "initiate/again-after-first-ack",
+        "After the first ACK the retransmission of a packet that had syn has none",
+    )
+    .checks(&[PDS_SYN_004, PDS_RTO_001])
+    .run(|t| {
+        let peer = t.peer(0)?;
+        t.post(post(PostKind::Write, peer, 2 * t.mtu()))?;
+        let mut target = Target::accept(t)?;
+        target.collect(t, 2)?;
+        target.name(t, 1, 0)?;
+        t.settle()?;
+        let again = target.expect_again(t, PDS_RTO_001, 0, t.later())?;
+        t.check(PDS_SYN_004, "syn", false, again.request.syn());
+        t.check(PDS_SYN_004, "dpdcid", Some(target.pdc.local), again.request.dpdcid());
+        Ok(())
+    }),
+    rule("initiate/nack-is-no-ack", "A NACK does not establish the context: later packets still have syn")
+        .checks(&[PDS_SYN_001, PDS_NACK_004])
+        .run(|t| {
+            let peer = t.peer(0)?;
+            t.post(post(PostKind::Write, peer, 64))?;
+            let mut target = Target::accept(t)?;
+            target.refuse_without_context(t, NackCode::NO_RESOURCE, 0)?;
+            t.settle()?;
+            let again = target.expect_again(t, PDS_NACK_004, 0, t.later())?;
+            t.check(PDS_SYN_001, "syn", true, again.request.syn());
+            t.check(
+                PDS_SYN_001,
+                "psn_offset",
+                Some(0),
+                again.request.psn_offset().map(|offset| offset.get()),
+            );
+            Ok(())
+        }),
+    rule(
+        "initiate/second-message-before-ack",
+        "A second message before the first ACK goes on with the numbers of the first, or \
+         opens a context of its own",
+    )
+    .checks(&[PDS_SYN_001, PDS_PSN_001])
+    .run(|t| {
+        let peer = t.peer(0)?;
+        t.post(post(PostKind::Write, peer, 64))?;
+        let mut target = Target::accept(t)?;
+        t.post(post(PostKind::Write, peer, 128))?;
+        let known = target.packet(0)?.request.psn();
+        // A device may hold it back until the first ACK.
+        let second = t.wait(t.grace(), |seen| seen.request().filter(|request| request.psn() != known))?;
+        match second {
+            Some((_, second)) => {
+                let offset = second.psn_offset().map(|offset| offset.get());
+                let same = Some(second.spdcid()) == target.pdc.remote;
+                t.check(PDS_SYN_001, "syn", true, second.syn());
+                t.check(PDS_SYN_001, "psn_offset", Some(if same { 1 } else { 0 }), offset);
+                let due = if same { target.psn(1) } else { second.psn() };
+                t.check(PDS_PSN_001, "psn", due, second.psn());
+            }
+            None => {
+                target.ack(t, 0)?;
+                let second = target.expect_new(t, PDS_PSN_001, 1)?;
+                t.check(PDS_SYN_004, "syn", false, second.request.syn());
+            }
+        }
+        Ok(())
+    }),
+    rule("initiate/every-kind", "The first packet of every kind of operation opens a context at Start_PSN")
+        .checks(&[PDS_SYN_001, PDS_PDC_001])
+        .needs(&[TWO_ADDRESSES])
+        .run(|t| {
+            let kinds = [
+                ("read", PostKind::Read),
+                ("send", PostKind::Send),
+                ("tsend", PostKind::Tsend),
+                ("no_op", PostKind::NoOp),
+            ];
+            let claimed = |t: &Test<'_>| kinds.iter().any(|(name, _)| t.claims(name));
+            require(claimed(t), "the device writes, and does nothing else")?;
+            for (name, kind) in kinds {
+                if !t.claims(name) {
+                    continue;
+                }
+                t.note(name);
+                // Another job: a context of its own.
+                let peer = t.peer_of_job(200 + kind as u32)?;
+                let since = t.now();
+                t.post(post(kind, peer, if kind == PostKind::NoOp { 0 } else { 64 }))?;
+                let within = t.later();
+                let (_, first) = t.expect(PDS_SYN_001, "a request that opens a context", within, |seen| {
+                    seen.request().filter(|request| !request.retx() && seen.at > since)
+                })?;
+                t.check(PDS_SYN_001, "syn", true, first.syn());
+                t.check(PDS_SYN_001, "psn_offset", Some(0), first.psn_offset().map(|offset| offset.get()));
+                t.at_least(PDS_PDC_001, "spdcid", 1, first.spdcid().0);
+            }
+            Ok(())
+        }),
+    rule("initiate/first-clear", "Before anything is answered, CLEAR_PSN is Start_PSN - 1 in every packet")
+        .checks(&[PDS_CLR_001])
+        .run(|t| {
+            let peer = t.peer(0)?;
+            t.post(post(PostKind::Write, peer, 4 * t.mtu()))?;
+            let mut target = Target::accept(t)?;
+            // The retransmissions too.
+            target.watch(t, t.later())?;
+            for got in &target.got {
+                t.check(PDS_CLR_001, "CLEAR_PSN", target.psn(0) - 1, got.request.clear_psn());
+            }
+            Ok(())
+        }),
+    rule("initiate/offset-limit", "Before the first ACK no packet leaves the window that every target has")
+        .checks(&[PDS_SYN_006, PDS_SYN_004])
+        .run(|t| {
+            // Without congestion control, and with a small window, where the device lets one.
+            t.try_configure("default_mpr", 1)?;
+            t.try_configure("payload_mtu", 1024)?;
+            t.try_configure("congestion", "none")?;
+            let limit = (128 * t.parameter("default_mpr") - 1).min(4095) as u32;
+            let peer = t.peer(0)?;
+            t.post(post(PostKind::Write, peer, (limit as usize + 20) * t.mtu()))?;
+            let mut target = Target::accept(t)?;
+            target.watch(t, t.rto() * 2)?;
+            let most = Bound::from(limit).from_parameter("default_mpr");
+            t.at_most(PDS_SYN_006, "the highest psn_offset before the first ACK", most, target.highest());
+            // It goes on when the window moves.
+            let highest = target.highest();
+            target.ack(t, highest)?;
+            target.expect_new(t, PDS_SYN_004, highest + 1)?;
+            Ok(())
+        }),
+    rule("initiate/random-start", "The first PSNs of contexts follow no step")
+        .checks(&[PDS_SYN_007])
+        .over(&[&MODE, &CARRIER])
+        .run(|t| {
+            let mut starts: Vec<Psn> = Vec::new();
+            for job in 300..306 {
+                let peer = t.peer_of_job(job)?;
+                let since = t.now();
+                t.post(post(PostKind::Write, peer, 8))?;
+                let within = t.later();
+                let (_, first) = t.need("a request that opens a context", within, |seen| {
+                    seen.request().filter(|request| !request.retx() && seen.at > since)
+                })?;
+                starts.push(first.start_psn().unwrap_or_default());
+            }
+            let steps: Vec<u32> = starts.windows(2).map(|pair| pair[1] - pair[0]).collect();
+            let mut different = steps.clone();
+            different.sort_unstable();
+            different.dedup();
+            let near = steps.iter().filter(|step| step.wrapping_add(0x100) < 0x200).count();
+            t.at_least(
+                PDS_SYN_007,
+                "different steps from one Start_PSN to the next, of 5",
+                2,
+                different.len(),
+            );
+            t.at_most(PDS_SYN_007, "steps of less than 256, of 5", 1, near);
+            Ok(())
+        }),
+    rule(
+        "initiate/own-identifiers",
+        "Two open contexts of the device have different PDCIDs, to whomever they lead",
+    )
+    .checks(&[PDS_PDC_003])
+    .needs(&[TWO_ADDRESSES])
+    .run(|t| {
+        let mut open = Vec::<PdcId>::new();
+        for address in 0..2 {
+            let peer = t.peer(address)?;
+            let from = t.address(address)?;
+            t.post(post(PostKind::Write, peer, 64))?;
+            let within = t.later();
+            let (first, _) = t.need("a request that opens a context", within, |seen| {
+                seen.request().filter(|request| request.syn() && seen.wire.dst == from)
+            })?;
+            let pdc = t.accept(&first)?;
+            t.send(&pdc, &pdc.ack(pdc.psn(0)).build()?)?;
+            let id = first.request().map(|request| request.spdcid()).unwrap_or(PdcId::NONE);
+            let free = !open.contains(&id);
+            t.holds(
+                PDS_PDC_003,
+                "the PDCID of a new context is not in use",
+                free,
+                format_args!("PDCID {id}"),
+            );
+            open.push(id);
+        }
+        Ok(())
+    }),
+    rule("initiate/job", "Two jobs do not share a context").checks(&[PDS_PDC_002, PDS_SYN_001]).run(|t| {
+        let (one, other) = (t.peer(0)?, t.peer_of_job(102)?);
+        apart(t, post(PostKind::Write, one, 64), post(PostKind::Write, other, 64))?;
+        Ok(())
+    }),
+    rule("initiate/class", "Two traffic classes do not share a context")
+        .checks(&[PDS_PDC_002, PDS_SYN_001])
+        .run(|t| {
+            let peer = t.peer(0)?;
+            let write = post(PostKind::Write, peer, 64);
+            apart(t, write.clone(), Post { class: 1, ..write })?;
+            Ok(())
+        }),
+    rule("initiate/mode", "Ordered and unordered requests do not share a context")
+        .checks(&[PDS_PDC_002, PDS_OPEN_008, PDS_SYN_001])
+        .needs(&[RUD, ROD])
+        .over(&[&CARRIER, &START])
+        .run(|t| {
+            let peer = t.peer(0)?;
+            let write = post(PostKind::Write, peer, 64);
+            let (unordered, ordered) = apart(t, write.clone(), Post { mode: Mode::Rod, ..write })?;
+            let kind = unordered.packet(0)?.request.prologue().kind();
+            t.one_of(PDS_OPEN_008, "pds.type of the first", &[PdsType::RUD_REQ, PdsType::RUD_CC_REQ], kind);
+            // ROD_CC_REQ shows itself by its layout, of which the request is the beginning.
+            t.check(PDS_OPEN_008, "mode of the second", "ROD", if ordered.rod { "ROD" } else { "RUD" });
+            Ok(())
+        }),
+    rule(
+        "initiate/next-message",
+        "A later message goes on with the numbers of the context, or opens one of its own",
+    )
+    .checks(&[PDS_SYN_004, PDS_PSN_001])
+    .run(|t| {
+        let peer = t.peer(0)?;
+        let target = Target::established(t, peer, Mode::Rud)?;
+        t.post(post(PostKind::Write, peer, 128))?;
+        let within = t.later();
+        let (_, next) =
+            t.need("the second message", within, |seen| seen.request().filter(|request| !request.retx()))?;
+        if Some(next.spdcid()) == target.pdc.remote {
+            t.check(PDS_PSN_001, "psn", target.psn(1), next.psn());
+            t.check(PDS_SYN_004, "dpdcid", Some(target.pdc.local), next.dpdcid());
+        } else {
+            t.check(PDS_SYN_001, "psn_offset", Some(0), next.psn_offset().map(|offset| offset.get()));
+        }
+        Ok(())
+    }),
+    rule("initiate/whole-message", "All packets of a message go by one context").checks(&[PDS_MSG_002]).run(
+        |t| {
+            let peer = t.peer(0)?;
+            let count = 40;
+            t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
+            let mut target = Target::accept(t)?;
+            for n in 0..count {
+                target.expect_new(t, PDS_MSG_002, n)?;
+                target.ack(t, n)?;
+            }
+            let remote = target.pdc.remote;
+            t.expect_none(PDS_MSG_002, "no packet by another context", t.grace(), |seen| {
+                seen.request().filter(|request| Some(request.spdcid()) != remote)
+            })?;
+            Ok(())
+        },
+    ),
+    rule("initiate/message-after-message", "A message leaves a context whole before the next starts")
+        .checks(&[PDS_MSG_001])
+        .run(|t| {
+            let peer = t.peer(0)?;
+            let lengths = [30, 20, 10];
+            for count in lengths {
+                t.post(post(PostKind::Write, peer, count * t.mtu()))?;
+            }
+            let mut target = Target::accept(t)?;
+            let mut known = 0;
+            loop {
+                for got in &target.got[known..] {
+                    target.name(t, target.index(&got.request), 0)?;
+                }
+                known = target.got.len();
+                if target.next(t, t.grace())?.is_none() {
+                    break;
+                }
+            }
+            require(target.highest() >= lengths[0] as u32, "the device has a context for each message")?;
+            // By PSN, whoever starts a message ends it before another starts.
+            let mut open = None;
+            for n in 0..=target.highest() {
+                let uet = target.packet(n)?.seen.uet();
+                let Some(Ses::Std(ses)) = uet.ses else {
+                    return skip("the device writes by a short header");
+                };
+                let message = ses.message_id();
+                t.check(PDS_MSG_001, "the message of the packet", open.unwrap_or(message), message);
+                open = (!ses.head().eom()).then_some(message);
+            }
+            Ok(())
+        }),
+    rule("initiate/late-syn-twin", "An ACK of another PDCID after the first does not lead the device astray")
+        .checks(&[PDS_SYN_004, PDS_RTO_001])
+        .run(|t| {
+            let peer = t.peer(0)?;
+            t.post(post(PostKind::Write, peer, 2 * t.mtu()))?;
+            let mut target = Target::accept(t)?;
+            target.collect(t, 2)?;
+            target.name(t, 0, 1)?;
+            t.settle()?;
+            // As from a second context that a copy of the first packet had made.
+            let other = PdcId(if target.pdc.local.0 == 1 { 2 } else { target.pdc.local.0 - 1 });
+            let mut twin = target.naming(0, 1);
+            twin.spdcid = other;
+            target.answer(t, twin)?;
+            t.settle()?;
+            let again = target.expect_again(t, PDS_RTO_001, 1, t.later())?;
+            t.check(PDS_SYN_004, "dpdcid", Some(target.pdc.local), again.request.dpdcid());
+            Ok(())
+        }),
+];
+
+/// The second operation opens a context beside that of the first.
+fn apart(t: &mut Test<'_>, first: Post, second: Post) -> Result<(Target, Pdc), Stop> {
+    t.post(first)?;
+    let one = Target::accept(t)?;
+    one.ack(t, 0)?;
+    t.settle()?;
+    t.post(second)?;
+    let within = t.later();
+    let (seen, request) = t.expect(PDS_PDC_002, "a request of a context of its own", within, |seen| {
+        let request = seen.request().filter(|request| !request.retx())?;
+        (Some(request.spdcid()) != one.pdc.remote || request.syn()).then_some(request)
+    })?;
+    let (id, other) = (request.spdcid(), Some(request.spdcid()) != one.pdc.remote);
+    t.holds(PDS_PDC_002, "the context has a PDCID of its own", other, format_args!("PDCID {id}"));
+    t.check(PDS_SYN_001, "psn_offset", Some(0), request.psn_offset().map(|offset| offset.get()));
+    let pdc = t.accept(&seen)?;
+    Ok((one, pdc))
+}

@@ -1,0 +1,348 @@
+//! When an initiator sends again, what, and when it gives up (section 3.5).
+
+use crate::prelude::*;
+use crate::rules::steps::{message_in_flight, require_retransmissions, retransmissions};
+
+/// Begins a rule with the usual axes of this file.
+const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
+    crate::rule(id, title).over(&[&MODE, &CARRIER, &START])
+}
+
+pub(super) const RULES: &[Rule] = &[
+    rule("retransmit/timeout", "A packet that is not answered comes again, and the message ends once it is")
+        .checks(&[PDS_RTO_001])
+        .run(|t| {
+            let (mut target, written) = message_in_flight(t, 1)?;
+            target.expect_again(t, PDS_RTO_001, 1, t.later())?;
+            target.ack(t, 1)?;
+            t.ends(PDS_RTO_001, written, Status::Ok)
+        }),
+    rule("retransmit/same-packet", "Each retransmission has the PSN and content of the packet, and retx")
+        .checks(&[PDS_RTO_005])
+        .run(|t| {
+            let count = retransmissions(t, 3)?;
+            let (mut target, _) = message_in_flight(t, 2)?;
+            for _ in 0..count {
+                for n in [1, 2] {
+                    let first = target.packet(n)?.clone();
+                    let within = t.soon() + t.scaled(16 * t.rto());
+                    let again = target.expect_again(t, PDS_RTO_005, n, within)?;
+                    t.check(PDS_RTO_005, "SES header and payload", first.content(), again.content());
+                    t.check(PDS_RTO_005, "spdcid", first.request.spdcid(), again.request.spdcid());
+                    let (before, now) = (first.request.prologue(), again.request.prologue());
+                    t.check(PDS_RTO_005, "type", before.kind(), now.kind());
+                }
+            }
+            Ok(())
+        }),
+    rule("retransmit/first-without-retx", "A packet that leaves for the first time has no retx")
+        .checks(&[PDS_RTO_005, PDS_PSN_001, PDS_RTO_001])
+        .run(|t| {
+            let (mut target, _) = message_in_flight(t, 3)?;
+            // One that was lost before does not change it.
+            target.expect_again(t, PDS_RTO_001, 2, t.later())?;
+            target.ack(t, 3)?;
+            let peer = t.peer(0)?;
+            t.post(post(PostKind::Write, peer, 2 * t.mtu()))?;
+            for n in 1..6 {
+                let retx = target.expect_new(t, PDS_PSN_001, n)?.request.retx();
+                t.check(PDS_RTO_005, "flag retx", false, retx);
+            }
+            Ok(())
+        }),
+    rule("retransmit/not-before", "A packet waits for RTO_Init_Time before it comes again")
+        .checks(&[PDS_RTO_002, PDS_RTO_001])
+        .run(|t| {
+            let (mut target, _) = message_in_flight(t, 1)?;
+            let again = target.expect_again(t, PDS_RTO_001, 1, t.later())?;
+            let waited = again.seen.at.saturating_sub(target.asked);
+            let bound = Bound::from(t.rto()).from_parameter("rto_init_time");
+            t.at_least(PDS_RTO_002, "the time before the retransmission", bound, waited);
+            Ok(())
+        }),
+    rule("retransmit/back-off", "The timeout doubles with each retransmission")
+        .checks(&[PDS_RTO_002, PDS_RTO_001])
+        .measure(|t| {
+            require_retransmissions(t, 2)?;
+            let count = retransmissions(t, 4)?;
+            let (mut target, _) = message_in_flight(t, 1)?;
+            for n in 0..count {
+                let within = t.soon() + t.scaled(t.rto() * (2 << n));
+                target.expect_again(t, PDS_RTO_001, 1, within)?;
+            }
+            let times = times(&target, 1);
+            for (n, pair) in times.windows(2).enumerate() {
+                let (waited, due) = (pair[1].saturating_sub(pair[0]), t.rto() * (1 << n));
+                let most = t.scaled(due.mul_f64(1.5)) + t.grace();
+                let range = Bound::from(due.mul_f64(0.6)..=most)
+                    .from_parameter("rto_init_time, doubled for each retransmission")
+                    .tolerating("from 60 % to 150 %");
+                t.between(PDS_RTO_002, &format!("the time before retransmission {}", n + 1), range, waited);
+            }
+            Ok(())
+        }),
+    rule("retransmit/fresh-timeout", "The back-off of a packet is not that of the next")
+        .checks(&[PDS_RTO_002, PDS_PSN_001, PDS_RTO_001])
+        .measure(|t| {
+            let count = retransmissions(t, 2)?;
+            let (mut target, _) = message_in_flight(t, 1)?;
+            for n in 0..count {
+                let within = t.soon() + t.scaled(t.rto() * (2 << n));
+                target.expect_again(t, PDS_RTO_001, 1, within)?;
+            }
+            target.ack(t, 1)?;
+            t.settle()?;
+            let peer = t.peer(0)?;
+            t.post(post(PostKind::Write, peer, 64))?;
+            target.expect_new(t, PDS_PSN_001, 2)?;
+            target.expect_again(t, PDS_RTO_001, 2, t.later())?;
+            let times = times(&target, 2);
+            let waited = times[1].saturating_sub(times[0]);
+            let longest = t.scaled(t.rto().mul_f64(1.5)) + t.grace();
+            let bound = Bound::from(longest).from_parameter("rto_init_time").tolerating("50 %");
+            t.at_most(PDS_RTO_002, "the time before the first retransmission", bound, waited);
+            Ok(())
+        }),
+    rule("retransmit/limit", "A packet is sent again at most Max_RTO_Retx_Cnt times")
+        .checks(&[PDS_RTO_003, PDS_RTO_004])
+        .run(|t| {
+            let most = limit_of(t)?;
+            let (mut target, written) = message_in_flight(t, 1)?;
+            target.watch(t, t.until_given_up())?;
+            let times = target.times(1);
+            let range = Bound::from(2..=most + 1).from_parameter("max_rto_retx_cnt");
+            t.between(PDS_RTO_003, "transmissions of the packet", range, times);
+            t.fails(PDS_RTO_004, written, t.soon())
+        }),
+    rule("retransmit/failure", "When retransmissions are exhausted, every operation of the context is told")
+        .checks(&[PDS_RTO_004])
+        .run(|t| {
+            limit_of(t)?;
+            let peer = t.peer(0)?;
+            let mut target = Target::established(t, peer, Mode::Rud)?;
+            let one = t.post(post(PostKind::Write, peer, 64))?;
+            let other = t.post(post(PostKind::Write, peer, 2 * t.mtu()))?;
+            target.collect(t, 4)?;
+            // An ordered context may count the timeouts of each packet, and retransmit all three packets at
+            // each timeout.
+            let packets = if t.value(&MODE) == Mode::Rod { 3 } else { 1 };
+            target.watch(t, t.until_given_up() * packets)?;
+            t.fails(PDS_RTO_004, one, t.soon())?;
+            t.fails(PDS_RTO_004, other, t.soon())
+        }),
+    rule("retransmit/after-failure", "After the failure of a context the next message opens another")
+        .checks(&[PDS_RTO_004, PDS_SYN_001, PDS_SYN_007])
+        .run(|t| {
+            limit_of(t)?;
+            let (mut target, written) = message_in_flight(t, 1)?;
+            target.watch(t, t.until_given_up())?;
+            t.fails(PDS_RTO_004, written, t.soon())?;
+            let peer = t.peer(0)?;
+            let anew = t.post(post(PostKind::Write, peer, 64))?;
+            let within = t.later();
+            let (seen, request) = t.expect(PDS_RTO_004, "a request of a new context", within, |seen| {
+                seen.request().filter(|request| !request.retx() && request.psn() != target.psn(1))
+            })?;
+            t.check(PDS_SYN_001, "syn", true, request.syn());
+            let last = target.psn(1);
+            let distance = (request.psn() - last).min(last - request.psn());
+            let far = distance >= 1 << 16;
+            let another = Some(request.spdcid()) != target.pdc.remote;
+            let id = request.spdcid();
+            let seen_text = format!("PDCID {id}, {distance} PSNs from the last one");
+            t.holds(PDS_SYN_007, "another PDCID, or a PSN 2^16 away", another || far, seen_text);
+            let pdc = t.accept(&seen)?;
+            t.send(&pdc, &pdc.ack(pdc.psn(0)).build()?)?;
+            t.ends(PDS_RTO_004, anew, Status::Ok)
+        }),
+    rule("retransmit/late-answer", "An ACK after several retransmissions ends the message well")
+        .checks(&[PDS_RTO_001])
+        .run(|t| {
+            let count = retransmissions(t, 3)?;
+            let (mut target, written) = message_in_flight(t, 1)?;
+            for n in 0..count {
+                let within = t.soon() + t.scaled(t.rto() * (2 << n));
+                target.expect_again(t, PDS_RTO_001, 1, within)?;
+            }
+            target.answer(t, AckBuilder { retx: true, ..target.acking(1) })?;
+            t.ends(PDS_RTO_001, written, Status::Ok)?;
+            t.settle()?;
+            target.expect_none(t, PDS_RTO_001, "no further retransmission", 16 * t.rto(), |n| n == 1)?;
+            let peer = t.peer(0)?;
+            t.expect_action(peer)
+        }),
+    rule(
+        "retransmit/only-the-missing",
+        "On an unordered context what was answered by name does not come again with what \
+         is missing",
+    )
+    .checks(&[PDS_RTO_001, PDS_PSN_002])
+    .run(|t| {
+        let (mut target, written) = message_in_flight(t, 4)?;
+        target.ack(t, 1)?;
+        target.name(t, 3, 2)?;
+        target.name(t, 4, 2)?;
+        t.settle()?;
+        target.expect_again(t, PDS_RTO_001, 2, t.later())?;
+        target.expect_none(t, PDS_PSN_002, "nothing but the missing packet", t.rto(), |n| n != 2)?;
+        target.ack(t, 4)?;
+        t.ends(PDS_RTO_001, written, Status::Ok)
+    }),
+    rule("retransmit/nothing-answered", "A source does not retransmit packets that a cumulative PSN covers")
+        .checks(&[PDS_PSN_005])
+        .run(|t| {
+            let (mut target, written) = message_in_flight(t, 4)?;
+            target.ack(t, 4)?;
+            t.ends(PDS_PSN_005, written, Status::Ok)?;
+            t.settle()?;
+            target.expect_none(t, PDS_PSN_005, "no packet of what is answered", 4 * t.rto(), |n| n <= 4)?;
+            let peer = t.peer(0)?;
+            t.expect_action(peer)
+        }),
+    rule(
+        "retransmit/bit-is-no-answer",
+        "The response of a packet that a bitmap names is asked for, and its payload does \
+         not come again",
+    )
+    .checks(&[PDS_SACK_004])
+    .run(|t| {
+        let (mut target, written) = message_in_flight(t, 2)?;
+        target.ack(t, 1)?;
+        target.sack(t, 2, &[2])?;
+        t.settle()?;
+        let (_, asked) = target.expect_control(t, PDS_SACK_004, CtlType::ACK_REQUEST, t.later())?;
+        t.check(PDS_SACK_004, "the PSN asked about", target.psn(2), asked.psn());
+        // It gives up when its last question stays without an answer.
+        let span = retransmissions(t, 2)? * t.rto();
+        target.expect_none(t, PDS_SACK_004, "no payload that has arrived", span, |n| n == 2)?;
+        t.is_open(PDS_SACK_004, written)?;
+        target.ack(t, 2)?;
+        t.ends(PDS_SACK_004, written, Status::Ok)
+    }),
+    rule("retransmit/asks-until-answered", "The answer to ACK_REQUEST ends the message")
+        .checks(&[PDS_SACK_004, PDS_ASK_003])
+        .run(|t| {
+            let (target, written) = message_in_flight(t, 2)?;
+            target.ack(t, 1)?;
+            target.sack(t, 2, &[2])?;
+            t.settle()?;
+            // The first answer is lost: it is asked for again.
+            for n in 0..retransmissions(t, 2)? {
+                let within = t.soon() + t.scaled(t.rto() * (4 << n));
+                target.expect_control(t, PDS_SACK_004, CtlType::ACK_REQUEST, within)?;
+            }
+            target.ack(t, 2)?;
+            t.ends(PDS_ASK_003, written, Status::Ok)
+        }),
+    rule("retransmit/bits-in-place", "Bit i of a bitmap stands for the i-th PSN from its base on")
+        .checks(&[PDS_SACK_001])
+        .run(|t| {
+            let (mut target, _) = message_in_flight(t, 7)?;
+            target.ack(t, 1)?;
+            target.sack(t, 2, &[3, 6])?;
+            all_but(t, &mut target, 2, 7, &[3, 6], PDS_SACK_001)
+        }),
+    rule("retransmit/far-bitmap", "A bitmap that starts far above the cumulative PSN counts where it lies")
+        .checks(&[PDS_SACK_005])
+        .run(|t| {
+            t.try_configure("payload_mtu", 1024)?;
+            t.try_configure("congestion", "none")?;
+            let peer = t.peer(0)?;
+            let mut target = Target::established(t, peer, Mode::Rud)?;
+            t.post(post(PostKind::Write, peer, 80 * t.mtu()))?;
+            target.collect(t, 25)?;
+            let last = target.highest();
+            // From far up, with a gap before the last.
+            let base = last - 4;
+            target.ack(t, 1)?;
+            target.answer(t, bitmap(&target, 2, base, 0b10111))?;
+            all_but(t, &mut target, 2, last, &[base, base + 1, base + 2, base + 4], PDS_SACK_005)
+        }),
+    rule("retransmit/low-bitmap", "A bitmap that starts below the cumulative PSN counts where it lies")
+        .checks(&[PDS_SACK_005])
+        .run(|t| {
+            let (mut target, _) = message_in_flight(t, 7)?;
+            target.ack(t, 3)?;
+            // Bits 0 to 3 are what the cumulative PSN covers, bit 5 is the fifth.
+            target.answer(t, bitmap(&target, 4, 0, 0b10_1111))?;
+            all_but(t, &mut target, 4, 7, &[5], PDS_SACK_005)
+        }),
+    rule("retransmit/clear-bit-says-nothing", "A later bitmap without a bit does not unsay an earlier one")
+        .checks(&[PDS_SACK_004])
+        .run(|t| {
+            let (mut target, _) = message_in_flight(t, 4)?;
+            target.ack(t, 1)?;
+            target.sack(t, 2, &[3, 4])?;
+            target.sack(t, 2, &[4])?;
+            all_but(t, &mut target, 2, 4, &[3, 4], PDS_SACK_004)
+        }),
+    rule("retransmit/each-message", "A lost packet of one message does not keep another from ending")
+        .checks(&[PDS_RUD_001, PDS_RTO_001])
+        .run(|t| {
+            let peer = t.peer(0)?;
+            let mut target = Target::established(t, peer, Mode::Rud)?;
+            let lost = t.post(post(PostKind::Write, peer, 64))?;
+            let other = t.post(post(PostKind::Write, peer, 128))?;
+            target.collect(t, 3)?;
+            target.name(t, 2, 1)?;
+            t.ends(PDS_RUD_001, other, Status::Ok)?;
+            t.is_open(PDS_RTO_001, lost)?;
+            target.expect_again(t, PDS_RTO_001, 1, t.later())?;
+            target.ack(t, 2)?;
+            t.ends(PDS_RTO_001, lost, Status::Ok)
+        }),
+    rule("retransmit/read", "A read request that is not answered comes again")
+        .checks(&[PDS_RTO_001, PDS_RTO_005])
+        .needs(&[READ])
+        .over(&[&MODE, &START])
+        .run(|t| {
+            let peer = t.peer(0)?;
+            t.post(post(PostKind::Read, peer, 64))?;
+            let mut target = Target::accept(t)?;
+            let again = target.expect_again(t, PDS_RTO_001, 0, t.later())?;
+            let first = target.packet(0)?.content();
+            t.check(PDS_RTO_005, "SES header", first, again.content());
+            Ok(())
+        }),
+];
+
+/// When the packets of this PSN came.
+fn times(target: &Target, n: u32) -> Vec<Duration> {
+    target.of(n).map(|got| got.seen.at).collect()
+}
+
+/// How often a packet is sent again, where the device says so and it ends.
+fn limit_of(t: &Test<'_>) -> Result<usize, Stop> {
+    match t.parameter("max_rto_retx_cnt") {
+        15 | 31 => skip("the device retransmits without end"),
+        count if count > 7 => skip(format!("{count} retransmissions take too long")),
+        count => Ok(count as usize),
+    }
+}
+
+/// Says by bits that these have arrived, and expects that of all from the `below`-th on only the others come
+/// again.
+fn all_but(
+    t: &mut Test<'_>,
+    target: &mut Target,
+    below: u32,
+    last: u32,
+    arrived: &[u32],
+    why: &Requirement,
+) -> Outcome {
+    t.settle()?;
+    let first = arrived.iter().min().copied().unwrap_or(last);
+    for n in (below..=last).filter(|n| !arrived.contains(n)) {
+        target.expect_again(t, why, n, t.later())?;
+        // The losses may have closed the congestion window: without an ACK, one packet at a time would come.
+        if n < first {
+            target.ack(t, n)?;
+        }
+    }
+    target.expect_none(t, why, "nothing that has arrived", t.rto() / 2, |n| arrived.contains(&n))
+}
+
+/// An ACK of the first `below - 1` packets again, with a bitmap at any base.
+fn bitmap(target: &Target, below: u32, first: u32, bits: u64) -> AckBuilder {
+    AckBuilder { response: None, ..target.acking(below - 1).sack(target.psn(first), bits) }
+}

@@ -1,0 +1,304 @@
+//! The PSNs of an initiator, and how far it sends ahead (section 3.5.12.6).
+
+use crate::prelude::*;
+use crate::rules::steps::require_retransmissions;
+use core::ops::Range;
+
+/// Begins a rule with the usual axes of this file.
+const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
+    crate::rule(id, title).over(&[&MODE, &CARRIER, &START])
+}
+
+pub(super) const RULES: &[Rule] = &[
+    rule("send-window/no-gaps", "The packets of a message have PSNs one after the other")
+        .checks(&[PDS_PSN_001])
+        .run(|t| {
+            let peer = t.peer(0)?;
+            let count = 60;
+            t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
+            let mut target = Target::accept(t)?;
+            for n in 0..count {
+                target.expect_new(t, PDS_PSN_001, n)?;
+                target.ack(t, n)?;
+            }
+            target.watch(t, t.grace())?;
+            t.check(PDS_PSN_001, "the highest PSN, from 0", count - 1, target.highest());
+            Ok(())
+        }),
+    rule("send-window/across-messages", "The numbers go on from message to message, without gaps")
+        .checks(&[PDS_PSN_001])
+        .run(|t| {
+            let peer = t.peer(0)?;
+            let mut target = Target::established(t, peer, Mode::Rud)?;
+            let mut next = 1;
+            for count in [2, 1, 3] {
+                t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
+                for n in next..next + count {
+                    target.expect_new(t, PDS_PSN_001, n)?;
+                }
+                next += count;
+                target.ack(t, next - 1)?;
+            }
+            t.check(PDS_PSN_001, "the highest PSN, from 0", 6, target.highest());
+            Ok(())
+        }),
+    rule("send-window/wrap", "Across the end of the PSNs, numbers and ACKs go on")
+        .checks(&[PDS_PSN_006])
+        .run(|t| {
+            t.configure("start_psn", u32::MAX - 2)?;
+            let peer = t.peer(0)?;
+            let written = t.post(post(PostKind::Write, peer, 8 * t.mtu()))?;
+            let mut target = Target::accept(t)?;
+            if target.pdc.start != Psn(u32::MAX - 2) {
+                return Err(Stop::Inconclusive("the device starts elsewhere than it was told to".into()));
+            }
+            target.collect(t, 8)?;
+            t.check(PDS_PSN_006, "PSN 3 after the first", Psn(0), target.packet(3)?.request.psn());
+            target.name(t, 1, 0)?;
+            target.ack(t, 4)?;
+            t.settle()?;
+            // The ACK of 1 has not come over it, that of 4 has: only what lies above is sent again.
+            target.expect_again(t, PDS_PSN_006, 5, t.later())?;
+            target.expect_none(t, PDS_PSN_006, "nothing below the cumulative PSN", t.rto(), |n| {
+                !(5..=7).contains(&n)
+            })?;
+            target.ack(t, 7)?;
+            t.ends(PDS_PSN_006, written, Status::Ok)
+        }),
+    rule(
+        "send-window/default",
+        "Until a range is announced, nothing leaves above the cumulative PSN + 128 * \
+         Default_MPR",
+    )
+    .checks(&[PDS_WIN_004])
+    .run(|t| {
+        let range = small(t)?;
+        // An ACK that announces no range carries no congestion state either: a device that wants that may
+        // stop before the edge.
+        t.try_configure("congestion", "none")?;
+        let mut target = hold_first(t, range + 40, None)?;
+        exhaust(t, &mut target, 0..u32::MAX, true)?;
+        within(t, PDS_WIN_004, &target, range - 1, "default_mpr");
+        need_reached(t, &target, range - 1)
+    }),
+    rule(
+        "send-window/announced",
+        "Nothing leaves above the cumulative PSN + the range that the target announces",
+    )
+    .checks(&[PDS_WIN_004])
+    .run(|t| {
+        let default = small(t)?;
+        let range = 2 * default;
+        let mut target = hold_first(t, range + 40, Some((range / 128) as u8))?;
+        target.ack(t, 0)?;
+        exhaust(t, &mut target, 1..u32::MAX, false)?;
+        within(t, PDS_WIN_004, &target, range, "the announced mpr");
+        need_reached(t, &target, range)
+    }),
+    rule("send-window/wider", "A wider range lets more leave at once")
+        .checks(&[PDS_WIN_004, PDS_WIN_005])
+        .run(|t| {
+            require_retransmissions(t, 2)?;
+            let range = small(t)?;
+            let mut target = hold_first(t, 2 * range + 40, Some((range / 128) as u8))?;
+            target.ack(t, 0)?;
+            exhaust(t, &mut target, 1..u32::MAX, false)?;
+            need_reached(t, &target, range)?;
+            target.mpr *= 2;
+            // Its cumulative PSN is that of the newest, so it is not older.
+            target.name(t, range, 1)?;
+            exhaust(t, &mut target, 1..u32::MAX, false)?;
+            within(t, PDS_WIN_004, &target, 2 * range, "the wider mpr");
+            // The range is an upper bound: a source may stop earlier.
+            need_reached(t, &target, range + 1)?;
+            t.at_least(
+                PDS_WIN_005,
+                "the highest PSN, from 0, in the wider range",
+                range + 1,
+                target.highest(),
+            );
+            Ok(())
+        }),
+    rule("send-window/narrower", "A narrower range holds from where the wider one has ended")
+        .checks(&[PDS_WIN_004])
+        .run(|t| {
+            require_retransmissions(t, 2)?;
+            let range = small(t)?;
+            let mut target = hold_first(t, 2 * range + 80, Some((2 * range / 128) as u8))?;
+            target.ack(t, 0)?;
+            target.serve(t, 21, |target, got| Some(target.naming(target.index(&got.request), 1)))?;
+            // Up to 2 * range it was permitted before.
+            target.mpr /= 2;
+            target.ack(t, 20)?;
+            exhaust(t, &mut target, 21..u32::MAX, false)?;
+            within(t, PDS_WIN_004, &target, 2 * range, "the wider mpr");
+            let highest = target.highest();
+            // Below the narrower range nothing new may leave, whatever is acknowledged.
+            target.ack(t, highest - 10)?;
+            exhaust(t, &mut target, highest - 9..u32::MAX, false)?;
+            let edge = (highest - 10 + range).max(highest);
+            within(t, PDS_WIN_004, &target, edge, "the narrower mpr");
+            need_reached(t, &target, (2 * range + 79).min(edge))
+        }),
+    rule("send-window/stale-range", "The range in an ACK older than the newest does not count")
+        .checks(&[PDS_WIN_002])
+        .run(|t| {
+            let range = small(t)?;
+            // ACKs without congestion state: a device that wants that may stop before the edge.
+            t.try_configure("congestion", "none")?;
+            let mut target = hold_first(t, 2 * range + 40, Some((range / 128) as u8))?;
+            target.serve(t, 11, |target, got| {
+                let n = target.index(&got.request);
+                (n <= 10).then(|| target.acking(n))
+            })?;
+            // Skips packets that have overtaken the others.
+            target.ack(t, 10)?;
+            // Overtaken on its way: it announces a wider range.
+            let stale = target.acking(5);
+            target.answer(
+                t,
+                AckBuilder { mpr: 2 * target.mpr, nscc: stale.nscc.or(Some(Default::default())), ..stale },
+            )?;
+            // ACKs that say no range: those of the newest would take back what the stale one has widened.
+            exhaust(t, &mut target, 11..u32::MAX, true)?;
+            let edge = 10 + range;
+            within(t, PDS_WIN_002, &target, edge, "the mpr of the newest ACK");
+            need_reached(t, &target, edge)
+        }),
+    rule("send-window/no-limit", "mpr = 0 states no limit: the message goes on").checks(&[PDS_WIN_005]).run(
+        |t| {
+            let range = small(t)?;
+            let count = range + 40;
+            let peer = t.peer(0)?;
+            let written = t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
+            let mut target = Target::accept(t)?;
+            target.mpr = 0;
+            for n in 0..count {
+                target.expect_new(t, PDS_WIN_005, n)?;
+                let ack = target.acking(n);
+                target.answer(t, AckBuilder { nscc: ack.nscc.or(Some(Default::default())), ..ack })?;
+            }
+            t.ends(PDS_WIN_005, written, Status::Ok)
+        },
+    ),
+    rule("send-window/bits-do-not-open", "A packet that only a bitmap names does not move the window")
+        .checks(&[PDS_WIN_004])
+        .run(|t| {
+            require_retransmissions(t, 3)?;
+            let range = small(t)?;
+            let mut target = hold_first(t, range + 40, Some((range / 128) as u8))?;
+            target.ack(t, 0)?;
+            // The last ten before the edge are not named.
+            exhaust(t, &mut target, 1..range - 9, false)?;
+            need_reached(t, &target, range)?;
+            let first = target.psn(range - 9);
+            target.answer(t, target.acking(0).sack(first, 0x3ff))?;
+            target.expect_none(t, PDS_WIN_004, "nothing above the window", t.rto() * 2, |n| n > range)?;
+            target.ack(t, 1)?;
+            target.expect_new(t, PDS_WIN_004, range + 1)?;
+            Ok(())
+        }),
+    rule("send-window/opens", "A window that was shut opens with the cumulative PSN, as far as that goes")
+        .checks(&[PDS_WIN_004])
+        .run(|t| {
+            require_retransmissions(t, 2)?;
+            let range = small(t)?;
+            let mut target = hold_first(t, range + 40, Some((range / 128) as u8))?;
+            target.ack(t, 0)?;
+            exhaust(t, &mut target, 1..u32::MAX, false)?;
+            need_reached(t, &target, range)?;
+            target.ack(t, 7)?;
+            exhaust(t, &mut target, 8..u32::MAX, false)?;
+            within(t, PDS_WIN_004, &target, 7 + range, "the announced mpr");
+            need_reached(t, &target, 7 + range)
+        }),
+    rule(
+        "send-window/ordered",
+        "An ordered context keeps to the window too, with nothing but cumulative ACKs",
+    )
+    .checks(&[PDS_WIN_004])
+    .needs(&[ROD])
+    .over(&[&CARRIER, &START])
+    .run(|t| {
+        let range = small(t)?;
+        t.try_configure("congestion", "none")?;
+        let peer = t.peer(0)?;
+        let write = post(PostKind::Write, peer, (range as usize + 40) * t.mtu());
+        t.post(uet_control::Post { mode: Mode::Rod, ..write })?;
+        let mut target = Target::accept(t)?;
+        target.mpr = (range / 128) as u8;
+        target.ack(t, 0)?;
+        target.watch(t, t.rto() * 2)?;
+        within(t, PDS_WIN_004, &target, range, "the announced mpr");
+        need_reached(t, &target, range)?;
+        target.ack(t, 3)?;
+        target.expect_new(t, PDS_WIN_004, range + 3)?;
+        Ok(())
+    }),
+];
+
+/// A small default window, where the device lets one; the default range.
+pub(super) fn small(t: &mut Test<'_>) -> Result<u32, Stop> {
+    t.try_configure("default_mpr", 1)?;
+    Ok(128 * t.parameter("default_mpr") as u32)
+}
+
+/// A message of so many packets, whose first is not answered. ACKs name the others, so the device goes on as
+/// far as the window lets it.
+fn hold_first(t: &mut Test<'_>, count: u32, mpr: Option<u8>) -> Result<Target, Stop> {
+    let peer = t.peer(0)?;
+    t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
+    let mut target = Target::accept(t)?;
+    if let Some(mpr) = mpr {
+        // Only an ACK_CC tells it.
+        (target.mpr, target.states) = (mpr, true);
+    }
+    Ok(target)
+}
+
+/// Names what comes of these packets, but for the first of them, until nothing new comes any more.
+fn exhaust(t: &mut Test<'_>, target: &mut Target, named: Range<u32>, plain: bool) -> Outcome {
+    let (until, mut next) = (t.now() + t.until_given_up() / 4, 0);
+    loop {
+        while let Some(got) = target.got.get(next) {
+            answer(t, target, target.index(&got.request), &named, plain)?;
+            next += 1;
+        }
+        let patience = t.rto() * 2 + t.grace();
+        if t.now() > until || target.next(t, patience)?.is_none() {
+            return Ok(());
+        }
+    }
+}
+
+fn answer(t: &mut Test<'_>, target: &Target, n: u32, named: &Range<u32>, plain: bool) -> Outcome {
+    if n == named.start || !named.contains(&n) {
+        return Ok(());
+    }
+    match plain {
+        // It announces nothing.
+        true => {
+            t.send(&target.pdc, &target.pdc.ack(target.psn(n)).cack(target.psn(named.start) - 1).build()?)
+        }
+        false => target.name(t, n, named.start),
+    }
+}
+
+/// Checks that nothing has left above this PSN, from 0.
+fn within(t: &mut Test<'_>, requirement: &Requirement, target: &Target, edge: u32, from: &str) {
+    t.at_most(
+        requirement,
+        "the highest PSN, from 0",
+        Bound::from(edge).from_parameter(from),
+        target.highest(),
+    );
+}
+
+/// A device that has not got to the edge of the window has not shown that it keeps to it.
+fn need_reached(t: &Test<'_>, target: &Target, edge: u32) -> Outcome {
+    if target.highest() >= edge {
+        return Ok(());
+    }
+    t.is_kept(&target.pdc)?;
+    Err(Stop::Inconclusive(format!("the device stopped at packet {}, before {edge}", target.highest())))
+}

@@ -1,0 +1,264 @@
+//! Reserved bits of packets to the device: it ignores them (sections 3.5.10, 3.4.2).
+
+use crate::Part;
+use crate::prelude::*;
+use crate::rules::steps::message_in_flight;
+use uet_wire::layout::Kind;
+use uet_wire::registry::{AtomicDatatype, AtomicOpcode};
+
+/// A form of request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    Write(Form),
+    /// A packet of a write that is not its first: it has payload_length and message_offset.
+    Amid,
+    Read(Form),
+    Atomic,
+    Send(Form),
+    Tagged(Form),
+}
+
+const FORM: Axis<Asked> = axis("request").needing(&[
+    ("write", Asked::Write(Form::Std), &[WRITE]),
+    ("write-medium", Asked::Write(Form::Medium), &[WRITE]),
+    ("write-small", Asked::Write(Form::Small), &[WRITE]),
+    ("write-amid", Asked::Amid, &[WRITE]),
+    ("read", Asked::Read(Form::Std), &[READ]),
+    ("read-medium", Asked::Read(Form::Medium), &[READ]),
+    ("read-small", Asked::Read(Form::Small), &[READ]),
+    ("atomic", Asked::Atomic, &[ATOMIC]),
+    ("send", Asked::Send(Form::Std), &[RECEIVE]),
+    ("send-medium", Asked::Send(Form::Medium), &[RECEIVE]),
+    ("send-small", Asked::Send(Form::Small), &[RECEIVE]),
+    ("tagged", Asked::Tagged(Form::Std), &[TSEND, RECEIVE]),
+    ("tagged-medium", Asked::Tagged(Form::Medium), &[TSEND, RECEIVE]),
+]);
+
+const READ_FORM: Axis<Form> = axis("form").values(&[("std", Form::Std), ("medium", Form::Medium)]);
+
+pub(super) const RULES: &[Rule] = &[
+    rule(
+        "robust/reserved-bits",
+        "A request whose reserved bits are set is served like any other, in every form \
+         of request",
+    )
+    .checks(&[ROB_RSVD_001])
+    .over(&[&FORM, &MODE, &START])
+    .run(|t| {
+        let asked = t.value(&FORM);
+        let (regions, mut held) = regions(t)?;
+        let region = &regions[0];
+        let mut session = t.session();
+        let one = t.operands(8, &[1]);
+        let sum = t.region(8)?;
+        // The first packet opens the context and has no such bit. It shows the number of places.
+        let mut count = 1;
+        for n in 0u8.. {
+            if usize::from(n) > count {
+                break;
+            }
+            let data = [n; 4];
+            let place = 8 * u64::from(n);
+            let id = u16::from(n) + 1;
+            let mut posted = None;
+            let part = match asked {
+                Asked::Write(form) => in_form(&Message::write(region, place, &data).named(id), form)?,
+                Asked::Amid => Message::write(region, 0, &data).named(id).whole()?.edit(|std| {
+                    let std = std.head(|head| head.som(false).eom(false).dc(false)).request_length(200);
+                    std.payload_length(4).message_offset(place as u32)
+                })?,
+                Asked::Read(form) => in_form(&Message::read(region, place, 5).named(id), form)?,
+                Asked::Atomic => {
+                    let kind = (AtomicOpcode::SUM, AtomicDatatype::UINT64);
+                    Message::atomic(&sum, 0, kind, &one)?.named(id).whole()?
+                }
+                Asked::Send(form) => {
+                    posted = Some(t.posted(room(16))?);
+                    in_form(&Message::send(&data).named(id), form)?
+                }
+                Asked::Tagged(form) => {
+                    posted = Some(t.posted(tagged_room(16, 0x7a))?);
+                    in_form(&Message::tagged(0x7a, &data).named(id), form)?
+                }
+            };
+            let mut bytes = Vec::new();
+            let psn = session.ask_changed(t, &part, |packet| {
+                bytes = with_reserved_bits(packet);
+                match n {
+                    0 => packet.to_bytes(),
+                    n => bytes[usize::from(n) - 1].clone(),
+                }
+            })?;
+            count = bytes.len();
+            session.accepted(t, ROB_RSVD_001, psn)?;
+            match (asked, posted) {
+                (_, Some(posted)) => drop(t.expect_received(ROB_RSVD_001, &posted, &data)?),
+                (Asked::Read(_), _) => {
+                    let pieces = session.data(t, ROB_RSVD_001, 5)?;
+                    let whole: Vec<u8> = pieces.iter().flat_map(|piece| piece.bytes.clone()).collect();
+                    t.same_bytes(ROB_RSVD_001, "the data", &held[place as usize..place as usize + 5], &whole);
+                }
+                (Asked::Atomic, _) => {}
+                _ => held[place as usize..place as usize + 4].copy_from_slice(&data),
+            }
+        }
+        match asked {
+            Asked::Atomic => {
+                let expected = t.elements(8, &[count as u128 + 1]);
+                t.expect_memory(ROB_RSVD_001, &sum, 0, &expected)
+            }
+            Asked::Write(Form::Small) => {
+                let other = t.memory(&regions[1], 0, 256)? == held;
+                t.expect_memory(ROB_RSVD_001, &regions[usize::from(other)], 0, &held)
+            }
+            _ => t.expect_memory(ROB_RSVD_001, region, 0, &held),
+        }
+    }),
+    rule(
+        "robust/reserved-bits-syn",
+        "A first packet whose reserved bits are set opens a context like any other",
+    )
+    .checks(&[ROB_RSVD_001])
+    .needs(&[WRITE])
+    .over(&[&MODE, &START])
+    .run(|t| {
+        let region = t.region(4096)?;
+        let sample = t.initiate();
+        let count = with_reserved_bits(&sample.request(0).write(&region, 0, &[1])?.build()?).len();
+        for k in 0..=count {
+            let pdc = t.initiate();
+            let packet = pdc.request(0).write(&region, k as u64, &[1])?.build()?;
+            let bytes = match with_reserved_bits(&packet).into_iter().nth(k) {
+                Some(bytes) => bytes,
+                None => {
+                    // Of pdc_info the lowest bit has a meaning; some say the highest.
+                    let mut bytes = packet.to_bytes();
+                    bytes[10] |= 0x60;
+                    bytes
+                }
+            };
+            t.send_wire(&pdc.raw(&bytes))?;
+            t.expect_ack(ROB_RSVD_001, &pdc, pdc.psn(0))?;
+        }
+        t.expect_memory(ROB_RSVD_001, &region, 0, &vec![1; count + 1])
+    }),
+    rule(
+        "robust/reserved-bits-control",
+        "Control packets whose reserved bits are set do what they do without",
+    )
+    .checks(&[ROB_RSVD_001])
+    .over(&[&MODE, &CARRIER, &START])
+    .run(|t| {
+        t.need_noop()?;
+        let (pdc, region) = t.open()?;
+        let mut n = 1;
+        let sample = with_reserved_bits(&pdc.control(CtlType::NOOP, pdc.psn(1), 0)?).len();
+        for k in 0..sample {
+            let noop = with_reserved_bits(&pdc.control(CtlType::NOOP, pdc.psn(n), 0)?);
+            t.send_wire(&pdc.raw(&noop[k]))?;
+            t.expect_cack(ROB_RSVD_001, &pdc, pdc.psn(n))?;
+            // Kept responses are cleared, with reserved bits or without.
+            t.request(&pdc, pdc.request(n + 1).clear(pdc.psn(n)).write_nowhere(&region, &[1])?)?;
+            t.need("an error", t.soon(), |seen| seen.answers(&pdc, pdc.psn(n + 1)))?;
+            let clear = with_reserved_bits(&pdc.control(CtlType::CLEAR_COMMAND, Psn(0), pdc.psn(n + 1).0)?);
+            t.send_wire(&pdc.raw(&clear[k]))?;
+            t.request(&pdc, pdc.request(n + 2).write(&region, 0, &[1])?)?;
+            t.expect_cack(ROB_RSVD_001, &pdc, pdc.psn(n + 2))?;
+            n += 3;
+        }
+        Ok(())
+    }),
+    rule(
+        "robust/reserved-bits-of-data",
+        "Read data whose reserved bits are set completes the read of the device",
+    )
+    .checks(&[ROB_RSVD_001])
+    .needs(&[READ])
+    .over(&[&READ_FORM, &MODE])
+    .run(|t| {
+        let (form, mode) = (t.value(&READ_FORM), t.value(&MODE));
+        let peer = t.peer(0)?;
+        let mut target = Target::established(t, peer, Mode::Rud)?;
+        // One after the other: those of each place, and at last all.
+        let (mut count, mut n) = (1, 0);
+        while n < count {
+            let read = Post { mode, form: Some(form), want_data: true, ..post(PostKind::Read, peer, 40) };
+            let posted = t.post(read)?;
+            target.collect(t, n as u32 + 2)?;
+            target.ack(t, n as u32 + 1)?;
+            let header = target.data_header(n as u32 + 1, 40, 40, 0)?;
+            let clean = target.pdc.request(n as u32).ses(header, &[n as u8; 40]).build()?;
+            let bytes = with_reserved_bits(&clean);
+            count = bytes.len();
+            t.send_wire(&target.pdc.raw(&bytes[n]))?;
+            let ended = t.ends_with(ROB_RSVD_001, posted, (Status::Ok, 40))?;
+            let data = ended.and_then(|completion| completion.data).map_or(Vec::new(), |data| data.0);
+            t.same_bytes(ROB_RSVD_001, "the data of the completion", &[n as u8; 40], &data);
+            n += 1;
+        }
+        Ok(())
+    }),
+    rule("robust/reserved-bits-of-nack", "A NACK whose reserved bits are set has its packet sent again")
+        .checks(&[ROB_RSVD_001])
+        .over(&[&MODE, &CARRIER])
+        .run(|t| {
+            let (mut target, written) = message_in_flight(t, 1)?;
+            let nack = target.pdc.nack(NackCode::NO_RESOURCE, target.psn(1))?;
+            let places = with_reserved_bits(&nack);
+            let all = places.last().cloned().unwrap_or_default();
+            t.send_wire(&target.pdc.raw(&all))?;
+            let again = target.expect_again(t, ROB_RSVD_001, 1, t.later())?;
+            if t.nack_wait() * 2 + t.grace() < t.early() {
+                let waited = again.seen.at.saturating_sub(target.asked);
+                let bound = crate::Bound::from(t.early()).from_parameter("70 % of rto_init_time");
+                t.at_most(ROB_RSVD_001, "the time before the retransmission", bound, waited);
+            }
+            target.ack(t, 1)?;
+            t.ends(ROB_RSVD_001, written, Status::Ok)
+        }),
+];
+
+fn pds_length(packet: &UetBuf) -> usize {
+    packet.pds.as_ref().map_or(0, |pds| pds.view().bytes().len())
+}
+
+/// The packet with reserved bits set: those of each place in turn, and at last all.
+fn with_reserved_bits(packet: &UetBuf) -> Vec<Vec<u8>> {
+    let clean = packet.to_bytes();
+    let mut all = clean.clone();
+    let mut made = Vec::new();
+    let view = packet.view();
+    let pds = view.pds.map(|pds| (0, pds.layout(), pds.bytes().len()));
+    let ses = view.ses.map(|ses| (pds_length(packet), ses.layout(), ses.bytes().len()));
+    let before = pds_length(packet) + view.ses.map_or(0, |ses| ses.bytes().len());
+    let ext = view.ext.map(|ext| (before, ext.layout(), ext.bytes().len()));
+    for (start, layout, length) in [pds, ses, ext].into_iter().flatten() {
+        let places = layout.present(&clean[start..start + length]);
+        for (place, _) in places.filter(|(place, _)| matches!(place.row.kind, Kind::Reserved)) {
+            let ones = u128::MAX >> (128 - place.row.width());
+            let mut one = clean.clone();
+            place.write(&mut one[start..start + length], ones);
+            place.write(&mut all[start..start + length], ones);
+            made.push(one);
+        }
+    }
+    made.push(all);
+    made
+}
+
+/// Memory that requests of any form reach. Open: the region that resource_index names in a small one; both
+/// hold the same.
+fn regions(t: &mut Test<'_>) -> Result<(Vec<Region>, Vec<u8>), Stop> {
+    const OPTIMIZED: u64 = 1 << 62;
+    let (first, held) = t.exposed(256, |region| ExposeRegion { key: Hex64(OPTIMIZED | 10), ..region })?;
+    let (second, _) = t.exposed(256, |region| ExposeRegion { key: Hex64(OPTIMIZED), ..region })?;
+    Ok((vec![first, second], held))
+}
+
+fn in_form(message: &Message, form: Form) -> Result<Part, Stop> {
+    Ok(match form {
+        Form::Std => message.whole()?,
+        Form::Medium => message.medium()?,
+        Form::Small => message.small()?,
+    })
+}

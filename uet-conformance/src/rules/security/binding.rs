@@ -1,0 +1,115 @@
+//! The binding of a context to the domain and the source that opened it (section 3.5.4).
+
+use super::steps::{IDENTIFIED, NEEDS, open_as, plain, works};
+use crate::prelude::*;
+use crate::shield::told;
+use crate::{SECURED, Wire};
+use uet_control::SecureDomain;
+
+const TWO: &[Need] = &[RUD, WRITE, TSS, TWO_ADDRESSES];
+
+/// Begins a rule with the usual needs and axes of this file.
+const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
+    crate::rule(id, title).needs(NEEDS).over(&[&IDENTIFIED])
+}
+
+pub(super) const RULES: &[Rule] = &[
+    rule("tss-bind/other-domain", "An authentic packet of another domain does not reach a context")
+        .checks(&[TSS_BIND_001])
+        .run(|t| {
+            let (pdc, region) = open_as(t, TSS_BIND_001, t.value(&IDENTIFIED), |_| {})?;
+            let secret = t.fresh_secret();
+            let shield = t.shield()?;
+            let (right, own) = (shield.domain.sdi, shield.secrets[0]);
+            let sdi = right ^ 0x00_4000;
+            let keys = [("0".to_owned(), told(&secret))].into();
+            shield.others = vec![SecureDomain { sdi, keys, ..shield.installed.clone() }];
+            t.install()?;
+            let wire = plain(&pdc, &region, 1)?;
+            let shield = t.shield()?;
+            shield.domain.sdi = sdi;
+            shield.secrets[0] = Some(secret);
+            let sealed = t.sealed(&wire);
+            let shield = t.shield()?;
+            shield.domain.sdi = right;
+            shield.secrets[0] = own;
+            let sealed = sealed?;
+            // Its answers would name the other domain.
+            not_reached(t, &pdc, &region, &sealed)
+        }),
+    rule(
+        "tss-bind/other-source",
+        "An authentic packet of another source identifier does not reach a context",
+    )
+    .checks(&[TSS_BIND_001])
+    .run(|t| {
+        let (pdc, region) = open_as(t, TSS_BIND_001, t.value(&IDENTIFIED), |_| {})?;
+        let sealed = of_other_source(t, &plain(&pdc, &region, 1)?)?;
+        not_reached(t, &pdc, &region, &sealed)
+    }),
+    rule(
+        "tss-bind/other-source-closes",
+        "An authentic CLOSE_COMMAND of another source identifier does not close a context",
+    )
+    .checks(&[TSS_BIND_001])
+    .run(|t| {
+        let (pdc, region) = open_as(t, TSS_BIND_001, t.value(&IDENTIFIED), |_| {})?;
+        let close = pdc.wire(&pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(1), 0)?);
+        let sealed = of_other_source(t, &close)?;
+        not_reached(t, &pdc, &region, &sealed)
+    }),
+    rule(
+        "tss-bind/other-source-refuses",
+        "An authentic NACK of another source identifier does not end a context of the \
+         device",
+    )
+    .checks(&[TSS_BIND_001])
+    .run(|t| {
+        t.secure(t.value(&IDENTIFIED))?;
+        let peer = t.peer(0)?;
+        let first = t.post(post(PostKind::Write, peer, 64))?;
+        let target = Target::accept(t)?;
+        target.ack(t, 0)?;
+        t.ends(TSS_BIND_001, first, Status::Ok)?;
+        // The first ACK has bound the context to its source.
+        let second = t.post(post(PostKind::Write, peer, 64))?;
+        let mut target = target;
+        target.collect(t, 2)?;
+        let nack = target.pdc.wire(&target.pdc.nack(NackCode::CLOSING_IN_ERR, target.psn(1))?);
+        let sealed = of_other_source(t, &nack)?;
+        t.send_as_it_is(&sealed)?;
+        t.settle()?;
+        t.is_open(TSS_BIND_001, second)?;
+        target.ack(t, 1)?;
+        t.ends(TSS_BIND_001, second, Status::Ok)
+    }),
+    rule("tss-bind/other-address", "An authentic packet from another address does not reach a context")
+        .checks(&[TSS_BIND_001])
+        .needs(TWO)
+        .over(&[&SECURED])
+        .run(|t| {
+            let (pdc, region) = open_as(t, TSS_BIND_001, t.value(&SECURED), |_| {})?;
+            let elsewhere = Pdc { from: t.address(1)?, ..pdc.clone() };
+            let sealed = t.sealed(&plain(&elsewhere, &region, 1)?)?;
+            not_reached(t, &pdc, &region, &sealed)
+        }),
+];
+
+/// Seals a packet as another source.
+fn of_other_source(t: &mut Test<'_>, wire: &Wire) -> Result<Wire, Stop> {
+    let right = t.shield()?.ssi;
+    t.shield()?.ssi = right.map(|ssi| ssi ^ 0x0100);
+    let sealed = t.sealed(wire);
+    t.shield()?.ssi = right;
+    sealed
+}
+
+/// Expects that a packet does not execute write 1. The device may refuse it or drop it.
+fn not_reached(t: &mut Test<'_>, pdc: &Pdc, region: &Region, packet: &Wire) -> Outcome {
+    t.send_as_it_is(packet)?;
+    let soon = t.soon();
+    t.pause(soon)?;
+    t.forget();
+    t.check_memory(TSS_BIND_001, region, 64, &[0; 32])?;
+    works(t, TSS_BIND_001, pdc, region, 1)
+}

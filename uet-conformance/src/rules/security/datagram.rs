@@ -1,0 +1,73 @@
+//! Secured datagrams, which have no context (sections 3.5.6 and 3.7).
+
+use super::steps::forged;
+use crate::prelude::*;
+use crate::rules::steps::{datagram_bytes, datagram_of, post_datagram, uud_header};
+use crate::{SECURED, Wire};
+
+const SOURCE: &[Need] = &[UUD, DATAGRAM, TSS];
+
+const TARGET: &[Need] = &[UUD, DATAGRAM, RECEIVE, TSS];
+
+/// Begins a rule with the usual axes of this file.
+const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
+    crate::rule(id, title).over(&[&SECURED])
+}
+
+pub(super) const RULES: &[Rule] = &[
+    rule("tss-datagram/sent", "A datagram leaves protected under its domain, each with a counter of its own")
+        .checks(&[TSS_ICV_001, TSS_CLEAR_002])
+        .needs(SOURCE)
+        .run(|t| {
+            t.secure(t.value(&SECURED))?;
+            let peer = t.peer(0)?;
+            for _ in 0..2 {
+                let sent = t.post(post_datagram(peer, 100))?;
+                let within = t.later();
+                let (seen, _) = t.expect(TSS_ICV_001, "a datagram", within, uud_header)?;
+                t.check(TSS_ICV_001, "bytes", 100, seen.payload().len());
+                t.ends(TSS_ICV_001, sent, Status::Ok)?;
+            }
+            let shield = t.shield()?;
+            let (clear, secured) = (shield.clear, shield.seen.len());
+            t.check(TSS_CLEAR_002, "packets in the clear:", 0, clear);
+            t.at_least(TSS_ICV_001, "secured packets:", 2, secured);
+            Ok(())
+        }),
+    rule("tss-datagram/received", "A secured datagram fills a buffer, and gets no answer")
+        .checks(&[TSS_ICV_001, PDS_UUD_001])
+        .needs(TARGET)
+        .run(|t| {
+            t.secure(t.value(&SECURED))?;
+            let posted = t.posted(room(128))?;
+            let packet = wire(t, &datagram_bytes(100))?;
+            t.send_wire(&packet)?;
+            t.expect_silence(PDS_UUD_001, "nothing at all", |_| Some(()))?;
+            t.expect_received(TSS_ICV_001, &posted, &datagram_bytes(100))?;
+            Ok(())
+        }),
+    rule("tss-datagram/altered", "A datagram with a wrong ICV fills no buffer, and gets no answer")
+        .checks(&[TSS_ICV_002, TSS_ICV_003])
+        .needs(TARGET)
+        .run(|t| {
+            t.secure(t.value(&SECURED))?;
+            let posted = t.posted(room(128))?;
+            let packet = wire(t, &datagram_bytes(100))?;
+            let packet = forged(t, &packet)?;
+            t.send_as_it_is(&packet)?;
+            t.expect_silence(TSS_ICV_003, "nothing at all", |_| Some(()))?;
+            t.expect_waiting(TSS_ICV_002, &posted)?;
+            let packet = wire(t, &datagram_bytes(60))?;
+            t.send_wire(&packet)?;
+            t.expect_received(TSS_ICV_002, &posted, &datagram_bytes(60))?;
+            Ok(())
+        }),
+];
+
+/// Returns a datagram in the clear.
+fn wire(t: &mut Test<'_>, data: &[u8]) -> Result<Wire, crate::Stop> {
+    let part = datagram_of(data).whole()?;
+    let pdc = t.initiate();
+    let request = pdc.request(0).ses(part.ses, &part.payload);
+    Ok(pdc.wire(&t.datagram(&request)?))
+}

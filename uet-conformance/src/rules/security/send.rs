@@ -1,0 +1,232 @@
+//! A sender of secured packets: header, counter, key (section 3.7).
+
+use super::steps::{CLUSTER, NEEDS, establish_as, open_as, opened, plain, works};
+use crate::SECURED;
+use crate::prelude::*;
+
+const TWO: &[Need] = &[RUD, WRITE, TSS, TWO_ADDRESSES];
+
+/// The last counter, which no packet has.
+const LIMIT: u64 = (1 << 48) - 1;
+
+/// The number of counters before the limit.
+const LEFT: Axis<u64> = axis("left").values(&[("0", 0), ("1", 1), ("2", 2)]);
+
+/// Begins a rule with the usual needs and axes of this file.
+const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
+    crate::rule(id, title).needs(NEEDS).over(&[&SECURED])
+}
+
+pub(super) const RULES: &[Rule] = &[
+    rule("tss-send/initiates", "An operation of the device leaves under the key of its domain")
+        .checks(&[TSS_ICV_001, TSS_AN_002, TSS_EPOCH_002])
+        .run(|t| {
+            t.secure(t.value(&SECURED))?;
+            let peer = t.peer(0)?;
+            let written = t.post(post(PostKind::Write, peer, 64))?;
+            let target = Target::accept(t)?;
+            let shield = t.shield()?;
+            let (an, epoch, clear) = (shield.an, shield.epoch, shield.clear);
+            let Some(first) = shield.seen.first().copied() else {
+                return t
+                    .expect(TSS_ICV_001, "a packet under the key of the domain", t.soon(), |_| None)
+                    .map(|(_, ())| ());
+            };
+            t.check(TSS_ICV_001, "packets in the clear:", 0, clear);
+            t.check(TSS_AN_002, "association number:", u8::from(an), u8::from(first.an));
+            t.check(TSS_EPOCH_002, "epoch:", epoch, first.epoch);
+            target.ack(t, 0)?;
+            t.ends(TSS_ICV_001, written, Status::Ok)
+        }),
+    rule(
+        "tss-send/retransmission",
+        "A retransmission takes a new counter and opens to the packet that was lost",
+    )
+    .checks(&[TSS_CTR_001])
+    .run(|t| {
+        t.secure(t.value(&SECURED))?;
+        let peer = t.peer(0)?;
+        let written = t.post(post(PostKind::Write, peer, 64))?;
+        let mut target = Target::accept(t)?;
+        let again = target.expect_again(t, TSS_CTR_001, 0, t.later())?;
+        let (first, again) = (target.packet(0)?.seen.number, again.seen.number);
+        let shield = t.shield()?;
+        let counter = |number| shield.seen.iter().find(|seen| seen.number == number).map(|seen| seen.counter);
+        let (first, again) = (counter(first).unwrap_or(0), counter(again).unwrap_or(0));
+        t.at_least(TSS_CTR_001, "counter of the retransmission", first + 1, again);
+        target.ack(t, 0)?;
+        t.ends(TSS_CTR_001, written, Status::Ok)
+    }),
+    rule("tss-send/content", "A retransmission has the content of the packet that was lost")
+        .checks(&[TSS_CTR_001])
+        .run(|t| {
+            t.secure(t.value(&SECURED))?;
+            let peer = t.peer(0)?;
+            let written = t.post(post(PostKind::Write, peer, 200))?;
+            let mut target = Target::accept(t)?;
+            let first = target.packet(0)?.content();
+            for _ in 0..2 {
+                let again = target.expect_again(t, TSS_CTR_001, 0, t.later() * 2)?;
+                t.same_bytes(TSS_CTR_001, "the content of the retransmission", &first, &again.content());
+            }
+            distinct(t)?;
+            target.ack(t, 0)?;
+            t.ends(TSS_CTR_001, written, Status::Ok)
+        }),
+    rule(
+        "tss-send/each-kind",
+        "Requests, ACKs, NACKs and control packets share one counter, and none has that \
+         of another",
+    )
+    .checks(&[TSS_CTR_001])
+    .run(|t| {
+        let (pdc, region) = opened(t)?;
+        for n in 1..6 {
+            works(t, TSS_CTR_001, &pdc, &region, n)?;
+        }
+        // NACKs of the context and of nobody.
+        t.send(&pdc, &pdc.control(CtlType::ACK_REQUEST, pdc.psn(9), 0)?)?;
+        t.send(&pdc, &pdc.of_nobody(None).control(CtlType::ACK_REQUEST, pdc.psn(1), 0)?)?;
+        t.send(&pdc, &pdc.probe(3, pdc.psn(0))?)?;
+        let peer = t.peer(0)?;
+        let written = t.post(post(PostKind::Write, peer, 3 * t.mtu()))?;
+        let mut target = Target::accept(t)?;
+        target.collect(t, 3)?;
+        target.refuse(t, NackCode::TRIMMED, 1)?;
+        target.expect_again(t, TSS_CTR_001, 1, t.later())?;
+        target.ack(t, 2)?;
+        t.ends(TSS_CTR_001, written, Status::Ok)?;
+        let sent = t.shield()?.seen.len();
+        t.at_least(TSS_CTR_001, "protected packets", 9, sent);
+        distinct(t)
+    }),
+    rule("tss-send/ack-again", "An ACK that is sent again has a counter of its own")
+        .checks(&[TSS_CTR_001])
+        .run(|t| {
+            let (pdc, region) = opened(t)?;
+            works(t, TSS_CTR_001, &pdc, &region, 1)?;
+            for _ in 0..3 {
+                t.settle()?;
+                t.send_wire(&plain(&pdc, &region, 1)?)?;
+                // The sources leave open if a duplicate without `retx` is acknowledged.
+                let soon = t.soon();
+                t.wait(soon, |seen| seen.acknowledges(&pdc, pdc.psn(1)))?;
+            }
+            distinct(t)
+        }),
+    rule("tss-send/peers", "Packets to two peers have different counters")
+        .checks(&[TSS_CTR_001])
+        .needs(TWO)
+        .over(&[&CLUSTER])
+        .run(|t| {
+            t.secure(t.value(&CLUSTER))?;
+            let region = t.region(1 << 16)?;
+            let mut first = t.initiate();
+            let mut second = t.initiate_from(1)?;
+            establish_as(t, TSS_CTR_001, &mut first, &region)?;
+            establish_as(t, TSS_CTR_001, &mut second, &region)?;
+            for n in 0..3 {
+                works(t, TSS_CTR_001, &first, &region, 2 * n + 1)?;
+                works(t, TSS_CTR_001, &second, &region, 2 * n + 2)?;
+            }
+            distinct(t)
+        }),
+    rule("tss-send/contexts", "Packets of two contexts with one peer have different counters")
+        .checks(&[TSS_CTR_001])
+        .run(|t| {
+            t.secure(t.value(&SECURED))?;
+            let region = t.region(1 << 16)?;
+            let mut contexts = [t.initiate(), t.initiate(), t.initiate()];
+            for pdc in &mut contexts {
+                establish_as(t, TSS_CTR_001, pdc, &region)?;
+            }
+            for n in 1..3 {
+                for pdc in &contexts {
+                    works(t, TSS_CTR_001, pdc, &region, n)?;
+                }
+            }
+            distinct(t)
+        }),
+    rule("tss-send/limit-of-target", "A target whose counter has reached its limit sends nothing more")
+        .checks(&[TSS_CTR_002])
+        .over(&[&SECURED, &LEFT])
+        .run(|t| {
+            let (_, region) = open_as(t, TSS_CTR_002, t.value(&SECURED), |_| {})?;
+            nearly_spent(t)?;
+            for _ in 0..3 {
+                let pdc = t.initiate();
+                t.send_wire(&plain(&pdc, &region, 0)?)?;
+                let soon = t.soon();
+                t.pause(soon)?;
+            }
+            spent(t)
+        }),
+    rule(
+        "tss-send/limit-of-initiator",
+        "An initiator whose counter has reached its limit sends nothing more",
+    )
+    .checks(&[TSS_CTR_002])
+    .over(&[&SECURED, &LEFT])
+    .run(|t| {
+        t.secure(t.value(&SECURED))?;
+        let peer = t.peer(0)?;
+        Target::established(t, peer, Mode::Rud)?;
+        nearly_spent(t)?;
+        t.post(post(PostKind::Write, peer, 64))?;
+        let later = t.later() * 2;
+        t.pause(later)?;
+        spent(t)
+    }),
+    rule("tss-send/new-key", "A new key ends the silence of a device whose counter has reached its limit")
+        .checks(&[TSS_AN_002])
+        .run(|t| {
+            let (pdc, region) = open_as(t, TSS_AN_002, t.value(&SECURED), |_| {})?;
+            let second = t.fresh_secret();
+            let shield = t.shield()?;
+            shield.secrets[1] = Some(second);
+            shield.installed.counter = Some(LIMIT);
+            t.install()?;
+            t.send_wire(&plain(&pdc, &region, 1)?)?;
+            let soon = t.soon();
+            t.pause(soon)?;
+            t.forget();
+            let shield = t.shield()?;
+            (shield.installed.counter, shield.installed.an) = (None, 1);
+            t.install()?;
+            works(t, TSS_AN_002, &pdc, &region, 2)?;
+            let an = t.shield()?.seen.last().map(|seen| u8::from(seen.an));
+            t.check(TSS_AN_002, "association number", Some(1), an);
+            Ok(())
+        }),
+];
+
+/// Checks that no two packets so far have one counter under one key.
+fn distinct(t: &mut Test<'_>) -> Outcome {
+    let mut all: Vec<_> = t.shield()?.seen.iter().map(|seen| (seen.an, seen.epoch, seen.counter)).collect();
+    let sent = all.len();
+    all.sort_unstable();
+    all.dedup();
+    t.check(TSS_CTR_001, "counters that come again:", 0, sent - all.len());
+    Ok(())
+}
+
+/// Leaves the device few counters, after it has shown that it answers.
+fn nearly_spent(t: &mut Test<'_>) -> Outcome {
+    let left = t.value(&LEFT);
+    let shield = t.shield()?;
+    shield.installed.counter = Some(LIMIT - left);
+    shield.seen.clear();
+    t.install()
+}
+
+/// Expects no more packets than there were counters, and none in the clear.
+fn spent(t: &mut Test<'_>) -> Outcome {
+    let left = t.value(&LEFT) as usize;
+    let shield = t.shield()?;
+    let (sent, clear) = (shield.seen.len(), shield.clear);
+    let wrapped = shield.seen.iter().filter(|seen| !(LIMIT - 2..LIMIT).contains(&seen.counter)).count();
+    t.at_most(TSS_CTR_002, "protected packets", left, sent);
+    t.check(TSS_CTR_002, "counters beyond the limit:", 0, wrapped);
+    t.check(TSS_CTR_002, "packets in the clear:", 0, clear);
+    Ok(())
+}

@@ -1,0 +1,314 @@
+//! Fields at their large values: offsets and lengths beyond 16 and 24 bits, and packets of every MTU in every
+//! header form.
+
+use crate::prelude::*;
+use crate::{Data, Part, assemble};
+use uet_control::{Fill, Hex};
+
+/// The offset of a packet in its message.
+const OFFSET: Axis<u32> = axis("offset").values(&[
+    ("below-64K", 0xfc00),
+    ("64K", 0x1_0000),
+    ("128K", 0x2_0000),
+    ("1M", 0x10_0400),
+    ("16M", 0x100_0800),
+]);
+
+/// The order of the packets with read data.
+const TURN: Axis<bool> = axis("data").values(&[("in-order", false), ("reversed", true)]);
+
+/// Payload_MTU as the script sets it; 0 leaves it as it is.
+const MTU: Axis<u64> =
+    axis("mtu").values(&[("default", 0), ("1024", 1024), ("2048", 2048), ("4096", 4096), ("8192", 8192)]);
+
+/// Payload_MTU, and the bytes that the packet lacks.
+const SIZE: Axis<(u64, usize)> = axis("size").values(&[
+    ("mtu", (0, 0)),
+    ("mtu-less-1", (0, 1)),
+    ("1024", (1024, 0)),
+    ("1023", (1024, 1)),
+    ("2048", (2048, 0)),
+    ("4096", (4096, 0)),
+    ("4095", (4096, 1)),
+    ("8192", (8192, 0)),
+    ("8191", (8192, 1)),
+]);
+
+const FORM: Axis<Form> =
+    axis("form").values(&[("std", Form::Std), ("medium", Form::Medium), ("small", Form::Small)]);
+
+const SHORT_FORM: Axis<Form> = axis("form").values(&[("medium", Form::Medium), ("small", Form::Small)]);
+
+const KIND: Axis<PostKind> = axis("kind").needing(&[
+    ("write", PostKind::Write, &[WRITE]),
+    ("read", PostKind::Read, &[READ]),
+    ("send", PostKind::Send, &[SEND]),
+    ("tagged", PostKind::Tsend, &[TSEND]),
+]);
+
+/// Operations that fit the short headers.
+const SHORT_KIND: Axis<PostKind> = axis("kind").needing(&[
+    ("write", PostKind::Write, &[WRITE]),
+    ("read", PostKind::Read, &[READ]),
+    ("send", PostKind::Send, &[SEND]),
+]);
+
+/// Whole packets of the message, and the bytes beyond them.
+const LENGTH: Axis<(usize, usize)> = axis("length").values(&[
+    ("none", (0, 0)),
+    ("byte", (0, 1)),
+    ("packet", (1, 0)),
+    ("packet-and-byte", (1, 1)),
+    ("packets", (2, 0)),
+    ("packets-and-half", (2, 512)),
+]);
+
+pub(super) const RULES: &[Rule] = &[
+    rule("far/write", "A packet goes to its message_offset, however far that is")
+        .checks(&[SES_PLACE_001, SES_RESP_001])
+        .needs(&[WRITE])
+        .over(&[&OFFSET, &MODE])
+        .run(|t| {
+            let offset = t.value(&OFFSET);
+            let total = offset + 0x800;
+            let region = t.region(total.into())?;
+            let mut session = t.session();
+            let data: Vec<u8> = (1..=100).collect();
+            // At the places where an offset of fewer bits would lead, there are zeros.
+            let part =
+                amid(&Message { complete: false, ..Message::write(&region, 0, &data) }, offset, 100, total)?;
+            let psn = session.ask(t, &part)?;
+            session.accepted(t, SES_RESP_001, psn)?;
+            t.expect_memory(SES_PLACE_001, &region, offset.into(), &data)?;
+            for bits in [16, 20, 24] {
+                let place = offset & ((1 << bits) - 1);
+                if place != offset {
+                    t.check_memory(SES_PLACE_001, &region, place.into(), &[0; 100])?;
+                }
+            }
+            Ok(())
+        }),
+    rule(
+        "far/read",
+        "A packet of a read brings the data of its message_offset and says that offset, \
+         however far it is",
+    )
+    .checks(&[SES_READ_001, SES_READ_007, SES_CUT_001])
+    .needs(&[READ])
+    .over(&[&OFFSET, &MODE])
+    .run(|t| {
+        let offset = t.value(&OFFSET);
+        let total = offset + 0x800;
+        let length = t.beyond_ack()?.max(100) as usize;
+        let (region, memory) = t.patterned(total.into())?;
+        let mut session = t.session();
+        let part = amid(
+            &Message { data: Vec::new(), ..Message::read(&region, 0, length as u32) },
+            offset,
+            length,
+            total,
+        )?;
+        let psn = session.ask(t, &part)?;
+        session.some_answer(t, psn)?;
+        let pieces = session.data(t, SES_READ_001, length)?;
+        let bytes: Vec<u8> = pieces.iter().flat_map(|piece| piece.bytes.clone()).collect();
+        let expected = &memory[offset as usize..offset as usize + length];
+        t.same_bytes(SES_READ_001, "the data, beside memory", expected, &bytes);
+        let told = pieces.first().and_then(Data::long);
+        t.check(SES_CUT_001, "message_offset", Some(offset), told.map(|header| header.message_offset()));
+        t.check(SES_READ_007, "modified_length", Some(total), told.map(|header| header.modified_length()));
+        Ok(())
+    }),
+    rule("far/read-by-device", "The device places read data at its message_offset, beyond 64 KiB too")
+        .checks(&[SES_DONE_001, SES_READ_002])
+        .needs(&[READ])
+        .over(&[&TURN, &MODE])
+        .run(|t| {
+            let mtu = t.mtu();
+            let (packets, mode) = ((72 * 1024 / mtu) as u32, t.value(&MODE));
+            let length = packets as usize * mtu - 100;
+            t.requests_all(PostKind::Read, length)?;
+            let peer = t.peer(0)?;
+            let posted = t.post(Post { mode, want_data: true, ..post(PostKind::Read, peer, length) })?;
+            let mut target = Target::accept(t)?;
+            for n in 0..packets {
+                let came = target.next(t, t.later())?.is_some() || target.times(n) > 0;
+                t.holds(SES_READ_002, "a read request for each MTU arrives", came, n);
+                if n % 4 == 3 {
+                    target.ack(t, target.highest())?;
+                }
+            }
+            target.collect(t, packets)?;
+            target.ack(t, packets - 1)?;
+            let whole = Fill::Seed(5).bytes(length);
+            // On an ordered context data has an order.
+            let mut order: Vec<u32> = (0..packets).collect();
+            if t.value(&TURN) && !target.pdc.rod {
+                order.reverse();
+            }
+            for k in order {
+                let start = k as usize * mtu;
+                let piece = &whole[start..(start + mtu).min(length)];
+                let ses = target.data_header(k, piece.len(), length, start)?;
+                target.give_due(t, k, ses, piece)?;
+            }
+            let ended = t.ends_with(SES_DONE_001, posted, (Status::Ok, length as u64))?;
+            let data = ended.and_then(|completion| completion.data).map_or(Vec::new(), |data| data.0);
+            t.same_bytes(SES_DONE_001, "the data of the completion", &whole, &data);
+            Ok(())
+        }),
+    rule(
+        "far/full-read",
+        "A read of a whole packet says payload_length and brings its bytes, for each MTU \
+         and header form",
+    )
+    .checks(&[SES_READ_001, WIRE_SES_006])
+    .needs(&[READ])
+    .over(&[&SIZE, &FORM, &MODE])
+    .run(|t| {
+        let (mtu, less) = t.value(&SIZE);
+        let length = with_mtu(t, mtu)? - less;
+        let (region, _, held) = memory(t, length)?;
+        let mut session = t.session();
+        let part = in_form(t, &Message::read(&region, 32, length as u32))?;
+        let psn = session.ask(t, &part)?;
+        session.some_answer(t, psn)?;
+        let pieces = session.data(t, SES_READ_001, length)?;
+        let whole = assemble(&pieces, length).unwrap_or_default();
+        t.same_bytes(SES_READ_001, "the data, beside memory", &held[32..32 + length], &whole);
+        for piece in &pieces {
+            let long = piece.long().map(|header| header.payload_length());
+            let told = long.or(piece.short().map(|header| header.payload_length()));
+            t.check(WIRE_SES_006, "payload_length", Some(piece.bytes.len() as u16), told);
+        }
+        Ok(())
+    }),
+    rule("far/full-write", "A write of a whole packet is placed whole, for each MTU and header form")
+        .checks(&[SES_PLACE_001, SES_RESP_001])
+        .needs(&[WRITE])
+        .over(&[&SIZE, &FORM, &MODE])
+        .run(|t| {
+            let (mtu, less) = t.value(&SIZE);
+            let length = with_mtu(t, mtu)? - less;
+            let (region, regions, held) = memory(t, length)?;
+            let mut session = t.session();
+            let data = Fill::Seed(9).bytes(length);
+            let part = in_form(t, &Message::write(&region, 32, &data))?;
+            let psn = session.ask(t, &part)?;
+            session.accepted(t, SES_RESP_001, psn)?;
+            let mut expected = held.clone();
+            expected[32..32 + length].copy_from_slice(&data);
+            let changed = regions.len() > 1 && t.memory(&regions[1], 0, expected.len() as u64)? != held;
+            t.expect_memory(SES_PLACE_001, &regions[usize::from(changed)], 0, &expected)
+        }),
+    rule(
+        "far/full-operation",
+        "An operation of the device is cut at its MTU, and each packet says its own \
+         length",
+    )
+    .checks(&[SES_CUT_001, SES_CUT_002, SES_CUT_003, SES_DONE_001])
+    .over(&[&MTU, &KIND, &LENGTH, &MODE])
+    .run(|t| {
+        let mtu = with_mtu(t, t.value(&MTU))?;
+        let (whole, more) = t.value(&LENGTH);
+        let length = whole * mtu + more;
+        let packets = (length.div_ceil(mtu)).max(1);
+        let (kind, mode) = (t.value(&KIND), t.value(&MODE));
+        let data = Fill::Seed(6).bytes(length);
+        t.requests_all(kind, length)?;
+        let peer = t.peer(0)?;
+        let fill = (kind != PostKind::Read).then(|| Fill::Hex(Hex(data.clone())));
+        let form = Some(Form::Std);
+        let posted = t.post(Post { mode, fill, form, want_data: true, ..post(kind, peer, length) })?;
+        let mut target = Target::accept(t)?;
+        target.collect(t, packets as u32)?;
+        for n in 0..packets {
+            let (said, payload) = (target.said(n as u32)?, target.packet(n as u32)?.payload());
+            let start = n * mtu;
+            let expected =
+                if kind == PostKind::Read { &[][..] } else { &data[start..(start + mtu).min(length)] };
+            t.check(SES_CUT_003, "request_length", length as u32, said.request_length);
+            let ends = (n == 0, n + 1 == packets);
+            t.check(SES_CUT_002, "som and eom", ends, (said.head.som(), said.head.eom()));
+            t.check(SES_CUT_001, "message_offset", start, said.start());
+            t.same_bytes(SES_CUT_001, "the payload", expected, &payload);
+        }
+        target.ack(t, packets as u32 - 1)?;
+        if kind == PostKind::Read && length > 0 {
+            target.give_all(t, packets as u32, 0, &data)?;
+        }
+        let ended = t.ends_with(SES_DONE_001, posted, (Status::Ok, length as u64))?;
+        if kind == PostKind::Read {
+            let told = ended.and_then(|completion| completion.data).map_or(Vec::new(), |data| data.0);
+            t.same_bytes(SES_DONE_001, "the data of the completion", &data, &told);
+        }
+        Ok(())
+    }),
+    rule("far/full-form", "A medium or small header of the device says the length of a whole packet")
+        .checks(&[SES_CUT_003, SES_DONE_001])
+        .over(&[&SIZE, &SHORT_FORM, &SHORT_KIND])
+        .run(|t| {
+            let (mtu, less) = t.value(&SIZE);
+            let length = with_mtu(t, mtu)? - less;
+            let (kind, form) = (t.value(&SHORT_KIND), t.value(&SHORT_FORM));
+            let data = Fill::Seed(6).bytes(length);
+            let peer = t.peer(0)?;
+            let fill = (kind != PostKind::Read).then(|| Fill::Hex(Hex(data.clone())));
+            let posted =
+                t.post(Post { fill, form: Some(form), want_data: true, ..post(kind, peer, length) })?;
+            let mut target = Target::accept(t)?;
+            let said = target.said(0)?;
+            require(said.form == form, "the device chose another header")?;
+            t.check(SES_CUT_003, "request_length", length as u32, said.request_length);
+            target.collect(t, 1)?;
+            target.ack(t, 0)?;
+            if kind == PostKind::Read {
+                target.give_all(t, 1, 0, &data)?;
+            } else {
+                let payload = target.packet(0)?.payload();
+                t.same_bytes(SES_CUT_003, "the payload", &data, &payload);
+            }
+            t.ends_with(SES_DONE_001, posted, (Status::Ok, length as u64))?;
+            Ok(())
+        }),
+];
+
+/// A packet of a longer message, at this offset.
+fn amid(message: &Message, offset: u32, length: usize, total: u32) -> Result<Part, Stop> {
+    message.whole()?.edit(|std| {
+        let std = std.head(|head| head.som(false).eom(false)).request_length(total);
+        std.payload_length(length as u16).message_offset(offset)
+    })
+}
+
+/// Sets the MTU of this instance.
+fn with_mtu(t: &mut Test<'_>, mtu: u64) -> Result<usize, Stop> {
+    match mtu {
+        0 => {}
+        mtu if mtu == t.mtu() as u64 => {}
+        mtu => t.configure("payload_mtu", mtu)?,
+    }
+    Ok(t.mtu())
+}
+
+/// Memory for requests of any form. Open: the region that resource_index names in a small one; both hold the
+/// same.
+fn memory(t: &mut Test<'_>, length: usize) -> Result<(Region, Vec<Region>, Vec<u8>), Stop> {
+    const OPTIMIZED: u64 = 1 << 62;
+    let length = length as u64 + 64;
+    if t.value(&FORM) != Form::Small {
+        let (region, held) = t.patterned(length)?;
+        return Ok((region.clone(), vec![region], held));
+    }
+    let (first, _) = t.exposed(length, |region| ExposeRegion { key: Hex64(OPTIMIZED), ..region })?;
+    let (second, held) = t.exposed(length, |region| ExposeRegion { key: Hex64(OPTIMIZED | 10), ..region })?;
+    Ok((first.clone(), vec![first, second], held))
+}
+
+fn in_form(t: &Test<'_>, message: &Message) -> Result<Part, Stop> {
+    Ok(match t.value(&FORM) {
+        Form::Std => message.whole()?,
+        Form::Medium => message.medium()?,
+        Form::Small => message.small()?,
+    })
+}

@@ -1,0 +1,317 @@
+//! The next operation, after one before it ended in each way that there is (sections 3.5 and 3.5.8).
+
+use crate::prelude::*;
+use uet_control::ClosePdc;
+
+/// How an operation on an established context ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    /// It is acknowledged.
+    Acknowledged,
+    /// A response refuses it.
+    Response(ReturnCode),
+    /// A NACK ends its context.
+    Nack(NackCode),
+    /// NACKs refuse it again and again.
+    Refused,
+    /// Nothing answers it.
+    Silence,
+    /// It is acknowledged, and the device closes the context.
+    Closed,
+    /// It is acknowledged, and the target asks for the end of the context.
+    ClosedByTarget,
+    /// The opening packet gets no answer.
+    Unopened,
+    /// The opening packet is refused.
+    OpeningRefused,
+}
+
+const ENDING: Axis<Ending> = axis("ending").needing(&[
+    ("acknowledged", Ending::Acknowledged, &[]),
+    ("bad-index", Ending::Response(ReturnCode::BAD_INDEX), &[]),
+    ("inv-dpdcid", Ending::Nack(NackCode::INV_DPDCID), &[]),
+    ("hdr-mismatch", Ending::Nack(NackCode::PDC_HDR_MISMATCH), &[]),
+    ("mode-mismatch", Ending::Nack(NackCode::PDC_MODE_MISMATCH), &[]),
+    ("closing", Ending::Nack(NackCode::CLOSING), &[]),
+    ("closing-in-err", Ending::Nack(NackCode::CLOSING_IN_ERR), &[]),
+    ("gtd-resp-unavail", Ending::Nack(NackCode::GTD_RESP_UNAVAIL), &[]),
+    ("refused-often", Ending::Refused, &[]),
+    ("silence", Ending::Silence, &[]),
+    ("closed", Ending::Closed, &[CLOSE]),
+    ("closed-by-target", Ending::ClosedByTarget, &[]),
+    ("unopened", Ending::Unopened, &[]),
+    ("opening-refused", Ending::OpeningRefused, &[]),
+]);
+
+/// Begins a rule with the usual axes of this file.
+const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
+    crate::rule(id, title).over(&[&MODE, &CARRIER, &ENDING])
+}
+
+pub(super) const RULES: &[Rule] = &[
+    rule(
+        "after-failure/next-operation",
+        "However an operation and its context end, the next operation to the same peer \
+         completes",
+    )
+    .checks(&[PDS_NACK_003, PDS_RTO_004, PDS_CLOSE_004, SES_DONE_001])
+    .run(|t| {
+        let ending = t.value(&ENDING);
+        gives_up(t, ending)?;
+        let peer = t.peer(0)?;
+        let from = t.address(0)?;
+        let first = end(t, peer, ending)?;
+        outcome(t, first, ending)?;
+        for length in [64, 3 * t.mtu()] {
+            let next = t.post(post(PostKind::Write, peer, length))?;
+            let status = serve(t, next, from)?;
+            t.check(ending.requirement(), "the completion of the next operation", Some(Status::Ok), status);
+        }
+        Ok(())
+    }),
+    rule("after-failure/completes-once", "However an operation ends, it completes once")
+        .checks(&[SES_DONE_001])
+        .run(|t| {
+            let ending = t.value(&ENDING);
+            gives_up(t, ending)?;
+            let peer = t.peer(0)?;
+            let operation = end(t, peer, ending)?;
+            let from = t.address(0)?;
+            if serve(t, operation, from)?.is_none() {
+                return Err(Stop::Inconclusive("the operation has not ended".into()));
+            }
+            // Late packets do not end it again.
+            t.pause(t.rto() * 2)?;
+            let times = t.times_ended(operation)?;
+            t.check(SES_DONE_001, "completions of the operation", 1, times);
+            Ok(())
+        }),
+    rule(
+        "after-failure/small-pool",
+        "A small pool of contexts serves many operations, however each of them ends",
+    )
+    .checks(&[PDS_NACK_003, PDS_RTO_004, PDS_CLOSE_004, SES_DONE_001])
+    .needs(&[CLOSE])
+    .run(|t| {
+        let ending = t.value(&ENDING);
+        gives_up(t, ending)?;
+        t.configure("general_pdcs", 2)?;
+        let peer = t.peer(0)?;
+        for _ in 0..4 {
+            let operation = end(t, peer, ending)?;
+            outcome(t, operation, ending)?;
+            retire(t, peer)?;
+            t.forget();
+        }
+        let from = t.address(0)?;
+        let next = t.post(post(PostKind::Write, peer, 64))?;
+        let status = serve(t, next, from)?;
+        t.check(ending.requirement(), "the completion of the fifth operation", Some(Status::Ok), status);
+        Ok(())
+    }),
+    rule(
+        "after-failure/beside-another-peer",
+        "However a context ends, the operation on a context to another peer completes",
+    )
+    .checks(&[PDS_PDC_003])
+    .needs(&[TWO_ADDRESSES])
+    .run(|t| {
+        let ending = t.value(&ENDING);
+        gives_up(t, ending)?;
+        let other = t.peer(1)?;
+        let from = t.address(1)?;
+        let (beside, peer) = (t.post(post(PostKind::Write, other, 64))?, t.peer(0)?);
+        let status = serve(t, beside, from)?;
+        if status != Some(Status::Ok) {
+            return Err(Stop::Inconclusive("the operation beside it has not completed".into()));
+        }
+        let operation = end(t, peer, ending)?;
+        let next = t.post(post(PostKind::Write, other, 64))?;
+        let (seen, request) = t.expect(PDS_PDC_003, "a request to the other peer", t.later(), |seen| {
+            seen.request().filter(|_| seen.wire.dst == from)
+        })?;
+        // A device may open another context when it likes.
+        if request.syn() {
+            let pdc = t.accept(&seen)?;
+            t.send(&pdc, &pdc.ack(request.psn()).build()?)?;
+        } else if let Some(local) = request.dpdcid() {
+            let pdc = Pdc { from, to: seen.wire.src, local, remote: Some(request.spdcid()), ..t.initiate() };
+            t.send(&pdc, &pdc.ack(request.psn()).build()?)?;
+        }
+        t.ends(PDS_PDC_003, next, Status::Ok)?;
+        let _ = operation;
+        Ok(())
+    }),
+];
+
+impl Ending {
+    /// The requirement that says what becomes of the context.
+    fn requirement(self) -> &'static Requirement {
+        match self {
+            Ending::Nack(_) | Ending::OpeningRefused => PDS_NACK_003,
+            Ending::Refused | Ending::Silence | Ending::Unopened => PDS_RTO_004,
+            Ending::Closed | Ending::ClosedByTarget => PDS_CLOSE_004,
+            Ending::Acknowledged | Ending::Response(_) => SES_DONE_001,
+        }
+    }
+
+    /// True if the target has the message: the operation completes well.
+    fn is_good(self) -> bool {
+        matches!(self, Ending::Acknowledged | Ending::Closed | Ending::ClosedByTarget)
+    }
+}
+
+/// Answers whatever the device sends to this address, on any context, until the operation ends or time is
+/// over. How it ended.
+fn serve(t: &mut Test<'_>, operation: Operated, from: core::net::IpAddr) -> Result<Option<Status>, Stop> {
+    let until = t.now() + t.later() + t.until_given_up();
+    let mut known: Vec<Pdc> = Vec::new();
+    loop {
+        if let Some(ended) = t.completion(operation, Duration::ZERO)? {
+            return Ok(Some(ended.status));
+        }
+        let within = until.saturating_sub(t.now()).min(t.rto());
+        if within.is_zero() {
+            return Ok(None);
+        }
+        let wanted = |seen: &RxPacket| {
+            let here = seen.wire.dst == from;
+            let closes =
+                seen.control(CtlType::CLOSE_COMMAND).map(|command| (command.spdcid(), command.psn(), true));
+            let asks = seen.request().map(|request| (request.spdcid(), request.psn(), false));
+            closes.or(asks).filter(|_| here)
+        };
+        let Some((seen, (spdcid, psn, control))) = t.wait(within, wanted)? else { continue };
+        let old = known.iter().find(|pdc| pdc.remote == Some(spdcid)).cloned();
+        let syn = seen.request().is_some_and(|request| request.syn());
+        let pdc = match old {
+            Some(pdc) => pdc,
+            None if syn => {
+                let pdc = t.accept(&seen)?;
+                known.push(pdc.clone());
+                pdc
+            }
+            // It is of a context from before.
+            None => {
+                let here = seen.request().and_then(|request| request.dpdcid());
+                let here = here.or(seen.control(CtlType::CLOSE_COMMAND).and_then(|command| command.dpdcid()));
+                let Some(local) = here else { continue };
+                Pdc { from, to: seen.wire.src, local, remote: Some(spdcid), ..t.initiate() }
+            }
+        };
+        let ack = pdc.ack(psn);
+        let ack = if control { AckBuilder { response: None, ..ack } } else { ack };
+        t.send(&pdc, &ack.build()?)?;
+    }
+}
+
+/// Goes on only where a device gives up in a time that a script can wait for.
+fn gives_up(t: &Test<'_>, ending: Ending) -> Outcome {
+    let waits = matches!(ending, Ending::Refused | Ending::Silence | Ending::Unopened);
+    match (t.parameter("max_rto_retx_cnt"), t.parameter("max_nack_retx_cnt")) {
+        (8.., _) if waits => skip("the device retransmits without end, or for too long"),
+        (_, 50..) if waits => skip("NACKs have packets sent again for too long"),
+        _ => Ok(()),
+    }
+}
+
+/// Has an operation of one packet end so; it is the only thing under way. The operation.
+fn end(t: &mut Test<'_>, peer: u64, ending: Ending) -> Result<Operated, Stop> {
+    let operation = match ending {
+        Ending::Unopened | Ending::OpeningRefused => {
+            let written = t.post(post(PostKind::Write, peer, 64))?;
+            let mut target = Target::accept(t)?;
+            match ending {
+                Ending::OpeningRefused => target.refuse(t, NackCode::INVALID_SYN, 0)?,
+                _ => target.watch(t, t.until_given_up())?,
+            }
+            written
+        }
+        _ => {
+            let mut target = Target::established(t, peer, Mode::Rud)?;
+            let written = t.post(post(PostKind::Write, peer, 640))?;
+            target.collect(t, 2)?;
+            finish(t, &mut target, peer, ending)?;
+            written
+        }
+    };
+    t.settle()?;
+    Ok(operation)
+}
+
+/// Ends the operation whose packet is the second of the context.
+fn finish(t: &mut Test<'_>, target: &mut Target, peer: u64, ending: Ending) -> Outcome {
+    match ending {
+        Ending::Response(code) => {
+            let response = target.packet(1)?.response(code, 0)?;
+            let ack = target.naming(1, 1).guaranteed(response);
+            target.answer(t, ack)
+        }
+        Ending::Nack(code @ (NackCode::INV_DPDCID | NackCode::PDC_HDR_MISMATCH)) => {
+            target.refuse_without_context(t, code, 1)
+        }
+        Ending::Nack(code) => target.refuse(t, code, 1),
+        Ending::Refused => {
+            let most = t.parameter("max_nack_retx_cnt") + t.parameter("max_rto_retx_cnt") + 2;
+            for _ in 0..most {
+                target.refuse(t, NackCode::NO_RESOURCE, 1)?;
+                let within = t.later();
+                let psn = target.psn(1);
+                let again = t.wait(within, |seen| seen.request().filter(|request| request.psn() == psn))?;
+                if again.is_none() {
+                    break;
+                }
+            }
+            Ok(())
+        }
+        Ending::Silence => target.watch(t, t.until_given_up()),
+        Ending::Closed => {
+            target.ack(t, 1)?;
+            t.call(ClosePdc { peer, mode: t.value(&MODE), class: 0 })?;
+            confirm_close(t, target)
+        }
+        Ending::ClosedByTarget => {
+            let ack = AckBuilder { request: AckRequest::REQ_CLOSE, ..target.acking(1) };
+            target.answer(t, ack)?;
+            confirm_close(t, target)
+        }
+        _ => target.ack(t, 1),
+    }
+}
+
+fn confirm_close(t: &mut Test<'_>, target: &Target) -> Outcome {
+    let closes = |seen: &RxPacket| target.control(seen, CtlType::CLOSE_COMMAND);
+    let (_, command) = t.need("CLOSE_COMMAND", t.later(), closes)?;
+    target.answer(t, AckBuilder { response: None, ..target.pdc.ack(command.psn()) })
+}
+
+/// How the operation ends, where a device may also try it again on a new context.
+fn outcome(t: &mut Test<'_>, operation: Operated, ending: Ending) -> Outcome {
+    let from = t.address(0)?;
+    let status = serve(t, operation, from)?;
+    let requirement = ending.requirement();
+    match (ending, ending.is_good()) {
+        (_, true) => t.check(requirement, "the completion", Some(Status::Ok), status),
+        (Ending::Response(_), _) => t.check(requirement, "the completion", Some(Status::Refused), status),
+        _ => t.holds(requirement, "the operation ends", status.is_some(), crate::Show::show(&status)),
+    }
+    Ok(())
+}
+
+/// Has the device close the context to the peer that it may have, and confirms that.
+fn retire(t: &mut Test<'_>, peer: u64) -> Outcome {
+    match t.call(ClosePdc { peer, mode: t.value(&MODE), class: 0 }) {
+        // There may be none.
+        Ok(_) | Err(Stop::Inconclusive(_)) => {}
+        Err(stop) => return Err(stop),
+    }
+    let within = t.rto() / 2;
+    if let Some((seen, command)) = t.wait(within, |seen| seen.control(CtlType::CLOSE_COMMAND))? {
+        let (from, to, remote) = (seen.wire.dst, seen.wire.src, Some(command.spdcid()));
+        let local = command.dpdcid().unwrap_or_default();
+        let pdc = Pdc { from, to, local, remote, ..t.initiate() };
+        let ack = AckBuilder { response: None, ..pdc.ack(command.psn()) };
+        t.send(&pdc, &ack.build()?)?;
+    }
+    t.settle()
+}

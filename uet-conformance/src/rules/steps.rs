@@ -1,0 +1,165 @@
+//! Steps that rules of several folders share.
+
+use crate::flow::nominal;
+use crate::prelude::*;
+use uet_control::Remote;
+use uet_wire::Units24;
+use uet_wire::pds::{Pds, PdsBuf, RequestCc, Rudi, Uud};
+
+/// Has the device write `count` packets on an established context. All of them have arrived, the first with
+/// PSN 1, and none is acknowledged.
+pub(super) fn message_in_flight(t: &mut Test<'_>, count: u32) -> Result<(Target, Operated), Stop> {
+    let peer = t.peer(0)?;
+    let mut target = Target::established(t, peer, Mode::Rud)?;
+    target.asked = t.now();
+    let written = t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
+    target.collect(t, count + 1)?;
+    Ok((target, written))
+}
+
+/// Skips the rule if the device gives a packet up after fewer retransmissions than `least`.
+pub(super) fn require_retransmissions(t: &Test<'_>, least: u64) -> Outcome {
+    match t.parameter("max_rto_retx_cnt") {
+        most if most < least => skip(format!("the device gives up after {most} retransmissions")),
+        _ => Ok(()),
+    }
+}
+
+/// Returns `wanted`, or the number of retransmissions after which the device gives up if that is smaller.
+pub(super) fn retransmissions(t: &Test<'_>, wanted: u32) -> Result<u32, Stop> {
+    require_retransmissions(t, 1)?;
+    Ok(wanted.min(t.parameter("max_rto_retx_cnt") as u32))
+}
+
+/// Checks that the device ignores an ACK that belongs to no context of its own: it retransmits the packet at
+/// its timeout.
+pub(super) fn expect_ack_ignored(
+    t: &mut Test<'_>,
+    requirement: &Requirement,
+    ack: impl Fn(&Target, &mut Test<'_>) -> Outcome,
+) -> Outcome {
+    let (mut target, written) = message_in_flight(t, 1)?;
+    ack(&target, t)?;
+    t.settle()?;
+    t.is_open(requirement, written)?;
+    target.expect_again(t, requirement, 1, t.later())?;
+    target.ack(t, 1)?;
+    t.ends(requirement, written, Status::Ok)
+}
+
+/// Exposes a region that is marked as safe for idempotent requests.
+pub(super) fn idempotent_region(t: &mut Test<'_>) -> Result<(Region, Pdc), Stop> {
+    let key = Hex64(1 << 63 | 0xacce5);
+    let (region, _) = t.exposed(1 << 14, |region| ExposeRegion { key, fill: None, ..region })?;
+    Ok((region, t.initiate()))
+}
+
+/// Returns the next header of a packet that responds to the RUDI request with this `pkt_id`.
+pub(super) fn rudi_response(seen: &RxPacket, way: &Pdc, id: u32) -> Option<NextHdr> {
+    let response = seen.rudi().filter(|response| response.pkt_id() == id && seen.wire.dst == way.from)?;
+    Some(response.prologue().next_hdr())
+}
+
+/// Expects the response to a RUDI request.
+pub(super) fn expect_rudi_response(
+    t: &mut Test<'_>,
+    requirement: &Requirement,
+    way: &Pdc,
+    id: u32,
+) -> Result<RxPacket, Stop> {
+    let expected = format!("a RUDI_RESP with pkt_id {id:#x}");
+    let (seen, _) = t.expect(requirement, &expected, t.soon(), |seen| rudi_response(seen, way, id))?;
+    Ok(seen)
+}
+
+/// Returns a RUDI operation of the device on memory that is marked as safe for it.
+pub(super) fn post_idempotent(kind: PostKind, peer: u64, length: usize) -> Post {
+    let remote = Remote { key: Hex64(1 << 63 | 0x5eed), index: 10, ..Remote::default() };
+    Post { mode: Mode::Rudi, remote, ..post(kind, peer, length) }
+}
+
+/// Returns the header of a RUDI request of the device.
+pub(super) fn rudi_request(seen: &RxPacket) -> Option<Rudi> {
+    match seen.uet().pds? {
+        Pds::Rudi(header) if header.prologue().kind() == PdsType::RUDI_REQ => Some(header.copied()),
+        _ => None,
+    }
+}
+
+/// Returns a datagram for the device to send.
+pub(super) fn post_datagram(peer: u64, length: usize) -> Post {
+    Post { mode: Mode::Uud, ..post(PostKind::Datagram, peer, length) }
+}
+
+/// Returns the header of a datagram of the device.
+pub(super) fn uud_header(seen: &RxPacket) -> Option<Uud> {
+    match seen.uet().pds? {
+        Pds::Uud(header) => Some(header.copied()),
+        _ => None,
+    }
+}
+
+/// Returns a datagram for the device to receive.
+pub(super) fn datagram_of(data: &[u8]) -> Message {
+    Message::new(Opcode::UET_DATAGRAM_SEND).named(0).data(data)
+}
+
+/// Returns the payload of a datagram.
+pub(super) fn datagram_bytes(length: usize) -> Vec<u8> {
+    pattern(8).take(length).collect()
+}
+
+/// The way in which a packet does not belong to the context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WrongContext {
+    /// It comes from another address.
+    Address,
+    /// Its spdcid is another than the target's.
+    Context,
+    /// Its spdcid is another, and so is its dpdcid.
+    Nowhere,
+}
+
+/// The sender of a packet that does not belong to the context.
+pub(super) const STRANGER: Axis<WrongContext> = axis("stranger").needing(&[
+    ("address", WrongContext::Address, &[TWO_ADDRESSES]),
+    ("context", WrongContext::Context, &[]),
+    ("nowhere", WrongContext::Nowhere, &[]),
+]);
+
+/// Returns the end of the context that the sender of [`STRANGER`] uses.
+pub(super) fn wrong_context(t: &mut Test<'_>, pdc: &Pdc) -> Result<Pdc, crate::Stop> {
+    let twin = PdcId(if pdc.local.0 == 1 { 2 } else { pdc.local.0 - 1 });
+    Ok(match t.value(&STRANGER) {
+        WrongContext::Address => Pdc { from: t.address(1)?, ..pdc.clone() },
+        WrongContext::Context => Pdc { local: twin, ..pdc.clone() },
+        WrongContext::Nowhere => Pdc { local: twin, ..pdc.of_nobody(None) },
+    })
+}
+
+/// The header form: true for the medium header.
+pub(super) const HEADER: Axis<bool> = axis("header").values(&[("std", false), ("medium", true)]);
+
+/// Builds a request that carries demand for receiver credit.
+pub(super) fn with_demand(request: &Request, ccc_id: u8, target: u32) -> Result<UetBuf, Stop> {
+    let mut packet = request.build()?;
+    if let Some(PdsBuf::Request(header)) = packet.pds {
+        let kind = if request.rod { RequestCc::rod() } else { RequestCc::rud() };
+        let kind = kind.current_unchecked().request().prologue().kind();
+        let target = Units24::default() + target;
+        let demand = RequestCc::rud().request(|r| r.copy_from(&header).prologue(|p| p.kind(kind)));
+        packet.pds = Some(demand.ccc_id(ccc_id).credit_target(target).done()?.into());
+    }
+    Ok(packet)
+}
+
+/// Returns the nominal size of a full packet.
+pub(super) fn full_packet_size(t: &Test<'_>) -> u64 {
+    nominal(t.mtu() + 16 + 44)
+}
+
+/// Checks that no more is in flight than the largest window.
+pub(super) fn check_in_flight(t: &mut Test<'_>, requirement: &Requirement, largest: u64, seen: u64) {
+    let bound = Bound::from(largest).from_parameter("1.5 times the rate times base_rtt");
+    t.at_most(requirement, "bytes in flight", bound, seen);
+}
