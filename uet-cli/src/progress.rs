@@ -54,17 +54,17 @@ impl<R> Drop for Watched<R> {
     }
 }
 
-/// The bar of a run of the suite: completed cases, failed cases, and the running case. It appears on standard error if
+/// The bar of a run of the suite: completed rules, failed rules, and the running rule. It appears on standard error if
 /// that is a terminal.
-pub struct Cases {
+pub struct Rules {
     bar: ProgressBar,
     ids: Vec<&'static str>,
     ended: usize,
     bad: usize,
 }
 
-impl Cases {
-    /// Creates a bar for these cases.
+impl Rules {
+    /// Creates a bar for these rules.
     pub fn new(ids: Vec<&'static str>) -> Self {
         let target = match io::stderr().is_terminal() {
             true => ProgressDrawTarget::stderr(),
@@ -73,9 +73,9 @@ impl Cases {
         let bar = ProgressBar::with_draw_target(Some(ids.len() as u64), target);
         let style = ProgressStyle::with_template("{bar:24} {pos} of {len}, {elapsed}{msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        let cases = Cases { bar, ids, ended: 0, bad: 0 };
-        cases.say();
-        cases
+        let rules = Rules { bar, ids, ended: 0, bad: 0 };
+        rules.say();
+        rules
     }
 
     fn say(&self) {
@@ -84,10 +84,10 @@ impl Cases {
         self.bar.set_message(format!("{bad}{now}"));
     }
 
-    /// Records a completed case.
-    pub fn ended(&mut self, case: &RuleResult) {
+    /// Records a completed rule.
+    pub fn ended(&mut self, rule: &RuleResult) {
         self.ended += 1;
-        self.bad += usize::from(!matches!(case.verdict, Verdict::Pass | Verdict::Skipped));
+        self.bad += usize::from(!matches!(rule.verdict, Verdict::Pass | Verdict::Skipped));
         self.bar.inc(1);
         self.say();
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// It is deserialized from the output of `uet run --json`.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Baseline {
-    cases: Vec<EarlierRule>,
+    rules: Vec<EarlierRule>,
     #[serde(default)]
     packets: Findings,
 }
@@ -37,16 +37,16 @@ struct EarlierFinding {
     requirement: Option<String>,
 }
 
-/// Differences of a run from its baseline, by case id.
+/// Differences of a run from its baseline, by rule id.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// Cases that do not pass, and passed before or did not exist.
+    /// Rules that do not pass, and passed before or did not exist.
     pub new: Vec<String>,
-    /// Cases that still do not pass.
+    /// Rules that still do not pass.
     pub known: Vec<String>,
-    /// Cases that pass now and did not before.
+    /// Rules that pass now and did not before.
     pub mended: Vec<String>,
-    /// Cases that are skipped now and were not before.
+    /// Rules that are skipped now and were not before.
     pub lost: Vec<String>,
 }
 
@@ -54,27 +54,27 @@ impl Baseline {
     /// Returns the ids of the instances that did not pass, or of their rules if the result does not list
     /// them.
     pub fn failed(&self) -> Vec<String> {
-        let bad = |case: &&EarlierRule| !matches!(case.verdict, Verdict::Pass | Verdict::Skipped);
-        let ids = |case: &EarlierRule| match case.failing.as_deref() {
-            None | Some([]) => vec![case.id.clone()],
+        let bad = |rule: &&EarlierRule| !matches!(rule.verdict, Verdict::Pass | Verdict::Skipped);
+        let ids = |rule: &EarlierRule| match rule.failing.as_deref() {
+            None | Some([]) => vec![rule.id.clone()],
             Some(failing) => failing.iter().map(|found| found.instance.clone()).collect(),
         };
-        self.cases.iter().filter(bad).flat_map(ids).collect()
+        self.rules.iter().filter(bad).flat_map(ids).collect()
     }
 
     /// Marks known failures in a result and returns the differences.
     pub fn compare(&self, result: &mut RunResult) -> Changes {
         let before: BTreeMap<&str, &EarlierRule> =
-            self.cases.iter().map(|case| (case.id.as_str(), case)).collect();
+            self.rules.iter().map(|rule| (rule.id.as_str(), rule)).collect();
         let mut changes = Changes::default();
-        for case in result.cases.iter_mut().filter(|case| case.waived.is_none()) {
-            let before = before.get(case.id.as_str());
+        for rule in result.rules.iter_mut().filter(|rule| rule.waived.is_none()) {
+            let before = before.get(rule.id.as_str());
             let was = before.map(|before| before.verdict);
             // An instance that did not fail before is worse, although its rule failed.
             let worse = before.and_then(|before| before.failing.as_ref()).is_some_and(|known| {
-                case.failing.iter().any(|now| !known.iter().any(|before| before.instance == now.instance))
+                rule.failing.iter().any(|now| !known.iter().any(|before| before.instance == now.instance))
             });
-            let list = match (was, case.verdict) {
+            let list = match (was, rule.verdict) {
                 (Some(Verdict::Fail | Verdict::Flaky | Verdict::Inconclusive), Verdict::Pass) => {
                     &mut changes.mended
                 }
@@ -83,12 +83,12 @@ impl Baseline {
                 _ if worse => &mut changes.new,
                 (Some(Verdict::Fail | Verdict::Flaky), _)
                 | (Some(Verdict::Inconclusive), Verdict::Inconclusive) => {
-                    case.known = true;
+                    rule.known = true;
                     &mut changes.known
                 }
                 _ => &mut changes.new,
             };
-            list.push(case.id.clone());
+            list.push(rule.id.clone());
         }
         for finding in &mut result.packets.findings {
             finding.known =
@@ -103,17 +103,17 @@ mod tests {
     use super::*;
     use Verdict::{Fail, Flaky, Inconclusive, Pass, Skipped};
 
-    /// Returns the name of a change from `was` to `now`, and the exit code beside another case that passes.
+    /// Returns the name of a change from `was` to `now`, and the exit code beside another rule that passes.
     fn change(was: Option<Verdict>, now: Verdict) -> (&'static str, u8) {
         let mut result = crate::run::blank_run();
-        let case = crate::RULES.iter().next().unwrap();
-        let mut told = crate::RuleResult::blank(case);
+        let rule = crate::RULES.iter().next().unwrap();
+        let mut told = crate::RuleResult::blank(rule);
         told.verdict = Pass;
         let other = crate::RuleResult { id: "x/y".into(), verdict: now, ..told.clone() };
-        result.cases = vec![told, other];
-        let cases =
+        result.rules = vec![told, other];
+        let rules =
             was.map(|verdict| EarlierRule { id: "x/y".into(), verdict, failing: None }).into_iter().collect();
-        let changes = Baseline { cases, packets: Findings::default() }.compare(&mut result);
+        let changes = Baseline { rules, packets: Findings::default() }.compare(&mut result);
         let Changes { new, known, mended, lost } = &changes;
         let lists = [("new", new), ("known", known), ("mended", mended), ("lost", lost)];
         let of = lists.iter().find(|(_, list)| !list.is_empty()).map_or("same", |(name, _)| name);

@@ -7,8 +7,8 @@ use uet_wire::catalogue::*;
 /// The checks of a requirement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RequirementCoverage {
-    /// Cases that check it.
-    pub cases: Vec<&'static str>,
+    /// Rules that check it.
+    pub rules: Vec<&'static str>,
     /// True if every packet of the device is checked, in any case; for requirements on the outer layers, if
     /// the link shows them.
     pub every_packet: bool,
@@ -19,30 +19,30 @@ pub struct RequirementCoverage {
 impl RequirementCoverage {
     /// Returns whether it has neither a check nor a reason for having none.
     pub fn is_open(&self) -> bool {
-        self.cases.is_empty() && !self.every_packet && self.unseen.is_none()
+        self.rules.is_empty() && !self.every_packet && self.unseen.is_none()
     }
 
-    /// Returns `2 cases`, `every packet`, `unseen` or `open`.
+    /// Returns `2 rules`, `every packet`, `unseen` or `open`.
     pub fn word(&self) -> String {
-        match self.cases.len() {
+        match self.rules.len() {
             0 if self.every_packet => "every packet".into(),
             0 if self.unseen.is_some() => "unseen".into(),
             0 => "open".into(),
-            1 => "1 case".into(),
-            count => format!("{count} cases"),
+            1 => "1 rule".into(),
+            count => format!("{count} rules"),
         }
     }
 }
 
 /// Returns the checks of this requirement.
 pub fn of(rules: Registry, requirement: &Requirement) -> RequirementCoverage {
-    let checks = rules.iter().filter(|case| case.requirements.contains(&requirement));
-    let cases: Vec<&str> = checks.map(|case| case.id).collect();
+    let checks = rules.iter().filter(|rule| rule.requirements.contains(&requirement));
+    let rules: Vec<&str> = checks.map(|rule| rule.id).collect();
     let reason = UNSEEN.iter().find(|(those, _)| those.contains(&requirement)).map(|(_, reason)| *reason);
     let option = (requirement.level == Level::May).then_some(OPTION);
     let every_packet = requirement.id.starts_with("WIRE-") && reason.is_none();
-    let unseen = reason.or(option).filter(|_| cases.is_empty() && !every_packet);
-    RequirementCoverage { cases, every_packet, unseen }
+    let unseen = reason.or(option).filter(|_| rules.is_empty() && !every_packet);
+    RequirementCoverage { rules, every_packet, unseen }
 }
 
 const OPTION: &str = "it permits something: a device that does it is right, and so is one that does not";
@@ -64,14 +64,14 @@ mod tests {
     fn every_requirement_is_checked_or_says_why_not() {
         let open = ALL.iter().filter(|requirement| of(requirement).is_open());
         let open: Vec<&str> = open.map(|requirement| requirement.id).collect();
-        assert!(open.is_empty(), "a case, or a reason in UNSEEN: {open:?}");
+        assert!(open.is_empty(), "a rule, or a reason in UNSEEN: {open:?}");
     }
 
     #[test]
     fn each_reason_is_needed() {
         for requirement in UNSEEN.iter().flat_map(|(those, _)| *those) {
             let coverage = of(requirement);
-            assert!(coverage.cases.is_empty(), "{} is seen by {:?}", requirement.id, coverage.cases);
+            assert!(coverage.rules.is_empty(), "{} is seen by {:?}", requirement.id, coverage.rules);
             let times = UNSEEN.iter().filter(|(those, _)| those.contains(requirement)).count();
             assert_eq!(times, 1, "{}", requirement.id);
         }
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn coverage_names_the_checks() {
         let coverage = of(PDS_ACK_004);
-        assert!(coverage.cases.contains(&"ack/asked-for") && !coverage.is_open());
+        assert!(coverage.rules.contains(&"ack/asked-for") && !coverage.is_open());
         assert!(of(WIRE_SES_003).every_packet && !of(PDS_ACK_004).every_packet);
         assert_eq!(of(PDS_SEC_001).word(), "unseen");
     }

@@ -192,10 +192,10 @@ pub trait DutExt: Dut {
 
 impl<D: Dut + ?Sized> DutExt for D {}
 
-/// Abilities of a link. A case that needs a missing ability is skipped with that reason.
+/// Abilities of a link. A rule that needs a missing ability is skipped with that reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// Addresses of the suite. Those of each IP version are in the order in which cases use them.
+    /// Addresses of the suite. Those of each IP version are in the order in which rules use them.
     pub local: Vec<IpAddr>,
     /// Address of the device.
     pub device: IpAddr,

@@ -112,7 +112,7 @@ pub fn fetch(
     Ok(assemble(&pieces, message.length as usize))
 }
 
-/// Skips the case where the device lacks the operation.
+/// Skips the rule where the device lacks the operation.
 pub fn supported(answer: &Answer, Kind { opcode, datatype, .. }: Kind) -> Outcome {
     match answer.code() {
         ReturnCode::AMO_UNSUPPORTED_OP | ReturnCode::AMO_UNSUPPORTED_DT | ReturnCode::UNSUPPORTED_OP => {

@@ -81,7 +81,7 @@ pub use statement::{StandingRegion, Statement, Waiver};
 pub use test::{Outcome, Region, Stop, Test, require, skip};
 pub use timeline::{Mark, Moment, PacketDirection, TimelineEvent};
 pub use verdict::{
-    Circumstances, DeviceStatement, InstanceResult, Packets, RuleResult, RunResult, Tally, Verdict,
+    Circumstances, DeviceStatement, InstanceResult, Packets, RuleResult, RunResult, SCHEMA, Tally, Verdict,
 };
 pub use wellformed::PacketFinding;
 

@@ -105,13 +105,13 @@ impl Pics {
 fn shown(requirement: &catalogue::Requirement, result: &RunResult) -> Shown {
     let checks = coverage::of(RULES, requirement);
     let is_named = |ids: &[String]| ids.iter().any(|id| id == requirement.id);
-    let fails = result.cases.iter().any(|case| case.verdict.is_failure() && is_named(&case.requirements));
+    let fails = result.rules.iter().any(|rule| rule.verdict.is_failure() && is_named(&rule.requirements));
     let found = |id: &Option<String>| id.as_deref() == Some(requirement.id);
     if fails || result.packets.findings.iter().any(|finding| found(&finding.requirement)) {
         return Shown::Failed;
     }
-    let passes = |id: &&str| result.cases.iter().any(|case| case.id == **id && case.verdict == Verdict::Pass);
-    match checks.cases.iter().any(passes) || checks.every_packet && result.packets.judged > 0 {
+    let passes = |id: &&str| result.rules.iter().any(|rule| rule.id == **id && rule.verdict == Verdict::Pass);
+    match checks.rules.iter().any(passes) || checks.every_packet && result.packets.judged > 0 {
         true => Shown::Held,
         false => Shown::NotTested,
     }

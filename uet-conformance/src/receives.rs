@@ -53,7 +53,7 @@ impl Test<'_> {
         Ok(PostedReceive { operation: Operated { operation: received.operation }, buffer, before })
     }
 
-    /// Has index 10 of process 2 of job 101 be there, with a receive that no send of a case is for.
+    /// Has index 10 of process 2 of job 101 be there, with a receive that no send of a rule is for.
     pub fn open_index(&mut self) -> Outcome {
         self.posted(tagged_room(8, 0x5ca1_ab1e_0000_0000)).map(drop)
     }

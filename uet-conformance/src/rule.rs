@@ -183,7 +183,7 @@ impl Need {
         }
     }
 
-    /// Returns the reason to skip a case with this need; `None` if the need is met.
+    /// Returns the reason to skip a rule with this need; `None` if the need is met.
     pub fn lacking(self, device: &Welcome, link: &Facts) -> Option<String> {
         let unless = |there: bool, reason: &str| (!there).then(|| reason.to_owned());
         let of_link = match self {
@@ -204,7 +204,7 @@ impl Need {
     }
 }
 
-/// Displays the name of the need in a list of cases.
+/// Displays the name of the need in a list of rules.
 impl fmt::Display for Need {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -2,8 +2,8 @@ use crate::plan::{Planned, plan};
 use crate::statement::StatedDevice;
 use crate::{
     Circumstances, Corrections, DeviceStatement, Dut, DutExt, Expand, Instance, InstanceResult, Observation,
-    Outcome, Packets, Pdc, RULES, Registry, Relation, RuleResult, RunResult, Shard, Show, Statement, Stop,
-    Test, Verdict, axis,
+    Outcome, Packets, Pdc, RULES, Registry, Relation, RuleResult, RunResult, SCHEMA, Shard, Show, Statement,
+    Stop, Test, Verdict, axis,
 };
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
@@ -15,13 +15,13 @@ use uet_wire::{Spec, Version};
 /// The device counts as gone after this many unanswered `reset`s in a row.
 const UNANSWERED: u32 = 2;
 
-/// The run stops after this many consecutive cases ended by a silent control channel or a packet flood.
+/// The run stops after this many consecutive rules ended by a silent control channel or a packet flood.
 const BROKEN: u32 = 3;
 
 /// If the device can play no instance of a rule that the plan chose, so many others are tried.
 const INSTEAD: usize = 20;
 
-/// Number of steps that are kept of a case ended by a packet flood.
+/// Number of steps that are kept of a rule ended by a packet flood.
 const KEPT: usize = 1000;
 
 /// Maximum number of runs of an instance that does not pass because the network affects some of its packets.
@@ -44,15 +44,15 @@ const FAR: Duration = Duration::from_millis(20);
 pub struct Options {
     /// The rules of the suite, which the following fields select from.
     pub rules: Registry,
-    /// Groups of cases to run; all if empty.
+    /// Groups of rules to run; all if empty.
     pub groups: Vec<String>,
-    /// Ids of cases or of requirements of cases to run; all if empty.
+    /// Ids of rules or of requirements of rules to run; all if empty.
     pub ids: Vec<String>,
-    /// Levels of the gravest requirement of cases to run; all if empty.
+    /// Levels of the gravest requirement of rules to run; all if empty.
     pub levels: Vec<Level>,
-    /// Capabilities that cases to run need; all if empty.
+    /// Capabilities that rules to run need; all if empty.
     pub capabilities: Vec<String>,
-    /// A part of the selected cases.
+    /// A part of the selected rules.
     pub shard: Shard,
     /// Choice of combinations of axis values.
     pub expand: Expand,
@@ -71,14 +71,14 @@ pub struct Options {
     pub seed: u64,
     /// Factor for all expected times.
     pub timeout_scale: f64,
-    /// Number of times each case runs.
+    /// Number of times each rule runs.
     pub repeat: u32,
     /// Stop at the first failure.
     pub fail_fast: bool,
-    /// When set, no further case begins. The current case gets no verdict, because the stop signal may have
+    /// When set, no further rule begins. The current rule gets no verdict, because the stop signal may have
     /// reached the device too.
     pub stop: Arc<AtomicBool>,
-    /// The command that connects to the same device; results contain it in the command that reruns a case.
+    /// The command that connects to the same device; results contain it in the command that reruns a rule.
     pub command: String,
     /// Called before each instance.
     pub before: Before,
@@ -187,7 +187,7 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&mut RuleR
                     if broken < BROKEN {
                         Ok(())
                     } else {
-                        Err(format!("{why}; so it was {BROKEN} cases in a row"))
+                        Err(format!("{why}; so it was {BROKEN} rules in a row"))
                     }
                 }
                 (_, Verdict::Skipped) => Ok(()),
@@ -224,13 +224,13 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&mut RuleR
         each(&mut found);
         found.drop_traces();
         let failed = found.verdict.is_failure() && found.counts();
-        result.cases.push(found);
+        result.rules.push(found);
         result.stopped = there.err();
         if result.stopped.is_some() || failed && options.fail_fast {
             break;
         }
     }
-    result.not_run = plan.len() - result.cases.len();
+    result.not_run = plan.len() - result.rules.len();
     options.corrections.apply_to(&mut result.packets);
     for finding in &mut result.packets.findings {
         let waiver = finding.requirement.as_deref().and_then(|id| statement.waiver(id));
@@ -285,6 +285,7 @@ pub(crate) fn begun_of(dut: &dyn Dut, options: &Options) -> RunResult {
 fn begun(welcome: &Welcome, options: &Options) -> RunResult {
     let Statement { name, provisional, disclaims, waivers, .. } = options.statement.clone();
     RunResult {
+        schema: SCHEMA,
         suite: env!("CARGO_PKG_VERSION").into(),
         catalogue: catalogue_hash(),
         specification: options.spec.name().into(),
@@ -300,7 +301,7 @@ fn begun(welcome: &Welcome, options: &Options) -> RunResult {
         },
         circumstances: Circumstances { corrections: options.corrections.clone(), ..Circumstances::default() },
         packets: Packets::default(),
-        cases: Vec::new(),
+        rules: Vec::new(),
         not_run: 0,
         stopped: Parameter::out_of_range(&welcome.parameters)
             .next()
@@ -622,7 +623,7 @@ pub fn catalogue_hash() -> String {
     format!("{told:016x}")
 }
 
-/// Gives each case its own numbers, independent of the other cases.
+/// Gives each rule its own numbers, independent of the other rules.
 pub(crate) fn hash(id: &str) -> u64 {
     // FNV-1a: short and stable.
     id.bytes()

@@ -4,15 +4,15 @@ use core::str::FromStr;
 use uet_wire::catalogue::Level;
 
 impl Options {
-    /// Returns whether a case is selected, regardless of [`shard`](Self::shard).
-    pub fn selects(&self, case: &Rule) -> bool {
+    /// Returns whether a rule is selected, regardless of [`shard`](Self::shard).
+    pub fn selects(&self, rule: &Rule) -> bool {
         fn any<T>(wanted: &[T], has: impl FnMut(&T) -> bool) -> bool {
             wanted.is_empty() || wanted.iter().any(has)
         }
-        any(&self.groups, |group| group.eq_ignore_ascii_case(case.group()))
-            && any(&self.ids, |id| names(id, case) || case.checks(id))
-            && any(&self.levels, |level| self.corrections.level_of(case) == Some(*level))
-            && any(&self.capabilities, |name| case.wants(name))
+        any(&self.groups, |group| group.eq_ignore_ascii_case(rule.group()))
+            && any(&self.ids, |id| names(id, rule) || rule.checks(id))
+            && any(&self.levels, |level| self.corrections.level_of(rule) == Some(*level))
+            && any(&self.capabilities, |name| rule.wants(name))
     }
 
     /// Returns the selected instances of a rule. Their values are usable.
@@ -27,10 +27,10 @@ impl Options {
         named.filter_map(|id| Instance::parse(self.rules, id).ok()).collect()
     }
 
-    /// Returns the selected cases in the order in which they run.
+    /// Returns the selected rules in the order in which they run.
     pub fn selected(&self) -> Vec<&'static Rule> {
         let Shard { index, count } = self.shard;
-        let wanted = self.rules.iter().filter(|case| self.selects(case));
+        let wanted = self.rules.iter().filter(|rule| self.selects(rule));
         wanted.skip(index as usize - 1).step_by(count as usize).collect()
     }
 }
@@ -63,7 +63,7 @@ impl Rule {
     }
 }
 
-/// A part of the suite, so that several machines can share it. Each case belongs to exactly one of the
+/// A part of the suite, so that several machines can share it. Each rule belongs to exactly one of the
 /// `count` parts.
 ///
 /// ```
@@ -82,7 +82,7 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// All cases.
+    /// All rules.
     pub const WHOLE: Shard = Shard { index: 1, count: 1 };
 }
 
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     fn ids(options: &Options) -> Vec<&'static str> {
-        options.selected().into_iter().map(|case| case.id).collect()
+        options.selected().into_iter().map(|rule| rule.id).collect()
     }
 
     #[test]

@@ -249,7 +249,7 @@ impl Part {
     pub fn edit(self, change: impl FnOnce(StdMut) -> StdMut) -> Result<Self, Stop> {
         match self.ses {
             SesBuf::Std(std) => Ok(Part { ses: change(std.edit()).done()?.into(), ..self }),
-            _ => Err(Stop::Inconclusive("the case changes a standard header that is none".into())),
+            _ => Err(Stop::Inconclusive("the rule changes a standard header that is none".into())),
         }
     }
 }

@@ -123,7 +123,7 @@ impl Shield {
 }
 
 fn refused(error: TssError) -> Stop {
-    Stop::Inconclusive(format!("the case builds a packet that cannot be protected: {error}"))
+    Stop::Inconclusive(format!("the rule builds a packet that cannot be protected: {error}"))
 }
 
 /// Returns a secret as the control channel carries it.
@@ -218,7 +218,7 @@ impl Test<'_> {
 
     /// Returns the shield. Stops a script that has not called [`secure`](Self::secure).
     pub fn shield(&mut self) -> Result<&mut Shield, Stop> {
-        self.shield.as_deref_mut().ok_or_else(|| Stop::Inconclusive("the case has no secure domain".into()))
+        self.shield.as_deref_mut().ok_or_else(|| Stop::Inconclusive("the rule has no secure domain".into()))
     }
 
     /// Returns a fresh secret.

@@ -78,7 +78,7 @@ pub(crate) const REGIONS: &str = "regions";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Waiver {
-    /// A case, or a requirement.
+    /// A rule, or a requirement.
     pub id: String,
     /// Reason for accepting it.
     pub reason: String,
@@ -104,7 +104,7 @@ impl Statement {
         self.regions.extend(other.regions);
     }
 
-    /// Returns the reason why a failure of this case or requirement is accepted.
+    /// Returns the reason why a failure of this rule or requirement is accepted.
     pub fn waiver(&self, id: &str) -> Option<&str> {
         let waiver = self.waivers.iter().find(|waiver| waiver.id.eq_ignore_ascii_case(id));
         waiver.map(|waiver| waiver.reason.as_str())
@@ -147,7 +147,7 @@ pub(crate) struct StatedDevice<'a> {
     pub(crate) welcome: Welcome,
     /// Number of consecutive `reset`s without an answer.
     pub(crate) unanswered: u32,
-    /// The reason why the current case could not continue: a silent control channel or a packet flood.
+    /// The reason why the current rule could not continue: a silent control channel or a packet flood.
     pub(crate) broken: Option<String>,
     /// Packets received since the last reset, and their bytes.
     received: (usize, usize),
@@ -195,7 +195,7 @@ impl Dut for StatedDevice<'_> {
         *bytes += received.as_ref().map_or(0, |wire| wire.bytes.len());
         if *packets > MAX_PACKETS || *bytes > MAX_BYTES {
             let why =
-                format!("the device sent more than {MAX_PACKETS} packets or {MAX_BYTES} bytes in one case");
+                format!("the device sent more than {MAX_PACKETS} packets or {MAX_BYTES} bytes in one rule");
             self.broken = Some(why.clone());
             return Err(DutError(why));
         }

@@ -124,7 +124,7 @@ impl Test<'_> {
         }
     }
 
-    /// Tries to set a parameter that makes a case stricter; returns whether the device accepted it.
+    /// Tries to set a parameter that makes a rule stricter; returns whether the device accepted it.
     pub fn try_configure(&mut self, name: &str, value: impl Into<Value>) -> Result<bool, Stop> {
         let value = value.into();
         let configure = Configure { parameters: [(name.to_owned(), value.clone())].into() };

@@ -1,4 +1,4 @@
-//! Automatic answers of the suite in every case, so that contexts neither stall nor end.
+//! Automatic answers of the suite in every rule, so that contexts neither stall nor end.
 
 use crate::{AckBuilder, Outcome, Pdc, RxPacket, Stop, Test, Wire};
 use core::net::IpAddr;
@@ -19,7 +19,7 @@ impl Test<'_> {
         }
     }
 
-    /// Grants the credit that the device demands, if both sides have named the context. Cases of credit grant
+    /// Grants the credit that the device demands, if both sides have named the context. Rules of credit grant
     /// by themselves.
     fn grant(&mut self, seen: &RxPacket) -> Outcome {
         let wanted = match seen.uet().pds {
@@ -39,7 +39,7 @@ impl Test<'_> {
         self.send_wire(&wire)
     }
 
-    /// Acknowledges NOOP, NEGOTIATION and CLOSE_REQUEST, which take a PSN. Cases of such packets answer by
+    /// Acknowledges NOOP, NEGOTIATION and CLOSE_REQUEST, which take a PSN. Rules of such packets answer by
     /// themselves.
     fn confirm(&mut self, seen: &RxPacket) -> Outcome {
         let Some(asked) = seen.unasked() else { return Ok(()) };

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use uet_control::Welcome;
 
-/// Verdict of a case or rule.
+/// Verdict of a rule or rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -17,7 +17,7 @@ pub enum Verdict {
     Flaky,
     /// The device did not reach a state to check.
     Inconclusive,
-    /// The device or the link lacks something that the case needs.
+    /// The device or the link lacks something that the rule needs.
     Skipped,
 }
 
@@ -233,9 +233,14 @@ impl RuleResult {
     }
 }
 
+/// The current [`schema`](RunResult::schema) of a result.
+pub const SCHEMA: u32 = 2;
+
 /// The result of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunResult {
+    /// Version of the form of this object. It rises when a key changes its name or meaning.
+    pub schema: u32,
     /// Version of the suite.
     pub suite: String,
     /// Hash of the catalogue of requirements: results with equal hashes refer to the same requirements.
@@ -251,11 +256,11 @@ pub struct RunResult {
     /// Circumstances that limit the results.
     #[serde(flatten)]
     pub circumstances: Circumstances,
-    /// Single-packet findings of the device's packets in all cases.
+    /// Single-packet findings of the device's packets in all rules.
     pub packets: Packets,
     /// The rules.
-    pub cases: Vec<RuleResult>,
-    /// Number of cases left when the run was stopped.
+    pub rules: Vec<RuleResult>,
+    /// Number of rules left when the run was stopped.
     #[serde(skip_serializing_if = "is_none")]
     pub not_run: usize,
     /// Reason for an early end, if the device failed.
@@ -315,20 +320,20 @@ pub struct Packets {
 impl RunResult {
     /// Returns the number of rules with this verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
-        self.cases.iter().filter(|case| case.verdict == verdict).count()
+        self.rules.iter().filter(|rule| rule.verdict == verdict).count()
     }
 
     /// Returns the exit code. Ignores waived results and those known to the baseline.
     ///
-    /// - 0: at least one pass, and no failure, flaky or inconclusive case.
-    /// - 1: a failure, a flaky case, or a packet of the device that breaks a `must`.
+    /// - 0: at least one pass, and no failure, flaky or inconclusive rule.
+    /// - 1: a failure, a flaky rule, or a packet of the device that breaks a `must`.
     /// - 2: the device could no longer be reached.
-    /// - 3: nothing passed, a case is inconclusive, or the run was stopped.
+    /// - 3: nothing passed, a rule is inconclusive, or the run was stopped.
     pub fn exit_code(&self) -> u8 {
         let counts = |verdict: fn(Verdict) -> bool| {
-            self.cases.iter().any(|case| case.counts() && verdict(case.verdict))
+            self.rules.iter().any(|rule| rule.counts() && verdict(rule.verdict))
         };
-        let accepted = self.cases.iter().any(|case| !case.counts());
+        let accepted = self.rules.iter().any(|rule| !rule.counts());
         if self.stopped.is_some() {
             2
         } else if counts(Verdict::is_failure) || self.packets.findings.iter().any(PacketFinding::counts) {

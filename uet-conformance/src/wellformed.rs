@@ -12,15 +12,15 @@ pub struct PacketFinding {
     pub requirement: Option<String>,
     /// Number of packets that break it.
     pub count: u64,
-    /// First case with such a packet.
-    pub case: String,
-    /// Number of the packet in that case.
+    /// First rule with such a packet.
+    pub rule: String,
+    /// Number of the packet in that instance.
     pub at_packet: usize,
     /// The field.
     pub field: String,
     /// Description of the violation.
     pub message: String,
-    /// The command that runs the case again.
+    /// The command that runs the rule again.
     pub rerun: String,
     /// Reason why it is accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,30 +43,30 @@ impl PacketFinding {
 }
 
 impl Packets {
-    /// Judges the device's packets of a case by `spec`.
-    pub fn judge(&mut self, case: &InstanceResult, spec: &'static Spec) {
-        for (number, wire) in case.ladder.of_the_device() {
+    /// Judges the device's packets of a rule by `spec`.
+    pub fn judge(&mut self, rule: &InstanceResult, spec: &'static Spec) {
+        for (number, wire) in rule.ladder.of_the_device() {
             self.judged += 1;
             for finding in &wire.around {
                 let id = Some(finding.requirement.id);
-                self.add(case, number, id, finding.field, finding.to_string());
+                self.add(rule, number, id, finding.field, finding.to_string());
             }
             let (uet, error) = Uet::parse_lax(&wire.bytes);
             if let Some(error) = error {
                 let field = error.field();
-                self.add(case, number, None, field, error.to_string());
+                self.add(rule, number, None, field, error.to_string());
                 continue;
             }
             for finding in uet.validate(spec) {
                 let id = Some(finding.requirement.id);
-                self.add(case, number, id, finding.field, finding.to_string());
+                self.add(rule, number, id, finding.field, finding.to_string());
             }
         }
     }
 
     fn add(
         &mut self,
-        case: &InstanceResult,
+        rule: &InstanceResult,
         at_packet: usize,
         id: Option<&str>,
         field: &str,
@@ -80,11 +80,11 @@ impl Packets {
         self.findings.push(PacketFinding {
             requirement: id.map(Into::into),
             count: 1,
-            case: case.instance.clone(),
+            rule: rule.instance.clone(),
             at_packet,
             field: field.into(),
             message,
-            rerun: case.rerun.clone(),
+            rerun: rule.rerun.clone(),
             waived: None,
             level: None,
             known: false,

@@ -1,4 +1,4 @@
-//! Runs one group of cases against a device, prints a verdict per case, and exits with the suite's code.
+//! Runs one group of rules against a device, prints a verdict per rule, and exits with the suite's code.
 //!
 //!     cargo run -p uet-harness --example one_group                             the embedded NIC, group `write`
 //!     cargo run -p uet-harness --example one_group -- read                     another group
@@ -26,7 +26,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs the cases of `group` against the device at `address`, and returns the exit code.
+/// Runs the rules of `group` against the device at `address`, and returns the exit code.
 pub(crate) fn test_group(
     group: &str,
     address: Option<&str>,
@@ -35,10 +35,10 @@ pub(crate) fn test_group(
     let mut device = connect(address)?;
     let options = Options { groups: vec![group.into()], ..Options::default() };
     let result = run(&mut *device, &options, |_| ());
-    for case in &result.cases {
-        writeln!(out, "{:<12} {} {}", case.verdict.name(), case.id, case.reason)?;
+    for rule in &result.rules {
+        writeln!(out, "{:<12} {} {}", rule.verdict.name(), rule.id, rule.reason)?;
     }
-    writeln!(out, "{}: {} of {} pass", result.device, result.count(Verdict::Pass), result.cases.len())?;
+    writeln!(out, "{}: {} of {} pass", result.device, result.count(Verdict::Pass), result.rules.len())?;
     Ok(result.exit_code())
 }
 

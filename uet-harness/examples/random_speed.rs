@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut hasher = DefaultHasher::new();
     serde_json::to_string(&result)?.hash(&mut hasher);
     println!("{played} conversations, {} fail, digest {:016x}", result.count(Verdict::Fail), hasher.finish());
-    for failure in result.cases.iter().flat_map(|case| &case.failing) {
+    for failure in result.rules.iter().flat_map(|rule| &rule.failing) {
         println!("{}: {}\n{}", failure.instance, failure.reason, failure.ladder);
     }
     let per = |seconds: f64| operations as f64 / seconds;

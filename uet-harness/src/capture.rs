@@ -28,7 +28,7 @@ pub fn write_instance(directory: &Path, found: &InstanceResult) -> io::Result<Pa
             _ => None,
         })
         .collect();
-    let origin = Origin { case: Some(found.instance.clone()), device: device.into_iter().collect() };
+    let origin = Origin { instance: Some(found.instance.clone()), device: device.into_iter().collect() };
     write_with(&path, found.ladder.packets(), &origin.comment())?;
     Ok(path)
 }

@@ -5,7 +5,7 @@
 //! | [`dut`] | devices for the conformance suite: embedded, on UDP, on raw Ethernet, started by a command |
 //! | [`fuzz`] | a fuzzer of endpoints that shrinks its findings |
 //! | [`replay`] | replays one side of a captured conversation to a device |
-//! | [`capture`] | writes the packets of a case or finding to a pcapng file |
+//! | [`capture`] | writes the packets of a rule or finding to a pcapng file |
 //!
 //! This crate connects to devices. It has no command line and prints nothing.
 //!
@@ -14,7 +14,7 @@
 //! use uet_harness::fuzz::{self, Inside, Options};
 //!
 //! let mut target = Inside::new(Config::default())?;
-//! let outcome = fuzz::run(&mut target, &Options { cases: 20, ..Options::default() }, |_| ())?;
+//! let outcome = fuzz::run(&mut target, &Options { rules: 20, ..Options::default() }, |_| ())?;
 //! assert!(outcome.findings.is_empty());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -1,4 +1,4 @@
-//! Arbitrary bytes as the answers of a device during one case of the suite.
+//! Arbitrary bytes as the answers of a device during one rule of the suite.
 
 use core::time::Duration;
 use serde_json::{Map, Value};
@@ -9,24 +9,24 @@ use uet_control::{CallError, Client, Event, Op, Welcome};
 use uet_emulator::Config;
 use uet_harness::dut::Embedded;
 
-/// The most requests and waits that one case may need, whatever the device answers.
+/// The most requests and waits that one rule may need, whatever the device answers.
 const MOST: usize = 1 << 16;
 
-/// The first two bytes select the case. A line answers one request, and an empty line lets the embedded NIC answer. It
+/// The first two bytes select the rule. A line answers one request, and an empty line lets the embedded NIC answer. It
 /// also answers when no line is left.
 pub(super) fn run(data: &[u8]) {
     let Some(([high, low], text)) = data.split_first_chunk() else { return };
     let Ok(text) = std::str::from_utf8(text) else { return };
     let Ok(nic) = Embedded::new(Config::default()) else { return };
     let all = RULES.iter().collect::<Vec<_>>();
-    let case = all[usize::from(u16::from_be_bytes([*high, *low])) % all.len()];
+    let rule = all[usize::from(u16::from_be_bytes([*high, *low])) % all.len()];
     let options =
-        Options { ids: vec![case.id.to_owned()], max_instances: Some(1), ..Options::default() };
+        Options { ids: vec![rule.id.to_owned()], max_instances: Some(1), ..Options::default() };
     let mut device = Liar { nic, answers: text.lines(), events: VecDeque::new(), work: 0 };
     let result = run_suite(&mut device, &options, |_| ());
-    assert_eq!(result.cases.len() + result.not_run, 1, "{result:?}");
-    for case in &result.cases {
-        assert_eq!(case.instances.total().min(1), 1, "{case:?}");
+    assert_eq!(result.rules.len() + result.not_run, 1, "{result:?}");
+    for rule in &result.rules {
+        assert_eq!(rule.instances.total().min(1), 1, "{rule:?}");
     }
     serde_json::to_string(&result).expect("a result becomes JSON");
 }
@@ -42,7 +42,7 @@ struct Liar<'a> {
 impl Liar<'_> {
     fn count(&mut self) {
         self.work += 1;
-        assert!(self.work < MOST, "the case does not end");
+        assert!(self.work < MOST, "the rule does not end");
     }
 }
 

@@ -38,7 +38,7 @@ fn split(mut data: &[u8]) -> Vec<Option<Input<'_>>> {
 /// Returns the findings, each with the number of the packet after which it was reported, and the number of contexts.
 fn judge(inputs: &[Option<Input<'_>>]) -> (Vec<(u64, CaptureFinding)>, usize) {
     let mut checker = CaptureChecker::new(Corrections::default());
-    checker.section(&Origin { case: None, device: vec![[10, 0, 0, 1].into()] }.comment());
+    checker.section(&Origin { instance: None, device: vec![[10, 0, 0, 1].into()] }.comment());
     let mut found = Vec::new();
     for (number, input) in (1..).zip(inputs) {
         let Some(Input { start, options, wire, bytes }) = *input else {

@@ -19,7 +19,7 @@ use uet_wire::catalogue::{PDS_ACK_002, PDS_SYN_003};
 /// Check if a device can be tested, and list its limitations
 ///
 /// Prints one line with a verdict and advice for each prerequisite of the suite. The lines cover the control channel,
-/// the clocks, the addresses, the link and its features, and the cases that will be skipped.
+/// the clocks, the addresses, the link and its features, and the rules that will be skipped.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet doctor --control 127.0.0.1:9000
@@ -44,9 +44,9 @@ pub(super) struct Doctor {
 #[serde(rename_all = "snake_case")]
 enum Health {
     Ok,
-    /// Some cases cannot run or check less.
+    /// Some rules cannot run or check less.
     Limited,
-    /// No case can run.
+    /// No rule can run.
     Broken,
 }
 
@@ -108,7 +108,7 @@ fn examine(device: &mut Device, spec: &'static Spec, say: Say<'_>) -> io::Result
     skipped(dut, say)
 }
 
-/// Checks the control channel and the operations that every case needs.
+/// Checks the control channel and the operations that every rule needs.
 fn control(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
     let welcome = dut.welcome().clone();
     let speaks = format!("{} {}, protocol {}", welcome.name, welcome.version, welcome.protocol);
@@ -128,7 +128,7 @@ fn control(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
     };
     say(DoctorLine { check: "claims", verdict, what: what.into(), todo: todo.into() })?;
     for (check, what, todo) in known::strange_capabilities(&welcome.capabilities)
-        .map(|what| ("claims", what, "no case uses it"))
+        .map(|what| ("claims", what, "no rule uses it"))
         .chain(
             known::strange_parameters(&welcome.parameters)
                 .map(|what| ("parameters", what, "the suite ignores it")),
@@ -141,13 +141,13 @@ fn control(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
         say(DoctorLine { check, verdict: Health::Limited, what, todo: todo.into() })?;
     }
     let (verdict, what, todo) = match dut.call(Reset {}) {
-        Ok(_) => (Health::Ok, "resets all state between cases".to_owned(), ""),
-        Err(error) => (Health::Broken, error.to_string(), "implement it: every case starts with `reset`"),
+        Ok(_) => (Health::Ok, "resets all state between rules".to_owned(), ""),
+        Err(error) => (Health::Broken, error.to_string(), "implement it: every rule starts with `reset`"),
     };
     say(DoctorLine { check: "reset", verdict, what, todo: todo.into() })?;
     let (verdict, what, todo) = match dut.call(Counters {}) {
         Ok(counted) => (Health::Ok, format!("{} contexts open after a reset", counted.pdcs), ""),
-        Err(error) => (Health::Limited, error.to_string(), "the suite skips cases that need counters"),
+        Err(error) => (Health::Limited, error.to_string(), "the suite skips rules that need counters"),
     };
     say(DoctorLine { check: "counters", verdict, what, todo: todo.into() })
 }
@@ -183,7 +183,7 @@ fn clock(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
     }
     let what = format!("real; the control channel takes up to {:.1} ms", longest.as_secs_f64() * 1e3);
     let (verdict, todo) = match longest > Duration::from_millis(20) {
-        true => (Health::Limited, "if cases are flaky, use --timeout-scale 5".into()),
+        true => (Health::Limited, "if rules are flaky, use --timeout-scale 5".into()),
         false => (Health::Ok, String::new()),
     };
     say(DoctorLine { check: "clock", verdict, what, todo })
@@ -200,7 +200,7 @@ fn addresses(facts: &Facts, say: Say<'_>) -> io::Result<()> {
     let (verdict, todo) = match local.len() < wanted {
         true => (
             Health::Limited,
-            format!("some cases need {wanted} addresses; name them with --local ADDRESS,..."),
+            format!("some rules need {wanted} addresses; name them with --local ADDRESS,..."),
         ),
         false => (Health::Ok, String::new()),
     };
@@ -273,12 +273,12 @@ fn marks(dut: &mut dyn Dut, spec: &'static Spec, say: Say<'_>) -> io::Result<()>
         Verdict::Inconclusive => (
             Health::Limited,
             "a marked write is not acknowledged".into(),
-            "the network may drop marked packets: cases about marks will fail",
+            "the network may drop marked packets: rules about marks will fail",
         ),
         _ => (
             Health::Limited,
             "a marked write is acknowledged without m".into(),
-            "the network clears the mark, or the device ignores it; cases about marks will fail",
+            "the network clears the mark, or the device ignores it; rules about marks will fail",
         ),
     };
     say(DoctorLine { check: "ecn", verdict, what, todo: todo.into() })
@@ -294,12 +294,12 @@ fn classes(facts: &Facts, say: Say<'_>) -> io::Result<()> {
     tell("entropy", facts.see_entropy, "entropy values are", "the link hides source ports")
 }
 
-/// Counts the cases that will be skipped, by reason.
+/// Counts the rules that will be skipped, by reason.
 fn skipped(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
     let mut reasons: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    for case in RULES.iter() {
-        let lacking = case.needs.iter().find_map(|need| need.lacking(dut.welcome(), dut.facts()));
-        lacking.into_iter().for_each(|reason| reasons.entry(reason).or_default().push(case.id));
+    for rule in RULES.iter() {
+        let lacking = rule.needs.iter().find_map(|need| need.lacking(dut.welcome(), dut.facts()));
+        lacking.into_iter().for_each(|reason| reasons.entry(reason).or_default().push(rule.id));
     }
     let (all, left): (usize, usize) = (RULES.iter().count(), reasons.values().map(Vec::len).sum());
     let verdict = match left {
@@ -308,7 +308,7 @@ fn skipped(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
         _ => Health::Limited,
     };
     let what = format!("{} of {all} can be run", all - left);
-    say(DoctorLine { check: "cases", verdict, what, todo: String::new() })?;
+    say(DoctorLine { check: "rules", verdict, what, todo: String::new() })?;
     for (reason, ids) in reasons {
         let count = ids.len();
         let first = ids.first().copied().unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Names that the suite knows. An unknown name is usually a typo, and its subject is then not tested.
 
-use super::cases::{capabilities, distinct};
+use super::filter::{capabilities, distinct};
 use crate::near;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use uet_conformance::{RULES, Waiver};
 use uet_control::{PARAMETERS, Parameter};
 use uet_wire::catalogue;
 
-/// Capabilities in docs/control-channel.md that no case needs.
+/// Capabilities in docs/control-channel.md that no rule needs.
 const OTHERS: &[&str] = &["no_op", "reserved_pool", "dscp", "entropy", "ecn", "crc", "trim", "time"];
 
 /// Returns unknown capabilities. (A later version may define them.)
@@ -44,9 +44,9 @@ pub(super) fn parameters(told: &BTreeMap<String, Value>) -> io::Result<()> {
     }
 }
 
-/// Refuses waivers of unknown requirements and cases.
+/// Refuses waivers of unknown requirements and rules.
 pub(super) fn waivers(waivers: &[Waiver]) -> io::Result<()> {
-    let known = RULES.iter().map(|case| case.id).chain(catalogue::ALL.iter().map(|known| known.id));
+    let known = RULES.iter().map(|rule| rule.id).chain(catalogue::ALL.iter().map(|known| known.id));
     let known: Vec<&str> = known.collect();
     let strange = |waiver: &&Waiver| !known.iter().any(|known| known.eq_ignore_ascii_case(&waiver.id));
     match waivers.iter().find(strange) {

@@ -1,6 +1,6 @@
 //! `uet list`
 
-use super::cases::Filter;
+use super::filter::Filter;
 use super::{Listing, Outcome, statement};
 use crate::paint::Paint;
 use clap::Args;
@@ -10,20 +10,20 @@ use uet_conformance::RULES;
 use uet_conformance::{AnyAxis, Expand, Rule, coverage};
 use uet_wire::catalogue::{self, Requirement};
 
-/// List the cases of the suite, or the requirements that they check
+/// List the rules of the suite, or the requirements that they check
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  uet list                             all cases
+  uet list                             all rules
   uet list --group ack --level must    some of them
   uet list --instances --group atomic  each rule at each combination of its axis values
   uet list --requirements              the catalogue, and how each requirement is checked
-  uet list --requirements | grep -v ' case'
+  uet list --requirements | grep -v ' rule'
   uet list --format json | jq -r 'select(.needs | index(\"read\")).id'")]
 pub(super) struct List {
     /// List the instances of the rules, one for each combination of axis values that runs
     #[arg(long, conflicts_with_all = ["requirements", "profiles"])]
     instances: bool,
-    /// List the requirements of the catalogue instead of the cases
+    /// List the requirements of the catalogue instead of the rules
     #[arg(long, conflicts_with = "profiles")]
     requirements: bool,
     /// List the profiles that `uet run --profile` knows
@@ -46,31 +46,31 @@ impl List {
         } else if self.requirements {
             self.requirements(&mut out, terminal)?;
         } else {
-            self.cases(&mut out, terminal)?;
+            self.rules(&mut out, terminal)?;
         }
         out.flush()?;
         Ok(Outcome::Ok)
     }
 
-    fn cases(&self, out: &mut impl Write, terminal: bool) -> io::Result<()> {
+    fn rules(&self, out: &mut impl Write, terminal: bool) -> io::Result<()> {
         let paint = Paint::stdout();
         let mut group = "";
         let options = self.filter.options()?;
-        for case in options.selected() {
+        for rule in options.selected() {
             if self.instances {
-                self.of_rule(out, case, options.expand)?;
+                self.of_rule(out, rule, options.expand)?;
                 continue;
             }
             if self.format == Listing::Json {
-                writeln!(out, "{}", json_of(case))?;
+                writeln!(out, "{}", json_of(rule))?;
                 continue;
             }
-            if terminal && group != case.group() {
-                group = case.group();
+            if terminal && group != rule.group() {
+                group = rule.group();
                 writeln!(out, "\n{}", paint.strong(group))?;
             }
-            let level = case.level().map_or("-", |level| level.name());
-            writeln!(out, "{:<40} {level:<7} {}", paint.name(case.id), case.title)?;
+            let level = rule.level().map_or("-", |level| level.name());
+            writeln!(out, "{:<40} {level:<7} {}", paint.name(rule.id), rule.title)?;
         }
         Ok(())
     }
@@ -93,16 +93,16 @@ impl List {
         Ok(())
     }
 
-    /// Lists the matching requirements. The group and the capability are those of cases that check them.
+    /// Lists the matching requirements. The group and the capability are those of rules that check them.
     fn requirements(&self, out: &mut impl Write, terminal: bool) -> io::Result<()> {
         let paint = Paint::stdout();
         let options = self.filter.options()?;
-        let of_cases =
+        let of_rules =
             !(options.groups.is_empty() && options.ids.is_empty() && options.capabilities.is_empty());
-        let cases = options.selected();
+        let rules = options.selected();
         let wanted = |requirement: &&&Requirement| {
             let level = options.levels.is_empty() || options.levels.contains(&requirement.level);
-            level && (!of_cases || cases.iter().any(|case| case.requirements.contains(requirement)))
+            level && (!of_rules || rules.iter().any(|rule| rule.requirements.contains(requirement)))
         };
         let mut area = "";
         for requirement in catalogue::ALL.iter().filter(wanted) {
@@ -149,14 +149,14 @@ impl List {
     }
 }
 
-fn json_of(case: &Rule) -> serde_json::Value {
-    let requirements: Vec<&str> = case.requirements.iter().map(|requirement| requirement.id).collect();
-    let needs: Vec<String> = case.needs.iter().map(ToString::to_string).collect();
+fn json_of(rule: &Rule) -> serde_json::Value {
+    let requirements: Vec<&str> = rule.requirements.iter().map(|requirement| requirement.id).collect();
+    let needs: Vec<String> = rule.needs.iter().map(ToString::to_string).collect();
     let points = |axis: &&dyn AnyAxis| (0..axis.count()).map(|index| axis.point(index)).collect::<Vec<_>>();
     let axes: serde_json::Map<_, _> =
-        case.axes.iter().map(|axis| (axis.name().to_owned(), points(axis).into())).collect();
+        rule.axes.iter().map(|axis| (axis.name().to_owned(), points(axis).into())).collect();
     json!({
-        "id": case.id, "group": case.group(), "title": case.title, "level": case.level().map(|level| level.name()),
+        "id": rule.id, "group": rule.group(), "title": rule.title, "level": rule.level().map(|level| level.name()),
         "requirements": requirements, "needs": needs, "axes": axes,
     })
 }

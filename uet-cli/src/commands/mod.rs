@@ -3,7 +3,6 @@
 #[cfg(target_os = "linux")]
 mod adapter;
 mod annotate;
-mod cases;
 mod check;
 mod corpus;
 pub mod corrections;
@@ -16,6 +15,7 @@ mod emulate;
 mod encode;
 mod explain;
 mod faults;
+mod filter;
 mod foreign;
 mod fuzz;
 mod generate;
@@ -77,14 +77,14 @@ const STYLES: Styles = Styles::styled()
   uet layout ack_cc                             the figure of a header
   uet explain nack 0x0f                         the meaning of a code point
   uet run                                       the conformance suite, on the built-in NIC
-  uet list                                      its cases, and the requirements that they check
+  uet list                                      its rules, and the requirements that they check
   uet doctor --control 127.0.0.1:9000           checks if a device can be tested
   uet emulate                                   the built-in NIC, on UDP
   uet fuzz udp://127.0.0.1:4793                 tries to break a device
   uet simulate --pattern incast --senders 32    congestion control with many senders
 
 Exit codes: 0 all is well, 1 something is malformed or breaks a rule, 2 usage or unreadable input;
-3 (uet run) nothing passed, or a case is inconclusive.")]
+3 (uet run) nothing passed, or a rule is inconclusive.")]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,

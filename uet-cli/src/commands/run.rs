@@ -4,12 +4,12 @@ mod conversations;
 mod devices;
 mod pause;
 
-use super::cases::Filter;
 use super::device::{Device, DeviceArgs, Named};
+use super::filter::Filter;
 use super::output::{WhileRead, can_be_written, create};
 use super::{Outcome, about, complain, known, signal};
 use crate::paint::Paint;
-use crate::progress::Cases;
+use crate::progress::Rules;
 use crate::report;
 use clap::{Args, ValueEnum};
 use conversations::duration;
@@ -50,7 +50,7 @@ use uet_packet_io::file;
   uet run --baseline before.json       fail only on results that are worse than before
   uet run --failed before.json         only what did not pass before
   uet run --device a=embedded --device b='exec:python3 nic.py'
-  uet run --format json | jq '.cases[].verdict'
+  uet run --format json | jq '.rules[].verdict'
 
 SIGINT and SIGTERM end the run after the current instance. The reports list what ran.
 
@@ -190,14 +190,14 @@ impl Run {
         if let Some(path) = self.capture.as_deref().filter(|path| is_file(path)) {
             let facts = device.dut().facts();
             let addresses = [Some(facts.device), facts.second_device];
-            let origin = Origin { case: None, device: addresses.into_iter().flatten().collect() };
+            let origin = Origin { instance: None, device: addresses.into_iter().flatten().collect() };
             device.capture(whole_capture(path, device.outer(), &origin)?);
         }
         // Set only now: there are no results of a device that cannot be reached.
         options.stop = stop.map_or_else(signal::stopped, Ok)?;
         let mut result = match self.again.is_some() || self.random.is_some() {
             true => self.conversations(&mut device, &options, out)?,
-            false => self.cases(&mut device, &options, out)?,
+            false => self.rules(&mut device, &options, out)?,
         };
         let claimed = &device.dut().welcome().capabilities;
         result.circumstances.pics = form.map(|form| Pics::new(&form, claimed, &result));
@@ -267,32 +267,32 @@ impl Run {
             }
         }
         match options.selected()[..] {
-            [] => Err(io::Error::other("no case matches the filters; `uet list` shows all cases")),
+            [] => Err(io::Error::other("no rule matches the filters; `uet list` shows all rules")),
             _ => Ok(Some(options)),
         }
     }
 
-    /// Runs the cases. Text output gets a line for each case as it ends, and details of those that do not pass.
-    fn cases(&self, device: &mut Device, options: &Options, out: &mut impl Write) -> io::Result<RunResult> {
+    /// Runs the rules. Text output gets a line for each rule as it ends, and details of those that do not pass.
+    fn rules(&self, device: &mut Device, options: &Options, out: &mut impl Write) -> io::Result<RunResult> {
         let paint = Paint::stdout();
         let mut failed = Ok(());
-        let mut progress = Cases::new(options.selected().iter().map(|case| case.id).collect());
+        let mut progress = Rules::new(options.selected().iter().map(|rule| rule.id).collect());
         let options = &Options { before: pause::before(&self.pause, &progress)?, ..options.clone() };
-        let result = run(device.dut(), options, |case| {
-            self.keep(case);
+        let result = run(device.dut(), options, |rule| {
+            self.keep(rule);
             if self.format == RunFormat::Text && failed.is_ok() {
                 failed = progress.aside(|| {
                     let mut text = Vec::new();
-                    report::text::line(&mut text, case, paint)?;
-                    if !matches!(case.verdict, Verdict::Pass | Verdict::Skipped) {
-                        report::text::failure(&mut text, case, options.spec, paint)?;
+                    report::text::line(&mut text, rule, paint)?;
+                    if !matches!(rule.verdict, Verdict::Pass | Verdict::Skipped) {
+                        report::text::failure(&mut text, rule, options.spec, paint)?;
                         writeln!(text)?;
                     }
                     out.write_all(&text)?;
                     out.flush()
                 });
             }
-            progress.ended(case);
+            progress.ended(rule);
         });
         progress.end();
         failed?;
@@ -300,7 +300,7 @@ impl Run {
     }
 
     /// Writes captures and traces of the failing instances, if requested.
-    fn keep(&self, case: &mut RuleResult) {
+    fn keep(&self, rule: &mut RuleResult) {
         type Write = fn(&Path, &InstanceResult) -> io::Result<PathBuf>;
         let write = |directory: &Path, found: &InstanceResult, write: Write| match write(directory, found) {
             Ok(path) => Some(path.display().to_string()),
@@ -309,7 +309,7 @@ impl Run {
                 None
             }
         };
-        for found in &mut case.failing {
+        for found in &mut rule.failing {
             if let Some(directory) = self.capture.as_deref().filter(|path| !is_file(path)) {
                 found.capture = write(directory, found, capture::write_instance);
             }
@@ -356,7 +356,7 @@ fn failed_before(path: &Path) -> io::Result<Vec<String>> {
         });
     gone.iter().for_each(|id| complain(format_args!("warning: the suite no longer has {id}")));
     match (known.is_empty(), gone.is_empty()) {
-        (true, false) => Err(about(path, "the suite no longer has any of its failed cases")),
+        (true, false) => Err(about(path, "the suite no longer has any of its failed rules")),
         _ => Ok(known),
     }
 }

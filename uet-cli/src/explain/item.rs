@@ -120,16 +120,16 @@ impl Item {
             .detail("section", requirement.section)
             .detail("evidence", sources)
             .detail("see", format!("docs/{}.md", requirement.source));
-        for case in coverage.cases.iter().filter_map(|id| RULES.find(id)) {
-            item = item.detail("case", format!("{}: {}", case.id, case.title));
+        for rule in coverage.rules.iter().filter_map(|id| RULES.find(id)) {
+            item = item.detail("rule", format!("{}: {}", rule.id, rule.title));
         }
         if coverage.every_packet {
-            item = item.detail("checked", "in every packet of the device, in all cases, and by `uet check`");
+            item = item.detail("checked", "in every packet of the device, in all rules, and by `uet check`");
         }
         if let Some(reason) = coverage.unseen {
-            item = item.detail("no case", reason);
+            item = item.detail("no rule", reason);
         }
-        match coverage.cases.is_empty() {
+        match coverage.rules.is_empty() {
             true => item,
             false => item.detail("failure", reading(requirement)),
         }
@@ -212,7 +212,7 @@ const fn gravity(level: Level) -> &'static str {
     }
 }
 
-/// Explains how to read a failure of its cases.
+/// Explains how to read a failure of its rules.
 fn reading(requirement: &Requirement) -> String {
     format!(
         "`uet run --id {}` shows the packets between suite and device, the expected value and the observed one. The mark \
@@ -298,7 +298,7 @@ impl serde::Serialize for Item {
             match details.get_mut(*what) {
                 None => {
                     let value =
-                        if matches!(*what, "in" | "when" | "case" | "checks" | "axis" | "read by" | "set by")
+                        if matches!(*what, "in" | "when" | "rule" | "checks" | "axis" | "read by" | "set by")
                         {
                             json!([text])
                         } else {

@@ -181,7 +181,7 @@ mod tests {
         ids.sort_unstable();
         let before = ids.len();
         ids.dedup();
-        // An abbreviation may be the name of a header: only case distinguishes `nack` from NACK.
+        // An abbreviation may be the name of a header: only rule distinguishes `nack` from NACK.
         assert_eq!(ids.len(), before);
     }
 

@@ -9,18 +9,18 @@ use uet_conformance::pics::{Pics, Shown, Stated};
 use uet_conformance::{PacketFinding, RuleResult, RunResult, Verdict};
 use uet_wire::Spec;
 
-/// Returns the XML. A group is a test suite. Waived cases and cases known to the baseline count as skipped, with the
+/// Returns the XML. A group is a test suite. Waived rules and rules known to the baseline count as skipped, with the
 /// reason.
 pub fn xml(result: &RunResult) -> io::Result<String> {
     let mut report = Report::new(format!("uet run, {}", result.device));
     let mut suites: Vec<TestSuite> = Vec::new();
-    for case in &result.cases {
-        let known = suites.iter().position(|suite| suite.name.as_str() == case.group);
+    for rule in &result.rules {
+        let known = suites.iter().position(|suite| suite.name.as_str() == rule.group);
         let place = known.unwrap_or_else(|| {
-            suites.push(group(&case.group, result));
+            suites.push(group(&rule.group, result));
             suites.len() - 1
         });
-        suites[place].add_test_case(test_case(case, text::spec_of(result))?);
+        suites[place].add_test_case(test_rule(rule, text::spec_of(result))?);
     }
     if result.packets.judged > 0 {
         suites.push(packets(result));
@@ -50,32 +50,32 @@ fn group(name: &str, result: &RunResult) -> TestSuite {
     suite
 }
 
-fn test_case(case: &RuleResult, spec: &'static Spec) -> io::Result<TestCase> {
-    let accepted = match (&case.waived, case.known) {
-        (Some(reason), _) => Some(format!("waived: {reason}; {}", case.reason)),
-        (None, true) => Some(format!("known to the baseline: {}", case.reason)),
+fn test_rule(rule: &RuleResult, spec: &'static Spec) -> io::Result<TestCase> {
+    let accepted = match (&rule.waived, rule.known) {
+        (Some(reason), _) => Some(format!("waived: {reason}; {}", rule.reason)),
+        (None, true) => Some(format!("known to the baseline: {}", rule.reason)),
         (None, false) => None,
     };
-    let status = match (case.verdict, accepted) {
+    let status = match (rule.verdict, accepted) {
         (Verdict::Pass, _) => TestCaseStatus::success(),
-        (Verdict::Skipped, _) => skipped(case.reason.clone()),
+        (Verdict::Skipped, _) => skipped(rule.reason.clone()),
         (_, Some(accepted)) => skipped(accepted),
         (verdict, None) => {
             let kind = if verdict.is_failure() { NonSuccessKind::Failure } else { NonSuccessKind::Error };
             let mut details = Vec::new();
-            text::failure(&mut details, case, spec, Paint::default())?;
+            text::failure(&mut details, rule, spec, Paint::default())?;
             let mut status = TestCaseStatus::non_success(kind);
-            status.set_message(case.reason.clone());
-            status.set_type(case.requirements.first().map_or(verdict.name(), |id| id));
+            status.set_message(rule.reason.clone());
+            status.set_type(rule.requirements.first().map_or(verdict.name(), |id| id));
             status.set_description(String::from_utf8_lossy(&details));
             status
         }
     };
-    let mut test = TestCase::new(case.id.as_str(), status);
-    test.set_classname(case.group.as_str());
-    test.set_time(Duration::from_nanos(case.duration_ns));
-    test.add_property(Property::new("requirements", case.requirements.join(" ")));
-    let captures = case.failing.iter().filter_map(|found| found.capture.as_deref());
+    let mut test = TestCase::new(rule.id.as_str(), status);
+    test.set_classname(rule.group.as_str());
+    test.set_time(Duration::from_nanos(rule.duration_ns));
+    test.add_property(Property::new("requirements", rule.requirements.join(" ")));
+    let captures = rule.failing.iter().filter_map(|found| found.capture.as_deref());
     captures.for_each(|file| _ = test.add_property(Property::new("capture", file)));
     Ok(test)
 }
@@ -86,11 +86,11 @@ fn skipped(message: String) -> TestCaseStatus {
     status
 }
 
-/// Reports that some cases have no result, so that readers do not take the others for all.
+/// Reports that some rules have no result, so that readers do not take the others for all.
 fn not_whole(result: &RunResult) -> TestSuite {
     let why = result.stopped.as_deref().unwrap_or("it was told to end");
     let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
-    status.set_message(format!("the run was stopped: {why}; {} cases did not run", result.not_run));
+    status.set_message(format!("the run was stopped: {why}; {} rules did not run", result.not_run));
     let mut suite = TestSuite::new("run");
     suite.add_test_case(TestCase::new("run/whole", status));
     suite
@@ -149,11 +149,11 @@ fn statement(pics: &Pics, result: &RunResult) -> TestSuite {
 
 /// Returns whether a failed check of a requirement counts: it is neither waived nor known to the baseline.
 fn fails(result: &RunResult, id: &str) -> bool {
-    let case = |case: &RuleResult| {
-        case.verdict.is_failure() && case.counts() && case.requirements.iter().any(|named| named == id)
+    let rule = |rule: &RuleResult| {
+        rule.verdict.is_failure() && rule.counts() && rule.requirements.iter().any(|named| named == id)
     };
     let packet = |finding: &PacketFinding| finding.counts() && finding.requirement.as_deref() == Some(id);
-    result.cases.iter().any(case) || result.packets.findings.iter().any(packet)
+    result.rules.iter().any(rule) || result.packets.findings.iter().any(packet)
 }
 
 /// Returns findings of single packets: a test for each violated requirement, or one that reports none.
@@ -166,7 +166,7 @@ fn packets(result: &RunResult) -> TestSuite {
             None => {
                 let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
                 status.set_message(finding.message.clone());
-                status.set_description(format!("first in {}; again: {}", finding.case, finding.rerun));
+                status.set_description(format!("first in {}; again: {}", finding.rule, finding.rerun));
                 status
             }
         };

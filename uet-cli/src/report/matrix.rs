@@ -16,20 +16,20 @@ pub struct Column {
 }
 
 impl Column {
-    fn case(&self, id: &str) -> Option<&RuleResult> {
-        self.result.as_ref().ok()?.cases.iter().find(|case| case.id == id)
+    fn rule(&self, id: &str) -> Option<&RuleResult> {
+        self.result.as_ref().ok()?.rules.iter().find(|rule| rule.id == id)
     }
 
     fn verdict(&self, id: &str) -> Option<Verdict> {
-        self.case(id).map(|case| case.verdict)
+        self.rule(id).map(|rule| rule.verdict)
     }
 }
 
 /// Returns the ids of all rules that ran on a device, in the order in which they ran.
 fn ids(columns: &[Column]) -> Vec<&str> {
     let longest = columns.iter().filter_map(|column| column.result.as_ref().ok());
-    let longest = longest.max_by_key(|result| result.cases.len());
-    longest.map(|result| result.cases.iter().map(|case| case.id.as_str()).collect()).unwrap_or_default()
+    let longest = longest.max_by_key(|result| result.rules.len());
+    longest.map(|result| result.rules.iter().map(|rule| rule.id.as_str()).collect()).unwrap_or_default()
 }
 
 /// Returns the rules that some device does not pass, unless all devices skip them.
@@ -110,10 +110,10 @@ pub fn page(columns: &[Column]) -> String {
         format!("<tr><th>rule{}</tr>\n", names.collect::<String>())
     };
     let row = |id: &str| {
-        let cell = |column: &Column| match column.case(id) {
+        let cell = |column: &Column| match column.rule(id) {
             None => "<td>-".to_owned(),
-            Some(case) => {
-                let (name, reason) = (case.verdict.name(), Escaped(&case.reason));
+            Some(rule) => {
+                let (name, reason) = (rule.verdict.name(), Escaped(&rule.reason));
                 format!("<td class={name} title=\"{reason}\">{name}")
             }
         };

@@ -14,19 +14,19 @@ use uet_wire::catalogue;
 use uet_wire::{Options, Spec, Start};
 
 /// Writes a line for a rule: its id, verdict, number of instances and reason.
-pub fn line(out: &mut impl Write, case: &RuleResult, paint: Paint) -> io::Result<()> {
-    write!(out, "{:<40} {}", case.id, colored(case.verdict, paint))?;
-    let ran = case.instances.total() - case.instances.skipped;
-    if case.verdict == Verdict::Pass && ran > 1 {
+pub fn line(out: &mut impl Write, rule: &RuleResult, paint: Paint) -> io::Result<()> {
+    write!(out, "{:<40} {}", rule.id, colored(rule.verdict, paint))?;
+    let ran = rule.instances.total() - rule.instances.skipped;
+    if rule.verdict == Verdict::Pass && ran > 1 {
         write!(out, "{}", paint.faint(format!("  {ran} instances")))?;
     }
-    if let Some(reason) = &case.waived {
+    if let Some(reason) = &rule.waived {
         write!(out, " (waived: {})", Plain(reason))?;
     }
-    match case.verdict {
+    match rule.verdict {
         Verdict::Pass => writeln!(out),
-        Verdict::Skipped => writeln!(out, "  {}", paint.faint(Plain(&case.reason))),
-        _ => writeln!(out, "  {}", Plain(&case.reason)),
+        Verdict::Skipped => writeln!(out, "  {}", paint.faint(Plain(&rule.reason))),
+        _ => writeln!(out, "  {}", Plain(&rule.reason)),
     }
 }
 
@@ -44,14 +44,14 @@ const NAMED: usize = 5;
 
 /// Writes the details of a rule that did not pass: requirement, expectation, observation, trace, and how to go on.
 /// The device's packet is judged by `spec`.
-pub fn failure(out: &mut Vec<u8>, case: &RuleResult, spec: &'static Spec, paint: Paint) -> io::Result<()> {
-    if let Some(known) = RULES.find(&case.id) {
+pub fn failure(out: &mut Vec<u8>, rule: &RuleResult, spec: &'static Spec, paint: Paint) -> io::Result<()> {
+    if let Some(known) = RULES.find(&rule.id) {
         writeln!(out, "  {}", known.title)?;
     }
-    if let Some(worst) = case.worst() {
+    if let Some(worst) = rule.worst() {
         instance(out, worst, spec, paint)?;
     }
-    let others = others(case);
+    let others = others(rule);
     if !others.is_empty() {
         writeln!(out, "  also: {}", Plain(&others))?;
     }
@@ -59,10 +59,10 @@ pub fn failure(out: &mut Vec<u8>, case: &RuleResult, spec: &'static Spec, paint:
 }
 
 /// Lists the failing instances beside the one that is shown: `a, b and 3 more`.
-pub(super) fn others(case: &RuleResult) -> String {
-    let shown = case.worst().map(|worst| &worst.instance);
+pub(super) fn others(rule: &RuleResult) -> String {
+    let shown = rule.worst().map(|worst| &worst.instance);
     let others: Vec<&str> =
-        case.failing.iter().filter(|it| Some(&it.instance) != shown).map(|it| it.instance.as_str()).collect();
+        rule.failing.iter().filter(|it| Some(&it.instance) != shown).map(|it| it.instance.as_str()).collect();
     let named = others.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
     match others.len().saturating_sub(NAMED) {
         0 => named,
@@ -195,7 +195,7 @@ pub fn summary(
     }
     if result.circumstances.packets_only {
         let left_out = result.count(Verdict::Skipped);
-        let ran = result.cases.len() - left_out;
+        let ran = result.rules.len() - left_out;
         writeln!(out, "without a control channel: {ran} rules ran, and {left_out} were left out")?;
     }
     let stated = &result.statement;
@@ -206,12 +206,12 @@ pub fn summary(
         writeln!(out, "claimed for the device by {}{provisional}: {}", Plain(of), Plain(&beyond))?;
     }
     let unused = |waiver: &&uet_conformance::Waiver| {
-        let told = |case: &RuleResult| case.waived.as_ref() == Some(&waiver.reason);
+        let told = |rule: &RuleResult| rule.waived.as_ref() == Some(&waiver.reason);
         let told_of_packet = |found: &PacketFinding| found.waived.as_ref() == Some(&waiver.reason);
-        !result.cases.iter().any(told) && !result.packets.findings.iter().any(told_of_packet)
+        !result.rules.iter().any(told) && !result.packets.findings.iter().any(told_of_packet)
     };
     for waiver in result.statement.waivers.iter().filter(unused) {
-        writeln!(out, "the waiver of {} is no longer needed, or its case did not run", Plain(&waiver.id))?;
+        writeln!(out, "the waiver of {} is no longer needed, or its rule did not run", Plain(&waiver.id))?;
     }
     let RunResult { device, specification, seed, .. } = result;
     let (counts, specification) = (counts(result), Plain(specification));
@@ -263,20 +263,20 @@ fn packet(out: &mut impl Write, finding: &PacketFinding, paint: Paint) -> io::Re
         1 => String::new(),
         many => format!(", and {} more", many - 1),
     };
-    writeln!(out, "  first in {}, packet {}{others}", finding.case, finding.at_packet)?;
+    writeln!(out, "  first in {}, packet {}{others}", finding.rule, finding.at_packet)?;
     writeln!(out, "  again: {}", Plain(&finding.rerun))
 }
 
-/// Writes a line for each group with the verdicts of its cases.
+/// Writes a line for each group with the verdicts of its rules.
 fn groups(out: &mut impl Write, result: &RunResult, paint: Paint) -> io::Result<()> {
     let mut groups: Vec<(&str, [usize; 5])> = Vec::new();
-    for case in &result.cases {
-        let known = groups.iter().position(|(name, _)| *name == case.group);
+    for rule in &result.rules {
+        let known = groups.iter().position(|(name, _)| *name == rule.group);
         let group = known.unwrap_or_else(|| {
-            groups.push((&case.group, [0; 5]));
+            groups.push((&rule.group, [0; 5]));
             groups.len() - 1
         });
-        if let Some(place) = Verdict::ALL.iter().position(|verdict| *verdict == case.verdict) {
+        if let Some(place) = Verdict::ALL.iter().position(|verdict| *verdict == rule.verdict) {
             groups[group].1[place] += 1;
         }
     }
@@ -300,11 +300,11 @@ fn groups(out: &mut impl Write, result: &RunResult, paint: Paint) -> io::Result<
     writeln!(out)
 }
 
-/// Writes the reasons for skipped cases, and the number of cases for each.
+/// Writes the reasons for skipped rules, and the number of rules for each.
 fn skipped(out: &mut impl Write, result: &RunResult, paint: Paint) -> io::Result<()> {
     let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
-    for case in result.cases.iter().filter(|case| case.verdict == Verdict::Skipped) {
-        *reasons.entry(&case.reason).or_default() += 1;
+    for rule in result.rules.iter().filter(|rule| rule.verdict == Verdict::Skipped) {
+        *reasons.entry(&rule.reason).or_default() += 1;
     }
     reasons.iter().try_for_each(|(reason, count)| {
         writeln!(out, "{}", paint.faint(format!("{count} skipped: {}", Plain(reason))))
@@ -318,18 +318,18 @@ pub fn counts(result: &RunResult) -> String {
     let told = counted.iter().filter(|(count, _)| *count > 0);
     let mut told: Vec<String> = told.map(|(count, name)| format!("{count} {name}")).collect();
     for (word, has) in [
-        ("waived", (|case| case.waived.is_some()) as fn(&RuleResult) -> bool),
-        ("known", |case| case.known && case.waived.is_none()),
+        ("waived", (|rule| rule.waived.is_some()) as fn(&RuleResult) -> bool),
+        ("known", |rule| rule.known && rule.waived.is_none()),
     ] {
-        let count = result.cases.iter().filter(|case| has(case)).count();
+        let count = result.rules.iter().filter(|rule| has(rule)).count();
         if count > 0 {
             told.push(format!("of these {count} {word}"));
         }
     }
     let sum =
-        |count: fn(&Tally) -> usize| result.cases.iter().map(|case| count(&case.instances)).sum::<usize>();
+        |count: fn(&Tally) -> usize| result.rules.iter().map(|rule| count(&rule.instances)).sum::<usize>();
     let ran = sum(Tally::total) - sum(|tally| tally.skipped);
-    if ran > result.cases.len() - result.count(Verdict::Skipped) {
+    if ran > result.rules.len() - result.count(Verdict::Skipped) {
         told.push(match sum(|tally| tally.fail + tally.inconclusive) {
             0 => format!("{ran} instances"),
             bad => format!("{ran} instances, {bad} of them bad"),

@@ -140,15 +140,15 @@ fn requirements() -> String {
     );
     for requirement in catalogue::ALL {
         let Requirement { id, level, section, sentence, .. } = requirement;
-        let RequirementCoverage { cases, every_packet, unseen } = coverage::of(RULES, requirement);
+        let RequirementCoverage { rules, every_packet, unseen } = coverage::of(RULES, requirement);
         let link = |id: &&str| format!("<a href=\"rules.html#{id}\">{id}</a>");
-        let mut shown: Vec<String> = cases.iter().map(link).collect();
+        let mut shown: Vec<String> = rules.iter().map(link).collect();
         shown.extend(every_packet.then(|| "every packet".to_owned()));
         shown.extend(
             unseen.map(|reason| Escaped(format!("an external test cannot check it: {reason}")).to_string()),
         );
         text += &format!(
-            "<tr id={id}><td><code>{id}</code><td>{}<td>{section}<td>{}<td class=reason>{}<td class=cases>{}</tr>\n",
+            "<tr id={id}><td><code>{id}</code><td>{}<td>{section}<td>{}<td class=reason>{}<td class=rules>{}</tr>\n",
             level.name(),
             Escaped(sentence),
             Escaped(requirement.rationale()),

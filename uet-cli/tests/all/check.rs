@@ -44,9 +44,9 @@ fn captures_to_learn_from_have_no_findings() {
 }
 
 /// Returns the findings in a recording of the built-in NIC that are not on purpose, the others, and the summary.
-fn recorded(name: &str, cases: &[&str]) -> (Vec<Value>, Vec<Value>, Value) {
+fn recorded(name: &str, rules: &[&str]) -> (Vec<Value>, Vec<Value>, Value) {
     let path = file(name, b"");
-    let run = uet(&[&["run", "--max-instances", "60", "--capture", &path], cases].concat());
+    let run = uet(&[&["run", "--max-instances", "60", "--capture", &path], rules].concat());
     assert_eq!(run.code, 0, "{}", run.err);
     let run = uet(&["check", "--format", "json", "--limit", "10000", &path]);
     let mut lines: Vec<Value> = run.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -68,7 +68,7 @@ fn capture_of_many_instances_shows_no_violation_of_a_correct_device() {
 /// The suite's own violations change what an answer of the device means.
 #[test]
 fn violations_of_the_suite_are_not_blamed_on_the_device() {
-    const CASES: [&str; 6] = [
+    const PLAYED: [&str; 6] = [
         "robust/question-flood",
         "robust/damaged",
         "room/refused",
@@ -76,8 +76,8 @@ fn violations_of_the_suite_are_not_blamed_on_the_device() {
         "taken-later/delivered",
         "crc/damaged-headers",
     ];
-    let cases: Vec<&str> = CASES.iter().flat_map(|case| ["--id", case]).collect();
-    let (bad, _, _) = recorded("own-violations.pcapng", &cases);
+    let rules: Vec<&str> = PLAYED.iter().flat_map(|rule| ["--id", rule]).collect();
+    let (bad, _, _) = recorded("own-violations.pcapng", &rules);
     assert_eq!(bad, Vec::<Value>::new());
 }
 
@@ -191,7 +191,7 @@ fn the_suite_breaks_requirements_on_purpose() {
     assert_eq!(run.code, 0, "no finding is about the device: {}", run.out);
     assert!(run.out.contains("; on purpose: the suite tests robust/"), "{}", run.out);
 
-    // The device is to blame for its own faults, in the capture of a case too.
+    // The device is to blame for its own faults, in the capture of a rule too.
     let directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("on-purpose");
     let _ = std::fs::remove_dir_all(&directory);
     let directory = directory.to_str().unwrap();

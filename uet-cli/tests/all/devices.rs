@@ -73,9 +73,9 @@ fn a_device_on_ipv6_loopback_is_reached() {
         let run = uet(&[&["run", "--timeout-scale", "10", "--format", "json"], &ids[..], device].concat());
         assert_eq!(run.code, 0, "{device:?}: {}{}", run.out, run.err);
         let result: Value = serde_json::from_str(&run.out).unwrap();
-        for case in result["cases"].as_array().unwrap() {
-            let two = case["reason"].as_str().unwrap_or_default().starts_with("needs 2 addresses");
-            assert!(case["verdict"] == "pass" || two, "{case}");
+        for rule in result["rules"].as_array().unwrap() {
+            let two = rule["reason"].as_str().unwrap_or_default().starts_with("needs 2 addresses");
+            assert!(rule["verdict"] == "pass" || two, "{rule}");
         }
     }
 
@@ -145,7 +145,7 @@ fn greeting_and(then: &str) -> String {
 
 #[test]
 fn dying_device_fails_the_case_and_is_restarted() {
-    // It receives `hello` and `reset`, each time. With one request more, a busy machine could finish a case before the end.
+    // It receives `hello` and `reset`, each time. With one request more, a busy machine could finish a rule before the end.
     let hears = "n=0; while [ $n -lt 2 ] && read -r line; do n=$((n+1)); printf '%s\\n' \"$line\"; done";
     let nic = env!("CARGO_BIN_EXE_uet");
     let device = format!("exec:{hears} | {nic} emulate --listen 127.0.0.1:0 --control stdio; exit 7");
@@ -166,7 +166,7 @@ fn dead_device_ends_the_run_with_partial_reports() {
     let why = "the device has ended: exit status: 7";
     assert!(run.out.contains(&format!(" not run; stopped: {why} (short")), "{}", run.out);
     let result: Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
-    assert_eq!((result["cases"].as_array().unwrap().len(), &result["stopped"]), (1, &Value::from(why)));
+    assert_eq!((result["rules"].as_array().unwrap().len(), &result["stopped"]), (1, &Value::from(why)));
     assert!(std::fs::read_to_string(junit).unwrap().contains(why));
 }
 
@@ -213,12 +213,12 @@ fn doctor_reports_missing_parts() {
     let of = |check: &str| lines.iter().find(|(name, _)| name == check).map(|(_, verdict)| verdict.as_str());
     assert_eq!(of("control"), Some("ok"));
     assert_eq!(of("addresses"), Some("limited"), "one address");
-    assert_eq!(of("cases"), Some("limited"));
+    assert_eq!(of("rules"), Some("limited"));
 
     // A device with a control channel whose packets never arrive.
     let welcome = r#"{"id":1,"ok":true,"protocol":1,"name":"mute","capabilities":["rud","write"],"link":{"kind":"udp","addr":"127.0.0.77","port":4997}}"#;
     let script = format!(
-        "n=0; while read -r line; do n=$((n+1)); case $n in 1) echo '{welcome}';; *) echo '{{\"id\":'$n',\"ok\":true,\"region\":1}}';; esac; done"
+        "n=0; while read -r line; do n=$((n+1)); rule $n in 1) echo '{welcome}';; *) echo '{{\"id\":'$n',\"ok\":true,\"region\":1}}';; esac; done"
     );
     let device = format!("exec:{script}");
     let lines = doctor(&["--dut", &device]);
@@ -264,13 +264,13 @@ fn excessive_parameters_of_a_device_are_refused() {
             "read -r line; printf '%s\\n' '{welcome}'; n=1; while read -r line; do n=$((n+1)); echo '{{\"id\":'$n',\"ok\":true}}'; done"
         );
         let device = format!("exec:{script}");
-        let case = ["run", "--dut", &device, "--id", "write/one-packet", "--timeout-scale", "0.1"];
-        let run = uet(&case);
+        let rule = ["run", "--dut", &device, "--id", "write/one-packet", "--timeout-scale", "0.1"];
+        let run = uet(&rule);
         let said = format!("the device's parameter {name} is {value}, but must be {range}; correct");
         assert!(run.code == 2 && run.err.contains(&said), "{}: {}", run.code, run.err);
         let text = format!("[parameters]\n{name} = {stated}\n");
         let statement = common::file(&format!("{name}.toml"), text.as_bytes());
-        let run = uet(&[&case[..], &["--statement", &statement]].concat());
+        let run = uet(&[&rule[..], &["--statement", &statement]].concat());
         assert!(run.code == 3 && !run.err.contains("but must be"), "{}: {}", run.code, run.err);
     }
 }

@@ -35,23 +35,23 @@ fn run_with(patience: &str, more: &[&str], bug: Option<&str>) -> (i32, Value) {
     (run.code, result.unwrap_or_else(|error| panic!("{error}: {}{}", run.out, run.err)))
 }
 
-fn cases<'a>(result: &'a Value, verdict: &str) -> Vec<&'a Value> {
-    let all = result["cases"].as_array().expect("cases").iter();
-    all.filter(|case| case["verdict"] == verdict).collect()
+fn rules<'a>(result: &'a Value, verdict: &str) -> Vec<&'a Value> {
+    let all = result["rules"].as_array().expect("rules").iter();
+    all.filter(|rule| rule["verdict"] == verdict).collect()
 }
 
 /// Parts of the suite that run at once.
 const SHARDS: usize = 6;
 
-/// Every case passes or is skipped.
+/// Every rule passes or is skipped.
 #[test]
 fn it_passes_cases_of_a_write_device() {
     let results = at_once(1..=SHARDS, |n| run_with("2", &["--shard", &format!("{n}/{SHARDS}")], None).1);
-    let bad = results.iter().flat_map(|result| result["cases"].as_array().unwrap());
-    for case in bad.filter(|case| !["pass", "skipped"].contains(&case["verdict"].as_str().unwrap())) {
+    let bad = results.iter().flat_map(|result| result["rules"].as_array().unwrap());
+    for rule in bad.filter(|rule| !["pass", "skipped"].contains(&rule["verdict"].as_str().unwrap())) {
         // A busy machine may have been slow once.
-        let (code, again) = run(&["--id", case["id"].as_str().unwrap()], None);
-        assert_eq!(code, 0, "{}", again["cases"][0]);
+        let (code, again) = run(&["--id", rule["id"].as_str().unwrap()], None);
+        assert_eq!(code, 0, "{}", again["rules"][0]);
     }
     for result in &results {
         assert_eq!(
@@ -60,7 +60,7 @@ fn it_passes_cases_of_a_write_device() {
             "each of its packets is well formed"
         );
     }
-    let all = |verdict| results.iter().flat_map(move |result| cases(result, verdict));
+    let all = |verdict| results.iter().flat_map(move |result| rules(result, verdict));
     let passed = all("pass").count();
     assert!(passed >= 330, "{passed} passed");
     for skipped in all("skipped") {
@@ -89,7 +89,7 @@ fn each_of_its_bugs_breaks_the_requirement_that_it_names() {
         let requirement = about.rsplit_once('(').unwrap().1.trim_end_matches(')');
         let (code, result) = run(&["--id", requirement], Some(name));
         let broken =
-            cases(&result, "fail").into_iter().flat_map(|case| case["requirements"].as_array().unwrap());
+            rules(&result, "fail").into_iter().flat_map(|rule| rule["requirements"].as_array().unwrap());
         let broken: Vec<&Value> = broken.collect();
         assert!(code == 1 && broken.iter().any(|id| *id == requirement), "{name}: {code} {broken:?}");
     });

@@ -36,7 +36,7 @@ fn the_headers_are_drawn_as_the_codec_has_them() {
 #[test]
 fn the_requirements_are_those_of_the_catalogue() {
     let mut page = String::from(
-        "# Requirements\n\nGenerated from the catalogue of uet-wire and the cases of uet-conformance; `uet explain ID` describes \
+        "# Requirements\n\nGenerated from the catalogue of uet-wire and the rules of uet-conformance; `uet explain ID` describes \
          one. By public evidence: we have had no access to the specification. A violation of a *must* loses, duplicates, \
          corrupts or misreads data, or makes a correct peer wait forever. A peer can tolerate a violation of a *should*. \
          A *may* is an option. Evidence counts independent public sources; 2 means at least two.\n",
@@ -49,16 +49,16 @@ fn the_requirements_are_those_of_the_catalogue() {
             before = area(id);
             let _ = write!(
                 page,
-                "\n## {before}\n\n| id | level | section | evidence | requirement | cases |\n\
+                "\n## {before}\n\n| id | level | section | evidence | requirement | rules |\n\
                  | --- | --- | --- | ---: | --- | --- |\n"
             );
         }
-        let RequirementCoverage { cases, every_packet, unseen } = coverage::of(RULES, requirement);
-        let mut shown: Vec<String> = cases.iter().map(|case| format!("`{case}`")).collect();
+        let RequirementCoverage { rules, every_packet, unseen } = coverage::of(RULES, requirement);
+        let mut shown: Vec<String> = rules.iter().map(|rule| format!("`{rule}`")).collect();
         shown.extend(every_packet.then(|| "every packet".to_owned()));
         shown.extend(unseen.map(|reason| format!("none: {reason}")));
-        let (level, cases) = (level.name(), shown.join(" "));
-        let _ = writeln!(page, "| {id} | {level} | {section} | {evidence} | {sentence} | {cases} |");
+        let (level, rules) = (level.name(), shown.join(" "));
+        let _ = writeln!(page, "| {id} | {level} | {section} | {evidence} | {sentence} | {rules} |");
     }
     current("requirements.md", &page);
 }

@@ -1,4 +1,4 @@
-//! Everyday life of a lab: failed cases again, pauses, several devices, no control channel, and the end of a device.
+//! Everyday life of a lab: failed rules again, pauses, several devices, no control channel, and the end of a device.
 #![cfg(target_os = "linux")]
 
 use crate::common::{self, nic::Nic, uet};
@@ -21,8 +21,8 @@ fn failed_runs_the_failing_instances_again() {
     assert_eq!(run.code, 1, "{}", run.err);
     let instances = |text: &str| -> Vec<String> {
         let result: Value = serde_json::from_str(text).unwrap();
-        let cases = result["cases"].as_array().unwrap().clone();
-        let failing = cases.iter().flat_map(|case| case["failing"].as_array().unwrap().clone());
+        let rules = result["rules"].as_array().unwrap().clone();
+        let failing = rules.iter().flat_map(|rule| rule["failing"].as_array().unwrap().clone());
         failing.map(|found| found["instance"].as_str().unwrap().to_owned()).collect()
     };
     let failed = instances(&fs::read_to_string(&before).unwrap());
@@ -30,7 +30,7 @@ fn failed_runs_the_failing_instances_again() {
     assert_eq!(instances(&run.out), failed);
     let result: Value = serde_json::from_str(&run.out).unwrap();
     let ran =
-        result["cases"].as_array().unwrap().iter().map(|case| case["instances"]["pass"].as_u64().unwrap());
+        result["rules"].as_array().unwrap().iter().map(|rule| rule["instances"]["pass"].as_u64().unwrap());
     assert_eq!(ran.sum::<u64>(), 0, "only failing instances run");
 
     // Without the fault, all of them pass, and then nothing is left.
@@ -39,7 +39,7 @@ fn failed_runs_the_failing_instances_again() {
     let run = uet(&["run", "--failed", &after]);
     assert_eq!((run.code, run.out.as_str()), (0, ""));
     assert!(run.err.contains("nothing failed"), "{}", run.err);
-    let gone = common::file("gone-case.json", br#"{"cases":[{"id":"old/rule","verdict":"fail"}]}"#);
+    let gone = common::file("gone-rule.json", br#"{"rules":[{"id":"old/rule","verdict":"fail"}]}"#);
     let run = uet(&["run", "--failed", &gone]);
     assert!(run.code == 2 && run.err.contains("no longer has old/rule"), "{}", run.err);
     assert_eq!(uet(&["run", "--failed", &gone, "--id", "ack/asked-for"]).code, 2);
@@ -91,7 +91,7 @@ fn several_devices_share_a_matrix() {
     let result: Value = serde_json::from_slice(&fs::read(json).unwrap()).unwrap();
     let expected = json!({"id": "ack/mark", "verdicts": {"good": "pass", "bad": "fail", "gone": null}});
     assert!(result["matrix"].as_array().unwrap().contains(&expected), "{}", result["matrix"]);
-    assert_eq!(result["devices"][1]["result"]["cases"].as_array().unwrap().len(), 2);
+    assert_eq!(result["devices"][1]["result"]["rules"].as_array().unwrap().len(), 2);
     assert!(result["devices"][2]["error"].is_string());
     let page = fs::read_to_string(html).unwrap();
     assert!(

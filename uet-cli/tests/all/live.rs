@@ -111,10 +111,10 @@ impl Drop for Emulated {
     }
 }
 
-/// Returns verdict and reason of each case.
+/// Returns verdict and reason of each rule.
 fn verdicts(result: &Value) -> impl Iterator<Item = (&str, &str, &str)> {
-    result["cases"].as_array().unwrap().iter().map(|case| {
-        let text = |key: &str| case[key].as_str().unwrap_or_default();
+    result["rules"].as_array().unwrap().iter().map(|rule| {
+        let text = |key: &str| rule[key].as_str().unwrap_or_default();
         (text("id"), text("verdict"), text("reason"))
     })
 }
@@ -159,7 +159,7 @@ fn runs(name: &str, [device, local]: [&str; 2], options: &[&str]) {
     assert_eq!(
         packets.iter().any(|packet| packet["trailer"]["ok"] == false),
         crc,
-        "of the cases that damage packets"
+        "of the rules that damage packets"
     );
     assert!(packets.iter().any(|packet| !packet["trimmed"].is_null()));
 }
@@ -197,11 +197,11 @@ fn wrong_trailers_are_noticed() {
         let _nic = cable.emulate(V4[0], &["--crc", "--fault", fault]);
         let (code, result, _) = cable.suite(V4[1], &["--group", "crc"]);
         assert_eq!(code, Some(1), "{fault}");
-        let cases = result["cases"].as_array().unwrap();
-        let failed: Vec<_> = cases.iter().filter(|case| case["verdict"] == "fail").collect();
+        let rules = result["rules"].as_array().unwrap();
+        let failed: Vec<_> = rules.iter().filter(|rule| rule["verdict"] == "fail").collect();
         assert!(!failed.is_empty());
-        for case in failed {
-            assert_eq!(case["requirements"], serde_json::json!([requirement]), "{fault}");
+        for rule in failed {
+            assert_eq!(rule["requirements"], serde_json::json!([requirement]), "{fault}");
         }
     }
 }
@@ -230,7 +230,7 @@ fn judges_live_traffic(more: &[&str]) {
     said.read_line(&mut line).unwrap();
     assert!(line.contains("listening to near"), "{line}");
     let (.., result, _) = cable.suite(V4[1], &["--id", "crc/answers"]);
-    assert_eq!(result["cases"].as_array().map(Vec::len), Some(1));
+    assert_eq!(result["rules"].as_array().map(Vec::len), Some(1));
     Command::new("kill").args(["-INT", &watch.id().to_string()]).status().unwrap();
     let mut lines = Vec::new();
     for line in BufReader::new(watch.stdout.take().unwrap()).lines() {

@@ -199,12 +199,12 @@ fn random_result(rng: &mut Rng) -> RunResult {
         }]);
     }
     let longest = rng.usize(1..80);
-    for case in &mut result.cases {
-        case.verdict = Verdict::ALL[rng.usize(..Verdict::ALL.len())];
-        (case.reason, case.duration_ns) = (told(rng), rng.u64(..));
-        case.waived = rng.bool().then(|| told(rng));
-        for found in &mut case.failing {
-            (found.verdict, found.reason, found.rerun) = (case.verdict, told(rng), told(rng));
+    for rule in &mut result.rules {
+        rule.verdict = Verdict::ALL[rng.usize(..Verdict::ALL.len())];
+        (rule.reason, rule.duration_ns) = (told(rng), rng.u64(..));
+        rule.waived = rng.bool().then(|| told(rng));
+        for found in &mut rule.failing {
+            (found.verdict, found.reason, found.rerun) = (rule.verdict, told(rng), told(rng));
             found.at_packet = rng.bool().then(|| rng.usize(..4));
             found.observations.iter_mut().for_each(|one| (one.seen, one.expected) = (told(rng), told(rng)));
             for step in &mut found.ladder.entries {
@@ -235,7 +235,7 @@ fn reports_of_any_result_are_escaped_and_well_formed() {
         assert!(!xml.contains("<zz>") && !xml.contains(['\u{fffe}', '\u{ffff}']));
         let suites = quick_junit::Report::deserialize_from_str(&xml).unwrap().test_suites;
         let tests = suites.iter().flat_map(|suite| &suite.test_cases);
-        assert!(tests.count() >= result.cases.len());
+        assert!(tests.count() >= result.rules.len());
         let lines = json::lines(&result).unwrap();
         assert_clean("JSON", &lines);
         let itself: Baseline = serde_json::from_str(&lines).unwrap();
@@ -244,9 +244,9 @@ fn reports_of_any_result_are_escaped_and_well_formed() {
         let other: Baseline = serde_json::from_str(&json::lines(&random_result(rng)).unwrap()).unwrap();
         let changes = other.compare(&mut result);
         let mut out = Vec::new();
-        result.cases.iter().for_each(|case| text::line(&mut out, case, Paint::default()).unwrap());
-        for case in &result.cases {
-            text::failure(&mut out, case, Version::V1_0_3.spec(), Paint::default()).unwrap();
+        result.rules.iter().for_each(|rule| text::line(&mut out, rule, Paint::default()).unwrap());
+        for rule in &result.rules {
+            text::failure(&mut out, rule, Version::V1_0_3.spec(), Paint::default()).unwrap();
         }
         text::summary(&mut out, &result, Some(&changes), Paint::default()).unwrap();
         assert_clean("text", &String::from_utf8(out).unwrap());

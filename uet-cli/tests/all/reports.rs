@@ -23,7 +23,7 @@ fn step(micros: u64, entry: Entry) -> LadderStep {
 }
 
 /// Returns the result of a rule with this verdict, with a request and its answer.
-fn case(id: &str, verdict: Verdict) -> RuleResult {
+fn rule(id: &str, verdict: Verdict) -> RuleResult {
     let broken = Observation {
         requirement: "PDS-ACK-004".into(),
         what: "an ACK <at once>".into(),
@@ -86,11 +86,11 @@ fn case(id: &str, verdict: Verdict) -> RuleResult {
 pub(crate) fn result() -> RunResult {
     let device = json!({"protocol": 1, "name": "nic", "version": "7", "specification": "1.0.3", "capabilities": ["rud"],
         "parameters": {"payload_mtu": 4096}, "link": {"kind": "udp", "addr": "127.0.0.1", "port": 4793}});
-    let waived = RuleResult { waived: Some("known to all".into()), ..case("close/waived", Verdict::Fail) };
+    let waived = RuleResult { waived: Some("known to all".into()), ..rule("close/waived", Verdict::Fail) };
     let finding = PacketFinding {
         requirement: Some("WIRE-SES-001".into()),
         count: 3,
-        case: "ack/asked-for".into(),
+        rule: "ack/asked-for".into(),
         at_packet: 2,
         field: "ses.version".into(),
         message: "WIRE-SES-001 error: ses.version is 1: The version of a SES header is 0".into(),
@@ -100,6 +100,7 @@ pub(crate) fn result() -> RunResult {
         known: false,
     };
     RunResult {
+        schema: uet_conformance::SCHEMA,
         circumstances: Circumstances::default(),
         not_run: 0,
         suite: "0.1.0".into(),
@@ -119,12 +120,12 @@ pub(crate) fn result() -> RunResult {
             ],
         },
         packets: Packets { judged: 12, findings: vec![finding] },
-        cases: vec![
-            case("ack/asked-for", Verdict::Pass),
-            case("ack/wrong", Verdict::Fail),
-            case("ack/at-times", Verdict::Flaky),
-            case("close/open", Verdict::Inconclusive),
-            case("close/trim", Verdict::Skipped),
+        rules: vec![
+            rule("ack/asked-for", Verdict::Pass),
+            rule("ack/wrong", Verdict::Fail),
+            rule("ack/at-times", Verdict::Flaky),
+            rule("close/open", Verdict::Inconclusive),
+            rule("close/trim", Verdict::Skipped),
             waived,
         ],
         random: None,
@@ -136,15 +137,15 @@ pub(crate) fn result() -> RunResult {
 fn as_text() {
     let mut out = Vec::new();
     let mut result = result();
-    let before = json!({"cases": [{"id": "ack/asked-for", "verdict": "fail"}, {"id": "close/open", "verdict": "inconclusive"}]});
+    let before = json!({"rules": [{"id": "ack/asked-for", "verdict": "fail"}, {"id": "close/open", "verdict": "inconclusive"}]});
     let baseline: Baseline = serde_json::from_value(before).unwrap();
     let changes = baseline.compare(&mut result);
-    for case in &result.cases {
-        text::line(&mut out, case, Paint::default()).unwrap();
+    for rule in &result.rules {
+        text::line(&mut out, rule, Paint::default()).unwrap();
     }
     let spec = Version::V1_0_3.spec();
-    text::failure(&mut out, &result.cases[1], spec, Paint::default()).unwrap();
-    text::failure(&mut out, &result.cases[3], spec, Paint::default()).unwrap();
+    text::failure(&mut out, &result.rules[1], spec, Paint::default()).unwrap();
+    text::failure(&mut out, &result.rules[3], spec, Paint::default()).unwrap();
     text::summary(&mut out, &result, Some(&changes), Paint::default()).unwrap();
     insta::assert_snapshot!(String::from_utf8(out).unwrap());
 }
@@ -155,7 +156,7 @@ fn packet_of_a_failure_is_judged_by_the_version_of_the_run() {
         let mut result = RunResult { specification: version.into(), ..result() };
         // NACK code 3 is TRIMMED_ACK, which 1.0.3 removes.
         let nack = Entry::Received(wire("50000300001234564001800100000000"));
-        result.cases[1].failing[0].ladder.entries[2].entry = nack;
+        result.rules[1].failing[0].ladder.entries[2].entry = nack;
         for report in [junit::xml(&result).unwrap(), html::page(&result, Path::new("report.html"))] {
             assert_eq!(report.contains("WIRE-NACK-001: pds.nack_code is 3"), is_wrong, "{version}: {report}");
         }
@@ -203,10 +204,10 @@ fn page_has_a_summary_failures_with_ladders_and_lists() {
         relation: Relation::AtMost,
         expected: "2 ms".into(),
         seen: "3 ms".into(),
-        ..result.cases[1].failing[0].observations[0].clone()
+        ..result.rules[1].failing[0].observations[0].clone()
     };
-    result.cases[1].failing[0].observations.push(late.clone());
-    result.cases[1].failing[0].ladder.entries.push(step(40, Entry::Observed(Box::new(late))));
+    result.rules[1].failing[0].observations.push(late.clone());
+    result.rules[1].failing[0].ladder.entries.push(step(40, Entry::Observed(Box::new(late))));
     let page = html::page_at(&result, Path::new("report.html"), end);
     insta::assert_snapshot!(outline(&page));
     for wanted in [
@@ -232,9 +233,9 @@ fn texts_of_a_device_stay_texts_in_the_page() {
     device.capabilities.push(HOSTILE.into());
     device.parameters.insert(HOSTILE.into(), HOSTILE.into());
     result.packets.findings[0].message = HOSTILE.into();
-    for case in &mut result.cases {
-        (case.id, case.group, case.reason) = (HOSTILE.into(), HOSTILE.into(), HOSTILE.into());
-        for found in &mut case.failing {
+    for rule in &mut result.rules {
+        (rule.id, rule.group, rule.reason) = (HOSTILE.into(), HOSTILE.into(), HOSTILE.into());
+        for found in &mut rule.failing {
             (found.instance, found.reason, found.rerun) = (HOSTILE.into(), HOSTILE.into(), HOSTILE.into());
             (found.capture, found.trace) = (Some(HOSTILE.into()), Some(HOSTILE.into()));
             let seen = Observation {

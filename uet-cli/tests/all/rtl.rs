@@ -23,16 +23,16 @@ fn run(device: &str, more: &[&str]) -> (i32, Value) {
 }
 
 /// Verdicts, counts and times of all rules.
-fn cases(result: &Value) -> &[Value] {
-    result["cases"].as_array().expect("cases")
+fn rules(result: &Value) -> &[Value] {
+    result["rules"].as_array().expect("rules")
 }
 
 #[test]
 fn every_rule_holds_over_sockets_in_virtual_time() {
     let (code, result) = run(NIC, &[]);
-    let bad = |case: &&Value| !["pass", "skipped"].contains(&case["verdict"].as_str().unwrap());
-    assert_eq!((code, cases(&result).iter().filter(bad).collect::<Vec<_>>()), (0, vec![]));
-    let passed = cases(&result).iter().filter(|case| case["verdict"] == "pass").count();
+    let bad = |rule: &&Value| !["pass", "skipped"].contains(&rule["verdict"].as_str().unwrap());
+    assert_eq!((code, rules(&result).iter().filter(bad).collect::<Vec<_>>()), (0, vec![]));
+    let passed = rules(&result).iter().filter(|rule| rule["verdict"] == "pass").count();
     assert!(passed >= 980, "{passed} passed");
 }
 
@@ -40,7 +40,7 @@ fn every_rule_holds_over_sockets_in_virtual_time() {
 #[test]
 fn runs_over_sockets_in_virtual_time_are_equal() {
     let groups = ["--group", "ack", "--group", "retransmit", "--group", "nscc", "--group", "rccc"];
-    let [first, second] = [run(NIC, &groups), run(NIC, &groups)].map(|(_, result)| cases(&result).to_vec());
+    let [first, second] = [run(NIC, &groups), run(NIC, &groups)].map(|(_, result)| rules(&result).to_vec());
     assert_eq!(first, second);
 }
 
@@ -49,7 +49,7 @@ fn long_timeouts_take_no_real_time() {
     let begun = Instant::now();
     let (code, result) = run(NIC, &["--id", "timer/without-end"]);
     assert_eq!(code, 0, "{result}");
-    let waited: u64 = cases(&result).iter().map(|case| case["duration_ns"].as_u64().unwrap()).sum();
+    let waited: u64 = rules(&result).iter().map(|rule| rule["duration_ns"].as_u64().unwrap()).sum();
     let waited = Duration::from_nanos(waited);
     assert!(
         waited > Duration::from_secs(2) && begun.elapsed() < waited / 2,
@@ -63,7 +63,7 @@ fn bench_of_the_documentation_passes() {
     for group in ["ack", "retransmit"] {
         let (code, result) = run(BENCH, &["--group", group]);
         assert_eq!(code, 0, "{result}");
-        let passed = cases(&result).iter().filter(|case| case["verdict"] == "pass");
+        let passed = rules(&result).iter().filter(|rule| rule["verdict"] == "pass");
         assert!(passed.count() >= 5, "{group}");
     }
 }

@@ -34,7 +34,7 @@ fn equal_seeds_give_equal_results() {
     };
     assert!(!trace("5").is_empty());
     assert_ne!(trace("5"), trace("6"));
-    assert_eq!(result("5")["cases"][0]["verdict"], "pass");
+    assert_eq!(result("5")["rules"][0]["verdict"], "pass");
     assert!(result("5")["device"].as_str().unwrap().starts_with("uet-emulator "));
 }
 
@@ -94,7 +94,7 @@ fn captures_of_passed_cases_are_readable() {
     let run = uet(&["run", "--id", "ack/asked-for", "--capture", &file]);
     assert_eq!(run.code, 0, "{}", run.err);
     let run = uet(&["decode", "--format", "json", &file]);
-    assert_eq!(run.code, 0, "no packet of a case that sends good ones is bad: {}", run.out);
+    assert_eq!(run.code, 0, "no packet of a rule that sends good ones is bad: {}", run.out);
     let packets: Vec<Value> = run.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let kinds: Vec<&str> =
         packets.iter().map(|packet| packet["names"]["pds.type"].as_str().unwrap()).collect();
@@ -103,7 +103,7 @@ fn captures_of_passed_cases_are_readable() {
     assert_eq!(packets[7]["fields"]["ip.dscp"], 8, "ACKs go in the high place of their class");
 }
 
-/// The only case that requests an ACK, on a device that does not look at such requests.
+/// The only rule that requests an ACK, on a device that does not look at such requests.
 const LOSING: [&str; 4] = ["--id", "ack/asked-for", "--fault", "ignores-ar"];
 
 fn json(args: &[&str]) -> Value {
@@ -143,12 +143,12 @@ fn help_tells_which_options_may_be_repeated() {
 fn a_case_as_json_has_the_keys_that_scripts_know() {
     let result = json(&LOSING);
     let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ");
-    let case = &result["cases"][0];
-    assert_eq!(keys(case), "id group verdict requirements reason instances failing duration_ns");
-    assert_eq!(case["verdict"], "fail");
-    assert_eq!(case["requirements"], serde_json::json!(["PDS-ACK-004"]));
-    assert_eq!(keys(&case["instances"]), "pass fail inconclusive skipped");
-    let failing = &case["failing"][0];
+    let rule = &result["rules"][0];
+    assert_eq!(keys(rule), "id group verdict requirements reason instances failing duration_ns");
+    assert_eq!(rule["verdict"], "fail");
+    assert_eq!(rule["requirements"], serde_json::json!(["PDS-ACK-004"]));
+    assert_eq!(keys(&rule["instances"]), "pass fail inconclusive skipped");
+    let failing = &rule["failing"][0];
     assert_eq!(keys(failing), "instance verdict observations at_packet rerun");
     let observation = &failing["observations"][0];
     assert_eq!(keys(observation), "requirement what relation expected seen packet");
@@ -174,7 +174,7 @@ fn packets_that_the_network_lost_are_marked_in_the_trace() {
 #[test]
 fn further_instances_that_break_the_same_requirement_have_only_a_verdict() {
     let result = json(&[&LOSING[..], &["--max-instances", "100"]].concat());
-    let failing = result["cases"][0]["failing"].as_array().unwrap();
+    let failing = result["rules"][0]["failing"].as_array().unwrap();
     let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ");
     let (first, others) = failing.split_first().unwrap();
     assert_eq!(keys(first), "instance verdict observations at_packet rerun");
@@ -191,13 +191,13 @@ fn results_stay_below_a_megabyte() {
         let text = fs::read_to_string(&file).unwrap();
         assert!(text.len() < 1_000_000, "{fault:?}: {} bytes", text.len());
         let result: Value = serde_json::from_str(&text).unwrap();
-        let cases = result["cases"].as_array().unwrap();
-        assert!(cases.len() > 800, "{} rules", cases.len());
-        assert!(text.lines().filter(|line| line.starts_with("  {\"id\":")).count() >= cases.len());
-        for case in cases {
-            let tally = &case["instances"];
+        let rules = result["rules"].as_array().unwrap();
+        assert!(rules.len() > 800, "{} rules", rules.len());
+        assert!(text.lines().filter(|line| line.starts_with("  {\"id\":")).count() >= rules.len());
+        for rule in rules {
+            let tally = &rule["instances"];
             let bad = tally["fail"].as_u64().unwrap() + tally["inconclusive"].as_u64().unwrap();
-            assert_eq!(case["failing"].as_array().unwrap().len() as u64, bad, "{}", case["id"]);
+            assert_eq!(rule["failing"].as_array().unwrap().len() as u64, bad, "{}", rule["id"]);
         }
     }
 }
@@ -227,15 +227,15 @@ fn each_failure_has_its_packets_in_a_file() {
     let directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("failures");
     let _ = std::fs::remove_dir_all(&directory);
     let result = json(&[&LOSING[..], &["--capture", directory.to_str().unwrap()]].concat());
-    let failing = &result["cases"][0]["failing"][0];
+    let failing = &result["rules"][0]["failing"][0];
     let file = failing["capture"].as_str().unwrap();
     let name = format!("{}.pcapng", failing["instance"].as_str().unwrap().replace('/', "-"));
     assert!(file.ends_with(&name), "{file}");
     let run = uet(&["decode", "--format", "summary", file]);
     assert_eq!(run.out.lines().count(), 3, "{}{}", run.out, run.err);
-    // A passing case leaves no capture.
+    // A passing rule leaves no capture.
     let result = json(&["--id", "ack/asked-for", "--capture", directory.to_str().unwrap()]);
-    assert_eq!(result["cases"][0]["failing"], serde_json::json!([]));
+    assert_eq!(result["rules"][0]["failing"], serde_json::json!([]));
 }
 
 #[test]
@@ -307,7 +307,7 @@ fn profile_lists_its_demands_and_is_provisional() {
 fn profile_selects_what_an_endpoint_promises() {
     let verdict = |profile: &str, id: &str| {
         let result = json(&["--id", id, "--profile", profile]);
-        result["cases"][0]["verdict"].as_str().unwrap().to_owned()
+        result["rules"][0]["verdict"].as_str().unwrap().to_owned()
     };
     for (profile, id, expected) in [
         ("ai-base", "write/one-packet", "pass"),
@@ -327,7 +327,7 @@ fn profile_selects_what_an_endpoint_promises() {
 
 #[test]
 fn shards_and_levels_take_away() {
-    let all = json(&[])["cases"].as_array().unwrap().len();
+    let all = json(&[])["rules"].as_array().unwrap().len();
     let count = |args: &[&str]| {
         let run = uet(&[&["list", "--format", "json"], args].concat());
         assert_eq!(run.code, 0, "{}", run.err);
@@ -335,15 +335,15 @@ fn shards_and_levels_take_away() {
     };
     assert_eq!(count(&[]), all);
     assert_eq!(count(&["--level", "must"]) + count(&["--level", "should", "--level", "may"]), all);
-    let one = json(&["--shard", "1/2"])["cases"].as_array().unwrap().len();
+    let one = json(&["--shard", "1/2"])["rules"].as_array().unwrap().len();
     assert_eq!(one, all.div_ceil(2));
     let run = uet(&["run", "--shard", "3/2"]);
     assert!(run.code == 2 && run.err.contains("write 2/8"), "{}", run.err);
 }
 
-/// Returns exit code and output of a case over an IP version, with a fault.
-fn over(family: &[&str], fault: &str, case: &str) -> (i32, String) {
-    let run = uet(&[&["run", "--fault", fault, "--id", case], family].concat());
+/// Returns exit code and output of a rule over an IP version, with a fault.
+fn over(family: &[&str], fault: &str, rule: &str) -> (i32, String) {
+    let run = uet(&[&["run", "--fault", fault, "--id", rule], family].concat());
     (run.code, run.out)
 }
 
@@ -359,14 +359,14 @@ fn the_built_in_nic_speaks_ipv4_ipv6_and_both() {
     assert!(codes == [0, 1] || codes == [1, 0], "{codes:?}");
 }
 
-/// The harness tests this for all cases.
+/// The harness tests this for all rules.
 #[test]
 fn every_family_gives_the_same_verdicts() {
     let verdicts = |family| -> Vec<(Value, Value)> {
         let groups = ["--group", "ip", "--group", "trim", "--group", "nack", "--group", "initiate"];
         let result = json(&[&["--family", family], &groups[..]].concat());
-        let cases = result["cases"].as_array().unwrap();
-        cases.iter().map(|case| (case["id"].clone(), case["verdict"].clone())).collect()
+        let rules = result["rules"].as_array().unwrap();
+        rules.iter().map(|rule| (rule["id"].clone(), rule["verdict"].clone())).collect()
     };
     let four = verdicts("4");
     assert!(four.iter().all(|(_, verdict)| verdict == "pass"), "{four:?}");
@@ -404,30 +404,30 @@ fn a_failure_shows_the_packet_field_by_field() {
 fn impairments_never_make_a_case_fail() {
     let id = ["--id", "ack/asked-for", "--impair"];
     for impairment in ["drop ack 40%", "drop ack 2..9"] {
-        let verdict = json(&[&id[..], &[impairment]].concat())["cases"][0]["verdict"].clone();
+        let verdict = json(&[&id[..], &[impairment]].concat())["rules"][0]["verdict"].clone();
         assert_eq!(verdict, "pass", "{impairment}: an attempt without a loss decides");
     }
     let result = json(&[&id[..], &["drop ack 99%"]].concat());
-    assert_eq!(result["cases"][0]["verdict"], "inconclusive");
-    let reason = result["cases"][0]["reason"].as_str().unwrap();
+    assert_eq!(result["rules"][0]["verdict"], "inconclusive");
+    let reason = result["rules"][0]["reason"].as_str().unwrap();
     assert!(reason.contains("did not get to") || reason.contains("the network lost"), "{reason}");
 }
 
 #[test]
-fn the_first_failure_can_be_the_last_case() {
+fn the_first_failure_can_be_the_last_rule() {
     let result = json(&["--group", "ack", "--fault", "forgets-ecn-echo", "--fail-fast"]);
     let verdicts: Vec<&str> =
-        result["cases"].as_array().unwrap().iter().map(|case| case["verdict"].as_str().unwrap()).collect();
+        result["rules"].as_array().unwrap().iter().map(|rule| rule["verdict"].as_str().unwrap()).collect();
     let (last, before) = verdicts.split_last().unwrap();
     assert!(*last == "fail" && before.iter().all(|verdict| *verdict == "pass"), "{verdicts:?}");
-    assert!(json(&["--group", "ack"])["cases"].as_array().unwrap().len() > verdicts.len());
+    assert!(json(&["--group", "ack"])["rules"].as_array().unwrap().len() > verdicts.len());
 }
 
 #[test]
 fn each_case_is_in_one_of_eight_parts() {
     let ids = |args: &[&str]| -> Vec<String> {
-        let cases = json(&[&["--group", "ack", "--group", "nack"], args].concat())["cases"].clone();
-        cases.as_array().unwrap().iter().map(|case| case["id"].as_str().unwrap().to_owned()).collect()
+        let rules = json(&[&["--group", "ack", "--group", "nack"], args].concat())["rules"].clone();
+        rules.as_array().unwrap().iter().map(|rule| rule["id"].as_str().unwrap().to_owned()).collect()
     };
     let mut parts: Vec<String> = (1..=8).flat_map(|n| ids(&["--shard", &format!("{n}/8")])).collect();
     let mut all = ids(&[]);
@@ -471,7 +471,7 @@ fn closed_output_changes_no_verdict() {
     let folder = no_folder("reads-no-further/reports");
     let (mut child, out, _) = started(&folder, &["--group", "ack", "--fault", "forgets-ecn-echo"]);
     drop(out);
-    assert_eq!(child.wait().unwrap().code(), Some(1), "a case fails");
+    assert_eq!(child.wait().unwrap().code(), Some(1), "a rule fails");
     let (result, junit) = reported(&folder);
     assert_eq!(result["not_run"], Value::Null);
     assert!(junit.contains("<failure"), "{junit}");
@@ -491,10 +491,10 @@ fn signal_ends_the_run_with_partial_reports() {
         std::io::Read::read_to_string(&mut out, &mut rest).unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(3), "no failure, and not all: {rest}");
         let (result, junit) = reported(&folder);
-        let (ran, left) = (result["cases"].as_array().unwrap().len(), result["not_run"].as_u64().unwrap());
+        let (ran, left) = (result["rules"].as_array().unwrap().len(), result["not_run"].as_u64().unwrap());
         assert!(ran > 0 && left > 0, "{ran} {left}");
         assert!(rest.contains(&format!(" pass, {left} not run (")), "{rest}");
-        assert!(junit.contains(&format!("{left} cases did not run")), "{junit}");
+        assert!(junit.contains(&format!("{left} rules did not run")), "{junit}");
     }
 }
 

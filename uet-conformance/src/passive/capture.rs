@@ -78,7 +78,7 @@ impl CaptureChecker {
     /// resets its device then, so both ends use numbers of contexts again.
     pub fn comment<'c>(&mut self, comment: &'c str) -> Option<&'c str> {
         let (origin, instance) = self.origin.as_mut().zip(Origin::begun(comment))?;
-        origin.case = Some(instance.to_owned());
+        origin.instance = Some(instance.to_owned());
         self.checker.restart();
         self.protections = ProtectionChecker::default();
         Some(instance)
@@ -154,8 +154,8 @@ impl CaptureChecker {
             return;
         }
         finding.severity = Severity::Note;
-        finding.message += match &origin.case {
-            Some(case) => format!("; on purpose: the suite tests {case}"),
+        finding.message += match &origin.instance {
+            Some(instance) => format!("; on purpose: the suite tests {instance}"),
             None => "; on purpose: the suite tests its device".to_owned(),
         }
         .as_str();

@@ -7,13 +7,13 @@ use core::net::IpAddr;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     /// The instance; `None` for a capture of several.
-    pub case: Option<String>,
+    pub instance: Option<String>,
     /// Addresses of the device. All other packets are the suite's.
     pub device: Vec<IpAddr>,
 }
 
 impl Origin {
-    const BEGIN: &str = "case ";
+    const BEGIN: &str = "instance ";
     const MARK: &str = "captured by the uet conformance suite, which breaks requirements on purpose";
 
     /// Returns the comment of the capture.
@@ -21,14 +21,15 @@ impl Origin {
     /// ```
     /// use uet_conformance::passive::Origin;
     ///
-    /// let origin = Origin { case: Some("ack/retx[mode=rud]".into()), device: vec![[10, 0, 0, 1].into()] };
+    /// let origin = Origin { instance: Some("ack/retx[mode=rud]".into()), device: vec![[10, 0, 0, 1].into()] };
     /// assert_eq!(Origin::parse(&origin.comment()), Some(origin));
     /// assert_eq!(Origin::parse("a lab"), None);
     /// ```
     pub fn comment(&self) -> String {
         let device: Vec<String> = self.device.iter().map(ToString::to_string).collect();
-        let case = self.case.iter().map(|case| format!("; case {case}")).collect::<String>();
-        format!("{}{case}; device {}", Self::MARK, device.join(" "))
+        let instance =
+            self.instance.iter().map(|instance| format!("; instance {instance}")).collect::<String>();
+        format!("{}{instance}; device {}", Self::MARK, device.join(" "))
     }
 
     /// Returns the comment on the first packet of an instance, in a capture of several.
@@ -41,7 +42,7 @@ impl Origin {
     /// ```
     /// use uet_conformance::passive::Origin;
     ///
-    /// assert_eq!(Origin::begun("case ack/retx[mode=rud]\ndrop 5%"), Some("ack/retx[mode=rud]"));
+    /// assert_eq!(Origin::begun("instance ack/retx[mode=rud]\ndrop 5%"), Some("ack/retx[mode=rud]"));
     /// assert_eq!(Origin::begun("drop 5%"), None);
     /// ```
     pub fn begun(comment: &str) -> Option<&str> {
@@ -53,8 +54,8 @@ impl Origin {
         let mut parts = comment.split("; ");
         let mut origin = (parts.next()? == Self::MARK).then(Origin::default)?;
         for part in parts {
-            if let Some(case) = part.strip_prefix("case ") {
-                origin.case = Some(case.into());
+            if let Some(instance) = part.strip_prefix("instance ") {
+                origin.instance = Some(instance.into());
             } else if let Some(device) = part.strip_prefix("device ") {
                 origin.device = device.split(' ').filter_map(|address| address.parse().ok()).collect();
             }

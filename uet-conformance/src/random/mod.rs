@@ -124,7 +124,7 @@ pub fn run(
     let mut broken: Vec<String> = Vec::new();
     if let Some(reason) = not_followed(&dut) {
         (found.verdict, found.reason) = (Verdict::Skipped, reason);
-        result.cases.push(found);
+        result.rules.push(found);
         result.random = Some(figures);
         return result;
     }
@@ -188,7 +188,7 @@ pub fn run(
         found.failing.retain(|it| it.verdict.is_failure());
         (found.verdict, found.reason) = (Verdict::Pass, String::new());
     }
-    result.cases.push(found);
+    result.rules.push(found);
     result.random = Some(figures);
     result
 }
@@ -276,7 +276,7 @@ pub fn again(
         each(&mut found);
     }
     figures.operations = figures.coverage.operations;
-    result.cases.push(found);
+    result.rules.push(found);
     result.random = Some(figures);
     result
 }

@@ -8,7 +8,7 @@ use core::time::Duration;
 use uet_wire::catalogue::Requirement;
 
 impl Test<'_> {
-    /// Expects a packet, as this requirement demands. The case fails without it.
+    /// Expects a packet, as this requirement demands. The rule fails without it.
     pub fn expect<T>(
         &mut self,
         requirement: &Requirement,
@@ -48,7 +48,7 @@ impl Test<'_> {
         Err(if silent { Stop::Silent } else { Stop::Failed })
     }
 
-    /// Waits for a packet that a check depends on. The case is inconclusive without it.
+    /// Waits for a packet that a check depends on. The rule is inconclusive without it.
     pub fn need<T>(
         &mut self,
         what: &str,

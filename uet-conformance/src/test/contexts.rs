@@ -36,7 +36,7 @@ impl Test<'_> {
         }
     }
 
-    /// Returns a context from another address of the suite. Its case declares
+    /// Returns a context from another address of the suite. Its rule declares
     /// [`Need::Addresses`](crate::Need).
     pub fn initiate_from(&mut self, address: usize) -> Result<Pdc, Stop> {
         let from = self.address(address)?;

@@ -204,8 +204,8 @@ impl Test<'_> {
         self.inbox.clear();
     }
 
-    /// Makes the case inconclusive if the device has reported a lack of resources after packet `since`,
-    /// unless the case has set the limit.
+    /// Makes the rule inconclusive if the device has reported a lack of resources after packet `since`,
+    /// unless the rule has set the limit.
     pub(crate) fn had_room(&self, since: usize) -> Outcome {
         match self.inbox.iter().find(|seen| seen.number > since && seen.lacks_room()) {
             Some(full) if self.set.is_empty() => {

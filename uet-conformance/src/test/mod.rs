@@ -33,7 +33,7 @@ pub enum Stop {
     Failed,
     /// Neither the expected packet nor another one arrived. The suite must find out if the device is alive.
     Silent,
-    /// The device did not reach the state that the case checks.
+    /// The device did not reach the state that the rule checks.
     Inconclusive(String),
     /// The device lacks something.
     Skipped(String),
@@ -58,9 +58,9 @@ impl From<DutError> for Stop {
 }
 
 impl From<WriteError> for Stop {
-    /// Handles a case that builds an impossible packet: the case itself is wrong.
+    /// Handles a rule that builds an impossible packet: the rule itself is wrong.
     fn from(error: WriteError) -> Self {
-        Stop::Inconclusive(format!("the case builds a packet that cannot be: {error}"))
+        Stop::Inconclusive(format!("the rule builds a packet that cannot be: {error}"))
     }
 }
 
@@ -102,11 +102,11 @@ pub struct Test<'a> {
     pub auto_ack_control: bool,
     /// True if the script runs over IPv4. If the link carries both versions, the seed decides.
     ipv4: bool,
-    /// The suite's PDCID of the next context; each context of a case has its own.
+    /// The suite's PDCID of the next context; each context of a rule has its own.
     next_pdcid: u16,
-    /// Parameters that the case has set.
+    /// Parameters that the rule has set.
     pub(crate) set: BTreeMap<String, Value>,
-    /// Names of parameters that the case has read.
+    /// Names of parameters that the rule has read.
     pub(crate) read: RefCell<BTreeSet<String>>,
     /// The context and region of the liveness check.
     pub(crate) liveness: Option<(Pdc, Region)>,

@@ -1,4 +1,4 @@
-//! An idle device passes no case, and no case fails for an unknown reason.
+//! An idle device passes no rule, and no rule fails for an unknown reason.
 
 use core::net::IpAddr;
 use core::time::Duration;
@@ -140,9 +140,9 @@ fn judged(how: Idle) -> RunResult {
 fn judged_of(mut device: Silent) -> RunResult {
     let (mut told, how) = (0, device.how);
     let result = run(&mut device, &Options::default(), |_| told += 1);
-    assert!(told > 700 && told == result.cases.len());
-    let passed: Vec<_> = result.cases.iter().filter(|case| case.verdict == Verdict::Pass).collect();
-    let passed: Vec<_> = passed.iter().map(|case| &case.id).collect();
+    assert!(told > 700 && told == result.rules.len());
+    let passed: Vec<_> = result.rules.iter().filter(|rule| rule.verdict == Verdict::Pass).collect();
+    let passed: Vec<_> = passed.iter().map(|rule| &rule.id).collect();
     assert!(passed.is_empty(), "{how:?}: {passed:#?}");
     result
 }
@@ -154,12 +154,12 @@ fn idle_device_gets_no_pass_and_no_failure() {
     for device in [Silent::new(Idle::NoPackets), hung] {
         let how = device.how;
         let result = judged_of(device);
-        let wrong: Vec<_> = result.cases.iter().filter(|case| case.verdict.is_failure()).collect();
-        let wrong: Vec<_> = wrong.iter().map(|case| (&case.id, case.verdict, &case.reason)).collect();
+        let wrong: Vec<_> = result.rules.iter().filter(|rule| rule.verdict.is_failure()).collect();
+        let wrong: Vec<_> = wrong.iter().map(|rule| (&rule.id, rule.verdict, &rule.reason)).collect();
         assert!(wrong.is_empty(), "{how:?}: {wrong:#?}");
         assert_eq!(result.exit_code(), 3);
         let skipped = result.count(Verdict::Skipped);
-        assert!(skipped < result.cases.len() / 10, "{how:?}: {skipped} skipped");
+        assert!(skipped < result.rules.len() / 10, "{how:?}: {skipped} skipped");
     }
 }
 
@@ -170,7 +170,7 @@ fn a_device_that_has_gone_ends_the_run() {
     let again = Silent { anew: Some(Idle::Nothing), ..Silent::new(Idle::Nothing) };
     for mut device in [gone, again] {
         let result = run(&mut device, &Options::default(), |_| ());
-        assert_eq!((result.cases.len(), result.cases[0].instances.inconclusive), (1, 2));
+        assert_eq!((result.rules.len(), result.rules[0].instances.inconclusive), (1, 2));
         assert_eq!(result.stopped.as_deref(), Some("the device did not answer to reset, 2 times in a row"));
         assert_eq!(result.exit_code(), 2);
     }
@@ -187,7 +187,7 @@ fn device_with_excessive_parameters_is_not_run() {
             stopped.starts_with(&format!("the device's parameter {name} is {value}, but must be from ")),
             "{stopped}"
         );
-        assert_eq!((result.cases.len(), result.not_run), (0, RULES.iter().count()));
+        assert_eq!((result.rules.len(), result.not_run), (0, RULES.iter().count()));
         assert_eq!(result.exit_code(), 2);
         let random = random::run(&mut device, &Options::default(), Length::Conversations(1), |_| ());
         assert_eq!((random.stopped, random.random), (result.stopped, None));
@@ -198,15 +198,15 @@ fn device_with_excessive_parameters_is_not_run() {
 fn half_dead_or_flooding_device_ends_the_run_with_the_bound() {
     for (how, bound) in [
         (Idle::HalfDead, "the control channel"),
-        (Idle::Floods, "more than 32768 packets or 16777216 bytes in one case"),
+        (Idle::Floods, "more than 32768 packets or 16777216 bytes in one rule"),
     ] {
         let result = run(&mut Silent::new(how), &Options::default(), |_| ());
-        assert!(result.cases.len() <= 10, "{how:?}: {} cases", result.cases.len());
+        assert!(result.rules.len() <= 10, "{how:?}: {} rules", result.rules.len());
         assert_eq!(result.count(Verdict::Pass), 0, "{how:?}");
         let stopped = result.stopped.as_deref().unwrap_or_default();
-        assert!(stopped.contains(bound) && stopped.ends_with("3 cases in a row"), "{how:?}: {stopped}");
+        assert!(stopped.contains(bound) && stopped.ends_with("3 rules in a row"), "{how:?}: {stopped}");
         assert!(
-            result.cases.iter().flat_map(|rule| &rule.failing).all(|it| it.ladder.entries.len() <= 1001),
+            result.rules.iter().flat_map(|rule| &rule.failing).all(|it| it.ladder.entries.len() <= 1001),
             "{how:?}"
         );
         assert_eq!(result.exit_code(), 2, "{how:?}");
@@ -225,7 +225,7 @@ fn equal_seeds_make_equal_packets() {
     let ladders = |seed| {
         let options = Options { seed, ..Options::default() };
         let result = run(&mut Silent::new(Idle::NoPackets), &options, |_| ());
-        result.cases.into_iter().flat_map(|rule| rule.failing).map(|it| it.ladder).collect::<Vec<_>>()
+        result.rules.into_iter().flat_map(|rule| rule.failing).map(|it| it.ladder).collect::<Vec<_>>()
     };
     assert_eq!(ladders(7), ladders(7));
     assert_ne!(ladders(7), ladders(8));

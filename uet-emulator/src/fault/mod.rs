@@ -53,11 +53,11 @@ use uet_wire::catalogue::Requirement;
 
 /// A deliberate fault.
 pub struct Fault {
-    /// Name in kebab-case.
+    /// Name in kebab-rule.
     pub name: &'static str,
     /// Description of the mistake, in one sentence.
     pub sentence: &'static str,
-    /// The requirement that the fault contradicts. Cases of other requirements may fail too.
+    /// The requirement that the fault contradicts. Rules of other requirements may fail too.
     pub breaks: &'static Requirement,
     taps: &'static [Tap],
 }

@@ -47,7 +47,7 @@ impl Blind {
     /// Connects to the device for a run of the suite, with the capabilities that every target of writes has. A device
     /// statement adds others.
     ///
-    /// Nothing resets the device between two cases. On IPv4 loopback, each case therefore has an address of its own. The
+    /// Nothing resets the device between two rules. On IPv4 loopback, each rule therefore has an address of its own. The
     /// random numbers differ from run to run, because the device may still have the contexts of an earlier one.
     pub fn for_suite(at: &str, local: Option<IpAddr>) -> io::Result<Self> {
         let mut blind = Blind::new(at, local)?;

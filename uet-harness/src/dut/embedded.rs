@@ -56,7 +56,7 @@ pub enum Family {
     V4,
     /// IPv6.
     V6,
-    /// Both: device and suite have addresses of either version. The seed selects the version for each case.
+    /// Both: device and suite have addresses of either version. The seed selects the version for each rule.
     Both,
 }
 

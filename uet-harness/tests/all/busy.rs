@@ -39,7 +39,7 @@ fn verdict(id: &str, changes: impl Changes) -> (Verdict, String) {
     let mut device = Device::new(changes);
     device.facts = Facts { virtual_time: false, ..device.facts };
     let result = run(&mut device, &Options { ids: vec![id.to_owned()], ..Options::default() }, |_| ());
-    (result.cases[0].verdict, result.cases[0].reason.clone())
+    (result.rules[0].verdict, result.rules[0].reason.clone())
 }
 
 fn pausing(pause: Duration) -> Busy {

@@ -1,4 +1,4 @@
-//! Devices that differ and are all correct: every case passes on each. A case that fails here mistakes a choice for a
+//! Devices that differ and are all correct: every rule passes on each. A rule that fails here mistakes a choice for a
 //! requirement.
 
 use serde_json::{Value, json};
@@ -19,25 +19,25 @@ fn nic(parameters: &Value, delay: Option<&str>) -> Embedded {
     nic
 }
 
-/// Runs all cases on this NIC.
+/// Runs all rules on this NIC.
 fn green(mut nic: Embedded, parameters: &Value) {
     let mut bad = Vec::new();
     let options = Options { max_instances: cfg!(debug_assertions).then_some(1), ..Options::default() };
-    let result = run(&mut nic, &options, |case| {
-        if !matches!(case.verdict, Verdict::Pass | Verdict::Skipped) {
-            bad.push(format!("{} {}: {}\n", case.id, case.verdict.name(), case.reason));
+    let result = run(&mut nic, &options, |rule| {
+        if !matches!(rule.verdict, Verdict::Pass | Verdict::Skipped) {
+            bad.push(format!("{} {}: {}\n", rule.id, rule.verdict.name(), rule.reason));
         }
     });
     assert!(
         bad.is_empty(),
-        "{} of {} cases with {parameters}:\n{}",
+        "{} of {} rules with {parameters}:\n{}",
         bad.len(),
-        result.cases.len(),
+        result.rules.len(),
         bad.concat()
     );
     assert_eq!(result.packets.findings, []);
     let skipped = result.count(Verdict::Skipped);
-    assert!(skipped * 20 < result.cases.len(), "{skipped} of {} cases were skipped", result.cases.len());
+    assert!(skipped * 20 < result.rules.len(), "{skipped} of {} rules were skipped", result.rules.len());
 }
 
 /// Creates one test per configuration, so that they run in parallel.

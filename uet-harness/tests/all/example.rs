@@ -11,13 +11,13 @@ fn test_group(group: &str, address: Option<&str>) -> (u8, String) {
 }
 
 #[test]
-fn prints_a_verdict_per_case() {
+fn prints_a_verdict_per_rule() {
     let (code, out) = test_group("write", None);
     assert_eq!(code, 0, "{out}");
     let verdicts: Vec<&str> = out.lines().collect();
-    let [cases @ .., total] = &verdicts[..] else { panic!("{out}") };
-    assert!(cases.len() > 5 && cases.iter().all(|line| line.starts_with("pass         write/")), "{out}");
-    assert!(total.ends_with(&format!("{0} of {0} pass", cases.len())), "{total}");
+    let [rules @ .., total] = &verdicts[..] else { panic!("{out}") };
+    assert!(rules.len() > 5 && rules.iter().all(|line| line.starts_with("pass         write/")), "{out}");
+    assert!(total.ends_with(&format!("{0} of {0} pass", rules.len())), "{total}");
 }
 
 #[test]

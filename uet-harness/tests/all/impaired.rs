@@ -12,8 +12,8 @@ fn impaired(effect: &str, mut nic: Embedded, ids: &[&str]) -> RunResult {
 }
 
 fn failures(result: &RunResult) -> Vec<String> {
-    let failed = result.cases.iter().filter(|case| case.verdict.is_failure());
-    failed.map(|case| format!("{}: {}", case.id, case.reason)).collect()
+    let failed = result.rules.iter().filter(|rule| rule.verdict.is_failure());
+    failed.map(|rule| format!("{}: {}", rule.id, rule.reason)).collect()
 }
 
 #[test]
@@ -34,5 +34,5 @@ fn no_rule_fails_for_the_network() {
 fn faults_show_through_losses() {
     let nic = Embedded::with_faults(Config::default(), &[fault::find("forgets-retx-echo").unwrap()]).unwrap();
     let result = impaired("drop 1%", nic, &["ack/retx"]);
-    assert_eq!(failures(&result).len(), 1, "{:?}", result.cases[0].reason);
+    assert_eq!(failures(&result).len(), 1, "{:?}", result.rules[0].reason);
 }

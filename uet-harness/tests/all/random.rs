@@ -21,10 +21,10 @@ fn play(family: Family, parameters: &Value, faults: &[&str], seed: u64, count: u
 fn is_clean(family: Family, parameters: &Value) {
     for seed in 1..=2 {
         let result = play(family, parameters, &[], seed, if cfg!(debug_assertions) { 15 } else { 60 });
-        let case = &result.cases[0];
-        let steps = case.failing.first().map(|it| serde_json::to_string(&it.sequence).unwrap());
-        assert_eq!(case.verdict, Verdict::Pass, "{parameters}, seed {seed}: {} {steps:?}", case.reason);
-        assert!(case.instances.pass > case.instances.inconclusive);
+        let rule = &result.rules[0];
+        let steps = rule.failing.first().map(|it| serde_json::to_string(&it.sequence).unwrap());
+        assert_eq!(rule.verdict, Verdict::Pass, "{parameters}, seed {seed}: {} {steps:?}", rule.reason);
+        assert!(rule.instances.pass > rule.instances.inconclusive);
         assert_eq!(result.exit_code(), 0);
     }
 }
@@ -55,9 +55,9 @@ fn nics_that_answer_open_questions_otherwise_pass() {
 /// The failure of a NIC with this fault.
 fn found(fault: &str) -> InstanceResult {
     let mut result = play(Family::V4, &json!({}), &[fault], 1, 2000);
-    assert_eq!(result.cases[0].verdict, Verdict::Fail, "{fault} is not found");
+    assert_eq!(result.rules[0].verdict, Verdict::Fail, "{fault} is not found");
     assert_eq!(result.exit_code(), 1);
-    result.cases[0].failing.remove(0)
+    result.rules[0].failing.remove(0)
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The embedded NIC passes every case of the suite. It supports everything, so no case is skipped. `tools/mutants
+//! The embedded NIC passes every rule of the suite. It supports everything, so no rule is skipped. `tools/mutants
 //! suite` breaks the model and expects failures here.
 
 use crate::around::{Changes, Device};
@@ -23,11 +23,11 @@ fn passes_over(family: Family, config: Config, seed: u64) {
     let max_instances = cfg!(debug_assertions).then_some(1);
     let options = Options { fail_fast: true, seed, max_instances, ..Options::default() };
     let result = run(&mut Embedded::over(family, config, &[]).expect("a NIC"), &options, |_| ());
-    let wrong = result.cases.iter().filter(|case| case.verdict != Verdict::Pass);
+    let wrong = result.rules.iter().filter(|rule| rule.verdict != Verdict::Pass);
     let wrong: Vec<_> =
-        wrong.map(|case| format!("{} {}: {}", case.id, case.verdict.name(), case.reason)).collect();
+        wrong.map(|rule| format!("{} {}: {}", rule.id, rule.verdict.name(), rule.reason)).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(result.count(Verdict::Pass) > 600, "{} cases pass", result.count(Verdict::Pass));
+    assert!(result.count(Verdict::Pass) > 600, "{} rules pass", result.count(Verdict::Pass));
 }
 
 #[test]
@@ -49,8 +49,8 @@ fn older_version_differs_only_in_negotiation() {
         let result = run(&mut Embedded::new(config).unwrap(), &options, |_| ());
         assert_eq!((result.specification.as_str(), result.exit_code()), (version.name(), 0));
         assert_eq!(result.packets.findings, []);
-        let others = result.cases.iter().filter(|case| case.verdict != Verdict::Pass);
-        let others: Vec<_> = others.map(|case| (case.verdict, case.id.as_str())).collect();
+        let others = result.rules.iter().filter(|rule| rule.verdict != Verdict::Pass);
+        let others: Vec<_> = others.map(|rule| (rule.verdict, rule.id.as_str())).collect();
         assert_eq!(others, skipped.iter().map(|id| (Verdict::Skipped, *id)).collect::<Vec<_>>());
     }
 }
@@ -61,7 +61,7 @@ fn it_passes_over_ipv6() {
     passes_over(Family::V6, Config { congestion: Congestion::Both, ..Config::default() }, 1);
 }
 
-/// Two consecutive seeds run each case over both versions.
+/// Two consecutive seeds run each rule over both versions.
 #[test]
 fn it_passes_over_both_ip_versions() {
     passes_over(Family::Both, Config::default(), 1);
@@ -95,7 +95,7 @@ fn instances_of_external_device(seed: u64) -> Vec<String> {
     let before = Arc::clone(&instances);
     let before = Before::new(move |instance| before.lock().unwrap().push(instance.to_string()));
     let result = run(&mut device, &Options { seed, before, ..Options::default() }, |_| ());
-    assert!(result.cases.iter().all(|case| !case.verdict.is_failure()));
+    assert!(result.rules.iter().all(|rule| !rule.verdict.is_failure()));
     let instances = instances.lock().unwrap();
     instances.clone()
 }
@@ -138,8 +138,8 @@ fn other_instance_runs_instead_of_impossible_one() {
     let mut device = Device::new(OnlySends);
     let options = Options { groups: vec!["retransmit".into()], max_instances: Some(1), ..Options::default() };
     let result = run(&mut device, &options, |_| ());
-    let passes = |id: &str| result.cases.iter().any(|case| case.id == id && case.verdict == Verdict::Pass);
-    assert!(passes("retransmit/timeout") && passes("retransmit/far-bitmap"), "{:?}", result.cases);
-    let skipped = result.cases.iter().filter(|case| case.verdict == Verdict::Skipped).count();
+    let passes = |id: &str| result.rules.iter().any(|rule| rule.id == id && rule.verdict == Verdict::Pass);
+    assert!(passes("retransmit/timeout") && passes("retransmit/far-bitmap"), "{:?}", result.rules);
+    let skipped = result.rules.iter().filter(|rule| rule.verdict == Verdict::Skipped).count();
     assert_eq!(skipped, 0);
 }

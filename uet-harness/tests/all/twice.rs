@@ -23,6 +23,6 @@ fn it_is_seen() {
     let ids = ["completions/once", "send/once"].map(String::from);
     let options = Options { ids: ids.to_vec(), ..Options::default() };
     let result = run(&mut Device::new(Twice { again: None }), &options, |_| ());
-    let broken: Vec<_> = result.cases.iter().map(|case| (case.verdict, &case.requirements[0][..])).collect();
+    let broken: Vec<_> = result.rules.iter().map(|rule| (rule.verdict, &rule.requirements[0][..])).collect();
     assert_eq!(broken, [(Verdict::Fail, "SES-DONE-001"), (Verdict::Fail, "SES-DONE-002")]);
 }

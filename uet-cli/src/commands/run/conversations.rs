@@ -24,9 +24,9 @@ impl Run {
         let paint = Paint::stdout();
         let again = self.again.as_deref().map(read_sequence).transpose()?;
         let (mut failed, mut count) = (Ok(()), 0);
-        let mut show = |case: &mut RuleResult| {
-            self.keep(case);
-            for found in &mut case.failing {
+        let mut show = |rule: &mut RuleResult| {
+            self.keep(rule);
+            for found in &mut rule.failing {
                 let Some(sequence) = &found.sequence else { continue };
                 let path = match &self.again {
                     Some(path) => path.clone(),
@@ -42,13 +42,13 @@ impl Run {
             if self.format == RunFormat::Text && failed.is_ok() {
                 failed = (|| {
                     let mut text = Vec::new();
-                    report::text::line(&mut text, case, paint)?;
-                    for sequence in case.failing.iter().filter_map(|found| found.sequence.as_ref()) {
+                    report::text::line(&mut text, rule, paint)?;
+                    for sequence in rule.failing.iter().filter_map(|found| found.sequence.as_ref()) {
                         for step in &sequence.steps {
                             writeln!(text, "    {}", escape_json(&serde_json::to_string(step)?))?;
                         }
                     }
-                    report::text::failure(&mut text, case, options.spec, paint)?;
+                    report::text::failure(&mut text, rule, options.spec, paint)?;
                     writeln!(text)?;
                     out.write_all(&text)?;
                     out.flush()

@@ -1,11 +1,11 @@
 //! `uet run --pause`
 
-use crate::progress::Cases;
+use crate::progress::Rules;
 use std::io::{self, IsTerminal, Write};
 use uet_conformance::{Before, Instance, RULES};
 
 /// Returns the function that waits for a person before these rules and instances.
-pub(super) fn before(ids: &[String], progress: &Cases) -> io::Result<Before> {
+pub(super) fn before(ids: &[String], progress: &Rules) -> io::Result<Before> {
     if ids.is_empty() {
         return Ok(Before::default());
     }
@@ -14,8 +14,8 @@ pub(super) fn before(ids: &[String], progress: &Cases) -> io::Result<Before> {
             true => Instance::parse(RULES, id).map(drop).map_err(io::Error::other)?,
             false if RULES.find(id).is_some() => {}
             false => {
-                let known: Vec<&str> = RULES.iter().map(|case| case.id).collect();
-                return Err(io::Error::other(crate::near::unknown("case", id, known.into_iter())));
+                let known: Vec<&str> = RULES.iter().map(|rule| rule.id).collect();
+                return Err(io::Error::other(crate::near::unknown("rule", id, known.into_iter())));
             }
         }
     }

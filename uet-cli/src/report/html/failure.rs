@@ -20,20 +20,20 @@ const ROWS: usize = 40;
 const GAUGES: usize = 6;
 
 /// Appends the section of the rule. `index` counts the failures on the page.
-pub(super) fn failure(body: &mut String, case: &RuleResult, index: usize, spec: &'static Spec, place: &Path) {
-    let (id, verdict) = (Escaped(&case.id).to_string(), case.verdict.name());
-    let class = if case.verdict.is_failure() { "fail" } else { "inconclusive" };
-    let title = RULES.find(&case.id).map_or("", |case| case.title);
+pub(super) fn failure(body: &mut String, rule: &RuleResult, index: usize, spec: &'static Spec, place: &Path) {
+    let (id, verdict) = (Escaped(&rule.id).to_string(), rule.verdict.name());
+    let class = if rule.verdict.is_failure() { "fail" } else { "inconclusive" };
+    let title = RULES.find(&rule.id).map_or("", |rule| rule.title);
     *body += &format!(
         "<section class=\"failure {class}\" id=\"{id}\" data-verdict={verdict}><h3><b class={class}>{verdict}</b> \
          <a href=\"#{id}\">{id}</a></h3>\n<p>{}</p>{}\n",
         Escaped(title),
-        super::accepted(case.waived.as_deref(), case.known)
+        super::accepted(rule.waived.as_deref(), rule.known)
     );
-    if let Some(worst) = case.worst() {
+    if let Some(worst) = rule.worst() {
         instance(body, worst, index, spec, place);
     }
-    let others = text::others(case);
+    let others = text::others(rule);
     if !others.is_empty() {
         *body += &format!("<p>also: {}</p>\n", Escaped(others));
     }

@@ -43,7 +43,7 @@ impl Fared {
             Fared::Skipped => "skipped",
             Fared::NotRun => "not run",
             Fared::Unseen => "not visible",
-            Fared::NoCase => "no case",
+            Fared::NoCase => "no rule",
         }
     }
 
@@ -55,15 +55,15 @@ impl Fared {
         }
         let mut fared = match coverage {
             RequirementCoverage { every_packet: true, .. } if result.packets.judged > 0 => Fared::Held,
-            RequirementCoverage { cases, .. } if !cases.is_empty() => Fared::NotRun,
+            RequirementCoverage { rules, .. } if !rules.is_empty() => Fared::NotRun,
             RequirementCoverage { every_packet: true, .. } => Fared::NotRun,
             RequirementCoverage { unseen: Some(_), .. } => Fared::Unseen,
             _ => Fared::NoCase,
         };
-        for case in &result.cases {
-            let broken = case.requirements.iter().any(|broken| broken == id);
-            let checks = broken || coverage.cases.iter().any(|known| *known == case.id);
-            fared = match (case.verdict, fared) {
+        for rule in &result.rules {
+            let broken = rule.requirements.iter().any(|broken| broken == id);
+            let checks = broken || coverage.rules.iter().any(|known| *known == rule.id);
+            fared = match (rule.verdict, fared) {
                 _ if !checks => fared,
                 (Verdict::Fail | Verdict::Flaky, _) if broken => Fared::Failed,
                 (_, Fared::Failed) => fared,
@@ -101,7 +101,7 @@ pub fn page_at(result: &RunResult, place: &Path, end: SystemTime) -> String {
     body += SEARCH;
     failures(&mut body, result, place);
     requirements(&mut body, &fared);
-    all_cases(&mut body, result);
+    all_rules(&mut body, result);
     statement(&mut body, result);
     format!(
         "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n<meta name=viewport content=\"width=device-width, initial-scale=1\">\n\
@@ -203,13 +203,13 @@ fn levels(body: &mut String, fared: &[(&Requirement, RequirementCoverage, Fared)
 /// Writes the verdicts of the rules of each group. Groups with failures come first.
 fn groups(body: &mut String, result: &RunResult) {
     let mut groups: Vec<(&str, [usize; 5])> = Vec::new();
-    for case in &result.cases {
-        let known = groups.iter().position(|(name, _)| *name == case.group);
+    for rule in &result.rules {
+        let known = groups.iter().position(|(name, _)| *name == rule.group);
         let place = known.unwrap_or_else(|| {
-            groups.push((&case.group, [0; 5]));
+            groups.push((&rule.group, [0; 5]));
             groups.len() - 1
         });
-        let verdict = Verdict::ALL.iter().position(|verdict| *verdict == case.verdict);
+        let verdict = Verdict::ALL.iter().position(|verdict| *verdict == rule.verdict);
         verdict.into_iter().for_each(|verdict| groups[place].1[verdict] += 1);
     }
     let of = |counts: &[usize; 5], wanted: fn(Verdict) -> bool| -> usize {
@@ -236,8 +236,8 @@ fn groups(body: &mut String, result: &RunResult) {
 }
 
 fn failures(body: &mut String, result: &RunResult, place: &Path) {
-    let bad = |case: &&RuleResult| !matches!(case.verdict, Verdict::Pass | Verdict::Skipped);
-    let any = result.cases.iter().any(|case| bad(&case)) || !result.packets.findings.is_empty();
+    let bad = |rule: &&RuleResult| !matches!(rule.verdict, Verdict::Pass | Verdict::Skipped);
+    let any = result.rules.iter().any(|rule| bad(&rule)) || !result.packets.findings.is_empty();
     if any {
         *body += "<h2>Failures <small id=failure-count></small></h2>\n";
         *body += KEY;
@@ -252,14 +252,14 @@ fn failures(body: &mut String, result: &RunResult, place: &Path) {
             Escaped(finding.requirement.as_deref().unwrap_or("unreadable")),
             Escaped(&finding.message),
             finding.count,
-            Escaped(&finding.case),
+            Escaped(&finding.rule),
             finding.at_packet,
             accepted(finding.waived.as_deref(), finding.known),
             Escaped(&finding.rerun)
         );
     }
-    for (index, case) in result.cases.iter().filter(bad).enumerate() {
-        failure::failure(body, case, index, text::spec_of(result), place);
+    for (index, rule) in result.rules.iter().filter(bad).enumerate() {
+        failure::failure(body, rule, index, text::spec_of(result), place);
     }
     if any {
         *body += "</div>\n";
@@ -279,14 +279,14 @@ fn requirements(body: &mut String, fared: &[(&Requirement, RequirementCoverage, 
               <th>checked by</tr>\n";
     for (requirement, coverage, fared) in fared {
         let Requirement { id, level, section, sentence, .. } = requirement;
-        let mut by: Vec<String> = coverage.cases.iter().map(ToString::to_string).collect();
+        let mut by: Vec<String> = coverage.rules.iter().map(ToString::to_string).collect();
         if coverage.every_packet {
             by.push("every packet".into());
         }
         by.extend(coverage.unseen.map(ToString::to_string));
         let class = if *fared == Fared::Failed { " class=fail" } else { "" };
         *body += &format!(
-            "<tr id={id}><td><code>{id}</code><td>{}<td{class}>{}<td>{section}<td>{}<td class=cases>{}</tr>\n",
+            "<tr id={id}><td><code>{id}</code><td>{}<td{class}>{}<td>{section}<td>{}<td class=rules>{}</tr>\n",
             level.name(),
             fared.word(),
             Escaped(sentence),
@@ -296,23 +296,23 @@ fn requirements(body: &mut String, fared: &[(&Requirement, RequirementCoverage, 
     *body += "</table>\n";
 }
 
-fn all_cases(body: &mut String, result: &RunResult) {
-    *body += "<h2>Rules <small id=rule-count></small></h2>\n<table id=cases><tr><th>rule<th>verdict<th>instances\
+fn all_rules(body: &mut String, result: &RunResult) {
+    *body += "<h2>Rules <small id=rule-count></small></h2>\n<table id=rules><tr><th>rule<th>verdict<th>instances\
               <th>milliseconds<th>reason</tr>\n";
-    for case in &result.cases {
-        let (id, verdict) = (Escaped(&case.id), case.verdict.name());
-        let class = if case.verdict.is_failure() { " class=fail" } else { "" };
-        let name = match case.verdict {
+    for rule in &result.rules {
+        let (id, verdict) = (Escaped(&rule.id), rule.verdict.name());
+        let class = if rule.verdict.is_failure() { " class=fail" } else { "" };
+        let name = match rule.verdict {
             Verdict::Pass | Verdict::Skipped => format!("<code>{id}</code>"),
             _ => format!("<a href=\"#{id}\"><code>{id}</code></a>"),
         };
-        let title = RULES.find(&case.id).map_or("", |case| case.title);
+        let title = RULES.find(&rule.id).map_or("", |rule| rule.title);
         *body += &format!(
             "<tr data-verdict={verdict}><td>{name}<br><small>{}</small><td{class}>{verdict}<td>{}<td>{:.1}<td>{}</tr>\n",
             Escaped(title),
-            case.instances.total() - case.instances.skipped,
-            case.duration_ns as f64 / 1e6,
-            Escaped(&case.reason)
+            rule.instances.total() - rule.instances.skipped,
+            rule.duration_ns as f64 / 1e6,
+            Escaped(&rule.reason)
         );
     }
     *body += "</table>\n";

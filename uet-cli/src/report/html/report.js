@@ -4,7 +4,7 @@ const by = (id) => document.getElementById(id);
 document.documentElement.classList.add("scripted");
 
 // Lists that words and a verdict narrow; every word has to be there.
-const lists = [["failures", "failure-count"], ["cases", "rule-count"], ["rows", "count"]].filter(([id]) => by(id));
+const lists = [["failures", "failure-count"], ["rules", "rule-count"], ["rows", "count"]].filter(([id]) => by(id));
 const entries = lists.map(([id, count]) => {
   const items = by(id).rows ? [...by(id).rows].slice(1) : [...by(id).children];
   const text = (item) => (item.cells ? [...item.cells] : [item]).map((part) => part.textContent).join(" ").toLowerCase();

@@ -1,5 +1,5 @@
 //! Correct devices whose differences the embedded NIC has no parameter for. Each test changes packets between NIC and
-//! suite, and its case must pass.
+//! suite, and its rule must pass.
 
 mod atomics;
 mod network;
@@ -151,11 +151,11 @@ fn says_all(device: &mut Otherwise, wire: Wire) {
 type Hears = fn(&mut Otherwise, &mut Wire) -> bool;
 type Says = fn(&mut Otherwise, Wire);
 
-/// Returns the verdict of the case on such a device with this seed.
+/// Returns the verdict of the rule on such a device with this seed.
 fn verdict(id: &str, seed: u64, hears: Hears, says: Says) -> (Verdict, String) {
     let options = Options { ids: vec![id.to_owned()], seed, ..Options::default() };
     let result = run(&mut device(hears, says), &options, |_| ());
-    (result.cases[0].verdict, result.cases[0].reason.clone())
+    (result.rules[0].verdict, result.rules[0].reason.clone())
 }
 
 fn device(hears: Hears, says: Says) -> Device<Otherwise> {
@@ -179,8 +179,8 @@ fn results(device: &mut impl Dut, ids: &[&str]) -> RunResult {
 
 /// Returns the rules with other verdicts than these.
 fn others(result: &RunResult, allowed: &[Verdict]) -> Vec<String> {
-    let others = result.cases.iter().filter(|case| !allowed.contains(&case.verdict));
-    others.map(|case| format!("{} {}: {}", case.id, case.verdict.name(), case.reason)).collect()
+    let others = result.rules.iter().filter(|rule| !allowed.contains(&rule.verdict));
+    others.map(|rule| format!("{} {}: {}", rule.id, rule.verdict.name(), rule.reason)).collect()
 }
 
 #[track_caller]

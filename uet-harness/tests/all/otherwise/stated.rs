@@ -13,7 +13,7 @@ fn it_posts_nothing() {
     let mut device = device(hears_all, says_all);
     device.welcome.capabilities = vec!["rud".into()];
     let result = results(&mut device, &["source-encoding/every-kind"]);
-    assert_eq!(result.cases[0].verdict, Verdict::Skipped, "{}", result.cases[0].reason);
+    assert_eq!(result.rules[0].verdict, Verdict::Skipped, "{}", result.rules[0].reason);
 }
 
 /// Rules of packet delivery run over the operations and the mode that a device has.
@@ -48,7 +48,7 @@ fn it_sees_no_marks() {
     device.welcome.capabilities.retain(|name| name != "ecn");
     let ids = ["rudi/flags", "ack/mark", "ack/marked-at-once", "nack/mark"];
     let result = results(&mut device, &ids);
-    assert_eq!((result.cases.len(), others(&result, &[Verdict::Skipped])), (4, vec![]));
+    assert_eq!((result.rules.len(), others(&result, &[Verdict::Skipped])), (4, vec![]));
 }
 
 /// A device that does not support some control packets says so, and the rest of the suite still passes.

@@ -105,7 +105,7 @@ fn it_uses_no_wider_window() {
         Options { groups: vec!["send-window".into()], max_instances: Some(1), ..Options::default() };
     let result = run(&mut device, &options, |_| ());
     assert_eq!(others(&result, &[Verdict::Pass, Verdict::Inconclusive]), [""; 0]);
-    let wider = result.cases.iter().find(|case| case.id == "send-window/wider").unwrap();
+    let wider = result.rules.iter().find(|rule| rule.id == "send-window/wider").unwrap();
     assert_eq!(
         (wider.verdict, &wider.reason[..]),
         (Verdict::Inconclusive, "the device stopped at packet 128, before 129")

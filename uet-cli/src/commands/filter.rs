@@ -1,4 +1,4 @@
-//! Selection of cases, shared by the commands that run, list and judge them.
+//! Selection of rules, shared by the commands that run, list and judge them.
 
 use crate::near;
 use clap::{Args, ValueEnum};
@@ -6,7 +6,7 @@ use std::io;
 use uet_conformance::{Expand, Instance, Options, RULES, Rule};
 use uet_wire::catalogue::{self, Level};
 
-/// Selection of cases. Repeated values of one option are alternatives; different options must all match.
+/// Selection of rules. Repeated values of one option are alternatives; different options must all match.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Which rules")]
 pub(super) struct Filter {
@@ -72,7 +72,7 @@ impl Filter {
     pub(super) fn options(&self) -> io::Result<Options> {
         let groups = || distinct(RULES.iter().map(Rule::group));
         let requirements = catalogue::ALL.iter().map(|requirement| requirement.id);
-        let ids: Vec<&str> = RULES.iter().map(|case| case.id).chain(requirements).collect();
+        let ids: Vec<&str> = RULES.iter().map(|rule| rule.id).chain(requirements).collect();
         known("group", &self.group, &groups())?;
         let of_instances = |id: &&String| id.contains('[');
         let whole: Vec<String> = self.id.iter().filter(|id| !of_instances(id)).cloned().collect();
@@ -82,7 +82,7 @@ impl Filter {
             .filter(of_instances)
             .try_for_each(|id| Instance::parse(RULES, id).map(drop))
             .map_err(io::Error::other)?;
-        known("capability that a case needs", &self.capability, &capabilities())?;
+        known("capability that a rule needs", &self.capability, &capabilities())?;
         let options = Options {
             ids: self.id.clone(),
             groups: self.group.clone(),
@@ -92,16 +92,16 @@ impl Filter {
             ..Options::default()
         };
         let unchecked = |id: &&String| {
-            !RULES.iter().any(|case| Options { ids: vec![(*id).clone()], ..Options::default() }.selects(case))
+            !RULES.iter().any(|rule| Options { ids: vec![(*id).clone()], ..Options::default() }.selects(rule))
         };
         if let Some(id) = self.id.iter().find(unchecked) {
-            return Err(io::Error::other(format!("no case checks {id}; `uet explain {id}` says why")));
+            return Err(io::Error::other(format!("no rule checks {id}; `uet explain {id}` says why")));
         }
         Ok(options)
     }
 }
 
-/// Returns the capabilities that cases need.
+/// Returns the capabilities that rules need.
 pub(super) fn capabilities() -> Vec<&'static str> {
     let needs = RULES.iter().flat_map(Rule::all_needs);
     distinct(needs.filter_map(|need| need.capability()))
