@@ -145,7 +145,7 @@ pub enum CallError {
 }
 
 impl CallError {
-    /// Returns true if the device does not support the operation. Cases that need it are skipped.
+    /// Returns true if the device does not support the operation. Rules that need it are skipped.
     pub fn is_unsupported(&self) -> bool {
         matches!(self, CallError::Refused { refusal: Refusal { code: ErrorCode::Unsupported, .. }, .. })
     }

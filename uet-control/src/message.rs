@@ -131,7 +131,7 @@ impl fmt::Display for Refusal {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorCode {
-    /// The device does not support the operation. Cases that need it are skipped.
+    /// The device does not support the operation. Rules that need it are skipped.
     Unsupported,
     /// The request is invalid or cannot be parsed.
     BadRequest,
