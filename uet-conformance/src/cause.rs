@@ -53,23 +53,18 @@ impl Test<'_> {
             nack.nack_code() == NackCode::UNEXP_EVENT && nack.spdcid() == PdcId::NONE
         };
         let refused = self.untaken().any(|seen| seen.number > number && seen.nack().is_some_and(refusal));
-        match refused {
-            true => Err(Stop::Skipped(format!("the device does not support {kind}: it answers UNEXP_EVENT"))),
-            false => Ok(()),
+        if refused {
+            Err(Stop::Skipped(format!("the device does not support {kind}: it answers UNEXP_EVENT")))
+        } else {
+            Ok(())
         }
     }
 
-    /// Describes the packets that arrived instead: the last refusal, or a packet like the expected one, or
-    /// else the last packet; and the kinds of the others.
-    pub(crate) fn others(&self, expected: &str) -> String {
+    /// Describes the packets that arrived instead of the expected one: the last refusal, or else the last packet, and
+    /// the kinds of the others.
+    pub(crate) fn others(&self) -> String {
         let refusal = |seen: &&RxPacket| seen.nack().is_some() || seen.is_error();
-        let alike = |seen: &&RxPacket| match expected {
-            _ if expected.starts_with("an ACK") => seen.ack().is_some(),
-            _ if expected.starts_with("PSN ") => seen.request().is_some(),
-            _ => false,
-        };
-        let shown = self.untaken().rfind(refusal).or_else(|| self.untaken().rfind(alike));
-        let Some(shown) = shown.or_else(|| self.untaken().next_back()) else {
+        let Some(shown) = self.untaken().rfind(refusal).or_else(|| self.untaken().next_back()) else {
             return "nothing".into();
         };
         let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
@@ -82,9 +77,10 @@ impl Test<'_> {
             *kinds.entry(kind).or_default() += 1;
         }
         let others: Vec<String> = kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
-        match others.is_empty() {
-            true => shown.uet().to_string(),
-            false => format!("{}, beside {}", shown.uet(), others.join(", ")),
+        if others.is_empty() {
+            shown.uet().to_string()
+        } else {
+            format!("{}, beside {}", shown.uet(), others.join(", "))
         }
     }
 

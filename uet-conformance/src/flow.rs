@@ -111,9 +111,10 @@ impl Test<'_> {
     /// long for any.
     pub fn round_trips(&self, count: u32) -> Result<Duration, Stop> {
         let span = self.base_rtt()? * count;
-        match span * 2 < self.rto() {
-            true => Ok(span),
-            false => Err(Stop::Skipped("the timeout is too close to the round trip".into())),
+        if span * 2 < self.rto() {
+            Ok(span)
+        } else {
+            Err(Stop::Skipped("the timeout is too close to the round trip".into()))
         }
     }
 }
@@ -193,10 +194,8 @@ impl Flow {
     /// Returns the ACK of the packets before the `n`-th, with these [`Answers`].
     pub fn answer(&self, n: u32, answers: &Answers) -> Result<UetBuf, Stop> {
         let mut ack = self.target.acking(n - 1);
-        let service = match answers.unmeasured {
-            true => 0,
-            false => (answers.service.as_nanos() / 128).clamp(1, 0xfffe) as u16,
-        };
+        let service =
+            if answers.unmeasured { 0 } else { (answers.service.as_nanos() / 128).clamp(1, 0xfffe) as u16 };
         ack.nscc = Some((self.target.counted(self.target.bytes_before(n)), service));
         ack.marked = answers.marked;
         let mut packet = ack.build()?;

@@ -209,10 +209,8 @@ impl Request {
         let end = (start + mtu).min(data.len());
         let (som, eom) = (k == 0, end == data.len());
         let ses = region.request(Opcode::UET_WRITE).head(|head| head.som(som).eom(eom));
-        let ses = match som {
-            true => ses,
-            false => ses.payload_length((end - start) as u16).message_offset(start as u32),
-        };
+        let ses =
+            if som { ses } else { ses.payload_length((end - start) as u16).message_offset(start as u32) };
         let ses = ses.request_length(data.len() as u32).done()?;
         Ok(Request { ses: Some(ses.into()), payload: data[start..end].to_vec(), ..self })
     }
@@ -221,10 +219,7 @@ impl Request {
     pub fn half(self, region: &Region, mtu: usize, k: usize) -> Result<Self, WriteError> {
         let (first, mtu32) = (k == 0, mtu as u32);
         let ses = region.request(Opcode::UET_WRITE).head(|head| head.som(first).eom(!first).dc(true));
-        let ses = match first {
-            true => ses,
-            false => ses.payload_length(mtu as u16).message_offset(mtu32),
-        };
+        let ses = if first { ses } else { ses.payload_length(mtu as u16).message_offset(mtu32) };
         Ok(self.ses(ses.request_length(2 * mtu32).done()?, &vec![7; mtu]))
     }
 

@@ -111,8 +111,9 @@ fn shown(requirement: &catalogue::Requirement, result: &RunResult) -> Shown {
         return Shown::Failed;
     }
     let passes = |id: &&str| result.rules.iter().any(|rule| rule.id == **id && rule.verdict == Verdict::Pass);
-    match checks.rules.iter().any(passes) || checks.every_packet && result.packets.judged > 0 {
-        true => Shown::Held,
-        false => Shown::NotTested,
+    if checks.rules.iter().any(passes) || checks.every_packet && result.packets.judged > 0 {
+        Shown::Held
+    } else {
+        Shown::NotTested
     }
 }

@@ -204,9 +204,10 @@ impl Message {
             (_, true) => std.memory_key(self.selector),
             (_, false) => std.match_bits(self.selector),
         };
-        let std = match som {
-            true => std.header_data(self.header_data.unwrap_or_default()),
-            false => std.payload_length((end - start) as u16).message_offset(start as u32),
+        let std = if som {
+            std.header_data(self.header_data.unwrap_or_default())
+        } else {
+            std.payload_length((end - start) as u16).message_offset(start as u32)
         };
         let ses = std.request_length(self.length).done()?.into();
         let payload = self.data.get(start..end).unwrap_or_default().to_vec();
@@ -223,9 +224,10 @@ impl Message {
             None => medium.buffer_offset(self.offset),
         };
         let medium = medium.initiator(self.initiator);
-        let medium = match is_keyed(self.opcode) {
-            true => medium.memory_key(self.selector),
-            false => medium.match_bits(self.selector),
+        let medium = if is_keyed(self.opcode) {
+            medium.memory_key(self.selector)
+        } else {
+            medium.match_bits(self.selector)
         };
         Ok(Part { ses: medium.done()?.into(), ext: self.ext, payload: self.data.clone() })
     }

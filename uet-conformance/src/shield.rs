@@ -440,10 +440,7 @@ impl Shield {
     /// in.
     fn direction(&self, leaving: bool) -> Direction {
         let suite_is_client = self.installed.mode == KeyMode::Server;
-        match leaving == suite_is_client {
-            true => Direction::Incoming,
-            false => Direction::Outgoing,
-        }
+        if leaving == suite_is_client { Direction::Incoming } else { Direction::Outgoing }
     }
 
     /// Returns the key and the IV mask of the device as a client of the suite.

@@ -6,8 +6,8 @@ use serde_json::Value;
 use uet_control::{Configure, PostKind};
 use uet_wire::Psn;
 use uet_wire::catalogue::{
-    Level, PDS_ASK_001, PDS_OPEN_002, PDS_OPEN_003, PDS_OPEN_005, PDS_OPEN_006, PDS_OPEN_008, PDS_ROD_002,
-    Requirement,
+    CC_PATH_001, Level, PDS_ASK_001, PDS_NACK_001, PDS_OPEN_002, PDS_OPEN_003, PDS_OPEN_005, PDS_OPEN_006,
+    PDS_OPEN_008, PDS_ROD_002, Requirement, WIRE_NACK_001, WIRE_NACK_003,
 };
 use uet_wire::pds::{Ack, Nack};
 use uet_wire::registry::{CtlType, NackCode};
@@ -17,6 +17,9 @@ const SLOWER: u64 = 5;
 
 /// Maximum number of reads of memory until it has the expected contents.
 const LOOKS: u32 = 20;
+
+/// Requirements about the fields of a NACK. They say nothing about a device that sends none.
+const ABOUT_NACK_FIELDS: [&Requirement; 4] = [PDS_NACK_001, WIRE_NACK_001, WIRE_NACK_003, CC_PATH_001];
 
 /// Returns the requirement that demands a NACK of this code.
 fn of_nack(code: NackCode) -> Option<&'static Requirement> {
@@ -109,18 +112,20 @@ impl Test<'_> {
     /// Returns the minimum length of read data that uses the return direction.
     pub fn beyond_ack(&self) -> Result<u32, Stop> {
         let length = self.parameter("max_ack_data_size") + 1;
-        match length <= self.mtu() as u64 {
-            true => Ok(length as u32),
-            false => Err(Stop::Skipped("all that a packet can bring fits an ACK".into())),
+        if length <= self.mtu() as u64 {
+            Ok(length as u32)
+        } else {
+            Err(Stop::Skipped("all that a packet can bring fits an ACK".into()))
         }
     }
 
     /// Sets a parameter of the device, which restarts. Skips the case if the device does not accept the
     /// parameter.
     pub fn configure(&mut self, name: &str, value: impl Into<Value>) -> Outcome {
-        match self.try_configure(name, value)? {
-            true => Ok(()),
-            false => Err(Stop::Skipped(format!("the device does not let '{name}' be set"))),
+        if self.try_configure(name, value)? {
+            Ok(())
+        } else {
+            Err(Stop::Skipped(format!("the device does not let '{name}' be set")))
         }
     }
 
@@ -181,10 +186,7 @@ impl Test<'_> {
             }
         }
         self.check(requirement, "room for a context after another has been closed:", true, false);
-        match self.heard {
-            true => Ok(()),
-            false => Err(Stop::Silent),
-        }
+        if self.heard { Ok(()) } else { Err(Stop::Silent) }
     }
 
     /// Sends a request of a context.
@@ -239,10 +241,8 @@ impl Test<'_> {
         if self.hear(within, |seen| wanted(seen).is_some())? {
             return self.expect(requirement, &expected, Duration::ZERO, wanted);
         }
-        // A rule about fields of a NACK has no say on a device that sends none.
-        let about_fields = ["PDS-NACK-001", "WIRE-NACK-001", "WIRE-NACK-003", "CC-PATH-001"];
         let own = codes.first().and_then(|code| of_nack(*code));
-        let requirement = own.filter(|_| about_fields.contains(&requirement.id)).unwrap_or(requirement);
+        let requirement = own.filter(|_| ABOUT_NACK_FIELDS.contains(&requirement)).unwrap_or(requirement);
         self.expect(requirement, &expected, Duration::ZERO, wanted)
     }
 
@@ -302,9 +302,10 @@ impl Test<'_> {
         wanted: impl FnMut(&RxPacket) -> Option<T>,
     ) -> Outcome {
         self.expect_none(requirement, expected, self.soon(), wanted)?;
-        match self.lives()? {
-            true => Ok(()),
-            false => Err(Stop::Inconclusive("the device answers nothing any more".into())),
+        if self.lives()? {
+            Ok(())
+        } else {
+            Err(Stop::Inconclusive("the device answers nothing any more".into()))
         }
     }
 
@@ -351,9 +352,12 @@ impl Test<'_> {
             self.request(&pdc, pdc.request(0).write(&region, 0, &beat)?)?;
             let psn = pdc.psn(0);
             let within = self.patience(self.soon());
-            let answer = self.wait(within, |seen| match seen.lacks_room() {
-                true => seen.refuses(&pdc, psn).map(|_| None),
-                false => seen.acknowledges(&pdc, psn).map(Some),
+            let answer = self.wait(within, |seen| {
+                if seen.lacks_room() {
+                    seen.refuses(&pdc, psn).map(|_| None)
+                } else {
+                    seen.acknowledges(&pdc, psn).map(Some)
+                }
             })?;
             let Some((_, answer)) = answer else { continue };
             // Contexts that the suite has left open may use all resources.

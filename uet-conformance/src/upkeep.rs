@@ -13,10 +13,7 @@ impl Test<'_> {
         if self.auto_credit {
             self.grant(seen)?;
         }
-        match self.auto_ack_control {
-            true => self.confirm(seen),
-            false => Ok(()),
-        }
+        if self.auto_ack_control { self.confirm(seen) } else { Ok(()) }
     }
 
     /// Grants the credit that the device demands, if both sides have named the context. Rules of credit grant
@@ -85,9 +82,10 @@ impl Test<'_> {
     /// requests take another context.
     pub(crate) fn is_kept(&self, pdc: &Pdc) -> Outcome {
         let closes = |(context, side): (&Context, Side)| context.direction(side.other()).closing.is_some();
-        match self.contexts(pdc.from, pdc.local).any(closes) {
-            true => Err(Stop::Skipped("the device has ended the context meanwhile".into())),
-            false => Ok(()),
+        if self.contexts(pdc.from, pdc.local).any(closes) {
+            Err(Stop::Skipped("the device has ended the context meanwhile".into()))
+        } else {
+            Ok(())
         }
     }
 }

@@ -119,9 +119,10 @@ macro_rules! floats {
                 Op::MAX => old.max(with),
                 _ => return Result::Open,
             };
-            match plain!(old) && plain!(with) && plain!(new) {
-                true => Result::Is(new.to_bits().into()),
-                false => Result::Open,
+            if plain!(old) && plain!(with) && plain!(new) {
+                Result::Is(new.to_bits().into())
+            } else {
+                Result::Open
             }
         }
     };

@@ -281,9 +281,10 @@ impl<S: Source> Draw<'_, S> {
                 ]),
             },
             60..62 => {
-                let packet = match self.can.strangers && !self.source.one_in(10) {
-                    true => self.source.pick(&Hostile::ALL),
-                    false => Hostile::Bytes,
+                let packet = if self.can.strangers && !self.source.one_in(10) {
+                    self.source.pick(&Hostile::ALL)
+                } else {
+                    Hostile::Bytes
                 };
                 Step::Hostile { context, packet, edits: packet.changes(self.source) }
             }
@@ -293,10 +294,7 @@ impl<S: Source> Draw<'_, S> {
 
     /// Draws fates of packets, or none.
     fn fates(&mut self, count: usize) -> Vec<Fate> {
-        match self.source.flip() {
-            false => Vec::new(),
-            true => (0..count).map(|_| Fate::draw(self.source)).collect(),
-        }
+        if self.source.flip() { (0..count).map(|_| Fate::draw(self.source)).collect() } else { Vec::new() }
     }
 
     /// Draws an operation of these kinds, often of one of the preferred ones, of at most so many full
@@ -331,9 +329,10 @@ impl<S: Source> Draw<'_, S> {
         let job = self.sequence.contexts.get(context).map_or(0, |plan| plan.job);
         let of_job: Vec<usize> =
             (0..self.sequence.regions.len()).filter(|it| self.sequence.regions[*it].job == job).collect();
-        let region = match of_job.is_empty() || self.source.one_in(12) {
-            true => self.source.index(self.sequence.regions.len()),
-            false => self.source.pick(&of_job),
+        let region = if of_job.is_empty() || self.source.one_in(12) {
+            self.source.index(self.sequence.regions.len())
+        } else {
+            self.source.pick(&of_job)
         };
         let plan = self.sequence.regions[region];
         let by = match mode {
@@ -351,9 +350,10 @@ impl<S: Source> Draw<'_, S> {
             offset = match atomic {
                 // Atomics on the same few elements build on each other.
                 Some((_, datatype)) => {
-                    length = match self.source.one_in(6) {
-                        true => length.min(plan.length / 2),
-                        false => (self.source.within(1..=48) as u32).min(plan.length / 4),
+                    length = if self.source.one_in(6) {
+                        length.min(plan.length / 2)
+                    } else {
+                        (self.source.within(1..=48) as u32).min(plan.length / 4)
                     };
                     let half = u64::from((plan.length / 2) & !15);
                     let room = u64::from(plan.length - length.max(16)).saturating_sub(half);
@@ -421,10 +421,8 @@ impl<S: Source> Draw<'_, S> {
     }
 
     fn receive(&mut self) -> Step {
-        let length = match self.source.one_in(3) {
-            true => self.source.within(1..=199) as u32,
-            false => self.can.mtu * 3,
-        };
+        let length =
+            if self.source.one_in(3) { self.source.within(1..=199) as u32 } else { self.can.mtu * 3 };
         Step::Receive {
             job: self.source.below(self.jobs.into()) as u8,
             length,
@@ -443,9 +441,10 @@ impl<S: Source> Draw<'_, S> {
             matches!(kind, PostKind::Atomic | PostKind::FetchAtomic).then(|| self.source.pick(&ATOMICS));
         self.seed += 1;
         let packets = length.div_ceil(can.mtu).max(1) as usize;
-        let replies = match self.source.one_in(3) {
-            true => Vec::new(),
-            false => (0..packets.min(12)).map(|_| self.reply(kind)).collect(),
+        let replies = if self.source.one_in(3) {
+            Vec::new()
+        } else {
+            (0..packets.min(12)).map(|_| self.reply(kind)).collect()
         };
         Posting {
             peer: self.source.below(self.peers.into()) as u8,

@@ -71,9 +71,10 @@ impl Shadow {
 
     /// Returns the bytes of a place; none if it is not inside.
     pub(super) fn get(&self, place: Range<usize>) -> Vec<Cell> {
-        match self.cells.is_empty() {
-            true => self.bytes.get(place).unwrap_or_default().iter().copied().map(Cell::Is).collect(),
-            false => self.cells.get(place).unwrap_or_default().to_vec(),
+        if self.cells.is_empty() {
+            self.bytes.get(place).unwrap_or_default().iter().copied().map(Cell::Is).collect()
+        } else {
+            self.cells.get(place).unwrap_or_default().to_vec()
         }
     }
 

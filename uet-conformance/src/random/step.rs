@@ -610,9 +610,10 @@ fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     (name, limit): (&str, usize),
 ) -> Result<Vec<T>, D::Error> {
     let all = Vec::deserialize(from)?;
-    match all.len() <= limit {
-        true => Ok(all),
-        false => Err(D::Error::custom(format!("{} {name}, above the limit of {limit}", all.len()))),
+    if all.len() <= limit {
+        Ok(all)
+    } else {
+        Err(D::Error::custom(format!("{} {name}, above the limit of {limit}", all.len())))
     }
 }
 

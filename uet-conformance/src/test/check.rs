@@ -42,7 +42,7 @@ impl Test<'_> {
         } else {
             self.had_room(heard)?;
             self.is_supported()?;
-            self.others(expected)
+            self.others()
         };
         self.push(self.observation(requirement, false, Relation::Present, expected, others));
         Err(if silent { Stop::Silent } else { Stop::Failed })

@@ -82,9 +82,10 @@ impl Test<'_> {
 
     /// Reads the device's memory.
     pub fn memory(&mut self, region: &Region, offset: u64, length: u64) -> Result<Vec<u8>, Stop> {
-        match Self::is_carried(region) {
-            true => self.carried_memory(region, offset, length),
-            false => self.raw_memory(region.number, offset, length),
+        if Self::is_carried(region) {
+            self.carried_memory(region, offset, length)
+        } else {
+            self.raw_memory(region.number, offset, length)
         }
     }
 

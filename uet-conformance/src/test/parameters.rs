@@ -88,9 +88,6 @@ impl Test<'_> {
     /// Returns how long to wait for a packet due within this time. Times below [`soon`](Self::soon) are
     /// exact, as are all times in virtual time.
     pub(crate) fn patience(&self, within: Duration) -> Duration {
-        match self.facts().virtual_time || within < self.soon() {
-            true => within,
-            false => within + self.scaled(STALL),
-        }
+        if self.facts().virtual_time || within < self.soon() { within } else { within + self.scaled(STALL) }
     }
 }

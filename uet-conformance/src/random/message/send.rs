@@ -183,10 +183,8 @@ impl Player<'_, '_> {
                     return Ok(None);
                 }
                 let element = kind(opcode, datatype).size as u32;
-                let count = match opcode.is_compare_and_swap() {
-                    true => 1,
-                    false => (length / element).clamp(1, mtu / element),
-                };
+                let count =
+                    if opcode.is_compare_and_swap() { 1 } else { (length / element).clamp(1, mtu / element) };
                 length = count * element;
                 plan.offset -= plan.offset % u64::from(element);
                 if plan.wrong == Wrong::Alignment && element > 1 {
@@ -254,10 +252,8 @@ impl Player<'_, '_> {
             message.selector ^= 0x5a_0000;
         }
         message.length = length;
-        let inside = match outside {
-            true => 0..0,
-            false => plan.offset as usize..plan.offset as usize + length as usize,
-        };
+        let inside =
+            if outside { 0..0 } else { plan.offset as usize..plan.offset as usize + length as usize };
         let old = held.shadow.get(inside);
         let mut effect = None;
         if let Some(operands) = &operands {

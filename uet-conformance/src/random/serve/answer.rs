@@ -34,10 +34,7 @@ impl Player<'_, '_> {
         let ack = AckBuilder { retx, ..self.acking(served, n) };
         let mut packet = match &stored {
             Some(stored) => {
-                let request = match stored.guaranteed {
-                    true => AckRequest::REQ_CLEAR,
-                    false => AckRequest::NO_REQUEST,
-                };
+                let request = if stored.guaranteed { AckRequest::REQ_CLEAR } else { AckRequest::NO_REQUEST };
                 AckBuilder { request, marked: stored.marked, ..ack }.build()?
             }
             None => ack.build()?,

@@ -102,9 +102,10 @@ impl Player<'_, '_> {
             }
             CtlType::ACK_REQUEST => {
                 let Some(n) = n else { return Ok(()) };
-                match self.served[served].incoming.has(n) {
-                    true => self.answer(served, n, false),
-                    false => self.t.send(&pdc, &pdc.nack(NackCode::PKT_NOT_RCVD, psn)?),
+                if self.served[served].incoming.has(n) {
+                    self.answer(served, n, false)
+                } else {
+                    self.t.send(&pdc, &pdc.nack(NackCode::PKT_NOT_RCVD, psn)?)
                 }
             }
             CtlType::PROBE => {

@@ -131,9 +131,10 @@ impl Player<'_, '_> {
         let with = operands(plan.seed, opcode, datatype, 1, false);
         let expected = (with.values.first().copied().unwrap_or_default(), with.swap);
         let seen = (ext.compare_value(), ext.swap_value());
-        match seen == expected {
-            true => Ok(()),
-            false => self.broken(SES_AMO_009, &format!("operands {expected:x?}"), format!("{seen:x?}")),
+        if seen == expected {
+            Ok(())
+        } else {
+            self.broken(SES_AMO_009, &format!("operands {expected:x?}"), format!("{seen:x?}"))
         }
     }
 }

@@ -174,9 +174,10 @@ impl Player<'_, '_> {
             What::Control(_) => false,
         };
         // An ACK that nobody has asked for may take its time.
-        let patience = match quiet && self.t.facts().virtual_time {
-            true => self.t.soon() * 2 + Duration::from_nanos(self.t.parameter("ack_delay")) * 2,
-            false => Duration::ZERO,
+        let patience = if quiet && self.t.facts().virtual_time {
+            self.t.soon() * 2 + Duration::from_nanos(self.t.parameter("ack_delay")) * 2
+        } else {
+            Duration::ZERO
         };
         let due = self.t.now() + self.own_timeout(0) + patience;
         let own = &mut self.own[context];
