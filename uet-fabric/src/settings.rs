@@ -1,6 +1,6 @@
-use crate::carrier::{OWN_PORT, SHARED_PORTS};
 use crate::error::{Code, Error, Result};
 use crate::name::Name;
+use crate::peers::{OWN_PORT, SHARED_PORTS};
 use core::net::{IpAddr, SocketAddr};
 use core::str::FromStr;
 use core::time::Duration;

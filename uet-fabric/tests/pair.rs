@@ -147,12 +147,20 @@ impl Side {
 const LOOPBACK: &[(&str, &str)] = &[("iface", "lo")];
 /// Both sides have the same address and ports of their own.
 const SHARED: &[(&str, &str)] = &[("iface", "127.0.0.9")];
+/// The same with IPv6 and transport security, which authenticates addresses.
+const SECURED: &[(&str, &str)] =
+    &[("iface", "::1"), ("keys", concat!(env!("CARGO_TARGET_TMPDIR"), "/secured.toml"))];
 const IMPAIRED: &[(&str, &str)] =
     &[("iface", "lo"), ("impair", "drop 5%; duplicate 5%; reorder 3 5%"), ("seed", "5")];
 
 #[test]
 fn messages_arrive_in_order() {
-    for variables in [LOOPBACK, SHARED, IMPAIRED] {
+    let key = "07".repeat(32);
+    let key = format!("[[domain]]\nsdi = 9\nmode = \"cluster\"\nssi = false\nkeys = {{ 0 = \"{key}\" }}\n");
+    std::fs::write(SECURED[1].1, key).unwrap();
+    let has_ipv6 = std::net::UdpSocket::bind("[::1]:0").is_ok();
+    let all = [LOOPBACK, SHARED, IMPAIRED, SECURED];
+    for variables in all.into_iter().filter(|variables| has_ipv6 || *variables != SECURED) {
         let [a, b] = Side::pair(variables);
         let buffers: Vec<Buffer> = (0..20).map(|_| Buffer::new(20_000)).collect();
         for (buffer, context) in buffers.iter().zip(0..) {
