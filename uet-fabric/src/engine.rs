@@ -41,6 +41,8 @@ struct Outstanding {
 /// A posted receive.
 struct Posted {
     endpoint: u16,
+    /// The only sender whose messages it takes, if there is one.
+    sender: Option<Name>,
     /// The rest of the buffer that the message does not use, if the buffer takes several.
     memory: Option<Box<dyn UserMemory>>,
     tagged: bool,

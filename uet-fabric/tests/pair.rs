@@ -5,12 +5,15 @@ use bytes::Bytes;
 use core::time::Duration;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
+use uet_emulator::link::udp::UdpLink;
+use uet_emulator::{Config, Nic};
 use uet_fabric::{
     AddressVector, Atomic, Code, Completion, CompletionQueue, Counter, Domain, Endpoint, EndpointOptions,
-    Entry, Failed, Interface, Peek, Read, Receive, Send, Settings, Tag, UNKNOWN_ADDRESS, UserMemory, Write,
-    atomic_opcode, atomic_width, datatype, flags, supports,
+    Entry, Failed, Interface, Name, Peek, Read, Receive, Send, Settings, Tag, UNKNOWN_ADDRESS, UserMemory,
+    Write, atomic_opcode, atomic_width, datatype, flags, supports,
 };
-use uet_model::Memory;
+use uet_model::ses::{Operation, Peer, Work};
+use uet_model::{Memory, Time};
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode, ReturnCode};
 
 /// Memory that the test shares with the provider.
@@ -253,6 +256,53 @@ fn directed_receive_takes_only_its_sender() {
     other.send(None, b"me");
     let got = b.done();
     assert_eq!((got.source, got.length), (third, 2));
+}
+
+/// Sends a message to an endpoint from 127.0.0.66 with the `initiator` field of another endpoint, which everyone can compute.
+fn forge(initiator: &Name, to: &Name, data: &'static [u8]) {
+    let hash = initiator.to_bytes().iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    let initiator = (hash >> 32) as u32 ^ hash as u32;
+    let mut link = UdpLink::bind(([127, 0, 0, 66], 4793).into()).unwrap();
+    let mut nic = Nic::new(link.local().ip(), Config::real_time()).unwrap();
+    let peer = Peer { index: to.index, initiator, ..Peer::relative(to.address.ip(), to.job, to.pid) };
+    let work = Work::Send { tag: None, data: Bytes::from_static(data) };
+    let operation = nic.post(Operation::new(peer, work)).unwrap();
+    let begun = Instant::now();
+    let sent = loop {
+        let now = Time::ZERO + begun.elapsed();
+        nic.handle_timeout(now);
+        while let Some(packet) = nic.poll_transmit(now) {
+            link.send(&packet, 4793).unwrap();
+        }
+        while let Some(packet) = link.receive().unwrap() {
+            nic.handle_input(now, packet);
+        }
+        if let Some(sent) = nic.operation(operation) {
+            break sent;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    };
+    sent.unwrap();
+}
+
+#[test]
+fn directed_receive_compares_addresses() {
+    let [a, b] = Side::pair(LOOPBACK);
+    b.endpoint.set_min_multi_receive(1);
+    let memory = Box::new(Buffer::new(9));
+    let receive = Receive { from: b.peer, tag: None, memory, multi: true, context: 1, report: true };
+    b.endpoint.receive(receive).unwrap();
+    a.send(None, b"mine");
+    assert_eq!(b.done().length, 4);
+    forge(&a.endpoint.name(), &b.endpoint.name(), b"forged");
+    a.send(None, b"again");
+    let got = b.done();
+    assert_eq!((got.source, got.length), (b.peer, 5), "also the rest of the buffer is for one sender");
+    b.post(None, &Buffer::new(9), 2);
+    let got = b.done();
+    assert_eq!((got.source, got.length), (UNKNOWN_ADDRESS, 6));
 }
 
 #[test]
