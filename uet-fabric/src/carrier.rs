@@ -40,7 +40,7 @@ pub(crate) struct Carrier {
 
 impl Carrier {
     /// Opens the link of the domain with this number in the process.
-    pub(crate) fn open(interface: &Interface, settings: &Settings, number: u16) -> Result<Self> {
+    pub(crate) fn open(interface: &Interface, settings: &Settings, number: u32) -> Result<Self> {
         let mut link = bind(interface, settings.port, number)?;
         if SHARED_PORTS.contains(&link.local().port()) {
             link.send_from_one_port();
@@ -54,7 +54,7 @@ impl Carrier {
             settings.impairments.iter().for_each(|rule| fabric.impair(rule.clone()));
             fabric
         });
-        let capture = settings.capture_path(std::process::id()).map(|path| {
+        let capture = settings.capture_path(std::process::id(), number).map(|path| {
             let open = |file| Capture::new(Box::new(BufWriter::new(file)), Outer::default());
             File::create(&path)
                 .and_then(open)
@@ -202,7 +202,7 @@ impl Carrier {
 }
 
 /// Binds the socket of a NIC: to an address of its own if possible, else to a port of its own.
-fn bind(interface: &Interface, port: Option<u16>, number: u16) -> Result<UdpLink> {
+fn bind(interface: &Interface, port: Option<u16>, number: u32) -> Result<UdpLink> {
     let own_loopback =
         interface.address == IpAddr::V4(Ipv4Addr::LOCALHOST) && port.is_none() && interface.prefix < 32;
     let addresses: Vec<SocketAddr> = match port {
@@ -210,7 +210,7 @@ fn bind(interface: &Interface, port: Option<u16>, number: u16) -> Result<UdpLink
         None if own_loopback => {
             let first = std::process::id().wrapping_mul(3) & 0xffff;
             // Peers may still know contexts at the address of an earlier domain.
-            let number = u32::from(number);
+            let number = number & 0xffff;
             let near = (number..number + 256).map(|step| {
                 let [_, _, c, d] = (first.wrapping_add(step * 257)).to_be_bytes();
                 SocketAddr::new(Ipv4Addr::new(127, 117, c, d).into(), OWN_PORT)

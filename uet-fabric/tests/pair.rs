@@ -412,6 +412,27 @@ fn domain_takes_a_fresh_address() {
 }
 
 #[test]
+fn each_domain_has_its_own_capture() {
+    const CAPTURED: &[(&str, &str)] =
+        &[("iface", "lo"), ("capture", concat!(env!("CARGO_TARGET_TMPDIR"), "/domain-%p.pcapng"))];
+    let (folder, process) = (env!("CARGO_TARGET_TMPDIR"), std::process::id());
+    let ours = || -> Vec<String> {
+        let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+        let names = files.map(|name| name.into_string().unwrap());
+        names.filter(|name| name.starts_with(&format!("domain-{process}"))).collect()
+    };
+    // An earlier process may have had this ID.
+    ours().iter().for_each(|name| std::fs::remove_file(format!("{folder}/{name}")).unwrap());
+    let [a, b] = Side::pair(CAPTURED);
+    let again = Side::open(CAPTURED);
+    b.post(None, &Buffer::new(9), 1);
+    a.send(None, b"captured");
+    b.done();
+    drop((a, b, again));
+    assert_eq!(ours().len(), 3, "{:?}", ours());
+}
+
+#[test]
 fn peer_that_is_gone_fails_the_send() {
     // Few retransmissions keep the test short.
     let [a, b] =
