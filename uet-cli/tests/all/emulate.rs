@@ -117,6 +117,8 @@ fn connection_begins_with_hello() {
     let port = nic.ready["control"]["port"].as_u64().unwrap() as u16;
     let answers = |request: &str| {
         let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        // It only ends a hang.
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         stream.write_all(request.as_bytes()).unwrap();
         // A connection that closes with unread lines may lose the answer.
         BufReader::new(stream).lines().map_while(Result::ok).collect::<Vec<String>>()
