@@ -1,6 +1,7 @@
 """The parts of the test bench that need no simulator: python3 -m unittest discover -s uet-control/python"""
 
 import asyncio
+import io
 import json
 import os
 import shutil
@@ -82,6 +83,14 @@ class TestBench(unittest.TestCase):
         self.assertEqual(self.ask("post", kind="write")["error"]["code"], "unsupported")
         self.assertEqual(self.ask("advance", by="1 s")["error"]["code"], "bad_request")
         self.assertIn("time", self.ask("hello", protocol=1)["capabilities"])
+
+    def test_connection_begins_with_hello(self):
+        hello, now = '{"id": 1, "op": "hello", "protocol": 1}\n', '{"id": 2, "op": "now"}\n'
+        for lines, answers in [(hello + now, 2), (now + hello, 1), ("POST / HTTP/1.1\n" + hello, 1)]:
+            writer = io.StringIO()
+            asyncio.run(self.bench.serve(io.StringIO(lines), writer))
+            written = [json.loads(line) for line in writer.getvalue().splitlines()]
+            self.assertEqual([len(written), "ok" in written[0]], [answers, answers == 2], lines)
 
     def test_nic_in_python_repeats_an_unanswered_write_after_its_timeout(self):
         bench = Bench(PythonNic())

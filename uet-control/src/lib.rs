@@ -21,6 +21,7 @@
 mod client;
 mod escape;
 mod fill;
+mod handshake;
 mod keys;
 mod lines;
 mod message;
@@ -30,6 +31,7 @@ mod parameter;
 pub use client::{CallError, Client};
 pub use escape::{escape, escape_json, escape_lines, escape_value};
 pub use fill::{Fill, Hex, Hex64, pattern};
+pub use handshake::Handshake;
 pub use keys::{InstallKeys, KeyMode, Secret, Secrets, SecureDomain, SsiContext};
 pub use lines::{Lines, MAX_LINE};
 pub use message::{Answer, Completion, ErrorCode, Event, Refusal, Request, Status};

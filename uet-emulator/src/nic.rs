@@ -402,6 +402,11 @@ impl Nic {
         self.fep.pds_mut().close(now, context);
     }
 
+    /// Returns the address of the peer of each context, including closed ones that are still remembered.
+    pub fn peers(&self) -> impl Iterator<Item = IpAddr> + '_ {
+        self.fep.pds().peers()
+    }
+
     /// Returns the counters.
     pub fn counted(&self) -> Counted {
         let dropped = Dropped::ALL.iter().map(|why| (why.to_string(), self.fep.pds().dropped(*why)));

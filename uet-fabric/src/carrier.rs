@@ -2,15 +2,13 @@
 
 use crate::error::{Code, Error, Result};
 use crate::interface::Interface;
+use crate::peers::{OWN_PORT, Peers, SHARED_PORTS, as_ipv6, identity};
 use crate::settings::Settings;
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use core::ops::RangeInclusive;
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use core::time::Duration;
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime};
 use uet_emulator::Nic;
 use uet_emulator::capture::Capture;
@@ -19,13 +17,6 @@ use uet_emulator::link::udp::UdpLink;
 use uet_kernel::Fabric;
 use uet_model::secure::{Encapsulation, Ports};
 use uet_model::{Packet, Time};
-use uet_wire::outer::UDP_PORT;
-
-/// The port of a NIC that has its address for itself.
-pub(crate) const OWN_PORT: u16 = UDP_PORT;
-
-/// The ports of NICs that share an address. They lie below the ports that Linux gives out itself.
-pub(crate) const SHARED_PORTS: RangeInclusive<u16> = 14793..=15816;
 
 /// The first of eight source ports, which stand for entropy values. Equal ports at all NICs let an ACK echo the entropy
 /// value of its request. Packets of NICs that share an address count as packets from this port.
@@ -34,48 +25,11 @@ const SOURCE_PORT: u16 = 16_000;
 /// Maximum number of packets that leave together.
 const TURN: usize = 64;
 
-/// Returns the address by which the model knows a NIC. The model tells NICs apart by address alone, so a NIC that shares
-/// its address gets one that includes its port.
-pub(crate) fn identity(address: SocketAddr) -> IpAddr {
-    if !SHARED_PORTS.contains(&address.port()) {
-        return address.ip();
-    }
-    let port = address.port();
-    IpAddr::V6(match address.ip() {
-        IpAddr::V4(ip) => with_port(ip, port),
-        IpAddr::V6(ip) => {
-            let [a, b, c, d, e, f, g, h] = ip.segments();
-            Ipv6Addr::new(0xfd75, 0x6574, 1, port, a ^ e, b ^ f, c ^ g, d ^ h)
-        }
-    })
-}
-
-fn with_port(ip: Ipv4Addr, port: u16) -> Ipv6Addr {
-    let [a, b, c, d] = ip.octets().map(u16::from);
-    Ipv6Addr::new(0xfd75, 0x6574, 0, port, 0, 0, a << 8 | b, c << 8 | d)
-}
-
-/// Returns an address for a packet between an IPv4 address and one that includes a port.
-fn as_ipv6(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(ip) => IpAddr::V6(with_port(ip, OWN_PORT)),
-        IpAddr::V6(_) => address,
-    }
-}
-
-/// The real addresses of peers.
-type RealAddresses = Arc<Mutex<HashMap<IpAddr, SocketAddr>>>;
-
-fn real(peers: &RealAddresses, identity: IpAddr) -> SocketAddr {
-    let peers = peers.lock().unwrap_or_else(PoisonError::into_inner);
-    peers.get(&identity).copied().unwrap_or(SocketAddr::new(identity, OWN_PORT))
-}
-
 /// The link of one NIC.
 pub(crate) struct Carrier {
     link: UdpLink,
     own: IpAddr,
-    peers: RealAddresses,
+    peers: Peers,
     /// The network that impairs sent packets.
     fabric: Option<Fabric>,
     capture: Option<Capture>,
@@ -86,7 +40,7 @@ pub(crate) struct Carrier {
 
 impl Carrier {
     /// Opens the link of the domain with this number in the process.
-    pub(crate) fn open(interface: &Interface, settings: &Settings, number: u16) -> Result<Self> {
+    pub(crate) fn open(interface: &Interface, settings: &Settings, number: u32) -> Result<Self> {
         let mut link = bind(interface, settings.port, number)?;
         if SHARED_PORTS.contains(&link.local().port()) {
             link.send_from_one_port();
@@ -100,7 +54,7 @@ impl Carrier {
             settings.impairments.iter().for_each(|rule| fabric.impair(rule.clone()));
             fabric
         });
-        let capture = settings.capture_path(std::process::id()).map(|path| {
+        let capture = settings.capture_path(std::process::id(), number).map(|path| {
             let open = |file| Capture::new(Box::new(BufWriter::new(file)), Outer::default());
             File::create(&path)
                 .and_then(open)
@@ -109,7 +63,7 @@ impl Carrier {
         Ok(Carrier {
             own: identity(link.local()),
             link,
-            peers: RealAddresses::default(),
+            peers: Peers::default(),
             fabric,
             capture: capture.transpose()?,
             leaving: Vec::new(),
@@ -137,8 +91,7 @@ impl Carrier {
     }
 
     pub(crate) fn add_peer(&mut self, address: SocketAddr) {
-        let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
-        peers.insert(identity(address), address);
+        self.peers.add(address);
     }
 
     /// Returns the encapsulation that transport security authenticates: the ports of a NIC that has its address for itself.
@@ -164,8 +117,8 @@ impl Carrier {
         let any = !arrived.is_empty();
         for mut packet in arrived {
             let from = SocketAddr::new(packet.src, packet.entropy);
+            self.peers.learn(from, || nic.peers());
             if SHARED_PORTS.contains(&from.port()) {
-                self.add_peer(from);
                 packet.entropy = SOURCE_PORT;
             }
             (packet.src, packet.dst) = (identity(from), self.own);
@@ -187,14 +140,14 @@ impl Carrier {
                 let now = self.now();
                 match &mut self.fabric {
                     Some(fabric) => fabric.send(now, packet),
-                    None => self.enqueue(packet),
+                    None => self.enqueue(packet, nic),
                 }
             }
             let now = self.now();
             while let Some(arrival) = self.fabric.as_mut().and_then(|fabric| fabric.receive(now)) {
                 // A packet with a wrong CRC never reaches an application.
                 if !arrival.corrupt {
-                    self.enqueue(arrival.packet);
+                    self.enqueue(arrival.packet, nic);
                 }
             }
             if self.leaving.is_empty() {
@@ -206,8 +159,10 @@ impl Carrier {
         true
     }
 
-    fn enqueue(&mut self, mut packet: Packet) {
-        let to = real(&self.peers, packet.dst);
+    fn enqueue(&mut self, mut packet: Packet, nic: &mut Nic) {
+        let Some(to) = self.peers.real(packet.dst) else {
+            return nic.count_dropped("not sent: the address of the stranger is forgotten");
+        };
         packet.dst = to.ip();
         self.leaving.push((packet, to.port()));
     }
@@ -226,7 +181,7 @@ impl Carrier {
         if packet.src.is_ipv4() == packet.dst.is_ipv4() {
             capture.write(&Record { ports, ..Record::new(at, packet) });
         } else {
-            let (src, dst) = (as_ipv6(packet.src), as_ipv6(packet.dst));
+            let (src, dst) = (as_ipv6(packet.src).into(), as_ipv6(packet.dst).into());
             let packet = Packet { src, dst, ..packet.clone() };
             capture.write(&Record { ports, ..Record::new(at, &packet) });
         }
@@ -247,7 +202,7 @@ impl Carrier {
 }
 
 /// Binds the socket of a NIC: to an address of its own if possible, else to a port of its own.
-fn bind(interface: &Interface, port: Option<u16>, number: u16) -> Result<UdpLink> {
+fn bind(interface: &Interface, port: Option<u16>, number: u32) -> Result<UdpLink> {
     let own_loopback =
         interface.address == IpAddr::V4(Ipv4Addr::LOCALHOST) && port.is_none() && interface.prefix < 32;
     let addresses: Vec<SocketAddr> = match port {
@@ -255,7 +210,7 @@ fn bind(interface: &Interface, port: Option<u16>, number: u16) -> Result<UdpLink
         None if own_loopback => {
             let first = std::process::id().wrapping_mul(3) & 0xffff;
             // Peers may still know contexts at the address of an earlier domain.
-            let number = u32::from(number);
+            let number = number & 0xffff;
             let near = (number..number + 256).map(|step| {
                 let [_, _, c, d] = (first.wrapping_add(step * 257)).to_be_bytes();
                 SocketAddr::new(Ipv4Addr::new(127, 117, c, d).into(), OWN_PORT)

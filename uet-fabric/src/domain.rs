@@ -1,5 +1,5 @@
 use crate::engine::Engine;
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::interface::Interface;
 use crate::memory::{Region, UserMemory};
 use crate::settings::Settings;
@@ -7,9 +7,10 @@ use core::time::Duration;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use std::os::fd::{AsFd, OwnedFd};
+use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 /// The time without a call of the application after which the domain's own thread takes over.
@@ -31,7 +32,23 @@ const NAP: Duration = Duration::from_millis(5);
 /// A domain: a NIC with an address and a UDP port of its own, and a thread that drives it while the application does
 /// not.
 #[derive(Clone)]
-pub struct Domain(Arc<Shared>);
+pub struct Domain(Arc<Shared>, Arc<Progress>);
+
+/// The thread of a domain. It comes after [`Shared`] in [`Domain`], so it is the last to be dropped.
+struct Progress {
+    thread: Option<JoinHandle<()>>,
+    process: u32,
+}
+
+impl Drop for Progress {
+    /// Waits until the thread has let the socket go. A process that was forked has no such thread.
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.take().filter(|_| self.process == process::id()) {
+            // After a panic, the thread is gone as well.
+            let _ = thread.join();
+        }
+    }
+}
 
 struct Shared {
     engine: Mutex<Engine>,
@@ -57,8 +74,17 @@ impl Domain {
         let shared = Arc::new(Shared { engine, socket, settle, opened, active, returned, idle });
         let weak = Arc::downgrade(&shared);
         let spawned = thread::Builder::new().name("uet-progress".into()).spawn(move || drive(&weak));
-        spawned.map_err(|error| Error::from_io("the progress thread", &error))?;
-        Ok(Domain(shared))
+        let thread = Some(spawned.map_err(|error| Error::from_io("the progress thread", &error))?);
+        Ok(Domain(shared, Arc::new(Progress { thread, process: process::id() })))
+    }
+
+    /// Fails in a process that was forked after it opened the domain. There, another thread may hold the lock for ever.
+    pub(crate) fn check_process(&self) -> Result<()> {
+        if self.1.process == process::id() {
+            return Ok(());
+        }
+        let message = "the domain belongs to the process that opened it: open another one after a fork";
+        Err(Error::new(Code::EOPBADSTATE, message))
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Engine> {
@@ -66,14 +92,16 @@ impl Domain {
     }
 
     /// Locks the engine for a call of the application.
-    pub(crate) fn lock_active(&self) -> MutexGuard<'_, Engine> {
+    pub(crate) fn lock_active(&self) -> Result<MutexGuard<'_, Engine>> {
+        self.check_process()?;
         self.0.active.store(self.0.micros(), Ordering::Relaxed);
-        self.lock()
+        Ok(self.lock())
     }
 
     /// Registers memory, with these permissions ([`flags`](crate::flags)) and this key; with a key of the domain's choice
     /// if there is none.
     pub fn register(&self, memory: Box<dyn UserMemory>, access: u64, key: Option<u64>) -> Result<Region> {
+        self.check_process()?;
         self.lock().register(memory, access, key)
     }
 
@@ -84,13 +112,17 @@ impl Domain {
 
     /// Withdraws a region. Its memory is not touched any more.
     pub fn withdraw(&self, region: Region) {
-        self.lock().withdraw(region);
+        if self.check_process().is_ok() {
+            self.lock().withdraw(region);
+        }
     }
 
     /// Receives and sends packets, runs timers and reports completions.
     pub fn progress(&self) {
         // A socket that fails shows as operations that time out.
-        let busy = self.lock_active().turn().unwrap_or(false);
+        let Ok(mut engine) = self.lock_active() else { return };
+        let busy = engine.turn().unwrap_or(false);
+        drop(engine);
         let since = |past: &AtomicU64, now: u64| now.saturating_sub(past.load(Ordering::Relaxed));
         let called = self.0.active.load(Ordering::Relaxed);
         if busy || since(&self.0.returned, called) > IN_A_ROW {
@@ -110,7 +142,7 @@ impl Domain {
     pub fn wait(&self, timeout: Option<Duration>, mut ready: impl FnMut() -> bool) -> bool {
         let end = timeout.map(|timeout| Instant::now() + timeout);
         loop {
-            let mut engine = self.lock_active();
+            let Ok(mut engine) = self.lock_active() else { return ready() };
             let busy = engine.turn().unwrap_or(false);
             if ready() {
                 return true;
@@ -131,7 +163,7 @@ impl Domain {
     pub(crate) fn settle(&self) {
         let end = Instant::now() + self.0.settle;
         while Instant::now() < end {
-            let mut engine = self.lock_active();
+            let Ok(mut engine) = self.lock_active() else { return };
             let busy = engine.turn().unwrap_or(false);
             if !busy && engine.nic.counted().held == 0 {
                 return;
@@ -195,5 +227,27 @@ impl Drop for Shared {
         let engine = self.engine.get_mut().unwrap_or_else(PoisonError::into_inner);
         // Nobody is left to hear of a failed capture.
         let _ = engine.carrier.finish();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::endpoint::{Endpoint, EndpointOptions};
+
+    #[test]
+    fn forked_process_waits_for_no_lock() {
+        let settings = Settings::read(|name| (name == "iface").then(|| "lo".into())).unwrap();
+        let domain = Domain::open(&Interface::list(&settings).unwrap()[0], &settings).unwrap();
+        // As after a fork: another thread has the lock, and the process is another one.
+        let forked = Domain(domain.0.clone(), Arc::new(Progress { thread: None, process: 0 }));
+        let locked = domain.lock();
+        forked.progress();
+        assert!(!forked.wait(None, || false));
+        assert_eq!(
+            Endpoint::open(&forked, EndpointOptions::default()).err().unwrap().code,
+            Code::EOPBADSTATE
+        );
+        drop(locked);
     }
 }

@@ -54,6 +54,7 @@ pub struct Endpoint {
 impl Endpoint {
     /// Opens an endpoint at the first free index.
     pub fn open(domain: &Domain, options: EndpointOptions) -> Result<Self> {
+        domain.check_process()?;
         let mut engine = domain.lock();
         let index = (engine.index..1 << 12).find(|index| !engine.endpoints.contains_key(index));
         let index = index.ok_or(Error::new(Code::EBUSY, "the domain has no free resource index"))?;
@@ -129,32 +130,32 @@ impl Endpoint {
 
     /// Sends a message.
     pub fn send(&self, send: Send) -> Result<()> {
-        self.domain.lock_active().send(self.index, send)
+        self.domain.lock_active()?.send(self.index, send)
     }
 
     /// Posts a receive.
     pub fn receive(&self, receive: Receive) -> Result<()> {
-        self.domain.lock_active().receive(self.index, receive)
+        self.domain.lock_active()?.receive(self.index, receive)
     }
 
     /// Reads remote memory.
     pub fn read(&self, read: Read) -> Result<()> {
-        self.domain.lock_active().read(self.index, read)
+        self.domain.lock_active()?.read(self.index, read)
     }
 
     /// Writes remote memory.
     pub fn write(&self, write: Write) -> Result<()> {
-        self.domain.lock_active().write(self.index, write)
+        self.domain.lock_active()?.write(self.index, write)
     }
 
     /// Changes remote memory atomically.
     pub fn atomic(&self, atomic: Atomic) -> Result<()> {
-        self.domain.lock_active().atomic(self.index, atomic)
+        self.domain.lock_active()?.atomic(self.index, atomic)
     }
 
     /// Looks for an unexpected message and reports it to the queue of receives, or ENOMSG if there is none.
     pub fn peek(&self, from: u64, tag: Option<Tag>, what: Peek, context: usize) -> Result<()> {
-        let mut engine = self.domain.lock_active();
+        let mut engine = self.domain.lock_active()?;
         // A failure of the link shows with the next operation.
         let _ = engine.turn();
         engine.peek(self.index, from, tag, what, context)
@@ -162,16 +163,19 @@ impl Endpoint {
 
     /// Completes a receive with the message that a look claimed with this context, or discards the message.
     pub fn take_claimed(&self, memory: Box<dyn UserMemory>, context: usize, discard: bool) -> Result<()> {
-        self.domain.lock_active().take_claimed(self.index, memory, context, discard)
+        self.domain.lock_active()?.take_claimed(self.index, memory, context, discard)
     }
 
     /// Cancels the receives with this context that no message has matched; returns whether there was one.
     pub fn cancel(&self, context: usize) -> bool {
-        self.domain.lock_active().cancel(self.index, context)
+        self.domain.lock_active().is_ok_and(|mut engine| engine.cancel(self.index, context))
     }
 
-    /// Closes the endpoint. Its buffers are not touched any more.
+    /// Closes the endpoint. Its buffers are not touched any more. Does nothing in a process that was forked.
     pub fn close(&self) {
+        if self.domain.check_process().is_err() {
+            return;
+        }
         // Peers still wait for acknowledgments of what the application has already received.
         self.domain.settle();
         self.domain.lock().close_endpoint(self.index);

@@ -14,7 +14,7 @@ use crate::request::{Atomic, Read, Send, Write};
 use crate::settings::Settings;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::SystemTime;
 use uet_control::{KeyMode, SecureDomain};
 use uet_emulator::Nic;
@@ -26,7 +26,7 @@ use uet_packet_io::file::{MAX_SETTINGS, read_text};
 use uet_wire::registry::AtomicOpcode;
 
 /// The number of ranges of PDCIDs that the domains of a process use in turn.
-const POOLS: u16 = 32;
+const POOLS: u32 = 32;
 
 /// An operation in flight.
 struct Outstanding {
@@ -41,6 +41,8 @@ struct Outstanding {
 /// A posted receive.
 struct Posted {
     endpoint: u16,
+    /// The only sender whose messages it takes, if there is one.
+    sender: Option<Name>,
     /// The rest of the buffer that the message does not use, if the buffer takes several.
     memory: Option<Box<dyn UserMemory>>,
     tagged: bool,
@@ -71,7 +73,7 @@ pub(crate) struct Engine {
 impl Engine {
     pub(crate) fn open(interface: &Interface, settings: &Settings) -> Result<Self> {
         /// The number of domains that this process has opened.
-        static OPENED: AtomicU16 = AtomicU16::new(0);
+        static OPENED: AtomicU32 = AtomicU32::new(0);
         let opened = OPENED.fetch_add(1, Ordering::Relaxed);
         let carrier = Carrier::open(interface, settings, opened)?;
         let refused =
@@ -82,8 +84,8 @@ impl Engine {
         }
         // Peers may still know contexts of an earlier domain at this address, so the new ones get other PDCIDs and PSNs.
         config.seed = config.seed.wrapping_add(u64::from(opened) << 32);
-        let pool = config.pds.general_pdcs.min(u16::MAX / POOLS);
-        let first = config.pds.first_pdcid.checked_add(opened % POOLS * pool);
+        let pool = config.pds.general_pdcs.min(u16::MAX / POOLS as u16);
+        let first = config.pds.first_pdcid.checked_add((opened % POOLS) as u16 * pool);
         let first = first.filter(|first| first.checked_add(config.pds.general_pdcs).is_some());
         config.pds.first_pdcid = first.unwrap_or(config.pds.first_pdcid);
         let nic = Nic::new(carrier.identity(), config).map_err(|error| refused(&error))?;

@@ -25,6 +25,7 @@ pub mod flags;
 mod interface;
 mod memory;
 mod name;
+mod peers;
 mod queue;
 mod request;
 mod settings;

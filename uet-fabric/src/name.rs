@@ -1,4 +1,4 @@
-use crate::carrier::identity;
+use crate::peers::identity;
 use core::fmt;
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 

@@ -1,6 +1,6 @@
-use crate::carrier::{OWN_PORT, SHARED_PORTS};
 use crate::error::{Code, Error, Result};
 use crate::name::Name;
+use crate::peers::{OWN_PORT, SHARED_PORTS};
 use core::net::{IpAddr, SocketAddr};
 use core::str::FromStr;
 use core::time::Duration;
@@ -69,7 +69,8 @@ impl Settings {
         setting("params", "Further parameters of the NIC: NAME=VALUE, separated by semicolons"),
         setting(
             "capture",
-            "Capture file (pcapng); %p stands for the process ID, which is appended if %p is missing",
+            "Capture file (pcapng); %p stands for the process ID, which is appended if %p is missing. Further domains append \
+             their number",
         ),
         setting("keys", "Key file of secure domains (TOML)"),
         setting(
@@ -162,16 +163,22 @@ impl Settings {
         Name { address: SocketAddr::new(host, port), job, pid: 0, index, generation }
     }
 
-    /// Returns the path of the capture file of this process.
-    pub(crate) fn capture_path(&self, process: u32) -> Option<String> {
+    /// Returns the path of the capture file of a domain. That of the second domain of a process, number 1, ends with 2.
+    pub(crate) fn capture_path(&self, process: u32, domain: u32) -> Option<String> {
         let path = self.capture.as_ref()?;
-        if path.contains("%p") {
-            return Some(path.replace("%p", &process.to_string()));
+        let (stem, extension) = match path.strip_suffix(".pcapng") {
+            Some(stem) => (stem, ".pcapng"),
+            None => (path.as_str(), ""),
+        };
+        let process = process.to_string();
+        let mut stem = match stem.contains("%p") {
+            true => stem.replace("%p", &process),
+            false => format!("{stem}-{process}"),
+        };
+        if domain > 0 {
+            stem += &format!("-{}", domain.saturating_add(1));
         }
-        Some(match path.strip_suffix(".pcapng") {
-            Some(stem) => format!("{stem}-{process}.pcapng"),
-            None => format!("{path}-{process}"),
-        })
+        Some(stem + extension)
     }
 }
 

@@ -5,12 +5,15 @@ use bytes::Bytes;
 use core::time::Duration;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
+use uet_emulator::link::udp::UdpLink;
+use uet_emulator::{Config, Nic};
 use uet_fabric::{
     AddressVector, Atomic, Code, Completion, CompletionQueue, Counter, Domain, Endpoint, EndpointOptions,
-    Entry, Failed, Interface, Peek, Read, Receive, Send, Settings, Tag, UNKNOWN_ADDRESS, UserMemory, Write,
-    atomic_opcode, atomic_width, datatype, flags, supports,
+    Entry, Failed, Interface, Name, Peek, Read, Receive, Send, Settings, Tag, UNKNOWN_ADDRESS, UserMemory,
+    Write, atomic_opcode, atomic_width, datatype, flags, supports,
 };
-use uet_model::Memory;
+use uet_model::ses::{Operation, Peer, Work};
+use uet_model::{Memory, Time};
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode, ReturnCode};
 
 /// Memory that the test shares with the provider.
@@ -147,12 +150,20 @@ impl Side {
 const LOOPBACK: &[(&str, &str)] = &[("iface", "lo")];
 /// Both sides have the same address and ports of their own.
 const SHARED: &[(&str, &str)] = &[("iface", "127.0.0.9")];
+/// The same with IPv6 and transport security, which authenticates addresses.
+const SECURED: &[(&str, &str)] =
+    &[("iface", "::1"), ("keys", concat!(env!("CARGO_TARGET_TMPDIR"), "/secured.toml"))];
 const IMPAIRED: &[(&str, &str)] =
     &[("iface", "lo"), ("impair", "drop 5%; duplicate 5%; reorder 3 5%"), ("seed", "5")];
 
 #[test]
 fn messages_arrive_in_order() {
-    for variables in [LOOPBACK, SHARED, IMPAIRED] {
+    let key = "07".repeat(32);
+    let key = format!("[[domain]]\nsdi = 9\nmode = \"cluster\"\nssi = false\nkeys = {{ 0 = \"{key}\" }}\n");
+    std::fs::write(SECURED[1].1, key).unwrap();
+    let has_ipv6 = std::net::UdpSocket::bind("[::1]:0").is_ok();
+    let all = [LOOPBACK, SHARED, IMPAIRED, SECURED];
+    for variables in all.into_iter().filter(|variables| has_ipv6 || *variables != SECURED) {
         let [a, b] = Side::pair(variables);
         let buffers: Vec<Buffer> = (0..20).map(|_| Buffer::new(20_000)).collect();
         for (buffer, context) in buffers.iter().zip(0..) {
@@ -245,6 +256,53 @@ fn directed_receive_takes_only_its_sender() {
     other.send(None, b"me");
     let got = b.done();
     assert_eq!((got.source, got.length), (third, 2));
+}
+
+/// Sends a message to an endpoint from 127.0.0.66 with the `initiator` field of another endpoint, which everyone can compute.
+fn forge(initiator: &Name, to: &Name, data: &'static [u8]) {
+    let hash = initiator.to_bytes().iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    let initiator = (hash >> 32) as u32 ^ hash as u32;
+    let mut link = UdpLink::bind(([127, 0, 0, 66], 4793).into()).unwrap();
+    let mut nic = Nic::new(link.local().ip(), Config::real_time()).unwrap();
+    let peer = Peer { index: to.index, initiator, ..Peer::relative(to.address.ip(), to.job, to.pid) };
+    let work = Work::Send { tag: None, data: Bytes::from_static(data) };
+    let operation = nic.post(Operation::new(peer, work)).unwrap();
+    let begun = Instant::now();
+    let sent = loop {
+        let now = Time::ZERO + begun.elapsed();
+        nic.handle_timeout(now);
+        while let Some(packet) = nic.poll_transmit(now) {
+            link.send(&packet, 4793).unwrap();
+        }
+        while let Some(packet) = link.receive().unwrap() {
+            nic.handle_input(now, packet);
+        }
+        if let Some(sent) = nic.operation(operation) {
+            break sent;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    };
+    sent.unwrap();
+}
+
+#[test]
+fn directed_receive_compares_addresses() {
+    let [a, b] = Side::pair(LOOPBACK);
+    b.endpoint.set_min_multi_receive(1);
+    let memory = Box::new(Buffer::new(9));
+    let receive = Receive { from: b.peer, tag: None, memory, multi: true, context: 1, report: true };
+    b.endpoint.receive(receive).unwrap();
+    a.send(None, b"mine");
+    assert_eq!(b.done().length, 4);
+    forge(&a.endpoint.name(), &b.endpoint.name(), b"forged");
+    a.send(None, b"again");
+    let got = b.done();
+    assert_eq!((got.source, got.length), (b.peer, 5), "also the rest of the buffer is for one sender");
+    b.post(None, &Buffer::new(9), 2);
+    let got = b.done();
+    assert_eq!((got.source, got.length), (UNKNOWN_ADDRESS, 6));
 }
 
 #[test]
@@ -354,6 +412,27 @@ fn domain_takes_a_fresh_address() {
 }
 
 #[test]
+fn each_domain_has_its_own_capture() {
+    const CAPTURED: &[(&str, &str)] =
+        &[("iface", "lo"), ("capture", concat!(env!("CARGO_TARGET_TMPDIR"), "/domain-%p.pcapng"))];
+    let (folder, process) = (env!("CARGO_TARGET_TMPDIR"), std::process::id());
+    let ours = || -> Vec<String> {
+        let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+        let names = files.map(|name| name.into_string().unwrap());
+        names.filter(|name| name.starts_with(&format!("domain-{process}"))).collect()
+    };
+    // An earlier process may have had this ID.
+    ours().iter().for_each(|name| std::fs::remove_file(format!("{folder}/{name}")).unwrap());
+    let [a, b] = Side::pair(CAPTURED);
+    let again = Side::open(CAPTURED);
+    b.post(None, &Buffer::new(9), 1);
+    a.send(None, b"captured");
+    b.done();
+    drop((a, b, again));
+    assert_eq!(ours().len(), 3, "{:?}", ours());
+}
+
+#[test]
 fn peer_that_is_gone_fails_the_send() {
     // Few retransmissions keep the test short.
     let [a, b] =
@@ -380,6 +459,10 @@ fn taken_port_is_refused() {
     assert_eq!(error.code, Code::EADDRINUSE);
     assert!(error.to_string().contains("127.0.0.78:4793"), "{error}");
     drop(first);
+    for _ in 0..50 {
+        // A closed domain has let its port go.
+        Domain::open(&interface, &settings).unwrap();
+    }
 }
 
 #[test]

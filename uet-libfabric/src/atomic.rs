@@ -3,8 +3,8 @@
 use crate::call::{guard_int, object};
 use crate::domain;
 use crate::ep::{EndpointObject, operate};
-use crate::memory::Buffer;
-use crate::rma::Remote;
+use crate::memory::{Buffer, PARTS};
+use crate::rma::{Remote, fits};
 use crate::sys::*;
 use core::ffi::{c_int, c_void};
 use core::mem::size_of;
@@ -62,19 +62,24 @@ impl Elements {
             Elements::None => Ok(None),
             Elements::One(memory, count) => {
                 // SAFETY: the caller promises it.
-                let buffer = unsafe { Buffer::new(memory.cast_mut(), count * width) };
+                let buffer = unsafe { Buffer::new(memory.cast_mut(), bytes(count, width)?) };
                 Ok(Some(buffer))
             }
+            Elements::Many(_, count) if count > PARTS => Err(Code::EINVAL.into()),
             Elements::Many(list, count) => {
                 // SAFETY: the caller passes `count` parts.
-                let parts = unsafe { core::slice::from_raw_parts(list, count) };
-                let part = |ioc: &Ioc| iovec { iov_base: ioc.addr, iov_len: ioc.count * width };
-                let parts: Vec<iovec> = parts.iter().map(part).collect();
+                let parts = (0..count).map(|place| unsafe { &*list.add(place) });
+                let part = |ioc: &Ioc| Ok(iovec { iov_base: ioc.addr, iov_len: bytes(ioc.count, width)? });
+                let parts = parts.map(part).collect::<Result<Vec<iovec>>>()?;
                 // SAFETY: as above.
                 unsafe { Buffer::from_iov(parts.as_ptr(), parts.len()) }.map(Some)
             }
         }
     }
+}
+
+fn bytes(count: usize, width: usize) -> Result<usize> {
+    count.checked_mul(width).ok_or(Error::new(Code::EINVAL, "the elements exceed the address space"))
 }
 
 /// The parameters of an atomic.
@@ -83,6 +88,8 @@ struct AtomicPosting {
     compare: Elements,
     result: Elements,
     remote: Remote,
+    /// The number of elements at the remote side, if the caller tells it.
+    remote_count: Option<usize>,
     datatype: u32,
     op: u32,
     context: *mut c_void,
@@ -93,7 +100,19 @@ struct AtomicPosting {
 impl AtomicPosting {
     fn new(operand: Elements, remote: Remote, datatype: u32, op: u32, context: *mut c_void) -> Self {
         let (compare, result) = (Elements::None, Elements::None);
-        AtomicPosting { operand, compare, result, remote, datatype, op, context, flags: None, report: true }
+        let (remote_count, flags) = (None, None);
+        AtomicPosting {
+            operand,
+            compare,
+            result,
+            remote,
+            remote_count,
+            datatype,
+            op,
+            context,
+            flags,
+            report: true,
+        }
     }
 }
 
@@ -101,7 +120,18 @@ impl AtomicPosting {
 ///
 /// The memory must be valid, as [`Buffer::new`] requires.
 unsafe fn post(ep: &EndpointObject, posting: AtomicPosting) -> Result<()> {
-    let AtomicPosting { operand, compare, result, remote, datatype, op, context, flags, report } = posting;
+    let AtomicPosting {
+        operand,
+        compare,
+        result,
+        remote,
+        remote_count,
+        datatype,
+        op,
+        context,
+        flags,
+        report,
+    } = posting;
     let Kind { opcode, datatype, width } = kind(datatype, op)?;
     // SAFETY: the caller promises it.
     let (operand, compare, result) =
@@ -109,9 +139,12 @@ unsafe fn post(ep: &EndpointObject, posting: AtomicPosting) -> Result<()> {
     let Remote { peer: to, offset, key } = remote;
     // A read has no operand of its own: the result tells its length.
     let operand = if opcode == AtomicOpcode::READ { result.clone() } else { operand };
-    let operand = operand.map(|operand| operand.copy()).unwrap_or_default();
+    let operand = operand.map(|operand| operand.copy(!report)).transpose()?.unwrap_or_default();
     if operand.is_empty() || compare.is_some() != opcode.is_compare_and_swap() {
         return Err(Error::new(Code::EINVAL, "the operands do not fit the atomic operation"));
+    }
+    if let Some(count) = remote_count {
+        fits(operand.len(), bytes(count, width)?)?;
     }
     if compare.is_some() && operand.len() != width {
         return Err(Error::new(Code::EINVAL, "a compare and swap takes one element"));
@@ -123,7 +156,7 @@ unsafe fn post(ep: &EndpointObject, posting: AtomicPosting) -> Result<()> {
         opcode,
         datatype,
         operand,
-        compare: compare.map(|compare| compare.copy()),
+        compare: compare.map(|compare| compare.copy(false)).transpose()?,
         result: result.map(|result| Box::new(result) as _),
         context: context as usize,
         report: report && ep.reports_send(flags.unwrap_or_else(|| ep.send_flags())),
@@ -173,10 +206,10 @@ unsafe fn of_message(msg: *const AtomicMsg, flags: u64) -> Result<AtomicPosting>
     // SAFETY: the caller promises it.
     unsafe {
         let msg = &*msg;
-        let remote = Remote::single(msg.addr, msg.rma_iov, msg.rma_iov_count)?;
+        let (remote, count) = Remote::single(msg.addr, msg.rma_iov, msg.rma_iov_count)?;
         let operand = Elements::Many(msg.iov, msg.iov_count);
         let posting = AtomicPosting::new(operand, remote, msg.datatype, msg.op, msg.context);
-        Ok(AtomicPosting { flags: Some(flags), ..posting })
+        Ok(AtomicPosting { remote_count: Some(count), flags: Some(flags), ..posting })
     }
 }
 
@@ -369,4 +402,25 @@ pub(crate) unsafe extern "C" fn query(
         unsafe { attr.write(AtomicAttr { count: most(kind, domain::of(fid).mtu()), size: kind.width }) };
         Ok(())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_of_elements_neither_overflow_nor_need_memory() {
+        let many = |list: &[Ioc]| Elements::Many(list.as_ptr(), list.len());
+        let code = |elements: Elements| {
+            // SAFETY: nothing reads or writes the elements.
+            unsafe { elements.buffer(8) }.map(drop).map_err(|error| error.code)
+        };
+        let ioc = |count| Ioc { addr: ptr::null_mut(), count };
+        let too_many = (1 << 61) + 1;
+        assert_eq!(code(Elements::One(ptr::null(), too_many)), Err(Code::EINVAL));
+        assert_eq!(code(many(&[ioc(too_many)])), Err(Code::EINVAL));
+        assert_eq!(code(many(&[ioc(1 << 60), ioc(1 << 60)])), Err(Code::EINVAL));
+        assert_eq!(code(Elements::Many(ptr::null(), PARTS + 1)), Err(Code::EINVAL));
+        assert_eq!(code(Elements::Many(ptr::null(), 0)), Ok(()));
+    }
 }

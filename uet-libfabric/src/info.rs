@@ -49,9 +49,9 @@ const OP_FLAGS: u64 = flags::COMPLETION
     | flags::DELIVERY_COMPLETE
     | flags::MULTI_RECV;
 /// The most bytes that a message has.
-const LONGEST: usize = u32::MAX as usize;
+pub(crate) const LONGEST: usize = u32::MAX as usize;
 /// The most bytes that an inject operation has.
-const INJECT: usize = 4096;
+pub(crate) const INJECT: usize = 4096;
 const QUEUE: usize = 4096;
 const MANY: usize = 1 << 12;
 

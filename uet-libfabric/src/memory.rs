@@ -1,5 +1,6 @@
 //! The application's buffers.
 
+use crate::info::{INJECT, LONGEST};
 use bytes::Bytes;
 use core::ffi::c_void;
 use core::ptr;
@@ -52,18 +53,29 @@ impl Buffer {
             let part = unsafe { &*iov.add(place) };
             parts.push(Part { address: part.iov_base as usize, length: part.iov_len });
         }
-        let length = parts.iter().map(|part| part.length).sum();
+        let length = parts.iter().try_fold(0_usize, |sum, part| sum.checked_add(part.length));
+        let length =
+            length.ok_or(Error::new(Code::EINVAL, "the parts of a buffer exceed the address space"))?;
         Ok(Buffer { parts, length })
     }
 
-    /// Copies the bytes.
-    pub(crate) fn copy(&self) -> Bytes {
-        let mut bytes = Vec::with_capacity(self.length);
+    /// Copies the bytes of a message or of an injected one. Fails with EMSGSIZE if it is too long, and with ENOMEM if there
+    /// is no memory for it.
+    pub(crate) fn copy(&self, is_injected: bool) -> Result<Bytes> {
+        let most = if is_injected { INJECT } else { LONGEST };
+        if self.length > most {
+            let message = format!("the buffer has {} bytes, but the limit is {most}", self.length);
+            return Err(Error::new(Code::EMSGSIZE, message));
+        }
+        let mut bytes = Vec::new();
+        bytes
+            .try_reserve_exact(self.length)
+            .map_err(|_| Error::new(Code::ENOMEM, "no memory to copy the buffer"))?;
         for Part { address, length } in self.parts.iter().filter(|part| part.length > 0) {
             // SAFETY: `new` and `from_iov` require that the memory is valid for reading.
             bytes.extend_from_slice(unsafe { core::slice::from_raw_parts(*address as *const u8, *length) });
         }
-        bytes.into()
+        Ok(bytes.into())
     }
 
     /// Calls `visit` with the parts of a range: an address, an offset in the range, and a length.
@@ -135,7 +147,7 @@ mod tests {
         let iov = [part(&mut first), part(&mut []), part(&mut second)];
         // SAFETY: the arrays outlive the buffer.
         let mut buffer = unsafe { Buffer::from_iov(iov.as_ptr(), iov.len()) }.unwrap();
-        assert_eq!((buffer.len(), &buffer.copy()[..]), (7, &b"abcdefg"[..]));
+        assert_eq!((buffer.len(), &buffer.copy(true).unwrap()[..]), (7, &b"abcdefg"[..]));
         buffer.write(2, b"XYZ").unwrap();
         let mut read = [0; 5];
         buffer.read(1, &mut read).unwrap();
@@ -146,8 +158,24 @@ mod tests {
         let mut window = buffer.window(2, 3);
         assert_eq!((window.len(), window.address()), (3, buffer.address() + 2));
         window.write(0, b"123").unwrap();
-        assert_eq!(&buffer.copy()[..], b"ab123fg");
+        assert_eq!(&buffer.copy(false).unwrap()[..], b"ab123fg");
         assert_eq!(buffer.window(6, 2).len(), 0);
         assert_eq!((&first, &second), (b"ab1", b"23fg"));
+    }
+
+    #[test]
+    fn long_buffers_are_refused_before_they_are_read() {
+        let buffer = |length| {
+            // SAFETY: nothing reads or writes the memory.
+            unsafe { Buffer::new(core::ptr::dangling_mut::<u8>().cast(), length) }
+        };
+        for (length, is_injected) in [(4097, true), (1 << 32, false), (1 << 62, false)] {
+            assert_eq!(buffer(length).copy(is_injected).unwrap_err().code, Code::EMSGSIZE, "{length}");
+        }
+        let part = |iov_len| iovec { iov_base: core::ptr::null_mut(), iov_len };
+        let iov = [part(usize::MAX), part(1)];
+        // SAFETY: as above.
+        let overflow = unsafe { Buffer::from_iov(iov.as_ptr(), iov.len()) };
+        assert_eq!(overflow.unwrap_err().code, Code::EINVAL);
     }
 }

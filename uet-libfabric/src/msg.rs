@@ -48,7 +48,7 @@ pub(crate) fn post_send(ep: &EndpointObject, buffer: &Buffer, sending: Sending) 
     ep.endpoint.send(Send {
         to,
         tag,
-        data: buffer.copy(),
+        data: buffer.copy(!report || own.is_some_and(|own| own & flags::INJECT != 0))?,
         cq_data: data,
         delivery_complete: bits & flags::DELIVERY_COMPLETE != 0,
         context: context as usize,

@@ -8,6 +8,7 @@ use core::mem::size_of;
 use core::ptr;
 use libc::{iovec, ssize_t};
 use uet_fabric::{Code, Error, Read, Result, Write, flags};
+use uet_model::Memory;
 
 pub(crate) static OPS: RmaOps = RmaOps {
     size: size_of::<RmaOps>(),
@@ -31,19 +32,39 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
-    /// Returns the only part of a list of remote memory.
+    /// Returns the only part of a list of remote memory, and its length.
     ///
     /// # Safety
     ///
     /// `iov` must point to `count` parts.
-    pub(crate) unsafe fn single(peer: u64, iov: *const RmaIov, count: usize) -> Result<Self> {
+    pub(crate) unsafe fn single(peer: u64, iov: *const RmaIov, count: usize) -> Result<(Self, usize)> {
         if count != 1 {
             return Err(Error::new(Code::EINVAL, "an operation takes one remote buffer"));
         }
         // SAFETY: the caller promises one part.
-        let RmaIov { addr: offset, key, .. } = unsafe { iov.read() };
-        Ok(Remote { peer, offset, key })
+        let RmaIov { addr: offset, len, key } = unsafe { iov.read() };
+        Ok((Remote { peer, offset, key }, len))
     }
+
+    /// Returns the remote memory of a message, which must have room for the local buffer.
+    ///
+    /// # Safety
+    ///
+    /// The message must be valid.
+    unsafe fn of_message(msg: &RmaMsg, buffer: &Buffer) -> Result<Self> {
+        // SAFETY: the caller promises it.
+        let (remote, length) = unsafe { Remote::single(msg.addr, msg.rma_iov, msg.rma_iov_count) }?;
+        fits(buffer.len(), length).map(|()| remote)
+    }
+}
+
+/// Fails with EINVAL if remote memory is shorter than the local buffer.
+pub(crate) fn fits(local: usize, remote: usize) -> Result<()> {
+    if local > remote {
+        let message = format!("the local buffer has {local} bytes, but the remote one {remote}");
+        return Err(Error::new(Code::EINVAL, message));
+    }
+    Ok(())
 }
 
 fn post_read(
@@ -75,7 +96,7 @@ fn post_write(ep: &EndpointObject, buffer: &Buffer, writing: Writing) -> Result<
         to,
         key,
         offset,
-        data: buffer.copy(),
+        data: buffer.copy(!report || own.is_some_and(|own| own & flags::INJECT != 0))?,
         cq_data,
         delivery_complete: bits & flags::DELIVERY_COMPLETE != 0,
         context: context as usize,
@@ -124,7 +145,7 @@ unsafe extern "C" fn readmsg(fid: *mut Fid, msg: *const RmaMsg, bits: u64) -> ss
         operate(fid, |ep| {
             let msg = &*msg;
             let buffer = Buffer::from_iov(msg.iov, msg.iov_count)?;
-            let remote = Remote::single(msg.addr, msg.rma_iov, msg.rma_iov_count)?;
+            let remote = Remote::of_message(msg, &buffer)?;
             post_read(ep, buffer, remote, msg.context, Some(bits))
         })
     }
@@ -171,7 +192,7 @@ unsafe extern "C" fn writemsg(fid: *mut Fid, msg: *const RmaMsg, bits: u64) -> s
         operate(fid, |ep| {
             let msg = &*msg;
             let buffer = Buffer::from_iov(msg.iov, msg.iov_count)?;
-            let remote = Remote::single(msg.addr, msg.rma_iov, msg.rma_iov_count)?;
+            let remote = Remote::of_message(msg, &buffer)?;
             let data = (bits & flags::REMOTE_CQ_DATA != 0).then_some(msg.data);
             post_write(
                 ep,
@@ -235,5 +256,24 @@ unsafe extern "C" fn injectdata(
         let writing =
             Writing { remote, data: Some(data), context: ptr::null_mut(), flags: None, report: false };
         operate(fid, |ep| post_write(ep, &buffer, writing))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remote_memory_has_room_for_the_local_buffer() {
+        let mut bytes = [0; 32];
+        for (len, fits) in [(8, false), (31, false), (32, true), (64, true)] {
+            let rma_iov = RmaIov { addr: 16, len, key: 7 };
+            // SAFETY: all zeros are a valid message: numbers and null pointers.
+            let empty: RmaMsg = unsafe { core::mem::zeroed() };
+            let msg = RmaMsg { rma_iov: &rma_iov, rma_iov_count: 1, ..empty };
+            // SAFETY: the array outlives the buffer, and the message is valid.
+            let remote = unsafe { Remote::of_message(&msg, &Buffer::new(bytes.as_mut_ptr().cast(), 32)) };
+            assert_eq!(remote.map_err(|error| error.code).err(), (!fits).then_some(Code::EINVAL), "{len}");
+        }
     }
 }

@@ -109,6 +109,39 @@ fn it_survives_any_packets() {
     assert_eq!((counted.received, counted.pdcs), (0, 0));
 }
 
+const HELLO: &str = r#"{"id":1,"op":"hello","protocol":1}"#;
+
+#[test]
+fn connection_begins_with_hello() {
+    let nic = Nic::start("127.0.0.20", &[]);
+    let port = nic.ready["control"]["port"].as_u64().unwrap() as u16;
+    let answers = |request: &str| {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        // It only ends a hang.
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        // A connection that closes with unread lines may lose the answer.
+        BufReader::new(stream).lines().map_while(Result::ok).collect::<Vec<String>>()
+    };
+    let add_peer = r#"{"id":2,"op":"add_peer","address":"127.0.0.21","job":101}"#;
+    for first in ["POST / HTTP/1.1\r\n", "nonsense\n", "[1]\n", &format!("{add_peer}\n")] {
+        let [answer] = &answers(first)[..] else { panic!("{first}: not one line, and then the end") };
+        let answer: Value = serde_json::from_str(answer).unwrap();
+        assert_eq!(answer["error"]["code"], "bad_request", "{first}");
+        assert!(answer["error"]["message"].as_str().unwrap().contains("must be"), "{answer}");
+    }
+    let page = format!("POST / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n{HELLO}\n{add_peer}\n");
+    assert!(answers(&page).iter().all(|line| !line.contains("\"ok\"")));
+
+    let run = common::uet_with(
+        format!("{add_peer}\n{HELLO}\n").as_bytes(),
+        &["emulate", "--listen", "127.0.0.20:0", "--control", "stdio"],
+    );
+    assert_eq!(run.out.lines().count(), 1, "{}", run.out);
+    // The NIC is still there.
+    nic.connect();
+}
+
 #[test]
 fn it_survives_any_requests() {
     let nic = Nic::start("127.0.0.5", &[]);
@@ -119,6 +152,7 @@ fn it_survives_any_requests() {
         stream.write_all(format!("{line}\n").as_bytes()).unwrap();
         serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap()
     };
+    assert_eq!(say(HELLO)["name"], "uet-emulator");
     assert_eq!(say("nonsense")["error"]["code"], "bad_request");
     assert_eq!(
         say(r#"{"id":3,"op":"dance"}"#),
@@ -235,7 +269,10 @@ fn a_suite_gets_no_answers_of_another() {
         (BufReader::new(stream.try_clone().unwrap()).lines(), stream)
     };
     let (mut lines, mut stream) = connect();
-    stream.write_all(b"{\"id\":1,\"op\":\"post_receive\",\"length\":8}\n").unwrap();
+    stream
+        .write_all(format!("{HELLO}\n{{\"id\":1,\"op\":\"post_receive\",\"length\":8}}\n").as_bytes())
+        .unwrap();
+    assert!(lines.next().unwrap().unwrap().contains("uet-emulator"));
     assert!(lines.next().unwrap().unwrap().contains("\"operation\":1"));
     stream
         .write_all(b"{\"id\":77,\"op\":\"wait_completion\",\"operation\":1,\"timeout_ns\":500000000}\n")
@@ -245,17 +282,17 @@ fn a_suite_gets_no_answers_of_another() {
     // The NIC may take a moment to notice that the first suite has disconnected.
     loop {
         let (mut lines, mut stream) = connect();
+        stream.write_all(format!("{HELLO}\n").as_bytes()).unwrap();
+        match lines.next() {
+            Some(Ok(line)) if line.contains("uet-emulator") => {}
+            _ => continue,
+        }
         stream
             .write_all(b"{\"id\":2,\"op\":\"wait_completion\",\"operation\":1,\"timeout_ns\":1000000000}\n")
             .unwrap();
-        match lines.next() {
-            Some(Ok(line)) if line.contains("another suite") => continue,
-            Some(Ok(line)) => {
-                assert!(line.starts_with("{\"id\":2,\"error\":{\"code\":\"timeout\""), "{line}");
-                break;
-            }
-            _ => continue,
-        }
+        let line = lines.next().unwrap().unwrap();
+        assert!(line.starts_with("{\"id\":2,\"error\":{\"code\":\"timeout\""), "{line}");
+        break;
     }
 }
 

@@ -199,9 +199,16 @@ def filled(fill, length):
     return bytearray((fill["seed"] + i) * 2654435761 >> 24 & 0xFF for i in range(length))
 
 
+def is_hello(line):
+    try:
+        return json.loads(line)["op"] == "hello"
+    except (KeyError, TypeError, ValueError):
+        return False
+
+
 def serve(device, incoming, outgoing):
     """Takes packets, lets timers run out, and does what the control channel says, until that ends."""
-    pending = b""
+    pending, greeted = b"", False
 
     def say(answer):
         line = json.dumps(answer).encode() + b"\n"
@@ -218,7 +225,12 @@ def serve(device, incoming, outgoing):
             if not piece:
                 return
             *lines, pending = (pending + piece).split(b"\n")
-            for answer in (device.line(line) for line in lines if line.strip()):
+            for line in filter(bytes.strip, lines):
+                greeted = greeted or is_hello(line)
+                if not greeted:
+                    # Perhaps a web page: what follows may be its own requests.
+                    return say({"id": 0, "error": {"code": "bad_request", "message": "the first request must be hello"}})
+                answer = device.line(line)
                 if answer is not None:
                     say(answer)
         device.initiator.expire()

@@ -42,6 +42,16 @@ class Refused(Exception):
         self.code = code
 
 
+REFUSAL = '{"id": 0, "error": {"code": "bad_request", "message": "the first request must be hello"}}'
+
+
+def is_hello(line):
+    try:
+        return json.loads(line)["op"] == "hello"
+    except (KeyError, TypeError, ValueError):
+        return False
+
+
 class Bench:
     def __init__(self, simulation, address="127.0.0.1"):
         self.simulation = simulation
@@ -126,11 +136,18 @@ class Bench:
         return {"now_ns": self.simulation.now_ns()}
 
     async def serve(self, reader, writer):
-        """Answers line by line until the suite ends the channel. Reading blocks, and the simulator with it."""
+        """Answers line by line until the suite ends the channel. Reading blocks, and the simulator with it. A connection
+        that does not begin with `hello` ends at once: it may be from a web page."""
+        greeted = False
         while line := reader.readline():
-            if line.strip():
-                writer.write(await self.answer(line) + "\n")
-                writer.flush()
+            if not line.strip():
+                continue
+            greeted = greeted or is_hello(line)
+            answer = await self.answer(line) if greeted else REFUSAL
+            writer.write(answer + "\n")
+            writer.flush()
+            if not greeted:
+                return
 
 
 async def listen(bench, port):
@@ -140,4 +157,4 @@ async def listen(bench, port):
             connection, _ = listener.accept()
             with connection:
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                await bench.serve(connection.makefile("r"), connection.makefile("w"))
+                await bench.serve(connection.makefile("r", errors="replace"), connection.makefile("w"))

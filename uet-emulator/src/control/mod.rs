@@ -466,12 +466,8 @@ impl Control {
         room(self.regions.len(), REGIONS, "regions")?;
         let length = self.take_memory(receive.length)?;
         let index = ResourceIndex { process: process(receive.job, receive.process), index: receive.index };
-        let posted = Receive {
-            capacity,
-            tag: receive.tag.map(|tag| Tag { bits: tag.0, ignore: receive.ignore.0 }),
-            initiator: receive.initiator,
-            initial: Default::default(),
-        };
+        let tag = receive.tag.map(|tag| Tag { bits: tag.0, ignore: receive.ignore.0 });
+        let posted = Receive { tag, initiator: receive.initiator, ..Receive::new(capacity) };
         let id = nic.receive(index, posted).map_err(|error| {
             self.memory -= length as u64;
             refusal(ErrorCode::BadRequest, error.to_string())

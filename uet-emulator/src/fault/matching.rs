@@ -43,7 +43,7 @@ pub(super) const FAULTS: &[Fault] = &[
         "takes-any-initiator",
         "A receive for one initiator takes the sends of all initiators",
         SES_MATCH_002,
-        &[Tap::Receive(|receive| receive.initiator = None)],
+        &[Tap::Receive(|receive| (receive.initiator, receive.from) = (None, None))],
     ),
     fault(
         "takes-any-tag",

@@ -14,7 +14,7 @@ use std::io::{self, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
-use uet_control::{Advance, Advanced, Answer, Clock, ErrorCode, Lines, Op, Request, SecureDomain};
+use uet_control::{Advance, Advanced, Answer, Clock, ErrorCode, Handshake, Lines, Op, Request, SecureDomain};
 use uet_keys::KeyError;
 
 /// Maximum time for one line to the suite. Then the NIC disconnects, however much the suite has read.
@@ -79,6 +79,7 @@ pub enum Channel {
 /// The connection to a suite.
 struct Suite {
     lines: Lines<BufReader<Ready>>,
+    handshake: Handshake,
     writer: File,
 }
 
@@ -103,19 +104,24 @@ impl Read for Ready {
 }
 
 impl Suite {
+    fn new(reader: File, writer: File) -> Self {
+        let lines = Lines::new(BufReader::new(Ready(reader)));
+        Suite { lines, handshake: Handshake::default(), writer }
+    }
+
     fn tcp(stream: TcpStream) -> io::Result<Self> {
         stream.set_nonblocking(false)?;
         stream.set_nodelay(true)?;
         stream.set_write_timeout(Some(SLOW))?;
         let reader = File::from(OwnedFd::from(stream.try_clone()?));
         let writer = File::from(OwnedFd::from(stream));
-        Ok(Suite { lines: Lines::new(BufReader::new(Ready(reader))), writer })
+        Ok(Suite::new(reader, writer))
     }
 
     fn stdio() -> io::Result<Self> {
         let reader = File::from(io::stdin().as_fd().try_clone_to_owned()?);
         let writer = File::from(io::stdout().as_fd().try_clone_to_owned()?);
-        Ok(Suite { lines: Lines::new(BufReader::new(Ready(reader))), writer })
+        Ok(Suite::new(reader, writer))
     }
 
     /// Writes a line. Fails if that takes too long, or if `stop` becomes readable meanwhile.
@@ -273,6 +279,10 @@ impl Server {
                 }
                 Ok(None) | Err(_) => return Ok(self.hang_up()),
             };
+            if let Some(answer) = suite.handshake.refuse(&line) {
+                let _ = suite.write(&answer.to_line(), &self.stop);
+                return Ok(self.hang_up());
+            }
             let lines = match self.driver.is_virtual() {
                 true => self.lines_in_virtual_time(&line)?,
                 false => {

@@ -5,6 +5,7 @@ use crate::address::{AddressVector, UNKNOWN_ADDRESS};
 use crate::error::{Code, Error, Result};
 use crate::flags;
 use crate::memory::UserMemory;
+use crate::name::Name;
 use crate::queue::{Completion, Entry, Failed};
 use crate::request::{Peek, Receive, Tag};
 use uet_model::Memory;
@@ -13,22 +14,28 @@ use uet_wire::registry::ReturnCode;
 
 impl Engine {
     pub(crate) fn receive(&mut self, endpoint: u16, receive: Receive) -> Result<()> {
-        let Receive { from, tag, memory, multi, context, report } = receive;
-        let initiator = self.initiator_of(endpoint, from)?;
+        let sender = self.directed(endpoint, receive.from)?;
+        self.post_receive(endpoint, sender, receive)
+    }
+
+    fn post_receive(&mut self, endpoint: u16, sender: Option<Name>, receive: Receive) -> Result<()> {
+        let Receive { from: _, tag, memory, multi, context, report } = receive;
         let address = memory.address();
         let whole = multi.then(|| memory.window(0, memory.len()));
         let tagged = tag.is_some();
-        let pattern = pattern(memory.len(), tag, initiator);
+        let pattern = pattern(memory.len(), tag, sender);
         let id = self.nic.receive_into(self.place(endpoint), pattern, memory);
         let id = id.map_err(|error| Error::new(Code::EINVAL, error.to_string()))?;
-        self.receives.insert(id, Posted { endpoint, memory: whole, tagged, address, context, report });
+        self.receives
+            .insert(id, Posted { endpoint, sender, memory: whole, tagged, address, context, report });
         self.complete();
         Ok(())
     }
 
-    fn initiator_of(&mut self, endpoint: u16, from: u64) -> Result<Option<u32>> {
+    /// Returns the only sender whose messages a receive takes, if it has one.
+    fn directed(&mut self, endpoint: u16, from: u64) -> Result<Option<Name>> {
         let directed = self.state(endpoint)?.options.directed && from != UNKNOWN_ADDRESS;
-        directed.then(|| self.name_of(endpoint, from).map(|name| name.initiator())).transpose()
+        directed.then(|| self.name_of(endpoint, from)).transpose()
     }
 
     /// Looks for an unexpected message. Reports it to the queue, or ENOMSG if there is none.
@@ -40,10 +47,10 @@ impl Engine {
         what: Peek,
         context: usize,
     ) -> Result<()> {
-        let initiator = self.initiator_of(endpoint, from)?;
+        let sender = self.directed(endpoint, from)?;
         let kind = if tag.is_some() { flags::TAGGED } else { flags::MSG };
         let place = self.place(endpoint);
-        let pattern = pattern(u32::MAX as usize, tag, initiator);
+        let pattern = pattern(u32::MAX as usize, tag, sender);
         let found = self.nic.peek_unexpected(place, &pattern);
         let mut completion = Completion { context, flags: flags::RECV | kind, ..Completion::default() };
         let Some(found) = found else {
@@ -143,7 +150,7 @@ impl Engine {
             return;
         }
         let Some(posted) = self.receives.remove(&received.id) else { return };
-        let Posted { endpoint, memory, tagged, address, context, report } = posted;
+        let Posted { endpoint, sender, memory, tagged, address, context, report } = posted;
         let kind = if tagged { flags::TAGGED } else { flags::MSG };
         let mut completion = Completion { context, flags: flags::RECV | kind, ..Completion::default() };
         completion.length = received.length as usize;
@@ -163,7 +170,7 @@ impl Engine {
                 // The report comes first, since the next message may be there already.
                 self.report_received(endpoint, completion, received, report);
                 // The index is open, so this cannot fail.
-                let _ = self.receive(endpoint, again);
+                let _ = self.post_receive(endpoint, sender, again);
                 return;
             }
         }
@@ -185,8 +192,11 @@ impl Engine {
     }
 }
 
-fn pattern(length: usize, tag: Option<Tag>, initiator: Option<u32>) -> ses::Receive {
+/// Returns the receive for messages with this tag and sender. The field `initiator` tells the endpoints of an address apart.
+/// It proves nothing, since everyone can compute the hash of a name.
+fn pattern(length: usize, tag: Option<Tag>, sender: Option<Name>) -> ses::Receive {
     let tag = tag.map(|Tag { bits, ignore }| ses::Tag { bits, ignore });
     let capacity = u32::try_from(length).unwrap_or(u32::MAX);
-    ses::Receive { tag, initiator, ..ses::Receive::new(capacity) }
+    let (initiator, from) = (sender.map(|name| name.initiator()), sender.map(|name| name.identity()));
+    ses::Receive { tag, initiator, from, ..ses::Receive::new(capacity) }
 }

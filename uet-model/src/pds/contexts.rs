@@ -29,7 +29,7 @@ impl core::hash::Hash for Contexts {
     fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
         let Contexts { slots, general, reserved, by_peer: _, by_route: _, hasher: _, count } = self;
         (slots, general, reserved, count).hash(state);
-        for pdc in slots.iter().filter_map(|slot| slot.pdc.as_deref()) {
+        for pdc in self.iter() {
             (self.of_route(&pdc.route()), self.of_peer(pdc.peer, pdc.peer_id.0)).hash(state);
         }
     }
@@ -93,6 +93,10 @@ impl Contexts {
             Pool::General => &mut self.general,
             Pool::Reserved => &mut self.reserved,
         }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Pdc> {
+        self.slots.iter().filter_map(|slot| slot.pdc.as_deref())
     }
 
     /// Takes a free PDCID, and returns it with the last PSN that an initiator used with it.

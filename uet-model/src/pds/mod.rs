@@ -365,6 +365,11 @@ impl Pds {
         self.contexts.len()
     }
 
+    /// Returns the address of the peer of each of these contexts.
+    pub fn peers(&self) -> impl Iterator<Item = IpAddr> + '_ {
+        self.contexts.iter().map(|pdc| pdc.peer)
+    }
+
     /// Returns the number of resources held for requests and responses, all kinds together; 0 if nothing is in
     /// progress.
     pub fn held(&self) -> usize {

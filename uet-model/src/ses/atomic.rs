@@ -51,7 +51,7 @@ impl Ses {
         let (index, slot) = self.tables.index(request)?;
         slot.check_generation(request.address.ri_generation())?;
         slot.check_enabled()?;
-        let Some(posted) = slot.queue.peek_expected(sender.tag, sender.initiator) else {
+        let Some(posted) = slot.queue.peek_expected(&sender) else {
             return Err(Refusal::new(ReturnCode::NO_MATCH, Why::NoMatch).into());
         };
         let size = u64::from(posted.receive.capacity);
@@ -74,7 +74,7 @@ impl Ses {
         };
         let range = offset as usize..end as usize;
         let old = memory::update(memory, range, |memory| act(&operation, memory, fetch, &self.params))?;
-        if let Some((id, _)) = slot.queue.take_expected(sender.tag, sender.initiator) {
+        if let Some((id, _)) = slot.queue.take_expected(&sender) {
             self.event(SesEvent::Matched { index, list: List::UET_EXPECTED, receive: Some(id) });
             self.received(Received {
                 id,

@@ -24,12 +24,16 @@ impl core::fmt::Display for ReceiveId {
 /// A buffer that waits for a send.
 ///
 /// ```
-/// use uet_model::ses::{Receive, Tag};
+/// use uet_model::ses::{Receive, Sender, Tag};
 ///
 /// let any_of_sixteen = Receive { tag: Some(Tag { bits: 0x70, ignore: 0xf }), ..Receive::new(4096) };
-/// assert!(any_of_sixteen.matches(Some(0x77), 0));
-/// assert!(!any_of_sixteen.matches(Some(0x87), 0));
-/// assert!(!any_of_sixteen.matches(None, 0), "a plain send is for plain receives");
+/// let sender = |tag| Sender { from: [10, 0, 0, 1].into(), job: 101, initiator: 0, tag };
+/// assert!(any_of_sixteen.matches(&sender(Some(0x77))));
+/// assert!(!any_of_sixteen.matches(&sender(Some(0x87))));
+/// assert!(!any_of_sixteen.matches(&sender(None)), "a plain send is for plain receives");
+///
+/// let from_another = Receive { from: Some([10, 0, 0, 2].into()), ..Receive::new(4096) };
+/// assert!(!from_another.matches(&sender(None)));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "explore", derive(Hash))]
@@ -40,6 +44,8 @@ pub struct Receive {
     pub tag: Option<Tag>,
     /// The initiator whose sends match; `None` for all.
     pub initiator: Option<u32>,
+    /// The address whose sends match; `None` for all. Anyone can copy the `initiator` field of another sender.
+    pub from: Option<IpAddr>,
     /// The initial content, for atomics by tag. The rest is zero.
     pub initial: Bytes,
 }
@@ -64,15 +70,18 @@ impl Receive {
         Receive { tag: Some(Tag { bits, ignore: 0 }), ..Receive::new(capacity) }
     }
 
-    /// Returns whether a send matches. `SES-MATCH-001`: a tagged send must agree in the bits that the receive does not
-    /// ignore; a plain send matches plain receives only. `SES-MATCH-002`: a receive for one initiator matches no other.
-    pub fn matches(&self, tag: Option<u64>, initiator: u32) -> bool {
-        let by_tag = match (self.tag, tag) {
+    /// Returns whether a send of this sender matches. `SES-MATCH-001`: a tagged send must agree in the bits that the
+    /// receive does not ignore; a plain send matches plain receives only. `SES-MATCH-002`: a receive for one initiator
+    /// matches no other.
+    pub fn matches(&self, sender: &Sender) -> bool {
+        let by_tag = match (self.tag, sender.tag) {
             (Some(Tag { bits, ignore }), Some(sent)) => (bits ^ sent) & !ignore == 0,
             (None, None) => true,
             _ => false,
         };
-        by_tag && self.initiator.is_none_or(|only| only == initiator)
+        by_tag
+            && self.initiator.is_none_or(|only| only == sender.initiator)
+            && self.from.is_none_or(|only| only == sender.from)
     }
 }
 
@@ -266,25 +275,20 @@ impl Queue {
     }
 
     /// Takes the matching receive that was posted first. `SES-MATCH-006`: a send takes only one.
-    pub(super) fn take_expected(
-        &mut self,
-        tag: Option<u64>,
-        initiator: u32,
-    ) -> Option<(ReceiveId, PostedReceive)> {
-        let place = self.expected.iter().position(|(_, posted)| posted.receive.matches(tag, initiator))?;
+    pub(super) fn take_expected(&mut self, sender: &Sender) -> Option<(ReceiveId, PostedReceive)> {
+        let place = self.expected.iter().position(|(_, posted)| posted.receive.matches(sender))?;
         self.expected.remove(place)
     }
 
     /// Returns the receive that a send would take.
-    pub(super) fn peek_expected(&mut self, tag: Option<u64>, initiator: u32) -> Option<&mut PostedReceive> {
+    pub(super) fn peek_expected(&mut self, sender: &Sender) -> Option<&mut PostedReceive> {
         let mut receives = self.expected.iter_mut().map(|(_, posted)| posted);
-        receives.find(|posted| posted.receive.matches(tag, initiator))
+        receives.find(|posted| posted.receive.matches(sender))
     }
 
     /// Returns the first early send that matches, if it is an unexpected message.
     pub(super) fn peek_early(&self, receive: &Receive) -> Option<LandingId> {
-        let matches = |early: &&Early| receive.matches(early.sender().tag, early.sender().initiator);
-        match self.early.iter().find(matches)? {
+        match self.early.iter().find(|early| receive.matches(early.sender()))? {
             Early::Unexpected(id, _) => Some(*id),
             Early::Deferred(_) => None,
         }
@@ -292,10 +296,7 @@ impl Queue {
 
     /// Takes the first early send that matches.
     pub(super) fn take_early(&mut self, receive: &Receive) -> Option<Early> {
-        let place = self.early.iter().position(|early| {
-            let sender = early.sender();
-            receive.matches(sender.tag, sender.initiator)
-        })?;
+        let place = self.early.iter().position(|early| receive.matches(early.sender()))?;
         self.early.remove(place)
     }
 

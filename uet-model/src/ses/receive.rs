@@ -30,13 +30,13 @@ impl Ses {
             return Ok(self.expect(index, sender, request, remote, id, posted));
         }
         let slot = self.tables.index(request)?.1;
-        if let Some(posted) = slot.queue.peek_expected(sender.tag, sender.initiator) {
+        if let Some(posted) = slot.queue.peek_expected(&sender) {
             // `SES-MATCH-005`: if configured, a send longer than its buffer is refused and takes no receive.
             if self.params.too_long == TooLong::Refuse && request.total > posted.receive.capacity {
                 return Err(Refusal::new(ReturnCode::TOO_LONG, Why::TooLong));
             }
         }
-        if let Some((id, posted)) = slot.queue.take_expected(sender.tag, sender.initiator) {
+        if let Some((id, posted)) = slot.queue.take_expected(&sender) {
             return Ok(self.expect(index, sender, request, remote, id, posted));
         }
         if let Some((initiator, _)) = request.tokens {

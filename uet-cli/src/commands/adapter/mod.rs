@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 use session::Session;
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Shutdown, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::Duration;
-use uet_control::{Lines, Link};
+use uet_control::{Handshake, Lines, Link};
 use uet_packet_io::file;
 
 /// The time without a request after which the provider makes progress.
@@ -127,10 +127,13 @@ impl LibfabricAdapter {
                 loop {
                     let (stream, _) = listener.accept()?;
                     stream.set_nodelay(true)?;
+                    let reader = BufReader::new(stream.try_clone()?);
                     // A suite that has left does not end the adapter.
-                    if let Err(error) = serve(&mut session, BufReader::new(stream.try_clone()?), stream) {
+                    if let Err(error) = serve(&mut session, reader, &stream) {
                         complain(format_args!("the control channel: {error}"));
                     }
+                    // The thread that reads has the connection, too. One that is closed already needs no more.
+                    let _ = stream.shutdown(Shutdown::Both);
                     session.reset().map_err(|refusal| io::Error::other(refusal.message))?;
                 }
             }
@@ -158,6 +161,7 @@ fn serve(session: &mut Session, from: impl BufRead + Send + 'static, mut to: imp
             }
         }
     });
+    let mut handshake = Handshake::default();
     loop {
         let line = match requests.recv_timeout(TURN) {
             Ok(line) => line?,
@@ -168,6 +172,9 @@ fn serve(session: &mut Session, from: impl BufRead + Send + 'static, mut to: imp
             Err(RecvTimeoutError::Disconnected) => return Ok(()),
         };
         let Some(line) = line else { return Ok(()) };
+        if let Some(answer) = handshake.refuse(&line) {
+            return writeln!(to, "{}", answer.to_line());
+        }
         let answer = session.handle_line(&line);
         let mut text = String::new();
         while let Some(event) = session.poll_event() {

@@ -6,8 +6,8 @@ use std::net::TcpStream;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 use uet_control::{
-    AddPeer, Client, Completion, ExposeRegion, Fill, Hex64, Post, PostKind, ReadMemory, Remote,
-    WaitCompletion,
+    AddPeer, Client, Completion, ExposeRegion, Fill, Hello, Hex64, PROTOCOL, Post, PostKind, ReadMemory,
+    Remote, WaitCompletion,
 };
 
 /// A NIC in a process of its own. Dropping it stops the process.
@@ -39,7 +39,9 @@ impl Nic {
         let port = self.ready["control"]["port"].as_u64().unwrap() as u16;
         let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-        Client::new(BufReader::new(stream.try_clone().unwrap()), stream)
+        let mut client = Client::new(BufReader::new(stream.try_clone().unwrap()), stream);
+        client.call(Hello { protocol: PROTOCOL }).unwrap();
+        client
     }
 
     /// Ends the NIC with a signal; returns its exit code and further output.
