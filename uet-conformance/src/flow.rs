@@ -1,6 +1,7 @@
 //! A long write of the device, with the answers of a destination and a network. The bytes in flight show the
 //! device's window.
 
+pub use crate::packets::nominal;
 use crate::target::{Target, post};
 use crate::{Outcome, RxPacket, Show, Stop, Test};
 use core::time::Duration;
@@ -8,14 +9,6 @@ use uet_control::{Mode, Operated, Post, PostKind};
 use uet_wire::UetBuf;
 use uet_wire::pds::PdsBuf;
 use uet_wire::registry::NackCode;
-
-/// The bytes that congestion control adds to a packet's bytes from PDS on: 8 of UDP, and 40 (section 3.6.12).
-const AROUND: u64 = 8 + 40;
-
-/// The nominal size of a packet.
-pub fn nominal(bytes: usize) -> u64 {
-    bytes as u64 + AROUND
-}
 
 /// The answers to packets.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,4 +1,4 @@
-//! Packets without a context.
+//! Packets without a context, and the size of a packet for congestion control.
 
 use crate::Test;
 use uet_wire::pds::{Rudi, Uud};
@@ -45,4 +45,12 @@ impl Test<'_> {
 
 fn parts(request: &crate::Request) -> UetBuf {
     UetBuf { tss: None, pds: None, ses: request.ses, ext: request.ext, payload: request.payload.clone() }
+}
+
+/// The bytes that congestion control adds to a packet's bytes from PDS on: 8 of UDP, and 40 (section 3.6.12).
+const AROUND: u64 = 8 + 40;
+
+/// The nominal size of a packet.
+pub fn nominal(bytes: usize) -> u64 {
+    bytes as u64 + AROUND
 }

@@ -1,6 +1,6 @@
 //! Receives that the device posts, for the suite to send to.
 
-use crate::serve::NOT_WELL;
+use crate::target::NOT_WELL;
 use crate::{Outcome, Region, Stop, Test};
 use core::time::Duration;
 use uet_control::{Completion, Hex64, Operated, PostReceive, Status};

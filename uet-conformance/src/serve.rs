@@ -1,18 +1,12 @@
 //! The suite as the target of the device's operations: it reads the requests and answers them.
 
+pub use crate::target::{FAILED, NOT_WELL};
 use crate::target::{RxRequest, Target};
 use crate::{AckBuilder, Outcome, Stop, Test};
 use uet_control::{Form, Operated, Status};
 use uet_wire::catalogue::Requirement;
 use uet_wire::registry::{AckRequest, Opcode, ResponseOpcode, ReturnCode};
 use uet_wire::ses::{Address, ExtBuf, RequestHead, Response, ResponseData, ResponseDataSmall, Ses, SesBuf};
-
-/// The states of an operation that has not completed successfully.
-pub const NOT_WELL: &[Option<Status>] =
-    &[None, Some(Status::Refused), Some(Status::Failed), Some(Status::Cancelled)];
-
-/// The states of an operation that has failed.
-pub const FAILED: &[Option<Status>] = &[Some(Status::Refused), Some(Status::Failed), Some(Status::Cancelled)];
 
 /// The SES fields of a request. Fields that its header lacks are `None`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

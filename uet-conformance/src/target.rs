@@ -1,8 +1,7 @@
 //! The suite as the target, for scripts in which the device is the initiator.
 
 use crate::axis::MODE;
-use crate::flow::nominal;
-use crate::serve::FAILED;
+use crate::packets::nominal;
 use crate::{AckBuilder, Outcome, Pdc, Phase, RxPacket, Show, Stop, Test};
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -14,6 +13,13 @@ use uet_wire::catalogue::{PDS_RTO_005, Requirement};
 use uet_wire::pds::{Control, Nack, Request};
 use uet_wire::registry::{CtlType, NackCode};
 use uet_wire::{PdcId, Psn, UetBuf, Units24};
+
+/// The states of an operation that has not completed successfully.
+pub const NOT_WELL: &[Option<Status>] =
+    &[None, Some(Status::Refused), Some(Status::Failed), Some(Status::Cancelled)];
+
+/// The states of an operation that has failed.
+pub const FAILED: &[Option<Status>] = &[Some(Status::Refused), Some(Status::Failed), Some(Status::Cancelled)];
 
 /// The suite's side of a context that the device has opened. It records the requests. It sends only the
 /// answers that the script requests.

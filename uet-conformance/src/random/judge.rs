@@ -1,8 +1,9 @@
 //! The judgment at the end of a conversation: memory, receives, completions, resources.
 
 use super::coverage::State;
-use super::play::{Player, bits};
+use super::play::Player;
 use super::shown;
+use super::step::bits;
 use super::step::{By, Wrong};
 use crate::{Outcome, Stop};
 use core::time::Duration;

@@ -4,7 +4,7 @@ use super::coverage::{Coverage, Event, State};
 use super::serve::{Posted, Served};
 use super::shadow::Shadow;
 use super::source::{Own, Sending};
-use super::step::{RegionPlan, Sequence, Step};
+use super::step::{RegionPlan, Sequence, Step, bits};
 use crate::receives::tagged_room;
 use crate::{Outcome, Region, RxPacket, Stop, Test, Wire};
 use core::time::Duration;
@@ -20,12 +20,6 @@ use uet_wire::registry::NackCode;
 /// The job with this number.
 pub(super) fn job(number: u8) -> u32 {
     101 + u32::from(number)
-}
-
-/// The match bits of a tag.
-pub(super) fn bits(tag: u8) -> u64 {
-    // Tags differ at either end.
-    0x7a60_0000_0000_0100 | u64::from(tag & 1) | u64::from(tag >> 1) << 48
 }
 
 /// The process of the device that owns regions and receives.

@@ -312,12 +312,36 @@ impl MessagePlan {
     pub fn match_bits(&self) -> Option<u64> {
         let tagged =
             matches!(self.kind, PostKind::Tsend | PostKind::RendezvousTsend | PostKind::DeferrableTsend);
-        tagged.then(|| super::play::bits(self.tag))
+        tagged.then(|| bits(self.tag))
     }
 
     /// Returns its opcode.
     pub fn opcode(&self) -> Opcode {
-        super::message::opcode(self.kind)
+        opcode(self.kind)
+    }
+}
+
+/// The match bits of a tag.
+pub(super) fn bits(tag: u8) -> u64 {
+    // Tags differ at either end.
+    0x7a60_0000_0000_0100 | u64::from(tag & 1) | u64::from(tag >> 1) << 48
+}
+
+/// Returns the opcode of a message of this kind.
+pub(super) fn opcode(kind: PostKind) -> Opcode {
+    match kind {
+        PostKind::Write => Opcode::UET_WRITE,
+        PostKind::Read => Opcode::UET_READ,
+        PostKind::Send => Opcode::UET_SEND,
+        PostKind::Tsend => Opcode::UET_TAGGED_SEND,
+        PostKind::Datagram => Opcode::UET_DATAGRAM_SEND,
+        PostKind::Atomic => Opcode::UET_ATOMIC,
+        PostKind::FetchAtomic => Opcode::UET_FETCHING_ATOMIC,
+        PostKind::RendezvousSend => Opcode::UET_RENDEZVOUS_SEND,
+        PostKind::RendezvousTsend => Opcode::UET_RENDEZVOUS_TSEND,
+        PostKind::DeferrableSend => Opcode::UET_DEFERRABLE_SEND,
+        PostKind::DeferrableTsend => Opcode::UET_DEFERRABLE_TSEND,
+        PostKind::NoOp => Opcode::UET_NO_OP,
     }
 }
 

@@ -12,7 +12,7 @@ use core::fmt;
 use core::ops::Range;
 use uet_control::PostKind;
 use uet_wire::pds::Ack;
-use uet_wire::registry::{AckRequest, AtomicDatatype, AtomicOpcode, Opcode, ResponseOpcode, ReturnCode};
+use uet_wire::registry::{AckRequest, AtomicDatatype, AtomicOpcode, ResponseOpcode, ReturnCode};
 use uet_wire::ses::{Response, Ses};
 
 /// Maximum number of transmissions of an idempotent request.
@@ -209,23 +209,6 @@ impl Sending {
 
     pub(super) fn header_data(&self, index: usize) -> Option<u64> {
         self.plan.header_data.then_some(0xfeed_0000_0000_0000 | index as u64)
-    }
-}
-
-pub(in crate::random) fn opcode(kind: PostKind) -> Opcode {
-    match kind {
-        PostKind::Write => Opcode::UET_WRITE,
-        PostKind::Read => Opcode::UET_READ,
-        PostKind::Send => Opcode::UET_SEND,
-        PostKind::Tsend => Opcode::UET_TAGGED_SEND,
-        PostKind::Datagram => Opcode::UET_DATAGRAM_SEND,
-        PostKind::Atomic => Opcode::UET_ATOMIC,
-        PostKind::FetchAtomic => Opcode::UET_FETCHING_ATOMIC,
-        PostKind::RendezvousSend => Opcode::UET_RENDEZVOUS_SEND,
-        PostKind::RendezvousTsend => Opcode::UET_RENDEZVOUS_TSEND,
-        PostKind::DeferrableSend => Opcode::UET_DEFERRABLE_SEND,
-        PostKind::DeferrableTsend => Opcode::UET_DEFERRABLE_TSEND,
-        PostKind::NoOp => Opcode::UET_NO_OP,
     }
 }
 

@@ -1,11 +1,12 @@
 //! Starts messages, and states what they must do.
 
-use super::{Expect, Sending, capability, opcode, operands};
+use super::{Expect, Sending, capability, operands};
 use crate::elements::kind;
 use crate::random::arithmetic;
-use crate::random::play::{PROCESS, Player, REGIONS, SENDS, bits, job};
+use crate::random::play::{PROCESS, Player, REGIONS, SENDS, job};
 use crate::random::shadow::{Cell, atomic};
 use crate::random::step::{self, By, Form, Wrong};
+use crate::random::step::{bits, opcode};
 use crate::{Message, Outcome, Region, Stop};
 use uet_control::{Fill, PostKind};
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode, Opcode, ReturnCode};

@@ -36,7 +36,7 @@ impl Incoming {
     pub(super) fn note(&mut self, n: u32, size: usize) -> bool {
         let new = n >= self.below && self.got.insert(n);
         if new {
-            self.bytes += crate::flow::nominal(size);
+            self.bytes += crate::packets::nominal(size);
         }
         while self.got.remove(&self.below) {
             self.below += 1;

@@ -2,8 +2,9 @@
 
 use super::FIRST;
 use crate::random::difference;
-use crate::random::message::{opcode as opcode_of, operands};
-use crate::random::play::{Player, bits, job};
+use crate::random::message::operands;
+use crate::random::play::{Player, job};
+use crate::random::step::{bits, opcode as opcode_of};
 use crate::serve::SesFields;
 use crate::{Outcome, RxPacket};
 use uet_control::{Mode, PostKind};

@@ -3,8 +3,9 @@
 use super::{FIRST, Posted, REFUSAL};
 use crate::random::coverage::{Event, State};
 use crate::random::message::{capability, operands};
-use crate::random::play::{Player, bits};
+use crate::random::play::Player;
 use crate::random::source::Own;
+use crate::random::step::bits;
 use crate::random::step::{ContextPlan, Posting};
 use crate::random::{difference, shown};
 use crate::serve::SesFields;

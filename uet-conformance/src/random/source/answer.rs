@@ -111,7 +111,7 @@ impl Player<'_, '_> {
         let own = &self.own[context];
         let nominal = |packet: &OwnPacket| match packet.with[0] + packet.with[1] {
             0 => 0,
-            _ => crate::flow::nominal(packet.size),
+            _ => crate::packets::nominal(packet.size),
         };
         let parts = |packet: &&OwnPacket| matches!(packet.what, What::Part(..));
         let least: u64 = own.sent.range(..covered).map(|(_, packet)| packet).filter(parts).map(nominal).sum();
