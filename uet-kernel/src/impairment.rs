@@ -1,11 +1,11 @@
-use crate::fabric::Treatment;
 use crate::kind::PacketKind;
 use core::fmt;
 use core::net::IpAddr;
 use core::ops::RangeInclusive;
 use core::time::Duration;
 use std::sync::Arc;
-use uet_model::{Packet, Time, TrimPoint};
+use uet_model::{Packet, Priority, Time, TrimPoint};
+use uet_wire::Uet;
 
 /// A packet rule: an effect, and a selection of packets. Parse it from text, and add a predicate with
 /// [`only`](Self::only).
@@ -30,6 +30,57 @@ pub struct Impairment {
     pub(crate) after: Time,
     pub(crate) before: Option<Time>,
     only: Option<Predicate>,
+}
+
+/// The treatment of one packet by the network. Each rule adds to it.
+#[derive(Clone, Debug, Default)]
+pub struct Treatment {
+    /// True if the packet and its duplicates are lost.
+    pub lost: bool,
+    /// The delay of the packet, in addition to the latency.
+    pub delay: Duration,
+    /// The delay of each duplicate, in addition to the latency.
+    pub copies: Vec<Duration>,
+    /// The number of later packets between the same addresses that overtake the packet. It waits at most [`HELD`](crate::HELD).
+    pub behind: u16,
+    /// True if the packet is marked (ECN-CE).
+    pub marked: bool,
+    /// The size to which the packet is trimmed, in bytes after the IP header, and the point where it is trimmed.
+    pub trim: Option<(u16, TrimPoint)>,
+    /// The bit that flips, counted from the first bit of UET.
+    pub corrupt: Option<usize>,
+    /// The impairments that applied to the packet.
+    pub impairments: Vec<Impairment>,
+}
+
+impl Treatment {
+    /// Returns the packet as it arrives, marked and trimmed. Returns `None` if trimming cuts its PDS header.
+    pub fn apply(&self, mut packet: Packet) -> Option<Packet> {
+        packet.marked |= self.marked;
+        let Some((size, place)) = self.trim else { return Some(packet) };
+        trim(&mut packet, size, place);
+        let uet = Uet::parse_lax(&packet.head).0;
+        (uet.pds.is_some() || uet.tss.is_some()).then_some(packet)
+    }
+}
+
+/// Lists the impairments that applied to the packet.
+impl fmt::Display for Treatment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, impairment) in self.impairments.iter().enumerate() {
+            write!(f, "{}{impairment}", if index > 0 { "; " } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
+/// Trims a packet as a switch does, to `size` bytes after the IP header. The UDP header takes 8 of them.
+pub fn trim(packet: &mut Packet, size: u16, place: TrimPoint) {
+    let left = usize::from(size).saturating_sub(8);
+    packet.payload.truncate(left.saturating_sub(packet.head.len()));
+    packet.head.truncate(left);
+    packet.priority = Priority::Medium;
+    packet.trimmed = Some(place);
 }
 
 /// The effect of an impairment on a packet.

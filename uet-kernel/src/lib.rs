@@ -19,8 +19,8 @@ mod network;
 mod syntax;
 
 pub use agenda::Agenda;
-pub use fabric::{Arrival, Counters, Fabric, HELD, Treatment, trim};
-pub use impairment::Impairment;
+pub use fabric::{Arrival, Counters, Fabric, HELD};
+pub use impairment::{Impairment, Treatment, trim};
 pub use kind::PacketKind;
 pub use network::{Network, Node, Observer};
 pub use syntax::SyntaxError;

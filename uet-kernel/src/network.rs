@@ -1,4 +1,5 @@
-use crate::fabric::{Arrival, Fabric, Treatment};
+use crate::fabric::{Arrival, Fabric};
+use crate::impairment::Treatment;
 use core::net::IpAddr;
 use core::ops::{Index, IndexMut};
 use core::time::Duration;

@@ -1,12 +1,14 @@
 //! A context and its two directions, as observed in packets.
 
 use crate::Observed;
-use crate::observer::End;
 use core::net::IpAddr;
 use rangemap::RangeInclusiveMap;
 use std::collections::{BTreeMap, BTreeSet};
 use uet_wire::registry::{CtlType, Opcode};
 use uet_wire::{PdcId, Psn, Units24};
+
+/// The key of one end: its address, its PDCID, and the peer's address.
+pub(crate) type End = (IpAddr, PdcId, IpAddr);
 
 /// The least distance of two PSNs that cannot belong to the same context. No window reaches so far. When an identifier
 /// is reused, the first PSN lies at least 2^16 from the last one (3.5.8).

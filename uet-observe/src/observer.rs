@@ -1,6 +1,6 @@
 //! Finds the context of a packet.
 
-use crate::context::{FAR, distance};
+use crate::context::{End, FAR, distance};
 use crate::rudi::Rudi;
 use crate::{Context, ContextId, Facts, Observed, Side, Stray};
 use core::net::IpAddr;
@@ -9,9 +9,6 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use uet_wire::pds::{Ack, Pds};
 use uet_wire::{PdcId, Psn};
-
-/// The key of one end: its address, its PDCID, and the peer's address.
-pub(crate) type End = (IpAddr, PdcId, IpAddr);
 
 /// The maximum number of open contexts. Beyond it, the observer forgets all of them.
 const CONTEXTS: usize = 1 << 16;

@@ -1,7 +1,6 @@
 //! Results of a simulation.
 
 use crate::series::Series;
-use crate::summary::JobOutcome;
 use core::time::Duration;
 
 /// The result of a simulation. Runs of one scenario give identical results.
@@ -230,4 +229,31 @@ impl Recovery {
 pub fn jain(shares: &[f64]) -> f64 {
     let (sum, squares) = shares.iter().fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
     if squares == 0.0 { 1.0 } else { sum * sum / (shares.len() as f64 * squares) }
+}
+
+/// The result of a job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobOutcome {
+    /// The name.
+    pub name: String,
+    /// The number of flows.
+    pub flows: usize,
+    /// The start of its first flow, if one started.
+    pub started: Option<Duration>,
+    /// The time from the start to the arrival of the last byte of all flows, if all arrived.
+    pub completed: Option<Duration>,
+    /// A lower bound of this time: the longest chain of steps, or the time in which the busiest host sends or receives
+    /// all its bytes.
+    pub ideal: Duration,
+    /// The payload bytes that arrived.
+    pub delivered: u64,
+    /// Jain's index of the speeds of its completed flows, each relative to the ideal of the flow.
+    pub jain: f64,
+}
+
+impl JobOutcome {
+    /// Returns the completion time in units of the ideal.
+    pub fn slowdown(&self) -> Option<f64> {
+        Some(self.completed?.as_secs_f64() / self.ideal.as_secs_f64().max(1e-9))
+    }
 }

@@ -1,36 +1,11 @@
 //! Summaries of flows: by job, by size, and over several runs.
 
 use crate::graph::Graph;
-use crate::outcome::{FlowOutcome, jain};
+use crate::outcome::{FlowOutcome, JobOutcome, jain};
 use crate::scenario::Scenario;
 use core::time::Duration;
 
-/// The result of a job.
-#[derive(Clone, Debug, PartialEq)]
-pub struct JobOutcome {
-    /// The name.
-    pub name: String,
-    /// The number of flows.
-    pub flows: usize,
-    /// The start of its first flow, if one started.
-    pub started: Option<Duration>,
-    /// The time from the start to the arrival of the last byte of all flows, if all arrived.
-    pub completed: Option<Duration>,
-    /// A lower bound of this time: the longest chain of steps, or the time in which the busiest host sends or receives
-    /// all its bytes.
-    pub ideal: Duration,
-    /// The payload bytes that arrived.
-    pub delivered: u64,
-    /// Jain's index of the speeds of its completed flows, each relative to the ideal of the flow.
-    pub jain: f64,
-}
-
 impl JobOutcome {
-    /// Returns the completion time in units of the ideal.
-    pub fn slowdown(&self) -> Option<f64> {
-        Some(self.completed?.as_secs_f64() / self.ideal.as_secs_f64().max(1e-9))
-    }
-
     pub(crate) fn all(scenario: &Scenario, graph: &Graph, flows: &[FlowOutcome]) -> Vec<Self> {
         let jobs = graph.jobs().iter().zip(scenario.ideal_jobs(graph));
         let mut jobs: Vec<Self> = jobs.map(|(name, ideal)| JobOutcome::new(name, ideal)).collect();
