@@ -9,26 +9,22 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "crc/damaged-data",
-        "A request whose payload was damaged on its way is neither delivered nor \
-         acknowledged",
-    )
-    .checks(&[ROB_CRC_001])
-    .run(|t| {
-        let (pdc, region) = t.open()?;
-        let request = pdc.request(1).write(&region, 0, &[1; 200])?;
-        let packet = request.build()?;
-        let end = packet.to_bytes().len() * 8;
-        for bit in [end - 200 * 8, end - 803, end - 1] {
-            drops(t, &pdc, pdc.psn(1), &packet, bit)?;
-        }
-        t.check_memory(ROB_CRC_001, &region, 0, &[0; 200])?;
-        t.request(&pdc, request.retx())?;
-        t.expect_cack(ROB_CRC_001, &pdc, pdc.psn(1))?;
-        t.expect_memory(ROB_CRC_001, &region, 0, &[1; 200])
-    }),
-    rule("crc/damaged-headers", "Wherever in its headers a request was damaged, it writes nothing")
+    rule("crc/damaged-payload", "A request with a damaged payload is neither delivered nor acknowledged")
+        .checks(&[ROB_CRC_001])
+        .run(|t| {
+            let (pdc, region) = t.open()?;
+            let request = pdc.request(1).write(&region, 0, &[1; 200])?;
+            let packet = request.build()?;
+            let end = packet.to_bytes().len() * 8;
+            for bit in [end - 200 * 8, end - 803, end - 1] {
+                drops(t, &pdc, pdc.psn(1), &packet, bit)?;
+            }
+            t.check_memory(ROB_CRC_001, &region, 0, &[0; 200])?;
+            t.request(&pdc, request.retx())?;
+            t.expect_cack(ROB_CRC_001, &pdc, pdc.psn(1))?;
+            t.expect_memory(ROB_CRC_001, &region, 0, &[1; 200])
+        }),
+    rule("crc/damaged-headers", "A request with a damaged header writes nothing, whichever byte is damaged")
         .checks(&[ROB_CRC_001])
         .run(|t| {
             let (pdc, region) = t.open()?;
@@ -45,26 +41,22 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_cack(ROB_CRC_001, &pdc, pdc.psn(1))?;
             t.expect_memory(ROB_CRC_001, &region, 64, &[1; 16])
         }),
-    rule(
-        "crc/damaged-trailer",
-        "A request of which only the CRC was damaged is dropped too, whichever byte it \
-         was",
-    )
-    .checks(&[ROB_CRC_001])
-    .run(|t| {
-        let (pdc, region) = t.open()?;
-        let request = pdc.request(1).write(&region, 0, &[1; 33])?;
-        let packet = request.build()?;
-        let end = packet.to_bytes().len() * 8;
-        for bit in [0, 15, 18, 29] {
-            drops(t, &pdc, pdc.psn(1), &packet, end + bit)?;
-        }
-        t.check_memory(ROB_CRC_001, &region, 0, &[0; 33])?;
-        t.request(&pdc, request.retx())?;
-        t.expect_cack(ROB_CRC_001, &pdc, pdc.psn(1))?;
-        t.expect_memory(ROB_CRC_001, &region, 0, &[1; 33])
-    }),
-    rule("crc/damaged-first", "A damaged first packet opens no context").checks(&[ROB_CRC_001]).run(|t| {
+    rule("crc/damaged-trailer", "A request with a damaged CRC is dropped, whichever byte is damaged")
+        .checks(&[ROB_CRC_001])
+        .run(|t| {
+            let (pdc, region) = t.open()?;
+            let request = pdc.request(1).write(&region, 0, &[1; 33])?;
+            let packet = request.build()?;
+            let end = packet.to_bytes().len() * 8;
+            for bit in [0, 15, 18, 29] {
+                drops(t, &pdc, pdc.psn(1), &packet, end + bit)?;
+            }
+            t.check_memory(ROB_CRC_001, &region, 0, &[0; 33])?;
+            t.request(&pdc, request.retx())?;
+            t.expect_cack(ROB_CRC_001, &pdc, pdc.psn(1))?;
+            t.expect_memory(ROB_CRC_001, &region, 0, &[1; 33])
+        }),
+    rule("crc/damaged-syn", "A damaged first packet opens no context").checks(&[ROB_CRC_001]).run(|t| {
         let region = t.region(4096)?;
         let pdc = t.initiate();
         let packet = pdc.request(0).write(&region, 0, &[1; 200])?.build()?;
@@ -87,13 +79,15 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_cack(ROB_CRC_001, &pdc, pdc.psn(1)).map(drop)
         },
     ),
-    rule("crc/damaged-ack", "A damaged ACK acknowledges nothing").checks(&[ROB_CRC_001]).run(|t| {
-        expect_ack_ignored(t, ROB_CRC_001, |target, t| {
-            let ack = target.acking(1).build()?;
-            t.send_wire(&target.pdc.flipped(&ack, ack.to_bytes().len() * 8 + 7))
-        })
-    }),
-    rule("crc/answers", "Each answer of the device ends with a right CRC, however long it is")
+    rule("crc/damaged-ack", "The device ignores a damaged ACK and retransmits at its timeout")
+        .checks(&[ROB_CRC_001])
+        .run(|t| {
+            expect_ack_ignored(t, ROB_CRC_001, |target, t| {
+                let ack = target.acking(1).build()?;
+                t.send_wire(&target.pdc.flipped(&ack, ack.to_bytes().len() * 8 + 7))
+            })
+        }),
+    rule("crc/replies", "Every reply of the device ends with a correct CRC, whatever its length")
         .checks(&[WIRE_CRC_001])
         .needs(&[READ, CRC])
         .run(|t| {
@@ -106,7 +100,7 @@ pub(super) const RULES: &[Rule] = &[
             let came = t.gather(t.soon())?;
             sealed(t, &came)
         }),
-    rule("crc/requests", "Each request of the device ends with a right CRC, however long it is")
+    rule("crc/requests", "Every request of the device ends with a correct CRC, whatever its length")
         .checks(&[WIRE_CRC_001])
         .run(|t| {
             let peer = t.peer(0)?;

@@ -20,8 +20,8 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 
 pub(super) const RULES: &[Rule] = &[
     rule(
-        "robust/cut-delivery-header",
-        "A packet that ends within its delivery header is dropped without an answer",
+        "robustness/truncated-pds-header",
+        "A packet with a truncated PDS header is dropped without a reply",
     )
     .checks(&[PDS_OPEN_009, ROB_STATE_001, ROB_LIFE_001])
     .run(|t| {
@@ -35,7 +35,7 @@ pub(super) const RULES: &[Rule] = &[
         v.expect_no_answer(t)?;
         v.expect_unharmed(t)
     }),
-    rule("robust/cut-semantic-header", "A packet that ends within its semantic header reaches no memory")
+    rule("robustness/truncated-ses-header", "A packet with a truncated SES header changes no memory")
         .checks(&[ROB_STATE_001, ROB_LIFE_001])
         .run(|t| {
             let v = victim(t)?;
@@ -54,7 +54,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             v.expect_untouched(t)
         }),
-    rule("robust/unknown-type", "A packet of a type that is not assigned is dropped without an answer")
+    rule("robustness/unknown-type", "A packet with an unassigned PDS type is dropped without a reply")
         .checks(&[PDS_OPEN_009, ROB_STATE_001, ROB_LIFE_001])
         .run(|t| {
             let v = victim(t)?;
@@ -68,49 +68,50 @@ pub(super) const RULES: &[Rule] = &[
             v.expect_no_answer(t)?;
             v.expect_unharmed(t)
         }),
-    rule("robust/secured", "A secured packet for which there is no key changes nothing")
-        .checks(&[ROB_STATE_001, ROB_LIFE_001])
-        .run(|t| {
-            let v = victim(t)?;
-            let inner = v.write(1)?.build()?.to_bytes();
-            // With and without a source identifier, whole and cut; what is inside is not encrypted.
-            for (flags, length) in [(0, 12), (0b100, 16)] {
-                let head = [&[PdsType::TSS.code() << 3 | flags, 0, 0, 1][..], &vec![0; length - 4]].concat();
-                let packet = [&head[..], &inner, &[0; 16]].concat();
-                for cut in [packet.len(), length + 12, length, length - 1, 3] {
-                    t.send_wire(&v.pdc.raw(&packet[..cut]))?;
-                }
-            }
-            v.expect_unharmed(t)
-        }),
     rule(
-        "robust/unknown-next-header",
-        "A request that announces a header which is not assigned, or not of requests, \
-         reaches no memory",
+        "robustness/secured-without-key",
+        "A secured packet changes nothing if the device has no key for it",
     )
     .checks(&[ROB_STATE_001, ROB_LIFE_001])
     .run(|t| {
         let v = victim(t)?;
-        let responses =
-            [NextHdr::UET_HDR_RESPONSE, NextHdr::UET_HDR_RESPONSE_DATA, NextHdr::UET_HDR_RESPONSE_DATA_SMALL];
-        let unassigned = NextHdr::unassigned(t.spec());
-        for (n, next) in (1..).zip(responses.into_iter().chain(unassigned)) {
-            let mut packet = v.write(n)?.build()?;
-            let edited = packet.pds.take().and_then(|pds| match pds {
-                PdsBuf::Request(header) => {
-                    header.edit().prologue(|prologue| prologue.next_hdr(next)).done().ok()
-                }
-                _ => None,
-            });
-            packet.pds = edited.map(Into::into);
-            t.send(&v.pdc, &packet)?;
+        let inner = v.write(1)?.build()?.to_bytes();
+        // With and without a source identifier, whole and cut; what is inside is not encrypted.
+        for (flags, length) in [(0, 12), (0b100, 16)] {
+            let head = [&[PdsType::TSS.code() << 3 | flags, 0, 0, 1][..], &vec![0; length - 4]].concat();
+            let packet = [&head[..], &inner, &[0; 16]].concat();
+            for cut in [packet.len(), length + 12, length, length - 1, 3] {
+                t.send_wire(&v.pdc.raw(&packet[..cut]))?;
+            }
         }
-        v.expect_untouched(t)
+        v.expect_unharmed(t)
     }),
+    rule("robustness/unknown-next-header", "A request with an invalid next header changes no memory")
+        .checks(&[ROB_STATE_001, ROB_LIFE_001])
+        .run(|t| {
+            let v = victim(t)?;
+            let responses = [
+                NextHdr::UET_HDR_RESPONSE,
+                NextHdr::UET_HDR_RESPONSE_DATA,
+                NextHdr::UET_HDR_RESPONSE_DATA_SMALL,
+            ];
+            let unassigned = NextHdr::unassigned(t.spec());
+            for (n, next) in (1..).zip(responses.into_iter().chain(unassigned)) {
+                let mut packet = v.write(n)?.build()?;
+                let edited = packet.pds.take().and_then(|pds| match pds {
+                    PdsBuf::Request(header) => {
+                        header.edit().prologue(|prologue| prologue.next_hdr(next)).done().ok()
+                    }
+                    _ => None,
+                });
+                packet.pds = edited.map(Into::into);
+                t.send(&v.pdc, &packet)?;
+            }
+            v.expect_untouched(t)
+        }),
     rule(
-        "robust/unknown-control",
-        "A control packet of a type that is not assigned is not acknowledged, and \
-         changes nothing",
+        "robustness/unknown-control",
+        "An unassigned control packet is not acknowledged and changes nothing",
     )
     .checks(&[ROB_STATE_001, ROB_LIFE_001])
     .run(|t| {
@@ -126,7 +127,7 @@ pub(super) const RULES: &[Rule] = &[
         }
         v.expect_unharmed(t)
     }),
-    rule("robust/other-ends-control", "Control packets that only a target sends do no harm at one")
+    rule("robustness/misdirected-control", "Control packets in the wrong direction do not harm the device")
         .checks(&[ROB_STATE_001, ROB_LIFE_001])
         .run(|t| {
             let v = victim(t)?;
@@ -139,29 +140,27 @@ pub(super) const RULES: &[Rule] = &[
             t.pause(t.soon())?;
             t.expect_life(ROB_LIFE_001)
         }),
-    rule(
-        "robust/proprietary-state",
-        "ACKs and NACKs with congestion state of a vendor, or of nobody, do no harm",
-    )
-    .checks(&[ROB_STATE_001, ROB_LIFE_001])
-    .run(|t| {
-        let v = victim(t)?;
-        let (local, remote) = (v.pdc.local, v.pdc.remote.unwrap_or_default());
-        for kind in 0..16 {
-            let (cc, ccx) = (CcType::new(kind).unwrap_or_default(), CcxType::new(kind).unwrap_or_default());
-            let ack = v.pdc.ack(v.pdc.start).sack(v.pdc.start, 1).build()?;
-            if let Some(PdsBuf::AckCc(header)) = ack.pds {
-                t.send(&v.pdc, &UetBuf::new(header.edit().cc_type(cc).done()?))?;
+    rule("robustness/proprietary-state", "ACKs and NACKs with unknown congestion state change nothing")
+        .checks(&[ROB_STATE_001, ROB_LIFE_001])
+        .run(|t| {
+            let v = victim(t)?;
+            let (local, remote) = (v.pdc.local, v.pdc.remote.unwrap_or_default());
+            for kind in 0..16 {
+                let (cc, ccx) =
+                    (CcType::new(kind).unwrap_or_default(), CcxType::new(kind).unwrap_or_default());
+                let ack = v.pdc.ack(v.pdc.start).sack(v.pdc.start, 1).build()?;
+                if let Some(PdsBuf::AckCc(header)) = ack.pds {
+                    t.send(&v.pdc, &UetBuf::new(header.edit().cc_type(cc).done()?))?;
+                }
+                let long = AckCcx::build().ack(|ack| ack.cack_psn(v.pdc.start).spdcid(local).dpdcid(remote));
+                t.send(&v.pdc, &UetBuf::new(long.ccx_type(ccx).ack_ccx_state(u128::MAX).done()?))?;
+                let nack = NackCcx::build(NackCode::NO_RESOURCE);
+                let nack = nack.nack(|nack| nack.nack_psn(v.pdc.start).spdcid(local).dpdcid(remote));
+                t.send(&v.pdc, &UetBuf::new(nack.nccx_type(ccx).nack_ccx_state(u128::MAX >> 4).done()?))?;
             }
-            let long = AckCcx::build().ack(|ack| ack.cack_psn(v.pdc.start).spdcid(local).dpdcid(remote));
-            t.send(&v.pdc, &UetBuf::new(long.ccx_type(ccx).ack_ccx_state(u128::MAX).done()?))?;
-            let nack = NackCcx::build(NackCode::NO_RESOURCE);
-            let nack = nack.nack(|nack| nack.nack_psn(v.pdc.start).spdcid(local).dpdcid(remote));
-            t.send(&v.pdc, &UetBuf::new(nack.nccx_type(ccx).nack_ccx_state(u128::MAX >> 4).done()?))?;
-        }
-        v.expect_unharmed(t)
-    }),
-    rule("robust/empty", "Packets of a few bytes are dropped without an answer")
+            v.expect_unharmed(t)
+        }),
+    rule("robustness/tiny-packets", "Packets of up to three bytes are dropped without a reply")
         .checks(&[PDS_OPEN_009, ROB_LIFE_001, ROB_STATE_001])
         .run(|t| {
             let v = victim(t)?;
@@ -173,7 +172,7 @@ pub(super) const RULES: &[Rule] = &[
             v.expect_no_answer(t)?;
             v.expect_unharmed(t)
         }),
-    rule("robust/oversized", "Packets longer than any message allows do no harm")
+    rule("robustness/oversized", "Packets longer than the protocol allows change no memory")
         .checks(&[ROB_STATE_001, ROB_LIFE_001])
         .over(&[&MODE])
         .run(|t| {
@@ -190,7 +189,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             v.expect_untouched(t)
         }),
-    rule("robust/impossible-lengths", "Lengths and offsets that overflow reach no memory")
+    rule("robustness/impossible-lengths", "A request whose length or offset overflows changes no memory")
         .checks(&[ROB_STATE_001, ROB_LIFE_001])
         .needs(&[])
         .over(&[&MODE, &CARRIER, &START])
@@ -227,7 +226,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             v.expect_untouched(t)
         }),
-    rule("robust/trailing-bytes", "Bytes after a packet whose headers announce none do no harm")
+    rule("robustness/trailing-bytes", "Trailing bytes after a packet without payload change nothing")
         .checks(&[ROB_STATE_001, ROB_LIFE_001])
         .run(|t| {
             let v = victim(t)?;
@@ -245,7 +244,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             v.expect_unharmed(t)
         }),
-    rule("robust/noise", "Two thousand packets of chance do no harm")
+    rule("robustness/random-packets", "Two thousand random packets change nothing")
         .checks(&[ROB_STATE_001, ROB_LIFE_001])
         .run(|t| {
             let v = victim(t)?;
@@ -261,7 +260,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             v.expect_unharmed(t)
         }),
-    rule("robust/damaged", "Two thousand packets with a few wrong bits do not stop the device")
+    rule("robustness/bit-errors", "Two thousand packets with bit errors do not stop the device")
         .checks(&[ROB_LIFE_001])
         .needs(&[])
         .over(&[&MODE, &CARRIER, &START])
@@ -280,7 +279,7 @@ pub(super) const RULES: &[Rule] = &[
             t.forget();
             t.expect_life(ROB_LIFE_001)
         }),
-    rule("robust/stray-psns", "A thousand requests outside the window leave the context where it is")
+    rule("robustness/out-of-window", "A thousand requests outside the window do not change the context")
         .checks(&[ROB_STATE_001, ROB_LIFE_001])
         .over(&[&MODE])
         .run(|t| {
@@ -294,112 +293,98 @@ pub(super) const RULES: &[Rule] = &[
             }
             v.expect_unharmed(t)
         }),
-    rule(
-        "robust/stale-pdcids",
-        "Packets for two thousand PDCIDs that nobody has, or another has, reach nothing",
-    )
-    .checks(&[ROB_STATE_001, PDS_OPEN_002, ROB_LIFE_001])
-    .over(&[&MODE])
-    .run(|t| {
-        let v = victim(t)?;
-        let ours = v.pdc.remote.unwrap_or_default();
-        let mut strangers = Vec::new();
-        for k in 1..=2000u16 {
-            // Those around the one that is in use, and those far away.
-            let id = PdcId(ours.0.wrapping_add(k.wrapping_mul(31)).max(1));
-            let pdc = Pdc { remote: Some(id), ..t.initiate() };
-            t.request(&pdc, pdc.request(0).write(&v.region, 64, &[0; 64])?)?;
-            strangers.push(pdc.local);
-        }
-        t.expect_none(PDS_OPEN_002, "no ACK for who has no context", t.soon(), |seen| {
-            seen.ack().filter(|ack| strangers.contains(&ack.dpdcid()))
-        })?;
-        t.forget();
-        v.expect_unharmed(t)
-    }),
-    rule(
-        "robust/syn-flood",
-        "More first packets than there are contexts leave an established context as it is",
-    )
-    .checks(&[ROB_FLOOD_001])
-    .needs(&[])
-    .over(&[&MODE, &CARRIER])
-    .run(|t| {
-        let v = victim(t)?;
-        t.prove_established(&v.pdc)?;
-        let limit = t.device().limits.get("pdcs").copied().unwrap_or(1024).min(4096);
-        for _ in 0..limit + 64 {
-            let pdc = t.initiate();
-            t.request(&pdc, pdc.request(0).write(&v.region, 1024, &v.held[1024..1040])?)?;
-        }
-        t.pause(t.soon())?;
-        t.forget();
-        for n in 1..=8 {
-            t.request(&v.pdc, v.pdc.request(n).write(&v.region, 0, &[n as u8; 16])?)?;
-            t.expect_cack(ROB_FLOOD_001, &v.pdc, v.pdc.psn(n))?;
-        }
-        t.expect_memory(ROB_FLOOD_001, &v.region, 0, &[8; 16])
-    }),
-    rule(
-        "robust/syn-flood-of-another",
-        "After another peer has asked for many contexts and closed them, there is room \
-         again",
-    )
-    .checks(&[PDS_CLOSE_004])
-    .needs(&[TWO_ADDRESSES])
-    .over(&[&MODE, &CARRIER])
-    .run(|t| {
-        let region = t.region(4096)?;
-        let limit = t.device().limits.get("pdcs").copied().unwrap_or(1024).min(4096);
-        let mut open = Vec::new();
-        for _ in 0..limit + 64 {
-            let pdc = t.initiate_from(1)?;
-            t.request(&pdc, pdc.request(0).write(&region, 0, &[1])?)?;
-            let answer = t.wait(t.soon(), |seen| seen.is_for(&pdc).then(|| seen.ack()))?;
-            let ack = answer.and_then(|(_, ack)| ack);
+    rule("robustness/wrong-pdcids", "Requests with 2000 wrong PDCIDs get no ACK and change nothing")
+        .checks(&[ROB_STATE_001, PDS_OPEN_002, ROB_LIFE_001])
+        .over(&[&MODE])
+        .run(|t| {
+            let v = victim(t)?;
+            let ours = v.pdc.remote.unwrap_or_default();
+            let mut strangers = Vec::new();
+            for k in 1..=2000u16 {
+                // Those around the one that is in use, and those far away.
+                let id = PdcId(ours.0.wrapping_add(k.wrapping_mul(31)).max(1));
+                let pdc = Pdc { remote: Some(id), ..t.initiate() };
+                t.request(&pdc, pdc.request(0).write(&v.region, 64, &[0; 64])?)?;
+                strangers.push(pdc.local);
+            }
+            t.expect_none(PDS_OPEN_002, "no ACK for who has no context", t.soon(), |seen| {
+                seen.ack().filter(|ack| strangers.contains(&ack.dpdcid()))
+            })?;
             t.forget();
-            open.extend(ack.map(|ack| Pdc { remote: Some(ack.spdcid()), ..pdc }));
-        }
-        for pdc in &open {
-            t.send(pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(1), 0)?)?;
-        }
-        t.forget();
-        let other = t.initiate();
-        t.expect_room(PDS_CLOSE_004, &other, &region)
-    }),
-    rule(
-        "robust/half-messages",
-        "Of messages that are open by the hundred, those that there was room for end \
-         well, and leave room",
-    )
-    .checks(&[ROB_FLOOD_001])
-    .needs(&[])
-    .over(&[&MODE, &CARRIER])
-    .run(|t| {
-        let (pdc, region) = t.open()?;
-        let (mtu, count) = (t.mtu(), (t.range(&pdc)? / 2).min(300));
-        let data = vec![7; 2 * mtu];
-        let part = |n: u32, psn: u32, k: usize| {
-            let named = Region { message_id: n as u16, ..region.clone() };
-            pdc.request(psn).write_part(&named, &data, mtu, k)
-        };
-        for n in 1..=count {
-            t.request(&pdc, part(n, n, 0)?)?;
-        }
-        // For some there may have been no room.
-        let seen = t.gather(t.soon())?;
-        let open =
-            (1..=count).filter(|n| seen.iter().any(|seen| seen.acknowledges(&pdc, pdc.psn(*n)).is_some()));
-        let open: Vec<u32> = open.collect();
-        for n in &open {
-            t.request(&pdc, part(*n, count + n, 1)?)?;
-            t.expect_ack(ROB_FLOOD_001, &pdc, pdc.psn(count + n))?;
-        }
-        t.forget();
-        t.expect_memory(ROB_FLOOD_001, &region, 0, &data)?;
-        t.expect_life(ROB_FLOOD_001)
-    }),
-    rule("robust/question-flood", "A thousand questions on one context leave it as it is")
+            v.expect_unharmed(t)
+        }),
+    rule("robustness/syn-flood", "A flood of first packets does not disturb an established context")
+        .checks(&[ROB_FLOOD_001])
+        .needs(&[])
+        .over(&[&MODE, &CARRIER])
+        .run(|t| {
+            let v = victim(t)?;
+            t.prove_established(&v.pdc)?;
+            let limit = t.device().limits.get("pdcs").copied().unwrap_or(1024).min(4096);
+            for _ in 0..limit + 64 {
+                let pdc = t.initiate();
+                t.request(&pdc, pdc.request(0).write(&v.region, 1024, &v.held[1024..1040])?)?;
+            }
+            t.pause(t.soon())?;
+            t.forget();
+            for n in 1..=8 {
+                t.request(&v.pdc, v.pdc.request(n).write(&v.region, 0, &[n as u8; 16])?)?;
+                t.expect_cack(ROB_FLOOD_001, &v.pdc, v.pdc.psn(n))?;
+            }
+            t.expect_memory(ROB_FLOOD_001, &v.region, 0, &[8; 16])
+        }),
+    rule("robustness/flood-closed", "After a peer closes its flood of contexts, another peer can open one")
+        .checks(&[PDS_CLOSE_004])
+        .needs(&[TWO_ADDRESSES])
+        .over(&[&MODE, &CARRIER])
+        .run(|t| {
+            let region = t.region(4096)?;
+            let limit = t.device().limits.get("pdcs").copied().unwrap_or(1024).min(4096);
+            let mut open = Vec::new();
+            for _ in 0..limit + 64 {
+                let pdc = t.initiate_from(1)?;
+                t.request(&pdc, pdc.request(0).write(&region, 0, &[1])?)?;
+                let answer = t.wait(t.soon(), |seen| seen.is_for(&pdc).then(|| seen.ack()))?;
+                let ack = answer.and_then(|(_, ack)| ack);
+                t.forget();
+                open.extend(ack.map(|ack| Pdc { remote: Some(ack.spdcid()), ..pdc }));
+            }
+            for pdc in &open {
+                t.send(pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(1), 0)?)?;
+            }
+            t.forget();
+            let other = t.initiate();
+            t.expect_room(PDS_CLOSE_004, &other, &region)
+        }),
+    rule("robustness/open-messages", "Each of hundreds of open messages completes if its start was accepted")
+        .checks(&[ROB_FLOOD_001])
+        .needs(&[])
+        .over(&[&MODE, &CARRIER])
+        .run(|t| {
+            let (pdc, region) = t.open()?;
+            let (mtu, count) = (t.mtu(), (t.range(&pdc)? / 2).min(300));
+            let data = vec![7; 2 * mtu];
+            let part = |n: u32, psn: u32, k: usize| {
+                let named = Region { message_id: n as u16, ..region.clone() };
+                pdc.request(psn).write_part(&named, &data, mtu, k)
+            };
+            for n in 1..=count {
+                t.request(&pdc, part(n, n, 0)?)?;
+            }
+            // For some there may have been no room.
+            let seen = t.gather(t.soon())?;
+            let open = (1..=count)
+                .filter(|n| seen.iter().any(|seen| seen.acknowledges(&pdc, pdc.psn(*n)).is_some()));
+            let open: Vec<u32> = open.collect();
+            for n in &open {
+                t.request(&pdc, part(*n, count + n, 1)?)?;
+                t.expect_ack(ROB_FLOOD_001, &pdc, pdc.psn(count + n))?;
+            }
+            t.forget();
+            t.expect_memory(ROB_FLOOD_001, &region, 0, &data)?;
+            t.expect_life(ROB_FLOOD_001)
+        }),
+    rule("robustness/control-flood", "A thousand control packets do not disturb an established context")
         .checks(&[ROB_FLOOD_001])
         .needs(&[])
         .over(&[&MODE, &CARRIER, &START])

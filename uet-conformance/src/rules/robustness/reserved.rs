@@ -37,140 +37,136 @@ const FORM: Axis<Asked> = axis("request").needing(&[
 const READ_FORM: Axis<Form> = axis("form").values(&[("std", Form::Std), ("medium", Form::Medium)]);
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "robust/reserved-bits",
-        "A request whose reserved bits are set is served like any other, in every form \
-         of request",
-    )
-    .checks(&[ROB_RSVD_001])
-    .over(&[&FORM, &MODE, &START])
-    .run(|t| {
-        let asked = t.value(&FORM);
-        let (regions, mut held) = regions(t)?;
-        let region = &regions[0];
-        let mut session = t.session();
-        let one = t.operands(8, &[1]);
-        let sum = t.region(8)?;
-        // The first packet opens the context and has no such bit. It shows the number of places.
-        let mut count = 1;
-        for n in 0u8.. {
-            if usize::from(n) > count {
-                break;
+    rule("robustness/reserved-bits", "A request with reserved bits set is served like any other")
+        .checks(&[ROB_RSVD_001])
+        .over(&[&FORM, &MODE, &START])
+        .run(|t| {
+            let asked = t.value(&FORM);
+            let (regions, mut held) = regions(t)?;
+            let region = &regions[0];
+            let mut session = t.session();
+            let one = t.operands(8, &[1]);
+            let sum = t.region(8)?;
+            // The first packet opens the context and has no such bit. It shows the number of places.
+            let mut count = 1;
+            for n in 0u8.. {
+                if usize::from(n) > count {
+                    break;
+                }
+                let data = [n; 4];
+                let place = 8 * u64::from(n);
+                let id = u16::from(n) + 1;
+                let mut posted = None;
+                let part = match asked {
+                    Asked::Write(form) => in_form(&Message::write(region, place, &data).named(id), form)?,
+                    Asked::Amid => Message::write(region, 0, &data).named(id).whole()?.edit(|std| {
+                        let std = std.head(|head| head.som(false).eom(false).dc(false)).request_length(200);
+                        std.payload_length(4).message_offset(place as u32)
+                    })?,
+                    Asked::Read(form) => in_form(&Message::read(region, place, 5).named(id), form)?,
+                    Asked::Atomic => {
+                        let kind = (AtomicOpcode::SUM, AtomicDatatype::UINT64);
+                        Message::atomic(&sum, 0, kind, &one)?.named(id).whole()?
+                    }
+                    Asked::Send(form) => {
+                        posted = Some(t.posted(room(16))?);
+                        in_form(&Message::send(&data).named(id), form)?
+                    }
+                    Asked::Tagged(form) => {
+                        posted = Some(t.posted(tagged_room(16, 0x7a))?);
+                        in_form(&Message::tagged(0x7a, &data).named(id), form)?
+                    }
+                };
+                let mut bytes = Vec::new();
+                let psn = session.ask_changed(t, &part, |packet| {
+                    bytes = with_reserved_bits(packet);
+                    match n {
+                        0 => packet.to_bytes(),
+                        n => bytes[usize::from(n) - 1].clone(),
+                    }
+                })?;
+                count = bytes.len();
+                session.accepted(t, ROB_RSVD_001, psn)?;
+                match (asked, posted) {
+                    (_, Some(posted)) => drop(t.expect_received(ROB_RSVD_001, &posted, &data)?),
+                    (Asked::Read(_), _) => {
+                        let pieces = session.data(t, ROB_RSVD_001, 5)?;
+                        let whole: Vec<u8> = pieces.iter().flat_map(|piece| piece.bytes.clone()).collect();
+                        t.same_bytes(
+                            ROB_RSVD_001,
+                            "the data",
+                            &held[place as usize..place as usize + 5],
+                            &whole,
+                        );
+                    }
+                    (Asked::Atomic, _) => {}
+                    _ => held[place as usize..place as usize + 4].copy_from_slice(&data),
+                }
             }
-            let data = [n; 4];
-            let place = 8 * u64::from(n);
-            let id = u16::from(n) + 1;
-            let mut posted = None;
-            let part = match asked {
-                Asked::Write(form) => in_form(&Message::write(region, place, &data).named(id), form)?,
-                Asked::Amid => Message::write(region, 0, &data).named(id).whole()?.edit(|std| {
-                    let std = std.head(|head| head.som(false).eom(false).dc(false)).request_length(200);
-                    std.payload_length(4).message_offset(place as u32)
-                })?,
-                Asked::Read(form) => in_form(&Message::read(region, place, 5).named(id), form)?,
+            match asked {
                 Asked::Atomic => {
-                    let kind = (AtomicOpcode::SUM, AtomicDatatype::UINT64);
-                    Message::atomic(&sum, 0, kind, &one)?.named(id).whole()?
+                    let expected = t.elements(8, &[count as u128 + 1]);
+                    t.expect_memory(ROB_RSVD_001, &sum, 0, &expected)
                 }
-                Asked::Send(form) => {
-                    posted = Some(t.posted(room(16))?);
-                    in_form(&Message::send(&data).named(id), form)?
+                Asked::Write(Form::Small) => {
+                    let other = t.memory(&regions[1], 0, 256)? == held;
+                    t.expect_memory(ROB_RSVD_001, &regions[usize::from(other)], 0, &held)
                 }
-                Asked::Tagged(form) => {
-                    posted = Some(t.posted(tagged_room(16, 0x7a))?);
-                    in_form(&Message::tagged(0x7a, &data).named(id), form)?
-                }
-            };
-            let mut bytes = Vec::new();
-            let psn = session.ask_changed(t, &part, |packet| {
-                bytes = with_reserved_bits(packet);
-                match n {
-                    0 => packet.to_bytes(),
-                    n => bytes[usize::from(n) - 1].clone(),
-                }
-            })?;
-            count = bytes.len();
-            session.accepted(t, ROB_RSVD_001, psn)?;
-            match (asked, posted) {
-                (_, Some(posted)) => drop(t.expect_received(ROB_RSVD_001, &posted, &data)?),
-                (Asked::Read(_), _) => {
-                    let pieces = session.data(t, ROB_RSVD_001, 5)?;
-                    let whole: Vec<u8> = pieces.iter().flat_map(|piece| piece.bytes.clone()).collect();
-                    t.same_bytes(ROB_RSVD_001, "the data", &held[place as usize..place as usize + 5], &whole);
-                }
-                (Asked::Atomic, _) => {}
-                _ => held[place as usize..place as usize + 4].copy_from_slice(&data),
+                _ => t.expect_memory(ROB_RSVD_001, region, 0, &held),
             }
-        }
-        match asked {
-            Asked::Atomic => {
-                let expected = t.elements(8, &[count as u128 + 1]);
-                t.expect_memory(ROB_RSVD_001, &sum, 0, &expected)
+        }),
+    rule("robustness/reserved-bits-syn", "A first packet with reserved bits set opens a context")
+        .checks(&[ROB_RSVD_001])
+        .needs(&[WRITE])
+        .over(&[&MODE, &START])
+        .run(|t| {
+            let region = t.region(4096)?;
+            let sample = t.initiate();
+            let count = with_reserved_bits(&sample.request(0).write(&region, 0, &[1])?.build()?).len();
+            for k in 0..=count {
+                let pdc = t.initiate();
+                let packet = pdc.request(0).write(&region, k as u64, &[1])?.build()?;
+                let bytes = match with_reserved_bits(&packet).into_iter().nth(k) {
+                    Some(bytes) => bytes,
+                    None => {
+                        // Of pdc_info the lowest bit has a meaning; some say the highest.
+                        let mut bytes = packet.to_bytes();
+                        bytes[10] |= 0x60;
+                        bytes
+                    }
+                };
+                t.send_wire(&pdc.raw(&bytes))?;
+                t.expect_ack(ROB_RSVD_001, &pdc, pdc.psn(0))?;
             }
-            Asked::Write(Form::Small) => {
-                let other = t.memory(&regions[1], 0, 256)? == held;
-                t.expect_memory(ROB_RSVD_001, &regions[usize::from(other)], 0, &held)
+            t.expect_memory(ROB_RSVD_001, &region, 0, &vec![1; count + 1])
+        }),
+    rule("robustness/reserved-bits-control", "A control packet with reserved bits set has its usual effect")
+        .checks(&[ROB_RSVD_001])
+        .over(&[&MODE, &CARRIER, &START])
+        .run(|t| {
+            t.need_noop()?;
+            let (pdc, region) = t.open()?;
+            let mut n = 1;
+            let sample = with_reserved_bits(&pdc.control(CtlType::NOOP, pdc.psn(1), 0)?).len();
+            for k in 0..sample {
+                let noop = with_reserved_bits(&pdc.control(CtlType::NOOP, pdc.psn(n), 0)?);
+                t.send_wire(&pdc.raw(&noop[k]))?;
+                t.expect_cack(ROB_RSVD_001, &pdc, pdc.psn(n))?;
+                // Kept responses are cleared, with reserved bits or without.
+                t.request(&pdc, pdc.request(n + 1).clear(pdc.psn(n)).write_nowhere(&region, &[1])?)?;
+                t.need("an error", t.soon(), |seen| seen.answers(&pdc, pdc.psn(n + 1)))?;
+                let clear =
+                    with_reserved_bits(&pdc.control(CtlType::CLEAR_COMMAND, Psn(0), pdc.psn(n + 1).0)?);
+                t.send_wire(&pdc.raw(&clear[k]))?;
+                t.request(&pdc, pdc.request(n + 2).write(&region, 0, &[1])?)?;
+                t.expect_cack(ROB_RSVD_001, &pdc, pdc.psn(n + 2))?;
+                n += 3;
             }
-            _ => t.expect_memory(ROB_RSVD_001, region, 0, &held),
-        }
-    }),
+            Ok(())
+        }),
     rule(
-        "robust/reserved-bits-syn",
-        "A first packet whose reserved bits are set opens a context like any other",
-    )
-    .checks(&[ROB_RSVD_001])
-    .needs(&[WRITE])
-    .over(&[&MODE, &START])
-    .run(|t| {
-        let region = t.region(4096)?;
-        let sample = t.initiate();
-        let count = with_reserved_bits(&sample.request(0).write(&region, 0, &[1])?.build()?).len();
-        for k in 0..=count {
-            let pdc = t.initiate();
-            let packet = pdc.request(0).write(&region, k as u64, &[1])?.build()?;
-            let bytes = match with_reserved_bits(&packet).into_iter().nth(k) {
-                Some(bytes) => bytes,
-                None => {
-                    // Of pdc_info the lowest bit has a meaning; some say the highest.
-                    let mut bytes = packet.to_bytes();
-                    bytes[10] |= 0x60;
-                    bytes
-                }
-            };
-            t.send_wire(&pdc.raw(&bytes))?;
-            t.expect_ack(ROB_RSVD_001, &pdc, pdc.psn(0))?;
-        }
-        t.expect_memory(ROB_RSVD_001, &region, 0, &vec![1; count + 1])
-    }),
-    rule(
-        "robust/reserved-bits-control",
-        "Control packets whose reserved bits are set do what they do without",
-    )
-    .checks(&[ROB_RSVD_001])
-    .over(&[&MODE, &CARRIER, &START])
-    .run(|t| {
-        t.need_noop()?;
-        let (pdc, region) = t.open()?;
-        let mut n = 1;
-        let sample = with_reserved_bits(&pdc.control(CtlType::NOOP, pdc.psn(1), 0)?).len();
-        for k in 0..sample {
-            let noop = with_reserved_bits(&pdc.control(CtlType::NOOP, pdc.psn(n), 0)?);
-            t.send_wire(&pdc.raw(&noop[k]))?;
-            t.expect_cack(ROB_RSVD_001, &pdc, pdc.psn(n))?;
-            // Kept responses are cleared, with reserved bits or without.
-            t.request(&pdc, pdc.request(n + 1).clear(pdc.psn(n)).write_nowhere(&region, &[1])?)?;
-            t.need("an error", t.soon(), |seen| seen.answers(&pdc, pdc.psn(n + 1)))?;
-            let clear = with_reserved_bits(&pdc.control(CtlType::CLEAR_COMMAND, Psn(0), pdc.psn(n + 1).0)?);
-            t.send_wire(&pdc.raw(&clear[k]))?;
-            t.request(&pdc, pdc.request(n + 2).write(&region, 0, &[1])?)?;
-            t.expect_cack(ROB_RSVD_001, &pdc, pdc.psn(n + 2))?;
-            n += 3;
-        }
-        Ok(())
-    }),
-    rule(
-        "robust/reserved-bits-of-data",
-        "Read data whose reserved bits are set completes the read of the device",
+        "robustness/reserved-bits-read-data",
+        "Read data with reserved bits set completes the device's read",
     )
     .checks(&[ROB_RSVD_001])
     .needs(&[READ])
@@ -198,7 +194,7 @@ pub(super) const RULES: &[Rule] = &[
         }
         Ok(())
     }),
-    rule("robust/reserved-bits-of-nack", "A NACK whose reserved bits are set has its packet sent again")
+    rule("robustness/reserved-bits-nack", "A NACK with reserved bits set causes a retransmission")
         .checks(&[ROB_RSVD_001])
         .over(&[&MODE, &CARRIER])
         .run(|t| {

@@ -75,7 +75,7 @@ struct Rich {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule("strangers/change-nothing", "No packet from anyone but its peer changes a context")
+    rule("spoofing/no-effect", "A packet from anyone but the peer does not change a context")
         .checks(&[PDS_OPEN_003, PDS_PDC_003])
         .needs(&[WRITE, READ])
         .over(&[&PACKET, &STRANGER, &MODE])
@@ -119,70 +119,66 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_answer(PDS_PDC_003, &pdc, pdc.psn(4))?;
             Ok(())
         }),
-    rule(
-        "strangers/interleaved",
-        "Contexts of several peers and of one peer keep their packets, gaps and errors \
-         apart",
-    )
-    .checks(&[PDS_PDC_003, PDS_PSN_002, PDS_PDC_001])
-    .needs(&[WRITE])
-    .over(&[&OWNERS, &MODE])
-    .run(|t| {
-        let (count, peers) = t.value(&OWNERS);
-        let region = t.region(1 << 16)?;
-        let mut contexts = Vec::new();
-        for k in 0..count {
-            let mut pdc = t.initiate_from(k % peers)?;
-            // Contexts of different peers share the identifier of the suite.
-            if let Some(before) = (k % peers > 0).then(|| contexts.last()).flatten() {
-                let before: &Pdc = before;
-                (pdc.local, pdc.start) = (before.local, before.start);
+    rule("spoofing/interleaved", "Interleaved contexts keep their PSNs, gaps and errors apart")
+        .checks(&[PDS_PDC_003, PDS_PSN_002, PDS_PDC_001])
+        .needs(&[WRITE])
+        .over(&[&OWNERS, &MODE])
+        .run(|t| {
+            let (count, peers) = t.value(&OWNERS);
+            let region = t.region(1 << 16)?;
+            let mut contexts = Vec::new();
+            for k in 0..count {
+                let mut pdc = t.initiate_from(k % peers)?;
+                // Contexts of different peers share the identifier of the suite.
+                if let Some(before) = (k % peers > 0).then(|| contexts.last()).flatten() {
+                    let before: &Pdc = before;
+                    (pdc.local, pdc.start) = (before.local, before.start);
+                }
+                t.establish(&mut pdc, &region)?;
+                contexts.push(pdc);
             }
-            t.establish(&mut pdc, &region)?;
-            contexts.push(pdc);
-        }
-        let distinct: std::collections::BTreeSet<PdcId> =
-            contexts.iter().filter_map(|pdc| pdc.remote).collect();
-        t.check(PDS_PDC_001, "PDCIDs of the device", count, distinct.len());
-        // Context k gets k + 1 writes, an error, and so many writes above it.
-        for round in 1..=count as u32 + 3 {
+            let distinct: std::collections::BTreeSet<PdcId> =
+                contexts.iter().filter_map(|pdc| pdc.remote).collect();
+            t.check(PDS_PDC_001, "PDCIDs of the device", count, distinct.len());
+            // Context k gets k + 1 writes, an error, and so many writes above it.
+            for round in 1..=count as u32 + 3 {
+                for (k, pdc) in contexts.iter().enumerate() {
+                    let place = 64 * k as u64 + u64::from(round % 64);
+                    let request = pdc.request(round);
+                    let request = match round.cmp(&(k as u32 + 2)) {
+                        core::cmp::Ordering::Equal => request.write_nowhere(&region, &[round as u8])?,
+                        _ => request.write(&region, place, &[round as u8])?,
+                    };
+                    t.request(pdc, request)?;
+                }
+            }
+            let seen = t.gather(t.soon())?;
             for (k, pdc) in contexts.iter().enumerate() {
-                let place = 64 * k as u64 + u64::from(round % 64);
-                let request = pdc.request(round);
-                let request = match round.cmp(&(k as u32 + 2)) {
-                    core::cmp::Ordering::Equal => request.write_nowhere(&region, &[round as u8])?,
-                    _ => request.write(&region, place, &[round as u8])?,
-                };
-                t.request(pdc, request)?;
+                let error = k as u32 + 2;
+                let last = seen.iter().rev().find_map(|seen| seen.cack(pdc));
+                t.check(PDS_PSN_002, "the last cack_psn", Some(pdc.psn(error - 1)), last);
+                let named = |seen: &&RxPacket| seen.answers(pdc, pdc.psn(error)).is_some();
+                let told = seen.iter().find(named).is_some_and(RxPacket::is_error);
+                t.holds(PDS_PDC_003, "the error is told to the context that earned it", told, pdc.psn(error));
+                let mut expected: Vec<u8> = (1..=count as u8 + 3).collect();
+                expected[error as usize - 1] = 0;
+                t.check_memory(PDS_PDC_003, &region, 64 * k as u64 + 1, &expected)?;
             }
-        }
-        let seen = t.gather(t.soon())?;
-        for (k, pdc) in contexts.iter().enumerate() {
-            let error = k as u32 + 2;
-            let last = seen.iter().rev().find_map(|seen| seen.cack(pdc));
-            t.check(PDS_PSN_002, "the last cack_psn", Some(pdc.psn(error - 1)), last);
-            let named = |seen: &&RxPacket| seen.answers(pdc, pdc.psn(error)).is_some();
-            let told = seen.iter().find(named).is_some_and(RxPacket::is_error);
-            t.holds(PDS_PDC_003, "the error is told to the context that earned it", told, pdc.psn(error));
-            let mut expected: Vec<u8> = (1..=count as u8 + 3).collect();
-            expected[error as usize - 1] = 0;
-            t.check_memory(PDS_PDC_003, &region, 64 * k as u64 + 1, &expected)?;
-        }
-        // One clears, one closes, and the others stay.
-        let (first, last) = (&contexts[0], &contexts[count - 1]);
-        let all = count as u32 + 3;
-        t.send(first, &first.control(CtlType::CLEAR_COMMAND, Psn(0), first.psn(2).0)?)?;
-        t.send(last, &last.control(CtlType::CLOSE_COMMAND, last.psn(all + 1), 0)?)?;
-        t.need("the end of a context", t.soon(), |seen| seen.answers(last, last.psn(all + 1)))?;
-        t.forget();
-        for (k, pdc) in contexts.iter().enumerate().take(count - 1) {
-            t.request(pdc, pdc.request(all + 1).write(&region, 4096, &[k as u8])?)?;
-            let (_, ack) = t.expect_ack(PDS_PDC_003, pdc, pdc.psn(all + 1))?;
-            let cack = if k == 0 { pdc.psn(all + 1) } else { pdc.psn(k as u32 + 1) };
-            t.check(PDS_PDC_003, "cack_psn", cack, ack.cack_psn());
-        }
-        Ok(())
-    }),
+            // One clears, one closes, and the others stay.
+            let (first, last) = (&contexts[0], &contexts[count - 1]);
+            let all = count as u32 + 3;
+            t.send(first, &first.control(CtlType::CLEAR_COMMAND, Psn(0), first.psn(2).0)?)?;
+            t.send(last, &last.control(CtlType::CLOSE_COMMAND, last.psn(all + 1), 0)?)?;
+            t.need("the end of a context", t.soon(), |seen| seen.answers(last, last.psn(all + 1)))?;
+            t.forget();
+            for (k, pdc) in contexts.iter().enumerate().take(count - 1) {
+                t.request(pdc, pdc.request(all + 1).write(&region, 4096, &[k as u8])?)?;
+                let (_, ack) = t.expect_ack(PDS_PDC_003, pdc, pdc.psn(all + 1))?;
+                let cack = if k == 0 { pdc.psn(all + 1) } else { pdc.psn(k as u32 + 1) };
+                t.check(PDS_PDC_003, "cack_psn", cack, ack.cack_psn());
+            }
+            Ok(())
+        }),
 ];
 
 fn rich(t: &mut Test<'_>) -> Result<Rich, Stop> {

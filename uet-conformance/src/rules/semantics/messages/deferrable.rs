@@ -35,19 +35,30 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule("deferrable/not-put-off", "A deferrable send for which there is a buffer fills it at once")
+    rule("deferrable/expected", "A deferrable send fills a posted buffer at once")
         .checks(&[SES_MATCH_006, SES_DONE_002])
         .needs(&[DEFERRABLE_SEND, RECEIVE])
-        .run(not_put_off),
-    rule("deferrable/put-off", "Without a buffer it is put off by UET_RESPONSE, OK and modified_length 0")
-        .checks(&[SES_DEFER_002])
-        .needs(&[DEFERRABLE_SEND, RECEIVE])
         .run(|t| {
-            t.open_index()?;
+            let data = bytes(100);
+            let posted = t.posted(room(128))?;
             let mut session = t.session();
-            sent_too_early(t, &mut session, &deferrable(77, &bytes(100)).whole()?)
+            let psn = session.ask(t, &deferrable(77, &data).whole()?)?;
+            session.accepted(t, SES_DONE_002, psn)?;
+            t.expect_received(SES_MATCH_006, &posted, &data)?;
+            Ok(())
         }),
-    rule("deferrable/wanted", "When there is a buffer the target sends DEFERRABLE_RTR with both tokens")
+    rule(
+        "deferrable/deferral",
+        "A deferrable send without a buffer gets UET_RESPONSE, OK, modified_length 0",
+    )
+    .checks(&[SES_DEFER_002])
+    .needs(&[DEFERRABLE_SEND, RECEIVE])
+    .run(|t| {
+        t.open_index()?;
+        let mut session = t.session();
+        sent_too_early(t, &mut session, &deferrable(77, &bytes(100)).whole()?)
+    }),
+    rule("deferrable/rtr", "When a buffer is posted, the target sends DEFERRABLE_RTR with both tokens")
         .checks(&[SES_DEFER_003, SES_DEFER_002])
         .needs(&[DEFERRABLE_SEND, RECEIVE])
         .run(|t| {
@@ -56,22 +67,19 @@ pub(super) const RULES: &[Rule] = &[
             t.at_least(SES_DEFER_003, "the token of the target", 1, target);
             t.expect_waiting(SES_DEFER_003, &posted)
         }),
-    rule(
-        "deferrable/second-attempt",
-        "The second attempt, with both tokens, fills the buffer for which it was wanted",
-    )
-    .checks(&[SES_DEFER_005, SES_DEFER_002, SES_DEFER_003])
-    .needs(&[DEFERRABLE_SEND, RECEIVE])
-    .run(|t| {
-        let mut session = t.session();
-        let (target, posted) = asked_for(t, &mut session)?;
-        let again = Message { tokens: Some((77, target)), id: 2, ..deferrable(77, &bytes(100)) };
-        let psn = session.ask(t, &again.whole()?)?;
-        session.accepted(t, SES_DEFER_005, psn)?;
-        t.expect_received(SES_DEFER_005, &posted, &bytes(100))?;
-        Ok(())
-    }),
-    rule("deferrable/buffer-is-kept", "The buffer for which a send is wanted goes to no other send")
+    rule("deferrable/second-attempt", "The second attempt with both tokens fills the buffer reserved for it")
+        .checks(&[SES_DEFER_005, SES_DEFER_002, SES_DEFER_003])
+        .needs(&[DEFERRABLE_SEND, RECEIVE])
+        .run(|t| {
+            let mut session = t.session();
+            let (target, posted) = asked_for(t, &mut session)?;
+            let again = Message { tokens: Some((77, target)), id: 2, ..deferrable(77, &bytes(100)) };
+            let psn = session.ask(t, &again.whole()?)?;
+            session.accepted(t, SES_DEFER_005, psn)?;
+            t.expect_received(SES_DEFER_005, &posted, &bytes(100))?;
+            Ok(())
+        }),
+    rule("deferrable/reserved-buffer", "The buffer reserved for a deferred send goes to no other send")
         .checks(&[SES_DEFER_005, SES_DEFER_002, SES_DEFER_003])
         .needs(&[DEFERRABLE_SEND, SEND, RECEIVE])
         .run(|t| {
@@ -85,14 +93,29 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_received(SES_DEFER_005, &posted, &bytes(100))?;
             Ok(())
         }),
-    rule(
-        "deferrable/two-put-off",
-        "Of two sends that were put off each fills the buffer for which it was wanted",
-    )
-    .checks(&[SES_DEFER_003, SES_DEFER_005, SES_DEFER_002])
-    .needs(&[DEFERRABLE_TSEND, RECEIVE])
-    .run(two_put_off),
-    rule("deferrable/wanted-in-vain", "A receive whose deferred send no longer exists takes another send")
+    rule("deferrable/two-deferred", "Each of two deferred sends fills the buffer reserved for it")
+        .checks(&[SES_DEFER_003, SES_DEFER_005, SES_DEFER_002])
+        .needs(&[DEFERRABLE_TSEND, RECEIVE])
+        .run(|t| {
+            t.open_index()?;
+            let mut session = t.session();
+            let send = |token: u32, bits: u64, fill: u8| Message {
+                tokens: Some((token, 0)),
+                ..Message::new(Opcode::UET_DEFERRABLE_TSEND).selector(bits).data(&[fill; 60])
+            };
+            let (one, two) = (send(77, 1, 0x11), send(78, 2, 0x22).named(2));
+            sent_too_early(t, &mut session, &one.whole()?)?;
+            sent_too_early(t, &mut session, &two.whole()?)?;
+            for (message, token, bits) in [(two, 78, 2), (one, 77, 1)] {
+                let posted = t.posted(tagged_room(64, bits))?;
+                let (_, target) = ready(t, token)?;
+                let again = Message { tokens: Some((token, target)), id: message.id + 10, ..message };
+                session.ask(t, &again.whole()?)?;
+                t.expect_received(SES_DEFER_005, &posted, &again.data)?;
+            }
+            Ok(())
+        }),
+    rule("deferrable/send-gone", "A receive takes another send if its deferred send no longer exists")
         .checks(&[SES_DEFER_003, SES_DEFER_002])
         .needs(&[DEFERRABLE_SEND, SEND, RECEIVE])
         .over(&[&GONE, &MODE])
@@ -109,33 +132,29 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_received(SES_DEFER_003, &posted, &bytes(60))?;
             Ok(())
         }),
-    rule(
-        "deferrable/room-again",
-        "A receive that wants a send makes room for another to be put off, again and \
-         again",
-    )
-    .checks(&[SES_DEFER_002, SES_DEFER_003, SES_DEFER_005])
-    .needs(&[DEFERRABLE_SEND, RECEIVE, PARAMETERS])
-    .run(|t| {
-        // A device that lets be said how many sends it may put off puts the first of them off.
-        t.configure("max_deferred", 2)?;
-        t.open_index()?;
-        let mut session = t.session();
-        for n in 1..=6 {
-            let data = bytes(60 + n);
-            let token = 76 + n as u32;
-            let first = deferrable(token, &data).named(n as u16);
-            let psn = session.ask(t, &first.whole()?)?;
-            session.expect(t, SES_DEFER_002, "UET_RESPONSE, OK, modified_length 0", psn, puts_off)?;
-            let posted = t.posted(room(128))?;
-            let (_, target) = ready(t, token)?;
-            let again = Message { tokens: Some((token, target)), id: first.id + 100, ..first };
-            session.ask(t, &again.whole()?)?;
-            t.expect_received(SES_DEFER_005, &posted, &data)?;
-        }
-        Ok(())
-    }),
-    rule("deferrable/first-attempt", "The device's first attempt has 0 for the token of the target")
+    rule("deferrable/room-reuse", "Each deferred send that completes makes room for another to be deferred")
+        .checks(&[SES_DEFER_002, SES_DEFER_003, SES_DEFER_005])
+        .needs(&[DEFERRABLE_SEND, RECEIVE, PARAMETERS])
+        .run(|t| {
+            // A device that lets be said how many sends it may put off puts the first of them off.
+            t.configure("max_deferred", 2)?;
+            t.open_index()?;
+            let mut session = t.session();
+            for n in 1..=6 {
+                let data = bytes(60 + n);
+                let token = 76 + n as u32;
+                let first = deferrable(token, &data).named(n as u16);
+                let psn = session.ask(t, &first.whole()?)?;
+                session.expect(t, SES_DEFER_002, "UET_RESPONSE, OK, modified_length 0", psn, puts_off)?;
+                let posted = t.posted(room(128))?;
+                let (_, target) = ready(t, token)?;
+                let again = Message { tokens: Some((token, target)), id: first.id + 100, ..first };
+                session.ask(t, &again.whole()?)?;
+                t.expect_received(SES_DEFER_005, &posted, &data)?;
+            }
+            Ok(())
+        }),
+    rule("deferrable/first-attempt", "The device's first attempt carries 0 as the token of the target")
         .checks(&[SES_DEFER_001])
         .needs(&[DEFERRABLE_SEND])
         .run(|t| {
@@ -146,7 +165,7 @@ pub(super) const RULES: &[Rule] = &[
             t.check(SES_DEFER_001, "the target's token", Some(0), said.tokens.map(|(_, target)| target));
             Ok(())
         }),
-    rule("deferrable/accepted", "A deferrable send of the device that is not put off completes")
+    rule("deferrable/accepted", "A deferrable send of the device that is not deferred completes")
         .checks(&[SES_DONE_001])
         .needs(&[DEFERRABLE_SEND])
         .run(|t| {
@@ -156,7 +175,7 @@ pub(super) const RULES: &[Rule] = &[
             t.ends_with(SES_DONE_001, posted, (Status::Ok, 100))?;
             Ok(())
         }),
-    rule("deferrable/waits", "Put off, the device's send neither completes nor comes again by itself")
+    rule("deferrable/no-rtr", "A deferred send of the device neither completes nor restarts without an RTR")
         .checks(&[SES_DEFER_002, SES_DEFER_004])
         .needs(&[DEFERRABLE_SEND])
         .run(|t| {
@@ -167,50 +186,42 @@ pub(super) const RULES: &[Rule] = &[
             t.is_open(SES_DEFER_002, posted)?;
             t.expect_action(peer)
         }),
-    rule(
-        "deferrable/comes-again",
-        "After DEFERRABLE_RTR the device sends the message again, with both tokens, and \
-         completes",
-    )
-    .checks(&[SES_DEFER_004, SES_DONE_001])
-    .needs(&[DEFERRABLE_SEND])
-    .run(|t| {
-        let peer = t.peer(0)?;
-        let (posted, target, own) = sent_by_device(t, peer)?;
-        let first = target.said(0)?;
-        defer(t, &target, 0)?;
-        want(t, (own, 0x99))?;
-        let said = second(t, own, &target)?;
-        t.holds(
-            SES_DEFER_004,
-            "the second attempt has another message_id",
-            said.message_id != first.message_id,
-            format!("{} and {}", first.message_id.show(), said.message_id.show()),
-        );
-        t.check(SES_DEFER_004, "the same length", first.request_length, said.request_length);
-        t.ends_with(SES_DONE_001, posted, (Status::Ok, 100))?;
-        Ok(())
-    }),
-    rule(
-        "deferrable/wanted-twice",
-        "A DEFERRABLE_RTR that comes twice is one: the device's send completes with its \
-         second attempt",
-    )
-    .checks(&[SES_DEFER_004, SES_DONE_001])
-    .needs(&[DEFERRABLE_SEND])
-    .run(|t| {
-        let peer = t.peer(0)?;
-        let (posted, target, own) = sent_by_device(t, peer)?;
-        defer(t, &target, 0)?;
-        want(t, (own, 0x99))?;
-        let (_, pdc, psn) = attempt(t, own, &target)?;
-        want(t, (own, 0x99))?;
-        t.settle()?;
-        t.send(&pdc, &pdc.ack(psn).build()?)?;
-        t.ends_with(SES_DONE_001, posted, (Status::Ok, 100))?;
-        Ok(())
-    }),
-    rule("deferrable/context-closed", "A send of the device that is put off outlives its context")
+    rule("deferrable/restart", "After DEFERRABLE_RTR, the device resends the message with both tokens")
+        .checks(&[SES_DEFER_004, SES_DONE_001])
+        .needs(&[DEFERRABLE_SEND])
+        .run(|t| {
+            let peer = t.peer(0)?;
+            let (posted, target, own) = sent_by_device(t, peer)?;
+            let first = target.said(0)?;
+            defer(t, &target, 0)?;
+            want(t, (own, 0x99))?;
+            let said = second(t, own, &target)?;
+            t.holds(
+                SES_DEFER_004,
+                "the second attempt has another message_id",
+                said.message_id != first.message_id,
+                format!("{} and {}", first.message_id.show(), said.message_id.show()),
+            );
+            t.check(SES_DEFER_004, "the same length", first.request_length, said.request_length);
+            t.ends_with(SES_DONE_001, posted, (Status::Ok, 100))?;
+            Ok(())
+        }),
+    rule("deferrable/duplicate-rtr", "The device's send completes despite a duplicate DEFERRABLE_RTR")
+        .checks(&[SES_DEFER_004, SES_DONE_001])
+        .needs(&[DEFERRABLE_SEND])
+        .run(|t| {
+            let peer = t.peer(0)?;
+            let (posted, target, own) = sent_by_device(t, peer)?;
+            defer(t, &target, 0)?;
+            want(t, (own, 0x99))?;
+            let (_, pdc, psn) = attempt(t, own, &target)?;
+            want(t, (own, 0x99))?;
+            t.settle()?;
+            t.send(&pdc, &pdc.ack(psn).build()?)?;
+            t.ends_with(SES_DONE_001, posted, (Status::Ok, 100))?;
+            Ok(())
+        }),
+    rule("deferrable/context-closed", "A deferred send of the device survives the close of its context")
         .checks(&[SES_DEFER_004, SES_DONE_001])
         .needs(&[DEFERRABLE_SEND, CLOSE])
         .run(|t| {
@@ -224,97 +235,85 @@ pub(super) const RULES: &[Rule] = &[
             t.ends_with(SES_DONE_001, posted, (Status::Ok, 100))?;
             Ok(())
         }),
-    rule(
-        "deferrable/right-one-again",
-        "Of two sends of the device the one that DEFERRABLE_RTR names comes again",
-    )
-    .checks(&[SES_DEFER_004, SES_DEFER_001])
-    .needs(&[DEFERRABLE_SEND])
-    .run(|t| {
-        let peer = t.peer(0)?;
-        let (first, mut target, one) = sent_by_device(t, peer)?;
-        defer(t, &target, 0)?;
-        let later = t.post(post(PostKind::DeferrableSend, peer, 40))?;
-        target.collect(t, 2)?;
-        let two = target.packet(1).and_then(RxRequest::said)?.tokens.map(|(own, _)| own).unwrap_or_default();
-        defer(t, &target, 1)?;
-        t.holds(SES_DEFER_001, "two sends have two tokens", one != two, format!("{one:#x} and {two:#x}"));
-        want(t, (two, 0x99))?;
-        let said = second(t, two, &target)?;
-        t.check(SES_DEFER_004, "request_length", 40, said.request_length);
-        t.ends_with(SES_DEFER_004, later, (Status::Ok, 40))?;
-        t.is_open(SES_DEFER_004, first)
-    }),
-    rule(
-        "deferrable/strange-token",
-        "A DEFERRABLE_RTR with a token that the device never gave makes it send nothing",
-    )
-    .checks(&[SES_DEFER_004])
-    .needs(&[DEFERRABLE_SEND])
-    .run(|t| {
-        let peer = t.peer(0)?;
-        let (posted, target, own) = sent_by_device(t, peer)?;
-        defer(t, &target, 0)?;
-        want(t, (own ^ 0x5555_0000, 0x99))?;
-        t.expect_none(SES_DEFER_004, "no second attempt", t.later(), sends)?;
-        t.is_open(SES_DEFER_004, posted)?;
-        want(t, (own, 0x99))?;
-        second(t, own, &target)?;
-        Ok(())
-    }),
-    rule(
-        "deferrable/strange-second-attempt",
-        "A second attempt from another address or with a wrong token does not fill the \
-         kept buffer",
-    )
-    .checks(&[SES_DEFER_005, SES_DEFER_002, SES_DEFER_003])
-    .needs(&[DEFERRABLE_SEND, RECEIVE, TWO_ADDRESSES])
-    .over(&[&STRANGER, &MODE])
-    .run(|t| {
-        let stranger = t.value(&STRANGER);
-        let mut session = t.session();
-        let (target, posted) = asked_for(t, &mut session)?;
-        let attempt = |id, target, fill: &[u8]| Message {
-            tokens: Some((77, target)),
-            ..deferrable(77, fill).named(id)
-        };
-        let wrong = [0x11; 100];
-        match stranger {
-            WrongAttempt::Address => {
-                let mut other = RequestSession::new(t.initiate_from(1)?);
-                let psn = other.ask(t, &attempt(2, target, &wrong).whole()?)?;
-                other.answer(t, psn)?;
+    rule("deferrable/rtr-selects", "DEFERRABLE_RTR restarts the send that it names, and no other")
+        .checks(&[SES_DEFER_004, SES_DEFER_001])
+        .needs(&[DEFERRABLE_SEND])
+        .run(|t| {
+            let peer = t.peer(0)?;
+            let (first, mut target, one) = sent_by_device(t, peer)?;
+            defer(t, &target, 0)?;
+            let later = t.post(post(PostKind::DeferrableSend, peer, 40))?;
+            target.collect(t, 2)?;
+            let two =
+                target.packet(1).and_then(RxRequest::said)?.tokens.map(|(own, _)| own).unwrap_or_default();
+            defer(t, &target, 1)?;
+            t.holds(SES_DEFER_001, "two sends have two tokens", one != two, format!("{one:#x} and {two:#x}"));
+            want(t, (two, 0x99))?;
+            let said = second(t, two, &target)?;
+            t.check(SES_DEFER_004, "request_length", 40, said.request_length);
+            t.ends_with(SES_DEFER_004, later, (Status::Ok, 40))?;
+            t.is_open(SES_DEFER_004, first)
+        }),
+    rule("deferrable/unknown-token", "The device ignores a DEFERRABLE_RTR with an unknown token")
+        .checks(&[SES_DEFER_004])
+        .needs(&[DEFERRABLE_SEND])
+        .run(|t| {
+            let peer = t.peer(0)?;
+            let (posted, target, own) = sent_by_device(t, peer)?;
+            defer(t, &target, 0)?;
+            want(t, (own ^ 0x5555_0000, 0x99))?;
+            t.expect_none(SES_DEFER_004, "no second attempt", t.later(), sends)?;
+            t.is_open(SES_DEFER_004, posted)?;
+            want(t, (own, 0x99))?;
+            second(t, own, &target)?;
+            Ok(())
+        }),
+    rule("deferrable/wrong-second-attempt", "A wrong second attempt does not fill the reserved buffer")
+        .checks(&[SES_DEFER_005, SES_DEFER_002, SES_DEFER_003])
+        .needs(&[DEFERRABLE_SEND, RECEIVE, TWO_ADDRESSES])
+        .over(&[&STRANGER, &MODE])
+        .run(|t| {
+            let stranger = t.value(&STRANGER);
+            let mut session = t.session();
+            let (target, posted) = asked_for(t, &mut session)?;
+            let attempt = |id, target, fill: &[u8]| Message {
+                tokens: Some((77, target)),
+                ..deferrable(77, fill).named(id)
+            };
+            let wrong = [0x11; 100];
+            match stranger {
+                WrongAttempt::Address => {
+                    let mut other = RequestSession::new(t.initiate_from(1)?);
+                    let psn = other.ask(t, &attempt(2, target, &wrong).whole()?)?;
+                    other.answer(t, psn)?;
+                }
+                WrongAttempt::Token | WrongAttempt::HighToken => {
+                    let bit = if stranger == WrongAttempt::Token { 1 << 8 } else { 1 << 31 };
+                    let psn = session.ask(t, &attempt(2, target ^ bit, &wrong).whole()?)?;
+                    session.answer(t, psn)?;
+                }
             }
-            WrongAttempt::Token | WrongAttempt::HighToken => {
-                let bit = if stranger == WrongAttempt::Token { 1 << 8 } else { 1 << 31 };
-                let psn = session.ask(t, &attempt(2, target ^ bit, &wrong).whole()?)?;
-                session.answer(t, psn)?;
-            }
-        }
-        t.expect_waiting(SES_DEFER_005, &posted)?;
-        t.check_memory(SES_DEFER_005, &posted.buffer, 0, &posted.before)?;
-        session.ask(t, &attempt(3, target, &bytes(100)).whole()?)?;
-        t.expect_received(SES_DEFER_005, &posted, &bytes(100)).map(drop)
-    }),
-    rule(
-        "deferrable/wanted-by-a-stranger",
-        "A DEFERRABLE_RTR from an address that the send did not go to is ignored",
-    )
-    .checks(&[SES_DEFER_004])
-    .needs(&[DEFERRABLE_SEND, TWO_ADDRESSES])
-    .over(&[&MODE])
-    .run(|t| {
-        let peer = t.peer(0)?;
-        let (posted, target, own) = sent_by_device(t, peer)?;
-        defer(t, &target, 0)?;
-        let stranger = RequestSession::new(t.initiate_from(1)?);
-        want_by(t, stranger, (own, 0x98))?;
-        t.expect_none(SES_DEFER_004, "no second attempt", t.later(), sends)?;
-        t.is_open(SES_DEFER_004, posted)?;
-        want(t, (own, 0x99))?;
-        second(t, own, &target)?;
-        t.ends_with(SES_DEFER_004, posted, (Status::Ok, 100)).map(drop)
-    }),
+            t.expect_waiting(SES_DEFER_005, &posted)?;
+            t.check_memory(SES_DEFER_005, &posted.buffer, 0, &posted.before)?;
+            session.ask(t, &attempt(3, target, &bytes(100)).whole()?)?;
+            t.expect_received(SES_DEFER_005, &posted, &bytes(100)).map(drop)
+        }),
+    rule("deferrable/spoofed-rtr", "The device ignores a DEFERRABLE_RTR from a wrong address")
+        .checks(&[SES_DEFER_004])
+        .needs(&[DEFERRABLE_SEND, TWO_ADDRESSES])
+        .over(&[&MODE])
+        .run(|t| {
+            let peer = t.peer(0)?;
+            let (posted, target, own) = sent_by_device(t, peer)?;
+            defer(t, &target, 0)?;
+            let stranger = RequestSession::new(t.initiate_from(1)?);
+            want_by(t, stranger, (own, 0x98))?;
+            t.expect_none(SES_DEFER_004, "no second attempt", t.later(), sends)?;
+            t.is_open(SES_DEFER_004, posted)?;
+            want(t, (own, 0x99))?;
+            second(t, own, &target)?;
+            t.ends_with(SES_DEFER_004, posted, (Status::Ok, 100)).map(drop)
+        }),
 ];
 
 fn bytes(length: usize) -> Vec<u8> {
@@ -381,20 +380,6 @@ fn expect_ready(t: &mut Test<'_>, token: u32) -> Result<(RxPacket, (u32, u32)), 
     t.expect(SES_DEFER_003, "DEFERRABLE_RTR with our token", t.later(), says)
 }
 
-fn not_put_off(t: &mut Test<'_>) -> Outcome {
-    let data = bytes(100);
-    let posted = t.posted(room(128))?;
-    let mut session = t.session();
-
-    let psn = session.ask(t, &deferrable(77, &data).whole()?)?;
-
-    session.accepted(t, SES_DONE_002, psn)?;
-
-    t.expect_received(SES_MATCH_006, &posted, &data)?;
-
-    Ok(())
-}
-
 /// A send that was put off and is wanted, the token of the device, and the receive.
 fn asked_for(t: &mut Test<'_>, session: &mut RequestSession) -> Result<(u32, PostedReceive), Stop> {
     t.open_index()?;
@@ -402,27 +387,6 @@ fn asked_for(t: &mut Test<'_>, session: &mut RequestSession) -> Result<(u32, Pos
     let posted = t.posted(room(128))?;
     let (_, target) = ready(t, 77)?;
     Ok((target, posted))
-}
-
-fn two_put_off(t: &mut Test<'_>) -> Outcome {
-    t.open_index()?;
-    let mut session = t.session();
-    let send = |token: u32, bits: u64, fill: u8| Message {
-        tokens: Some((token, 0)),
-        ..Message::new(Opcode::UET_DEFERRABLE_TSEND).selector(bits).data(&[fill; 60])
-    };
-    let (one, two) = (send(77, 1, 0x11), send(78, 2, 0x22).named(2));
-    sent_too_early(t, &mut session, &one.whole()?)?;
-    sent_too_early(t, &mut session, &two.whole()?)?;
-
-    for (message, token, bits) in [(two, 78, 2), (one, 77, 1)] {
-        let posted = t.posted(tagged_room(64, bits))?;
-        let (_, target) = ready(t, token)?;
-        let again = Message { tokens: Some((token, target)), id: message.id + 10, ..message };
-        session.ask(t, &again.whole()?)?;
-        t.expect_received(SES_DEFER_005, &posted, &again.data)?;
-    }
-    Ok(())
 }
 
 /// A deferrable send of the device, its context, and its token.

@@ -24,8 +24,7 @@ const TOKEN: Axis<u32> = axis("token").values(&[("all-bits", u32::MAX), ("highes
 pub(super) const RULES: &[Rule] = &[
     rule(
         "deferrable/same-message",
-        "The second attempt of the device repeats every field of the first but \
-         message_id and the tokens",
+        "The second attempt differs from the first only in message_id and tokens",
     )
     .checks(&[SES_DEFER_004])
     .over(&[&KIND, &LENGTH, &HEADER_DATA, &MODE])
@@ -69,86 +68,79 @@ pub(super) const RULES: &[Rule] = &[
         t.ends_with(SES_DEFER_004, posted, (Status::Ok, length as u64))?;
         Ok(())
     }),
-    rule(
-        "deferrable/tokens",
-        "Both attempts of the device carry its own token, and the second that of the \
-         target",
-    )
-    .checks(&[SES_DEFER_001, SES_DEFER_004])
-    .over(&[&KIND, &TOKEN, &MODE])
-    .run(|t| {
-        let token = t.value(&TOKEN);
-        let (posted, target) = sent(t, t.mtu() + 7)?;
-        let own = own_token(&target.said(0)?)?;
-        for n in 0..2 {
-            t.check(
-                SES_DEFER_001,
-                "both tokens of the first attempt",
-                Some((own, 0)),
-                target.said(n)?.tokens,
-            );
-        }
-        defer(t, &target)?;
-        want(t, own, token)?;
-        let (again, last, packets) = second(t, &target, token)?;
-        for packet in &packets {
-            t.check(SES_DEFER_004, "both tokens", Some((own, token)), packet.said()?.tokens);
-        }
-        again.ack(t, last)?;
-        t.ends_with(SES_DEFER_004, posted, (Status::Ok, (t.mtu() + 7) as u64))?;
-        Ok(())
-    }),
-    rule(
-        "deferrable/wanted-early",
-        "A send that is wanted before all of its first attempt has left comes again whole",
-    )
-    .checks(&[SES_DEFER_004, SES_DONE_001])
-    .over(&[&KIND, &MODE])
-    .run(|t| {
-        // The device may complete its first attempt or abandon it. Each ACK covers all packets that have
-        // left: the device then has nothing in flight, and the rest of an attempt to send.
-        const OURS: u32 = 0x9900_0001;
-        t.try_configure("default_mpr", 1)?;
-        let (peer, kind, length) = (t.peer(0)?, t.value(&KIND), LONG * t.mtu());
-        let posted = t.post(post(kind, peer, length))?;
-        let mut target = Target::accept(t)?;
-        target.mpr = 1;
-        target.watch(t, t.grace())?;
-        require(target.order().len() < LONG, "the whole first attempt leaves before an ACK")?;
-        let own = own_token(&target.said(0)?)?;
-        let deferred = target.response(0, ReturnCode::OK, 0)?;
-        target.respond(t, 0, deferred)?;
-        want(t, own, OURS)?;
-        let is_second = |said: &SesFields| said.tokens == Some((own, OURS));
-        let opens_second = |seen: &RxPacket| {
-            let opens = seen.request().is_some_and(|request| request.syn());
-            opens && crate::serve::said(&seen.uet()).is_some_and(|said| is_second(&said))
-        };
-        let (mut next, mut second) = (1, BTreeSet::new());
-        let mut until = t.now() + t.later();
-        while second.len() < LONG && t.now() < until {
+    rule("deferrable/tokens", "Both attempts carry the device's token, the second also the target's token")
+        .checks(&[SES_DEFER_001, SES_DEFER_004])
+        .over(&[&KIND, &TOKEN, &MODE])
+        .run(|t| {
+            let token = t.value(&TOKEN);
+            let (posted, target) = sent(t, t.mtu() + 7)?;
+            let own = own_token(&target.said(0)?)?;
+            for n in 0..2 {
+                t.check(
+                    SES_DEFER_001,
+                    "both tokens of the first attempt",
+                    Some((own, 0)),
+                    target.said(n)?.tokens,
+                );
+            }
+            defer(t, &target)?;
+            want(t, own, token)?;
+            let (again, last, packets) = second(t, &target, token)?;
+            for packet in &packets {
+                t.check(SES_DEFER_004, "both tokens", Some((own, token)), packet.said()?.tokens);
+            }
+            again.ack(t, last)?;
+            t.ends_with(SES_DEFER_004, posted, (Status::Ok, (t.mtu() + 7) as u64))?;
+            Ok(())
+        }),
+    rule("deferrable/early-rtr", "An early DEFERRABLE_RTR makes the device resend the whole message")
+        .checks(&[SES_DEFER_004, SES_DONE_001])
+        .over(&[&KIND, &MODE])
+        .run(|t| {
+            // The device may complete its first attempt or abandon it. Each ACK covers all packets that have
+            // left: the device then has nothing in flight, and the rest of an attempt to send.
+            const OURS: u32 = 0x9900_0001;
+            t.try_configure("default_mpr", 1)?;
+            let (peer, kind, length) = (t.peer(0)?, t.value(&KIND), LONG * t.mtu());
+            let posted = t.post(post(kind, peer, length))?;
+            let mut target = Target::accept(t)?;
+            target.mpr = 1;
             target.watch(t, t.grace())?;
-            let arrived = (next..).take_while(|n| target.times(*n) > 0).count() as u32;
-            for n in next..next + arrived {
-                let said = target.said(n)?;
-                if is_second(&said) {
-                    second.insert(said.start());
+            require(target.order().len() < LONG, "the whole first attempt leaves before an ACK")?;
+            let own = own_token(&target.said(0)?)?;
+            let deferred = target.response(0, ReturnCode::OK, 0)?;
+            target.respond(t, 0, deferred)?;
+            want(t, own, OURS)?;
+            let is_second = |said: &SesFields| said.tokens == Some((own, OURS));
+            let opens_second = |seen: &RxPacket| {
+                let opens = seen.request().is_some_and(|request| request.syn());
+                opens && crate::serve::said(&seen.uet()).is_some_and(|said| is_second(&said))
+            };
+            let (mut next, mut second) = (1, BTreeSet::new());
+            let mut until = t.now() + t.later();
+            while second.len() < LONG && t.now() < until {
+                target.watch(t, t.grace())?;
+                let arrived = (next..).take_while(|n| target.times(*n) > 0).count() as u32;
+                for n in next..next + arrived {
+                    let said = target.said(n)?;
+                    if is_second(&said) {
+                        second.insert(said.start());
+                    }
+                    if n + 1 == next + arrived {
+                        let length = if is_second(&said) { said.request_length } else { 0 };
+                        target.respond(t, n, target.response(n, ReturnCode::OK, length)?)?;
+                        until = t.now() + t.later();
+                    }
                 }
-                if n + 1 == next + arrived {
-                    let length = if is_second(&said) { said.request_length } else { 0 };
-                    target.respond(t, n, target.response(n, ReturnCode::OK, length)?)?;
-                    until = t.now() + t.later();
+                next += arrived;
+                if t.hear(Duration::ZERO, opens_second)? {
+                    target = Target::accept_beside(t, &[&target])?;
+                    next = 0;
                 }
             }
-            next += arrived;
-            if t.hear(Duration::ZERO, opens_second)? {
-                target = Target::accept_beside(t, &[&target])?;
-                next = 0;
-            }
-        }
-        t.check(SES_DEFER_004, "packets of the second attempt", LONG, second.len());
-        t.ends_with(SES_DONE_001, posted, (Status::Ok, length as u64)).map(drop)
-    }),
+            t.check(SES_DEFER_004, "packets of the second attempt", LONG, second.len());
+            t.ends_with(SES_DONE_001, posted, (Status::Ok, length as u64)).map(drop)
+        }),
 ];
 
 /// Has the device start such a send with a value in each field.

@@ -126,67 +126,58 @@ const MANY: Axis<PostKind> = axis("kind").needing(&[
 const WAY: Axis<bool> = axis("way").values(&[("in-ack", false), ("return", true)]);
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "values/by-device",
-        "A request of the device carries every bit of the values that it was posted with",
-    )
-    .checks(CARRIED)
-    .over(&[&PATTERN, &KIND, &FORM])
-    .run(|t| by_device(t, Some(t.value(&FORM)))),
-    rule(
-        "values/own-header",
-        "The header that the device chooses has room for the values that the request was \
-         posted with",
-    )
-    .checks(CARRIED)
-    .over(&[&KIND, &PATTERN, &BESIDE, &SMALL_INDEX])
-    .run(|t| {
-        // A device that can choose a shorter header does.
-        t.try_configure("form", "shortest")?;
-        if let Some(meaning) = t.value(&SMALL_INDEX) {
-            t.try_configure("small_index", meaning)?;
-        }
-        by_device(t, None)
-    }),
-    rule(
-        "values/by-suite",
-        "A region or receive is reached by every bit of its address, and responses \
-         repeat the ids",
-    )
-    .checks(&[SES_ADDR_001, SES_RESP_003, SES_PLACE_001, SES_READ_001, SES_READ_005, SES_MATCH_006])
-    .over(&[&PATTERN, &REACHED, &MODE])
-    .run(|t| {
-        let (bits, reached) = (t.value(&PATTERN), t.value(&REACHED));
-        let (place, id) = (AddressValues::of(bits), bits as u16);
-        let message = place.message(reached).named(id);
-        match reached {
-            Reached::Write | Reached::Read => {
-                let (region, mut held) = place.exposed(t)?;
-                let mut session = t.session();
-                let psn = session.ask(t, &message.whole()?)?;
-                session.accepted(t, SES_ADDR_001, psn)?;
-                if reached == Reached::Write {
-                    held[..40].copy_from_slice(&bytes());
-                    t.expect_memory(SES_PLACE_001, &region, 0, &held)?;
-                } else {
-                    let pieces = session.data(t, SES_READ_001, 40)?;
-                    let named =
-                        pieces.first().and_then(Data::long).map(|header| header.read_request_message_id());
-                    t.check(SES_READ_005, "read_request_message_id", Some(id), named);
+    rule("field-values/device-request", "A request of the device carries every bit of the posted values")
+        .checks(CARRIED)
+        .over(&[&PATTERN, &KIND, &FORM])
+        .run(|t| by_device(t, Some(t.value(&FORM)))),
+    rule("field-values/chosen-header", "The header that the device chooses carries all posted values")
+        .checks(CARRIED)
+        .over(&[&KIND, &PATTERN, &BESIDE, &SMALL_INDEX])
+        .run(|t| {
+            // A device that can choose a shorter header does.
+            t.try_configure("form", "shortest")?;
+            if let Some(meaning) = t.value(&SMALL_INDEX) {
+                t.try_configure("small_index", meaning)?;
+            }
+            by_device(t, None)
+        }),
+    rule("field-values/target-address", "A target uses all bits of an address and replies with equal ids")
+        .checks(&[SES_ADDR_001, SES_RESP_003, SES_PLACE_001, SES_READ_001, SES_READ_005, SES_MATCH_006])
+        .over(&[&PATTERN, &REACHED, &MODE])
+        .run(|t| {
+            let (bits, reached) = (t.value(&PATTERN), t.value(&REACHED));
+            let (place, id) = (AddressValues::of(bits), bits as u16);
+            let message = place.message(reached).named(id);
+            match reached {
+                Reached::Write | Reached::Read => {
+                    let (region, mut held) = place.exposed(t)?;
+                    let mut session = t.session();
+                    let psn = session.ask(t, &message.whole()?)?;
+                    session.accepted(t, SES_ADDR_001, psn)?;
+                    if reached == Reached::Write {
+                        held[..40].copy_from_slice(&bytes());
+                        t.expect_memory(SES_PLACE_001, &region, 0, &held)?;
+                    } else {
+                        let pieces = session.data(t, SES_READ_001, 40)?;
+                        let named = pieces
+                            .first()
+                            .and_then(Data::long)
+                            .map(|header| header.read_request_message_id());
+                        t.check(SES_READ_005, "read_request_message_id", Some(id), named);
+                    }
+                    refused_with_ids(t, &mut session, Message { selector: message.selector ^ 1, ..message })
                 }
-                refused_with_ids(t, &mut session, Message { selector: message.selector ^ 1, ..message })
+                Reached::Send | Reached::Tagged => {
+                    let posted = t.posted(place.receive(reached == Reached::Tagged))?;
+                    let mut session = t.session();
+                    let psn = session.ask(t, &message.whole()?)?;
+                    session.accepted(t, SES_ADDR_001, psn)?;
+                    t.expect_received(SES_MATCH_006, &posted, &bytes())?;
+                    refused_with_ids(t, &mut session, Message { process: message.process ^ 1, ..message })
+                }
             }
-            Reached::Send | Reached::Tagged => {
-                let posted = t.posted(place.receive(reached == Reached::Tagged))?;
-                let mut session = t.session();
-                let psn = session.ask(t, &message.whole()?)?;
-                session.accepted(t, SES_ADDR_001, psn)?;
-                t.expect_received(SES_MATCH_006, &posted, &bytes())?;
-                refused_with_ids(t, &mut session, Message { process: message.process ^ 1, ..message })
-            }
-        }
-    }),
-    rule("values/one-bit", "A request whose address differs in one bit does not reach the region or receive")
+        }),
+    rule("field-values/one-bit", "An address that differs in one bit does not reach the region or receive")
         .checks(&[SES_ADDR_007])
         .over(&[&FIELD, &BIT])
         .run(|t| {
@@ -225,55 +216,51 @@ pub(super) const RULES: &[Rule] = &[
                 }
             }
         }),
-    rule(
-        "values/addressing",
-        "rel selects between equal addresses with and without a job, for every kind of \
-         request",
-    )
-    .checks(&[SES_ADDR_001, SES_MATCH_006, SES_PLACE_001])
-    .over(&[&RELATIVE, &REACHED, &MODE])
-    .run(|t| {
-        // An object of a job and one without a job, at the same process, index and selector.
-        let (relative, reached) = (t.value(&RELATIVE), t.value(&REACHED));
-        let place = AddressValues::of(0x0123_4567_89ab_c5a5);
-        let message = Message { relative, ..place.message(reached) };
-        let mut session = t.session();
-        match reached {
-            Reached::Write | Reached::Read => {
-                let AddressValues { process, index, selector, .. } = place;
-                let key = Hex64(selector);
-                let expose = |job, fill: u32| {
-                    let fill = Some(uet_control::Fill::Seed(fill));
-                    move |region| ExposeRegion { key, job, process, index, fill, ..region }
-                };
-                let (of_job, _) = t.exposed(64, expose(Some(place.job), 1))?;
-                let (of_all, _) = t.exposed(64, expose(None, 2))?;
-                let (region, other) = if relative { (of_job, of_all) } else { (of_all, of_job) };
-                let (held, others) = (t.memory(&region, 0, 40)?, t.memory(&other, 0, 64)?);
-                let psn = session.ask(t, &message.whole()?)?;
-                session.accepted(t, SES_ADDR_001, psn)?;
-                if reached == Reached::Write {
-                    t.expect_memory(SES_PLACE_001, &region, 0, &bytes())?;
-                    return t.check_memory(SES_ADDR_001, &other, 0, &others);
+    rule("field-values/addressing", "The flag rel selects between equal addresses with and without a job")
+        .checks(&[SES_ADDR_001, SES_MATCH_006, SES_PLACE_001])
+        .over(&[&RELATIVE, &REACHED, &MODE])
+        .run(|t| {
+            // An object of a job and one without a job, at the same process, index and selector.
+            let (relative, reached) = (t.value(&RELATIVE), t.value(&REACHED));
+            let place = AddressValues::of(0x0123_4567_89ab_c5a5);
+            let message = Message { relative, ..place.message(reached) };
+            let mut session = t.session();
+            match reached {
+                Reached::Write | Reached::Read => {
+                    let AddressValues { process, index, selector, .. } = place;
+                    let key = Hex64(selector);
+                    let expose = |job, fill: u32| {
+                        let fill = Some(uet_control::Fill::Seed(fill));
+                        move |region| ExposeRegion { key, job, process, index, fill, ..region }
+                    };
+                    let (of_job, _) = t.exposed(64, expose(Some(place.job), 1))?;
+                    let (of_all, _) = t.exposed(64, expose(None, 2))?;
+                    let (region, other) = if relative { (of_job, of_all) } else { (of_all, of_job) };
+                    let (held, others) = (t.memory(&region, 0, 40)?, t.memory(&other, 0, 64)?);
+                    let psn = session.ask(t, &message.whole()?)?;
+                    session.accepted(t, SES_ADDR_001, psn)?;
+                    if reached == Reached::Write {
+                        t.expect_memory(SES_PLACE_001, &region, 0, &bytes())?;
+                        return t.check_memory(SES_ADDR_001, &other, 0, &others);
+                    }
+                    let pieces = session.data(t, SES_ADDR_001, 40)?;
+                    let whole: Vec<u8> = pieces.iter().flat_map(|piece| piece.bytes.clone()).collect();
+                    t.same_bytes(SES_ADDR_001, "the data, beside memory", &held, &whole);
+                    Ok(())
                 }
-                let pieces = session.data(t, SES_ADDR_001, 40)?;
-                let whole: Vec<u8> = pieces.iter().flat_map(|piece| piece.bytes.clone()).collect();
-                t.same_bytes(SES_ADDR_001, "the data, beside memory", &held, &whole);
-                Ok(())
+                Reached::Send | Reached::Tagged => {
+                    let receive = place.receive(reached == Reached::Tagged);
+                    let of_job = t.posted(receive.clone())?;
+                    let of_all = t.posted(PostReceive { job: None, ..receive })?;
+                    let (mine, other) = if relative { (of_job, of_all) } else { (of_all, of_job) };
+                    let psn = session.ask(t, &message.whole()?)?;
+                    session.accepted(t, SES_ADDR_001, psn)?;
+                    t.expect_received(SES_MATCH_006, &mine, &bytes())?;
+                    t.expect_waiting(SES_ADDR_001, &other)
+                }
             }
-            Reached::Send | Reached::Tagged => {
-                let receive = place.receive(reached == Reached::Tagged);
-                let of_job = t.posted(receive.clone())?;
-                let of_all = t.posted(PostReceive { job: None, ..receive })?;
-                let (mine, other) = if relative { (of_job, of_all) } else { (of_all, of_job) };
-                let psn = session.ask(t, &message.whole()?)?;
-                session.accepted(t, SES_ADDR_001, psn)?;
-                t.expect_received(SES_MATCH_006, &mine, &bytes())?;
-                t.expect_waiting(SES_ADDR_001, &other)
-            }
-        }
-    }),
-    rule("values/pdcid", "Two contexts whose PDCIDs differ in one bit are two contexts")
+        }),
+    rule("field-values/pdcid", "PDCIDs that differ in one bit name different contexts")
         .checks(&[PDS_SYN_005, PDS_PDC_003])
         .needs(&[WRITE])
         .over(&[&BIT, &MODE])
@@ -291,31 +278,31 @@ pub(super) const RULES: &[Rule] = &[
             }
             t.expect_memory(PDS_PDC_003, &region, 1, &[1, 2])
         }),
-    rule(
-        "values/many-messages",
-        "Some hundred messages of the device that wait for their answers have as many ids",
-    )
-    .checks(&[SES_CUT_003])
-    .over(&[&MANY, &MODE])
-    .run(|t| {
-        const COUNT: usize = 300;
-        let (kind, mode) = (t.value(&MANY), t.value(&MODE));
-        let peer = t.peer(0)?;
-        let mut target = Target::established(t, peer, uet_control::Mode::Rud)?;
-        for _ in 0..COUNT {
-            t.post(Post { mode, form: Some(Form::Std), ..post(kind, peer, 8) })?;
-        }
-        target.watch(t, t.grace())?;
-        let mut ids = std::collections::BTreeMap::new();
-        for got in target.got.iter().filter(|got| !got.request.retx()) {
-            ids.entry(got.said()?.message_id).or_insert(got.request.psn());
-        }
-        let messages = target.order().len();
-        require(messages > 257, format!("only {messages} messages of the device wait for their answers"))?;
-        t.check(SES_CUT_003, "ids of the messages that wait", messages, ids.len());
-        Ok(())
-    }),
-    rule("values/read-names", "Read data repeats every bit of the message_id and the job of its request")
+    rule("field-values/many-messages", "Hundreds of unanswered messages of the device have different ids")
+        .checks(&[SES_CUT_003])
+        .over(&[&MANY, &MODE])
+        .run(|t| {
+            const COUNT: usize = 300;
+            let (kind, mode) = (t.value(&MANY), t.value(&MODE));
+            let peer = t.peer(0)?;
+            let mut target = Target::established(t, peer, uet_control::Mode::Rud)?;
+            for _ in 0..COUNT {
+                t.post(Post { mode, form: Some(Form::Std), ..post(kind, peer, 8) })?;
+            }
+            target.watch(t, t.grace())?;
+            let mut ids = std::collections::BTreeMap::new();
+            for got in target.got.iter().filter(|got| !got.request.retx()) {
+                ids.entry(got.said()?.message_id).or_insert(got.request.psn());
+            }
+            let messages = target.order().len();
+            require(
+                messages > 257,
+                format!("only {messages} messages of the device wait for their answers"),
+            )?;
+            t.check(SES_CUT_003, "ids of the messages that wait", messages, ids.len());
+            Ok(())
+        }),
+    rule("field-values/read-ids", "Read data repeats every bit of the message_id and job_id of its request")
         .checks(&[SES_READ_005, SES_READ_001, SES_RESP_003])
         .needs(&[READ])
         .over(&[&PATTERN, &WAY, &MODE])

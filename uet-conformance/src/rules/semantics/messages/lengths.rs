@@ -40,13 +40,13 @@ const LENGTHS: u32 = 256;
 const ROUND: u32 = 32;
 
 pub(super) const RULES: &[Rule] = &[
-    rule("lengths/request", "Requests of every length arrive and are acknowledged")
+    rule("lengths/request", "Requests of every length are delivered and acknowledged")
         .checks(&[PDS_ACK_004, SES_PLACE_001])
         .over(&[&MODE, &CARRIER])
         .run(|t| {
             each(t, |pdc, region, length| Ok(pdc.request(length + 1).write(region, 0, &bytes(length))?))
         }),
-    rule("lengths/medium", "Requests of every length with a medium header arrive and are acknowledged")
+    rule("lengths/medium", "Requests of every length with a medium header are delivered and acknowledged")
         .checks(&[PDS_ACK_004, SES_PLACE_001])
         .needs(&[WRITE])
         .over(&[&MODE])
@@ -56,7 +56,7 @@ pub(super) const RULES: &[Rule] = &[
                 Ok(Request { ext: part.ext, ..pdc.request(length + 1).ses(part.ses, &part.payload) })
             })
         }),
-    rule("lengths/rudi", "RUDI requests of every length arrive and are answered")
+    rule("lengths/rudi", "RUDI requests of every length get a response")
         .checks(&[PDS_RUDI_002])
         .needs(&[RUDI, WRITE])
         .run(|t| {
@@ -89,7 +89,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("lengths/form", "Requests of every length arrive whole, in every header form and operation")
+    rule("lengths/header-form", "Sends of every length fill a buffer in every header form")
         .checks(&[PDS_ACK_004, SES_MATCH_006])
         .over(&[&SENT, &MODE])
         .run(|t| {
@@ -113,7 +113,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("lengths/read", "Reads of every length bring all their bytes, in every header form")
+    rule("lengths/read", "Reads of every length return all their bytes in every header form")
         .checks(&[SES_READ_001])
         .needs(&[READ])
         .over(&[&READ_FORM, &MODE])
@@ -134,7 +134,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("lengths/read-data", "Read data of every length completes the read of the device")
+    rule("lengths/read-data", "Read data of every length completes the device's read")
         .checks(&[SES_DONE_001])
         .needs(&[READ])
         .over(&[&READ_FORM, &MODE])
@@ -161,31 +161,27 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule(
-        "lengths/of-device",
-        "Operations of the device of every length bring all their bytes and say their \
-         length",
-    )
-    .checks(&[SES_CUT_003])
-    .over(&[&POSTED, &FORM, &MODE])
-    .run(|t| {
-        let (kind, form, mode) = (t.value(&POSTED), t.value(&FORM), t.value(&MODE));
-        if kind == PostKind::Tsend && form == Form::Small {
-            return skip("a small header has no match bits");
-        }
-        let peer = t.peer(0)?;
-        let mut target = Target::established(t, peer, Mode::Rud)?;
-        for (n, length) in (1..).zip(0..LENGTHS) {
-            let data = bytes(length);
-            let fill = Some(Fill::Hex(Hex(data.clone())));
-            t.post(Post { mode, form: Some(form), fill, ..post(kind, peer, length as usize) })?;
-            let got = target.expect_new(t, SES_CUT_003, n)?;
-            t.check(SES_CUT_003, "request_length", length, got.said()?.request_length);
-            t.same_bytes(SES_CUT_003, "the payload", &data, &got.payload());
-            target.ack(t, n)?;
-        }
-        Ok(())
-    }),
+    rule("lengths/device-request", "Requests of the device carry their whole payload, for every length")
+        .checks(&[SES_CUT_003])
+        .over(&[&POSTED, &FORM, &MODE])
+        .run(|t| {
+            let (kind, form, mode) = (t.value(&POSTED), t.value(&FORM), t.value(&MODE));
+            if kind == PostKind::Tsend && form == Form::Small {
+                return skip("a small header has no match bits");
+            }
+            let peer = t.peer(0)?;
+            let mut target = Target::established(t, peer, Mode::Rud)?;
+            for (n, length) in (1..).zip(0..LENGTHS) {
+                let data = bytes(length);
+                let fill = Some(Fill::Hex(Hex(data.clone())));
+                t.post(Post { mode, form: Some(form), fill, ..post(kind, peer, length as usize) })?;
+                let got = target.expect_new(t, SES_CUT_003, n)?;
+                t.check(SES_CUT_003, "request_length", length, got.said()?.request_length);
+                t.same_bytes(SES_CUT_003, "the payload", &data, &got.payload());
+                target.ack(t, n)?;
+            }
+            Ok(())
+        }),
 ];
 
 fn bytes(length: u32) -> Vec<u8> {

@@ -43,8 +43,7 @@ const BITS: u64 = 0x7712_3456_789a_bc70;
 
 pub(super) const RULES: &[Rule] = &[rule(
     "matching/matrix",
-    "A tagged receive takes the send that fits its bits, mask, initiator and index, \
-         and no other",
+    "A tagged receive takes only a send that matches its bits, initiator and address",
 )
 .checks(&[SES_MATCH_001, SES_MATCH_002, SES_ADDR_001, SES_ADDR_002])
 .needs(&[TSEND, RECEIVE])

@@ -55,7 +55,7 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule("rendezvous/reads-the-rest", "The target reads the rest from the place that the extension names")
+    rule("rendezvous/reads-rest", "The target reads the rest from the place that the extension header names")
         .checks(&[SES_RNDV_002, SES_RNDV_003])
         .run(|t| {
             let whole = bytes(300);
@@ -69,7 +69,7 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_received(SES_RNDV_003, &posted, &whole)?;
             Ok(())
         }),
-    rule("rendezvous/not-before-the-rest", "The receive does not complete before the rest has been read")
+    rule("rendezvous/completion", "The receive does not complete before the target has read the rest")
         .checks(&[SES_RNDV_003, SES_RNDV_002])
         .run(|t| {
             let whole = bytes(300);
@@ -82,7 +82,7 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_received(SES_RNDV_003, &posted, &whole)?;
             Ok(())
         }),
-    rule("rendezvous/nothing-at-once", "A rendezvous send may bring nothing at once")
+    rule("rendezvous/no-eager-data", "The target reads a rendezvous send without eager data completely")
         .checks(&[SES_RNDV_001, SES_RNDV_002])
         .run(|t| {
             let whole = bytes(300);
@@ -95,21 +95,18 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_received(SES_RNDV_001, &posted, &whole)?;
             Ok(())
         }),
-    rule(
-        "rendezvous/all-at-once",
-        "A rendezvous send that brings all at once completes, and nothing is read",
-    )
-    .checks(&[SES_RNDV_001, SES_RNDV_003])
-    .run(|t| {
-        let whole = bytes(300);
-        let posted = t.posted(room(300))?;
-        offered(t, plain(), &whole, 300)?;
-        t.expect_received(SES_RNDV_003, &posted, &whole)?;
-        t.expect_none(SES_RNDV_001, "no read", t.soon(), |seen| {
-            crate::serve::said(&seen.uet()).filter(|said| said.opcode() == Opcode::UET_READ)
-        })
-    }),
-    rule("rendezvous/long-rest", "A rest of several packets is read whole")
+    rule("rendezvous/all-eager", "A rendezvous send with only eager data completes without a read")
+        .checks(&[SES_RNDV_001, SES_RNDV_003])
+        .run(|t| {
+            let whole = bytes(300);
+            let posted = t.posted(room(300))?;
+            offered(t, plain(), &whole, 300)?;
+            t.expect_received(SES_RNDV_003, &posted, &whole)?;
+            t.expect_none(SES_RNDV_001, "no read", t.soon(), |seen| {
+                crate::serve::said(&seen.uet()).filter(|said| said.opcode() == Opcode::UET_READ)
+            })
+        }),
+    rule("rendezvous/long-rest", "The target reads a rest of several packets completely")
         .checks(&[SES_RNDV_002, SES_RNDV_003])
         .run(|t| {
             let mtu = t.mtu();
@@ -123,35 +120,31 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_received(SES_RNDV_003, &posted, &whole)?;
             Ok(())
         }),
-    rule(
-        "rendezvous/unexpected",
-        "The rest of an unexpected rendezvous send is there for the receive that comes \
-         later",
-    )
-    .checks(&[SES_MATCH_006, SES_RNDV_002])
-    .over(&[&RECEIVE_STATE, &MODE, &START])
-    .run(|t| {
-        // The rest may be read when the send comes, or when there is a receive for it.
-        t.open_index()?;
-        let whole = bytes(300);
-        offered(t, plain(), &whole, 32)?;
-        let reads_early = t.value(&RECEIVE_STATE) == ReceivePosted::AfterRest
-            && t.hear(t.patience(t.soon()), |seen| read_request(seen).is_some())?;
-        let early = if reads_early { None } else { Some(t.posted(room(400))?) };
-        let target = reading(t, SES_RNDV_002, 1)?;
-        target.ack(t, 0)?;
-        target.give_all(t, 1, 0, &whole[32..])?;
-        let posted = match early {
-            Some(posted) => posted,
-            None => {
-                t.settle()?;
-                t.posted(room(400))?
-            }
-        };
-        t.expect_received(SES_MATCH_006, &posted, &whole)?;
-        Ok(())
-    }),
-    rule("rendezvous/tagged", "A tagged rendezvous send goes to the receive with its match bits")
+    rule("rendezvous/unexpected", "An unexpected rendezvous send fills a receive that is posted later")
+        .checks(&[SES_MATCH_006, SES_RNDV_002])
+        .over(&[&RECEIVE_STATE, &MODE, &START])
+        .run(|t| {
+            // The rest may be read when the send comes, or when there is a receive for it.
+            t.open_index()?;
+            let whole = bytes(300);
+            offered(t, plain(), &whole, 32)?;
+            let reads_early = t.value(&RECEIVE_STATE) == ReceivePosted::AfterRest
+                && t.hear(t.patience(t.soon()), |seen| read_request(seen).is_some())?;
+            let early = if reads_early { None } else { Some(t.posted(room(400))?) };
+            let target = reading(t, SES_RNDV_002, 1)?;
+            target.ack(t, 0)?;
+            target.give_all(t, 1, 0, &whole[32..])?;
+            let posted = match early {
+                Some(posted) => posted,
+                None => {
+                    t.settle()?;
+                    t.posted(room(400))?
+                }
+            };
+            t.expect_received(SES_MATCH_006, &posted, &whole)?;
+            Ok(())
+        }),
+    rule("rendezvous/tagged", "A tagged rendezvous send fills the receive with its match bits")
         .checks(&[SES_MATCH_001, SES_RNDV_002])
         .needs(&[RENDEZVOUS_TSEND, RECEIVE])
         .run(|t| {
@@ -165,40 +158,37 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_received(SES_MATCH_001, &posted, &whole)?;
             t.expect_waiting(SES_MATCH_001, &other)
         }),
-    rule(
-        "rendezvous/waits-for-room",
-        "While the device can begin nothing more the rest waits, and is read when it can",
-    )
-    .checks(&[SES_RNDV_002, SES_RNDV_003])
-    .over(&[&WAITING, &MODE, &CARRIER, &START])
-    .run(|t| {
-        t.configure("max_operations", 1)?;
-        let (waiting, whole) = (t.value(&WAITING), bytes(300));
-        let mut posted = Vec::new();
-        for _ in 0..waiting {
-            posted.push(t.posted(room(400))?);
-        }
-        let other = t.peer_of_job(102)?;
-        t.post(post(PostKind::Write, other, 64))?;
-        let busy = Target::accept(t)?;
-        for _ in 0..waiting {
-            sent(t, plain(), &whole, 32)?;
-        }
-        t.settle()?;
-        busy.ack(t, 0)?;
-        let mut target = reading(t, SES_RNDV_002, 1)?;
-        for k in 0..waiting {
-            target.collect(t, k + 1)?;
-            target.ack(t, k)?;
-            let rest = &whole[32..];
-            target.give_due(t, k, target.data_header(k, rest.len(), rest.len(), 0)?, rest)?;
-        }
-        for posted in &posted {
-            t.expect_received(SES_RNDV_003, posted, &whole)?;
-        }
-        Ok(())
-    }),
-    rule("rendezvous/rest-refused", "When the rest cannot be read the receive does not end well")
+    rule("rendezvous/delayed-read", "The target reads the rest later if it cannot start a read at once")
+        .checks(&[SES_RNDV_002, SES_RNDV_003])
+        .over(&[&WAITING, &MODE, &CARRIER, &START])
+        .run(|t| {
+            t.configure("max_operations", 1)?;
+            let (waiting, whole) = (t.value(&WAITING), bytes(300));
+            let mut posted = Vec::new();
+            for _ in 0..waiting {
+                posted.push(t.posted(room(400))?);
+            }
+            let other = t.peer_of_job(102)?;
+            t.post(post(PostKind::Write, other, 64))?;
+            let busy = Target::accept(t)?;
+            for _ in 0..waiting {
+                sent(t, plain(), &whole, 32)?;
+            }
+            t.settle()?;
+            busy.ack(t, 0)?;
+            let mut target = reading(t, SES_RNDV_002, 1)?;
+            for k in 0..waiting {
+                target.collect(t, k + 1)?;
+                target.ack(t, k)?;
+                let rest = &whole[32..];
+                target.give_due(t, k, target.data_header(k, rest.len(), rest.len(), 0)?, rest)?;
+            }
+            for posted in &posted {
+                t.expect_received(SES_RNDV_003, posted, &whole)?;
+            }
+            Ok(())
+        }),
+    rule("rendezvous/read-refused", "A receive does not succeed if the read of the rest is refused")
         .checks(&[SES_RNDV_003, SES_RNDV_002])
         .run(|t| {
             let whole = bytes(300);
@@ -209,9 +199,8 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_not_well(SES_RNDV_003, &posted)
         }),
     rule(
-        "rendezvous/more-than-all",
-        "A rendezvous send that claims to bring more than it has does not end a receive \
-         well",
+        "rendezvous/eager-length-too-long",
+        "A receive does not succeed if eager_length exceeds the message",
     )
     .checks(&[WIRE_SES_014, ROB_LIFE_001])
     .run(|t| {
@@ -224,201 +213,181 @@ pub(super) const RULES: &[Rule] = &[
         t.expect_not_well(WIRE_SES_014, &posted)?;
         t.expect_life(ROB_LIFE_001)
     }),
-    rule(
-        "rendezvous/offer",
-        "The device's request brings eager_length bytes, and says how long the message is",
-    )
-    .checks(&[SES_RNDV_001])
-    .needs(&[RENDEZVOUS_SEND])
-    .run(|t| {
-        let (_, target, ext) = offer_of_device(t)?;
-        let (said, payload) = (target.said(0)?, target.packet(0)?.payload());
-        t.check(SES_RNDV_001, "opcode", Opcode::UET_RENDEZVOUS_SEND, said.opcode());
-        t.check(SES_RNDV_001, "request_length", 300, said.request_length);
-        let eager = ext.eager_length() as usize;
-        t.check(SES_RNDV_001, "bytes that come at once", eager, payload.len());
-        t.same_bytes(SES_RNDV_001, "the first bytes of the message", &bytes(300)[..eager.min(300)], &payload);
-        Ok(())
-    }),
-    rule(
-        "rendezvous/offer-can-be-read",
-        "The place that the device's extension header names holds the rest of the message",
-    )
-    .checks(&[SES_RNDV_002])
-    .needs(&[RENDEZVOUS_SEND])
-    .run(|t| {
-        let (_, target, ext) = offer_of_device(t)?;
-        target.ack(t, 0)?;
-        let (mut session, rest) = read_rest(t, &target, &ext)?;
-        let pieces = session.data(t, SES_RNDV_002, rest.length as usize)?;
-        let read = crate::assemble(&pieces, rest.length as usize);
-        let expected = &bytes(300)[ext.eager_length() as usize..];
-        t.same_bytes(SES_RNDV_002, "the rest of the message", expected, &read.unwrap_or_default());
-        Ok(())
-    }),
-    rule(
-        "rendezvous/offer-completes",
-        "The device's rendezvous send does not complete before its rest has been read",
-    )
-    .checks(&[SES_RNDV_003, SES_RNDV_002])
-    .needs(&[RENDEZVOUS_SEND])
-    .run(|t| {
-        let (posted, target, ext) = offer_of_device(t)?;
-        target.ack(t, 0)?;
-        t.settle()?;
-        t.is_open(SES_RNDV_003, posted)?;
-        let (mut session, rest) = read_rest(t, &target, &ext)?;
-        session.data(t, SES_RNDV_002, rest.length as usize)?;
-        t.ends_with(SES_RNDV_003, posted, (Status::Ok, 300))?;
-        Ok(())
-    }),
-    rule(
-        "rendezvous/offer-of-short-rest",
-        "A rest of a few bytes, which fits an ACK, completes the device's send like any \
-         other",
-    )
-    .checks(&[SES_RNDV_003, SES_RNDV_002])
-    .needs(&[RENDEZVOUS_SEND])
-    .run(|t| {
-        // The device may wait until it knows that data in an ACK has arrived.
-        let (posted, target, ext) = offer_of(t, 58, 50)?;
-        target.ack(t, 0)?;
-        let (mut session, rest) = read_rest(t, &target, &ext)?;
-        let pieces = session.data(t, SES_RNDV_002, rest.length as usize)?;
-        for piece in pieces.iter().filter(|piece| piece.in_ack) {
-            t.send(&session.pdc, &session.pdc.control(CtlType::CLEAR_COMMAND, Psn(0), piece.psn.0)?)?;
-        }
-        t.ends_with(SES_RNDV_003, posted, (Status::Ok, 58))?;
-        Ok(())
-    }),
-    rule(
-        "rendezvous/offer-of-long-rest",
-        "A rest of several packets completes the device's send when all of them have \
-         been read",
-    )
-    .checks(&[SES_RNDV_002, SES_RNDV_003])
-    .needs(&[RENDEZVOUS_SEND])
-    .over(&[&ORDER, &MODE, &START])
-    .run(|t| {
-        let (length, order) = (4 * t.mtu(), t.value(&ORDER));
-        let (posted, target, ext) = offer_of(t, length, 50)?;
-        target.ack(t, 0)?;
-        let rest = rest_of(&target, &ext)?;
-        let mut session = t.session();
-        // An ordered context takes nothing above a gap.
-        session.pdc.rod &= order.is_sorted();
-        session.ask_in_order(t, &rest.parts(t.mtu())?, &order)?;
-        let pieces = session.data(t, SES_RNDV_002, rest.length as usize)?;
-        let read = crate::assemble(&pieces, rest.length as usize);
-        let expected = &bytes(length)[ext.eager_length() as usize..];
-        t.same_bytes(SES_RNDV_002, "the rest of the message", expected, &read.unwrap_or_default());
-        t.ends_with(SES_RNDV_003, posted, (Status::Ok, length as u64))?;
-        Ok(())
-    }),
-    rule(
-        "rendezvous/offer-read-otherwise",
-        "Reads of another address, or of other bytes, do not complete the device's send",
-    )
-    .checks(&[SES_RNDV_002, SES_RNDV_003])
-    .needs(&[RENDEZVOUS_SEND, TWO_ADDRESSES])
-    .over(&[&OTHERWISE, &MODE])
-    .run(|t| {
-        let otherwise = t.value(&OTHERWISE);
-        let eager = if otherwise == Otherwise::LongFront { 200 } else { 50 };
-        let (posted, target, ext) = offer_of(t, 300, eager)?;
-        target.ack(t, 0)?;
-        let rest = rest_of(&target, &ext)?;
-        let half = Message { length: rest.length / 2, ..rest.clone() };
-        let (address, reads, last) = match otherwise {
-            Otherwise::Stranger => (1, vec![rest.clone()], rest),
-            Otherwise::StrangerBeyond => (1, vec![Message { length: t.mtu() as u32, ..rest.clone() }], rest),
-            Otherwise::Front | Otherwise::LongFront | Otherwise::Across => {
-                let (back, length) = match otherwise {
-                    Otherwise::Across => (10, rest.length),
-                    _ => (ext.eager_length(), ext.eager_length()),
-                };
-                let Some(offset) = rest.offset.checked_sub(back.into()) else {
-                    return skip("the bytes sent at once are elsewhere");
-                };
-                (0, vec![Message { offset, length, ..rest.clone() }], rest)
+    rule("rendezvous/source-request", "The device's rendezvous send carries eager_length bytes of payload")
+        .checks(&[SES_RNDV_001])
+        .needs(&[RENDEZVOUS_SEND])
+        .run(|t| {
+            let (_, target, ext) = offer_of_device(t)?;
+            let (said, payload) = (target.said(0)?, target.packet(0)?.payload());
+            t.check(SES_RNDV_001, "opcode", Opcode::UET_RENDEZVOUS_SEND, said.opcode());
+            t.check(SES_RNDV_001, "request_length", 300, said.request_length);
+            let eager = ext.eager_length() as usize;
+            t.check(SES_RNDV_001, "bytes that come at once", eager, payload.len());
+            t.same_bytes(
+                SES_RNDV_001,
+                "the first bytes of the message",
+                &bytes(300)[..eager.min(300)],
+                &payload,
+            );
+            Ok(())
+        }),
+    rule("rendezvous/source-rest", "The extension header of the device names the memory that holds the rest")
+        .checks(&[SES_RNDV_002])
+        .needs(&[RENDEZVOUS_SEND])
+        .run(|t| {
+            let (_, target, ext) = offer_of_device(t)?;
+            target.ack(t, 0)?;
+            let (mut session, rest) = read_rest(t, &target, &ext)?;
+            let pieces = session.data(t, SES_RNDV_002, rest.length as usize)?;
+            let read = crate::assemble(&pieces, rest.length as usize);
+            let expected = &bytes(300)[ext.eager_length() as usize..];
+            t.same_bytes(SES_RNDV_002, "the rest of the message", expected, &read.unwrap_or_default());
+            Ok(())
+        }),
+    rule("rendezvous/source-completion", "A rendezvous send of the device completes after its rest is read")
+        .checks(&[SES_RNDV_003, SES_RNDV_002])
+        .needs(&[RENDEZVOUS_SEND])
+        .run(|t| {
+            let (posted, target, ext) = offer_of_device(t)?;
+            target.ack(t, 0)?;
+            t.settle()?;
+            t.is_open(SES_RNDV_003, posted)?;
+            let (mut session, rest) = read_rest(t, &target, &ext)?;
+            session.data(t, SES_RNDV_002, rest.length as usize)?;
+            t.ends_with(SES_RNDV_003, posted, (Status::Ok, 300))?;
+            Ok(())
+        }),
+    rule("rendezvous/source-short-rest", "A rest that fits into an ACK completes the device's send")
+        .checks(&[SES_RNDV_003, SES_RNDV_002])
+        .needs(&[RENDEZVOUS_SEND])
+        .run(|t| {
+            // The device may wait until it knows that data in an ACK has arrived.
+            let (posted, target, ext) = offer_of(t, 58, 50)?;
+            target.ack(t, 0)?;
+            let (mut session, rest) = read_rest(t, &target, &ext)?;
+            let pieces = session.data(t, SES_RNDV_002, rest.length as usize)?;
+            for piece in pieces.iter().filter(|piece| piece.in_ack) {
+                t.send(&session.pdc, &session.pdc.control(CtlType::CLEAR_COMMAND, Psn(0), piece.psn.0)?)?;
             }
-            Otherwise::OtherKey => {
-                (0, vec![Message { selector: rest.selector ^ 0x5a5a, ..rest.clone() }], rest)
+            t.ends_with(SES_RNDV_003, posted, (Status::Ok, 58))?;
+            Ok(())
+        }),
+    rule("rendezvous/source-long-rest", "The device's send completes when all packets of its rest are read")
+        .checks(&[SES_RNDV_002, SES_RNDV_003])
+        .needs(&[RENDEZVOUS_SEND])
+        .over(&[&ORDER, &MODE, &START])
+        .run(|t| {
+            let (length, order) = (4 * t.mtu(), t.value(&ORDER));
+            let (posted, target, ext) = offer_of(t, length, 50)?;
+            target.ack(t, 0)?;
+            let rest = rest_of(&target, &ext)?;
+            let mut session = t.session();
+            // An ordered context takes nothing above a gap.
+            session.pdc.rod &= order.is_sorted();
+            session.ask_in_order(t, &rest.parts(t.mtu())?, &order)?;
+            let pieces = session.data(t, SES_RNDV_002, rest.length as usize)?;
+            let read = crate::assemble(&pieces, rest.length as usize);
+            let expected = &bytes(length)[ext.eager_length() as usize..];
+            t.same_bytes(SES_RNDV_002, "the rest of the message", expected, &read.unwrap_or_default());
+            t.ends_with(SES_RNDV_003, posted, (Status::Ok, length as u64))?;
+            Ok(())
+        }),
+    rule("rendezvous/source-wrong-read", "Reads of other bytes or peers do not complete the device's send")
+        .checks(&[SES_RNDV_002, SES_RNDV_003])
+        .needs(&[RENDEZVOUS_SEND, TWO_ADDRESSES])
+        .over(&[&OTHERWISE, &MODE])
+        .run(|t| {
+            let otherwise = t.value(&OTHERWISE);
+            let eager = if otherwise == Otherwise::LongFront { 200 } else { 50 };
+            let (posted, target, ext) = offer_of(t, 300, eager)?;
+            target.ack(t, 0)?;
+            let rest = rest_of(&target, &ext)?;
+            let half = Message { length: rest.length / 2, ..rest.clone() };
+            let (address, reads, last) = match otherwise {
+                Otherwise::Stranger => (1, vec![rest.clone()], rest),
+                Otherwise::StrangerBeyond => {
+                    (1, vec![Message { length: t.mtu() as u32, ..rest.clone() }], rest)
+                }
+                Otherwise::Front | Otherwise::LongFront | Otherwise::Across => {
+                    let (back, length) = match otherwise {
+                        Otherwise::Across => (10, rest.length),
+                        _ => (ext.eager_length(), ext.eager_length()),
+                    };
+                    let Some(offset) = rest.offset.checked_sub(back.into()) else {
+                        return skip("the bytes sent at once are elsewhere");
+                    };
+                    (0, vec![Message { offset, length, ..rest.clone() }], rest)
+                }
+                Otherwise::OtherKey => {
+                    (0, vec![Message { selector: rest.selector ^ 0x5a5a, ..rest.clone() }], rest)
+                }
+                Otherwise::FarBeyond => {
+                    (0, vec![Message { offset: rest.offset ^ 1 << 40, ..rest.clone() }], rest)
+                }
+                Otherwise::HalfTwice => {
+                    let offset = rest.offset + u64::from(half.length);
+                    let last = Message { offset, length: rest.length - half.length, ..rest };
+                    (0, vec![half.clone().named(2), half.named(3)], last)
+                }
+            };
+            let mut other = RequestSession::new(t.initiate_from(address)?);
+            for read in reads {
+                let psn = other.ask(t, &read.whole()?)?;
+                // The device may refuse it.
+                if other.answer(t, psn)?.is_ok() {
+                    other.data(t, SES_RNDV_002, read.length as usize)?;
+                }
             }
-            Otherwise::FarBeyond => {
-                (0, vec![Message { offset: rest.offset ^ 1 << 40, ..rest.clone() }], rest)
-            }
-            Otherwise::HalfTwice => {
-                let offset = rest.offset + u64::from(half.length);
-                let last = Message { offset, length: rest.length - half.length, ..rest };
-                (0, vec![half.clone().named(2), half.named(3)], last)
-            }
-        };
-        let mut other = RequestSession::new(t.initiate_from(address)?);
-        for read in reads {
-            let psn = other.ask(t, &read.whole()?)?;
-            // The device may refuse it.
-            if other.answer(t, psn)?.is_ok() {
-                other.data(t, SES_RNDV_002, read.length as usize)?;
-            }
-        }
-        t.settle()?;
-        t.is_open(SES_RNDV_003, posted)?;
-        let mut session = t.session();
-        session.ask(t, &last.whole()?)?;
-        session.data(t, SES_RNDV_002, last.length as usize)?;
-        t.ends_with(SES_RNDV_003, posted, (Status::Ok, 300))?;
-        Ok(())
-    }),
-    rule(
-        "rendezvous/stranger",
-        "Data from an address that was not asked is not taken for the rest of a \
-         rendezvous send",
-    )
-    .checks(&[SES_RNDV_003, SES_RNDV_002])
-    .needs(&[RENDEZVOUS_SEND, RECEIVE, WRITE, TWO_ADDRESSES])
-    .over(&[&MODE])
-    .run(|t| {
-        let whole = bytes(300);
-        let posted = t.posted(room(400))?;
-        let other = t.peer(1)?;
-        let stranger = Target::established(t, other, t.value(&MODE))?;
-        offered(t, plain(), &whole, 32)?;
-        let target = reading(t, SES_RNDV_002, 1)?;
-        target.ack(t, 0)?;
-        stranger.give(t, 0, target.data_header(0, 268, 268, 0)?, &[0x11; 268])?;
-        t.expect_waiting(SES_RNDV_003, &posted)?;
-        target.give_all(t, 1, 0, &whole[32..])?;
-        t.expect_received(SES_RNDV_003, &posted, &whole).map(drop)
-    }),
-    rule(
-        "rendezvous/rest-with-error",
-        "A rest whose data carries an error code does not end the receive well",
-    )
-    .checks(&[SES_RNDV_003, SES_RNDV_002])
-    .over(&[&MODE])
-    .run(|t| {
-        let whole = bytes(300);
-        let posted = t.posted(room(400))?;
-        offered(t, plain(), &whole, 32)?;
-        let target = reading(t, SES_RNDV_002, 1)?;
-        target.ack(t, 0)?;
-        let header: SesBuf = match target.data_header(0, 268, 268, 0)? {
-            SesBuf::ResponseData(data) => {
-                data.edit().head(|head| head.return_code(ReturnCode::UNCOR)).done()?.into()
-            }
-            SesBuf::ResponseDataSmall(data) => {
-                data.edit().head(|head| head.return_code(ReturnCode::UNCOR)).done()?.into()
-            }
-            other => other,
-        };
-        target.give(t, 0, header, &whole[32..])?;
-        t.pause(t.soon())?;
-        let ended = t.completion(posted.operation, Duration::ZERO)?.map(|it| it.status);
-        let allowed = [None, Some(Status::Refused), Some(Status::Failed), Some(Status::Cancelled)];
-        t.one_of(SES_RNDV_003, "the completion of the receive", &allowed, ended);
-        Ok(())
-    }),
+            t.settle()?;
+            t.is_open(SES_RNDV_003, posted)?;
+            let mut session = t.session();
+            session.ask(t, &last.whole()?)?;
+            session.data(t, SES_RNDV_002, last.length as usize)?;
+            t.ends_with(SES_RNDV_003, posted, (Status::Ok, 300))?;
+            Ok(())
+        }),
+    rule("rendezvous/spoofed-data", "Data from another address is not accepted as the rest of the message")
+        .checks(&[SES_RNDV_003, SES_RNDV_002])
+        .needs(&[RENDEZVOUS_SEND, RECEIVE, WRITE, TWO_ADDRESSES])
+        .over(&[&MODE])
+        .run(|t| {
+            let whole = bytes(300);
+            let posted = t.posted(room(400))?;
+            let other = t.peer(1)?;
+            let stranger = Target::established(t, other, t.value(&MODE))?;
+            offered(t, plain(), &whole, 32)?;
+            let target = reading(t, SES_RNDV_002, 1)?;
+            target.ack(t, 0)?;
+            stranger.give(t, 0, target.data_header(0, 268, 268, 0)?, &[0x11; 268])?;
+            t.expect_waiting(SES_RNDV_003, &posted)?;
+            target.give_all(t, 1, 0, &whole[32..])?;
+            t.expect_received(SES_RNDV_003, &posted, &whole).map(drop)
+        }),
+    rule("rendezvous/rest-with-error", "A receive does not succeed if its rest carries an error code")
+        .checks(&[SES_RNDV_003, SES_RNDV_002])
+        .over(&[&MODE])
+        .run(|t| {
+            let whole = bytes(300);
+            let posted = t.posted(room(400))?;
+            offered(t, plain(), &whole, 32)?;
+            let target = reading(t, SES_RNDV_002, 1)?;
+            target.ack(t, 0)?;
+            let header: SesBuf = match target.data_header(0, 268, 268, 0)? {
+                SesBuf::ResponseData(data) => {
+                    data.edit().head(|head| head.return_code(ReturnCode::UNCOR)).done()?.into()
+                }
+                SesBuf::ResponseDataSmall(data) => {
+                    data.edit().head(|head| head.return_code(ReturnCode::UNCOR)).done()?.into()
+                }
+                other => other,
+            };
+            target.give(t, 0, header, &whole[32..])?;
+            t.pause(t.soon())?;
+            let ended = t.completion(posted.operation, Duration::ZERO)?.map(|it| it.status);
+            let allowed = [None, Some(Status::Refused), Some(Status::Failed), Some(Status::Cancelled)];
+            t.one_of(SES_RNDV_003, "the completion of the receive", &allowed, ended);
+            Ok(())
+        }),
 ];
 
 fn bytes(length: usize) -> Vec<u8> {

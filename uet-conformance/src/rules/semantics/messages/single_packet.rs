@@ -35,9 +35,8 @@ enum Destination {
 }
 
 pub(super) const RULES: &[Rule] = &[rule(
-    "short-parts/whole-or-not-at-all",
-    "A message of one packet by its header that claims to be a part is served whole \
-         or not at all",
+    "single-packet/flags",
+    "A single-packet message with wrong som or eom is served whole or not at all",
 )
 .checks(&[SES_DONE_002, SES_PLACE_001, ROB_LIFE_001])
 .over(&[&KIND, &CLAIM, &MODE])
