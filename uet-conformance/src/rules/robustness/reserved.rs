@@ -1,5 +1,6 @@
 //! Reserved bits of packets to the device: it ignores them (sections 3.5.10, 3.4.2).
 
+use super::steps::pds_length;
 use crate::Part;
 use crate::prelude::*;
 use crate::rules::steps::message_in_flight;
@@ -213,10 +214,6 @@ pub(super) const RULES: &[Rule] = &[
             t.ends(ROB_RSVD_001, written, Status::Ok)
         }),
 ];
-
-fn pds_length(packet: &UetBuf) -> usize {
-    packet.pds.as_ref().map_or(0, |pds| pds.view().bytes().len())
-}
 
 /// The packet with reserved bits set: those of each place in turn, and at last all.
 fn with_reserved_bits(packet: &UetBuf) -> Vec<Vec<u8>> {
