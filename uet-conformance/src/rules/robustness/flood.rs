@@ -1,34 +1,34 @@
-//! Contexts of the device in a flood of packets that open others (section 3.5.8).
+//! Floods of first packets, open messages and control packets (section 3.5.8).
 
 use super::steps::*;
 use crate::prelude::*;
 
-/// The packet that the context waits for.
+/// The ACK that the context of the device awaits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Waits {
+enum AwaitedAck {
     /// The first ACK.
     FirstAck,
     /// A later ACK.
     LaterAck,
 }
 
-const WAITS: Axis<Waits> =
-    axis("waits").values(&[("first-ack", Waits::FirstAck), ("later-ack", Waits::LaterAck)]);
+const AWAITS: Axis<AwaitedAck> =
+    axis("awaits").values(&[("first-ack", AwaitedAck::FirstAck), ("later-ack", AwaitedAck::LaterAck)]);
 
-/// The contexts that the device has room for.
-const ROOM: u32 = 4;
+/// The number of contexts in the general pool of the device.
+const POOL: u32 = 4;
 
 pub(super) const RULES: &[Rule] = &[
     rule("flood/own-context", "A flood of first packets ends no context that the device opened")
         .checks(&[ROB_FLOOD_001])
-        .over(&[&WAITS, &MODE, &CARRIER])
+        .over(&[&AWAITS, &MODE, &CARRIER])
         .run(|t| {
-            t.configure("general_pdcs", ROOM)?;
+            t.configure("general_pdcs", POOL)?;
             let region = t.region(4096)?;
             let peer = t.peer(0)?;
-            let mut target = match t.value(&WAITS) {
-                Waits::FirstAck => None,
-                Waits::LaterAck => Some(Target::established(t, peer, uet_control::Mode::Rud)?),
+            let mut target = match t.value(&AWAITS) {
+                AwaitedAck::FirstAck => None,
+                AwaitedAck::LaterAck => Some(Target::established(t, peer, uet_control::Mode::Rud)?),
             };
             let written = t.post(post(PostKind::Write, peer, 64))?;
             let (mut target, n) = match target.take() {
@@ -38,7 +38,7 @@ pub(super) const RULES: &[Rule] = &[
                     (target, 1)
                 }
             };
-            for _ in 0..2 * ROOM {
+            for _ in 0..2 * POOL {
                 let pdc = t.initiate();
                 t.request(&pdc, pdc.request(0).write(&region, 0, &[1; 16])?)?;
             }
@@ -46,7 +46,7 @@ pub(super) const RULES: &[Rule] = &[
             t.is_open(ROB_FLOOD_001, written)?;
             target.ack(t, n)?;
             t.ends(ROB_FLOOD_001, written, Status::Ok)?;
-            // The next message goes on by the context.
+            // The next message uses the same context.
             t.post(post(PostKind::Write, peer, 64))?;
             let next = target.expect_new(t, ROB_FLOOD_001, n + 1)?;
             t.check(
@@ -59,7 +59,6 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("robustness/syn-flood", "A flood of first packets does not disturb an established context")
         .checks(&[ROB_FLOOD_001])
-        .needs(&[])
         .over(&[&MODE, &CARRIER])
         .run(|t| {
             let v = victim(t)?;
@@ -102,7 +101,6 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("robustness/open-messages", "Each of hundreds of open messages completes if its start was accepted")
         .checks(&[ROB_FLOOD_001])
-        .needs(&[])
         .over(&[&MODE, &CARRIER])
         .run(|t| {
             let (pdc, region) = t.open()?;
@@ -115,7 +113,7 @@ pub(super) const RULES: &[Rule] = &[
             for n in 1..=count {
                 t.request(&pdc, part(n, n, 0)?)?;
             }
-            // For some there may have been no room.
+            // The device may have refused some for lack of resources.
             let seen = t.gather(t.soon())?;
             let open = (1..=count)
                 .filter(|n| seen.iter().any(|seen| seen.acknowledges(&pdc, pdc.psn(*n)).is_some()));
@@ -130,7 +128,6 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("robustness/control-flood", "A thousand control packets do not disturb an established context")
         .checks(&[ROB_FLOOD_001])
-        .needs(&[])
         .over(&[&MODE, &CARRIER, &START])
         .run(|t| {
             let v = victim(t)?;

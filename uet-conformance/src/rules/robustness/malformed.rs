@@ -20,13 +20,13 @@ pub(super) const RULES: &[Rule] = &[
     .checks(&[PDS_OPEN_009, ROB_STATE_001, ROB_LIFE_001])
     .run(|t| {
         let v = victim(t)?;
-        for packet in kinds(&v)? {
+        for packet in packets_of_each_type(&v)? {
             let bytes = packet.to_bytes();
             for cut in 0..pds_length(&packet) {
                 t.send_wire(&v.pdc.raw(&bytes[..cut]))?;
             }
         }
-        v.expect_no_answer(t)?;
+        v.expect_no_reply(t)?;
         v.expect_unharmed(t)
     }),
     rule("robustness/truncated-ses-header", "A packet with a truncated SES header changes no memory")
@@ -37,7 +37,7 @@ pub(super) const RULES: &[Rule] = &[
             for packet in [v.write(1)?.build()?, crate::rudi(1, &v.write(1)?)?, crate::uud(&v.write(1)?)?] {
                 let pds = pds_length(&packet);
                 for cut in pds..pds + Std::LAYOUT.bytes {
-                    // Open: if it counts as received. Each has a PSN of its own.
+                    // Each has another PSN: whether the device counts it as received is open.
                     let bytes = match packet.pds {
                         Some(PdsBuf::Request(_)) => v.write(n)?.build()?.to_bytes(),
                         _ => packet.to_bytes(),
@@ -55,11 +55,11 @@ pub(super) const RULES: &[Rule] = &[
             let bytes = v.write(1)?.build()?.to_bytes();
             for kind in PdsType::unassigned(t.spec()) {
                 // The type is the five highest bits.
-                let strange = [&[kind.code() << 3 | bytes[0] & 0b111], &bytes[1..]].concat();
-                t.send_wire(&v.pdc.raw(&strange))?;
-                t.send_wire(&v.pdc.raw(&strange[..12]))?;
+                let changed = [&[kind.code() << 3 | bytes[0] & 0b111], &bytes[1..]].concat();
+                t.send_wire(&v.pdc.raw(&changed))?;
+                t.send_wire(&v.pdc.raw(&changed[..12]))?;
             }
-            v.expect_no_answer(t)?;
+            v.expect_no_reply(t)?;
             v.expect_unharmed(t)
         }),
     rule(
@@ -70,7 +70,7 @@ pub(super) const RULES: &[Rule] = &[
     .run(|t| {
         let v = victim(t)?;
         let inner = v.write(1)?.build()?.to_bytes();
-        // With and without a source identifier, whole and cut; what is inside is not encrypted.
+        // With and without a source identifier, whole and truncated. The content is not encrypted.
         for (flags, length) in [(0, 12), (0b100, 16)] {
             let head = [&[PdsType::TSS.code() << 3 | flags, 0, 0, 1][..], &vec![0; length - 4]].concat();
             let packet = [&head[..], &inner, &[0; 16]].concat();
@@ -84,6 +84,7 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[ROB_STATE_001, ROB_LIFE_001])
         .run(|t| {
             let v = victim(t)?;
+            // Unassigned next headers, and those of responses.
             let responses = [
                 NextHdr::UET_HDR_RESPONSE,
                 NextHdr::UET_HDR_RESPONSE_DATA,
@@ -114,9 +115,9 @@ pub(super) const RULES: &[Rule] = &[
             t.send(&v.pdc, &v.pdc.control(kind, v.pdc.psn(1), 0)?)?;
         }
         let from = v.pdc.from;
-        let answers = t.gather(t.soon())?;
-        for seen in answers.iter().filter(|seen| seen.wire.dst == from) {
-            // Open: its other fields.
+        let replies = t.gather(t.soon())?;
+        for seen in replies.iter().filter(|seen| seen.wire.dst == from) {
+            // The other fields of a reply are open.
             t.holds(ROB_STATE_001, "the packet is not acknowledged", seen.ack().is_none(), seen.uet());
         }
         v.expect_unharmed(t)
@@ -129,7 +130,7 @@ pub(super) const RULES: &[Rule] = &[
             t.send(&v.pdc, &v.pdc.control(CtlType::CREDIT, Psn(0), 0xff_ffff)?)?;
             t.send(&v.pdc, &v.pdc.control(CtlType::CREDIT_REQUEST, Psn(0), 0xffff_ffff)?)?;
             v.expect_unharmed(t)?;
-            // It has the PSN of a request: whether it takes it is open.
+            // Whether the device takes this PSN is open.
             t.send(&v.pdc, &v.pdc.control(CtlType::CLOSE_REQUEST, v.pdc.psn(2), 0)?)?;
             t.pause(t.soon())?;
             t.expect_life(ROB_LIFE_001)
@@ -163,7 +164,7 @@ pub(super) const RULES: &[Rule] = &[
                     t.send_wire(&v.pdc.raw(&vec![byte; length]))?;
                 }
             }
-            v.expect_no_answer(t)?;
+            v.expect_no_reply(t)?;
             v.expect_unharmed(t)
         }),
     rule("robustness/oversized", "Packets longer than the protocol allows change no memory")
@@ -172,11 +173,11 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             let v = victim(t)?;
             for (n, length) in (1..).zip([8193, 9001, 16_384, 60_000]) {
-                // Beyond what a packet carries, and beyond the region.
+                // Longer than any packet, and than the region.
                 let packet = v.pdc.request(n).write(&v.region, 0, &vec![0; length])?.build()?;
                 let control = UetBuf { payload: vec![0; length], ..v.pdc.control(CtlType::NOOP, Psn(0), 0)? };
                 match t.send(&v.pdc, &packet).and_then(|()| t.send(&v.pdc, &control)) {
-                    // No peer sends a packet that is too long for the link.
+                    // The link cannot carry such a packet.
                     Err(Stop::Gone(why)) => t.note(why),
                     other => other?,
                 }
@@ -203,13 +204,13 @@ pub(super) const RULES: &[Rule] = &[
                 part.request_length(length).done()
             };
             let headers = [
-                // Beyond the region, at its end, and over the end of all numbers.
+                // Beyond the region, across its end, and across 2^64.
                 whole(length, 64)?,
                 whole(length - 63, 64)?,
                 whole(u64::MAX, 64)?,
                 whole(u64::MAX - 63, 64)?,
                 whole(1 << 63, 64)?,
-                // A message offset that leads there.
+                // A message offset beyond the region.
                 part(u32::MAX, 64, u32::MAX)?,
                 part(u32::MAX - 63, 64, u32::MAX)?,
                 part(length as u32, 64, length as u32 + 64)?,
@@ -245,7 +246,7 @@ pub(super) const RULES: &[Rule] = &[
             for _ in 0..2000 {
                 let length = t.rng.usize(..200);
                 let mut bytes: Vec<u8> = core::iter::repeat_with(|| t.rng.u8(..)).take(length).collect();
-                // Half of them are of a type that there is: the others go no further than the first byte.
+                // Half of them have an assigned type, so that the device parses more than the first byte.
                 if let Some(first) = bytes.first_mut().filter(|_| t.rng.bool()) {
                     *first =
                         t.rng.u8(PdsType::RUD_REQ.code()..=PdsType::ROD_CC_REQ.code()) << 3 | *first & 0b111;
@@ -260,7 +261,7 @@ pub(super) const RULES: &[Rule] = &[
         .over(&[&MODE, &CARRIER, &START])
         .run(|t| {
             let v = victim(t)?;
-            let packets = kinds(&v)?;
+            let packets = packets_of_each_type(&v)?;
             for _ in 0..2000 {
                 let mut bytes = packets[t.rng.usize(..packets.len())].to_bytes();
                 for _ in 0..t.rng.usize(1..4) {
@@ -281,9 +282,9 @@ pub(super) const RULES: &[Rule] = &[
             let beyond = t.beyond(&v.pdc)?;
             for _ in 0..1000 {
                 let n = t.rng.u32(beyond..(1 << 31));
-                let way = if t.rng.bool() { v.pdc.psn(n) } else { v.pdc.psn(0) - n };
-                let far = Pdc { start: way, ..v.pdc.clone() };
-                t.request(&v.pdc, far.request(0).write(&v.region, 64, &[0; 64])?)?;
+                let psn = if t.rng.bool() { v.pdc.psn(n) } else { v.pdc.psn(0) - n };
+                let shifted = Pdc { start: psn, ..v.pdc.clone() };
+                t.request(&v.pdc, shifted.request(0).write(&v.region, 64, &[0; 64])?)?;
             }
             v.expect_unharmed(t)
         }),
@@ -293,16 +294,16 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             let v = victim(t)?;
             let ours = v.pdc.remote.unwrap_or_default();
-            let mut strangers = Vec::new();
+            let mut senders = Vec::new();
             for k in 1..=2000u16 {
-                // Those around the one that is in use, and those far away.
+                // PDCIDs near the one in use, and distant ones.
                 let id = PdcId(ours.0.wrapping_add(k.wrapping_mul(31)).max(1));
                 let pdc = Pdc { remote: Some(id), ..t.initiate() };
                 t.request(&pdc, pdc.request(0).write(&v.region, 64, &[0; 64])?)?;
-                strangers.push(pdc.local);
+                senders.push(pdc.local);
             }
-            t.expect_none(PDS_OPEN_002, "no ACK for who has no context", t.soon(), |seen| {
-                seen.ack().filter(|ack| strangers.contains(&ack.dpdcid()))
+            t.expect_none(PDS_OPEN_002, "no ACK without a context", t.soon(), |seen| {
+                seen.ack().filter(|ack| senders.contains(&ack.dpdcid()))
             })?;
             t.forget();
             v.expect_unharmed(t)

@@ -2,13 +2,14 @@
 
 use crate::prelude::*;
 
-/// An open context, memory with a pattern that nothing may change, and what it holds.
+/// An open context, and memory with a pattern that nothing may change.
 pub(super) struct Victim {
     pub(super) pdc: Pdc,
     pub(super) region: Region,
     pub(super) held: Vec<u8>,
 }
 
+/// Opens a context and exposes memory for it.
 pub(super) fn victim(t: &mut Test<'_>) -> Result<Victim, Stop> {
     let (pdc, _) = t.open()?;
     let (region, held) = t.patterned(4096)?;
@@ -18,7 +19,7 @@ pub(super) fn victim(t: &mut Test<'_>) -> Result<Victim, Stop> {
 }
 
 impl Victim {
-    /// Expects that all is as it was: a request with the next PSN goes on from where the context stood.
+    /// Expects memory and context to be unchanged: the context accepts the next PSN.
     pub(super) fn expect_unharmed(&self, t: &mut Test<'_>) -> Outcome {
         let Victim { pdc, region, held } = self;
         t.pause(t.soon())?;
@@ -31,28 +32,28 @@ impl Victim {
         t.expect_memory(ROB_STATE_001, region, 0, &[0xee; 16])
     }
 
-    /// Expects that nothing answers what was sent.
-    pub(super) fn expect_no_answer(&self, t: &mut Test<'_>) -> Outcome {
+    /// Expects no reply to the packets that were sent.
+    pub(super) fn expect_no_reply(&self, t: &mut Test<'_>) -> Outcome {
         t.expect_silence(PDS_OPEN_009, "no answer", |seen| {
             (seen.wire.dst == self.pdc.from && seen.unasked().is_none()).then_some(())
         })
     }
 
-    /// Expects memory to be as it was and the device to live.
+    /// Expects memory to be unchanged and the device to respond.
     pub(super) fn expect_untouched(&self, t: &mut Test<'_>) -> Outcome {
         t.pause(t.soon())?;
         t.check_memory(ROB_STATE_001, &self.region, 0, &self.held)?;
         t.expect_life(ROB_LIFE_001)
     }
 
-    /// A write that would be seen.
+    /// Returns a write that would change the pattern.
     pub(super) fn write(&self, n: u32) -> Result<Request, Stop> {
         Ok(self.pdc.request(n).write(&self.region, 64, &[0; 64])?)
     }
 }
 
-/// A packet of each kind, for an open context.
-pub(super) fn kinds(v: &Victim) -> Result<Vec<UetBuf>, Stop> {
+/// Returns a packet of each type for an open context.
+pub(super) fn packets_of_each_type(v: &Victim) -> Result<Vec<UetBuf>, Stop> {
     let Victim { pdc, .. } = v;
     let request = v.write(1)?;
     let first = Pdc { remote: None, local: PdcId(pdc.local.0 ^ 0x1111), ..pdc.clone() };
@@ -72,6 +73,7 @@ pub(super) fn kinds(v: &Victim) -> Result<Vec<UetBuf>, Stop> {
     ])
 }
 
+/// Returns the length of the PDS header in bytes.
 pub(super) fn pds_length(packet: &UetBuf) -> usize {
     packet.pds.as_ref().map_or(0, |pds| pds.view().bytes().len())
 }
