@@ -1,4 +1,4 @@
-//! CRC trailers: the device expect_dropped damaged packets, and its own packets carry a correct CRC (section 3.5).
+//! CRC trailers: the device drops damaged packets, and its own packets carry a correct CRC (section 3.5).
 
 use crate::prelude::*;
 use crate::rules::steps::expect_ack_ignored;

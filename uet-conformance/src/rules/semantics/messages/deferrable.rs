@@ -1,28 +1,28 @@
 //! Deferrable sends to the device: without a buffer it defers a send, and later asks for it with
 //! DEFERRABLE_RTR (section 3.4.2).
 
-use super::steps::{deferrable, in_order, sender_first};
+use super::steps::{sender_first, token_order};
 use crate::prelude::*;
 use crate::receives::PostedReceive;
 use crate::{Answer, Part, RequestSession, Show};
 use uet_wire::registry::{List, ResponseOpcode};
 
-/// The fault of a second attempt.
+/// The error in a second attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WrongAttempt {
     Address,
     Token,
-    HighToken,
+    HighTokenBit,
 }
 
-const STRANGER: Axis<WrongAttempt> = axis("stranger").values(&[
+const WRONG: Axis<WrongAttempt> = axis("wrong").values(&[
     ("address", WrongAttempt::Address),
     ("token", WrongAttempt::Token),
-    ("high-bit-of-token", WrongAttempt::HighToken),
+    ("high-bit-of-token", WrongAttempt::HighTokenBit),
 ]);
 
-/// The answer to DEFERRABLE_RTR of an initiator that no longer has the message.
-const GONE: Axis<ReturnCode> = axis("answer").values(&[
+/// The reply to DEFERRABLE_RTR of an initiator that no longer has the message.
+const GONE_CODE: Axis<ReturnCode> = axis("code").values(&[
     ("no-match", ReturnCode::NO_MATCH),
     ("cancelled", ReturnCode::CANCELLED),
     ("initiator-error", ReturnCode::INITIATOR_ERR),
@@ -55,14 +55,14 @@ pub(super) const RULES: &[Rule] = &[
     .run(|t| {
         t.open_index()?;
         let mut session = t.session();
-        sent_too_early(t, &mut session, &deferrable(77, &bytes(100)).whole()?)
+        expect_deferral(t, &mut session, &deferrable(77, &bytes(100)).whole()?)
     }),
     rule("deferrable/rtr", "When a buffer is posted, the target sends DEFERRABLE_RTR with both tokens")
         .checks(&[SES_DEFER_003, SES_DEFER_002])
         .needs(&[DEFERRABLE_SEND, RECEIVE])
         .run(|t| {
             let mut session = t.session();
-            let (target, posted) = asked_for(t, &mut session)?;
+            let (target, posted) = deferred_and_requested(t, &mut session)?;
             t.at_least(SES_DEFER_003, "the token of the target", 1, target);
             t.expect_waiting(SES_DEFER_003, &posted)
         }),
@@ -71,9 +71,9 @@ pub(super) const RULES: &[Rule] = &[
         .needs(&[DEFERRABLE_SEND, RECEIVE])
         .run(|t| {
             let mut session = t.session();
-            let (target, posted) = asked_for(t, &mut session)?;
-            let again = Message { tokens: Some((77, target)), id: 2, ..deferrable(77, &bytes(100)) };
-            let psn = session.ask(t, &again.whole()?)?;
+            let (target, posted) = deferred_and_requested(t, &mut session)?;
+            let attempt = Message { tokens: Some((77, target)), id: 2, ..deferrable(77, &bytes(100)) };
+            let psn = session.ask(t, &attempt.whole()?)?;
             session.accepted(t, SES_DEFER_005, psn)?;
             t.expect_received(SES_DEFER_005, &posted, &bytes(100))?;
             Ok(())
@@ -83,12 +83,12 @@ pub(super) const RULES: &[Rule] = &[
         .needs(&[DEFERRABLE_SEND, SEND, RECEIVE])
         .run(|t| {
             let mut session = t.session();
-            let (target, posted) = asked_for(t, &mut session)?;
+            let (target, posted) = deferred_and_requested(t, &mut session)?;
             let other = session.ask(t, &Message::send(&[0x11; 20]).named(2).whole()?)?;
             session.answer(t, other)?;
             t.expect_waiting(SES_DEFER_005, &posted)?;
-            let again = Message { tokens: Some((77, target)), id: 3, ..deferrable(77, &bytes(100)) };
-            session.ask(t, &again.whole()?)?;
+            let attempt = Message { tokens: Some((77, target)), id: 3, ..deferrable(77, &bytes(100)) };
+            session.ask(t, &attempt.whole()?)?;
             t.expect_received(SES_DEFER_005, &posted, &bytes(100))?;
             Ok(())
         }),
@@ -103,28 +103,28 @@ pub(super) const RULES: &[Rule] = &[
                 ..Message::new(Opcode::UET_DEFERRABLE_TSEND).selector(bits).data(&[fill; 60])
             };
             let (one, two) = (send(77, 1, 0x11), send(78, 2, 0x22).named(2));
-            sent_too_early(t, &mut session, &one.whole()?)?;
-            sent_too_early(t, &mut session, &two.whole()?)?;
+            expect_deferral(t, &mut session, &one.whole()?)?;
+            expect_deferral(t, &mut session, &two.whole()?)?;
             for (message, token, bits) in [(two, 78, 2), (one, 77, 1)] {
                 let posted = t.posted(tagged_room(64, bits))?;
-                let (_, target) = ready(t, token)?;
-                let again = Message { tokens: Some((token, target)), id: message.id + 10, ..message };
-                session.ask(t, &again.whole()?)?;
-                t.expect_received(SES_DEFER_005, &posted, &again.data)?;
+                let (_, target) = acknowledge_rtr(t, token)?;
+                let attempt = Message { tokens: Some((token, target)), id: message.id + 10, ..message };
+                session.ask(t, &attempt.whole()?)?;
+                t.expect_received(SES_DEFER_005, &posted, &attempt.data)?;
             }
             Ok(())
         }),
     rule("deferrable/send-gone", "A receive takes another send if its deferred send no longer exists")
         .checks(&[SES_DEFER_003, SES_DEFER_002])
         .needs(&[DEFERRABLE_SEND, SEND, RECEIVE])
-        .over(&[&GONE, &MODE])
+        .over(&[&GONE_CODE, &MODE])
         .run(|t| {
             t.open_index()?;
             let mut session = t.session();
-            sent_too_early(t, &mut session, &deferrable(77, &bytes(100)).whole()?)?;
+            expect_deferral(t, &mut session, &deferrable(77, &bytes(100)).whole()?)?;
             let posted = t.posted(room(128))?;
-            let (seen, _) = expect_ready(t, 77)?;
-            Target::opened_by(t, seen)?.respond_error(t, 0, t.value(&GONE))?;
+            let (seen, _) = expect_rtr(t, 77)?;
+            Target::opened_by(t, seen)?.respond_error(t, 0, t.value(&GONE_CODE))?;
             t.settle()?;
             let other = session.ask(t, &Message::send(&bytes(60)).named(2).whole()?)?;
             session.accepted(t, SES_DEFER_003, other)?;
@@ -135,7 +135,7 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[SES_DEFER_002, SES_DEFER_003, SES_DEFER_005])
         .needs(&[DEFERRABLE_SEND, RECEIVE, PARAMETERS])
         .run(|t| {
-            // A device that lets be said how many sends it may put off puts the first of them off.
+            // A device with this parameter defers the first of these sends.
             t.configure("max_deferred", 2)?;
             t.open_index()?;
             let mut session = t.session();
@@ -144,11 +144,11 @@ pub(super) const RULES: &[Rule] = &[
                 let token = 76 + n as u32;
                 let first = deferrable(token, &data).named(n as u16);
                 let psn = session.ask(t, &first.whole()?)?;
-                session.expect(t, SES_DEFER_002, "UET_RESPONSE, OK, modified_length 0", psn, puts_off)?;
+                session.expect(t, SES_DEFER_002, "UET_RESPONSE, OK, modified_length 0", psn, is_deferral)?;
                 let posted = t.posted(room(128))?;
-                let (_, target) = ready(t, token)?;
-                let again = Message { tokens: Some((token, target)), id: first.id + 100, ..first };
-                session.ask(t, &again.whole()?)?;
+                let (_, target) = acknowledge_rtr(t, token)?;
+                let attempt = Message { tokens: Some((token, target)), id: first.id + 100, ..first };
+                session.ask(t, &attempt.whole()?)?;
                 t.expect_received(SES_DEFER_005, &posted, &data)?;
             }
             Ok(())
@@ -156,25 +156,25 @@ pub(super) const RULES: &[Rule] = &[
     rule("deferrable/wrong-second-attempt", "A wrong second attempt does not fill the reserved buffer")
         .checks(&[SES_DEFER_005, SES_DEFER_002, SES_DEFER_003])
         .needs(&[DEFERRABLE_SEND, RECEIVE, TWO_ADDRESSES])
-        .over(&[&STRANGER, &MODE])
+        .over(&[&WRONG, &MODE])
         .run(|t| {
-            let stranger = t.value(&STRANGER);
+            let wrong_attempt = t.value(&WRONG);
             let mut session = t.session();
-            let (target, posted) = asked_for(t, &mut session)?;
+            let (target, posted) = deferred_and_requested(t, &mut session)?;
             let attempt = |id, target, fill: &[u8]| Message {
                 tokens: Some((77, target)),
                 ..deferrable(77, fill).named(id)
             };
-            let wrong = [0x11; 100];
-            match stranger {
+            let wrong_data = [0x11; 100];
+            match wrong_attempt {
                 WrongAttempt::Address => {
                     let mut other = RequestSession::new(t.initiate_from(1)?);
-                    let psn = other.ask(t, &attempt(2, target, &wrong).whole()?)?;
+                    let psn = other.ask(t, &attempt(2, target, &wrong_data).whole()?)?;
                     other.answer(t, psn)?;
                 }
-                WrongAttempt::Token | WrongAttempt::HighToken => {
-                    let bit = if stranger == WrongAttempt::Token { 1 << 8 } else { 1 << 31 };
-                    let psn = session.ask(t, &attempt(2, target ^ bit, &wrong).whole()?)?;
+                WrongAttempt::Token | WrongAttempt::HighTokenBit => {
+                    let bit = if wrong_attempt == WrongAttempt::Token { 1 << 8 } else { 1 << 31 };
+                    let psn = session.ask(t, &attempt(2, target ^ bit, &wrong_data).whole()?)?;
                     session.answer(t, psn)?;
                 }
             }
@@ -189,32 +189,38 @@ fn bytes(length: usize) -> Vec<u8> {
     pattern(13).take(length).collect()
 }
 
-/// True if an answer puts a send off.
-fn puts_off(answer: &Answer) -> bool {
-    let told = answer.response.map(|response| {
+/// Returns a deferrable send with this token of the initiator.
+fn deferrable(token: u32, data: &[u8]) -> Message {
+    Message { tokens: Some((token, 0)), ..Message::new(Opcode::UET_DEFERRABLE_SEND).data(data) }
+}
+
+/// Returns true if a reply defers a send.
+fn is_deferral(answer: &Answer) -> bool {
+    let defers = answer.response.map(|response| {
         let (opcode, length) = (response.head().opcode(), response.modified_length());
         opcode == ResponseOpcode::UET_RESPONSE && length == 0 && response.head().list() == List::UET_EXPECTED
     });
-    answer.code() == ReturnCode::OK && told == Some(true)
+    answer.code() == ReturnCode::OK && defers == Some(true)
 }
 
-/// Sends what nobody waits for. A device that keeps it, or has no room, is not tested further.
-fn sent_too_early(t: &mut Test<'_>, session: &mut RequestSession, part: &Part) -> Outcome {
+/// Sends a message without a receive and expects its deferral. Skips the rule if the device keeps or refuses
+/// the message.
+fn expect_deferral(t: &mut Test<'_>, session: &mut RequestSession, part: &Part) -> Outcome {
     let psn = session.ask(t, part)?;
     let answer = session.answer(t, psn)?;
     let kept = answer.response.is_some_and(|response| response.head().list() == List::UET_OVERFLOW);
     if kept || answer.code() == ReturnCode::NO_MATCH {
-        return skip("the device does not put sends off");
+        return skip("the device does not defer sends");
     }
-    let put_off = puts_off(&answer);
-    let told = answer.response.show();
-    t.holds(SES_DEFER_002, "the response is UET_RESPONSE with OK and modified_length 0", put_off, told);
-    if put_off { Ok(()) } else { Err(Stop::Failed) }
+    let deferred = is_deferral(&answer);
+    let shown = answer.response.show();
+    t.holds(SES_DEFER_002, "the response is UET_RESPONSE with OK and modified_length 0", deferred, shown);
+    if deferred { Ok(()) } else { Err(Stop::Failed) }
 }
 
-/// The device's DEFERRABLE_RTR for the send with this token, which is acknowledged: what it says.
-fn ready(t: &mut Test<'_>, token: u32) -> Result<(u32, u32), Stop> {
-    let (seen, tokens) = expect_ready(t, token)?;
+/// Expects and acknowledges the DEFERRABLE_RTR for the send with this token. Returns both tokens.
+fn acknowledge_rtr(t: &mut Test<'_>, token: u32) -> Result<(u32, u32), Stop> {
+    let (seen, tokens) = expect_rtr(t, token)?;
     let request = seen.request();
     if let Some(request) = request.filter(|request| request.syn()) {
         let pdc = t.accept(&seen)?;
@@ -223,23 +229,26 @@ fn ready(t: &mut Test<'_>, token: u32) -> Result<(u32, u32), Stop> {
     Ok(tokens)
 }
 
-/// The device's DEFERRABLE_RTR for the send with this token, without an answer, and its tokens.
-fn expect_ready(t: &mut Test<'_>, token: u32) -> Result<(RxPacket, (u32, u32)), Stop> {
-    let turned = sender_first(t);
-    let says = |seen: &RxPacket| {
-        let said =
-            crate::serve::said(&seen.uet()).filter(|said| said.opcode() == Opcode::UET_DEFERRABLE_RTR)?;
-        let tokens = in_order(turned, said.tokens?);
+/// Expects the DEFERRABLE_RTR for the send with this token. Returns it and both tokens.
+fn expect_rtr(t: &mut Test<'_>, token: u32) -> Result<(RxPacket, (u32, u32)), Stop> {
+    let sender_first_order = sender_first(t);
+    let tokens_of = |seen: &RxPacket| {
+        let fields =
+            crate::serve::said(&seen.uet()).filter(|fields| fields.opcode() == Opcode::UET_DEFERRABLE_RTR)?;
+        let tokens = token_order(sender_first_order, fields.tokens?);
         (tokens.0 == token).then_some(tokens)
     };
-    t.expect(SES_DEFER_003, "DEFERRABLE_RTR with our token", t.later(), says)
+    t.expect(SES_DEFER_003, "DEFERRABLE_RTR with our token", t.later(), tokens_of)
 }
 
-/// A send that was put off and is wanted, the token of the device, and the receive.
-fn asked_for(t: &mut Test<'_>, session: &mut RequestSession) -> Result<(u32, PostedReceive), Stop> {
+/// Has the device defer a send and ask for it. Returns the token of the device and the receive.
+fn deferred_and_requested(
+    t: &mut Test<'_>,
+    session: &mut RequestSession,
+) -> Result<(u32, PostedReceive), Stop> {
     t.open_index()?;
-    sent_too_early(t, session, &deferrable(77, &bytes(100)).whole()?)?;
+    expect_deferral(t, session, &deferrable(77, &bytes(100)).whole()?)?;
     let posted = t.posted(room(128))?;
-    let (_, target) = ready(t, 77)?;
+    let (_, target) = acknowledge_rtr(t, 77)?;
     Ok((target, posted))
 }

@@ -1,9 +1,9 @@
 //! Messages that carry data to a receive or a region (section 3.4). `send`, `unexpected`, `tagged` and
 //! `matching` test which receive a send fills. `rendezvous` and `deferrable` test sends that complete in
-//! several steps, with the device as the target; the files in `_source` and `deferrable_retry` test the device
-//! as the source. `datagram` tests sends without a context. `ends`, `aborts` and `single_packet` test how a
-//! message ends. `lengths` and `field_values` test every length and every bit of a field. `steps` holds what
-//! the rules share.
+//! several steps, with the device as the target. The files in `_source` and `deferrable_retry` test the
+//! device as the source. `datagram` tests sends without a context. `ends`, `aborts` and `single_packet` test
+//! how a message ends. `lengths` and `field_values` test every length and every bit of a field. `steps` holds
+//! what the rules share.
 
 mod aborts;
 mod datagram;

@@ -1,5 +1,5 @@
-//! Rendezvous sends to the device: the request carries the first bytes, and the device reads the rest (section
-//! 3.4.2).
+//! Rendezvous sends to the device: the request carries the first bytes, and the device reads the rest
+//! (section 3.4.2).
 
 use super::steps::require_kept;
 use crate::RequestSession;
@@ -7,22 +7,22 @@ use crate::prelude::*;
 use crate::serve::SesFields;
 use uet_wire::ses::{ExtBuf, SesBuf};
 
-/// When the receive for an unexpected send is posted.
+/// The time at which the receive for an unexpected send is posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ReceivePosted {
-    BeforeRest,
-    /// After the rest has been read, by a device that reads it at once.
-    AfterRest,
+enum PostedAt {
+    BeforeRead,
+    /// After the device has read the rest, if it reads it at once.
+    AfterRead,
 }
 
-const RECEIVE_STATE: Axis<ReceivePosted> = axis("receive")
-    .values(&[("before-the-rest", ReceivePosted::BeforeRest), ("after-the-rest", ReceivePosted::AfterRest)]);
+const POSTED: Axis<PostedAt> =
+    axis("receive").values(&[("before-read", PostedAt::BeforeRead), ("after-read", PostedAt::AfterRead)]);
 
-/// The number of messages whose rest waits.
+/// The number of messages whose rest the device reads later.
 const WAITING: Axis<u32> = axis("waiting").values(&[("1", 1), ("3", 3)]);
 
-/// Where in it.
-const PLACE: u64 = 0x4000;
+/// The offset of the rest in the memory that the suite offers.
+const REST_OFFSET: u64 = 0x4000;
 
 /// Begins a rule with the usual needs and axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
@@ -35,10 +35,9 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             let whole = bytes(300);
             let posted = t.posted(room(400))?;
-            offered(t, plain(), &whole, 32)?;
-            let target = reading(t, SES_RNDV_002, 1)?;
-            let said = target.said(0)?;
-            right_place(t, &said, 32, 300);
+            send_offer(t, untagged(), &whole, 32)?;
+            let target = expect_read(t, SES_RNDV_002, 1)?;
+            check_place(t, &target.said(0)?, 32, 300);
             target.ack(t, 0)?;
             target.give_all(t, 1, 0, &whole[32..])?;
             t.expect_received(SES_RNDV_003, &posted, &whole)?;
@@ -49,8 +48,8 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             let whole = bytes(300);
             let posted = t.posted(room(400))?;
-            offered(t, plain(), &whole, 200)?;
-            let target = reading(t, SES_RNDV_002, 1)?;
+            send_offer(t, untagged(), &whole, 200)?;
+            let target = expect_read(t, SES_RNDV_002, 1)?;
             target.ack(t, 0)?;
             t.expect_waiting(SES_RNDV_003, &posted)?;
             target.give_all(t, 1, 0, &whole[200..])?;
@@ -62,9 +61,9 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             let whole = bytes(300);
             let posted = t.posted(room(300))?;
-            offered(t, plain(), &whole, 0)?;
-            let target = reading(t, SES_RNDV_002, 1)?;
-            right_place(t, &target.said(0)?, 0, 300);
+            send_offer(t, untagged(), &whole, 0)?;
+            let target = expect_read(t, SES_RNDV_002, 1)?;
+            check_place(t, &target.said(0)?, 0, 300);
             target.ack(t, 0)?;
             target.give_all(t, 1, 0, &whole)?;
             t.expect_received(SES_RNDV_001, &posted, &whole)?;
@@ -75,10 +74,10 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             let whole = bytes(300);
             let posted = t.posted(room(300))?;
-            offered(t, plain(), &whole, 300)?;
+            send_offer(t, untagged(), &whole, 300)?;
             t.expect_received(SES_RNDV_003, &posted, &whole)?;
             t.expect_none(SES_RNDV_001, "no read", t.soon(), |seen| {
-                crate::serve::said(&seen.uet()).filter(|said| said.opcode() == Opcode::UET_READ)
+                crate::serve::said(&seen.uet()).filter(|fields| fields.opcode() == Opcode::UET_READ)
             })
         }),
     rule("rendezvous/long-rest", "The target reads a rest of several packets completely")
@@ -87,9 +86,9 @@ pub(super) const RULES: &[Rule] = &[
             let mtu = t.mtu();
             let whole = bytes(3 * mtu + 10);
             let posted = t.posted(room(4 * mtu as u64))?;
-            offered(t, plain(), &whole, mtu)?;
-            let target = reading(t, SES_RNDV_002, 3)?;
-            right_place(t, &target.said(0)?, mtu, 3 * mtu + 10);
+            send_offer(t, untagged(), &whole, mtu)?;
+            let target = expect_read(t, SES_RNDV_002, 3)?;
+            check_place(t, &target.said(0)?, mtu, 3 * mtu + 10);
             target.ack(t, 2)?;
             target.give_all(t, 3, 0, &whole[mtu..])?;
             t.expect_received(SES_RNDV_003, &posted, &whole)?;
@@ -97,19 +96,19 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("rendezvous/unexpected", "An unexpected rendezvous send fills a receive that is posted later")
         .checks(&[SES_MATCH_006, SES_RNDV_002])
-        .over(&[&RECEIVE_STATE, &MODE, &START])
+        .over(&[&POSTED, &MODE, &START])
         .run(|t| {
-            // The rest may be read when the send comes, or when there is a receive for it.
+            // The device may read the rest when the send arrives, or when a receive is posted.
             t.open_index()?;
             let whole = bytes(300);
-            offered(t, plain(), &whole, 32)?;
-            let reads_early = t.value(&RECEIVE_STATE) == ReceivePosted::AfterRest
+            send_offer(t, untagged(), &whole, 32)?;
+            let reads_early = t.value(&POSTED) == PostedAt::AfterRead
                 && t.hear(t.patience(t.soon()), |seen| read_request(seen).is_some())?;
-            let early = if reads_early { None } else { Some(t.posted(room(400))?) };
-            let target = reading(t, SES_RNDV_002, 1)?;
+            let before = if reads_early { None } else { Some(t.posted(room(400))?) };
+            let target = expect_read(t, SES_RNDV_002, 1)?;
             target.ack(t, 0)?;
             target.give_all(t, 1, 0, &whole[32..])?;
-            let posted = match early {
+            let posted = match before {
                 Some(posted) => posted,
                 None => {
                     t.settle()?;
@@ -126,8 +125,8 @@ pub(super) const RULES: &[Rule] = &[
             let whole = bytes(300);
             let other = t.posted(tagged_room(400, 0x71))?;
             let posted = t.posted(tagged_room(400, 0x70))?;
-            offered(t, Message::new(Opcode::UET_RENDEZVOUS_TSEND).selector(0x70), &whole, 32)?;
-            let target = reading(t, SES_RNDV_002, 1)?;
+            send_offer(t, Message::new(Opcode::UET_RENDEZVOUS_TSEND).selector(0x70), &whole, 32)?;
+            let target = expect_read(t, SES_RNDV_002, 1)?;
             target.ack(t, 0)?;
             target.give_all(t, 1, 0, &whole[32..])?;
             t.expect_received(SES_MATCH_001, &posted, &whole)?;
@@ -147,11 +146,11 @@ pub(super) const RULES: &[Rule] = &[
             t.post(post(PostKind::Write, other, 64))?;
             let busy = Target::accept(t)?;
             for _ in 0..waiting {
-                sent(t, plain(), &whole, 32)?;
+                send_eager(t, untagged(), &whole, 32)?;
             }
             t.settle()?;
             busy.ack(t, 0)?;
-            let mut target = reading(t, SES_RNDV_002, 1)?;
+            let mut target = expect_read(t, SES_RNDV_002, 1)?;
             for k in 0..waiting {
                 target.collect(t, k + 1)?;
                 target.ack(t, k)?;
@@ -168,8 +167,8 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             let whole = bytes(300);
             let posted = t.posted(room(400))?;
-            offered(t, plain(), &whole, 32)?;
-            let target = reading(t, SES_RNDV_002, 1)?;
+            send_offer(t, untagged(), &whole, 32)?;
+            let target = expect_read(t, SES_RNDV_002, 1)?;
             target.respond_error(t, 0, ReturnCode::BAD_MKEY)?;
             t.expect_not_well(SES_RNDV_003, &posted)
         }),
@@ -181,7 +180,7 @@ pub(super) const RULES: &[Rule] = &[
     .run(|t| {
         let posted = t.posted(room(400))?;
         let mut session = t.session();
-        let message = plain().data(&bytes(100)).rendezvous(100, &source(), PLACE)?;
+        let message = untagged().data(&bytes(100)).rendezvous(100, &offered_memory(), REST_OFFSET)?;
         let Some(ExtBuf::Rendezvous(ext)) = message.ext else { return Err(Stop::Failed) };
         let ext = Some(ext.edit().eager_length(200).done()?.into());
         session.ask(t, &Message { ext, ..message }.whole()?)?;
@@ -196,11 +195,11 @@ pub(super) const RULES: &[Rule] = &[
             let whole = bytes(300);
             let posted = t.posted(room(400))?;
             let other = t.peer(1)?;
-            let stranger = Target::established(t, other, t.value(&MODE))?;
-            offered(t, plain(), &whole, 32)?;
-            let target = reading(t, SES_RNDV_002, 1)?;
+            let spoofer = Target::established(t, other, t.value(&MODE))?;
+            send_offer(t, untagged(), &whole, 32)?;
+            let target = expect_read(t, SES_RNDV_002, 1)?;
             target.ack(t, 0)?;
-            stranger.give(t, 0, target.data_header(0, 268, 268, 0)?, &[0x11; 268])?;
+            spoofer.give(t, 0, target.data_header(0, 268, 268, 0)?, &[0x11; 268])?;
             t.expect_waiting(SES_RNDV_003, &posted)?;
             target.give_all(t, 1, 0, &whole[32..])?;
             t.expect_received(SES_RNDV_003, &posted, &whole).map(drop)
@@ -211,8 +210,8 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             let whole = bytes(300);
             let posted = t.posted(room(400))?;
-            offered(t, plain(), &whole, 32)?;
-            let target = reading(t, SES_RNDV_002, 1)?;
+            send_offer(t, untagged(), &whole, 32)?;
+            let target = expect_read(t, SES_RNDV_002, 1)?;
             target.ack(t, 0)?;
             let header: SesBuf = match target.data_header(0, 268, 268, 0)? {
                 SesBuf::ResponseData(data) => {
@@ -236,8 +235,8 @@ fn bytes(length: usize) -> Vec<u8> {
     pattern(12).take(length).collect()
 }
 
-/// Where the suite says that the rest is.
-fn source() -> Region {
+/// Returns the memory that the suite names in its extension header.
+fn offered_memory() -> Region {
     Region {
         number: 0,
         job: 101,
@@ -250,32 +249,36 @@ fn source() -> Region {
     }
 }
 
-/// Offers a message of which `eager` bytes come at once. Returns when the device answers, or reads the rest
-/// first: the sources leave the order open.
-fn offered(t: &mut Test<'_>, message: Message, whole: &[u8], eager: usize) -> Result<RequestSession, Stop> {
-    let (mut session, psn) = sent(t, message, whole, eager)?;
+/// Sends the message with `eager` bytes of payload. Returns when the device replies or reads the rest: their
+/// order is open.
+fn send_offer(
+    t: &mut Test<'_>,
+    message: Message,
+    whole: &[u8],
+    eager: usize,
+) -> Result<RequestSession, Stop> {
+    let (mut session, psn) = send_eager(t, message, whole, eager)?;
     let pdc = session.pdc.clone();
     let answers = |seen: &RxPacket| seen.answers(&pdc, psn).is_some();
-    t.hear(t.patience(t.soon()), |seen| answers(seen) || read_request(seen).is_some())?;
-    let first = |seen: &RxPacket| read_request(seen).is_some();
-    if t.hear(Duration::ZERO, first)? && !t.hear(Duration::ZERO, answers)? {
+    let reads = |seen: &RxPacket| read_request(seen).is_some();
+    t.hear(t.patience(t.soon()), |seen| answers(seen) || reads(seen))?;
+    if t.hear(Duration::ZERO, reads)? && !t.hear(Duration::ZERO, answers)? {
         return Ok(session);
     }
-    match session.answer(t, psn)?.code() {
-        ReturnCode::NO_MATCH => skip("the device keeps no unexpected sends"),
-        _ => Ok(session),
-    }
+    require_kept(&session.answer(t, psn)?)?;
+    Ok(session)
 }
 
-/// Sends the offer without waiting for an answer.
-fn sent(
+/// Sends the message with `eager` bytes of payload, and does not wait for a reply.
+fn send_eager(
     t: &mut Test<'_>,
     message: Message,
     whole: &[u8],
     eager: usize,
 ) -> Result<(RequestSession, Psn), Stop> {
     let mut session = t.session();
-    let message = message.data(&whole[..eager]).rendezvous(whole.len() as u32, &source(), PLACE)?;
+    let message =
+        message.data(&whole[..eager]).rendezvous(whole.len() as u32, &offered_memory(), REST_OFFSET)?;
     let psn = session.ask(t, &message.whole()?)?;
     Ok((session, psn))
 }
@@ -283,16 +286,17 @@ fn sent(
 /// Returns the first request of a read.
 fn read_request(seen: &RxPacket) -> Option<uet_wire::pds::Request> {
     let request = seen.request().filter(|request| request.syn())?;
-    let said = crate::serve::said(&seen.uet())?;
-    (said.opcode() == Opcode::UET_READ).then_some(request)
+    let fields = crate::serve::said(&seen.uet())?;
+    (fields.opcode() == Opcode::UET_READ).then_some(request)
 }
 
-fn plain() -> Message {
+/// Returns an untagged rendezvous send.
+fn untagged() -> Message {
     Message::new(Opcode::UET_RENDEZVOUS_SEND)
 }
 
-/// The device's read of the rest, of `count` packets.
-fn reading(t: &mut Test<'_>, requirement: &Requirement, count: u32) -> Result<Target, Stop> {
+/// Expects a read of the rest in `count` packets.
+fn expect_read(t: &mut Test<'_>, requirement: &Requirement, count: u32) -> Result<Target, Stop> {
     let later = t.later();
     let (first, _) = t.expect(requirement, "a read of the rest", later, read_request)?;
     let mut target = Target::opened_by(t, first)?;
@@ -300,15 +304,16 @@ fn reading(t: &mut Test<'_>, requirement: &Requirement, count: u32) -> Result<Ta
     Ok(target)
 }
 
-/// Expects that a read packet asks for the right place.
-fn right_place(t: &mut Test<'_>, said: &SesFields, eager: usize, total: usize) {
-    let source = source();
-    let address = (said.address.pid_on_fep(), said.address.resource_index(), said.address.ri_generation());
-    let expected = (source.process, source.index, source.generation);
+/// Checks the address and the length of a read of the rest.
+fn check_place(t: &mut Test<'_>, fields: &SesFields, eager: usize, total: usize) {
+    let memory = offered_memory();
+    let address =
+        (fields.address.pid_on_fep(), fields.address.resource_index(), fields.address.ri_generation());
+    let expected = (memory.process, memory.index, memory.generation);
     t.check(SES_RNDV_002, "pid_on_fep, resource_index, ri_generation", expected, address);
-    if said.form != uet_control::Form::Small {
-        t.check(SES_RNDV_002, "memory_key", Some(source.key), said.memory_key);
+    if fields.form != uet_control::Form::Small {
+        t.check(SES_RNDV_002, "memory_key", Some(memory.key), fields.memory_key);
     }
-    t.check(SES_RNDV_002, "buffer_offset", Some(PLACE), said.buffer_offset);
-    t.check(SES_RNDV_002, "bytes that it asks for", (total - eager) as u32, said.request_length);
+    t.check(SES_RNDV_002, "buffer_offset", Some(REST_OFFSET), fields.buffer_offset);
+    t.check(SES_RNDV_002, "bytes to read", (total - eager) as u32, fields.request_length);
 }

@@ -1,15 +1,15 @@
 //! Sends that find a posted buffer: each fills one buffer of the device (sections 3.4.1, 3.4.3.3).
 
 use super::steps::require_kept;
-use crate::RequestSession;
 use crate::prelude::*;
 use uet_control::{Completion, PostReceive};
 use uet_wire::registry::List;
 
-const TARGET: &[Need] = &[RUD, SEND, RECEIVE];
+/// The needs of rules whose packets arrive out of order.
+const UNORDERED: &[Need] = &[RUD, SEND, RECEIVE];
 
-/// True if the receive is there before the send.
-const AWAITED: Axis<bool> = axis("receive").values(&[("before", true), ("after", false)]);
+/// True if the receive is posted before the send.
+const POSTED: Axis<bool> = axis("receive").values(&[("before", true), ("after", false)]);
 
 /// Begins a rule with the usual needs and axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
@@ -30,7 +30,7 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("send/header-data", "The header data of a send appears in the completion of its receive")
         .checks(&[SES_CUT_005, SES_MATCH_006])
-        .needs(TARGET)
+        .needs(UNORDERED)
         .over(&[&START])
         .run(|t| {
             let mtu = t.mtu();
@@ -60,7 +60,7 @@ pub(super) const RULES: &[Rule] = &[
         "Packets of a send that arrive out of order fill one buffer, each in its place",
     )
     .checks(&[SES_PLACE_003, SES_MATCH_006])
-    .needs(TARGET)
+    .needs(UNORDERED)
     .over(&[&START])
     .run(|t| {
         let mtu = t.mtu();
@@ -74,7 +74,7 @@ pub(super) const RULES: &[Rule] = &[
     }),
     rule("send/missing-packet", "A receive completes only after all packets of its message have arrived")
         .checks(&[SES_DONE_002])
-        .needs(TARGET)
+        .needs(UNORDERED)
         .over(&[&START])
         .run(|t| {
             let mtu = t.mtu();
@@ -107,19 +107,19 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("send/empty", "A send of zero bytes takes a buffer and completes with length 0")
         .checks(&[SES_CUT_004])
-        .over(&[&AWAITED, &MODE, &START])
+        .over(&[&POSTED, &MODE, &START])
         .run(|t| {
-            let awaited = if t.value(&AWAITED) { Some(t.posted(room(16))?) } else { None };
-            if awaited.is_none() {
+            let posted_before = if t.value(&POSTED) { Some(t.posted(room(16))?) } else { None };
+            if posted_before.is_none() {
                 t.open_index()?;
             }
             let mut session = t.session();
             let psn = session.ask(t, &Message::send(&[]).whole()?)?;
-            if awaited.is_none() && session.answer(t, psn)?.code() == ReturnCode::NO_MATCH {
-                return skip("the device keeps no unexpected sends");
+            if posted_before.is_none() {
+                require_kept(&session.answer(t, psn)?)?;
             }
             session.accepted(t, SES_CUT_004, psn)?;
-            let posted = match awaited {
+            let posted = match posted_before {
                 Some(posted) => posted,
                 None => t.posted(room(16))?,
             };
@@ -129,28 +129,27 @@ pub(super) const RULES: &[Rule] = &[
     rule("send/one-buffer-each", "Three sends fill three different buffers, and a fourth finds none")
         .checks(&[SES_MATCH_006, SES_RESP_001])
         .run(|t| {
-            // Nothing known says which buffer is first: each send is awaited before the next, and has to end one
-            // receive.
-            let mut open = vec![t.posted(room(64))?, t.posted(room(64))?, t.posted(room(64))?];
+            // The order of buffers is open. Each send completes one receive before the next send leaves.
+            let mut waiting = vec![t.posted(room(64))?, t.posted(room(64))?, t.posted(room(64))?];
             let mut session = t.session();
             for (id, data) in [(1, [0x11; 30]), (2, [0x22; 30]), (3, [0x33; 30])] {
                 let psn = session.ask(t, &Message::send(&data).named(id).whole()?)?;
                 session.accepted(t, SES_RESP_001, psn)?;
                 t.pause(t.soon())?;
                 let mut ended = Vec::new();
-                for (place, posted) in open.iter().enumerate() {
-                    ended.extend(t.completion(posted.operation, core::time::Duration::ZERO)?.map(|_| place));
+                for (n, posted) in waiting.iter().enumerate() {
+                    ended.extend(t.completion(posted.operation, Duration::ZERO)?.map(|_| n));
                 }
                 t.check(SES_MATCH_006, "receives ended by this send:", 1, ended.len());
-                let Some(place) = ended.first() else { return Err(Stop::Failed) };
-                let posted = open.remove(*place);
+                let Some(n) = ended.first() else { return Err(Stop::Failed) };
+                let posted = waiting.remove(*n);
                 t.expect_received(SES_MATCH_006, &posted, &data)?;
             }
             let psn = session.ask(t, &Message::send(&[0x44; 30]).named(4).whole()?)?;
             session.expect(
                 t,
                 SES_MATCH_006,
-                "no room for a fourth: OVERFLOW or an error",
+                "list OVERFLOW or an error for the fourth send",
                 psn,
                 |answer| {
                     let list = answer.response.map(|response| response.head().list());
@@ -161,7 +160,7 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("send/interleaved", "Interleaved packets of two sends fill the buffers of their own messages")
         .checks(&[SES_MATCH_006, SES_PLACE_003, SES_RESP_001])
-        .needs(TARGET)
+        .needs(UNORDERED)
         .over(&[&START])
         .run(|t| {
             let mtu = t.mtu();
@@ -181,12 +180,12 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("send/too-long", "A send longer than its buffer is truncated or refused with TOO_LONG")
         .checks(&[SES_MATCH_005])
-        .run(|t| cut(t, &bytes(100), 60)),
+        .run(|t| expect_truncated(t, &bytes(100), 60)),
     rule("send/too-long-packets", "A multi-packet send longer than its buffer is truncated or gets TOO_LONG")
         .checks(&[SES_MATCH_005])
         .run(|t| {
             let mtu = t.mtu();
-            cut(t, &bytes(3 * mtu), mtu + 30)
+            expect_truncated(t, &bytes(3 * mtu), mtu + 30)
         }),
     rule("send/retransmission", "A retransmitted send takes no second buffer")
         .checks(&[PDS_DUP_001, PDS_DUP_002, SES_RESP_001])
@@ -201,7 +200,7 @@ pub(super) const RULES: &[Rule] = &[
             session.accepted(t, PDS_DUP_002, psn)?;
             let ended = |completion: Option<Completion>| completion.is_some_and(|it| it.status == Status::Ok);
             t.pause(t.soon())?;
-            let nothing = core::time::Duration::ZERO;
+            let nothing = Duration::ZERO;
             let both = [t.completion(first.operation, nothing)?, t.completion(second.operation, nothing)?];
             t.check(
                 PDS_DUP_001,
@@ -255,30 +254,30 @@ fn bytes(length: usize) -> Vec<u8> {
     pattern(5).take(length).collect()
 }
 
-/// The outcome of a send of `data` to a buffer of `room` bytes, by its last packet.
-fn cut(t: &mut Test<'_>, data: &[u8], capacity: usize) -> Outcome {
+/// Expects that a send of `data` to a buffer of `capacity` bytes is truncated, or refused with TOO_LONG.
+fn expect_truncated(t: &mut Test<'_>, data: &[u8], capacity: usize) -> Outcome {
     let posted = t.posted(room(capacity as u64))?;
     let mtu = t.mtu();
     let mut session = t.session();
 
     let psns = session.ask_all(t, &Message::send(data).parts(mtu)?)?;
 
-    let mut told = Vec::new();
+    let mut answers = Vec::new();
 
     for psn in psns {
-        told.push(session.answer(t, psn)?);
+        answers.push(session.answer(t, psn)?);
     }
-    if told.iter().any(|answer| answer.code() == ReturnCode::TOO_LONG) {
+    if answers.iter().any(|answer| answer.code() == ReturnCode::TOO_LONG) {
         t.holds(SES_MATCH_005, "TOO_LONG", true, "");
         return t.still_holds(SES_MATCH_005, &posted.buffer, &posted.before);
     }
-    // The sources know no other code for it than TOO_LONG.
-    if let Some(refused) = told.iter().find(|answer| !answer.is_ok()) {
+    // TOO_LONG is the only code that the sources name for this.
+    if let Some(refused) = answers.iter().find(|answer| !answer.is_ok()) {
         let allowed = [ReturnCode::OK, ReturnCode::TOO_LONG];
         t.one_of(SES_MATCH_005, "the return code", &allowed, refused.code());
         return Err(Stop::Failed);
     }
-    let length = told.last().map(|answer| answer.length(data.len() as u32));
+    let length = answers.last().map(|answer| answer.length(data.len() as u32));
     t.check(SES_MATCH_005, "modified_length", Some(capacity as u32), length);
     let within = t.soon();
     let ended = t.completion(posted.operation, within)?.map(|completion| completion.length);

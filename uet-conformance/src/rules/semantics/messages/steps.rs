@@ -26,9 +26,9 @@ pub(super) const PATTERN: Axis<u64> = axis("bits").values(&[
     ("high-half", 0xff00_ff00_f0f0_fc00),
 ]);
 
-/// The operation of a message.
+/// The operation and header of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum EndedMessage {
+pub(super) enum MessageForm {
     Write,
     WriteMedium,
     Read,
@@ -41,82 +41,84 @@ pub(super) enum EndedMessage {
     Fetch,
 }
 
-pub(super) const WRITE_POINT: (&'static str, EndedMessage, &'static [Need]) =
-    ("write", EndedMessage::Write, &[WRITE]);
+pub(super) const WRITE_FORM: (&'static str, MessageForm, &'static [Need]) =
+    ("write", MessageForm::Write, &[WRITE]);
 
-pub(super) const SEND_POINT: (&'static str, EndedMessage, &'static [Need]) =
-    ("send", EndedMessage::Send, &[RECEIVE, SEND]);
+pub(super) const SEND_FORM: (&'static str, MessageForm, &'static [Need]) =
+    ("send", MessageForm::Send, &[RECEIVE, SEND]);
 
-pub(super) const TAGGED_POINT: (&'static str, EndedMessage, &'static [Need]) =
-    ("tagged", EndedMessage::Tagged, &[RECEIVE, TSEND]);
+pub(super) const TAGGED_FORM: (&'static str, MessageForm, &'static [Need]) =
+    ("tagged", MessageForm::Tagged, &[RECEIVE, TSEND]);
 
-pub(super) const MEDIUM_POINTS: [(&'static str, EndedMessage, &'static [Need]); 4] = [
-    ("write-medium", EndedMessage::WriteMedium, &[WRITE]),
-    ("send-medium", EndedMessage::SendMedium, &[RECEIVE, SEND]),
-    ("send-small", EndedMessage::SendSmall, &[RECEIVE, SEND]),
-    ("tagged-medium", EndedMessage::TaggedMedium, &[RECEIVE, TSEND]),
+/// Forms with a medium or small header.
+pub(super) const SHORT_FORMS: [(&'static str, MessageForm, &'static [Need]); 4] = [
+    ("write-medium", MessageForm::WriteMedium, &[WRITE]),
+    ("send-medium", MessageForm::SendMedium, &[RECEIVE, SEND]),
+    ("send-small", MessageForm::SendSmall, &[RECEIVE, SEND]),
+    ("tagged-medium", MessageForm::TaggedMedium, &[RECEIVE, TSEND]),
 ];
 
-pub(super) const LONG_KIND: Axis<EndedMessage> =
-    axis("kind").needing(&[WRITE_POINT, SEND_POINT, TAGGED_POINT]);
+/// Forms that allow several packets.
+pub(super) const LONG_FORM: Axis<MessageForm> = axis("form").needing(&[WRITE_FORM, SEND_FORM, TAGGED_FORM]);
 
-/// The order of three packets.
+/// The order in which the three packets of a message arrive.
 pub(super) const ORDER: Axis<[usize; 3]> = axis("order").values(&[
     ("in-order", [0, 1, 2]),
-    ("first-last", [2, 1, 0]),
-    ("first-second", [1, 0, 2]),
+    ("reversed", [2, 1, 0]),
+    ("first-two-swapped", [1, 0, 2]),
     ("last-first", [2, 0, 1]),
 ]);
 
-/// The device's end of a message: memory, or a receive.
-pub(super) enum Object {
+/// The memory or receive of the device that a message reaches.
+pub(super) enum Destination {
     Region(Region, Vec<u8>),
     Receive(PostedReceive),
 }
 
-pub(super) fn is_send(kind: EndedMessage) -> bool {
-    use EndedMessage::*;
-    matches!(kind, Send | SendMedium | SendSmall | Tagged | TaggedMedium)
+fn is_send(form: MessageForm) -> bool {
+    use MessageForm::*;
+    matches!(form, Send | SendMedium | SendSmall | Tagged | TaggedMedium)
 }
 
-pub(super) fn bytes(length: usize) -> Vec<u8> {
+/// Returns the payload of a message of this length.
+fn bytes(length: usize) -> Vec<u8> {
     pattern(length as u32 + 3).take(length).collect()
 }
 
-/// The object of a message of this many bytes.
-pub(super) fn object(t: &mut Test<'_>, kind: EndedMessage, length: usize) -> Result<Object, Stop> {
+/// Creates the destination of a message of this many bytes.
+pub(super) fn destination(t: &mut Test<'_>, form: MessageForm, length: usize) -> Result<Destination, Stop> {
     let length = length.max(64) as u64;
-    Ok(match kind {
-        EndedMessage::Tagged | EndedMessage::TaggedMedium => {
-            Object::Receive(t.posted(tagged_room(length, 0x7a6))?)
+    Ok(match form {
+        MessageForm::Tagged | MessageForm::TaggedMedium => {
+            Destination::Receive(t.posted(tagged_room(length, 0x7a6))?)
         }
-        kind if is_send(kind) => Object::Receive(t.posted(room(length))?),
+        form if is_send(form) => Destination::Receive(t.posted(room(length))?),
         _ => {
             let (region, held) = t.patterned(length)?;
-            Object::Region(region, held)
+            Destination::Region(region, held)
         }
     })
 }
 
-/// A message of this many bytes for the object.
+/// Returns a message of this many bytes for the destination.
 pub(super) fn message(
     t: &Test<'_>,
-    kind: EndedMessage,
-    object: &Object,
+    form: MessageForm,
+    destination: &Destination,
     length: usize,
 ) -> Result<Message, Stop> {
     let data = bytes(length);
-    Ok(match (kind, object) {
-        (EndedMessage::Tagged | EndedMessage::TaggedMedium, _) => Message::tagged(0x7a6, &data),
-        (EndedMessage::Write | EndedMessage::WriteMedium, Object::Region(region, _)) => {
+    Ok(match (form, destination) {
+        (MessageForm::Tagged | MessageForm::TaggedMedium, _) => Message::tagged(0x7a6, &data),
+        (MessageForm::Write | MessageForm::WriteMedium, Destination::Region(region, _)) => {
             Message { complete: false, ..Message::write(region, 0, &data) }
         }
-        (EndedMessage::Read, Object::Region(region, _)) => Message::read(region, 0, length as u32),
-        (EndedMessage::Atomic | EndedMessage::Fetch, Object::Region(region, _)) => {
+        (MessageForm::Read, Destination::Region(region, _)) => Message::read(region, 0, length as u32),
+        (MessageForm::Atomic | MessageForm::Fetch, Destination::Region(region, _)) => {
             let sum = (AtomicOpcode::SUM, AtomicDatatype::UINT64);
             let message = Message::atomic(region, 0, sum, &t.operands(8, &[1]))?;
-            match kind {
-                EndedMessage::Fetch => message.opcode(Opcode::UET_FETCHING_ATOMIC),
+            match form {
+                MessageForm::Fetch => message.opcode(Opcode::UET_FETCHING_ATOMIC),
                 _ => message,
             }
         }
@@ -124,26 +126,22 @@ pub(super) fn message(
     })
 }
 
-pub(super) fn only(kind: EndedMessage, message: &Message) -> Result<Part, Stop> {
-    Ok(match kind {
-        EndedMessage::WriteMedium | EndedMessage::SendMedium | EndedMessage::TaggedMedium => {
-            message.medium()?
-        }
-        EndedMessage::SendSmall => message.small()?,
+/// Returns the only packet of a message, with its header form.
+pub(super) fn single_packet(form: MessageForm, message: &Message) -> Result<Part, Stop> {
+    Ok(match form {
+        MessageForm::WriteMedium | MessageForm::SendMedium | MessageForm::TaggedMedium => message.medium()?,
+        MessageForm::SendSmall => message.small()?,
         _ => message.whole()?,
     })
 }
 
-pub(super) fn deferrable(token: u32, data: &[u8]) -> Message {
-    Message { tokens: Some((token, 0)), ..Message::new(Opcode::UET_DEFERRABLE_SEND).data(data) }
+/// Reorders the tokens of a DEFERRABLE_RTR between our order, initiator's first, and that of the device.
+/// Sources disagree about the order.
+pub(super) fn token_order(sender_first: bool, (first, second): (u32, u32)) -> (u32, u32) {
+    if sender_first { (second, first) } else { (first, second) }
 }
 
-/// The tokens of a DEFERRABLE_RTR, the initiator's and the target's, in the order of the device, or back from
-/// it. Sources disagree about the order.
-pub(super) fn in_order(sender_first: bool, (one, other): (u32, u32)) -> (u32, u32) {
-    if sender_first { (other, one) } else { (one, other) }
-}
-
+/// Returns true if the device puts the token of the sender first.
 pub(super) fn sender_first(t: &Test<'_>) -> bool {
     t.word("ready_tokens") == Some("sender_first")
 }

@@ -1,12 +1,11 @@
-//! Tagged sends: which receive takes which (sections 3.4.1, 3.4.3.3).
+//! Tagged sends: match bits, ignore masks and initiators select the receive (sections 3.4.1, 3.4.3.3).
 
+use super::steps::require_kept;
 use crate::RequestSession;
 use crate::prelude::*;
 use crate::receives::PostedReceive;
 use uet_control::PostReceive;
 use uet_wire::registry::List;
-
-const TARGET: &[Need] = &[RUD, TSEND, RECEIVE];
 
 /// Begins a rule with the usual needs and axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
@@ -30,7 +29,7 @@ pub(super) const RULES: &[Rule] = &[
             let posted = t.posted(tagged_room(64, 0x70))?;
             let mut session = t.session();
             for (id, bits) in [(1, 0x71), (2, 0x8000_0000_0000_0070)] {
-                passes(
+                expect_passed(
                     t,
                     &mut session,
                     SES_MATCH_001,
@@ -38,7 +37,7 @@ pub(super) const RULES: &[Rule] = &[
                     &[&posted],
                 )?;
             }
-            sent(t, &mut session, &Message::tagged(0x70, &bytes(40)).named(3))?;
+            send_one(t, &mut session, &Message::tagged(0x70, &bytes(40)).named(3))?;
             t.expect_received(SES_MATCH_001, &posted, &bytes(40))?;
             Ok(())
         }),
@@ -48,7 +47,7 @@ pub(super) const RULES: &[Rule] = &[
             let others = [t.posted(tagged_room(64, 1))?, t.posted(tagged_room(64, 2))?];
             let posted = t.posted(tagged_room(64, 3))?;
             let mut session = t.session();
-            sent(t, &mut session, &Message::tagged(3, &bytes(40)))?;
+            send_one(t, &mut session, &Message::tagged(3, &bytes(40)))?;
             t.expect_received(SES_MATCH_001, &posted, &bytes(40))?;
             others.iter().try_for_each(|other| t.expect_waiting(SES_MATCH_006, other))
         }),
@@ -58,7 +57,7 @@ pub(super) const RULES: &[Rule] = &[
             let ignore = Hex64(0xffff_0000_0000_00ff);
             let posted = t.posted(PostReceive { ignore, ..tagged_room(64, 0x1234_0000_0000_7700) })?;
             let mut session = t.session();
-            sent(t, &mut session, &Message::tagged(0xabcd_0000_0000_7742, &bytes(40)))?;
+            send_one(t, &mut session, &Message::tagged(0xabcd_0000_0000_7742, &bytes(40)))?;
             t.expect_received(SES_MATCH_001, &posted, &bytes(40))?;
             Ok(())
         }),
@@ -67,8 +66,8 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             let posted = t.posted(PostReceive { ignore: Hex64(0xff), ..tagged_room(64, 0x7700) })?;
             let mut session = t.session();
-            passes(t, &mut session, SES_MATCH_001, &Message::tagged(0x7600, &[1; 8]), &[&posted])?;
-            sent(t, &mut session, &Message::tagged(0x7742, &bytes(40)).named(2))?;
+            expect_passed(t, &mut session, SES_MATCH_001, &Message::tagged(0x7600, &[1; 8]), &[&posted])?;
+            send_one(t, &mut session, &Message::tagged(0x7742, &bytes(40)).named(2))?;
             t.expect_received(SES_MATCH_001, &posted, &bytes(40))?;
             Ok(())
         }),
@@ -78,8 +77,8 @@ pub(super) const RULES: &[Rule] = &[
             let posted = t.posted(PostReceive { initiator: Some(7), ..tagged_room(64, 0x70) })?;
             let mut session = t.session();
             let other = Message { initiator: 0x0001_0007, ..Message::tagged(0x70, &[1; 8]) };
-            passes(t, &mut session, SES_MATCH_002, &other, &[&posted])?;
-            sent(t, &mut session, &Message { initiator: 7, id: 2, ..Message::tagged(0x70, &bytes(40)) })?;
+            expect_passed(t, &mut session, SES_MATCH_002, &other, &[&posted])?;
+            send_one(t, &mut session, &Message { initiator: 7, id: 2, ..Message::tagged(0x70, &bytes(40)) })?;
             t.expect_received(SES_MATCH_002, &posted, &bytes(40))?;
             Ok(())
         }),
@@ -88,7 +87,11 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             let posted = t.posted(tagged_room(64, 0x70))?;
             let mut session = t.session();
-            sent(t, &mut session, &Message { initiator: 0xffff_fff0, ..Message::tagged(0x70, &bytes(40)) })?;
+            send_one(
+                t,
+                &mut session,
+                &Message { initiator: 0xffff_fff0, ..Message::tagged(0x70, &bytes(40)) },
+            )?;
             t.expect_received(SES_MATCH_002, &posted, &bytes(40))?;
             Ok(())
         }),
@@ -98,7 +101,7 @@ pub(super) const RULES: &[Rule] = &[
             let tagged = t.posted(tagged_room(64, 0))?;
             let plain = t.posted(room(64))?;
             let mut session = t.session();
-            sent(t, &mut session, &Message::send(&bytes(30)))?;
+            send_one(t, &mut session, &Message::send(&bytes(30)))?;
             t.expect_received(SES_ADDR_002, &plain, &bytes(30))?;
             t.expect_waiting(SES_ADDR_002, &tagged)
         }),
@@ -108,7 +111,7 @@ pub(super) const RULES: &[Rule] = &[
             let plain = t.posted(room(64))?;
             let tagged = t.posted(tagged_room(64, 0))?;
             let mut session = t.session();
-            sent(t, &mut session, &Message::tagged(0, &bytes(50)))?;
+            send_one(t, &mut session, &Message::tagged(0, &bytes(50)))?;
             t.expect_received(SES_MATCH_001, &tagged, &bytes(50))?;
             t.expect_waiting(SES_ADDR_002, &plain)
         }),
@@ -119,7 +122,7 @@ pub(super) const RULES: &[Rule] = &[
             let mut session = t.session();
             let psn = session.ask(t, &Message::tagged(0x70, &bytes(40)).whole()?)?;
             let answer = session.answer(t, psn)?;
-            require(answer.code() != ReturnCode::NO_MATCH, "the device keeps no unexpected sends")?;
+            require_kept(&answer)?;
             let list = answer.response.map(|response| response.head().list());
             t.check(SES_MATCH_003, "the list", Some(List::UET_OVERFLOW), list);
             t.check(SES_GTD_002, "req of the ACK", AckRequest::REQ_CLEAR, answer.request);
@@ -132,8 +135,8 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             t.open_index()?;
             let mut session = t.session();
-            sent(t, &mut session, &Message::tagged(1, &[0x11; 40]))?;
-            sent(t, &mut session, &Message::tagged(2, &[0x22; 40]).named(2))?;
+            send_one(t, &mut session, &Message::tagged(1, &[0x11; 40]))?;
+            send_one(t, &mut session, &Message::tagged(2, &[0x22; 40]).named(2))?;
             let second = t.posted(tagged_room(64, 2))?;
             t.expect_received(SES_MATCH_001, &second, &[0x22; 40])?;
             let first = t.posted(tagged_room(64, 1))?;
@@ -145,8 +148,8 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             t.open_index()?;
             let mut session = t.session();
-            sent(t, &mut session, &Message::tagged(0x1501, &[0x11; 40]))?;
-            sent(t, &mut session, &Message::tagged(0x7702, &[0x22; 40]).named(2))?;
+            send_one(t, &mut session, &Message::tagged(0x1501, &[0x11; 40]))?;
+            send_one(t, &mut session, &Message::tagged(0x7702, &[0x22; 40]).named(2))?;
             let posted = t.posted(PostReceive { ignore: Hex64(0xff), ..tagged_room(64, 0x7700) })?;
             t.expect_received(SES_MATCH_001, &posted, &[0x22; 40])?;
             Ok(())
@@ -156,10 +159,14 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             t.open_index()?;
             let mut session = t.session();
-            sent(t, &mut session, &Message { initiator: 8, ..Message::tagged(0x70, &[0x11; 40]) })?;
+            send_one(t, &mut session, &Message { initiator: 8, ..Message::tagged(0x70, &[0x11; 40]) })?;
             let posted = t.posted(PostReceive { initiator: Some(7), ..tagged_room(64, 0x70) })?;
             t.expect_waiting(SES_MATCH_002, &posted)?;
-            sent(t, &mut session, &Message { initiator: 7, id: 2, ..Message::tagged(0x70, &[0x22; 40]) })?;
+            send_one(
+                t,
+                &mut session,
+                &Message { initiator: 7, id: 2, ..Message::tagged(0x70, &[0x22; 40]) },
+            )?;
             t.expect_received(SES_MATCH_002, &posted, &[0x22; 40])?;
             Ok(())
         }),
@@ -178,7 +185,7 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("tagged/reverse-order", "A message that arrives in reverse order fills the receive that it matches")
         .checks(&[SES_MATCH_001, SES_PLACE_003])
-        .needs(TARGET)
+        .needs(&[RUD, TSEND, RECEIVE])
         .over(&[&START])
         .run(|t| {
             let mtu = t.mtu();
@@ -210,24 +217,21 @@ fn bytes(length: usize) -> Vec<u8> {
     pattern(6).take(length).collect()
 }
 
-/// Sends a message of one packet and hears that it went well, wherever it went.
-fn sent(t: &mut Test<'_>, session: &mut RequestSession, message: &Message) -> Outcome {
+/// Sends a message of one packet. Skips the rule if the device keeps no unexpected sends.
+fn send_one(t: &mut Test<'_>, session: &mut RequestSession, message: &Message) -> Outcome {
     let psn = session.ask(t, &message.whole()?)?;
-    match session.answer(t, psn)?.code() {
-        ReturnCode::NO_MATCH => skip("the device keeps no unexpected sends"),
-        _ => Ok(()),
-    }
+    require_kept(&session.answer(t, psn)?)
 }
 
-/// Sends a message that is not for these receives, which wait on; it may be kept or refused.
-fn passes(
+/// Expects that a message fills none of these receives. The device may keep or refuse it.
+fn expect_passed(
     t: &mut Test<'_>,
     session: &mut RequestSession,
     requirement: &Requirement,
     message: &Message,
-    by: &[&PostedReceive],
+    receives: &[&PostedReceive],
 ) -> Outcome {
     let psn = session.ask(t, &message.whole()?)?;
     session.answer(t, psn)?;
-    by.iter().try_for_each(|posted| t.expect_waiting(requirement, posted))
+    receives.iter().try_for_each(|posted| t.expect_waiting(requirement, posted))
 }

@@ -7,25 +7,25 @@ use crate::rules::steps::HEADER;
 use crate::{Answer, Part, RequestSession};
 use uet_wire::registry::List;
 
-/// When the receive is posted, beside the packets of its send.
+/// The time at which the receive is posted, relative to the packets of its send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum When {
+enum PostedAt {
     After,
-    Amid,
+    During,
     Before,
 }
 
-const POSTED: Axis<When> =
-    axis("posted").values(&[("after", When::After), ("amid", When::Amid), ("before", When::Before)]);
-
-/// A length, in bytes, as a function of the MTU.
-const LENGTH: Axis<fn(usize) -> usize> = axis("length").values(&[
-    ("one-packet", |_| 50),
-    ("no-bytes", |_| 0),
-    ("three-packets", |mtu| 2 * mtu + 9),
+const POSTED: Axis<PostedAt> = axis("posted").values(&[
+    ("after", PostedAt::After),
+    ("during", PostedAt::During),
+    ("before", PostedAt::Before),
 ]);
 
-/// True if the last packet comes first, where the mode lets it.
+/// A length, in bytes, as a function of the MTU.
+const LENGTH: Axis<fn(usize) -> usize> =
+    axis("length").values(&[("one-packet", |_| 50), ("empty", |_| 0), ("three-packets", |mtu| 2 * mtu + 9)]);
+
+/// True if the packets arrive in reverse order. ROD always sends them in order.
 const ARRIVAL: Axis<bool> = axis("arrival").values(&[("in-order", false), ("reversed", true)]);
 
 /// Begins a rule with the usual needs and axes of this file.
@@ -40,10 +40,10 @@ pub(super) const RULES: &[Rule] = &[
             t.open_index()?;
             let data = bytes(50);
             let mut session = t.session();
-            let told = unawaited(t, &mut session, &[Message::send(&data).whole()?])?;
-            let list = told[0].1.response.map(|response| response.head().list());
+            let answers = send_unexpected(t, &mut session, &[Message::send(&data).whole()?])?;
+            let list = answers[0].1.response.map(|response| response.head().list());
             t.check(SES_MATCH_003, "the list", Some(List::UET_OVERFLOW), list);
-            t.check(SES_GTD_002, "req of the ACK", AckRequest::REQ_CLEAR, told[0].1.request);
+            t.check(SES_GTD_002, "req of the ACK", AckRequest::REQ_CLEAR, answers[0].1.request);
             let posted = t.posted(room(80))?;
             t.expect_received(SES_MATCH_006, &posted, &data)?;
             Ok(())
@@ -56,7 +56,7 @@ pub(super) const RULES: &[Rule] = &[
             let data = bytes(2 * mtu + 1);
             let mut session = t.session();
             let parts = Message::send(&data).parts(mtu)?;
-            unawaited(t, &mut session, &parts[..2])?;
+            send_unexpected(t, &mut session, &parts[..2])?;
             let posted = t.posted(room(3 * mtu as u64))?;
             t.expect_waiting(SES_DONE_002, &posted)?;
             session.ask(t, &parts[2])?;
@@ -69,8 +69,8 @@ pub(super) const RULES: &[Rule] = &[
             t.open_index()?;
             let mut session = t.session();
             let part = Message::send(&bytes(20)).whole()?;
-            let told = unawaited(t, &mut session, core::slice::from_ref(&part))?;
-            let psn = told[0].0;
+            let answers = send_unexpected(t, &mut session, core::slice::from_ref(&part))?;
+            let psn = answers[0].0;
             session.again(t, psn, &part)?;
             session.expect(t, SES_GTD_002, "the same response, list OVERFLOW", psn, |answer| {
                 answer.response.is_some_and(|response| response.head().list() == List::UET_OVERFLOW)
@@ -93,7 +93,7 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[SES_MATCH_003, SES_MATCH_006])
         .needs(&[SEND, RECEIVE, PARAMETERS])
         .run(|t| {
-            // With room for two sends of 40 bytes, twelve are kept one after the other.
+            // With room for two sends of 40 bytes, the device keeps twelve, one after the other.
             for (limit, most) in [("max_unexpected", 2), ("max_unexpected_bytes", 80)] {
                 t.configure(limit, most)?;
                 t.open_index()?;
@@ -101,12 +101,11 @@ pub(super) const RULES: &[Rule] = &[
                 for n in 1..=12 {
                     let data = [n as u8; 40];
                     let psn = session.ask(t, &Message::send(&data).named(n).whole()?)?;
-                    match session.answer(t, psn)?.code() {
-                        ReturnCode::NO_MATCH if n == 1 => {
-                            return skip("the device keeps no unexpected sends");
-                        }
-                        code => t.check(SES_MATCH_003, "return_code", ReturnCode::OK, code),
+                    let answer = session.answer(t, psn)?;
+                    if n == 1 {
+                        require_kept(&answer)?;
                     }
+                    t.check(SES_MATCH_003, "return_code", ReturnCode::OK, answer.code());
                     let posted = t.posted(room(40))?;
                     t.expect_received(SES_MATCH_006, &posted, &data)?;
                 }
@@ -121,8 +120,8 @@ pub(super) const RULES: &[Rule] = &[
             let data = bytes(t.value(&LENGTH)(mtu));
             t.open_index()?;
             let mut session = t.session();
-            let told = 0xfeed_0000_0000_0bee;
-            let message = Message { header_data: Some(told), ..Message::send(&data) };
+            let header_data = 0xfeed_0000_0000_0bee;
+            let message = Message { header_data: Some(header_data), ..Message::send(&data) };
             let mut parts = message.parts(mtu)?;
             if t.value(&HEADER) && parts.len() == 1 {
                 parts = vec![message.medium()?];
@@ -132,38 +131,38 @@ pub(super) const RULES: &[Rule] = &[
                 order.reverse();
             }
             let capacity = data.len() as u64 + 16;
-            let early = match when {
-                When::Before => Some(t.posted(room(capacity))?),
+            let before = match when {
+                PostedAt::Before => Some(t.posted(room(capacity))?),
                 _ => None,
             };
-            let mut late = None;
-            for (place, k) in order.iter().enumerate() {
-                let opens = place == 0;
+            let mut during = None;
+            for (n, k) in order.iter().enumerate() {
                 let psn = session.pdc.psn(*k as u32);
-                match opens {
-                    true => drop(session.ask_in_order(t, &parts, &[*k])?),
-                    false => session.ask_late(t, psn, &parts[*k])?,
+                if n > 0 {
+                    session.ask_late(t, psn, &parts[*k])?;
+                    continue;
                 }
-                if opens && when != When::Before && session.answer(t, psn)?.code() == ReturnCode::NO_MATCH {
-                    return skip("the device keeps no unexpected sends");
+                session.ask_in_order(t, &parts, &[*k])?;
+                if when != PostedAt::Before {
+                    require_kept(&session.answer(t, psn)?)?;
                 }
-                if opens && when == When::Amid {
-                    late = Some(t.posted(room(capacity))?);
+                if when == PostedAt::During {
+                    during = Some(t.posted(room(capacity))?);
                 }
             }
-            let posted = match early.or(late) {
+            let posted = match before.or(during) {
                 Some(posted) => posted,
                 None => t.posted(room(capacity))?,
             };
             let completion = t.expect_received(SES_MATCH_006, &posted, &data)?;
-            t.check(SES_CUT_005, "header data", Some(Hex64(told)), completion.header_data);
+            t.check(SES_CUT_005, "header data", Some(Hex64(header_data)), completion.header_data);
             Ok(())
         }),
     rule("send/unexpected-several", "Each late receive gets one unexpected send with its own header data")
         .checks(&[SES_MATCH_006, SES_CUT_005])
         .over(&[&LENGTH, &MODE])
         .run(|t| {
-            // Nothing known says which send is first: the header data tells.
+            // The order of the sends is open. Their header data identifies them.
             let mtu = t.mtu();
             let length = t.value(&LENGTH)(mtu);
             t.open_index()?;
@@ -171,9 +170,9 @@ pub(super) const RULES: &[Rule] = &[
             let data = |n: u8| -> Vec<u8> { vec![0x11 * n; length] };
             for n in 1..=3 {
                 let message = Message { header_data: Some(n.into()), ..Message::send(&data(n)) };
-                unawaited(t, &mut session, &message.named(n.into()).parts(mtu)?)?;
+                send_unexpected(t, &mut session, &message.named(n.into()).parts(mtu)?)?;
             }
-            let mut told = Vec::new();
+            let mut received = Vec::new();
             for _ in 0..3 {
                 let posted = t.posted(room(length as u64 + 8))?;
                 let within = t.soon();
@@ -188,10 +187,10 @@ pub(super) const RULES: &[Rule] = &[
                 );
                 t.one_of(SES_CUT_005, "header data", &[1, 2, 3], header);
                 t.expect_filled(SES_MATCH_006, &posted, &data(header as u8))?;
-                told.push(header);
+                received.push(header);
             }
-            told.sort_unstable();
-            t.check(SES_MATCH_006, "header data of the three receives", vec![1, 2, 3], told);
+            received.sort_unstable();
+            t.check(SES_MATCH_006, "header data of the three receives", vec![1, 2, 3], received);
             Ok(())
         }),
 ];
@@ -200,19 +199,17 @@ fn bytes(length: usize) -> Vec<u8> {
     pattern(5).take(length).collect()
 }
 
-/// Sends what nobody waits for. A device that keeps nothing is not tested further.
-fn unawaited(
+/// Sends packets without a receive. Skips the rule if the device keeps no unexpected sends.
+fn send_unexpected(
     t: &mut Test<'_>,
     session: &mut RequestSession,
     parts: &[Part],
 ) -> Result<Vec<(Psn, Answer)>, Stop> {
-    let mut told = Vec::new();
+    let mut answers = Vec::new();
     for psn in session.ask_all(t, parts)? {
         let answer = session.answer(t, psn)?;
-        match answer.code() {
-            ReturnCode::NO_MATCH => return skip("the device keeps no unexpected sends"),
-            _ => told.push((psn, answer)),
-        }
+        require_kept(&answer)?;
+        answers.push((psn, answer));
     }
-    Ok(told)
+    Ok(answers)
 }
