@@ -13,22 +13,19 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "robustness/truncated-pds-header",
-        "A packet with a truncated PDS header is dropped without a reply",
-    )
-    .checks(&[PDS_OPEN_009, ROB_STATE_001, ROB_LIFE_001])
-    .run(|t| {
-        let v = victim(t)?;
-        for packet in packets_of_each_type(&v)? {
-            let bytes = packet.to_bytes();
-            for cut in 0..pds_length(&packet) {
-                t.send_wire(&v.pdc.raw(&bytes[..cut]))?;
+    rule("robustness/truncated-pds-header", "A packet with a truncated PDS header is silently dropped")
+        .checks(&[PDS_OPEN_009, ROB_STATE_001, ROB_LIFE_001])
+        .run(|t| {
+            let v = victim(t)?;
+            for packet in packets_of_each_type(&v)? {
+                let bytes = packet.to_bytes();
+                for cut in 0..pds_length(&packet) {
+                    t.send_wire(&v.pdc.raw(&bytes[..cut]))?;
+                }
             }
-        }
-        v.expect_no_reply(t)?;
-        v.expect_unharmed(t)
-    }),
+            v.expect_no_reply(t)?;
+            v.expect_unharmed(t)
+        }),
     rule("robustness/truncated-ses-header", "A packet with a truncated SES header changes no memory")
         .checks(&[ROB_STATE_001, ROB_LIFE_001])
         .run(|t| {
@@ -62,24 +59,21 @@ pub(super) const RULES: &[Rule] = &[
             v.expect_no_reply(t)?;
             v.expect_unharmed(t)
         }),
-    rule(
-        "robustness/secured-without-key",
-        "A secured packet changes nothing if the device has no key for it",
-    )
-    .checks(&[ROB_STATE_001, ROB_LIFE_001])
-    .run(|t| {
-        let v = victim(t)?;
-        let inner = v.write(1)?.build()?.to_bytes();
-        // With and without a source identifier, whole and truncated. The content is not encrypted.
-        for (flags, length) in [(0, 12), (0b100, 16)] {
-            let head = [&[PdsType::TSS.code() << 3 | flags, 0, 0, 1][..], &vec![0; length - 4]].concat();
-            let packet = [&head[..], &inner, &[0; 16]].concat();
-            for cut in [packet.len(), length + 12, length, length - 1, 3] {
-                t.send_wire(&v.pdc.raw(&packet[..cut]))?;
+    rule("robustness/secured-without-key", "A secured packet changes nothing if the device has no key")
+        .checks(&[ROB_STATE_001, ROB_LIFE_001])
+        .run(|t| {
+            let v = victim(t)?;
+            let inner = v.write(1)?.build()?.to_bytes();
+            // With and without a source identifier, whole and truncated. The content is not encrypted.
+            for (flags, length) in [(0, 12), (0b100, 16)] {
+                let head = [&[PdsType::TSS.code() << 3 | flags, 0, 0, 1][..], &vec![0; length - 4]].concat();
+                let packet = [&head[..], &inner, &[0; 16]].concat();
+                for cut in [packet.len(), length + 12, length, length - 1, 3] {
+                    t.send_wire(&v.pdc.raw(&packet[..cut]))?;
+                }
             }
-        }
-        v.expect_unharmed(t)
-    }),
+            v.expect_unharmed(t)
+        }),
     rule("robustness/unknown-next-header", "A request with an invalid next header changes no memory")
         .checks(&[ROB_STATE_001, ROB_LIFE_001])
         .run(|t| {
@@ -104,24 +98,21 @@ pub(super) const RULES: &[Rule] = &[
             }
             v.expect_untouched(t)
         }),
-    rule(
-        "robustness/unknown-control",
-        "An unassigned control packet is not acknowledged and changes nothing",
-    )
-    .checks(&[ROB_STATE_001, ROB_LIFE_001])
-    .run(|t| {
-        let v = victim(t)?;
-        for kind in CtlType::unassigned(t.spec()) {
-            t.send(&v.pdc, &v.pdc.control(kind, v.pdc.psn(1), 0)?)?;
-        }
-        let from = v.pdc.from;
-        let replies = t.gather(t.soon())?;
-        for seen in replies.iter().filter(|seen| seen.wire.dst == from) {
-            // The other fields of a reply are open.
-            t.holds(ROB_STATE_001, "the packet is not acknowledged", seen.ack().is_none(), seen.uet());
-        }
-        v.expect_unharmed(t)
-    }),
+    rule("robustness/unknown-control", "An unassigned control packet gets no ACK and changes nothing")
+        .checks(&[ROB_STATE_001, ROB_LIFE_001])
+        .run(|t| {
+            let v = victim(t)?;
+            for kind in CtlType::unassigned(t.spec()) {
+                t.send(&v.pdc, &v.pdc.control(kind, v.pdc.psn(1), 0)?)?;
+            }
+            let from = v.pdc.from;
+            let replies = t.gather(t.soon())?;
+            for seen in replies.iter().filter(|seen| seen.wire.dst == from) {
+                // The other fields of a reply are open.
+                t.holds(ROB_STATE_001, "the packet is not acknowledged", seen.ack().is_none(), seen.uet());
+            }
+            v.expect_unharmed(t)
+        }),
     rule("robustness/misdirected-control", "Control packets in the wrong direction do not harm the device")
         .checks(&[ROB_STATE_001, ROB_LIFE_001])
         .run(|t| {

@@ -114,36 +114,33 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule(
-        "robustness/reserved-bits-read-data",
-        "Read data with reserved bits set completes the device's read",
-    )
-    .checks(&[ROB_RSVD_001])
-    .needs(&[READ])
-    .over(&[&READ_FORM, &MODE])
-    .run(|t| {
-        let (form, mode) = (t.value(&READ_FORM), t.value(&MODE));
-        let peer = t.peer(0)?;
-        let mut target = Target::established(t, peer, Mode::Rud)?;
-        // The reserved bits of each place in turn, and then all of them.
-        let (mut count, mut n) = (1, 0);
-        while n < count {
-            let read = Post { mode, form: Some(form), want_data: true, ..post(PostKind::Read, peer, 40) };
-            let posted = t.post(read)?;
-            target.collect(t, n as u32 + 2)?;
-            target.ack(t, n as u32 + 1)?;
-            let header = target.data_header(n as u32 + 1, 40, 40, 0)?;
-            let clean = target.pdc.request(n as u32).ses(header, &[n as u8; 40]).build()?;
-            let bytes = with_reserved_bits(&clean);
-            count = bytes.len();
-            t.send_wire(&target.pdc.raw(&bytes[n]))?;
-            let ended = t.ends_with(ROB_RSVD_001, posted, (Status::Ok, 40))?;
-            let data = ended.and_then(|completion| completion.data).map_or(Vec::new(), |data| data.0);
-            t.same_bytes(ROB_RSVD_001, "the data of the completion", &[n as u8; 40], &data);
-            n += 1;
-        }
-        Ok(())
-    }),
+    rule("robustness/reserved-bits-read-data", "Read data with reserved bits set completes the read")
+        .checks(&[ROB_RSVD_001])
+        .needs(&[READ])
+        .over(&[&READ_FORM, &MODE])
+        .run(|t| {
+            let (form, mode) = (t.value(&READ_FORM), t.value(&MODE));
+            let peer = t.peer(0)?;
+            let mut target = Target::established(t, peer, Mode::Rud)?;
+            // The reserved bits of each place in turn, and then all of them.
+            let (mut count, mut n) = (1, 0);
+            while n < count {
+                let read = Post { mode, form: Some(form), want_data: true, ..post(PostKind::Read, peer, 40) };
+                let posted = t.post(read)?;
+                target.collect(t, n as u32 + 2)?;
+                target.ack(t, n as u32 + 1)?;
+                let header = target.data_header(n as u32 + 1, 40, 40, 0)?;
+                let clean = target.pdc.request(n as u32).ses(header, &[n as u8; 40]).build()?;
+                let bytes = with_reserved_bits(&clean);
+                count = bytes.len();
+                t.send_wire(&target.pdc.raw(&bytes[n]))?;
+                let ended = t.ends_with(ROB_RSVD_001, posted, (Status::Ok, 40))?;
+                let data = ended.and_then(|completion| completion.data).map_or(Vec::new(), |data| data.0);
+                t.same_bytes(ROB_RSVD_001, "the data of the completion", &[n as u8; 40], &data);
+                n += 1;
+            }
+            Ok(())
+        }),
     rule("robustness/reserved-bits-nack", "A NACK with reserved bits set causes a retransmission")
         .checks(&[ROB_RSVD_001])
         .over(&[&MODE, &CARRIER])

@@ -27,41 +27,39 @@ const TOKEN: Axis<u32> = axis("token").values(&[("all-bits", u32::MAX), ("highes
 const LONG: usize = 256;
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "deferrable/same-message",
-        "The second attempt differs from the first only in message_id and tokens",
-    )
-    .checks(&[SES_DEFER_004])
-    .over(&[&KIND, &LENGTH, &HEADER_DATA, &MODE])
-    .run(|t| {
-        const OURS: u32 = 0x9900_0001;
-        let (packets, more) = t.value(&LENGTH);
-        let length = packets * t.mtu() + more;
-        let (posted, target) = send_deferrable(t, length)?;
-        let own = own_token(&target.said(0)?)?;
-        defer(t, &target)?;
-        send_rtr(t, own, OURS)?;
-        let (second, last, packets) = collect_second(t, &target, OURS)?;
-        let id = packets.first().and_then(|packet| packet.said().ok()).and_then(|fields| fields.message_id);
-        let before = target.said(0)?.message_id;
-        t.holds(
-            SES_DEFER_004,
-            "the second attempt has another message_id",
-            id != before,
-            crate::Show::show(&id),
-        );
-        for (n, packet) in packets.iter().enumerate() {
-            let fields = packet.said()?;
-            t.check(SES_DEFER_004, "message_id of all its packets", id, fields.message_id);
-            check_same_fields(t, &target.said(n as u32)?, &fields);
-            t.check(SES_DEFER_004, "both tokens", Some((own, OURS)), fields.tokens);
-            let payload = target.packet(n as u32)?.payload();
-            t.same_bytes(SES_DEFER_004, "the payload", &payload, &packet.payload());
-        }
-        second.ack(t, last)?;
-        t.ends_with(SES_DEFER_004, posted, (Status::Ok, length as u64))?;
-        Ok(())
-    }),
+    rule("deferrable/same-message", "The second attempt changes only message_id and tokens")
+        .checks(&[SES_DEFER_004])
+        .over(&[&KIND, &LENGTH, &HEADER_DATA, &MODE])
+        .run(|t| {
+            const OURS: u32 = 0x9900_0001;
+            let (packets, more) = t.value(&LENGTH);
+            let length = packets * t.mtu() + more;
+            let (posted, target) = send_deferrable(t, length)?;
+            let own = own_token(&target.said(0)?)?;
+            defer(t, &target)?;
+            send_rtr(t, own, OURS)?;
+            let (second, last, packets) = collect_second(t, &target, OURS)?;
+            let id =
+                packets.first().and_then(|packet| packet.said().ok()).and_then(|fields| fields.message_id);
+            let before = target.said(0)?.message_id;
+            t.holds(
+                SES_DEFER_004,
+                "the second attempt has another message_id",
+                id != before,
+                crate::Show::show(&id),
+            );
+            for (n, packet) in packets.iter().enumerate() {
+                let fields = packet.said()?;
+                t.check(SES_DEFER_004, "message_id of all its packets", id, fields.message_id);
+                check_same_fields(t, &target.said(n as u32)?, &fields);
+                t.check(SES_DEFER_004, "both tokens", Some((own, OURS)), fields.tokens);
+                let payload = target.packet(n as u32)?.payload();
+                t.same_bytes(SES_DEFER_004, "the payload", &payload, &packet.payload());
+            }
+            second.ack(t, last)?;
+            t.ends_with(SES_DEFER_004, posted, (Status::Ok, length as u64))?;
+            Ok(())
+        }),
     rule("deferrable/tokens", "Both attempts carry the device's token, the second also the target's token")
         .checks(&[SES_DEFER_001, SES_DEFER_004])
         .over(&[&KIND, &TOKEN, &MODE])

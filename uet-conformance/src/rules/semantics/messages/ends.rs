@@ -36,27 +36,24 @@ const COUNT: Axis<usize> = axis("packets").values(&[("1", 1), ("3", 3)]);
 const MISSING: Axis<usize> = axis("missing").values(&[("first", 0), ("middle", 1)]);
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "message-end/no-header-data",
-        "A completion has no header data if hd is 0, whatever the field holds",
-    )
-    .checks(&[SES_CUT_005, SES_MATCH_006])
-    .over(&[&LONG_SEND, &COUNT, &MODE])
-    .run(|t| {
-        let (form, count, mtu) = (t.value(&LONG_SEND), t.value(&COUNT), t.mtu());
-        let length = (count - 1) * mtu + 30;
-        let destination = destination(t, form, length)?;
-        let whole = message(t, form, &destination, length)?;
-        let mut parts = whole.parts(mtu)?;
-        // The field may hold anything.
-        parts[0] = parts[0].clone().edit(|std| std.header_data(0xdead_0000_0000_beef))?;
-        let mut session = t.session();
-        session.ask_all(t, &parts)?;
-        let Destination::Receive(posted) = destination else { return Ok(()) };
-        let completion = t.expect_received(SES_MATCH_006, &posted, &whole.data)?;
-        t.one_of(SES_CUT_005, "header data", &[None, Some(Hex64(0))], completion.header_data);
-        Ok(())
-    }),
+    rule("message-end/no-header-data", "A receive completes without header data if hd is 0")
+        .checks(&[SES_CUT_005, SES_MATCH_006])
+        .over(&[&LONG_SEND, &COUNT, &MODE])
+        .run(|t| {
+            let (form, count, mtu) = (t.value(&LONG_SEND), t.value(&COUNT), t.mtu());
+            let length = (count - 1) * mtu + 30;
+            let destination = destination(t, form, length)?;
+            let whole = message(t, form, &destination, length)?;
+            let mut parts = whole.parts(mtu)?;
+            // The field may hold anything.
+            parts[0] = parts[0].clone().edit(|std| std.header_data(0xdead_0000_0000_beef))?;
+            let mut session = t.session();
+            session.ask_all(t, &parts)?;
+            let Destination::Receive(posted) = destination else { return Ok(()) };
+            let completion = t.expect_received(SES_MATCH_006, &posted, &whole.data)?;
+            t.one_of(SES_CUT_005, "header data", &[None, Some(Hex64(0))], completion.header_data);
+            Ok(())
+        }),
     rule("message-end/late-header-data", "Header data reaches the completion in any order of arrival")
         .checks(&[SES_CUT_005, SES_MATCH_006])
         .over(&[&LONG_SEND, &ORDER])

@@ -172,21 +172,18 @@ pub(super) const RULES: &[Rule] = &[
             target.respond_error(t, 0, ReturnCode::BAD_MKEY)?;
             t.expect_not_well(SES_RNDV_003, &posted)
         }),
-    rule(
-        "rendezvous/eager-length-too-long",
-        "A receive does not succeed if eager_length exceeds the message",
-    )
-    .checks(&[WIRE_SES_014, ROB_LIFE_001])
-    .run(|t| {
-        let posted = t.posted(room(400))?;
-        let mut session = t.session();
-        let message = untagged().data(&bytes(100)).rendezvous(100, &offered_memory(), REST_OFFSET)?;
-        let Some(ExtBuf::Rendezvous(ext)) = message.ext else { return Err(Stop::Failed) };
-        let ext = Some(ext.edit().eager_length(200).done()?.into());
-        session.ask(t, &Message { ext, ..message }.whole()?)?;
-        t.expect_not_well(WIRE_SES_014, &posted)?;
-        t.expect_life(ROB_LIFE_001)
-    }),
+    rule("rendezvous/excess-eager-length", "A receive does not succeed if eager_length exceeds the message")
+        .checks(&[WIRE_SES_014, ROB_LIFE_001])
+        .run(|t| {
+            let posted = t.posted(room(400))?;
+            let mut session = t.session();
+            let message = untagged().data(&bytes(100)).rendezvous(100, &offered_memory(), REST_OFFSET)?;
+            let Some(ExtBuf::Rendezvous(ext)) = message.ext else { return Err(Stop::Failed) };
+            let ext = Some(ext.edit().eager_length(200).done()?.into());
+            session.ask(t, &Message { ext, ..message }.whole()?)?;
+            t.expect_not_well(WIRE_SES_014, &posted)?;
+            t.expect_life(ROB_LIFE_001)
+        }),
     rule("rendezvous/spoofed-data", "Data from another address is not accepted as the rest of the message")
         .checks(&[SES_RNDV_003, SES_RNDV_002])
         .needs(&[RENDEZVOUS_SEND, RECEIVE, WRITE, TWO_ADDRESSES])

@@ -55,23 +55,20 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_received(SES_MATCH_006, &posted, &data)?;
             Ok(())
         }),
-    rule(
-        "send/out-of-order",
-        "Packets of a send that arrive out of order fill one buffer, each in its place",
-    )
-    .checks(&[SES_PLACE_003, SES_MATCH_006])
-    .needs(UNORDERED)
-    .over(&[&START])
-    .run(|t| {
-        let mtu = t.mtu();
-        let data = bytes(4 * mtu - 1);
-        let posted = t.posted(room(4 * mtu as u64))?;
-        let mut session = t.session();
-        let psns = session.ask_in_order(t, &Message::send(&data).parts(mtu)?, &[2, 3, 1, 0])?;
-        session.all_accepted(t, SES_PLACE_003, &psns)?;
-        t.expect_received(SES_MATCH_006, &posted, &data)?;
-        Ok(())
-    }),
+    rule("send/out-of-order", "Packets that arrive out of order fill one buffer, each in its place")
+        .checks(&[SES_PLACE_003, SES_MATCH_006])
+        .needs(UNORDERED)
+        .over(&[&START])
+        .run(|t| {
+            let mtu = t.mtu();
+            let data = bytes(4 * mtu - 1);
+            let posted = t.posted(room(4 * mtu as u64))?;
+            let mut session = t.session();
+            let psns = session.ask_in_order(t, &Message::send(&data).parts(mtu)?, &[2, 3, 1, 0])?;
+            session.all_accepted(t, SES_PLACE_003, &psns)?;
+            t.expect_received(SES_MATCH_006, &posted, &data)?;
+            Ok(())
+        }),
     rule("send/missing-packet", "A receive completes only after all packets of its message have arrived")
         .checks(&[SES_DONE_002])
         .needs(UNORDERED)
