@@ -209,12 +209,12 @@ fn collect_second(
     let second_request = |seen: &RxPacket| {
         let fields = crate::serve::said(&seen.uet())?;
         let request = seen.request()?;
-        let second = fields.opcode() == opcode && fields.tokens.is_some_and(|(_, target)| target == ours);
-        second.then_some(request)
+        let is_second = fields.opcode() == opcode && fields.tokens.is_some_and(|(_, target)| target == ours);
+        is_second.then_some(request)
     };
     let within = t.later();
     let arrived = t.hear(t.patience(within), |seen| second_request(seen).is_some())?;
-    let expected = "the message second, with the token of its DEFERRABLE_RTR";
+    let expected = "the second attempt with the token of its DEFERRABLE_RTR";
     if !arrived {
         t.expect(SES_DEFER_004, expected, Duration::ZERO, second_request)?;
     }

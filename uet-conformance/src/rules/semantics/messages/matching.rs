@@ -36,8 +36,8 @@ const DIFFERENCE: Axis<Difference> = axis("differs").needing(&[
     ("job", Difference::Job, &[]),
 ]);
 
-/// True if the receive is posted posted_first the send that differs.
-const POSTED: Axis<bool> = axis("posted").values(&[("posted_first", true), ("after", false)]);
+/// True if the receive is posted before the send that differs.
+const POSTED: Axis<bool> = axis("posted").values(&[("before", true), ("after", false)]);
 
 const BITS: u64 = 0x7712_3456_789a_bc70;
 
