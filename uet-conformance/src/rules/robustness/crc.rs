@@ -1,4 +1,4 @@
-//! CRC trailers: packets that were damaged on their way, and what the device sends itself (section 3.5).
+//! CRC trailers: the device drops damaged packets, and its own packets carry a correct CRC (section 3.5).
 
 use crate::prelude::*;
 use crate::rules::steps::expect_ack_ignored;
@@ -9,26 +9,22 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "crc/damaged-data",
-        "A request whose payload was damaged on its way is neither delivered nor \
-         acknowledged",
-    )
-    .checks(&[ROB_CRC_001])
-    .run(|t| {
-        let (pdc, region) = t.open()?;
-        let request = pdc.request(1).write(&region, 0, &[1; 200])?;
-        let packet = request.build()?;
-        let end = packet.to_bytes().len() * 8;
-        for bit in [end - 200 * 8, end - 803, end - 1] {
-            drops(t, &pdc, pdc.psn(1), &packet, bit)?;
-        }
-        t.check_memory(ROB_CRC_001, &region, 0, &[0; 200])?;
-        t.request(&pdc, request.retx())?;
-        t.expect_cack(ROB_CRC_001, &pdc, pdc.psn(1))?;
-        t.expect_memory(ROB_CRC_001, &region, 0, &[1; 200])
-    }),
-    rule("crc/damaged-headers", "Wherever in its headers a request was damaged, it writes nothing")
+    rule("crc/damaged-payload", "A request with a damaged payload is neither delivered nor acknowledged")
+        .checks(&[ROB_CRC_001])
+        .run(|t| {
+            let (pdc, region) = t.open()?;
+            let request = pdc.request(1).write(&region, 0, &[1; 200])?;
+            let packet = request.build()?;
+            let end = packet.to_bytes().len() * 8;
+            for bit in [end - 200 * 8, end - 803, end - 1] {
+                expect_dropped(t, &pdc, pdc.psn(1), &packet, bit)?;
+            }
+            t.check_memory(ROB_CRC_001, &region, 0, &[0; 200])?;
+            t.request(&pdc, request.retx())?;
+            t.expect_cack(ROB_CRC_001, &pdc, pdc.psn(1))?;
+            t.expect_memory(ROB_CRC_001, &region, 0, &[1; 200])
+        }),
+    rule("crc/damaged-headers", "A request with a damaged header writes nothing, whichever byte is damaged")
         .checks(&[ROB_CRC_001])
         .run(|t| {
             let (pdc, region) = t.open()?;
@@ -45,32 +41,28 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_cack(ROB_CRC_001, &pdc, pdc.psn(1))?;
             t.expect_memory(ROB_CRC_001, &region, 64, &[1; 16])
         }),
-    rule(
-        "crc/damaged-trailer",
-        "A request of which only the CRC was damaged is dropped too, whichever byte it \
-         was",
-    )
-    .checks(&[ROB_CRC_001])
-    .run(|t| {
-        let (pdc, region) = t.open()?;
-        let request = pdc.request(1).write(&region, 0, &[1; 33])?;
-        let packet = request.build()?;
-        let end = packet.to_bytes().len() * 8;
-        for bit in [0, 15, 18, 29] {
-            drops(t, &pdc, pdc.psn(1), &packet, end + bit)?;
-        }
-        t.check_memory(ROB_CRC_001, &region, 0, &[0; 33])?;
-        t.request(&pdc, request.retx())?;
-        t.expect_cack(ROB_CRC_001, &pdc, pdc.psn(1))?;
-        t.expect_memory(ROB_CRC_001, &region, 0, &[1; 33])
-    }),
-    rule("crc/damaged-first", "A damaged first packet opens no context").checks(&[ROB_CRC_001]).run(|t| {
+    rule("crc/damaged-trailer", "A request with a damaged CRC is dropped, whichever byte is damaged")
+        .checks(&[ROB_CRC_001])
+        .run(|t| {
+            let (pdc, region) = t.open()?;
+            let request = pdc.request(1).write(&region, 0, &[1; 33])?;
+            let packet = request.build()?;
+            let end = packet.to_bytes().len() * 8;
+            for bit in [0, 15, 18, 29] {
+                expect_dropped(t, &pdc, pdc.psn(1), &packet, end + bit)?;
+            }
+            t.check_memory(ROB_CRC_001, &region, 0, &[0; 33])?;
+            t.request(&pdc, request.retx())?;
+            t.expect_cack(ROB_CRC_001, &pdc, pdc.psn(1))?;
+            t.expect_memory(ROB_CRC_001, &region, 0, &[1; 33])
+        }),
+    rule("crc/damaged-syn", "A damaged first packet opens no context").checks(&[ROB_CRC_001]).run(|t| {
         let region = t.region(4096)?;
         let pdc = t.initiate();
         let packet = pdc.request(0).write(&region, 0, &[1; 200])?.build()?;
-        drops(t, &pdc, pdc.psn(0), &packet, packet.to_bytes().len() * 8 - 9)?;
+        expect_dropped(t, &pdc, pdc.psn(0), &packet, packet.to_bytes().len() * 8 - 9)?;
         t.check_memory(ROB_CRC_001, &region, 0, &[0; 200])?;
-        // Had it opened one, this would come from a wrong start.
+        // A context opened by the damaged packet would refuse this start.
         let pdc = Pdc { start: pdc.start + (1 << 20), ..pdc };
         t.request(&pdc, pdc.request(0).write(&region, 0, &[2; 16])?)?;
         t.expect_cack(ROB_CRC_001, &pdc, pdc.psn(0))?;
@@ -82,18 +74,20 @@ pub(super) const RULES: &[Rule] = &[
             let (pdc, _) = t.open()?;
             let noop = pdc.control(CtlType::NOOP, pdc.psn(1), 0)?;
             let end = noop.to_bytes().len() * 8;
-            drops(t, &pdc, pdc.psn(1), &noop, end + 7)?;
+            expect_dropped(t, &pdc, pdc.psn(1), &noop, end + 7)?;
             t.send(&pdc, &noop)?;
             t.expect_cack(ROB_CRC_001, &pdc, pdc.psn(1)).map(drop)
         },
     ),
-    rule("crc/damaged-ack", "A damaged ACK acknowledges nothing").checks(&[ROB_CRC_001]).run(|t| {
-        expect_ack_ignored(t, ROB_CRC_001, |target, t| {
-            let ack = target.acking(1).build()?;
-            t.send_wire(&target.pdc.flipped(&ack, ack.to_bytes().len() * 8 + 7))
-        })
-    }),
-    rule("crc/answers", "Each answer of the device ends with a right CRC, however long it is")
+    rule("crc/damaged-ack", "The device ignores a damaged ACK and retransmits at its timeout")
+        .checks(&[ROB_CRC_001])
+        .run(|t| {
+            expect_ack_ignored(t, ROB_CRC_001, |target, t| {
+                let ack = target.acking(1).build()?;
+                t.send_wire(&target.pdc.flipped(&ack, ack.to_bytes().len() * 8 + 7))
+            })
+        }),
+    rule("crc/replies", "Every reply of the device ends with a correct CRC, whatever its length")
         .checks(&[WIRE_CRC_001])
         .needs(&[READ, CRC])
         .run(|t| {
@@ -103,10 +97,10 @@ pub(super) const RULES: &[Rule] = &[
             }
             t.request(&pdc, pdc.request(10).write_nowhere(&region, &[1])?)?;
             t.send(&pdc, &pdc.of_nobody(pdc.remote).request(11).write(&region, 0, &[1])?.build()?)?;
-            let came = t.gather(t.soon())?;
-            sealed(t, &came)
+            let packets = t.gather(t.soon())?;
+            check_crc(t, &packets)
         }),
-    rule("crc/requests", "Each request of the device ends with a right CRC, however long it is")
+    rule("crc/requests", "Every request of the device ends with a correct CRC, whatever its length")
         .checks(&[WIRE_CRC_001])
         .run(|t| {
             let peer = t.peer(0)?;
@@ -117,24 +111,24 @@ pub(super) const RULES: &[Rule] = &[
                 target.collect(t, n + 1)?;
                 target.ack(t, n)?;
             }
-            let came: Vec<RxPacket> = target.got.iter().map(|got| got.seen.clone()).collect();
-            sealed(t, &came)
+            let packets: Vec<RxPacket> = target.got.iter().map(|request| request.seen.clone()).collect();
+            check_crc(t, &packets)
         }),
 ];
 
-/// Sends a packet that takes `psn`, with this bit damaged: nobody may say that it has arrived.
-fn drops(t: &mut Test<'_>, pdc: &Pdc, psn: Psn, packet: &UetBuf, bit: usize) -> Outcome {
+/// Sends a packet that takes `psn` with this bit damaged, and expects no acknowledgment.
+fn expect_dropped(t: &mut Test<'_>, pdc: &Pdc, psn: Psn, packet: &UetBuf, bit: usize) -> Outcome {
     t.send_wire(&pdc.flipped(packet, bit))?;
     t.expect_none(ROB_CRC_001, &format!("no ACK that covers {psn}"), t.soon(), |seen| {
         seen.acknowledges(pdc, psn)
     })
 }
 
-/// Holds what came against the requirement.
-fn sealed(t: &mut Test<'_>, came: &[RxPacket]) -> Outcome {
-    for seen in came {
+/// Checks the CRC of each packet of the device.
+fn check_crc(t: &mut Test<'_>, packets: &[RxPacket]) -> Outcome {
+    for seen in packets {
         let wrong = seen.wire.around.iter().any(|finding| finding.requirement == WIRE_CRC_001);
-        let statement = format!("packet {} ends with a right CRC", seen.number);
+        let statement = format!("packet {} ends with a correct CRC", seen.number);
         t.holds(WIRE_CRC_001, &statement, !wrong, seen.uet());
     }
     Ok(())

@@ -1,5 +1,4 @@
-//! IP around the packets: traffic classes, and addresses that differ in few bits. Over IPv4, IPv6, and both
-//! at once.
+//! IP headers: ECN marks, and addresses that differ in few bits, over IPv4 and IPv6 (section 3.5).
 
 use crate::prelude::*;
 use crate::rules::steps::expect_ack_ignored;
@@ -15,47 +14,39 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "ip/marks",
-        "An ACK reports the congestion mark of its request, whatever path the request \
-         took",
-    )
-    .checks(&[PDS_ACK_002])
-    .needs(MARKS)
-    .run(|t| {
-        let (mut pdc, region) = t.open()?;
-        for n in 1..=32 {
-            // Over IPv6 the flow label may differ from path to path.
-            pdc.entropy = 0xc000 | (n * 0x1d3) as u16 & 0x3fff;
-            let marked = n % 3 == 0;
-            let packet = pdc.request(n).write(&region, 0, &[1; 16])?.build()?;
-            t.send_marked(&pdc, &packet, marked)?;
-            let (_, ack) = t.expect_answer(PDS_ACK_002, &pdc, pdc.psn(n))?;
-            t.check(PDS_ACK_002, "flag m (marked)", marked, ack.m());
-        }
-        Ok(())
-    }),
-    rule(
-        "ip/answers",
-        "An ACK goes to the address that opened the context, from the address that the \
-         request was sent to",
-    )
-    .checks(&[PDS_ACK_001, PDS_PDC_003])
-    .run(|t| {
-        let region = t.region(4096)?;
-        for pdc in everyone(t)? {
-            t.request(&pdc, pdc.request(0).write(&region, 0, &[1; 16])?)?;
-            let (seen, _) = t.expect_ack(PDS_ACK_001, &pdc, pdc.psn(0))?;
-            t.check(PDS_PDC_003, "source address", pdc.to, seen.wire.src);
-        }
-        Ok(())
-    }),
-    rule("ip/same-identifier", "A PDCID from similar addresses belongs to different contexts")
+    rule("ip/ecn-mark", "An ACK reports in m whether its request was ECN marked, on every path")
+        .checks(&[PDS_ACK_002])
+        .needs(MARKS)
+        .run(|t| {
+            let (mut pdc, region) = t.open()?;
+            for n in 1..=32 {
+                // Over IPv6, the flow label may differ between paths.
+                pdc.entropy = 0xc000 | (n * 0x1d3) as u16 & 0x3fff;
+                let marked = n % 3 == 0;
+                let packet = pdc.request(n).write(&region, 0, &[1; 16])?.build()?;
+                t.send_marked(&pdc, &packet, marked)?;
+                let (_, ack) = t.expect_answer(PDS_ACK_002, &pdc, pdc.psn(n))?;
+                t.check(PDS_ACK_002, "flag m (marked)", marked, ack.m());
+            }
+            Ok(())
+        }),
+    rule("ip/ack-addresses", "An ACK swaps the source and destination addresses of its request")
+        .checks(&[PDS_ACK_001, PDS_PDC_003])
+        .run(|t| {
+            let region = t.region(4096)?;
+            for pdc in contexts_to_open(t)? {
+                t.request(&pdc, pdc.request(0).write(&region, 0, &[1; 16])?)?;
+                let (seen, _) = t.expect_ack(PDS_ACK_001, &pdc, pdc.psn(0))?;
+                t.check(PDS_PDC_003, "source address", pdc.to, seen.wire.src);
+            }
+            Ok(())
+        }),
+    rule("ip/same-pdcid", "Equal PDCIDs from similar addresses belong to different contexts")
         .checks(&[PDS_SYN_005, PDS_PDC_003])
         .run(|t| {
             let region = t.region(4096)?;
             let mut open: Vec<Pdc> = Vec::new();
-            for mut pdc in everyone(t)? {
+            for mut pdc in contexts_to_open(t)? {
                 pdc.local = open.first().map_or(pdc.local, |first| first.local);
                 t.request(&pdc, pdc.request(0).write(&region, region.length - 1, &[0])?)?;
                 let (_, ack) = t.expect_ack(PDS_SYN_005, &pdc, pdc.psn(0))?;
@@ -73,69 +64,65 @@ pub(super) const RULES: &[Rule] = &[
             }
             t.expect_memory(PDS_PDC_003, &region, 0, &expected)
         }),
-    rule("ip/strangers", "A request for a context from an address similar to its peer's changes nothing")
+    rule("ip/spoofed-request", "A request from an address similar to the peer's does not change the context")
         .checks(&[PDS_OPEN_003])
         .run(|t| {
             let (pdc, region) = t.open()?;
-            let strangers = everyone(t)?;
-            for (stranger, n) in strangers.iter().skip(1).zip(1..) {
-                intrude(t, &pdc, stranger, n, &region)?;
+            let spoofers = contexts_to_open(t)?;
+            for (spoofer, n) in spoofers.iter().skip(1).zip(1..) {
+                expect_refused(t, &pdc, spoofer, n, &region)?;
             }
             t.pause(t.soon())?;
             t.check_memory(PDS_OPEN_003, &region, 0, &[0; 16])?;
             // The PSNs are still free for the peer.
-            for n in 1..strangers.len() as u32 {
+            for n in 1..spoofers.len() as u32 {
                 t.request(&pdc, pdc.request(n).write(&region, 16, &[2; 16])?)?;
                 t.expect_cack(PDS_OPEN_003, &pdc, pdc.psn(n))?;
             }
             t.expect_memory(PDS_OPEN_003, &region, 0, &[[0; 16], [2; 16]].concat())
         }),
-    rule("ip/strange-acks", "An ACK from an address similar to the peer's acknowledges nothing")
+    rule("ip/spoofed-ack", "The device ignores an ACK from an address similar to the peer's")
         .checks(&[PDS_PDC_003])
         .run(|t| {
-            let strangers = everyone(t)?;
+            let spoofers = contexts_to_open(t)?;
             expect_ack_ignored(t, PDS_PDC_003, |target, t| {
-                for Pdc { from, to, .. } in strangers.iter().skip(1).cloned() {
+                for Pdc { from, to, .. } in spoofers.iter().skip(1).cloned() {
                     t.send(&Pdc { from, to, ..target.pdc.clone() }, &target.acking(1).build()?)?;
                 }
                 Ok(())
             })
         }),
-    rule(
-        "ip/destinations",
-        "A request goes to the address of its peer, from the device's address of the \
-         same IP version",
-    )
-    .checks(&[PDS_PDC_002])
-    .run(|t| {
-        for Pdc { from, to, .. } in everyone(t)? {
-            let peer =
-                t.call(AddPeer { address: from, port: None, job: 101, process: 1, initiator: 0 })?.peer;
-            let written = t.post(post(PostKind::Write, peer, 64))?;
-            let within = t.later();
-            let (first, _) = t.expect(PDS_PDC_002, &format!("a request to {from}"), within, |seen| {
-                seen.request().filter(|request| request.syn() && seen.wire.dst == from)
-            })?;
-            t.check(PDS_PDC_002, "source address", to, first.wire.src);
-            let target = Target::opened_by(t, first)?;
-            target.ack(t, 0)?;
-            t.ends(PDS_PDC_002, written, Status::Ok)?;
-        }
-        Ok(())
-    }),
+    rule("ip/request-addresses", "The device sends to each peer from its own address of the same IP version")
+        .checks(&[PDS_PDC_002])
+        .run(|t| {
+            for Pdc { from, to, .. } in contexts_to_open(t)? {
+                let peer =
+                    t.call(AddPeer { address: from, port: None, job: 101, process: 1, initiator: 0 })?.peer;
+                let written = t.post(post(PostKind::Write, peer, 64))?;
+                let within = t.later();
+                let (first, _) = t.expect(PDS_PDC_002, &format!("a request to {from}"), within, |seen| {
+                    seen.request().filter(|request| request.syn() && seen.wire.dst == from)
+                })?;
+                t.check(PDS_PDC_002, "source address", to, first.wire.src);
+                let target = Target::opened_by(t, first)?;
+                target.ack(t, 0)?;
+                t.ends(PDS_PDC_002, written, Status::Ok)?;
+            }
+            Ok(())
+        }),
 ];
 
-/// A context to be opened from each address of the suite, those of the other IP version at the end.
-fn everyone(t: &mut Test<'_>) -> Result<Vec<Pdc>, Stop> {
+/// Returns a context to open from each address of the suite. Those of the other IP version come last.
+fn contexts_to_open(t: &mut Test<'_>) -> Result<Vec<Pdc>, Stop> {
     let own: Result<Vec<Pdc>, Stop> = (0..t.addresses()).map(|address| t.initiate_from(address)).collect();
     let others: Vec<Pdc> = (0..).map_while(|address| t.initiate_over_other_ip(address)).collect();
     Ok(own?.into_iter().chain(others).collect())
 }
 
-/// Sends the `n`-th request of a context from another address, and expects that it is refused.
-fn intrude(t: &mut Test<'_>, pdc: &Pdc, stranger: &Pdc, n: u32, region: &Region) -> Outcome {
-    let stranger = Pdc { from: stranger.from, to: stranger.to, ..pdc.clone() };
-    t.request(&stranger, stranger.request(n).write(region, 0, &[1; 16])?)?;
-    t.expect_nack(PDS_OPEN_003, &stranger, pdc.psn(n), &[NackCode::PDC_HDR_MISMATCH])?;
+/// Sends request `n` of a context from the address of `spoofer`, and expects a NACK.
+fn expect_refused(t: &mut Test<'_>, pdc: &Pdc, spoofer: &Pdc, n: u32, region: &Region) -> Outcome {
+    let spoofer = Pdc { from: spoofer.from, to: spoofer.to, ..pdc.clone() };
+    t.request(&spoofer, spoofer.request(n).write(region, 0, &[1; 16])?)?;
+    t.expect_nack(PDS_OPEN_003, &spoofer, pdc.psn(n), &[NackCode::PDC_HDR_MISMATCH])?;
     Ok(())
 }

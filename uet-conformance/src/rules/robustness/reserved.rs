@@ -1,204 +1,147 @@
-//! Reserved bits of packets to the device: it ignores them (sections 3.5.10, 3.4.2).
+//! Reserved bits: the device ignores them in received packets (sections 3.5.10, 3.4.2).
 
-use crate::Part;
+use super::steps::pds_length;
 use crate::prelude::*;
+use crate::receives::PostedReceive;
 use crate::rules::steps::message_in_flight;
+use crate::{Part, RequestSession};
 use uet_wire::layout::Kind;
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode};
 
-/// A form of request.
+/// A request to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked {
+enum RequestForm {
     Write(Form),
-    /// A packet of a write that is not its first: it has payload_length and message_offset.
-    Amid,
+    /// A packet in the middle of a write: it has payload_length and message_offset.
+    WriteMiddle,
     Read(Form),
     Atomic,
     Send(Form),
     Tagged(Form),
 }
 
-const FORM: Axis<Asked> = axis("request").needing(&[
-    ("write", Asked::Write(Form::Std), &[WRITE]),
-    ("write-medium", Asked::Write(Form::Medium), &[WRITE]),
-    ("write-small", Asked::Write(Form::Small), &[WRITE]),
-    ("write-amid", Asked::Amid, &[WRITE]),
-    ("read", Asked::Read(Form::Std), &[READ]),
-    ("read-medium", Asked::Read(Form::Medium), &[READ]),
-    ("read-small", Asked::Read(Form::Small), &[READ]),
-    ("atomic", Asked::Atomic, &[ATOMIC]),
-    ("send", Asked::Send(Form::Std), &[RECEIVE]),
-    ("send-medium", Asked::Send(Form::Medium), &[RECEIVE]),
-    ("send-small", Asked::Send(Form::Small), &[RECEIVE]),
-    ("tagged", Asked::Tagged(Form::Std), &[TSEND, RECEIVE]),
-    ("tagged-medium", Asked::Tagged(Form::Medium), &[TSEND, RECEIVE]),
+const FORM: Axis<RequestForm> = axis("request").needing(&[
+    ("write", RequestForm::Write(Form::Std), &[WRITE]),
+    ("write-medium", RequestForm::Write(Form::Medium), &[WRITE]),
+    ("write-small", RequestForm::Write(Form::Small), &[WRITE]),
+    ("write-middle", RequestForm::WriteMiddle, &[WRITE]),
+    ("read", RequestForm::Read(Form::Std), &[READ]),
+    ("read-medium", RequestForm::Read(Form::Medium), &[READ]),
+    ("read-small", RequestForm::Read(Form::Small), &[READ]),
+    ("atomic", RequestForm::Atomic, &[ATOMIC]),
+    ("send", RequestForm::Send(Form::Std), &[RECEIVE]),
+    ("send-medium", RequestForm::Send(Form::Medium), &[RECEIVE]),
+    ("send-small", RequestForm::Send(Form::Small), &[RECEIVE]),
+    ("tagged", RequestForm::Tagged(Form::Std), &[TSEND, RECEIVE]),
+    ("tagged-medium", RequestForm::Tagged(Form::Medium), &[TSEND, RECEIVE]),
 ]);
 
 const READ_FORM: Axis<Form> = axis("form").values(&[("std", Form::Std), ("medium", Form::Medium)]);
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "robust/reserved-bits",
-        "A request whose reserved bits are set is served like any other, in every form \
-         of request",
-    )
-    .checks(&[ROB_RSVD_001])
-    .over(&[&FORM, &MODE, &START])
-    .run(|t| {
-        let asked = t.value(&FORM);
-        let (regions, mut held) = regions(t)?;
-        let region = &regions[0];
-        let mut session = t.session();
-        let one = t.operands(8, &[1]);
-        let sum = t.region(8)?;
-        // The first packet opens the context and has no such bit. It shows the number of places.
-        let mut count = 1;
-        for n in 0u8.. {
-            if usize::from(n) > count {
-                break;
+    rule("robustness/reserved-bits", "A request with reserved bits set is served like any other")
+        .checks(&[ROB_RSVD_001])
+        .over(&[&FORM, &MODE, &START])
+        .run(|t| {
+            let (mut memory, mut session) = memory_and_session(t)?;
+            // The first packet opens the context without reserved bits. It shows the number of places.
+            let mut count = 1;
+            for n in 0u8.. {
+                if usize::from(n) > count {
+                    break;
+                }
+                let (part, posted) = request(t, &memory, n)?;
+                let mut bytes = Vec::new();
+                let psn = session.ask_changed(t, &part, |packet| {
+                    bytes = with_reserved_bits(packet);
+                    match n {
+                        0 => packet.to_bytes(),
+                        n => bytes[usize::from(n) - 1].clone(),
+                    }
+                })?;
+                count = bytes.len();
+                session.accepted(t, ROB_RSVD_001, psn)?;
+                expect_effect(t, &mut session, &mut memory, n, posted)?;
             }
-            let data = [n; 4];
-            let place = 8 * u64::from(n);
-            let id = u16::from(n) + 1;
-            let mut posted = None;
-            let part = match asked {
-                Asked::Write(form) => in_form(&Message::write(region, place, &data).named(id), form)?,
-                Asked::Amid => Message::write(region, 0, &data).named(id).whole()?.edit(|std| {
-                    let std = std.head(|head| head.som(false).eom(false).dc(false)).request_length(200);
-                    std.payload_length(4).message_offset(place as u32)
-                })?,
-                Asked::Read(form) => in_form(&Message::read(region, place, 5).named(id), form)?,
-                Asked::Atomic => {
-                    let kind = (AtomicOpcode::SUM, AtomicDatatype::UINT64);
-                    Message::atomic(&sum, 0, kind, &one)?.named(id).whole()?
-                }
-                Asked::Send(form) => {
-                    posted = Some(t.posted(room(16))?);
-                    in_form(&Message::send(&data).named(id), form)?
-                }
-                Asked::Tagged(form) => {
-                    posted = Some(t.posted(tagged_room(16, 0x7a))?);
-                    in_form(&Message::tagged(0x7a, &data).named(id), form)?
-                }
-            };
-            let mut bytes = Vec::new();
-            let psn = session.ask_changed(t, &part, |packet| {
-                bytes = with_reserved_bits(packet);
-                match n {
-                    0 => packet.to_bytes(),
-                    n => bytes[usize::from(n) - 1].clone(),
-                }
-            })?;
-            count = bytes.len();
-            session.accepted(t, ROB_RSVD_001, psn)?;
-            match (asked, posted) {
-                (_, Some(posted)) => drop(t.expect_received(ROB_RSVD_001, &posted, &data)?),
-                (Asked::Read(_), _) => {
-                    let pieces = session.data(t, ROB_RSVD_001, 5)?;
-                    let whole: Vec<u8> = pieces.iter().flat_map(|piece| piece.bytes.clone()).collect();
-                    t.same_bytes(ROB_RSVD_001, "the data", &held[place as usize..place as usize + 5], &whole);
-                }
-                (Asked::Atomic, _) => {}
-                _ => held[place as usize..place as usize + 4].copy_from_slice(&data),
+            expect_memory(t, &memory, count)
+        }),
+    rule("robustness/reserved-bits-syn", "A first packet with reserved bits set opens a context")
+        .checks(&[ROB_RSVD_001])
+        .needs(&[WRITE])
+        .over(&[&MODE, &START])
+        .run(|t| {
+            let region = t.region(4096)?;
+            let sample = t.initiate();
+            let count = with_reserved_bits(&sample.request(0).write(&region, 0, &[1])?.build()?).len();
+            for k in 0..=count {
+                let pdc = t.initiate();
+                let packet = pdc.request(0).write(&region, k as u64, &[1])?.build()?;
+                let bytes = match with_reserved_bits(&packet).into_iter().nth(k) {
+                    Some(bytes) => bytes,
+                    None => {
+                        // The lowest bit of pdc_info has a meaning. Some sources name the highest.
+                        let mut bytes = packet.to_bytes();
+                        bytes[10] |= 0x60;
+                        bytes
+                    }
+                };
+                t.send_wire(&pdc.raw(&bytes))?;
+                t.expect_ack(ROB_RSVD_001, &pdc, pdc.psn(0))?;
             }
-        }
-        match asked {
-            Asked::Atomic => {
-                let expected = t.elements(8, &[count as u128 + 1]);
-                t.expect_memory(ROB_RSVD_001, &sum, 0, &expected)
+            t.expect_memory(ROB_RSVD_001, &region, 0, &vec![1; count + 1])
+        }),
+    rule("robustness/reserved-bits-control", "A control packet with reserved bits set has its usual effect")
+        .checks(&[ROB_RSVD_001])
+        .over(&[&MODE, &CARRIER, &START])
+        .run(|t| {
+            t.need_noop()?;
+            let (pdc, region) = t.open()?;
+            let mut n = 1;
+            let count = with_reserved_bits(&pdc.control(CtlType::NOOP, pdc.psn(1), 0)?).len();
+            for k in 0..count {
+                let noop = with_reserved_bits(&pdc.control(CtlType::NOOP, pdc.psn(n), 0)?);
+                t.send_wire(&pdc.raw(&noop[k]))?;
+                t.expect_cack(ROB_RSVD_001, &pdc, pdc.psn(n))?;
+                // A CLEAR_COMMAND with reserved bits clears the stored response.
+                t.request(&pdc, pdc.request(n + 1).clear(pdc.psn(n)).write_nowhere(&region, &[1])?)?;
+                t.need("an error", t.soon(), |seen| seen.answers(&pdc, pdc.psn(n + 1)))?;
+                let clear =
+                    with_reserved_bits(&pdc.control(CtlType::CLEAR_COMMAND, Psn(0), pdc.psn(n + 1).0)?);
+                t.send_wire(&pdc.raw(&clear[k]))?;
+                t.request(&pdc, pdc.request(n + 2).write(&region, 0, &[1])?)?;
+                t.expect_cack(ROB_RSVD_001, &pdc, pdc.psn(n + 2))?;
+                n += 3;
             }
-            Asked::Write(Form::Small) => {
-                let other = t.memory(&regions[1], 0, 256)? == held;
-                t.expect_memory(ROB_RSVD_001, &regions[usize::from(other)], 0, &held)
+            Ok(())
+        }),
+    rule("robustness/reserved-bits-read-data", "Read data with reserved bits set completes the read")
+        .checks(&[ROB_RSVD_001])
+        .needs(&[READ])
+        .over(&[&READ_FORM, &MODE])
+        .run(|t| {
+            let (form, mode) = (t.value(&READ_FORM), t.value(&MODE));
+            let peer = t.peer(0)?;
+            let mut target = Target::established(t, peer, Mode::Rud)?;
+            // The reserved bits of each place in turn, and then all of them.
+            let (mut count, mut n) = (1, 0);
+            while n < count {
+                let read = Post { mode, form: Some(form), want_data: true, ..post(PostKind::Read, peer, 40) };
+                let posted = t.post(read)?;
+                target.collect(t, n as u32 + 2)?;
+                target.ack(t, n as u32 + 1)?;
+                let header = target.data_header(n as u32 + 1, 40, 40, 0)?;
+                let clean = target.pdc.request(n as u32).ses(header, &[n as u8; 40]).build()?;
+                let bytes = with_reserved_bits(&clean);
+                count = bytes.len();
+                t.send_wire(&target.pdc.raw(&bytes[n]))?;
+                let ended = t.ends_with(ROB_RSVD_001, posted, (Status::Ok, 40))?;
+                let data = ended.and_then(|completion| completion.data).map_or(Vec::new(), |data| data.0);
+                t.same_bytes(ROB_RSVD_001, "the data of the completion", &[n as u8; 40], &data);
+                n += 1;
             }
-            _ => t.expect_memory(ROB_RSVD_001, region, 0, &held),
-        }
-    }),
-    rule(
-        "robust/reserved-bits-syn",
-        "A first packet whose reserved bits are set opens a context like any other",
-    )
-    .checks(&[ROB_RSVD_001])
-    .needs(&[WRITE])
-    .over(&[&MODE, &START])
-    .run(|t| {
-        let region = t.region(4096)?;
-        let sample = t.initiate();
-        let count = with_reserved_bits(&sample.request(0).write(&region, 0, &[1])?.build()?).len();
-        for k in 0..=count {
-            let pdc = t.initiate();
-            let packet = pdc.request(0).write(&region, k as u64, &[1])?.build()?;
-            let bytes = match with_reserved_bits(&packet).into_iter().nth(k) {
-                Some(bytes) => bytes,
-                None => {
-                    // Of pdc_info the lowest bit has a meaning; some say the highest.
-                    let mut bytes = packet.to_bytes();
-                    bytes[10] |= 0x60;
-                    bytes
-                }
-            };
-            t.send_wire(&pdc.raw(&bytes))?;
-            t.expect_ack(ROB_RSVD_001, &pdc, pdc.psn(0))?;
-        }
-        t.expect_memory(ROB_RSVD_001, &region, 0, &vec![1; count + 1])
-    }),
-    rule(
-        "robust/reserved-bits-control",
-        "Control packets whose reserved bits are set do what they do without",
-    )
-    .checks(&[ROB_RSVD_001])
-    .over(&[&MODE, &CARRIER, &START])
-    .run(|t| {
-        t.need_noop()?;
-        let (pdc, region) = t.open()?;
-        let mut n = 1;
-        let sample = with_reserved_bits(&pdc.control(CtlType::NOOP, pdc.psn(1), 0)?).len();
-        for k in 0..sample {
-            let noop = with_reserved_bits(&pdc.control(CtlType::NOOP, pdc.psn(n), 0)?);
-            t.send_wire(&pdc.raw(&noop[k]))?;
-            t.expect_cack(ROB_RSVD_001, &pdc, pdc.psn(n))?;
-            // Kept responses are cleared, with reserved bits or without.
-            t.request(&pdc, pdc.request(n + 1).clear(pdc.psn(n)).write_nowhere(&region, &[1])?)?;
-            t.need("an error", t.soon(), |seen| seen.answers(&pdc, pdc.psn(n + 1)))?;
-            let clear = with_reserved_bits(&pdc.control(CtlType::CLEAR_COMMAND, Psn(0), pdc.psn(n + 1).0)?);
-            t.send_wire(&pdc.raw(&clear[k]))?;
-            t.request(&pdc, pdc.request(n + 2).write(&region, 0, &[1])?)?;
-            t.expect_cack(ROB_RSVD_001, &pdc, pdc.psn(n + 2))?;
-            n += 3;
-        }
-        Ok(())
-    }),
-    rule(
-        "robust/reserved-bits-of-data",
-        "Read data whose reserved bits are set completes the read of the device",
-    )
-    .checks(&[ROB_RSVD_001])
-    .needs(&[READ])
-    .over(&[&READ_FORM, &MODE])
-    .run(|t| {
-        let (form, mode) = (t.value(&READ_FORM), t.value(&MODE));
-        let peer = t.peer(0)?;
-        let mut target = Target::established(t, peer, Mode::Rud)?;
-        // One after the other: those of each place, and at last all.
-        let (mut count, mut n) = (1, 0);
-        while n < count {
-            let read = Post { mode, form: Some(form), want_data: true, ..post(PostKind::Read, peer, 40) };
-            let posted = t.post(read)?;
-            target.collect(t, n as u32 + 2)?;
-            target.ack(t, n as u32 + 1)?;
-            let header = target.data_header(n as u32 + 1, 40, 40, 0)?;
-            let clean = target.pdc.request(n as u32).ses(header, &[n as u8; 40]).build()?;
-            let bytes = with_reserved_bits(&clean);
-            count = bytes.len();
-            t.send_wire(&target.pdc.raw(&bytes[n]))?;
-            let ended = t.ends_with(ROB_RSVD_001, posted, (Status::Ok, 40))?;
-            let data = ended.and_then(|completion| completion.data).map_or(Vec::new(), |data| data.0);
-            t.same_bytes(ROB_RSVD_001, "the data of the completion", &[n as u8; 40], &data);
-            n += 1;
-        }
-        Ok(())
-    }),
-    rule("robust/reserved-bits-of-nack", "A NACK whose reserved bits are set has its packet sent again")
+            Ok(())
+        }),
+    rule("robustness/reserved-bits-nack", "A NACK with reserved bits set causes a retransmission")
         .checks(&[ROB_RSVD_001])
         .over(&[&MODE, &CARRIER])
         .run(|t| {
@@ -207,9 +150,9 @@ pub(super) const RULES: &[Rule] = &[
             let places = with_reserved_bits(&nack);
             let all = places.last().cloned().unwrap_or_default();
             t.send_wire(&target.pdc.raw(&all))?;
-            let again = target.expect_again(t, ROB_RSVD_001, 1, t.later())?;
+            let retransmission = target.expect_again(t, ROB_RSVD_001, 1, t.later())?;
             if t.nack_wait() * 2 + t.grace() < t.early() {
-                let waited = again.seen.at.saturating_sub(target.asked);
+                let waited = retransmission.seen.at.saturating_sub(target.asked);
                 let bound = crate::Bound::from(t.early()).from_parameter("70 % of rto_init_time");
                 t.at_most(ROB_RSVD_001, "the time before the retransmission", bound, waited);
             }
@@ -218,15 +161,11 @@ pub(super) const RULES: &[Rule] = &[
         }),
 ];
 
-fn pds_length(packet: &UetBuf) -> usize {
-    packet.pds.as_ref().map_or(0, |pds| pds.view().bytes().len())
-}
-
-/// The packet with reserved bits set: those of each place in turn, and at last all.
+/// Returns the packet with reserved bits set: those of each place in turn, and then all of them.
 fn with_reserved_bits(packet: &UetBuf) -> Vec<Vec<u8>> {
     let clean = packet.to_bytes();
     let mut all = clean.clone();
-    let mut made = Vec::new();
+    let mut packets = Vec::new();
     let view = packet.view();
     let pds = view.pds.map(|pds| (0, pds.layout(), pds.bytes().len()));
     let ses = view.ses.map(|ses| (pds_length(packet), ses.layout(), ses.bytes().len()));
@@ -239,22 +178,100 @@ fn with_reserved_bits(packet: &UetBuf) -> Vec<Vec<u8>> {
             let mut one = clean.clone();
             place.write(&mut one[start..start + length], ones);
             place.write(&mut all[start..start + length], ones);
-            made.push(one);
+            packets.push(one);
         }
     }
-    made.push(all);
-    made
+    packets.push(all);
+    packets
 }
 
-/// Memory that requests of any form reach. Open: the region that resource_index names in a small one; both
-/// hold the same.
-fn regions(t: &mut Test<'_>) -> Result<(Vec<Region>, Vec<u8>), Stop> {
+/// Memory that requests of every form can access.
+struct Memory {
+    /// Two regions with equal content. The region that resource_index names in a small request is open.
+    regions: [Region; 2],
+    /// The expected content of the region that the requests access.
+    expected: Vec<u8>,
+    /// The operand of an atomic request.
+    operand: Vec<u8>,
+    sum: Region,
+}
+
+fn memory_and_session(t: &mut Test<'_>) -> Result<(Memory, RequestSession), Stop> {
     const OPTIMIZED: u64 = 1 << 62;
-    let (first, held) = t.exposed(256, |region| ExposeRegion { key: Hex64(OPTIMIZED | 10), ..region })?;
+    let (first, expected) = t.exposed(256, |region| ExposeRegion { key: Hex64(OPTIMIZED | 10), ..region })?;
     let (second, _) = t.exposed(256, |region| ExposeRegion { key: Hex64(OPTIMIZED), ..region })?;
-    Ok((vec![first, second], held))
+    let session = t.session();
+    let operand = t.operands(8, &[1]);
+    let memory = Memory { regions: [first, second], expected, operand, sum: t.region(8)? };
+    Ok((memory, session))
 }
 
+/// Returns request `n`, and the receive that it needs.
+fn request(t: &mut Test<'_>, memory: &Memory, n: u8) -> Result<(Part, Option<PostedReceive>), Stop> {
+    let (region, offset, id, data) = (&memory.regions[0], 8 * u64::from(n), u16::from(n) + 1, [n; 4]);
+    let mut posted = None;
+    let part = match t.value(&FORM) {
+        RequestForm::Write(form) => in_form(&Message::write(region, offset, &data).named(id), form)?,
+        RequestForm::WriteMiddle => Message::write(region, 0, &data).named(id).whole()?.edit(|std| {
+            let std = std.head(|head| head.som(false).eom(false).dc(false)).request_length(200);
+            std.payload_length(4).message_offset(offset as u32)
+        })?,
+        RequestForm::Read(form) => in_form(&Message::read(region, offset, 5).named(id), form)?,
+        RequestForm::Atomic => {
+            let sum = (AtomicOpcode::SUM, AtomicDatatype::UINT64);
+            Message::atomic(&memory.sum, 0, sum, &memory.operand)?.named(id).whole()?
+        }
+        RequestForm::Send(form) => {
+            posted = Some(t.posted(room(16))?);
+            in_form(&Message::send(&data).named(id), form)?
+        }
+        RequestForm::Tagged(form) => {
+            posted = Some(t.posted(tagged_room(16, 0x7a))?);
+            in_form(&Message::tagged(0x7a, &data).named(id), form)?
+        }
+    };
+    Ok((part, posted))
+}
+
+/// Expects the received or read data of request `n`, and notes its change of the region.
+fn expect_effect(
+    t: &mut Test<'_>,
+    session: &mut RequestSession,
+    memory: &mut Memory,
+    n: u8,
+    posted: Option<PostedReceive>,
+) -> Outcome {
+    let (offset, data) = (8 * usize::from(n), [n; 4]);
+    match (t.value(&FORM), posted) {
+        (_, Some(posted)) => drop(t.expect_received(ROB_RSVD_001, &posted, &data)?),
+        (RequestForm::Read(_), _) => {
+            let pieces = session.data(t, ROB_RSVD_001, 5)?;
+            let read: Vec<u8> = pieces.iter().flat_map(|piece| piece.bytes.clone()).collect();
+            t.same_bytes(ROB_RSVD_001, "the data", &memory.expected[offset..offset + 5], &read);
+        }
+        (RequestForm::Atomic, _) => {}
+        _ => memory.expected[offset..offset + 4].copy_from_slice(&data),
+    }
+    Ok(())
+}
+
+/// Expects the content of memory after requests with reserved bits at `count` places.
+fn expect_memory(t: &mut Test<'_>, memory: &Memory, count: usize) -> Outcome {
+    let Memory { regions, expected, sum, .. } = memory;
+    match t.value(&FORM) {
+        RequestForm::Atomic => {
+            let expected = t.elements(8, &[count as u128 + 1]);
+            t.expect_memory(ROB_RSVD_001, sum, 0, &expected)
+        }
+        RequestForm::Write(Form::Small) => {
+            let second = t.memory(&regions[1], 0, 256)? == *expected;
+            t.expect_memory(ROB_RSVD_001, &regions[usize::from(second)], 0, expected)
+        }
+        _ => t.expect_memory(ROB_RSVD_001, &regions[0], 0, expected),
+    }
+}
+
+/// Returns the only packet of a message with a header of this form.
 fn in_form(message: &Message, form: Form) -> Result<Part, Stop> {
     Ok(match form {
         Form::Std => message.whole()?,

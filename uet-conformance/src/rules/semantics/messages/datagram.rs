@@ -1,4 +1,4 @@
-//! Datagrams: one packet, no context, no answer (sections 3.4.2, 3.5.7).
+//! Datagrams: one packet without a context and without a reply (sections 3.4.2, 3.5.7).
 
 use crate::prelude::*;
 use crate::receives::PostedReceive;
@@ -6,36 +6,86 @@ use crate::rules::steps::{datagram_bytes, datagram_of};
 use crate::{Part, uud};
 use uet_control::Counters;
 
-const TARGET: &[Need] = &[UUD, DATAGRAM, RECEIVE];
-
-/// The opcode of datagrams, if the device lets it be set.
-const OPCODE: Axis<Option<&str>> = axis("opcode").values(&[("own", None), ("send", Some("send"))]);
+/// The opcode of datagrams by UUD, unless it is the default of the device.
+const OPCODE: Axis<Option<&str>> = axis("opcode").values(&[("default", None), ("send", Some("send"))]);
 
 /// Begins a rule with the usual needs of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
-    crate::rule(id, title).needs(TARGET)
+    crate::rule(id, title).needs(&[UUD, DATAGRAM, RECEIVE])
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule("datagram/received", "A datagram fills a buffer").checks(&[SES_MATCH_006]).run(received),
-    rule("datagram/not-answered", "A datagram is not answered, though it is received")
+    rule("datagram/received", "A datagram fills a buffer and delivers its header data")
+        .checks(&[SES_MATCH_006])
+        .run(|t| {
+            let posted = t.posted(room(128))?;
+            send_datagram(
+                t,
+                &Message { header_data: Some(0x77), ..datagram_of(&datagram_bytes(100)) }.whole()?,
+            )?;
+            let completion = t.expect_received(SES_MATCH_006, &posted, &datagram_bytes(100))?;
+            t.check(SES_MATCH_006, "header data", Some(Hex64(0x77)), completion.header_data);
+            Ok(())
+        }),
+    rule("datagram/no-reply", "A received datagram gets no reply")
         .checks(&[SES_MODE_001, PDS_UUD_001])
         .over(&[&MODE, &CARRIER, &START])
-        .run(not_answered),
-    rule("datagram/opens-nothing", "A datagram opens no context")
-        .checks(&[PDS_UUD_001, SES_MATCH_006])
-        .run(opens_nothing),
-    rule("datagram/refused-in-silence", "A datagram that cannot be received is not answered either")
+        .run(|t| {
+            let posted = t.posted(room(128))?;
+            send_datagram(t, &datagram_of(&datagram_bytes(100)).whole()?)?;
+            t.expect_silence(SES_MODE_001, "no packet", |_| Some(()))?;
+            t.expect_received(PDS_UUD_001, &posted, &datagram_bytes(100))?;
+            Ok(())
+        }),
+    rule("datagram/no-context", "A datagram opens no context").checks(&[PDS_UUD_001, SES_MATCH_006]).run(
+        |t| {
+            let posted = t.posted(room(64))?;
+            let before = t.call(Counters {})?.pdcs;
+            send_datagram(t, &datagram_of(&datagram_bytes(20)).whole()?)?;
+            t.expect_received(SES_MATCH_006, &posted, &datagram_bytes(20))?;
+            let after = t.call(Counters {})?.pdcs;
+            t.check(PDS_UUD_001, "open contexts", before, after);
+            Ok(())
+        },
+    ),
+    rule("datagram/undeliverable", "An undeliverable datagram gets no reply")
         .checks(&[SES_MODE_001])
         .over(&[&MODE, &CARRIER, &START])
-        .run(refused_in_silence),
-    rule("datagram/each-its-own", "Two equal datagrams are two messages")
-        .checks(&[SES_MATCH_006])
-        .run(each_its_own),
-    rule("datagram/incomplete", "A datagram that brings less than its message has completes no receive")
+        .run(|t| {
+            t.open_index()?;
+            for message in [
+                Message { job: 102, ..datagram_of(&datagram_bytes(20)) },
+                Message { process: 999, ..datagram_of(&datagram_bytes(20)) },
+                Message { index: 999, ..datagram_of(&datagram_bytes(20)) },
+            ] {
+                send_datagram(t, &message.whole()?)?;
+            }
+            t.expect_silence(SES_MODE_001, "no packet", |_| Some(()))
+        }),
+    rule("datagram/identical", "Two identical datagrams fill two buffers").checks(&[SES_MATCH_006]).run(
+        |t| {
+            let both: [PostedReceive; 2] = [t.posted(room(64))?, t.posted(room(64))?];
+            for _ in 0..2 {
+                send_datagram(t, &datagram_of(&datagram_bytes(20)).whole()?)?;
+            }
+            for posted in &both {
+                t.expect_received(SES_MATCH_006, posted, &datagram_bytes(20))?;
+            }
+            Ok(())
+        },
+    ),
+    rule("datagram/incomplete", "A datagram shorter than its message completes no receive")
         .checks(&[SES_DONE_002])
-        .run(incomplete),
-    rule("datagram/atomic", "An atomic that comes twice by UUD acts at most once")
+        .run(|t| {
+            let posted = t.posted(room(64))?;
+            let message = Message { length: 40, ..datagram_of(&datagram_bytes(20)) };
+            send_datagram(t, &message.whole()?.edit(|std| std.head(|head| head.eom(false)))?)?;
+            t.expect_waiting(SES_DONE_002, &posted)?;
+            send_datagram(t, &datagram_of(&datagram_bytes(30)).whole()?)?;
+            t.expect_received(SES_DONE_002, &posted, &datagram_bytes(30))?;
+            Ok(())
+        }),
+    rule("datagram/atomic", "An atomic that arrives twice by UUD takes effect at most once")
         .checks(&[SES_AMO_010, SES_MODE_001])
         .needs(&[UUD, WRITE, ATOMIC])
         .over(&[&OPCODE])
@@ -50,7 +100,7 @@ pub(super) const RULES: &[Rule] = &[
                 t.send(&pdc, &packet)?;
                 t.pause(t.grace())?;
             }
-            t.expect_silence(SES_MODE_001, "no answer to a request by UUD", |seen| {
+            t.expect_silence(SES_MODE_001, "no reply to a request by UUD", |seen| {
                 seen.is_for(&pdc).then_some(())
             })?;
             let held = t.memory(&region, 0, 8)?;
@@ -59,88 +109,9 @@ pub(super) const RULES: &[Rule] = &[
         }),
 ];
 
-fn send(t: &mut Test<'_>, part: &Part) -> Outcome {
+/// Sends a datagram.
+fn send_datagram(t: &mut Test<'_>, part: &Part) -> Outcome {
     let pdc = t.initiate();
     let request: Request = pdc.request(0).ses(part.ses, &part.payload);
     t.send(&pdc, &t.datagram(&request)?)
-}
-
-fn received(t: &mut Test<'_>) -> Outcome {
-    let posted = t.posted(room(128))?;
-
-    send(t, &Message { header_data: Some(0x77), ..datagram_of(&datagram_bytes(100)) }.whole()?)?;
-
-    let completion = t.expect_received(SES_MATCH_006, &posted, &datagram_bytes(100))?;
-
-    t.check(SES_MATCH_006, "header data", Some(Hex64(0x77)), completion.header_data);
-
-    Ok(())
-}
-
-fn not_answered(t: &mut Test<'_>) -> Outcome {
-    let posted = t.posted(room(128))?;
-
-    send(t, &datagram_of(&datagram_bytes(100)).whole()?)?;
-
-    t.expect_silence(SES_MODE_001, "nothing at all", |_| Some(()))?;
-
-    t.expect_received(PDS_UUD_001, &posted, &datagram_bytes(100))?;
-
-    Ok(())
-}
-
-fn opens_nothing(t: &mut Test<'_>) -> Outcome {
-    let posted = t.posted(room(64))?;
-    let before = t.call(Counters {})?.pdcs;
-
-    send(t, &datagram_of(&datagram_bytes(20)).whole()?)?;
-
-    t.expect_received(SES_MATCH_006, &posted, &datagram_bytes(20))?;
-
-    let after = t.call(Counters {})?.pdcs;
-
-    t.check(PDS_UUD_001, "contexts that are open:", before, after);
-
-    Ok(())
-}
-
-fn refused_in_silence(t: &mut Test<'_>) -> Outcome {
-    t.open_index()?;
-
-    for message in [
-        Message { job: 102, ..datagram_of(&datagram_bytes(20)) },
-        Message { process: 999, ..datagram_of(&datagram_bytes(20)) },
-        Message { index: 999, ..datagram_of(&datagram_bytes(20)) },
-    ] {
-        send(t, &message.whole()?)?;
-    }
-    t.expect_silence(SES_MODE_001, "nothing at all", |_| Some(()))
-}
-
-fn each_its_own(t: &mut Test<'_>) -> Outcome {
-    let both: [PostedReceive; 2] = [t.posted(room(64))?, t.posted(room(64))?];
-
-    for _ in 0..2 {
-        send(t, &datagram_of(&datagram_bytes(20)).whole()?)?;
-    }
-    for posted in &both {
-        t.expect_received(SES_MATCH_006, posted, &datagram_bytes(20))?;
-    }
-    Ok(())
-}
-
-fn incomplete(t: &mut Test<'_>) -> Outcome {
-    let posted = t.posted(room(64))?;
-
-    let message = Message { length: 40, ..datagram_of(&datagram_bytes(20)) };
-
-    send(t, &message.whole()?.edit(|std| std.head(|head| head.eom(false)))?)?;
-
-    t.expect_waiting(SES_DONE_002, &posted)?;
-
-    send(t, &datagram_of(&datagram_bytes(30)).whole()?)?;
-
-    t.expect_received(SES_DONE_002, &posted, &datagram_bytes(30))?;
-
-    Ok(())
 }

@@ -1,31 +1,12 @@
-//! Fields at every width: values with all bits, with the highest and the lowest bit, and pairs that differ in
-//! one bit.
+//! Fields of requests to the device at their full width: values with many bits, and pairs that differ in one
+//! bit (sections 3.4.1, 3.4.2).
 
+use super::steps::{PATTERN, read_bytes};
 use crate::prelude::*;
 use crate::{Data, RequestSession};
-use uet_control::{AddPeer, PostReceive, Remote};
+use uet_control::PostReceive;
 
-/// The requirements on the values in a request of the device.
-const CARRIED: &[&Requirement] = &[
-    SES_ADDR_001,
-    SES_ADDR_002,
-    SES_GEN_001,
-    SES_MEM_001,
-    SES_PLACE_001,
-    SES_MATCH_001,
-    SES_MATCH_002,
-    SES_CUT_005,
-];
-
-/// The bits of every field.
-const PATTERN: Axis<u64> = axis("bits").values(&[
-    ("all", u64::MAX),
-    ("even", 0xaaaa_aaaa_aaaa_aaaa),
-    ("odd", 0x5555_5555_5555_5555),
-    ("high-half", 0xff00_ff00_f0f0_fc00),
-]);
-
-/// The place of a bit in its field, in percent of the width.
+/// The position of a bit in its field, in percent of the width.
 const BIT: Axis<u32> = axis("bit").values(&[
     ("lowest", 0),
     ("second", 13),
@@ -35,53 +16,20 @@ const BIT: Axis<u32> = axis("bit").values(&[
     ("highest", 100),
 ]);
 
-const KIND: Axis<PostKind> = axis("kind").needing(&[
-    ("write", PostKind::Write, &[WRITE]),
-    ("read", PostKind::Read, &[READ]),
-    ("send", PostKind::Send, &[SEND]),
-    ("tagged", PostKind::Tsend, &[TSEND]),
-    ("atomic", PostKind::Atomic, &[ATOMIC]),
-    ("rendezvous", PostKind::RendezvousSend, &[RENDEZVOUS_SEND]),
-    ("deferrable", PostKind::DeferrableTsend, &[DEFERRABLE_TSEND]),
-]);
-
-const FORM: Axis<Form> =
-    axis("form").values(&[("std", Form::Std), ("medium", Form::Medium), ("small", Form::Small)]);
-
-/// The values that a request has beside its address.
+/// The operation by which a request of the suite reaches its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Beside {
-    All,
-    /// No header data.
-    Rank,
-    /// No header data, and rank 0.
-    Nothing,
-}
-
-const BESIDE: Axis<Beside> = axis("beside").values(&[
-    ("header-data-and-rank", Beside::All),
-    ("rank", Beside::Rank),
-    ("nothing", Beside::Nothing),
-]);
-
-/// The meaning of resource_index in a small header to memory.
-const SMALL_INDEX: Axis<Option<&str>> =
-    axis("small-index").values(&[("own", None), ("index", Some("index"))]);
-
-/// The object that a request of the suite reaches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reached {
+enum Operation {
     Write,
     Read,
     Send,
     Tagged,
 }
 
-const REACHED: Axis<Reached> = axis("by").needing(&[
-    ("write", Reached::Write, &[WRITE]),
-    ("read", Reached::Read, &[READ]),
-    ("send", Reached::Send, &[RECEIVE, SEND]),
-    ("tagged", Reached::Tagged, &[RECEIVE, TSEND]),
+const OPERATION: Axis<Operation> = axis("operation").needing(&[
+    ("write", Operation::Write, &[WRITE]),
+    ("read", Operation::Read, &[READ]),
+    ("send", Operation::Send, &[RECEIVE, SEND]),
+    ("tagged", Operation::Tagged, &[RECEIVE, TSEND]),
 ]);
 
 const RELATIVE: Axis<bool> = axis("rel").values(&[("relative", true), ("absolute", false)]);
@@ -97,127 +45,100 @@ enum AddressField {
     Initiator,
 }
 
-const FIELD: Axis<(AddressField, Reached)> = axis("field").needing(&[
-    ("write-job", (AddressField::Job, Reached::Write), &[WRITE]),
-    ("write-process", (AddressField::Process, Reached::Write), &[WRITE]),
-    ("write-index", (AddressField::Index, Reached::Write), &[WRITE]),
-    ("write-key", (AddressField::Selector, Reached::Write), &[WRITE]),
-    ("read-job", (AddressField::Job, Reached::Read), &[READ]),
-    ("read-process", (AddressField::Process, Reached::Read), &[READ]),
-    ("read-index", (AddressField::Index, Reached::Read), &[READ]),
-    ("read-key", (AddressField::Selector, Reached::Read), &[READ]),
-    ("send-job", (AddressField::Job, Reached::Send), &[RECEIVE, SEND]),
-    ("send-process", (AddressField::Process, Reached::Send), &[RECEIVE, SEND]),
-    ("send-index", (AddressField::Index, Reached::Send), &[RECEIVE, SEND]),
-    ("tagged-job", (AddressField::Job, Reached::Tagged), &[RECEIVE, TSEND]),
-    ("tagged-process", (AddressField::Process, Reached::Tagged), &[RECEIVE, TSEND]),
-    ("tagged-index", (AddressField::Index, Reached::Tagged), &[RECEIVE, TSEND]),
-    ("tagged-bits", (AddressField::Selector, Reached::Tagged), &[RECEIVE, TSEND]),
-    ("tagged-initiator", (AddressField::Initiator, Reached::Tagged), &[RECEIVE, TSEND]),
-]);
-
-const MANY: Axis<PostKind> = axis("kind").needing(&[
-    ("write", PostKind::Write, &[WRITE]),
-    ("send", PostKind::Send, &[SEND]),
-    ("tagged", PostKind::Tsend, &[TSEND]),
+const FIELD: Axis<(AddressField, Operation)> = axis("field").needing(&[
+    ("write-job", (AddressField::Job, Operation::Write), &[WRITE]),
+    ("write-process", (AddressField::Process, Operation::Write), &[WRITE]),
+    ("write-index", (AddressField::Index, Operation::Write), &[WRITE]),
+    ("write-key", (AddressField::Selector, Operation::Write), &[WRITE]),
+    ("read-job", (AddressField::Job, Operation::Read), &[READ]),
+    ("read-process", (AddressField::Process, Operation::Read), &[READ]),
+    ("read-index", (AddressField::Index, Operation::Read), &[READ]),
+    ("read-key", (AddressField::Selector, Operation::Read), &[READ]),
+    ("send-job", (AddressField::Job, Operation::Send), &[RECEIVE, SEND]),
+    ("send-process", (AddressField::Process, Operation::Send), &[RECEIVE, SEND]),
+    ("send-index", (AddressField::Index, Operation::Send), &[RECEIVE, SEND]),
+    ("tagged-job", (AddressField::Job, Operation::Tagged), &[RECEIVE, TSEND]),
+    ("tagged-process", (AddressField::Process, Operation::Tagged), &[RECEIVE, TSEND]),
+    ("tagged-index", (AddressField::Index, Operation::Tagged), &[RECEIVE, TSEND]),
+    ("tagged-bits", (AddressField::Selector, Operation::Tagged), &[RECEIVE, TSEND]),
+    ("tagged-initiator", (AddressField::Initiator, Operation::Tagged), &[RECEIVE, TSEND]),
 ]);
 
 /// True if the read data is too long for an ACK.
-const WAY: Axis<bool> = axis("way").values(&[("in-ack", false), ("return", true)]);
+const DATA: Axis<bool> = axis("data").values(&[("in-ack", false), ("return", true)]);
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "values/by-device",
-        "A request of the device carries every bit of the values that it was posted with",
-    )
-    .checks(CARRIED)
-    .over(&[&PATTERN, &KIND, &FORM])
-    .run(|t| by_device(t, Some(t.value(&FORM)))),
-    rule(
-        "values/own-header",
-        "The header that the device chooses has room for the values that the request was \
-         posted with",
-    )
-    .checks(CARRIED)
-    .over(&[&KIND, &PATTERN, &BESIDE, &SMALL_INDEX])
-    .run(|t| {
-        // A device that can choose a shorter header does.
-        t.try_configure("form", "shortest")?;
-        if let Some(meaning) = t.value(&SMALL_INDEX) {
-            t.try_configure("small_index", meaning)?;
-        }
-        by_device(t, None)
-    }),
-    rule(
-        "values/by-suite",
-        "A region or receive is reached by every bit of its address, and responses \
-         repeat the ids",
-    )
-    .checks(&[SES_ADDR_001, SES_RESP_003, SES_PLACE_001, SES_READ_001, SES_READ_005, SES_MATCH_006])
-    .over(&[&PATTERN, &REACHED, &MODE])
-    .run(|t| {
-        let (bits, reached) = (t.value(&PATTERN), t.value(&REACHED));
-        let (place, id) = (AddressValues::of(bits), bits as u16);
-        let message = place.message(reached).named(id);
-        match reached {
-            Reached::Write | Reached::Read => {
-                let (region, mut held) = place.exposed(t)?;
-                let mut session = t.session();
-                let psn = session.ask(t, &message.whole()?)?;
-                session.accepted(t, SES_ADDR_001, psn)?;
-                if reached == Reached::Write {
-                    held[..40].copy_from_slice(&bytes());
-                    t.expect_memory(SES_PLACE_001, &region, 0, &held)?;
-                } else {
-                    let pieces = session.data(t, SES_READ_001, 40)?;
-                    let named =
-                        pieces.first().and_then(Data::long).map(|header| header.read_request_message_id());
-                    t.check(SES_READ_005, "read_request_message_id", Some(id), named);
+    rule("field-values/target-address", "A target uses all bits of an address and replies with equal ids")
+        .checks(&[SES_ADDR_001, SES_RESP_003, SES_PLACE_001, SES_READ_001, SES_READ_005, SES_MATCH_006])
+        .over(&[&PATTERN, &OPERATION, &MODE])
+        .run(|t| {
+            let (bits, operation) = (t.value(&PATTERN), t.value(&OPERATION));
+            let (address, id) = (AddressValues::of(bits), bits as u16);
+            let message = address.message(operation).named(id);
+            match operation {
+                Operation::Write | Operation::Read => {
+                    let (region, mut held) = address.exposed(t)?;
+                    let mut session = t.session();
+                    let psn = session.ask(t, &message.whole()?)?;
+                    session.accepted(t, SES_ADDR_001, psn)?;
+                    if operation == Operation::Write {
+                        held[..40].copy_from_slice(&bytes());
+                        t.expect_memory(SES_PLACE_001, &region, 0, &held)?;
+                    } else {
+                        let pieces = session.data(t, SES_READ_001, 40)?;
+                        let named = pieces
+                            .first()
+                            .and_then(Data::long)
+                            .map(|header| header.read_request_message_id());
+                        t.check(SES_READ_005, "read_request_message_id", Some(id), named);
+                    }
+                    check_error_ids(t, &mut session, Message { selector: message.selector ^ 1, ..message })
                 }
-                refused_with_ids(t, &mut session, Message { selector: message.selector ^ 1, ..message })
+                Operation::Send | Operation::Tagged => {
+                    let posted = t.posted(address.receive(operation == Operation::Tagged))?;
+                    let mut session = t.session();
+                    let psn = session.ask(t, &message.whole()?)?;
+                    session.accepted(t, SES_ADDR_001, psn)?;
+                    t.expect_received(SES_MATCH_006, &posted, &bytes())?;
+                    check_error_ids(t, &mut session, Message { process: message.process ^ 1, ..message })
+                }
             }
-            Reached::Send | Reached::Tagged => {
-                let posted = t.posted(place.receive(reached == Reached::Tagged))?;
-                let mut session = t.session();
-                let psn = session.ask(t, &message.whole()?)?;
-                session.accepted(t, SES_ADDR_001, psn)?;
-                t.expect_received(SES_MATCH_006, &posted, &bytes())?;
-                refused_with_ids(t, &mut session, Message { process: message.process ^ 1, ..message })
-            }
-        }
-    }),
-    rule("values/one-bit", "A request whose address differs in one bit does not reach the region or receive")
+        }),
+    rule("field-values/one-bit", "An address that differs in one bit does not reach the region or receive")
         .checks(&[SES_ADDR_007])
         .over(&[&FIELD, &BIT])
         .run(|t| {
-            let ((field, reached), percent) = (t.value(&FIELD), t.value(&BIT));
+            let ((field, operation), percent) = (t.value(&FIELD), t.value(&BIT));
             let width = match field {
                 AddressField::Job => 24,
                 AddressField::Process | AddressField::Index => 12,
-                AddressField::Selector if matches!(reached, Reached::Tagged) => 64,
+                AddressField::Selector if matches!(operation, Operation::Tagged) => 64,
                 AddressField::Selector => 48,
                 AddressField::Initiator => 32,
             };
             let bit = 1u64 << (percent * (width - 1) / 100);
-            let place = AddressValues { initiator: 0x7000_0001, ..AddressValues::of(0x0123_4567_89ab_c5a5) };
+            let address =
+                AddressValues { initiator: 0x7000_0001, ..AddressValues::of(0x0123_4567_89ab_c5a5) };
             let other = match field {
-                AddressField::Job => AddressValues { job: place.job ^ bit as u32, ..place },
-                AddressField::Process => AddressValues { process: place.process ^ bit as u16, ..place },
-                AddressField::Index => AddressValues { index: place.index ^ bit as u16, ..place },
-                AddressField::Selector => AddressValues { selector: place.selector ^ bit, ..place },
-                AddressField::Initiator => AddressValues { initiator: place.initiator ^ bit as u32, ..place },
+                AddressField::Job => AddressValues { job: address.job ^ bit as u32, ..address },
+                AddressField::Process => AddressValues { process: address.process ^ bit as u16, ..address },
+                AddressField::Index => AddressValues { index: address.index ^ bit as u16, ..address },
+                AddressField::Selector => AddressValues { selector: address.selector ^ bit, ..address },
+                AddressField::Initiator => {
+                    AddressValues { initiator: address.initiator ^ bit as u32, ..address }
+                }
             };
-            let part = other.message(reached).whole()?;
+            let part = other.message(operation).whole()?;
             let mut session = t.session();
-            match reached {
-                Reached::Write | Reached::Read => {
-                    let (region, held) = place.exposed(t)?;
+            match operation {
+                Operation::Write | Operation::Read => {
+                    let (region, held) = address.exposed(t)?;
                     let psn = session.ask(t, &part)?;
                     session.refused(t, SES_ADDR_007, psn)?;
                     t.still_holds(SES_ADDR_007, &region, &held)
                 }
-                Reached::Send | Reached::Tagged => {
-                    let posted = t.posted(place.receive(reached == Reached::Tagged))?;
+                Operation::Send | Operation::Tagged => {
+                    let posted = t.posted(address.receive(operation == Operation::Tagged))?;
                     let psn = session.ask(t, &part)?;
                     session.answer(t, psn)?;
                     t.expect_waiting(SES_ADDR_007, &posted)?;
@@ -225,55 +146,52 @@ pub(super) const RULES: &[Rule] = &[
                 }
             }
         }),
-    rule(
-        "values/addressing",
-        "rel selects between equal addresses with and without a job, for every kind of \
-         request",
-    )
-    .checks(&[SES_ADDR_001, SES_MATCH_006, SES_PLACE_001])
-    .over(&[&RELATIVE, &REACHED, &MODE])
-    .run(|t| {
-        // An object of a job and one without a job, at the same process, index and selector.
-        let (relative, reached) = (t.value(&RELATIVE), t.value(&REACHED));
-        let place = AddressValues::of(0x0123_4567_89ab_c5a5);
-        let message = Message { relative, ..place.message(reached) };
-        let mut session = t.session();
-        match reached {
-            Reached::Write | Reached::Read => {
-                let AddressValues { process, index, selector, .. } = place;
-                let key = Hex64(selector);
-                let expose = |job, fill: u32| {
-                    let fill = Some(uet_control::Fill::Seed(fill));
-                    move |region| ExposeRegion { key, job, process, index, fill, ..region }
-                };
-                let (of_job, _) = t.exposed(64, expose(Some(place.job), 1))?;
-                let (of_all, _) = t.exposed(64, expose(None, 2))?;
-                let (region, other) = if relative { (of_job, of_all) } else { (of_all, of_job) };
-                let (held, others) = (t.memory(&region, 0, 40)?, t.memory(&other, 0, 64)?);
-                let psn = session.ask(t, &message.whole()?)?;
-                session.accepted(t, SES_ADDR_001, psn)?;
-                if reached == Reached::Write {
-                    t.expect_memory(SES_PLACE_001, &region, 0, &bytes())?;
-                    return t.check_memory(SES_ADDR_001, &other, 0, &others);
+    rule("field-values/addressing", "The flag rel selects between equal addresses with and without a job")
+        .checks(&[SES_ADDR_001, SES_MATCH_006, SES_PLACE_001])
+        .over(&[&RELATIVE, &OPERATION, &MODE])
+        .run(|t| {
+            // Two objects with equal process, index and selector, one with a job and one without.
+            let (relative, operation) = (t.value(&RELATIVE), t.value(&OPERATION));
+            let address = AddressValues::of(0x0123_4567_89ab_c5a5);
+            let message = Message { relative, ..address.message(operation) };
+            let mut session = t.session();
+            match operation {
+                Operation::Write | Operation::Read => {
+                    let AddressValues { process, index, selector, .. } = address;
+                    let key = Hex64(selector);
+                    let expose = |job, fill: u32| {
+                        let fill = Some(uet_control::Fill::Seed(fill));
+                        move |region| ExposeRegion { key, job, process, index, fill, ..region }
+                    };
+                    let (with_job, _) = t.exposed(64, expose(Some(address.job), 1))?;
+                    let (without_job, _) = t.exposed(64, expose(None, 2))?;
+                    let (region, other) =
+                        if relative { (with_job, without_job) } else { (without_job, with_job) };
+                    let (held, others) = (t.memory(&region, 0, 40)?, t.memory(&other, 0, 64)?);
+                    let psn = session.ask(t, &message.whole()?)?;
+                    session.accepted(t, SES_ADDR_001, psn)?;
+                    if operation == Operation::Write {
+                        t.expect_memory(SES_PLACE_001, &region, 0, &bytes())?;
+                        return t.check_memory(SES_ADDR_001, &other, 0, &others);
+                    }
+                    let pieces = session.data(t, SES_ADDR_001, 40)?;
+                    t.same_bytes(SES_ADDR_001, "the data of the region", &held, &read_bytes(&pieces));
+                    Ok(())
                 }
-                let pieces = session.data(t, SES_ADDR_001, 40)?;
-                let whole: Vec<u8> = pieces.iter().flat_map(|piece| piece.bytes.clone()).collect();
-                t.same_bytes(SES_ADDR_001, "the data, beside memory", &held, &whole);
-                Ok(())
+                Operation::Send | Operation::Tagged => {
+                    let receive = address.receive(operation == Operation::Tagged);
+                    let with_job = t.posted(receive.clone())?;
+                    let without_job = t.posted(PostReceive { job: None, ..receive })?;
+                    let (expected, other) =
+                        if relative { (with_job, without_job) } else { (without_job, with_job) };
+                    let psn = session.ask(t, &message.whole()?)?;
+                    session.accepted(t, SES_ADDR_001, psn)?;
+                    t.expect_received(SES_MATCH_006, &expected, &bytes())?;
+                    t.expect_waiting(SES_ADDR_001, &other)
+                }
             }
-            Reached::Send | Reached::Tagged => {
-                let receive = place.receive(reached == Reached::Tagged);
-                let of_job = t.posted(receive.clone())?;
-                let of_all = t.posted(PostReceive { job: None, ..receive })?;
-                let (mine, other) = if relative { (of_job, of_all) } else { (of_all, of_job) };
-                let psn = session.ask(t, &message.whole()?)?;
-                session.accepted(t, SES_ADDR_001, psn)?;
-                t.expect_received(SES_MATCH_006, &mine, &bytes())?;
-                t.expect_waiting(SES_ADDR_001, &other)
-            }
-        }
-    }),
-    rule("values/pdcid", "Two contexts whose PDCIDs differ in one bit are two contexts")
+        }),
+    rule("field-values/pdcid", "PDCIDs that differ in one bit name different contexts")
         .checks(&[PDS_SYN_005, PDS_PDC_003])
         .needs(&[WRITE])
         .over(&[&BIT, &MODE])
@@ -291,51 +209,26 @@ pub(super) const RULES: &[Rule] = &[
             }
             t.expect_memory(PDS_PDC_003, &region, 1, &[1, 2])
         }),
-    rule(
-        "values/many-messages",
-        "Some hundred messages of the device that wait for their answers have as many ids",
-    )
-    .checks(&[SES_CUT_003])
-    .over(&[&MANY, &MODE])
-    .run(|t| {
-        const COUNT: usize = 300;
-        let (kind, mode) = (t.value(&MANY), t.value(&MODE));
-        let peer = t.peer(0)?;
-        let mut target = Target::established(t, peer, uet_control::Mode::Rud)?;
-        for _ in 0..COUNT {
-            t.post(Post { mode, form: Some(Form::Std), ..post(kind, peer, 8) })?;
-        }
-        target.watch(t, t.grace())?;
-        let mut ids = std::collections::BTreeMap::new();
-        for got in target.got.iter().filter(|got| !got.request.retx()) {
-            ids.entry(got.said()?.message_id).or_insert(got.request.psn());
-        }
-        let messages = target.order().len();
-        require(messages > 257, format!("only {messages} messages of the device wait for their answers"))?;
-        t.check(SES_CUT_003, "ids of the messages that wait", messages, ids.len());
-        Ok(())
-    }),
-    rule("values/read-names", "Read data repeats every bit of the message_id and the job of its request")
+    rule("field-values/read-ids", "Read data repeats every bit of the message_id and job_id of its request")
         .checks(&[SES_READ_005, SES_READ_001, SES_RESP_003])
         .needs(&[READ])
-        .over(&[&PATTERN, &WAY, &MODE])
+        .over(&[&PATTERN, &DATA, &MODE])
         .run(|t| {
-            let (bits, on_return) = (t.value(&PATTERN), t.value(&WAY));
+            let (bits, on_return) = (t.value(&PATTERN), t.value(&DATA));
             let length = if on_return { t.beyond_ack()?.max(40) } else { 8 };
             let (id, job) = (bits as u16, bits as u32 & 0xff_ffff);
-            // The responses name no generation: their bits in its place are reserved.
+            // Responses carry no generation: these bits are reserved.
             let generation = if t.claims("receive") { bits as u8 } else { 0 };
             let (region, held) =
                 t.exposed(u64::from(length), |region| ExposeRegion { job: Some(job), generation, ..region })?;
             let mut session = t.session();
             session.ask(t, &Message::read(&region, 0, length).named(id).whole()?)?;
             let pieces = session.data(t, SES_READ_001, length as usize)?;
-            let whole: Vec<u8> = pieces.iter().flat_map(|piece| piece.bytes.clone()).collect();
-            t.same_bytes(SES_READ_001, "the data, beside memory", &held, &whole);
-            let told = pieces.first().and_then(Data::long);
-            let named = told.map(|header| header.read_request_message_id());
+            t.same_bytes(SES_READ_001, "the data of the region", &held, &read_bytes(&pieces));
+            let header = pieces.first().and_then(Data::long);
+            let named = header.map(|header| header.read_request_message_id());
             t.check(SES_READ_005, "read_request_message_id", Some(id), named);
-            t.check(SES_RESP_003, "job_id", Some(job), told.map(|header| header.job_id()));
+            t.check(SES_RESP_003, "job_id", Some(job), header.map(|header| header.job_id()));
             Ok(())
         }),
 ];
@@ -344,81 +237,7 @@ fn bytes() -> Vec<u8> {
     pattern(77).take(40).collect()
 }
 
-/// Posts an operation, with this header unless the device chooses.
-fn by_device(t: &mut Test<'_>, form: Option<Form>) -> Outcome {
-    let (bits, kind) = (t.value(&PATTERN), t.value(&KIND));
-    let (small, short) = (form == Some(Form::Small), form.is_some_and(|form| form != Form::Std));
-    let long = matches!(kind, PostKind::RendezvousSend | PostKind::DeferrableTsend | PostKind::Atomic);
-    if long && short {
-        return skip("the operation needs a standard header");
-    }
-    let tagged = matches!(kind, PostKind::Tsend | PostKind::DeferrableTsend);
-    let keyed = matches!(kind, PostKind::Write | PostKind::Read | PostKind::Atomic);
-    let beside = t.value(&BESIDE);
-    let (job, rank) = (bits as u32 & 0xff_ffff, bits as u32);
-    let initiator = if beside == Beside::Nothing { 0 } else { rank };
-    let address = t.address(0)?;
-    let peer = t.call(AddPeer { address, port: None, job, process: 1, initiator })?.peer;
-    // No access passes 2^64.
-    let offset = if keyed { bits & !0xfff } else { 0 };
-    // Of the highest 16 bits of a key, all but the first are reserved, the vendor's, or make it an optimized
-    // one.
-    let key = if keyed && !small { bits & 0x8000_ffff_ffff_ffff } else { 0 };
-    let (process, index, generation) = (bits as u16 & 0xfff, bits as u16 & 0xfff, bits as u8);
-    let remote = Remote {
-        key: Hex64(key),
-        offset: Hex64(offset),
-        process: Some(process),
-        index,
-        generation,
-        ..Remote::default()
-    };
-    let sends = matches!(kind, PostKind::Send | PostKind::Tsend);
-    let header_data = (sends && !short && beside == Beside::All).then_some(Hex64(bits));
-    let tag = tagged.then_some(Hex64(bits));
-    let amo = kind == PostKind::Atomic;
-    let posted = Post {
-        remote,
-        header_data,
-        tag,
-        form,
-        eager: (kind == PostKind::RendezvousSend).then_some(8),
-        atomic_opcode: amo.then(|| "SUM".to_owned()),
-        atomic_datatype: amo.then(|| "UINT64".to_owned()),
-        ..post(kind, peer, if amo { 8 } else { 100 })
-    };
-    t.post(posted)?;
-    let target = Target::accept(t)?;
-    let said = target.said(0)?;
-    require(form.is_some_and(|form| said.form == form), "the device chose another header")?;
-    let told = said.address;
-    t.check(SES_ADDR_001, "job_id and pid_on_fep", (job, process), (told.job_id(), told.pid_on_fep()));
-    t.check(SES_ADDR_002, "resource_index", index, told.resource_index());
-    t.check(SES_GEN_001, "ri_generation", generation, told.ri_generation());
-    if keyed && !small {
-        t.check(SES_MEM_001, "memory_key", Some(key), said.memory_key);
-    }
-    if keyed {
-        t.check(SES_PLACE_001, "buffer_offset", Some(offset), said.buffer_offset);
-    }
-    if !small {
-        // Only a tagged send needs its rank: a small header has none. A peer with rank 0 names none, and a
-        // device may then choose one.
-        if initiator != 0 && (tagged || said.initiator.is_some()) {
-            t.check(SES_MATCH_002, "initiator", Some(initiator), said.initiator);
-        }
-        if tagged {
-            t.check(SES_MATCH_001, "match_bits", Some(bits), said.match_bits);
-        }
-    }
-    t.check(SES_CUT_005, "hd", header_data.is_some(), said.head.hd());
-    if header_data.is_some() {
-        t.check(SES_CUT_005, "header_data", Some(bits), said.header_data);
-    }
-    Ok(())
-}
-
-/// The address of a region or receive.
+/// The values in the address of a region or receive.
 #[derive(Clone, Copy, Debug)]
 struct AddressValues {
     job: u32,
@@ -430,7 +249,7 @@ struct AddressValues {
 
 impl AddressValues {
     fn of(bits: u64) -> Self {
-        // The highest bits of a key have a meaning, and those below are reserved.
+        // The highest bits of a key have a meaning or are reserved.
         let selector = bits & 0xffff_ffff_ffff;
         let (index, initiator) = (bits as u16 & 0xfff, bits as u32);
         AddressValues {
@@ -454,40 +273,28 @@ impl AddressValues {
         t.exposed(64, |region| ExposeRegion { key, job, process, index, ..region })
     }
 
-    fn message(self, reached: Reached) -> Message {
-        let message = match reached {
-            Reached::Write => Message::new(uet_wire::registry::Opcode::UET_WRITE).data(&bytes()),
-            Reached::Read => Message { length: 40, ..Message::new(uet_wire::registry::Opcode::UET_READ) },
-            Reached::Send => Message::send(&bytes()),
-            Reached::Tagged => Message::tagged(0, &bytes()),
+    fn message(self, operation: Operation) -> Message {
+        let message = match operation {
+            Operation::Write => Message::new(Opcode::UET_WRITE).data(&bytes()),
+            Operation::Read => Message { length: 40, ..Message::new(Opcode::UET_READ) },
+            Operation::Send => Message::send(&bytes()),
+            Operation::Tagged => Message::tagged(0, &bytes()),
         };
         let AddressValues { job, process, index, selector, initiator } = self;
-        let selector = if reached == Reached::Send { 0 } else { selector };
+        let selector = if operation == Operation::Send { 0 } else { selector };
         Message { job, process, index, selector, initiator, ..message }
     }
 }
 
-/// Sends a request that reaches nothing, and checks the ids of the error.
-fn refused_with_ids(t: &mut Test<'_>, session: &mut RequestSession, message: Message) -> Outcome {
-    let other = message.id ^ 0x0ff0;
-    let psn = session.ask(t, &message.named(other).whole()?)?;
-    let job = message_job(session, t, psn)?;
-    t.check(SES_RESP_003, "message_id and job_id", Some((other, message_bits(t))), job);
-    Ok(())
-}
-
-fn message_bits(t: &Test<'_>) -> u32 {
-    AddressValues::of(t.value(&PATTERN)).job
-}
-
-fn message_job(
-    session: &mut RequestSession,
-    t: &mut Test<'_>,
-    psn: uet_wire::Psn,
-) -> Result<Option<(u16, u32)>, Stop> {
+/// Sends a request to an unknown object, and checks the ids of the error.
+fn check_error_ids(t: &mut Test<'_>, session: &mut RequestSession, message: Message) -> Outcome {
+    let (id, job) = (message.id ^ 0x0ff0, AddressValues::of(t.value(&PATTERN)).job);
+    let psn = session.ask(t, &message.named(id).whole()?)?;
     let answer = session.answer(t, psn)?;
     if answer.is_ok() {
-        return Err(Stop::Inconclusive("the request to nothing succeeded".into()));
+        return Err(Stop::Inconclusive("the request to an unknown object succeeded".into()));
     }
-    Ok(answer.response.map(|response| (response.message_id(), response.job_id())))
+    let ids = answer.response.map(|response| (response.message_id(), response.job_id()));
+    t.check(SES_RESP_003, "message_id and job_id", Some((id, job)), ids);
+    Ok(())
 }

@@ -1,12 +1,14 @@
-//! Requests of every length: 256 lengths in a row, so that a length of the packet has each low byte.
+//! Requests and read data of 256 successive lengths, so that the length of a packet has every low byte
+//! (section 3.4.2).
 
+use super::steps::{FORM, read_bytes};
 use crate::prelude::*;
 use crate::rudi;
 use uet_control::{Fill, Hex};
 
-/// A request of the suite with a payload.
+/// A send of the suite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sent {
+enum SendForm {
     Send,
     SendMedium,
     SendSmall,
@@ -14,18 +16,15 @@ enum Sent {
     TaggedMedium,
 }
 
-const SENT: Axis<Sent> = axis("request").needing(&[
-    ("send", Sent::Send, &[RECEIVE, SEND]),
-    ("send-medium", Sent::SendMedium, &[RECEIVE, SEND]),
-    ("send-small", Sent::SendSmall, &[RECEIVE, SEND]),
-    ("tagged", Sent::Tagged, &[RECEIVE, TSEND]),
-    ("tagged-medium", Sent::TaggedMedium, &[RECEIVE, TSEND]),
+const SEND_FORM: Axis<SendForm> = axis("request").needing(&[
+    ("send", SendForm::Send, &[RECEIVE, SEND]),
+    ("send-medium", SendForm::SendMedium, &[RECEIVE, SEND]),
+    ("send-small", SendForm::SendSmall, &[RECEIVE, SEND]),
+    ("tagged", SendForm::Tagged, &[RECEIVE, TSEND]),
+    ("tagged-medium", SendForm::TaggedMedium, &[RECEIVE, TSEND]),
 ]);
 
 const READ_FORM: Axis<Form> = axis("form").values(&[("std", Form::Std), ("medium", Form::Medium)]);
-
-const FORM: Axis<Form> =
-    axis("form").values(&[("std", Form::Std), ("medium", Form::Medium), ("small", Form::Small)]);
 
 const POSTED: Axis<PostKind> = axis("kind").needing(&[
     ("write", PostKind::Write, &[WRITE]),
@@ -33,44 +32,46 @@ const POSTED: Axis<PostKind> = axis("kind").needing(&[
     ("tagged", PostKind::Tsend, &[TSEND]),
 ]);
 
-/// Number of lengths.
+/// The number of lengths.
 const LENGTHS: u32 = 256;
 
-/// Number of requests before their ACKs are awaited.
+/// The number of requests that leave before the suite waits for their ACKs.
 const ROUND: u32 = 32;
 
 pub(super) const RULES: &[Rule] = &[
-    rule("lengths/request", "Requests of every length arrive and are acknowledged")
+    rule("lengths/request", "Requests of every length are delivered and acknowledged")
         .checks(&[PDS_ACK_004, SES_PLACE_001])
         .over(&[&MODE, &CARRIER])
         .run(|t| {
-            each(t, |pdc, region, length| Ok(pdc.request(length + 1).write(region, 0, &bytes(length))?))
+            expect_each_acknowledged(t, |pdc, region, length| {
+                Ok(pdc.request(length + 1).write(region, 0, &bytes(length))?)
+            })
         }),
-    rule("lengths/medium", "Requests of every length with a medium header arrive and are acknowledged")
+    rule("lengths/medium", "Requests of every length with a medium header are delivered and acknowledged")
         .checks(&[PDS_ACK_004, SES_PLACE_001])
         .needs(&[WRITE])
         .over(&[&MODE])
         .run(|t| {
-            each(t, |pdc, region, length| {
+            expect_each_acknowledged(t, |pdc, region, length| {
                 let part = Message::write(region, 0, &bytes(length)).medium()?;
                 Ok(Request { ext: part.ext, ..pdc.request(length + 1).ses(part.ses, &part.payload) })
             })
         }),
-    rule("lengths/rudi", "RUDI requests of every length arrive and are answered")
+    rule("lengths/rudi", "RUDI requests of every length get a response")
         .checks(&[PDS_RUDI_002])
         .needs(&[RUDI, WRITE])
         .run(|t| {
             let key = Hex64(1 << 63 | 0xacce5);
             let (region, _) = t.exposed(1 << 14, |region| ExposeRegion { key, ..region })?;
-            let way = t.initiate();
-            t.send(&way, &rudi(u32::MAX, &way.request(0).write(&region, 0, &[1])?)?)?;
+            let pdc = t.initiate();
+            t.send(&pdc, &rudi(u32::MAX, &pdc.request(0).write(&region, 0, &[1])?)?)?;
             let within = t.soon();
             t.need("a response to a RUDI request", within, |seen| {
                 seen.rudi().filter(|response| response.pkt_id() == u32::MAX)
             })?;
             for first in (0..LENGTHS).step_by(ROUND as usize) {
                 for length in first..first + ROUND {
-                    t.send(&way, &rudi(length + 1, &way.request(0).write(&region, 0, &bytes(length))?)?)?;
+                    t.send(&pdc, &rudi(length + 1, &pdc.request(0).write(&region, 0, &bytes(length))?)?)?;
                 }
                 let mut missing: Vec<u32> = (first..first + ROUND).collect();
                 t.hear(t.patience(t.soon()), |seen| {
@@ -79,7 +80,7 @@ pub(super) const RULES: &[Rule] = &[
                     missing.is_empty()
                 })?;
                 let seen =
-                    missing.first().map(|length| format!("no response to the one with {length} bytes"));
+                    missing.first().map(|length| format!("no response to the request with {length} bytes"));
                 let statement = format!("requests with {first} to {} bytes are answered", first + ROUND - 1);
                 t.holds(PDS_RUDI_002, &statement, missing.is_empty(), seen.unwrap_or_default());
                 if !missing.is_empty() {
@@ -89,12 +90,12 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("lengths/form", "Requests of every length arrive whole, in every header form and operation")
+    rule("lengths/header-form", "Sends of every length fill a buffer in every header form")
         .checks(&[PDS_ACK_004, SES_MATCH_006])
-        .over(&[&SENT, &MODE])
+        .over(&[&SEND_FORM, &MODE])
         .run(|t| {
-            let sent = t.value(&SENT);
-            let tagged = matches!(sent, Sent::Tagged | Sent::TaggedMedium);
+            let form = t.value(&SEND_FORM);
+            let tagged = matches!(form, SendForm::Tagged | SendForm::TaggedMedium);
             let mut session = t.session();
             for length in 0..LENGTHS {
                 let posted =
@@ -102,10 +103,10 @@ pub(super) const RULES: &[Rule] = &[
                 let data = bytes(length);
                 let message = if tagged { Message::tagged(7, &data) } else { Message::send(&data) };
                 let message = message.named(length as u16 + 1);
-                let part = match sent {
-                    Sent::Send | Sent::Tagged => message.whole()?,
-                    Sent::SendMedium | Sent::TaggedMedium => message.medium()?,
-                    Sent::SendSmall => message.small()?,
+                let part = match form {
+                    SendForm::Send | SendForm::Tagged => message.whole()?,
+                    SendForm::SendMedium | SendForm::TaggedMedium => message.medium()?,
+                    SendForm::SendSmall => message.small()?,
                 };
                 let psn = session.ask(t, &part)?;
                 session.accepted(t, PDS_ACK_004, psn)?;
@@ -113,7 +114,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("lengths/read", "Reads of every length bring all their bytes, in every header form")
+    rule("lengths/read", "Reads of every length return all their bytes in every header form")
         .checks(&[SES_READ_001])
         .needs(&[READ])
         .over(&[&READ_FORM, &MODE])
@@ -129,12 +130,16 @@ pub(super) const RULES: &[Rule] = &[
                 let psn = session.ask(t, &part)?;
                 session.some_answer(t, psn)?;
                 let pieces = session.data(t, SES_READ_001, length as usize)?;
-                let whole: Vec<u8> = pieces.iter().flat_map(|piece| piece.bytes.clone()).collect();
-                t.same_bytes(SES_READ_001, "the data, beside memory", &held[..length as usize], &whole);
+                t.same_bytes(
+                    SES_READ_001,
+                    "the data of the region",
+                    &held[..length as usize],
+                    &read_bytes(&pieces),
+                );
             }
             Ok(())
         }),
-    rule("lengths/read-data", "Read data of every length completes the read of the device")
+    rule("lengths/read-data", "Read data of every length completes the device's read")
         .checks(&[SES_DONE_001])
         .needs(&[READ])
         .over(&[&READ_FORM, &MODE])
@@ -156,45 +161,44 @@ pub(super) const RULES: &[Rule] = &[
                 let header = target.data_header(length, data.len(), data.len(), 0)?;
                 target.give_due(t, k as u32, header, &data)?;
                 let ended = t.ends_with(SES_DONE_001, posted, (Status::Ok, length.into()))?;
-                let told = ended.and_then(|completion| completion.data).map_or(Vec::new(), |data| data.0);
-                t.same_bytes(SES_DONE_001, "the data of the completion", &data, &told);
+                let read = ended.and_then(|completion| completion.data).map_or(Vec::new(), |data| data.0);
+                t.same_bytes(SES_DONE_001, "the data of the completion", &data, &read);
             }
             Ok(())
         }),
-    rule(
-        "lengths/of-device",
-        "Operations of the device of every length bring all their bytes and say their \
-         length",
-    )
-    .checks(&[SES_CUT_003])
-    .over(&[&POSTED, &FORM, &MODE])
-    .run(|t| {
-        let (kind, form, mode) = (t.value(&POSTED), t.value(&FORM), t.value(&MODE));
-        if kind == PostKind::Tsend && form == Form::Small {
-            return skip("a small header has no match bits");
-        }
-        let peer = t.peer(0)?;
-        let mut target = Target::established(t, peer, Mode::Rud)?;
-        for (n, length) in (1..).zip(0..LENGTHS) {
-            let data = bytes(length);
-            let fill = Some(Fill::Hex(Hex(data.clone())));
-            t.post(Post { mode, form: Some(form), fill, ..post(kind, peer, length as usize) })?;
-            let got = target.expect_new(t, SES_CUT_003, n)?;
-            t.check(SES_CUT_003, "request_length", length, got.said()?.request_length);
-            t.same_bytes(SES_CUT_003, "the payload", &data, &got.payload());
-            target.ack(t, n)?;
-        }
-        Ok(())
-    }),
+    rule("lengths/device-request", "Requests of the device carry their whole payload, for every length")
+        .checks(&[SES_CUT_003])
+        .over(&[&POSTED, &FORM, &MODE])
+        .run(|t| {
+            let (kind, form, mode) = (t.value(&POSTED), t.value(&FORM), t.value(&MODE));
+            if kind == PostKind::Tsend && form == Form::Small {
+                return skip("a small header has no match bits");
+            }
+            let peer = t.peer(0)?;
+            let mut target = Target::established(t, peer, Mode::Rud)?;
+            for (n, length) in (1..).zip(0..LENGTHS) {
+                let data = bytes(length);
+                let fill = Some(Fill::Hex(Hex(data.clone())));
+                t.post(Post { mode, form: Some(form), fill, ..post(kind, peer, length as usize) })?;
+                let request = target.expect_new(t, SES_CUT_003, n)?;
+                t.check(SES_CUT_003, "request_length", length, request.said()?.request_length);
+                t.same_bytes(SES_CUT_003, "the payload", &data, &request.payload());
+                target.ack(t, n)?;
+            }
+            Ok(())
+        }),
 ];
 
 fn bytes(length: u32) -> Vec<u8> {
     pattern(77).take(length as usize).collect()
 }
 
-/// Sends a request of each length and expects its ACK, a round at a time. The bytes that they write are the
-/// same.
-fn each(t: &mut Test<'_>, build: impl Fn(&Pdc, &Region, u32) -> Result<Request, Stop>) -> Outcome {
+/// Sends a request of each length and expects its ACK, [`ROUND`] requests at a time. All write to the same
+/// place.
+fn expect_each_acknowledged(
+    t: &mut Test<'_>,
+    build: impl Fn(&Pdc, &Region, u32) -> Result<Request, Stop>,
+) -> Outcome {
     let (pdc, region) = t.open()?;
     for first in (0..LENGTHS).step_by(ROUND as usize) {
         for length in first..first + ROUND {
@@ -208,7 +212,7 @@ fn each(t: &mut Test<'_>, build: impl Fn(&Pdc, &Region, u32) -> Result<Request, 
             missing.is_empty()
         })?;
         t.had_room(0)?;
-        let seen = missing.first().map(|length| format!("no ACK of the one with {length} bytes"));
+        let seen = missing.first().map(|length| format!("no ACK of the request with {length} bytes"));
         let statement = format!("requests with {first} to {} bytes are acknowledged", first + ROUND - 1);
         t.holds(PDS_ACK_004, &statement, missing.is_empty(), seen.unwrap_or_default());
         if !missing.is_empty() {

@@ -1,4 +1,4 @@
-//! Requests that are whole messages by their kind, and claim to be parts of one (section 3.4.2).
+//! Requests whose header allows one packet only, with flags of a message of several packets (section 3.4.2).
 
 use crate::Part;
 use crate::prelude::*;
@@ -6,7 +6,7 @@ use crate::receives::PostedReceive;
 use uet_control::PostReceive;
 use uet_wire::ses::SesBuf;
 
-/// A request that is a whole message.
+/// A request that is always a whole message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Single {
     SendMedium,
@@ -24,9 +24,9 @@ const KIND: Axis<Single> = axis("kind").needing(&[
     ("datagram", Single::Datagram, &[RECEIVE, SEND]),
 ]);
 
-/// Its flags som and eom.
-const CLAIM: Axis<(bool, bool)> =
-    axis("claim").values(&[("first", (true, false)), ("middle", (false, false)), ("last", (false, true))]);
+/// The position in the message that som and eom state.
+const POSITION: Axis<(bool, bool)> =
+    axis("position").values(&[("first", (true, false)), ("middle", (false, false)), ("last", (false, true))]);
 
 /// Destination of the message.
 enum Destination {
@@ -35,19 +35,18 @@ enum Destination {
 }
 
 pub(super) const RULES: &[Rule] = &[rule(
-    "short-parts/whole-or-not-at-all",
-    "A message of one packet by its header that claims to be a part is served whole \
-         or not at all",
+    "single-packet/flags",
+    "A single-packet message with wrong som or eom is served whole or not at all",
 )
 .checks(&[SES_DONE_002, SES_PLACE_001, ROB_LIFE_001])
-.over(&[&KIND, &CLAIM, &MODE])
+.over(&[&KIND, &POSITION, &MODE])
 .run(|t| {
-    // Two of them, so that the second would find what is left of the first.
+    // Two of them, so that state left by the first would affect the second.
     let mut session = t.session();
     for length in [40, 30] {
         let data: Vec<u8> = pattern(length).take(length as usize).collect();
-        let object = destination(t, length.into())?;
-        let part = claiming(t, &object, &data)?;
+        let destination = destination(t, length.into())?;
+        let part = with_flags(t, &destination, &data)?;
         let psn = session.ask(t, &part)?;
         let pdc = session.pdc.clone();
         let answer = t.wait(t.patience(t.soon()), |seen: &RxPacket| {
@@ -55,7 +54,7 @@ pub(super) const RULES: &[Rule] = &[rule(
             named.or_else(|| seen.refuses(&pdc, psn).map(|_| None))
         })?;
         let served = answer.and_then(|(_, code)| code) == Some(ReturnCode::OK);
-        match object {
+        match destination {
             Destination::Region(region, _) if served => t.expect_memory(SES_PLACE_001, &region, 0, &data)?,
             Destination::Region(region, held) => t.still_holds(SES_PLACE_001, &region, &held)?,
             Destination::Receive(posted) if served => {
@@ -64,19 +63,19 @@ pub(super) const RULES: &[Rule] = &[rule(
             Destination::Receive(posted) => t.expect_not_well(SES_DONE_002, &posted)?,
         }
     }
-    // The next message is a message of its own.
+    // The next message is not affected.
     let data: Vec<u8> = pattern(20).take(20).collect();
-    let object = destination(t, 20)?;
-    let psn = session.ask(t, &message(t, &object, &data).whole()?)?;
+    let destination = destination(t, 20)?;
+    let psn = session.ask(t, &message(t, &destination, &data).whole()?)?;
     session.accepted(t, ROB_LIFE_001, psn)?;
-    match object {
+    match destination {
         Destination::Region(region, _) => t.expect_memory(ROB_LIFE_001, &region, 0, &data),
         Destination::Receive(posted) => t.expect_received(ROB_LIFE_001, &posted, &data).map(drop),
     }
 })];
 
-/// Each receive has an index of its own, since those of refused messages stay.
-fn destination(t: &mut Test<'_>, length: u64) -> Result<Destination, crate::Stop> {
+/// Creates the destination. Each receive has another index, since those of refused messages remain.
+fn destination(t: &mut Test<'_>, length: u64) -> Result<Destination, Stop> {
     let index = length as u16;
     Ok(match t.value(&KIND) {
         Single::WriteMedium => {
@@ -90,8 +89,9 @@ fn destination(t: &mut Test<'_>, length: u64) -> Result<Destination, crate::Stop
     })
 }
 
-fn message(t: &Test<'_>, object: &Destination, data: &[u8]) -> Message {
-    let index = match object {
+/// Returns a message for the destination.
+fn message(t: &Test<'_>, destination: &Destination, data: &[u8]) -> Message {
+    let index = match destination {
         Destination::Region(region, _) => return Message::write(region, 0, data),
         Destination::Receive(posted) => posted.buffer.index,
     };
@@ -102,10 +102,10 @@ fn message(t: &Test<'_>, object: &Destination, data: &[u8]) -> Message {
     Message { index, ..message }
 }
 
-/// The request with the flags that it claims.
-fn claiming(t: &Test<'_>, object: &Destination, data: &[u8]) -> Result<Part, crate::Stop> {
-    let message = message(t, object, data);
-    let (som, eom) = t.value(&CLAIM);
+/// Returns the request with som and eom of [`POSITION`].
+fn with_flags(t: &Test<'_>, destination: &Destination, data: &[u8]) -> Result<Part, Stop> {
+    let message = message(t, destination, data);
+    let (som, eom) = t.value(&POSITION);
     let length = data.len() as u16;
     let part = match t.value(&KIND) {
         Single::Datagram => message.opcode(Opcode::UET_DATAGRAM_SEND).named(0).whole()?.edit(|std| {
