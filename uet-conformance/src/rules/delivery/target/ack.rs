@@ -11,14 +11,14 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule("ack/asked-for", "A packet that asks for an ACK gets one at once").checks(&[PDS_ACK_004]).run(|t| {
+    rule("ack/requested", "A packet with ar is acknowledged at once").checks(&[PDS_ACK_004]).run(|t| {
         slow_timer(t)?;
         let (pdc, region) = t.open()?;
         t.request(&pdc, pdc.request(1).write(&region, 16, &[2; 16])?)?;
         t.expect_ack(PDS_ACK_004, &pdc, pdc.psn(1))?;
         Ok(())
     }),
-    rule("ack/new-retransmission", "A retransmission of what was lost is delivered and acknowledged at once")
+    rule("ack/retransmission-of-lost", "A retransmitted lost packet is delivered and acknowledged at once")
         .checks(&[PDS_ACK_003, PDS_ACK_002, PDS_RUD_001])
         .run(|t| {
             slow_timer(t)?;
@@ -28,24 +28,21 @@ pub(super) const RULES: &[Rule] = &[
             t.check(PDS_ACK_002, "flag retx", true, ack.retx());
             t.expect_memory(PDS_RUD_001, &region, 0, &[1; 16])
         }),
-    rule(
-        "ack/retransmission",
-        "A retransmission of what was answered is acknowledged again and not delivered",
-    )
-    .checks(&[PDS_DUP_001, PDS_DUP_002])
-    .run(|t| {
-        slow_timer(t)?;
-        let (pdc, region) = t.open()?;
-        let first = overwritten(t, &pdc, &region)?;
-        for _ in 0..3 {
-            t.request(&pdc, first.clone().quiet().retx())?;
-            t.expect_ack(PDS_DUP_002, &pdc, pdc.psn(1))?;
-            t.forget();
-        }
-        t.pause(t.soon())?;
-        t.check_memory(PDS_DUP_001, &region, 0, &[2; 16])
-    }),
-    rule("ack/copy", "A copy that the network made is not delivered")
+    rule("ack/retransmission", "A retransmitted duplicate is acknowledged at once and not delivered")
+        .checks(&[PDS_DUP_001, PDS_DUP_002])
+        .run(|t| {
+            slow_timer(t)?;
+            let (pdc, region) = t.open()?;
+            let first = overwritten(t, &pdc, &region)?;
+            for _ in 0..3 {
+                t.request(&pdc, first.clone().quiet().retx())?;
+                t.expect_ack(PDS_DUP_002, &pdc, pdc.psn(1))?;
+                t.forget();
+            }
+            t.pause(t.soon())?;
+            t.check_memory(PDS_DUP_001, &region, 0, &[2; 16])
+        }),
+    rule("ack/duplicate", "A duplicate created by the network is neither delivered nor refused")
         .checks(&[PDS_DUP_001, PDS_DUP_003])
         .run(|t| {
             let (pdc, region) = t.open()?;
@@ -56,24 +53,20 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_silence(PDS_DUP_003, wrong, |seen| seen.refuses(&pdc, pdc.psn(1)))?;
             t.check_memory(PDS_DUP_001, &region, 0, &[2; 16])
         }),
-    rule(
-        "ack/by-itself",
-        "An answer of packet delivery itself is a default response and says nothing of a \
-         message",
-    )
-    .checks(&[PDS_ACK_013, PDS_PSN_005])
-    .run(|t| {
-        let (pdc, region) = t.open()?;
-        let first = overwritten(t, &pdc, &region)?;
-        t.request(&pdc, first.retx())?;
-        let (seen, _) = t.expect_ack(PDS_PSN_005, &pdc, pdc.psn(1))?;
-        match seen.response() {
-            Some(response) => check_default(t, response),
-            None => t.holds(PDS_PSN_005, "the ACK carries a default response", false, seen.uet()),
-        }
-        Ok(())
-    }),
-    rule("ack/retx", "An ACK has the retx of the packet that it answers").checks(&[PDS_ACK_002]).run(|t| {
+    rule("ack/default-response", "The ACK of a duplicate carries a default response without message fields")
+        .checks(&[PDS_ACK_013, PDS_PSN_005])
+        .run(|t| {
+            let (pdc, region) = t.open()?;
+            let first = overwritten(t, &pdc, &region)?;
+            t.request(&pdc, first.retx())?;
+            let (seen, _) = t.expect_ack(PDS_PSN_005, &pdc, pdc.psn(1))?;
+            match seen.response() {
+                Some(response) => check_default(t, response),
+                None => t.holds(PDS_PSN_005, "the ACK carries a default response", false, seen.uet()),
+            }
+            Ok(())
+        }),
+    rule("ack/retx", "An ACK repeats the retx flag of its packet").checks(&[PDS_ACK_002]).run(|t| {
         let (pdc, region) = t.open()?;
         for (n, again) in [(1, false), (2, true), (3, false)] {
             let request = pdc.request(n).write(&region, 0, &[1; 16])?;
@@ -83,7 +76,7 @@ pub(super) const RULES: &[Rule] = &[
         }
         Ok(())
     }),
-    rule("ack/mark", "An ACK says whether the packet that it answers was marked by congestion")
+    rule("ack/mark", "An ACK reports whether its packet carried a congestion mark")
         .checks(&[PDS_ACK_002])
         .needs(&[ECN, SET_ECN])
         .run(|t| {
@@ -96,7 +89,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("ack/marked-at-once", "With ACK_On_ECN a marked packet is acknowledged at once")
+    rule("ack/marked-at-once", "With ACK_On_ECN, a marked packet is acknowledged at once")
         .checks(&[PDS_ACK_008])
         .needs(&[ECN, SET_ECN])
         .run(|t| {
@@ -109,17 +102,14 @@ pub(super) const RULES: &[Rule] = &[
             t.check(PDS_ACK_008, "flag m (marked)", true, ack.m());
             Ok(())
         }),
-    rule("ack/bounded", "A packet that asks for nothing is acknowledged in the end")
-        .checks(&[PDS_ACK_011])
-        .run(|t| {
-            let (pdc, region) = t.open()?;
-            t.request(&pdc, pdc.request(1).quiet().write(&region, 0, &[1; 16])?)?;
-            in_the_end(t, &pdc, 1)
-        }),
+    rule("ack/bounded", "A packet without ar is eventually acknowledged").checks(&[PDS_ACK_011]).run(|t| {
+        let (pdc, region) = t.open()?;
+        t.request(&pdc, pdc.request(1).quiet().write(&region, 0, &[1; 16])?)?;
+        in_the_end(t, &pdc, 1)
+    }),
     rule(
-        "ack/bounded-beside-others",
-        "A packet that asks for nothing is acknowledged in the end, whatever others that \
-         ask are answered",
+        "ack/bounded-with-other-acks",
+        "Packets without ar are acknowledged despite ACKs of distant packets",
     )
     .checks(&[PDS_ACK_011])
     .needs(&[RUD])
@@ -135,20 +125,20 @@ pub(super) const RULES: &[Rule] = &[
         }
         Ok(())
     }),
-    rule("ack/trigger", "An ACK leaves when ACK_Gen_Trigger bytes have come on a context")
+    rule("ack/trigger", "An ACK is sent after ACK_Gen_Trigger bytes on a context")
         .checks(&[PDS_ACK_010])
         .over(&[&CONTEXTS, &MODE, &CARRIER, &START])
         .run(|t| {
             let size = t.mtu() as u64;
             fill_up(t, size, size)
         }),
-    rule("ack/small-packets", "Small packets count ACK_Gen_Min_Pkt_Add each towards the next ACK")
+    rule("ack/small-packets", "A small packet counts as ACK_Gen_Min_Pkt_Add bytes toward the next ACK")
         .checks(&[PDS_ACK_010])
         .run(|t| {
             let least = t.parameter("ack_gen_min_pkt_add");
             fill_up(t, 1, least.max(1))
         }),
-    rule("ack/each-packet", "With Enb_ACK_Per_Pkt each packet is acknowledged at once")
+    rule("ack/each-packet", "With Enb_ACK_Per_Pkt, each packet is acknowledged at once")
         .checks(&[PDS_ACK_009])
         .run(|t| {
             slow_timer(t)?;
@@ -160,7 +150,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("ack/error-at-once", "An error is told at once, though the packet asks for nothing")
+    rule("ack/error-at-once", "An error is reported at once, even for a packet without ar")
         .checks(&[PDS_ACK_005])
         .run(|t| {
             slow_timer(t)?;
@@ -170,52 +160,44 @@ pub(super) const RULES: &[Rule] = &[
             t.holds(PDS_ACK_005, "the ACK carries the error", seen.is_error(), seen.uet());
             Ok(())
         }),
-    rule(
-        "ack/data-at-once",
-        "Read data that rides in an ACK leaves at once, though the packet asks for \
-         nothing",
-    )
-    .checks(&[PDS_ACK_006])
-    .needs(&[WRITE, READ])
-    .over(&[&MODE, &START])
-    .run(|t| {
-        slow_timer(t)?;
-        let (pdc, region) = t.open()?;
-        let most = t.parameter("max_ack_data_size") as u32;
-        require(most != 0, "no read data rides in ACKs")?;
-        t.request(&pdc, pdc.request(1).quiet().read(&region, 0, most.min(8))?)?;
-        let by_data = t.need("the data", t.soon(), |seen| {
-            (seen.is_for(&pdc) && !seen.payload().is_empty()).then(|| seen.ack())
-        })?;
-        let Some(ack) = by_data.1 else {
-            return skip("the device sends small reads on the return direction");
-        };
-        t.check(PDS_ACK_006, "ack_psn", Some(pdc.psn(1)), ack.ack_psn());
-        Ok(())
-    }),
-    rule(
-        "ack/partial-success-at-once",
-        "A response that says that less was taken leaves at once, though the packet asks \
-         for nothing",
-    )
-    .checks(&[PDS_ACK_007])
-    .needs(&[WRITE, SEND, RECEIVE])
-    .over(&[&MODE, &START])
-    .run(|t| {
-        slow_timer(t)?;
-        let (pdc, _) = t.open()?;
-        t.posted(room(8))?;
-        // Longer than its buffer: cut to fit, or refused, but not plainly well.
-        let send = Message::send(&[1; 16]).whole()?;
-        t.request(&pdc, pdc.request(1).quiet().ses(send.ses, &send.payload))?;
-        let (seen, _) = t.expect_answer(PDS_ACK_007, &pdc, pdc.psn(1))?;
-        // A device may refuse what is too long: an error is not the default response either.
-        let opcode = seen.response().map(|response| response.head().opcode());
-        let told = opcode == Some(ResponseOpcode::UET_RESPONSE) || seen.is_error();
-        t.holds(PDS_ACK_007, "the response says that not all was taken", told, seen.uet());
-        Ok(())
-    }),
-    rule("ack/one-for-many", "An ACK at the end of a burst covers all of it")
+    rule("ack/data-at-once", "Read data in an ACK is sent at once, even for a packet without ar")
+        .checks(&[PDS_ACK_006])
+        .needs(&[WRITE, READ])
+        .over(&[&MODE, &START])
+        .run(|t| {
+            slow_timer(t)?;
+            let (pdc, region) = t.open()?;
+            let most = t.parameter("max_ack_data_size") as u32;
+            require(most != 0, "no read data rides in ACKs")?;
+            t.request(&pdc, pdc.request(1).quiet().read(&region, 0, most.min(8))?)?;
+            let by_data = t.need("the data", t.soon(), |seen| {
+                (seen.is_for(&pdc) && !seen.payload().is_empty()).then(|| seen.ack())
+            })?;
+            let Some(ack) = by_data.1 else {
+                return skip("the device sends small reads on the return direction");
+            };
+            t.check(PDS_ACK_006, "ack_psn", Some(pdc.psn(1)), ack.ack_psn());
+            Ok(())
+        }),
+    rule("ack/partial-success-at-once", "A send longer than its buffer is reported at once, even without ar")
+        .checks(&[PDS_ACK_007])
+        .needs(&[WRITE, SEND, RECEIVE])
+        .over(&[&MODE, &START])
+        .run(|t| {
+            slow_timer(t)?;
+            let (pdc, _) = t.open()?;
+            t.posted(room(8))?;
+            // Longer than its buffer: cut to fit, or refused, but not plainly well.
+            let send = Message::send(&[1; 16]).whole()?;
+            t.request(&pdc, pdc.request(1).quiet().ses(send.ses, &send.payload))?;
+            let (seen, _) = t.expect_answer(PDS_ACK_007, &pdc, pdc.psn(1))?;
+            // A device may refuse what is too long: an error is not the default response either.
+            let opcode = seen.response().map(|response| response.head().opcode());
+            let told = opcode == Some(ResponseOpcode::UET_RESPONSE) || seen.is_error();
+            t.holds(PDS_ACK_007, "the response says that not all was taken", told, seen.uet());
+            Ok(())
+        }),
+    rule("ack/coalesced", "One ACK at the end of a burst covers the whole burst")
         .checks(&[PDS_PSN_002, PDS_ACK_012])
         .run(|t| {
             let (pdc, region) = t.open()?;
@@ -227,7 +209,7 @@ pub(super) const RULES: &[Rule] = &[
             t.check(PDS_PSN_002, "cack_psn", pdc.psn(8), ack.cack_psn());
             Ok(())
         }),
-    rule("ack/response", "The response in an ACK is that of the packet that it names")
+    rule("ack/response", "The response in an ACK belongs to the packet that the ACK names")
         .checks(&[PDS_ACK_016, SES_RESP_003])
         .needs(&[WRITE])
         .over(&[&MODE, &START])
@@ -258,32 +240,28 @@ pub(super) const RULES: &[Rule] = &[
                 (right && seen.is_error()).then_some(())
             })
         }),
-    rule(
-        "ack/gaps",
-        "The cumulative PSN stops at the first gap, and goes to the next when that is \
-         filled",
-    )
-    .checks(&[PDS_PSN_002])
-    .needs(&[RUD])
-    .over(&[&CARRIER, &START])
-    .run(|t| {
-        let (pdc, region) = t.open()?;
-        // Missing are 1, 4 and 7.
-        for n in [2, 3, 5, 6, 8] {
-            t.request(&pdc, pdc.request(n).write(&region, 0, &[1])?)?;
-            let (_, ack) = t.expect_ack(PDS_PSN_002, &pdc, pdc.psn(n))?;
-            t.check(PDS_PSN_002, "cack_psn", pdc.psn(0), ack.cack_psn());
-        }
-        for (missing, cack) in [(1, 3), (7, 3), (4, 8)] {
-            t.pause(t.soon())?;
-            t.forget();
-            t.request(&pdc, pdc.request(missing).write(&region, 0, &[1])?)?;
-            let (_, ack) = t.expect_ack(PDS_PSN_002, &pdc, pdc.psn(missing))?;
-            t.check(PDS_PSN_002, "cack_psn", pdc.psn(cack), ack.cack_psn());
-        }
-        Ok(())
-    }),
-    rule("ack/never-back", "The cumulative PSN never moves back, whatever comes in whatever order")
+    rule("ack/gaps", "The cumulative PSN stops at the first gap and advances to the next when it is filled")
+        .checks(&[PDS_PSN_002])
+        .needs(&[RUD])
+        .over(&[&CARRIER, &START])
+        .run(|t| {
+            let (pdc, region) = t.open()?;
+            // Missing are 1, 4 and 7.
+            for n in [2, 3, 5, 6, 8] {
+                t.request(&pdc, pdc.request(n).write(&region, 0, &[1])?)?;
+                let (_, ack) = t.expect_ack(PDS_PSN_002, &pdc, pdc.psn(n))?;
+                t.check(PDS_PSN_002, "cack_psn", pdc.psn(0), ack.cack_psn());
+            }
+            for (missing, cack) in [(1, 3), (7, 3), (4, 8)] {
+                t.pause(t.soon())?;
+                t.forget();
+                t.request(&pdc, pdc.request(missing).write(&region, 0, &[1])?)?;
+                let (_, ack) = t.expect_ack(PDS_PSN_002, &pdc, pdc.psn(missing))?;
+                t.check(PDS_PSN_002, "cack_psn", pdc.psn(cack), ack.cack_psn());
+            }
+            Ok(())
+        }),
+    rule("ack/monotonic-cack", "The cumulative PSN never decreases, whatever the order of arrival")
         .checks(&[PDS_PSN_003])
         .needs(&[RUD])
         .over(&[&CARRIER, &START])
@@ -311,25 +289,28 @@ pub(super) const RULES: &[Rule] = &[
             t.check(PDS_PSN_003, "the last cack_psn", Some(&pdc.psn(64)), cacks.last());
             Ok(())
         }),
-    rule("ack/never-ahead", "No ACK names or covers what was not sent").checks(&[PDS_SACK_001]).run(|t| {
-        let (pdc, region) = t.open()?;
-        let sent = [0, 2, 3, 7, 20, 63, 64, 65, 100];
-        for n in &sent[1..] {
-            t.request(&pdc, pdc.request(*n).retx().write(&region, 0, &[1])?)?;
-        }
-        let mut told = Vec::new();
-        for seen in t.gather(t.soon())?.iter().filter(|seen| seen.is_for(&pdc)) {
-            told.extend(seen.ack().and_then(|ack| ack.ack_psn()));
-            told.extend(seen.cack(&pdc));
-            told.extend(seen.ack_cc().into_iter().flat_map(|ack| ack.sacked()));
-        }
-        // Bits below the first PSN, if covered, read as received.
-        let wrong = told.into_iter().filter(|psn| !pdc.start.is_after(*psn));
-        let wrong = wrong.map(|psn| psn - pdc.start).find(|n| !sent.contains(n));
-        let seen = wrong.map_or_else(|| "none".to_owned(), |n| format!("packet {n}, which was never sent"));
-        t.holds(PDS_SACK_001, "ACKs tell only of packets that were sent", wrong.is_none(), seen);
-        Ok(())
-    }),
+    rule("ack/unsent-psn", "No ACK names or covers a PSN that was never sent").checks(&[PDS_SACK_001]).run(
+        |t| {
+            let (pdc, region) = t.open()?;
+            let sent = [0, 2, 3, 7, 20, 63, 64, 65, 100];
+            for n in &sent[1..] {
+                t.request(&pdc, pdc.request(*n).retx().write(&region, 0, &[1])?)?;
+            }
+            let mut told = Vec::new();
+            for seen in t.gather(t.soon())?.iter().filter(|seen| seen.is_for(&pdc)) {
+                told.extend(seen.ack().and_then(|ack| ack.ack_psn()));
+                told.extend(seen.cack(&pdc));
+                told.extend(seen.ack_cc().into_iter().flat_map(|ack| ack.sacked()));
+            }
+            // Bits below the first PSN, if covered, read as received.
+            let wrong = told.into_iter().filter(|psn| !pdc.start.is_after(*psn));
+            let wrong = wrong.map(|psn| psn - pdc.start).find(|n| !sent.contains(n));
+            let seen =
+                wrong.map_or_else(|| "none".to_owned(), |n| format!("packet {n}, which was never sent"));
+            t.holds(PDS_SACK_001, "ACKs tell only of packets that were sent", wrong.is_none(), seen);
+            Ok(())
+        },
+    ),
     rule("ack/control", "The ACK of a control packet carries no response")
         .checks(&[PDS_ACK_014, PDS_ACK_011, PDS_CTL_001])
         .needs(&[RUD])
@@ -363,23 +344,19 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule(
-        "ack/form",
-        "An ACK tells a gap where there is one, and congestion state where the device \
-         keeps some",
-    )
-    .checks(&[PDS_ACK_015])
-    .needs(&[RUD])
-    .over(&[&CARRIER, &START])
-    .run(|t| {
-        let idle = t.word("congestion") == Some("none");
-        forms(t, (t.claims("nscc") || t.claims("rccc")) && !idle)?;
-        match t.try_configure("congestion", "none")? {
-            true => forms(t, false),
-            false => Ok(()),
-        }
-    }),
-    rule("ack/plain-success", "A plain success is the default response and asks for nothing")
+    rule("ack/type", "An ACK is an ACK_CC or ACK_CCX at a gap or with congestion control")
+        .checks(&[PDS_ACK_015])
+        .needs(&[RUD])
+        .over(&[&CARRIER, &START])
+        .run(|t| {
+            let idle = t.word("congestion") == Some("none");
+            forms(t, (t.claims("nscc") || t.claims("rccc")) && !idle)?;
+            match t.try_configure("congestion", "none")? {
+                true => forms(t, false),
+                false => Ok(()),
+            }
+        }),
+    rule("ack/plain-success", "The ACK of a success carries the default response and requests no CLEAR")
         .checks(&[SES_RESP_002])
         .run(|t| {
             let (pdc, region) = t.open()?;

@@ -9,7 +9,7 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule("target-close/by-command", "CLOSE_COMMAND is acknowledged, without a response")
+    rule("close/by-command", "CLOSE_COMMAND is acknowledged without a response")
         .checks(&[PDS_CLOSE_004, PDS_ACK_014, PDS_PSN_002])
         .run(|t| {
             let (pdc, region) = t.open()?;
@@ -26,26 +26,22 @@ pub(super) const RULES: &[Rule] = &[
             t.check(PDS_ACK_014, "next_hdr", NextHdr::UET_HDR_NONE, ack.prologue().next_hdr());
             Ok(())
         }),
-    rule(
-        "target-close/command-again",
-        "A CLOSE_COMMAND that comes again is acknowledged again, as the retransmission \
-         that it is",
-    )
-    .checks(&[PDS_CLOSE_010, PDS_ACK_002])
-    .run(|t| {
-        remember(t)?;
-        let (pdc, _) = t.open()?;
-        close(t, &pdc, 1)?;
-        for _ in 0..3 {
-            let again = Control::build(CtlType::CLOSE_COMMAND).ar(true).retx(true).psn(pdc.psn(1));
-            let again = again.spdcid(pdc.local).dpdcid(pdc.remote.unwrap_or_default()).done()?;
-            t.send(&pdc, &uet_wire::UetBuf::new(again))?;
-            let (_, ack) = t.expect_answer(PDS_CLOSE_010, &pdc, pdc.psn(1))?;
-            t.check(PDS_ACK_002, "flag retx", true, ack.retx());
-        }
-        Ok(())
-    }),
-    rule("target-close/request-after", "A request after the close is refused and not delivered")
+    rule("close/retransmitted-command", "A retransmitted CLOSE_COMMAND is acknowledged with retx")
+        .checks(&[PDS_CLOSE_010, PDS_ACK_002])
+        .run(|t| {
+            remember(t)?;
+            let (pdc, _) = t.open()?;
+            close(t, &pdc, 1)?;
+            for _ in 0..3 {
+                let again = Control::build(CtlType::CLOSE_COMMAND).ar(true).retx(true).psn(pdc.psn(1));
+                let again = again.spdcid(pdc.local).dpdcid(pdc.remote.unwrap_or_default()).done()?;
+                t.send(&pdc, &uet_wire::UetBuf::new(again))?;
+                let (_, ack) = t.expect_answer(PDS_CLOSE_010, &pdc, pdc.psn(1))?;
+                t.check(PDS_ACK_002, "flag retx", true, ack.retx());
+            }
+            Ok(())
+        }),
+    rule("close/request-after-close", "A request after the close is refused and not delivered")
         .checks(&[PDS_OPEN_007, PDS_CLOSE_009, PDS_RUD_001])
         .run(|t| {
             let (pdc, region) = closed(t)?;
@@ -56,21 +52,17 @@ pub(super) const RULES: &[Rule] = &[
             t.pause(t.soon())?;
             t.check_memory(PDS_CLOSE_009, &region, 0, &[2; 16])
         }),
-    rule(
-        "target-close/late-request",
-        "A late copy of a request of a closed context is refused or dropped, and not \
-         delivered",
-    )
-    .checks(&[PDS_CLOSE_009, PDS_RUD_001])
-    .run(|t| {
-        let (pdc, region) = closed(t)?;
-        let late = pdc.request(1).write(&region, 0, &[1; 16])?;
-        t.request(&pdc, late.clone())?;
-        t.request(&pdc, late.retx())?;
-        expect_at_most_gone(t, &pdc)?;
-        t.check_memory(PDS_CLOSE_009, &region, 0, &[2; 16])
-    }),
-    rule("target-close/late-syn", "A late copy of the first packet opens nothing and is not delivered")
+    rule("close/late-request", "A late duplicate for a closed context is refused or dropped, not delivered")
+        .checks(&[PDS_CLOSE_009, PDS_RUD_001])
+        .run(|t| {
+            let (pdc, region) = closed(t)?;
+            let late = pdc.request(1).write(&region, 0, &[1; 16])?;
+            t.request(&pdc, late.clone())?;
+            t.request(&pdc, late.retx())?;
+            expect_at_most_gone(t, &pdc)?;
+            t.check_memory(PDS_CLOSE_009, &region, 0, &[2; 16])
+        }),
+    rule("close/late-syn", "A late duplicate of the first packet opens no context and is not delivered")
         .checks(&[PDS_CLOSE_009, PDS_RUD_001])
         .over(&[&USED, &MODE, &CARRIER, &START])
         .run(|t| {
@@ -87,28 +79,25 @@ pub(super) const RULES: &[Rule] = &[
             expect_at_most_gone(t, &pdc)?;
             t.check_memory(PDS_CLOSE_009, &region, 0, &[2; 16])
         }),
-    rule(
-        "target-close/late-control",
-        "Late control packets, ACKs and NACKs of a closed context open and change nothing",
-    )
-    .checks(&[PDS_CLOSE_009, PDS_RUD_001])
-    .run(|t| {
-        let (pdc, region) = closed(t)?;
-        let kinds = [CtlType::NOOP, CtlType::ACK_REQUEST, CtlType::CLEAR_COMMAND, CtlType::CLOSE_COMMAND];
-        let negotiation = t.claims("negotiation").then_some(CtlType::NEGOTIATION);
-        for kind in kinds.into_iter().chain(negotiation) {
-            t.send(&pdc, &pdc.control(kind, pdc.psn(3), pdc.psn(1).0)?)?;
-        }
-        t.send(&pdc, &pdc.probe(3, pdc.psn(1))?)?;
-        t.send(&pdc, &pdc.ack(pdc.start).build()?)?;
-        t.send(&pdc, &pdc.nack(NackCode::PKT_NOT_RCVD, pdc.start)?)?;
-        expect_at_most_gone(t, &pdc)?;
-        t.expect_none(PDS_CLOSE_009, "no ACK of what is after the end", t.soon(), |seen| {
-            seen.answers(&pdc, pdc.psn(3))
-        })?;
-        t.check_memory(PDS_CLOSE_009, &region, 0, &[2; 16])
-    }),
-    rule("target-close/opened-anew", "A closed PDCID with a Start_PSN far away opens a new context at once")
+    rule("close/late-control", "Late control packets, ACKs and NACKs for a closed context change nothing")
+        .checks(&[PDS_CLOSE_009, PDS_RUD_001])
+        .run(|t| {
+            let (pdc, region) = closed(t)?;
+            let kinds = [CtlType::NOOP, CtlType::ACK_REQUEST, CtlType::CLEAR_COMMAND, CtlType::CLOSE_COMMAND];
+            let negotiation = t.claims("negotiation").then_some(CtlType::NEGOTIATION);
+            for kind in kinds.into_iter().chain(negotiation) {
+                t.send(&pdc, &pdc.control(kind, pdc.psn(3), pdc.psn(1).0)?)?;
+            }
+            t.send(&pdc, &pdc.probe(3, pdc.psn(1))?)?;
+            t.send(&pdc, &pdc.ack(pdc.start).build()?)?;
+            t.send(&pdc, &pdc.nack(NackCode::PKT_NOT_RCVD, pdc.start)?)?;
+            expect_at_most_gone(t, &pdc)?;
+            t.expect_none(PDS_CLOSE_009, "no ACK of what is after the end", t.soon(), |seen| {
+                seen.answers(&pdc, pdc.psn(3))
+            })?;
+            t.check_memory(PDS_CLOSE_009, &region, 0, &[2; 16])
+        }),
+    rule("close/reopened", "A closed PDCID with a distant Start_PSN opens a new context at once")
         .checks(&[PDS_CLOSE_011, PDS_RUD_001])
         .run(|t| {
             let (old, region) = closed(t)?;
@@ -124,14 +113,16 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("target-close/frees", "A closed context makes room for another").checks(&[PDS_CLOSE_004]).run(|t| {
-        t.configure("general_pdcs", 1)?;
-        let (pdc, region) = t.open()?;
-        close(t, &pdc, 1)?;
-        let other = t.initiate();
-        t.expect_room(PDS_CLOSE_004, &other, &region)
-    }),
-    rule("target-close/one-of-two", "Closing one context leaves the other of the same peer as it is")
+    rule("close/frees-context", "A closed context makes room for another").checks(&[PDS_CLOSE_004]).run(
+        |t| {
+            t.configure("general_pdcs", 1)?;
+            let (pdc, region) = t.open()?;
+            close(t, &pdc, 1)?;
+            let other = t.initiate();
+            t.expect_room(PDS_CLOSE_004, &other, &region)
+        },
+    ),
+    rule("close/one-of-two", "Closing one context does not affect another context of the same peer")
         .checks(&[PDS_CLOSE_004, PDS_PDC_003])
         .run(|t| {
             let (one, region) = t.open()?;
@@ -147,59 +138,53 @@ pub(super) const RULES: &[Rule] = &[
             t.check(PDS_PDC_003, "cack_psn", two.psn(0), ack.cack_psn());
             Ok(())
         }),
-    rule(
-        "target-close/unacknowledged-data",
-        "While read data is not acknowledged CLOSE_COMMAND is answered CLOSING_IN_ERR",
-    )
-    .checks(&[PDS_CLOSE_005])
-    .needs(&[WRITE, READ])
-    .over(&[&MODE, &START])
-    .run(|t| {
-        let (pdc, _) = with_data(t)?;
-        t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(2), 0)?)?;
-        t.expect_nack(PDS_CLOSE_005, &pdc, pdc.psn(2), &[NackCode::CLOSING_IN_ERR])?;
-        Ok(())
-    }),
-    rule(
-        "target-close/data-without-credit",
-        "While read data waits for credit CLOSE_COMMAND is answered CLOSING_IN_ERR",
-    )
-    .checks(&[PDS_CLOSE_005])
-    .needs(&[READ, RCCC])
-    .over(&[&WAITING, &MODE])
-    .run(|t| {
-        // The device sends what it has credit for. All of that is acknowledged.
-        t.congestion_or_both("rccc")?;
-        t.auto_credit = false;
-        let length = 4 * t.bdp()?;
-        let region = t.region(length)?;
-        let mut session = t.session();
-        let parts = Message::read(&region, 0, length as u32).parts(t.mtu())?;
-        let psns = session.ask_all(t, &parts)?;
-        session.answer(t, psns[0])?;
-        let (pdc, grace) = (session.pdc, t.grace());
-        let mut left = psns.len();
-        for grants in 1..=4 * psns.len() as u32 {
-            while let Some((_, data)) = t.wait(grace, |seen| {
-                seen.request().filter(|_| seen.is_for(&pdc) && !seen.payload().is_empty())
-            })? {
-                left = left.saturating_sub(1);
-                t.send(&pdc, &pdc.ack(data.psn()).build()?)?;
+    rule("close/unacknowledged-data", "CLOSE_COMMAND gets CLOSING_IN_ERR while read data is unacknowledged")
+        .checks(&[PDS_CLOSE_005])
+        .needs(&[WRITE, READ])
+        .over(&[&MODE, &START])
+        .run(|t| {
+            let (pdc, _) = with_data(t)?;
+            t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(2), 0)?)?;
+            t.expect_nack(PDS_CLOSE_005, &pdc, pdc.psn(2), &[NackCode::CLOSING_IN_ERR])?;
+            Ok(())
+        }),
+    rule("close/data-without-credit", "CLOSE_COMMAND gets CLOSING_IN_ERR while read data waits for credit")
+        .checks(&[PDS_CLOSE_005])
+        .needs(&[READ, RCCC])
+        .over(&[&WAITING, &MODE])
+        .run(|t| {
+            // The device sends what it has credit for. All of that is acknowledged.
+            t.congestion_or_both("rccc")?;
+            t.auto_credit = false;
+            let length = 4 * t.bdp()?;
+            let region = t.region(length)?;
+            let mut session = t.session();
+            let parts = Message::read(&region, 0, length as u32).parts(t.mtu())?;
+            let psns = session.ask_all(t, &parts)?;
+            session.answer(t, psns[0])?;
+            let (pdc, grace) = (session.pdc, t.grace());
+            let mut left = psns.len();
+            for grants in 1..=4 * psns.len() as u32 {
+                while let Some((_, data)) = t.wait(grace, |seen| {
+                    seen.request().filter(|_| seen.is_for(&pdc) && !seen.payload().is_empty())
+                })? {
+                    left = left.saturating_sub(1);
+                    t.send(&pdc, &pdc.ack(data.psn()).build()?)?;
+                }
+                if left <= t.value(&WAITING).unwrap_or(left) {
+                    break;
+                }
+                // Enough for one packet, and not for two.
+                let units = t.mtu() as u32 / 256;
+                t.send(&pdc, &pdc.control(CtlType::CREDIT, Psn(0), grants * units)?)?;
             }
-            if left <= t.value(&WAITING).unwrap_or(left) {
-                break;
-            }
-            // Enough for one packet, and not for two.
-            let units = t.mtu() as u32 / 256;
-            t.send(&pdc, &pdc.control(CtlType::CREDIT, Psn(0), grants * units)?)?;
-        }
-        require(left != 0, "the device sends all data without credit")?;
-        let close = pdc.psn(psns.len() as u32);
-        t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, close, 0)?)?;
-        t.expect_nack(PDS_CLOSE_005, &pdc, close, &[NackCode::CLOSING_IN_ERR])?;
-        Ok(())
-    }),
-    rule("target-close/after-error", "After CLOSING_IN_ERR the context takes nothing any more")
+            require(left != 0, "the device sends all data without credit")?;
+            let close = pdc.psn(psns.len() as u32);
+            t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, close, 0)?)?;
+            t.expect_nack(PDS_CLOSE_005, &pdc, close, &[NackCode::CLOSING_IN_ERR])?;
+            Ok(())
+        }),
+    rule("close/after-error", "A request after CLOSING_IN_ERR is refused and not delivered")
         .checks(&[PDS_CLOSE_009, PDS_OPEN_007])
         .needs(&[WRITE, READ])
         .over(&[&MODE, &START])
@@ -215,7 +200,7 @@ pub(super) const RULES: &[Rule] = &[
             t.pause(t.soon())?;
             t.check_memory(PDS_CLOSE_009, &region, 0, &[0; 16])
         }),
-    rule("target-close/acknowledged-data", "When read data is acknowledged CLOSE_COMMAND is too")
+    rule("close/acknowledged-data", "CLOSE_COMMAND is acknowledged after all read data is acknowledged")
         .checks(&[PDS_CLOSE_004])
         .needs(&[WRITE, READ])
         .over(&[&MODE, &START])
@@ -227,26 +212,19 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_answer(PDS_CLOSE_004, &pdc, pdc.psn(2))?;
             Ok(())
         }),
-    rule(
-        "target-close/asks",
-        "A target that wants a context closed says CLOSE_REQUEST or REQ_CLOSE, and is \
-         closed by CLOSE_COMMAND",
-    )
-    .checks(&[PDS_CLOSE_006, PDS_CLOSE_004, WIRE_CTL_003, PDS_SYN_008])
-    .run(asks),
-    rule(
-        "target-close/question-unanswered",
-        "A CLOSE_REQUEST that was not acknowledged is no reason to refuse CLOSE_COMMAND",
-    )
-    .checks(&[PDS_CLOSE_007, PDS_CLOSE_006])
-    .run(|t| {
-        let (pdc, _, question) = asked(t)?;
-        require(!question.is_none(), "the device asks by REQ_CLOSE")?;
-        t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(1), 0)?)?;
-        t.expect_answer(PDS_CLOSE_007, &pdc, pdc.psn(1))?;
-        Ok(())
-    }),
-    rule("target-close/asks-in-vain", "Without CLOSE_COMMAND in time the target says CLOSING_IN_ERR")
+    rule("close/requested", "An idle target sends CLOSE_REQUEST or REQ_CLOSE and accepts CLOSE_COMMAND")
+        .checks(&[PDS_CLOSE_006, PDS_CLOSE_004, WIRE_CTL_003, PDS_SYN_008])
+        .run(asks),
+    rule("close/unacknowledged-request", "CLOSE_COMMAND is acknowledged although CLOSE_REQUEST was not")
+        .checks(&[PDS_CLOSE_007, PDS_CLOSE_006])
+        .run(|t| {
+            let (pdc, _, question) = asked(t)?;
+            require(!question.is_none(), "the device asks by REQ_CLOSE")?;
+            t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(1), 0)?)?;
+            t.expect_answer(PDS_CLOSE_007, &pdc, pdc.psn(1))?;
+            Ok(())
+        }),
+    rule("close/request-timeout", "A target that gets no CLOSE_COMMAND in time sends CLOSING_IN_ERR")
         .checks(&[PDS_CLOSE_008, PDS_CLOSE_006])
         .over(&[&TRAFFIC, &MODE, &CARRIER, &START])
         .run(|t| {

@@ -11,23 +11,20 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "control/noop",
-        "A NOOP of the target takes the first PSN of the return direction, and is \
-         acknowledged without a response",
-    )
-    .checks(&[PDS_CTL_001, PDS_ACK_004, PDS_ACK_014, PDS_GTD_004])
-    .run(|t| {
-        let target = at_rest(t, Mode::Rud)?;
-        send_noop(t, &target.pdc, 0)?;
-        let (_, ack) = t.expect_answer(PDS_ACK_004, &target.pdc, target.psn(0))?;
-        t.check(PDS_CTL_001, "cack_psn", target.psn(0), ack.cack_psn());
-        t.check(PDS_ACK_014, "next_hdr", NextHdr::UET_HDR_NONE, ack.prologue().next_hdr());
-        t.check(PDS_GTD_004, "req", AckRequest::NO_REQUEST, ack.req());
-        Ok(())
-    }),
-    rule("control/noop-again", "A NOOP that comes again is acknowledged again").checks(&[PDS_DUP_002]).run(
-        |t| {
+    rule("control/noop", "A target's NOOP takes the first return PSN and gets an ACK without a response")
+        .checks(&[PDS_CTL_001, PDS_ACK_004, PDS_ACK_014, PDS_GTD_004])
+        .run(|t| {
+            let target = at_rest(t, Mode::Rud)?;
+            send_noop(t, &target.pdc, 0)?;
+            let (_, ack) = t.expect_answer(PDS_ACK_004, &target.pdc, target.psn(0))?;
+            t.check(PDS_CTL_001, "cack_psn", target.psn(0), ack.cack_psn());
+            t.check(PDS_ACK_014, "next_hdr", NextHdr::UET_HDR_NONE, ack.prologue().next_hdr());
+            t.check(PDS_GTD_004, "req", AckRequest::NO_REQUEST, ack.req());
+            Ok(())
+        }),
+    rule("control/retransmitted-noop", "A retransmitted NOOP is acknowledged again")
+        .checks(&[PDS_DUP_002])
+        .run(|t| {
             let target = at_rest(t, Mode::Rud)?;
             send_noop(t, &target.pdc, 0)?;
             t.need_ack(&target.pdc, target.psn(0))?;
@@ -39,25 +36,21 @@ pub(super) const RULES: &[Rule] = &[
                 t.expect_ack(PDS_DUP_002, &target.pdc, target.psn(0))?;
             }
             Ok(())
-        },
-    ),
-    rule(
-        "control/noop-above-gap",
-        "A NOOP above a gap is taken, and does not move the cumulative PSN over the gap",
-    )
-    .checks(&[PDS_CTL_001, PDS_PSN_002])
-    .needs(&[RUD])
-    .over(&[&CARRIER, &START])
-    .run(|t| {
-        let target = at_rest(t, Mode::Rud)?;
-        send_noop(t, &target.pdc, 1)?;
-        let (seen, _) = t.expect_ack(PDS_CTL_001, &target.pdc, target.psn(1))?;
-        t.check(PDS_PSN_002, "cack_psn", Some(target.psn(0) - 1), seen.cack(&target.pdc));
-        send_noop(t, &target.pdc, 0)?;
-        t.expect_cack(PDS_PSN_002, &target.pdc, target.psn(1))?;
-        Ok(())
-    }),
-    rule("control/noop-out-of-order", "On an ordered context a NOOP above a gap is refused")
+        }),
+    rule("control/noop-above-gap", "A NOOP above a gap is acknowledged without advancing the cumulative PSN")
+        .checks(&[PDS_CTL_001, PDS_PSN_002])
+        .needs(&[RUD])
+        .over(&[&CARRIER, &START])
+        .run(|t| {
+            let target = at_rest(t, Mode::Rud)?;
+            send_noop(t, &target.pdc, 1)?;
+            let (seen, _) = t.expect_ack(PDS_CTL_001, &target.pdc, target.psn(1))?;
+            t.check(PDS_PSN_002, "cack_psn", Some(target.psn(0) - 1), seen.cack(&target.pdc));
+            send_noop(t, &target.pdc, 0)?;
+            t.expect_cack(PDS_PSN_002, &target.pdc, target.psn(1))?;
+            Ok(())
+        }),
+    rule("control/noop-out-of-order", "An ordered context refuses a NOOP above a gap")
         .checks(&[PDS_ROD_001, PDS_ROD_002])
         .needs(&[ROD])
         .over(&[&CARRIER, &START])
@@ -72,53 +65,42 @@ pub(super) const RULES: &[Rule] = &[
             t.check(PDS_ROD_001, "cack_psn", target.psn(1), ack.cack_psn());
             Ok(())
         }),
-    rule(
-        "control/negotiation",
-        "An offer of capabilities is acknowledged or refused as unknown, and the context \
-         goes on",
-    )
-    .checks(&[PDS_CTL_001])
-    .run(|t| {
-        let mut target = at_rest(t, Mode::Rud)?;
-        let offer = target.pdc.control(CtlType::NEGOTIATION, target.psn(0), 1)?;
-        t.send(&target.pdc, &offer)?;
-        let (pdc, psn) = (target.pdc.clone(), target.psn(0));
-        let answer = t.wait(t.soon().min(t.rto() * 4), |seen| {
-            let refused =
-                seen.nack().filter(|nack| nack.nack_psn() == Some(psn)).map(|nack| nack.nack_code());
-            seen.answers(&pdc, psn).map(|_| None).or(refused.map(Some))
-        })?;
-        if let Some((_, Some(code))) = answer {
-            t.check(PDS_CTL_001, "an ACK, or NACK", NackCode::UNEXP_EVENT, code);
-        }
-        goes_on(t, &mut target, PDS_CTL_001, 1)
-    }),
-    rule(
-        "control/asked-in-vain",
-        "Asked about a PSN of the return direction that never came, the device says so",
-    )
-    .checks(&[PDS_ASK_001])
-    .run(|t| {
-        let target = at_rest(t, Mode::Rud)?;
-        ask(t, &target, 0)?;
-        t.expect_nack(PDS_ASK_001, &target.pdc, target.psn(0), &[NackCode::PKT_NOT_RCVD])?;
-        Ok(())
-    }),
-    rule(
-        "control/asked",
-        "Asked about a PSN of the return direction that it has taken, the device \
-         acknowledges it again",
-    )
-    .checks(&[PDS_ASK_002])
-    .run(|t| {
-        let target = at_rest(t, Mode::Rud)?;
-        send_noop(t, &target.pdc, 0)?;
-        t.need_ack(&target.pdc, target.psn(0))?;
-        ask(t, &target, 0)?;
-        t.expect_ack(PDS_ASK_002, &target.pdc, target.psn(0))?;
-        Ok(())
-    }),
-    rule("control/probe", "A PROBE of the target is answered with its own number")
+    rule("control/negotiation", "NEGOTIATION gets an ACK or NACK UNEXP_EVENT, and the context keeps working")
+        .checks(&[PDS_CTL_001])
+        .run(|t| {
+            let mut target = at_rest(t, Mode::Rud)?;
+            let offer = target.pdc.control(CtlType::NEGOTIATION, target.psn(0), 1)?;
+            t.send(&target.pdc, &offer)?;
+            let (pdc, psn) = (target.pdc.clone(), target.psn(0));
+            let answer = t.wait(t.soon().min(t.rto() * 4), |seen| {
+                let refused =
+                    seen.nack().filter(|nack| nack.nack_psn() == Some(psn)).map(|nack| nack.nack_code());
+                seen.answers(&pdc, psn).map(|_| None).or(refused.map(Some))
+            })?;
+            if let Some((_, Some(code))) = answer {
+                t.check(PDS_CTL_001, "an ACK, or NACK", NackCode::UNEXP_EVENT, code);
+            }
+            goes_on(t, &mut target, PDS_CTL_001, 1)
+        }),
+    rule("control/ack-request-not-received", "ACK_REQUEST for an unused return PSN gets NACK PKT_NOT_RCVD")
+        .checks(&[PDS_ASK_001])
+        .run(|t| {
+            let target = at_rest(t, Mode::Rud)?;
+            ask(t, &target, 0)?;
+            t.expect_nack(PDS_ASK_001, &target.pdc, target.psn(0), &[NackCode::PKT_NOT_RCVD])?;
+            Ok(())
+        }),
+    rule("control/ack-request-received", "ACK_REQUEST for a received return PSN is answered with an ACK")
+        .checks(&[PDS_ASK_002])
+        .run(|t| {
+            let target = at_rest(t, Mode::Rud)?;
+            send_noop(t, &target.pdc, 0)?;
+            t.need_ack(&target.pdc, target.psn(0))?;
+            ask(t, &target, 0)?;
+            t.expect_ack(PDS_ASK_002, &target.pdc, target.psn(0))?;
+            Ok(())
+        }),
+    rule("control/probe", "A PROBE from the target is answered with its opaque value")
         .checks(&[PDS_PRB_001])
         .run(|t| {
             let target = at_rest(t, Mode::Rud)?;
@@ -132,7 +114,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("control/clear-command", "CLEAR_COMMAND for the return direction gets no answer")
+    rule("control/clear-command", "CLEAR_COMMAND for the return direction gets no reply")
         .checks(&[PDS_CLR_011])
         .run(|t| {
             let mut target = at_rest(t, Mode::Rud)?;
@@ -159,7 +141,7 @@ pub(super) const RULES: &[Rule] = &[
         t.check(PDS_CTL_001, "cack_psn", target.psn(0), ack.cack_psn());
         Ok(())
     }),
-    rule("control/unknown", "Control packets of reserved types leave the context as it is")
+    rule("control/reserved-type", "Control packets of reserved types do not change the context")
         .checks(&[ROB_STATE_001])
         .run(|t| {
             t.need_noop()?;
@@ -174,7 +156,7 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_answer(ROB_STATE_001, &target.pdc, target.psn(0))?;
             Ok(())
         }),
-    rule("control/other-peer", "Control packets from another address do not touch the context")
+    rule("control/other-address", "Control packets from another address do not affect the context")
         .checks(&[PDS_PDC_003])
         .needs(&[TWO_ADDRESSES])
         .run(|t| {
@@ -212,7 +194,7 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_none(PDS_TRIM_005, "no answer", span, |seen| answer(&pdc, seen))?;
             goes_on(t, &mut target, PDS_TRIM_005, 1)
         }),
-    rule("control/question", "ACK_REQUEST names the PSN and the context of the target, and takes no PSN")
+    rule("control/ack-request-fields", "ACK_REQUEST names the PSN and the target's PDCID, and takes no PSN")
         .checks(&[PDS_CTL_001, PDS_CTL_002, PDS_SACK_004, WIRE_RSVD_001, WIRE_CTL_006])
         .run(|t| {
             let (mut target, written) = message_in_flight(t, 2)?;
@@ -227,25 +209,28 @@ pub(super) const RULES: &[Rule] = &[
             t.ends(PDS_CTL_001, written, Status::Ok)?;
             goes_on(t, &mut target, PDS_CTL_001, 3)
         }),
-    rule(
-        "control/no-early-probe",
-        "No PROBE, and nothing else that needs a context, leaves before the first ACK",
-    )
-    .checks(&[PDS_PRB_003, PDS_CTL_002])
-    .run(|t| {
-        let peer = t.peer(0)?;
-        t.post(post(PostKind::Write, peer, 4 * t.mtu()))?;
-        let target = Target::accept(t)?;
-        let span = t.soon().min(16 * t.rto());
-        t.expect_none(PDS_PRB_003, "no control packet but NOOP and NEGOTIATION with syn", span, |seen| {
-            let Some(Pds::Control(header)) = seen.uet().pds else { return None };
-            let opens = matches!(header.ctl_type(), CtlType::NOOP | CtlType::NEGOTIATION) && header.syn();
-            (!opens).then_some(())
-        })?;
-        t.check(PDS_CTL_002, "syn of the first request", true, target.got[0].request.syn());
-        Ok(())
-    }),
-    rule("control/high-class", "A PROBE goes in the traffic class of control packets")
+    rule("control/no-early-probe", "No PROBE or other control packet without syn precedes the first ACK")
+        .checks(&[PDS_PRB_003, PDS_CTL_002])
+        .run(|t| {
+            let peer = t.peer(0)?;
+            t.post(post(PostKind::Write, peer, 4 * t.mtu()))?;
+            let target = Target::accept(t)?;
+            let span = t.soon().min(16 * t.rto());
+            t.expect_none(
+                PDS_PRB_003,
+                "no control packet but NOOP and NEGOTIATION with syn",
+                span,
+                |seen| {
+                    let Some(Pds::Control(header)) = seen.uet().pds else { return None };
+                    let opens =
+                        matches!(header.ctl_type(), CtlType::NOOP | CtlType::NEGOTIATION) && header.syn();
+                    (!opens).then_some(())
+                },
+            )?;
+            t.check(PDS_CTL_002, "syn of the first request", true, target.got[0].request.syn());
+            Ok(())
+        }),
+    rule("control/high-class", "A PROBE is sent in the traffic class of control packets")
         .checks(&[PDS_PRB_004])
         .needs(&[SEE_CLASS])
         .run(|t| {

@@ -22,7 +22,7 @@ const RESPONSE: &[&Requirement] = &[
 ];
 
 pub(super) const RULES: &[Rule] = &[
-    rule("encoding/ack", "The ACKs of plain requests are well formed")
+    rule("encoding/ack", "ACKs of requests are well formed")
         .checks(&[
             WIRE_RSVD_001,
             WIRE_TYPE_001,
@@ -59,7 +59,7 @@ pub(super) const RULES: &[Rule] = &[
             let requirements = &[WIRE_RSVD_001, WIRE_RSVD_002, WIRE_ACK_001, WIRE_CC_001, WIRE_NEXT_002];
             check(t, "ACK_CC", long, requirements)
         }),
-    rule("encoding/ack-of-control", "The ACKs of control packets are well formed, and end with their header")
+    rule("encoding/ack-of-control", "ACKs of control packets are well formed and end with their header")
         .checks(&[WIRE_NEXT_002, WIRE_LEN_001, WIRE_RSVD_001])
         .over(&[&MODE, &CARRIER, &START])
         .run(|t| {
@@ -74,7 +74,7 @@ pub(super) const RULES: &[Rule] = &[
             t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(2), 0)?)?;
             check(t, "ACK", is_ack, requirements)
         }),
-    rule("encoding/ack-of-ordered", "The ACKs and NACKs of an ordered context are well formed")
+    rule("encoding/ack-of-ordered", "ACKs and NACKs of an ordered context are well formed")
         .checks(&[WIRE_NEXT_002, WIRE_LEN_001, WIRE_RSVD_001])
         .needs(&[ROD])
         .over(&[&CARRIER, &START])
@@ -88,7 +88,7 @@ pub(super) const RULES: &[Rule] = &[
             let requirements = &[WIRE_NEXT_002, WIRE_LEN_001, WIRE_RSVD_001];
             check(t, "ACK or NACK", |uet| is_ack(uet) || is_nack(uet), requirements)
         }),
-    rule("encoding/probe-answer", "The answer to a PROBE is well formed")
+    rule("encoding/ack-of-probe", "ACKs of PROBEs are well formed")
         .checks(&[WIRE_RSVD_001, WIRE_RSVD_002, WIRE_CC_001, WIRE_NEXT_002])
         .needs(&[RUD])
         .over(&[&CARRIER, &START])
@@ -104,7 +104,7 @@ pub(super) const RULES: &[Rule] = &[
             let requirements = &[WIRE_RSVD_001, WIRE_RSVD_002, WIRE_CC_001, WIRE_NEXT_002];
             check(t, "answer to a PROBE", answer, requirements)
         }),
-    rule("encoding/error", "Errors are well formed responses")
+    rule("encoding/error", "Error responses are well formed")
         .checks(&[
             WIRE_RSVD_001,
             WIRE_TYPE_001,
@@ -128,28 +128,24 @@ pub(super) const RULES: &[Rule] = &[
             t.request(&pdc, pdc.request(4).write(&region, region.length, &[1])?)?;
             check(t, "response", is_ack, RESPONSE)
         }),
-    rule(
-        "encoding/nack",
-        "NACKs are well formed, end with their header, and name a context only if they \
-         have one",
-    )
-    .checks(&[WIRE_RSVD_001, WIRE_NEXT_002, WIRE_NACK_001, WIRE_NACK_003, WIRE_LEN_001])
-    .over(&[&MODE, &CARRIER, &START])
-    .run(|t| {
-        let (pdc, region) = t.open()?;
-        let unknown = t.initiate().of_nobody(pdc.remote);
-        let stranger = Pdc { local: unknown.local, ..pdc.clone() };
-        t.request(&unknown, unknown.request(0).write(&region, 0, &[1])?)?;
-        t.request(&stranger, stranger.request(1).write(&region, 0, &[1])?)?;
-        t.request(&pdc, Request { syn: true, offset: 9, ..pdc.request(1).write(&region, 0, &[1])? })?;
-        t.send(&pdc, &pdc.control(CtlType::ACK_REQUEST, pdc.psn(1), 0)?)?;
-        if let Ok(beyond) = t.beyond(&pdc) {
-            t.request(&pdc, pdc.request(beyond).write(&region, 0, &[1])?)?;
-        }
-        let requirements = &[WIRE_RSVD_001, WIRE_NEXT_002, WIRE_NACK_001, WIRE_NACK_003, WIRE_LEN_001];
-        check(t, "NACK", is_nack, requirements)
-    }),
-    rule("encoding/data-in-ack", "Read data in an ACK says its length, and reaches not beyond the read")
+    rule("encoding/nack", "NACKs are well formed, end with their header and name only their own context")
+        .checks(&[WIRE_RSVD_001, WIRE_NEXT_002, WIRE_NACK_001, WIRE_NACK_003, WIRE_LEN_001])
+        .over(&[&MODE, &CARRIER, &START])
+        .run(|t| {
+            let (pdc, region) = t.open()?;
+            let unknown = t.initiate().of_nobody(pdc.remote);
+            let stranger = Pdc { local: unknown.local, ..pdc.clone() };
+            t.request(&unknown, unknown.request(0).write(&region, 0, &[1])?)?;
+            t.request(&stranger, stranger.request(1).write(&region, 0, &[1])?)?;
+            t.request(&pdc, Request { syn: true, offset: 9, ..pdc.request(1).write(&region, 0, &[1])? })?;
+            t.send(&pdc, &pdc.control(CtlType::ACK_REQUEST, pdc.psn(1), 0)?)?;
+            if let Ok(beyond) = t.beyond(&pdc) {
+                t.request(&pdc, pdc.request(beyond).write(&region, 0, &[1])?)?;
+            }
+            let requirements = &[WIRE_RSVD_001, WIRE_NEXT_002, WIRE_NACK_001, WIRE_NACK_003, WIRE_LEN_001];
+            check(t, "NACK", is_nack, requirements)
+        }),
+    rule("encoding/data-in-ack", "Read data in an ACK states its length and stays within the read")
         .checks(&[WIRE_SES_006, WIRE_SES_010, WIRE_SES_012, WIRE_NEXT_002])
         .needs(&[WRITE, READ])
         .over(&[&MODE, &START])
@@ -164,7 +160,7 @@ pub(super) const RULES: &[Rule] = &[
             let requirements = &[WIRE_SES_006, WIRE_SES_010, WIRE_SES_012, WIRE_NEXT_002];
             check(t, "ACK with data", |uet| is_data(uet, true), requirements)
         }),
-    rule("encoding/fetched-value", "The result of a fetching atomic says its length")
+    rule("encoding/fetched-value", "The result of a fetching atomic states its length")
         .checks(&[WIRE_SES_006, WIRE_SES_010, WIRE_NEXT_002])
         .needs(&[WRITE, FETCH_ATOMIC])
         .over(&[&MODE, &START])
@@ -175,56 +171,48 @@ pub(super) const RULES: &[Rule] = &[
             let data = |uet: &Uet<'_>| is_data(uet, true) || is_data(uet, false);
             check(t, "value", data, &[WIRE_SES_006, WIRE_SES_010, WIRE_NEXT_002])
         }),
-    rule(
-        "encoding/data-long",
-        "Read data on the return direction is well formed for a read with a standard \
-         header",
-    )
-    .checks(&[WIRE_SES_006, WIRE_SES_010, WIRE_SES_012, WIRE_CLEAR_001, WIRE_NEXT_002])
-    .needs(&[WRITE, READ])
-    .over(&[&MODE, &START])
-    .run(|t| {
-        let (pdc, region) = t.open()?;
-        let mut all = Vec::new();
-        let least = t.beyond_ack()?;
-        for (n, length) in [(1, least), (2, t.mtu() as u32), (3, 100 + least)] {
-            t.request(&pdc, pdc.request(n).read(&region, 0, length)?)?;
+    rule("encoding/return-data", "Return data of a read with a standard header is well formed")
+        .checks(&[WIRE_SES_006, WIRE_SES_010, WIRE_SES_012, WIRE_CLEAR_001, WIRE_NEXT_002])
+        .needs(&[WRITE, READ])
+        .over(&[&MODE, &START])
+        .run(|t| {
+            let (pdc, region) = t.open()?;
+            let mut all = Vec::new();
+            let least = t.beyond_ack()?;
+            for (n, length) in [(1, least), (2, t.mtu() as u32), (3, 100 + least)] {
+                t.request(&pdc, pdc.request(n).read(&region, 0, length)?)?;
+                acknowledge(t, &pdc, &mut all)?;
+            }
+            let requirements = [WIRE_SES_006, WIRE_SES_010, WIRE_SES_012, WIRE_CLEAR_001, WIRE_NEXT_002];
+            check_data(t, &all, &requirements)
+        }),
+    rule("encoding/return-data-short-header", "Return data of reads with short headers is well formed")
+        .checks(&[WIRE_SES_006, WIRE_SES_010, WIRE_CLEAR_001, WIRE_NEXT_002])
+        .needs(&[WRITE, READ])
+        .over(&[&MODE, &START])
+        .run(|t| {
+            let (pdc, region) = t.open()?;
+            let mut all = Vec::new();
+            let length = t.beyond_ack()? as u16;
+            let read = uet_wire::registry::Opcode::UET_READ;
+            let medium = Medium::build(read)
+                .head(|head| head.rel(true).som(true).eom(true))
+                .request_length(length)
+                .address(|a| a.job_id(region.job).pid_on_fep(region.process).resource_index(region.index))
+                .memory_key(region.key)
+                .done()?;
+            let small = Small::build(read)
+                .head(|head| head.rel(true).som(true).eom(true))
+                .request_length(length)
+                .address(|a| a.job_id(region.job).pid_on_fep(region.process).resource_index(region.index))
+                .done()?;
+            t.request(&pdc, pdc.request(1).ses(medium, &[]))?;
             acknowledge(t, &pdc, &mut all)?;
-        }
-        let requirements = [WIRE_SES_006, WIRE_SES_010, WIRE_SES_012, WIRE_CLEAR_001, WIRE_NEXT_002];
-        check_data(t, &all, &requirements)
-    }),
-    rule(
-        "encoding/data-short",
-        "Read data on the return direction is well formed for reads with a medium and a \
-         small header",
-    )
-    .checks(&[WIRE_SES_006, WIRE_SES_010, WIRE_CLEAR_001, WIRE_NEXT_002])
-    .needs(&[WRITE, READ])
-    .over(&[&MODE, &START])
-    .run(|t| {
-        let (pdc, region) = t.open()?;
-        let mut all = Vec::new();
-        let length = t.beyond_ack()? as u16;
-        let read = uet_wire::registry::Opcode::UET_READ;
-        let medium = Medium::build(read)
-            .head(|head| head.rel(true).som(true).eom(true))
-            .request_length(length)
-            .address(|a| a.job_id(region.job).pid_on_fep(region.process).resource_index(region.index))
-            .memory_key(region.key)
-            .done()?;
-        let small = Small::build(read)
-            .head(|head| head.rel(true).som(true).eom(true))
-            .request_length(length)
-            .address(|a| a.job_id(region.job).pid_on_fep(region.process).resource_index(region.index))
-            .done()?;
-        t.request(&pdc, pdc.request(1).ses(medium, &[]))?;
-        acknowledge(t, &pdc, &mut all)?;
-        t.request(&pdc, pdc.request(2).ses(small, &[]))?;
-        acknowledge(t, &pdc, &mut all)?;
-        check_data(t, &all, &[WIRE_SES_006, WIRE_SES_010, WIRE_CLEAR_001, WIRE_NEXT_002])
-    }),
-    rule("encoding/clear-request", "CLEAR_REQUEST, if the device sends one, is well formed")
+            t.request(&pdc, pdc.request(2).ses(small, &[]))?;
+            acknowledge(t, &pdc, &mut all)?;
+            check_data(t, &all, &[WIRE_SES_006, WIRE_SES_010, WIRE_CLEAR_001, WIRE_NEXT_002])
+        }),
+    rule("encoding/clear-request", "CLEAR_REQUEST is well formed")
         .checks(&[WIRE_CTL_001, WIRE_CTL_004, WIRE_CTL_006, WIRE_RSVD_001])
         .over(&[&MODE, &CARRIER, &START])
         .run(|t| {
@@ -237,7 +225,7 @@ pub(super) const RULES: &[Rule] = &[
             t.check_packet(&seen, &[WIRE_CTL_001, WIRE_CTL_004, WIRE_CTL_006, WIRE_RSVD_001]);
             t.send(&pdc, &pdc.control(CtlType::CLEAR_COMMAND, Psn(0), pdc.psn(1).0)?)
         }),
-    rule("encoding/close-request", "CLOSE_REQUEST is well formed, and asks for an ACK")
+    rule("encoding/close-request", "CLOSE_REQUEST is well formed and asks for an ACK")
         .checks(&[WIRE_CTL_001, WIRE_CTL_003, WIRE_CTL_005, WIRE_CTL_006, WIRE_RSVD_001])
         .over(&[&MODE, &CARRIER, &START])
         .run(|t| {
@@ -254,7 +242,7 @@ pub(super) const RULES: &[Rule] = &[
             let requirements = &[WIRE_CTL_001, WIRE_CTL_003, WIRE_CTL_005, WIRE_CTL_006, WIRE_RSVD_001];
             check(t, "CLOSE_REQUEST", asks, requirements)
         }),
-    rule("encoding/rudi", "RUDI responses, with data and without, are well formed")
+    rule("encoding/rudi", "RUDI responses with and without data are well formed")
         .checks(&[WIRE_RSVD_001, WIRE_NEXT_002, WIRE_SES_006, WIRE_SES_010])
         .needs(&[RUDI, READ])
         .over(&[&CARRIER])

@@ -18,7 +18,7 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule("establish/no-pdc", "A target without a free context says so, and keeps nothing")
+    rule("establish/no-pdc", "A target without a free context sends NO_PDC_AVAIL and keeps nothing")
         .checks(&[PDS_OPEN_001, WIRE_NACK_003])
         .run(|t| {
             t.configure("general_pdcs", 2)?;
@@ -30,43 +30,38 @@ pub(super) const RULES: &[Rule] = &[
             let third = t.initiate();
             no_room(t, &third, &region, NackCode::NO_PDC_AVAIL)
         }),
+    rule("establish/no-ccc", "A target without a free CCC sends NO_CCC_AVAIL and accepts once one is free")
+        .checks(&[PDS_OPEN_001, PDS_CLOSE_004, WIRE_NACK_003])
+        .needs(&[TWO_ADDRESSES])
+        .run(|t| {
+            t.configure("cccs", 1)?;
+            t.try_configure("general_pdcs", 3)?;
+            let (pdc, region) = t.open()?;
+            t.prove_established(&pdc)?;
+            let other = t.initiate_from(1)?;
+            no_room(t, &other, &region, NackCode::NO_CCC_AVAIL)?;
+            t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(1), 0)?)?;
+            t.need("the end of the context", t.soon(), |seen| seen.answers(&pdc, pdc.psn(1)))?;
+            t.expect_room(PDS_CLOSE_004, &other, &region)
+        }),
     rule(
-        "establish/no-ccc",
-        "A target without a free congestion control context says so, and opens when \
-         there is one",
+        "establish/no-bitmap",
+        "A target without a free bitmap sends NO_BITMAP and accepts once one is free",
     )
-    .checks(&[PDS_OPEN_001, PDS_CLOSE_004, WIRE_NACK_003])
-    .needs(&[TWO_ADDRESSES])
-    .run(|t| {
-        t.configure("cccs", 1)?;
-        t.try_configure("general_pdcs", 3)?;
-        let (pdc, region) = t.open()?;
-        t.prove_established(&pdc)?;
-        let other = t.initiate_from(1)?;
-        no_room(t, &other, &region, NackCode::NO_CCC_AVAIL)?;
-        t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(1), 0)?)?;
-        t.need("the end of the context", t.soon(), |seen| seen.answers(&pdc, pdc.psn(1)))?;
-        t.expect_room(PDS_CLOSE_004, &other, &region)
-    }),
-    rule("establish/no-bitmap", "A target without a free bitmap says so, and opens when there is one")
-        .checks(&[PDS_OPEN_001, WIRE_NACK_003])
-        .run(no_bitmap),
-    rule(
-        "establish/unknown-dpdcid",
-        "A packet without syn for a PDCID that nobody has is answered INV_DPDCID and not \
-         delivered",
-    )
-    .checks(&[PDS_OPEN_002, WIRE_NACK_003])
-    .run(|t| {
-        let (open, region) = t.open()?;
-        let pdc = t.initiate().of_nobody(open.remote);
-        t.request(&pdc, pdc.request(0).write(&region, 0, &[1; 16])?)?;
-        let (_, nack) = t.expect_nack(PDS_OPEN_002, &pdc, pdc.psn(0), &[NackCode::INV_DPDCID])?;
-        check_no_context(t, &nack);
-        t.pause(t.soon())?;
-        t.check_memory(PDS_OPEN_002, &region, 0, &[0; 16])
-    }),
-    rule("establish/dpdcid-zero", "PDCID 0 is nobody's, though a context is open")
+    .checks(&[PDS_OPEN_001, WIRE_NACK_003])
+    .run(no_bitmap),
+    rule("establish/unknown-dpdcid", "A packet for an unknown PDCID gets INV_DPDCID and is not delivered")
+        .checks(&[PDS_OPEN_002, WIRE_NACK_003])
+        .run(|t| {
+            let (open, region) = t.open()?;
+            let pdc = t.initiate().of_nobody(open.remote);
+            t.request(&pdc, pdc.request(0).write(&region, 0, &[1; 16])?)?;
+            let (_, nack) = t.expect_nack(PDS_OPEN_002, &pdc, pdc.psn(0), &[NackCode::INV_DPDCID])?;
+            check_no_context(t, &nack);
+            t.pause(t.soon())?;
+            t.check_memory(PDS_OPEN_002, &region, 0, &[0; 16])
+        }),
+    rule("establish/dpdcid-zero", "PDCID 0 names no context, even while a context is open")
         .checks(&[PDS_PDC_001])
         .run(|t| {
             let (pdc, region) = t.open()?;
@@ -79,9 +74,8 @@ pub(super) const RULES: &[Rule] = &[
             })?;
             t.check_memory(PDS_PDC_001, &region, 0, &[0; 16])
         }),
-    rule("establish/spdcid-zero", "A packet whose sender has no PDCID opens nothing")
-        .checks(&[PDS_PDC_001])
-        .run(|t| {
+    rule("establish/spdcid-zero", "A packet with spdcid 0 opens no context").checks(&[PDS_PDC_001]).run(
+        |t| {
             let region = t.region(4096)?;
             let pdc = Pdc { local: PdcId::NONE, ..t.initiate() };
             t.request(&pdc, pdc.request(0).write(&region, 0, &[1; 16])?)?;
@@ -89,124 +83,101 @@ pub(super) const RULES: &[Rule] = &[
                 (seen.ack()?.dpdcid() == PdcId::NONE).then_some(())
             })?;
             t.check_memory(PDS_PDC_001, &region, 0, &[0; 16])
+        },
+    ),
+    rule("establish/other-spdcid", "A packet with another spdcid is refused and does not change the context")
+        .checks(&[PDS_OPEN_003, WIRE_NACK_003])
+        .run(|t| {
+            let (pdc, region) = t.open()?;
+            let stranger = Pdc { local: t.initiate().local, ..pdc.clone() };
+            intrude(t, &pdc, &stranger, &region)
+        }),
+    rule("establish/other-address", "A packet from another address is refused and changes no context")
+        .checks(&[PDS_OPEN_003, WIRE_NACK_003])
+        .needs(&[TWO_ADDRESSES])
+        .run(|t| {
+            let (pdc, region) = t.open()?;
+            let stranger = Pdc { from: t.initiate_from(1)?.from, ..pdc.clone() };
+            intrude(t, &pdc, &stranger, &region)
+        }),
+    rule("establish/foreign-control", "Control packets from another address get no ACK and change nothing")
+        .checks(&[PDS_OPEN_003, PDS_PDC_003])
+        .needs(&[TWO_ADDRESSES])
+        .run(|t| {
+            let (pdc, region) = t.open()?;
+            let stranger = Pdc { from: t.initiate_from(1)?.from, ..pdc.clone() };
+            t.request(&pdc, pdc.request(1).write_nowhere(&region, &[1; 16])?)?;
+            t.need_ack(&pdc, pdc.psn(1))?;
+            t.send(&stranger, &stranger.control(CtlType::CLEAR_COMMAND, Psn(0), pdc.psn(1).0)?)?;
+            t.send(&stranger, &stranger.control(CtlType::CLOSE_COMMAND, pdc.psn(2), 0)?)?;
+            t.send(&stranger, &stranger.control(CtlType::ACK_REQUEST, pdc.psn(1), 0)?)?;
+            t.expect_silence(PDS_OPEN_003, "no ACK for a stranger", |seen| {
+                (seen.wire.dst == stranger.from && seen.ack().is_some()).then_some(())
+            })?;
+            t.forget();
+            // Neither cleared nor closed: the context goes on where it was.
+            t.request(&pdc, pdc.request(2).write(&region, 0, &[2; 16])?)?;
+            let (_, ack) = t.expect_ack(PDS_PDC_003, &pdc, pdc.psn(2))?;
+            t.check(PDS_OPEN_003, "cack_psn", pdc.psn(0), ack.cack_psn());
+            t.expect_memory(PDS_PDC_003, &region, 0, &[2; 16])
+        }),
+    rule("establish/other-start", "A packet with syn and another Start_PSN is refused with INVALID_SYN")
+        .checks(&[PDS_OPEN_005])
+        .run(|t| {
+            let (pdc, region) = t.open()?;
+            for (offset, psn) in [(5, 1), (0, 1), (1, 7)] {
+                let moved = Request { syn: true, offset, ..pdc.request(psn) };
+                t.request(&pdc, moved.write(&region, 0, &[1; 16])?)?;
+                t.expect_nack(PDS_OPEN_005, &pdc, pdc.psn(psn), &[NackCode::INVALID_SYN])?;
+            }
+            t.pause(t.soon())?;
+            t.check_memory(PDS_OPEN_005, &region, 0, &[0; 16])?;
+            t.request(&pdc, pdc.request(1).write(&region, 0, &[2; 16])?)?;
+            t.expect_cack(PDS_OPEN_005, &pdc, pdc.psn(1))?;
+            Ok(())
+        }),
+    rule("establish/syn-above-window", "A packet with syn above the window is refused with INVALID_SYN")
+        .checks(&[PDS_OPEN_004])
+        .run(|t| {
+            let (pdc, region) = t.open()?;
+            // PSN 0 is the cumulative one.
+            let beyond = t.beyond(&pdc)?;
+            require(beyond <= 4095, "the window is wider than psn_offset")?;
+            t.request(&pdc, Request { syn: true, ..pdc.request(beyond).write(&region, 0, &[1; 16])? })?;
+            t.expect_nack(PDS_OPEN_004, &pdc, pdc.psn(beyond), &[NackCode::INVALID_SYN])?;
+            t.pause(t.soon())?;
+            t.check_memory(PDS_OPEN_004, &region, 0, &[0; 16])
+        }),
+    rule("establish/first-above-window", "A first packet above the default window gets INVALID_SYN")
+        .checks(&[PDS_OPEN_004])
+        .run(|t| {
+            let region = t.region(4096)?;
+            let pdc = t.initiate();
+            let above = t.default_range();
+            require(above <= 4095, "the default window is wider than psn_offset")?;
+            t.request(&pdc, pdc.request(above).write(&region, 0, &[1; 16])?)?;
+            t.expect_nack(PDS_OPEN_004, &pdc, pdc.psn(above), &[NackCode::INVALID_SYN])?;
+            t.pause(t.soon())?;
+            t.check_memory(PDS_OPEN_004, &region, 0, &[0; 16])
+        }),
+    rule("establish/other-mode", "A packet of the other delivery mode is refused with PDC_MODE_MISMATCH")
+        .checks(&[PDS_OPEN_008])
+        .needs(&[ROD])
+        .run(|t| {
+            let region = t.region(4096)?;
+            for rod in [false, true] {
+                let mut pdc = Pdc { rod, ..t.initiate() };
+                t.establish(&mut pdc, &region)?;
+                let other = Pdc { rod: !rod, ..pdc.clone() };
+                t.request(&other, other.request(1).write(&region, 0, &[1; 16])?)?;
+                t.expect_nack(PDS_OPEN_008, &pdc, pdc.psn(1), &[NackCode::PDC_MODE_MISMATCH])?;
+            }
+            t.pause(t.soon())?;
+            t.check_memory(PDS_OPEN_008, &region, 0, &[0; 16])
         }),
     rule(
-        "establish/other-spdcid",
-        "A packet of another PDCID of the peer is not of the context, and changes nothing",
-    )
-    .checks(&[PDS_OPEN_003, WIRE_NACK_003])
-    .run(|t| {
-        let (pdc, region) = t.open()?;
-        let stranger = Pdc { local: t.initiate().local, ..pdc.clone() };
-        intrude(t, &pdc, &stranger, &region)
-    }),
-    rule(
-        "establish/other-address",
-        "A packet from another address is not of the context, and changes nothing",
-    )
-    .checks(&[PDS_OPEN_003, WIRE_NACK_003])
-    .needs(&[TWO_ADDRESSES])
-    .run(|t| {
-        let (pdc, region) = t.open()?;
-        let stranger = Pdc { from: t.initiate_from(1)?.from, ..pdc.clone() };
-        intrude(t, &pdc, &stranger, &region)
-    }),
-    rule(
-        "establish/control-of-another",
-        "Control packets from another address neither clear nor close nor ask",
-    )
-    .checks(&[PDS_OPEN_003, PDS_PDC_003])
-    .needs(&[TWO_ADDRESSES])
-    .run(|t| {
-        let (pdc, region) = t.open()?;
-        let stranger = Pdc { from: t.initiate_from(1)?.from, ..pdc.clone() };
-        t.request(&pdc, pdc.request(1).write_nowhere(&region, &[1; 16])?)?;
-        t.need_ack(&pdc, pdc.psn(1))?;
-        t.send(&stranger, &stranger.control(CtlType::CLEAR_COMMAND, Psn(0), pdc.psn(1).0)?)?;
-        t.send(&stranger, &stranger.control(CtlType::CLOSE_COMMAND, pdc.psn(2), 0)?)?;
-        t.send(&stranger, &stranger.control(CtlType::ACK_REQUEST, pdc.psn(1), 0)?)?;
-        t.expect_silence(PDS_OPEN_003, "no ACK for a stranger", |seen| {
-            (seen.wire.dst == stranger.from && seen.ack().is_some()).then_some(())
-        })?;
-        t.forget();
-        // Neither cleared nor closed: the context goes on where it was.
-        t.request(&pdc, pdc.request(2).write(&region, 0, &[2; 16])?)?;
-        let (_, ack) = t.expect_ack(PDS_PDC_003, &pdc, pdc.psn(2))?;
-        t.check(PDS_OPEN_003, "cack_psn", pdc.psn(0), ack.cack_psn());
-        t.expect_memory(PDS_PDC_003, &region, 0, &[2; 16])
-    }),
-    rule(
-        "establish/start-moved",
-        "A packet with syn from another Start_PSN is answered INVALID_SYN and not \
-         delivered",
-    )
-    .checks(&[PDS_OPEN_005])
-    .run(|t| {
-        let (pdc, region) = t.open()?;
-        for (offset, psn) in [(5, 1), (0, 1), (1, 7)] {
-            let moved = Request { syn: true, offset, ..pdc.request(psn) };
-            t.request(&pdc, moved.write(&region, 0, &[1; 16])?)?;
-            t.expect_nack(PDS_OPEN_005, &pdc, pdc.psn(psn), &[NackCode::INVALID_SYN])?;
-        }
-        t.pause(t.soon())?;
-        t.check_memory(PDS_OPEN_005, &region, 0, &[0; 16])?;
-        t.request(&pdc, pdc.request(1).write(&region, 0, &[2; 16])?)?;
-        t.expect_cack(PDS_OPEN_005, &pdc, pdc.psn(1))?;
-        Ok(())
-    }),
-    rule(
-        "establish/syn-above-window",
-        "A packet with syn above the window is answered INVALID_SYN and not delivered",
-    )
-    .checks(&[PDS_OPEN_004])
-    .run(|t| {
-        let (pdc, region) = t.open()?;
-        // PSN 0 is the cumulative one.
-        let beyond = t.beyond(&pdc)?;
-        require(beyond <= 4095, "the window is wider than psn_offset")?;
-        t.request(&pdc, Request { syn: true, ..pdc.request(beyond).write(&region, 0, &[1; 16])? })?;
-        t.expect_nack(PDS_OPEN_004, &pdc, pdc.psn(beyond), &[NackCode::INVALID_SYN])?;
-        t.pause(t.soon())?;
-        t.check_memory(PDS_OPEN_004, &region, 0, &[0; 16])
-    }),
-    rule(
-        "establish/first-above-window",
-        "A first packet above the default window is answered INVALID_SYN and opens \
-         nothing",
-    )
-    .checks(&[PDS_OPEN_004])
-    .run(|t| {
-        let region = t.region(4096)?;
-        let pdc = t.initiate();
-        let above = t.default_range();
-        require(above <= 4095, "the default window is wider than psn_offset")?;
-        t.request(&pdc, pdc.request(above).write(&region, 0, &[1; 16])?)?;
-        t.expect_nack(PDS_OPEN_004, &pdc, pdc.psn(above), &[NackCode::INVALID_SYN])?;
-        t.pause(t.soon())?;
-        t.check_memory(PDS_OPEN_004, &region, 0, &[0; 16])
-    }),
-    rule(
-        "establish/other-mode",
-        "A packet of the other mode is answered PDC_MODE_MISMATCH and not delivered",
-    )
-    .checks(&[PDS_OPEN_008])
-    .needs(&[ROD])
-    .run(|t| {
-        let region = t.region(4096)?;
-        for rod in [false, true] {
-            let mut pdc = Pdc { rod, ..t.initiate() };
-            t.establish(&mut pdc, &region)?;
-            let other = Pdc { rod: !rod, ..pdc.clone() };
-            t.request(&other, other.request(1).write(&region, 0, &[1; 16])?)?;
-            t.expect_nack(PDS_OPEN_008, &pdc, pdc.psn(1), &[NackCode::PDC_MODE_MISMATCH])?;
-        }
-        t.pause(t.soon())?;
-        t.check_memory(PDS_OPEN_008, &region, 0, &[0; 16])
-    }),
-    rule(
-        "establish/other-mode-with-credit",
-        "A packet of the other mode that carries demand for credit is answered \
-         PDC_MODE_MISMATCH too",
+        "establish/other-mode-credit",
+        "A packet of the other mode is refused with or without credit demand",
     )
     .checks(&[PDS_OPEN_008])
     .needs(&[ROD, RUD, RCCC, WRITE])
@@ -230,40 +201,36 @@ pub(super) const RULES: &[Rule] = &[
         t.pause(t.soon())?;
         t.check_memory(PDS_OPEN_008, &region, 0, &[0; 16])
     }),
-    rule(
-        "establish/refused-often",
-        "However often an opening is refused, it keeps no context, and there is room \
-         afterwards",
-    )
-    .checks(&[PDS_OPEN_004, PDS_TRIM_004])
-    .over(&[&REFUSED, &MODE, &CARRIER])
-    .run(|t| {
-        let above = t.default_range();
-        let trimmed = t.value(&REFUSED);
-        if above > 4095 && !trimmed {
-            return skip("the default window is wider than psn_offset");
-        }
-        t.try_configure("general_pdcs", 2)?;
-        let region = t.region(4096)?;
-        for _ in 0..6 {
-            let pdc = t.initiate();
-            if trimmed {
-                let packet = pdc.request(0).write(&region, 0, &[1; 200])?.build()?;
-                t.send_wire(&pdc.trimmed(&packet, Trimmed::Fabric, 16))?;
-                // Open: an answer.
-                t.wait(t.soon(), |seen| seen.refuses(&pdc, pdc.psn(0)))?;
-                continue;
+    rule("establish/repeated-refusals", "Repeated refusals of first packets use up no contexts")
+        .checks(&[PDS_OPEN_004, PDS_TRIM_004])
+        .over(&[&REFUSED, &MODE, &CARRIER])
+        .run(|t| {
+            let above = t.default_range();
+            let trimmed = t.value(&REFUSED);
+            if above > 4095 && !trimmed {
+                return skip("the default window is wider than psn_offset");
             }
-            t.request(&pdc, pdc.request(above).write(&region, 0, &[1; 16])?)?;
-            t.expect_nack(PDS_OPEN_004, &pdc, pdc.psn(above), &[NackCode::INVALID_SYN])?;
-        }
-        let requirement = if trimmed { PDS_TRIM_004 } else { PDS_OPEN_004 };
-        let pdc = t.initiate();
-        t.request(&pdc, pdc.request(0).write(&region, 0, &[2; 16])?)?;
-        t.expect_ack(requirement, &pdc, pdc.psn(0))?;
-        t.expect_memory(requirement, &region, 0, &[2; 16])
-    }),
-    rule("establish/refused-then-opened", "After refusals of all kinds a context still opens and works")
+            t.try_configure("general_pdcs", 2)?;
+            let region = t.region(4096)?;
+            for _ in 0..6 {
+                let pdc = t.initiate();
+                if trimmed {
+                    let packet = pdc.request(0).write(&region, 0, &[1; 200])?.build()?;
+                    t.send_wire(&pdc.trimmed(&packet, Trimmed::Fabric, 16))?;
+                    // Open: an answer.
+                    t.wait(t.soon(), |seen| seen.refuses(&pdc, pdc.psn(0)))?;
+                    continue;
+                }
+                t.request(&pdc, pdc.request(above).write(&region, 0, &[1; 16])?)?;
+                t.expect_nack(PDS_OPEN_004, &pdc, pdc.psn(above), &[NackCode::INVALID_SYN])?;
+            }
+            let requirement = if trimmed { PDS_TRIM_004 } else { PDS_OPEN_004 };
+            let pdc = t.initiate();
+            t.request(&pdc, pdc.request(0).write(&region, 0, &[2; 16])?)?;
+            t.expect_ack(requirement, &pdc, pdc.psn(0))?;
+            t.expect_memory(requirement, &region, 0, &[2; 16])
+        }),
+    rule("establish/works-after-refusals", "The device serves a new context after refusals of all kinds")
         .checks(&[ROB_LIFE_001])
         .run(|t| {
             let (pdc, region) = t.open()?;

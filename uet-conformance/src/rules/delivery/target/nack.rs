@@ -10,18 +10,20 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule("nack/retx", "A NACK has the retx of the packet that it refuses").checks(&[PDS_NACK_001]).run(|t| {
-        let (pdc, region) = t.open()?;
-        for (pdc, request, code) in refusable(t, &pdc, &region)? {
-            for retx in [false, true] {
-                t.request(&pdc, Request { retx, ..request.clone() })?;
-                let (_, nack) = t.expect_nack(PDS_NACK_001, &pdc, request.psn, &[code])?;
-                t.check(PDS_NACK_001, "flag retx", retx, nack.retx());
+    rule("nack/retx", "A NACK repeats the retx flag of the packet that it refuses")
+        .checks(&[PDS_NACK_001])
+        .run(|t| {
+            let (pdc, region) = t.open()?;
+            for (pdc, request, code) in refusable(t, &pdc, &region)? {
+                for retx in [false, true] {
+                    t.request(&pdc, Request { retx, ..request.clone() })?;
+                    let (_, nack) = t.expect_nack(PDS_NACK_001, &pdc, request.psn, &[code])?;
+                    t.check(PDS_NACK_001, "flag retx", retx, nack.retx());
+                }
             }
-        }
-        Ok(())
-    }),
-    rule("nack/mark", "A NACK says whether the packet that it refuses was marked by congestion")
+            Ok(())
+        }),
+    rule("nack/mark", "A NACK reports whether the refused packet carried a congestion mark")
         .checks(&[PDS_NACK_001])
         .needs(&[ECN, SET_ECN])
         .run(|t| {
@@ -36,7 +38,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("nack/kind", "The NACK of a packet with a PSN has nt = 0 and carries nothing")
+    rule("nack/nt", "The NACK of a packet with a PSN has nt = 0 and no payload")
         .checks(&[WIRE_NEXT_002, WIRE_NACK_001])
         .run(|t| {
             let (pdc, region) = t.open()?;
@@ -49,7 +51,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("nack/not-received", "A refused packet may come again with the same PSN and is delivered")
+    rule("nack/retransmission", "A retransmission with the PSN of a refused packet is delivered")
         .checks(&[PDS_NACK_011])
         .run(|t| {
             let (pdc, region) = t.open()?;
@@ -61,7 +63,7 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_cack(PDS_NACK_011, &pdc, pdc.psn(1))?;
             t.expect_memory(PDS_NACK_011, &region, 0, &[[0; 16], [2; 16]].concat())
         }),
-    rule("nack/never-for-nack", "No NACK is answered, whatever its code and whomever it names")
+    rule("nack/never-for-nack", "A NACK is never answered, whatever its code and PDCIDs")
         .checks(&[PDS_NACK_010])
         .run(|t| {
             let unknown = Pdc { remote: Some(PdcId(0x7777)), ..t.initiate() };
@@ -72,7 +74,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             expect_no_answer(t, &unknown, &packets, "no answer to a NACK")
         }),
-    rule("nack/never-for-ack", "No ACK is answered, whatever it names")
+    rule("nack/never-for-ack", "An ACK is never answered, whatever PSN and PDCIDs it names")
         .checks(&[PDS_NACK_010, PDS_PSN_004])
         .run(|t| {
             let (pdc, region) = t.open()?;
@@ -90,7 +92,7 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_cack(PDS_PSN_004, &pdc, pdc.psn(1))?;
             Ok(())
         }),
-    rule("nack/never-for-rudi-response", "A RUDI response that answers nothing is not answered")
+    rule("nack/never-for-rudi-response", "An unexpected RUDI response is not answered")
         .checks(&[PDS_NACK_010])
         .needs(&[RUDI])
         .run(|t| {
@@ -104,7 +106,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             expect_no_answer(t, &pdc, &packets, "no answer to a RUDI response")
         }),
-    rule("nack/harmless", "NACKs that refuse nothing outstanding change no context")
+    rule("nack/nothing-outstanding", "NACKs do not affect a context without outstanding packets")
         .checks(&[PDS_NACK_002])
         .run(|t| {
             let (pdc, region) = t.open()?;
@@ -121,7 +123,7 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_cack(PDS_NACK_002, &pdc, pdc.psn(1))?;
             t.expect_memory(PDS_NACK_002, &region, 0, &[1; 16])
         }),
-    rule("nack/no-buffer", "A packet for which there is no buffer is refused and not delivered")
+    rule("nack/no-buffer", "A packet without a free buffer is refused and not delivered")
         .checks(&[PDS_NACK_011])
         .run(|t| {
             t.configure("rx_packets", 1)?;
@@ -140,7 +142,7 @@ pub(super) const RULES: &[Rule] = &[
             t.pause(t.soon())?;
             t.check_memory(PDS_NACK_011, &region, 0, &[0])
         }),
-    rule("nack/no-message", "A message too many is refused, and taken when another has ended")
+    rule("nack/no-message", "A message beyond the limit is refused, and accepted after another has ended")
         .checks(&[PDS_NACK_011, PDS_NACK_001])
         .needs(&[RUD])
         .over(&[&CARRIER, &START])
@@ -163,21 +165,24 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_cack(PDS_NACK_011, &pdc, pdc.psn(4))?;
             Ok(())
         }),
-    rule("nack/no-resource", "A packet that no account can be kept of is refused, and the context goes on")
-        .checks(&[PDS_NACK_011])
-        .needs(&[RUD])
-        .over(&[&CARRIER, &START])
-        .run(|t| {
-            t.configure("receive_slots", 8)?;
-            let (pdc, region) = t.open()?;
-            let codes = [NackCode::NO_RESOURCE, NackCode::NO_PKT_BUFFER, NackCode::NO_BITMAP];
-            t.request(&pdc, pdc.request(100).write(&region, 0, &[1])?)?;
-            t.expect_nack(PDS_NACK_011, &pdc, pdc.psn(100), &codes)?;
-            t.request(&pdc, pdc.request(1).write(&region, 1, &[2])?)?;
-            let (_, ack) = t.expect_ack(PDS_NACK_011, &pdc, pdc.psn(1))?;
-            t.check(PDS_NACK_011, "cack_psn", pdc.psn(1), ack.cack_psn());
-            t.check_memory(PDS_NACK_011, &region, 0, &[0])
-        }),
+    rule(
+        "nack/no-resource",
+        "A packet that the device cannot track is refused and the context keeps working",
+    )
+    .checks(&[PDS_NACK_011])
+    .needs(&[RUD])
+    .over(&[&CARRIER, &START])
+    .run(|t| {
+        t.configure("receive_slots", 8)?;
+        let (pdc, region) = t.open()?;
+        let codes = [NackCode::NO_RESOURCE, NackCode::NO_PKT_BUFFER, NackCode::NO_BITMAP];
+        t.request(&pdc, pdc.request(100).write(&region, 0, &[1])?)?;
+        t.expect_nack(PDS_NACK_011, &pdc, pdc.psn(100), &codes)?;
+        t.request(&pdc, pdc.request(1).write(&region, 1, &[2])?)?;
+        let (_, ack) = t.expect_ack(PDS_NACK_011, &pdc, pdc.psn(1))?;
+        t.check(PDS_NACK_011, "cack_psn", pdc.psn(1), ack.cack_psn());
+        t.check_memory(PDS_NACK_011, &region, 0, &[0])
+    }),
 ];
 
 /// Requests that an open context refuses, each for another reason, and whose side of it they come from.

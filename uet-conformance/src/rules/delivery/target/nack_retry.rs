@@ -50,53 +50,51 @@ struct RefusedPacket {
     next: u32,
 }
 
-pub(super) const RULES: &[Rule] = &[rule(
-    "taken-later/delivered",
-    "A packet that was refused for lack of room comes again later and is delivered",
-)
-.checks(&[PDS_NACK_011, PDS_RUD_001])
-.needs(&[WRITE])
-.over(&[&ROOM, &AGAIN, &MODE, &START])
-.run(|t| {
-    let (name, size) = match t.value(&ROOM) {
-        Room::Buffers => ("rx_packets", 1),
-        Room::Messages => ("max_messages", 1),
-        Room::Slots => ("receive_slots", 8),
-        Room::Responses => ("stored_responses", 2),
-    };
-    t.configure(name, size)?;
-    let (pdc, region) = t.open()?;
-    // An ordered context takes nothing above a gap, and a full one takes nothing at all.
-    let full = matches!(t.value(&ROOM), Room::Slots | Room::Responses);
-    if matches!(t.value(&AGAIN), Again::Overtaken | Again::Below) && (pdc.rod || full) {
-        return skip("nothing can overtake the packet here");
-    }
-    let refused = match t.value(&ROOM) {
-        Room::Buffers => no_buffer(t, &pdc, &region)?,
-        Room::Messages => no_message(t, &pdc, &region)?,
-        Room::Slots => no_slot(t, &pdc, &region)?,
-        Room::Responses => no_response(t, &pdc, &region)?,
-    };
-    let RefusedPacket { n, request, at, bytes, mut next } = refused;
-    t.forget();
-    let request = match t.value(&AGAIN) {
-        Again::Unmarked => request,
-        Again::Retransmitted | Again::Below => request.retx(),
-        Again::Overtaken => {
-            t.request(&pdc, pdc.request(next).write(&region, region.length - 1, &[next as u8])?)?;
-            t.need_ack(&pdc, pdc.psn(next))?;
-            next += 1;
-            request.retx()
-        }
-    };
-    t.request(&pdc, request)?;
-    t.expect_answer(PDS_NACK_011, &pdc, pdc.psn(n))?;
-    t.expect_memory(PDS_NACK_011, &region, at, &bytes)?;
-    // The packet counts as received once, and only now.
-    t.request(&pdc, pdc.request(next).write(&region, region.length - 2, &[3])?)?;
-    t.expect_cack(PDS_RUD_001, &pdc, pdc.psn(next))?;
-    Ok(())
-})];
+pub(super) const RULES: &[Rule] =
+    &[rule("nack-retry/delivered", "A packet refused for lack of resources is delivered on a later attempt")
+        .checks(&[PDS_NACK_011, PDS_RUD_001])
+        .needs(&[WRITE])
+        .over(&[&ROOM, &AGAIN, &MODE, &START])
+        .run(|t| {
+            let (name, size) = match t.value(&ROOM) {
+                Room::Buffers => ("rx_packets", 1),
+                Room::Messages => ("max_messages", 1),
+                Room::Slots => ("receive_slots", 8),
+                Room::Responses => ("stored_responses", 2),
+            };
+            t.configure(name, size)?;
+            let (pdc, region) = t.open()?;
+            // An ordered context takes nothing above a gap, and a full one takes nothing at all.
+            let full = matches!(t.value(&ROOM), Room::Slots | Room::Responses);
+            if matches!(t.value(&AGAIN), Again::Overtaken | Again::Below) && (pdc.rod || full) {
+                return skip("nothing can overtake the packet here");
+            }
+            let refused = match t.value(&ROOM) {
+                Room::Buffers => no_buffer(t, &pdc, &region)?,
+                Room::Messages => no_message(t, &pdc, &region)?,
+                Room::Slots => no_slot(t, &pdc, &region)?,
+                Room::Responses => no_response(t, &pdc, &region)?,
+            };
+            let RefusedPacket { n, request, at, bytes, mut next } = refused;
+            t.forget();
+            let request = match t.value(&AGAIN) {
+                Again::Unmarked => request,
+                Again::Retransmitted | Again::Below => request.retx(),
+                Again::Overtaken => {
+                    t.request(&pdc, pdc.request(next).write(&region, region.length - 1, &[next as u8])?)?;
+                    t.need_ack(&pdc, pdc.psn(next))?;
+                    next += 1;
+                    request.retx()
+                }
+            };
+            t.request(&pdc, request)?;
+            t.expect_answer(PDS_NACK_011, &pdc, pdc.psn(n))?;
+            t.expect_memory(PDS_NACK_011, &region, at, &bytes)?;
+            // The packet counts as received once, and only now.
+            t.request(&pdc, pdc.request(next).write(&region, region.length - 2, &[3])?)?;
+            t.expect_cack(PDS_RUD_001, &pdc, pdc.psn(next))?;
+            Ok(())
+        })];
 
 /// Sends a request and expects that the device has no room for it.
 fn refuse(t: &mut Test<'_>, pdc: &Pdc, n: u32, request: &Request) -> Result<(), Stop> {

@@ -53,31 +53,27 @@ struct Known {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "again/retransmission",
-        "A retransmission is answered by what its PSN was answered, and not delivered \
-         again",
-    )
-    .checks(&[PDS_DUP_001, PDS_DUP_002, PDS_PSN_002, PDS_GTD_002, PDS_ACK_014])
-    .needs(&[WRITE])
-    .over(&[&STATE, &MODE, &START])
-    .run(|t| {
-        let known = known(t)?;
-        for _ in 0..3 {
-            let packet = known.packet(t, true)?;
-            t.send(&known.pdc, &packet)?;
-            let psn = known.pdc.psn(known.n);
-            let (again, _) = t.expect_answer(PDS_DUP_002, &known.pdc, psn)?;
-            check_answer(t, &known, &again, PDS_DUP_002);
-            // Below the cumulative PSN, nobody need know any more that it was a control packet.
-            if known.state == PsnState::NoopAboveGap {
-                let next = again.ack().map(|ack| ack.prologue().next_hdr());
-                t.check(PDS_ACK_014, "next_hdr", Some(NextHdr::UET_HDR_NONE), next);
+    rule("psn-state/retransmission", "A duplicate in any PSN state gets the same reply and is not delivered")
+        .checks(&[PDS_DUP_001, PDS_DUP_002, PDS_PSN_002, PDS_GTD_002, PDS_ACK_014])
+        .needs(&[WRITE])
+        .over(&[&STATE, &MODE, &START])
+        .run(|t| {
+            let known = known(t)?;
+            for _ in 0..3 {
+                let packet = known.packet(t, true)?;
+                t.send(&known.pdc, &packet)?;
+                let psn = known.pdc.psn(known.n);
+                let (again, _) = t.expect_answer(PDS_DUP_002, &known.pdc, psn)?;
+                check_answer(t, &known, &again, PDS_DUP_002);
+                // Below the cumulative PSN, nobody need know any more that it was a control packet.
+                if known.state == PsnState::NoopAboveGap {
+                    let next = again.ack().map(|ack| ack.prologue().next_hdr());
+                    t.check(PDS_ACK_014, "next_hdr", Some(NextHdr::UET_HDR_NONE), next);
+                }
             }
-        }
-        check_rest(t, &known)
-    }),
-    rule("again/question", "ACK_REQUEST is answered by the state of its PSN, and changes nothing")
+            check_rest(t, &known)
+        }),
+    rule("psn-state/ack-request", "ACK_REQUEST is answered from the state of its PSN and changes nothing")
         .checks(&[PDS_ASK_001, PDS_ASK_002, PDS_ASK_003, PDS_PSN_002, PDS_DUP_001, PDS_GTD_002])
         .needs(&[WRITE])
         .over(&[&STATE, &MODE, &START])

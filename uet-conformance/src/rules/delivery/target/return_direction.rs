@@ -10,24 +10,20 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "return-sent/own-numbers",
-        "The return direction starts at Start_PSN, whatever the forward direction has \
-         used",
-    )
-    .checks(&[PDS_SYN_008, PDS_PSN_001])
-    .run(|t| {
-        let (pdc, region) = open(t, false)?;
-        ask(t, &pdc, &region, 1, 3)?;
-        let mut target = Target::of_return(t, &pdc);
-        for n in 0..3 {
-            target.expect_new(t, PDS_SYN_008, n)?;
-        }
-        target.watch(t, t.grace())?;
-        t.check(PDS_PSN_001, "the highest PSN, from 0", 2, target.highest());
-        Ok(())
-    }),
-    rule("return-sent/form", "Read data names both PDCIDs, opens nothing, and has a header for data")
+    rule("return-direction/start", "The return direction starts at Start_PSN, whatever the forward PSN")
+        .checks(&[PDS_SYN_008, PDS_PSN_001])
+        .run(|t| {
+            let (pdc, region) = open(t, false)?;
+            ask(t, &pdc, &region, 1, 3)?;
+            let mut target = Target::of_return(t, &pdc);
+            for n in 0..3 {
+                target.expect_new(t, PDS_SYN_008, n)?;
+            }
+            target.watch(t, t.grace())?;
+            t.check(PDS_PSN_001, "the highest PSN, from 0", 2, target.highest());
+            Ok(())
+        }),
+    rule("return-direction/fields", "Read data names both PDCIDs, has no syn and carries a data header")
         .checks(&[PDS_SYN_004, WIRE_NEXT_002, WIRE_RSVD_001, WIRE_SES_006, WIRE_SES_012])
         .run(|t| {
             let (target, _) = outstanding(t, 2, false)?;
@@ -43,7 +39,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("return-sent/again", "Read data that is not acknowledged comes again, the same")
+    rule("return-direction/timeout", "Unacknowledged read data is retransmitted unchanged")
         .checks(&[PDS_RTO_001, PDS_RTO_005])
         .run(|t| {
             let (mut target, _) = outstanding(t, 2, false)?;
@@ -54,7 +50,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("return-sent/answered", "Read data that is acknowledged does not come again")
+    rule("return-direction/acknowledged", "Acknowledged read data is not retransmitted")
         .checks(&[PDS_PSN_005, PDS_PSN_001])
         .run(|t| {
             let (mut target, region) = outstanding(t, 3, false)?;
@@ -65,7 +61,7 @@ pub(super) const RULES: &[Rule] = &[
             target.expect_new(t, PDS_PSN_001, 3)?;
             Ok(())
         }),
-    rule("return-sent/only-the-missing", "Of read data only what is missing comes again")
+    rule("return-direction/only-missing", "Only missing read data is retransmitted")
         .checks(&[PDS_RTO_001])
         .run(|t| {
             let (mut target, _) = outstanding(t, 3, false)?;
@@ -75,7 +71,7 @@ pub(super) const RULES: &[Rule] = &[
             target.expect_again(t, PDS_RTO_001, 1, t.later())?;
             target.expect_none(t, PDS_RTO_001, "nothing but the missing packet", t.rto(), |n| n != 1)
         }),
-    rule("return-sent/clear", "CLEAR_PSN of read data is that of the return direction")
+    rule("return-direction/clear", "The CLEAR_PSN of read data belongs to the return direction")
         .checks(&[PDS_CLR_003, PDS_SYN_008, PDS_PSN_001])
         .run(|t| {
             let (mut target, region) = outstanding(t, 2, false)?;
@@ -89,21 +85,17 @@ pub(super) const RULES: &[Rule] = &[
             t.check(PDS_CLR_003, "CLEAR_PSN", target.psn(1), next.request.clear_psn());
             Ok(())
         }),
-    rule(
-        "return-sent/forward-apart",
-        "Outstanding read data does not hold the cumulative PSN of the forward direction \
-         back",
-    )
-    .checks(&[PDS_PSN_002])
-    .run(|t| {
-        let (target, region) = outstanding(t, 3, false)?;
-        let pdc = target.pdc.clone();
-        // Its ACK tells how far the forward direction is.
-        t.request(&pdc, pdc.request(4).write(&region, 0, &[1; 16])?)?;
-        t.expect_cack(PDS_PSN_002, &pdc, pdc.psn(4))?;
-        Ok(())
-    }),
-    rule("return-sent/window", "Read data keeps to the window of the return direction")
+    rule("return-direction/forward-cack", "Outstanding read data does not block the forward cumulative PSN")
+        .checks(&[PDS_PSN_002])
+        .run(|t| {
+            let (target, region) = outstanding(t, 3, false)?;
+            let pdc = target.pdc.clone();
+            // Its ACK tells how far the forward direction is.
+            t.request(&pdc, pdc.request(4).write(&region, 0, &[1; 16])?)?;
+            t.expect_cack(PDS_PSN_002, &pdc, pdc.psn(4))?;
+            Ok(())
+        }),
+    rule("return-direction/window", "Read data stays within the window of the return direction")
         .checks(&[PDS_WIN_004])
         .run(|t| {
             require_retransmissions(t, 2)?;
@@ -134,7 +126,7 @@ pub(super) const RULES: &[Rule] = &[
             target.expect_new(t, PDS_WIN_004, range)?;
             Ok(())
         }),
-    rule("return-sent/refused", "Read data that is refused for lack of a resource comes again")
+    rule("return-direction/nack", "Read data refused for lack of a resource is retransmitted")
         .checks(&[PDS_NACK_004, PDS_RTO_005])
         .measure(|t| {
             let (mut target, _) = outstanding(t, 2, false)?;
@@ -149,7 +141,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("return-sent/bit-is-no-answer", "Of read data that a bitmap names the device asks for the answer")
+    rule("return-direction/sack-only", "Read data that only a bitmap reports causes an ACK_REQUEST")
         .checks(&[PDS_SACK_004])
         .run(|t| {
             let (mut target, _) = outstanding(t, 2, false)?;
@@ -160,23 +152,19 @@ pub(super) const RULES: &[Rule] = &[
             t.check(PDS_SACK_004, "the PSN asked about", target.psn(1), asked.psn());
             target.expect_none(t, PDS_SACK_004, "no data that has arrived", t.rto(), |n| n == 1)
         }),
-    rule(
-        "return-sent/never-sent",
-        "An ACK of read data that was never sent is ignored, whatever the forward \
-         direction has used",
-    )
-    .checks(&[PDS_PSN_004])
-    .run(|t| {
-        // Four PSNs of the forward direction are used, and three of the return direction.
-        let (mut target, _) = outstanding(t, 3, false)?;
-        target.ack(t, 3)?;
-        t.settle()?;
-        for n in 0..3 {
-            target.expect_again(t, PDS_PSN_004, n, t.later())?;
-        }
-        Ok(())
-    }),
-    rule("return-sent/given-up", "Read data that nobody acknowledges is not sent for ever")
+    rule("return-direction/unsent-psn", "An ACK of read data that was never sent is ignored")
+        .checks(&[PDS_PSN_004])
+        .run(|t| {
+            // Four PSNs of the forward direction are used, and three of the return direction.
+            let (mut target, _) = outstanding(t, 3, false)?;
+            target.ack(t, 3)?;
+            t.settle()?;
+            for n in 0..3 {
+                target.expect_again(t, PDS_PSN_004, n, t.later())?;
+            }
+            Ok(())
+        }),
+    rule("return-direction/given-up", "The device stops retransmitting unacknowledged read data")
         .checks(&[PDS_RTO_003, ROB_LIFE_001])
         .run(|t| {
             let most = match t.parameter("max_rto_retx_cnt") {
@@ -192,7 +180,7 @@ pub(super) const RULES: &[Rule] = &[
             t.between(PDS_RTO_003, "the number of transmissions", range, times);
             t.expect_life(ROB_LIFE_001)
         }),
-    rule("return-sent/fatal", "A NACK that is fatal to the context ends the read data too")
+    rule("return-direction/fatal-nack", "A fatal NACK ends the transmission of read data")
         .checks(&[PDS_NACK_003, ROB_LIFE_001])
         .run(|t| {
             let (mut target, _) = outstanding(t, 3, false)?;
@@ -202,30 +190,25 @@ pub(super) const RULES: &[Rule] = &[
                 .expect_none(t, PDS_NACK_003, "no data of a context that is over", 4 * t.rto(), |_| true)?;
             t.expect_life(ROB_LIFE_001)
         }),
+    rule("return-direction/fatal-frees-buffers", "A fatal NACK frees the buffers of its context")
+        .checks(&[PDS_NACK_003, ROB_LIFE_001])
+        .run(|t| {
+            // As many packets as may wait for their answers do so on contexts that end.
+            const MOST: u32 = 4;
+            t.configure("rx_packets", MOST)?;
+            for _ in 0..MOST {
+                let (mut target, region) = outstanding(t, 1, false)?;
+                t.request(&target.pdc, target.pdc.request(2).half(&region, t.mtu(), 1)?)?;
+                target.refuse_without_context(t, NackCode::INV_DPDCID, 0)?;
+                t.settle()?;
+                let during = t.rto() * 2;
+                target.expect_none(t, PDS_NACK_003, "no data of a context that is over", during, |_| true)?;
+            }
+            t.expect_life(ROB_LIFE_001)
+        }),
     rule(
-        "return-sent/fatal-frees",
-        "A context that has ended sends no more data, and holds no buffers for its \
-         packets",
-    )
-    .checks(&[PDS_NACK_003, ROB_LIFE_001])
-    .run(|t| {
-        // As many packets as may wait for their answers do so on contexts that end.
-        const MOST: u32 = 4;
-        t.configure("rx_packets", MOST)?;
-        for _ in 0..MOST {
-            let (mut target, region) = outstanding(t, 1, false)?;
-            t.request(&target.pdc, target.pdc.request(2).half(&region, t.mtu(), 1)?)?;
-            target.refuse_without_context(t, NackCode::INV_DPDCID, 0)?;
-            t.settle()?;
-            let during = t.rto() * 2;
-            target.expect_none(t, PDS_NACK_003, "no data of a context that is over", during, |_| true)?;
-        }
-        t.expect_life(ROB_LIFE_001)
-    }),
-    rule(
-        "return-sent/ordered",
-        "On an ordered context read data leaves in order, and everything from the \
-         missing on comes again",
+        "return-direction/ordered",
+        "An ordered context sends read data in order and retransmits from a gap",
     )
     .checks(&[PDS_ROD_004])
     .needs(&[ROD, WRITE, READ])
@@ -247,7 +230,7 @@ pub(super) const RULES: &[Rule] = &[
         }
         Ok(())
     }),
-    rule("return-sent/probe", "A PROBE of the initiator, and its answer, leave the return direction alone")
+    rule("return-direction/probe", "A PROBE and its ACK do not affect the return direction")
         .checks(&[PDS_PRB_001, PDS_PRB_002])
         .run(|t| {
             let (mut target, _) = outstanding(t, 2, false)?;

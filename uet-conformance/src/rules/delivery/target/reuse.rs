@@ -35,7 +35,7 @@ const NAME: Axis<bool> = axis("name").values(&[("same", true), ("other", false)]
 const NEXT_START: Axis<bool> = axis("next-start").values(&[("ahead", false), ("behind", true)]);
 
 pub(super) const RULES: &[Rule] = &[
-    rule("reuse/context", "A context that takes over a PDCID knows nothing of the one before")
+    rule("reuse/context", "A new context with a reused PDCID keeps no state of the old one")
         .checks(&[
             PDS_CLOSE_011,
             PDS_SYN_008,
@@ -50,7 +50,7 @@ pub(super) const RULES: &[Rule] = &[
         .needs(&[WRITE])
         .over(&[&LOAD, &NAME, &NEXT_START, &MODE, &START])
         .run(context),
-    rule("reuse/message", "A message id is free again as soon as its message has ended")
+    rule("reuse/message-id", "A message id is free as soon as its message has ended")
         .checks(&[SES_RESP_001])
         .needs(&[WRITE])
         .over(&[&ENDED, &PLACE, &MODE])

@@ -8,7 +8,7 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule("rod/in-order", "Packets in order are delivered and acknowledged")
+    rule("rod/in-order", "An ordered context delivers and acknowledges packets in order")
         .checks(&[PDS_ROD_001, PDS_PSN_002])
         .run(|t| {
             let (pdc, region) = open(t)?;
@@ -20,7 +20,7 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_memory(PDS_ROD_001, &region, 0, &expected)?;
             t.expect_none(PDS_ROD_001, "no NACK", t.soon(), |seen| seen.nack())
         }),
-    rule("rod/gap", "A packet above a gap is answered ROD_OOO with its own PSN and not delivered")
+    rule("rod/gap", "A packet above a gap is refused with ROD_OOO and its own PSN")
         .checks(&[PDS_ROD_001, PDS_ROD_002])
         .run(|t| {
             let (pdc, region) = open(t)?;
@@ -36,7 +36,7 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_cack(PDS_ROD_001, &pdc, pdc.psn(1))?;
             Ok(())
         }),
-    rule("rod/once-for-a-gap", "A gap is told once, however many packets come above it")
+    rule("rod/one-nack-per-gap", "A gap causes only one NACK, however many packets arrive above it")
         .checks(&[PDS_ROD_002, PDS_ROD_001])
         .run(|t| {
             let (pdc, region) = open(t)?;
@@ -49,7 +49,7 @@ pub(super) const RULES: &[Rule] = &[
             })?;
             t.check_memory(PDS_ROD_001, &region, 1, &[0; 20])
         }),
-    rule("rod/next-gap", "A second gap is told like the first").checks(&[PDS_ROD_002]).run(|t| {
+    rule("rod/next-gap", "Each further gap causes a NACK like the first").checks(&[PDS_ROD_002]).run(|t| {
         let (pdc, region) = open(t)?;
         for first in [1, 4, 7] {
             // The packet after the missing one, then both.
@@ -62,7 +62,7 @@ pub(super) const RULES: &[Rule] = &[
         }
         Ok(())
     }),
-    rule("rod/go-back", "When the source goes back, all that it sends again is delivered in order")
+    rule("rod/go-back", "After a go-back, all retransmitted packets are delivered in order")
         .checks(&[PDS_ROD_001, PDS_ROD_002])
         .run(|t| {
             let (pdc, region) = open(t)?;
@@ -76,7 +76,7 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_cack(PDS_ROD_001, &pdc, pdc.psn(7))?;
             t.expect_memory(PDS_ROD_001, &region, 1, &[1, 2, 3, 4, 5, 6, 7])
         }),
-    rule("rod/shuffled", "The order of delivery is that of the PSNs, whatever the order of arrival")
+    rule("rod/shuffled", "Packets are delivered in PSN order, whatever the order of arrival")
         .checks(&[PDS_ROD_001])
         .needs(&[ROD, WRITE])
         .over(&[&START])
@@ -96,7 +96,7 @@ pub(super) const RULES: &[Rule] = &[
             t.pause(t.soon())?;
             t.check_memory(PDS_ROD_001, &region, 0, &[COUNT as u8])
         }),
-    rule("rod/early-syn", "Nothing is delivered before Start_PSN; afterwards the context works")
+    rule("rod/before-start", "Nothing is delivered before the packet with Start_PSN")
         .checks(&[PDS_ROD_001, PDS_ROD_002])
         .run(|t| {
             let region = t.region(4096)?;
@@ -116,33 +116,28 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_cack(PDS_ROD_001, &pdc, pdc.psn(3))?;
             t.expect_memory(PDS_ROD_001, &region, 0, &[0, 1, 2, 3])
         }),
-    rule(
-        "rod/duplicates",
-        "A retransmission below the cumulative PSN is acknowledged, no gap, and not \
-         delivered",
-    )
-    .checks(&[PDS_DUP_001, PDS_DUP_002])
-    .needs(&[ROD, WRITE, ATOMIC])
-    .over(&[&START])
-    .run(|t| {
-        let (pdc, region) = open(t)?;
-        for n in 1..=8 {
-            t.request(&pdc, pdc.request(n).add(&region, 0, &t.operands(8, &[1]), false)?)?;
-        }
-        t.need("all of them", t.soon(), |seen| (seen.cack(&pdc)? == pdc.psn(8)).then_some(()))?;
-        t.gather(t.soon())?;
-        for n in [5, 1, 8] {
-            t.request(&pdc, pdc.request(n).retx().add(&region, 0, &t.operands(8, &[1]), false)?)?;
-            let (_, ack) = t.expect_ack(PDS_DUP_002, &pdc, pdc.psn(n))?;
-            t.check(PDS_DUP_002, "cack_psn", pdc.psn(8), ack.cack_psn());
-            t.forget();
-        }
-        t.pause(t.soon())?;
-        t.check_memory(PDS_DUP_001, &region, 0, &t.elements(8, &[8]))
-    }),
-    rule("rod/control-in-order", "A NOOP has its place in the order")
-        .checks(&[PDS_CTL_001, PDS_ROD_002])
+    rule("rod/duplicates", "A duplicate below the cumulative PSN is acknowledged and not delivered")
+        .checks(&[PDS_DUP_001, PDS_DUP_002])
+        .needs(&[ROD, WRITE, ATOMIC])
+        .over(&[&START])
         .run(|t| {
+            let (pdc, region) = open(t)?;
+            for n in 1..=8 {
+                t.request(&pdc, pdc.request(n).add(&region, 0, &t.operands(8, &[1]), false)?)?;
+            }
+            t.need("all of them", t.soon(), |seen| (seen.cack(&pdc)? == pdc.psn(8)).then_some(()))?;
+            t.gather(t.soon())?;
+            for n in [5, 1, 8] {
+                t.request(&pdc, pdc.request(n).retx().add(&region, 0, &t.operands(8, &[1]), false)?)?;
+                let (_, ack) = t.expect_ack(PDS_DUP_002, &pdc, pdc.psn(n))?;
+                t.check(PDS_DUP_002, "cack_psn", pdc.psn(8), ack.cack_psn());
+                t.forget();
+            }
+            t.pause(t.soon())?;
+            t.check_memory(PDS_DUP_001, &region, 0, &t.elements(8, &[8]))
+        }),
+    rule("rod/noop-in-order", "A NOOP takes its place in PSN order").checks(&[PDS_CTL_001, PDS_ROD_002]).run(
+        |t| {
             t.need_noop()?;
             let (pdc, region) = open(t)?;
             t.send(&pdc, &pdc.numbered(CtlType::NOOP, 2)?)?;
@@ -152,8 +147,9 @@ pub(super) const RULES: &[Rule] = &[
             write(t, &pdc, &region, 3)?;
             t.expect_cack(PDS_CTL_001, &pdc, pdc.psn(3))?;
             t.expect_memory(PDS_CTL_001, &region, 1, &[1, 0, 3])
-        }),
-    rule("rod/acks-in-order", "ACKs leave in the order of the requests")
+        },
+    ),
+    rule("rod/acks-in-order", "ACKs are sent in the order of the requests")
         .checks(&[PDS_ROD_003])
         .over(&[&ASKING, &CARRIER, &START])
         .run(|t| {
@@ -185,7 +181,7 @@ pub(super) const RULES: &[Rule] = &[
             t.holds(PDS_ROD_003, "the ACKs leave in the order of the requests", back.is_none(), seen);
             Ok(())
         }),
-    rule("rod/wrap", "Order goes on over the wrap of PSNs")
+    rule("rod/wrap", "An ordered context keeps the order across the PSN wrap")
         .checks(&[PDS_PSN_006, PDS_ROD_001, PDS_ROD_002])
         .run(|t| {
             let region = t.region(4096)?;
@@ -202,7 +198,7 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_cack(PDS_PSN_006, &pdc, Psn(3))?;
             t.expect_memory(PDS_ROD_001, &region, 1, &[1, 2, 3, 4, 5, 6])
         }),
-    rule("rod/beyond", "A PSN above the window is refused and not delivered")
+    rule("rod/above-window", "A PSN above the window is refused and not delivered")
         .checks(&[PDS_ROD_001, PDS_ROD_002])
         .run(|t| {
             let (pdc, region) = open(t)?;
@@ -213,7 +209,7 @@ pub(super) const RULES: &[Rule] = &[
             t.pause(t.soon())?;
             t.check_memory(PDS_ROD_001, &region, 0, &[0; 16])
         }),
-    rule("rod/error", "An error on an ordered context is kept and cleared as on any other")
+    rule("rod/error", "An ordered context stores and clears errors like any other")
         .checks(&[PDS_GTD_001, PDS_GTD_002, PDS_CLR_005])
         .run(|t| {
             let (pdc, region) = open(t)?;

@@ -17,18 +17,20 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule("sack/truth", "A bit is set only for what has arrived").checks(&[PDS_SACK_001]).run(|t| {
-        let (pdc, region) = t.open()?;
-        let sent = [2, 3, 5, 8, 13, 21, 34, 55, 65];
-        send(t, &pdc, &region, &sent)?;
-        let seen = t.gather(t.soon())?;
-        if !seen.iter().any(|seen| seen.ack_cc().is_some()) {
-            return Err(Stop::Inconclusive("no ACK has a bitmap".into()));
-        }
-        check_truth(t, &bits(&pdc, &seen), &sent);
-        Ok(())
-    }),
-    rule("sack/coverage", "The bitmaps cover, over time, all that has arrived above a gap")
+    rule("sack/only-received", "A bitmap has bits only for packets that have arrived")
+        .checks(&[PDS_SACK_001])
+        .run(|t| {
+            let (pdc, region) = t.open()?;
+            let sent = [2, 3, 5, 8, 13, 21, 34, 55, 65];
+            send(t, &pdc, &region, &sent)?;
+            let seen = t.gather(t.soon())?;
+            if !seen.iter().any(|seen| seen.ack_cc().is_some()) {
+                return Err(Stop::Inconclusive("no ACK has a bitmap".into()));
+            }
+            check_truth(t, &bits(&pdc, &seen), &sent);
+            Ok(())
+        }),
+    rule("sack/coverage", "Bitmaps eventually cover all packets that have arrived above a gap")
         .checks(&[PDS_SACK_003])
         .run(|t| {
             let (pdc, region) = t.open()?;
@@ -37,7 +39,7 @@ pub(super) const RULES: &[Rule] = &[
             check_coverage(t, &told, &sent);
             Ok(())
         }),
-    rule("sack/far-apart", "Packets further apart than a bitmap is wide are covered too")
+    rule("sack/far-apart", "Bitmaps cover packets further apart than a bitmap is wide")
         .checks(&[PDS_SACK_003, PDS_SACK_001])
         .run(|t| {
             let (pdc, region) = t.open()?;
@@ -48,7 +50,7 @@ pub(super) const RULES: &[Rule] = &[
             check_coverage(t, &told, &sent);
             Ok(())
         }),
-    rule("sack/below", "Bits at or below the cumulative PSN read as received")
+    rule("sack/below", "Bits at or below the cumulative PSN are set")
         .checks(&[PDS_SACK_002])
         .needs(&[])
         .over(&[&MODE, &CARRIER, &START])
@@ -82,8 +84,9 @@ pub(super) const RULES: &[Rule] = &[
                 _ => Ok(()),
             }
         }),
-    rule("sack/wrap", "A bitmap reaches over the wrap of PSNs").checks(&[PDS_SACK_001, PDS_SACK_003]).run(
-        |t| {
+    rule("sack/wrap", "A bitmap covers packets on both sides of the PSN wrap")
+        .checks(&[PDS_SACK_001, PDS_SACK_003])
+        .run(|t| {
             let region = t.region(4096)?;
             let mut pdc = Pdc { start: Psn(0xffff_ffe0), ..t.initiate() };
             t.establish(&mut pdc, &region)?;
@@ -92,9 +95,8 @@ pub(super) const RULES: &[Rule] = &[
             check_truth(t, &told, &sent);
             check_coverage(t, &told, &sent);
             Ok(())
-        },
-    ),
-    rule("sack/filled", "When the last gap is filled the cumulative PSN tells it, and no bit is set above")
+        }),
+    rule("sack/filled", "After the last gap is filled, the cumulative PSN covers all and no bit is above")
         .checks(&[PDS_SACK_001, PDS_PSN_002])
         .run(|t| {
             let (pdc, region) = t.open()?;
@@ -108,59 +110,51 @@ pub(super) const RULES: &[Rule] = &[
             t.check(PDS_SACK_001, "a bit above all that was sent:", None, above);
             Ok(())
         }),
-    rule(
-        "sack/out-of-order-count",
-        "ooo_count is 0 in order, at most the packets above a gap while there is one, \
-         and 0 again when it is filled",
-    )
-    .checks(&[CC_OOO_001])
-    .needs(&[RUD, NSCC])
-    .over(&[&GAPS, &CARRIER, &START])
-    .run(|t| {
-        t.congestion_or_both("nscc")?;
-        let (pdc, region) = t.open()?;
-        let (above, fill) = t.value(&GAPS);
-        let next = above.len() as u32 + fill.len() as u32 + 2;
-        let (mut arrived, mut counted) = (BTreeSet::from([0]), false);
-        for n in [1].iter().chain(above).chain(fill).chain(&[next]) {
-            t.forget();
-            send(t, &pdc, &region, &[*n])?;
-            arrived.insert(*n);
-            let (seen, _) = t.need_ack(&pdc, pdc.psn(*n))?;
-            let Some(count @ ..=0xfffe) = seen.ack_cc().and_then(|ack| ack.ooo_count()) else { continue };
-            counted = true;
-            let in_order = (0..).take_while(|n| arrived.contains(n)).count();
-            let most = (arrived.len() - in_order) as u16;
-            let what = format!("ooo_count with {most} packets above a gap");
-            t.between(CC_OOO_001, &what, most.min(1)..=most, count);
-        }
-        match counted {
-            true => Ok(()),
-            false => skip("the device does not count packets out of order"),
-        }
-    }),
-    rule(
-        "sack/uncleared",
-        "A packet that has arrived and is not cleared has its bit, though the cumulative \
-         PSN is below",
-    )
-    .checks(&[PDS_SACK_001, PDS_SACK_003])
-    .needs(&[])
-    .over(&[&MODE, &CARRIER, &START])
-    .run(|t| {
-        let (pdc, region) = t.open()?;
-        t.request(&pdc, pdc.request(1).write_nowhere(&region, &[1])?)?;
-        let (_, ack) = t.need_ack(&pdc, pdc.psn(1))?;
-        if ack.cack_psn() != pdc.psn(0) {
-            return Err(Stop::Inconclusive("the error was not kept".into()));
-        }
-        let sent = [2, 3, 4];
-        let told = told(t, &pdc, &region, &sent)?;
-        check_truth(t, &told, &[1, 2, 3, 4]);
-        check_coverage(t, &told, &sent);
-        Ok(())
-    }),
-    rule("sack/in-window", "A bitmap starts in the receive window, or below it").checks(&[PDS_SACK_005]).run(
+    rule("sack/ooo-count", "ooo_count is 1 to the number of packets above a gap, and 0 without a gap")
+        .checks(&[CC_OOO_001])
+        .needs(&[RUD, NSCC])
+        .over(&[&GAPS, &CARRIER, &START])
+        .run(|t| {
+            t.congestion_or_both("nscc")?;
+            let (pdc, region) = t.open()?;
+            let (above, fill) = t.value(&GAPS);
+            let next = above.len() as u32 + fill.len() as u32 + 2;
+            let (mut arrived, mut counted) = (BTreeSet::from([0]), false);
+            for n in [1].iter().chain(above).chain(fill).chain(&[next]) {
+                t.forget();
+                send(t, &pdc, &region, &[*n])?;
+                arrived.insert(*n);
+                let (seen, _) = t.need_ack(&pdc, pdc.psn(*n))?;
+                let Some(count @ ..=0xfffe) = seen.ack_cc().and_then(|ack| ack.ooo_count()) else { continue };
+                counted = true;
+                let in_order = (0..).take_while(|n| arrived.contains(n)).count();
+                let most = (arrived.len() - in_order) as u16;
+                let what = format!("ooo_count with {most} packets above a gap");
+                t.between(CC_OOO_001, &what, most.min(1)..=most, count);
+            }
+            match counted {
+                true => Ok(()),
+                false => skip("the device does not count packets out of order"),
+            }
+        }),
+    rule("sack/uncleared", "A received packet above an uncleared response has its bit set")
+        .checks(&[PDS_SACK_001, PDS_SACK_003])
+        .needs(&[])
+        .over(&[&MODE, &CARRIER, &START])
+        .run(|t| {
+            let (pdc, region) = t.open()?;
+            t.request(&pdc, pdc.request(1).write_nowhere(&region, &[1])?)?;
+            let (_, ack) = t.need_ack(&pdc, pdc.psn(1))?;
+            if ack.cack_psn() != pdc.psn(0) {
+                return Err(Stop::Inconclusive("the error was not kept".into()));
+            }
+            let sent = [2, 3, 4];
+            let told = told(t, &pdc, &region, &sent)?;
+            check_truth(t, &told, &[1, 2, 3, 4]);
+            check_coverage(t, &told, &sent);
+            Ok(())
+        }),
+    rule("sack/in-window", "A bitmap starts in or below the receive window").checks(&[PDS_SACK_005]).run(
         |t| {
             let (pdc, region) = t.open()?;
             let range = t.range(&pdc)?;
@@ -175,7 +169,7 @@ pub(super) const RULES: &[Rule] = &[
             Ok(())
         },
     ),
-    rule("sack/refused", "A packet that was refused has no bit").checks(&[PDS_SACK_001]).run(|t| {
+    rule("sack/refused", "A refused packet has no bit in a bitmap").checks(&[PDS_SACK_001]).run(|t| {
         let (pdc, region) = t.open()?;
         send(t, &pdc, &region, &[2])?;
         t.need_ack(&pdc, pdc.psn(2))?;

@@ -21,25 +21,22 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "trim/request",
-        "A trimmed request is answered TRIMMED, or TRIMMED_LASTHOP where the last switch \
-         cut it",
-    )
-    .checks(&[PDS_TRIM_001, PDS_TRIM_002])
-    .run(|t| {
-        let (pdc, region) = t.open()?;
-        let places = [(Trimmed::Fabric, NackCode::TRIMMED), (Trimmed::LastHop, NackCode::TRIMMED_LASTHOP)];
-        for (n, (place, code)) in (1..).zip(places) {
-            let request = pdc.request(n).write(&region, 0, &[1; 200])?;
-            send(t, &pdc, &request, place, SHORT)?;
-            let (_, nack) = t.expect_nack(PDS_TRIM_001, &pdc, pdc.psn(n), &[code])?;
-            t.check(PDS_TRIM_001, "spdcid", pdc.remote, Some(nack.spdcid()));
-        }
-        t.pause(t.soon())?;
-        t.check_memory(PDS_TRIM_002, &region, 0, &[0; 200])
-    }),
-    rule("trim/any-cut", "Wherever the cut is, the delivery header is enough for the answer")
+    rule("trim/request", "A trimmed request gets TRIMMED, or TRIMMED_LASTHOP if cut at the last hop")
+        .checks(&[PDS_TRIM_001, PDS_TRIM_002])
+        .run(|t| {
+            let (pdc, region) = t.open()?;
+            let places =
+                [(Trimmed::Fabric, NackCode::TRIMMED), (Trimmed::LastHop, NackCode::TRIMMED_LASTHOP)];
+            for (n, (place, code)) in (1..).zip(places) {
+                let request = pdc.request(n).write(&region, 0, &[1; 200])?;
+                send(t, &pdc, &request, place, SHORT)?;
+                let (_, nack) = t.expect_nack(PDS_TRIM_001, &pdc, pdc.psn(n), &[code])?;
+                t.check(PDS_TRIM_001, "spdcid", pdc.remote, Some(nack.spdcid()));
+            }
+            t.pause(t.soon())?;
+            t.check_memory(PDS_TRIM_002, &region, 0, &[0; 200])
+        }),
+    rule("trim/any-length", "A request trimmed to any length gets NACK TRIMMED")
         .checks(&[PDS_TRIM_001, PDS_TRIM_002])
         .run(|t| {
             let (pdc, region) = t.open()?;
@@ -54,7 +51,7 @@ pub(super) const RULES: &[Rule] = &[
             t.pause(t.soon())?;
             t.check_memory(PDS_TRIM_002, &region, 0, &[0; 200])
         }),
-    rule("trim/again", "The packet that was trimmed is delivered when it comes again whole")
+    rule("trim/retransmission", "A trimmed packet is delivered when it is retransmitted whole")
         .checks(&[PDS_TRIM_002])
         .run(|t| {
             let (pdc, region) = t.open()?;
@@ -65,7 +62,7 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_cack(PDS_TRIM_002, &pdc, pdc.psn(1))?;
             t.expect_memory(PDS_TRIM_002, &region, 0, &[1; 200])
         }),
-    rule("trim/no-state", "A trimmed packet moves neither the cumulative PSN nor a bit, and clears nothing")
+    rule("trim/no-state", "A trimmed packet moves no cumulative PSN, sets no bit and clears nothing")
         .checks(&[PDS_TRIM_002])
         .needs(&[RUD, TRIM])
         .over(&[&HEADER, &CARRIER, &START])
@@ -91,17 +88,19 @@ pub(super) const RULES: &[Rule] = &[
             t.holds(PDS_TRIM_002, "the bitmap has no bit for the trimmed packet", !bit, seen.uet());
             Ok(())
         }),
-    rule("trim/flags", "The NACK of a trimmed retransmission has retx").checks(&[PDS_NACK_001]).run(|t| {
-        let (pdc, region) = t.open()?;
-        for retx in [true, false] {
-            let request = Request { retx, ..pdc.request(1).write(&region, 0, &[1; 200])? };
-            send(t, &pdc, &request, Trimmed::Fabric, SHORT)?;
-            let (_, nack) = t.expect_nack(PDS_NACK_001, &pdc, pdc.psn(1), &[NackCode::TRIMMED])?;
-            t.check(PDS_NACK_001, "flag retx", retx, nack.retx());
-        }
-        Ok(())
-    }),
-    rule("trim/marks", "The NACK of a trimmed request has its m and retx, with and without a context")
+    rule("trim/retx", "The NACK of a trimmed packet repeats its retx flag").checks(&[PDS_NACK_001]).run(
+        |t| {
+            let (pdc, region) = t.open()?;
+            for retx in [true, false] {
+                let request = Request { retx, ..pdc.request(1).write(&region, 0, &[1; 200])? };
+                send(t, &pdc, &request, Trimmed::Fabric, SHORT)?;
+                let (_, nack) = t.expect_nack(PDS_NACK_001, &pdc, pdc.psn(1), &[NackCode::TRIMMED])?;
+                t.check(PDS_NACK_001, "flag retx", retx, nack.retx());
+            }
+            Ok(())
+        },
+    ),
+    rule("trim/flags", "The NACK of a trimmed packet repeats m and retx, with and without a context")
         .checks(&[PDS_NACK_001])
         .needs(&[TRIM, ECN, SET_ECN])
         .over(&[&KIND, &MODE, &CARRIER])
@@ -151,7 +150,7 @@ pub(super) const RULES: &[Rule] = &[
         t.expect_cack(PDS_TRIM_004, &pdc, pdc.psn(0))?;
         t.expect_memory(PDS_TRIM_004, &region, 0, &[2; 16])
     }),
-    rule("trim/after-delivery", "A trimmed copy of what was delivered changes nothing")
+    rule("trim/duplicate", "A trimmed duplicate of a delivered packet changes nothing")
         .checks(&[PDS_TRIM_002])
         .run(|t| {
             let (pdc, region) = t.open()?;
@@ -168,7 +167,7 @@ pub(super) const RULES: &[Rule] = &[
             t.check(PDS_TRIM_002, "cack_psn", pdc.psn(3), ack.cack_psn());
             t.check_memory(PDS_TRIM_002, &region, 0, &[2; 200])
         }),
-    rule("trim/in-order", "On an ordered context a trimmed packet leaves its place empty")
+    rule("trim/ordered", "On an ordered context, a trimmed packet leaves a gap")
         .checks(&[PDS_TRIM_001, PDS_TRIM_002, PDS_ROD_001])
         .needs(ORDERED)
         .over(&[&START])
@@ -220,7 +219,7 @@ pub(super) const RULES: &[Rule] = &[
             Ok(())
         },
     ),
-    rule("trim/rudi", "A trimmed RUDI request is answered by a NACK with nt = 1 and its pkt_id")
+    rule("trim/rudi", "A trimmed RUDI request gets a NACK with nt = 1 and its pkt_id")
         .checks(&[PDS_TRIM_003, PDS_NACK_008, WIRE_NACK_002, PDS_TRIM_005, PDS_TRIM_002])
         .needs(&[RUDI, TRIM])
         .over(&[&CARRIER])
@@ -265,7 +264,7 @@ pub(super) const RULES: &[Rule] = &[
             let ours = way.from;
             t.expect_silence(PDS_UUD_001, "no answer", |seen| (seen.wire.dst == ours).then_some(()))
         }),
-    rule("trim/unknown", "A trimmed packet for no context is refused or dropped, and never delivered")
+    rule("trim/unknown-context", "A trimmed packet for an unknown context is refused or dropped")
         .checks(&[PDS_TRIM_002])
         .run(|t| {
             let (open, region) = t.open()?;
