@@ -1,8 +1,9 @@
-//! The answers of a device to ACK_REQUEST and PROBE (section 3.5.12).
+//! Replies of a target to ACK_REQUEST and PROBE (section 3.5.12).
 
 use crate::prelude::*;
+use uet_control::Permission;
 
-/// True if the requests clear the PSNs below them.
+/// True if each request clears the PSNs below it.
 const CLEARED: Axis<bool> = axis("cleared").values(&[("no", false), ("yes", true)]);
 
 /// Begins a rule with the usual axes of this file.
@@ -20,7 +21,7 @@ pub(super) const RULES: &[Rule] = &[
             t.request(&pdc, pdc.request(3).write(&region, 0, &[1])?)?;
             t.need_ack(&pdc, pdc.psn(3))?;
             for n in [1, 2, 4] {
-                ask(t, &pdc, pdc.psn(n))?;
+                request_ack(t, &pdc, pdc.psn(n))?;
                 let (_, nack) = t.expect_nack(PDS_ASK_001, &pdc, pdc.psn(n), &[NackCode::PKT_NOT_RCVD])?;
                 t.check(PDS_ASK_001, "spdcid", pdc.remote, Some(nack.spdcid()));
             }
@@ -33,7 +34,7 @@ pub(super) const RULES: &[Rule] = &[
             t.request(&pdc, pdc.request(1).write(&region, 0, &[1])?)?;
             t.need_ack(&pdc, pdc.psn(1))?;
             for n in [0, 1] {
-                ask(t, &pdc, pdc.psn(n))?;
+                request_ack(t, &pdc, pdc.psn(n))?;
                 let (seen, ack) = t.expect_ack(PDS_ASK_002, &pdc, pdc.psn(n))?;
                 t.check(PDS_ASK_002, "cack_psn", pdc.psn(1), ack.cack_psn());
                 let length = seen.response().map(|response| response.modified_length());
@@ -60,7 +61,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             for below in [0, 1, 2, 62, 63, 64, 65, 100, 127, 128, 129, LAST] {
                 let psn = pdc.psn(LAST - below);
-                ask(t, &pdc, psn)?;
+                request_ack(t, &pdc, psn)?;
                 let (_, ack) = t.expect_answer(PDS_ASK_002, &pdc, psn)?;
                 t.check(PDS_ASK_002, "cack_psn", pdc.psn(LAST), ack.cack_psn());
                 t.forget();
@@ -81,7 +82,7 @@ pub(super) const RULES: &[Rule] = &[
             let (pdc, region) = t.open()?;
             t.request(&pdc, pdc.request(2).write(&region, 0, &[1])?)?;
             t.need_ack(&pdc, pdc.psn(2))?;
-            ask(t, &pdc, pdc.psn(2))?;
+            request_ack(t, &pdc, pdc.psn(2))?;
             let (_, ack) = t.expect_answer(PDS_ASK_003, &pdc, pdc.psn(2))?;
             t.check(PDS_ASK_003, "cack_psn", pdc.psn(0), ack.cack_psn());
             Ok(())
@@ -92,9 +93,9 @@ pub(super) const RULES: &[Rule] = &[
             let (pdc, region) = t.open()?;
             t.request(&pdc, pdc.request(1).write_nowhere(&region, &[1])?)?;
             let (first, _) = t.expect_answer(PDS_GTD_002, &pdc, pdc.psn(1))?;
-            ask(t, &pdc, pdc.psn(1))?;
-            let (again, ack) = t.expect_answer(PDS_ASK_003, &pdc, pdc.psn(1))?;
-            t.check(PDS_GTD_001, "the response", first.response(), again.response());
+            request_ack(t, &pdc, pdc.psn(1))?;
+            let (repeated, ack) = t.expect_answer(PDS_ASK_003, &pdc, pdc.psn(1))?;
+            t.check(PDS_GTD_001, "the response", first.response(), repeated.response());
             t.check(PDS_GTD_002, "req", AckRequest::REQ_CLEAR, ack.req());
             Ok(())
         }),
@@ -103,8 +104,8 @@ pub(super) const RULES: &[Rule] = &[
         .needs(&[RUD])
         .over(&[&CARRIER, &START])
         .run(|t| {
-            let (pdc, region) = second_half(t)?;
-            ask(t, &pdc, pdc.psn(2))?;
+            let (pdc, region) = send_second_half(t)?;
+            request_ack(t, &pdc, pdc.psn(2))?;
             t.expect_nack(PDS_ASK_004, &pdc, pdc.psn(2), &[NackCode::RCVD_SES_PROCG])?;
             t.request(&pdc, pdc.request(1).half(&region, t.mtu(), 0)?)?;
             t.expect_cack(PDS_ASK_004, &pdc, pdc.psn(2))?;
@@ -115,7 +116,7 @@ pub(super) const RULES: &[Rule] = &[
         .needs(&[RUD])
         .over(&[&CARRIER, &START])
         .run(|t| {
-            let (pdc, region) = second_half(t)?;
+            let (pdc, region) = send_second_half(t)?;
             t.request(&pdc, pdc.request(2).half(&region, t.mtu(), 1)?.retx())?;
             let mut senders = Vec::new();
             t.expect_none(PDS_DUP_005, "no ACK of it, and no NACK but RCVD_SES_PROCG", t.soon(), |seen| {
@@ -136,8 +137,7 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[PDS_ASK_005])
         .needs(&[READ])
         .run(|t| {
-            let region =
-                t.region_for(64, &[uet_control::Permission::Read, uet_control::Permission::Write], None)?;
+            let region = t.region_for(64, &[Permission::Read, Permission::Write], None)?;
             let mut pdc = t.initiate();
             t.establish(&mut pdc, &region)?;
             let most = t.parameter("max_ack_data_size") as u32;
@@ -147,7 +147,7 @@ pub(super) const RULES: &[Rule] = &[
             if t.wait(t.soon(), data)?.is_none() {
                 return skip("no read data rides in ACKs");
             }
-            ask(t, &pdc, pdc.psn(1))?;
+            request_ack(t, &pdc, pdc.psn(1))?;
             t.expect(PDS_ASK_005, "the data again, or NACK ACK_WITH_DATA", t.soon(), |seen| {
                 let gone = seen.refuses(&pdc, pdc.psn(1)).map(|nack| nack.nack_code());
                 (data(seen).is_some() || gone == Some(NackCode::ACK_WITH_DATA)).then_some(())
@@ -165,7 +165,7 @@ pub(super) const RULES: &[Rule] = &[
                 let other = seen.nack().is_some_and(|nack| nack.nack_code() != NackCode::INV_DPDCID);
                 (seen.is_for(&pdc) && (seen.ack().is_some() || other)).then_some(())
             })?;
-            // From another start: no context may have been made.
+            // A context opened by the control packets would refuse this Start_PSN.
             let pdc = Pdc { remote: None, start: pdc.start + (1 << 20), ..pdc };
             t.request(&pdc, pdc.request(0).write(&region, 0, &[1])?)?;
             t.expect_ack(PDS_CTL_002, &pdc, pdc.psn(0))?;
@@ -173,7 +173,7 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("ack-request/no-psn", "ACK_REQUEST and PROBE consume no PSN").checks(&[PDS_CTL_001]).run(|t| {
         let (pdc, region) = t.open()?;
-        ask(t, &pdc, pdc.psn(1))?;
+        request_ack(t, &pdc, pdc.psn(1))?;
         t.send(&pdc, &pdc.probe(7, pdc.psn(1))?)?;
         t.pause(t.soon())?;
         t.forget();
@@ -203,17 +203,17 @@ pub(super) const RULES: &[Rule] = &[
         .over(&[&CARRIER, &START])
         .run(|t| {
             let region = t.region(1 << 16)?;
-            // A bitmap may begin at a multiple of 64 instead of at what is asked for: each two lie in one.
-            let chance = t.initiate();
-            let mut pdc = Pdc { start: chance.start - chance.start.0 % 64, ..chance };
+            // A bitmap may start at a multiple of 64 below the requested PSN. Each pair of packets fits one bitmap.
+            let random = t.initiate();
+            let mut pdc = Pdc { start: random.start - random.start.0 % 64, ..random };
             t.establish(&mut pdc, &region)?;
-            let far = t.range(&pdc)?.min(1024) - 64;
-            for n in [3, 5, far + 1, far + 3] {
+            let base = t.range(&pdc)?.min(1024) - 64;
+            for n in [3, 5, base + 1, base + 3] {
                 t.request(&pdc, pdc.request(n).write(&region, 0, &[1])?)?;
                 t.need_ack(&pdc, pdc.psn(n))?;
             }
             t.forget();
-            for (base, there) in [(2, [3, 5]), (far, [far + 1, far + 3])] {
+            for (base, received) in [(2, [3, 5]), (base, [base + 1, base + 3])] {
                 t.send(&pdc, &pdc.probe(base as u16, pdc.psn(base))?)?;
                 let (seen, _) = t.expect(PDS_PRB_001, "an ACK with p = 1", t.soon(), |seen| {
                     seen.ack().filter(|ack| seen.is_for(&pdc) && ack.probe_opaque() == Some(base as u16))
@@ -223,26 +223,27 @@ pub(super) const RULES: &[Rule] = &[
                     continue;
                 };
                 let sacked: Vec<Psn> = ack.sacked().collect();
-                for n in there {
+                for n in received {
                     let set = sacked.contains(&pdc.psn(n));
                     let statement = format!("the bitmap has the bit of PSN {}", pdc.psn(n));
                     t.holds(PDS_PRB_001, &statement, set, seen.uet());
                 }
-                let wrong = sacked.iter().filter(|psn| psn.is_after(pdc.psn(0))).map(|psn| *psn - pdc.start);
-                let wrong = wrong.into_iter().find(|n| ![3, 5, far + 1, far + 3].contains(n));
-                t.check(PDS_SACK_001, "a bit for what was never sent:", None, wrong);
+                let unsent = sacked.iter().filter(|psn| psn.is_after(pdc.psn(0))).map(|psn| *psn - pdc.start);
+                let unsent = unsent.into_iter().find(|n| ![3, 5, base + 1, base + 3].contains(n));
+                t.check(PDS_SACK_001, "a bit for a packet that was never sent:", None, unsent);
             }
             Ok(())
         }),
 ];
 
-fn ask(t: &mut Test<'_>, pdc: &Pdc, psn: Psn) -> Outcome {
+/// Sends an ACK_REQUEST for a PSN. Earlier packets of the device no longer count.
+fn request_ack(t: &mut Test<'_>, pdc: &Pdc, psn: Psn) -> Outcome {
     t.forget();
     t.send(pdc, &pdc.control(CtlType::ACK_REQUEST, psn, 0)?)
 }
 
-/// Sends the second half: the first is missing.
-fn second_half(t: &mut Test<'_>) -> Result<(Pdc, Region), Stop> {
+/// Sends the second half of a message whose first half is missing, on a new context.
+fn send_second_half(t: &mut Test<'_>) -> Result<(Pdc, Region), Stop> {
     let (pdc, region) = t.open()?;
     t.request(&pdc, pdc.request(2).half(&region, t.mtu(), 1)?)?;
     if t.wait(t.soon(), |seen| seen.answers(&pdc, pdc.psn(2)))?.is_some() {

@@ -138,22 +138,19 @@ pub(super) const RULES: &[Rule] = &[
             t.check(PDS_SYN_002, "cack_psn", pdc.start - 1, ack.cack_psn());
             t.expect_memory(PDS_WIN_001, &region, 0, &[9; 16])
         }),
-    rule(
-        "establish/any-start",
-        "Without security, a target accepts any Start_PSN and sends no NEW_START_PSN",
-    )
-    .checks(&[PDS_SYN_002, PDS_SEC_004])
-    .run(|t| {
-        let region = t.region(4096)?;
-        for start in [0, 1, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff] {
-            let pdc = Pdc { start: Psn(start), ..t.initiate() };
-            t.request(&pdc, pdc.request(0).write(&region, 0, &[1; 16])?)?;
-            t.expect_cack(PDS_SYN_002, &pdc, pdc.start)?;
-        }
-        t.expect_none(PDS_SEC_004, "no NACK NEW_START_PSN", t.soon(), |seen| {
-            (seen.nack()?.nack_code() == NackCode::NEW_START_PSN).then_some(())
-        })
-    }),
+    rule("establish/any-start", "Without security, a target accepts any Start_PSN without NEW_START_PSN")
+        .checks(&[PDS_SYN_002, PDS_SEC_004])
+        .run(|t| {
+            let region = t.region(4096)?;
+            for start in [0, 1, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff] {
+                let pdc = Pdc { start: Psn(start), ..t.initiate() };
+                t.request(&pdc, pdc.request(0).write(&region, 0, &[1; 16])?)?;
+                t.expect_cack(PDS_SYN_002, &pdc, pdc.start)?;
+            }
+            t.expect_none(PDS_SEC_004, "no NACK NEW_START_PSN", t.soon(), |seen| {
+                (seen.nack()?.nack_code() == NackCode::NEW_START_PSN).then_some(())
+            })
+        }),
     rule("establish/start-before-wrap", "A context whose first PSNs wrap opens with a packet after the wrap")
         .checks(&[PDS_SYN_002, PDS_PSN_006])
         .needs(&[RUD])

@@ -30,7 +30,7 @@ pub(super) const RULES: &[Rule] = &[
             let third = t.initiate();
             no_room(t, &third, &region, NackCode::NO_PDC_AVAIL)
         }),
-    rule("establish/no-ccc", "A target without a free CCC sends NO_CCC_AVAIL and accepts once one is free")
+    rule("establish/no-ccc", "A target without a free CCC sends NO_CCC_AVAIL and opens once one is free")
         .checks(&[PDS_OPEN_001, PDS_CLOSE_004, WIRE_NACK_003])
         .needs(&[TWO_ADDRESSES])
         .run(|t| {
@@ -44,12 +44,9 @@ pub(super) const RULES: &[Rule] = &[
             t.need("the end of the context", t.soon(), |seen| seen.answers(&pdc, pdc.psn(1)))?;
             t.expect_room(PDS_CLOSE_004, &other, &region)
         }),
-    rule(
-        "establish/no-bitmap",
-        "A target without a free bitmap sends NO_BITMAP and accepts once one is free",
-    )
-    .checks(&[PDS_OPEN_001, WIRE_NACK_003])
-    .run(no_bitmap),
+    rule("establish/no-bitmap", "A target without a free bitmap sends NO_BITMAP and opens once one is free")
+        .checks(&[PDS_OPEN_001, WIRE_NACK_003])
+        .run(no_bitmap),
     rule("establish/unknown-dpdcid", "A packet for an unknown PDCID gets INV_DPDCID and is not delivered")
         .checks(&[PDS_OPEN_002, WIRE_NACK_003])
         .run(|t| {
@@ -175,32 +172,29 @@ pub(super) const RULES: &[Rule] = &[
             t.pause(t.soon())?;
             t.check_memory(PDS_OPEN_008, &region, 0, &[0; 16])
         }),
-    rule(
-        "establish/other-mode-credit",
-        "A packet of the other mode is refused with or without credit demand",
-    )
-    .checks(&[PDS_OPEN_008])
-    .needs(&[ROD, RUD, RCCC, WRITE])
-    .over(&[&OPENED, &MODE, &START])
-    .run(|t| {
-        t.congestion_or_both("rccc")?;
-        let region = t.region(4096)?;
-        let mut pdc = t.initiate();
-        let first = pdc.request(0).write(&region, 0, &[0])?;
-        let packet = if t.value(&OPENED) { with_demand(&first, 0xa1, 0)? } else { first.build()? };
-        t.send(&pdc, &packet)?;
-        let (_, ack) = t.need_ack(&pdc, pdc.psn(0))?;
-        pdc.remote = Some(ack.spdcid());
-        let other = Pdc { rod: !pdc.rod, ..pdc.clone() };
-        for credit in [true, false] {
-            let request = other.request(1).write(&region, 0, &[1; 16])?;
-            t.forget();
-            t.send(&pdc, &if credit { with_demand(&request, 0xa1, 0)? } else { request.build()? })?;
-            t.expect_nack(PDS_OPEN_008, &pdc, pdc.psn(1), &[NackCode::PDC_MODE_MISMATCH])?;
-        }
-        t.pause(t.soon())?;
-        t.check_memory(PDS_OPEN_008, &region, 0, &[0; 16])
-    }),
+    rule("establish/other-mode-credit", "With credit demand, a packet of the other mode is still refused")
+        .checks(&[PDS_OPEN_008])
+        .needs(&[ROD, RUD, RCCC, WRITE])
+        .over(&[&OPENED, &MODE, &START])
+        .run(|t| {
+            t.congestion_or_both("rccc")?;
+            let region = t.region(4096)?;
+            let mut pdc = t.initiate();
+            let first = pdc.request(0).write(&region, 0, &[0])?;
+            let packet = if t.value(&OPENED) { with_demand(&first, 0xa1, 0)? } else { first.build()? };
+            t.send(&pdc, &packet)?;
+            let (_, ack) = t.need_ack(&pdc, pdc.psn(0))?;
+            pdc.remote = Some(ack.spdcid());
+            let other = Pdc { rod: !pdc.rod, ..pdc.clone() };
+            for credit in [true, false] {
+                let request = other.request(1).write(&region, 0, &[1; 16])?;
+                t.forget();
+                t.send(&pdc, &if credit { with_demand(&request, 0xa1, 0)? } else { request.build()? })?;
+                t.expect_nack(PDS_OPEN_008, &pdc, pdc.psn(1), &[NackCode::PDC_MODE_MISMATCH])?;
+            }
+            t.pause(t.soon())?;
+            t.check_memory(PDS_OPEN_008, &region, 0, &[0; 16])
+        }),
     rule("establish/repeated-refusals", "Repeated refusals of first packets use up no contexts")
         .checks(&[PDS_OPEN_004, PDS_TRIM_004])
         .over(&[&REFUSED, &MODE, &CARRIER])

@@ -2,6 +2,7 @@
 //! (section 3.5). The suite sends the requests.
 
 mod ack;
+mod ack_content;
 mod ack_request;
 mod clear;
 mod close;
@@ -19,6 +20,8 @@ mod reuse;
 mod rod;
 mod rudi;
 mod sack;
+mod steps;
+mod stored_responses;
 mod trim;
 mod window;
 
@@ -30,12 +33,14 @@ pub(in crate::rules) const RULES: &[&[Rule]] = &[
     window::RULES,
     psn_state::RULES,
     ack::RULES,
+    ack_content::RULES,
     ack_request::RULES,
     replies::RULES,
     sack::RULES,
     nack::RULES,
     nack_retry::RULES,
     clear::RULES,
+    stored_responses::RULES,
     close::RULES,
     control::RULES,
     rod::RULES,

@@ -165,24 +165,21 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_cack(PDS_NACK_011, &pdc, pdc.psn(4))?;
             Ok(())
         }),
-    rule(
-        "nack/no-resource",
-        "A packet that the device cannot track is refused and the context keeps working",
-    )
-    .checks(&[PDS_NACK_011])
-    .needs(&[RUD])
-    .over(&[&CARRIER, &START])
-    .run(|t| {
-        t.configure("receive_slots", 8)?;
-        let (pdc, region) = t.open()?;
-        let codes = [NackCode::NO_RESOURCE, NackCode::NO_PKT_BUFFER, NackCode::NO_BITMAP];
-        t.request(&pdc, pdc.request(100).write(&region, 0, &[1])?)?;
-        t.expect_nack(PDS_NACK_011, &pdc, pdc.psn(100), &codes)?;
-        t.request(&pdc, pdc.request(1).write(&region, 1, &[2])?)?;
-        let (_, ack) = t.expect_ack(PDS_NACK_011, &pdc, pdc.psn(1))?;
-        t.check(PDS_NACK_011, "cack_psn", pdc.psn(1), ack.cack_psn());
-        t.check_memory(PDS_NACK_011, &region, 0, &[0])
-    }),
+    rule("nack/no-resource", "A packet that the device cannot track is refused and the context continues")
+        .checks(&[PDS_NACK_011])
+        .needs(&[RUD])
+        .over(&[&CARRIER, &START])
+        .run(|t| {
+            t.configure("receive_slots", 8)?;
+            let (pdc, region) = t.open()?;
+            let codes = [NackCode::NO_RESOURCE, NackCode::NO_PKT_BUFFER, NackCode::NO_BITMAP];
+            t.request(&pdc, pdc.request(100).write(&region, 0, &[1])?)?;
+            t.expect_nack(PDS_NACK_011, &pdc, pdc.psn(100), &codes)?;
+            t.request(&pdc, pdc.request(1).write(&region, 1, &[2])?)?;
+            let (_, ack) = t.expect_ack(PDS_NACK_011, &pdc, pdc.psn(1))?;
+            t.check(PDS_NACK_011, "cack_psn", pdc.psn(1), ack.cack_psn());
+            t.check_memory(PDS_NACK_011, &region, 0, &[0])
+        }),
 ];
 
 /// Requests that an open context refuses, each for another reason, and whose side of it they come from.

@@ -206,30 +206,33 @@ pub(super) const RULES: &[Rule] = &[
             }
             t.expect_life(ROB_LIFE_001)
         }),
-    rule(
-        "return-direction/ordered",
-        "An ordered context sends read data in order and retransmits from a gap",
-    )
-    .checks(&[PDS_ROD_004])
-    .needs(&[ROD, WRITE, READ])
-    .over(&[&START])
-    .run(|t| {
-        let (mut target, _) = outstanding(t, 4, true)?;
-        let ordered = [PdsType::ROD_REQ, PdsType::ROD_CC_REQ];
-        let other = target.got.iter().find(|got| !ordered.contains(&got.request.prologue().kind())).cloned();
-        if let Some(other) = other {
-            t.holds(PDS_OPEN_008, "read data has the delivery mode of its context", false, other.seen.uet());
-            return Err(Stop::Failed);
-        }
-        t.check(PDS_ROD_004, "the order of arrival", vec![0, 1, 2, 3], target.order());
-        target.ack(t, 0)?;
-        target.refuse(t, NackCode::ROD_OOO, 2)?;
-        for n in 1..4 {
-            let again = target.expect_any_again(t, PDS_ROD_004, n)?;
-            t.check(PDS_ROD_004, "the next in order", n, target.index(&again));
-        }
-        Ok(())
-    }),
+    rule("return-direction/ordered", "An ordered context sends read data in order and goes back to a gap")
+        .checks(&[PDS_ROD_004])
+        .needs(&[ROD, WRITE, READ])
+        .over(&[&START])
+        .run(|t| {
+            let (mut target, _) = outstanding(t, 4, true)?;
+            let ordered = [PdsType::ROD_REQ, PdsType::ROD_CC_REQ];
+            let other =
+                target.got.iter().find(|got| !ordered.contains(&got.request.prologue().kind())).cloned();
+            if let Some(other) = other {
+                t.holds(
+                    PDS_OPEN_008,
+                    "read data has the delivery mode of its context",
+                    false,
+                    other.seen.uet(),
+                );
+                return Err(Stop::Failed);
+            }
+            t.check(PDS_ROD_004, "the order of arrival", vec![0, 1, 2, 3], target.order());
+            target.ack(t, 0)?;
+            target.refuse(t, NackCode::ROD_OOO, 2)?;
+            for n in 1..4 {
+                let again = target.expect_any_again(t, PDS_ROD_004, n)?;
+                t.check(PDS_ROD_004, "the next in order", n, target.index(&again));
+            }
+            Ok(())
+        }),
     rule("return-direction/probe", "A PROBE and its ACK do not affect the return direction")
         .checks(&[PDS_PRB_001, PDS_PRB_002])
         .run(|t| {
