@@ -1,14 +1,15 @@
-//! Openings that fail, and packets that meet no context, or one that is not theirs (section 3.5.8).
+//! Refused openings, and packets for no context or for the context of another peer (section 3.5.8).
 
+use super::steps::{clear_command, close_context};
 use crate::Trimmed;
 use crate::prelude::*;
 use crate::rules::steps::with_demand;
 use uet_wire::pds::Nack;
 
-/// True if the first packet carries demand for credit.
+/// True if the first packet carries credit demand.
 const OPENED: Axis<bool> = axis("opened").values(&[("plain", false), ("with-credit", true)]);
 
-/// True if the opening packets are trimmed; else they are above the window.
+/// True if the first packets are trimmed; otherwise they are above the window.
 const REFUSED: Axis<bool> =
     axis("refused").needing(&[("above-window", false, &[]), ("trimmed", true, &[TRIM])]);
 
@@ -28,7 +29,7 @@ pub(super) const RULES: &[Rule] = &[
             t.establish(&mut second, &region)?;
             t.prove_established(&second)?;
             let third = t.initiate();
-            no_room(t, &third, &region, NackCode::NO_PDC_AVAIL)
+            expect_no_room(t, &third, &region, NackCode::NO_PDC_AVAIL)
         }),
     rule("establish/no-ccc", "A target without a free CCC sends NO_CCC_AVAIL and opens once one is free")
         .checks(&[PDS_OPEN_001, PDS_CLOSE_004, WIRE_NACK_003])
@@ -39,14 +40,29 @@ pub(super) const RULES: &[Rule] = &[
             let (pdc, region) = t.open()?;
             t.prove_established(&pdc)?;
             let other = t.initiate_from(1)?;
-            no_room(t, &other, &region, NackCode::NO_CCC_AVAIL)?;
-            t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(1), 0)?)?;
-            t.need("the end of the context", t.soon(), |seen| seen.answers(&pdc, pdc.psn(1)))?;
+            expect_no_room(t, &other, &region, NackCode::NO_CCC_AVAIL)?;
+            close_context(t, &pdc, 1)?;
             t.expect_room(PDS_CLOSE_004, &other, &region)
         }),
     rule("establish/no-bitmap", "A target without a free bitmap sends NO_BITMAP and opens once one is free")
         .checks(&[PDS_OPEN_001, WIRE_NACK_003])
-        .run(no_bitmap),
+        .run(|t| {
+            t.configure("receive_slots", 1)?;
+            t.try_configure("general_pdcs", 3)?;
+            let region = t.region(4096)?;
+            let mut pdc = t.initiate();
+            // An uncleared error holds the only bitmap.
+            t.request(&pdc, pdc.request(0).write_nowhere(&region, &[1; 16])?)?;
+            let (_, ack) = t.need_ack(&pdc, pdc.psn(0))?;
+            pdc.remote = Some(ack.spdcid());
+            t.prove_established(&pdc)?;
+            let other = t.initiate();
+            expect_no_room(t, &other, &region, NackCode::NO_BITMAP)?;
+            t.send(&pdc, &clear_command(&pdc, pdc.psn(0))?)?;
+            t.request(&other, other.request(0).write(&region, 0, &[2; 16])?)?;
+            t.expect_ack(PDS_OPEN_001, &other, other.psn(0))?;
+            t.expect_memory(PDS_OPEN_001, &region, 0, &[2; 16])
+        }),
     rule("establish/unknown-dpdcid", "A packet for an unknown PDCID gets INV_DPDCID and is not delivered")
         .checks(&[PDS_OPEN_002, WIRE_NACK_003])
         .run(|t| {
@@ -86,33 +102,33 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[PDS_OPEN_003, WIRE_NACK_003])
         .run(|t| {
             let (pdc, region) = t.open()?;
-            let stranger = Pdc { local: t.initiate().local, ..pdc.clone() };
-            intrude(t, &pdc, &stranger, &region)
+            let foreign = Pdc { local: t.initiate().local, ..pdc.clone() };
+            expect_foreign_refused(t, &pdc, &foreign, &region)
         }),
     rule("establish/other-address", "A packet from another address is refused and changes no context")
         .checks(&[PDS_OPEN_003, WIRE_NACK_003])
         .needs(&[TWO_ADDRESSES])
         .run(|t| {
             let (pdc, region) = t.open()?;
-            let stranger = Pdc { from: t.initiate_from(1)?.from, ..pdc.clone() };
-            intrude(t, &pdc, &stranger, &region)
+            let foreign = Pdc { from: t.initiate_from(1)?.from, ..pdc.clone() };
+            expect_foreign_refused(t, &pdc, &foreign, &region)
         }),
     rule("establish/foreign-control", "Control packets from another address get no ACK and change nothing")
         .checks(&[PDS_OPEN_003, PDS_PDC_003])
         .needs(&[TWO_ADDRESSES])
         .run(|t| {
             let (pdc, region) = t.open()?;
-            let stranger = Pdc { from: t.initiate_from(1)?.from, ..pdc.clone() };
+            let foreign = Pdc { from: t.initiate_from(1)?.from, ..pdc.clone() };
             t.request(&pdc, pdc.request(1).write_nowhere(&region, &[1; 16])?)?;
             t.need_ack(&pdc, pdc.psn(1))?;
-            t.send(&stranger, &stranger.control(CtlType::CLEAR_COMMAND, Psn(0), pdc.psn(1).0)?)?;
-            t.send(&stranger, &stranger.control(CtlType::CLOSE_COMMAND, pdc.psn(2), 0)?)?;
-            t.send(&stranger, &stranger.control(CtlType::ACK_REQUEST, pdc.psn(1), 0)?)?;
-            t.expect_silence(PDS_OPEN_003, "no ACK for a stranger", |seen| {
-                (seen.wire.dst == stranger.from && seen.ack().is_some()).then_some(())
+            t.send(&foreign, &foreign.control(CtlType::CLEAR_COMMAND, Psn(0), pdc.psn(1).0)?)?;
+            t.send(&foreign, &foreign.control(CtlType::CLOSE_COMMAND, pdc.psn(2), 0)?)?;
+            t.send(&foreign, &foreign.control(CtlType::ACK_REQUEST, pdc.psn(1), 0)?)?;
+            t.expect_silence(PDS_OPEN_003, "no ACK for another address", |seen| {
+                (seen.wire.dst == foreign.from && seen.ack().is_some()).then_some(())
             })?;
             t.forget();
-            // Neither cleared nor closed: the context goes on where it was.
+            // The context is neither cleared nor closed.
             t.request(&pdc, pdc.request(2).write(&region, 0, &[2; 16])?)?;
             let (_, ack) = t.expect_ack(PDS_PDC_003, &pdc, pdc.psn(2))?;
             t.check(PDS_OPEN_003, "cack_psn", pdc.psn(0), ack.cack_psn());
@@ -137,7 +153,7 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[PDS_OPEN_004])
         .run(|t| {
             let (pdc, region) = t.open()?;
-            // PSN 0 is the cumulative one.
+            // PSN 0 is the cumulative PSN.
             let beyond = t.beyond(&pdc)?;
             require(beyond <= 4095, "the window is wider than psn_offset")?;
             t.request(&pdc, Request { syn: true, ..pdc.request(beyond).write(&region, 0, &[1; 16])? })?;
@@ -201,9 +217,7 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             let above = t.default_range();
             let trimmed = t.value(&REFUSED);
-            if above > 4095 && !trimmed {
-                return skip("the default window is wider than psn_offset");
-            }
+            require(trimmed || above <= 4095, "the default window is wider than psn_offset")?;
             t.try_configure("general_pdcs", 2)?;
             let region = t.region(4096)?;
             for _ in 0..6 {
@@ -211,7 +225,7 @@ pub(super) const RULES: &[Rule] = &[
                 if trimmed {
                     let packet = pdc.request(0).write(&region, 0, &[1; 200])?.build()?;
                     t.send_wire(&pdc.trimmed(&packet, Trimmed::Fabric, 16))?;
-                    // Open: an answer.
+                    // Open: whether the device replies.
                     t.wait(t.soon(), |seen| seen.refuses(&pdc, pdc.psn(0)))?;
                     continue;
                 }
@@ -228,8 +242,8 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[ROB_LIFE_001])
         .run(|t| {
             let (pdc, region) = t.open()?;
-            let stranger = Pdc { local: t.initiate().local, ..pdc.clone() };
-            t.request(&stranger, stranger.request(1).write(&region, 0, &[1; 16])?)?;
+            let foreign = Pdc { local: t.initiate().local, ..pdc.clone() };
+            t.request(&foreign, foreign.request(1).write(&region, 0, &[1; 16])?)?;
             t.request(&pdc, Request { syn: true, offset: 9, ..pdc.request(1).write(&region, 0, &[1; 16])? })?;
             let pdc = pdc.of_nobody(None);
             t.request(&pdc, pdc.request(1).write(&region, 0, &[1; 16])?)?;
@@ -237,14 +251,14 @@ pub(super) const RULES: &[Rule] = &[
         }),
 ];
 
-/// A NACK that belongs to no context names only its receiver.
+/// Checks that a NACK names no context of the device.
 fn check_no_context(t: &mut Test<'_>, nack: &Nack) {
     t.check(WIRE_NACK_003, "spdcid", PdcId::NONE, nack.spdcid());
 }
 
-/// Sends first packets for which there is no room, each from another start and each second one with another
-/// PDCID. A refusal that left something behind would change the answer to the next one.
-fn no_room(t: &mut Test<'_>, pdc: &Pdc, region: &Region, code: NackCode) -> Outcome {
+/// Expects that first packets are refused for lack of resources. Each has another Start_PSN, and every second
+/// one another PDCID. State left by a refusal would change the reply to the next packet.
+fn expect_no_room(t: &mut Test<'_>, pdc: &Pdc, region: &Region, code: NackCode) -> Outcome {
     let other = t.initiate().local;
     for n in 0..6 {
         let local = if n % 2 == 0 { pdc.local } else { other };
@@ -257,36 +271,14 @@ fn no_room(t: &mut Test<'_>, pdc: &Pdc, region: &Region, code: NackCode) -> Outc
     t.check_memory(PDS_OPEN_001, region, 0, &[0; 16])
 }
 
-fn no_bitmap(t: &mut Test<'_>) -> Outcome {
-    t.configure("receive_slots", 1)?;
-    t.try_configure("general_pdcs", 3)?;
-    let region = t.region(4096)?;
-    let mut pdc = t.initiate();
-    // An error that waits for being cleared holds the only one.
-    t.request(&pdc, pdc.request(0).write_nowhere(&region, &[1; 16])?)?;
-    let (_, ack) = t.need_ack(&pdc, pdc.psn(0))?;
-    pdc.remote = Some(ack.spdcid());
-    t.prove_established(&pdc)?;
-    let other = t.initiate();
-    no_room(t, &other, &region, NackCode::NO_BITMAP)?;
-
-    t.send(&pdc, &pdc.control(CtlType::CLEAR_COMMAND, Psn(0), pdc.psn(0).0)?)?;
-
-    t.request(&other, other.request(0).write(&region, 0, &[2; 16])?)?;
-
-    t.expect_ack(PDS_OPEN_001, &other, other.psn(0))?;
-
-    t.expect_memory(PDS_OPEN_001, &region, 0, &[2; 16])
-}
-
-/// A request that looks like the next of `pdc`, but comes from `stranger`.
-fn intrude(t: &mut Test<'_>, pdc: &Pdc, stranger: &Pdc, region: &Region) -> Outcome {
-    t.request(stranger, stranger.request(1).write(region, 0, &[1; 16])?)?;
-    let (_, nack) = t.expect_nack(PDS_OPEN_003, stranger, pdc.psn(1), &[NackCode::PDC_HDR_MISMATCH])?;
+/// Expects that a request from `foreign` with the next PSN of `pdc` is refused.
+fn expect_foreign_refused(t: &mut Test<'_>, pdc: &Pdc, foreign: &Pdc, region: &Region) -> Outcome {
+    t.request(foreign, foreign.request(1).write(region, 0, &[1; 16])?)?;
+    let (_, nack) = t.expect_nack(PDS_OPEN_003, foreign, pdc.psn(1), &[NackCode::PDC_HDR_MISMATCH])?;
     check_no_context(t, &nack);
     t.pause(t.soon())?;
     t.check_memory(PDS_OPEN_003, region, 0, &[0; 16])?;
-    // The PSN is still free for who has it.
+    // The PSN is still free for the context.
     t.request(pdc, pdc.request(1).write(region, 0, &[2; 16])?)?;
     t.expect_cack(PDS_OPEN_003, pdc, pdc.psn(1))?;
     t.expect_memory(PDS_OPEN_003, region, 0, &[2; 16])

@@ -9,6 +9,7 @@ mod close;
 mod control;
 mod encoding;
 mod establish;
+mod establish_contexts;
 mod establish_refused;
 mod isolation;
 mod nack;
@@ -29,6 +30,7 @@ use crate::Rule;
 
 pub(in crate::rules) const RULES: &[&[Rule]] = &[
     establish::RULES,
+    establish_contexts::RULES,
     establish_refused::RULES,
     window::RULES,
     psn_state::RULES,
