@@ -15,6 +15,7 @@ mod isolation;
 mod nack;
 mod nack_retry;
 mod psn_state;
+mod refused_packet;
 mod replies;
 mod return_direction;
 mod reuse;
