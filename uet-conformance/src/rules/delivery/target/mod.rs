@@ -1,5 +1,15 @@
-//! The device as the target of a context: opening, receive window, ACKs and NACKs, kept responses, close
-//! (section 3.5). The suite sends the requests.
+//! The device as the target of a context; the suite sends the requests (section 3.5).
+//!
+//! - Contexts: `establish`, `establish_contexts`, `establish_refused`, `close`, `reuse`, `isolation`.
+//! - The receive window and the states of a PSN: `window`, `window_position`, `psn_state`.
+//! - ACKs: `ack`, `ack_content`, `ack_request`, `sack`. NACKs: `nack`, `nack_retry`. Both: `replies`, whose
+//!   refused packets are in `refused_packet`.
+//! - Stored responses and CLEAR: `clear`, `stored_responses`.
+//! - Control packets and the return direction: `control`, `return_direction`.
+//! - Ordered contexts, RUDI and trimmed packets: `rod`, `rudi`, `trim`.
+//! - The headers of all these packets: `encoding`.
+//!
+//! `steps` holds what the files share.
 
 mod ack;
 mod ack_content;
@@ -26,6 +36,7 @@ mod steps;
 mod stored_responses;
 mod trim;
 mod window;
+mod window_position;
 
 use crate::Rule;
 
@@ -34,6 +45,7 @@ pub(in crate::rules) const RULES: &[&[Rule]] = &[
     establish_contexts::RULES,
     establish_refused::RULES,
     window::RULES,
+    window_position::RULES,
     psn_state::RULES,
     ack::RULES,
     ack_content::RULES,

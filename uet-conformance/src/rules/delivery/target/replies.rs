@@ -1,5 +1,5 @@
-//! The fields of replies to packets of every kind: the flags and the path that an ACK or NACK copies, and which
-//! packets get an ACK at once (section 3.5.12).
+//! Replies to packets of every kind: the flags and the path that an ACK or NACK copies, and the packets that
+//! get an ACK at once (section 3.5.12).
 
 use super::refused_packet::{REFUSED, RefusedPacket};
 use super::steps::{delay_acks, numbered_control, remember_closed};

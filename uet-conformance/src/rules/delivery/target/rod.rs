@@ -1,5 +1,6 @@
 //! Ordered contexts at a target (section 3.5.21).
 
+use super::steps::clear_command;
 use crate::prelude::*;
 
 /// Begins a rule with the usual needs and axes of this file.
@@ -52,7 +53,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("rod/next-gap", "Each further gap causes a NACK like the first").checks(&[PDS_ROD_002]).run(|t| {
         let (pdc, region) = open(t)?;
         for first in [1, 4, 7] {
-            // The packet after the missing one, then both.
+            // The packet after the missing one, then all three.
             write(t, &pdc, &region, first + 1)?;
             t.expect_nack(PDS_ROD_002, &pdc, pdc.psn(first + 1), &[NackCode::ROD_OOO])?;
             for n in first..first + 3 {
@@ -84,8 +85,8 @@ pub(super) const RULES: &[Rule] = &[
             const COUNT: u32 = 16;
             let (pdc, region) = open(t)?;
             let mut order: Vec<u32> = (1..=COUNT).collect();
-            // All to the same place: the last of the order, not of arrival, has to be what stays. Each round
-            // gets one further at least.
+            // All packets write to the same byte, so the last PSN must remain. Each round delivers at least one
+            // more packet.
             for _ in 0..COUNT {
                 t.rng.shuffle(&mut order);
                 for n in &order {
@@ -102,7 +103,7 @@ pub(super) const RULES: &[Rule] = &[
             let region = t.region(4096)?;
             let mut pdc = Pdc { rod: true, ..t.initiate() };
             write(t, &pdc, &region, 2)?;
-            // It may open the context.
+            // The packet may open the context.
             t.expect_nack(PDS_ROD_002, &pdc, pdc.psn(2), &[NackCode::ROD_OOO])?;
             t.pause(t.soon())?;
             t.check_memory(PDS_ROD_001, &region, 0, &[0; 4])?;
@@ -151,18 +152,18 @@ pub(super) const RULES: &[Rule] = &[
     ),
     rule("rod/acks-in-order", "ACKs are sent in the order of the requests")
         .checks(&[PDS_ROD_003])
-        .over(&[&ASKING, &CARRIER, &START])
+        .over(&[&AR, &CARRIER, &START])
         .run(|t| {
             t.need_noop()?;
-            let (all, fails) = t.value(&ASKING);
+            let (all, errors) = t.value(&AR);
             if !all {
-                // So that the device ends its wait for more requests in time.
+                // The device must end its ACK delay in time.
                 t.try_configure("ack_delay", 100_000)?;
             }
             let (pdc, region) = open(t)?;
             for n in 1..=12 {
                 match n % 3 {
-                    0 if fails => t.request(&pdc, pdc.request(n).write_nowhere(&region, &[1])?)?,
+                    0 if errors => t.request(&pdc, pdc.request(n).write_nowhere(&region, &[1])?)?,
                     1 if !all => {
                         t.request(&pdc, pdc.request(n).quiet().write(&region, u64::from(n), &[n as u8])?)?
                     }
@@ -171,14 +172,15 @@ pub(super) const RULES: &[Rule] = &[
                 }
             }
             let seen = t.gather(t.soon())?;
-            let named: Vec<Psn> = seen.iter().filter(|seen| seen.is_for(&pdc)).filter_map(named).collect();
+            let named: Vec<Psn> =
+                seen.iter().filter(|seen| seen.is_for(&pdc)).filter_map(named_psn).collect();
             if named.is_empty() {
                 return Err(Stop::Inconclusive("no ACK came".into()));
             }
-            let back = named.windows(2).find(|pair| !pair[1].is_after(pair[0]));
+            let swapped = named.windows(2).find(|pair| !pair[1].is_after(pair[0]));
             let seen =
-                back.map_or_else(|| "none".to_owned(), |pair| format!("{} after {}", pair[1], pair[0]));
-            t.holds(PDS_ROD_003, "the ACKs leave in the order of the requests", back.is_none(), seen);
+                swapped.map_or_else(|| "none".to_owned(), |pair| format!("{} after {}", pair[1], pair[0]));
+            t.holds(PDS_ROD_003, "the ACKs leave in the order of the requests", swapped.is_none(), seen);
             Ok(())
         }),
     rule("rod/wrap", "An ordered context keeps the order across the PSN wrap")
@@ -187,7 +189,7 @@ pub(super) const RULES: &[Rule] = &[
             let region = t.region(4096)?;
             let mut pdc = Pdc { rod: true, start: Psn(0xffff_fffd), ..t.initiate() };
             t.establish(&mut pdc, &region)?;
-            // PSN 0 comes before 0xffff_ffff.
+            // PSN 0 arrives before 0xffff_ffff.
             for n in [1, 3] {
                 write(t, &pdc, &region, n)?;
             }
@@ -215,19 +217,19 @@ pub(super) const RULES: &[Rule] = &[
             let (pdc, region) = open(t)?;
             t.request(&pdc, pdc.request(1).write_nowhere(&region, &[1])?)?;
             let (first, ack) = t.need("an error", t.soon(), |seen| seen.answers(&pdc, pdc.psn(1)))?;
-            t.check(PDS_GTD_002, "req", uet_wire::registry::AckRequest::REQ_CLEAR, ack.req());
+            t.check(PDS_GTD_002, "req", AckRequest::REQ_CLEAR, ack.req());
             t.check(PDS_GTD_002, "cack_psn", pdc.psn(0), ack.cack_psn());
             t.request(&pdc, pdc.request(1).retx().write_nowhere(&region, &[1])?)?;
-            let (again, _) = t.expect_answer(PDS_GTD_001, &pdc, pdc.psn(1))?;
-            t.check(PDS_GTD_001, "the response", first.response(), again.response());
-            t.send(&pdc, &pdc.control(CtlType::CLEAR_COMMAND, Psn(0), pdc.psn(1).0)?)?;
+            let (repeated, _) = t.expect_answer(PDS_GTD_001, &pdc, pdc.psn(1))?;
+            t.check(PDS_GTD_001, "the response", first.response(), repeated.response());
+            t.send(&pdc, &clear_command(&pdc, pdc.psn(1))?)?;
             write(t, &pdc, &region, 2)?;
             t.expect_cack(PDS_CLR_005, &pdc, pdc.psn(2))?;
             Ok(())
         }),
 ];
 
-/// An open ordered context.
+/// Opens an ordered context.
 fn open(t: &mut Test<'_>) -> Result<(Pdc, Region), Stop> {
     let region = t.region(1 << 16)?;
     let mut pdc = Pdc { rod: true, ..t.initiate() };
@@ -235,19 +237,20 @@ fn open(t: &mut Test<'_>) -> Result<(Pdc, Region), Stop> {
     Ok((pdc, region))
 }
 
-/// Writes the number of the request to its place.
+/// Writes the number of the request to the byte at this offset.
 fn write(t: &mut Test<'_>, pdc: &Pdc, region: &Region, n: u32) -> Outcome {
     t.request(pdc, pdc.request(n).write(region, u64::from(n), &[n as u8])?)
 }
 
-/// True, first, if each request asks for an ACK; second, if every third one fails. CACK_PSN stays below the
-/// first that fails.
-const ASKING: Axis<(bool, bool)> = axis("asking").values(&[
+/// Whether all requests have `ar`, and whether every third one fails. The cumulative PSN stays below the first
+/// error.
+const AR: Axis<(bool, bool)> = axis("ar").values(&[
     ("all", (true, true)),
     ("some", (false, false)),
     ("some-with-errors", (false, true)),
 ]);
 
-fn named(seen: &RxPacket) -> Option<Psn> {
+/// Returns the PSN that an ACK names.
+fn named_psn(seen: &RxPacket) -> Option<Psn> {
     seen.ack()?.ack_psn()
 }

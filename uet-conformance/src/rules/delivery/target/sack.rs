@@ -1,14 +1,14 @@
-//! The bitmaps of ACKs (section 3.5.12).
+//! The bitmaps of ACKs: their bits, their position and ooo_count (section 3.5.12).
 
 use crate::prelude::*;
 use std::collections::BTreeSet;
 
-/// The packets above the gaps, and those that fill the gaps one after the other.
-const GAPS: Axis<(&[u32], &[u32])> = axis("above").values(&[
+/// The packets above the gaps, and the packets that then fill the gaps.
+const ABOVE_GAPS: Axis<(&[u32], &[u32])> = axis("above-gap").values(&[
     ("one", (&[3], &[2])),
     ("five", (&[3, 4, 5, 6, 7], &[2])),
     ("two-gaps", (&[3, 5, 6], &[2, 4])),
-    ("two-gaps-from-above", (&[3, 5, 6], &[4, 2])),
+    ("two-gaps-reversed", (&[3, 5, 6], &[4, 2])),
 ]);
 
 /// Begins a rule with the usual needs and axes of this file.
@@ -27,7 +27,7 @@ pub(super) const RULES: &[Rule] = &[
             if !seen.iter().any(|seen| seen.ack_cc().is_some()) {
                 return Err(Stop::Inconclusive("no ACK has a bitmap".into()));
             }
-            check_truth(t, &bits(&pdc, &seen), &sent);
+            check_only_sent(t, &bits(&pdc, &seen), &sent);
             Ok(())
         }),
     rule("sack/coverage", "Bitmaps eventually cover all packets that have arrived above a gap")
@@ -35,8 +35,8 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             let (pdc, region) = t.open()?;
             let sent = [2, 3, 5, 8, 13, 21, 34, 55];
-            let told = told(t, &pdc, &region, &sent)?;
-            check_coverage(t, &told, &sent);
+            let reported = reported_bits(t, &pdc, &region, &sent)?;
+            check_coverage(t, &reported, &sent);
             Ok(())
         }),
     rule("sack/far-apart", "Bitmaps cover packets further apart than a bitmap is wide")
@@ -45,9 +45,9 @@ pub(super) const RULES: &[Rule] = &[
             let (pdc, region) = t.open()?;
             let range = t.range(&pdc)?.min(1024);
             let sent = [2, 70, range / 2, range / 2 + 64, range - 65, range];
-            let told = told(t, &pdc, &region, &sent)?;
-            check_truth(t, &told, &sent);
-            check_coverage(t, &told, &sent);
+            let reported = reported_bits(t, &pdc, &region, &sent)?;
+            check_only_sent(t, &reported, &sent);
+            check_coverage(t, &reported, &sent);
             Ok(())
         }),
     rule("sack/below", "Bits at or below the cumulative PSN are set")
@@ -57,17 +57,17 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             let (pdc, region) = t.open()?;
             send(t, &pdc, &region, &[1, 2, 3, 5, 7])?;
-            // The answer to a PROBE may start below.
+            // The bitmap of a PROBE reply may start below.
             t.send(&pdc, &pdc.probe(1, pdc.psn(1))?)?;
             let seen = t.gather(t.soon())?;
-            let mut judged = 0;
+            let mut judged = false;
             for ack in seen.iter().filter(|seen| seen.is_for(&pdc)).filter_map(RxPacket::ack_cc) {
                 let (cack, first) = (ack.ack().cack_psn(), ack.sack_psn());
                 let below = (0..64).map(|i| first + i).take_while(|psn| !psn.is_after(cack));
                 let sacked: Vec<Psn> = ack.sacked().collect();
-                // A bitmap of zeros tells nothing at all.
+                // A bitmap of zeros reports nothing.
                 if !sacked.is_empty() {
-                    judged += 1;
+                    judged = true;
                     let clear = below.into_iter().find(|psn| !sacked.contains(psn));
                     let seen = clear
                         .map_or_else(|| "all set".to_owned(), |psn| format!("the bit of PSN {psn} is clear"));
@@ -79,10 +79,7 @@ pub(super) const RULES: &[Rule] = &[
                     );
                 }
             }
-            match judged {
-                0 => Err(Stop::Inconclusive("no ACK has a bitmap".into())),
-                _ => Ok(()),
-            }
+            if judged { Ok(()) } else { Err(Stop::Inconclusive("no ACK has a bitmap".into())) }
         }),
     rule("sack/wrap", "A bitmap covers packets on both sides of the PSN wrap")
         .checks(&[PDS_SACK_001, PDS_SACK_003])
@@ -91,9 +88,9 @@ pub(super) const RULES: &[Rule] = &[
             let mut pdc = Pdc { start: Psn(0xffff_ffe0), ..t.initiate() };
             t.establish(&mut pdc, &region)?;
             let sent = [2, 30, 31, 32, 33, 40];
-            let told = told(t, &pdc, &region, &sent)?;
-            check_truth(t, &told, &sent);
-            check_coverage(t, &told, &sent);
+            let reported = reported_bits(t, &pdc, &region, &sent)?;
+            check_only_sent(t, &reported, &sent);
+            check_coverage(t, &reported, &sent);
             Ok(())
         }),
     rule("sack/filled", "After the last gap is filled, the cumulative PSN covers all and no bit is above")
@@ -113,11 +110,11 @@ pub(super) const RULES: &[Rule] = &[
     rule("sack/ooo-count", "ooo_count is 1 to the number of packets above a gap, and 0 without a gap")
         .checks(&[CC_OOO_001])
         .needs(&[RUD, NSCC])
-        .over(&[&GAPS, &CARRIER, &START])
+        .over(&[&ABOVE_GAPS, &CARRIER, &START])
         .run(|t| {
             t.congestion_or_both("nscc")?;
             let (pdc, region) = t.open()?;
-            let (above, fill) = t.value(&GAPS);
+            let (above, fill) = t.value(&ABOVE_GAPS);
             let next = above.len() as u32 + fill.len() as u32 + 2;
             let (mut arrived, mut counted) = (BTreeSet::from([0]), false);
             for n in [1].iter().chain(above).chain(fill).chain(&[next]) {
@@ -132,10 +129,7 @@ pub(super) const RULES: &[Rule] = &[
                 let what = format!("ooo_count with {most} packets above a gap");
                 t.between(CC_OOO_001, &what, most.min(1)..=most, count);
             }
-            match counted {
-                true => Ok(()),
-                false => skip("the device does not count packets out of order"),
-            }
+            require(counted, "the device does not count packets out of order")
         }),
     rule("sack/uncleared", "A received packet above an uncleared response has its bit set")
         .checks(&[PDS_SACK_001, PDS_SACK_003])
@@ -149,9 +143,9 @@ pub(super) const RULES: &[Rule] = &[
                 return Err(Stop::Inconclusive("the error was not kept".into()));
             }
             let sent = [2, 3, 4];
-            let told = told(t, &pdc, &region, &sent)?;
-            check_truth(t, &told, &[1, 2, 3, 4]);
-            check_coverage(t, &told, &sent);
+            let reported = reported_bits(t, &pdc, &region, &sent)?;
+            check_only_sent(t, &reported, &[1, 2, 3, 4]);
+            check_coverage(t, &reported, &sent);
             Ok(())
         }),
     rule("sack/in-window", "A bitmap starts in or below the receive window").checks(&[PDS_SACK_005]).run(
@@ -176,13 +170,13 @@ pub(super) const RULES: &[Rule] = &[
         let beyond = t.beyond(&pdc)?;
         send(t, &pdc, &region, &[beyond])?;
         t.need("a refusal", t.soon(), |seen| seen.refuses(&pdc, pdc.psn(beyond)))?;
-        let told = told(t, &pdc, &region, &[2, beyond - 10])?;
-        check_truth(t, &told, &[2, beyond - 10]);
+        let reported = reported_bits(t, &pdc, &region, &[2, beyond - 10])?;
+        check_only_sent(t, &reported, &[2, beyond - 10]);
         Ok(())
     }),
 ];
 
-/// Sends these requests, asking for an ACK of each.
+/// Sends these requests, each with `ar`.
 fn send(t: &mut Test<'_>, pdc: &Pdc, region: &Region, numbers: &[u32]) -> Outcome {
     for n in numbers {
         t.request(pdc, pdc.request(*n).write(region, 0, &[1])?)?;
@@ -190,39 +184,40 @@ fn send(t: &mut Test<'_>, pdc: &Pdc, region: &Region, numbers: &[u32]) -> Outcom
     Ok(())
 }
 
-/// The PSNs that the bitmaps of these packets name, as distances from the first; those before the first are
-/// left out.
+/// Returns the PSNs in the bitmaps of these packets, as distances from Start_PSN, without lower ones.
 fn bits(pdc: &Pdc, seen: &[RxPacket]) -> BTreeSet<u32> {
     let acks = seen.iter().filter(|seen| seen.is_for(pdc)).filter_map(RxPacket::ack_cc);
     let sacked = acks.flat_map(|ack| ack.sacked().collect::<Vec<_>>());
     sacked.filter(|psn| !pdc.start.is_after(*psn)).map(|psn| psn - pdc.start).collect()
 }
 
-/// The PSNs that bitmaps have told, once all are told, or after many ACKs.
-fn told(t: &mut Test<'_>, pdc: &Pdc, region: &Region, sent: &[u32]) -> Result<BTreeSet<u32>, Stop> {
+/// Sends requests and collects the PSNs in the bitmaps until all are reported, or after many ACKs.
+fn reported_bits(t: &mut Test<'_>, pdc: &Pdc, region: &Region, sent: &[u32]) -> Result<BTreeSet<u32>, Stop> {
     send(t, pdc, region, sent)?;
-    let mut told = bits(pdc, &t.gather(t.soon())?);
+    let mut reported = bits(pdc, &t.gather(t.soon())?);
     for n in sent.iter().cycle().take(64) {
-        if sent.iter().all(|n| told.contains(n)) {
+        if sent.iter().all(|n| reported.contains(n)) {
             break;
         }
-        // Each retransmission is acknowledged at once, and so gives another bitmap.
+        // The ACK of each retransmission brings another bitmap.
         t.request(pdc, pdc.request(*n).retx().write(region, 0, &[1])?)?;
         let (seen, _) = t.need_ack(pdc, pdc.psn(*n))?;
-        told.extend(bits(pdc, &[seen]));
+        reported.extend(bits(pdc, &[seen]));
     }
-    Ok(told)
+    Ok(reported)
 }
 
-fn check_truth(t: &mut Test<'_>, told: &BTreeSet<u32>, sent: &[u32]) {
-    let wrong = told.iter().find(|n| **n != 0 && !sent.contains(n));
+/// Checks that each reported bit belongs to a sent packet.
+fn check_only_sent(t: &mut Test<'_>, reported: &BTreeSet<u32>, sent: &[u32]) {
+    let wrong = reported.iter().find(|n| **n != 0 && !sent.contains(n));
     let seen =
         wrong.map_or_else(|| "none".to_owned(), |n| format!("a bit for packet {n}, which was never sent"));
     t.holds(PDS_SACK_001, "every bit is that of a packet that has arrived", wrong.is_none(), seen);
 }
 
-fn check_coverage(t: &mut Test<'_>, told: &BTreeSet<u32>, sent: &[u32]) {
-    let missing = sent.iter().find(|n| !told.contains(n));
-    let seen = missing.map_or_else(|| "all told".to_owned(), |n| format!("no bit for packet {n}"));
-    t.holds(PDS_SACK_003, "the bitmaps tell of every packet that has arrived", missing.is_none(), seen);
+/// Checks that each sent packet is reported.
+fn check_coverage(t: &mut Test<'_>, reported: &BTreeSet<u32>, sent: &[u32]) {
+    let missing = sent.iter().find(|n| !reported.contains(n));
+    let seen = missing.map_or_else(|| "all reported".to_owned(), |n| format!("no bit for packet {n}"));
+    t.holds(PDS_SACK_003, "the bitmaps report every packet that has arrived", missing.is_none(), seen);
 }
