@@ -148,7 +148,7 @@ pub(super) const RULES: &[Rule] = &[
                 return skip("no read data rides in ACKs");
             }
             request_ack(t, &pdc, pdc.psn(1))?;
-            t.expect(PDS_ASK_005, "the data again, or NACK ACK_WITH_DATA", t.soon(), |seen| {
+            t.expect(PDS_ASK_005, "the data, or NACK ACK_WITH_DATA", t.soon(), |seen| {
                 let gone = seen.refuses(&pdc, pdc.psn(1)).map(|nack| nack.nack_code());
                 (data(seen).is_some() || gone == Some(NackCode::ACK_WITH_DATA)).then_some(())
             })?;
@@ -203,7 +203,7 @@ pub(super) const RULES: &[Rule] = &[
         .over(&[&CARRIER, &START])
         .run(|t| {
             let region = t.region(1 << 16)?;
-            // A bitmap may start at a multiple of 64 below the requested PSN. Each pair of packets fits one bitmap.
+            // A bitmap may start at a multiple of 64 below the requested PSN. Each pair of packets fits one.
             let random = t.initiate();
             let mut pdc = Pdc { start: random.start - random.start.0 % 64, ..random };
             t.establish(&mut pdc, &region)?;

@@ -275,7 +275,7 @@ fn open_and_close(t: &mut Test<'_>) -> Result<(Pdc, Region), Stop> {
     open_and_close_after(t, 1)
 }
 
-/// Opens and closes a context in the same way, after this many requests behind the first.
+/// Opens and closes a context likewise, after this many requests behind the first.
 fn open_and_close_after(t: &mut Test<'_>, requests: u32) -> Result<(Pdc, Region), Stop> {
     remember_closed(t)?;
     let (pdc, region) = t.open()?;

@@ -215,7 +215,7 @@ pub(super) const RULES: &[Rule] = &[
             };
             t.hear(t.patience(t.soon()), |seen| wanted(&seen.uet()) || req_close(seen))?;
             if t.hear(Duration::ZERO, req_close)? && !t.hear(Duration::ZERO, |seen| wanted(&seen.uet()))? {
-                return skip("the device uses REQ_CLOSE");
+                return skip("the device asks for the close by REQ_CLOSE");
             }
             let requirements = &[WIRE_CTL_001, WIRE_CTL_003, WIRE_CTL_005, WIRE_CTL_006, WIRE_RSVD_001];
             check_arrived(t, "CLOSE_REQUEST", wanted, requirements)

@@ -207,7 +207,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             // A device may drop a duplicate without retx.
             let (ar, retx) = (
-                reason == PromptReason::Asked,
+                reason == PromptReason::Ar,
                 reason == PromptReason::Retx || placement == Placement::Duplicate,
             );
             if placement == Placement::Duplicate {
@@ -223,7 +223,7 @@ pub(super) const RULES: &[Rule] = &[
             let requirement = match reason {
                 PromptReason::Syn => PDS_ACK_001,
                 PromptReason::Retx => PDS_ACK_003,
-                PromptReason::Asked => PDS_ACK_004,
+                PromptReason::Ar => PDS_ACK_004,
                 PromptReason::Marked => PDS_ACK_008,
             };
             t.expect_answer(requirement, &pdc, pdc.psn(n))?;
@@ -262,14 +262,14 @@ fn check_path(t: &mut Test<'_>, pdc: &Pdc, entropy: u16) {
 enum PromptReason {
     Syn,
     Retx,
-    Asked,
+    Ar,
     Marked,
 }
 
 const REASON: Axis<PromptReason> = axis("reason").needing(&[
     ("syn", PromptReason::Syn, &[]),
     ("retx", PromptReason::Retx, &[]),
-    ("ar", PromptReason::Asked, &[]),
+    ("ar", PromptReason::Ar, &[]),
     ("mark", PromptReason::Marked, &[ECN, SET_ECN]),
 ]);
 

@@ -1,5 +1,5 @@
-//! The return direction of a context that the suite has opened: the device sends read data there, with its own
-//! PSNs (section 3.5.8).
+//! The return direction of a context that the suite has opened: its PSNs, its window, and its retransmissions
+//! of read data (section 3.5.8).
 
 use crate::prelude::*;
 use crate::rules::steps::require_retransmissions;

@@ -85,8 +85,8 @@ pub(super) const RULES: &[Rule] = &[
             const COUNT: u32 = 16;
             let (pdc, region) = open(t)?;
             let mut order: Vec<u32> = (1..=COUNT).collect();
-            // All packets write to the same byte, so the last PSN must remain. Each round delivers at least one
-            // more packet.
+            // All packets write to the same byte, so the last PSN must remain. Each round delivers one more
+            // packet at least.
             for _ in 0..COUNT {
                 t.rng.shuffle(&mut order);
                 for n in &order {
@@ -242,8 +242,8 @@ fn write(t: &mut Test<'_>, pdc: &Pdc, region: &Region, n: u32) -> Outcome {
     t.request(pdc, pdc.request(n).write(region, u64::from(n), &[n as u8])?)
 }
 
-/// Whether all requests have `ar`, and whether every third one fails. The cumulative PSN stays below the first
-/// error.
+/// Whether all requests have `ar`, and whether every third one fails. The cumulative PSN stays below the
+/// first error.
 const AR: Axis<(bool, bool)> = axis("ar").values(&[
     ("all", (true, true)),
     ("some", (false, false)),

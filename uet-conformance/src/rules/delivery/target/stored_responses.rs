@@ -114,8 +114,8 @@ pub(super) const RULES: &[Rule] = &[
         .needs(&[RUD])
         .over(&[&CARRIER, &START])
         .run(|t| {
-            // CLEAR_PSN does not pass the gap, so nothing frees storage before the missing request arrives. Its
-            // default response needs none. Open: whether a request whose response needs storage finds some.
+            // CLEAR_PSN does not pass the gap, so nothing frees storage before the missing request arrives.
+            // Its default response needs none. Open: whether there is storage for any other response.
             t.configure("stored_responses", 2)?;
             let (pdc, region) = t.open()?;
             let Some((n, refused)) = fill_storage(t, &pdc, &region, 2)? else { return Ok(()) };
