@@ -1,5 +1,6 @@
-//! How a context ends at a target (section 3.5.8).
+//! The end of a context at a target: CLOSE_COMMAND, late packets and CLOSE_REQUEST (section 3.5.8).
 
+use super::steps::{close_context, numbered_control, remember_closed, return_data};
 use crate::prelude::*;
 use uet_wire::pds::Control;
 
@@ -9,7 +10,7 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule("target-close/by-command", "CLOSE_COMMAND is acknowledged, without a response")
+    rule("close/by-command", "CLOSE_COMMAND is acknowledged without a response")
         .checks(&[PDS_CLOSE_004, PDS_ACK_014, PDS_PSN_002])
         .run(|t| {
             let (pdc, region) = t.open()?;
@@ -17,38 +18,32 @@ pub(super) const RULES: &[Rule] = &[
             t.need_ack(&pdc, pdc.psn(1))?;
             t.forget();
             t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(2), 0)?)?;
-            // Any ACK first: a wrong cumulative PSN is not a missing ACK.
+            // Accept any ACK first: an ACK with a wrong cumulative PSN is not a missing ACK.
             let (_, ack) = t.expect(PDS_CLOSE_004, "an ACK of CLOSE_COMMAND", t.soon(), |seen| {
                 seen.ack().filter(|_| seen.is_for(&pdc))
             })?;
             t.check(PDS_PSN_002, "cack_psn", pdc.psn(2), ack.cack_psn());
-            t.check(PDS_CLOSE_004, "the PSN that it names", Some(pdc.psn(2)), ack.ack_psn());
+            t.check(PDS_CLOSE_004, "ack_psn", Some(pdc.psn(2)), ack.ack_psn());
             t.check(PDS_ACK_014, "next_hdr", NextHdr::UET_HDR_NONE, ack.prologue().next_hdr());
             Ok(())
         }),
-    rule(
-        "target-close/command-again",
-        "A CLOSE_COMMAND that comes again is acknowledged again, as the retransmission \
-         that it is",
-    )
-    .checks(&[PDS_CLOSE_010, PDS_ACK_002])
-    .run(|t| {
-        remember(t)?;
-        let (pdc, _) = t.open()?;
-        close(t, &pdc, 1)?;
-        for _ in 0..3 {
-            let again = Control::build(CtlType::CLOSE_COMMAND).ar(true).retx(true).psn(pdc.psn(1));
-            let again = again.spdcid(pdc.local).dpdcid(pdc.remote.unwrap_or_default()).done()?;
-            t.send(&pdc, &uet_wire::UetBuf::new(again))?;
-            let (_, ack) = t.expect_answer(PDS_CLOSE_010, &pdc, pdc.psn(1))?;
-            t.check(PDS_ACK_002, "flag retx", true, ack.retx());
-        }
-        Ok(())
-    }),
-    rule("target-close/request-after", "A request after the close is refused and not delivered")
+    rule("close/retransmitted-command", "A retransmitted CLOSE_COMMAND is acknowledged with retx")
+        .checks(&[PDS_CLOSE_010, PDS_ACK_002])
+        .run(|t| {
+            remember_closed(t)?;
+            let (pdc, _) = t.open()?;
+            close(t, &pdc, 1)?;
+            for _ in 0..3 {
+                t.send(&pdc, &numbered_control(&pdc, CtlType::CLOSE_COMMAND, 1, true, true)?)?;
+                let (_, ack) = t.expect_answer(PDS_CLOSE_010, &pdc, pdc.psn(1))?;
+                t.check(PDS_ACK_002, "flag retx", true, ack.retx());
+            }
+            Ok(())
+        }),
+    rule("close/request-after-close", "A request after the close is refused and not delivered")
         .checks(&[PDS_OPEN_007, PDS_CLOSE_009, PDS_RUD_001])
         .run(|t| {
-            let (pdc, region) = closed(t)?;
+            let (pdc, region) = open_and_close(t)?;
             for n in [3, 4, 100] {
                 t.request(&pdc, pdc.request(n).write(&region, 0, &[9; 16])?)?;
                 t.expect_nack(PDS_OPEN_007, &pdc, pdc.psn(n), &GONE)?;
@@ -56,21 +51,17 @@ pub(super) const RULES: &[Rule] = &[
             t.pause(t.soon())?;
             t.check_memory(PDS_CLOSE_009, &region, 0, &[2; 16])
         }),
-    rule(
-        "target-close/late-request",
-        "A late copy of a request of a closed context is refused or dropped, and not \
-         delivered",
-    )
-    .checks(&[PDS_CLOSE_009, PDS_RUD_001])
-    .run(|t| {
-        let (pdc, region) = closed(t)?;
-        let late = pdc.request(1).write(&region, 0, &[1; 16])?;
-        t.request(&pdc, late.clone())?;
-        t.request(&pdc, late.retx())?;
-        expect_at_most_gone(t, &pdc)?;
-        t.check_memory(PDS_CLOSE_009, &region, 0, &[2; 16])
-    }),
-    rule("target-close/late-syn", "A late copy of the first packet opens nothing and is not delivered")
+    rule("close/late-request", "A late duplicate for a closed context is refused or dropped, not delivered")
+        .checks(&[PDS_CLOSE_009, PDS_RUD_001])
+        .run(|t| {
+            let (pdc, region) = open_and_close(t)?;
+            let late = pdc.request(1).write(&region, 0, &[1; 16])?;
+            t.request(&pdc, late.clone())?;
+            t.request(&pdc, late.retx())?;
+            expect_only_gone_nacks(t, &pdc)?;
+            t.check_memory(PDS_CLOSE_009, &region, 0, &[2; 16])
+        }),
+    rule("close/late-syn", "A late duplicate of the first packet opens no context and is not delivered")
         .checks(&[PDS_CLOSE_009, PDS_RUD_001])
         .over(&[&USED, &MODE, &CARRIER, &START])
         .run(|t| {
@@ -78,40 +69,37 @@ pub(super) const RULES: &[Rule] = &[
             if requests > DISTANCE {
                 t.configure("start_psn_distance", DISTANCE)?;
             }
-            let (pdc, region) = closed_after(t, requests)?;
+            let (pdc, region) = open_and_close_after(t, requests)?;
             let first = Pdc { remote: None, ..pdc.clone() };
             for n in [0, 1] {
                 t.request(&pdc, first.request(n).write(&region, 0, &[1; 16])?)?;
                 t.request(&pdc, first.request(n).retx().write(&region, 0, &[1; 16])?)?;
             }
-            expect_at_most_gone(t, &pdc)?;
+            expect_only_gone_nacks(t, &pdc)?;
             t.check_memory(PDS_CLOSE_009, &region, 0, &[2; 16])
         }),
-    rule(
-        "target-close/late-control",
-        "Late control packets, ACKs and NACKs of a closed context open and change nothing",
-    )
-    .checks(&[PDS_CLOSE_009, PDS_RUD_001])
-    .run(|t| {
-        let (pdc, region) = closed(t)?;
-        let kinds = [CtlType::NOOP, CtlType::ACK_REQUEST, CtlType::CLEAR_COMMAND, CtlType::CLOSE_COMMAND];
-        let negotiation = t.claims("negotiation").then_some(CtlType::NEGOTIATION);
-        for kind in kinds.into_iter().chain(negotiation) {
-            t.send(&pdc, &pdc.control(kind, pdc.psn(3), pdc.psn(1).0)?)?;
-        }
-        t.send(&pdc, &pdc.probe(3, pdc.psn(1))?)?;
-        t.send(&pdc, &pdc.ack(pdc.start).build()?)?;
-        t.send(&pdc, &pdc.nack(NackCode::PKT_NOT_RCVD, pdc.start)?)?;
-        expect_at_most_gone(t, &pdc)?;
-        t.expect_none(PDS_CLOSE_009, "no ACK of what is after the end", t.soon(), |seen| {
-            seen.answers(&pdc, pdc.psn(3))
-        })?;
-        t.check_memory(PDS_CLOSE_009, &region, 0, &[2; 16])
-    }),
-    rule("target-close/opened-anew", "A closed PDCID with a Start_PSN far away opens a new context at once")
+    rule("close/late-control", "Late control packets, ACKs and NACKs for a closed context change nothing")
+        .checks(&[PDS_CLOSE_009, PDS_RUD_001])
+        .run(|t| {
+            let (pdc, region) = open_and_close(t)?;
+            let kinds = [CtlType::NOOP, CtlType::ACK_REQUEST, CtlType::CLEAR_COMMAND, CtlType::CLOSE_COMMAND];
+            let negotiation = t.claims("negotiation").then_some(CtlType::NEGOTIATION);
+            for kind in kinds.into_iter().chain(negotiation) {
+                t.send(&pdc, &pdc.control(kind, pdc.psn(3), pdc.psn(1).0)?)?;
+            }
+            t.send(&pdc, &pdc.probe(3, pdc.psn(1))?)?;
+            t.send(&pdc, &pdc.ack(pdc.start).build()?)?;
+            t.send(&pdc, &pdc.nack(NackCode::PKT_NOT_RCVD, pdc.start)?)?;
+            expect_only_gone_nacks(t, &pdc)?;
+            t.expect_none(PDS_CLOSE_009, "no ACK of a packet after the close", t.soon(), |seen| {
+                seen.answers(&pdc, pdc.psn(3))
+            })?;
+            t.check_memory(PDS_CLOSE_009, &region, 0, &[2; 16])
+        }),
+    rule("close/reopened", "A closed PDCID with a distant Start_PSN opens a new context at once")
         .checks(&[PDS_CLOSE_011, PDS_RUD_001])
         .run(|t| {
-            let (old, region) = closed(t)?;
+            let (old, region) = open_and_close(t)?;
             let distance = t.parameter("start_psn_distance") as u32;
             let mut pdc = Pdc { remote: None, start: old.psn(2) + distance, ..old };
             for round in 3..6 {
@@ -124,14 +112,16 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("target-close/frees", "A closed context makes room for another").checks(&[PDS_CLOSE_004]).run(|t| {
-        t.configure("general_pdcs", 1)?;
-        let (pdc, region) = t.open()?;
-        close(t, &pdc, 1)?;
-        let other = t.initiate();
-        t.expect_room(PDS_CLOSE_004, &other, &region)
-    }),
-    rule("target-close/one-of-two", "Closing one context leaves the other of the same peer as it is")
+    rule("close/frees-context", "A closed context makes room for another").checks(&[PDS_CLOSE_004]).run(
+        |t| {
+            t.configure("general_pdcs", 1)?;
+            let (pdc, region) = t.open()?;
+            close(t, &pdc, 1)?;
+            let other = t.initiate();
+            t.expect_room(PDS_CLOSE_004, &other, &region)
+        },
+    ),
+    rule("close/one-of-two", "Closing one context does not affect another context of the same peer")
         .checks(&[PDS_CLOSE_004, PDS_PDC_003])
         .run(|t| {
             let (one, region) = t.open()?;
@@ -142,70 +132,62 @@ pub(super) const RULES: &[Rule] = &[
             t.send(&one, &one.control(CtlType::CLOSE_COMMAND, one.psn(1), 0)?)?;
             t.expect_answer(PDS_CLOSE_004, &one, one.psn(1))?;
             t.request(&two, two.request(1).retx().write_nowhere(&region, &[1])?)?;
-            let (again, ack) = t.expect_answer(PDS_PDC_003, &two, two.psn(1))?;
-            t.check(PDS_PDC_003, "the response that is kept", first.response(), again.response());
+            let (repeated, ack) = t.expect_answer(PDS_PDC_003, &two, two.psn(1))?;
+            t.check(PDS_PDC_003, "the stored response", first.response(), repeated.response());
             t.check(PDS_PDC_003, "cack_psn", two.psn(0), ack.cack_psn());
             Ok(())
         }),
-    rule(
-        "target-close/unacknowledged-data",
-        "While read data is not acknowledged CLOSE_COMMAND is answered CLOSING_IN_ERR",
-    )
-    .checks(&[PDS_CLOSE_005])
-    .needs(&[WRITE, READ])
-    .over(&[&MODE, &START])
-    .run(|t| {
-        let (pdc, _) = with_data(t)?;
-        t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(2), 0)?)?;
-        t.expect_nack(PDS_CLOSE_005, &pdc, pdc.psn(2), &[NackCode::CLOSING_IN_ERR])?;
-        Ok(())
-    }),
-    rule(
-        "target-close/data-without-credit",
-        "While read data waits for credit CLOSE_COMMAND is answered CLOSING_IN_ERR",
-    )
-    .checks(&[PDS_CLOSE_005])
-    .needs(&[READ, RCCC])
-    .over(&[&WAITING, &MODE])
-    .run(|t| {
-        // The device sends what it has credit for. All of that is acknowledged.
-        t.congestion_or_both("rccc")?;
-        t.auto_credit = false;
-        let length = 4 * t.bdp()?;
-        let region = t.region(length)?;
-        let mut session = t.session();
-        let parts = Message::read(&region, 0, length as u32).parts(t.mtu())?;
-        let psns = session.ask_all(t, &parts)?;
-        session.answer(t, psns[0])?;
-        let (pdc, grace) = (session.pdc, t.grace());
-        let mut left = psns.len();
-        for grants in 1..=4 * psns.len() as u32 {
-            while let Some((_, data)) = t.wait(grace, |seen| {
-                seen.request().filter(|_| seen.is_for(&pdc) && !seen.payload().is_empty())
-            })? {
-                left = left.saturating_sub(1);
-                t.send(&pdc, &pdc.ack(data.psn()).build()?)?;
+    rule("close/unacknowledged-data", "CLOSE_COMMAND gets CLOSING_IN_ERR while read data is unacknowledged")
+        .checks(&[PDS_CLOSE_005])
+        .needs(&[WRITE, READ])
+        .over(&[&MODE, &START])
+        .run(|t| {
+            let (pdc, _) = open_with_read_data(t)?;
+            t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(2), 0)?)?;
+            t.expect_nack(PDS_CLOSE_005, &pdc, pdc.psn(2), &[NackCode::CLOSING_IN_ERR])?;
+            Ok(())
+        }),
+    rule("close/data-without-credit", "CLOSE_COMMAND gets CLOSING_IN_ERR while read data waits for credit")
+        .checks(&[PDS_CLOSE_005])
+        .needs(&[READ, RCCC])
+        .over(&[&WAITING, &MODE])
+        .run(|t| {
+            // The suite acknowledges all data that the device has credit for.
+            t.congestion_or_both("rccc")?;
+            t.auto_credit = false;
+            let length = 4 * t.bdp()?;
+            let region = t.region(length)?;
+            let mut session = t.session();
+            let parts = Message::read(&region, 0, length as u32).parts(t.mtu())?;
+            let psns = session.ask_all(t, &parts)?;
+            session.answer(t, psns[0])?;
+            let (pdc, grace) = (session.pdc, t.grace());
+            let mut unsent = psns.len();
+            for grants in 1..=4 * psns.len() as u32 {
+                while let Some((_, data)) = t.wait(grace, |seen| return_data(seen, &pdc))? {
+                    unsent = unsent.saturating_sub(1);
+                    t.send(&pdc, &pdc.ack(data.psn()).build()?)?;
+                }
+                if unsent <= t.value(&WAITING).unwrap_or(unsent) {
+                    break;
+                }
+                // Credit for one packet, not for two.
+                let units = t.mtu() as u32 / 256;
+                t.send(&pdc, &pdc.control(CtlType::CREDIT, Psn(0), grants * units)?)?;
             }
-            if left <= t.value(&WAITING).unwrap_or(left) {
-                break;
-            }
-            // Enough for one packet, and not for two.
-            let units = t.mtu() as u32 / 256;
-            t.send(&pdc, &pdc.control(CtlType::CREDIT, Psn(0), grants * units)?)?;
-        }
-        require(left != 0, "the device sends all data without credit")?;
-        let close = pdc.psn(psns.len() as u32);
-        t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, close, 0)?)?;
-        t.expect_nack(PDS_CLOSE_005, &pdc, close, &[NackCode::CLOSING_IN_ERR])?;
-        Ok(())
-    }),
-    rule("target-close/after-error", "After CLOSING_IN_ERR the context takes nothing any more")
+            require(unsent != 0, "the device sends all data without credit")?;
+            let close = pdc.psn(psns.len() as u32);
+            t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, close, 0)?)?;
+            t.expect_nack(PDS_CLOSE_005, &pdc, close, &[NackCode::CLOSING_IN_ERR])?;
+            Ok(())
+        }),
+    rule("close/after-error", "A request after CLOSING_IN_ERR is refused and not delivered")
         .checks(&[PDS_CLOSE_009, PDS_OPEN_007])
         .needs(&[WRITE, READ])
         .over(&[&MODE, &START])
         .run(|t| {
-            remember(t)?;
-            let (pdc, _) = with_data(t)?;
+            remember_closed(t)?;
+            let (pdc, _) = open_with_read_data(t)?;
             let region = t.region(4096)?;
             t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(2), 0)?)?;
             t.need("CLOSING_IN_ERR", t.soon(), |seen| seen.refuses(&pdc, pdc.psn(2)))?;
@@ -215,48 +197,51 @@ pub(super) const RULES: &[Rule] = &[
             t.pause(t.soon())?;
             t.check_memory(PDS_CLOSE_009, &region, 0, &[0; 16])
         }),
-    rule("target-close/acknowledged-data", "When read data is acknowledged CLOSE_COMMAND is too")
+    rule("close/acknowledged-data", "CLOSE_COMMAND is acknowledged after all read data is acknowledged")
         .checks(&[PDS_CLOSE_004])
         .needs(&[WRITE, READ])
         .over(&[&MODE, &START])
         .run(|t| {
-            let (pdc, data) = with_data(t)?;
+            let (pdc, data) = open_with_read_data(t)?;
             t.send(&pdc, &pdc.ack(data.psn()).build()?)?;
             t.need_ack(&pdc, pdc.psn(1))?;
             t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(2), 0)?)?;
             t.expect_answer(PDS_CLOSE_004, &pdc, pdc.psn(2))?;
             Ok(())
         }),
-    rule(
-        "target-close/asks",
-        "A target that wants a context closed says CLOSE_REQUEST or REQ_CLOSE, and is \
-         closed by CLOSE_COMMAND",
-    )
-    .checks(&[PDS_CLOSE_006, PDS_CLOSE_004, WIRE_CTL_003, PDS_SYN_008])
-    .run(asks),
-    rule(
-        "target-close/question-unanswered",
-        "A CLOSE_REQUEST that was not acknowledged is no reason to refuse CLOSE_COMMAND",
-    )
-    .checks(&[PDS_CLOSE_007, PDS_CLOSE_006])
-    .run(|t| {
-        let (pdc, _, question) = asked(t)?;
-        require(!question.is_none(), "the device asks by REQ_CLOSE")?;
-        t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(1), 0)?)?;
-        t.expect_answer(PDS_CLOSE_007, &pdc, pdc.psn(1))?;
-        Ok(())
-    }),
-    rule("target-close/asks-in-vain", "Without CLOSE_COMMAND in time the target says CLOSING_IN_ERR")
+    rule("close/requested", "An idle target sends CLOSE_REQUEST or REQ_CLOSE and accepts CLOSE_COMMAND")
+        .checks(&[PDS_CLOSE_006, PDS_CLOSE_004, WIRE_CTL_003, PDS_SYN_008])
+        .run(|t| {
+            let (pdc, _, request) = open_until_close_request(t)?;
+            if let Some(request) = request {
+                t.check(WIRE_CTL_003, "ar", true, request.ar());
+                t.check(PDS_SYN_008, "psn", pdc.start, request.psn());
+                t.send(&pdc, &pdc.ack(request.psn()).build()?)?;
+            }
+            t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(1), 0)?)?;
+            t.expect_answer(PDS_CLOSE_004, &pdc, pdc.psn(1))?;
+            Ok(())
+        }),
+    rule("close/unacknowledged-request", "CLOSE_COMMAND is acknowledged although CLOSE_REQUEST was not")
+        .checks(&[PDS_CLOSE_007, PDS_CLOSE_006])
+        .run(|t| {
+            let (pdc, _, request) = open_until_close_request(t)?;
+            require(!request.is_none(), "the device uses REQ_CLOSE")?;
+            t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(1), 0)?)?;
+            t.expect_answer(PDS_CLOSE_007, &pdc, pdc.psn(1))?;
+            Ok(())
+        }),
+    rule("close/request-timeout", "A target that gets no CLOSE_COMMAND in time sends CLOSING_IN_ERR")
         .checks(&[PDS_CLOSE_008, PDS_CLOSE_006])
         .over(&[&TRAFFIC, &MODE, &CARRIER, &START])
         .run(|t| {
             t.try_configure("close_req_time", 50_000_000)?;
-            let (pdc, region, question) = asked(t)?;
-            if let Some(question) = question {
-                t.send(&pdc, &pdc.ack(question.psn()).build()?)?;
+            let (pdc, region, request) = open_until_close_request(t)?;
+            if let Some(request) = request {
+                t.send(&pdc, &pdc.ack(request.psn()).build()?)?;
             }
-            let patience = Duration::from_nanos(t.parameter("close_req_time"));
-            let mut within = t.scaled(patience) + t.soon();
+            let close_req_time = Duration::from_nanos(t.parameter("close_req_time"));
+            let mut within = t.scaled(close_req_time) + t.soon();
             let gives_up = |seen: &RxPacket| {
                 let code = seen.nack().filter(|_| seen.is_for(&pdc)).map(|nack| nack.nack_code());
                 (code == Some(NackCode::CLOSING_IN_ERR)).then_some(())
@@ -277,23 +262,22 @@ pub(super) const RULES: &[Rule] = &[
         }),
 ];
 
-/// Closes a context by its `n`-th PSN.
+/// Closes a context by its `n`-th PSN. Earlier packets of the device no longer count.
 fn close(t: &mut Test<'_>, pdc: &Pdc, n: u32) -> Outcome {
-    t.send(pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(n), 0)?)?;
-    t.need("the end of the context", t.soon(), |seen| seen.answers(pdc, pdc.psn(n)))?;
+    close_context(t, pdc, n)?;
     t.forget();
     Ok(())
 }
 
-/// A context that has been used and closed by PSN 2. Its request 1 wrote ones, which another context has
-/// overwritten by twos.
-fn closed(t: &mut Test<'_>) -> Result<(Pdc, Region), Stop> {
-    closed_after(t, 1)
+/// Opens a context, delivers one request, and closes the context by PSN 2. The request wrote ones, which
+/// another context has overwritten with twos.
+fn open_and_close(t: &mut Test<'_>) -> Result<(Pdc, Region), Stop> {
+    open_and_close_after(t, 1)
 }
 
-/// A context that has been closed like that, after so many requests behind the first.
-fn closed_after(t: &mut Test<'_>, requests: u32) -> Result<(Pdc, Region), Stop> {
-    remember(t)?;
+/// Opens and closes a context likewise, after this many requests behind the first.
+fn open_and_close_after(t: &mut Test<'_>, requests: u32) -> Result<(Pdc, Region), Stop> {
+    remember_closed(t)?;
     let (pdc, region) = t.open()?;
     for n in 1..=requests {
         t.request(&pdc, pdc.request(n).write(&region, 0, &[1; 16])?)?;
@@ -308,74 +292,54 @@ fn closed_after(t: &mut Test<'_>, requests: u32) -> Result<(Pdc, Region), Stop> 
     Ok((pdc, region))
 }
 
-/// How long a target remembers a closed context is open: long enough for what a case sends, if the device
-/// lets that be set. The late packets leave right after the close.
-fn remember(t: &mut Test<'_>) -> Outcome {
-    t.try_configure("syn_retx_safety_time", 1_000_000_000).map(drop)
-}
-
-/// The codes that refuse a packet for a context that is gone.
+/// The codes that refuse a packet for a closed context.
 const GONE: [NackCode; 2] = [NackCode::CLOSING, NackCode::INV_DPDCID];
 
-/// Expects no NACK of these but one that says that the context is gone.
-fn expect_at_most_gone(t: &mut Test<'_>, pdc: &Pdc) -> Outcome {
+/// Expects no NACK but those that report a closed context.
+fn expect_only_gone_nacks(t: &mut Test<'_>, pdc: &Pdc) -> Outcome {
     t.expect_silence(PDS_CLOSE_009, "nothing but NACK CLOSING or INV_DPDCID", |seen| {
         let other = seen.nack().is_some_and(|nack| !GONE.contains(&nack.nack_code()));
         (seen.is_for(pdc) && other).then_some(())
     })
 }
 
-/// A Start_PSN distance that few requests are longer than.
+/// A small Start_PSN distance, which a rule can exceed with few requests.
 const DISTANCE: u32 = 16;
 
-/// The requests of a context before its end: fewer or more than the distance of its Start_PSN from that of
-/// the next one.
+/// The number of requests before the close: fewer or more than the distance from its Start_PSN to the next
+/// one.
 const USED: Axis<u32> = axis("requests").values(&[("few", 1), ("many", 2 * DISTANCE)]);
 
-/// Has the device send read data on the return direction, and leaves it unacknowledged.
-fn with_data(t: &mut Test<'_>) -> Result<(Pdc, uet_wire::pds::Request), Stop> {
+/// Lets the device send read data on the return direction, and does not acknowledge it.
+fn open_with_read_data(t: &mut Test<'_>) -> Result<(Pdc, uet_wire::pds::Request), Stop> {
     let (pdc, region) = t.open()?;
     let length = t.beyond_ack()?;
     t.request(&pdc, pdc.request(1).read(&region, 0, length)?)?;
-    let (_, data) = t.need("read data on the return direction", t.soon(), |seen| {
-        seen.request().filter(|_| seen.is_for(&pdc) && !seen.payload().is_empty())
-    })?;
+    let (_, data) = t.need("read data on the return direction", t.soon(), |seen| return_data(seen, &pdc))?;
     Ok((pdc, data))
 }
 
-/// The packets of read data that wait for credit: what is left at the start, or one.
+/// The packets of read data that wait for credit: all that remain at the start, or one.
 const WAITING: Axis<Option<usize>> = axis("waiting").values(&[("many", None), ("one", Some(1))]);
 
-/// A context that the device wants closed because nothing happens on it, and its CLOSE_REQUEST, unless it
-/// asks in an ACK.
-fn asked(t: &mut Test<'_>) -> Result<(Pdc, Region, Option<Control>), Stop> {
+/// Opens a context and waits until the idle device requests its close. Returns the CLOSE_REQUEST, unless the
+/// device uses REQ_CLOSE in an ACK.
+fn open_until_close_request(t: &mut Test<'_>) -> Result<(Pdc, Region, Option<Control>), Stop> {
     t.auto_ack_control = false;
     t.configure("idle_time", 1_000_000)?;
     let (pdc, region) = t.open()?;
-    let (_, question) =
-        t.expect(PDS_CLOSE_006, "CLOSE_REQUEST or REQ_CLOSE", t.soon(), |seen| question(seen, &pdc))?;
-    Ok((pdc, region, question))
+    let expected = "CLOSE_REQUEST or REQ_CLOSE";
+    let (_, request) = t.expect(PDS_CLOSE_006, expected, t.soon(), |seen| close_request(seen, &pdc))?;
+    Ok((pdc, region, request))
 }
 
-fn question(seen: &RxPacket, pdc: &Pdc) -> Option<Option<Control>> {
-    if let Some(asked) = seen.control(CtlType::CLOSE_REQUEST).filter(|_| seen.is_for(pdc)) {
-        return Some(Some(asked));
+/// Returns the CLOSE_REQUEST in a packet, or the inner `None` for an ACK with REQ_CLOSE.
+fn close_request(seen: &RxPacket, pdc: &Pdc) -> Option<Option<Control>> {
+    if let Some(request) = seen.control(CtlType::CLOSE_REQUEST).filter(|_| seen.is_for(pdc)) {
+        return Some(Some(request));
     }
-    let asks = |ack: &uet_wire::pds::Ack| ack.req() == AckRequest::REQ_CLOSE;
-    seen.ack().filter(|ack| seen.is_for(pdc) && asks(ack)).map(|_| None)
+    seen.ack().filter(|ack| seen.is_for(pdc) && ack.req() == AckRequest::REQ_CLOSE).map(|_| None)
 }
 
-fn asks(t: &mut Test<'_>) -> Outcome {
-    let (pdc, _, question) = asked(t)?;
-    if let Some(question) = question {
-        t.check(WIRE_CTL_003, "ar", true, question.ar());
-        t.check(PDS_SYN_008, "psn", pdc.start, question.psn());
-        t.send(&pdc, &pdc.ack(question.psn()).build()?)?;
-    }
-    t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(1), 0)?)?;
-    t.expect_answer(PDS_CLOSE_004, &pdc, pdc.psn(1))?;
-    Ok(())
-}
-
-/// True if retransmissions go on to arrive while the target waits.
+/// True if retransmissions arrive while the target waits.
 const TRAFFIC: Axis<bool> = axis("traffic").values(&[("silent", false), ("busy", true)]);

@@ -1,9 +1,10 @@
-//! Control packets between an initiator and its target, in both directions (section 3.5.10).
+//! Control packets on contexts that the device has opened, in both directions (section 3.5.10).
 
+use super::steps::numbered_control;
 use crate::Trimmed;
 use crate::prelude::*;
 use crate::rules::steps::message_in_flight;
-use uet_wire::pds::{Control, Pds};
+use uet_wire::pds::Pds;
 
 /// Begins a rule with the usual axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
@@ -11,58 +12,49 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "control/noop",
-        "A NOOP of the target takes the first PSN of the return direction, and is \
-         acknowledged without a response",
-    )
-    .checks(&[PDS_CTL_001, PDS_ACK_004, PDS_ACK_014, PDS_GTD_004])
-    .run(|t| {
-        let target = at_rest(t, Mode::Rud)?;
-        send_noop(t, &target.pdc, 0)?;
-        let (_, ack) = t.expect_answer(PDS_ACK_004, &target.pdc, target.psn(0))?;
-        t.check(PDS_CTL_001, "cack_psn", target.psn(0), ack.cack_psn());
-        t.check(PDS_ACK_014, "next_hdr", NextHdr::UET_HDR_NONE, ack.prologue().next_hdr());
-        t.check(PDS_GTD_004, "req", AckRequest::NO_REQUEST, ack.req());
-        Ok(())
-    }),
-    rule("control/noop-again", "A NOOP that comes again is acknowledged again").checks(&[PDS_DUP_002]).run(
-        |t| {
-            let target = at_rest(t, Mode::Rud)?;
+    rule("control/noop", "A target's NOOP takes the first return PSN and gets an ACK without a response")
+        .checks(&[PDS_CTL_001, PDS_ACK_004, PDS_ACK_014, PDS_GTD_004])
+        .run(|t| {
+            let target = establish(t, Mode::Rud)?;
+            send_noop(t, &target.pdc, 0)?;
+            let (_, ack) = t.expect_answer(PDS_ACK_004, &target.pdc, target.psn(0))?;
+            t.check(PDS_CTL_001, "cack_psn", target.psn(0), ack.cack_psn());
+            t.check(PDS_ACK_014, "next_hdr", NextHdr::UET_HDR_NONE, ack.prologue().next_hdr());
+            t.check(PDS_GTD_004, "req", AckRequest::NO_REQUEST, ack.req());
+            Ok(())
+        }),
+    rule("control/retransmitted-noop", "A retransmitted NOOP is acknowledged again")
+        .checks(&[PDS_DUP_002])
+        .run(|t| {
+            let target = establish(t, Mode::Rud)?;
             send_noop(t, &target.pdc, 0)?;
             t.need_ack(&target.pdc, target.psn(0))?;
-            let remote = target.pdc.remote.unwrap_or_default();
-            let again = Control::build(CtlType::NOOP).ar(true).retx(true).psn(target.psn(0));
-            let again = UetBuf::new(again.spdcid(target.pdc.local).dpdcid(remote).done()?);
+            let noop = numbered_control(&target.pdc, CtlType::NOOP, 0, true, true)?;
             for _ in 0..2 {
-                t.send(&target.pdc, &again)?;
+                t.send(&target.pdc, &noop)?;
                 t.expect_ack(PDS_DUP_002, &target.pdc, target.psn(0))?;
             }
             Ok(())
-        },
-    ),
-    rule(
-        "control/noop-above-gap",
-        "A NOOP above a gap is taken, and does not move the cumulative PSN over the gap",
-    )
-    .checks(&[PDS_CTL_001, PDS_PSN_002])
-    .needs(&[RUD])
-    .over(&[&CARRIER, &START])
-    .run(|t| {
-        let target = at_rest(t, Mode::Rud)?;
-        send_noop(t, &target.pdc, 1)?;
-        let (seen, _) = t.expect_ack(PDS_CTL_001, &target.pdc, target.psn(1))?;
-        t.check(PDS_PSN_002, "cack_psn", Some(target.psn(0) - 1), seen.cack(&target.pdc));
-        send_noop(t, &target.pdc, 0)?;
-        t.expect_cack(PDS_PSN_002, &target.pdc, target.psn(1))?;
-        Ok(())
-    }),
-    rule("control/noop-out-of-order", "On an ordered context a NOOP above a gap is refused")
+        }),
+    rule("control/noop-above-gap", "A NOOP above a gap is acknowledged without advancing the cumulative PSN")
+        .checks(&[PDS_CTL_001, PDS_PSN_002])
+        .needs(&[RUD])
+        .over(&[&CARRIER, &START])
+        .run(|t| {
+            let target = establish(t, Mode::Rud)?;
+            send_noop(t, &target.pdc, 1)?;
+            let (seen, _) = t.expect_ack(PDS_CTL_001, &target.pdc, target.psn(1))?;
+            t.check(PDS_PSN_002, "cack_psn", Some(target.psn(0) - 1), seen.cack(&target.pdc));
+            send_noop(t, &target.pdc, 0)?;
+            t.expect_cack(PDS_PSN_002, &target.pdc, target.psn(1))?;
+            Ok(())
+        }),
+    rule("control/noop-out-of-order", "An ordered context refuses a NOOP above a gap")
         .checks(&[PDS_ROD_001, PDS_ROD_002])
         .needs(&[ROD])
         .over(&[&CARRIER, &START])
         .run(|t| {
-            let target = at_rest(t, Mode::Rod)?;
+            let target = establish(t, Mode::Rod)?;
             send_noop(t, &target.pdc, 0)?;
             t.need_ack(&target.pdc, target.psn(0))?;
             send_noop(t, &target.pdc, 2)?;
@@ -72,56 +64,45 @@ pub(super) const RULES: &[Rule] = &[
             t.check(PDS_ROD_001, "cack_psn", target.psn(1), ack.cack_psn());
             Ok(())
         }),
-    rule(
-        "control/negotiation",
-        "An offer of capabilities is acknowledged or refused as unknown, and the context \
-         goes on",
-    )
-    .checks(&[PDS_CTL_001])
-    .run(|t| {
-        let mut target = at_rest(t, Mode::Rud)?;
-        let offer = target.pdc.control(CtlType::NEGOTIATION, target.psn(0), 1)?;
-        t.send(&target.pdc, &offer)?;
-        let (pdc, psn) = (target.pdc.clone(), target.psn(0));
-        let answer = t.wait(t.soon().min(t.rto() * 4), |seen| {
-            let refused =
-                seen.nack().filter(|nack| nack.nack_psn() == Some(psn)).map(|nack| nack.nack_code());
-            seen.answers(&pdc, psn).map(|_| None).or(refused.map(Some))
-        })?;
-        if let Some((_, Some(code))) = answer {
-            t.check(PDS_CTL_001, "an ACK, or NACK", NackCode::UNEXP_EVENT, code);
-        }
-        goes_on(t, &mut target, PDS_CTL_001, 1)
-    }),
-    rule(
-        "control/asked-in-vain",
-        "Asked about a PSN of the return direction that never came, the device says so",
-    )
-    .checks(&[PDS_ASK_001])
-    .run(|t| {
-        let target = at_rest(t, Mode::Rud)?;
-        ask(t, &target, 0)?;
-        t.expect_nack(PDS_ASK_001, &target.pdc, target.psn(0), &[NackCode::PKT_NOT_RCVD])?;
-        Ok(())
-    }),
-    rule(
-        "control/asked",
-        "Asked about a PSN of the return direction that it has taken, the device \
-         acknowledges it again",
-    )
-    .checks(&[PDS_ASK_002])
-    .run(|t| {
-        let target = at_rest(t, Mode::Rud)?;
-        send_noop(t, &target.pdc, 0)?;
-        t.need_ack(&target.pdc, target.psn(0))?;
-        ask(t, &target, 0)?;
-        t.expect_ack(PDS_ASK_002, &target.pdc, target.psn(0))?;
-        Ok(())
-    }),
-    rule("control/probe", "A PROBE of the target is answered with its own number")
+    rule("control/negotiation", "NEGOTIATION gets an ACK or NACK UNEXP_EVENT, and the context keeps working")
+        .checks(&[PDS_CTL_001])
+        .run(|t| {
+            let mut target = establish(t, Mode::Rud)?;
+            let offer = target.pdc.control(CtlType::NEGOTIATION, target.psn(0), 1)?;
+            t.send(&target.pdc, &offer)?;
+            let (pdc, psn) = (target.pdc.clone(), target.psn(0));
+            let reply = t.wait(t.soon().min(t.rto() * 4), |seen| {
+                let refused =
+                    seen.nack().filter(|nack| nack.nack_psn() == Some(psn)).map(|nack| nack.nack_code());
+                seen.answers(&pdc, psn).map(|_| None).or(refused.map(Some))
+            })?;
+            if let Some((_, Some(code))) = reply {
+                t.check(PDS_CTL_001, "an ACK, or NACK", NackCode::UNEXP_EVENT, code);
+            }
+            expect_write(t, &mut target, PDS_CTL_001, 1)
+        }),
+    rule("control/ack-request-not-received", "ACK_REQUEST for an unused return PSN gets NACK PKT_NOT_RCVD")
+        .checks(&[PDS_ASK_001])
+        .run(|t| {
+            let target = establish(t, Mode::Rud)?;
+            request_ack(t, &target, 0)?;
+            t.expect_nack(PDS_ASK_001, &target.pdc, target.psn(0), &[NackCode::PKT_NOT_RCVD])?;
+            Ok(())
+        }),
+    rule("control/ack-request-received", "ACK_REQUEST for a received return PSN is answered with an ACK")
+        .checks(&[PDS_ASK_002])
+        .run(|t| {
+            let target = establish(t, Mode::Rud)?;
+            send_noop(t, &target.pdc, 0)?;
+            t.need_ack(&target.pdc, target.psn(0))?;
+            request_ack(t, &target, 0)?;
+            t.expect_ack(PDS_ASK_002, &target.pdc, target.psn(0))?;
+            Ok(())
+        }),
+    rule("control/probe", "A PROBE from the target is answered with its opaque value")
         .checks(&[PDS_PRB_001])
         .run(|t| {
-            let target = at_rest(t, Mode::Rud)?;
+            let target = establish(t, Mode::Rud)?;
             for opaque in [0x1234, 0] {
                 t.send(&target.pdc, &target.pdc.probe(opaque, target.psn(0))?)?;
                 let pdc = target.pdc.clone();
@@ -132,70 +113,70 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("control/clear-command", "CLEAR_COMMAND for the return direction gets no answer")
+    rule("control/clear-command", "CLEAR_COMMAND for the return direction gets no reply")
         .checks(&[PDS_CLR_011])
         .run(|t| {
-            let mut target = at_rest(t, Mode::Rud)?;
+            let mut target = establish(t, Mode::Rud)?;
             let clear = target.pdc.control(CtlType::CLEAR_COMMAND, Psn(0), (target.psn(0) - 1).0)?;
             t.send(&target.pdc, &clear)?;
             let (pdc, span) = (target.pdc.clone(), t.rto() * 2);
-            t.expect_none(PDS_CLR_011, "no answer", span, |seen| answer(&pdc, seen))?;
-            goes_on(t, &mut target, PDS_CLR_011, 1)
+            t.expect_none(PDS_CLR_011, "no answer", span, |seen| reply(&pdc, seen))?;
+            expect_write(t, &mut target, PDS_CLR_011, 1)
         }),
     rule("control/credit", "CREDIT takes no PSN and is not acknowledged").checks(&[PDS_CTL_001]).run(|t| {
         t.need_noop()?;
-        let mut target = at_rest(t, Mode::Rud)?;
+        let mut target = establish(t, Mode::Rud)?;
         t.send(&target.pdc, &target.pdc.control(CtlType::CREDIT, Psn(0), 0x10_0000)?)?;
         let (pdc, span) = (target.pdc.clone(), t.rto() * 2);
-        // A device without credit may say so.
+        // A device without credit support may send NACK UNEXP_EVENT.
         t.expect_none(PDS_CTL_001, "no answer but NACK UNEXP_EVENT", span, |seen| {
             let nack = seen.nack().map(|nack| (nack.nack_code(), nack.spdcid()));
-            answer(&pdc, seen).filter(|()| nack != Some((NackCode::UNEXP_EVENT, PdcId::NONE)))
+            reply(&pdc, seen).filter(|()| nack != Some((NackCode::UNEXP_EVENT, PdcId::NONE)))
         })?;
-        goes_on(t, &mut target, PDS_CTL_001, 1)?;
-        // The first PSN of the return direction has not been used.
+        expect_write(t, &mut target, PDS_CTL_001, 1)?;
+        // The first PSN of the return direction is still unused.
         send_noop(t, &target.pdc, 0)?;
         let (_, ack) = t.expect_answer(PDS_CTL_001, &target.pdc, target.psn(0))?;
         t.check(PDS_CTL_001, "cack_psn", target.psn(0), ack.cack_psn());
         Ok(())
     }),
-    rule("control/unknown", "Control packets of reserved types leave the context as it is")
+    rule("control/reserved-type", "Control packets of reserved types do not change the context")
         .checks(&[ROB_STATE_001])
         .run(|t| {
             t.need_noop()?;
-            let mut target = at_rest(t, Mode::Rud)?;
+            let mut target = establish(t, Mode::Rud)?;
             for kind in CtlType::unassigned(t.spec()) {
                 t.send(&target.pdc, &target.pdc.control(kind, target.psn(0), 0x5555_5555)?)?;
             }
             let (pdc, span) = (target.pdc.clone(), t.grace());
             t.expect_none(ROB_STATE_001, "no ACK", span, |seen| seen.ack().filter(|_| seen.is_for(&pdc)))?;
-            goes_on(t, &mut target, ROB_STATE_001, 1)?;
+            expect_write(t, &mut target, ROB_STATE_001, 1)?;
             send_noop(t, &target.pdc, 0)?;
             t.expect_answer(ROB_STATE_001, &target.pdc, target.psn(0))?;
             Ok(())
         }),
-    rule("control/other-peer", "Control packets from another address do not touch the context")
+    rule("control/other-address", "Control packets from another address do not affect the context")
         .checks(&[PDS_PDC_003])
         .needs(&[TWO_ADDRESSES])
         .run(|t| {
             t.need_noop()?;
             let from = t.address(1)?;
-            let mut target = at_rest(t, Mode::Rud)?;
-            // A device that ends contexts by itself does so here, and not in the shorter time below.
+            let mut target = establish(t, Mode::Rud)?;
+            // A device that closes idle contexts does so here, and not in the shorter time below.
             t.pause(2 * t.rto())?;
-            goes_on(t, &mut target, PDS_PDC_003, 1)?;
+            expect_write(t, &mut target, PDS_PDC_003, 1)?;
             let elsewhere = Pdc { from, ..target.pdc.clone() };
             for kind in [CtlType::NOOP, CtlType::CLOSE_REQUEST, CtlType::CLEAR_REQUEST] {
                 t.send(&elsewhere, &elsewhere.control(kind, target.psn(0), target.psn(0).0)?)?;
             }
             let remote = target.pdc.remote;
-            // CLEAR_COMMAND may leave unasked, whenever no request waits.
+            // A device may send CLEAR_COMMAND at any time.
             t.expect_none(PDS_PDC_003, "no ACK, and no CLOSE_COMMAND of the context", t.rto(), |seen| {
                 let closes =
                     seen.control(CtlType::CLOSE_COMMAND).is_some_and(|close| Some(close.spdcid()) == remote);
                 (closes || seen.ack().is_some()).then_some(())
             })?;
-            goes_on(t, &mut target, PDS_PDC_003, 2)?;
+            expect_write(t, &mut target, PDS_PDC_003, 2)?;
             send_noop(t, &target.pdc, 0)?;
             t.expect_answer(PDS_PDC_003, &target.pdc, target.psn(0))?;
             Ok(())
@@ -204,48 +185,51 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[PDS_TRIM_005])
         .needs(&[TRIM])
         .run(|t| {
-            let mut target = at_rest(t, Mode::Rud)?;
+            let mut target = establish(t, Mode::Rud)?;
             let noop = target.pdc.numbered(CtlType::NOOP, 0)?;
             let wire = target.pdc.trimmed(&noop, Trimmed::Fabric, 16);
             t.send_wire(&wire)?;
             let (pdc, span) = (target.pdc.clone(), t.rto());
-            t.expect_none(PDS_TRIM_005, "no answer", span, |seen| answer(&pdc, seen))?;
-            goes_on(t, &mut target, PDS_TRIM_005, 1)
+            t.expect_none(PDS_TRIM_005, "no answer", span, |seen| reply(&pdc, seen))?;
+            expect_write(t, &mut target, PDS_TRIM_005, 1)
         }),
-    rule("control/question", "ACK_REQUEST names the PSN and the context of the target, and takes no PSN")
+    rule("control/ack-request-fields", "ACK_REQUEST names the PSN and the target's PDCID, and takes no PSN")
         .checks(&[PDS_CTL_001, PDS_CTL_002, PDS_SACK_004, WIRE_RSVD_001, WIRE_CTL_006])
         .run(|t| {
             let (mut target, written) = message_in_flight(t, 2)?;
             target.ack(t, 1)?;
             target.sack(t, 2, &[2])?;
-            let (seen, asked) = target.expect_control(t, PDS_SACK_004, CtlType::ACK_REQUEST, t.later())?;
-            t.check(PDS_CTL_002, "psn", target.psn(2), asked.psn());
-            t.check(PDS_CTL_002, "syn", false, asked.syn());
-            t.check(PDS_CTL_002, "dpdcid", Some(target.pdc.local), asked.dpdcid());
+            let (seen, request) = target.expect_control(t, PDS_SACK_004, CtlType::ACK_REQUEST, t.later())?;
+            t.check(PDS_CTL_002, "psn", target.psn(2), request.psn());
+            t.check(PDS_CTL_002, "syn", false, request.syn());
+            t.check(PDS_CTL_002, "dpdcid", Some(target.pdc.local), request.dpdcid());
             t.check_packet(&seen, &[WIRE_RSVD_001, WIRE_CTL_006]);
             target.ack(t, 2)?;
             t.ends(PDS_CTL_001, written, Status::Ok)?;
-            goes_on(t, &mut target, PDS_CTL_001, 3)
+            expect_write(t, &mut target, PDS_CTL_001, 3)
         }),
-    rule(
-        "control/no-early-probe",
-        "No PROBE, and nothing else that needs a context, leaves before the first ACK",
-    )
-    .checks(&[PDS_PRB_003, PDS_CTL_002])
-    .run(|t| {
-        let peer = t.peer(0)?;
-        t.post(post(PostKind::Write, peer, 4 * t.mtu()))?;
-        let target = Target::accept(t)?;
-        let span = t.soon().min(16 * t.rto());
-        t.expect_none(PDS_PRB_003, "no control packet but NOOP and NEGOTIATION with syn", span, |seen| {
-            let Some(Pds::Control(header)) = seen.uet().pds else { return None };
-            let opens = matches!(header.ctl_type(), CtlType::NOOP | CtlType::NEGOTIATION) && header.syn();
-            (!opens).then_some(())
-        })?;
-        t.check(PDS_CTL_002, "syn of the first request", true, target.got[0].request.syn());
-        Ok(())
-    }),
-    rule("control/high-class", "A PROBE goes in the traffic class of control packets")
+    rule("control/no-early-probe", "No PROBE or other control packet without syn precedes the first ACK")
+        .checks(&[PDS_PRB_003, PDS_CTL_002])
+        .run(|t| {
+            let peer = t.peer(0)?;
+            t.post(post(PostKind::Write, peer, 4 * t.mtu()))?;
+            let target = Target::accept(t)?;
+            let span = t.soon().min(16 * t.rto());
+            t.expect_none(
+                PDS_PRB_003,
+                "no control packet but NOOP and NEGOTIATION with syn",
+                span,
+                |seen| {
+                    let Some(Pds::Control(header)) = seen.uet().pds else { return None };
+                    let opens =
+                        matches!(header.ctl_type(), CtlType::NOOP | CtlType::NEGOTIATION) && header.syn();
+                    (!opens).then_some(())
+                },
+            )?;
+            t.check(PDS_CTL_002, "syn of the first request", true, target.got[0].request.syn());
+            Ok(())
+        }),
+    rule("control/high-class", "A PROBE is sent in the traffic class of control packets")
         .checks(&[PDS_PRB_004])
         .needs(&[SEE_CLASS])
         .run(|t| {
@@ -253,20 +237,17 @@ pub(super) const RULES: &[Rule] = &[
             t.post(post(PostKind::Write, peer, 60 * t.mtu()))?;
             let mut target = Target::accept(t)?;
             target.serve(t, 60, |target, got| Some(target.acking(target.index(&got.request))))?;
-            // A device need not probe.
-            match t.wait(t.grace(), |seen| target.control(seen, CtlType::PROBE))? {
-                Some((seen, _)) => {
-                    let class = seen.wire.high.map(|high| if high { "high" } else { "low" });
-                    t.check(PDS_PRB_004, "DSCP class", Some("high"), class);
-                    Ok(())
-                }
-                None => Err(crate::Stop::Skipped("the device has sent no PROBE".into())),
-            }
+            let Some((seen, _)) = t.wait(t.grace(), |seen| target.control(seen, CtlType::PROBE))? else {
+                return skip("the device sends no PROBE");
+            };
+            let class = seen.wire.high.map(|high| if high { "high" } else { "low" });
+            t.check(PDS_PRB_004, "DSCP class", Some("high"), class);
+            Ok(())
         }),
 ];
 
-/// A context at rest; the suite is the target, and has not yet used a PSN of the return direction.
-fn at_rest(t: &mut Test<'_>, mode: Mode) -> Result<Target, crate::Stop> {
+/// Establishes a context with the suite as its target. No PSN of the return direction is used yet.
+fn establish(t: &mut Test<'_>, mode: Mode) -> Result<Target, Stop> {
     let peer = t.peer(0)?;
     Target::established(t, peer, mode)
 }
@@ -276,8 +257,8 @@ fn send_noop(t: &mut Test<'_>, pdc: &Pdc, n: u32) -> Outcome {
     t.send(pdc, &pdc.numbered(CtlType::NOOP, n)?)
 }
 
-/// The context goes on: a message is sent by it, and ends well.
-fn goes_on(t: &mut Test<'_>, target: &mut Target, requirement: &Requirement, n: u32) -> Outcome {
+/// Expects that the device completes a write on the context with its `n`-th PSN.
+fn expect_write(t: &mut Test<'_>, target: &mut Target, requirement: &Requirement, n: u32) -> Outcome {
     let peer = t.peer(0)?;
     let written = t.post(post(PostKind::Write, peer, 64))?;
     let next = target.expect_new(t, requirement, n)?;
@@ -286,13 +267,12 @@ fn goes_on(t: &mut Test<'_>, target: &mut Target, requirement: &Requirement, n: 
     t.ends(requirement, written, Status::Ok)
 }
 
-/// Sends an ACK_REQUEST about the `n`-th PSN of the return direction.
-fn ask(t: &mut Test<'_>, target: &Target, n: u32) -> Outcome {
-    let ask = target.pdc.control(CtlType::ACK_REQUEST, target.psn(n), 0)?;
-    t.send(&target.pdc, &ask)
+/// Sends an ACK_REQUEST for the `n`-th PSN of the return direction.
+fn request_ack(t: &mut Test<'_>, target: &Target, n: u32) -> Outcome {
+    t.send(&target.pdc, &target.pdc.control(CtlType::ACK_REQUEST, target.psn(n), 0)?)
 }
 
-/// An ACK or NACK for the suite's side.
-fn answer(pdc: &Pdc, seen: &RxPacket) -> Option<()> {
+/// Finds an ACK or NACK for the suite's side.
+fn reply(pdc: &Pdc, seen: &RxPacket) -> Option<()> {
     (seen.is_for(pdc) && (seen.ack().is_some() || seen.nack().is_some())).then_some(())
 }

@@ -1,5 +1,5 @@
-//! The packets of a device as a target: each keeps all that a single packet has to keep (`WIRE-`). A case
-//! brings the device to send packets of one kind, and names what is special to that kind.
+//! The packets of a device as a target meet all requirements on single packets (`WIRE-`). Each rule lets the
+//! device send packets of one kind, and names the requirements on that kind.
 
 use crate::prelude::*;
 use crate::rudi;
@@ -7,8 +7,8 @@ use uet_wire::Uet;
 use uet_wire::pds::Pds;
 use uet_wire::ses::{Medium, Ses, Small};
 
-/// Requirements on every packet with a semantic header.
-const RESPONSE: &[&Requirement] = &[
+/// Requirements on every packet with a SES header.
+const WITH_SES: &[&Requirement] = &[
     WIRE_RSVD_001,
     WIRE_TYPE_001,
     WIRE_NEXT_001,
@@ -22,19 +22,8 @@ const RESPONSE: &[&Requirement] = &[
 ];
 
 pub(super) const RULES: &[Rule] = &[
-    rule("encoding/ack", "The ACKs of plain requests are well formed")
-        .checks(&[
-            WIRE_RSVD_001,
-            WIRE_TYPE_001,
-            WIRE_NEXT_001,
-            WIRE_NEXT_002,
-            WIRE_LEN_001,
-            WIRE_PDCID_001,
-            WIRE_PDCID_002,
-            WIRE_SES_001,
-            WIRE_SES_010,
-            WIRE_SES_011,
-        ])
+    rule("encoding/ack", "ACKs of requests are well formed")
+        .checks(WITH_SES)
         .over(&[&MODE, &CARRIER, &START])
         .run(|t| {
             let region = t.region(4096)?;
@@ -43,7 +32,7 @@ pub(super) const RULES: &[Rule] = &[
                 t.request(&pdc, pdc.request(n).write(&region, 0, &vec![1; n as usize * 100])?)?;
                 t.request(&pdc, pdc.request(n).retx().write(&region, 0, &vec![1; n as usize * 100])?)?;
             }
-            check(t, "ACK", is_ack, RESPONSE)
+            check_arrived(t, "ACK", is_ack, WITH_SES)
         }),
     rule("encoding/ack-with-state", "ACKs with congestion state and a bitmap are well formed")
         .checks(&[WIRE_RSVD_001, WIRE_RSVD_002, WIRE_ACK_001, WIRE_CC_001, WIRE_NEXT_002])
@@ -55,11 +44,11 @@ pub(super) const RULES: &[Rule] = &[
                 let packet = pdc.request(n).write(&region, 0, &[1; 1000])?.build()?;
                 t.send_marked(&pdc, &packet, n == 80 && t.facts().set_ecn)?;
             }
-            let long = |uet: &Uet<'_>| uet.pds.is_some_and(|pds| pds.kind() == PdsType::ACK_CC);
+            let ack_cc = |uet: &Uet<'_>| uet.pds.is_some_and(|pds| pds.kind() == PdsType::ACK_CC);
             let requirements = &[WIRE_RSVD_001, WIRE_RSVD_002, WIRE_ACK_001, WIRE_CC_001, WIRE_NEXT_002];
-            check(t, "ACK_CC", long, requirements)
+            check_arrived(t, "ACK_CC", ack_cc, requirements)
         }),
-    rule("encoding/ack-of-control", "The ACKs of control packets are well formed, and end with their header")
+    rule("encoding/ack-of-control", "ACKs of control packets are well formed and end with their header")
         .checks(&[WIRE_NEXT_002, WIRE_LEN_001, WIRE_RSVD_001])
         .over(&[&MODE, &CARRIER, &START])
         .run(|t| {
@@ -72,9 +61,9 @@ pub(super) const RULES: &[Rule] = &[
             let pdc = Pdc { remote: Some(ack.spdcid()), ..pdc };
             t.send(&pdc, &pdc.numbered(CtlType::NOOP, 1)?)?;
             t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(2), 0)?)?;
-            check(t, "ACK", is_ack, requirements)
+            check_arrived(t, "ACK", is_ack, requirements)
         }),
-    rule("encoding/ack-of-ordered", "The ACKs and NACKs of an ordered context are well formed")
+    rule("encoding/ack-of-ordered", "ACKs and NACKs of an ordered context are well formed")
         .checks(&[WIRE_NEXT_002, WIRE_LEN_001, WIRE_RSVD_001])
         .needs(&[ROD])
         .over(&[&CARRIER, &START])
@@ -86,9 +75,9 @@ pub(super) const RULES: &[Rule] = &[
                 t.request(&pdc, pdc.request(n).write(&region, 0, &[1])?)?;
             }
             let requirements = &[WIRE_NEXT_002, WIRE_LEN_001, WIRE_RSVD_001];
-            check(t, "ACK or NACK", |uet| is_ack(uet) || is_nack(uet), requirements)
+            check_arrived(t, "ACK or NACK", |uet| is_ack(uet) || is_nack(uet), requirements)
         }),
-    rule("encoding/probe-answer", "The answer to a PROBE is well formed")
+    rule("encoding/ack-of-probe", "ACKs of PROBEs are well formed")
         .checks(&[WIRE_RSVD_001, WIRE_RSVD_002, WIRE_CC_001, WIRE_NEXT_002])
         .needs(&[RUD])
         .over(&[&CARRIER, &START])
@@ -100,56 +89,41 @@ pub(super) const RULES: &[Rule] = &[
             for base in [0, 1, 5, 200] {
                 t.send(&pdc, &pdc.probe(base as u16, pdc.psn(base))?)?;
             }
-            let answer = |uet: &Uet<'_>| uet.pds.and_then(|pds| pds.ack()).is_some_and(|ack| ack.p());
+            let with_p = |uet: &Uet<'_>| uet.pds.and_then(|pds| pds.ack()).is_some_and(|ack| ack.p());
             let requirements = &[WIRE_RSVD_001, WIRE_RSVD_002, WIRE_CC_001, WIRE_NEXT_002];
-            check(t, "answer to a PROBE", answer, requirements)
+            check_arrived(t, "answer to a PROBE", with_p, requirements)
         }),
-    rule("encoding/error", "Errors are well formed responses")
-        .checks(&[
-            WIRE_RSVD_001,
-            WIRE_TYPE_001,
-            WIRE_NEXT_001,
-            WIRE_NEXT_002,
-            WIRE_LEN_001,
-            WIRE_PDCID_001,
-            WIRE_PDCID_002,
-            WIRE_SES_001,
-            WIRE_SES_010,
-            WIRE_SES_011,
-        ])
+    rule("encoding/error", "Error responses are well formed")
+        .checks(WITH_SES)
         .over(&[&MODE, &CARRIER, &START])
         .run(|t| {
             let (pdc, region) = t.open()?;
-            let elsewhere = crate::Region { process: region.process ^ 0x555, ..region.clone() };
-            let job = crate::Region { job: region.job ^ 0x5555, ..region.clone() };
+            let other_process = Region { process: region.process ^ 0x555, ..region.clone() };
+            let other_job = Region { job: region.job ^ 0x5555, ..region.clone() };
             t.request(&pdc, pdc.request(1).write_nowhere(&region, &[1])?)?;
-            t.request(&pdc, pdc.request(2).write(&elsewhere, 0, &[1])?)?;
-            t.request(&pdc, pdc.request(3).write(&job, 0, &[1])?)?;
+            t.request(&pdc, pdc.request(2).write(&other_process, 0, &[1])?)?;
+            t.request(&pdc, pdc.request(3).write(&other_job, 0, &[1])?)?;
             t.request(&pdc, pdc.request(4).write(&region, region.length, &[1])?)?;
-            check(t, "response", is_ack, RESPONSE)
+            check_arrived(t, "response", is_ack, WITH_SES)
         }),
-    rule(
-        "encoding/nack",
-        "NACKs are well formed, end with their header, and name a context only if they \
-         have one",
-    )
-    .checks(&[WIRE_RSVD_001, WIRE_NEXT_002, WIRE_NACK_001, WIRE_NACK_003, WIRE_LEN_001])
-    .over(&[&MODE, &CARRIER, &START])
-    .run(|t| {
-        let (pdc, region) = t.open()?;
-        let unknown = t.initiate().of_nobody(pdc.remote);
-        let stranger = Pdc { local: unknown.local, ..pdc.clone() };
-        t.request(&unknown, unknown.request(0).write(&region, 0, &[1])?)?;
-        t.request(&stranger, stranger.request(1).write(&region, 0, &[1])?)?;
-        t.request(&pdc, Request { syn: true, offset: 9, ..pdc.request(1).write(&region, 0, &[1])? })?;
-        t.send(&pdc, &pdc.control(CtlType::ACK_REQUEST, pdc.psn(1), 0)?)?;
-        if let Ok(beyond) = t.beyond(&pdc) {
-            t.request(&pdc, pdc.request(beyond).write(&region, 0, &[1])?)?;
-        }
-        let requirements = &[WIRE_RSVD_001, WIRE_NEXT_002, WIRE_NACK_001, WIRE_NACK_003, WIRE_LEN_001];
-        check(t, "NACK", is_nack, requirements)
-    }),
-    rule("encoding/data-in-ack", "Read data in an ACK says its length, and reaches not beyond the read")
+    rule("encoding/nack", "NACKs are well formed, end with their header and name only their own context")
+        .checks(&[WIRE_RSVD_001, WIRE_NEXT_002, WIRE_NACK_001, WIRE_NACK_003, WIRE_LEN_001])
+        .over(&[&MODE, &CARRIER, &START])
+        .run(|t| {
+            let (pdc, region) = t.open()?;
+            let unknown = t.initiate().of_nobody(pdc.remote);
+            let stranger = Pdc { local: unknown.local, ..pdc.clone() };
+            t.request(&unknown, unknown.request(0).write(&region, 0, &[1])?)?;
+            t.request(&stranger, stranger.request(1).write(&region, 0, &[1])?)?;
+            t.request(&pdc, Request { syn: true, offset: 9, ..pdc.request(1).write(&region, 0, &[1])? })?;
+            t.send(&pdc, &pdc.control(CtlType::ACK_REQUEST, pdc.psn(1), 0)?)?;
+            if let Ok(beyond) = t.beyond(&pdc) {
+                t.request(&pdc, pdc.request(beyond).write(&region, 0, &[1])?)?;
+            }
+            let requirements = &[WIRE_RSVD_001, WIRE_NEXT_002, WIRE_NACK_001, WIRE_NACK_003, WIRE_LEN_001];
+            check_arrived(t, "NACK", is_nack, requirements)
+        }),
+    rule("encoding/data-in-ack", "Read data in an ACK states its length and stays within the read")
         .checks(&[WIRE_SES_006, WIRE_SES_010, WIRE_SES_012, WIRE_NEXT_002])
         .needs(&[WRITE, READ])
         .over(&[&MODE, &START])
@@ -162,9 +136,9 @@ pub(super) const RULES: &[Rule] = &[
                 t.request(&pdc, pdc.request(n).retx().read(&region, 0, length)?)?;
             }
             let requirements = &[WIRE_SES_006, WIRE_SES_010, WIRE_SES_012, WIRE_NEXT_002];
-            check(t, "ACK with data", |uet| is_data(uet, true), requirements)
+            check_arrived(t, "ACK with data", |uet| is_data(uet, true), requirements)
         }),
-    rule("encoding/fetched-value", "The result of a fetching atomic says its length")
+    rule("encoding/fetched-value", "The result of a fetching atomic states its length")
         .checks(&[WIRE_SES_006, WIRE_SES_010, WIRE_NEXT_002])
         .needs(&[WRITE, FETCH_ATOMIC])
         .over(&[&MODE, &START])
@@ -173,108 +147,105 @@ pub(super) const RULES: &[Rule] = &[
             t.request(&pdc, pdc.request(1).add(&region, 0, &t.operands(8, &[1]), true)?)?;
             t.request(&pdc, pdc.request(1).retx().add(&region, 0, &t.operands(8, &[1]), true)?)?;
             let data = |uet: &Uet<'_>| is_data(uet, true) || is_data(uet, false);
-            check(t, "value", data, &[WIRE_SES_006, WIRE_SES_010, WIRE_NEXT_002])
+            check_arrived(t, "value", data, &[WIRE_SES_006, WIRE_SES_010, WIRE_NEXT_002])
         }),
-    rule(
-        "encoding/data-long",
-        "Read data on the return direction is well formed for a read with a standard \
-         header",
-    )
-    .checks(&[WIRE_SES_006, WIRE_SES_010, WIRE_SES_012, WIRE_CLEAR_001, WIRE_NEXT_002])
-    .needs(&[WRITE, READ])
-    .over(&[&MODE, &START])
-    .run(|t| {
-        let (pdc, region) = t.open()?;
-        let mut all = Vec::new();
-        let least = t.beyond_ack()?;
-        for (n, length) in [(1, least), (2, t.mtu() as u32), (3, 100 + least)] {
-            t.request(&pdc, pdc.request(n).read(&region, 0, length)?)?;
-            acknowledge(t, &pdc, &mut all)?;
-        }
-        let requirements = [WIRE_SES_006, WIRE_SES_010, WIRE_SES_012, WIRE_CLEAR_001, WIRE_NEXT_002];
-        check_data(t, &all, &requirements)
-    }),
-    rule(
-        "encoding/data-short",
-        "Read data on the return direction is well formed for reads with a medium and a \
-         small header",
-    )
-    .checks(&[WIRE_SES_006, WIRE_SES_010, WIRE_CLEAR_001, WIRE_NEXT_002])
-    .needs(&[WRITE, READ])
-    .over(&[&MODE, &START])
-    .run(|t| {
-        let (pdc, region) = t.open()?;
-        let mut all = Vec::new();
-        let length = t.beyond_ack()? as u16;
-        let read = uet_wire::registry::Opcode::UET_READ;
-        let medium = Medium::build(read)
-            .head(|head| head.rel(true).som(true).eom(true))
-            .request_length(length)
-            .address(|a| a.job_id(region.job).pid_on_fep(region.process).resource_index(region.index))
-            .memory_key(region.key)
-            .done()?;
-        let small = Small::build(read)
-            .head(|head| head.rel(true).som(true).eom(true))
-            .request_length(length)
-            .address(|a| a.job_id(region.job).pid_on_fep(region.process).resource_index(region.index))
-            .done()?;
-        t.request(&pdc, pdc.request(1).ses(medium, &[]))?;
-        acknowledge(t, &pdc, &mut all)?;
-        t.request(&pdc, pdc.request(2).ses(small, &[]))?;
-        acknowledge(t, &pdc, &mut all)?;
-        check_data(t, &all, &[WIRE_SES_006, WIRE_SES_010, WIRE_CLEAR_001, WIRE_NEXT_002])
-    }),
-    rule("encoding/clear-request", "CLEAR_REQUEST, if the device sends one, is well formed")
+    rule("encoding/return-data", "Return data of a read with a standard header is well formed")
+        .checks(&[WIRE_SES_006, WIRE_SES_010, WIRE_SES_012, WIRE_CLEAR_001, WIRE_NEXT_002])
+        .needs(&[WRITE, READ])
+        .over(&[&MODE, &START])
+        .run(|t| {
+            let (pdc, region) = t.open()?;
+            let mut packets = Vec::new();
+            let least = t.beyond_ack()?;
+            for (n, length) in [(1, least), (2, t.mtu() as u32), (3, 100 + least)] {
+                t.request(&pdc, pdc.request(n).read(&region, 0, length)?)?;
+                acknowledge(t, &pdc, &mut packets)?;
+            }
+            let requirements = [WIRE_SES_006, WIRE_SES_010, WIRE_SES_012, WIRE_CLEAR_001, WIRE_NEXT_002];
+            check_data(t, &packets, &requirements)
+        }),
+    rule("encoding/return-data-short-header", "Return data of reads with short headers is well formed")
+        .checks(&[WIRE_SES_006, WIRE_SES_010, WIRE_CLEAR_001, WIRE_NEXT_002])
+        .needs(&[WRITE, READ])
+        .over(&[&MODE, &START])
+        .run(|t| {
+            let (pdc, region) = t.open()?;
+            let mut packets = Vec::new();
+            let length = t.beyond_ack()? as u16;
+            let read = uet_wire::registry::Opcode::UET_READ;
+            let medium = Medium::build(read)
+                .head(|head| head.rel(true).som(true).eom(true))
+                .request_length(length)
+                .address(|a| a.job_id(region.job).pid_on_fep(region.process).resource_index(region.index))
+                .memory_key(region.key)
+                .done()?;
+            let small = Small::build(read)
+                .head(|head| head.rel(true).som(true).eom(true))
+                .request_length(length)
+                .address(|a| a.job_id(region.job).pid_on_fep(region.process).resource_index(region.index))
+                .done()?;
+            t.request(&pdc, pdc.request(1).ses(medium, &[]))?;
+            acknowledge(t, &pdc, &mut packets)?;
+            t.request(&pdc, pdc.request(2).ses(small, &[]))?;
+            acknowledge(t, &pdc, &mut packets)?;
+            check_data(t, &packets, &[WIRE_SES_006, WIRE_SES_010, WIRE_CLEAR_001, WIRE_NEXT_002])
+        }),
+    rule("encoding/clear-request", "CLEAR_REQUEST is well formed")
         .checks(&[WIRE_CTL_001, WIRE_CTL_004, WIRE_CTL_006, WIRE_RSVD_001])
         .over(&[&MODE, &CARRIER, &START])
         .run(|t| {
             let (pdc, region) = t.open()?;
             t.request(&pdc, pdc.request(1).write_nowhere(&region, &[1])?)?;
-            let asks = |uet: &Uet<'_>| control(uet, CtlType::CLEAR_REQUEST);
-            let Some((seen, ())) = t.wait(t.soon(), |seen| asks(&seen.uet()).then_some(()))? else {
+            let wanted = |uet: &Uet<'_>| is_control(uet, CtlType::CLEAR_REQUEST);
+            let Some((seen, ())) = t.wait(t.soon(), |seen| wanted(&seen.uet()).then_some(()))? else {
                 return skip("the device sends no CLEAR_REQUEST");
             };
             t.check_packet(&seen, &[WIRE_CTL_001, WIRE_CTL_004, WIRE_CTL_006, WIRE_RSVD_001]);
             t.send(&pdc, &pdc.control(CtlType::CLEAR_COMMAND, Psn(0), pdc.psn(1).0)?)
         }),
-    rule("encoding/close-request", "CLOSE_REQUEST is well formed, and asks for an ACK")
+    rule("encoding/close-request", "CLOSE_REQUEST is well formed and asks for an ACK")
         .checks(&[WIRE_CTL_001, WIRE_CTL_003, WIRE_CTL_005, WIRE_CTL_006, WIRE_RSVD_001])
         .over(&[&MODE, &CARRIER, &START])
         .run(|t| {
             t.configure("idle_time", 1_000_000)?;
             let (pdc, _) = t.open()?;
-            let asks = |uet: &Uet<'_>| control(uet, CtlType::CLOSE_REQUEST);
-            let by_ack = |seen: &RxPacket| {
+            let wanted = |uet: &Uet<'_>| is_control(uet, CtlType::CLOSE_REQUEST);
+            let req_close = |seen: &RxPacket| {
                 seen.is_for(&pdc) && seen.ack().is_some_and(|ack| ack.req() == AckRequest::REQ_CLOSE)
             };
-            t.hear(t.patience(t.soon()), |seen| asks(&seen.uet()) || by_ack(seen))?;
-            if t.hear(Duration::ZERO, by_ack)? && !t.hear(Duration::ZERO, |seen| asks(&seen.uet()))? {
+            t.hear(t.patience(t.soon()), |seen| wanted(&seen.uet()) || req_close(seen))?;
+            if t.hear(Duration::ZERO, req_close)? && !t.hear(Duration::ZERO, |seen| wanted(&seen.uet()))? {
                 return skip("the device asks for the close by REQ_CLOSE");
             }
             let requirements = &[WIRE_CTL_001, WIRE_CTL_003, WIRE_CTL_005, WIRE_CTL_006, WIRE_RSVD_001];
-            check(t, "CLOSE_REQUEST", asks, requirements)
+            check_arrived(t, "CLOSE_REQUEST", wanted, requirements)
         }),
-    rule("encoding/rudi", "RUDI responses, with data and without, are well formed")
+    rule("encoding/rudi", "RUDI responses with and without data are well formed")
         .checks(&[WIRE_RSVD_001, WIRE_NEXT_002, WIRE_SES_006, WIRE_SES_010])
         .needs(&[RUDI, READ])
         .over(&[&CARRIER])
         .run(|t| {
             let key = Hex64(1 << 63 | 0xacce5);
             let (region, _) = t.exposed(1 << 14, |region| ExposeRegion { key, ..region })?;
-            let way = t.initiate();
-            let read = way.request(0).read(&region, 0, t.mtu() as u32)?;
-            t.send(&way, &rudi(1, &way.request(0).write(&region, 0, &[1; 16])?)?)?;
-            t.send(&way, &rudi(2, &way.request(0).write_nowhere(&region, &[1; 16])?)?)?;
-            t.send(&way, &rudi(3, &read)?)?;
-            t.send(&way, &rudi(3, &read.retx())?)?;
+            let pdc = t.initiate();
+            let read = pdc.request(0).read(&region, 0, t.mtu() as u32)?;
+            t.send(&pdc, &rudi(1, &pdc.request(0).write(&region, 0, &[1; 16])?)?)?;
+            t.send(&pdc, &rudi(2, &pdc.request(0).write_nowhere(&region, &[1; 16])?)?)?;
+            t.send(&pdc, &rudi(3, &read)?)?;
+            t.send(&pdc, &rudi(3, &read.retx())?)?;
             let response = |uet: &Uet<'_>| uet.pds.is_some_and(|pds| pds.kind() == PdsType::RUDI_RESP);
-            check(t, "RUDI response", response, &[WIRE_RSVD_001, WIRE_NEXT_002, WIRE_SES_006, WIRE_SES_010])
+            check_arrived(
+                t,
+                "RUDI response",
+                response,
+                &[WIRE_RSVD_001, WIRE_NEXT_002, WIRE_SES_006, WIRE_SES_010],
+            )
         }),
 ];
 
-/// Holds all that came against all that a single packet has to keep. There has to be one at least of the kind
-/// that the case is about; those are what `requirements` are named for.
-fn check(
+/// Checks all packets that arrive against the requirements on single packets. At least one must be of the
+/// wanted kind, which `requirements` apply to.
+fn check_arrived(
     t: &mut Test<'_>,
     what: &str,
     wanted: impl Fn(&Uet<'_>) -> bool,
@@ -289,10 +260,7 @@ fn check(
     for seen in others {
         t.check_packet(seen, &[]);
     }
-    match of_kind.is_empty() {
-        true => Err(Stop::Inconclusive(format!("the device sent no {what}"))),
-        false => Ok(()),
-    }
+    if of_kind.is_empty() { Err(Stop::Inconclusive(format!("the device sent no {what}"))) } else { Ok(()) }
 }
 
 fn is_ack(uet: &Uet<'_>) -> bool {
@@ -303,30 +271,32 @@ fn is_nack(uet: &Uet<'_>) -> bool {
     uet.pds.is_some_and(|pds| pds.nack().is_some())
 }
 
-/// Read data, in an ACK or on the return direction.
+/// Returns whether a packet carries read data, in an ACK or on the return direction.
 fn is_data(uet: &Uet<'_>, in_ack: bool) -> bool {
     matches!(uet.ses, Some(Ses::ResponseData(_) | Ses::ResponseDataSmall(_))) && is_ack(uet) == in_ack
 }
 
-/// Acknowledges what came on the return direction so far, in order, so that more may come.
-fn acknowledge(t: &mut Test<'_>, pdc: &Pdc, all: &mut Vec<RxPacket>) -> Outcome {
+/// Acknowledges the read data that has arrived on the return direction, so that the device may send more.
+fn acknowledge(t: &mut Test<'_>, pdc: &Pdc, packets: &mut Vec<RxPacket>) -> Outcome {
     let fresh = t.gather(t.soon() / 4)?;
     let last = fresh.iter().filter_map(RxPacket::request).map(|data| data.psn()).next_back();
-    all.extend(fresh);
+    packets.extend(fresh);
     last.map_or(Ok(()), |psn| t.send(pdc, &pdc.ack(psn).build()?))
 }
 
-fn check_data(t: &mut Test<'_>, all: &[RxPacket], requirements: &[&'static Requirement]) -> Outcome {
-    let data: Vec<&RxPacket> = all.iter().filter(|seen| is_data(&seen.uet(), false)).collect();
+/// Checks the read data on the return direction among these packets. There must be some.
+fn check_data(t: &mut Test<'_>, packets: &[RxPacket], requirements: &[&'static Requirement]) -> Outcome {
+    let data: Vec<&RxPacket> = packets.iter().filter(|seen| is_data(&seen.uet(), false)).collect();
     for seen in &data {
         t.check_packet(seen, requirements);
     }
-    match data.is_empty() {
-        true => Err(Stop::Inconclusive("no read data came on the return direction".into())),
-        false => Ok(()),
+    if data.is_empty() {
+        Err(Stop::Inconclusive("no read data came on the return direction".into()))
+    } else {
+        Ok(())
     }
 }
 
-fn control(uet: &Uet<'_>, kind: CtlType) -> bool {
+fn is_control(uet: &Uet<'_>, kind: CtlType) -> bool {
     matches!(uet.pds, Some(Pds::Control(header)) if header.ctl_type() == kind)
 }

@@ -1,6 +1,7 @@
-//! State that belongs to one context: two contexts in the same state at the same time, and each must act as
-//! if it were alone.
+//! Isolation of contexts: two contexts have the same state at the same time, and each behaves as if it were
+//! alone (section 3.5). In the rules `isolation/source-…`, the device is the source.
 
+use super::steps::clear_command;
 use crate::prelude::*;
 
 /// The peer of the second context.
@@ -9,17 +10,17 @@ enum SecondPeer {
     Same,
     Another,
     /// Another peer whose context has the same PDCID and Start_PSN.
-    Twin,
+    SameNumbers,
 }
 
-const OTHER: Axis<SecondPeer> = axis("other").needing(&[
-    ("same-peer", SecondPeer::Same, &[]),
-    ("other-peer", SecondPeer::Another, &[TWO_ADDRESSES]),
-    ("same-numbers", SecondPeer::Twin, &[TWO_ADDRESSES]),
+const SECOND_PEER: Axis<SecondPeer> = axis("second-peer").needing(&[
+    ("same", SecondPeer::Same, &[]),
+    ("other", SecondPeer::Another, &[TWO_ADDRESSES]),
+    ("same-pdcid", SecondPeer::SameNumbers, &[TWO_ADDRESSES]),
 ]);
 
-/// True if the second context comes first where the script ends the state.
-const ORDER: Axis<bool> = axis("ends").values(&[("first-first", false), ("second-first", true)]);
+/// True if the script ends the state of the second context first.
+const ORDER: Axis<bool> = axis("ends-first").values(&[("first", false), ("second", true)]);
 
 /// The peers of the device's two contexts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,64 +44,61 @@ const REFUSAL: Axis<NackCode> = axis("code").values(&[
 
 /// Begins a rule with the usual axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
-    crate::rule(id, title).over(&[&OTHER, &ORDER, &MODE])
+    crate::rule(id, title).over(&[&SECOND_PEER, &ORDER, &MODE])
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "beside/gap",
-        "Two contexts with a gap each report their own, and go on as their own gap is \
-         filled",
-    )
-    .checks(&[PDS_ROD_002, PDS_ACK_011, PDS_PSN_002])
-    .needs(&[WRITE])
-    .run(|t| {
-        let (region, pair) = two(t)?;
-        // Nothing arrives in order after the first gap has opened.
-        for (pdc, n) in pair.iter().zip(2u8..) {
-            t.request(pdc, pdc.request(2).write(&region, u64::from(n), &[n])?)?;
-        }
-        for pdc in &pair {
-            match pdc.rod {
-                true => drop(t.expect_nack(PDS_ROD_002, pdc, pdc.psn(2), &[NackCode::ROD_OOO])?),
-                false => drop(t.expect_ack(PDS_ACK_011, pdc, pdc.psn(2))?),
+    rule("isolation/gap", "Two contexts with gaps report their own gaps")
+        .checks(&[PDS_ROD_002, PDS_ACK_011, PDS_PSN_002])
+        .needs(&[WRITE])
+        .run(|t| {
+            let (region, pair) = open_two(t)?;
+            // After this, no packet arrives in order.
+            for (pdc, n) in pair.iter().zip(2u8..) {
+                t.request(pdc, pdc.request(2).write(&region, u64::from(n), &[n])?)?;
             }
-        }
-        for pdc in ending(t, pair) {
-            t.request(&pdc, pdc.request(1).write(&region, 64, &[1])?)?;
-            let last = if pdc.rod { pdc.psn(1) } else { pdc.psn(2) };
-            t.expect_cack(PDS_PSN_002, &pdc, last)?;
-        }
-        Ok(())
-    }),
-    rule("beside/kept", "Of two contexts that keep a response each, a clear releases only that of its own")
+            for pdc in &pair {
+                if pdc.rod {
+                    t.expect_nack(PDS_ROD_002, pdc, pdc.psn(2), &[NackCode::ROD_OOO])?;
+                } else {
+                    t.expect_ack(PDS_ACK_011, pdc, pdc.psn(2))?;
+                }
+            }
+            for pdc in ends_first(t, pair) {
+                t.request(&pdc, pdc.request(1).write(&region, 64, &[1])?)?;
+                let last = if pdc.rod { pdc.psn(1) } else { pdc.psn(2) };
+                t.expect_cack(PDS_PSN_002, &pdc, last)?;
+            }
+            Ok(())
+        }),
+    rule("isolation/stored-error", "CLEAR releases only the stored error of its own context")
         .checks(&[PDS_GTD_001, PDS_GTD_002, PDS_CLR_005])
         .needs(&[WRITE])
         .run(|t| {
-            let (region, pair) = two(t)?;
+            let (region, pair) = open_two(t)?;
             for pdc in &pair {
                 t.request(pdc, pdc.request(1).write_nowhere(&region, &[1; 16])?)?;
                 let (seen, ack) = t.expect_answer(PDS_GTD_002, pdc, pdc.psn(1))?;
                 t.check(PDS_GTD_002, "req", AckRequest::REQ_CLEAR, ack.req());
                 t.holds(PDS_GTD_002, "the answer is an error", seen.is_error(), seen.uet());
             }
-            let [released, held] = ending(t, pair);
-            t.send(&released, &released.control(CtlType::CLEAR_COMMAND, Psn(0), released.psn(1).0)?)?;
+            let [released, held] = ends_first(t, pair);
+            t.send(&released, &clear_command(&released, released.psn(1))?)?;
             t.request(&released, released.request(2).clear(released.psn(1)).write(&region, 0, &[1])?)?;
             t.expect_cack(PDS_CLR_005, &released, released.psn(2))?;
             t.forget();
             t.request(&held, held.request(1).retx().write_nowhere(&region, &[1; 16])?)?;
             let (seen, ack) = t.expect_answer(PDS_GTD_001, &held, held.psn(1))?;
-            t.holds(PDS_GTD_001, "the answer is the error that is kept", seen.is_error(), seen.uet());
+            t.holds(PDS_GTD_001, "the answer is the stored error", seen.is_error(), seen.uet());
             t.check(PDS_GTD_001, "cack_psn", held.psn(0), ack.cack_psn());
             Ok(())
         }),
-    rule("beside/fetched", "Two contexts keep the result of a fetching atomic each, under the same PSN")
+    rule("isolation/fetched-value", "Two contexts store their own fetched values under the same PSN")
         .checks(&[SES_AMO_007, SES_GTD_003])
         .needs(&[WRITE, ATOMIC])
         .run(|t| {
             require(t.parameter("max_ack_data_size") >= 8, "the device puts no 8 bytes into an ACK")?;
-            let (region, pair) = two(t)?;
+            let (region, pair) = open_two(t)?;
             let one = t.operands(8, &[1]);
             for (pdc, old) in pair.iter().zip([0, 1]) {
                 t.request(pdc, pdc.request(1).add(&region, 0, &one, true)?)?;
@@ -108,21 +106,21 @@ pub(super) const RULES: &[Rule] = &[
                 t.same_bytes(SES_AMO_007, "the old value", &t.operands(8, &[old]), seen.payload());
             }
             t.forget();
-            let olds = ending(t, [0, 1]);
-            let [released, held] = ending(t, pair);
-            t.send(&released, &released.control(CtlType::CLEAR_COMMAND, Psn(0), released.psn(1).0)?)?;
+            let olds = ends_first(t, [0, 1]);
+            let [released, held] = ends_first(t, pair);
+            t.send(&released, &clear_command(&released, released.psn(1))?)?;
             t.settle()?;
             t.request(&held, held.request(1).retx().add(&region, 0, &one, true)?)?;
             let (seen, _) = t.expect_answer(SES_GTD_003, &held, held.psn(1))?;
             t.same_bytes(SES_GTD_003, "the old value", &t.operands(8, &[olds[1]]), seen.payload());
             Ok(())
         }),
-    rule("beside/window", "The window of a context stays where it is while that of another moves on")
+    rule("isolation/window", "The window of one context stays in place while another advances")
         .checks(&[PDS_WIN_001, PDS_DUP_004])
         .needs(&[WRITE])
         .run(|t| {
-            let (region, pair) = two(t)?;
-            let [ahead, behind] = ending(t, pair);
+            let (region, pair) = open_two(t)?;
+            let [ahead, behind] = ends_first(t, pair);
             for n in 1..=40 {
                 t.request(&ahead, ahead.request(n).write(&region, u64::from(n), &[n as u8])?)?;
             }
@@ -135,158 +133,149 @@ pub(super) const RULES: &[Rule] = &[
             t.check(PDS_DUP_004, "cack_psn", ahead.psn(40), ack.cack_psn());
             Ok(())
         }),
-    rule(
-        "beside/read-data",
-        "An ACK of read data on one context leaves the read data of another outstanding",
-    )
-    .checks(&[PDS_RTO_001, SES_READ_001, PDS_PDC_003])
-    .needs(&[WRITE, READ])
-    .run(|t| {
-        let (region, pair) = two(t)?;
-        let length = t.beyond_ack()?;
-        let mut data = Vec::new();
-        for pdc in &pair {
-            t.request(pdc, pdc.request(1).read(&region, 0, length)?)?;
-            let mut target = Target::of_return(t, pdc);
-            target.expect_new(t, SES_READ_001, 0)?;
-            data.push(target);
-        }
-        if t.value(&ORDER) {
-            data.reverse();
-        }
-        data[0].ack(t, 0)?;
-        data[1].expect_again(t, PDS_RTO_001, 0, t.later())?;
-        data[1].ack(t, 0)?;
-        for target in data {
-            let pdc = &target.pdc;
-            t.request(pdc, pdc.request(2).write(&region, 0, &[1])?)?;
-            t.expect_cack(PDS_PDC_003, pdc, pdc.psn(2))?;
-        }
-        Ok(())
-    }),
-    rule(
-        "beside/questions",
-        "ACK_REQUEST is answered by the state of its own context, not by that of another",
-    )
-    .checks(&[PDS_ASK_001, PDS_ASK_002, PDS_PRB_001])
-    .needs(&[WRITE])
-    .run(|t| {
-        let (region, pair) = two(t)?;
-        let [one, other] = ending(t, pair);
-        t.request(&one, one.request(1).write(&region, 0, &[1])?)?;
-        t.expect_cack(PDS_ASK_002, &one, one.psn(1))?;
-        t.forget();
-        for (pdc, arrived) in [(&other, false), (&one, true)] {
-            t.send(pdc, &pdc.control(CtlType::ACK_REQUEST, pdc.psn(1), 0)?)?;
-            match arrived {
-                true => drop(t.expect_answer(PDS_ASK_002, pdc, pdc.psn(1))?),
-                false => drop(t.expect_nack(PDS_ASK_001, pdc, pdc.psn(1), &[NackCode::PKT_NOT_RCVD])?),
+    rule("isolation/read-data", "An ACK of read data on one context leaves another's read data outstanding")
+        .checks(&[PDS_RTO_001, SES_READ_001, PDS_PDC_003])
+        .needs(&[WRITE, READ])
+        .run(|t| {
+            let (region, pair) = open_two(t)?;
+            let length = t.beyond_ack()?;
+            let mut data = Vec::new();
+            for pdc in &pair {
+                t.request(pdc, pdc.request(1).read(&region, 0, length)?)?;
+                let mut target = Target::of_return(t, pdc);
+                target.expect_new(t, SES_READ_001, 0)?;
+                data.push(target);
             }
-        }
-        for (pdc, opaque) in [(&one, 0x1111), (&other, 0x2222)] {
-            t.send(pdc, &pdc.probe(opaque, pdc.psn(0))?)?;
-        }
-        for (pdc, opaque) in [(&one, 0x1111), (&other, 0x2222)] {
-            let soon = t.soon();
-            let answer = |seen: &RxPacket| seen.ack().filter(|ack| seen.is_for(pdc) && ack.p());
-            let (_, ack) = t.expect(PDS_PRB_001, "an ACK with p = 1", soon, answer)?;
-            t.check(PDS_PRB_001, "probe_opaque", Some(opaque), ack.probe_opaque());
-        }
-        Ok(())
-    }),
-    rule(
-        "beside/source-loss",
-        "Packets that are lost on two contexts of the device come again, each within its \
-         own timeout",
-    )
-    .checks(&[PDS_RTO_001, PDS_RTO_002, PDS_RTO_005])
-    .over(&[&PEERS, &ORDER, &MODE])
-    .measure(|t| {
-        let (_, mut pair) = under_way(t)?;
-        for (target, _) in &mut pair {
-            let first = target.packet(1)?.seen.at;
-            let again = target.expect_again(t, PDS_RTO_001, 1, t.later())?;
-            t.check(PDS_RTO_005, "SES header and payload", target.packet(1)?.content(), again.content());
-            let longest = t.scaled(t.rto().mul_f64(1.5)) + t.grace();
-            let bound = Bound::from(longest).from_parameter("rto_init_time").tolerating("50 %");
-            let waited = again.seen.at.saturating_sub(first);
-            t.at_most(PDS_RTO_002, "the time before the first retransmission", bound, waited);
-        }
-        for (target, written) in pair {
-            target.ack(t, 1)?;
-            t.ends(PDS_RTO_001, written, Status::Ok)?;
-        }
-        Ok(())
-    }),
-    rule(
-        "beside/source-refused",
-        "Packets that are refused on two contexts of the device come again, each after \
-         its own wait",
-    )
-    .checks(&[PDS_NACK_004, PDS_NACK_005])
-    .over(&[&PEERS, &REFUSAL, &ORDER, &MODE])
-    .measure(|t| {
-        let code = t.value(&REFUSAL);
-        require(t.nack_wait() * 2 + t.grace() < t.early(), "NACK_Retx_Time is not well below RTO_Init_Time")?;
-        let (peers, mut pair) = under_way(t)?;
-        for (target, _) in &pair {
-            target.refuse(t, code, 1)?;
-        }
-        for (target, _) in &mut pair {
-            let again = target.expect_again(t, PDS_NACK_004, 1, t.later())?;
-            let waited = again.seen.at.saturating_sub(target.packet(1)?.seen.at);
-            let bound = Bound::from(t.early()).from_parameter("70 % of rto_init_time");
-            t.at_most(PDS_NACK_004, "the time before the retransmission", bound, waited);
-        }
-        // Retransmissions of one context do not count for the other.
-        for (target, written) in &pair {
-            target.ack(t, 1)?;
-            t.ends(PDS_NACK_004, *written, Status::Ok)?;
-        }
-        // Trims shrink the window, which the two may share: the rest may wait for it.
-        if matches!(code, NackCode::TRIMMED | NackCode::TRIMMED_LASTHOP) {
-            return Ok(());
-        }
-        let peers = ending(t, peers);
-        let written =
-            [t.post(post(PostKind::Write, peers[0], 64))?, t.post(post(PostKind::Write, peers[1], 64))?];
-        let [(first, _), (second, _)] = &mut pair[..] else { return Ok(()) };
-        first.collect(t, 3)?;
-        second.collect(t, 3)?;
-        for _ in 1..t.parameter("max_nack_retx_cnt").min(4) {
-            first.refuse(t, code, 2)?;
-            first.expect_again(t, PDS_NACK_004, 2, t.later())?;
-        }
-        second.refuse(t, code, 2)?;
-        second.expect_again(t, PDS_NACK_005, 2, t.later())?;
-        first.ack(t, 2)?;
-        second.ack(t, 2)?;
-        t.ends(PDS_NACK_004, written[1], Status::Ok)
-    }),
-    rule(
-        "beside/source-question",
-        "The device asks on each of two contexts for the response that only a bitmap \
-         reports",
-    )
-    .checks(&[PDS_SACK_004])
-    .over(&[&PEERS, &ORDER, &MODE])
-    .run(|t| {
-        let (_, pair) = under_way(t)?;
-        for (target, _) in &pair {
-            target.sack(t, 1, &[1])?;
-        }
-        for (target, written) in &pair {
-            let (_, asked) = target.expect_control(t, PDS_SACK_004, CtlType::ACK_REQUEST, t.later())?;
-            t.check(PDS_SACK_004, "the PSN asked about", target.psn(1), asked.psn());
-            t.is_open(PDS_SACK_004, *written)?;
-        }
-        Ok(())
-    }),
-    rule("beside/source-clear", "The device clears on each of two contexts what that context has to clear")
+            if t.value(&ORDER) {
+                data.reverse();
+            }
+            data[0].ack(t, 0)?;
+            data[1].expect_again(t, PDS_RTO_001, 0, t.later())?;
+            data[1].ack(t, 0)?;
+            for target in data {
+                let pdc = &target.pdc;
+                t.request(pdc, pdc.request(2).write(&region, 0, &[1])?)?;
+                t.expect_cack(PDS_PDC_003, pdc, pdc.psn(2))?;
+            }
+            Ok(())
+        }),
+    rule("isolation/ack-request", "ACK_REQUEST and PROBE are answered from the state of their own context")
+        .checks(&[PDS_ASK_001, PDS_ASK_002, PDS_PRB_001])
+        .needs(&[WRITE])
+        .run(|t| {
+            let (region, pair) = open_two(t)?;
+            let [one, other] = ends_first(t, pair);
+            t.request(&one, one.request(1).write(&region, 0, &[1])?)?;
+            t.expect_cack(PDS_ASK_002, &one, one.psn(1))?;
+            t.forget();
+            for (pdc, arrived) in [(&other, false), (&one, true)] {
+                t.send(pdc, &pdc.control(CtlType::ACK_REQUEST, pdc.psn(1), 0)?)?;
+                if arrived {
+                    t.expect_answer(PDS_ASK_002, pdc, pdc.psn(1))?;
+                } else {
+                    t.expect_nack(PDS_ASK_001, pdc, pdc.psn(1), &[NackCode::PKT_NOT_RCVD])?;
+                }
+            }
+            for (pdc, opaque) in [(&one, 0x1111), (&other, 0x2222)] {
+                t.send(pdc, &pdc.probe(opaque, pdc.psn(0))?)?;
+            }
+            for (pdc, opaque) in [(&one, 0x1111), (&other, 0x2222)] {
+                let soon = t.soon();
+                let answer = |seen: &RxPacket| seen.ack().filter(|ack| seen.is_for(pdc) && ack.p());
+                let (_, ack) = t.expect(PDS_PRB_001, "an ACK with p = 1", soon, answer)?;
+                t.check(PDS_PRB_001, "probe_opaque", Some(opaque), ack.probe_opaque());
+            }
+            Ok(())
+        }),
+    rule("isolation/source-loss", "Packets lost on two contexts are retransmitted within their own timeouts")
+        .checks(&[PDS_RTO_001, PDS_RTO_002, PDS_RTO_005])
+        .over(&[&PEERS, &ORDER, &MODE])
+        .measure(|t| {
+            let (_, mut pair) = open_with_writes(t)?;
+            for (target, _) in &mut pair {
+                let first = target.packet(1)?.seen.at;
+                let retransmission = target.expect_again(t, PDS_RTO_001, 1, t.later())?;
+                t.check(
+                    PDS_RTO_005,
+                    "SES header and payload",
+                    target.packet(1)?.content(),
+                    retransmission.content(),
+                );
+                let longest = t.scaled(t.rto().mul_f64(1.5)) + t.grace();
+                let bound = Bound::from(longest).from_parameter("rto_init_time").tolerating("50 %");
+                let waited = retransmission.seen.at.saturating_sub(first);
+                t.at_most(PDS_RTO_002, "the time before the first retransmission", bound, waited);
+            }
+            for (target, written) in pair {
+                target.ack(t, 1)?;
+                t.ends(PDS_RTO_001, written, Status::Ok)?;
+            }
+            Ok(())
+        }),
+    rule("isolation/source-nack", "Packets refused on two contexts are retransmitted independently")
+        .checks(&[PDS_NACK_004, PDS_NACK_005])
+        .over(&[&PEERS, &REFUSAL, &ORDER, &MODE])
+        .measure(|t| {
+            let code = t.value(&REFUSAL);
+            require(
+                t.nack_wait() * 2 + t.grace() < t.early(),
+                "NACK_Retx_Time is not well below RTO_Init_Time",
+            )?;
+            let (peers, mut pair) = open_with_writes(t)?;
+            for (target, _) in &pair {
+                target.refuse(t, code, 1)?;
+            }
+            for (target, _) in &mut pair {
+                let retransmission = target.expect_again(t, PDS_NACK_004, 1, t.later())?;
+                let waited = retransmission.seen.at.saturating_sub(target.packet(1)?.seen.at);
+                let bound = Bound::from(t.early()).from_parameter("70 % of rto_init_time");
+                t.at_most(PDS_NACK_004, "the time before the retransmission", bound, waited);
+            }
+            // Retransmissions of one context do not count for the other.
+            for (target, written) in &pair {
+                target.ack(t, 1)?;
+                t.ends(PDS_NACK_004, *written, Status::Ok)?;
+            }
+            // Trims shrink the window, which the two contexts may share. The next writes may wait for it.
+            if matches!(code, NackCode::TRIMMED | NackCode::TRIMMED_LASTHOP) {
+                return Ok(());
+            }
+            let peers = ends_first(t, peers);
+            let written =
+                [t.post(post(PostKind::Write, peers[0], 64))?, t.post(post(PostKind::Write, peers[1], 64))?];
+            let [(first, _), (second, _)] = &mut pair[..] else { return Ok(()) };
+            first.collect(t, 3)?;
+            second.collect(t, 3)?;
+            for _ in 1..t.parameter("max_nack_retx_cnt").min(4) {
+                first.refuse(t, code, 2)?;
+                first.expect_again(t, PDS_NACK_004, 2, t.later())?;
+            }
+            second.refuse(t, code, 2)?;
+            second.expect_again(t, PDS_NACK_005, 2, t.later())?;
+            first.ack(t, 2)?;
+            second.ack(t, 2)?;
+            t.ends(PDS_NACK_004, written[1], Status::Ok)
+        }),
+    rule("isolation/source-ack-request", "Two contexts each send ACK_REQUEST for their own SACKed packet")
+        .checks(&[PDS_SACK_004])
+        .over(&[&PEERS, &ORDER, &MODE])
+        .run(|t| {
+            let (_, pair) = open_with_writes(t)?;
+            for (target, _) in &pair {
+                target.sack(t, 1, &[1])?;
+            }
+            for (target, written) in &pair {
+                let (_, request) = target.expect_control(t, PDS_SACK_004, CtlType::ACK_REQUEST, t.later())?;
+                t.check(PDS_SACK_004, "the PSN of ACK_REQUEST", target.psn(1), request.psn());
+                t.is_open(PDS_SACK_004, *written)?;
+            }
+            Ok(())
+        }),
+    rule("isolation/source-clear", "Two contexts with errors each send CLEAR_COMMAND for their own PSN")
         .checks(&[PDS_CLR_006])
         .over(&[&PEERS, &ORDER, &MODE])
         .run(|t| {
-            let (_, pair) = under_way(t)?;
+            let (_, pair) = open_with_writes(t)?;
             for (target, _) in &pair {
                 target.respond_error(t, 1, ReturnCode::UNCOR)?;
             }
@@ -297,13 +286,13 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("beside/source-opening", "The first ACK of one context does not establish another")
+    rule("isolation/source-first-ack", "The first ACK of one context does not establish another")
         .checks(&[PDS_SYN_001, PDS_SYN_004])
         .over(&[&PEERS, &ORDER, &MODE])
         .run(|t| {
-            // The first ACK of one context comes, and that of the other does not.
-            let both = peers(t)?;
-            let peers = ending(t, both);
+            // Only one of the contexts gets its first ACK.
+            let both = two_peers(t)?;
+            let peers = ends_first(t, both);
             t.post(post(PostKind::Write, peers[0], 64))?;
             let mut one = Target::accept(t)?;
             t.post(post(PostKind::Write, peers[1], 64))?;
@@ -314,22 +303,22 @@ pub(super) const RULES: &[Rule] = &[
             let next = one.expect_new(t, PDS_SYN_004, 1)?;
             t.check(PDS_SYN_004, "syn", false, next.request.syn());
             t.check(PDS_SYN_004, "dpdcid", Some(one.pdc.local), next.request.dpdcid());
-            let again = other.expect_again(t, PDS_SYN_001, 0, t.later())?;
-            t.check(PDS_SYN_001, "syn", true, again.request.syn());
+            let retransmission = other.expect_again(t, PDS_SYN_001, 0, t.later())?;
+            t.check(PDS_SYN_001, "syn", true, retransmission.request.syn());
             t.check(
                 PDS_SYN_001,
                 "psn_offset",
                 Some(0),
-                again.request.psn_offset().map(|offset| offset.get()),
+                retransmission.request.psn_offset().map(|offset| offset.get()),
             );
             other.ack(t, 0)?;
             one.ack(t, 1)
         }),
-    rule("beside/source-close", "Asked to close two contexts, the device closes both")
+    rule("isolation/source-close", "The device closes both of two contexts whose targets request it")
         .checks(&[PDS_CLOSE_013])
         .over(&[&PEERS, &ORDER, &MODE])
         .run(|t| {
-            let (_, pair) = under_way(t)?;
+            let (_, pair) = open_with_writes(t)?;
             for (target, _) in &pair {
                 target.answer(t, AckBuilder { request: AckRequest::REQ_CLOSE, ..target.acking(1) })?;
             }
@@ -343,45 +332,46 @@ pub(super) const RULES: &[Rule] = &[
         }),
 ];
 
-/// Two open contexts and memory.
-fn two(t: &mut Test<'_>) -> Result<(Region, [Pdc; 2]), Stop> {
+/// Opens two contexts and a region.
+fn open_two(t: &mut Test<'_>) -> Result<(Region, [Pdc; 2]), Stop> {
     let (first, region) = t.open()?;
-    let mut second = match t.value(&OTHER) {
+    let mut second = match t.value(&SECOND_PEER) {
         SecondPeer::Same => t.initiate(),
         SecondPeer::Another => t.initiate_from(1)?,
-        SecondPeer::Twin => Pdc { from: t.address(1)?, remote: None, ..first.clone() },
+        SecondPeer::SameNumbers => Pdc { from: t.address(1)?, remote: None, ..first.clone() },
     };
     t.establish(&mut second, &region)?;
     Ok((region, [first, second]))
 }
 
-/// The two in the order in which their state ends.
-fn ending<T>(t: &Test<'_>, pair: [T; 2]) -> [T; 2] {
+/// Sorts the two by the order in which their state ends.
+fn ends_first<T>(t: &Test<'_>, pair: [T; 2]) -> [T; 2] {
     let [first, second] = pair;
     if t.value(&ORDER) { [second, first] } else { [first, second] }
 }
 
-fn peers(t: &mut Test<'_>) -> Result<[u64; 2], Stop> {
+/// Returns the peers of the two contexts.
+fn two_peers(t: &mut Test<'_>) -> Result<[u64; 2], Stop> {
     Ok(match t.value(&PEERS) {
         Peers::Jobs => [t.peer_of_job(101)?, t.peer_of_job(202)?],
         Peers::Addresses => [t.peer(0)?, t.peer(1)?],
     })
 }
 
-/// Two established contexts of the device.
-fn established(t: &mut Test<'_>) -> Result<([u64; 2], [Target; 2]), Stop> {
-    let peers = peers(t)?;
+/// Establishes two contexts of the device.
+fn establish_two(t: &mut Test<'_>) -> Result<([u64; 2], [Target; 2]), Stop> {
+    let peers = two_peers(t)?;
     let first = Target::established(t, peers[0], Mode::Rud)?;
     let second = Target::established(t, peers[1], Mode::Rud)?;
     Ok((peers, [first, second]))
 }
 
-/// Two contexts of the device and the write on each.
+/// The peers of two contexts, and each context with its write.
 type Pair = ([u64; 2], Vec<(Target, uet_control::Operated)>);
 
-/// Each of them with a write of one packet under way.
-fn under_way(t: &mut Test<'_>) -> Result<Pair, Stop> {
-    let (peers, targets) = established(t)?;
+/// Establishes two contexts of the device, each with a write of one packet in flight.
+fn open_with_writes(t: &mut Test<'_>) -> Result<Pair, Stop> {
+    let (peers, targets) = establish_two(t)?;
     let mut written = Vec::new();
     for peer in peers {
         written.push(t.post(post(PostKind::Write, peer, 64))?);

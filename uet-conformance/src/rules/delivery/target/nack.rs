@@ -1,5 +1,6 @@
-//! Refusals of a device as a target, and its NACKs (section 3.5). The refusals of openings are in
-//! [`refused`](super::establish_refused), those of ordered contexts in [`rod`](super::rod).
+//! NACKs of a target: their fields, their causes, and packets that never cause one (section 3.5.12).
+//! [`establish_refused`](super::establish_refused) has the refusals of openings, [`rod`](super::rod) those of
+//! ordered contexts.
 
 use crate::prelude::*;
 use uet_wire::pds::{Nack, Rudi};
@@ -10,18 +11,20 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule("nack/retx", "A NACK has the retx of the packet that it refuses").checks(&[PDS_NACK_001]).run(|t| {
-        let (pdc, region) = t.open()?;
-        for (pdc, request, code) in refusable(t, &pdc, &region)? {
-            for retx in [false, true] {
-                t.request(&pdc, Request { retx, ..request.clone() })?;
-                let (_, nack) = t.expect_nack(PDS_NACK_001, &pdc, request.psn, &[code])?;
-                t.check(PDS_NACK_001, "flag retx", retx, nack.retx());
+    rule("nack/retx", "A NACK repeats the retx flag of the packet that it refuses")
+        .checks(&[PDS_NACK_001])
+        .run(|t| {
+            let (pdc, region) = t.open()?;
+            for (pdc, request, code) in refusable(t, &pdc, &region)? {
+                for retx in [false, true] {
+                    t.request(&pdc, Request { retx, ..request.clone() })?;
+                    let (_, nack) = t.expect_nack(PDS_NACK_001, &pdc, request.psn, &[code])?;
+                    t.check(PDS_NACK_001, "flag retx", retx, nack.retx());
+                }
             }
-        }
-        Ok(())
-    }),
-    rule("nack/mark", "A NACK says whether the packet that it refuses was marked by congestion")
+            Ok(())
+        }),
+    rule("nack/mark", "A NACK reports whether the refused packet carried a congestion mark")
         .checks(&[PDS_NACK_001])
         .needs(&[ECN, SET_ECN])
         .run(|t| {
@@ -36,7 +39,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("nack/kind", "The NACK of a packet with a PSN has nt = 0 and carries nothing")
+    rule("nack/nt", "The NACK of a packet with a PSN has nt = 0 and no payload")
         .checks(&[WIRE_NEXT_002, WIRE_NACK_001])
         .run(|t| {
             let (pdc, region) = t.open()?;
@@ -49,11 +52,11 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("nack/not-received", "A refused packet may come again with the same PSN and is delivered")
+    rule("nack/retransmission", "A retransmission with the PSN of a refused packet is delivered")
         .checks(&[PDS_NACK_011])
         .run(|t| {
             let (pdc, region) = t.open()?;
-            // Of another mode and from another start, but the PSN is the next one.
+            // Another Start_PSN, but the next PSN.
             let moved = Request { syn: true, offset: 5, ..pdc.request(1).write(&region, 0, &[1; 16])? };
             t.request(&pdc, moved)?;
             t.need("a refusal", t.soon(), |seen| seen.refuses(&pdc, pdc.psn(1)))?;
@@ -61,7 +64,7 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_cack(PDS_NACK_011, &pdc, pdc.psn(1))?;
             t.expect_memory(PDS_NACK_011, &region, 0, &[[0; 16], [2; 16]].concat())
         }),
-    rule("nack/never-for-nack", "No NACK is answered, whatever its code and whomever it names")
+    rule("nack/never-for-nack", "A NACK is never answered, whatever its code and PDCIDs")
         .checks(&[PDS_NACK_010])
         .run(|t| {
             let unknown = Pdc { remote: Some(PdcId(0x7777)), ..t.initiate() };
@@ -72,14 +75,14 @@ pub(super) const RULES: &[Rule] = &[
             }
             expect_no_answer(t, &unknown, &packets, "no answer to a NACK")
         }),
-    rule("nack/never-for-ack", "No ACK is answered, whatever it names")
+    rule("nack/never-for-ack", "An ACK is never answered, whatever PSN and PDCIDs it names")
         .checks(&[PDS_NACK_010, PDS_PSN_004])
         .run(|t| {
             let (pdc, region) = t.open()?;
             let unknown = t.initiate().of_nobody(pdc.remote);
-            let stranger = Pdc { local: t.initiate().local, ..pdc.clone() };
+            let foreign = Pdc { local: t.initiate().local, ..pdc.clone() };
             let mut packets = Vec::new();
-            for pdc in [&pdc, &unknown, &stranger] {
+            for pdc in [&pdc, &unknown, &foreign] {
                 for psn in [pdc.start - 1, pdc.start, pdc.psn(5), pdc.psn(1 << 31)] {
                     packets.push(pdc.ack(psn).build()?);
                     packets.push(pdc.ack(psn).sack(psn, u64::MAX).build()?);
@@ -90,7 +93,7 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_cack(PDS_PSN_004, &pdc, pdc.psn(1))?;
             Ok(())
         }),
-    rule("nack/never-for-rudi-response", "A RUDI response that answers nothing is not answered")
+    rule("nack/never-for-rudi-response", "An unexpected RUDI response is not answered")
         .checks(&[PDS_NACK_010])
         .needs(&[RUDI])
         .run(|t| {
@@ -98,17 +101,17 @@ pub(super) const RULES: &[Rule] = &[
             let response = pdc.ack(pdc.start).build()?.ses;
             let mut packets = Vec::new();
             for id in [0, 1, u32::MAX] {
-                let next = uet_wire::registry::NextHdr::UET_HDR_RESPONSE;
+                let next = NextHdr::UET_HDR_RESPONSE;
                 let header = Rudi::response(id).prologue(|prologue| prologue.next_hdr(next)).done()?;
                 packets.push(UetBuf { ses: response, ..UetBuf::new(header) });
             }
             expect_no_answer(t, &pdc, &packets, "no answer to a RUDI response")
         }),
-    rule("nack/harmless", "NACKs that refuse nothing outstanding change no context")
+    rule("nack/nothing-outstanding", "NACKs do not affect a context without outstanding packets")
         .checks(&[PDS_NACK_002])
         .run(|t| {
             let (pdc, region) = t.open()?;
-            // The device has sent no request: none of them can refuse anything.
+            // The device has sent no request that a NACK could refuse.
             for psn in [pdc.start - 1, pdc.start, pdc.psn(1)] {
                 for packet in nacks(&pdc, pdc.local, psn)? {
                     t.send(&pdc, &packet)?;
@@ -121,18 +124,17 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_cack(PDS_NACK_002, &pdc, pdc.psn(1))?;
             t.expect_memory(PDS_NACK_002, &region, 0, &[1; 16])
         }),
-    rule("nack/no-buffer", "A packet for which there is no buffer is refused and not delivered")
+    rule("nack/no-buffer", "A packet without a free buffer is refused and not delivered")
         .checks(&[PDS_NACK_011])
         .run(|t| {
             t.configure("rx_packets", 1)?;
             let (pdc, region) = t.open()?;
-            // Its last packet waits for the first, and takes all the room there is.
+            // The last packet of a message waits for the first, and takes the only buffer.
             t.request(&pdc, pdc.request(2).half(&region, t.mtu(), 1)?)?;
             let extra = pdc.request(3).write(&region, 0, &[1])?;
             t.request(&pdc, extra)?;
             let codes = [NackCode::NO_PKT_BUFFER, NackCode::NO_RESOURCE];
-            let refused = t.wait(t.soon(), |seen| seen.refuses(&pdc, pdc.psn(3)))?;
-            let Some((_, nack)) = refused else {
+            let Some((_, nack)) = t.wait(t.soon(), |seen| seen.refuses(&pdc, pdc.psn(3)))? else {
                 return skip("the device has room for more");
             };
             t.one_of(PDS_NACK_011, "nack_code", &codes, nack.nack_code());
@@ -140,7 +142,7 @@ pub(super) const RULES: &[Rule] = &[
             t.pause(t.soon())?;
             t.check_memory(PDS_NACK_011, &region, 0, &[0])
         }),
-    rule("nack/no-message", "A message too many is refused, and taken when another has ended")
+    rule("nack/no-message", "A message beyond the limit is refused, and accepted after another has ended")
         .checks(&[PDS_NACK_011, PDS_NACK_001])
         .needs(&[RUD])
         .over(&[&CARRIER, &START])
@@ -158,12 +160,12 @@ pub(super) const RULES: &[Rule] = &[
             t.need_ack(&pdc, pdc.psn(2))?;
             t.request(&pdc, extra)?;
             t.expect_cack(PDS_NACK_011, &pdc, pdc.psn(3))?;
-            // A packet that was acknowledged and not taken would hold up the next ones.
+            // A packet that the device acknowledged without accepting it would block the next.
             t.request(&pdc, pdc.request(4).write(&region, 0, &[1])?)?;
             t.expect_cack(PDS_NACK_011, &pdc, pdc.psn(4))?;
             Ok(())
         }),
-    rule("nack/no-resource", "A packet that no account can be kept of is refused, and the context goes on")
+    rule("nack/no-resource", "A packet that the device cannot track is refused and the context continues")
         .checks(&[PDS_NACK_011])
         .needs(&[RUD])
         .over(&[&CARRIER, &START])
@@ -180,23 +182,26 @@ pub(super) const RULES: &[Rule] = &[
         }),
 ];
 
-/// Requests that an open context refuses, each for another reason, and whose side of it they come from.
+/// Returns requests that an open context refuses for different reasons, each with its sender and code.
 fn refusable(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Result<Vec<(Pdc, Request, NackCode)>, Stop> {
     let unknown = t.initiate().of_nobody(pdc.remote);
-    let stranger = Pdc { local: t.initiate().local, ..pdc.clone() };
+    let foreign = Pdc { local: t.initiate().local, ..pdc.clone() };
     let moved = Request { syn: true, offset: 5, ..pdc.request(1) };
-    let mut all = vec![
+    let mut requests = vec![
         (unknown.clone(), unknown.request(0), NackCode::INV_DPDCID),
-        (stranger.clone(), stranger.request(1), NackCode::PDC_HDR_MISMATCH),
+        (foreign.clone(), foreign.request(1), NackCode::PDC_HDR_MISMATCH),
         (pdc.clone(), moved, NackCode::INVALID_SYN),
     ];
     if let Ok(beyond) = t.beyond(pdc) {
-        all.push((pdc.clone(), pdc.request(beyond), NackCode::PSN_OOR_WINDOW));
+        requests.push((pdc.clone(), pdc.request(beyond), NackCode::PSN_OOR_WINDOW));
     }
-    all.into_iter().map(|(pdc, request, code)| Ok((pdc, request.write(region, 0, &[1])?, code))).collect()
+    requests
+        .into_iter()
+        .map(|(pdc, request, code)| Ok((pdc, request.write(region, 0, &[1])?, code)))
+        .collect()
 }
 
-/// Every code there is, reserved ones included.
+/// Builds a NACK of each code, including reserved ones.
 fn nacks(pdc: &Pdc, spdcid: PdcId, psn: Psn) -> Result<Vec<UetBuf>, Stop> {
     let remote = pdc.remote.unwrap_or_default();
     let codes = (0..=u8::MAX).filter_map(NackCode::new);
@@ -204,7 +209,7 @@ fn nacks(pdc: &Pdc, spdcid: PdcId, psn: Psn) -> Result<Vec<UetBuf>, Stop> {
     nacks.map(|nack| Ok(UetBuf::new(nack.done()?))).collect()
 }
 
-/// Expects that nothing answers these packets.
+/// Expects no reply to these packets.
 fn expect_no_answer(t: &mut Test<'_>, pdc: &Pdc, packets: &[UetBuf], what: &str) -> Outcome {
     t.forget();
     for packet in packets {

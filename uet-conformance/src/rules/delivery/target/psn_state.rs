@@ -1,8 +1,9 @@
-//! Packets that come again, and questions about packets, in every state that a PSN can have.
+//! Duplicates and ACK_REQUESTs for every state that a PSN can have (section 3.5.12).
 
+use super::steps::{clear_command, numbered_control};
 use crate::prelude::*;
 
-/// The state of the PSN that comes again or is asked about.
+/// The state of the PSN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PsnState {
     /// Below the cumulative PSN.
@@ -11,19 +12,19 @@ enum PsnState {
     Cumulative,
     /// Received above a gap.
     AboveGap,
-    /// Answered by an error that is kept.
-    Kept,
-    /// Asks behind an error that is kept.
-    BehindKept,
-    /// Answered by an error that has been cleared.
+    /// Its error response is stored.
+    StoredError,
+    /// Received above a stored error response.
+    AboveStoredError,
+    /// Its error response has been cleared.
     Cleared,
-    /// A fetching atomic whose value is kept.
+    /// A fetching atomic whose old value is stored.
     Fetched,
     /// A NOOP.
     Noop,
     /// A NOOP above a gap.
     NoopAboveGap,
-    /// A read whose data went on the return direction.
+    /// A read whose data used the return direction.
     LargeRead,
 }
 
@@ -31,8 +32,8 @@ const STATE: Axis<PsnState> = axis("state").needing(&[
     ("below", PsnState::Below, &[]),
     ("cumulative", PsnState::Cumulative, &[]),
     ("above-gap", PsnState::AboveGap, &[RUD]),
-    ("kept", PsnState::Kept, &[]),
-    ("behind-kept", PsnState::BehindKept, &[]),
+    ("stored-error", PsnState::StoredError, &[]),
+    ("above-stored-error", PsnState::AboveStoredError, &[]),
     ("cleared", PsnState::Cleared, &[]),
     ("fetched", PsnState::Fetched, &[ATOMIC]),
     ("noop", PsnState::Noop, &[]),
@@ -40,53 +41,49 @@ const STATE: Axis<PsnState> = axis("state").needing(&[
     ("large-read", PsnState::LargeRead, &[READ]),
 ]);
 
-/// A context in which a PSN has this state.
-struct Known {
+/// A context with a PSN in this state.
+struct Arranged {
     state: PsnState,
     pdc: Pdc,
     region: Region,
-    /// Its PSN.
+    /// The number of the PSN.
     n: u32,
     cack: Psn,
-    /// Its first answer.
+    /// The first reply to the PSN.
     first: RxPacket,
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "again/retransmission",
-        "A retransmission is answered by what its PSN was answered, and not delivered \
-         again",
-    )
-    .checks(&[PDS_DUP_001, PDS_DUP_002, PDS_PSN_002, PDS_GTD_002, PDS_ACK_014])
-    .needs(&[WRITE])
-    .over(&[&STATE, &MODE, &START])
-    .run(|t| {
-        let known = known(t)?;
-        for _ in 0..3 {
-            let packet = known.packet(t, true)?;
-            t.send(&known.pdc, &packet)?;
-            let psn = known.pdc.psn(known.n);
-            let (again, _) = t.expect_answer(PDS_DUP_002, &known.pdc, psn)?;
-            check_answer(t, &known, &again, PDS_DUP_002);
-            // Below the cumulative PSN, nobody need know any more that it was a control packet.
-            if known.state == PsnState::NoopAboveGap {
-                let next = again.ack().map(|ack| ack.prologue().next_hdr());
-                t.check(PDS_ACK_014, "next_hdr", Some(NextHdr::UET_HDR_NONE), next);
+    rule("psn-state/retransmission", "A duplicate in any PSN state gets the same reply and is not delivered")
+        .checks(&[PDS_DUP_001, PDS_DUP_002, PDS_PSN_002, PDS_GTD_002, PDS_ACK_014])
+        .needs(&[WRITE])
+        .over(&[&STATE, &MODE, &START])
+        .run(|t| {
+            let arranged = arrange(t)?;
+            for _ in 0..3 {
+                let packet = arranged.packet(t, true)?;
+                t.send(&arranged.pdc, &packet)?;
+                let psn = arranged.pdc.psn(arranged.n);
+                let (reply, _) = t.expect_answer(PDS_DUP_002, &arranged.pdc, psn)?;
+                check_reply(t, &arranged, &reply, PDS_DUP_002);
+                // Below the cumulative PSN, a device may forget that it was a control packet.
+                if arranged.state == PsnState::NoopAboveGap {
+                    let next = reply.ack().map(|ack| ack.prologue().next_hdr());
+                    t.check(PDS_ACK_014, "next_hdr", Some(NextHdr::UET_HDR_NONE), next);
+                }
             }
-        }
-        check_rest(t, &known)
-    }),
-    rule("again/question", "ACK_REQUEST is answered by the state of its PSN, and changes nothing")
+            check_rest(t, &arranged)
+        }),
+    rule("psn-state/ack-request", "ACK_REQUEST is answered from the state of its PSN and changes nothing")
         .checks(&[PDS_ASK_001, PDS_ASK_002, PDS_ASK_003, PDS_PSN_002, PDS_DUP_001, PDS_GTD_002])
         .needs(&[WRITE])
         .over(&[&STATE, &MODE, &START])
         .run(|t| {
-            let known = known(t)?;
-            let Known { pdc, .. } = &known;
-            let psn = pdc.psn(known.n);
+            let arranged = arrange(t)?;
+            let Arranged { pdc, .. } = &arranged;
+            let psn = pdc.psn(arranged.n);
             let below = matches!(
-                known.state,
+                arranged.state,
                 PsnState::Below
                     | PsnState::Cumulative
                     | PsnState::Cleared
@@ -96,24 +93,25 @@ pub(super) const RULES: &[Rule] = &[
             let requirement = if below { PDS_ASK_002 } else { PDS_ASK_003 };
             for _ in 0..2 {
                 t.send(pdc, &pdc.control(CtlType::ACK_REQUEST, psn, 0)?)?;
-                let (again, _) = t.expect_answer(requirement, pdc, psn)?;
-                check_answer(t, &known, &again, requirement);
+                let (reply, _) = t.expect_answer(requirement, pdc, psn)?;
+                check_reply(t, &arranged, &reply, requirement);
             }
-            // Missing packets are told as such, beside and above it.
-            for missing in [known.n + 2, known.n + 20] {
+            // Missing packets above it are reported as missing.
+            for missing in [arranged.n + 2, arranged.n + 20] {
                 t.send(pdc, &pdc.control(CtlType::ACK_REQUEST, pdc.psn(missing), 0)?)?;
                 t.expect_nack(PDS_ASK_001, pdc, pdc.psn(missing), &[NackCode::PKT_NOT_RCVD])?;
             }
-            check_rest(t, &known)
+            check_rest(t, &arranged)
         }),
 ];
 
-impl Known {
+impl Arranged {
     fn packet(&self, t: &Test<'_>, retx: bool) -> Result<UetBuf, Stop> {
         packet(t, self.state, &self.pdc, &self.region, self.n, retx)
     }
 }
 
+/// Builds the `n`-th packet of the context for this state.
 fn packet(
     t: &Test<'_>,
     state: PsnState,
@@ -124,18 +122,16 @@ fn packet(
 ) -> Result<UetBuf, Stop> {
     let request = Request { retx, ..pdc.request(n) };
     Ok(match state {
-        PsnState::Noop | PsnState::NoopAboveGap => {
-            let noop = uet_wire::pds::Control::build(CtlType::NOOP).ar(true).retx(retx).psn(pdc.psn(n));
-            UetBuf::new(noop.spdcid(pdc.local).dpdcid(pdc.remote.unwrap_or_default()).done()?)
-        }
-        PsnState::Kept | PsnState::Cleared => request.write_nowhere(region, &[1; 16])?.build()?,
+        PsnState::Noop | PsnState::NoopAboveGap => numbered_control(pdc, CtlType::NOOP, n, true, retx)?,
+        PsnState::StoredError | PsnState::Cleared => request.write_nowhere(region, &[1; 16])?.build()?,
         PsnState::Fetched => request.add(region, 0, &t.operands(8, &[3]), true)?.build()?,
         PsnState::LargeRead => request.read(region, 64, t.beyond_ack()?)?.build()?,
         _ => request.write(region, 0, &[1; 8])?.build()?,
     })
 }
 
-fn known(t: &mut Test<'_>) -> Result<Known, Stop> {
+/// Opens a context and brings a PSN into the state of the instance.
+fn arrange(t: &mut Test<'_>) -> Result<Arranged, Stop> {
     let state = t.value(&STATE);
     if matches!(state, PsnState::Noop | PsnState::NoopAboveGap) {
         t.need_noop()?;
@@ -143,11 +139,11 @@ fn known(t: &mut Test<'_>) -> Result<Known, Stop> {
     let region = t.region(1 << 16)?;
     let mut pdc = t.initiate();
     let above = matches!(state, PsnState::AboveGap | PsnState::NoopAboveGap);
-    // An ordered context takes nothing above a gap.
+    // An ordered context accepts nothing above a gap.
     pdc.rod &= !above;
     t.establish(&mut pdc, &region)?;
     let mut n = if above { 3 } else { 1 };
-    if state == PsnState::BehindKept {
+    if state == PsnState::AboveStoredError {
         t.request(&pdc, pdc.request(1).write_nowhere(&region, &[1])?)?;
         t.need("an error", t.soon(), |seen| seen.answers(&pdc, pdc.psn(1)))?;
         n = 2;
@@ -160,7 +156,7 @@ fn known(t: &mut Test<'_>) -> Result<Known, Stop> {
     }
     let mut cack = pdc.psn(n);
     match state {
-        // The next write overwrites what would be seen if it came again.
+        // The next write would be overwritten by a second delivery.
         PsnState::Below => {
             t.request(&pdc, pdc.request(2).write(&region, 0, &[2; 8])?)?;
             t.need_ack(&pdc, pdc.psn(2))?;
@@ -177,14 +173,14 @@ fn known(t: &mut Test<'_>) -> Result<Known, Stop> {
             t.need_ack(&pdc, pdc.psn(4))?;
             cack = pdc.psn(0);
         }
-        PsnState::NoopAboveGap | PsnState::Kept | PsnState::Fetched => cack = pdc.psn(0),
-        PsnState::BehindKept => {
+        PsnState::NoopAboveGap | PsnState::StoredError | PsnState::Fetched => cack = pdc.psn(0),
+        PsnState::AboveStoredError => {
             t.request(&pdc, pdc.request(3).write(&region, 0, &[2; 8])?)?;
             t.need_ack(&pdc, pdc.psn(3))?;
             cack = pdc.psn(0);
         }
         PsnState::Cleared => {
-            t.send(&pdc, &pdc.control(CtlType::CLEAR_COMMAND, Psn(0), pdc.psn(1).0)?)?;
+            t.send(&pdc, &clear_command(&pdc, pdc.psn(1))?)?;
         }
         PsnState::Noop => {}
         PsnState::LargeRead => {
@@ -195,63 +191,63 @@ fn known(t: &mut Test<'_>) -> Result<Known, Stop> {
     }
     t.settle()?;
     t.forget();
-    Ok(Known { state, pdc, region, n, cack, first })
+    Ok(Arranged { state, pdc, region, n, cack, first })
 }
 
-/// Checks what an ACK says of a PSN in its state.
-fn check_answer(t: &mut Test<'_>, known: &Known, again: &RxPacket, requirement: &'static Requirement) {
-    let Some(ack) = again.ack() else { return };
-    t.check(PDS_PSN_002, "cack_psn", known.cack, ack.cack_psn());
-    match known.state {
-        PsnState::Kept => {
-            t.check(requirement, "the response that is kept", known.first.response(), again.response());
+/// Checks that the ACK of a PSN fits its state.
+fn check_reply(t: &mut Test<'_>, arranged: &Arranged, reply: &RxPacket, requirement: &'static Requirement) {
+    let Some(ack) = reply.ack() else { return };
+    t.check(PDS_PSN_002, "cack_psn", arranged.cack, ack.cack_psn());
+    match arranged.state {
+        PsnState::StoredError => {
+            t.check(requirement, "the stored response", arranged.first.response(), reply.response());
             t.check(PDS_GTD_002, "req", AckRequest::REQ_CLEAR, ack.req());
         }
         PsnState::Fetched => {
-            let payload = known.first.payload().to_vec();
-            t.check(requirement, "the value that is kept", payload, again.payload().to_vec());
+            let payload = arranged.first.payload().to_vec();
+            t.check(requirement, "the stored value", payload, reply.payload().to_vec());
             t.check(PDS_GTD_002, "req", AckRequest::REQ_CLEAR, ack.req());
         }
         PsnState::Noop | PsnState::NoopAboveGap => {}
-        _ => check_success(t, again, requirement),
+        _ => check_success(t, reply, requirement),
     }
 }
 
-/// Only an ACK of a control packet has no response.
-fn check_success(t: &mut Test<'_>, again: &RxPacket, requirement: &'static Requirement) {
-    t.holds(requirement, "the answer is no error", !again.is_error(), again.uet());
-    t.holds(requirement, "the answer carries a response", again.response().is_some(), again.uet());
+/// Checks that an ACK carries a response without an error. Only ACKs of control packets carry none.
+fn check_success(t: &mut Test<'_>, reply: &RxPacket, requirement: &'static Requirement) {
+    t.holds(requirement, "the answer is no error", !reply.is_error(), reply.uet());
+    t.holds(requirement, "the answer carries a response", reply.response().is_some(), reply.uet());
 }
 
-/// Checks that memory is as the packets left it that were delivered once, and that the context goes on.
-fn check_rest(t: &mut Test<'_>, known: &Known) -> Outcome {
+/// Checks that each packet was delivered once, and that the context continues.
+fn check_rest(t: &mut Test<'_>, arranged: &Arranged) -> Outcome {
     t.pause(t.soon() / 2)?;
-    let held = match known.state {
-        PsnState::Below | PsnState::Cumulative | PsnState::AboveGap | PsnState::BehindKept => [2; 8],
+    let held = match arranged.state {
+        PsnState::Below | PsnState::Cumulative | PsnState::AboveGap | PsnState::AboveStoredError => [2; 8],
         PsnState::Fetched => 3u64.to_le_bytes(),
         _ => [0; 8],
     };
-    // The byte order of atomics is not the matter here.
-    if known.state == PsnState::Fetched {
-        let memory = t.memory(&known.region, 0, 8)?;
+    // Accept both byte orders of atomics.
+    if arranged.state == PsnState::Fetched {
+        let memory = t.memory(&arranged.region, 0, 8)?;
         let sum = [held, 3u64.to_be_bytes()].iter().any(|sum| memory == sum);
         let seen: Vec<String> = memory.iter().map(|byte| format!("{byte:02x}")).collect();
         t.holds(PDS_DUP_001, "memory holds the sum of one addition", sum, seen.concat());
     } else {
-        t.check_memory(PDS_DUP_001, &known.region, 0, &held)?;
+        t.check_memory(PDS_DUP_001, &arranged.region, 0, &held)?;
     }
-    if known.state == PsnState::LargeRead {
-        let Known { pdc, .. } = known;
+    if arranged.state == PsnState::LargeRead {
+        let Arranged { pdc, .. } = arranged;
         t.expect_none(PDS_DUP_001, "no second copy of the read data", t.grace(), |seen| {
             seen.request().filter(|_| seen.is_for(pdc))
         })?;
     }
-    let next = known.n + 4;
-    if known.pdc.rod {
+    let next = arranged.n + 4;
+    if arranged.pdc.rod {
         return Ok(());
     }
-    t.request(&known.pdc, known.pdc.request(next).write(&known.region, 128, &[9; 4])?)?;
-    let (_, ack) = t.expect_ack(PDS_PSN_002, &known.pdc, known.pdc.psn(next))?;
-    t.check(PDS_PSN_002, "cack_psn", known.cack, ack.cack_psn());
+    t.request(&arranged.pdc, arranged.pdc.request(next).write(&arranged.region, 128, &[9; 4])?)?;
+    let (_, ack) = t.expect_ack(PDS_PSN_002, &arranged.pdc, arranged.pdc.psn(next))?;
+    t.check(PDS_PSN_002, "cack_psn", arranged.cack, ack.cack_psn());
     Ok(())
 }

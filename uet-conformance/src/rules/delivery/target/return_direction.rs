@@ -1,5 +1,5 @@
-//! The return direction of a context that the suite has opened: the device sends read data there, with
-//! numbers of its own.
+//! The return direction of a context that the suite has opened: its PSNs, its window, and its retransmissions
+//! of read data (section 3.5.8).
 
 use crate::prelude::*;
 use crate::rules::steps::require_retransmissions;
@@ -10,100 +10,92 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "return-sent/own-numbers",
-        "The return direction starts at Start_PSN, whatever the forward direction has \
-         used",
-    )
-    .checks(&[PDS_SYN_008, PDS_PSN_001])
-    .run(|t| {
-        let (pdc, region) = open(t, false)?;
-        ask(t, &pdc, &region, 1, 3)?;
-        let mut target = Target::of_return(t, &pdc);
-        for n in 0..3 {
-            target.expect_new(t, PDS_SYN_008, n)?;
-        }
-        target.watch(t, t.grace())?;
-        t.check(PDS_PSN_001, "the highest PSN, from 0", 2, target.highest());
-        Ok(())
-    }),
-    rule("return-sent/form", "Read data names both PDCIDs, opens nothing, and has a header for data")
+    rule("return-direction/start", "The return direction starts at Start_PSN, whatever the forward PSN")
+        .checks(&[PDS_SYN_008, PDS_PSN_001])
+        .run(|t| {
+            let (pdc, region) = open(t, false)?;
+            send_reads(t, &pdc, &region, 1, 3)?;
+            let mut target = Target::of_return(t, &pdc);
+            for n in 0..3 {
+                target.expect_new(t, PDS_SYN_008, n)?;
+            }
+            target.watch(t, t.grace())?;
+            t.check(PDS_PSN_001, "the highest PSN, from 0", 2, target.highest());
+            Ok(())
+        }),
+    rule("return-direction/fields", "Read data names both PDCIDs, has no syn and carries a data header")
         .checks(&[PDS_SYN_004, WIRE_NEXT_002, WIRE_RSVD_001, WIRE_SES_006, WIRE_SES_012])
         .run(|t| {
-            let (target, _) = outstanding(t, 2, false)?;
+            let (target, _) = collect_data(t, 2, false)?;
             for n in 0..2 {
-                let got = target.packet(n)?;
-                let next = got.request.prologue().next_hdr();
+                let packet = target.packet(n)?;
+                let next = packet.request.prologue().next_hdr();
                 let headers = [NextHdr::UET_HDR_RESPONSE_DATA, NextHdr::UET_HDR_RESPONSE_DATA_SMALL];
                 t.one_of(WIRE_NEXT_002, "pds.next_hdr", &headers, next);
-                t.check(PDS_SYN_004, "syn", false, got.request.syn());
-                t.check(PDS_SYN_004, "dpdcid", Some(target.pdc.local), got.request.dpdcid());
-                t.check(PDS_SYN_004, "spdcid", target.pdc.remote, Some(got.request.spdcid()));
-                t.check_packet(&got.seen.clone(), &[WIRE_RSVD_001, WIRE_SES_006, WIRE_SES_012]);
+                t.check(PDS_SYN_004, "syn", false, packet.request.syn());
+                t.check(PDS_SYN_004, "dpdcid", Some(target.pdc.local), packet.request.dpdcid());
+                t.check(PDS_SYN_004, "spdcid", target.pdc.remote, Some(packet.request.spdcid()));
+                t.check_packet(&packet.seen.clone(), &[WIRE_RSVD_001, WIRE_SES_006, WIRE_SES_012]);
             }
             Ok(())
         }),
-    rule("return-sent/again", "Read data that is not acknowledged comes again, the same")
+    rule("return-direction/timeout", "Unacknowledged read data is retransmitted unchanged")
         .checks(&[PDS_RTO_001, PDS_RTO_005])
         .run(|t| {
-            let (mut target, _) = outstanding(t, 2, false)?;
+            let (mut target, _) = collect_data(t, 2, false)?;
             for n in 0..2 {
-                let again = target.expect_again(t, PDS_RTO_001, n, t.later())?;
+                let retransmission = target.expect_again(t, PDS_RTO_001, n, t.later())?;
                 let content = target.packet(n)?.content();
-                t.check(PDS_RTO_005, "the SES header and payload", content, again.content());
+                t.check(PDS_RTO_005, "the SES header and payload", content, retransmission.content());
             }
             Ok(())
         }),
-    rule("return-sent/answered", "Read data that is acknowledged does not come again")
+    rule("return-direction/acknowledged", "Acknowledged read data is not retransmitted")
         .checks(&[PDS_PSN_005, PDS_PSN_001])
         .run(|t| {
-            let (mut target, region) = outstanding(t, 3, false)?;
+            let (mut target, region) = collect_data(t, 3, false)?;
             target.ack(t, 2)?;
             t.settle()?;
             target.expect_none(t, PDS_PSN_005, "nothing that is acknowledged", 4 * t.rto(), |_| true)?;
-            ask(t, &target.pdc.clone(), &region, 4, 4)?;
+            send_reads(t, &target.pdc.clone(), &region, 4, 4)?;
             target.expect_new(t, PDS_PSN_001, 3)?;
             Ok(())
         }),
-    rule("return-sent/only-the-missing", "Of read data only what is missing comes again")
+    rule("return-direction/only-missing", "Only missing read data is retransmitted")
         .checks(&[PDS_RTO_001])
         .run(|t| {
-            let (mut target, _) = outstanding(t, 3, false)?;
+            let (mut target, _) = collect_data(t, 3, false)?;
             target.ack(t, 0)?;
             target.name(t, 2, 1)?;
             t.settle()?;
             target.expect_again(t, PDS_RTO_001, 1, t.later())?;
             target.expect_none(t, PDS_RTO_001, "nothing but the missing packet", t.rto(), |n| n != 1)
         }),
-    rule("return-sent/clear", "CLEAR_PSN of read data is that of the return direction")
+    rule("return-direction/clear", "The CLEAR_PSN of read data belongs to the return direction")
         .checks(&[PDS_CLR_003, PDS_SYN_008, PDS_PSN_001])
         .run(|t| {
-            let (mut target, region) = outstanding(t, 2, false)?;
+            let (mut target, region) = collect_data(t, 2, false)?;
             for n in 0..2 {
                 t.check(PDS_SYN_008, "CLEAR_PSN", target.psn(0) - 1, target.packet(n)?.request.clear_psn());
             }
             target.ack(t, 1)?;
             t.settle()?;
-            ask(t, &target.pdc.clone(), &region, 3, 3)?;
+            send_reads(t, &target.pdc.clone(), &region, 3, 3)?;
             let next = target.expect_new(t, PDS_PSN_001, 2)?;
             t.check(PDS_CLR_003, "CLEAR_PSN", target.psn(1), next.request.clear_psn());
             Ok(())
         }),
-    rule(
-        "return-sent/forward-apart",
-        "Outstanding read data does not hold the cumulative PSN of the forward direction \
-         back",
-    )
-    .checks(&[PDS_PSN_002])
-    .run(|t| {
-        let (target, region) = outstanding(t, 3, false)?;
-        let pdc = target.pdc.clone();
-        // Its ACK tells how far the forward direction is.
-        t.request(&pdc, pdc.request(4).write(&region, 0, &[1; 16])?)?;
-        t.expect_cack(PDS_PSN_002, &pdc, pdc.psn(4))?;
-        Ok(())
-    }),
-    rule("return-sent/window", "Read data keeps to the window of the return direction")
+    rule("return-direction/forward-cack", "Outstanding read data does not block the forward cumulative PSN")
+        .checks(&[PDS_PSN_002])
+        .run(|t| {
+            let (target, region) = collect_data(t, 3, false)?;
+            let pdc = target.pdc.clone();
+            // Its ACK reports the cumulative PSN of the forward direction.
+            t.request(&pdc, pdc.request(4).write(&region, 0, &[1; 16])?)?;
+            t.expect_cack(PDS_PSN_002, &pdc, pdc.psn(4))?;
+            Ok(())
+        }),
+    rule("return-direction/window", "Read data stays within the window of the return direction")
         .checks(&[PDS_WIN_004])
         .run(|t| {
             require_retransmissions(t, 2)?;
@@ -112,13 +104,13 @@ pub(super) const RULES: &[Rule] = &[
             let (pdc, region) = open(t, false)?;
             let mut target = Target::of_return(t, &pdc);
             target.mpr = (range / 128) as u8;
-            // The forward direction has a window too: the requests go a few at a time.
-            let (count, mut asked) = (range + 20, 0);
-            while asked < count {
-                let next = (asked + 20).min(count);
-                ask(t, &pdc, &region, asked + 1, next)?;
+            // The forward direction has a window too, so the suite sends a few reads at a time.
+            let (count, mut sent) = (range + 20, 0);
+            while sent < count {
+                let next = (sent + 20).min(count);
+                send_reads(t, &pdc, &region, sent + 1, next)?;
                 t.need_ack(&pdc, pdc.psn(next))?;
-                asked = next;
+                sent = next;
                 target.watch(t, t.grace().min(t.rto() / 8))?;
                 for n in target.order().into_iter().filter(|n| *n > 0) {
                     target.name(t, n, 0)?;
@@ -134,145 +126,135 @@ pub(super) const RULES: &[Rule] = &[
             target.expect_new(t, PDS_WIN_004, range)?;
             Ok(())
         }),
-    rule("return-sent/refused", "Read data that is refused for lack of a resource comes again")
+    rule("return-direction/nack", "Read data refused for lack of a resource is retransmitted")
         .checks(&[PDS_NACK_004, PDS_RTO_005])
         .measure(|t| {
-            let (mut target, _) = outstanding(t, 2, false)?;
+            let (mut target, _) = collect_data(t, 2, false)?;
             target.refuse(t, NackCode::NO_RESOURCE, 1)?;
-            let again = target.expect_again(t, PDS_NACK_004, 1, t.later())?;
+            let retransmission = target.expect_again(t, PDS_NACK_004, 1, t.later())?;
             let content = target.packet(1)?.content();
-            t.check(PDS_RTO_005, "the SES header and payload", content, again.content());
+            t.check(PDS_RTO_005, "the SES header and payload", content, retransmission.content());
             if t.nack_wait() * 2 + t.grace() < t.rto() {
-                let waited = again.seen.at.saturating_sub(target.packet(1)?.seen.at);
+                let waited = retransmission.seen.at.saturating_sub(target.packet(1)?.seen.at);
                 let bound = Bound::from(t.rto()).from_parameter("rto_init_time, device");
                 t.at_most(PDS_NACK_004, "the time to the retransmission", bound, waited);
             }
             Ok(())
         }),
-    rule("return-sent/bit-is-no-answer", "Of read data that a bitmap names the device asks for the answer")
+    rule("return-direction/sack-only", "Read data that only a bitmap reports causes an ACK_REQUEST")
         .checks(&[PDS_SACK_004])
         .run(|t| {
-            let (mut target, _) = outstanding(t, 2, false)?;
+            let (mut target, _) = collect_data(t, 2, false)?;
             target.ack(t, 0)?;
             target.sack(t, 1, &[1])?;
             t.settle()?;
-            let (_, asked) = target.expect_control(t, PDS_SACK_004, CtlType::ACK_REQUEST, t.later())?;
-            t.check(PDS_SACK_004, "the PSN asked about", target.psn(1), asked.psn());
+            let (_, request) = target.expect_control(t, PDS_SACK_004, CtlType::ACK_REQUEST, t.later())?;
+            t.check(PDS_SACK_004, "the PSN of ACK_REQUEST", target.psn(1), request.psn());
             target.expect_none(t, PDS_SACK_004, "no data that has arrived", t.rto(), |n| n == 1)
         }),
-    rule(
-        "return-sent/never-sent",
-        "An ACK of read data that was never sent is ignored, whatever the forward \
-         direction has used",
-    )
-    .checks(&[PDS_PSN_004])
-    .run(|t| {
-        // Four PSNs of the forward direction are used, and three of the return direction.
-        let (mut target, _) = outstanding(t, 3, false)?;
-        target.ack(t, 3)?;
-        t.settle()?;
-        for n in 0..3 {
-            target.expect_again(t, PDS_PSN_004, n, t.later())?;
-        }
-        Ok(())
-    }),
-    rule("return-sent/given-up", "Read data that nobody acknowledges is not sent for ever")
+    rule("return-direction/unsent-psn", "An ACK of read data that was never sent is ignored")
+        .checks(&[PDS_PSN_004])
+        .run(|t| {
+            // The forward direction has used four PSNs, the return direction three.
+            let (mut target, _) = collect_data(t, 3, false)?;
+            target.ack(t, 3)?;
+            t.settle()?;
+            for n in 0..3 {
+                target.expect_again(t, PDS_PSN_004, n, t.later())?;
+            }
+            Ok(())
+        }),
+    rule("return-direction/given-up", "The device stops retransmitting unacknowledged read data")
         .checks(&[PDS_RTO_003, ROB_LIFE_001])
         .run(|t| {
-            let most = match t.parameter("max_rto_retx_cnt") {
-                most @ 0..8 => most as usize,
-                most => {
-                    return skip(format!("{most} retransmissions have no end, or take too long"));
-                }
-            };
-            let (mut target, _) = outstanding(t, 1, false)?;
+            let limit = t.parameter("max_rto_retx_cnt");
+            require(limit < 8, format!("{limit} retransmissions have no end, or take too long"))?;
+            let (mut target, _) = collect_data(t, 1, false)?;
             target.watch(t, t.until_given_up())?;
             let times = target.times(0);
-            let range = Bound::from(2.min(most + 1)..=most + 1).from_parameter("max_rto_retx_cnt, device");
+            let most = limit as usize + 1;
+            let range = Bound::from(2.min(most)..=most).from_parameter("max_rto_retx_cnt, device");
             t.between(PDS_RTO_003, "the number of transmissions", range, times);
             t.expect_life(ROB_LIFE_001)
         }),
-    rule("return-sent/fatal", "A NACK that is fatal to the context ends the read data too")
+    rule("return-direction/fatal-nack", "A fatal NACK ends the transmission of read data")
         .checks(&[PDS_NACK_003, ROB_LIFE_001])
         .run(|t| {
-            let (mut target, _) = outstanding(t, 3, false)?;
+            let (mut target, _) = collect_data(t, 3, false)?;
             target.refuse_without_context(t, NackCode::INV_DPDCID, 1)?;
             t.settle()?;
-            target
-                .expect_none(t, PDS_NACK_003, "no data of a context that is over", 4 * t.rto(), |_| true)?;
+            target.expect_none(t, PDS_NACK_003, "no data of a closed context", 4 * t.rto(), |_| true)?;
             t.expect_life(ROB_LIFE_001)
         }),
-    rule(
-        "return-sent/fatal-frees",
-        "A context that has ended sends no more data, and holds no buffers for its \
-         packets",
-    )
-    .checks(&[PDS_NACK_003, ROB_LIFE_001])
-    .run(|t| {
-        // As many packets as may wait for their answers do so on contexts that end.
-        const MOST: u32 = 4;
-        t.configure("rx_packets", MOST)?;
-        for _ in 0..MOST {
-            let (mut target, region) = outstanding(t, 1, false)?;
-            t.request(&target.pdc, target.pdc.request(2).half(&region, t.mtu(), 1)?)?;
-            target.refuse_without_context(t, NackCode::INV_DPDCID, 0)?;
-            t.settle()?;
-            let during = t.rto() * 2;
-            target.expect_none(t, PDS_NACK_003, "no data of a context that is over", during, |_| true)?;
-        }
-        t.expect_life(ROB_LIFE_001)
-    }),
-    rule(
-        "return-sent/ordered",
-        "On an ordered context read data leaves in order, and everything from the \
-         missing on comes again",
-    )
-    .checks(&[PDS_ROD_004])
-    .needs(&[ROD, WRITE, READ])
-    .over(&[&START])
-    .run(|t| {
-        let (mut target, _) = outstanding(t, 4, true)?;
-        let ordered = [PdsType::ROD_REQ, PdsType::ROD_CC_REQ];
-        let other = target.got.iter().find(|got| !ordered.contains(&got.request.prologue().kind())).cloned();
-        if let Some(other) = other {
-            t.holds(PDS_OPEN_008, "read data has the delivery mode of its context", false, other.seen.uet());
-            return Err(Stop::Failed);
-        }
-        t.check(PDS_ROD_004, "the order of arrival", vec![0, 1, 2, 3], target.order());
-        target.ack(t, 0)?;
-        target.refuse(t, NackCode::ROD_OOO, 2)?;
-        for n in 1..4 {
-            let again = target.expect_any_again(t, PDS_ROD_004, n)?;
-            t.check(PDS_ROD_004, "the next in order", n, target.index(&again));
-        }
-        Ok(())
-    }),
-    rule("return-sent/probe", "A PROBE of the initiator, and its answer, leave the return direction alone")
+    rule("return-direction/fatal-frees-buffers", "A fatal NACK frees the buffers of its context")
+        .checks(&[PDS_NACK_003, ROB_LIFE_001])
+        .run(|t| {
+            // Packets that wait for their message fill all buffers, on contexts that end.
+            const BUFFERS: u32 = 4;
+            t.configure("rx_packets", BUFFERS)?;
+            for _ in 0..BUFFERS {
+                let (mut target, region) = collect_data(t, 1, false)?;
+                t.request(&target.pdc, target.pdc.request(2).half(&region, t.mtu(), 1)?)?;
+                target.refuse_without_context(t, NackCode::INV_DPDCID, 0)?;
+                t.settle()?;
+                let during = t.rto() * 2;
+                target.expect_none(t, PDS_NACK_003, "no data of a closed context", during, |_| true)?;
+            }
+            t.expect_life(ROB_LIFE_001)
+        }),
+    rule("return-direction/ordered", "An ordered context sends read data in order and goes back to a gap")
+        .checks(&[PDS_ROD_004])
+        .needs(&[ROD, WRITE, READ])
+        .over(&[&START])
+        .run(|t| {
+            let (mut target, _) = collect_data(t, 4, true)?;
+            let ordered = [PdsType::ROD_REQ, PdsType::ROD_CC_REQ];
+            let other =
+                target.got.iter().find(|data| !ordered.contains(&data.request.prologue().kind())).cloned();
+            if let Some(other) = other {
+                t.holds(
+                    PDS_OPEN_008,
+                    "read data has the delivery mode of its context",
+                    false,
+                    other.seen.uet(),
+                );
+                return Err(Stop::Failed);
+            }
+            t.check(PDS_ROD_004, "the order of arrival", vec![0, 1, 2, 3], target.order());
+            target.ack(t, 0)?;
+            target.refuse(t, NackCode::ROD_OOO, 2)?;
+            for n in 1..4 {
+                let retransmission = target.expect_any_again(t, PDS_ROD_004, n)?;
+                t.check(PDS_ROD_004, "the next in order", n, target.index(&retransmission));
+            }
+            Ok(())
+        }),
+    rule("return-direction/probe", "A PROBE and its ACK do not affect the return direction")
         .checks(&[PDS_PRB_001, PDS_PRB_002])
         .run(|t| {
-            let (mut target, _) = outstanding(t, 2, false)?;
+            let (mut target, _) = collect_data(t, 2, false)?;
             let pdc = target.pdc.clone();
             t.send(&pdc, &pdc.probe(0x4321, pdc.psn(0))?)?;
             let (_, ack) = t.expect(PDS_PRB_001, "an ACK with p", t.soon(), |seen| {
                 seen.ack().filter(|ack| ack.p() && seen.is_for(&pdc))
             })?;
             t.check(PDS_PRB_001, "probe_opaque", Some(0x4321), ack.probe_opaque());
-            // As for an own PROBE: what it says of the return direction acknowledges nothing.
-            let answer = uet_wire::pds::Ack::build().p(true).probe_opaque(1).cack_psn(target.psn(1));
-            let answer = answer.spdcid(pdc.local).dpdcid(pdc.remote.unwrap_or_default());
-            t.send(&pdc, &uet_wire::UetBuf::new(answer.done()?))?;
+            // An ACK with p acknowledges nothing on the return direction.
+            let reply = uet_wire::pds::Ack::build().p(true).probe_opaque(1).cack_psn(target.psn(1));
+            let reply = reply.spdcid(pdc.local).dpdcid(pdc.remote.unwrap_or_default());
+            t.send(&pdc, &UetBuf::new(reply.done()?))?;
             t.settle()?;
             target.expect_again(t, PDS_PRB_002, 0, t.later())?;
             Ok(())
         }),
 ];
 
-/// Bytes of a read whose data goes by the return direction.
-fn length(t: &Test<'_>) -> Result<u32, Stop> {
+/// Returns the length of a read whose data uses the return direction.
+fn read_length(t: &Test<'_>) -> Result<u32, Stop> {
     Ok((t.beyond_ack()? + 500).min(t.mtu() as u32))
 }
 
-/// A context with its first PSN used, and memory of the device with something in it.
+/// Opens a context and a region with a pattern.
 fn open(t: &mut Test<'_>, rod: bool) -> Result<(Pdc, Region), Stop> {
     let (region, _) = t.patterned(1 << 16)?;
     let mut pdc = Pdc { rod, ..t.initiate() };
@@ -280,11 +262,11 @@ fn open(t: &mut Test<'_>, rod: bool) -> Result<(Pdc, Region), Stop> {
     Ok((pdc, region))
 }
 
-/// Asks for data by the PSNs from the `first` to the `last`.
-fn ask(t: &mut Test<'_>, pdc: &Pdc, region: &Region, first: u32, last: u32) -> Outcome {
-    let length = length(t)?;
+/// Sends reads with the PSNs from `first` to `last`.
+fn send_reads(t: &mut Test<'_>, pdc: &Pdc, region: &Region, first: u32, last: u32) -> Outcome {
+    let length = read_length(t)?;
     for n in first..=last {
-        // Each is a message of its own.
+        // Each read is a separate message.
         let region = Region { message_id: region.message_id.wrapping_add(n as u16) | 1, ..region.clone() };
         let read = pdc.request(n).read(&region, u64::from(n % 64) * 16, length)?;
         t.request(pdc, read)?;
@@ -292,10 +274,10 @@ fn ask(t: &mut Test<'_>, pdc: &Pdc, region: &Region, first: u32, last: u32) -> O
     Ok(())
 }
 
-/// Data of so many reads, all of which has come and none of which is acknowledged.
-fn outstanding(t: &mut Test<'_>, count: u32, rod: bool) -> Result<(Target, Region), Stop> {
+/// Collects the data of this many reads, and acknowledges none of it.
+fn collect_data(t: &mut Test<'_>, count: u32, rod: bool) -> Result<(Target, Region), Stop> {
     let (pdc, region) = open(t, rod)?;
-    ask(t, &pdc, &region, 1, count)?;
+    send_reads(t, &pdc, &region, 1, count)?;
     let mut target = Target::of_return(t, &pdc);
     target.collect(t, count)?;
     Ok((target, region))

@@ -1,5 +1,6 @@
 //! Ordered contexts at a target (section 3.5.21).
 
+use super::steps::clear_command;
 use crate::prelude::*;
 
 /// Begins a rule with the usual needs and axes of this file.
@@ -8,7 +9,7 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule("rod/in-order", "Packets in order are delivered and acknowledged")
+    rule("rod/in-order", "An ordered context delivers and acknowledges packets in order")
         .checks(&[PDS_ROD_001, PDS_PSN_002])
         .run(|t| {
             let (pdc, region) = open(t)?;
@@ -20,7 +21,7 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_memory(PDS_ROD_001, &region, 0, &expected)?;
             t.expect_none(PDS_ROD_001, "no NACK", t.soon(), |seen| seen.nack())
         }),
-    rule("rod/gap", "A packet above a gap is answered ROD_OOO with its own PSN and not delivered")
+    rule("rod/gap", "A packet above a gap is refused with ROD_OOO and its own PSN")
         .checks(&[PDS_ROD_001, PDS_ROD_002])
         .run(|t| {
             let (pdc, region) = open(t)?;
@@ -36,7 +37,7 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_cack(PDS_ROD_001, &pdc, pdc.psn(1))?;
             Ok(())
         }),
-    rule("rod/once-for-a-gap", "A gap is told once, however many packets come above it")
+    rule("rod/one-nack-per-gap", "A gap causes only one NACK, however many packets arrive above it")
         .checks(&[PDS_ROD_002, PDS_ROD_001])
         .run(|t| {
             let (pdc, region) = open(t)?;
@@ -49,10 +50,10 @@ pub(super) const RULES: &[Rule] = &[
             })?;
             t.check_memory(PDS_ROD_001, &region, 1, &[0; 20])
         }),
-    rule("rod/next-gap", "A second gap is told like the first").checks(&[PDS_ROD_002]).run(|t| {
+    rule("rod/next-gap", "Each further gap causes a NACK like the first").checks(&[PDS_ROD_002]).run(|t| {
         let (pdc, region) = open(t)?;
         for first in [1, 4, 7] {
-            // The packet after the missing one, then both.
+            // The packet after the missing one, then all three.
             write(t, &pdc, &region, first + 1)?;
             t.expect_nack(PDS_ROD_002, &pdc, pdc.psn(first + 1), &[NackCode::ROD_OOO])?;
             for n in first..first + 3 {
@@ -62,7 +63,7 @@ pub(super) const RULES: &[Rule] = &[
         }
         Ok(())
     }),
-    rule("rod/go-back", "When the source goes back, all that it sends again is delivered in order")
+    rule("rod/go-back", "After a go-back, all retransmitted packets are delivered in order")
         .checks(&[PDS_ROD_001, PDS_ROD_002])
         .run(|t| {
             let (pdc, region) = open(t)?;
@@ -76,7 +77,7 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_cack(PDS_ROD_001, &pdc, pdc.psn(7))?;
             t.expect_memory(PDS_ROD_001, &region, 1, &[1, 2, 3, 4, 5, 6, 7])
         }),
-    rule("rod/shuffled", "The order of delivery is that of the PSNs, whatever the order of arrival")
+    rule("rod/shuffled", "Packets are delivered in PSN order, whatever the order of arrival")
         .checks(&[PDS_ROD_001])
         .needs(&[ROD, WRITE])
         .over(&[&START])
@@ -84,8 +85,8 @@ pub(super) const RULES: &[Rule] = &[
             const COUNT: u32 = 16;
             let (pdc, region) = open(t)?;
             let mut order: Vec<u32> = (1..=COUNT).collect();
-            // All to the same place: the last of the order, not of arrival, has to be what stays. Each round
-            // gets one further at least.
+            // All packets write to the same byte, so the last PSN must remain. Each round delivers one more
+            // packet at least.
             for _ in 0..COUNT {
                 t.rng.shuffle(&mut order);
                 for n in &order {
@@ -96,13 +97,13 @@ pub(super) const RULES: &[Rule] = &[
             t.pause(t.soon())?;
             t.check_memory(PDS_ROD_001, &region, 0, &[COUNT as u8])
         }),
-    rule("rod/early-syn", "Nothing is delivered before Start_PSN; afterwards the context works")
+    rule("rod/before-start", "Nothing is delivered before the packet with Start_PSN")
         .checks(&[PDS_ROD_001, PDS_ROD_002])
         .run(|t| {
             let region = t.region(4096)?;
             let mut pdc = Pdc { rod: true, ..t.initiate() };
             write(t, &pdc, &region, 2)?;
-            // It may open the context.
+            // The packet may open the context.
             t.expect_nack(PDS_ROD_002, &pdc, pdc.psn(2), &[NackCode::ROD_OOO])?;
             t.pause(t.soon())?;
             t.check_memory(PDS_ROD_001, &region, 0, &[0; 4])?;
@@ -116,33 +117,28 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_cack(PDS_ROD_001, &pdc, pdc.psn(3))?;
             t.expect_memory(PDS_ROD_001, &region, 0, &[0, 1, 2, 3])
         }),
-    rule(
-        "rod/duplicates",
-        "A retransmission below the cumulative PSN is acknowledged, no gap, and not \
-         delivered",
-    )
-    .checks(&[PDS_DUP_001, PDS_DUP_002])
-    .needs(&[ROD, WRITE, ATOMIC])
-    .over(&[&START])
-    .run(|t| {
-        let (pdc, region) = open(t)?;
-        for n in 1..=8 {
-            t.request(&pdc, pdc.request(n).add(&region, 0, &t.operands(8, &[1]), false)?)?;
-        }
-        t.need("all of them", t.soon(), |seen| (seen.cack(&pdc)? == pdc.psn(8)).then_some(()))?;
-        t.gather(t.soon())?;
-        for n in [5, 1, 8] {
-            t.request(&pdc, pdc.request(n).retx().add(&region, 0, &t.operands(8, &[1]), false)?)?;
-            let (_, ack) = t.expect_ack(PDS_DUP_002, &pdc, pdc.psn(n))?;
-            t.check(PDS_DUP_002, "cack_psn", pdc.psn(8), ack.cack_psn());
-            t.forget();
-        }
-        t.pause(t.soon())?;
-        t.check_memory(PDS_DUP_001, &region, 0, &t.elements(8, &[8]))
-    }),
-    rule("rod/control-in-order", "A NOOP has its place in the order")
-        .checks(&[PDS_CTL_001, PDS_ROD_002])
+    rule("rod/duplicates", "A duplicate below the cumulative PSN is acknowledged and not delivered")
+        .checks(&[PDS_DUP_001, PDS_DUP_002])
+        .needs(&[ROD, WRITE, ATOMIC])
+        .over(&[&START])
         .run(|t| {
+            let (pdc, region) = open(t)?;
+            for n in 1..=8 {
+                t.request(&pdc, pdc.request(n).add(&region, 0, &t.operands(8, &[1]), false)?)?;
+            }
+            t.need("all of them", t.soon(), |seen| (seen.cack(&pdc)? == pdc.psn(8)).then_some(()))?;
+            t.gather(t.soon())?;
+            for n in [5, 1, 8] {
+                t.request(&pdc, pdc.request(n).retx().add(&region, 0, &t.operands(8, &[1]), false)?)?;
+                let (_, ack) = t.expect_ack(PDS_DUP_002, &pdc, pdc.psn(n))?;
+                t.check(PDS_DUP_002, "cack_psn", pdc.psn(8), ack.cack_psn());
+                t.forget();
+            }
+            t.pause(t.soon())?;
+            t.check_memory(PDS_DUP_001, &region, 0, &t.elements(8, &[8]))
+        }),
+    rule("rod/noop-in-order", "A NOOP takes its place in PSN order").checks(&[PDS_CTL_001, PDS_ROD_002]).run(
+        |t| {
             t.need_noop()?;
             let (pdc, region) = open(t)?;
             t.send(&pdc, &pdc.numbered(CtlType::NOOP, 2)?)?;
@@ -152,21 +148,22 @@ pub(super) const RULES: &[Rule] = &[
             write(t, &pdc, &region, 3)?;
             t.expect_cack(PDS_CTL_001, &pdc, pdc.psn(3))?;
             t.expect_memory(PDS_CTL_001, &region, 1, &[1, 0, 3])
-        }),
-    rule("rod/acks-in-order", "ACKs leave in the order of the requests")
+        },
+    ),
+    rule("rod/acks-in-order", "ACKs are sent in the order of the requests")
         .checks(&[PDS_ROD_003])
-        .over(&[&ASKING, &CARRIER, &START])
+        .over(&[&AR, &CARRIER, &START])
         .run(|t| {
             t.need_noop()?;
-            let (all, fails) = t.value(&ASKING);
+            let (all, errors) = t.value(&AR);
             if !all {
-                // So that the device ends its wait for more requests in time.
+                // The device must end its ACK delay in time.
                 t.try_configure("ack_delay", 100_000)?;
             }
             let (pdc, region) = open(t)?;
             for n in 1..=12 {
                 match n % 3 {
-                    0 if fails => t.request(&pdc, pdc.request(n).write_nowhere(&region, &[1])?)?,
+                    0 if errors => t.request(&pdc, pdc.request(n).write_nowhere(&region, &[1])?)?,
                     1 if !all => {
                         t.request(&pdc, pdc.request(n).quiet().write(&region, u64::from(n), &[n as u8])?)?
                     }
@@ -175,23 +172,24 @@ pub(super) const RULES: &[Rule] = &[
                 }
             }
             let seen = t.gather(t.soon())?;
-            let named: Vec<Psn> = seen.iter().filter(|seen| seen.is_for(&pdc)).filter_map(named).collect();
+            let named: Vec<Psn> =
+                seen.iter().filter(|seen| seen.is_for(&pdc)).filter_map(named_psn).collect();
             if named.is_empty() {
                 return Err(Stop::Inconclusive("no ACK came".into()));
             }
-            let back = named.windows(2).find(|pair| !pair[1].is_after(pair[0]));
+            let swapped = named.windows(2).find(|pair| !pair[1].is_after(pair[0]));
             let seen =
-                back.map_or_else(|| "none".to_owned(), |pair| format!("{} after {}", pair[1], pair[0]));
-            t.holds(PDS_ROD_003, "the ACKs leave in the order of the requests", back.is_none(), seen);
+                swapped.map_or_else(|| "none".to_owned(), |pair| format!("{} after {}", pair[1], pair[0]));
+            t.holds(PDS_ROD_003, "the ACKs leave in the order of the requests", swapped.is_none(), seen);
             Ok(())
         }),
-    rule("rod/wrap", "Order goes on over the wrap of PSNs")
+    rule("rod/wrap", "An ordered context keeps the order across the PSN wrap")
         .checks(&[PDS_PSN_006, PDS_ROD_001, PDS_ROD_002])
         .run(|t| {
             let region = t.region(4096)?;
             let mut pdc = Pdc { rod: true, start: Psn(0xffff_fffd), ..t.initiate() };
             t.establish(&mut pdc, &region)?;
-            // PSN 0 comes before 0xffff_ffff.
+            // PSN 0 arrives before 0xffff_ffff.
             for n in [1, 3] {
                 write(t, &pdc, &region, n)?;
             }
@@ -202,7 +200,7 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_cack(PDS_PSN_006, &pdc, Psn(3))?;
             t.expect_memory(PDS_ROD_001, &region, 1, &[1, 2, 3, 4, 5, 6])
         }),
-    rule("rod/beyond", "A PSN above the window is refused and not delivered")
+    rule("rod/above-window", "A PSN above the window is refused and not delivered")
         .checks(&[PDS_ROD_001, PDS_ROD_002])
         .run(|t| {
             let (pdc, region) = open(t)?;
@@ -213,25 +211,25 @@ pub(super) const RULES: &[Rule] = &[
             t.pause(t.soon())?;
             t.check_memory(PDS_ROD_001, &region, 0, &[0; 16])
         }),
-    rule("rod/error", "An error on an ordered context is kept and cleared as on any other")
+    rule("rod/error", "An ordered context stores and clears errors like any other")
         .checks(&[PDS_GTD_001, PDS_GTD_002, PDS_CLR_005])
         .run(|t| {
             let (pdc, region) = open(t)?;
             t.request(&pdc, pdc.request(1).write_nowhere(&region, &[1])?)?;
             let (first, ack) = t.need("an error", t.soon(), |seen| seen.answers(&pdc, pdc.psn(1)))?;
-            t.check(PDS_GTD_002, "req", uet_wire::registry::AckRequest::REQ_CLEAR, ack.req());
+            t.check(PDS_GTD_002, "req", AckRequest::REQ_CLEAR, ack.req());
             t.check(PDS_GTD_002, "cack_psn", pdc.psn(0), ack.cack_psn());
             t.request(&pdc, pdc.request(1).retx().write_nowhere(&region, &[1])?)?;
-            let (again, _) = t.expect_answer(PDS_GTD_001, &pdc, pdc.psn(1))?;
-            t.check(PDS_GTD_001, "the response", first.response(), again.response());
-            t.send(&pdc, &pdc.control(CtlType::CLEAR_COMMAND, Psn(0), pdc.psn(1).0)?)?;
+            let (repeated, _) = t.expect_answer(PDS_GTD_001, &pdc, pdc.psn(1))?;
+            t.check(PDS_GTD_001, "the response", first.response(), repeated.response());
+            t.send(&pdc, &clear_command(&pdc, pdc.psn(1))?)?;
             write(t, &pdc, &region, 2)?;
             t.expect_cack(PDS_CLR_005, &pdc, pdc.psn(2))?;
             Ok(())
         }),
 ];
 
-/// An open ordered context.
+/// Opens an ordered context.
 fn open(t: &mut Test<'_>) -> Result<(Pdc, Region), Stop> {
     let region = t.region(1 << 16)?;
     let mut pdc = Pdc { rod: true, ..t.initiate() };
@@ -239,19 +237,20 @@ fn open(t: &mut Test<'_>) -> Result<(Pdc, Region), Stop> {
     Ok((pdc, region))
 }
 
-/// Writes the number of the request to its place.
+/// Writes the number of the request to the byte at this offset.
 fn write(t: &mut Test<'_>, pdc: &Pdc, region: &Region, n: u32) -> Outcome {
     t.request(pdc, pdc.request(n).write(region, u64::from(n), &[n as u8])?)
 }
 
-/// True, first, if each request asks for an ACK; second, if every third one fails. CACK_PSN stays below the
-/// first that fails.
-const ASKING: Axis<(bool, bool)> = axis("asking").values(&[
+/// Whether all requests have `ar`, and whether every third one fails. The cumulative PSN stays below the
+/// first error.
+const AR: Axis<(bool, bool)> = axis("ar").values(&[
     ("all", (true, true)),
     ("some", (false, false)),
     ("some-with-errors", (false, true)),
 ]);
 
-fn named(seen: &RxPacket) -> Option<Psn> {
+/// Returns the PSN that an ACK names.
+fn named_psn(seen: &RxPacket) -> Option<Psn> {
     seen.ack()?.ack_psn()
 }

@@ -1,14 +1,14 @@
-//! The bitmaps of ACKs (section 3.5.12).
+//! The bitmaps of ACKs: their bits, their position and ooo_count (section 3.5.12).
 
 use crate::prelude::*;
 use std::collections::BTreeSet;
 
-/// The packets above the gaps, and those that fill the gaps one after the other.
-const GAPS: Axis<(&[u32], &[u32])> = axis("above").values(&[
+/// The packets above the gaps, and the packets that then fill the gaps.
+const ABOVE_GAPS: Axis<(&[u32], &[u32])> = axis("above-gap").values(&[
     ("one", (&[3], &[2])),
     ("five", (&[3, 4, 5, 6, 7], &[2])),
     ("two-gaps", (&[3, 5, 6], &[2, 4])),
-    ("two-gaps-from-above", (&[3, 5, 6], &[4, 2])),
+    ("two-gaps-reversed", (&[3, 5, 6], &[4, 2])),
 ]);
 
 /// Begins a rule with the usual needs and axes of this file.
@@ -17,55 +17,57 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule("sack/truth", "A bit is set only for what has arrived").checks(&[PDS_SACK_001]).run(|t| {
-        let (pdc, region) = t.open()?;
-        let sent = [2, 3, 5, 8, 13, 21, 34, 55, 65];
-        send(t, &pdc, &region, &sent)?;
-        let seen = t.gather(t.soon())?;
-        if !seen.iter().any(|seen| seen.ack_cc().is_some()) {
-            return Err(Stop::Inconclusive("no ACK has a bitmap".into()));
-        }
-        check_truth(t, &bits(&pdc, &seen), &sent);
-        Ok(())
-    }),
-    rule("sack/coverage", "The bitmaps cover, over time, all that has arrived above a gap")
+    rule("sack/only-received", "A bitmap has bits only for packets that have arrived")
+        .checks(&[PDS_SACK_001])
+        .run(|t| {
+            let (pdc, region) = t.open()?;
+            let sent = [2, 3, 5, 8, 13, 21, 34, 55, 65];
+            send(t, &pdc, &region, &sent)?;
+            let seen = t.gather(t.soon())?;
+            if !seen.iter().any(|seen| seen.ack_cc().is_some()) {
+                return Err(Stop::Inconclusive("no ACK has a bitmap".into()));
+            }
+            check_only_sent(t, &bits(&pdc, &seen), &sent);
+            Ok(())
+        }),
+    rule("sack/coverage", "Bitmaps eventually cover all packets that have arrived above a gap")
         .checks(&[PDS_SACK_003])
         .run(|t| {
             let (pdc, region) = t.open()?;
             let sent = [2, 3, 5, 8, 13, 21, 34, 55];
-            let told = told(t, &pdc, &region, &sent)?;
-            check_coverage(t, &told, &sent);
+            let reported = reported_bits(t, &pdc, &region, &sent)?;
+            check_coverage(t, &reported, &sent);
             Ok(())
         }),
-    rule("sack/far-apart", "Packets further apart than a bitmap is wide are covered too")
+    rule("sack/far-apart", "Bitmaps cover packets further apart than a bitmap is wide")
         .checks(&[PDS_SACK_003, PDS_SACK_001])
         .run(|t| {
             let (pdc, region) = t.open()?;
             let range = t.range(&pdc)?.min(1024);
             let sent = [2, 70, range / 2, range / 2 + 64, range - 65, range];
-            let told = told(t, &pdc, &region, &sent)?;
-            check_truth(t, &told, &sent);
-            check_coverage(t, &told, &sent);
+            let reported = reported_bits(t, &pdc, &region, &sent)?;
+            check_only_sent(t, &reported, &sent);
+            check_coverage(t, &reported, &sent);
             Ok(())
         }),
-    rule("sack/below", "Bits at or below the cumulative PSN read as received")
+    rule("sack/below", "Bits at or below the cumulative PSN are set")
         .checks(&[PDS_SACK_002])
         .needs(&[])
         .over(&[&MODE, &CARRIER, &START])
         .run(|t| {
             let (pdc, region) = t.open()?;
             send(t, &pdc, &region, &[1, 2, 3, 5, 7])?;
-            // The answer to a PROBE may start below.
+            // The bitmap of a PROBE reply may start below.
             t.send(&pdc, &pdc.probe(1, pdc.psn(1))?)?;
             let seen = t.gather(t.soon())?;
-            let mut judged = 0;
+            let mut judged = false;
             for ack in seen.iter().filter(|seen| seen.is_for(&pdc)).filter_map(RxPacket::ack_cc) {
                 let (cack, first) = (ack.ack().cack_psn(), ack.sack_psn());
                 let below = (0..64).map(|i| first + i).take_while(|psn| !psn.is_after(cack));
                 let sacked: Vec<Psn> = ack.sacked().collect();
-                // A bitmap of zeros tells nothing at all.
+                // A bitmap of zeros reports nothing.
                 if !sacked.is_empty() {
-                    judged += 1;
+                    judged = true;
                     let clear = below.into_iter().find(|psn| !sacked.contains(psn));
                     let seen = clear
                         .map_or_else(|| "all set".to_owned(), |psn| format!("the bit of PSN {psn} is clear"));
@@ -77,24 +79,21 @@ pub(super) const RULES: &[Rule] = &[
                     );
                 }
             }
-            match judged {
-                0 => Err(Stop::Inconclusive("no ACK has a bitmap".into())),
-                _ => Ok(()),
-            }
+            if judged { Ok(()) } else { Err(Stop::Inconclusive("no ACK has a bitmap".into())) }
         }),
-    rule("sack/wrap", "A bitmap reaches over the wrap of PSNs").checks(&[PDS_SACK_001, PDS_SACK_003]).run(
-        |t| {
+    rule("sack/wrap", "A bitmap covers packets on both sides of the PSN wrap")
+        .checks(&[PDS_SACK_001, PDS_SACK_003])
+        .run(|t| {
             let region = t.region(4096)?;
             let mut pdc = Pdc { start: Psn(0xffff_ffe0), ..t.initiate() };
             t.establish(&mut pdc, &region)?;
             let sent = [2, 30, 31, 32, 33, 40];
-            let told = told(t, &pdc, &region, &sent)?;
-            check_truth(t, &told, &sent);
-            check_coverage(t, &told, &sent);
+            let reported = reported_bits(t, &pdc, &region, &sent)?;
+            check_only_sent(t, &reported, &sent);
+            check_coverage(t, &reported, &sent);
             Ok(())
-        },
-    ),
-    rule("sack/filled", "When the last gap is filled the cumulative PSN tells it, and no bit is set above")
+        }),
+    rule("sack/filled", "After the last gap is filled, the cumulative PSN covers all and no bit is above")
         .checks(&[PDS_SACK_001, PDS_PSN_002])
         .run(|t| {
             let (pdc, region) = t.open()?;
@@ -108,59 +107,48 @@ pub(super) const RULES: &[Rule] = &[
             t.check(PDS_SACK_001, "a bit above all that was sent:", None, above);
             Ok(())
         }),
-    rule(
-        "sack/out-of-order-count",
-        "ooo_count is 0 in order, at most the packets above a gap while there is one, \
-         and 0 again when it is filled",
-    )
-    .checks(&[CC_OOO_001])
-    .needs(&[RUD, NSCC])
-    .over(&[&GAPS, &CARRIER, &START])
-    .run(|t| {
-        t.congestion_or_both("nscc")?;
-        let (pdc, region) = t.open()?;
-        let (above, fill) = t.value(&GAPS);
-        let next = above.len() as u32 + fill.len() as u32 + 2;
-        let (mut arrived, mut counted) = (BTreeSet::from([0]), false);
-        for n in [1].iter().chain(above).chain(fill).chain(&[next]) {
-            t.forget();
-            send(t, &pdc, &region, &[*n])?;
-            arrived.insert(*n);
-            let (seen, _) = t.need_ack(&pdc, pdc.psn(*n))?;
-            let Some(count @ ..=0xfffe) = seen.ack_cc().and_then(|ack| ack.ooo_count()) else { continue };
-            counted = true;
-            let in_order = (0..).take_while(|n| arrived.contains(n)).count();
-            let most = (arrived.len() - in_order) as u16;
-            let what = format!("ooo_count with {most} packets above a gap");
-            t.between(CC_OOO_001, &what, most.min(1)..=most, count);
-        }
-        match counted {
-            true => Ok(()),
-            false => skip("the device does not count packets out of order"),
-        }
-    }),
-    rule(
-        "sack/uncleared",
-        "A packet that has arrived and is not cleared has its bit, though the cumulative \
-         PSN is below",
-    )
-    .checks(&[PDS_SACK_001, PDS_SACK_003])
-    .needs(&[])
-    .over(&[&MODE, &CARRIER, &START])
-    .run(|t| {
-        let (pdc, region) = t.open()?;
-        t.request(&pdc, pdc.request(1).write_nowhere(&region, &[1])?)?;
-        let (_, ack) = t.need_ack(&pdc, pdc.psn(1))?;
-        if ack.cack_psn() != pdc.psn(0) {
-            return Err(Stop::Inconclusive("the error was not kept".into()));
-        }
-        let sent = [2, 3, 4];
-        let told = told(t, &pdc, &region, &sent)?;
-        check_truth(t, &told, &[1, 2, 3, 4]);
-        check_coverage(t, &told, &sent);
-        Ok(())
-    }),
-    rule("sack/in-window", "A bitmap starts in the receive window, or below it").checks(&[PDS_SACK_005]).run(
+    rule("sack/ooo-count", "ooo_count is 1 to the number of packets above a gap, and 0 without a gap")
+        .checks(&[CC_OOO_001])
+        .needs(&[RUD, NSCC])
+        .over(&[&ABOVE_GAPS, &CARRIER, &START])
+        .run(|t| {
+            t.congestion_or_both("nscc")?;
+            let (pdc, region) = t.open()?;
+            let (above, fill) = t.value(&ABOVE_GAPS);
+            let next = above.len() as u32 + fill.len() as u32 + 2;
+            let (mut arrived, mut counted) = (BTreeSet::from([0]), false);
+            for n in [1].iter().chain(above).chain(fill).chain(&[next]) {
+                t.forget();
+                send(t, &pdc, &region, &[*n])?;
+                arrived.insert(*n);
+                let (seen, _) = t.need_ack(&pdc, pdc.psn(*n))?;
+                let Some(count @ ..=0xfffe) = seen.ack_cc().and_then(|ack| ack.ooo_count()) else { continue };
+                counted = true;
+                let in_order = (0..).take_while(|n| arrived.contains(n)).count();
+                let most = (arrived.len() - in_order) as u16;
+                let what = format!("ooo_count with {most} packets above a gap");
+                t.between(CC_OOO_001, &what, most.min(1)..=most, count);
+            }
+            require(counted, "the device does not count packets out of order")
+        }),
+    rule("sack/uncleared", "A received packet above an uncleared response has its bit set")
+        .checks(&[PDS_SACK_001, PDS_SACK_003])
+        .needs(&[])
+        .over(&[&MODE, &CARRIER, &START])
+        .run(|t| {
+            let (pdc, region) = t.open()?;
+            t.request(&pdc, pdc.request(1).write_nowhere(&region, &[1])?)?;
+            let (_, ack) = t.need_ack(&pdc, pdc.psn(1))?;
+            if ack.cack_psn() != pdc.psn(0) {
+                return Err(Stop::Inconclusive("the error was not kept".into()));
+            }
+            let sent = [2, 3, 4];
+            let reported = reported_bits(t, &pdc, &region, &sent)?;
+            check_only_sent(t, &reported, &[1, 2, 3, 4]);
+            check_coverage(t, &reported, &sent);
+            Ok(())
+        }),
+    rule("sack/in-window", "A bitmap starts in or below the receive window").checks(&[PDS_SACK_005]).run(
         |t| {
             let (pdc, region) = t.open()?;
             let range = t.range(&pdc)?;
@@ -175,20 +163,20 @@ pub(super) const RULES: &[Rule] = &[
             Ok(())
         },
     ),
-    rule("sack/refused", "A packet that was refused has no bit").checks(&[PDS_SACK_001]).run(|t| {
+    rule("sack/refused", "A refused packet has no bit in a bitmap").checks(&[PDS_SACK_001]).run(|t| {
         let (pdc, region) = t.open()?;
         send(t, &pdc, &region, &[2])?;
         t.need_ack(&pdc, pdc.psn(2))?;
         let beyond = t.beyond(&pdc)?;
         send(t, &pdc, &region, &[beyond])?;
         t.need("a refusal", t.soon(), |seen| seen.refuses(&pdc, pdc.psn(beyond)))?;
-        let told = told(t, &pdc, &region, &[2, beyond - 10])?;
-        check_truth(t, &told, &[2, beyond - 10]);
+        let reported = reported_bits(t, &pdc, &region, &[2, beyond - 10])?;
+        check_only_sent(t, &reported, &[2, beyond - 10]);
         Ok(())
     }),
 ];
 
-/// Sends these requests, asking for an ACK of each.
+/// Sends these requests, each with `ar`.
 fn send(t: &mut Test<'_>, pdc: &Pdc, region: &Region, numbers: &[u32]) -> Outcome {
     for n in numbers {
         t.request(pdc, pdc.request(*n).write(region, 0, &[1])?)?;
@@ -196,39 +184,40 @@ fn send(t: &mut Test<'_>, pdc: &Pdc, region: &Region, numbers: &[u32]) -> Outcom
     Ok(())
 }
 
-/// The PSNs that the bitmaps of these packets name, as distances from the first; those before the first are
-/// left out.
+/// Returns the PSNs in the bitmaps of these packets, as distances from Start_PSN, without lower ones.
 fn bits(pdc: &Pdc, seen: &[RxPacket]) -> BTreeSet<u32> {
     let acks = seen.iter().filter(|seen| seen.is_for(pdc)).filter_map(RxPacket::ack_cc);
     let sacked = acks.flat_map(|ack| ack.sacked().collect::<Vec<_>>());
     sacked.filter(|psn| !pdc.start.is_after(*psn)).map(|psn| psn - pdc.start).collect()
 }
 
-/// The PSNs that bitmaps have told, once all are told, or after many ACKs.
-fn told(t: &mut Test<'_>, pdc: &Pdc, region: &Region, sent: &[u32]) -> Result<BTreeSet<u32>, Stop> {
+/// Sends requests and collects the PSNs in the bitmaps until all are reported, or after many ACKs.
+fn reported_bits(t: &mut Test<'_>, pdc: &Pdc, region: &Region, sent: &[u32]) -> Result<BTreeSet<u32>, Stop> {
     send(t, pdc, region, sent)?;
-    let mut told = bits(pdc, &t.gather(t.soon())?);
+    let mut reported = bits(pdc, &t.gather(t.soon())?);
     for n in sent.iter().cycle().take(64) {
-        if sent.iter().all(|n| told.contains(n)) {
+        if sent.iter().all(|n| reported.contains(n)) {
             break;
         }
-        // Each retransmission is acknowledged at once, and so gives another bitmap.
+        // The ACK of each retransmission brings another bitmap.
         t.request(pdc, pdc.request(*n).retx().write(region, 0, &[1])?)?;
         let (seen, _) = t.need_ack(pdc, pdc.psn(*n))?;
-        told.extend(bits(pdc, &[seen]));
+        reported.extend(bits(pdc, &[seen]));
     }
-    Ok(told)
+    Ok(reported)
 }
 
-fn check_truth(t: &mut Test<'_>, told: &BTreeSet<u32>, sent: &[u32]) {
-    let wrong = told.iter().find(|n| **n != 0 && !sent.contains(n));
+/// Checks that each reported bit belongs to a sent packet.
+fn check_only_sent(t: &mut Test<'_>, reported: &BTreeSet<u32>, sent: &[u32]) {
+    let wrong = reported.iter().find(|n| **n != 0 && !sent.contains(n));
     let seen =
         wrong.map_or_else(|| "none".to_owned(), |n| format!("a bit for packet {n}, which was never sent"));
     t.holds(PDS_SACK_001, "every bit is that of a packet that has arrived", wrong.is_none(), seen);
 }
 
-fn check_coverage(t: &mut Test<'_>, told: &BTreeSet<u32>, sent: &[u32]) {
-    let missing = sent.iter().find(|n| !told.contains(n));
-    let seen = missing.map_or_else(|| "all told".to_owned(), |n| format!("no bit for packet {n}"));
-    t.holds(PDS_SACK_003, "the bitmaps tell of every packet that has arrived", missing.is_none(), seen);
+/// Checks that each sent packet is reported.
+fn check_coverage(t: &mut Test<'_>, reported: &BTreeSet<u32>, sent: &[u32]) {
+    let missing = sent.iter().find(|n| !reported.contains(n));
+    let seen = missing.map_or_else(|| "all reported".to_owned(), |n| format!("no bit for packet {n}"));
+    t.holds(PDS_SACK_003, "the bitmaps report every packet that has arrived", missing.is_none(), seen);
 }

@@ -1,18 +1,17 @@
-//! Packets that a switch has trimmed, as they arrive (section 3.5.15).
+//! Packets that a switch has trimmed (section 3.5.15).
 
+use super::steps::clear_command;
 use crate::prelude::*;
 use crate::{Trimmed, Wire, rudi, uud};
 use uet_wire::pds::Rudi;
 
-const ORDERED: &[Need] = &[ROD, WRITE, TRIM];
-
-/// True if the request is idempotent, without a context.
+/// True if the request is a RUDI request.
 const KIND: Axis<bool> = axis("kind").needing(&[("context", false, &[]), ("rudi", true, &[RUDI])]);
 
-/// As a switch leaves it at most: a delivery header and a few bytes.
+/// The length of a trimmed packet: a PDS header and a few bytes.
 const SHORT: usize = 16;
 
-/// The key of a region for idempotent requests.
+/// The key of a region for RUDI requests.
 const SAFE: Hex64 = Hex64(1 << 63 | 0xacce5);
 
 /// Begins a rule with the usual needs and axes of this file.
@@ -21,32 +20,28 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "trim/request",
-        "A trimmed request is answered TRIMMED, or TRIMMED_LASTHOP where the last switch \
-         cut it",
-    )
-    .checks(&[PDS_TRIM_001, PDS_TRIM_002])
-    .run(|t| {
-        let (pdc, region) = t.open()?;
-        let places = [(Trimmed::Fabric, NackCode::TRIMMED), (Trimmed::LastHop, NackCode::TRIMMED_LASTHOP)];
-        for (n, (place, code)) in (1..).zip(places) {
-            let request = pdc.request(n).write(&region, 0, &[1; 200])?;
-            send(t, &pdc, &request, place, SHORT)?;
-            let (_, nack) = t.expect_nack(PDS_TRIM_001, &pdc, pdc.psn(n), &[code])?;
-            t.check(PDS_TRIM_001, "spdcid", pdc.remote, Some(nack.spdcid()));
-        }
-        t.pause(t.soon())?;
-        t.check_memory(PDS_TRIM_002, &region, 0, &[0; 200])
-    }),
-    rule("trim/any-cut", "Wherever the cut is, the delivery header is enough for the answer")
+    rule("trim/request", "A trimmed request gets TRIMMED, or TRIMMED_LASTHOP if cut at the last hop")
+        .checks(&[PDS_TRIM_001, PDS_TRIM_002])
+        .run(|t| {
+            let (pdc, region) = t.open()?;
+            let places =
+                [(Trimmed::Fabric, NackCode::TRIMMED), (Trimmed::LastHop, NackCode::TRIMMED_LASTHOP)];
+            for (n, (place, code)) in (1..).zip(places) {
+                let request = pdc.request(n).write(&region, 0, &[1; 200])?;
+                send(t, &pdc, &request, place, SHORT)?;
+                let (_, nack) = t.expect_nack(PDS_TRIM_001, &pdc, pdc.psn(n), &[code])?;
+                t.check(PDS_TRIM_001, "spdcid", pdc.remote, Some(nack.spdcid()));
+            }
+            t.pause(t.soon())?;
+            t.check_memory(PDS_TRIM_002, &region, 0, &[0; 200])
+        }),
+    rule("trim/any-length", "A request trimmed to any length gets NACK TRIMMED")
         .checks(&[PDS_TRIM_001, PDS_TRIM_002])
         .run(|t| {
             let (pdc, region) = t.open()?;
             let whole = pdc.request(1).write(&region, 0, &[1; 200])?;
             let length = whole.build()?.to_bytes().len();
-            // Lengths within the header, at its end, within the payload, and nothing cut but the packet said
-            // to be.
+            // Cut in the headers, at their end, in the payload, and before the last byte.
             for keep in [16, 17, 30, 55, 56, 57, 100, length - 1] {
                 send(t, &pdc, &whole, Trimmed::Fabric, keep)?;
                 t.expect_nack(PDS_TRIM_001, &pdc, pdc.psn(1), &[NackCode::TRIMMED])?;
@@ -54,7 +49,7 @@ pub(super) const RULES: &[Rule] = &[
             t.pause(t.soon())?;
             t.check_memory(PDS_TRIM_002, &region, 0, &[0; 200])
         }),
-    rule("trim/again", "The packet that was trimmed is delivered when it comes again whole")
+    rule("trim/retransmission", "A trimmed packet is delivered when it is retransmitted whole")
         .checks(&[PDS_TRIM_002])
         .run(|t| {
             let (pdc, region) = t.open()?;
@@ -65,21 +60,21 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_cack(PDS_TRIM_002, &pdc, pdc.psn(1))?;
             t.expect_memory(PDS_TRIM_002, &region, 0, &[1; 200])
         }),
-    rule("trim/no-state", "A trimmed packet moves neither the cumulative PSN nor a bit, and clears nothing")
+    rule("trim/no-state", "A trimmed packet moves no cumulative PSN, sets no bit and clears nothing")
         .checks(&[PDS_TRIM_002])
         .needs(&[RUD, TRIM])
         .over(&[&HEADER, &CARRIER, &START])
         .run(|t| {
-            let told = t.value(&HEADER);
+            let fields = t.value(&HEADER);
             let (pdc, region) = t.open()?;
             t.request(&pdc, pdc.request(1).write_nowhere(&region, &[1])?)?;
             t.need_ack(&pdc, pdc.psn(1))?;
             let request = pdc.request(3).write(&region, 0, &[1; 200])?;
-            let request = match told {
-                Told::Nothing => request,
-                Told::Cleared => request.clear(pdc.psn(1)),
-                Told::Retransmitted => request.retx(),
-                Told::NoAckWanted => request.quiet(),
+            let request = match fields {
+                Fields::Plain => request,
+                Fields::Clear => request.clear(pdc.psn(1)),
+                Fields::Retx => request.retx(),
+                Fields::WithoutAr => request.quiet(),
             };
             send(t, &pdc, &request, Trimmed::Fabric, SHORT)?;
             t.pause(t.soon())?;
@@ -91,41 +86,43 @@ pub(super) const RULES: &[Rule] = &[
             t.holds(PDS_TRIM_002, "the bitmap has no bit for the trimmed packet", !bit, seen.uet());
             Ok(())
         }),
-    rule("trim/flags", "The NACK of a trimmed retransmission has retx").checks(&[PDS_NACK_001]).run(|t| {
-        let (pdc, region) = t.open()?;
-        for retx in [true, false] {
-            let request = Request { retx, ..pdc.request(1).write(&region, 0, &[1; 200])? };
-            send(t, &pdc, &request, Trimmed::Fabric, SHORT)?;
-            let (_, nack) = t.expect_nack(PDS_NACK_001, &pdc, pdc.psn(1), &[NackCode::TRIMMED])?;
-            t.check(PDS_NACK_001, "flag retx", retx, nack.retx());
-        }
-        Ok(())
-    }),
-    rule("trim/marks", "The NACK of a trimmed request has its m and retx, with and without a context")
+    rule("trim/retx", "The NACK of a trimmed packet repeats its retx flag").checks(&[PDS_NACK_001]).run(
+        |t| {
+            let (pdc, region) = t.open()?;
+            for retx in [true, false] {
+                let request = Request { retx, ..pdc.request(1).write(&region, 0, &[1; 200])? };
+                send(t, &pdc, &request, Trimmed::Fabric, SHORT)?;
+                let (_, nack) = t.expect_nack(PDS_NACK_001, &pdc, pdc.psn(1), &[NackCode::TRIMMED])?;
+                t.check(PDS_NACK_001, "flag retx", retx, nack.retx());
+            }
+            Ok(())
+        },
+    ),
+    rule("trim/flags", "The NACK of a trimmed packet repeats m and retx, with and without a context")
         .checks(&[PDS_NACK_001])
         .needs(&[TRIM, ECN, SET_ECN])
         .over(&[&KIND, &MODE, &CARRIER])
         .run(|t| {
-            let idempotent = t.value(&KIND);
-            let (pdc, region) = match idempotent {
-                true => {
-                    (t.initiate(), t.exposed(4096, |it| uet_control::ExposeRegion { key: SAFE, ..it })?.0)
-                }
-                false => t.open()?,
+            let rudi_request = t.value(&KIND);
+            let (pdc, region) = if rudi_request {
+                (t.initiate(), t.exposed(4096, |it| ExposeRegion { key: SAFE, ..it })?.0)
+            } else {
+                t.open()?
             };
             for (n, length) in (1..).zip([1, 200, t.mtu()]) {
                 for place in [Trimmed::Fabric, Trimmed::LastHop] {
                     for (marked, retx) in [(false, false), (true, false), (false, true), (true, true)] {
                         let request = Request { retx, ..pdc.request(n).write(&region, 0, &vec![1; length])? };
-                        let packet = if idempotent { rudi(n, &request)? } else { request.build()? };
+                        let packet = if rudi_request { rudi(n, &request)? } else { request.build()? };
                         t.forget();
                         t.send_wire(&Wire { marked, ..pdc.trimmed(&packet, place, SHORT) })?;
                         let (_, nack) =
                             t.expect(PDS_NACK_001, "a NACK of the trimmed request", t.soon(), |seen| {
                                 let nack = seen.nack().filter(|_| seen.wire.dst == pdc.from)?;
-                                let named = match idempotent {
-                                    true => nack.nack_pkt_id() == Some(n),
-                                    false => nack.nack_psn() == Some(request.psn),
+                                let named = if rudi_request {
+                                    nack.nack_pkt_id() == Some(n)
+                                } else {
+                                    nack.nack_psn() == Some(request.psn)
                                 };
                                 named.then_some(nack)
                             })?;
@@ -141,17 +138,17 @@ pub(super) const RULES: &[Rule] = &[
         let pdc = t.initiate();
         let first = pdc.request(0).write(&region, 0, &[1; 200])?;
         send(t, &pdc, &first, Trimmed::Fabric, SHORT)?;
-        // Open: an answer. If there is one, it names no context.
+        // Open: whether the device replies. A reply names no context.
         if let Some((_, nack)) = t.wait(t.soon(), |seen| seen.refuses(&pdc, pdc.psn(0)))? {
             t.check(PDS_TRIM_004, "spdcid", PdcId::NONE, nack.spdcid());
         }
-        // Had it opened one, this would come from a wrong start.
+        // A context opened by the trimmed packet would refuse this Start_PSN.
         let pdc = Pdc { start: pdc.start + (1 << 20), ..pdc };
         t.request(&pdc, pdc.request(0).write(&region, 0, &[2; 16])?)?;
         t.expect_cack(PDS_TRIM_004, &pdc, pdc.psn(0))?;
         t.expect_memory(PDS_TRIM_004, &region, 0, &[2; 16])
     }),
-    rule("trim/after-delivery", "A trimmed copy of what was delivered changes nothing")
+    rule("trim/duplicate", "A trimmed duplicate of a delivered packet changes nothing")
         .checks(&[PDS_TRIM_002])
         .run(|t| {
             let (pdc, region) = t.open()?;
@@ -168,9 +165,9 @@ pub(super) const RULES: &[Rule] = &[
             t.check(PDS_TRIM_002, "cack_psn", pdc.psn(3), ack.cack_psn());
             t.check_memory(PDS_TRIM_002, &region, 0, &[2; 200])
         }),
-    rule("trim/in-order", "On an ordered context a trimmed packet leaves its place empty")
+    rule("trim/ordered", "On an ordered context, a trimmed packet leaves a gap")
         .checks(&[PDS_TRIM_001, PDS_TRIM_002, PDS_ROD_001])
-        .needs(ORDERED)
+        .needs(&[ROD, WRITE, TRIM])
         .over(&[&START])
         .run(|t| {
             let region = t.region(4096)?;
@@ -198,7 +195,7 @@ pub(super) const RULES: &[Rule] = &[
                 pdc.control(CtlType::NOOP, pdc.psn(2), 0)?,
                 pdc.control(CtlType::NEGOTIATION, pdc.psn(2), 0)?,
                 pdc.control(CtlType::ACK_REQUEST, pdc.psn(1), 0)?,
-                pdc.control(CtlType::CLEAR_COMMAND, Psn(0), pdc.psn(1).0)?,
+                clear_command(&pdc, pdc.psn(1))?,
                 pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(2), 0)?,
                 pdc.probe(1, pdc.psn(1))?,
                 pdc.ack(pdc.start).build()?,
@@ -213,33 +210,32 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_silence(PDS_TRIM_005, "no answer", |seen| {
                 (seen.is_for(&pdc) && (seen.ack().is_some() || seen.nack().is_some())).then_some(())
             })?;
-            // Nothing was cleared, closed or taken in.
+            // Nothing was cleared, closed or received.
             t.request(&pdc, pdc.request(2).write(&region, 0, &[1])?)?;
             let (_, ack) = t.expect_ack(PDS_TRIM_005, &pdc, pdc.psn(2))?;
             t.check(PDS_TRIM_005, "cack_psn", pdc.psn(0), ack.cack_psn());
             Ok(())
         },
     ),
-    rule("trim/rudi", "A trimmed RUDI request is answered by a NACK with nt = 1 and its pkt_id")
+    rule("trim/rudi", "A trimmed RUDI request gets a NACK with nt = 1 and its pkt_id")
         .checks(&[PDS_TRIM_003, PDS_NACK_008, WIRE_NACK_002, PDS_TRIM_005, PDS_TRIM_002])
         .needs(&[RUDI, TRIM])
         .over(&[&CARRIER])
         .run(|t| {
-            let (region, held) =
-                t.exposed(4096, |region| uet_control::ExposeRegion { key: SAFE, ..region })?;
-            let way = t.initiate();
-            // Its identifiers must not show in the NACKs of RUDI.
-            let stranger = t.initiate().of_nobody(Some(PdcId(0x77)));
-            t.send(&stranger, &stranger.request(0).write(&region, 0, &[1])?.build()?)?;
-            t.wait(t.soon(), |seen| seen.refuses(&stranger, stranger.psn(0)))?;
+            let (region, held) = t.exposed(4096, |region| ExposeRegion { key: SAFE, ..region })?;
+            let initiator = t.initiate();
+            // The PDCIDs of this packet must not appear in the NACKs of RUDI requests.
+            let foreign = t.initiate().of_nobody(Some(PdcId(0x77)));
+            t.send(&foreign, &foreign.request(0).write(&region, 0, &[1])?.build()?)?;
+            t.wait(t.soon(), |seen| seen.refuses(&foreign, foreign.psn(0)))?;
             t.forget();
-            let packet = rudi(0x1234_5678, &way.request(0).write(&region, 0, &[1; 200])?)?;
+            let packet = rudi(0x1234_5678, &initiator.request(0).write(&region, 0, &[1; 200])?)?;
             for (place, code) in
                 [(Trimmed::Fabric, NackCode::TRIMMED), (Trimmed::LastHop, NackCode::TRIMMED_LASTHOP)]
             {
-                t.send_wire(&way.trimmed(&packet, place, SHORT))?;
+                t.send_wire(&initiator.trimmed(&packet, place, SHORT))?;
                 let (_, nack) = t.expect(PDS_TRIM_003, "a NACK", t.soon(), |seen| {
-                    seen.nack().filter(|_| seen.wire.dst == way.from)
+                    seen.nack().filter(|_| seen.wire.dst == initiator.from)
                 })?;
                 t.check(PDS_TRIM_003, "nack_code", code, nack.nack_code());
                 t.check(PDS_NACK_008, "nt", true, nack.nt());
@@ -247,9 +243,9 @@ pub(super) const RULES: &[Rule] = &[
                 let ids = (nack.spdcid(), nack.dpdcid());
                 t.check(WIRE_NACK_002, "spdcid and dpdcid", (PdcId::NONE, PdcId::NONE), ids);
             }
-            // A trimmed response is of no use to anyone.
+            // A trimmed response is dropped.
             let response = Rudi::response(1).done()?;
-            t.send_wire(&way.trimmed(&uet_wire::UetBuf::new(response), Trimmed::Fabric, 8))?;
+            t.send_wire(&initiator.trimmed(&UetBuf::new(response), Trimmed::Fabric, 8))?;
             t.expect_none(PDS_TRIM_005, "no answer to a trimmed response", t.soon(), |seen| seen.nack())?;
             t.still_holds(PDS_TRIM_002, &region, &held)
         }),
@@ -259,13 +255,13 @@ pub(super) const RULES: &[Rule] = &[
         .over(&[])
         .run(|t| {
             let region = t.region(4096)?;
-            let way = t.initiate();
-            let packet = uud(&way.request(0).write(&region, 0, &[1; 200])?)?;
-            t.send_wire(&way.trimmed(&packet, Trimmed::Fabric, SHORT))?;
-            let ours = way.from;
+            let initiator = t.initiate();
+            let packet = uud(&initiator.request(0).write(&region, 0, &[1; 200])?)?;
+            t.send_wire(&initiator.trimmed(&packet, Trimmed::Fabric, SHORT))?;
+            let ours = initiator.from;
             t.expect_silence(PDS_UUD_001, "no answer", |seen| (seen.wire.dst == ours).then_some(()))
         }),
-    rule("trim/unknown", "A trimmed packet for no context is refused or dropped, and never delivered")
+    rule("trim/unknown-context", "A trimmed packet for an unknown context is refused or dropped")
         .checks(&[PDS_TRIM_002])
         .run(|t| {
             let (open, region) = t.open()?;
@@ -274,31 +270,31 @@ pub(super) const RULES: &[Rule] = &[
             send(t, &pdc, &request, Trimmed::Fabric, SHORT)?;
             let codes = [NackCode::INV_DPDCID, NackCode::TRIMMED];
             t.expect_silence(PDS_TRIM_002, "nothing but NACK INV_DPDCID or TRIMMED", |seen| {
-                let fit =
+                let allowed =
                     seen.refuses(&pdc, pdc.psn(0)).is_some_and(|nack| codes.contains(&nack.nack_code()));
-                (seen.is_for(&pdc) && !fit).then_some(())
+                (seen.is_for(&pdc) && !allowed).then_some(())
             })?;
             t.check_memory(PDS_TRIM_002, &region, 0, &[0; 200])
         }),
 ];
 
-/// Sends what a switch has left of a request.
+/// Sends a request as a switch at `place` trims it to `keep` bytes.
 fn send(t: &mut Test<'_>, pdc: &Pdc, request: &Request, place: Trimmed, keep: usize) -> Outcome {
     t.send_wire(&pdc.trimmed(&request.build()?, place, keep))
 }
 
-/// The state that the header of the trimmed packet tells.
+/// The fields of the trimmed packet that could change the context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
-    Nothing,
-    Cleared,
-    Retransmitted,
-    NoAckWanted,
+enum Fields {
+    Plain,
+    Clear,
+    Retx,
+    WithoutAr,
 }
 
-const HEADER: Axis<Told> = axis("header").values(&[
-    ("plain", Told::Nothing),
-    ("clears", Told::Cleared),
-    ("retx", Told::Retransmitted),
-    ("no-ar", Told::NoAckWanted),
+const HEADER: Axis<Fields> = axis("header").values(&[
+    ("plain", Fields::Plain),
+    ("clears", Fields::Clear),
+    ("retx", Fields::Retx),
+    ("no-ar", Fields::WithoutAr),
 ]);
