@@ -12,7 +12,7 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule("ack-taken/one-for-all", "One cumulative ACK ends all messages that it covers")
+    rule("source-ack/cumulative", "One cumulative ACK completes all messages that it covers")
         .checks(&[PDS_PSN_005])
         .run(|t| {
             let peer = t.peer(0)?;
@@ -25,7 +25,7 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 6)?;
             written.into_iter().try_for_each(|written| t.ends(PDS_PSN_005, written, Status::Ok))
         }),
-    rule("ack-taken/named-below", "An ACK may name a packet below its cumulative PSN")
+    rule("source-ack/psn-below-cumulative", "The device accepts an ACK for a PSN below its cumulative PSN")
         .checks(&[PDS_PSN_005])
         .run(|t| {
             let (target, written) = message_in_flight(t, 4)?;
@@ -33,18 +33,15 @@ pub(super) const RULES: &[Rule] = &[
             target.answer(t, ack)?;
             t.ends(PDS_PSN_005, written, Status::Ok)
         }),
-    rule(
-        "ack-taken/without-response",
-        "A cumulative ACK with UET_NO_RESPONSE ends the messages that it covers",
-    )
-    .checks(&[PDS_PSN_005])
-    .run(|t| {
-        let (target, written) = message_in_flight(t, 3)?;
-        let none = Response::build(ResponseOpcode::UET_NO_RESPONSE, ReturnCode::NULL).done()?;
-        target.answer(t, AckBuilder { response: Some(none), ..target.acking(3) })?;
-        t.ends(PDS_PSN_005, written, Status::Ok)
-    }),
-    rule("ack-taken/twice", "An ACK that comes again says nothing of what was sent since")
+    rule("source-ack/no-response", "A cumulative ACK with UET_NO_RESPONSE completes its message")
+        .checks(&[PDS_PSN_005])
+        .run(|t| {
+            let (target, written) = message_in_flight(t, 3)?;
+            let none = Response::build(ResponseOpcode::UET_NO_RESPONSE, ReturnCode::NULL).done()?;
+            target.answer(t, AckBuilder { response: Some(none), ..target.acking(3) })?;
+            t.ends(PDS_PSN_005, written, Status::Ok)
+        }),
+    rule("source-ack/duplicate", "A duplicate ACK does not acknowledge later packets")
         .checks(&[PDS_PSN_003, PDS_PSN_001, PDS_PSN_005])
         .run(|t| {
             let peer = t.peer(0)?;
@@ -61,7 +58,7 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 3)?;
             t.ends(PDS_PSN_003, second, Status::Ok)
         }),
-    rule("ack-taken/reversed", "ACKs in reversed order end every message, and bring nothing back")
+    rule("source-ack/reversed", "ACKs in reverse order complete the message without retransmissions")
         .checks(&[PDS_PSN_003, PDS_CLR_002])
         .run(|t| {
             let (mut target, written) = message_in_flight(t, 4)?;
@@ -77,7 +74,7 @@ pub(super) const RULES: &[Rule] = &[
             t.check(PDS_CLR_002, "CLEAR_PSN", target.psn(4), next.request.clear_psn());
             Ok(())
         }),
-    rule("ack-taken/own-response", "The response in an ACK is of the packet that it names, and of no other")
+    rule("source-ack/response-of-named-psn", "The response in an ACK applies only to the PSN that it names")
         .checks(&[PDS_ACK_016, PDS_PSN_005])
         .run(|t| {
             let peer = t.peer(0)?;
@@ -102,7 +99,7 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 3)?;
             t.ends(PDS_ACK_016, written[2], Status::Ok)
         }),
-    rule("ack-taken/never-sent", "An ACK whose cumulative PSN was never sent is ignored")
+    rule("source-ack/never-sent", "An ACK whose cumulative PSN was never sent is ignored")
         .checks(&[PDS_PSN_004])
         .run(|t| {
             let (mut target, written) = message_in_flight(t, 2)?;
@@ -116,7 +113,7 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 2)?;
             t.ends(PDS_PSN_004, written, Status::Ok)
         }),
-    rule("ack-taken/never-sent-first", "An ACK of what was never sent does not establish a context")
+    rule("source-ack/never-sent-opening", "An ACK of a PSN that was never sent establishes no context")
         .checks(&[PDS_PSN_004, PDS_SYN_001])
         .run(|t| {
             let peer = t.peer(0)?;
@@ -130,24 +127,27 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 0)?;
             t.ends(PDS_PSN_004, written, Status::Ok)
         }),
-    rule("ack-taken/not-in-advance", "An ACK of what was never sent does not count when it is sent")
-        .checks(&[PDS_PSN_004, PDS_CLR_001])
-        .run(|t| {
-            let peer = t.peer(0)?;
-            let mut target = Target::established(t, peer, Mode::Rud)?;
-            target.ack(t, 2)?;
-            t.settle()?;
-            let written = t.post(post(PostKind::Write, peer, 2 * t.mtu()))?;
-            for n in [1, 2] {
-                let got = target.expect_new(t, PDS_PSN_004, n)?;
-                t.check(PDS_CLR_001, "CLEAR_PSN", target.psn(0), got.request.clear_psn());
-            }
-            t.is_open(PDS_PSN_004, written)?;
-            target.expect_again(t, PDS_PSN_004, 1, t.later())?;
-            target.ack(t, 2)?;
-            t.ends(PDS_PSN_004, written, Status::Ok)
-        }),
-    rule("ack-taken/bits-in-advance", "Bits of PSNs that were never sent do not count when they are")
+    rule(
+        "source-ack/before-transmission",
+        "An ACK that precedes its packets does not acknowledge them later",
+    )
+    .checks(&[PDS_PSN_004, PDS_CLR_001])
+    .run(|t| {
+        let peer = t.peer(0)?;
+        let mut target = Target::established(t, peer, Mode::Rud)?;
+        target.ack(t, 2)?;
+        t.settle()?;
+        let written = t.post(post(PostKind::Write, peer, 2 * t.mtu()))?;
+        for n in [1, 2] {
+            let got = target.expect_new(t, PDS_PSN_004, n)?;
+            t.check(PDS_CLR_001, "CLEAR_PSN", target.psn(0), got.request.clear_psn());
+        }
+        t.is_open(PDS_PSN_004, written)?;
+        target.expect_again(t, PDS_PSN_004, 1, t.later())?;
+        target.ack(t, 2)?;
+        t.ends(PDS_PSN_004, written, Status::Ok)
+    }),
+    rule("source-ack/sack-before-transmission", "SACK bits that precede their packets are ignored")
         .checks(&[PDS_SACK_001])
         .run(|t| {
             let peer = t.peer(0)?;
@@ -160,7 +160,7 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 1)?;
             t.ends(PDS_SACK_001, written, Status::Ok)
         }),
-    rule("ack-taken/other-peer", "An ACK from another address is not one")
+    rule("source-ack/other-address", "An ACK from another address is ignored")
         .checks(&[PDS_PDC_003])
         .needs(&[TWO_ADDRESSES])
         .run(|t| {
@@ -170,7 +170,7 @@ pub(super) const RULES: &[Rule] = &[
                 t.send(&elsewhere, &target.acking(1).build()?)
             })
         }),
-    rule("ack-taken/other-context", "An ACK with another PDCID of the target is not one")
+    rule("source-ack/other-pdcid", "An ACK from another PDCID of the target is ignored")
         .checks(&[PDS_PDC_003])
         .run(|t| {
             expect_ack_ignored(t, PDS_PDC_003, |target, t| {
@@ -178,7 +178,7 @@ pub(super) const RULES: &[Rule] = &[
                 target.answer(t, AckBuilder { spdcid, ..target.acking(1) })
             })
         }),
-    rule("ack-taken/no-identifier", "An ACK without a PDCID of the target does not establish a context")
+    rule("source-ack/pdcid-zero", "An ACK with spdcid 0 does not establish a context")
         .checks(&[PDS_PDC_001, PDS_SYN_001])
         .run(|t| {
             let peer = t.peer(0)?;
@@ -196,7 +196,7 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 0)?;
             t.ends(PDS_PDC_001, written, Status::Ok)
         }),
-    rule("ack-taken/every-form", "An ACK of any form, with whatever congestion state, answers a packet")
+    rule("source-ack/every-form", "An ACK of any type and congestion state acknowledges its packet")
         .checks(&[PDS_RTO_001])
         .run(|t| {
             let (mut target, written) = message_in_flight(t, 5)?;
@@ -231,48 +231,40 @@ pub(super) const RULES: &[Rule] = &[
             target.expect_none(t, PDS_RTO_001, "nothing that is answered", 2 * t.rto(), |_| true)?;
             t.ends(PDS_RTO_001, written, Status::Ok)
         }),
-    rule(
-        "ack-taken/bits-of-longest-form",
-        "The bitmap of the longest form of an ACK says what has arrived, whatever state \
-         stands behind it",
-    )
-    .checks(&[PDS_SACK_004])
-    .run(|t| {
-        // With its bit set a packet is asked about, instead of sent again.
-        let (target, written) = message_in_flight(t, 2)?;
-        let packet = target.pdc.ack(target.psn(1)).build()?;
-        let Some(named) = packet.view().pds.and_then(|pds| pds.ack()) else {
-            return Err(crate::Stop::Failed);
-        };
-        let longest =
-            AckCcx::build().ack(|a| a.copy_from(&named).prologue(|prologue| prologue.kind(PdsType::ACK_CCX)));
-        let longest = longest.ccx_type(CcxType::new(14).unwrap_or_default()).ack_ccx_state(u128::MAX);
-        let longest = longest.sack(|sack| sack.mpr(8).sack_psn_offset(1).sack_bitmap(1)).done()?;
-        t.send(&target.pdc, &UetBuf { ses: packet.ses, ..UetBuf::new(longest) })?;
-        let (_, asked) = target.expect_control(t, PDS_SACK_004, CtlType::ACK_REQUEST, t.later())?;
-        t.check(PDS_SACK_004, "psn", target.psn(2), asked.psn());
-        target.ack(t, 2)?;
-        t.ends(PDS_SACK_004, written, Status::Ok)
-    }),
-    rule(
-        "ack-taken/bits-from-cumulative",
-        "A source counts the bits of an ACK from its cumulative PSN, whichever packet \
-         the ACK names",
-    )
-    .checks(&[PDS_SACK_004, PDS_RTO_001])
-    .needs(&[RUD])
-    .over(&[&CARRIER, &START])
-    .run(|t| {
-        // Packets 2 and 5 have arrived. Counted from packet 2, the bits would be those of 4 and 7.
-        let (mut target, written) = message_in_flight(t, 5)?;
-        target.answer(t, target.naming(2, 1).sack(target.psn(1), 0b10010))?;
-        let (_, asked) = target.expect_control(t, PDS_SACK_004, CtlType::ACK_REQUEST, t.later())?;
-        t.check(PDS_SACK_004, "psn", target.psn(5), asked.psn());
-        target.expect_again(t, PDS_RTO_001, 4, t.later())?;
-        target.ack(t, 5)?;
-        t.ends(PDS_SACK_004, written, Status::Ok)
-    }),
-    rule("ack-taken/probe-answer", "The cumulative PSN in the answer to a PROBE acknowledges nothing")
+    rule("source-ack/ack-ccx-bitmap", "The SACK bitmap of an ACK_CCX counts, whatever its congestion state")
+        .checks(&[PDS_SACK_004])
+        .run(|t| {
+            // With its bit set a packet is asked about, instead of sent again.
+            let (target, written) = message_in_flight(t, 2)?;
+            let packet = target.pdc.ack(target.psn(1)).build()?;
+            let Some(named) = packet.view().pds.and_then(|pds| pds.ack()) else {
+                return Err(crate::Stop::Failed);
+            };
+            let longest = AckCcx::build()
+                .ack(|a| a.copy_from(&named).prologue(|prologue| prologue.kind(PdsType::ACK_CCX)));
+            let longest = longest.ccx_type(CcxType::new(14).unwrap_or_default()).ack_ccx_state(u128::MAX);
+            let longest = longest.sack(|sack| sack.mpr(8).sack_psn_offset(1).sack_bitmap(1)).done()?;
+            t.send(&target.pdc, &UetBuf { ses: packet.ses, ..UetBuf::new(longest) })?;
+            let (_, asked) = target.expect_control(t, PDS_SACK_004, CtlType::ACK_REQUEST, t.later())?;
+            t.check(PDS_SACK_004, "psn", target.psn(2), asked.psn());
+            target.ack(t, 2)?;
+            t.ends(PDS_SACK_004, written, Status::Ok)
+        }),
+    rule("source-ack/sack-base", "SACK bits count from the cumulative PSN, not from the named PSN")
+        .checks(&[PDS_SACK_004, PDS_RTO_001])
+        .needs(&[RUD])
+        .over(&[&CARRIER, &START])
+        .run(|t| {
+            // Packets 2 and 5 have arrived. Counted from packet 2, the bits would be those of 4 and 7.
+            let (mut target, written) = message_in_flight(t, 5)?;
+            target.answer(t, target.naming(2, 1).sack(target.psn(1), 0b10010))?;
+            let (_, asked) = target.expect_control(t, PDS_SACK_004, CtlType::ACK_REQUEST, t.later())?;
+            t.check(PDS_SACK_004, "psn", target.psn(5), asked.psn());
+            target.expect_again(t, PDS_RTO_001, 4, t.later())?;
+            target.ack(t, 5)?;
+            t.ends(PDS_SACK_004, written, Status::Ok)
+        }),
+    rule("source-ack/probe-reply", "The cumulative PSN in the reply to a PROBE acknowledges nothing")
         .checks(&[PDS_PRB_002])
         .run(|t| {
             expect_ack_ignored(t, PDS_PRB_002, |target, t| {
@@ -281,14 +273,15 @@ pub(super) const RULES: &[Rule] = &[
                 t.send(&target.pdc, &UetBuf::new(ack.spdcid(target.pdc.local).dpdcid(remote).done()?))
             })
         }),
-    rule("ack-taken/trimmed", "A trimmed ACK is none").checks(&[PDS_TRIM_005]).needs(&[TRIM]).run(|t| {
+    rule("source-ack/trimmed", "A trimmed ACK is ignored").checks(&[PDS_TRIM_005]).needs(&[TRIM]).run(|t| {
         expect_ack_ignored(t, PDS_TRIM_005, |target, t| {
             let wire = target.pdc.trimmed(&target.acking(1).build()?, crate::Trimmed::Fabric, 16);
             t.send_wire(&wire)
         })
     }),
-    rule("ack-taken/cut-short", "An ACK that ends within its header is none").checks(&[ROB_STATE_001]).run(
-        |t| {
+    rule("source-ack/truncated", "An ACK that ends within its header is ignored")
+        .checks(&[ROB_STATE_001])
+        .run(|t| {
             expect_ack_ignored(t, ROB_STATE_001, |target, t| {
                 let whole = target.pdc.ack(target.psn(1)).build()?.to_bytes();
                 for length in [2, 8, 11] {
@@ -296,10 +289,10 @@ pub(super) const RULES: &[Rule] = &[
                 }
                 Ok(())
             })
-        },
-    ),
-    rule("ack-taken/reserved-bits", "An ACK with reserved bits set is an ACK").checks(&[ROB_RSVD_001]).run(
-        |t| {
+        }),
+    rule("source-ack/reserved-bits", "An ACK with reserved bits set still acknowledges its packet")
+        .checks(&[ROB_RSVD_001])
+        .run(|t| {
             let (target, written) = message_in_flight(t, 1)?;
             let packet = target.pdc.ack(target.psn(1)).build()?;
             let mut bytes = packet.to_bytes();
@@ -308,9 +301,8 @@ pub(super) const RULES: &[Rule] = &[
             bytes[1] |= 0b100_0001;
             t.send_wire(&target.pdc.raw(&bytes))?;
             t.ends(ROB_RSVD_001, written, Status::Ok)
-        },
-    ),
-    rule("ack-taken/marked", "An ACK of a packet that arrived marked is an ACK, and no loss")
+        }),
+    rule("source-ack/ecn-marked", "ACKs that report ECN marks cause no retransmission")
         .checks(&[PDS_PSN_005])
         .run(|t| {
             let (mut target, written) = message_in_flight(t, 3)?;

@@ -33,9 +33,8 @@ const ASKED: Axis<Option<u32>> =
     axis("clear-request").values(&[("none", None), ("first", Some(1)), ("last", Some(COUNT))]);
 
 pub(super) const RULES: &[Rule] = &[rule(
-    "clear-asked/every-order",
-    "CLEAR_PSN reaches every response that has to be cleared, in whatever order the \
-         answers come",
+    "source-clear/requested-in-every-order",
+    "CLEAR_PSN covers guaranteed responses for any order of ACKs",
 )
 .checks(&[PDS_CLR_001, PDS_CLR_006])
 .over(&[&ORDER, &KEPT, &ASKED, &MODE, &CARRIER, &START])

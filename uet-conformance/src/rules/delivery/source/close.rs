@@ -12,32 +12,28 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "source-close/command",
-        "Told to close a context at rest, the device sends CLOSE_COMMAND with the next \
-         PSN, and asks for an ACK",
-    )
-    .checks(&[
-        PDS_CLOSE_002,
-        PDS_CTL_001,
-        PDS_PDC_003,
-        PDS_SYN_010,
-        WIRE_CTL_003,
-        WIRE_CTL_005,
-        WIRE_RSVD_001,
-    ])
-    .run(|t| {
-        let (peer, target) = at_rest(t)?;
-        close(t, peer)?;
-        let (seen, command) = expect_close(t, &target, PDS_CLOSE_002)?;
-        t.check(PDS_CTL_001, "psn", target.psn(1), command.psn());
-        t.check(PDS_CLOSE_002, "ar", true, command.ar());
-        t.check(PDS_SYN_010, "syn", false, command.syn());
-        t.check(PDS_PDC_003, "dpdcid", Some(target.pdc.local), command.dpdcid());
-        t.check_packet(&seen, &[WIRE_CTL_003, WIRE_CTL_005, WIRE_RSVD_001]);
-        Ok(())
-    }),
-    rule("source-close/waits-for-acks", "While a request is not acknowledged the device does not close")
+    rule("source-close/command", "CLOSE_COMMAND for an idle context has the next PSN and requests an ACK")
+        .checks(&[
+            PDS_CLOSE_002,
+            PDS_CTL_001,
+            PDS_PDC_003,
+            PDS_SYN_010,
+            WIRE_CTL_003,
+            WIRE_CTL_005,
+            WIRE_RSVD_001,
+        ])
+        .run(|t| {
+            let (peer, target) = at_rest(t)?;
+            close(t, peer)?;
+            let (seen, command) = expect_close(t, &target, PDS_CLOSE_002)?;
+            t.check(PDS_CTL_001, "psn", target.psn(1), command.psn());
+            t.check(PDS_CLOSE_002, "ar", true, command.ar());
+            t.check(PDS_SYN_010, "syn", false, command.syn());
+            t.check(PDS_PDC_003, "dpdcid", Some(target.pdc.local), command.dpdcid());
+            t.check_packet(&seen, &[WIRE_CTL_003, WIRE_CTL_005, WIRE_RSVD_001]);
+            Ok(())
+        }),
+    rule("source-close/waits-for-acks", "The device does not close while a request is unacknowledged")
         .checks(&[PDS_CLOSE_001, PDS_CLOSE_002])
         .run(|t| {
             let (peer, mut target) = at_rest(t)?;
@@ -52,7 +48,7 @@ pub(super) const RULES: &[Rule] = &[
             t.check(PDS_CLOSE_002, "psn", target.psn(3), command.psn());
             Ok(())
         }),
-    rule("source-close/waits-for-data", "While read data is outstanding the device does not close")
+    rule("source-close/waits-for-data", "The device does not close while read data is outstanding")
         .checks(&[PDS_CLOSE_001, PDS_CLOSE_003])
         .needs(&[READ, CLOSE])
         .run(|t| {
@@ -68,7 +64,7 @@ pub(super) const RULES: &[Rule] = &[
             expect_close(t, &target, PDS_CLOSE_001)?;
             Ok(())
         }),
-    rule("source-close/not-in-a-message", "A context is closed after the end of a message, not within")
+    rule("source-close/after-message", "The device closes a context after a message, not within one")
         .checks(&[PDS_CLOSE_003, PDS_MSG_002])
         .run(|t| {
             let (peer, mut target) = at_rest(t)?;
@@ -83,44 +79,37 @@ pub(super) const RULES: &[Rule] = &[
             t.check(PDS_CLOSE_003, "psn", target.psn(count + 1), command.psn());
             Ok(())
         }),
-    rule(
-        "source-close/retransmitted",
-        "CLOSE_COMMAND that is not answered comes again, with its PSN and retx",
-    )
-    .checks(&[PDS_RTO_001, PDS_RTO_005, PDS_CLOSE_002])
-    .run(|t| {
-        let (peer, target) = at_rest(t)?;
-        close(t, peer)?;
-        let (_, first) = expect_close(t, &target, PDS_CLOSE_002)?;
-        t.check(PDS_RTO_005, "flag retx", false, first.retx());
-        for n in 0..retransmissions(t, 2)? {
-            let within = t.soon() + t.scaled(t.rto() * (2 << n));
-            let (_, again) = target.expect_control(t, PDS_RTO_001, CtlType::CLOSE_COMMAND, within)?;
-            t.check(PDS_RTO_005, "psn", first.psn(), again.psn());
-            t.check(PDS_RTO_005, "flag retx", true, again.retx());
-            t.check(PDS_CLOSE_002, "ar", true, again.ar());
-        }
-        Ok(())
-    }),
-    rule(
-        "source-close/nothing-above",
-        "After CLOSE_COMMAND no request leaves by the context: what is posted opens \
-         another",
-    )
-    .checks(&[PDS_CLOSE_004, PDS_SYN_001, PDS_CLOSE_002, PDS_SYN_007])
-    .run(|t| {
-        let (peer, target) = at_rest(t)?;
-        close(t, peer)?;
-        let (_, command) = expect_close(t, &target, PDS_CLOSE_002)?;
-        let since = t.now();
-        t.post(post(PostKind::Write, peer, 64))?;
-        // Open: if another context waits for the end of this one.
-        if !t.hear(t.early(), |seen| seen.at > since && seen.request().is_some())? {
-            confirm(t, &target, command.psn())?;
-        }
-        expect_another(t, &target, PDS_CLOSE_004, since)
-    }),
-    rule("source-close/acknowledged", "With the ACK of CLOSE_COMMAND the context is over")
+    rule("source-close/retransmitted", "CLOSE_COMMAND is retransmitted with the same PSN and with retx")
+        .checks(&[PDS_RTO_001, PDS_RTO_005, PDS_CLOSE_002])
+        .run(|t| {
+            let (peer, target) = at_rest(t)?;
+            close(t, peer)?;
+            let (_, first) = expect_close(t, &target, PDS_CLOSE_002)?;
+            t.check(PDS_RTO_005, "flag retx", false, first.retx());
+            for n in 0..retransmissions(t, 2)? {
+                let within = t.soon() + t.scaled(t.rto() * (2 << n));
+                let (_, again) = target.expect_control(t, PDS_RTO_001, CtlType::CLOSE_COMMAND, within)?;
+                t.check(PDS_RTO_005, "psn", first.psn(), again.psn());
+                t.check(PDS_RTO_005, "flag retx", true, again.retx());
+                t.check(PDS_CLOSE_002, "ar", true, again.ar());
+            }
+            Ok(())
+        }),
+    rule("source-close/next-context", "After CLOSE_COMMAND, a new message opens another context")
+        .checks(&[PDS_CLOSE_004, PDS_SYN_001, PDS_CLOSE_002, PDS_SYN_007])
+        .run(|t| {
+            let (peer, target) = at_rest(t)?;
+            close(t, peer)?;
+            let (_, command) = expect_close(t, &target, PDS_CLOSE_002)?;
+            let since = t.now();
+            t.post(post(PostKind::Write, peer, 64))?;
+            // Open: if another context waits for the end of this one.
+            if !t.hear(t.early(), |seen| seen.at > since && seen.request().is_some())? {
+                confirm(t, &target, command.psn())?;
+            }
+            expect_another(t, &target, PDS_CLOSE_004, since)
+        }),
+    rule("source-close/acknowledged", "The ACK of CLOSE_COMMAND ends the context")
         .checks(&[PDS_CLOSE_004, PDS_CLOSE_002, PDS_SYN_001, PDS_SYN_007])
         .run(|t| {
             let (peer, target) = at_rest(t)?;
@@ -135,7 +124,7 @@ pub(super) const RULES: &[Rule] = &[
             t.post(post(PostKind::Write, peer, 64))?;
             expect_another(t, &target, PDS_CLOSE_004, since)
         }),
-    rule("source-close/same-identifier", "A PDCID that is used again starts 2^16 PSNs away at least")
+    rule("source-close/pdcid-reuse", "A reused PDCID starts at least 2^16 PSNs from its last PSN")
         .checks(&[PDS_SYN_007, PDS_CLOSE_002])
         .run(|t| {
             // A pool of one, where the device lets one; else it may take long until it comes to this PDCID
@@ -167,31 +156,27 @@ pub(super) const RULES: &[Rule] = &[
                 _ => Ok(()),
             }
         }),
-    rule(
-        "source-close/asked",
-        "CLOSE_REQUEST of the target is acknowledged like a request, and the device \
-         closes",
-    )
-    .checks(&[PDS_CLOSE_013, PDS_CTL_001, PDS_PSN_002, PDS_CLOSE_002, PDS_SYN_001, PDS_SYN_007])
-    .needs(&[])
-    .run(|t| {
-        let (peer, target) = at_rest(t)?;
-        ask(t, &target)?;
-        let (asked, soon) = (target.psn(0), t.soon());
-        let (ack, cack) =
-            t.expect(PDS_CTL_001, "an ACK of the CLOSE_REQUEST", soon, |seen| seen.cack(&target.pdc))?;
-        t.one_of(PDS_PSN_002, "cack_psn", &[asked, asked - 1], cack);
-        let covers = ack.acknowledges(&target.pdc, asked).is_some();
-        t.holds(PDS_CTL_001, "the ACK covers the CLOSE_REQUEST", covers, ack.uet());
-        let (_, command) = expect_close(t, &target, PDS_CLOSE_013)?;
-        t.check(PDS_CLOSE_002, "psn", target.psn(1), command.psn());
-        confirm(t, &target, command.psn())?;
-        t.settle()?;
-        let since = t.now();
-        t.post(post(PostKind::Write, peer, 64))?;
-        expect_another(t, &target, PDS_CLOSE_013, since)
-    }),
-    rule("source-close/asked-again", "CLOSE_REQUEST that comes again is acknowledged again, and closes once")
+    rule("source-close/close-request", "The device acknowledges CLOSE_REQUEST and closes the context")
+        .checks(&[PDS_CLOSE_013, PDS_CTL_001, PDS_PSN_002, PDS_CLOSE_002, PDS_SYN_001, PDS_SYN_007])
+        .needs(&[])
+        .run(|t| {
+            let (peer, target) = at_rest(t)?;
+            ask(t, &target)?;
+            let (asked, soon) = (target.psn(0), t.soon());
+            let (ack, cack) =
+                t.expect(PDS_CTL_001, "an ACK of the CLOSE_REQUEST", soon, |seen| seen.cack(&target.pdc))?;
+            t.one_of(PDS_PSN_002, "cack_psn", &[asked, asked - 1], cack);
+            let covers = ack.acknowledges(&target.pdc, asked).is_some();
+            t.holds(PDS_CTL_001, "the ACK covers the CLOSE_REQUEST", covers, ack.uet());
+            let (_, command) = expect_close(t, &target, PDS_CLOSE_013)?;
+            t.check(PDS_CLOSE_002, "psn", target.psn(1), command.psn());
+            confirm(t, &target, command.psn())?;
+            t.settle()?;
+            let since = t.now();
+            t.post(post(PostKind::Write, peer, 64))?;
+            expect_another(t, &target, PDS_CLOSE_013, since)
+        }),
+    rule("source-close/duplicate-request", "A duplicate CLOSE_REQUEST gets an ACK but no second close")
         .checks(&[PDS_DUP_002, PDS_CLOSE_013, PDS_DUP_001])
         .needs(&[])
         .run(|t| {
@@ -215,35 +200,32 @@ pub(super) const RULES: &[Rule] = &[
             })?;
             t.expect_action(peer)
         }),
-    rule(
-        "source-close/next-message",
-        "A message that is posted while a context waits for its close arrives whole",
-    )
-    .checks(&[PDS_MSG_002, PDS_PSN_005])
-    .needs(&[RUD])
-    .over(&[&CARRIER, &START])
-    .run(|t| {
-        let (peer, mut target) = at_rest(t)?;
-        // One outstanding request keeps the context from closing at once.
-        t.post(post(PostKind::Write, peer, 64))?;
-        target.collect(t, 2)?;
-        ask(t, &target)?;
-        t.need_ack(&target.pdc, target.psn(0))?;
-        t.settle()?;
-        let written = t.post(post(PostKind::Write, peer, 3 * t.mtu()))?;
-        let within = t.later();
-        let opens = |seen: &RxPacket| seen.request().filter(|request| request.syn()).map(|_| ());
-        let Some((first, ())) = t.wait(within, opens)? else {
-            return skip("the device sends no message before the close");
-        };
-        let mut next = Target::opened_by(t, first)?;
-        for n in 0..3 {
-            next.expect_new(t, PDS_MSG_002, n)?;
-            next.ack(t, n)?;
-        }
-        t.ends(PDS_PSN_005, written, Status::Ok)
-    }),
-    rule("source-close/asked-in-ack", "REQ_CLOSE in an ACK has the device close")
+    rule("source-close/message-before-close", "A message posted while a close is pending arrives whole")
+        .checks(&[PDS_MSG_002, PDS_PSN_005])
+        .needs(&[RUD])
+        .over(&[&CARRIER, &START])
+        .run(|t| {
+            let (peer, mut target) = at_rest(t)?;
+            // One outstanding request keeps the context from closing at once.
+            t.post(post(PostKind::Write, peer, 64))?;
+            target.collect(t, 2)?;
+            ask(t, &target)?;
+            t.need_ack(&target.pdc, target.psn(0))?;
+            t.settle()?;
+            let written = t.post(post(PostKind::Write, peer, 3 * t.mtu()))?;
+            let within = t.later();
+            let opens = |seen: &RxPacket| seen.request().filter(|request| request.syn()).map(|_| ());
+            let Some((first, ())) = t.wait(within, opens)? else {
+                return skip("the device sends no message before the close");
+            };
+            let mut next = Target::opened_by(t, first)?;
+            for n in 0..3 {
+                next.expect_new(t, PDS_MSG_002, n)?;
+                next.ack(t, n)?;
+            }
+            t.ends(PDS_PSN_005, written, Status::Ok)
+        }),
+    rule("source-close/req-close", "REQ_CLOSE in an ACK makes the device close the context")
         .checks(&[PDS_CLOSE_013, PDS_CLOSE_002, PDS_PSN_005])
         .needs(&[])
         .run(|t| {
@@ -257,45 +239,37 @@ pub(super) const RULES: &[Rule] = &[
             t.check(PDS_CLOSE_002, "psn", target.psn(2), command.psn());
             Ok(())
         }),
-    rule(
-        "source-close/asked-too-early",
-        "Asked while requests are outstanding, the device closes when they are \
-         acknowledged",
-    )
-    .checks(&[PDS_CLOSE_001, PDS_CLOSE_013])
-    .needs(&[])
-    .run(|t| {
-        let (peer, mut target) = at_rest(t)?;
-        let written = t.post(post(PostKind::Write, peer, 2 * t.mtu()))?;
-        target.collect(t, 3)?;
-        ask(t, &target)?;
-        target.name(t, 2, 1)?;
-        not_yet(t, &target, PDS_CLOSE_001)?;
-        target.ack(t, 2)?;
-        t.ends(PDS_CLOSE_001, written, Status::Ok)?;
-        expect_close(t, &target, PDS_CLOSE_013)?;
-        Ok(())
-    }),
-    rule(
-        "source-close/refused",
-        "When CLOSE_COMMAND is refused because the target closes in error, the context \
-         is over",
-    )
-    .checks(&[PDS_NACK_013, PDS_CLOSE_002, PDS_SYN_001, PDS_SYN_007])
-    .run(|t| {
-        let (peer, target) = at_rest(t)?;
-        close(t, peer)?;
-        let (_, command) = expect_close(t, &target, PDS_CLOSE_002)?;
-        t.send(&target.pdc, &target.pdc.nack(NackCode::CLOSING_IN_ERR, command.psn())?)?;
-        t.settle()?;
-        let (span, since) = (4 * t.rto(), t.now());
-        t.expect_none(PDS_NACK_013, "no CLOSE_COMMAND again", span, |seen| {
-            target.control(seen, CtlType::CLOSE_COMMAND)
-        })?;
-        t.post(post(PostKind::Write, peer, 64))?;
-        expect_another(t, &target, PDS_NACK_013, since)
-    }),
-    rule("source-close/given-up", "CLOSE_COMMAND is not sent for ever")
+    rule("source-close/early-request", "After an early CLOSE_REQUEST, the close waits for outstanding ACKs")
+        .checks(&[PDS_CLOSE_001, PDS_CLOSE_013])
+        .needs(&[])
+        .run(|t| {
+            let (peer, mut target) = at_rest(t)?;
+            let written = t.post(post(PostKind::Write, peer, 2 * t.mtu()))?;
+            target.collect(t, 3)?;
+            ask(t, &target)?;
+            target.name(t, 2, 1)?;
+            not_yet(t, &target, PDS_CLOSE_001)?;
+            target.ack(t, 2)?;
+            t.ends(PDS_CLOSE_001, written, Status::Ok)?;
+            expect_close(t, &target, PDS_CLOSE_013)?;
+            Ok(())
+        }),
+    rule("source-close/refused", "A NACK CLOSING_IN_ERR for CLOSE_COMMAND ends the context")
+        .checks(&[PDS_NACK_013, PDS_CLOSE_002, PDS_SYN_001, PDS_SYN_007])
+        .run(|t| {
+            let (peer, target) = at_rest(t)?;
+            close(t, peer)?;
+            let (_, command) = expect_close(t, &target, PDS_CLOSE_002)?;
+            t.send(&target.pdc, &target.pdc.nack(NackCode::CLOSING_IN_ERR, command.psn())?)?;
+            t.settle()?;
+            let (span, since) = (4 * t.rto(), t.now());
+            t.expect_none(PDS_NACK_013, "no CLOSE_COMMAND again", span, |seen| {
+                target.control(seen, CtlType::CLOSE_COMMAND)
+            })?;
+            t.post(post(PostKind::Write, peer, 64))?;
+            expect_another(t, &target, PDS_NACK_013, since)
+        }),
+    rule("source-close/limit", "CLOSE_COMMAND is retransmitted at most Max_RTO_Retx_Cnt times")
         .checks(&[PDS_RTO_003, PDS_CLOSE_002, PDS_RTO_004, PDS_SYN_001, PDS_SYN_007])
         .run(|t| {
             let most = match t.parameter("max_rto_retx_cnt") {
@@ -319,7 +293,7 @@ pub(super) const RULES: &[Rule] = &[
             t.post(post(PostKind::Write, peer, 64))?;
             expect_another(t, &target, PDS_RTO_004, since)
         }),
-    rule("source-close/late-data", "Data that comes when the context is closed is not taken")
+    rule("source-close/late-data", "Read data that arrives after the close is refused")
         .checks(&[PDS_CLOSE_009, PDS_CLOSE_002])
         .run(|t| {
             let (peer, target) = at_rest(t)?;
@@ -335,7 +309,7 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_nack(PDS_CLOSE_009, &pdc, target.psn(0), &[NackCode::INV_DPDCID, NackCode::CLOSING])?;
             t.expect_action(peer)
         }),
-    rule("source-close/only-that", "Closing one context leaves another to the same peer open")
+    rule("source-close/other-contexts", "A close leaves another context to the same peer open")
         .checks(&[PDS_PDC_003, PDS_CLOSE_002])
         .needs(&[RUD, ROD, CLOSE])
         .over(&[&CARRIER, &START])
@@ -353,7 +327,7 @@ pub(super) const RULES: &[Rule] = &[
             ordered.ack(t, 1)?;
             t.ends(PDS_PDC_003, written, Status::Ok)
         }),
-    rule("source-close/range", "A context is closed before a direction has used up its PSNs")
+    rule("source-close/psn-range", "A context closes before one direction has used all its PSNs")
         .checks(&[PDS_CLOSE_012])
         .needs(&[])
         .run(|t| {

@@ -36,7 +36,7 @@ pub(super) const RULES: &[Rule] = &[
             judge(t, &target, &[WIRE_RSVD_003, WIRE_SYN_001, WIRE_CLEAR_001]);
             Ok(())
         }),
-    rule("source-encoding/established", "Requests of an open context are well formed, retransmissions too")
+    rule("source-encoding/established", "Requests and retransmissions of an open context are well formed")
         .checks(&[
             WIRE_RSVD_001,
             WIRE_PDCID_002,
@@ -58,7 +58,7 @@ pub(super) const RULES: &[Rule] = &[
             judge(t, &target, &[WIRE_PDCID_002, WIRE_CLEAR_001, WIRE_SES_006, WIRE_SES_008]);
             Ok(())
         }),
-    rule("source-encoding/every-kind", "Requests of every kind are well formed, and are what was asked for")
+    rule("source-encoding/operations", "Requests of every operation are well formed and have its opcode")
         .checks(&[
             WIRE_TYPE_001,
             WIRE_NEXT_001,
@@ -110,7 +110,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("source-encoding/forms", "Requests with the short headers are well formed")
+    rule("source-encoding/header-forms", "Requests with short headers are well formed")
         .checks(&[
             WIRE_NEXT_002,
             WIRE_SES_003,
@@ -173,7 +173,7 @@ pub(super) const RULES: &[Rule] = &[
             judge(t, &target, &[WIRE_SES_006, WIRE_SES_008]);
             Ok(())
         }),
-    rule("source-encoding/idempotent", "Idempotent requests are well formed, retransmissions too")
+    rule("source-encoding/rudi", "RUDI requests and their retransmissions are well formed")
         .checks(&[WIRE_TYPE_001, WIRE_RSVD_001, WIRE_NEXT_002, WIRE_SES_006, WIRE_SES_008])
         .needs(&[RUDI])
         .over(&[])
@@ -194,7 +194,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("source-encoding/with-demand", "With receiver credit, requests carry a demand, and are well formed")
+    rule("source-encoding/credit-demand", "With receiver credit, requests are well formed and carry demand")
         .checks(&[
             RCCC_TYPE_001,
             WIRE_RSVD_001,
@@ -241,61 +241,57 @@ pub(super) const RULES: &[Rule] = &[
                 _ => Ok(()),
             }
         }),
-    rule(
-        "source-encoding/answers",
-        "ACKs and NACKs of an initiator, for the return direction, are well formed",
-    )
-    .checks(&[
-        WIRE_ACK_001,
-        WIRE_CC_001,
-        WIRE_NACK_001,
-        WIRE_RSVD_001,
-        WIRE_RSVD_002,
-        WIRE_PDCID_001,
-        PDS_ASK_001,
-        WIRE_LEN_001,
-        WIRE_NEXT_002,
-        WIRE_PDCID_002,
-    ])
-    .needs(&[RUD])
-    .over(&[&CARRIER, &START])
-    .run(|t| {
-        let peer = t.peer(0)?;
-        let target = Target::established(t, peer, Mode::Rud)?;
-        let pdc = target.pdc.clone();
-        // An ACK, one with a gap, and a NACK.
-        t.send(&pdc, &pdc.numbered(CtlType::NOOP, 0)?)?;
-        let (ack, _) = t.need_ack(&pdc, pdc.psn(0))?;
-        t.send(&pdc, &pdc.numbered(CtlType::NOOP, 2)?)?;
-        let (gap, _) = t.need_ack(&pdc, pdc.psn(2))?;
-        t.send(&pdc, &pdc.control(CtlType::ACK_REQUEST, pdc.psn(1), 0)?)?;
-        // A gap it may have reported before, by itself: RCVR_INFER_LOSS.
-        let (nack, _) = t.expect_nack(PDS_ASK_001, &pdc, pdc.psn(1), &[NackCode::PKT_NOT_RCVD])?;
-        for seen in [&ack, &gap] {
-            t.check_packet(seen, &[WIRE_ACK_001, WIRE_CC_001, WIRE_RSVD_001, WIRE_RSVD_002, WIRE_NEXT_002]);
-            t.check_packet(seen, &[WIRE_PDCID_001, WIRE_PDCID_002, WIRE_LEN_001]);
-        }
-        t.check_packet(&nack, &[WIRE_NACK_001, WIRE_RSVD_001, WIRE_PDCID_002, WIRE_LEN_001]);
-        Ok(())
-    }),
-    rule(
-        "source-encoding/one-packet-lengths",
-        "Messages of no bytes, of one, of a packet less one, and of a whole packet are \
-         one packet each",
-    )
-    .checks(&[WIRE_SES_007, WIRE_LEN_001])
-    .run(|t| {
-        let peer = t.peer(0)?;
-        let mut target = Target::established(t, peer, Mode::Rud)?;
-        for (n, length) in (1..).zip([0, 1, t.mtu() - 1, t.mtu()]) {
-            t.post(post(PostKind::Write, peer, length))?;
-            let got = target.expect_new(t, WIRE_SES_007, n)?;
-            t.check_packet(&got.seen, &[WIRE_SES_007, WIRE_LEN_001]);
-            t.check(WIRE_SES_007, "bytes", length, got.seen.payload().len());
-            target.ack(t, n)?;
-        }
-        Ok(())
-    }),
+    rule("source-encoding/ack-and-nack", "ACKs and NACKs of an initiator are well formed")
+        .checks(&[
+            WIRE_ACK_001,
+            WIRE_CC_001,
+            WIRE_NACK_001,
+            WIRE_RSVD_001,
+            WIRE_RSVD_002,
+            WIRE_PDCID_001,
+            PDS_ASK_001,
+            WIRE_LEN_001,
+            WIRE_NEXT_002,
+            WIRE_PDCID_002,
+        ])
+        .needs(&[RUD])
+        .over(&[&CARRIER, &START])
+        .run(|t| {
+            let peer = t.peer(0)?;
+            let target = Target::established(t, peer, Mode::Rud)?;
+            let pdc = target.pdc.clone();
+            // An ACK, one with a gap, and a NACK.
+            t.send(&pdc, &pdc.numbered(CtlType::NOOP, 0)?)?;
+            let (ack, _) = t.need_ack(&pdc, pdc.psn(0))?;
+            t.send(&pdc, &pdc.numbered(CtlType::NOOP, 2)?)?;
+            let (gap, _) = t.need_ack(&pdc, pdc.psn(2))?;
+            t.send(&pdc, &pdc.control(CtlType::ACK_REQUEST, pdc.psn(1), 0)?)?;
+            // A gap it may have reported before, by itself: RCVR_INFER_LOSS.
+            let (nack, _) = t.expect_nack(PDS_ASK_001, &pdc, pdc.psn(1), &[NackCode::PKT_NOT_RCVD])?;
+            for seen in [&ack, &gap] {
+                t.check_packet(
+                    seen,
+                    &[WIRE_ACK_001, WIRE_CC_001, WIRE_RSVD_001, WIRE_RSVD_002, WIRE_NEXT_002],
+                );
+                t.check_packet(seen, &[WIRE_PDCID_001, WIRE_PDCID_002, WIRE_LEN_001]);
+            }
+            t.check_packet(&nack, &[WIRE_NACK_001, WIRE_RSVD_001, WIRE_PDCID_002, WIRE_LEN_001]);
+            Ok(())
+        }),
+    rule("source-encoding/single-packet", "A message of at most one packet's payload is a single packet")
+        .checks(&[WIRE_SES_007, WIRE_LEN_001])
+        .run(|t| {
+            let peer = t.peer(0)?;
+            let mut target = Target::established(t, peer, Mode::Rud)?;
+            for (n, length) in (1..).zip([0, 1, t.mtu() - 1, t.mtu()]) {
+                t.post(post(PostKind::Write, peer, length))?;
+                let got = target.expect_new(t, WIRE_SES_007, n)?;
+                t.check_packet(&got.seen, &[WIRE_SES_007, WIRE_LEN_001]);
+                t.check(WIRE_SES_007, "bytes", length, got.seen.payload().len());
+                target.ack(t, n)?;
+            }
+            Ok(())
+        }),
 ];
 
 /// All that has come for a context is held against this.

@@ -10,8 +10,8 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 
 pub(super) const RULES: &[Rule] = &[
     rule(
-        "initiate/syn-until-first-ack",
-        "Every packet before the first ACK has syn, and its distance from Start_PSN",
+        "source-establish/syn-until-first-ack",
+        "Until the first ACK, packets have syn and their psn_offset",
     )
     .checks(&[PDS_SYN_001])
     .run(|t| {
@@ -30,9 +30,8 @@ pub(super) const RULES: &[Rule] = &[
         Ok(())
     }),
     rule(
-        "initiate/again-before-first-ack",
-        "A retransmission before the first ACK still opens the context, with the same \
-         offset",
+        "source-establish/retx-before-ack",
+        "A retransmission before the first ACK keeps syn and psn_offset",
     )
     .checks(&[PDS_SYN_001, PDS_RTO_005])
     .run(|t| {
@@ -46,7 +45,7 @@ pub(super) const RULES: &[Rule] = &[
         t.check(PDS_RTO_005, "spdcid", first.request.spdcid(), again.request.spdcid());
         Ok(())
     }),
-    rule("initiate/established", "After the first ACK a new packet names the target's PDCID")
+    rule("source-establish/established", "After the first ACK, new packets carry the target's PDCID")
         .checks(&[PDS_SYN_004])
         .run(|t| {
             let peer = t.peer(0)?;
@@ -68,8 +67,8 @@ pub(super) const RULES: &[Rule] = &[
             Ok(())
         }),
     rule(
-        "initiate/again-after-first-ack",
-        "After the first ACK the retransmission of a packet that had syn has none",
+        "source-establish/retx-after-ack",
+        "A packet sent with syn is retransmitted without it after an ACK",
     )
     .checks(&[PDS_SYN_004, PDS_RTO_001])
     .run(|t| {
@@ -84,7 +83,7 @@ pub(super) const RULES: &[Rule] = &[
         t.check(PDS_SYN_004, "dpdcid", Some(target.pdc.local), again.request.dpdcid());
         Ok(())
     }),
-    rule("initiate/nack-is-no-ack", "A NACK does not establish the context: later packets still have syn")
+    rule("source-establish/nack-is-no-ack", "A NACK establishes no context: retransmissions still have syn")
         .checks(&[PDS_SYN_001, PDS_NACK_004])
         .run(|t| {
             let peer = t.peer(0)?;
@@ -103,9 +102,8 @@ pub(super) const RULES: &[Rule] = &[
             Ok(())
         }),
     rule(
-        "initiate/second-message-before-ack",
-        "A second message before the first ACK goes on with the numbers of the first, or \
-         opens a context of its own",
+        "source-establish/early-message",
+        "A message before the first ACK has the next PSN or a new context",
     )
     .checks(&[PDS_SYN_001, PDS_PSN_001])
     .run(|t| {
@@ -133,7 +131,7 @@ pub(super) const RULES: &[Rule] = &[
         }
         Ok(())
     }),
-    rule("initiate/every-kind", "The first packet of every kind of operation opens a context at Start_PSN")
+    rule("source-establish/operations", "The first packet of each operation opens a context at Start_PSN")
         .checks(&[PDS_SYN_001, PDS_PDC_001])
         .needs(&[TWO_ADDRESSES])
         .run(|t| {
@@ -164,7 +162,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("initiate/first-clear", "Before anything is answered, CLEAR_PSN is Start_PSN - 1 in every packet")
+    rule("source-establish/clear-psn", "Until a packet is acknowledged, CLEAR_PSN is Start_PSN - 1")
         .checks(&[PDS_CLR_001])
         .run(|t| {
             let peer = t.peer(0)?;
@@ -177,7 +175,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("initiate/offset-limit", "Before the first ACK no packet leaves the window that every target has")
+    rule("source-establish/offset-limit", "Before the first ACK, no packet exceeds the default window")
         .checks(&[PDS_SYN_006, PDS_SYN_004])
         .run(|t| {
             // Without congestion control, and with a small window, where the device lets one.
@@ -197,7 +195,7 @@ pub(super) const RULES: &[Rule] = &[
             target.expect_new(t, PDS_SYN_004, highest + 1)?;
             Ok(())
         }),
-    rule("initiate/random-start", "The first PSNs of contexts follow no step")
+    rule("source-establish/random-start", "The Start_PSNs of successive contexts follow no fixed step")
         .checks(&[PDS_SYN_007])
         .over(&[&MODE, &CARRIER])
         .run(|t| {
@@ -226,42 +224,41 @@ pub(super) const RULES: &[Rule] = &[
             t.at_most(PDS_SYN_007, "steps of less than 256, of 5", 1, near);
             Ok(())
         }),
-    rule(
-        "initiate/own-identifiers",
-        "Two open contexts of the device have different PDCIDs, to whomever they lead",
-    )
-    .checks(&[PDS_PDC_003])
-    .needs(&[TWO_ADDRESSES])
-    .run(|t| {
-        let mut open = Vec::<PdcId>::new();
-        for address in 0..2 {
-            let peer = t.peer(address)?;
-            let from = t.address(address)?;
-            t.post(post(PostKind::Write, peer, 64))?;
-            let within = t.later();
-            let (first, _) = t.need("a request that opens a context", within, |seen| {
-                seen.request().filter(|request| request.syn() && seen.wire.dst == from)
-            })?;
-            let pdc = t.accept(&first)?;
-            t.send(&pdc, &pdc.ack(pdc.psn(0)).build()?)?;
-            let id = first.request().map(|request| request.spdcid()).unwrap_or(PdcId::NONE);
-            let free = !open.contains(&id);
-            t.holds(
-                PDS_PDC_003,
-                "the PDCID of a new context is not in use",
-                free,
-                format_args!("PDCID {id}"),
-            );
-            open.push(id);
-        }
-        Ok(())
-    }),
-    rule("initiate/job", "Two jobs do not share a context").checks(&[PDS_PDC_002, PDS_SYN_001]).run(|t| {
-        let (one, other) = (t.peer(0)?, t.peer_of_job(102)?);
-        apart(t, post(PostKind::Write, one, 64), post(PostKind::Write, other, 64))?;
-        Ok(())
-    }),
-    rule("initiate/class", "Two traffic classes do not share a context")
+    rule("source-establish/unique-pdcid", "Open contexts to two peers have different PDCIDs")
+        .checks(&[PDS_PDC_003])
+        .needs(&[TWO_ADDRESSES])
+        .run(|t| {
+            let mut open = Vec::<PdcId>::new();
+            for address in 0..2 {
+                let peer = t.peer(address)?;
+                let from = t.address(address)?;
+                t.post(post(PostKind::Write, peer, 64))?;
+                let within = t.later();
+                let (first, _) = t.need("a request that opens a context", within, |seen| {
+                    seen.request().filter(|request| request.syn() && seen.wire.dst == from)
+                })?;
+                let pdc = t.accept(&first)?;
+                t.send(&pdc, &pdc.ack(pdc.psn(0)).build()?)?;
+                let id = first.request().map(|request| request.spdcid()).unwrap_or(PdcId::NONE);
+                let free = !open.contains(&id);
+                t.holds(
+                    PDS_PDC_003,
+                    "the PDCID of a new context is not in use",
+                    free,
+                    format_args!("PDCID {id}"),
+                );
+                open.push(id);
+            }
+            Ok(())
+        }),
+    rule("source-establish/job", "Two jobs do not share a context").checks(&[PDS_PDC_002, PDS_SYN_001]).run(
+        |t| {
+            let (one, other) = (t.peer(0)?, t.peer_of_job(102)?);
+            apart(t, post(PostKind::Write, one, 64), post(PostKind::Write, other, 64))?;
+            Ok(())
+        },
+    ),
+    rule("source-establish/class", "Two traffic classes do not share a context")
         .checks(&[PDS_PDC_002, PDS_SYN_001])
         .run(|t| {
             let peer = t.peer(0)?;
@@ -269,7 +266,7 @@ pub(super) const RULES: &[Rule] = &[
             apart(t, write.clone(), Post { class: 1, ..write })?;
             Ok(())
         }),
-    rule("initiate/mode", "Ordered and unordered requests do not share a context")
+    rule("source-establish/mode", "Ordered and unordered requests do not share a context")
         .checks(&[PDS_PDC_002, PDS_OPEN_008, PDS_SYN_001])
         .needs(&[RUD, ROD])
         .over(&[&CARRIER, &START])
@@ -283,28 +280,27 @@ pub(super) const RULES: &[Rule] = &[
             t.check(PDS_OPEN_008, "mode of the second", "ROD", if ordered.rod { "ROD" } else { "RUD" });
             Ok(())
         }),
-    rule(
-        "initiate/next-message",
-        "A later message goes on with the numbers of the context, or opens one of its own",
-    )
-    .checks(&[PDS_SYN_004, PDS_PSN_001])
-    .run(|t| {
-        let peer = t.peer(0)?;
-        let target = Target::established(t, peer, Mode::Rud)?;
-        t.post(post(PostKind::Write, peer, 128))?;
-        let within = t.later();
-        let (_, next) =
-            t.need("the second message", within, |seen| seen.request().filter(|request| !request.retx()))?;
-        if Some(next.spdcid()) == target.pdc.remote {
-            t.check(PDS_PSN_001, "psn", target.psn(1), next.psn());
-            t.check(PDS_SYN_004, "dpdcid", Some(target.pdc.local), next.dpdcid());
-        } else {
-            t.check(PDS_SYN_001, "psn_offset", Some(0), next.psn_offset().map(|offset| offset.get()));
-        }
-        Ok(())
-    }),
-    rule("initiate/whole-message", "All packets of a message go by one context").checks(&[PDS_MSG_002]).run(
-        |t| {
+    rule("source-establish/next-message", "A later message takes the next PSN or opens another context")
+        .checks(&[PDS_SYN_004, PDS_PSN_001])
+        .run(|t| {
+            let peer = t.peer(0)?;
+            let target = Target::established(t, peer, Mode::Rud)?;
+            t.post(post(PostKind::Write, peer, 128))?;
+            let within = t.later();
+            let (_, next) = t.need("the second message", within, |seen| {
+                seen.request().filter(|request| !request.retx())
+            })?;
+            if Some(next.spdcid()) == target.pdc.remote {
+                t.check(PDS_PSN_001, "psn", target.psn(1), next.psn());
+                t.check(PDS_SYN_004, "dpdcid", Some(target.pdc.local), next.dpdcid());
+            } else {
+                t.check(PDS_SYN_001, "psn_offset", Some(0), next.psn_offset().map(|offset| offset.get()));
+            }
+            Ok(())
+        }),
+    rule("source-establish/whole-message", "All packets of a message use one context")
+        .checks(&[PDS_MSG_002])
+        .run(|t| {
             let peer = t.peer(0)?;
             let count = 40;
             t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
@@ -318,9 +314,8 @@ pub(super) const RULES: &[Rule] = &[
                 seen.request().filter(|request| Some(request.spdcid()) != remote)
             })?;
             Ok(())
-        },
-    ),
-    rule("initiate/message-after-message", "A message leaves a context whole before the next starts")
+        }),
+    rule("source-establish/no-interleaving", "The packets of two messages do not interleave in a context")
         .checks(&[PDS_MSG_001])
         .run(|t| {
             let peer = t.peer(0)?;
@@ -353,7 +348,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("initiate/late-syn-twin", "An ACK of another PDCID after the first does not lead the device astray")
+    rule("source-establish/second-pdcid", "An ACK from another PDCID does not replace the target's PDCID")
         .checks(&[PDS_SYN_004, PDS_RTO_001])
         .run(|t| {
             let peer = t.peer(0)?;

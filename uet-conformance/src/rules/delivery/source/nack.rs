@@ -12,48 +12,41 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "reaction/lacking",
-        "A packet that is refused for lack of a resource comes again, and the message \
-         ends well",
-    )
-    .checks(&[PDS_NACK_004, PDS_RTO_005])
-    .run(|t| {
-        let (mut target, written) = message_in_flight(t, 4)?;
-        let codes = [
-            NackCode::NO_PKT_BUFFER,
-            NackCode::NO_GTD_DEL_AVAIL,
-            NackCode::NO_SES_MSG_AVAIL,
-            NackCode::NO_RESOURCE,
-        ];
-        for (n, code) in (1..).zip(codes) {
-            target.refuse(t, code, n)?;
-        }
-        for (n, code) in (1..).zip(codes) {
-            t.note(format!("after {code}"));
-            let again = target.expect_again(t, PDS_NACK_004, n, t.later())?;
-            t.check(PDS_RTO_005, "SES header and payload", target.packet(n)?.content(), again.content());
-        }
-        target.ack(t, 4)?;
-        t.ends(PDS_NACK_004, written, Status::Ok)
-    }),
-    rule(
-        "reaction/only-the-refused",
-        "On an unordered context only the refused packet comes again before the timeout",
-    )
-    .checks(&[PDS_NACK_004])
-    .needs(&[RUD])
-    .over(&[&CARRIER, &START])
-    .measure(|t| {
-        is_early(t)?;
-        let (mut target, _) = message_in_flight(t, 3)?;
-        let since = target.asked;
-        target.refuse(t, NackCode::NO_RESOURCE, 2)?;
-        target.expect_again(t, PDS_NACK_004, 2, t.later())?;
-        let left = (since + t.early()).saturating_sub(t.now());
-        target.expect_none(t, PDS_NACK_004, "nothing but the refused packet", left, |n| n != 2)
-    }),
-    rule("reaction/wait", "After a NACK of the normal class the packet waits for NACK_Retx_Time")
+    rule("source-nack/no-resource", "A packet refused for lack of a resource is retransmitted")
+        .checks(&[PDS_NACK_004, PDS_RTO_005])
+        .run(|t| {
+            let (mut target, written) = message_in_flight(t, 4)?;
+            let codes = [
+                NackCode::NO_PKT_BUFFER,
+                NackCode::NO_GTD_DEL_AVAIL,
+                NackCode::NO_SES_MSG_AVAIL,
+                NackCode::NO_RESOURCE,
+            ];
+            for (n, code) in (1..).zip(codes) {
+                target.refuse(t, code, n)?;
+            }
+            for (n, code) in (1..).zip(codes) {
+                t.note(format!("after {code}"));
+                let again = target.expect_again(t, PDS_NACK_004, n, t.later())?;
+                t.check(PDS_RTO_005, "SES header and payload", target.packet(n)?.content(), again.content());
+            }
+            target.ack(t, 4)?;
+            t.ends(PDS_NACK_004, written, Status::Ok)
+        }),
+    rule("source-nack/only-refused", "A RUD source retransmits only the refused packet before the timeout")
+        .checks(&[PDS_NACK_004])
+        .needs(&[RUD])
+        .over(&[&CARRIER, &START])
+        .measure(|t| {
+            is_early(t)?;
+            let (mut target, _) = message_in_flight(t, 3)?;
+            let since = target.asked;
+            target.refuse(t, NackCode::NO_RESOURCE, 2)?;
+            target.expect_again(t, PDS_NACK_004, 2, t.later())?;
+            let left = (since + t.early()).saturating_sub(t.now());
+            target.expect_none(t, PDS_NACK_004, "nothing but the refused packet", left, |n| n != 2)
+        }),
+    rule("source-nack/nack-retx-time", "After a normal NACK, the packet waits for NACK_Retx_Time")
         .checks(&[PDS_NACK_006, PDS_NACK_004])
         .measure(|t| {
             let (mut target, _) = message_in_flight(t, 1)?;
@@ -65,36 +58,30 @@ pub(super) const RULES: &[Rule] = &[
             t.at_least(PDS_NACK_006, "the time before the retransmission", bound, waited);
             Ok(())
         }),
-    rule("reaction/trimmed", "A trimmed packet is sent again well before its timeout")
+    rule("source-nack/trimmed", "A trimmed packet is retransmitted well before its timeout")
         .checks(&[PDS_NACK_004, PDS_NACK_007])
         .measure(|t| again_early(t, &[NackCode::TRIMMED, NackCode::TRIMMED_LASTHOP], PDS_NACK_007)),
-    rule(
-        "reaction/trimmed-first",
-        "A trimmed packet does not wait for NACK_Retx_Time as one does that was refused",
-    )
-    .checks(&[PDS_NACK_007, PDS_NACK_004])
-    .needs(&[RUD])
-    .over(&[&CARRIER, &START])
-    .measure(|t| {
-        is_early(t)?;
-        require(!t.nack_wait().is_zero(), "NACK_Retx_Time is zero")?;
-        let (mut target, _) = message_in_flight(t, 2)?;
-        target.refuse(t, NackCode::NO_RESOURCE, 1)?;
-        target.refuse(t, NackCode::TRIMMED, 2)?;
-        let first = target.expect_any_again(t, PDS_NACK_004, 2)?;
-        t.check(PDS_NACK_007, "the first to come again", 2, target.index(&first));
-        Ok(())
-    }),
-    rule(
-        "reaction/inferred-loss",
-        "A packet that the destination takes for lost comes again well before its timeout",
-    )
-    .checks(&[PDS_NACK_004])
-    .measure(|t| {
-        is_early(t)?;
-        again_early(t, &[NackCode::RCVR_INFER_LOSS], PDS_NACK_004)
-    }),
-    rule("reaction/experimental", "The experimental codes of the lighter classes have the packet sent again")
+    rule("source-nack/trimmed-first", "A trimmed packet is retransmitted before an earlier refused one")
+        .checks(&[PDS_NACK_007, PDS_NACK_004])
+        .needs(&[RUD])
+        .over(&[&CARRIER, &START])
+        .measure(|t| {
+            is_early(t)?;
+            require(!t.nack_wait().is_zero(), "NACK_Retx_Time is zero")?;
+            let (mut target, _) = message_in_flight(t, 2)?;
+            target.refuse(t, NackCode::NO_RESOURCE, 1)?;
+            target.refuse(t, NackCode::TRIMMED, 2)?;
+            let first = target.expect_any_again(t, PDS_NACK_004, 2)?;
+            t.check(PDS_NACK_007, "the first to come again", 2, target.index(&first));
+            Ok(())
+        }),
+    rule("source-nack/inferred-loss", "After RCVR_INFER_LOSS, a packet is retransmitted before its timeout")
+        .checks(&[PDS_NACK_004])
+        .measure(|t| {
+            is_early(t)?;
+            again_early(t, &[NackCode::RCVR_INFER_LOSS], PDS_NACK_004)
+        }),
+    rule("source-nack/experimental", "The non-fatal experimental codes cause a retransmission")
         .checks(&[PDS_NACK_004])
         .measure(|t| {
             let (mut target, written) = message_in_flight(t, 2)?;
@@ -105,37 +92,34 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 2)?;
             t.ends(PDS_NACK_004, written, Status::Ok)
         }),
-    rule(
-        "reaction/no-context-left",
-        "A target that lacks a context is asked again, by the same opening packet, well \
-         before its timeout",
-    )
-    .checks(&[PDS_NACK_004, PDS_SYN_001])
-    .measure(|t| {
-        // Each on a context of its own: how often one packet may be refused is the device's choice.
-        let mut before = Vec::new();
-        for (job, code) in (101..).zip([NackCode::NO_PDC_AVAIL, NackCode::NO_CCC_AVAIL, NackCode::NO_BITMAP])
-        {
-            t.note(format!("after {code}"));
-            let peer = t.peer_of_job(job)?;
-            let written = t.post(post(PostKind::Write, peer, 64))?;
-            let mut target = Target::accept_beside(t, &before.iter().collect::<Vec<_>>())?;
-            target.refuse_without_context(t, code, 0)?;
-            let again = comes_again(t, &mut target, 0)?;
-            t.check(PDS_SYN_001, "syn", true, again.request.syn());
-            t.check(
-                PDS_SYN_001,
-                "psn_offset",
-                Some(0),
-                again.request.psn_offset().map(|offset| offset.get()),
-            );
-            target.ack(t, 0)?;
-            t.ends(PDS_NACK_004, written, Status::Ok)?;
-            before.push(target);
-        }
-        Ok(())
-    }),
-    rule("reaction/then-accepted", "A context that was refused at first is established by the first ACK")
+    rule("source-nack/no-context", "An opening packet refused for lack of a context is retransmitted")
+        .checks(&[PDS_NACK_004, PDS_SYN_001])
+        .measure(|t| {
+            // Each on a context of its own: how often one packet may be refused is the device's choice.
+            let mut before = Vec::new();
+            for (job, code) in
+                (101..).zip([NackCode::NO_PDC_AVAIL, NackCode::NO_CCC_AVAIL, NackCode::NO_BITMAP])
+            {
+                t.note(format!("after {code}"));
+                let peer = t.peer_of_job(job)?;
+                let written = t.post(post(PostKind::Write, peer, 64))?;
+                let mut target = Target::accept_beside(t, &before.iter().collect::<Vec<_>>())?;
+                target.refuse_without_context(t, code, 0)?;
+                let again = comes_again(t, &mut target, 0)?;
+                t.check(PDS_SYN_001, "syn", true, again.request.syn());
+                t.check(
+                    PDS_SYN_001,
+                    "psn_offset",
+                    Some(0),
+                    again.request.psn_offset().map(|offset| offset.get()),
+                );
+                target.ack(t, 0)?;
+                t.ends(PDS_NACK_004, written, Status::Ok)?;
+                before.push(target);
+            }
+            Ok(())
+        }),
+    rule("source-nack/then-accepted", "The first ACK establishes a context that was refused at first")
         .checks(&[PDS_NACK_004, PDS_SYN_004])
         .run(|t| {
             let peer = t.peer(0)?;
@@ -152,7 +136,7 @@ pub(super) const RULES: &[Rule] = &[
             t.check(PDS_SYN_004, "dpdcid", Some(target.pdc.local), next.request.dpdcid());
             Ok(())
         }),
-    rule("reaction/limit", "NACKs have a packet sent again at most Max_NACK_Retx_Cnt times")
+    rule("source-nack/limit", "NACKs cause at most Max_NACK_Retx_Cnt retransmissions of a packet")
         .checks(&[PDS_NACK_005])
         .run(|t| {
             let most = t.parameter("max_nack_retx_cnt");
@@ -173,7 +157,7 @@ pub(super) const RULES: &[Rule] = &[
             t.at_most(PDS_NACK_005, "transmissions of the packet", bound, times);
             t.fails(PDS_NACK_005, written, t.until_given_up())
         }),
-    rule("reaction/outside-window", "A packet that was outside the window of the target comes again")
+    rule("source-nack/outside-window", "A packet refused as outside the target's window is retransmitted")
         .checks(&[PDS_NACK_004])
         .measure(|t| {
             let (mut target, written) = message_in_flight(t, 2)?;
@@ -183,7 +167,7 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 2)?;
             t.ends(PDS_NACK_004, written, Status::Ok)
         }),
-    rule("reaction/not-received", "A packet that an ACK_REQUEST finds missing is sent again")
+    rule("source-nack/not-received", "A packet that an ACK_REQUEST finds missing is retransmitted")
         .checks(&[PDS_NACK_015, PDS_RTO_005, PDS_SACK_004])
         .run(|t| {
             let (mut target, written) = message_in_flight(t, 2)?;
@@ -196,7 +180,7 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 2)?;
             t.ends(PDS_NACK_015, written, Status::Ok)
         }),
-    rule("reaction/data-is-gone", "A read whose data went with a lost ACK is sent again")
+    rule("source-nack/ack-with-data", "A read whose data was lost with its ACK is retransmitted")
         .checks(&[PDS_NACK_015, PDS_RTO_005, PDS_SACK_004])
         .needs(&[READ])
         .run(|t| {
@@ -212,7 +196,7 @@ pub(super) const RULES: &[Rule] = &[
             t.check(PDS_RTO_005, "SES header", target.packet(1)?.content(), again.content());
             Ok(())
         }),
-    rule("reaction/busy-then-done", "After RCVD_SES_PROCG nothing is sent again when the ACK comes in time")
+    rule("source-nack/processing-then-ack", "After RCVD_SES_PROCG, a timely ACK prevents retransmission")
         .checks(&[PDS_NACK_012])
         .measure(|t| {
             t.slowed()?;
@@ -233,29 +217,26 @@ pub(super) const RULES: &[Rule] = &[
             let peer = t.peer(0)?;
             t.expect_action(peer)
         }),
-    rule(
-        "reaction/busy",
-        "After RCVD_SES_PROCG and no ACK, the packet is sent again, or its ACK asked \
-         for, well before its timeout",
-    )
-    .checks(&[PDS_NACK_012])
-    .measure(|t| {
-        let (target, written) = message_in_flight(t, 1)?;
-        target.refuse(t, NackCode::RCVD_SES_PROCG, 1)?;
-        let (psn, within) = (target.psn(1), t.later());
-        let expected = format!("PSN {psn} again, or an ACK_REQUEST for it");
-        let (again, ()) = t.expect(PDS_NACK_012, &expected, within, |seen| {
-            let again = seen.request().is_some_and(|request| request.psn() == psn && request.retx());
-            let asked = target.control(seen, CtlType::ACK_REQUEST).is_some_and(|asked| asked.psn() == psn);
-            (again || asked).then_some(())
-        })?;
-        if is_early(t).is_ok() {
-            expect_early(t, PDS_NACK_012, target.packet(1)?, &again);
-        }
-        target.ack(t, 1)?;
-        t.ends(PDS_NACK_012, written, Status::Ok)
-    }),
-    rule("reaction/with-state", "A NACK that also carries congestion state is a NACK")
+    rule("source-nack/processing", "RCVD_SES_PROCG without an ACK leads to a retry before the timeout")
+        .checks(&[PDS_NACK_012])
+        .measure(|t| {
+            let (target, written) = message_in_flight(t, 1)?;
+            target.refuse(t, NackCode::RCVD_SES_PROCG, 1)?;
+            let (psn, within) = (target.psn(1), t.later());
+            let expected = format!("PSN {psn} again, or an ACK_REQUEST for it");
+            let (again, ()) = t.expect(PDS_NACK_012, &expected, within, |seen| {
+                let again = seen.request().is_some_and(|request| request.psn() == psn && request.retx());
+                let asked =
+                    target.control(seen, CtlType::ACK_REQUEST).is_some_and(|asked| asked.psn() == psn);
+                (again || asked).then_some(())
+            })?;
+            if is_early(t).is_ok() {
+                expect_early(t, PDS_NACK_012, target.packet(1)?, &again);
+            }
+            target.ack(t, 1)?;
+            t.ends(PDS_NACK_012, written, Status::Ok)
+        }),
+    rule("source-nack/nack-ccx", "A NACK_CCX causes a retransmission like a NACK")
         .checks(&[PDS_NACK_004])
         .measure(|t| {
             let (mut target, written) = message_in_flight(t, 1)?;
@@ -274,7 +255,7 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 1)?;
             t.ends(PDS_NACK_004, written, Status::Ok)
         }),
-    rule("reaction/new-start", "After NEW_START_PSN all packets are numbered anew, each with its offset")
+    rule("source-nack/new-start", "After NEW_START_PSN, all packets get new PSNs and psn_offsets")
         .checks(&[PDS_NACK_009])
         .run(|t| {
             let peer = t.peer(0)?;

@@ -10,114 +10,95 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "reaction-fatal/forgotten",
-        "When the target knows no such context, the device leaves it and takes a new one",
-    )
-    .checks(&[PDS_NACK_003, PDS_SYN_007])
-    .run(|t| {
-        let (target, written) = message_in_flight(t, 1)?;
-        target.refuse_without_context(t, NackCode::INV_DPDCID, 1)?;
-        is_left(t, &target, PDS_NACK_003, written)
-    }),
-    rule(
-        "reaction-fatal/mismatch",
-        "When the target says that packet and context do not fit, the device leaves the \
-         context",
-    )
-    .checks(&[PDS_NACK_003, PDS_SYN_007])
-    .run(|t| {
-        let (target, written) = message_in_flight(t, 1)?;
-        target.refuse_without_context(t, NackCode::PDC_HDR_MISMATCH, 1)?;
-        is_left(t, &target, PDS_NACK_003, written)?;
-        for code in [NackCode::PDC_MODE_MISMATCH, NackCode::UNEXP_EVENT] {
-            t.note(format!("and after {code}"));
-            t.call(uet_control::Reset {})?;
-            t.forget();
+    rule("source-nack-fatal/unknown-context", "After INV_DPDCID, the device moves to another context")
+        .checks(&[PDS_NACK_003, PDS_SYN_007])
+        .run(|t| {
             let (target, written) = message_in_flight(t, 1)?;
-            target.refuse(t, code, 1)?;
+            target.refuse_without_context(t, NackCode::INV_DPDCID, 1)?;
+            is_left(t, &target, PDS_NACK_003, written)
+        }),
+    rule("source-nack-fatal/mismatch", "After a NACK for a mismatch, the device moves to another context")
+        .checks(&[PDS_NACK_003, PDS_SYN_007])
+        .run(|t| {
+            let (target, written) = message_in_flight(t, 1)?;
+            target.refuse_without_context(t, NackCode::PDC_HDR_MISMATCH, 1)?;
             is_left(t, &target, PDS_NACK_003, written)?;
-        }
-        Ok(())
-    }),
-    rule(
-        "reaction-fatal/invalid-syn",
-        "When the target refuses the opening itself, the device leaves the context",
-    )
-    .checks(&[PDS_NACK_003])
-    .run(|t| {
-        let peer = t.peer(0)?;
-        let written = t.post(post(PostKind::Write, peer, 64))?;
-        let target = Target::accept(t)?;
-        target.refuse(t, NackCode::INVALID_SYN, 0)?;
-        t.settle()?;
-        let (since, remote) = (t.now(), target.pdc.remote);
-        t.expect_none(PDS_NACK_003, "nothing of the context that is over", 4 * t.rto(), |seen| {
-            let old = |request: &uet_wire::pds::Request| {
-                Some(request.spdcid()) == remote && request.start_psn() == Some(target.psn(0))
-            };
-            seen.request().filter(|request| old(request) && seen.at >= since)
-        })?;
-        let ended = t.completion(written, Duration::ZERO)?.map(|completion| completion.status);
-        t.one_of(PDS_NACK_003, "the completion", NOT_WELL, ended);
-        t.expect_action(peer)
-    }),
-    rule("reaction-fatal/closing", "When the target is closing, the device takes a new context")
+            for code in [NackCode::PDC_MODE_MISMATCH, NackCode::UNEXP_EVENT] {
+                t.note(format!("and after {code}"));
+                t.call(uet_control::Reset {})?;
+                t.forget();
+                let (target, written) = message_in_flight(t, 1)?;
+                target.refuse(t, code, 1)?;
+                is_left(t, &target, PDS_NACK_003, written)?;
+            }
+            Ok(())
+        }),
+    rule("source-nack-fatal/invalid-syn", "After INVALID_SYN, the device leaves the context")
+        .checks(&[PDS_NACK_003])
+        .run(|t| {
+            let peer = t.peer(0)?;
+            let written = t.post(post(PostKind::Write, peer, 64))?;
+            let target = Target::accept(t)?;
+            target.refuse(t, NackCode::INVALID_SYN, 0)?;
+            t.settle()?;
+            let (since, remote) = (t.now(), target.pdc.remote);
+            t.expect_none(PDS_NACK_003, "nothing of the context that is over", 4 * t.rto(), |seen| {
+                let old = |request: &uet_wire::pds::Request| {
+                    Some(request.spdcid()) == remote && request.start_psn() == Some(target.psn(0))
+                };
+                seen.request().filter(|request| old(request) && seen.at >= since)
+            })?;
+            let ended = t.completion(written, Duration::ZERO)?.map(|completion| completion.status);
+            t.one_of(PDS_NACK_003, "the completion", NOT_WELL, ended);
+            t.expect_action(peer)
+        }),
+    rule("source-nack-fatal/closing", "After CLOSING, the device moves to another context")
         .checks(&[PDS_NACK_003, PDS_SYN_007])
         .run(|t| {
             let (target, written) = message_in_flight(t, 1)?;
             target.refuse(t, NackCode::CLOSING, 1)?;
             is_left(t, &target, PDS_NACK_003, written)
         }),
-    rule(
-        "reaction-fatal/closing-in-error",
-        "When the target closes in error, the context is over and nothing is tried again",
-    )
-    .checks(&[PDS_NACK_013, PDS_SYN_007])
-    .run(|t| {
-        let (target, written) = message_in_flight(t, 1)?;
-        target.refuse(t, NackCode::CLOSING_IN_ERR, 1)?;
-        is_over(t, &target, PDS_NACK_013, written)
-    }),
-    rule(
-        "reaction-fatal/lost-response",
-        "When a guaranteed response is lost, the context is over and the operation fails",
-    )
-    .checks(&[PDS_NACK_014, PDS_SACK_004, PDS_SYN_007])
-    .run(|t| {
-        let (target, written) = message_in_flight(t, 2)?;
-        target.ack(t, 1)?;
-        // The device knows that it has arrived, and asks for the response.
-        target.sack(t, 2, &[2])?;
-        target.expect_control(t, PDS_SACK_004, CtlType::ACK_REQUEST, t.later())?;
-        target.refuse(t, NackCode::GTD_RESP_UNAVAIL, 2)?;
-        is_over(t, &target, PDS_NACK_014, written)
-    }),
-    rule("reaction-fatal/experimental-fatal", "The fatal experimental code ends the context")
+    rule("source-nack-fatal/closing-in-error", "After CLOSING_IN_ERR, the device retries nothing")
+        .checks(&[PDS_NACK_013, PDS_SYN_007])
+        .run(|t| {
+            let (target, written) = message_in_flight(t, 1)?;
+            target.refuse(t, NackCode::CLOSING_IN_ERR, 1)?;
+            is_over(t, &target, PDS_NACK_013, written)
+        }),
+    rule("source-nack-fatal/lost-response", "After GTD_RESP_UNAVAIL, the operation fails without retry")
+        .checks(&[PDS_NACK_014, PDS_SACK_004, PDS_SYN_007])
+        .run(|t| {
+            let (target, written) = message_in_flight(t, 2)?;
+            target.ack(t, 1)?;
+            // The device knows that it has arrived, and asks for the response.
+            target.sack(t, 2, &[2])?;
+            target.expect_control(t, PDS_SACK_004, CtlType::ACK_REQUEST, t.later())?;
+            target.refuse(t, NackCode::GTD_RESP_UNAVAIL, 2)?;
+            is_over(t, &target, PDS_NACK_014, written)
+        }),
+    rule("source-nack-fatal/experimental", "The fatal experimental code ends the context")
         .checks(&[PDS_NACK_003, PDS_SYN_007])
         .run(|t| {
             let (target, written) = message_in_flight(t, 1)?;
             target.refuse(t, NackCode::EXP_NACK_FATAL, 1)?;
             is_left(t, &target, PDS_NACK_003, written)
         }),
-    rule(
-        "reaction-fatal/whole-context",
-        "With a fatal NACK for one packet, no packet of the context leaves any more",
-    )
-    .checks(&[PDS_NACK_003, PDS_SYN_007])
-    .run(|t| {
-        let peer = t.peer(0)?;
-        let mut target = Target::established(t, peer, Mode::Rud)?;
-        let one = t.post(post(PostKind::Write, peer, 64))?;
-        let other = t.post(post(PostKind::Write, peer, 2 * t.mtu()))?;
-        target.collect(t, 4)?;
-        target.refuse_without_context(t, NackCode::INV_DPDCID, 2)?;
-        is_left(t, &target, PDS_NACK_003, one)?;
-        let ended = t.completion(other, Duration::ZERO)?.map(|completion| completion.status);
-        t.one_of(PDS_NACK_003, "the completion", NOT_WELL, ended);
-        Ok(())
-    }),
-    rule("reaction-fatal/other-contexts", "A fatal NACK for one context leaves another alone")
+    rule("source-nack-fatal/whole-context", "A fatal NACK for one packet stops the whole context")
+        .checks(&[PDS_NACK_003, PDS_SYN_007])
+        .run(|t| {
+            let peer = t.peer(0)?;
+            let mut target = Target::established(t, peer, Mode::Rud)?;
+            let one = t.post(post(PostKind::Write, peer, 64))?;
+            let other = t.post(post(PostKind::Write, peer, 2 * t.mtu()))?;
+            target.collect(t, 4)?;
+            target.refuse_without_context(t, NackCode::INV_DPDCID, 2)?;
+            is_left(t, &target, PDS_NACK_003, one)?;
+            let ended = t.completion(other, Duration::ZERO)?.map(|completion| completion.status);
+            t.one_of(PDS_NACK_003, "the completion", NOT_WELL, ended);
+            Ok(())
+        }),
+    rule("source-nack-fatal/other-contexts", "A fatal NACK for one context does not affect another")
         .checks(&[PDS_PDC_003])
         .needs(&[RUD, ROD])
         .over(&[&CARRIER, &START])

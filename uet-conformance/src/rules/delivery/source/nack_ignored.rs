@@ -22,46 +22,40 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "reaction-ignored/answered-already",
-        "A NACK, of whatever class, for a PSN that is answered changes nothing",
-    )
-    .checks(&[PDS_NACK_002])
-    .run(|t| {
-        let (mut target, written) = message_in_flight(t, 2)?;
-        target.ack(t, 1)?;
-        t.settle()?;
-        for code in CODES {
-            target.refuse(t, *code, 1)?;
-        }
-        t.settle()?;
-        target.expect_again(t, PDS_NACK_002, 2, t.later())?;
-        target.expect_none(t, PDS_NACK_002, "nothing that is answered", t.rto(), |n| n < 2)?;
-        target.ack(t, 2)?;
-        t.ends(PDS_NACK_002, written, Status::Ok)
-    }),
-    rule(
-        "reaction-ignored/never-sent",
-        "A NACK, of whatever class, for a PSN that was never sent changes nothing",
-    )
-    .checks(&[PDS_NACK_002])
-    .run(|t| {
-        let (mut target, written) = message_in_flight(t, 1)?;
-        for code in CODES {
-            target.refuse(t, *code, 2)?;
-            target.refuse(t, *code, 400)?;
-        }
-        t.settle()?;
-        target.expect_again(t, PDS_NACK_002, 1, t.later())?;
-        target.ack(t, 1)?;
-        t.ends(PDS_NACK_002, written, Status::Ok)?;
-        let peer = t.peer(0)?;
-        t.post(post(PostKind::Write, peer, 64))?;
-        let next = target.expect_new(t, PDS_NACK_002, 2)?;
-        t.check(PDS_NACK_002, "flag retx", false, next.request.retx());
-        Ok(())
-    }),
-    rule("reaction-ignored/other-peer", "A NACK from another address changes nothing")
+    rule("source-nack-ignored/acknowledged", "A NACK of any class for an acknowledged PSN is ignored")
+        .checks(&[PDS_NACK_002])
+        .run(|t| {
+            let (mut target, written) = message_in_flight(t, 2)?;
+            target.ack(t, 1)?;
+            t.settle()?;
+            for code in CODES {
+                target.refuse(t, *code, 1)?;
+            }
+            t.settle()?;
+            target.expect_again(t, PDS_NACK_002, 2, t.later())?;
+            target.expect_none(t, PDS_NACK_002, "nothing that is answered", t.rto(), |n| n < 2)?;
+            target.ack(t, 2)?;
+            t.ends(PDS_NACK_002, written, Status::Ok)
+        }),
+    rule("source-nack-ignored/never-sent", "A NACK of any class for a PSN never sent is ignored")
+        .checks(&[PDS_NACK_002])
+        .run(|t| {
+            let (mut target, written) = message_in_flight(t, 1)?;
+            for code in CODES {
+                target.refuse(t, *code, 2)?;
+                target.refuse(t, *code, 400)?;
+            }
+            t.settle()?;
+            target.expect_again(t, PDS_NACK_002, 1, t.later())?;
+            target.ack(t, 1)?;
+            t.ends(PDS_NACK_002, written, Status::Ok)?;
+            let peer = t.peer(0)?;
+            t.post(post(PostKind::Write, peer, 64))?;
+            let next = target.expect_new(t, PDS_NACK_002, 2)?;
+            t.check(PDS_NACK_002, "flag retx", false, next.request.retx());
+            Ok(())
+        }),
+    rule("source-nack-ignored/other-address", "A NACK from another address is ignored")
         .checks(&[PDS_PDC_003, PDS_RTO_001])
         .needs(&[TWO_ADDRESSES])
         .run(|t| {
@@ -74,7 +68,7 @@ pub(super) const RULES: &[Rule] = &[
                 Ok(())
             })
         }),
-    rule("reaction-ignored/other-context", "A NACK with another PDCID of the target changes nothing")
+    rule("source-nack-ignored/other-pdcid", "A NACK from another PDCID of the target is ignored")
         .checks(&[PDS_PDC_003, PDS_RTO_001])
         .run(|t| {
             is_unmoved(t, |target, t| {
@@ -87,8 +81,8 @@ pub(super) const RULES: &[Rule] = &[
             })
         }),
     rule(
-        "reaction-ignored/unknown-codes",
-        "After NACKs of reserved codes the device sends what it is told to",
+        "source-nack-ignored/reserved-codes",
+        "After NACKs with reserved codes, the device still sends requests",
     )
     .checks(&[ROB_LIFE_001])
     .run(|t| {
@@ -110,21 +104,18 @@ pub(super) const RULES: &[Rule] = &[
         t.send(&pdc, &pdc.ack(request.psn()).build()?)?;
         t.ends(ROB_LIFE_001, written, Status::Ok)
     }),
-    rule(
-        "reaction-ignored/idempotent-form",
-        "A NACK of a RUDI packet does not touch the context of a PSN with the same number",
-    )
-    .checks(&[PDS_PDC_003, PDS_RTO_001])
-    .run(|t| {
-        is_unmoved(t, |target, t| {
-            for code in [NackCode::TRIMMED, NackCode::NO_RESOURCE] {
-                let nack = Nack::rudi(code).nack_pkt_id(target.psn(1).0).done()?;
-                t.send(&target.pdc, &UetBuf::new(nack))?;
-            }
-            Ok(())
-        })
-    }),
-    rule("reaction-ignored/no-answer", "ACKs and NACKs that fit no context are not answered")
+    rule("source-nack-ignored/rudi-nack", "A RUDI NACK does not affect a PSN with the same number")
+        .checks(&[PDS_PDC_003, PDS_RTO_001])
+        .run(|t| {
+            is_unmoved(t, |target, t| {
+                for code in [NackCode::TRIMMED, NackCode::NO_RESOURCE] {
+                    let nack = Nack::rudi(code).nack_pkt_id(target.psn(1).0).done()?;
+                    t.send(&target.pdc, &UetBuf::new(nack))?;
+                }
+                Ok(())
+            })
+        }),
+    rule("source-nack-ignored/no-reply", "ACKs and NACKs for no context get no reply")
         .checks(&[PDS_NACK_010])
         .run(|t| {
             let (target, written) = message_in_flight(t, 1)?;

@@ -29,36 +29,33 @@ const WAIT: Axis<Wait> = axis("wait").values(&[
 /// How many packets the bitmap names.
 const COUNT: Axis<u32> = axis("packets").values(&[("1", 1), ("3", 3)]);
 
-pub(super) const RULES: &[Rule] = &[rule(
-    "source-arrived/response-lost",
-    "A source misses the response of a packet that a bitmap names, whatever the \
-         packet waits for",
-)
-.checks(&[PDS_SACK_004, PDS_ASK_003, PDS_RTO_001])
-.over(&[&WAIT, &COUNT, &MODE, &CARRIER, &START])
-.run(|t| {
-    require_retransmissions(t, 2)?;
-    let last = 1 + t.value(&COUNT);
-    let (mut target, written) = message_in_flight(t, last)?;
-    target.ack(t, 1)?;
-    let mut missed: Vec<u32> = (2..=last).collect();
-    for n in &missed {
-        match t.value(&WAIT) {
-            Wait::Answer => {}
-            Wait::AnswerAgain => drop(target.expect_again(t, PDS_RTO_001, *n, t.later())?),
-            Wait::Retransmission(code) => target.refuse(t, code, *n)?,
-        }
-    }
-    target.sack(t, 2, &missed)?;
-    // Packets that left before the bitmap came say nothing.
-    t.settle()?;
-    while !missed.is_empty() {
-        let n = expect_missed(t, &target, &missed)?;
-        target.name(t, n, 2)?;
-        missed.retain(|missed| *missed != n);
-    }
-    t.ends(PDS_ASK_003, written, Status::Ok)
-})];
+pub(super) const RULES: &[Rule] =
+    &[rule("retransmit/response-lost", "The device detects a lost response to a packet that SACK reports")
+        .checks(&[PDS_SACK_004, PDS_ASK_003, PDS_RTO_001])
+        .over(&[&WAIT, &COUNT, &MODE, &CARRIER, &START])
+        .run(|t| {
+            require_retransmissions(t, 2)?;
+            let last = 1 + t.value(&COUNT);
+            let (mut target, written) = message_in_flight(t, last)?;
+            target.ack(t, 1)?;
+            let mut missed: Vec<u32> = (2..=last).collect();
+            for n in &missed {
+                match t.value(&WAIT) {
+                    Wait::Answer => {}
+                    Wait::AnswerAgain => drop(target.expect_again(t, PDS_RTO_001, *n, t.later())?),
+                    Wait::Retransmission(code) => target.refuse(t, code, *n)?,
+                }
+            }
+            target.sack(t, 2, &missed)?;
+            // Packets that left before the bitmap came say nothing.
+            t.settle()?;
+            while !missed.is_empty() {
+                let n = expect_missed(t, &target, &missed)?;
+                target.name(t, n, 2)?;
+                missed.retain(|missed| *missed != n);
+            }
+            t.ends(PDS_ASK_003, written, Status::Ok)
+        })];
 
 /// Expects that the device asks for the response of one of these packets. It may also send it again, because
 /// a NACK and a bitmap contradict each other. Returns the packet.

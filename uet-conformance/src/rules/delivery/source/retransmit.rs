@@ -9,15 +9,18 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule("retransmit/timeout", "A packet that is not answered comes again, and the message ends once it is")
-        .checks(&[PDS_RTO_001])
-        .run(|t| {
-            let (mut target, written) = message_in_flight(t, 1)?;
-            target.expect_again(t, PDS_RTO_001, 1, t.later())?;
-            target.ack(t, 1)?;
-            t.ends(PDS_RTO_001, written, Status::Ok)
-        }),
-    rule("retransmit/same-packet", "Each retransmission has the PSN and content of the packet, and retx")
+    rule(
+        "retransmit/timeout",
+        "An unacknowledged packet is retransmitted, and its ACK completes the message",
+    )
+    .checks(&[PDS_RTO_001])
+    .run(|t| {
+        let (mut target, written) = message_in_flight(t, 1)?;
+        target.expect_again(t, PDS_RTO_001, 1, t.later())?;
+        target.ack(t, 1)?;
+        t.ends(PDS_RTO_001, written, Status::Ok)
+    }),
+    rule("retransmit/same-packet", "A retransmission repeats the PSN and content of its packet and has retx")
         .checks(&[PDS_RTO_005])
         .run(|t| {
             let count = retransmissions(t, 3)?;
@@ -35,7 +38,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("retransmit/first-without-retx", "A packet that leaves for the first time has no retx")
+    rule("retransmit/first-without-retx", "A first transmission has no retx")
         .checks(&[PDS_RTO_005, PDS_PSN_001, PDS_RTO_001])
         .run(|t| {
             let (mut target, _) = message_in_flight(t, 3)?;
@@ -50,7 +53,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("retransmit/not-before", "A packet waits for RTO_Init_Time before it comes again")
+    rule("retransmit/rto-init-time", "A packet is not retransmitted before RTO_Init_Time")
         .checks(&[PDS_RTO_002, PDS_RTO_001])
         .run(|t| {
             let (mut target, _) = message_in_flight(t, 1)?;
@@ -81,7 +84,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("retransmit/fresh-timeout", "The back-off of a packet is not that of the next")
+    rule("retransmit/fresh-timeout", "The back-off of a packet does not apply to the next one")
         .checks(&[PDS_RTO_002, PDS_PSN_001, PDS_RTO_001])
         .measure(|t| {
             let count = retransmissions(t, 2)?;
@@ -103,7 +106,7 @@ pub(super) const RULES: &[Rule] = &[
             t.at_most(PDS_RTO_002, "the time before the first retransmission", bound, waited);
             Ok(())
         }),
-    rule("retransmit/limit", "A packet is sent again at most Max_RTO_Retx_Cnt times")
+    rule("retransmit/limit", "A packet is retransmitted at most Max_RTO_Retx_Cnt times")
         .checks(&[PDS_RTO_003, PDS_RTO_004])
         .run(|t| {
             let most = limit_of(t)?;
@@ -114,7 +117,7 @@ pub(super) const RULES: &[Rule] = &[
             t.between(PDS_RTO_003, "transmissions of the packet", range, times);
             t.fails(PDS_RTO_004, written, t.soon())
         }),
-    rule("retransmit/failure", "When retransmissions are exhausted, every operation of the context is told")
+    rule("retransmit/failure", "After the last retransmission, every operation of the context fails")
         .checks(&[PDS_RTO_004])
         .run(|t| {
             limit_of(t)?;
@@ -130,7 +133,7 @@ pub(super) const RULES: &[Rule] = &[
             t.fails(PDS_RTO_004, one, t.soon())?;
             t.fails(PDS_RTO_004, other, t.soon())
         }),
-    rule("retransmit/after-failure", "After the failure of a context the next message opens another")
+    rule("retransmit/after-failure", "After a context fails, the next message opens another context")
         .checks(&[PDS_RTO_004, PDS_SYN_001, PDS_SYN_007])
         .run(|t| {
             limit_of(t)?;
@@ -155,7 +158,7 @@ pub(super) const RULES: &[Rule] = &[
             t.send(&pdc, &pdc.ack(pdc.psn(0)).build()?)?;
             t.ends(PDS_RTO_004, anew, Status::Ok)
         }),
-    rule("retransmit/late-answer", "An ACK after several retransmissions ends the message well")
+    rule("retransmit/late-ack", "An ACK after several retransmissions completes the message")
         .checks(&[PDS_RTO_001])
         .run(|t| {
             let count = retransmissions(t, 3)?;
@@ -171,24 +174,20 @@ pub(super) const RULES: &[Rule] = &[
             let peer = t.peer(0)?;
             t.expect_action(peer)
         }),
-    rule(
-        "retransmit/only-the-missing",
-        "On an unordered context what was answered by name does not come again with what \
-         is missing",
-    )
-    .checks(&[PDS_RTO_001, PDS_PSN_002])
-    .run(|t| {
-        let (mut target, written) = message_in_flight(t, 4)?;
-        target.ack(t, 1)?;
-        target.name(t, 3, 2)?;
-        target.name(t, 4, 2)?;
-        t.settle()?;
-        target.expect_again(t, PDS_RTO_001, 2, t.later())?;
-        target.expect_none(t, PDS_PSN_002, "nothing but the missing packet", t.rto(), |n| n != 2)?;
-        target.ack(t, 4)?;
-        t.ends(PDS_RTO_001, written, Status::Ok)
-    }),
-    rule("retransmit/nothing-answered", "A source does not retransmit packets that a cumulative PSN covers")
+    rule("retransmit/only-missing", "An acknowledged packet is not retransmitted with a missing one")
+        .checks(&[PDS_RTO_001, PDS_PSN_002])
+        .run(|t| {
+            let (mut target, written) = message_in_flight(t, 4)?;
+            target.ack(t, 1)?;
+            target.name(t, 3, 2)?;
+            target.name(t, 4, 2)?;
+            t.settle()?;
+            target.expect_again(t, PDS_RTO_001, 2, t.later())?;
+            target.expect_none(t, PDS_PSN_002, "nothing but the missing packet", t.rto(), |n| n != 2)?;
+            target.ack(t, 4)?;
+            t.ends(PDS_RTO_001, written, Status::Ok)
+        }),
+    rule("retransmit/acknowledged", "The device does not retransmit packets that a cumulative PSN covers")
         .checks(&[PDS_PSN_005])
         .run(|t| {
             let (mut target, written) = message_in_flight(t, 4)?;
@@ -200,9 +199,8 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_action(peer)
         }),
     rule(
-        "retransmit/bit-is-no-answer",
-        "The response of a packet that a bitmap names is asked for, and its payload does \
-         not come again",
+        "retransmit/sacked",
+        "For a packet that only SACK reports, the device sends ACK_REQUEST, no payload",
     )
     .checks(&[PDS_SACK_004])
     .run(|t| {
@@ -219,7 +217,7 @@ pub(super) const RULES: &[Rule] = &[
         target.ack(t, 2)?;
         t.ends(PDS_SACK_004, written, Status::Ok)
     }),
-    rule("retransmit/asks-until-answered", "The answer to ACK_REQUEST ends the message")
+    rule("retransmit/ack-request", "The device repeats ACK_REQUEST until an ACK completes the message")
         .checks(&[PDS_SACK_004, PDS_ASK_003])
         .run(|t| {
             let (target, written) = message_in_flight(t, 2)?;
@@ -234,7 +232,7 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 2)?;
             t.ends(PDS_ASK_003, written, Status::Ok)
         }),
-    rule("retransmit/bits-in-place", "Bit i of a bitmap stands for the i-th PSN from its base on")
+    rule("retransmit/sack-bits", "Bit i of a SACK bitmap reports the i-th PSN from its base")
         .checks(&[PDS_SACK_001])
         .run(|t| {
             let (mut target, _) = message_in_flight(t, 7)?;
@@ -242,7 +240,7 @@ pub(super) const RULES: &[Rule] = &[
             target.sack(t, 2, &[3, 6])?;
             all_but(t, &mut target, 2, 7, &[3, 6], PDS_SACK_001)
         }),
-    rule("retransmit/far-bitmap", "A bitmap that starts far above the cumulative PSN counts where it lies")
+    rule("retransmit/high-sack-base", "A SACK bitmap far above the cumulative PSN counts from its base")
         .checks(&[PDS_SACK_005])
         .run(|t| {
             t.try_configure("payload_mtu", 1024)?;
@@ -258,7 +256,7 @@ pub(super) const RULES: &[Rule] = &[
             target.answer(t, bitmap(&target, 2, base, 0b10111))?;
             all_but(t, &mut target, 2, last, &[base, base + 1, base + 2, base + 4], PDS_SACK_005)
         }),
-    rule("retransmit/low-bitmap", "A bitmap that starts below the cumulative PSN counts where it lies")
+    rule("retransmit/low-sack-base", "A SACK bitmap from below the cumulative PSN counts from its base")
         .checks(&[PDS_SACK_005])
         .run(|t| {
             let (mut target, _) = message_in_flight(t, 7)?;
@@ -267,7 +265,7 @@ pub(super) const RULES: &[Rule] = &[
             target.answer(t, bitmap(&target, 4, 0, 0b10_1111))?;
             all_but(t, &mut target, 4, 7, &[5], PDS_SACK_005)
         }),
-    rule("retransmit/clear-bit-says-nothing", "A later bitmap without a bit does not unsay an earlier one")
+    rule("retransmit/cleared-sack-bit", "A later SACK bitmap without a bit does not revoke an earlier one")
         .checks(&[PDS_SACK_004])
         .run(|t| {
             let (mut target, _) = message_in_flight(t, 4)?;
@@ -276,7 +274,7 @@ pub(super) const RULES: &[Rule] = &[
             target.sack(t, 2, &[4])?;
             all_but(t, &mut target, 2, 4, &[3, 4], PDS_SACK_004)
         }),
-    rule("retransmit/each-message", "A lost packet of one message does not keep another from ending")
+    rule("retransmit/other-message", "A lost packet of one message does not delay the completion of another")
         .checks(&[PDS_RUD_001, PDS_RTO_001])
         .run(|t| {
             let peer = t.peer(0)?;
@@ -291,7 +289,7 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 2)?;
             t.ends(PDS_RTO_001, lost, Status::Ok)
         }),
-    rule("retransmit/read", "A read request that is not answered comes again")
+    rule("retransmit/read", "An unacknowledged read request is retransmitted")
         .checks(&[PDS_RTO_001, PDS_RTO_005])
         .needs(&[READ])
         .over(&[&MODE, &START])

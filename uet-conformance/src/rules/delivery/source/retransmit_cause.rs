@@ -64,9 +64,8 @@ const FORM: Axis<Form> = axis("form").values(&[("std", Form::Std), ("medium", Fo
 
 pub(super) const RULES: &[Rule] = &[
     rule(
-        "each-cause/established",
-        "A retransmission after the first ACK has syn = 0 and the current CLEAR_PSN, \
-         whatever caused it",
+        "retransmit-cause/established",
+        "A retransmission after the first ACK has the current CLEAR_PSN and no syn",
     )
     .checks(&[PDS_SYN_004, PDS_CLR_003, PDS_RTO_005])
     .over(&[&CAUSE, &KIND, &MODE, &START])
@@ -89,84 +88,72 @@ pub(super) const RULES: &[Rule] = &[
         t.check(PDS_RTO_005, "SES header and payload", first.content(), now.content());
         Ok(())
     }),
-    rule(
-        "each-cause/opening",
-        "A retransmission before the first ACK opens the context as the first \
-         transmission did, whatever caused it",
-    )
-    .checks(&[PDS_SYN_001, PDS_RTO_005])
-    .over(&[&EARLY, &EVERY_KIND, &MODE, &START])
-    .run(|t| {
-        let (kind, mode, early) = (t.value(&EVERY_KIND), t.value(&MODE), t.value(&EARLY));
-        let peer = t.peer(0)?;
-        t.post(Post { mode, ..operation(kind, peer, 100) })?;
-        let mut target = Target::accept(t)?;
-        let first = target.packet(0)?.clone();
-        let now = again(t, &mut target, early, 0)?;
-        t.check(PDS_SYN_001, "syn", true, now.request.syn());
-        t.check(PDS_SYN_001, "psn_offset", first.request.psn_offset(), now.request.psn_offset());
-        t.check(PDS_SYN_001, "pdc_info", first.request.pdc_info(), now.request.pdc_info());
-        t.check(PDS_RTO_005, "spdcid", first.request.spdcid(), now.request.spdcid());
-        t.check(PDS_RTO_005, "CLEAR_PSN", target.psn(0) - 1, now.request.clear_psn());
-        t.check(PDS_RTO_005, "SES header and payload", first.content(), now.content());
-        Ok(())
-    }),
-    rule(
-        "each-cause/same-request",
-        "A retransmission repeats its request byte for byte, for each kind of operation \
-         and header form",
-    )
-    .checks(&[PDS_RTO_005, SES_DONE_001])
-    .over(&[&CAUSE, &EVERY_KIND, &FORM, &MODE])
-    .run(|t| {
-        let (kind, form, mode) = (t.value(&EVERY_KIND), t.value(&FORM), t.value(&MODE));
-        let long = matches!(kind, PostKind::RendezvousSend | PostKind::DeferrableSend);
-        if long && form != Form::Std {
-            return skip("the operation needs a standard header");
-        }
-        let peer = t.peer(0)?;
-        let mut target = Target::established(t, peer, Mode::Rud)?;
-        let posted = t.post(Post { mode, form: Some(form), ..operation(kind, peer, 100) })?;
-        target.collect(t, 2)?;
-        let first = target.packet(1)?.clone();
-        let now = again(t, &mut target, t.value(&CAUSE), 1)?;
-        let headers = |got: &crate::target::RxRequest| {
-            (got.request.prologue().kind(), got.request.prologue().next_hdr())
-        };
-        t.check(PDS_RTO_005, "type and next_hdr", headers(&first), headers(&now));
-        t.check(PDS_RTO_005, "spdcid", first.request.spdcid(), now.request.spdcid());
-        t.check(PDS_RTO_005, "dpdcid", first.request.dpdcid(), now.request.dpdcid());
-        t.check(PDS_RTO_005, "all from the SES header on", first.content(), now.content());
-        t.is_open(SES_DONE_001, posted)
-    }),
-    rule(
-        "each-cause/later-answer",
-        "The answer to a retransmission ends the operation once, and nothing of it comes \
-         again",
-    )
-    .checks(&[SES_DONE_001, PDS_RTO_001, PDS_RTO_005])
-    .over(&[&CAUSE, &KIND, &MODE])
-    .run(|t| {
-        let (kind, mode) = (t.value(&KIND), t.value(&MODE));
-        let peer = t.peer(0)?;
-        let mut target = Target::established(t, peer, Mode::Rud)?;
-        let posted: Operated = t.post(Post { mode, ..operation(kind, peer, 100) })?;
-        target.collect(t, 2)?;
-        again(t, &mut target, t.value(&CAUSE), 1)?;
-        match kind {
-            PostKind::Read => {
-                let ack = target.acking(1);
-                target.answer(t, AckBuilder { retx: true, ..ack })?;
-                let header = target.data_header(1, 100, 100, 0)?;
-                target.give_due(t, 0, header, &[7; 100])?;
+    rule("retransmit-cause/opening", "A retransmission before the first ACK repeats syn and psn_offset")
+        .checks(&[PDS_SYN_001, PDS_RTO_005])
+        .over(&[&EARLY, &EVERY_KIND, &MODE, &START])
+        .run(|t| {
+            let (kind, mode, early) = (t.value(&EVERY_KIND), t.value(&MODE), t.value(&EARLY));
+            let peer = t.peer(0)?;
+            t.post(Post { mode, ..operation(kind, peer, 100) })?;
+            let mut target = Target::accept(t)?;
+            let first = target.packet(0)?.clone();
+            let now = again(t, &mut target, early, 0)?;
+            t.check(PDS_SYN_001, "syn", true, now.request.syn());
+            t.check(PDS_SYN_001, "psn_offset", first.request.psn_offset(), now.request.psn_offset());
+            t.check(PDS_SYN_001, "pdc_info", first.request.pdc_info(), now.request.pdc_info());
+            t.check(PDS_RTO_005, "spdcid", first.request.spdcid(), now.request.spdcid());
+            t.check(PDS_RTO_005, "CLEAR_PSN", target.psn(0) - 1, now.request.clear_psn());
+            t.check(PDS_RTO_005, "SES header and payload", first.content(), now.content());
+            Ok(())
+        }),
+    rule("retransmit-cause/same-request", "A retransmission repeats its request byte for byte")
+        .checks(&[PDS_RTO_005, SES_DONE_001])
+        .over(&[&CAUSE, &EVERY_KIND, &FORM, &MODE])
+        .run(|t| {
+            let (kind, form, mode) = (t.value(&EVERY_KIND), t.value(&FORM), t.value(&MODE));
+            let long = matches!(kind, PostKind::RendezvousSend | PostKind::DeferrableSend);
+            if long && form != Form::Std {
+                return skip("the operation needs a standard header");
             }
-            _ => target.answer(t, AckBuilder { retx: true, ..target.acking(1) })?,
-        }
-        t.ends_with(SES_DONE_001, posted, (Status::Ok, 100))?;
-        let span = t.rto() * 3;
-        target.expect_none(t, PDS_RTO_001, "nothing that is answered", span, |n| n == 1)?;
-        t.expect_action(peer)
-    }),
+            let peer = t.peer(0)?;
+            let mut target = Target::established(t, peer, Mode::Rud)?;
+            let posted = t.post(Post { mode, form: Some(form), ..operation(kind, peer, 100) })?;
+            target.collect(t, 2)?;
+            let first = target.packet(1)?.clone();
+            let now = again(t, &mut target, t.value(&CAUSE), 1)?;
+            let headers = |got: &crate::target::RxRequest| {
+                (got.request.prologue().kind(), got.request.prologue().next_hdr())
+            };
+            t.check(PDS_RTO_005, "type and next_hdr", headers(&first), headers(&now));
+            t.check(PDS_RTO_005, "spdcid", first.request.spdcid(), now.request.spdcid());
+            t.check(PDS_RTO_005, "dpdcid", first.request.dpdcid(), now.request.dpdcid());
+            t.check(PDS_RTO_005, "all from the SES header on", first.content(), now.content());
+            t.is_open(SES_DONE_001, posted)
+        }),
+    rule("retransmit-cause/late-ack", "The ACK of a retransmission completes the operation exactly once")
+        .checks(&[SES_DONE_001, PDS_RTO_001, PDS_RTO_005])
+        .over(&[&CAUSE, &KIND, &MODE])
+        .run(|t| {
+            let (kind, mode) = (t.value(&KIND), t.value(&MODE));
+            let peer = t.peer(0)?;
+            let mut target = Target::established(t, peer, Mode::Rud)?;
+            let posted: Operated = t.post(Post { mode, ..operation(kind, peer, 100) })?;
+            target.collect(t, 2)?;
+            again(t, &mut target, t.value(&CAUSE), 1)?;
+            match kind {
+                PostKind::Read => {
+                    let ack = target.acking(1);
+                    target.answer(t, AckBuilder { retx: true, ..ack })?;
+                    let header = target.data_header(1, 100, 100, 0)?;
+                    target.give_due(t, 0, header, &[7; 100])?;
+                }
+                _ => target.answer(t, AckBuilder { retx: true, ..target.acking(1) })?,
+            }
+            t.ends_with(SES_DONE_001, posted, (Status::Ok, 100))?;
+            let span = t.rto() * 3;
+            target.expect_none(t, PDS_RTO_001, "nothing that is answered", span, |n| n == 1)?;
+            t.expect_action(peer)
+        }),
 ];
 
 /// An operation of this kind with a value in each field.

@@ -34,55 +34,47 @@ struct Read {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "return-taken/acknowledged",
-        "Read data is acknowledged in its own direction, with nothing asked for, and \
-         ends the read",
-    )
-    .checks(&[PDS_ACK_004, PDS_GTD_004, PDS_PSN_002])
-    .needs(&[READ])
-    .over(&[&MODE, &CARRIER, &START])
-    .run(|t| {
-        let read = Read::new(t, Mode::Rud)?;
-        read.ack(t)?;
-        let pdc = read.pdc();
-        for n in 0..2 {
-            t.request(&pdc, read.data(n, n as usize)?)?;
-            let (_, ack) = t.expect_ack(PDS_ACK_004, &pdc, pdc.psn(n))?;
-            t.check(PDS_PSN_002, "cack_psn", pdc.psn(n), ack.cack_psn());
-            t.check(PDS_GTD_004, "req", AckRequest::NO_REQUEST, ack.req());
-        }
-        read.ends(t, PDS_PSN_002)
-    }),
-    rule(
-        "return-taken/asks-nothing",
-        "The ACK of read data requests nothing, also if it refuses the data or answers a \
-         duplicate",
-    )
-    .checks(&[PDS_GTD_004])
-    .needs(&[READ])
-    .over(&[&DATA, &MODE])
-    .run(|t| {
-        let read = Read::new(t, Mode::Rud)?;
-        read.ack(t)?;
-        let (pdc, data) = (read.pdc(), read.data_as(0, 0, t.value(&DATA))?);
-        let mut answered = false;
-        for retx in [false, true, true] {
-            t.forget();
-            t.request(&pdc, Request { retx, ..data.clone() })?;
-            // Open: the answer to wrong data.
-            let within = t.soon();
-            if let Some((_, ack)) = t.wait(within, |seen| seen.acknowledges(&pdc, data.psn))? {
+    rule("source-return-direction/acknowledged", "Read data is acknowledged and completes the read")
+        .checks(&[PDS_ACK_004, PDS_GTD_004, PDS_PSN_002])
+        .needs(&[READ])
+        .over(&[&MODE, &CARRIER, &START])
+        .run(|t| {
+            let read = Read::new(t, Mode::Rud)?;
+            read.ack(t)?;
+            let pdc = read.pdc();
+            for n in 0..2 {
+                t.request(&pdc, read.data(n, n as usize)?)?;
+                let (_, ack) = t.expect_ack(PDS_ACK_004, &pdc, pdc.psn(n))?;
+                t.check(PDS_PSN_002, "cack_psn", pdc.psn(n), ack.cack_psn());
                 t.check(PDS_GTD_004, "req", AckRequest::NO_REQUEST, ack.req());
-                answered = true;
             }
-        }
-        match answered {
-            true => Ok(()),
-            false => skip("the device does not acknowledge such data"),
-        }
-    }),
-    rule("return-taken/any-order", "On an unordered context read data is taken in any order")
+            read.ends(t, PDS_PSN_002)
+        }),
+    rule("source-return-direction/no-request", "An ACK of read data always has req = NO_REQUEST")
+        .checks(&[PDS_GTD_004])
+        .needs(&[READ])
+        .over(&[&DATA, &MODE])
+        .run(|t| {
+            let read = Read::new(t, Mode::Rud)?;
+            read.ack(t)?;
+            let (pdc, data) = (read.pdc(), read.data_as(0, 0, t.value(&DATA))?);
+            let mut answered = false;
+            for retx in [false, true, true] {
+                t.forget();
+                t.request(&pdc, Request { retx, ..data.clone() })?;
+                // Open: the answer to wrong data.
+                let within = t.soon();
+                if let Some((_, ack)) = t.wait(within, |seen| seen.acknowledges(&pdc, data.psn))? {
+                    t.check(PDS_GTD_004, "req", AckRequest::NO_REQUEST, ack.req());
+                    answered = true;
+                }
+            }
+            match answered {
+                true => Ok(()),
+                false => skip("the device does not acknowledge such data"),
+            }
+        }),
+    rule("source-return-direction/any-order", "An unordered context accepts read data in any order")
         .checks(&[PDS_RUD_001, PDS_PSN_002])
         .needs(&[RUD, READ])
         .over(&[&CARRIER, &START])
@@ -97,26 +89,22 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_cack(PDS_PSN_002, &pdc, pdc.psn(1))?;
             read.ends(t, PDS_RUD_001)
         }),
-    rule(
-        "return-taken/gap",
-        "Read data above a gap does not move the cumulative PSN, and is told by a bitmap \
-         or by name",
-    )
-    .checks(&[PDS_PSN_002, PDS_SACK_001])
-    .needs(&[RUD, READ])
-    .over(&[&CARRIER, &START])
-    .run(|t| {
-        let read = Read::new(t, Mode::Rud)?;
-        read.ack(t)?;
-        let pdc = read.pdc();
-        t.request(&pdc, read.data(1, 0)?)?;
-        let (seen, ack) = t.expect_ack(PDS_SACK_001, &pdc, pdc.psn(1))?;
-        t.check(PDS_PSN_002, "cack_psn", pdc.psn(0) - 1, ack.cack_psn());
-        let missing = seen.ack_cc().is_some_and(|ack| ack.sacked().any(|psn| psn == pdc.psn(0)));
-        t.holds(PDS_SACK_001, "the bitmap has no bit for the missing packet", !missing, seen.uet());
-        Ok(())
-    }),
-    rule("return-taken/twice", "Read data that comes again is acknowledged again, and taken once")
+    rule("source-return-direction/gap", "Read data above a gap does not move the cumulative PSN")
+        .checks(&[PDS_PSN_002, PDS_SACK_001])
+        .needs(&[RUD, READ])
+        .over(&[&CARRIER, &START])
+        .run(|t| {
+            let read = Read::new(t, Mode::Rud)?;
+            read.ack(t)?;
+            let pdc = read.pdc();
+            t.request(&pdc, read.data(1, 0)?)?;
+            let (seen, ack) = t.expect_ack(PDS_SACK_001, &pdc, pdc.psn(1))?;
+            t.check(PDS_PSN_002, "cack_psn", pdc.psn(0) - 1, ack.cack_psn());
+            let missing = seen.ack_cc().is_some_and(|ack| ack.sacked().any(|psn| psn == pdc.psn(0)));
+            t.holds(PDS_SACK_001, "the bitmap has no bit for the missing packet", !missing, seen.uet());
+            Ok(())
+        }),
+    rule("source-return-direction/duplicate", "Duplicate read data is acknowledged but delivered once")
         .checks(&[PDS_DUP_001, PDS_DUP_002, PDS_ACK_002])
         .needs(&[READ])
         .over(&[&MODE, &CARRIER, &START])
@@ -136,7 +124,7 @@ pub(super) const RULES: &[Rule] = &[
             t.request(&pdc, read.data(1, 1)?)?;
             read.ends(t, PDS_DUP_001)
         }),
-    rule("return-taken/before-the-ack", "Read data may come before the ACK of its request")
+    rule("source-return-direction/before-ack", "Read data is accepted before the ACK of its request")
         .checks(&[PDS_RUD_001])
         .needs(&[READ])
         .over(&[&OPENED, &MODE, &CARRIER, &START])
@@ -150,52 +138,45 @@ pub(super) const RULES: &[Rule] = &[
             read.ack(t)?;
             read.ends(t, PDS_RUD_001)
         }),
-    rule(
-        "return-taken/strange-ack",
-        "After read data before the first ACK, an ACK from another address changes \
-         nothing",
-    )
-    .checks(&[PDS_PDC_003])
-    .needs(&[READ, TWO_ADDRESSES])
-    .over(&[&MODE, &CARRIER, &START])
-    .run(|t| {
-        let from = t.address(1)?;
-        let read = Read::opening(t, Mode::Rud)?;
-        let pdc = read.pdc();
-        t.request(&pdc, read.data(0, 0)?)?;
-        t.need_ack(&pdc, pdc.psn(0))?;
-        let elsewhere = Pdc { from, ..pdc.clone() };
-        let spdcid = PdcId(if pdc.local.0 == 1 { 2 } else { pdc.local.0 - 1 });
-        t.send(&elsewhere, &AckBuilder { spdcid, ..read.target.acking(1) }.build()?)?;
-        t.settle()?;
-        t.is_open(PDS_PDC_003, read.operation)?;
-        t.request(&pdc, read.data(1, 1)?)?;
-        t.expect_ack(PDS_PDC_003, &pdc, pdc.psn(1))?;
-        read.ack(t)?;
-        read.ends(t, PDS_PDC_003)
-    }),
-    rule(
-        "return-taken/in-order-only",
-        "On an ordered context read data above a gap is refused, and not taken",
-    )
-    .checks(&[PDS_ROD_001, PDS_ROD_002])
-    .needs(&[ROD, READ])
-    .over(&[&CARRIER, &START])
-    .run(|t| {
-        let read = Read::new(t, Mode::Rod)?;
-        read.ack(t)?;
-        let pdc = read.pdc();
-        t.request(&pdc, read.data(1, 1)?)?;
-        t.expect_nack(PDS_ROD_002, &pdc, pdc.psn(1), &[NackCode::ROD_OOO])?;
-        t.request(&pdc, read.data(0, 0)?)?;
-        let (_, ack) = t.expect_ack(PDS_ROD_001, &pdc, pdc.psn(0))?;
-        t.check(PDS_ROD_001, "cack_psn", pdc.psn(0), ack.cack_psn());
-        t.is_open(PDS_ROD_001, read.operation)?;
-        t.request(&pdc, read.data(1, 1)?.retx())?;
-        t.expect_cack(PDS_ROD_001, &pdc, pdc.psn(1))?;
-        read.ends(t, PDS_ROD_001)
-    }),
-    rule("return-taken/beyond-the-window", "Read data far above the window is refused, and not taken")
+    rule("source-return-direction/spoofed-ack", "An ACK from another address after read data is ignored")
+        .checks(&[PDS_PDC_003])
+        .needs(&[READ, TWO_ADDRESSES])
+        .over(&[&MODE, &CARRIER, &START])
+        .run(|t| {
+            let from = t.address(1)?;
+            let read = Read::opening(t, Mode::Rud)?;
+            let pdc = read.pdc();
+            t.request(&pdc, read.data(0, 0)?)?;
+            t.need_ack(&pdc, pdc.psn(0))?;
+            let elsewhere = Pdc { from, ..pdc.clone() };
+            let spdcid = PdcId(if pdc.local.0 == 1 { 2 } else { pdc.local.0 - 1 });
+            t.send(&elsewhere, &AckBuilder { spdcid, ..read.target.acking(1) }.build()?)?;
+            t.settle()?;
+            t.is_open(PDS_PDC_003, read.operation)?;
+            t.request(&pdc, read.data(1, 1)?)?;
+            t.expect_ack(PDS_PDC_003, &pdc, pdc.psn(1))?;
+            read.ack(t)?;
+            read.ends(t, PDS_PDC_003)
+        }),
+    rule("source-return-direction/ordered-gap", "An ordered context refuses read data above a gap")
+        .checks(&[PDS_ROD_001, PDS_ROD_002])
+        .needs(&[ROD, READ])
+        .over(&[&CARRIER, &START])
+        .run(|t| {
+            let read = Read::new(t, Mode::Rod)?;
+            read.ack(t)?;
+            let pdc = read.pdc();
+            t.request(&pdc, read.data(1, 1)?)?;
+            t.expect_nack(PDS_ROD_002, &pdc, pdc.psn(1), &[NackCode::ROD_OOO])?;
+            t.request(&pdc, read.data(0, 0)?)?;
+            let (_, ack) = t.expect_ack(PDS_ROD_001, &pdc, pdc.psn(0))?;
+            t.check(PDS_ROD_001, "cack_psn", pdc.psn(0), ack.cack_psn());
+            t.is_open(PDS_ROD_001, read.operation)?;
+            t.request(&pdc, read.data(1, 1)?.retx())?;
+            t.expect_cack(PDS_ROD_001, &pdc, pdc.psn(1))?;
+            read.ends(t, PDS_ROD_001)
+        }),
+    rule("source-return-direction/outside-window", "Read data far above the window is refused")
         .checks(&[PDS_OPEN_006])
         .needs(&[READ])
         .over(&[&MODE, &CARRIER, &START])
@@ -207,31 +188,28 @@ pub(super) const RULES: &[Rule] = &[
             let wrong = read.data(32_700, 0)?;
             is_refused(t, PDS_OPEN_006, &read, (&read.pdc(), wrong), &[NackCode::PSN_OOR_WINDOW])
         }),
-    rule(
-        "return-taken/window-edge",
-        "Read data at the last PSN of the window is taken, and at the next one refused",
-    )
-    .checks(&[PDS_WIN_001, PDS_OPEN_006, SES_DONE_001])
-    .needs(&[READ, RUD])
-    .over(&[&EDGE, &START])
-    .run(|t| {
-        let read = Read::new(t, Mode::Rud)?;
-        read.ack(t)?;
-        let pdc = read.pdc();
-        if !t.value(&EDGE) {
-            let wrong = read.data(t.beyond(&pdc)? - 1, 0)?;
-            return is_refused(t, PDS_OPEN_006, &read, (&pdc, wrong), &[NackCode::PSN_OOR_WINDOW]);
-        }
-        let last = t.range(&pdc)? - 1;
-        for (n, k) in [(last, 1), (0, 0)] {
-            t.proper_data.insert((pdc.local.0, pdc.psn(n).0));
-            t.request(&pdc, read.data(n, k)?)?;
-            t.expect_ack(PDS_WIN_001, &pdc, pdc.psn(n))?;
-        }
-        t.ends_with(SES_DONE_001, read.operation, (uet_control::Status::Ok, read.bytes.len() as u64))
-            .map(drop)
-    }),
-    rule("return-taken/other-peer", "Read data from another address is refused, and not taken")
+    rule("source-return-direction/window-edge", "Read data is accepted up to the last PSN of the window")
+        .checks(&[PDS_WIN_001, PDS_OPEN_006, SES_DONE_001])
+        .needs(&[READ, RUD])
+        .over(&[&EDGE, &START])
+        .run(|t| {
+            let read = Read::new(t, Mode::Rud)?;
+            read.ack(t)?;
+            let pdc = read.pdc();
+            if !t.value(&EDGE) {
+                let wrong = read.data(t.beyond(&pdc)? - 1, 0)?;
+                return is_refused(t, PDS_OPEN_006, &read, (&pdc, wrong), &[NackCode::PSN_OOR_WINDOW]);
+            }
+            let last = t.range(&pdc)? - 1;
+            for (n, k) in [(last, 1), (0, 0)] {
+                t.proper_data.insert((pdc.local.0, pdc.psn(n).0));
+                t.request(&pdc, read.data(n, k)?)?;
+                t.expect_ack(PDS_WIN_001, &pdc, pdc.psn(n))?;
+            }
+            t.ends_with(SES_DONE_001, read.operation, (uet_control::Status::Ok, read.bytes.len() as u64))
+                .map(drop)
+        }),
+    rule("source-return-direction/other-address", "Read data from another address is refused")
         .checks(&[PDS_OPEN_003])
         .needs(&[READ, TWO_ADDRESSES])
         .over(&[&MODE, &CARRIER, &START])
@@ -243,37 +221,30 @@ pub(super) const RULES: &[Rule] = &[
             let wrong = read.data(0, 1)?;
             is_refused(t, PDS_OPEN_003, &read, (&way, wrong), &[NackCode::PDC_HDR_MISMATCH])
         }),
-    rule(
-        "return-taken/other-mode",
-        "Read data of an ordered type on an unordered context is refused, and not taken",
-    )
-    .checks(&[PDS_OPEN_008])
-    .needs(&[RUD, READ])
-    .over(&[&CARRIER, &START])
-    .run(|t| {
-        let read = Read::new(t, Mode::Rud)?;
-        read.ack(t)?;
-        let wrong = Request { rod: true, ..read.data(0, 1)? };
-        is_refused(t, PDS_OPEN_008, &read, (&read.pdc(), wrong), &[NackCode::PDC_MODE_MISMATCH])
-    }),
-    rule(
-        "return-taken/other-start",
-        "The return direction starts at the Start_PSN of the device, not where the \
-         target likes",
-    )
-    .checks(&[PDS_SYN_008])
-    .needs(&[RUD, READ])
-    .over(&[&CARRIER, &START])
-    .run(|t| {
-        let read = Read::new(t, Mode::Rud)?;
-        read.ack(t)?;
-        let pdc = read.pdc();
-        // Where the forward direction is by now.
-        t.request(&pdc, read.data(3, 0)?)?;
-        let (_, ack) = t.expect_ack(PDS_SYN_008, &pdc, pdc.psn(3))?;
-        t.check(PDS_SYN_008, "cack_psn", pdc.psn(0) - 1, ack.cack_psn());
-        t.is_open(PDS_SYN_008, read.operation)
-    }),
+    rule("source-return-direction/other-mode", "An unordered context refuses ordered read data")
+        .checks(&[PDS_OPEN_008])
+        .needs(&[RUD, READ])
+        .over(&[&CARRIER, &START])
+        .run(|t| {
+            let read = Read::new(t, Mode::Rud)?;
+            read.ack(t)?;
+            let wrong = Request { rod: true, ..read.data(0, 1)? };
+            is_refused(t, PDS_OPEN_008, &read, (&read.pdc(), wrong), &[NackCode::PDC_MODE_MISMATCH])
+        }),
+    rule("source-return-direction/start-psn", "The return direction starts at the device's Start_PSN")
+        .checks(&[PDS_SYN_008])
+        .needs(&[RUD, READ])
+        .over(&[&CARRIER, &START])
+        .run(|t| {
+            let read = Read::new(t, Mode::Rud)?;
+            read.ack(t)?;
+            let pdc = read.pdc();
+            // Where the forward direction is by now.
+            t.request(&pdc, read.data(3, 0)?)?;
+            let (_, ack) = t.expect_ack(PDS_SYN_008, &pdc, pdc.psn(3))?;
+            t.check(PDS_SYN_008, "cack_psn", pdc.psn(0) - 1, ack.cack_psn());
+            t.is_open(PDS_SYN_008, read.operation)
+        }),
 ];
 
 impl Read {

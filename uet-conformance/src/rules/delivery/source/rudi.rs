@@ -54,7 +54,7 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule("source-rudi/answered", "The response with its pkt_id ends a request, and it does not come again")
+    rule("source-rudi/response", "A response with the pkt_id of a RUDI request completes it")
         .checks(&[PDS_RUDI_002])
         .run(|t| {
             let (written, seen, header) = ask(t, 64)?;
@@ -62,131 +62,113 @@ pub(super) const RULES: &[Rule] = &[
             t.ends(PDS_RUDI_002, written, Status::Ok)?;
             no_more(t, PDS_RUDI_002, header.pkt_id())
         }),
-    rule(
-        "source-rudi/distinct",
-        "Requests that wait at the same time have different pkt_ids, the packets of one \
-         message too",
-    )
-    .checks(&[PDS_RUDI_001])
-    .run(|t| {
-        let peer = t.peer(0)?;
-        t.post(post_idempotent(PostKind::Write, peer, 3 * t.mtu()))?;
-        for _ in 0..3 {
-            t.post(post_idempotent(PostKind::Write, peer, 64))?;
-        }
-        let mut seen: Vec<(u32, Vec<u8>)> = Vec::new();
-        // The packets of six requests; a number that comes again has to be the same request.
-        let until = t.now() + t.later();
-        while seen.len() < 6 {
-            let left = until.saturating_sub(t.now());
-            let (got, header) = t.need("six idempotent requests", left, rudi_request)?;
-            let content = got.wire.bytes[8..].to_vec();
-            let known = seen.iter().find(|(pkt_id, _)| *pkt_id == header.pkt_id());
-            let same = known.is_none_or(|(_, known)| *known == content);
-            let id = header.pkt_id();
-            t.holds(
-                PDS_RUDI_001,
-                "a pkt_id has one request",
-                same,
-                format_args!("pkt_id {id}, {} bytes", content.len()),
-            );
-            if known.is_none() {
-                seen.push((header.pkt_id(), content));
-            } else if !same {
-                return Err(Stop::Failed);
+    rule("source-rudi/unique-pkt-id", "Outstanding RUDI requests have different pkt_ids")
+        .checks(&[PDS_RUDI_001])
+        .run(|t| {
+            let peer = t.peer(0)?;
+            t.post(post_idempotent(PostKind::Write, peer, 3 * t.mtu()))?;
+            for _ in 0..3 {
+                t.post(post_idempotent(PostKind::Write, peer, 64))?;
             }
-        }
-        Ok(())
-    }),
-    rule(
-        "source-rudi/long",
-        "A message of more packets than may wait for their responses goes on as they \
-         come, and ends well",
-    )
-    .checks(&[SES_DONE_001])
-    .run(|t| {
-        const COUNT: usize = 40;
-        // Else the device has room for them all, perhaps.
-        t.try_configure("rudi_requests", 4)?;
-        let (peer, mtu) = (t.peer(0)?, t.mtu());
-        let written = t.post(post_idempotent(PostKind::Write, peer, COUNT * mtu))?;
-        let mut seen = BTreeSet::new();
-        let mut next = Some(t.need("a RUDI request", t.later(), rudi_request)?);
-        while let Some((got, header)) = next {
-            seen.insert(header.pkt_id());
-            respond(t, &got, header.pkt_id(), ReturnCode::OK)?;
-            next = if seen.len() < COUNT { t.wait(t.later(), rudi_request)? } else { None };
-        }
-        t.check(SES_DONE_001, "packets that came", COUNT, seen.len());
-        t.ends(SES_DONE_001, written, Status::Ok)
-    }),
-    rule(
-        "source-rudi/timeout",
-        "A request that is not answered comes again: the same pkt_id and content, with \
-         retx",
-    )
-    .checks(&[PDS_RUDI_005, PDS_RTO_005, PDS_RTO_002])
-    .measure(|t| {
-        let (written, seen, header) = ask(t, 64)?;
-        let (again, _) = expect_again(t, PDS_RUDI_005, header.pkt_id(), t.later())?;
-        t.same_bytes(PDS_RTO_005, "SES and payload", &seen.wire.bytes[8..], &again.wire.bytes[8..]);
-        let waited = again.at.saturating_sub(seen.at);
-        let bound = Bound::from(t.rto()).from_parameter("rto_init_time, device");
-        t.at_least(PDS_RTO_002, "time to the retransmission", bound, waited);
-        respond(t, &seen, header.pkt_id(), ReturnCode::OK)?;
-        t.ends(PDS_RUDI_005, written, Status::Ok)
-    }),
-    rule(
-        "source-rudi/refused",
-        "A NACK with nt = 1 and its pkt_id brings a request again before its timeout",
-    )
-    .checks(&[PDS_RUDI_004])
-    .measure(|t| {
-        require(
-            t.nack_wait() * 2 + t.grace() <= t.early(),
-            "NACK_Retx_Time is not well below RTO_Init_Time",
-        )?;
-        for code in [NackCode::NO_RESOURCE, NackCode::TRIMMED] {
+            let mut seen: Vec<(u32, Vec<u8>)> = Vec::new();
+            // The packets of six requests; a number that comes again has to be the same request.
+            let until = t.now() + t.later();
+            while seen.len() < 6 {
+                let left = until.saturating_sub(t.now());
+                let (got, header) = t.need("six idempotent requests", left, rudi_request)?;
+                let content = got.wire.bytes[8..].to_vec();
+                let known = seen.iter().find(|(pkt_id, _)| *pkt_id == header.pkt_id());
+                let same = known.is_none_or(|(_, known)| *known == content);
+                let id = header.pkt_id();
+                t.holds(
+                    PDS_RUDI_001,
+                    "a pkt_id has one request",
+                    same,
+                    format_args!("pkt_id {id}, {} bytes", content.len()),
+                );
+                if known.is_none() {
+                    seen.push((header.pkt_id(), content));
+                } else if !same {
+                    return Err(Stop::Failed);
+                }
+            }
+            Ok(())
+        }),
+    rule("source-rudi/long-message", "A message of more packets than may be outstanding completes")
+        .checks(&[SES_DONE_001])
+        .run(|t| {
+            const COUNT: usize = 40;
+            // Else the device has room for them all, perhaps.
+            t.try_configure("rudi_requests", 4)?;
+            let (peer, mtu) = (t.peer(0)?, t.mtu());
+            let written = t.post(post_idempotent(PostKind::Write, peer, COUNT * mtu))?;
+            let mut seen = BTreeSet::new();
+            let mut next = Some(t.need("a RUDI request", t.later(), rudi_request)?);
+            while let Some((got, header)) = next {
+                seen.insert(header.pkt_id());
+                respond(t, &got, header.pkt_id(), ReturnCode::OK)?;
+                next = if seen.len() < COUNT { t.wait(t.later(), rudi_request)? } else { None };
+            }
+            t.check(SES_DONE_001, "packets that came", COUNT, seen.len());
+            t.ends(SES_DONE_001, written, Status::Ok)
+        }),
+    rule("source-rudi/timeout", "A RUDI retransmission repeats pkt_id and content and has retx")
+        .checks(&[PDS_RUDI_005, PDS_RTO_005, PDS_RTO_002])
+        .measure(|t| {
             let (written, seen, header) = ask(t, 64)?;
-            let way = way(t, &seen);
-            t.send(&way, &UetBuf::new(Nack::rudi(code).nack_pkt_id(header.pkt_id()).done()?))?;
-            let (again, _) = expect_again(t, PDS_RUDI_004, header.pkt_id(), t.later())?;
+            let (again, _) = expect_again(t, PDS_RUDI_005, header.pkt_id(), t.later())?;
+            t.same_bytes(PDS_RTO_005, "SES and payload", &seen.wire.bytes[8..], &again.wire.bytes[8..]);
             let waited = again.at.saturating_sub(seen.at);
-            let bound = Bound::from(t.early()).from_parameter("70 % of rto_init_time, device");
-            t.at_most(PDS_RUDI_004, "time to the retransmission", bound, waited);
+            let bound = Bound::from(t.rto()).from_parameter("rto_init_time, device");
+            t.at_least(PDS_RTO_002, "time to the retransmission", bound, waited);
             respond(t, &seen, header.pkt_id(), ReturnCode::OK)?;
-            t.ends(PDS_RUDI_004, written, Status::Ok)?;
-        }
-        Ok(())
-    }),
-    rule(
-        "source-rudi/refused-limit",
-        "NACKs have an idempotent request sent again at most Max_NACK_Retx_Cnt times, \
-         and the operation fails",
-    )
-    .checks(&[PDS_NACK_005])
-    .over(&[&REFUSED])
-    .run(|t| {
-        let most = t.parameter("max_nack_retx_cnt");
-        require(most <= 50, format!("{most} retransmissions take too long"))?;
-        // Packets that the timeout sends again beside it are refused too.
-        let most = (most + t.parameter("max_rto_retx_cnt")) as usize;
-        let (written, seen, header) = ask(t, 64)?;
-        let (way, pkt_id, later) = (way(t, &seen), header.pkt_id(), t.later());
-        let refusal = UetBuf::new(Nack::rudi(t.value(&REFUSED)).nack_pkt_id(pkt_id).done()?);
-        let mut times = 1;
-        t.send(&way, &refusal)?;
-        while times <= most + 3
-            && t.wait(later, |seen| rudi_request(seen).filter(|again| again.pkt_id() == pkt_id))?.is_some()
-        {
-            times += 1;
+            t.ends(PDS_RUDI_005, written, Status::Ok)
+        }),
+    rule("source-rudi/nack", "After a NACK with nt = 1, a RUDI request is resent before its timeout")
+        .checks(&[PDS_RUDI_004])
+        .measure(|t| {
+            require(
+                t.nack_wait() * 2 + t.grace() <= t.early(),
+                "NACK_Retx_Time is not well below RTO_Init_Time",
+            )?;
+            for code in [NackCode::NO_RESOURCE, NackCode::TRIMMED] {
+                let (written, seen, header) = ask(t, 64)?;
+                let way = way(t, &seen);
+                t.send(&way, &UetBuf::new(Nack::rudi(code).nack_pkt_id(header.pkt_id()).done()?))?;
+                let (again, _) = expect_again(t, PDS_RUDI_004, header.pkt_id(), t.later())?;
+                let waited = again.at.saturating_sub(seen.at);
+                let bound = Bound::from(t.early()).from_parameter("70 % of rto_init_time, device");
+                t.at_most(PDS_RUDI_004, "time to the retransmission", bound, waited);
+                respond(t, &seen, header.pkt_id(), ReturnCode::OK)?;
+                t.ends(PDS_RUDI_004, written, Status::Ok)?;
+            }
+            Ok(())
+        }),
+    rule("source-rudi/nack-limit", "A RUDI request is resent after NACKs at most Max_NACK_Retx_Cnt times")
+        .checks(&[PDS_NACK_005])
+        .over(&[&REFUSED])
+        .run(|t| {
+            let most = t.parameter("max_nack_retx_cnt");
+            require(most <= 50, format!("{most} retransmissions take too long"))?;
+            // Packets that the timeout sends again beside it are refused too.
+            let most = (most + t.parameter("max_rto_retx_cnt")) as usize;
+            let (written, seen, header) = ask(t, 64)?;
+            let (way, pkt_id, later) = (way(t, &seen), header.pkt_id(), t.later());
+            let refusal = UetBuf::new(Nack::rudi(t.value(&REFUSED)).nack_pkt_id(pkt_id).done()?);
+            let mut times = 1;
             t.send(&way, &refusal)?;
-        }
-        let bound = Bound::from(most + 1).from_parameter("max_nack_retx_cnt and max_rto_retx_cnt");
-        t.at_most(PDS_NACK_005, "transmissions of the request", bound, times);
-        t.fails(PDS_NACK_005, written, t.until_given_up())
-    }),
-    rule("source-rudi/late", "A response after retransmissions ends the request")
+            while times <= most + 3
+                && t.wait(later, |seen| rudi_request(seen).filter(|again| again.pkt_id() == pkt_id))?
+                    .is_some()
+            {
+                times += 1;
+                t.send(&way, &refusal)?;
+            }
+            let bound = Bound::from(most + 1).from_parameter("max_nack_retx_cnt and max_rto_retx_cnt");
+            t.at_most(PDS_NACK_005, "transmissions of the request", bound, times);
+            t.fails(PDS_NACK_005, written, t.until_given_up())
+        }),
+    rule("source-rudi/late-response", "A response after retransmissions completes the RUDI request")
         .checks(&[PDS_RUDI_002, PDS_RUDI_005])
         .run(|t| {
             let (written, seen, header) = ask(t, 64)?;
@@ -198,7 +180,7 @@ pub(super) const RULES: &[Rule] = &[
             t.ends(PDS_RUDI_002, written, Status::Ok)?;
             no_more(t, PDS_RUDI_002, header.pkt_id())
         }),
-    rule("source-rudi/limit", "A request that is never answered is given up, and the operation fails")
+    rule("source-rudi/limit", "A RUDI operation fails after Max_RTO_Retx_Cnt retransmissions")
         .checks(&[PDS_RTO_003, PDS_RTO_004])
         .run(|t| {
             let most = match t.parameter("max_rto_retx_cnt") {
@@ -221,7 +203,7 @@ pub(super) const RULES: &[Rule] = &[
             t.between(PDS_RTO_003, "transmissions", bound, times);
             t.fails(PDS_RTO_004, written, t.soon())
         }),
-    rule("source-rudi/other-number", "A response or NACK with another pkt_id is not one for it")
+    rule("source-rudi/other-pkt-id", "A response or NACK with another pkt_id is ignored")
         .checks(&[PDS_RUDI_002])
         .measure(|t| {
             is_none(t, PDS_RUDI_002, |t, seen, pkt_id| {
@@ -231,23 +213,21 @@ pub(super) const RULES: &[Rule] = &[
                 t.send(&way, &UetBuf::new(Nack::rudi(NackCode::TRIMMED).nack_pkt_id(other).done()?))
             })
         }),
-    rule(
-        "source-rudi/form-of-contexts",
-        "A NACK with nt = 0 does not touch an idempotent request of the same number",
-    )
-    .checks(&[PDS_NACK_008])
-    .measure(|t| {
-        is_none(t, PDS_NACK_008, |t, seen, pkt_id| {
-            let way = way(t, seen);
-            for code in [NackCode::TRIMMED, NackCode::NO_RESOURCE] {
-                let nack = Nack::build(code).nack_psn(Psn(pkt_id)).spdcid(PdcId(1)).dpdcid(PdcId(1));
-                t.send(&way, &UetBuf::new(nack.done()?))?;
-            }
-            Ok(())
-        })
-    }),
-    rule("source-rudi/twice-answered", "A second response changes nothing").checks(&[PDS_RUDI_003]).run(
-        |t| {
+    rule("source-rudi/context-nack", "A NACK with nt = 0 does not affect a RUDI request")
+        .checks(&[PDS_NACK_008])
+        .measure(|t| {
+            is_none(t, PDS_NACK_008, |t, seen, pkt_id| {
+                let way = way(t, seen);
+                for code in [NackCode::TRIMMED, NackCode::NO_RESOURCE] {
+                    let nack = Nack::build(code).nack_psn(Psn(pkt_id)).spdcid(PdcId(1)).dpdcid(PdcId(1));
+                    t.send(&way, &UetBuf::new(nack.done()?))?;
+                }
+                Ok(())
+            })
+        }),
+    rule("source-rudi/second-response", "A second response to a RUDI request is ignored")
+        .checks(&[PDS_RUDI_003])
+        .run(|t| {
             let (written, seen, header) = ask(t, 64)?;
             respond(t, &seen, header.pkt_id(), ReturnCode::OK)?;
             t.ends(PDS_RUDI_003, written, Status::Ok)?;
@@ -258,9 +238,8 @@ pub(super) const RULES: &[Rule] = &[
             t.is_open(PDS_RUDI_003, next)?;
             respond(t, &after, other.pkt_id(), ReturnCode::OK)?;
             t.ends(PDS_RUDI_003, next, Status::Ok)
-        },
-    ),
-    rule("source-rudi/own-response", "An error in a response fails that request alone")
+        }),
+    rule("source-rudi/error-response", "An error response fails only its own RUDI request")
         .checks(&[PDS_RUDI_002])
         .run(|t| {
             let (one, first, header) = ask(t, 64)?;
@@ -271,7 +250,7 @@ pub(super) const RULES: &[Rule] = &[
             respond(t, &first, header.pkt_id(), ReturnCode::OK)?;
             t.ends(PDS_RUDI_002, one, Status::Ok)
         }),
-    rule("source-rudi/read", "The data of a read rides in the response")
+    rule("source-rudi/read", "A RUDI read completes with the data of its response")
         .checks(&[PDS_RUDI_002])
         .needs(&[RUDI, READ])
         .run(|t| {
@@ -304,7 +283,7 @@ pub(super) const RULES: &[Rule] = &[
             t.check(PDS_RUDI_002, "the data", Some(bytes), data);
             Ok(())
         }),
-    rule("source-rudi/stranger", "A reply from an address that was not asked changes nothing")
+    rule("source-rudi/other-address", "A reply to a RUDI request from another address is ignored")
         .checks(&[PDS_RUDI_002])
         .needs(&[RUDI, TWO_ADDRESSES])
         .over(&[&STRANGE])
@@ -324,7 +303,7 @@ pub(super) const RULES: &[Rule] = &[
                 t.send(&Pdc { from, ..own }, &packet)
             })
         }),
-    rule("source-rudi/back-off", "The timeout of an idempotent request doubles with each retransmission")
+    rule("source-rudi/back-off", "The timeout of a RUDI request doubles with each retransmission")
         .checks(&[PDS_RTO_002, PDS_RUDI_005])
         .over(&[&KIND])
         .measure(|t| {
@@ -347,30 +326,26 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule(
-        "source-rudi/nack-wait",
-        "After a normal NACK that is not a trim an idempotent request waits for \
-         NACK_Retx_Time",
-    )
-    .checks(&[PDS_NACK_006, PDS_RUDI_004])
-    .over(&[&NORMAL])
-    .measure(|t| {
-        require(
-            t.nack_wait() * 2 + t.grace() <= t.early(),
-            "NACK_Retx_Time is not well below RTO_Init_Time",
-        )?;
-        let (written, seen, header) = ask(t, 64)?;
-        let way = way(t, &seen);
-        let refused = t.now();
-        t.send(&way, &UetBuf::new(Nack::rudi(t.value(&NORMAL)).nack_pkt_id(header.pkt_id()).done()?))?;
-        let (again, _) = expect_again(t, PDS_RUDI_004, header.pkt_id(), t.later())?;
-        let bound = Bound::from(t.nack_wait()).from_parameter("nack_retx_time, device");
-        let waited = again.at.saturating_sub(refused);
-        t.at_least(PDS_NACK_006, "time from the NACK to the retransmission", bound, waited);
-        respond(t, &seen, header.pkt_id(), ReturnCode::OK)?;
-        t.ends(PDS_RUDI_004, written, Status::Ok)
-    }),
-    rule("source-rudi/data-with-error", "Data with an error code does not complete an idempotent read well")
+    rule("source-rudi/nack-retx-time", "After a normal NACK, a RUDI request waits for NACK_Retx_Time")
+        .checks(&[PDS_NACK_006, PDS_RUDI_004])
+        .over(&[&NORMAL])
+        .measure(|t| {
+            require(
+                t.nack_wait() * 2 + t.grace() <= t.early(),
+                "NACK_Retx_Time is not well below RTO_Init_Time",
+            )?;
+            let (written, seen, header) = ask(t, 64)?;
+            let way = way(t, &seen);
+            let refused = t.now();
+            t.send(&way, &UetBuf::new(Nack::rudi(t.value(&NORMAL)).nack_pkt_id(header.pkt_id()).done()?))?;
+            let (again, _) = expect_again(t, PDS_RUDI_004, header.pkt_id(), t.later())?;
+            let bound = Bound::from(t.nack_wait()).from_parameter("nack_retx_time, device");
+            let waited = again.at.saturating_sub(refused);
+            t.at_least(PDS_NACK_006, "time from the NACK to the retransmission", bound, waited);
+            respond(t, &seen, header.pkt_id(), ReturnCode::OK)?;
+            t.ends(PDS_RUDI_004, written, Status::Ok)
+        }),
+    rule("source-rudi/data-with-error", "A RUDI read fails if its data has an error code")
         .checks(&[SES_ERR_003])
         .needs(&[RUDI, READ])
         .over(&[&CODE])
@@ -398,28 +373,24 @@ pub(super) const RULES: &[Rule] = &[
             t.one_of(SES_ERR_003, &format!("the completion after data with {code}"), FAILED, ended);
             Ok(())
         }),
-    rule(
-        "source-rudi/no-atomic",
-        "A device that is told to send an atomic by RUDI refuses, or sends it by another \
-         mode",
-    )
-    .checks(&[WIRE_AMO_004])
-    .over(&[&ATOMIC_KIND])
-    .run(|t| {
-        let peer = t.peer(0)?;
-        let sum = Post {
-            atomic_opcode: Some("SUM".to_owned()),
-            atomic_datatype: Some("UINT64".to_owned()),
-            ..post_idempotent(t.value(&ATOMIC_KIND), peer, 8)
-        };
-        if let Err(gone @ Stop::Gone(_)) = t.post(sum) {
-            return Err(gone);
-        }
-        t.expect_none(WIRE_AMO_004, "no atomic by RUDI", t.later(), rudi_request)?;
-        ask(t, 64)?;
-        Ok(())
-    }),
-    rule("source-rudi/room-again", "Idempotent requests that ended in any way make room for the next one")
+    rule("source-rudi/no-atomic", "The device does not send an atomic by RUDI")
+        .checks(&[WIRE_AMO_004])
+        .over(&[&ATOMIC_KIND])
+        .run(|t| {
+            let peer = t.peer(0)?;
+            let sum = Post {
+                atomic_opcode: Some("SUM".to_owned()),
+                atomic_datatype: Some("UINT64".to_owned()),
+                ..post_idempotent(t.value(&ATOMIC_KIND), peer, 8)
+            };
+            if let Err(gone @ Stop::Gone(_)) = t.post(sum) {
+                return Err(gone);
+            }
+            t.expect_none(WIRE_AMO_004, "no atomic by RUDI", t.later(), rudi_request)?;
+            ask(t, 64)?;
+            Ok(())
+        }),
+    rule("source-rudi/resources", "A RUDI request that has ended makes room for the next one")
         .checks(&[SES_DONE_001])
         .over(&[&END])
         .run(|t| {

@@ -95,20 +95,16 @@ const CODE: Axis<NackCode> = axis("code").values(&[
 ]);
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "source-strangers/request-outstanding",
-        "A packet of a stranger neither answers an outstanding request nor has it sent \
-         again",
-    )
-    .checks(&[PDS_PDC_003])
-    .over(&[&MODE, &CARRIER, &STRANGER, &PACKET])
-    .run(|t| {
-        let (mut target, written) = message_in_flight(t, 1)?;
-        send(t, &target, 1)?;
-        is_unmoved(t, &mut target, 1, written, PDS_PDC_003)?;
-        next_on_it(t, &mut target, 2, PDS_PDC_003)
-    }),
-    rule("source-strangers/at-rest", "A packet of a stranger does not end a context at rest")
+    rule("source-spoofing/outstanding", "A spoofed packet causes neither completion nor retransmission")
+        .checks(&[PDS_PDC_003])
+        .over(&[&MODE, &CARRIER, &STRANGER, &PACKET])
+        .run(|t| {
+            let (mut target, written) = message_in_flight(t, 1)?;
+            send(t, &target, 1)?;
+            is_unmoved(t, &mut target, 1, written, PDS_PDC_003)?;
+            next_on_it(t, &mut target, 2, PDS_PDC_003)
+        }),
+    rule("source-spoofing/idle", "A spoofed packet does not end an idle context")
         .checks(&[PDS_PDC_003])
         .over(&[&MODE, &CARRIER, &STRANGER, &PACKET])
         .run(|t| {
@@ -133,43 +129,37 @@ pub(super) const RULES: &[Rule] = &[
             )?;
             next_on_it(t, &mut target, 2, PDS_PDC_003)
         }),
-    rule(
-        "source-strangers/nack-out-of-place",
-        "A NACK of a PSN that is not outstanding changes nothing, whatever its code",
-    )
-    .checks(&[PDS_NACK_002])
-    .over(&[&MODE, &CARRIER, &PLACE, &CODE])
-    .run(|t| {
-        let (mut target, written) = message_in_flight(t, 2)?;
-        target.ack(t, 1)?;
-        t.settle()?;
-        let psn = match t.value(&PLACE) {
-            NotOutstanding::Acknowledged => target.psn(1),
-            NotOutstanding::Next => target.psn(3),
-            NotOutstanding::Ahead => target.psn(100),
-            NotOutstanding::Far => target.psn(100_000),
-            NotOutstanding::Opposite => target.psn(2) + (1 << 31),
-        };
-        nack_of(t, &target, psn)?;
-        is_unmoved(t, &mut target, 2, written, PDS_NACK_002)?;
-        next_on_it(t, &mut target, 3, PDS_NACK_002)
-    }),
-    rule(
-        "source-strangers/after-the-end",
-        "A NACK for a message that has ended changes nothing, whatever its code",
-    )
-    .checks(&[PDS_NACK_002])
-    .over(&[&MODE, &CARRIER, &CODE])
-    .run(|t| {
-        let (mut target, written) = message_in_flight(t, 2)?;
-        target.ack(t, 2)?;
-        t.ends(PDS_NACK_002, written, Status::Ok)?;
-        for n in [2, 3] {
-            nack_of(t, &target, target.psn(n))?;
-        }
-        target.expect_none(t, PDS_NACK_002, "nothing that has ended", t.rto() * 2, |n| n <= 2)?;
-        next_on_it(t, &mut target, 3, PDS_NACK_002)
-    }),
+    rule("source-spoofing/not-outstanding", "A NACK for a PSN that is not outstanding is ignored")
+        .checks(&[PDS_NACK_002])
+        .over(&[&MODE, &CARRIER, &PLACE, &CODE])
+        .run(|t| {
+            let (mut target, written) = message_in_flight(t, 2)?;
+            target.ack(t, 1)?;
+            t.settle()?;
+            let psn = match t.value(&PLACE) {
+                NotOutstanding::Acknowledged => target.psn(1),
+                NotOutstanding::Next => target.psn(3),
+                NotOutstanding::Ahead => target.psn(100),
+                NotOutstanding::Far => target.psn(100_000),
+                NotOutstanding::Opposite => target.psn(2) + (1 << 31),
+            };
+            nack_of(t, &target, psn)?;
+            is_unmoved(t, &mut target, 2, written, PDS_NACK_002)?;
+            next_on_it(t, &mut target, 3, PDS_NACK_002)
+        }),
+    rule("source-spoofing/after-completion", "A NACK for a completed message is ignored")
+        .checks(&[PDS_NACK_002])
+        .over(&[&MODE, &CARRIER, &CODE])
+        .run(|t| {
+            let (mut target, written) = message_in_flight(t, 2)?;
+            target.ack(t, 2)?;
+            t.ends(PDS_NACK_002, written, Status::Ok)?;
+            for n in [2, 3] {
+                nack_of(t, &target, target.psn(n))?;
+            }
+            target.expect_none(t, PDS_NACK_002, "nothing that has ended", t.rto() * 2, |n| n <= 2)?;
+            next_on_it(t, &mut target, 3, PDS_NACK_002)
+        }),
 ];
 
 /// The packet of the stranger, about the `n`-th PSN.

@@ -72,29 +72,25 @@ struct Key {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "timer/schedule",
-        "Each transmission of a packet waits twice as long as the one before, from \
-         RTO_Init_Time on",
-    )
-    .checks(&[PDS_RTO_001, PDS_RTO_002, PDS_RTO_005])
-    .over(&[&MODE, &CARRIER, &WAITING])
-    .measure(|t| {
-        most(t)?;
-        let times = transmissions(t, t.value(&WAITING))?;
-        t.at_least(PDS_RTO_001, "transmissions of the packet", 2, times.len());
-        for (n, pair) in times.windows(2).enumerate() {
-            let (waited, due) = (pair[1].0.saturating_sub(pair[0].0), t.rto() * (1 << n));
-            let longest = t.scaled(due.mul_f64(1.5)) + t.grace();
-            let range = Bound::from(due.mul_f64(0.6)..=longest)
-                .from_parameter("rto_init_time, doubled for each retransmission")
-                .tolerating("from 60 % to 150 %");
-            t.between(PDS_RTO_002, &format!("the time before retransmission {}", n + 1), range, waited);
-            t.check(PDS_RTO_005, &format!("retx of retransmission {}", n + 1), true, pair[1].1);
-        }
-        Ok(())
-    }),
-    rule("timer/count", "Max_RTO_Retx_Cnt bounds the retransmissions of each kind of packet")
+    rule("retransmit-timer/schedule", "The timeouts of a packet start at RTO_Init_Time and double")
+        .checks(&[PDS_RTO_001, PDS_RTO_002, PDS_RTO_005])
+        .over(&[&MODE, &CARRIER, &WAITING])
+        .measure(|t| {
+            most(t)?;
+            let times = transmissions(t, t.value(&WAITING))?;
+            t.at_least(PDS_RTO_001, "transmissions of the packet", 2, times.len());
+            for (n, pair) in times.windows(2).enumerate() {
+                let (waited, due) = (pair[1].0.saturating_sub(pair[0].0), t.rto() * (1 << n));
+                let longest = t.scaled(due.mul_f64(1.5)) + t.grace();
+                let range = Bound::from(due.mul_f64(0.6)..=longest)
+                    .from_parameter("rto_init_time, doubled for each retransmission")
+                    .tolerating("from 60 % to 150 %");
+                t.between(PDS_RTO_002, &format!("the time before retransmission {}", n + 1), range, waited);
+                t.check(PDS_RTO_005, &format!("retx of retransmission {}", n + 1), true, pair[1].1);
+            }
+            Ok(())
+        }),
+    rule("retransmit-timer/count", "Max_RTO_Retx_Cnt limits the retransmissions of each kind of packet")
         .checks(&[PDS_RTO_001, PDS_RTO_003])
         .over(&[&MODE, &CARRIER, &WAITING, &LIMIT])
         .run(|t| {
@@ -112,50 +108,46 @@ pub(super) const RULES: &[Rule] = &[
             );
             Ok(())
         }),
-    rule(
-        "timer/failure",
-        "When the retransmissions of a packet are exhausted, the operation fails, and no \
-         earlier",
-    )
-    .checks(&[PDS_RTO_004])
-    .over(&[&MODE, &CARRIER, &OPERATION])
-    .measure(|t| {
-        // Loses a packet of the operation until the device gives it up: the transmissions, and when the
-        // operation failed.
-        let most = most(t)?;
-        let peer = t.peer(0)?;
-        let kind = t.value(&OPERATION);
-        Target::established(t, peer, Mode::Rud)?;
-        let plain = post(kind, peer, 64);
-        let tag = (kind == PostKind::Tsend).then_some(uet_control::Hex64(0x7a9));
-        let operation = t.post(uet_control::Post { tag, ..plain })?;
-        let within = t.later();
-        let (_, request) = t.need("the request of the operation", within, |seen| seen.request())?;
-        let (key, mut times) = (Key { spdcid: request.spdcid(), psn: request.psn() }, 1u32);
-        loop {
-            let longest = t.scaled(t.rto() * (2 << times.min(10))) + t.soon();
-            let again = t.wait(longest, |seen| key_of(seen).filter(|(other, _)| *other == key))?;
-            if again.is_none() {
-                break;
+    rule("retransmit-timer/failure", "An operation fails only when its retransmissions are exhausted")
+        .checks(&[PDS_RTO_004])
+        .over(&[&MODE, &CARRIER, &OPERATION])
+        .measure(|t| {
+            // Loses a packet of the operation until the device gives it up: the transmissions, and when the
+            // operation failed.
+            let most = most(t)?;
+            let peer = t.peer(0)?;
+            let kind = t.value(&OPERATION);
+            Target::established(t, peer, Mode::Rud)?;
+            let plain = post(kind, peer, 64);
+            let tag = (kind == PostKind::Tsend).then_some(uet_control::Hex64(0x7a9));
+            let operation = t.post(uet_control::Post { tag, ..plain })?;
+            let within = t.later();
+            let (_, request) = t.need("the request of the operation", within, |seen| seen.request())?;
+            let (key, mut times) = (Key { spdcid: request.spdcid(), psn: request.psn() }, 1u32);
+            loop {
+                let longest = t.scaled(t.rto() * (2 << times.min(10))) + t.soon();
+                let again = t.wait(longest, |seen| key_of(seen).filter(|(other, _)| *other == key))?;
+                if again.is_none() {
+                    break;
+                }
+                // It had not failed when it left again.
+                let early = t.completion(operation, Duration::ZERO)?.map(|completion| completion.status);
+                t.check(PDS_RTO_004, &format!("the completion at retransmission {times}"), None, early);
+                times += 1;
             }
-            // It had not failed when it left again.
-            let early = t.completion(operation, Duration::ZERO)?.map(|completion| completion.status);
-            t.check(PDS_RTO_004, &format!("the completion at retransmission {times}"), None, early);
-            times += 1;
-        }
-        let ended = t.completion(operation, t.soon())?.map(|completion| completion.status);
-        let least =
-            Bound::from(most as u32).from_parameter("max_rto_retx_cnt").tolerating("one retransmission");
-        t.at_least(PDS_RTO_004, "transmissions when the operation fails", least, times);
-        t.holds(
-            PDS_RTO_004,
-            "the operation fails when its retransmissions are exhausted",
-            ended.is_some_and(|status| status != Status::Ok),
-            crate::Show::show(&ended),
-        );
-        Ok(())
-    }),
-    rule("timer/last-chance", "The answer to the last retransmission ends the operation well")
+            let ended = t.completion(operation, t.soon())?.map(|completion| completion.status);
+            let least =
+                Bound::from(most as u32).from_parameter("max_rto_retx_cnt").tolerating("one retransmission");
+            t.at_least(PDS_RTO_004, "transmissions when the operation fails", least, times);
+            t.holds(
+                PDS_RTO_004,
+                "the operation fails when its retransmissions are exhausted",
+                ended.is_some_and(|status| status != Status::Ok),
+                crate::Show::show(&ended),
+            );
+            Ok(())
+        }),
+    rule("retransmit-timer/last-chance", "An ACK of the last retransmission completes the operation")
         .checks(&[PDS_RTO_004])
         .over(&[&MODE, &CARRIER])
         .run(|t| {
@@ -180,7 +172,7 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 1)?;
             t.ends(PDS_RTO_004, written, Status::Ok)
         }),
-    rule("timer/each-packet", "The retransmissions of one packet do not count for another")
+    rule("retransmit-timer/each-packet", "The retransmissions of one packet do not count for another")
         .checks(&[PDS_RTO_002, PDS_RTO_003, PDS_RTO_004])
         .over(&[&MODE, &CARRIER])
         .measure(|t| {
@@ -206,7 +198,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("timer/after-nack", "A packet that came again after a NACK comes again after its timeout too")
+    rule("retransmit-timer/after-nack", "A packet retransmitted after a NACK still has a timeout")
         .checks(&[PDS_NACK_004, PDS_RTO_001])
         .over(&[&MODE, &CARRIER, &REFUSAL])
         .run(|t| {
@@ -220,30 +212,26 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 1)?;
             t.ends(PDS_RTO_001, written, Status::Ok)
         }),
-    rule(
-        "timer/without-end",
-        "A Max_RTO_Retx_Cnt of 15 or 31 is no limit: the packet comes again after that \
-         many retransmissions",
-    )
-    .checks(&[PDS_RTO_003])
-    .needs(&[PARAMETERS])
-    .over(&[&ENDLESS, &LASTING, &MODE])
-    .run(|t| {
-        // The timeout doubles: only virtual time passes so quickly.
-        require(t.facts().virtual_time, "so many timeouts take too long")?;
-        t.configure("max_rto_retx_cnt", t.value(&ENDLESS))?;
-        t.try_configure("rto_init_time", 20_000)?;
-        let (key, _) = waiting(t, t.value(&LASTING))?;
-        // The limit of 31 is out of reach; a device that takes it for few, or stops where its timeout cannot
-        // double, ends early.
-        for n in 0..26 {
-            let within = t.soon() + t.rto() * (2 << n);
-            let statement = format!("retransmission {}", n + 1);
-            let again = |seen: &RxPacket| key_of(seen).filter(|(other, retx)| *other == key && *retx);
-            t.expect(PDS_RTO_003, &statement, within, again)?;
-        }
-        Ok(())
-    }),
+    rule("retransmit-timer/unlimited", "A Max_RTO_Retx_Cnt of 15 or 31 means no limit")
+        .checks(&[PDS_RTO_003])
+        .needs(&[PARAMETERS])
+        .over(&[&ENDLESS, &LASTING, &MODE])
+        .run(|t| {
+            // The timeout doubles: only virtual time passes so quickly.
+            require(t.facts().virtual_time, "so many timeouts take too long")?;
+            t.configure("max_rto_retx_cnt", t.value(&ENDLESS))?;
+            t.try_configure("rto_init_time", 20_000)?;
+            let (key, _) = waiting(t, t.value(&LASTING))?;
+            // The limit of 31 is out of reach; a device that takes it for few, or stops where its timeout cannot
+            // double, ends early.
+            for n in 0..26 {
+                let within = t.soon() + t.rto() * (2 << n);
+                let statement = format!("retransmission {}", n + 1);
+                let again = |seen: &RxPacket| key_of(seen).filter(|(other, retx)| *other == key && *retx);
+                t.expect(PDS_RTO_003, &statement, within, again)?;
+            }
+            Ok(())
+        }),
 ];
 
 fn key_of(seen: &RxPacket) -> Option<(Key, bool)> {

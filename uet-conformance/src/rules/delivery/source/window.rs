@@ -10,7 +10,7 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule("send-window/no-gaps", "The packets of a message have PSNs one after the other")
+    rule("source-window/no-gaps", "The packets of a message have consecutive PSNs")
         .checks(&[PDS_PSN_001])
         .run(|t| {
             let peer = t.peer(0)?;
@@ -25,7 +25,7 @@ pub(super) const RULES: &[Rule] = &[
             t.check(PDS_PSN_001, "the highest PSN, from 0", count - 1, target.highest());
             Ok(())
         }),
-    rule("send-window/across-messages", "The numbers go on from message to message, without gaps")
+    rule("source-window/across-messages", "PSNs continue from one message to the next without gaps")
         .checks(&[PDS_PSN_001])
         .run(|t| {
             let peer = t.peer(0)?;
@@ -42,7 +42,7 @@ pub(super) const RULES: &[Rule] = &[
             t.check(PDS_PSN_001, "the highest PSN, from 0", 6, target.highest());
             Ok(())
         }),
-    rule("send-window/wrap", "Across the end of the PSNs, numbers and ACKs go on")
+    rule("source-window/wrap", "PSNs and cumulative ACKs continue when the PSN wraps")
         .checks(&[PDS_PSN_006])
         .run(|t| {
             t.configure("start_psn", u32::MAX - 2)?;
@@ -65,37 +65,30 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 7)?;
             t.ends(PDS_PSN_006, written, Status::Ok)
         }),
-    rule(
-        "send-window/default",
-        "Until a range is announced, nothing leaves above the cumulative PSN + 128 * \
-         Default_MPR",
-    )
-    .checks(&[PDS_WIN_004])
-    .run(|t| {
-        let range = small(t)?;
-        // An ACK that announces no range carries no congestion state either: a device that wants that may
-        // stop before the edge.
-        t.try_configure("congestion", "none")?;
-        let mut target = hold_first(t, range + 40, None)?;
-        exhaust(t, &mut target, 0..u32::MAX, true)?;
-        within(t, PDS_WIN_004, &target, range - 1, "default_mpr");
-        need_reached(t, &target, range - 1)
-    }),
-    rule(
-        "send-window/announced",
-        "Nothing leaves above the cumulative PSN + the range that the target announces",
-    )
-    .checks(&[PDS_WIN_004])
-    .run(|t| {
-        let default = small(t)?;
-        let range = 2 * default;
-        let mut target = hold_first(t, range + 40, Some((range / 128) as u8))?;
-        target.ack(t, 0)?;
-        exhaust(t, &mut target, 1..u32::MAX, false)?;
-        within(t, PDS_WIN_004, &target, range, "the announced mpr");
-        need_reached(t, &target, range)
-    }),
-    rule("send-window/wider", "A wider range lets more leave at once")
+    rule("source-window/default", "By default, no PSN exceeds the cumulative PSN + 128 * Default_MPR")
+        .checks(&[PDS_WIN_004])
+        .run(|t| {
+            let range = small(t)?;
+            // An ACK that announces no range carries no congestion state either: a device that wants that may
+            // stop before the edge.
+            t.try_configure("congestion", "none")?;
+            let mut target = hold_first(t, range + 40, None)?;
+            exhaust(t, &mut target, 0..u32::MAX, true)?;
+            within(t, PDS_WIN_004, &target, range - 1, "default_mpr");
+            need_reached(t, &target, range - 1)
+        }),
+    rule("source-window/announced", "No PSN exceeds the cumulative PSN + the announced range")
+        .checks(&[PDS_WIN_004])
+        .run(|t| {
+            let default = small(t)?;
+            let range = 2 * default;
+            let mut target = hold_first(t, range + 40, Some((range / 128) as u8))?;
+            target.ack(t, 0)?;
+            exhaust(t, &mut target, 1..u32::MAX, false)?;
+            within(t, PDS_WIN_004, &target, range, "the announced mpr");
+            need_reached(t, &target, range)
+        }),
+    rule("source-window/wider", "A wider announced range lets more packets leave at once")
         .checks(&[PDS_WIN_004, PDS_WIN_005])
         .run(|t| {
             require_retransmissions(t, 2)?;
@@ -119,7 +112,7 @@ pub(super) const RULES: &[Rule] = &[
             );
             Ok(())
         }),
-    rule("send-window/narrower", "A narrower range holds from where the wider one has ended")
+    rule("source-window/narrower", "A narrower range limits packets beyond those already permitted")
         .checks(&[PDS_WIN_004])
         .run(|t| {
             require_retransmissions(t, 2)?;
@@ -140,7 +133,7 @@ pub(super) const RULES: &[Rule] = &[
             within(t, PDS_WIN_004, &target, edge, "the narrower mpr");
             need_reached(t, &target, (2 * range + 79).min(edge))
         }),
-    rule("send-window/stale-range", "The range in an ACK older than the newest does not count")
+    rule("source-window/stale-range", "The device ignores the range in an ACK older than the newest")
         .checks(&[PDS_WIN_002])
         .run(|t| {
             let range = small(t)?;
@@ -165,8 +158,9 @@ pub(super) const RULES: &[Rule] = &[
             within(t, PDS_WIN_002, &target, edge, "the mpr of the newest ACK");
             need_reached(t, &target, edge)
         }),
-    rule("send-window/no-limit", "mpr = 0 states no limit: the message goes on").checks(&[PDS_WIN_005]).run(
-        |t| {
+    rule("source-window/no-limit", "With mpr = 0 the window has no limit and the message completes")
+        .checks(&[PDS_WIN_005])
+        .run(|t| {
             let range = small(t)?;
             let count = range + 40;
             let peer = t.peer(0)?;
@@ -179,26 +173,23 @@ pub(super) const RULES: &[Rule] = &[
                 target.answer(t, AckBuilder { nscc: ack.nscc.or(Some(Default::default())), ..ack })?;
             }
             t.ends(PDS_WIN_005, written, Status::Ok)
-        },
-    ),
-    rule("send-window/bits-do-not-open", "A packet that only a bitmap names does not move the window")
-        .checks(&[PDS_WIN_004])
-        .run(|t| {
-            require_retransmissions(t, 3)?;
-            let range = small(t)?;
-            let mut target = hold_first(t, range + 40, Some((range / 128) as u8))?;
-            target.ack(t, 0)?;
-            // The last ten before the edge are not named.
-            exhaust(t, &mut target, 1..range - 9, false)?;
-            need_reached(t, &target, range)?;
-            let first = target.psn(range - 9);
-            target.answer(t, target.acking(0).sack(first, 0x3ff))?;
-            target.expect_none(t, PDS_WIN_004, "nothing above the window", t.rto() * 2, |n| n > range)?;
-            target.ack(t, 1)?;
-            target.expect_new(t, PDS_WIN_004, range + 1)?;
-            Ok(())
         }),
-    rule("send-window/opens", "A window that was shut opens with the cumulative PSN, as far as that goes")
+    rule("source-window/sack", "A SACK bit does not move the send window").checks(&[PDS_WIN_004]).run(|t| {
+        require_retransmissions(t, 3)?;
+        let range = small(t)?;
+        let mut target = hold_first(t, range + 40, Some((range / 128) as u8))?;
+        target.ack(t, 0)?;
+        // The last ten before the edge are not named.
+        exhaust(t, &mut target, 1..range - 9, false)?;
+        need_reached(t, &target, range)?;
+        let first = target.psn(range - 9);
+        target.answer(t, target.acking(0).sack(first, 0x3ff))?;
+        target.expect_none(t, PDS_WIN_004, "nothing above the window", t.rto() * 2, |n| n > range)?;
+        target.ack(t, 1)?;
+        target.expect_new(t, PDS_WIN_004, range + 1)?;
+        Ok(())
+    }),
+    rule("source-window/opens", "A full window opens as far as the cumulative PSN advances")
         .checks(&[PDS_WIN_004])
         .run(|t| {
             require_retransmissions(t, 2)?;
@@ -212,29 +203,26 @@ pub(super) const RULES: &[Rule] = &[
             within(t, PDS_WIN_004, &target, 7 + range, "the announced mpr");
             need_reached(t, &target, 7 + range)
         }),
-    rule(
-        "send-window/ordered",
-        "An ordered context keeps to the window too, with nothing but cumulative ACKs",
-    )
-    .checks(&[PDS_WIN_004])
-    .needs(&[ROD])
-    .over(&[&CARRIER, &START])
-    .run(|t| {
-        let range = small(t)?;
-        t.try_configure("congestion", "none")?;
-        let peer = t.peer(0)?;
-        let write = post(PostKind::Write, peer, (range as usize + 40) * t.mtu());
-        t.post(uet_control::Post { mode: Mode::Rod, ..write })?;
-        let mut target = Target::accept(t)?;
-        target.mpr = (range / 128) as u8;
-        target.ack(t, 0)?;
-        target.watch(t, t.rto() * 2)?;
-        within(t, PDS_WIN_004, &target, range, "the announced mpr");
-        need_reached(t, &target, range)?;
-        target.ack(t, 3)?;
-        target.expect_new(t, PDS_WIN_004, range + 3)?;
-        Ok(())
-    }),
+    rule("source-window/ordered", "An ordered context stays within the window on cumulative ACKs alone")
+        .checks(&[PDS_WIN_004])
+        .needs(&[ROD])
+        .over(&[&CARRIER, &START])
+        .run(|t| {
+            let range = small(t)?;
+            t.try_configure("congestion", "none")?;
+            let peer = t.peer(0)?;
+            let write = post(PostKind::Write, peer, (range as usize + 40) * t.mtu());
+            t.post(uet_control::Post { mode: Mode::Rod, ..write })?;
+            let mut target = Target::accept(t)?;
+            target.mpr = (range / 128) as u8;
+            target.ack(t, 0)?;
+            target.watch(t, t.rto() * 2)?;
+            within(t, PDS_WIN_004, &target, range, "the announced mpr");
+            need_reached(t, &target, range)?;
+            target.ack(t, 3)?;
+            target.expect_new(t, PDS_WIN_004, range + 3)?;
+            Ok(())
+        }),
 ];
 
 /// A small default window, where the device lets one; the default range.
