@@ -5,6 +5,7 @@ mod ack;
 mod clear;
 mod clear_order;
 mod close;
+mod close_request;
 mod encoding;
 mod establish;
 mod nack;
@@ -16,7 +17,9 @@ mod retransmit_cause;
 mod return_direction;
 mod rod;
 mod rudi;
+mod rudi_retransmit;
 mod spoofing;
+mod steps;
 mod timer;
 mod uud;
 mod window;
@@ -37,8 +40,10 @@ pub(in crate::rules) const RULES: &[&[Rule]] = &[
     clear::RULES,
     clear_order::RULES,
     close::RULES,
+    close_request::RULES,
     rod::RULES,
     rudi::RULES,
+    rudi_retransmit::RULES,
     uud::RULES,
     encoding::RULES,
     spoofing::RULES,
