@@ -1,5 +1,6 @@
-//! How a device opens a context as its initiator, and which context it takes (section 3.5.8).
+//! How a device opens contexts as an initiator, and which context each operation uses (section 3.5.8).
 
+use super::steps::{check_opening, other_pdcid};
 use crate::prelude::*;
 use uet_wire::ses::Ses;
 
@@ -18,14 +19,14 @@ pub(super) const RULES: &[Rule] = &[
         let peer = t.peer(0)?;
         t.post(post(PostKind::Write, peer, 4 * t.mtu()))?;
         let mut target = Target::accept(t)?;
-        // A device may hold the rest back until the first ACK.
+        // A device may delay later packets until the first ACK.
         target.watch(t, t.grace())?;
-        for got in &target.got {
-            let offset = got.request.psn_offset().map(|offset| u32::from(offset.get()));
-            t.check(PDS_SYN_001, "syn", true, got.request.syn());
-            t.check(PDS_SYN_001, "psn_offset", Some(target.index(&got.request)), offset);
+        for packet in &target.got {
+            let offset = packet.request.psn_offset().map(|offset| u32::from(offset.get()));
+            t.check(PDS_SYN_001, "syn", true, packet.request.syn());
+            t.check(PDS_SYN_001, "psn_offset", Some(target.index(&packet.request)), offset);
         }
-        let lowest = target.got.iter().map(|got| target.index(&got.request)).min();
+        let lowest = target.got.iter().map(|packet| target.index(&packet.request)).min();
         t.check(PDS_SYN_001, "the lowest psn_offset", Some(0), lowest);
         Ok(())
     }),
@@ -53,12 +54,12 @@ pub(super) const RULES: &[Rule] = &[
             let mut target = Target::accept(t)?;
             target.ack(t, 0)?;
             t.settle()?;
-            // Keeps the rest coming.
+            // Acknowledges packets so that the device sends more.
             let after = t.now();
             let mut newest = target.got[0].request;
             while newest.syn() && !t.now().saturating_sub(after).ge(&t.later()) {
-                let Some(got) = target.next(t, t.later())? else { break };
-                newest = got.request;
+                let Some(packet) = target.next(t, t.later())? else { break };
+                newest = packet.request;
                 let highest = target.highest();
                 target.name(t, highest, 1)?;
             }
@@ -92,13 +93,7 @@ pub(super) const RULES: &[Rule] = &[
             target.refuse_without_context(t, NackCode::NO_RESOURCE, 0)?;
             t.settle()?;
             let again = target.expect_again(t, PDS_NACK_004, 0, t.later())?;
-            t.check(PDS_SYN_001, "syn", true, again.request.syn());
-            t.check(
-                PDS_SYN_001,
-                "psn_offset",
-                Some(0),
-                again.request.psn_offset().map(|offset| offset.get()),
-            );
+            check_opening(t, &again.request);
             Ok(())
         }),
     rule(
@@ -111,17 +106,17 @@ pub(super) const RULES: &[Rule] = &[
         t.post(post(PostKind::Write, peer, 64))?;
         let mut target = Target::accept(t)?;
         t.post(post(PostKind::Write, peer, 128))?;
-        let known = target.packet(0)?.request.psn();
-        // A device may hold it back until the first ACK.
-        let second = t.wait(t.grace(), |seen| seen.request().filter(|request| request.psn() != known))?;
+        let first = target.packet(0)?.request.psn();
+        // A device may delay it until the first ACK.
+        let second = t.wait(t.grace(), |seen| seen.request().filter(|request| request.psn() != first))?;
         match second {
             Some((_, second)) => {
                 let offset = second.psn_offset().map(|offset| offset.get());
                 let same = Some(second.spdcid()) == target.pdc.remote;
                 t.check(PDS_SYN_001, "syn", true, second.syn());
                 t.check(PDS_SYN_001, "psn_offset", Some(if same { 1 } else { 0 }), offset);
-                let due = if same { target.psn(1) } else { second.psn() };
-                t.check(PDS_PSN_001, "psn", due, second.psn());
+                let expected = if same { target.psn(1) } else { second.psn() };
+                t.check(PDS_PSN_001, "psn", expected, second.psn());
             }
             None => {
                 target.ack(t, 0)?;
@@ -141,14 +136,13 @@ pub(super) const RULES: &[Rule] = &[
                 ("tsend", PostKind::Tsend),
                 ("no_op", PostKind::NoOp),
             ];
-            let claimed = |t: &Test<'_>| kinds.iter().any(|(name, _)| t.claims(name));
-            require(claimed(t), "the device writes, and does nothing else")?;
+            require(kinds.iter().any(|(name, _)| t.claims(name)), "the device supports only writes")?;
             for (name, kind) in kinds {
                 if !t.claims(name) {
                     continue;
                 }
                 t.note(name);
-                // Another job: a context of its own.
+                // Each job has its own context.
                 let peer = t.peer_of_job(200 + kind as u32)?;
                 let since = t.now();
                 t.post(post(kind, peer, if kind == PostKind::NoOp { 0 } else { 64 }))?;
@@ -156,8 +150,7 @@ pub(super) const RULES: &[Rule] = &[
                 let (_, first) = t.expect(PDS_SYN_001, "a request that opens a context", within, |seen| {
                     seen.request().filter(|request| !request.retx() && seen.at > since)
                 })?;
-                t.check(PDS_SYN_001, "syn", true, first.syn());
-                t.check(PDS_SYN_001, "psn_offset", Some(0), first.psn_offset().map(|offset| offset.get()));
+                check_opening(t, &first);
                 t.at_least(PDS_PDC_001, "spdcid", 1, first.spdcid().0);
             }
             Ok(())
@@ -168,17 +161,17 @@ pub(super) const RULES: &[Rule] = &[
             let peer = t.peer(0)?;
             t.post(post(PostKind::Write, peer, 4 * t.mtu()))?;
             let mut target = Target::accept(t)?;
-            // The retransmissions too.
+            // Includes retransmissions.
             target.watch(t, t.later())?;
-            for got in &target.got {
-                t.check(PDS_CLR_001, "CLEAR_PSN", target.psn(0) - 1, got.request.clear_psn());
+            for packet in &target.got {
+                t.check(PDS_CLR_001, "CLEAR_PSN", target.psn(0) - 1, packet.request.clear_psn());
             }
             Ok(())
         }),
     rule("source-establish/offset-limit", "Before the first ACK, no packet exceeds the default window")
         .checks(&[PDS_SYN_006, PDS_SYN_004])
         .run(|t| {
-            // Without congestion control, and with a small window, where the device lets one.
+            // If possible, the window is small and congestion control does not limit the device.
             t.try_configure("default_mpr", 1)?;
             t.try_configure("payload_mtu", 1024)?;
             t.try_configure("congestion", "none")?;
@@ -189,7 +182,7 @@ pub(super) const RULES: &[Rule] = &[
             target.watch(t, t.rto() * 2)?;
             let most = Bound::from(limit).from_parameter("default_mpr");
             t.at_most(PDS_SYN_006, "the highest psn_offset before the first ACK", most, target.highest());
-            // It goes on when the window moves.
+            // The device continues when the window moves.
             let highest = target.highest();
             target.ack(t, highest)?;
             target.expect_new(t, PDS_SYN_004, highest + 1)?;
@@ -254,7 +247,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("source-establish/job", "Two jobs do not share a context").checks(&[PDS_PDC_002, PDS_SYN_001]).run(
         |t| {
             let (one, other) = (t.peer(0)?, t.peer_of_job(102)?);
-            apart(t, post(PostKind::Write, one, 64), post(PostKind::Write, other, 64))?;
+            expect_separate(t, post(PostKind::Write, one, 64), post(PostKind::Write, other, 64))?;
             Ok(())
         },
     ),
@@ -263,7 +256,7 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             let peer = t.peer(0)?;
             let write = post(PostKind::Write, peer, 64);
-            apart(t, write.clone(), Post { class: 1, ..write })?;
+            expect_separate(t, write.clone(), Post { class: 1, ..write })?;
             Ok(())
         }),
     rule("source-establish/mode", "Ordered and unordered requests do not share a context")
@@ -273,10 +266,10 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             let peer = t.peer(0)?;
             let write = post(PostKind::Write, peer, 64);
-            let (unordered, ordered) = apart(t, write.clone(), Post { mode: Mode::Rod, ..write })?;
+            let (unordered, ordered) = expect_separate(t, write.clone(), Post { mode: Mode::Rod, ..write })?;
             let kind = unordered.packet(0)?.request.prologue().kind();
             t.one_of(PDS_OPEN_008, "pds.type of the first", &[PdsType::RUD_REQ, PdsType::RUD_CC_REQ], kind);
-            // ROD_CC_REQ shows itself by its layout, of which the request is the beginning.
+            // `rod` is true for ROD_REQ and ROD_CC_REQ.
             t.check(PDS_OPEN_008, "mode of the second", "ROD", if ordered.rod { "ROD" } else { "RUD" });
             Ok(())
         }),
@@ -324,18 +317,18 @@ pub(super) const RULES: &[Rule] = &[
                 t.post(post(PostKind::Write, peer, count * t.mtu()))?;
             }
             let mut target = Target::accept(t)?;
-            let mut known = 0;
+            let mut acknowledged = 0;
             loop {
-                for got in &target.got[known..] {
-                    target.name(t, target.index(&got.request), 0)?;
+                for packet in &target.got[acknowledged..] {
+                    target.name(t, target.index(&packet.request), 0)?;
                 }
-                known = target.got.len();
+                acknowledged = target.got.len();
                 if target.next(t, t.grace())?.is_none() {
                     break;
                 }
             }
-            require(target.highest() >= lengths[0] as u32, "the device has a context for each message")?;
-            // By PSN, whoever starts a message ends it before another starts.
+            require(target.highest() >= lengths[0] as u32, "the device uses a context for each message")?;
+            // In PSN order, a message ends before another starts.
             let mut open = None;
             for n in 0..=target.highest() {
                 let uet = target.packet(n)?.seen.uet();
@@ -357,11 +350,9 @@ pub(super) const RULES: &[Rule] = &[
             target.collect(t, 2)?;
             target.name(t, 0, 1)?;
             t.settle()?;
-            // As from a second context that a copy of the first packet had made.
-            let other = PdcId(if target.pdc.local.0 == 1 { 2 } else { target.pdc.local.0 - 1 });
-            let mut twin = target.naming(0, 1);
-            twin.spdcid = other;
-            target.answer(t, twin)?;
+            // A duplicate of the first packet may have opened a second context at the target.
+            let spdcid = other_pdcid(&target.pdc);
+            target.answer(t, AckBuilder { spdcid, ..target.naming(0, 1) })?;
             t.settle()?;
             let again = target.expect_again(t, PDS_RTO_001, 1, t.later())?;
             t.check(PDS_SYN_004, "dpdcid", Some(target.pdc.local), again.request.dpdcid());
@@ -369,20 +360,20 @@ pub(super) const RULES: &[Rule] = &[
         }),
 ];
 
-/// The second operation opens a context beside that of the first.
-fn apart(t: &mut Test<'_>, first: Post, second: Post) -> Result<(Target, Pdc), Stop> {
+/// Expects that the second operation uses another context than the first.
+fn expect_separate(t: &mut Test<'_>, first: Post, second: Post) -> Result<(Target, Pdc), Stop> {
     t.post(first)?;
     let one = Target::accept(t)?;
     one.ack(t, 0)?;
     t.settle()?;
     t.post(second)?;
     let within = t.later();
-    let (seen, request) = t.expect(PDS_PDC_002, "a request of a context of its own", within, |seen| {
+    let (seen, request) = t.expect(PDS_PDC_002, "a request of another context", within, |seen| {
         let request = seen.request().filter(|request| !request.retx())?;
         (Some(request.spdcid()) != one.pdc.remote || request.syn()).then_some(request)
     })?;
     let (id, other) = (request.spdcid(), Some(request.spdcid()) != one.pdc.remote);
-    t.holds(PDS_PDC_002, "the context has a PDCID of its own", other, format_args!("PDCID {id}"));
+    t.holds(PDS_PDC_002, "the context has another PDCID", other, format_args!("PDCID {id}"));
     t.check(PDS_SYN_001, "psn_offset", Some(0), request.psn_offset().map(|offset| offset.get()));
     let pdc = t.accept(&seen)?;
     Ok((one, pdc))

@@ -1,5 +1,6 @@
-//! When an initiator sends again, what, and when it gives up (section 3.5).
+//! Retransmissions at an initiator: timeouts, limits, and the effect of SACK bitmaps (section 3.5).
 
+use super::steps::{check_apart, retransmission_limit};
 use crate::prelude::*;
 use crate::rules::steps::{message_in_flight, require_retransmissions, retransmissions};
 
@@ -42,7 +43,7 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[PDS_RTO_005, PDS_PSN_001, PDS_RTO_001])
         .run(|t| {
             let (mut target, _) = message_in_flight(t, 3)?;
-            // One that was lost before does not change it.
+            // An earlier retransmission does not affect later packets.
             target.expect_again(t, PDS_RTO_001, 2, t.later())?;
             target.ack(t, 3)?;
             let peer = t.peer(0)?;
@@ -73,7 +74,7 @@ pub(super) const RULES: &[Rule] = &[
                 let within = t.soon() + t.scaled(t.rto() * (2 << n));
                 target.expect_again(t, PDS_RTO_001, 1, within)?;
             }
-            let times = times(&target, 1);
+            let times = arrival_times(&target, 1);
             for (n, pair) in times.windows(2).enumerate() {
                 let (waited, due) = (pair[1].saturating_sub(pair[0]), t.rto() * (1 << n));
                 let most = t.scaled(due.mul_f64(1.5)) + t.grace();
@@ -99,7 +100,7 @@ pub(super) const RULES: &[Rule] = &[
             t.post(post(PostKind::Write, peer, 64))?;
             target.expect_new(t, PDS_PSN_001, 2)?;
             target.expect_again(t, PDS_RTO_001, 2, t.later())?;
-            let times = times(&target, 2);
+            let times = arrival_times(&target, 2);
             let waited = times[1].saturating_sub(times[0]);
             let longest = t.scaled(t.rto().mul_f64(1.5)) + t.grace();
             let bound = Bound::from(longest).from_parameter("rto_init_time").tolerating("50 %");
@@ -109,7 +110,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("retransmit/limit", "A packet is retransmitted at most Max_RTO_Retx_Cnt times")
         .checks(&[PDS_RTO_003, PDS_RTO_004])
         .run(|t| {
-            let most = limit_of(t)?;
+            let most = retransmission_limit(t)? as usize;
             let (mut target, written) = message_in_flight(t, 1)?;
             target.watch(t, t.until_given_up())?;
             let times = target.times(1);
@@ -120,14 +121,13 @@ pub(super) const RULES: &[Rule] = &[
     rule("retransmit/failure", "After the last retransmission, every operation of the context fails")
         .checks(&[PDS_RTO_004])
         .run(|t| {
-            limit_of(t)?;
+            retransmission_limit(t)?;
             let peer = t.peer(0)?;
             let mut target = Target::established(t, peer, Mode::Rud)?;
             let one = t.post(post(PostKind::Write, peer, 64))?;
             let other = t.post(post(PostKind::Write, peer, 2 * t.mtu()))?;
             target.collect(t, 4)?;
-            // An ordered context may count the timeouts of each packet, and retransmit all three packets at
-            // each timeout.
+            // An ordered context may count timeouts per packet, and retransmits all three packets at each.
             let packets = if t.value(&MODE) == Mode::Rod { 3 } else { 1 };
             target.watch(t, t.until_given_up() * packets)?;
             t.fails(PDS_RTO_004, one, t.soon())?;
@@ -136,27 +136,21 @@ pub(super) const RULES: &[Rule] = &[
     rule("retransmit/after-failure", "After a context fails, the next message opens another context")
         .checks(&[PDS_RTO_004, PDS_SYN_001, PDS_SYN_007])
         .run(|t| {
-            limit_of(t)?;
+            retransmission_limit(t)?;
             let (mut target, written) = message_in_flight(t, 1)?;
             target.watch(t, t.until_given_up())?;
             t.fails(PDS_RTO_004, written, t.soon())?;
             let peer = t.peer(0)?;
-            let anew = t.post(post(PostKind::Write, peer, 64))?;
+            let next = t.post(post(PostKind::Write, peer, 64))?;
             let within = t.later();
             let (seen, request) = t.expect(PDS_RTO_004, "a request of a new context", within, |seen| {
                 seen.request().filter(|request| !request.retx() && request.psn() != target.psn(1))
             })?;
             t.check(PDS_SYN_001, "syn", true, request.syn());
-            let last = target.psn(1);
-            let distance = (request.psn() - last).min(last - request.psn());
-            let far = distance >= 1 << 16;
-            let another = Some(request.spdcid()) != target.pdc.remote;
-            let id = request.spdcid();
-            let seen_text = format!("PDCID {id}, {distance} PSNs from the last one");
-            t.holds(PDS_SYN_007, "another PDCID, or a PSN 2^16 away", another || far, seen_text);
+            check_apart(t, &target, target.psn(1), request.spdcid(), request.psn());
             let pdc = t.accept(&seen)?;
             t.send(&pdc, &pdc.ack(pdc.psn(0)).build()?)?;
-            t.ends(PDS_RTO_004, anew, Status::Ok)
+            t.ends(PDS_RTO_004, next, Status::Ok)
         }),
     rule("retransmit/late-ack", "An ACK after several retransmissions completes the message")
         .checks(&[PDS_RTO_001])
@@ -183,7 +177,8 @@ pub(super) const RULES: &[Rule] = &[
             target.name(t, 4, 2)?;
             t.settle()?;
             target.expect_again(t, PDS_RTO_001, 2, t.later())?;
-            target.expect_none(t, PDS_PSN_002, "nothing but the missing packet", t.rto(), |n| n != 2)?;
+            target
+                .expect_none(t, PDS_PSN_002, "no other packet than the missing one", t.rto(), |n| n != 2)?;
             target.ack(t, 4)?;
             t.ends(PDS_RTO_001, written, Status::Ok)
         }),
@@ -194,7 +189,7 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 4)?;
             t.ends(PDS_PSN_005, written, Status::Ok)?;
             t.settle()?;
-            target.expect_none(t, PDS_PSN_005, "no packet of what is answered", 4 * t.rto(), |n| n <= 4)?;
+            target.expect_none(t, PDS_PSN_005, "no acknowledged packet", 4 * t.rto(), |n| n <= 4)?;
             let peer = t.peer(0)?;
             t.expect_action(peer)
         }),
@@ -208,9 +203,9 @@ pub(super) const RULES: &[Rule] = &[
         target.ack(t, 1)?;
         target.sack(t, 2, &[2])?;
         t.settle()?;
-        let (_, asked) = target.expect_control(t, PDS_SACK_004, CtlType::ACK_REQUEST, t.later())?;
-        t.check(PDS_SACK_004, "the PSN asked about", target.psn(2), asked.psn());
-        // It gives up when its last question stays without an answer.
+        let (_, request) = target.expect_control(t, PDS_SACK_004, CtlType::ACK_REQUEST, t.later())?;
+        t.check(PDS_SACK_004, "psn", target.psn(2), request.psn());
+        // Later, the device may give up because its last ACK_REQUEST gets no answer.
         let span = retransmissions(t, 2)? * t.rto();
         target.expect_none(t, PDS_SACK_004, "no payload that has arrived", span, |n| n == 2)?;
         t.is_open(PDS_SACK_004, written)?;
@@ -224,7 +219,7 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 1)?;
             target.sack(t, 2, &[2])?;
             t.settle()?;
-            // The first answer is lost: it is asked for again.
+            // The first answer is lost, so the device repeats its ACK_REQUEST.
             for n in 0..retransmissions(t, 2)? {
                 let within = t.soon() + t.scaled(t.rto() * (4 << n));
                 target.expect_control(t, PDS_SACK_004, CtlType::ACK_REQUEST, within)?;
@@ -238,7 +233,7 @@ pub(super) const RULES: &[Rule] = &[
             let (mut target, _) = message_in_flight(t, 7)?;
             target.ack(t, 1)?;
             target.sack(t, 2, &[3, 6])?;
-            all_but(t, &mut target, 2, 7, &[3, 6], PDS_SACK_001)
+            expect_all_but(t, &mut target, 2, 7, &[3, 6], PDS_SACK_001)
         }),
     rule("retransmit/high-sack-base", "A SACK bitmap far above the cumulative PSN counts from its base")
         .checks(&[PDS_SACK_005])
@@ -250,20 +245,20 @@ pub(super) const RULES: &[Rule] = &[
             t.post(post(PostKind::Write, peer, 80 * t.mtu()))?;
             target.collect(t, 25)?;
             let last = target.highest();
-            // From far up, with a gap before the last.
+            // The bitmap has a gap before the last packet.
             let base = last - 4;
             target.ack(t, 1)?;
-            target.answer(t, bitmap(&target, 2, base, 0b10111))?;
-            all_but(t, &mut target, 2, last, &[base, base + 1, base + 2, base + 4], PDS_SACK_005)
+            target.answer(t, ack_with_bitmap(&target, 2, base, 0b10111))?;
+            expect_all_but(t, &mut target, 2, last, &[base, base + 1, base + 2, base + 4], PDS_SACK_005)
         }),
     rule("retransmit/low-sack-base", "A SACK bitmap from below the cumulative PSN counts from its base")
         .checks(&[PDS_SACK_005])
         .run(|t| {
             let (mut target, _) = message_in_flight(t, 7)?;
             target.ack(t, 3)?;
-            // Bits 0 to 3 are what the cumulative PSN covers, bit 5 is the fifth.
-            target.answer(t, bitmap(&target, 4, 0, 0b10_1111))?;
-            all_but(t, &mut target, 4, 7, &[5], PDS_SACK_005)
+            // The cumulative PSN covers bits 0 to 3. Bit 5 reports packet 5.
+            target.answer(t, ack_with_bitmap(&target, 4, 0, 0b10_1111))?;
+            expect_all_but(t, &mut target, 4, 7, &[5], PDS_SACK_005)
         }),
     rule("retransmit/cleared-sack-bit", "A later SACK bitmap without a bit does not revoke an earlier one")
         .checks(&[PDS_SACK_004])
@@ -272,7 +267,7 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 1)?;
             target.sack(t, 2, &[3, 4])?;
             target.sack(t, 2, &[4])?;
-            all_but(t, &mut target, 2, 4, &[3, 4], PDS_SACK_004)
+            expect_all_but(t, &mut target, 2, 4, &[3, 4], PDS_SACK_004)
         }),
     rule("retransmit/other-message", "A lost packet of one message does not delay the completion of another")
         .checks(&[PDS_RUD_001, PDS_RTO_001])
@@ -304,43 +299,33 @@ pub(super) const RULES: &[Rule] = &[
         }),
 ];
 
-/// When the packets of this PSN came.
-fn times(target: &Target, n: u32) -> Vec<Duration> {
-    target.of(n).map(|got| got.seen.at).collect()
+/// Returns the arrival times of the packets with the `n`-th PSN.
+fn arrival_times(target: &Target, n: u32) -> Vec<Duration> {
+    target.of(n).map(|packet| packet.seen.at).collect()
 }
 
-/// How often a packet is sent again, where the device says so and it ends.
-fn limit_of(t: &Test<'_>) -> Result<usize, Stop> {
-    match t.parameter("max_rto_retx_cnt") {
-        15 | 31 => skip("the device retransmits without end"),
-        count if count > 7 => skip(format!("{count} retransmissions take too long")),
-        count => Ok(count as usize),
-    }
-}
-
-/// Says by bits that these have arrived, and expects that of all from the `below`-th on only the others come
-/// again.
-fn all_but(
+/// Expects retransmissions of the packets from `below` to `last`, except those that have arrived.
+fn expect_all_but(
     t: &mut Test<'_>,
     target: &mut Target,
     below: u32,
     last: u32,
     arrived: &[u32],
-    why: &Requirement,
+    requirement: &Requirement,
 ) -> Outcome {
     t.settle()?;
     let first = arrived.iter().min().copied().unwrap_or(last);
     for n in (below..=last).filter(|n| !arrived.contains(n)) {
-        target.expect_again(t, why, n, t.later())?;
-        // The losses may have closed the congestion window: without an ACK, one packet at a time would come.
+        target.expect_again(t, requirement, n, t.later())?;
+        // After losses, the congestion window may permit one packet per ACK.
         if n < first {
             target.ack(t, n)?;
         }
     }
-    target.expect_none(t, why, "nothing that has arrived", t.rto() / 2, |n| arrived.contains(&n))
+    target.expect_none(t, requirement, "no packet that has arrived", t.rto() / 2, |n| arrived.contains(&n))
 }
 
-/// An ACK of the first `below - 1` packets again, with a bitmap at any base.
-fn bitmap(target: &Target, below: u32, first: u32, bits: u64) -> AckBuilder {
+/// Returns a repeated ACK of the packets below `below`, with a bitmap from the `first` PSN on.
+fn ack_with_bitmap(target: &Target, below: u32, first: u32, bits: u64) -> AckBuilder {
     AckBuilder { response: None, ..target.acking(below - 1).sack(target.psn(first), bits) }
 }

@@ -1,4 +1,4 @@
-//! RUDI requests of a device and their responses: pkt_ids, completions, and replies to ignore (section 3.5.6).
+//! RUDI requests of a device and their responses: pkt_ids, completions, replies to ignore (section 3.5.6).
 
 use super::steps::{
     build_rudi_response, expect_reply_ignored, expect_rudi_retransmission, read_data, respond,
