@@ -1,5 +1,9 @@
-//! The device as the initiator of a context: opening, send window, reaction to ACKs and NACKs,
-//! retransmission, close (section 3.5). The suite answers its requests.
+//! The device as an initiator (section 3.5). The suite plays its target. `establish`, `close` and
+//! `close_request` test the life of a context, and `window` its PSNs. `ack`, `nack`, `nack_fatal`,
+//! `nack_ignored` and `spoofing` test its reactions to replies. `retransmit`, `retransmit_cause`,
+//! `response_lost` and `timer` test retransmissions, `clear` and `clear_order` guaranteed responses.
+//! `return_direction` tests read data, and `encoding` the headers. `rod`, `rudi`, `rudi_retransmit` and
+//! `uud` test the other delivery modes. `steps` holds the steps that they share.
 
 mod ack;
 mod clear;

@@ -265,7 +265,7 @@ pub(super) const RULES: &[Rule] = &[
             let nack = Nack::build(NackCode::NEW_START_PSN).nack_psn(target.psn(0)).spdcid(target.pdc.local);
             t.send(&target.pdc, &UetBuf::new(nack.dpdcid(remote).payload(start.0).done()?))?;
             t.settle()?;
-            // Only a secured target sends this code. A device without security may drop it or end the context.
+            // Only a secured target sends this. Without security, a device may drop it or end the context.
             let renumbered =
                 |seen: &RxPacket| seen.request().is_some_and(|request| request.psn() - start < 4096);
             require(

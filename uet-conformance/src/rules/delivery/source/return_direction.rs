@@ -1,31 +1,35 @@
-//! The return direction of a context that the device has opened: it takes the data of its reads there.
+//! The return direction of a context that the device has opened, which carries the data of its reads.
 
+use super::steps::other_pdcid;
 use crate::prelude::*;
 use uet_control::Fill;
 use uet_wire::ses::{ResponseData, Ses};
 
-/// Read data, right or wrong.
+/// Read data, valid or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ReadData {
-    Right,
+    Valid,
     OtherMessage,
-    BeyondTheRead,
+    BeyondEnd,
     OtherJob,
-    Longer,
+    TooLong,
 }
 
 const DATA: Axis<ReadData> = axis("data").values(&[
-    ("right", ReadData::Right),
+    ("valid", ReadData::Valid),
     ("other-message", ReadData::OtherMessage),
-    ("beyond-the-read", ReadData::BeyondTheRead),
+    ("beyond-end", ReadData::BeyondEnd),
     ("other-job", ReadData::OtherJob),
-    ("longer-than-told", ReadData::Longer),
+    ("too-long", ReadData::TooLong),
 ]);
 
-/// True if the context of a read has been used before, and the device knows the target's PDCID.
+/// True if the context of the read is established, so that the device knows the target's PDCID.
 const OPENED: Axis<bool> = axis("context").values(&[("established", true), ("new", false)]);
 
-/// A read of the device of two packets, both of whose requests have come.
+/// True for the last PSN of the window.
+const EDGE: Axis<bool> = axis("psn").values(&[("last", true), ("next", false)]);
+
+/// A read of two packets by the device. Both requests have arrived.
 struct Read {
     target: Target,
     operation: Operated,
@@ -48,7 +52,7 @@ pub(super) const RULES: &[Rule] = &[
                 t.check(PDS_PSN_002, "cack_psn", pdc.psn(n), ack.cack_psn());
                 t.check(PDS_GTD_004, "req", AckRequest::NO_REQUEST, ack.req());
             }
-            read.ends(t, PDS_PSN_002)
+            read.expect_end(t, PDS_PSN_002)
         }),
     rule("source-return-direction/no-request", "An ACK of read data always has req = NO_REQUEST")
         .checks(&[PDS_GTD_004])
@@ -58,21 +62,18 @@ pub(super) const RULES: &[Rule] = &[
             let read = Read::new(t, Mode::Rud)?;
             read.ack(t)?;
             let (pdc, data) = (read.pdc(), read.data_as(0, 0, t.value(&DATA))?);
-            let mut answered = false;
+            let mut acknowledged = false;
             for retx in [false, true, true] {
                 t.forget();
                 t.request(&pdc, Request { retx, ..data.clone() })?;
-                // Open: the answer to wrong data.
+                // The sources leave the reply to invalid data open.
                 let within = t.soon();
                 if let Some((_, ack)) = t.wait(within, |seen| seen.acknowledges(&pdc, data.psn))? {
                     t.check(PDS_GTD_004, "req", AckRequest::NO_REQUEST, ack.req());
-                    answered = true;
+                    acknowledged = true;
                 }
             }
-            match answered {
-                true => Ok(()),
-                false => skip("the device does not acknowledge such data"),
-            }
+            require(acknowledged, "the device does not acknowledge such data")
         }),
     rule("source-return-direction/any-order", "An unordered context accepts read data in any order")
         .checks(&[PDS_RUD_001, PDS_PSN_002])
@@ -82,12 +83,12 @@ pub(super) const RULES: &[Rule] = &[
             let read = Read::new(t, Mode::Rud)?;
             read.ack(t)?;
             let pdc = read.pdc();
-            // The second packet first, and under the higher PSN; then the first.
+            // The second packet arrives first, with the higher PSN.
             t.request(&pdc, read.data(1, 1)?)?;
             t.expect_ack(PDS_RUD_001, &pdc, pdc.psn(1))?;
             t.request(&pdc, read.data(0, 0)?)?;
             t.expect_cack(PDS_PSN_002, &pdc, pdc.psn(1))?;
-            read.ends(t, PDS_RUD_001)
+            read.expect_end(t, PDS_RUD_001)
         }),
     rule("source-return-direction/gap", "Read data above a gap does not move the cumulative PSN")
         .checks(&[PDS_PSN_002, PDS_SACK_001])
@@ -119,10 +120,10 @@ pub(super) const RULES: &[Rule] = &[
                 let (_, ack) = t.expect_ack(PDS_DUP_002, &pdc, pdc.psn(0))?;
                 t.check(PDS_ACK_002, "flag retx", true, ack.retx());
             }
-            // Twice the first half is not the whole.
+            // Two copies of the first half do not complete the read.
             t.is_open(PDS_DUP_001, read.operation)?;
             t.request(&pdc, read.data(1, 1)?)?;
-            read.ends(t, PDS_DUP_001)
+            read.expect_end(t, PDS_DUP_001)
         }),
     rule("source-return-direction/before-ack", "Read data is accepted before the ACK of its request")
         .checks(&[PDS_RUD_001])
@@ -136,7 +137,7 @@ pub(super) const RULES: &[Rule] = &[
                 t.expect_ack(PDS_RUD_001, &pdc, pdc.psn(n))?;
             }
             read.ack(t)?;
-            read.ends(t, PDS_RUD_001)
+            read.expect_end(t, PDS_RUD_001)
         }),
     rule("source-return-direction/spoofed-ack", "An ACK from another address after read data is ignored")
         .checks(&[PDS_PDC_003])
@@ -148,15 +149,15 @@ pub(super) const RULES: &[Rule] = &[
             let pdc = read.pdc();
             t.request(&pdc, read.data(0, 0)?)?;
             t.need_ack(&pdc, pdc.psn(0))?;
-            let elsewhere = Pdc { from, ..pdc.clone() };
-            let spdcid = PdcId(if pdc.local.0 == 1 { 2 } else { pdc.local.0 - 1 });
-            t.send(&elsewhere, &AckBuilder { spdcid, ..read.target.acking(1) }.build()?)?;
+            let other = Pdc { from, ..pdc.clone() };
+            let spdcid = other_pdcid(&pdc);
+            t.send(&other, &AckBuilder { spdcid, ..read.target.acking(1) }.build()?)?;
             t.settle()?;
             t.is_open(PDS_PDC_003, read.operation)?;
             t.request(&pdc, read.data(1, 1)?)?;
             t.expect_ack(PDS_PDC_003, &pdc, pdc.psn(1))?;
             read.ack(t)?;
-            read.ends(t, PDS_PDC_003)
+            read.expect_end(t, PDS_PDC_003)
         }),
     rule("source-return-direction/ordered-gap", "An ordered context refuses read data above a gap")
         .checks(&[PDS_ROD_001, PDS_ROD_002])
@@ -174,7 +175,7 @@ pub(super) const RULES: &[Rule] = &[
             t.is_open(PDS_ROD_001, read.operation)?;
             t.request(&pdc, read.data(1, 1)?.retx())?;
             t.expect_cack(PDS_ROD_001, &pdc, pdc.psn(1))?;
-            read.ends(t, PDS_ROD_001)
+            read.expect_end(t, PDS_ROD_001)
         }),
     rule("source-return-direction/outside-window", "Read data far above the window is refused")
         .checks(&[PDS_OPEN_006])
@@ -184,9 +185,9 @@ pub(super) const RULES: &[Rule] = &[
             require(t.parameter("announced_mpr") != 0, "the device announces no limit")?;
             let read = Read::new(t, Mode::Rud)?;
             read.ack(t)?;
-            // More than the 255 * 128 that can be announced.
-            let wrong = read.data(32_700, 0)?;
-            is_refused(t, PDS_OPEN_006, &read, (&read.pdc(), wrong), &[NackCode::PSN_OOR_WINDOW])
+            // No target can announce more than 255 * 128.
+            let invalid = read.data(32_700, 0)?;
+            expect_refused(t, PDS_OPEN_006, &read, (&read.pdc(), invalid), &[NackCode::PSN_OOR_WINDOW])
         }),
     rule("source-return-direction/window-edge", "Read data is accepted up to the last PSN of the window")
         .checks(&[PDS_WIN_001, PDS_OPEN_006, SES_DONE_001])
@@ -197,8 +198,8 @@ pub(super) const RULES: &[Rule] = &[
             read.ack(t)?;
             let pdc = read.pdc();
             if !t.value(&EDGE) {
-                let wrong = read.data(t.beyond(&pdc)? - 1, 0)?;
-                return is_refused(t, PDS_OPEN_006, &read, (&pdc, wrong), &[NackCode::PSN_OOR_WINDOW]);
+                let invalid = read.data(t.beyond(&pdc)? - 1, 0)?;
+                return expect_refused(t, PDS_OPEN_006, &read, (&pdc, invalid), &[NackCode::PSN_OOR_WINDOW]);
             }
             let last = t.range(&pdc)? - 1;
             for (n, k) in [(last, 1), (0, 0)] {
@@ -206,8 +207,7 @@ pub(super) const RULES: &[Rule] = &[
                 t.request(&pdc, read.data(n, k)?)?;
                 t.expect_ack(PDS_WIN_001, &pdc, pdc.psn(n))?;
             }
-            t.ends_with(SES_DONE_001, read.operation, (uet_control::Status::Ok, read.bytes.len() as u64))
-                .map(drop)
+            t.ends_with(SES_DONE_001, read.operation, (Status::Ok, read.bytes.len() as u64)).map(drop)
         }),
     rule("source-return-direction/other-address", "Read data from another address is refused")
         .checks(&[PDS_OPEN_003])
@@ -217,9 +217,9 @@ pub(super) const RULES: &[Rule] = &[
             let from = t.address(1)?;
             let read = Read::new(t, Mode::Rud)?;
             read.ack(t)?;
-            let way = Pdc { from, ..read.pdc() };
-            let wrong = read.data(0, 1)?;
-            is_refused(t, PDS_OPEN_003, &read, (&way, wrong), &[NackCode::PDC_HDR_MISMATCH])
+            let other = Pdc { from, ..read.pdc() };
+            let invalid = read.data(0, 1)?;
+            expect_refused(t, PDS_OPEN_003, &read, (&other, invalid), &[NackCode::PDC_HDR_MISMATCH])
         }),
     rule("source-return-direction/other-mode", "An unordered context refuses ordered read data")
         .checks(&[PDS_OPEN_008])
@@ -228,8 +228,8 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             let read = Read::new(t, Mode::Rud)?;
             read.ack(t)?;
-            let wrong = Request { rod: true, ..read.data(0, 1)? };
-            is_refused(t, PDS_OPEN_008, &read, (&read.pdc(), wrong), &[NackCode::PDC_MODE_MISMATCH])
+            let invalid = Request { rod: true, ..read.data(0, 1)? };
+            expect_refused(t, PDS_OPEN_008, &read, (&read.pdc(), invalid), &[NackCode::PDC_MODE_MISMATCH])
         }),
     rule("source-return-direction/start-psn", "The return direction starts at the device's Start_PSN")
         .checks(&[PDS_SYN_008])
@@ -239,7 +239,7 @@ pub(super) const RULES: &[Rule] = &[
             let read = Read::new(t, Mode::Rud)?;
             read.ack(t)?;
             let pdc = read.pdc();
-            // Where the forward direction is by now.
+            // The forward direction has used three PSNs.
             t.request(&pdc, read.data(3, 0)?)?;
             let (_, ack) = t.expect_ack(PDS_SYN_008, &pdc, pdc.psn(3))?;
             t.check(PDS_SYN_008, "cack_psn", pdc.psn(0) - 1, ack.cack_psn());
@@ -248,6 +248,7 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 impl Read {
+    /// Starts a read on an established context.
     fn new(t: &mut Test<'_>, mode: Mode) -> Result<Self, Stop> {
         let peer = t.peer(0)?;
         let mut target = Target::established(t, peer, mode)?;
@@ -256,7 +257,7 @@ impl Read {
         Ok(Self::of(t, target, operation, bytes))
     }
 
-    /// Such a read that opens its context.
+    /// Starts a read that opens its context.
     fn opening(t: &mut Test<'_>, mode: Mode) -> Result<Self, Stop> {
         let peer = t.peer(0)?;
         let (operation, bytes) = Self::post(t, peer, mode)?;
@@ -265,12 +266,14 @@ impl Read {
         Ok(Self::of(t, target, operation, bytes))
     }
 
+    /// Posts the read. Returns the operation and its data.
     fn post(t: &mut Test<'_>, peer: u64, mode: Mode) -> Result<(Operated, Vec<u8>), Stop> {
         let length = 2 * t.mtu();
         let operation = t.post(Post { mode, want_data: true, ..post(PostKind::Read, peer, length) })?;
         Ok((operation, Fill::Seed(5).bytes(length)))
     }
 
+    /// Returns the read. The device must accept its data.
     fn of(t: &mut Test<'_>, target: Target, operation: Operated, bytes: Vec<u8>) -> Self {
         for n in 0..2 {
             t.proper_data.insert((target.pdc.local.0, target.psn(n).0));
@@ -283,25 +286,25 @@ impl Read {
         self.target.ack(t, self.target.highest())
     }
 
-    /// The data of the `k`-th packet, with the `n`-th PSN of the return direction.
+    /// Returns the data of the `k`-th packet, with the `n`-th PSN of the return direction.
     fn data(&self, n: u32, k: usize) -> Result<Request, Stop> {
-        self.data_as(n, k, ReadData::Right)
+        self.data_as(n, k, ReadData::Valid)
     }
 
-    /// Returns such data with a change.
+    /// Returns such data, changed as `data` says.
     fn data_as(&self, n: u32, k: usize, data: ReadData) -> Result<Request, Stop> {
         let uet = self.target.packet(1)?.seen.uet();
-        let Some(Ses::Std(asked)) = uet.ses else {
+        let Some(Ses::Std(request)) = uet.ses else {
             return skip("the device reads by a short header");
         };
-        let (mut message, mut job) = (asked.message_id(), asked.address().job_id());
+        let (mut message, mut job) = (request.message_id(), request.address().job_id());
         let (mut length, mut offset) = (self.mtu, k * self.mtu);
         match data {
-            ReadData::Right => {}
+            ReadData::Valid => {}
             ReadData::OtherMessage => message ^= 0x5a5a,
             ReadData::OtherJob => job ^= 1,
-            ReadData::BeyondTheRead => offset += self.bytes.len(),
-            ReadData::Longer => length -= 1,
+            ReadData::BeyondEnd => offset += self.bytes.len(),
+            ReadData::TooLong => length -= 1,
         }
         let head = ResponseData::build().read_request_message_id(message);
         let head = head.job_id(job).response_message_id(9).payload_length(length as u16);
@@ -309,12 +312,13 @@ impl Read {
         Ok(self.target.pdc.request(n).ses(head.done()?, &self.bytes[k * self.mtu..(k + 1) * self.mtu]))
     }
 
+    /// Returns the suite's side of the context.
     fn pdc(&self) -> Pdc {
         self.target.pdc.clone()
     }
 
-    /// The read ends with these bytes.
-    fn ends(&self, t: &mut Test<'_>, requirement: &Requirement) -> Outcome {
+    /// Expects that the read completes with its data.
+    fn expect_end(&self, t: &mut Test<'_>, requirement: &Requirement) -> Outcome {
         let within = t.soon();
         let ended = t.completion(self.operation, within)?;
         t.check(requirement, "the completion", Some(Status::Ok), ended.as_ref().map(|ended| ended.status));
@@ -324,21 +328,21 @@ impl Read {
     }
 }
 
-/// This data is refused by one of these codes and not taken; the right data, after it, is.
-fn is_refused(
+/// Expects a NACK with one of these codes for invalid data. The valid data after it completes the read.
+fn expect_refused(
     t: &mut Test<'_>,
     requirement: &Requirement,
     read: &Read,
-    wrong: (&Pdc, Request),
+    invalid: (&Pdc, Request),
     codes: &[NackCode],
 ) -> Outcome {
-    let (way, data) = wrong;
+    let (path, data) = invalid;
     let psn = data.psn;
-    t.request(way, data)?;
-    let local = way.from;
-    let words: Vec<String> = codes.iter().map(ToString::to_string).collect();
+    t.request(path, data)?;
+    let local = path.from;
+    let names: Vec<String> = codes.iter().map(ToString::to_string).collect();
     let within = t.soon();
-    t.expect(requirement, &format!("NACK {} for {psn}", words.join(" or ")), within, |seen| {
+    t.expect(requirement, &format!("NACK {} for {psn}", names.join(" or ")), within, |seen| {
         let nack = seen.nack().filter(|nack| nack.nack_psn() == Some(psn) && seen.wire.dst == local)?;
         codes.contains(&nack.nack_code()).then_some(())
     })?;
@@ -348,8 +352,5 @@ fn is_refused(
         t.request(&pdc, read.data(n, n as usize)?)?;
         t.expect_ack(requirement, &pdc, pdc.psn(n))?;
     }
-    read.ends(t, requirement)
+    read.expect_end(t, requirement)
 }
-
-/// True for the last PSN of the window.
-const EDGE: Axis<bool> = axis("psn").values(&[("last", true), ("next", false)]);
