@@ -85,7 +85,7 @@ pub(super) const RULES: &[Rule] = &[
                 written.push(t.post(post(PostKind::Write, peer, length))?);
             }
             target.collect(t, 4)?;
-            // The second packet is refused. Its ACK also covers the first, which gets no response of its own.
+            // The second packet is refused. Its ACK also covers the first, whose own response is missing.
             let refused = target.packet(2)?.response(ReturnCode::BAD_MKEY, 0)?;
             let ack = target.naming(2, 2).guaranteed(refused);
             target.answer(t, ack)?;
@@ -139,8 +139,8 @@ pub(super) const RULES: &[Rule] = &[
         t.settle()?;
         let written = t.post(post(PostKind::Write, peer, 2 * t.mtu()))?;
         for n in [1, 2] {
-            let got = target.expect_new(t, PDS_PSN_004, n)?;
-            t.check(PDS_CLR_001, "CLEAR_PSN", target.psn(0), got.request.clear_psn());
+            let packet = target.expect_new(t, PDS_PSN_004, n)?;
+            t.check(PDS_CLR_001, "CLEAR_PSN", target.psn(0), packet.request.clear_psn());
         }
         t.is_open(PDS_PSN_004, written)?;
         target.expect_again(t, PDS_PSN_004, 1, t.later())?;

@@ -110,7 +110,7 @@ pub(super) const RULES: &[Rule] = &[
         t.check(PDS_SYN_010, "syn", false, clear.syn());
         t.check(PDS_PDC_003, "dpdcid", Some(target.pdc.local), clear.dpdcid());
         t.check_packet(&seen, &[WIRE_CTL_002, WIRE_CTL_004, WIRE_RSVD_001]);
-        // CLEAR_COMMAND has taken no PSN.
+        // CLEAR_COMMAND has used no PSN.
         let clear = next_clear_psn(t, &mut target, 2)?;
         t.check(PDS_CLR_002, "CLEAR_PSN", target.psn(1), clear);
         Ok(())

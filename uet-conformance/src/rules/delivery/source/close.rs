@@ -1,4 +1,4 @@
-//! CLOSE_COMMAND: when a device closes a context that it has opened, and what follows (section 3.5.8).
+//! CLOSE_COMMAND: how a device closes a context that it has opened (section 3.5.8).
 
 use super::steps::{
     ack_control, close, expect_another_context, expect_close, expect_no_close, idle_context, read_data,
@@ -75,7 +75,8 @@ pub(super) const RULES: &[Rule] = &[
             let written = t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
             target.collect(t, 3)?;
             close(t, peer)?;
-            target.serve(t, count + 1, |target, got| Some(target.acking(target.index(&got.request))))?;
+            target
+                .serve(t, count + 1, |target, packet| Some(target.acking(target.index(&packet.request))))?;
             t.ends(PDS_MSG_002, written, Status::Ok)?;
             let (_, command) = expect_close(t, &target, PDS_CLOSE_003)?;
             t.check(PDS_CLOSE_003, "psn", target.psn(count + 1), command.psn());
@@ -120,7 +121,7 @@ pub(super) const RULES: &[Rule] = &[
             ack_control(t, &target, command.psn())?;
             t.settle()?;
             let (span, since) = (4 * t.rto(), t.now());
-            t.expect_none(PDS_CLOSE_004, "no CLOSE_COMMAND again", span, |seen| {
+            t.expect_none(PDS_CLOSE_004, "no retransmitted CLOSE_COMMAND", span, |seen| {
                 target.control(seen, CtlType::CLOSE_COMMAND)
             })?;
             t.post(post(PostKind::Write, peer, 64))?;
@@ -163,7 +164,7 @@ pub(super) const RULES: &[Rule] = &[
             t.send(&target.pdc, &target.pdc.nack(NackCode::CLOSING_IN_ERR, command.psn())?)?;
             t.settle()?;
             let (span, since) = (4 * t.rto(), t.now());
-            t.expect_none(PDS_NACK_013, "no CLOSE_COMMAND again", span, |seen| {
+            t.expect_none(PDS_NACK_013, "no retransmitted CLOSE_COMMAND", span, |seen| {
                 target.control(seen, CtlType::CLOSE_COMMAND)
             })?;
             t.post(post(PostKind::Write, peer, 64))?;

@@ -38,7 +38,7 @@ pub(super) const RULES: &[Rule] = &[
         .needs(&[RUD])
         .over(&[&CARRIER, &START])
         .measure(|t| {
-            require(nack_wait_is_short(t), LONG_NACK_WAIT)?;
+            require_short_nack_wait(t)?;
             let (mut target, _) = message_in_flight(t, 3)?;
             let since = target.asked;
             target.refuse(t, NackCode::NO_RESOURCE, 2)?;
@@ -68,7 +68,7 @@ pub(super) const RULES: &[Rule] = &[
         .needs(&[RUD])
         .over(&[&CARRIER, &START])
         .measure(|t| {
-            require(nack_wait_is_short(t), LONG_NACK_WAIT)?;
+            require_short_nack_wait(t)?;
             require(!t.nack_wait().is_zero(), "NACK_Retx_Time is zero")?;
             let (mut target, _) = message_in_flight(t, 2)?;
             target.refuse(t, NackCode::NO_RESOURCE, 1)?;
@@ -80,7 +80,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("source-nack/inferred-loss", "After RCVR_INFER_LOSS, a packet is retransmitted before its timeout")
         .checks(&[PDS_NACK_004])
         .measure(|t| {
-            require(nack_wait_is_short(t), LONG_NACK_WAIT)?;
+            require_short_nack_wait(t)?;
             expect_early_retransmissions(t, &[NackCode::RCVR_INFER_LOSS], PDS_NACK_004)
         }),
     rule("source-nack/experimental", "The non-fatal experimental codes cause a retransmission")
@@ -220,13 +220,13 @@ pub(super) const RULES: &[Rule] = &[
             target.refuse(t, NackCode::RCVD_SES_PROCG, 1)?;
             let (psn, within) = (target.psn(1), t.later());
             let expected = format!("PSN {psn} again, or an ACK_REQUEST for it");
-            let (again, ()) = t.expect(PDS_NACK_012, &expected, within, |seen| {
+            let (reaction, ()) = t.expect(PDS_NACK_012, &expected, within, |seen| {
                 let resent = seen.request().is_some_and(|request| request.psn() == psn && request.retx());
                 let requested = target.control(seen, CtlType::ACK_REQUEST).is_some_and(|it| it.psn() == psn);
                 (resent || requested).then_some(())
             })?;
             if nack_wait_is_short(t) {
-                check_early(t, PDS_NACK_012, target.packet(1)?, &again);
+                check_early(t, PDS_NACK_012, target.packet(1)?, &reaction);
             }
             target.ack(t, 1)?;
             t.ends(PDS_NACK_012, written, Status::Ok)
@@ -289,11 +289,14 @@ pub(super) const RULES: &[Rule] = &[
         }),
 ];
 
-const LONG_NACK_WAIT: &str = "NACK_Retx_Time is not well below RTO_Init_Time";
-
 /// Returns true if a retransmission after NACK_Retx_Time comes well before the first timeout.
 fn nack_wait_is_short(t: &Test<'_>) -> bool {
     t.nack_wait() * 2 + t.grace() < t.early()
+}
+
+/// Skips the rule unless a retransmission after NACK_Retx_Time comes well before the first timeout.
+fn require_short_nack_wait(t: &Test<'_>) -> Outcome {
+    require(nack_wait_is_short(t), "NACK_Retx_Time is not well below RTO_Init_Time")
 }
 
 /// Refuses one packet by each of these codes. Expects their retransmissions before the timeout.
@@ -314,8 +317,8 @@ fn expect_early_retransmissions(t: &mut Test<'_>, codes: &[NackCode], requiremen
 }
 
 /// Checks that a retransmission came before the timeout.
-fn check_early(t: &mut Test<'_>, requirement: &Requirement, first: &RxRequest, again: &RxPacket) {
-    let waited = again.at.saturating_sub(first.seen.at);
+fn check_early(t: &mut Test<'_>, requirement: &Requirement, first: &RxRequest, resent: &RxPacket) {
+    let waited = resent.at.saturating_sub(first.seen.at);
     let bound = Bound::from(t.early()).from_parameter("70 % of rto_init_time");
     t.at_most(requirement, "the time before the retransmission", bound, waited);
 }

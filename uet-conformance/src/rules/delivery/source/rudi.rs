@@ -282,7 +282,7 @@ fn respond_with_data(
 fn expect_no_retransmission(t: &mut Test<'_>, requirement: &Requirement, pkt_id: u32) -> Outcome {
     t.settle()?;
     t.expect_none(requirement, "no retransmission", 4 * t.rto(), |seen| {
-        rudi_request(seen).filter(|again| again.pkt_id() == pkt_id)
+        rudi_request(seen).filter(|request| request.pkt_id() == pkt_id)
     })?;
     rudi_write(t, 8)?;
     Ok(())

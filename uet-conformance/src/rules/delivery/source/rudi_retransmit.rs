@@ -27,9 +27,9 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[PDS_RUDI_005, PDS_RTO_005, PDS_RTO_002])
         .measure(|t| {
             let (written, seen, header) = rudi_write(t, 64)?;
-            let (again, _) = expect_rudi_retransmission(t, PDS_RUDI_005, header.pkt_id(), t.later())?;
-            t.same_bytes(PDS_RTO_005, "SES and payload", &seen.wire.bytes[8..], &again.wire.bytes[8..]);
-            let waited = again.at.saturating_sub(seen.at);
+            let (resent, _) = expect_rudi_retransmission(t, PDS_RUDI_005, header.pkt_id(), t.later())?;
+            t.same_bytes(PDS_RTO_005, "SES and payload", &seen.wire.bytes[8..], &resent.wire.bytes[8..]);
+            let waited = resent.at.saturating_sub(seen.at);
             let bound = Bound::from(t.rto()).from_parameter("rto_init_time, device");
             t.at_least(PDS_RTO_002, "time to the retransmission", bound, waited);
             respond(t, &seen, header.pkt_id(), ReturnCode::OK)?;
@@ -43,8 +43,8 @@ pub(super) const RULES: &[Rule] = &[
                 let (written, seen, header) = rudi_write(t, 64)?;
                 let reverse = reverse_path(t, &seen);
                 t.send(&reverse, &rudi_nack(code, header.pkt_id())?)?;
-                let (again, _) = expect_rudi_retransmission(t, PDS_RUDI_004, header.pkt_id(), t.later())?;
-                let waited = again.at.saturating_sub(seen.at);
+                let (resent, _) = expect_rudi_retransmission(t, PDS_RUDI_004, header.pkt_id(), t.later())?;
+                let waited = resent.at.saturating_sub(seen.at);
                 let bound = Bound::from(t.early()).from_parameter("70 % of rto_init_time, device");
                 t.at_most(PDS_RUDI_004, "time to the retransmission", bound, waited);
                 respond(t, &seen, header.pkt_id(), ReturnCode::OK)?;
@@ -66,7 +66,7 @@ pub(super) const RULES: &[Rule] = &[
             let mut times = 1;
             t.send(&reverse, &nack)?;
             while times <= most + 3
-                && t.wait(later, |seen| rudi_request(seen).filter(|again| again.pkt_id() == pkt_id))?
+                && t.wait(later, |seen| rudi_request(seen).filter(|resent| resent.pkt_id() == pkt_id))?
                     .is_some()
             {
                 times += 1;
@@ -121,10 +121,10 @@ pub(super) const RULES: &[Rule] = &[
                 let due = t.rto() * (1 << n);
                 let within = t.soon() + t.scaled(4 * due);
                 let (seen, _) = expect_rudi_retransmission(t, PDS_RUDI_005, header.pkt_id(), within)?;
-                let what = format!("time before retransmission {}", n + 1);
+                let expected = format!("time before retransmission {}", n + 1);
                 let bound = Bound::from(due.mul_f64(0.9));
                 let bound = bound.from_parameter("rto_init_time, device").tolerating("10 % tolerance");
-                t.at_least(PDS_RTO_002, &what, bound, seen.at.saturating_sub(last));
+                t.at_least(PDS_RTO_002, &expected, bound, seen.at.saturating_sub(last));
                 last = seen.at;
             }
             Ok(())
@@ -138,9 +138,9 @@ pub(super) const RULES: &[Rule] = &[
             let reverse = reverse_path(t, &seen);
             let refused = t.now();
             t.send(&reverse, &rudi_nack(t.value(&NORMAL), header.pkt_id())?)?;
-            let (again, _) = expect_rudi_retransmission(t, PDS_RUDI_004, header.pkt_id(), t.later())?;
+            let (resent, _) = expect_rudi_retransmission(t, PDS_RUDI_004, header.pkt_id(), t.later())?;
             let bound = Bound::from(t.nack_wait()).from_parameter("nack_retx_time, device");
-            let waited = again.at.saturating_sub(refused);
+            let waited = resent.at.saturating_sub(refused);
             t.at_least(PDS_NACK_006, "time from the NACK to the retransmission", bound, waited);
             respond(t, &seen, header.pkt_id(), ReturnCode::OK)?;
             t.ends(PDS_RUDI_004, written, Status::Ok)

@@ -173,8 +173,8 @@ pub(super) fn expect_rudi_retransmission(
     pkt_id: u32,
     within: Duration,
 ) -> Result<(RxPacket, Rudi), Stop> {
-    let any = |seen: &RxPacket| rudi_request(seen).filter(|again| again.pkt_id() == pkt_id);
-    let marked = |seen: &RxPacket| any(seen).filter(|again| again.retx());
+    let any = |seen: &RxPacket| rudi_request(seen).filter(|request| request.pkt_id() == pkt_id);
+    let marked = |seen: &RxPacket| any(seen).filter(|request| request.retx());
     if !t.hear(t.patience(within), |seen| marked(seen).is_some())? {
         // A retransmission without retx is reported as such.
         if let Some((seen, _)) = t.wait(Duration::ZERO, any)? {
@@ -194,11 +194,11 @@ pub(super) fn expect_reply_ignored(
     let (written, seen, header) = rudi_write(t, 64)?;
     reply(t, &seen, header.pkt_id())?;
     t.expect_none(requirement, "no retransmission at once", t.grace(), |seen| {
-        rudi_request(seen).filter(|again| again.pkt_id() == header.pkt_id() && again.retx())
+        rudi_request(seen).filter(|request| request.pkt_id() == header.pkt_id() && again.retx())
     })?;
     t.is_open(requirement, written)?;
-    let (again, _) = expect_rudi_retransmission(t, requirement, header.pkt_id(), t.later())?;
-    let waited = again.at.saturating_sub(seen.at);
+    let (resent, _) = expect_rudi_retransmission(t, requirement, header.pkt_id(), t.later())?;
+    let waited = resent.at.saturating_sub(seen.at);
     let bound = Bound::from(t.rto()).from_parameter("rto_init_time, device");
     t.at_least(requirement, "time to the retransmission", bound, waited);
     respond(t, &seen, header.pkt_id(), ReturnCode::OK)?;
