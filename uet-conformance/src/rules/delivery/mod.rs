@@ -1,5 +1,5 @@
-//! Packet delivery (section 3.5): contexts, sequence numbers, acknowledgments and retransmission. `target`
-//! plays an initiator against the device, `source` plays a target.
+//! Packet delivery (section 3.5): contexts, sequence numbers, acknowledgments and retransmissions. `target`
+//! tests the device as a target, with the suite as its initiator. `source` tests it as an initiator.
 
 pub(super) mod source;
 pub(super) mod target;

@@ -1,5 +1,6 @@
-//! The reaction of an initiator to ACKs (section 3.5.12), also to those that are not for it.
+//! How an initiator handles ACKs, and which ones it ignores (section 3.5.12).
 
+use super::steps::other_pdcid;
 use crate::prelude::*;
 use crate::rules::steps::{expect_ack_ignored, message_in_flight};
 use uet_wire::pds::{Ack, AckCc, AckCcx};
@@ -12,7 +13,7 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule("ack-taken/one-for-all", "One cumulative ACK ends all messages that it covers")
+    rule("source-ack/cumulative", "One cumulative ACK completes all messages that it covers")
         .checks(&[PDS_PSN_005])
         .run(|t| {
             let peer = t.peer(0)?;
@@ -25,7 +26,7 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 6)?;
             written.into_iter().try_for_each(|written| t.ends(PDS_PSN_005, written, Status::Ok))
         }),
-    rule("ack-taken/named-below", "An ACK may name a packet below its cumulative PSN")
+    rule("source-ack/psn-below-cumulative", "The device accepts an ACK for a PSN below its cumulative PSN")
         .checks(&[PDS_PSN_005])
         .run(|t| {
             let (target, written) = message_in_flight(t, 4)?;
@@ -33,18 +34,15 @@ pub(super) const RULES: &[Rule] = &[
             target.answer(t, ack)?;
             t.ends(PDS_PSN_005, written, Status::Ok)
         }),
-    rule(
-        "ack-taken/without-response",
-        "A cumulative ACK with UET_NO_RESPONSE ends the messages that it covers",
-    )
-    .checks(&[PDS_PSN_005])
-    .run(|t| {
-        let (target, written) = message_in_flight(t, 3)?;
-        let none = Response::build(ResponseOpcode::UET_NO_RESPONSE, ReturnCode::NULL).done()?;
-        target.answer(t, AckBuilder { response: Some(none), ..target.acking(3) })?;
-        t.ends(PDS_PSN_005, written, Status::Ok)
-    }),
-    rule("ack-taken/twice", "An ACK that comes again says nothing of what was sent since")
+    rule("source-ack/no-response", "A cumulative ACK with UET_NO_RESPONSE completes its message")
+        .checks(&[PDS_PSN_005])
+        .run(|t| {
+            let (target, written) = message_in_flight(t, 3)?;
+            let none = Response::build(ResponseOpcode::UET_NO_RESPONSE, ReturnCode::NULL).done()?;
+            target.answer(t, AckBuilder { response: Some(none), ..target.acking(3) })?;
+            t.ends(PDS_PSN_005, written, Status::Ok)
+        }),
+    rule("source-ack/duplicate", "A duplicate ACK does not acknowledge later packets")
         .checks(&[PDS_PSN_003, PDS_PSN_001, PDS_PSN_005])
         .run(|t| {
             let peer = t.peer(0)?;
@@ -61,7 +59,7 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 3)?;
             t.ends(PDS_PSN_003, second, Status::Ok)
         }),
-    rule("ack-taken/reversed", "ACKs in reversed order end every message, and bring nothing back")
+    rule("source-ack/reversed", "ACKs in reverse order complete the message without retransmissions")
         .checks(&[PDS_PSN_003, PDS_CLR_002])
         .run(|t| {
             let (mut target, written) = message_in_flight(t, 4)?;
@@ -70,14 +68,14 @@ pub(super) const RULES: &[Rule] = &[
             }
             t.ends(PDS_PSN_003, written, Status::Ok)?;
             t.settle()?;
-            target.expect_none(t, PDS_PSN_003, "nothing that is answered", 4 * t.rto(), |n| n <= 4)?;
+            target.expect_none(t, PDS_PSN_003, "no acknowledged packet", 4 * t.rto(), |n| n <= 4)?;
             let peer = t.peer(0)?;
             t.post(post(PostKind::Write, peer, 64))?;
             let next = target.expect_new(t, PDS_PSN_003, 5)?;
             t.check(PDS_CLR_002, "CLEAR_PSN", target.psn(4), next.request.clear_psn());
             Ok(())
         }),
-    rule("ack-taken/own-response", "The response in an ACK is of the packet that it names, and of no other")
+    rule("source-ack/response-of-named-psn", "The response in an ACK applies only to the PSN that it names")
         .checks(&[PDS_ACK_016, PDS_PSN_005])
         .run(|t| {
             let peer = t.peer(0)?;
@@ -87,27 +85,26 @@ pub(super) const RULES: &[Rule] = &[
                 written.push(t.post(post(PostKind::Write, peer, length))?);
             }
             target.collect(t, 4)?;
-            // The second is refused. The ACK covers the first too, and nobody has seen another response to
-            // that.
+            // The second packet is refused. Its ACK also covers the first, whose own response is missing.
             let refused = target.packet(2)?.response(ReturnCode::BAD_MKEY, 0)?;
             let ack = target.naming(2, 2).guaranteed(refused);
             target.answer(t, ack)?;
             t.ends(PDS_PSN_005, written[0], Status::Ok)?;
             let within = t.soon();
             let ended = t.completion(written[1], within)?;
-            let told = ended.as_ref().and_then(|ended| ended.return_code.clone());
+            let code = ended.as_ref().and_then(|ended| ended.return_code.clone());
             t.check(PDS_ACK_016, "the status", Some(Status::Refused), ended.map(|ended| ended.status));
-            t.check(PDS_ACK_016, "the return code", Some("BAD_MKEY".to_owned()), told);
+            t.check(PDS_ACK_016, "the return code", Some("BAD_MKEY".to_owned()), code);
             t.is_open(PDS_ACK_016, written[2])?;
             target.ack(t, 3)?;
             t.ends(PDS_ACK_016, written[2], Status::Ok)
         }),
-    rule("ack-taken/never-sent", "An ACK whose cumulative PSN was never sent is ignored")
+    rule("source-ack/never-sent", "An ACK whose cumulative PSN was never sent is ignored")
         .checks(&[PDS_PSN_004])
         .run(|t| {
             let (mut target, written) = message_in_flight(t, 2)?;
-            for beyond in [3, 100, 1 << 20] {
-                target.ack(t, beyond)?;
+            for n in [3, 100, 1 << 20] {
+                target.ack(t, n)?;
             }
             t.settle()?;
             t.is_open(PDS_PSN_004, written)?;
@@ -116,7 +113,7 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 2)?;
             t.ends(PDS_PSN_004, written, Status::Ok)
         }),
-    rule("ack-taken/never-sent-first", "An ACK of what was never sent does not establish a context")
+    rule("source-ack/never-sent-opening", "An ACK of a PSN that was never sent establishes no context")
         .checks(&[PDS_PSN_004, PDS_SYN_001])
         .run(|t| {
             let peer = t.peer(0)?;
@@ -130,24 +127,27 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 0)?;
             t.ends(PDS_PSN_004, written, Status::Ok)
         }),
-    rule("ack-taken/not-in-advance", "An ACK of what was never sent does not count when it is sent")
-        .checks(&[PDS_PSN_004, PDS_CLR_001])
-        .run(|t| {
-            let peer = t.peer(0)?;
-            let mut target = Target::established(t, peer, Mode::Rud)?;
-            target.ack(t, 2)?;
-            t.settle()?;
-            let written = t.post(post(PostKind::Write, peer, 2 * t.mtu()))?;
-            for n in [1, 2] {
-                let got = target.expect_new(t, PDS_PSN_004, n)?;
-                t.check(PDS_CLR_001, "CLEAR_PSN", target.psn(0), got.request.clear_psn());
-            }
-            t.is_open(PDS_PSN_004, written)?;
-            target.expect_again(t, PDS_PSN_004, 1, t.later())?;
-            target.ack(t, 2)?;
-            t.ends(PDS_PSN_004, written, Status::Ok)
-        }),
-    rule("ack-taken/bits-in-advance", "Bits of PSNs that were never sent do not count when they are")
+    rule(
+        "source-ack/before-transmission",
+        "An ACK that precedes its packets does not acknowledge them later",
+    )
+    .checks(&[PDS_PSN_004, PDS_CLR_001])
+    .run(|t| {
+        let peer = t.peer(0)?;
+        let mut target = Target::established(t, peer, Mode::Rud)?;
+        target.ack(t, 2)?;
+        t.settle()?;
+        let written = t.post(post(PostKind::Write, peer, 2 * t.mtu()))?;
+        for n in [1, 2] {
+            let packet = target.expect_new(t, PDS_PSN_004, n)?;
+            t.check(PDS_CLR_001, "CLEAR_PSN", target.psn(0), packet.request.clear_psn());
+        }
+        t.is_open(PDS_PSN_004, written)?;
+        target.expect_again(t, PDS_PSN_004, 1, t.later())?;
+        target.ack(t, 2)?;
+        t.ends(PDS_PSN_004, written, Status::Ok)
+    }),
+    rule("source-ack/sack-before-transmission", "SACK bits that precede their packets are ignored")
         .checks(&[PDS_SACK_001])
         .run(|t| {
             let peer = t.peer(0)?;
@@ -160,25 +160,25 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 1)?;
             t.ends(PDS_SACK_001, written, Status::Ok)
         }),
-    rule("ack-taken/other-peer", "An ACK from another address is not one")
+    rule("source-ack/other-address", "An ACK from another address is ignored")
         .checks(&[PDS_PDC_003])
         .needs(&[TWO_ADDRESSES])
         .run(|t| {
             let from = t.address(1)?;
             expect_ack_ignored(t, PDS_PDC_003, |target, t| {
-                let elsewhere = Pdc { from, ..target.pdc.clone() };
-                t.send(&elsewhere, &target.acking(1).build()?)
+                let other = Pdc { from, ..target.pdc.clone() };
+                t.send(&other, &target.acking(1).build()?)
             })
         }),
-    rule("ack-taken/other-context", "An ACK with another PDCID of the target is not one")
+    rule("source-ack/other-pdcid", "An ACK from another PDCID of the target is ignored")
         .checks(&[PDS_PDC_003])
         .run(|t| {
             expect_ack_ignored(t, PDS_PDC_003, |target, t| {
-                let spdcid = PdcId(if target.pdc.local.0 == 1 { 2 } else { target.pdc.local.0 - 1 });
+                let spdcid = other_pdcid(&target.pdc);
                 target.answer(t, AckBuilder { spdcid, ..target.acking(1) })
             })
         }),
-    rule("ack-taken/no-identifier", "An ACK without a PDCID of the target does not establish a context")
+    rule("source-ack/pdcid-zero", "An ACK with spdcid 0 does not establish a context")
         .checks(&[PDS_PDC_001, PDS_SYN_001])
         .run(|t| {
             let peer = t.peer(0)?;
@@ -187,25 +187,23 @@ pub(super) const RULES: &[Rule] = &[
             target.answer(t, AckBuilder { spdcid: PdcId::NONE, ..target.acking(0) })?;
             t.settle()?;
             if t.completion(written, Duration::ZERO)?.is_some() {
-                let why =
-                    "the device takes an ACK without a PDCID for the answer, which the sources leave open";
-                return skip(why);
+                return skip("the device accepts an ACK with spdcid 0, which the sources leave open");
             }
             let again = target.expect_again(t, PDS_PDC_001, 0, t.later())?;
             t.check(PDS_SYN_001, "syn", true, again.request.syn());
             target.ack(t, 0)?;
             t.ends(PDS_PDC_001, written, Status::Ok)
         }),
-    rule("ack-taken/every-form", "An ACK of any form, with whatever congestion state, answers a packet")
+    rule("source-ack/every-form", "An ACK of any type and congestion state acknowledges its packet")
         .checks(&[PDS_RTO_001])
         .run(|t| {
             let (mut target, written) = message_in_flight(t, 5)?;
-            let plain = |n| -> Result<Ack, crate::Stop> {
+            let build_ack = |n| -> Result<Ack, Stop> {
                 let packet = target.pdc.ack(target.psn(n)).build()?;
                 let ack = packet.view().pds.and_then(|pds| pds.ack());
-                ack.ok_or_else(|| crate::Stop::Inconclusive("the case builds no ACK".into()))
+                ack.ok_or_else(|| Stop::Inconclusive("the rule builds no ACK".into()))
             };
-            let mut packets = vec![UetBuf::new(plain(1)?)];
+            let mut packets = vec![UetBuf::new(build_ack(1)?)];
             let with_state = |ack: &Ack, kind: CcType| {
                 let cc = AckCc::build()
                     .ack(|a| a.copy_from(ack).prologue(|prologue| prologue.kind(PdsType::ACK_CC)));
@@ -214,13 +212,13 @@ pub(super) const RULES: &[Rule] = &[
             let reserved = CcType::unassigned(t.spec()).next().unwrap_or_default();
             let vendor = CcType::new(14).unwrap_or_default();
             for (n, kind) in [(2, CcType::CREDIT), (3, reserved), (4, vendor)] {
-                packets.push(UetBuf::new(with_state(&plain(n)?, kind)?));
+                packets.push(UetBuf::new(with_state(&build_ack(n)?, kind)?));
             }
-            let last = plain(5)?;
-            let longest = AckCcx::build()
+            let last = build_ack(5)?;
+            let ack = AckCcx::build()
                 .ack(|a| a.copy_from(&last).prologue(|prologue| prologue.kind(PdsType::ACK_CCX)));
-            let longest = longest.ccx_type(CcxType::new(14).unwrap_or_default());
-            packets.push(UetBuf::new(longest.sack(|sack| sack.mpr(8).sack_psn_offset(1)).done()?));
+            let ack = ack.ccx_type(CcxType::new(14).unwrap_or_default());
+            packets.push(UetBuf::new(ack.sack(|sack| sack.mpr(8).sack_psn_offset(1)).done()?));
             for mut packet in packets {
                 packet.ses = Some(
                     Response::build(ResponseOpcode::UET_DEFAULT_RESPONSE, ReturnCode::OK).done()?.into(),
@@ -228,51 +226,43 @@ pub(super) const RULES: &[Rule] = &[
                 t.send(&target.pdc, &packet)?;
             }
             t.settle()?;
-            target.expect_none(t, PDS_RTO_001, "nothing that is answered", 2 * t.rto(), |_| true)?;
+            target.expect_none(t, PDS_RTO_001, "no acknowledged packet", 2 * t.rto(), |_| true)?;
             t.ends(PDS_RTO_001, written, Status::Ok)
         }),
-    rule(
-        "ack-taken/bits-of-longest-form",
-        "The bitmap of the longest form of an ACK says what has arrived, whatever state \
-         stands behind it",
-    )
-    .checks(&[PDS_SACK_004])
-    .run(|t| {
-        // With its bit set a packet is asked about, instead of sent again.
-        let (target, written) = message_in_flight(t, 2)?;
-        let packet = target.pdc.ack(target.psn(1)).build()?;
-        let Some(named) = packet.view().pds.and_then(|pds| pds.ack()) else {
-            return Err(crate::Stop::Failed);
-        };
-        let longest =
-            AckCcx::build().ack(|a| a.copy_from(&named).prologue(|prologue| prologue.kind(PdsType::ACK_CCX)));
-        let longest = longest.ccx_type(CcxType::new(14).unwrap_or_default()).ack_ccx_state(u128::MAX);
-        let longest = longest.sack(|sack| sack.mpr(8).sack_psn_offset(1).sack_bitmap(1)).done()?;
-        t.send(&target.pdc, &UetBuf { ses: packet.ses, ..UetBuf::new(longest) })?;
-        let (_, asked) = target.expect_control(t, PDS_SACK_004, CtlType::ACK_REQUEST, t.later())?;
-        t.check(PDS_SACK_004, "psn", target.psn(2), asked.psn());
-        target.ack(t, 2)?;
-        t.ends(PDS_SACK_004, written, Status::Ok)
-    }),
-    rule(
-        "ack-taken/bits-from-cumulative",
-        "A source counts the bits of an ACK from its cumulative PSN, whichever packet \
-         the ACK names",
-    )
-    .checks(&[PDS_SACK_004, PDS_RTO_001])
-    .needs(&[RUD])
-    .over(&[&CARRIER, &START])
-    .run(|t| {
-        // Packets 2 and 5 have arrived. Counted from packet 2, the bits would be those of 4 and 7.
-        let (mut target, written) = message_in_flight(t, 5)?;
-        target.answer(t, target.naming(2, 1).sack(target.psn(1), 0b10010))?;
-        let (_, asked) = target.expect_control(t, PDS_SACK_004, CtlType::ACK_REQUEST, t.later())?;
-        t.check(PDS_SACK_004, "psn", target.psn(5), asked.psn());
-        target.expect_again(t, PDS_RTO_001, 4, t.later())?;
-        target.ack(t, 5)?;
-        t.ends(PDS_SACK_004, written, Status::Ok)
-    }),
-    rule("ack-taken/probe-answer", "The cumulative PSN in the answer to a PROBE acknowledges nothing")
+    rule("source-ack/ack-ccx-bitmap", "The SACK bitmap of an ACK_CCX counts, whatever its congestion state")
+        .checks(&[PDS_SACK_004])
+        .run(|t| {
+            // The device sends ACK_REQUEST for a packet with a bit, instead of the packet.
+            let (target, written) = message_in_flight(t, 2)?;
+            let packet = target.pdc.ack(target.psn(1)).build()?;
+            let Some(plain) = packet.view().pds.and_then(|pds| pds.ack()) else {
+                return Err(Stop::Failed);
+            };
+            let ack = AckCcx::build()
+                .ack(|a| a.copy_from(&plain).prologue(|prologue| prologue.kind(PdsType::ACK_CCX)));
+            let ack = ack.ccx_type(CcxType::new(14).unwrap_or_default()).ack_ccx_state(u128::MAX);
+            let ack = ack.sack(|sack| sack.mpr(8).sack_psn_offset(1).sack_bitmap(1)).done()?;
+            t.send(&target.pdc, &UetBuf { ses: packet.ses, ..UetBuf::new(ack) })?;
+            let (_, request) = target.expect_control(t, PDS_SACK_004, CtlType::ACK_REQUEST, t.later())?;
+            t.check(PDS_SACK_004, "psn", target.psn(2), request.psn());
+            target.ack(t, 2)?;
+            t.ends(PDS_SACK_004, written, Status::Ok)
+        }),
+    rule("source-ack/sack-base", "SACK bits count from the cumulative PSN, not from the named PSN")
+        .checks(&[PDS_SACK_004, PDS_RTO_001])
+        .needs(&[RUD])
+        .over(&[&CARRIER, &START])
+        .run(|t| {
+            // Packets 2 and 5 have arrived. From packet 2 on, the bits would mean packets 4 and 7.
+            let (mut target, written) = message_in_flight(t, 5)?;
+            target.answer(t, target.naming(2, 1).sack(target.psn(1), 0b10010))?;
+            let (_, request) = target.expect_control(t, PDS_SACK_004, CtlType::ACK_REQUEST, t.later())?;
+            t.check(PDS_SACK_004, "psn", target.psn(5), request.psn());
+            target.expect_again(t, PDS_RTO_001, 4, t.later())?;
+            target.ack(t, 5)?;
+            t.ends(PDS_SACK_004, written, Status::Ok)
+        }),
+    rule("source-ack/probe-reply", "The cumulative PSN in the reply to a PROBE acknowledges nothing")
         .checks(&[PDS_PRB_002])
         .run(|t| {
             expect_ack_ignored(t, PDS_PRB_002, |target, t| {
@@ -281,14 +271,15 @@ pub(super) const RULES: &[Rule] = &[
                 t.send(&target.pdc, &UetBuf::new(ack.spdcid(target.pdc.local).dpdcid(remote).done()?))
             })
         }),
-    rule("ack-taken/trimmed", "A trimmed ACK is none").checks(&[PDS_TRIM_005]).needs(&[TRIM]).run(|t| {
+    rule("source-ack/trimmed", "A trimmed ACK is ignored").checks(&[PDS_TRIM_005]).needs(&[TRIM]).run(|t| {
         expect_ack_ignored(t, PDS_TRIM_005, |target, t| {
             let wire = target.pdc.trimmed(&target.acking(1).build()?, crate::Trimmed::Fabric, 16);
             t.send_wire(&wire)
         })
     }),
-    rule("ack-taken/cut-short", "An ACK that ends within its header is none").checks(&[ROB_STATE_001]).run(
-        |t| {
+    rule("source-ack/truncated", "An ACK that ends within its header is ignored")
+        .checks(&[ROB_STATE_001])
+        .run(|t| {
             expect_ack_ignored(t, ROB_STATE_001, |target, t| {
                 let whole = target.pdc.ack(target.psn(1)).build()?.to_bytes();
                 for length in [2, 8, 11] {
@@ -296,21 +287,19 @@ pub(super) const RULES: &[Rule] = &[
                 }
                 Ok(())
             })
-        },
-    ),
-    rule("ack-taken/reserved-bits", "An ACK with reserved bits set is an ACK").checks(&[ROB_RSVD_001]).run(
-        |t| {
+        }),
+    rule("source-ack/reserved-bits", "An ACK with reserved bits set still acknowledges its packet")
+        .checks(&[ROB_RSVD_001])
+        .run(|t| {
             let (target, written) = message_in_flight(t, 1)?;
             let packet = target.pdc.ack(target.psn(1)).build()?;
             let mut bytes = packet.to_bytes();
-            // Flags are the lowest 7 bits of the second byte; of an ACK the highest and the lowest of them
-            // are reserved.
+            // The flags are the lower 7 bits of the second byte. The first and last are reserved in an ACK.
             bytes[1] |= 0b100_0001;
             t.send_wire(&target.pdc.raw(&bytes))?;
             t.ends(ROB_RSVD_001, written, Status::Ok)
-        },
-    ),
-    rule("ack-taken/marked", "An ACK of a packet that arrived marked is an ACK, and no loss")
+        }),
+    rule("source-ack/ecn-marked", "ACKs that report ECN marks cause no retransmission")
         .checks(&[PDS_PSN_005])
         .run(|t| {
             let (mut target, written) = message_in_flight(t, 3)?;
@@ -320,7 +309,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             t.ends(PDS_PSN_005, written, Status::Ok)?;
             t.settle()?;
-            target.expect_none(t, PDS_PSN_005, "nothing that is answered", 2 * t.rto(), |_| true)?;
+            target.expect_none(t, PDS_PSN_005, "no acknowledged packet", 2 * t.rto(), |_| true)?;
             let peer = t.peer(0)?;
             t.expect_action(peer)
         }),

@@ -1,11 +1,9 @@
-//! How an initiator says what answers it has (sections 3.5.11, 3.5.16.3).
+//! CLEAR_PSN, CLEAR_COMMAND and guaranteed responses at an initiator (sections 3.5.11, 3.5.16.3).
 
-use super::window::small;
+use super::steps::{clear_psn, guaranteed, read_data, request_clear, smallest_range};
 use crate::prelude::*;
 use crate::rules::steps::message_in_flight;
-use crate::target::RxRequest;
 use uet_wire::pds::Control;
-use uet_wire::ses::{ResponseData, Ses};
 
 /// Begins a rule with the usual axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
@@ -13,93 +11,82 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule("source-clear/follows", "A request clears all that the cumulative PSN has covered")
+    rule("source-clear/cumulative-psn", "CLEAR_PSN follows the cumulative PSN")
         .checks(&[PDS_CLR_003, PDS_PSN_001])
         .run(|t| {
             let (mut target, _) = message_in_flight(t, 3)?;
             target.ack(t, 2)?;
-            let (_, clear) = next_clear(t, &mut target, 4)?;
+            let clear = next_clear_psn(t, &mut target, 4)?;
             t.check(PDS_CLR_003, "CLEAR_PSN", target.psn(2), clear);
             target.ack(t, 4)?;
-            let (_, clear) = next_clear(t, &mut target, 5)?;
+            let clear = next_clear_psn(t, &mut target, 5)?;
             t.check(PDS_CLR_003, "CLEAR_PSN", target.psn(4), clear);
             Ok(())
         }),
-    rule(
-        "source-clear/not-over-a-gap",
-        "CLEAR_PSN stops before the first packet that is not answered, and passes what \
-         was named beyond it at once",
-    )
-    .checks(&[PDS_CLR_001, PDS_PSN_001])
-    .run(|t| {
-        let (mut target, _) = message_in_flight(t, 4)?;
-        for n in [1, 3, 4] {
-            target.name(t, n, 1)?;
-        }
-        let (_, clear) = next_clear(t, &mut target, 5)?;
-        t.check(PDS_CLR_001, "CLEAR_PSN", target.psn(1), clear);
-        target.name(t, 2, 1)?;
-        let (_, clear) = next_clear(t, &mut target, 6)?;
-        t.check(PDS_CLR_001, "CLEAR_PSN", target.psn(4), clear);
-        Ok(())
-    }),
-    rule("source-clear/bits-do-not-count", "A source does not clear a response that only a bitmap names")
+    rule("source-clear/gap", "CLEAR_PSN stops at a gap and passes it once the gap is filled")
+        .checks(&[PDS_CLR_001, PDS_PSN_001])
+        .run(|t| {
+            let (mut target, _) = message_in_flight(t, 4)?;
+            for n in [1, 3, 4] {
+                target.name(t, n, 1)?;
+            }
+            let clear = next_clear_psn(t, &mut target, 5)?;
+            t.check(PDS_CLR_001, "CLEAR_PSN", target.psn(1), clear);
+            target.name(t, 2, 1)?;
+            let clear = next_clear_psn(t, &mut target, 6)?;
+            t.check(PDS_CLR_001, "CLEAR_PSN", target.psn(4), clear);
+            Ok(())
+        }),
+    rule("source-clear/sacked", "CLEAR_PSN does not cover a packet that only SACK reports")
         .checks(&[PDS_CLR_001, PDS_PSN_001])
         .run(|t| {
             let (mut target, _) = message_in_flight(t, 3)?;
             target.ack(t, 1)?;
             target.sack(t, 2, &[2, 3])?;
-            let (_, clear) = next_clear(t, &mut target, 4)?;
+            let clear = next_clear_psn(t, &mut target, 4)?;
             t.check(PDS_CLR_001, "CLEAR_PSN", target.psn(1), clear);
             Ok(())
         }),
-    rule("source-clear/never-back", "An old ACK does not move CLEAR_PSN back")
+    rule("source-clear/old-ack", "An old ACK does not move CLEAR_PSN back")
         .checks(&[PDS_CLR_002, PDS_PSN_001])
         .run(|t| {
             let (mut target, _) = message_in_flight(t, 3)?;
             target.ack(t, 3)?;
             target.ack(t, 1)?;
-            let (_, clear) = next_clear(t, &mut target, 4)?;
+            let clear = next_clear_psn(t, &mut target, 4)?;
             t.check(PDS_CLR_002, "CLEAR_PSN", target.psn(3), clear);
             Ok(())
         }),
-    rule(
-        "source-clear/in-retransmissions",
-        "A retransmission carries CLEAR_PSN as it is now, and not as it was",
-    )
-    .checks(&[PDS_CLR_003, PDS_RTO_001])
-    .run(|t| {
-        let (mut target, _) = message_in_flight(t, 3)?;
-        let before = target.packet(3)?.request.clear_psn();
-        target.ack(t, 2)?;
-        t.settle()?;
-        let again = target.expect_again(t, PDS_RTO_001, 3, t.later())?;
-        t.check(PDS_CLR_003, "CLEAR_PSN", target.psn(2), again.request.clear_psn());
-        let now = again.request.clear_psn();
-        t.holds(
-            PDS_CLR_003,
-            "CLEAR_PSN has moved",
-            before != now,
-            format_args!("{before} before, {now} now"),
-        );
-        Ok(())
-    }),
-    rule(
-        "source-clear/command",
-        "A device that is asked to clear, and has nothing else to send, sends \
-         CLEAR_COMMAND",
-    )
-    .checks(&[PDS_CLR_006, PDS_CLR_008])
-    .run(|t| {
-        let (target, written) = message_in_flight(t, 1)?;
-        let ack = guaranteed(&target, target.packet(1)?, ReturnCode::OK)?;
-        target.answer(t, ack)?;
-        expect_command(t, &target, 1)?;
-        t.ends(PDS_CLR_006, written, Status::Ok)
-    }),
+    rule("source-clear/in-retransmissions", "A retransmission carries the current CLEAR_PSN")
+        .checks(&[PDS_CLR_003, PDS_RTO_001])
+        .run(|t| {
+            let (mut target, _) = message_in_flight(t, 3)?;
+            let before = target.packet(3)?.request.clear_psn();
+            target.ack(t, 2)?;
+            t.settle()?;
+            let again = target.expect_again(t, PDS_RTO_001, 3, t.later())?;
+            t.check(PDS_CLR_003, "CLEAR_PSN", target.psn(2), again.request.clear_psn());
+            let now = again.request.clear_psn();
+            t.holds(
+                PDS_CLR_003,
+                "CLEAR_PSN has moved",
+                before != now,
+                format_args!("{before} before, {now} now"),
+            );
+            Ok(())
+        }),
+    rule("source-clear/command", "A device with nothing to send answers REQ_CLEAR with CLEAR_COMMAND")
+        .checks(&[PDS_CLR_006, PDS_CLR_008])
+        .run(|t| {
+            let (target, written) = message_in_flight(t, 1)?;
+            let ack = guaranteed(&target, target.packet(1)?, ReturnCode::OK)?;
+            target.answer(t, ack)?;
+            expect_command(t, &target, 1)?;
+            t.ends(PDS_CLR_006, written, Status::Ok)
+        }),
     rule(
         "source-clear/command-form",
-        "CLEAR_COMMAND takes no PSN, asks for no ACK, and names the context of the target",
+        "CLEAR_COMMAND uses no PSN, requests no ACK and has the target's PDCID",
     )
     .checks(&[
         PDS_CTL_001,
@@ -123,43 +110,39 @@ pub(super) const RULES: &[Rule] = &[
         t.check(PDS_SYN_010, "syn", false, clear.syn());
         t.check(PDS_PDC_003, "dpdcid", Some(target.pdc.local), clear.dpdcid());
         t.check_packet(&seen, &[WIRE_CTL_002, WIRE_CTL_004, WIRE_RSVD_001]);
-        // The next request has the next PSN, as if nothing had been between.
-        let (_, clear) = next_clear(t, &mut target, 2)?;
+        // CLEAR_COMMAND has used no PSN.
+        let clear = next_clear_psn(t, &mut target, 2)?;
         t.check(PDS_CLR_002, "CLEAR_PSN", target.psn(1), clear);
         Ok(())
     }),
-    rule(
-        "source-clear/with-the-next",
-        "While requests leave, they carry what is to be cleared, and no CLEAR_COMMAND \
-         does",
-    )
-    .checks(&[PDS_CLR_006, PDS_CLR_009])
-    .run(|t| {
-        let peer = t.peer(0)?;
-        let mut target = Target::established(t, peer, Mode::Rud)?;
-        let count = 60;
-        t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
-        target.collect(t, 2)?;
-        let ack = guaranteed(&target, target.packet(1)?, ReturnCode::OK)?;
-        // Only a device that sends on has a request that could carry it.
-        target.answer(t, ack)?;
-        let psn = target.psn(1);
-        let within = t.later();
-        let (seen, _) = t.expect(PDS_CLR_006, &format!("CLEAR_PSN {psn}"), within, |seen| {
-            let told = told(&target, seen)?;
-            (!psn.is_after(told)).then_some(())
-        })?;
-        // A command is in place where nothing is left to carry it.
-        target.watch(t, t.grace())?;
-        let first_sent = target.got.iter().filter(|got| !got.request.retx());
-        let last = first_sent.map(|got| got.seen.number).chain([seen.number]).max().unwrap_or(0);
-        let beside =
-            |seen: &RxPacket| target.control(seen, CtlType::CLEAR_COMMAND).filter(|_| seen.number < last);
-        let commanded = beside(&seen).is_some() || t.wait(Duration::ZERO, beside)?.is_some();
-        t.check(PDS_CLR_009, "CLEAR_COMMANDs while requests wait", 0, u32::from(commanded));
-        Ok(())
-    }),
-    rule("source-clear/error", "An error, which has to be cleared, ends the operation and is cleared")
+    rule("source-clear/in-requests", "Pending requests carry CLEAR_PSN instead of a CLEAR_COMMAND")
+        .checks(&[PDS_CLR_006, PDS_CLR_009])
+        .run(|t| {
+            let peer = t.peer(0)?;
+            let mut target = Target::established(t, peer, Mode::Rud)?;
+            let count = 60;
+            t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
+            target.collect(t, 2)?;
+            let ack = guaranteed(&target, target.packet(1)?, ReturnCode::OK)?;
+            // A device that still has requests to send can carry CLEAR_PSN in them.
+            target.answer(t, ack)?;
+            let psn = target.psn(1);
+            let within = t.later();
+            let (seen, _) = t.expect(PDS_CLR_006, &format!("CLEAR_PSN {psn}"), within, |seen| {
+                let clear = clear_psn(&target, seen)?;
+                (!psn.is_after(clear)).then_some(())
+            })?;
+            // After the last request, a CLEAR_COMMAND is correct.
+            target.watch(t, t.grace())?;
+            let new = target.got.iter().filter(|packet| !packet.request.retx());
+            let last = new.map(|packet| packet.seen.number).chain([seen.number]).max().unwrap_or(0);
+            let early =
+                |seen: &RxPacket| target.control(seen, CtlType::CLEAR_COMMAND).filter(|_| seen.number < last);
+            let commanded = early(&seen).is_some() || t.wait(Duration::ZERO, early)?.is_some();
+            t.check(PDS_CLR_009, "CLEAR_COMMANDs while requests wait", 0, u32::from(commanded));
+            Ok(())
+        }),
+    rule("source-clear/error", "A guaranteed error response fails the operation and is cleared")
         .checks(&[PDS_CLR_006])
         .run(|t| {
             let (target, written) = message_in_flight(t, 1)?;
@@ -168,60 +151,53 @@ pub(super) const RULES: &[Rule] = &[
             expect_clear(t, &target, PDS_CLR_006, 1)?;
             t.ends(PDS_CLR_006, written, Status::Refused)
         }),
-    rule(
-        "source-clear/only-what-is-answered",
-        "Asked to clear above a gap, the device clears up to the gap, and the rest once \
-         that is filled",
-    )
-    .checks(&[PDS_CLR_001, PDS_CLR_006])
-    .run(|t| {
-        let (target, written) = message_in_flight(t, 3)?;
-        let ack = guaranteed(&target, target.packet(3)?, ReturnCode::OK)?;
-        target.answer(t, ack.cack(target.psn(0)))?;
-        let beyond = target.psn(1);
-        t.expect_none(PDS_CLR_001, "no CLEAR_PSN above what is answered", t.rto() / 2, |seen| {
-            let told = told(&target, seen)?;
-            (!beyond.is_after(told)).then_some(())
-        })?;
-        target.name(t, 2, 1)?;
-        target.name(t, 1, 1)?;
-        expect_clear(t, &target, PDS_CLR_006, 3)?;
-        t.ends(PDS_CLR_006, written, Status::Ok)
-    }),
-    rule("source-clear/asked", "CLEAR_REQUEST is answered by CLEAR_PSN, as often as it comes")
+    rule("source-clear/above-gap", "REQ_CLEAR above a gap clears no packet above it until the gap is filled")
+        .checks(&[PDS_CLR_001, PDS_CLR_006])
+        .run(|t| {
+            let (target, written) = message_in_flight(t, 3)?;
+            let ack = guaranteed(&target, target.packet(3)?, ReturnCode::OK)?;
+            target.answer(t, ack.cack(target.psn(0)))?;
+            let above = target.psn(1);
+            t.expect_none(PDS_CLR_001, "no CLEAR_PSN above the acknowledged packets", t.rto() / 2, |seen| {
+                let clear = clear_psn(&target, seen)?;
+                (!above.is_after(clear)).then_some(())
+            })?;
+            target.name(t, 2, 1)?;
+            target.name(t, 1, 1)?;
+            expect_clear(t, &target, PDS_CLR_006, 3)?;
+            t.ends(PDS_CLR_006, written, Status::Ok)
+        }),
+    rule("source-clear/clear-request", "The device answers every CLEAR_REQUEST with CLEAR_PSN")
         .checks(&[PDS_CLR_007])
         .run(|t| {
             let (target, _) = message_in_flight(t, 2)?;
             target.ack(t, 2)?;
             t.settle()?;
             for _ in 0..3 {
-                ask(t, &target, 2)?;
+                request_clear(t, &target, 2)?;
                 expect_clear(t, &target, PDS_CLR_007, 2)?;
                 t.settle()?;
             }
             Ok(())
         }),
-    rule(
-        "source-clear/asked-too-early",
-        "CLEAR_REQUEST for what is not answered clears no more than what is",
-    )
-    .checks(&[PDS_CLR_001, PDS_CLR_007])
-    .run(|t| {
-        let (target, _) = message_in_flight(t, 2)?;
-        target.ack(t, 1)?;
-        t.settle()?;
-        ask(t, &target, 2)?;
-        let beyond = target.psn(2);
-        t.expect_none(PDS_CLR_001, "no CLEAR_PSN above what is answered", t.rto() * 2, |seen| {
-            let told = told(&target, seen)?;
-            (!beyond.is_after(told)).then_some(())
-        })?;
-        target.ack(t, 2)?;
-        t.settle()?;
-        ask(t, &target, 2)?;
-        expect_clear(t, &target, PDS_CLR_007, 2)
-    }),
-    rule("source-clear/read-in-ack", "Read data in an ACK ends the read, and is cleared")
+    rule("source-clear/early-clear-request", "CLEAR_REQUEST clears no unacknowledged packet")
+        .checks(&[PDS_CLR_001, PDS_CLR_007])
+        .run(|t| {
+            let (target, _) = message_in_flight(t, 2)?;
+            target.ack(t, 1)?;
+            t.settle()?;
+            request_clear(t, &target, 2)?;
+            let above = target.psn(2);
+            t.expect_none(PDS_CLR_001, "no CLEAR_PSN above the acknowledged packets", t.rto() * 2, |seen| {
+                let clear = clear_psn(&target, seen)?;
+                (!above.is_after(clear)).then_some(())
+            })?;
+            target.ack(t, 2)?;
+            t.settle()?;
+            request_clear(t, &target, 2)?;
+            expect_clear(t, &target, PDS_CLR_007, 2)
+        }),
+    rule("source-clear/read-in-ack", "Read data in an ACK completes the read and is cleared")
         .checks(&[PDS_CLR_006, PDS_ACK_016])
         .needs(&[READ])
         .run(|t| {
@@ -229,14 +205,7 @@ pub(super) const RULES: &[Rule] = &[
             let mut target = Target::established(t, peer, Mode::Rud)?;
             let read = t.post(Post { want_data: true, ..post(PostKind::Read, peer, 8) })?;
             target.collect(t, 2)?;
-            let uet = target.packet(1)?.seen.uet();
-            let Some(Ses::Std(asked)) = uet.ses else {
-                return skip("the device reads by a short header");
-            };
-            let data = ResponseData::build()
-                .read_request_message_id(asked.message_id())
-                .job_id(asked.address().job_id());
-            let data = data.response_message_id(9).payload_length(8).modified_length(8).done()?;
+            let data = read_data(&target.packet(1)?.seen, 8, ReturnCode::OK)?;
             let ack = AckBuilder { request: AckRequest::REQ_CLEAR, response: None, ..target.naming(1, 1) };
             let mut packet = ack.build()?;
             (packet.ses, packet.payload) = (Some(data.into()), b"read-ack".to_vec());
@@ -254,54 +223,49 @@ pub(super) const RULES: &[Rule] = &[
             t.check(PDS_ACK_016, "the data", Some(b"read-ack".to_vec()), data);
             Ok(())
         }),
-    rule(
-        "source-clear/sequence",
-        "Four guaranteed responses and two plain ones: each request clears what was \
-         named before it",
-    )
-    .checks(&[PDS_CLR_001, PDS_CLR_003, PDS_PSN_001])
-    .run(|t| {
-        let peer = t.peer(0)?;
-        let mut target = Target::established(t, peer, Mode::Rud)?;
-        for _ in 0..4 {
-            t.post(post(PostKind::Write, peer, 64))?;
-        }
-        target.collect(t, 5)?;
-        // All four are named; the ACK of the third is late.
-        for n in [1, 2, 4] {
-            let ack = guaranteed(&target, target.packet(n)?, ReturnCode::OK)?.cack(target.psn(0));
+    rule("source-clear/sequence", "Each request clears the guaranteed responses received before it")
+        .checks(&[PDS_CLR_001, PDS_CLR_003, PDS_PSN_001])
+        .run(|t| {
+            let peer = t.peer(0)?;
+            let mut target = Target::established(t, peer, Mode::Rud)?;
+            for _ in 0..4 {
+                t.post(post(PostKind::Write, peer, 64))?;
+            }
+            target.collect(t, 5)?;
+            // The ACK of the third packet is late.
+            for n in [1, 2, 4] {
+                let ack = guaranteed(&target, target.packet(n)?, ReturnCode::OK)?.cack(target.psn(0));
+                target.answer(t, ack)?;
+            }
+            let clear = next_clear_psn(t, &mut target, 5)?;
+            t.check(PDS_CLR_001, "CLEAR_PSN", target.psn(2), clear);
+            let ack = guaranteed(&target, target.packet(3)?, ReturnCode::OK)?.cack(target.psn(2));
             target.answer(t, ack)?;
-        }
-        let (_, clear) = next_clear(t, &mut target, 5)?;
-        t.check(PDS_CLR_001, "CLEAR_PSN", target.psn(2), clear);
-        let ack = guaranteed(&target, target.packet(3)?, ReturnCode::OK)?.cack(target.psn(2));
-        target.answer(t, ack)?;
-        let (_, clear) = next_clear(t, &mut target, 6)?;
-        t.check(PDS_CLR_003, "CLEAR_PSN", target.psn(4), clear);
-        Ok(())
-    }),
-    rule("source-clear/shut-in", "A device whose window waits for its own CLEAR sends it")
+            let clear = next_clear_psn(t, &mut target, 6)?;
+            t.check(PDS_CLR_003, "CLEAR_PSN", target.psn(4), clear);
+            Ok(())
+        }),
+    rule("source-clear/full-window", "A device sends the clear that its full window waits for")
         .checks(&[PDS_CLR_008, PDS_WIN_004])
         .run(|t| {
-            let range = small(t)?;
+            let range = smallest_range(t)?;
             let peer = t.peer(0)?;
             t.post(post(PostKind::Write, peer, (range as usize + 20) * t.mtu()))?;
             let mut target = Target::accept(t)?;
             target.mpr = (range / 128) as u8;
-            // Every response has to be cleared, and as this target sees it none has been.
-            target.serve(t, range, |target, got| {
-                let ack = guaranteed(target, got, ReturnCode::OK).ok()?;
+            // Every response is guaranteed, and the target regards none as cleared.
+            target.serve(t, range, |target, request| {
+                let ack = guaranteed(target, request, ReturnCode::OK).ok()?;
                 Some(ack.cack(target.psn(0) - 1))
             })?;
-            // Somewhere on its way the device has said what it has, in requests and beyond the last by a
-            // command.
+            // The device has cleared in requests, and the last responses by a CLEAR_COMMAND.
             expect_clear(t, &target, PDS_CLR_008, range - 1)?;
             let clear = target.acking(range - 1);
             target.answer(t, clear)?;
             target.expect_new(t, PDS_WIN_004, range)?;
             Ok(())
         }),
-    rule("source-clear/ordered", "An ordered context clears too")
+    rule("source-clear/ordered", "An ordered context clears guaranteed responses")
         .checks(&[PDS_CLR_006])
         .needs(&[ROD])
         .over(&[&CARRIER, &START])
@@ -316,37 +280,16 @@ pub(super) const RULES: &[Rule] = &[
         }),
 ];
 
-/// An ACK of the `n`-th PSN, with a response that has to be cleared: what lies below has been.
-pub(super) fn guaranteed(target: &Target, got: &RxRequest, code: ReturnCode) -> Result<AckBuilder, Stop> {
-    let n = target.index(&got.request);
-    let length = match code {
-        ReturnCode::OK => got.seen.payload().len() as u32,
-        _ => 0,
-    };
-    Ok(target.naming(n, n).guaranteed(got.response(code, length)?))
-}
-
-/// The CLEAR_PSN of the device, in a request or a CLEAR_COMMAND.
-pub(super) fn told(target: &Target, seen: &RxPacket) -> Option<Psn> {
-    let in_request = seen
-        .request()
-        .filter(|request| Some(request.spdcid()) == target.pdc.remote && seen.wire.dst == target.pdc.from);
-    match in_request {
-        Some(request) => Some(request.clear_psn()),
-        None => target.control(seen, CtlType::CLEAR_COMMAND)?.clear_psn(),
-    }
-}
-
-/// Expects to be told that CLEAR_PSN is that of the `n`-th packet.
+/// Expects a packet whose CLEAR_PSN is the `n`-th PSN.
 fn expect_clear(t: &mut Test<'_>, target: &Target, requirement: &Requirement, n: u32) -> Outcome {
     let (psn, within) = (target.psn(n), t.later());
     t.expect(requirement, &format!("CLEAR_PSN {psn}"), within, |seen| {
-        (told(target, seen)? == psn).then_some(())
+        (clear_psn(target, seen)? == psn).then_some(())
     })?;
     Ok(())
 }
 
-/// Expects it by CLEAR_COMMAND.
+/// Expects a CLEAR_COMMAND for the `n`-th PSN.
 fn expect_command(t: &mut Test<'_>, target: &Target, n: u32) -> Result<(RxPacket, Control), Stop> {
     let (psn, within) = (target.psn(n), t.later());
     t.expect(PDS_CLR_008, &format!("a CLEAR_COMMAND for {psn}"), within, |seen| {
@@ -354,16 +297,10 @@ fn expect_command(t: &mut Test<'_>, target: &Target, n: u32) -> Result<(RxPacket
     })
 }
 
-/// A write of one packet that comes next, and CLEAR_PSN in it.
-fn next_clear(t: &mut Test<'_>, target: &mut Target, n: u32) -> Result<(Operated, Psn), Stop> {
+/// Has the device write one more packet, with the `n`-th PSN. Returns its CLEAR_PSN.
+fn next_clear_psn(t: &mut Test<'_>, target: &mut Target, n: u32) -> Result<Psn, Stop> {
     t.settle()?;
     let peer = t.peer(0)?;
-    let written = t.post(post(PostKind::Write, peer, 64))?;
-    Ok((written, target.expect_new(t, PDS_PSN_001, n)?.request.clear_psn()))
-}
-
-/// Asks up to where the device has answers.
-pub(super) fn ask(t: &mut Test<'_>, target: &Target, n: u32) -> Outcome {
-    let ask = target.pdc.control(CtlType::CLEAR_REQUEST, Psn(0), target.psn(n).0)?;
-    t.send(&target.pdc, &ask)
+    t.post(post(PostKind::Write, peer, 64))?;
+    Ok(target.expect_new(t, PDS_PSN_001, n)?.request.clear_psn())
 }

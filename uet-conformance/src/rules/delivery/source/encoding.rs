@@ -1,12 +1,14 @@
-//! The form of every header that a device sends as an initiator. Each packet is checked against all rules of
-//! a single packet.
+//! The encoding of every header that a device sends as an initiator. The suite checks each packet against all
+//! requirements for a single packet.
 
+use super::steps::request_clear;
 use crate::prelude::*;
 use crate::rules::steps::message_in_flight;
+use uet_control::Remote;
 use uet_wire::pds::Pds;
 use uet_wire::ses::Ses;
 
-/// The rules that every request keeps.
+/// Requirements for every request.
 const ANY: &[&Requirement] =
     &[WIRE_TYPE_001, WIRE_NEXT_001, WIRE_NEXT_002, WIRE_RSVD_001, WIRE_PDCID_001, WIRE_SES_001];
 
@@ -33,10 +35,10 @@ pub(super) const RULES: &[Rule] = &[
             t.post(post(PostKind::Write, peer, 3 * t.mtu() + 5))?;
             let mut target = Target::accept(t)?;
             target.watch(t, t.later())?;
-            judge(t, &target, &[WIRE_RSVD_003, WIRE_SYN_001, WIRE_CLEAR_001]);
+            check_requests(t, &target, &[WIRE_RSVD_003, WIRE_SYN_001, WIRE_CLEAR_001]);
             Ok(())
         }),
-    rule("source-encoding/established", "Requests of an open context are well formed, retransmissions too")
+    rule("source-encoding/established", "Requests and retransmissions of an open context are well formed")
         .checks(&[
             WIRE_RSVD_001,
             WIRE_PDCID_002,
@@ -55,10 +57,10 @@ pub(super) const RULES: &[Rule] = &[
             for n in 1..=4 {
                 target.expect_again(t, PDS_RTO_001, n, t.later())?;
             }
-            judge(t, &target, &[WIRE_PDCID_002, WIRE_CLEAR_001, WIRE_SES_006, WIRE_SES_008]);
+            check_requests(t, &target, &[WIRE_PDCID_002, WIRE_CLEAR_001, WIRE_SES_006, WIRE_SES_008]);
             Ok(())
         }),
-    rule("source-encoding/every-kind", "Requests of every kind are well formed, and are what was asked for")
+    rule("source-encoding/operations", "Requests of every operation are well formed and have its opcode")
         .checks(&[
             WIRE_TYPE_001,
             WIRE_NEXT_001,
@@ -93,7 +95,7 @@ pub(super) const RULES: &[Rule] = &[
                     continue;
                 }
                 t.note(name);
-                // Each by a context of its own.
+                // Each operation has its own context.
                 let peer = t.peer_of_job(400 + kind as u32)?;
                 let since = t.now();
                 t.post(operation(kind, peer))?;
@@ -110,7 +112,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("source-encoding/forms", "Requests with the short headers are well formed")
+    rule("source-encoding/header-forms", "Requests with short headers are well formed")
         .checks(&[
             WIRE_NEXT_002,
             WIRE_SES_003,
@@ -128,13 +130,12 @@ pub(super) const RULES: &[Rule] = &[
             let mut seen_any = false;
             for (form, next) in forms {
                 let peer = t.peer_of_job(500 + form as u32)?;
-                // An optimized key: the only one that a small header can name.
+                // A small header can carry only an optimized key.
                 let write = Post { form: Some(form), ..post(PostKind::Write, peer, 64) };
-                let remote =
-                    uet_control::Remote { key: Hex64(1 << 62 | 0x5e), index: 0, ..write.remote.clone() };
+                let remote = Remote { key: Hex64(1 << 62 | 0x5e), index: 0, ..write.remote.clone() };
                 match t.post(Post { remote, ..write }) {
                     Ok(_) => {}
-                    // A device need not let one choose.
+                    // A device may choose the form itself.
                     Err(Stop::Skipped(_) | Stop::Inconclusive(_)) => continue,
                     Err(stop) => return Err(stop),
                 }
@@ -142,14 +143,11 @@ pub(super) const RULES: &[Rule] = &[
                 let mut target = Target::accept(t)?;
                 t.check(WIRE_NEXT_002, "next_hdr", next, target.packet(0)?.request.prologue().next_hdr());
                 target.watch(t, t.later())?;
-                judge(t, &target, &[WIRE_SES_003]);
+                check_requests(t, &target, &[WIRE_SES_003]);
                 target.ack(t, 0)?;
                 t.settle()?;
             }
-            match seen_any {
-                true => Ok(()),
-                false => skip("the device does not let the form be chosen"),
-            }
+            require(seen_any, "the device chooses the header form itself")
         }),
     rule("source-encoding/ordered", "Requests of ordered contexts are well formed")
         .checks(&[
@@ -170,21 +168,21 @@ pub(super) const RULES: &[Rule] = &[
             t.post(Post { mode: Mode::Rod, ..post(PostKind::Write, peer, 3 * t.mtu()) })?;
             target.collect(t, 4)?;
             target.watch(t, t.later())?;
-            judge(t, &target, &[WIRE_SES_006, WIRE_SES_008]);
+            check_requests(t, &target, &[WIRE_SES_006, WIRE_SES_008]);
             Ok(())
         }),
-    rule("source-encoding/idempotent", "Idempotent requests are well formed, retransmissions too")
+    rule("source-encoding/rudi", "RUDI requests and their retransmissions are well formed")
         .checks(&[WIRE_TYPE_001, WIRE_RSVD_001, WIRE_NEXT_002, WIRE_SES_006, WIRE_SES_008])
         .needs(&[RUDI])
         .over(&[])
         .run(|t| {
             let peer = t.peer(0)?;
             let write = Post { mode: Mode::Rudi, ..post(PostKind::Write, peer, 2 * t.mtu()) };
-            let remote = uet_control::Remote { key: Hex64(1 << 63 | 0x5eed), ..write.remote.clone() };
+            let remote = Remote { key: Hex64(1 << 63 | 0x5eed), ..write.remote.clone() };
             t.post(Post { remote, ..write })?;
             let within = t.later();
             for _ in 0..4 {
-                let (seen, _) = t.need("an idempotent request, and again", within, |seen| {
+                let (seen, _) = t.need("a RUDI request and its retransmissions", within, |seen| {
                     (seen.uet().pds.map(|pds| pds.kind()) == Some(PdsType::RUDI_REQ)).then_some(())
                 })?;
                 t.check_packet(
@@ -194,7 +192,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("source-encoding/with-demand", "With receiver credit, requests carry a demand, and are well formed")
+    rule("source-encoding/credit-demand", "With receiver credit, requests are well formed and carry demand")
         .checks(&[
             RCCC_TYPE_001,
             WIRE_RSVD_001,
@@ -210,9 +208,9 @@ pub(super) const RULES: &[Rule] = &[
             t.post(post(PostKind::Write, peer, 3 * t.mtu()))?;
             let mut target = Target::accept(t)?;
             target.watch(t, t.grace())?;
-            judge(t, &target, &[]);
-            for got in &target.got {
-                let kind = got.request.prologue().kind();
+            check_requests(t, &target, &[]);
+            for packet in &target.got {
+                let kind = packet.request.prologue().kind();
                 t.one_of(RCCC_TYPE_001, "pds.type", &[PdsType::RUD_CC_REQ, PdsType::ROD_CC_REQ], kind);
             }
             Ok(())
@@ -231,82 +229,76 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             let (target, _) = message_in_flight(t, 3)?;
             target.ack(t, 1)?;
-            // ACK_REQUEST for what has only a bit, and CLEAR_COMMAND because it is asked for.
+            // The bit causes ACK_REQUEST, and CLEAR_REQUEST causes CLEAR_COMMAND.
             target.sack(t, 2, &[2])?;
-            let ask = target.pdc.control(CtlType::CLEAR_REQUEST, uet_wire::Psn(0), target.psn(1).0)?;
-            t.send(&target.pdc, &ask)?;
-            let count = judge_control(t, t.later())?;
-            match count {
-                0 => Err(Stop::Inconclusive("no control packet has come".into())),
-                _ => Ok(()),
+            request_clear(t, &target, 1)?;
+            if check_control(t, t.later())? == 0 {
+                return Err(Stop::Inconclusive("no control packet has arrived".into()));
             }
+            Ok(())
         }),
-    rule(
-        "source-encoding/answers",
-        "ACKs and NACKs of an initiator, for the return direction, are well formed",
-    )
-    .checks(&[
-        WIRE_ACK_001,
-        WIRE_CC_001,
-        WIRE_NACK_001,
-        WIRE_RSVD_001,
-        WIRE_RSVD_002,
-        WIRE_PDCID_001,
-        PDS_ASK_001,
-        WIRE_LEN_001,
-        WIRE_NEXT_002,
-        WIRE_PDCID_002,
-    ])
-    .needs(&[RUD])
-    .over(&[&CARRIER, &START])
-    .run(|t| {
-        let peer = t.peer(0)?;
-        let target = Target::established(t, peer, Mode::Rud)?;
-        let pdc = target.pdc.clone();
-        // An ACK, one with a gap, and a NACK.
-        t.send(&pdc, &pdc.numbered(CtlType::NOOP, 0)?)?;
-        let (ack, _) = t.need_ack(&pdc, pdc.psn(0))?;
-        t.send(&pdc, &pdc.numbered(CtlType::NOOP, 2)?)?;
-        let (gap, _) = t.need_ack(&pdc, pdc.psn(2))?;
-        t.send(&pdc, &pdc.control(CtlType::ACK_REQUEST, pdc.psn(1), 0)?)?;
-        // A gap it may have reported before, by itself: RCVR_INFER_LOSS.
-        let (nack, _) = t.expect_nack(PDS_ASK_001, &pdc, pdc.psn(1), &[NackCode::PKT_NOT_RCVD])?;
-        for seen in [&ack, &gap] {
-            t.check_packet(seen, &[WIRE_ACK_001, WIRE_CC_001, WIRE_RSVD_001, WIRE_RSVD_002, WIRE_NEXT_002]);
-            t.check_packet(seen, &[WIRE_PDCID_001, WIRE_PDCID_002, WIRE_LEN_001]);
-        }
-        t.check_packet(&nack, &[WIRE_NACK_001, WIRE_RSVD_001, WIRE_PDCID_002, WIRE_LEN_001]);
-        Ok(())
-    }),
-    rule(
-        "source-encoding/one-packet-lengths",
-        "Messages of no bytes, of one, of a packet less one, and of a whole packet are \
-         one packet each",
-    )
-    .checks(&[WIRE_SES_007, WIRE_LEN_001])
-    .run(|t| {
-        let peer = t.peer(0)?;
-        let mut target = Target::established(t, peer, Mode::Rud)?;
-        for (n, length) in (1..).zip([0, 1, t.mtu() - 1, t.mtu()]) {
-            t.post(post(PostKind::Write, peer, length))?;
-            let got = target.expect_new(t, WIRE_SES_007, n)?;
-            t.check_packet(&got.seen, &[WIRE_SES_007, WIRE_LEN_001]);
-            t.check(WIRE_SES_007, "bytes", length, got.seen.payload().len());
-            target.ack(t, n)?;
-        }
-        Ok(())
-    }),
+    rule("source-encoding/ack-and-nack", "ACKs and NACKs of an initiator are well formed")
+        .checks(&[
+            WIRE_ACK_001,
+            WIRE_CC_001,
+            WIRE_NACK_001,
+            WIRE_RSVD_001,
+            WIRE_RSVD_002,
+            WIRE_PDCID_001,
+            PDS_ASK_001,
+            WIRE_LEN_001,
+            WIRE_NEXT_002,
+            WIRE_PDCID_002,
+        ])
+        .needs(&[RUD])
+        .over(&[&CARRIER, &START])
+        .run(|t| {
+            let peer = t.peer(0)?;
+            let target = Target::established(t, peer, Mode::Rud)?;
+            let pdc = target.pdc.clone();
+            // The device sends an ACK, an ACK above a gap, and a NACK.
+            t.send(&pdc, &pdc.numbered(CtlType::NOOP, 0)?)?;
+            let (ack, _) = t.need_ack(&pdc, pdc.psn(0))?;
+            t.send(&pdc, &pdc.numbered(CtlType::NOOP, 2)?)?;
+            let (gap, _) = t.need_ack(&pdc, pdc.psn(2))?;
+            t.send(&pdc, &pdc.control(CtlType::ACK_REQUEST, pdc.psn(1), 0)?)?;
+            // Before, the device may have reported the gap by RCVR_INFER_LOSS.
+            let (nack, _) = t.expect_nack(PDS_ASK_001, &pdc, pdc.psn(1), &[NackCode::PKT_NOT_RCVD])?;
+            for seen in [&ack, &gap] {
+                t.check_packet(
+                    seen,
+                    &[WIRE_ACK_001, WIRE_CC_001, WIRE_RSVD_001, WIRE_RSVD_002, WIRE_NEXT_002],
+                );
+                t.check_packet(seen, &[WIRE_PDCID_001, WIRE_PDCID_002, WIRE_LEN_001]);
+            }
+            t.check_packet(&nack, &[WIRE_NACK_001, WIRE_RSVD_001, WIRE_PDCID_002, WIRE_LEN_001]);
+            Ok(())
+        }),
+    rule("source-encoding/single-packet", "A message of at most one packet's payload is a single packet")
+        .checks(&[WIRE_SES_007, WIRE_LEN_001])
+        .run(|t| {
+            let peer = t.peer(0)?;
+            let mut target = Target::established(t, peer, Mode::Rud)?;
+            for (n, length) in (1..).zip([0, 1, t.mtu() - 1, t.mtu()]) {
+                t.post(post(PostKind::Write, peer, length))?;
+                let packet = target.expect_new(t, WIRE_SES_007, n)?;
+                t.check_packet(&packet.seen, &[WIRE_SES_007, WIRE_LEN_001]);
+                t.check(WIRE_SES_007, "bytes", length, packet.seen.payload().len());
+                target.ack(t, n)?;
+            }
+            Ok(())
+        }),
 ];
 
-/// All that has come for a context is held against this.
-fn judge(t: &mut Test<'_>, target: &Target, requirements: &[&'static Requirement]) {
-    for got in &target.got {
-        t.check_packet(&got.seen, ANY);
-        t.check_packet(&got.seen, requirements);
+/// Checks all received requests of a context.
+fn check_requests(t: &mut Test<'_>, target: &Target, requirements: &[&'static Requirement]) {
+    for packet in &target.got {
+        t.check_packet(&packet.seen, ANY);
+        t.check_packet(&packet.seen, requirements);
     }
 }
 
-/// An operation of this kind, with whatever it needs.
+/// Returns an operation of this kind with the fields that it needs.
 fn operation(kind: PostKind, peer: u64) -> Post {
     let plain = post(kind, peer, 64);
     match kind {
@@ -326,6 +318,7 @@ fn operation(kind: PostKind, peer: u64) -> Post {
     }
 }
 
+/// Returns the opcode of a request.
 fn opcode_of(seen: &RxPacket) -> Option<Opcode> {
     match seen.uet().ses? {
         Ses::Std(ses) => Some(ses.head().opcode()),
@@ -335,8 +328,8 @@ fn opcode_of(seen: &RxPacket) -> Option<Opcode> {
     }
 }
 
-/// Judges all control packets that have come or come in this time; how many there were.
-fn judge_control(t: &mut Test<'_>, during: Duration) -> Result<usize, Stop> {
+/// Checks all control packets that arrive within this time. Returns their number.
+fn check_control(t: &mut Test<'_>, during: Duration) -> Result<usize, Stop> {
     let mut count = 0;
     let until = t.now() + during;
     let any = |seen: &RxPacket| matches!(seen.uet().pds, Some(Pds::Control(_))).then_some(());

@@ -1,5 +1,6 @@
-//! How a device opens a context as its initiator, and which context it takes (section 3.5.8).
+//! How a device opens contexts as an initiator, and which context each operation uses (section 3.5.8).
 
+use super::steps::{check_opening, other_pdcid};
 use crate::prelude::*;
 use uet_wire::ses::Ses;
 
@@ -10,29 +11,28 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 
 pub(super) const RULES: &[Rule] = &[
     rule(
-        "initiate/syn-until-first-ack",
-        "Every packet before the first ACK has syn, and its distance from Start_PSN",
+        "source-establish/syn-until-first-ack",
+        "Until the first ACK, packets have syn and their psn_offset",
     )
     .checks(&[PDS_SYN_001])
     .run(|t| {
         let peer = t.peer(0)?;
         t.post(post(PostKind::Write, peer, 4 * t.mtu()))?;
         let mut target = Target::accept(t)?;
-        // A device may hold the rest back until the first ACK.
+        // A device may delay later packets until the first ACK.
         target.watch(t, t.grace())?;
-        for got in &target.got {
-            let offset = got.request.psn_offset().map(|offset| u32::from(offset.get()));
-            t.check(PDS_SYN_001, "syn", true, got.request.syn());
-            t.check(PDS_SYN_001, "psn_offset", Some(target.index(&got.request)), offset);
+        for packet in &target.got {
+            let offset = packet.request.psn_offset().map(|offset| u32::from(offset.get()));
+            t.check(PDS_SYN_001, "syn", true, packet.request.syn());
+            t.check(PDS_SYN_001, "psn_offset", Some(target.index(&packet.request)), offset);
         }
-        let lowest = target.got.iter().map(|got| target.index(&got.request)).min();
+        let lowest = target.got.iter().map(|packet| target.index(&packet.request)).min();
         t.check(PDS_SYN_001, "the lowest psn_offset", Some(0), lowest);
         Ok(())
     }),
     rule(
-        "initiate/again-before-first-ack",
-        "A retransmission before the first ACK still opens the context, with the same \
-         offset",
+        "source-establish/retx-before-ack",
+        "A retransmission before the first ACK keeps syn and psn_offset",
     )
     .checks(&[PDS_SYN_001, PDS_RTO_005])
     .run(|t| {
@@ -46,7 +46,7 @@ pub(super) const RULES: &[Rule] = &[
         t.check(PDS_RTO_005, "spdcid", first.request.spdcid(), again.request.spdcid());
         Ok(())
     }),
-    rule("initiate/established", "After the first ACK a new packet names the target's PDCID")
+    rule("source-establish/established", "After the first ACK, new packets carry the target's PDCID")
         .checks(&[PDS_SYN_004])
         .run(|t| {
             let peer = t.peer(0)?;
@@ -54,12 +54,12 @@ pub(super) const RULES: &[Rule] = &[
             let mut target = Target::accept(t)?;
             target.ack(t, 0)?;
             t.settle()?;
-            // Keeps the rest coming.
+            // Acknowledges packets so that the device sends more.
             let after = t.now();
             let mut newest = target.got[0].request;
             while newest.syn() && !t.now().saturating_sub(after).ge(&t.later()) {
-                let Some(got) = target.next(t, t.later())? else { break };
-                newest = got.request;
+                let Some(packet) = target.next(t, t.later())? else { break };
+                newest = packet.request;
                 let highest = target.highest();
                 target.name(t, highest, 1)?;
             }
@@ -68,8 +68,8 @@ pub(super) const RULES: &[Rule] = &[
             Ok(())
         }),
     rule(
-        "initiate/again-after-first-ack",
-        "After the first ACK the retransmission of a packet that had syn has none",
+        "source-establish/retx-after-ack",
+        "A packet sent with syn is retransmitted without it after an ACK",
     )
     .checks(&[PDS_SYN_004, PDS_RTO_001])
     .run(|t| {
@@ -84,7 +84,7 @@ pub(super) const RULES: &[Rule] = &[
         t.check(PDS_SYN_004, "dpdcid", Some(target.pdc.local), again.request.dpdcid());
         Ok(())
     }),
-    rule("initiate/nack-is-no-ack", "A NACK does not establish the context: later packets still have syn")
+    rule("source-establish/nack-is-no-ack", "A NACK establishes no context: retransmissions still have syn")
         .checks(&[PDS_SYN_001, PDS_NACK_004])
         .run(|t| {
             let peer = t.peer(0)?;
@@ -93,19 +93,12 @@ pub(super) const RULES: &[Rule] = &[
             target.refuse_without_context(t, NackCode::NO_RESOURCE, 0)?;
             t.settle()?;
             let again = target.expect_again(t, PDS_NACK_004, 0, t.later())?;
-            t.check(PDS_SYN_001, "syn", true, again.request.syn());
-            t.check(
-                PDS_SYN_001,
-                "psn_offset",
-                Some(0),
-                again.request.psn_offset().map(|offset| offset.get()),
-            );
+            check_opening(t, &again.request);
             Ok(())
         }),
     rule(
-        "initiate/second-message-before-ack",
-        "A second message before the first ACK goes on with the numbers of the first, or \
-         opens a context of its own",
+        "source-establish/early-message",
+        "A message before the first ACK has the next PSN or a new context",
     )
     .checks(&[PDS_SYN_001, PDS_PSN_001])
     .run(|t| {
@@ -113,17 +106,17 @@ pub(super) const RULES: &[Rule] = &[
         t.post(post(PostKind::Write, peer, 64))?;
         let mut target = Target::accept(t)?;
         t.post(post(PostKind::Write, peer, 128))?;
-        let known = target.packet(0)?.request.psn();
-        // A device may hold it back until the first ACK.
-        let second = t.wait(t.grace(), |seen| seen.request().filter(|request| request.psn() != known))?;
+        let first = target.packet(0)?.request.psn();
+        // A device may delay it until the first ACK.
+        let second = t.wait(t.grace(), |seen| seen.request().filter(|request| request.psn() != first))?;
         match second {
             Some((_, second)) => {
                 let offset = second.psn_offset().map(|offset| offset.get());
                 let same = Some(second.spdcid()) == target.pdc.remote;
                 t.check(PDS_SYN_001, "syn", true, second.syn());
                 t.check(PDS_SYN_001, "psn_offset", Some(if same { 1 } else { 0 }), offset);
-                let due = if same { target.psn(1) } else { second.psn() };
-                t.check(PDS_PSN_001, "psn", due, second.psn());
+                let expected = if same { target.psn(1) } else { second.psn() };
+                t.check(PDS_PSN_001, "psn", expected, second.psn());
             }
             None => {
                 target.ack(t, 0)?;
@@ -133,7 +126,7 @@ pub(super) const RULES: &[Rule] = &[
         }
         Ok(())
     }),
-    rule("initiate/every-kind", "The first packet of every kind of operation opens a context at Start_PSN")
+    rule("source-establish/operations", "The first packet of each operation opens a context at Start_PSN")
         .checks(&[PDS_SYN_001, PDS_PDC_001])
         .needs(&[TWO_ADDRESSES])
         .run(|t| {
@@ -143,14 +136,13 @@ pub(super) const RULES: &[Rule] = &[
                 ("tsend", PostKind::Tsend),
                 ("no_op", PostKind::NoOp),
             ];
-            let claimed = |t: &Test<'_>| kinds.iter().any(|(name, _)| t.claims(name));
-            require(claimed(t), "the device writes, and does nothing else")?;
+            require(kinds.iter().any(|(name, _)| t.claims(name)), "the device supports only writes")?;
             for (name, kind) in kinds {
                 if !t.claims(name) {
                     continue;
                 }
                 t.note(name);
-                // Another job: a context of its own.
+                // Each job has its own context.
                 let peer = t.peer_of_job(200 + kind as u32)?;
                 let since = t.now();
                 t.post(post(kind, peer, if kind == PostKind::NoOp { 0 } else { 64 }))?;
@@ -158,29 +150,28 @@ pub(super) const RULES: &[Rule] = &[
                 let (_, first) = t.expect(PDS_SYN_001, "a request that opens a context", within, |seen| {
                     seen.request().filter(|request| !request.retx() && seen.at > since)
                 })?;
-                t.check(PDS_SYN_001, "syn", true, first.syn());
-                t.check(PDS_SYN_001, "psn_offset", Some(0), first.psn_offset().map(|offset| offset.get()));
+                check_opening(t, &first);
                 t.at_least(PDS_PDC_001, "spdcid", 1, first.spdcid().0);
             }
             Ok(())
         }),
-    rule("initiate/first-clear", "Before anything is answered, CLEAR_PSN is Start_PSN - 1 in every packet")
+    rule("source-establish/clear-psn", "Until a packet is acknowledged, CLEAR_PSN is Start_PSN - 1")
         .checks(&[PDS_CLR_001])
         .run(|t| {
             let peer = t.peer(0)?;
             t.post(post(PostKind::Write, peer, 4 * t.mtu()))?;
             let mut target = Target::accept(t)?;
-            // The retransmissions too.
+            // Includes retransmissions.
             target.watch(t, t.later())?;
-            for got in &target.got {
-                t.check(PDS_CLR_001, "CLEAR_PSN", target.psn(0) - 1, got.request.clear_psn());
+            for packet in &target.got {
+                t.check(PDS_CLR_001, "CLEAR_PSN", target.psn(0) - 1, packet.request.clear_psn());
             }
             Ok(())
         }),
-    rule("initiate/offset-limit", "Before the first ACK no packet leaves the window that every target has")
+    rule("source-establish/offset-limit", "Before the first ACK, no packet exceeds the default window")
         .checks(&[PDS_SYN_006, PDS_SYN_004])
         .run(|t| {
-            // Without congestion control, and with a small window, where the device lets one.
+            // If possible, the window is small and congestion control does not limit the device.
             t.try_configure("default_mpr", 1)?;
             t.try_configure("payload_mtu", 1024)?;
             t.try_configure("congestion", "none")?;
@@ -191,13 +182,13 @@ pub(super) const RULES: &[Rule] = &[
             target.watch(t, t.rto() * 2)?;
             let most = Bound::from(limit).from_parameter("default_mpr");
             t.at_most(PDS_SYN_006, "the highest psn_offset before the first ACK", most, target.highest());
-            // It goes on when the window moves.
+            // The device continues when the window moves.
             let highest = target.highest();
             target.ack(t, highest)?;
             target.expect_new(t, PDS_SYN_004, highest + 1)?;
             Ok(())
         }),
-    rule("initiate/random-start", "The first PSNs of contexts follow no step")
+    rule("source-establish/random-start", "The Start_PSNs of successive contexts follow no fixed step")
         .checks(&[PDS_SYN_007])
         .over(&[&MODE, &CARRIER])
         .run(|t| {
@@ -226,85 +217,83 @@ pub(super) const RULES: &[Rule] = &[
             t.at_most(PDS_SYN_007, "steps of less than 256, of 5", 1, near);
             Ok(())
         }),
-    rule(
-        "initiate/own-identifiers",
-        "Two open contexts of the device have different PDCIDs, to whomever they lead",
-    )
-    .checks(&[PDS_PDC_003])
-    .needs(&[TWO_ADDRESSES])
-    .run(|t| {
-        let mut open = Vec::<PdcId>::new();
-        for address in 0..2 {
-            let peer = t.peer(address)?;
-            let from = t.address(address)?;
-            t.post(post(PostKind::Write, peer, 64))?;
-            let within = t.later();
-            let (first, _) = t.need("a request that opens a context", within, |seen| {
-                seen.request().filter(|request| request.syn() && seen.wire.dst == from)
-            })?;
-            let pdc = t.accept(&first)?;
-            t.send(&pdc, &pdc.ack(pdc.psn(0)).build()?)?;
-            let id = first.request().map(|request| request.spdcid()).unwrap_or(PdcId::NONE);
-            let free = !open.contains(&id);
-            t.holds(
-                PDS_PDC_003,
-                "the PDCID of a new context is not in use",
-                free,
-                format_args!("PDCID {id}"),
-            );
-            open.push(id);
-        }
-        Ok(())
-    }),
-    rule("initiate/job", "Two jobs do not share a context").checks(&[PDS_PDC_002, PDS_SYN_001]).run(|t| {
-        let (one, other) = (t.peer(0)?, t.peer_of_job(102)?);
-        apart(t, post(PostKind::Write, one, 64), post(PostKind::Write, other, 64))?;
-        Ok(())
-    }),
-    rule("initiate/class", "Two traffic classes do not share a context")
+    rule("source-establish/unique-pdcid", "Open contexts to two peers have different PDCIDs")
+        .checks(&[PDS_PDC_003])
+        .needs(&[TWO_ADDRESSES])
+        .run(|t| {
+            let mut open = Vec::<PdcId>::new();
+            for address in 0..2 {
+                let peer = t.peer(address)?;
+                let from = t.address(address)?;
+                t.post(post(PostKind::Write, peer, 64))?;
+                let within = t.later();
+                let (first, _) = t.need("a request that opens a context", within, |seen| {
+                    seen.request().filter(|request| request.syn() && seen.wire.dst == from)
+                })?;
+                let pdc = t.accept(&first)?;
+                t.send(&pdc, &pdc.ack(pdc.psn(0)).build()?)?;
+                let id = first.request().map(|request| request.spdcid()).unwrap_or(PdcId::NONE);
+                let free = !open.contains(&id);
+                t.holds(
+                    PDS_PDC_003,
+                    "the PDCID of a new context is not in use",
+                    free,
+                    format_args!("PDCID {id}"),
+                );
+                open.push(id);
+            }
+            Ok(())
+        }),
+    rule("source-establish/job", "Two jobs do not share a context").checks(&[PDS_PDC_002, PDS_SYN_001]).run(
+        |t| {
+            let (one, other) = (t.peer(0)?, t.peer_of_job(102)?);
+            expect_separate(t, post(PostKind::Write, one, 64), post(PostKind::Write, other, 64))?;
+            Ok(())
+        },
+    ),
+    rule("source-establish/class", "Two traffic classes do not share a context")
         .checks(&[PDS_PDC_002, PDS_SYN_001])
         .run(|t| {
             let peer = t.peer(0)?;
             let write = post(PostKind::Write, peer, 64);
-            apart(t, write.clone(), Post { class: 1, ..write })?;
+            expect_separate(t, write.clone(), Post { class: 1, ..write })?;
             Ok(())
         }),
-    rule("initiate/mode", "Ordered and unordered requests do not share a context")
+    rule("source-establish/mode", "Ordered and unordered requests do not share a context")
         .checks(&[PDS_PDC_002, PDS_OPEN_008, PDS_SYN_001])
         .needs(&[RUD, ROD])
         .over(&[&CARRIER, &START])
         .run(|t| {
             let peer = t.peer(0)?;
             let write = post(PostKind::Write, peer, 64);
-            let (unordered, ordered) = apart(t, write.clone(), Post { mode: Mode::Rod, ..write })?;
+            let (unordered, ordered) = expect_separate(t, write.clone(), Post { mode: Mode::Rod, ..write })?;
             let kind = unordered.packet(0)?.request.prologue().kind();
             t.one_of(PDS_OPEN_008, "pds.type of the first", &[PdsType::RUD_REQ, PdsType::RUD_CC_REQ], kind);
-            // ROD_CC_REQ shows itself by its layout, of which the request is the beginning.
+            // `rod` is true for ROD_REQ and ROD_CC_REQ.
             t.check(PDS_OPEN_008, "mode of the second", "ROD", if ordered.rod { "ROD" } else { "RUD" });
             Ok(())
         }),
-    rule(
-        "initiate/next-message",
-        "A later message goes on with the numbers of the context, or opens one of its own",
-    )
-    .checks(&[PDS_SYN_004, PDS_PSN_001])
-    .run(|t| {
-        let peer = t.peer(0)?;
-        let target = Target::established(t, peer, Mode::Rud)?;
-        t.post(post(PostKind::Write, peer, 128))?;
-        let within = t.later();
-        let (_, next) =
-            t.need("the second message", within, |seen| seen.request().filter(|request| !request.retx()))?;
-        if Some(next.spdcid()) == target.pdc.remote {
-            t.check(PDS_PSN_001, "psn", target.psn(1), next.psn());
-            t.check(PDS_SYN_004, "dpdcid", Some(target.pdc.local), next.dpdcid());
-        } else {
-            t.check(PDS_SYN_001, "psn_offset", Some(0), next.psn_offset().map(|offset| offset.get()));
-        }
-        Ok(())
-    }),
-    rule("initiate/whole-message", "All packets of a message go by one context").checks(&[PDS_MSG_002]).run(
-        |t| {
+    rule("source-establish/next-message", "A later message takes the next PSN or opens another context")
+        .checks(&[PDS_SYN_004, PDS_PSN_001])
+        .run(|t| {
+            let peer = t.peer(0)?;
+            let target = Target::established(t, peer, Mode::Rud)?;
+            t.post(post(PostKind::Write, peer, 128))?;
+            let within = t.later();
+            let (_, next) = t.need("the second message", within, |seen| {
+                seen.request().filter(|request| !request.retx())
+            })?;
+            if Some(next.spdcid()) == target.pdc.remote {
+                t.check(PDS_PSN_001, "psn", target.psn(1), next.psn());
+                t.check(PDS_SYN_004, "dpdcid", Some(target.pdc.local), next.dpdcid());
+            } else {
+                t.check(PDS_SYN_001, "psn_offset", Some(0), next.psn_offset().map(|offset| offset.get()));
+            }
+            Ok(())
+        }),
+    rule("source-establish/whole-message", "All packets of a message use one context")
+        .checks(&[PDS_MSG_002])
+        .run(|t| {
             let peer = t.peer(0)?;
             let count = 40;
             t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
@@ -318,9 +307,8 @@ pub(super) const RULES: &[Rule] = &[
                 seen.request().filter(|request| Some(request.spdcid()) != remote)
             })?;
             Ok(())
-        },
-    ),
-    rule("initiate/message-after-message", "A message leaves a context whole before the next starts")
+        }),
+    rule("source-establish/no-interleaving", "The packets of two messages do not interleave in a context")
         .checks(&[PDS_MSG_001])
         .run(|t| {
             let peer = t.peer(0)?;
@@ -329,18 +317,18 @@ pub(super) const RULES: &[Rule] = &[
                 t.post(post(PostKind::Write, peer, count * t.mtu()))?;
             }
             let mut target = Target::accept(t)?;
-            let mut known = 0;
+            let mut acknowledged = 0;
             loop {
-                for got in &target.got[known..] {
-                    target.name(t, target.index(&got.request), 0)?;
+                for packet in &target.got[acknowledged..] {
+                    target.name(t, target.index(&packet.request), 0)?;
                 }
-                known = target.got.len();
+                acknowledged = target.got.len();
                 if target.next(t, t.grace())?.is_none() {
                     break;
                 }
             }
-            require(target.highest() >= lengths[0] as u32, "the device has a context for each message")?;
-            // By PSN, whoever starts a message ends it before another starts.
+            require(target.highest() >= lengths[0] as u32, "the device uses a context for each message")?;
+            // In PSN order, a message ends before another starts.
             let mut open = None;
             for n in 0..=target.highest() {
                 let uet = target.packet(n)?.seen.uet();
@@ -353,7 +341,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("initiate/late-syn-twin", "An ACK of another PDCID after the first does not lead the device astray")
+    rule("source-establish/second-pdcid", "An ACK from another PDCID does not replace the target's PDCID")
         .checks(&[PDS_SYN_004, PDS_RTO_001])
         .run(|t| {
             let peer = t.peer(0)?;
@@ -362,11 +350,9 @@ pub(super) const RULES: &[Rule] = &[
             target.collect(t, 2)?;
             target.name(t, 0, 1)?;
             t.settle()?;
-            // As from a second context that a copy of the first packet had made.
-            let other = PdcId(if target.pdc.local.0 == 1 { 2 } else { target.pdc.local.0 - 1 });
-            let mut twin = target.naming(0, 1);
-            twin.spdcid = other;
-            target.answer(t, twin)?;
+            // A duplicate of the first packet may have opened a second context at the target.
+            let spdcid = other_pdcid(&target.pdc);
+            target.answer(t, AckBuilder { spdcid, ..target.naming(0, 1) })?;
             t.settle()?;
             let again = target.expect_again(t, PDS_RTO_001, 1, t.later())?;
             t.check(PDS_SYN_004, "dpdcid", Some(target.pdc.local), again.request.dpdcid());
@@ -374,20 +360,20 @@ pub(super) const RULES: &[Rule] = &[
         }),
 ];
 
-/// The second operation opens a context beside that of the first.
-fn apart(t: &mut Test<'_>, first: Post, second: Post) -> Result<(Target, Pdc), Stop> {
+/// Expects that the second operation uses another context than the first.
+fn expect_separate(t: &mut Test<'_>, first: Post, second: Post) -> Result<(Target, Pdc), Stop> {
     t.post(first)?;
     let one = Target::accept(t)?;
     one.ack(t, 0)?;
     t.settle()?;
     t.post(second)?;
     let within = t.later();
-    let (seen, request) = t.expect(PDS_PDC_002, "a request of a context of its own", within, |seen| {
+    let (seen, request) = t.expect(PDS_PDC_002, "a request of another context", within, |seen| {
         let request = seen.request().filter(|request| !request.retx())?;
         (Some(request.spdcid()) != one.pdc.remote || request.syn()).then_some(request)
     })?;
     let (id, other) = (request.spdcid(), Some(request.spdcid()) != one.pdc.remote);
-    t.holds(PDS_PDC_002, "the context has a PDCID of its own", other, format_args!("PDCID {id}"));
+    t.holds(PDS_PDC_002, "the context has another PDCID", other, format_args!("PDCID {id}"));
     t.check(PDS_SYN_001, "psn_offset", Some(0), request.psn_offset().map(|offset| offset.get()));
     let pdc = t.accept(&seen)?;
     Ok((one, pdc))

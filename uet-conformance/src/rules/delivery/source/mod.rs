@@ -1,10 +1,15 @@
-//! The device as the initiator of a context: opening, send window, reaction to ACKs and NACKs,
-//! retransmission, close (section 3.5). The suite answers its requests.
+//! The device as an initiator (section 3.5). The suite plays its target. `establish`, `close` and
+//! `close_request` test the life of a context, and `window` its PSNs. `ack`, `nack`, `nack_fatal`,
+//! `nack_ignored` and `spoofing` test its reactions to replies. `retransmit`, `retransmit_cause`,
+//! `response_lost` and `timer` test retransmissions, `clear` and `clear_order` guaranteed responses.
+//! `return_direction` tests read data, and `encoding` the headers. `rod`, `rudi`, `rudi_retransmit` and
+//! `uud` test the other delivery modes. `steps` holds the steps that they share.
 
 mod ack;
 mod clear;
 mod clear_order;
 mod close;
+mod close_request;
 mod encoding;
 mod establish;
 mod nack;
@@ -16,7 +21,9 @@ mod retransmit_cause;
 mod return_direction;
 mod rod;
 mod rudi;
+mod rudi_retransmit;
 mod spoofing;
+mod steps;
 mod timer;
 mod uud;
 mod window;
@@ -37,8 +44,10 @@ pub(in crate::rules) const RULES: &[&[Rule]] = &[
     clear::RULES,
     clear_order::RULES,
     close::RULES,
+    close_request::RULES,
     rod::RULES,
     rudi::RULES,
+    rudi_retransmit::RULES,
     uud::RULES,
     encoding::RULES,
     spoofing::RULES,

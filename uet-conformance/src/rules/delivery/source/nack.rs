@@ -1,6 +1,6 @@
-//! The reaction of an initiator to a refused packet (section 3.5): by the action of each NACK code, it is
-//! sent again.
+//! NACKs that cause a retransmission or a later ACK: the action of each code at an initiator (section 3.5).
 
+use super::steps::check_opening;
 use crate::prelude::*;
 use crate::rules::steps::message_in_flight;
 use crate::target::RxRequest;
@@ -12,130 +12,110 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "reaction/lacking",
-        "A packet that is refused for lack of a resource comes again, and the message \
-         ends well",
-    )
-    .checks(&[PDS_NACK_004, PDS_RTO_005])
-    .run(|t| {
-        let (mut target, written) = message_in_flight(t, 4)?;
-        let codes = [
-            NackCode::NO_PKT_BUFFER,
-            NackCode::NO_GTD_DEL_AVAIL,
-            NackCode::NO_SES_MSG_AVAIL,
-            NackCode::NO_RESOURCE,
-        ];
-        for (n, code) in (1..).zip(codes) {
-            target.refuse(t, code, n)?;
-        }
-        for (n, code) in (1..).zip(codes) {
-            t.note(format!("after {code}"));
-            let again = target.expect_again(t, PDS_NACK_004, n, t.later())?;
-            t.check(PDS_RTO_005, "SES header and payload", target.packet(n)?.content(), again.content());
-        }
-        target.ack(t, 4)?;
-        t.ends(PDS_NACK_004, written, Status::Ok)
-    }),
-    rule(
-        "reaction/only-the-refused",
-        "On an unordered context only the refused packet comes again before the timeout",
-    )
-    .checks(&[PDS_NACK_004])
-    .needs(&[RUD])
-    .over(&[&CARRIER, &START])
-    .measure(|t| {
-        is_early(t)?;
-        let (mut target, _) = message_in_flight(t, 3)?;
-        let since = target.asked;
-        target.refuse(t, NackCode::NO_RESOURCE, 2)?;
-        target.expect_again(t, PDS_NACK_004, 2, t.later())?;
-        let left = (since + t.early()).saturating_sub(t.now());
-        target.expect_none(t, PDS_NACK_004, "nothing but the refused packet", left, |n| n != 2)
-    }),
-    rule("reaction/wait", "After a NACK of the normal class the packet waits for NACK_Retx_Time")
+    rule("source-nack/no-resource", "A packet refused for lack of a resource is retransmitted")
+        .checks(&[PDS_NACK_004, PDS_RTO_005])
+        .run(|t| {
+            let (mut target, written) = message_in_flight(t, 4)?;
+            let codes = [
+                NackCode::NO_PKT_BUFFER,
+                NackCode::NO_GTD_DEL_AVAIL,
+                NackCode::NO_SES_MSG_AVAIL,
+                NackCode::NO_RESOURCE,
+            ];
+            for (n, code) in (1..).zip(codes) {
+                target.refuse(t, code, n)?;
+            }
+            for (n, code) in (1..).zip(codes) {
+                t.note(format!("after {code}"));
+                let again = target.expect_again(t, PDS_NACK_004, n, t.later())?;
+                t.check(PDS_RTO_005, "SES header and payload", target.packet(n)?.content(), again.content());
+            }
+            target.ack(t, 4)?;
+            t.ends(PDS_NACK_004, written, Status::Ok)
+        }),
+    rule("source-nack/only-refused", "A RUD source retransmits only the refused packet before the timeout")
+        .checks(&[PDS_NACK_004])
+        .needs(&[RUD])
+        .over(&[&CARRIER, &START])
+        .measure(|t| {
+            require_short_nack_wait(t)?;
+            let (mut target, _) = message_in_flight(t, 3)?;
+            let since = target.asked;
+            target.refuse(t, NackCode::NO_RESOURCE, 2)?;
+            target.expect_again(t, PDS_NACK_004, 2, t.later())?;
+            let left = (since + t.early()).saturating_sub(t.now());
+            target.expect_none(t, PDS_NACK_004, "no other packet than the refused one", left, |n| n != 2)
+        }),
+    rule("source-nack/nack-retx-time", "After a normal NACK, the packet waits for NACK_Retx_Time")
         .checks(&[PDS_NACK_006, PDS_NACK_004])
         .measure(|t| {
             let (mut target, _) = message_in_flight(t, 1)?;
             let refused = t.now();
             target.refuse(t, NackCode::NO_RESOURCE, 1)?;
-            let again = comes_again(t, &mut target, 1)?;
+            let again = expect_retransmission(t, &mut target, 1)?;
             let waited = again.seen.at.saturating_sub(refused);
             let bound = Bound::from(t.nack_wait()).from_parameter("nack_retx_time");
             t.at_least(PDS_NACK_006, "the time before the retransmission", bound, waited);
             Ok(())
         }),
-    rule("reaction/trimmed", "A trimmed packet is sent again well before its timeout")
+    rule("source-nack/trimmed", "A trimmed packet is retransmitted well before its timeout")
         .checks(&[PDS_NACK_004, PDS_NACK_007])
-        .measure(|t| again_early(t, &[NackCode::TRIMMED, NackCode::TRIMMED_LASTHOP], PDS_NACK_007)),
-    rule(
-        "reaction/trimmed-first",
-        "A trimmed packet does not wait for NACK_Retx_Time as one does that was refused",
-    )
-    .checks(&[PDS_NACK_007, PDS_NACK_004])
-    .needs(&[RUD])
-    .over(&[&CARRIER, &START])
-    .measure(|t| {
-        is_early(t)?;
-        require(!t.nack_wait().is_zero(), "NACK_Retx_Time is zero")?;
-        let (mut target, _) = message_in_flight(t, 2)?;
-        target.refuse(t, NackCode::NO_RESOURCE, 1)?;
-        target.refuse(t, NackCode::TRIMMED, 2)?;
-        let first = target.expect_any_again(t, PDS_NACK_004, 2)?;
-        t.check(PDS_NACK_007, "the first to come again", 2, target.index(&first));
-        Ok(())
-    }),
-    rule(
-        "reaction/inferred-loss",
-        "A packet that the destination takes for lost comes again well before its timeout",
-    )
-    .checks(&[PDS_NACK_004])
-    .measure(|t| {
-        is_early(t)?;
-        again_early(t, &[NackCode::RCVR_INFER_LOSS], PDS_NACK_004)
-    }),
-    rule("reaction/experimental", "The experimental codes of the lighter classes have the packet sent again")
+        .measure(|t| {
+            expect_early_retransmissions(t, &[NackCode::TRIMMED, NackCode::TRIMMED_LASTHOP], PDS_NACK_007)
+        }),
+    rule("source-nack/trimmed-first", "A trimmed packet is retransmitted before an earlier refused one")
+        .checks(&[PDS_NACK_007, PDS_NACK_004])
+        .needs(&[RUD])
+        .over(&[&CARRIER, &START])
+        .measure(|t| {
+            require_short_nack_wait(t)?;
+            require(!t.nack_wait().is_zero(), "NACK_Retx_Time is zero")?;
+            let (mut target, _) = message_in_flight(t, 2)?;
+            target.refuse(t, NackCode::NO_RESOURCE, 1)?;
+            target.refuse(t, NackCode::TRIMMED, 2)?;
+            let first = target.expect_any_again(t, PDS_NACK_004, 2)?;
+            t.check(PDS_NACK_007, "the first retransmitted packet", 2, target.index(&first));
+            Ok(())
+        }),
+    rule("source-nack/inferred-loss", "After RCVR_INFER_LOSS, a packet is retransmitted before its timeout")
+        .checks(&[PDS_NACK_004])
+        .measure(|t| {
+            require_short_nack_wait(t)?;
+            expect_early_retransmissions(t, &[NackCode::RCVR_INFER_LOSS], PDS_NACK_004)
+        }),
+    rule("source-nack/experimental", "The non-fatal experimental codes cause a retransmission")
         .checks(&[PDS_NACK_004])
         .measure(|t| {
             let (mut target, written) = message_in_flight(t, 2)?;
             target.refuse(t, NackCode::EXP_NACK_NORMAL, 1)?;
             target.refuse(t, NackCode::EXP_NACK_ERR, 2)?;
-            comes_again(t, &mut target, 1)?;
-            comes_again(t, &mut target, 2)?;
+            expect_retransmission(t, &mut target, 1)?;
+            expect_retransmission(t, &mut target, 2)?;
             target.ack(t, 2)?;
             t.ends(PDS_NACK_004, written, Status::Ok)
         }),
-    rule(
-        "reaction/no-context-left",
-        "A target that lacks a context is asked again, by the same opening packet, well \
-         before its timeout",
-    )
-    .checks(&[PDS_NACK_004, PDS_SYN_001])
-    .measure(|t| {
-        // Each on a context of its own: how often one packet may be refused is the device's choice.
-        let mut before = Vec::new();
-        for (job, code) in (101..).zip([NackCode::NO_PDC_AVAIL, NackCode::NO_CCC_AVAIL, NackCode::NO_BITMAP])
-        {
-            t.note(format!("after {code}"));
-            let peer = t.peer_of_job(job)?;
-            let written = t.post(post(PostKind::Write, peer, 64))?;
-            let mut target = Target::accept_beside(t, &before.iter().collect::<Vec<_>>())?;
-            target.refuse_without_context(t, code, 0)?;
-            let again = comes_again(t, &mut target, 0)?;
-            t.check(PDS_SYN_001, "syn", true, again.request.syn());
-            t.check(
-                PDS_SYN_001,
-                "psn_offset",
-                Some(0),
-                again.request.psn_offset().map(|offset| offset.get()),
-            );
-            target.ack(t, 0)?;
-            t.ends(PDS_NACK_004, written, Status::Ok)?;
-            before.push(target);
-        }
-        Ok(())
-    }),
-    rule("reaction/then-accepted", "A context that was refused at first is established by the first ACK")
+    rule("source-nack/no-context", "An opening packet refused for lack of a context is retransmitted")
+        .checks(&[PDS_NACK_004, PDS_SYN_001])
+        .measure(|t| {
+            // Each code gets its own context, since the device may limit the NACKs of a packet.
+            let mut before = Vec::new();
+            for (job, code) in
+                (101..).zip([NackCode::NO_PDC_AVAIL, NackCode::NO_CCC_AVAIL, NackCode::NO_BITMAP])
+            {
+                t.note(format!("after {code}"));
+                let peer = t.peer_of_job(job)?;
+                let written = t.post(post(PostKind::Write, peer, 64))?;
+                let mut target = Target::accept_beside(t, &before.iter().collect::<Vec<_>>())?;
+                target.refuse_without_context(t, code, 0)?;
+                let again = expect_retransmission(t, &mut target, 0)?;
+                check_opening(t, &again.request);
+                target.ack(t, 0)?;
+                t.ends(PDS_NACK_004, written, Status::Ok)?;
+                before.push(target);
+            }
+            Ok(())
+        }),
+    rule("source-nack/then-accepted", "The first ACK establishes a context that was refused at first")
         .checks(&[PDS_NACK_004, PDS_SYN_004])
         .run(|t| {
             let peer = t.peer(0)?;
@@ -152,7 +132,7 @@ pub(super) const RULES: &[Rule] = &[
             t.check(PDS_SYN_004, "dpdcid", Some(target.pdc.local), next.request.dpdcid());
             Ok(())
         }),
-    rule("reaction/limit", "NACKs have a packet sent again at most Max_NACK_Retx_Cnt times")
+    rule("source-nack/limit", "NACKs cause at most Max_NACK_Retx_Cnt retransmissions of a packet")
         .checks(&[PDS_NACK_005])
         .run(|t| {
             let most = t.parameter("max_nack_retx_cnt");
@@ -160,7 +140,7 @@ pub(super) const RULES: &[Rule] = &[
             let (mut target, written) = message_in_flight(t, 1)?;
             let mut seen = target.got.len();
             target.refuse(t, NackCode::NO_RESOURCE, 1)?;
-            // Packets that the timeout sends again beside it are refused too.
+            // The suite also refuses packets that the device retransmits at a timeout.
             let most = (most + t.parameter("max_rto_retx_cnt")) as usize;
             while target.next(t, t.later())?.is_some() && target.times(1) <= most + 3 {
                 if target.got.len() > seen {
@@ -173,17 +153,17 @@ pub(super) const RULES: &[Rule] = &[
             t.at_most(PDS_NACK_005, "transmissions of the packet", bound, times);
             t.fails(PDS_NACK_005, written, t.until_given_up())
         }),
-    rule("reaction/outside-window", "A packet that was outside the window of the target comes again")
+    rule("source-nack/outside-window", "A packet refused as outside the target's window is retransmitted")
         .checks(&[PDS_NACK_004])
         .measure(|t| {
             let (mut target, written) = message_in_flight(t, 2)?;
             target.ack(t, 1)?;
             target.refuse(t, NackCode::PSN_OOR_WINDOW, 2)?;
-            comes_again(t, &mut target, 2)?;
+            expect_retransmission(t, &mut target, 2)?;
             target.ack(t, 2)?;
             t.ends(PDS_NACK_004, written, Status::Ok)
         }),
-    rule("reaction/not-received", "A packet that an ACK_REQUEST finds missing is sent again")
+    rule("source-nack/not-received", "A packet that an ACK_REQUEST finds missing is retransmitted")
         .checks(&[PDS_NACK_015, PDS_RTO_005, PDS_SACK_004])
         .run(|t| {
             let (mut target, written) = message_in_flight(t, 2)?;
@@ -196,7 +176,7 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 2)?;
             t.ends(PDS_NACK_015, written, Status::Ok)
         }),
-    rule("reaction/data-is-gone", "A read whose data went with a lost ACK is sent again")
+    rule("source-nack/ack-with-data", "A read whose data was lost with its ACK is retransmitted")
         .checks(&[PDS_NACK_015, PDS_RTO_005, PDS_SACK_004])
         .needs(&[READ])
         .run(|t| {
@@ -204,7 +184,7 @@ pub(super) const RULES: &[Rule] = &[
             let mut target = Target::established(t, peer, Mode::Rud)?;
             t.post(post(PostKind::Read, peer, 8))?;
             target.collect(t, 2)?;
-            // The ACK with the data is lost; a later one tells that the request has arrived.
+            // The ACK with the data is lost. A later one reports that the request has arrived.
             target.sack(t, 1, &[1])?;
             target.expect_control(t, PDS_SACK_004, CtlType::ACK_REQUEST, t.later())?;
             target.refuse(t, NackCode::ACK_WITH_DATA, 1)?;
@@ -212,7 +192,7 @@ pub(super) const RULES: &[Rule] = &[
             t.check(PDS_RTO_005, "SES header", target.packet(1)?.content(), again.content());
             Ok(())
         }),
-    rule("reaction/busy-then-done", "After RCVD_SES_PROCG nothing is sent again when the ACK comes in time")
+    rule("source-nack/processing-then-ack", "After RCVD_SES_PROCG, a timely ACK prevents retransmission")
         .checks(&[PDS_NACK_012])
         .measure(|t| {
             t.slowed()?;
@@ -220,7 +200,7 @@ pub(super) const RULES: &[Rule] = &[
             let until = t.now() + t.nack_wait() / 2;
             target.refuse(t, NackCode::RCVD_SES_PROCG, 1)?;
             let psn = target.psn(1);
-            t.expect_none(PDS_NACK_012, "nothing at once", t.nack_wait() / 2, |seen| {
+            t.expect_none(PDS_NACK_012, "no request at once", t.nack_wait() / 2, |seen| {
                 seen.request().filter(|request| request.psn() == psn && seen.at <= until)
             })?;
             if t.now() > until + t.nack_wait() / 4 {
@@ -229,33 +209,29 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 1)?;
             t.ends(PDS_NACK_012, written, Status::Ok)?;
             let span = 2 * t.nack_wait() + 2 * t.rto();
-            target.expect_none(t, PDS_NACK_012, "nothing that is sent again", span, |n| n == 1)?;
+            target.expect_none(t, PDS_NACK_012, "no retransmission", span, |n| n == 1)?;
             let peer = t.peer(0)?;
             t.expect_action(peer)
         }),
-    rule(
-        "reaction/busy",
-        "After RCVD_SES_PROCG and no ACK, the packet is sent again, or its ACK asked \
-         for, well before its timeout",
-    )
-    .checks(&[PDS_NACK_012])
-    .measure(|t| {
-        let (target, written) = message_in_flight(t, 1)?;
-        target.refuse(t, NackCode::RCVD_SES_PROCG, 1)?;
-        let (psn, within) = (target.psn(1), t.later());
-        let expected = format!("PSN {psn} again, or an ACK_REQUEST for it");
-        let (again, ()) = t.expect(PDS_NACK_012, &expected, within, |seen| {
-            let again = seen.request().is_some_and(|request| request.psn() == psn && request.retx());
-            let asked = target.control(seen, CtlType::ACK_REQUEST).is_some_and(|asked| asked.psn() == psn);
-            (again || asked).then_some(())
-        })?;
-        if is_early(t).is_ok() {
-            expect_early(t, PDS_NACK_012, target.packet(1)?, &again);
-        }
-        target.ack(t, 1)?;
-        t.ends(PDS_NACK_012, written, Status::Ok)
-    }),
-    rule("reaction/with-state", "A NACK that also carries congestion state is a NACK")
+    rule("source-nack/processing", "RCVD_SES_PROCG without an ACK leads to a retry before the timeout")
+        .checks(&[PDS_NACK_012])
+        .measure(|t| {
+            let (target, written) = message_in_flight(t, 1)?;
+            target.refuse(t, NackCode::RCVD_SES_PROCG, 1)?;
+            let (psn, within) = (target.psn(1), t.later());
+            let expected = format!("PSN {psn} again, or an ACK_REQUEST for it");
+            let (reaction, ()) = t.expect(PDS_NACK_012, &expected, within, |seen| {
+                let resent = seen.request().is_some_and(|request| request.psn() == psn && request.retx());
+                let requested = target.control(seen, CtlType::ACK_REQUEST).is_some_and(|it| it.psn() == psn);
+                (resent || requested).then_some(())
+            })?;
+            if nack_wait_is_short(t) {
+                check_early(t, PDS_NACK_012, target.packet(1)?, &reaction);
+            }
+            target.ack(t, 1)?;
+            t.ends(PDS_NACK_012, written, Status::Ok)
+        }),
+    rule("source-nack/nack-ccx", "A NACK_CCX causes a retransmission like a NACK")
         .checks(&[PDS_NACK_004])
         .measure(|t| {
             let (mut target, written) = message_in_flight(t, 1)?;
@@ -266,7 +242,7 @@ pub(super) const RULES: &[Rule] = &[
             let refused = t.now();
             t.send(&target.pdc, &UetBuf::new(nack.done()?))?;
             let again = target.expect_again(t, PDS_NACK_004, 1, t.later())?;
-            if is_early(t).is_ok() {
+            if nack_wait_is_short(t) {
                 let waited = again.seen.at.saturating_sub(refused);
                 let bound = Bound::from(t.early()).from_parameter("70 % of rto_init_time");
                 t.at_most(PDS_NACK_004, "the time before the retransmission", bound, waited);
@@ -274,7 +250,7 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 1)?;
             t.ends(PDS_NACK_004, written, Status::Ok)
         }),
-    rule("reaction/new-start", "After NEW_START_PSN all packets are numbered anew, each with its offset")
+    rule("source-nack/new-start", "After NEW_START_PSN, all packets get new PSNs and psn_offsets")
         .checks(&[PDS_NACK_009])
         .run(|t| {
             let peer = t.peer(0)?;
@@ -289,21 +265,22 @@ pub(super) const RULES: &[Rule] = &[
             let nack = Nack::build(NackCode::NEW_START_PSN).nack_psn(target.psn(0)).spdcid(target.pdc.local);
             t.send(&target.pdc, &UetBuf::new(nack.dpdcid(remote).payload(start.0).done()?))?;
             t.settle()?;
-            // Only a secured target says this: who has no security may drop it, or end the context.
-            let anew = |seen: &RxPacket| seen.request().is_some_and(|request| request.psn() - start < 4096);
+            // Only a secured target sends this. Without security, a device may drop it or end the context.
+            let renumbered =
+                |seen: &RxPacket| seen.request().is_some_and(|request| request.psn() - start < 4096);
             require(
-                t.hear(t.patience(t.later()), anew)?,
-                "the device takes no NEW_START_PSN without security",
+                t.hear(t.patience(t.later()), renumbered)?,
+                "the device ignores NEW_START_PSN without security",
             )?;
             target.pdc.start = start;
             target.got.clear();
             for n in 0..=sent {
-                let got = target.expect_new(t, PDS_NACK_009, n)?;
-                t.check(PDS_NACK_009, "syn", true, got.request.syn());
-                let offset = got.request.psn_offset().map(|offset| u32::from(offset.get()));
+                let packet = target.expect_new(t, PDS_NACK_009, n)?;
+                t.check(PDS_NACK_009, "syn", true, packet.request.syn());
+                let offset = packet.request.psn_offset().map(|offset| u32::from(offset.get()));
                 t.check(PDS_NACK_009, "psn_offset", Some(n), offset);
-                let known = before.iter().find(|(index, _)| *index == n);
-                let differs = known.is_none_or(|(_, content)| *content != got.content());
+                let earlier = before.iter().find(|(index, _)| *index == n);
+                let differs = earlier.is_none_or(|(_, content)| *content != packet.content());
                 t.check(PDS_NACK_009, "packets whose content has changed", 0, u32::from(differs));
             }
             target.collect(t, 3)?;
@@ -312,16 +289,18 @@ pub(super) const RULES: &[Rule] = &[
         }),
 ];
 
-/// True if there is a time between NACK_Retx_Time and the first timeout.
-fn is_early(t: &Test<'_>) -> Outcome {
-    match t.nack_wait() * 2 + t.grace() < t.early() {
-        true => Ok(()),
-        false => skip("NACK_Retx_Time is not well below RTO_Init_Time"),
-    }
+/// Returns true if a retransmission after NACK_Retx_Time comes well before the first timeout.
+fn nack_wait_is_short(t: &Test<'_>) -> bool {
+    t.nack_wait() * 2 + t.grace() < t.early()
 }
 
-/// Refuses a packet by each of these codes, and expects them again before their timeout.
-fn again_early(t: &mut Test<'_>, codes: &[NackCode], requirement: &Requirement) -> Outcome {
+/// Skips the rule unless a retransmission after NACK_Retx_Time comes well before the first timeout.
+fn require_short_nack_wait(t: &Test<'_>) -> Outcome {
+    require(nack_wait_is_short(t), "NACK_Retx_Time is not well below RTO_Init_Time")
+}
+
+/// Refuses one packet by each of these codes. Expects their retransmissions before the timeout.
+fn expect_early_retransmissions(t: &mut Test<'_>, codes: &[NackCode], requirement: &Requirement) -> Outcome {
     let count = codes.len() as u32;
     let (mut target, written) = message_in_flight(t, count)?;
     for (n, code) in (1..).zip(codes) {
@@ -329,26 +308,26 @@ fn again_early(t: &mut Test<'_>, codes: &[NackCode], requirement: &Requirement) 
     }
     for n in 1..=count {
         let again = target.expect_again(t, PDS_NACK_004, n, t.later())?;
-        expect_early(t, requirement, target.packet(n)?, &again.seen);
-        // Congestion control may let the next leave when this one has arrived.
+        check_early(t, requirement, target.packet(n)?, &again.seen);
+        // The next retransmission may wait until congestion control permits it.
         target.name(t, n, 1)?;
     }
     target.ack(t, count)?;
     t.ends(PDS_NACK_004, written, Status::Ok)
 }
 
-/// Checks that a retransmission has not waited for the timeout.
-fn expect_early(t: &mut Test<'_>, requirement: &Requirement, first: &RxRequest, again: &RxPacket) {
-    let waited = again.at.saturating_sub(first.seen.at);
+/// Checks that a retransmission came before the timeout.
+fn check_early(t: &mut Test<'_>, requirement: &Requirement, first: &RxRequest, resent: &RxPacket) {
+    let waited = resent.at.saturating_sub(first.seen.at);
     let bound = Bound::from(t.early()).from_parameter("70 % of rto_init_time");
     t.at_most(requirement, "the time before the retransmission", bound, waited);
 }
 
-/// Expects the `n`-th packet again, before its timeout if NACK_Retx_Time is well below that.
-fn comes_again(t: &mut Test<'_>, target: &mut Target, n: u32) -> Result<RxRequest, Stop> {
+/// Expects a retransmission of the `n`-th packet, before its timeout if NACK_Retx_Time is well below that.
+fn expect_retransmission(t: &mut Test<'_>, target: &mut Target, n: u32) -> Result<RxRequest, Stop> {
     let again = target.expect_again(t, PDS_NACK_004, n, t.later())?;
-    if is_early(t).is_ok() {
-        expect_early(t, PDS_NACK_004, target.packet(n)?, &again.seen);
+    if nack_wait_is_short(t) {
+        check_early(t, PDS_NACK_004, target.packet(n)?, &again.seen);
     }
     Ok(again)
 }

@@ -1,5 +1,6 @@
-//! The reaction of an initiator to a NACK that ends its context (section 3.5).
+//! NACKs that end a context at its initiator (section 3.5).
 
+use super::steps::check_apart;
 use crate::prelude::*;
 use crate::rules::steps::message_in_flight;
 use crate::serve::NOT_WELL;
@@ -10,114 +11,95 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "reaction-fatal/forgotten",
-        "When the target knows no such context, the device leaves it and takes a new one",
-    )
-    .checks(&[PDS_NACK_003, PDS_SYN_007])
-    .run(|t| {
-        let (target, written) = message_in_flight(t, 1)?;
-        target.refuse_without_context(t, NackCode::INV_DPDCID, 1)?;
-        is_left(t, &target, PDS_NACK_003, written)
-    }),
-    rule(
-        "reaction-fatal/mismatch",
-        "When the target says that packet and context do not fit, the device leaves the \
-         context",
-    )
-    .checks(&[PDS_NACK_003, PDS_SYN_007])
-    .run(|t| {
-        let (target, written) = message_in_flight(t, 1)?;
-        target.refuse_without_context(t, NackCode::PDC_HDR_MISMATCH, 1)?;
-        is_left(t, &target, PDS_NACK_003, written)?;
-        for code in [NackCode::PDC_MODE_MISMATCH, NackCode::UNEXP_EVENT] {
-            t.note(format!("and after {code}"));
-            t.call(uet_control::Reset {})?;
-            t.forget();
+    rule("source-nack-fatal/unknown-context", "After INV_DPDCID, the device moves to another context")
+        .checks(&[PDS_NACK_003, PDS_SYN_007])
+        .run(|t| {
             let (target, written) = message_in_flight(t, 1)?;
-            target.refuse(t, code, 1)?;
-            is_left(t, &target, PDS_NACK_003, written)?;
-        }
-        Ok(())
-    }),
-    rule(
-        "reaction-fatal/invalid-syn",
-        "When the target refuses the opening itself, the device leaves the context",
-    )
-    .checks(&[PDS_NACK_003])
-    .run(|t| {
-        let peer = t.peer(0)?;
-        let written = t.post(post(PostKind::Write, peer, 64))?;
-        let target = Target::accept(t)?;
-        target.refuse(t, NackCode::INVALID_SYN, 0)?;
-        t.settle()?;
-        let (since, remote) = (t.now(), target.pdc.remote);
-        t.expect_none(PDS_NACK_003, "nothing of the context that is over", 4 * t.rto(), |seen| {
-            let old = |request: &uet_wire::pds::Request| {
-                Some(request.spdcid()) == remote && request.start_psn() == Some(target.psn(0))
-            };
-            seen.request().filter(|request| old(request) && seen.at >= since)
-        })?;
-        let ended = t.completion(written, Duration::ZERO)?.map(|completion| completion.status);
-        t.one_of(PDS_NACK_003, "the completion", NOT_WELL, ended);
-        t.expect_action(peer)
-    }),
-    rule("reaction-fatal/closing", "When the target is closing, the device takes a new context")
+            target.refuse_without_context(t, NackCode::INV_DPDCID, 1)?;
+            expect_left(t, &target, PDS_NACK_003, written)
+        }),
+    rule("source-nack-fatal/mismatch", "After a NACK for a mismatch, the device moves to another context")
+        .checks(&[PDS_NACK_003, PDS_SYN_007])
+        .run(|t| {
+            let (target, written) = message_in_flight(t, 1)?;
+            target.refuse_without_context(t, NackCode::PDC_HDR_MISMATCH, 1)?;
+            expect_left(t, &target, PDS_NACK_003, written)?;
+            for code in [NackCode::PDC_MODE_MISMATCH, NackCode::UNEXP_EVENT] {
+                t.note(format!("after {code}"));
+                t.call(uet_control::Reset {})?;
+                t.forget();
+                let (target, written) = message_in_flight(t, 1)?;
+                target.refuse(t, code, 1)?;
+                expect_left(t, &target, PDS_NACK_003, written)?;
+            }
+            Ok(())
+        }),
+    rule("source-nack-fatal/invalid-syn", "After INVALID_SYN, the device leaves the context")
+        .checks(&[PDS_NACK_003])
+        .run(|t| {
+            let peer = t.peer(0)?;
+            let written = t.post(post(PostKind::Write, peer, 64))?;
+            let target = Target::accept(t)?;
+            target.refuse(t, NackCode::INVALID_SYN, 0)?;
+            t.settle()?;
+            let (since, remote) = (t.now(), target.pdc.remote);
+            t.expect_none(PDS_NACK_003, "no packet of the ended context", 4 * t.rto(), |seen| {
+                let old = |request: &uet_wire::pds::Request| {
+                    Some(request.spdcid()) == remote && request.start_psn() == Some(target.psn(0))
+                };
+                seen.request().filter(|request| old(request) && seen.at >= since)
+            })?;
+            let ended = t.completion(written, Duration::ZERO)?.map(|completion| completion.status);
+            t.one_of(PDS_NACK_003, "the completion", NOT_WELL, ended);
+            t.expect_action(peer)
+        }),
+    rule("source-nack-fatal/closing", "After CLOSING, the device moves to another context")
         .checks(&[PDS_NACK_003, PDS_SYN_007])
         .run(|t| {
             let (target, written) = message_in_flight(t, 1)?;
             target.refuse(t, NackCode::CLOSING, 1)?;
-            is_left(t, &target, PDS_NACK_003, written)
+            expect_left(t, &target, PDS_NACK_003, written)
         }),
-    rule(
-        "reaction-fatal/closing-in-error",
-        "When the target closes in error, the context is over and nothing is tried again",
-    )
-    .checks(&[PDS_NACK_013, PDS_SYN_007])
-    .run(|t| {
-        let (target, written) = message_in_flight(t, 1)?;
-        target.refuse(t, NackCode::CLOSING_IN_ERR, 1)?;
-        is_over(t, &target, PDS_NACK_013, written)
-    }),
-    rule(
-        "reaction-fatal/lost-response",
-        "When a guaranteed response is lost, the context is over and the operation fails",
-    )
-    .checks(&[PDS_NACK_014, PDS_SACK_004, PDS_SYN_007])
-    .run(|t| {
-        let (target, written) = message_in_flight(t, 2)?;
-        target.ack(t, 1)?;
-        // The device knows that it has arrived, and asks for the response.
-        target.sack(t, 2, &[2])?;
-        target.expect_control(t, PDS_SACK_004, CtlType::ACK_REQUEST, t.later())?;
-        target.refuse(t, NackCode::GTD_RESP_UNAVAIL, 2)?;
-        is_over(t, &target, PDS_NACK_014, written)
-    }),
-    rule("reaction-fatal/experimental-fatal", "The fatal experimental code ends the context")
+    rule("source-nack-fatal/closing-in-error", "After CLOSING_IN_ERR, the device retries nothing")
+        .checks(&[PDS_NACK_013, PDS_SYN_007])
+        .run(|t| {
+            let (target, written) = message_in_flight(t, 1)?;
+            target.refuse(t, NackCode::CLOSING_IN_ERR, 1)?;
+            expect_over(t, &target, PDS_NACK_013, written)
+        }),
+    rule("source-nack-fatal/lost-response", "After GTD_RESP_UNAVAIL, the operation fails without retry")
+        .checks(&[PDS_NACK_014, PDS_SACK_004, PDS_SYN_007])
+        .run(|t| {
+            let (target, written) = message_in_flight(t, 2)?;
+            target.ack(t, 1)?;
+            // The device knows that the packet has arrived, and requests its response.
+            target.sack(t, 2, &[2])?;
+            target.expect_control(t, PDS_SACK_004, CtlType::ACK_REQUEST, t.later())?;
+            target.refuse(t, NackCode::GTD_RESP_UNAVAIL, 2)?;
+            expect_over(t, &target, PDS_NACK_014, written)
+        }),
+    rule("source-nack-fatal/experimental", "The fatal experimental code ends the context")
         .checks(&[PDS_NACK_003, PDS_SYN_007])
         .run(|t| {
             let (target, written) = message_in_flight(t, 1)?;
             target.refuse(t, NackCode::EXP_NACK_FATAL, 1)?;
-            is_left(t, &target, PDS_NACK_003, written)
+            expect_left(t, &target, PDS_NACK_003, written)
         }),
-    rule(
-        "reaction-fatal/whole-context",
-        "With a fatal NACK for one packet, no packet of the context leaves any more",
-    )
-    .checks(&[PDS_NACK_003, PDS_SYN_007])
-    .run(|t| {
-        let peer = t.peer(0)?;
-        let mut target = Target::established(t, peer, Mode::Rud)?;
-        let one = t.post(post(PostKind::Write, peer, 64))?;
-        let other = t.post(post(PostKind::Write, peer, 2 * t.mtu()))?;
-        target.collect(t, 4)?;
-        target.refuse_without_context(t, NackCode::INV_DPDCID, 2)?;
-        is_left(t, &target, PDS_NACK_003, one)?;
-        let ended = t.completion(other, Duration::ZERO)?.map(|completion| completion.status);
-        t.one_of(PDS_NACK_003, "the completion", NOT_WELL, ended);
-        Ok(())
-    }),
-    rule("reaction-fatal/other-contexts", "A fatal NACK for one context leaves another alone")
+    rule("source-nack-fatal/whole-context", "A fatal NACK for one packet stops the whole context")
+        .checks(&[PDS_NACK_003, PDS_SYN_007])
+        .run(|t| {
+            let peer = t.peer(0)?;
+            let mut target = Target::established(t, peer, Mode::Rud)?;
+            let one = t.post(post(PostKind::Write, peer, 64))?;
+            let other = t.post(post(PostKind::Write, peer, 2 * t.mtu()))?;
+            target.collect(t, 4)?;
+            target.refuse_without_context(t, NackCode::INV_DPDCID, 2)?;
+            expect_left(t, &target, PDS_NACK_003, one)?;
+            let ended = t.completion(other, Duration::ZERO)?.map(|completion| completion.status);
+            t.one_of(PDS_NACK_003, "the completion", NOT_WELL, ended);
+            Ok(())
+        }),
+    rule("source-nack-fatal/other-contexts", "A fatal NACK for one context does not affect another")
         .checks(&[PDS_PDC_003])
         .needs(&[RUD, ROD])
         .over(&[&CARRIER, &START])
@@ -135,37 +117,43 @@ pub(super) const RULES: &[Rule] = &[
         }),
 ];
 
-/// True if a packet of the context was sent to the suite after this.
-fn of_old(target: &Target, seen: &RxPacket, since: Duration) -> Option<()> {
-    let request = seen.request()?;
-    let old = target.pdc.remote == Some(request.spdcid()) && !request.syn();
-    (old && seen.at >= since && seen.wire.dst == target.pdc.from).then_some(())
+/// Returns true for a request of the established context that arrived at or after `since`.
+fn is_of_context(target: &Target, seen: &RxPacket, since: Duration) -> bool {
+    let of_context = |request: uet_wire::pds::Request| {
+        target.pdc.remote == Some(request.spdcid()) && !request.syn() && seen.wire.dst == target.pdc.from
+    };
+    seen.at >= since && seen.request().is_some_and(of_context)
 }
 
-/// The context is left: nothing of it comes any more. Operations under way fail or move to a new context.
-/// Later ones take a new context in any case.
-fn is_left(t: &mut Test<'_>, target: &Target, requirement: &Requirement, written: Operated) -> Outcome {
+/// Expects that the device sends no more packets of the context. An outstanding operation fails or moves to a
+/// new context. A later operation uses a new context.
+fn expect_left(t: &mut Test<'_>, target: &Target, requirement: &Requirement, written: Operated) -> Outcome {
     t.settle()?;
     let since = t.now();
     let span = 4 * t.rto();
-    t.expect_none(requirement, "nothing of the context that is over", span, |seen| {
-        of_old(target, seen, since)
+    t.expect_none(requirement, "no packet of the ended context", span, |seen| {
+        is_of_context(target, seen, since).then_some(())
     })?;
-    let again = |seen: &RxPacket| seen.request().is_some_and(|request| request.syn() && seen.at >= since);
-    let tried = t.hear(Duration::ZERO, again)?;
+    let reopens = |seen: &RxPacket| seen.request().is_some_and(|request| request.syn() && seen.at >= since);
+    let tried = t.hear(Duration::ZERO, reopens)?;
     let ended = t.completion(written, Duration::ZERO)?.map(|completion| completion.status);
     t.one_of(requirement, "the completion", NOT_WELL, ended);
     if !tried && ended.is_none() {
-        // It may be some time before the next context can be opened.
-        let (tried, ended) = (t.hear(t.later(), again)?, t.completion(written, t.soon())?);
+        // The device may need time before it opens the next context.
+        let (tried, ended) = (t.hear(t.later(), reopens)?, t.completion(written, t.soon())?);
         let held = tried || ended.is_some();
         t.holds(requirement, "the operation fails, or a new context tries it", held, "neither");
     }
-    next_is_new(t, target, requirement, since)
+    expect_new_context(t, target, requirement, since)
 }
 
-/// Operations that are posted from now on take a new context.
-fn next_is_new(t: &mut Test<'_>, target: &Target, requirement: &Requirement, since: Duration) -> Outcome {
+/// Expects that the next operation uses a new context.
+fn expect_new_context(
+    t: &mut Test<'_>,
+    target: &Target,
+    requirement: &Requirement,
+    since: Duration,
+) -> Outcome {
     t.forget();
     let peer = t.peer(0)?;
     t.post(post(PostKind::Write, peer, 8))?;
@@ -174,21 +162,16 @@ fn next_is_new(t: &mut Test<'_>, target: &Target, requirement: &Requirement, sin
         seen.request().filter(|request| request.syn() && seen.at >= since)
     })?;
     let last = target.psn(target.highest());
-    let distance = request.start_psn().map_or(0, |start| (start - last).min(last - start));
-    let (id, far) = (request.spdcid(), distance >= 1 << 16);
-    let another = Some(id) != target.pdc.remote;
-    let seen = format!("PDCID {id}, {distance} PSNs from the last one");
-    t.holds(PDS_SYN_007, "another PDCID, or a Start_PSN 2^16 away", another || far, seen);
+    let start = request.start_psn().unwrap_or(last);
+    check_apart(t, target, last, request.spdcid(), start);
     Ok(())
 }
 
-/// The operation fails, and nothing of it comes again, by no context.
-fn is_over(t: &mut Test<'_>, target: &Target, requirement: &Requirement, written: Operated) -> Outcome {
+/// Expects that the operation fails, and that no context retries it.
+fn expect_over(t: &mut Test<'_>, target: &Target, requirement: &Requirement, written: Operated) -> Outcome {
     t.settle()?;
     t.fails(requirement, written, t.soon())?;
     let since = t.now();
-    t.expect_none(requirement, "nothing that is tried again", 4 * t.rto(), |seen| {
-        seen.request().filter(|_| seen.at >= since)
-    })?;
-    next_is_new(t, target, requirement, since)
+    t.expect_none(requirement, "no retry", 4 * t.rto(), |seen| seen.request().filter(|_| seen.at >= since))?;
+    expect_new_context(t, target, requirement, since)
 }

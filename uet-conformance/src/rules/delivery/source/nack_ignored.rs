@@ -1,5 +1,6 @@
-//! NACKs that are not for an initiator, or for nothing that it waits for (section 3.5): they change nothing.
+//! NACKs that an initiator ignores: for PSNs that are not outstanding, and of other contexts (section 3.5).
 
+use super::steps::other_pdcid;
 use crate::prelude::*;
 use crate::rules::steps::message_in_flight;
 use uet_wire::pds::Nack;
@@ -22,73 +23,67 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "reaction-ignored/answered-already",
-        "A NACK, of whatever class, for a PSN that is answered changes nothing",
-    )
-    .checks(&[PDS_NACK_002])
-    .run(|t| {
-        let (mut target, written) = message_in_flight(t, 2)?;
-        target.ack(t, 1)?;
-        t.settle()?;
-        for code in CODES {
-            target.refuse(t, *code, 1)?;
-        }
-        t.settle()?;
-        target.expect_again(t, PDS_NACK_002, 2, t.later())?;
-        target.expect_none(t, PDS_NACK_002, "nothing that is answered", t.rto(), |n| n < 2)?;
-        target.ack(t, 2)?;
-        t.ends(PDS_NACK_002, written, Status::Ok)
-    }),
-    rule(
-        "reaction-ignored/never-sent",
-        "A NACK, of whatever class, for a PSN that was never sent changes nothing",
-    )
-    .checks(&[PDS_NACK_002])
-    .run(|t| {
-        let (mut target, written) = message_in_flight(t, 1)?;
-        for code in CODES {
-            target.refuse(t, *code, 2)?;
-            target.refuse(t, *code, 400)?;
-        }
-        t.settle()?;
-        target.expect_again(t, PDS_NACK_002, 1, t.later())?;
-        target.ack(t, 1)?;
-        t.ends(PDS_NACK_002, written, Status::Ok)?;
-        let peer = t.peer(0)?;
-        t.post(post(PostKind::Write, peer, 64))?;
-        let next = target.expect_new(t, PDS_NACK_002, 2)?;
-        t.check(PDS_NACK_002, "flag retx", false, next.request.retx());
-        Ok(())
-    }),
-    rule("reaction-ignored/other-peer", "A NACK from another address changes nothing")
+    rule("source-nack-ignored/acknowledged", "A NACK of any class for an acknowledged PSN is ignored")
+        .checks(&[PDS_NACK_002])
+        .run(|t| {
+            let (mut target, written) = message_in_flight(t, 2)?;
+            target.ack(t, 1)?;
+            t.settle()?;
+            for code in CODES {
+                target.refuse(t, *code, 1)?;
+            }
+            t.settle()?;
+            target.expect_again(t, PDS_NACK_002, 2, t.later())?;
+            target.expect_none(t, PDS_NACK_002, "no acknowledged packet", t.rto(), |n| n < 2)?;
+            target.ack(t, 2)?;
+            t.ends(PDS_NACK_002, written, Status::Ok)
+        }),
+    rule("source-nack-ignored/never-sent", "A NACK of any class for a PSN never sent is ignored")
+        .checks(&[PDS_NACK_002])
+        .run(|t| {
+            let (mut target, written) = message_in_flight(t, 1)?;
+            for code in CODES {
+                target.refuse(t, *code, 2)?;
+                target.refuse(t, *code, 400)?;
+            }
+            t.settle()?;
+            target.expect_again(t, PDS_NACK_002, 1, t.later())?;
+            target.ack(t, 1)?;
+            t.ends(PDS_NACK_002, written, Status::Ok)?;
+            let peer = t.peer(0)?;
+            t.post(post(PostKind::Write, peer, 64))?;
+            let next = target.expect_new(t, PDS_NACK_002, 2)?;
+            t.check(PDS_NACK_002, "flag retx", false, next.request.retx());
+            Ok(())
+        }),
+    rule("source-nack-ignored/other-address", "A NACK from another address is ignored")
         .checks(&[PDS_PDC_003, PDS_RTO_001])
         .needs(&[TWO_ADDRESSES])
         .run(|t| {
             let from = t.address(1)?;
-            is_unmoved(t, |target, t| {
-                let elsewhere = Pdc { from, ..target.pdc.clone() };
+            expect_ignored(t, |target, t| {
+                let other = Pdc { from, ..target.pdc.clone() };
                 for code in [NackCode::TRIMMED, NackCode::INV_DPDCID, NackCode::CLOSING_IN_ERR] {
-                    t.send(&elsewhere, &elsewhere.nack(code, target.psn(1))?)?;
+                    t.send(&other, &other.nack(code, target.psn(1))?)?;
                 }
                 Ok(())
             })
         }),
-    rule("reaction-ignored/other-context", "A NACK with another PDCID of the target changes nothing")
+    rule("source-nack-ignored/other-pdcid", "A NACK from another PDCID of the target is ignored")
         .checks(&[PDS_PDC_003, PDS_RTO_001])
         .run(|t| {
-            is_unmoved(t, |target, t| {
-                let twin = PdcId(if target.pdc.local.0 == 1 { 2 } else { target.pdc.local.0 - 1 });
-                let twin = Pdc { local: twin, ..target.pdc.clone() };
+            expect_ignored(t, |target, t| {
+                let local = other_pdcid(&target.pdc);
+                let other = Pdc { local, ..target.pdc.clone() };
                 for code in [NackCode::TRIMMED, NackCode::PDC_MODE_MISMATCH, NackCode::CLOSING_IN_ERR] {
-                    t.send(&twin, &twin.nack(code, target.psn(1))?)?;
+                    t.send(&other, &other.nack(code, target.psn(1))?)?;
                 }
                 Ok(())
             })
         }),
     rule(
-        "reaction-ignored/unknown-codes",
-        "After NACKs of reserved codes the device sends what it is told to",
+        "source-nack-ignored/reserved-codes",
+        "After NACKs with reserved codes, the device still sends requests",
     )
     .checks(&[ROB_LIFE_001])
     .run(|t| {
@@ -98,7 +93,7 @@ pub(super) const RULES: &[Rule] = &[
             target.refuse(t, *code, 1)?;
         }
         t.settle()?;
-        // Open: if the message goes on, and by which context.
+        // The sources leave open if the message continues, and on which context.
         let peer = t.peer(0)?;
         let since = t.now();
         let written = t.post(post(PostKind::Write, peer, 64))?;
@@ -110,31 +105,28 @@ pub(super) const RULES: &[Rule] = &[
         t.send(&pdc, &pdc.ack(request.psn()).build()?)?;
         t.ends(ROB_LIFE_001, written, Status::Ok)
     }),
-    rule(
-        "reaction-ignored/idempotent-form",
-        "A NACK of a RUDI packet does not touch the context of a PSN with the same number",
-    )
-    .checks(&[PDS_PDC_003, PDS_RTO_001])
-    .run(|t| {
-        is_unmoved(t, |target, t| {
-            for code in [NackCode::TRIMMED, NackCode::NO_RESOURCE] {
-                let nack = Nack::rudi(code).nack_pkt_id(target.psn(1).0).done()?;
-                t.send(&target.pdc, &UetBuf::new(nack))?;
-            }
-            Ok(())
-        })
-    }),
-    rule("reaction-ignored/no-answer", "ACKs and NACKs that fit no context are not answered")
+    rule("source-nack-ignored/rudi-nack", "A RUDI NACK does not affect a PSN with the same number")
+        .checks(&[PDS_PDC_003, PDS_RTO_001])
+        .run(|t| {
+            expect_ignored(t, |target, t| {
+                for code in [NackCode::TRIMMED, NackCode::NO_RESOURCE] {
+                    let nack = Nack::rudi(code).nack_pkt_id(target.psn(1).0).done()?;
+                    t.send(&target.pdc, &UetBuf::new(nack))?;
+                }
+                Ok(())
+            })
+        }),
+    rule("source-nack-ignored/no-reply", "ACKs and NACKs for no context get no reply")
         .checks(&[PDS_NACK_010])
         .run(|t| {
             let (target, written) = message_in_flight(t, 1)?;
-            let known = target.pdc.remote.unwrap_or(PdcId::NONE).0;
-            let nowhere = Pdc {
-                remote: Some(PdcId(if known == 0xffff { 0xfffe } else { 0xffff })),
+            let remote = target.pdc.remote.unwrap_or(PdcId::NONE).0;
+            let unknown = Pdc {
+                remote: Some(PdcId(if remote == 0xffff { 0xfffe } else { 0xffff })),
                 ..target.pdc.clone()
             };
-            t.send(&nowhere, &nowhere.ack(target.psn(1)).build()?)?;
-            t.send(&nowhere, &nowhere.nack(NackCode::NO_RESOURCE, target.psn(1))?)?;
+            t.send(&unknown, &unknown.ack(target.psn(1)).build()?)?;
+            t.send(&unknown, &unknown.nack(NackCode::NO_RESOURCE, target.psn(1))?)?;
             t.send(&target.pdc, &target.pdc.nack(NackCode::NO_RESOURCE, target.psn(9))?)?;
             t.expect_none(PDS_NACK_010, "no NACK for an ACK or a NACK", t.rto(), RxPacket::nack)?;
             target.ack(t, 1)?;
@@ -142,20 +134,21 @@ pub(super) const RULES: &[Rule] = &[
         }),
 ];
 
-/// A NACK that is not of the context does nothing: after it, the packet comes again at its timeout and no
-/// earlier, and the message ends well.
-fn is_unmoved(t: &mut Test<'_>, nacks: impl Fn(&Target, &mut Test<'_>) -> Outcome) -> Outcome {
+/// Checks that the device ignores these NACKs: it retransmits the packet at its timeout and no earlier, and
+/// the message completes.
+fn expect_ignored(t: &mut Test<'_>, nacks: impl Fn(&Target, &mut Test<'_>) -> Outcome) -> Outcome {
     let (mut target, written) = message_in_flight(t, 1)?;
     nacks(&target, t)?;
     let (psn, remote) = (target.psn(1), target.pdc.remote);
-    let of_it = |seen: &RxPacket| seen.request().filter(|request| Some(request.spdcid()) == remote);
-    let here = |seen: &RxPacket| of_it(seen).is_some_and(|request| request.psn() == psn && request.retx());
-    let elsewhere =
-        |seen: &RxPacket| seen.request().is_some_and(|request| request.syn()) && of_it(seen).is_none();
-    t.hear(t.patience(t.later()), |seen| here(seen) || elsewhere(seen))?;
-    let moved = t.hear(Duration::ZERO, elsewhere)? || t.completion(written, Duration::ZERO)?.is_some();
-    // Where it goes on by another context, or not at all, the NACK did that. Otherwise the timer is wrong.
-    let requirement = if moved { PDS_PDC_003 } else { PDS_RTO_001 };
+    let of_context = |seen: &RxPacket| seen.request().filter(|request| Some(request.spdcid()) == remote);
+    let resent =
+        |seen: &RxPacket| of_context(seen).is_some_and(|request| request.psn() == psn && request.retx());
+    let moved =
+        |seen: &RxPacket| seen.request().is_some_and(|request| request.syn()) && of_context(seen).is_none();
+    t.hear(t.patience(t.later()), |seen| resent(seen) || moved(seen))?;
+    let affected = t.hear(Duration::ZERO, moved)? || t.completion(written, Duration::ZERO)?.is_some();
+    // If the message moves to another context or ends, the NACK caused that. Otherwise the timer is wrong.
+    let requirement = if affected { PDS_PDC_003 } else { PDS_RTO_001 };
     let again = target.expect_again(t, requirement, 1, t.later())?;
     let waited = again.seen.at.saturating_sub(target.asked);
     let bound = Bound::from(t.rto()).from_parameter("rto_init_time");

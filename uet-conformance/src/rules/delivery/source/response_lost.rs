@@ -1,77 +1,74 @@
-//! Packets that have arrived, as a bitmap says, and whose responses are lost (section 3.5.12).
+//! Lost responses to packets whose arrival a SACK bitmap reports (section 3.5.12).
 
 use crate::prelude::*;
 use crate::rules::steps::{message_in_flight, require_retransmissions};
 
-/// Why the packets wait when the bitmap names them.
+/// The state of the packets when the bitmap reports them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wait {
+enum State {
     /// They are in flight for the first time.
-    Answer,
-    /// They are in flight again after a timeout.
-    AnswerAgain,
+    InFlight,
+    /// They were retransmitted after a timeout.
+    Retransmitted,
     /// They wait for their retransmission after a NACK.
-    Retransmission(NackCode),
+    Refused(NackCode),
 }
 
-const WAIT: Axis<Wait> = axis("wait").values(&[
-    ("trimmed", Wait::Retransmission(NackCode::TRIMMED)),
-    ("no-resource", Wait::Retransmission(NackCode::NO_RESOURCE)),
-    ("in-flight", Wait::Answer),
-    ("in-flight-again", Wait::AnswerAgain),
-    ("no-pkt-buffer", Wait::Retransmission(NackCode::NO_PKT_BUFFER)),
-    ("no-gtd-del", Wait::Retransmission(NackCode::NO_GTD_DEL_AVAIL)),
-    ("no-ses-msg", Wait::Retransmission(NackCode::NO_SES_MSG_AVAIL)),
-    ("ses-procg", Wait::Retransmission(NackCode::RCVD_SES_PROCG)),
-    ("trimmed-lasthop", Wait::Retransmission(NackCode::TRIMMED_LASTHOP)),
+const STATE: Axis<State> = axis("state").values(&[
+    ("trimmed", State::Refused(NackCode::TRIMMED)),
+    ("no-resource", State::Refused(NackCode::NO_RESOURCE)),
+    ("in-flight", State::InFlight),
+    ("retransmitted", State::Retransmitted),
+    ("no-pkt-buffer", State::Refused(NackCode::NO_PKT_BUFFER)),
+    ("no-gtd-del", State::Refused(NackCode::NO_GTD_DEL_AVAIL)),
+    ("no-ses-msg", State::Refused(NackCode::NO_SES_MSG_AVAIL)),
+    ("ses-procg", State::Refused(NackCode::RCVD_SES_PROCG)),
+    ("trimmed-lasthop", State::Refused(NackCode::TRIMMED_LASTHOP)),
 ]);
 
-/// How many packets the bitmap names.
+/// The number of packets that the bitmap reports.
 const COUNT: Axis<u32> = axis("packets").values(&[("1", 1), ("3", 3)]);
 
-pub(super) const RULES: &[Rule] = &[rule(
-    "source-arrived/response-lost",
-    "A source misses the response of a packet that a bitmap names, whatever the \
-         packet waits for",
-)
-.checks(&[PDS_SACK_004, PDS_ASK_003, PDS_RTO_001])
-.over(&[&WAIT, &COUNT, &MODE, &CARRIER, &START])
-.run(|t| {
-    require_retransmissions(t, 2)?;
-    let last = 1 + t.value(&COUNT);
-    let (mut target, written) = message_in_flight(t, last)?;
-    target.ack(t, 1)?;
-    let mut missed: Vec<u32> = (2..=last).collect();
-    for n in &missed {
-        match t.value(&WAIT) {
-            Wait::Answer => {}
-            Wait::AnswerAgain => drop(target.expect_again(t, PDS_RTO_001, *n, t.later())?),
-            Wait::Retransmission(code) => target.refuse(t, code, *n)?,
-        }
-    }
-    target.sack(t, 2, &missed)?;
-    // Packets that left before the bitmap came say nothing.
-    t.settle()?;
-    while !missed.is_empty() {
-        let n = expect_missed(t, &target, &missed)?;
-        target.name(t, n, 2)?;
-        missed.retain(|missed| *missed != n);
-    }
-    t.ends(PDS_ASK_003, written, Status::Ok)
-})];
+pub(super) const RULES: &[Rule] =
+    &[rule("retransmit/response-lost", "The device detects a lost response to a packet that SACK reports")
+        .checks(&[PDS_SACK_004, PDS_ASK_003, PDS_RTO_001])
+        .over(&[&STATE, &COUNT, &MODE, &CARRIER, &START])
+        .run(|t| {
+            require_retransmissions(t, 2)?;
+            let last = 1 + t.value(&COUNT);
+            let (mut target, written) = message_in_flight(t, last)?;
+            target.ack(t, 1)?;
+            let mut missed: Vec<u32> = (2..=last).collect();
+            for n in &missed {
+                match t.value(&STATE) {
+                    State::InFlight => {}
+                    State::Retransmitted => drop(target.expect_again(t, PDS_RTO_001, *n, t.later())?),
+                    State::Refused(code) => target.refuse(t, code, *n)?,
+                }
+            }
+            target.sack(t, 2, &missed)?;
+            // Discards packets that left before the bitmap arrived.
+            t.settle()?;
+            while !missed.is_empty() {
+                let n = expect_missed(t, &target, &missed)?;
+                target.name(t, n, 2)?;
+                missed.retain(|missed| *missed != n);
+            }
+            t.ends(PDS_ASK_003, written, Status::Ok)
+        })];
 
-/// Expects that the device asks for the response of one of these packets. It may also send it again, because
-/// a NACK and a bitmap contradict each other. Returns the packet.
+/// Expects ACK_REQUEST for one of these packets, and returns the packet. The device may also retransmit it,
+/// because a NACK and a bitmap contradict each other.
 fn expect_missed(t: &mut Test<'_>, target: &Target, missed: &[u32]) -> Result<u32, Stop> {
     let within = t.soon() + t.scaled(8 * t.rto());
-    let asks = |seen: &RxPacket| {
-        let again = seen.request().filter(|request| {
+    let reacts = |seen: &RxPacket| {
+        let resent = seen.request().filter(|request| {
             request.retx() && Some(request.spdcid()) == target.pdc.remote && seen.wire.dst == target.pdc.from
         });
-        let asked = target.control(seen, CtlType::ACK_REQUEST).map(|control| control.psn());
-        let psn = asked.or(again.map(|again| again.psn()))?;
+        let requested = target.control(seen, CtlType::ACK_REQUEST).map(|control| control.psn());
+        let psn = requested.or(resent.map(|request| request.psn()))?;
         missed.iter().copied().find(|n| target.psn(*n) == psn)
     };
-    let (_, n) = t.expect(PDS_SACK_004, "an ACK_REQUEST, or the packet again", within, asks)?;
+    let (_, n) = t.expect(PDS_SACK_004, "an ACK_REQUEST, or the packet again", within, reacts)?;
     Ok(n)
 }

@@ -1,5 +1,6 @@
-//! When an initiator sends again, what, and when it gives up (section 3.5).
+//! Retransmissions at an initiator: timeouts, limits, and the effect of SACK bitmaps (section 3.5).
 
+use super::steps::{check_apart, retransmission_limit};
 use crate::prelude::*;
 use crate::rules::steps::{message_in_flight, require_retransmissions, retransmissions};
 
@@ -9,15 +10,18 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule("retransmit/timeout", "A packet that is not answered comes again, and the message ends once it is")
-        .checks(&[PDS_RTO_001])
-        .run(|t| {
-            let (mut target, written) = message_in_flight(t, 1)?;
-            target.expect_again(t, PDS_RTO_001, 1, t.later())?;
-            target.ack(t, 1)?;
-            t.ends(PDS_RTO_001, written, Status::Ok)
-        }),
-    rule("retransmit/same-packet", "Each retransmission has the PSN and content of the packet, and retx")
+    rule(
+        "retransmit/timeout",
+        "An unacknowledged packet is retransmitted, and its ACK completes the message",
+    )
+    .checks(&[PDS_RTO_001])
+    .run(|t| {
+        let (mut target, written) = message_in_flight(t, 1)?;
+        target.expect_again(t, PDS_RTO_001, 1, t.later())?;
+        target.ack(t, 1)?;
+        t.ends(PDS_RTO_001, written, Status::Ok)
+    }),
+    rule("retransmit/same-packet", "A retransmission repeats the PSN and content of its packet and has retx")
         .checks(&[PDS_RTO_005])
         .run(|t| {
             let count = retransmissions(t, 3)?;
@@ -35,11 +39,11 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("retransmit/first-without-retx", "A packet that leaves for the first time has no retx")
+    rule("retransmit/first-without-retx", "A first transmission has no retx")
         .checks(&[PDS_RTO_005, PDS_PSN_001, PDS_RTO_001])
         .run(|t| {
             let (mut target, _) = message_in_flight(t, 3)?;
-            // One that was lost before does not change it.
+            // An earlier retransmission does not affect later packets.
             target.expect_again(t, PDS_RTO_001, 2, t.later())?;
             target.ack(t, 3)?;
             let peer = t.peer(0)?;
@@ -50,7 +54,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("retransmit/not-before", "A packet waits for RTO_Init_Time before it comes again")
+    rule("retransmit/rto-init-time", "A packet is not retransmitted before RTO_Init_Time")
         .checks(&[PDS_RTO_002, PDS_RTO_001])
         .run(|t| {
             let (mut target, _) = message_in_flight(t, 1)?;
@@ -70,7 +74,7 @@ pub(super) const RULES: &[Rule] = &[
                 let within = t.soon() + t.scaled(t.rto() * (2 << n));
                 target.expect_again(t, PDS_RTO_001, 1, within)?;
             }
-            let times = times(&target, 1);
+            let times = arrival_times(&target, 1);
             for (n, pair) in times.windows(2).enumerate() {
                 let (waited, due) = (pair[1].saturating_sub(pair[0]), t.rto() * (1 << n));
                 let most = t.scaled(due.mul_f64(1.5)) + t.grace();
@@ -81,7 +85,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("retransmit/fresh-timeout", "The back-off of a packet is not that of the next")
+    rule("retransmit/fresh-timeout", "The back-off of a packet does not apply to the next one")
         .checks(&[PDS_RTO_002, PDS_PSN_001, PDS_RTO_001])
         .measure(|t| {
             let count = retransmissions(t, 2)?;
@@ -96,17 +100,17 @@ pub(super) const RULES: &[Rule] = &[
             t.post(post(PostKind::Write, peer, 64))?;
             target.expect_new(t, PDS_PSN_001, 2)?;
             target.expect_again(t, PDS_RTO_001, 2, t.later())?;
-            let times = times(&target, 2);
+            let times = arrival_times(&target, 2);
             let waited = times[1].saturating_sub(times[0]);
             let longest = t.scaled(t.rto().mul_f64(1.5)) + t.grace();
             let bound = Bound::from(longest).from_parameter("rto_init_time").tolerating("50 %");
             t.at_most(PDS_RTO_002, "the time before the first retransmission", bound, waited);
             Ok(())
         }),
-    rule("retransmit/limit", "A packet is sent again at most Max_RTO_Retx_Cnt times")
+    rule("retransmit/limit", "A packet is retransmitted at most Max_RTO_Retx_Cnt times")
         .checks(&[PDS_RTO_003, PDS_RTO_004])
         .run(|t| {
-            let most = limit_of(t)?;
+            let most = retransmission_limit(t)? as usize;
             let (mut target, written) = message_in_flight(t, 1)?;
             target.watch(t, t.until_given_up())?;
             let times = target.times(1);
@@ -114,48 +118,41 @@ pub(super) const RULES: &[Rule] = &[
             t.between(PDS_RTO_003, "transmissions of the packet", range, times);
             t.fails(PDS_RTO_004, written, t.soon())
         }),
-    rule("retransmit/failure", "When retransmissions are exhausted, every operation of the context is told")
+    rule("retransmit/failure", "After the last retransmission, every operation of the context fails")
         .checks(&[PDS_RTO_004])
         .run(|t| {
-            limit_of(t)?;
+            retransmission_limit(t)?;
             let peer = t.peer(0)?;
             let mut target = Target::established(t, peer, Mode::Rud)?;
             let one = t.post(post(PostKind::Write, peer, 64))?;
             let other = t.post(post(PostKind::Write, peer, 2 * t.mtu()))?;
             target.collect(t, 4)?;
-            // An ordered context may count the timeouts of each packet, and retransmit all three packets at
-            // each timeout.
+            // An ordered context may count timeouts per packet, and retransmits all three packets at each.
             let packets = if t.value(&MODE) == Mode::Rod { 3 } else { 1 };
             target.watch(t, t.until_given_up() * packets)?;
             t.fails(PDS_RTO_004, one, t.soon())?;
             t.fails(PDS_RTO_004, other, t.soon())
         }),
-    rule("retransmit/after-failure", "After the failure of a context the next message opens another")
+    rule("retransmit/after-failure", "After a context fails, the next message opens another context")
         .checks(&[PDS_RTO_004, PDS_SYN_001, PDS_SYN_007])
         .run(|t| {
-            limit_of(t)?;
+            retransmission_limit(t)?;
             let (mut target, written) = message_in_flight(t, 1)?;
             target.watch(t, t.until_given_up())?;
             t.fails(PDS_RTO_004, written, t.soon())?;
             let peer = t.peer(0)?;
-            let anew = t.post(post(PostKind::Write, peer, 64))?;
+            let next = t.post(post(PostKind::Write, peer, 64))?;
             let within = t.later();
             let (seen, request) = t.expect(PDS_RTO_004, "a request of a new context", within, |seen| {
                 seen.request().filter(|request| !request.retx() && request.psn() != target.psn(1))
             })?;
             t.check(PDS_SYN_001, "syn", true, request.syn());
-            let last = target.psn(1);
-            let distance = (request.psn() - last).min(last - request.psn());
-            let far = distance >= 1 << 16;
-            let another = Some(request.spdcid()) != target.pdc.remote;
-            let id = request.spdcid();
-            let seen_text = format!("PDCID {id}, {distance} PSNs from the last one");
-            t.holds(PDS_SYN_007, "another PDCID, or a PSN 2^16 away", another || far, seen_text);
+            check_apart(t, &target, target.psn(1), request.spdcid(), request.psn());
             let pdc = t.accept(&seen)?;
             t.send(&pdc, &pdc.ack(pdc.psn(0)).build()?)?;
-            t.ends(PDS_RTO_004, anew, Status::Ok)
+            t.ends(PDS_RTO_004, next, Status::Ok)
         }),
-    rule("retransmit/late-answer", "An ACK after several retransmissions ends the message well")
+    rule("retransmit/late-ack", "An ACK after several retransmissions completes the message")
         .checks(&[PDS_RTO_001])
         .run(|t| {
             let count = retransmissions(t, 3)?;
@@ -171,38 +168,34 @@ pub(super) const RULES: &[Rule] = &[
             let peer = t.peer(0)?;
             t.expect_action(peer)
         }),
-    rule(
-        "retransmit/only-the-missing",
-        "On an unordered context what was answered by name does not come again with what \
-         is missing",
-    )
-    .checks(&[PDS_RTO_001, PDS_PSN_002])
-    .run(|t| {
-        let (mut target, written) = message_in_flight(t, 4)?;
-        target.ack(t, 1)?;
-        target.name(t, 3, 2)?;
-        target.name(t, 4, 2)?;
-        t.settle()?;
-        target.expect_again(t, PDS_RTO_001, 2, t.later())?;
-        target.expect_none(t, PDS_PSN_002, "nothing but the missing packet", t.rto(), |n| n != 2)?;
-        target.ack(t, 4)?;
-        t.ends(PDS_RTO_001, written, Status::Ok)
-    }),
-    rule("retransmit/nothing-answered", "A source does not retransmit packets that a cumulative PSN covers")
+    rule("retransmit/only-missing", "An acknowledged packet is not retransmitted with a missing one")
+        .checks(&[PDS_RTO_001, PDS_PSN_002])
+        .run(|t| {
+            let (mut target, written) = message_in_flight(t, 4)?;
+            target.ack(t, 1)?;
+            target.name(t, 3, 2)?;
+            target.name(t, 4, 2)?;
+            t.settle()?;
+            target.expect_again(t, PDS_RTO_001, 2, t.later())?;
+            target
+                .expect_none(t, PDS_PSN_002, "no other packet than the missing one", t.rto(), |n| n != 2)?;
+            target.ack(t, 4)?;
+            t.ends(PDS_RTO_001, written, Status::Ok)
+        }),
+    rule("retransmit/acknowledged", "The device does not retransmit packets that a cumulative PSN covers")
         .checks(&[PDS_PSN_005])
         .run(|t| {
             let (mut target, written) = message_in_flight(t, 4)?;
             target.ack(t, 4)?;
             t.ends(PDS_PSN_005, written, Status::Ok)?;
             t.settle()?;
-            target.expect_none(t, PDS_PSN_005, "no packet of what is answered", 4 * t.rto(), |n| n <= 4)?;
+            target.expect_none(t, PDS_PSN_005, "no acknowledged packet", 4 * t.rto(), |n| n <= 4)?;
             let peer = t.peer(0)?;
             t.expect_action(peer)
         }),
     rule(
-        "retransmit/bit-is-no-answer",
-        "The response of a packet that a bitmap names is asked for, and its payload does \
-         not come again",
+        "retransmit/sacked",
+        "For a packet that only SACK reports, the device sends ACK_REQUEST, no payload",
     )
     .checks(&[PDS_SACK_004])
     .run(|t| {
@@ -210,23 +203,23 @@ pub(super) const RULES: &[Rule] = &[
         target.ack(t, 1)?;
         target.sack(t, 2, &[2])?;
         t.settle()?;
-        let (_, asked) = target.expect_control(t, PDS_SACK_004, CtlType::ACK_REQUEST, t.later())?;
-        t.check(PDS_SACK_004, "the PSN asked about", target.psn(2), asked.psn());
-        // It gives up when its last question stays without an answer.
+        let (_, request) = target.expect_control(t, PDS_SACK_004, CtlType::ACK_REQUEST, t.later())?;
+        t.check(PDS_SACK_004, "psn", target.psn(2), request.psn());
+        // Later, the device may give up because its last ACK_REQUEST gets no answer.
         let span = retransmissions(t, 2)? * t.rto();
         target.expect_none(t, PDS_SACK_004, "no payload that has arrived", span, |n| n == 2)?;
         t.is_open(PDS_SACK_004, written)?;
         target.ack(t, 2)?;
         t.ends(PDS_SACK_004, written, Status::Ok)
     }),
-    rule("retransmit/asks-until-answered", "The answer to ACK_REQUEST ends the message")
+    rule("retransmit/ack-request", "The device repeats ACK_REQUEST until an ACK completes the message")
         .checks(&[PDS_SACK_004, PDS_ASK_003])
         .run(|t| {
             let (target, written) = message_in_flight(t, 2)?;
             target.ack(t, 1)?;
             target.sack(t, 2, &[2])?;
             t.settle()?;
-            // The first answer is lost: it is asked for again.
+            // The first answer is lost, so the device repeats its ACK_REQUEST.
             for n in 0..retransmissions(t, 2)? {
                 let within = t.soon() + t.scaled(t.rto() * (4 << n));
                 target.expect_control(t, PDS_SACK_004, CtlType::ACK_REQUEST, within)?;
@@ -234,15 +227,15 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 2)?;
             t.ends(PDS_ASK_003, written, Status::Ok)
         }),
-    rule("retransmit/bits-in-place", "Bit i of a bitmap stands for the i-th PSN from its base on")
+    rule("retransmit/sack-bits", "Bit i of a SACK bitmap reports the i-th PSN from its base")
         .checks(&[PDS_SACK_001])
         .run(|t| {
             let (mut target, _) = message_in_flight(t, 7)?;
             target.ack(t, 1)?;
             target.sack(t, 2, &[3, 6])?;
-            all_but(t, &mut target, 2, 7, &[3, 6], PDS_SACK_001)
+            expect_all_but(t, &mut target, 2, 7, &[3, 6], PDS_SACK_001)
         }),
-    rule("retransmit/far-bitmap", "A bitmap that starts far above the cumulative PSN counts where it lies")
+    rule("retransmit/high-sack-base", "A SACK bitmap far above the cumulative PSN counts from its base")
         .checks(&[PDS_SACK_005])
         .run(|t| {
             t.try_configure("payload_mtu", 1024)?;
@@ -252,31 +245,31 @@ pub(super) const RULES: &[Rule] = &[
             t.post(post(PostKind::Write, peer, 80 * t.mtu()))?;
             target.collect(t, 25)?;
             let last = target.highest();
-            // From far up, with a gap before the last.
+            // The bitmap has a gap before the last packet.
             let base = last - 4;
             target.ack(t, 1)?;
-            target.answer(t, bitmap(&target, 2, base, 0b10111))?;
-            all_but(t, &mut target, 2, last, &[base, base + 1, base + 2, base + 4], PDS_SACK_005)
+            target.answer(t, ack_with_bitmap(&target, 2, base, 0b10111))?;
+            expect_all_but(t, &mut target, 2, last, &[base, base + 1, base + 2, base + 4], PDS_SACK_005)
         }),
-    rule("retransmit/low-bitmap", "A bitmap that starts below the cumulative PSN counts where it lies")
+    rule("retransmit/low-sack-base", "A SACK bitmap from below the cumulative PSN counts from its base")
         .checks(&[PDS_SACK_005])
         .run(|t| {
             let (mut target, _) = message_in_flight(t, 7)?;
             target.ack(t, 3)?;
-            // Bits 0 to 3 are what the cumulative PSN covers, bit 5 is the fifth.
-            target.answer(t, bitmap(&target, 4, 0, 0b10_1111))?;
-            all_but(t, &mut target, 4, 7, &[5], PDS_SACK_005)
+            // The cumulative PSN covers bits 0 to 3. Bit 5 reports packet 5.
+            target.answer(t, ack_with_bitmap(&target, 4, 0, 0b10_1111))?;
+            expect_all_but(t, &mut target, 4, 7, &[5], PDS_SACK_005)
         }),
-    rule("retransmit/clear-bit-says-nothing", "A later bitmap without a bit does not unsay an earlier one")
+    rule("retransmit/cleared-sack-bit", "A later SACK bitmap without a bit does not revoke an earlier one")
         .checks(&[PDS_SACK_004])
         .run(|t| {
             let (mut target, _) = message_in_flight(t, 4)?;
             target.ack(t, 1)?;
             target.sack(t, 2, &[3, 4])?;
             target.sack(t, 2, &[4])?;
-            all_but(t, &mut target, 2, 4, &[3, 4], PDS_SACK_004)
+            expect_all_but(t, &mut target, 2, 4, &[3, 4], PDS_SACK_004)
         }),
-    rule("retransmit/each-message", "A lost packet of one message does not keep another from ending")
+    rule("retransmit/other-message", "A lost packet of one message does not delay the completion of another")
         .checks(&[PDS_RUD_001, PDS_RTO_001])
         .run(|t| {
             let peer = t.peer(0)?;
@@ -291,7 +284,7 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 2)?;
             t.ends(PDS_RTO_001, lost, Status::Ok)
         }),
-    rule("retransmit/read", "A read request that is not answered comes again")
+    rule("retransmit/read", "An unacknowledged read request is retransmitted")
         .checks(&[PDS_RTO_001, PDS_RTO_005])
         .needs(&[READ])
         .over(&[&MODE, &START])
@@ -306,43 +299,33 @@ pub(super) const RULES: &[Rule] = &[
         }),
 ];
 
-/// When the packets of this PSN came.
-fn times(target: &Target, n: u32) -> Vec<Duration> {
-    target.of(n).map(|got| got.seen.at).collect()
+/// Returns the arrival times of the packets with the `n`-th PSN.
+fn arrival_times(target: &Target, n: u32) -> Vec<Duration> {
+    target.of(n).map(|packet| packet.seen.at).collect()
 }
 
-/// How often a packet is sent again, where the device says so and it ends.
-fn limit_of(t: &Test<'_>) -> Result<usize, Stop> {
-    match t.parameter("max_rto_retx_cnt") {
-        15 | 31 => skip("the device retransmits without end"),
-        count if count > 7 => skip(format!("{count} retransmissions take too long")),
-        count => Ok(count as usize),
-    }
-}
-
-/// Says by bits that these have arrived, and expects that of all from the `below`-th on only the others come
-/// again.
-fn all_but(
+/// Expects retransmissions of the packets from `below` to `last`, except those that have arrived.
+fn expect_all_but(
     t: &mut Test<'_>,
     target: &mut Target,
     below: u32,
     last: u32,
     arrived: &[u32],
-    why: &Requirement,
+    requirement: &Requirement,
 ) -> Outcome {
     t.settle()?;
     let first = arrived.iter().min().copied().unwrap_or(last);
     for n in (below..=last).filter(|n| !arrived.contains(n)) {
-        target.expect_again(t, why, n, t.later())?;
-        // The losses may have closed the congestion window: without an ACK, one packet at a time would come.
+        target.expect_again(t, requirement, n, t.later())?;
+        // After losses, the congestion window may permit one packet per ACK.
         if n < first {
             target.ack(t, n)?;
         }
     }
-    target.expect_none(t, why, "nothing that has arrived", t.rto() / 2, |n| arrived.contains(&n))
+    target.expect_none(t, requirement, "no packet that has arrived", t.rto() / 2, |n| arrived.contains(&n))
 }
 
-/// An ACK of the first `below - 1` packets again, with a bitmap at any base.
-fn bitmap(target: &Target, below: u32, first: u32, bits: u64) -> AckBuilder {
+/// Returns a repeated ACK of the packets below `below`, with a bitmap from the `first` PSN on.
+fn ack_with_bitmap(target: &Target, below: u32, first: u32, bits: u64) -> AckBuilder {
     AckBuilder { response: None, ..target.acking(below - 1).sack(target.psn(first), bits) }
 }

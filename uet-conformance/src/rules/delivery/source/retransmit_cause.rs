@@ -1,7 +1,7 @@
-//! Retransmissions of the device, whatever causes them: what they repeat, and what they say anew (sections
-//! 3.5.8, 3.5.11, 3.5.16).
+//! The contents of retransmissions, for each cause of one (sections 3.5.8, 3.5.11, 3.5.16).
 
 use crate::prelude::*;
+use crate::target::RxRequest;
 
 /// The cause of a retransmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,9 +9,9 @@ enum Cause {
     Timeout,
     Nack(NackCode),
     /// A bitmap reports the packet, and the answer to ACK_REQUEST denies it.
-    Question,
-    /// RCVD_SES_PROCG, without an ACK after it.
-    Busy,
+    AckRequest,
+    /// RCVD_SES_PROCG without a later ACK.
+    Processing,
 }
 
 const CAUSE: Axis<Cause> = axis("cause").needing(&[
@@ -27,8 +27,8 @@ const CAUSE: Axis<Cause> = axis("cause").needing(&[
     ("pkt-not-rcvd", Cause::Nack(NackCode::PKT_NOT_RCVD), &[]),
     ("exp-normal", Cause::Nack(NackCode::EXP_NACK_NORMAL), &[]),
     ("rod-ooo", Cause::Nack(NackCode::ROD_OOO), &[ROD]),
-    ("question", Cause::Question, &[]),
-    ("busy", Cause::Busy, &[]),
+    ("ack-request", Cause::AckRequest, &[]),
+    ("ses-procg", Cause::Processing, &[]),
 ]);
 
 /// Causes before the first ACK.
@@ -41,15 +41,15 @@ const EARLY: Axis<Cause> = axis("cause").values(&[
     ("no-resource", Cause::Nack(NackCode::NO_RESOURCE)),
 ]);
 
-/// Operations of several packets.
-const KIND: Axis<PostKind> = axis("kind").needing(&[
+/// Operations that can need several packets.
+const LONG_OPERATION: Axis<PostKind> = axis("operation").needing(&[
     ("write", PostKind::Write, &[WRITE]),
     ("send", PostKind::Send, &[SEND]),
     ("tagged", PostKind::Tsend, &[TSEND]),
     ("read", PostKind::Read, &[READ]),
 ]);
 
-const EVERY_KIND: Axis<PostKind> = axis("kind").needing(&[
+const OPERATION: Axis<PostKind> = axis("operation").needing(&[
     ("write", PostKind::Write, &[WRITE]),
     ("send", PostKind::Send, &[SEND]),
     ("tagged", PostKind::Tsend, &[TSEND]),
@@ -64,15 +64,14 @@ const FORM: Axis<Form> = axis("form").values(&[("std", Form::Std), ("medium", Fo
 
 pub(super) const RULES: &[Rule] = &[
     rule(
-        "each-cause/established",
-        "A retransmission after the first ACK has syn = 0 and the current CLEAR_PSN, \
-         whatever caused it",
+        "retransmit-cause/established",
+        "A retransmission after the first ACK has the current CLEAR_PSN and no syn",
     )
     .checks(&[PDS_SYN_004, PDS_CLR_003, PDS_RTO_005])
-    .over(&[&CAUSE, &KIND, &MODE, &START])
+    .over(&[&CAUSE, &LONG_OPERATION, &MODE, &START])
     .run(|t| {
-        // Two packets leave with `syn`; the first ACK covers the first of them.
-        let (kind, mode, mtu) = (t.value(&KIND), t.value(&MODE), t.mtu());
+        // Two packets leave with syn. The first ACK covers the first of them.
+        let (kind, mode, mtu) = (t.value(&LONG_OPERATION), t.value(&MODE), t.mtu());
         t.requests_all(kind, mtu + 100)?;
         let peer = t.peer(0)?;
         t.post(Post { mode, ..operation(kind, peer, mtu + 100) })?;
@@ -81,95 +80,82 @@ pub(super) const RULES: &[Rule] = &[
         let first = target.packet(1)?.clone();
         target.ack(t, 0)?;
         t.settle()?;
-        let now = again(t, &mut target, t.value(&CAUSE), 1)?;
-        t.check(PDS_SYN_004, "syn", false, now.request.syn());
-        t.check(PDS_SYN_004, "dpdcid", Some(target.pdc.local), now.request.dpdcid());
-        t.check(PDS_CLR_003, "CLEAR_PSN", target.psn(0), now.request.clear_psn());
-        t.check(PDS_RTO_005, "spdcid", first.request.spdcid(), now.request.spdcid());
-        t.check(PDS_RTO_005, "SES header and payload", first.content(), now.content());
+        let second = expect_retransmission(t, &mut target, t.value(&CAUSE), 1)?;
+        t.check(PDS_SYN_004, "syn", false, second.request.syn());
+        t.check(PDS_SYN_004, "dpdcid", Some(target.pdc.local), second.request.dpdcid());
+        t.check(PDS_CLR_003, "CLEAR_PSN", target.psn(0), second.request.clear_psn());
+        t.check(PDS_RTO_005, "spdcid", first.request.spdcid(), second.request.spdcid());
+        t.check(PDS_RTO_005, "SES header and payload", first.content(), second.content());
         Ok(())
     }),
-    rule(
-        "each-cause/opening",
-        "A retransmission before the first ACK opens the context as the first \
-         transmission did, whatever caused it",
-    )
-    .checks(&[PDS_SYN_001, PDS_RTO_005])
-    .over(&[&EARLY, &EVERY_KIND, &MODE, &START])
-    .run(|t| {
-        let (kind, mode, early) = (t.value(&EVERY_KIND), t.value(&MODE), t.value(&EARLY));
-        let peer = t.peer(0)?;
-        t.post(Post { mode, ..operation(kind, peer, 100) })?;
-        let mut target = Target::accept(t)?;
-        let first = target.packet(0)?.clone();
-        let now = again(t, &mut target, early, 0)?;
-        t.check(PDS_SYN_001, "syn", true, now.request.syn());
-        t.check(PDS_SYN_001, "psn_offset", first.request.psn_offset(), now.request.psn_offset());
-        t.check(PDS_SYN_001, "pdc_info", first.request.pdc_info(), now.request.pdc_info());
-        t.check(PDS_RTO_005, "spdcid", first.request.spdcid(), now.request.spdcid());
-        t.check(PDS_RTO_005, "CLEAR_PSN", target.psn(0) - 1, now.request.clear_psn());
-        t.check(PDS_RTO_005, "SES header and payload", first.content(), now.content());
-        Ok(())
-    }),
-    rule(
-        "each-cause/same-request",
-        "A retransmission repeats its request byte for byte, for each kind of operation \
-         and header form",
-    )
-    .checks(&[PDS_RTO_005, SES_DONE_001])
-    .over(&[&CAUSE, &EVERY_KIND, &FORM, &MODE])
-    .run(|t| {
-        let (kind, form, mode) = (t.value(&EVERY_KIND), t.value(&FORM), t.value(&MODE));
-        let long = matches!(kind, PostKind::RendezvousSend | PostKind::DeferrableSend);
-        if long && form != Form::Std {
-            return skip("the operation needs a standard header");
-        }
-        let peer = t.peer(0)?;
-        let mut target = Target::established(t, peer, Mode::Rud)?;
-        let posted = t.post(Post { mode, form: Some(form), ..operation(kind, peer, 100) })?;
-        target.collect(t, 2)?;
-        let first = target.packet(1)?.clone();
-        let now = again(t, &mut target, t.value(&CAUSE), 1)?;
-        let headers = |got: &crate::target::RxRequest| {
-            (got.request.prologue().kind(), got.request.prologue().next_hdr())
-        };
-        t.check(PDS_RTO_005, "type and next_hdr", headers(&first), headers(&now));
-        t.check(PDS_RTO_005, "spdcid", first.request.spdcid(), now.request.spdcid());
-        t.check(PDS_RTO_005, "dpdcid", first.request.dpdcid(), now.request.dpdcid());
-        t.check(PDS_RTO_005, "all from the SES header on", first.content(), now.content());
-        t.is_open(SES_DONE_001, posted)
-    }),
-    rule(
-        "each-cause/later-answer",
-        "The answer to a retransmission ends the operation once, and nothing of it comes \
-         again",
-    )
-    .checks(&[SES_DONE_001, PDS_RTO_001, PDS_RTO_005])
-    .over(&[&CAUSE, &KIND, &MODE])
-    .run(|t| {
-        let (kind, mode) = (t.value(&KIND), t.value(&MODE));
-        let peer = t.peer(0)?;
-        let mut target = Target::established(t, peer, Mode::Rud)?;
-        let posted: Operated = t.post(Post { mode, ..operation(kind, peer, 100) })?;
-        target.collect(t, 2)?;
-        again(t, &mut target, t.value(&CAUSE), 1)?;
-        match kind {
-            PostKind::Read => {
-                let ack = target.acking(1);
-                target.answer(t, AckBuilder { retx: true, ..ack })?;
-                let header = target.data_header(1, 100, 100, 0)?;
-                target.give_due(t, 0, header, &[7; 100])?;
+    rule("retransmit-cause/opening", "A retransmission before the first ACK repeats syn and psn_offset")
+        .checks(&[PDS_SYN_001, PDS_RTO_005])
+        .over(&[&EARLY, &OPERATION, &MODE, &START])
+        .run(|t| {
+            let (kind, mode, early) = (t.value(&OPERATION), t.value(&MODE), t.value(&EARLY));
+            let peer = t.peer(0)?;
+            t.post(Post { mode, ..operation(kind, peer, 100) })?;
+            let mut target = Target::accept(t)?;
+            let first = target.packet(0)?.clone();
+            let second = expect_retransmission(t, &mut target, early, 0)?;
+            t.check(PDS_SYN_001, "syn", true, second.request.syn());
+            t.check(PDS_SYN_001, "psn_offset", first.request.psn_offset(), second.request.psn_offset());
+            t.check(PDS_SYN_001, "pdc_info", first.request.pdc_info(), second.request.pdc_info());
+            t.check(PDS_RTO_005, "spdcid", first.request.spdcid(), second.request.spdcid());
+            t.check(PDS_RTO_005, "CLEAR_PSN", target.psn(0) - 1, second.request.clear_psn());
+            t.check(PDS_RTO_005, "SES header and payload", first.content(), second.content());
+            Ok(())
+        }),
+    rule("retransmit-cause/same-request", "A retransmission repeats its request byte for byte")
+        .checks(&[PDS_RTO_005, SES_DONE_001])
+        .over(&[&CAUSE, &OPERATION, &FORM, &MODE])
+        .run(|t| {
+            let (kind, form, mode) = (t.value(&OPERATION), t.value(&FORM), t.value(&MODE));
+            let long = matches!(kind, PostKind::RendezvousSend | PostKind::DeferrableSend);
+            if long && form != Form::Std {
+                return skip("the operation needs a standard header");
             }
-            _ => target.answer(t, AckBuilder { retx: true, ..target.acking(1) })?,
-        }
-        t.ends_with(SES_DONE_001, posted, (Status::Ok, 100))?;
-        let span = t.rto() * 3;
-        target.expect_none(t, PDS_RTO_001, "nothing that is answered", span, |n| n == 1)?;
-        t.expect_action(peer)
-    }),
+            let peer = t.peer(0)?;
+            let mut target = Target::established(t, peer, Mode::Rud)?;
+            let posted = t.post(Post { mode, form: Some(form), ..operation(kind, peer, 100) })?;
+            target.collect(t, 2)?;
+            let first = target.packet(1)?.clone();
+            let second = expect_retransmission(t, &mut target, t.value(&CAUSE), 1)?;
+            let headers =
+                |packet: &RxRequest| (packet.request.prologue().kind(), packet.request.prologue().next_hdr());
+            t.check(PDS_RTO_005, "type and next_hdr", headers(&first), headers(&second));
+            t.check(PDS_RTO_005, "spdcid", first.request.spdcid(), second.request.spdcid());
+            t.check(PDS_RTO_005, "dpdcid", first.request.dpdcid(), second.request.dpdcid());
+            t.check(PDS_RTO_005, "all from the SES header on", first.content(), second.content());
+            t.is_open(SES_DONE_001, posted)
+        }),
+    rule("retransmit-cause/late-ack", "The ACK of a retransmission completes the operation exactly once")
+        .checks(&[SES_DONE_001, PDS_RTO_001, PDS_RTO_005])
+        .over(&[&CAUSE, &LONG_OPERATION, &MODE])
+        .run(|t| {
+            let (kind, mode) = (t.value(&LONG_OPERATION), t.value(&MODE));
+            let peer = t.peer(0)?;
+            let mut target = Target::established(t, peer, Mode::Rud)?;
+            let posted: Operated = t.post(Post { mode, ..operation(kind, peer, 100) })?;
+            target.collect(t, 2)?;
+            expect_retransmission(t, &mut target, t.value(&CAUSE), 1)?;
+            match kind {
+                PostKind::Read => {
+                    let ack = target.acking(1);
+                    target.answer(t, AckBuilder { retx: true, ..ack })?;
+                    let header = target.data_header(1, 100, 100, 0)?;
+                    target.give_due(t, 0, header, &[7; 100])?;
+                }
+                _ => target.answer(t, AckBuilder { retx: true, ..target.acking(1) })?,
+            }
+            t.ends_with(SES_DONE_001, posted, (Status::Ok, 100))?;
+            let span = t.rto() * 3;
+            target.expect_none(t, PDS_RTO_001, "no acknowledged packet", span, |n| n == 1)?;
+            t.expect_action(peer)
+        }),
 ];
 
-/// An operation of this kind with a value in each field.
+/// Returns an operation of this kind with every field that it needs.
 fn operation(kind: PostKind, peer: u64, length: usize) -> Post {
     let amo = matches!(kind, PostKind::Atomic | PostKind::FetchAtomic);
     let length = if amo { 8 } else { length };
@@ -185,8 +171,8 @@ fn operation(kind: PostKind, peer: u64, length: usize) -> Post {
     }
 }
 
-/// Makes the cause for the `n`-th packet, which none of the answers so far covers.
-fn cause(t: &mut Test<'_>, target: &Target, cause: Cause, n: u32) -> Outcome {
+/// Creates the cause of a retransmission of the `n`-th packet, which no earlier answer covers.
+fn create_cause(t: &mut Test<'_>, target: &Target, cause: Cause, n: u32) -> Outcome {
     match cause {
         Cause::Timeout => Ok(()),
         Cause::Nack(NackCode::ROD_OOO) if !target.pdc.rod => skip("ROD_OOO is for ordered contexts"),
@@ -194,8 +180,8 @@ fn cause(t: &mut Test<'_>, target: &Target, cause: Cause, n: u32) -> Outcome {
             target.refuse_without_context(t, code, n)
         }
         Cause::Nack(code) => target.refuse(t, code, n),
-        Cause::Busy => target.refuse(t, NackCode::RCVD_SES_PROCG, n),
-        Cause::Question => {
+        Cause::Processing => target.refuse(t, NackCode::RCVD_SES_PROCG, n),
+        Cause::AckRequest => {
             require(!target.pdc.rod, "an ordered context has no bits above a gap")?;
             target.sack(t, n, &[n])?;
             t.need("ACK_REQUEST", t.later(), |seen| target.control(seen, CtlType::ACK_REQUEST))?;
@@ -204,14 +190,19 @@ fn cause(t: &mut Test<'_>, target: &Target, cause: Cause, n: u32) -> Outcome {
     }
 }
 
-/// Makes the cause and expects the packet again.
-fn again(t: &mut Test<'_>, target: &mut Target, of: Cause, n: u32) -> Result<crate::target::RxRequest, Stop> {
-    cause(t, target, of, n)?;
-    let busy = of == Cause::Busy;
-    let asked = |seen: &RxPacket| target.control(seen, CtlType::ACK_REQUEST);
-    if busy && !t.hear(t.later(), |seen| seen.request().is_some_and(|request| request.retx()))? {
-        // It may ask for the answer instead.
-        t.need("ACK_REQUEST, or the packet again", t.later(), asked)?;
+/// Creates the cause and expects the retransmission of the `n`-th packet.
+fn expect_retransmission(
+    t: &mut Test<'_>,
+    target: &mut Target,
+    cause: Cause,
+    n: u32,
+) -> Result<RxRequest, Stop> {
+    create_cause(t, target, cause, n)?;
+    let processing = cause == Cause::Processing;
+    let requests_ack = |seen: &RxPacket| target.control(seen, CtlType::ACK_REQUEST);
+    if processing && !t.hear(t.later(), |seen| seen.request().is_some_and(|request| request.retx()))? {
+        // The device may send ACK_REQUEST instead.
+        t.need("ACK_REQUEST, or the packet again", t.later(), requests_ack)?;
         target.refuse(t, NackCode::PKT_NOT_RCVD, n)?;
     }
     target.expect_again(t, PDS_RTO_005, n, t.later())

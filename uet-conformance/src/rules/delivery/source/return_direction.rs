@@ -1,31 +1,35 @@
-//! The return direction of a context that the device has opened: it takes the data of its reads there.
+//! The return direction of a context that the device has opened, which carries the data of its reads.
 
+use super::steps::other_pdcid;
 use crate::prelude::*;
 use uet_control::Fill;
 use uet_wire::ses::{ResponseData, Ses};
 
-/// Read data, right or wrong.
+/// Read data, valid or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ReadData {
-    Right,
+    Valid,
     OtherMessage,
-    BeyondTheRead,
+    BeyondEnd,
     OtherJob,
-    Longer,
+    TooLong,
 }
 
 const DATA: Axis<ReadData> = axis("data").values(&[
-    ("right", ReadData::Right),
+    ("valid", ReadData::Valid),
     ("other-message", ReadData::OtherMessage),
-    ("beyond-the-read", ReadData::BeyondTheRead),
+    ("beyond-end", ReadData::BeyondEnd),
     ("other-job", ReadData::OtherJob),
-    ("longer-than-told", ReadData::Longer),
+    ("too-long", ReadData::TooLong),
 ]);
 
-/// True if the context of a read has been used before, and the device knows the target's PDCID.
+/// True if the context of the read is established, so that the device knows the target's PDCID.
 const OPENED: Axis<bool> = axis("context").values(&[("established", true), ("new", false)]);
 
-/// A read of the device of two packets, both of whose requests have come.
+/// True for the last PSN of the window.
+const EDGE: Axis<bool> = axis("psn").values(&[("last", true), ("next", false)]);
+
+/// A read of two packets by the device. Both requests have arrived.
 struct Read {
     target: Target,
     operation: Operated,
@@ -34,55 +38,44 @@ struct Read {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "return-taken/acknowledged",
-        "Read data is acknowledged in its own direction, with nothing asked for, and \
-         ends the read",
-    )
-    .checks(&[PDS_ACK_004, PDS_GTD_004, PDS_PSN_002])
-    .needs(&[READ])
-    .over(&[&MODE, &CARRIER, &START])
-    .run(|t| {
-        let read = Read::new(t, Mode::Rud)?;
-        read.ack(t)?;
-        let pdc = read.pdc();
-        for n in 0..2 {
-            t.request(&pdc, read.data(n, n as usize)?)?;
-            let (_, ack) = t.expect_ack(PDS_ACK_004, &pdc, pdc.psn(n))?;
-            t.check(PDS_PSN_002, "cack_psn", pdc.psn(n), ack.cack_psn());
-            t.check(PDS_GTD_004, "req", AckRequest::NO_REQUEST, ack.req());
-        }
-        read.ends(t, PDS_PSN_002)
-    }),
-    rule(
-        "return-taken/asks-nothing",
-        "The ACK of read data requests nothing, also if it refuses the data or answers a \
-         duplicate",
-    )
-    .checks(&[PDS_GTD_004])
-    .needs(&[READ])
-    .over(&[&DATA, &MODE])
-    .run(|t| {
-        let read = Read::new(t, Mode::Rud)?;
-        read.ack(t)?;
-        let (pdc, data) = (read.pdc(), read.data_as(0, 0, t.value(&DATA))?);
-        let mut answered = false;
-        for retx in [false, true, true] {
-            t.forget();
-            t.request(&pdc, Request { retx, ..data.clone() })?;
-            // Open: the answer to wrong data.
-            let within = t.soon();
-            if let Some((_, ack)) = t.wait(within, |seen| seen.acknowledges(&pdc, data.psn))? {
+    rule("source-return-direction/acknowledged", "Read data is acknowledged and completes the read")
+        .checks(&[PDS_ACK_004, PDS_GTD_004, PDS_PSN_002])
+        .needs(&[READ])
+        .over(&[&MODE, &CARRIER, &START])
+        .run(|t| {
+            let read = Read::new(t, Mode::Rud)?;
+            read.ack(t)?;
+            let pdc = read.pdc();
+            for n in 0..2 {
+                t.request(&pdc, read.data(n, n as usize)?)?;
+                let (_, ack) = t.expect_ack(PDS_ACK_004, &pdc, pdc.psn(n))?;
+                t.check(PDS_PSN_002, "cack_psn", pdc.psn(n), ack.cack_psn());
                 t.check(PDS_GTD_004, "req", AckRequest::NO_REQUEST, ack.req());
-                answered = true;
             }
-        }
-        match answered {
-            true => Ok(()),
-            false => skip("the device does not acknowledge such data"),
-        }
-    }),
-    rule("return-taken/any-order", "On an unordered context read data is taken in any order")
+            read.expect_end(t, PDS_PSN_002)
+        }),
+    rule("source-return-direction/no-request", "An ACK of read data always has req = NO_REQUEST")
+        .checks(&[PDS_GTD_004])
+        .needs(&[READ])
+        .over(&[&DATA, &MODE])
+        .run(|t| {
+            let read = Read::new(t, Mode::Rud)?;
+            read.ack(t)?;
+            let (pdc, data) = (read.pdc(), read.data_as(0, 0, t.value(&DATA))?);
+            let mut acknowledged = false;
+            for retx in [false, true, true] {
+                t.forget();
+                t.request(&pdc, Request { retx, ..data.clone() })?;
+                // The sources leave the reply to invalid data open.
+                let within = t.soon();
+                if let Some((_, ack)) = t.wait(within, |seen| seen.acknowledges(&pdc, data.psn))? {
+                    t.check(PDS_GTD_004, "req", AckRequest::NO_REQUEST, ack.req());
+                    acknowledged = true;
+                }
+            }
+            require(acknowledged, "the device does not acknowledge such data")
+        }),
+    rule("source-return-direction/any-order", "An unordered context accepts read data in any order")
         .checks(&[PDS_RUD_001, PDS_PSN_002])
         .needs(&[RUD, READ])
         .over(&[&CARRIER, &START])
@@ -90,33 +83,29 @@ pub(super) const RULES: &[Rule] = &[
             let read = Read::new(t, Mode::Rud)?;
             read.ack(t)?;
             let pdc = read.pdc();
-            // The second packet first, and under the higher PSN; then the first.
+            // The second packet arrives first, with the higher PSN.
             t.request(&pdc, read.data(1, 1)?)?;
             t.expect_ack(PDS_RUD_001, &pdc, pdc.psn(1))?;
             t.request(&pdc, read.data(0, 0)?)?;
             t.expect_cack(PDS_PSN_002, &pdc, pdc.psn(1))?;
-            read.ends(t, PDS_RUD_001)
+            read.expect_end(t, PDS_RUD_001)
         }),
-    rule(
-        "return-taken/gap",
-        "Read data above a gap does not move the cumulative PSN, and is told by a bitmap \
-         or by name",
-    )
-    .checks(&[PDS_PSN_002, PDS_SACK_001])
-    .needs(&[RUD, READ])
-    .over(&[&CARRIER, &START])
-    .run(|t| {
-        let read = Read::new(t, Mode::Rud)?;
-        read.ack(t)?;
-        let pdc = read.pdc();
-        t.request(&pdc, read.data(1, 0)?)?;
-        let (seen, ack) = t.expect_ack(PDS_SACK_001, &pdc, pdc.psn(1))?;
-        t.check(PDS_PSN_002, "cack_psn", pdc.psn(0) - 1, ack.cack_psn());
-        let missing = seen.ack_cc().is_some_and(|ack| ack.sacked().any(|psn| psn == pdc.psn(0)));
-        t.holds(PDS_SACK_001, "the bitmap has no bit for the missing packet", !missing, seen.uet());
-        Ok(())
-    }),
-    rule("return-taken/twice", "Read data that comes again is acknowledged again, and taken once")
+    rule("source-return-direction/gap", "Read data above a gap does not move the cumulative PSN")
+        .checks(&[PDS_PSN_002, PDS_SACK_001])
+        .needs(&[RUD, READ])
+        .over(&[&CARRIER, &START])
+        .run(|t| {
+            let read = Read::new(t, Mode::Rud)?;
+            read.ack(t)?;
+            let pdc = read.pdc();
+            t.request(&pdc, read.data(1, 0)?)?;
+            let (seen, ack) = t.expect_ack(PDS_SACK_001, &pdc, pdc.psn(1))?;
+            t.check(PDS_PSN_002, "cack_psn", pdc.psn(0) - 1, ack.cack_psn());
+            let missing = seen.ack_cc().is_some_and(|ack| ack.sacked().any(|psn| psn == pdc.psn(0)));
+            t.holds(PDS_SACK_001, "the bitmap has no bit for the missing packet", !missing, seen.uet());
+            Ok(())
+        }),
+    rule("source-return-direction/duplicate", "Duplicate read data is acknowledged but delivered once")
         .checks(&[PDS_DUP_001, PDS_DUP_002, PDS_ACK_002])
         .needs(&[READ])
         .over(&[&MODE, &CARRIER, &START])
@@ -131,12 +120,12 @@ pub(super) const RULES: &[Rule] = &[
                 let (_, ack) = t.expect_ack(PDS_DUP_002, &pdc, pdc.psn(0))?;
                 t.check(PDS_ACK_002, "flag retx", true, ack.retx());
             }
-            // Twice the first half is not the whole.
+            // Two copies of the first half do not complete the read.
             t.is_open(PDS_DUP_001, read.operation)?;
             t.request(&pdc, read.data(1, 1)?)?;
-            read.ends(t, PDS_DUP_001)
+            read.expect_end(t, PDS_DUP_001)
         }),
-    rule("return-taken/before-the-ack", "Read data may come before the ACK of its request")
+    rule("source-return-direction/before-ack", "Read data is accepted before the ACK of its request")
         .checks(&[PDS_RUD_001])
         .needs(&[READ])
         .over(&[&OPENED, &MODE, &CARRIER, &START])
@@ -148,54 +137,47 @@ pub(super) const RULES: &[Rule] = &[
                 t.expect_ack(PDS_RUD_001, &pdc, pdc.psn(n))?;
             }
             read.ack(t)?;
-            read.ends(t, PDS_RUD_001)
+            read.expect_end(t, PDS_RUD_001)
         }),
-    rule(
-        "return-taken/strange-ack",
-        "After read data before the first ACK, an ACK from another address changes \
-         nothing",
-    )
-    .checks(&[PDS_PDC_003])
-    .needs(&[READ, TWO_ADDRESSES])
-    .over(&[&MODE, &CARRIER, &START])
-    .run(|t| {
-        let from = t.address(1)?;
-        let read = Read::opening(t, Mode::Rud)?;
-        let pdc = read.pdc();
-        t.request(&pdc, read.data(0, 0)?)?;
-        t.need_ack(&pdc, pdc.psn(0))?;
-        let elsewhere = Pdc { from, ..pdc.clone() };
-        let spdcid = PdcId(if pdc.local.0 == 1 { 2 } else { pdc.local.0 - 1 });
-        t.send(&elsewhere, &AckBuilder { spdcid, ..read.target.acking(1) }.build()?)?;
-        t.settle()?;
-        t.is_open(PDS_PDC_003, read.operation)?;
-        t.request(&pdc, read.data(1, 1)?)?;
-        t.expect_ack(PDS_PDC_003, &pdc, pdc.psn(1))?;
-        read.ack(t)?;
-        read.ends(t, PDS_PDC_003)
-    }),
-    rule(
-        "return-taken/in-order-only",
-        "On an ordered context read data above a gap is refused, and not taken",
-    )
-    .checks(&[PDS_ROD_001, PDS_ROD_002])
-    .needs(&[ROD, READ])
-    .over(&[&CARRIER, &START])
-    .run(|t| {
-        let read = Read::new(t, Mode::Rod)?;
-        read.ack(t)?;
-        let pdc = read.pdc();
-        t.request(&pdc, read.data(1, 1)?)?;
-        t.expect_nack(PDS_ROD_002, &pdc, pdc.psn(1), &[NackCode::ROD_OOO])?;
-        t.request(&pdc, read.data(0, 0)?)?;
-        let (_, ack) = t.expect_ack(PDS_ROD_001, &pdc, pdc.psn(0))?;
-        t.check(PDS_ROD_001, "cack_psn", pdc.psn(0), ack.cack_psn());
-        t.is_open(PDS_ROD_001, read.operation)?;
-        t.request(&pdc, read.data(1, 1)?.retx())?;
-        t.expect_cack(PDS_ROD_001, &pdc, pdc.psn(1))?;
-        read.ends(t, PDS_ROD_001)
-    }),
-    rule("return-taken/beyond-the-window", "Read data far above the window is refused, and not taken")
+    rule("source-return-direction/spoofed-ack", "An ACK from another address after read data is ignored")
+        .checks(&[PDS_PDC_003])
+        .needs(&[READ, TWO_ADDRESSES])
+        .over(&[&MODE, &CARRIER, &START])
+        .run(|t| {
+            let from = t.address(1)?;
+            let read = Read::opening(t, Mode::Rud)?;
+            let pdc = read.pdc();
+            t.request(&pdc, read.data(0, 0)?)?;
+            t.need_ack(&pdc, pdc.psn(0))?;
+            let other = Pdc { from, ..pdc.clone() };
+            let spdcid = other_pdcid(&pdc);
+            t.send(&other, &AckBuilder { spdcid, ..read.target.acking(1) }.build()?)?;
+            t.settle()?;
+            t.is_open(PDS_PDC_003, read.operation)?;
+            t.request(&pdc, read.data(1, 1)?)?;
+            t.expect_ack(PDS_PDC_003, &pdc, pdc.psn(1))?;
+            read.ack(t)?;
+            read.expect_end(t, PDS_PDC_003)
+        }),
+    rule("source-return-direction/ordered-gap", "An ordered context refuses read data above a gap")
+        .checks(&[PDS_ROD_001, PDS_ROD_002])
+        .needs(&[ROD, READ])
+        .over(&[&CARRIER, &START])
+        .run(|t| {
+            let read = Read::new(t, Mode::Rod)?;
+            read.ack(t)?;
+            let pdc = read.pdc();
+            t.request(&pdc, read.data(1, 1)?)?;
+            t.expect_nack(PDS_ROD_002, &pdc, pdc.psn(1), &[NackCode::ROD_OOO])?;
+            t.request(&pdc, read.data(0, 0)?)?;
+            let (_, ack) = t.expect_ack(PDS_ROD_001, &pdc, pdc.psn(0))?;
+            t.check(PDS_ROD_001, "cack_psn", pdc.psn(0), ack.cack_psn());
+            t.is_open(PDS_ROD_001, read.operation)?;
+            t.request(&pdc, read.data(1, 1)?.retx())?;
+            t.expect_cack(PDS_ROD_001, &pdc, pdc.psn(1))?;
+            read.expect_end(t, PDS_ROD_001)
+        }),
+    rule("source-return-direction/outside-window", "Read data far above the window is refused")
         .checks(&[PDS_OPEN_006])
         .needs(&[READ])
         .over(&[&MODE, &CARRIER, &START])
@@ -203,35 +185,31 @@ pub(super) const RULES: &[Rule] = &[
             require(t.parameter("announced_mpr") != 0, "the device announces no limit")?;
             let read = Read::new(t, Mode::Rud)?;
             read.ack(t)?;
-            // More than the 255 * 128 that can be announced.
-            let wrong = read.data(32_700, 0)?;
-            is_refused(t, PDS_OPEN_006, &read, (&read.pdc(), wrong), &[NackCode::PSN_OOR_WINDOW])
+            // No target can announce more than 255 * 128.
+            let invalid = read.data(32_700, 0)?;
+            expect_refused(t, PDS_OPEN_006, &read, (&read.pdc(), invalid), &[NackCode::PSN_OOR_WINDOW])
         }),
-    rule(
-        "return-taken/window-edge",
-        "Read data at the last PSN of the window is taken, and at the next one refused",
-    )
-    .checks(&[PDS_WIN_001, PDS_OPEN_006, SES_DONE_001])
-    .needs(&[READ, RUD])
-    .over(&[&EDGE, &START])
-    .run(|t| {
-        let read = Read::new(t, Mode::Rud)?;
-        read.ack(t)?;
-        let pdc = read.pdc();
-        if !t.value(&EDGE) {
-            let wrong = read.data(t.beyond(&pdc)? - 1, 0)?;
-            return is_refused(t, PDS_OPEN_006, &read, (&pdc, wrong), &[NackCode::PSN_OOR_WINDOW]);
-        }
-        let last = t.range(&pdc)? - 1;
-        for (n, k) in [(last, 1), (0, 0)] {
-            t.proper_data.insert((pdc.local.0, pdc.psn(n).0));
-            t.request(&pdc, read.data(n, k)?)?;
-            t.expect_ack(PDS_WIN_001, &pdc, pdc.psn(n))?;
-        }
-        t.ends_with(SES_DONE_001, read.operation, (uet_control::Status::Ok, read.bytes.len() as u64))
-            .map(drop)
-    }),
-    rule("return-taken/other-peer", "Read data from another address is refused, and not taken")
+    rule("source-return-direction/window-edge", "Read data is accepted up to the last PSN of the window")
+        .checks(&[PDS_WIN_001, PDS_OPEN_006, SES_DONE_001])
+        .needs(&[READ, RUD])
+        .over(&[&EDGE, &START])
+        .run(|t| {
+            let read = Read::new(t, Mode::Rud)?;
+            read.ack(t)?;
+            let pdc = read.pdc();
+            if !t.value(&EDGE) {
+                let invalid = read.data(t.beyond(&pdc)? - 1, 0)?;
+                return expect_refused(t, PDS_OPEN_006, &read, (&pdc, invalid), &[NackCode::PSN_OOR_WINDOW]);
+            }
+            let last = t.range(&pdc)? - 1;
+            for (n, k) in [(last, 1), (0, 0)] {
+                t.proper_data.insert((pdc.local.0, pdc.psn(n).0));
+                t.request(&pdc, read.data(n, k)?)?;
+                t.expect_ack(PDS_WIN_001, &pdc, pdc.psn(n))?;
+            }
+            t.ends_with(SES_DONE_001, read.operation, (Status::Ok, read.bytes.len() as u64)).map(drop)
+        }),
+    rule("source-return-direction/other-address", "Read data from another address is refused")
         .checks(&[PDS_OPEN_003])
         .needs(&[READ, TWO_ADDRESSES])
         .over(&[&MODE, &CARRIER, &START])
@@ -239,44 +217,38 @@ pub(super) const RULES: &[Rule] = &[
             let from = t.address(1)?;
             let read = Read::new(t, Mode::Rud)?;
             read.ack(t)?;
-            let way = Pdc { from, ..read.pdc() };
-            let wrong = read.data(0, 1)?;
-            is_refused(t, PDS_OPEN_003, &read, (&way, wrong), &[NackCode::PDC_HDR_MISMATCH])
+            let other = Pdc { from, ..read.pdc() };
+            let invalid = read.data(0, 1)?;
+            expect_refused(t, PDS_OPEN_003, &read, (&other, invalid), &[NackCode::PDC_HDR_MISMATCH])
         }),
-    rule(
-        "return-taken/other-mode",
-        "Read data of an ordered type on an unordered context is refused, and not taken",
-    )
-    .checks(&[PDS_OPEN_008])
-    .needs(&[RUD, READ])
-    .over(&[&CARRIER, &START])
-    .run(|t| {
-        let read = Read::new(t, Mode::Rud)?;
-        read.ack(t)?;
-        let wrong = Request { rod: true, ..read.data(0, 1)? };
-        is_refused(t, PDS_OPEN_008, &read, (&read.pdc(), wrong), &[NackCode::PDC_MODE_MISMATCH])
-    }),
-    rule(
-        "return-taken/other-start",
-        "The return direction starts at the Start_PSN of the device, not where the \
-         target likes",
-    )
-    .checks(&[PDS_SYN_008])
-    .needs(&[RUD, READ])
-    .over(&[&CARRIER, &START])
-    .run(|t| {
-        let read = Read::new(t, Mode::Rud)?;
-        read.ack(t)?;
-        let pdc = read.pdc();
-        // Where the forward direction is by now.
-        t.request(&pdc, read.data(3, 0)?)?;
-        let (_, ack) = t.expect_ack(PDS_SYN_008, &pdc, pdc.psn(3))?;
-        t.check(PDS_SYN_008, "cack_psn", pdc.psn(0) - 1, ack.cack_psn());
-        t.is_open(PDS_SYN_008, read.operation)
-    }),
+    rule("source-return-direction/other-mode", "An unordered context refuses ordered read data")
+        .checks(&[PDS_OPEN_008])
+        .needs(&[RUD, READ])
+        .over(&[&CARRIER, &START])
+        .run(|t| {
+            let read = Read::new(t, Mode::Rud)?;
+            read.ack(t)?;
+            let invalid = Request { rod: true, ..read.data(0, 1)? };
+            expect_refused(t, PDS_OPEN_008, &read, (&read.pdc(), invalid), &[NackCode::PDC_MODE_MISMATCH])
+        }),
+    rule("source-return-direction/start-psn", "The return direction starts at the device's Start_PSN")
+        .checks(&[PDS_SYN_008])
+        .needs(&[RUD, READ])
+        .over(&[&CARRIER, &START])
+        .run(|t| {
+            let read = Read::new(t, Mode::Rud)?;
+            read.ack(t)?;
+            let pdc = read.pdc();
+            // The forward direction has used three PSNs.
+            t.request(&pdc, read.data(3, 0)?)?;
+            let (_, ack) = t.expect_ack(PDS_SYN_008, &pdc, pdc.psn(3))?;
+            t.check(PDS_SYN_008, "cack_psn", pdc.psn(0) - 1, ack.cack_psn());
+            t.is_open(PDS_SYN_008, read.operation)
+        }),
 ];
 
 impl Read {
+    /// Starts a read on an established context.
     fn new(t: &mut Test<'_>, mode: Mode) -> Result<Self, Stop> {
         let peer = t.peer(0)?;
         let mut target = Target::established(t, peer, mode)?;
@@ -285,7 +257,7 @@ impl Read {
         Ok(Self::of(t, target, operation, bytes))
     }
 
-    /// Such a read that opens its context.
+    /// Starts a read that opens its context.
     fn opening(t: &mut Test<'_>, mode: Mode) -> Result<Self, Stop> {
         let peer = t.peer(0)?;
         let (operation, bytes) = Self::post(t, peer, mode)?;
@@ -294,12 +266,14 @@ impl Read {
         Ok(Self::of(t, target, operation, bytes))
     }
 
+    /// Posts the read. Returns the operation and its data.
     fn post(t: &mut Test<'_>, peer: u64, mode: Mode) -> Result<(Operated, Vec<u8>), Stop> {
         let length = 2 * t.mtu();
         let operation = t.post(Post { mode, want_data: true, ..post(PostKind::Read, peer, length) })?;
         Ok((operation, Fill::Seed(5).bytes(length)))
     }
 
+    /// Returns the read. The device must accept its data.
     fn of(t: &mut Test<'_>, target: Target, operation: Operated, bytes: Vec<u8>) -> Self {
         for n in 0..2 {
             t.proper_data.insert((target.pdc.local.0, target.psn(n).0));
@@ -312,25 +286,25 @@ impl Read {
         self.target.ack(t, self.target.highest())
     }
 
-    /// The data of the `k`-th packet, with the `n`-th PSN of the return direction.
+    /// Returns the data of the `k`-th packet, with the `n`-th PSN of the return direction.
     fn data(&self, n: u32, k: usize) -> Result<Request, Stop> {
-        self.data_as(n, k, ReadData::Right)
+        self.data_as(n, k, ReadData::Valid)
     }
 
-    /// Returns such data with a change.
+    /// Returns such data, changed as `data` says.
     fn data_as(&self, n: u32, k: usize, data: ReadData) -> Result<Request, Stop> {
         let uet = self.target.packet(1)?.seen.uet();
-        let Some(Ses::Std(asked)) = uet.ses else {
+        let Some(Ses::Std(request)) = uet.ses else {
             return skip("the device reads by a short header");
         };
-        let (mut message, mut job) = (asked.message_id(), asked.address().job_id());
+        let (mut message, mut job) = (request.message_id(), request.address().job_id());
         let (mut length, mut offset) = (self.mtu, k * self.mtu);
         match data {
-            ReadData::Right => {}
+            ReadData::Valid => {}
             ReadData::OtherMessage => message ^= 0x5a5a,
             ReadData::OtherJob => job ^= 1,
-            ReadData::BeyondTheRead => offset += self.bytes.len(),
-            ReadData::Longer => length -= 1,
+            ReadData::BeyondEnd => offset += self.bytes.len(),
+            ReadData::TooLong => length -= 1,
         }
         let head = ResponseData::build().read_request_message_id(message);
         let head = head.job_id(job).response_message_id(9).payload_length(length as u16);
@@ -338,12 +312,13 @@ impl Read {
         Ok(self.target.pdc.request(n).ses(head.done()?, &self.bytes[k * self.mtu..(k + 1) * self.mtu]))
     }
 
+    /// Returns the suite's side of the context.
     fn pdc(&self) -> Pdc {
         self.target.pdc.clone()
     }
 
-    /// The read ends with these bytes.
-    fn ends(&self, t: &mut Test<'_>, requirement: &Requirement) -> Outcome {
+    /// Expects that the read completes with its data.
+    fn expect_end(&self, t: &mut Test<'_>, requirement: &Requirement) -> Outcome {
         let within = t.soon();
         let ended = t.completion(self.operation, within)?;
         t.check(requirement, "the completion", Some(Status::Ok), ended.as_ref().map(|ended| ended.status));
@@ -353,21 +328,21 @@ impl Read {
     }
 }
 
-/// This data is refused by one of these codes and not taken; the right data, after it, is.
-fn is_refused(
+/// Expects a NACK with one of these codes for invalid data. The valid data after it completes the read.
+fn expect_refused(
     t: &mut Test<'_>,
     requirement: &Requirement,
     read: &Read,
-    wrong: (&Pdc, Request),
+    invalid: (&Pdc, Request),
     codes: &[NackCode],
 ) -> Outcome {
-    let (way, data) = wrong;
+    let (path, data) = invalid;
     let psn = data.psn;
-    t.request(way, data)?;
-    let local = way.from;
-    let words: Vec<String> = codes.iter().map(ToString::to_string).collect();
+    t.request(path, data)?;
+    let local = path.from;
+    let names: Vec<String> = codes.iter().map(ToString::to_string).collect();
     let within = t.soon();
-    t.expect(requirement, &format!("NACK {} for {psn}", words.join(" or ")), within, |seen| {
+    t.expect(requirement, &format!("NACK {} for {psn}", names.join(" or ")), within, |seen| {
         let nack = seen.nack().filter(|nack| nack.nack_psn() == Some(psn) && seen.wire.dst == local)?;
         codes.contains(&nack.nack_code()).then_some(())
     })?;
@@ -377,8 +352,5 @@ fn is_refused(
         t.request(&pdc, read.data(n, n as usize)?)?;
         t.expect_ack(requirement, &pdc, pdc.psn(n))?;
     }
-    read.ends(t, requirement)
+    read.expect_end(t, requirement)
 }
-
-/// True for the last PSN of the window.
-const EDGE: Axis<bool> = axis("psn").values(&[("last", true), ("next", false)]);

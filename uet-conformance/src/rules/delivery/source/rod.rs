@@ -1,6 +1,10 @@
-//! The source of an ordered context: order, and going back (section 3.5.21).
+//! The source of an ordered context: the order of its packets, and go-back-N (section 3.5.21).
 
 use crate::prelude::*;
+use uet_wire::pds::Nack;
+
+/// The number of timeouts before an ACK.
+const TIMEOUTS: Axis<u64> = axis("timeouts").values(&[("one", 1), ("two", 2)]);
 
 /// Begins a rule with the usual needs and axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
@@ -8,63 +12,56 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "source-rod/type",
-        "All requests of an ordered context, retransmissions included, are of an ordered \
-         type",
-    )
-    .checks(&[PDS_OPEN_008, PDS_RTO_001])
-    .run(|t| {
-        let (mut target, _) = under_way(t, 2)?;
-        target.expect_again(t, PDS_RTO_001, 1, t.later())?;
-        for got in &target.got {
-            let kind = got.request.prologue().kind();
-            t.one_of(PDS_OPEN_008, "pds.type", &[PdsType::ROD_REQ, PdsType::ROD_CC_REQ], kind);
-        }
-        Ok(())
-    }),
-    rule("source-rod/in-order", "Packets leave an ordered context in the order of their PSNs")
+    rule("source-rod/type", "All requests of an ordered context have a ROD type, retransmissions too")
+        .checks(&[PDS_OPEN_008, PDS_RTO_001])
+        .run(|t| {
+            let (mut target, _) = ordered_message_in_flight(t, 2)?;
+            target.expect_again(t, PDS_RTO_001, 1, t.later())?;
+            for packet in &target.got {
+                let kind = packet.request.prologue().kind();
+                t.one_of(PDS_OPEN_008, "pds.type", &[PdsType::ROD_REQ, PdsType::ROD_CC_REQ], kind);
+            }
+            Ok(())
+        }),
+    rule("source-rod/in-order", "An ordered context sends its packets in PSN order")
         .checks(&[PDS_ROD_001, PDS_PSN_005])
         .run(|t| {
             let peer = t.peer(0)?;
             let count = 40;
-            let written = t.post(write(peer, count as usize * t.mtu()))?;
+            let written = t.post(ordered_write(peer, count as usize * t.mtu()))?;
             let mut target = Target::accept(t)?;
-            target.serve(t, count, |target, got| Some(target.acking(target.index(&got.request))))?;
-            let first = target.got.iter().filter(|got| !got.request.retx());
-            let order: Vec<u32> = first.map(|got| target.index(&got.request)).collect();
+            target.serve(t, count, |target, packet| Some(target.acking(target.index(&packet.request))))?;
+            let first = target.got.iter().filter(|packet| !packet.request.retx());
+            let order: Vec<u32> = first.map(|packet| target.index(&packet.request)).collect();
             let first_out = order.windows(2).find(|pair| pair[1] != pair[0] + 1).map(|pair| pair[1]);
-            t.check(PDS_ROD_001, "the first out of order", None, first_out);
+            t.check(PDS_ROD_001, "the first packet out of order", None, first_out);
             t.ends(PDS_PSN_005, written, Status::Ok)
         }),
+    rule("source-rod/timeout", "After a timeout, all packets from the missing one on are resent in order")
+        .checks(&[PDS_ROD_004])
+        .over(&[&TIMEOUTS, &CARRIER, &START])
+        .run(|t| {
+            let timeouts = t.value(&TIMEOUTS);
+            require(timeouts <= t.parameter("max_rto_retx_cnt"), "the device gives up after one timeout")?;
+            let (mut target, written) = ordered_message_in_flight(t, 4)?;
+            for _ in 0..timeouts {
+                expect_in_order(t, &mut target, 1, 4)?;
+            }
+            target.ack(t, 4)?;
+            t.ends(PDS_ROD_004, written, Status::Ok)
+        }),
     rule(
-        "source-rod/timeout",
-        "After each timeout everything from the missing packet on comes again, in order",
-    )
-    .checks(&[PDS_ROD_004])
-    .over(&[&TIMEOUTS, &CARRIER, &START])
-    .run(|t| {
-        let timeouts = t.value(&TIMEOUTS);
-        require(timeouts <= t.parameter("max_rto_retx_cnt"), "the device gives up after one timeout")?;
-        let (mut target, written) = under_way(t, 4)?;
-        for _ in 0..timeouts {
-            expect_in_turn(t, &mut target, 1, 4)?;
-        }
-        target.ack(t, 4)?;
-        t.ends(PDS_ROD_004, written, Status::Ok)
-    }),
-    rule(
-        "source-rod/out-of-order",
-        "After ROD_OOO everything from the first missing packet on comes again, in order",
+        "source-rod/rod-ooo",
+        "After ROD_OOO, all packets from the first missing one on are resent in order",
     )
     .checks(&[PDS_ROD_004])
     .measure(|t| {
-        let (mut target, written) = under_way(t, 5)?;
+        let (mut target, written) = ordered_message_in_flight(t, 5)?;
         target.ack(t, 1)?;
         let sent = target.packet(2)?.seen.at;
-        // The second is lost; the third was the first above the gap.
+        // The second packet is lost, and the third is the first above the gap.
         target.refuse(t, NackCode::ROD_OOO, 3)?;
-        expect_in_turn(t, &mut target, 2, 5)?;
+        expect_in_order(t, &mut target, 2, 5)?;
         if t.nack_wait() * 3 < t.rto() {
             let waited = t.now().saturating_sub(sent);
             let most = Bound::from(t.rto()).from_parameter("rto_init_time");
@@ -73,134 +70,111 @@ pub(super) const RULES: &[Rule] = &[
         target.ack(t, 5)?;
         t.ends(PDS_ROD_004, written, Status::Ok)
     }),
-    rule(
-        "source-rod/whatever-the-payload",
-        "Where ROD_OOO says what is expected, or says nothing, the device goes back by \
-         what is acknowledged",
-    )
-    .checks(&[PDS_ROD_004])
-    .run(|t| {
-        let (mut target, written) = under_way(t, 4)?;
-        target.ack(t, 1)?;
-        let remote = target.pdc.remote.unwrap_or_default();
-        let nack =
-            uet_wire::pds::Nack::build(NackCode::ROD_OOO).nack_psn(target.psn(4)).spdcid(target.pdc.local);
-        let nack = nack.dpdcid(remote).payload(target.psn(2).0).done()?;
-        t.send(&target.pdc, &uet_wire::UetBuf::new(nack))?;
-        expect_in_turn(t, &mut target, 2, 4)?;
-        target.ack(t, 4)?;
-        t.ends(PDS_ROD_004, written, Status::Ok)
-    }),
-    rule(
-        "source-rod/not-too-far",
-        "Going back ends at the cumulative PSN: what is acknowledged does not come again",
-    )
-    .checks(&[PDS_ROD_004])
-    .run(|t| {
-        let (mut target, _) = under_way(t, 6)?;
-        target.ack(t, 3)?;
-        target.refuse(t, NackCode::ROD_OOO, 5)?;
-        expect_in_turn(t, &mut target, 4, 6)?;
-        target.expect_none(t, PDS_ROD_004, "nothing that is acknowledged", t.rto() / 2, |n| n <= 3)
-    }),
-    rule(
-        "source-rod/early-opening",
-        "When a later packet with syn arrives first and is refused, the device starts \
-         again at Start_PSN",
-    )
-    .checks(&[PDS_ROD_004, PDS_SYN_001])
-    .run(|t| {
-        let peer = t.peer(0)?;
-        let written = t.post(write(peer, 3 * t.mtu()))?;
-        let mut target = Target::accept(t)?;
-        target.collect(t, 3)?;
-        // As if the second had come first; whether it opens the context there is open, and here it does not.
-        target.refuse_without_context(t, NackCode::ROD_OOO, 1)?;
-        let again = target.expect_any_again(t, PDS_ROD_004, 0)?;
-        t.check(PDS_ROD_004, "the first to come again", 0, target.index(&again));
-        t.check(PDS_SYN_001, "syn", true, again.syn());
-        expect_in_turn(t, &mut target, 1, 2)?;
-        target.ack(t, 2)?;
-        t.ends(PDS_ROD_004, written, Status::Ok)
-    }),
-    rule(
-        "source-rod/new-behind-old",
-        "A message that is posted while the device goes back leaves behind the \
-         retransmissions",
-    )
-    .checks(&[PDS_ROD_004])
-    .run(|t| {
-        let (mut target, _) = under_way(t, 3)?;
-        target.refuse(t, NackCode::ROD_OOO, 3)?;
-        let peer = t.peer(0)?;
-        t.post(write(peer, 64))?;
-        // It may leave before the device knows; then it comes again, behind the others.
-        expect_in_turn(t, &mut target, 1, 3)?;
-        let at = target.of(3).last().map_or(Duration::ZERO, |got| got.seen.at);
-        target.watch(t, t.rto())?;
-        let last = target.of(4).last().map_or(Duration::ZERO, |got| got.seen.at);
-        t.at_least(PDS_ROD_004, "the time of the new message, against the last retransmission", at, last);
-        Ok(())
-    }),
-    rule(
-        "source-rod/strict-receiver",
-        "A target that takes nothing out of order gets every packet, though some are lost",
-    )
-    .checks(&[PDS_ROD_004])
-    .run(|t| {
-        let peer = t.peer(0)?;
-        let count = 12;
-        let written = t.post(write(peer, count as usize * t.mtu()))?;
-        let mut target = Target::accept(t)?;
-        let (mut expected, mut refused, mut next) = (0, None, 0);
-        let until = t.now() + t.until_given_up();
-        while expected < count && t.now() < until {
-            let Some(got) = target.got.get(next).cloned() else {
-                let within = t.later();
-                target.next(t, within)?;
-                continue;
-            };
-            next += 1;
-            let n = target.index(&got.request);
-            // Each of these is lost once.
-            let lost = [2, 3, 7].contains(&n) && !got.request.retx();
-            if lost {
-                continue;
-            }
-            if n > expected {
-                if refused != Some(expected) {
-                    refused = Some(expected);
-                    target.refuse(t, NackCode::ROD_OOO, n)?;
+    rule("source-rod/nack-payload", "After ROD_OOO with a payload, the device resumes at the cumulative PSN")
+        .checks(&[PDS_ROD_004])
+        .run(|t| {
+            let (mut target, written) = ordered_message_in_flight(t, 4)?;
+            target.ack(t, 1)?;
+            let remote = target.pdc.remote.unwrap_or_default();
+            let nack = Nack::build(NackCode::ROD_OOO).nack_psn(target.psn(4)).spdcid(target.pdc.local);
+            let nack = nack.dpdcid(remote).payload(target.psn(2).0).done()?;
+            t.send(&target.pdc, &UetBuf::new(nack))?;
+            expect_in_order(t, &mut target, 2, 4)?;
+            target.ack(t, 4)?;
+            t.ends(PDS_ROD_004, written, Status::Ok)
+        }),
+    rule("source-rod/acknowledged", "An ordered context does not retransmit acknowledged packets")
+        .checks(&[PDS_ROD_004])
+        .run(|t| {
+            let (mut target, _) = ordered_message_in_flight(t, 6)?;
+            target.ack(t, 3)?;
+            target.refuse(t, NackCode::ROD_OOO, 5)?;
+            expect_in_order(t, &mut target, 4, 6)?;
+            target.expect_none(t, PDS_ROD_004, "no acknowledged packet", t.rto() / 2, |n| n <= 3)
+        }),
+    rule("source-rod/opening", "After ROD_OOO for a later packet with syn, the device restarts at Start_PSN")
+        .checks(&[PDS_ROD_004, PDS_SYN_001])
+        .run(|t| {
+            let peer = t.peer(0)?;
+            let written = t.post(ordered_write(peer, 3 * t.mtu()))?;
+            let mut target = Target::accept(t)?;
+            target.collect(t, 3)?;
+            // As if the second packet arrived first. The sources leave open if it opens the context.
+            target.refuse_without_context(t, NackCode::ROD_OOO, 1)?;
+            let again = target.expect_any_again(t, PDS_ROD_004, 0)?;
+            t.check(PDS_ROD_004, "the first retransmitted packet", 0, target.index(&again));
+            t.check(PDS_SYN_001, "syn", true, again.syn());
+            expect_in_order(t, &mut target, 1, 2)?;
+            target.ack(t, 2)?;
+            t.ends(PDS_ROD_004, written, Status::Ok)
+        }),
+    rule("source-rod/new-message", "A new message follows the retransmissions of an ordered context")
+        .checks(&[PDS_ROD_004])
+        .run(|t| {
+            let (mut target, _) = ordered_message_in_flight(t, 3)?;
+            target.refuse(t, NackCode::ROD_OOO, 3)?;
+            let peer = t.peer(0)?;
+            t.post(ordered_write(peer, 64))?;
+            // If the message leaves before the NACK arrives, its packet is retransmitted after the others.
+            expect_in_order(t, &mut target, 1, 3)?;
+            let at = target.of(3).last().map_or(Duration::ZERO, |packet| packet.seen.at);
+            target.watch(t, t.rto())?;
+            let last = target.of(4).last().map_or(Duration::ZERO, |packet| packet.seen.at);
+            t.at_least(PDS_ROD_004, "the time of the new message, against the last retransmission", at, last);
+            Ok(())
+        }),
+    rule("source-rod/strict-target", "A target without reordering gets all packets despite losses")
+        .checks(&[PDS_ROD_004])
+        .run(|t| {
+            let peer = t.peer(0)?;
+            let count = 12;
+            let written = t.post(ordered_write(peer, count as usize * t.mtu()))?;
+            let mut target = Target::accept(t)?;
+            let (mut expected, mut refused, mut next) = (0, None, 0);
+            let until = t.now() + t.until_given_up();
+            while expected < count && t.now() < until {
+                let Some(packet) = target.got.get(next).cloned() else {
+                    let within = t.later();
+                    target.next(t, within)?;
+                    continue;
+                };
+                next += 1;
+                let n = target.index(&packet.request);
+                // The first transmission of each of these packets is lost.
+                let lost = [2, 3, 7].contains(&n) && !packet.request.retx();
+                if lost {
+                    continue;
                 }
-                continue;
+                if n > expected {
+                    if refused != Some(expected) {
+                        refused = Some(expected);
+                        target.refuse(t, NackCode::ROD_OOO, n)?;
+                    }
+                    continue;
+                }
+                expected += u32::from(n == expected);
+                target.ack(t, expected - 1)?;
             }
-            expected += u32::from(n == expected);
-            target.ack(t, expected - 1)?;
-        }
-        t.check(PDS_ROD_004, "packets taken in order", count, expected);
-        t.ends(PDS_ROD_004, written, Status::Ok)
-    }),
-    rule(
-        "source-rod/refused-for-room",
-        "A packet that is refused for lack of a resource comes again before those behind \
-         it",
-    )
-    .checks(&[PDS_ROD_004])
-    .run(|t| {
-        let (mut target, written) = under_way(t, 3)?;
-        target.refuse(t, NackCode::NO_PKT_BUFFER, 1)?;
-        expect_in_turn(t, &mut target, 1, 1)?;
-        target.ack(t, 1)?;
-        // The packets behind it were out of order, and dropped.
-        target.refuse(t, NackCode::ROD_OOO, 2)?;
-        expect_in_turn(t, &mut target, 2, 3)?;
-        target.ack(t, 3)?;
-        t.ends(PDS_ROD_004, written, Status::Ok)
-    }),
-    rule("source-rod/stale-refusal", "ROD_OOO for a packet that is acknowledged sends nothing back")
+            t.check(PDS_ROD_004, "packets accepted in order", count, expected);
+            t.ends(PDS_ROD_004, written, Status::Ok)
+        }),
+    rule("source-rod/no-pkt-buffer", "A packet refused for lack of a buffer is resent before later packets")
+        .checks(&[PDS_ROD_004])
+        .run(|t| {
+            let (mut target, written) = ordered_message_in_flight(t, 3)?;
+            target.refuse(t, NackCode::NO_PKT_BUFFER, 1)?;
+            expect_in_order(t, &mut target, 1, 1)?;
+            target.ack(t, 1)?;
+            // The target dropped the later packets as out of order.
+            target.refuse(t, NackCode::ROD_OOO, 2)?;
+            expect_in_order(t, &mut target, 2, 3)?;
+            target.ack(t, 3)?;
+            t.ends(PDS_ROD_004, written, Status::Ok)
+        }),
+    rule("source-rod/stale-nack", "ROD_OOO for an acknowledged packet causes no retransmission")
         .checks(&[PDS_NACK_002, PDS_RTO_001])
         .run(|t| {
-            let (mut target, written) = under_way(t, 3)?;
+            let (mut target, written) = ordered_message_in_flight(t, 3)?;
             target.ack(t, 2)?;
             t.settle()?;
             target.refuse(t, NackCode::ROD_OOO, 2)?;
@@ -208,21 +182,21 @@ pub(super) const RULES: &[Rule] = &[
             let waited = again.seen.at.saturating_sub(target.asked);
             let least = Bound::from(t.rto()).from_parameter("rto_init_time");
             t.at_least(PDS_NACK_002, "the time before the retransmission", least, waited);
-            target.expect_none(t, PDS_NACK_002, "nothing that is acknowledged", t.rto(), |n| n < 3)?;
+            target.expect_none(t, PDS_NACK_002, "no acknowledged packet", t.rto(), |n| n < 3)?;
             target.ack(t, 3)?;
             t.ends(PDS_NACK_002, written, Status::Ok)
         }),
-    rule("source-rod/one-entropy", "All packets of an ordered context have one entropy value at a time")
+    rule("source-rod/entropy", "The packets of an ordered context use one entropy value at a time")
         .checks(&[PDS_ROD_005])
         .needs(&[ROD, SEE_ENTROPY])
         .run(|t| {
             let peer = t.peer(0)?;
             let count = 30;
-            t.post(write(peer, count as usize * t.mtu()))?;
+            t.post(ordered_write(peer, count as usize * t.mtu()))?;
             let mut target = Target::accept(t)?;
-            target.serve(t, count, |target, got| Some(target.acking(target.index(&got.request))))?;
-            // A device may change it, but not go to and fro.
-            let mut values: Vec<u16> = target.got.iter().map(|got| got.seen.wire.entropy).collect();
+            target.serve(t, count, |target, packet| Some(target.acking(target.index(&packet.request))))?;
+            // A device may change the value, but not alternate between values.
+            let mut values: Vec<u16> = target.got.iter().map(|packet| packet.seen.wire.entropy).collect();
             values.dedup();
             let changes = values.len() - 1;
             t.at_most(PDS_ROD_005, "changes of the entropy value in 30 packets", 2, changes);
@@ -230,27 +204,29 @@ pub(super) const RULES: &[Rule] = &[
         }),
 ];
 
-fn write(peer: u64, length: usize) -> Post {
+/// Returns a write on an ordered context.
+fn ordered_write(peer: u64, length: usize) -> Post {
     Post { mode: Mode::Rod, ..post(PostKind::Write, peer, length) }
 }
 
-/// A context at rest, and a message of so many packets on it that have all come: the first has PSN 1.
-fn under_way(t: &mut Test<'_>, count: u32) -> Result<(Target, Operated), Stop> {
+/// Has the device write `count` packets on an established ordered context. All of them have arrived, the
+/// first with PSN 1, and none is acknowledged.
+fn ordered_message_in_flight(t: &mut Test<'_>, count: u32) -> Result<(Target, Operated), Stop> {
     let peer = t.peer(0)?;
     let mut target = Target::established(t, peer, Mode::Rod)?;
     target.asked = t.now();
-    let written = t.post(write(peer, count as usize * t.mtu()))?;
+    let written = t.post(ordered_write(peer, count as usize * t.mtu()))?;
     target.collect(t, count + 1)?;
     Ok((target, written))
 }
 
-/// Expects these packets again, one after the other: they may come more than once, but none before its turn.
-fn expect_in_turn(t: &mut Test<'_>, target: &mut Target, first: u32, last: u32) -> Outcome {
+/// Expects retransmissions of these packets in order. A packet may be repeated, but none precedes its turn.
+fn expect_in_order(t: &mut Test<'_>, target: &mut Target, first: u32, last: u32) -> Outcome {
     let mut due = first;
     while due <= last {
         let again = target.expect_any_again(t, PDS_ROD_004, due)?;
         let n = target.index(&again);
-        t.between(PDS_ROD_004, "the packet that comes again, up to the next in order,", first..=due, n);
+        t.between(PDS_ROD_004, "the retransmitted packet, up to the next in order,", first..=due, n);
         due += u32::from(n == due);
         if n > due {
             return Err(Stop::Failed);
@@ -258,6 +234,3 @@ fn expect_in_turn(t: &mut Test<'_>, target: &mut Target, first: u32, last: u32) 
     }
     Ok(())
 }
-
-/// The number of timeouts without an answer.
-const TIMEOUTS: Axis<u64> = axis("timeouts").values(&[("one", 1), ("two", 2)]);

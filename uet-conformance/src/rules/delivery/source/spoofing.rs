@@ -1,16 +1,16 @@
-//! Packets that are not of the context they seem to be for (section 3.5.8): they change nothing at a source.
+//! Spoofed packets for a context of the device, and NACKs for PSNs that are not outstanding (section 3.5.8).
 
 use crate::prelude::*;
 use crate::rules::steps::{STRANGER, message_in_flight, wrong_context};
 use uet_wire::Units24;
 use uet_wire::pds::{Nack, NackCcx};
 
-/// The packet of the stranger.
+/// The spoofed packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum StrangeReply {
+enum SpoofedReply {
     Ack,
     AckCc,
-    AckOfError,
+    ErrorAck,
     ReqClose,
     Sack,
     Nack(NackCode),
@@ -21,48 +21,48 @@ enum StrangeReply {
     ClearRequest,
 }
 
-const PACKET: Axis<StrangeReply> = axis("packet").values(&[
-    ("ack", StrangeReply::Ack),
-    ("ack-cc", StrangeReply::AckCc),
-    ("ack-of-error", StrangeReply::AckOfError),
-    ("req-close", StrangeReply::ReqClose),
-    ("sack", StrangeReply::Sack),
-    ("trimmed", StrangeReply::Nack(NackCode::TRIMMED)),
-    ("no-resource", StrangeReply::Nack(NackCode::NO_RESOURCE)),
-    ("ooo", StrangeReply::Nack(NackCode::ROD_OOO)),
-    ("inv-dpdcid", StrangeReply::Nack(NackCode::INV_DPDCID)),
-    ("hdr-mismatch", StrangeReply::Nack(NackCode::PDC_HDR_MISMATCH)),
-    ("closing", StrangeReply::Nack(NackCode::CLOSING)),
-    ("closing-in-err", StrangeReply::Nack(NackCode::CLOSING_IN_ERR)),
-    ("gtd-resp-unavail", StrangeReply::Nack(NackCode::GTD_RESP_UNAVAIL)),
-    ("pkt-not-rcvd", StrangeReply::Nack(NackCode::PKT_NOT_RCVD)),
-    ("nack-ccx", StrangeReply::NackCcx),
-    ("credit", StrangeReply::Credit),
-    ("close-request", StrangeReply::CloseRequest),
-    ("close-command", StrangeReply::CloseCommand),
-    ("clear-request", StrangeReply::ClearRequest),
+const PACKET: Axis<SpoofedReply> = axis("packet").values(&[
+    ("ack", SpoofedReply::Ack),
+    ("ack-cc", SpoofedReply::AckCc),
+    ("error-ack", SpoofedReply::ErrorAck),
+    ("req-close", SpoofedReply::ReqClose),
+    ("sack", SpoofedReply::Sack),
+    ("trimmed", SpoofedReply::Nack(NackCode::TRIMMED)),
+    ("no-resource", SpoofedReply::Nack(NackCode::NO_RESOURCE)),
+    ("rod-ooo", SpoofedReply::Nack(NackCode::ROD_OOO)),
+    ("inv-dpdcid", SpoofedReply::Nack(NackCode::INV_DPDCID)),
+    ("hdr-mismatch", SpoofedReply::Nack(NackCode::PDC_HDR_MISMATCH)),
+    ("closing", SpoofedReply::Nack(NackCode::CLOSING)),
+    ("closing-in-err", SpoofedReply::Nack(NackCode::CLOSING_IN_ERR)),
+    ("gtd-resp-unavail", SpoofedReply::Nack(NackCode::GTD_RESP_UNAVAIL)),
+    ("pkt-not-rcvd", SpoofedReply::Nack(NackCode::PKT_NOT_RCVD)),
+    ("nack-ccx", SpoofedReply::NackCcx),
+    ("credit", SpoofedReply::Credit),
+    ("close-request", SpoofedReply::CloseRequest),
+    ("close-command", SpoofedReply::CloseCommand),
+    ("clear-request", SpoofedReply::ClearRequest),
 ]);
 
-/// Where a PSN lies that is not outstanding.
+/// The place of a PSN that is not outstanding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NotOutstanding {
     /// It is acknowledged.
     Acknowledged,
-    /// It is the first that was not sent.
+    /// It follows the last packet sent.
     Next,
-    /// It lies within the window.
-    Ahead,
-    /// It lies far away.
-    Far,
-    /// It lies 2^31 away.
+    /// It is within the window.
+    InWindow,
+    /// It is above the window.
+    AboveWindow,
+    /// Its distance is 2^31.
     Opposite,
 }
 
 const PLACE: Axis<NotOutstanding> = axis("place").values(&[
     ("acknowledged", NotOutstanding::Acknowledged),
     ("next", NotOutstanding::Next),
-    ("ahead", NotOutstanding::Ahead),
-    ("far", NotOutstanding::Far),
+    ("in-window", NotOutstanding::InWindow),
+    ("above-window", NotOutstanding::AboveWindow),
     ("opposite", NotOutstanding::Opposite),
 ]);
 
@@ -95,120 +95,111 @@ const CODE: Axis<NackCode> = axis("code").values(&[
 ]);
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "source-strangers/request-outstanding",
-        "A packet of a stranger neither answers an outstanding request nor has it sent \
-         again",
-    )
-    .checks(&[PDS_PDC_003])
-    .over(&[&MODE, &CARRIER, &STRANGER, &PACKET])
-    .run(|t| {
-        let (mut target, written) = message_in_flight(t, 1)?;
-        send(t, &target, 1)?;
-        is_unmoved(t, &mut target, 1, written, PDS_PDC_003)?;
-        next_on_it(t, &mut target, 2, PDS_PDC_003)
-    }),
-    rule("source-strangers/at-rest", "A packet of a stranger does not end a context at rest")
+    rule("source-spoofing/outstanding", "A spoofed packet causes neither completion nor retransmission")
         .checks(&[PDS_PDC_003])
         .over(&[&MODE, &CARRIER, &STRANGER, &PACKET])
         .run(|t| {
-            // A context at rest may end by itself.
+            let (mut target, written) = message_in_flight(t, 1)?;
+            send_spoofed(t, &target, 1)?;
+            expect_outstanding(t, &mut target, 1, written, PDS_PDC_003)?;
+            expect_next_message(t, &mut target, 2, PDS_PDC_003)
+        }),
+    rule("source-spoofing/idle", "A spoofed packet does not end an idle context")
+        .checks(&[PDS_PDC_003])
+        .over(&[&MODE, &CARRIER, &STRANGER, &PACKET])
+        .run(|t| {
+            // The device may close idle contexts.
             if t.parameter("idle_time") > 0 {
                 t.configure("idle_time", 0)?;
             }
             let (mut target, written) = message_in_flight(t, 1)?;
             target.ack(t, 1)?;
             t.ends(PDS_PDC_003, written, Status::Ok)?;
-            send(t, &target, 1)?;
+            send_spoofed(t, &target, 1)?;
             let pdc = target.pdc.clone();
             t.expect_none(
                 PDS_PDC_003,
                 "no CLOSE_COMMAND and no retransmission",
                 t.rto(),
                 |seen: &RxPacket| {
-                    let ours = |id: PdcId| Some(id) == pdc.remote && seen.wire.dst == pdc.from;
-                    let closes = seen.control(CtlType::CLOSE_COMMAND).is_some_and(|it| ours(it.spdcid()));
-                    (closes || seen.request().is_some_and(|it| ours(it.spdcid()))).then_some(())
+                    let of_context = |id: PdcId| Some(id) == pdc.remote && seen.wire.dst == pdc.from;
+                    let closes =
+                        seen.control(CtlType::CLOSE_COMMAND).is_some_and(|it| of_context(it.spdcid()));
+                    (closes || seen.request().is_some_and(|it| of_context(it.spdcid()))).then_some(())
                 },
             )?;
-            next_on_it(t, &mut target, 2, PDS_PDC_003)
+            expect_next_message(t, &mut target, 2, PDS_PDC_003)
         }),
-    rule(
-        "source-strangers/nack-out-of-place",
-        "A NACK of a PSN that is not outstanding changes nothing, whatever its code",
-    )
-    .checks(&[PDS_NACK_002])
-    .over(&[&MODE, &CARRIER, &PLACE, &CODE])
-    .run(|t| {
-        let (mut target, written) = message_in_flight(t, 2)?;
-        target.ack(t, 1)?;
-        t.settle()?;
-        let psn = match t.value(&PLACE) {
-            NotOutstanding::Acknowledged => target.psn(1),
-            NotOutstanding::Next => target.psn(3),
-            NotOutstanding::Ahead => target.psn(100),
-            NotOutstanding::Far => target.psn(100_000),
-            NotOutstanding::Opposite => target.psn(2) + (1 << 31),
-        };
-        nack_of(t, &target, psn)?;
-        is_unmoved(t, &mut target, 2, written, PDS_NACK_002)?;
-        next_on_it(t, &mut target, 3, PDS_NACK_002)
-    }),
-    rule(
-        "source-strangers/after-the-end",
-        "A NACK for a message that has ended changes nothing, whatever its code",
-    )
-    .checks(&[PDS_NACK_002])
-    .over(&[&MODE, &CARRIER, &CODE])
-    .run(|t| {
-        let (mut target, written) = message_in_flight(t, 2)?;
-        target.ack(t, 2)?;
-        t.ends(PDS_NACK_002, written, Status::Ok)?;
-        for n in [2, 3] {
-            nack_of(t, &target, target.psn(n))?;
-        }
-        target.expect_none(t, PDS_NACK_002, "nothing that has ended", t.rto() * 2, |n| n <= 2)?;
-        next_on_it(t, &mut target, 3, PDS_NACK_002)
-    }),
+    rule("source-spoofing/not-outstanding", "A NACK for a PSN that is not outstanding is ignored")
+        .checks(&[PDS_NACK_002])
+        .over(&[&MODE, &CARRIER, &PLACE, &CODE])
+        .run(|t| {
+            let (mut target, written) = message_in_flight(t, 2)?;
+            target.ack(t, 1)?;
+            t.settle()?;
+            let psn = match t.value(&PLACE) {
+                NotOutstanding::Acknowledged => target.psn(1),
+                NotOutstanding::Next => target.psn(3),
+                NotOutstanding::InWindow => target.psn(100),
+                NotOutstanding::AboveWindow => target.psn(100_000),
+                NotOutstanding::Opposite => target.psn(2) + (1 << 31),
+            };
+            send_nack(t, &target, psn)?;
+            expect_outstanding(t, &mut target, 2, written, PDS_NACK_002)?;
+            expect_next_message(t, &mut target, 3, PDS_NACK_002)
+        }),
+    rule("source-spoofing/after-completion", "A NACK for a completed message is ignored")
+        .checks(&[PDS_NACK_002])
+        .over(&[&MODE, &CARRIER, &CODE])
+        .run(|t| {
+            let (mut target, written) = message_in_flight(t, 2)?;
+            target.ack(t, 2)?;
+            t.ends(PDS_NACK_002, written, Status::Ok)?;
+            for n in [2, 3] {
+                send_nack(t, &target, target.psn(n))?;
+            }
+            target.expect_none(t, PDS_NACK_002, "no completed packet", t.rto() * 2, |n| n <= 2)?;
+            expect_next_message(t, &mut target, 3, PDS_NACK_002)
+        }),
 ];
 
-/// The packet of the stranger, about the `n`-th PSN.
-fn send(t: &mut Test<'_>, target: &Target, n: u32) -> Outcome {
+/// Sends the spoofed packet for the `n`-th PSN.
+fn send_spoofed(t: &mut Test<'_>, target: &Target, n: u32) -> Outcome {
     let from = wrong_context(t, &target.pdc)?;
     let psn = target.psn(n);
     let ack = AckBuilder { mpr: target.mpr, ..from.ack(psn) };
     let packet = match t.value(&PACKET) {
-        StrangeReply::Ack => ack.build()?,
-        StrangeReply::AckCc => AckBuilder { nscc: Some((Units24::from_bytes(100_000), 1)), ..ack }.build()?,
-        StrangeReply::AckOfError => {
+        SpoofedReply::Ack => ack.build()?,
+        SpoofedReply::AckCc => AckBuilder { nscc: Some((Units24::from_bytes(100_000), 1)), ..ack }.build()?,
+        SpoofedReply::ErrorAck => {
             let response = target.packet(n)?.response(ReturnCode::BAD_INDEX, 0)?;
             ack.guaranteed(response).build()?
         }
-        StrangeReply::ReqClose => AckBuilder { request: AckRequest::REQ_CLOSE, ..ack }.build()?,
-        StrangeReply::Sack => {
+        SpoofedReply::ReqClose => AckBuilder { request: AckRequest::REQ_CLOSE, ..ack }.build()?,
+        SpoofedReply::Sack => {
             AckBuilder { response: None, psn: psn - 1, ..ack }.cack(psn - 1).sack(psn, 1).build()?
         }
-        StrangeReply::Nack(code) => from.nack(code, psn)?,
-        StrangeReply::NackCcx => {
+        SpoofedReply::Nack(code) => from.nack(code, psn)?,
+        SpoofedReply::NackCcx => {
             let remote = from.remote.unwrap_or(PdcId::NONE);
             let nack = NackCcx::build(NackCode::CLOSING_IN_ERR);
             UetBuf::new(nack.nack(|nack| nack.nack_psn(psn).spdcid(from.local).dpdcid(remote)).done()?)
         }
-        StrangeReply::Credit => from.control(CtlType::CREDIT, Psn(0), 4_000_000)?,
-        StrangeReply::CloseRequest => from.control(CtlType::CLOSE_REQUEST, psn, 0)?,
-        StrangeReply::CloseCommand => from.control(CtlType::CLOSE_COMMAND, psn, 0)?,
-        StrangeReply::ClearRequest => from.control(CtlType::CLEAR_REQUEST, Psn(0), psn.0)?,
+        SpoofedReply::Credit => from.control(CtlType::CREDIT, Psn(0), 4_000_000)?,
+        SpoofedReply::CloseRequest => from.control(CtlType::CLOSE_REQUEST, psn, 0)?,
+        SpoofedReply::CloseCommand => from.control(CtlType::CLOSE_COMMAND, psn, 0)?,
+        SpoofedReply::ClearRequest => from.control(CtlType::CLEAR_REQUEST, Psn(0), psn.0)?,
     };
     t.send(&from, &packet)
 }
 
-/// The packet is still outstanding: it comes again at its timeout and no earlier, and its ACK ends the
-/// message.
-fn is_unmoved(
+/// Expects that the packet is still outstanding: the device retransmits it at its timeout and no earlier, and
+/// its ACK completes the message.
+fn expect_outstanding(
     t: &mut Test<'_>,
     target: &mut Target,
     n: u32,
-    written: uet_control::Operated,
+    written: Operated,
     requirement: &Requirement,
 ) -> Outcome {
     t.is_open(requirement, written)?;
@@ -221,8 +212,8 @@ fn is_unmoved(
     t.ends(requirement, written, Status::Ok)
 }
 
-/// The next message goes on by the context, with the next PSN.
-fn next_on_it(t: &mut Test<'_>, target: &mut Target, n: u32, requirement: &Requirement) -> Outcome {
+/// Expects that the next message uses the context, with the next PSN.
+fn expect_next_message(t: &mut Test<'_>, target: &mut Target, n: u32, requirement: &Requirement) -> Outcome {
     let peer = t.peer(0)?;
     let written = t.post(post(PostKind::Write, peer, 64))?;
     let next = target.expect_new(t, requirement, n)?;
@@ -232,10 +223,11 @@ fn next_on_it(t: &mut Test<'_>, target: &mut Target, n: u32, requirement: &Requi
     t.ends(requirement, written, Status::Ok)
 }
 
-fn nack_of(t: &mut Test<'_>, target: &Target, psn: Psn) -> Outcome {
+/// Sends a NACK for this PSN.
+fn send_nack(t: &mut Test<'_>, target: &Target, psn: Psn) -> Outcome {
     let remote = target.pdc.remote.unwrap_or(PdcId::NONE);
     let code = t.value(&CODE);
     let nack = Nack::build(code).nack_psn(psn).spdcid(target.pdc.local).dpdcid(remote);
-    // NEW_START_PSN and others say more in their payload; nothing is read where the PSN is not outstanding.
+    // Some codes have a payload, but the device ignores it if the PSN is not outstanding.
     t.send(&target.pdc, &UetBuf::new(nack.done()?))
 }

@@ -1,5 +1,6 @@
-//! The PSNs of an initiator, and how far it sends ahead (section 3.5.12.6).
+//! The PSNs of an initiator and its send window (section 3.5.12.6).
 
+use super::steps::smallest_range;
 use crate::prelude::*;
 use crate::rules::steps::require_retransmissions;
 use core::ops::Range;
@@ -10,7 +11,7 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule("send-window/no-gaps", "The packets of a message have PSNs one after the other")
+    rule("source-window/no-gaps", "The packets of a message have consecutive PSNs")
         .checks(&[PDS_PSN_001])
         .run(|t| {
             let peer = t.peer(0)?;
@@ -25,7 +26,7 @@ pub(super) const RULES: &[Rule] = &[
             t.check(PDS_PSN_001, "the highest PSN, from 0", count - 1, target.highest());
             Ok(())
         }),
-    rule("send-window/across-messages", "The numbers go on from message to message, without gaps")
+    rule("source-window/across-messages", "PSNs continue from one message to the next without gaps")
         .checks(&[PDS_PSN_001])
         .run(|t| {
             let peer = t.peer(0)?;
@@ -42,7 +43,7 @@ pub(super) const RULES: &[Rule] = &[
             t.check(PDS_PSN_001, "the highest PSN, from 0", 6, target.highest());
             Ok(())
         }),
-    rule("send-window/wrap", "Across the end of the PSNs, numbers and ACKs go on")
+    rule("source-window/wrap", "PSNs and cumulative ACKs continue when the PSN wraps")
         .checks(&[PDS_PSN_006])
         .run(|t| {
             t.configure("start_psn", u32::MAX - 2)?;
@@ -50,14 +51,14 @@ pub(super) const RULES: &[Rule] = &[
             let written = t.post(post(PostKind::Write, peer, 8 * t.mtu()))?;
             let mut target = Target::accept(t)?;
             if target.pdc.start != Psn(u32::MAX - 2) {
-                return Err(Stop::Inconclusive("the device starts elsewhere than it was told to".into()));
+                return Err(Stop::Inconclusive("the device does not start at start_psn".into()));
             }
             target.collect(t, 8)?;
             t.check(PDS_PSN_006, "PSN 3 after the first", Psn(0), target.packet(3)?.request.psn());
             target.name(t, 1, 0)?;
             target.ack(t, 4)?;
             t.settle()?;
-            // The ACK of 1 has not come over it, that of 4 has: only what lies above is sent again.
+            // The cumulative PSN is that of packet 4, so only later packets are retransmitted.
             target.expect_again(t, PDS_PSN_006, 5, t.later())?;
             target.expect_none(t, PDS_PSN_006, "nothing below the cumulative PSN", t.rto(), |n| {
                 !(5..=7).contains(&n)
@@ -65,52 +66,44 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 7)?;
             t.ends(PDS_PSN_006, written, Status::Ok)
         }),
-    rule(
-        "send-window/default",
-        "Until a range is announced, nothing leaves above the cumulative PSN + 128 * \
-         Default_MPR",
-    )
-    .checks(&[PDS_WIN_004])
-    .run(|t| {
-        let range = small(t)?;
-        // An ACK that announces no range carries no congestion state either: a device that wants that may
-        // stop before the edge.
-        t.try_configure("congestion", "none")?;
-        let mut target = hold_first(t, range + 40, None)?;
-        exhaust(t, &mut target, 0..u32::MAX, true)?;
-        within(t, PDS_WIN_004, &target, range - 1, "default_mpr");
-        need_reached(t, &target, range - 1)
-    }),
-    rule(
-        "send-window/announced",
-        "Nothing leaves above the cumulative PSN + the range that the target announces",
-    )
-    .checks(&[PDS_WIN_004])
-    .run(|t| {
-        let default = small(t)?;
-        let range = 2 * default;
-        let mut target = hold_first(t, range + 40, Some((range / 128) as u8))?;
-        target.ack(t, 0)?;
-        exhaust(t, &mut target, 1..u32::MAX, false)?;
-        within(t, PDS_WIN_004, &target, range, "the announced mpr");
-        need_reached(t, &target, range)
-    }),
-    rule("send-window/wider", "A wider range lets more leave at once")
+    rule("source-window/default", "By default, no PSN exceeds the cumulative PSN + 128 * Default_MPR")
+        .checks(&[PDS_WIN_004])
+        .run(|t| {
+            let range = smallest_range(t)?;
+            // An ACK without a range has no congestion state. A device that requires it may stop earlier.
+            t.try_configure("congestion", "none")?;
+            let mut target = start_message(t, range + 40, None)?;
+            fill_window(t, &mut target, 0..u32::MAX, true)?;
+            check_highest(t, PDS_WIN_004, &target, range - 1, "default_mpr");
+            require_reached(t, &target, range - 1)
+        }),
+    rule("source-window/announced", "No PSN exceeds the cumulative PSN + the announced range")
+        .checks(&[PDS_WIN_004])
+        .run(|t| {
+            let default = smallest_range(t)?;
+            let range = 2 * default;
+            let mut target = start_message(t, range + 40, Some((range / 128) as u8))?;
+            target.ack(t, 0)?;
+            fill_window(t, &mut target, 1..u32::MAX, false)?;
+            check_highest(t, PDS_WIN_004, &target, range, "the announced mpr");
+            require_reached(t, &target, range)
+        }),
+    rule("source-window/wider", "A wider announced range lets more packets leave at once")
         .checks(&[PDS_WIN_004, PDS_WIN_005])
         .run(|t| {
             require_retransmissions(t, 2)?;
-            let range = small(t)?;
-            let mut target = hold_first(t, 2 * range + 40, Some((range / 128) as u8))?;
+            let range = smallest_range(t)?;
+            let mut target = start_message(t, 2 * range + 40, Some((range / 128) as u8))?;
             target.ack(t, 0)?;
-            exhaust(t, &mut target, 1..u32::MAX, false)?;
-            need_reached(t, &target, range)?;
+            fill_window(t, &mut target, 1..u32::MAX, false)?;
+            require_reached(t, &target, range)?;
             target.mpr *= 2;
-            // Its cumulative PSN is that of the newest, so it is not older.
+            // Its cumulative PSN is not below that of the newest ACK, so it is not older.
             target.name(t, range, 1)?;
-            exhaust(t, &mut target, 1..u32::MAX, false)?;
-            within(t, PDS_WIN_004, &target, 2 * range, "the wider mpr");
+            fill_window(t, &mut target, 1..u32::MAX, false)?;
+            check_highest(t, PDS_WIN_004, &target, 2 * range, "the wider mpr");
             // The range is an upper bound: a source may stop earlier.
-            need_reached(t, &target, range + 1)?;
+            require_reached(t, &target, range + 1)?;
             t.at_least(
                 PDS_WIN_005,
                 "the highest PSN, from 0, in the wider range",
@@ -119,55 +112,56 @@ pub(super) const RULES: &[Rule] = &[
             );
             Ok(())
         }),
-    rule("send-window/narrower", "A narrower range holds from where the wider one has ended")
+    rule("source-window/narrower", "A narrower range limits packets beyond those already permitted")
         .checks(&[PDS_WIN_004])
         .run(|t| {
             require_retransmissions(t, 2)?;
-            let range = small(t)?;
-            let mut target = hold_first(t, 2 * range + 80, Some((2 * range / 128) as u8))?;
+            let range = smallest_range(t)?;
+            let mut target = start_message(t, 2 * range + 80, Some((2 * range / 128) as u8))?;
             target.ack(t, 0)?;
-            target.serve(t, 21, |target, got| Some(target.naming(target.index(&got.request), 1)))?;
-            // Up to 2 * range it was permitted before.
+            target.serve(t, 21, |target, packet| Some(target.naming(target.index(&packet.request), 1)))?;
+            // The wider range has permitted packets up to 2 * range.
             target.mpr /= 2;
             target.ack(t, 20)?;
-            exhaust(t, &mut target, 21..u32::MAX, false)?;
-            within(t, PDS_WIN_004, &target, 2 * range, "the wider mpr");
+            fill_window(t, &mut target, 21..u32::MAX, false)?;
+            check_highest(t, PDS_WIN_004, &target, 2 * range, "the wider mpr");
             let highest = target.highest();
-            // Below the narrower range nothing new may leave, whatever is acknowledged.
+            // Until the narrower range exceeds that, no new packet may leave.
             target.ack(t, highest - 10)?;
-            exhaust(t, &mut target, highest - 9..u32::MAX, false)?;
+            fill_window(t, &mut target, highest - 9..u32::MAX, false)?;
             let edge = (highest - 10 + range).max(highest);
-            within(t, PDS_WIN_004, &target, edge, "the narrower mpr");
-            need_reached(t, &target, (2 * range + 79).min(edge))
+            check_highest(t, PDS_WIN_004, &target, edge, "the narrower mpr");
+            require_reached(t, &target, (2 * range + 79).min(edge))
         }),
-    rule("send-window/stale-range", "The range in an ACK older than the newest does not count")
+    rule("source-window/stale-range", "The device ignores the range in an ACK older than the newest")
         .checks(&[PDS_WIN_002])
         .run(|t| {
-            let range = small(t)?;
-            // ACKs without congestion state: a device that wants that may stop before the edge.
+            let range = smallest_range(t)?;
+            // The ACKs have no congestion state. A device that requires it may stop before the edge.
             t.try_configure("congestion", "none")?;
-            let mut target = hold_first(t, 2 * range + 40, Some((range / 128) as u8))?;
-            target.serve(t, 11, |target, got| {
-                let n = target.index(&got.request);
+            let mut target = start_message(t, 2 * range + 40, Some((range / 128) as u8))?;
+            target.serve(t, 11, |target, packet| {
+                let n = target.index(&packet.request);
                 (n <= 10).then(|| target.acking(n))
             })?;
-            // Skips packets that have overtaken the others.
+            // Covers packets that arrived out of order.
             target.ack(t, 10)?;
-            // Overtaken on its way: it announces a wider range.
+            // This ACK was overtaken, and announces a wider range.
             let stale = target.acking(5);
             target.answer(
                 t,
                 AckBuilder { mpr: 2 * target.mpr, nscc: stale.nscc.or(Some(Default::default())), ..stale },
             )?;
-            // ACKs that say no range: those of the newest would take back what the stale one has widened.
-            exhaust(t, &mut target, 11..u32::MAX, true)?;
+            // Later ACKs announce no range, since one would undo the effect of the stale ACK.
+            fill_window(t, &mut target, 11..u32::MAX, true)?;
             let edge = 10 + range;
-            within(t, PDS_WIN_002, &target, edge, "the mpr of the newest ACK");
-            need_reached(t, &target, edge)
+            check_highest(t, PDS_WIN_002, &target, edge, "the mpr of the newest ACK");
+            require_reached(t, &target, edge)
         }),
-    rule("send-window/no-limit", "mpr = 0 states no limit: the message goes on").checks(&[PDS_WIN_005]).run(
-        |t| {
-            let range = small(t)?;
+    rule("source-window/no-limit", "With mpr = 0 the window has no limit and the message completes")
+        .checks(&[PDS_WIN_005])
+        .run(|t| {
+            let range = smallest_range(t)?;
             let count = range + 40;
             let peer = t.peer(0)?;
             let written = t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
@@ -179,113 +173,100 @@ pub(super) const RULES: &[Rule] = &[
                 target.answer(t, AckBuilder { nscc: ack.nscc.or(Some(Default::default())), ..ack })?;
             }
             t.ends(PDS_WIN_005, written, Status::Ok)
-        },
-    ),
-    rule("send-window/bits-do-not-open", "A packet that only a bitmap names does not move the window")
-        .checks(&[PDS_WIN_004])
-        .run(|t| {
-            require_retransmissions(t, 3)?;
-            let range = small(t)?;
-            let mut target = hold_first(t, range + 40, Some((range / 128) as u8))?;
-            target.ack(t, 0)?;
-            // The last ten before the edge are not named.
-            exhaust(t, &mut target, 1..range - 9, false)?;
-            need_reached(t, &target, range)?;
-            let first = target.psn(range - 9);
-            target.answer(t, target.acking(0).sack(first, 0x3ff))?;
-            target.expect_none(t, PDS_WIN_004, "nothing above the window", t.rto() * 2, |n| n > range)?;
-            target.ack(t, 1)?;
-            target.expect_new(t, PDS_WIN_004, range + 1)?;
-            Ok(())
         }),
-    rule("send-window/opens", "A window that was shut opens with the cumulative PSN, as far as that goes")
+    rule("source-window/sack", "A SACK bit does not move the send window").checks(&[PDS_WIN_004]).run(|t| {
+        require_retransmissions(t, 3)?;
+        let range = smallest_range(t)?;
+        let mut target = start_message(t, range + 40, Some((range / 128) as u8))?;
+        target.ack(t, 0)?;
+        // No ACK names the last ten packets before the edge.
+        fill_window(t, &mut target, 1..range - 9, false)?;
+        require_reached(t, &target, range)?;
+        let first = target.psn(range - 9);
+        target.answer(t, target.acking(0).sack(first, 0x3ff))?;
+        target.expect_none(t, PDS_WIN_004, "nothing above the window", t.rto() * 2, |n| n > range)?;
+        target.ack(t, 1)?;
+        target.expect_new(t, PDS_WIN_004, range + 1)?;
+        Ok(())
+    }),
+    rule("source-window/opens", "A full window opens as far as the cumulative PSN advances")
         .checks(&[PDS_WIN_004])
         .run(|t| {
             require_retransmissions(t, 2)?;
-            let range = small(t)?;
-            let mut target = hold_first(t, range + 40, Some((range / 128) as u8))?;
+            let range = smallest_range(t)?;
+            let mut target = start_message(t, range + 40, Some((range / 128) as u8))?;
             target.ack(t, 0)?;
-            exhaust(t, &mut target, 1..u32::MAX, false)?;
-            need_reached(t, &target, range)?;
+            fill_window(t, &mut target, 1..u32::MAX, false)?;
+            require_reached(t, &target, range)?;
             target.ack(t, 7)?;
-            exhaust(t, &mut target, 8..u32::MAX, false)?;
-            within(t, PDS_WIN_004, &target, 7 + range, "the announced mpr");
-            need_reached(t, &target, 7 + range)
+            fill_window(t, &mut target, 8..u32::MAX, false)?;
+            check_highest(t, PDS_WIN_004, &target, 7 + range, "the announced mpr");
+            require_reached(t, &target, 7 + range)
         }),
-    rule(
-        "send-window/ordered",
-        "An ordered context keeps to the window too, with nothing but cumulative ACKs",
-    )
-    .checks(&[PDS_WIN_004])
-    .needs(&[ROD])
-    .over(&[&CARRIER, &START])
-    .run(|t| {
-        let range = small(t)?;
-        t.try_configure("congestion", "none")?;
-        let peer = t.peer(0)?;
-        let write = post(PostKind::Write, peer, (range as usize + 40) * t.mtu());
-        t.post(uet_control::Post { mode: Mode::Rod, ..write })?;
-        let mut target = Target::accept(t)?;
-        target.mpr = (range / 128) as u8;
-        target.ack(t, 0)?;
-        target.watch(t, t.rto() * 2)?;
-        within(t, PDS_WIN_004, &target, range, "the announced mpr");
-        need_reached(t, &target, range)?;
-        target.ack(t, 3)?;
-        target.expect_new(t, PDS_WIN_004, range + 3)?;
-        Ok(())
-    }),
+    rule("source-window/ordered", "An ordered context stays within the window on cumulative ACKs alone")
+        .checks(&[PDS_WIN_004])
+        .needs(&[ROD])
+        .over(&[&CARRIER, &START])
+        .run(|t| {
+            let range = smallest_range(t)?;
+            t.try_configure("congestion", "none")?;
+            let peer = t.peer(0)?;
+            let write = post(PostKind::Write, peer, (range as usize + 40) * t.mtu());
+            t.post(Post { mode: Mode::Rod, ..write })?;
+            let mut target = Target::accept(t)?;
+            target.mpr = (range / 128) as u8;
+            target.ack(t, 0)?;
+            target.watch(t, t.rto() * 2)?;
+            check_highest(t, PDS_WIN_004, &target, range, "the announced mpr");
+            require_reached(t, &target, range)?;
+            target.ack(t, 3)?;
+            target.expect_new(t, PDS_WIN_004, range + 3)?;
+            Ok(())
+        }),
 ];
 
-/// A small default window, where the device lets one; the default range.
-pub(super) fn small(t: &mut Test<'_>) -> Result<u32, Stop> {
-    t.try_configure("default_mpr", 1)?;
-    Ok(128 * t.parameter("default_mpr") as u32)
-}
-
-/// A message of so many packets, whose first is not answered. ACKs name the others, so the device goes on as
-/// far as the window lets it.
-fn hold_first(t: &mut Test<'_>, count: u32, mpr: Option<u8>) -> Result<Target, Stop> {
+/// Has the device send a message of `count` packets on a new context. Later ACKs announce this range.
+fn start_message(t: &mut Test<'_>, count: u32, mpr: Option<u8>) -> Result<Target, Stop> {
     let peer = t.peer(0)?;
     t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
     let mut target = Target::accept(t)?;
     if let Some(mpr) = mpr {
-        // Only an ACK_CC tells it.
+        // Only an ACK_CC announces a range.
         (target.mpr, target.states) = (mpr, true);
     }
     Ok(target)
 }
 
-/// Names what comes of these packets, but for the first of them, until nothing new comes any more.
-fn exhaust(t: &mut Test<'_>, target: &mut Target, named: Range<u32>, plain: bool) -> Outcome {
+/// Acknowledges the packets of this range except the first, until no new packet arrives. The cumulative PSN
+/// stays below the first. With `plain`, the ACKs announce no range.
+fn fill_window(t: &mut Test<'_>, target: &mut Target, named: Range<u32>, plain: bool) -> Outcome {
     let (until, mut next) = (t.now() + t.until_given_up() / 4, 0);
     loop {
-        while let Some(got) = target.got.get(next) {
-            answer(t, target, target.index(&got.request), &named, plain)?;
+        while let Some(request) = target.got.get(next) {
+            acknowledge(t, target, target.index(&request.request), &named, plain)?;
             next += 1;
         }
-        let patience = t.rto() * 2 + t.grace();
-        if t.now() > until || target.next(t, patience)?.is_none() {
+        let longest = t.rto() * 2 + t.grace();
+        if t.now() > until || target.next(t, longest)?.is_none() {
             return Ok(());
         }
     }
 }
 
-fn answer(t: &mut Test<'_>, target: &Target, n: u32, named: &Range<u32>, plain: bool) -> Outcome {
+/// Acknowledges the `n`-th PSN as [`fill_window`] describes.
+fn acknowledge(t: &mut Test<'_>, target: &Target, n: u32, named: &Range<u32>, plain: bool) -> Outcome {
     if n == named.start || !named.contains(&n) {
         return Ok(());
     }
-    match plain {
-        // It announces nothing.
-        true => {
-            t.send(&target.pdc, &target.pdc.ack(target.psn(n)).cack(target.psn(named.start) - 1).build()?)
-        }
-        false => target.name(t, n, named.start),
+    if plain {
+        t.send(&target.pdc, &target.pdc.ack(target.psn(n)).cack(target.psn(named.start) - 1).build()?)
+    } else {
+        target.name(t, n, named.start)
     }
 }
 
-/// Checks that nothing has left above this PSN, from 0.
-fn within(t: &mut Test<'_>, requirement: &Requirement, target: &Target, edge: u32, from: &str) {
+/// Checks that no packet is above the `edge`-th PSN.
+fn check_highest(t: &mut Test<'_>, requirement: &Requirement, target: &Target, edge: u32, from: &str) {
     t.at_most(
         requirement,
         "the highest PSN, from 0",
@@ -294,8 +275,8 @@ fn within(t: &mut Test<'_>, requirement: &Requirement, target: &Target, edge: u3
     );
 }
 
-/// A device that has not got to the edge of the window has not shown that it keeps to it.
-fn need_reached(t: &Test<'_>, target: &Target, edge: u32) -> Outcome {
+/// Requires that the device has reached the edge of the window. Otherwise the rule is inconclusive.
+fn require_reached(t: &Test<'_>, target: &Target, edge: u32) -> Outcome {
     if target.highest() >= edge {
         return Ok(());
     }

@@ -1,0 +1,113 @@
+//! Requests of the target to close a context that the device has opened: CLOSE_REQUEST, and REQ_CLOSE in an
+//! ACK (section 3.5.8).
+
+use super::steps::{ack_control, expect_another_context, expect_close, expect_no_close, idle_context};
+use crate::prelude::*;
+use uet_wire::pds::Control;
+
+/// Begins a rule with the usual axes of this file.
+const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
+    crate::rule(id, title).over(&[&MODE, &CARRIER, &START])
+}
+
+pub(super) const RULES: &[Rule] = &[
+    rule("source-close/close-request", "The device acknowledges CLOSE_REQUEST and closes the context")
+        .checks(&[PDS_CLOSE_013, PDS_CTL_001, PDS_PSN_002, PDS_CLOSE_002, PDS_SYN_001, PDS_SYN_007])
+        .run(|t| {
+            let (peer, target) = idle_context(t)?;
+            request_close(t, &target)?;
+            let (psn, soon) = (target.psn(0), t.soon());
+            let (ack, cack) =
+                t.expect(PDS_CTL_001, "an ACK of the CLOSE_REQUEST", soon, |seen| seen.cack(&target.pdc))?;
+            t.one_of(PDS_PSN_002, "cack_psn", &[psn, psn - 1], cack);
+            let covers = ack.acknowledges(&target.pdc, psn).is_some();
+            t.holds(PDS_CTL_001, "the ACK covers the CLOSE_REQUEST", covers, ack.uet());
+            let (_, command) = expect_close(t, &target, PDS_CLOSE_013)?;
+            t.check(PDS_CLOSE_002, "psn", target.psn(1), command.psn());
+            ack_control(t, &target, command.psn())?;
+            t.settle()?;
+            let since = t.now();
+            t.post(post(PostKind::Write, peer, 64))?;
+            expect_another_context(t, &target, PDS_CLOSE_013, since)
+        }),
+    rule("source-close/duplicate-request", "A duplicate CLOSE_REQUEST gets an ACK but no second close")
+        .checks(&[PDS_DUP_002, PDS_CLOSE_013, PDS_DUP_001])
+        .run(|t| {
+            let (peer, mut target) = idle_context(t)?;
+            // One outstanding request keeps the context from closing at once.
+            t.post(post(PostKind::Write, peer, 64))?;
+            target.collect(t, 2)?;
+            request_close(t, &target)?;
+            t.need_ack(&target.pdc, target.psn(0))?;
+            let duplicate = Control::build(CtlType::CLOSE_REQUEST).ar(true).retx(true).psn(target.psn(0));
+            let duplicate = duplicate.spdcid(target.pdc.local).dpdcid(target.pdc.remote.unwrap_or_default());
+            t.send(&target.pdc, &UetBuf::new(duplicate.done()?))?;
+            t.expect_ack(PDS_DUP_002, &target.pdc, target.psn(0))?;
+            target.ack(t, 1)?;
+            let (_, command) = expect_close(t, &target, PDS_CLOSE_013)?;
+            ack_control(t, &target, command.psn())?;
+            t.settle()?;
+            let span = t.rto() * 2;
+            t.expect_none(PDS_DUP_001, "no other CLOSE_COMMAND", span, |seen| {
+                target.control(seen, CtlType::CLOSE_COMMAND)
+            })?;
+            t.expect_action(peer)
+        }),
+    rule("source-close/message-before-close", "A message posted while a close is pending arrives whole")
+        .checks(&[PDS_MSG_002, PDS_PSN_005])
+        .needs(&[RUD])
+        .over(&[&CARRIER, &START])
+        .run(|t| {
+            let (peer, mut target) = idle_context(t)?;
+            // One outstanding request keeps the context from closing at once.
+            t.post(post(PostKind::Write, peer, 64))?;
+            target.collect(t, 2)?;
+            request_close(t, &target)?;
+            t.need_ack(&target.pdc, target.psn(0))?;
+            t.settle()?;
+            let written = t.post(post(PostKind::Write, peer, 3 * t.mtu()))?;
+            let within = t.later();
+            let opens = |seen: &RxPacket| seen.request().filter(|request| request.syn()).map(|_| ());
+            let Some((first, ())) = t.wait(within, opens)? else {
+                return skip("the device sends no message while a close is pending");
+            };
+            let mut next = Target::opened_by(t, first)?;
+            for n in 0..3 {
+                next.expect_new(t, PDS_MSG_002, n)?;
+                next.ack(t, n)?;
+            }
+            t.ends(PDS_PSN_005, written, Status::Ok)
+        }),
+    rule("source-close/req-close", "REQ_CLOSE in an ACK makes the device close the context")
+        .checks(&[PDS_CLOSE_013, PDS_CLOSE_002, PDS_PSN_005])
+        .run(|t| {
+            let (peer, mut target) = idle_context(t)?;
+            let written = t.post(post(PostKind::Write, peer, 64))?;
+            target.collect(t, 2)?;
+            let ack = AckBuilder { request: AckRequest::REQ_CLOSE, ..target.acking(1) };
+            target.answer(t, ack)?;
+            t.ends(PDS_PSN_005, written, Status::Ok)?;
+            let (_, command) = expect_close(t, &target, PDS_CLOSE_013)?;
+            t.check(PDS_CLOSE_002, "psn", target.psn(2), command.psn());
+            Ok(())
+        }),
+    rule("source-close/early-request", "After an early CLOSE_REQUEST, the close waits for outstanding ACKs")
+        .checks(&[PDS_CLOSE_001, PDS_CLOSE_013])
+        .run(|t| {
+            let (peer, mut target) = idle_context(t)?;
+            let written = t.post(post(PostKind::Write, peer, 2 * t.mtu()))?;
+            target.collect(t, 3)?;
+            request_close(t, &target)?;
+            target.name(t, 2, 1)?;
+            expect_no_close(t, &target, PDS_CLOSE_001)?;
+            target.ack(t, 2)?;
+            t.ends(PDS_CLOSE_001, written, Status::Ok)?;
+            expect_close(t, &target, PDS_CLOSE_013)?;
+            Ok(())
+        }),
+];
+
+/// Sends CLOSE_REQUEST with the first PSN of the return direction.
+fn request_close(t: &mut Test<'_>, target: &Target) -> Outcome {
+    t.send(&target.pdc, &target.pdc.control(CtlType::CLOSE_REQUEST, target.psn(0), 0)?)
+}
