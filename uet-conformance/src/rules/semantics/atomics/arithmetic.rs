@@ -145,20 +145,16 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "arithmetic/integers",
-        "An atomic computes in the arithmetic of its integer type, at both ends of its \
-         range too",
-    )
-    .checks(&[SES_AMO_001, SES_AMO_007])
-    .over(&[&OPERATION, &INTEGER, &MODE])
-    .run(|t| {
-        let kind = kind(t.value(&OPERATION), t.value(&INTEGER));
-        let (old, with) = pairs(&ends(kind.size));
-        let new: Vec<u128> = old.iter().zip(&with).map(|(old, with)| result(kind, *old, *with)).collect();
-        computes(t, kind, &old, &with, &new)
-    }),
-    rule("arithmetic/floats", "An atomic on floating-point numbers computes as floating point does")
+    rule("arithmetic/integers", "An atomic computes in its integer type, including the ends of its range")
+        .checks(&[SES_AMO_001, SES_AMO_007])
+        .over(&[&OPERATION, &INTEGER, &MODE])
+        .run(|t| {
+            let kind = kind(t.value(&OPERATION), t.value(&INTEGER));
+            let (old, with) = pairs(&ends(kind.size));
+            let new: Vec<u128> = old.iter().zip(&with).map(|(old, with)| result(kind, *old, *with)).collect();
+            computes(t, kind, &old, &with, &new)
+        }),
+    rule("arithmetic/floats", "An atomic on floating-point numbers uses floating-point arithmetic")
         .checks(&[SES_AMO_001, SES_AMO_007])
         .over(&[&FLOAT_OPERATION, &FLOAT, &MODE])
         .run(|t| {
@@ -178,7 +174,7 @@ pub(super) const RULES: &[Rule] = &[
             let only = |values: &[f64]| -> Vec<f64> { judged.iter().map(|at| values[*at]).collect() };
             computes(t, kind, &of(&only(&old)), &of(&only(&with)), &of(&only(&new)))
         }),
-    rule("arithmetic/complex", "An atomic on complex numbers computes as complex numbers do")
+    rule("arithmetic/complex", "An atomic on complex numbers uses complex arithmetic")
         .checks(&[SES_AMO_001, SES_AMO_007])
         .over(&[&COMPLEX_OPERATION, &COMPLEX, &MODE])
         .run(|t| {
@@ -202,7 +198,7 @@ pub(super) const RULES: &[Rule] = &[
             };
             computes(t, Kind { size: part, ..kind }, &of(&old), &of(&with), &of(&new))
         }),
-    rule("arithmetic/element-count", "An atomic acts on each element of its packet, however many there are")
+    rule("arithmetic/element-count", "An atomic acts on every element of its packet, however many")
         .checks(&[SES_AMO_001, SES_AMO_007])
         .over(&[&COUNT, &WIDTH, &FORM, &HEADER, &MODE])
         .run(|t| {
@@ -217,60 +213,59 @@ pub(super) const RULES: &[Rule] = &[
             let form = (t.value(&FORM), t.value(&HEADER));
             acts(t, kind, form, (&old, &with), &new)
         }),
-    rule(
-        "arithmetic/compare-swap",
-        "A compare and swap stores exactly when its comparison holds, for every datatype",
-    )
-    .checks(&[SES_AMO_008])
-    .over(&[&COMPARISON, &INTEGER, &MODE])
-    .run(|t| {
-        let kind = kind(t.value(&COMPARISON), t.value(&INTEGER));
-        let (all, store) = (mask(kind.size), 0x77);
-        let (memory, compare) = pairs(&[0, 1, all, all >> 1, (all >> 1) + 1]);
-        let known = match kind.opcode {
-            Op::CSWAP | Op::CSWAP_NE => Some(true),
-            _ => memory_first(t)?,
-        };
-        let (region, _) = t.elements_in_memory(kind.size, &memory)?;
-        let mut session = t.session();
-        let mut psns = Vec::new();
-        for (n, compare) in compare.iter().enumerate() {
-            let offset = (GUARD + n * kind.size) as u64;
-            let of = (kind.opcode, kind.datatype, kind.size as u32);
-            let message = Message::swap(&region, offset, of, (*compare, store))?.named(n as u16 + 1);
-            let psn = session.ask(t, &Message { complete: true, ..message }.whole()?)?;
-            supported(&session.answer(t, psn)?, kind)?;
-            psns.push(psn);
-        }
-        session.all_accepted(t, SES_AMO_008, &psns)?;
-        t.pause(t.soon())?;
-        let held = t.memory(&region, 0, region.length)?;
-        let seen = bits(t, kind.size, &held[GUARD..held.len() - GUARD]);
-        let expected = |memory_first: bool| -> Vec<u128> {
-            let numbers = memory.iter().zip(&compare);
-            numbers
-                .map(|(old, compare)| if holds(kind, memory_first, *old, *compare) { store } else { *old })
-                .collect()
-        };
-        // Open: which operand of an ordered comparison comes first. It is the same one for all.
-        let first = known.unwrap_or(seen == expected(true));
-        let digits = 2 + 2 * kind.size;
-        for (n, new) in expected(first).into_iter().enumerate().filter(|(n, new)| seen[*n] != *new) {
-            let what = format!(
-                "{} of {}: {:#0digits$x} in memory, compare_value {:#0digits$x}, \
+    rule("arithmetic/compare-swap", "A compare and swap stores exactly if its comparison holds")
+        .checks(&[SES_AMO_008])
+        .over(&[&COMPARISON, &INTEGER, &MODE])
+        .run(|t| {
+            let kind = kind(t.value(&COMPARISON), t.value(&INTEGER));
+            let (all, store) = (mask(kind.size), 0x77);
+            let (memory, compare) = pairs(&[0, 1, all, all >> 1, (all >> 1) + 1]);
+            let known = match kind.opcode {
+                Op::CSWAP | Op::CSWAP_NE => Some(true),
+                _ => memory_first(t)?,
+            };
+            let (region, _) = t.elements_in_memory(kind.size, &memory)?;
+            let mut session = t.session();
+            let mut psns = Vec::new();
+            for (n, compare) in compare.iter().enumerate() {
+                let offset = (GUARD + n * kind.size) as u64;
+                let of = (kind.opcode, kind.datatype, kind.size as u32);
+                let message = Message::swap(&region, offset, of, (*compare, store))?.named(n as u16 + 1);
+                let psn = session.ask(t, &Message { complete: true, ..message }.whole()?)?;
+                supported(&session.answer(t, psn)?, kind)?;
+                psns.push(psn);
+            }
+            session.all_accepted(t, SES_AMO_008, &psns)?;
+            t.pause(t.soon())?;
+            let held = t.memory(&region, 0, region.length)?;
+            let seen = bits(t, kind.size, &held[GUARD..held.len() - GUARD]);
+            let expected = |memory_first: bool| -> Vec<u128> {
+                let numbers = memory.iter().zip(&compare);
+                numbers
+                    .map(
+                        |(old, compare)| if holds(kind, memory_first, *old, *compare) { store } else { *old },
+                    )
+                    .collect()
+            };
+            // Open: which operand of an ordered comparison comes first. It is the same one for all.
+            let first = known.unwrap_or(seen == expected(true));
+            let digits = 2 + 2 * kind.size;
+            for (n, new) in expected(first).into_iter().enumerate().filter(|(n, new)| seen[*n] != *new) {
+                let what = format!(
+                    "{} of {}: {:#0digits$x} in memory, compare_value {:#0digits$x}, \
              swap_value {store:#0digits$x}",
-                kind.opcode, kind.datatype, memory[n], compare[n]
-            );
-            t.check(SES_AMO_008, &what, format!("{new:#0digits$x}"), format!("{:#0digits$x}", seen[n]));
-        }
-        let beside = [&held[..GUARD], &held[held.len() - GUARD..]].concat();
-        let what = format!("{} of {}: the bytes beside the elements", kind.opcode, kind.datatype);
-        t.check(SES_AMO_008, &what, vec![0x5a; 2 * GUARD], beside);
-        Ok(())
-    }),
+                    kind.opcode, kind.datatype, memory[n], compare[n]
+                );
+                t.check(SES_AMO_008, &what, format!("{new:#0digits$x}"), format!("{:#0digits$x}", seen[n]));
+            }
+            let beside = [&held[..GUARD], &held[held.len() - GUARD..]].concat();
+            let what = format!("{} of {}: the bytes beside the elements", kind.opcode, kind.datatype);
+            t.check(SES_AMO_008, &what, vec![0x5a; 2 * GUARD], beside);
+            Ok(())
+        }),
     rule(
         "arithmetic/compare-swap-fetch",
-        "A fetching compare and swap returns the old value, for every datatype",
+        "A fetching compare and swap returns the old value in any datatype",
     )
     .checks(&[SES_AMO_007, SES_AMO_008])
     .needs(&[FETCH_ATOMIC])
@@ -293,11 +288,11 @@ pub(super) const RULES: &[Rule] = &[
         }
         Ok(())
     }),
-    rule("arithmetic/repeated", "A duplicate of an atomic neither acts again nor fetches a newer value")
+    rule("arithmetic/duplicate", "A duplicate of an atomic neither acts again nor returns a newer value")
         .checks(&[SES_AMO_010, SES_AMO_007, SES_GTD_003])
         .over(&[&OPERATION, &FORM, &REPEAT, &MODE])
         .run(repeated),
-    rule("arithmetic/refused", "A refused atomic changes and fetches nothing, and the next atomic works")
+    rule("arithmetic/refused", "A refused atomic changes and returns nothing, and the next one succeeds")
         .checks(&[
             SES_GTD_001,
             SES_ERR_001,
@@ -311,38 +306,36 @@ pub(super) const RULES: &[Rule] = &[
         ])
         .over(&[&REASON, &FORM, &HEADER, &MODE])
         .run(refused),
-    rule(
-        "arithmetic/unaligned",
-        "An atomic on an unaligned address is refused with AMO_UNALIGNED, for every \
-         datatype",
-    )
-    .checks(&[SES_AMO_005])
-    .over(&[&WIDE, &UNALIGNED, &MODE])
-    .run(|t| {
-        let shape = t.value(&UNALIGNED);
-        let opcode = if shape == Shape::Swap { Op::CSWAP } else { Op::SUM };
-        let kind = kind(opcode, t.value(&WIDE));
-        let value = 0x5a5a_5a5a_5a5a_5a5a_5a5a_5a5a_5a5a_5a5a & mask(kind.size);
-        let (region, held) = t.elements_in_memory(kind.size, &[value, value])?;
-        let operand = t.operands(kind.size, &[1]);
-        let mut session = t.session();
-        for (id, offset) in (1..).zip([1, kind.size / 2, kind.size - 1]) {
-            let offset = (GUARD + offset) as u64;
-            let of = (kind.opcode, kind.datatype);
-            let message = match shape {
-                Shape::Swap => Message::swap(&region, offset, (of.0, of.1, kind.size as u32), (value, 0))?,
-                _ => Message::atomic(&region, offset, of, &operand)?,
-            };
-            let message = match shape {
-                Shape::Fetching => message.opcode(Opcode::UET_FETCHING_ATOMIC),
-                _ => message,
-            };
-            let psn = session.ask(t, &message.named(id).whole()?)?;
-            supported(&session.answer(t, psn)?, kind)?;
-            session.refused_as(t, SES_AMO_005, psn, &[ReturnCode::AMO_UNALIGNED])?;
-        }
-        t.still_holds(SES_AMO_005, &region, &held)
-    }),
+    rule("arithmetic/unaligned", "An atomic at an unaligned address gets AMO_UNALIGNED for every datatype")
+        .checks(&[SES_AMO_005])
+        .over(&[&WIDE, &UNALIGNED, &MODE])
+        .run(|t| {
+            let shape = t.value(&UNALIGNED);
+            let opcode = if shape == Shape::Swap { Op::CSWAP } else { Op::SUM };
+            let kind = kind(opcode, t.value(&WIDE));
+            let value = 0x5a5a_5a5a_5a5a_5a5a_5a5a_5a5a_5a5a_5a5a & mask(kind.size);
+            let (region, held) = t.elements_in_memory(kind.size, &[value, value])?;
+            let operand = t.operands(kind.size, &[1]);
+            let mut session = t.session();
+            for (id, offset) in (1..).zip([1, kind.size / 2, kind.size - 1]) {
+                let offset = (GUARD + offset) as u64;
+                let of = (kind.opcode, kind.datatype);
+                let message = match shape {
+                    Shape::Swap => {
+                        Message::swap(&region, offset, (of.0, of.1, kind.size as u32), (value, 0))?
+                    }
+                    _ => Message::atomic(&region, offset, of, &operand)?,
+                };
+                let message = match shape {
+                    Shape::Fetching => message.opcode(Opcode::UET_FETCHING_ATOMIC),
+                    _ => message,
+                };
+                let psn = session.ask(t, &message.named(id).whole()?)?;
+                supported(&session.answer(t, psn)?, kind)?;
+                session.refused_as(t, SES_AMO_005, psn, &[ReturnCode::AMO_UNALIGNED])?;
+            }
+            t.still_holds(SES_AMO_005, &region, &held)
+        }),
 ];
 
 fn is_signed(datatype: Type) -> bool {
@@ -572,19 +565,12 @@ fn repeated(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
 
     let first = session.ask(t, &part)?;
-
     supported(&session.answer(t, first)?, kind)?;
-
     session.accepted(t, SES_AMO_010, first)?;
-
     let fetched = if fetching { session.data(t, SES_AMO_007, 4)? } else { Vec::new() };
-
     let second = session.ask(t, &between.whole()?)?;
-
     supported(&session.answer(t, second)?, Kind { opcode: Op::WRITE, ..kind })?;
-
     session.accepted(t, SES_AMO_010, second)?;
-
     for _ in 0..2 {
         duplicate(t, &mut session, first, &part, retransmission)?;
         // Data that went on the return direction has arrived there.
@@ -658,18 +644,11 @@ fn refused(t: &mut Test<'_>) -> Outcome {
         (seen.is_for(&pdc) && !seen.payload().is_empty()).then_some(())
     })?;
     t.check_memory(requirement, &region, 0, &held)?;
-
     let operands = t.operands(8, &[2, 3]);
-
     let good = Message::atomic(&region, GUARD as u64, (Op::SUM, Type::UINT64), &operands)?.named(2);
-
     let psn = session.ask(t, &good.whole()?)?;
-
     supported(&session.answer(t, psn)?, kind(Op::SUM, Type::UINT64))?;
-
     session.accepted(t, SES_AMO_001, psn)?;
-
     let expected = t.guarded(8, &[42, 44]);
-
     t.expect_memory(SES_AMO_001, &region, 0, &expected)
 }

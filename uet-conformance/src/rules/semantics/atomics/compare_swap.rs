@@ -10,28 +10,21 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "compare-swap/equal",
-        "CSWAP stores when memory holds the value, and does not when it holds another",
-    )
-    .checks(&[SES_AMO_008])
-    .run(|t| {
-        let kind = kind(Op::CSWAP, Type::UINT64);
-        expect(t, SES_AMO_008, kind, (7, 99), (7, 99))?;
-        expect(t, SES_AMO_008, kind, (8, 8), (7, 99))
-    }),
-    rule(
-        "compare-swap/not-equal",
-        "CSWAP_NE stores when memory holds another value, and does not when it holds \
-         this one",
-    )
-    .checks(&[SES_AMO_008])
-    .run(|t| {
-        let kind = kind(Op::CSWAP_NE, Type::UINT64);
-        expect(t, SES_AMO_008, kind, (8, 99), (7, 99))?;
-        expect(t, SES_AMO_008, kind, (7, 7), (7, 99))
-    }),
-    rule("compare-swap/fetch", "A fetching compare and swap brings the old value, whether it stores or not")
+    rule("compare-swap/equal", "CSWAP stores if and only if memory equals the compare value")
+        .checks(&[SES_AMO_008])
+        .run(|t| {
+            let kind = kind(Op::CSWAP, Type::UINT64);
+            expect(t, SES_AMO_008, kind, (7, 99), (7, 99))?;
+            expect(t, SES_AMO_008, kind, (8, 8), (7, 99))
+        }),
+    rule("compare-swap/not-equal", "CSWAP_NE stores if and only if memory differs from the compare value")
+        .checks(&[SES_AMO_008])
+        .run(|t| {
+            let kind = kind(Op::CSWAP_NE, Type::UINT64);
+            expect(t, SES_AMO_008, kind, (8, 99), (7, 99))?;
+            expect(t, SES_AMO_008, kind, (7, 7), (7, 99))
+        }),
+    rule("compare-swap/fetch", "A fetching compare and swap returns the old value whether or not it stores")
         .checks(&[SES_AMO_007, SES_AMO_008])
         .needs(&[FETCH_ATOMIC])
         .run(|t| {
@@ -48,7 +41,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("compare-swap/order-of-equals", "Of equal values LE and GE store, LT and GT do not")
+    rule("compare-swap/equal-values", "For equal values, LE and GE store, and LT and GT do not")
         .checks(&[SES_AMO_008])
         .run(|t| {
             for (opcode, new) in
@@ -58,10 +51,10 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("compare-swap/order", "Of two different values LT and LE store one way round, GT and GE the other")
+    rule("compare-swap/order", "LT and LE store for one order of two values, GT and GE for the other")
         .checks(&[SES_AMO_008])
         .run(|t| one_way(t, Type::UINT64, 7, 8)),
-    rule("compare-swap/signs", "Ordered comparisons know signed numbers from unsigned ones")
+    rule("compare-swap/signed", "Ordered comparisons distinguish signed from unsigned numbers")
         .checks(&[SES_AMO_008])
         .run(|t| {
             // Signed, the bits are a low number, unsigned a high one: the two orders are opposite.
@@ -73,7 +66,7 @@ pub(super) const RULES: &[Rule] = &[
             t.check(SES_AMO_008, what, opposite(&signed), &unsigned);
             Ok(())
         }),
-    rule("compare-swap/floats", "Ordered comparisons of floating point order by value, not by bits")
+    rule("compare-swap/floats", "Ordered comparisons of floating-point numbers compare values, not bits")
         .checks(&[SES_AMO_008])
         .run(|t| {
             // Among negative numbers the order of the bits is the wrong way round.
@@ -84,23 +77,19 @@ pub(super) const RULES: &[Rule] = &[
             t.check(SES_AMO_008, "comparisons of -2.0 with -8.0 in memory that store", as_integers, below);
             Ok(())
         }),
-    rule(
-        "compare-swap/narrow",
-        "Operands of 8, 16 and 32 bits are the last of their 128, and neighbors stay as \
-         they are",
-    )
-    .checks(&[SES_AMO_009, SES_AMO_008])
-    .run(|t| {
-        for (datatype, old, new) in [
-            (Type::UINT8, 0x12, 0x34),
-            (Type::UINT16, 0x1234, 0x5678),
-            (Type::UINT32, 0x1234_5678, 0x9abc_def0),
-        ] {
-            expect(t, SES_AMO_009, kind(Op::CSWAP, datatype), (old, new), (old, new))?;
-        }
-        Ok(())
-    }),
-    rule("compare-swap/wide", "Operands of 128 bits count in both halves")
+    rule("compare-swap/narrow", "Operands of 8, 16 and 32 bits are right-aligned in their 128-bit fields")
+        .checks(&[SES_AMO_009, SES_AMO_008])
+        .run(|t| {
+            for (datatype, old, new) in [
+                (Type::UINT8, 0x12, 0x34),
+                (Type::UINT16, 0x1234, 0x5678),
+                (Type::UINT32, 0x1234_5678, 0x9abc_def0),
+            ] {
+                expect(t, SES_AMO_009, kind(Op::CSWAP, datatype), (old, new), (old, new))?;
+            }
+            Ok(())
+        }),
+    rule("compare-swap/wide", "A 128-bit compare and swap compares and stores both halves")
         .checks(&[SES_AMO_009, SES_AMO_008])
         .run(|t| {
             let kind = kind(Op::CSWAP, Type::UINT128);
@@ -109,16 +98,12 @@ pub(super) const RULES: &[Rule] = &[
             expect(t, SES_AMO_009, kind, (old, new), (old, new))?;
             expect(t, SES_AMO_008, kind, (old ^ 1 << 127, old ^ 1 << 127), (old, new))
         }),
-    rule("compare-swap/once", "A compare and swap that comes again does not swap again")
+    rule("compare-swap/duplicate", "A duplicate of a compare and swap does not swap again")
         .checks(&[SES_AMO_010, PDS_DUP_002, SES_AMO_008])
         .run(once),
-    rule(
-        "compare-swap/unaligned",
-        "A compare and swap on an address that is not aligned is refused as such, and \
-         changes nothing",
-    )
-    .checks(&[SES_AMO_005])
-    .run(unaligned),
+    rule("compare-swap/unaligned", "A compare and swap at an unaligned address is refused as AMO_UNALIGNED")
+        .checks(&[SES_AMO_005])
+        .run(unaligned),
 ];
 
 /// The memory that held `old` after a compare and swap; the elements beside it stay as they are.
@@ -191,21 +176,13 @@ fn once(t: &mut Test<'_>) -> Outcome {
     let of = (kind.opcode, kind.datatype, 8);
     let there = Message::swap(&region, GUARD as u64, of, (7, 99))?.whole()?;
     let back = Message::swap(&region, GUARD as u64, of, (99, 7))?.named(2).whole()?;
-
     let first = session.ask(t, &there)?;
-
     supported(&session.answer(t, first)?, kind)?;
-
     let second = session.ask(t, &back)?;
-
     session.all_accepted(t, SES_AMO_008, &[first, second])?;
-
     session.again(t, first, &there)?;
-
     session.accepted(t, PDS_DUP_002, first)?;
-
     let expected = t.guarded(8, &[7]);
-
     t.still_holds(SES_AMO_010, &region, &expected)
 }
 
@@ -213,14 +190,9 @@ fn unaligned(t: &mut Test<'_>) -> Outcome {
     let (region, held) = t.elements_in_memory(8, &[0x5a5a_5a5a_5a5a_5a5a])?;
     let mut session = t.session();
     let of = (Op::CSWAP, Type::UINT64, 8);
-
     let message = Message::swap(&region, GUARD as u64 + 4, of, (0x5a5a_5a5a_5a5a_5a5a, 0))?;
-
     let psn = session.ask(t, &message.whole()?)?;
-
     supported(&session.answer(t, psn)?, kind(Op::CSWAP, Type::UINT64))?;
-
     session.refused_as(t, SES_AMO_005, psn, &[ReturnCode::AMO_UNALIGNED])?;
-
     t.still_holds(SES_AMO_005, &region, &held)
 }

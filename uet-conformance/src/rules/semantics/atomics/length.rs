@@ -60,8 +60,8 @@ const CARRIED: Axis<Carried> = axis("carried").values(&[
 ]);
 
 pub(super) const RULES: &[Rule] = &[rule(
-    "atomic-length/beyond-a-packet",
-    "An atomic that states more bytes than one packet holds is not served",
+    "atomic-length/exceeds-packet",
+    "An atomic that states more bytes than a packet holds has no effect",
 )
 .checks(&[SES_AMO_004, ROB_LIFE_001])
 .needs(&[ATOMIC, WRITE])
@@ -89,7 +89,6 @@ fn beyond_a_packet(t: &mut Test<'_>) -> Outcome {
     // A medium header has no room for two of the longest packets.
     let medium = t.value(&HEADER) && stated < 1 << 14;
     let part = if medium { message.medium()? } else { message.whole()? };
-
     // A refusal has any code, and a device may drop the packet for its lengths.
     let mut session = t.session();
     let psn = session.ask(t, &part)?;

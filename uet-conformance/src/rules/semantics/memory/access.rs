@@ -140,101 +140,87 @@ pub(super) const RULES: &[Rule] = &[
             let codes = [ReturnCode::PERM_VIOLATION, ReturnCode::AT_PERM];
             refuses(t, SES_MEM_003, &message, Some((SES_MEM_005, &codes)), (&region, &memory))
         }),
-    rule(
-        "access/outside",
-        "An access that leaves its region is refused and touches nothing, for every \
-         operation",
-    )
-    .checks(&[SES_MEM_004, SES_GTD_001, SES_ERR_001])
-    .over(&[&OPERATION, &PLACE, &HEADER, &MODE])
-    .run(|t| {
-        let (region, memory) = t.patterned(64)?;
-        let message = operation(t.value(&OPERATION), &region, t.value(&PLACE))?;
-        refuses(t, SES_MEM_004, &message, None, (&region, &memory))
-    }),
-    rule(
-        "access/outside-by-parts",
-        "A packet whose offsets add up beyond 2^32 or 2^64 reaches no memory below",
-    )
-    .checks(&[SES_MEM_004])
-    .over(&[&PARTS, &SUM, &FIRST, &MODE])
-    .run(|t| {
-        // The first packet lies beyond the region; the second one would lie in it, if the sum of its offsets
-        // lost its highest bit.
-        let mtu = t.mtu();
-        let (region, memory) = t.patterned(mtu as u64 + 64)?;
-        let offset = (u64::MAX >> (64 - t.value(&SUM))) - mtu as u64 + 1 + 8;
-        let message = match t.value(&PARTS) {
-            Access::Read => Message::read(&region, offset, mtu as u32 + 40),
-            _ => Message::write(&region, offset, &bytes(mtu + 40)),
-        };
-        refuses_parts(t, &message, (&region, &memory))
-    }),
-    rule(
-        "access/beyond-the-end",
-        "A message of several packets that starts inside its region and ends outside \
-         touches nothing",
-    )
-    .checks(&[SES_MEM_004])
-    .over(&[&PARTS, &EXCESS, &FIRST, &MODE])
-    .run(|t| {
-        // The first packet lies in the region, the last one beyond its end.
-        let mtu = t.mtu();
-        let (region, memory) = t.patterned(mtu as u64 + 64)?;
-        let length = mtu + 64 - 8 + t.value(&EXCESS)(mtu);
-        let message = match t.value(&PARTS) {
-            Access::Read => Message::read(&region, 8, length as u32),
-            _ => Message::write(&region, 8, &bytes(length)),
-        };
-        refuses_parts(t, &message, (&region, &memory))
-    }),
-    rule(
-        "access/generation",
-        "A send of any opcode with a wrong generation is refused, and takes no receive",
-    )
-    .checks(&[SES_GEN_001, SES_GEN_002])
-    .needs(&[RECEIVE])
-    .over(&[&SEND_FORM, &STALE, &MODE])
-    .run(|t| {
-        let (sending, stale) = (t.value(&SEND_FORM), t.value(&STALE));
-        t.exposed(8, |region| ExposeRegion { generation: 3, ..region })?;
-        let tagged = matches!(
-            sending,
-            Send::Tagged
-                | Send::TaggedMedium
-                | Send::RendezvousTagged
-                | Send::DeferrableTagged
-                | Send::TaggedAtomic
-        );
-        let posted = t.posted(if tagged { tagged_room(8, 0x70) } else { room(8) })?;
-        let (wrong, right) = (send(sending, stale, 1)?, send(sending, 3, 2)?);
-        if sending == Send::Datagram {
-            let pdc = t.initiate();
-            let packet = |part: &Part| -> Request { pdc.request(0).ses(part.ses, &part.payload) };
-            t.send(&pdc, &t.datagram(&packet(&wrong))?)?;
+    rule("access/outside", "Every operation outside its region is refused and leaves memory unchanged")
+        .checks(&[SES_MEM_004, SES_GTD_001, SES_ERR_001])
+        .over(&[&OPERATION, &PLACE, &HEADER, &MODE])
+        .run(|t| {
+            let (region, memory) = t.patterned(64)?;
+            let message = operation(t.value(&OPERATION), &region, t.value(&PLACE))?;
+            refuses(t, SES_MEM_004, &message, None, (&region, &memory))
+        }),
+    rule("access/offset-overflow", "Offsets whose sum exceeds 2^32 or 2^64 do not wrap into the region")
+        .checks(&[SES_MEM_004])
+        .over(&[&PARTS, &SUM, &FIRST, &MODE])
+        .run(|t| {
+            // The first packet lies beyond the region; the second one would lie in it, if the sum of its offsets
+            // lost its highest bit.
+            let mtu = t.mtu();
+            let (region, memory) = t.patterned(mtu as u64 + 64)?;
+            let offset = (u64::MAX >> (64 - t.value(&SUM))) - mtu as u64 + 1 + 8;
+            let message = match t.value(&PARTS) {
+                Access::Read => Message::read(&region, offset, mtu as u32 + 40),
+                _ => Message::write(&region, offset, &bytes(mtu + 40)),
+            };
+            refuses_parts(t, &message, (&region, &memory))
+        }),
+    rule("access/beyond-the-end", "A message that starts inside its region and ends outside changes nothing")
+        .checks(&[SES_MEM_004])
+        .over(&[&PARTS, &EXCESS, &FIRST, &MODE])
+        .run(|t| {
+            // The first packet lies in the region, the last one beyond its end.
+            let mtu = t.mtu();
+            let (region, memory) = t.patterned(mtu as u64 + 64)?;
+            let length = mtu + 64 - 8 + t.value(&EXCESS)(mtu);
+            let message = match t.value(&PARTS) {
+                Access::Read => Message::read(&region, 8, length as u32),
+                _ => Message::write(&region, 8, &bytes(length)),
+            };
+            refuses_parts(t, &message, (&region, &memory))
+        }),
+    rule("access/generation", "A send with a wrong generation is refused and consumes no receive")
+        .checks(&[SES_GEN_001, SES_GEN_002])
+        .needs(&[RECEIVE])
+        .over(&[&SEND_FORM, &STALE, &MODE])
+        .run(|t| {
+            let (sending, stale) = (t.value(&SEND_FORM), t.value(&STALE));
+            t.exposed(8, |region| ExposeRegion { generation: 3, ..region })?;
+            let tagged = matches!(
+                sending,
+                Send::Tagged
+                    | Send::TaggedMedium
+                    | Send::RendezvousTagged
+                    | Send::DeferrableTagged
+                    | Send::TaggedAtomic
+            );
+            let posted = t.posted(if tagged { tagged_room(8, 0x70) } else { room(8) })?;
+            let (wrong, right) = (send(sending, stale, 1)?, send(sending, 3, 2)?);
+            if sending == Send::Datagram {
+                let pdc = t.initiate();
+                let packet = |part: &Part| -> Request { pdc.request(0).ses(part.ses, &part.payload) };
+                t.send(&pdc, &t.datagram(&packet(&wrong))?)?;
+                t.expect_waiting(SES_GEN_001, &posted)?;
+                t.check_memory(SES_GEN_001, &posted.buffer, 0, &posted.before)?;
+                t.send(&pdc, &t.datagram(&packet(&right))?)?;
+                return t.expect_received(SES_GEN_001, &posted, &bytes(8)).map(drop);
+            }
+            let mut session = t.session();
+            let psn = session.ask(t, &wrong)?;
+            let answer = session.refused(t, SES_GEN_001, psn)?;
+            t.check(SES_GEN_002, "return_code", ReturnCode::BAD_GENERATION, answer.code());
+            let told = answer.response.map(|response| response.ri_generation());
+            t.check(SES_GEN_002, "ri_generation", Some(3), told);
             t.expect_waiting(SES_GEN_001, &posted)?;
             t.check_memory(SES_GEN_001, &posted.buffer, 0, &posted.before)?;
-            t.send(&pdc, &t.datagram(&packet(&right))?)?;
-            return t.expect_received(SES_GEN_001, &posted, &bytes(8)).map(drop);
-        }
-        let mut session = t.session();
-        let psn = session.ask(t, &wrong)?;
-        let answer = session.refused(t, SES_GEN_001, psn)?;
-        t.check(SES_GEN_002, "return_code", ReturnCode::BAD_GENERATION, answer.code());
-        let told = answer.response.map(|response| response.ri_generation());
-        t.check(SES_GEN_002, "ri_generation", Some(3), told);
-        t.expect_waiting(SES_GEN_001, &posted)?;
-        t.check_memory(SES_GEN_001, &posted.buffer, 0, &posted.before)?;
-        let psn = session.ask(t, &right)?;
-        let answer = session.answer(t, psn)?;
-        if sending == Send::TaggedAtomic {
-            supported(&answer, kind(AtomicOpcode::WRITE, AtomicDatatype::UINT8))?;
+            let psn = session.ask(t, &right)?;
+            let answer = session.answer(t, psn)?;
+            if sending == Send::TaggedAtomic {
+                supported(&answer, kind(AtomicOpcode::WRITE, AtomicDatatype::UINT8))?;
+                session.accepted(t, SES_GEN_001, psn)?;
+                return t.expect_filled(SES_GEN_001, &posted, &bytes(8));
+            }
             session.accepted(t, SES_GEN_001, psn)?;
-            return t.expect_filled(SES_GEN_001, &posted, &bytes(8));
-        }
-        session.accepted(t, SES_GEN_001, psn)?;
-        t.expect_received(SES_GEN_001, &posted, &bytes(8)).map(drop)
-    }),
+            t.expect_received(SES_GEN_001, &posted, &bytes(8)).map(drop)
+        }),
     rule("access/size", "An operation of any size transfers all its bytes and no others")
         .checks(&[SES_RESP_001, SES_MATCH_006, SES_PLACE_001, SES_READ_001, SES_READ_003])
         .over(&[&TRANSFER, &SIZE, &HEADER, &MODE])

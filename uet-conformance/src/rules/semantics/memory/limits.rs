@@ -64,7 +64,7 @@ const LENGTH: Axis<(usize, usize)> = axis("length").values(&[
 ]);
 
 pub(super) const RULES: &[Rule] = &[
-    rule("far/write", "A packet goes to its message_offset, however far that is")
+    rule("limits/write", "A write places its payload at any message_offset up to 16 MiB")
         .checks(&[SES_PLACE_001, SES_RESP_001])
         .needs(&[WRITE])
         .over(&[&OFFSET, &MODE])
@@ -88,38 +88,39 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule(
-        "far/read",
-        "A packet of a read brings the data of its message_offset and says that offset, \
-         however far it is",
-    )
-    .checks(&[SES_READ_001, SES_READ_007, SES_CUT_001])
-    .needs(&[READ])
-    .over(&[&OFFSET, &MODE])
-    .run(|t| {
-        let offset = t.value(&OFFSET);
-        let total = offset + 0x800;
-        let length = t.beyond_ack()?.max(100) as usize;
-        let (region, memory) = t.patterned(total.into())?;
-        let mut session = t.session();
-        let part = amid(
-            &Message { data: Vec::new(), ..Message::read(&region, 0, length as u32) },
-            offset,
-            length,
-            total,
-        )?;
-        let psn = session.ask(t, &part)?;
-        session.some_answer(t, psn)?;
-        let pieces = session.data(t, SES_READ_001, length)?;
-        let bytes: Vec<u8> = pieces.iter().flat_map(|piece| piece.bytes.clone()).collect();
-        let expected = &memory[offset as usize..offset as usize + length];
-        t.same_bytes(SES_READ_001, "the data, beside memory", expected, &bytes);
-        let told = pieces.first().and_then(Data::long);
-        t.check(SES_CUT_001, "message_offset", Some(offset), told.map(|header| header.message_offset()));
-        t.check(SES_READ_007, "modified_length", Some(total), told.map(|header| header.modified_length()));
-        Ok(())
-    }),
-    rule("far/read-by-device", "The device places read data at its message_offset, beyond 64 KiB too")
+    rule("limits/read", "Read data comes from the requested message_offset and states it, up to 16 MiB")
+        .checks(&[SES_READ_001, SES_READ_007, SES_CUT_001])
+        .needs(&[READ])
+        .over(&[&OFFSET, &MODE])
+        .run(|t| {
+            let offset = t.value(&OFFSET);
+            let total = offset + 0x800;
+            let length = t.beyond_ack()?.max(100) as usize;
+            let (region, memory) = t.patterned(total.into())?;
+            let mut session = t.session();
+            let part = amid(
+                &Message { data: Vec::new(), ..Message::read(&region, 0, length as u32) },
+                offset,
+                length,
+                total,
+            )?;
+            let psn = session.ask(t, &part)?;
+            session.some_answer(t, psn)?;
+            let pieces = session.data(t, SES_READ_001, length)?;
+            let bytes: Vec<u8> = pieces.iter().flat_map(|piece| piece.bytes.clone()).collect();
+            let expected = &memory[offset as usize..offset as usize + length];
+            t.same_bytes(SES_READ_001, "the data, beside memory", expected, &bytes);
+            let told = pieces.first().and_then(Data::long);
+            t.check(SES_CUT_001, "message_offset", Some(offset), told.map(|header| header.message_offset()));
+            t.check(
+                SES_READ_007,
+                "modified_length",
+                Some(total),
+                told.map(|header| header.modified_length()),
+            );
+            Ok(())
+        }),
+    rule("limits/initiator-read", "An initiator places read data at its message_offset, even beyond 64 KiB")
         .checks(&[SES_DONE_001, SES_READ_002])
         .needs(&[READ])
         .over(&[&TURN, &MODE])
@@ -157,33 +158,29 @@ pub(super) const RULES: &[Rule] = &[
             t.same_bytes(SES_DONE_001, "the data of the completion", &whole, &data);
             Ok(())
         }),
-    rule(
-        "far/full-read",
-        "A read of a whole packet says payload_length and brings its bytes, for each MTU \
-         and header form",
-    )
-    .checks(&[SES_READ_001, WIRE_SES_006])
-    .needs(&[READ])
-    .over(&[&SIZE, &FORM, &MODE])
-    .run(|t| {
-        let (mtu, less) = t.value(&SIZE);
-        let length = with_mtu(t, mtu)? - less;
-        let (region, _, held) = memory(t, length)?;
-        let mut session = t.session();
-        let part = in_form(t, &Message::read(&region, 32, length as u32))?;
-        let psn = session.ask(t, &part)?;
-        session.some_answer(t, psn)?;
-        let pieces = session.data(t, SES_READ_001, length)?;
-        let whole = assemble(&pieces, length).unwrap_or_default();
-        t.same_bytes(SES_READ_001, "the data, beside memory", &held[32..32 + length], &whole);
-        for piece in &pieces {
-            let long = piece.long().map(|header| header.payload_length());
-            let told = long.or(piece.short().map(|header| header.payload_length()));
-            t.check(WIRE_SES_006, "payload_length", Some(piece.bytes.len() as u16), told);
-        }
-        Ok(())
-    }),
-    rule("far/full-write", "A write of a whole packet is placed whole, for each MTU and header form")
+    rule("limits/full-read", "Read data of a full packet is complete and states its payload_length")
+        .checks(&[SES_READ_001, WIRE_SES_006])
+        .needs(&[READ])
+        .over(&[&SIZE, &FORM, &MODE])
+        .run(|t| {
+            let (mtu, less) = t.value(&SIZE);
+            let length = with_mtu(t, mtu)? - less;
+            let (region, _, held) = memory(t, length)?;
+            let mut session = t.session();
+            let part = in_form(t, &Message::read(&region, 32, length as u32))?;
+            let psn = session.ask(t, &part)?;
+            session.some_answer(t, psn)?;
+            let pieces = session.data(t, SES_READ_001, length)?;
+            let whole = assemble(&pieces, length).unwrap_or_default();
+            t.same_bytes(SES_READ_001, "the data, beside memory", &held[32..32 + length], &whole);
+            for piece in &pieces {
+                let long = piece.long().map(|header| header.payload_length());
+                let told = long.or(piece.short().map(|header| header.payload_length()));
+                t.check(WIRE_SES_006, "payload_length", Some(piece.bytes.len() as u16), told);
+            }
+            Ok(())
+        }),
+    rule("limits/full-write", "A write that fills a packet is placed whole, for each MTU and header form")
         .checks(&[SES_PLACE_001, SES_RESP_001])
         .needs(&[WRITE])
         .over(&[&SIZE, &FORM, &MODE])
@@ -201,50 +198,46 @@ pub(super) const RULES: &[Rule] = &[
             let changed = regions.len() > 1 && t.memory(&regions[1], 0, expected.len() as u64)? != held;
             t.expect_memory(SES_PLACE_001, &regions[usize::from(changed)], 0, &expected)
         }),
-    rule(
-        "far/full-operation",
-        "An operation of the device is cut at its MTU, and each packet says its own \
-         length",
-    )
-    .checks(&[SES_CUT_001, SES_CUT_002, SES_CUT_003, SES_DONE_001])
-    .over(&[&MTU, &KIND, &LENGTH, &MODE])
-    .run(|t| {
-        let mtu = with_mtu(t, t.value(&MTU))?;
-        let (whole, more) = t.value(&LENGTH);
-        let length = whole * mtu + more;
-        let packets = (length.div_ceil(mtu)).max(1);
-        let (kind, mode) = (t.value(&KIND), t.value(&MODE));
-        let data = Fill::Seed(6).bytes(length);
-        t.requests_all(kind, length)?;
-        let peer = t.peer(0)?;
-        let fill = (kind != PostKind::Read).then(|| Fill::Hex(Hex(data.clone())));
-        let form = Some(Form::Std);
-        let posted = t.post(Post { mode, fill, form, want_data: true, ..post(kind, peer, length) })?;
-        let mut target = Target::accept(t)?;
-        target.collect(t, packets as u32)?;
-        for n in 0..packets {
-            let (said, payload) = (target.said(n as u32)?, target.packet(n as u32)?.payload());
-            let start = n * mtu;
-            let expected =
-                if kind == PostKind::Read { &[][..] } else { &data[start..(start + mtu).min(length)] };
-            t.check(SES_CUT_003, "request_length", length as u32, said.request_length);
-            let ends = (n == 0, n + 1 == packets);
-            t.check(SES_CUT_002, "som and eom", ends, (said.head.som(), said.head.eom()));
-            t.check(SES_CUT_001, "message_offset", start, said.start());
-            t.same_bytes(SES_CUT_001, "the payload", expected, &payload);
-        }
-        target.ack(t, packets as u32 - 1)?;
-        if kind == PostKind::Read && length > 0 {
-            target.give_all(t, packets as u32, 0, &data)?;
-        }
-        let ended = t.ends_with(SES_DONE_001, posted, (Status::Ok, length as u64))?;
-        if kind == PostKind::Read {
-            let told = ended.and_then(|completion| completion.data).map_or(Vec::new(), |data| data.0);
-            t.same_bytes(SES_DONE_001, "the data of the completion", &data, &told);
-        }
-        Ok(())
-    }),
-    rule("far/full-form", "A medium or small header of the device says the length of a whole packet")
+    rule("limits/segmentation", "An initiator segments a message at its MTU and states each packet's offset")
+        .checks(&[SES_CUT_001, SES_CUT_002, SES_CUT_003, SES_DONE_001])
+        .over(&[&MTU, &KIND, &LENGTH, &MODE])
+        .run(|t| {
+            let mtu = with_mtu(t, t.value(&MTU))?;
+            let (whole, more) = t.value(&LENGTH);
+            let length = whole * mtu + more;
+            let packets = (length.div_ceil(mtu)).max(1);
+            let (kind, mode) = (t.value(&KIND), t.value(&MODE));
+            let data = Fill::Seed(6).bytes(length);
+            t.requests_all(kind, length)?;
+            let peer = t.peer(0)?;
+            let fill = (kind != PostKind::Read).then(|| Fill::Hex(Hex(data.clone())));
+            let form = Some(Form::Std);
+            let posted = t.post(Post { mode, fill, form, want_data: true, ..post(kind, peer, length) })?;
+            let mut target = Target::accept(t)?;
+            target.collect(t, packets as u32)?;
+            for n in 0..packets {
+                let (said, payload) = (target.said(n as u32)?, target.packet(n as u32)?.payload());
+                let start = n * mtu;
+                let expected =
+                    if kind == PostKind::Read { &[][..] } else { &data[start..(start + mtu).min(length)] };
+                t.check(SES_CUT_003, "request_length", length as u32, said.request_length);
+                let ends = (n == 0, n + 1 == packets);
+                t.check(SES_CUT_002, "som and eom", ends, (said.head.som(), said.head.eom()));
+                t.check(SES_CUT_001, "message_offset", start, said.start());
+                t.same_bytes(SES_CUT_001, "the payload", expected, &payload);
+            }
+            target.ack(t, packets as u32 - 1)?;
+            if kind == PostKind::Read && length > 0 {
+                target.give_all(t, packets as u32, 0, &data)?;
+            }
+            let ended = t.ends_with(SES_DONE_001, posted, (Status::Ok, length as u64))?;
+            if kind == PostKind::Read {
+                let told = ended.and_then(|completion| completion.data).map_or(Vec::new(), |data| data.0);
+                t.same_bytes(SES_DONE_001, "the data of the completion", &data, &told);
+            }
+            Ok(())
+        }),
+    rule("limits/short-header", "A medium or small header states the request_length of a full packet")
         .checks(&[SES_CUT_003, SES_DONE_001])
         .over(&[&SIZE, &SHORT_FORM, &SHORT_KIND])
         .run(|t| {

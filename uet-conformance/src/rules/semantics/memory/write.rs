@@ -8,73 +8,69 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule("write/one-packet", "A write of one packet changes its bytes and none beside them")
+    rule("write/one-packet", "A write of one packet changes exactly the bytes that it covers")
         .checks(&[SES_PLACE_001, SES_RESP_001])
         .run(one_packet),
-    rule("write/several-packets", "The packets of a message go one behind the other, the last one short")
-        .checks(&[SES_PLACE_001, SES_RESP_001])
-        .run(several_packets),
-    rule("write/long", "A message beyond 64 KiB goes where its offsets say, up to its end")
+    rule(
+        "write/several-packets",
+        "The packets of a write are placed in sequence, including a short last one",
+    )
+    .checks(&[SES_PLACE_001, SES_RESP_001])
+    .run(several_packets),
+    rule("write/long", "A write longer than 64 KiB places every byte at its offset")
         .checks(&[SES_PLACE_001, SES_RESP_001])
         .run(long),
-    rule("write/shuffled", "Packets that arrive in any order make the same memory")
+    rule("write/out-of-order", "Write packets that arrive out of order produce the same memory")
         .checks(&[SES_PLACE_003, SES_RESP_001])
         .needs(&[RUD, WRITE])
         .over(&[&START])
         .run(shuffled),
-    rule("write/last-first", "The last packet of a message is placed before the others have come")
+    rule("write/last-packet-first", "The last packet of a write is placed before the earlier packets arrive")
         .checks(&[SES_PLACE_002, SES_PLACE_003])
         .needs(&[RUD, WRITE])
         .over(&[&START])
         .run(last_first),
-    rule("write/no-bytes", "A write of no bytes is answered like any other, and changes nothing")
+    rule("write/zero-length", "A write of zero bytes is acknowledged and changes nothing")
         .checks(&[SES_CUT_004, SES_PLACE_001])
         .run(no_bytes),
-    rule("write/odd-offset", "A message of several packets may start at any byte of its region")
+    rule("write/odd-offset", "A write of several packets may start at any byte of its region")
         .checks(&[SES_PLACE_001])
         .run(odd_offset),
-    rule("write/to-the-end", "A write may reach the last byte of its region")
+    rule("write/last-byte", "A write may include the last byte of its region")
         .checks(&[SES_PLACE_001])
         .run(to_the_end),
-    rule("write/medium", "A write with a medium header goes to its buffer_offset")
+    rule("write/medium", "A write with a medium header is placed at its buffer_offset")
         .checks(&[SES_PLACE_001])
         .run(medium),
-    rule(
-        "write/medium-header-data",
-        "A medium header with header data has no offset: the write starts at the \
-         region's base",
-    )
-    .checks(&[SES_PLACE_001])
-    .run(medium_header_data),
-    rule("write/small", "A write with a small header goes to one region, whichever its index names")
+    rule("write/medium-header-data", "A medium header with header data writes at the base of the region")
+        .checks(&[SES_PLACE_001])
+        .run(medium_header_data),
+    rule("write/small", "A write with a small header changes exactly one region")
         .checks(&[SES_PLACE_001])
         .over(&[&MODE, &CARRIER, &START])
         .run(small),
-    rule(
-        "write/delivery-complete",
-        "With dc the last packet is answered when all data of its message is visible",
-    )
-    .checks(&[SES_RESP_005, SES_RESP_001])
-    .needs(&[RUD, WRITE])
-    .over(&[&START])
-    .run(delivery_complete),
-    rule("write/mixed", "Packets of two messages that arrive mixed go to the places of their own message")
+    rule("write/delivery-complete", "With dc, the last packet gets OK only when the message is complete")
+        .checks(&[SES_RESP_005, SES_RESP_001])
+        .needs(&[RUD, WRITE])
+        .over(&[&START])
+        .run(delivery_complete),
+    rule("write/interleaved", "Packets of two interleaved writes are placed by their own message")
         .checks(&[SES_PLACE_003, SES_RESP_001])
         .needs(&[RUD, WRITE])
         .over(&[&START])
         .run(mixed),
-    rule("write/same-id-again", "The message_id of a message that is complete may name another one")
+    rule("write/message-id-reuse", "A new message may reuse the message_id of a completed one")
         .checks(&[SES_PLACE_001, SES_RESP_001])
         .run(same_id_again),
-    rule("write/same-id-elsewhere", "A message_id on two contexts names two messages")
+    rule("write/message-id-per-context", "One message_id on two contexts names two messages")
         .checks(&[SES_PLACE_003])
         .run(same_id_elsewhere),
-    rule("write/ordered", "On an ordered context the later of two writes to the same place is what stays")
+    rule("write/ordered", "On an ordered context, the later of two overlapping writes remains")
         .checks(&[SES_PLACE_001, SES_RESP_001])
         .needs(&[ROD, WRITE])
         .over(&[&START])
         .run(ordered),
-    rule("write/copied-packet", "A copy of an old packet does not bring its bytes back")
+    rule("write/late-duplicate", "A late duplicate of a write does not overwrite a newer write")
         .checks(&[SES_RESP_001, PDS_DUP_001])
         .run(copied_packet),
 ];
@@ -97,9 +93,7 @@ fn one_packet(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
 
     let psn = session.ask(t, &Message::write(&region, 64, &data).whole()?)?;
-
     session.accepted(t, SES_RESP_001, psn)?;
-
     t.expect_memory(SES_PLACE_001, &region, 0, &memory)
 }
 
@@ -110,9 +104,7 @@ fn several_packets(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
 
     let psns = session.ask_all(t, &Message::write(&region, 0, &data).parts(mtu)?)?;
-
     session.all_accepted(t, SES_RESP_001, &psns)?;
-
     t.expect_memory(SES_PLACE_001, &region, 0, &memory)
 }
 
@@ -123,11 +115,8 @@ fn long(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
 
     let psns = session.ask_all(t, &Message::write(&region, 0, &data).parts(mtu)?)?;
-
     let accepted = session.all_accepted(t, SES_RESP_001, &psns);
-
     t.expect_memory(SES_PLACE_001, &region, 0, &memory)?;
-
     accepted
 }
 
@@ -138,13 +127,9 @@ fn shuffled(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
 
     let parts = Message::write(&region, 64, &data).parts(mtu)?;
-
     let psns = session.ask_in_order(t, &parts, &[3, 0, 5, 1, 4, 2])?;
-
     let accepted = session.all_accepted(t, SES_RESP_001, &psns);
-
     t.expect_memory(SES_PLACE_003, &region, 0, &memory)?;
-
     accepted
 }
 
@@ -155,21 +140,13 @@ fn last_first(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
     let message = Message { complete: false, ..Message::write(&region, 0, &data) };
     let parts = message.parts(mtu)?;
-
     let psns = session.ask_in_order(t, &parts, &[2])?;
-
     let mut before = t.memory(&region, 0, region.length)?;
-
     before[2 * mtu..2 * mtu + 10].copy_from_slice(&data[2 * mtu..]);
-
     t.expect_memory(SES_PLACE_002, &region, 0, &before)?;
-
     session.ask_late(t, psns[0], &parts[0])?;
-
     session.ask_late(t, psns[1], &parts[1])?;
-
     session.all_accepted(t, SES_PLACE_003, &psns)?;
-
     t.expect_memory(SES_PLACE_003, &region, 0, &memory)
 }
 
@@ -178,9 +155,7 @@ fn no_bytes(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
 
     let psn = session.ask(t, &Message::write(&region, 8, &[]).whole()?)?;
-
     session.accepted(t, SES_CUT_004, psn)?;
-
     t.still_holds(SES_PLACE_001, &region, &memory)
 }
 
@@ -191,9 +166,7 @@ fn odd_offset(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
 
     let psns = session.ask_all(t, &Message::write(&region, 13, &data).parts(mtu)?)?;
-
     session.all_accepted(t, SES_PLACE_001, &psns)?;
-
     t.expect_memory(SES_PLACE_001, &region, 0, &memory)
 }
 
@@ -204,9 +177,7 @@ fn to_the_end(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
 
     let psns = session.ask_all(t, &Message::write(&region, 40, &data).parts(mtu)?)?;
-
     session.all_accepted(t, SES_PLACE_001, &psns)?;
-
     t.expect_memory(SES_PLACE_001, &region, 0, &memory)
 }
 
@@ -216,11 +187,8 @@ fn medium(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
 
     let psn = session.ask(t, &Message::write(&region, 72, &data).medium()?)?;
-
     session.some_answer(t, psn)?;
-
     session.accepted(t, SES_PLACE_001, psn)?;
-
     t.expect_memory(SES_PLACE_001, &region, 0, &memory)
 }
 
@@ -230,13 +198,9 @@ fn medium_header_data(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
 
     let message = Message { header_data: Some(0x40), ..Message::write(&region, 0, &data) };
-
     let psn = session.ask(t, &message.medium()?)?;
-
     session.some_answer(t, psn)?;
-
     session.accepted(t, SES_PLACE_001, psn)?;
-
     t.expect_memory(SES_PLACE_001, &region, 0, &memory)
 }
 
@@ -255,17 +219,11 @@ fn small(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
 
     let psn = session.ask(t, &Message::write(&by_key, 32, &data).small()?)?;
-
     session.some_answer(t, psn)?;
-
     session.accepted(t, SES_PLACE_001, psn)?;
-
     let touched = t.memory(&by_index, 0, 128)? != before;
-
     let (written, other) = if touched { (&by_index, &by_key) } else { (&by_key, &by_index) };
-
     t.expect_memory(SES_PLACE_001, written, 0, &after)?;
-
     t.check_memory(SES_PLACE_001, other, 0, &before)
 }
 
@@ -277,11 +235,8 @@ fn delivery_complete(t: &mut Test<'_>) -> Outcome {
     let opening = session.ask(t, &Message::write(&region, 0, &[]).whole()?)?;
     session.accepted(t, SES_RESP_001, opening)?;
     let parts = Message::write(&region, 0, &data).named(2).parts(mtu)?;
-
     let psns = session.ask_in_order(t, &parts, &[1])?;
-
     let (last, pdc) = (psns[1], session.pdc.clone());
-
     t.expect_none(SES_RESP_005, "no OK for the last packet while the first is missing", t.soon(), |seen| {
         let code = seen.response().map(|response| response.head().return_code());
         seen.answers(&pdc, last).filter(|_| code == Some(ReturnCode::OK))
@@ -300,13 +255,9 @@ fn mixed(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
 
     let mut parts = Message::write(&region, 0, &one).parts(mtu)?;
-
     parts.extend(Message::write(&region, second as u64, &two).named(2).parts(mtu)?);
-
     let psns = session.ask_in_order(t, &parts, &[4, 0, 3, 2, 5, 1])?;
-
     session.all_accepted(t, SES_RESP_001, &psns)?;
-
     t.expect_memory(SES_PLACE_003, &region, 0, &memory)
 }
 
@@ -319,13 +270,9 @@ fn same_id_again(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
 
     let psns = session.ask_all(t, &Message::write(&region, 0, &data).parts(mtu)?)?;
-
     session.all_accepted(t, SES_RESP_001, &psns)?;
-
     let psns = session.ask_all(t, &Message::write(&region, 5, &other).parts(mtu)?)?;
-
     session.all_accepted(t, SES_RESP_001, &psns)?;
-
     t.expect_memory(SES_PLACE_001, &region, 0, &memory)
 }
 
@@ -337,19 +284,12 @@ fn same_id_elsewhere(t: &mut Test<'_>) -> Outcome {
     let (mut first, mut second) = (t.session(), t.session());
     let parts = Message::write(&region, 0, &one).parts(mtu)?;
     let others = Message::write(&region, 2 * mtu as u64, &two).parts(mtu)?;
-
     let a = first.ask(t, &parts[0])?;
-
     let b = second.ask(t, &others[0])?;
-
     let c = first.ask(t, &parts[1])?;
-
     let d = second.ask(t, &others[1])?;
-
     first.all_accepted(t, SES_PLACE_003, &[a, c])?;
-
     second.all_accepted(t, SES_PLACE_003, &[b, d])?;
-
     t.expect_memory(SES_PLACE_003, &region, 0, &memory)
 }
 
@@ -360,11 +300,8 @@ fn ordered(t: &mut Test<'_>) -> Outcome {
     let mut session = t.ordered_session();
 
     let a = session.ask(t, &Message::write(&region, 0, &one).whole()?)?;
-
     let b = session.ask(t, &Message::write(&region, 100, &two).named(2).whole()?)?;
-
     session.all_accepted(t, SES_RESP_001, &[a, b])?;
-
     t.expect_memory(SES_PLACE_001, &region, 0, &memory)
 }
 
@@ -373,20 +310,12 @@ fn copied_packet(t: &mut Test<'_>) -> Outcome {
     let (region, memory) = plan(t, 8, &two, 8)?;
     let mut session = t.session();
     let first = Message::write(&region, 8, &one).whole()?;
-
     let a = session.ask(t, &first)?;
-
     session.accepted(t, SES_RESP_001, a)?;
-
     let b = session.ask(t, &Message::write(&region, 8, &two).named(2).whole()?)?;
-
     session.accepted(t, SES_RESP_001, b)?;
-
     session.again(t, a, &first)?;
-
     let c = session.ask(t, &Message::write(&region, 0, &[]).named(3).whole()?)?;
-
     session.accepted(t, SES_RESP_001, c)?;
-
     t.still_holds(PDS_DUP_001, &region, &memory)
 }

@@ -49,27 +49,28 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "after-failure/next-operation",
-        "However an operation and its context end, the next operation to the same peer \
-         completes",
-    )
-    .checks(&[PDS_NACK_003, PDS_RTO_004, PDS_CLOSE_004, SES_DONE_001])
-    .run(|t| {
-        let ending = t.value(&ENDING);
-        gives_up(t, ending)?;
-        let peer = t.peer(0)?;
-        let from = t.address(0)?;
-        let first = end(t, peer, ending)?;
-        outcome(t, first, ending)?;
-        for length in [64, 3 * t.mtu()] {
-            let next = t.post(post(PostKind::Write, peer, length))?;
-            let status = serve(t, next, from)?;
-            t.check(ending.requirement(), "the completion of the next operation", Some(Status::Ok), status);
-        }
-        Ok(())
-    }),
-    rule("after-failure/completes-once", "However an operation ends, it completes once")
+    rule("after-failure/next-operation", "The next operation completes, however the previous one ended")
+        .checks(&[PDS_NACK_003, PDS_RTO_004, PDS_CLOSE_004, SES_DONE_001])
+        .run(|t| {
+            let ending = t.value(&ENDING);
+            gives_up(t, ending)?;
+            let peer = t.peer(0)?;
+            let from = t.address(0)?;
+            let first = end(t, peer, ending)?;
+            outcome(t, first, ending)?;
+            for length in [64, 3 * t.mtu()] {
+                let next = t.post(post(PostKind::Write, peer, length))?;
+                let status = serve(t, next, from)?;
+                t.check(
+                    ending.requirement(),
+                    "the completion of the next operation",
+                    Some(Status::Ok),
+                    status,
+                );
+            }
+            Ok(())
+        }),
+    rule("after-failure/completes-once", "An operation completes exactly once, however it ends")
         .checks(&[SES_DONE_001])
         .run(|t| {
             let ending = t.value(&ENDING);
@@ -86,62 +87,58 @@ pub(super) const RULES: &[Rule] = &[
             t.check(SES_DONE_001, "completions of the operation", 1, times);
             Ok(())
         }),
-    rule(
-        "after-failure/small-pool",
-        "A small pool of contexts serves many operations, however each of them ends",
-    )
-    .checks(&[PDS_NACK_003, PDS_RTO_004, PDS_CLOSE_004, SES_DONE_001])
-    .needs(&[CLOSE])
-    .run(|t| {
-        let ending = t.value(&ENDING);
-        gives_up(t, ending)?;
-        t.configure("general_pdcs", 2)?;
-        let peer = t.peer(0)?;
-        for _ in 0..4 {
+    rule("after-failure/small-pool", "A small pool of contexts serves many operations, however they end")
+        .checks(&[PDS_NACK_003, PDS_RTO_004, PDS_CLOSE_004, SES_DONE_001])
+        .needs(&[CLOSE])
+        .run(|t| {
+            let ending = t.value(&ENDING);
+            gives_up(t, ending)?;
+            t.configure("general_pdcs", 2)?;
+            let peer = t.peer(0)?;
+            for _ in 0..4 {
+                let operation = end(t, peer, ending)?;
+                outcome(t, operation, ending)?;
+                retire(t, peer)?;
+                t.forget();
+            }
+            let from = t.address(0)?;
+            let next = t.post(post(PostKind::Write, peer, 64))?;
+            let status = serve(t, next, from)?;
+            t.check(ending.requirement(), "the completion of the fifth operation", Some(Status::Ok), status);
+            Ok(())
+        }),
+    rule("after-failure/other-peer", "The end of a context does not affect a context to another peer")
+        .checks(&[PDS_PDC_003])
+        .needs(&[TWO_ADDRESSES])
+        .run(|t| {
+            let ending = t.value(&ENDING);
+            gives_up(t, ending)?;
+            let other = t.peer(1)?;
+            let from = t.address(1)?;
+            let (beside, peer) = (t.post(post(PostKind::Write, other, 64))?, t.peer(0)?);
+            let status = serve(t, beside, from)?;
+            if status != Some(Status::Ok) {
+                return Err(Stop::Inconclusive("the operation beside it has not completed".into()));
+            }
             let operation = end(t, peer, ending)?;
-            outcome(t, operation, ending)?;
-            retire(t, peer)?;
-            t.forget();
-        }
-        let from = t.address(0)?;
-        let next = t.post(post(PostKind::Write, peer, 64))?;
-        let status = serve(t, next, from)?;
-        t.check(ending.requirement(), "the completion of the fifth operation", Some(Status::Ok), status);
-        Ok(())
-    }),
-    rule(
-        "after-failure/beside-another-peer",
-        "However a context ends, the operation on a context to another peer completes",
-    )
-    .checks(&[PDS_PDC_003])
-    .needs(&[TWO_ADDRESSES])
-    .run(|t| {
-        let ending = t.value(&ENDING);
-        gives_up(t, ending)?;
-        let other = t.peer(1)?;
-        let from = t.address(1)?;
-        let (beside, peer) = (t.post(post(PostKind::Write, other, 64))?, t.peer(0)?);
-        let status = serve(t, beside, from)?;
-        if status != Some(Status::Ok) {
-            return Err(Stop::Inconclusive("the operation beside it has not completed".into()));
-        }
-        let operation = end(t, peer, ending)?;
-        let next = t.post(post(PostKind::Write, other, 64))?;
-        let (seen, request) = t.expect(PDS_PDC_003, "a request to the other peer", t.later(), |seen| {
-            seen.request().filter(|_| seen.wire.dst == from)
-        })?;
-        // A device may open another context when it likes.
-        if request.syn() {
-            let pdc = t.accept(&seen)?;
-            t.send(&pdc, &pdc.ack(request.psn()).build()?)?;
-        } else if let Some(local) = request.dpdcid() {
-            let pdc = Pdc { from, to: seen.wire.src, local, remote: Some(request.spdcid()), ..t.initiate() };
-            t.send(&pdc, &pdc.ack(request.psn()).build()?)?;
-        }
-        t.ends(PDS_PDC_003, next, Status::Ok)?;
-        let _ = operation;
-        Ok(())
-    }),
+            let next = t.post(post(PostKind::Write, other, 64))?;
+            let (seen, request) =
+                t.expect(PDS_PDC_003, "a request to the other peer", t.later(), |seen| {
+                    seen.request().filter(|_| seen.wire.dst == from)
+                })?;
+            // A device may open another context when it likes.
+            if request.syn() {
+                let pdc = t.accept(&seen)?;
+                t.send(&pdc, &pdc.ack(request.psn()).build()?)?;
+            } else if let Some(local) = request.dpdcid() {
+                let pdc =
+                    Pdc { from, to: seen.wire.src, local, remote: Some(request.spdcid()), ..t.initiate() };
+                t.send(&pdc, &pdc.ack(request.psn()).build()?)?;
+            }
+            t.ends(PDS_PDC_003, next, Status::Ok)?;
+            let _ = operation;
+            Ok(())
+        }),
 ];
 
 impl Ending {
@@ -154,7 +151,6 @@ impl Ending {
             Ending::Acknowledged | Ending::Response(_) => SES_DONE_001,
         }
     }
-
     /// True if the target has the message: the operation completes well.
     fn is_good(self) -> bool {
         matches!(self, Ending::Acknowledged | Ending::Closed | Ending::ClosedByTarget)

@@ -11,107 +11,87 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule("errors/no-op", "A request for nothing is answered, OK or UNSUPPORTED_OP")
+    rule("errors/no-op", "A UET_NO_OP request gets OK or UNSUPPORTED_OP")
         .checks(&[SES_RESP_001])
         .over(&[&MODE, &CARRIER, &START])
         .run(no_op),
-    rule("errors/unknown-opcode", "An opcode that nobody knows is answered UNSUPPORTED_OP")
+    rule("errors/unknown-opcode", "An unassigned opcode gets UNSUPPORTED_OP")
         .checks(&[SES_ERR_002, SES_GTD_001, SES_ERR_001])
         .over(&[&MODE, &CARRIER, &START])
         .run(unknown_opcode),
-    rule("errors/given-up-at-once", "A write with ie touches no memory, and is answered INITIATOR_ERR")
+    rule("errors/ie-one-packet", "A write with ie gets INITIATOR_ERR and changes no memory")
         .checks(&[SES_ERR_005, SES_ERR_006])
         .needs(&[WRITE])
         .run(given_up_at_once),
-    rule("errors/given-up-amid", "A packet with ie ends its message: what comes after it is discarded")
+    rule("errors/ie-second-packet", "After a packet with ie, the target discards the rest of the message")
         .checks(&[SES_ERR_005, SES_ERR_006, SES_ERR_004, SES_RESP_001])
         .needs(&[WRITE])
         .run(given_up_amid),
-    rule("errors/given-up-send", "A send that is given up does not end its receive well")
+    rule("errors/ie-send", "A send that ends with ie does not complete its receive successfully")
         .checks(&[SES_ERR_005, SES_DONE_002, SES_RESP_001])
         .needs(&[SEND, RECEIVE])
         .over(&[&MODE, &CARRIER, &START])
         .run(given_up_send),
-    rule("errors/message-error", "UET_MSG_ERROR ends a message, whose id may name another one then")
+    rule("errors/message-error", "UET_MSG_ERROR ends a message and frees its message_id")
         .checks(&[SES_ERR_007, SES_DONE_002])
         .needs(&[SEND, RECEIVE])
         .over(&[&MODE, &CARRIER, &START])
         .run(message_error),
-    rule(
-        "errors/same-code-for-the-rest",
-        "All packets of a message that is refused are answered with the same code",
-    )
-    .checks(&[SES_ERR_004])
-    .needs(&[WRITE])
-    .run(same_code_for_the_rest),
-    rule(
-        "errors/rest-is-discarded",
-        "After an error the rest of the message changes nothing, even where it could",
-    )
-    .checks(&[SES_ERR_004])
-    .needs(&[WRITE])
-    .run(rest_is_discarded),
-    rule("errors/others-unhurt", "An error of one message does not touch another one on the same context")
+    rule("errors/same-code", "All packets of a refused message get the same return code")
+        .checks(&[SES_ERR_004])
+        .needs(&[WRITE])
+        .run(same_code_for_the_rest),
+    rule("errors/rest-discarded", "After an error, the target discards valid packets of the same message")
+        .checks(&[SES_ERR_004])
+        .needs(&[WRITE])
+        .run(rest_is_discarded),
+    rule("errors/other-message", "An error of one message does not affect another on the same context")
         .checks(&[SES_ERR_004, SES_PLACE_003])
         .needs(&[RUD, WRITE])
         .over(&[&START])
         .run(others_unhurt),
-    rule(
-        "errors/more-than-said",
-        "A packet that brings more than its message has changes nothing beyond that",
-    )
-    .checks(&[WIRE_SES_007, ROB_LIFE_001])
-    .needs(&[WRITE])
-    .run(|t| {
-        let (region, memory) = t.patterned(200)?;
-        let message = Message { length: 10, ..Message::write(&region, 0, &bytes(100)) };
-        let part = message.whole()?;
-        overreaches(t, WIRE_SES_007, (&region, &memory), &[part], 10)
-    }),
-    rule(
-        "errors/less-than-said",
-        "A send that brings less than it says does not end its receive as if it were \
-         whole",
-    )
-    .checks(&[SES_DONE_002, ROB_LIFE_001])
-    .needs(&[SEND, RECEIVE])
-    .over(&[&MODE, &CARRIER, &START])
-    .run(less_than_said),
-    rule(
-        "errors/payload-length",
-        "A packet whose payload_length is not that of its payload changes nothing beyond \
-         what it brings",
-    )
-    .checks(&[WIRE_SES_006, ROB_LIFE_001])
-    .needs(&[WRITE])
-    .run(|t| {
-        let mtu = t.mtu();
-        let (region, memory) = t.patterned(2 * mtu as u64)?;
-        let message = Message::write(&region, 0, &bytes(mtu + 100));
-        let mut part = message.part(mtu, 1)?;
-        part.payload.truncate(50);
-        overreaches(t, WIRE_SES_006, (&region, &memory), &[part], mtu + 50)
-    }),
-    rule(
-        "errors/beyond-its-message",
-        "A packet that lies beyond the end of its message changes nothing there",
-    )
-    .checks(&[WIRE_SES_008, ROB_LIFE_001])
-    .needs(&[WRITE])
-    .run(|t| {
-        let mtu = t.mtu();
-        let (region, memory) = t.patterned(4 * mtu as u64)?;
-        let message = Message { length: mtu as u32 + 100, ..Message::write(&region, 0, &bytes(3 * mtu)) };
-        let first = message.part(mtu, 0)?;
-        let last = message.part(mtu, 2)?;
-        overreaches(t, WIRE_SES_008, (&region, &memory), &[first, last], mtu + 100)
-    }),
-    rule("errors/two-lengths", "A message whose packets say two lengths does not stop the device")
+    rule("errors/excess-payload", "Payload beyond request_length changes no memory beyond it")
+        .checks(&[WIRE_SES_007, ROB_LIFE_001])
+        .needs(&[WRITE])
+        .run(|t| {
+            let (region, memory) = t.patterned(200)?;
+            let message = Message { length: 10, ..Message::write(&region, 0, &bytes(100)) };
+            let part = message.whole()?;
+            overreaches(t, WIRE_SES_007, (&region, &memory), &[part], 10)
+        }),
+    rule("errors/missing-payload", "A receive does not report more bytes than its short send carried")
+        .checks(&[SES_DONE_002, ROB_LIFE_001])
+        .needs(&[SEND, RECEIVE])
+        .over(&[&MODE, &CARRIER, &START])
+        .run(less_than_said),
+    rule("errors/payload-length", "A packet with a wrong payload_length changes nothing beyond its payload")
+        .checks(&[WIRE_SES_006, ROB_LIFE_001])
+        .needs(&[WRITE])
+        .run(|t| {
+            let mtu = t.mtu();
+            let (region, memory) = t.patterned(2 * mtu as u64)?;
+            let message = Message::write(&region, 0, &bytes(mtu + 100));
+            let mut part = message.part(mtu, 1)?;
+            part.payload.truncate(50);
+            overreaches(t, WIRE_SES_006, (&region, &memory), &[part], mtu + 50)
+        }),
+    rule("errors/beyond-message", "A packet beyond the end of its message changes nothing there")
+        .checks(&[WIRE_SES_008, ROB_LIFE_001])
+        .needs(&[WRITE])
+        .run(|t| {
+            let mtu = t.mtu();
+            let (region, memory) = t.patterned(4 * mtu as u64)?;
+            let message = Message { length: mtu as u32 + 100, ..Message::write(&region, 0, &bytes(3 * mtu)) };
+            let first = message.part(mtu, 0)?;
+            let last = message.part(mtu, 2)?;
+            overreaches(t, WIRE_SES_008, (&region, &memory), &[first, last], mtu + 100)
+        }),
+    rule("errors/two-lengths", "A message with two different request_lengths does not stop the device")
         .checks(&[ROB_LIFE_001])
         .needs(&[SEND, RECEIVE])
         .over(&[&MODE, &CARRIER, &START])
         .run(two_lengths),
-    rule("errors/two-opcodes", "A packet of another opcode than its message does not complete it")
+    rule("errors/two-opcodes", "A packet with a different opcode does not complete the message")
         .checks(&[SES_CUT_003, ROB_LIFE_001])
         .needs(&[SEND, RECEIVE, WRITE])
         .run(two_opcodes),
@@ -119,27 +99,24 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[SES_MEM_004, ROB_LIFE_001])
         .over(&[&MODE, &CARRIER, &START])
         .run(huge_write),
-    rule("errors/huge-send", "Announcing sends of 4 GiB that nobody waits for does a device no harm")
+    rule("errors/huge-send", "Unexpected sends of 4 GiB do not stop the device")
         .checks(&[ROB_LIFE_001])
         .needs(&[SEND, RECEIVE])
         .over(&[&MODE, &CARRIER, &START])
         .run(huge_send),
-    rule("errors/cut-header", "A request whose SES header is cut short changes nothing")
+    rule("errors/truncated-header", "A request with a truncated SES header changes nothing")
         .checks(&[ROB_STATE_001, ROB_LIFE_001])
         .needs(&[WRITE])
         .run(cut_header),
-    rule("errors/cut-extension", "An atomic whose extension is cut short changes nothing")
+    rule("errors/truncated-extension", "An atomic with a truncated extension header changes nothing")
         .checks(&[ROB_STATE_001, ROB_LIFE_001])
         .needs(&[ATOMIC, WRITE])
         .run(cut_extension),
-    rule(
-        "errors/short-header-of-several",
-        "A medium header that claims to be a part of a message does not complete one",
-    )
-    .checks(&[SES_DONE_002, ROB_LIFE_001])
-    .needs(&[SEND, RECEIVE])
-    .over(&[&MODE, &CARRIER, &START])
-    .run(short_header_of_several),
+    rule("errors/medium-without-eom", "A medium header without eom does not complete a receive")
+        .checks(&[SES_DONE_002, ROB_LIFE_001])
+        .needs(&[SEND, RECEIVE])
+        .over(&[&MODE, &CARRIER, &START])
+        .run(short_header_of_several),
 ];
 
 fn bytes(length: usize) -> Vec<u8> {
@@ -151,7 +128,6 @@ fn no_op(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
 
     let psn = session.ask(t, &Message::new(Opcode::UET_NO_OP).whole()?)?;
-
     // Open: which of them.
     let answered = |answer: &Answer| answer.is_ok() || answer.code() == ReturnCode::UNSUPPORTED_OP;
     session.expect(t, SES_RESP_001, "OK or UNSUPPORTED_OP", psn, answered)?;
@@ -163,15 +139,10 @@ fn unknown_opcode(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
 
     let unknown = Opcode::unassigned(t.spec()).next().unwrap_or(Opcode::EXTENDED);
-
     let psn = session.ask(t, &Message::new(unknown).data(&bytes(20)).whole()?)?;
-
     let answer = session.refused_as(t, SES_ERR_002, psn, &[ReturnCode::UNSUPPORTED_OP])?;
-
     t.check(SES_GTD_001, "req of the ACK", AckRequest::REQ_CLEAR, answer.request);
-
     t.check(SES_ERR_001, "modified_length", 0, answer.length(0));
-
     Ok(())
 }
 
@@ -184,9 +155,7 @@ fn given_up_at_once(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
 
     let psn = session.ask(t, &given_up(Message::write(&region, 8, &bytes(16)).whole()?)?)?;
-
     session.refused_as(t, SES_ERR_006, psn, &[ReturnCode::INITIATOR_ERR])?;
-
     t.still_holds(SES_ERR_005, &region, &memory)
 }
 
@@ -196,21 +165,13 @@ fn given_up_amid(t: &mut Test<'_>) -> Outcome {
     let (region, memory) = t.patterned(4 * mtu as u64)?;
     let mut session = t.session();
     let parts = Message::write(&region, 0, &data).parts(mtu)?;
-
     let first = session.ask(t, &parts[0])?;
-
     session.accepted(t, SES_RESP_001, first)?;
-
     let second = session.ask(t, &given_up(parts[1].clone())?)?;
-
     session.refused_as(t, SES_ERR_006, second, &[ReturnCode::INITIATOR_ERR])?;
-
     let third = session.ask(t, &parts[2])?;
-
     session.refused_as(t, SES_ERR_004, third, &[ReturnCode::INITIATOR_ERR])?;
-
     t.pause(t.soon())?;
-
     t.check_memory(SES_ERR_005, &region, mtu as u64, &memory[mtu..])
 }
 
@@ -219,15 +180,10 @@ fn given_up_send(t: &mut Test<'_>) -> Outcome {
     let posted = t.posted(room(2 * mtu as u64))?;
     let mut session = t.session();
     let parts = Message::send(&bytes(2 * mtu)).parts(mtu)?;
-
     let first = session.ask(t, &parts[0])?;
-
     session.accepted(t, SES_RESP_001, first)?;
-
     let second = session.ask(t, &given_up(parts[1].clone())?)?;
-
     session.refused(t, SES_ERR_005, second)?;
-
     t.expect_not_well(SES_DONE_002, &posted)
 }
 
@@ -237,11 +193,8 @@ fn message_error(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
     let message = Message::send(&bytes(4 * mtu));
     let parts = message.parts(mtu)?;
-
     session.ask_all(t, &parts[..2])?;
-
     let error = Message { data: Vec::new(), ..message.clone() }.opcode(Opcode::UET_MSG_ERROR).whole()?;
-
     let error = error.edit(|std| {
         let std = std.head(|head| head.som(false).eom(true));
         std.payload_length(0).message_offset(2 * mtu as u32)
@@ -270,11 +223,8 @@ fn same_code_for_the_rest(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
 
     let message = Message::write(&region, 0, &bytes(3 * mtu)).selector(region.key ^ 1);
-
     let psns = session.ask_all(t, &message.parts(mtu)?)?;
-
     let first = session.refused(t, SES_ERR_004, psns[0])?;
-
     for psn in &psns[1..] {
         session.refused_as(t, SES_ERR_004, *psn, &[first.code()])?;
     }
@@ -287,11 +237,8 @@ fn rest_is_discarded(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
     let mut parts = Message::write(&region, 0, &bytes(3 * mtu)).parts(mtu)?;
     parts[0] = parts[0].clone().edit(|std| std.memory_key(region.key ^ 1))?;
-
     let first = session.ask(t, &parts[0])?;
-
     let first = session.refused(t, SES_ERR_004, first)?;
-
     for psn in session.ask_all(t, &parts[1..])? {
         session.refused_as(t, SES_ERR_004, psn, &[first.code()])?;
     }
@@ -306,9 +253,7 @@ fn others_unhurt(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
     let mut parts = Message::write(&region, 0, &data).parts(mtu)?;
     parts.extend(Message::write(&region, 0, &data).named(2).selector(region.key ^ 1).parts(mtu)?);
-
     let psns = session.ask_in_order(t, &parts, &[0, 2, 3, 1])?;
-
     for psn in &psns[2..] {
         session.refused(t, SES_ERR_004, *psn)?;
     }
@@ -337,15 +282,10 @@ fn less_than_said(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
 
     session.ask(t, &Message { length: 100, ..Message::send(&bytes(10)) }.whole()?)?;
-
     t.pause(t.soon())?;
-
     let ended = t.completion(posted.operation, Duration::ZERO)?;
-
     let received = ended.filter(|it| it.status == Status::Ok).map_or(0, |it| it.length);
-
     t.at_most(SES_DONE_002, "bytes of a receive that ended well", 10, received);
-
     t.expect_life(ROB_LIFE_001)
 }
 
@@ -355,9 +295,7 @@ fn two_lengths(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
     let mut parts = Message::send(&bytes(3 * mtu)).parts(mtu)?;
     parts[1] = parts[1].clone().edit(|std| std.request_length(2 * mtu as u32))?;
-
     session.ask_all(t, &parts)?;
-
     // The sources bind the sender; a receiver that believes the first packet is right too.
     t.pause(t.soon())?;
     t.expect_life(ROB_LIFE_001)
@@ -369,11 +307,8 @@ fn two_opcodes(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
     let mut parts = Message::send(&bytes(2 * mtu)).parts(mtu)?;
     parts[1] = parts[1].clone().edit(|std| std.head(|head| head.opcode(Opcode::UET_WRITE)))?;
-
     session.ask_all(t, &parts)?;
-
     t.expect_not_well(SES_CUT_003, &posted)?;
-
     t.expect_life(ROB_LIFE_001)
 }
 
@@ -383,15 +318,10 @@ fn huge_write(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
 
     let message = Message { length: u32::MAX, ..Message::write(&region, 0, &bytes(mtu)) };
-
     let part = message.whole()?.edit(|std| std.head(|head| head.eom(false)))?;
-
     let psn = session.ask(t, &part)?;
-
     session.refused(t, SES_MEM_004, psn)?;
-
     t.still_holds(SES_MEM_004, &region, &memory)?;
-
     t.expect_life(ROB_LIFE_001)
 }
 
@@ -421,7 +351,6 @@ fn raw(t: &mut Test<'_>, next: NextHdr, bytes: &[u8]) -> Outcome {
 fn cut_header(t: &mut Test<'_>) -> Outcome {
     let (region, memory) = t.patterned(64)?;
     let message = Message::write(&region, 0, &[]);
-
     for (next, part) in [
         (NextHdr::UET_HDR_REQUEST_STD, message.whole()?),
         (NextHdr::UET_HDR_REQUEST_MEDIUM, message.medium()?),
@@ -442,7 +371,6 @@ fn cut_extension(t: &mut Test<'_>) -> Outcome {
     let sum = Message::atomic(&region, 0, (AtomicOpcode::SUM, AtomicDatatype::UINT64), &[])?;
     let of = (AtomicOpcode::CSWAP_NE, AtomicDatatype::UINT64, 8);
     let swap = Message::swap(&region, 0, of, (0, 99))?;
-
     for message in [sum, swap] {
         let part = message.whole()?;
         let ext = part.ext.map(|ext| ext.view().bytes().to_vec()).unwrap_or_default();
@@ -461,10 +389,7 @@ fn short_header_of_several(t: &mut Test<'_>) -> Outcome {
     let mut part = Message { length: 100, ..Message::send(&bytes(40)) }.medium()?;
     // Byte 1: version, flags, and in the lowest two bits eom and som.
     part.ses.bytes_mut()[1] &= !2;
-
     session.ask(t, &part)?;
-
     t.expect_not_well(SES_DONE_002, &posted)?;
-
     t.expect_life(ROB_LIFE_001)
 }

@@ -97,60 +97,56 @@ const BEFORE: Axis<&[usize]> = axis("before").values(&[
 ]);
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "failure/target",
-        "Messages that failed leave the region, the receives and the room for messages \
-         as they were",
-    )
-    .checks(&[ROB_LIFE_001, SES_RESP_001, SES_DONE_002, SES_ERR_004])
-    .needs(&[WRITE])
-    .over(&[&END, &MODE])
-    .run(|t| {
-        // With room for two messages, six fail one after the other. Then the ids of the first are used again.
-        let (mtu, end) = (t.mtu(), t.value(&END));
-        t.try_configure("max_messages", 2)?;
-        let data = bytes(2 * mtu);
-        let (region, mut memory) = t.patterned(data.len() as u64)?;
-        let sends = matches!(
-            end,
-            MessageFailure::SendIndex | MessageFailure::SendGivenUp | MessageFailure::MessageError
-        );
-        let mut session = t.session();
-        for id in 1..=6 {
-            // Open: whether a send that is given up takes its receive.
-            let posted = if sends { Some(t.posted(room(data.len() as u64))?) } else { None };
-            let parts = failing(end, &region, &data, mtu, id)?;
-            for part in &parts {
-                let psn = session.ask(t, part)?;
-                session.answer(t, psn)?;
+    rule("failure/target", "After failed messages, a target still accepts and places the next one")
+        .checks(&[ROB_LIFE_001, SES_RESP_001, SES_DONE_002, SES_ERR_004])
+        .needs(&[WRITE])
+        .over(&[&END, &MODE])
+        .run(|t| {
+            // With room for two messages, six fail one after the other. Then the ids of the first are used again.
+            let (mtu, end) = (t.mtu(), t.value(&END));
+            t.try_configure("max_messages", 2)?;
+            let data = bytes(2 * mtu);
+            let (region, mut memory) = t.patterned(data.len() as u64)?;
+            let sends = matches!(
+                end,
+                MessageFailure::SendIndex | MessageFailure::SendGivenUp | MessageFailure::MessageError
+            );
+            let mut session = t.session();
+            for id in 1..=6 {
+                // Open: whether a send that is given up takes its receive.
+                let posted = if sends { Some(t.posted(room(data.len() as u64))?) } else { None };
+                let parts = failing(end, &region, &data, mtu, id)?;
+                for part in &parts {
+                    let psn = session.ask(t, part)?;
+                    session.answer(t, psn)?;
+                }
+                if let Some(posted) = posted {
+                    let ended = t.completion(posted.operation, Duration::ZERO)?.map(|it| it.status);
+                    t.one_of(
+                        SES_DONE_002,
+                        "completion of the receive",
+                        &[None, Some(Status::Refused), Some(Status::Failed), Some(Status::Cancelled)],
+                        ended,
+                    );
+                }
             }
-            if let Some(posted) = posted {
-                let ended = t.completion(posted.operation, Duration::ZERO)?.map(|it| it.status);
-                t.one_of(
-                    SES_DONE_002,
-                    "completion of the receive",
-                    &[None, Some(Status::Refused), Some(Status::Failed), Some(Status::Cancelled)],
-                    ended,
-                );
+            let touched = matches!(end, MessageFailure::GivenUpAmid);
+            let kept = match (end, touched) {
+                (MessageFailure::Beyond, _) => mtu - 1,
+                (_, true) => mtu,
+                _ => 0,
+            };
+            t.pause(t.soon())?;
+            if end != MessageFailure::Beyond {
+                t.check_memory(SES_ERR_004, &region, kept as u64, &memory[kept..])?;
             }
-        }
-        let touched = matches!(end, MessageFailure::GivenUpAmid);
-        let kept = match (end, touched) {
-            (MessageFailure::Beyond, _) => mtu - 1,
-            (_, true) => mtu,
-            _ => 0,
-        };
-        t.pause(t.soon())?;
-        if end != MessageFailure::Beyond {
-            t.check_memory(SES_ERR_004, &region, kept as u64, &memory[kept..])?;
-        }
-        // An id of its own: the responses to the others are not cleared.
-        let psns = session.ask_all(t, &Message::write(&region, 0, &data).named(7).parts(mtu)?)?;
-        session.all_accepted(t, ROB_LIFE_001, &psns)?;
-        memory.copy_from_slice(&data);
-        t.expect_memory(SES_RESP_001, &region, 0, &memory)
-    }),
-    rule("failure/source", "Operations of the device that failed leave room for the next one")
+            // An id of its own: the responses to the others are not cleared.
+            let psns = session.ask_all(t, &Message::write(&region, 0, &data).named(7).parts(mtu)?)?;
+            session.all_accepted(t, ROB_LIFE_001, &psns)?;
+            memory.copy_from_slice(&data);
+            t.expect_memory(SES_RESP_001, &region, 0, &memory)
+        }),
+    rule("failure/source", "After failed operations, an initiator still completes the next one")
         .checks(&[SES_DONE_001])
         .over(&[&KIND, &FAILS, &MODE])
         .run(|t| {
@@ -193,45 +189,43 @@ pub(super) const RULES: &[Rule] = &[
             serves(t, &target, kind, next)?;
             t.ends_with(SES_DONE_001, posted, (Status::Ok, 8)).map(drop)
         }),
-    rule(
-        "failure/data-with-error",
-        "Data that carries an error code does not complete an operation of the device \
-         well",
-    )
-    .checks(&[SES_ERR_003])
-    .over(&[&FETCHED, &WAY, &CODE, &MODE])
-    .run(|t| {
-        let (fetched, in_ack, code) = (t.value(&FETCHED), t.value(&WAY), t.value(&CODE));
-        let peer = t.peer(0)?;
-        let kind = if fetched == Fetched::Atomic { PostKind::FetchAtomic } else { PostKind::Read };
-        let form = (fetched == Fetched::ReadMedium).then_some(Form::Medium);
-        let posted = t.post(Post { form, ..operation(kind, peer, t.value(&MODE)) })?;
-        let mut target = Target::accept(t)?;
-        target.collect(t, 1)?;
-        let header: SesBuf = match target.data_header(0, 8, 8, 0)? {
-            SesBuf::ResponseData(data) => data.edit().head(|head| head.return_code(code)).done()?.into(),
-            SesBuf::ResponseDataSmall(data) => data.edit().head(|head| head.return_code(code)).done()?.into(),
-            other => other,
-        };
-        match in_ack {
-            true => {
-                let request = uet_wire::registry::AckRequest::REQ_CLEAR;
-                let mut packet = crate::AckBuilder { request, ..target.naming(0, 0) }.build()?;
-                (packet.ses, packet.payload) = (Some(header), vec![7; 8]);
-                t.send(&target.pdc, &packet.consistent())?;
+    rule("failure/data-with-error", "Data with an error code does not complete an operation successfully")
+        .checks(&[SES_ERR_003])
+        .over(&[&FETCHED, &WAY, &CODE, &MODE])
+        .run(|t| {
+            let (fetched, in_ack, code) = (t.value(&FETCHED), t.value(&WAY), t.value(&CODE));
+            let peer = t.peer(0)?;
+            let kind = if fetched == Fetched::Atomic { PostKind::FetchAtomic } else { PostKind::Read };
+            let form = (fetched == Fetched::ReadMedium).then_some(Form::Medium);
+            let posted = t.post(Post { form, ..operation(kind, peer, t.value(&MODE)) })?;
+            let mut target = Target::accept(t)?;
+            target.collect(t, 1)?;
+            let header: SesBuf = match target.data_header(0, 8, 8, 0)? {
+                SesBuf::ResponseData(data) => data.edit().head(|head| head.return_code(code)).done()?.into(),
+                SesBuf::ResponseDataSmall(data) => {
+                    data.edit().head(|head| head.return_code(code)).done()?.into()
+                }
+                other => other,
+            };
+            match in_ack {
+                true => {
+                    let request = uet_wire::registry::AckRequest::REQ_CLEAR;
+                    let mut packet = crate::AckBuilder { request, ..target.naming(0, 0) }.build()?;
+                    (packet.ses, packet.payload) = (Some(header), vec![7; 8]);
+                    t.send(&target.pdc, &packet.consistent())?;
+                }
+                false => {
+                    target.ack(t, 0)?;
+                    target.give(t, 0, header, &[7; 8])?;
+                }
             }
-            false => {
-                target.ack(t, 0)?;
-                target.give(t, 0, header, &[7; 8])?;
-            }
-        }
-        let within = t.soon();
-        let ended = t.completion(posted, within)?.map(|it| it.status);
-        let what = format!("the completion after data with {code}");
-        t.one_of(SES_ERR_003, &what, FAILED, ended);
-        Ok(())
-    }),
-    rule("failure/read-again", "A read that goes on in a new context completes with all its data or fails")
+            let within = t.soon();
+            let ended = t.completion(posted, within)?.map(|it| it.status);
+            let what = format!("the completion after data with {code}");
+            t.one_of(SES_ERR_003, &what, FAILED, ended);
+            Ok(())
+        }),
+    rule("failure/read-resumed", "A read that resumes on a new context completes with all its data or fails")
         .checks(&[SES_DONE_001])
         .needs(&[READ])
         .over(&[&FATAL, &BEFORE, &MODE])

@@ -57,7 +57,7 @@ const ROUNDS: u32 = 18;
 const MEMORY: u64 = 1_000_000;
 
 pub(super) const RULES: &[Rule] = &[
-    rule("room/as-target", "A context that has ended leaves room for the next, however it ended")
+    rule("resources/target", "A target has room for a new context, however the previous ones ended")
         .checks(&[PDS_CLOSE_004, ROB_LIFE_001, PDS_NACK_003, PDS_CLOSE_008])
         .needs(&[WRITE])
         .over(&[&END, &POOL, &MODE])
@@ -86,57 +86,54 @@ pub(super) const RULES: &[Rule] = &[
             }
             serves(t, requirement, &region)
         }),
-    rule(
-        "room/as-initiator",
-        "A context that the device has opened leaves room for the next, however it ended",
-    )
-    .checks(&[PDS_RTO_004, PDS_NACK_003, PDS_CLOSE_004, PDS_NACK_013, PDS_CLOSE_013])
-    .over(&[&OWN_END, &OWN_POOL, &MODE, &CARRIER])
-    .run(|t| {
-        let (end, (pool, other)) = (t.value(&OWN_END), t.value(&OWN_POOL));
-        require(t.parameter("max_rto_retx_cnt") <= 7, "retransmissions have no end, or take too long")?;
-        let rounds = small(t, pool)?;
-        let mode = t.value(&MODE);
-        let requirement = match end {
-            OwnEnd::NoAnswer | OwnEnd::GivenUp => PDS_RTO_004,
-            OwnEnd::Refused | OwnEnd::Fatal => PDS_NACK_003,
-            OwnEnd::Closed => PDS_CLOSE_004,
-            OwnEnd::CloseGivenUp => PDS_RTO_004,
-            OwnEnd::CloseRefused => PDS_NACK_013,
-            OwnEnd::Asked => PDS_CLOSE_013,
-        };
-        let write = |peer| Post { mode, ..post(PostKind::Write, peer, 64) };
-        for round in 0..=rounds {
-            let last = round == rounds;
-            // The congestion control context is that of the peer: another peer needs one of its own.
-            let address = t.address(usize::from(last && other))?;
-            let peer = t.call(AddPeer { address, port: None, job: 101, process: 1, initiator: 0 })?.peer;
-            let since = t.now();
-            let written = t.post(write(peer))?;
-            let within = t.later();
-            let opening = t.expect(requirement, "a request that opens a context", within, |seen| {
-                let request = seen.request().filter(|_| seen.at >= since && seen.wire.dst == address)?;
-                request.syn().then_some(())
-            });
-            let mut target = Target::opened_by(t, opening?.0)?;
-            if last {
-                target.ack(t, 0)?;
-                t.ends(requirement, written, Status::Ok)?;
-                return Ok(());
+    rule("resources/initiator", "An initiator has room for a new context, however the previous ones ended")
+        .checks(&[PDS_RTO_004, PDS_NACK_003, PDS_CLOSE_004, PDS_NACK_013, PDS_CLOSE_013])
+        .over(&[&OWN_END, &OWN_POOL, &MODE, &CARRIER])
+        .run(|t| {
+            let (end, (pool, other)) = (t.value(&OWN_END), t.value(&OWN_POOL));
+            require(t.parameter("max_rto_retx_cnt") <= 7, "retransmissions have no end, or take too long")?;
+            let rounds = small(t, pool)?;
+            let mode = t.value(&MODE);
+            let requirement = match end {
+                OwnEnd::NoAnswer | OwnEnd::GivenUp => PDS_RTO_004,
+                OwnEnd::Refused | OwnEnd::Fatal => PDS_NACK_003,
+                OwnEnd::Closed => PDS_CLOSE_004,
+                OwnEnd::CloseGivenUp => PDS_RTO_004,
+                OwnEnd::CloseRefused => PDS_NACK_013,
+                OwnEnd::Asked => PDS_CLOSE_013,
+            };
+            let write = |peer| Post { mode, ..post(PostKind::Write, peer, 64) };
+            for round in 0..=rounds {
+                let last = round == rounds;
+                // The congestion control context is that of the peer: another peer needs one of its own.
+                let address = t.address(usize::from(last && other))?;
+                let peer = t.call(AddPeer { address, port: None, job: 101, process: 1, initiator: 0 })?.peer;
+                let since = t.now();
+                let written = t.post(write(peer))?;
+                let within = t.later();
+                let opening = t.expect(requirement, "a request that opens a context", within, |seen| {
+                    let request = seen.request().filter(|_| seen.at >= since && seen.wire.dst == address)?;
+                    request.syn().then_some(())
+                });
+                let mut target = Target::opened_by(t, opening?.0)?;
+                if last {
+                    target.ack(t, 0)?;
+                    t.ends(requirement, written, Status::Ok)?;
+                    return Ok(());
+                }
+                if !matches!(end, OwnEnd::NoAnswer | OwnEnd::Refused) {
+                    target.ack(t, 0)?;
+                    t.ends(requirement, written, Status::Ok)?;
+                }
+                own_end(t, end, &mut target, peer, write(peer))?;
+                t.settle()?;
+                // A late attempt of what has failed must not be taken for the next opening.
+                t.pause(t.until_given_up())?;
+                t.forget();
             }
-            if !matches!(end, OwnEnd::NoAnswer | OwnEnd::Refused) {
-                target.ack(t, 0)?;
-                t.ends(requirement, written, Status::Ok)?;
-            }
-            own_end(t, end, &mut target, peer, write(peer))?;
-            t.settle()?;
-            // A late attempt of what has failed must not be taken for the next opening.
-            t.pause(t.until_given_up())?;
-            t.forget();
-        }
-        Ok(())
-    }),
-    rule("room/refused", "A packet that is refused takes no room")
+            Ok(())
+        }),
+    rule("resources/refused", "A refused packet consumes no resources")
         .checks(&[PDS_NACK_011])
         .needs(&[WRITE])
         .over(&[&REFUSAL, &POOL, &MODE])

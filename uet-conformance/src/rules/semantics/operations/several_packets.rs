@@ -35,54 +35,49 @@ const OPCODE: Axis<ResponseOpcode> = axis("response")
     .values(&[("default", ResponseOpcode::UET_DEFAULT_RESPONSE), ("none", ResponseOpcode::UET_NO_RESPONSE)]);
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "operations/refused",
-        "An operation of several packets completes once, with the error that any of them \
-         gets",
-    )
-    .checks(&[SES_ERR_003, SES_DONE_001])
-    .over(&[&KIND, &WHERE, &CODE, &MODE])
-    .run(|t| {
-        let (places, code) = (t.value(&WHERE), t.value(&CODE));
-        // Open: a device may repeat a send with the current generation.
-        if code == ReturnCode::BAD_GENERATION && t.parameter("generation_repeats") > 0 {
-            t.configure("generation_repeats", 0)?;
-        }
-        let (posted, target, length) = begun(t, 3)?;
-        let first = places[0];
-        for n in 0..3 {
-            // An error is cleared before the cumulative PSN passes it.
-            let below = n.min(first) + u32::from(n < first);
-            match places.contains(&n) {
-                true => {
-                    let response = target.response(n, code, 0)?;
-                    target.answer(t, target.naming(n, below).guaranteed(response))?;
+    rule("operation/refused", "One refused packet completes the whole operation, once, with its error")
+        .checks(&[SES_ERR_003, SES_DONE_001])
+        .over(&[&KIND, &WHERE, &CODE, &MODE])
+        .run(|t| {
+            let (places, code) = (t.value(&WHERE), t.value(&CODE));
+            // Open: a device may repeat a send with the current generation.
+            if code == ReturnCode::BAD_GENERATION && t.parameter("generation_repeats") > 0 {
+                t.configure("generation_repeats", 0)?;
+            }
+            let (posted, target, length) = begun(t, 3)?;
+            let first = places[0];
+            for n in 0..3 {
+                // An error is cleared before the cumulative PSN passes it.
+                let below = n.min(first) + u32::from(n < first);
+                match places.contains(&n) {
+                    true => {
+                        let response = target.response(n, code, 0)?;
+                        target.answer(t, target.naming(n, below).guaranteed(response))?;
+                    }
+                    false => target.name(t, n, below)?,
                 }
-                false => target.name(t, n, below)?,
             }
-        }
-        if t.value(&KIND) == PostKind::Read {
-            let data: Vec<u8> = pattern(3).take(length).collect();
-            for (k, n) in (0..3).filter(|n| !places.contains(n)).enumerate() {
-                let start = n as usize * t.mtu();
-                let piece = &data[start..(start + t.mtu()).min(length)];
-                let header = target.data_header(n, piece.len(), length, start)?;
-                target.give(t, k as u32, header, piece)?;
+            if t.value(&KIND) == PostKind::Read {
+                let data: Vec<u8> = pattern(3).take(length).collect();
+                for (k, n) in (0..3).filter(|n| !places.contains(n)).enumerate() {
+                    let start = n as usize * t.mtu();
+                    let piece = &data[start..(start + t.mtu()).min(length)];
+                    let header = target.data_header(n, piece.len(), length, start)?;
+                    target.give(t, k as u32, header, piece)?;
+                }
             }
-        }
-        t.ends_refused(SES_ERR_003, posted, code)?;
-        t.settle()?;
-        match t.times_ended(posted) {
-            Ok(times) => t.check(SES_DONE_001, "completions of the operation", 1, times),
-            Err(Stop::Skipped(_)) => {}
-            Err(stop) => return Err(stop),
-        }
-        Ok(())
-    }),
+            t.ends_refused(SES_ERR_003, posted, code)?;
+            t.settle()?;
+            match t.times_ended(posted) {
+                Ok(times) => t.check(SES_DONE_001, "completions of the operation", 1, times),
+                Err(Stop::Skipped(_)) => {}
+                Err(stop) => return Err(stop),
+            }
+            Ok(())
+        }),
     rule(
-        "operations/only-arrived",
-        "An ACK that says NULL above the cumulative PSN does not complete an operation: \
-         an error may follow",
+        "operation/null-response",
+        "A NULL response above the cumulative PSN does not complete an operation",
     )
     .checks(&[SES_RESP_007])
     .needs(&[RUD])
@@ -104,8 +99,8 @@ pub(super) const RULES: &[Rule] = &[
         t.ends_refused(SES_RESP_007, posted, ReturnCode::BAD_MKEY)
     }),
     rule(
-        "operations/far-offsets",
-        "Each packet of a long message of the device says its offset, beyond 64 KiB too",
+        "operation/message-offset",
+        "The packets of a message longer than 64 KiB state their message_offset",
     )
     .checks(&[SES_CUT_001, SES_CUT_003])
     .over(&[&KIND, &MODE])
