@@ -1,4 +1,5 @@
-//! Writes to the device's memory: every byte in its place, and nothing beside it (section 3.4.1).
+//! Writes to the memory of a target: each byte lands at its offset, and no other byte changes (section
+//! 3.4.1).
 
 use crate::prelude::*;
 
@@ -24,21 +25,21 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[SES_PLACE_003, SES_RESP_001])
         .needs(&[RUD, WRITE])
         .over(&[&START])
-        .run(shuffled),
+        .run(out_of_order),
     rule("write/last-packet-first", "The last packet of a write is placed before the earlier packets arrive")
         .checks(&[SES_PLACE_002, SES_PLACE_003])
         .needs(&[RUD, WRITE])
         .over(&[&START])
-        .run(last_first),
+        .run(last_packet_first),
     rule("write/zero-length", "A write of zero bytes is acknowledged and changes nothing")
         .checks(&[SES_CUT_004, SES_PLACE_001])
-        .run(no_bytes),
+        .run(zero_length),
     rule("write/odd-offset", "A write of several packets may start at any byte of its region")
         .checks(&[SES_PLACE_001])
         .run(odd_offset),
     rule("write/last-byte", "A write may include the last byte of its region")
         .checks(&[SES_PLACE_001])
-        .run(to_the_end),
+        .run(last_byte),
     rule("write/medium", "A write with a medium header is placed at its buffer_offset")
         .checks(&[SES_PLACE_001])
         .run(medium),
@@ -58,13 +59,13 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[SES_PLACE_003, SES_RESP_001])
         .needs(&[RUD, WRITE])
         .over(&[&START])
-        .run(mixed),
+        .run(interleaved),
     rule("write/message-id-reuse", "A new message may reuse the message_id of a completed one")
         .checks(&[SES_PLACE_001, SES_RESP_001])
-        .run(same_id_again),
+        .run(message_id_reuse),
     rule("write/message-id-per-context", "One message_id on two contexts names two messages")
         .checks(&[SES_PLACE_003])
-        .run(same_id_elsewhere),
+        .run(message_id_per_context),
     rule("write/ordered", "On an ordered context, the later of two overlapping writes remains")
         .checks(&[SES_PLACE_001, SES_RESP_001])
         .needs(&[ROD, WRITE])
@@ -72,16 +73,21 @@ pub(super) const RULES: &[Rule] = &[
         .run(ordered),
     rule("write/late-duplicate", "A late duplicate of a write does not overwrite a newer write")
         .checks(&[SES_RESP_001, PDS_DUP_001])
-        .run(copied_packet),
+        .run(late_duplicate),
 ];
 
-/// Bytes that differ from those of a patterned region nearly everywhere.
+/// Returns bytes that nearly all differ from those of a patterned region.
 fn bytes(length: usize) -> Vec<u8> {
     pattern(3).take(length).collect()
 }
 
-/// A region, and what it is to hold after this write.
-fn plan(t: &mut Test<'_>, offset: usize, data: &[u8], room: usize) -> Result<(Region, Vec<u8>), Stop> {
+/// Exposes a region with `room` spare bytes, and returns its expected contents after this write.
+fn region_for_write(
+    t: &mut Test<'_>,
+    offset: usize,
+    data: &[u8],
+    room: usize,
+) -> Result<(Region, Vec<u8>), Stop> {
     let (region, mut memory) = t.patterned((offset + data.len() + room) as u64)?;
     memory[offset..offset + data.len()].copy_from_slice(data);
     Ok((region, memory))
@@ -89,7 +95,7 @@ fn plan(t: &mut Test<'_>, offset: usize, data: &[u8], room: usize) -> Result<(Re
 
 fn one_packet(t: &mut Test<'_>) -> Outcome {
     let data = bytes(100);
-    let (region, memory) = plan(t, 64, &data, 64)?;
+    let (region, memory) = region_for_write(t, 64, &data, 64)?;
     let mut session = t.session();
 
     let psn = session.ask(t, &Message::write(&region, 64, &data).whole()?)?;
@@ -100,7 +106,7 @@ fn one_packet(t: &mut Test<'_>) -> Outcome {
 fn several_packets(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let data = bytes(3 * mtu + 5);
-    let (region, memory) = plan(t, 0, &data, 64)?;
+    let (region, memory) = region_for_write(t, 0, &data, 64)?;
     let mut session = t.session();
 
     let psns = session.ask_all(t, &Message::write(&region, 0, &data).parts(mtu)?)?;
@@ -111,7 +117,7 @@ fn several_packets(t: &mut Test<'_>) -> Outcome {
 fn long(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let data = bytes(0x1_0000 + 2 * mtu + 9);
-    let (region, memory) = plan(t, 0, &data, 64)?;
+    let (region, memory) = region_for_write(t, 0, &data, 64)?;
     let mut session = t.session();
 
     let psns = session.ask_all(t, &Message::write(&region, 0, &data).parts(mtu)?)?;
@@ -120,10 +126,10 @@ fn long(t: &mut Test<'_>) -> Outcome {
     accepted
 }
 
-fn shuffled(t: &mut Test<'_>) -> Outcome {
+fn out_of_order(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let data = bytes(6 * mtu - 1);
-    let (region, memory) = plan(t, 64, &data, 64)?;
+    let (region, memory) = region_for_write(t, 64, &data, 64)?;
     let mut session = t.session();
 
     let parts = Message::write(&region, 64, &data).parts(mtu)?;
@@ -133,10 +139,10 @@ fn shuffled(t: &mut Test<'_>) -> Outcome {
     accepted
 }
 
-fn last_first(t: &mut Test<'_>) -> Outcome {
+fn last_packet_first(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let data = bytes(2 * mtu + 10);
-    let (region, memory) = plan(t, 0, &data, 64)?;
+    let (region, memory) = region_for_write(t, 0, &data, 64)?;
     let mut session = t.session();
     let message = Message { complete: false, ..Message::write(&region, 0, &data) };
     let parts = message.parts(mtu)?;
@@ -150,7 +156,7 @@ fn last_first(t: &mut Test<'_>) -> Outcome {
     t.expect_memory(SES_PLACE_003, &region, 0, &memory)
 }
 
-fn no_bytes(t: &mut Test<'_>) -> Outcome {
+fn zero_length(t: &mut Test<'_>) -> Outcome {
     let (region, memory) = t.patterned(64)?;
     let mut session = t.session();
 
@@ -162,7 +168,7 @@ fn no_bytes(t: &mut Test<'_>) -> Outcome {
 fn odd_offset(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let data = bytes(2 * mtu + 1);
-    let (region, memory) = plan(t, 13, &data, 3)?;
+    let (region, memory) = region_for_write(t, 13, &data, 3)?;
     let mut session = t.session();
 
     let psns = session.ask_all(t, &Message::write(&region, 13, &data).parts(mtu)?)?;
@@ -170,10 +176,10 @@ fn odd_offset(t: &mut Test<'_>) -> Outcome {
     t.expect_memory(SES_PLACE_001, &region, 0, &memory)
 }
 
-fn to_the_end(t: &mut Test<'_>) -> Outcome {
+fn last_byte(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let data = bytes(mtu + 3);
-    let (region, memory) = plan(t, 40, &data, 0)?;
+    let (region, memory) = region_for_write(t, 40, &data, 0)?;
     let mut session = t.session();
 
     let psns = session.ask_all(t, &Message::write(&region, 40, &data).parts(mtu)?)?;
@@ -183,7 +189,7 @@ fn to_the_end(t: &mut Test<'_>) -> Outcome {
 
 fn medium(t: &mut Test<'_>) -> Outcome {
     let data = bytes(200);
-    let (region, memory) = plan(t, 72, &data, 50)?;
+    let (region, memory) = region_for_write(t, 72, &data, 50)?;
     let mut session = t.session();
 
     let psn = session.ask(t, &Message::write(&region, 72, &data).medium()?)?;
@@ -194,7 +200,7 @@ fn medium(t: &mut Test<'_>) -> Outcome {
 
 fn medium_header_data(t: &mut Test<'_>) -> Outcome {
     let data = bytes(32);
-    let (region, memory) = plan(t, 0, &data, 200)?;
+    let (region, memory) = region_for_write(t, 0, &data, 200)?;
     let mut session = t.session();
 
     let message = Message { header_data: Some(0x40), ..Message::write(&region, 0, &data) };
@@ -204,8 +210,7 @@ fn medium_header_data(t: &mut Test<'_>) -> Outcome {
     t.expect_memory(SES_PLACE_001, &region, 0, &memory)
 }
 
-/// Open: what `resource_index` of a small request to memory means. One of the two regions that it may mean is
-/// written.
+/// Open: the region that `resource_index` selects in a small header. One of the two candidates is written.
 fn small(t: &mut Test<'_>) -> Outcome {
     const OPTIMIZED: u64 = 1 << 62;
     let (by_key, before) = t.exposed(128, |region| {
@@ -230,7 +235,7 @@ fn small(t: &mut Test<'_>) -> Outcome {
 fn delivery_complete(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let data = bytes(2 * mtu);
-    let (region, memory) = plan(t, 0, &data, 8)?;
+    let (region, memory) = region_for_write(t, 0, &data, 8)?;
     let mut session = t.session();
     let opening = session.ask(t, &Message::write(&region, 0, &[]).whole()?)?;
     session.accepted(t, SES_RESP_001, opening)?;
@@ -246,10 +251,10 @@ fn delivery_complete(t: &mut Test<'_>) -> Outcome {
     t.check_memory(SES_RESP_005, &region, 0, &memory)
 }
 
-fn mixed(t: &mut Test<'_>) -> Outcome {
+fn interleaved(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let (one, two) = (bytes(3 * mtu), bytes(2 * mtu + 7));
-    let (region, mut memory) = plan(t, 0, &one, 4 * mtu)?;
+    let (region, mut memory) = region_for_write(t, 0, &one, 4 * mtu)?;
     let second = 3 * mtu + 100;
     memory[second..second + two.len()].copy_from_slice(&two);
     let mut session = t.session();
@@ -261,11 +266,11 @@ fn mixed(t: &mut Test<'_>) -> Outcome {
     t.expect_memory(SES_PLACE_003, &region, 0, &memory)
 }
 
-fn same_id_again(t: &mut Test<'_>) -> Outcome {
+fn message_id_reuse(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let data = bytes(2 * mtu);
     let other = vec![0x5a; mtu + 4];
-    let (region, mut memory) = plan(t, 0, &data, mtu)?;
+    let (region, mut memory) = region_for_write(t, 0, &data, mtu)?;
     memory[5..mtu + 9].copy_from_slice(&other);
     let mut session = t.session();
 
@@ -276,10 +281,10 @@ fn same_id_again(t: &mut Test<'_>) -> Outcome {
     t.expect_memory(SES_PLACE_001, &region, 0, &memory)
 }
 
-fn same_id_elsewhere(t: &mut Test<'_>) -> Outcome {
+fn message_id_per_context(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let (one, two) = (bytes(2 * mtu), bytes(mtu + 9));
-    let (region, mut memory) = plan(t, 0, &one, 2 * mtu)?;
+    let (region, mut memory) = region_for_write(t, 0, &one, 2 * mtu)?;
     memory[2 * mtu..3 * mtu + 9].copy_from_slice(&two);
     let (mut first, mut second) = (t.session(), t.session());
     let parts = Message::write(&region, 0, &one).parts(mtu)?;
@@ -295,7 +300,7 @@ fn same_id_elsewhere(t: &mut Test<'_>) -> Outcome {
 
 fn ordered(t: &mut Test<'_>) -> Outcome {
     let (one, two) = (bytes(300), vec![0x5a; 120]);
-    let (region, mut memory) = plan(t, 0, &one, 10)?;
+    let (region, mut memory) = region_for_write(t, 0, &one, 10)?;
     memory[100..220].copy_from_slice(&two);
     let mut session = t.ordered_session();
 
@@ -305,9 +310,9 @@ fn ordered(t: &mut Test<'_>) -> Outcome {
     t.expect_memory(SES_PLACE_001, &region, 0, &memory)
 }
 
-fn copied_packet(t: &mut Test<'_>) -> Outcome {
+fn late_duplicate(t: &mut Test<'_>) -> Outcome {
     let (one, two) = (bytes(40), vec![0x5a; 40]);
-    let (region, memory) = plan(t, 8, &two, 8)?;
+    let (region, memory) = region_for_write(t, 8, &two, 8)?;
     let mut session = t.session();
     let first = Message::write(&region, 8, &one).whole()?;
     let a = session.ask(t, &first)?;
