@@ -1,4 +1,4 @@
-//! Atomics: the arithmetic of each datatype, once, and the old value for those that fetch (section 3.4.2).
+//! Atomics by example: results, old values, duplicates, refusals and tags (section 3.4.2).
 
 use crate::elements::{GUARD, Kind, fetch, kind, supported};
 use crate::prelude::*;
@@ -146,10 +146,10 @@ pub(super) const RULES: &[Rule] = &[
     rule("atomic/fetch-duplicate", "A retransmitted fetching atomic returns its stored value and acts once")
         .checks(&[SES_GTD_003, SES_AMO_010, PDS_DUP_002, SES_AMO_007])
         .needs(&[FETCH_ATOMIC])
-        .run(fetch_again),
+        .run(fetch_duplicate),
     rule("atomic/duplicate", "An atomic that arrives three times acts once")
         .checks(&[SES_AMO_010, PDS_DUP_002])
-        .run(once),
+        .run(duplicate),
     rule("atomic/out-of-order", "Sixteen atomics on one element all take effect in any arrival order")
         .checks(&[SES_AMO_001, SES_AMO_010])
         .needs(&[RUD, ATOMIC])
@@ -173,7 +173,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("atomic/unaligned", "An atomic at an unaligned address gets AMO_UNALIGNED and changes nothing")
         .checks(&[SES_AMO_005])
         .run(|t| {
-            refused(t, SES_AMO_005, ReturnCode::AMO_UNALIGNED, |region| {
+            expect_refused(t, SES_AMO_005, ReturnCode::AMO_UNALIGNED, |region| {
                 Ok(Message::atomic(region, GUARD as u64 + 4, SUM64, &[1; 8])?.whole()?)
             })
         }),
@@ -181,7 +181,7 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[SES_AMO_002])
         .run(|t| {
             let unassigned = Op::unassigned(t.spec()).next().unwrap_or(Op::INVAL);
-            refused(t, SES_AMO_002, ReturnCode::AMO_UNSUPPORTED_OP, |region| {
+            expect_refused(t, SES_AMO_002, ReturnCode::AMO_UNSUPPORTED_OP, |region| {
                 Ok(Message::atomic(region, GUARD as u64, (unassigned, Type::UINT64), &[1; 8])?.whole()?)
             })
         }),
@@ -189,21 +189,21 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[SES_AMO_003])
         .run(|t| {
             let unassigned = Type::unassigned(t.spec()).next().unwrap_or(Type::FP16);
-            refused(t, SES_AMO_003, ReturnCode::AMO_UNSUPPORTED_DT, |region| {
+            expect_refused(t, SES_AMO_003, ReturnCode::AMO_UNSUPPORTED_DT, |region| {
                 Ok(Message::atomic(region, GUARD as u64, (Op::SUM, unassigned), &[1; 8])?.whole()?)
             })
         }),
     rule("atomic/partial-element", "A partial element gets AMO_UNSUPPORTED_SIZE and changes nothing")
         .checks(&[SES_AMO_004])
         .run(|t| {
-            refused(t, SES_AMO_004, ReturnCode::AMO_UNSUPPORTED_SIZE, |region| {
+            expect_refused(t, SES_AMO_004, ReturnCode::AMO_UNSUPPORTED_SIZE, |region| {
                 Ok(Message::atomic(region, GUARD as u64, SUM64, &[1; 12])?.whole()?)
             })
         }),
     rule("atomic/several-packets", "An atomic without eom gets OP_VIOLATION and changes nothing")
         .checks(&[SES_AMO_006])
         .run(|t| {
-            refused(t, SES_AMO_006, ReturnCode::OP_VIOLATION, |region| {
+            expect_refused(t, SES_AMO_006, ReturnCode::OP_VIOLATION, |region| {
                 let message = Message::atomic(region, GUARD as u64, SUM64, &[1; 8])?;
                 message.whole()?.edit(|std| std.head(|head| head.eom(false)))
             })
@@ -235,10 +235,10 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[SES_AMO_010, ROB_LIFE_001])
         .needs(&[RUDI, ATOMIC])
         .over(&[])
-        .run(by_rudi),
+        .run(over_rudi),
 ];
 
-/// A number below zero, as its bits.
+/// Returns the bits of a negative number.
 fn minus(value: i128) -> u128 {
     -value as u128
 }
@@ -264,7 +264,7 @@ fn read(t: &mut Test<'_>) -> Outcome {
     t.still_holds(SES_AMO_001, &region, &held)
 }
 
-fn fetch_again(t: &mut Test<'_>) -> Outcome {
+fn fetch_duplicate(t: &mut Test<'_>) -> Outcome {
     let kind = kind(Op::SUM, Type::UINT64);
     let (region, _) = t.elements_in_memory(8, &[40])?;
     let two = t.operands(8, &[2]);
@@ -277,15 +277,15 @@ fn fetch_again(t: &mut Test<'_>) -> Outcome {
     session.again(t, psn, &part)?;
     session.accepted(t, PDS_DUP_002, psn)?;
     if pieces.iter().any(|piece| piece.in_ack) {
-        let again = session.data(t, SES_GTD_003, 8)?;
-        let value = again.iter().flat_map(|piece| piece.bytes.clone()).collect::<Vec<u8>>();
+        let repeated = session.data(t, SES_GTD_003, 8)?;
+        let value = repeated.iter().flat_map(|piece| piece.bytes.clone()).collect::<Vec<u8>>();
         t.check(SES_GTD_003, "the old value again", t.operands(8, &[40]), value);
     }
     let expected = t.guarded(8, &[42]);
     t.still_holds(SES_AMO_010, &region, &expected)
 }
 
-fn once(t: &mut Test<'_>) -> Outcome {
+fn duplicate(t: &mut Test<'_>) -> Outcome {
     let (region, _) = t.elements_in_memory(8, &[40])?;
     let two = t.operands(8, &[2]);
     let mut session = t.session();
@@ -313,8 +313,8 @@ fn medium(t: &mut Test<'_>) -> Outcome {
     t.expect_memory(SES_AMO_001, &region, 0, &expected)
 }
 
-/// Expects that this atomic is refused with this code, and that memory stays as it is.
-fn refused(
+/// Expects that an atomic is refused with this code and leaves memory unchanged.
+fn expect_refused(
     t: &mut Test<'_>,
     requirement: &Requirement,
     code: ReturnCode,
@@ -349,8 +349,8 @@ fn tagged(t: &mut Test<'_>) -> Outcome {
     Ok(())
 }
 
-/// It may be refused, or dropped; if it acts, it acts once.
-fn by_rudi(t: &mut Test<'_>) -> Outcome {
+/// A device may refuse the atomic, drop it, or execute it once.
+fn over_rudi(t: &mut Test<'_>) -> Outcome {
     const IDEMPOTENT: u64 = 1 << 63;
     let held = t.guarded(8, &[40]);
     let fill = Some(uet_control::Fill::Hex(uet_control::Hex(held)));
