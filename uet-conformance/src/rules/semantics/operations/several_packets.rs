@@ -1,20 +1,14 @@
-//! Operations of the device of several packets: where an error may come, and what proves success (sections
-//! 3.4.2, 3.5.17).
+//! Operations of an initiator that have several packets: errors at any packet, and proof of success (sections
+//! 3.4.2 and 3.5.17).
 
+use super::steps::OPERATION;
 use crate::Show;
 use crate::prelude::*;
 use uet_wire::registry::ResponseOpcode;
 use uet_wire::ses::Response;
 
-pub(super) const KIND: Axis<PostKind> = axis("kind").needing(&[
-    ("write", PostKind::Write, &[WRITE]),
-    ("read", PostKind::Read, &[READ]),
-    ("send", PostKind::Send, &[SEND]),
-    ("tagged", PostKind::Tsend, &[TSEND]),
-]);
-
-/// The refused ones of three packets.
-const WHERE: Axis<&[u32]> = axis("refused").values(&[
+/// The packets of three that are refused, by index.
+const REFUSED: Axis<&[u32]> = axis("refused").values(&[
     ("all", &[0, 1, 2]),
     ("first", &[0]),
     ("middle", &[1]),
@@ -30,36 +24,35 @@ const CODE: Axis<ReturnCode> = axis("code").values(&[
     ("bad-pid", ReturnCode::BAD_PID),
 ]);
 
-/// The response that says NULL.
+/// The opcode of the NULL response.
 const OPCODE: Axis<ResponseOpcode> = axis("response")
     .values(&[("default", ResponseOpcode::UET_DEFAULT_RESPONSE), ("none", ResponseOpcode::UET_NO_RESPONSE)]);
 
 pub(super) const RULES: &[Rule] = &[
     rule("operation/refused", "One refused packet completes the whole operation, once, with its error")
         .checks(&[SES_ERR_003, SES_DONE_001])
-        .over(&[&KIND, &WHERE, &CODE, &MODE])
+        .over(&[&OPERATION, &REFUSED, &CODE, &MODE])
         .run(|t| {
-            let (places, code) = (t.value(&WHERE), t.value(&CODE));
-            // Open: a device may repeat a send with the current generation.
+            let (refused, code) = (t.value(&REFUSED), t.value(&CODE));
+            // Open: a device may repeat the send with the current generation.
             if code == ReturnCode::BAD_GENERATION && t.parameter("generation_repeats") > 0 {
                 t.configure("generation_repeats", 0)?;
             }
-            let (posted, target, length) = begun(t, 3)?;
-            let first = places[0];
+            let (posted, target, length) = operation_in_flight(t, 3)?;
+            let first = refused[0];
             for n in 0..3 {
-                // An error is cleared before the cumulative PSN passes it.
+                // The cumulative PSN does not pass an error that is not cleared.
                 let below = n.min(first) + u32::from(n < first);
-                match places.contains(&n) {
-                    true => {
-                        let response = target.response(n, code, 0)?;
-                        target.answer(t, target.naming(n, below).guaranteed(response))?;
-                    }
-                    false => target.name(t, n, below)?,
+                if refused.contains(&n) {
+                    let response = target.response(n, code, 0)?;
+                    target.answer(t, target.naming(n, below).guaranteed(response))?;
+                } else {
+                    target.name(t, n, below)?;
                 }
             }
-            if t.value(&KIND) == PostKind::Read {
+            if t.value(&OPERATION) == PostKind::Read {
                 let data: Vec<u8> = pattern(3).take(length).collect();
-                for (k, n) in (0..3).filter(|n| !places.contains(n)).enumerate() {
+                for (k, n) in (0..3).filter(|n| !refused.contains(n)).enumerate() {
                     let start = n as usize * t.mtu();
                     let piece = &data[start..(start + t.mtu()).min(length)];
                     let header = target.data_header(n, piece.len(), length, start)?;
@@ -81,10 +74,10 @@ pub(super) const RULES: &[Rule] = &[
     )
     .checks(&[SES_RESP_007])
     .needs(&[RUD])
-    .over(&[&KIND, &OPCODE])
+    .over(&[&OPERATION, &OPCODE])
     .run(|t| {
-        // The second of two packets of the suite's choice is named by an ACK that covers none of them.
-        let (peer, kind, opcode) = (t.peer(0)?, t.value(&KIND), t.value(&OPCODE));
+        // An ACK names the second of two packets and covers neither.
+        let (peer, kind, opcode) = (t.peer(0)?, t.value(&OPERATION), t.value(&OPCODE));
         let mut target = Target::established(t, peer, Mode::Rud)?;
         t.post(post(PostKind::Write, peer, 40))?;
         let posted = t.post(Post { want_data: true, form: Some(Form::Std), ..post(kind, peer, 100) })?;
@@ -103,11 +96,11 @@ pub(super) const RULES: &[Rule] = &[
         "The packets of a message longer than 64 KiB state their message_offset",
     )
     .checks(&[SES_CUT_001, SES_CUT_003])
-    .over(&[&KIND, &MODE])
+    .over(&[&OPERATION, &MODE])
     .run(|t| {
         let mtu = t.mtu();
         let packets = (80 * 1024 / mtu) as u32;
-        let (peer, kind, mode) = (t.peer(0)?, t.value(&KIND), t.value(&MODE));
+        let (peer, kind, mode) = (t.peer(0)?, t.value(&OPERATION), t.value(&MODE));
         let length = packets as usize * mtu;
         t.requests_all(kind, length)?;
         let posted = t.post(Post { mode, want_data: true, ..post(kind, peer, length) })?;
@@ -133,9 +126,9 @@ pub(super) const RULES: &[Rule] = &[
     }),
 ];
 
-/// Has the device start an operation of so many packets, and takes all of them in.
-fn begun(t: &mut Test<'_>, packets: u32) -> Result<(Operated, Target, usize), Stop> {
-    let (peer, kind, mode, mtu) = (t.peer(0)?, t.value(&KIND), t.value(&MODE), t.mtu());
+/// Posts an operation of `packets` packets and receives all of them.
+fn operation_in_flight(t: &mut Test<'_>, packets: u32) -> Result<(Operated, Target, usize), Stop> {
+    let (peer, kind, mode, mtu) = (t.peer(0)?, t.value(&OPERATION), t.value(&MODE), t.mtu());
     let length = (packets as usize - 1) * mtu + 100;
     t.requests_all(kind, length)?;
     let posted = t.post(Post { mode, want_data: true, ..post(kind, peer, length) })?;
