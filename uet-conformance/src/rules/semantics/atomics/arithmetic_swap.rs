@@ -73,31 +73,28 @@ pub(super) const RULES: &[Rule] = &[
             t.check(SES_AMO_008, &what, vec![0x5a; 2 * GUARD], guards);
             Ok(())
         }),
-    rule(
-        "arithmetic/compare-swap-fetch",
-        "A fetching compare and swap returns the old value in any datatype",
-    )
-    .checks(&[SES_AMO_007, SES_AMO_008])
-    .needs(&[FETCH_ATOMIC])
-    .over(&[&EQUALITY, &INTEGER, &MODE])
-    .run(|t| {
-        let kind = kind(t.value(&EQUALITY), t.value(&INTEGER));
-        let all = mask(kind.size);
-        for (old, compare) in [(all - 1, all - 1), (all - 1, all), (1, all - 1)] {
-            let (region, _) = t.elements_in_memory(kind.size, &[old])?;
-            let mut session = t.session();
-            let selected = (kind.opcode, kind.datatype, kind.size as u32);
-            let message = Message::swap(&region, GUARD as u64, selected, (compare, 0x77))?;
-            let message = message.opcode(Opcode::UET_FETCHING_ATOMIC);
-            let fetched = fetch(t, &mut session, &message, kind)?;
-            let before = t.operands(kind.size, &[old]);
-            t.check(SES_AMO_007, "the old value", Some(before), fetched);
-            let new = if holds(kind, true, old, compare) { 0x77 } else { old };
-            let expected = t.guarded(kind.size, &[new]);
-            t.expect_memory(SES_AMO_008, &region, 0, &expected)?;
-        }
-        Ok(())
-    }),
+    rule("arithmetic/compare-swap-fetch", "A fetching compare and swap returns the old value for any type")
+        .checks(&[SES_AMO_007, SES_AMO_008])
+        .needs(&[FETCH_ATOMIC])
+        .over(&[&EQUALITY, &INTEGER, &MODE])
+        .run(|t| {
+            let kind = kind(t.value(&EQUALITY), t.value(&INTEGER));
+            let all = mask(kind.size);
+            for (old, compare) in [(all - 1, all - 1), (all - 1, all), (1, all - 1)] {
+                let (region, _) = t.elements_in_memory(kind.size, &[old])?;
+                let mut session = t.session();
+                let selected = (kind.opcode, kind.datatype, kind.size as u32);
+                let message = Message::swap(&region, GUARD as u64, selected, (compare, 0x77))?;
+                let message = message.opcode(Opcode::UET_FETCHING_ATOMIC);
+                let fetched = fetch(t, &mut session, &message, kind)?;
+                let before = t.operands(kind.size, &[old]);
+                t.check(SES_AMO_007, "the old value", Some(before), fetched);
+                let new = if holds(kind, true, old, compare) { 0x77 } else { old };
+                let expected = t.guarded(kind.size, &[new]);
+                t.expect_memory(SES_AMO_008, &region, 0, &expected)?;
+            }
+            Ok(())
+        }),
 ];
 
 /// Finds whether memory is the first operand of an ordered comparison, which is open. Returns `None` if the

@@ -59,14 +59,12 @@ const CARRIED: Axis<Carried> = axis("carried").values(&[
     ("packet", Carried::Packet),
 ]);
 
-pub(super) const RULES: &[Rule] = &[rule(
-    "atomic-length/exceeds-packet",
-    "An atomic that states more bytes than a packet holds has no effect",
-)
-.checks(&[SES_AMO_004, ROB_LIFE_001])
-.needs(&[ATOMIC, WRITE])
-.over(&[&OPERATION, &STATED, &CARRIED, &DATATYPE, &FORM, &HEADER, &MODE])
-.run(exceeds_packet)];
+pub(super) const RULES: &[Rule] =
+    &[rule("atomic-length/exceeds-packet", "An atomic whose length exceeds one packet has no effect")
+        .checks(&[SES_AMO_004, ROB_LIFE_001])
+        .needs(&[ATOMIC, WRITE])
+        .over(&[&OPERATION, &STATED, &CARRIED, &DATATYPE, &FORM, &HEADER, &MODE])
+        .run(exceeds_packet)];
 
 fn exceeds_packet(t: &mut Test<'_>) -> Outcome {
     let kind = kind(t.value(&OPERATION), t.value(&DATATYPE));

@@ -140,13 +140,10 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[SES_IDX_001])
         .needs(&[SEND, RECEIVE, INDICES])
         .run(disabled_no_receive),
-    rule(
-        "addressing/no-buffers",
-        "An ordered index out of buffers is DISABLED_GEN until its next generation",
-    )
-    .checks(&[SES_IDX_002])
-    .needs(&[SEND, RECEIVE, INDICES, PARAMETERS])
-    .run(no_buffers),
+    rule("addressing/no-buffers", "An ordered index out of buffers is DISABLED_GEN until a new generation")
+        .checks(&[SES_IDX_002])
+        .needs(&[SEND, RECEIVE, INDICES, PARAMETERS])
+        .run(no_buffers),
 ];
 
 fn bytes(length: usize) -> Vec<u8> {

@@ -30,12 +30,9 @@ pub(super) const RULES: &[Rule] = &[
     rule("read/ack-or-return", "All data of one read travels either in ACKs or on the return direction")
         .checks(&[SES_READ_004])
         .run(ack_or_return),
-    rule(
-        "read/response-message-id",
-        "All data of a read on the return direction has one response_message_id",
-    )
-    .checks(&[SES_READ_010, SES_READ_001])
-    .run(response_message_id),
+    rule("read/response-message-id", "All return data of a read has one response_message_id")
+        .checks(&[SES_READ_010, SES_READ_001])
+        .run(response_message_id),
     rule("read/out-of-order", "Read requests that arrive out of order each return their own part")
         .checks(&[SES_READ_001])
         .needs(&[RUD, READ])

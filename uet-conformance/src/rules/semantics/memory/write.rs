@@ -12,12 +12,9 @@ pub(super) const RULES: &[Rule] = &[
     rule("write/one-packet", "A write of one packet changes exactly the bytes that it covers")
         .checks(&[SES_PLACE_001, SES_RESP_001])
         .run(one_packet),
-    rule(
-        "write/several-packets",
-        "The packets of a write are placed in sequence, including a short last one",
-    )
-    .checks(&[SES_PLACE_001, SES_RESP_001])
-    .run(several_packets),
+    rule("write/several-packets", "The packets of a write are placed in sequence, even a short last one")
+        .checks(&[SES_PLACE_001, SES_RESP_001])
+        .run(several_packets),
     rule("write/long", "A write longer than 64 KiB places every byte at its offset")
         .checks(&[SES_PLACE_001, SES_RESP_001])
         .run(long),

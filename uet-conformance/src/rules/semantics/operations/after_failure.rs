@@ -150,6 +150,7 @@ impl Ending {
             Ending::Acknowledged | Ending::Response(_) => SES_DONE_001,
         }
     }
+
     /// True if the target received the message, so that the operation completes successfully.
     fn is_success(self) -> bool {
         matches!(self, Ending::Acknowledged | Ending::Closed | Ending::ClosedByTarget)

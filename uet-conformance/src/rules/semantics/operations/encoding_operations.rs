@@ -114,34 +114,36 @@ pub(super) const RULES: &[Rule] = &[
             t.check(WIRE_AMO_003, "som and eom", (true, true), (said.head.som(), said.head.eom()));
             Ok(())
         }),
-    rule(
-        "ses-encoding/compare-swap",
-        "The operands of compare and swap are big-endian, right-aligned values",
-    )
-    .checks(&[SES_AMO_009])
-    .needs(&[ATOMIC])
-    .over(&[&MODE, &START])
-    .run(|t| {
-        let peer = t.peer(0)?;
-        let swap = Post {
-            atomic_opcode: Some("CSWAP".into()),
-            atomic_datatype: Some("UINT32".into()),
-            compare: Some(Hex(vec![0x11, 0x22, 0x33, 0x44])),
-            swap: Some(Hex(vec![0xaa, 0xbb, 0xcc, 0xdd])),
-            ..post(PostKind::Atomic, peer, 4)
-        };
-        let (said, _) = fields_of_packet(t, swap)?;
-        let Some(ExtBuf::CompareSwap(ext)) = said.ext else {
-            let seen = format!("{} without it", said.opcode());
-            t.holds(SES_AMO_009, "a compare and swap has an extension header with two operands", false, seen);
-            return Err(Stop::Failed);
-        };
-        let (compare, swap) = (ext.bytes()[4..20].to_vec(), ext.bytes()[20..36].to_vec());
-        let aligned = |last: [u8; 4]| [&[0; 12][..], &last].concat();
-        t.check(SES_AMO_009, "compare_value", aligned([0x11, 0x22, 0x33, 0x44]), compare);
-        t.check(SES_AMO_009, "swap_value", aligned([0xaa, 0xbb, 0xcc, 0xdd]), swap);
-        Ok(())
-    }),
+    rule("ses-encoding/compare-swap", "Operands of compare and swap are big-endian, right-aligned values")
+        .checks(&[SES_AMO_009])
+        .needs(&[ATOMIC])
+        .over(&[&MODE, &START])
+        .run(|t| {
+            let peer = t.peer(0)?;
+            let swap = Post {
+                atomic_opcode: Some("CSWAP".into()),
+                atomic_datatype: Some("UINT32".into()),
+                compare: Some(Hex(vec![0x11, 0x22, 0x33, 0x44])),
+                swap: Some(Hex(vec![0xaa, 0xbb, 0xcc, 0xdd])),
+                ..post(PostKind::Atomic, peer, 4)
+            };
+            let (said, _) = fields_of_packet(t, swap)?;
+            let Some(ExtBuf::CompareSwap(ext)) = said.ext else {
+                let seen = format!("{} without it", said.opcode());
+                t.holds(
+                    SES_AMO_009,
+                    "a compare and swap has an extension header with two operands",
+                    false,
+                    seen,
+                );
+                return Err(Stop::Failed);
+            };
+            let (compare, swap) = (ext.bytes()[4..20].to_vec(), ext.bytes()[20..36].to_vec());
+            let aligned = |last: [u8; 4]| [&[0; 12][..], &last].concat();
+            t.check(SES_AMO_009, "compare_value", aligned([0x11, 0x22, 0x33, 0x44]), compare);
+            t.check(SES_AMO_009, "swap_value", aligned([0xaa, 0xbb, 0xcc, 0xdd]), swap);
+            Ok(())
+        }),
     rule("ses-encoding/delivery-complete", "A delivery-complete message sets dc in its last packet")
         .checks(&[SES_RESP_005])
         .over(&[&MODE, &CARRIER, &START])

@@ -68,62 +68,61 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule(
-        "operation/null-response",
-        "A NULL response above the cumulative PSN does not complete an operation",
-    )
-    .checks(&[SES_RESP_007])
-    .needs(&[RUD])
-    .over(&[&OPERATION, &OPCODE])
-    .run(|t| {
-        // An ACK names the second of two packets and covers neither.
-        let (peer, kind, opcode) = (t.peer(0)?, t.value(&OPERATION), t.value(&OPCODE));
-        let mut target = Target::established(t, peer, Mode::Rud)?;
-        t.post(post(PostKind::Write, peer, 40))?;
-        let posted = t.post(Post { want_data: true, form: Some(Form::Std), ..post(kind, peer, 100) })?;
-        target.collect(t, 3)?;
-        let response = Response::build(opcode, ReturnCode::NULL).done()?;
-        target.answer(t, AckBuilder { response: Some(response), ..target.naming(2, 1) })?;
-        t.settle()?;
-        t.is_open(SES_RESP_007, posted)?;
-        let response = target.response(2, ReturnCode::BAD_MKEY, 0)?;
-        let error = target.naming(2, 1);
-        target.answer(t, AckBuilder { request: AckRequest::REQ_CLEAR, response: Some(response), ..error })?;
-        t.ends_refused(SES_RESP_007, posted, ReturnCode::BAD_MKEY)
-    }),
-    rule(
-        "operation/message-offset",
-        "The packets of a message longer than 64 KiB state their message_offset",
-    )
-    .checks(&[SES_CUT_001, SES_CUT_003])
-    .over(&[&OPERATION, &MODE])
-    .run(|t| {
-        let mtu = t.mtu();
-        let packets = (80 * 1024 / mtu) as u32;
-        let (peer, kind, mode) = (t.peer(0)?, t.value(&OPERATION), t.value(&MODE));
-        let length = packets as usize * mtu;
-        t.requests_all(kind, length)?;
-        let posted = t.post(Post { mode, want_data: true, ..post(kind, peer, length) })?;
-        let mut target = Target::accept(t)?;
-        for n in 0..packets {
-            target.expect_new(t, SES_CUT_001, n)?;
-            if n % 4 == 3 {
-                target.ack(t, n)?;
+    rule("operation/null-response", "A NULL response above the cumulative PSN completes no operation")
+        .checks(&[SES_RESP_007])
+        .needs(&[RUD])
+        .over(&[&OPERATION, &OPCODE])
+        .run(|t| {
+            // An ACK names the second of two packets and covers neither.
+            let (peer, kind, opcode) = (t.peer(0)?, t.value(&OPERATION), t.value(&OPCODE));
+            let mut target = Target::established(t, peer, Mode::Rud)?;
+            t.post(post(PostKind::Write, peer, 40))?;
+            let posted = t.post(Post { want_data: true, form: Some(Form::Std), ..post(kind, peer, 100) })?;
+            target.collect(t, 3)?;
+            let response = Response::build(opcode, ReturnCode::NULL).done()?;
+            target.answer(t, AckBuilder { response: Some(response), ..target.naming(2, 1) })?;
+            t.settle()?;
+            t.is_open(SES_RESP_007, posted)?;
+            let response = target.response(2, ReturnCode::BAD_MKEY, 0)?;
+            let error = target.naming(2, 1);
+            target.answer(
+                t,
+                AckBuilder { request: AckRequest::REQ_CLEAR, response: Some(response), ..error },
+            )?;
+            t.ends_refused(SES_RESP_007, posted, ReturnCode::BAD_MKEY)
+        }),
+    rule("operation/message-offset", "Packets of a message longer than 64 KiB state their message_offset")
+        .checks(&[SES_CUT_001, SES_CUT_003])
+        .over(&[&OPERATION, &MODE])
+        .run(|t| {
+            let mtu = t.mtu();
+            let packets = (80 * 1024 / mtu) as u32;
+            let (peer, kind, mode) = (t.peer(0)?, t.value(&OPERATION), t.value(&MODE));
+            let length = packets as usize * mtu;
+            t.requests_all(kind, length)?;
+            let posted = t.post(Post { mode, want_data: true, ..post(kind, peer, length) })?;
+            let mut target = Target::accept(t)?;
+            for n in 0..packets {
+                target.expect_new(t, SES_CUT_001, n)?;
+                if n % 4 == 3 {
+                    target.ack(t, n)?;
+                }
+                let said = target.said(n)?;
+                t.check(SES_CUT_003, "request_length", length as u32, said.request_length);
+                t.check(SES_CUT_001, "message_offset", n as usize * mtu, said.start());
             }
-            let said = target.said(n)?;
-            t.check(SES_CUT_003, "request_length", length as u32, said.request_length);
-            t.check(SES_CUT_001, "message_offset", n as usize * mtu, said.start());
-        }
-        if kind == PostKind::Read {
-            return Ok(());
-        }
-        target.ack(t, packets - 1)?;
-        let within = t.soon();
-        match t.completion(posted, within)?.map(|ended| ended.status) {
-            Some(Status::Ok) => Ok(()),
-            other => Err(Stop::Inconclusive(format!("the acknowledged message ends with: {}", other.show()))),
-        }
-    }),
+            if kind == PostKind::Read {
+                return Ok(());
+            }
+            target.ack(t, packets - 1)?;
+            let within = t.soon();
+            match t.completion(posted, within)?.map(|ended| ended.status) {
+                Some(Status::Ok) => Ok(()),
+                other => {
+                    Err(Stop::Inconclusive(format!("the acknowledged message ends with: {}", other.show())))
+                }
+            }
+        }),
 ];
 
 /// Posts an operation of `packets` packets and receives all of them.
