@@ -135,8 +135,7 @@ pub(super) const RULES: &[Rule] = &[
                     Pdc { from, to: seen.wire.src, local, remote: Some(request.spdcid()), ..t.initiate() };
                 t.send(&pdc, &pdc.ack(request.psn()).build()?)?;
             }
-            t.ends(PDS_PDC_003, next, Status::Ok)?;
-            Ok(())
+            t.ends(PDS_PDC_003, next, Status::Ok)
         }),
 ];
 

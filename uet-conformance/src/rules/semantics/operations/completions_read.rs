@@ -220,8 +220,7 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_none(SES_READ_009, "no CLOSE_COMMAND before the data", t.soon(), closes)?;
             target.give_all(t, 1, 0, &data)?;
             expect_read(t, SES_READ_009, posted, &data)?;
-            t.expect(PDS_CLOSE_003, "CLOSE_COMMAND then", t.later(), closes)?;
-            Ok(())
+            t.expect(PDS_CLOSE_003, "CLOSE_COMMAND then", t.later(), closes).map(drop)
         }),
     rule("completions/read-during-close", "A read that waits for data survives the close of another context")
         .checks(&[SES_DONE_001])

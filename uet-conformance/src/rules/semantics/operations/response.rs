@@ -195,8 +195,7 @@ fn error_cleared(t: &mut Test<'_>) -> Outcome {
     let good = Message::write(&region, 0, &bytes(16)).named(2).whole()?;
     let request = session.pdc.request(1).ses(good.ses, &good.payload).clear(psn);
     t.send(&session.pdc, &request.build()?)?;
-    t.expect_cack(PDS_CLR_005, &session.pdc, session.pdc.psn(1))?;
-    Ok(())
+    t.expect_cack(PDS_CLR_005, &session.pdc, session.pdc.psn(1)).map(drop)
 }
 
 fn error_length(t: &mut Test<'_>) -> Outcome {
