@@ -1,4 +1,4 @@
-//! Atomics: the arithmetic of each datatype, once, and the old value for those that fetch (section 3.4.2).
+//! Atomics by example: results, old values, duplicates, refusals and tags (section 3.4.2).
 
 use crate::elements::{GUARD, Kind, fetch, kind, supported};
 use crate::prelude::*;
@@ -13,7 +13,7 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule("atomic/sum", "SUM adds, and wraps at the width of its datatype").checks(&[SES_AMO_001]).run(|t| {
+    rule("atomic/sum", "SUM adds and wraps at the width of its datatype").checks(&[SES_AMO_001]).run(|t| {
         t.expect_atomic(kind(Op::SUM, Type::UINT64), &[40], &[2], &[42])?;
         t.expect_atomic(kind(Op::SUM, Type::UINT64), &[u64::MAX.into()], &[3], &[2])?;
         let highest = i32::MAX as u128;
@@ -26,37 +26,51 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_atomic(kind(Op::SUM, Type::UINT16), &[0xffff, 1], &[1, 1], &[0, 2])?;
             t.expect_atomic(kind(Op::SUM, Type::UINT32), &[0xffff_ffff, 1], &[1, 1], &[0, 2])
         }),
-    rule("atomic/wide-elements", "Elements of 128 bits carry from one half into the other")
+    rule("atomic/wide-elements", "Elements of 128 bits carry from the low half into the high half")
         .checks(&[SES_AMO_001])
         .run(|t| {
             t.expect_atomic(kind(Op::SUM, Type::UINT128), &[u64::MAX.into()], &[1], &[1 << 64])?;
             t.expect_atomic(kind(Op::DIFF, Type::INT128), &[0], &[1], &[u128::MAX])
         }),
-    rule("atomic/difference", "DIFF takes the operand from what is in memory, and wraps")
+    rule("atomic/difference", "DIFF subtracts the operand from the value in memory and wraps")
         .checks(&[SES_AMO_001])
         .run(|t| {
             t.expect_atomic(kind(Op::DIFF, Type::UINT32), &[50], &[8], &[42])?;
             t.expect_atomic(kind(Op::DIFF, Type::UINT64), &[0], &[1], &[u64::MAX.into()])
         }),
-    rule("atomic/product", "PROD multiplies, keeps signs, and wraps").checks(&[SES_AMO_001]).run(|t| {
+    rule("atomic/product", "PROD multiplies, keeps signs and wraps").checks(&[SES_AMO_001]).run(|t| {
         t.expect_atomic(kind(Op::PROD, Type::UINT32), &[6], &[7], &[42])?;
         t.expect_atomic(kind(Op::PROD, Type::INT64), &[minus(3)], &[5], &[minus(15)])?;
         t.expect_atomic(kind(Op::PROD, Type::UINT16), &[0x1001], &[0x10], &[0x0010])
     }),
-    rule("atomic/minimum", "MIN knows signed numbers from unsigned ones").checks(&[SES_AMO_001]).run(|t| {
-        t.expect_atomic(kind(Op::MIN, Type::INT32), &[1, minus(5)], &[minus(1), 2], &[minus(1), minus(5)])?;
-        t.expect_atomic(kind(Op::MIN, Type::UINT32), &[1, 7], &[0xffff_ffff, 3], &[1, 3])
-    }),
-    rule("atomic/maximum", "MAX knows signed numbers from unsigned ones").checks(&[SES_AMO_001]).run(|t| {
-        t.expect_atomic(kind(Op::MAX, Type::INT64), &[1, minus(5)], &[minus(1), 2], &[1, 2])?;
-        t.expect_atomic(kind(Op::MAX, Type::UINT64), &[1, 7], &[u64::MAX.into(), 3], &[u64::MAX.into(), 7])
-    }),
-    rule("atomic/bitwise", "BOR, BAND and BXOR work on each bit").checks(&[SES_AMO_001]).run(|t| {
+    rule("atomic/minimum", "MIN distinguishes signed from unsigned numbers").checks(&[SES_AMO_001]).run(
+        |t| {
+            t.expect_atomic(
+                kind(Op::MIN, Type::INT32),
+                &[1, minus(5)],
+                &[minus(1), 2],
+                &[minus(1), minus(5)],
+            )?;
+            t.expect_atomic(kind(Op::MIN, Type::UINT32), &[1, 7], &[0xffff_ffff, 3], &[1, 3])
+        },
+    ),
+    rule("atomic/maximum", "MAX distinguishes signed from unsigned numbers").checks(&[SES_AMO_001]).run(
+        |t| {
+            t.expect_atomic(kind(Op::MAX, Type::INT64), &[1, minus(5)], &[minus(1), 2], &[1, 2])?;
+            t.expect_atomic(
+                kind(Op::MAX, Type::UINT64),
+                &[1, 7],
+                &[u64::MAX.into(), 3],
+                &[u64::MAX.into(), 7],
+            )
+        },
+    ),
+    rule("atomic/bitwise", "BOR, BAND and BXOR act on each bit").checks(&[SES_AMO_001]).run(|t| {
         t.expect_atomic(kind(Op::BOR, Type::UINT32), &[0x0ff0_1234], &[0xf00f_0034], &[0xffff_1234])?;
         t.expect_atomic(kind(Op::BAND, Type::UINT32), &[0x0ff0_1234], &[0x0f0f_00ff], &[0x0f00_0034])?;
         t.expect_atomic(kind(Op::BXOR, Type::UINT32), &[0x0ff0_1234], &[0x0f0f_00ff], &[0x00ff_12cb])
     }),
-    rule("atomic/logical", "LOR, LAND and LXOR take any number but 0 for true, and leave 1 or 0")
+    rule("atomic/logical", "LOR, LAND and LXOR treat nonzero numbers as true and store 1 or 0")
         .checks(&[SES_AMO_001])
         .run(|t| {
             let (old, with) = ([0, 0, 12, 12], [0, 3, 0, 3]);
@@ -64,22 +78,22 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_atomic(kind(Op::LAND, Type::UINT32), &old, &with, &[0, 0, 0, 1])?;
             t.expect_atomic(kind(Op::LXOR, Type::UINT32), &old, &with, &[0, 1, 1, 0])
         }),
-    rule("atomic/write", "An atomic WRITE leaves its operand").checks(&[SES_AMO_001]).run(|t| {
+    rule("atomic/write", "An atomic WRITE stores its operand").checks(&[SES_AMO_001]).run(|t| {
         let (old, new) = ([0x1111_2222_3333_4444], [0xabcd_0000_0000_0001]);
         t.expect_atomic(kind(Op::WRITE, Type::UINT64), &old, &new, &new)
     }),
-    rule("atomic/read", "An atomic READ brings what is in memory, and leaves it")
+    rule("atomic/read", "An atomic READ returns the value in memory and leaves it unchanged")
         .checks(&[SES_AMO_007, SES_AMO_001])
         .needs(&[FETCH_ATOMIC])
         .run(read),
-    rule("atomic/float-sum", "SUM, DIFF and PROD of FLOAT and DOUBLE are those of floating point")
+    rule("atomic/float-arithmetic", "SUM, DIFF and PROD of FLOAT and DOUBLE use floating-point arithmetic")
         .checks(&[SES_AMO_001])
         .run(|t| {
             t.expect_atomic(kind(Op::SUM, Type::FLOAT), &[float(1.5)], &[float(2.25)], &[float(3.75)])?;
             t.expect_atomic(kind(Op::DIFF, Type::DOUBLE), &[double(1.5)], &[double(2.25)], &[double(-0.75)])?;
             t.expect_atomic(kind(Op::PROD, Type::DOUBLE), &[double(-1.5)], &[double(8.0)], &[double(-12.0)])
         }),
-    rule("atomic/float-order", "MIN and MAX of FLOAT and DOUBLE order by value, not by bits")
+    rule("atomic/float-order", "MIN and MAX of FLOAT and DOUBLE compare values, not bit patterns")
         .checks(&[SES_AMO_001])
         .run(|t| {
             let (low, high) = ([float(-8.0), float(0.5)], [float(-2.0), float(3.0)]);
@@ -87,7 +101,7 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_atomic(kind(Op::MAX, Type::FLOAT), &low, &high, &high)?;
             t.expect_atomic(kind(Op::MAX, Type::DOUBLE), &[double(-8.0)], &[double(-2.0)], &[double(-2.0)])
         }),
-    rule("atomic/complex", "SUM and PROD of complex numbers are those of complex numbers")
+    rule("atomic/complex", "SUM and PROD of complex numbers use complex arithmetic")
         .checks(&[SES_AMO_001])
         .run(|t| {
             // (1 + 2i) + (3 - 4i) = 4 - 2i; (1 + 2i)(3 - 4i) = 11 + 2i.
@@ -98,22 +112,19 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule(
-        "atomic/several-elements",
-        "An atomic acts on each of its elements with the operand of the same place",
-    )
-    .checks(&[SES_AMO_001])
-    .run(|t| {
-        let old: Vec<u128> = (0..100).collect();
-        let with: Vec<u128> = (0..100).map(|i| 1000 * i).collect();
-        let new: Vec<u128> = (0..100).map(|i| 1001 * i).collect();
-        t.expect_atomic(kind(Op::SUM, Type::UINT32), &old, &with, &new)
-    }),
-    rule("atomic/fetch", "A fetching atomic brings the old value and leaves the new one")
+    rule("atomic/several-elements", "An atomic combines each element with the operand at the same position")
+        .checks(&[SES_AMO_001])
+        .run(|t| {
+            let old: Vec<u128> = (0..100).collect();
+            let with: Vec<u128> = (0..100).map(|i| 1000 * i).collect();
+            let new: Vec<u128> = (0..100).map(|i| 1001 * i).collect();
+            t.expect_atomic(kind(Op::SUM, Type::UINT32), &old, &with, &new)
+        }),
+    rule("atomic/fetch", "A fetching atomic returns the old value and stores the new one")
         .checks(&[SES_AMO_007, SES_AMO_001])
         .needs(&[FETCH_ATOMIC])
         .run(|t| t.expect_fetching(kind(Op::SUM, Type::UINT64), &[40], &[2], &[42])),
-    rule("atomic/fetch-much", "A fetching atomic brings more old values than fit an ACK")
+    rule("atomic/fetch-many", "A fetching atomic returns more old values than fit in an ACK")
         .checks(&[SES_AMO_007, SES_AMO_001])
         .needs(&[FETCH_ATOMIC])
         .run(|t| {
@@ -132,18 +143,14 @@ pub(super) const RULES: &[Rule] = &[
             )?;
             t.expect_fetching(sum, &old, &[1; 128], &new)
         }),
-    rule(
-        "atomic/fetch-again",
-        "A target keeps the value of a fetching atomic: it brings it again, and acts no \
-         more",
-    )
-    .checks(&[SES_GTD_003, SES_AMO_010, PDS_DUP_002, SES_AMO_007])
-    .needs(&[FETCH_ATOMIC])
-    .run(fetch_again),
-    rule("atomic/once", "An atomic whose packet comes three times acts once")
+    rule("atomic/fetch-duplicate", "A retransmitted fetching atomic returns its stored value and acts once")
+        .checks(&[SES_GTD_003, SES_AMO_010, PDS_DUP_002, SES_AMO_007])
+        .needs(&[FETCH_ATOMIC])
+        .run(fetch_duplicate),
+    rule("atomic/duplicate", "An atomic that arrives three times acts once")
         .checks(&[SES_AMO_010, PDS_DUP_002])
-        .run(once),
-    rule("atomic/all-add-up", "Sixteen atomics on one number, in any order, all count")
+        .run(duplicate),
+    rule("atomic/out-of-order", "Sixteen atomics on one element all take effect in any arrival order")
         .checks(&[SES_AMO_001, SES_AMO_010])
         .needs(&[RUD, ATOMIC])
         .over(&[&START])
@@ -155,7 +162,6 @@ pub(super) const RULES: &[Rule] = &[
                 let one = t.operands(8, &[1 << n]);
                 parts.push(Message::atomic(&region, GUARD as u64, SUM64, &one)?.named(n + 1).whole()?);
             }
-
             let order = [5, 0, 12, 3, 15, 1, 9, 2, 14, 4, 8, 6, 13, 7, 11, 10];
             let psns = session.ask_in_order(t, &parts, &order)?;
             supported(&session.answer(t, psns[0])?, kind(Op::SUM, Type::UINT64))?;
@@ -163,63 +169,50 @@ pub(super) const RULES: &[Rule] = &[
             let expected = t.guarded(8, &[0xffff]);
             t.expect_memory(SES_AMO_010, &region, 0, &expected)
         }),
-    rule("atomic/medium", "An atomic may have a medium header").checks(&[SES_AMO_001]).run(medium),
-    rule(
-        "atomic/unaligned",
-        "An atomic on an address that is not aligned is refused as such, and changes \
-         nothing",
-    )
-    .checks(&[SES_AMO_005])
-    .run(|t| {
-        refused(t, SES_AMO_005, ReturnCode::AMO_UNALIGNED, |region| {
-            Ok(Message::atomic(region, GUARD as u64 + 4, SUM64, &[1; 8])?.whole()?)
-        })
-    }),
-    rule(
-        "atomic/unknown-operation",
-        "An atomic operation that nobody knows is refused as such, and changes nothing",
-    )
-    .checks(&[SES_AMO_002])
-    .run(|t| {
-        let unassigned = Op::unassigned(t.spec()).next().unwrap_or(Op::INVAL);
-        refused(t, SES_AMO_002, ReturnCode::AMO_UNSUPPORTED_OP, |region| {
-            Ok(Message::atomic(region, GUARD as u64, (unassigned, Type::UINT64), &[1; 8])?.whole()?)
-        })
-    }),
-    rule("atomic/unknown-datatype", "A datatype that nobody knows is refused as such, and changes nothing")
+    rule("atomic/medium", "An atomic may use a medium header").checks(&[SES_AMO_001]).run(medium),
+    rule("atomic/unaligned", "An atomic at an unaligned address gets AMO_UNALIGNED and changes nothing")
+        .checks(&[SES_AMO_005])
+        .run(|t| {
+            expect_refused(t, SES_AMO_005, ReturnCode::AMO_UNALIGNED, |region| {
+                Ok(Message::atomic(region, GUARD as u64 + 4, SUM64, &[1; 8])?.whole()?)
+            })
+        }),
+    rule("atomic/unknown-opcode", "An unassigned atomic opcode gets AMO_UNSUPPORTED_OP and changes nothing")
+        .checks(&[SES_AMO_002])
+        .run(|t| {
+            let unassigned = Op::unassigned(t.spec()).next().unwrap_or(Op::INVAL);
+            expect_refused(t, SES_AMO_002, ReturnCode::AMO_UNSUPPORTED_OP, |region| {
+                Ok(Message::atomic(region, GUARD as u64, (unassigned, Type::UINT64), &[1; 8])?.whole()?)
+            })
+        }),
+    rule("atomic/unknown-datatype", "An unassigned datatype gets AMO_UNSUPPORTED_DT and changes nothing")
         .checks(&[SES_AMO_003])
         .run(|t| {
             let unassigned = Type::unassigned(t.spec()).next().unwrap_or(Type::FP16);
-            refused(t, SES_AMO_003, ReturnCode::AMO_UNSUPPORTED_DT, |region| {
+            expect_refused(t, SES_AMO_003, ReturnCode::AMO_UNSUPPORTED_DT, |region| {
                 Ok(Message::atomic(region, GUARD as u64, (Op::SUM, unassigned), &[1; 8])?.whole()?)
             })
         }),
-    rule(
-        "atomic/half-an-element",
-        "An atomic of one and a half elements is refused as such, and changes nothing",
-    )
-    .checks(&[SES_AMO_004])
-    .run(|t| {
-        refused(t, SES_AMO_004, ReturnCode::AMO_UNSUPPORTED_SIZE, |region| {
-            Ok(Message::atomic(region, GUARD as u64, SUM64, &[1; 12])?.whole()?)
-        })
-    }),
-    rule(
-        "atomic/several-packets",
-        "An atomic that claims to have more packets is refused, and changes nothing",
-    )
-    .checks(&[SES_AMO_006])
-    .run(|t| {
-        refused(t, SES_AMO_006, ReturnCode::OP_VIOLATION, |region| {
-            let message = Message::atomic(region, GUARD as u64, SUM64, &[1; 8])?;
-            message.whole()?.edit(|std| std.head(|head| head.eom(false)))
-        })
-    }),
-    rule("atomic/tagged", "An atomic by tag acts on the buffer that its tag selects, and on no other")
+    rule("atomic/partial-element", "A partial element gets AMO_UNSUPPORTED_SIZE and changes nothing")
+        .checks(&[SES_AMO_004])
+        .run(|t| {
+            expect_refused(t, SES_AMO_004, ReturnCode::AMO_UNSUPPORTED_SIZE, |region| {
+                Ok(Message::atomic(region, GUARD as u64, SUM64, &[1; 12])?.whole()?)
+            })
+        }),
+    rule("atomic/several-packets", "An atomic without eom gets OP_VIOLATION and changes nothing")
+        .checks(&[SES_AMO_006])
+        .run(|t| {
+            expect_refused(t, SES_AMO_006, ReturnCode::OP_VIOLATION, |region| {
+                let message = Message::atomic(region, GUARD as u64, SUM64, &[1; 8])?;
+                message.whole()?.edit(|std| std.head(|head| head.eom(false)))
+            })
+        }),
+    rule("atomic/tagged", "A tagged atomic acts on the buffer that its tag selects, and on no other")
         .checks(&[SES_AMO_011])
         .needs(&[ATOMIC, TSEND, RECEIVE])
         .run(tagged),
-    rule("atomic/tagged-fetch", "A fetching atomic by tag brings what the buffer held before")
+    rule("atomic/tagged-fetch", "A tagged fetching atomic returns the old value of the buffer")
         .checks(&[SES_AMO_007, SES_AMO_011])
         .needs(&[FETCH_ATOMIC, TSEND, RECEIVE])
         .run(|t| {
@@ -238,14 +231,14 @@ pub(super) const RULES: &[Rule] = &[
             t.check(SES_AMO_007, "what was there before:", Some(before), fetched);
             t.expect_filled(SES_AMO_011, &posted, &mask)
         }),
-    rule("atomic/by-rudi", "An atomic that comes by RUDI does not act twice")
+    rule("atomic/rudi", "An atomic over RUDI does not act twice")
         .checks(&[SES_AMO_010, ROB_LIFE_001])
         .needs(&[RUDI, ATOMIC])
         .over(&[])
-        .run(by_rudi),
+        .run(over_rudi),
 ];
 
-/// A number below zero, as its bits.
+/// Returns the bits of a negative number.
 fn minus(value: i128) -> u128 {
     -value as u128
 }
@@ -264,55 +257,41 @@ fn read(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
 
     let message = Message::atomic(&region, GUARD as u64, (kind.opcode, kind.datatype), &[])?;
-
     let message = Message { length: 8, ..message.opcode(Opcode::UET_FETCHING_ATOMIC) };
-
     let fetched = fetch(t, &mut session, &message, kind)?;
-
     let carried = t.operands(8, &[0x1111_2222_3333_4444]);
-
     t.check(SES_AMO_007, "what is in memory:", Some(carried), fetched);
-
     t.still_holds(SES_AMO_001, &region, &held)
 }
 
-fn fetch_again(t: &mut Test<'_>) -> Outcome {
+fn fetch_duplicate(t: &mut Test<'_>) -> Outcome {
     let kind = kind(Op::SUM, Type::UINT64);
     let (region, _) = t.elements_in_memory(8, &[40])?;
     let two = t.operands(8, &[2]);
     let mut session = t.session();
     let message = Message::atomic(&region, GUARD as u64, SUM64, &two)?;
     let part = message.opcode(Opcode::UET_FETCHING_ATOMIC).whole()?;
-
     let psn = session.ask(t, &part)?;
-
     supported(&session.answer(t, psn)?, kind)?;
-
     let pieces = session.data(t, SES_AMO_007, 8)?;
-
     session.again(t, psn, &part)?;
-
     session.accepted(t, PDS_DUP_002, psn)?;
-
     if pieces.iter().any(|piece| piece.in_ack) {
-        let again = session.data(t, SES_GTD_003, 8)?;
-        let value = again.iter().flat_map(|piece| piece.bytes.clone()).collect::<Vec<u8>>();
+        let repeated = session.data(t, SES_GTD_003, 8)?;
+        let value = repeated.iter().flat_map(|piece| piece.bytes.clone()).collect::<Vec<u8>>();
         t.check(SES_GTD_003, "the old value again", t.operands(8, &[40]), value);
     }
     let expected = t.guarded(8, &[42]);
     t.still_holds(SES_AMO_010, &region, &expected)
 }
 
-fn once(t: &mut Test<'_>) -> Outcome {
+fn duplicate(t: &mut Test<'_>) -> Outcome {
     let (region, _) = t.elements_in_memory(8, &[40])?;
     let two = t.operands(8, &[2]);
     let mut session = t.session();
     let part = Message::atomic(&region, GUARD as u64, SUM64, &two)?.whole()?;
-
     let psn = session.ask(t, &part)?;
-
     supported(&session.answer(t, psn)?, kind(Op::SUM, Type::UINT64))?;
-
     for _ in 0..2 {
         session.again(t, psn, &part)?;
         session.accepted(t, PDS_DUP_002, psn)?;
@@ -327,20 +306,15 @@ fn medium(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
 
     let psn = session.ask(t, &Message::atomic(&region, GUARD as u64, SUM64, &two)?.medium()?)?;
-
     session.some_answer(t, psn)?;
-
     supported(&session.answer(t, psn)?, kind(Op::SUM, Type::UINT64))?;
-
     session.accepted(t, SES_AMO_001, psn)?;
-
     let expected = t.guarded(8, &[42]);
-
     t.expect_memory(SES_AMO_001, &region, 0, &expected)
 }
 
-/// Expects that this atomic is refused with this code, and that memory stays as it is.
-fn refused(
+/// Expects that an atomic is refused with this code and leaves memory unchanged.
+fn expect_refused(
     t: &mut Test<'_>,
     requirement: &Requirement,
     code: ReturnCode,
@@ -350,9 +324,7 @@ fn refused(
     let mut session = t.session();
 
     let psn = session.ask(t, &message(&region)?)?;
-
     session.refused_as(t, requirement, psn, &[code])?;
-
     t.still_holds(requirement, &region, &held)
 }
 
@@ -362,36 +334,23 @@ fn tagged(t: &mut Test<'_>) -> Outcome {
     let (bits, stored) = (t.operands(8, &[0xff00]), t.elements(8, &[0xff00]));
     let mut session = t.session();
     let mask: Vec<u8> = posted.before[..8].iter().zip(&stored).map(|(old, new)| old | new).collect();
-
     let by_tag = Region { key: 0x70, ..posted.buffer.clone() };
-
     let message = Message::atomic(&by_tag, 0, (Op::BOR, Type::UINT64), &bits)?;
-
     let psn = session.ask(t, &message.opcode(Opcode::UET_TSEND_ATOMIC).whole()?)?;
-
     supported(&session.answer(t, psn)?, kind(Op::BOR, Type::UINT64))?;
-
     session.accepted(t, SES_AMO_011, psn)?;
-
     let within = t.soon();
-
     let ended = t.completion(posted.operation, within)?;
-
     t.check(SES_AMO_011, "the completion of the receive", Some(Status::Ok), ended.map(|it| it.status));
-
     t.expect_filled(SES_AMO_011, &posted, &mask)?;
-
     t.check_memory(SES_AMO_011, &other.buffer, 0, &other.before)?;
-
     let ended = t.completion(other.operation, Duration::ZERO)?.map(|it| it.status);
-
     t.check(SES_AMO_011, "the completion of the other receive", None, ended);
-
     Ok(())
 }
 
-/// It may be refused, or dropped; if it acts, it acts once.
-fn by_rudi(t: &mut Test<'_>) -> Outcome {
+/// A device may refuse the atomic, drop it, or execute it once.
+fn over_rudi(t: &mut Test<'_>) -> Outcome {
     const IDEMPOTENT: u64 = 1 << 63;
     let held = t.guarded(8, &[40]);
     let fill = Some(uet_control::Fill::Hex(uet_control::Hex(held)));
@@ -401,22 +360,13 @@ fn by_rudi(t: &mut Test<'_>) -> Outcome {
     let pdc = t.initiate();
     let part = Message::atomic(&region, GUARD as u64, SUM64, &two)?.whole()?;
     let request = Request { ext: part.ext, ..pdc.request(0).ses(part.ses, &part.payload) };
-
     t.send(&pdc, &rudi(0x77, &request)?)?;
-
     t.pause(t.soon())?;
-
     t.send(&pdc, &rudi(0x77, &request.retx())?)?;
-
     t.pause(t.soon())?;
-
     let allowed = [t.guarded(8, &[40]), t.guarded(8, &[42])];
-
     let allowed = allowed.map(|memory| memory[GUARD..GUARD + 8].to_vec());
-
     let seen = t.memory(&region, GUARD as u64, 8)?;
-
     t.one_of(SES_AMO_010, "the number in memory", &allowed, seen);
-
     t.expect_life(ROB_LIFE_001)
 }

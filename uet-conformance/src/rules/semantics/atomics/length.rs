@@ -1,6 +1,6 @@
-//! Atomics that state more bytes than a packet has (section 3.4.2).
+//! Atomics that state more bytes than a packet holds (section 3.4.2).
 
-use super::arithmetic::FORM;
+use super::steps::FORM;
 use crate::elements::{GUARD, kind};
 use crate::prelude::*;
 use crate::rules::steps::HEADER;
@@ -33,17 +33,17 @@ const DATATYPE: Axis<Type> = axis("datatype").values(&[
     ("float-complex", Type::FLOAT_COMPLEX),
 ]);
 
-/// The number of bytes that it states.
+/// The number of bytes that the atomic states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StatedLength {
-    /// A payload MTU and one element.
+    /// One payload MTU and one element.
     Element,
     /// Two payload MTUs.
     TwoPackets,
 }
 
 const STATED: Axis<StatedLength> = axis("stated")
-    .values(&[("element-more", StatedLength::Element), ("two-packets", StatedLength::TwoPackets)]);
+    .values(&[("mtu-plus-element", StatedLength::Element), ("2-mtu", StatedLength::TwoPackets)]);
 
 /// The number of bytes that the packet carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,16 +59,14 @@ const CARRIED: Axis<Carried> = axis("carried").values(&[
     ("packet", Carried::Packet),
 ]);
 
-pub(super) const RULES: &[Rule] = &[rule(
-    "atomic-length/beyond-a-packet",
-    "An atomic that states more bytes than one packet holds is not served",
-)
-.checks(&[SES_AMO_004, ROB_LIFE_001])
-.needs(&[ATOMIC, WRITE])
-.over(&[&OPERATION, &STATED, &CARRIED, &DATATYPE, &FORM, &HEADER, &MODE])
-.run(beyond_a_packet)];
+pub(super) const RULES: &[Rule] =
+    &[rule("atomic-length/exceeds-packet", "An atomic whose length exceeds one packet has no effect")
+        .checks(&[SES_AMO_004, ROB_LIFE_001])
+        .needs(&[ATOMIC, WRITE])
+        .over(&[&OPERATION, &STATED, &CARRIED, &DATATYPE, &FORM, &HEADER, &MODE])
+        .run(exceeds_packet)];
 
-fn beyond_a_packet(t: &mut Test<'_>) -> Outcome {
+fn exceeds_packet(t: &mut Test<'_>) -> Outcome {
     let kind = kind(t.value(&OPERATION), t.value(&DATATYPE));
     let stated = t.mtu()
         + match t.value(&STATED) {
@@ -80,17 +78,16 @@ fn beyond_a_packet(t: &mut Test<'_>) -> Outcome {
         Carried::Element => kind.size,
         Carried::Packet => t.mtu(),
     };
-    let values = |value: u128, bytes: usize| vec![value; bytes / kind.size];
-    let (region, held) = t.elements_in_memory(kind.size, &values(0x55, stated))?;
-    let operands = t.operands(kind.size, &values(0x2a, carried));
+    let elements = |value: u128, bytes: usize| vec![value; bytes / kind.size];
+    let (region, held) = t.elements_in_memory(kind.size, &elements(0x55, stated))?;
+    let operands = t.operands(kind.size, &elements(0x2a, carried));
     let message = Message::atomic(&region, GUARD as u64, (kind.opcode, kind.datatype), &operands)?;
     let opcode = if t.value(&FORM) { Opcode::UET_FETCHING_ATOMIC } else { Opcode::UET_ATOMIC };
     let message = Message { length: stated as u32, ..message.opcode(opcode) };
-    // A medium header has no room for two of the longest packets.
+    // The length field of a medium header is too short for two packets of the largest MTU.
     let medium = t.value(&HEADER) && stated < 1 << 14;
     let part = if medium { message.medium()? } else { message.whole()? };
-
-    // A refusal has any code, and a device may drop the packet for its lengths.
+    // Open: the code of the refusal. A device may also drop the packet because of its lengths.
     let mut session = t.session();
     let psn = session.ask(t, &part)?;
     let pdc = session.pdc.clone();

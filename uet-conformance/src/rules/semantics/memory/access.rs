@@ -1,10 +1,10 @@
-//! Permissions, bounds, generations and sizes of each operation (section 3.4.1).
+//! Permissions, bounds, generations and sizes, checked for each kind of operation (section 3.4.1).
 
-use crate::Part;
 use crate::elements::{kind, supported};
 use crate::prelude::*;
 use crate::rules::steps::HEADER;
-use uet_control::Permission;
+use crate::{Part, RequestSession};
+use uet_control::{Permission, PostReceive};
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode};
 
 /// An operation on a region.
@@ -19,8 +19,7 @@ enum Access {
     FetchSwap,
 }
 
-/// An operation, and a permission that it cannot do without. Open: whether an atomic needs the permission to
-/// write, too.
+/// An operation and a permission that it needs. Open: whether an atomic also needs permission to write.
 const ACCESS: Axis<(Access, Permission)> = axis("access").needing(&[
     ("write-without-write", (Access::Write, Permission::Write), &[WRITE]),
     ("read-without-read", (Access::Read, Permission::Read), &[READ]),
@@ -41,32 +40,33 @@ const OPERATION: Axis<Access> = axis("operation").needing(&[
     ("swap", Access::Swap, &[ATOMIC]),
 ]);
 
-/// The offset of 8 bytes in a region of 64.
-const PLACE: Axis<u64> = axis("place").values(&[
+/// The offset of an access of 8 bytes to a region of 64 bytes.
+const OFFSET: Axis<u64> = axis("offset").values(&[
     ("at-the-end", 64),
     ("wraps-at-the-size", 3 * 64 + 8),
     ("wraps-at-2-16", (1 << 16) + 8),
     ("wraps-at-2-32", (1 << 32) + 8),
     ("wraps-at-2-48", (1 << 48) + 8),
     ("highest-bit", (1 << 63) + 8),
-    ("last-of-all", u64::MAX - 7),
+    ("maximum", u64::MAX - 7),
 ]);
 
-const PARTS: Axis<Access> =
+/// An operation of several packets.
+const SEGMENTED: Axis<Access> =
     axis("operation").needing(&[("write", Access::Write, &[WRITE]), ("read", Access::Read, &[READ])]);
 
-/// The width at which buffer_offset and message_offset add up to an offset in the region.
+/// The width in bits at which the sum of buffer_offset and message_offset would wrap into the region.
 const SUM: Axis<u32> = axis("sum").values(&[("2-64", 64), ("2-32", 32)]);
 
 /// The bytes beyond the end of the region, as a function of the MTU.
 const EXCESS: Axis<fn(usize) -> usize> = axis("excess").values(&[("1", |_| 1), ("2-mtu", |mtu| 2 * mtu)]);
 
-/// The packet that arrives first.
+/// The packet that arrives first, by index.
 const FIRST: Axis<usize> = axis("first").values(&[("first", 0), ("second", 1)]);
 
-/// A send to a receive.
+/// The opcode and header of a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Send {
+enum SendForm {
     Plain,
     PlainMedium,
     PlainSmall,
@@ -80,25 +80,25 @@ enum Send {
     TaggedAtomic,
 }
 
-const SEND_FORM: Axis<Send> = axis("opcode").needing(&[
-    ("send", Send::Plain, &[SEND, RECEIVE]),
-    ("send-medium", Send::PlainMedium, &[SEND, RECEIVE]),
-    ("send-small", Send::PlainSmall, &[SEND, RECEIVE]),
-    ("tagged", Send::Tagged, &[TSEND, RECEIVE]),
-    ("tagged-medium", Send::TaggedMedium, &[TSEND, RECEIVE]),
-    ("rendezvous", Send::Rendezvous, &[RENDEZVOUS_SEND]),
-    ("rendezvous-tagged", Send::RendezvousTagged, &[RENDEZVOUS_SEND]),
-    ("deferrable", Send::Deferrable, &[DEFERRABLE_SEND]),
-    ("deferrable-tagged", Send::DeferrableTagged, &[DEFERRABLE_SEND]),
-    ("datagram", Send::Datagram, &[UUD, DATAGRAM]),
-    ("tagged-atomic", Send::TaggedAtomic, &[TSEND, ATOMIC]),
+const SEND_FORM: Axis<SendForm> = axis("opcode").needing(&[
+    ("send", SendForm::Plain, &[SEND, RECEIVE]),
+    ("send-medium", SendForm::PlainMedium, &[SEND, RECEIVE]),
+    ("send-small", SendForm::PlainSmall, &[SEND, RECEIVE]),
+    ("tagged", SendForm::Tagged, &[TSEND, RECEIVE]),
+    ("tagged-medium", SendForm::TaggedMedium, &[TSEND, RECEIVE]),
+    ("rendezvous", SendForm::Rendezvous, &[RENDEZVOUS_SEND]),
+    ("rendezvous-tagged", SendForm::RendezvousTagged, &[RENDEZVOUS_SEND]),
+    ("deferrable", SendForm::Deferrable, &[DEFERRABLE_SEND]),
+    ("deferrable-tagged", SendForm::DeferrableTagged, &[DEFERRABLE_SEND]),
+    ("datagram", SendForm::Datagram, &[UUD, DATAGRAM]),
+    ("tagged-atomic", SendForm::TaggedAtomic, &[TSEND, ATOMIC]),
 ]);
 
-/// The generation of a send to an index whose generation is 3.
+/// The generation in a send. The index has generation 3.
 const STALE: Axis<u8> =
     axis("generation").values(&[("older", 2), ("newer", 4), ("none", 0), ("highest-bit", 0x83)]);
 
-/// The operation that carries bytes to or from the device.
+/// An operation that moves bytes to or from the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Transfer {
     Write,
@@ -138,150 +138,102 @@ pub(super) const RULES: &[Rule] = &[
             let (region, memory) = t.exposed(64, |region| ExposeRegion { permissions, ..region })?;
             let message = operation(access, &region, 8)?;
             let codes = [ReturnCode::PERM_VIOLATION, ReturnCode::AT_PERM];
-            refuses(t, SES_MEM_003, &message, Some((SES_MEM_005, &codes)), (&region, &memory))
+            expect_refused(t, SES_MEM_003, &message, Some((SES_MEM_005, &codes)), (&region, &memory))
         }),
-    rule(
-        "access/outside",
-        "An access that leaves its region is refused and touches nothing, for every \
-         operation",
-    )
-    .checks(&[SES_MEM_004, SES_GTD_001, SES_ERR_001])
-    .over(&[&OPERATION, &PLACE, &HEADER, &MODE])
-    .run(|t| {
-        let (region, memory) = t.patterned(64)?;
-        let message = operation(t.value(&OPERATION), &region, t.value(&PLACE))?;
-        refuses(t, SES_MEM_004, &message, None, (&region, &memory))
-    }),
-    rule(
-        "access/outside-by-parts",
-        "A packet whose offsets add up beyond 2^32 or 2^64 reaches no memory below",
-    )
-    .checks(&[SES_MEM_004])
-    .over(&[&PARTS, &SUM, &FIRST, &MODE])
-    .run(|t| {
-        // The first packet lies beyond the region; the second one would lie in it, if the sum of its offsets
-        // lost its highest bit.
-        let mtu = t.mtu();
-        let (region, memory) = t.patterned(mtu as u64 + 64)?;
-        let offset = (u64::MAX >> (64 - t.value(&SUM))) - mtu as u64 + 1 + 8;
-        let message = match t.value(&PARTS) {
-            Access::Read => Message::read(&region, offset, mtu as u32 + 40),
-            _ => Message::write(&region, offset, &bytes(mtu + 40)),
-        };
-        refuses_parts(t, &message, (&region, &memory))
-    }),
-    rule(
-        "access/beyond-the-end",
-        "A message of several packets that starts inside its region and ends outside \
-         touches nothing",
-    )
-    .checks(&[SES_MEM_004])
-    .over(&[&PARTS, &EXCESS, &FIRST, &MODE])
-    .run(|t| {
-        // The first packet lies in the region, the last one beyond its end.
-        let mtu = t.mtu();
-        let (region, memory) = t.patterned(mtu as u64 + 64)?;
-        let length = mtu + 64 - 8 + t.value(&EXCESS)(mtu);
-        let message = match t.value(&PARTS) {
-            Access::Read => Message::read(&region, 8, length as u32),
-            _ => Message::write(&region, 8, &bytes(length)),
-        };
-        refuses_parts(t, &message, (&region, &memory))
-    }),
-    rule(
-        "access/generation",
-        "A send of any opcode with a wrong generation is refused, and takes no receive",
-    )
-    .checks(&[SES_GEN_001, SES_GEN_002])
-    .needs(&[RECEIVE])
-    .over(&[&SEND_FORM, &STALE, &MODE])
-    .run(|t| {
-        let (sending, stale) = (t.value(&SEND_FORM), t.value(&STALE));
-        t.exposed(8, |region| ExposeRegion { generation: 3, ..region })?;
-        let tagged = matches!(
-            sending,
-            Send::Tagged
-                | Send::TaggedMedium
-                | Send::RendezvousTagged
-                | Send::DeferrableTagged
-                | Send::TaggedAtomic
-        );
-        let posted = t.posted(if tagged { tagged_room(8, 0x70) } else { room(8) })?;
-        let (wrong, right) = (send(sending, stale, 1)?, send(sending, 3, 2)?);
-        if sending == Send::Datagram {
-            let pdc = t.initiate();
-            let packet = |part: &Part| -> Request { pdc.request(0).ses(part.ses, &part.payload) };
-            t.send(&pdc, &t.datagram(&packet(&wrong))?)?;
+    rule("access/outside", "Every operation outside its region is refused and leaves memory unchanged")
+        .checks(&[SES_MEM_004, SES_GTD_001, SES_ERR_001])
+        .over(&[&OPERATION, &OFFSET, &HEADER, &MODE])
+        .run(|t| {
+            let (region, memory) = t.patterned(64)?;
+            let message = operation(t.value(&OPERATION), &region, t.value(&OFFSET))?;
+            expect_refused(t, SES_MEM_004, &message, None, (&region, &memory))
+        }),
+    rule("access/offset-overflow", "Offsets whose sum exceeds 2^32 or 2^64 do not wrap into the region")
+        .checks(&[SES_MEM_004])
+        .over(&[&SEGMENTED, &SUM, &FIRST, &MODE])
+        .run(|t| {
+            // The first packet lies beyond the region. The second one would lie inside it if the sum of its
+            // offsets lost the highest bit.
+            let mtu = t.mtu();
+            let (region, memory) = t.patterned(mtu as u64 + 64)?;
+            let offset = (u64::MAX >> (64 - t.value(&SUM))) - mtu as u64 + 1 + 8;
+            let message = match t.value(&SEGMENTED) {
+                Access::Read => Message::read(&region, offset, mtu as u32 + 40),
+                _ => Message::write(&region, offset, &bytes(mtu + 40)),
+            };
+            expect_all_refused(t, &message, (&region, &memory))
+        }),
+    rule("access/beyond-the-end", "A message that starts inside its region and ends outside changes nothing")
+        .checks(&[SES_MEM_004])
+        .over(&[&SEGMENTED, &EXCESS, &FIRST, &MODE])
+        .run(|t| {
+            // The first packet lies inside the region, the last one beyond its end.
+            let mtu = t.mtu();
+            let (region, memory) = t.patterned(mtu as u64 + 64)?;
+            let length = mtu + 64 - 8 + t.value(&EXCESS)(mtu);
+            let message = match t.value(&SEGMENTED) {
+                Access::Read => Message::read(&region, 8, length as u32),
+                _ => Message::write(&region, 8, &bytes(length)),
+            };
+            expect_all_refused(t, &message, (&region, &memory))
+        }),
+    rule("access/generation", "A send with a wrong generation is refused and consumes no receive")
+        .checks(&[SES_GEN_001, SES_GEN_002])
+        .needs(&[RECEIVE])
+        .over(&[&SEND_FORM, &STALE, &MODE])
+        .run(|t| {
+            let (form, stale) = (t.value(&SEND_FORM), t.value(&STALE));
+            t.exposed(8, |region| ExposeRegion { generation: 3, ..region })?;
+            let tagged = matches!(
+                form,
+                SendForm::Tagged
+                    | SendForm::TaggedMedium
+                    | SendForm::RendezvousTagged
+                    | SendForm::DeferrableTagged
+                    | SendForm::TaggedAtomic
+            );
+            let posted = t.posted(if tagged { tagged_room(8, 0x70) } else { room(8) })?;
+            let (wrong, right) = (send(form, stale, 1)?, send(form, 3, 2)?);
+            if form == SendForm::Datagram {
+                let pdc = t.initiate();
+                let packet = |part: &Part| -> Request { pdc.request(0).ses(part.ses, &part.payload) };
+                t.send(&pdc, &t.datagram(&packet(&wrong))?)?;
+                t.expect_waiting(SES_GEN_001, &posted)?;
+                t.check_memory(SES_GEN_001, &posted.buffer, 0, &posted.before)?;
+                t.send(&pdc, &t.datagram(&packet(&right))?)?;
+                return t.expect_received(SES_GEN_001, &posted, &bytes(8)).map(drop);
+            }
+            let mut session = t.session();
+            let psn = session.ask(t, &wrong)?;
+            let answer = session.refused(t, SES_GEN_001, psn)?;
+            t.check(SES_GEN_002, "return_code", ReturnCode::BAD_GENERATION, answer.code());
+            let current = answer.response.map(|response| response.ri_generation());
+            t.check(SES_GEN_002, "ri_generation", Some(3), current);
             t.expect_waiting(SES_GEN_001, &posted)?;
             t.check_memory(SES_GEN_001, &posted.buffer, 0, &posted.before)?;
-            t.send(&pdc, &t.datagram(&packet(&right))?)?;
-            return t.expect_received(SES_GEN_001, &posted, &bytes(8)).map(drop);
-        }
-        let mut session = t.session();
-        let psn = session.ask(t, &wrong)?;
-        let answer = session.refused(t, SES_GEN_001, psn)?;
-        t.check(SES_GEN_002, "return_code", ReturnCode::BAD_GENERATION, answer.code());
-        let told = answer.response.map(|response| response.ri_generation());
-        t.check(SES_GEN_002, "ri_generation", Some(3), told);
-        t.expect_waiting(SES_GEN_001, &posted)?;
-        t.check_memory(SES_GEN_001, &posted.buffer, 0, &posted.before)?;
-        let psn = session.ask(t, &right)?;
-        let answer = session.answer(t, psn)?;
-        if sending == Send::TaggedAtomic {
-            supported(&answer, kind(AtomicOpcode::WRITE, AtomicDatatype::UINT8))?;
+            let psn = session.ask(t, &right)?;
+            let answer = session.answer(t, psn)?;
+            if form == SendForm::TaggedAtomic {
+                supported(&answer, kind(AtomicOpcode::WRITE, AtomicDatatype::UINT8))?;
+                session.accepted(t, SES_GEN_001, psn)?;
+                return t.expect_filled(SES_GEN_001, &posted, &bytes(8));
+            }
             session.accepted(t, SES_GEN_001, psn)?;
-            return t.expect_filled(SES_GEN_001, &posted, &bytes(8));
-        }
-        session.accepted(t, SES_GEN_001, psn)?;
-        t.expect_received(SES_GEN_001, &posted, &bytes(8)).map(drop)
-    }),
+            t.expect_received(SES_GEN_001, &posted, &bytes(8)).map(drop)
+        }),
     rule("access/size", "An operation of any size transfers all its bytes and no others")
         .checks(&[SES_RESP_001, SES_MATCH_006, SES_PLACE_001, SES_READ_001, SES_READ_003])
         .over(&[&TRANSFER, &SIZE, &HEADER, &MODE])
         .run(|t| {
-            let (mtu, ack) = (t.mtu(), t.parameter("max_ack_data_size") as usize);
-            let (transfer, length) = (t.value(&TRANSFER), t.value(&SIZE)(mtu, ack.min(mtu - 1)));
-            let data = bytes(length);
-            let mut session = t.session();
-            let parts = |message: Message, medium: bool| -> Result<Vec<Part>, Stop> {
-                Ok(if medium && length <= mtu { vec![message.medium()?] } else { message.parts(mtu)? })
-            };
-            let medium = t.value(&HEADER);
-            match transfer {
-                Transfer::Write => {
-                    let (region, mut memory) = t.patterned(length as u64 + 24)?;
-                    memory[8..8 + length].copy_from_slice(&data);
-                    let psns = session.ask_all(t, &parts(Message::write(&region, 8, &data), medium)?)?;
-                    session.all_accepted(t, SES_RESP_001, &psns)?;
-                    t.expect_memory(SES_PLACE_001, &region, 0, &memory)
-                }
-                Transfer::Read => {
-                    let (region, memory) = t.patterned(length as u64 + 24)?;
-                    let psns =
-                        session.ask_all(t, &parts(Message::read(&region, 8, length as u32), medium)?)?;
-                    if length > 0 {
-                        let pieces = session.data(t, SES_READ_001, length)?;
-                        let ridden = pieces.iter().filter(|piece| piece.in_ack).count();
-                        if length > ack {
-                            t.check(SES_READ_003, "packets of read data in ACKs", 0, ridden);
-                        }
-                        let brought: usize = pieces.iter().map(|piece| piece.bytes.len()).sum();
-                        t.check(SES_READ_001, "bytes of read data", length, brought);
-                        let wrong = crate::assemble(&pieces, length).map_or(Some(0), |read| {
-                            read.iter().zip(&memory[8..]).position(|(seen, held)| seen != held)
-                        });
-                        t.check(SES_READ_001, "the first byte that differs from memory", None, wrong);
-                    }
-                    session.all_accepted(t, SES_RESP_001, &psns)
-                }
-                Transfer::Send | Transfer::Tagged => {
-                    let (posted, message) = match transfer {
-                        Transfer::Send => (t.posted(room(length as u64 + 8))?, Message::send(&data)),
-                        _ => (t.posted(tagged_room(length as u64 + 8, 0x70))?, Message::tagged(0x70, &data)),
-                    };
-                    let psns = session.ask_all(t, &parts(message, medium)?)?;
-                    session.all_accepted(t, SES_RESP_001, &psns)?;
-                    t.expect_received(SES_MATCH_006, &posted, &data).map(drop)
+            let ack = t.parameter("max_ack_data_size") as usize;
+            let length = t.value(&SIZE)(t.mtu(), ack.min(t.mtu() - 1));
+            match t.value(&TRANSFER) {
+                Transfer::Write => check_write(t, length),
+                Transfer::Read => check_read(t, length, ack),
+                Transfer::Send => check_send(t, Message::send(&bytes(length)), room(length as u64 + 8)),
+                Transfer::Tagged => {
+                    let receive = tagged_room(length as u64 + 8, 0x70);
+                    check_send(t, Message::tagged(0x70, &bytes(length)), receive)
                 }
             }
         }),
@@ -291,9 +243,9 @@ fn bytes(length: usize) -> Vec<u8> {
     pattern(15).take(length).collect()
 }
 
-/// An operation on 8 bytes of a region.
+/// Returns an operation on 8 bytes of a region.
 fn operation(access: Access, region: &Region, offset: u64) -> Result<Message, Stop> {
-    let of = |opcode| Message::atomic(region, offset, (opcode, AtomicDatatype::UINT64), &[1; 8]);
+    let atomic = |opcode| Message::atomic(region, offset, (opcode, AtomicDatatype::UINT64), &[1; 8]);
     let swap = || {
         let compare = u64::from_le_bytes([0x5a; 8]).into();
         Message::swap(region, offset, (AtomicOpcode::CSWAP_NE, AtomicDatatype::UINT64, 8), (compare, 99))
@@ -301,8 +253,8 @@ fn operation(access: Access, region: &Region, offset: u64) -> Result<Message, St
     Ok(match access {
         Access::Write => Message::write(region, offset, &bytes(8)),
         Access::Read => Message::read(region, offset, 8),
-        Access::Atomic => of(AtomicOpcode::SUM)?,
-        Access::Fetch => of(AtomicOpcode::SUM)?.opcode(Opcode::UET_FETCHING_ATOMIC),
+        Access::Atomic => atomic(AtomicOpcode::SUM)?,
+        Access::Fetch => atomic(AtomicOpcode::SUM)?.opcode(Opcode::UET_FETCHING_ATOMIC),
         Access::FetchRead => {
             let read = Message::atomic(region, offset, (AtomicOpcode::READ, AtomicDatatype::UINT64), &[])?;
             Message { length: 8, ..read.opcode(Opcode::UET_FETCHING_ATOMIC) }
@@ -312,8 +264,60 @@ fn operation(access: Access, region: &Region, offset: u64) -> Result<Message, St
     })
 }
 
-/// Expects that the device refuses an operation, brings no data, and leaves memory as it is.
-fn refuses(
+/// Sends a message with the header of this instance and returns its PSNs.
+fn send_with_header(
+    t: &mut Test<'_>,
+    session: &mut RequestSession,
+    message: &Message,
+) -> Result<Vec<Psn>, Stop> {
+    let mtu = t.mtu();
+    let medium = t.value(&HEADER) && message.length as usize <= mtu;
+    let parts = if medium { vec![message.medium()?] } else { message.parts(mtu)? };
+    session.ask_all(t, &parts)
+}
+
+/// Checks that a write changes all its bytes and no others.
+fn check_write(t: &mut Test<'_>, length: usize) -> Outcome {
+    let data = bytes(length);
+    let mut session = t.session();
+    let (region, mut memory) = t.patterned(length as u64 + 24)?;
+    memory[8..8 + length].copy_from_slice(&data);
+    let psns = send_with_header(t, &mut session, &Message::write(&region, 8, &data))?;
+    session.all_accepted(t, SES_RESP_001, &psns)?;
+    t.expect_memory(SES_PLACE_001, &region, 0, &memory)
+}
+
+/// Checks that a read returns its bytes, and in ACKs only if they fit.
+fn check_read(t: &mut Test<'_>, length: usize, ack: usize) -> Outcome {
+    let mut session = t.session();
+    let (region, memory) = t.patterned(length as u64 + 24)?;
+    let psns = send_with_header(t, &mut session, &Message::read(&region, 8, length as u32))?;
+    if length > 0 {
+        let pieces = session.data(t, SES_READ_001, length)?;
+        let in_acks = pieces.iter().filter(|piece| piece.in_ack).count();
+        if length > ack {
+            t.check(SES_READ_003, "packets of read data in ACKs", 0, in_acks);
+        }
+        let received: usize = pieces.iter().map(|piece| piece.bytes.len()).sum();
+        t.check(SES_READ_001, "bytes of read data", length, received);
+        let wrong = crate::assemble(&pieces, length)
+            .map_or(Some(0), |read| read.iter().zip(&memory[8..]).position(|(seen, held)| seen != held));
+        t.check(SES_READ_001, "the first byte that differs from memory", None, wrong);
+    }
+    session.all_accepted(t, SES_RESP_001, &psns)
+}
+
+/// Checks that a send fills its receive with all its bytes.
+fn check_send(t: &mut Test<'_>, message: Message, receive: PostReceive) -> Outcome {
+    let mut session = t.session();
+    let posted = t.posted(receive)?;
+    let psns = send_with_header(t, &mut session, &message)?;
+    session.all_accepted(t, SES_RESP_001, &psns)?;
+    t.expect_received(SES_MATCH_006, &posted, &message.data).map(drop)
+}
+
+/// Expects that the device refuses an operation, returns no data and leaves memory unchanged.
+fn expect_refused(
     t: &mut Test<'_>,
     requirement: &Requirement,
     message: &Message,
@@ -330,21 +334,21 @@ fn refuses(
     })?;
     t.check_memory(requirement, region, 0, memory)?;
     let answer = session.refused(t, requirement, psn)?;
-    // Elsewhere the code is open.
+    // Open: the code of other refusals.
     if let Some((requirement, codes)) = codes {
         t.one_of(requirement, "return_code", codes, answer.code());
     }
     t.check(SES_GTD_001, "req of the ACK", AckRequest::REQ_CLEAR, answer.request);
     t.check(SES_ERR_001, "modified_length", 0, answer.length(0));
-    // The message id and the region serve the next request.
+    // The message_id and the region are usable for the next request.
     let granted = Message::read(region, 0, 8);
     let psn = session.ask(t, &granted.whole()?)?;
     session.answer(t, psn)?;
     t.check_memory(requirement, region, 0, memory)
 }
 
-/// Expects that the device refuses a message of several packets, brings no data, and leaves memory as it is.
-fn refuses_parts(t: &mut Test<'_>, message: &Message, (region, memory): (&Region, &[u8])) -> Outcome {
+/// Expects that the device refuses a message, returns no data and leaves memory unchanged.
+fn expect_all_refused(t: &mut Test<'_>, message: &Message, (region, memory): (&Region, &[u8])) -> Outcome {
     let mut session = t.session();
     let parts = message.parts(t.mtu())?;
     let mut order: Vec<usize> = (0..parts.len()).collect();
@@ -355,7 +359,7 @@ fn refuses_parts(t: &mut Test<'_>, message: &Message, (region, memory): (&Region
     let psns = session.ask_in_order(t, &parts, &order)?;
     let pdc = session.pdc.clone();
     if pdc.rod && reversed {
-        // An ordered context has dropped them.
+        // An ordered context dropped the packets that arrived out of order.
         for (psn, part) in psns.iter().zip(&parts).skip(1) {
             session.again(t, *psn, part)?;
         }
@@ -367,29 +371,29 @@ fn refuses_parts(t: &mut Test<'_>, message: &Message, (region, memory): (&Region
     t.check_memory(SES_MEM_004, region, 0, memory)
 }
 
-/// A send of 8 bytes to index 10, with this generation.
-fn send(send: Send, generation: u8, id: u16) -> Result<Part, Stop> {
+/// Returns a send of 8 bytes to index 10 with this generation.
+fn send(form: SendForm, generation: u8, id: u16) -> Result<Part, Stop> {
     let data = bytes(8);
     let new = |opcode| Message { generation, ..Message::new(opcode).selector(0x70).data(&data).named(id) };
     let tokens = Some((0x77 + u32::from(id), 0));
-    let nowhere =
+    let source =
         Region { number: 0, job: 101, process: 1, index: 1, generation: 0, key: 1, message_id: 1, length: 8 };
-    Ok(match send {
-        Send::Plain => new(Opcode::UET_SEND).whole()?,
-        Send::PlainMedium => new(Opcode::UET_SEND).medium()?,
-        Send::PlainSmall => new(Opcode::UET_SEND).small()?,
-        Send::Tagged => new(Opcode::UET_TAGGED_SEND).whole()?,
-        Send::TaggedMedium => new(Opcode::UET_TAGGED_SEND).medium()?,
-        Send::Rendezvous => new(Opcode::UET_RENDEZVOUS_SEND).rendezvous(8, &nowhere, 0)?.whole()?,
-        Send::RendezvousTagged => new(Opcode::UET_RENDEZVOUS_TSEND).rendezvous(8, &nowhere, 0)?.whole()?,
-        Send::Deferrable => Message { tokens, ..new(Opcode::UET_DEFERRABLE_SEND) }.whole()?,
-        Send::DeferrableTagged => Message { tokens, ..new(Opcode::UET_DEFERRABLE_TSEND) }.whole()?,
-        Send::Datagram => new(Opcode::UET_DATAGRAM_SEND).named(0).whole()?,
-        Send::TaggedAtomic => {
-            let region = Region { process: 2, index: 10, key: 0x70, generation, ..nowhere };
-            // No byte order changes such elements.
-            let of = (AtomicOpcode::WRITE, AtomicDatatype::UINT8);
-            Message::atomic(&region, 0, of, &data)?.opcode(Opcode::UET_TSEND_ATOMIC).named(id).whole()?
+    Ok(match form {
+        SendForm::Plain => new(Opcode::UET_SEND).whole()?,
+        SendForm::PlainMedium => new(Opcode::UET_SEND).medium()?,
+        SendForm::PlainSmall => new(Opcode::UET_SEND).small()?,
+        SendForm::Tagged => new(Opcode::UET_TAGGED_SEND).whole()?,
+        SendForm::TaggedMedium => new(Opcode::UET_TAGGED_SEND).medium()?,
+        SendForm::Rendezvous => new(Opcode::UET_RENDEZVOUS_SEND).rendezvous(8, &source, 0)?.whole()?,
+        SendForm::RendezvousTagged => new(Opcode::UET_RENDEZVOUS_TSEND).rendezvous(8, &source, 0)?.whole()?,
+        SendForm::Deferrable => Message { tokens, ..new(Opcode::UET_DEFERRABLE_SEND) }.whole()?,
+        SendForm::DeferrableTagged => Message { tokens, ..new(Opcode::UET_DEFERRABLE_TSEND) }.whole()?,
+        SendForm::Datagram => new(Opcode::UET_DATAGRAM_SEND).named(0).whole()?,
+        SendForm::TaggedAtomic => {
+            let region = Region { process: 2, index: 10, key: 0x70, generation, ..source };
+            // Elements of one byte look the same in any byte order.
+            let kind = (AtomicOpcode::WRITE, AtomicDatatype::UINT8);
+            Message::atomic(&region, 0, kind, &data)?.opcode(Opcode::UET_TSEND_ATOMIC).named(id).whole()?
         }
     })
 }

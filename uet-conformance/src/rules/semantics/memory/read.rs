@@ -1,5 +1,4 @@
-//! Reads of the device's memory: the right bytes, once, named after their request (sections 3.4.4.2,
-//! 3.5.12.1).
+//! Reads of the memory of a target: the data, its headers and its path (sections 3.4.4.2 and 3.5.12.1).
 
 use crate::prelude::*;
 use crate::{Answer, Data, RequestSession, assemble};
@@ -10,75 +9,60 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule("read/few-bytes", "A read of a few bytes brings those bytes, in the ACK or behind it")
+    rule("read/few-bytes", "A read of a few bytes returns those bytes, in its ACK or after it")
         .checks(&[SES_READ_001, SES_RESP_001])
         .run(few_bytes),
-    rule("read/names-message", "Data of a read with a standard header names its message_id")
+    rule("read/message-id", "Data of a read with a standard header states the message_id of its request")
         .checks(&[SES_READ_005, SES_READ_001])
-        .run(names_message),
-    rule("read/medium-names-psn", "Data of a read with a medium header names the PSN of its request")
+        .run(message_id),
+    rule("read/medium-psn", "Data of a read with a medium header states the PSN of its request")
         .checks(&[SES_READ_006, SES_READ_001])
-        .run(medium_names_psn),
-    rule("read/small-names-psn", "Data of a read with a small header names the PSN of its request")
+        .run(medium_psn),
+    rule("read/small-psn", "Data of a read with a small header states the PSN of its request")
         .checks(&[SES_READ_006, SES_READ_001])
-        .run(small_names_psn),
-    rule("read/too-much-for-ack", "More than Max_ACK_Data_Size goes on the return direction")
+        .run(small_psn),
+    rule("read/return-direction", "Read data larger than Max_ACK_Data_Size uses the return direction")
         .checks(&[SES_READ_003, SES_READ_001])
-        .run(too_much_for_ack),
-    rule(
-        "read/several-packets",
-        "Each packet of a read brings its part, and all of them say how long the read is",
-    )
-    .checks(&[SES_READ_001, SES_READ_007])
-    .run(several_packets),
-    rule("read/one-way", "All data of a read goes by one way, also a last packet that would fit an ACK")
+        .run(return_direction),
+    rule("read/several-packets", "Each packet of a read returns its part and states the length of the whole")
+        .checks(&[SES_READ_001, SES_READ_007])
+        .run(several_packets),
+    rule("read/ack-or-return", "All data of one read travels either in ACKs or on the return direction")
         .checks(&[SES_READ_004])
-        .run(one_way),
-    rule(
-        "read/own-message",
-        "On the return direction all data of a read has one message id of the target's \
-         own",
-    )
-    .checks(&[SES_READ_010, SES_READ_001])
-    .run(own_message),
-    rule("read/shuffled", "Packets of a read that arrive in any order bring the parts that they ask for")
+        .run(ack_or_return),
+    rule("read/response-message-id", "All return data of a read has one response_message_id")
+        .checks(&[SES_READ_010, SES_READ_001])
+        .run(response_message_id),
+    rule("read/out-of-order", "Read requests that arrive out of order each return their own part")
         .checks(&[SES_READ_001])
         .needs(&[RUD, READ])
         .over(&[&START])
-        .run(shuffled),
-    rule("read/no-bytes", "A read of no bytes is answered like any other")
+        .run(out_of_order),
+    rule("read/zero-length", "A read of zero bytes is acknowledged as OK")
         .checks(&[SES_CUT_004])
-        .run(no_bytes),
-    rule("read/two-at-once", "Data of two reads at once names the right one")
+        .run(zero_length),
+    rule("read/concurrent", "Data of two concurrent reads states the message_id of its own read")
         .checks(&[SES_READ_005])
-        .run(two_at_once),
-    rule("read/to-the-end", "A read may reach the last byte of its region")
+        .run(concurrent),
+    rule("read/last-byte", "A read may include the last byte of its region")
         .checks(&[SES_READ_001])
-        .run(to_the_end),
-    rule("read/what-was-written", "A read after a write that is complete sees what was written")
+        .run(last_byte),
+    rule("read/after-write", "A read after a completed write returns the written bytes")
         .checks(&[SES_RESP_005, SES_READ_001, SES_RESP_001])
         .needs(&[READ, WRITE])
-        .run(what_was_written),
-    rule(
-        "read/asked-again",
-        "A read whose ACK was lost brings its data again, or has brought it on the \
-         return direction",
-    )
-    .checks(&[PDS_DUP_002, SES_READ_001])
-    .run(asked_again),
-    rule("read/rides-guaranteed", "Read data in an ACK asks to be cleared")
+        .run(after_write),
+    rule("read/retransmission", "A retransmitted read repeats data that its ACK carried, and no other")
+        .checks(&[PDS_DUP_002, SES_READ_001])
+        .run(retransmission),
+    rule("read/request-clear", "An ACK with read data requests a clear and holds back the cumulative PSN")
         .checks(&[SES_GTD_004, PDS_GTD_002, SES_READ_001])
-        .run(rides_guaranteed),
-    rule(
-        "read/request-answered",
-        "A read whose data goes on the return direction is itself answered OK, without \
-         data",
-    )
-    .checks(&[SES_READ_003, SES_RESP_003, SES_READ_001])
-    .run(request_answered),
+        .run(request_clear),
+    rule("read/response", "A read whose data uses the return direction still gets an OK response")
+        .checks(&[SES_READ_003, SES_RESP_003, SES_READ_001])
+        .run(response),
 ];
 
-/// Asks for a whole read and gets its data.
+/// Sends all requests of a read and returns its data.
 fn read(
     t: &mut Test<'_>,
     session: &mut RequestSession,
@@ -91,7 +75,7 @@ fn read(
 }
 
 /// Checks that these pieces are the bytes of the region from `offset` on.
-fn check(
+fn check_data(
     t: &mut Test<'_>,
     requirement: &Requirement,
     pieces: &[Data],
@@ -101,7 +85,12 @@ fn check(
 ) {
     let whole = assemble(pieces, length);
     let expected = memory.get(offset..offset + length).unwrap_or_default();
-    t.same_bytes(requirement, "the data, beside memory", expected, whole.as_deref().unwrap_or_default());
+    t.same_bytes(
+        requirement,
+        "the data compared with memory",
+        expected,
+        whole.as_deref().unwrap_or_default(),
+    );
 }
 
 fn few_bytes(t: &mut Test<'_>) -> Outcome {
@@ -109,34 +98,25 @@ fn few_bytes(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
 
     let message = Message::read(&region, 21, 8);
-
     let psn = session.ask(t, &message.whole()?)?;
-
     session.accepted(t, SES_RESP_001, psn)?;
-
     let pieces = session.data(t, SES_READ_001, 8)?;
-
-    check(t, SES_READ_001, &pieces, &memory, 21, 8);
-
+    check_data(t, SES_READ_001, &pieces, &memory, 21, 8);
     Ok(())
 }
 
-fn names_message(t: &mut Test<'_>) -> Outcome {
+fn message_id(t: &mut Test<'_>) -> Outcome {
     let (region, memory) = t.patterned(64)?;
     let mut session = t.session();
 
     let pieces = read(t, &mut session, &Message::read(&region, 0, 16).named(0x1234), SES_READ_001)?;
-
-    check(t, SES_READ_001, &pieces, &memory, 0, 16);
-
+    check_data(t, SES_READ_001, &pieces, &memory, 0, 16);
     let named = pieces.first().and_then(Data::long).map(|header| header.read_request_message_id());
-
     t.check(SES_READ_005, "read_request_message_id", Some(0x1234), named);
-
     Ok(())
 }
 
-fn medium_names_psn(t: &mut Test<'_>) -> Outcome {
+fn medium_psn(t: &mut Test<'_>) -> Outcome {
     let (region, memory) = t.patterned(4096)?;
     let mut session = t.session();
 
@@ -144,49 +124,38 @@ fn medium_names_psn(t: &mut Test<'_>) -> Outcome {
         let psn = session.ask(t, &Message::read(&region, 96, length).medium()?)?;
         session.some_answer(t, psn)?;
         let pieces = session.data(t, SES_READ_001, length as usize)?;
-        check(t, SES_READ_001, &pieces, &memory, 96, length as usize);
+        check_data(t, SES_READ_001, &pieces, &memory, 96, length as usize);
         let named = pieces.first().and_then(Data::short).map(|header| header.original_request_psn());
         t.check(SES_READ_006, "original_request_psn", Some(psn), named);
     }
     Ok(())
 }
 
-/// Open: what `resource_index` of a small request to memory means. Both regions that it may mean hold the
-/// same.
-fn small_names_psn(t: &mut Test<'_>) -> Outcome {
+/// Open: the region that `resource_index` selects in a small header. Both candidates hold the same bytes.
+fn small_psn(t: &mut Test<'_>) -> Outcome {
     const OPTIMIZED: u64 = 1 << 62;
     t.exposed(256, |region| ExposeRegion { key: Hex64(OPTIMIZED), ..region })?;
     let (region, memory) = t.exposed(256, |region| ExposeRegion { key: Hex64(OPTIMIZED | 10), ..region })?;
     let mut session = t.session();
 
     let psn = session.ask(t, &Message::read(&region, 96, 60).small()?)?;
-
     session.some_answer(t, psn)?;
-
     let pieces = session.data(t, SES_READ_001, 60)?;
-
-    check(t, SES_READ_001, &pieces, &memory, 96, 60);
-
+    check_data(t, SES_READ_001, &pieces, &memory, 96, 60);
     let named = pieces.first().and_then(Data::short).map(|header| header.original_request_psn());
-
     t.check(SES_READ_006, "original_request_psn", Some(psn), named);
-
     Ok(())
 }
 
-fn too_much_for_ack(t: &mut Test<'_>) -> Outcome {
+fn return_direction(t: &mut Test<'_>) -> Outcome {
     let length = t.beyond_ack()?.max(100);
     let (region, memory) = t.patterned(length.into())?;
     let mut session = t.session();
 
     let pieces = read(t, &mut session, &Message::read(&region, 0, length), SES_READ_001)?;
-
-    check(t, SES_READ_001, &pieces, &memory, 0, length as usize);
-
-    let ridden = pieces.iter().filter(|piece| piece.in_ack).count();
-
-    t.check(SES_READ_003, "packets of read data in ACKs", 0, ridden);
-
+    check_data(t, SES_READ_001, &pieces, &memory, 0, length as usize);
+    let in_acks = pieces.iter().filter(|piece| piece.in_ack).count();
+    t.check(SES_READ_003, "packets of read data in ACKs", 0, in_acks);
     Ok(())
 }
 
@@ -197,137 +166,107 @@ fn several_packets(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
 
     let pieces = read(t, &mut session, &Message::read(&region, 40, length as u32), SES_READ_001)?;
-
-    check(t, SES_READ_001, &pieces, &memory, 40, length);
-
-    let told = |piece: &Data| piece.long().map(|header| header.modified_length());
-
+    check_data(t, SES_READ_001, &pieces, &memory, 40, length);
+    let stated = |piece: &Data| piece.long().map(|header| header.modified_length());
     for piece in &pieces {
-        t.check(SES_READ_007, "modified_length", Some(length as u32), told(piece));
+        t.check(SES_READ_007, "modified_length", Some(length as u32), stated(piece));
     }
     Ok(())
 }
 
-fn one_way(t: &mut Test<'_>) -> Outcome {
+fn ack_or_return(t: &mut Test<'_>) -> Outcome {
     let length = t.mtu() + 8;
     let (region, _) = t.patterned(length as u64)?;
     let mut session = t.session();
 
     let pieces = read(t, &mut session, &Message::read(&region, 0, length as u32), SES_READ_004)?;
-
-    let ridden = pieces.iter().filter(|piece| piece.in_ack).count();
-
-    t.one_of(SES_READ_004, "packets of read data in ACKs", &[0, pieces.len()], ridden);
-
+    let in_acks = pieces.iter().filter(|piece| piece.in_ack).count();
+    t.one_of(SES_READ_004, "packets of read data in ACKs", &[0, pieces.len()], in_acks);
     Ok(())
 }
 
-fn own_message(t: &mut Test<'_>) -> Outcome {
+fn response_message_id(t: &mut Test<'_>) -> Outcome {
     let length = 2 * t.mtu();
     let (region, _) = t.patterned(length as u64)?;
     let mut session = t.session();
 
     let pieces = read(t, &mut session, &Message::read(&region, 0, length as u32), SES_READ_001)?;
-
-    let own = |piece: &Data| piece.long().map(|header| header.response_message_id());
-
-    let first = pieces.first().and_then(own);
-
+    let response_id = |piece: &Data| piece.long().map(|header| header.response_message_id());
+    let first = pieces.first().and_then(response_id);
     for piece in pieces.iter().filter(|piece| !piece.in_ack) {
-        t.check(SES_READ_010, "response_message_id", first, own(piece));
+        t.check(SES_READ_010, "response_message_id", first, response_id(piece));
     }
     Ok(())
 }
 
-fn shuffled(t: &mut Test<'_>) -> Outcome {
+fn out_of_order(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let length = 3 * mtu + 20;
     let (region, memory) = t.patterned(length as u64)?;
     let mut session = t.session();
 
     let parts = Message::read(&region, 0, length as u32).parts(mtu)?;
-
     session.ask_in_order(t, &parts, &[2, 3, 0, 1])?;
-
     let pieces = session.data(t, SES_READ_001, length)?;
-
-    check(t, SES_READ_001, &pieces, &memory, 0, length);
-
+    check_data(t, SES_READ_001, &pieces, &memory, 0, length);
     Ok(())
 }
 
-fn no_bytes(t: &mut Test<'_>) -> Outcome {
+fn zero_length(t: &mut Test<'_>) -> Outcome {
     let (region, _) = t.patterned(64)?;
     let mut session = t.session();
 
     let psn = session.ask(t, &Message::read(&region, 8, 0).whole()?)?;
-
-    session.accepted(t, SES_CUT_004, psn)?;
-
-    Ok(())
+    session.accepted(t, SES_CUT_004, psn).map(drop)
 }
 
-fn two_at_once(t: &mut Test<'_>) -> Outcome {
+fn concurrent(t: &mut Test<'_>) -> Outcome {
     let (region, memory) = t.patterned(1024)?;
     let mut session = t.session();
     let (one, two) = (Message::read(&region, 0, 200), Message::read(&region, 512, 200).named(2));
-
     session.ask_all(t, &[one.whole()?, two.whole()?])?;
-
     let pieces = session.data(t, SES_READ_005, 400)?;
-
     for (id, offset) in [(1, 0), (2, 512)] {
         let named = |piece: &&Data| piece.long().is_some_and(|header| header.read_request_message_id() == id);
-        let its: Vec<Data> = pieces.iter().filter(named).cloned().collect();
-        check(t, SES_READ_005, &its, &memory, offset, 200);
+        let own: Vec<Data> = pieces.iter().filter(named).cloned().collect();
+        check_data(t, SES_READ_005, &own, &memory, offset, 200);
     }
     Ok(())
 }
 
-fn to_the_end(t: &mut Test<'_>) -> Outcome {
+fn last_byte(t: &mut Test<'_>) -> Outcome {
     let length = t.mtu() + 1;
     let (region, memory) = t.patterned(length as u64 + 7)?;
     let mut session = t.session();
 
     let pieces = read(t, &mut session, &Message::read(&region, 7, length as u32), SES_READ_001)?;
-
-    check(t, SES_READ_001, &pieces, &memory, 7, length);
-
+    check_data(t, SES_READ_001, &pieces, &memory, 7, length);
     Ok(())
 }
 
-fn what_was_written(t: &mut Test<'_>) -> Outcome {
+fn after_write(t: &mut Test<'_>) -> Outcome {
     let (region, mut memory) = t.patterned(256)?;
     memory[10..20].copy_from_slice(&[0x5a; 10]);
     let mut session = t.session();
 
     let psn = session.ask(t, &Message::write(&region, 10, &[0x5a; 10]).whole()?)?;
-
     session.accepted(t, SES_RESP_001, psn)?;
-
     let pieces = read(t, &mut session, &Message::read(&region, 0, 256).named(2), SES_READ_001)?;
-
-    check(t, SES_RESP_005, &pieces, &memory, 0, 256);
-
+    check_data(t, SES_RESP_005, &pieces, &memory, 0, 256);
     Ok(())
 }
 
-fn asked_again(t: &mut Test<'_>) -> Outcome {
+fn retransmission(t: &mut Test<'_>) -> Outcome {
     let (region, memory) = t.patterned(64)?;
     let mut session = t.session();
     let part = Message::read(&region, 8, 8).whole()?;
-
     let psn = session.ask(t, &part)?;
-
     let pieces = session.data(t, SES_READ_001, 8)?;
-
     session.again(t, psn, &part)?;
-
     session.accepted(t, PDS_DUP_002, psn)?;
-
     if pieces.iter().any(|piece| piece.in_ack) {
-        let again = session.data(t, PDS_DUP_002, 8)?;
-        check(t, PDS_DUP_002, &again, &memory, 8, 8);
+        let repeated = session.data(t, PDS_DUP_002, 8)?;
+        check_data(t, PDS_DUP_002, &repeated, &memory, 8, 8);
     } else {
         let (pdc, first) = (session.pdc.clone(), pieces[0].psn);
         t.expect_none(SES_RESP_001, "no second packet of data", t.soon(), |seen| {
@@ -337,34 +276,26 @@ fn asked_again(t: &mut Test<'_>) -> Outcome {
     Ok(())
 }
 
-fn rides_guaranteed(t: &mut Test<'_>) -> Outcome {
+fn request_clear(t: &mut Test<'_>) -> Outcome {
     let (region, _) = t.patterned(64)?;
     let mut session = t.session();
 
     let psn = session.ask(t, &Message::read(&region, 8, 8).whole()?)?;
-
     let pieces = session.data(t, SES_READ_001, 8)?;
-
     require(pieces.iter().any(|piece| piece.in_ack), "the device does not put read data into ACKs")?;
     session.expect(t, SES_GTD_004, "REQ_CLEAR", psn, Answer::is_guaranteed)?;
-    session.expect(t, PDS_GTD_002, "a cumulative PSN below it", psn, |answer| answer.covered == 0)?;
-    Ok(())
+    session.expect(t, PDS_GTD_002, "a cumulative PSN below it", psn, |answer| answer.covered == 0).map(drop)
 }
 
-fn request_answered(t: &mut Test<'_>) -> Outcome {
+fn response(t: &mut Test<'_>) -> Outcome {
     let length = t.beyond_ack()?.max(100);
     let (region, _) = t.patterned(length.into())?;
     let mut session = t.session();
 
     let psn = session.ask(t, &Message::read(&region, 0, length).named(7).whole()?)?;
-
     let answer = session.accepted(t, SES_READ_003, psn)?;
-
     session.data(t, SES_READ_001, length as usize)?;
-
     let named = answer.response.map_or(7, |response| response.message_id());
-
     t.one_of(SES_RESP_003, "message_id of the response", &[0, 7], named);
-
     Ok(())
 }

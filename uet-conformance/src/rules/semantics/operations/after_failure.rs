@@ -1,9 +1,9 @@
-//! The next operation, after one before it ended in each way that there is (sections 3.5 and 3.5.8).
+//! The operation that follows one that succeeded, failed or timed out (sections 3.5 and 3.5.8).
 
 use crate::prelude::*;
 use uet_control::ClosePdc;
 
-/// How an operation on an established context ends.
+/// The way in which an operation and its context end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
     /// It is acknowledged.
@@ -12,18 +12,18 @@ enum Ending {
     Response(ReturnCode),
     /// A NACK ends its context.
     Nack(NackCode),
-    /// NACKs refuse it again and again.
-    Refused,
-    /// Nothing answers it.
-    Silence,
+    /// The target refuses each transmission with NO_RESOURCE.
+    NoResource,
+    /// It gets no answer.
+    Timeout,
     /// It is acknowledged, and the device closes the context.
     Closed,
-    /// It is acknowledged, and the target asks for the end of the context.
+    /// It is acknowledged, and the target requests a close.
     ClosedByTarget,
     /// The opening packet gets no answer.
-    Unopened,
-    /// The opening packet is refused.
-    OpeningRefused,
+    SynTimeout,
+    /// The opening packet is refused as INVALID_SYN.
+    InvalidSyn,
 }
 
 const ENDING: Axis<Ending> = axis("ending").needing(&[
@@ -35,12 +35,12 @@ const ENDING: Axis<Ending> = axis("ending").needing(&[
     ("closing", Ending::Nack(NackCode::CLOSING), &[]),
     ("closing-in-err", Ending::Nack(NackCode::CLOSING_IN_ERR), &[]),
     ("gtd-resp-unavail", Ending::Nack(NackCode::GTD_RESP_UNAVAIL), &[]),
-    ("refused-often", Ending::Refused, &[]),
-    ("silence", Ending::Silence, &[]),
+    ("no-resource", Ending::NoResource, &[]),
+    ("timeout", Ending::Timeout, &[]),
     ("closed", Ending::Closed, &[CLOSE]),
     ("closed-by-target", Ending::ClosedByTarget, &[]),
-    ("unopened", Ending::Unopened, &[]),
-    ("opening-refused", Ending::OpeningRefused, &[]),
+    ("syn-timeout", Ending::SynTimeout, &[]),
+    ("invalid-syn", Ending::InvalidSyn, &[]),
 ]);
 
 /// Begins a rule with the usual axes of this file.
@@ -49,123 +49,122 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "after-failure/next-operation",
-        "However an operation and its context end, the next operation to the same peer \
-         completes",
-    )
-    .checks(&[PDS_NACK_003, PDS_RTO_004, PDS_CLOSE_004, SES_DONE_001])
-    .run(|t| {
-        let ending = t.value(&ENDING);
-        gives_up(t, ending)?;
-        let peer = t.peer(0)?;
-        let from = t.address(0)?;
-        let first = end(t, peer, ending)?;
-        outcome(t, first, ending)?;
-        for length in [64, 3 * t.mtu()] {
-            let next = t.post(post(PostKind::Write, peer, length))?;
-            let status = serve(t, next, from)?;
-            t.check(ending.requirement(), "the completion of the next operation", Some(Status::Ok), status);
-        }
-        Ok(())
-    }),
-    rule("after-failure/completes-once", "However an operation ends, it completes once")
+    rule("after-failure/next-operation", "The next operation completes, however the previous one ended")
+        .checks(&[PDS_NACK_003, PDS_RTO_004, PDS_CLOSE_004, SES_DONE_001])
+        .run(|t| {
+            let ending = t.value(&ENDING);
+            require_short_timeouts(t, ending)?;
+            let peer = t.peer(0)?;
+            let from = t.address(0)?;
+            let first = end_operation(t, peer, ending)?;
+            check_completion(t, first, ending)?;
+            for length in [64, 3 * t.mtu()] {
+                let next = t.post(post(PostKind::Write, peer, length))?;
+                let status = serve_until_completion(t, next, from)?;
+                t.check(
+                    ending.requirement(),
+                    "the completion of the next operation",
+                    Some(Status::Ok),
+                    status,
+                );
+            }
+            Ok(())
+        }),
+    rule("after-failure/completes-once", "An operation completes exactly once, however it ends")
         .checks(&[SES_DONE_001])
         .run(|t| {
             let ending = t.value(&ENDING);
-            gives_up(t, ending)?;
+            require_short_timeouts(t, ending)?;
             let peer = t.peer(0)?;
-            let operation = end(t, peer, ending)?;
+            let operation = end_operation(t, peer, ending)?;
             let from = t.address(0)?;
-            if serve(t, operation, from)?.is_none() {
-                return Err(Stop::Inconclusive("the operation has not ended".into()));
+            if serve_until_completion(t, operation, from)?.is_none() {
+                return Err(Stop::Inconclusive("the operation has not completed".into()));
             }
-            // Late packets do not end it again.
+            // Late packets do not complete it a second time.
             t.pause(t.rto() * 2)?;
             let times = t.times_ended(operation)?;
             t.check(SES_DONE_001, "completions of the operation", 1, times);
             Ok(())
         }),
-    rule(
-        "after-failure/small-pool",
-        "A small pool of contexts serves many operations, however each of them ends",
-    )
-    .checks(&[PDS_NACK_003, PDS_RTO_004, PDS_CLOSE_004, SES_DONE_001])
-    .needs(&[CLOSE])
-    .run(|t| {
-        let ending = t.value(&ENDING);
-        gives_up(t, ending)?;
-        t.configure("general_pdcs", 2)?;
-        let peer = t.peer(0)?;
-        for _ in 0..4 {
-            let operation = end(t, peer, ending)?;
-            outcome(t, operation, ending)?;
-            retire(t, peer)?;
-            t.forget();
-        }
-        let from = t.address(0)?;
-        let next = t.post(post(PostKind::Write, peer, 64))?;
-        let status = serve(t, next, from)?;
-        t.check(ending.requirement(), "the completion of the fifth operation", Some(Status::Ok), status);
-        Ok(())
-    }),
-    rule(
-        "after-failure/beside-another-peer",
-        "However a context ends, the operation on a context to another peer completes",
-    )
-    .checks(&[PDS_PDC_003])
-    .needs(&[TWO_ADDRESSES])
-    .run(|t| {
-        let ending = t.value(&ENDING);
-        gives_up(t, ending)?;
-        let other = t.peer(1)?;
-        let from = t.address(1)?;
-        let (beside, peer) = (t.post(post(PostKind::Write, other, 64))?, t.peer(0)?);
-        let status = serve(t, beside, from)?;
-        if status != Some(Status::Ok) {
-            return Err(Stop::Inconclusive("the operation beside it has not completed".into()));
-        }
-        let operation = end(t, peer, ending)?;
-        let next = t.post(post(PostKind::Write, other, 64))?;
-        let (seen, request) = t.expect(PDS_PDC_003, "a request to the other peer", t.later(), |seen| {
-            seen.request().filter(|_| seen.wire.dst == from)
-        })?;
-        // A device may open another context when it likes.
-        if request.syn() {
-            let pdc = t.accept(&seen)?;
-            t.send(&pdc, &pdc.ack(request.psn()).build()?)?;
-        } else if let Some(local) = request.dpdcid() {
-            let pdc = Pdc { from, to: seen.wire.src, local, remote: Some(request.spdcid()), ..t.initiate() };
-            t.send(&pdc, &pdc.ack(request.psn()).build()?)?;
-        }
-        t.ends(PDS_PDC_003, next, Status::Ok)?;
-        let _ = operation;
-        Ok(())
-    }),
+    rule("after-failure/small-pool", "A small pool of contexts serves many operations, however they end")
+        .checks(&[PDS_NACK_003, PDS_RTO_004, PDS_CLOSE_004, SES_DONE_001])
+        .needs(&[CLOSE])
+        .run(|t| {
+            let ending = t.value(&ENDING);
+            require_short_timeouts(t, ending)?;
+            t.configure("general_pdcs", 2)?;
+            let peer = t.peer(0)?;
+            for _ in 0..4 {
+                let operation = end_operation(t, peer, ending)?;
+                check_completion(t, operation, ending)?;
+                close_context(t, peer)?;
+                t.forget();
+            }
+            let from = t.address(0)?;
+            let next = t.post(post(PostKind::Write, peer, 64))?;
+            let status = serve_until_completion(t, next, from)?;
+            t.check(ending.requirement(), "the completion of the fifth operation", Some(Status::Ok), status);
+            Ok(())
+        }),
+    rule("after-failure/other-peer", "The end of a context does not affect a context to another peer")
+        .checks(&[PDS_PDC_003])
+        .needs(&[TWO_ADDRESSES])
+        .run(|t| {
+            let ending = t.value(&ENDING);
+            require_short_timeouts(t, ending)?;
+            let other = t.peer(1)?;
+            let from = t.address(1)?;
+            let (first, peer) = (t.post(post(PostKind::Write, other, 64))?, t.peer(0)?);
+            let status = serve_until_completion(t, first, from)?;
+            if status != Some(Status::Ok) {
+                return Err(Stop::Inconclusive("the operation to the other peer has not completed".into()));
+            }
+            end_operation(t, peer, ending)?;
+            let next = t.post(post(PostKind::Write, other, 64))?;
+            let (seen, request) =
+                t.expect(PDS_PDC_003, "a request to the other peer", t.later(), |seen| {
+                    seen.request().filter(|_| seen.wire.dst == from)
+                })?;
+            // A device may open another context at any time.
+            if request.syn() {
+                let pdc = t.accept(&seen)?;
+                t.send(&pdc, &pdc.ack(request.psn()).build()?)?;
+            } else if let Some(local) = request.dpdcid() {
+                let pdc =
+                    Pdc { from, to: seen.wire.src, local, remote: Some(request.spdcid()), ..t.initiate() };
+                t.send(&pdc, &pdc.ack(request.psn()).build()?)?;
+            }
+            t.ends(PDS_PDC_003, next, Status::Ok)
+        }),
 ];
 
 impl Ending {
-    /// The requirement that says what becomes of the context.
+    /// Returns the requirement that governs the end of the context.
     fn requirement(self) -> &'static Requirement {
         match self {
-            Ending::Nack(_) | Ending::OpeningRefused => PDS_NACK_003,
-            Ending::Refused | Ending::Silence | Ending::Unopened => PDS_RTO_004,
+            Ending::Nack(_) | Ending::InvalidSyn => PDS_NACK_003,
+            Ending::NoResource | Ending::Timeout | Ending::SynTimeout => PDS_RTO_004,
             Ending::Closed | Ending::ClosedByTarget => PDS_CLOSE_004,
             Ending::Acknowledged | Ending::Response(_) => SES_DONE_001,
         }
     }
 
-    /// True if the target has the message: the operation completes well.
-    fn is_good(self) -> bool {
+    /// True if the target received the message, so that the operation completes successfully.
+    fn is_success(self) -> bool {
         matches!(self, Ending::Acknowledged | Ending::Closed | Ending::ClosedByTarget)
     }
 }
 
-/// Answers whatever the device sends to this address, on any context, until the operation ends or time is
-/// over. How it ended.
-fn serve(t: &mut Test<'_>, operation: Operated, from: core::net::IpAddr) -> Result<Option<Status>, Stop> {
+/// Acknowledges everything that the device sends to this address, on any context, until the operation
+/// completes or the time is over. Returns the status of the completion.
+fn serve_until_completion(
+    t: &mut Test<'_>,
+    operation: Operated,
+    from: core::net::IpAddr,
+) -> Result<Option<Status>, Stop> {
     let until = t.now() + t.later() + t.until_given_up();
-    let mut known: Vec<Pdc> = Vec::new();
+    let mut contexts: Vec<Pdc> = Vec::new();
     loop {
         if let Some(ended) = t.completion(operation, Duration::ZERO)? {
             return Ok(Some(ended.status));
@@ -178,20 +177,20 @@ fn serve(t: &mut Test<'_>, operation: Operated, from: core::net::IpAddr) -> Resu
             let here = seen.wire.dst == from;
             let closes =
                 seen.control(CtlType::CLOSE_COMMAND).map(|command| (command.spdcid(), command.psn(), true));
-            let asks = seen.request().map(|request| (request.spdcid(), request.psn(), false));
-            closes.or(asks).filter(|_| here)
+            let requests = seen.request().map(|request| (request.spdcid(), request.psn(), false));
+            closes.or(requests).filter(|_| here)
         };
         let Some((seen, (spdcid, psn, control))) = t.wait(within, wanted)? else { continue };
-        let old = known.iter().find(|pdc| pdc.remote == Some(spdcid)).cloned();
+        let old = contexts.iter().find(|pdc| pdc.remote == Some(spdcid)).cloned();
         let syn = seen.request().is_some_and(|request| request.syn());
         let pdc = match old {
             Some(pdc) => pdc,
             None if syn => {
                 let pdc = t.accept(&seen)?;
-                known.push(pdc.clone());
+                contexts.push(pdc.clone());
                 pdc
             }
-            // It is of a context from before.
+            // It belongs to an earlier context.
             None => {
                 let here = seen.request().and_then(|request| request.dpdcid());
                 let here = here.or(seen.control(CtlType::CLOSE_COMMAND).and_then(|command| command.dpdcid()));
@@ -205,24 +204,24 @@ fn serve(t: &mut Test<'_>, operation: Operated, from: core::net::IpAddr) -> Resu
     }
 }
 
-/// Goes on only where a device gives up in a time that a script can wait for.
-fn gives_up(t: &Test<'_>, ending: Ending) -> Outcome {
-    let waits = matches!(ending, Ending::Refused | Ending::Silence | Ending::Unopened);
+/// Skips the rule if the device retransmits for longer than a script can wait.
+fn require_short_timeouts(t: &Test<'_>, ending: Ending) -> Outcome {
+    let waits = matches!(ending, Ending::NoResource | Ending::Timeout | Ending::SynTimeout);
     match (t.parameter("max_rto_retx_cnt"), t.parameter("max_nack_retx_cnt")) {
-        (8.., _) if waits => skip("the device retransmits without end, or for too long"),
-        (_, 50..) if waits => skip("NACKs have packets sent again for too long"),
+        (8.., _) if waits => skip("the device retransmits for too long after timeouts"),
+        (_, 50..) if waits => skip("the device retransmits for too long after NACKs"),
         _ => Ok(()),
     }
 }
 
-/// Has an operation of one packet end so; it is the only thing under way. The operation.
-fn end(t: &mut Test<'_>, peer: u64, ending: Ending) -> Result<Operated, Stop> {
+/// Posts an operation of one packet and ends it in this way. Returns the operation.
+fn end_operation(t: &mut Test<'_>, peer: u64, ending: Ending) -> Result<Operated, Stop> {
     let operation = match ending {
-        Ending::Unopened | Ending::OpeningRefused => {
+        Ending::SynTimeout | Ending::InvalidSyn => {
             let written = t.post(post(PostKind::Write, peer, 64))?;
             let mut target = Target::accept(t)?;
             match ending {
-                Ending::OpeningRefused => target.refuse(t, NackCode::INVALID_SYN, 0)?,
+                Ending::InvalidSyn => target.refuse(t, NackCode::INVALID_SYN, 0)?,
                 _ => target.watch(t, t.until_given_up())?,
             }
             written
@@ -231,7 +230,7 @@ fn end(t: &mut Test<'_>, peer: u64, ending: Ending) -> Result<Operated, Stop> {
             let mut target = Target::established(t, peer, Mode::Rud)?;
             let written = t.post(post(PostKind::Write, peer, 640))?;
             target.collect(t, 2)?;
-            finish(t, &mut target, peer, ending)?;
+            end_established(t, &mut target, peer, ending)?;
             written
         }
     };
@@ -240,7 +239,7 @@ fn end(t: &mut Test<'_>, peer: u64, ending: Ending) -> Result<Operated, Stop> {
 }
 
 /// Ends the operation whose packet is the second of the context.
-fn finish(t: &mut Test<'_>, target: &mut Target, peer: u64, ending: Ending) -> Outcome {
+fn end_established(t: &mut Test<'_>, target: &mut Target, peer: u64, ending: Ending) -> Outcome {
     match ending {
         Ending::Response(code) => {
             let response = target.packet(1)?.response(code, 0)?;
@@ -251,20 +250,21 @@ fn finish(t: &mut Test<'_>, target: &mut Target, peer: u64, ending: Ending) -> O
             target.refuse_without_context(t, code, 1)
         }
         Ending::Nack(code) => target.refuse(t, code, 1),
-        Ending::Refused => {
+        Ending::NoResource => {
             let most = t.parameter("max_nack_retx_cnt") + t.parameter("max_rto_retx_cnt") + 2;
             for _ in 0..most {
                 target.refuse(t, NackCode::NO_RESOURCE, 1)?;
                 let within = t.later();
                 let psn = target.psn(1);
-                let again = t.wait(within, |seen| seen.request().filter(|request| request.psn() == psn))?;
-                if again.is_none() {
+                let retransmission =
+                    t.wait(within, |seen| seen.request().filter(|request| request.psn() == psn))?;
+                if retransmission.is_none() {
                     break;
                 }
             }
             Ok(())
         }
-        Ending::Silence => target.watch(t, t.until_given_up()),
+        Ending::Timeout => target.watch(t, t.until_given_up()),
         Ending::Closed => {
             target.ack(t, 1)?;
             t.call(ClosePdc { peer, mode: t.value(&MODE), class: 0 })?;
@@ -279,18 +279,19 @@ fn finish(t: &mut Test<'_>, target: &mut Target, peer: u64, ending: Ending) -> O
     }
 }
 
+/// Acknowledges the CLOSE_COMMAND of the device.
 fn confirm_close(t: &mut Test<'_>, target: &Target) -> Outcome {
     let closes = |seen: &RxPacket| target.control(seen, CtlType::CLOSE_COMMAND);
     let (_, command) = t.need("CLOSE_COMMAND", t.later(), closes)?;
     target.answer(t, AckBuilder { response: None, ..target.pdc.ack(command.psn()) })
 }
 
-/// How the operation ends, where a device may also try it again on a new context.
-fn outcome(t: &mut Test<'_>, operation: Operated, ending: Ending) -> Outcome {
+/// Checks how the operation completes. A device may retry it on a new context.
+fn check_completion(t: &mut Test<'_>, operation: Operated, ending: Ending) -> Outcome {
     let from = t.address(0)?;
-    let status = serve(t, operation, from)?;
+    let status = serve_until_completion(t, operation, from)?;
     let requirement = ending.requirement();
-    match (ending, ending.is_good()) {
+    match (ending, ending.is_success()) {
         (_, true) => t.check(requirement, "the completion", Some(Status::Ok), status),
         (Ending::Response(_), _) => t.check(requirement, "the completion", Some(Status::Refused), status),
         _ => t.holds(requirement, "the operation ends", status.is_some(), crate::Show::show(&status)),
@@ -298,10 +299,10 @@ fn outcome(t: &mut Test<'_>, operation: Operated, ending: Ending) -> Outcome {
     Ok(())
 }
 
-/// Has the device close the context to the peer that it may have, and confirms that.
-fn retire(t: &mut Test<'_>, peer: u64) -> Outcome {
+/// Closes the context of the device to the peer if it has one.
+fn close_context(t: &mut Test<'_>, peer: u64) -> Outcome {
     match t.call(ClosePdc { peer, mode: t.value(&MODE), class: 0 }) {
-        // There may be none.
+        // The device may have no context to the peer.
         Ok(_) | Err(Stop::Inconclusive(_)) => {}
         Err(stop) => return Err(stop),
     }

@@ -1,4 +1,4 @@
-//! Messages that are given up, not known or at odds with themselves (section 3.4.2).
+//! Aborted, unknown and inconsistent messages at a target (section 3.4.2).
 
 use crate::prelude::*;
 use crate::{Answer, Part};
@@ -11,107 +11,87 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule("errors/no-op", "A request for nothing is answered, OK or UNSUPPORTED_OP")
+    rule("errors/no-op", "A UET_NO_OP request gets OK or UNSUPPORTED_OP")
         .checks(&[SES_RESP_001])
         .over(&[&MODE, &CARRIER, &START])
         .run(no_op),
-    rule("errors/unknown-opcode", "An opcode that nobody knows is answered UNSUPPORTED_OP")
+    rule("errors/unknown-opcode", "An unassigned opcode gets UNSUPPORTED_OP")
         .checks(&[SES_ERR_002, SES_GTD_001, SES_ERR_001])
         .over(&[&MODE, &CARRIER, &START])
         .run(unknown_opcode),
-    rule("errors/given-up-at-once", "A write with ie touches no memory, and is answered INITIATOR_ERR")
+    rule("errors/ie-one-packet", "A write with ie gets INITIATOR_ERR and changes no memory")
         .checks(&[SES_ERR_005, SES_ERR_006])
         .needs(&[WRITE])
-        .run(given_up_at_once),
-    rule("errors/given-up-amid", "A packet with ie ends its message: what comes after it is discarded")
+        .run(ie_one_packet),
+    rule("errors/ie-second-packet", "After a packet with ie, the target discards the rest of the message")
         .checks(&[SES_ERR_005, SES_ERR_006, SES_ERR_004, SES_RESP_001])
         .needs(&[WRITE])
-        .run(given_up_amid),
-    rule("errors/given-up-send", "A send that is given up does not end its receive well")
+        .run(ie_second_packet),
+    rule("errors/ie-send", "A send that ends with ie does not complete its receive successfully")
         .checks(&[SES_ERR_005, SES_DONE_002, SES_RESP_001])
         .needs(&[SEND, RECEIVE])
         .over(&[&MODE, &CARRIER, &START])
-        .run(given_up_send),
-    rule("errors/message-error", "UET_MSG_ERROR ends a message, whose id may name another one then")
+        .run(ie_send),
+    rule("errors/message-error", "UET_MSG_ERROR ends a message and frees its message_id")
         .checks(&[SES_ERR_007, SES_DONE_002])
         .needs(&[SEND, RECEIVE])
         .over(&[&MODE, &CARRIER, &START])
         .run(message_error),
-    rule(
-        "errors/same-code-for-the-rest",
-        "All packets of a message that is refused are answered with the same code",
-    )
-    .checks(&[SES_ERR_004])
-    .needs(&[WRITE])
-    .run(same_code_for_the_rest),
-    rule(
-        "errors/rest-is-discarded",
-        "After an error the rest of the message changes nothing, even where it could",
-    )
-    .checks(&[SES_ERR_004])
-    .needs(&[WRITE])
-    .run(rest_is_discarded),
-    rule("errors/others-unhurt", "An error of one message does not touch another one on the same context")
+    rule("errors/same-code", "All packets of a refused message get the same return code")
+        .checks(&[SES_ERR_004])
+        .needs(&[WRITE])
+        .run(same_code),
+    rule("errors/rest-discarded", "After an error, the target discards valid packets of the same message")
+        .checks(&[SES_ERR_004])
+        .needs(&[WRITE])
+        .run(rest_discarded),
+    rule("errors/other-message", "An error of one message does not affect another on the same context")
         .checks(&[SES_ERR_004, SES_PLACE_003])
         .needs(&[RUD, WRITE])
         .over(&[&START])
-        .run(others_unhurt),
-    rule(
-        "errors/more-than-said",
-        "A packet that brings more than its message has changes nothing beyond that",
-    )
-    .checks(&[WIRE_SES_007, ROB_LIFE_001])
-    .needs(&[WRITE])
-    .run(|t| {
-        let (region, memory) = t.patterned(200)?;
-        let message = Message { length: 10, ..Message::write(&region, 0, &bytes(100)) };
-        let part = message.whole()?;
-        overreaches(t, WIRE_SES_007, (&region, &memory), &[part], 10)
-    }),
-    rule(
-        "errors/less-than-said",
-        "A send that brings less than it says does not end its receive as if it were \
-         whole",
-    )
-    .checks(&[SES_DONE_002, ROB_LIFE_001])
-    .needs(&[SEND, RECEIVE])
-    .over(&[&MODE, &CARRIER, &START])
-    .run(less_than_said),
-    rule(
-        "errors/payload-length",
-        "A packet whose payload_length is not that of its payload changes nothing beyond \
-         what it brings",
-    )
-    .checks(&[WIRE_SES_006, ROB_LIFE_001])
-    .needs(&[WRITE])
-    .run(|t| {
-        let mtu = t.mtu();
-        let (region, memory) = t.patterned(2 * mtu as u64)?;
-        let message = Message::write(&region, 0, &bytes(mtu + 100));
-        let mut part = message.part(mtu, 1)?;
-        part.payload.truncate(50);
-        overreaches(t, WIRE_SES_006, (&region, &memory), &[part], mtu + 50)
-    }),
-    rule(
-        "errors/beyond-its-message",
-        "A packet that lies beyond the end of its message changes nothing there",
-    )
-    .checks(&[WIRE_SES_008, ROB_LIFE_001])
-    .needs(&[WRITE])
-    .run(|t| {
-        let mtu = t.mtu();
-        let (region, memory) = t.patterned(4 * mtu as u64)?;
-        let message = Message { length: mtu as u32 + 100, ..Message::write(&region, 0, &bytes(3 * mtu)) };
-        let first = message.part(mtu, 0)?;
-        let last = message.part(mtu, 2)?;
-        overreaches(t, WIRE_SES_008, (&region, &memory), &[first, last], mtu + 100)
-    }),
-    rule("errors/two-lengths", "A message whose packets say two lengths does not stop the device")
+        .run(other_message),
+    rule("errors/excess-payload", "Payload beyond request_length changes no memory beyond it")
+        .checks(&[WIRE_SES_007, ROB_LIFE_001])
+        .needs(&[WRITE])
+        .run(|t| {
+            let (region, memory) = t.patterned(200)?;
+            let message = Message { length: 10, ..Message::write(&region, 0, &bytes(100)) };
+            let part = message.whole()?;
+            expect_confined(t, WIRE_SES_007, (&region, &memory), &[part], 10)
+        }),
+    rule("errors/missing-payload", "A receive does not report more bytes than its short send carried")
+        .checks(&[SES_DONE_002, ROB_LIFE_001])
+        .needs(&[SEND, RECEIVE])
+        .over(&[&MODE, &CARRIER, &START])
+        .run(missing_payload),
+    rule("errors/payload-length", "A packet with a wrong payload_length changes nothing beyond its payload")
+        .checks(&[WIRE_SES_006, ROB_LIFE_001])
+        .needs(&[WRITE])
+        .run(|t| {
+            let mtu = t.mtu();
+            let (region, memory) = t.patterned(2 * mtu as u64)?;
+            let message = Message::write(&region, 0, &bytes(mtu + 100));
+            let mut part = message.part(mtu, 1)?;
+            part.payload.truncate(50);
+            expect_confined(t, WIRE_SES_006, (&region, &memory), &[part], mtu + 50)
+        }),
+    rule("errors/beyond-message", "A packet beyond the end of its message changes nothing there")
+        .checks(&[WIRE_SES_008, ROB_LIFE_001])
+        .needs(&[WRITE])
+        .run(|t| {
+            let mtu = t.mtu();
+            let (region, memory) = t.patterned(4 * mtu as u64)?;
+            let message = Message { length: mtu as u32 + 100, ..Message::write(&region, 0, &bytes(3 * mtu)) };
+            let first = message.part(mtu, 0)?;
+            let last = message.part(mtu, 2)?;
+            expect_confined(t, WIRE_SES_008, (&region, &memory), &[first, last], mtu + 100)
+        }),
+    rule("errors/two-lengths", "A message with two different request_lengths does not stop the device")
         .checks(&[ROB_LIFE_001])
         .needs(&[SEND, RECEIVE])
         .over(&[&MODE, &CARRIER, &START])
         .run(two_lengths),
-    rule("errors/two-opcodes", "A packet of another opcode than its message does not complete it")
+    rule("errors/two-opcodes", "A packet with a different opcode does not complete the message")
         .checks(&[SES_CUT_003, ROB_LIFE_001])
         .needs(&[SEND, RECEIVE, WRITE])
         .run(two_opcodes),
@@ -119,27 +99,24 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[SES_MEM_004, ROB_LIFE_001])
         .over(&[&MODE, &CARRIER, &START])
         .run(huge_write),
-    rule("errors/huge-send", "Announcing sends of 4 GiB that nobody waits for does a device no harm")
+    rule("errors/huge-send", "Unexpected sends of 4 GiB do not stop the device")
         .checks(&[ROB_LIFE_001])
         .needs(&[SEND, RECEIVE])
         .over(&[&MODE, &CARRIER, &START])
         .run(huge_send),
-    rule("errors/cut-header", "A request whose SES header is cut short changes nothing")
+    rule("errors/truncated-header", "A request with a truncated SES header changes nothing")
         .checks(&[ROB_STATE_001, ROB_LIFE_001])
         .needs(&[WRITE])
-        .run(cut_header),
-    rule("errors/cut-extension", "An atomic whose extension is cut short changes nothing")
+        .run(truncated_header),
+    rule("errors/truncated-extension", "An atomic with a truncated extension header changes nothing")
         .checks(&[ROB_STATE_001, ROB_LIFE_001])
         .needs(&[ATOMIC, WRITE])
-        .run(cut_extension),
-    rule(
-        "errors/short-header-of-several",
-        "A medium header that claims to be a part of a message does not complete one",
-    )
-    .checks(&[SES_DONE_002, ROB_LIFE_001])
-    .needs(&[SEND, RECEIVE])
-    .over(&[&MODE, &CARRIER, &START])
-    .run(short_header_of_several),
+        .run(truncated_extension),
+    rule("errors/medium-without-eom", "A medium header without eom does not complete a receive")
+        .checks(&[SES_DONE_002, ROB_LIFE_001])
+        .needs(&[SEND, RECEIVE])
+        .over(&[&MODE, &CARRIER, &START])
+        .run(medium_without_eom),
 ];
 
 fn bytes(length: usize) -> Vec<u8> {
@@ -151,11 +128,9 @@ fn no_op(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
 
     let psn = session.ask(t, &Message::new(Opcode::UET_NO_OP).whole()?)?;
-
-    // Open: which of them.
-    let answered = |answer: &Answer| answer.is_ok() || answer.code() == ReturnCode::UNSUPPORTED_OP;
-    session.expect(t, SES_RESP_001, "OK or UNSUPPORTED_OP", psn, answered)?;
-    Ok(())
+    // Open: which of the two codes.
+    let allowed = |answer: &Answer| answer.is_ok() || answer.code() == ReturnCode::UNSUPPORTED_OP;
+    session.expect(t, SES_RESP_001, "OK or UNSUPPORTED_OP", psn, allowed).map(drop)
 }
 
 fn unknown_opcode(t: &mut Test<'_>) -> Outcome {
@@ -163,71 +138,52 @@ fn unknown_opcode(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
 
     let unknown = Opcode::unassigned(t.spec()).next().unwrap_or(Opcode::EXTENDED);
-
     let psn = session.ask(t, &Message::new(unknown).data(&bytes(20)).whole()?)?;
-
     let answer = session.refused_as(t, SES_ERR_002, psn, &[ReturnCode::UNSUPPORTED_OP])?;
-
     t.check(SES_GTD_001, "req of the ACK", AckRequest::REQ_CLEAR, answer.request);
-
     t.check(SES_ERR_001, "modified_length", 0, answer.length(0));
-
     Ok(())
 }
 
-fn given_up(part: Part) -> Result<Part, Stop> {
+/// Sets `ie` in a packet: its initiator aborts the message.
+fn with_ie(part: Part) -> Result<Part, Stop> {
     part.edit(|std| std.head(|head| head.ie(true)))
 }
 
-fn given_up_at_once(t: &mut Test<'_>) -> Outcome {
+fn ie_one_packet(t: &mut Test<'_>) -> Outcome {
     let (region, memory) = t.patterned(64)?;
     let mut session = t.session();
 
-    let psn = session.ask(t, &given_up(Message::write(&region, 8, &bytes(16)).whole()?)?)?;
-
+    let psn = session.ask(t, &with_ie(Message::write(&region, 8, &bytes(16)).whole()?)?)?;
     session.refused_as(t, SES_ERR_006, psn, &[ReturnCode::INITIATOR_ERR])?;
-
     t.still_holds(SES_ERR_005, &region, &memory)
 }
 
-fn given_up_amid(t: &mut Test<'_>) -> Outcome {
+fn ie_second_packet(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let data = bytes(4 * mtu);
     let (region, memory) = t.patterned(4 * mtu as u64)?;
     let mut session = t.session();
     let parts = Message::write(&region, 0, &data).parts(mtu)?;
-
     let first = session.ask(t, &parts[0])?;
-
     session.accepted(t, SES_RESP_001, first)?;
-
-    let second = session.ask(t, &given_up(parts[1].clone())?)?;
-
+    let second = session.ask(t, &with_ie(parts[1].clone())?)?;
     session.refused_as(t, SES_ERR_006, second, &[ReturnCode::INITIATOR_ERR])?;
-
     let third = session.ask(t, &parts[2])?;
-
     session.refused_as(t, SES_ERR_004, third, &[ReturnCode::INITIATOR_ERR])?;
-
     t.pause(t.soon())?;
-
     t.check_memory(SES_ERR_005, &region, mtu as u64, &memory[mtu..])
 }
 
-fn given_up_send(t: &mut Test<'_>) -> Outcome {
+fn ie_send(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let posted = t.posted(room(2 * mtu as u64))?;
     let mut session = t.session();
     let parts = Message::send(&bytes(2 * mtu)).parts(mtu)?;
-
     let first = session.ask(t, &parts[0])?;
-
     session.accepted(t, SES_RESP_001, first)?;
-
-    let second = session.ask(t, &given_up(parts[1].clone())?)?;
-
+    let second = session.ask(t, &with_ie(parts[1].clone())?)?;
     session.refused(t, SES_ERR_005, second)?;
-
     t.expect_not_well(SES_DONE_002, &posted)
 }
 
@@ -237,11 +193,8 @@ fn message_error(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
     let message = Message::send(&bytes(4 * mtu));
     let parts = message.parts(mtu)?;
-
     session.ask_all(t, &parts[..2])?;
-
     let error = Message { data: Vec::new(), ..message.clone() }.opcode(Opcode::UET_MSG_ERROR).whole()?;
-
     let error = error.edit(|std| {
         let std = std.head(|head| head.som(false).eom(true));
         std.payload_length(0).message_offset(2 * mtu as u32)
@@ -250,55 +203,49 @@ fn message_error(t: &mut Test<'_>) -> Outcome {
     session.answer(t, psn)?;
     t.expect_not_well(SES_DONE_002, &posted)?;
     let other = t.posted(room(4 * mtu as u64))?;
-    let other_one = t.posted(room(4 * mtu as u64))?;
+    let third = t.posted(room(4 * mtu as u64))?;
     let psns = session.ask_all(t, &parts)?;
     session.all_accepted(t, SES_ERR_007, &psns)?;
     t.pause(t.soon())?;
     let mut ended = 0;
-    for posted in [&posted, &other, &other_one] {
+    for posted in [&posted, &other, &third] {
         let completion = t.completion(posted.operation, Duration::ZERO)?;
         ended +=
             usize::from(completion.is_some_and(|it| it.status == Status::Ok && it.length == 4 * mtu as u64));
     }
-    t.check(SES_ERR_007, "receives that the second message has ended:", 1, ended);
+    t.check(SES_ERR_007, "receives that the second message completed:", 1, ended);
     Ok(())
 }
 
-fn same_code_for_the_rest(t: &mut Test<'_>) -> Outcome {
+fn same_code(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let (region, memory) = t.patterned(3 * mtu as u64)?;
     let mut session = t.session();
 
     let message = Message::write(&region, 0, &bytes(3 * mtu)).selector(region.key ^ 1);
-
     let psns = session.ask_all(t, &message.parts(mtu)?)?;
-
     let first = session.refused(t, SES_ERR_004, psns[0])?;
-
     for psn in &psns[1..] {
         session.refused_as(t, SES_ERR_004, *psn, &[first.code()])?;
     }
     t.still_holds(SES_ERR_004, &region, &memory)
 }
 
-fn rest_is_discarded(t: &mut Test<'_>) -> Outcome {
+fn rest_discarded(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let (region, memory) = t.patterned(3 * mtu as u64)?;
     let mut session = t.session();
     let mut parts = Message::write(&region, 0, &bytes(3 * mtu)).parts(mtu)?;
     parts[0] = parts[0].clone().edit(|std| std.memory_key(region.key ^ 1))?;
-
     let first = session.ask(t, &parts[0])?;
-
     let first = session.refused(t, SES_ERR_004, first)?;
-
     for psn in session.ask_all(t, &parts[1..])? {
         session.refused_as(t, SES_ERR_004, psn, &[first.code()])?;
     }
     t.still_holds(SES_ERR_004, &region, &memory)
 }
 
-fn others_unhurt(t: &mut Test<'_>) -> Outcome {
+fn other_message(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let data = bytes(2 * mtu);
     let (region, mut memory) = t.patterned(2 * mtu as u64 + 8)?;
@@ -306,9 +253,7 @@ fn others_unhurt(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
     let mut parts = Message::write(&region, 0, &data).parts(mtu)?;
     parts.extend(Message::write(&region, 0, &data).named(2).selector(region.key ^ 1).parts(mtu)?);
-
     let psns = session.ask_in_order(t, &parts, &[0, 2, 3, 1])?;
-
     for psn in &psns[2..] {
         session.refused(t, SES_ERR_004, *psn)?;
     }
@@ -316,9 +261,9 @@ fn others_unhurt(t: &mut Test<'_>) -> Outcome {
     t.expect_memory(SES_PLACE_003, &region, 0, &memory)
 }
 
-/// Sends what breaks a rule about lengths. Beyond `end` nothing may change; it may be refused, dropped, or
-/// done in part.
-fn overreaches(
+/// Sends packets with inconsistent lengths. A device may refuse them, drop them or execute a part, but it
+/// changes nothing beyond `end`.
+fn expect_confined(
     t: &mut Test<'_>,
     requirement: &Requirement,
     (region, memory): (&Region, &[u8]),
@@ -332,20 +277,15 @@ fn overreaches(
     t.expect_life(ROB_LIFE_001)
 }
 
-fn less_than_said(t: &mut Test<'_>) -> Outcome {
+fn missing_payload(t: &mut Test<'_>) -> Outcome {
     let posted = t.posted(room(200))?;
     let mut session = t.session();
 
     session.ask(t, &Message { length: 100, ..Message::send(&bytes(10)) }.whole()?)?;
-
     t.pause(t.soon())?;
-
     let ended = t.completion(posted.operation, Duration::ZERO)?;
-
     let received = ended.filter(|it| it.status == Status::Ok).map_or(0, |it| it.length);
-
-    t.at_most(SES_DONE_002, "bytes of a receive that ended well", 10, received);
-
+    t.at_most(SES_DONE_002, "bytes of a receive that completed successfully", 10, received);
     t.expect_life(ROB_LIFE_001)
 }
 
@@ -355,10 +295,8 @@ fn two_lengths(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
     let mut parts = Message::send(&bytes(3 * mtu)).parts(mtu)?;
     parts[1] = parts[1].clone().edit(|std| std.request_length(2 * mtu as u32))?;
-
     session.ask_all(t, &parts)?;
-
-    // The sources bind the sender; a receiver that believes the first packet is right too.
+    // The sources bind the sender alone. A receiver may use the length of the first packet.
     t.pause(t.soon())?;
     t.expect_life(ROB_LIFE_001)
 }
@@ -369,11 +307,8 @@ fn two_opcodes(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
     let mut parts = Message::send(&bytes(2 * mtu)).parts(mtu)?;
     parts[1] = parts[1].clone().edit(|std| std.head(|head| head.opcode(Opcode::UET_WRITE)))?;
-
     session.ask_all(t, &parts)?;
-
     t.expect_not_well(SES_CUT_003, &posted)?;
-
     t.expect_life(ROB_LIFE_001)
 }
 
@@ -383,15 +318,10 @@ fn huge_write(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
 
     let message = Message { length: u32::MAX, ..Message::write(&region, 0, &bytes(mtu)) };
-
     let part = message.whole()?.edit(|std| std.head(|head| head.eom(false)))?;
-
     let psn = session.ask(t, &part)?;
-
     session.refused(t, SES_MEM_004, psn)?;
-
     t.still_holds(SES_MEM_004, &region, &memory)?;
-
     t.expect_life(ROB_LIFE_001)
 }
 
@@ -408,8 +338,8 @@ fn huge_send(t: &mut Test<'_>) -> Outcome {
     t.expect_life(ROB_LIFE_001)
 }
 
-/// A packet whose SES header and payload are these bytes, and which announces what `part` is.
-fn raw(t: &mut Test<'_>, next: NextHdr, bytes: &[u8]) -> Outcome {
+/// Sends an opening packet whose SES header and payload are these bytes, with this next header.
+fn send_raw(t: &mut Test<'_>, next: NextHdr, bytes: &[u8]) -> Outcome {
     let pdc = t.initiate();
     let request = pds::Request::rud().prologue(|prologue| prologue.next_hdr(next)).ar(true).syn(true);
     let request = request.psn(pdc.start).clear_psn(pdc.start - 1).spdcid(pdc.local).done()?;
@@ -418,10 +348,9 @@ fn raw(t: &mut Test<'_>, next: NextHdr, bytes: &[u8]) -> Outcome {
     t.send(&pdc, &packet)
 }
 
-fn cut_header(t: &mut Test<'_>) -> Outcome {
+fn truncated_header(t: &mut Test<'_>) -> Outcome {
     let (region, memory) = t.patterned(64)?;
     let message = Message::write(&region, 0, &[]);
-
     for (next, part) in [
         (NextHdr::UET_HDR_REQUEST_STD, message.whole()?),
         (NextHdr::UET_HDR_REQUEST_MEDIUM, message.medium()?),
@@ -430,41 +359,37 @@ fn cut_header(t: &mut Test<'_>) -> Outcome {
         let view = part.ses.view();
         let header = view.bytes();
         for length in (0..header.len()).step_by(3) {
-            raw(t, next, &header[..length])?;
+            send_raw(t, next, &header[..length])?;
         }
     }
     t.still_holds(ROB_STATE_001, &region, &memory)?;
     t.expect_life(ROB_LIFE_001)
 }
 
-fn cut_extension(t: &mut Test<'_>) -> Outcome {
+fn truncated_extension(t: &mut Test<'_>) -> Outcome {
     let (region, memory) = t.patterned(64)?;
     let sum = Message::atomic(&region, 0, (AtomicOpcode::SUM, AtomicDatatype::UINT64), &[])?;
-    let of = (AtomicOpcode::CSWAP_NE, AtomicDatatype::UINT64, 8);
-    let swap = Message::swap(&region, 0, of, (0, 99))?;
-
+    let kind = (AtomicOpcode::CSWAP_NE, AtomicDatatype::UINT64, 8);
+    let swap = Message::swap(&region, 0, kind, (0, 99))?;
     for message in [sum, swap] {
         let part = message.whole()?;
         let ext = part.ext.map(|ext| ext.view().bytes().to_vec()).unwrap_or_default();
         for length in 0..ext.len() {
             let bytes = [part.ses.view().bytes(), &ext[..length]].concat();
-            raw(t, NextHdr::UET_HDR_REQUEST_STD, &bytes)?;
+            send_raw(t, NextHdr::UET_HDR_REQUEST_STD, &bytes)?;
         }
     }
     t.still_holds(ROB_STATE_001, &region, &memory)?;
     t.expect_life(ROB_LIFE_001)
 }
 
-fn short_header_of_several(t: &mut Test<'_>) -> Outcome {
+fn medium_without_eom(t: &mut Test<'_>) -> Outcome {
     let posted = t.posted(room(200))?;
     let mut session = t.session();
     let mut part = Message { length: 100, ..Message::send(&bytes(40)) }.medium()?;
-    // Byte 1: version, flags, and in the lowest two bits eom and som.
+    // The lowest two bits of byte 1 are eom and som.
     part.ses.bytes_mut()[1] &= !2;
-
     session.ask(t, &part)?;
-
     t.expect_not_well(SES_DONE_002, &posted)?;
-
     t.expect_life(ROB_LIFE_001)
 }

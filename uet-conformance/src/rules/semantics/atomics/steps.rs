@@ -1,0 +1,67 @@
+//! Axes and numbers that the rules on atomics share.
+
+use crate::elements::Kind;
+use crate::prelude::*;
+use uet_wire::registry::{AtomicDatatype as Type, AtomicOpcode as Op};
+
+pub(super) const OPERATION: Axis<Op> = axis("operation").values(&[
+    ("sum", Op::SUM),
+    ("min", Op::MIN),
+    ("max", Op::MAX),
+    ("diff", Op::DIFF),
+    ("prod", Op::PROD),
+    ("lor", Op::LOR),
+    ("land", Op::LAND),
+    ("lxor", Op::LXOR),
+    ("bor", Op::BOR),
+    ("band", Op::BAND),
+    ("bxor", Op::BXOR),
+    ("write", Op::WRITE),
+]);
+
+pub(super) const INTEGER: Axis<Type> = axis("datatype").values(&[
+    ("uint64", Type::UINT64),
+    ("int64", Type::INT64),
+    ("uint32", Type::UINT32),
+    ("int32", Type::INT32),
+    ("uint16", Type::UINT16),
+    ("int16", Type::INT16),
+    ("uint8", Type::UINT8),
+    ("int8", Type::INT8),
+    ("uint128", Type::UINT128),
+    ("int128", Type::INT128),
+]);
+
+/// True for a fetching atomic.
+pub(super) const FORM: Axis<bool> =
+    axis("form").needing(&[("plain", false, &[]), ("fetching", true, &[FETCH_ATOMIC])]);
+
+fn is_signed(datatype: Type) -> bool {
+    matches!(datatype, Type::INT8 | Type::INT16 | Type::INT32 | Type::INT64 | Type::INT128)
+}
+
+/// Returns the mask of an element of `size` bytes.
+pub(super) fn mask(size: usize) -> u128 {
+    u128::MAX >> (128 - 8 * size)
+}
+
+/// Returns a key that orders the values of the datatype.
+pub(super) fn rank(Kind { datatype, size, .. }: Kind, bits: u128) -> (i128, u128) {
+    let unused = 128 - 8 * size as u32;
+    if is_signed(datatype) { (((bits << unused) as i128) >> unused, 0) } else { (0, bits) }
+}
+
+/// Returns every pair of these values, as two lists.
+pub(super) fn pairs<T: Copy>(values: &[T]) -> (Vec<T>, Vec<T>) {
+    values.iter().flat_map(|old| values.iter().map(move |with| (*old, *with))).unzip()
+}
+
+/// Returns the elements in these bytes of memory.
+pub(super) fn elements_of(t: &Test<'_>, size: usize, bytes: &[u8]) -> Vec<u128> {
+    let big = t.word("byte_order") == Some("big");
+    let number = |element: &[u8]| {
+        let digits = |value: u128, byte: &u8| value << 8 | u128::from(*byte);
+        if big { element.iter().fold(0, digits) } else { element.iter().rev().fold(0, digits) }
+    };
+    bytes.chunks(size).map(number).collect()
+}
