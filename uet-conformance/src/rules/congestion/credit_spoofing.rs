@@ -19,27 +19,25 @@ const GRANT: Axis<Grant> = axis("grant").values(&[("credit", Grant::Control), ("
 /// Units of 256 bytes: some packets.
 const SOME: u32 = 200;
 
-pub(super) const RULES: &[Rule] = &[rule(
-    "credit-strangers/grants-nothing",
-    "A source without credit sends nothing on the credit of a stranger",
-)
-.checks(&[PDS_PDC_003, RCCC_CREDIT_001])
-.needs(&[RCCC])
-.over(&[&STRANGER, &GRANT, &MODE, &CARRIER, &START])
-.measure(|t| {
-    let mut flow = exhausted(t)?;
-    let stranger = wrong_context(t, &flow.target.pdc)?;
-    let highest = flow.count();
-    let grant = grant(t, &stranger, flow.target.psn(highest - 1))?;
-    t.send(&stranger, &grant)?;
-    // Not for long: a source that waits in vain may try whether the destination still knows it.
-    let during = t.grace().min(t.base_rtt()? * 8);
-    let nothing = "nothing for the credit of a stranger";
-    flow.target.expect_none(t, PDS_PDC_003, nothing, during, |n| n >= highest)?;
-    by_control(t, &flow, SOME)?;
-    flow.target.expect_new(t, RCCC_CREDIT_001, highest)?;
-    Ok(())
-})];
+pub(super) const RULES: &[Rule] =
+    &[rule("rccc-spoofing/grant", "A source without credit sends nothing on a spoofed grant")
+        .checks(&[PDS_PDC_003, RCCC_CREDIT_001])
+        .needs(&[RCCC])
+        .over(&[&STRANGER, &GRANT, &MODE, &CARRIER, &START])
+        .measure(|t| {
+            let mut flow = exhausted(t)?;
+            let stranger = wrong_context(t, &flow.target.pdc)?;
+            let highest = flow.count();
+            let grant = grant(t, &stranger, flow.target.psn(highest - 1))?;
+            t.send(&stranger, &grant)?;
+            // Not for long: a source that waits in vain may try whether the destination still knows it.
+            let during = t.grace().min(t.base_rtt()? * 8);
+            let nothing = "nothing for the credit of a stranger";
+            flow.target.expect_none(t, PDS_PDC_003, nothing, during, |n| n >= highest)?;
+            by_control(t, &flow, SOME)?;
+            flow.target.expect_new(t, RCCC_CREDIT_001, highest)?;
+            Ok(())
+        })];
 
 /// A grant. An ACK covers this PSN.
 fn grant(t: &Test<'_>, from: &Pdc, psn: Psn) -> Result<UetBuf, Stop> {

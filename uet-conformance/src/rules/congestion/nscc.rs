@@ -57,7 +57,7 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule("nscc/first-window", "A source sends at most the largest window before the first ACK")
+    rule("nscc/initial-window", "A source sends at most the maximum window before the first ACK")
         .checks(&[CC_WINDOW_001])
         .over(&[&MODE, &CARRIER, &START])
         .measure(|t| {
@@ -66,7 +66,7 @@ pub(super) const RULES: &[Rule] = &[
             check_in_flight(t, CC_WINDOW_001, largest, flow.in_flight());
             Ok(())
         }),
-    rule("nscc/largest-window", "The bytes in flight never exceed the largest window")
+    rule("nscc/maximum-window", "The bytes in flight never exceed the maximum window")
         .checks(&[CC_WINDOW_002])
         .over(&[&MODE, &CARRIER])
         .measure(|t| {
@@ -76,7 +76,7 @@ pub(super) const RULES: &[Rule] = &[
             check_in_flight(t, CC_WINDOW_002, largest, most);
             Ok(())
         }),
-    rule("nscc/full-window-asks", "The packet that fills the window asks for an ACK")
+    rule("nscc/full-window-ack-request", "The packet that fills the window requests an ACK")
         .checks(&[CC_ACKREQ_001])
         .over(&[&MODE, &CARRIER, &START])
         .measure(|t| {
@@ -88,7 +88,7 @@ pub(super) const RULES: &[Rule] = &[
             t.check(CC_ACKREQ_001, "ar of the last packet that the window lets leave", true, last);
             Ok(())
         }),
-    rule("nscc/refused-and-arrived", "A packet that is refused and then acknowledged makes room once")
+    rule("nscc/nack-then-ack", "A packet that gets a NACK and then an ACK frees its bytes only once")
         .checks(&[CC_WINDOW_002])
         .over(&[&MODE, &CARRIER, &START])
         .measure(|t| {
@@ -110,7 +110,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("nscc/opens", "The growth of rcvd_bytes makes room for as many bytes")
+    rule("nscc/ack-frees-window", "A source sends as many new bytes as rcvd_bytes increases")
         .checks(&[CC_RCVD_004, CC_WINDOW_001])
         .over(&[&MODE, &CARRIER, &START])
         .measure(|t| {
@@ -129,7 +129,7 @@ pub(super) const RULES: &[Rule] = &[
             check_in_flight(t, CC_WINDOW_001, largest, flow.in_flight());
             Ok(())
         }),
-    rule("nscc/opens-by-rounds", "A source sends whole windows in round after round, without a timeout")
+    rule("nscc/steady-throughput", "A source sends six maximum windows within 40 uncongested round trips")
         .checks(&[CC_WINDOW_001])
         .over(&[&MODE, &CARRIER, &START])
         .measure(|t| {
@@ -142,7 +142,7 @@ pub(super) const RULES: &[Rule] = &[
             t.at_least(CC_WINDOW_001, "bytes that got through in 40 round trips", largest * 6, flow.bytes());
             Ok(())
         }),
-    rule("nscc/stale-count", "An ACK that newer ones have overtaken opens no window")
+    rule("nscc/stale-rcvd-bytes", "An ACK with an outdated rcvd_bytes frees no bytes in flight")
         .checks(&[CC_RCVD_003])
         .over(&[&MODE, &CARRIER, &START])
         .measure(|t| {
@@ -167,7 +167,7 @@ pub(super) const RULES: &[Rule] = &[
             t.at_least(CC_RCVD_003, "packets that came, with new ACKs", highest + 1, flow.count());
             Ok(())
         }),
-    rule("nscc/marked-and-late", "Marked ACKs above the target delay shrink the window")
+    rule("nscc/marked-above-target", "Marked ACKs above the target delay shrink the window")
         .checks(&[CC_QUAD_004])
         .over(&[&MODE, &CARRIER, &START])
         .measure(|t| {
@@ -183,7 +183,7 @@ pub(super) const RULES: &[Rule] = &[
             );
             Ok(())
         }),
-    rule("nscc/marked-in-time", "Marked ACKs below the target delay leave the window as it is")
+    rule("nscc/marked-below-target", "Marked ACKs below the target delay do not shrink the window")
         .checks(&[CC_QUAD_003])
         .over(&[&MODE, &CARRIER])
         .measure(|t| {
@@ -200,7 +200,7 @@ pub(super) const RULES: &[Rule] = &[
             );
             Ok(())
         }),
-    rule("nscc/grows-in-time", "Unmarked ACKs below the target delay let the window grow")
+    rule("nscc/unmarked-below-target", "Unmarked ACKs below the target delay let the window grow")
         .checks(&[CC_QUAD_001])
         .over(&[&MODE, &CARRIER])
         .measure(|t| {
@@ -211,7 +211,7 @@ pub(super) const RULES: &[Rule] = &[
             t.at_least(CC_QUAD_001, "bytes in flight, with less delay", before + 1, after);
             Ok(())
         }),
-    rule("nscc/grows-by-delay", "The window grows more with a smaller delay below the target")
+    rule("nscc/growth-by-delay", "A smaller delay below the target lets the window grow more")
         .checks(&[CC_QUAD_001])
         .over(&[&MODE, &CARRIER])
         .measure(|t| {
@@ -235,18 +235,18 @@ pub(super) const RULES: &[Rule] = &[
             );
             Ok(())
         }),
-    rule("nscc/grows-late", "Unmarked ACKs above the target delay let the window grow")
+    rule("nscc/unmarked-above-target", "Unmarked ACKs above the target delay let the window grow")
         .checks(&[CC_QUAD_002])
         .over(&[&MODE, &CARRIER, &START])
         .measure(|t| grows(t, CC_QUAD_002)),
-    rule("nscc/grows-over-the-wrap", "A window grows also when rcvd_bytes has wrapped to 0")
+    rule("nscc/growth-after-wrap", "The window grows after rcvd_bytes has wrapped to 0")
         .checks(&[CC_RCVD_004])
         .over(&[&MODE, &CARRIER])
         .measure(|t| {
             t.configure("start_rcvd_bytes", crate::test::BEFORE_WRAP)?;
             grows(t, CC_RCVD_004)
         }),
-    rule("nscc/never-below-a-packet", "A message gets through, however congested the network is")
+    rule("nscc/minimum-window", "A message completes if every packet is marked, trimmed once or lost once")
         .checks(&[CC_WINDOW_003])
         .over(&[&MODE, &CARRIER, &TROUBLE])
         .run(|t| {
@@ -266,7 +266,7 @@ pub(super) const RULES: &[Rule] = &[
             t.check(CC_WINDOW_003, "packets that got through", 40, flow.acked());
             t.ends(CC_WINDOW_003, flow.operation, Status::Ok)
         }),
-    rule("nscc/trimmed", "Trimmed packets shrink the window, so that not all leave again at once")
+    rule("nscc/trims", "Trims shrink the window, so fewer packets leave than were trimmed")
         .checks(&[CC_TRIM_001, CC_TRIM_004])
         .over(&[&HOP, &MODE, &CARRIER, &START])
         .measure(|t| {
@@ -295,7 +295,7 @@ pub(super) const RULES: &[Rule] = &[
             t.at_most(requirement, "packets that leave after the trims", half - 1, again + more);
             Ok(())
         }),
-    rule("nscc/lost", "Lost packets shrink the window, so that at most half leave again at once")
+    rule("nscc/losses", "Losses shrink the window, so at most half of it is retransmitted at once")
         .checks(&[CC_LOSS_001])
         .over(&[&MODE, &CARRIER, &START])
         .measure(|t| {
@@ -331,7 +331,7 @@ pub(super) const RULES: &[Rule] = &[
             );
             Ok(())
         }),
-    rule("nscc/penalty-over", "The window returns to its old size when the receiver penalty ends")
+    rule("nscc/penalty-end", "The window returns to its earlier size when the receiver penalty ends")
         .checks(&[CC_PENALTY_002])
         .over(&[&MODE, &CARRIER, &SAMPLES])
         .measure(|t| {
@@ -349,80 +349,72 @@ pub(super) const RULES: &[Rule] = &[
             );
             Ok(())
         }),
-    rule(
-        "nscc/cut-once",
-        "The window loses at most half in a base round trip, for any queue and any \
-         number of late, marked ACKs",
-    )
-    .checks(&[CC_QUAD_004])
-    .over(&[&MODE, &CARRIER, &ALGORITHMS, &QUEUE])
-    .measure(|t| {
-        // A queue without marks fills: the window stays large, and the average delay passes the target. Then
-        // three quarters of what is in flight are acknowledged at one time, marked and late. One cut leaves
-        // half the window, and so more than the last quarter.
-        let (mut flow, _) = flow_with(t, t.value(&ALGORITHMS), 24)?;
-        let base = t.base_rtt()?;
-        t.round_trips(7)?;
-        let queue = Answers { delay: base.mul_f64(t.value(&QUEUE)), ..Answers::default() };
-        flow.run(t, queue.delay * 8, &queue)?;
-        let settled = t.now() + base / 2;
-        flow.watch_until(t, settled)?;
-        need_in_flight(&flow, 12)?;
-        let late = flow.newest() + queue.delay;
-        flow.watch_until(t, late)?;
-        let (before, count, begun) = (flow.in_flight(), flow.count() - flow.acked(), t.now());
-        let marked = Answers { marked: true, ..queue };
-        for _ in 0..count * 3 / 4 {
-            flow.acknowledge(t, &marked)?;
-        }
-        t.was_late(t.now() - begun);
-        let end = t.now() + t.rto() / 4;
-        flow.watch_until(t, end)?;
-        let least = Bound::from((before / 2).saturating_sub(2 * full_packet_size(t)))
-            .tolerating("half, less two packets");
-        t.at_least(
-            CC_QUAD_004,
-            "bytes in flight after marked ACKs within one base round trip",
-            least,
-            flow.in_flight(),
-        );
-        Ok(())
-    }),
-    rule(
-        "nscc/marks-stop-growth",
-        "Marked ACKs with a delay below the target let the window grow less than \
-         unmarked ones",
-    )
-    .checks(&[CC_QUAD_001, CC_QUAD_003])
-    .over(&[&MODE, &CARRIER])
-    .measure(|t| {
-        let (mut flow, largest) = flow_of(t, 60)?;
-        let mut grown = [0, 0];
-        for (grown, marked) in grown.iter_mut().zip([true, false]) {
-            let before = congest(t, &mut flow)?;
-            let (answers, round) = in_time(t, &flow)?;
-            let after = flow.run(t, round * 24, &Answers { marked, ..answers })?;
-            *grown = after.saturating_sub(before);
-        }
-        let [marked, unmarked] = grown;
-        t.at_least(
-            CC_QUAD_001,
-            "bytes by which unmarked ACKs let the window grow",
-            full_packet_size(t),
-            unmarked,
-        );
-        // The window grows by eta in each period, marked or not: by a small part of a packet.
-        let most = Bound::from(unmarked / 2 + 2 * full_packet_size(t))
-            .tolerating("half of that without marks, and two packets");
-        if unmarked < (6 * full_packet_size(t)).min(largest / 4) {
-            return Err(Stop::Inconclusive(format!(
-                "the window grew by {unmarked} bytes: too little to compare"
-            )));
-        }
-        t.at_most(CC_QUAD_003, "bytes by which marked ACKs let the window grow", most, marked);
-        Ok(())
-    }),
-    rule("nscc/trimmed-at-last-hop", "Beside receiver credit a trim at the last hop leaves the window alone")
+    rule("nscc/one-decrease-per-rtt", "Late, marked ACKs at most halve the window within a base round trip")
+        .checks(&[CC_QUAD_004])
+        .over(&[&MODE, &CARRIER, &ALGORITHMS, &QUEUE])
+        .measure(|t| {
+            // A queue without marks fills: the window stays large, and the average delay passes the target. Then
+            // three quarters of what is in flight are acknowledged at one time, marked and late. One cut leaves
+            // half the window, and so more than the last quarter.
+            let (mut flow, _) = flow_with(t, t.value(&ALGORITHMS), 24)?;
+            let base = t.base_rtt()?;
+            t.round_trips(7)?;
+            let queue = Answers { delay: base.mul_f64(t.value(&QUEUE)), ..Answers::default() };
+            flow.run(t, queue.delay * 8, &queue)?;
+            let settled = t.now() + base / 2;
+            flow.watch_until(t, settled)?;
+            need_in_flight(&flow, 12)?;
+            let late = flow.newest() + queue.delay;
+            flow.watch_until(t, late)?;
+            let (before, count, begun) = (flow.in_flight(), flow.count() - flow.acked(), t.now());
+            let marked = Answers { marked: true, ..queue };
+            for _ in 0..count * 3 / 4 {
+                flow.acknowledge(t, &marked)?;
+            }
+            t.was_late(t.now() - begun);
+            let end = t.now() + t.rto() / 4;
+            flow.watch_until(t, end)?;
+            let least = Bound::from((before / 2).saturating_sub(2 * full_packet_size(t)))
+                .tolerating("half, less two packets");
+            t.at_least(
+                CC_QUAD_004,
+                "bytes in flight after marked ACKs within one base round trip",
+                least,
+                flow.in_flight(),
+            );
+            Ok(())
+        }),
+    rule("nscc/marks-limit-growth", "Below the target delay, marks limit the growth of the window")
+        .checks(&[CC_QUAD_001, CC_QUAD_003])
+        .over(&[&MODE, &CARRIER])
+        .measure(|t| {
+            let (mut flow, largest) = flow_of(t, 60)?;
+            let mut grown = [0, 0];
+            for (grown, marked) in grown.iter_mut().zip([true, false]) {
+                let before = congest(t, &mut flow)?;
+                let (answers, round) = in_time(t, &flow)?;
+                let after = flow.run(t, round * 24, &Answers { marked, ..answers })?;
+                *grown = after.saturating_sub(before);
+            }
+            let [marked, unmarked] = grown;
+            t.at_least(
+                CC_QUAD_001,
+                "bytes by which unmarked ACKs let the window grow",
+                full_packet_size(t),
+                unmarked,
+            );
+            // The window grows by eta in each period, marked or not: by a small part of a packet.
+            let most = Bound::from(unmarked / 2 + 2 * full_packet_size(t))
+                .tolerating("half of that without marks, and two packets");
+            if unmarked < (6 * full_packet_size(t)).min(largest / 4) {
+                return Err(Stop::Inconclusive(format!(
+                    "the window grew by {unmarked} bytes: too little to compare"
+                )));
+            }
+            t.at_most(CC_QUAD_003, "bytes by which marked ACKs let the window grow", most, marked);
+            Ok(())
+        }),
+    rule("nscc/last-hop-trims-with-rccc", "With RCCC, trims at the last hop do not shrink the window")
         .checks(&[CC_TRIM_003])
         .needs(&[RCCC, NSCC])
         .over(&[&MODE, &CARRIER, &START])
@@ -434,7 +426,7 @@ pub(super) const RULES: &[Rule] = &[
             t.at_least(CC_TRIM_003, "packets that leave after trims at the last hop", least, left);
             Ok(())
         }),
-    rule("nscc/trimmed-in-fabric", "A trim in the fabric shrinks the window, also beside receiver credit")
+    rule("nscc/fabric-trims", "Trims in the fabric shrink the window, with or without RCCC")
         .checks(&[CC_TRIM_001])
         .over(&[&MODE, &CARRIER, &ALGORITHMS])
         .measure(|t| {
@@ -443,42 +435,38 @@ pub(super) const RULES: &[Rule] = &[
             t.at_most(CC_TRIM_001, "packets that leave after trims in the fabric", half - 1, left);
             Ok(())
         }),
-    rule(
-        "nscc/penalty-by-bytes",
-        "ACKs of a whole window that carry a penalty leave at most the share of the \
-         window that the penalty names",
-    )
-    .checks(&[CC_PENALTY_001])
-    .over(&[&MODE, &CARRIER, &PENALTY])
-    .measure(|t| {
-        // The penalty counts acknowledged bytes, and no times: so it shows on any network.
-        t.congestion_or_both("nscc")?;
-        let penalty = t.value(&PENALTY);
-        let largest = t.bdp()? * 3 / 2;
-        let packets = (8 * largest / t.mtu() as u64).clamp(64, 2000) as usize;
-        let mut flow = Flow::start(t, Mode::Rud, packets)?;
-        flow.fill(t)?;
-        flow.acknowledge(t, &Answers::default())?;
-        flow.fill(t)?;
-        need_in_flight(&flow, 12)?;
-        let (before, last) = (flow.in_flight(), flow.count());
-        let answers = Answers { penalty, ..Answers::default() };
-        while flow.acked() < last {
-            flow.acknowledge(t, &answers)?;
-        }
-        flow.fill(t)?;
-        let left = before - ((before * u64::from(penalty)) >> 7);
-        let most = Bound::from(left + before / 8 + 2 * full_packet_size(t))
-            .tolerating("an eighth of the window and two packets");
-        t.at_most(
-            CC_PENALTY_001,
-            "bytes in flight after ACKs of a whole window with the penalty",
-            most,
-            flow.in_flight(),
-        );
-        Ok(())
-    }),
-    rule("nscc/dead-context", "The bytes of a context that has ended leave the window")
+    rule("nscc/penalty-share", "ACKs of one window reduce it by the share that rcv_cwnd_pend states")
+        .checks(&[CC_PENALTY_001])
+        .over(&[&MODE, &CARRIER, &PENALTY])
+        .measure(|t| {
+            // The penalty counts acknowledged bytes, and no times: so it shows on any network.
+            t.congestion_or_both("nscc")?;
+            let penalty = t.value(&PENALTY);
+            let largest = t.bdp()? * 3 / 2;
+            let packets = (8 * largest / t.mtu() as u64).clamp(64, 2000) as usize;
+            let mut flow = Flow::start(t, Mode::Rud, packets)?;
+            flow.fill(t)?;
+            flow.acknowledge(t, &Answers::default())?;
+            flow.fill(t)?;
+            need_in_flight(&flow, 12)?;
+            let (before, last) = (flow.in_flight(), flow.count());
+            let answers = Answers { penalty, ..Answers::default() };
+            while flow.acked() < last {
+                flow.acknowledge(t, &answers)?;
+            }
+            flow.fill(t)?;
+            let left = before - ((before * u64::from(penalty)) >> 7);
+            let most = Bound::from(left + before / 8 + 2 * full_packet_size(t))
+                .tolerating("an eighth of the window and two packets");
+            t.at_most(
+                CC_PENALTY_001,
+                "bytes in flight after ACKs of a whole window with the penalty",
+                most,
+                flow.in_flight(),
+            );
+            Ok(())
+        }),
+    rule("nscc/failed-context", "A context that ends in error frees its bytes in flight")
         .checks(&[CC_WINDOW_004])
         .over(&[&MODE, &CARRIER, &DEATH])
         .measure(|t| {
@@ -541,48 +529,44 @@ pub(super) const RULES: &[Rule] = &[
             Target::opened_by(t, first)?.ack(t, 0)?;
             t.ends(CC_WINDOW_004, written, Status::Ok)
         }),
-    rule(
-        "nscc/uncertain-sample",
-        "The ACK of a packet that was sent twice, without retx, is no sample of the \
-         round trip",
-    )
-    .checks(&[CC_RTT_001])
-    .needs(&[RUD, NSCC])
-    .over(&[&CARRIER, &START])
-    .measure(|t| {
-        let (mut flow, _) = flow_of(t, 60)?;
-        let base = t.base_rtt()?;
-        if flow.way * 2 > base || t.nack_wait() * 4 > t.rto() {
-            return skip("a round trip is not well below the device's base_rtt");
-        }
-        let (answers, round) = in_time(t, &flow)?;
-        let before = flow.run(t, round * 12, &answers)?;
-        let n = flow.acked();
-        // A NACK may be a sample too: it comes no earlier than the ACKs.
-        let due = flow.newest() + answers.delay;
-        flow.watch_until(t, due)?;
-        flow.refuse(t, NackCode::NO_RESOURCE, n)?;
-        let end = t.now() + t.nack_wait();
-        flow.watch_until(t, end)?;
-        // New packets have taken its place in the window: some behind it make room.
-        for behind in n + 1..n + 5 {
-            let missing = flow.bytes_of(n);
-            let received = flow.target.counted(flow.target.bytes_before(behind + 1) - missing);
-            let ack = AckBuilder { nscc: Some((received, 1)), ..flow.target.naming(behind, n) };
-            flow.target.answer(t, ack)?;
-        }
-        let end = t.now() + t.nack_wait() + t.grace();
-        while flow.target.times(n) < 2 && flow.next(t, end)?.is_some() {}
-        if flow.target.times(n) < 2 {
-            return Err(Stop::Inconclusive("the refused packet did not come again".into()));
-        }
-        // Without retx it may be the ACK of the first transmission: it says nothing of the second.
-        flow.acknowledge(t, &Answers::default())?;
-        let after = flow.run(t, round * 40, &answers)?;
-        let least = Bound::from(before * 3 / 4).tolerating("a quarter");
-        t.at_least(CC_RTT_001, "bytes in flight after the uncertain sample", least, after);
-        Ok(())
-    }),
+    rule("nscc/ambiguous-sample", "An ACK without retx for a retransmitted packet is no round-trip sample")
+        .checks(&[CC_RTT_001])
+        .needs(&[RUD, NSCC])
+        .over(&[&CARRIER, &START])
+        .measure(|t| {
+            let (mut flow, _) = flow_of(t, 60)?;
+            let base = t.base_rtt()?;
+            if flow.way * 2 > base || t.nack_wait() * 4 > t.rto() {
+                return skip("a round trip is not well below the device's base_rtt");
+            }
+            let (answers, round) = in_time(t, &flow)?;
+            let before = flow.run(t, round * 12, &answers)?;
+            let n = flow.acked();
+            // A NACK may be a sample too: it comes no earlier than the ACKs.
+            let due = flow.newest() + answers.delay;
+            flow.watch_until(t, due)?;
+            flow.refuse(t, NackCode::NO_RESOURCE, n)?;
+            let end = t.now() + t.nack_wait();
+            flow.watch_until(t, end)?;
+            // New packets have taken its place in the window: some behind it make room.
+            for behind in n + 1..n + 5 {
+                let missing = flow.bytes_of(n);
+                let received = flow.target.counted(flow.target.bytes_before(behind + 1) - missing);
+                let ack = AckBuilder { nscc: Some((received, 1)), ..flow.target.naming(behind, n) };
+                flow.target.answer(t, ack)?;
+            }
+            let end = t.now() + t.nack_wait() + t.grace();
+            while flow.target.times(n) < 2 && flow.next(t, end)?.is_some() {}
+            if flow.target.times(n) < 2 {
+                return Err(Stop::Inconclusive("the refused packet did not come again".into()));
+            }
+            // Without retx it may be the ACK of the first transmission: it says nothing of the second.
+            flow.acknowledge(t, &Answers::default())?;
+            let after = flow.run(t, round * 40, &answers)?;
+            let least = Bound::from(before * 3 / 4).tolerating("a quarter");
+            t.at_least(CC_RTT_001, "bytes in flight after the uncertain sample", least, after);
+            Ok(())
+        }),
 ];
 
 /// A write that is longer than the window, on a device that runs NSCC; MaxWnd too.

@@ -21,18 +21,14 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "nscc/rcvd-bytes",
-        "rcvd_bytes counts the nominal size of a packet in units of 256 bytes, a part as \
-         a whole",
-    )
-    .checks(&[CC_RCVD_001])
-    .run(|t| {
-        let mut counted = Counted::open(t)?;
-        let length = t.mtu() / 2;
-        counted.step(t, CC_RCVD_001, length)
-    }),
-    rule("nscc/rcvd-bytes-add-up", "rcvd_bytes is cumulative: the device rounds the sum and not each packet")
+    rule("nscc/rcvd-bytes", "rcvd_bytes is the nominal size in units of 256 bytes, rounded up")
+        .checks(&[CC_RCVD_001])
+        .run(|t| {
+            let mut counted = Counted::open(t)?;
+            let length = t.mtu() / 2;
+            counted.step(t, CC_RCVD_001, length)
+        }),
+    rule("nscc/rcvd-bytes-sum", "rcvd_bytes is cumulative and rounds the sum, not each packet")
         .checks(&[CC_RCVD_004])
         .run(|t| {
             let mut counted = Counted::open(t)?;
@@ -41,7 +37,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("nscc/rcvd-bytes-go-on", "rcvd_bytes counts on over hundreds of kilobytes")
+    rule("nscc/rcvd-bytes-long", "rcvd_bytes stays exact over 300 KiB of packets")
         .checks(&[CC_RCVD_004])
         .run(|t| {
             let mut counted = Counted::open(t)?;
@@ -51,7 +47,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("nscc/rcvd-bytes-of-duplicates", "A duplicate adds nothing to rcvd_bytes")
+    rule("nscc/rcvd-bytes-duplicate", "A duplicate adds nothing to rcvd_bytes")
         .checks(&[CC_RCVD_002, CC_RCVD_001])
         .run(|t| {
             let mut counted = Counted::open(t)?;
@@ -65,7 +61,7 @@ pub(super) const RULES: &[Rule] = &[
             t.forget();
             counted.step(t, CC_RCVD_002, 16)
         }),
-    rule("nscc/rcvd-bytes-of-trimmed", "A trimmed packet adds nothing to rcvd_bytes until it comes whole")
+    rule("nscc/rcvd-bytes-trimmed", "A trimmed packet counts in rcvd_bytes only once it arrives whole")
         .checks(&[CC_RCVD_002])
         .needs(&[RUD, NSCC, TRIM])
         .over(&[&CARRIER, &START])
@@ -82,32 +78,28 @@ pub(super) const RULES: &[Rule] = &[
             counted.send(t, &request.retx())?;
             counted.expect(t, CC_RCVD_002, psn)
         }),
-    rule(
-        "nscc/rcvd-bytes-of-control",
-        "A packet without a SES header adds nothing to rcvd_bytes, also one that takes a \
-         PSN",
-    )
-    .checks(&[CC_RCVD_001])
-    .over(&[&WITHOUT_SES, &MODE, &CARRIER, &START])
-    .run(|t| {
-        let mut counted = Counted::open(t)?;
-        for _ in 0..8 {
-            let n = counted.next;
-            if t.value(&WITHOUT_SES) {
-                t.request(&counted.pdc, counted.pdc.request(n))?;
-                if t.wait(t.soon(), |seen| seen.answers(&counted.pdc, counted.pdc.psn(n)))?.is_none() {
-                    return skip("the device acknowledges no request without a SES header");
+    rule("nscc/rcvd-bytes-without-ses", "rcvd_bytes does not count packets without a SES header")
+        .checks(&[CC_RCVD_001])
+        .over(&[&WITHOUT_SES, &MODE, &CARRIER, &START])
+        .run(|t| {
+            let mut counted = Counted::open(t)?;
+            for _ in 0..8 {
+                let n = counted.next;
+                if t.value(&WITHOUT_SES) {
+                    t.request(&counted.pdc, counted.pdc.request(n))?;
+                    if t.wait(t.soon(), |seen| seen.answers(&counted.pdc, counted.pdc.psn(n)))?.is_none() {
+                        return skip("the device acknowledges no request without a SES header");
+                    }
+                } else {
+                    t.send(&counted.pdc, &counted.pdc.numbered(CtlType::NOOP, n)?)?;
+                    t.need_ack(&counted.pdc, counted.pdc.psn(n))?;
                 }
-            } else {
-                t.send(&counted.pdc, &counted.pdc.numbered(CtlType::NOOP, n)?)?;
-                t.need_ack(&counted.pdc, counted.pdc.psn(n))?;
+                counted.next += 1;
             }
-            counted.next += 1;
-        }
-        t.forget();
-        counted.step(t, CC_RCVD_001, 16)
-    }),
-    rule("nscc/rcvd-bytes-of-refused", "A packet outside the window adds nothing to rcvd_bytes")
+            t.forget();
+            counted.step(t, CC_RCVD_001, 16)
+        }),
+    rule("nscc/rcvd-bytes-out-of-window", "A packet beyond the receive window adds nothing to rcvd_bytes")
         .checks(&[CC_RCVD_001])
         .run(|t| {
             let mut counted = Counted::open(t)?;
@@ -117,32 +109,28 @@ pub(super) const RULES: &[Rule] = &[
             t.need("a NACK", t.soon(), |seen| seen.refuses(&counted.pdc, beyond.psn))?;
             counted.step(t, CC_RCVD_001, 16)
         }),
-    rule(
-        "nscc/rcvd-bytes-of-message-too-many",
-        "A packet that is refused for lack of room adds to rcvd_bytes only when it is \
-         taken",
-    )
-    .checks(&[CC_RCVD_001])
-    .needs(&[RUD, NSCC])
-    .over(&[&CARRIER, &START])
-    .run(|t| {
-        t.configure("max_messages", 1)?;
-        let mut counted = Counted::open(t)?;
-        let (pdc, region, mtu) = (counted.pdc.clone(), counted.region.clone(), t.mtu());
-        let other = crate::Region { message_id: region.message_id ^ 1, ..region.clone() };
-        let refused = pdc.request(2).half(&other, mtu, 0)?;
-        let open = pdc.request(1).half(&region, mtu, 0)?;
-        counted.send(t, &open)?;
-        counted.expect(t, CC_RCVD_001, open.psn)?;
-        t.request(&pdc, refused.clone())?;
-        t.need("a NACK of the message too many", t.soon(), |seen| seen.refuses(&pdc, refused.psn))?;
-        for taken in [pdc.request(3).half(&region, mtu, 1)?, refused.retx()] {
-            counted.send(t, &taken)?;
-            counted.expect(t, CC_RCVD_001, taken.psn)?;
-        }
-        Ok(())
-    }),
-    rule("nscc/rcvd-bytes-over-gaps", "rcvd_bytes counts a packet on arrival, also above a gap")
+    rule("nscc/rcvd-bytes-message-limit", "rcvd_bytes counts a refused packet only once it is accepted")
+        .checks(&[CC_RCVD_001])
+        .needs(&[RUD, NSCC])
+        .over(&[&CARRIER, &START])
+        .run(|t| {
+            t.configure("max_messages", 1)?;
+            let mut counted = Counted::open(t)?;
+            let (pdc, region, mtu) = (counted.pdc.clone(), counted.region.clone(), t.mtu());
+            let other = crate::Region { message_id: region.message_id ^ 1, ..region.clone() };
+            let refused = pdc.request(2).half(&other, mtu, 0)?;
+            let open = pdc.request(1).half(&region, mtu, 0)?;
+            counted.send(t, &open)?;
+            counted.expect(t, CC_RCVD_001, open.psn)?;
+            t.request(&pdc, refused.clone())?;
+            t.need("a NACK of the message too many", t.soon(), |seen| seen.refuses(&pdc, refused.psn))?;
+            for taken in [pdc.request(3).half(&region, mtu, 1)?, refused.retx()] {
+                counted.send(t, &taken)?;
+                counted.expect(t, CC_RCVD_001, taken.psn)?;
+            }
+            Ok(())
+        }),
+    rule("nscc/rcvd-bytes-above-gap", "rcvd_bytes counts a packet above a gap when it arrives")
         .checks(&[CC_RCVD_001])
         .needs(&[RUD, NSCC])
         .over(&[&CARRIER, &START])
@@ -155,9 +143,8 @@ pub(super) const RULES: &[Rule] = &[
             counted.send(t, &missing)?;
             counted.expect(t, CC_RCVD_001, missing.psn)
         }),
-    rule("nscc/rcvd-bytes-of-each-context", "Each context has an rcvd_bytes of its own")
-        .checks(&[CC_RCVD_001])
-        .run(|t| {
+    rule("nscc/rcvd-bytes-per-context", "Each context counts its own rcvd_bytes").checks(&[CC_RCVD_001]).run(
+        |t| {
             let mut counted = Counted::open(t)?;
             counted.step(t, CC_RCVD_001, 2000)?;
             let mut pdc = t.initiate();
@@ -169,8 +156,9 @@ pub(super) const RULES: &[Rule] = &[
             let mut other = Counted { pdc, region, bytes, next: 1 };
             other.step(t, CC_RCVD_001, 500)?;
             counted.step(t, CC_RCVD_001, 500)
-        }),
-    rule("nscc/service-time", "service_time is no longer than the time between the packet and its ACK")
+        },
+    ),
+    rule("nscc/service-time", "service_time is at most the time between the packet and its ACK")
         .checks(&[CC_SERVICE_001])
         .run(|t| {
             t.congestion_or_both("nscc")?;
@@ -182,8 +170,8 @@ pub(super) const RULES: &[Rule] = &[
             Ok(())
         }),
     rule(
-        "nscc/service-time-of-late-ack",
-        "service_time of an ACK that waited counts the wait, up to its largest value",
+        "nscc/service-time-delayed",
+        "The service_time of a delayed ACK includes the delay, up to its limit",
     )
     .checks(&[CC_SERVICE_001])
     .over(&[&MODE, &CARRIER, &WAIT])
@@ -209,7 +197,7 @@ pub(super) const RULES: &[Rule] = &[
         t.at_least(CC_SERVICE_001, "service_time in nanoseconds", least, u64::from(units) * 128);
         Ok(())
     }),
-    rule("nscc/penalty-of-overload", "A destination that keeps up sends no penalty without end")
+    rule("nscc/penalty-without-overload", "A destination that keeps up sends no lasting receiver penalty")
         .checks(&[CC_PENALTY_001])
         .run(|t| {
             // A destination may be short of something for a while, but not by twenty small packets.

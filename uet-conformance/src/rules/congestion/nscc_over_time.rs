@@ -81,36 +81,31 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "nscc-over-time/fair-growth",
-        "Unmarked ACKs above the target delay let every window grow by the same amount \
-         in a round trip",
-    )
-    .checks(&[CC_QUAD_002])
-    .over(&[&MODE, &CARRIER, &FROM])
-    .measure(|t| {
-        let (mut flow, largest) = flow_of(t, 80)?;
-        let (growth, answers) = (Growth::of(t)?, late(t)?);
-        let round = answers.delay;
-        let in_round = growth.fair + growth.eta * round.as_secs_f64() / growth.base;
-        congest(t, &mut flow)?;
-        let mut tries = 0;
-        while t.value(&FROM) == From::Half && flow.run(t, round, &answers)? < largest / 2 {
-            tries += 1;
-            if tries > 60 {
-                return Err(Stop::Inconclusive("the window has not grown to half of the largest".into()));
+    rule("nscc-over-time/fair-growth", "Late, unmarked ACKs let every window grow equally per round trip")
+        .checks(&[CC_QUAD_002])
+        .over(&[&MODE, &CARRIER, &FROM])
+        .measure(|t| {
+            let (mut flow, largest) = flow_of(t, 80)?;
+            let (growth, answers) = (Growth::of(t)?, late(t)?);
+            let round = answers.delay;
+            let in_round = growth.fair + growth.eta * round.as_secs_f64() / growth.base;
+            congest(t, &mut flow)?;
+            let mut tries = 0;
+            while t.value(&FROM) == From::Half && flow.run(t, round, &answers)? < largest / 2 {
+                tries += 1;
+                if tries > 60 {
+                    return Err(Stop::Inconclusive("the window has not grown to half of the largest".into()));
+                }
             }
-        }
-        let rounds = (largest as f64 * 0.4 / in_round).clamp(1.0, 60.0) as u32;
-        let seen = grown(t, &mut flow, round, rounds, &answers)?;
-        let expected = in_round * f64::from(rounds);
-        check_growth(t, CC_QUAD_002, rounds, (expected, expected), seen);
-        Ok(())
-    }),
+            let rounds = (largest as f64 * 0.4 / in_round).clamp(1.0, 60.0) as u32;
+            let seen = grown(t, &mut flow, round, rounds, &answers)?;
+            let expected = in_round * f64::from(rounds);
+            check_growth(t, CC_QUAD_002, rounds, (expected, expected), seen);
+            Ok(())
+        }),
     rule(
         "nscc-over-time/proportional-growth",
-        "Unmarked ACKs below the target delay let the window grow in proportion to the \
-         distance from the target",
+        "Growth is proportional to the distance from the target delay",
     )
     .checks(&[CC_QUAD_001])
     .over(&[&MODE, &CARRIER, &DELAY])
@@ -131,254 +126,224 @@ pub(super) const RULES: &[Rule] = &[
         check_growth(t, CC_QUAD_001, rounds, (expected[0], expected[1]), seen);
         Ok(())
     }),
-    rule(
-        "nscc-over-time/marks-hold",
-        "Marked ACKs below the target delay leave the window as it is, also when \
-         service_time explains a late ACK",
-    )
-    .checks(&[CC_QUAD_003])
-    .over(&[&MODE, &CARRIER, &SERVICE])
-    .measure(|t| {
-        let (mut flow, _) = flow_of(t, 60)?;
-        let (answers, round) = in_time(t, &flow)?;
-        let before = flow.run(t, round * 8, &answers)?;
-        let (answers, span) = match t.value(&SERVICE) {
-            Service::None => (Answers { marked: true, ..answers }, round),
-            // The rest is the delay of an ACK in time.
-            Service::Most => {
-                let service = t.round_trips(3)?;
-                require(
-                    service.as_nanos() / 128 < 0xffff,
-                    "service_time cannot state three base round trips",
-                )?;
-                let delay = answers.delay + service;
-                (Answers { marked: true, delay, service, ..answers }, round + service)
+    rule("nscc-over-time/marks-without-delay", "Marks without queueing delay do not shrink the window")
+        .checks(&[CC_QUAD_003])
+        .over(&[&MODE, &CARRIER, &SERVICE])
+        .measure(|t| {
+            let (mut flow, _) = flow_of(t, 60)?;
+            let (answers, round) = in_time(t, &flow)?;
+            let before = flow.run(t, round * 8, &answers)?;
+            let (answers, span) = match t.value(&SERVICE) {
+                Service::None => (Answers { marked: true, ..answers }, round),
+                // The rest is the delay of an ACK in time.
+                Service::Most => {
+                    let service = t.round_trips(3)?;
+                    require(
+                        service.as_nanos() / 128 < 0xffff,
+                        "service_time cannot state three base round trips",
+                    )?;
+                    let delay = answers.delay + service;
+                    (Answers { marked: true, delay, service, ..answers }, round + service)
+                }
+            };
+            let after = flow.run(t, span * 12, &answers)?;
+            let least = Bound::from(before * 3 / 4).tolerating("a quarter");
+            t.at_least(CC_QUAD_003, "bytes in flight after 12 round trips of marks", least, after);
+            Ok(())
+        }),
+    rule("nscc-over-time/repeated-decrease", "Late, marked ACKs shrink the window to a quarter or less")
+        .checks(&[CC_QUAD_004])
+        .over(&[&MODE, &CARRIER, &START])
+        .measure(|t| {
+            // By half in the first cuts, and by more than a tenth in each later one: 24 round trips are many.
+            let (mut flow, _) = filled(t)?;
+            need_in_flight(&flow, 8)?;
+            let before = flow.in_flight();
+            let answers = Answers { marked: true, ..late(t)? };
+            flow.run(t, answers.delay * 20, &answers)?;
+            let after = flow.run(t, answers.delay * 4, &answers)?;
+            let most = Bound::from(before / 4 + full_packet_size(t)).tolerating("a quarter, and a packet");
+            t.at_most(CC_QUAD_004, "bytes in flight after 24 round trips of marks and delay", most, after);
+            Ok(())
+        }),
+    rule("nscc-over-time/retransmissions-fit", "A retransmission is sent only if the window has room for it")
+        .checks(&[CC_WINDOW_001])
+        .needs(&[RUD, NSCC])
+        .over(&[&CARRIER, &REFUSAL, &NEW_DATA])
+        .measure(|t| {
+            // New data that waits takes the room that the NACKs make, and the retransmissions wait for ACKs. New
+            // data that comes later waits.
+            require(t.nack_wait() * 4 <= t.rto(), "NACK_Retx_Time is too close to the timeout")?;
+            t.congestion_or_both("nscc")?;
+            t.slowed()?;
+            let largest = t.bdp()? * 3 / 2;
+            let peer = t.peer(0)?;
+            let more = post(PostKind::Write, peer, (largest * 2) as usize);
+            let late = t.value(&NEW_DATA) == NewData::Late;
+            let window = largest / full_packet_size(t);
+            let packets = if late { window * 3 / 4 } else { window * 3 };
+            let mut flow = Flow::start(t, Mode::Rud, packets as usize)?;
+            flow.fill(t)?;
+            flow.acknowledge(t, &Answers::default())?;
+            flow.fill(t)?;
+            need_in_flight(&flow, 6)?;
+            let (first, newest) = (flow.acked(), flow.count());
+            let half = (newest - first) / 2;
+            for n in first..first + half {
+                flow.refuse(t, t.value(&REFUSAL), n)?;
             }
-        };
-        let after = flow.run(t, span * 12, &answers)?;
-        let least = Bound::from(before * 3 / 4).tolerating("a quarter");
-        t.at_least(CC_QUAD_003, "bytes in flight after 12 round trips of marks", least, after);
-        Ok(())
-    }),
-    rule(
-        "nscc-over-time/shrinks-by-rounds",
-        "Late, marked ACKs shrink the window in round after round, down to few packets",
-    )
-    .checks(&[CC_QUAD_004])
-    .over(&[&MODE, &CARRIER, &START])
-    .measure(|t| {
-        // By half in the first cuts, and by more than a tenth in each later one: 24 round trips are many.
-        let (mut flow, _) = filled(t)?;
-        need_in_flight(&flow, 8)?;
-        let before = flow.in_flight();
-        let answers = Answers { marked: true, ..late(t)? };
-        flow.run(t, answers.delay * 20, &answers)?;
-        let after = flow.run(t, answers.delay * 4, &answers)?;
-        let most = Bound::from(before / 4 + full_packet_size(t)).tolerating("a quarter, and a packet");
-        t.at_most(CC_QUAD_004, "bytes in flight after 24 round trips of marks and delay", most, after);
-        Ok(())
-    }),
-    rule(
-        "nscc-over-time/retransmissions-fit",
-        "A retransmission leaves only when it fits into the window beside the packets in \
-         flight",
-    )
-    .checks(&[CC_WINDOW_001])
-    .needs(&[RUD, NSCC])
-    .over(&[&CARRIER, &REFUSAL, &NEW_DATA])
-    .measure(|t| {
-        // New data that waits takes the room that the NACKs make, and the retransmissions wait for ACKs. New
-        // data that comes later waits.
-        require(t.nack_wait() * 4 <= t.rto(), "NACK_Retx_Time is too close to the timeout")?;
-        t.congestion_or_both("nscc")?;
-        t.slowed()?;
-        let largest = t.bdp()? * 3 / 2;
-        let peer = t.peer(0)?;
-        let more = post(PostKind::Write, peer, (largest * 2) as usize);
-        let late = t.value(&NEW_DATA) == NewData::Late;
-        let window = largest / full_packet_size(t);
-        let packets = if late { window * 3 / 4 } else { window * 3 };
-        let mut flow = Flow::start(t, Mode::Rud, packets as usize)?;
-        flow.fill(t)?;
-        flow.acknowledge(t, &Answers::default())?;
-        flow.fill(t)?;
-        need_in_flight(&flow, 6)?;
-        let (first, newest) = (flow.acked(), flow.count());
-        let half = (newest - first) / 2;
-        for n in first..first + half {
-            flow.refuse(t, t.value(&REFUSAL), n)?;
-        }
-        let end = t.now() + t.nack_wait() * 2;
-        flow.watch_until(t, end)?;
-        if late {
-            t.post(more)?;
-            let end = t.now() + t.grace();
+            let end = t.now() + t.nack_wait() * 2;
             flow.watch_until(t, end)?;
-        }
-        let refused: u64 = (first..first + half).map(|n| flow.bytes_of(n)).sum();
-        let again: u64 =
-            (first..first + half).filter(|n| flow.target.times(*n) > 1).map(|n| flow.bytes_of(n)).sum();
-        if again == 0 && flow.count() == newest {
-            return Err(Stop::Inconclusive("nothing has taken the place of the refused packets".into()));
-        }
-        check_in_flight(t, CC_WINDOW_001, largest, flow.in_flight() - refused + again);
-        Ok(())
-    }),
-    rule(
-        "nscc-over-time/trims-by-bytes",
-        "Each trim in the fabric takes the size of its packet off the window, and no ACK \
-         gives it back at once",
-    )
-    .checks(&[CC_TRIM_001])
-    .over(&[&MODE, &CARRIER, &START])
-    .measure(|t| {
-        // A quarter of the window is trimmed. Marks keep the window from growing again. Preceding it, so much
-        // arrives that quick adapt leaves the window alone.
-        let (mut flow, _) = flow_of(t, 60)?;
-        let (answers, round) = in_time(t, &flow)?;
-        let before = flow.run(t, round * 8, &answers)?;
-        trim_a_quarter(t, &mut flow, before)
-    }),
-    rule(
-        "nscc-over-time/after-collapse",
-        "After trims have collapsed the window and it has grown again, marks and trims \
-         shrink it as before",
-    )
-    .checks(&[CC_QUAD_004, CC_TRIM_001])
-    .needs(&[RUD, NSCC])
-    .over(&[&SIGNAL, &CARRIER, &START])
-    .measure(|t| {
-        // Nothing arrives in the two base round trips between the trims, so quick adapt may close the window.
-        // It may then ignore signals of the packets that were in flight, which are all acknowledged before
-        // the window is judged.
-        let (mut flow, largest) = flow_of(t, 80)?;
-        let (answers, round) = in_time(t, &flow)?;
-        flow.run(t, round * 8, &answers)?;
-        let settled = t.now() + t.base_rtt()? / 2;
-        flow.watch_until(t, settled)?;
-        need_in_flight(&flow, 8)?;
-        let (first, silence) = (flow.acked(), t.round_trips(3)?);
-        flow.refuse(t, NackCode::TRIMMED, first)?;
-        let end = t.now() + silence;
-        flow.watch_until(t, end)?;
-        flow.refuse(t, NackCode::TRIMMED, first + 1)?;
-        let (mut before, mut tries) = (0, 0);
-        while before < largest / 2 {
-            if tries == 60 {
-                return Err(Stop::Inconclusive("the window has not grown to half of the largest".into()));
+            if late {
+                t.post(more)?;
+                let end = t.now() + t.grace();
+                flow.watch_until(t, end)?;
             }
-            tries += 1;
-            before = flow.run(t, round * 4, &answers)?;
-        }
-        if t.value(&SIGNAL) == Congestion::Trims {
-            return trim_a_quarter(t, &mut flow, before);
-        }
-        let after = congest(t, &mut flow)?;
-        let most = Bound::from(before * 3 / 4).tolerating("three quarters of before");
-        t.at_most(CC_QUAD_004, "bytes in flight after marks and delay", most, after);
-        Ok(())
-    }),
-    rule(
-        "nscc-over-time/trim-of-one",
-        "A trim now and then leaves a window at least half as open as before, as all \
-         other packets arrive",
-    )
-    .checks(&[CC_TRIM_002])
-    .needs(&[RUD, NSCC])
-    .over(&[&HOP, &CARRIER, &START])
-    .measure(|t| {
-        // Each trim takes at most one packet off the window. Quick adapt, where it acts, leaves what arrived
-        // in more than a round trip. An ordered context would send all packets behind the trimmed one again.
-        let (mut flow, _) = flow_of(t, 60)?;
-        let (answers, round) = in_time(t, &flow)?;
-        let before = flow.run(t, round * 8, &answers)?;
-        for _ in 0..3 {
+            let refused: u64 = (first..first + half).map(|n| flow.bytes_of(n)).sum();
+            let again: u64 =
+                (first..first + half).filter(|n| flow.target.times(*n) > 1).map(|n| flow.bytes_of(n)).sum();
+            if again == 0 && flow.count() == newest {
+                return Err(Stop::Inconclusive("nothing has taken the place of the refused packets".into()));
+            }
+            check_in_flight(t, CC_WINDOW_001, largest, flow.in_flight() - refused + again);
+            Ok(())
+        }),
+    rule("nscc-over-time/trim-size", "Each trim in the fabric shrinks the window by the size of its packet")
+        .checks(&[CC_TRIM_001])
+        .over(&[&MODE, &CARRIER, &START])
+        .measure(|t| {
+            // A quarter of the window is trimmed. Marks keep the window from growing again. Preceding it, so much
+            // arrives that quick adapt leaves the window alone.
+            let (mut flow, _) = flow_of(t, 60)?;
+            let (answers, round) = in_time(t, &flow)?;
+            let before = flow.run(t, round * 8, &answers)?;
+            trim_a_quarter(t, &mut flow, before)
+        }),
+    rule("nscc-over-time/after-collapse", "Marks and trims shrink a window that recovered from a collapse")
+        .checks(&[CC_QUAD_004, CC_TRIM_001])
+        .needs(&[RUD, NSCC])
+        .over(&[&SIGNAL, &CARRIER, &START])
+        .measure(|t| {
+            // Nothing arrives in the two base round trips between the trims, so quick adapt may close the window.
+            // It may then ignore signals of the packets that were in flight, which are all acknowledged before
+            // the window is judged.
+            let (mut flow, largest) = flow_of(t, 80)?;
+            let (answers, round) = in_time(t, &flow)?;
+            flow.run(t, round * 8, &answers)?;
             let settled = t.now() + t.base_rtt()? / 2;
             flow.watch_until(t, settled)?;
             need_in_flight(&flow, 8)?;
-            let next = flow.acked();
-            flow.refuse(t, t.value(&HOP), next)?;
-            let after = flow.run(t, round * 4, &answers)?;
-            let least = Bound::from(before / 2).tolerating("a half");
-            t.at_least(CC_TRIM_002, "bytes in flight after the trim of a packet", least, after);
-        }
-        Ok(())
-    }),
-    rule(
-        "nscc-over-time/small-window-asks",
-        "Every packet asks for an ACK while the window is smaller than ACK_Gen_Trigger",
-    )
-    .checks(&[CC_ACKREQ_002])
-    .over(&[&MODE, &CARRIER, &START])
-    .measure(|t| {
-        // Late, marked ACKs make the window small. One ACK of all packets in flight then lets several leave
-        // at once. The window has no room for a packet beyond those. Beside receiver credit it is that which
-        // ends first.
-        t.congestion("nscc")?;
-        // More packets fit into a small window.
-        t.try_configure("payload_mtu", 1024)?;
-        let trigger = t.parameter("ack_gen_trigger").min(16_384);
-        let (mut flow, _) = flow_of(t, 60)?;
-        flow.fill(t)?;
-        let answers = Answers { marked: true, ..late(t)? };
-        let mut tries = 0;
-        while flow.run(t, answers.delay * 2, &answers)? + full_packet_size(t) > trigger {
-            tries += 1;
-            require(tries != 40, "the window does not get smaller than ACK_Gen_Trigger")?;
-        }
-        let settled = t.now() + t.base_rtt()? / 2;
-        flow.watch_until(t, settled)?;
-        let (first, before) = (flow.count(), flow.bytes());
-        let all = flow.answer(first, &Answers::default())?;
-        t.send(&flow.target.pdc, &all)?;
-        flow.fill(t)?;
-        let end = flow.count();
-        if end == first || flow.bytes() - before + full_packet_size(t) > trigger {
-            return Err(Stop::Inconclusive("the window is not small any more".into()));
-        }
-        let mut silent = 0;
-        for n in first..end {
-            silent += u32::from(!flow.target.packet(n)?.request.ar());
-        }
-        t.check(CC_ACKREQ_002, "packets without ar while the window is small", 0, silent);
-        Ok(())
-    }),
-    rule(
-        "nscc-over-time/opens-again",
-        "A window whose packets are all acknowledged is as open as at the start, for the \
-         next message too",
-    )
-    .checks(&[CC_WINDOW_001])
-    .over(&[&MODE, &CARRIER, &BEFORE])
-    .measure(|t| {
-        t.congestion("nscc")?;
-        let (mut flow, largest) = flow_of(t, 2)?;
-        flow.fill(t)?;
-        let first = flow.in_flight();
-        let until = t.now() + t.soon();
-        let (answers, round) = in_time(t, &flow)?;
-        while t.now() < until && (flow.acked() < flow.count() || flow.count() == 0) {
-            flow.run(t, round, &answers)?;
-        }
-        let mut target = flow.target;
-        let peer = t.peer(0)?;
-        if t.value(&BEFORE) == Preceding::Odd {
-            for n in 0..60 {
-                let operation = t.post(post(PostKind::Write, peer, 1 + n * 7 % 300))?;
-                let next = target.highest() + 1;
-                target.collect(t, next + 1)?;
-                target.ack(t, next)?;
-                t.completion(operation, t.soon())?;
+            let (first, silence) = (flow.acked(), t.round_trips(3)?);
+            flow.refuse(t, NackCode::TRIMMED, first)?;
+            let end = t.now() + silence;
+            flow.watch_until(t, end)?;
+            flow.refuse(t, NackCode::TRIMMED, first + 1)?;
+            let (mut before, mut tries) = (0, 0);
+            while before < largest / 2 {
+                if tries == 60 {
+                    return Err(Stop::Inconclusive("the window has not grown to half of the largest".into()));
+                }
+                tries += 1;
+                before = flow.run(t, round * 4, &answers)?;
             }
-        }
-        let packets = (2 * largest / t.mtu() as u64).clamp(64, 4000) as usize;
-        let mut flow = Flow::start_on(t, target, packets)?;
-        flow.fill(t)?;
-        check_in_flight(t, CC_WINDOW_001, largest, flow.in_flight());
-        let least = Bound::from(first.saturating_sub(2 * full_packet_size(t))).tolerating("two packets");
-        t.at_least(CC_WINDOW_001, "bytes in flight on the next message", least, flow.in_flight());
-        Ok(())
-    }),
+            if t.value(&SIGNAL) == Congestion::Trims {
+                return trim_a_quarter(t, &mut flow, before);
+            }
+            let after = congest(t, &mut flow)?;
+            let most = Bound::from(before * 3 / 4).tolerating("three quarters of before");
+            t.at_most(CC_QUAD_004, "bytes in flight after marks and delay", most, after);
+            Ok(())
+        }),
+    rule("nscc-over-time/single-trim", "An occasional trim leaves at least half of the window")
+        .checks(&[CC_TRIM_002])
+        .needs(&[RUD, NSCC])
+        .over(&[&HOP, &CARRIER, &START])
+        .measure(|t| {
+            // Each trim takes at most one packet off the window. Quick adapt, where it acts, leaves what arrived
+            // in more than a round trip. An ordered context would send all packets behind the trimmed one again.
+            let (mut flow, _) = flow_of(t, 60)?;
+            let (answers, round) = in_time(t, &flow)?;
+            let before = flow.run(t, round * 8, &answers)?;
+            for _ in 0..3 {
+                let settled = t.now() + t.base_rtt()? / 2;
+                flow.watch_until(t, settled)?;
+                need_in_flight(&flow, 8)?;
+                let next = flow.acked();
+                flow.refuse(t, t.value(&HOP), next)?;
+                let after = flow.run(t, round * 4, &answers)?;
+                let least = Bound::from(before / 2).tolerating("a half");
+                t.at_least(CC_TRIM_002, "bytes in flight after the trim of a packet", least, after);
+            }
+            Ok(())
+        }),
+    rule("nscc-over-time/ack-request", "Packets request an ACK while the window is below ACK_Gen_Trigger")
+        .checks(&[CC_ACKREQ_002])
+        .over(&[&MODE, &CARRIER, &START])
+        .measure(|t| {
+            // Late, marked ACKs make the window small. One ACK of all packets in flight then lets several leave
+            // at once. The window has no room for a packet beyond those. Beside receiver credit it is that which
+            // ends first.
+            t.congestion("nscc")?;
+            // More packets fit into a small window.
+            t.try_configure("payload_mtu", 1024)?;
+            let trigger = t.parameter("ack_gen_trigger").min(16_384);
+            let (mut flow, _) = flow_of(t, 60)?;
+            flow.fill(t)?;
+            let answers = Answers { marked: true, ..late(t)? };
+            let mut tries = 0;
+            while flow.run(t, answers.delay * 2, &answers)? + full_packet_size(t) > trigger {
+                tries += 1;
+                require(tries != 40, "the window does not get smaller than ACK_Gen_Trigger")?;
+            }
+            let settled = t.now() + t.base_rtt()? / 2;
+            flow.watch_until(t, settled)?;
+            let (first, before) = (flow.count(), flow.bytes());
+            let all = flow.answer(first, &Answers::default())?;
+            t.send(&flow.target.pdc, &all)?;
+            flow.fill(t)?;
+            let end = flow.count();
+            if end == first || flow.bytes() - before + full_packet_size(t) > trigger {
+                return Err(Stop::Inconclusive("the window is not small any more".into()));
+            }
+            let mut silent = 0;
+            for n in first..end {
+                silent += u32::from(!flow.target.packet(n)?.request.ar());
+            }
+            t.check(CC_ACKREQ_002, "packets without ar while the window is small", 0, silent);
+            Ok(())
+        }),
+    rule("nscc-over-time/next-message", "The next message has the full window if nothing is in flight")
+        .checks(&[CC_WINDOW_001])
+        .over(&[&MODE, &CARRIER, &BEFORE])
+        .measure(|t| {
+            t.congestion("nscc")?;
+            let (mut flow, largest) = flow_of(t, 2)?;
+            flow.fill(t)?;
+            let first = flow.in_flight();
+            let until = t.now() + t.soon();
+            let (answers, round) = in_time(t, &flow)?;
+            while t.now() < until && (flow.acked() < flow.count() || flow.count() == 0) {
+                flow.run(t, round, &answers)?;
+            }
+            let mut target = flow.target;
+            let peer = t.peer(0)?;
+            if t.value(&BEFORE) == Preceding::Odd {
+                for n in 0..60 {
+                    let operation = t.post(post(PostKind::Write, peer, 1 + n * 7 % 300))?;
+                    let next = target.highest() + 1;
+                    target.collect(t, next + 1)?;
+                    target.ack(t, next)?;
+                    t.completion(operation, t.soon())?;
+                }
+            }
+            let packets = (2 * largest / t.mtu() as u64).clamp(64, 4000) as usize;
+            let mut flow = Flow::start_on(t, target, packets)?;
+            flow.fill(t)?;
+            check_in_flight(t, CC_WINDOW_001, largest, flow.in_flight());
+            let least = Bound::from(first.saturating_sub(2 * full_packet_size(t))).tolerating("two packets");
+            t.at_least(CC_WINDOW_001, "bytes in flight on the next message", least, flow.in_flight());
+            Ok(())
+        }),
 ];
 
 impl Growth {

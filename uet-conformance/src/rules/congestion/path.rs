@@ -28,36 +28,31 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule("path/of-each-packet", "Each ACK takes the entropy value of its own packet")
+    rule("path/ack", "An ACK has the entropy value of its packet").checks(&[CC_PATH_001]).run(|t| {
+        let (mut pdc, region) = t.open()?;
+        for (n, entropy) in [(1, 0xc111), (2, 0xc222), (3, 0xffff), (4, 0xc111)] {
+            pdc.entropy = entropy;
+            t.request(&pdc, pdc.request(n).write(&region, 0, &[1; 16])?)?;
+            let (seen, _) = t.expect_answer(CC_PATH_001, &pdc, pdc.psn(n))?;
+            t.check(CC_PATH_001, "entropy", entropy, seen.wire.entropy);
+        }
+        Ok(())
+    }),
+    rule("path/retransmission", "The ACK of a retransmission has the entropy value of the retransmission")
         .checks(&[CC_PATH_001])
         .run(|t| {
             let (mut pdc, region) = t.open()?;
-            for (n, entropy) in [(1, 0xc111), (2, 0xc222), (3, 0xffff), (4, 0xc111)] {
-                pdc.entropy = entropy;
-                t.request(&pdc, pdc.request(n).write(&region, 0, &[1; 16])?)?;
-                let (seen, _) = t.expect_answer(CC_PATH_001, &pdc, pdc.psn(n))?;
-                t.check(CC_PATH_001, "entropy", entropy, seen.wire.entropy);
-            }
+            let request = pdc.request(1).write(&region, 0, &[1; 16])?;
+            pdc.entropy = 0xc111;
+            t.request(&pdc, request.clone())?;
+            t.need_ack(&pdc, pdc.psn(1))?;
+            pdc.entropy = 0xc222;
+            t.request(&pdc, request.retx())?;
+            let (seen, _) = t.expect_answer(CC_PATH_001, &pdc, pdc.psn(1))?;
+            t.check(CC_PATH_001, "entropy", 0xc222, seen.wire.entropy);
             Ok(())
         }),
-    rule(
-        "path/of-retransmission",
-        "The ACK of a retransmission takes the entropy value of the retransmission",
-    )
-    .checks(&[CC_PATH_001])
-    .run(|t| {
-        let (mut pdc, region) = t.open()?;
-        let request = pdc.request(1).write(&region, 0, &[1; 16])?;
-        pdc.entropy = 0xc111;
-        t.request(&pdc, request.clone())?;
-        t.need_ack(&pdc, pdc.psn(1))?;
-        pdc.entropy = 0xc222;
-        t.request(&pdc, request.retx())?;
-        let (seen, _) = t.expect_answer(CC_PATH_001, &pdc, pdc.psn(1))?;
-        t.check(CC_PATH_001, "entropy", 0xc222, seen.wire.entropy);
-        Ok(())
-    }),
-    rule("path/of-late-ack", "An ACK that waited takes the entropy value of the packet that it names")
+    rule("path/delayed-ack", "A delayed ACK has the entropy value of the packet that it names")
         .checks(&[CC_PATH_001])
         .run(|t| {
             let (mut pdc, region) = t.open()?;
@@ -73,7 +68,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("path/of-control", "The ACK of a control packet takes its entropy value")
+    rule("path/control-packet", "The ACK of a control packet has the entropy value of that packet")
         .checks(&[CC_PATH_001])
         .run(|t| {
             t.need_noop()?;
@@ -86,7 +81,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("path/of-refused", "A NACK takes the entropy value of the packet that it refuses")
+    rule("path/nack", "A NACK has the entropy value of the packet that it refuses")
         .checks(&[CC_PATH_001])
         .run(|t| {
             let (mut pdc, region) = t.open()?;
@@ -99,60 +94,55 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule(
-        "path/of-refused-without-context",
-        "A NACK that names no context takes the entropy value of the packet that it \
-         refuses",
-    )
-    .checks(&[CC_PATH_001])
-    .run(|t| {
-        let (mut pdc, region) = t.open()?;
-        let used = pdc.remote.map_or(0, |id| id.0);
-        pdc.remote = Some(PdcId(used ^ 0x3fff));
-        pdc.entropy = 0xc111;
-        t.request(&pdc, pdc.request(1).write(&region, 0, &[1; 16])?)?;
-        let (seen, _) = t.expect_nack(CC_PATH_001, &pdc, pdc.psn(1), &[NackCode::INV_DPDCID])?;
-        t.check(CC_PATH_001, "entropy", 0xc111, seen.wire.entropy);
-        Ok(())
-    }),
-    rule(
-        "path/of-question",
-        "The answer to an ACK_REQUEST takes the entropy value of the ACK_REQUEST or of \
-         the request that it names",
-    )
-    .checks(&[CC_PATH_001])
-    .needs(&[RUD, SET_ENTROPY, SEE_ENTROPY])
-    .over(&[&ASKED, &CARRIER])
-    .run(|t| {
-        let asked = t.value(&ASKED);
-        let (mut pdc, region) = t.open()?;
-        let n = if matches!(asked, Questioned::BelowGap) { 1 } else { 2 };
-        pdc.entropy = 0xc111;
-        match asked {
-            Questioned::Missing => {}
-            // The first half is missing.
-            Questioned::Incomplete => t.request(&pdc, pdc.request(n).quiet().half(&region, t.mtu(), 1)?)?,
-            Questioned::AboveGap | Questioned::BelowGap => {
-                t.request(&pdc, pdc.request(n).write(&region, 0, &[1; 16])?)?;
-                t.need_ack(&pdc, pdc.psn(n))?;
+    rule("path/nack-without-context", "A NACK without a context has the entropy value of the refused packet")
+        .checks(&[CC_PATH_001])
+        .run(|t| {
+            let (mut pdc, region) = t.open()?;
+            let used = pdc.remote.map_or(0, |id| id.0);
+            pdc.remote = Some(PdcId(used ^ 0x3fff));
+            pdc.entropy = 0xc111;
+            t.request(&pdc, pdc.request(1).write(&region, 0, &[1; 16])?)?;
+            let (seen, _) = t.expect_nack(CC_PATH_001, &pdc, pdc.psn(1), &[NackCode::INV_DPDCID])?;
+            t.check(CC_PATH_001, "entropy", 0xc111, seen.wire.entropy);
+            Ok(())
+        }),
+    rule("path/ack-request", "A reply to ACK_REQUEST has its entropy value or that of the named request")
+        .checks(&[CC_PATH_001])
+        .needs(&[RUD, SET_ENTROPY, SEE_ENTROPY])
+        .over(&[&ASKED, &CARRIER])
+        .run(|t| {
+            let asked = t.value(&ASKED);
+            let (mut pdc, region) = t.open()?;
+            let n = if matches!(asked, Questioned::BelowGap) { 1 } else { 2 };
+            pdc.entropy = 0xc111;
+            match asked {
+                Questioned::Missing => {}
+                // The first half is missing.
+                Questioned::Incomplete => {
+                    t.request(&pdc, pdc.request(n).quiet().half(&region, t.mtu(), 1)?)?
+                }
+                Questioned::AboveGap | Questioned::BelowGap => {
+                    t.request(&pdc, pdc.request(n).write(&region, 0, &[1; 16])?)?;
+                    t.need_ack(&pdc, pdc.psn(n))?;
+                }
             }
-        }
-        t.pause(t.soon())?;
-        t.forget();
-        pdc.entropy = 0xc222;
-        t.send(&pdc, &pdc.control(CtlType::ACK_REQUEST, pdc.psn(n), 0)?)?;
-        let answers = |seen: &RxPacket| {
-            let named = seen.answers(&pdc, pdc.psn(n)).is_some() || seen.refuses(&pdc, pdc.psn(n)).is_some();
-            named.then_some(())
-        };
-        let (seen, ()) = t.need("an answer to ACK_REQUEST", t.soon(), answers)?;
-        match asked {
-            Questioned::Missing => t.check(CC_PATH_001, "entropy", 0xc222, seen.wire.entropy),
-            _ => t.one_of(CC_PATH_001, "entropy", &[0xc111, 0xc222], seen.wire.entropy),
-        }
-        Ok(())
-    }),
-    rule("path/of-trimmed", "The NACK of a trimmed packet takes its entropy value")
+            t.pause(t.soon())?;
+            t.forget();
+            pdc.entropy = 0xc222;
+            t.send(&pdc, &pdc.control(CtlType::ACK_REQUEST, pdc.psn(n), 0)?)?;
+            let answers = |seen: &RxPacket| {
+                let named =
+                    seen.answers(&pdc, pdc.psn(n)).is_some() || seen.refuses(&pdc, pdc.psn(n)).is_some();
+                named.then_some(())
+            };
+            let (seen, ()) = t.need("an answer to ACK_REQUEST", t.soon(), answers)?;
+            match asked {
+                Questioned::Missing => t.check(CC_PATH_001, "entropy", 0xc222, seen.wire.entropy),
+                _ => t.one_of(CC_PATH_001, "entropy", &[0xc111, 0xc222], seen.wire.entropy),
+            }
+            Ok(())
+        }),
+    rule("path/trimmed", "The NACK of a trimmed packet has the entropy value of that packet")
         .checks(&[CC_PATH_001])
         .needs(&[SET_ENTROPY, SEE_ENTROPY, TRIM])
         .run(|t| {
@@ -164,7 +154,7 @@ pub(super) const RULES: &[Rule] = &[
             t.check(CC_PATH_001, "entropy", 0xc111, seen.wire.entropy);
             Ok(())
         }),
-    rule("path/ordered", "All packets of an ordered context have one entropy value")
+    rule("path/rod", "A ROD context keeps its entropy value")
         .checks(&[PDS_ROD_005, CC_PATH_003])
         .needs(&[ROD, SEE_ENTROPY])
         .over(&[&CARRIER, &START])
@@ -176,7 +166,7 @@ pub(super) const RULES: &[Rule] = &[
             target.serve(t, 20, |target, got| Some(target.acking(target.index(&got.request))))?;
             check_changes(t, PDS_ROD_005, &target)
         }),
-    rule("path/ordered-again", "An ordered context sends retransmissions and new packets by one path")
+    rule("path/rod-retransmission", "A ROD context keeps its entropy value for retransmissions")
         .checks(&[PDS_ROD_005, CC_PATH_003])
         .needs(&[ROD, SEE_ENTROPY])
         .over(&[&CARRIER, &START])
@@ -195,7 +185,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             check_changes(t, PDS_ROD_005, &target)
         }),
-    rule("path/ordered-marked", "An ordered context seldom changes its path, however congested that is")
+    rule("path/rod-congestion", "A congested ROD context rarely changes its entropy value")
         .checks(&[CC_PATH_003])
         .needs(&[ROD, SEE_ENTROPY])
         .over(&[&CARRIER, &START])
@@ -205,28 +195,24 @@ pub(super) const RULES: &[Rule] = &[
             flow.run(t, answers.delay * 20, &answers)?;
             check_changes(t, CC_PATH_003, &flow.target)
         }),
-    rule(
-        "path/spread",
-        "A source with many paths uses several, and none for more than half of its \
-         packets",
-    )
-    .checks(&[CC_PATH_002])
-    .needs(&[RUD, PATHS, SEE_ENTROPY])
-    .over(&[&CARRIER, &START])
-    .run(|t| {
-        let mut flow = Flow::start(t, Mode::Rud, 200)?;
-        let answers = Answers { delay: t.round_trips(1)?, ..Answers::default() };
-        let until = t.now() + answers.delay * 60;
-        while flow.count() < 200 && t.now() < until {
-            flow.run(t, answers.delay, &answers)?;
-        }
-        let mut uses: BTreeMap<u16, usize> = BTreeMap::new();
-        flow.target.got.iter().for_each(|got| *uses.entry(got.seen.wire.entropy).or_default() += 1);
-        let most = uses.values().copied().max().unwrap_or(0);
-        t.at_least(CC_PATH_002, "the number of entropy values", 2, uses.len());
-        t.at_most(CC_PATH_002, "packets with the same entropy value", flow.target.got.len() / 2, most);
-        Ok(())
-    }),
+    rule("path/spread", "A RUD source uses several entropy values, each for at most half of its packets")
+        .checks(&[CC_PATH_002])
+        .needs(&[RUD, PATHS, SEE_ENTROPY])
+        .over(&[&CARRIER, &START])
+        .run(|t| {
+            let mut flow = Flow::start(t, Mode::Rud, 200)?;
+            let answers = Answers { delay: t.round_trips(1)?, ..Answers::default() };
+            let until = t.now() + answers.delay * 60;
+            while flow.count() < 200 && t.now() < until {
+                flow.run(t, answers.delay, &answers)?;
+            }
+            let mut uses: BTreeMap<u16, usize> = BTreeMap::new();
+            flow.target.got.iter().for_each(|got| *uses.entry(got.seen.wire.entropy).or_default() += 1);
+            let most = uses.values().copied().max().unwrap_or(0);
+            t.at_least(CC_PATH_002, "the number of entropy values", 2, uses.len());
+            t.at_most(CC_PATH_002, "packets with the same entropy value", flow.target.got.len() / 2, most);
+            Ok(())
+        }),
 ];
 
 /// Checks that a context that is never idle keeps its entropy value: it may change at most every t_reroute,

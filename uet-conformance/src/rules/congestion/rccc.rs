@@ -48,14 +48,14 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule("rccc/grants-demand", "A destination grants all the demand that a request carries")
-        .checks(&[RCCC_GRANT_001])
-        .run(|t| {
+    rule("rccc/grants-demand", "A destination grants all demand of a request").checks(&[RCCC_GRANT_001]).run(
+        |t| {
             let (mut source, some) = (CreditSource::open(t)?, some(t)?);
             source.demand(t, some)?;
             source.expect(t, RCCC_GRANT_001, some)
-        }),
-    rule("rccc/grants-in-units", "A grant counts units of 256 bytes, and does not go far beyond the demand")
+        },
+    ),
+    rule("rccc/grants-in-units", "Grants in units of 256 bytes exceed the demand by at most 4 BDP")
         .checks(&[RCCC_COUNT_001, RCCC_GRANT_001])
         .run(|t| {
             let mut source = CreditSource::open(t)?;
@@ -65,32 +65,34 @@ pub(super) const RULES: &[Rule] = &[
             t.at_most(RCCC_COUNT_001, "the credit beyond the demand, in units", most, source.credit.get());
             Ok(())
         }),
-    rule("rccc/grants-add-up", "Grants are cumulative: later demand is granted on top of earlier")
+    rule("rccc/grants-cumulative", "Grants are cumulative over successive demands")
         .checks(&[RCCC_COUNT_001])
         .run(|t| {
             let mut source = CreditSource::open(t)?;
             rounds(t, &mut source, 4)
         }),
-    rule("rccc/grants-far", "A destination grants credit over megabytes of demand")
+    rule("rccc/grants-long", "Grants stay cumulative over 40 successive demands")
         .checks(&[RCCC_COUNT_001])
         .run(|t| {
             let mut source = CreditSource::open(t)?;
             rounds(t, &mut source, 40)
         }),
-    rule("rccc/grants-never-fall", "No grant is behind an earlier one").checks(&[RCCC_COUNT_001]).run(|t| {
-        let (mut source, some) = (CreditSource::open(t)?, some(t)?);
-        for n in 1..=6 {
-            source.demand(t, some * n)?;
-            source.take(t, some * n, t.soon())?;
-        }
-        if source.grants.len() < 2 {
-            return Err(Stop::Inconclusive("fewer than two grants came".into()));
-        }
-        let falls = source.grants.windows(2).filter(|pair| pair[1].1 < pair[0].1).count();
-        t.check(RCCC_COUNT_001, "grants behind the one before", 0, falls);
-        Ok(())
-    }),
-    rule("rccc/grants-on-request", "The demand of a CREDIT_REQUEST is granted")
+    rule("rccc/grants-never-decrease", "The cumulative credit of grants never decreases")
+        .checks(&[RCCC_COUNT_001])
+        .run(|t| {
+            let (mut source, some) = (CreditSource::open(t)?, some(t)?);
+            for n in 1..=6 {
+                source.demand(t, some * n)?;
+                source.take(t, some * n, t.soon())?;
+            }
+            if source.grants.len() < 2 {
+                return Err(Stop::Inconclusive("fewer than two grants came".into()));
+            }
+            let falls = source.grants.windows(2).filter(|pair| pair[1].1 < pair[0].1).count();
+            t.check(RCCC_COUNT_001, "grants behind the one before", 0, falls);
+            Ok(())
+        }),
+    rule("rccc/grants-credit-request", "A destination grants the demand of a CREDIT_REQUEST")
         .checks(&[RCCC_GRANT_001])
         .run(|t| {
             let (mut source, some) = (CreditSource::open(t)?, some(t)?);
@@ -99,7 +101,7 @@ pub(super) const RULES: &[Rule] = &[
             t.send(&source.pdc, &request)?;
             source.expect(t, RCCC_GRANT_001, some)
         }),
-    rule("rccc/grants-to-ordered", "A destination grants the demand of an ordered context")
+    rule("rccc/grants-rod", "A destination grants the demand of a ROD context")
         .checks(&[RCCC_GRANT_001])
         .needs(&[ROD, RCCC])
         .over(&[&CARRIER, &START])
@@ -112,7 +114,7 @@ pub(super) const RULES: &[Rule] = &[
             source.demand(t, some)?;
             source.expect(t, RCCC_GRANT_001, some)
         }),
-    rule("rccc/grants-to-all", "Every source that has demand is granted credit")
+    rule("rccc/grants-two-sources", "A destination grants the demand of two sources")
         .checks(&[RCCC_GRANT_001])
         .needs(&[RCCC, TWO_ADDRESSES])
         .run(|t| {
@@ -127,7 +129,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("rccc/grants-paced", "Credit is granted at about the rate of the destination's link")
+    rule("rccc/grants-paced", "A destination grants credit at about the rate of its link")
         .checks(&[RCCC_PACE_001])
         .measure(|t| {
             // So many sources that there is demand all the time, whatever each has to wait for the way.
@@ -166,39 +168,35 @@ pub(super) const RULES: &[Rule] = &[
             t.at_most(RCCC_PACE_001, "the time until all demand is granted", longest, at - begun);
             Ok(())
         }),
-    rule(
-        "rccc/shared",
-        "Sources that share a destination all get the credit that they demand, and none \
-         gets that of another",
-    )
-    .checks(&[RCCC_GRANT_001, RCCC_COUNT_001])
-    .over(&[&MODE, &CARRIER, &SHARERS, &BEARER])
-    .run(|t| {
-        // Demand of all at once, so that each waits for the others.
-        let (count, bearer) = (t.value(&SHARERS), t.value(&BEARER));
-        require(u64::from(count) <= t.parameter("general_pdcs"), "the device has too few contexts")?;
-        let (mut sources, some) = (vec![CreditSource::open(t)?], some(t)?);
-        for n in 1..count {
-            let (pdc, region) = (t.initiate(), sources[0].region.clone());
-            sources.push(CreditSource::on(t, pdc, region, CCC.wrapping_add(n))?);
-        }
-        for n in 1..=3 {
-            for (place, source) in (1..).zip(&mut sources) {
-                source.demand_by(t, bearer, some * n + place)?;
+    rule("rccc/shared-destination", "Each source that shares a destination gets the credit that it demands")
+        .checks(&[RCCC_GRANT_001, RCCC_COUNT_001])
+        .over(&[&MODE, &CARRIER, &SHARERS, &BEARER])
+        .run(|t| {
+            // Demand of all at once, so that each waits for the others.
+            let (count, bearer) = (t.value(&SHARERS), t.value(&BEARER));
+            require(u64::from(count) <= t.parameter("general_pdcs"), "the device has too few contexts")?;
+            let (mut sources, some) = (vec![CreditSource::open(t)?], some(t)?);
+            for n in 1..count {
+                let (pdc, region) = (t.initiate(), sources[0].region.clone());
+                sources.push(CreditSource::on(t, pdc, region, CCC.wrapping_add(n))?);
             }
-            for (place, source) in (1..).zip(&mut sources) {
-                let wanted = some * n + place;
-                source.reaches(t, wanted, t.patience(t.soon()))?;
-                let what = format!("units granted to source {place} of {count} in round {n}");
-                t.at_least(RCCC_GRANT_001, &what, wanted, source.credit.get());
-                let most = wanted + beyond(t)?;
-                let what = format!("units granted beyond the demand to source {place} of {count}");
-                t.at_most(RCCC_COUNT_001, &what, most, source.credit.get());
+            for n in 1..=3 {
+                for (place, source) in (1..).zip(&mut sources) {
+                    source.demand_by(t, bearer, some * n + place)?;
+                }
+                for (place, source) in (1..).zip(&mut sources) {
+                    let wanted = some * n + place;
+                    source.reaches(t, wanted, t.patience(t.soon()))?;
+                    let what = format!("units granted to source {place} of {count} in round {n}");
+                    t.at_least(RCCC_GRANT_001, &what, wanted, source.credit.get());
+                    let most = wanted + beyond(t)?;
+                    let what = format!("units granted beyond the demand to source {place} of {count}");
+                    t.at_most(RCCC_COUNT_001, &what, most, source.credit.get());
+                }
             }
-        }
-        Ok(())
-    }),
-    rule("rccc/trimmed-demand", "The demand that a trimmed request carries counts")
+            Ok(())
+        }),
+    rule("rccc/trimmed-demand", "A destination grants the demand of a trimmed request")
         .checks(&[RCCC_TRIM_001])
         .needs(&[RCCC, TRIM])
         .run(|t| {
@@ -208,7 +206,7 @@ pub(super) const RULES: &[Rule] = &[
             t.send_wire(&wire)?;
             source.expect(t, RCCC_TRIM_001, some)
         }),
-    rule("rccc/old-demand", "Demand that newer demand has overtaken asks for nothing")
+    rule("rccc/stale-demand", "A credit_target below an earlier one gets no further credit")
         .checks(&[RCCC_COUNT_002, RCCC_GRANT_001])
         .run(|t| {
             let (mut source, some) = (CreditSource::open(t)?, some(t)?);
@@ -221,27 +219,27 @@ pub(super) const RULES: &[Rule] = &[
             source.demand(t, some * 2)?;
             source.expect(t, RCCC_GRANT_001, some * 2)
         }),
-    rule("rccc/no-demand", "A source without demand gets a limited credit").checks(&[RCCC_COUNT_001]).run(
-        |t| {
+    rule("rccc/no-demand", "A source without demand gets at most 4 BDP of credit")
+        .checks(&[RCCC_COUNT_001])
+        .run(|t| {
             let mut source = CreditSource::open(t)?;
             let most = beyond(t)?;
             source.demand(t, 0)?;
             source.take(t, most + 1, t.soon())?;
             t.at_most(RCCC_COUNT_001, "the credit beyond the demand, in units", most, source.credit.get());
             Ok(())
-        },
-    ),
-    rule("rccc/type", "Requests of a source with receiver credit carry its demand")
+        }),
+    rule("rccc/type-rud", "RUD requests of a source that runs RCCC carry its demand")
         .checks(&[RCCC_TYPE_001])
         .needs(&[RUD, RCCC])
         .over(&[&CARRIER, &START])
         .run(|t| check_kind(t, Mode::Rud, PdsType::RUD_CC_REQ)),
-    rule("rccc/type-ordered", "Requests of an ordered context carry the demand of its source")
+    rule("rccc/type-rod", "ROD requests of a source that runs RCCC carry its demand")
         .checks(&[RCCC_TYPE_001])
         .needs(&[ROD, RCCC])
         .over(&[&CARRIER, &START])
         .run(|t| check_kind(t, Mode::Rod, PdsType::ROD_CC_REQ)),
-    rule("rccc/start", "A source sends at most about what the network holds before the first answer")
+    rule("rccc/initial-credit", "A source sends at most about one BDP before the first ACK")
         .checks(&[RCCC_START_001])
         .measure(|t| {
             let (mut flow, holds) = flow(t, Mode::Rud)?;
@@ -252,7 +250,7 @@ pub(super) const RULES: &[Rule] = &[
             t.at_most(RCCC_START_001, "bytes before the first answer", most, flow.bytes());
             Ok(())
         }),
-    rule("rccc/nothing-without-credit", "A source sends nothing after an answer that grants nothing")
+    rule("rccc/no-credit", "A source sends no new packet after ACKs that grant no credit")
         .checks(&[RCCC_CREDIT_001])
         .measure(|t| {
             let mut flow = exhausted(t)?;
@@ -264,7 +262,7 @@ pub(super) const RULES: &[Rule] = &[
             flow.target.expect_new(t, RCCC_CREDIT_001, highest)?;
             Ok(())
         }),
-    rule("rccc/as-granted", "A source sends the bytes that are granted, and at most a packet beyond")
+    rule("rccc/granted-bytes", "A source sends granted bytes and exceeds them by at most one packet")
         .checks(&[RCCC_CREDIT_001])
         .measure(|t| {
             let mut flow = exhausted(t)?;
@@ -273,7 +271,7 @@ pub(super) const RULES: &[Rule] = &[
             check_spent(t, RCCC_CREDIT_001, 100, bytes);
             Ok(())
         }),
-    rule("rccc/as-granted-by-control", "A CREDIT control packet grants like an ACK")
+    rule("rccc/granted-by-credit", "A CREDIT control packet grants credit as an ACK_CC does")
         .checks(&[RCCC_CREDIT_001])
         .measure(|t| {
             let mut flow = exhausted(t)?;
@@ -282,7 +280,7 @@ pub(super) const RULES: &[Rule] = &[
             check_spent(t, RCCC_CREDIT_001, 100, bytes);
             Ok(())
         }),
-    rule("rccc/as-granted-beyond", "A grant counts by its difference from the last one")
+    rule("rccc/grant-difference", "A grant adds its difference from the last grant")
         .checks(&[RCCC_COUNT_001])
         .measure(|t| {
             let mut flow = exhausted(t)?;
@@ -293,7 +291,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("rccc/same-grant", "A repeated grant grants nothing")
+    rule("rccc/duplicate-grant", "A duplicate grant adds no credit")
         .checks(&[RCCC_COUNT_001, RCCC_CREDIT_001])
         .measure(|t| {
             let mut flow = exhausted(t)?;
@@ -307,7 +305,7 @@ pub(super) const RULES: &[Rule] = &[
             flow.target.expect_new(t, RCCC_CREDIT_001, highest)?;
             Ok(())
         }),
-    rule("rccc/old-grant", "A grant that newer ones have overtaken grants nothing")
+    rule("rccc/stale-grant", "A stale grant adds no credit")
         .checks(&[RCCC_COUNT_002, RCCC_CREDIT_001])
         .measure(|t| {
             let mut flow = exhausted(t)?;
@@ -320,70 +318,60 @@ pub(super) const RULES: &[Rule] = &[
             flow.target.expect_new(t, RCCC_CREDIT_001, highest)?;
             Ok(())
         }),
-    rule(
-        "rccc/demand-adds-up",
-        "credit_target is cumulative: it lies beyond what was granted as long as there \
-         is more to send",
-    )
-    .checks(&[RCCC_COUNT_001])
-    .measure(|t| {
-        let mut flow = exhausted(t)?;
-        for credit in [200, 400, 600] {
-            by_control(t, &flow, credit)?;
-            let before = flow.target.got.len();
-            spent(t, &mut flow)?;
-            let last = flow.target.got[before..].last().and_then(|got| demand(&got.seen));
-            let last = last.ok_or_else(|| Stop::Inconclusive("no request with demand has come".into()))?;
-            t.at_least(RCCC_COUNT_001, "credit_target after the grant", credit, last.get());
-        }
-        Ok(())
-    }),
-    rule(
-        "rccc/demand-in-units",
-        "A source demands no more than its message and the network hold, in units of 256 \
-         bytes",
-    )
-    .checks(&[RCCC_COUNT_001])
-    .over(&[&MODE, &CARRIER, &LENGTH])
-    .run(|t| {
-        // Open: how much more a source may demand than it has. Twice the message and the network's bytes are
-        // far less than a mistake in the unit.
-        t.congestion("rccc")?;
-        t.auto_credit = false;
-        let mut flow = Flow::start(t, Mode::Rud, t.value(&LENGTH))?;
-        flow.fill(t)?;
-        let message = t.value(&LENGTH) as u64 * nominal(t.mtu() + 16 + 44);
-        let most = Bound::from(((message + t.bdp()?) * 2 / 256) as u32)
-            .from_parameter("rate times base_rtt")
-            .tolerating("twice this and the message");
-        for n in 0..flow.count() {
-            if let Some(demand) = demand(&flow.target.packet(n)?.seen) {
-                t.at_most(RCCC_COUNT_001, "credit_target before any grant", most.clone(), demand.get());
+    rule("rccc/demand-cumulative", "While data waits, credit_target is at least the granted credit")
+        .checks(&[RCCC_COUNT_001])
+        .measure(|t| {
+            let mut flow = exhausted(t)?;
+            for credit in [200, 400, 600] {
+                by_control(t, &flow, credit)?;
+                let before = flow.target.got.len();
+                spent(t, &mut flow)?;
+                let last = flow.target.got[before..].last().and_then(|got| demand(&got.seen));
+                let last =
+                    last.ok_or_else(|| Stop::Inconclusive("no request with demand has come".into()))?;
+                t.at_least(RCCC_COUNT_001, "credit_target after the grant", credit, last.get());
             }
-        }
-        Ok(())
-    }),
-    rule(
-        "rccc/asks-for-itself",
-        "A CREDIT_REQUEST names the congestion control context that the requests name",
-    )
-    .checks(&[RCCC_COUNT_001])
-    .measure(|t| {
-        let flow = exhausted(t)?;
-        let named = |seen: &RxPacket| match seen.uet().pds? {
-            uet_wire::pds::Pds::RequestCc(header) => Some(header.ccc_id()),
-            _ => None,
-        };
-        let within = t.grace();
-        let asked =
-            t.wait(within, |seen| flow.target.control(seen, CtlType::CREDIT_REQUEST)?.credit_target())?;
-        let Some((_, (ccc_id, _))) = asked else {
-            return skip("the device asks for credit by its requests alone");
-        };
-        t.check(RCCC_COUNT_001, "ccc_id", named(&flow.target.packet(0)?.seen), Some(ccc_id));
-        Ok(())
-    }),
-    rule("rccc/data-is-gone", "A source asks for credit to send a read again whose data is gone")
+            Ok(())
+        }),
+    rule("rccc/demand-in-units", "credit_target is at most twice the message and BDP, in 256-byte units")
+        .checks(&[RCCC_COUNT_001])
+        .over(&[&MODE, &CARRIER, &LENGTH])
+        .run(|t| {
+            // Open: how much more a source may demand than it has. Twice the message and the network's bytes are
+            // far less than a mistake in the unit.
+            t.congestion("rccc")?;
+            t.auto_credit = false;
+            let mut flow = Flow::start(t, Mode::Rud, t.value(&LENGTH))?;
+            flow.fill(t)?;
+            let message = t.value(&LENGTH) as u64 * nominal(t.mtu() + 16 + 44);
+            let most = Bound::from(((message + t.bdp()?) * 2 / 256) as u32)
+                .from_parameter("rate times base_rtt")
+                .tolerating("twice this and the message");
+            for n in 0..flow.count() {
+                if let Some(demand) = demand(&flow.target.packet(n)?.seen) {
+                    t.at_most(RCCC_COUNT_001, "credit_target before any grant", most.clone(), demand.get());
+                }
+            }
+            Ok(())
+        }),
+    rule("rccc/credit-request-ccc-id", "A CREDIT_REQUEST has the ccc_id of the requests")
+        .checks(&[RCCC_COUNT_001])
+        .measure(|t| {
+            let flow = exhausted(t)?;
+            let named = |seen: &RxPacket| match seen.uet().pds? {
+                uet_wire::pds::Pds::RequestCc(header) => Some(header.ccc_id()),
+                _ => None,
+            };
+            let within = t.grace();
+            let asked =
+                t.wait(within, |seen| flow.target.control(seen, CtlType::CREDIT_REQUEST)?.credit_target())?;
+            let Some((_, (ccc_id, _))) = asked else {
+                return skip("the device asks for credit by its requests alone");
+            };
+            t.check(RCCC_COUNT_001, "ccc_id", named(&flow.target.packet(0)?.seen), Some(ccc_id));
+            Ok(())
+        }),
+    rule("rccc/read-data-lost", "A source gets credit to retransmit a read after NACK ACK_WITH_DATA")
         .checks(&[PDS_NACK_015])
         .needs(&[READ, RCCC])
         .run(|t| {
@@ -410,7 +398,7 @@ pub(super) const RULES: &[Rule] = &[
             target.expect_again(t, PDS_NACK_015, 1, t.later())?;
             Ok(())
         }),
-    rule("rccc/type-beside-nscc", "Requests carry the demand of a source that runs NSCC too")
+    rule("rccc/type-with-nscc", "Requests of a source that runs both NSCC and RCCC carry its demand")
         .checks(&[RCCC_TYPE_001])
         .needs(&[RUD, RCCC, NSCC])
         .over(&[&CARRIER, &START])
@@ -418,7 +406,7 @@ pub(super) const RULES: &[Rule] = &[
             let (flow, _) = flow_under(t, "both", Mode::Rud)?;
             carries_demand(t, flow, PdsType::RUD_CC_REQ)
         }),
-    rule("rccc/as-granted-beside-nscc", "A source that runs NSCC too sends only the bytes that are granted")
+    rule("rccc/granted-bytes-with-nscc", "With NSCC, a source exceeds granted bytes by at most one packet")
         .checks(&[RCCC_CREDIT_001])
         .needs(&[RCCC, NSCC])
         .measure(|t| {
@@ -438,7 +426,7 @@ pub(super) const RULES: &[Rule] = &[
             check_spent(t, RCCC_CREDIT_001, 100, bytes);
             Ok(())
         }),
-    rule("rccc/demand-across-wrap", "Demand that passes 2^24 units is granted")
+    rule("rccc/demand-across-wrap", "A destination grants demand that wraps at 2^24 units")
         .checks(&[RCCC_COUNT_001])
         .over(&[&MODE, &CARRIER, &BEARER])
         .run(|t| {
@@ -449,7 +437,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("rccc/demand-before-wrap", "Once demand has passed 2^24 units, demand from before asks for nothing")
+    rule("rccc/stale-demand-before-wrap", "Stale demand from before the wrap at 2^24 units gets no credit")
         .checks(&[RCCC_COUNT_002])
         .over(&[&MODE, &CARRIER, &BEARER])
         .run(|t| {
@@ -473,49 +461,46 @@ pub(super) const RULES: &[Rule] = &[
             t.check(RCCC_COUNT_002, "grants behind the one before", 0, back.count());
             source.expect_at(t, RCCC_COUNT_002, bearer, WRAP + 90)
         }),
-    rule(
-        "rccc/grant-across-wrap",
-        "A grant that passes 2^24 units counts by its difference from the last one",
-    )
-    .checks(&[RCCC_COUNT_001, RCCC_COUNT_002])
-    .measure(|t| {
-        // So much credit that the counter is close to its wrap. Its rest ends when the device starts anew
-        // after idleness.
-        t.congestion("rccc")?;
-        t.slowed()?;
-        t.auto_credit = false;
-        let peer = t.peer(0)?;
-        let target = Target::established(t, peer, Mode::Rud)?;
-        let near = WRAP - 100;
-        for credit in [8_000_000, 16_000_000, near] {
-            let packet = target.pdc.control(CtlType::CREDIT, uet_wire::Psn(0), credit)?;
-            t.send(&target.pdc, &packet)?;
-        }
-        t.settle()?;
-        t.pause(t.base_rtt()? * 200)?;
-        let packets = (8 * t.bdp()? / t.mtu() as u64).clamp(64, 800) as usize;
-        let mut flow = Flow::start_on(t, target, packets)?;
-        for _ in 0..2 {
+    rule("rccc/grant-across-wrap", "A grant that wraps at 2^24 units adds its difference from the last one")
+        .checks(&[RCCC_COUNT_001, RCCC_COUNT_002])
+        .measure(|t| {
+            // So much credit that the counter is close to its wrap. Its rest ends when the device starts anew
+            // after idleness.
+            t.congestion("rccc")?;
+            t.slowed()?;
+            t.auto_credit = false;
+            let peer = t.peer(0)?;
+            let target = Target::established(t, peer, Mode::Rud)?;
+            let near = WRAP - 100;
+            for credit in [8_000_000, 16_000_000, near] {
+                let packet = target.pdc.control(CtlType::CREDIT, uet_wire::Psn(0), credit)?;
+                t.send(&target.pdc, &packet)?;
+            }
+            t.settle()?;
+            t.pause(t.base_rtt()? * 200)?;
+            let packets = (8 * t.bdp()? / t.mtu() as u64).clamp(64, 800) as usize;
+            let mut flow = Flow::start_on(t, target, packets)?;
+            for _ in 0..2 {
+                flow.fill(t)?;
+                grant(&flow, t, near)?;
+            }
+            let before = flow.count();
             flow.fill(t)?;
-            grant(&flow, t, near)?;
-        }
-        let before = flow.count();
-        flow.fill(t)?;
-        require(flow.count() <= before, "the device keeps its credit while it is idle")?;
-        by_control(t, &flow, 100)?;
-        let bytes = spent(t, &mut flow)?;
-        t.is_kept(&flow.target.pdc)?;
-        check_spent(t, RCCC_COUNT_001, 200, bytes);
-        // It was overtaken by the one beyond the wrap.
-        let (highest, during) = (flow.count(), t.grace().min(t.base_rtt()? * 8));
-        by_control(t, &flow, WRAP - 50)?;
-        flow.target
-            .expect_none(t, RCCC_COUNT_002, "no new packet for old credit", during, |n| n >= highest)?;
-        by_control(t, &flow, 200)?;
-        flow.target.expect_new(t, RCCC_COUNT_001, highest)?;
-        Ok(())
-    }),
-    rule("rccc/vanished-source", "A source that vanishes with demand does not keep others from theirs")
+            require(flow.count() <= before, "the device keeps its credit while it is idle")?;
+            by_control(t, &flow, 100)?;
+            let bytes = spent(t, &mut flow)?;
+            t.is_kept(&flow.target.pdc)?;
+            check_spent(t, RCCC_COUNT_001, 200, bytes);
+            // It was overtaken by the one beyond the wrap.
+            let (highest, during) = (flow.count(), t.grace().min(t.base_rtt()? * 8));
+            by_control(t, &flow, WRAP - 50)?;
+            flow.target
+                .expect_none(t, RCCC_COUNT_002, "no new packet for old credit", during, |n| n >= highest)?;
+            by_control(t, &flow, 200)?;
+            flow.target.expect_new(t, RCCC_COUNT_001, highest)?;
+            Ok(())
+        }),
+    rule("rccc/vanished-source", "A source that vanishes with demand does not block grants to others")
         .checks(&[RCCC_GRANT_001])
         .needs(&[RCCC, TWO_ADDRESSES])
         .over(&[&MODE, &CARRIER, &BEARER])
@@ -530,26 +515,23 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule(
-        "rccc/each-context-apart",
-        "The demand of each congestion control context of a source is granted for itself",
-    )
-    .checks(&[RCCC_COUNT_001, RCCC_GRANT_001])
-    .over(&[&MODE, &CARRIER, &BEARER])
-    .run(|t| {
-        let (mut first, some, bearer) = (CreditSource::open(t)?, some(t)?, t.value(&BEARER));
-        let (pdc, region) = (t.initiate(), first.region.clone());
-        let mut second = CreditSource::on(t, pdc, region, CCC ^ 0x55)?;
-        first.expect_at(t, RCCC_GRANT_001, bearer, some * 2)?;
-        // Less than the first was granted: it is demand all the same.
-        second.expect_at(t, RCCC_GRANT_001, bearer, some)?;
-        first.expect_at(t, RCCC_GRANT_001, bearer, some * 3)?;
-        second.expect_at(t, RCCC_GRANT_001, bearer, some * 2)?;
-        let most = some * 2 + beyond(t)?;
-        t.at_most(RCCC_COUNT_001, "units granted to the second context", most, second.credit.get());
-        Ok(())
-    }),
-    rule("rccc/lost-grant", "A CREDIT_REQUEST makes the destination repeat a lost grant")
+    rule("rccc/demand-per-ccc", "A destination counts the demand of each ccc_id separately")
+        .checks(&[RCCC_COUNT_001, RCCC_GRANT_001])
+        .over(&[&MODE, &CARRIER, &BEARER])
+        .run(|t| {
+            let (mut first, some, bearer) = (CreditSource::open(t)?, some(t)?, t.value(&BEARER));
+            let (pdc, region) = (t.initiate(), first.region.clone());
+            let mut second = CreditSource::on(t, pdc, region, CCC ^ 0x55)?;
+            first.expect_at(t, RCCC_GRANT_001, bearer, some * 2)?;
+            // Less than the first was granted: it is demand all the same.
+            second.expect_at(t, RCCC_GRANT_001, bearer, some)?;
+            first.expect_at(t, RCCC_GRANT_001, bearer, some * 3)?;
+            second.expect_at(t, RCCC_GRANT_001, bearer, some * 2)?;
+            let most = some * 2 + beyond(t)?;
+            t.at_most(RCCC_COUNT_001, "units granted to the second context", most, second.credit.get());
+            Ok(())
+        }),
+    rule("rccc/lost-grant", "A destination repeats a lost grant on CREDIT_REQUEST")
         .checks(&[RCCC_GRANT_001])
         .over(&[&MODE, &CARRIER])
         .run(|t| {
@@ -562,7 +544,7 @@ pub(super) const RULES: &[Rule] = &[
             source.credit = Units24::default();
             source.expect_at(t, RCCC_GRANT_001, Bearer::CreditRequest, some)
         }),
-    rule("rccc/asks-until-granted", "A source without credit asks for it until it is granted")
+    rule("rccc/demand-until-granted", "A source without credit repeats its demand until it gets a grant")
         .checks(&[RCCC_CREDIT_001])
         .measure(|t| {
             // By CREDIT_REQUEST, or by a packet with its demand where it may send one to see whether the
@@ -582,7 +564,7 @@ pub(super) const RULES: &[Rule] = &[
             flow.target.expect_new(t, RCCC_CREDIT_001, highest)?;
             Ok(())
         }),
-    rule("rccc/overdrawn", "A source pays overdrawn credit back from the next grant")
+    rule("rccc/overdrawn", "A source repays overdrawn credit from later grants")
         .checks(&[RCCC_CREDIT_001])
         .measure(|t| {
             // Each grant is for less than a packet: together they pay for all that leaves, but for the last
@@ -607,7 +589,7 @@ pub(super) const RULES: &[Rule] = &[
             );
             Ok(())
         }),
-    rule("rccc/trimmed-costs-credit", "A packet that a NACK refuses needs credit when it leaves again")
+    rule("rccc/retransmission-credit", "A retransmission after a NACK needs credit")
         .checks(&[RCCC_CREDIT_001])
         .over(&[&MODE, &CARRIER, &REFUSAL])
         .measure(|t| {
@@ -642,7 +624,7 @@ pub(super) const RULES: &[Rule] = &[
             t.at_most(RCCC_CREDIT_001, "bytes sent for 200 units, with those that leave again,", most, left);
             Ok(())
         }),
-    rule("rccc/gets-through", "A message whose demand is granted gets through")
+    rule("rccc/message-completes", "A message completes when its demand is granted")
         .checks(&[RCCC_CREDIT_001])
         .measure(|t| {
             t.congestion("rccc")?;

@@ -35,204 +35,185 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "window-state/contexts-apart",
-        "Contexts to one destination get through together, each acknowledged with its \
-         own rcvd_bytes",
-    )
-    .checks(&[CC_RCVD_005])
-    .over(&[&CONTEXTS, &ORDER, &ALGORITHMS, &MODE])
-    .measure(|t| {
-        let (count, in_turn, mode) = (t.value(&CONTEXTS), t.value(&ORDER), t.value(&MODE));
-        t.congestion(t.value(&ALGORITHMS))?;
-        let window = t.bdp()? * 3 / 2 / full(t);
-        // The ACKs of a block are late, so the window may close by half.
-        require(window >= u64::from(count * HELD) * 5 / 2, "the window holds too few packets")?;
-        let packets = (window as usize * 2).clamp(32, 200);
-        let mut flows: Vec<Flow> = Vec::new();
-        for n in 0..count {
-            let peer = t.peer_of_job(101 + n)?;
-            let operation = t.post(Post { mode, ..post(PostKind::Write, peer, packets * t.mtu()) })?;
-            // The window may be full: then the first packet of a context waits for the others.
-            match next_context(t, &mut flows, packets)? {
-                Some(first) => flows.push(Flow::of(t, first, operation)?),
-                None if n == 0 => return Err(Stop::Inconclusive("the device opens no context".into())),
-                None => {
-                    t.at_least(CC_RCVD_005, "contexts that send", count, n);
-                    return Err(Stop::Failed);
+    rule("cc-state/several-contexts", "Contexts to one destination complete, each with its own rcvd_bytes")
+        .checks(&[CC_RCVD_005])
+        .over(&[&CONTEXTS, &ORDER, &ALGORITHMS, &MODE])
+        .measure(|t| {
+            let (count, in_turn, mode) = (t.value(&CONTEXTS), t.value(&ORDER), t.value(&MODE));
+            t.congestion(t.value(&ALGORITHMS))?;
+            let window = t.bdp()? * 3 / 2 / full(t);
+            // The ACKs of a block are late, so the window may close by half.
+            require(window >= u64::from(count * HELD) * 5 / 2, "the window holds too few packets")?;
+            let packets = (window as usize * 2).clamp(32, 200);
+            let mut flows: Vec<Flow> = Vec::new();
+            for n in 0..count {
+                let peer = t.peer_of_job(101 + n)?;
+                let operation = t.post(Post { mode, ..post(PostKind::Write, peer, packets * t.mtu()) })?;
+                // The window may be full: then the first packet of a context waits for the others.
+                match next_context(t, &mut flows, packets)? {
+                    Some(first) => flows.push(Flow::of(t, first, operation)?),
+                    None if n == 0 => return Err(Stop::Inconclusive("the device opens no context".into())),
+                    None => {
+                        t.at_least(CC_RCVD_005, "contexts that send", count, n);
+                        return Err(Stop::Failed);
+                    }
                 }
             }
-        }
-        let rounds = packets as u32 * count * 4;
-        let mut idle = 0;
-        for _ in 0..rounds {
-            let mut moved = false;
-            for flow in &mut flows {
-                moved |= take(t, flow, packets, if in_turn { 1 } else { u32::MAX })?;
-            }
-            if flows.iter().all(|flow| flow.acked() as usize == packets) {
-                break;
-            }
-            if !moved {
-                idle += 1;
-                t.pause(t.grace())?;
-            }
-            // Well before anything is given up.
-            if idle > 40 {
-                break;
-            }
-        }
-        for flow in &flows {
-            t.check(CC_RCVD_005, "packets of a context that got through", packets as u32, flow.acked());
-            t.ends(CC_RCVD_005, flow.operation, Status::Ok)?;
-        }
-        Ok(())
-    }),
-    rule(
-        "window-state/dead-context",
-        "A new context has the window of the one that ended in error with a full window \
-         in flight",
-    )
-    .checks(&[CC_WINDOW_004])
-    .over(&[&DEATH, &MODE])
-    .measure(|t| {
-        // The device fills the window again and again, and each time its context ends in error.
-        t.congestion_or_both("nscc")?;
-        let (code, mode) = (t.value(&DEATH), t.value(&MODE));
-        let window = t.bdp()? * 3 / 2 / t.mtu() as u64;
-        let packets = (window as usize * 2).clamp(16, 400);
-        let mut first = 0;
-        for round in 0..4 {
-            t.forget();
-            let peer = t.peer(0)?;
-            let operation = t.post(Post { mode, ..post(PostKind::Write, peer, packets * t.mtu()) })?;
-            let opens = |seen: &RxPacket| seen.request().filter(|request| request.syn());
-            let within = t.later();
-            let what = "a request that opens the next context";
-            let (opened, _) = match round {
-                0 => t.need(what, within, opens)?,
-                _ => t.expect(CC_WINDOW_004, what, within, opens)?,
-            };
-            let mut flow = Flow::of(t, opened, operation)?;
-            flow.fill(t)?;
-            match round {
-                0 => first = flow.count(),
-                _ => {
-                    let least = Bound::from(first * 3 / 4).tolerating("a quarter");
-                    let what = "packets that leave on a new context before the first ACK";
-                    t.at_least(CC_WINDOW_004, what, least, flow.count());
+            let rounds = packets as u32 * count * 4;
+            let mut idle = 0;
+            for _ in 0..rounds {
+                let mut moved = false;
+                for flow in &mut flows {
+                    moved |= take(t, flow, packets, if in_turn { 1 } else { u32::MAX })?;
+                }
+                if flows.iter().all(|flow| flow.acked() as usize == packets) {
+                    break;
+                }
+                if !moved {
+                    idle += 1;
+                    t.pause(t.grace())?;
+                }
+                // Well before anything is given up.
+                if idle > 40 {
+                    break;
                 }
             }
-            flow.refuse(t, code, 0)?;
-            let within = t.soon();
-            // An operation that is tried again has a context of its own: that breaks another requirement.
-            let again = |seen: &RxPacket| seen.request().filter(|request| request.syn()).map(drop);
-            if t.completion(flow.operation, within)?.is_none() {
-                let why = match t.wait(Duration::ZERO, again)? {
-                    Some(_) => "the device tries the operation of the ended context again",
-                    None => "the operation of the ended context has not ended",
+            for flow in &flows {
+                t.check(CC_RCVD_005, "packets of a context that got through", packets as u32, flow.acked());
+                t.ends(CC_RCVD_005, flow.operation, Status::Ok)?;
+            }
+            Ok(())
+        }),
+    rule("cc-state/failed-context", "The context after a failed one has the full window again")
+        .checks(&[CC_WINDOW_004])
+        .over(&[&DEATH, &MODE])
+        .measure(|t| {
+            // The device fills the window again and again, and each time its context ends in error.
+            t.congestion_or_both("nscc")?;
+            let (code, mode) = (t.value(&DEATH), t.value(&MODE));
+            let window = t.bdp()? * 3 / 2 / t.mtu() as u64;
+            let packets = (window as usize * 2).clamp(16, 400);
+            let mut first = 0;
+            for round in 0..4 {
+                t.forget();
+                let peer = t.peer(0)?;
+                let operation = t.post(Post { mode, ..post(PostKind::Write, peer, packets * t.mtu()) })?;
+                let opens = |seen: &RxPacket| seen.request().filter(|request| request.syn());
+                let within = t.later();
+                let what = "a request that opens the next context";
+                let (opened, _) = match round {
+                    0 => t.need(what, within, opens)?,
+                    _ => t.expect(CC_WINDOW_004, what, within, opens)?,
                 };
-                return Err(Stop::Inconclusive(why.into()));
+                let mut flow = Flow::of(t, opened, operation)?;
+                flow.fill(t)?;
+                match round {
+                    0 => first = flow.count(),
+                    _ => {
+                        let least = Bound::from(first * 3 / 4).tolerating("a quarter");
+                        let what = "packets that leave on a new context before the first ACK";
+                        t.at_least(CC_WINDOW_004, what, least, flow.count());
+                    }
+                }
+                flow.refuse(t, code, 0)?;
+                let within = t.soon();
+                // An operation that is tried again has a context of its own: that breaks another requirement.
+                let again = |seen: &RxPacket| seen.request().filter(|request| request.syn()).map(drop);
+                if t.completion(flow.operation, within)?.is_none() {
+                    let why = match t.wait(Duration::ZERO, again)? {
+                        Some(_) => "the device tries the operation of the ended context again",
+                        None => "the operation of the ended context has not ended",
+                    };
+                    return Err(Stop::Inconclusive(why.into()));
+                }
+                t.settle()?;
             }
-            t.settle()?;
-        }
-        Ok(())
-    }),
-    rule(
-        "window-state/restored-once",
-        "A window that marks have made small stays small when rc = 1 comes after it",
-    )
-    .checks(&[CC_PENALTY_003])
-    .over(&[&PENALTIES, &MODE])
-    .measure(|t| {
-        // Penalty, rc = 1, marks, perhaps another penalty, rc = 1 again.
-        t.congestion_or_both("nscc")?;
-        t.slowed()?;
-        let way = t.keeps_base_rtt()?;
-        let largest = t.bdp()? * 3 / 2;
-        let packets = (40 * largest / t.mtu() as u64).clamp(64, 4000) as usize;
-        let mut flow = Flow::start(t, t.value(&MODE), packets)?;
-        flow.way = way;
-        let round = t.round_trips(1)?.mul_f64(1.25);
-        let answers = Answers { delay: round.saturating_sub(flow.way), ..Answers::default() };
-        let large = flow.run(t, round * 8, &answers)?;
-        flow.run(t, round * 10, &Answers { penalty: 120, ..answers })?;
-        flow.run(t, round * 4, &Answers { restore: true, ..answers })?;
-        let late = Answers { marked: true, delay: t.round_trips(4)?, ..Answers::default() };
-        let small = flow.run(t, late.delay * 16, &late)?;
-        if small * 2 > large {
-            return Err(Stop::Inconclusive(format!(
-                "the window is {small} bytes after marks, {large} before"
-            )));
-        }
-        // Marked, so that the window does not grow by itself.
-        let marked = Answers { marked: true, ..answers };
-        if t.value(&PENALTIES) {
-            flow.run(t, round * 4, &Answers { penalty: 20, ..marked })?;
-        }
-        let after = flow.run(t, round * 4, &Answers { restore: true, ..marked })?;
-        let most = Bound::from((small + large) / 2).tolerating("half of the way to the earlier window");
-        t.at_most(CC_PENALTY_003, "bytes in flight after the second rc = 1", most, after);
-        Ok(())
-    }),
-    rule(
-        "window-state/trims-at-last-hop",
-        "Beside receiver credit the window is as large after trims at the last hop as \
-         before",
-    )
-    .checks(&[CC_TRIM_003])
-    .needs(&[RCCC, NSCC])
-    .over(&[&MODE])
-    .measure(|t| {
-        // The window of NSCC is full: each packet that leaves takes the place of a trimmed one.
-        t.congestion("both")?;
-        t.slowed()?;
-        t.keeps_base_rtt()?;
-        let packets = (24 * t.bdp()? * 3 / 2 / t.mtu() as u64).clamp(64, 4000) as usize;
-        let mut flow = Flow::start(t, t.value(&MODE), packets)?;
-        flow.fill(t)?;
-        flow.acknowledge(t, &Answers::default())?;
-        flow.fill(t)?;
-        let (count, first) = (flow.count(), flow.acked());
-        if count - first < 8 {
-            return Err(Stop::Inconclusive("too few packets are in flight to judge a window by".into()));
-        }
-        let (half, before) = ((count - first) / 2, flow.target.got.len());
-        for n in first..first + half {
-            flow.refuse(t, NackCode::TRIMMED_LASTHOP, n)?;
-        }
-        let end = t.now() + t.rto() / 4;
-        flow.watch_until(t, end)?;
-        let left = (flow.target.got.len() - before) as u32;
-        let least = Bound::from(half.saturating_sub(1)).tolerating("one packet");
-        t.at_least(CC_TRIM_003, "packets that leave after trims at the last hop", least, left);
-        Ok(())
-    }),
-    rule(
-        "window-state/long-service",
-        "The service_time of a response that waited longer than the field can say is \
-         0xFFFF, or 0",
-    )
-    .checks(&[CC_SERVICE_002])
-    .needs(&[RUD, WRITE, NSCC])
-    .over(&[&WAIT])
-    .run(|t| {
-        // The last packet of a write is answered once the first has come, long after it.
-        t.congestion_or_both("nscc")?;
-        let mtu = t.mtu();
-        let (pdc, region) = t.open()?;
-        let last = pdc.request(2).half(&region, mtu, 1)?;
-        t.request(&pdc, last.clone())?;
-        t.pause(t.scaled(Duration::from_micros(t.value(&WAIT))))?;
-        t.request(&pdc, pdc.request(1).half(&region, mtu, 0)?)?;
-        let (seen, _) = t.need("an ACK of the last packet", t.soon(), |seen| {
-            seen.answers(&pdc, last.psn).filter(|_| seen.ack_cc().is_some())
-        })?;
-        let service = seen.ack_cc().map_or(0, |ack| ack.service_time().unwrap_or(0));
-        t.one_of(CC_SERVICE_002, "service_time", &[0xffff, 0], service);
-        Ok(())
-    }),
-    rule("window-state/no-credit-left", "A source whose credit is exactly 0 sends no packet")
+            Ok(())
+        }),
+    rule("cc-state/second-penalty-end", "A second rc = 1 does not undo the decrease that marks have caused")
+        .checks(&[CC_PENALTY_003])
+        .over(&[&PENALTIES, &MODE])
+        .measure(|t| {
+            // Penalty, rc = 1, marks, perhaps another penalty, rc = 1 again.
+            t.congestion_or_both("nscc")?;
+            t.slowed()?;
+            let way = t.keeps_base_rtt()?;
+            let largest = t.bdp()? * 3 / 2;
+            let packets = (40 * largest / t.mtu() as u64).clamp(64, 4000) as usize;
+            let mut flow = Flow::start(t, t.value(&MODE), packets)?;
+            flow.way = way;
+            let round = t.round_trips(1)?.mul_f64(1.25);
+            let answers = Answers { delay: round.saturating_sub(flow.way), ..Answers::default() };
+            let large = flow.run(t, round * 8, &answers)?;
+            flow.run(t, round * 10, &Answers { penalty: 120, ..answers })?;
+            flow.run(t, round * 4, &Answers { restore: true, ..answers })?;
+            let late = Answers { marked: true, delay: t.round_trips(4)?, ..Answers::default() };
+            let small = flow.run(t, late.delay * 16, &late)?;
+            if small * 2 > large {
+                return Err(Stop::Inconclusive(format!(
+                    "the window is {small} bytes after marks, {large} before"
+                )));
+            }
+            // Marked, so that the window does not grow by itself.
+            let marked = Answers { marked: true, ..answers };
+            if t.value(&PENALTIES) {
+                flow.run(t, round * 4, &Answers { penalty: 20, ..marked })?;
+            }
+            let after = flow.run(t, round * 4, &Answers { restore: true, ..marked })?;
+            let most = Bound::from((small + large) / 2).tolerating("half of the way to the earlier window");
+            t.at_most(CC_PENALTY_003, "bytes in flight after the second rc = 1", most, after);
+            Ok(())
+        }),
+    rule("cc-state/last-hop-trims", "Trims at the last hop leave the window unchanged if RCCC runs too")
+        .checks(&[CC_TRIM_003])
+        .needs(&[RCCC, NSCC])
+        .over(&[&MODE])
+        .measure(|t| {
+            // The window of NSCC is full: each packet that leaves takes the place of a trimmed one.
+            t.congestion("both")?;
+            t.slowed()?;
+            t.keeps_base_rtt()?;
+            let packets = (24 * t.bdp()? * 3 / 2 / t.mtu() as u64).clamp(64, 4000) as usize;
+            let mut flow = Flow::start(t, t.value(&MODE), packets)?;
+            flow.fill(t)?;
+            flow.acknowledge(t, &Answers::default())?;
+            flow.fill(t)?;
+            let (count, first) = (flow.count(), flow.acked());
+            if count - first < 8 {
+                return Err(Stop::Inconclusive("too few packets are in flight to judge a window by".into()));
+            }
+            let (half, before) = ((count - first) / 2, flow.target.got.len());
+            for n in first..first + half {
+                flow.refuse(t, NackCode::TRIMMED_LASTHOP, n)?;
+            }
+            let end = t.now() + t.rto() / 4;
+            flow.watch_until(t, end)?;
+            let left = (flow.target.got.len() - before) as u32;
+            let least = Bound::from(half.saturating_sub(1)).tolerating("one packet");
+            t.at_least(CC_TRIM_003, "packets that leave after trims at the last hop", least, left);
+            Ok(())
+        }),
+    rule("cc-state/long-service-time", "A service_time above the range of the field is 0xFFFF or 0")
+        .checks(&[CC_SERVICE_002])
+        .needs(&[RUD, WRITE, NSCC])
+        .over(&[&WAIT])
+        .run(|t| {
+            // The last packet of a write is answered once the first has come, long after it.
+            t.congestion_or_both("nscc")?;
+            let mtu = t.mtu();
+            let (pdc, region) = t.open()?;
+            let last = pdc.request(2).half(&region, mtu, 1)?;
+            t.request(&pdc, last.clone())?;
+            t.pause(t.scaled(Duration::from_micros(t.value(&WAIT))))?;
+            t.request(&pdc, pdc.request(1).half(&region, mtu, 0)?)?;
+            let (seen, _) = t.need("an ACK of the last packet", t.soon(), |seen| {
+                seen.answers(&pdc, last.psn).filter(|_| seen.ack_cc().is_some())
+            })?;
+            let service = seen.ack_cc().map_or(0, |ack| ack.service_time().unwrap_or(0));
+            t.one_of(CC_SERVICE_002, "service_time", &[0xffff, 0], service);
+            Ok(())
+        }),
+    rule("cc-state/zero-credit", "A source whose credit is exactly 0 sends no packet")
         .checks(&[RCCC_CREDIT_001])
         .needs(&[RCCC])
         .over(&[&BURST, &MODE])

@@ -14,7 +14,7 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule("tss-bind/other-domain", "An authentic packet of another domain does not reach a context")
+    rule("tss-binding/other-domain", "An authentic packet of another domain does not reach a context")
         .checks(&[TSS_BIND_001])
         .run(|t| {
             let (pdc, region) = open_as(t, TSS_BIND_001, t.value(&IDENTIFIED), |_| {})?;
@@ -37,53 +37,43 @@ pub(super) const RULES: &[Rule] = &[
             // Its answers would name the other domain.
             not_reached(t, &pdc, &region, &sealed)
         }),
-    rule(
-        "tss-bind/other-source",
-        "An authentic packet of another source identifier does not reach a context",
-    )
-    .checks(&[TSS_BIND_001])
-    .run(|t| {
-        let (pdc, region) = open_as(t, TSS_BIND_001, t.value(&IDENTIFIED), |_| {})?;
-        let sealed = of_other_source(t, &plain(&pdc, &region, 1)?)?;
-        not_reached(t, &pdc, &region, &sealed)
-    }),
-    rule(
-        "tss-bind/other-source-closes",
-        "An authentic CLOSE_COMMAND of another source identifier does not close a context",
-    )
-    .checks(&[TSS_BIND_001])
-    .run(|t| {
-        let (pdc, region) = open_as(t, TSS_BIND_001, t.value(&IDENTIFIED), |_| {})?;
-        let close = pdc.wire(&pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(1), 0)?);
-        let sealed = of_other_source(t, &close)?;
-        not_reached(t, &pdc, &region, &sealed)
-    }),
-    rule(
-        "tss-bind/other-source-refuses",
-        "An authentic NACK of another source identifier does not end a context of the \
-         device",
-    )
-    .checks(&[TSS_BIND_001])
-    .run(|t| {
-        t.secure(t.value(&IDENTIFIED))?;
-        let peer = t.peer(0)?;
-        let first = t.post(post(PostKind::Write, peer, 64))?;
-        let target = Target::accept(t)?;
-        target.ack(t, 0)?;
-        t.ends(TSS_BIND_001, first, Status::Ok)?;
-        // The first ACK has bound the context to its source.
-        let second = t.post(post(PostKind::Write, peer, 64))?;
-        let mut target = target;
-        target.collect(t, 2)?;
-        let nack = target.pdc.wire(&target.pdc.nack(NackCode::CLOSING_IN_ERR, target.psn(1))?);
-        let sealed = of_other_source(t, &nack)?;
-        t.send_as_it_is(&sealed)?;
-        t.settle()?;
-        t.is_open(TSS_BIND_001, second)?;
-        target.ack(t, 1)?;
-        t.ends(TSS_BIND_001, second, Status::Ok)
-    }),
-    rule("tss-bind/other-address", "An authentic packet from another address does not reach a context")
+    rule("tss-binding/other-source", "An authentic packet of another source does not reach a context")
+        .checks(&[TSS_BIND_001])
+        .run(|t| {
+            let (pdc, region) = open_as(t, TSS_BIND_001, t.value(&IDENTIFIED), |_| {})?;
+            let sealed = of_other_source(t, &plain(&pdc, &region, 1)?)?;
+            not_reached(t, &pdc, &region, &sealed)
+        }),
+    rule("tss-binding/other-source-close", "An authentic CLOSE_COMMAND of another source closes no context")
+        .checks(&[TSS_BIND_001])
+        .run(|t| {
+            let (pdc, region) = open_as(t, TSS_BIND_001, t.value(&IDENTIFIED), |_| {})?;
+            let close = pdc.wire(&pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(1), 0)?);
+            let sealed = of_other_source(t, &close)?;
+            not_reached(t, &pdc, &region, &sealed)
+        }),
+    rule("tss-binding/other-source-nack", "An authentic NACK of another source ends no context")
+        .checks(&[TSS_BIND_001])
+        .run(|t| {
+            t.secure(t.value(&IDENTIFIED))?;
+            let peer = t.peer(0)?;
+            let first = t.post(post(PostKind::Write, peer, 64))?;
+            let target = Target::accept(t)?;
+            target.ack(t, 0)?;
+            t.ends(TSS_BIND_001, first, Status::Ok)?;
+            // The first ACK has bound the context to its source.
+            let second = t.post(post(PostKind::Write, peer, 64))?;
+            let mut target = target;
+            target.collect(t, 2)?;
+            let nack = target.pdc.wire(&target.pdc.nack(NackCode::CLOSING_IN_ERR, target.psn(1))?);
+            let sealed = of_other_source(t, &nack)?;
+            t.send_as_it_is(&sealed)?;
+            t.settle()?;
+            t.is_open(TSS_BIND_001, second)?;
+            target.ack(t, 1)?;
+            t.ends(TSS_BIND_001, second, Status::Ok)
+        }),
+    rule("tss-binding/other-address", "An authentic packet from another address does not reach a context")
         .checks(&[TSS_BIND_001])
         .needs(TWO)
         .over(&[&SECURED])

@@ -15,7 +15,7 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule("tss-datagram/sent", "A datagram leaves protected under its domain, each with a counter of its own")
+    rule("tss-datagram/sent", "A device protects each datagram that it sends under its domain")
         .checks(&[TSS_ICV_001, TSS_CLEAR_002])
         .needs(SOURCE)
         .run(|t| {
@@ -34,7 +34,7 @@ pub(super) const RULES: &[Rule] = &[
             t.at_least(TSS_ICV_001, "secured packets:", 2, secured);
             Ok(())
         }),
-    rule("tss-datagram/received", "A secured datagram fills a buffer, and gets no answer")
+    rule("tss-datagram/received", "A secured datagram is delivered and gets no answer")
         .checks(&[TSS_ICV_001, PDS_UUD_001])
         .needs(TARGET)
         .run(|t| {
@@ -46,7 +46,7 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_received(TSS_ICV_001, &posted, &datagram_bytes(100))?;
             Ok(())
         }),
-    rule("tss-datagram/altered", "A datagram with a wrong ICV fills no buffer, and gets no answer")
+    rule("tss-datagram/wrong-icv", "A datagram with a wrong ICV is not delivered and gets no answer")
         .checks(&[TSS_ICV_002, TSS_ICV_003])
         .needs(TARGET)
         .run(|t| {

@@ -75,62 +75,52 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "tss-header/source",
-        "Each packet of a member carries its own source identifier, which a server takes \
-         from its client",
-    )
-    .checks(&[TSS_HDR_001])
-    .over(&[&IDENTIFIED])
-    .run(|t| {
-        let kind = t.value(&IDENTIFIED);
-        let (pdc, region) = open_as(t, TSS_HDR_001, kind, |_| {})?;
-        works(t, TSS_HDR_001, &pdc, &region, 1)?;
-        let shield = t.shield()?;
-        let client = shield.ssi;
-        let own = if kind.mode == KeyMode::Server { client } else { shield.installed.own_ssi };
-        let seen = shield.seen.clone();
-        for seen in seen {
-            t.check(TSS_HDR_001, "source identifier:", own, seen.ssi);
-        }
-        Ok(())
-    }),
-    rule(
-        "tss-header/no-source",
-        "A packet without a source identifier has no effect in a domain that uses them",
-    )
-    .checks(&[TSS_HDR_004, TSS_ICV_003])
-    .over(&[&IDENTIFIED])
-    .run(|t| {
-        let kind = t.value(&IDENTIFIED);
-        let (pdc, region) = open_as(t, TSS_HDR_004, kind, |_| {})?;
-        if pdc.from.is_ipv6() && kind.mode != KeyMode::Cluster {
-            return skip("over IPv6, such a packet has no key");
-        }
-        let wire = plain(&pdc, &region, 1)?;
-        let shield = t.shield()?;
-        let ssi = shield.ssi.take();
-        shield.domain.ssi = false;
-        let sealed = t.sealed(&wire);
-        let shield = t.shield()?;
-        (shield.ssi, shield.domain.ssi) = (ssi, true);
-        no_effect(t, [TSS_HDR_004, TSS_ICV_003], (&pdc, &region), 1, &[sealed?])
-    }),
-    rule(
-        "tss-header/reserved-received",
-        "A target accepts a packet whose reserved bit is set and authenticated",
-    )
-    .checks(&[TSS_HDR_002])
-    .over(&[&SECURED])
-    .run(|t| {
-        let (pdc, region) = open_as(t, TSS_HDR_002, t.value(&SECURED), |_| {})?;
-        let mut wire = t.unsealed_wire(&plain(&pdc, &region, 1)?)?;
-        flip(&mut wire, 6);
-        t.seal(&mut wire)?;
-        t.send_as_it_is(&wire)?;
-        executed(t, TSS_HDR_002, &pdc, &region, 1)
-    }),
-    rule("tss-header/reserved-sent", "The reserved bit of the security header is 0 in requests and answers")
+    rule("tss-header/source", "A member's packets carry its source identifier; a server uses its client's")
+        .checks(&[TSS_HDR_001])
+        .over(&[&IDENTIFIED])
+        .run(|t| {
+            let kind = t.value(&IDENTIFIED);
+            let (pdc, region) = open_as(t, TSS_HDR_001, kind, |_| {})?;
+            works(t, TSS_HDR_001, &pdc, &region, 1)?;
+            let shield = t.shield()?;
+            let client = shield.ssi;
+            let own = if kind.mode == KeyMode::Server { client } else { shield.installed.own_ssi };
+            let seen = shield.seen.clone();
+            for seen in seen {
+                t.check(TSS_HDR_001, "source identifier:", own, seen.ssi);
+            }
+            Ok(())
+        }),
+    rule("tss-header/no-source", "A packet without the source identifier that its domain uses has no effect")
+        .checks(&[TSS_HDR_004, TSS_ICV_003])
+        .over(&[&IDENTIFIED])
+        .run(|t| {
+            let kind = t.value(&IDENTIFIED);
+            let (pdc, region) = open_as(t, TSS_HDR_004, kind, |_| {})?;
+            if pdc.from.is_ipv6() && kind.mode != KeyMode::Cluster {
+                return skip("over IPv6, such a packet has no key");
+            }
+            let wire = plain(&pdc, &region, 1)?;
+            let shield = t.shield()?;
+            let ssi = shield.ssi.take();
+            shield.domain.ssi = false;
+            let sealed = t.sealed(&wire);
+            let shield = t.shield()?;
+            (shield.ssi, shield.domain.ssi) = (ssi, true);
+            no_effect(t, [TSS_HDR_004, TSS_ICV_003], (&pdc, &region), 1, &[sealed?])
+        }),
+    rule("tss-header/reserved-received", "A target accepts an authentic packet with the reserved bit set")
+        .checks(&[TSS_HDR_002])
+        .over(&[&SECURED])
+        .run(|t| {
+            let (pdc, region) = open_as(t, TSS_HDR_002, t.value(&SECURED), |_| {})?;
+            let mut wire = t.unsealed_wire(&plain(&pdc, &region, 1)?)?;
+            flip(&mut wire, 6);
+            t.seal(&mut wire)?;
+            t.send_as_it_is(&wire)?;
+            executed(t, TSS_HDR_002, &pdc, &region, 1)
+        }),
+    rule("tss-header/reserved-sent", "A device sends 0 in the reserved bit of the security header")
         .checks(&[TSS_HDR_003])
         .over(&[&SECURED])
         .run(|t| {
@@ -143,60 +133,46 @@ pub(super) const RULES: &[Rule] = &[
             t.check(TSS_HDR_003, "packets with the reserved bit:", 0, set);
             Ok(())
         }),
-    rule(
-        "tss-header/clear-part",
-        "Bytes before the confidentiality offset are readable and authenticated in both \
-         directions",
-    )
-    .checks(&[TSS_AAD_001])
-    .over(&[&SECURED, &CLEAR])
-    .run(|t| {
-        let (pdc, region) = partly_clear_context(t, t.value(&CLEAR))?;
-        works(t, TSS_AAD_001, &pdc, &region, 1)
-    }),
-    rule(
-        "tss-header/clear-part-sent",
-        "An initiator leaves its packets readable up to the confidentiality offset",
-    )
-    .checks(&[TSS_AAD_001])
-    .over(&[&SECURED, &CLEAR])
-    .run(|t| {
-        partly_clear(t, t.value(&CLEAR))?;
-        t.shield()?.opens = TSS_AAD_001;
-        let peer = t.peer(0)?;
-        let written = t.post(post(PostKind::Write, peer, 64))?;
-        let target = Target::accept(t)?;
-        target.ack(t, 0)?;
-        t.ends(TSS_AAD_001, written, Status::Ok)
-    }),
-    rule(
-        "tss-header/clear-part-altered",
-        "A packet with a changed bit before the confidentiality offset has no effect",
-    )
-    .checks(&[TSS_AAD_001, TSS_ICV_003])
-    .over(&[&SECURED])
-    .run(|t| {
-        let (pdc, region) = partly_clear_context(t, 12)?;
-        let mut sealed = t.sealed(&plain(&pdc, &region, 1)?)?;
-        let header = t.shield()?.header_length();
-        // The retransmission flag, which the target would not miss.
-        flip(&mut sealed, header * 8 + 11);
-        no_effect(t, [TSS_AAD_001, TSS_ICV_003], (&pdc, &region), 1, &[sealed])
-    }),
-    rule(
-        "tss-header/outer",
-        "A packet whose addresses, ports or UDP length are not those it was sealed with \
-         has no effect",
-    )
-    .checks(&[TSS_AAD_001, TSS_ICV_003])
-    .over(&[&SECURED, &FIELD])
-    .run(|t| {
-        let (pdc, region) = open_as(t, TSS_AAD_001, t.value(&SECURED), |_| {})?;
-        let field = t.value(&FIELD);
-        let forged = t.sealed_over(&plain(&pdc, &region, 1)?, |outer| change(field, outer));
-        no_effect(t, [TSS_AAD_001, TSS_ICV_003], (&pdc, &region), 1, &[forged?])
-    }),
-    rule("tss-header/entropy", "A target opens packets with any entropy value")
+    rule("tss-header/offset", "A target supports a confidentiality offset in both directions")
+        .checks(&[TSS_AAD_001])
+        .over(&[&SECURED, &CLEAR])
+        .run(|t| {
+            let (pdc, region) = partly_clear_context(t, t.value(&CLEAR))?;
+            works(t, TSS_AAD_001, &pdc, &region, 1)
+        }),
+    rule("tss-header/offset-sent", "An initiator encrypts only the bytes from the confidentiality offset on")
+        .checks(&[TSS_AAD_001])
+        .over(&[&SECURED, &CLEAR])
+        .run(|t| {
+            partly_clear(t, t.value(&CLEAR))?;
+            t.shield()?.opens = TSS_AAD_001;
+            let peer = t.peer(0)?;
+            let written = t.post(post(PostKind::Write, peer, 64))?;
+            let target = Target::accept(t)?;
+            target.ack(t, 0)?;
+            t.ends(TSS_AAD_001, written, Status::Ok)
+        }),
+    rule("tss-header/offset-altered", "A packet altered before the confidentiality offset has no effect")
+        .checks(&[TSS_AAD_001, TSS_ICV_003])
+        .over(&[&SECURED])
+        .run(|t| {
+            let (pdc, region) = partly_clear_context(t, 12)?;
+            let mut sealed = t.sealed(&plain(&pdc, &region, 1)?)?;
+            let header = t.shield()?.header_length();
+            // The retransmission flag, which the target would not miss.
+            flip(&mut sealed, header * 8 + 11);
+            no_effect(t, [TSS_AAD_001, TSS_ICV_003], (&pdc, &region), 1, &[sealed])
+        }),
+    rule("tss-header/outer-headers", "A packet with altered addresses, ports or UDP length has no effect")
+        .checks(&[TSS_AAD_001, TSS_ICV_003])
+        .over(&[&SECURED, &FIELD])
+        .run(|t| {
+            let (pdc, region) = open_as(t, TSS_AAD_001, t.value(&SECURED), |_| {})?;
+            let field = t.value(&FIELD);
+            let forged = t.sealed_over(&plain(&pdc, &region, 1)?, |outer| change(field, outer));
+            no_effect(t, [TSS_AAD_001, TSS_ICV_003], (&pdc, &region), 1, &[forged?])
+        }),
+    rule("tss-header/entropy", "A target accepts secured packets with any entropy value")
         .checks(&[TSS_AAD_001])
         .needs(ENTROPY_NEEDS)
         .over(&[&SECURED, &ENTROPY])
@@ -208,33 +184,27 @@ pub(super) const RULES: &[Rule] = &[
             super::steps::establish_as(t, TSS_AAD_001, &mut pdc, &region)?;
             works(t, TSS_AAD_001, &pdc, &region, 1)
         }),
-    rule("tss-header/mark", "A target accepts a packet that a switch has marked")
+    rule("tss-header/ecn", "A target accepts a secured packet that a switch has ECN-marked")
         .checks(&[TSS_AAD_001])
         .needs(MARK_NEEDS)
         .over(&[&SECURED])
         .run(|t| changed_on_its_way(t, |sealed| sealed.marked = true)),
-    rule(
-        "tss-header/class",
-        "A target accepts a request whose DSCP has become that of control packets on its \
-         way",
-    )
-    .checks(&[TSS_AAD_001])
-    .needs(MARK_NEEDS)
-    .over(&[&SECURED])
-    .run(|t| changed_on_its_way(t, |sealed| sealed.high = Some(true))),
-    rule(
-        "tss-header/uncovered",
-        "A target accepts a packet whose TTL, hop limit or UDP checksum has changed on \
-         its way",
-    )
-    .checks(&[TSS_AAD_001])
-    .needs(TTL_NEEDS)
-    .over(&[&SECURED, &UNCOVERED])
-    .run(|t| match t.value(&UNCOVERED) {
-        Uncovered::Ttl(ttl) => changed_on_its_way(t, |sealed| sealed.ttl = ttl),
-        Uncovered::UdpChecksum(checksum) => changed_on_its_way(t, |sealed| sealed.udp_checksum = checksum),
-    }),
-    rule("tss-header/payload-received", "A target takes the payload without the ICV, up to the payload MTU")
+    rule("tss-header/dscp", "A target accepts a secured request whose DSCP a switch has changed")
+        .checks(&[TSS_AAD_001])
+        .needs(MARK_NEEDS)
+        .over(&[&SECURED])
+        .run(|t| changed_on_its_way(t, |sealed| sealed.high = Some(true))),
+    rule("tss-header/mutable-fields", "A target accepts a secured packet with a changed TTL or UDP checksum")
+        .checks(&[TSS_AAD_001])
+        .needs(TTL_NEEDS)
+        .over(&[&SECURED, &UNCOVERED])
+        .run(|t| match t.value(&UNCOVERED) {
+            Uncovered::Ttl(ttl) => changed_on_its_way(t, |sealed| sealed.ttl = ttl),
+            Uncovered::UdpChecksum(checksum) => {
+                changed_on_its_way(t, |sealed| sealed.udp_checksum = checksum)
+            }
+        }),
+    rule("tss-header/payload-received", "A target delivers payloads without the ICV, up to the payload MTU")
         .checks(&[TSS_LEN_001])
         .over(&[&SECURED, &LENGTH])
         .run(|t| {
@@ -246,50 +216,43 @@ pub(super) const RULES: &[Rule] = &[
             let all = [data, vec![0; 32]].concat();
             t.expect_memory(TSS_LEN_001, &region, 0, &all)
         }),
-    rule(
-        "tss-header/payload-sent",
-        "Protection leaves the payload of each packet of a message at the payload MTU",
-    )
-    .checks(&[TSS_LEN_001])
-    .over(&[&SECURED])
-    .run(|t| {
-        t.secure(t.value(&SECURED))?;
-        let (peer, mtu) = (t.peer(0)?, t.mtu());
-        let written = t.post(post(PostKind::Write, peer, 2 * mtu + 5))?;
-        let mut target = Target::accept(t)?;
-        target.collect(t, 3)?;
-        for (n, expected) in [(0, mtu), (1, mtu), (2, 5)] {
-            let length = target.packet(n)?.seen.payload().len();
-            t.check(TSS_LEN_001, "payload bytes:", expected, length);
-        }
-        target.ack(t, 2)?;
-        t.ends(TSS_LEN_001, written, Status::Ok)
-    }),
-    rule(
-        "tss-header/shortest",
-        "A packet too short for a security header, a delivery header and an ICV has no \
-         effect",
-    )
-    .checks(&[TSS_ICV_002, TSS_ICV_003])
-    .over(&[&SECURED])
-    .run(|t| {
-        let (pdc, region) = opened(t)?;
-        let header = t.shield()?.header_length();
-        let whole = t.sealed(&plain(&pdc, &region, 1)?)?;
-        t.settle()?;
-        for length in [4, header - 1, header, header + 1, header + ICV - 1, header + ICV] {
-            let mut short = whole.clone();
-            short.bytes.truncate(length);
-            t.send_as_it_is(&short)?;
-        }
-        // An authentic packet of nothing.
-        let mut empty = t.unsealed_wire(&pdc.raw(&[]))?;
-        t.seal(&mut empty)?;
-        t.send_as_it_is(&empty)?;
-        silent(t, TSS_ICV_003)?;
-        works(t, TSS_ICV_002, &pdc, &region, 1)
-    }),
-    rule("tss-header/nested", "A secured packet within a secured packet has no effect")
+    rule("tss-header/payload-sent", "Secured packets carry the full payload MTU")
+        .checks(&[TSS_LEN_001])
+        .over(&[&SECURED])
+        .run(|t| {
+            t.secure(t.value(&SECURED))?;
+            let (peer, mtu) = (t.peer(0)?, t.mtu());
+            let written = t.post(post(PostKind::Write, peer, 2 * mtu + 5))?;
+            let mut target = Target::accept(t)?;
+            target.collect(t, 3)?;
+            for (n, expected) in [(0, mtu), (1, mtu), (2, 5)] {
+                let length = target.packet(n)?.seen.payload().len();
+                t.check(TSS_LEN_001, "payload bytes:", expected, length);
+            }
+            target.ack(t, 2)?;
+            t.ends(TSS_LEN_001, written, Status::Ok)
+        }),
+    rule("tss-header/too-short", "A packet too short for its headers and ICV has no effect")
+        .checks(&[TSS_ICV_002, TSS_ICV_003])
+        .over(&[&SECURED])
+        .run(|t| {
+            let (pdc, region) = opened(t)?;
+            let header = t.shield()?.header_length();
+            let whole = t.sealed(&plain(&pdc, &region, 1)?)?;
+            t.settle()?;
+            for length in [4, header - 1, header, header + 1, header + ICV - 1, header + ICV] {
+                let mut short = whole.clone();
+                short.bytes.truncate(length);
+                t.send_as_it_is(&short)?;
+            }
+            // An authentic packet of nothing.
+            let mut empty = t.unsealed_wire(&pdc.raw(&[]))?;
+            t.seal(&mut empty)?;
+            t.send_as_it_is(&empty)?;
+            silent(t, TSS_ICV_003)?;
+            works(t, TSS_ICV_002, &pdc, &region, 1)
+        }),
+    rule("tss-header/nested", "A secured packet inside a secured packet has no effect")
         .checks(&[TSS_ICV_002])
         .over(&[&CLUSTER])
         .run(|t| {

@@ -39,7 +39,7 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule("tss-key/target", "A target opens packets under the key of their sender, and answers under its own")
+    rule("tss-key/target", "A target decrypts with the sender's key and answers with its own")
         .checks(&[TSS_KEY_001])
         .over(&[&SECURED, &EPOCH])
         .run(|t| {
@@ -48,39 +48,31 @@ pub(super) const RULES: &[Rule] = &[
             t.shield()?.opens = TSS_KEY_001;
             works(t, TSS_KEY_001, &pdc, &region, 1)
         }),
-    rule(
-        "tss-key/initiator",
-        "An initiator sends under its key, and opens the answer under the key of the \
-         target",
-    )
-    .checks(&[TSS_KEY_001])
-    .over(&[&SECURED, &EPOCH])
-    .run(|t| {
-        let epoch = t.value(&EPOCH);
-        t.secure_as(t.value(&SECURED), |domain| domain.epoch = epoch)?;
-        t.shield()?.opens = TSS_KEY_001;
-        let peer = t.peer(0)?;
-        let written = t.post(post(PostKind::Write, peer, 64))?;
-        let target = Target::accept(t)?;
-        target.ack(t, 0)?;
-        t.ends(TSS_KEY_001, written, Status::Ok)
-    }),
-    rule(
-        "tss-key/two-directions",
-        "Client and server use the key and the source identifier of the client in both \
-         directions",
-    )
-    .checks(&[TSS_KEY_002])
-    .over(&[&CLIENT_SERVER])
-    .run(|t| {
-        let (pdc, region) = open_as(t, TSS_KEY_002, t.value(&CLIENT_SERVER), |_| {})?;
-        works(t, TSS_KEY_002, &pdc, &region, 1)?;
-        let shield = t.shield()?;
-        let (client, seen) = (shield.ssi, shield.seen.last().and_then(|seen| seen.ssi));
-        t.check(TSS_KEY_002, "source identifier:", client, seen);
-        Ok(())
-    }),
-    rule("tss-key/two-sources", "A target opens packets of two sources under the key of each")
+    rule("tss-key/initiator", "An initiator encrypts with its own key and decrypts with the target's")
+        .checks(&[TSS_KEY_001])
+        .over(&[&SECURED, &EPOCH])
+        .run(|t| {
+            let epoch = t.value(&EPOCH);
+            t.secure_as(t.value(&SECURED), |domain| domain.epoch = epoch)?;
+            t.shield()?.opens = TSS_KEY_001;
+            let peer = t.peer(0)?;
+            let written = t.post(post(PostKind::Write, peer, 64))?;
+            let target = Target::accept(t)?;
+            target.ack(t, 0)?;
+            t.ends(TSS_KEY_001, written, Status::Ok)
+        }),
+    rule("tss-key/client-server", "Client and server both use the client's key and source identifier")
+        .checks(&[TSS_KEY_002])
+        .over(&[&CLIENT_SERVER])
+        .run(|t| {
+            let (pdc, region) = open_as(t, TSS_KEY_002, t.value(&CLIENT_SERVER), |_| {})?;
+            works(t, TSS_KEY_002, &pdc, &region, 1)?;
+            let shield = t.shield()?;
+            let (client, seen) = (shield.ssi, shield.seen.last().and_then(|seen| seen.ssi));
+            t.check(TSS_KEY_002, "source identifier:", client, seen);
+            Ok(())
+        }),
+    rule("tss-key/two-sources", "A target decrypts packets of two sources, each with its own key")
         .checks(&[TSS_KEY_001])
         .needs(TWO)
         .over(&[&MEMBER])
@@ -97,7 +89,7 @@ pub(super) const RULES: &[Rule] = &[
             works(t, TSS_KEY_001, &second, &region, 2)?;
             works(t, TSS_KEY_001, &first, &region, 3)
         }),
-    rule("tss-key/rekey-received", "A target opens packets on both sides of an implicit rekey")
+    rule("tss-key/rekey-received", "A target decrypts packets before and after an implicit rekey")
         .checks(&[TSS_KEY_001])
         .over(&[&CLUSTER, &REKEY])
         .run(|t| {
@@ -110,33 +102,29 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule(
-        "tss-key/rekey-sent",
-        "A sender derives a new key when its counter reaches a new rekey index, and goes \
-         on counting",
-    )
-    .checks(&[TSS_KEY_001, TSS_CTR_001])
-    .over(&[&CLUSTER, &REKEY])
-    .run(|t| {
-        let (mask, shift) = t.value(&REKEY);
-        let step = step(t);
-        let first = (7 * step).saturating_sub(2);
-        t.secure_as(t.value(&CLUSTER), |domain| {
-            (domain.rekey_mask, domain.rekey_shift, domain.counter) = (mask, shift, Some(first));
-        })?;
-        t.shield()?.opens = TSS_KEY_001;
-        let region = t.region(1 << 16)?;
-        let mut pdc = t.initiate();
-        establish_as(t, TSS_KEY_001, &mut pdc, &region)?;
-        for n in 1..5 {
-            works(t, TSS_KEY_001, &pdc, &region, n)?;
-        }
-        let seen = &t.shield()?.seen;
-        let last = seen.iter().map(|seen| seen.counter).max().unwrap_or(0);
-        t.between(TSS_CTR_001, "the highest counter", first + 4..=first + 64, last);
-        Ok(())
-    }),
-    rule("tss-key/rekey-back", "A packet of an earlier rekey index opens after one of a later index")
+    rule("tss-key/rekey-sent", "A sender rekeys at a new rekey index without a reset of its counter")
+        .checks(&[TSS_KEY_001, TSS_CTR_001])
+        .over(&[&CLUSTER, &REKEY])
+        .run(|t| {
+            let (mask, shift) = t.value(&REKEY);
+            let step = step(t);
+            let first = (7 * step).saturating_sub(2);
+            t.secure_as(t.value(&CLUSTER), |domain| {
+                (domain.rekey_mask, domain.rekey_shift, domain.counter) = (mask, shift, Some(first));
+            })?;
+            t.shield()?.opens = TSS_KEY_001;
+            let region = t.region(1 << 16)?;
+            let mut pdc = t.initiate();
+            establish_as(t, TSS_KEY_001, &mut pdc, &region)?;
+            for n in 1..5 {
+                works(t, TSS_KEY_001, &pdc, &region, n)?;
+            }
+            let seen = &t.shield()?.seen;
+            let last = seen.iter().map(|seen| seen.counter).max().unwrap_or(0);
+            t.between(TSS_CTR_001, "the highest counter", first + 4..=first + 64, last);
+            Ok(())
+        }),
+    rule("tss-key/rekey-reordered", "A target accepts a packet of an earlier rekey index after a later one")
         .checks(&[TSS_KEY_003])
         .over(&[&CLUSTER, &REKEY])
         .run(|t| {
@@ -148,25 +136,21 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule(
-        "tss-key/rekey-other",
-        "A packet under the key of another rekey index than that of its counter has no \
-         effect",
-    )
-    .checks(&[TSS_KEY_001, TSS_ICV_003])
-    .over(&[&CLUSTER, &REKEY])
-    .run(|t| {
-        let (pdc, region) = rekeyed(t, TSS_KEY_001)?;
-        let wire = plain(&pdc, &region, 1)?;
-        let at = 5 * step(t);
-        let shield = t.shield()?;
-        let mask = core::mem::replace(&mut shield.domain.rekey_mask, 0);
-        shield.counter = at;
-        let forged = t.sealed(&wire)?;
-        t.shield()?.domain.rekey_mask = mask;
-        no_effect(t, [TSS_KEY_001, TSS_ICV_003], (&pdc, &region), 1, &[forged])
-    }),
-    rule("tss-key/epochs", "Packets of two epochs open in any order")
+    rule("tss-key/rekey-mismatch", "A packet under the key of a wrong rekey index has no effect")
+        .checks(&[TSS_KEY_001, TSS_ICV_003])
+        .over(&[&CLUSTER, &REKEY])
+        .run(|t| {
+            let (pdc, region) = rekeyed(t, TSS_KEY_001)?;
+            let wire = plain(&pdc, &region, 1)?;
+            let at = 5 * step(t);
+            let shield = t.shield()?;
+            let mask = core::mem::replace(&mut shield.domain.rekey_mask, 0);
+            shield.counter = at;
+            let forged = t.sealed(&wire)?;
+            t.shield()?.domain.rekey_mask = mask;
+            no_effect(t, [TSS_KEY_001, TSS_ICV_003], (&pdc, &region), 1, &[forged])
+        }),
+    rule("tss-key/epochs", "A target accepts packets of two epochs in any order")
         .checks(&[TSS_KEY_003])
         .over(&[&MEMBER])
         .run(|t| {
@@ -179,7 +163,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("tss-key/counter", "A target opens a packet with any counter, and answers it")
+    rule("tss-key/counter", "A target accepts and answers a packet with any counter")
         .checks(&[TSS_IV_001])
         .over(&[&SECURED, &COUNTER])
         .run(|t| {
@@ -191,7 +175,7 @@ pub(super) const RULES: &[Rule] = &[
             works(t, TSS_IV_001, &pdc, &region, 1)?;
             works(t, TSS_IV_001, &pdc, &region, 2)
         }),
-    rule("tss-key/counter-back", "A packet opens though one with a higher counter was faster")
+    rule("tss-key/counter-reordered", "A target accepts packets whose counters arrive out of order")
         .checks(&[TSS_KEY_003])
         .over(&[&SECURED])
         .run(|t| {
@@ -202,7 +186,7 @@ pub(super) const RULES: &[Rule] = &[
             t.send_as_it_is(&early)?;
             super::steps::executed(t, TSS_KEY_003, &pdc, &region, 1)
         }),
-    rule("tss-key/other-secret", "A packet under another secret has no effect")
+    rule("tss-key/wrong-secret", "A packet under a wrong secret has no effect")
         .checks(&[TSS_KEY_001, TSS_ICV_003])
         .over(&[&SECURED])
         .run(|t| {
@@ -215,7 +199,7 @@ pub(super) const RULES: &[Rule] = &[
             t.shield()?.secrets[an] = right;
             no_effect(t, [TSS_KEY_001, TSS_ICV_003], (&pdc, &region), 1, &[forged])
         }),
-    rule("tss-key/other-mode", "A packet whose key was derived as in another mode has no effect")
+    rule("tss-key/wrong-mode", "A packet whose key is derived for another mode has no effect")
         .checks(&[TSS_KEY_001, TSS_ICV_003])
         .over(&[&MEMBER])
         .run(|t| {

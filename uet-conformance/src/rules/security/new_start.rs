@@ -27,22 +27,18 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "tss-renumber/all",
-        "An initiator sends all packets again from the required Start_PSN, with their \
-         offsets and content",
-    )
-    .checks(&[TSS_START_003, TSS_START_008])
-    .over(&[&SECURED, &DEMANDED])
-    .run(|t| {
-        t.secure(t.value(&SECURED))?;
-        let (written, mut target) = sent(t)?;
-        renumbered(t, &mut target, Psn(t.value(&DEMANDED)))?;
-        target.collect(t, 3)?;
-        target.ack(t, 2)?;
-        t.ends(TSS_START_003, written, Status::Ok)
-    }),
-    rule("tss-renumber/again", "An initiator obeys a second demand for another Start_PSN")
+    rule("tss-new-start/renumber", "An initiator renumbers all its packets from the required Start_PSN")
+        .checks(&[TSS_START_003, TSS_START_008])
+        .over(&[&SECURED, &DEMANDED])
+        .run(|t| {
+            t.secure(t.value(&SECURED))?;
+            let (written, mut target) = sent(t)?;
+            renumbered(t, &mut target, Psn(t.value(&DEMANDED)))?;
+            target.collect(t, 3)?;
+            target.ack(t, 2)?;
+            t.ends(TSS_START_003, written, Status::Ok)
+        }),
+    rule("tss-new-start/second-nack", "An initiator accepts a second NACK NEW_START_PSN")
         .checks(&[TSS_START_003, TSS_START_008])
         .over(&[&SECURED, &DEMANDED])
         .run(|t| {
@@ -54,40 +50,36 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 2)?;
             t.ends(TSS_START_003, written, Status::Ok)
         }),
-    rule(
-        "tss-renumber/limit",
-        "An initiator that is told another Start_PSN each time gives up after \
-         Max_NACK_Retx_Cnt",
-    )
-    .checks(&[PDS_NACK_005])
-    .run(|t| {
-        let most = t.parameter("max_nack_retx_cnt");
-        require(most <= 50, format!("{most} retransmissions take too long"))?;
-        t.secure(t.value(&SECURED))?;
-        let peer = t.peer(0)?;
-        let written = t.post(post(PostKind::Write, peer, 64))?;
-        let mut target = Target::accept(t)?;
-        // A timeout may count too.
-        let most = most + t.parameter("max_rto_retx_cnt") + 1;
-        let mut starts = 1;
-        while starts <= most + 2 {
-            let start = target.psn(0x1000);
-            t.send(&target.pdc, &demand(&target, start)?)?;
-            target.pdc.start = start;
-            let within = t.later();
-            if t.wait(within, |seen| seen.request().filter(|request| request.psn() == start))?.is_none() {
-                break;
+    rule("tss-new-start/nack-limit", "An initiator gives up after Max_NACK_Retx_Cnt NACKs NEW_START_PSN")
+        .checks(&[PDS_NACK_005])
+        .run(|t| {
+            let most = t.parameter("max_nack_retx_cnt");
+            require(most <= 50, format!("{most} retransmissions take too long"))?;
+            t.secure(t.value(&SECURED))?;
+            let peer = t.peer(0)?;
+            let written = t.post(post(PostKind::Write, peer, 64))?;
+            let mut target = Target::accept(t)?;
+            // A timeout may count too.
+            let most = most + t.parameter("max_rto_retx_cnt") + 1;
+            let mut starts = 1;
+            while starts <= most + 2 {
+                let start = target.psn(0x1000);
+                t.send(&target.pdc, &demand(&target, start)?)?;
+                target.pdc.start = start;
+                let within = t.later();
+                if t.wait(within, |seen| seen.request().filter(|request| request.psn() == start))?.is_none() {
+                    break;
+                }
+                starts += 1;
             }
-            starts += 1;
-        }
-        if starts == 1 {
-            return Err(Stop::Inconclusive("the initiator takes no other Start_PSN".into()));
-        }
-        let bound = Bound::from(most).from_parameter("max_nack_retx_cnt and max_rto_retx_cnt");
-        t.at_most(PDS_NACK_005, "Start_PSNs of one context", bound, starts);
-        t.fails(PDS_NACK_005, written, t.until_given_up())
-    }),
-    rule("tss-renumber/counters", "Renumbered packets have new counters")
+            if starts == 1 {
+                return Err(Stop::Inconclusive("the initiator takes no other Start_PSN".into()));
+            }
+            let bound = Bound::from(most).from_parameter("max_nack_retx_cnt and max_rto_retx_cnt");
+            t.at_most(PDS_NACK_005, "Start_PSNs of one context", bound, starts);
+            t.fails(PDS_NACK_005, written, t.until_given_up())
+        }),
+    rule("tss-new-start/counters", "Renumbered packets have new counters")
         .checks(&[TSS_CTR_001, TSS_START_003, TSS_START_008])
         .run(|t| {
             t.secure(t.value(&SECURED))?;
@@ -101,7 +93,7 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 2)?;
             t.ends(TSS_CTR_001, written, Status::Ok)
         }),
-    rule("tss-renumber/after-ack", "An initiator ignores a demand for another Start_PSN after the first ACK")
+    rule("tss-new-start/after-ack", "An initiator ignores NACK NEW_START_PSN after the first ACK")
         .checks(&[TSS_START_005])
         .run(|t| {
             t.secure(t.value(&SECURED))?;
@@ -119,7 +111,7 @@ pub(super) const RULES: &[Rule] = &[
             t.send(&target.pdc, &nack)?;
             kept(t, TSS_START_005, &mut target, written)
         }),
-    rule("tss-renumber/altered", "An initiator ignores a demand for another Start_PSN that is not authentic")
+    rule("tss-new-start/wrong-icv", "An initiator ignores NACK NEW_START_PSN with a wrong ICV")
         .checks(&[TSS_ICV_002])
         .run(|t| {
             t.secure(t.value(&SECURED))?;
@@ -129,7 +121,7 @@ pub(super) const RULES: &[Rule] = &[
             t.send_as_it_is(&nack)?;
             kept(t, TSS_ICV_002, &mut target, written)
         }),
-    rule("tss-renumber/clear", "An initiator ignores a demand for another Start_PSN in the clear")
+    rule("tss-new-start/plaintext", "An initiator ignores a plaintext NACK NEW_START_PSN")
         .checks(&[TSS_CLEAR_002])
         .run(|t| {
             // Sources disagree about such a NACK, so a device that can ignore it is told to.
@@ -143,47 +135,48 @@ pub(super) const RULES: &[Rule] = &[
             t.send_as_it_is(&nack)?;
             kept(t, TSS_CLEAR_002, &mut target, written)
         }),
-    rule(
-        "tss-renumber/window",
-        "Packets that are renumbered leave the bytes in flight once, so two contexts \
-         together keep to the window",
-    )
-    .checks(&[CC_WINDOW_001])
-    .needs(&[RUD, WRITE, TSS, NSCC])
-    .over(&[&BEFORE, &SECURED, &DEMANDED])
-    .measure(|t| {
-        t.congestion("nscc")?;
-        // No timeout while the packets are counted.
-        t.try_configure("rto_init_time", 50_000_000u64)?;
-        t.secure(t.value(&SECURED))?;
-        let largest = t.bdp()? * 3 / 2;
-        let count = (largest / full_packet_size(t) / 3) as u32;
-        let peer = t.peer(0)?;
-        let other = t.peer_of_job(102)?;
-        t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
-        let mut target = Target::accept(t)?;
-        target.collect(t, count)?;
-        t.post(post(PostKind::Write, other, 4 * largest as usize))?;
-        let mut beside = Target::accept_beside(t, &[&target])?;
-        beside.watch(t, t.grace())?;
-        let before = beside.bytes_before(u32::MAX);
-        require(target.bytes_before(u32::MAX) + before <= largest, "each context has a window of its own")?;
-        if let Some(code) = t.value(&BEFORE) {
-            for n in 0..count {
-                target.refuse(t, code, n)?;
+    rule("tss-new-start/window", "Renumbered packets leave the bytes in flight only once")
+        .checks(&[CC_WINDOW_001])
+        .needs(&[RUD, WRITE, TSS, NSCC])
+        .over(&[&BEFORE, &SECURED, &DEMANDED])
+        .measure(|t| {
+            t.congestion("nscc")?;
+            // No timeout while the packets are counted.
+            t.try_configure("rto_init_time", 50_000_000u64)?;
+            t.secure(t.value(&SECURED))?;
+            let largest = t.bdp()? * 3 / 2;
+            let count = (largest / full_packet_size(t) / 3) as u32;
+            let peer = t.peer(0)?;
+            let other = t.peer_of_job(102)?;
+            t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
+            let mut target = Target::accept(t)?;
+            target.collect(t, count)?;
+            t.post(post(PostKind::Write, other, 4 * largest as usize))?;
+            let mut beside = Target::accept_beside(t, &[&target])?;
+            beside.watch(t, t.grace())?;
+            let before = beside.bytes_before(u32::MAX);
+            require(
+                target.bytes_before(u32::MAX) + before <= largest,
+                "each context has a window of its own",
+            )?;
+            if let Some(code) = t.value(&BEFORE) {
+                for n in 0..count {
+                    target.refuse(t, code, n)?;
+                }
             }
-        }
-        t.send(&target.pdc, &demand(&target, Psn(t.value(&DEMANDED)))?)?;
-        target.restart_at(Psn(t.value(&DEMANDED)));
-        beside.watch(t, t.grace() + 2 * t.nack_wait())?;
-        target.watch(t, t.grace())?;
-        let (again, bytes) = (target.bytes_before(u32::MAX), beside.bytes_before(u32::MAX));
-        if again == 0 && bytes == before {
-            return Err(Stop::Inconclusive("nothing has taken the place of the renumbered packets".into()));
-        }
-        check_in_flight(t, CC_WINDOW_001, largest, again + bytes);
-        Ok(())
-    }),
+            t.send(&target.pdc, &demand(&target, Psn(t.value(&DEMANDED)))?)?;
+            target.restart_at(Psn(t.value(&DEMANDED)));
+            beside.watch(t, t.grace() + 2 * t.nack_wait())?;
+            target.watch(t, t.grace())?;
+            let (again, bytes) = (target.bytes_before(u32::MAX), beside.bytes_before(u32::MAX));
+            if again == 0 && bytes == before {
+                return Err(Stop::Inconclusive(
+                    "nothing has taken the place of the renumbered packets".into(),
+                ));
+            }
+            check_in_flight(t, CC_WINDOW_001, largest, again + bytes);
+            Ok(())
+        }),
 ];
 
 /// Has the device send three packets.

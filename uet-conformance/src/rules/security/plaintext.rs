@@ -32,62 +32,50 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "tss-clear/context",
-        "A secured context executes nothing in the clear, whatever the device requires \
-         of others",
-    )
-    .checks(&[TSS_CLEAR_002])
-    .over(&[&SECURED, &REQUIRED])
-    .run(|t| {
-        require_protection(t, t.value(&REQUIRED))?;
-        let (pdc, region) = opened(t)?;
-        let wire = plain(&pdc, &region, 1)?;
-        t.send_as_it_is(&wire)?;
-        let soon = t.soon();
-        t.pause(soon)?;
-        t.forget();
-        t.check_memory(TSS_CLEAR_002, &region, 64, &[0; 32])?;
-        works(t, TSS_CLEAR_002, &pdc, &region, 1)
-    }),
-    rule(
-        "tss-clear/opening",
-        "An opening packet in the clear has no effect and no answer where protection is \
-         required",
-    )
-    .checks(&[TSS_CLEAR_001])
-    .run(|t| {
-        require_protection(t, true)?;
-        t.secure(t.value(&SECURED))?;
-        let region = t.region(1 << 16)?;
-        let stranger = t.initiate();
-        t.send_as_it_is(&plain(&stranger, &region, 0)?)?;
-        silent(t, TSS_CLEAR_001)?;
-        t.check_memory(TSS_CLEAR_001, &region, 0, &[0; 32])?;
-        let mut pdc = t.initiate();
-        super::steps::establish_as(t, TSS_CLEAR_001, &mut pdc, &region)
-    }),
-    rule(
-        "tss-clear/idempotent",
-        "An idempotent request in the clear has no effect and no answer where protection \
-         is required",
-    )
-    .checks(&[TSS_CLEAR_001])
-    .needs(&[RUD, WRITE, RUDI, TSS])
-    .run(|t| {
-        require_protection(t, true)?;
-        t.secure(t.value(&SECURED))?;
-        let (region, pdc) = idempotent_region(t)?;
-        let request = crate::rudi(0x4321, &pdc.request(0).write(&region, 0, &[7; 8])?)?;
-        t.send_as_it_is(&pdc.wire(&request))?;
-        silent(t, TSS_CLEAR_001)?;
-        t.check_memory(TSS_CLEAR_001, &region, 0, &[0; 8])?;
-        // Protected, the request takes effect.
-        t.send(&pdc, &request)?;
-        expect_rudi_response(t, TSS_CLEAR_001, &pdc, 0x4321)?;
-        t.expect_memory(TSS_CLEAR_001, &region, 0, &[7; 8])
-    }),
-    rule("tss-clear/control", "A control packet in the clear does not reach a secured context")
+    rule("tss-plaintext/request", "A secured context executes no plaintext request under any policy")
+        .checks(&[TSS_CLEAR_002])
+        .over(&[&SECURED, &REQUIRED])
+        .run(|t| {
+            require_protection(t, t.value(&REQUIRED))?;
+            let (pdc, region) = opened(t)?;
+            let wire = plain(&pdc, &region, 1)?;
+            t.send_as_it_is(&wire)?;
+            let soon = t.soon();
+            t.pause(soon)?;
+            t.forget();
+            t.check_memory(TSS_CLEAR_002, &region, 64, &[0; 32])?;
+            works(t, TSS_CLEAR_002, &pdc, &region, 1)
+        }),
+    rule("tss-plaintext/opening", "A device that requires protection drops a plaintext opening packet")
+        .checks(&[TSS_CLEAR_001])
+        .run(|t| {
+            require_protection(t, true)?;
+            t.secure(t.value(&SECURED))?;
+            let region = t.region(1 << 16)?;
+            let stranger = t.initiate();
+            t.send_as_it_is(&plain(&stranger, &region, 0)?)?;
+            silent(t, TSS_CLEAR_001)?;
+            t.check_memory(TSS_CLEAR_001, &region, 0, &[0; 32])?;
+            let mut pdc = t.initiate();
+            super::steps::establish_as(t, TSS_CLEAR_001, &mut pdc, &region)
+        }),
+    rule("tss-plaintext/rudi", "A device that requires protection drops a plaintext RUDI request")
+        .checks(&[TSS_CLEAR_001])
+        .needs(&[RUD, WRITE, RUDI, TSS])
+        .run(|t| {
+            require_protection(t, true)?;
+            t.secure(t.value(&SECURED))?;
+            let (region, pdc) = idempotent_region(t)?;
+            let request = crate::rudi(0x4321, &pdc.request(0).write(&region, 0, &[7; 8])?)?;
+            t.send_as_it_is(&pdc.wire(&request))?;
+            silent(t, TSS_CLEAR_001)?;
+            t.check_memory(TSS_CLEAR_001, &region, 0, &[0; 8])?;
+            // Protected, the request takes effect.
+            t.send(&pdc, &request)?;
+            expect_rudi_response(t, TSS_CLEAR_001, &pdc, 0x4321)?;
+            t.expect_memory(TSS_CLEAR_001, &region, 0, &[7; 8])
+        }),
+    rule("tss-plaintext/control", "A plaintext control packet does not reach a secured context")
         .checks(&[TSS_CLEAR_002])
         .over(&[&SECURED, &CONTROL])
         .run(|t| {
@@ -102,7 +90,7 @@ pub(super) const RULES: &[Rule] = &[
             let wire = pdc.wire(&packet);
             no_effect(t, [TSS_CLEAR_002, TSS_CLEAR_002], (&pdc, &region), 1, &[wire])
         }),
-    rule("tss-clear/ack", "An ACK in the clear does not end an operation on a secured context")
+    rule("tss-plaintext/ack", "A plaintext ACK does not end an operation on a secured context")
         .checks(&[TSS_CLEAR_002])
         .run(|t| {
             t.secure(t.value(&SECURED))?;
@@ -116,7 +104,7 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 0)?;
             t.ends(TSS_CLEAR_002, written, Status::Ok)
         }),
-    rule("tss-clear/nack", "A NACK in the clear does not end a secured context")
+    rule("tss-plaintext/nack", "A plaintext NACK does not end a secured context")
         .checks(&[TSS_CLEAR_002])
         .over(&[&SECURED, &NACK])
         .run(|t| {
@@ -128,7 +116,7 @@ pub(super) const RULES: &[Rule] = &[
             t.send_as_it_is(&target.pdc.wire(&clear))?;
             survives(t, &mut target, written)
         }),
-    rule("tss-clear/nack-of-nobody", "A NACK in the clear that names no context does not end a secured one")
+    rule("tss-plaintext/nack-without-context", "A plaintext NACK without a context ends no secured context")
         .checks(&[TSS_CLEAR_002])
         .over(&[&SECURED, &NACK])
         .run(|t| {
@@ -147,7 +135,7 @@ pub(super) const RULES: &[Rule] = &[
             t.send_as_it_is(&pdc.wire(&uet_wire::UetBuf::new(nack)))?;
             survives(t, &mut target, written)
         }),
-    rule("tss-clear/no-fall-back", "A device whose secured packets get no answer retransmits them protected")
+    rule("tss-plaintext/retransmission", "A device never retransmits a secured packet in plaintext")
         .checks(&[TSS_CLEAR_002])
         .run(|t| {
             t.secure(t.value(&SECURED))?;
@@ -162,24 +150,21 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 0)?;
             t.ends(TSS_CLEAR_002, written, Status::Ok)
         }),
-    rule(
-        "tss-clear/answer-in-the-clear",
-        "A device that gets packets in the clear goes on protecting its own",
-    )
-    .checks(&[TSS_CLEAR_002])
-    .run(|t| {
-        require_protection(t, false)?;
-        let (pdc, region) = opened(t)?;
-        t.send_as_it_is(&plain(&pdc, &region, 1)?)?;
-        let soon = t.soon();
-        t.pause(soon)?;
-        t.forget();
-        let before = t.shield()?.clear;
-        works(t, TSS_CLEAR_002, &pdc, &region, 1)?;
-        let after = t.shield()?.clear;
-        t.check(TSS_CLEAR_002, "packets in the clear on the secured context:", 0, after - before);
-        Ok(())
-    }),
+    rule("tss-plaintext/reply", "A secured device that receives plaintext packets protects its replies")
+        .checks(&[TSS_CLEAR_002])
+        .run(|t| {
+            require_protection(t, false)?;
+            let (pdc, region) = opened(t)?;
+            t.send_as_it_is(&plain(&pdc, &region, 1)?)?;
+            let soon = t.soon();
+            t.pause(soon)?;
+            t.forget();
+            let before = t.shield()?.clear;
+            works(t, TSS_CLEAR_002, &pdc, &region, 1)?;
+            let after = t.shield()?.clear;
+            t.check(TSS_CLEAR_002, "packets in the clear on the secured context:", 0, after - before);
+            Ok(())
+        }),
 ];
 
 /// Makes the device require protection, or skips the case.

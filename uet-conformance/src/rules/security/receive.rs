@@ -107,22 +107,19 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "tss-receive/serves",
-        "A secured request is executed, and its ACK is protected under the same domain",
-    )
-    .checks(&[TSS_KEY_001])
-    .run(|t| {
-        let (pdc, region) = opened(t)?;
-        let before = t.shield()?.seen.len();
-        t.request(&pdc, pdc.request(1).write(&region, 0, &[7; 32])?)?;
-        t.expect_ack(TSS_KEY_001, &pdc, pdc.psn(1))?;
-        t.expect_memory(TSS_KEY_001, &region, 0, &[7; 32])?;
-        let answers = t.shield()?.seen.len() - before;
-        t.check(TSS_KEY_001, "protected answers:", 1, answers);
-        Ok(())
-    }),
-    rule("tss-receive/altered", "A packet with one changed bit changes nothing and gets no answer")
+    rule("tss-receive/request", "A target executes a secured request and protects its ACK")
+        .checks(&[TSS_KEY_001])
+        .run(|t| {
+            let (pdc, region) = opened(t)?;
+            let before = t.shield()?.seen.len();
+            t.request(&pdc, pdc.request(1).write(&region, 0, &[7; 32])?)?;
+            t.expect_ack(TSS_KEY_001, &pdc, pdc.psn(1))?;
+            t.expect_memory(TSS_KEY_001, &region, 0, &[7; 32])?;
+            let answers = t.shield()?.seen.len() - before;
+            t.check(TSS_KEY_001, "protected answers:", 1, answers);
+            Ok(())
+        }),
+    rule("tss-receive/bit-flip", "A packet with one flipped bit has no effect and gets no answer")
         .checks(&[TSS_ICV_002, TSS_ICV_003])
         .over(&[&SECURED, &ALTERED])
         .run(|t| {
@@ -151,7 +148,7 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_ack(TSS_ICV_002, &pdc, pdc.psn(1))?;
             t.expect_memory(TSS_ICV_002, &region, 0, &[7; 32])
         }),
-    rule("tss-receive/tag", "The target compares each byte of the ICV")
+    rule("tss-receive/icv-byte", "A target compares every byte of the ICV")
         .checks(&[TSS_ICV_002, TSS_ICV_003])
         .over(&[&IDENTIFIED, &TAG])
         .run(|t| {
@@ -162,7 +159,7 @@ pub(super) const RULES: &[Rule] = &[
             flip(&mut sealed, (first + t.value(&TAG)) * 8 + 3);
             no_effect(t, [TSS_ICV_002, TSS_ICV_003], (&pdc, &region), 1, &[sealed])
         }),
-    rule("tss-receive/made-up-tag", "A packet with a made-up ICV has no effect")
+    rule("tss-receive/forged-icv", "A packet with a forged ICV has no effect")
         .checks(&[TSS_ICV_002, TSS_ICV_003])
         .over(&[&SECURED, &MADE_UP])
         .run(|t| {
@@ -172,7 +169,7 @@ pub(super) const RULES: &[Rule] = &[
             sealed.bytes[first..].fill(t.value(&MADE_UP));
             no_effect(t, [TSS_ICV_002, TSS_ICV_003], (&pdc, &region), 1, &[sealed])
         }),
-    rule("tss-receive/cut", "A packet that is cut short has no effect")
+    rule("tss-receive/truncated", "A truncated packet has no effect")
         .checks(&[TSS_ICV_002, TSS_ICV_003])
         .over(&[&SECURED, &CUT])
         .run(|t| {
@@ -182,7 +179,7 @@ pub(super) const RULES: &[Rule] = &[
             sealed.bytes.truncate(length);
             no_effect(t, [TSS_ICV_002, TSS_ICV_003], (&pdc, &region), 1, &[sealed])
         }),
-    rule("tss-receive/longer", "A packet with bytes behind its ICV has no effect")
+    rule("tss-receive/trailing-bytes", "A packet with bytes after its ICV has no effect")
         .checks(&[TSS_ICV_002, TSS_ICV_003])
         .over(&[&SECURED, &BEHIND])
         .run(|t| {
@@ -191,7 +188,7 @@ pub(super) const RULES: &[Rule] = &[
             sealed.bytes.extend(vec![0x11; t.value(&BEHIND)]);
             no_effect(t, [TSS_ICV_002, TSS_ICV_003], (&pdc, &region), 1, &[sealed])
         }),
-    rule("tss-receive/short-tag", "A packet whose ICV is shorter than 16 bytes has no effect")
+    rule("tss-receive/short-icv", "A packet whose ICV is shorter than 16 bytes has no effect")
         .checks(&[TSS_ICV_002, TSS_ICV_003])
         .over(&[&SECURED, &CUT])
         .run(|t| {
@@ -208,7 +205,7 @@ pub(super) const RULES: &[Rule] = &[
             sealed.bytes.truncate(length);
             no_effect(t, [TSS_ICV_002, TSS_ICV_003], (&pdc, &region), 1, &[sealed])
         }),
-    rule("tss-receive/each-kind", "No kind of packet with a wrong ICV gets an answer or changes a context")
+    rule("tss-receive/wrong-icv", "A packet of any type with a wrong ICV has no effect and gets no answer")
         .checks(&[TSS_ICV_002, TSS_ICV_003])
         .over(&[&SECURED, &PACKET])
         .run(|t| {
@@ -217,23 +214,26 @@ pub(super) const RULES: &[Rule] = &[
             let forged = packet(t, &pdc, &region, sort)?;
             no_effect(t, [TSS_ICV_002, TSS_ICV_003], (&pdc, &region), 1, &[forged])
         }),
-    rule("tss-receive/control", "Control packets with a wrong ICV get no answer, and end no context")
-        .checks(&[TSS_ICV_002, TSS_ICV_003])
-        .run(|t| {
-            let (pdc, region) = opened(t)?;
-            t.settle()?;
-            let kinds = [CtlType::NOOP, CtlType::ACK_REQUEST, CtlType::CLOSE_COMMAND, CtlType::CLEAR_COMMAND];
-            for kind in kinds {
-                let packet = packet(t, &pdc, &region, Sort::Control(kind))?;
-                t.send_as_it_is(&packet)?;
-            }
-            let probe = packet(t, &pdc, &region, Sort::Probe)?;
-            t.send_as_it_is(&probe)?;
-            // The context has all its PSNs still.
-            works(t, TSS_ICV_002, &pdc, &region, 1)?;
-            silent(t, TSS_ICV_003)
-        }),
-    rule("tss-receive/altered-idempotent", "An idempotent request with a wrong ICV is not executed")
+    rule(
+        "tss-receive/wrong-icv-control",
+        "Control packets with a wrong ICV get no answer and end no context",
+    )
+    .checks(&[TSS_ICV_002, TSS_ICV_003])
+    .run(|t| {
+        let (pdc, region) = opened(t)?;
+        t.settle()?;
+        let kinds = [CtlType::NOOP, CtlType::ACK_REQUEST, CtlType::CLOSE_COMMAND, CtlType::CLEAR_COMMAND];
+        for kind in kinds {
+            let packet = packet(t, &pdc, &region, Sort::Control(kind))?;
+            t.send_as_it_is(&packet)?;
+        }
+        let probe = packet(t, &pdc, &region, Sort::Probe)?;
+        t.send_as_it_is(&probe)?;
+        // The context has all its PSNs still.
+        works(t, TSS_ICV_002, &pdc, &region, 1)?;
+        silent(t, TSS_ICV_003)
+    }),
+    rule("tss-receive/wrong-icv-rudi", "A RUDI request with a wrong ICV is not executed")
         .checks(&[TSS_ICV_002, TSS_ICV_003])
         .needs(&[RUD, WRITE, RUDI, TSS])
         .run(|t| {
@@ -248,7 +248,7 @@ pub(super) const RULES: &[Rule] = &[
             expect_rudi_response(t, TSS_ICV_002, &pdc, 0x1234)?;
             t.expect_memory(TSS_ICV_002, &region, 0, &[7; 32])
         }),
-    rule("tss-receive/opening", "An opening packet with a wrong ICV opens no context")
+    rule("tss-receive/wrong-icv-opening", "An opening packet with a wrong ICV opens no context")
         .checks(&[TSS_ICV_002, TSS_ICV_003])
         .run(|t| {
             t.secure(t.value(&SECURED))?;
@@ -260,7 +260,7 @@ pub(super) const RULES: &[Rule] = &[
             establish_as(t, TSS_ICV_002, &mut pdc, &region)?;
             works(t, TSS_ICV_002, &pdc, &region, 1)
         }),
-    rule("tss-receive/many", "Packets with a wrong ICV do not keep a target from serving its peers")
+    rule("tss-receive/wrong-icv-flood", "A target serves its peer despite many packets with a wrong ICV")
         .checks(&[TSS_ICV_002])
         .run(|t| {
             let (pdc, region) = opened(t)?;
@@ -275,8 +275,9 @@ pub(super) const RULES: &[Rule] = &[
             }
             works(t, TSS_ICV_002, &pdc, &region, 1)
         }),
-    rule("tss-receive/altered-ack", "An ACK with a wrong ICV ends no operation").checks(&[TSS_ICV_002]).run(
-        |t| {
+    rule("tss-receive/wrong-icv-ack", "An ACK with a wrong ICV ends no operation")
+        .checks(&[TSS_ICV_002])
+        .run(|t| {
             t.secure(t.value(&SECURED))?;
             let peer = t.peer(0)?;
             let written = t.post(post(PostKind::Write, peer, 64))?;
@@ -288,9 +289,8 @@ pub(super) const RULES: &[Rule] = &[
             target.expect_again(t, TSS_ICV_002, 0, t.later())?;
             target.ack(t, 0)?;
             t.ends(TSS_ICV_002, written, Status::Ok)
-        },
-    ),
-    rule("tss-receive/altered-nack", "A fatal NACK with a wrong ICV ends no context")
+        }),
+    rule("tss-receive/wrong-icv-nack", "A fatal NACK with a wrong ICV ends no context")
         .checks(&[TSS_ICV_002])
         .run(|t| {
             t.secure(t.value(&SECURED))?;
@@ -307,7 +307,7 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 0)?;
             t.ends(TSS_ICV_002, written, Status::Ok)
         }),
-    rule("tss-receive/no-retransmission", "A NACK with a wrong ICV causes no retransmission")
+    rule("tss-receive/wrong-icv-retransmission", "A NACK with a wrong ICV causes no retransmission")
         .checks(&[TSS_ICV_002])
         .measure(|t| {
             t.secure(t.value(&SECURED))?;
@@ -347,7 +347,7 @@ pub(super) const RULES: &[Rule] = &[
             t.check_memory(TSS_SDI_001, &region, 0, &[0; 32])?;
             establish_as(t, TSS_SDI_001, &mut pdc, &region)
         }),
-    rule("tss-receive/copy", "A copy of a secured packet is answered and not executed again")
+    rule("tss-receive/duplicate", "A duplicate of a secured packet is not executed again")
         .checks(&[PDS_DUP_001])
         .run(|t| {
             let (pdc, region) = opened(t)?;
@@ -362,7 +362,7 @@ pub(super) const RULES: &[Rule] = &[
             t.settle()?;
             t.check_memory(PDS_DUP_001, &region, 64, &[9; 32])
         }),
-    rule("tss-receive/read", "The data of a read come protected, in an ACK and in the return direction")
+    rule("tss-receive/read", "A target protects the data of a read")
         .checks(&[TSS_CLEAR_002, SES_READ_001])
         .needs(READS)
         .run(|t| {
@@ -381,7 +381,7 @@ pub(super) const RULES: &[Rule] = &[
             t.check(TSS_CLEAR_002, "packets in the clear:", 0, clear);
             Ok(())
         }),
-    rule("tss-receive/rudi", "An idempotent request is executed, and its response is protected")
+    rule("tss-receive/rudi", "A target executes a secured RUDI request and protects its response")
         .checks(&[TSS_CLEAR_002, TSS_ICV_001])
         .needs(&[RUD, WRITE, RUDI, TSS])
         .run(|t| {
@@ -396,7 +396,7 @@ pub(super) const RULES: &[Rule] = &[
             t.check(TSS_CLEAR_002, "packets in the clear:", 0, clear);
             Ok(())
         }),
-    rule("tss-receive/trimmed", "A trimmed secured request changes no memory and is not acknowledged")
+    rule("tss-receive/trimmed", "A trimmed secured request is neither executed nor acknowledged")
         .checks(&[TSS_TRIM_001])
         .needs(TRIMS)
         .run(|t| {
@@ -412,8 +412,9 @@ pub(super) const RULES: &[Rule] = &[
             t.check_memory(TSS_TRIM_001, &region, 64, &[0; 32])?;
             works(t, TSS_TRIM_001, &pdc, &region, 1)
         }),
-    rule("tss-receive/clear", "A secured context accepts nothing in the clear").checks(&[TSS_CLEAR_002]).run(
-        |t| {
+    rule("tss-receive/plaintext", "A secured context accepts no plaintext request")
+        .checks(&[TSS_CLEAR_002])
+        .run(|t| {
             let (pdc, region) = opened(t)?;
             let request = pdc.request(1).write(&region, 0, &[7; 32])?.build()?;
             t.send_as_it_is(&pdc.wire(&request))?;
@@ -423,32 +424,28 @@ pub(super) const RULES: &[Rule] = &[
             t.send(&pdc, &request)?;
             t.expect_ack(TSS_CLEAR_002, &pdc, pdc.psn(1))?;
             t.expect_memory(TSS_CLEAR_002, &region, 0, &[7; 32])
-        },
-    ),
-    rule(
-        "tss-receive/replayed-opening",
-        "A copy of an opening packet executes nothing after the context has closed",
-    )
-    .checks(&[TSS_START_001])
-    .run(|t| {
-        t.secure(t.value(&SECURED))?;
-        let region = t.region(64)?;
-        let mut pdc = t.initiate();
-        let opening = pdc.request(0).write(&region, 0, &[7; 32])?.build()?;
-        let sealed = t.sealed(&pdc.wire(&opening))?;
-        t.send_as_it_is(&sealed)?;
-        let (_, ack) = t.need("an open context", t.soon(), |seen| seen.acknowledges(&pdc, pdc.psn(0)))?;
-        pdc.remote = Some(ack.spdcid());
-        t.expect_memory(TSS_START_001, &region, 0, &[7; 32])?;
-        let clear = pdc.request(1).write(&region, 0, &[0; 32])?;
-        t.request(&pdc, clear)?;
-        t.need_ack(&pdc, pdc.psn(1))?;
-        close(t, &pdc, 2)?;
-        t.send_as_it_is(&sealed)?;
-        let soon = t.soon();
-        t.pause(soon)?;
-        t.expect_memory(TSS_START_001, &region, 0, &[0; 32])
-    }),
+        }),
+    rule("tss-receive/replayed-opening", "A replayed opening packet executes nothing after the close")
+        .checks(&[TSS_START_001])
+        .run(|t| {
+            t.secure(t.value(&SECURED))?;
+            let region = t.region(64)?;
+            let mut pdc = t.initiate();
+            let opening = pdc.request(0).write(&region, 0, &[7; 32])?.build()?;
+            let sealed = t.sealed(&pdc.wire(&opening))?;
+            t.send_as_it_is(&sealed)?;
+            let (_, ack) = t.need("an open context", t.soon(), |seen| seen.acknowledges(&pdc, pdc.psn(0)))?;
+            pdc.remote = Some(ack.spdcid());
+            t.expect_memory(TSS_START_001, &region, 0, &[7; 32])?;
+            let clear = pdc.request(1).write(&region, 0, &[0; 32])?;
+            t.request(&pdc, clear)?;
+            t.need_ack(&pdc, pdc.psn(1))?;
+            close(t, &pdc, 2)?;
+            t.send_as_it_is(&sealed)?;
+            let soon = t.soon();
+            t.pause(soon)?;
+            t.expect_memory(TSS_START_001, &region, 0, &[0; 32])
+        }),
 ];
 
 fn packet(t: &mut Test<'_>, pdc: &Pdc, region: &Region, sort: Sort) -> Result<Wire, Stop> {

@@ -27,7 +27,7 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule("tss-rotate/both-keys", "A target opens packets under both installed keys")
+    rule("tss-rotation/both-keys", "A target accepts packets under both installed keys")
         .checks(&[TSS_AN_001])
         .run(|t| {
             let (pdc, region) = with_two_keys(t, TSS_AN_001)?;
@@ -37,67 +37,58 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule(
-        "tss-rotate/switch",
-        "After a switch of the association number, answers on an open context use the \
-         new key",
-    )
-    .checks(&[TSS_AN_002])
-    .over(&[&SECURED, &FIRST])
-    .run(|t| {
-        let (pdc, region) = with_two_keys(t, TSS_AN_002)?;
-        if t.value(&FIRST) {
+    rule("tss-rotation/switch-target", "After a key switch, answers on an open context use the new key")
+        .checks(&[TSS_AN_002])
+        .over(&[&SECURED, &FIRST])
+        .run(|t| {
+            let (pdc, region) = with_two_keys(t, TSS_AN_002)?;
+            if t.value(&FIRST) {
+                switch_to(t, true)?;
+                works(t, TSS_AN_002, &pdc, &region, 1)?;
+            }
+            let an = !t.value(&FIRST);
+            switch_to(t, an)?;
+            t.settle()?;
+            works(t, TSS_AN_002, &pdc, &region, 2)?;
+            let seen = latest(t)?;
+            t.check(TSS_AN_002, "association number", Some(an.into()), seen);
+            Ok(())
+        }),
+    rule("tss-rotation/switch-initiator", "After a key switch, new operations use the new key")
+        .checks(&[TSS_AN_002])
+        .over(&[&SECURED, &FIRST])
+        .run(|t| {
+            t.secure(t.value(&SECURED))?;
+            add_key(t)?;
             switch_to(t, true)?;
-            works(t, TSS_AN_002, &pdc, &region, 1)?;
-        }
-        let an = !t.value(&FIRST);
-        switch_to(t, an)?;
-        t.settle()?;
-        works(t, TSS_AN_002, &pdc, &region, 2)?;
-        let seen = latest(t)?;
-        t.check(TSS_AN_002, "association number", Some(an.into()), seen);
-        Ok(())
-    }),
-    rule(
-        "tss-rotate/switch-initiator",
-        "After a switch of the association number, operations leave under the new key",
-    )
-    .checks(&[TSS_AN_002])
-    .over(&[&SECURED, &FIRST])
-    .run(|t| {
-        t.secure(t.value(&SECURED))?;
-        add_key(t)?;
-        switch_to(t, true)?;
-        let an = !t.value(&FIRST);
-        switch_to(t, an)?;
-        let peer = t.peer(0)?;
-        let written = t.post(post(PostKind::Write, peer, 64))?;
-        let target = Target::accept(t)?;
-        let seen = latest(t)?;
-        t.check(TSS_AN_002, "association number", Some(an.into()), seen);
-        target.ack(t, 0)?;
-        t.ends(TSS_AN_002, written, Status::Ok)
-    }),
-    rule(
-        "tss-rotate/retransmission",
-        "A retransmission uses the current key, though the packet left under another",
-    )
-    .checks(&[TSS_AN_002])
-    .run(|t| {
-        t.secure(t.value(&SECURED))?;
-        add_key(t)?;
-        let peer = t.peer(0)?;
-        let written = t.post(post(PostKind::Write, peer, 64))?;
-        let mut target = Target::accept(t)?;
-        switch_to(t, true)?;
-        let again = target.expect_again(t, TSS_AN_002, 0, t.later())?;
-        let number = again.seen.number;
-        let seen = t.shield()?.seen.iter().find(|seen| seen.number == number).map(|seen| u8::from(seen.an));
-        t.check(TSS_AN_002, "association number", Some(1), seen);
-        target.ack(t, 0)?;
-        t.ends(TSS_AN_002, written, Status::Ok)
-    }),
-    rule("tss-rotate/in-flight", "A packet under the old key arrives after the switch and is executed")
+            let an = !t.value(&FIRST);
+            switch_to(t, an)?;
+            let peer = t.peer(0)?;
+            let written = t.post(post(PostKind::Write, peer, 64))?;
+            let target = Target::accept(t)?;
+            let seen = latest(t)?;
+            t.check(TSS_AN_002, "association number", Some(an.into()), seen);
+            target.ack(t, 0)?;
+            t.ends(TSS_AN_002, written, Status::Ok)
+        }),
+    rule("tss-rotation/retransmission", "A retransmission after a key switch uses the new key")
+        .checks(&[TSS_AN_002])
+        .run(|t| {
+            t.secure(t.value(&SECURED))?;
+            add_key(t)?;
+            let peer = t.peer(0)?;
+            let written = t.post(post(PostKind::Write, peer, 64))?;
+            let mut target = Target::accept(t)?;
+            switch_to(t, true)?;
+            let again = target.expect_again(t, TSS_AN_002, 0, t.later())?;
+            let number = again.seen.number;
+            let seen =
+                t.shield()?.seen.iter().find(|seen| seen.number == number).map(|seen| u8::from(seen.an));
+            t.check(TSS_AN_002, "association number", Some(1), seen);
+            target.ack(t, 0)?;
+            t.ends(TSS_AN_002, written, Status::Ok)
+        }),
+    rule("tss-rotation/in-flight", "A packet under the old key that arrives after a key switch is executed")
         .checks(&[TSS_AN_001])
         .run(|t| {
             let (pdc, region) = with_two_keys(t, TSS_AN_001)?;
@@ -106,16 +97,16 @@ pub(super) const RULES: &[Rule] = &[
             t.send_as_it_is(&sealed)?;
             executed(t, TSS_AN_001, &pdc, &region, 1)
         }),
-    rule("tss-rotate/removed", "A packet under a key that was removed has no effect")
-        .checks(&[TSS_AN_003])
-        .run(|t| {
+    rule("tss-rotation/removed-key", "A packet under a removed key has no effect").checks(&[TSS_AN_003]).run(
+        |t| {
             let (pdc, region) = with_two_keys(t, TSS_AN_003)?;
             let old = rotated(t, &pdc, &region)?;
             t.shield()?.secrets[0] = None;
             t.install()?;
             no_effect(t, [TSS_AN_003, TSS_AN_003], (&pdc, &region), 1, &[old])
-        }),
-    rule("tss-rotate/replaced", "A packet under the earlier key of a slot has no effect")
+        },
+    ),
+    rule("tss-rotation/replaced-key", "A packet under a replaced key has no effect")
         .checks(&[TSS_AN_003])
         .run(|t| {
             let (pdc, region) = with_two_keys(t, TSS_AN_003)?;
@@ -127,7 +118,7 @@ pub(super) const RULES: &[Rule] = &[
             t.shield()?.an = false;
             works(t, TSS_AN_003, &pdc, &region, 2)
         }),
-    rule("tss-rotate/empty-slot", "A packet of an association number without a key has no effect")
+    rule("tss-rotation/empty-slot", "A packet with an association number without a key has no effect")
         .checks(&[TSS_AN_003])
         .over(&[&SECURED, &UNDER])
         .run(|t| {
@@ -146,16 +137,18 @@ pub(super) const RULES: &[Rule] = &[
             shield.an = false;
             no_effect(t, [TSS_AN_003, TSS_AN_003], (&pdc, &region), 1, &[sealed?])
         }),
-    rule("tss-rotate/back", "A switch back to a key continues its counter").checks(&[TSS_CTR_001]).run(|t| {
-        let (pdc, region) = with_two_keys(t, TSS_CTR_001)?;
-        for (n, an) in [(1, false), (2, true), (3, false), (4, true)] {
-            switch_to(t, an)?;
-            works(t, TSS_CTR_001, &pdc, &region, n)?;
-        }
-        distinct(t, false)?;
-        distinct(t, true)
-    }),
-    rule("tss-rotate/same-again", "Keys that are installed again keep their counters")
+    rule("tss-rotation/switch-back", "A switch back to a key continues its counter")
+        .checks(&[TSS_CTR_001])
+        .run(|t| {
+            let (pdc, region) = with_two_keys(t, TSS_CTR_001)?;
+            for (n, an) in [(1, false), (2, true), (3, false), (4, true)] {
+                switch_to(t, an)?;
+                works(t, TSS_CTR_001, &pdc, &region, n)?;
+            }
+            distinct(t, false)?;
+            distinct(t, true)
+        }),
+    rule("tss-rotation/reinstalled", "A key that is reinstalled keeps its counter")
         .checks(&[TSS_CTR_001])
         .run(|t| {
             let (pdc, region) = open_as(t, TSS_CTR_001, t.value(&SECURED), |_| {})?;
@@ -165,7 +158,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             distinct(t, false)
         }),
-    rule("tss-rotate/epoch-sent", "Requests and answers carry the current epoch of their key")
+    rule("tss-rotation/epoch-sent", "Requests and answers carry the current epoch of their key")
         .checks(&[TSS_EPOCH_002])
         .over(&[&SECURED, &EPOCH])
         .run(|t| {
@@ -179,7 +172,7 @@ pub(super) const RULES: &[Rule] = &[
             epochs_sent(t, epoch)?;
             target.ack(t, 0)
         }),
-    rule("tss-rotate/epoch-steps", "A context continues in the next epoch of its key")
+    rule("tss-rotation/next-epoch", "A context continues in the next epoch of its key")
         .checks(&[TSS_EPOCH_002])
         .run(|t| {
             let (pdc, region) = open_as(t, TSS_EPOCH_002, t.value(&SECURED), |domain| domain.epoch = 0xfffe)?;
@@ -193,7 +186,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("tss-rotate/old-epoch", "A packet of an epoch that is too old has no effect")
+    rule("tss-rotation/expired-epoch", "A packet of an expired epoch has no effect")
         .checks(&[TSS_EPOCH_001])
         .over(&[&MEMBER, &CURRENT])
         .run(|t| {
@@ -208,7 +201,7 @@ pub(super) const RULES: &[Rule] = &[
             t.shield()?.epoch = current;
             no_effect(t, [TSS_EPOCH_001, TSS_EPOCH_001], (&pdc, &region), 1, &old)
         }),
-    rule("tss-rotate/recent-epoch", "A packet of the oldest permitted epoch is executed")
+    rule("tss-rotation/oldest-epoch", "A packet of the oldest permitted epoch is executed")
         .checks(&[TSS_EPOCH_001])
         .over(&[&MEMBER, &CURRENT])
         .run(|t| {

@@ -18,7 +18,7 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule("tss-send/initiates", "An operation of the device leaves under the key of its domain")
+    rule("tss-send/operation", "A device sends an operation under the key of its domain")
         .checks(&[TSS_ICV_001, TSS_AN_002, TSS_EPOCH_002])
         .run(|t| {
             t.secure(t.value(&SECURED))?;
@@ -38,26 +38,24 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 0)?;
             t.ends(TSS_ICV_001, written, Status::Ok)
         }),
-    rule(
-        "tss-send/retransmission",
-        "A retransmission takes a new counter and opens to the packet that was lost",
-    )
-    .checks(&[TSS_CTR_001])
-    .run(|t| {
-        t.secure(t.value(&SECURED))?;
-        let peer = t.peer(0)?;
-        let written = t.post(post(PostKind::Write, peer, 64))?;
-        let mut target = Target::accept(t)?;
-        let again = target.expect_again(t, TSS_CTR_001, 0, t.later())?;
-        let (first, again) = (target.packet(0)?.seen.number, again.seen.number);
-        let shield = t.shield()?;
-        let counter = |number| shield.seen.iter().find(|seen| seen.number == number).map(|seen| seen.counter);
-        let (first, again) = (counter(first).unwrap_or(0), counter(again).unwrap_or(0));
-        t.at_least(TSS_CTR_001, "counter of the retransmission", first + 1, again);
-        target.ack(t, 0)?;
-        t.ends(TSS_CTR_001, written, Status::Ok)
-    }),
-    rule("tss-send/content", "A retransmission has the content of the packet that was lost")
+    rule("tss-send/retransmission", "A retransmission has a higher counter than the lost packet")
+        .checks(&[TSS_CTR_001])
+        .run(|t| {
+            t.secure(t.value(&SECURED))?;
+            let peer = t.peer(0)?;
+            let written = t.post(post(PostKind::Write, peer, 64))?;
+            let mut target = Target::accept(t)?;
+            let again = target.expect_again(t, TSS_CTR_001, 0, t.later())?;
+            let (first, again) = (target.packet(0)?.seen.number, again.seen.number);
+            let shield = t.shield()?;
+            let counter =
+                |number| shield.seen.iter().find(|seen| seen.number == number).map(|seen| seen.counter);
+            let (first, again) = (counter(first).unwrap_or(0), counter(again).unwrap_or(0));
+            t.at_least(TSS_CTR_001, "counter of the retransmission", first + 1, again);
+            target.ack(t, 0)?;
+            t.ends(TSS_CTR_001, written, Status::Ok)
+        }),
+    rule("tss-send/retransmission-content", "A retransmission has the content of the lost packet")
         .checks(&[TSS_CTR_001])
         .run(|t| {
             t.secure(t.value(&SECURED))?;
@@ -73,48 +71,42 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 0)?;
             t.ends(TSS_CTR_001, written, Status::Ok)
         }),
-    rule(
-        "tss-send/each-kind",
-        "Requests, ACKs, NACKs and control packets share one counter, and none has that \
-         of another",
-    )
-    .checks(&[TSS_CTR_001])
-    .run(|t| {
-        let (pdc, region) = opened(t)?;
-        for n in 1..6 {
-            works(t, TSS_CTR_001, &pdc, &region, n)?;
-        }
-        // NACKs of the context and of nobody.
-        t.send(&pdc, &pdc.control(CtlType::ACK_REQUEST, pdc.psn(9), 0)?)?;
-        t.send(&pdc, &pdc.of_nobody(None).control(CtlType::ACK_REQUEST, pdc.psn(1), 0)?)?;
-        t.send(&pdc, &pdc.probe(3, pdc.psn(0))?)?;
-        let peer = t.peer(0)?;
-        let written = t.post(post(PostKind::Write, peer, 3 * t.mtu()))?;
-        let mut target = Target::accept(t)?;
-        target.collect(t, 3)?;
-        target.refuse(t, NackCode::TRIMMED, 1)?;
-        target.expect_again(t, TSS_CTR_001, 1, t.later())?;
-        target.ack(t, 2)?;
-        t.ends(TSS_CTR_001, written, Status::Ok)?;
-        let sent = t.shield()?.seen.len();
-        t.at_least(TSS_CTR_001, "protected packets", 9, sent);
-        distinct(t)
-    }),
-    rule("tss-send/ack-again", "An ACK that is sent again has a counter of its own")
+    rule("tss-send/unique-counters", "Requests, ACKs, NACKs and control packets never share a counter value")
         .checks(&[TSS_CTR_001])
         .run(|t| {
             let (pdc, region) = opened(t)?;
-            works(t, TSS_CTR_001, &pdc, &region, 1)?;
-            for _ in 0..3 {
-                t.settle()?;
-                t.send_wire(&plain(&pdc, &region, 1)?)?;
-                // The sources leave open if a duplicate without `retx` is acknowledged.
-                let soon = t.soon();
-                t.wait(soon, |seen| seen.acknowledges(&pdc, pdc.psn(1)))?;
+            for n in 1..6 {
+                works(t, TSS_CTR_001, &pdc, &region, n)?;
             }
+            // NACKs of the context and of nobody.
+            t.send(&pdc, &pdc.control(CtlType::ACK_REQUEST, pdc.psn(9), 0)?)?;
+            t.send(&pdc, &pdc.of_nobody(None).control(CtlType::ACK_REQUEST, pdc.psn(1), 0)?)?;
+            t.send(&pdc, &pdc.probe(3, pdc.psn(0))?)?;
+            let peer = t.peer(0)?;
+            let written = t.post(post(PostKind::Write, peer, 3 * t.mtu()))?;
+            let mut target = Target::accept(t)?;
+            target.collect(t, 3)?;
+            target.refuse(t, NackCode::TRIMMED, 1)?;
+            target.expect_again(t, TSS_CTR_001, 1, t.later())?;
+            target.ack(t, 2)?;
+            t.ends(TSS_CTR_001, written, Status::Ok)?;
+            let sent = t.shield()?.seen.len();
+            t.at_least(TSS_CTR_001, "protected packets", 9, sent);
             distinct(t)
         }),
-    rule("tss-send/peers", "Packets to two peers have different counters")
+    rule("tss-send/repeated-ack", "A repeated ACK has a new counter").checks(&[TSS_CTR_001]).run(|t| {
+        let (pdc, region) = opened(t)?;
+        works(t, TSS_CTR_001, &pdc, &region, 1)?;
+        for _ in 0..3 {
+            t.settle()?;
+            t.send_wire(&plain(&pdc, &region, 1)?)?;
+            // The sources leave open if a duplicate without `retx` is acknowledged.
+            let soon = t.soon();
+            t.wait(soon, |seen| seen.acknowledges(&pdc, pdc.psn(1)))?;
+        }
+        distinct(t)
+    }),
+    rule("tss-send/two-peers", "Packets to two peers have different counters")
         .checks(&[TSS_CTR_001])
         .needs(TWO)
         .over(&[&CLUSTER])
@@ -131,7 +123,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             distinct(t)
         }),
-    rule("tss-send/contexts", "Packets of two contexts with one peer have different counters")
+    rule("tss-send/contexts", "Packets of several contexts with one peer have different counters")
         .checks(&[TSS_CTR_001])
         .run(|t| {
             t.secure(t.value(&SECURED))?;
@@ -147,7 +139,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             distinct(t)
         }),
-    rule("tss-send/limit-of-target", "A target whose counter has reached its limit sends nothing more")
+    rule("tss-send/limit-target", "A target sends nothing more once its counter reaches the limit")
         .checks(&[TSS_CTR_002])
         .over(&[&SECURED, &LEFT])
         .run(|t| {
@@ -161,23 +153,20 @@ pub(super) const RULES: &[Rule] = &[
             }
             spent(t)
         }),
-    rule(
-        "tss-send/limit-of-initiator",
-        "An initiator whose counter has reached its limit sends nothing more",
-    )
-    .checks(&[TSS_CTR_002])
-    .over(&[&SECURED, &LEFT])
-    .run(|t| {
-        t.secure(t.value(&SECURED))?;
-        let peer = t.peer(0)?;
-        Target::established(t, peer, Mode::Rud)?;
-        nearly_spent(t)?;
-        t.post(post(PostKind::Write, peer, 64))?;
-        let later = t.later() * 2;
-        t.pause(later)?;
-        spent(t)
-    }),
-    rule("tss-send/new-key", "A new key ends the silence of a device whose counter has reached its limit")
+    rule("tss-send/limit-initiator", "An initiator sends nothing more once its counter reaches the limit")
+        .checks(&[TSS_CTR_002])
+        .over(&[&SECURED, &LEFT])
+        .run(|t| {
+            t.secure(t.value(&SECURED))?;
+            let peer = t.peer(0)?;
+            Target::established(t, peer, Mode::Rud)?;
+            nearly_spent(t)?;
+            t.post(post(PostKind::Write, peer, 64))?;
+            let later = t.later() * 2;
+            t.pause(later)?;
+            spent(t)
+        }),
+    rule("tss-send/new-key", "A new key lets a device at its counter limit send again")
         .checks(&[TSS_AN_002])
         .run(|t| {
             let (pdc, region) = open_as(t, TSS_AN_002, t.value(&SECURED), |_| {})?;

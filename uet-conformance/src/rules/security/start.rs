@@ -20,72 +20,57 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "tss-start/opens",
-        "A context opens at the Start_PSN of its first packet, or at the one that the \
-         target demands",
-    )
-    .checks(&[TSS_START_002])
-    .run(|t| {
-        method(t, t.value(&METHOD))?;
-        let (pdc, region) = fresh(t, TSS_START_002)?;
-        works(t, TSS_START_002, &pdc, &region, 1)
-    }),
-    rule(
-        "tss-start/replayed-opening",
-        "A copy of an opening packet executes nothing after the context has closed, by \
-         either method",
-    )
-    .checks(&[TSS_START_001])
-    .run(|t| {
-        method(t, t.value(&METHOD))?;
-        let region = t.region(1 << 16)?;
-        let (pdc, opening) = recorded(t, &region)?;
-        overwritten(t, &pdc, &region)?;
-        for _ in 0..3 {
+    rule("tss-start/opens", "A context opens at its own Start_PSN or at the one that the target requires")
+        .checks(&[TSS_START_002])
+        .run(|t| {
+            method(t, t.value(&METHOD))?;
+            let (pdc, region) = fresh(t, TSS_START_002)?;
+            works(t, TSS_START_002, &pdc, &region, 1)
+        }),
+    rule("tss-start/replayed-opening", "Neither Start_PSN method lets a replayed opening packet execute")
+        .checks(&[TSS_START_001])
+        .run(|t| {
+            method(t, t.value(&METHOD))?;
+            let region = t.region(1 << 16)?;
+            let (pdc, opening) = recorded(t, &region)?;
+            overwritten(t, &pdc, &region)?;
+            for _ in 0..3 {
+                t.send_as_it_is(&opening)?;
+            }
+            not_again(t, &region)
+        }),
+    rule("tss-start/replayed-requests", "Replayed requests execute nothing after their context has closed")
+        .checks(&[TSS_START_001])
+        .run(|t| {
+            method(t, t.value(&METHOD))?;
+            let region = t.region(1 << 16)?;
+            let (pdc, opening) = recorded(t, &region)?;
+            let request = t.sealed(&plain(&pdc, &region, 1)?)?;
+            t.send_as_it_is(&request)?;
+            t.need_ack(&pdc, pdc.psn(1))?;
+            t.request(&pdc, pdc.request(2).write(&region, 0, &[0xee; 128])?)?;
+            t.need_ack(&pdc, pdc.psn(2))?;
+            close(t, &pdc, 3)?;
+            t.send_as_it_is(&request)?;
             t.send_as_it_is(&opening)?;
-        }
-        not_again(t, &region)
-    }),
-    rule(
-        "tss-start/replayed-requests",
-        "Copies of later packets execute nothing after the context has closed",
-    )
-    .checks(&[TSS_START_001])
-    .run(|t| {
-        method(t, t.value(&METHOD))?;
-        let region = t.region(1 << 16)?;
-        let (pdc, opening) = recorded(t, &region)?;
-        let request = t.sealed(&plain(&pdc, &region, 1)?)?;
-        t.send_as_it_is(&request)?;
-        t.need_ack(&pdc, pdc.psn(1))?;
-        t.request(&pdc, pdc.request(2).write(&region, 0, &[0xee; 128])?)?;
-        t.need_ack(&pdc, pdc.psn(2))?;
-        close(t, &pdc, 3)?;
-        t.send_as_it_is(&request)?;
-        t.send_as_it_is(&opening)?;
-        t.send_as_it_is(&request)?;
-        not_again(t, &region)
-    }),
-    rule(
-        "tss-start/replayed-beside",
-        "A copy of an opening packet executes nothing while its sender has another \
-         context",
-    )
-    .checks(&[TSS_START_001])
-    .run(|t| {
-        method(t, t.value(&METHOD))?;
-        let region = t.region(1 << 16)?;
-        let (pdc, opening) = recorded(t, &region)?;
-        overwritten(t, &pdc, &region)?;
-        // The next context of the same PDCID.
-        let mut next = Pdc { remote: None, start: pdc.start + 0x1000, ..pdc.clone() };
-        establish_as(t, TSS_START_001, &mut next, &region)?;
-        t.send_as_it_is(&opening)?;
-        not_again(t, &region)?;
-        works(t, TSS_START_001, &next, &region, 4)
-    }),
-    rule("tss-start/floor", "A Start_PSN that a closed context has used opens no context")
+            t.send_as_it_is(&request)?;
+            not_again(t, &region)
+        }),
+    rule("tss-start/replayed-next-context", "A replayed opening packet has no effect on the next context")
+        .checks(&[TSS_START_001])
+        .run(|t| {
+            method(t, t.value(&METHOD))?;
+            let region = t.region(1 << 16)?;
+            let (pdc, opening) = recorded(t, &region)?;
+            overwritten(t, &pdc, &region)?;
+            // The next context of the same PDCID.
+            let mut next = Pdc { remote: None, start: pdc.start + 0x1000, ..pdc.clone() };
+            establish_as(t, TSS_START_001, &mut next, &region)?;
+            t.send_as_it_is(&opening)?;
+            not_again(t, &region)?;
+            works(t, TSS_START_001, &next, &region, 4)
+        }),
+    rule("tss-start/floor", "A Start_PSN at or below that of a closed context opens no context")
         .checks(&[TSS_START_001])
         .over(&[&SECURED, &FLOOR])
         .run(|t| {
@@ -102,23 +87,19 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule(
-        "tss-start/nack",
-        "NACK NEW_START_PSN names the refused PSN and the context of the initiator, and \
-         none of the target",
-    )
-    .checks(&[TSS_START_002])
-    .run(|t| {
-        method(t, t.value(&METHOD))?;
-        let region = t.region(1 << 16)?;
-        let (pdc, _, nack) = refused(t, TSS_START_002, &region)?;
-        t.check(TSS_START_002, "nack_code", NackCode::NEW_START_PSN, nack.nack_code());
-        t.check(TSS_START_002, "nack_psn", Some(pdc.psn(0)), nack.nack_psn());
-        t.check(TSS_START_002, "spdcid", uet_wire::PdcId::NONE, nack.spdcid());
-        t.check(TSS_START_002, "dpdcid", pdc.local, nack.dpdcid());
-        Ok(())
-    }),
-    rule("tss-start/nack-entropy", "NACK NEW_START_PSN has the entropy value of the request")
+    rule("tss-start/nack", "NACK NEW_START_PSN has the refused PSN, spdcid 0 and the initiator's dpdcid")
+        .checks(&[TSS_START_002])
+        .run(|t| {
+            method(t, t.value(&METHOD))?;
+            let region = t.region(1 << 16)?;
+            let (pdc, _, nack) = refused(t, TSS_START_002, &region)?;
+            t.check(TSS_START_002, "nack_code", NackCode::NEW_START_PSN, nack.nack_code());
+            t.check(TSS_START_002, "nack_psn", Some(pdc.psn(0)), nack.nack_psn());
+            t.check(TSS_START_002, "spdcid", uet_wire::PdcId::NONE, nack.spdcid());
+            t.check(TSS_START_002, "dpdcid", pdc.local, nack.dpdcid());
+            Ok(())
+        }),
+    rule("tss-start/nack-entropy", "NACK NEW_START_PSN has the entropy value of the refused request")
         .checks(&[TSS_START_002])
         .needs(ENTROPY)
         .over(&[&SECURED])
@@ -129,25 +110,21 @@ pub(super) const RULES: &[Rule] = &[
             t.check(TSS_START_002, "entropy value:", pdc.entropy, seen.wire.entropy);
             Ok(())
         }),
-    rule(
-        "tss-start/pending",
-        "A request that is refused for its Start_PSN executes nothing, however often it \
-         comes",
-    )
-    .checks(&[TSS_START_004])
-    .run(|t| {
-        method(t, t.value(&METHOD))?;
-        let region = t.region(1 << 16)?;
-        let (pdc, ..) = refused(t, TSS_START_004, &region)?;
-        for n in [0, 1, 0] {
-            t.request(&pdc, pdc.request(n).write(&region, 256, &[1; 32])?)?;
-        }
-        t.expect_none(TSS_START_004, "an ACK", t.soon(), |seen| {
-            seen.is_for(&pdc).then(|| seen.ack()).flatten()
-        })?;
-        t.check_memory(TSS_START_004, &region, 256, &[0; 32])
-    }),
-    rule("tss-start/same-demand", "While a context is pending, the target demands the same Start_PSN again")
+    rule("tss-start/pending", "A request with a refused Start_PSN is never executed")
+        .checks(&[TSS_START_004])
+        .run(|t| {
+            method(t, t.value(&METHOD))?;
+            let region = t.region(1 << 16)?;
+            let (pdc, ..) = refused(t, TSS_START_004, &region)?;
+            for n in [0, 1, 0] {
+                t.request(&pdc, pdc.request(n).write(&region, 256, &[1; 32])?)?;
+            }
+            t.expect_none(TSS_START_004, "an ACK", t.soon(), |seen| {
+                seen.is_for(&pdc).then(|| seen.ack()).flatten()
+            })?;
+            t.check_memory(TSS_START_004, &region, 256, &[0; 32])
+        }),
+    rule("tss-start/repeated-nack", "A target requires the same Start_PSN while a context is pending")
         .checks(&[TSS_START_006])
         .run(|t| {
             // So that a slow device still remembers its demand at the last packet.
@@ -170,25 +147,21 @@ pub(super) const RULES: &[Rule] = &[
             let mut right = Pdc { start, ..pdc };
             establish_as(t, TSS_START_006, &mut right, &region)
         }),
-    rule(
-        "tss-start/offset",
-        "A context that is pending opens by a packet with an offset from the required \
-         Start_PSN",
-    )
-    .checks(&[TSS_START_004])
-    .over(&[&SECURED])
-    .run(|t| {
-        method(t, "random")?;
-        let region = t.region(1 << 16)?;
-        let (pdc, _, nack) = refused(t, TSS_START_004, &region)?;
-        let pdc = Pdc { start: Psn(nack.payload()), ..pdc };
-        for n in [2, 0, 1] {
-            t.send_wire(&plain(&pdc, &region, n)?)?;
-            executed(t, TSS_START_004, &pdc, &region, n)?;
-        }
-        Ok(())
-    }),
-    rule("tss-start/many-pending", "Contexts that stay pending do not keep a target from opening others")
+    rule("tss-start/psn-offset", "A pending context opens with a packet at an offset from its Start_PSN")
+        .checks(&[TSS_START_004])
+        .over(&[&SECURED])
+        .run(|t| {
+            method(t, "random")?;
+            let region = t.region(1 << 16)?;
+            let (pdc, _, nack) = refused(t, TSS_START_004, &region)?;
+            let pdc = Pdc { start: Psn(nack.payload()), ..pdc };
+            for n in [2, 0, 1] {
+                t.send_wire(&plain(&pdc, &region, n)?)?;
+                executed(t, TSS_START_004, &pdc, &region, n)?;
+            }
+            Ok(())
+        }),
+    rule("tss-start/many-pending", "Pending contexts do not stop a target from opening others")
         .checks(&[TSS_START_004])
         .over(&[&SECURED])
         .run(|t| {
@@ -206,7 +179,7 @@ pub(super) const RULES: &[Rule] = &[
             establish_as(t, TSS_START_004, &mut pdc, &region)?;
             works(t, TSS_START_004, &pdc, &region, 1)
         }),
-    rule("tss-start/told", "A Start_PSN that the ACK of CLOSE_COMMAND tells opens the next context at once")
+    rule("tss-start/close-ack", "The Start_PSN in the ACK of CLOSE_COMMAND opens the next context")
         .checks(&[TSS_START_007])
         .over(&[&SECURED])
         .run(|t| {
@@ -221,7 +194,7 @@ pub(super) const RULES: &[Rule] = &[
             t.check(TSS_START_007, "Start_PSN", start, next.start);
             Ok(())
         }),
-    rule("tss-start/next", "Contexts of a domain open and close one after the other")
+    rule("tss-start/successive-contexts", "A target opens and closes several contexts in succession")
         .checks(&[TSS_START_002])
         .run(|t| {
             method(t, t.value(&METHOD))?;
