@@ -169,34 +169,36 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule(
-        "nscc/service-time-delayed",
-        "The service_time of a delayed ACK includes the delay, up to its limit",
-    )
-    .checks(&[CC_SERVICE_001])
-    .over(&[&MODE, &CARRIER, &WAIT])
-    .measure(|t| {
-        t.congestion_or_both("nscc")?;
-        t.try_configure("ack_delay", t.value(&WAIT).as_nanos() as u64)?;
-        let (pdc, region) = t.open()?;
-        let (_, way) = served(t, &pdc, &pdc.request(1).write(&region, 0, &[1; 64])?)?;
-        let (service, whole) = served(t, &pdc, &pdc.request(2).quiet().write(&region, 0, &[1; 64])?)?;
-        let Some(units) = service else { return skip("its ACK has no service_time") };
-        // The time that is not service was under way: about as long as before.
-        let under_way = way * 4 + t.grace().as_nanos() as u64;
-        if whole.saturating_sub(under_way) > LONGEST {
-            t.one_of(CC_SERVICE_001, "service_time of a wait above 8.39 ms, in units", &[0, 0xffff], units);
-            return Ok(());
-        }
-        if matches!(units, 0 | 0xffff) {
-            return skip("its service_time is not a time");
-        }
-        check_service(t, service, whole);
-        let least =
-            Bound::from(whole.saturating_sub(under_way)).tolerating("four times the way, and a pause");
-        t.at_least(CC_SERVICE_001, "service_time in nanoseconds", least, u64::from(units) * 128);
-        Ok(())
-    }),
+    rule("nscc/service-time-delay", "The service_time of a delayed ACK includes the delay, up to its limit")
+        .checks(&[CC_SERVICE_001])
+        .over(&[&MODE, &CARRIER, &WAIT])
+        .measure(|t| {
+            t.congestion_or_both("nscc")?;
+            t.try_configure("ack_delay", t.value(&WAIT).as_nanos() as u64)?;
+            let (pdc, region) = t.open()?;
+            let (_, way) = served(t, &pdc, &pdc.request(1).write(&region, 0, &[1; 64])?)?;
+            let (service, whole) = served(t, &pdc, &pdc.request(2).quiet().write(&region, 0, &[1; 64])?)?;
+            let Some(units) = service else { return skip("its ACK has no service_time") };
+            // The time that is not service was under way: about as long as before.
+            let under_way = way * 4 + t.grace().as_nanos() as u64;
+            if whole.saturating_sub(under_way) > LONGEST {
+                t.one_of(
+                    CC_SERVICE_001,
+                    "service_time of a wait above 8.39 ms, in units",
+                    &[0, 0xffff],
+                    units,
+                );
+                return Ok(());
+            }
+            if matches!(units, 0 | 0xffff) {
+                return skip("its service_time is not a time");
+            }
+            check_service(t, service, whole);
+            let least =
+                Bound::from(whole.saturating_sub(under_way)).tolerating("four times the way, and a pause");
+            t.at_least(CC_SERVICE_001, "service_time in nanoseconds", least, u64::from(units) * 128);
+            Ok(())
+        }),
     rule("nscc/penalty-without-overload", "A destination that keeps up sends no lasting receiver penalty")
         .checks(&[CC_PENALTY_001])
         .run(|t| {

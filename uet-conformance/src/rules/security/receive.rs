@@ -214,25 +214,22 @@ pub(super) const RULES: &[Rule] = &[
             let forged = packet(t, &pdc, &region, sort)?;
             no_effect(t, [TSS_ICV_002, TSS_ICV_003], (&pdc, &region), 1, &[forged])
         }),
-    rule(
-        "tss-receive/wrong-icv-control",
-        "Control packets with a wrong ICV get no answer and end no context",
-    )
-    .checks(&[TSS_ICV_002, TSS_ICV_003])
-    .run(|t| {
-        let (pdc, region) = opened(t)?;
-        t.settle()?;
-        let kinds = [CtlType::NOOP, CtlType::ACK_REQUEST, CtlType::CLOSE_COMMAND, CtlType::CLEAR_COMMAND];
-        for kind in kinds {
-            let packet = packet(t, &pdc, &region, Sort::Control(kind))?;
-            t.send_as_it_is(&packet)?;
-        }
-        let probe = packet(t, &pdc, &region, Sort::Probe)?;
-        t.send_as_it_is(&probe)?;
-        // The context has all its PSNs still.
-        works(t, TSS_ICV_002, &pdc, &region, 1)?;
-        silent(t, TSS_ICV_003)
-    }),
+    rule("tss-receive/wrong-icv-control", "Control packets with a wrong ICV get no reply and end no context")
+        .checks(&[TSS_ICV_002, TSS_ICV_003])
+        .run(|t| {
+            let (pdc, region) = opened(t)?;
+            t.settle()?;
+            let kinds = [CtlType::NOOP, CtlType::ACK_REQUEST, CtlType::CLOSE_COMMAND, CtlType::CLEAR_COMMAND];
+            for kind in kinds {
+                let packet = packet(t, &pdc, &region, Sort::Control(kind))?;
+                t.send_as_it_is(&packet)?;
+            }
+            let probe = packet(t, &pdc, &region, Sort::Probe)?;
+            t.send_as_it_is(&probe)?;
+            // The context has all its PSNs still.
+            works(t, TSS_ICV_002, &pdc, &region, 1)?;
+            silent(t, TSS_ICV_003)
+        }),
     rule("tss-receive/wrong-icv-rudi", "A RUDI request with a wrong ICV is not executed")
         .checks(&[TSS_ICV_002, TSS_ICV_003])
         .needs(&[RUD, WRITE, RUDI, TSS])
