@@ -72,12 +72,12 @@ pub(super) const RULES: &[Rule] = &[
             let before = flow.run(t, round * 8, &answers)?;
             let (answers, span) = match t.value(&SERVICE_TIME) {
                 ServiceTime::None => (Answers { marked: true, ..answers }, round),
-                // Without service_time, the ACK is timely.
+                // The delay less service_time is that of a timely ACK.
                 ServiceTime::Most => {
                     let service = t.round_trips(3)?;
                     require(
                         service.as_nanos() / 128 < 0xffff,
-                        "service_time cannot state three base round trips",
+                        "service_time cannot hold three base round trips",
                     )?;
                     let delay = answers.delay + service;
                     (Answers { marked: true, delay, service, ..answers }, round + service)

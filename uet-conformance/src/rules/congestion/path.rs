@@ -162,7 +162,7 @@ pub(super) const RULES: &[Rule] = &[
             let length = 20 * t.mtu();
             t.post(Post { mode: Mode::Rod, ..post(PostKind::Write, peer, length) })?;
             let mut target = Target::accept(t)?;
-            target.serve(t, 20, |target, got| Some(target.acking(target.index(&got.request))))?;
+            target.serve(t, 20, |target, packet| Some(target.acking(target.index(&packet.request))))?;
             check_changes(t, PDS_ROD_005, &target)
         }),
     rule("path/rod-retransmission", "A ROD context keeps its entropy value for retransmissions")
@@ -224,7 +224,7 @@ fn check_changes(t: &mut Test<'_>, requirement: &Requirement, target: &Target) -
     let least = t.base_rtt()? * 5;
     let early = changes.windows(2).filter(|pair| pair[1] - pair[0] < least).count();
     t.check(requirement, "changes of the path soon after the last one", 0, early);
-    let at = |got: Option<&RxRequest>| got.map_or(Duration::ZERO, |got| got.seen.at);
+    let at = |packet: Option<&RxRequest>| packet.map_or(Duration::ZERO, |packet| packet.seen.at);
     let span = at(target.got.last()).saturating_sub(at(target.got.first()));
     let most = 1 + (span.as_nanos() / least.as_nanos().max(1)) as usize;
     let most = Bound::from(most).from_parameter("10 times base_rtt").tolerating("a factor of 2");

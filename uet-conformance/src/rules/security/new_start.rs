@@ -7,8 +7,12 @@ use crate::rules::steps::{check_in_flight, full_packet_size};
 use uet_wire::pds::Nack;
 
 /// The required Start_PSN.
-const NEW_START: Axis<u32> =
-    axis("start").values(&[("zero", 0), ("any", 0x0005_4321), ("half", 0x8000_0000), ("wrap", 0xffff_ffff)]);
+const NEW_START: Axis<u32> = axis("new-start").values(&[
+    ("zero", 0),
+    ("any", 0x0005_4321),
+    ("half", 0x8000_0000),
+    ("wrap", 0xffff_ffff),
+]);
 
 /// The NACK that has refused the packets before they are renumbered. Without one, they are in flight.
 const NACK: Axis<Option<NackCode>> = axis("nack").values(&[
@@ -58,7 +62,7 @@ pub(super) const RULES: &[Rule] = &[
             let mut starts = 1;
             while starts <= most + 2 {
                 let start = target.psn(0x1000);
-                t.send(&target.pdc, &new_start_nack(&target, start)?)?;
+                t.send(&target.pdc, &new_start_nack(&target, 0, start)?)?;
                 target.pdc.start = start;
                 let within = t.later();
                 if t.wait(within, |seen| seen.request().filter(|request| request.psn() == start))?.is_none() {
@@ -95,13 +99,7 @@ pub(super) const RULES: &[Rule] = &[
             target.collect(t, 3)?;
             target.ack(t, 0)?;
             t.settle()?;
-            let nack = UetBuf::new(
-                Nack::build(NackCode::NEW_START_PSN)
-                    .nack_psn(target.psn(1))
-                    .dpdcid(target.pdc.remote.unwrap_or(PdcId::NONE))
-                    .payload(0x5432_1000)
-                    .done()?,
-            );
+            let nack = new_start_nack(&target, 1, Psn(0x5432_1000))?;
             t.send(&target.pdc, &nack)?;
             expect_psns_kept(t, TSS_START_005, &mut target, written)
         }),
@@ -110,7 +108,7 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             t.secure(t.value(&SECURED))?;
             let (written, mut target) = packets_in_flight(t)?;
-            let nack = target.pdc.wire(&new_start_nack(&target, Psn(0x5432_1000))?);
+            let nack = target.pdc.wire(&new_start_nack(&target, 0, Psn(0x5432_1000))?);
             let nack = with_wrong_icv(t, &nack)?;
             t.send_as_it_is(&nack)?;
             expect_psns_kept(t, TSS_ICV_002, &mut target, written)
@@ -121,7 +119,7 @@ pub(super) const RULES: &[Rule] = &[
             ignore_plaintext_nacks(t)?;
             t.secure(t.value(&SECURED))?;
             let (written, mut target) = packets_in_flight(t)?;
-            let nack = target.pdc.wire(&new_start_nack(&target, Psn(0x5432_1000))?);
+            let nack = target.pdc.wire(&new_start_nack(&target, 0, Psn(0x5432_1000))?);
             t.send_as_it_is(&nack)?;
             expect_psns_kept(t, TSS_CLEAR_002, &mut target, written)
         }),
@@ -134,27 +132,24 @@ pub(super) const RULES: &[Rule] = &[
             // No timeout ends while the packets are counted.
             t.try_configure("rto_init_time", 50_000_000u64)?;
             t.secure(t.value(&SECURED))?;
-            let largest = t.bdp()? * 3 / 2;
-            let count = (largest / full_packet_size(t) / 3) as u32;
+            let max_window = t.bdp()? * 3 / 2;
+            let count = (max_window / full_packet_size(t) / 3) as u32;
             let peer = t.peer(0)?;
             let other_peer = t.peer_of_job(102)?;
             t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
             let mut target = Target::accept(t)?;
             target.collect(t, count)?;
-            t.post(post(PostKind::Write, other_peer, 4 * largest as usize))?;
+            t.post(post(PostKind::Write, other_peer, 4 * max_window as usize))?;
             let mut other = Target::accept_beside(t, &[&target])?;
             other.watch(t, t.grace())?;
             let before = other.bytes_before(u32::MAX);
-            require(
-                target.bytes_before(u32::MAX) + before <= largest,
-                "each context has a window of its own",
-            )?;
+            require(target.bytes_before(u32::MAX) + before <= max_window, "each context has its own window")?;
             if let Some(code) = t.value(&NACK) {
                 for n in 0..count {
                     target.refuse(t, code, n)?;
                 }
             }
-            t.send(&target.pdc, &new_start_nack(&target, Psn(t.value(&NEW_START)))?)?;
+            t.send(&target.pdc, &new_start_nack(&target, 0, Psn(t.value(&NEW_START)))?)?;
             target.restart_at(Psn(t.value(&NEW_START)));
             other.watch(t, t.grace() + 2 * t.nack_wait())?;
             target.watch(t, t.grace())?;
@@ -164,7 +159,7 @@ pub(super) const RULES: &[Rule] = &[
                     "no packet has taken the place of the renumbered ones".into(),
                 ));
             }
-            check_in_flight(t, CC_WINDOW_001, largest, renumbered + bytes);
+            check_in_flight(t, CC_WINDOW_001, max_window, renumbered + bytes);
             Ok(())
         }),
 ];
@@ -178,10 +173,10 @@ fn packets_in_flight(t: &mut Test<'_>) -> Result<(Operated, Target), Stop> {
     Ok((written, target))
 }
 
-/// Builds a NACK NEW_START_PSN with this Start_PSN, for the first packet and without a context.
-fn new_start_nack(target: &Target, start: Psn) -> Result<UetBuf, Stop> {
+/// Builds a NACK NEW_START_PSN with this Start_PSN, for the `n`-th packet and without a context.
+fn new_start_nack(target: &Target, n: u32, start: Psn) -> Result<UetBuf, Stop> {
     let remote = target.pdc.remote.unwrap_or(PdcId::NONE);
-    let nack = Nack::build(NackCode::NEW_START_PSN).nack_psn(target.psn(0)).dpdcid(remote);
+    let nack = Nack::build(NackCode::NEW_START_PSN).nack_psn(target.psn(n)).dpdcid(remote);
     Ok(UetBuf::new(nack.payload(start.0).done()?))
 }
 
@@ -189,7 +184,7 @@ fn new_start_nack(target: &Target, start: Psn) -> Result<UetBuf, Stop> {
 fn expect_renumbered(t: &mut Test<'_>, target: &mut Target, start: Psn) -> Outcome {
     let highest = target.highest();
     let before: Vec<_> = target.got.iter().map(|got| (target.index(&got.request), got.content())).collect();
-    t.send(&target.pdc, &new_start_nack(target, start)?)?;
+    t.send(&target.pdc, &new_start_nack(target, 0, start)?)?;
     target.restart_at(start);
     for n in 0..=highest {
         let packet = target.expect_new(t, TSS_START_003, n)?;

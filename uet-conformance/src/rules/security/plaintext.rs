@@ -82,11 +82,11 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             configure_protection(t, true)?;
             let (pdc, region) = open_secured(t)?;
-            let kind = t.value(&CONTROL);
-            let packet = match kind {
+            let ctl_type = t.value(&CONTROL);
+            let packet = match ctl_type {
                 CtlType::PROBE => pdc.probe(7, pdc.psn(0))?,
-                CtlType::NOOP | CtlType::CLOSE_COMMAND => pdc.control(kind, pdc.psn(1), 0)?,
-                _ => pdc.control(kind, pdc.psn(0), pdc.psn(0).0)?,
+                CtlType::NOOP | CtlType::CLOSE_COMMAND => pdc.control(ctl_type, pdc.psn(1), 0)?,
+                _ => pdc.control(ctl_type, pdc.psn(0), pdc.psn(0).0)?,
             };
             let wire = pdc.wire(&packet);
             expect_no_effect(t, [TSS_CLEAR_002, TSS_CLEAR_002], (&pdc, &region), 1, &[wire])

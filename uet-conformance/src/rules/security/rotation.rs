@@ -211,7 +211,7 @@ pub(super) const RULES: &[Rule] = &[
         }),
 ];
 
-/// Opens a context and installs a second key, which nobody uses yet.
+/// Opens a context and installs a second key, which is not in use yet.
 fn open_with_two_keys(t: &mut Test<'_>, requirement: &Requirement) -> Result<(Pdc, Region), Stop> {
     let (pdc, region) = open_as(t, requirement, t.value(&SECURED), |_| {})?;
     add_key(t)?;
