@@ -1,27 +1,40 @@
-//! Congestion control (section 3.6): the window of NSCC, receiver credit of RCCC, and path selection.
+//! Congestion control (section 3.6). `nscc_*` test the window of a source and the feedback of a destination
+//! (3.6.13), `rccc_*` receiver credit at both ends (3.6.14), `state` state of both algorithms (3.6.12 to
+//! 3.6.14), and `path` the entropy values that select paths (3.6.10 and 3.6.16). `credit_source` is the suite
+//! as a source that demands credit, and `steps` holds the other shared steps.
 
-mod credit_spoofing;
-mod nscc;
+mod credit_source;
+mod nscc_delay;
 mod nscc_destination;
+mod nscc_growth;
+mod nscc_loss;
 mod nscc_over_time;
 mod nscc_state;
+mod nscc_window;
 mod path;
-mod rccc;
 mod rccc_destination;
-mod rccc_next_context;
+mod rccc_source_credit;
+mod rccc_source_demand;
+mod rccc_sources;
+mod rccc_spoofing;
 mod state;
+mod steps;
 
 use crate::Rule;
 
 pub(super) const RULES: &[&[Rule]] = &[
-    nscc::RULES,
+    nscc_window::RULES,
+    nscc_delay::RULES,
+    nscc_loss::RULES,
+    nscc_destination::RULES,
+    nscc_growth::RULES,
     nscc_over_time::RULES,
     nscc_state::RULES,
-    nscc_destination::RULES,
     state::RULES,
-    rccc::RULES,
     rccc_destination::RULES,
-    rccc_next_context::RULES,
-    credit_spoofing::RULES,
+    rccc_sources::RULES,
+    rccc_source_demand::RULES,
+    rccc_source_credit::RULES,
+    rccc_spoofing::RULES,
     path::RULES,
 ];

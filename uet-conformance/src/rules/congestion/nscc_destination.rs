@@ -1,19 +1,22 @@
-//! Received bytes, service time and penalty: a destination tells them to the window at the source (section
-//! 3.6.13).
+//! The feedback of a destination to the window of a source (section 3.6.13): received bytes, service time and
+//! receiver penalty.
 
 use crate::Trimmed;
 use crate::flow::nominal;
 use crate::prelude::*;
 
-/// The longest time that service_time states, in nanoseconds.
-const LONGEST: u64 = 0xffff * 128;
+/// The largest value of service_time, in nanoseconds.
+const MAX_SERVICE_TIME: u64 = 0xffff * 128;
 
-/// How long the device holds an ACK back, if it lets that be set.
-const WAIT: Axis<Duration> = axis("wait").values(&[
+/// The time for which the device delays an ACK, if that is configurable.
+const DELAY: Axis<Duration> = axis("ack-delay").values(&[
     ("2-ms", Duration::from_millis(2)),
     ("8-ms", Duration::from_millis(8)),
     ("30-ms", Duration::from_millis(30)),
 ]);
+
+/// A packet without a SES header: true for a request, false for a control packet.
+const WITHOUT_SES: Axis<bool> = axis("packet").values(&[("noop", false), ("request", true)]);
 
 /// Begins a rule with the usual needs and axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
@@ -21,56 +24,52 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "nscc/rcvd-bytes",
-        "rcvd_bytes counts the nominal size of a packet in units of 256 bytes, a part as \
-         a whole",
-    )
-    .checks(&[CC_RCVD_001])
-    .run(|t| {
-        let mut counted = Counted::open(t)?;
-        let length = t.mtu() / 2;
-        counted.step(t, CC_RCVD_001, length)
-    }),
-    rule("nscc/rcvd-bytes-add-up", "rcvd_bytes is cumulative: the device rounds the sum and not each packet")
+    rule("nscc/rcvd-bytes", "rcvd_bytes is the nominal size in units of 256 bytes, rounded up")
+        .checks(&[CC_RCVD_001])
+        .run(|t| {
+            let mut counted = CountedContext::open(t)?;
+            let length = t.mtu() / 2;
+            counted.check_write(t, CC_RCVD_001, length)
+        }),
+    rule("nscc/rcvd-bytes-sum", "rcvd_bytes is cumulative and rounds the sum, not each packet")
         .checks(&[CC_RCVD_004])
         .run(|t| {
-            let mut counted = Counted::open(t)?;
+            let mut counted = CountedContext::open(t)?;
             for length in [1, 1, 100, 300, 1, 1000] {
-                counted.step(t, CC_RCVD_004, length)?;
+                counted.check_write(t, CC_RCVD_004, length)?;
             }
             Ok(())
         }),
-    rule("nscc/rcvd-bytes-go-on", "rcvd_bytes counts on over hundreds of kilobytes")
+    rule("nscc/rcvd-bytes-long", "rcvd_bytes stays exact over 300 KiB of packets")
         .checks(&[CC_RCVD_004])
         .run(|t| {
-            let mut counted = Counted::open(t)?;
+            let mut counted = CountedContext::open(t)?;
             let (mtu, packets) = (t.mtu(), 300 * 1024 / t.mtu());
             for _ in 0..packets {
-                counted.step(t, CC_RCVD_004, mtu)?;
+                counted.check_write(t, CC_RCVD_004, mtu)?;
             }
             Ok(())
         }),
-    rule("nscc/rcvd-bytes-of-duplicates", "A duplicate adds nothing to rcvd_bytes")
+    rule("nscc/rcvd-bytes-duplicate", "A duplicate adds nothing to rcvd_bytes")
         .checks(&[CC_RCVD_002, CC_RCVD_001])
         .run(|t| {
-            let mut counted = Counted::open(t)?;
+            let mut counted = CountedContext::open(t)?;
             let request = counted.write(1000)?;
             counted.send(t, &request)?;
-            counted.expect(t, CC_RCVD_001, request.psn)?;
+            counted.expect_count(t, CC_RCVD_001, request.psn)?;
             for _ in 0..3 {
                 t.request(&counted.pdc, request.clone().retx())?;
                 t.need_ack(&counted.pdc, request.psn)?;
             }
             t.forget();
-            counted.step(t, CC_RCVD_002, 16)
+            counted.check_write(t, CC_RCVD_002, 16)
         }),
-    rule("nscc/rcvd-bytes-of-trimmed", "A trimmed packet adds nothing to rcvd_bytes until it comes whole")
+    rule("nscc/rcvd-bytes-trimmed", "A trimmed packet counts in rcvd_bytes only once it arrives whole")
         .checks(&[CC_RCVD_002])
         .needs(&[RUD, NSCC, TRIM])
         .over(&[&CARRIER, &START])
         .run(|t| {
-            let mut counted = Counted::open(t)?;
+            let mut counted = CountedContext::open(t)?;
             let request = counted.write(t.mtu())?;
             let trimmed = counted.pdc.trimmed(&request.build()?, Trimmed::Fabric, 64);
             for _ in 0..4 {
@@ -78,142 +77,137 @@ pub(super) const RULES: &[Rule] = &[
             }
             let psn = request.psn;
             t.need("a NACK of the trimmed packet", t.soon(), |seen| seen.refuses(&counted.pdc, psn))?;
-            counted.step(t, CC_RCVD_002, 16)?;
+            counted.check_write(t, CC_RCVD_002, 16)?;
             counted.send(t, &request.retx())?;
-            counted.expect(t, CC_RCVD_002, psn)
+            counted.expect_count(t, CC_RCVD_002, psn)
         }),
-    rule(
-        "nscc/rcvd-bytes-of-control",
-        "A packet without a SES header adds nothing to rcvd_bytes, also one that takes a \
-         PSN",
-    )
-    .checks(&[CC_RCVD_001])
-    .over(&[&WITHOUT_SES, &MODE, &CARRIER, &START])
-    .run(|t| {
-        let mut counted = Counted::open(t)?;
-        for _ in 0..8 {
-            let n = counted.next;
-            if t.value(&WITHOUT_SES) {
-                t.request(&counted.pdc, counted.pdc.request(n))?;
-                if t.wait(t.soon(), |seen| seen.answers(&counted.pdc, counted.pdc.psn(n)))?.is_none() {
-                    return skip("the device acknowledges no request without a SES header");
+    rule("nscc/rcvd-bytes-without-ses", "rcvd_bytes does not count packets without a SES header")
+        .checks(&[CC_RCVD_001])
+        .over(&[&WITHOUT_SES, &MODE, &CARRIER, &START])
+        .run(|t| {
+            let mut counted = CountedContext::open(t)?;
+            for _ in 0..8 {
+                let n = counted.next;
+                if t.value(&WITHOUT_SES) {
+                    t.request(&counted.pdc, counted.pdc.request(n))?;
+                    if t.wait(t.soon(), |seen| seen.answers(&counted.pdc, counted.pdc.psn(n)))?.is_none() {
+                        return skip("the device acknowledges no request without a SES header");
+                    }
+                } else {
+                    t.send(&counted.pdc, &counted.pdc.numbered(CtlType::NOOP, n)?)?;
+                    t.need_ack(&counted.pdc, counted.pdc.psn(n))?;
                 }
-            } else {
-                t.send(&counted.pdc, &counted.pdc.numbered(CtlType::NOOP, n)?)?;
-                t.need_ack(&counted.pdc, counted.pdc.psn(n))?;
+                counted.next += 1;
             }
-            counted.next += 1;
-        }
-        t.forget();
-        counted.step(t, CC_RCVD_001, 16)
-    }),
-    rule("nscc/rcvd-bytes-of-refused", "A packet outside the window adds nothing to rcvd_bytes")
+            t.forget();
+            counted.check_write(t, CC_RCVD_001, 16)
+        }),
+    rule("nscc/rcvd-bytes-out-of-window", "A packet beyond the receive window adds nothing to rcvd_bytes")
         .checks(&[CC_RCVD_001])
         .run(|t| {
-            let mut counted = Counted::open(t)?;
-            let far = t.beyond(&counted.pdc)? + 100;
-            let beyond = counted.pdc.request(far).write(&counted.region, 0, &[1; 1000])?;
-            t.request(&counted.pdc, beyond.clone())?;
-            t.need("a NACK", t.soon(), |seen| seen.refuses(&counted.pdc, beyond.psn))?;
-            counted.step(t, CC_RCVD_001, 16)
+            let mut counted = CountedContext::open(t)?;
+            let outside = t.beyond(&counted.pdc)? + 100;
+            let request = counted.pdc.request(outside).write(&counted.region, 0, &[1; 1000])?;
+            t.request(&counted.pdc, request.clone())?;
+            t.need("a NACK", t.soon(), |seen| seen.refuses(&counted.pdc, request.psn))?;
+            counted.check_write(t, CC_RCVD_001, 16)
         }),
-    rule(
-        "nscc/rcvd-bytes-of-message-too-many",
-        "A packet that is refused for lack of room adds to rcvd_bytes only when it is \
-         taken",
-    )
-    .checks(&[CC_RCVD_001])
-    .needs(&[RUD, NSCC])
-    .over(&[&CARRIER, &START])
-    .run(|t| {
-        t.configure("max_messages", 1)?;
-        let mut counted = Counted::open(t)?;
-        let (pdc, region, mtu) = (counted.pdc.clone(), counted.region.clone(), t.mtu());
-        let other = crate::Region { message_id: region.message_id ^ 1, ..region.clone() };
-        let refused = pdc.request(2).half(&other, mtu, 0)?;
-        let open = pdc.request(1).half(&region, mtu, 0)?;
-        counted.send(t, &open)?;
-        counted.expect(t, CC_RCVD_001, open.psn)?;
-        t.request(&pdc, refused.clone())?;
-        t.need("a NACK of the message too many", t.soon(), |seen| seen.refuses(&pdc, refused.psn))?;
-        for taken in [pdc.request(3).half(&region, mtu, 1)?, refused.retx()] {
-            counted.send(t, &taken)?;
-            counted.expect(t, CC_RCVD_001, taken.psn)?;
-        }
-        Ok(())
-    }),
-    rule("nscc/rcvd-bytes-over-gaps", "rcvd_bytes counts a packet on arrival, also above a gap")
+    rule("nscc/rcvd-bytes-message-limit", "rcvd_bytes counts a refused packet only once it is accepted")
         .checks(&[CC_RCVD_001])
         .needs(&[RUD, NSCC])
         .over(&[&CARRIER, &START])
         .run(|t| {
-            let mut counted = Counted::open(t)?;
+            t.configure("max_messages", 1)?;
+            let mut counted = CountedContext::open(t)?;
+            let (pdc, region, mtu) = (counted.pdc.clone(), counted.region.clone(), t.mtu());
+            let other = Region { message_id: region.message_id ^ 1, ..region.clone() };
+            let refused = pdc.request(2).half(&other, mtu, 0)?;
+            let open = pdc.request(1).half(&region, mtu, 0)?;
+            counted.send(t, &open)?;
+            counted.expect_count(t, CC_RCVD_001, open.psn)?;
+            t.request(&pdc, refused.clone())?;
+            t.need("a NACK of the message too many", t.soon(), |seen| seen.refuses(&pdc, refused.psn))?;
+            for request in [pdc.request(3).half(&region, mtu, 1)?, refused.retx()] {
+                counted.send(t, &request)?;
+                counted.expect_count(t, CC_RCVD_001, request.psn)?;
+            }
+            Ok(())
+        }),
+    rule("nscc/rcvd-bytes-above-gap", "rcvd_bytes counts a packet above a gap when it arrives")
+        .checks(&[CC_RCVD_001])
+        .needs(&[RUD, NSCC])
+        .over(&[&CARRIER, &START])
+        .run(|t| {
+            let mut counted = CountedContext::open(t)?;
             let missing = counted.write(1000)?;
             for _ in 0..3 {
-                counted.step(t, CC_RCVD_001, 1000)?;
+                counted.check_write(t, CC_RCVD_001, 1000)?;
             }
             counted.send(t, &missing)?;
-            counted.expect(t, CC_RCVD_001, missing.psn)
+            counted.expect_count(t, CC_RCVD_001, missing.psn)
         }),
-    rule("nscc/rcvd-bytes-of-each-context", "Each context has an rcvd_bytes of its own")
-        .checks(&[CC_RCVD_001])
-        .run(|t| {
-            let mut counted = Counted::open(t)?;
-            counted.step(t, CC_RCVD_001, 2000)?;
+    rule("nscc/rcvd-bytes-per-context", "Each context counts its own rcvd_bytes").checks(&[CC_RCVD_001]).run(
+        |t| {
+            let mut counted = CountedContext::open(t)?;
+            counted.check_write(t, CC_RCVD_001, 2000)?;
             let mut pdc = t.initiate();
             let region = counted.region.clone();
             t.establish(&mut pdc, &region)?;
             t.forget();
             let bytes = t.start_of_count()
                 + nominal(pdc.request(0).write(&region, region.length - 1, &[0])?.build()?.to_bytes().len());
-            let mut other = Counted { pdc, region, bytes, next: 1 };
-            other.step(t, CC_RCVD_001, 500)?;
-            counted.step(t, CC_RCVD_001, 500)
-        }),
-    rule("nscc/service-time", "service_time is no longer than the time between the packet and its ACK")
+            let mut other = CountedContext { pdc, region, bytes, next: 1 };
+            other.check_write(t, CC_RCVD_001, 500)?;
+            counted.check_write(t, CC_RCVD_001, 500)
+        },
+    ),
+    rule("nscc/service-time", "service_time is at most the time between the packet and its ACK")
         .checks(&[CC_SERVICE_001])
         .run(|t| {
             t.congestion_or_both("nscc")?;
             let (pdc, region) = t.open()?;
             for n in 1..=4 {
-                let (service, whole) = served(t, &pdc, &pdc.request(n).write(&region, 0, &[1; 64])?)?;
-                check_service(t, service, whole);
+                let (service, total) = timed_write(t, &pdc, &pdc.request(n).write(&region, 0, &[1; 64])?)?;
+                check_service_time(t, service, total);
             }
             Ok(())
         }),
-    rule(
-        "nscc/service-time-of-late-ack",
-        "service_time of an ACK that waited counts the wait, up to its largest value",
-    )
-    .checks(&[CC_SERVICE_001])
-    .over(&[&MODE, &CARRIER, &WAIT])
-    .measure(|t| {
-        t.congestion_or_both("nscc")?;
-        t.try_configure("ack_delay", t.value(&WAIT).as_nanos() as u64)?;
-        let (pdc, region) = t.open()?;
-        let (_, way) = served(t, &pdc, &pdc.request(1).write(&region, 0, &[1; 64])?)?;
-        let (service, whole) = served(t, &pdc, &pdc.request(2).quiet().write(&region, 0, &[1; 64])?)?;
-        let Some(units) = service else { return skip("its ACK has no service_time") };
-        // The time that is not service was under way: about as long as before.
-        let under_way = way * 4 + t.grace().as_nanos() as u64;
-        if whole.saturating_sub(under_way) > LONGEST {
-            t.one_of(CC_SERVICE_001, "service_time of a wait above 8.39 ms, in units", &[0, 0xffff], units);
-            return Ok(());
-        }
-        if matches!(units, 0 | 0xffff) {
-            return skip("its service_time is not a time");
-        }
-        check_service(t, service, whole);
-        let least =
-            Bound::from(whole.saturating_sub(under_way)).tolerating("four times the way, and a pause");
-        t.at_least(CC_SERVICE_001, "service_time in nanoseconds", least, u64::from(units) * 128);
-        Ok(())
-    }),
-    rule("nscc/penalty-of-overload", "A destination that keeps up sends no penalty without end")
+    rule("nscc/service-time-delay", "The service_time of a delayed ACK includes the delay, up to its limit")
+        .checks(&[CC_SERVICE_001])
+        .over(&[&MODE, &CARRIER, &DELAY])
+        .measure(|t| {
+            t.congestion_or_both("nscc")?;
+            t.try_configure("ack_delay", t.value(&DELAY).as_nanos() as u64)?;
+            let (pdc, region) = t.open()?;
+            let (_, round_trip) = timed_write(t, &pdc, &pdc.request(1).write(&region, 0, &[1; 64])?)?;
+            let (service, total) =
+                timed_write(t, &pdc, &pdc.request(2).quiet().write(&region, 0, &[1; 64])?)?;
+            let Some(units) = service else { return skip("the ACK has no service_time") };
+            // The time that is not service is the time in flight, which is about as long as before.
+            let in_flight = round_trip * 4 + t.grace().as_nanos() as u64;
+            if total.saturating_sub(in_flight) > MAX_SERVICE_TIME {
+                t.one_of(
+                    CC_SERVICE_001,
+                    "service_time of a wait above 8.39 ms, in units",
+                    &[0, 0xffff],
+                    units,
+                );
+                return Ok(());
+            }
+            if matches!(units, 0 | 0xffff) {
+                return skip("the service_time is 0 or 0xFFFF, which states no time");
+            }
+            check_service_time(t, service, total);
+            let least =
+                Bound::from(total.saturating_sub(in_flight)).tolerating("four round trips, and a pause");
+            t.at_least(CC_SERVICE_001, "service_time in nanoseconds", least, u64::from(units) * 128);
+            Ok(())
+        }),
+    rule("nscc/penalty-without-overload", "A destination that keeps up sends no lasting receiver penalty")
         .checks(&[CC_PENALTY_001])
         .run(|t| {
-            // A destination may be short of something for a while, but not by twenty small packets.
-            let mut counted = Counted::open(t)?;
+            // A destination may lack a resource for a while, but not because of twenty small packets.
+            let mut counted = CountedContext::open(t)?;
             let mut last = None;
             for _ in 0..20 {
                 let request = counted.write(64)?;
@@ -231,73 +225,71 @@ pub(super) const RULES: &[Rule] = &[
         }),
 ];
 
-/// rcvd_bytes in a packet for this context.
-fn told(seen: &RxPacket, pdc: &Pdc) -> Option<u32> {
+/// Returns rcvd_bytes in a packet for this context.
+fn rcvd_bytes(seen: &RxPacket, pdc: &Pdc) -> Option<u32> {
     let ack = seen.ack_cc().filter(|_| seen.is_for(pdc))?;
     ack.rcvd_bytes().map(|units| units.get())
 }
 
-/// So many bytes in units of 256, a part as a whole.
+/// Returns the number of units of 256 bytes, rounded up.
 fn units(bytes: u64) -> u32 {
     (bytes.div_ceil(256) % (1 << 24)) as u32
 }
 
-/// A context, and how many bytes have come by it so far.
-struct Counted {
+/// A context, and the bytes that the device has received on it.
+struct CountedContext {
     pdc: Pdc,
-    region: crate::Region,
+    region: Region,
     bytes: u64,
     next: u32,
 }
 
-impl Counted {
-    /// Opened by a write of one byte.
+impl CountedContext {
+    /// Opens a context with a write of one byte.
     fn open(t: &mut Test<'_>) -> Result<Self, Stop> {
         t.congestion_or_both("nscc")?;
         let (pdc, region) = t.open()?;
         let first = pdc.request(0).write(&region, region.length - 1, &[0])?.build()?;
         let bytes = t.start_of_count() + nominal(first.to_bytes().len());
         t.forget();
-        Ok(Counted { pdc, region, bytes, next: 1 })
+        Ok(CountedContext { pdc, region, bytes, next: 1 })
     }
 
-    /// The next write, of so many bytes.
+    /// Builds the next write, with a payload of this length.
     fn write(&mut self, length: usize) -> Result<Request, Stop> {
         let request = self.pdc.request(self.next).write(&self.region, 0, &vec![7; length])?;
         self.next += 1;
         Ok(request)
     }
 
+    /// Sends a packet that counts.
     fn send(&mut self, t: &mut Test<'_>, request: &Request) -> Outcome {
         let packet = request.build()?;
         self.bytes += nominal(packet.to_bytes().len());
         t.send(&self.pdc, &packet)
     }
 
-    /// Expects an ACK that says that so much has come.
-    fn expect(&self, t: &mut Test<'_>, requirement: &Requirement, psn: uet_wire::Psn) -> Outcome {
+    /// Expects an ACK of this PSN with the bytes so far.
+    fn expect_count(&self, t: &mut Test<'_>, requirement: &Requirement, psn: Psn) -> Outcome {
         let (seen, _) = t.expect(requirement, "an ACK with rcvd_bytes", t.soon(), |seen| {
-            seen.acknowledges(&self.pdc, psn).and_then(|_| told(seen, &self.pdc))
+            seen.acknowledges(&self.pdc, psn).and_then(|_| rcvd_bytes(seen, &self.pdc))
         })?;
-        t.check(requirement, "rcvd_bytes", Some(units(self.bytes)), told(&seen, &self.pdc));
+        t.check(requirement, "rcvd_bytes", Some(units(self.bytes)), rcvd_bytes(&seen, &self.pdc));
         t.forget();
         Ok(())
     }
 
-    /// A write of so many bytes, and the count after it.
-    fn step(&mut self, t: &mut Test<'_>, requirement: &Requirement, length: usize) -> Outcome {
+    /// Sends a write with a payload of this length, and checks the count after it.
+    fn check_write(&mut self, t: &mut Test<'_>, requirement: &Requirement, length: usize) -> Outcome {
         let request = self.write(length)?;
         self.send(t, &request)?;
-        self.expect(t, requirement, request.psn)
+        self.expect_count(t, requirement, request.psn)
     }
 }
 
-/// True for a request, false for a control packet.
-const WITHOUT_SES: Axis<bool> = axis("packet").values(&[("noop", false), ("request", true)]);
-
-/// service_time of the ACK of a packet, in its units, and how long both were under way together, in
-/// nanoseconds.
-fn served(t: &mut Test<'_>, pdc: &Pdc, request: &Request) -> Result<(Option<u16>, u64), Stop> {
+/// Sends a packet. Returns the service_time of its ACK in units of 128 ns, and the time from the packet to
+/// its ACK in nanoseconds.
+fn timed_write(t: &mut Test<'_>, pdc: &Pdc, request: &Request) -> Result<(Option<u16>, u64), Stop> {
     let sent = t.now();
     t.request(pdc, request.clone())?;
     let within = t.soon() * 10;
@@ -306,12 +298,12 @@ fn served(t: &mut Test<'_>, pdc: &Pdc, request: &Request) -> Result<(Option<u16>
     Ok((service, (seen.at - sent).as_nanos() as u64))
 }
 
-/// Checks that a service_time fits into the whole time. 0 states nothing, 0xFFFF has no upper end.
-fn check_service(t: &mut Test<'_>, service: Option<u16>, whole: u64) {
+/// Checks that a service_time is at most the total time. 0 states no time, and 0xFFFF has no upper end.
+fn check_service_time(t: &mut Test<'_>, service: Option<u16>, total: u64) {
     let nanoseconds = match service {
         Some(units @ 1..=0xfffe) => u64::from(units) * 128,
         _ => 0,
     };
-    let most = Bound::from(whole + 128).tolerating("a unit of 128 ns");
-    t.at_most(CC_SERVICE_001, "service_time in nanoseconds, against the whole time", most, nanoseconds);
+    let most = Bound::from(total + 128).tolerating("a unit of 128 ns");
+    t.at_most(CC_SERVICE_001, "service_time in nanoseconds, compared with the total time", most, nanoseconds);
 }

@@ -1,4 +1,4 @@
-//! Entropy values: which path a packet takes (sections 3.6.10, 3.6.16).
+//! Entropy values, which select the path of a packet (sections 3.6.10 and 3.6.16).
 
 use crate::Trimmed;
 use crate::flow::{Answers, Flow};
@@ -8,18 +8,19 @@ use std::collections::BTreeMap;
 
 /// The state of the request that an ACK_REQUEST names.
 #[derive(Clone, Copy, Debug)]
-enum Questioned {
+enum Named {
     Missing,
+    /// The message of the request is incomplete.
     Incomplete,
     AboveGap,
     BelowGap,
 }
 
-const ASKED: Axis<Questioned> = axis("asked").values(&[
-    ("missing", Questioned::Missing),
-    ("incomplete", Questioned::Incomplete),
-    ("above-gap", Questioned::AboveGap),
-    ("below-gap", Questioned::BelowGap),
+const NAMED: Axis<Named> = axis("request").values(&[
+    ("missing", Named::Missing),
+    ("incomplete", Named::Incomplete),
+    ("above-gap", Named::AboveGap),
+    ("below-gap", Named::BelowGap),
 ]);
 
 /// Begins a rule with the usual needs and axes of this file.
@@ -28,36 +29,31 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule("path/of-each-packet", "Each ACK takes the entropy value of its own packet")
+    rule("path/ack", "An ACK has the entropy value of its packet").checks(&[CC_PATH_001]).run(|t| {
+        let (mut pdc, region) = t.open()?;
+        for (n, entropy) in [(1, 0xc111), (2, 0xc222), (3, 0xffff), (4, 0xc111)] {
+            pdc.entropy = entropy;
+            t.request(&pdc, pdc.request(n).write(&region, 0, &[1; 16])?)?;
+            let (seen, _) = t.expect_answer(CC_PATH_001, &pdc, pdc.psn(n))?;
+            t.check(CC_PATH_001, "entropy", entropy, seen.wire.entropy);
+        }
+        Ok(())
+    }),
+    rule("path/retransmission", "The ACK of a retransmission has the entropy value of the retransmission")
         .checks(&[CC_PATH_001])
         .run(|t| {
             let (mut pdc, region) = t.open()?;
-            for (n, entropy) in [(1, 0xc111), (2, 0xc222), (3, 0xffff), (4, 0xc111)] {
-                pdc.entropy = entropy;
-                t.request(&pdc, pdc.request(n).write(&region, 0, &[1; 16])?)?;
-                let (seen, _) = t.expect_answer(CC_PATH_001, &pdc, pdc.psn(n))?;
-                t.check(CC_PATH_001, "entropy", entropy, seen.wire.entropy);
-            }
+            let request = pdc.request(1).write(&region, 0, &[1; 16])?;
+            pdc.entropy = 0xc111;
+            t.request(&pdc, request.clone())?;
+            t.need_ack(&pdc, pdc.psn(1))?;
+            pdc.entropy = 0xc222;
+            t.request(&pdc, request.retx())?;
+            let (seen, _) = t.expect_answer(CC_PATH_001, &pdc, pdc.psn(1))?;
+            t.check(CC_PATH_001, "entropy", 0xc222, seen.wire.entropy);
             Ok(())
         }),
-    rule(
-        "path/of-retransmission",
-        "The ACK of a retransmission takes the entropy value of the retransmission",
-    )
-    .checks(&[CC_PATH_001])
-    .run(|t| {
-        let (mut pdc, region) = t.open()?;
-        let request = pdc.request(1).write(&region, 0, &[1; 16])?;
-        pdc.entropy = 0xc111;
-        t.request(&pdc, request.clone())?;
-        t.need_ack(&pdc, pdc.psn(1))?;
-        pdc.entropy = 0xc222;
-        t.request(&pdc, request.retx())?;
-        let (seen, _) = t.expect_answer(CC_PATH_001, &pdc, pdc.psn(1))?;
-        t.check(CC_PATH_001, "entropy", 0xc222, seen.wire.entropy);
-        Ok(())
-    }),
-    rule("path/of-late-ack", "An ACK that waited takes the entropy value of the packet that it names")
+    rule("path/delayed-ack", "A delayed ACK has the entropy value of the packet that it names")
         .checks(&[CC_PATH_001])
         .run(|t| {
             let (mut pdc, region) = t.open()?;
@@ -65,7 +61,7 @@ pub(super) const RULES: &[Rule] = &[
             for (n, entropy) in [(1, 0xc111), (2, 0xc222)] {
                 pdc.entropy = entropy;
                 t.request(&pdc, pdc.request(n).quiet().write(&region, 0, &[1; 16])?)?;
-                // `ack/bounded` judges that one comes at all.
+                // `ack/bounded` checks that the device sends an ACK at all.
                 let (seen, _) = t.need("an ACK of a request that asks for none", within, |seen| {
                     seen.acknowledges(&pdc, pdc.psn(n))
                 })?;
@@ -73,7 +69,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("path/of-control", "The ACK of a control packet takes its entropy value")
+    rule("path/control-packet", "The ACK of a control packet has the entropy value of that packet")
         .checks(&[CC_PATH_001])
         .run(|t| {
             t.need_noop()?;
@@ -86,12 +82,12 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("path/of-refused", "A NACK takes the entropy value of the packet that it refuses")
+    rule("path/nack", "A NACK has the entropy value of the packet that it refuses")
         .checks(&[CC_PATH_001])
         .run(|t| {
             let (mut pdc, region) = t.open()?;
-            let far = t.beyond(&pdc)? + 10;
-            for (n, entropy) in [(far, 0xc111), (far + 1, 0xc222)] {
+            let outside = t.beyond(&pdc)? + 10;
+            for (n, entropy) in [(outside, 0xc111), (outside + 1, 0xc222)] {
                 pdc.entropy = entropy;
                 t.request(&pdc, pdc.request(n).write(&region, 0, &[1; 16])?)?;
                 let (seen, _) = t.expect_nack(CC_PATH_001, &pdc, pdc.psn(n), &[NackCode::PSN_OOR_WINDOW])?;
@@ -99,60 +95,53 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule(
-        "path/of-refused-without-context",
-        "A NACK that names no context takes the entropy value of the packet that it \
-         refuses",
-    )
-    .checks(&[CC_PATH_001])
-    .run(|t| {
-        let (mut pdc, region) = t.open()?;
-        let used = pdc.remote.map_or(0, |id| id.0);
-        pdc.remote = Some(PdcId(used ^ 0x3fff));
-        pdc.entropy = 0xc111;
-        t.request(&pdc, pdc.request(1).write(&region, 0, &[1; 16])?)?;
-        let (seen, _) = t.expect_nack(CC_PATH_001, &pdc, pdc.psn(1), &[NackCode::INV_DPDCID])?;
-        t.check(CC_PATH_001, "entropy", 0xc111, seen.wire.entropy);
-        Ok(())
-    }),
-    rule(
-        "path/of-question",
-        "The answer to an ACK_REQUEST takes the entropy value of the ACK_REQUEST or of \
-         the request that it names",
-    )
-    .checks(&[CC_PATH_001])
-    .needs(&[RUD, SET_ENTROPY, SEE_ENTROPY])
-    .over(&[&ASKED, &CARRIER])
-    .run(|t| {
-        let asked = t.value(&ASKED);
-        let (mut pdc, region) = t.open()?;
-        let n = if matches!(asked, Questioned::BelowGap) { 1 } else { 2 };
-        pdc.entropy = 0xc111;
-        match asked {
-            Questioned::Missing => {}
-            // The first half is missing.
-            Questioned::Incomplete => t.request(&pdc, pdc.request(n).quiet().half(&region, t.mtu(), 1)?)?,
-            Questioned::AboveGap | Questioned::BelowGap => {
-                t.request(&pdc, pdc.request(n).write(&region, 0, &[1; 16])?)?;
-                t.need_ack(&pdc, pdc.psn(n))?;
+    rule("path/nack-without-context", "A NACK without a context has the entropy value of the refused packet")
+        .checks(&[CC_PATH_001])
+        .run(|t| {
+            let (mut pdc, region) = t.open()?;
+            let open = pdc.remote.map_or(0, |id| id.0);
+            pdc.remote = Some(PdcId(open ^ 0x3fff));
+            pdc.entropy = 0xc111;
+            t.request(&pdc, pdc.request(1).write(&region, 0, &[1; 16])?)?;
+            let (seen, _) = t.expect_nack(CC_PATH_001, &pdc, pdc.psn(1), &[NackCode::INV_DPDCID])?;
+            t.check(CC_PATH_001, "entropy", 0xc111, seen.wire.entropy);
+            Ok(())
+        }),
+    rule("path/ack-request", "A reply to ACK_REQUEST has its entropy value or that of the named request")
+        .checks(&[CC_PATH_001])
+        .needs(&[RUD, SET_ENTROPY, SEE_ENTROPY])
+        .over(&[&NAMED, &CARRIER])
+        .run(|t| {
+            let named = t.value(&NAMED);
+            let (mut pdc, region) = t.open()?;
+            let n = if matches!(named, Named::BelowGap) { 1 } else { 2 };
+            pdc.entropy = 0xc111;
+            match named {
+                Named::Missing => {}
+                // The first half is missing.
+                Named::Incomplete => t.request(&pdc, pdc.request(n).quiet().half(&region, t.mtu(), 1)?)?,
+                Named::AboveGap | Named::BelowGap => {
+                    t.request(&pdc, pdc.request(n).write(&region, 0, &[1; 16])?)?;
+                    t.need_ack(&pdc, pdc.psn(n))?;
+                }
             }
-        }
-        t.pause(t.soon())?;
-        t.forget();
-        pdc.entropy = 0xc222;
-        t.send(&pdc, &pdc.control(CtlType::ACK_REQUEST, pdc.psn(n), 0)?)?;
-        let answers = |seen: &RxPacket| {
-            let named = seen.answers(&pdc, pdc.psn(n)).is_some() || seen.refuses(&pdc, pdc.psn(n)).is_some();
-            named.then_some(())
-        };
-        let (seen, ()) = t.need("an answer to ACK_REQUEST", t.soon(), answers)?;
-        match asked {
-            Questioned::Missing => t.check(CC_PATH_001, "entropy", 0xc222, seen.wire.entropy),
-            _ => t.one_of(CC_PATH_001, "entropy", &[0xc111, 0xc222], seen.wire.entropy),
-        }
-        Ok(())
-    }),
-    rule("path/of-trimmed", "The NACK of a trimmed packet takes its entropy value")
+            t.pause(t.soon())?;
+            t.forget();
+            pdc.entropy = 0xc222;
+            t.send(&pdc, &pdc.control(CtlType::ACK_REQUEST, pdc.psn(n), 0)?)?;
+            let replies = |seen: &RxPacket| {
+                let about =
+                    seen.answers(&pdc, pdc.psn(n)).is_some() || seen.refuses(&pdc, pdc.psn(n)).is_some();
+                about.then_some(())
+            };
+            let (seen, ()) = t.need("a reply to ACK_REQUEST", t.soon(), replies)?;
+            match named {
+                Named::Missing => t.check(CC_PATH_001, "entropy", 0xc222, seen.wire.entropy),
+                _ => t.one_of(CC_PATH_001, "entropy", &[0xc111, 0xc222], seen.wire.entropy),
+            }
+            Ok(())
+        }),
+    rule("path/trimmed", "The NACK of a trimmed packet has the entropy value of that packet")
         .checks(&[CC_PATH_001])
         .needs(&[SET_ENTROPY, SEE_ENTROPY, TRIM])
         .run(|t| {
@@ -164,7 +153,7 @@ pub(super) const RULES: &[Rule] = &[
             t.check(CC_PATH_001, "entropy", 0xc111, seen.wire.entropy);
             Ok(())
         }),
-    rule("path/ordered", "All packets of an ordered context have one entropy value")
+    rule("path/rod", "A ROD context keeps its entropy value")
         .checks(&[PDS_ROD_005, CC_PATH_003])
         .needs(&[ROD, SEE_ENTROPY])
         .over(&[&CARRIER, &START])
@@ -173,10 +162,10 @@ pub(super) const RULES: &[Rule] = &[
             let length = 20 * t.mtu();
             t.post(Post { mode: Mode::Rod, ..post(PostKind::Write, peer, length) })?;
             let mut target = Target::accept(t)?;
-            target.serve(t, 20, |target, got| Some(target.acking(target.index(&got.request))))?;
+            target.serve(t, 20, |target, packet| Some(target.acking(target.index(&packet.request))))?;
             check_changes(t, PDS_ROD_005, &target)
         }),
-    rule("path/ordered-again", "An ordered context sends retransmissions and new packets by one path")
+    rule("path/rod-retransmission", "A ROD context keeps its entropy value for retransmissions")
         .checks(&[PDS_ROD_005, CC_PATH_003])
         .needs(&[ROD, SEE_ENTROPY])
         .over(&[&CARRIER, &START])
@@ -189,13 +178,13 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 1)?;
             target.refuse(t, NackCode::ROD_OOO, 2)?;
             target.watch(t, t.later())?;
-            let again = target.got.iter().filter(|got| got.request.retx()).count();
-            if again == 0 {
-                return Err(Stop::Inconclusive("nothing was sent again".into()));
+            let retransmitted = target.got.iter().filter(|got| got.request.retx()).count();
+            if retransmitted == 0 {
+                return Err(Stop::Inconclusive("the device retransmitted nothing".into()));
             }
             check_changes(t, PDS_ROD_005, &target)
         }),
-    rule("path/ordered-marked", "An ordered context seldom changes its path, however congested that is")
+    rule("path/rod-congestion", "A congested ROD context rarely changes its entropy value")
         .checks(&[CC_PATH_003])
         .needs(&[ROD, SEE_ENTROPY])
         .over(&[&CARRIER, &START])
@@ -205,41 +194,37 @@ pub(super) const RULES: &[Rule] = &[
             flow.run(t, answers.delay * 20, &answers)?;
             check_changes(t, CC_PATH_003, &flow.target)
         }),
-    rule(
-        "path/spread",
-        "A source with many paths uses several, and none for more than half of its \
-         packets",
-    )
-    .checks(&[CC_PATH_002])
-    .needs(&[RUD, PATHS, SEE_ENTROPY])
-    .over(&[&CARRIER, &START])
-    .run(|t| {
-        let mut flow = Flow::start(t, Mode::Rud, 200)?;
-        let answers = Answers { delay: t.round_trips(1)?, ..Answers::default() };
-        let until = t.now() + answers.delay * 60;
-        while flow.count() < 200 && t.now() < until {
-            flow.run(t, answers.delay, &answers)?;
-        }
-        let mut uses: BTreeMap<u16, usize> = BTreeMap::new();
-        flow.target.got.iter().for_each(|got| *uses.entry(got.seen.wire.entropy).or_default() += 1);
-        let most = uses.values().copied().max().unwrap_or(0);
-        t.at_least(CC_PATH_002, "the number of entropy values", 2, uses.len());
-        t.at_most(CC_PATH_002, "packets with the same entropy value", flow.target.got.len() / 2, most);
-        Ok(())
-    }),
+    rule("path/spread", "A RUD source uses several entropy values, each for at most half of its packets")
+        .checks(&[CC_PATH_002])
+        .needs(&[RUD, PATHS, SEE_ENTROPY])
+        .over(&[&CARRIER, &START])
+        .run(|t| {
+            let mut flow = Flow::start(t, Mode::Rud, 200)?;
+            let answers = Answers { delay: t.round_trips(1)?, ..Answers::default() };
+            let until = t.now() + answers.delay * 60;
+            while flow.count() < 200 && t.now() < until {
+                flow.run(t, answers.delay, &answers)?;
+            }
+            let mut counts: BTreeMap<u16, usize> = BTreeMap::new();
+            flow.target.got.iter().for_each(|got| *counts.entry(got.seen.wire.entropy).or_default() += 1);
+            let most = counts.values().copied().max().unwrap_or(0);
+            t.at_least(CC_PATH_002, "the number of entropy values", 2, counts.len());
+            t.at_most(CC_PATH_002, "packets with the same entropy value", flow.target.got.len() / 2, most);
+            Ok(())
+        }),
 ];
 
-/// Checks that a context that is never idle keeps its entropy value: it may change at most every t_reroute,
-/// ten round trips.
+/// Checks that a busy context keeps its entropy value. It may change it once per t_reroute, which is ten
+/// round trips.
 fn check_changes(t: &mut Test<'_>, requirement: &Requirement, target: &Target) -> Outcome {
     let pairs = target.got.windows(2);
     let changed = pairs.filter(|pair| pair[0].seen.wire.entropy != pair[1].seen.wire.entropy);
     let changes: Vec<Duration> = changed.map(|pair| pair[1].seen.at).collect();
-    // Half of it may be lost between there and here.
+    // Half of that time may be lost between device and suite.
     let least = t.base_rtt()? * 5;
-    let hasty = changes.windows(2).filter(|pair| pair[1] - pair[0] < least).count();
-    t.check(requirement, "changes of the path soon after another", 0, hasty);
-    let at = |got: Option<&RxRequest>| got.map_or(Duration::ZERO, |got| got.seen.at);
+    let early = changes.windows(2).filter(|pair| pair[1] - pair[0] < least).count();
+    t.check(requirement, "changes of the path soon after the last one", 0, early);
+    let at = |packet: Option<&RxRequest>| packet.map_or(Duration::ZERO, |packet| packet.seen.at);
     let span = at(target.got.last()).saturating_sub(at(target.got.first()));
     let most = 1 + (span.as_nanos() / least.as_nanos().max(1)) as usize;
     let most = Bound::from(most).from_parameter("10 times base_rtt").tolerating("a factor of 2");

@@ -1,40 +1,167 @@
-//! The sources that a destination of receiver credit remembers (section 3.6.14).
+//! The grants of a destination of RCCC for the demand of one source (section 3.6.14).
 
-use super::rccc::{Bearer, CCC, CreditSource, some};
+use super::credit_source::{BEARER, Bearer, CCC, CreditSource, demand_step, excess_limit};
+use super::steps::WRAP;
 use crate::prelude::*;
+use uet_wire::Units24;
 
-/// The number of sources that the device remembers.
-const SOURCES: u8 = 8;
+/// Begins a rule with the usual needs and axes of this file.
+const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
+    crate::rule(id, title).needs(&[RCCC]).over(&[&MODE, &CARRIER, &START])
+}
 
-pub(super) const RULES: &[Rule] = &[rule(
-    "rccc-destination/many-sources",
-    "A new source is granted credit when many others have fallen silent",
-)
-.checks(&[RCCC_GRANT_001])
-.needs(&[RCCC])
-.over(&[&MODE])
-.run(|t| {
-    // Open: how long a destination remembers a silent source. It has 10 seconds.
-    t.configure("max_sources", SOURCES)?;
-    let (mut source, some) = (CreditSource::open(t)?, some(t)?);
-    let region = source.region.clone();
-    for n in 1..=SOURCES {
-        source.demand_by(t, Bearer::CreditRequest, some)?;
-        // A destination that remembers fewer sources grants nothing to the last ones.
-        source.reaches(t, some, t.soon())?;
-        let pdc = t.initiate();
-        source = CreditSource::on(t, pdc, region.clone(), CCC ^ n)?;
+pub(super) const RULES: &[Rule] = &[
+    rule("rccc/grants-demand", "A destination grants all demand of a request").checks(&[RCCC_GRANT_001]).run(
+        |t| {
+            let (mut source, step) = (CreditSource::open(t)?, demand_step(t)?);
+            source.demand(t, step)?;
+            source.expect_grant(t, RCCC_GRANT_001, step)
+        },
+    ),
+    rule("rccc/grants-in-units", "Grants in units of 256 bytes exceed the demand by at most 4 BDP")
+        .checks(&[RCCC_COUNT_001, RCCC_GRANT_001])
+        .run(|t| {
+            let mut source = CreditSource::open(t)?;
+            source.demand(t, 30)?;
+            source.expect_grant(t, RCCC_GRANT_001, 30)?;
+            let most = 30 + excess_limit(t)?;
+            t.at_most(RCCC_COUNT_001, "the cumulative credit, in units", most, source.credit.get());
+            Ok(())
+        }),
+    rule("rccc/grants-cumulative", "Grants are cumulative over successive demands")
+        .checks(&[RCCC_COUNT_001])
+        .run(|t| {
+            let mut source = CreditSource::open(t)?;
+            check_successive_grants(t, &mut source, 4)
+        }),
+    rule("rccc/grants-long", "Grants stay cumulative over 40 successive demands")
+        .checks(&[RCCC_COUNT_001])
+        .run(|t| {
+            let mut source = CreditSource::open(t)?;
+            check_successive_grants(t, &mut source, 40)
+        }),
+    rule("rccc/grants-never-decrease", "The cumulative credit of grants never decreases")
+        .checks(&[RCCC_COUNT_001])
+        .run(|t| {
+            let (mut source, step) = (CreditSource::open(t)?, demand_step(t)?);
+            for n in 1..=6 {
+                source.demand(t, step * n)?;
+                source.collect_grants(t, step * n, t.soon())?;
+            }
+            if source.grants.len() < 2 {
+                return Err(Stop::Inconclusive("fewer than two grants arrived".into()));
+            }
+            let decreases = source.grants.windows(2).filter(|pair| pair[1].1 < pair[0].1).count();
+            t.check(RCCC_COUNT_001, "grants below an earlier one", 0, decreases);
+            Ok(())
+        }),
+    rule("rccc/grants-credit-request", "A destination grants the demand of a CREDIT_REQUEST")
+        .checks(&[RCCC_GRANT_001])
+        .run(|t| {
+            let (mut source, step) = (CreditSource::open(t)?, demand_step(t)?);
+            source.demand_in(t, Bearer::CreditRequest, step)?;
+            source.expect_grant(t, RCCC_GRANT_001, step)
+        }),
+    rule("rccc/grants-rod", "A destination grants the demand of a ROD context")
+        .checks(&[RCCC_GRANT_001])
+        .needs(&[ROD, RCCC])
+        .over(&[&CARRIER, &START])
+        .run(|t| {
+            t.congestion_or_both("rccc")?;
+            t.auto_credit = false;
+            let region = t.region(1 << 16)?;
+            let pdc = Pdc { rod: true, ..t.initiate() };
+            let (mut source, step) = (CreditSource::open_on(t, pdc, region, CCC)?, demand_step(t)?);
+            source.demand(t, step)?;
+            source.expect_grant(t, RCCC_GRANT_001, step)
+        }),
+    rule("rccc/trimmed-demand", "A destination grants the demand of a trimmed request")
+        .checks(&[RCCC_TRIM_001])
+        .needs(&[RCCC, TRIM])
+        .run(|t| {
+            let (mut source, step) = (CreditSource::open(t)?, demand_step(t)?);
+            source.demand_in(t, Bearer::Trimmed, step)?;
+            source.expect_grant(t, RCCC_TRIM_001, step)
+        }),
+    rule("rccc/stale-demand", "A credit_target below an earlier one gets no further credit")
+        .checks(&[RCCC_COUNT_002, RCCC_GRANT_001])
+        .run(|t| {
+            let (mut source, step) = (CreditSource::open(t)?, demand_step(t)?);
+            source.demand(t, step)?;
+            source.expect_grant(t, RCCC_GRANT_001, step)?;
+            source.demand(t, step / 2)?;
+            let most = step + excess_limit(t)?;
+            source.collect_grants(t, most + 1, t.soon())?;
+            t.at_most(RCCC_COUNT_002, "the cumulative credit, in units", most, source.credit.get());
+            source.demand(t, step * 2)?;
+            source.expect_grant(t, RCCC_GRANT_001, step * 2)
+        }),
+    rule("rccc/no-demand", "A source without demand gets at most 4 BDP of credit")
+        .checks(&[RCCC_COUNT_001])
+        .run(|t| {
+            let mut source = CreditSource::open(t)?;
+            let most = excess_limit(t)?;
+            source.demand(t, 0)?;
+            source.collect_grants(t, most + 1, t.soon())?;
+            t.at_most(RCCC_COUNT_001, "the cumulative credit, in units", most, source.credit.get());
+            Ok(())
+        }),
+    rule("rccc/demand-across-wrap", "A destination grants demand that wraps at 2^24 units")
+        .checks(&[RCCC_COUNT_001])
+        .over(&[&MODE, &CARRIER, &BEARER])
+        .run(|t| {
+            let (mut source, bearer) = (CreditSource::open(t)?, t.value(&BEARER));
+            source.approach_wrap(t, bearer)?;
+            for target in [WRAP - 10, WRAP + 20, WRAP + 50] {
+                source.expect_demand_granted(t, RCCC_COUNT_001, bearer, target)?;
+            }
+            Ok(())
+        }),
+    rule("rccc/stale-demand-before-wrap", "Stale demand from before the wrap at 2^24 units gets no credit")
+        .checks(&[RCCC_COUNT_002])
+        .over(&[&MODE, &CARRIER, &BEARER])
+        .run(|t| {
+            let (mut source, bearer) = (CreditSource::open(t)?, t.value(&BEARER));
+            source.approach_wrap(t, bearer)?;
+            source.demand_in(t, bearer, WRAP + 40)?;
+            if !source.wait_for_grant(t, 40, t.patience(t.soon()))? {
+                return Err(Stop::Inconclusive("the demand beyond the wrap was not granted".into()));
+            }
+            let (before, count) = (source.credit, source.grants.len());
+            source.demand_in(t, bearer, WRAP - 20)?;
+            source.wait_for_grant(t, before.get() + 8_000_000, t.soon())?;
+            let more = source.credit.since(before).unwrap_or(0);
+            let most = excess_limit(t)?;
+            t.at_most(RCCC_COUNT_002, "units granted for demand from before the wrap", most, more);
+            let stale = source
+                .grants
+                .iter()
+                .skip(count)
+                .filter(|(_, credit)| (Units24::default() + *credit).since(before).is_none());
+            t.check(RCCC_COUNT_002, "grants below an earlier one", 0, stale.count());
+            source.expect_demand_granted(t, RCCC_COUNT_002, bearer, WRAP + 90)
+        }),
+    rule("rccc/lost-grant", "A destination repeats a lost grant on CREDIT_REQUEST")
+        .checks(&[RCCC_GRANT_001])
+        .over(&[&MODE, &CARRIER])
+        .run(|t| {
+            let (mut source, step) = (CreditSource::open(t)?, demand_step(t)?);
+            source.demand(t, step)?;
+            if !source.wait_for_grant(t, step, t.patience(t.soon()))? {
+                return Err(Stop::Inconclusive("the demand was not granted".into()));
+            }
+            t.forget();
+            source.credit = Units24::default();
+            source.expect_demand_granted(t, RCCC_GRANT_001, Bearer::CreditRequest, step)
+        }),
+];
+
+/// Adds demand `count` times, each time after the last demand is granted.
+fn check_successive_grants(t: &mut Test<'_>, source: &mut CreditSource, count: u32) -> Outcome {
+    let step = demand_step(t)?;
+    for n in 1..=count {
+        source.demand(t, step * n)?;
+        source.expect_grant(t, RCCC_COUNT_001, step * n)?;
     }
-    let mut granted = false;
-    for _ in 0..20 {
-        t.pause(Duration::from_millis(500))?;
-        source.demand_by(t, Bearer::CreditRequest, some)?;
-        granted = source.reaches(t, some, t.patience(t.soon()))?;
-        if granted {
-            break;
-        }
-    }
-    let statement = format!("a cumulative credit of {some} units or more for a new source");
-    t.holds(RCCC_GRANT_001, &statement, granted, format_args!("{} units", source.credit.get()));
     Ok(())
-})];
+}

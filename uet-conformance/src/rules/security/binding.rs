@@ -1,12 +1,12 @@
-//! The binding of a context to the domain and the source that opened it (section 3.5.4).
+//! The binding of a context to the domain, the source and the address that opened it (section 3.5.4).
 
-use super::steps::{IDENTIFIED, NEEDS, open_as, plain, works};
+use super::steps::{IDENTIFIED, NEEDS, check_write, open_as, plain_write};
 use crate::prelude::*;
 use crate::shield::told;
 use crate::{SECURED, Wire};
 use uet_control::SecureDomain;
 
-const TWO: &[Need] = &[RUD, WRITE, TSS, TWO_ADDRESSES];
+const TWO_PEERS: &[Need] = &[RUD, WRITE, TSS, TWO_ADDRESSES];
 
 /// Begins a rule with the usual needs and axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
@@ -14,7 +14,7 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule("tss-bind/other-domain", "An authentic packet of another domain does not reach a context")
+    rule("tss-binding/other-domain", "An authentic packet of another domain does not reach a context")
         .checks(&[TSS_BIND_001])
         .run(|t| {
             let (pdc, region) = open_as(t, TSS_BIND_001, t.value(&IDENTIFIED), |_| {})?;
@@ -25,7 +25,7 @@ pub(super) const RULES: &[Rule] = &[
             let keys = [("0".to_owned(), told(&secret))].into();
             shield.others = vec![SecureDomain { sdi, keys, ..shield.installed.clone() }];
             t.install()?;
-            let wire = plain(&pdc, &region, 1)?;
+            let wire = plain_write(&pdc, &region, 1)?;
             let shield = t.shield()?;
             shield.domain.sdi = sdi;
             shield.secrets[0] = Some(secret);
@@ -34,69 +34,58 @@ pub(super) const RULES: &[Rule] = &[
             shield.domain.sdi = right;
             shield.secrets[0] = own;
             let sealed = sealed?;
-            // Its answers would name the other domain.
-            not_reached(t, &pdc, &region, &sealed)
+            // An answer to this packet would name the other domain.
+            expect_not_reached(t, &pdc, &region, &sealed)
         }),
-    rule(
-        "tss-bind/other-source",
-        "An authentic packet of another source identifier does not reach a context",
-    )
-    .checks(&[TSS_BIND_001])
-    .run(|t| {
-        let (pdc, region) = open_as(t, TSS_BIND_001, t.value(&IDENTIFIED), |_| {})?;
-        let sealed = of_other_source(t, &plain(&pdc, &region, 1)?)?;
-        not_reached(t, &pdc, &region, &sealed)
-    }),
-    rule(
-        "tss-bind/other-source-closes",
-        "An authentic CLOSE_COMMAND of another source identifier does not close a context",
-    )
-    .checks(&[TSS_BIND_001])
-    .run(|t| {
-        let (pdc, region) = open_as(t, TSS_BIND_001, t.value(&IDENTIFIED), |_| {})?;
-        let close = pdc.wire(&pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(1), 0)?);
-        let sealed = of_other_source(t, &close)?;
-        not_reached(t, &pdc, &region, &sealed)
-    }),
-    rule(
-        "tss-bind/other-source-refuses",
-        "An authentic NACK of another source identifier does not end a context of the \
-         device",
-    )
-    .checks(&[TSS_BIND_001])
-    .run(|t| {
-        t.secure(t.value(&IDENTIFIED))?;
-        let peer = t.peer(0)?;
-        let first = t.post(post(PostKind::Write, peer, 64))?;
-        let target = Target::accept(t)?;
-        target.ack(t, 0)?;
-        t.ends(TSS_BIND_001, first, Status::Ok)?;
-        // The first ACK has bound the context to its source.
-        let second = t.post(post(PostKind::Write, peer, 64))?;
-        let mut target = target;
-        target.collect(t, 2)?;
-        let nack = target.pdc.wire(&target.pdc.nack(NackCode::CLOSING_IN_ERR, target.psn(1))?);
-        let sealed = of_other_source(t, &nack)?;
-        t.send_as_it_is(&sealed)?;
-        t.settle()?;
-        t.is_open(TSS_BIND_001, second)?;
-        target.ack(t, 1)?;
-        t.ends(TSS_BIND_001, second, Status::Ok)
-    }),
-    rule("tss-bind/other-address", "An authentic packet from another address does not reach a context")
+    rule("tss-binding/other-source", "An authentic packet of another source does not reach a context")
         .checks(&[TSS_BIND_001])
-        .needs(TWO)
+        .run(|t| {
+            let (pdc, region) = open_as(t, TSS_BIND_001, t.value(&IDENTIFIED), |_| {})?;
+            let sealed = seal_as_other_source(t, &plain_write(&pdc, &region, 1)?)?;
+            expect_not_reached(t, &pdc, &region, &sealed)
+        }),
+    rule("tss-binding/other-source-close", "An authentic CLOSE_COMMAND of another source closes no context")
+        .checks(&[TSS_BIND_001])
+        .run(|t| {
+            let (pdc, region) = open_as(t, TSS_BIND_001, t.value(&IDENTIFIED), |_| {})?;
+            let close = pdc.wire(&pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(1), 0)?);
+            let sealed = seal_as_other_source(t, &close)?;
+            expect_not_reached(t, &pdc, &region, &sealed)
+        }),
+    rule("tss-binding/other-source-nack", "An authentic NACK of another source ends no context")
+        .checks(&[TSS_BIND_001])
+        .run(|t| {
+            t.secure(t.value(&IDENTIFIED))?;
+            let peer = t.peer(0)?;
+            let first = t.post(post(PostKind::Write, peer, 64))?;
+            let mut target = Target::accept(t)?;
+            target.ack(t, 0)?;
+            t.ends(TSS_BIND_001, first, Status::Ok)?;
+            // The first ACK has bound the context to its source.
+            let second = t.post(post(PostKind::Write, peer, 64))?;
+            target.collect(t, 2)?;
+            let nack = target.pdc.wire(&target.pdc.nack(NackCode::CLOSING_IN_ERR, target.psn(1))?);
+            let sealed = seal_as_other_source(t, &nack)?;
+            t.send_as_it_is(&sealed)?;
+            t.settle()?;
+            t.is_open(TSS_BIND_001, second)?;
+            target.ack(t, 1)?;
+            t.ends(TSS_BIND_001, second, Status::Ok)
+        }),
+    rule("tss-binding/other-address", "An authentic packet from another address does not reach a context")
+        .checks(&[TSS_BIND_001])
+        .needs(TWO_PEERS)
         .over(&[&SECURED])
         .run(|t| {
             let (pdc, region) = open_as(t, TSS_BIND_001, t.value(&SECURED), |_| {})?;
-            let elsewhere = Pdc { from: t.address(1)?, ..pdc.clone() };
-            let sealed = t.sealed(&plain(&elsewhere, &region, 1)?)?;
-            not_reached(t, &pdc, &region, &sealed)
+            let other = Pdc { from: t.address(1)?, ..pdc.clone() };
+            let sealed = t.sealed(&plain_write(&other, &region, 1)?)?;
+            expect_not_reached(t, &pdc, &region, &sealed)
         }),
 ];
 
-/// Seals a packet as another source.
-fn of_other_source(t: &mut Test<'_>, wire: &Wire) -> Result<Wire, Stop> {
+/// Seals a packet with another source identifier.
+fn seal_as_other_source(t: &mut Test<'_>, wire: &Wire) -> Result<Wire, Stop> {
     let right = t.shield()?.ssi;
     t.shield()?.ssi = right.map(|ssi| ssi ^ 0x0100);
     let sealed = t.sealed(wire);
@@ -104,12 +93,11 @@ fn of_other_source(t: &mut Test<'_>, wire: &Wire) -> Result<Wire, Stop> {
     sealed
 }
 
-/// Expects that a packet does not execute write 1. The device may refuse it or drop it.
-fn not_reached(t: &mut Test<'_>, pdc: &Pdc, region: &Region, packet: &Wire) -> Outcome {
+/// Sends a packet, and expects that it does not execute write 1. The device may refuse or drop the packet.
+fn expect_not_reached(t: &mut Test<'_>, pdc: &Pdc, region: &Region, packet: &Wire) -> Outcome {
     t.send_as_it_is(packet)?;
-    let soon = t.soon();
-    t.pause(soon)?;
+    t.pause(t.soon())?;
     t.forget();
     t.check_memory(TSS_BIND_001, region, 64, &[0; 32])?;
-    works(t, TSS_BIND_001, pdc, region, 1)
+    check_write(t, TSS_BIND_001, pdc, region, 1)
 }

@@ -1,6 +1,6 @@
-//! Secured datagrams, which have no context (sections 3.5.6 and 3.7).
+//! Secured datagrams (UUD), which have no context (sections 3.5.6 and 3.7).
 
-use super::steps::forged;
+use super::steps::with_wrong_icv;
 use crate::prelude::*;
 use crate::rules::steps::{datagram_bytes, datagram_of, post_datagram, uud_header};
 use crate::{SECURED, Wire};
@@ -15,7 +15,7 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule("tss-datagram/sent", "A datagram leaves protected under its domain, each with a counter of its own")
+    rule("tss-datagram/sent", "A device protects each datagram that it sends under its domain")
         .checks(&[TSS_ICV_001, TSS_CLEAR_002])
         .needs(SOURCE)
         .run(|t| {
@@ -34,38 +34,38 @@ pub(super) const RULES: &[Rule] = &[
             t.at_least(TSS_ICV_001, "secured packets:", 2, secured);
             Ok(())
         }),
-    rule("tss-datagram/received", "A secured datagram fills a buffer, and gets no answer")
+    rule("tss-datagram/received", "A secured datagram is delivered and gets no answer")
         .checks(&[TSS_ICV_001, PDS_UUD_001])
         .needs(TARGET)
         .run(|t| {
             t.secure(t.value(&SECURED))?;
             let posted = t.posted(room(128))?;
-            let packet = wire(t, &datagram_bytes(100))?;
+            let packet = datagram_wire(t, &datagram_bytes(100))?;
             t.send_wire(&packet)?;
-            t.expect_silence(PDS_UUD_001, "nothing at all", |_| Some(()))?;
+            t.expect_silence(PDS_UUD_001, "any packet", |_| Some(()))?;
             t.expect_received(TSS_ICV_001, &posted, &datagram_bytes(100))?;
             Ok(())
         }),
-    rule("tss-datagram/altered", "A datagram with a wrong ICV fills no buffer, and gets no answer")
+    rule("tss-datagram/wrong-icv", "A datagram with a wrong ICV is not delivered and gets no answer")
         .checks(&[TSS_ICV_002, TSS_ICV_003])
         .needs(TARGET)
         .run(|t| {
             t.secure(t.value(&SECURED))?;
             let posted = t.posted(room(128))?;
-            let packet = wire(t, &datagram_bytes(100))?;
-            let packet = forged(t, &packet)?;
+            let packet = datagram_wire(t, &datagram_bytes(100))?;
+            let packet = with_wrong_icv(t, &packet)?;
             t.send_as_it_is(&packet)?;
-            t.expect_silence(TSS_ICV_003, "nothing at all", |_| Some(()))?;
+            t.expect_silence(TSS_ICV_003, "any packet", |_| Some(()))?;
             t.expect_waiting(TSS_ICV_002, &posted)?;
-            let packet = wire(t, &datagram_bytes(60))?;
+            let packet = datagram_wire(t, &datagram_bytes(60))?;
             t.send_wire(&packet)?;
             t.expect_received(TSS_ICV_002, &posted, &datagram_bytes(60))?;
             Ok(())
         }),
 ];
 
-/// Returns a datagram in the clear.
-fn wire(t: &mut Test<'_>, data: &[u8]) -> Result<Wire, crate::Stop> {
+/// Returns a datagram without protection.
+fn datagram_wire(t: &mut Test<'_>, data: &[u8]) -> Result<Wire, Stop> {
     let part = datagram_of(data).whole()?;
     let pdc = t.initiate();
     let request = pdc.request(0).ses(part.ses, &part.payload);

@@ -1,7 +1,8 @@
-//! The security header, the authenticated data and the lengths of secured packets (section 3.7.11).
+//! The security header, the authenticated fields and the length of secured packets (section 3.7.11).
 
 use super::steps::{
-    CLUSTER, IDENTIFIED, NEEDS, executed, flip, no_effect, open_as, opened, plain, silent, works,
+    CLUSTER, IDENTIFIED, NEEDS, check_write, establish_as, expect_executed, expect_no_answer,
+    expect_no_effect, flip_bit, open_as, open_secured, plain_write, write_in_flight,
 };
 use crate::prelude::*;
 use crate::{SECURED, Wire};
@@ -9,15 +10,14 @@ use core::net::IpAddr;
 use uet_control::KeyMode;
 use uet_wire::tss::{ICV, Outer, OuterLayer};
 
-/// The number of bytes behind the security header that stay readable.
-const CLEAR: Axis<u8> = axis("clear").values(&[("0", 0), ("1", 1), ("4", 4), ("12", 12)]);
+/// The number of plaintext bytes after the security header.
+const OFFSET: Axis<u8> = axis("plaintext-bytes").values(&[("0", 0), ("1", 1), ("4", 4), ("12", 12)]);
 
-/// An authenticated field of the outer headers, which the suite authenticates with another value than it
-/// sends.
+/// An authenticated field of the outer headers. The suite sends another value than it authenticates.
 const FIELD: Axis<Field> = axis("field").values(&[
     ("source", Field::Source),
     ("destination", Field::Destination),
-    ("swapped", Field::Swapped),
+    ("addresses-swapped", Field::AddressesSwapped),
     ("source-port", Field::SourcePort),
     ("destination-port", Field::DestinationPort),
     ("length", Field::Length),
@@ -29,7 +29,7 @@ const FIELD: Axis<Field> = axis("field").values(&[
 enum Field {
     Source,
     Destination,
-    Swapped,
+    AddressesSwapped,
     SourcePort,
     DestinationPort,
     Length,
@@ -37,13 +37,13 @@ enum Field {
     NoPorts,
 }
 
-/// Entropy values.
+/// The entropy value of the packets.
 const ENTROPY: Axis<u16> =
     axis("entropy").values(&[("0xc000", 0xc000), ("0xffff", 0xffff), ("0xd5aa", 0xd5aa)]);
 
 const ENTROPY_NEEDS: &[Need] = &[RUD, WRITE, TSS, SET_ENTROPY];
 
-const MARK_NEEDS: &[Need] = &[RUD, WRITE, TSS, SET_ECN];
+const ECN_NEEDS: &[Need] = &[RUD, WRITE, TSS, SET_ECN];
 
 const TTL_NEEDS: &[Need] = &[RUD, WRITE, TSS, SET_TTL];
 
@@ -60,7 +60,7 @@ enum Uncovered {
     UdpChecksum(u16),
 }
 
-/// Payload lengths, as parts of the payload MTU and a remainder.
+/// The payload length: the number of payload MTUs, and further bytes.
 const LENGTH: Axis<(usize, usize)> = axis("payload").values(&[
     ("1", (0, 1)),
     ("15", (0, 15)),
@@ -75,128 +75,101 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "tss-header/source",
-        "Each packet of a member carries its own source identifier, which a server takes \
-         from its client",
-    )
-    .checks(&[TSS_HDR_001])
-    .over(&[&IDENTIFIED])
-    .run(|t| {
-        let kind = t.value(&IDENTIFIED);
-        let (pdc, region) = open_as(t, TSS_HDR_001, kind, |_| {})?;
-        works(t, TSS_HDR_001, &pdc, &region, 1)?;
-        let shield = t.shield()?;
-        let client = shield.ssi;
-        let own = if kind.mode == KeyMode::Server { client } else { shield.installed.own_ssi };
-        let seen = shield.seen.clone();
-        for seen in seen {
-            t.check(TSS_HDR_001, "source identifier:", own, seen.ssi);
-        }
-        Ok(())
-    }),
-    rule(
-        "tss-header/no-source",
-        "A packet without a source identifier has no effect in a domain that uses them",
-    )
-    .checks(&[TSS_HDR_004, TSS_ICV_003])
-    .over(&[&IDENTIFIED])
-    .run(|t| {
-        let kind = t.value(&IDENTIFIED);
-        let (pdc, region) = open_as(t, TSS_HDR_004, kind, |_| {})?;
-        if pdc.from.is_ipv6() && kind.mode != KeyMode::Cluster {
-            return skip("over IPv6, such a packet has no key");
-        }
-        let wire = plain(&pdc, &region, 1)?;
-        let shield = t.shield()?;
-        let ssi = shield.ssi.take();
-        shield.domain.ssi = false;
-        let sealed = t.sealed(&wire);
-        let shield = t.shield()?;
-        (shield.ssi, shield.domain.ssi) = (ssi, true);
-        no_effect(t, [TSS_HDR_004, TSS_ICV_003], (&pdc, &region), 1, &[sealed?])
-    }),
-    rule(
-        "tss-header/reserved-received",
-        "A target accepts a packet whose reserved bit is set and authenticated",
-    )
-    .checks(&[TSS_HDR_002])
-    .over(&[&SECURED])
-    .run(|t| {
-        let (pdc, region) = open_as(t, TSS_HDR_002, t.value(&SECURED), |_| {})?;
-        let mut wire = t.unsealed_wire(&plain(&pdc, &region, 1)?)?;
-        flip(&mut wire, 6);
-        t.seal(&mut wire)?;
-        t.send_as_it_is(&wire)?;
-        executed(t, TSS_HDR_002, &pdc, &region, 1)
-    }),
-    rule("tss-header/reserved-sent", "The reserved bit of the security header is 0 in requests and answers")
+    rule("tss-header/source", "A member's packets carry its source identifier; a server uses its client's")
+        .checks(&[TSS_HDR_001])
+        .over(&[&IDENTIFIED])
+        .run(|t| {
+            let kind = t.value(&IDENTIFIED);
+            let (pdc, region) = open_as(t, TSS_HDR_001, kind, |_| {})?;
+            check_write(t, TSS_HDR_001, &pdc, &region, 1)?;
+            let shield = t.shield()?;
+            let client = shield.ssi;
+            let expected = if kind.mode == KeyMode::Server { client } else { shield.installed.own_ssi };
+            let seen = shield.seen.clone();
+            for seen in seen {
+                t.check(TSS_HDR_001, "source identifier:", expected, seen.ssi);
+            }
+            Ok(())
+        }),
+    rule("tss-header/no-source", "A packet without the source identifier that its domain uses has no effect")
+        .checks(&[TSS_HDR_004, TSS_ICV_003])
+        .over(&[&IDENTIFIED])
+        .run(|t| {
+            let kind = t.value(&IDENTIFIED);
+            let (pdc, region) = open_as(t, TSS_HDR_004, kind, |_| {})?;
+            let has_key = !pdc.from.is_ipv6() || kind.mode == KeyMode::Cluster;
+            require(has_key, "over IPv6, a packet without a source identifier has no key")?;
+            let wire = plain_write(&pdc, &region, 1)?;
+            let shield = t.shield()?;
+            let ssi = shield.ssi.take();
+            shield.domain.ssi = false;
+            let sealed = t.sealed(&wire);
+            let shield = t.shield()?;
+            (shield.ssi, shield.domain.ssi) = (ssi, true);
+            expect_no_effect(t, [TSS_HDR_004, TSS_ICV_003], (&pdc, &region), 1, &[sealed?])
+        }),
+    rule("tss-header/reserved-received", "A target accepts an authentic packet with the reserved bit set")
+        .checks(&[TSS_HDR_002])
+        .over(&[&SECURED])
+        .run(|t| {
+            let (pdc, region) = open_as(t, TSS_HDR_002, t.value(&SECURED), |_| {})?;
+            let mut wire = t.unsealed_wire(&plain_write(&pdc, &region, 1)?)?;
+            flip_bit(&mut wire, 6);
+            t.seal(&mut wire)?;
+            t.send_as_it_is(&wire)?;
+            expect_executed(t, TSS_HDR_002, &pdc, &region, 1)
+        }),
+    rule("tss-header/reserved-sent", "A device sends 0 in the reserved bit of the security header")
         .checks(&[TSS_HDR_003])
         .over(&[&SECURED])
         .run(|t| {
-            let (pdc, region) = opened(t)?;
-            works(t, TSS_HDR_003, &pdc, &region, 1)?;
+            let (pdc, region) = open_secured(t)?;
+            check_write(t, TSS_HDR_003, &pdc, &region, 1)?;
             let peer = t.peer(0)?;
             t.post(post(PostKind::Write, peer, 64))?;
             Target::accept(t)?.ack(t, 0)?;
-            let set = t.shield()?.seen.iter().filter(|seen| seen.reserved).count();
-            t.check(TSS_HDR_003, "packets with the reserved bit:", 0, set);
+            let count = t.shield()?.seen.iter().filter(|seen| seen.reserved).count();
+            t.check(TSS_HDR_003, "packets with the reserved bit:", 0, count);
             Ok(())
         }),
-    rule(
-        "tss-header/clear-part",
-        "Bytes before the confidentiality offset are readable and authenticated in both \
-         directions",
-    )
-    .checks(&[TSS_AAD_001])
-    .over(&[&SECURED, &CLEAR])
-    .run(|t| {
-        let (pdc, region) = partly_clear_context(t, t.value(&CLEAR))?;
-        works(t, TSS_AAD_001, &pdc, &region, 1)
-    }),
-    rule(
-        "tss-header/clear-part-sent",
-        "An initiator leaves its packets readable up to the confidentiality offset",
-    )
-    .checks(&[TSS_AAD_001])
-    .over(&[&SECURED, &CLEAR])
-    .run(|t| {
-        partly_clear(t, t.value(&CLEAR))?;
-        t.shield()?.opens = TSS_AAD_001;
-        let peer = t.peer(0)?;
-        let written = t.post(post(PostKind::Write, peer, 64))?;
-        let target = Target::accept(t)?;
-        target.ack(t, 0)?;
-        t.ends(TSS_AAD_001, written, Status::Ok)
-    }),
-    rule(
-        "tss-header/clear-part-altered",
-        "A packet with a changed bit before the confidentiality offset has no effect",
-    )
-    .checks(&[TSS_AAD_001, TSS_ICV_003])
-    .over(&[&SECURED])
-    .run(|t| {
-        let (pdc, region) = partly_clear_context(t, 12)?;
-        let mut sealed = t.sealed(&plain(&pdc, &region, 1)?)?;
-        let header = t.shield()?.header_length();
-        // The retransmission flag, which the target would not miss.
-        flip(&mut sealed, header * 8 + 11);
-        no_effect(t, [TSS_AAD_001, TSS_ICV_003], (&pdc, &region), 1, &[sealed])
-    }),
-    rule(
-        "tss-header/outer",
-        "A packet whose addresses, ports or UDP length are not those it was sealed with \
-         has no effect",
-    )
-    .checks(&[TSS_AAD_001, TSS_ICV_003])
-    .over(&[&SECURED, &FIELD])
-    .run(|t| {
-        let (pdc, region) = open_as(t, TSS_AAD_001, t.value(&SECURED), |_| {})?;
-        let field = t.value(&FIELD);
-        let forged = t.sealed_over(&plain(&pdc, &region, 1)?, |outer| change(field, outer));
-        no_effect(t, [TSS_AAD_001, TSS_ICV_003], (&pdc, &region), 1, &[forged?])
-    }),
-    rule("tss-header/entropy", "A target opens packets with any entropy value")
+    rule("tss-header/offset", "A target supports a confidentiality offset in both directions")
+        .checks(&[TSS_AAD_001])
+        .over(&[&SECURED, &OFFSET])
+        .run(|t| {
+            let (pdc, region) = open_with_offset(t, t.value(&OFFSET))?;
+            check_write(t, TSS_AAD_001, &pdc, &region, 1)
+        }),
+    rule("tss-header/offset-sent", "An initiator encrypts only the bytes from the confidentiality offset on")
+        .checks(&[TSS_AAD_001])
+        .over(&[&SECURED, &OFFSET])
+        .run(|t| {
+            secure_with_offset(t, t.value(&OFFSET))?;
+            t.shield()?.opens = TSS_AAD_001;
+            let (written, target) = write_in_flight(t)?;
+            target.ack(t, 0)?;
+            t.ends(TSS_AAD_001, written, Status::Ok)
+        }),
+    rule("tss-header/offset-altered", "A packet altered before the confidentiality offset has no effect")
+        .checks(&[TSS_AAD_001, TSS_ICV_003])
+        .over(&[&SECURED])
+        .run(|t| {
+            let (pdc, region) = open_with_offset(t, 12)?;
+            let mut sealed = t.sealed(&plain_write(&pdc, &region, 1)?)?;
+            let header = t.shield()?.header_length();
+            // The flag retx, which a target accepts with either value.
+            flip_bit(&mut sealed, header * 8 + 11);
+            expect_no_effect(t, [TSS_AAD_001, TSS_ICV_003], (&pdc, &region), 1, &[sealed])
+        }),
+    rule("tss-header/outer-headers", "A packet with altered addresses, ports or UDP length has no effect")
+        .checks(&[TSS_AAD_001, TSS_ICV_003])
+        .over(&[&SECURED, &FIELD])
+        .run(|t| {
+            let (pdc, region) = open_as(t, TSS_AAD_001, t.value(&SECURED), |_| {})?;
+            let field = t.value(&FIELD);
+            let forged = t.sealed_over(&plain_write(&pdc, &region, 1)?, |outer| alter_outer(field, outer));
+            expect_no_effect(t, [TSS_AAD_001, TSS_ICV_003], (&pdc, &region), 1, &[forged?])
+        }),
+    rule("tss-header/entropy", "A target accepts secured packets with any entropy value")
         .checks(&[TSS_AAD_001])
         .needs(ENTROPY_NEEDS)
         .over(&[&SECURED, &ENTROPY])
@@ -205,142 +178,132 @@ pub(super) const RULES: &[Rule] = &[
             let region = t.region(1 << 16)?;
             let mut pdc = Pdc { entropy: t.value(&ENTROPY), ..t.initiate() };
             t.shield()?.opens = TSS_AAD_001;
-            super::steps::establish_as(t, TSS_AAD_001, &mut pdc, &region)?;
-            works(t, TSS_AAD_001, &pdc, &region, 1)
+            establish_as(t, TSS_AAD_001, &mut pdc, &region)?;
+            check_write(t, TSS_AAD_001, &pdc, &region, 1)
         }),
-    rule("tss-header/mark", "A target accepts a packet that a switch has marked")
+    rule("tss-header/ecn", "A target accepts a secured packet that a switch has ECN-marked")
         .checks(&[TSS_AAD_001])
-        .needs(MARK_NEEDS)
+        .needs(ECN_NEEDS)
         .over(&[&SECURED])
-        .run(|t| changed_on_its_way(t, |sealed| sealed.marked = true)),
-    rule(
-        "tss-header/class",
-        "A target accepts a request whose DSCP has become that of control packets on its \
-         way",
-    )
-    .checks(&[TSS_AAD_001])
-    .needs(MARK_NEEDS)
-    .over(&[&SECURED])
-    .run(|t| changed_on_its_way(t, |sealed| sealed.high = Some(true))),
-    rule(
-        "tss-header/uncovered",
-        "A target accepts a packet whose TTL, hop limit or UDP checksum has changed on \
-         its way",
-    )
-    .checks(&[TSS_AAD_001])
-    .needs(TTL_NEEDS)
-    .over(&[&SECURED, &UNCOVERED])
-    .run(|t| match t.value(&UNCOVERED) {
-        Uncovered::Ttl(ttl) => changed_on_its_way(t, |sealed| sealed.ttl = ttl),
-        Uncovered::UdpChecksum(checksum) => changed_on_its_way(t, |sealed| sealed.udp_checksum = checksum),
-    }),
-    rule("tss-header/payload-received", "A target takes the payload without the ICV, up to the payload MTU")
+        .run(|t| check_accepted_after(t, |sealed| sealed.marked = true)),
+    rule("tss-header/dscp", "A target accepts a secured request whose DSCP a switch has changed")
+        .checks(&[TSS_AAD_001])
+        .needs(ECN_NEEDS)
+        .over(&[&SECURED])
+        .run(|t| check_accepted_after(t, |sealed| sealed.high = Some(true))),
+    rule("tss-header/mutable-fields", "A target accepts a secured packet with a changed TTL or UDP checksum")
+        .checks(&[TSS_AAD_001])
+        .needs(TTL_NEEDS)
+        .over(&[&SECURED, &UNCOVERED])
+        .run(|t| match t.value(&UNCOVERED) {
+            Uncovered::Ttl(ttl) => check_accepted_after(t, |sealed| sealed.ttl = ttl),
+            Uncovered::UdpChecksum(checksum) => {
+                check_accepted_after(t, |sealed| sealed.udp_checksum = checksum)
+            }
+        }),
+    rule("tss-header/payload-received", "A target delivers payloads without the ICV, up to the payload MTU")
         .checks(&[TSS_LEN_001])
         .over(&[&SECURED, &LENGTH])
         .run(|t| {
-            let (pdc, region) = opened(t)?;
-            let (whole, rest) = t.value(&LENGTH);
-            let data = vec![0x5a; whole * t.mtu() + rest];
+            let (pdc, region) = open_secured(t)?;
+            let (mtus, rest) = t.value(&LENGTH);
+            let data = vec![0x5a; mtus * t.mtu() + rest];
             t.request(&pdc, pdc.request(1).write(&region, 0, &data)?)?;
             t.expect_ack(TSS_LEN_001, &pdc, pdc.psn(1))?;
-            let all = [data, vec![0; 32]].concat();
-            t.expect_memory(TSS_LEN_001, &region, 0, &all)
+            let expected = [data, vec![0; 32]].concat();
+            t.expect_memory(TSS_LEN_001, &region, 0, &expected)
         }),
-    rule(
-        "tss-header/payload-sent",
-        "Protection leaves the payload of each packet of a message at the payload MTU",
-    )
-    .checks(&[TSS_LEN_001])
-    .over(&[&SECURED])
-    .run(|t| {
-        t.secure(t.value(&SECURED))?;
-        let (peer, mtu) = (t.peer(0)?, t.mtu());
-        let written = t.post(post(PostKind::Write, peer, 2 * mtu + 5))?;
-        let mut target = Target::accept(t)?;
-        target.collect(t, 3)?;
-        for (n, expected) in [(0, mtu), (1, mtu), (2, 5)] {
-            let length = target.packet(n)?.seen.payload().len();
-            t.check(TSS_LEN_001, "payload bytes:", expected, length);
-        }
-        target.ack(t, 2)?;
-        t.ends(TSS_LEN_001, written, Status::Ok)
-    }),
-    rule(
-        "tss-header/shortest",
-        "A packet too short for a security header, a delivery header and an ICV has no \
-         effect",
-    )
-    .checks(&[TSS_ICV_002, TSS_ICV_003])
-    .over(&[&SECURED])
-    .run(|t| {
-        let (pdc, region) = opened(t)?;
-        let header = t.shield()?.header_length();
-        let whole = t.sealed(&plain(&pdc, &region, 1)?)?;
-        t.settle()?;
-        for length in [4, header - 1, header, header + 1, header + ICV - 1, header + ICV] {
-            let mut short = whole.clone();
-            short.bytes.truncate(length);
-            t.send_as_it_is(&short)?;
-        }
-        // An authentic packet of nothing.
-        let mut empty = t.unsealed_wire(&pdc.raw(&[]))?;
-        t.seal(&mut empty)?;
-        t.send_as_it_is(&empty)?;
-        silent(t, TSS_ICV_003)?;
-        works(t, TSS_ICV_002, &pdc, &region, 1)
-    }),
-    rule("tss-header/nested", "A secured packet within a secured packet has no effect")
+    rule("tss-header/payload-sent", "Secured packets carry the full payload MTU")
+        .checks(&[TSS_LEN_001])
+        .over(&[&SECURED])
+        .run(|t| {
+            t.secure(t.value(&SECURED))?;
+            let (peer, mtu) = (t.peer(0)?, t.mtu());
+            let written = t.post(post(PostKind::Write, peer, 2 * mtu + 5))?;
+            let mut target = Target::accept(t)?;
+            target.collect(t, 3)?;
+            for (n, expected) in [(0, mtu), (1, mtu), (2, 5)] {
+                let length = target.packet(n)?.seen.payload().len();
+                t.check(TSS_LEN_001, "payload bytes:", expected, length);
+            }
+            target.ack(t, 2)?;
+            t.ends(TSS_LEN_001, written, Status::Ok)
+        }),
+    rule("tss-header/too-short", "A packet too short for its headers and ICV has no effect")
+        .checks(&[TSS_ICV_002, TSS_ICV_003])
+        .over(&[&SECURED])
+        .run(|t| {
+            let (pdc, region) = open_secured(t)?;
+            let header = t.shield()?.header_length();
+            let sealed = t.sealed(&plain_write(&pdc, &region, 1)?)?;
+            t.settle()?;
+            for length in [4, header - 1, header, header + 1, header + ICV - 1, header + ICV] {
+                let mut short = sealed.clone();
+                short.bytes.truncate(length);
+                t.send_as_it_is(&short)?;
+            }
+            // An authentic packet without content.
+            let mut empty = t.unsealed_wire(&pdc.raw(&[]))?;
+            t.seal(&mut empty)?;
+            t.send_as_it_is(&empty)?;
+            expect_no_answer(t, TSS_ICV_003)?;
+            check_write(t, TSS_ICV_002, &pdc, &region, 1)
+        }),
+    rule("tss-header/nested", "A secured packet inside a secured packet has no effect")
         .checks(&[TSS_ICV_002])
         .over(&[&CLUSTER])
         .run(|t| {
             let (pdc, region) = open_as(t, TSS_ICV_002, t.value(&CLUSTER), |_| {})?;
-            let inner = t.sealed(&plain(&pdc, &region, 1)?)?;
+            let inner = t.sealed(&plain_write(&pdc, &region, 1)?)?;
             let outer = t.sealed(&inner)?;
-            no_effect(t, [TSS_ICV_002, TSS_ICV_002], (&pdc, &region), 1, &[outer])
+            expect_no_effect(t, [TSS_ICV_002, TSS_ICV_002], (&pdc, &region), 1, &[outer])
         }),
 ];
 
-/// Opens a context in a domain with a confidentiality offset, which a device may refuse.
-fn partly_clear(t: &mut Test<'_>, clear: u8) -> Outcome {
+/// Makes the device a member of a domain with a confidentiality offset, which a device may reject.
+fn secure_with_offset(t: &mut Test<'_>, plaintext: u8) -> Outcome {
     let kind = t.value(&SECURED);
-    let offset = |header| (clear > 0).then_some(header + clear);
+    let offset = |header| (plaintext > 0).then_some(header + plaintext);
     match t.secure_as(kind, |domain| {
         domain.confidentiality_offset = offset(if domain.ssi { 16 } else { 12 });
     }) {
-        // Sources name no offsets but the length of the header.
-        Err(Stop::Inconclusive(reason)) if clear > 0 => skip(reason),
+        // The sources name no offset but the length of the header.
+        Err(Stop::Inconclusive(reason)) if plaintext > 0 => skip(reason),
         other => other,
     }
 }
 
-fn partly_clear_context(t: &mut Test<'_>, clear: u8) -> Result<(Pdc, Region), Stop> {
-    partly_clear(t, clear)?;
+/// Opens a context in a domain with a confidentiality offset.
+fn open_with_offset(t: &mut Test<'_>, plaintext: u8) -> Result<(Pdc, Region), Stop> {
+    secure_with_offset(t, plaintext)?;
     t.shield()?.opens = TSS_AAD_001;
     let region = t.region(1 << 16)?;
     let mut pdc = t.initiate();
-    super::steps::establish_as(t, TSS_AAD_001, &mut pdc, &region)?;
+    establish_as(t, TSS_AAD_001, &mut pdc, &region)?;
     Ok((pdc, region))
 }
 
-fn other(address: IpAddr) -> IpAddr {
+/// Returns another address of the same family.
+fn altered(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(address) => IpAddr::V4((address.to_bits() ^ 0x40).into()),
         IpAddr::V6(address) => IpAddr::V6((address.to_bits() ^ 1 << 64).into()),
     }
 }
 
-fn change(field: Field, outer: &mut Outer) {
+/// Changes this field of the outer headers.
+fn alter_outer(field: Field, outer: &mut Outer) {
     match field {
-        Field::Source => return outer.src = other(outer.src),
-        Field::Destination => return outer.dst = other(outer.dst),
-        Field::Swapped => return core::mem::swap(&mut outer.src, &mut outer.dst),
+        Field::Source => return outer.src = altered(outer.src),
+        Field::Destination => return outer.dst = altered(outer.dst),
+        Field::AddressesSwapped => return core::mem::swap(&mut outer.src, &mut outer.dst),
         _ => {}
     }
     match &mut outer.layer {
         OuterLayer::Native { header } => {
             // The entropy value, or the reserved bits after it.
-            let place = if field == Field::SourcePort { 0 } else { 2 };
-            header[place] ^= 1;
+            let byte = if field == Field::SourcePort { 0 } else { 2 };
+            header[byte] ^= 1;
         }
         OuterLayer::Udp { src_port, dst_port, length } => match field {
             Field::SourcePort => *src_port ^= 1,
@@ -352,17 +315,15 @@ fn change(field: Field, outer: &mut Outer) {
     }
 }
 
-/// Sends a sealed packet with other IP fields than those that it was sealed with.
-fn changed_on_its_way(t: &mut Test<'_>, change: impl FnOnce(&mut Wire)) -> Outcome {
+/// Changes a sealed packet outside its authenticated fields, and expects that it is executed.
+fn check_accepted_after(t: &mut Test<'_>, change: impl FnOnce(&mut Wire)) -> Outcome {
     let (pdc, region) = open_as(t, TSS_AAD_001, t.value(&SECURED), |_| {})?;
     let mut has_udp = false;
-    let mut sealed = t.sealed_over(&plain(&pdc, &region, 1)?, |outer| {
+    let mut sealed = t.sealed_over(&plain_write(&pdc, &region, 1)?, |outer| {
         has_udp = matches!(outer.layer, OuterLayer::Udp { .. });
     })?;
     change(&mut sealed);
-    if sealed.udp_checksum != 0 && !has_udp {
-        return skip("the link has no UDP header");
-    }
+    require(sealed.udp_checksum == 0 || has_udp, "the link has no UDP header")?;
     t.send_as_it_is(&sealed)?;
-    executed(t, TSS_AAD_001, &pdc, &region, 1)
+    expect_executed(t, TSS_AAD_001, &pdc, &region, 1)
 }

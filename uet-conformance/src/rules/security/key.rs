@@ -1,14 +1,17 @@
-//! The keys of secured packets: derivation, rekey index, epoch and identity (section 3.7.8).
+//! The keys of secured packets: derivation, implicit rekey, epochs and counters (section 3.7.8).
 
-use super::steps::{CLUSTER, EPOCH, MEMBER, NEEDS, establish_as, no_effect, open_as, plain, works};
+use super::steps::{
+    CLUSTER, EPOCH, MEMBER, NEEDS, check_write, establish_as, expect_executed, expect_no_effect, open_as,
+    plain_write, write_in_flight,
+};
 use crate::prelude::*;
 use crate::{DomainKind, SECURED};
 use uet_control::KeyMode;
 
-const TWO: &[Need] = &[RUD, WRITE, TSS, TWO_ADDRESSES];
+const TWO_PEERS: &[Need] = &[RUD, WRITE, TSS, TWO_ADDRESSES];
 
-/// The bits of the counter that select a key, and their shift.
-const REKEY: Axis<(u64, u8)> = axis("rekey").values(&[
+/// The mask of the counter bits that select a key, and their shift.
+const REKEY: Axis<(u64, u8)> = axis("rekey-mask").values(&[
     ("upper", (0xffff_0000_0000, 32)),
     ("second-byte", (0xff00, 8)),
     ("lowest", (0xffff_ffff, 0)),
@@ -17,7 +20,7 @@ const REKEY: Axis<(u64, u8)> = axis("rekey").values(&[
     ("scattered", (0xf0f0, 4)),
 ]);
 
-/// Counters of the suite, none of which a receiver expects.
+/// The counter of the suite. A receiver expects none of these.
 const COUNTER: Axis<u64> = axis("counter").values(&[
     ("each-byte", 0x0102_0304_0506),
     ("16-bits", 0xffff),
@@ -39,134 +42,116 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule("tss-key/target", "A target opens packets under the key of their sender, and answers under its own")
+    rule("tss-key/target", "A target decrypts with the sender's key and answers with its own")
         .checks(&[TSS_KEY_001])
         .over(&[&SECURED, &EPOCH])
         .run(|t| {
             let epoch = t.value(&EPOCH);
             let (pdc, region) = open_as(t, TSS_KEY_001, t.value(&SECURED), |domain| domain.epoch = epoch)?;
             t.shield()?.opens = TSS_KEY_001;
-            works(t, TSS_KEY_001, &pdc, &region, 1)
+            check_write(t, TSS_KEY_001, &pdc, &region, 1)
         }),
-    rule(
-        "tss-key/initiator",
-        "An initiator sends under its key, and opens the answer under the key of the \
-         target",
-    )
-    .checks(&[TSS_KEY_001])
-    .over(&[&SECURED, &EPOCH])
-    .run(|t| {
-        let epoch = t.value(&EPOCH);
-        t.secure_as(t.value(&SECURED), |domain| domain.epoch = epoch)?;
-        t.shield()?.opens = TSS_KEY_001;
-        let peer = t.peer(0)?;
-        let written = t.post(post(PostKind::Write, peer, 64))?;
-        let target = Target::accept(t)?;
-        target.ack(t, 0)?;
-        t.ends(TSS_KEY_001, written, Status::Ok)
-    }),
-    rule(
-        "tss-key/two-directions",
-        "Client and server use the key and the source identifier of the client in both \
-         directions",
-    )
-    .checks(&[TSS_KEY_002])
-    .over(&[&CLIENT_SERVER])
-    .run(|t| {
-        let (pdc, region) = open_as(t, TSS_KEY_002, t.value(&CLIENT_SERVER), |_| {})?;
-        works(t, TSS_KEY_002, &pdc, &region, 1)?;
-        let shield = t.shield()?;
-        let (client, seen) = (shield.ssi, shield.seen.last().and_then(|seen| seen.ssi));
-        t.check(TSS_KEY_002, "source identifier:", client, seen);
-        Ok(())
-    }),
-    rule("tss-key/two-sources", "A target opens packets of two sources under the key of each")
+    rule("tss-key/initiator", "An initiator encrypts with its own key and decrypts with the target's")
         .checks(&[TSS_KEY_001])
-        .needs(TWO)
+        .over(&[&SECURED, &EPOCH])
+        .run(|t| {
+            let epoch = t.value(&EPOCH);
+            t.secure_as(t.value(&SECURED), |domain| domain.epoch = epoch)?;
+            t.shield()?.opens = TSS_KEY_001;
+            let (written, target) = write_in_flight(t)?;
+            target.ack(t, 0)?;
+            t.ends(TSS_KEY_001, written, Status::Ok)
+        }),
+    rule("tss-key/client-server", "Client and server both use the client's key and source identifier")
+        .checks(&[TSS_KEY_002])
+        .over(&[&CLIENT_SERVER])
+        .run(|t| {
+            let (pdc, region) = open_as(t, TSS_KEY_002, t.value(&CLIENT_SERVER), |_| {})?;
+            check_write(t, TSS_KEY_002, &pdc, &region, 1)?;
+            let shield = t.shield()?;
+            let (client, seen) = (shield.ssi, shield.seen.last().and_then(|seen| seen.ssi));
+            t.check(TSS_KEY_002, "source identifier:", client, seen);
+            Ok(())
+        }),
+    rule("tss-key/two-sources", "A target decrypts packets of two sources, each with its own key")
+        .checks(&[TSS_KEY_001])
+        .needs(TWO_PEERS)
         .over(&[&MEMBER])
         .run(|t| {
             t.secure(t.value(&MEMBER))?;
             let region = t.region(1 << 16)?;
             let mut first = t.initiate();
             let mut second = t.initiate_from(1)?;
-            // A domain without source identifiers knows each source by its address. Else, both are one
+            // A domain without source identifiers identifies a source by its address. Otherwise, both are one
             // source.
             establish_as(t, TSS_KEY_001, &mut first, &region)?;
             establish_as(t, TSS_KEY_001, &mut second, &region)?;
-            works(t, TSS_KEY_001, &first, &region, 1)?;
-            works(t, TSS_KEY_001, &second, &region, 2)?;
-            works(t, TSS_KEY_001, &first, &region, 3)
+            check_write(t, TSS_KEY_001, &first, &region, 1)?;
+            check_write(t, TSS_KEY_001, &second, &region, 2)?;
+            check_write(t, TSS_KEY_001, &first, &region, 3)
         }),
-    rule("tss-key/rekey-received", "A target opens packets on both sides of an implicit rekey")
+    rule("tss-key/rekey-received", "A target decrypts packets before and after an implicit rekey")
         .checks(&[TSS_KEY_001])
         .over(&[&CLUSTER, &REKEY])
         .run(|t| {
-            let (pdc, region) = rekeyed(t, TSS_KEY_001)?;
+            let (pdc, region) = open_with_rekey(t, TSS_KEY_001)?;
             for n in 1..4 {
-                let before = u64::from(16 * (n + 2)) * step(t) - 1;
+                let before = u64::from(16 * (n + 2)) * rekey_step(t) - 1;
                 t.shield()?.counter = before;
-                works(t, TSS_KEY_001, &pdc, &region, 2 * n - 1)?;
-                works(t, TSS_KEY_001, &pdc, &region, 2 * n)?;
+                check_write(t, TSS_KEY_001, &pdc, &region, 2 * n - 1)?;
+                check_write(t, TSS_KEY_001, &pdc, &region, 2 * n)?;
             }
             Ok(())
         }),
-    rule(
-        "tss-key/rekey-sent",
-        "A sender derives a new key when its counter reaches a new rekey index, and goes \
-         on counting",
-    )
-    .checks(&[TSS_KEY_001, TSS_CTR_001])
-    .over(&[&CLUSTER, &REKEY])
-    .run(|t| {
-        let (mask, shift) = t.value(&REKEY);
-        let step = step(t);
-        let first = (7 * step).saturating_sub(2);
-        t.secure_as(t.value(&CLUSTER), |domain| {
-            (domain.rekey_mask, domain.rekey_shift, domain.counter) = (mask, shift, Some(first));
-        })?;
-        t.shield()?.opens = TSS_KEY_001;
-        let region = t.region(1 << 16)?;
-        let mut pdc = t.initiate();
-        establish_as(t, TSS_KEY_001, &mut pdc, &region)?;
-        for n in 1..5 {
-            works(t, TSS_KEY_001, &pdc, &region, n)?;
-        }
-        let seen = &t.shield()?.seen;
-        let last = seen.iter().map(|seen| seen.counter).max().unwrap_or(0);
-        t.between(TSS_CTR_001, "the highest counter", first + 4..=first + 64, last);
-        Ok(())
-    }),
-    rule("tss-key/rekey-back", "A packet of an earlier rekey index opens after one of a later index")
+    rule("tss-key/rekey-sent", "A sender rekeys at a new rekey index without a reset of its counter")
+        .checks(&[TSS_KEY_001, TSS_CTR_001])
+        .over(&[&CLUSTER, &REKEY])
+        .run(|t| {
+            let (mask, shift) = t.value(&REKEY);
+            let step = rekey_step(t);
+            let first = (7 * step).saturating_sub(2);
+            t.secure_as(t.value(&CLUSTER), |domain| {
+                (domain.rekey_mask, domain.rekey_shift, domain.counter) = (mask, shift, Some(first));
+            })?;
+            t.shield()?.opens = TSS_KEY_001;
+            let region = t.region(1 << 16)?;
+            let mut pdc = t.initiate();
+            establish_as(t, TSS_KEY_001, &mut pdc, &region)?;
+            for n in 1..5 {
+                check_write(t, TSS_KEY_001, &pdc, &region, n)?;
+            }
+            let seen = &t.shield()?.seen;
+            let highest = seen.iter().map(|seen| seen.counter).max().unwrap_or(0);
+            t.between(TSS_CTR_001, "the highest counter", first + 4..=first + 64, highest);
+            Ok(())
+        }),
+    rule("tss-key/rekey-reordered", "A target accepts a packet of an earlier rekey index after a later one")
         .checks(&[TSS_KEY_003])
         .over(&[&CLUSTER, &REKEY])
         .run(|t| {
-            let (pdc, region) = rekeyed(t, TSS_KEY_003)?;
+            let (pdc, region) = open_with_rekey(t, TSS_KEY_003)?;
             for (n, index) in [(1, 9), (2, 5), (3, 8), (4, 6)] {
-                let at = index * step(t) + 1;
+                let at = index * rekey_step(t) + 1;
                 t.shield()?.counter = at;
-                works(t, TSS_KEY_003, &pdc, &region, n)?;
+                check_write(t, TSS_KEY_003, &pdc, &region, n)?;
             }
             Ok(())
         }),
-    rule(
-        "tss-key/rekey-other",
-        "A packet under the key of another rekey index than that of its counter has no \
-         effect",
-    )
-    .checks(&[TSS_KEY_001, TSS_ICV_003])
-    .over(&[&CLUSTER, &REKEY])
-    .run(|t| {
-        let (pdc, region) = rekeyed(t, TSS_KEY_001)?;
-        let wire = plain(&pdc, &region, 1)?;
-        let at = 5 * step(t);
-        let shield = t.shield()?;
-        let mask = core::mem::replace(&mut shield.domain.rekey_mask, 0);
-        shield.counter = at;
-        let forged = t.sealed(&wire)?;
-        t.shield()?.domain.rekey_mask = mask;
-        no_effect(t, [TSS_KEY_001, TSS_ICV_003], (&pdc, &region), 1, &[forged])
-    }),
-    rule("tss-key/epochs", "Packets of two epochs open in any order")
+    rule("tss-key/rekey-mismatch", "A packet under the key of a wrong rekey index has no effect")
+        .checks(&[TSS_KEY_001, TSS_ICV_003])
+        .over(&[&CLUSTER, &REKEY])
+        .run(|t| {
+            let (pdc, region) = open_with_rekey(t, TSS_KEY_001)?;
+            let wire = plain_write(&pdc, &region, 1)?;
+            let at = 5 * rekey_step(t);
+            let shield = t.shield()?;
+            let mask = core::mem::replace(&mut shield.domain.rekey_mask, 0);
+            shield.counter = at;
+            let forged = t.sealed(&wire)?;
+            t.shield()?.domain.rekey_mask = mask;
+            expect_no_effect(t, [TSS_KEY_001, TSS_ICV_003], (&pdc, &region), 1, &[forged])
+        }),
+    rule("tss-key/epochs", "A target accepts packets of two epochs in any order")
         .checks(&[TSS_KEY_003])
         .over(&[&MEMBER])
         .run(|t| {
@@ -175,11 +160,11 @@ pub(super) const RULES: &[Rule] = &[
             require(lifetime != 0, "the device accepts one epoch only")?;
             for (n, epoch) in [(1, 4), (2, 5), (3, 4), (4, 5)] {
                 t.shield()?.epoch = epoch;
-                works(t, TSS_KEY_003, &pdc, &region, n)?;
+                check_write(t, TSS_KEY_003, &pdc, &region, n)?;
             }
             Ok(())
         }),
-    rule("tss-key/counter", "A target opens a packet with any counter, and answers it")
+    rule("tss-key/counter", "A target accepts and answers a packet with any counter")
         .checks(&[TSS_IV_001])
         .over(&[&SECURED, &COUNTER])
         .run(|t| {
@@ -188,40 +173,40 @@ pub(super) const RULES: &[Rule] = &[
             let counter = t.value(&COUNTER) | upper;
             let shield = t.shield()?;
             (shield.counter, shield.opens) = (counter, TSS_IV_001);
-            works(t, TSS_IV_001, &pdc, &region, 1)?;
-            works(t, TSS_IV_001, &pdc, &region, 2)
+            check_write(t, TSS_IV_001, &pdc, &region, 1)?;
+            check_write(t, TSS_IV_001, &pdc, &region, 2)
         }),
-    rule("tss-key/counter-back", "A packet opens though one with a higher counter was faster")
+    rule("tss-key/counter-reordered", "A target accepts packets whose counters arrive out of order")
         .checks(&[TSS_KEY_003])
         .over(&[&SECURED])
         .run(|t| {
             let (pdc, region) = open_as(t, TSS_KEY_003, t.value(&SECURED), |_| {})?;
-            let early = t.sealed(&plain(&pdc, &region, 1)?)?;
+            let early = t.sealed(&plain_write(&pdc, &region, 1)?)?;
             t.shield()?.counter += 1 << 20;
-            works(t, TSS_KEY_003, &pdc, &region, 2)?;
+            check_write(t, TSS_KEY_003, &pdc, &region, 2)?;
             t.send_as_it_is(&early)?;
-            super::steps::executed(t, TSS_KEY_003, &pdc, &region, 1)
+            expect_executed(t, TSS_KEY_003, &pdc, &region, 1)
         }),
-    rule("tss-key/other-secret", "A packet under another secret has no effect")
+    rule("tss-key/wrong-secret", "A packet under a wrong secret has no effect")
         .checks(&[TSS_KEY_001, TSS_ICV_003])
         .over(&[&SECURED])
         .run(|t| {
             let (pdc, region) = open_as(t, TSS_KEY_001, t.value(&SECURED), |_| {})?;
             let other = t.fresh_secret();
-            let wire = plain(&pdc, &region, 1)?;
+            let wire = plain_write(&pdc, &region, 1)?;
             let an = usize::from(t.shield()?.an);
             let right = t.shield()?.secrets[an].replace(other);
             let forged = t.sealed(&wire)?;
             t.shield()?.secrets[an] = right;
-            no_effect(t, [TSS_KEY_001, TSS_ICV_003], (&pdc, &region), 1, &[forged])
+            expect_no_effect(t, [TSS_KEY_001, TSS_ICV_003], (&pdc, &region), 1, &[forged])
         }),
-    rule("tss-key/other-mode", "A packet whose key was derived as in another mode has no effect")
+    rule("tss-key/wrong-mode", "A packet whose key is derived for another mode has no effect")
         .checks(&[TSS_KEY_001, TSS_ICV_003])
         .over(&[&MEMBER])
         .run(|t| {
             use uet_wire::tss::Mode;
             let (pdc, region) = open_as(t, TSS_KEY_001, t.value(&MEMBER), |_| {})?;
-            let wire = plain(&pdc, &region, 1)?;
+            let wire = plain_write(&pdc, &region, 1)?;
             let right = t.shield()?.domain.mode;
             let mut forged = Vec::new();
             for mode in [Mode::Direct, Mode::Cluster, Mode::Server].into_iter().filter(|mode| *mode != right)
@@ -235,20 +220,21 @@ pub(super) const RULES: &[Rule] = &[
                 t.shield()?.domain.mode = right;
                 forged.push(sealed?);
             }
-            no_effect(t, [TSS_KEY_001, TSS_ICV_003], (&pdc, &region), 1, &forged)
+            expect_no_effect(t, [TSS_KEY_001, TSS_ICV_003], (&pdc, &region), 1, &forged)
         }),
 ];
 
-/// A step of the rekey index: the lowest bit of the mask.
-fn step(t: &Test<'_>) -> u64 {
+/// Returns the number of counters per rekey index: the lowest bit of the mask.
+fn rekey_step(t: &Test<'_>) -> u64 {
     let (mask, _) = t.value(&REKEY);
     mask & mask.wrapping_neg()
 }
 
-fn rekeyed(t: &mut Test<'_>, requirement: &Requirement) -> Result<(crate::Pdc, crate::Region), Stop> {
+/// Opens a context in a domain with implicit rekey. The counters of the suite begin at rekey index 3.
+fn open_with_rekey(t: &mut Test<'_>, requirement: &Requirement) -> Result<(Pdc, Region), Stop> {
     let (mask, shift) = t.value(&REKEY);
     t.secure_as(t.value(&CLUSTER), |domain| (domain.rekey_mask, domain.rekey_shift) = (mask, shift))?;
-    let at = 3 * step(t);
+    let at = 3 * rekey_step(t);
     t.shield()?.counter = at;
     t.shield()?.opens = TSS_KEY_001;
     let region = t.region(1 << 16)?;

@@ -1,5 +1,8 @@
-//! Transport security (section 3.7): secure domains, keys, counters and protected packets. `steps` holds what
-//! the rules share.
+//! Transport security (section 3.7). `send` and `receive` test the two ends, and `receive_icv` packets that
+//! are not authentic. `header` tests the security header and the authenticated fields, `key` the derivation
+//! of keys, and `rotation` their replacement. `binding` (3.5.4), `start` and `new_start` (3.5.8) test secured
+//! contexts, `datagram` secured datagrams (3.5.6), and `plaintext` packets without protection. `steps` holds
+//! shared steps.
 
 mod binding;
 mod datagram;
@@ -8,6 +11,7 @@ mod key;
 mod new_start;
 mod plaintext;
 mod receive;
+mod receive_icv;
 mod rotation;
 mod send;
 mod start;
@@ -22,6 +26,7 @@ pub(super) const RULES: &[&[Rule]] = &[
     header::RULES,
     key::RULES,
     receive::RULES,
+    receive_icv::RULES,
     new_start::RULES,
     rotation::RULES,
     send::RULES,

@@ -1,23 +1,23 @@
-//! An initiator in a secure domain that gets NACK NEW_START_PSN (section 3.5.8).
+//! The reaction of an initiator in a secure domain to NACK NEW_START_PSN (section 3.5.8).
 
-use super::steps::{NEEDS, forged};
+use super::steps::{NEEDS, ignore_plaintext_nacks, with_wrong_icv, write_in_flight};
 use crate::SECURED;
 use crate::prelude::*;
 use crate::rules::steps::{check_in_flight, full_packet_size};
 use uet_wire::pds::Nack;
 
 /// The required Start_PSN.
-const DEMANDED: Axis<u32> = axis("demanded").values(&[
+const NEW_START: Axis<u32> = axis("new-start").values(&[
     ("zero", 0),
     ("any", 0x0005_4321),
     ("half", 0x8000_0000),
     ("wrap", 0xffff_ffff),
 ]);
 
-/// The event that the packets wait for when they are renumbered.
-const BEFORE: Axis<Option<NackCode>> = axis("before").values(&[
+/// The NACK that has refused the packets before they are renumbered. Without one, they are in flight.
+const NACK: Axis<Option<NackCode>> = axis("nack").values(&[
     ("no-resource", Some(NackCode::NO_RESOURCE)),
-    ("in-flight", None),
+    ("none", None),
     ("no-buffer", Some(NackCode::NO_PKT_BUFFER)),
 ]);
 
@@ -27,167 +27,145 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "tss-renumber/all",
-        "An initiator sends all packets again from the required Start_PSN, with their \
-         offsets and content",
-    )
-    .checks(&[TSS_START_003, TSS_START_008])
-    .over(&[&SECURED, &DEMANDED])
-    .run(|t| {
-        t.secure(t.value(&SECURED))?;
-        let (written, mut target) = sent(t)?;
-        renumbered(t, &mut target, Psn(t.value(&DEMANDED)))?;
-        target.collect(t, 3)?;
-        target.ack(t, 2)?;
-        t.ends(TSS_START_003, written, Status::Ok)
-    }),
-    rule("tss-renumber/again", "An initiator obeys a second demand for another Start_PSN")
+    rule("tss-new-start/renumber", "An initiator renumbers all its packets from the required Start_PSN")
         .checks(&[TSS_START_003, TSS_START_008])
-        .over(&[&SECURED, &DEMANDED])
+        .over(&[&SECURED, &NEW_START])
         .run(|t| {
             t.secure(t.value(&SECURED))?;
-            let (written, mut target) = sent(t)?;
-            renumbered(t, &mut target, Psn(0x0123_4567))?;
-            renumbered(t, &mut target, Psn(t.value(&DEMANDED)))?;
+            let (written, mut target) = packets_in_flight(t)?;
+            expect_renumbered(t, &mut target, Psn(t.value(&NEW_START)))?;
             target.collect(t, 3)?;
             target.ack(t, 2)?;
             t.ends(TSS_START_003, written, Status::Ok)
         }),
-    rule(
-        "tss-renumber/limit",
-        "An initiator that is told another Start_PSN each time gives up after \
-         Max_NACK_Retx_Cnt",
-    )
-    .checks(&[PDS_NACK_005])
-    .run(|t| {
-        let most = t.parameter("max_nack_retx_cnt");
-        require(most <= 50, format!("{most} retransmissions take too long"))?;
-        t.secure(t.value(&SECURED))?;
-        let peer = t.peer(0)?;
-        let written = t.post(post(PostKind::Write, peer, 64))?;
-        let mut target = Target::accept(t)?;
-        // A timeout may count too.
-        let most = most + t.parameter("max_rto_retx_cnt") + 1;
-        let mut starts = 1;
-        while starts <= most + 2 {
-            let start = target.psn(0x1000);
-            t.send(&target.pdc, &demand(&target, start)?)?;
-            target.pdc.start = start;
-            let within = t.later();
-            if t.wait(within, |seen| seen.request().filter(|request| request.psn() == start))?.is_none() {
-                break;
+    rule("tss-new-start/second-nack", "An initiator accepts a second NACK NEW_START_PSN")
+        .checks(&[TSS_START_003, TSS_START_008])
+        .over(&[&SECURED, &NEW_START])
+        .run(|t| {
+            t.secure(t.value(&SECURED))?;
+            let (written, mut target) = packets_in_flight(t)?;
+            expect_renumbered(t, &mut target, Psn(0x0123_4567))?;
+            expect_renumbered(t, &mut target, Psn(t.value(&NEW_START)))?;
+            target.collect(t, 3)?;
+            target.ack(t, 2)?;
+            t.ends(TSS_START_003, written, Status::Ok)
+        }),
+    rule("tss-new-start/nack-limit", "An initiator gives up after Max_NACK_Retx_Cnt NACKs NEW_START_PSN")
+        .checks(&[PDS_NACK_005])
+        .run(|t| {
+            let nacks = t.parameter("max_nack_retx_cnt");
+            require(nacks <= 50, format!("{nacks} retransmissions take too long"))?;
+            t.secure(t.value(&SECURED))?;
+            let (written, mut target) = write_in_flight(t)?;
+            // Timeouts may count too.
+            let most = nacks + t.parameter("max_rto_retx_cnt") + 1;
+            let mut starts = 1;
+            while starts <= most + 2 {
+                let start = target.psn(0x1000);
+                t.send(&target.pdc, &new_start_nack(&target, 0, start)?)?;
+                target.pdc.start = start;
+                let within = t.later();
+                if t.wait(within, |seen| seen.request().filter(|request| request.psn() == start))?.is_none() {
+                    break;
+                }
+                starts += 1;
             }
-            starts += 1;
-        }
-        if starts == 1 {
-            return Err(Stop::Inconclusive("the initiator takes no other Start_PSN".into()));
-        }
-        let bound = Bound::from(most).from_parameter("max_nack_retx_cnt and max_rto_retx_cnt");
-        t.at_most(PDS_NACK_005, "Start_PSNs of one context", bound, starts);
-        t.fails(PDS_NACK_005, written, t.until_given_up())
-    }),
-    rule("tss-renumber/counters", "Renumbered packets have new counters")
+            if starts == 1 {
+                return Err(Stop::Inconclusive("the initiator accepts no other Start_PSN".into()));
+            }
+            let bound = Bound::from(most).from_parameter("max_nack_retx_cnt and max_rto_retx_cnt");
+            t.at_most(PDS_NACK_005, "Start_PSNs of one context", bound, starts);
+            t.fails(PDS_NACK_005, written, t.until_given_up())
+        }),
+    rule("tss-new-start/counters", "Renumbered packets have new counters")
         .checks(&[TSS_CTR_001, TSS_START_003, TSS_START_008])
         .run(|t| {
             t.secure(t.value(&SECURED))?;
-            let (written, mut target) = sent(t)?;
+            let (written, mut target) = packets_in_flight(t)?;
             let before: Vec<u64> = t.shield()?.seen.iter().map(|seen| seen.counter).collect();
-            renumbered(t, &mut target, Psn(0x0123_4567))?;
+            expect_renumbered(t, &mut target, Psn(0x0123_4567))?;
             let seen = t.shield()?.seen.iter().skip(before.len());
-            let old = seen.filter(|seen| before.contains(&seen.counter)).count();
-            t.check(TSS_CTR_001, "counters that come again:", 0, old);
+            let repeated = seen.filter(|seen| before.contains(&seen.counter)).count();
+            t.check(TSS_CTR_001, "repeated counters:", 0, repeated);
             target.collect(t, 3)?;
             target.ack(t, 2)?;
             t.ends(TSS_CTR_001, written, Status::Ok)
         }),
-    rule("tss-renumber/after-ack", "An initiator ignores a demand for another Start_PSN after the first ACK")
+    rule("tss-new-start/after-ack", "An initiator ignores NACK NEW_START_PSN after the first ACK")
         .checks(&[TSS_START_005])
         .run(|t| {
             t.secure(t.value(&SECURED))?;
-            let (written, mut target) = sent(t)?;
+            let (written, mut target) = packets_in_flight(t)?;
             target.collect(t, 3)?;
             target.ack(t, 0)?;
             t.settle()?;
-            let nack = UetBuf::new(
-                Nack::build(NackCode::NEW_START_PSN)
-                    .nack_psn(target.psn(1))
-                    .dpdcid(target.pdc.remote.unwrap_or(PdcId::NONE))
-                    .payload(0x5432_1000)
-                    .done()?,
-            );
+            let nack = new_start_nack(&target, 1, Psn(0x5432_1000))?;
             t.send(&target.pdc, &nack)?;
-            kept(t, TSS_START_005, &mut target, written)
+            expect_psns_kept(t, TSS_START_005, &mut target, written)
         }),
-    rule("tss-renumber/altered", "An initiator ignores a demand for another Start_PSN that is not authentic")
+    rule("tss-new-start/wrong-icv", "An initiator ignores NACK NEW_START_PSN with a wrong ICV")
         .checks(&[TSS_ICV_002])
         .run(|t| {
             t.secure(t.value(&SECURED))?;
-            let (written, mut target) = sent(t)?;
-            let nack = target.pdc.wire(&demand(&target, Psn(0x5432_1000))?);
-            let nack = forged(t, &nack)?;
+            let (written, mut target) = packets_in_flight(t)?;
+            let nack = target.pdc.wire(&new_start_nack(&target, 0, Psn(0x5432_1000))?);
+            let nack = with_wrong_icv(t, &nack)?;
             t.send_as_it_is(&nack)?;
-            kept(t, TSS_ICV_002, &mut target, written)
+            expect_psns_kept(t, TSS_ICV_002, &mut target, written)
         }),
-    rule("tss-renumber/clear", "An initiator ignores a demand for another Start_PSN in the clear")
+    rule("tss-new-start/plaintext", "An initiator ignores a plaintext NACK NEW_START_PSN")
         .checks(&[TSS_CLEAR_002])
         .run(|t| {
-            // Sources disagree about such a NACK, so a device that can ignore it is told to.
-            require(
-                t.try_configure("accept_unprotected_nack", false)?,
-                "the device does not say that it ignores such a NACK",
-            )?;
+            ignore_plaintext_nacks(t)?;
             t.secure(t.value(&SECURED))?;
-            let (written, mut target) = sent(t)?;
-            let nack = target.pdc.wire(&demand(&target, Psn(0x5432_1000))?);
+            let (written, mut target) = packets_in_flight(t)?;
+            let nack = target.pdc.wire(&new_start_nack(&target, 0, Psn(0x5432_1000))?);
             t.send_as_it_is(&nack)?;
-            kept(t, TSS_CLEAR_002, &mut target, written)
+            expect_psns_kept(t, TSS_CLEAR_002, &mut target, written)
         }),
-    rule(
-        "tss-renumber/window",
-        "Packets that are renumbered leave the bytes in flight once, so two contexts \
-         together keep to the window",
-    )
-    .checks(&[CC_WINDOW_001])
-    .needs(&[RUD, WRITE, TSS, NSCC])
-    .over(&[&BEFORE, &SECURED, &DEMANDED])
-    .measure(|t| {
-        t.congestion("nscc")?;
-        // No timeout while the packets are counted.
-        t.try_configure("rto_init_time", 50_000_000u64)?;
-        t.secure(t.value(&SECURED))?;
-        let largest = t.bdp()? * 3 / 2;
-        let count = (largest / full_packet_size(t) / 3) as u32;
-        let peer = t.peer(0)?;
-        let other = t.peer_of_job(102)?;
-        t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
-        let mut target = Target::accept(t)?;
-        target.collect(t, count)?;
-        t.post(post(PostKind::Write, other, 4 * largest as usize))?;
-        let mut beside = Target::accept_beside(t, &[&target])?;
-        beside.watch(t, t.grace())?;
-        let before = beside.bytes_before(u32::MAX);
-        require(target.bytes_before(u32::MAX) + before <= largest, "each context has a window of its own")?;
-        if let Some(code) = t.value(&BEFORE) {
-            for n in 0..count {
-                target.refuse(t, code, n)?;
+    rule("tss-new-start/window", "Renumbered packets leave the bytes in flight only once")
+        .checks(&[CC_WINDOW_001])
+        .needs(&[RUD, WRITE, TSS, NSCC])
+        .over(&[&NACK, &SECURED, &NEW_START])
+        .measure(|t| {
+            t.congestion("nscc")?;
+            // No timeout ends while the packets are counted.
+            t.try_configure("rto_init_time", 50_000_000u64)?;
+            t.secure(t.value(&SECURED))?;
+            let max_window = t.bdp()? * 3 / 2;
+            let count = (max_window / full_packet_size(t) / 3) as u32;
+            let peer = t.peer(0)?;
+            let other_peer = t.peer_of_job(102)?;
+            t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
+            let mut target = Target::accept(t)?;
+            target.collect(t, count)?;
+            t.post(post(PostKind::Write, other_peer, 4 * max_window as usize))?;
+            let mut other = Target::accept_beside(t, &[&target])?;
+            other.watch(t, t.grace())?;
+            let before = other.bytes_before(u32::MAX);
+            require(target.bytes_before(u32::MAX) + before <= max_window, "each context has its own window")?;
+            if let Some(code) = t.value(&NACK) {
+                for n in 0..count {
+                    target.refuse(t, code, n)?;
+                }
             }
-        }
-        t.send(&target.pdc, &demand(&target, Psn(t.value(&DEMANDED)))?)?;
-        target.restart_at(Psn(t.value(&DEMANDED)));
-        beside.watch(t, t.grace() + 2 * t.nack_wait())?;
-        target.watch(t, t.grace())?;
-        let (again, bytes) = (target.bytes_before(u32::MAX), beside.bytes_before(u32::MAX));
-        if again == 0 && bytes == before {
-            return Err(Stop::Inconclusive("nothing has taken the place of the renumbered packets".into()));
-        }
-        check_in_flight(t, CC_WINDOW_001, largest, again + bytes);
-        Ok(())
-    }),
+            t.send(&target.pdc, &new_start_nack(&target, 0, Psn(t.value(&NEW_START)))?)?;
+            target.restart_at(Psn(t.value(&NEW_START)));
+            other.watch(t, t.grace() + 2 * t.nack_wait())?;
+            target.watch(t, t.grace())?;
+            let (renumbered, bytes) = (target.bytes_before(u32::MAX), other.bytes_before(u32::MAX));
+            if renumbered == 0 && bytes == before {
+                return Err(Stop::Inconclusive(
+                    "no packet has taken the place of the renumbered ones".into(),
+                ));
+            }
+            check_in_flight(t, CC_WINDOW_001, max_window, renumbered + bytes);
+            Ok(())
+        }),
 ];
 
-/// Has the device send three packets.
-fn sent(t: &mut Test<'_>) -> Result<(Operated, Target), Stop> {
+/// Has the device send three packets on a new context.
+fn packets_in_flight(t: &mut Test<'_>) -> Result<(Operated, Target), Stop> {
     let peer = t.peer(0)?;
     let written = t.post(post(PostKind::Write, peer, 3 * t.mtu()))?;
     let mut target = Target::accept(t)?;
@@ -195,38 +173,39 @@ fn sent(t: &mut Test<'_>) -> Result<(Operated, Target), Stop> {
     Ok((written, target))
 }
 
-/// Returns the demand for this Start_PSN, from nobody's context.
-fn demand(target: &Target, start: Psn) -> Result<UetBuf, Stop> {
+/// Builds a NACK NEW_START_PSN with this Start_PSN, for the `n`-th packet and without a context.
+fn new_start_nack(target: &Target, n: u32, start: Psn) -> Result<UetBuf, Stop> {
     let remote = target.pdc.remote.unwrap_or(PdcId::NONE);
-    let nack = Nack::build(NackCode::NEW_START_PSN).nack_psn(target.psn(0)).dpdcid(remote);
+    let nack = Nack::build(NackCode::NEW_START_PSN).nack_psn(target.psn(n)).dpdcid(remote);
     Ok(UetBuf::new(nack.payload(start.0).done()?))
 }
 
-/// Demands this Start_PSN, and expects the packets there.
-fn renumbered(t: &mut Test<'_>, target: &mut Target, start: Psn) -> Outcome {
+/// Requires this Start_PSN, and expects the packets from it on.
+fn expect_renumbered(t: &mut Test<'_>, target: &mut Target, start: Psn) -> Outcome {
     let highest = target.highest();
     let before: Vec<_> = target.got.iter().map(|got| (target.index(&got.request), got.content())).collect();
-    t.send(&target.pdc, &demand(target, start)?)?;
+    t.send(&target.pdc, &new_start_nack(target, 0, start)?)?;
     target.restart_at(start);
     for n in 0..=highest {
-        let got = target.expect_new(t, TSS_START_003, n)?;
-        let offset = got.request.psn_offset().map(|offset| u32::from(offset.get()));
-        t.check(TSS_START_003, "syn", true, got.request.syn());
+        let packet = target.expect_new(t, TSS_START_003, n)?;
+        let offset = packet.request.psn_offset().map(|offset| u32::from(offset.get()));
+        t.check(TSS_START_003, "syn", true, packet.request.syn());
         t.check(TSS_START_003, "psn_offset", Some(n), offset);
-        t.check(TSS_START_008, "flag retx", false, got.request.retx());
+        t.check(TSS_START_008, "flag retx", false, packet.request.retx());
         let content = before.iter().find(|(index, _)| *index == n).map(|(_, content)| content.clone());
-        t.same_bytes(
-            TSS_START_003,
-            "the content of the packet",
-            &content.unwrap_or_default(),
-            &got.content(),
-        );
+        let content = content.unwrap_or_default();
+        t.same_bytes(TSS_START_003, "the content of the packet", &content, &packet.content());
     }
     Ok(())
 }
 
 /// Expects that the device keeps its PSNs, in retransmissions too.
-fn kept(t: &mut Test<'_>, requirement: &Requirement, target: &mut Target, written: Operated) -> Outcome {
+fn expect_psns_kept(
+    t: &mut Test<'_>,
+    requirement: &Requirement,
+    target: &mut Target,
+    written: Operated,
+) -> Outcome {
     let past_timeout = t.scaled(2 * t.rto());
     t.expect_none(requirement, "a packet with a new PSN", past_timeout, |seen| {
         let request = seen.request()?;

@@ -1,11 +1,14 @@
-//! Packets in the clear, where a secure domain covers the peer (section 3.7).
+//! Plaintext packets from a peer that a secure domain covers (section 3.7).
 
-use super::steps::{NEEDS, no_effect, opened, plain, silent, works};
+use super::steps::{
+    NEEDS, check_write, establish_as, expect_no_answer, expect_no_effect, ignore_plaintext_nacks,
+    open_secured, plain_write, write_in_flight,
+};
 use crate::SECURED;
 use crate::prelude::*;
 use crate::rules::steps::{expect_rudi_response, idempotent_region};
 
-/// A control packet of a context.
+/// The type of the control packet.
 const CONTROL: Axis<CtlType> = axis("control").values(&[
     ("noop", CtlType::NOOP),
     ("ack-request", CtlType::ACK_REQUEST),
@@ -14,17 +17,16 @@ const CONTROL: Axis<CtlType> = axis("control").values(&[
     ("close-command", CtlType::CLOSE_COMMAND),
 ]);
 
-/// A NACK that ends a context, or makes it start anew.
+/// A NACK that ends or restarts a context.
 const NACK: Axis<NackCode> = axis("nack").values(&[
     ("closing-in-error", NackCode::CLOSING_IN_ERR),
     ("unknown-context", NackCode::INV_DPDCID),
-    ("response-gone", NackCode::GTD_RESP_UNAVAIL),
+    ("response-lost", NackCode::GTD_RESP_UNAVAIL),
     ("new-start-psn", NackCode::NEW_START_PSN),
 ]);
 
-/// True if the device requires protection of all packets, so that packets in the clear do not get to contexts
-/// at all.
-const REQUIRED: Axis<bool> = axis("required").values(&[("yes", true), ("no", false)]);
+/// True if the device requires protection of all packets, so plaintext packets do not reach any context.
+const REQUIRED: Axis<bool> = axis("require-protection").values(&[("yes", true), ("no", false)]);
 
 /// Begins a rule with the usual needs and axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
@@ -32,83 +34,68 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "tss-clear/context",
-        "A secured context executes nothing in the clear, whatever the device requires \
-         of others",
-    )
-    .checks(&[TSS_CLEAR_002])
-    .over(&[&SECURED, &REQUIRED])
-    .run(|t| {
-        require_protection(t, t.value(&REQUIRED))?;
-        let (pdc, region) = opened(t)?;
-        let wire = plain(&pdc, &region, 1)?;
-        t.send_as_it_is(&wire)?;
-        let soon = t.soon();
-        t.pause(soon)?;
-        t.forget();
-        t.check_memory(TSS_CLEAR_002, &region, 64, &[0; 32])?;
-        works(t, TSS_CLEAR_002, &pdc, &region, 1)
-    }),
-    rule(
-        "tss-clear/opening",
-        "An opening packet in the clear has no effect and no answer where protection is \
-         required",
-    )
-    .checks(&[TSS_CLEAR_001])
-    .run(|t| {
-        require_protection(t, true)?;
-        t.secure(t.value(&SECURED))?;
-        let region = t.region(1 << 16)?;
-        let stranger = t.initiate();
-        t.send_as_it_is(&plain(&stranger, &region, 0)?)?;
-        silent(t, TSS_CLEAR_001)?;
-        t.check_memory(TSS_CLEAR_001, &region, 0, &[0; 32])?;
-        let mut pdc = t.initiate();
-        super::steps::establish_as(t, TSS_CLEAR_001, &mut pdc, &region)
-    }),
-    rule(
-        "tss-clear/idempotent",
-        "An idempotent request in the clear has no effect and no answer where protection \
-         is required",
-    )
-    .checks(&[TSS_CLEAR_001])
-    .needs(&[RUD, WRITE, RUDI, TSS])
-    .run(|t| {
-        require_protection(t, true)?;
-        t.secure(t.value(&SECURED))?;
-        let (region, pdc) = idempotent_region(t)?;
-        let request = crate::rudi(0x4321, &pdc.request(0).write(&region, 0, &[7; 8])?)?;
-        t.send_as_it_is(&pdc.wire(&request))?;
-        silent(t, TSS_CLEAR_001)?;
-        t.check_memory(TSS_CLEAR_001, &region, 0, &[0; 8])?;
-        // Protected, the request takes effect.
-        t.send(&pdc, &request)?;
-        expect_rudi_response(t, TSS_CLEAR_001, &pdc, 0x4321)?;
-        t.expect_memory(TSS_CLEAR_001, &region, 0, &[7; 8])
-    }),
-    rule("tss-clear/control", "A control packet in the clear does not reach a secured context")
+    rule("tss-plaintext/request", "A secured context executes no plaintext request under any policy")
+        .checks(&[TSS_CLEAR_002])
+        .over(&[&SECURED, &REQUIRED])
+        .run(|t| {
+            configure_protection(t, t.value(&REQUIRED))?;
+            let (pdc, region) = open_secured(t)?;
+            let wire = plain_write(&pdc, &region, 1)?;
+            t.send_as_it_is(&wire)?;
+            t.pause(t.soon())?;
+            t.forget();
+            t.check_memory(TSS_CLEAR_002, &region, 64, &[0; 32])?;
+            check_write(t, TSS_CLEAR_002, &pdc, &region, 1)
+        }),
+    rule("tss-plaintext/opening", "A device that requires protection drops a plaintext opening packet")
+        .checks(&[TSS_CLEAR_001])
+        .run(|t| {
+            configure_protection(t, true)?;
+            t.secure(t.value(&SECURED))?;
+            let region = t.region(1 << 16)?;
+            let stranger = t.initiate();
+            t.send_as_it_is(&plain_write(&stranger, &region, 0)?)?;
+            expect_no_answer(t, TSS_CLEAR_001)?;
+            t.check_memory(TSS_CLEAR_001, &region, 0, &[0; 32])?;
+            let mut pdc = t.initiate();
+            establish_as(t, TSS_CLEAR_001, &mut pdc, &region)
+        }),
+    rule("tss-plaintext/rudi", "A device that requires protection drops a plaintext RUDI request")
+        .checks(&[TSS_CLEAR_001])
+        .needs(&[RUD, WRITE, RUDI, TSS])
+        .run(|t| {
+            configure_protection(t, true)?;
+            t.secure(t.value(&SECURED))?;
+            let (region, pdc) = idempotent_region(t)?;
+            let request = crate::rudi(0x4321, &pdc.request(0).write(&region, 0, &[7; 8])?)?;
+            t.send_as_it_is(&pdc.wire(&request))?;
+            expect_no_answer(t, TSS_CLEAR_001)?;
+            t.check_memory(TSS_CLEAR_001, &region, 0, &[0; 8])?;
+            // Protected, the request takes effect.
+            t.send(&pdc, &request)?;
+            expect_rudi_response(t, TSS_CLEAR_001, &pdc, 0x4321)?;
+            t.expect_memory(TSS_CLEAR_001, &region, 0, &[7; 8])
+        }),
+    rule("tss-plaintext/control", "A plaintext control packet does not reach a secured context")
         .checks(&[TSS_CLEAR_002])
         .over(&[&SECURED, &CONTROL])
         .run(|t| {
-            require_protection(t, true)?;
-            let (pdc, region) = opened(t)?;
-            let kind = t.value(&CONTROL);
-            let packet = match kind {
+            configure_protection(t, true)?;
+            let (pdc, region) = open_secured(t)?;
+            let ctl_type = t.value(&CONTROL);
+            let packet = match ctl_type {
                 CtlType::PROBE => pdc.probe(7, pdc.psn(0))?,
-                CtlType::NOOP | CtlType::CLOSE_COMMAND => pdc.control(kind, pdc.psn(1), 0)?,
-                _ => pdc.control(kind, pdc.psn(0), pdc.psn(0).0)?,
+                CtlType::NOOP | CtlType::CLOSE_COMMAND => pdc.control(ctl_type, pdc.psn(1), 0)?,
+                _ => pdc.control(ctl_type, pdc.psn(0), pdc.psn(0).0)?,
             };
             let wire = pdc.wire(&packet);
-            no_effect(t, [TSS_CLEAR_002, TSS_CLEAR_002], (&pdc, &region), 1, &[wire])
+            expect_no_effect(t, [TSS_CLEAR_002, TSS_CLEAR_002], (&pdc, &region), 1, &[wire])
         }),
-    rule("tss-clear/ack", "An ACK in the clear does not end an operation on a secured context")
+    rule("tss-plaintext/ack", "A plaintext ACK does not end an operation on a secured context")
         .checks(&[TSS_CLEAR_002])
         .run(|t| {
             t.secure(t.value(&SECURED))?;
-            let peer = t.peer(0)?;
-            let written = t.post(post(PostKind::Write, peer, 64))?;
-            let target = Target::accept(t)?;
+            let (written, target) = write_in_flight(t)?;
             let clear = target.pdc.wire(&target.acking(0).build()?);
             t.send_as_it_is(&clear)?;
             t.settle()?;
@@ -116,44 +103,34 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 0)?;
             t.ends(TSS_CLEAR_002, written, Status::Ok)
         }),
-    rule("tss-clear/nack", "A NACK in the clear does not end a secured context")
+    rule("tss-plaintext/nack", "A plaintext NACK does not end a secured context")
         .checks(&[TSS_CLEAR_002])
         .over(&[&SECURED, &NACK])
         .run(|t| {
             t.secure(t.value(&SECURED))?;
-            let peer = t.peer(0)?;
-            let written = t.post(post(PostKind::Write, peer, 64))?;
-            let mut target = Target::accept(t)?;
+            let (written, mut target) = write_in_flight(t)?;
             let clear = target.pdc.nack(t.value(&NACK), target.psn(0))?;
             t.send_as_it_is(&target.pdc.wire(&clear))?;
-            survives(t, &mut target, written)
+            check_context_survives(t, &mut target, written)
         }),
-    rule("tss-clear/nack-of-nobody", "A NACK in the clear that names no context does not end a secured one")
+    rule("tss-plaintext/nack-without-context", "A plaintext NACK without a context ends no secured context")
         .checks(&[TSS_CLEAR_002])
         .over(&[&SECURED, &NACK])
         .run(|t| {
-            // Sources disagree about such a NACK, so a device that can ignore it is told to.
-            require(
-                t.try_configure("accept_unprotected_nack", false)?,
-                "the device does not say that it ignores such a NACK",
-            )?;
+            ignore_plaintext_nacks(t)?;
             t.secure(t.value(&SECURED))?;
-            let peer = t.peer(0)?;
-            let written = t.post(post(PostKind::Write, peer, 64))?;
-            let mut target = Target::accept(t)?;
+            let (written, mut target) = write_in_flight(t)?;
             let pdc = target.pdc.clone();
             let nack = uet_wire::pds::Nack::build(t.value(&NACK)).nack_psn(target.psn(0));
             let nack = nack.dpdcid(pdc.remote.unwrap_or_default()).done()?;
-            t.send_as_it_is(&pdc.wire(&uet_wire::UetBuf::new(nack)))?;
-            survives(t, &mut target, written)
+            t.send_as_it_is(&pdc.wire(&UetBuf::new(nack)))?;
+            check_context_survives(t, &mut target, written)
         }),
-    rule("tss-clear/no-fall-back", "A device whose secured packets get no answer retransmits them protected")
+    rule("tss-plaintext/retransmission", "A device never retransmits a secured packet in plaintext")
         .checks(&[TSS_CLEAR_002])
         .run(|t| {
             t.secure(t.value(&SECURED))?;
-            let peer = t.peer(0)?;
-            let written = t.post(post(PostKind::Write, peer, 64))?;
-            let mut target = Target::accept(t)?;
+            let (written, mut target) = write_in_flight(t)?;
             for _ in 0..2 {
                 target.expect_again(t, TSS_CLEAR_002, 0, t.later() * 2)?;
             }
@@ -162,33 +139,29 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 0)?;
             t.ends(TSS_CLEAR_002, written, Status::Ok)
         }),
-    rule(
-        "tss-clear/answer-in-the-clear",
-        "A device that gets packets in the clear goes on protecting its own",
-    )
-    .checks(&[TSS_CLEAR_002])
-    .run(|t| {
-        require_protection(t, false)?;
-        let (pdc, region) = opened(t)?;
-        t.send_as_it_is(&plain(&pdc, &region, 1)?)?;
-        let soon = t.soon();
-        t.pause(soon)?;
-        t.forget();
-        let before = t.shield()?.clear;
-        works(t, TSS_CLEAR_002, &pdc, &region, 1)?;
-        let after = t.shield()?.clear;
-        t.check(TSS_CLEAR_002, "packets in the clear on the secured context:", 0, after - before);
-        Ok(())
-    }),
+    rule("tss-plaintext/reply", "A secured device that receives plaintext packets protects its replies")
+        .checks(&[TSS_CLEAR_002])
+        .run(|t| {
+            configure_protection(t, false)?;
+            let (pdc, region) = open_secured(t)?;
+            t.send_as_it_is(&plain_write(&pdc, &region, 1)?)?;
+            t.pause(t.soon())?;
+            t.forget();
+            let before = t.shield()?.clear;
+            check_write(t, TSS_CLEAR_002, &pdc, &region, 1)?;
+            let after = t.shield()?.clear;
+            t.check(TSS_CLEAR_002, "packets in the clear on the secured context:", 0, after - before);
+            Ok(())
+        }),
 ];
 
-/// Makes the device require protection, or skips the case.
-fn require_protection(t: &mut Test<'_>, required: bool) -> Outcome {
+/// Sets whether the device requires protection. Skips the rule if the device rejects that.
+fn configure_protection(t: &mut Test<'_>, required: bool) -> Outcome {
     t.configure("require_protection", required)
 }
 
-/// Expects that a context is what it was.
-fn survives(t: &mut Test<'_>, target: &mut Target, written: uet_control::Operated) -> Outcome {
+/// Checks that the write is open and completes after an ACK.
+fn check_context_survives(t: &mut Test<'_>, target: &mut Target, written: Operated) -> Outcome {
     t.settle()?;
     t.is_open(TSS_CLEAR_002, written)?;
     target.ack(t, 0)?;

@@ -1,22 +1,25 @@
-//! Association numbers, replaced keys and epochs (section 3.7).
+//! The rotation of keys: association numbers, replaced keys and epochs (section 3.7).
 
-use super::steps::{EPOCH, MEMBER, NEEDS, executed, no_effect, open_as, opened, plain, works};
+use super::steps::{
+    EPOCH, MEMBER, NEEDS, check_write, expect_executed, expect_no_effect, open_as, open_secured, plain_write,
+    write_in_flight,
+};
 use crate::SECURED;
 use crate::prelude::*;
 
-/// The association number of the first key.
-const FIRST: Axis<bool> = axis("first").values(&[("an-0", false), ("an-1", true)]);
+/// The association number before the switch.
+const OLD: Axis<bool> = axis("old").values(&[("an-0", false), ("an-1", true)]);
 
 /// The current epoch of the device's key.
 const CURRENT: Axis<u16> =
-    axis("current").values(&[("wrap", 3), ("late", 300), ("half", 0x8003), ("full", 0xffff)]);
+    axis("epoch").values(&[("3", 3), ("300", 300), ("0x8003", 0x8003), ("0xffff", 0xffff)]);
 
-/// The key under which a packet of an empty slot comes.
-const UNDER: Axis<Under> =
-    axis("key").values(&[("of-other-slot", Under::OtherSlot), ("zeros", Under::Zeros)]);
+/// The key of a packet whose association number has no key.
+const WRONG_KEY: Axis<WrongKey> =
+    axis("key").values(&[("other-slot", WrongKey::OtherSlot), ("zeros", WrongKey::Zeros)]);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Under {
+enum WrongKey {
     OtherSlot,
     Zeros,
 }
@@ -27,159 +30,148 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule("tss-rotate/both-keys", "A target opens packets under both installed keys")
+    rule("tss-rotation/both-keys", "A target accepts packets under both installed keys")
         .checks(&[TSS_AN_001])
         .run(|t| {
-            let (pdc, region) = with_two_keys(t, TSS_AN_001)?;
+            let (pdc, region) = open_with_two_keys(t, TSS_AN_001)?;
             for (n, an) in [(1, true), (2, false), (3, true)] {
                 t.shield()?.an = an;
-                works(t, TSS_AN_001, &pdc, &region, n)?;
+                check_write(t, TSS_AN_001, &pdc, &region, n)?;
             }
             Ok(())
         }),
-    rule(
-        "tss-rotate/switch",
-        "After a switch of the association number, answers on an open context use the \
-         new key",
-    )
-    .checks(&[TSS_AN_002])
-    .over(&[&SECURED, &FIRST])
-    .run(|t| {
-        let (pdc, region) = with_two_keys(t, TSS_AN_002)?;
-        if t.value(&FIRST) {
+    rule("tss-rotation/switch-target", "After a key switch, answers on an open context use the new key")
+        .checks(&[TSS_AN_002])
+        .over(&[&SECURED, &OLD])
+        .run(|t| {
+            let (pdc, region) = open_with_two_keys(t, TSS_AN_002)?;
+            if t.value(&OLD) {
+                switch_to(t, true)?;
+                check_write(t, TSS_AN_002, &pdc, &region, 1)?;
+            }
+            let an = !t.value(&OLD);
+            switch_to(t, an)?;
+            t.settle()?;
+            check_write(t, TSS_AN_002, &pdc, &region, 2)?;
+            let seen = latest_an(t)?;
+            t.check(TSS_AN_002, "association number", Some(an.into()), seen);
+            Ok(())
+        }),
+    rule("tss-rotation/switch-initiator", "After a key switch, new operations use the new key")
+        .checks(&[TSS_AN_002])
+        .over(&[&SECURED, &OLD])
+        .run(|t| {
+            t.secure(t.value(&SECURED))?;
+            add_key(t)?;
             switch_to(t, true)?;
-            works(t, TSS_AN_002, &pdc, &region, 1)?;
-        }
-        let an = !t.value(&FIRST);
-        switch_to(t, an)?;
-        t.settle()?;
-        works(t, TSS_AN_002, &pdc, &region, 2)?;
-        let seen = latest(t)?;
-        t.check(TSS_AN_002, "association number", Some(an.into()), seen);
-        Ok(())
-    }),
-    rule(
-        "tss-rotate/switch-initiator",
-        "After a switch of the association number, operations leave under the new key",
-    )
-    .checks(&[TSS_AN_002])
-    .over(&[&SECURED, &FIRST])
-    .run(|t| {
-        t.secure(t.value(&SECURED))?;
-        add_key(t)?;
-        switch_to(t, true)?;
-        let an = !t.value(&FIRST);
-        switch_to(t, an)?;
-        let peer = t.peer(0)?;
-        let written = t.post(post(PostKind::Write, peer, 64))?;
-        let target = Target::accept(t)?;
-        let seen = latest(t)?;
-        t.check(TSS_AN_002, "association number", Some(an.into()), seen);
-        target.ack(t, 0)?;
-        t.ends(TSS_AN_002, written, Status::Ok)
-    }),
-    rule(
-        "tss-rotate/retransmission",
-        "A retransmission uses the current key, though the packet left under another",
-    )
-    .checks(&[TSS_AN_002])
-    .run(|t| {
-        t.secure(t.value(&SECURED))?;
-        add_key(t)?;
-        let peer = t.peer(0)?;
-        let written = t.post(post(PostKind::Write, peer, 64))?;
-        let mut target = Target::accept(t)?;
-        switch_to(t, true)?;
-        let again = target.expect_again(t, TSS_AN_002, 0, t.later())?;
-        let number = again.seen.number;
-        let seen = t.shield()?.seen.iter().find(|seen| seen.number == number).map(|seen| u8::from(seen.an));
-        t.check(TSS_AN_002, "association number", Some(1), seen);
-        target.ack(t, 0)?;
-        t.ends(TSS_AN_002, written, Status::Ok)
-    }),
-    rule("tss-rotate/in-flight", "A packet under the old key arrives after the switch and is executed")
+            let an = !t.value(&OLD);
+            switch_to(t, an)?;
+            let (written, target) = write_in_flight(t)?;
+            let seen = latest_an(t)?;
+            t.check(TSS_AN_002, "association number", Some(an.into()), seen);
+            target.ack(t, 0)?;
+            t.ends(TSS_AN_002, written, Status::Ok)
+        }),
+    rule("tss-rotation/retransmission", "A retransmission after a key switch uses the new key")
+        .checks(&[TSS_AN_002])
+        .run(|t| {
+            t.secure(t.value(&SECURED))?;
+            add_key(t)?;
+            let (written, mut target) = write_in_flight(t)?;
+            switch_to(t, true)?;
+            let retransmission = target.expect_again(t, TSS_AN_002, 0, t.later())?;
+            let number = retransmission.seen.number;
+            let seen =
+                t.shield()?.seen.iter().find(|seen| seen.number == number).map(|seen| u8::from(seen.an));
+            t.check(TSS_AN_002, "association number", Some(1), seen);
+            target.ack(t, 0)?;
+            t.ends(TSS_AN_002, written, Status::Ok)
+        }),
+    rule("tss-rotation/in-flight", "A packet under the old key that arrives after a key switch is executed")
         .checks(&[TSS_AN_001])
         .run(|t| {
-            let (pdc, region) = with_two_keys(t, TSS_AN_001)?;
-            let sealed = t.sealed(&plain(&pdc, &region, 1)?)?;
+            let (pdc, region) = open_with_two_keys(t, TSS_AN_001)?;
+            let sealed = t.sealed(&plain_write(&pdc, &region, 1)?)?;
             switch_to(t, true)?;
             t.send_as_it_is(&sealed)?;
-            executed(t, TSS_AN_001, &pdc, &region, 1)
+            expect_executed(t, TSS_AN_001, &pdc, &region, 1)
         }),
-    rule("tss-rotate/removed", "A packet under a key that was removed has no effect")
-        .checks(&[TSS_AN_003])
-        .run(|t| {
-            let (pdc, region) = with_two_keys(t, TSS_AN_003)?;
-            let old = rotated(t, &pdc, &region)?;
+    rule("tss-rotation/removed-key", "A packet under a removed key has no effect").checks(&[TSS_AN_003]).run(
+        |t| {
+            let (pdc, region) = open_with_two_keys(t, TSS_AN_003)?;
+            let old = sealed_before_switch(t, &pdc, &region)?;
             t.shield()?.secrets[0] = None;
             t.install()?;
-            no_effect(t, [TSS_AN_003, TSS_AN_003], (&pdc, &region), 1, &[old])
-        }),
-    rule("tss-rotate/replaced", "A packet under the earlier key of a slot has no effect")
+            expect_no_effect(t, [TSS_AN_003, TSS_AN_003], (&pdc, &region), 1, &[old])
+        },
+    ),
+    rule("tss-rotation/replaced-key", "A packet under a replaced key has no effect")
         .checks(&[TSS_AN_003])
         .run(|t| {
-            let (pdc, region) = with_two_keys(t, TSS_AN_003)?;
-            let old = rotated(t, &pdc, &region)?;
+            let (pdc, region) = open_with_two_keys(t, TSS_AN_003)?;
+            let old = sealed_before_switch(t, &pdc, &region)?;
             let third = t.fresh_secret();
             t.shield()?.secrets[0] = Some(third);
             t.install()?;
-            no_effect(t, [TSS_AN_003, TSS_AN_003], (&pdc, &region), 1, &[old])?;
+            expect_no_effect(t, [TSS_AN_003, TSS_AN_003], (&pdc, &region), 1, &[old])?;
             t.shield()?.an = false;
-            works(t, TSS_AN_003, &pdc, &region, 2)
+            check_write(t, TSS_AN_003, &pdc, &region, 2)
         }),
-    rule("tss-rotate/empty-slot", "A packet of an association number without a key has no effect")
+    rule("tss-rotation/empty-slot", "A packet with an association number without a key has no effect")
         .checks(&[TSS_AN_003])
-        .over(&[&SECURED, &UNDER])
+        .over(&[&SECURED, &WRONG_KEY])
         .run(|t| {
-            let (pdc, region) = opened(t)?;
-            let wire = plain(&pdc, &region, 1)?;
-            let under = t.value(&UNDER);
+            let (pdc, region) = open_secured(t)?;
+            let wire = plain_write(&pdc, &region, 1)?;
+            let key = t.value(&WRONG_KEY);
             let shield = t.shield()?;
-            shield.secrets[1] = match under {
-                Under::OtherSlot => shield.secrets[0],
-                Under::Zeros => Some([0; 32]),
+            shield.secrets[1] = match key {
+                WrongKey::OtherSlot => shield.secrets[0],
+                WrongKey::Zeros => Some([0; 32]),
             };
             shield.an = true;
             let sealed = t.sealed(&wire);
             let shield = t.shield()?;
             shield.secrets[1] = None;
             shield.an = false;
-            no_effect(t, [TSS_AN_003, TSS_AN_003], (&pdc, &region), 1, &[sealed?])
+            expect_no_effect(t, [TSS_AN_003, TSS_AN_003], (&pdc, &region), 1, &[sealed?])
         }),
-    rule("tss-rotate/back", "A switch back to a key continues its counter").checks(&[TSS_CTR_001]).run(|t| {
-        let (pdc, region) = with_two_keys(t, TSS_CTR_001)?;
-        for (n, an) in [(1, false), (2, true), (3, false), (4, true)] {
-            switch_to(t, an)?;
-            works(t, TSS_CTR_001, &pdc, &region, n)?;
-        }
-        distinct(t, false)?;
-        distinct(t, true)
-    }),
-    rule("tss-rotate/same-again", "Keys that are installed again keep their counters")
+    rule("tss-rotation/switch-back", "A switch back to a key continues its counter")
+        .checks(&[TSS_CTR_001])
+        .run(|t| {
+            let (pdc, region) = open_with_two_keys(t, TSS_CTR_001)?;
+            for (n, an) in [(1, false), (2, true), (3, false), (4, true)] {
+                switch_to(t, an)?;
+                check_write(t, TSS_CTR_001, &pdc, &region, n)?;
+            }
+            check_distinct_counters(t, false)?;
+            check_distinct_counters(t, true)
+        }),
+    rule("tss-rotation/reinstalled", "A key that is reinstalled keeps its counter")
         .checks(&[TSS_CTR_001])
         .run(|t| {
             let (pdc, region) = open_as(t, TSS_CTR_001, t.value(&SECURED), |_| {})?;
             for n in 1..4 {
                 t.install()?;
-                works(t, TSS_CTR_001, &pdc, &region, n)?;
+                check_write(t, TSS_CTR_001, &pdc, &region, n)?;
             }
-            distinct(t, false)
+            check_distinct_counters(t, false)
         }),
-    rule("tss-rotate/epoch-sent", "Requests and answers carry the current epoch of their key")
+    rule("tss-rotation/epoch-sent", "Requests and answers carry the current epoch of their key")
         .checks(&[TSS_EPOCH_002])
         .over(&[&SECURED, &EPOCH])
         .run(|t| {
             let epoch = t.value(&EPOCH);
             let (pdc, region) = open_as(t, TSS_EPOCH_002, t.value(&SECURED), |domain| domain.epoch = epoch)?;
-            works(t, TSS_EPOCH_002, &pdc, &region, 1)?;
-            epochs_sent(t, epoch)?;
+            check_write(t, TSS_EPOCH_002, &pdc, &region, 1)?;
+            check_epoch_sent(t, epoch)?;
             let peer = t.peer(0)?;
             t.post(post(PostKind::Write, peer, 64))?;
             let target = Target::accept(t)?;
-            epochs_sent(t, epoch)?;
+            check_epoch_sent(t, epoch)?;
             target.ack(t, 0)
         }),
-    rule("tss-rotate/epoch-steps", "A context continues in the next epoch of its key")
+    rule("tss-rotation/next-epoch", "A context continues in the next epoch of its key")
         .checks(&[TSS_EPOCH_002])
         .run(|t| {
             let (pdc, region) = open_as(t, TSS_EPOCH_002, t.value(&SECURED), |domain| domain.epoch = 0xfffe)?;
@@ -188,44 +180,45 @@ pub(super) const RULES: &[Rule] = &[
                 (shield.installed.epoch, shield.epoch) = (epoch, epoch);
                 t.install()?;
                 t.settle()?;
-                works(t, TSS_EPOCH_002, &pdc, &region, n)?;
-                epochs_sent(t, epoch)?;
+                check_write(t, TSS_EPOCH_002, &pdc, &region, n)?;
+                check_epoch_sent(t, epoch)?;
             }
             Ok(())
         }),
-    rule("tss-rotate/old-epoch", "A packet of an epoch that is too old has no effect")
+    rule("tss-rotation/expired-epoch", "A packet of an expired epoch has no effect")
         .checks(&[TSS_EPOCH_001])
         .over(&[&MEMBER, &CURRENT])
         .run(|t| {
-            let (current, lifetime) = (t.value(&CURRENT), lifetime(t)?);
+            let (current, lifetime) = (t.value(&CURRENT), epoch_lifetime(t)?);
             let (pdc, region) = open_as(t, TSS_EPOCH_001, t.value(&MEMBER), |domain| domain.epoch = current)?;
             let mut old = Vec::new();
             for behind in [lifetime + 1, lifetime + 100, 0x7fff] {
                 t.shield()?.epoch = current.wrapping_sub(behind);
-                let sealed = t.sealed(&plain(&pdc, &region, 1)?)?;
+                let sealed = t.sealed(&plain_write(&pdc, &region, 1)?)?;
                 old.push(sealed);
             }
             t.shield()?.epoch = current;
-            no_effect(t, [TSS_EPOCH_001, TSS_EPOCH_001], (&pdc, &region), 1, &old)
+            expect_no_effect(t, [TSS_EPOCH_001, TSS_EPOCH_001], (&pdc, &region), 1, &old)
         }),
-    rule("tss-rotate/recent-epoch", "A packet of the oldest permitted epoch is executed")
+    rule("tss-rotation/oldest-epoch", "A packet of the oldest permitted epoch is executed")
         .checks(&[TSS_EPOCH_001])
         .over(&[&MEMBER, &CURRENT])
         .run(|t| {
-            let (current, lifetime) = (t.value(&CURRENT), lifetime(t)?);
+            let (current, lifetime) = (t.value(&CURRENT), epoch_lifetime(t)?);
             let (pdc, region) = open_as(t, TSS_EPOCH_001, t.value(&MEMBER), |domain| domain.epoch = current)?;
             t.shield()?.epoch = current.wrapping_sub(lifetime);
-            works(t, TSS_EPOCH_001, &pdc, &region, 1)
+            check_write(t, TSS_EPOCH_001, &pdc, &region, 1)
         }),
 ];
 
-/// Opens a context and installs a second key, which nobody uses yet.
-fn with_two_keys(t: &mut Test<'_>, requirement: &Requirement) -> Result<(Pdc, Region), Stop> {
+/// Opens a context and installs a second key, which is not in use yet.
+fn open_with_two_keys(t: &mut Test<'_>, requirement: &Requirement) -> Result<(Pdc, Region), Stop> {
     let (pdc, region) = open_as(t, requirement, t.value(&SECURED), |_| {})?;
     add_key(t)?;
     Ok((pdc, region))
 }
 
+/// Installs a second key.
 fn add_key(t: &mut Test<'_>) -> Outcome {
     let second = t.fresh_secret();
     t.shield()?.secrets[1] = Some(second);
@@ -238,39 +231,44 @@ fn switch_to(t: &mut Test<'_>, an: bool) -> Outcome {
     t.install()
 }
 
-fn latest(t: &mut Test<'_>) -> Result<Option<u8>, Stop> {
+/// Returns the association number of the last packet of the device.
+fn latest_an(t: &mut Test<'_>) -> Result<Option<u8>, Stop> {
     Ok(t.shield()?.seen.last().map(|seen| seen.an.into()))
 }
 
 /// Switches to the second key, and returns a packet under the first.
-fn rotated(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Result<crate::Wire, Stop> {
-    let old = t.sealed(&plain(pdc, region, 1)?)?;
+fn sealed_before_switch(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Result<crate::Wire, Stop> {
+    let old = t.sealed(&plain_write(pdc, region, 1)?)?;
     switch_to(t, true)?;
     t.shield()?.an = true;
     Ok(old)
 }
 
+/// Returns the counters of all packets under this association number.
 fn counters(t: &mut Test<'_>, an: bool) -> Result<Vec<u64>, Stop> {
     let seen = t.shield()?.seen.iter();
     Ok(seen.filter(|seen| seen.an == an).map(|seen| seen.counter).collect())
 }
 
-fn distinct(t: &mut Test<'_>, an: bool) -> Outcome {
-    let mut all = counters(t, an)?;
-    let sent = all.len();
-    all.sort_unstable();
-    all.dedup();
-    t.check(TSS_CTR_001, "counters that come again:", 0, sent - all.len());
+/// Checks that no two packets under this association number have the same counter.
+fn check_distinct_counters(t: &mut Test<'_>, an: bool) -> Outcome {
+    let mut distinct = counters(t, an)?;
+    let sent = distinct.len();
+    distinct.sort_unstable();
+    distinct.dedup();
+    t.check(TSS_CTR_001, "repeated counters:", 0, sent - distinct.len());
     Ok(())
 }
 
-fn epochs_sent(t: &mut Test<'_>, expected: u16) -> Outcome {
+/// Checks the epoch of the last packet of the device.
+fn check_epoch_sent(t: &mut Test<'_>, expected: u16) -> Outcome {
     let seen = t.shield()?.seen.last().map(|seen| seen.epoch);
     t.check(TSS_EPOCH_002, "epoch:", Some(expected), seen);
     Ok(())
 }
 
-fn lifetime(t: &Test<'_>) -> Result<u16, Stop> {
+/// Returns the number of past epochs that the device accepts.
+fn epoch_lifetime(t: &Test<'_>) -> Result<u16, Stop> {
     match t.parameter("rx_max_epoch_lifetime") {
         lifetime if lifetime < 1 << 14 => Ok(lifetime as u16),
         _ => skip("the device accepts all epochs"),

@@ -1,16 +1,18 @@
-//! A sender of secured packets: header, counter, key (section 3.7).
+//! A sender of secured packets: its key, and counters that never repeat (section 3.7).
 
-use super::steps::{CLUSTER, NEEDS, establish_as, open_as, opened, plain, works};
+use super::steps::{
+    CLUSTER, NEEDS, check_write, establish_as, open_as, open_secured, plain_write, write_in_flight,
+};
 use crate::SECURED;
 use crate::prelude::*;
 
-const TWO: &[Need] = &[RUD, WRITE, TSS, TWO_ADDRESSES];
+const TWO_PEERS: &[Need] = &[RUD, WRITE, TSS, TWO_ADDRESSES];
 
-/// The last counter, which no packet has.
+/// The limit of the counter, which no packet reaches.
 const LIMIT: u64 = (1 << 48) - 1;
 
-/// The number of counters before the limit.
-const LEFT: Axis<u64> = axis("left").values(&[("0", 0), ("1", 1), ("2", 2)]);
+/// The number of counters left before the limit.
+const LEFT: Axis<u64> = axis("counters-left").values(&[("0", 0), ("1", 1), ("2", 2)]);
 
 /// Begins a rule with the usual needs and axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
@@ -18,13 +20,11 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule("tss-send/initiates", "An operation of the device leaves under the key of its domain")
+    rule("tss-send/operation", "A device sends an operation under the key of its domain")
         .checks(&[TSS_ICV_001, TSS_AN_002, TSS_EPOCH_002])
         .run(|t| {
             t.secure(t.value(&SECURED))?;
-            let peer = t.peer(0)?;
-            let written = t.post(post(PostKind::Write, peer, 64))?;
-            let target = Target::accept(t)?;
+            let (written, target) = write_in_flight(t)?;
             let shield = t.shield()?;
             let (an, epoch, clear) = (shield.an, shield.epoch, shield.clear);
             let Some(first) = shield.seen.first().copied() else {
@@ -38,26 +38,22 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 0)?;
             t.ends(TSS_ICV_001, written, Status::Ok)
         }),
-    rule(
-        "tss-send/retransmission",
-        "A retransmission takes a new counter and opens to the packet that was lost",
-    )
-    .checks(&[TSS_CTR_001])
-    .run(|t| {
-        t.secure(t.value(&SECURED))?;
-        let peer = t.peer(0)?;
-        let written = t.post(post(PostKind::Write, peer, 64))?;
-        let mut target = Target::accept(t)?;
-        let again = target.expect_again(t, TSS_CTR_001, 0, t.later())?;
-        let (first, again) = (target.packet(0)?.seen.number, again.seen.number);
-        let shield = t.shield()?;
-        let counter = |number| shield.seen.iter().find(|seen| seen.number == number).map(|seen| seen.counter);
-        let (first, again) = (counter(first).unwrap_or(0), counter(again).unwrap_or(0));
-        t.at_least(TSS_CTR_001, "counter of the retransmission", first + 1, again);
-        target.ack(t, 0)?;
-        t.ends(TSS_CTR_001, written, Status::Ok)
-    }),
-    rule("tss-send/content", "A retransmission has the content of the packet that was lost")
+    rule("tss-send/retransmission", "A retransmission has a higher counter than the lost packet")
+        .checks(&[TSS_CTR_001])
+        .run(|t| {
+            t.secure(t.value(&SECURED))?;
+            let (written, mut target) = write_in_flight(t)?;
+            let retransmission = target.expect_again(t, TSS_CTR_001, 0, t.later())?;
+            let numbers = (target.packet(0)?.seen.number, retransmission.seen.number);
+            let shield = t.shield()?;
+            let counter =
+                |number| shield.seen.iter().find(|seen| seen.number == number).map(|seen| seen.counter);
+            let (first, second) = (counter(numbers.0).unwrap_or(0), counter(numbers.1).unwrap_or(0));
+            t.at_least(TSS_CTR_001, "counter of the retransmission", first + 1, second);
+            target.ack(t, 0)?;
+            t.ends(TSS_CTR_001, written, Status::Ok)
+        }),
+    rule("tss-send/retransmission-content", "A retransmission has the content of the lost packet")
         .checks(&[TSS_CTR_001])
         .run(|t| {
             t.secure(t.value(&SECURED))?;
@@ -66,57 +62,51 @@ pub(super) const RULES: &[Rule] = &[
             let mut target = Target::accept(t)?;
             let first = target.packet(0)?.content();
             for _ in 0..2 {
-                let again = target.expect_again(t, TSS_CTR_001, 0, t.later() * 2)?;
-                t.same_bytes(TSS_CTR_001, "the content of the retransmission", &first, &again.content());
+                let copy = target.expect_again(t, TSS_CTR_001, 0, t.later() * 2)?;
+                t.same_bytes(TSS_CTR_001, "the content of the retransmission", &first, &copy.content());
             }
-            distinct(t)?;
+            check_distinct_counters(t)?;
             target.ack(t, 0)?;
             t.ends(TSS_CTR_001, written, Status::Ok)
         }),
-    rule(
-        "tss-send/each-kind",
-        "Requests, ACKs, NACKs and control packets share one counter, and none has that \
-         of another",
-    )
-    .checks(&[TSS_CTR_001])
-    .run(|t| {
-        let (pdc, region) = opened(t)?;
-        for n in 1..6 {
-            works(t, TSS_CTR_001, &pdc, &region, n)?;
-        }
-        // NACKs of the context and of nobody.
-        t.send(&pdc, &pdc.control(CtlType::ACK_REQUEST, pdc.psn(9), 0)?)?;
-        t.send(&pdc, &pdc.of_nobody(None).control(CtlType::ACK_REQUEST, pdc.psn(1), 0)?)?;
-        t.send(&pdc, &pdc.probe(3, pdc.psn(0))?)?;
-        let peer = t.peer(0)?;
-        let written = t.post(post(PostKind::Write, peer, 3 * t.mtu()))?;
-        let mut target = Target::accept(t)?;
-        target.collect(t, 3)?;
-        target.refuse(t, NackCode::TRIMMED, 1)?;
-        target.expect_again(t, TSS_CTR_001, 1, t.later())?;
-        target.ack(t, 2)?;
-        t.ends(TSS_CTR_001, written, Status::Ok)?;
-        let sent = t.shield()?.seen.len();
-        t.at_least(TSS_CTR_001, "protected packets", 9, sent);
-        distinct(t)
-    }),
-    rule("tss-send/ack-again", "An ACK that is sent again has a counter of its own")
+    rule("tss-send/unique-counters", "Requests, ACKs, NACKs and control packets never share a counter value")
         .checks(&[TSS_CTR_001])
         .run(|t| {
-            let (pdc, region) = opened(t)?;
-            works(t, TSS_CTR_001, &pdc, &region, 1)?;
-            for _ in 0..3 {
-                t.settle()?;
-                t.send_wire(&plain(&pdc, &region, 1)?)?;
-                // The sources leave open if a duplicate without `retx` is acknowledged.
-                let soon = t.soon();
-                t.wait(soon, |seen| seen.acknowledges(&pdc, pdc.psn(1)))?;
+            let (pdc, region) = open_secured(t)?;
+            for n in 1..6 {
+                check_write(t, TSS_CTR_001, &pdc, &region, n)?;
             }
-            distinct(t)
+            // These cause NACKs with and without a context.
+            t.send(&pdc, &pdc.control(CtlType::ACK_REQUEST, pdc.psn(9), 0)?)?;
+            t.send(&pdc, &pdc.of_nobody(None).control(CtlType::ACK_REQUEST, pdc.psn(1), 0)?)?;
+            t.send(&pdc, &pdc.probe(3, pdc.psn(0))?)?;
+            let peer = t.peer(0)?;
+            let written = t.post(post(PostKind::Write, peer, 3 * t.mtu()))?;
+            let mut target = Target::accept(t)?;
+            target.collect(t, 3)?;
+            target.refuse(t, NackCode::TRIMMED, 1)?;
+            target.expect_again(t, TSS_CTR_001, 1, t.later())?;
+            target.ack(t, 2)?;
+            t.ends(TSS_CTR_001, written, Status::Ok)?;
+            let sent = t.shield()?.seen.len();
+            t.at_least(TSS_CTR_001, "protected packets", 9, sent);
+            check_distinct_counters(t)
         }),
-    rule("tss-send/peers", "Packets to two peers have different counters")
+    rule("tss-send/repeated-ack", "A repeated ACK has a new counter").checks(&[TSS_CTR_001]).run(|t| {
+        let (pdc, region) = open_secured(t)?;
+        check_write(t, TSS_CTR_001, &pdc, &region, 1)?;
+        for _ in 0..3 {
+            t.settle()?;
+            t.send_wire(&plain_write(&pdc, &region, 1)?)?;
+            // The sources leave open if a duplicate without `retx` is acknowledged.
+            let soon = t.soon();
+            t.wait(soon, |seen| seen.acknowledges(&pdc, pdc.psn(1)))?;
+        }
+        check_distinct_counters(t)
+    }),
+    rule("tss-send/two-peers", "Packets to two peers have different counters")
         .checks(&[TSS_CTR_001])
-        .needs(TWO)
+        .needs(TWO_PEERS)
         .over(&[&CLUSTER])
         .run(|t| {
             t.secure(t.value(&CLUSTER))?;
@@ -126,12 +116,12 @@ pub(super) const RULES: &[Rule] = &[
             establish_as(t, TSS_CTR_001, &mut first, &region)?;
             establish_as(t, TSS_CTR_001, &mut second, &region)?;
             for n in 0..3 {
-                works(t, TSS_CTR_001, &first, &region, 2 * n + 1)?;
-                works(t, TSS_CTR_001, &second, &region, 2 * n + 2)?;
+                check_write(t, TSS_CTR_001, &first, &region, 2 * n + 1)?;
+                check_write(t, TSS_CTR_001, &second, &region, 2 * n + 2)?;
             }
-            distinct(t)
+            check_distinct_counters(t)
         }),
-    rule("tss-send/contexts", "Packets of two contexts with one peer have different counters")
+    rule("tss-send/contexts", "Packets of several contexts with one peer have different counters")
         .checks(&[TSS_CTR_001])
         .run(|t| {
             t.secure(t.value(&SECURED))?;
@@ -142,42 +132,37 @@ pub(super) const RULES: &[Rule] = &[
             }
             for n in 1..3 {
                 for pdc in &contexts {
-                    works(t, TSS_CTR_001, pdc, &region, n)?;
+                    check_write(t, TSS_CTR_001, pdc, &region, n)?;
                 }
             }
-            distinct(t)
+            check_distinct_counters(t)
         }),
-    rule("tss-send/limit-of-target", "A target whose counter has reached its limit sends nothing more")
+    rule("tss-send/limit-target", "A target sends nothing more once its counter reaches the limit")
         .checks(&[TSS_CTR_002])
         .over(&[&SECURED, &LEFT])
         .run(|t| {
             let (_, region) = open_as(t, TSS_CTR_002, t.value(&SECURED), |_| {})?;
-            nearly_spent(t)?;
+            leave_few_counters(t)?;
             for _ in 0..3 {
                 let pdc = t.initiate();
-                t.send_wire(&plain(&pdc, &region, 0)?)?;
-                let soon = t.soon();
-                t.pause(soon)?;
+                t.send_wire(&plain_write(&pdc, &region, 0)?)?;
+                t.pause(t.soon())?;
             }
-            spent(t)
+            check_counter_limit(t)
         }),
-    rule(
-        "tss-send/limit-of-initiator",
-        "An initiator whose counter has reached its limit sends nothing more",
-    )
-    .checks(&[TSS_CTR_002])
-    .over(&[&SECURED, &LEFT])
-    .run(|t| {
-        t.secure(t.value(&SECURED))?;
-        let peer = t.peer(0)?;
-        Target::established(t, peer, Mode::Rud)?;
-        nearly_spent(t)?;
-        t.post(post(PostKind::Write, peer, 64))?;
-        let later = t.later() * 2;
-        t.pause(later)?;
-        spent(t)
-    }),
-    rule("tss-send/new-key", "A new key ends the silence of a device whose counter has reached its limit")
+    rule("tss-send/limit-initiator", "An initiator sends nothing more once its counter reaches the limit")
+        .checks(&[TSS_CTR_002])
+        .over(&[&SECURED, &LEFT])
+        .run(|t| {
+            t.secure(t.value(&SECURED))?;
+            let peer = t.peer(0)?;
+            Target::established(t, peer, Mode::Rud)?;
+            leave_few_counters(t)?;
+            t.post(post(PostKind::Write, peer, 64))?;
+            t.pause(t.later() * 2)?;
+            check_counter_limit(t)
+        }),
+    rule("tss-send/new-key", "A new key lets a device at its counter limit send again")
         .checks(&[TSS_AN_002])
         .run(|t| {
             let (pdc, region) = open_as(t, TSS_AN_002, t.value(&SECURED), |_| {})?;
@@ -186,32 +171,32 @@ pub(super) const RULES: &[Rule] = &[
             shield.secrets[1] = Some(second);
             shield.installed.counter = Some(LIMIT);
             t.install()?;
-            t.send_wire(&plain(&pdc, &region, 1)?)?;
-            let soon = t.soon();
-            t.pause(soon)?;
+            t.send_wire(&plain_write(&pdc, &region, 1)?)?;
+            t.pause(t.soon())?;
             t.forget();
             let shield = t.shield()?;
             (shield.installed.counter, shield.installed.an) = (None, 1);
             t.install()?;
-            works(t, TSS_AN_002, &pdc, &region, 2)?;
+            check_write(t, TSS_AN_002, &pdc, &region, 2)?;
             let an = t.shield()?.seen.last().map(|seen| u8::from(seen.an));
             t.check(TSS_AN_002, "association number", Some(1), an);
             Ok(())
         }),
 ];
 
-/// Checks that no two packets so far have one counter under one key.
-fn distinct(t: &mut Test<'_>) -> Outcome {
-    let mut all: Vec<_> = t.shield()?.seen.iter().map(|seen| (seen.an, seen.epoch, seen.counter)).collect();
-    let sent = all.len();
-    all.sort_unstable();
-    all.dedup();
-    t.check(TSS_CTR_001, "counters that come again:", 0, sent - all.len());
+/// Checks that no two packets under one key have the same counter.
+fn check_distinct_counters(t: &mut Test<'_>) -> Outcome {
+    let mut distinct: Vec<_> =
+        t.shield()?.seen.iter().map(|seen| (seen.an, seen.epoch, seen.counter)).collect();
+    let sent = distinct.len();
+    distinct.sort_unstable();
+    distinct.dedup();
+    t.check(TSS_CTR_001, "repeated counters:", 0, sent - distinct.len());
     Ok(())
 }
 
-/// Leaves the device few counters, after it has shown that it answers.
-fn nearly_spent(t: &mut Test<'_>) -> Outcome {
+/// Leaves the device few counters before the limit.
+fn leave_few_counters(t: &mut Test<'_>) -> Outcome {
     let left = t.value(&LEFT);
     let shield = t.shield()?;
     shield.installed.counter = Some(LIMIT - left);
@@ -219,8 +204,8 @@ fn nearly_spent(t: &mut Test<'_>) -> Outcome {
     t.install()
 }
 
-/// Expects no more packets than there were counters, and none in the clear.
-fn spent(t: &mut Test<'_>) -> Outcome {
+/// Checks that the device has sent no more packets than it had counters, and no plaintext packet.
+fn check_counter_limit(t: &mut Test<'_>) -> Outcome {
     let left = t.value(&LEFT) as usize;
     let shield = t.shield()?;
     let (sent, clear) = (shield.seen.len(), shield.clear);

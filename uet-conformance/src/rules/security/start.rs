@@ -1,18 +1,19 @@
-//! A target's rules about Start_PSNs: no copy of an earlier context's packets opens a context (section
-//! 3.5.8).
+//! The Start_PSNs that a target accepts, so that no replayed packet opens a context (section 3.5.8).
 
-use super::steps::{NEEDS, close, establish_as, executed, opened, plain, works};
+use super::steps::{
+    NEEDS, check_write, close_context, establish_as, expect_executed, learn_start, open_secured, plain_write,
+};
 use crate::SECURED;
 use crate::prelude::*;
 use uet_wire::pds::Nack;
 
-/// The way in which the target knows that a Start_PSN is new.
+/// The method by which the target recognizes a new Start_PSN.
 const METHOD: Axis<&str> = axis("method").values(&[("expected", "expected"), ("random", "random")]);
 
-/// The value of the floor, for a device that keeps one.
+/// The lowest Start_PSN that a device with the method `expected` accepts.
 const FLOOR: Axis<&str> = axis("floor").values(&[("highest", "highest"), ("start", "start")]);
 
-const ENTROPY: &[Need] = &[RUD, WRITE, TSS, SEE_ENTROPY, SET_ENTROPY];
+const ENTROPY_NEEDS: &[Need] = &[RUD, WRITE, TSS, SEE_ENTROPY, SET_ENTROPY];
 
 /// Begins a rule with the usual needs and axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
@@ -20,148 +21,125 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule(
-        "tss-start/opens",
-        "A context opens at the Start_PSN of its first packet, or at the one that the \
-         target demands",
-    )
-    .checks(&[TSS_START_002])
-    .run(|t| {
-        method(t, t.value(&METHOD))?;
-        let (pdc, region) = fresh(t, TSS_START_002)?;
-        works(t, TSS_START_002, &pdc, &region, 1)
-    }),
-    rule(
-        "tss-start/replayed-opening",
-        "A copy of an opening packet executes nothing after the context has closed, by \
-         either method",
-    )
-    .checks(&[TSS_START_001])
-    .run(|t| {
-        method(t, t.value(&METHOD))?;
-        let region = t.region(1 << 16)?;
-        let (pdc, opening) = recorded(t, &region)?;
-        overwritten(t, &pdc, &region)?;
-        for _ in 0..3 {
+    rule("tss-start/opens", "A context opens at its own Start_PSN or at the one that the target requires")
+        .checks(&[TSS_START_002])
+        .run(|t| {
+            secure_with_method(t, t.value(&METHOD))?;
+            let (pdc, region) = open_new(t, TSS_START_002)?;
+            check_write(t, TSS_START_002, &pdc, &region, 1)
+        }),
+    rule("tss-start/replayed-opening", "Neither Start_PSN method lets a replayed opening packet execute")
+        .checks(&[TSS_START_001])
+        .run(|t| {
+            secure_with_method(t, t.value(&METHOD))?;
+            let region = t.region(1 << 16)?;
+            let (pdc, opening) = open_recorded(t, &region)?;
+            overwrite_and_close(t, &pdc, &region)?;
+            for _ in 0..3 {
+                t.send_as_it_is(&opening)?;
+            }
+            check_not_executed(t, &region)
+        }),
+    rule("tss-start/replayed-requests", "Replayed requests execute nothing after their context has closed")
+        .checks(&[TSS_START_001])
+        .run(|t| {
+            secure_with_method(t, t.value(&METHOD))?;
+            let region = t.region(1 << 16)?;
+            let (pdc, opening) = open_recorded(t, &region)?;
+            let request = t.sealed(&plain_write(&pdc, &region, 1)?)?;
+            t.send_as_it_is(&request)?;
+            t.need_ack(&pdc, pdc.psn(1))?;
+            t.request(&pdc, pdc.request(2).write(&region, 0, &[0xee; 128])?)?;
+            t.need_ack(&pdc, pdc.psn(2))?;
+            close_context(t, &pdc, 3)?;
+            t.send_as_it_is(&request)?;
             t.send_as_it_is(&opening)?;
-        }
-        not_again(t, &region)
-    }),
-    rule(
-        "tss-start/replayed-requests",
-        "Copies of later packets execute nothing after the context has closed",
-    )
-    .checks(&[TSS_START_001])
-    .run(|t| {
-        method(t, t.value(&METHOD))?;
-        let region = t.region(1 << 16)?;
-        let (pdc, opening) = recorded(t, &region)?;
-        let request = t.sealed(&plain(&pdc, &region, 1)?)?;
-        t.send_as_it_is(&request)?;
-        t.need_ack(&pdc, pdc.psn(1))?;
-        t.request(&pdc, pdc.request(2).write(&region, 0, &[0xee; 128])?)?;
-        t.need_ack(&pdc, pdc.psn(2))?;
-        close(t, &pdc, 3)?;
-        t.send_as_it_is(&request)?;
-        t.send_as_it_is(&opening)?;
-        t.send_as_it_is(&request)?;
-        not_again(t, &region)
-    }),
-    rule(
-        "tss-start/replayed-beside",
-        "A copy of an opening packet executes nothing while its sender has another \
-         context",
-    )
-    .checks(&[TSS_START_001])
-    .run(|t| {
-        method(t, t.value(&METHOD))?;
-        let region = t.region(1 << 16)?;
-        let (pdc, opening) = recorded(t, &region)?;
-        overwritten(t, &pdc, &region)?;
-        // The next context of the same PDCID.
-        let mut next = Pdc { remote: None, start: pdc.start + 0x1000, ..pdc.clone() };
-        establish_as(t, TSS_START_001, &mut next, &region)?;
-        t.send_as_it_is(&opening)?;
-        not_again(t, &region)?;
-        works(t, TSS_START_001, &next, &region, 4)
-    }),
-    rule("tss-start/floor", "A Start_PSN that a closed context has used opens no context")
+            t.send_as_it_is(&request)?;
+            check_not_executed(t, &region)
+        }),
+    rule("tss-start/replayed-next-context", "A replayed opening packet has no effect on the next context")
+        .checks(&[TSS_START_001])
+        .run(|t| {
+            secure_with_method(t, t.value(&METHOD))?;
+            let region = t.region(1 << 16)?;
+            let (pdc, opening) = open_recorded(t, &region)?;
+            overwrite_and_close(t, &pdc, &region)?;
+            // The next context of the same PDCID.
+            let mut next = Pdc { remote: None, start: pdc.start + 0x1000, ..pdc.clone() };
+            establish_as(t, TSS_START_001, &mut next, &region)?;
+            t.send_as_it_is(&opening)?;
+            check_not_executed(t, &region)?;
+            check_write(t, TSS_START_001, &next, &region, 4)
+        }),
+    rule("tss-start/floor", "A Start_PSN at or below that of a closed context opens no context")
         .checks(&[TSS_START_001])
         .over(&[&SECURED, &FLOOR])
         .run(|t| {
             t.configure("start_psn_floor", t.value(&FLOOR))?;
-            method(t, "expected")?;
+            secure_with_method(t, "expected")?;
             let region = t.region(1 << 16)?;
-            let (pdc, _) = recorded(t, &region)?;
-            overwritten(t, &pdc, &region)?;
+            let (pdc, _) = open_recorded(t, &region)?;
+            overwrite_and_close(t, &pdc, &region)?;
             // Both floors are above the Start_PSN of the closed context.
             for below in [0, 1, 1000] {
                 let old = Pdc { start: pdc.start - below, ..t.initiate() };
-                t.send_wire(&plain(&old, &region, 0)?)?;
-                not_again(t, &region)?;
+                t.send_wire(&plain_write(&old, &region, 0)?)?;
+                check_not_executed(t, &region)?;
             }
             Ok(())
         }),
-    rule(
-        "tss-start/nack",
-        "NACK NEW_START_PSN names the refused PSN and the context of the initiator, and \
-         none of the target",
-    )
-    .checks(&[TSS_START_002])
-    .run(|t| {
-        method(t, t.value(&METHOD))?;
-        let region = t.region(1 << 16)?;
-        let (pdc, _, nack) = refused(t, TSS_START_002, &region)?;
-        t.check(TSS_START_002, "nack_code", NackCode::NEW_START_PSN, nack.nack_code());
-        t.check(TSS_START_002, "nack_psn", Some(pdc.psn(0)), nack.nack_psn());
-        t.check(TSS_START_002, "spdcid", uet_wire::PdcId::NONE, nack.spdcid());
-        t.check(TSS_START_002, "dpdcid", pdc.local, nack.dpdcid());
-        Ok(())
-    }),
-    rule("tss-start/nack-entropy", "NACK NEW_START_PSN has the entropy value of the request")
+    rule("tss-start/nack", "NACK NEW_START_PSN has the refused PSN, spdcid 0 and the initiator's dpdcid")
         .checks(&[TSS_START_002])
-        .needs(ENTROPY)
+        .run(|t| {
+            secure_with_method(t, t.value(&METHOD))?;
+            let region = t.region(1 << 16)?;
+            let (pdc, _, nack) = refused_opening(t, TSS_START_002, &region)?;
+            t.check(TSS_START_002, "nack_code", NackCode::NEW_START_PSN, nack.nack_code());
+            t.check(TSS_START_002, "nack_psn", Some(pdc.psn(0)), nack.nack_psn());
+            t.check(TSS_START_002, "spdcid", PdcId::NONE, nack.spdcid());
+            t.check(TSS_START_002, "dpdcid", pdc.local, nack.dpdcid());
+            Ok(())
+        }),
+    rule("tss-start/nack-entropy", "NACK NEW_START_PSN has the entropy value of the refused request")
+        .checks(&[TSS_START_002])
+        .needs(ENTROPY_NEEDS)
         .over(&[&SECURED])
         .run(|t| {
-            method(t, "expected")?;
+            secure_with_method(t, "expected")?;
             let region = t.region(1 << 16)?;
-            let (pdc, seen, _) = refused(t, TSS_START_002, &region)?;
+            let (pdc, seen, _) = refused_opening(t, TSS_START_002, &region)?;
             t.check(TSS_START_002, "entropy value:", pdc.entropy, seen.wire.entropy);
             Ok(())
         }),
-    rule(
-        "tss-start/pending",
-        "A request that is refused for its Start_PSN executes nothing, however often it \
-         comes",
-    )
-    .checks(&[TSS_START_004])
-    .run(|t| {
-        method(t, t.value(&METHOD))?;
-        let region = t.region(1 << 16)?;
-        let (pdc, ..) = refused(t, TSS_START_004, &region)?;
-        for n in [0, 1, 0] {
-            t.request(&pdc, pdc.request(n).write(&region, 256, &[1; 32])?)?;
-        }
-        t.expect_none(TSS_START_004, "an ACK", t.soon(), |seen| {
-            seen.is_for(&pdc).then(|| seen.ack()).flatten()
-        })?;
-        t.check_memory(TSS_START_004, &region, 256, &[0; 32])
-    }),
-    rule("tss-start/same-demand", "While a context is pending, the target demands the same Start_PSN again")
+    rule("tss-start/pending", "A request with a refused Start_PSN is never executed")
+        .checks(&[TSS_START_004])
+        .run(|t| {
+            secure_with_method(t, t.value(&METHOD))?;
+            let region = t.region(1 << 16)?;
+            let (pdc, ..) = refused_opening(t, TSS_START_004, &region)?;
+            for n in [0, 1, 0] {
+                t.request(&pdc, pdc.request(n).write(&region, 256, &[1; 32])?)?;
+            }
+            t.expect_none(TSS_START_004, "an ACK", t.soon(), |seen| {
+                seen.is_for(&pdc).then(|| seen.ack()).flatten()
+            })?;
+            t.check_memory(TSS_START_004, &region, 256, &[0; 32])
+        }),
+    rule("tss-start/repeated-nack", "A target requires the same Start_PSN while a context is pending")
         .checks(&[TSS_START_006])
         .run(|t| {
-            // So that a slow device still remembers its demand at the last packet.
+            // A slow device must remember the required Start_PSN until the last packet.
             t.try_configure("new_pdc_time", 1_000_000_000)?;
-            method(t, t.value(&METHOD))?;
+            secure_with_method(t, t.value(&METHOD))?;
             let region = t.region(1 << 16)?;
-            let (pdc, _, first) = refused(t, TSS_START_006, &region)?;
+            let (pdc, _, first) = refused_opening(t, TSS_START_006, &region)?;
             for n in [0, 1, 2] {
                 t.request(&pdc, pdc.request(n).write(&region, 256, &[1; 32])?)?;
                 let demand = |seen: &RxPacket| pdc.new_start(seen);
                 let (_, start) = t.expect(TSS_START_006, "NACK NEW_START_PSN", t.soon(), demand)?;
                 t.check(TSS_START_006, "the required Start_PSN", Psn(first.payload()), start);
             }
-            // Another wrong one.
+            // Another wrong Start_PSN gets the same answer.
             let other = Pdc { start: pdc.start - 77, ..pdc.clone() };
             t.request(&other, other.request(0).write(&region, 256, &[1; 32])?)?;
             let (_, start) =
@@ -170,29 +148,25 @@ pub(super) const RULES: &[Rule] = &[
             let mut right = Pdc { start, ..pdc };
             establish_as(t, TSS_START_006, &mut right, &region)
         }),
-    rule(
-        "tss-start/offset",
-        "A context that is pending opens by a packet with an offset from the required \
-         Start_PSN",
-    )
-    .checks(&[TSS_START_004])
-    .over(&[&SECURED])
-    .run(|t| {
-        method(t, "random")?;
-        let region = t.region(1 << 16)?;
-        let (pdc, _, nack) = refused(t, TSS_START_004, &region)?;
-        let pdc = Pdc { start: Psn(nack.payload()), ..pdc };
-        for n in [2, 0, 1] {
-            t.send_wire(&plain(&pdc, &region, n)?)?;
-            executed(t, TSS_START_004, &pdc, &region, n)?;
-        }
-        Ok(())
-    }),
-    rule("tss-start/many-pending", "Contexts that stay pending do not keep a target from opening others")
+    rule("tss-start/psn-offset", "A pending context opens with a packet at an offset from its Start_PSN")
         .checks(&[TSS_START_004])
         .over(&[&SECURED])
         .run(|t| {
-            method(t, "random")?;
+            secure_with_method(t, "random")?;
+            let region = t.region(1 << 16)?;
+            let (pdc, _, nack) = refused_opening(t, TSS_START_004, &region)?;
+            let pdc = Pdc { start: Psn(nack.payload()), ..pdc };
+            for n in [2, 0, 1] {
+                t.send_wire(&plain_write(&pdc, &region, n)?)?;
+                expect_executed(t, TSS_START_004, &pdc, &region, n)?;
+            }
+            Ok(())
+        }),
+    rule("tss-start/many-pending", "Pending contexts do not stop a target from opening others")
+        .checks(&[TSS_START_004])
+        .over(&[&SECURED])
+        .run(|t| {
+            secure_with_method(t, "random")?;
             let region = t.region(1 << 16)?;
             for _ in 0..200 {
                 let pdc = t.initiate();
@@ -204,42 +178,44 @@ pub(super) const RULES: &[Rule] = &[
             t.check_memory(TSS_START_004, &region, 256, &[0; 32])?;
             let mut pdc = t.initiate();
             establish_as(t, TSS_START_004, &mut pdc, &region)?;
-            works(t, TSS_START_004, &pdc, &region, 1)
+            check_write(t, TSS_START_004, &pdc, &region, 1)
         }),
-    rule("tss-start/told", "A Start_PSN that the ACK of CLOSE_COMMAND tells opens the next context at once")
+    rule("tss-start/close-ack", "The Start_PSN in the ACK of CLOSE_COMMAND opens the next context")
         .checks(&[TSS_START_007])
         .over(&[&SECURED])
         .run(|t| {
-            let (pdc, region) = opened(t)?;
-            works(t, TSS_START_007, &pdc, &region, 1)?;
-            close(t, &pdc, 2)?;
+            let (pdc, region) = open_secured(t)?;
+            check_write(t, TSS_START_007, &pdc, &region, 1)?;
+            close_context(t, &pdc, 2)?;
             let Some(start) = t.shield()?.told.last().copied() else {
-                return skip("the device tells no Start_PSN");
+                return skip("the device states no Start_PSN in the ACK of CLOSE_COMMAND");
             };
             let mut next = Pdc { start, ..t.initiate() };
             establish_as(t, TSS_START_007, &mut next, &region)?;
             t.check(TSS_START_007, "Start_PSN", start, next.start);
             Ok(())
         }),
-    rule("tss-start/next", "Contexts of a domain open and close one after the other")
+    rule("tss-start/successive-contexts", "A target opens and closes several contexts in succession")
         .checks(&[TSS_START_002])
         .run(|t| {
-            method(t, t.value(&METHOD))?;
+            secure_with_method(t, t.value(&METHOD))?;
             for _ in 0..4 {
-                let (pdc, region) = fresh(t, TSS_START_002)?;
-                works(t, TSS_START_002, &pdc, &region, 1)?;
-                close(t, &pdc, 2)?;
+                let (pdc, region) = open_new(t, TSS_START_002)?;
+                check_write(t, TSS_START_002, &pdc, &region, 1)?;
+                close_context(t, &pdc, 2)?;
             }
             Ok(())
         }),
 ];
 
-fn method(t: &mut Test<'_>, method: &str) -> Outcome {
+/// Selects the method, and makes the device a member of the domain of the instance.
+fn secure_with_method(t: &mut Test<'_>, method: &str) -> Outcome {
     t.configure("start_psn_method", method)?;
     t.secure(t.value(&SECURED))
 }
 
-fn fresh(t: &mut Test<'_>, requirement: &Requirement) -> Result<(Pdc, Region), Stop> {
+/// Opens a context.
+fn open_new(t: &mut Test<'_>, requirement: &Requirement) -> Result<(Pdc, Region), Stop> {
     let region = t.region(1 << 16)?;
     let mut pdc = t.initiate();
     establish_as(t, requirement, &mut pdc, &region)?;
@@ -247,12 +223,12 @@ fn fresh(t: &mut Test<'_>, requirement: &Requirement) -> Result<(Pdc, Region), S
 }
 
 /// Opens a context with write 0, and returns the packet that opened it.
-fn recorded(t: &mut Test<'_>, region: &Region) -> Result<(Pdc, crate::Wire), Stop> {
+fn open_recorded(t: &mut Test<'_>, region: &Region) -> Result<(Pdc, crate::Wire), Stop> {
     let mut pdc = t.initiate();
-    let mut opening = t.sealed(&plain(&pdc, region, 0)?)?;
+    let mut opening = t.sealed(&plain_write(&pdc, region, 0)?)?;
     t.send_as_it_is(&opening)?;
-    if super::steps::learns_start(t, &mut pdc, |pdc, seen| seen.acknowledges(pdc, pdc.psn(0)).is_some())? {
-        opening = t.sealed(&plain(&pdc, region, 0)?)?;
+    if learn_start(t, &mut pdc, |pdc, seen| seen.acknowledges(pdc, pdc.psn(0)).is_some())? {
+        opening = t.sealed(&plain_write(&pdc, region, 0)?)?;
         t.send_as_it_is(&opening)?;
     }
     let (_, ack) = t.need_ack(&pdc, pdc.psn(0))?;
@@ -260,21 +236,21 @@ fn recorded(t: &mut Test<'_>, region: &Region) -> Result<(Pdc, crate::Wire), Sto
     Ok((pdc, opening))
 }
 
-/// Overwrites what write 0 has written, and closes the context after `count` requests.
-fn overwritten(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Outcome {
+/// Overwrites the data of write 0, and closes the context.
+fn overwrite_and_close(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Outcome {
     t.request(pdc, pdc.request(1).write(region, 0, &[0xee; 128])?)?;
     t.need_ack(pdc, pdc.psn(1))?;
-    close(t, pdc, 2)
+    close_context(t, pdc, 2)
 }
 
-fn not_again(t: &mut Test<'_>, region: &Region) -> Outcome {
-    let soon = t.soon();
-    t.pause(soon)?;
+/// Checks that no replayed write has replaced the later data.
+fn check_not_executed(t: &mut Test<'_>, region: &Region) -> Outcome {
+    t.pause(t.soon())?;
     t.check_memory(TSS_START_001, region, 0, &[0xee; 128])
 }
 
 /// Sends an opening packet that the target refuses, and returns the NACK.
-fn refused(
+fn refused_opening(
     t: &mut Test<'_>,
     requirement: &Requirement,
     region: &Region,
@@ -282,17 +258,17 @@ fn refused(
     let pdc = match t.word("start_psn_method") {
         Some("random") => t.initiate(),
         _ => {
-            let (closed, _) = recorded(t, region)?;
-            overwritten(t, &closed, region)?;
+            let (closed, _) = open_recorded(t, region)?;
+            overwrite_and_close(t, &closed, region)?;
             t.forget();
             Pdc { start: closed.start, ..t.initiate() }
         }
     };
     t.request(&pdc, pdc.request(0).write(region, 256, &[1; 32])?)?;
-    let wanted = |seen: &RxPacket| {
+    let nack = |seen: &RxPacket| {
         pdc.new_start(seen)?;
         seen.nack()
     };
-    let (seen, nack) = t.expect(requirement, "NACK NEW_START_PSN", t.soon(), wanted)?;
+    let (seen, nack) = t.expect(requirement, "NACK NEW_START_PSN", t.soon(), nack)?;
     Ok((pdc, seen, nack))
 }

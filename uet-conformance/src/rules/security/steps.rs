@@ -1,4 +1,4 @@
-//! Steps that rules about secured packets share.
+//! Steps that rules on secured packets share.
 
 use crate::prelude::*;
 use crate::{DomainKind, SECURED, Wire};
@@ -11,7 +11,8 @@ const fn kind(mode: KeyMode, ssi: bool) -> DomainKind {
     DomainKind { mode, ssi }
 }
 
-/// Domains whose members derive keys or know the key of the domain, so that packets of several epochs open.
+/// Domains whose members derive keys or know the key of the domain, so they can open packets of several
+/// epochs.
 pub(super) const MEMBER: Axis<DomainKind> = axis("domain").values(&[
     ("cluster", kind(KeyMode::Cluster, false)),
     ("cluster-ssi", kind(KeyMode::Cluster, true)),
@@ -36,7 +37,7 @@ pub(super) const CLUSTER: Axis<DomainKind> = axis("domain")
 pub(super) const EPOCH: Axis<u16> =
     axis("epoch").values(&[("0x1dc0", 0x1dc0), ("0", 0), ("1", 1), ("0xffff", 0xffff)]);
 
-/// Secures the device and opens a context, as `requirement` demands.
+/// Makes the device a member of a secure domain, and opens a context. A failure breaks `requirement`.
 pub(super) fn open_as(
     t: &mut Test<'_>,
     requirement: &Requirement,
@@ -50,7 +51,7 @@ pub(super) fn open_as(
     Ok((pdc, region))
 }
 
-/// Opens this context, as `requirement` demands.
+/// Opens this context, at another Start_PSN if the target requires one. A failure breaks `requirement`.
 pub(super) fn establish_as(
     t: &mut Test<'_>,
     requirement: &Requirement,
@@ -59,7 +60,7 @@ pub(super) fn establish_as(
 ) -> Outcome {
     let last = region.length - 1;
     t.request(pdc, pdc.request(0).write(region, last, &[0])?)?;
-    if learns_start(t, pdc, |pdc, seen| seen.acknowledges(pdc, pdc.psn(0)).is_some())? {
+    if learn_start(t, pdc, |pdc, seen| seen.acknowledges(pdc, pdc.psn(0)).is_some())? {
         t.request(pdc, pdc.request(0).write(region, last, &[0])?)?;
     }
     let (_, ack) = t.expect_ack(requirement, pdc, pdc.psn(0))?;
@@ -67,12 +68,12 @@ pub(super) fn establish_as(
     Ok(())
 }
 
-/// Waits for the first answer to an opening. If it is NEW_START_PSN, takes its Start_PSN and returns true:
-/// the opening has to go again.
-pub(super) fn learns_start(
+/// Waits for the first answer to an opening packet. If it is NACK NEW_START_PSN, adopts its Start_PSN and
+/// returns true: the opening packet has to be sent again.
+pub(super) fn learn_start(
     t: &mut Test<'_>,
     pdc: &mut Pdc,
-    answers: impl Fn(&Pdc, &crate::RxPacket) -> bool,
+    answers: impl Fn(&Pdc, &RxPacket) -> bool,
 ) -> Result<bool, Stop> {
     let within = t.soon();
     if !t.hear(within, |seen| pdc.new_start(seen).is_some() || answers(pdc, seen))? {
@@ -83,73 +84,72 @@ pub(super) fn learns_start(
     Ok(true)
 }
 
-/// Secures the device as the instance says, and opens a context.
-pub(super) fn opened(t: &mut Test<'_>) -> Result<(Pdc, Region), Stop> {
+/// Makes the device a member of the domain of the instance, and opens a context.
+pub(super) fn open_secured(t: &mut Test<'_>) -> Result<(Pdc, Region), Stop> {
     t.secure(t.value(&SECURED))?;
     t.open()
 }
 
-/// The place and the content of write `n`.
+/// Returns the offset and the payload of write `n`.
 fn content(n: u32) -> (u64, [u8; 32]) {
     (64 * u64::from(n), [n as u8 + 1; 32])
 }
 
-/// Returns write `n` of a context in the clear.
-pub(super) fn plain(pdc: &Pdc, region: &Region, n: u32) -> Result<Wire, Stop> {
-    let (place, data) = content(n);
-    Ok(pdc.wire(&pdc.request(n).write(region, place, &data)?.build()?))
+/// Returns write `n` of a context, without protection.
+pub(super) fn plain_write(pdc: &Pdc, region: &Region, n: u32) -> Result<Wire, Stop> {
+    let (offset, data) = content(n);
+    Ok(pdc.wire(&pdc.request(n).write(region, offset, &data)?.build()?))
 }
 
-/// Expects that write `n` has been executed and acknowledged.
-pub(super) fn executed(
+/// Expects that write `n` is acknowledged and executed.
+pub(super) fn expect_executed(
     t: &mut Test<'_>,
     requirement: &Requirement,
     pdc: &Pdc,
     region: &Region,
     n: u32,
 ) -> Outcome {
-    let (place, data) = content(n);
+    let (offset, data) = content(n);
     t.expect_ack(requirement, pdc, pdc.psn(n))?;
-    t.expect_memory(requirement, region, place, &data)
+    t.expect_memory(requirement, region, offset, &data)
 }
 
 /// Sends write `n` and expects that it is executed.
-pub(super) fn works(
+pub(super) fn check_write(
     t: &mut Test<'_>,
     requirement: &Requirement,
     pdc: &Pdc,
     region: &Region,
     n: u32,
 ) -> Outcome {
-    t.send_wire(&plain(pdc, region, n)?)?;
-    executed(t, requirement, pdc, region, n)
+    t.send_wire(&plain_write(pdc, region, n)?)?;
+    expect_executed(t, requirement, pdc, region, n)
 }
 
 /// Expects that the device answers nothing.
-pub(super) fn silent(t: &mut Test<'_>, requirement: &Requirement) -> Outcome {
-    silent_for(t, requirement, t.soon())
+pub(super) fn expect_no_answer(t: &mut Test<'_>, requirement: &Requirement) -> Outcome {
+    expect_no_answer_for(t, requirement, t.soon())
 }
 
-fn silent_for(t: &mut Test<'_>, requirement: &Requirement, during: Duration) -> Outcome {
+fn expect_no_answer_for(t: &mut Test<'_>, requirement: &Requirement, during: Duration) -> Outcome {
     t.expect_none(requirement, "an answer", during, |seen| seen.unasked().is_none().then_some(()))
 }
 
-/// Expects no answer to what the suite has sent, and no change of this memory.
-pub(super) fn ignored(
+/// Expects no answer to the last packets of the suite, and no change of this memory.
+pub(super) fn expect_ignored(
     t: &mut Test<'_>,
     [effect, answer]: [&Requirement; 2],
     region: &Region,
-    (place, before): (u64, &[u8]),
+    (offset, before): (u64, &[u8]),
 ) -> Outcome {
-    let soon = t.soon();
-    t.pause(soon)?;
-    t.check_memory(effect, region, place, before)?;
-    silent_for(t, answer, Duration::ZERO)
+    t.pause(t.soon())?;
+    t.check_memory(effect, region, offset, before)?;
+    expect_no_answer_for(t, answer, Duration::ZERO)
 }
 
-/// Expects that these packets, sent as they are, get no answer and do not execute write `n`. The write itself
-/// is executed after that.
-pub(super) fn no_effect(
+/// Sends these packets as they are. Expects that they get no answer and do not execute write `n`, and that
+/// the write itself works after that.
+pub(super) fn expect_no_effect(
     t: &mut Test<'_>,
     [effect, answer]: [&Requirement; 2],
     (pdc, region): (&Pdc, &Region),
@@ -160,32 +160,45 @@ pub(super) fn no_effect(
     for packet in packets {
         t.send_as_it_is(packet)?;
     }
-    ignored(t, [effect, answer], region, (content(n).0, &[0; 32]))?;
-    works(t, effect, pdc, region, n)
+    expect_ignored(t, [effect, answer], region, (content(n).0, &[0; 32]))?;
+    check_write(t, effect, pdc, region, n)
+}
+
+/// Has the device write 64 bytes on a new context. Returns the operation and the suite's side.
+pub(super) fn write_in_flight(t: &mut Test<'_>) -> Result<(Operated, Target), Stop> {
+    let peer = t.peer(0)?;
+    let written = t.post(post(PostKind::Write, peer, 64))?;
+    Ok((written, Target::accept(t)?))
+}
+
+/// Configures the device to ignore plaintext NACKs. The sources disagree about them, so other devices skip
+/// the rule.
+pub(super) fn ignore_plaintext_nacks(t: &mut Test<'_>) -> Outcome {
+    let ignores = t.try_configure("accept_unprotected_nack", false)?;
+    require(ignores, "the device cannot be configured to ignore a plaintext NACK")
 }
 
 /// Flips a bit, counted from the first bit of the packet.
-pub(super) fn flip(wire: &mut Wire, bit: usize) {
+pub(super) fn flip_bit(wire: &mut Wire, bit: usize) {
     if let Some(byte) = wire.bytes.get_mut(bit / 8) {
         *byte ^= 0x80 >> (bit % 8);
     }
 }
 
-/// Protects a packet and changes a bit of its ICV.
-pub(super) fn forged(t: &mut Test<'_>, wire: &Wire) -> Result<Wire, Stop> {
+/// Protects a packet, and flips a bit of its ICV.
+pub(super) fn with_wrong_icv(t: &mut Test<'_>, wire: &Wire) -> Result<Wire, Stop> {
     let mut sealed = t.sealed(wire)?;
     let last = sealed.bytes.len() * 8 - 1;
-    flip(&mut sealed, last);
+    flip_bit(&mut sealed, last);
     Ok(sealed)
 }
 
-/// Closes a context from the suite, after its last PSN.
-pub(super) fn close(t: &mut Test<'_>, pdc: &Pdc, n: u32) -> Outcome {
+/// Closes a context with a CLOSE_COMMAND that has the `n`-th PSN.
+pub(super) fn close_context(t: &mut Test<'_>, pdc: &Pdc, n: u32) -> Outcome {
     t.send(pdc, &pdc.numbered(CtlType::CLOSE_COMMAND, n)?)?;
     t.need_ack(pdc, pdc.psn(n))?;
-    // Late packets are remembered for a time.
-    let kept = t.parameter("syn_retx_safety_time");
-    let kept = t.scaled(Duration::from_nanos(kept));
+    // The device remembers the context for a time.
+    let kept = t.scaled(Duration::from_nanos(t.parameter("syn_retx_safety_time")));
     t.pause(kept * 2)?;
     t.settle()
 }

@@ -1,0 +1,169 @@
+//! The reaction of a source's window to marks and delay (section 3.6.13).
+
+use super::steps::{
+    ALGORITHMS, flow_of_windows, flow_under, late_answers, long_flow, need_in_flight, shrink_by_marks,
+    timely_answers, watch_for,
+};
+use crate::flow::{Answers, nominal};
+use crate::prelude::*;
+use crate::rules::steps::full_packet_size;
+use crate::test::BEFORE_WRAP;
+
+/// A round trip with a queue, in base round trips. The longer one would cut the window by more than half.
+/// Neither delay is above 4 base round trips, from which quick adapt may act.
+const QUEUE: Axis<f64> = axis("queue").values(&[("short", 3.0), ("long", 4.75)]);
+
+/// Begins a rule with the usual needs and axes of this file.
+const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
+    crate::rule(id, title).needs(&[NSCC]).over(&[&MODE, &CARRIER])
+}
+
+pub(super) const RULES: &[Rule] = &[
+    rule("nscc/marked-above-target", "Marked ACKs above the target delay shrink the window")
+        .checks(&[CC_QUAD_004])
+        .over(&[&MODE, &CARRIER, &START])
+        .measure(|t| {
+            let (mut flow, _) = long_flow(t)?;
+            flow.fill(t)?;
+            let before = flow.in_flight();
+            let after = shrink_by_marks(t, &mut flow)?;
+            t.at_most(
+                CC_QUAD_004,
+                "bytes in flight after marks and delay",
+                Bound::from(before * 3 / 4).tolerating("three quarters of before"),
+                after,
+            );
+            Ok(())
+        }),
+    rule("nscc/marked-below-target", "Marked ACKs below the target delay do not shrink the window")
+        .checks(&[CC_QUAD_003])
+        .measure(|t| {
+            let (mut flow, _) = long_flow(t)?;
+            let (answers, round) = timely_answers(t, &flow)?;
+            let before = flow.run(t, round * 8, &answers)?;
+            let answers = Answers { marked: true, ..answers };
+            let after = flow.run(t, round * 12, &answers)?;
+            t.at_least(
+                CC_QUAD_003,
+                "bytes in flight after marks without delay",
+                Bound::from(before * 3 / 4).tolerating("a quarter"),
+                after,
+            );
+            Ok(())
+        }),
+    rule("nscc/unmarked-below-target", "Unmarked ACKs below the target delay let the window grow")
+        .checks(&[CC_QUAD_001])
+        .measure(|t| {
+            let (mut flow, _) = long_flow(t)?;
+            let before = shrink_by_marks(t, &mut flow)?;
+            let (answers, round) = timely_answers(t, &flow)?;
+            let after = flow.run(t, round * 40, &answers)?;
+            t.at_least(CC_QUAD_001, "bytes in flight with less delay", before + 1, after);
+            Ok(())
+        }),
+    rule("nscc/growth-by-delay", "A smaller delay below the target lets the window grow more")
+        .checks(&[CC_QUAD_001])
+        .measure(|t| {
+            // The target is at least 0.75 base round trips. Both delays are below it, and neither is about 0.
+            let (mut flow, _) = flow_of_windows(t, 60)?;
+            let base = t.round_trips(1)?;
+            let mut grown = Vec::new();
+            for round_trip in [base.mul_f64(1.25), base.mul_f64(1.65)] {
+                let before = shrink_by_marks(t, &mut flow)?;
+                let answers = Answers { delay: round_trip.saturating_sub(flow.way), ..Answers::default() };
+                let after = flow.run(t, round_trip * 32, &answers)?;
+                grown.push(after.saturating_sub(before));
+            }
+            // The script counts whole packets in flight, and may miss one at each of four times.
+            let least = Bound::from(grown[1] + 3 * nominal(t.mtu())).tolerating("three packets");
+            t.at_least(
+                CC_QUAD_001,
+                "bytes of growth with the smaller delay, compared with the larger",
+                least,
+                grown[0],
+            );
+            Ok(())
+        }),
+    rule("nscc/unmarked-above-target", "Unmarked ACKs above the target delay let the window grow")
+        .checks(&[CC_QUAD_002])
+        .over(&[&MODE, &CARRIER, &START])
+        .measure(|t| check_late_growth(t, CC_QUAD_002)),
+    rule("nscc/growth-after-wrap", "The window grows after rcvd_bytes has wrapped to 0")
+        .checks(&[CC_RCVD_004])
+        .measure(|t| {
+            t.configure("start_rcvd_bytes", BEFORE_WRAP)?;
+            check_late_growth(t, CC_RCVD_004)
+        }),
+    rule("nscc/one-decrease-per-rtt", "Late, marked ACKs at most halve the window within a base round trip")
+        .checks(&[CC_QUAD_004])
+        .over(&[&MODE, &CARRIER, &ALGORITHMS, &QUEUE])
+        .measure(|t| {
+            // A queue without marks fills, so the window stays large and the average delay exceeds the
+            // target. Then late, marked ACKs acknowledge three quarters of the bytes in flight at once. One
+            // decrease leaves half the window, which is more than the last quarter.
+            let mut flow = flow_under(t, t.value(&ALGORITHMS))?;
+            let base = t.base_rtt()?;
+            t.round_trips(7)?;
+            let queue = Answers { delay: base.mul_f64(t.value(&QUEUE)), ..Answers::default() };
+            flow.run(t, queue.delay * 8, &queue)?;
+            watch_for(t, &mut flow, base / 2)?;
+            need_in_flight(&flow, 12)?;
+            let due = flow.newest() + queue.delay;
+            flow.watch_until(t, due)?;
+            let (before, count, begun) = (flow.in_flight(), flow.count() - flow.acked(), t.now());
+            let marked = Answers { marked: true, ..queue };
+            for _ in 0..count * 3 / 4 {
+                flow.acknowledge(t, &marked)?;
+            }
+            t.was_late(t.now() - begun);
+            watch_for(t, &mut flow, t.rto() / 4)?;
+            let least = Bound::from((before / 2).saturating_sub(2 * full_packet_size(t)))
+                .tolerating("half, less two packets");
+            t.at_least(
+                CC_QUAD_004,
+                "bytes in flight after marked ACKs within one base round trip",
+                least,
+                flow.in_flight(),
+            );
+            Ok(())
+        }),
+    rule("nscc/marks-limit-growth", "Below the target delay, marks limit the growth of the window")
+        .checks(&[CC_QUAD_001, CC_QUAD_003])
+        .measure(|t| {
+            let (mut flow, max_window) = flow_of_windows(t, 60)?;
+            let mut grown = [0, 0];
+            for (grown, marked) in grown.iter_mut().zip([true, false]) {
+                let before = shrink_by_marks(t, &mut flow)?;
+                let (answers, round) = timely_answers(t, &flow)?;
+                let after = flow.run(t, round * 24, &Answers { marked, ..answers })?;
+                *grown = after.saturating_sub(before);
+            }
+            let [marked, unmarked] = grown;
+            t.at_least(
+                CC_QUAD_001,
+                "bytes by which unmarked ACKs let the window grow",
+                full_packet_size(t),
+                unmarked,
+            );
+            // With or without marks, the window grows by eta per period, a small part of a packet.
+            let most = Bound::from(unmarked / 2 + 2 * full_packet_size(t))
+                .tolerating("half of that without marks, and two packets");
+            if unmarked < (6 * full_packet_size(t)).min(max_window / 4) {
+                return Err(Stop::Inconclusive(format!(
+                    "the window grew by {unmarked} bytes: too little to compare"
+                )));
+            }
+            t.at_most(CC_QUAD_003, "bytes by which marked ACKs let the window grow", most, marked);
+            Ok(())
+        }),
+];
+
+/// Checks that the window grows with unmarked ACKs above the target delay.
+fn check_late_growth(t: &mut Test<'_>, requirement: &Requirement) -> Outcome {
+    let (mut flow, _) = long_flow(t)?;
+    let before = shrink_by_marks(t, &mut flow)?;
+    let answers = late_answers(t)?;
+    let after = flow.run(t, answers.delay * 12, &answers)?;
+    t.at_least(requirement, "bytes in flight without marks", before + 1, after);
+    Ok(())
+}

@@ -1,0 +1,149 @@
+//! The reaction of a source's window to trims, losses and the receiver penalty (section 3.6.13).
+
+use super::steps::{
+    ALGORITHMS, HOP, fill_window, flow_under, flow_with_full_window, long_flow, need_in_flight, refuse_half,
+    timely_answers, watch_for,
+};
+use crate::flow::{Answers, Flow};
+use crate::prelude::*;
+use crate::rules::steps::full_packet_size;
+
+/// The value of rcv_cwnd_pend.
+const PENALTY: Axis<u8> = axis("rcv-cwnd-pend").values(&[("64", 64), ("96", 96), ("127", 127)]);
+
+/// True if the ACKs that end the penalty give samples of the round-trip time.
+const SAMPLES: Axis<bool> = axis("samples").values(&[("valid", true), ("none", false)]);
+
+/// Begins a rule with the usual needs and axes of this file.
+const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
+    crate::rule(id, title).needs(&[NSCC]).over(&[&MODE, &CARRIER, &START])
+}
+
+pub(super) const RULES: &[Rule] = &[
+    rule("nscc/trims", "Trims shrink the window, so fewer packets leave than were trimmed")
+        .checks(&[CC_TRIM_001, CC_TRIM_004])
+        .over(&[&HOP, &MODE, &CARRIER, &START])
+        .measure(|t| {
+            let code = t.value(&HOP);
+            let requirement = match code {
+                // With RCCC, it does not shrink the window.
+                NackCode::TRIMMED_LASTHOP => {
+                    t.congestion("nscc")?;
+                    CC_TRIM_004
+                }
+                _ => CC_TRIM_001,
+            };
+            let (mut flow, _) = flow_with_full_window(t)?;
+            let (count, first) = (flow.count(), flow.acked());
+            let half = (count - first) / 2;
+            if half < 4 {
+                return Err(Stop::Inconclusive("the window is too small to show a decrease".into()));
+            }
+            for n in first..first + half {
+                flow.refuse(t, code, n)?;
+            }
+            watch_for(t, &mut flow, t.rto() / 4)?;
+            let retransmitted = (first..first + half).filter(|n| flow.target.times(*n) > 1).count() as u32;
+            let new = flow.count() - count;
+            t.at_most(requirement, "packets that leave after the trims", half - 1, retransmitted + new);
+            Ok(())
+        }),
+    rule("nscc/losses", "Losses shrink the window, so at most half of it is retransmitted at once")
+        .checks(&[CC_LOSS_001])
+        .measure(|t| {
+            let (mut flow, _) = long_flow(t)?;
+            flow.fill(t)?;
+            let count = flow.count();
+            if count < 8 {
+                return Err(Stop::Inconclusive("the window is too small to show a decrease".into()));
+            }
+            let within = t.later();
+            t.need("a retransmission", within, |seen| seen.request().filter(|request| request.retx()))?;
+            watch_for(t, &mut flow, t.rto() / 2)?;
+            let retransmitted = (0..count).filter(|n| flow.target.times(*n) > 1).count() as u32 + 1;
+            let most = Bound::from(count / 2).tolerating("half of the window");
+            t.at_most(CC_LOSS_001, "packets retransmitted at once", most, retransmitted);
+            Ok(())
+        }),
+    rule("nscc/penalty", "A receiver penalty shrinks the window").checks(&[CC_PENALTY_001]).measure(|t| {
+        let (mut flow, _) = long_flow(t)?;
+        let (answers, round) = timely_answers(t, &flow)?;
+        let before = flow.run(t, round * 8, &answers)?;
+        let answers = Answers { penalty: 100, ..answers };
+        let after = flow.run(t, round * 10, &answers)?;
+        t.at_most(
+            CC_PENALTY_001,
+            "bytes in flight under the penalty",
+            Bound::from(before * 3 / 4).tolerating("three quarters of before"),
+            after,
+        );
+        Ok(())
+    }),
+    rule("nscc/penalty-end", "The window returns to its earlier size when the receiver penalty ends")
+        .checks(&[CC_PENALTY_002])
+        .over(&[&MODE, &CARRIER, &SAMPLES])
+        .measure(|t| {
+            let (mut flow, _) = long_flow(t)?;
+            let (answers, round) = timely_answers(t, &flow)?;
+            let before = flow.run(t, round * 8, &answers)?;
+            flow.run(t, round * 10, &Answers { penalty: 120, ..answers })?;
+            let restored = Answers { restore: true, unmeasured: !t.value(&SAMPLES), ..answers };
+            let after = flow.run(t, round * 4, &restored)?;
+            t.at_least(
+                CC_PENALTY_002,
+                "bytes in flight after the penalty",
+                Bound::from(before * 3 / 4).tolerating("a quarter"),
+                after,
+            );
+            Ok(())
+        }),
+    rule("nscc/last-hop-trims-with-rccc", "With RCCC, trims at the last hop do not shrink the window")
+        .checks(&[CC_TRIM_003])
+        .needs(&[RCCC, NSCC])
+        .measure(|t| {
+            // The window of NSCC is full, so each packet that leaves takes the place of a trimmed one.
+            let mut flow = flow_under(t, "both")?;
+            let (left, half) = refuse_half(t, &mut flow, NackCode::TRIMMED_LASTHOP)?;
+            let least = Bound::from(half.saturating_sub(1)).tolerating("one packet");
+            t.at_least(CC_TRIM_003, "packets that leave after trims at the last hop", least, left);
+            Ok(())
+        }),
+    rule("nscc/fabric-trims", "Trims in the fabric shrink the window, with or without RCCC")
+        .checks(&[CC_TRIM_001])
+        .over(&[&MODE, &CARRIER, &ALGORITHMS])
+        .measure(|t| {
+            let mut flow = flow_under(t, t.value(&ALGORITHMS))?;
+            let (left, half) = refuse_half(t, &mut flow, NackCode::TRIMMED)?;
+            t.at_most(CC_TRIM_001, "packets that leave after trims in the fabric", half - 1, left);
+            Ok(())
+        }),
+    rule("nscc/penalty-share", "ACKs of one window reduce it by the share that rcv_cwnd_pend states")
+        .checks(&[CC_PENALTY_001])
+        .over(&[&MODE, &CARRIER, &PENALTY])
+        .measure(|t| {
+            // The penalty depends on acknowledged bytes and not on times, so the network does not matter.
+            t.congestion_or_both("nscc")?;
+            let penalty = t.value(&PENALTY);
+            let max_window = t.bdp()? * 3 / 2;
+            let packets = (8 * max_window / t.mtu() as u64).clamp(64, 2000) as usize;
+            let mut flow = Flow::start(t, Mode::Rud, packets)?;
+            fill_window(t, &mut flow)?;
+            need_in_flight(&flow, 12)?;
+            let (before, last) = (flow.in_flight(), flow.count());
+            let answers = Answers { penalty, ..Answers::default() };
+            while flow.acked() < last {
+                flow.acknowledge(t, &answers)?;
+            }
+            flow.fill(t)?;
+            let left = before - ((before * u64::from(penalty)) >> 7);
+            let most = Bound::from(left + before / 8 + 2 * full_packet_size(t))
+                .tolerating("an eighth of the window and two packets");
+            t.at_most(
+                CC_PENALTY_001,
+                "bytes in flight after ACKs of a whole window with the penalty",
+                most,
+                flow.in_flight(),
+            );
+            Ok(())
+        }),
+];

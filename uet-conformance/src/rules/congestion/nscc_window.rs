@@ -1,0 +1,271 @@
+//! The window of NSCC at a source (section 3.6.13): its size, and the bytes in flight that it limits.
+
+use super::steps::{
+    flow_of_windows, flow_on_new_context, flow_with_full_window, late_answers, long_flow, opening_request,
+    timely_answers, watch_for,
+};
+use crate::flow::{Answers, Flow};
+use crate::prelude::*;
+use crate::rules::steps::check_in_flight;
+
+/// The signal of congestion that the network gives for each packet of a message.
+#[derive(Clone, Copy, Debug)]
+enum Signal {
+    /// It marks and delays each packet, and the destination states the largest penalty.
+    Marks,
+    /// It trims the first transmission of each packet.
+    Trims,
+    /// It loses the first transmission of each packet.
+    Losses,
+}
+
+const SIGNAL: Axis<Signal> =
+    axis("signal").values(&[("marks", Signal::Marks), ("trims", Signal::Trims), ("losses", Signal::Losses)]);
+
+/// The failure of a context with a full window in flight.
+#[derive(Clone, Copy, Debug)]
+enum Failure {
+    /// A fatal NACK with this code.
+    Nack(NackCode),
+    /// The last timeout.
+    Timeout,
+}
+
+const FAILURE: Axis<Failure> = axis("failure").values(&[
+    ("closing-in-error", Failure::Nack(NackCode::CLOSING_IN_ERR)),
+    ("response-lost", Failure::Nack(NackCode::GTD_RESP_UNAVAIL)),
+    ("timeout", Failure::Timeout),
+]);
+
+/// Begins a rule with the usual needs and axes of this file.
+const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
+    crate::rule(id, title).needs(&[NSCC]).over(&[&MODE, &CARRIER, &START])
+}
+
+pub(super) const RULES: &[Rule] = &[
+    rule("nscc/initial-window", "A source sends at most the maximum window before the first ACK")
+        .checks(&[CC_WINDOW_001])
+        .measure(|t| {
+            let (mut flow, max_window) = long_flow(t)?;
+            flow.fill(t)?;
+            check_in_flight(t, CC_WINDOW_001, max_window, flow.in_flight());
+            Ok(())
+        }),
+    rule("nscc/maximum-window", "The bytes in flight never exceed the maximum window")
+        .checks(&[CC_WINDOW_002])
+        .over(&[&MODE, &CARRIER])
+        .measure(|t| {
+            let (mut flow, max_window) = long_flow(t)?;
+            let (answers, round) = timely_answers(t, &flow)?;
+            let most = flow.run(t, round * 12, &answers)?;
+            check_in_flight(t, CC_WINDOW_002, max_window, most);
+            Ok(())
+        }),
+    rule("nscc/full-window-ack-request", "The packet that fills the window requests an ACK")
+        .checks(&[CC_ACKREQ_001])
+        .measure(|t| {
+            // With RCCC, credit ends before the window.
+            t.congestion("nscc")?;
+            let (mut flow, _) = long_flow(t)?;
+            flow.fill(t)?;
+            let last = flow.target.packet(flow.count() - 1)?.request.ar();
+            t.check(CC_ACKREQ_001, "ar of the last packet that the window lets leave", true, last);
+            Ok(())
+        }),
+    rule("nscc/nack-then-ack", "A packet that gets a NACK and then an ACK frees its bytes only once")
+        .checks(&[CC_WINDOW_002])
+        .measure(|t| {
+            // A NACK takes a packet out of flight. The ACK of an earlier copy arrives before the
+            // retransmission, and must not count the packet down again.
+            let (mut flow, max_window) = flow_with_full_window(t)?;
+            let (first, half) = (flow.acked(), (flow.count() - flow.acked()) / 2);
+            for n in first..first + half {
+                flow.refuse(t, NackCode::NO_RESOURCE, n)?;
+            }
+            for _ in 0..half {
+                flow.acknowledge(t, &Answers::default())?;
+            }
+            let before = flow.count();
+            flow.fill(t)?;
+            check_in_flight(t, CC_WINDOW_002, max_window, flow.in_flight());
+            if flow.count() == before {
+                return Err(Stop::Inconclusive("the device sent no new packet".into()));
+            }
+            Ok(())
+        }),
+    rule("nscc/ack-frees-window", "A source sends as many new bytes as rcvd_bytes increases")
+        .checks(&[CC_RCVD_004, CC_WINDOW_001])
+        .measure(|t| {
+            let (mut flow, max_window) = long_flow(t)?;
+            flow.fill(t)?;
+            let (before, answers) = (flow.count(), Answers::default());
+            for _ in 0..4 {
+                flow.acknowledge(t, &answers)?;
+            }
+            let next = flow.target.pdc.psn(before);
+            let within = t.rto() / 2;
+            t.expect(CC_RCVD_004, &format!("PSN {next}, for which there is room"), within, |seen| {
+                seen.request().filter(|request| request.psn() == next)
+            })?;
+            flow.fill(t)?;
+            check_in_flight(t, CC_WINDOW_001, max_window, flow.in_flight());
+            Ok(())
+        }),
+    rule("nscc/steady-throughput", "A source sends six maximum windows within 40 uncongested round trips")
+        .checks(&[CC_WINDOW_001])
+        .measure(|t| {
+            let (mut flow, max_window) = long_flow(t)?;
+            let (answers, round) = timely_answers(t, &flow)?;
+            let until = t.now() + round * 40;
+            while flow.bytes() < max_window * 6 && t.now() < until {
+                flow.run(t, round, &answers)?;
+            }
+            t.at_least(CC_WINDOW_001, "bytes sent in 40 round trips", max_window * 6, flow.bytes());
+            Ok(())
+        }),
+    rule("nscc/stale-rcvd-bytes", "An ACK with an outdated rcvd_bytes frees no bytes in flight")
+        .checks(&[CC_RCVD_003])
+        .measure(|t| {
+            let (mut flow, _) = long_flow(t)?;
+            flow.fill(t)?;
+            let answers = Answers::default();
+            let stale = flow.answer(1, &answers)?;
+            for _ in 0..4 {
+                flow.acknowledge(t, &answers)?;
+            }
+            flow.fill(t)?;
+            let highest = flow.count();
+            t.send(&flow.target.pdc, &stale)?;
+            let during = t.grace();
+            flow.target
+                .expect_none(t, CC_RCVD_003, "a new packet for a stale ACK", during, |n| n >= highest)?;
+            let (answers, round) = timely_answers(t, &flow)?;
+            let until = t.now() + t.soon();
+            while flow.count() <= highest && t.now() < until {
+                flow.run(t, round * 2, &answers)?;
+            }
+            t.at_least(CC_RCVD_003, "packets that arrived after new ACKs", highest + 1, flow.count());
+            Ok(())
+        }),
+    rule("nscc/minimum-window", "A message completes if every packet is marked, trimmed once or lost once")
+        .checks(&[CC_WINDOW_003])
+        .over(&[&MODE, &CARRIER, &SIGNAL])
+        .run(|t| {
+            t.congestion_or_both("nscc")?;
+            let mut flow = Flow::start(t, Mode::Rud, 40)?;
+            match t.value(&SIGNAL) {
+                Signal::Marks => {
+                    let answers = Answers { marked: true, penalty: 127, ..late_answers(t)? };
+                    let until = t.now() + answers.delay * 200 + t.soon();
+                    while flow.acked() < 40 && t.now() < until {
+                        flow.run(t, answers.delay, &answers)?;
+                    }
+                }
+                Signal::Trims => acknowledge_retransmissions(t, &mut flow, true)?,
+                Signal::Losses => acknowledge_retransmissions(t, &mut flow, false)?,
+            }
+            t.check(CC_WINDOW_003, "packets that were acknowledged", 40, flow.acked());
+            t.ends(CC_WINDOW_003, flow.operation, Status::Ok)
+        }),
+    rule("nscc/failed-context", "A context that ends in error frees its bytes in flight")
+        .checks(&[CC_WINDOW_004])
+        .over(&[&MODE, &CARRIER, &FAILURE])
+        .measure(|t| {
+            t.congestion_or_both("nscc")?;
+            let failure = t.value(&FAILURE);
+            if let (Failure::Timeout, 8..) = (failure, t.parameter("max_rto_retx_cnt")) {
+                return skip("the device retransmits without end, or for too long");
+            }
+            let mut first = 0;
+            for round in 0..3 {
+                let mut flow = flow_on_new_context(t, round)?;
+                if round == 0 {
+                    first = flow.count();
+                }
+                // Losses shrink the window. A NACK that ends a context is no sign of congestion.
+                let least = match failure {
+                    Failure::Nack(_) => first / 2,
+                    Failure::Timeout => 1,
+                };
+                let what = "packets that leave on a new context before the first ACK";
+                t.at_least(CC_WINDOW_004, what, least, flow.count());
+                fail_context(t, &mut flow, failure)?;
+            }
+            t.forget();
+            let peer = t.peer(0)?;
+            let written = t.post(post(PostKind::Write, peer, 64))?;
+            let first = opening_request(t, CC_WINDOW_004, 3)?;
+            Target::opened_by(t, first)?.ack(t, 0)?;
+            t.ends(CC_WINDOW_004, written, Status::Ok)
+        }),
+    rule("nscc/ambiguous-sample", "An ACK without retx for a retransmitted packet is no round-trip sample")
+        .checks(&[CC_RTT_001])
+        .needs(&[RUD, NSCC])
+        .over(&[&CARRIER, &START])
+        .measure(|t| {
+            let (mut flow, _) = flow_of_windows(t, 60)?;
+            let base = t.base_rtt()?;
+            let short = flow.way * 2 <= base && t.nack_wait() * 4 <= t.rto();
+            require(short, "a round trip is not well below the device's base_rtt")?;
+            let (answers, round) = timely_answers(t, &flow)?;
+            let before = flow.run(t, round * 12, &answers)?;
+            let n = flow.acked();
+            // A NACK may be a sample too, so it arrives no earlier than the ACKs.
+            let due = flow.newest() + answers.delay;
+            flow.watch_until(t, due)?;
+            flow.refuse(t, NackCode::NO_RESOURCE, n)?;
+            watch_for(t, &mut flow, t.nack_wait())?;
+            // New packets have taken its place in the window. ACKs of later packets free some of it.
+            for later in n + 1..n + 5 {
+                let missing = flow.bytes_of(n);
+                let received = flow.target.counted(flow.target.bytes_before(later + 1) - missing);
+                let ack = AckBuilder { nscc: Some((received, 1)), ..flow.target.naming(later, n) };
+                flow.target.answer(t, ack)?;
+            }
+            let end = t.now() + t.nack_wait() + t.grace();
+            while flow.target.times(n) < 2 && flow.next(t, end)?.is_some() {}
+            if flow.target.times(n) < 2 {
+                return Err(Stop::Inconclusive("the device did not retransmit the refused packet".into()));
+            }
+            // Without retx, it may be the ACK of the first transmission.
+            flow.acknowledge(t, &Answers::default())?;
+            let after = flow.run(t, round * 40, &answers)?;
+            let least = Bound::from(before * 3 / 4).tolerating("a quarter");
+            t.at_least(CC_RTT_001, "bytes in flight after the ambiguous sample", least, after);
+            Ok(())
+        }),
+];
+
+/// Acknowledges 40 packets in order, each after its second transmission. The first one is trimmed or lost.
+fn acknowledge_retransmissions(t: &mut Test<'_>, flow: &mut Flow, trimmed: bool) -> Outcome {
+    let end = t.now() + t.until_given_up() * 4;
+    let mut refused = 0;
+    while flow.acked() < 40 && t.now() < end {
+        while trimmed && flow.target.times(refused) > 0 {
+            flow.refuse(t, NackCode::TRIMMED, refused)?;
+            refused += 1;
+        }
+        if flow.target.times(flow.acked()) > 1 {
+            flow.acknowledge(t, &Answers::default())?;
+            continue;
+        }
+        let next = (t.now() + t.later()).min(end);
+        if flow.next(t, next)?.is_none() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Ends the context in error, and its operation with it.
+fn fail_context(t: &mut Test<'_>, flow: &mut Flow, failure: Failure) -> Outcome {
+    match failure {
+        Failure::Nack(code) => flow.refuse(t, code, 0)?,
+        // A window that shrinks with each loss makes the retransmissions wait.
+        Failure::Timeout => drop(t.completion(flow.operation, t.until_given_up() * flow.count().max(8))?),
+    }
+    if t.completion(flow.operation, t.soon())?.is_none() {
+        return Err(Stop::Inconclusive("the operation of the failed context has not ended".into()));
+    }
+    t.settle()
+}

@@ -1,0 +1,236 @@
+//! The credit of a source of RCCC: what grants add and packets spend (section 3.6.14).
+
+use super::steps::{
+    WRAP, bytes_after_grant, check_granted_bytes, credit_flow, flow_without_credit, grant_by_ack,
+    grant_by_control, short_silence, watch_for,
+};
+use crate::flow::{Answers, Flow};
+use crate::prelude::*;
+use crate::rules::steps::full_packet_size;
+
+/// A NACK that causes a retransmission.
+const NACK: Axis<NackCode> = axis("nack").values(&[
+    ("trimmed", NackCode::TRIMMED),
+    ("trimmed-last-hop", NackCode::TRIMMED_LASTHOP),
+    ("no-resource", NackCode::NO_RESOURCE),
+]);
+
+/// Begins a rule with the usual needs and axes of this file.
+const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
+    crate::rule(id, title).needs(&[RCCC]).over(&[&MODE, &CARRIER, &START])
+}
+
+pub(super) const RULES: &[Rule] = &[
+    rule("rccc/initial-credit", "A source sends at most about one BDP before the first ACK")
+        .checks(&[RCCC_START_001])
+        .measure(|t| {
+            let mut flow = credit_flow(t, "rccc", Mode::Rud)?;
+            flow.fill(t)?;
+            let most = Bound::from(t.bdp()? * 3 / 2)
+                .from_parameter("rate times base_rtt")
+                .tolerating("half as much again");
+            t.at_most(RCCC_START_001, "bytes before the first ACK", most, flow.bytes());
+            Ok(())
+        }),
+    rule("rccc/no-credit", "A source sends no new packet after ACKs that grant no credit")
+        .checks(&[RCCC_CREDIT_001])
+        .measure(|t| {
+            let mut flow = flow_without_credit(t)?;
+            let (highest, during) = (flow.count(), short_silence(t)?);
+            flow.target
+                .expect_none(t, RCCC_CREDIT_001, "a new packet without credit", during, |n| n >= highest)?;
+            grant_by_ack(t, &flow, 500)?;
+            flow.target.expect_new(t, RCCC_CREDIT_001, highest)?;
+            Ok(())
+        }),
+    rule("rccc/granted-bytes", "A source sends granted bytes and exceeds them by at most one packet")
+        .checks(&[RCCC_CREDIT_001])
+        .measure(|t| {
+            let mut flow = flow_without_credit(t)?;
+            grant_by_ack(t, &flow, 100)?;
+            let bytes = bytes_after_grant(t, &mut flow)?;
+            check_granted_bytes(t, RCCC_CREDIT_001, 100, bytes);
+            Ok(())
+        }),
+    rule("rccc/granted-by-credit", "A CREDIT control packet grants credit as an ACK_CC does")
+        .checks(&[RCCC_CREDIT_001])
+        .measure(|t| {
+            let mut flow = flow_without_credit(t)?;
+            grant_by_control(t, &flow.target, 100)?;
+            let bytes = bytes_after_grant(t, &mut flow)?;
+            check_granted_bytes(t, RCCC_CREDIT_001, 100, bytes);
+            Ok(())
+        }),
+    rule("rccc/grant-difference", "A grant adds its difference from the last grant")
+        .checks(&[RCCC_COUNT_001])
+        .measure(|t| {
+            let mut flow = flow_without_credit(t)?;
+            for (credit, more) in [(100, 100), (180, 80), (260, 80)] {
+                grant_by_control(t, &flow.target, credit)?;
+                let bytes = bytes_after_grant(t, &mut flow)?;
+                check_granted_bytes(t, RCCC_COUNT_001, more, bytes);
+            }
+            Ok(())
+        }),
+    rule("rccc/duplicate-grant", "A duplicate grant adds no credit")
+        .checks(&[RCCC_COUNT_001, RCCC_CREDIT_001])
+        .measure(|t| {
+            let mut flow = flow_without_credit(t)?;
+            grant_by_control(t, &flow.target, 100)?;
+            bytes_after_grant(t, &mut flow)?;
+            let (highest, during) = (flow.count(), t.grace());
+            grant_by_control(t, &flow.target, 100)?;
+            flow.target.expect_none(
+                t,
+                RCCC_COUNT_001,
+                "a new packet for a duplicate grant",
+                during,
+                |n| n >= highest,
+            )?;
+            grant_by_control(t, &flow.target, 200)?;
+            flow.target.expect_new(t, RCCC_CREDIT_001, highest)?;
+            Ok(())
+        }),
+    rule("rccc/stale-grant", "A stale grant adds no credit")
+        .checks(&[RCCC_COUNT_002, RCCC_CREDIT_001])
+        .measure(|t| {
+            let mut flow = flow_without_credit(t)?;
+            grant_by_control(t, &flow.target, 200)?;
+            bytes_after_grant(t, &mut flow)?;
+            let (highest, during) = (flow.count(), t.grace());
+            grant_by_control(t, &flow.target, 150)?;
+            flow.target
+                .expect_none(t, RCCC_COUNT_002, "a new packet for a stale grant", during, |n| n >= highest)?;
+            grant_by_control(t, &flow.target, 300)?;
+            flow.target.expect_new(t, RCCC_CREDIT_001, highest)?;
+            Ok(())
+        }),
+    rule("rccc/granted-bytes-with-nscc", "With NSCC, a source exceeds granted bytes by at most one packet")
+        .checks(&[RCCC_CREDIT_001])
+        .needs(&[RCCC, NSCC])
+        .measure(|t| {
+            // ACKs carry the state of NSCC and free its window. Grants travel in control packets.
+            let mut flow = credit_flow(t, "both", Mode::Rud)?;
+            for _ in 0..2 {
+                flow.fill(t)?;
+                let ack = flow.answer(flow.count(), &Answers::default())?;
+                t.send(&flow.target.pdc, &ack)?;
+            }
+            let (highest, during) = (flow.count(), short_silence(t)?);
+            flow.target
+                .expect_none(t, RCCC_CREDIT_001, "a new packet without credit", during, |n| n >= highest)?;
+            grant_by_control(t, &flow.target, 100)?;
+            let bytes = bytes_after_grant(t, &mut flow)?;
+            check_granted_bytes(t, RCCC_CREDIT_001, 100, bytes);
+            Ok(())
+        }),
+    rule("rccc/grant-across-wrap", "A grant that wraps at 2^24 units adds its difference from the last one")
+        .checks(&[RCCC_COUNT_001, RCCC_COUNT_002])
+        .measure(|t| {
+            // Grants bring the counter close to its wrap. The device loses the credit while it is idle.
+            t.congestion("rccc")?;
+            t.slowed()?;
+            t.auto_credit = false;
+            let peer = t.peer(0)?;
+            let target = Target::established(t, peer, Mode::Rud)?;
+            let near = WRAP - 100;
+            for credit in [8_000_000, 16_000_000, near] {
+                grant_by_control(t, &target, credit)?;
+            }
+            t.settle()?;
+            t.pause(t.base_rtt()? * 200)?;
+            let packets = (8 * t.bdp()? / t.mtu() as u64).clamp(64, 800) as usize;
+            let mut flow = Flow::start_on(t, target, packets)?;
+            for _ in 0..2 {
+                flow.fill(t)?;
+                grant_by_ack(t, &flow, near)?;
+            }
+            let before = flow.count();
+            flow.fill(t)?;
+            require(flow.count() <= before, "the device keeps its credit while it is idle")?;
+            grant_by_control(t, &flow.target, 100)?;
+            let bytes = bytes_after_grant(t, &mut flow)?;
+            t.is_kept(&flow.target.pdc)?;
+            check_granted_bytes(t, RCCC_COUNT_001, 200, bytes);
+            // The grant after the wrap has made this one stale.
+            let (highest, during) = (flow.count(), short_silence(t)?);
+            grant_by_control(t, &flow.target, WRAP - 50)?;
+            flow.target
+                .expect_none(t, RCCC_COUNT_002, "a new packet for a stale grant", during, |n| n >= highest)?;
+            grant_by_control(t, &flow.target, 200)?;
+            flow.target.expect_new(t, RCCC_COUNT_001, highest)?;
+            Ok(())
+        }),
+    rule("rccc/overdrawn", "A source repays overdrawn credit from later grants")
+        .checks(&[RCCC_CREDIT_001])
+        .measure(|t| {
+            // Each grant is smaller than a packet. Together they pay for all packets but the last one.
+            let mut flow = flow_without_credit(t)?;
+            let (mut credit, begun) = (0, flow.bytes());
+            for _ in 0..12 {
+                credit += 5;
+                grant_by_control(t, &flow.target, credit)?;
+                watch_for(t, &mut flow, t.grace() / 4)?;
+            }
+            let full = full_packet_size(t);
+            let paid = u64::from(credit) * 256;
+            let spent = flow.bytes() - begun;
+            t.at_most(RCCC_CREDIT_001, "bytes sent for 12 small grants, less a packet", paid + full, spent);
+            t.at_least(
+                RCCC_CREDIT_001,
+                "bytes sent for 12 small grants",
+                paid.saturating_sub(2 * full).min(full),
+                spent,
+            );
+            Ok(())
+        }),
+    rule("rccc/retransmission-credit", "A retransmission after a NACK needs credit")
+        .checks(&[RCCC_CREDIT_001])
+        .over(&[&MODE, &CARRIER, &NACK])
+        .measure(|t| {
+            let mut flow = flow_without_credit(t)?;
+            grant_by_control(t, &flow.target, 100)?;
+            let first = flow.count();
+            bytes_after_grant(t, &mut flow)?;
+            let last = flow.count();
+            if last - first < 3 {
+                return Err(Stop::Inconclusive("fewer than three packets left for the grant".into()));
+            }
+            for n in first..last {
+                flow.refuse(t, t.value(&NACK), n)?;
+            }
+            let (before, silence) = (flow.target.got.len(), short_silence(t)?);
+            watch_for(t, &mut flow, silence)?;
+            let retransmitted = flow.target.got.len() - before;
+            t.check(RCCC_CREDIT_001, "retransmissions without credit", 0, retransmitted);
+            grant_by_control(t, &flow.target, 300)?;
+            flow.target.expect_again(t, RCCC_CREDIT_001, first, t.later())?;
+            watch_for(t, &mut flow, silence)?;
+            if t.nack_wait() > silence {
+                // The source may have started with new credit while it waited.
+                return Ok(());
+            }
+            let sent = (flow.target.got.len() - before) as u64 * full_packet_size(t);
+            let most = Bound::from(200 * 256 + full_packet_size(t)).tolerating("a packet");
+            t.at_most(RCCC_CREDIT_001, "bytes sent for 200 units, retransmissions included", most, sent);
+            Ok(())
+        }),
+    rule("rccc/message-completes", "A message completes when its demand is granted")
+        .checks(&[RCCC_CREDIT_001])
+        .measure(|t| {
+            t.congestion("rccc")?;
+            t.auto_credit = false;
+            let mut flow = Flow::start(t, Mode::Rud, 60)?;
+            flow.fill(t)?;
+            for round in 1..=40 {
+                if flow.count() == 60 {
+                    break;
+                }
+                grant_by_ack(t, &flow, 100 * round)?;
+                flow.fill(t)?;
+            }
+            t.check(RCCC_CREDIT_001, "packets that arrived", 60, flow.count());
+            grant_by_ack(t, &flow, 100 * 40)?;
+            t.ends(RCCC_CREDIT_001, flow.operation, Status::Ok)
+        }),
+];
