@@ -194,7 +194,7 @@ pub(super) fn expect_reply_ignored(
     let (written, seen, header) = rudi_write(t, 64)?;
     reply(t, &seen, header.pkt_id())?;
     t.expect_none(requirement, "no retransmission at once", t.grace(), |seen| {
-        rudi_request(seen).filter(|request| request.pkt_id() == header.pkt_id() && again.retx())
+        rudi_request(seen).filter(|request| request.pkt_id() == header.pkt_id() && request.retx())
     })?;
     t.is_open(requirement, written)?;
     let (resent, _) = expect_rudi_retransmission(t, requirement, header.pkt_id(), t.later())?;

@@ -106,7 +106,7 @@ pub(super) const RULES: &[Rule] = &[
                 let ended = t.completion(posted, within)?;
                 // Open: how a source reports a truncated send. A source that fails it reports no length.
                 require(
-                    ended.as_ref().is_some_and(|ended| ended.status == Status::Ok),
+                    ended.as_ref().is_none_or(|ended| ended.status == Status::Ok),
                     "the device fails a truncated send",
                 )?;
                 let ended = ended.map(|completion| completion.length);
