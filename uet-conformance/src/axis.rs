@@ -217,7 +217,7 @@ impl Instance {
     }
 }
 
-/// `window/beyond[mode=rod,at=wrap]`; the id of the rule alone where it has no axes.
+/// `window/above[mode=rod,at=wrap]`; the id of the rule alone where it has no axes.
 impl fmt::Display for Instance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.rule.id)?;

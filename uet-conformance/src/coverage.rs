@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn coverage_names_the_checks() {
         let coverage = of(PDS_ACK_004);
-        assert!(coverage.rules.contains(&"ack/asked-for") && !coverage.is_open());
+        assert!(coverage.rules.contains(&"ack/requested") && !coverage.is_open());
         assert!(of(WIRE_SES_003).every_packet && !of(PDS_ACK_004).every_packet);
         assert_eq!(of(PDS_SEC_001).word(), "unseen");
     }

@@ -142,8 +142,8 @@ mod tests {
         assert!(!ids(&must).is_empty());
         assert_eq!(ids(&must).len() + ids(&others).len(), all);
         let named = Options { ids: vec!["pds-ack-004".into()], ..Options::default() };
-        assert!(ids(&named).contains(&"ack/asked-for"));
+        assert!(ids(&named).contains(&"ack/requested"));
         let other = Options { groups: vec!["close".into()], ..named };
-        assert!(!ids(&other).contains(&"ack/asked-for"));
+        assert!(!ids(&other).contains(&"ack/requested"));
     }
 }

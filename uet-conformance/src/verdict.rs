@@ -46,7 +46,7 @@ impl Verdict {
 /// The result of an instance of a rule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InstanceResult {
-    /// Id of the instance: `window/beyond[mode=rod]`.
+    /// Id of the instance: `window/above[mode=rod]`.
     pub instance: String,
     /// The verdict.
     pub verdict: Verdict,

@@ -240,7 +240,7 @@ fn link(dut: &mut dyn Dut, spec: &'static Spec, say: Say<'_>) -> io::Result<bool
             Health::Broken,
             "a write of 64 bytes is not answered".into(),
             "check that the device listens at the address of its `link`, that it answers to the suite's address and known port, \
-             and that no firewall drops UDP; `uet run --id ack/asked-for --capture all.pcapng` records the packets",
+             and that no firewall drops UDP; `uet run --id ack/requested --capture all.pcapng` records the packets",
         ),
     };
     say(DoctorLine { check: "link", verdict, what, todo: todo.into() })?;

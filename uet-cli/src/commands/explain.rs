@@ -17,7 +17,7 @@ use uet_wire::Version;
   uet explain pds.clear_psn_offset   a field
   uet explain nack 0x0f              a code point, with what the sender does about it
   uet explain WIRE-SES-003           a requirement that a finding names
-  uet explain window/beyond          a rule of the suite, with its timeline
+  uet explain window/above          a rule of the suite, with its timeline
   uet explain rto_init_time          a parameter of a device, with the rules that use it
   uet explain CACK_PSN               an abbreviation or term
   uet explain | grep -i psn          all names with their meaning")]

@@ -38,7 +38,7 @@ use uet_packet_io::file;
 #[command(after_help = "Examples:
   uet run                              all rules
   uet run --group ack                  the rules of a group
-  uet run --id ack/asked-for           one rule; --id PDS-ACK-004: all that check it
+  uet run --id ack/requested           one rule; --id PDS-ACK-004: all that check it
   uet run --level must --shard 2/8     the second of eight parts of the must rules
   uet run --impair 'drop request 2'    on a network with losses
   uet run --family 6                   over IPv6 alone

@@ -58,7 +58,7 @@ fn recorded(name: &str, rules: &[&str]) -> (Vec<Value>, Vec<Value>, Value) {
 /// The device forgets its contexts between two instances, and then uses the same numbers again.
 #[test]
 fn capture_of_many_instances_shows_no_violation_of_a_correct_device() {
-    let (bad, notes, summary) = recorded("many-instances.pcapng", &["--group", "initiate"]);
+    let (bad, notes, summary) = recorded("many-instances.pcapng", &["--group", "source-establish"]);
     assert_eq!(bad, Vec::<Value>::new());
     assert!(summary["contexts"].as_u64().unwrap() > 60, "{summary}");
     let named = |finding: &&Value| finding["message"].as_str().unwrap().contains("the suite tests initiate/");
@@ -69,11 +69,11 @@ fn capture_of_many_instances_shows_no_violation_of_a_correct_device() {
 #[test]
 fn violations_of_the_suite_are_not_blamed_on_the_device() {
     const PLAYED: [&str; 6] = [
-        "robust/question-flood",
-        "robust/damaged",
-        "room/refused",
+        "robustness/control-flood",
+        "robustness/bit-errors",
+        "resources/refused",
         "window/position",
-        "taken-later/delivered",
+        "nack-retry/delivered",
         "crc/damaged-headers",
     ];
     let rules: Vec<&str> = PLAYED.iter().flat_map(|rule| ["--id", rule]).collect();
@@ -186,7 +186,7 @@ fn annotate_writes_findings_as_packet_comments() {
 #[test]
 fn the_suite_breaks_requirements_on_purpose() {
     let all = file("on-purpose.pcapng", b"");
-    assert_eq!(uet(&["run", "--group", "robust", "--max-instances", "1", "--capture", &all]).code, 0);
+    assert_eq!(uet(&["run", "--group", "robustness", "--max-instances", "1", "--capture", &all]).code, 0);
     let run = uet(&["check", "--limit", "1000", &all]);
     assert_eq!(run.code, 0, "no finding is about the device: {}", run.out);
     assert!(run.out.contains("; on purpose: the suite tests robust/"), "{}", run.out);

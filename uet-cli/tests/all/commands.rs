@@ -219,13 +219,13 @@ fn explain_answers() {
 
 #[test]
 fn explain_shows_a_rule_as_a_specification() {
-    let text = uet(&["explain", "window/beyond"]);
+    let text = uet(&["explain", "window/above"]);
     assert_eq!((text.code, text.err.as_str()), (0, ""));
     insta::assert_snapshot!("explain_rule", text.out);
-    let json = uet(&["explain", "window/beyond", "--format", "json"]);
+    let json = uet(&["explain", "window/above", "--format", "json"]);
     let json: Value = serde_json::from_str(&json.out).unwrap();
     insta::assert_snapshot!("explain_rule_json", serde_json::to_string_pretty(&json).unwrap());
-    let other = uet(&["explain", "window/beyond[mode=rod,carrier=write,start=wrap]"]).out;
+    let other = uet(&["explain", "window/above[mode=rod,carrier=write,start=wrap]"]).out;
     assert!(other.contains("ROD_REQ PSN 4294967294 SYN"), "{other}");
 }
 

@@ -14,7 +14,7 @@ fn started() -> String {
 
 #[test]
 fn a_device_is_started_by_its_command() {
-    let run = uet(&["run", "--id", "ack/asked-for", "--dut", &started(), "--timeout-scale", "10"]);
+    let run = uet(&["run", "--id", "ack/requested", "--dut", &started(), "--timeout-scale", "10"]);
     assert_eq!(run.code, 0, "{}{}", run.out, run.err);
     assert!(run.out.contains("1 pass (uet-emulator "), "{}", run.out);
 }
@@ -45,7 +45,7 @@ fn running_device_is_reached_by_its_addresses() {
     let (at, told) = (format!("udp://localhost:{at}"), format!("127.0.0.1:{control}"));
     let control = format!("tcp://localhost:{control}");
     for device in [&["--control", &told][..], &["--dut", &at, "--control", &control]] {
-        let run = uet(&[&["run", "--id", "ack/asked-for", "--timeout-scale", "10"], device].concat());
+        let run = uet(&[&["run", "--id", "ack/requested", "--timeout-scale", "10"], device].concat());
         assert_eq!(run.code, 0, "{device:?}: {}{}", run.out, run.err);
     }
 }
@@ -66,7 +66,7 @@ fn a_device_on_ipv6_loopback_is_reached() {
         "establish/two-peers",
         "ack/mark",
         "write/one-packet",
-        "initiate/established",
+        "source-establish/established",
     ];
     let ids: Vec<&str> = ids.iter().flat_map(|id| ["--id", id]).collect();
     for device in [&["--control", &control][..], &["--control", &control, "--dut", &at]] {
@@ -91,7 +91,7 @@ fn a_device_on_ipv6_loopback_is_reached() {
 #[test]
 fn device_of_another_version_gets_a_warning() {
     for (command, ok) in [("run", "1 pass"), ("doctor", "spec")] {
-        let id: &[&str] = if command == "run" { &["--id", "ack/asked-for"] } else { &[] };
+        let id: &[&str] = if command == "run" { &["--id", "ack/requested"] } else { &[] };
         let judge = |version| {
             let device = started();
             let options = ["--dut", &device, "--spec", version, "--timeout-scale", "10"];
@@ -149,7 +149,7 @@ fn dying_device_fails_the_case_and_is_restarted() {
     let hears = "n=0; while [ $n -lt 2 ] && read -r line; do n=$((n+1)); printf '%s\\n' \"$line\"; done";
     let nic = env!("CARGO_BIN_EXE_uet");
     let device = format!("exec:{hears} | {nic} emulate --listen 127.0.0.1:0 --control stdio; exit 7");
-    let run = uet(&["run", "--dut", &device, "--id", "ack/asked-for", "--id", "ack/retx"]);
+    let run = uet(&["run", "--dut", &device, "--id", "ack/requested", "--id", "ack/retx"]);
     assert_eq!(run.code, 1, "{}{}", run.out, run.err);
     let told = "fail  ROB-LIFE-001: expected the device goes on, seen it ended: exit status: 7";
     assert_eq!(run.out.lines().filter(|line| line.contains(told)).count(), 2, "{}", run.out);

@@ -42,29 +42,29 @@ fn failed_runs_the_failing_instances_again() {
     let gone = common::file("gone-rule.json", br#"{"rules":[{"id":"old/rule","verdict":"fail"}]}"#);
     let run = uet(&["run", "--failed", &gone]);
     assert!(run.code == 2 && run.err.contains("no longer has old/rule"), "{}", run.err);
-    assert_eq!(uet(&["run", "--failed", &gone, "--id", "ack/asked-for"]).code, 2);
+    assert_eq!(uet(&["run", "--failed", &gone, "--id", "ack/requested"]).code, 2);
 }
 
 #[test]
 fn pause_waits_for_enter() {
-    let id = ["run", "--id", "ack/asked-for", "--max-instances", "1", "--pause"];
-    let run = uet(&[&id[..], &["ack/asked-for"]].concat());
+    let id = ["run", "--id", "ack/requested", "--max-instances", "1", "--pause"];
+    let run = uet(&[&id[..], &["ack/requested"]].concat());
     assert!(run.code == 2 && run.err.contains("standard input is not a terminal"), "{}", run.err);
-    let run = uet(&[&id[..], &["ack/asked-fro"]].concat());
-    assert!(run.code == 2 && run.err.contains("did you mean ack/asked-for"), "{}", run.err);
+    let run = uet(&[&id[..], &["ack/requestde"]].concat());
+    assert!(run.code == 2 && run.err.contains("did you mean ack/requested"), "{}", run.err);
 
     let terminal = nix::pty::openpty(None, None).unwrap();
     let mut run = Command::new(UET)
         .args(id)
-        .arg("ack/asked-for")
+        .arg("ack/requested")
         .stdin(Stdio::from(terminal.slave))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut asked = vec![0; "before ack/asked-for[".len()];
+    let mut asked = vec![0; "before ack/requested[".len()];
     run.stderr.as_mut().unwrap().read_exact(&mut asked).unwrap();
-    assert_eq!(asked, b"before ack/asked-for[");
+    assert_eq!(asked, b"before ack/requested[");
     std::thread::sleep(Duration::from_millis(300));
     assert!(run.try_wait().unwrap().is_none(), "it waits");
     File::from(terminal.master.try_clone().unwrap()).write_all(b"\n").unwrap();
@@ -77,7 +77,7 @@ fn pause_waits_for_enter() {
 fn several_devices_share_a_matrix() {
     let bad = format!("bad=exec:{UET} emulate --listen 127.0.0.1:0 --control stdio --fault forgets-ecn-echo");
     let (json, html) = (common::file("matrix.json", b""), common::file("matrix.html", b""));
-    let ids = ["--id", "ack/mark", "--id", "ack/asked-for", "--max-instances", "2"];
+    let ids = ["--id", "ack/mark", "--id", "ack/requested", "--max-instances", "2"];
     let devices = ["--device", "good=embedded", "--device", &bad, "--device", "gone=127.0.0.1:1"];
     let run = uet(&[&["run", "--json", &json, "--html", &html], &ids[..], &devices[..]].concat());
     assert_eq!(run.code, 2, "one device cannot be reached: {}{}", run.out, run.err);
@@ -175,7 +175,7 @@ fn killed_run_leaves_no_device_behind() {
         pids.display()
     );
     let mut run = Command::new(UET)
-        .args(["run", "--id", "ack/asked-for", "--dut", &device])
+        .args(["run", "--id", "ack/requested", "--dut", &device])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
@@ -313,7 +313,7 @@ fn conformance_statement_is_compared_with_device_and_results() {
         .replace("PDS-ACK-007 = \"?\"", "PDS-ACK-007 = \"no\"")
         .replace("CC-RCVD-004 = \"?\"", "CC-RCVD-004 = \"yes\"");
     let filled = common::file("pics.toml", filled.as_bytes());
-    let args = ["run", "--id", "ack/asked-for", "--max-instances", "1", "--pics", &filled];
+    let args = ["run", "--id", "ack/requested", "--max-instances", "1", "--pics", &filled];
     let count = |out: &str, what: &str| -> usize {
         let line = out
             .lines()

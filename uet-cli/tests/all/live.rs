@@ -229,7 +229,7 @@ fn judges_live_traffic(more: &[&str]) {
     let mut line = String::new();
     said.read_line(&mut line).unwrap();
     assert!(line.contains("listening to near"), "{line}");
-    let (.., result, _) = cable.suite(V4[1], &["--id", "crc/answers"]);
+    let (.., result, _) = cable.suite(V4[1], &["--id", "crc/replies"]);
     assert_eq!(result["rules"].as_array().map(Vec::len), Some(1));
     Command::new("kill").args(["-INT", &watch.id().to_string()]).status().unwrap();
     let mut lines = Vec::new();
@@ -255,7 +255,7 @@ fn a_conversation_is_played_again_over_frames() {
     let cable = Cable::new();
     let _nic = cable.emulate(V4[0], &["--encapsulation", "native"]);
     let capture = common::file("live-replay.pcapng", b"");
-    let (code, ..) = cable.suite(V4[1], &["--id", "ack/asked-for", "--capture", &capture]);
+    let (code, ..) = cable.suite(V4[1], &["--id", "ack/requested", "--capture", &capture]);
     assert_eq!(code, Some(0));
     let to = ["--to", "raw:near", "--control", CONTROL, "--local", "10.0.0.2", "--wait", "200"];
     let run = cable.uet(&[&["replay", &capture], &to[..]].concat());

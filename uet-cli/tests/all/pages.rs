@@ -87,11 +87,11 @@ fn a_list_is_narrowed_by_words() {
     assert!(seen.contains("<tr id=\"PDS-SYN-001\"><td>"), "which is shown");
     assert!(seen.contains("<tr id=\"PDS-SYN-002\" hidden"), "and others are not");
     let seen = browse(
-        &with_script(&site.join("rules.html"), &type_in("filter", "window/beyond psn_oor")),
-        "#window/beyond",
+        &with_script(&site.join("rules.html"), &type_in("filter", "window/above psn_oor")),
+        "#window/above",
     );
     assert!(
-        seen.contains("<section id=\"window/beyond\"><h3>") && seen.contains("<details open"),
+        seen.contains("<section id=\"window/above\"><h3>") && seen.contains("<details open"),
         "its timeline is open"
     );
     assert!(seen.contains("<section id=\"ack/mark\" hidden"), "other rules are hidden");
@@ -123,7 +123,7 @@ fn the_report_of_a_run_is_one_page_that_filters() {
     fs::create_dir_all(&folder).expect("a folder");
     let page = folder.join("report.html");
     let mut uet = Command::new(env!("CARGO_BIN_EXE_uet"));
-    let run = uet.args(["run", "--id", "ack/asked-for", "--fault", "ignores-ar", "--html"]).arg(&page);
+    let run = uet.args(["run", "--id", "ack/requested", "--fault", "ignores-ar", "--html"]).arg(&page);
     assert_eq!(run.output().expect("uet runs").status.code(), Some(1));
     let seen = browse(&with_script(&page, &type_in("filter", "must failed")), "");
     assert!(seen.contains("By public evidence"));

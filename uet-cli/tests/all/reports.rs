@@ -90,11 +90,11 @@ pub(crate) fn result() -> RunResult {
     let finding = PacketFinding {
         requirement: Some("WIRE-SES-001".into()),
         count: 3,
-        rule: "ack/asked-for".into(),
+        rule: "ack/requested".into(),
         at_packet: 2,
         field: "ses.version".into(),
         message: "WIRE-SES-001 error: ses.version is 1: The version of a SES header is 0".into(),
-        rerun: "uet run --id ack/asked-for --seed 1".into(),
+        rerun: "uet run --id ack/requested --seed 1".into(),
         level: None,
         waived: None,
         known: false,
@@ -121,7 +121,7 @@ pub(crate) fn result() -> RunResult {
         },
         packets: Packets { judged: 12, findings: vec![finding] },
         rules: vec![
-            rule("ack/asked-for", Verdict::Pass),
+            rule("ack/requested", Verdict::Pass),
             rule("ack/wrong", Verdict::Fail),
             rule("ack/at-times", Verdict::Flaky),
             rule("close/open", Verdict::Inconclusive),
@@ -137,7 +137,7 @@ pub(crate) fn result() -> RunResult {
 fn as_text() {
     let mut out = Vec::new();
     let mut result = result();
-    let before = json!({"rules": [{"id": "ack/asked-for", "verdict": "fail"}, {"id": "close/open", "verdict": "inconclusive"}]});
+    let before = json!({"rules": [{"id": "ack/requested", "verdict": "fail"}, {"id": "close/open", "verdict": "inconclusive"}]});
     let baseline: Baseline = serde_json::from_value(before).unwrap();
     let changes = baseline.compare(&mut result);
     for rule in &result.rules {

@@ -47,7 +47,7 @@ fn runs_over_sockets_in_virtual_time_are_equal() {
 #[test]
 fn long_timeouts_take_no_real_time() {
     let begun = Instant::now();
-    let (code, result) = run(NIC, &["--id", "timer/without-end"]);
+    let (code, result) = run(NIC, &["--id", "retransmit-timer/unlimited"]);
     assert_eq!(code, 0, "{result}");
     let waited: u64 = rules(&result).iter().map(|rule| rule["duration_ns"].as_u64().unwrap()).sum();
     let waited = Duration::from_nanos(waited);

@@ -15,7 +15,7 @@ fn a_line_for_each_case_and_a_summary() {
     assert_eq!(run.code, 0, "{}{}", run.out, run.err);
     let mut lines = run.out.lines();
     let first: Vec<&str> = lines.next().unwrap().split_whitespace().collect();
-    assert_eq!(first, ["ack/asked-for", "pass"]);
+    assert_eq!(first, ["ack/requested", "pass"]);
     assert!(lines.next_back().unwrap().ends_with("seed 1)"), "{}", run.out);
 }
 
@@ -40,7 +40,7 @@ fn equal_seeds_give_equal_results() {
 
 #[test]
 fn lost_replies_are_inconclusive() {
-    let run = uet(&["run", "--id", "ack/asked-for", "--impair", "drop from 10.0.0.1"]);
+    let run = uet(&["run", "--id", "ack/requested", "--impair", "drop from 10.0.0.1"]);
     assert_eq!(run.code, 3);
     assert!(
         run.out.contains("inconclusive") && run.out.contains("RUD_REQ"),
@@ -48,7 +48,7 @@ fn lost_replies_are_inconclusive() {
         run.out
     );
     assert!(
-        run.out.contains("again: uet run --impair 'drop from 10.0.0.1' --id 'ack/asked-for["),
+        run.out.contains("again: uet run --impair 'drop from 10.0.0.1' --id 'ack/requested["),
         "{}",
         run.out
     );
@@ -57,7 +57,7 @@ fn lost_replies_are_inconclusive() {
 #[test]
 fn invalid_arguments_are_refused() {
     for (args, said) in [
-        (["--id", "ack/asked-fro"], "did you mean ack/asked-for"),
+        (["--id", "ack/requestde"], "did you mean ack/requested"),
         (["--group", "nonsense"], "there is no group 'nonsense'; `uet list` shows what there is"),
         (["--impair", "drop request x"], "at 'x' (character 14): expected a percentage"),
         (["--impair", "drop 200%"], "at '200%' (character 6): expected a percentage from 0% to 100%"),
@@ -75,12 +75,12 @@ fn invalid_arguments_are_refused() {
 fn wrong_statement_is_refused_with_place_and_remedy() {
     for (name, text, place, remedy) in [
         ("unknown-key", "name = 'x'\nclams = ['rud']\n", "line 2, column 1", "did you mean claims?"),
-        ("single-brackets", "[waivers]\nid = 'ack/form'\n", "line 1, column 1", "such as [[waivers]]"),
-        ("singular", "[[waiver]]\nid = 'ack/form'\n", "line 1, column 3", "did you mean waivers?"),
+        ("single-brackets", "[waivers]\nid = 'ack/type'\n", "line 1, column 1", "such as [[waivers]]"),
+        ("singular", "[[waiver]]\nid = 'ack/type'\n", "line 1, column 3", "did you mean waivers?"),
         ("syntax", "claims = [\nrud", "line 2, column", "docs/adapter.md"),
     ] {
         let file = common::file(&format!("statement-{name}.toml"), text.as_bytes());
-        let run = uet(&["run", "--id", "ack/asked-for", "--statement", &file]);
+        let run = uet(&["run", "--id", "ack/requested", "--statement", &file]);
         assert_eq!((run.code, run.out.as_str()), (2, ""), "{name}");
         for said in [&file, place, remedy] {
             assert!(run.err.contains(said), "{name}: {}", run.err);
@@ -91,7 +91,7 @@ fn wrong_statement_is_refused_with_place_and_remedy() {
 #[test]
 fn captures_of_passed_cases_are_readable() {
     let file = common::file("run.pcapng", b"");
-    let run = uet(&["run", "--id", "ack/asked-for", "--capture", &file]);
+    let run = uet(&["run", "--id", "ack/requested", "--capture", &file]);
     assert_eq!(run.code, 0, "{}", run.err);
     let run = uet(&["decode", "--format", "json", &file]);
     assert_eq!(run.code, 0, "no packet of a rule that sends good ones is bad: {}", run.out);
@@ -104,7 +104,7 @@ fn captures_of_passed_cases_are_readable() {
 }
 
 /// The only rule that requests an ACK, on a device that does not look at such requests.
-const LOSING: [&str; 4] = ["--id", "ack/asked-for", "--fault", "ignores-ar"];
+const LOSING: [&str; 4] = ["--id", "ack/requested", "--fault", "ignores-ar"];
 
 fn json(args: &[&str]) -> Value {
     let run = uet(&[&["run", "--format", "json"], args].concat());
@@ -116,13 +116,13 @@ fn failure_reports_expectation_observation_and_rerun() {
     let run = uet(&[&["run"], &LOSING[..]].concat());
     assert_eq!(run.code, 1);
     assert!(
-        run.out.starts_with("ack/asked-for  ") && run.out.contains("  fail  PDS-ACK-004: expected"),
+        run.out.starts_with("ack/requested  ") && run.out.contains("  fail  PDS-ACK-004: expected"),
         "{}",
         run.out
     );
     // The line contains the whole command.
     let again = run.out.lines().find_map(|line| line.trim().strip_prefix("again: ")).unwrap();
-    let instance = "ack/asked-for[mode=rud,carrier=write,start=any]";
+    let instance = "ack/requested[mode=rud,carrier=write,start=any]";
     assert_eq!(again, format!("uet run --fault ignores-ar --id '{instance}' --seed 1"));
     // Control operations show their arguments.
     let exposed = run.out.lines().find(|line| line.contains("control: expose_region "));
@@ -207,7 +207,7 @@ fn a_trace_is_complete_in_its_file_only() {
     let directory = no_folder("traces");
     let args = [
         "--id",
-        "nscc/rcvd-bytes-go-on",
+        "nscc/rcvd-bytes-long",
         "--fault",
         "wraps-rcvd-bytes-early",
         "--traces",
@@ -234,7 +234,7 @@ fn each_failure_has_its_packets_in_a_file() {
     let run = uet(&["decode", "--format", "summary", file]);
     assert_eq!(run.out.lines().count(), 3, "{}{}", run.out, run.err);
     // A passing rule leaves no capture.
-    let result = json(&["--id", "ack/asked-for", "--capture", directory.to_str().unwrap()]);
+    let result = json(&["--id", "ack/requested", "--capture", directory.to_str().unwrap()]);
     assert_eq!(result["rules"][0]["failing"], serde_json::json!([]));
 }
 
@@ -244,20 +244,20 @@ fn only_regressions_from_the_baseline_count() {
     let baseline = common::file("failed.json", failed.as_bytes());
     let run = uet(&[&["run", "--baseline", &baseline], &LOSING[..]].concat());
     assert_eq!(run.code, 0, "{}{}", run.out, run.err);
-    assert!(run.out.contains("known: ack/asked-for") && run.out.contains("of these 1 known"), "{}", run.out);
+    assert!(run.out.contains("known: ack/requested") && run.out.contains("of these 1 known"), "{}", run.out);
 
-    let run = uet(&["run", "--baseline", &baseline, "--id", "ack/asked-for"]);
+    let run = uet(&["run", "--baseline", &baseline, "--id", "ack/requested"]);
     assert_eq!(run.code, 0);
-    assert!(run.out.contains("mended: ack/asked-for"), "{}", run.out);
+    assert!(run.out.contains("mended: ack/requested"), "{}", run.out);
 
     let passed = common::file("passed.json", b"");
-    assert_eq!(uet(&["run", "--id", "ack/asked-for", "--json", &passed]).code, 0);
+    assert_eq!(uet(&["run", "--id", "ack/requested", "--json", &passed]).code, 0);
     let run = uet(&[&["run", "--baseline", &passed], &LOSING[..]].concat());
     assert_eq!(run.code, 1);
-    assert!(run.out.contains("new: ack/asked-for"), "{}", run.out);
+    assert!(run.out.contains("new: ack/requested"), "{}", run.out);
 
     let other = common::file("no-baseline.json", b"{}");
-    let run = uet(&["run", "--id", "ack/asked-for", "--baseline", &other]);
+    let run = uet(&["run", "--id", "ack/requested", "--baseline", &other]);
     assert_eq!((run.code, run.out.as_str()), (2, ""));
     assert!(run.err.contains("the file is not a result of `uet run --json`"), "{}", run.err);
 }
@@ -269,7 +269,7 @@ fn a_statement_waives_claims_and_disclaims() {
     let run = uet(&[&["run", "--statement", &waived], &LOSING[..]].concat());
     assert_eq!(run.code, 0, "{}{}", run.out, run.err);
     assert!(run.out.contains("(waived: mended in the next stepping)"), "{}", run.out);
-    let run = uet(&["run", "--statement", &waived, "--id", "ack/asked-for"]);
+    let run = uet(&["run", "--statement", &waived, "--id", "ack/requested"]);
     assert!(run.out.contains("no longer needed"), "{}", run.out);
 
     let other = waiver.replace("pds-ack-004", "PDS-ACK-005");
@@ -284,7 +284,7 @@ fn a_statement_waives_claims_and_disclaims() {
         "stated.toml",
         b"name = 'stepping 3'\ndisclaims = ['rud', 'rod']\nclaims = ['teleport']\n",
     );
-    let run = uet(&["run", "--statement", &stated, "--id", "ack/asked-for"]);
+    let run = uet(&["run", "--statement", &stated, "--id", "ack/requested"]);
     assert_eq!(run.code, 3, "nothing was tested");
     assert!(run.out.contains("the device does not claim 'rud'"), "{}", run.out);
     assert!(run.out.contains("claimed for the device by stepping 3: teleport"), "{}", run.out);
@@ -297,7 +297,7 @@ fn a_statement_waives_claims_and_disclaims() {
 
 #[test]
 fn profile_lists_its_demands_and_is_provisional() {
-    let result = json(&["--id", "ack/asked-for", "--profile", "ai-full"]);
+    let result = json(&["--id", "ack/requested", "--profile", "ai-full"]);
     assert_eq!(result["statement"]["provisional"], true);
     assert_eq!(result["statement"]["beyond"], serde_json::json!([]), "the built-in NIC claims all of it");
     assert_eq!(uet(&["run", "--profile", "ai"]).code, 2);
@@ -315,7 +315,7 @@ fn profile_selects_what_an_endpoint_promises() {
         ("ai-full", "rod/gap", "skipped"),
         ("hpc", "rod/gap", "pass"),
         ("reference-provider", "atomic/sum", "pass"),
-        ("reference-provider", "deferrable/put-off", "skipped"),
+        ("reference-provider", "deferrable/deferral", "skipped"),
         ("reference-provider", "ack/mark", "skipped"),
     ] {
         assert_eq!(verdict(profile, id), expected, "{profile}: {id}");
@@ -363,7 +363,7 @@ fn the_built_in_nic_speaks_ipv4_ipv6_and_both() {
 #[test]
 fn every_family_gives_the_same_verdicts() {
     let verdicts = |family| -> Vec<(Value, Value)> {
-        let groups = ["--group", "ip", "--group", "trim", "--group", "nack", "--group", "initiate"];
+        let groups = ["--group", "ip", "--group", "trim", "--group", "nack", "--group", "source-establish"];
         let result = json(&[&["--family", family], &groups[..]].concat());
         let rules = result["rules"].as_array().unwrap();
         rules.iter().map(|rule| (rule["id"].clone(), rule["verdict"].clone())).collect()
@@ -402,7 +402,7 @@ fn a_failure_shows_the_packet_field_by_field() {
 
 #[test]
 fn impairments_never_make_a_case_fail() {
-    let id = ["--id", "ack/asked-for", "--impair"];
+    let id = ["--id", "ack/requested", "--impair"];
     for impairment in ["drop ack 40%", "drop ack 2..9"] {
         let verdict = json(&[&id[..], &[impairment]].concat())["rules"][0]["verdict"].clone();
         assert_eq!(verdict, "pass", "{impairment}: an attempt without a loss decides");
@@ -502,7 +502,7 @@ fn signal_ends_the_run_with_partial_reports() {
 fn unwritable_files_are_reported_first() {
     let there = common::file("no-folder", b"");
     for option in ["--json", "--junit", "--html", "--capture"] {
-        let run = uet(&["run", "--id", "ack/asked-for", option, &format!("{there}/x")]);
+        let run = uet(&["run", "--id", "ack/requested", option, &format!("{there}/x")]);
         assert_eq!((run.code, run.out.as_str()), (2, ""), "{option}");
         assert!(run.err.contains("no-folder/x"), "{option}: {}", run.err);
     }
@@ -513,7 +513,7 @@ fn slips_in_a_statement_are_said() {
     let text =
         "claims = ['wriet']\ndisclaims = ['atomik']\n[parameters]\nrto_init_tim = 5\npayload_mtu = '1024'\n";
     let slips = common::file("slips.toml", text.as_bytes());
-    let run = uet(&["run", "--id", "ack/asked-for", "--statement", &slips]);
+    let run = uet(&["run", "--id", "ack/requested", "--statement", &slips]);
     assert_eq!(run.code, 0, "a later version may know them: {}{}", run.out, run.err);
     for said in [
         "there is no capability 'wriet'; did you mean write",
@@ -524,7 +524,7 @@ fn slips_in_a_statement_are_said() {
         assert!(run.err.contains(said), "{said}: {}", run.err);
     }
     let waived = common::file("no-such-waiver.toml", b"[[waivers]]\nid = 'PDS-NOPE-1'\nreason = 'x'\n");
-    let run = uet(&["run", "--id", "ack/asked-for", "--statement", &waived]);
+    let run = uet(&["run", "--id", "ack/requested", "--statement", &waived]);
     assert_eq!((run.code, run.out.as_str()), (2, ""));
     assert!(run.err.contains("there is no rule or requirement 'PDS-NOPE-1'"), "{}", run.err);
 }

@@ -91,7 +91,7 @@ impl fmt::Display for Family {
 /// use uet_conformance::{Options, Verdict, run};
 /// use uet_emulator::Config;
 ///
-/// let options = Options { ids: vec!["ack/asked-for".into()], ..Options::default() };
+/// let options = Options { ids: vec!["ack/requested".into()], ..Options::default() };
 /// let result = run(&mut Embedded::new(Config::default())?, &options, |_| ());
 /// assert_eq!(result.count(Verdict::Pass), 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())

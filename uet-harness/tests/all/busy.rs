@@ -48,14 +48,14 @@ fn pausing(pause: Duration) -> Busy {
 
 #[test]
 fn late_suite_makes_cases_inconclusive() {
-    let (verdict, reason) = verdict("nscc/marked-in-time", pausing(Duration::from_micros(60)));
+    let (verdict, reason) = verdict("nscc/marked-below-target", pausing(Duration::from_micros(60)));
     assert_eq!(verdict, Verdict::Inconclusive, "{reason}");
     assert!(reason.contains("late: the machine is too busy for this"), "{reason}");
 }
 
 #[test]
 fn undisturbed_cases_are_judged() {
-    assert_eq!(verdict("nscc/marked-in-time", pausing(Duration::ZERO)).0, Verdict::Pass);
+    assert_eq!(verdict("nscc/marked-below-target", pausing(Duration::ZERO)).0, Verdict::Pass);
 }
 
 /// A link that takes this long for each packet.
@@ -86,7 +86,7 @@ impl Changes for Slow {
 #[test]
 fn slow_packets_are_waited_for() {
     let slow = Slow { each: Duration::from_millis(1), free: Duration::ZERO, came: VecDeque::new() };
-    let (verdict, reason) = verdict("ack/never-back", slow);
+    let (verdict, reason) = verdict("ack/monotonic-cack", slow);
     assert_eq!(verdict, Verdict::Pass, "{reason}");
 }
 
@@ -116,6 +116,6 @@ impl Changes for Overrun {
 
 #[test]
 fn packet_lost_twice_by_the_host_is_sent_again() {
-    let (verdict, reason) = verdict("ack/never-back", Overrun::default());
+    let (verdict, reason) = verdict("ack/monotonic-cack", Overrun::default());
     assert_eq!(verdict, Verdict::Pass, "{reason}");
 }

@@ -70,7 +70,7 @@ fn json_has_the_new_code_point_and_the_new_field() {
 }
 
 fn suite(spec: &'static Spec) -> RunResult {
-    let options = Options { ids: vec!["ack/asked-for".into()], spec, ..Options::default() };
+    let options = Options { ids: vec!["ack/requested".into()], spec, ..Options::default() };
     run(&mut Embedded::new(Config::default()).unwrap(), &options, |_| ())
 }
 

@@ -20,7 +20,7 @@ impl Changes for Twice {
 
 #[test]
 fn it_is_seen() {
-    let ids = ["completions/once", "send/once"].map(String::from);
+    let ids = ["completions/once", "send/completes-once"].map(String::from);
     let options = Options { ids: ids.to_vec(), ..Options::default() };
     let result = run(&mut Device::new(Twice { again: None }), &options, |_| ());
     let broken: Vec<_> = result.rules.iter().map(|rule| (rule.verdict, &rule.requirements[0][..])).collect();

@@ -38,12 +38,12 @@ fn its_operands_are_big_endian() {
     let ids = [
         "atomic/sum",
         "atomic/fetch",
-        "atomic/fetch-again",
-        "atomic/once",
-        "atomic/all-add-up",
+        "atomic/fetch-duplicate",
+        "atomic/duplicate",
+        "atomic/out-of-order",
         "clear/fetched-value",
         "rod/duplicates",
-        "window/shuffled-twice",
+        "window/shuffled-duplicates",
     ];
     let result = results(&mut device, &ids);
     assert_eq!(others(&result, &[Verdict::Pass]), [""; 0]);
@@ -79,6 +79,6 @@ fn it_takes_few_elements() {
         }
         true
     };
-    let (verdict, reason) = verdict("atomic/fetch-much", 1, hears, says_all);
+    let (verdict, reason) = verdict("atomic/fetch-many", 1, hears, says_all);
     assert_eq!((verdict, &reason[..]), (Verdict::Skipped, "the device takes fewer than 128 elements"));
 }

@@ -18,13 +18,13 @@ fn its_host_loses_a_datagram() {
         device.effects.lost += u64::from(lost);
         !lost
     };
-    passes("rudi/each-once", once, says_all);
+    passes("rudi/one-response", once, says_all);
     let always: Hears = |device, wire| {
         let lost = is(wire, "pds.type", PdsType::RUDI_REQ.code());
         device.effects.lost += u64::from(lost);
         !lost
     };
-    let (verdict, reason) = verdict("rudi/each-once", 1, always, says_all);
+    let (verdict, reason) = verdict("rudi/one-response", 1, always, says_all);
     assert_eq!(verdict, Verdict::Inconclusive, "{reason}");
 }
 

@@ -51,7 +51,7 @@ fn it_names_a_context_in_unexp_event() {
     let says: Says = |device, wire| {
         says_other(device, wire, ("pds.nack_code", NackCode::UNEXP_EVENT.code()), ("pds.spdcid", 1))
     };
-    passes("robust/unknown-control", hears_all, says);
+    passes("robustness/unknown-control", hears_all, says);
 }
 
 /// A base at a multiple of 64 is close enough to the requested one.
@@ -69,7 +69,7 @@ fn its_bitmaps_are_aligned() {
         device.came.push_back(wire);
     };
     for seed in 1..=64 {
-        let (verdict, reason) = verdict("ask/probe-bitmap", seed, hears_all, says);
+        let (verdict, reason) = verdict("ack-request/probe-bitmap", seed, hears_all, says);
         assert_eq!(verdict, Verdict::Pass, "seed {seed}: {reason}");
     }
 }
@@ -95,7 +95,7 @@ fn its_first_token_is_0() {
 #[test]
 fn it_takes_no_start_from_others() {
     let hears: Hears = |_, wire| !is(wire, "pds.nack_code", NackCode::NEW_START_PSN.code());
-    let (verdict, reason) = verdict("reaction/new-start", 1, hears, says_all);
+    let (verdict, reason) = verdict("source-nack/new-start", 1, hears, says_all);
     assert_eq!(verdict, Verdict::Skipped, "{reason}");
 }
 
@@ -116,7 +116,7 @@ fn it_opens_no_context_before_the_last_has_ended() {
             _ => device.came.push_back(wire),
         }
     };
-    passes("source-close/nothing-above", hears, says);
+    passes("source-close/next-context", hears, says);
 }
 
 /// The sources do not order the response to a rendezvous send and the read of its rest.
@@ -136,7 +136,7 @@ fn it_answers_a_rendezvous_after_its_read() {
         Some(held) if find(&wire, "pds.cack_psn").is_some() => held.push(wire),
         _ => device.came.push_back(wire),
     };
-    let ids = ["rendezvous/reads-the-rest", "rendezvous/not-before-the-rest", "rendezvous/nothing-at-once"];
+    let ids = ["rendezvous/reads-rest", "rendezvous/completion", "rendezvous/no-eager-data"];
     let result = results(&mut device(hears, says), &ids);
     assert_eq!(others(&result, &[Verdict::Pass]), [""; 0]);
 }
@@ -165,7 +165,7 @@ fn it_answers_disabled_indices_either_way() {
         |device, wire| says_code(device, wire, ReturnCode::DISABLED_GEN),
     ];
     for says in either {
-        for id in ["addressing/disabled", "addressing/disabled-without-buffer"] {
+        for id in ["addressing/disabled", "addressing/disabled-no-receive"] {
             passes(id, hears_all, says);
         }
     }
@@ -198,5 +198,5 @@ fn it_always_sends_congestion_state() {
         wire.bytes = longer.unwrap_or(wire.bytes);
         device.came.push_back(wire);
     };
-    passes("ack/form", hears_all, says);
+    passes("ack/type", hears_all, says);
 }

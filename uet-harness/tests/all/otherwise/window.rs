@@ -102,10 +102,10 @@ impl Changes for Bounded {
 fn it_uses_no_wider_window() {
     let mut device = Device::new(Bounded::default());
     let options =
-        Options { groups: vec!["send-window".into()], max_instances: Some(1), ..Options::default() };
+        Options { groups: vec!["source-window".into()], max_instances: Some(1), ..Options::default() };
     let result = run(&mut device, &options, |_| ());
     assert_eq!(others(&result, &[Verdict::Pass, Verdict::Inconclusive]), [""; 0]);
-    let wider = result.rules.iter().find(|rule| rule.id == "send-window/wider").unwrap();
+    let wider = result.rules.iter().find(|rule| rule.id == "source-window/wider").unwrap();
     assert_eq!(
         (wider.verdict, &wider.reason[..]),
         (Verdict::Inconclusive, "the device stopped at packet 128, before 129")
@@ -119,6 +119,6 @@ fn it_ends_a_refused_message_within_its_window() {
     let mut config = Config::default();
     config.set("congestion", &json!("none")).unwrap();
     let bounded = Bounded { delay: Duration::from_micros(60), ..Bounded::default() };
-    let result = results(&mut Device::with(config, bounded), &["completions/cut-off"]);
+    let result = results(&mut Device::with(config, bounded), &["completions/early-end"]);
     assert_eq!(others(&result, &[Verdict::Pass]), [""; 0]);
 }
