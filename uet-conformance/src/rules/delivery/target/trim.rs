@@ -98,7 +98,7 @@ pub(super) const RULES: &[Rule] = &[
             Ok(())
         },
     ),
-    rule("trim/flags", "The NACK of a trimmed packet repeats m and retx, with and without a context")
+    rule("trim/nack-flags", "The NACK of a trimmed packet repeats m and retx, with and without a context")
         .checks(&[PDS_NACK_001])
         .needs(&[TRIM, ECN, SET_ECN])
         .over(&[&KIND, &MODE, &CARRIER])
