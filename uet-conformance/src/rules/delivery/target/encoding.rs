@@ -112,9 +112,9 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             let (pdc, region) = t.open()?;
             let unknown = t.initiate().of_nobody(pdc.remote);
-            let stranger = Pdc { local: unknown.local, ..pdc.clone() };
+            let foreign = Pdc { local: unknown.local, ..pdc.clone() };
             t.request(&unknown, unknown.request(0).write(&region, 0, &[1])?)?;
-            t.request(&stranger, stranger.request(1).write(&region, 0, &[1])?)?;
+            t.request(&foreign, foreign.request(1).write(&region, 0, &[1])?)?;
             t.request(&pdc, Request { syn: true, offset: 9, ..pdc.request(1).write(&region, 0, &[1])? })?;
             t.send(&pdc, &pdc.control(CtlType::ACK_REQUEST, pdc.psn(1), 0)?)?;
             if let Ok(beyond) = t.beyond(&pdc) {
