@@ -170,7 +170,7 @@ impl Emulate {
             None => self.bind()?,
         };
         let nic = Nic::new(address, config).and_then(|nic| nic.with_faults(&self.fault));
-        let nic = nic.map_err(io::Error::other)?;
+        let nic = nic.map_err(io::Error::other)?.with_process_security()?;
         let (channel, control) = match self.control {
             ControlPlace::Stdio => (Channel::Stdio, None),
             ControlPlace::Tcp(address) => {
