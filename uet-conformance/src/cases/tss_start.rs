@@ -237,15 +237,10 @@ fn refused(
     requirement: &Requirement,
     region: &Region,
 ) -> Result<(Pdc, RxPacket, Nack), Stop> {
-    let pdc = match t.word("start_psn_method") {
-        Some("random") => t.initiate(),
-        _ => {
-            let (closed, _) = recorded(t, region)?;
-            overwritten(t, &closed, region)?;
-            t.forget();
-            Pdc { start: closed.start, ..t.initiate() }
-        }
-    };
+    let (closed, _) = recorded(t, region)?;
+    overwritten(t, &closed, region)?;
+    t.forget();
+    let pdc = Pdc { start: closed.start, ..t.initiate() };
     t.request(&pdc, pdc.request(0).write(region, 256, &[1; 32])?)?;
     let wanted = |seen: &RxPacket| {
         pdc.new_start(seen)?;
