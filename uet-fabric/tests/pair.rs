@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use core::ops::ControlFlow;
 use core::time::Duration;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -444,7 +444,7 @@ fn key_file_is_read_with_a_limit() {
 const KEYS: &str = "[[domain]]\nsdi = 7\nmode = \"cluster\"\nssi = true\nown_ssi = 9\n\
                     keys = { 0 = \"5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a\" }\n";
 
-/// Exchanges messages between three domains with these keys, two at a time. Captures each into the folder.
+/// Exchanges messages between three domains with these keys, two at a time. Captures each domain into the folder.
 fn exchange_under_keys(folder: &Path) {
     let keys = folder.join("keys.toml").display().to_string();
     let open = |name: &str| {
@@ -467,30 +467,23 @@ fn exchange_under_keys(folder: &Path) {
     }
 }
 
-#[test]
-fn domains_and_processes_repeat_no_iv() {
-    const CHILD: &str = "UET_TEST_EXCHANGE";
-    if let Some(folder) = std::env::var_os(CHILD) {
-        return exchange_under_keys(folder.as_ref());
-    }
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("ivs-{}", std::process::id()));
+/// Creates a folder with the key file.
+fn keys_in(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("keys.toml"), KEYS).unwrap();
-    exchange_under_keys(&folder);
-    for _ in 0..2 {
-        let mut child = Command::new(std::env::current_exe().unwrap());
-        child.args(["--exact", "domains_and_processes_repeat_no_iv"]).env(CHILD, &folder);
-        assert!(child.stdout(Stdio::null()).status().unwrap().success());
-    }
+    folder
+}
 
-    let captures = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
-    let captures: Vec<_> =
-        captures.filter(|path| path.extension().is_some_and(|end| end == "pcapng")).collect();
-    assert_eq!(captures.len(), 9);
+/// Compares the IVs of all packets in the captures of a folder, and removes it.
+fn assert_unique_ivs(folder: &Path, captures: usize) {
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let files: Vec<_> = files.filter(|path| path.extension().is_some_and(|end| end == "pcapng")).collect();
+    assert_eq!(files.len(), captures);
     let mut decoder = Decoder::new(Options::default(), false).with_keys(KeyRing::from_toml(KEYS).unwrap());
     let (mut history, mut number) = (IvHistory::default(), 0);
-    for capture in captures {
-        input::read(std::fs::File::open(&capture).unwrap(), Start::Eth, &mut |record| {
+    for file in files {
+        input::read(std::fs::File::open(&file).unwrap(), Start::Eth, &mut |record| {
             let decoded = decoder.decode(record);
             let protection = decoded.protection.as_ref().expect("it is protected");
             let (_, key_iv) = protection.key.unwrap_or_else(|| panic!("{protection:?}"));
@@ -498,13 +491,35 @@ fn domains_and_processes_repeat_no_iv() {
             number += 1;
             // Sender and receiver capture one packet each.
             let content = (packet.uet.parts(), ip.src(), ip.dst(), packet.entropy_value());
-            assert_eq!(history.repeats(key_iv, content, number), None, "{}", capture.display());
+            assert_eq!(history.repeats(key_iv, content, number), None, "{}", file.display());
             Ok(ControlFlow::Continue(()))
         })
         .unwrap();
     }
-    assert!(number > 9 * 4, "{number} packets");
-    std::fs::remove_dir_all(&folder).unwrap();
+    assert!(number > 4 * captures as u64, "{number} packets");
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn domains_of_a_process_repeat_no_iv() {
+    let folder = keys_in("domains");
+    exchange_under_keys(&folder);
+    assert_unique_ivs(&folder, 3);
+}
+
+#[test]
+fn processes_repeat_no_iv() {
+    const CHILD: &str = "UET_TEST_EXCHANGE";
+    if let Some(folder) = std::env::var_os(CHILD) {
+        return exchange_under_keys(folder.as_ref());
+    }
+    let folder = keys_in("processes");
+    for _ in 0..2 {
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", "processes_repeat_no_iv"]).env(CHILD, &folder);
+        assert!(child.stdout(Stdio::null()).status().unwrap().success());
+    }
+    assert_unique_ivs(&folder, 6);
 }
 
 #[test]
