@@ -118,8 +118,20 @@ impl Nic {
         self
     }
 
-    /// Installs these secure domains in place of all others: from now on, the NIC protects its packets. A key that stays
-    /// keeps its counter. Fails without a change if a domain cannot be used safely.
+    /// Prepares transport security for packets that leave the process. Without it, equal seeds give equal packets.
+    ///
+    /// Keys then continue their counters over all such NICs of the process. First counters and Start_PSNs come from random
+    /// numbers of the operating system, because an earlier process may have had the keys. Call it before
+    /// [`install_keys`](Self::install_keys).
+    #[cfg(target_os = "linux")]
+    pub fn with_process_security(mut self) -> std::io::Result<Self> {
+        self.security = Security::of_process()?;
+        self.security.set_params(&self.fep.tap().config(&self.config).secure);
+        Ok(self)
+    }
+
+    /// Installs these secure domains in place of all others: from now on, the NIC protects its packets. Every key that the
+    /// NIC has ever had keeps its counter. Fails without a change if a domain cannot be used safely.
     ///
     /// ```
     /// use uet_emulator::{Config, Nic};

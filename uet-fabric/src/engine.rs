@@ -15,8 +15,6 @@ use crate::settings::Settings;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::SystemTime;
-use uet_control::{KeyMode, SecureDomain};
 use uet_emulator::Nic;
 use uet_model::ses::{
     self, Access, Key, Operation, OperationId, Peer, PostError, Process, ReceiveId, ResourceIndex, Work,
@@ -94,9 +92,11 @@ impl Engine {
             let name = path.display();
             let text = read_text(path, MAX_SETTINGS);
             let text = text.map_err(|error| Error::from_io(&format!("FI_UET_KEYS: {name}"), &error))?;
+            let random = |error| Error::from_io("FI_UET_KEYS: no random numbers", &error);
+            nic = nic.with_process_security().map_err(random)?;
             nic.set_encapsulation(carrier.encapsulation());
             let domains = uet_keys::domains_from_toml(&text);
-            let installed = domains.and_then(|domains| nic.install_keys(&with_fresh_counters(domains)));
+            let installed = domains.and_then(|domains| nic.install_keys(&domains));
             installed.map_err(|error| Error::new(Code::EINVAL, format!("FI_UET_KEYS: {name}: {error}")))?;
         }
         let pid = settings.pid.unwrap_or((std::process::id() & 0xfff) as u16);
@@ -331,18 +331,6 @@ impl Engine {
             );
         }
     }
-}
-
-/// Gives each domain a first counter that earlier processes with the same key have not used: 65,536 for each second since
-/// 1970.
-fn with_fresh_counters(mut domains: Vec<SecureDomain>) -> Vec<SecureDomain> {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    for domain in &mut domains {
-        // Client and server share a key, and each has a half of the counters.
-        let half = if domain.mode == KeyMode::Server { 1 << 47 } else { 0 };
-        domain.counter.get_or_insert(half + (since.as_secs() << 16));
-    }
-    domains
 }
 
 /// Returns the value of one element, which is little-endian in memory.

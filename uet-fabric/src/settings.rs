@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use uet_emulator::{Config, fault};
 use uet_kernel::Impairment;
+use uet_model::secure::StartPsnMethod;
 
 /// The longest time that a closing endpoint waits for acknowledgments, by default.
 const SETTLE: Duration = Duration::from_millis(500);
@@ -191,6 +192,8 @@ fn config() -> Config {
     config.pds.max_rto_retx_cnt = 9;
     config.pds.max_nack_retx_cnt = 30;
     config.pds.idle_time = Duration::ZERO;
+    // The floor of `expected` is lost with the process, and its next run would execute recorded requests.
+    config.secure.start_psn_method = StartPsnMethod::Random;
     config.ses.max_operations = u16::MAX;
     config.ses.max_messages = u16::MAX;
     config.ses.max_unexpected = u16::MAX;

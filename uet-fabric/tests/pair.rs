@@ -2,7 +2,10 @@
 #![cfg(target_os = "linux")]
 
 use bytes::Bytes;
+use core::ops::ControlFlow;
 use core::time::Duration;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use uet_emulator::link::udp::UdpLink;
@@ -12,9 +15,13 @@ use uet_fabric::{
     Entry, Failed, Interface, Name, Peek, Read, Receive, Send, Settings, Tag, UNKNOWN_ADDRESS, UserMemory,
     Write, atomic_opcode, atomic_width, datatype, flags, supports,
 };
+use uet_keys::KeyRing;
 use uet_model::ses::{Operation, Peer, Work};
 use uet_model::{Memory, Time};
+use uet_observe::IvHistory;
+use uet_packet_io::{Decoder, input};
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode, ReturnCode};
+use uet_wire::{Options, Start};
 
 /// Memory that the test shares with the provider.
 #[derive(Clone)]
@@ -71,7 +78,7 @@ struct Side {
 }
 
 impl Side {
-    fn open(variables: &'static [(&'static str, &'static str)]) -> Side {
+    fn open(variables: &[(&str, &str)]) -> Side {
         let get = |name: &str| {
             variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.to_string())
         };
@@ -92,11 +99,15 @@ impl Side {
         Side { domain, endpoint, queue, addresses, received, peer: 0 }
     }
 
-    fn pair(variables: &'static [(&'static str, &'static str)]) -> [Side; 2] {
+    fn pair(variables: &[(&str, &str)]) -> [Side; 2] {
         let (mut a, mut b) = (Side::open(variables), Side::open(variables));
-        a.peer = a.addresses.insert(b.endpoint.name());
-        b.peer = b.addresses.insert(a.endpoint.name());
+        a.meet(&mut b);
         [a, b]
+    }
+
+    fn meet(&mut self, other: &mut Side) {
+        self.peer = self.addresses.insert(other.endpoint.name());
+        other.peer = other.addresses.insert(self.endpoint.name());
     }
 
     fn next(&self) -> Entry {
@@ -510,4 +521,92 @@ fn key_file_is_read_with_a_limit() {
     assert!(!within.contains("limit"), "it holds no domain: {within}");
     let beyond = opened((1 << 20) + 1).unwrap_err();
     assert!(beyond.contains("keys.toml: the file is longer than the limit of 1048576 bytes"), "{beyond}");
+}
+
+/// All domains with this key file share key and source identifier.
+const KEYS: &str = "[[domain]]\nsdi = 7\nmode = \"cluster\"\nssi = true\nown_ssi = 9\n\
+                    keys = { 0 = \"5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a\" }\n";
+
+/// Exchanges messages between three domains with these keys, two at a time. Captures each domain into the folder.
+fn exchange_under_keys(folder: &Path) {
+    let keys = folder.join("keys.toml").display().to_string();
+    let open = |name: &str| {
+        let capture = folder.join(format!("{name}-%p.pcapng")).display().to_string();
+        Side::open(&[("iface", "lo"), ("keys", &keys), ("capture", &capture)])
+    };
+    let mut b = open("b");
+    for name in ["a", "c"] {
+        let mut other = open(name);
+        other.meet(&mut b);
+        let (here, there) = (Buffer::new(64), Buffer::new(64));
+        b.post(Some(1), &there, 1);
+        other.post(Some(1), &here, 1);
+        other.send(Some(1), &[0x41; 64]);
+        assert_eq!(b.done().length, 64);
+        b.send(Some(1), &[0x42; 64]);
+        assert_eq!(other.done().length, 64);
+        // Closing it ends its capture.
+        drop(other);
+    }
+}
+
+/// Creates a folder with the key file.
+fn keys_in(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("keys.toml"), KEYS).unwrap();
+    folder
+}
+
+/// Compares the IVs of all packets in the captures of a folder, and removes it.
+fn assert_unique_ivs(folder: &Path, captures: usize) {
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let files: Vec<_> = files.filter(|path| path.extension().is_some_and(|end| end == "pcapng")).collect();
+    assert_eq!(files.len(), captures);
+    let mut decoder = Decoder::new(Options::default(), false).with_keys(KeyRing::from_toml(KEYS).unwrap());
+    let (mut history, mut number) = (IvHistory::default(), 0);
+    for file in files {
+        input::read(std::fs::File::open(&file).unwrap(), Start::Eth, &mut |record| {
+            let decoded = decoder.decode(record);
+            let protection = decoded.protection.as_ref().expect("it is protected");
+            let (_, key_iv) = protection.key.unwrap_or_else(|| panic!("{protection:?}"));
+            let (packet, ip) = (&decoded.packet, decoded.packet.ip.unwrap());
+            number += 1;
+            // Sender and receiver capture one packet each.
+            let content = (packet.uet.parts(), ip.src(), ip.dst(), packet.entropy_value());
+            assert_eq!(history.repeats(key_iv, content, number), None, "{}", file.display());
+            Ok(ControlFlow::Continue(()))
+        })
+        .unwrap();
+    }
+    assert!(number > 4 * captures as u64, "{number} packets");
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn domains_of_a_process_repeat_no_iv() {
+    let folder = keys_in("domains");
+    exchange_under_keys(&folder);
+    assert_unique_ivs(&folder, 3);
+}
+
+#[test]
+fn processes_repeat_no_iv() {
+    const CHILD: &str = "UET_TEST_EXCHANGE";
+    if let Some(folder) = std::env::var_os(CHILD) {
+        return exchange_under_keys(folder.as_ref());
+    }
+    let folder = keys_in("processes");
+    for _ in 0..2 {
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", "processes_repeat_no_iv"]).env(CHILD, &folder);
+        assert!(child.stdout(Stdio::null()).status().unwrap().success());
+    }
+    assert_unique_ivs(&folder, 6);
+}
+
+#[test]
+fn each_context_needs_a_fresh_start_psn() {
+    let settings = Settings::read(|_| None).unwrap();
+    assert_eq!(settings.parameters()["start_psn_method"], "random");
 }

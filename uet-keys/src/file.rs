@@ -2,7 +2,7 @@
 
 use crate::KeyError;
 use serde::Deserialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use toml::Spanned;
 use uet_control::{KeyMode, SecureDomain, SsiContext};
 use uet_wire::tss::{Domain, DomainKey, Ipv6SsiContext, Mode};
@@ -18,8 +18,15 @@ struct File {
     domain: Vec<Spanned<SecureDomain>>,
 }
 
-/// Reads the domains of a key file and checks each.
+/// Reads the domains of a key file for a sender, and checks them. Refuses a key that stands in two places.
 pub fn domains_from_toml(text: &str) -> Result<Vec<SecureDomain>, KeyError> {
+    let (domains, lines): (Vec<_>, Vec<_>) = parse(text)?.into_iter().unzip();
+    unique(&domains).map_err(|(at, error)| lines.get(at).map_or(error.clone(), |line| error.at(*line)))?;
+    Ok(domains)
+}
+
+/// Reads the domains of a key file, each with its line, and checks each by itself.
+pub(crate) fn parse(text: &str) -> Result<Vec<(SecureDomain, usize)>, KeyError> {
     let line = |at: usize| text.get(..at).map_or(1, |before| before.matches('\n').count() + 1);
     let file: File = toml::from_str(text).map_err(|error| {
         let reason = KeyError::new(error.message());
@@ -43,9 +50,32 @@ pub fn domains_from_toml(text: &str) -> Result<Vec<SecureDomain>, KeyError> {
         if !seen.insert(entry.sdi) {
             return Err(KeyError::new(format!("sdi: two domains have the number {:#08x}", entry.sdi)).at(at));
         }
-        domains.push(entry);
+        domains.push((entry, at));
     }
     Ok(domains)
+}
+
+/// Refuses a key that stands in two places: two senders would count its packets, and could repeat an IV.
+pub fn check_unique(domains: &[SecureDomain]) -> Result<(), KeyError> {
+    unique(domains).map_err(|(_, error)| error)
+}
+
+/// The same. An error comes with the index of the second domain.
+fn unique(domains: &[SecureDomain]) -> Result<(), (usize, KeyError)> {
+    let mut seen = BTreeMap::new();
+    for (at, entry) in domains.iter().enumerate() {
+        for (an, keys) in secrets(entry).map_err(|error| (at, error))?.iter().enumerate() {
+            for key in keys {
+                let place = format!("AN {an} of domain {:#08x}", entry.sdi);
+                if let Some(first) = seen.insert(key.fingerprint(), place.clone()) {
+                    let reason =
+                        format!("keys: {first} and {place} have one key; give each place a key of its own");
+                    return Err((at, KeyError::new(reason)));
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Returns the settings of a domain, checked.
@@ -77,7 +107,6 @@ pub fn domain(entry: &SecureDomain) -> Result<Domain, KeyError> {
 /// Returns the keys of a domain by association number, checked.
 pub fn secrets(entry: &SecureDomain) -> Result<[Vec<DomainKey>; 2], KeyError> {
     let mut keys = [Vec::new(), Vec::new()];
-    let mut seen: Vec<Zeroizing<Vec<u8>>> = Vec::new();
     for (an, listed) in &entry.keys {
         let slot = match an.as_str() {
             "0" => 0,
@@ -86,9 +115,6 @@ pub fn secrets(entry: &SecureDomain) -> Result<[Vec<DomainKey>; 2], KeyError> {
         };
         for secret in listed.iter() {
             let bytes = bytes(&secret.0)?;
-            if seen.contains(&bytes) {
-                return Err(KeyError::new("keys: one key stands in two places"));
-            }
             let key = DomainKey::new(&bytes).map_err(|_| length(secret.0.len()))?;
             if key.is_client() != (entry.mode == KeyMode::Client) {
                 return Err(KeyError::new(match entry.mode {
@@ -96,11 +122,10 @@ pub fn secrets(entry: &SecureDomain) -> Result<[Vec<DomainKey>; 2], KeyError> {
                     _ => "keys: only a client (mode = \"client\") holds 88 hexadecimal digits",
                 }));
             }
-            seen.push(bytes);
             keys[slot].push(key);
         }
     }
-    match seen.is_empty() {
+    match keys.iter().all(Vec::is_empty) {
         true => Err(KeyError::new("keys: the domain has no key")),
         false => Ok(keys),
     }

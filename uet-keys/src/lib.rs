@@ -18,5 +18,5 @@ mod file;
 mod ring;
 
 pub use error::KeyError;
-pub use file::{domain, domains_from_toml, secrets};
+pub use file::{check_unique, domain, domains_from_toml, secrets};
 pub use ring::{KeyRing, Opened};

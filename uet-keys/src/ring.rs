@@ -1,7 +1,10 @@
-use crate::{KeyError, domain, domains_from_toml, secrets};
+use crate::file::parse;
+use crate::{KeyError, domain, secrets};
 use std::collections::BTreeMap;
 use uet_control::SecureDomain;
-use uet_wire::tss::{Direction, Domain, DomainKey, ICV, KeyCache, KeyId, Mode, Outer, Tss, TssError};
+use uet_wire::tss::{
+    Direction, Domain, DomainKey, ICV, KeyCache, KeyId, KeyIv, Mode, Outer, PacketKey, Tss, TssError,
+};
 
 /// Number of derived keys that a ring keeps.
 const KEYS: usize = 512;
@@ -21,6 +24,8 @@ pub enum Opened {
     Authentic {
         /// The secret that opened it: its place in the list of its association number.
         key: usize,
+        /// The key and the IV of the packet.
+        key_iv: KeyIv,
     },
     /// There are keys, and none fits: the packet has changed, or the keys are wrong.
     NotAuthentic,
@@ -42,10 +47,10 @@ impl Opened {
         }
     }
 
-    /// Returns the place of the secret that opened the packet.
-    pub fn key(self) -> Option<usize> {
+    /// Returns the place of the secret that opened the packet, and the key and IV of the packet.
+    pub fn key(self) -> Option<(usize, KeyIv)> {
         match self {
-            Opened::Authentic { key } => Some(key),
+            Opened::Authentic { key, key_iv } => Some((key, key_iv)),
             _ => None,
         }
     }
@@ -63,9 +68,10 @@ impl Opened {
 }
 
 impl KeyRing {
-    /// Reads a key file.
+    /// Reads a key file. One key may stand in several places, because a capture may show this mistake of a sender.
     pub fn from_toml(text: &str) -> Result<Self, KeyError> {
-        Self::new(&domains_from_toml(text)?)
+        let domains: Vec<SecureDomain> = parse(text)?.into_iter().map(|(domain, _)| domain).collect();
+        Self::new(&domains)
     }
 
     /// Takes these domains.
@@ -110,17 +116,19 @@ impl KeyRing {
         for id in ids {
             // The cache does not tell which of several secrets it holds.
             let is_only = secrets.len() == 1;
-            if is_only && self.cache.get(&id).is_some_and(|key| domain.open(key, outer, packet).is_ok()) {
-                return Opened::Authentic { key: 0 };
+            if let Some(key) = self.cache.get(&id).filter(|_| is_only) {
+                if let Ok(key_iv) = opened(domain, key, outer, packet) {
+                    return Opened::Authentic { key: 0, key_iv };
+                }
             }
             let derived = secrets.iter().map(|secret| id.derive(secret).ok());
             for (place, key) in derived.enumerate().filter_map(|(place, key)| Some((place, key?))) {
-                match domain.open(&key, outer, packet) {
-                    Ok(()) => {
+                match opened(domain, &key, outer, packet) {
+                    Ok(key_iv) => {
                         if is_only {
                             self.cache.put(id, key);
                         }
-                        return Opened::Authentic { key: place };
+                        return Opened::Authentic { key: place, key_iv };
                     }
                     Err(TssError::NotAuthentic) => {}
                     Err(error) => return Opened::Unfit(error),
@@ -148,6 +156,12 @@ impl KeyRing {
         packet.copy_from_slice(&first.ok_or(Opened::NoKey)?);
         Ok(())
     }
+}
+
+/// Opens a packet in place.
+fn opened(domain: &Domain, key: &PacketKey, outer: &Outer, packet: &mut [u8]) -> Result<KeyIv, TssError> {
+    domain.open(key, outer, packet)?;
+    domain.key_iv(key, outer, packet)
 }
 
 type Domains = BTreeMap<u32, (Domain, [Vec<DomainKey>; 2])>;

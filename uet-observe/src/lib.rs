@@ -34,6 +34,7 @@
 
 mod apply;
 mod context;
+mod iv_history;
 mod observed;
 mod observer;
 mod rudi;
@@ -41,6 +42,7 @@ mod rudi;
 pub use context::{
     Context, ContextId, Direction, MessagePart, RcvdBytes, ReadData, ReadRequest, SentRequest, Side, Stray,
 };
+pub use iv_history::IvHistory;
 pub use observed::Observed;
 pub use observer::Observer;
 pub use rudi::{RudiFacts, RudiQuestion};

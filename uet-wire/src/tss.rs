@@ -17,7 +17,7 @@ mod outer;
 pub use self::{
     domain::{Direction, Domain, ICV, Ipv6SsiContext, MAX_CONFIDENTIALITY_OFFSET, Mode},
     error::{DomainError, TssError},
-    key::{DomainKey, KeyCache, KeyId, PacketKey},
+    key::{DomainKey, KeyCache, KeyFingerprint, KeyId, KeyIv, PacketKey},
     outer::{Outer, OuterLayer},
 };
 

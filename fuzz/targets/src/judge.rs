@@ -6,6 +6,7 @@ use uet_conformance::Corrections;
 use uet_conformance::passive::{CaptureChecker, CaptureFinding, CapturedPacket, Origin};
 use uet_packet_io::json::{Decoded, Record};
 use uet_wire::catalogue;
+use uet_wire::tss::{DomainKey, KeyIv, Tss};
 
 /// The input is a list: the length of an [`Input`] in two bytes, then the input. A length of 0 begins an instance of
 /// the suite.
@@ -54,9 +55,17 @@ fn judge(inputs: &[Option<Input<'_>>]) -> (Vec<(u64, CaptureFinding)>, usize) {
             error: decoded.error(),
             authenticated: None,
             // Two keys: the judge follows the counters of each.
-            key: Some(bytes.len() % 2),
+            key: decoded.packet.uet.tss.map(|tss| key(bytes.len() % 2, &tss)),
         };
         found.extend(checker.packet(packet).into_iter().map(|finding| (number, finding)));
     }
     (found, checker.contexts())
+}
+
+/// Returns the key and the IV of a packet that a secret has opened, without an IV mask.
+fn key(place: usize, tss: &Tss<'_>) -> (usize, KeyIv) {
+    let secret = DomainKey::new(&[place as u8; 32]).expect("it has 32 bytes");
+    let mut iv = [0; 12];
+    iv[4..].copy_from_slice(tss.tsc().bytes());
+    (place, KeyIv { key: secret.fingerprint(), iv })
 }

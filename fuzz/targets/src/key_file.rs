@@ -12,7 +12,11 @@ pub(super) fn run(data: &[u8]) {
         Err(error) => {
             assert!(!error.reason().is_empty());
             assert!(error.line().is_none_or(|line| (1..=text.matches('\n').count() + 1).contains(&line)));
-            assert_eq!(KeyRing::from_toml(text).err(), Some(error.clone()));
+            match KeyRing::from_toml(text) {
+                Err(same) => assert_eq!(same, error),
+                // Readers accept one key in two places.
+                Ok(_) => assert!(error.reason().contains(" have one key; "), "{error}"),
+            }
             let shown = format!("{error} {error:?}");
             assert!(!shows_digits(&shown, text, SHOWN), "{shown}");
         }

@@ -19,6 +19,7 @@ use uet_emulator::link::neighbor::PeerMac;
 use uet_emulator::link::server::{Channel, Server};
 use uet_emulator::link::udp::UdpLink;
 use uet_emulator::{Config, Nic};
+use uet_model::secure::StartPsnMethod;
 use uet_wire::outer::{IP_PROTO, UDP_PORT};
 use uet_wire::{Spec, Version};
 
@@ -170,7 +171,7 @@ impl Emulate {
             None => self.bind()?,
         };
         let nic = Nic::new(address, config).and_then(|nic| nic.with_faults(&self.fault));
-        let nic = nic.map_err(io::Error::other)?;
+        let nic = nic.map_err(io::Error::other)?.with_process_security()?;
         let (channel, control) = match self.control {
             ControlPlace::Stdio => (Channel::Stdio, None),
             ControlPlace::Tcp(address) => {
@@ -242,6 +243,8 @@ impl Emulate {
     fn config(&self) -> io::Result<Config> {
         let mut config = if self.virtual_time { Config::default() } else { Config::real_time() };
         config.speak(self.spec.released());
+        // The floor of `expected` is lost with the process, and its next run would execute recorded requests.
+        config.secure.start_psn_method = StartPsnMethod::Random;
         if let Some(path) = &self.config {
             read_config(path, &mut config)?;
         }

@@ -51,7 +51,7 @@ use std::sync::atomic::Ordering;
 use toml::Spanned;
 use uet_control::{PARAMETERS, Parameter, SecureDomain, escape, escape_lines};
 use uet_emulator::Config;
-use uet_keys::KeyRing;
+use uet_keys::{KeyError, KeyRing};
 use uet_packet_io::Decoder;
 use uet_packet_io::file;
 use uet_packet_io::input::{self, InputError, Taker};
@@ -303,10 +303,13 @@ fn line_at(text: &str, place: usize) -> usize {
     text.get(..place).unwrap_or_default().matches('\n').count() + 1
 }
 
-/// Reads a key file.
+/// Reads a key file for a sender.
 fn read_keys(path: &Path) -> io::Result<Vec<SecureDomain>> {
-    let advice = |error| about(path, format_args!("{error}; docs/security.md describes key files"));
-    uet_keys::domains_from_toml(&key_text(path)?).map_err(advice)
+    uet_keys::domains_from_toml(&key_text(path)?).map_err(|error| about_keys(path, &error))
+}
+
+fn about_keys(path: &Path, error: &KeyError) -> io::Error {
+    about(path, format_args!("{error}; docs/security.md describes key files"))
 }
 
 /// Returns the text of a key file.
@@ -381,7 +384,7 @@ impl Deployment {
     /// Reads the keys, if any are named.
     fn key_ring(&self) -> io::Result<Option<KeyRing>> {
         let Some(path) = &self.keys else { return Ok(None) };
-        KeyRing::new(&read_keys(path)?).map(Some).map_err(|error| about(path, error))
+        KeyRing::from_toml(&key_text(path)?).map(Some).map_err(|error| about_keys(path, &error))
     }
 
     fn options(&self) -> Options {

@@ -8,6 +8,7 @@ use core::time::Duration;
 use std::collections::BTreeMap;
 use uet_observe::Facts;
 use uet_wire::catalogue::{self, Requirement};
+use uet_wire::tss::KeyIv;
 use uet_wire::validate::{self, Severity};
 use uet_wire::{Packet, ParseError};
 
@@ -26,8 +27,8 @@ pub struct CapturedPacket<'a> {
     pub error: Option<ParseError>,
     /// For a secured packet: true if it is authentic, false if not, `None` if that is unknown.
     pub authenticated: Option<bool>,
-    /// The place of the secret that opened it, among those of its association number.
-    pub key: Option<usize>,
+    /// The secret that opened it, by its place among those of its association number, and the packet's key and IV.
+    pub key: Option<(usize, KeyIv)>,
 }
 
 /// Something in a capture that deserves attention.

@@ -4,15 +4,15 @@
 //! judged: those that a key has opened.
 
 use super::CaptureFinding;
-use core::hash::{Hash, Hasher};
 use core::net::IpAddr;
-use std::collections::hash_map::DefaultHasher;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
+use uet_observe::IvHistory;
 use uet_wire::Packet;
 use uet_wire::catalogue::TSS_CTR_001;
+use uet_wire::tss::KeyIv;
 use uet_wire::validate::Severity;
 
-/// The packets that share key and IV, except for the counter. Without a source identifier, the address stands for it.
+/// A sender under a key and epoch. Without a source identifier, the address stands for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Stream {
     sdi: u32,
@@ -22,14 +22,6 @@ struct Stream {
     sender: Result<u32, IpAddr>,
 }
 
-/// The counters of a stream, each with a digest and the number of its packet.
-#[derive(Debug, Default)]
-struct Counters {
-    seen: BTreeMap<u64, (u64, u64)>,
-    /// The progress of each address. Both ends of a client-server domain can share a source identifier.
-    progress: HashMap<IpAddr, Progress>,
-}
-
 #[derive(Debug, Default)]
 struct Progress {
     /// Where a range of counters begins. Queues of a sender may have ranges of their own.
@@ -37,7 +29,7 @@ struct Progress {
     highest: u64,
 }
 
-/// Maximum number of counters kept for each stream, of streams and of keys. Beyond it, the oldest or all are forgotten.
+/// Maximum number of ranges of a sender, of senders and of keys. Beyond it, more or all are forgotten.
 const KEPT: usize = 4096;
 
 /// A finding about a packet, without the packet.
@@ -59,26 +51,34 @@ const LIFETIME: u16 = 16;
 /// Judges the protection of packets, one after the other.
 #[derive(Debug, Default)]
 pub(super) struct ProtectionChecker {
-    streams: HashMap<Stream, Counters>,
+    ivs: IvHistory,
+    /// The progress of each address. Both ends of a client-server domain can share a source identifier.
+    progress: HashMap<(Stream, IpAddr), Progress>,
     /// The newest epoch of each key, and the number of its packet.
     epochs: HashMap<(u32, bool, usize), (u16, u64)>,
 }
 
 impl ProtectionChecker {
     /// Judges the next packet, which the secret `key` of its association number has opened. `number` is that of the packet.
-    pub(super) fn packet(&mut self, number: u64, key: usize, packet: &Packet<'_>) -> Vec<CaptureFinding> {
+    pub(super) fn packet(
+        &mut self,
+        number: u64,
+        (key, key_iv): (usize, KeyIv),
+        packet: &Packet<'_>,
+    ) -> Vec<CaptureFinding> {
         let (Some(tss), Some(ip)) = (packet.uet.tss, packet.ip) else { return Vec::new() };
         let (head, tsc) = (tss.head(), tss.tsc());
         let (sdi, an, epoch) = (head.sdi(), head.an(), tsc.epoch());
-        let stream = Stream { sdi, an, key, epoch, sender: tss.ssi().ok_or(ip.src()) };
-        let mut hasher = DefaultHasher::new();
-        (packet.uet.parts(), ip.dst()).hash(&mut hasher);
         let old = self.epoch((sdi, an, key), epoch, number);
-        if self.streams.len() >= KEPT && !self.streams.contains_key(&stream) {
-            self.streams.clear();
-        }
-        let counters = self.streams.entry(stream).or_default();
-        let strange = counters.counter(ip.src(), tsc.counter(), hasher.finish(), number);
+        let content = (packet.uet.parts(), ip.src(), ip.dst(), packet.entropy_value());
+        let repeats = self.ivs.repeats(key_iv, content, number);
+        let strange = match repeats {
+            Some(with) => Some(repeated(tsc.counter(), with)),
+            None => {
+                let stream = Stream { sdi, an, key, epoch, sender: tss.ssi().ok_or(ip.src()) };
+                self.counter((stream, ip.src()), tsc.counter())
+            }
+        };
         let finding = |Judgment { id, severity, with, message }| {
             let culprit = Some(ip.src());
             CaptureFinding { number, with, id, severity, culprit, message }
@@ -104,26 +104,12 @@ impl ProtectionChecker {
             Judgment { id: "old-epoch", severity: Severity::Warning, with: Some(*first), message }
         })
     }
-}
 
-impl Counters {
-    fn counter(&mut self, src: IpAddr, counter: u64, digest: u64, number: u64) -> Option<Judgment> {
-        if let Some((before, with)) = self.seen.get(&counter) {
-            // The network may copy a packet.
-            return (*before != digest).then(|| {
-                let message =
-                    format!("counter {counter:#x} protects another packet of this key too: the IV repeats");
-                Judgment { id: TSS_CTR_001.id, severity: Severity::Error, with: Some(*with), message }
-            });
-        }
-        self.seen.insert(counter, (digest, number));
-        if self.seen.len() > KEPT {
-            self.seen.pop_first();
-        }
-        if self.progress.len() >= KEPT {
+    fn counter(&mut self, sender: (Stream, IpAddr), counter: u64) -> Option<Judgment> {
+        if self.progress.len() >= KEPT && !self.progress.contains_key(&sender) {
             self.progress.clear();
         }
-        let Progress { ranges, highest } = self.progress.entry(src).or_default();
+        let Progress { ranges, highest } = self.progress.entry(sender).or_default();
         let is_known = ranges.iter().rev().any(|begin| *begin <= counter && counter - begin < FAR);
         let back = !ranges.is_empty() && !is_known && highest.saturating_sub(counter) >= FAR;
         if !is_known && ranges.len() < KEPT {
@@ -138,4 +124,9 @@ impl Counters {
             Judgment { id: "counter-back", severity: Severity::Note, with: None, message }
         })
     }
+}
+
+fn repeated(counter: u64, with: u64) -> Judgment {
+    let message = format!("counter {counter:#x} protects another packet of this key too: the IV repeats");
+    Judgment { id: TSS_CTR_001.id, severity: Severity::Error, with: Some(with), message }
 }

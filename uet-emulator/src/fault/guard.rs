@@ -45,6 +45,8 @@ pub(super) struct Notes {
     pub(super) numbers: BTreeMap<(u64, u64), u64>,
     pub(super) packets: BTreeMap<(u64, u64), Packet>,
     pub(super) domains: Vec<SecureDomain>,
+    /// The number of installations.
+    pub(super) installed: u64,
 }
 
 /// The right protection, and the state of the faults around it.
@@ -180,7 +182,9 @@ pub(crate) struct Shared(Arc<Mutex<Notes>>);
 impl Guard {
     pub(crate) fn new(security: &Security, hooks: Vec<Hooks>, shared: &Shared) -> Self {
         let notes = shared.0.clone();
-        let domains = &mut notes.lock().unwrap_or_else(PoisonError::into_inner).domains;
+        let mut noted = notes.lock().unwrap_or_else(PoisonError::into_inner);
+        noted.installed += 1;
+        let domains = &mut noted.domains;
         domains.extend(security.domains.iter().cloned());
         let excess = domains.len().saturating_sub(64);
         domains.drain(..excess);

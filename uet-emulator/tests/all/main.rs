@@ -2,6 +2,7 @@
 
 mod capture;
 mod control;
+mod counters;
 mod examples;
 #[cfg(target_os = "linux")]
 mod fairness;

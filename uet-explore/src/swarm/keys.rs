@@ -5,10 +5,11 @@ use uet_keys::{KeyRing, domains_from_toml};
 
 impl Run {
     /// Returns the keys of a group: that of this round and that before it, and the round with whose key to send. `None`
-    /// without protection.
+    /// without protection. A key comes back every third round, in the other slot.
     pub(super) fn key_file(&self, group: usize, round: u32, sends: u32) -> Option<String> {
         let (sdi, mode) = self.plan.groups[group].domain?;
-        let key = |round: u32| format!("{} = \"{}\"", round % 2, format!("{sdi:04x}{round:04x}").repeat(8));
+        let key =
+            |round: u32| format!("{} = \"{}\"", round % 2, format!("{sdi:04x}{:04x}", round % 3).repeat(8));
         let keys: Vec<String> = (round.saturating_sub(1)..=round).map(key).collect();
         let text = format!(
             "[[domain]]\nsdi = {sdi}\nmode = \"{mode}\"\nan = {}\nkeys = {{ {} }}\n",

@@ -8,6 +8,7 @@ use uet_emulator::Nic;
 use uet_kernel::{Observer, Treatment};
 use uet_keys::{KeyRing, Opened};
 use uet_model::{Packet, Time};
+use uet_observe::IvHistory;
 use uet_wire::catalogue::{PDS_SYN_008, WIRE_LEN_001, WIRE_RSVD_001};
 use uet_wire::tss::Outer;
 use uet_wire::validate::Finding;
@@ -23,6 +24,7 @@ pub(crate) struct Watch {
     pub(crate) prints: bool,
     /// The keys of all secure domains.
     pub(crate) keys: Option<KeyRing>,
+    ivs: IvHistory,
     /// Endpoints that must protect their packets.
     pub(crate) protected: HashSet<IpAddr>,
     /// Endpoints that crashed or have few PDCIDs. They use PDCIDs again at once, so the passive judge does not judge their
@@ -84,8 +86,12 @@ impl Watch {
             return Err("a packet in the clear".into());
         };
         let outer = Outer::udp(packet.src, packet.dst, packet.entropy, bytes.len());
+        let sealed = bytes.clone();
         match keys.open(&outer, bytes) {
-            Opened::Authentic { .. } => {
+            Opened::Authentic { key_iv, .. } => {
+                if let Some(earlier) = self.ivs.repeats(key_iv, (sealed, packet.entropy), self.packets) {
+                    return Err(format!("a packet with the key and IV of packet {earlier}"));
+                }
                 bytes.truncate(bytes.len() - ICV);
                 bytes.drain(..header);
                 Ok(())

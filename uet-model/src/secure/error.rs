@@ -17,6 +17,8 @@ pub enum SettingsError {
     UnexpectedSsi,
     /// Both ends of a client-server domain with source identifiers would use one part of the counters.
     CounterBase,
+    /// The counters hold as many keys and epochs as they can.
+    TooManyKeys,
 }
 
 impl fmt::Display for SettingsError {
@@ -36,6 +38,9 @@ impl fmt::Display for SettingsError {
             SettingsError::CounterBase => f.write_str(
                 "counter_base is 0 or 2^47: client and server each need their own half of the counters",
             ),
+            SettingsError::TooManyKeys => {
+                f.write_str("1,048,576 keys and epochs have been used; restart the program to use others")
+            }
         }
     }
 }

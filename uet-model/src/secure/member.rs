@@ -1,4 +1,5 @@
 use super::SettingsError;
+use super::counters::{Counter, Counters};
 use core::net::IpAddr;
 use std::collections::BTreeMap;
 use uet_wire::Psn;
@@ -10,14 +11,13 @@ const UPPER_HALF: u64 = 1 << 47;
 /// The last counter of 48 bits.
 const LAST: u64 = (1 << 48) - 1;
 
-/// A key, with the state that must never be separated from it.
+/// A key in use.
 #[derive(Clone, Debug)]
 pub(super) struct Slot {
     pub(super) key: DomainKey,
     /// The current epoch of this key.
     pub(super) epoch: u16,
-    /// The counter of the next packet.
-    pub(super) next: u64,
+    counter: Counter,
 }
 
 /// An endpoint's part in a secure domain.
@@ -34,6 +34,7 @@ pub struct Member {
     ssi: Option<u32>,
     /// At a server: the source identifier of each client.
     clients: BTreeMap<IpAddr, u32>,
+    counters: Counters,
     counter_base: u64,
     fatal_threshold: u64,
     /// The number of wrong ICVs.
@@ -45,11 +46,10 @@ pub struct Member {
 }
 
 impl Member {
-    /// Returns a member without keys.
-    pub fn new(domain: Domain) -> Result<Self, SettingsError> {
+    /// Returns a member without keys. Its keys take their packet counters from `counters`.
+    pub fn new(domain: Domain, counters: &Counters) -> Result<Self, SettingsError> {
         domain.check()?;
-        let halves = domain.ssi && matches!(domain.mode, Mode::Client | Mode::Server);
-        let counter_base = if halves && domain.mode == Mode::Server { UPPER_HALF } else { 0 };
+        let counter_base = if domain.mode == Mode::Server { UPPER_HALF } else { 0 };
         Ok(Member {
             domain,
             slots: [None, None],
@@ -57,8 +57,9 @@ impl Member {
             enabled: true,
             ssi: None,
             clients: BTreeMap::new(),
+            counters: counters.clone(),
             counter_base,
-            fatal_threshold: if halves && counter_base == 0 { UPPER_HALF - 1 } else { LAST },
+            fatal_threshold: if domain.mode == Mode::Client { UPPER_HALF - 1 } else { LAST },
             failures: 0,
             ini_start_psn: None,
             tgt_start_psn: Psn(0),
@@ -83,8 +84,8 @@ impl Member {
         self.clients.insert(client, ssi);
     }
 
-    /// Sets the first counter. Client and server share key and source identifier, so each takes its own half of the
-    /// counters: one starts at 0, and the other one at 2^47.
+    /// Sets the half of the counters for keys that are installed from now on. Client and server share a key, and can share
+    /// source identifier or address, so each takes a half of its own: one starts at 0, and the other one at 2^47.
     pub fn with_counter_base(self, base: u64) -> Result<Self, SettingsError> {
         if ![0, UPPER_HALF].contains(&base) {
             return Err(SettingsError::CounterBase);
@@ -98,12 +99,13 @@ impl Member {
         Member { fatal_threshold: threshold.min(self.fatal_threshold), ..self }
     }
 
-    /// Installs a new key. Its counter starts anew, so a key must never be installed twice.
+    /// Installs a key. If its counters know it in this epoch, it continues there.
     pub fn install(&mut self, an: bool, key: DomainKey, epoch: u16) -> Result<(), SettingsError> {
         if key.is_client() != (self.domain.mode == Mode::Client) {
             return Err(SettingsError::KeyKind);
         }
-        self.slots[usize::from(an)] = Some(Slot { key, epoch, next: self.counter_base });
+        let counter = self.counters.of(&key, epoch, self.counter_base)?;
+        self.slots[usize::from(an)] = Some(Slot { key, epoch, counter });
         Ok(())
     }
 
@@ -112,18 +114,25 @@ impl Member {
         self.slots[usize::from(an)] = None;
     }
 
-    /// Sets the epoch of a key. The counter starts anew: key and epoch together are new.
-    pub fn set_epoch(&mut self, an: bool, epoch: u16) {
-        let base = self.counter_base;
-        if let Some(slot) = self.slots[usize::from(an)].as_mut().filter(|slot| slot.epoch != epoch) {
-            (slot.epoch, slot.next) = (epoch, base);
+    /// Sets the epoch of a key. The counter starts anew if the epoch is new.
+    pub fn set_epoch(&mut self, an: bool, epoch: u16) -> Result<(), SettingsError> {
+        match self.slots[usize::from(an)].take() {
+            Some(Slot { key, .. }) => self.install(an, key, epoch),
+            None => Ok(()),
         }
     }
 
-    /// Sets the counter of the next packet, for tests of its limits.
+    /// Continues at this counter under a key. Does nothing if the key has passed it.
+    pub fn skip_to_counter(&mut self, an: bool, next: u64) {
+        if let Some(slot) = self.slot(an) {
+            slot.counter.skip_to(next);
+        }
+    }
+
+    /// Continues at this counter under a key even if IVs repeat, as a faulty device does.
     pub fn set_counter(&mut self, an: bool, next: u64) {
-        if let Some(slot) = &mut self.slots[usize::from(an)] {
-            slot.next = next;
+        if let Some(slot) = self.slot(an) {
+            slot.counter.set(next);
         }
     }
 
@@ -135,7 +144,7 @@ impl Member {
 
     /// Returns the counter of the next packet under a key.
     pub fn counter(&self, an: bool) -> Option<u64> {
-        self.slot(an).map(|slot| slot.next)
+        self.slot(an).map(|slot| slot.counter.next())
     }
 
     pub(super) fn slot(&self, an: bool) -> Option<&Slot> {
@@ -144,15 +153,10 @@ impl Member {
 
     /// Takes a counter of the current key: the key's epoch and the counter. `None` without a key, and an error at the
     /// limit.
-    pub(super) fn take_counter(&mut self) -> Option<Result<(u16, u64), ()>> {
-        let limit = self.fatal_threshold;
-        let slot = self.slots[usize::from(self.current_an)].as_mut()?;
-        if slot.next >= limit {
-            return Some(Err(()));
-        }
-        let counter = slot.next;
-        slot.next += 1;
-        Some(Ok((slot.epoch, counter)))
+    pub(super) fn take_counter(&self) -> Option<Result<(u16, u64), ()>> {
+        let slot = self.slot(self.current_an)?;
+        let counter = slot.counter.take(self.fatal_threshold);
+        Some(counter.map(|counter| (slot.epoch, counter)).ok_or(()))
     }
 
     /// Returns the source identifier in the packets of a peer, if it is known before the first one. In client-server

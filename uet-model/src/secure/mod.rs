@@ -1,16 +1,17 @@
 //! Transport security of an endpoint (TSS, section 3.7): [`Secure`] is a [`Protect`] with keys.
 //!
 //! ```
-//! use uet_model::secure::{Member, Secure};
+//! use uet_model::secure::{Counters, Member, Secure};
 //! use uet_wire::tss::{Domain, DomainKey, Mode};
 //!
-//! let mut member = Member::new(Domain::new(0x01_2345, Mode::Cluster))?;
+//! let mut member = Member::new(Domain::new(0x01_2345, Mode::Cluster), &Counters::default())?;
 //! member.install(false, DomainKey::new(&[7; 32])?, 0)?;
 //! let secure = Secure::new(1).with(member)?;
 //! assert!(secure.statistics().is_empty());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod counters;
 mod error;
 mod member;
 mod params;
@@ -19,6 +20,7 @@ mod send;
 mod start;
 mod statistics;
 
+pub use counters::Counters;
 pub use error::SettingsError;
 pub use member::Member;
 pub use params::{SecureParams, StartPsnFloor, StartPsnMethod};

@@ -43,7 +43,7 @@ impl Secure {
         packet: Packet,
         context: SecureContext,
     ) -> Result<(Packet, Option<Association>), SealError> {
-        let member = self.domains.get_mut(&context.sdi).ok_or(SealError::NoDomain)?;
+        let member = self.domains.get(&context.sdi).ok_or(SealError::NoDomain)?;
         if !member.enabled {
             return Err(SealError::Disabled);
         }

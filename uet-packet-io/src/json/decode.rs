@@ -9,7 +9,7 @@ use std::iter::Copied;
 use std::slice::Iter;
 use uet_wire::layout::Layer;
 use uet_wire::serde::PacketView;
-use uet_wire::tss::Tss;
+use uet_wire::tss::{KeyIv, Tss};
 use uet_wire::validate::{Finding, Severity};
 use uet_wire::{Options, Packet, ParseError, Spec, Start, TrailerKind};
 
@@ -56,8 +56,8 @@ pub struct Protection {
     pub authenticated: Option<bool>,
     /// The reason why the packet is not decrypted.
     pub reason: Option<String>,
-    /// The place of the secret that opened the packet, in the list of its association number.
-    pub key: Option<usize>,
+    /// The secret that opened the packet, by its place in the list of its association number, and the packet's key and IV.
+    pub key: Option<(usize, KeyIv)>,
 }
 
 impl<'a> Decoded<'a> {

@@ -1,4 +1,4 @@
-use super::{DomainError, KeyId, Outer, OuterLayer, PacketKey, Tss, TssError, key};
+use super::{DomainError, KeyId, KeyIv, Outer, OuterLayer, PacketKey, Tss, TssError, key};
 use core::net::IpAddr;
 
 /// The highest confidentiality offset that a domain may have.
@@ -170,7 +170,7 @@ impl Domain {
     /// Encrypts a packet in place and writes its ICV.
     ///
     /// `packet` starts with the security header, and its last 16 bytes are room for the ICV. No two packets may have
-    /// the same key and the same counter.
+    /// the same [`KeyIv`].
     pub fn seal(&self, key: &PacketKey, outer: &Outer, packet: &mut [u8]) -> Result<(), TssError> {
         let mut buffer = [0; MAX_AAD];
         let Parts { aad, iv, body, icv } = self.parts(key, outer, packet, &mut buffer)?;
@@ -185,6 +185,12 @@ impl Domain {
         let mut buffer = [0; MAX_AAD];
         let Parts { aad, iv, body, icv } = self.parts(key, outer, packet, &mut buffer)?;
         key.open(&iv, aad, body, icv)
+    }
+
+    /// Returns what must be unique to a packet: its key and its IV. `packet` starts with the security header.
+    pub fn key_iv(&self, key: &PacketKey, outer: &Outer, packet: &[u8]) -> Result<KeyIv, TssError> {
+        let (tss, _) = Tss::parse(packet).map_err(|_| TssError::TooShort)?;
+        Ok(KeyIv { key: key.fingerprint(), iv: key.masked(self.iv(outer, &tss)?) })
     }
 
     /// Takes a packet apart as AES-GCM needs it.

@@ -37,12 +37,49 @@ impl DomainKey {
     pub fn is_client(&self) -> bool {
         matches!(self.0, Secret::Client(_))
     }
+
+    /// Returns the fingerprint of the key. That of a client's key covers no IV mask.
+    pub fn fingerprint(&self) -> KeyFingerprint {
+        match &self.0 {
+            Secret::Domain(key) => KeyFingerprint::of(key),
+            Secret::Client(bytes) => KeyFingerprint::of(bytes.first_chunk().unwrap_or(&[0; 32])),
+        }
+    }
 }
 
 impl fmt::Debug for DomainKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("DomainKey(secret)")
     }
+}
+
+/// Identifies an AES-256 key without revealing it: equal keys have equal fingerprints.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyFingerprint([u8; 16]);
+
+impl KeyFingerprint {
+    /// The CMAC of a label that no key derivation has.
+    fn of(key: &[u8; 32]) -> Self {
+        let mut mac = Cmac::<aes::Aes256>::new(key.into());
+        mac.update(b"fingerprint");
+        KeyFingerprint(mac.finalize().into_bytes().into())
+    }
+}
+
+impl fmt::Debug for KeyFingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeyFingerprint")
+    }
+}
+
+/// The AES-GCM inputs that must be unique: no two packets may have one key and one IV.
+/// [`Domain::key_iv`](super::Domain::key_iv) returns those of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct KeyIv {
+    /// The key after its derivation.
+    pub key: KeyFingerprint,
+    /// The IV after its mask.
+    pub iv: [u8; 12],
 }
 
 /// The sender in the context of the key derivation.
@@ -145,6 +182,7 @@ impl KeyId {
 #[derive(Clone)]
 pub struct PacketKey {
     cipher: Aes256Gcm,
+    fingerprint: KeyFingerprint,
     /// Combined with every IV.
     mask: Zeroizing<[u8; 12]>,
 }
@@ -153,6 +191,7 @@ impl PacketKey {
     fn new(key: &[u8; 32], mask: Option<&[u8; 12]>) -> Self {
         PacketKey {
             cipher: Aes256Gcm::new(key.into()),
+            fingerprint: KeyFingerprint::of(key),
             mask: Zeroizing::new(mask.copied().unwrap_or_default()),
         }
     }
@@ -162,6 +201,10 @@ impl PacketKey {
         let parts = bytes.split_first_chunk::<32>();
         let parts = parts.and_then(|(key, rest)| Some((key, rest.first_chunk::<12>()?)));
         parts.map(|(key, mask)| PacketKey::new(key, Some(mask))).ok_or(TssError::KeyLength)
+    }
+
+    pub(super) fn fingerprint(&self) -> KeyFingerprint {
+        self.fingerprint
     }
 
     pub(super) fn masked(&self, mut iv: [u8; 12]) -> [u8; 12] {

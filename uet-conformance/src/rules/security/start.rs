@@ -255,15 +255,10 @@ fn refused_opening(
     requirement: &Requirement,
     region: &Region,
 ) -> Result<(Pdc, RxPacket, Nack), Stop> {
-    let pdc = match t.word("start_psn_method") {
-        Some("random") => t.initiate(),
-        _ => {
-            let (closed, _) = open_recorded(t, region)?;
-            overwrite_and_close(t, &closed, region)?;
-            t.forget();
-            Pdc { start: closed.start, ..t.initiate() }
-        }
-    };
+    let (closed, _) = open_recorded(t, region)?;
+    overwrite_and_close(t, &closed, region)?;
+    t.forget();
+    let pdc = Pdc { start: closed.start, ..t.initiate() };
     t.request(&pdc, pdc.request(0).write(region, 256, &[1; 32])?)?;
     let nack = |seen: &RxPacket| {
         pdc.new_start(seen)?;

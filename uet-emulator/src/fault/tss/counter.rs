@@ -1,6 +1,6 @@
 //! Faults in the counters of packets.
 
-use super::{domain_of, install, name, next, seal};
+use super::{domain_of, name, next, seal};
 use crate::fault::fields::Kinds;
 use crate::fault::{Fault, fault};
 use uet_model::pds::SealError;
@@ -84,7 +84,10 @@ pub(in crate::fault) const FAULTS: &[Fault] = &[
         "counts-anew-after-install",
         "Each installation of keys starts the counter anew",
         TSS_CTR_001,
-        &[install(|domain| domain.counter = domain.counter.or(Some(0)))],
+        &[seal(|right, packet| {
+            let counter = next(right, domain_of(&packet), 5 << 40 | right.notes.installed);
+            right.seal_at(packet, counter)
+        })],
     ),
     fault(
         "counter-wraps",

@@ -3,12 +3,14 @@
 use super::common::*;
 use core::time::Duration;
 use std::sync::{Arc, Mutex, MutexGuard};
+use uet_keys::{KeyRing, Opened};
 use uet_model::pds::{Dropped, EventKind, Pds, Protect};
-use uet_model::secure::{Encapsulation, Member, Secure, StartPsnFloor, StartPsnMethod, Statistic};
+use uet_model::secure::{Counters, Encapsulation, Member, Secure, StartPsnFloor, StartPsnMethod, Statistic};
 use uet_model::*;
+use uet_observe::IvHistory;
 use uet_wire::pds::Pds as Header;
 use uet_wire::registry::{NackCode, PdsType};
-use uet_wire::tss::{Domain, DomainKey, Mode as KeyMode};
+use uet_wire::tss::{Domain, DomainKey, Mode as KeyMode, Outer};
 use uet_wire::{Psn, Uet};
 
 const SDI: u32 = 0x01_2345;
@@ -22,15 +24,52 @@ fn key(byte: u8) -> DomainKey {
 }
 
 fn member(domain: Domain) -> Member {
-    let mut member = Member::new(domain).unwrap();
+    let mut member = Member::new(domain, &Counters::default()).unwrap();
     member.install(false, key(1), 0).unwrap();
     member
 }
 
-/// Two endpoints with protection.
+/// Two endpoints with protection. At its end, no two packets that they have sent share key and IV.
 struct Secured {
     pair: Pair,
     secure: [Arc<Mutex<Secure>>; 2],
+    /// All keys of the test, for both association numbers.
+    ring: KeyRing,
+}
+
+/// Returns the keys of a domain that a test may use, as its members but a client know them.
+fn ring(domain: &Domain, secrets: &[Vec<u8>]) -> KeyRing {
+    let mode = match domain.mode {
+        KeyMode::Direct => "direct",
+        KeyMode::Cluster => "cluster",
+        KeyMode::Client | KeyMode::Server => "server",
+    };
+    let hex = |secret: &Vec<u8>| secret.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let keys: Vec<String> = secrets.iter().map(hex).collect();
+    let (sdi, ssi) = (domain.sdi, domain.ssi);
+    let file = format!(
+        "[[domain]]\nsdi = {sdi}\nmode = \"{mode}\"\nssi = {ssi}\nkeys = {{ 0 = {keys:?}, 1 = {keys:?} }}"
+    );
+    KeyRing::from_toml(&file).unwrap()
+}
+
+impl Drop for Secured {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            return;
+        }
+        let mut history = IvHistory::default();
+        for (number, packet) in (0..).zip(&self.pair.seen) {
+            let sealed = packet.to_wire().to_vec();
+            if Uet::parse_lax(&sealed).0.tss.is_none() {
+                continue;
+            }
+            let outer = Outer::udp(packet.src, packet.dst, packet.entropy, sealed.len());
+            let opened = self.ring.open(&outer, &mut sealed.clone());
+            let Opened::Authentic { key_iv, .. } = opened else { panic!("packet {number}: {opened:?}") };
+            assert_eq!(history.repeats(key_iv, sealed, number), None, "packet {number} repeats an IV");
+        }
+    }
 }
 
 impl Secured {
@@ -47,7 +86,8 @@ impl Secured {
             pair.ends[side] =
                 Pds::new(params, address(side), 3).unwrap().with_protection(secure[side].clone());
         }
-        Secured { pair, secure }
+        let ring = ring(members[B].domain(), &[1, 2, 3].map(|byte| vec![byte; 32]));
+        Secured { pair, secure, ring }
     }
 
     fn new() -> Self {
@@ -83,7 +123,7 @@ impl Secured {
 }
 
 #[test]
-fn nothing_leaves_in_the_clear_and_no_counter_returns() {
+fn nothing_leaves_in_the_clear() {
     let mut secured = Secured::new();
     secured.pair.impair(&["drop 1", "drop 4", "duplicate 6"]);
     for message in 0..20 {
@@ -91,16 +131,10 @@ fn nothing_leaves_in_the_clear_and_no_counter_returns() {
     }
     assert_eq!(secured.pair.kept[B].len(), 20);
     assert_eq!(secured.pair.given[B][3].payload, request(3).payload);
-    let mut used = std::collections::BTreeSet::new();
-    for packet in &secured.pair.seen {
-        let uet = Uet::parse(&packet.head).unwrap();
-        let tss = uet.tss.expect("protected");
-        assert!(used.insert((packet.src, tss.tsc().counter())), "each transmission takes a new counter");
-    }
-    assert_eq!(
-        used.iter().filter(|(src, _)| *src == address(A)).count() as u64,
-        secured.count(A, Statistic::OutAuth)
-    );
+    let protected = |packet: &&Packet| Uet::parse(&packet.head).unwrap().tss.is_some();
+    assert!(secured.pair.seen.iter().all(|packet| protected(&packet)));
+    let by_a = secured.pair.seen.iter().filter(|packet| packet.src == address(A)).count() as u64;
+    assert_eq!(by_a, secured.count(A, Statistic::OutAuth));
     assert_eq!(secured.count(B, Statistic::InAuthFail), 0);
     secured.close();
     assert_eq!([secured.pair.ends[A].contexts(), secured.pair.ends[B].contexts()], [0, 0]);
@@ -268,7 +302,7 @@ fn old_epochs_are_late_and_new_ones_pass() {
     secured.send(1);
     let first = secured.pair.seen[0].clone();
     for (epoch, late) in [(16, 0), (17, 1), (0x7fff, 2), (0x8000, 2), (0xffff, 2)] {
-        secured.secure(B).member_mut(SDI).unwrap().set_epoch(false, epoch);
+        secured.secure(B).member_mut(SDI).unwrap().set_epoch(false, epoch).unwrap();
         secured.pair.inject(B, first.clone());
         assert_eq!(secured.count(B, Statistic::InLate), late, "at epoch {epoch:#x}");
     }
@@ -295,12 +329,13 @@ fn client_and_server_keep_their_counters_apart() {
     // The client holds the derived key of worked example 10; the server derives it.
     let secret: Vec<u8> = (0..32).map(|at| b"\x34\x44\x8a\x06\x42\x92\x60\x1b\x11\xa0\x97\x8f\x56\xa2\xd3\x4c\xf3\xfc\x35\xed\xe1\xa6\xbc\x04\xf8\xdb\x3e\x52\x43\xa2\xb0\xca"[at]).collect();
     let derived = b"\x91\xcc\xa6\x70\x13\x49\xf4\x08\x61\xa7\xab\x7b\x93\x10\x03\x15\x7a\x73\x4a\x63\x7a\xf3\x3a\x09\xb0\x6d\x60\xec\xe1\xda\x11\xe6\x50\x7e\xb1\x10\x67\xdb\xce\xab\x83\x9c\x4a\xf0";
-    let mut at_server = Member::new(server).unwrap();
+    let mut at_server = Member::new(server, &Counters::default()).unwrap();
     at_server.install(false, DomainKey::new(&secret).unwrap(), 0).unwrap();
-    let mut at_client = Member::new(client).unwrap().with_ssi(0x1122_3344).unwrap();
+    let mut at_client = Member::new(client, &Counters::default()).unwrap().with_ssi(0x1122_3344).unwrap();
     at_client.install(false, DomainKey::new(derived).unwrap(), 0).unwrap();
     assert!(at_client.install(true, key(1), 0).is_err(), "a client holds no key of the domain");
     let mut secured = Secured::of([at_client, at_server]);
+    secured.ring = ring(&server, &[secret]);
     secured.send(1);
     secured.send(2);
     assert_eq!(secured.pair.responses(A), [1, 2]);
@@ -366,4 +401,57 @@ fn a_nack_without_a_context_is_protected_unless_set() {
     secured.secure(A).params.accept_unprotected_nack = true;
     secured.pair.run();
     assert_eq!(secured.pair.given[B].len(), 1);
+}
+
+/// Sends a message under each of these keys. A step is the association number, the byte of the key, and the epoch.
+fn sends_under(counters: &Counters, steps: &[(bool, u8, u16)]) -> Vec<u64> {
+    let mut secured = Secured::of([0, 1].map(|_| Member::new(cluster(), counters).unwrap()));
+    for (message, (an, byte, epoch)) in (0..).zip(steps) {
+        for side in [A, B] {
+            let mut secure = secured.secure(side);
+            let member = secure.member_mut(SDI).unwrap();
+            [false, true].into_iter().for_each(|an| member.remove(an));
+            member.install(*an, key(*byte), *epoch).unwrap();
+            member.current_an = *an;
+        }
+        secured.send(message);
+    }
+    assert_eq!(secured.pair.responses(A).len(), steps.len());
+    let counter = |packet: &Packet| Uet::parse(&packet.head).unwrap().tss.unwrap().tsc().counter();
+    secured.pair.seen.iter().map(counter).collect()
+}
+
+#[test]
+fn key_that_comes_back_continues_its_counter() {
+    sends_under(&Counters::default(), &[(false, 1, 0), (false, 2, 0), (false, 1, 0)]);
+}
+
+#[test]
+fn key_in_the_other_slot_continues_its_counter() {
+    sends_under(&Counters::default(), &[(false, 1, 0), (true, 1, 0)]);
+}
+
+#[test]
+fn epoch_that_comes_back_continues_its_counter() {
+    sends_under(&Counters::default(), &[(false, 1, 0), (false, 1, 1), (false, 1, 0)]);
+}
+
+#[test]
+fn first_counter_keeps_room_in_its_half() {
+    let first = sends_under(&Counters::starting_at(u64::MAX), &[(false, 1, 0)])[0];
+    assert_eq!(first, (1 << 46) - 1);
+}
+
+#[test]
+fn used_key_never_goes_back() {
+    let mut member = member(cluster());
+    // Nothing has been sent yet, so the management may choose.
+    member.skip_to_counter(false, 9);
+    member.skip_to_counter(false, 5);
+    let mut secured = Secured::of([member.clone(), member]);
+    secured.send(1);
+    let next = secured.secure(A).member(SDI).unwrap().counter(false);
+    secured.secure(A).member_mut(SDI).unwrap().skip_to_counter(false, 5);
+    assert!(next > Some(5));
+    assert_eq!(secured.secure(A).member(SDI).unwrap().counter(false), next);
 }
