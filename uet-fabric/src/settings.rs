@@ -188,6 +188,9 @@ fn config() -> Config {
     config.ses.max_messages = u16::MAX;
     config.ses.max_unexpected = u16::MAX;
     config.ses.max_unexpected_bytes = 1 << 30;
+    // A quarter for each peer, so that no peer can keep the others out.
+    config.ses.max_unexpected_of_peer = u16::MAX / 4;
+    config.ses.max_unexpected_bytes_of_peer = 1 << 28;
     config.ses.max_written = u16::MAX;
     config.ses.max_events = 0;
     config

@@ -168,6 +168,8 @@ pub enum CloseReason {
     Refused(NackCode),
     /// The requested CLOSE_COMMAND did not come.
     NoCommand,
+    /// A message on it made no progress.
+    Stalled,
     /// CLOSE_COMMAND came before all data was delivered.
     Unfinished,
     /// No packet with the new Start_PSN came in time.
@@ -412,6 +414,7 @@ impl fmt::Display for CloseReason {
             CloseReason::Command => f.write_str("by CLOSE_COMMAND"),
             CloseReason::TimedOut => f.write_str("a packet got no acknowledgment"),
             CloseReason::Refused(code) => write!(f, "refused by {code}"),
+            CloseReason::Stalled => f.write_str("a message on it made no progress"),
             CloseReason::NoCommand => f.write_str("the CLOSE_COMMAND did not come"),
             CloseReason::Unfinished => f.write_str("not all data was delivered"),
             CloseReason::NotRestarted => f.write_str("no packet with the new Start_PSN came"),

@@ -302,6 +302,15 @@ impl Pds {
         }
     }
 
+    /// Closes a context in error, and reports that to the peer. Its requests fail.
+    pub fn abandon(&mut self, now: Time, handle: PdcHandle) {
+        self.shared.now = now;
+        if let Some(pdc) = self.contexts.of(handle).filter(|pdc| pdc.receives()) {
+            pdc.close_in_error(&mut self.shared, CloseReason::Stalled);
+            self.reschedule(handle.pdcid);
+        }
+    }
+
     /// Sends a NOOP. Opens the context of this route if there is none.
     pub fn noop(&mut self, now: Time, route: Route) {
         self.send_control(now, route, CtlType::NOOP, 0);

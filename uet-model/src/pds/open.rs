@@ -118,7 +118,7 @@ impl Pds {
         if !(is_peer || is_unbound && is_grant) {
             return Err(Some(arrival.reply(packet, NackCode::PDC_HDR_MISMATCH)));
         }
-        pdc.confirmed = true;
+        pdc.confirm(&mut self.shared);
         Ok(id)
     }
 
@@ -360,7 +360,8 @@ impl Pds {
             self.shared.drop_packet(Dropped::OtherSecureContext);
             return None;
         }
-        (pdc.confirmed, pdc.security) = (true, packet.security);
+        pdc.security = packet.security;
+        pdc.confirm(&mut self.shared);
         Some(dpdcid.0)
     }
 

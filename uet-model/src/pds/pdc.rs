@@ -124,6 +124,13 @@ impl Pdc {
         }
     }
 
+    /// Records that the peer has named this context. SES learns it of contexts that the peer opened.
+    pub(super) fn confirm(&mut self, shared: &mut Shared) {
+        if !core::mem::replace(&mut self.confirmed, true) && self.role == Role::Target {
+            shared.indications.push_back(Indication::Confirmed(self.handle));
+        }
+    }
+
     pub(super) fn pdcid(&self) -> u16 {
         self.handle.pdcid
     }

@@ -10,6 +10,7 @@
 //! | `target` | handling requests: placement and responses |
 //! | `address`, `memory`, `matching`, `receive` | the process, memory or receive of a request |
 //! | `read`, `atomic` (with `arithmetic`, `byte_order`), `rendezvous` (with `ranges`), `deferrable` | the special rules of each |
+//! | `unexpected`, `stall` | the room for sends without a receive, and the end of messages that make no progress |
 //! | `response` | the responses that a target makes |
 //! | `event`, `completion` | the observable results |
 //!
@@ -38,6 +39,7 @@
 //!     from: [10, 0, 0, 1].into(),
 //!     class: 0,
 //!     mode: peer.route.mode,
+//!     confirmed: true,
 //!     next_hdr: request.next_hdr,
 //!     head: request.head,
 //!     payload: request.payload,
@@ -72,7 +74,9 @@ mod receive;
 mod rendezvous;
 mod request;
 mod response;
+mod stall;
 mod target;
+mod unexpected;
 
 pub use address::{AddressError, Endpoint, Process, ResourceIndex};
 pub use byte_order::ByteOrder;
@@ -86,7 +90,7 @@ pub use params::{
 };
 pub use request::Form;
 
-use crate::{Command, Indication, Memory, MessageKey, PdcHandle, PdsParams};
+use crate::{Command, Indication, Memory, MessageKey, PdcHandle, PdsParams, Time};
 use address::Tables;
 use deferrable::Reserved;
 use foldhash::fast::RandomState;
@@ -153,6 +157,9 @@ pub struct Ses {
     written: u16,
     events: VecDeque<SesEvent>,
     next: Counters,
+    /// The time of the last call with one, and of the next look for stalled messages.
+    now: Time,
+    look: Option<Time>,
 }
 
 #[cfg(feature = "explore")]
@@ -165,8 +172,8 @@ impl core::hash::Hash for Ses {
         let Ses { reserved, to_read, reads, awaited, flights, by_message, by_psn, by_token, .. } = self;
         (reserved, to_read, reads, awaited, flights, by_message, by_token).hash(state);
         crate::explore::map(by_psn, state);
-        let Ses { by_source, sent, outbox, commands, completions, written, next, .. } = self;
-        (by_source, sent, outbox, commands, completions, written, next).hash(state);
+        let Ses { by_source, sent, outbox, commands, completions, written, next, look, now: _, .. } = self;
+        (by_source, sent, outbox, commands, completions, written, next, look).hash(state);
     }
 }
 
@@ -216,6 +223,8 @@ impl Ses {
             written: 0,
             events: VecDeque::new(),
             next: Counters::default(),
+            now: Time::ZERO,
+            look: None,
         }
     }
 
@@ -319,6 +328,7 @@ impl Ses {
             Indication::Numbered { message, pdc, psn } => self.numbered(message, pdc, psn),
             Indication::Response { message, response, .. } => self.response(message, response),
             Indication::Failed { message, why } => self.failed(message, why),
+            Indication::Confirmed(pdc) => self.confirmed(pdc),
             Indication::Closed(pdc) => self.closed(pdc),
             Indication::Paused(via) => self.outbox.pause(via),
             Indication::Resumed(via) => self.outbox.resume(via),

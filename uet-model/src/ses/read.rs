@@ -3,7 +3,7 @@
 
 use super::completion::OperationError;
 use super::event::{SesEvent, Why};
-use super::initiator::Purpose;
+use super::initiator::{Owner, Purpose};
 use super::memory::{Access, RegionId};
 use super::operation::OperationId;
 use super::outbox::OutboxItem;
@@ -191,8 +191,11 @@ impl Ses {
                 place.copy_from_slice(data);
                 let before = flight.awaits();
                 flight.got = flight.got.saturating_add(length as u32);
-                let less = before - flight.awaits();
+                let (less, owner) = (before - flight.awaits(), flight.owner);
                 self.await_less(less);
+                if let Owner::Landing(landing) = owner {
+                    self.landings.get_mut(landing).into_iter().for_each(|landing| landing.stalled = false);
+                }
                 return whole;
             }
             (ReturnCode::OK, None) => ReturnCode::OP_VIOLATION,

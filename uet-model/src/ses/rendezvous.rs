@@ -124,7 +124,10 @@ impl Ses {
             }
             landing.rest = Rest::Nothing;
         }
-        self.end_landing(id, code);
+        match code {
+            ReturnCode::UNDELIVERABLE => self.give_up(id),
+            code => self.end_landing(id, code),
+        }
     }
 
     /// As initiator: returns whether a peer is reading one of our sends from this region.

@@ -27,6 +27,8 @@ pub(super) struct RxMessage {
     waiting: Option<(Ticket, Reply)>,
     header_data: Option<u64>,
     placed: u32,
+    /// True if no packet has arrived since the last look for stalled messages.
+    pub(super) stalled: bool,
 }
 
 /// The destination of the bytes of a message.
@@ -164,6 +166,7 @@ impl Ses {
                     waiting: None,
                     header_data: None,
                     placed: 0,
+                    stalled: false,
                 },
                 Err(denial) => return Err(denial),
             },
@@ -183,6 +186,7 @@ impl Ses {
     fn keep(&mut self, id: Option<(PdcHandle, u16)>, inbound: RxMessage) {
         if let Some(id) = id {
             self.messages.insert(id, inbound);
+            self.watch();
         }
     }
 
@@ -242,6 +246,7 @@ impl Ses {
     ) -> Result<Answer, Denial> {
         let end = u64::from(request.offset) + u64::from(length);
         inbound.begun |= request.head.som();
+        inbound.stalled = false;
         inbound.received += u64::from(length);
         if request.head.eom() {
             inbound.end = Some(end);
@@ -421,7 +426,7 @@ impl Ses {
         let lost: Vec<_> = self.messages.range((pdc, 0)..=(pdc, u16::MAX)).map(|(id, _)| *id).collect();
         for id in lost {
             if let Some(RxMessage { fate: Placement::Land(landing), .. }) = self.messages.remove(&id) {
-                self.end_landing(landing, ReturnCode::UNDELIVERABLE);
+                self.give_up(landing);
             }
         }
     }
