@@ -186,8 +186,10 @@ impl Ses {
         let whole = flight.data.len() as u32;
         let (start, length) = (offset as usize, data.len());
         let place = start.checked_add(length).and_then(|end| flight.data.get_mut(start..end));
+        // A read has no other use for the set. Bytes that came twice could hide a hole.
+        let range = u64::from(offset)..u64::from(offset) + length as u64;
         let fault = match (code, place) {
-            (ReturnCode::OK, Some(place)) => {
+            (ReturnCode::OK, Some(place)) if flight.claimed.take(range) => {
                 place.copy_from_slice(data);
                 let before = flight.awaits();
                 flight.got = flight.got.saturating_add(length as u32);
@@ -198,7 +200,7 @@ impl Ses {
                 }
                 return whole;
             }
-            (ReturnCode::OK, None) => ReturnCode::OP_VIOLATION,
+            (ReturnCode::OK, _) => ReturnCode::OP_VIOLATION,
             (code, _) => code,
         };
         flight.fault.get_or_insert(OperationError::new(fault));

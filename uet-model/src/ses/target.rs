@@ -5,6 +5,7 @@ use super::event::{SesEvent, Why};
 use super::matching::LandingId;
 use super::memory::{Access, Key, RegionId};
 use super::params::{SmallIndex, UudOpcode};
+use super::ranges::Ranges;
 use super::receive::sender;
 use super::request::{self, Form, Incoming, SesRequest};
 use super::response::Reply;
@@ -18,8 +19,8 @@ use uet_wire::registry::{List, NackCode, Opcode, ReturnCode};
 pub(super) struct RxMessage {
     opcode: Opcode,
     total: u32,
-    /// The number of bytes that arrived, placed or not, and the end of the message according to its last packet.
-    received: u64,
+    /// The bytes that arrived, placed or not, and the end of the message according to its last packet.
+    received: Ranges,
     end: Option<u64>,
     begun: bool,
     pub(super) fate: Placement,
@@ -71,7 +72,7 @@ impl From<Refusal> for Denial {
 impl RxMessage {
     /// Returns whether all packets have arrived.
     fn is_finished(&self) -> bool {
-        self.begun && self.end.is_some_and(|end| self.received >= end)
+        self.begun && self.end.is_some_and(|end| self.received.cover(end))
     }
 }
 
@@ -159,7 +160,7 @@ impl Ses {
                 Ok(fate) => RxMessage {
                     opcode: request.opcode(),
                     total: request.total,
-                    received: 0,
+                    received: Ranges::default(),
                     end: None,
                     begun: false,
                     fate,
@@ -247,7 +248,6 @@ impl Ses {
         let end = u64::from(request.offset) + u64::from(length);
         inbound.begun |= request.head.som();
         inbound.stalled = false;
-        inbound.received += u64::from(length);
         if request.head.eom() {
             inbound.end = Some(end);
         }
@@ -256,8 +256,9 @@ impl Ses {
             self.discard(inbound, Refusal::new(ReturnCode::INITIATOR_ERR, Why::GivenUp));
         } else if request.opcode() != inbound.opcode || request.total != inbound.total {
             self.discard(inbound, Refusal::new(ReturnCode::OP_VIOLATION, Why::OtherMessage));
-        } else if !fits(request, end) || inbound.received > u64::from(inbound.total) {
-            // `WIRE-SES-008`: no packet reaches beyond its message, and the last one ends it.
+        } else if !fits(request, end) || !inbound.received.take(request.offset.into()..end) {
+            // `WIRE-SES-008`: no packet reaches beyond its message, and the last one ends it. Bytes come once: otherwise
+            // the number of packets could hide a hole.
             self.discard(inbound, Refusal::new(ReturnCode::OP_VIOLATION, Why::Lengths));
         }
         let placed = match inbound.fate {

@@ -143,6 +143,17 @@ fn progress_keeps_a_message() {
     );
 }
 
+/// Parts that overlap can have the length of the message, and leave a hole.
+#[test]
+fn overlapping_parts_complete_nothing() {
+    let mut target = target(SesParams::default());
+    target.post_receive(index(10), Receive::new(24)).unwrap();
+    let codes = [0, 7, 16].map(|offset| Part { offset, ..Part::first_of(0, 24) }.arrives(&mut target));
+    assert_eq!(codes, [ReturnCode::OK, ReturnCode::OP_VIOLATION, ReturnCode::OP_VIOLATION]);
+    let Some(Completion::Received(received)) = target.poll_completion() else { panic!("no completion") };
+    assert_eq!((received.code, received.length), (ReturnCode::OP_VIOLATION, 0));
+}
+
 /// A stalled message gives its receive back if it may be forged; otherwise the application learns of the loss.
 #[test]
 fn stalled_message_gives_its_receive_back() {
