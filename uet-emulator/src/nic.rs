@@ -331,6 +331,11 @@ impl Nic {
         self.fep.ses_mut().cancel_receive(index, receive)
     }
 
+    /// Drops the messages of an index that no receive has taken.
+    pub fn discard_unexpected(&mut self, index: ResourceIndex) -> Result<(), AddressError> {
+        self.fep.ses_mut().discard_unexpected(index)
+    }
+
     /// Returns whether a send has matched this receive and not filled it yet.
     pub fn has_matched(&self, receive: ReceiveId) -> bool {
         self.fep.ses().has_matched(receive)

@@ -57,6 +57,8 @@ pub(crate) struct Engine {
     job: u32,
     pid: u16,
     generation: u8,
+    /// The generations of indices that had an endpoint before.
+    generations: BTreeMap<u16, u8>,
     /// The resource index of all registered memory, and of the first endpoint. Public sources leave it to the provider.
     pub(crate) index: u16,
     operations: HashMap<OperationId, Outstanding>,
@@ -106,6 +108,7 @@ impl Engine {
             job: settings.job,
             pid,
             generation: settings.generation,
+            generations: BTreeMap::new(),
             index: settings.index,
             operations: HashMap::new(),
             receives: HashMap::new(),
@@ -117,14 +120,16 @@ impl Engine {
 
     /// Returns the name of an endpoint.
     pub(crate) fn name(&self, index: u16) -> Name {
-        let Engine { job, pid, generation, .. } = *self;
+        let Engine { job, pid, .. } = *self;
+        let generation = self.generations.get(&index).copied().unwrap_or(self.generation);
         Name { address: self.carrier.local(), job, pid, index, generation }
     }
 
     pub(crate) fn open_index(&mut self, index: u16) -> Result<()> {
         let place = self.place(index);
         let opened = self.nic.set_index(place, None, None);
-        let opened = opened.and_then(|()| self.nic.set_generation(place, self.generation));
+        let generation = self.generations.get(&index).copied().unwrap_or(self.generation);
+        let opened = opened.and_then(|()| self.nic.set_generation(place, generation));
         opened.map_err(|error| Error::new(Code::EINVAL, error.to_string()))
     }
 

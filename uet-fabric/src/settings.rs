@@ -184,6 +184,8 @@ fn config() -> Config {
     config.pds.max_rto_retx_cnt = 9;
     config.pds.max_nack_retx_cnt = 30;
     config.pds.idle_time = Duration::ZERO;
+    // The generation of a name is that of its endpoint, and all endpoints share the index of memory.
+    config.ses.region_generation = false;
     config.ses.max_operations = u16::MAX;
     config.ses.max_messages = u16::MAX;
     config.ses.max_unexpected = u16::MAX;

@@ -334,6 +334,11 @@ impl Queue {
         room
     }
 
+    pub(super) fn forget_deferred(&mut self) {
+        self.early.retain(|early| matches!(early, Early::Unexpected(..)));
+        self.deferred = 0;
+    }
+
     pub(super) fn undefer(&mut self) {
         self.deferred = self.deferred.saturating_sub(1);
     }

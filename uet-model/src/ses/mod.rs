@@ -240,7 +240,7 @@ impl Ses {
 
     /// Closes an endpoint or some of its indices, and returns the regions that were exposed there. Later requests to
     /// them get BAD_INDEX, or BAD_PID if the process has no other index, or BAD_JOB_ID if the job has no other process.
-    /// Receives and unexpected sends of these indices are forgotten. A message that is arriving completes.
+    /// Receives and unexpected sends of these indices are forgotten. A message that has a receive completes.
     ///
     /// ```
     /// use uet_model::ses::{Endpoint, Process, Ses};
@@ -255,7 +255,19 @@ impl Ses {
     /// ```
     pub fn close(&mut self, endpoint: Endpoint) -> Result<Vec<Region<Box<dyn Memory>>>, AddressError> {
         let regions = self.tables.close(endpoint)?;
+        let Endpoint { process, start, count } = endpoint;
+        let indices = start..start.saturating_add(count);
+        self.end_unexpected(|landing| {
+            landing.index.process == process && indices.contains(&landing.index.index)
+        });
         Ok(regions.into_iter().filter_map(|id| self.withdraw(id)).collect())
+    }
+
+    /// Drops the messages of an index that no receive has taken, including those that are arriving.
+    pub fn discard_unexpected(&mut self, index: ResourceIndex) -> Result<(), AddressError> {
+        self.tables.slot(index)?.queue.forget_deferred();
+        self.end_unexpected(|landing| landing.index == index);
+        Ok(())
     }
 
     /// Sets the generation of an index, and enables it if it had run out of buffers.

@@ -267,6 +267,14 @@ impl Ses {
         });
     }
 
+    /// Ends such landings that have no receive.
+    pub(super) fn end_unexpected(&mut self, such: impl Fn(&Landing) -> bool) {
+        let ended =
+            self.landings.iter_mut().filter(|(_, landing)| landing.receive.is_none() && such(landing));
+        let ended: Vec<LandingId> = ended.map(|(id, _)| id).collect();
+        ended.into_iter().for_each(|id| self.end_landing(id, ReturnCode::CANCELLED));
+    }
+
     pub(super) fn received(&mut self, received: Received) {
         let Received { id: receive, code, length, .. } = received;
         self.event(SesEvent::Received { receive, code, length });
