@@ -351,14 +351,19 @@ impl Nic {
         self.completions.pop_front().or_else(|| self.next_completion())
     }
 
-    fn next_completion(&mut self) -> Option<Completion> {
-        while let Some(completion) = self.fep.poll_completion() {
+    /// Returns the next completion that `takes` accepts. The others stay in order.
+    pub fn poll_completion_if(&mut self, takes: impl Fn(&Completion) -> bool) -> Option<Completion> {
+        while let Some(completion) = self.fep.ses_mut().poll_completion_if(&takes) {
             let told = self.fep.tap().completion(completion);
             if told.is_some() {
                 return told;
             }
         }
         None
+    }
+
+    fn next_completion(&mut self) -> Option<Completion> {
+        self.poll_completion_if(|_| true)
     }
 
     /// Returns the completion of an operation, if it has completed. Other completions stay.

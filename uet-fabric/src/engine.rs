@@ -195,6 +195,11 @@ impl Engine {
     }
 
     fn post(&mut self, operation: Operation, outstanding: Outstanding) -> Result<()> {
+        let queue = self.endpoints.get(&outstanding.endpoint).and_then(|state| state.sends.as_ref());
+        if outstanding.report && queue.is_some_and(|queue| queue.is_full()) {
+            // The completion would find no place, and the application can make some.
+            return Err(PostError::Full.into());
+        }
         let id = match self.nic.post(operation) {
             Err(PostError::Full) => {
                 // The application may do nothing but try again. A failure of the link shows with a later operation.
@@ -274,8 +279,22 @@ impl Engine {
         [self.nic.poll_timeout(), self.carrier.poll_timeout()].into_iter().flatten().min()
     }
 
+    /// Reports completions whose queue has room. The others stay in the NIC, which then refuses peers' writes.
     fn complete(&mut self) {
-        while let Some(completion) = self.nic.poll_completion() {
+        loop {
+            let Engine { nic, operations, receives, endpoints, .. } = self;
+            let queue_of = |completion: &ses::Completion| match completion {
+                ses::Completion::Operation { id, .. } => {
+                    let outstanding = operations.get(id).filter(|outstanding| outstanding.report)?;
+                    endpoints.get(&outstanding.endpoint)?.sends.as_ref()
+                }
+                ses::Completion::Received(received) => {
+                    endpoints.get(&receives.get(&received.id)?.endpoint)?.receives.as_ref()
+                }
+                ses::Completion::Written(_) => endpoints.first_key_value()?.1.receives.as_ref(),
+            };
+            let takes = |completion: &_| queue_of(completion).is_none_or(|queue| !queue.is_full());
+            let Some(completion) = nic.poll_completion_if(takes) else { return };
             match completion {
                 ses::Completion::Operation { id, result } => self.operation_completed(id, result),
                 ses::Completion::Received(received) => self.received(&received),

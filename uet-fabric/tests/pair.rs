@@ -78,7 +78,7 @@ impl Side {
         let domain = Domain::open(&interface, &settings).unwrap();
         let options = EndpointOptions { ordered_messages: true, ordered_memory: false, directed: true };
         let endpoint = Endpoint::open(&domain, options).unwrap();
-        let queue = Arc::new(CompletionQueue::new(false).unwrap());
+        let queue = Arc::new(CompletionQueue::new(0, false).unwrap());
         let addresses = Arc::new(AddressVector::default());
         let received = Arc::new(Counter::default());
         assert_eq!(endpoint.enable().unwrap_err().code, Code::ENOAV);
@@ -269,6 +269,32 @@ fn closed_endpoint_leaves_no_messages() {
     a.send(Some(1), b"for it");
     assert_eq!(next.done().length, 6);
     assert_eq!(memory.bytes()[..6], *b"for it");
+}
+
+#[test]
+fn full_queue_leaves_completions_in_the_nic() {
+    let [a, b] = Side::pair(LOOPBACK);
+    let small = Arc::new(CompletionQueue::new(4, false).unwrap());
+    b.endpoint.bind_queue(&small, false, true);
+    let region = b.domain.register(Box::new(Buffer::new(8)), flags::REMOTE_WRITE, Some(7)).unwrap();
+    for number in 0..20 {
+        let (data, cq_data) = (Bytes::from_static(&[1; 8]), Some(number));
+        let (to, key, report) = (a.peer, region.key, true);
+        let write = Write { to, key, offset: 0, data, cq_data, delivery_complete: true, context: 1, report };
+        a.endpoint.write(write).unwrap();
+    }
+    for _ in 0..20 {
+        a.done();
+    }
+    b.domain.progress();
+    assert_eq!(small.len(), 4);
+    let mut all = Vec::new();
+    while all.len() < 20 {
+        assert!(b.domain.wait(Some(Duration::from_secs(60)), || !small.is_empty()), "nothing completes");
+        all.push(small.read().unwrap().data);
+        assert!(small.len() <= 4);
+    }
+    assert_eq!(all, (0..20).collect::<Vec<_>>());
 }
 
 #[test]

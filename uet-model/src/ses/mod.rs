@@ -359,7 +359,14 @@ impl Ses {
 
     /// Returns the next completion.
     pub fn poll_completion(&mut self) -> Option<Completion> {
-        let completion = self.completions.pop_front();
+        self.poll_completion_if(|_| true)
+    }
+
+    /// Returns the next completion that `takes` accepts. The others stay in order. Completions of peers' writes that stay
+    /// count toward [`max_written`](SesParams::max_written), so a slow application slows its peers.
+    pub fn poll_completion_if(&mut self, takes: impl Fn(&Completion) -> bool) -> Option<Completion> {
+        let place = self.completions.iter().position(takes)?;
+        let completion = self.completions.remove(place);
         if let Some(Completion::Written(_)) = completion {
             self.written = self.written.saturating_sub(1);
         }
