@@ -95,8 +95,9 @@ fn amplify(end: &mut Pds, now: Time, turn: &mut u32) {
             1 => end.respond(now, ticket, guaranteed(1)),
             _ => end.respond(now, ticket, plain_response(1)),
         }
-        for _ in 0..8 {
-            let _ = end.request(now, Via::Return(handle), data(1, 1, 1, true, true, 1000));
+        // Short ones use the allowance up to its end.
+        for length in [1000, 300, 90, 30, 10, 1] {
+            let _ = end.request(now, Via::Return(handle), data(1, 1, 1, true, true, length));
         }
         let asked = Route { destination: address(A), context: Route::REPLY, ..route(A, Mode::Rud) };
         let _ = end.request(now, Via::Route(asked), request(2));
