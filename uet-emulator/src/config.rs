@@ -150,6 +150,9 @@ impl Config {
         if self.pds.general_pdcs == 0 {
             return refuse("general_pdcs", "must be at least 1");
         }
+        if self.ses.stall_time.is_zero() {
+            return refuse("stall_time", "must be at least 1 ns: forged messages would stay");
+        }
         if self.ses.swap_length.is_some_and(|length| !(1..=1024).contains(&length)) {
             return refuse("swap_length", "must be from 1 to 1024, or null");
         }
@@ -168,6 +171,7 @@ impl Config {
             ("max_sources", self.pds.congestion.pacer.max_sources as u64, 1 << 20),
             ("max_awaited", self.ses.max_awaited.into(), 1 << 30),
             ("max_unexpected_bytes", self.ses.max_unexpected_bytes.into(), 1 << 30),
+            ("max_unexpected_bytes_of_peer", self.ses.max_unexpected_bytes_of_peer.into(), 1 << 30),
         ];
         for (name, count, limit) in counts {
             if count > limit {
@@ -215,12 +219,12 @@ fn parameters(config: &mut Config) -> BTreeMap<&'static str, &mut dyn Parameter>
         start_psn start_psn_distance start_rcvd_bytes syn_retx_safety_time first_pdcid general_pdcs reserved_pdcs idle_time tx_queue
         rx_packets stored_responses receive_slots answer_queue rudi_requests cccs event_capacity ask_ack_at_eom
         rod_opens_early nack_ses_processing nack_trimmed_syn nack_unknown_control negotiation ack_unmarked_duplicates
-        reclaim_unconfirmed fast_loss_packets infer_loss_packets;
+        reclaim_unconfirmed unconfirmed_factor fast_loss_packets infer_loss_packets;
         not congestion
     }
     places! { SesParams of ses => places;
         form small_index region_generation out_of_range denied too_long read_in_ack restart ready_tokens abort byte_order operand_order swap_order swap_length uud_opcode float_faults
-        explicit_completion explicit_read max_repeats generation_repeats max_operations max_messages max_reads max_awaited max_unexpected max_unexpected_bytes max_deferred
+        explicit_completion explicit_read max_repeats generation_repeats max_operations max_messages max_reads max_awaited max_unexpected max_unexpected_bytes max_unexpected_of_peer max_unexpected_bytes_of_peer stall_time max_deferred
         max_written max_events;
         not
     }
@@ -470,6 +474,8 @@ mod tests {
             ("cccs", json!(u32::MAX)),
             ("max_awaited", json!(u32::MAX)),
             ("max_unexpected_bytes", json!(u32::MAX)),
+            ("max_unexpected_bytes_of_peer", json!(u32::MAX)),
+            ("stall_time", json!(0)),
             ("swap_length", json!(0)),
             ("operand_order", json!("middle")),
         ] {

@@ -343,6 +343,11 @@ impl Nic {
         self.fep.ses_mut().cancel_receive(index, receive)
     }
 
+    /// Drops the messages of an index that no receive has taken.
+    pub fn discard_unexpected(&mut self, index: ResourceIndex) -> Result<(), AddressError> {
+        self.fep.ses_mut().discard_unexpected(index)
+    }
+
     /// Returns whether a send has matched this receive and not filled it yet.
     pub fn has_matched(&self, receive: ReceiveId) -> bool {
         self.fep.ses().has_matched(receive)
@@ -358,14 +363,19 @@ impl Nic {
         self.completions.pop_front().or_else(|| self.next_completion())
     }
 
-    fn next_completion(&mut self) -> Option<Completion> {
-        while let Some(completion) = self.fep.poll_completion() {
+    /// Returns the next completion that `takes` accepts. The others stay in order.
+    pub fn poll_completion_if(&mut self, takes: impl Fn(&Completion) -> bool) -> Option<Completion> {
+        while let Some(completion) = self.fep.ses_mut().poll_completion_if(&takes) {
             let told = self.fep.tap().completion(completion);
             if told.is_some() {
                 return told;
             }
         }
         None
+    }
+
+    fn next_completion(&mut self) -> Option<Completion> {
+        self.poll_completion_if(|_| true)
     }
 
     /// Returns the completion of an operation, if it has completed. Other completions stay.

@@ -57,6 +57,8 @@ pub(crate) struct Engine {
     job: u32,
     pid: u16,
     generation: u8,
+    /// The generations of indices that had an endpoint before.
+    generations: BTreeMap<u16, u8>,
     /// The resource index of all registered memory, and of the first endpoint. Public sources leave it to the provider.
     pub(crate) index: u16,
     operations: HashMap<OperationId, Outstanding>,
@@ -108,6 +110,7 @@ impl Engine {
             job: settings.job,
             pid,
             generation: settings.generation,
+            generations: BTreeMap::new(),
             index: settings.index,
             operations: HashMap::new(),
             receives: HashMap::new(),
@@ -119,14 +122,16 @@ impl Engine {
 
     /// Returns the name of an endpoint.
     pub(crate) fn name(&self, index: u16) -> Name {
-        let Engine { job, pid, generation, .. } = *self;
+        let Engine { job, pid, .. } = *self;
+        let generation = self.generations.get(&index).copied().unwrap_or(self.generation);
         Name { address: self.carrier.local(), job, pid, index, generation }
     }
 
     pub(crate) fn open_index(&mut self, index: u16) -> Result<()> {
         let place = self.place(index);
         let opened = self.nic.set_index(place, None, None);
-        let opened = opened.and_then(|()| self.nic.set_generation(place, self.generation));
+        let generation = self.generations.get(&index).copied().unwrap_or(self.generation);
+        let opened = opened.and_then(|()| self.nic.set_generation(place, generation));
         opened.map_err(|error| Error::new(Code::EINVAL, error.to_string()))
     }
 
@@ -192,6 +197,11 @@ impl Engine {
     }
 
     fn post(&mut self, operation: Operation, outstanding: Outstanding) -> Result<()> {
+        let queue = self.endpoints.get(&outstanding.endpoint).and_then(|state| state.sends.as_ref());
+        if outstanding.report && queue.is_some_and(|queue| queue.is_full()) {
+            // The completion would find no place, and the application can make some.
+            return Err(PostError::Full.into());
+        }
         let id = match self.nic.post(operation) {
             Err(PostError::Full) => {
                 // The application may do nothing but try again. A failure of the link shows with a later operation.
@@ -271,8 +281,22 @@ impl Engine {
         [self.nic.poll_timeout(), self.carrier.poll_timeout()].into_iter().flatten().min()
     }
 
+    /// Reports completions whose queue has room. The others stay in the NIC, which then refuses peers' writes.
     fn complete(&mut self) {
-        while let Some(completion) = self.nic.poll_completion() {
+        loop {
+            let Engine { nic, operations, receives, endpoints, .. } = self;
+            let queue_of = |completion: &ses::Completion| match completion {
+                ses::Completion::Operation { id, .. } => {
+                    let outstanding = operations.get(id).filter(|outstanding| outstanding.report)?;
+                    endpoints.get(&outstanding.endpoint)?.sends.as_ref()
+                }
+                ses::Completion::Received(received) => {
+                    endpoints.get(&receives.get(&received.id)?.endpoint)?.receives.as_ref()
+                }
+                ses::Completion::Written(_) => endpoints.first_key_value()?.1.receives.as_ref(),
+            };
+            let takes = |completion: &_| queue_of(completion).is_none_or(|queue| !queue.is_full());
+            let Some(completion) = nic.poll_completion_if(takes) else { return };
             match completion {
                 ses::Completion::Operation { id, result } => self.operation_completed(id, result),
                 ses::Completion::Received(received) => self.received(&received),

@@ -50,13 +50,18 @@ pub enum Entry {
 #[derive(Debug)]
 pub struct CompletionQueue {
     entries: Mutex<VecDeque<Entry>>,
+    size: usize,
     wake: Wake,
 }
 
 impl CompletionQueue {
-    /// Creates a queue; with a file descriptor to wait for, if asked.
-    pub fn new(with_fd: bool) -> Result<Self> {
-        Ok(CompletionQueue { entries: Mutex::default(), wake: Wake::new(with_fd)? })
+    /// The size of a queue for which the application asks none.
+    const DEFAULT_SIZE: usize = 1 << 16;
+
+    /// Creates a queue for `size` entries, or for a default number if it is 0; with a file descriptor to wait for, if asked.
+    pub fn new(size: usize, with_fd: bool) -> Result<Self> {
+        let size = if size == 0 { Self::DEFAULT_SIZE } else { size };
+        Ok(CompletionQueue { entries: Mutex::default(), size, wake: Wake::new(with_fd)? })
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Entry>> {
@@ -71,6 +76,16 @@ impl CompletionQueue {
     /// Returns whether the queue has no entry.
     pub fn is_empty(&self) -> bool {
         self.lock().is_empty()
+    }
+
+    /// Returns the number of entries.
+    pub fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Returns whether the queue has all its entries. Further completions then wait in the NIC.
+    pub(crate) fn is_full(&self) -> bool {
+        self.len() >= self.size
     }
 
     /// Adds an entry.

@@ -194,10 +194,15 @@ fn config() -> Config {
     config.pds.idle_time = Duration::ZERO;
     // The floor of `expected` is lost with the process, and its next run would execute recorded requests.
     config.secure.start_psn_method = StartPsnMethod::Random;
+    // The generation of a name is that of its endpoint, and all endpoints share the index of memory.
+    config.ses.region_generation = false;
     config.ses.max_operations = u16::MAX;
     config.ses.max_messages = u16::MAX;
     config.ses.max_unexpected = u16::MAX;
     config.ses.max_unexpected_bytes = 1 << 30;
+    // A quarter for each peer, so that no peer can keep the others out.
+    config.ses.max_unexpected_of_peer = u16::MAX / 4;
+    config.ses.max_unexpected_bytes_of_peer = 1 << 28;
     config.ses.max_written = u16::MAX;
     config.ses.max_events = 0;
     config

@@ -88,7 +88,7 @@ impl Side {
         let domain = Domain::open(&interface, &settings).unwrap();
         let options = EndpointOptions { ordered_messages: true, ordered_memory: false, directed: true };
         let endpoint = Endpoint::open(&domain, options).unwrap();
-        let queue = Arc::new(CompletionQueue::new(false).unwrap());
+        let queue = Arc::new(CompletionQueue::new(0, false).unwrap());
         let addresses = Arc::new(AddressVector::default());
         let received = Arc::new(Counter::default());
         assert_eq!(endpoint.enable().unwrap_err().code, Code::ENOAV);
@@ -250,6 +250,73 @@ fn cancelled_receive_completes() {
     assert!(b.endpoint.cancel(4));
     let failed = b.failed();
     assert_eq!((failed.code, failed.completion.context), (Code::ECANCELED, 4));
+}
+
+/// The next endpoint at an index gets nothing that was for the one before: neither early nor late messages.
+#[test]
+fn closed_endpoint_leaves_no_messages() {
+    let [mut a, b] = Side::pair(LOOPBACK);
+    let tag = Some(Tag { bits: 0, ignore: u64::MAX });
+    a.send(Some(1), b"claimed");
+    a.send(Some(1), b"early");
+    while b.endpoint.peek(b.peer, tag, Peek::Claim, 2).is_ok() && matches!(b.next(), Entry::Failed(_)) {}
+    // Messages arrive in order, so the second is there after a while at the latest.
+    a.send(Some(2), b"seen");
+    let seen = Some(Tag { bits: 2, ignore: 0 });
+    while b.endpoint.peek(b.peer, seen, Peek::Look, 2).is_ok() && matches!(b.next(), Entry::Failed(_)) {}
+    let before = b.endpoint.name();
+    b.endpoint.close();
+    let next = Endpoint::open(&b.domain, EndpointOptions::default()).unwrap();
+    next.bind_addresses(b.addresses.clone());
+    next.bind_queue(&b.queue, true, true);
+    next.enable().unwrap();
+    assert_ne!(next.name(), before, "the generation differs");
+    let next = Side { endpoint: next, ..b };
+    assert!(next.endpoint.take_claimed(Box::new(Buffer::new(9)), 2, false).is_err());
+
+    let memory = Buffer::new(9);
+    next.post(Some(1), &memory, 3);
+    let late = Send {
+        to: a.peer,
+        tag: Some(1),
+        data: Bytes::from_static(b"late"),
+        cq_data: None,
+        delivery_complete: false,
+        context: 4,
+        report: true,
+    };
+    a.endpoint.send(late).unwrap();
+    assert_eq!(a.failed().return_code, ReturnCode::BAD_GENERATION.code());
+    a.peer = a.addresses.insert(next.endpoint.name());
+    a.send(Some(1), b"for it");
+    assert_eq!(next.done().length, 6);
+    assert_eq!(memory.bytes()[..6], *b"for it");
+}
+
+#[test]
+fn full_queue_leaves_completions_in_the_nic() {
+    let [a, b] = Side::pair(LOOPBACK);
+    let small = Arc::new(CompletionQueue::new(4, false).unwrap());
+    b.endpoint.bind_queue(&small, false, true);
+    let region = b.domain.register(Box::new(Buffer::new(8)), flags::REMOTE_WRITE, Some(7)).unwrap();
+    for number in 0..20 {
+        let (data, cq_data) = (Bytes::from_static(&[1; 8]), Some(number));
+        let (to, key, report) = (a.peer, region.key, true);
+        let write = Write { to, key, offset: 0, data, cq_data, delivery_complete: true, context: 1, report };
+        a.endpoint.write(write).unwrap();
+    }
+    for _ in 0..20 {
+        a.done();
+    }
+    b.domain.progress();
+    assert_eq!(small.len(), 4);
+    let mut all = Vec::new();
+    while all.len() < 20 {
+        assert!(b.domain.wait(Some(Duration::from_secs(60)), || !small.is_empty()), "nothing completes");
+        all.push(small.read().unwrap().data);
+        assert!(small.len() <= 4);
+    }
+    assert_eq!(all, (0..20).collect::<Vec<_>>());
 }
 
 #[test]

@@ -39,11 +39,11 @@ pub(crate) unsafe extern "C" fn open(
     guard_int(|| {
         // SAFETY: the caller passes null or a valid structure, and a domain of this provider.
         let (attr, domain) = unsafe { (attr.as_mut(), domain::of(fid).clone()) };
-        let (format, wait) = attr.map_or((0, WAIT_NONE), |attr| {
+        let (format, wait, size) = attr.map_or((0, WAIT_NONE, 0), |attr| {
             if attr.format == 0 {
                 attr.format = 1;
             }
-            (attr.format, attr.wait_obj)
+            (attr.format, attr.wait_obj, attr.size)
         });
         let entry = match format {
             0 | 1 => 8,
@@ -55,7 +55,7 @@ pub(crate) unsafe extern "C" fn open(
         if ![WAIT_NONE, WAIT_UNSPEC, WAIT_FD, WAIT_YIELD].contains(&wait) {
             return Err(Code::ENOSYS.into());
         }
-        let queue = Arc::new(CompletionQueue::new(wait == WAIT_FD)?);
+        let queue = Arc::new(CompletionQueue::new(size, wait == WAIT_FD)?);
         let fid = Fid { class: CLASS_CQ, context, ops: &FID };
         // SAFETY: the object starts with a `Fid`, and the caller passes a valid place.
         unsafe {

@@ -341,7 +341,7 @@ impl<B: LayerTap> Fep<B> {
 
     /// Returns the time at which to call [`handle_timeout`](Self::handle_timeout); `None` if no timer runs.
     pub fn poll_timeout(&self) -> Option<Time> {
-        self.pds.poll_timeout()
+        [self.pds.poll_timeout(), self.ses.poll_timeout()].into_iter().flatten().min()
     }
 
     /// Returns the next operation or receive that has completed.
@@ -359,6 +359,7 @@ impl<B: LayerTap> Fep<B> {
     /// next, as [`Command::Refuse`] requires.
     fn pump(&mut self, now: Time) {
         self.now = now;
+        self.ses.handle_timeout(now);
         loop {
             self.drain_events();
             while let Some(command) = self.ses.poll_command() {
@@ -399,5 +400,6 @@ fn carry(pds: &mut Pds, ses: &mut Ses, now: Time, command: Command) {
         Command::Refuse(ticket, code) => pds.refuse(now, ticket, code),
         Command::Hold(pdc) => pds.hold(now, pdc),
         Command::Release(pdc) => pds.release(now, pdc),
+        Command::Abandon(pdc) => pds.abandon(now, pdc),
     }
 }

@@ -37,6 +37,12 @@ pub struct Route {
     pub context: u32,
 }
 
+impl Route {
+    /// The `context` of requests that a peer caused: reads of the rest of its message, and DEFERRABLE_RTR. The limit of
+    /// [`unconfirmed_factor`](crate::PdsParams::unconfirmed_factor) applies to these contexts.
+    pub const REPLY: u32 = u32::MAX;
+}
+
 /// The pool of a context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Pool {
@@ -85,6 +91,8 @@ pub enum Command {
     Hold(PdcHandle),
     /// Ends a [`Hold`](Command::Hold).
     Release(PdcHandle),
+    /// Closes a context in error, because a message on it makes no progress.
+    Abandon(PdcHandle),
 }
 
 /// A request packet to send: SES headers and payload.
@@ -123,6 +131,9 @@ pub struct RxRequest {
     pub class: u8,
     /// The delivery mode.
     pub mode: Mode,
+    /// True if the peer has confirmed the context: it named a PDCID of this endpoint, so it receives our packets.
+    /// Otherwise the address of the sender may be forged.
+    pub confirmed: bool,
     /// The type of the header at the start of `head`.
     pub next_hdr: NextHdr,
     /// The SES header and its extension.
@@ -201,6 +212,8 @@ pub enum Indication {
         /// The reason.
         why: Failure,
     },
+    /// The peer has confirmed a context that it opened.
+    Confirmed(PdcHandle),
     /// A context is closed. No indication about its requests and responses follows.
     Closed(PdcHandle),
     /// This path accepts no more requests for now.

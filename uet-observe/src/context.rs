@@ -90,6 +90,11 @@ impl Context {
         }
     }
 
+    /// Returns the number of packets kept.
+    pub(crate) fn kept(&self) -> usize {
+        self.directions.iter().map(Direction::kept).sum()
+    }
+
     /// Returns the direction of this side: its requests and their replies.
     pub fn direction(&self, side: Side) -> &Direction {
         &self.directions[side as usize]
@@ -178,6 +183,11 @@ pub struct Direction {
 }
 
 impl Direction {
+    fn kept(&self) -> usize {
+        let Direction { requests, controls, probes, reads, unacknowledged, .. } = self;
+        requests.len() + controls.len() + probes.len() + reads.len() + unacknowledged.len()
+    }
+
     /// Returns the index of a PSN.
     pub fn index(&self, psn: Psn) -> i64 {
         self.base.map_or(0, |base| distance(psn, base))

@@ -7,7 +7,8 @@
 //! A capture may start in the middle, lack packets or show one direction only. Endpoints also reuse identifiers. The
 //! observer then reports less, and starts a new context when the PSNs do not fit the old one. It drops a context after
 //! the ACK of its CLOSE_COMMAND. For an open context, it keeps the requests that are not acknowledged and cleared, at most
-//! 4,096 per direction, and a few before them.
+//! 4,096 per direction, and a few before them. Over all contexts it keeps a million packets; beyond that, it forgets
+//! all contexts.
 //!
 //! ```
 //! use uet_observe::{Event, Facts, Observed, Observer};

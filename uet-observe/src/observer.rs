@@ -13,6 +13,9 @@ use uet_wire::{PdcId, Psn};
 /// The maximum number of open contexts. Beyond it, the observer forgets all of them.
 const CONTEXTS: usize = 1 << 16;
 
+/// The maximum number of packets kept, over all contexts. Beyond it, the observer forgets all contexts.
+const PACKETS: usize = 1 << 20;
+
 /// The maximum number of ACKs kept that contradict a context.
 const STRAYS: usize = 4;
 
@@ -29,6 +32,8 @@ pub struct Observer {
     /// The contexts of each end, and the side of the end. Late packets may still belong to the older contexts.
     ends: HashMap<End, Vec<(ContextId, Side)>, RandomState>,
     count: u64,
+    /// The number of packets kept, over all contexts.
+    kept: usize,
     /// The context that the previous packet closed.
     closed: Option<ContextId>,
     rudi: Rudi,
@@ -38,13 +43,19 @@ impl Observer {
     /// Applies the next packet and returns its facts. A closed context stays available until the next call.
     pub fn observe(&mut self, packet: &Observed<'_>) -> Facts<'_> {
         self.drop_closed();
+        if self.kept > PACKETS {
+            self.forget_all();
+        }
         let Some(pds) = packet.uet.pds else { return Facts::Unrelated };
         if let Pds::Rudi(header) = pds {
             return self.rudi.observe(packet, header.copied()).map_or(Facts::Unrelated, Facts::Rudi);
         }
         let Some((id, sender)) = self.find(packet, &pds) else { return Facts::Unrelated };
         let Some(context) = self.open.get_mut(&id) else { return Facts::Unrelated };
-        let Some((read, event)) = context.apply(sender, packet, pds) else { return Facts::Unrelated };
+        let before = context.kept();
+        let applied = context.apply(sender, packet, pds);
+        self.kept = self.kept + context.kept() - before;
+        let Some((read, event)) = applied else { return Facts::Unrelated };
         self.closed = context.closed.map(|_| id);
         let strays = core::mem::take(&mut context.strays);
         Facts::Context { context, sender, read, event, strays }
@@ -69,7 +80,9 @@ impl Observer {
 
     fn drop_closed(&mut self) {
         let Some(id) = self.closed.take() else { return };
-        for end in self.open.remove(&id).into_iter().flat_map(|context| context.ends) {
+        let Some(context) = self.open.remove(&id) else { return };
+        self.kept -= context.kept();
+        for end in context.ends {
             let Entry::Occupied(mut contexts) = self.ends.entry(end) else { continue };
             contexts.get_mut().retain(|(other, _)| *other != id);
             if contexts.get().is_empty() {
@@ -136,10 +149,15 @@ impl Observer {
         kept
     }
 
+    fn forget_all(&mut self) {
+        self.open.clear();
+        self.ends.clear();
+        self.kept = 0;
+    }
+
     fn add(&mut self, packet: &Observed<'_>, opens: bool) -> ContextId {
         if self.open.len() >= CONTEXTS {
-            self.open.clear();
-            self.ends.clear();
+            self.forget_all();
         }
         let id = ContextId(self.count);
         self.count += 1;

@@ -169,3 +169,21 @@ fn open_contexts_are_bounded() {
     assert_eq!(observer.count(), u64::from(packets));
     assert!(observer.contexts().count() <= 1 << 16);
 }
+
+/// Packets without an answer count over all contexts.
+#[test]
+fn kept_packets_are_bounded() {
+    const CONTEXTS: u16 = 280;
+    let mut observer = Observer::default();
+    for psn in 0..4000 {
+        for context in 1..=CONTEXTS {
+            let request = Request::rud().psn(Psn(psn)).clear_psn_offset(-1).spdcid(PdcId(context));
+            let request = UetBuf::new(request.dpdcid(THERE).done().unwrap()).to_bytes();
+            observer.observe(&Observed::new(1, A, B, &request));
+        }
+    }
+    // Each packet is kept twice: as sent and as unacknowledged.
+    let requests = |context: &uet_observe::Context| context.direction(Side::A).requests.len();
+    let kept: usize = observer.contexts().map(requests).sum();
+    assert!(kept <= 1 << 19, "{kept} packets");
+}

@@ -209,6 +209,8 @@ fn ses(rng: &mut Rng, group: &Group, temper: &Temper) -> SesParams {
         explicit_read: rng.bool(),
         max_unexpected: u16::MAX,
         max_unexpected_bytes: 1 << 30,
+        max_unexpected_of_peer: u16::MAX,
+        max_unexpected_bytes_of_peer: 1 << 30,
         max_deferred: u16::MAX,
         max_events: 0,
         ..group.ses.clone()

@@ -129,16 +129,25 @@ impl Engine {
         cancelled
     }
 
-    /// Removes an endpoint. Its memory is not touched any more.
+    /// Removes an endpoint. Its memory is not touched any more. What peers sent to it, and still send, reaches no later
+    /// endpoint: the messages go, and the generation of the index changes.
     pub(crate) fn close_endpoint(&mut self, endpoint: u16) {
         self.operations.retain(|_, outstanding| outstanding.endpoint != endpoint);
         let place = self.place(endpoint);
         let of_endpoint = |(_, posted): &(&ReceiveId, &Posted)| posted.endpoint == endpoint;
         let ids: Vec<ReceiveId> = self.receives.iter().filter(of_endpoint).map(|(id, _)| *id).collect();
-        for id in ids {
+        let claims = self.claims.iter().filter(|(_, claim)| claim.is_some_and(|(of, _)| of == endpoint));
+        for id in ids.into_iter().chain(claims.map(|(id, _)| *id).collect::<Vec<_>>()) {
             self.receives.remove(&id);
+            self.claims.remove(&id);
             self.nic.cancel_receive(place, id);
         }
+        self.claimed.retain(|(of, _), _| *of != endpoint);
+        let generation = self.generations.entry(endpoint).or_insert(self.generation);
+        *generation = generation.wrapping_add(1);
+        // The index is open, so this cannot fail.
+        let _ = self.nic.set_generation(place, *generation);
+        let _ = self.nic.discard_unexpected(place);
         self.endpoints.remove(&endpoint);
     }
 

@@ -273,6 +273,7 @@ impl Pdc {
             from: self.peer,
             class: self.class,
             mode: self.mode,
+            confirmed: self.confirmed,
             next_hdr,
             head: ses,
             payload: packet.payload,

@@ -134,10 +134,14 @@ impl Pdc {
     /// `PDS-CLOSE-008`: a target that gets no CLOSE_COMMAND in time closes in error and reports it.
     pub(super) fn close_request_timeout(&mut self, shared: &mut Shared) {
         self.alarms.close = Alarm::default();
+        self.close_in_error(shared, CloseReason::NoCommand);
+    }
+
+    pub(super) fn close_in_error(&mut self, shared: &mut Shared, why: CloseReason) {
         let psn = self.destination.expected();
         let reply = NackReply::of(self, psn, NackCode::CLOSING_IN_ERR);
         self.refuse(shared, reply);
-        self.fail(shared, Failure::Closed, CloseReason::NoCommand);
+        self.fail(shared, Failure::Closed, why);
     }
 
     /// Releases everything that the context holds. `PDS-CLOSE-009`: a target remembers the context for a while, so that late

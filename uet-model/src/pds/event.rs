@@ -168,6 +168,8 @@ pub enum CloseReason {
     Refused(NackCode),
     /// The requested CLOSE_COMMAND did not come.
     NoCommand,
+    /// A message on it made no progress.
+    Stalled,
     /// CLOSE_COMMAND came before all data was delivered.
     Unfinished,
     /// No packet with the new Start_PSN came in time.
@@ -221,6 +223,9 @@ pub enum Dropped {
     OtherSecureContext,
     /// A packet of this endpoint could not be built: a value does not fit its field.
     Unbuildable,
+    /// A packet to a peer that has not confirmed its context would exceed the limit of
+    /// [`unconfirmed_factor`](crate::PdsParams::unconfirmed_factor).
+    Unconfirmed,
 }
 
 impl Dropped {
@@ -245,6 +250,7 @@ impl Dropped {
         Dropped::SealFailed,
         Dropped::OtherSecureContext,
         Dropped::Unbuildable,
+        Dropped::Unconfirmed,
     ];
 }
 
@@ -255,7 +261,7 @@ const _: () = {
         assert!(Dropped::ALL[at] as usize == at);
         at += 1;
     }
-    assert!(Dropped::Unbuildable as usize + 1 == Dropped::ALL.len());
+    assert!(Dropped::Unconfirmed as usize + 1 == Dropped::ALL.len());
 };
 
 /// The queue of events. It is bounded, and drops the oldest.
@@ -412,6 +418,7 @@ impl fmt::Display for CloseReason {
             CloseReason::Command => f.write_str("by CLOSE_COMMAND"),
             CloseReason::TimedOut => f.write_str("a packet got no acknowledgment"),
             CloseReason::Refused(code) => write!(f, "refused by {code}"),
+            CloseReason::Stalled => f.write_str("a message on it made no progress"),
             CloseReason::NoCommand => f.write_str("the CLOSE_COMMAND did not come"),
             CloseReason::Unfinished => f.write_str("not all data was delivered"),
             CloseReason::NotRestarted => f.write_str("no packet with the new Start_PSN came"),
@@ -446,6 +453,7 @@ impl fmt::Display for Dropped {
             Dropped::SealFailed => "could not be protected",
             Dropped::OtherSecureContext => "under another secure context",
             Dropped::Unbuildable => "could not be built",
+            Dropped::Unconfirmed => "would be too much for a peer that has not confirmed its context",
         })
     }
 }

@@ -109,11 +109,16 @@ impl NackReply {
 
     /// Sends the NACK. `PDS-NACK-001`: `retx` and `m` are copied from the refused packet.
     pub(super) fn send(self, shared: &mut Shared) {
+        let packet = self.packet(shared);
+        shared.answer(packet);
+    }
+
+    fn packet(self, shared: &Shared) -> Result<Packet, Unbuildable> {
         let nack = Nack::build(self.code).m(self.marked).retx(self.retx).nack_psn(self.psn);
         let nack = nack.spdcid(self.spdcid).dpdcid(self.dpdcid).payload(self.payload);
         let packet = shared.packet((self.to, self.security), self.class, Priority::High, self.entropy);
         let head = nack.done().map(|nack| Head::from_iter(*nack.bytes()));
-        shared.answer(head.map(|head| Packet { head, ..packet }).map_err(Unbuildable::from));
+        head.map(|head| Packet { head, ..packet }).map_err(Unbuildable::from)
     }
 }
 
@@ -121,7 +126,8 @@ impl Pdc {
     /// Sends a NACK from this context.
     pub(super) fn refuse(&mut self, shared: &mut Shared, reply: NackReply) {
         self.event(shared, EventKind::Nacked(reply.psn, reply.code));
-        reply.send(shared);
+        let packet = reply.packet(shared);
+        self.answer_peer(shared, packet);
     }
 
     /// Handles a received NACK.

@@ -80,6 +80,7 @@ impl Pds {
                 let floor = protect.expected_psn(pdc.security, pdc.source.start(), arrival.psn);
                 self.shared.close_floor = floor.map(|floor| (arrival.psn, floor));
             }
+            pdc.earn(&mut self.shared, &packet);
             pdc.receive(&mut self.shared, packet, arrival, ses);
             self.shared.close_floor = None;
             self.reschedule(id);
@@ -118,7 +119,7 @@ impl Pds {
         if !(is_peer || is_unbound && is_grant) {
             return Err(Some(arrival.reply(packet, NackCode::PDC_HDR_MISMATCH)));
         }
-        pdc.confirmed = true;
+        pdc.confirm(&mut self.shared);
         Ok(id)
     }
 
@@ -360,7 +361,8 @@ impl Pds {
             self.shared.drop_packet(Dropped::OtherSecureContext);
             return None;
         }
-        (pdc.confirmed, pdc.security) = (true, packet.security);
+        pdc.security = packet.security;
+        pdc.confirm(&mut self.shared);
         Some(dpdcid.0)
     }
 

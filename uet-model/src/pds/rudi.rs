@@ -243,6 +243,7 @@ impl Rudi {
             from: packet.src,
             class: packet.class,
             mode: Mode::Rudi,
+            confirmed: false,
             next_hdr: header.prologue().next_hdr(),
             head,
             payload: packet.payload,

@@ -37,6 +37,7 @@ pub(super) fn receive(shared: &mut Shared, packet: Packet, next_hdr: NextHdr, he
         from: packet.src,
         class: packet.class,
         mode: Mode::Uud,
+        confirmed: false,
         next_hdr,
         head,
         payload: packet.payload,

@@ -56,6 +56,8 @@ pub(super) struct Reserved {
     posted: PostedReceive,
     index: ResourceIndex,
     from: IpAddr,
+    /// True if it was reserved before the last look for stalled messages.
+    pub(super) stalled: bool,
 }
 
 impl Ses {
@@ -133,7 +135,8 @@ impl Ses {
             progress: Progress::New,
         };
         let from = deferred.sender.from;
-        self.reserved.insert(target, Reserved { id, posted, index, from });
+        self.reserved.insert(target, Reserved { id, posted, index, from, stalled: false });
+        self.watch();
         // The values came from a header, so they fit.
         if let Ok(Some(piece)) = outline.next() {
             self.outbox.push(Via::Route(deferred.peer.route), OutboxItem::Packet(piece.request));

@@ -39,6 +39,7 @@ pub(super) struct ActiveOperation {
     pub(super) pdc: Option<PdcHandle>,
     pub(super) psn: Option<Psn>,
     /// For a rendezvous send: the part that the target reads, the parts that it requested, and the bytes that arrived.
+    /// For a read, `claimed` is the parts of its data that arrived.
     pub(super) source: Option<(RegionId, Range<u64>)>,
     pub(super) claimed: Ranges,
     pub(super) read_out: u32,
@@ -404,6 +405,7 @@ impl Ses {
         let old = (flight.outline.key, flight.outline.message);
         let via = Via::Route(flight.outline.peer.route);
         (flight.sent, flight.answered, flight.accepted, flight.got) = (0, 0, None, 0);
+        flight.claimed = Ranges::default();
         (flight.repeat, flight.repeated) = (false, flight.repeated + 1);
         (flight.outline.cut, flight.outline.progress) = (0, Progress::New);
         self.await_less(awaited);

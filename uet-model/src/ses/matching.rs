@@ -5,7 +5,8 @@
 
 use super::address::ResourceIndex;
 use super::operation::Peer;
-use crate::Memory;
+use super::unexpected::{Parts, Payer, Room};
+use crate::{Memory, PdcHandle};
 use bytes::Bytes;
 use core::net::IpAddr;
 use std::collections::{BTreeMap, VecDeque};
@@ -95,9 +96,14 @@ pub(super) struct LandingId(u64);
 pub(super) struct Landing {
     pub(super) index: ResourceIndex,
     pub(super) list: List,
-    /// The receive and its capacity; `None` for an unexpected send.
-    pub(super) receive: Option<(ReceiveId, u32)>,
+    /// The receive; `None` for an unexpected send.
+    pub(super) receive: Option<(ReceiveId, Receive)>,
     pub(super) sender: Sender,
+    /// The context that carries the send, if one does, and whether its peer has confirmed it.
+    pub(super) pdc: Option<PdcHandle>,
+    pub(super) confirmed: bool,
+    /// True if nothing has arrived since the last look for stalled messages.
+    pub(super) stalled: bool,
     pub(super) total: u32,
     pub(super) buffer: Buffer,
     pub(super) header_data: Option<u64>,
@@ -168,6 +174,8 @@ pub(super) struct PostedReceive {
 #[derive(Debug)]
 #[cfg_attr(feature = "explore", derive(Clone, Hash))]
 pub(super) enum Buffer {
+    /// The bytes that have arrived without a receive.
+    Parts(Parts),
     /// The model's own memory.
     Own(Vec<u8>),
     /// The application's memory, and the number of its bytes that the receive offers.
@@ -186,6 +194,7 @@ impl Buffer {
 
     pub(super) fn len(&self) -> usize {
         match self {
+            Buffer::Parts(parts) => parts.len(),
             Buffer::Own(bytes) => bytes.len(),
             Buffer::Callers(_, length) => *length,
         }
@@ -204,28 +213,33 @@ impl Buffer {
         let length = payload.len().min(self.len() - start);
         let payload = payload.get(..length).unwrap_or_default();
         match self {
+            // The owner adds to the parts itself, because it must have the room.
+            Buffer::Parts(_) => Ok(()),
             Buffer::Own(bytes) => Memory::write(bytes, start, payload),
             Buffer::Callers(memory, _) => memory.write(start, payload),
         }
     }
 
-    /// Moves the bytes that have arrived into the memory of the receive that took the message.
-    pub(super) fn adopt(&mut self, posted: PostedReceive) -> Result<(), ReturnCode> {
-        let (Buffer::Own(bytes), Some(memory)) = (&*self, posted.memory) else { return Ok(()) };
-        let mut adopted = Buffer::Callers(memory, posted.receive.capacity as usize);
-        let placed = adopted.place(0, bytes);
-        *self = adopted;
-        placed
+    /// Moves the bytes that have arrived into the memory of the receive that took the message of `total` bytes.
+    pub(super) fn adopt(&mut self, posted: PostedReceive, total: u32) -> Result<(), ReturnCode> {
+        let before = core::mem::replace(self, Buffer::of(posted, total));
+        let Buffer::Parts(parts) = before else { return Ok(()) };
+        parts.iter().try_for_each(|(offset, part)| self.place(offset, part))
     }
 }
 
 impl Landing {
     /// Returns the number of bytes of the message that fit.
     pub(super) fn accepted(&self) -> u32 {
-        match self.receive {
-            Some((_, capacity)) => self.total.min(capacity),
+        match &self.receive {
+            Some((_, receive)) => self.total.min(receive.capacity),
             None => self.total,
         }
+    }
+
+    /// Returns whose share of the room the message uses while it has no receive.
+    pub(super) fn payer(&self) -> Payer {
+        self.confirmed.then_some(self.sender.from)
     }
 }
 
@@ -263,15 +277,15 @@ impl Early {
 pub(super) struct Queue {
     expected: VecDeque<(ReceiveId, PostedReceive)>,
     early: VecDeque<Early>,
-    unexpected: u16,
-    unexpected_bytes: u64,
+    pub(super) room: Room,
     deferred: u16,
 }
 
 impl Queue {
-    /// Adds a receive that no early send matches.
+    /// Adds a receive that no early send matches. One that a send has given back returns to its place in the order.
     pub(super) fn post(&mut self, id: ReceiveId, posted: PostedReceive) {
-        self.expected.push_back((id, posted));
+        let place = self.expected.partition_point(|(other, _)| *other < id);
+        self.expected.insert(place, (id, posted));
     }
 
     /// Takes the matching receive that was posted first. `SES-MATCH-006`: a send takes only one.
@@ -300,22 +314,10 @@ impl Queue {
         self.early.remove(place)
     }
 
-    /// Returns whether there is room for an unexpected message.
-    pub(super) fn has_room(&self, bytes: u32, params: &super::SesParams) -> bool {
-        self.unexpected < params.max_unexpected
-            && self.unexpected_bytes + u64::from(bytes) <= params.max_unexpected_bytes.into()
-    }
-
-    pub(super) fn keep_unexpected(&mut self, id: LandingId, sender: Sender, bytes: u32) {
-        self.unexpected += 1;
-        self.unexpected_bytes += u64::from(bytes);
+    /// Adds an unexpected message without bytes.
+    pub(super) fn keep_unexpected(&mut self, id: LandingId, sender: Sender, payer: Payer) {
+        self.room.take(payer, 1, 0);
         self.early.push_back(Early::Unexpected(id, sender));
-    }
-
-    /// Releases the room of an unexpected message.
-    pub(super) fn free_unexpected(&mut self, bytes: usize) {
-        self.unexpected = self.unexpected.saturating_sub(1);
-        self.unexpected_bytes = self.unexpected_bytes.saturating_sub(bytes as u64);
     }
 
     /// Removes an unexpected message that no receive took.
@@ -331,6 +333,11 @@ impl Queue {
             self.early.push_back(Early::Deferred(deferred));
         }
         room
+    }
+
+    pub(super) fn forget_deferred(&mut self) {
+        self.early.retain(|early| matches!(early, Early::Unexpected(..)));
+        self.deferred = 0;
     }
 
     pub(super) fn undefer(&mut self) {
@@ -372,11 +379,15 @@ impl Landings {
         self.by_id.remove(&id)
     }
 
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (LandingId, &mut Landing)> {
+        self.by_id.iter_mut().map(|(id, landing)| (*id, landing))
+    }
+
     /// Returns the landing of a matched receive.
     pub(super) fn of_receive(&self, id: ReceiveId) -> Option<LandingId> {
         let mut landings = self.by_id.iter();
         landings
-            .find(|(_, landing)| landing.receive.is_some_and(|(receive, _)| receive == id))
+            .find(|(_, landing)| landing.receive.as_ref().is_some_and(|(receive, _)| *receive == id))
             .map(|(id, _)| *id)
     }
 }

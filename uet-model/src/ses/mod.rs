@@ -10,6 +10,7 @@
 //! | `target` | handling requests: placement and responses |
 //! | `address`, `memory`, `matching`, `receive` | the process, memory or receive of a request |
 //! | `read`, `atomic` (with `arithmetic`, `byte_order`), `rendezvous` (with `ranges`), `deferrable` | the special rules of each |
+//! | `unexpected`, `stall` | the room for sends without a receive, and the end of messages that make no progress |
 //! | `response` | the responses that a target makes |
 //! | `event`, `completion` | the observable results |
 //!
@@ -38,6 +39,7 @@
 //!     from: [10, 0, 0, 1].into(),
 //!     class: 0,
 //!     mode: peer.route.mode,
+//!     confirmed: true,
 //!     next_hdr: request.next_hdr,
 //!     head: request.head,
 //!     payload: request.payload,
@@ -72,7 +74,9 @@ mod receive;
 mod rendezvous;
 mod request;
 mod response;
+mod stall;
 mod target;
+mod unexpected;
 
 pub use address::{AddressError, Endpoint, Process, ResourceIndex};
 pub use byte_order::ByteOrder;
@@ -86,7 +90,7 @@ pub use params::{
 };
 pub use request::Form;
 
-use crate::{Command, Indication, Memory, MessageKey, PdcHandle, PdsParams};
+use crate::{Command, Indication, Memory, MessageKey, PdcHandle, PdsParams, Time};
 use address::Tables;
 use deferrable::Reserved;
 use foldhash::fast::RandomState;
@@ -153,6 +157,9 @@ pub struct Ses {
     written: u16,
     events: VecDeque<SesEvent>,
     next: Counters,
+    /// The time of the last call with one, and of the next look for stalled messages.
+    now: Time,
+    look: Option<Time>,
 }
 
 #[cfg(feature = "explore")]
@@ -165,8 +172,8 @@ impl core::hash::Hash for Ses {
         let Ses { reserved, to_read, reads, awaited, flights, by_message, by_psn, by_token, .. } = self;
         (reserved, to_read, reads, awaited, flights, by_message, by_token).hash(state);
         crate::explore::map(by_psn, state);
-        let Ses { by_source, sent, outbox, commands, completions, written, next, .. } = self;
-        (by_source, sent, outbox, commands, completions, written, next).hash(state);
+        let Ses { by_source, sent, outbox, commands, completions, written, next, look, now: _, .. } = self;
+        (by_source, sent, outbox, commands, completions, written, next, look).hash(state);
     }
 }
 
@@ -216,6 +223,8 @@ impl Ses {
             written: 0,
             events: VecDeque::new(),
             next: Counters::default(),
+            now: Time::ZERO,
+            look: None,
         }
     }
 
@@ -231,7 +240,7 @@ impl Ses {
 
     /// Closes an endpoint or some of its indices, and returns the regions that were exposed there. Later requests to
     /// them get BAD_INDEX, or BAD_PID if the process has no other index, or BAD_JOB_ID if the job has no other process.
-    /// Receives and unexpected sends of these indices are forgotten. A message that is arriving completes.
+    /// Receives and unexpected sends of these indices are forgotten. A message that has a receive completes.
     ///
     /// ```
     /// use uet_model::ses::{Endpoint, Process, Ses};
@@ -246,7 +255,19 @@ impl Ses {
     /// ```
     pub fn close(&mut self, endpoint: Endpoint) -> Result<Vec<Region<Box<dyn Memory>>>, AddressError> {
         let regions = self.tables.close(endpoint)?;
+        let Endpoint { process, start, count } = endpoint;
+        let indices = start..start.saturating_add(count);
+        self.end_unexpected(|landing| {
+            landing.index.process == process && indices.contains(&landing.index.index)
+        });
         Ok(regions.into_iter().filter_map(|id| self.withdraw(id)).collect())
+    }
+
+    /// Drops the messages of an index that no receive has taken, including those that are arriving.
+    pub fn discard_unexpected(&mut self, index: ResourceIndex) -> Result<(), AddressError> {
+        self.tables.slot(index)?.queue.forget_deferred();
+        self.end_unexpected(|landing| landing.index == index);
+        Ok(())
     }
 
     /// Sets the generation of an index, and enables it if it had run out of buffers.
@@ -319,6 +340,7 @@ impl Ses {
             Indication::Numbered { message, pdc, psn } => self.numbered(message, pdc, psn),
             Indication::Response { message, response, .. } => self.response(message, response),
             Indication::Failed { message, why } => self.failed(message, why),
+            Indication::Confirmed(pdc) => self.confirmed(pdc),
             Indication::Closed(pdc) => self.closed(pdc),
             Indication::Paused(via) => self.outbox.pause(via),
             Indication::Resumed(via) => self.outbox.resume(via),
@@ -337,7 +359,14 @@ impl Ses {
 
     /// Returns the next completion.
     pub fn poll_completion(&mut self) -> Option<Completion> {
-        let completion = self.completions.pop_front();
+        self.poll_completion_if(|_| true)
+    }
+
+    /// Returns the next completion that `takes` accepts. The others stay in order. Completions of peers' writes that stay
+    /// count toward [`max_written`](SesParams::max_written), so a slow application slows its peers.
+    pub fn poll_completion_if(&mut self, takes: impl Fn(&Completion) -> bool) -> Option<Completion> {
+        let place = self.completions.iter().position(takes)?;
+        let completion = self.completions.remove(place);
         if let Some(Completion::Written(_)) = completion {
             self.written = self.written.saturating_sub(1);
         }

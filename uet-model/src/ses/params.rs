@@ -1,4 +1,5 @@
 use super::byte_order::ByteOrder;
+use core::time::Duration;
 use uet_wire::registry::ReturnCode;
 
 /// The parameters of the semantics. "Open" marks values that public sources leave open. The rest are limits, so that no
@@ -64,8 +65,16 @@ pub struct SesParams {
     pub max_awaited: u32,
     /// The maximum number of unexpected messages of an index. Beyond it, the response is NO_MATCH.
     pub max_unexpected: u16,
-    /// The maximum number of bytes of unexpected messages of an index.
+    /// The maximum number of bytes of unexpected messages of an index. Bytes count as they arrive.
     pub max_unexpected_bytes: u32,
+    /// The part of `max_unexpected` that one peer may use. All peers that have not confirmed a context share one such
+    /// part, because their addresses may be forged.
+    pub max_unexpected_of_peer: u16,
+    /// The part of `max_unexpected_bytes` that one peer may use. The rule of `max_unexpected_of_peer` applies.
+    pub max_unexpected_bytes_of_peer: u32,
+    /// The time without progress after which a message that is arriving is given up; between this time and twice as
+    /// long. An unexpected message of a peer that has not confirmed its context is given up too.
+    pub stall_time: Duration,
     /// The maximum number of deferred sends of an index. Beyond it, the response is NO_MATCH.
     pub max_deferred: u16,
     /// The maximum number of completions of peers' writes that wait for the application. Beyond it, the reply to a
@@ -195,6 +204,9 @@ impl Default for SesParams {
             max_awaited: 1 << 20,
             max_unexpected: 256,
             max_unexpected_bytes: 1 << 20,
+            max_unexpected_of_peer: 64,
+            max_unexpected_bytes_of_peer: 1 << 18,
+            stall_time: Duration::from_secs(5),
             max_deferred: 256,
             max_written: 4096,
             max_events: 4096,

@@ -18,6 +18,20 @@ impl Ranges {
         before.is_none_or(|(_, end)| *end <= range.start) && self.0.len() < MOST
     }
 
+    /// Adds a range if it [has room](Self::has_room_for), which an empty one always has. Returns whether it had.
+    pub(super) fn take(&mut self, range: Range<u64>) -> bool {
+        let has_room = range.is_empty() || self.has_room_for(&range);
+        if has_room {
+            self.insert(range);
+        }
+        has_room
+    }
+
+    /// Returns whether the set has all bytes up to `end`.
+    pub(super) fn cover(&self, end: u64) -> bool {
+        end == 0 || self.0.get(&0).is_some_and(|first| *first >= end)
+    }
+
     /// Adds a range that [has room](Self::has_room_for).
     pub(super) fn insert(&mut self, range: Range<u64>) {
         if range.is_empty() {

@@ -3,7 +3,7 @@
 
 use super::completion::OperationError;
 use super::event::{SesEvent, Why};
-use super::initiator::Purpose;
+use super::initiator::{Owner, Purpose};
 use super::memory::{Access, RegionId};
 use super::operation::OperationId;
 use super::outbox::OutboxItem;
@@ -186,16 +186,21 @@ impl Ses {
         let whole = flight.data.len() as u32;
         let (start, length) = (offset as usize, data.len());
         let place = start.checked_add(length).and_then(|end| flight.data.get_mut(start..end));
+        // A read has no other use for the set. Bytes that came twice could hide a hole.
+        let range = u64::from(offset)..u64::from(offset) + length as u64;
         let fault = match (code, place) {
-            (ReturnCode::OK, Some(place)) => {
+            (ReturnCode::OK, Some(place)) if flight.claimed.take(range) => {
                 place.copy_from_slice(data);
                 let before = flight.awaits();
                 flight.got = flight.got.saturating_add(length as u32);
-                let less = before - flight.awaits();
+                let (less, owner) = (before - flight.awaits(), flight.owner);
                 self.await_less(less);
+                if let Owner::Landing(landing) = owner {
+                    self.landings.get_mut(landing).into_iter().for_each(|landing| landing.stalled = false);
+                }
                 return whole;
             }
-            (ReturnCode::OK, None) => ReturnCode::OP_VIOLATION,
+            (ReturnCode::OK, _) => ReturnCode::OP_VIOLATION,
             (code, _) => code,
         };
         flight.fault.get_or_insert(OperationError::new(fault));

@@ -10,8 +10,9 @@ use super::memory::host;
 use super::params::TooLong;
 use super::request::SesRequest;
 use super::target::Placement;
+use super::unexpected::{Parts, Room};
 use super::{AddressError, Refusal, Ses};
-use crate::{Memory, RxRequest};
+use crate::{Memory, PdcHandle, RxRequest, Ticket};
 use bytes::Bytes;
 use core::net::Ipv4Addr;
 use uet_wire::registry::{List, Opcode, ReturnCode};
@@ -27,7 +28,7 @@ impl Ses {
         // `SES-DEFER-005`: a restarted send takes the receive reserved for it.
         if let Some((_, token @ 1..)) = request.tokens {
             let (id, posted) = self.claim_reserved(token, rx.from)?;
-            return Ok(self.expect(index, sender, request, remote, id, posted));
+            return Ok(self.expect(index, rx, request, remote, id, posted));
         }
         let slot = self.tables.index(request)?.1;
         if let Some(posted) = slot.queue.peek_expected(&sender) {
@@ -37,24 +38,29 @@ impl Ses {
             }
         }
         if let Some((id, posted)) = slot.queue.take_expected(&sender) {
-            return Ok(self.expect(index, sender, request, remote, id, posted));
+            return Ok(self.expect(index, rx, request, remote, id, posted));
         }
         if let Some((initiator, _)) = request.tokens {
             return self.put_off(rx, request, index, sender, initiator);
         }
         let bytes = remote.map_or(request.total, |remote| remote.eager);
-        if slot.queue.has_room(bytes, &self.params) {
+        let payer = rx.confirmed.then_some(rx.from);
+        if Room::fits(bytes, &self.params) && slot.queue.room.has(payer, 1, rx.payload.len(), &self.params) {
             let id = self.landings.add(Landing {
                 index,
                 list: List::UET_OVERFLOW,
                 receive: None,
                 sender,
+                pdc: context(rx),
+                confirmed: rx.confirmed,
+                stalled: false,
                 total: request.total,
-                buffer: Buffer::Own(vec![0; bytes as usize]),
+                buffer: Buffer::Parts(Parts::default()),
                 header_data: None,
                 rest: arriving(remote),
             });
-            slot.queue.keep_unexpected(id, sender, bytes);
+            slot.queue.keep_unexpected(id, sender, payer);
+            self.watch();
             self.event(SesEvent::Matched { index, list: List::UET_OVERFLOW, receive: None });
             return Ok(Placement::Land(id));
         }
@@ -68,20 +74,23 @@ impl Ses {
     fn expect(
         &mut self,
         index: ResourceIndex,
-        sender: Sender,
+        rx: &RxRequest,
         request: &SesRequest,
         remote: Option<Remote>,
         id: ReceiveId,
         posted: PostedReceive,
     ) -> Placement {
-        let capacity = posted.receive.capacity;
         let list = List::UET_EXPECTED;
+        self.watch();
         self.event(SesEvent::Matched { index, list, receive: Some(id) });
         Placement::Land(self.landings.add(Landing {
             index,
             list,
-            receive: Some((id, capacity)),
-            sender,
+            receive: Some((id, posted.receive.clone())),
+            sender: sender(rx, request),
+            pdc: context(rx),
+            confirmed: rx.confirmed,
+            stalled: false,
             total: request.total,
             buffer: Buffer::of(posted, request.total),
             header_data: None,
@@ -148,9 +157,9 @@ impl Ses {
             }
             Some(Early::Unexpected(landing, _)) => {
                 let Some(found) = self.landings.get_mut(landing) else { return };
-                slot.queue.free_unexpected(found.buffer.len());
-                found.receive = Some((id, posted.receive.capacity));
-                let (rest, adopted) = (found.rest, found.buffer.adopt(posted));
+                slot.queue.room.free(found.payer(), found.buffer.len());
+                (found.receive, found.stalled) = (Some((id, posted.receive.clone())), false);
+                let (rest, adopted) = (found.rest, found.buffer.adopt(posted, found.total));
                 self.event(SesEvent::Matched { index, list: List::UET_OVERFLOW, receive: Some(id) });
                 if let Err(code) = adopted {
                     return self.end_landing(landing, code);
@@ -228,10 +237,11 @@ impl Ses {
     /// Ends a landing. `SES-MATCH-007`: drops an unexpected send that no receive took, and frees its room.
     pub(super) fn end_landing(&mut self, id: LandingId, code: ReturnCode) {
         let Some(landing) = self.landings.remove(id) else { return };
-        let Some((receive, capacity)) = landing.receive else {
+        let payer = landing.payer();
+        let Some((receive, Receive { capacity, .. })) = landing.receive else {
             if let Ok(slot) = self.tables.slot(landing.index) {
                 slot.queue.forget(id);
-                slot.queue.free_unexpected(landing.buffer.len());
+                slot.queue.room.free(payer, landing.buffer.len());
             }
             return;
         };
@@ -242,7 +252,7 @@ impl Ses {
                 data.truncate(length);
                 data.into()
             }
-            Buffer::Callers(..) => Bytes::new(),
+            Buffer::Parts(_) | Buffer::Callers(..) => Bytes::new(),
         };
         self.received(Received {
             id: receive,
@@ -257,6 +267,14 @@ impl Ses {
         });
     }
 
+    /// Ends such landings that have no receive.
+    pub(super) fn end_unexpected(&mut self, such: impl Fn(&Landing) -> bool) {
+        let ended =
+            self.landings.iter_mut().filter(|(_, landing)| landing.receive.is_none() && such(landing));
+        let ended: Vec<LandingId> = ended.map(|(id, _)| id).collect();
+        ended.into_iter().for_each(|id| self.end_landing(id, ReturnCode::CANCELLED));
+    }
+
     pub(super) fn received(&mut self, received: Received) {
         let Received { id: receive, code, length, .. } = received;
         self.event(SesEvent::Received { receive, code, length });
@@ -269,11 +287,33 @@ impl Ses {
         request: &SesRequest,
         rx: &RxRequest,
     ) -> Result<(), Refusal> {
-        match self.landings.get_mut(id) {
-            Some(landing) => landing.buffer.place(request.offset, &rx.payload).map_err(host),
+        let Some(landing) = self.landings.get_mut(id) else {
             // A cancelled receive ends its message with CANCELLED.
-            None => Err(Refusal::new(ReturnCode::CANCELLED, Why::Cancelled)),
+            return Err(Refusal::new(ReturnCode::CANCELLED, Why::Cancelled));
+        };
+        landing.stalled = false;
+        let payer = landing.payer();
+        let Buffer::Parts(parts) = &mut landing.buffer else {
+            return landing.buffer.place(request.offset, &rx.payload).map_err(host);
+        };
+        // `SES-MATCH-004`: the bytes of an unexpected send count as they arrive.
+        let cancelled = |_| Refusal::new(ReturnCode::CANCELLED, Why::Cancelled);
+        let slot = self.tables.slot(landing.index).map_err(cancelled)?;
+        let bytes = rx.payload.len();
+        if !slot.queue.room.has(payer, 0, bytes, &self.params) || !parts.add(request.offset, &rx.payload) {
+            slot.exhausted = slot.ordered;
+            return Err(Refusal::new(ReturnCode::NO_MATCH, Why::NoMatch));
         }
+        slot.queue.room.take(payer, 0, bytes);
+        Ok(())
+    }
+}
+
+/// Returns the context of a request.
+fn context(rx: &RxRequest) -> Option<PdcHandle> {
+    match rx.ticket {
+        Ticket::Pdc(pdc, _) => Some(pdc),
+        Ticket::Rudi(..) | Ticket::Uud => None,
     }
 }
 

@@ -124,7 +124,10 @@ impl Ses {
             }
             landing.rest = Rest::Nothing;
         }
-        self.end_landing(id, code);
+        match code {
+            ReturnCode::UNDELIVERABLE => self.give_up(id),
+            code => self.end_landing(id, code),
+        }
     }
 
     /// As initiator: returns whether a peer is reading one of our sends from this region.
@@ -203,7 +206,7 @@ pub(super) fn back(rx: &RxRequest, request: &SesRequest) -> Peer {
         class: rx.class,
         mode: rx.mode,
         pool: Pool::General,
-        context: 0,
+        context: Route::REPLY,
     };
     Peer { route, relative: request.head.rel(), pid: 0, index: 0, generation: 0, initiator: 0 }
 }

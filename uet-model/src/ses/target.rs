@@ -5,6 +5,7 @@ use super::event::{SesEvent, Why};
 use super::matching::LandingId;
 use super::memory::{Access, Key, RegionId};
 use super::params::{SmallIndex, UudOpcode};
+use super::ranges::Ranges;
 use super::receive::sender;
 use super::request::{self, Form, Incoming, SesRequest};
 use super::response::Reply;
@@ -18,8 +19,8 @@ use uet_wire::registry::{List, NackCode, Opcode, ReturnCode};
 pub(super) struct RxMessage {
     opcode: Opcode,
     total: u32,
-    /// The number of bytes that arrived, placed or not, and the end of the message according to its last packet.
-    received: u64,
+    /// The bytes that arrived, placed or not, and the end of the message according to its last packet.
+    received: Ranges,
     end: Option<u64>,
     begun: bool,
     pub(super) fate: Placement,
@@ -27,6 +28,8 @@ pub(super) struct RxMessage {
     waiting: Option<(Ticket, Reply)>,
     header_data: Option<u64>,
     placed: u32,
+    /// True if no packet has arrived since the last look for stalled messages.
+    pub(super) stalled: bool,
 }
 
 /// The destination of the bytes of a message.
@@ -69,7 +72,7 @@ impl From<Refusal> for Denial {
 impl RxMessage {
     /// Returns whether all packets have arrived.
     fn is_finished(&self) -> bool {
-        self.begun && self.end.is_some_and(|end| self.received >= end)
+        self.begun && self.end.is_some_and(|end| self.received.cover(end))
     }
 }
 
@@ -157,13 +160,14 @@ impl Ses {
                 Ok(fate) => RxMessage {
                     opcode: request.opcode(),
                     total: request.total,
-                    received: 0,
+                    received: Ranges::default(),
                     end: None,
                     begun: false,
                     fate,
                     waiting: None,
                     header_data: None,
                     placed: 0,
+                    stalled: false,
                 },
                 Err(denial) => return Err(denial),
             },
@@ -183,6 +187,7 @@ impl Ses {
     fn keep(&mut self, id: Option<(PdcHandle, u16)>, inbound: RxMessage) {
         if let Some(id) = id {
             self.messages.insert(id, inbound);
+            self.watch();
         }
     }
 
@@ -242,7 +247,7 @@ impl Ses {
     ) -> Result<Answer, Denial> {
         let end = u64::from(request.offset) + u64::from(length);
         inbound.begun |= request.head.som();
-        inbound.received += u64::from(length);
+        inbound.stalled = false;
         if request.head.eom() {
             inbound.end = Some(end);
         }
@@ -251,8 +256,9 @@ impl Ses {
             self.discard(inbound, Refusal::new(ReturnCode::INITIATOR_ERR, Why::GivenUp));
         } else if request.opcode() != inbound.opcode || request.total != inbound.total {
             self.discard(inbound, Refusal::new(ReturnCode::OP_VIOLATION, Why::OtherMessage));
-        } else if !fits(request, end) || inbound.received > u64::from(inbound.total) {
-            // `WIRE-SES-008`: no packet reaches beyond its message, and the last one ends it.
+        } else if !fits(request, end) || !inbound.received.take(request.offset.into()..end) {
+            // `WIRE-SES-008`: no packet reaches beyond its message, and the last one ends it. Bytes come once: otherwise
+            // the number of packets could hide a hole.
             self.discard(inbound, Refusal::new(ReturnCode::OP_VIOLATION, Why::Lengths));
         }
         let placed = match inbound.fate {
@@ -421,7 +427,7 @@ impl Ses {
         let lost: Vec<_> = self.messages.range((pdc, 0)..=(pdc, u16::MAX)).map(|(id, _)| *id).collect();
         for id in lost {
             if let Some(RxMessage { fate: Placement::Land(landing), .. }) = self.messages.remove(&id) {
-                self.end_landing(landing, ReturnCode::UNDELIVERABLE);
+                self.give_up(landing);
             }
         }
     }

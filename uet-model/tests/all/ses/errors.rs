@@ -48,6 +48,7 @@ impl Target {
             from,
             class: 0,
             mode,
+            confirmed: true,
             next_hdr,
             head,
             payload,

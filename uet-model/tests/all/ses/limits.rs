@@ -57,6 +57,7 @@ fn completion_limit_refuses_temporarily() {
             from: ADDRESS[0].into(),
             class: 0,
             mode: Mode::Rud,
+            confirmed: true,
             next_hdr: request.next_hdr,
             head: request.head,
             payload: request.payload,
@@ -169,6 +170,7 @@ fn contradictory_packet_fails_its_message() {
                 from: ADDRESS[0].into(),
                 class: 0,
                 mode: Mode::Rud,
+                confirmed: true,
                 next_hdr: NextHdr::UET_HDR_REQUEST_STD,
                 head: header.bytes().iter().copied().collect(),
                 payload: data(8),
@@ -231,8 +233,8 @@ proptest! {
             };
             asked += usize::from(ticket != Ticket::Uud);
             let head = head.into_iter().take(112).collect();
-            let payload = Bytes::from(vec![9; payload]);
-            ses.handle(Indication::Request(RxRequest { ticket, from, class: 0, mode, next_hdr, head, payload }));
+            let (payload, confirmed) = (Bytes::from(vec![9; payload]), psn % 2 == 0);
+            ses.handle(Indication::Request(RxRequest { ticket, from, class: 0, mode, confirmed, next_hdr, head, payload }));
             for _ in 0..100 {
                 match ses.poll_command() {
                     Some(Command::Respond(..) | Command::Refuse(..)) => answered += 1,

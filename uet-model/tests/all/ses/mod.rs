@@ -7,5 +7,6 @@ mod network;
 mod pair;
 mod reads;
 mod sends;
+mod strangers;
 mod vectors;
 mod writes;

@@ -214,6 +214,7 @@ impl Pair {
                 let (_, key, pdc) = self.owed.remove(&key).unwrap();
                 self.flying.push(Flying::Request { to: from, rx, key, pdc });
             }
+            Command::Abandon(pdc) => self.side[from].handle(Indication::Closed(pdc)),
             Command::Hold(_) => self.held[from] += 1,
             Command::Release(_) => self.held[from] -= 1,
         }
@@ -246,7 +247,8 @@ impl Pair {
             self.side[from].handle(Indication::Numbered { message, pdc, psn });
         }
         let TxRequest { message, next_hdr, head, payload, .. } = request;
-        let rx = RxRequest { ticket, from: from_address, class, mode, next_hdr, head, payload };
+        let rx =
+            RxRequest { ticket, from: from_address, class, mode, confirmed: true, next_hdr, head, payload };
         self.flying.push(Flying::Request { to, rx, key: message, pdc });
     }
 }

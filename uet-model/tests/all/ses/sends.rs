@@ -424,6 +424,7 @@ fn ask(pair: &mut Pair, side: usize, from: [u8; 4], header: Std, payload: Bytes)
         from: from.into(),
         class: 0,
         mode: Mode::Rud,
+        confirmed: true,
         next_hdr: uet_wire::registry::NextHdr::UET_HDR_REQUEST_STD,
         head: header.bytes().iter().copied().collect(),
         payload,

@@ -1,0 +1,218 @@
+//! Messages of peers that nobody knows: what one of them may occupy, and for how long.
+
+use super::pair::*;
+use bytes::Bytes;
+use core::net::IpAddr;
+use core::time::Duration;
+use uet_model::ses::*;
+use uet_model::*;
+use uet_wire::Psn;
+use uet_wire::registry::{NextHdr, Opcode, ReturnCode};
+use uet_wire::ses::{Response, Std};
+
+/// A part of a send: 8 bytes at `offset`.
+#[derive(Clone, Copy)]
+struct Part {
+    from: u8,
+    confirmed: bool,
+    total: u32,
+    offset: u32,
+    message: u16,
+}
+
+impl Part {
+    fn first_of(from: u8, total: u32) -> Self {
+        Part { from, confirmed: false, total, offset: 0, message: 1 }
+    }
+
+    fn pdc(&self) -> PdcHandle {
+        handle(u16::from(self.from) + 1)
+    }
+
+    /// Delivers the part, and returns the return code of the response.
+    fn arrives(self, target: &mut Ses) -> ReturnCode {
+        let Part { from, confirmed, total, offset, message } = self;
+        let (som, eom) = (offset == 0, offset + 8 >= total);
+        let header = Std::build(Opcode::UET_SEND).head(|head| head.som(som).eom(eom).rel(true));
+        let header = header.message_id(message).request_length(total);
+        let header = header.address(|address| address.job_id(JOB).pid_on_fep(PID).resource_index(10));
+        let header = if som { header } else { header.payload_length(8).message_offset(offset) };
+        target.handle(Indication::Request(RxRequest {
+            ticket: Ticket::Pdc(self.pdc(), Psn(offset + u32::from(message))),
+            from: IpAddr::from([10, 9, 0, from]),
+            class: 0,
+            mode: Mode::Rud,
+            confirmed,
+            next_hdr: NextHdr::UET_HDR_REQUEST_STD,
+            head: header.done().unwrap().bytes().iter().copied().collect(),
+            payload: data(8),
+        }));
+        let Some(Command::Respond(_, response)) = target.poll_command() else { panic!("no response") };
+        Response::parse(&response.head).unwrap().0.head().return_code()
+    }
+}
+
+fn target(params: SesParams) -> Ses {
+    let mut target = Ses::new(params, &PdsParams::default());
+    target.open(Endpoint { process: PROCESS, start: 0, count: 64 }).unwrap();
+    target
+}
+
+/// Looks for stalled messages until nothing waits, and closes the contexts that are abandoned.
+fn stall(target: &mut Ses) {
+    for _ in 0..3 {
+        let Some(at) = target.poll_timeout() else { return };
+        target.handle_timeout(at);
+        while let Some(command) = target.poll_command() {
+            let Command::Abandon(pdc) = command else { panic!("{command:?}") };
+            target.handle(Indication::Closed(pdc));
+        }
+    }
+}
+
+#[test]
+fn announced_bytes_occupy_nothing() {
+    let params = SesParams { max_unexpected_bytes: 4096, ..SesParams::default() };
+    let mut target = target(params);
+    for from in 0..20 {
+        assert_eq!(Part::first_of(from, 4000).arrives(&mut target), ReturnCode::OK);
+    }
+    assert_eq!(Part::first_of(20, 4097).arrives(&mut target), ReturnCode::NO_MATCH, "it can never fit");
+}
+
+#[test]
+fn arriving_bytes_are_bounded() {
+    let mut target = target(SesParams { max_unexpected_bytes: 24, ..SesParams::default() });
+    let second = Part { offset: 8, ..Part::first_of(0, 24) };
+    let parts = [Part::first_of(0, 24), Part::first_of(1, 24), second, Part { from: 1, ..second }];
+    let codes = parts.map(|part| part.arrives(&mut target));
+    assert_eq!(codes, [ReturnCode::OK, ReturnCode::OK, ReturnCode::OK, ReturnCode::NO_MATCH]);
+    // The refused message has left its room to the other one.
+    assert_eq!(Part { offset: 16, ..second }.arrives(&mut target), ReturnCode::OK);
+}
+
+/// Forged addresses give a stranger no second share, and leave a peer its own.
+#[test]
+fn strangers_share_one_part_of_the_room() {
+    for params in [
+        SesParams { max_unexpected_of_peer: 5, ..SesParams::default() },
+        SesParams { max_unexpected_bytes_of_peer: 40, ..SesParams::default() },
+    ] {
+        let mut target = target(params);
+        let kept = |part: Part, target: &mut Ses| part.arrives(target) == ReturnCode::OK;
+        let strangers = (0..20).filter(|from| kept(Part::first_of(*from, 8), &mut target)).count();
+        let known = Part { confirmed: true, ..Part::first_of(30, 8) };
+        let own = (0..20).filter(|message| kept(Part { message: *message, ..known }, &mut target)).count();
+        assert_eq!((strangers, own), (5, 5));
+        // One of the strangers turns out to be a peer.
+        target.handle(Indication::Confirmed(Part::first_of(0, 8).pdc()));
+        assert!(kept(Part::first_of(40, 8), &mut target) && !kept(Part::first_of(41, 8), &mut target));
+    }
+}
+
+#[test]
+fn unexpected_message_of_a_stranger_ends() {
+    let mut target = target(SesParams::default());
+    Part::first_of(0, 8).arrives(&mut target);
+    Part::first_of(1, 16).arrives(&mut target);
+    Part { confirmed: true, ..Part::first_of(2, 8) }.arrives(&mut target);
+    Part { confirmed: true, ..Part::first_of(3, 16) }.arrives(&mut target);
+    stall(&mut target);
+    assert_eq!(target.poll_timeout(), None, "nothing waits any longer");
+    // Only the whole message of a known peer is left.
+    for expected in [Some([10, 9, 0, 2]), None] {
+        target.post_receive(index(10), Receive::new(8)).unwrap();
+        let received = match target.poll_completion() {
+            Some(Completion::Received(received)) => Some(received.sender.from),
+            _ => None,
+        };
+        assert_eq!(received, expected.map(IpAddr::from));
+    }
+}
+
+#[test]
+fn progress_keeps_a_message() {
+    let mut target = target(SesParams::default());
+    target.post_receive(index(10), Receive::new(24)).unwrap();
+    for offset in [0, 8, 16] {
+        Part { offset, ..Part::first_of(0, 24) }.arrives(&mut target);
+        target.handle_timeout(target.poll_timeout().unwrap_or_default());
+    }
+    assert!(
+        matches!(target.poll_completion(), Some(Completion::Received(it)) if it.data == [data(8), data(8), data(8)].concat())
+    );
+}
+
+/// Parts that overlap can have the length of the message, and leave a hole.
+#[test]
+fn overlapping_parts_complete_nothing() {
+    let mut target = target(SesParams::default());
+    target.post_receive(index(10), Receive::new(24)).unwrap();
+    let codes = [0, 7, 16].map(|offset| Part { offset, ..Part::first_of(0, 24) }.arrives(&mut target));
+    assert_eq!(codes, [ReturnCode::OK, ReturnCode::OP_VIOLATION, ReturnCode::OP_VIOLATION]);
+    let Some(Completion::Received(received)) = target.poll_completion() else { panic!("no completion") };
+    assert_eq!((received.code, received.length), (ReturnCode::OP_VIOLATION, 0));
+}
+
+/// A stalled message gives its receive back if it may be forged; otherwise the application learns of the loss.
+#[test]
+fn stalled_message_gives_its_receive_back() {
+    let mut target = target(SesParams::default());
+    for tag in 0..3 {
+        // The order of the receives shows in their buffers.
+        target.post_receive(index(10), Receive::new(16 + tag)).unwrap();
+    }
+    Part::first_of(0, 16).arrives(&mut target);
+    Part { confirmed: true, ..Part::first_of(1, 16) }.arrives(&mut target);
+    stall(&mut target);
+    let Some(Completion::Received(lost)) = target.poll_completion() else { panic!("no completion") };
+    assert_eq!((lost.id, lost.code), (ReceiveId(1), ReturnCode::UNDELIVERABLE));
+    assert_eq!(target.poll_completion(), None);
+    for id in [0, 2] {
+        Part::first_of(2, 8).arrives(&mut target);
+        assert!(matches!(target.poll_completion(), Some(Completion::Received(it)) if it.id == ReceiveId(id)));
+    }
+}
+
+/// Takes all packets, and returns their length.
+fn bytes_of(fep: &mut Fep, now: Time) -> usize {
+    core::iter::from_fn(|| fep.poll_transmit(now)).map(|packet| packet.wire_len()).sum()
+}
+
+/// The first packet of a message has a forged address, or its sender is gone: the receive serves the next message.
+#[test]
+fn first_packet_alone_occupies_nothing_for_good() {
+    let fep = |address: [u8; 4]| {
+        let mut fep = Fep::new(PdsParams::default(), SesParams::default(), address.into(), 1).unwrap();
+        fep.ses_mut().open(Endpoint { process: PROCESS, start: 0, count: 64 }).unwrap();
+        fep
+    };
+    for rendezvous in [true, false] {
+        let [mut dead, mut alive, mut target] = [[10, 0, 0, 7], [10, 0, 0, 8], ADDRESS[1]].map(fep);
+        let region = Region { key: Key(9), base: 0, access: Access::READ, data: vec![0; 9000] };
+        let source = dead.ses_mut().expose(index(20), region).unwrap();
+        let work = match rendezvous {
+            true => Work::Rendezvous { tag: None, source, offset: 0, length: 9000, eager: 0 },
+            false => Work::Send { tag: None, data: data(9000) },
+        };
+        dead.ses_mut().post(Operation::new(peer(), work)).unwrap();
+        target.ses_mut().post_receive(index(10), Receive::new(9000)).unwrap();
+        let mut now = Time::ZERO;
+        let packet = dead.poll_transmit(now).unwrap();
+        let first = packet.wire_len();
+        target.handle_input(now, packet);
+        // Everything that leaves is lost.
+        let mut sent = bytes_of(&mut target, now);
+        while let Some(at) = target.poll_timeout().filter(|at| *at < Time::ZERO + Duration::from_secs(60)) {
+            now = at;
+            target.handle_timeout(now);
+            sent += bytes_of(&mut target, now);
+        }
+        assert!((50..=3 * first).contains(&sent), "{sent} bytes for the {first} of the first packet");
+        assert_eq!(target.poll_completion(), None, "the application does not hear of it");
+        assert_eq!(target.pds().contexts(), usize::from(rendezvous), "the rest of a send needs its context");
+        alive.ses_mut().post(send(None, Bytes::from_static(b"hello"))).unwrap();
+        target.handle_input(now, alive.poll_transmit(now).unwrap());
+        assert!(matches!(target.poll_completion(), Some(Completion::Received(it)) if it.data == "hello"));
+    }
+}
