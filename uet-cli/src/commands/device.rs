@@ -10,6 +10,8 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 #[cfg(target_os = "linux")]
 use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use uet_conformance::Dut;
 use uet_emulator::Config;
 use uet_emulator::capture::Capture;
@@ -352,6 +354,17 @@ impl Device {
             Device::Remote(device) => device.capture(capture),
             #[cfg(target_os = "linux")]
             Device::Blind(device) => device.capture(capture),
+        }
+    }
+
+    /// Ends all waits for the device once this flag is true. The built-in NIC needs no time.
+    pub(super) fn set_interrupt(&mut self, interrupt: Arc<AtomicBool>) {
+        match self {
+            Device::Embedded(_) => drop(interrupt),
+            #[cfg(target_os = "linux")]
+            Device::Remote(device) => device.set_interrupt(interrupt),
+            #[cfg(target_os = "linux")]
+            Device::Blind(device) => device.set_interrupt(interrupt),
         }
     }
 
