@@ -259,8 +259,9 @@ fn send_and_write_errors_are_reported() {
     counted(&mut suite, |counted| counted.sent >= 3);
     drop(suite);
     // Before any signal: a NIC may run for weeks.
-    let mut said = String::new();
-    BufReader::new(err.unwrap()).read_line(&mut said).unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || tell.send(BufReader::new(err.unwrap()).lines().next().unwrap().unwrap()));
+    let said = told.recv_timeout(Duration::from_secs(60)).unwrap();
     assert!(said.contains("/dev/full: warning: packets are not captured: "), "{said}");
     assert_eq!(nic.stop("-TERM").0, Some(2), "nothing of the capture could be kept");
 }
