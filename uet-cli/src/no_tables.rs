@@ -36,6 +36,11 @@ impl NoTables {
     }
 
     /// Does nothing, because no tables exist.
+    pub fn findings(&mut self, _: &[CaptureFinding], _: Option<u64>) -> io::Result<()> {
+        match *self {}
+    }
+
+    /// Does nothing, because no tables exist.
     pub fn finish(self) -> io::Result<()> {
         match self {}
     }

@@ -2,8 +2,8 @@
 
 use crate::direction::Direction;
 use crate::scenario::{Control, Scenario};
-use uet_model::{Mode, Packet};
 use uet_model::cc::Algorithms;
+use uet_model::{Mode, Packet};
 use uet_wire::pds::Pds;
 use uet_wire::registry::{AckRequest, CtlType, NackCode, NextHdr, PdsType, ReturnCode};
 use uet_wire::ses::Ses;

@@ -24,6 +24,7 @@ pub mod capture;
 pub mod dut;
 mod field;
 pub mod fuzz;
+mod recording;
 pub mod replay;
 
 /// The example of the README.

@@ -1,6 +1,7 @@
 //! Replays one side of a recorded conversation to a device and compares its answers with the recorded ones.
 
 use crate::field::{has, set, spdcid};
+use crate::recording::Recording;
 use core::net::IpAddr;
 use core::ops::ControlFlow;
 use core::time::Duration;
@@ -33,12 +34,16 @@ pub struct Replayed {
 }
 
 /// Reads the conversation of this address. Without one, uses the source of the first request that opens a context.
+///
+/// # Errors
+///
+/// Fails if the capture cannot be read, or if the conversation has more than 65,536 packets or 64 MiB.
 pub fn read(
     capture: impl Read + Send,
     side: Option<IpAddr>,
     options: &Options,
 ) -> Result<Conversation, InputError> {
-    let (mut side, mut all) = (side, Vec::new());
+    let (mut side, mut all, mut recording) = (side, Vec::new(), Recording::default());
     input::read(capture, Start::Eth, &mut |record| {
         let packet = Packet::parse_sliced(record.start, record.bytes, record.wire, options).0;
         if let (Some(ip), Content::Uet) = (packet.ip, packet.content) {
@@ -46,7 +51,11 @@ pub fn read(
             if opens && side.is_none() {
                 side = Some(ip.src());
             }
-            all.push((ip.src(), ip.dst(), packet.uet.parts().concat()));
+            if side.is_none_or(|side| side == ip.src() || side == ip.dst()) {
+                let bytes = packet.uet.parts().concat();
+                recording.keep(bytes.len())?;
+                all.push((ip.src(), ip.dst(), bytes));
+            }
         }
         Ok(ControlFlow::Continue(()))
     })?;

@@ -8,8 +8,11 @@ use uet_control::{KeyMode, SecureDomain, SsiContext};
 use uet_wire::tss::{Domain, DomainKey, Ipv6SsiContext, Mode};
 use zeroize::Zeroizing;
 
-/// Maximum number of domains in a file.
-const DOMAINS: usize = 4096;
+/// Maximum number of domains in a file, and of a ring.
+pub(crate) const DOMAINS: usize = 4096;
+
+/// Maximum number of keys for an association number. A captured packet may cost an attempt with each.
+const KEYS: usize = 8;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -28,13 +31,7 @@ pub fn domains_from_toml(text: &str) -> Result<Vec<SecureDomain>, KeyError> {
 /// Reads the domains of a key file, each with its line, and checks each by itself.
 pub(crate) fn parse(text: &str) -> Result<Vec<(SecureDomain, usize)>, KeyError> {
     let line = |at: usize| text.get(..at).map_or(1, |before| before.matches('\n').count() + 1);
-    let file: File = toml::from_str(text).map_err(|error| {
-        let reason = KeyError::new(error.message());
-        match error.span() {
-            Some(span) => reason.at(line(span.start)),
-            None => reason,
-        }
-    })?;
+    let file: File = toml::from_str(text).map_err(|error| KeyError::of_parser(&error, text))?;
     if file.domain.is_empty() {
         return Err(KeyError::new("the file has no [[domain]]"));
     }
@@ -113,6 +110,9 @@ pub fn secrets(entry: &SecureDomain) -> Result<[Vec<DomainKey>; 2], KeyError> {
             "1" => 1,
             _ => return Err(KeyError::new("keys: an association number is 0 or 1")),
         };
+        if listed.iter().nth(KEYS).is_some() {
+            return Err(KeyError::new(format!("keys: an association number has at most {KEYS} keys")));
+        }
         for secret in listed.iter() {
             let bytes = bytes(&secret.0)?;
             let key = DomainKey::new(&bytes).map_err(|_| length(secret.0.len()))?;

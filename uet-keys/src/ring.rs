@@ -1,4 +1,4 @@
-use crate::file::parse;
+use crate::file::{DOMAINS, parse};
 use crate::{KeyError, domain, secrets};
 use std::collections::BTreeMap;
 use uet_control::SecureDomain;
@@ -90,10 +90,19 @@ impl KeyRing {
     }
 
     /// Adds the domains of another ring. They replace domains with the same number.
-    pub fn add(&mut self, other: KeyRing) {
+    ///
+    /// # Errors
+    ///
+    /// Fails if the ring would have more than 4,096 domains. It then stays as it is.
+    pub fn add(&mut self, other: KeyRing) -> Result<(), KeyError> {
+        let new = other.domains.keys().filter(|sdi| !self.domains.contains_key(sdi)).count();
+        if self.domains.len() + new > DOMAINS {
+            return Err(KeyError::new(format!("there are more than {DOMAINS} domains")));
+        }
         self.domains.extend(other.domains);
         // Keys that were derived from replaced secrets are void.
         *self.cache = Default::default();
+        Ok(())
     }
 
     /// Returns whether the ring has keys of this domain.
@@ -187,4 +196,39 @@ fn candidates<'d>(
     let ids = directions.iter().map(|direction| domain.key_id(outer, &tss, *direction));
     let ids = ids.collect::<Result<Vec<_>, _>>().map_err(Opened::Unfit)?;
     Ok((domain, ids, secrets))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn domains(numbers: core::ops::Range<u32>) -> KeyRing {
+        let key = "5a".repeat(32);
+        let one = |sdi| format!("[[domain]]\nsdi = {sdi}\nmode = \"direct\"\nkeys = {{ 0 = \"{key}\" }}\n");
+        KeyRing::from_toml(&numbers.map(one).collect::<String>()).unwrap()
+    }
+
+    #[test]
+    fn number_of_domains_is_bounded() {
+        let mut ring = domains(0..4000);
+        ring.add(domains(3000..4096)).unwrap();
+        ring.add(domains(0..9)).unwrap();
+        let error = ring.add(domains(4090..4097)).unwrap_err().to_string();
+        assert_eq!(error, "there are more than 4096 domains");
+        assert!(ring.has(4095) && !ring.has(4096));
+    }
+
+    #[test]
+    fn number_of_keys_in_a_slot_is_bounded() {
+        let ring = |count: usize| {
+            let keys: Vec<String> = (0..count).map(|key| format!("\"{key:064x}\"")).collect();
+            let keys = keys.join(", ");
+            KeyRing::from_toml(&format!(
+                "[[domain]]\nsdi = 7\nmode = \"direct\"\nkeys = {{ 1 = [{keys}] }}\n"
+            ))
+        };
+        assert!(ring(8).is_ok());
+        let error = ring(9).unwrap_err().to_string();
+        assert_eq!(error, "line 1: keys: an association number has at most 8 keys");
+    }
 }

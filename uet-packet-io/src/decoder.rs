@@ -53,7 +53,7 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// Fails if the block does not hold a valid key file. The error shows no key.
+    /// Fails if the block does not hold a valid key file, or if there are too many domains. The error shows no key.
     pub fn add_secrets(&mut self, key_file: &[u8]) -> Result<(), KeyError> {
         if !self.embedded {
             return Ok(());
@@ -61,9 +61,11 @@ impl Decoder {
         let found = KeyRing::from_toml_bytes(key_file)?;
         match &mut self.keys {
             Some(keys) => keys.add(found),
-            None => self.keys = Some(found),
+            None => {
+                self.keys = Some(found);
+                Ok(())
+            }
         }
-        Ok(())
     }
 
     /// Returns whether there are keys.

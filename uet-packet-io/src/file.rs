@@ -85,7 +85,13 @@ pub struct Replacement(Target);
 #[derive(Debug)]
 enum Target {
     InPlace(File),
-    Temporary { file: NamedTempFile, path: PathBuf },
+    Temporary {
+        file: NamedTempFile,
+        path: PathBuf,
+        /// The permissions of the file once it is complete. Until then only its owner can read it, because a signal may
+        /// leave it behind.
+        permissions: Option<fs::Permissions>,
+    },
 }
 
 impl Replacement {
@@ -107,16 +113,19 @@ impl Replacement {
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let parent = parent.unwrap_or(Path::new("."));
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".").suffix(".new");
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            let mode = fs::metadata(&path).map_or(0o666, |old| old.permissions().mode());
-            builder.permissions(fs::Permissions::from_mode(mode));
+        let file = tempfile::Builder::new().prefix(".").suffix(".new").tempfile_in(parent)?;
+        let permissions = match fs::metadata(&path) {
+            Ok(old) => Some(old.permissions()),
+            Err(_) => of_new_files(parent)?,
+        };
+        Ok(Replacement(Target::Temporary { file, path, permissions }))
+    }
+
+    /// Lets only the owner read the complete file, because it will hold keys.
+    pub fn keep_private(&mut self) {
+        if let Target::Temporary { permissions, .. } = &mut self.0 {
+            *permissions = None;
         }
-        let file = builder.tempfile_in(parent)?;
-        Ok(Replacement(Target::Temporary { file, path }))
     }
 
     /// Returns a second handle, for a writer that must own its file.
@@ -139,12 +148,31 @@ impl Replacement {
     pub fn commit(self) -> io::Result<()> {
         match self.0 {
             Target::InPlace(_) => Ok(()),
-            Target::Temporary { file, path } => {
+            Target::Temporary { file, path, permissions } => {
+                if let Some(permissions) = permissions {
+                    file.as_file().set_permissions(permissions)?;
+                }
                 file.as_file().sync_all()?;
                 file.persist(path).map(|_| ()).map_err(|error| error.error)
             }
         }
     }
+}
+
+/// Returns the permissions that the system gives to new files in a directory, as a file shows that is then deleted.
+#[cfg(unix)]
+fn of_new_files(directory: &Path) -> io::Result<Option<fs::Permissions>> {
+    use std::os::unix::fs::PermissionsExt;
+
+    let mut builder = tempfile::Builder::new();
+    let file = builder.permissions(fs::Permissions::from_mode(0o666)).tempfile_in(directory)?;
+    Ok(Some(file.as_file().metadata()?.permissions()))
+}
+
+/// The temporary file has the permissions of new files.
+#[cfg(not(unix))]
+fn of_new_files(_: &Path) -> io::Result<Option<fs::Permissions>> {
+    Ok(None)
 }
 
 impl Write for Replacement {
@@ -177,6 +205,30 @@ mod tests {
         drop(file);
         assert_eq!(fs::read_to_string(&path).unwrap(), "old");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file is left");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn incomplete_file_is_readable_by_its_owner_alone() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let folder = tempfile::tempdir().unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let (plain, path) = (folder.path().join("plain"), folder.path().join("clear.pcapng"));
+        File::create(&plain).unwrap();
+        for expected in [mode(&plain), 0o640] {
+            let file = Replacement::new(&path).unwrap();
+            let incomplete = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+            let incomplete: Vec<_> = incomplete.filter(|it| *it != plain && *it != path).collect();
+            assert_eq!(incomplete.iter().map(|it| mode(it)).collect::<Vec<_>>(), [0o600]);
+            file.commit().unwrap();
+            assert_eq!(mode(&path), expected);
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        }
+        let mut file = Replacement::new(&path).unwrap();
+        file.keep_private();
+        file.commit().unwrap();
+        assert_eq!(mode(&path), 0o600);
     }
 
     #[test]

@@ -223,6 +223,12 @@ impl Section {
     }
 }
 
+/// Maximum number of decryption secrets blocks with key files in a capture.
+const KEY_FILES: usize = 64;
+
+/// Maximum length of these key files in bytes, together.
+const KEY_BYTES: usize = 4 << 20;
+
 fn capture(input: impl Read + Send, taker: &mut dyn Taker) -> Result<(), InputError> {
     const BUFFER: usize = 1 << 17;
     let damaged = |offset, why: &str| InputError::Capture { offset, why: why.to_owned() };
@@ -233,6 +239,7 @@ fn capture(input: impl Read + Send, taker: &mut dyn Taker) -> Result<(), InputEr
     let mut capacity = BUFFER;
     let mut section = Section::default();
     let mut number = 0;
+    let (mut key_files, mut key_bytes) = (0, 0);
     loop {
         let offset = reader.consumed();
         if section.is_too_short(reader.data()) {
@@ -250,6 +257,13 @@ fn capture(input: impl Read + Send, taker: &mut dyn Taker) -> Result<(), InputEr
                 }
                 if let PcapBlockOwned::NG(Block::DecryptionSecrets(secrets)) = &block {
                     if secrets.secrets_type.0 == SECRETS_TYPE {
+                        key_files += 1;
+                        key_bytes += secrets.data.len();
+                        if key_files > KEY_FILES || key_bytes > KEY_BYTES {
+                            let why =
+                                format!("the capture has more than {KEY_FILES} key files, or 4 MiB of them");
+                            return Err(damaged(offset, &why));
+                        }
                         // Padding follows the secrets.
                         taker.secrets(
                             secrets.data.get(..secrets.secrets_len as usize).unwrap_or(secrets.data),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::io::{self, Read, Write};
 use std::ops::ControlFlow;
-use uet_conformance::passive::{CaptureChecker, CapturedPacket};
+use uet_conformance::passive::{CaptureChecker, CaptureFinding, CapturedPacket};
 use uet_observe::{Event, Facts, Observed, Observer};
 use uet_packet_io::Decoder;
 use uet_packet_io::input::{self, Taker};
@@ -31,6 +31,8 @@ pub(crate) fn list(input: impl Read + Send, out: &mut impl Write) -> Result<(), 
     };
     // The packets before the damage are worth seeing.
     let read = input::read_live(input, TEXT_START, &mut lister);
+    lister.checker.end();
+    lister.released()?;
     let Lister { checker, number, kinds, retransmissions, .. } = lister;
     let summary = json!({
         "packets": number, "contexts": checker.contexts(), "judged": checker.judged().len(),
@@ -108,7 +110,19 @@ impl<W: Write> Lister<'_, W> {
             authenticated: protection.and_then(|protection| protection.authenticated),
             key: protection.and_then(|protection| protection.key),
         };
-        for found in self.checker.packet(captured) {
+        let found = self.checker.packet(captured);
+        self.released()?;
+        self.found(found)
+    }
+
+    /// Lists findings that had to wait for later packets.
+    fn released(&mut self) -> io::Result<()> {
+        let found = self.checker.released();
+        self.found(found)
+    }
+
+    fn found(&mut self, found: Vec<CaptureFinding>) -> io::Result<()> {
+        for found in found {
             let severity = found.severity.name();
             writeln!(self.out, "{}", json!(["finding", found.number, found.id, severity, found.message]))?;
         }

@@ -6,6 +6,9 @@ local psn_add, psn_ahead, abs, min = U.psn_add, U.psn_ahead, math.abs, math.min
 local DEFAULT_RANGE = 1024
 -- Unacknowledged packets are forgotten after this many PSNs.
 local FORGET = 65536
+-- The unacknowledged packets of a half are counted in blocks of this many PSNs. An ACK skips empty blocks: one that
+-- acknowledges 65,536 PSNs looks up 256 blocks, and only then the PSNs of those blocks that hold a packet.
+local BLOCK = 256
 
 -- The facts of a packet that most packets have are in an array: names would take twice the memory. MESSAGE is false
 -- without a message. Rarer facts have names.
@@ -31,7 +34,7 @@ local RESPONSE_DATA = set(next_headers, "UET_HDR_RESPONSE_DATA", "UET_HDR_RESPON
 -- A context is a number from 1. The packets of one end are its half: the initiator's half has the same number, the
 -- target's half has it negated. Their facts are in one table for each kind of fact: a table for each context would take
 -- several times the memory. `U.ends` maps the addresses of a packet to its sender, and `U.sent` the half and the PSN of an
--- unacknowledged packet to its facts.
+-- unacknowledged packet to its facts, and `U.in_block` the half and the first PSN of a block to the number of such packets.
 local C, H = {}, {}
 U.contexts, U.halves = C, H
 -- While the garbage collector runs, memory grows. Larger steps end sooner and take no more time in all: with 100,000
@@ -41,7 +44,7 @@ function U.forget_all()
   for _, fact in ipairs { "ends", "start", "nacks", "times", "measured", "messages" } do C[fact] = {} end
   for _, fact in ipairs { "id", "packets", "bytes", "highest", "oldest", "cack", "range",
     "retransmissions", "duplicates" } do H[fact] = {} end
-  U.ends, U.frames, U.messages, U.sent = {}, {}, {}, {}
+  U.ends, U.frames, U.messages, U.sent, U.in_block = {}, {}, {}, {}, {}
   U.totals = { packets = 0, rudi = 0, uud = 0, tss = 0, malformed = 0 }
 end
 U.forget_all()
@@ -120,6 +123,19 @@ local function place(half, psn)
   return half * 4294967296 + psn
 end
 
+-- Keeps the facts of an unacknowledged packet.
+local function keep(half, psn, a)
+  local block = place(half, psn - psn % BLOCK)
+  U.sent[place(half, psn)], U.in_block[block] = a, (U.in_block[block] or 0) + 1
+end
+
+-- Forgets a packet that is kept.
+local function forget(half, psn)
+  local block = place(half, psn - psn % BLOCK)
+  local left = U.in_block[block] - 1
+  U.sent[place(half, psn)], U.in_block[block] = nil, left > 0 and left or nil
+end
+
 -- The PSN before the first one that is not acknowledged, if known.
 local function base_of(half)
   local start = not H.cack[half] and C.start[abs(half)]
@@ -175,10 +191,10 @@ local function on_request(p, a, half, psn, retx)
   elseif psn_ahead(psn, H.oldest[half] or psn) <= 0 then
     H.oldest[half] = psn
   end
-  sent[key] = a
+  keep(half, psn, a)
   -- Even nil for a new key would take a place in the table.
-  local old = place(half, psn_add(psn, -FORGET))
-  if sent[old] then sent[old] = nil end
+  local old = psn_add(psn, -FORGET)
+  if sent[place(half, old)] then forget(half, old) end
   if p.ses then U.message_packet(p, a, half, a, psn) end
 end
 
@@ -204,13 +220,16 @@ local function advance(p, a, half, cack)
   end
   H.cack[half] = cack
   local first = old and psn_add(old, 1) or H.oldest[half] or cack
-  for step = -min(psn_ahead(cack, first), FORGET), 0 do
-    local key = place(half, psn_add(cack, step))
-    local e = sent[key]
+  local step = -min(psn_ahead(cack, first), FORGET)
+  while step <= 0 do
+    local psn = psn_add(cack, step)
+    local e = sent[place(half, psn)]
     if e then
       acknowledged(p, a, e, half, true)
-      sent[key] = nil
+      forget(half, psn)
     end
+    local is_empty = not U.in_block[place(half, psn - psn % BLOCK)]
+    step = step + (is_empty and BLOCK - psn % BLOCK or 1)
   end
   return true
 end

@@ -87,8 +87,11 @@ function U.collect(p, a, bytes)
   local data, segments, at = {}, {}, 0
   while at < message[M.LENGTH] do
     local part = parts[at]
-    -- The packets overlap.
-    if not part then return end
+    -- The packets overlap. Each further one would walk all parts again.
+    if not part then
+      message.given_up = true
+      return U.drop_message(message)
+    end
     data[#data + 1] = part[1]
     segments[#segments + 1] = { part[2], at, #part[1] }
     at = at + #part[1]

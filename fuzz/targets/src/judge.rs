@@ -57,8 +57,11 @@ fn judge(inputs: &[Option<Input<'_>>]) -> (Vec<(u64, CaptureFinding)>, usize) {
             // Two keys: the judge follows the counters of each.
             key: decoded.packet.uet.tss.map(|tss| key(bytes.len() % 2, &tss)),
         };
-        found.extend(checker.packet(packet).into_iter().map(|finding| (number, finding)));
+        let now = checker.packet(packet);
+        found.extend(checker.released().into_iter().chain(now).map(|finding| (number, finding)));
     }
+    checker.end();
+    found.extend(checker.released().into_iter().map(|finding| (inputs.len() as u64, finding)));
     (found, checker.contexts())
 }
 

@@ -26,8 +26,9 @@ use uet_wire::validate::Severity;
 ///
 /// Each packet is checked by itself and against earlier packets: numbers, windows, acknowledgments, retransmissions,
 /// closing, messages. A capture may start in the middle and have gaps. A finding is left out if packets
-/// that are missing from the capture could explain it. The conformance suite breaks requirements on purpose: in its captures, findings about its own packets are
-/// notes, which do not change the exit code.
+/// that are missing from the capture could explain it. Each capture is judged for itself. The conformance suite breaks
+/// requirements on purpose: in its captures, findings about its own packets are notes, which do not change the exit code.
+/// The summary counts the errors among them.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet check capture.pcapng
@@ -147,6 +148,8 @@ impl Check {
                 }
             }
             report.foreign.input_ended(input, unreadable);
+            report.checker.end();
+            report.released()?;
         }
         // After an error, a line of zeros would look like success.
         if report.packets > 0 || !damaged || self.format == CheckFormat::Json {
@@ -306,6 +309,7 @@ impl<W: Write> Report<W> {
                 tables.facts(decoded, earlier, facts);
             }
         });
+        self.released()?;
         for finding in &findings {
             self.found(finding)?;
         }
@@ -316,6 +320,15 @@ impl<W: Write> Report<W> {
             annotated.write(&decoded.record, &core::mem::take(&mut self.comments))?;
         }
         Ok(())
+    }
+
+    /// Reports findings that had to wait for later packets.
+    fn released(&mut self) -> io::Result<()> {
+        let findings = self.checker.released();
+        if let Some(tables) = &mut self.tables {
+            tables.findings(&findings, None)?;
+        }
+        findings.iter().try_for_each(|finding| self.found(finding))
     }
 
     /// Reports a finding.
@@ -373,7 +386,7 @@ impl<W: Write> Report<W> {
         if self.format == CheckFormat::Json {
             let summary = json!({
                 "packets": self.packets, "contexts": contexts, "findings": self.found, "judged": counts,
-                "corrections": self.checker.corrections(),
+                "corrections": self.checker.corrections(), "excused": self.checker.excused(),
             });
             return writeln!(self.out, "{summary}");
         }
@@ -389,6 +402,13 @@ impl<W: Write> Report<W> {
         let hidden = |times: u64| self.format == CheckFormat::Text && times > self.limit;
         for (id, times) in self.found.iter().filter(|(_, times)| hidden(**times)) {
             writeln!(self.out, "{id}: {} more", times - self.limit)?;
+        }
+        match self.checker.excused() {
+            0 => {}
+            1 => writeln!(self.out, "captured by the suite: 1 error of its own packets is a note")?,
+            count => {
+                writeln!(self.out, "captured by the suite: {count} errors of its own packets are notes")?
+            }
         }
         let findings: u64 = self.found.values().sum();
         writeln!(

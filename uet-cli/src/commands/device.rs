@@ -10,6 +10,8 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 #[cfg(target_os = "linux")]
 use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use uet_conformance::Dut;
 use uet_emulator::Config;
 use uet_emulator::capture::Capture;
@@ -295,12 +297,73 @@ impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Place::Embedded => f.write_str("embedded"),
-            Place::Exec(command) => write!(f, "exec:{command}"),
+            Place::Exec(command) => write!(f, "exec:{}", without_values(command)),
             Place::At(At::AsItSays) => Ok(()),
             Place::At(At::Udp(place)) => write!(f, "udp://{place}"),
             Place::At(At::Raw { interface, .. }) => write!(f, "raw:{interface}"),
         }
     }
+}
+
+/// Returns a shell command with the values of variables hidden: those of `NAME=VALUE` before a program, and behind `env`
+/// and `export`. They may be secrets, and reports are passed on.
+#[cfg(target_os = "linux")]
+fn without_values(command: &str) -> String {
+    let (mut shown, mut rest, mut is_before_program) = (String::new(), command, true);
+    while let Some(first) = rest.chars().next() {
+        let length = match first {
+            ';' | '&' | '|' | '(' | '{' | '\n' => {
+                is_before_program = true;
+                first.len_utf8()
+            }
+            _ if first.is_whitespace() => first.len_utf8(),
+            _ => word_length(rest),
+        };
+        let (word, after) = rest.split_at(length);
+        rest = after;
+        match word.split_once('=') {
+            Some((name, _)) if is_before_program && is_variable(name) => {
+                shown += name;
+                shown += "=...";
+                continue;
+            }
+            _ => shown += word,
+        }
+        let is_word = !word.starts_with([';', '&', '|', '(', '{', '\n']) && !word.trim().is_empty();
+        is_before_program &= !is_word || matches!(word, "env" | "export");
+    }
+    shown
+}
+
+#[cfg(target_os = "linux")]
+fn is_variable(name: &str) -> bool {
+    let name = name.strip_suffix('+').unwrap_or(name);
+    !name.is_empty()
+        && !name.starts_with(|first: char| first.is_ascii_digit())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// Returns the length of the shell word at the begin of a text. A word with a substitution, whose end is hard to find,
+/// ends with the text.
+#[cfg(target_os = "linux")]
+fn word_length(text: &str) -> usize {
+    let (mut quote, mut letters) = (None, text.char_indices());
+    while let Some((at, letter)) = letters.next() {
+        match (quote, letter) {
+            (Some('\''), '\'') | (Some('"'), '"') => quote = None,
+            (Some('\''), _) => {}
+            (_, '`') => return text.len(),
+            (_, '$') if text[at..].starts_with("$(") => return text.len(),
+            (_, '\\') => {
+                letters.next();
+            }
+            (None, '\'' | '"') => quote = Some(letter),
+            (None, ';' | '&' | '|' | ')') => return at.max(1),
+            (None, letter) if letter.is_whitespace() => return at,
+            _ => {}
+        }
+    }
+    text.len()
 }
 
 /// Quotes a word for a shell.
@@ -355,6 +418,17 @@ impl Device {
         }
     }
 
+    /// Ends all waits for the device once this flag is true. The built-in NIC needs no time.
+    pub(super) fn set_interrupt(&mut self, interrupt: Arc<AtomicBool>) {
+        match self {
+            Device::Embedded(_) => drop(interrupt),
+            #[cfg(target_os = "linux")]
+            Device::Remote(device) => device.set_interrupt(interrupt),
+            #[cfg(target_os = "linux")]
+            Device::Blind(device) => device.set_interrupt(interrupt),
+        }
+    }
+
     pub(super) fn end_capture(&mut self) -> Option<Capture> {
         match self {
             Device::Embedded(device) => device.network().end_capture(),
@@ -368,7 +442,28 @@ impl Device {
 
 #[cfg(test)]
 mod tests {
-    use super::quoted;
+    use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn command_in_reports_hides_values_of_variables() {
+        for (command, shown) in [
+            ("python3 nic.py --seed=3 size=4", "python3 nic.py --seed=3 size=4"),
+            ("TOKEN=s3cret python3 nic.py size=4", "TOKEN=... python3 nic.py size=4"),
+            ("A='s3 cret' B=\"s3\\\" cret\" C=s3\\ cret nic", "A=... B=... C=... nic"),
+            ("A=s3cret; B=s3cret nic|X=s3cret tee", "A=...; B=... nic|X=... tee"),
+            ("env A=s3cret nic", "env A=... nic"),
+            ("export A=s3cret && nic", "export A=... && nic"),
+            ("cd x && (A=s3cret nic)", "cd x && (A=... nic)"),
+            ("A=$(pass s3cret) nic", "A=..."),
+            ("A=`pass s3cret` nic", "A=..."),
+            ("A='s3cret", "A=..."),
+            ("A+=s3cret nic", "A+=... nic"),
+            ("=s3 1A=x é=y", "=s3 1A=x é=y"),
+        ] {
+            assert_eq!(Place::Exec(command.into()).to_string(), format!("exec:{shown}"));
+        }
+    }
 
     #[test]
     fn shell_restores_quoted_words() {

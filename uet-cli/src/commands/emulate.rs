@@ -1,11 +1,11 @@
 //! `uet emulate`
 
-use super::output::{create, keep_private};
+use super::output::CaptureFile;
 use super::{Listing, Outcome, about, faults, key_text, read_config, read_keys};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use signal_hook::low_level::pipe;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -195,11 +195,11 @@ impl Emulate {
             server = server.with_keys(&read_keys(path)?).map_err(|error| about(path, error))?;
         }
         if let Some(path) = &self.capture {
-            let file = create(path)?;
+            let file = CaptureFile::create(path)?;
             if self.embed_keys {
-                keep_private(&file).map_err(|error| about(path, error))?;
+                file.keep_private()?;
             }
-            let capture = Capture::new(Box::new(BufWriter::new(file)), outer);
+            let capture = Capture::new(file.buffered(), outer);
             let mut capture = capture.map_err(|error| about(path, error))?;
             if let Some(keys) = self.keys.as_deref().filter(|_| self.embed_keys) {
                 let keys = key_text(keys)?;

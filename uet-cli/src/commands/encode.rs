@@ -1,6 +1,5 @@
 //! `uet encode`
 
-use super::output::keep_private;
 use super::{Deployment, From, Outcome, about, complain, key_text};
 use clap::{Args, ValueEnum};
 use std::fs::File;
@@ -34,8 +33,8 @@ pub(super) struct Encode {
     /// Output file [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Put the key file into the capture. The capture then lets others decrypt and forge packets
-    #[arg(long, requires = "keys")]
+    /// Put the key file into the capture, which needs --output. The capture then lets others decrypt and forge packets
+    #[arg(long, requires_all = ["keys", "output"])]
     embed_keys: bool,
     #[command(flatten)]
     deployment: Deployment,
@@ -63,8 +62,8 @@ impl Encode {
             None => None,
             Some(path) => Some(Replacement::new(path).map_err(|error| about(path, error))?),
         };
-        if let Some(file) = replacement.as_ref().filter(|_| self.embed_keys) {
-            file.handle().and_then(|file| keep_private(&file))?;
+        if let Some(file) = replacement.as_mut().filter(|_| self.embed_keys) {
+            file.keep_private();
         }
         let mut stdout = io::stdout().lock();
         let target: &mut dyn Write = match &mut replacement {

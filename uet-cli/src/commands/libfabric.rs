@@ -5,7 +5,9 @@ use clap::Args;
 use std::env;
 use std::fs;
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use uet_control::escape;
 use uet_fabric::Settings;
 
 /// Cargo's name of the provider, and the name that libfabric loads.
@@ -71,9 +73,18 @@ fn install(built: &Path, folder: &Path) -> io::Result<PathBuf> {
     fs::canonicalize(folder).map_err(|error| about(folder, error))
 }
 
-/// Quotes a path for a shell.
+/// Quotes a path for a shell. A path that could harm a terminal is quoted as `$'...'`, which names its bytes.
 fn quoted(path: &Path) -> String {
-    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
+    match path.to_str() {
+        Some(text) if escape(text) == text => format!("'{}'", text.replace('\'', r"'\''")),
+        _ => {
+            let byte = |byte: &u8| match byte {
+                b'\'' | b'\\' | 0x7f.. | ..0x20 => format!("\\x{byte:02x}"),
+                _ => char::from(*byte).to_string(),
+            };
+            format!("$'{}'", path.as_os_str().as_bytes().iter().map(byte).collect::<String>())
+        }
+    }
 }
 
 #[cfg(test)]
@@ -90,6 +101,7 @@ mod tests {
         assert_eq!(fs::read(installed.join(INSTALLED)).unwrap(), b"library");
         assert!(installed.is_absolute());
         assert!(quoted(&installed).ends_with(r"/it'\''s'"));
+        assert_eq!(quoted(Path::new("/a\x1b[2J's\\\u{202e}")), r"$'/a\x1b[2J\x27s\x5c\xe2\x80\xae'");
         assert!(install(&folder.join("missing"), &folder).is_err());
         fs::remove_dir_all(folder).unwrap();
     }

@@ -1,10 +1,10 @@
 //! Output of commands: files, and standard output that may be closed early.
 
-use super::about;
+use super::{Outcome, about, complain};
 use crate::tables::Tables;
 use clap::Args;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// Standard output of a command with a verdict. If nobody reads on (`| head`) or a write fails, the command continues
@@ -71,6 +71,71 @@ pub(super) fn keep_private(file: &File) -> io::Result<()> {
     #[cfg(not(unix))]
     let _ = file;
     Ok(())
+}
+
+/// A capture file that is being written. It reports the first write that fails at once: the command may run for hours
+/// until it ends.
+#[derive(Debug)]
+pub(super) struct CaptureFile {
+    file: File,
+    path: PathBuf,
+    is_reported: bool,
+}
+
+impl CaptureFile {
+    /// Creates the file and its missing parent directories.
+    pub(super) fn create(path: &Path) -> io::Result<Self> {
+        Ok(CaptureFile { file: create(path)?, path: path.to_owned(), is_reported: false })
+    }
+
+    /// Lets only the owner read the file, because it will hold keys.
+    pub(super) fn keep_private(&self) -> io::Result<()> {
+        keep_private(&self.file).map_err(|error| about(&self.path, error))
+    }
+
+    /// Returns the writer of the packets.
+    pub(super) fn buffered(self) -> Box<BufWriter<Self>> {
+        Box::new(BufWriter::new(self))
+    }
+}
+
+impl Write for CaptureFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes);
+        match &written {
+            Err(error) if error.kind() != io::ErrorKind::Interrupted && !self.is_reported => {
+                self.is_reported = true;
+                complain(about(&self.path, format_args!("warning: packets are not captured: {error}")));
+            }
+            _ => {}
+        }
+        written
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// Files that could not be written. The command goes on, and exits with 2 in the end.
+#[derive(Debug, Default)]
+pub(super) struct Unwritten(bool);
+
+impl Unwritten {
+    /// Reports a failed write.
+    pub(super) fn note<T>(&mut self, path: &Path, written: io::Result<T>) -> Option<T> {
+        written
+            .map_err(|error| {
+                complain(about(path, error));
+                self.0 = true;
+            })
+            .ok()
+    }
+
+    /// Returns this outcome of the command, unless a write failed.
+    pub(super) fn or(self, outcome: Outcome) -> Outcome {
+        if self.0 { Outcome::UsageError } else { outcome }
+    }
 }
 
 /// Creates a file and its missing parent directories.

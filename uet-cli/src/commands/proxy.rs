@@ -1,10 +1,10 @@
 //! `uet proxy`
 
-use super::output::create;
+use super::output::CaptureFile;
 use super::{Outcome, about, complain, signal};
 use clap::Args;
 use serde_json::json;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -84,7 +84,7 @@ impl Proxy {
         [self.a, self.b].into_iter().for_each(|end| network.attach(end.ip()));
         self.impair.iter().for_each(|impairment| network.fabric().impair(impairment.clone()));
         if let Some(path) = &self.capture {
-            let capture = Capture::new(Box::new(BufWriter::new(create(path)?)), Outer::default());
+            let capture = Capture::new(CaptureFile::create(path)?.buffered(), Outer::default());
             network.capture(capture.map_err(|error| about(path, error))?);
         }
         let stopped = signal::stopped()?;

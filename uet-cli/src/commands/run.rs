@@ -6,18 +6,17 @@ mod pause;
 
 use super::device::{Device, DeviceArgs, Named};
 use super::filter::Filter;
-use super::output::{WhileRead, can_be_written, create};
-use super::{Outcome, about, complain, known, signal};
+use super::output::{CaptureFile, Unwritten, WhileRead, can_be_written};
+use super::signal::RunSignals;
+use super::{Outcome, about, complain, known};
 use crate::paint::Paint;
 use crate::progress::Rules;
 use crate::report;
 use clap::{Args, ValueEnum};
 use conversations::duration;
-use core::sync::atomic::AtomicBool;
 use core::time::Duration;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use uet_conformance::passive::Origin;
 use uet_conformance::pics::Pics;
 use uet_conformance::{
@@ -52,12 +51,13 @@ use uet_packet_io::file;
   uet run --device a=embedded --device b='exec:python3 nic.py'
   uet run --format json | jq '.rules[].verdict'
 
-SIGINT and SIGTERM end the run after the current instance. The reports list what ran.
+SIGINT and SIGTERM end the run after the current instance. A second signal skips the rest of this instance, and a third
+ends the program at once. The reports list what ran.
 
 Exit codes (waived failures and those of the --baseline file do not count):
   0  at least one rule passed, and none failed, was flaky or inconclusive
   1  a rule failed or was flaky, or a packet of the device breaks a must (section \"every packet\" of the report)
-  2  usage, or the device cannot be reached
+  2  usage, the device cannot be reached, or a report or capture cannot be written
   3  nothing passed, a rule is inconclusive, or the run was stopped")]
 pub(super) struct Run {
     #[command(flatten)]
@@ -167,19 +167,21 @@ impl Run {
             return self.on_each_device();
         }
         let mut out = WhileRead::new(io::stdout().lock());
-        let result = self.on_device(options, baseline.as_ref(), None, &mut out)?;
-        self.report(&result)?;
+        let mut unwritten = Unwritten::default();
+        let result = self.on_device(options, baseline.as_ref(), None, &mut out, &mut unwritten)?;
         out.end()?;
-        Ok(Outcome::of(result.exit_code()))
+        Ok(unwritten.or(Outcome::of(result.exit_code())))
     }
 
-    /// Runs on the selected device and prints the result. `stop` is the flag of a run that has begun before.
+    /// Runs on the selected device, prints the result and writes the reports. `signals` are those of a run that has begun
+    /// before.
     fn on_device(
         &self,
         mut options: Options,
         baseline: Option<&Baseline>,
-        stop: Option<Arc<AtomicBool>>,
+        signals: Option<RunSignals>,
         out: &mut impl Write,
+        unwritten: &mut Unwritten,
     ) -> io::Result<RunResult> {
         let form = self.pics.as_deref().map(super::pics::read).transpose()?;
         let mut device = self.device.open(self.seed)?;
@@ -194,18 +196,21 @@ impl Run {
             device.capture(whole_capture(path, device.outer(), &origin)?);
         }
         // Set only now: there are no results of a device that cannot be reached.
-        options.stop = stop.map_or_else(signal::stopped, Ok)?;
+        let signals = signals.map_or_else(RunSignals::listen, Ok)?;
+        options.stop = signals.stop;
+        device.set_interrupt(signals.skip);
         let mut result = match self.again.is_some() || self.random.is_some() {
-            true => self.conversations(&mut device, &options, out)?,
-            false => self.rules(&mut device, &options, out)?,
+            true => self.conversations(&mut device, &options, out, unwritten)?,
+            false => self.rules(&mut device, &options, out, unwritten)?,
         };
         let claimed = &device.dut().welcome().capabilities;
         result.circumstances.pics = form.map(|form| Pics::new(&form, claimed, &result));
         let changes = baseline.map(|baseline| baseline.compare(&mut result));
         self.print(out, &result, changes.as_ref())?;
         if let (Some(path), Some(capture)) = (&self.capture, device.end_capture()) {
-            capture.finish().map_err(|error| about(path, error))?;
+            unwritten.note(path, capture.finish());
         }
+        self.report(&result, unwritten);
         Ok(result)
     }
 
@@ -273,13 +278,19 @@ impl Run {
     }
 
     /// Runs the rules. Text output gets a line for each rule as it ends, and details of those that do not pass.
-    fn rules(&self, device: &mut Device, options: &Options, out: &mut impl Write) -> io::Result<RunResult> {
+    fn rules(
+        &self,
+        device: &mut Device,
+        options: &Options,
+        out: &mut impl Write,
+        unwritten: &mut Unwritten,
+    ) -> io::Result<RunResult> {
         let paint = Paint::stdout();
         let mut failed = Ok(());
         let mut progress = Rules::new(options.selected().iter().map(|rule| rule.id).collect());
         let options = &Options { before: pause::before(&self.pause, &progress)?, ..options.clone() };
         let result = run(device.dut(), options, |rule| {
-            self.keep(rule);
+            self.keep(rule, unwritten);
             if self.format == RunFormat::Text && failed.is_ok() {
                 failed = progress.aside(|| {
                     let mut text = Vec::new();
@@ -300,14 +311,11 @@ impl Run {
     }
 
     /// Writes captures and traces of the failing instances, if requested.
-    fn keep(&self, rule: &mut RuleResult) {
+    fn keep(&self, rule: &mut RuleResult, unwritten: &mut Unwritten) {
         type Write = fn(&Path, &InstanceResult) -> io::Result<PathBuf>;
-        let write = |directory: &Path, found: &InstanceResult, write: Write| match write(directory, found) {
-            Ok(path) => Some(path.display().to_string()),
-            Err(error) => {
-                complain(about(directory, error));
-                None
-            }
+        let mut write = |directory: &Path, found: &InstanceResult, write: Write| {
+            let path = unwritten.note(directory, write(directory, found));
+            path.map(|path| path.display().to_string())
         };
         for found in &mut rule.failing {
             if let Some(directory) = self.capture.as_deref().filter(|path| !is_file(path)) {
@@ -326,14 +334,16 @@ impl Run {
         }
     }
 
-    fn report(&self, result: &RunResult) -> io::Result<()> {
-        let write = |path: &Option<PathBuf>, text: &dyn Fn(&Path) -> io::Result<String>| match path {
-            Some(path) => file::replace(path, text(path)?).map_err(|error| about(path, error)),
-            None => Ok(()),
+    /// Writes each report, whether or not the others can be written.
+    fn report(&self, result: &RunResult, unwritten: &mut Unwritten) {
+        let mut write = |path: &Option<PathBuf>, text: &dyn Fn(&Path) -> io::Result<String>| {
+            if let Some(path) = path {
+                unwritten.note(path, text(path).and_then(|text| file::replace(path, text)));
+            }
         };
-        write(&self.json, &|_| report::json::lines(result))?;
-        write(&self.junit, &|_| report::junit::xml(result))?;
-        write(&self.html, &|place| Ok(report::html::page(result, place)))
+        write(&self.json, &|_| report::json::lines(result));
+        write(&self.junit, &|_| report::junit::xml(result));
+        write(&self.html, &|place| Ok(report::html::page(result, place)));
     }
 }
 
@@ -343,7 +353,7 @@ fn is_file(path: &Path) -> bool {
 }
 
 fn whole_capture(path: &Path, outer: Outer, origin: &Origin) -> io::Result<Capture> {
-    let file = Box::new(BufWriter::new(create(path)?));
+    let file = CaptureFile::create(path)?.buffered();
     Capture::commented(file, outer, &origin.comment()).map_err(|error| about(path, error))
 }
 

@@ -33,6 +33,45 @@ pub(super) fn stopped() -> io::Result<Arc<AtomicBool>> {
     Ok(stopped)
 }
 
+/// The flags of a run of the suite. The third signal ends the program at once.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RunSignals {
+    /// The first signal: the run ends after the current instance.
+    pub(super) stop: Arc<AtomicBool>,
+    /// The second signal: the current instance ends as well, even if it waits for a silent device.
+    pub(super) skip: Arc<AtomicBool>,
+}
+
+impl RunSignals {
+    /// Listens to the [`ending`] signals.
+    #[cfg(target_os = "linux")]
+    pub(super) fn listen() -> io::Result<Self> {
+        use signal_hook::iterator::Signals;
+        use signal_hook::low_level::emulate_default_handler;
+        use std::sync::atomic::Ordering;
+
+        let signals = RunSignals::default();
+        let RunSignals { stop, skip } = signals.clone();
+        let mut came = Signals::new(ending())?;
+        std::thread::spawn(move || {
+            for signal in came.forever() {
+                if skip.load(Ordering::Relaxed) {
+                    // The default of these signals ends the program, so this does not return.
+                    let _ = emulate_default_handler(signal);
+                }
+                skip.store(stop.swap(true, Ordering::Relaxed), Ordering::Relaxed);
+            }
+        });
+        Ok(signals)
+    }
+
+    /// On other systems, a signal ends the program.
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn listen() -> io::Result<Self> {
+        Ok(RunSignals::default())
+    }
+}
+
 /// On other systems, a signal ends the program.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn stopped() -> io::Result<Arc<AtomicBool>> {

@@ -6,6 +6,7 @@ use clap::Args;
 use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
+use uet_control::escape;
 
 /// Write a web page of headers, code points, vectors, requirements and rules
 ///
@@ -45,7 +46,8 @@ impl Site {
         let app = app.transpose()?;
         site::write(&self.directory, &vectors, app).map_err(|error| about(&self.directory, error))?;
         let first = self.directory.join("index.html");
-        writeln!(io::stdout(), "{}, with {} packets of vectors", first.display(), vectors.len())?;
+        let first = first.display().to_string();
+        writeln!(io::stdout(), "{}, with {} packets of vectors", escape(&first), vectors.len())?;
         Ok(Outcome::Ok)
     }
 }

@@ -7,6 +7,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use uet_control::escape;
 use uet_wire::{Spec, Version};
 
 /// Write the Wireshark dissector, or install it
@@ -35,7 +36,7 @@ impl Wireshark {
                 fs::create_dir_all(&folder).map_err(|error| about(&folder, error))?;
                 let file = folder.join("uet.lua");
                 write(&file, &script)?;
-                writeln!(io::stdout(), "{}", file.display())?;
+                writeln!(io::stdout(), "{}", escape(&file.display().to_string()))?;
             }
             (Some(file), _) => write(file, &script)?,
             (None, _) => io::stdout().lock().write_all(script.as_bytes())?,

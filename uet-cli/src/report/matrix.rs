@@ -2,7 +2,7 @@
 
 use super::text;
 use crate::paint::Paint;
-use crate::site::html::Escaped;
+use crate::site::html::{Escaped, policy};
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
 use uet_conformance::{RuleResult, RunResult, Verdict};
@@ -136,11 +136,13 @@ pub fn page(columns: &[Column]) -> String {
     let head = head();
     format!(
         "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n<meta name=viewport content=\"width=device-width\">\n\
-         <title>{title}</title>\n<style>\n{}{}</style>\n<main>\n<h1>{title}</h1>\n\
+         {policy}<title>{title}</title>\n<style>\n{}{}</style>\n<main>\n<h1>{title}</h1>\n\
          <p>By public evidence: we have had no access to the specification.</p>\n<table>\n{devices}</table>\n\
          <h2>Verdicts that differ or are not passes</h2>\n<table id=matrix>\n{head}{rows}</table>\n\
          <details><summary>All other rules</summary>\n<table>\n{head}{others}</table>\n</details>\n</main>\n</html>\n",
         include_str!("../site/page.css"),
         include_str!("html/report.css"),
+        // The page has no script.
+        policy = policy("", "", ""),
     )
 }

@@ -1,5 +1,8 @@
 //! Common parts of all pages.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest, Sha256};
 use std::fmt::{self, Display};
 
 /// Displays a text with its markup characters escaped.
@@ -20,6 +23,16 @@ impl<T: Display> Display for Escaped<T> {
     }
 }
 
+/// Returns the policy of a page that is one file: it fetches nothing and runs only this script. `sources` are further
+/// sources of scripts, and `more` are further directives.
+pub(crate) fn policy(script: &str, sources: &str, more: &str) -> String {
+    let digest = STANDARD.encode(Sha256::digest(script));
+    format!(
+        "<meta http-equiv=content-security-policy content=\"default-src 'none'; base-uri 'none'; form-action 'none'; \
+         style-src 'unsafe-inline'; script-src 'sha256-{digest}'{sources}{more}\">\n"
+    )
+}
+
 /// The pages of a site, which link to each other.
 pub(super) struct Pages {
     /// True if the app is among them.
@@ -37,20 +50,24 @@ const PAGES: &[(&str, &str)] = &[
 ];
 
 impl Pages {
-    /// Returns a whole page.
+    /// Returns a whole page with the files that the pages share.
     pub(super) fn page(&self, title: &str, name: &str, body: &str) -> String {
+        let script = "<script src=page.js></script>\n";
+        self.page_with("<link rel=stylesheet href=page.css>\n", script, title, name, body)
+    }
+
+    /// Returns a whole page with these elements at its begin and at its end.
+    pub(super) fn page_with(&self, head: &str, end: &str, title: &str, name: &str, body: &str) -> String {
         let mut links = String::new();
         for (to, what) in PAGES.iter().filter(|(to, _)| self.app || *to != "app") {
             let here = if *to == name { " class=here" } else { "" };
             links += &format!("<a href={to}.html{here}>{what}</a>\n");
         }
-        // The app brings its own script.
-        let script = if name == "app" { "" } else { "<script src=page.js></script>\n" };
         format!(
             "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n\
              <meta name=viewport content=\"width=device-width\">\n<title>{title}</title>\n\
-             <link rel=stylesheet href=page.css>\n<header>\n{links}</header>\n<main>\n<h1>{title}</h1>\n{body}</main>\n\
-             {script}</html>\n"
+             {head}<header>\n{links}</header>\n<main>\n<h1>{title}</h1>\n{body}</main>\n\
+             {end}</html>\n"
         )
     }
 }

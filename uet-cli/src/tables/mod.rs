@@ -100,11 +100,21 @@ impl Tables {
     pub fn packet(&mut self, decoded: &Decoded<'_>, findings: &[CaptureFinding]) -> io::Result<()> {
         let context = self.context.take();
         self.packets.row(self.rows.row(decoded, context))?;
+        self.findings(findings, context)?;
+        self.checked.as_mut().map_or(Ok(()), Checked::write)
+    }
+
+    /// Adds findings about a context, if it is known.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a file cannot be written.
+    pub fn findings(&mut self, findings: &[CaptureFinding], context: Option<u64>) -> io::Result<()> {
         let Some(checked) = &mut self.checked else { return Ok(()) };
         for finding in findings {
             checked.findings.add(&FindingRow { finding: finding.clone(), context })?;
         }
-        checked.write()
+        Ok(())
     }
 
     /// Completes the files and gives them their names.

@@ -2,8 +2,11 @@
 
 use crate::common;
 
-use common::{file, frame, lines, odd, uet, uet_with};
+use common::{ack, file, frame, lines, malformed, odd, uet, uet_with, write};
 use serde_json::{Value, json};
+use std::time::Duration;
+use uet_conformance::passive::Origin;
+use uet_packet_io::capture::{CaptureWriter, CapturedFrame, LinkType};
 
 /// Builds a write of four bytes with this PSN and these additional fields.
 fn request(psn: u32, more: &[(&str, Value)]) -> Vec<u8> {
@@ -205,4 +208,64 @@ fn the_suite_breaks_requirements_on_purpose() {
         run.out
     );
     assert!(!run.out.contains("on purpose"), "{}", run.out);
+}
+
+/// Writes a capture of the suite on this device.
+fn of_suite(name: &str, device: &str, frames: &[Vec<u8>]) -> String {
+    let path = file(name, b"");
+    let origin = Origin { instance: None, device: vec![device.parse().unwrap()] };
+    let out = std::fs::File::create(&path).unwrap();
+    let mut out = CaptureWriter::commented(out, LinkType::Ethernet, "uet", &origin.comment()).unwrap();
+    for frame in frames {
+        out.write(&CapturedFrame::new(Duration::ZERO, frame)).unwrap();
+    }
+    out.finish().unwrap();
+    path
+}
+
+#[test]
+fn comment_excuses_only_packets_to_a_device_that_answers() {
+    let device = "10.0.1.12";
+    let third = common::frame(&json!({
+        "src": "10.0.0.9", "dst": "10.0.0.8", "fields": {"pds.type": 2, "pds.psn": 9, "pds.clear_psn_offset": -1},
+        "error": {"layer": "pds", "present": 8}
+    }));
+    let cases: [(&str, Vec<Vec<u8>>, usize, u64); 4] = [
+        ("192.0.2.1", vec![malformed(), ack()], 1, 0),
+        (device, vec![malformed(), malformed()], 2, 0),
+        (device, vec![malformed(), ack(), malformed()], 0, 2),
+        (device, vec![malformed(), ack(), third], 1, 1),
+    ];
+    for (device, frames, errors, excused) in cases {
+        let path = of_suite("comment.pcapng", device, &frames);
+        let run = uet(&["check", "--format", "json", &path]);
+        assert_eq!(run.code, i32::from(errors > 0), "{}", run.out);
+        assert_eq!(run.out.matches(r#""severity":"error""#).count(), errors, "{}", run.out);
+        assert!(run.out.contains(&format!(r#""excused":{excused}}}"#)), "{}", run.out);
+        let told = uet(&["check", &path]).out;
+        assert_eq!(
+            told.contains("captured by the suite: 2 errors of its own packets are notes"),
+            excused == 2
+        );
+        assert_eq!(
+            told.contains("captured by the suite: 1 error of its own packets is a note"),
+            excused == 1
+        );
+    }
+}
+
+#[test]
+fn each_capture_is_judged_for_itself() {
+    let suite = of_suite("suite.pcapng", "10.0.1.12", &[malformed(), ack()]);
+    let plain = file("beside-suite.pcap", &common::capture::simple(&[malformed(), ack()]));
+    assert_eq!(uet(&["check", &suite]).code, 0);
+    for order in [[&suite, &plain], [&plain, &suite]] {
+        let run = uet(&["check", order[0], order[1]]);
+        assert_eq!((run.code, run.out.matches(" error malformed ").count()), (1, 1), "{}", run.out);
+    }
+    // The same packets twice are no retransmissions.
+    let written = file("written.pcap", &common::capture::simple(&[write()]));
+    let run = uet(&["check", &written, &written]);
+    assert_eq!(run.code, 0, "{}", run.out);
+    assert!(run.out.contains("2 contexts, 0 findings"), "{}", run.out);
 }

@@ -170,6 +170,49 @@ fn dead_device_ends_the_run_with_partial_reports() {
     assert!(std::fs::read_to_string(junit).unwrap().contains(why));
 }
 
+/// As a CI system cancels a job: SIGINT, and SIGTERM while the suite waits for a device that answers no request.
+#[test]
+fn second_signal_ends_the_wait_for_a_silent_device() {
+    use std::process::{Command, Stdio};
+    use std::time::{Duration, Instant};
+
+    let (json, junit) = (common::file("silent.json", b""), common::file("silent.xml", b""));
+    let mut run = Command::new(env!("CARGO_BIN_EXE_uet"))
+        .args([
+            "run",
+            "--group",
+            "ack",
+            "--dut",
+            &greeting_and("sleep 1000"),
+            "--json",
+            &json,
+            "--junit",
+            &junit,
+        ])
+        .args(["--format", "json"])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let pid = run.id().to_string();
+    // Bit 14 stands for SIGTERM. The suite listens to it once it runs.
+    let listens = || {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap().trim().to_owned();
+        u64::from_str_radix(&caught, 16).unwrap() >> 14 & 1 == 1
+    };
+    let until = Instant::now() + Duration::from_secs(60);
+    while !listens() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    for signal in ["-INT", "-TERM"] {
+        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+    }
+    assert_eq!(run.wait().unwrap().code(), Some(3));
+    let result: Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
+    assert!(result["not_run"].as_u64() > Some(0), "{result}");
+    assert!(std::fs::read_to_string(junit).unwrap().contains("rules did not run"));
+}
+
 /// DSCP 8 is `high` of class 0 in the suite's table, and `low` here.
 #[test]
 fn the_dscps_of_a_device_are_its_own() {

@@ -8,6 +8,7 @@ use common::uet;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpStream, UdpSocket};
+use std::process::Stdio;
 use std::time::Duration;
 use uet_control::{
     Bye, Counted, Counters, Fill, Hello, Hex, Hex64, Mode, PROTOCOL, Post, PostKind, PostReceive, Remote,
@@ -247,7 +248,7 @@ fn the_suite_runs_against_it() {
 
 #[test]
 fn send_and_write_errors_are_reported() {
-    let nic = Nic::start("127.0.0.17", &["--capture", "/dev/full"]);
+    let (nic, err) = Nic::start_with("127.0.0.17", &["--capture", "/dev/full"], Stdio::piped());
     let mut suite = nic.connect();
     // IPv4 cannot send to IPv6.
     let nowhere = peer(&mut suite, "fd00::1", 4793);
@@ -257,6 +258,11 @@ fn send_and_write_errors_are_reported() {
     suite.call(post(PostKind::Write, known, 10)).unwrap();
     counted(&mut suite, |counted| counted.sent >= 3);
     drop(suite);
+    // Before any signal: a NIC may run for weeks.
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || tell.send(BufReader::new(err.unwrap()).lines().next().unwrap().unwrap()));
+    let said = told.recv_timeout(Duration::from_secs(60)).unwrap();
+    assert!(said.contains("/dev/full: warning: packets are not captured: "), "{said}");
     assert_eq!(nic.stop("-TERM").0, Some(2), "nothing of the capture could be kept");
 }
 

@@ -230,3 +230,32 @@ fn signal_ends_an_emulator_whose_capture_never_opens() {
     fs::remove_file(&pipe).unwrap();
     assert!(ended, "SIGTERM did not end it");
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn hostile_paths_are_printed_escaped() {
+    let folder =
+        std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("hostile-paths").join("x\u{1b}[2J\u{202e}'y");
+    fs::create_dir_all(&folder).unwrap();
+    let (library, fake) = (folder.join("lib.so"), folder.join("tshark"));
+    fs::write(&library, "library").unwrap();
+    fs::write(&fake, format!("#!/bin/sh\nprintf 'Personal Lua Plugins:\\t%s\\n' \"${{0%/*}}\"\n")).unwrap();
+    fs::set_permissions(&fake, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let text = |path: &std::path::Path| path.to_str().unwrap().to_owned();
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_uet"));
+        let run = command.args(arguments).env("PATH", &folder).output().unwrap();
+        assert!(run.status.success(), "{arguments:?}: {run:?}");
+        let out = String::from_utf8(run.stdout).unwrap();
+        assert_clean(&format!("{arguments:?}"), &out);
+        out
+    };
+    run(&["wireshark", "--install"]);
+    assert!(folder.join("uet.lua").exists());
+    run(&["site", &text(&folder.join("site"))]);
+    let line = run(&["libfabric", "--install", &text(&folder), "--library", &text(&library)]);
+    let shell =
+        Command::new("bash").args(["-c", &format!("{line}\nprintf %s \"$FI_PROVIDER_PATH\"")]).output();
+    let canonical = fs::canonicalize(&folder).unwrap();
+    assert_eq!(String::from_utf8(shell.unwrap().stdout).unwrap(), text(&canonical));
+}

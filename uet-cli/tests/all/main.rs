@@ -2,6 +2,7 @@
 
 mod common;
 
+mod action;
 mod check;
 mod commands;
 mod corpus;

@@ -1,5 +1,8 @@
 //! Tests of the website in a real browser. `./test pages` runs them: they need Chromium.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest, Sha256};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
@@ -44,8 +47,15 @@ fn browse(page: &Path, anchor: &str) -> String {
 fn with_script(page: &Path, script: &str) -> PathBuf {
     let copy = page.with_extension("tried.html");
     let text = fs::read_to_string(page).expect("a page");
-    fs::write(&copy, text.replace("</html>", &format!("<script>{script}</script></html>"))).expect("written");
+    fs::write(&copy, appended(&text, script)).expect("written");
     copy
+}
+
+/// Appends a script to the text of a page. The policy of the page lets it run and report.
+fn appended(page: &str, script: &str) -> String {
+    let digest = STANDARD.encode(Sha256::digest(script));
+    let allowed = format!("connect-src http://127.0.0.1:*; script-src 'sha256-{digest}' ");
+    page.replace("script-src ", &allowed).replace("</html>", &format!("<script>{script}</script></html>"))
 }
 
 #[test]
@@ -157,7 +167,7 @@ fn use_app(name: &str, script: &str) -> String {
          (async () => {{ await until(() => find('status').textContent === 'ready'); {script} }})()
              .catch((error) => told(`failed: ${{error}}`));"
     );
-    fs::write(&page, app.replace("</html>", &format!("<script>{script}</script></html>"))).expect("written");
+    fs::write(&page, appended(&app, &script)).expect("written");
     let profile = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-profile"));
     let mut browser = browser()
         .arg("--remote-debugging-port=0")

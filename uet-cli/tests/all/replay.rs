@@ -57,3 +57,23 @@ fn differences_are_reported() {
     assert_eq!(run.code, 2);
     assert!(run.err.contains("the capture contains no packet of the selected side"), "{}", run.err);
 }
+
+#[test]
+fn long_recording_is_refused_with_the_limit() {
+    let frames = vec![common::write(); 65_537];
+    let path = common::file("long.pcap", &common::capture::simple(&frames));
+    // The fuzzer keeps 64 packets of each address.
+    let source = |number: usize, mut frame: Vec<u8>| {
+        frame[27..30].copy_from_slice(&(number as u32 / 64).to_be_bytes()[1..]);
+        frame
+    };
+    let frames: Vec<_> = (0..).map(|number| source(number, common::write())).take(65_537).collect();
+    let spread = common::file("spread.pcap", &common::capture::simple(&frames));
+    let fuzz = ["fuzz", "embedded", "--cases", "1", "--from", &spread];
+    for arguments in [&["replay", &path][..], &fuzz] {
+        let run = uet(arguments);
+        assert_eq!(run.code, 2, "{arguments:?}: {}", run.out);
+        let told = "the conversation is longer than the limit of 65536 packets and 64 MiB; cut the capture";
+        assert!(run.err.contains(told), "{arguments:?}: {}", run.err);
+    }
+}

@@ -1,6 +1,9 @@
 //! Reports of a run: text, JUnit XML and web page.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
+use sha2::{Digest, Sha256};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 use uet_cli::paint::Paint;
@@ -280,6 +283,14 @@ fn as_a_page_that_fetches_nothing() {
     for fetched in ["http:", "https:", " src=", "<link", "url(", "@import"] {
         assert!(!page.contains(fetched), "{fetched}");
     }
+    // No other script runs, and no page can be fetched.
+    let script = page.rsplit_once("<script>").unwrap().1.rsplit_once("</script>").unwrap().0;
+    let digest = STANDARD.encode(Sha256::digest(script));
+    let policy = format!(
+        "<meta http-equiv=content-security-policy content=\"default-src 'none'; base-uri 'none'; form-action 'none'; \
+         style-src 'unsafe-inline'; script-src 'sha256-{digest}'\">"
+    );
+    assert!(page.contains(&policy), "{policy}");
     // Every opened tag is closed.
     for tag in [
         "section", "table", "pre", "details", "svg", "g", "text", "figure", "dl", "a", "main", "style",

@@ -481,6 +481,35 @@ fn closed_output_changes_no_verdict() {
 
 #[test]
 #[cfg(target_os = "linux")]
+fn unwritten_report_or_capture_keeps_the_others() {
+    let full = no_folder("full");
+    fs::create_dir_all(&full).unwrap();
+    let capture = full.join("all.pcapng");
+    std::os::unix::fs::symlink("/dev/full", &capture).unwrap();
+    let capture = capture.to_str().unwrap();
+    for (option, path) in [("--capture", capture), ("--json", "/dev/full"), ("--junit", "/dev/full")] {
+        let folder = no_folder("beside-full");
+        fs::create_dir_all(&folder).unwrap();
+        let place = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+        let reports = [("--json", place("r.json")), ("--junit", place("r.xml")), ("--html", place("r.html"))];
+        let mut args = vec!["run", "--group", "ack", option, path];
+        for (other, path) in reports.iter().filter(|(other, _)| *other != option) {
+            args.extend([*other, path]);
+        }
+        let run = uet(&args);
+        assert_eq!(run.code, 2, "{option}: {}", run.err);
+        for (other, path) in reports.iter().filter(|(other, _)| *other != option) {
+            assert!(fs::metadata(path).unwrap().len() > 1000, "{option} {path}");
+            assert!(!run.err.contains(path), "{other}: {}", run.err);
+        }
+        assert!(run.err.contains(&format!("{path}: ")), "{option}: {}", run.err);
+        let warned = run.err.contains("all.pcapng: warning: packets are not captured: ");
+        assert_eq!(warned, option == "--capture", "{}", run.err);
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
 fn signal_ends_the_run_with_partial_reports() {
     for signal in ["-INT", "-TERM"] {
         let folder = no_folder("stopped");

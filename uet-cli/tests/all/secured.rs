@@ -118,9 +118,17 @@ fn a_bad_key_file_names_line_and_reason_and_no_key() {
             format!("[[domain]]\nsdi = 1\nmode = \"direct\"\nkeys = {{ 0 = \"{}\" }}\n", &secret[..62]),
             "line 1: keys: a key has 64",
         ),
-        ("mode.toml", format!("[[domain]]\nsdi = 1\nmode = \"{secret}\"\n"), "line 3: unknown variant"),
-        ("type.toml", format!("[[domain]]\nsdi = \"{secret}\"\nmode = \"direct\"\n"), "line 2: invalid type"),
-        ("syntax.toml", format!("[[domain]]\nsdi = 1\nkeys = {{ 0 = \"{secret}\n"), "line 3: "),
+        (
+            "mode.toml",
+            format!("[[domain]]\nsdi = 1\nmode = \"{secret}\"\n"),
+            "line 3, column 8: expected one of `direct`, ",
+        ),
+        (
+            "type.toml",
+            format!("[[domain]]\nsdi = \"{secret}\"\nmode = \"direct\"\n"),
+            "line 2, column 7: expected u32",
+        ),
+        ("syntax.toml", format!("[[domain]]\nsdi = 1\nkeys = {{ 0 = \"{secret}\n"), "line 3, column "),
         ("none.toml", String::new(), "has no [[domain]]"),
     ];
     for (name, text, reason) in bad {
@@ -255,11 +263,38 @@ fn secrets_have_their_type_in_the_byte_order_of_the_section() {
 }
 
 #[test]
+fn key_files_of_a_capture_are_bounded() {
+    let key_file = format!("[[domain]]\nsdi=7\nmode=\"direct\"\nkeys={{0=\"{}\"}}\n", secret());
+    let frame = &frames(&[1])[0];
+    let with = |count: usize, key_file: &str| {
+        let order = Order::Little;
+        let length = order.four(key_file.len() as u32);
+        let block = [&order.four(0xd545_544b)[..], &length, key_file.as_bytes()].concat();
+        let mut capture = [capture::section(order), capture::interface(order, 1, None, None)].concat();
+        (0..count).for_each(|_| capture.extend(capture::block(order, 10, &block)));
+        capture.extend(capture::enhanced(order, 0, 0, frame.len(), frame));
+        uet(&["check", &file("key-files.pcapng", &capture)])
+    };
+    assert_eq!(with(64, &key_file).err, "");
+    let long = format!("{key_file}# {}", "x".repeat(1 << 20));
+    for (count, key_file) in [(65, &key_file), (4, &long)] {
+        let run = with(count, key_file);
+        assert_eq!(run.code, 2, "{}", run.out);
+        assert!(run.err.contains("the capture has more than 64 key files, or 4 MiB of them"), "{}", run.err);
+    }
+}
+
+#[test]
 fn embedding_keys_needs_keys_and_a_capture() {
     let keys = keys("embed-nothing.toml", &secret());
-    let run = uet_with(b"", &["encode", "--keys", &keys, "--embed-keys"]);
+    let out = file("embed-nothing.pcapng", b"");
+    let run = uet_with(b"", &["encode", "--keys", &keys, "--embed-keys", "-o", &out]);
     assert_eq!((run.code, run.err.as_str()), (2, "uet: --embed-keys needs a capture: use --format pcapng\n"));
-    assert_eq!(uet_with(b"", &["encode", "--format", "pcapng", "--embed-keys"]).code, 2);
+    assert_eq!(uet_with(b"", &["encode", "--format", "pcapng", "--embed-keys", "-o", &out]).code, 2);
+    // The shell may put standard output into a file that everybody may read.
+    let run = uet_with(b"", &["encode", "--format", "pcapng", "--keys", &keys, "--embed-keys"]);
+    assert_eq!((run.code, run.out.as_str()), (2, ""));
+    assert!(run.err.contains("--output <FILE>"), "{}", run.err);
     assert_eq!(uet(&["emulate", "--keys", &keys, "--embed-keys"]).code, 2);
 }
 

@@ -5,7 +5,7 @@ use super::{Checker, Origin};
 use crate::Corrections;
 use core::net::IpAddr;
 use core::time::Duration;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use uet_observe::Facts;
 use uet_wire::catalogue::{self, Requirement};
 use uet_wire::tss::KeyIv;
@@ -48,13 +48,37 @@ pub struct CaptureFinding {
     pub message: String,
 }
 
+/// Maximum number of addresses of the suite in a section of a capture.
+const ADDRESSES: usize = 4096;
+
+/// Maximum number of findings that wait for a packet of the device.
+const HELD: usize = 4096;
+
+/// A section of a capture that names the suite as its origin.
+#[derive(Debug)]
+struct SuiteSection {
+    origin: Origin,
+    /// The addresses that have sent packets to the device.
+    suite: BTreeSet<IpAddr>,
+    /// True once the device has sent a packet.
+    device_sent: bool,
+    /// Findings about packets of the suite, each with the reason why it may be a note. Until the device sends a packet,
+    /// the comment that names it may be wrong.
+    held: Vec<(CaptureFinding, String)>,
+}
+
 /// Judges all packets of a capture, one after the other.
 ///
-/// The suite breaks requirements on purpose. In its captures, findings about its own packets are notes.
+/// The suite breaks requirements on purpose. In its captures, findings about its own packets are notes: those from the
+/// addresses that send to the device that the comment of the section names. If this device sends no packet, its comment
+/// changes nothing.
 #[derive(Debug, Default)]
 pub struct CaptureChecker {
     corrections: Corrections,
-    origin: Option<Origin>,
+    section: Option<SuiteSection>,
+    released: Vec<CaptureFinding>,
+    /// Number of errors that are notes.
+    excused: u64,
     checker: Checker,
     protections: ProtectionChecker,
 }
@@ -72,14 +96,40 @@ impl CaptureChecker {
 
     /// Begins a section of the capture, with its comment.
     pub fn section(&mut self, comment: &str) {
-        self.origin = Origin::parse(comment);
+        let next = Origin::parse(comment).map(|origin| SuiteSection {
+            origin,
+            suite: BTreeSet::new(),
+            device_sent: false,
+            held: Vec::new(),
+        });
+        if let Some(ended) = core::mem::replace(&mut self.section, next) {
+            self.released.extend(ended.held.into_iter().map(|(finding, _)| finding));
+        }
+    }
+
+    /// Ends the capture. The next packet belongs to another one, which is judged for itself.
+    pub fn end(&mut self) {
+        self.section("");
+        self.checker.restart();
+        self.protections = ProtectionChecker::default();
+    }
+
+    /// Returns findings about earlier packets that had to wait: until the device of a section sends a packet, it is open
+    /// whether the suite broke a requirement on purpose. Call it after each packet and after [`end`](Self::end).
+    pub fn released(&mut self) -> Vec<CaptureFinding> {
+        core::mem::take(&mut self.released)
+    }
+
+    /// Returns the number of errors that are notes, because the suite made them.
+    pub fn excused(&self) -> u64 {
+        self.excused
     }
 
     /// Takes the comment on the next packet. Returns the instance of the suite that begins with the packet: the suite
     /// resets its device then, so both ends use numbers of contexts again.
     pub fn comment<'c>(&mut self, comment: &'c str) -> Option<&'c str> {
-        let (origin, instance) = self.origin.as_mut().zip(Origin::begun(comment))?;
-        origin.instance = Some(instance.to_owned());
+        let (section, instance) = self.section.as_mut().zip(Origin::begun(comment))?;
+        section.origin.instance = Some(instance.to_owned());
         self.checker.restart();
         self.protections = ProtectionChecker::default();
         Some(instance)
@@ -100,6 +150,17 @@ impl CaptureChecker {
         let culprit = packet.ip.map(|ip| ip.src());
         let of_packet =
             |id, severity, message| CaptureFinding { number, with: None, id, severity, culprit, message };
+        if let (Some(section), Some(ip)) = (&mut self.section, packet.ip) {
+            let is_device = |address| section.origin.device.contains(&address);
+            if is_device(ip.src()) {
+                section.device_sent = true;
+                for (finding, why) in core::mem::take(&mut section.held) {
+                    self.released.push(excuse(finding, &why, &mut self.excused));
+                }
+            } else if is_device(ip.dst()) && section.suite.len() < ADDRESSES {
+                section.suite.insert(ip.src());
+            }
+        }
         let mut found = Vec::new();
         if let Some(error) = error {
             found.push(of_packet("malformed", Severity::Error, error.to_string()));
@@ -130,8 +191,7 @@ impl CaptureChecker {
             let super::Finding { number, requirement, with, culprit, message } = finding;
             found.extend(self.broken(number, with, Some(culprit), requirement, &message));
         }
-        found.iter_mut().for_each(|finding| self.on_purpose(finding));
-        found
+        found.into_iter().filter_map(|finding| self.on_purpose(finding)).collect()
     }
 
     /// Returns the finding about a requirement, unless that is withdrawn.
@@ -148,18 +208,24 @@ impl CaptureChecker {
         Some(CaptureFinding { number, with, id: requirement.id, severity, culprit, message })
     }
 
-    /// Turns a finding about a packet of the suite into a note.
-    fn on_purpose(&self, finding: &mut CaptureFinding) {
-        let Some(origin) = &self.origin else { return };
-        if finding.culprit.is_none_or(|culprit| origin.device.contains(&culprit)) {
-            return;
+    /// Turns a finding about a packet of the suite into a note. Holds it until the device has sent a packet.
+    fn on_purpose(&mut self, finding: CaptureFinding) -> Option<CaptureFinding> {
+        let Some(section) = &mut self.section else { return Some(finding) };
+        if finding.culprit.is_none_or(|culprit| !section.suite.contains(&culprit)) {
+            return Some(finding);
         }
-        finding.severity = Severity::Note;
-        finding.message += match &origin.instance {
+        let why = match &section.origin.instance {
             Some(instance) => format!("; on purpose: the suite tests {instance}"),
             None => "; on purpose: the suite tests its device".to_owned(),
+        };
+        if section.device_sent {
+            return Some(excuse(finding, &why, &mut self.excused));
         }
-        .as_str();
+        if section.held.len() == HELD {
+            return Some(finding);
+        }
+        section.held.push((finding, why));
+        None
     }
 
     /// Returns the number of contexts before the current instance of the suite. A
@@ -177,4 +243,10 @@ impl CaptureChecker {
     pub fn judged(&self) -> BTreeMap<&'static str, u64> {
         self.checker.judged()
     }
+}
+
+/// Turns a finding into a note, for this reason.
+fn excuse(finding: CaptureFinding, why: &str, excused: &mut u64) -> CaptureFinding {
+    *excused += u64::from(finding.severity == Severity::Error);
+    CaptureFinding { severity: Severity::Note, message: finding.message + why, ..finding }
 }

@@ -29,7 +29,7 @@ impl Run {
         let Some(key_file) = self.key_file(group, round, round.saturating_sub(1)) else { return Ok(()) };
         let ring = KeyRing::from_toml(&key_file).map_err(|error| error.to_string())?;
         match &mut self.net.observer.keys {
-            Some(keys) => keys.add(ring),
+            Some(keys) => keys.add(ring).map_err(|error| error.to_string())?,
             keys => *keys = Some(ring),
         }
         let members = self.plan.groups[group].members.clone();

@@ -1,5 +1,6 @@
 //! A device on UDP with a known address and no control channel.
 
+use super::channel::{LOOK, check};
 use super::reached::{address, addresses_of_suite};
 use super::remote::gone;
 use super::{packet, wire};
@@ -7,6 +8,8 @@ use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use serde_json::{Map, Value};
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Instant, SystemTime};
 use uet_conformance::{Dut, DutError, Facts, Wire};
 use uet_control::{CallError, ErrorCode, Link, Op, Refusal, Welcome};
@@ -28,6 +31,8 @@ pub struct Blind {
     /// Wall-clock time of that moment.
     begun_at: Duration,
     capture: Option<Capture>,
+    /// True ends all waits for the device.
+    interrupt: Arc<AtomicBool>,
 }
 
 impl Blind {
@@ -77,8 +82,23 @@ impl Blind {
         let facts = Facts { set_ecn: true, see_class: true, ..Facts::new(&[], place.ip()) };
         let welcome = Welcome::new("", Link::Udp { addr: place.ip(), port: place.port() });
         let begun_at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let (begun, capture) = (Instant::now(), None);
-        Blind { addresses: None, link: None, place, welcome, facts, begun, begun_at, capture }
+        let (begun, interrupt) = (Instant::now(), Arc::default());
+        Blind {
+            addresses: None,
+            link: None,
+            place,
+            welcome,
+            facts,
+            begun,
+            begun_at,
+            capture: None,
+            interrupt,
+        }
+    }
+
+    /// Ends all waits for the device once this flag is true.
+    pub fn set_interrupt(&mut self, interrupt: Arc<AtomicBool>) {
+        self.interrupt = interrupt;
     }
 
     /// Captures all packets from now on.
@@ -125,6 +145,7 @@ impl Dut for Blind {
 
     fn receive(&mut self, until: Duration) -> Result<Option<Wire>, DutError> {
         loop {
+            check(&self.interrupt).map_err(gone)?;
             if let Some(packet) = self.link()?.receive().map_err(gone)? {
                 self.record(&packet);
                 return Ok(Some(wire(Framed::inside(packet))));
@@ -134,7 +155,7 @@ impl Dut for Blind {
                 return Ok(None);
             }
             let link = self.link()?;
-            wait(core::slice::from_ref(link), left).map_err(gone)?;
+            wait(core::slice::from_ref(link), left.min(LOOK)).map_err(gone)?;
         }
     }
 

@@ -8,7 +8,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Maximum time to establish a connection.
@@ -17,12 +18,22 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// Maximum time for a program to exit after its channel has closed.
 const END: Duration = Duration::from_secs(2);
 
+/// Maximum time until a wait notices that it is interrupted.
+pub(super) const LOOK: Duration = Duration::from_millis(100);
+
 /// A bidirectional stream. All its handles share one deadline, so a device that sends single bytes cannot block a
 /// caller forever.
 #[derive(Debug)]
 pub(crate) struct Stream {
     socket: Socket,
-    deadline: Arc<Mutex<Option<Deadline>>>,
+    limits: Arc<Mutex<Limits>>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Limits {
+    deadline: Option<Deadline>,
+    /// True ends every read and write.
+    interrupt: Arc<AtomicBool>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +53,7 @@ enum Socket {
 
 impl Stream {
     fn new(socket: Socket) -> Self {
-        Stream { socket, deadline: Arc::default() }
+        Stream { socket, limits: Arc::default() }
     }
 
     /// Connects to `HOST:PORT`, or `tcp://HOST:PORT`.
@@ -69,36 +80,40 @@ impl Stream {
             Socket::Tcp(stream) => Socket::Tcp(stream.try_clone()?),
             Socket::Pair(stream) => Socket::Pair(stream.try_clone()?),
         };
-        Ok(Stream { socket, deadline: Arc::clone(&self.deadline) })
+        Ok(Stream { socket, limits: Arc::clone(&self.limits) })
     }
 
     /// Sets how long all reads and writes from now on may take together.
     pub(crate) fn set_patience(&self, patience: Duration) {
         let deadline = Instant::now().checked_add(patience).map(|at| Deadline { at, patience });
-        *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) = deadline;
+        self.limits().deadline = deadline;
     }
 
-    /// Returns the time that is left; `None` without a deadline.
-    fn left(&self) -> io::Result<Option<Duration>> {
-        let Some(deadline) = *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) else {
-            return Ok(None);
-        };
-        let left = deadline.at.saturating_duration_since(Instant::now());
-        if left.is_zero() { Err(self.timed_out()) } else { Ok(Some(left)) }
+    /// Ends all reads and writes once this flag is true.
+    pub(crate) fn set_interrupt(&self, interrupt: Arc<AtomicBool>) {
+        self.limits().interrupt = interrupt;
     }
 
-    fn timed_out(&self) -> io::Error {
-        let deadline = *self.deadline.lock().unwrap_or_else(PoisonError::into_inner);
-        let within = deadline.map_or_else(String::new, |deadline| format!(" within {:?}", deadline.patience));
-        io::Error::new(io::ErrorKind::TimedOut, format!("the device does not answer{within}"))
+    fn limits(&self) -> MutexGuard<'_, Limits> {
+        self.limits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Replaces the system's text for an expired time-out, which names no time.
-    fn named<T>(&self, result: io::Result<T>) -> io::Result<T> {
-        result.map_err(|error| match error.kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => self.timed_out(),
-            _ => error,
-        })
+    /// Repeats a read or write, each with a short time-out, until it ends, the deadline passes or a signal comes.
+    fn attempt<T>(&mut self, mut once: impl FnMut(&mut Socket, Duration) -> io::Result<T>) -> io::Result<T> {
+        loop {
+            let Limits { deadline, interrupt } = self.limits().clone();
+            check(&interrupt)?;
+            let left =
+                deadline.map_or(LOOK, |deadline| deadline.at.saturating_duration_since(Instant::now()));
+            if let (Some(Deadline { patience, .. }), true) = (deadline, left.is_zero()) {
+                let message = format!("the device does not answer within {patience:?}");
+                return Err(io::Error::new(io::ErrorKind::TimedOut, message));
+            }
+            match once(&mut self.socket, left.min(LOOK)) {
+                Err(error) if is_temporary(error.kind()) => {}
+                ended => return ended,
+            }
+        }
     }
 
     fn shut(&self) {
@@ -112,27 +127,36 @@ impl Stream {
 
 impl Read for Stream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = self.left()?;
-        let read = match &mut self.socket {
-            Socket::Tcp(stream) => stream.set_read_timeout(left).and_then(|()| stream.read(buffer)),
-            Socket::Pair(stream) => stream.set_read_timeout(left).and_then(|()| stream.read(buffer)),
-        };
-        self.named(read)
+        self.attempt(|socket, time| match socket {
+            Socket::Tcp(stream) => stream.set_read_timeout(Some(time)).and_then(|()| stream.read(buffer)),
+            Socket::Pair(stream) => stream.set_read_timeout(Some(time)).and_then(|()| stream.read(buffer)),
+        })
     }
 }
 
 impl Write for Stream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let left = self.left()?;
-        let written = match &mut self.socket {
-            Socket::Tcp(stream) => stream.set_write_timeout(left).and_then(|()| stream.write(bytes)),
-            Socket::Pair(stream) => stream.set_write_timeout(left).and_then(|()| stream.write(bytes)),
-        };
-        self.named(written)
+        self.attempt(|socket, time| match socket {
+            Socket::Tcp(stream) => stream.set_write_timeout(Some(time)).and_then(|()| stream.write(bytes)),
+            Socket::Pair(stream) => stream.set_write_timeout(Some(time)).and_then(|()| stream.write(bytes)),
+        })
     }
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// Returns whether a read or write may succeed later.
+fn is_temporary(kind: io::ErrorKind) -> bool {
+    matches!(kind, io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
+}
+
+/// Fails once a signal has ended all waits for the device.
+pub(super) fn check(interrupt: &AtomicBool) -> io::Result<()> {
+    match interrupt.load(Ordering::Relaxed) {
+        true => Err(io::Error::other("a signal ended the wait for the device")),
+        false => Ok(()),
     }
 }
 
@@ -238,6 +262,18 @@ mod tests {
                 std::thread::sleep(pause);
             }
         });
+    }
+
+    #[test]
+    fn interrupt_ends_a_wait() {
+        let (here, _there) = UnixStream::pair().unwrap();
+        let mut stream = Stream::new(Socket::Pair(here));
+        stream.set_patience(Duration::from_secs(60));
+        let interrupt = Arc::new(AtomicBool::new(false));
+        stream.set_interrupt(Arc::clone(&interrupt));
+        let waits = std::thread::spawn(move || stream.read(&mut [0]).unwrap_err().to_string());
+        interrupt.store(true, Ordering::Relaxed);
+        assert_eq!(waits.join().unwrap(), "a signal ended the wait for the device");
     }
 
     #[test]

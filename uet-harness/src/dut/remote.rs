@@ -2,7 +2,7 @@
 //!
 //! A device with the capability `time` is the clock of the run: time passes only while the suite tells it to advance.
 
-use super::channel::{Program, Stream};
+use super::channel::{LOOK, Program, Stream, check};
 use super::clock::Clock;
 use super::dropped::dropped_on_host;
 use super::reached::{Reached, address, raw, udp, udp_place};
@@ -12,6 +12,8 @@ use core::time::Duration;
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::{self, BufReader};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Instant, SystemTime};
 use uet_conformance::{Dut, DutError, Facts, NetworkEffects, Wire};
 use uet_control::{
@@ -93,6 +95,8 @@ pub struct Remote {
     standstills: u32,
     /// Maximum time without an answer beyond the wait that a request asks for.
     silence: Duration,
+    /// True ends all waits for the device.
+    interrupt: Arc<AtomicBool>,
     /// True once the control channel has ended.
     closed: bool,
     /// The command that starts the device, if the suite starts it.
@@ -179,6 +183,7 @@ impl Remote {
             begun_at,
             standstills: 0,
             silence: SILENCE,
+            interrupt: Arc::default(),
             closed: false,
             command: None,
             program,
@@ -196,6 +201,12 @@ impl Remote {
     pub fn with_silence(mut self, silence: Duration) -> Self {
         self.silence = silence;
         self
+    }
+
+    /// Ends all waits for the device once this flag is true. Requests then fail.
+    pub fn set_interrupt(&mut self, interrupt: Arc<AtomicBool>) {
+        self.stream.set_interrupt(Arc::clone(&interrupt));
+        self.interrupt = interrupt;
     }
 
     /// Returns the destination of the device's packets.
@@ -406,6 +417,7 @@ impl Dut for Remote {
         self.burst = 0;
         let mut over = false;
         loop {
+            check(&self.interrupt).map_err(gone)?;
             self.collect().map_err(gone)?;
             if let Some(wire) = self.arrived.pop_front() {
                 return Ok(Some(wire));
@@ -413,7 +425,7 @@ impl Dut for Remote {
             let left = until.saturating_sub(self.now());
             match self.clock {
                 Clock::Real(_) if left.is_zero() => return Ok(None),
-                Clock::Real(_) => wait(&self.links, left).map_err(gone)?,
+                Clock::Real(_) => wait(&self.links, left.min(LOOK)).map_err(gone)?,
                 Clock::OfDevice { .. } if over => return Ok(None),
                 Clock::OfDevice { .. } => {
                     self.advance(until).map_err(|error| DutError(error.to_string()))?;
@@ -499,6 +511,7 @@ impl Dut for Remote {
 
     fn restart(&mut self) -> io::Result<bool> {
         let Some(command) = self.command.clone() else { return Ok(false) };
+        check(&self.interrupt)?;
         // Frees the sockets before the next ones bind.
         self.links.clear();
         drop(self.program.take());
@@ -507,6 +520,7 @@ impl Dut for Remote {
         next.clock = next.clock.continued(self.clock);
         (next.begun_at, next.silence) = (self.begun_at, self.silence);
         next.capture = self.capture.take();
+        next.set_interrupt(Arc::clone(&self.interrupt));
         *self = next;
         Ok(true)
     }

@@ -1,5 +1,6 @@
 //! Reads conversations from captures.
 
+use crate::recording::Recording;
 use core::ops::ControlFlow;
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -13,8 +14,13 @@ use uet_wire::{Content, Options, Packet, Start};
 const STEPS: usize = 64;
 
 /// Returns one conversation for each address that sends requests: its packets.
+///
+/// # Errors
+///
+/// Fails if the capture cannot be read, or if all conversations have more than 65,536 packets or 64 MiB.
 pub fn conversations(capture: impl Read + Send, options: &Options) -> Result<Vec<Sequence>, InputError> {
     let mut sent: BTreeMap<_, Sequence> = BTreeMap::new();
+    let mut recording = Recording::default();
     input::read(capture, Start::Eth, &mut |record| {
         let packet = Packet::parse_sliced(record.start, record.bytes, record.wire, options).0;
         let source = packet.ip.map(|ip| ip.src());
@@ -22,6 +28,7 @@ pub fn conversations(capture: impl Read + Send, options: &Options) -> Result<Vec
             let script = sent.entry(source).or_default();
             if script.steps.len() < STEPS {
                 let bytes = Hex(packet.uet.parts().concat());
+                recording.keep(bytes.0.len())?;
                 script.steps.push(Step::Recorded { bytes });
             }
         }

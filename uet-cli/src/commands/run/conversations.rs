@@ -2,6 +2,7 @@
 
 use super::super::about;
 use super::super::device::{Device, quoted};
+use super::super::output::Unwritten;
 use super::{Run, RunFormat};
 use crate::paint::Paint;
 use crate::report;
@@ -20,12 +21,13 @@ impl Run {
         device: &mut Device,
         options: &Options,
         out: &mut impl Write,
+        unwritten: &mut Unwritten,
     ) -> io::Result<RunResult> {
         let paint = Paint::stdout();
         let again = self.again.as_deref().map(read_sequence).transpose()?;
         let (mut failed, mut count) = (Ok(()), 0);
         let mut show = |rule: &mut RuleResult| {
-            self.keep(rule);
+            self.keep(rule, unwritten);
             for found in &mut rule.failing {
                 let Some(sequence) = &found.sequence else { continue };
                 let path = match &self.again {
@@ -33,8 +35,8 @@ impl Run {
                     None => self.keep.join(format!("random-{}-{count}.json", options.seed)),
                 };
                 count += 1;
-                if self.again.is_none() && failed.is_ok() {
-                    failed = keep_sequence(&path, sequence).map_err(|error| about(&path, error));
+                if self.again.is_none() {
+                    unwritten.note(&path, keep_sequence(&path, sequence));
                 }
                 let place = quoted(&path.display().to_string()).to_string();
                 found.rerun = format!("{} --again {place} --seed {}", options.command, options.seed);

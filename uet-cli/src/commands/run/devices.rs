@@ -1,7 +1,8 @@
 //! `uet run --device`: several devices in one run.
 
-use super::super::output::WhileRead;
-use super::super::{Outcome, about, complain};
+use super::super::output::{Unwritten, WhileRead};
+use super::super::signal::RunSignals;
+use super::super::{Outcome, complain};
 use super::{Run, RunFormat, is_file};
 use crate::paint::Paint;
 use crate::report::matrix::{self, Column};
@@ -33,31 +34,38 @@ impl Run {
         let paint = Paint::stdout();
         let mut out = WhileRead::new(io::stdout().lock());
         let mut columns: Vec<Column> = Vec::new();
-        let stop = super::signal::stopped()?;
+        let signals = RunSignals::listen()?;
+        let mut unwritten = Unwritten::default();
         for named in &self.devices {
             let of_device = |path: &PathBuf| path.join(&named.name);
             let one = Run {
                 device: self.device.with(named),
                 capture: self.capture.as_ref().map(of_device),
                 traces: self.traces.as_ref().map(of_device),
+                // The reports are about all devices.
+                json: None,
+                html: None,
                 ..self.clone()
             };
             let Some(options) = one.options()? else { return Ok(Outcome::Ok) };
             let result = match self.format {
                 RunFormat::Text => {
                     writeln!(out, "{}", paint.strong(format_args!("device {}", named.name)))?;
-                    let result = one.on_device(options, None, Some(stop.clone()), &mut out);
+                    let result =
+                        one.on_device(options, None, Some(signals.clone()), &mut out, &mut unwritten);
                     writeln!(out)?;
                     result
                 }
-                RunFormat::Json => one.on_device(options, None, Some(stop.clone()), &mut io::sink()),
+                RunFormat::Json => {
+                    one.on_device(options, None, Some(signals.clone()), &mut io::sink(), &mut unwritten)
+                }
             };
             let result = result.map_err(|error| {
                 complain(format_args!("{}: {error}", named.name));
                 error.to_string()
             });
             columns.push(Column { name: named.name.clone(), result });
-            if stop.load(Ordering::Relaxed) {
+            if signals.stop.load(Ordering::Relaxed) {
                 break;
             }
         }
@@ -69,12 +77,12 @@ impl Run {
         }
         if let Some(path) = &self.json {
             let text = matrix::json(&columns).and_then(|value| super::report::json::lines(&value))?;
-            file::replace(path, text).map_err(|error| about(path, error))?;
+            unwritten.note(path, file::replace(path, text));
         }
         if let Some(path) = &self.html {
-            file::replace(path, matrix::page(&columns)).map_err(|error| about(path, error))?;
+            unwritten.note(path, file::replace(path, matrix::page(&columns)));
         }
         out.end()?;
-        Ok(Outcome::of(matrix::exit_code(&columns)))
+        Ok(unwritten.or(Outcome::of(matrix::exit_code(&columns))))
     }
 }

@@ -5,7 +5,7 @@ mod gauge;
 mod ladder;
 
 use super::text;
-use crate::site::html::Escaped;
+use crate::site::html::{Escaped, policy};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::SystemTime;
@@ -105,14 +105,16 @@ pub fn page_at(result: &RunResult, place: &Path, end: SystemTime) -> String {
     statement(&mut body, result);
     format!(
         "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n<meta name=viewport content=\"width=device-width, initial-scale=1\">\n\
-         <title>{title}</title>\n<style>\n{}{}</style>\n<main>\n<h1>{title}</h1>\n{body}</main>\n\
-         <script>\n{}</script>\n</html>\n",
+         {policy}<title>{title}</title>\n<style>\n{}{}</style>\n<main>\n<h1>{title}</h1>\n{body}</main>\n\
+         <script>{SCRIPT}</script>\n</html>\n",
         include_str!("../../site/page.css"),
         include_str!("report.css"),
-        include_str!("report.js"),
+        policy = policy(SCRIPT, "", ""),
         title = Escaped(&title),
     )
 }
+
+const SCRIPT: &str = concat!("\n", include_str!("report.js"));
 
 /// The input that narrows failures, rules and requirements.
 const SEARCH: &str = "<nav class=search><input id=filter type=search placeholder=\"search: window/ failed, PDS-ACK, must ...\">\n\

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::net::TcpStream;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::time::Duration;
 use uet_control::{
     AddPeer, Client, Completion, ExposeRegion, Fill, Hello, Hex64, PROTOCOL, Post, PostKind, ReadMemory,
@@ -19,16 +19,23 @@ pub(crate) struct Nic {
 
 impl Nic {
     pub(crate) fn start(address: &str, more: &[&str]) -> Self {
+        Self::start_with(address, more, Stdio::inherit()).0
+    }
+
+    /// Starts a NIC with this standard error, and returns the other end if that is a pipe.
+    pub(crate) fn start_with(address: &str, more: &[&str], err: Stdio) -> (Self, Option<ChildStderr>) {
         let mut child = Command::new(env!("CARGO_BIN_EXE_uet"))
             .args(["emulate", "--listen", &format!("{address}:0")])
             .args(more)
             .stdout(Stdio::piped())
+            .stderr(err)
             .spawn()
             .unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         out.read_line(&mut line).unwrap();
-        Nic { child, out, ready: serde_json::from_str(&line).unwrap() }
+        let err = child.stderr.take();
+        (Nic { child, out, ready: serde_json::from_str(&line).unwrap() }, err)
     }
 
     pub(crate) fn port(&self) -> u16 {

@@ -12,6 +12,7 @@ mod preferences;
 mod random;
 mod reassembly;
 mod secured;
+mod steps;
 mod trailer;
 mod walkthroughs;
 
