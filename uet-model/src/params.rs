@@ -157,7 +157,7 @@ impl Default for PdsParams {
             cccs: 1 << 16,
             event_capacity: 0,
             reclaim_unconfirmed: true,
-            unconfirmed_factor: 3,
+            unconfirmed_factor: 0,
             ask_ack_at_eom: true,
             rod_opens_early: true,
             nack_ses_processing: true,

@@ -251,12 +251,14 @@ impl Ses {
         if request.head.eom() {
             inbound.end = Some(end);
         }
+        // The bytes of a message that ends in an error count too: its id is free once all have come.
+        let new = inbound.received.take(request.offset.into()..end);
         let reply = Reply::to(request);
         if request.gives_up() {
             self.discard(inbound, Refusal::new(ReturnCode::INITIATOR_ERR, Why::GivenUp));
         } else if request.opcode() != inbound.opcode || request.total != inbound.total {
             self.discard(inbound, Refusal::new(ReturnCode::OP_VIOLATION, Why::OtherMessage));
-        } else if !fits(request, end) || !inbound.received.take(request.offset.into()..end) {
+        } else if !fits(request, end) || !new {
             // `WIRE-SES-008`: no packet reaches beyond its message, and the last one ends it. Bytes come once: otherwise
             // the number of packets could hide a hole.
             self.discard(inbound, Refusal::new(ReturnCode::OP_VIOLATION, Why::Lengths));
