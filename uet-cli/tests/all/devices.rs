@@ -261,7 +261,7 @@ fn doctor_reports_missing_parts() {
     // A device with a control channel whose packets never arrive.
     let welcome = r#"{"id":1,"ok":true,"protocol":1,"name":"mute","capabilities":["rud","write"],"link":{"kind":"udp","addr":"127.0.0.77","port":4997}}"#;
     let script = format!(
-        "n=0; while read -r line; do n=$((n+1)); rule $n in 1) echo '{welcome}';; *) echo '{{\"id\":'$n',\"ok\":true,\"region\":1}}';; esac; done"
+        "n=0; while read -r line; do n=$((n+1)); case $n in 1) echo '{welcome}';; *) echo '{{\"id\":'$n',\"ok\":true,\"region\":1}}';; esac; done"
     );
     let device = format!("exec:{script}");
     let lines = doctor(&["--dut", &device]);

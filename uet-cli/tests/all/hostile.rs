@@ -168,7 +168,7 @@ fn endless_files_are_refused_with_the_limit() {
 
 #[test]
 fn script_with_a_number_above_its_limit_is_refused() {
-    let script = "{\"trouble\": \"crash\", \"what\": \"\", \"seed\": 1, \"rule\": 1, \"reproduced\": true,\n\
+    let script = "{\"trouble\": \"crash\", \"what\": \"\", \"seed\": 1, \"case\": 1, \"reproduced\": true,\n\
         \"script\": {\"regions\": [], \"contexts\": [], \"steps\": [\n\
         {\"step\": \"message\", \"context\": 0, \"kind\": \"write\", \"length\": 2147483648}]}}";
     let path = common::file("hostile-script.json", script.as_bytes());
