@@ -1,5 +1,4 @@
-//! What the script of a rule uses: the declaration of rules and axes, the handle of a script, and the words
-//! of the protocol.
+//! The imports of a script: the declaration of rules and axes, the handle of a script, and the words of the protocol.
 
 pub use crate::axis::{Axis, CARRIER, MODE, START, axis};
 pub use crate::receives::{room, tagged_room};

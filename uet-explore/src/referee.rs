@@ -71,7 +71,7 @@ impl Referee {
             initial_credit: rccc[0].0,
         };
         let credit = rccc.map(|(initial, _)| initial);
-        // What an endpoint sends for its own application has no limit, and idempotent requests have no context.
+        // Packets for an endpoint's own application have no limit, and idempotent requests have no context.
         let exempt = |side: usize| scenario.mode == Mode::Rudi || scenario.opens(side);
         let unconfirmed = [0, 1].map(|side| Unconfirmed { over: exempt(side), ..Unconfirmed::default() });
         Referee {
@@ -359,7 +359,7 @@ impl Referee {
         let names = names || pds.request().is_some_and(|request| request.dpdcid().is_some());
         let state = &mut self.unconfirmed[to];
         match names && packet.trimmed.is_none() || state.over {
-            // What came before is forgotten, so that it distinguishes no states.
+            // Earlier bytes are forgotten, so that they distinguish no states.
             true => *state = Unconfirmed { over: true, ..Unconfirmed::default() },
             false => state.came += packet.wire_len(),
         }

@@ -9,18 +9,18 @@ pub const UNKNOWN_ADDRESS: u64 = u64::MAX;
 /// The peers of an endpoint, by number.
 #[derive(Debug, Default)]
 pub struct AddressVector {
-    inner: Mutex<Peers>,
+    inner: Mutex<NamedPeers>,
 }
 
 #[derive(Debug, Default)]
-struct Peers {
+struct NamedPeers {
     names: Vec<Option<Name>>,
     /// The number of the peer whose requests carry this address and initiator.
     numbers: HashMap<(IpAddr, u32), u64>,
 }
 
 impl AddressVector {
-    fn lock(&self) -> MutexGuard<'_, Peers> {
+    fn lock(&self) -> MutexGuard<'_, NamedPeers> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -164,7 +164,7 @@ impl Settings {
         Name { address: SocketAddr::new(host, port), job, pid: 0, index, generation }
     }
 
-    /// Returns the path of the capture file of a domain. That of the second domain of a process, number 1, ends with 2.
+    /// Returns the path of the capture file of a domain. The path of the second domain of a process, number 1, ends with 2.
     pub(crate) fn capture_path(&self, process: u32, domain: u32) -> Option<String> {
         let path = self.capture.as_ref()?;
         let (stem, extension) = match path.strip_suffix(".pcapng") {

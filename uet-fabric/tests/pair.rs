@@ -161,7 +161,7 @@ impl Side {
 const LOOPBACK: &[(&str, &str)] = &[("iface", "lo")];
 /// Both sides have the same address and ports of their own.
 const SHARED: &[(&str, &str)] = &[("iface", "127.0.0.9")];
-/// The same with IPv6 and transport security, which authenticates addresses.
+/// Both sides share an IPv6 address, and transport security authenticates addresses.
 const SECURED: &[(&str, &str)] =
     &[("iface", "::1"), ("keys", concat!(env!("CARGO_TARGET_TMPDIR"), "/secured.toml"))];
 const IMPAIRED: &[(&str, &str)] =

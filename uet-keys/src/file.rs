@@ -57,7 +57,7 @@ pub fn check_unique(domains: &[SecureDomain]) -> Result<(), KeyError> {
     unique(domains).map_err(|(_, error)| error)
 }
 
-/// The same. An error comes with the index of the second domain.
+/// Checks it as [`check_unique`] does. An error comes with the index of the second domain.
 fn unique(domains: &[SecureDomain]) -> Result<(), (usize, KeyError)> {
     let mut seen = BTreeMap::new();
     for (at, entry) in domains.iter().enumerate() {

@@ -263,7 +263,7 @@ fn each_capture_is_judged_for_itself() {
         let run = uet(&["check", order[0], order[1]]);
         assert_eq!((run.code, run.out.matches(" error malformed ").count()), (1, 1), "{}", run.out);
     }
-    // The same packets twice are no retransmissions.
+    // Packets of two captures are no retransmissions of each other.
     let written = file("written.pcap", &common::capture::simple(&[write()]));
     let run = uet(&["check", &written, &written]);
     assert_eq!(run.code, 0, "{}", run.out);

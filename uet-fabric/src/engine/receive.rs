@@ -129,8 +129,8 @@ impl Engine {
         cancelled
     }
 
-    /// Removes an endpoint. Its memory is not touched any more. What peers sent to it, and still send, reaches no later
-    /// endpoint: the messages go, and the generation of the index changes.
+    /// Removes an endpoint. Its memory is not touched any more. No later endpoint receives
+    /// its messages: they are dropped, and the generation of the index changes.
     pub(crate) fn close_endpoint(&mut self, endpoint: u16) {
         self.operations.retain(|_, outstanding| outstanding.endpoint != endpoint);
         let place = self.place(endpoint);

@@ -85,7 +85,7 @@ impl Member {
     }
 
     /// Sets the half of the counters for keys that are installed from now on. Client and server share a key, and can share
-    /// source identifier or address, so each takes a half of its own: one starts at 0, and the other one at 2^47.
+    /// source identifier or address. So each takes a half of its own: one starts at 0, and the other one at 2^47.
     pub fn with_counter_base(self, base: u64) -> Result<Self, SettingsError> {
         if ![0, UPPER_HALF].contains(&base) {
             return Err(SettingsError::CounterBase);

@@ -156,7 +156,7 @@ pub struct Ses {
     /// The number of waiting completions that report writes of peers.
     written: u16,
     events: VecDeque<SesEvent>,
-    next: Counters,
+    next: NextIds,
     /// The time of the last call with one, and of the next look for stalled messages.
     now: Time,
     look: Option<Time>,
@@ -180,7 +180,7 @@ impl core::hash::Hash for Ses {
 /// The next numbers to use.
 #[derive(Debug, Default)]
 #[cfg_attr(feature = "explore", derive(Clone, Hash))]
-struct Counters {
+struct NextIds {
     operation: u64,
     message: u16,
     response: u16,
@@ -222,7 +222,7 @@ impl Ses {
             completions: VecDeque::new(),
             written: 0,
             events: VecDeque::new(),
-            next: Counters::default(),
+            next: NextIds::default(),
             now: Time::ZERO,
             look: None,
         }

@@ -1,7 +1,7 @@
 //! The end of messages that make no progress. Anyone can start a message by one packet with a forged address, so
 //! nothing may wait for the rest of it without end.
 //!
-//! All waits are equally long, so one look at a time suffices: it marks each message that waits, an arrival removes the
+//! All waits are equally long, so one look at a time suffices. It marks each message that waits. An arrival removes the
 //! mark, and the next look gives up the messages that still have it.
 
 use super::Ses;

@@ -38,7 +38,7 @@ impl DomainKey {
         matches!(self.0, Secret::Client(_))
     }
 
-    /// Returns the fingerprint of the key. That of a client's key covers no IV mask.
+    /// Returns the fingerprint of the key. The fingerprint of a client's key covers no IV mask.
     pub fn fingerprint(&self) -> KeyFingerprint {
         match &self.0 {
             Secret::Domain(key) => KeyFingerprint::of(key),

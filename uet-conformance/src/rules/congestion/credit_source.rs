@@ -139,7 +139,7 @@ impl CreditSource {
         Ok(())
     }
 
-    /// Records the next grant. Returns false if there is none until then.
+    /// Records the next grant. Returns false if none arrives until this time.
     fn next_grant(&mut self, t: &mut Test<'_>, until: Duration) -> Result<bool, Stop> {
         let left = until.saturating_sub(t.now());
         let Some((seen, credit)) = t.wait(left, |seen| granted(seen, &self.pdc))? else { return Ok(false) };

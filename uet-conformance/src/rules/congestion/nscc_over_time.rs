@@ -63,7 +63,7 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule("nscc-over-time/marks-without-delay", "Marks without queueing delay do not shrink the window")
+    rule("nscc-over-time/marks-without-delay", "Marks without queuing delay do not shrink the window")
         .checks(&[CC_QUAD_003])
         .over(&[&MODE, &CARRIER, &SERVICE_TIME])
         .measure(|t| {

@@ -121,7 +121,7 @@ pub(super) const RULES: &[Rule] = &[
             t.send(&v.pdc, &v.pdc.control(CtlType::CREDIT, Psn(0), 0xff_ffff)?)?;
             t.send(&v.pdc, &v.pdc.control(CtlType::CREDIT_REQUEST, Psn(0), 0xffff_ffff)?)?;
             v.expect_unharmed(t)?;
-            // Whether the device takes this PSN is open.
+            // The sources leave open if the device takes this PSN.
             t.send(&v.pdc, &v.pdc.control(CtlType::CLOSE_REQUEST, v.pdc.psn(2), 0)?)?;
             t.pause(t.soon())?;
             t.expect_life(ROB_LIFE_001)

@@ -5,7 +5,7 @@ use crate::rules::steps::{message_in_flight, require_retransmissions};
 
 /// The state of the packets when the bitmap reports them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum LostState {
     /// They are in flight for the first time.
     InFlight,
     /// They were retransmitted after a timeout.
@@ -14,16 +14,16 @@ enum State {
     Refused(NackCode),
 }
 
-const STATE: Axis<State> = axis("state").values(&[
-    ("trimmed", State::Refused(NackCode::TRIMMED)),
-    ("no-resource", State::Refused(NackCode::NO_RESOURCE)),
-    ("in-flight", State::InFlight),
-    ("retransmitted", State::Retransmitted),
-    ("no-pkt-buffer", State::Refused(NackCode::NO_PKT_BUFFER)),
-    ("no-gtd-del", State::Refused(NackCode::NO_GTD_DEL_AVAIL)),
-    ("no-ses-msg", State::Refused(NackCode::NO_SES_MSG_AVAIL)),
-    ("ses-procg", State::Refused(NackCode::RCVD_SES_PROCG)),
-    ("trimmed-lasthop", State::Refused(NackCode::TRIMMED_LASTHOP)),
+const STATE: Axis<LostState> = axis("state").values(&[
+    ("trimmed", LostState::Refused(NackCode::TRIMMED)),
+    ("no-resource", LostState::Refused(NackCode::NO_RESOURCE)),
+    ("in-flight", LostState::InFlight),
+    ("retransmitted", LostState::Retransmitted),
+    ("no-pkt-buffer", LostState::Refused(NackCode::NO_PKT_BUFFER)),
+    ("no-gtd-del", LostState::Refused(NackCode::NO_GTD_DEL_AVAIL)),
+    ("no-ses-msg", LostState::Refused(NackCode::NO_SES_MSG_AVAIL)),
+    ("ses-procg", LostState::Refused(NackCode::RCVD_SES_PROCG)),
+    ("trimmed-lasthop", LostState::Refused(NackCode::TRIMMED_LASTHOP)),
 ]);
 
 /// The number of packets that the bitmap reports.
@@ -41,9 +41,9 @@ pub(super) const RULES: &[Rule] =
             let mut missed: Vec<u32> = (2..=last).collect();
             for n in &missed {
                 match t.value(&STATE) {
-                    State::InFlight => {}
-                    State::Retransmitted => drop(target.expect_again(t, PDS_RTO_001, *n, t.later())?),
-                    State::Refused(code) => target.refuse(t, code, *n)?,
+                    LostState::InFlight => {}
+                    LostState::Retransmitted => drop(target.expect_again(t, PDS_RTO_001, *n, t.later())?),
+                    LostState::Refused(code) => target.refuse(t, code, *n)?,
                 }
             }
             target.sack(t, 2, &missed)?;

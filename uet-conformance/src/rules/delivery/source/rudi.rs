@@ -12,16 +12,16 @@ use uet_wire::pds::{Nack, Rudi};
 
 /// The reply from another address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SpoofedReply {
+enum SpoofedRudi {
     Response,
     Error,
     Nack,
 }
 
-const REPLY: Axis<SpoofedReply> = axis("reply").values(&[
-    ("ok", SpoofedReply::Response),
-    ("error", SpoofedReply::Error),
-    ("nack", SpoofedReply::Nack),
+const REPLY: Axis<SpoofedRudi> = axis("reply").values(&[
+    ("ok", SpoofedRudi::Response),
+    ("error", SpoofedRudi::Error),
+    ("nack", SpoofedRudi::Nack),
 ]);
 
 const CODE: Axis<ReturnCode> =
@@ -189,9 +189,9 @@ pub(super) const RULES: &[Rule] = &[
                     (0..t.addresses()).find_map(|n| t.address(n).ok().filter(|it| *it != reverse.from));
                 let from = other.ok_or_else(|| Stop::Skipped("the suite has too few addresses".into()))?;
                 let packet = match reply {
-                    SpoofedReply::Response => build_rudi_response(seen, pkt_id, ReturnCode::OK)?,
-                    SpoofedReply::Error => build_rudi_response(seen, pkt_id, ReturnCode::BAD_MKEY)?,
-                    SpoofedReply::Nack => {
+                    SpoofedRudi::Response => build_rudi_response(seen, pkt_id, ReturnCode::OK)?,
+                    SpoofedRudi::Error => build_rudi_response(seen, pkt_id, ReturnCode::BAD_MKEY)?,
+                    SpoofedRudi::Nack => {
                         UetBuf::new(Nack::rudi(NackCode::TRIMMED).nack_pkt_id(pkt_id).done()?)
                     }
                 };

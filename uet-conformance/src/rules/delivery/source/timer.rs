@@ -64,7 +64,7 @@ const NACK: Axis<NackCode> = axis("code").values(&[
     ("exp-err", NackCode::EXP_NACK_ERR),
 ]);
 
-/// What identifies a packet and its retransmissions: the PDCID of the sender and the PSN, or the pkt_id.
+/// The identity of a packet and its retransmissions: the PDCID of the sender and the PSN, or the pkt_id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Key {
     spdcid: PdcId,

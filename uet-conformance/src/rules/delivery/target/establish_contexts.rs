@@ -73,7 +73,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("establish/two-peers", "The same PDCID from two addresses is two contexts")
+    rule("establish/two-peers", "One PDCID from two addresses names two contexts")
         .checks(&[PDS_SYN_005, PDS_PDC_003])
         .needs(&[TWO_ADDRESSES])
         .run(|t| {

@@ -27,7 +27,7 @@ enum Retry {
     Overtaken,
     /// A retransmission. Packets above it arrived before it was refused.
     BelowReceived,
-    /// The same packet without `retx`.
+    /// A second transmission without `retx`.
     WithoutRetx,
 }
 
@@ -39,7 +39,7 @@ const RETRY: Axis<Retry> = axis("retry").needing(&[
 ]);
 
 /// A packet that was refused, and its place in memory.
-struct RefusedPacket {
+struct RetriedPacket {
     n: u32,
     request: Request,
     at: u64,
@@ -72,7 +72,7 @@ pub(super) const RULES: &[Rule] =
                 Resource::Slots => fill_slots(t, &pdc, &region)?,
                 Resource::Responses => fill_responses(t, &pdc, &region)?,
             };
-            let RefusedPacket { n, request, at, bytes, mut next } = refused;
+            let RetriedPacket { n, request, at, bytes, mut next } = refused;
             t.forget();
             let request = match t.value(&RETRY) {
                 Retry::WithoutRetx => request,
@@ -112,7 +112,7 @@ fn send_above(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Result<u32, Stop>
 
 /// On another context, the second half of a message waits for the first and takes the only buffer. Then that
 /// context closes.
-fn fill_buffers(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Result<RefusedPacket, Stop> {
+fn fill_buffers(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Result<RetriedPacket, Stop> {
     let next = send_above(t, pdc, region)?;
     let (other, elsewhere) = t.open()?;
     t.request(&other, other.request(2).half(&elsewhere, t.mtu(), 1)?)?;
@@ -124,11 +124,11 @@ fn fill_buffers(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Result<RefusedP
     t.need("the end of the other context", t.soon(), |seen| {
         (seen.answers(&other, last).is_some() || seen.refuses(&other, last).is_some()).then_some(())
     })?;
-    Ok(RefusedPacket { n: 1, request, at, bytes, next })
+    Ok(RetriedPacket { n: 1, request, at, bytes, next })
 }
 
 /// On another context, the first half of a message takes the only message slot. Then that message ends.
-fn fill_messages(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Result<RefusedPacket, Stop> {
+fn fill_messages(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Result<RetriedPacket, Stop> {
     let (next, mtu) = (send_above(t, pdc, region)?, t.mtu());
     let (other, elsewhere) = t.open()?;
     t.request(&other, other.request(1).half(&elsewhere, mtu, 0)?)?;
@@ -137,11 +137,11 @@ fn fill_messages(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Result<Refused
     require_refusal(t, pdc, 1, &request)?;
     t.request(&other, other.request(2).half(&elsewhere, mtu, 1)?)?;
     t.need_ack(&other, other.psn(2))?;
-    Ok(RefusedPacket { n: 1, request, at: 0, bytes: vec![7; mtu], next })
+    Ok(RetriedPacket { n: 1, request, at: 0, bytes: vec![7; mtu], next })
 }
 
 /// A PSN far above a gap needs more slots than the device has. Then the gap is filled.
-fn fill_slots(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Result<RefusedPacket, Stop> {
+fn fill_slots(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Result<RetriedPacket, Stop> {
     let (at, bytes) = (region.length - 16, vec![9; 8]);
     let last = 100;
     let request = pdc.request(last).write(region, at, &bytes)?;
@@ -151,11 +151,11 @@ fn fill_slots(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Result<RefusedPac
         t.need_ack(pdc, pdc.psn(n))?;
         t.forget();
     }
-    Ok(RefusedPacket { n: last, request, at, bytes, next: last + 1 })
+    Ok(RetriedPacket { n: last, request, at, bytes, next: last + 1 })
 }
 
 /// Errors that are not cleared fill the storage for responses.
-fn fill_responses(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Result<RefusedPacket, Stop> {
+fn fill_responses(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Result<RetriedPacket, Stop> {
     let (at, bytes) = (region.length - 16, vec![9; 8]);
     for n in 1..=4 {
         let nowhere = pdc.request(n).write_nowhere(region, &[n as u8])?;
@@ -167,7 +167,7 @@ fn fill_responses(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Result<Refuse
         if refused {
             // The next attempt is a write that succeeds.
             let request = pdc.request(n).clear(pdc.psn(n - 1)).write(region, at, &bytes)?;
-            return Ok(RefusedPacket { n, request, at, bytes, next: n + 1 });
+            return Ok(RetriedPacket { n, request, at, bytes, next: n + 1 });
         }
     }
     skip("the device has room for more")

@@ -1,4 +1,4 @@
-//! Duplicates and ACK_REQUESTs for every state that a PSN can have (section 3.5.12).
+//! Duplicates and ACK_REQUEST packets for every state that a PSN can have (section 3.5.12).
 
 use super::steps::{clear_command, numbered_control};
 use crate::prelude::*;

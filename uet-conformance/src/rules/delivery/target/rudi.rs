@@ -170,7 +170,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("rudi/two-sources", "The same pkt_id from two addresses is two requests")
+    rule("rudi/two-sources", "One pkt_id from two addresses names two requests")
         .checks(&[PDS_RUDI_001, PDS_RUDI_002])
         .needs(&[RUDI, TWO_ADDRESSES])
         .run(|t| {

@@ -18,18 +18,18 @@ const BIT: Axis<u32> = axis("bit").values(&[
 
 /// The operation by which a request of the suite reaches its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Operation {
+enum ValueOperation {
     Write,
     Read,
     Send,
     Tagged,
 }
 
-const OPERATION: Axis<Operation> = axis("operation").needing(&[
-    ("write", Operation::Write, &[WRITE]),
-    ("read", Operation::Read, &[READ]),
-    ("send", Operation::Send, &[RECEIVE, SEND]),
-    ("tagged", Operation::Tagged, &[RECEIVE, TSEND]),
+const OPERATION: Axis<ValueOperation> = axis("operation").needing(&[
+    ("write", ValueOperation::Write, &[WRITE]),
+    ("read", ValueOperation::Read, &[READ]),
+    ("send", ValueOperation::Send, &[RECEIVE, SEND]),
+    ("tagged", ValueOperation::Tagged, &[RECEIVE, TSEND]),
 ]);
 
 const RELATIVE: Axis<bool> = axis("rel").values(&[("relative", true), ("absolute", false)]);
@@ -45,23 +45,23 @@ enum AddressField {
     Initiator,
 }
 
-const FIELD: Axis<(AddressField, Operation)> = axis("field").needing(&[
-    ("write-job", (AddressField::Job, Operation::Write), &[WRITE]),
-    ("write-process", (AddressField::Process, Operation::Write), &[WRITE]),
-    ("write-index", (AddressField::Index, Operation::Write), &[WRITE]),
-    ("write-key", (AddressField::Selector, Operation::Write), &[WRITE]),
-    ("read-job", (AddressField::Job, Operation::Read), &[READ]),
-    ("read-process", (AddressField::Process, Operation::Read), &[READ]),
-    ("read-index", (AddressField::Index, Operation::Read), &[READ]),
-    ("read-key", (AddressField::Selector, Operation::Read), &[READ]),
-    ("send-job", (AddressField::Job, Operation::Send), &[RECEIVE, SEND]),
-    ("send-process", (AddressField::Process, Operation::Send), &[RECEIVE, SEND]),
-    ("send-index", (AddressField::Index, Operation::Send), &[RECEIVE, SEND]),
-    ("tagged-job", (AddressField::Job, Operation::Tagged), &[RECEIVE, TSEND]),
-    ("tagged-process", (AddressField::Process, Operation::Tagged), &[RECEIVE, TSEND]),
-    ("tagged-index", (AddressField::Index, Operation::Tagged), &[RECEIVE, TSEND]),
-    ("tagged-bits", (AddressField::Selector, Operation::Tagged), &[RECEIVE, TSEND]),
-    ("tagged-initiator", (AddressField::Initiator, Operation::Tagged), &[RECEIVE, TSEND]),
+const FIELD: Axis<(AddressField, ValueOperation)> = axis("field").needing(&[
+    ("write-job", (AddressField::Job, ValueOperation::Write), &[WRITE]),
+    ("write-process", (AddressField::Process, ValueOperation::Write), &[WRITE]),
+    ("write-index", (AddressField::Index, ValueOperation::Write), &[WRITE]),
+    ("write-key", (AddressField::Selector, ValueOperation::Write), &[WRITE]),
+    ("read-job", (AddressField::Job, ValueOperation::Read), &[READ]),
+    ("read-process", (AddressField::Process, ValueOperation::Read), &[READ]),
+    ("read-index", (AddressField::Index, ValueOperation::Read), &[READ]),
+    ("read-key", (AddressField::Selector, ValueOperation::Read), &[READ]),
+    ("send-job", (AddressField::Job, ValueOperation::Send), &[RECEIVE, SEND]),
+    ("send-process", (AddressField::Process, ValueOperation::Send), &[RECEIVE, SEND]),
+    ("send-index", (AddressField::Index, ValueOperation::Send), &[RECEIVE, SEND]),
+    ("tagged-job", (AddressField::Job, ValueOperation::Tagged), &[RECEIVE, TSEND]),
+    ("tagged-process", (AddressField::Process, ValueOperation::Tagged), &[RECEIVE, TSEND]),
+    ("tagged-index", (AddressField::Index, ValueOperation::Tagged), &[RECEIVE, TSEND]),
+    ("tagged-bits", (AddressField::Selector, ValueOperation::Tagged), &[RECEIVE, TSEND]),
+    ("tagged-initiator", (AddressField::Initiator, ValueOperation::Tagged), &[RECEIVE, TSEND]),
 ]);
 
 /// True if the read data is too long for an ACK.
@@ -76,12 +76,12 @@ pub(super) const RULES: &[Rule] = &[
             let (address, id) = (AddressValues::of(bits), bits as u16);
             let message = address.message(operation).named(id);
             match operation {
-                Operation::Write | Operation::Read => {
+                ValueOperation::Write | ValueOperation::Read => {
                     let (region, mut held) = address.exposed(t)?;
                     let mut session = t.session();
                     let psn = session.ask(t, &message.whole()?)?;
                     session.accepted(t, SES_ADDR_001, psn)?;
-                    if operation == Operation::Write {
+                    if operation == ValueOperation::Write {
                         held[..40].copy_from_slice(&bytes());
                         t.expect_memory(SES_PLACE_001, &region, 0, &held)?;
                     } else {
@@ -94,8 +94,8 @@ pub(super) const RULES: &[Rule] = &[
                     }
                     check_error_ids(t, &mut session, Message { selector: message.selector ^ 1, ..message })
                 }
-                Operation::Send | Operation::Tagged => {
-                    let posted = t.posted(address.receive(operation == Operation::Tagged))?;
+                ValueOperation::Send | ValueOperation::Tagged => {
+                    let posted = t.posted(address.receive(operation == ValueOperation::Tagged))?;
                     let mut session = t.session();
                     let psn = session.ask(t, &message.whole()?)?;
                     session.accepted(t, SES_ADDR_001, psn)?;
@@ -112,7 +112,7 @@ pub(super) const RULES: &[Rule] = &[
             let width = match field {
                 AddressField::Job => 24,
                 AddressField::Process | AddressField::Index => 12,
-                AddressField::Selector if matches!(operation, Operation::Tagged) => 64,
+                AddressField::Selector if matches!(operation, ValueOperation::Tagged) => 64,
                 AddressField::Selector => 48,
                 AddressField::Initiator => 32,
             };
@@ -131,14 +131,14 @@ pub(super) const RULES: &[Rule] = &[
             let part = other.message(operation).whole()?;
             let mut session = t.session();
             match operation {
-                Operation::Write | Operation::Read => {
+                ValueOperation::Write | ValueOperation::Read => {
                     let (region, held) = address.exposed(t)?;
                     let psn = session.ask(t, &part)?;
                     session.refused(t, SES_ADDR_007, psn)?;
                     t.still_holds(SES_ADDR_007, &region, &held)
                 }
-                Operation::Send | Operation::Tagged => {
-                    let posted = t.posted(address.receive(operation == Operation::Tagged))?;
+                ValueOperation::Send | ValueOperation::Tagged => {
+                    let posted = t.posted(address.receive(operation == ValueOperation::Tagged))?;
                     let psn = session.ask(t, &part)?;
                     session.answer(t, psn)?;
                     t.expect_waiting(SES_ADDR_007, &posted)?;
@@ -156,7 +156,7 @@ pub(super) const RULES: &[Rule] = &[
             let message = Message { relative, ..address.message(operation) };
             let mut session = t.session();
             match operation {
-                Operation::Write | Operation::Read => {
+                ValueOperation::Write | ValueOperation::Read => {
                     let AddressValues { process, index, selector, .. } = address;
                     let key = Hex64(selector);
                     let expose = |job, fill: u32| {
@@ -170,7 +170,7 @@ pub(super) const RULES: &[Rule] = &[
                     let (held, others) = (t.memory(&region, 0, 40)?, t.memory(&other, 0, 64)?);
                     let psn = session.ask(t, &message.whole()?)?;
                     session.accepted(t, SES_ADDR_001, psn)?;
-                    if operation == Operation::Write {
+                    if operation == ValueOperation::Write {
                         t.expect_memory(SES_PLACE_001, &region, 0, &bytes())?;
                         return t.check_memory(SES_ADDR_001, &other, 0, &others);
                     }
@@ -178,8 +178,8 @@ pub(super) const RULES: &[Rule] = &[
                     t.same_bytes(SES_ADDR_001, "the data of the region", &held, &read_bytes(&pieces));
                     Ok(())
                 }
-                Operation::Send | Operation::Tagged => {
-                    let receive = address.receive(operation == Operation::Tagged);
+                ValueOperation::Send | ValueOperation::Tagged => {
+                    let receive = address.receive(operation == ValueOperation::Tagged);
                     let with_job = t.posted(receive.clone())?;
                     let without_job = t.posted(PostReceive { job: None, ..receive })?;
                     let (expected, other) =
@@ -273,15 +273,15 @@ impl AddressValues {
         t.exposed(64, |region| ExposeRegion { key, job, process, index, ..region })
     }
 
-    fn message(self, operation: Operation) -> Message {
+    fn message(self, operation: ValueOperation) -> Message {
         let message = match operation {
-            Operation::Write => Message::new(Opcode::UET_WRITE).data(&bytes()),
-            Operation::Read => Message { length: 40, ..Message::new(Opcode::UET_READ) },
-            Operation::Send => Message::send(&bytes()),
-            Operation::Tagged => Message::tagged(0, &bytes()),
+            ValueOperation::Write => Message::new(Opcode::UET_WRITE).data(&bytes()),
+            ValueOperation::Read => Message { length: 40, ..Message::new(Opcode::UET_READ) },
+            ValueOperation::Send => Message::send(&bytes()),
+            ValueOperation::Tagged => Message::tagged(0, &bytes()),
         };
         let AddressValues { job, process, index, selector, initiator } = self;
-        let selector = if operation == Operation::Send { 0 } else { selector };
+        let selector = if operation == ValueOperation::Send { 0 } else { selector };
         Message { job, process, index, selector, initiator, ..message }
     }
 }

@@ -8,7 +8,7 @@ use uet_control::{Fill, Hex};
 
 /// A send of the suite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SendForm {
+enum LengthForm {
     Send,
     SendMedium,
     SendSmall,
@@ -16,12 +16,12 @@ enum SendForm {
     TaggedMedium,
 }
 
-const SEND_FORM: Axis<SendForm> = axis("request").needing(&[
-    ("send", SendForm::Send, &[RECEIVE, SEND]),
-    ("send-medium", SendForm::SendMedium, &[RECEIVE, SEND]),
-    ("send-small", SendForm::SendSmall, &[RECEIVE, SEND]),
-    ("tagged", SendForm::Tagged, &[RECEIVE, TSEND]),
-    ("tagged-medium", SendForm::TaggedMedium, &[RECEIVE, TSEND]),
+const SEND_FORM: Axis<LengthForm> = axis("request").needing(&[
+    ("send", LengthForm::Send, &[RECEIVE, SEND]),
+    ("send-medium", LengthForm::SendMedium, &[RECEIVE, SEND]),
+    ("send-small", LengthForm::SendSmall, &[RECEIVE, SEND]),
+    ("tagged", LengthForm::Tagged, &[RECEIVE, TSEND]),
+    ("tagged-medium", LengthForm::TaggedMedium, &[RECEIVE, TSEND]),
 ]);
 
 const READ_FORM: Axis<Form> = axis("form").values(&[("std", Form::Std), ("medium", Form::Medium)]);
@@ -95,7 +95,7 @@ pub(super) const RULES: &[Rule] = &[
         .over(&[&SEND_FORM, &MODE])
         .run(|t| {
             let form = t.value(&SEND_FORM);
-            let tagged = matches!(form, SendForm::Tagged | SendForm::TaggedMedium);
+            let tagged = matches!(form, LengthForm::Tagged | LengthForm::TaggedMedium);
             let mut session = t.session();
             for length in 0..LENGTHS {
                 let posted =
@@ -104,9 +104,9 @@ pub(super) const RULES: &[Rule] = &[
                 let message = if tagged { Message::tagged(7, &data) } else { Message::send(&data) };
                 let message = message.named(length as u16 + 1);
                 let part = match form {
-                    SendForm::Send | SendForm::Tagged => message.whole()?,
-                    SendForm::SendMedium | SendForm::TaggedMedium => message.medium()?,
-                    SendForm::SendSmall => message.small()?,
+                    LengthForm::Send | LengthForm::Tagged => message.whole()?,
+                    LengthForm::SendMedium | LengthForm::TaggedMedium => message.medium()?,
+                    LengthForm::SendSmall => message.small()?,
                 };
                 let psn = session.ask(t, &part)?;
                 session.accepted(t, PDS_ACK_004, psn)?;

@@ -9,14 +9,14 @@ use uet_wire::ses::{ExtBuf, SesBuf};
 
 /// The time at which the receive for an unexpected send is posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum PostedAt {
+enum ReceivePostedAt {
     BeforeRead,
     /// After the device has read the rest, if it reads it at once.
     AfterRead,
 }
 
-const POSTED: Axis<PostedAt> =
-    axis("receive").values(&[("before-read", PostedAt::BeforeRead), ("after-read", PostedAt::AfterRead)]);
+const POSTED: Axis<ReceivePostedAt> = axis("receive")
+    .values(&[("before-read", ReceivePostedAt::BeforeRead), ("after-read", ReceivePostedAt::AfterRead)]);
 
 /// The number of messages whose rest the device reads later.
 const WAITING: Axis<u32> = axis("waiting").values(&[("1", 1), ("3", 3)]);
@@ -102,7 +102,7 @@ pub(super) const RULES: &[Rule] = &[
             t.open_index()?;
             let whole = bytes(300);
             send_offer(t, untagged(), &whole, 32)?;
-            let reads_early = t.value(&POSTED) == PostedAt::AfterRead
+            let reads_early = t.value(&POSTED) == ReceivePostedAt::AfterRead
                 && t.hear(t.patience(t.soon()), |seen| read_request(seen).is_some())?;
             let before = if reads_early { None } else { Some(t.posted(room(400))?) };
             let target = expect_read(t, SES_RNDV_002, 1)?;

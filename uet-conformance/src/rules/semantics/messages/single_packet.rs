@@ -28,8 +28,8 @@ const KIND: Axis<Single> = axis("kind").needing(&[
 const POSITION: Axis<(bool, bool)> =
     axis("position").values(&[("first", (true, false)), ("middle", (false, false)), ("last", (false, true))]);
 
-/// Destination of the message.
-enum Destination {
+/// SinglePacketDestination of the message.
+enum SinglePacketDestination {
     Region(Region, Vec<u8>),
     Receive(PostedReceive),
 }
@@ -55,12 +55,14 @@ pub(super) const RULES: &[Rule] = &[rule(
         })?;
         let served = answer.and_then(|(_, code)| code) == Some(ReturnCode::OK);
         match destination {
-            Destination::Region(region, _) if served => t.expect_memory(SES_PLACE_001, &region, 0, &data)?,
-            Destination::Region(region, held) => t.still_holds(SES_PLACE_001, &region, &held)?,
-            Destination::Receive(posted) if served => {
+            SinglePacketDestination::Region(region, _) if served => {
+                t.expect_memory(SES_PLACE_001, &region, 0, &data)?
+            }
+            SinglePacketDestination::Region(region, held) => t.still_holds(SES_PLACE_001, &region, &held)?,
+            SinglePacketDestination::Receive(posted) if served => {
                 t.expect_received(SES_DONE_002, &posted, &data)?;
             }
-            Destination::Receive(posted) => t.expect_not_well(SES_DONE_002, &posted)?,
+            SinglePacketDestination::Receive(posted) => t.expect_not_well(SES_DONE_002, &posted)?,
         }
     }
     // The next message is not affected.
@@ -69,31 +71,31 @@ pub(super) const RULES: &[Rule] = &[rule(
     let psn = session.ask(t, &message(t, &destination, &data).whole()?)?;
     session.accepted(t, ROB_LIFE_001, psn)?;
     match destination {
-        Destination::Region(region, _) => t.expect_memory(ROB_LIFE_001, &region, 0, &data),
-        Destination::Receive(posted) => t.expect_received(ROB_LIFE_001, &posted, &data).map(drop),
+        SinglePacketDestination::Region(region, _) => t.expect_memory(ROB_LIFE_001, &region, 0, &data),
+        SinglePacketDestination::Receive(posted) => t.expect_received(ROB_LIFE_001, &posted, &data).map(drop),
     }
 })];
 
 /// Creates the destination. Each receive has another index, since those of refused messages remain.
-fn destination(t: &mut Test<'_>, length: u64) -> Result<Destination, Stop> {
+fn destination(t: &mut Test<'_>, length: u64) -> Result<SinglePacketDestination, Stop> {
     let index = length as u16;
     Ok(match t.value(&KIND) {
         Single::WriteMedium => {
             let (region, held) = t.patterned(length)?;
-            Destination::Region(region, held)
+            SinglePacketDestination::Region(region, held)
         }
         Single::TaggedMedium => {
-            Destination::Receive(t.posted(PostReceive { index, ..tagged_room(length, 7) })?)
+            SinglePacketDestination::Receive(t.posted(PostReceive { index, ..tagged_room(length, 7) })?)
         }
-        _ => Destination::Receive(t.posted(PostReceive { index, ..room(length) })?),
+        _ => SinglePacketDestination::Receive(t.posted(PostReceive { index, ..room(length) })?),
     })
 }
 
 /// Returns a message for the destination.
-fn message(t: &Test<'_>, destination: &Destination, data: &[u8]) -> Message {
+fn message(t: &Test<'_>, destination: &SinglePacketDestination, data: &[u8]) -> Message {
     let index = match destination {
-        Destination::Region(region, _) => return Message::write(region, 0, data),
-        Destination::Receive(posted) => posted.buffer.index,
+        SinglePacketDestination::Region(region, _) => return Message::write(region, 0, data),
+        SinglePacketDestination::Receive(posted) => posted.buffer.index,
     };
     let message = match t.value(&KIND) {
         Single::TaggedMedium => Message::tagged(7, data),
@@ -103,7 +105,7 @@ fn message(t: &Test<'_>, destination: &Destination, data: &[u8]) -> Message {
 }
 
 /// Returns the request with som and eom of [`POSITION`].
-fn with_flags(t: &Test<'_>, destination: &Destination, data: &[u8]) -> Result<Part, Stop> {
+fn with_flags(t: &Test<'_>, destination: &SinglePacketDestination, data: &[u8]) -> Result<Part, Stop> {
     let message = message(t, destination, data);
     let (som, eom) = t.value(&POSITION);
     let length = data.len() as u16;
