@@ -350,8 +350,17 @@ impl Test<'_> {
             let mut pdc = known.unwrap_or_else(|| self.initiate());
             let beat = self.rng.u64(..).to_le_bytes();
             self.request(&pdc, pdc.request(0).write(&region, 0, &beat)?)?;
-            let psn = pdc.psn(0);
             let within = self.patience(self.soon());
+            // A target in a secure domain may want another Start_PSN.
+            if self.shield.is_some()
+                && self.hear(within, |seen| pdc.new_start(seen).is_some() || seen.is_for(&pdc))?
+            {
+                if let Some((_, start)) = self.wait(Duration::ZERO, |seen| pdc.new_start(seen))? {
+                    pdc.start = start;
+                    self.request(&pdc, pdc.request(0).write(&region, 0, &beat)?)?;
+                }
+            }
+            let psn = pdc.psn(0);
             let answer = self.wait(within, |seen| {
                 if seen.lacks_room() {
                     seen.refuses(&pdc, psn).map(|_| None)

@@ -107,11 +107,12 @@ impl CaptureChecker {
         }
     }
 
-    /// Ends the capture. The next packet belongs to another one, which is judged for itself.
+    /// Ends the capture. The next packet belongs to another one, which is judged for itself. IVs stay known: no key
+    /// protects two packets with one, whichever capture holds them.
     pub fn end(&mut self) {
         self.section("");
         self.checker.restart();
-        self.protections = ProtectionChecker::default();
+        self.protections.restart();
     }
 
     /// Returns findings about earlier packets that had to wait: until the device of a section sends a packet, it is open

@@ -59,6 +59,11 @@ pub(super) struct ProtectionChecker {
 }
 
 impl ProtectionChecker {
+    /// Forgets everything but the IVs.
+    pub(super) fn restart(&mut self) {
+        *self = ProtectionChecker { ivs: core::mem::take(&mut self.ivs), ..ProtectionChecker::default() };
+    }
+
     /// Judges the next packet, which the secret `key` of its association number has opened. `number` is that of the packet.
     pub(super) fn packet(
         &mut self,

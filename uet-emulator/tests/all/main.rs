@@ -10,6 +10,5 @@ mod frame;
 mod nic;
 #[cfg(target_os = "linux")]
 mod secured;
-mod soak;
 #[cfg(target_os = "linux")]
 mod udp;

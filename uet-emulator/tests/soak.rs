@@ -1,6 +1,6 @@
-//! A short run of the soak of the benchmark `load`.
+//! A short run of the soak of the benchmark `load`. It measures the memory of its process, so it has a process of its own.
 
-#[path = "../../benches/load/soak.rs"]
+#[path = "../benches/load/soak.rs"]
 mod load;
 
 use std::time::Duration;
