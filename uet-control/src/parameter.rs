@@ -290,7 +290,6 @@ pub static PARAMETERS: &[Parameter] = &[
     row("trailer", Word(&["none", "crc"]), r#""none""#, Specified, "Trailer of the device's packets."),
     row("trimming", Flag, "true", Specified, "Switches trim packets instead of dropping them."),
     row("tx_queue", Number("packets"), "64", Own, "Number of requests that wait in one context before PDS asks SES to pause."),
-    row("unconfirmed_factor", Number("bytes"), "0", Own, "Number of bytes that an address may get for each byte from it, until its peer has named a PDCID of the device; 0 for no limit."),
     row("unsupported_control", Controls, "[]", Open, "Control packets that the device does not support, such as NOOP or PROBE."),
     row("uud_opcode", Word(&["datagram_send", "send"]), r#""datagram_send""#, Open, "Opcode of datagrams by UUD: UET_DATAGRAM_SEND or UET_SEND. With `send`, the device takes both."),
 ];

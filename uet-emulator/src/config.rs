@@ -219,7 +219,7 @@ fn parameters(config: &mut Config) -> BTreeMap<&'static str, &mut dyn Parameter>
         start_psn start_psn_distance start_rcvd_bytes syn_retx_safety_time first_pdcid general_pdcs reserved_pdcs idle_time tx_queue
         rx_packets stored_responses receive_slots answer_queue rudi_requests cccs event_capacity ask_ack_at_eom
         rod_opens_early nack_ses_processing nack_trimmed_syn nack_unknown_control negotiation ack_unmarked_duplicates
-        reclaim_unconfirmed unconfirmed_factor fast_loss_packets infer_loss_packets;
+        reclaim_unconfirmed fast_loss_packets infer_loss_packets;
         not congestion
     }
     places! { SesParams of ses => places;

@@ -2,8 +2,8 @@
 
 use crate::direction::Direction;
 use crate::scenario::{Control, Scenario};
+use uet_model::Packet;
 use uet_model::cc::Algorithms;
-use uet_model::{Mode, Packet};
 use uet_wire::pds::Pds;
 use uet_wire::registry::{AckRequest, CtlType, NackCode, NextHdr, PdsType, ReturnCode};
 use uet_wire::ses::Ses;
@@ -22,17 +22,7 @@ pub(crate) struct Referee {
     granted: [u32; 2],
     /// The packets of each source that were trimmed after another copy had arrived.
     trimmed_again: [u8; 2],
-    unconfirmed: [Unconfirmed; 2],
     limits: Limits,
-}
-
-/// The bytes that went to and from an endpoint before the peer named one of its PDCIDs.
-#[derive(Clone, Copy, Debug, Default, Hash)]
-struct Unconfirmed {
-    /// True if the rule applies no longer.
-    over: bool,
-    came: usize,
-    left: usize,
 }
 
 /// The limits of both endpoints.
@@ -71,12 +61,8 @@ impl Referee {
             initial_credit: rccc[0].0,
         };
         let credit = rccc.map(|(initial, _)| initial);
-        // Packets for an endpoint's own application have no limit, and idempotent requests have no context.
-        let exempt = |side: usize| scenario.mode == Mode::Rudi || scenario.opens(side);
-        let unconfirmed = [0, 1].map(|side| Unconfirmed { over: exempt(side), ..Unconfirmed::default() });
         Referee {
             limits,
-            unconfirmed,
             credit: (credit[0] != u64::MAX).then_some(credit),
             granted: rccc.map(|(_, start)| start),
             ..Referee::default()
@@ -109,7 +95,6 @@ impl Referee {
             return Err(format!("a packet that `validate` rejects: {finding}"));
         }
         let Some(pds) = uet.pds else { return Ok(()) };
-        self.sent_unconfirmed(from, packet)?;
         if let Some(request) = pds.request() {
             let start = request.start_psn().filter(|_| request.syn());
             let ordered = matches!(request.prologue().kind(), PdsType::ROD_REQ | PdsType::ROD_CC_REQ);
@@ -351,38 +336,11 @@ impl Referee {
         }
     }
 
-    fn arrives_unconfirmed(&mut self, to: usize, packet: &Packet, pds: &Pds<'_>) {
-        let names = match pds {
-            Pds::Control(control) => control.dpdcid().is_some_and(|pdcid| pdcid.is_valid()),
-            pds => pds.ack().is_some() || pds.nack().is_some(),
-        };
-        let names = names || pds.request().is_some_and(|request| request.dpdcid().is_some());
-        let state = &mut self.unconfirmed[to];
-        match names && packet.trimmed.is_none() || state.over {
-            // Earlier bytes are forgotten, so that they distinguish no states.
-            true => *state = Unconfirmed { over: true, ..Unconfirmed::default() },
-            false => state.came += packet.wire_len(),
-        }
-    }
-
-    /// Judges the bytes that an endpoint sends to a peer whose address may be forged.
-    fn sent_unconfirmed(&mut self, from: usize, packet: &Packet) -> Result<(), String> {
-        let Unconfirmed { over, came, left } = &mut self.unconfirmed[from];
-        if !*over {
-            *left += packet.wire_len();
-            if *left > 3 * *came {
-                return Err(format!("{left} bytes to a peer that sent {came}, and that may be forged"));
-            }
-        }
-        Ok(())
-    }
-
     /// Takes note of a packet that arrives at `to`.
     pub(crate) fn arrives(&mut self, to: usize, packet: &Packet) {
         let bytes = packet.to_wire();
         let (uet, _) = Uet::parse_lax(&bytes);
         let Some(pds) = uet.pds else { return };
-        self.arrives_unconfirmed(to, packet, &pds);
         if let Pds::RequestCc(header) = pds {
             self.demanded(1 - to, header.copied().credit_target());
         }

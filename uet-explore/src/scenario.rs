@@ -195,14 +195,6 @@ impl Scenario {
         floor: None,
     };
 
-    /// Returns whether the application of this side posts operations.
-    pub(crate) fn opens(&self, side: usize) -> bool {
-        let waits = |action: &&Action| {
-            matches!(action, Action::Receive | Action::ReceiveTagged(..) | Action::Close | Action::Withdraw)
-        };
-        !self.first[side].iter().chain(self.later[side]).all(|action| waits(&action))
-    }
-
     /// Returns the delivery mode of the operation with this number.
     pub(crate) fn mode_of(&self, number: usize) -> Mode {
         self.second_mode.filter(|_| number % 2 == 1).unwrap_or(self.mode)

@@ -192,8 +192,6 @@ fn config() -> Config {
     config.pds.max_rto_retx_cnt = 9;
     config.pds.max_nack_retx_cnt = 30;
     config.pds.idle_time = Duration::ZERO;
-    // Anyone can forge a source address. Every peer is a provider too, and answers the PROBE that asks for a confirmation.
-    config.pds.unconfirmed_factor = 3;
     // The floor of `expected` is lost with the process, and its next run would execute recorded requests.
     config.secure.start_psn_method = StartPsnMethod::Random;
     // The generation of a name is that of its endpoint, and all endpoints share the index of memory.

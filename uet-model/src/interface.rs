@@ -37,12 +37,6 @@ pub struct Route {
     pub context: u32,
 }
 
-impl Route {
-    /// The `context` of requests that a peer caused: reads of the rest of its message, and DEFERRABLE_RTR. The limit of
-    /// [`unconfirmed_factor`](crate::PdsParams::unconfirmed_factor) applies to these contexts.
-    pub const REPLY: u32 = u32::MAX;
-}
-
 /// The pool of a context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Pool {

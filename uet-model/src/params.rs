@@ -89,10 +89,6 @@ pub struct PdsParams {
     /// if its peer has sent only syn packets. The oldest one is replaced first. `PDS-OPEN-001` refuses a packet that
     /// lacks a resource, and leaves open who keeps it. Ours.
     pub reclaim_unconfirmed: bool,
-    /// The number of bytes that an address may get for each byte that comes from it, until its peer has named a PDCID of
-    /// this endpoint; 0 for no limit. Without it, a forged source address makes an amplifier. Contexts that SES opens on
-    /// its own account have no limit. Ours.
-    pub unconfirmed_factor: u8,
     /// True if the last packet of a message requests an ACK. Open.
     pub ask_ack_at_eom: bool,
     /// True if an early syn packet opens a ROD context. Open.
@@ -157,7 +153,6 @@ impl Default for PdsParams {
             cccs: 1 << 16,
             event_capacity: 0,
             reclaim_unconfirmed: true,
-            unconfirmed_factor: 0,
             ask_ack_at_eom: true,
             rod_opens_early: true,
             nack_ses_processing: true,

@@ -57,16 +57,7 @@ fn reason_of_response(response: &TxResponse) -> Option<AckReason> {
 
 /// `PDS-ACK-013`: a default response from PDS has list 0 and no IDs, and covers the whole length.
 pub(super) fn default_response() -> TxResponse {
-    own_response(ResponseOpcode::UET_DEFAULT_RESPONSE, ReturnCode::OK)
-}
-
-/// `SES-RESP-007`: reports only that the packet has arrived. Its response is still owed.
-fn proof_of_arrival() -> TxResponse {
-    own_response(ResponseOpcode::UET_NO_RESPONSE, ReturnCode::NULL)
-}
-
-fn own_response(opcode: ResponseOpcode, code: ReturnCode) -> TxResponse {
-    let response = Response::build(opcode, code);
+    let response = Response::build(ResponseOpcode::UET_DEFAULT_RESPONSE, ReturnCode::OK);
     TxResponse {
         delivery: Delivery::Default,
         next_hdr: NextHdr::UET_HDR_RESPONSE,
@@ -285,13 +276,9 @@ impl Pdc {
         why: AckReason,
     ) {
         let kept = matches!(response.delivery, Delivery::Guaranteed | Delivery::GuaranteedByRepetition);
-        let mut packet = self.ack_packet(shared, named, response, kept);
-        if kept && packet.as_ref().is_ok_and(|packet| !self.affords(shared, packet)) {
-            // The peer asks for the response, and confirms the context by that.
-            packet = self.ack_packet(shared, named, proof_of_arrival(), false);
-        }
+        let packet = self.ack_packet(shared, named, response, kept);
         self.event(shared, EventKind::Acked(named.psn, why));
-        self.answer_peer(shared, packet);
+        shared.answer(packet);
         self.told(shared, named.psn, kept);
     }
 
@@ -382,7 +369,7 @@ impl Pdc {
     pub(super) fn answer_probe(&mut self, shared: &mut Shared, opaque: u16, wanted: Psn, entropy: u16) {
         let packet = self.probe_answer(shared, opaque, wanted, entropy);
         self.event(shared, EventKind::Acked(wanted, AckReason::Probe));
-        self.answer_peer(shared, packet);
+        shared.answer(packet);
     }
 
     fn probe_answer(

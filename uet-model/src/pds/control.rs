@@ -24,7 +24,7 @@ impl Pdc {
         let packet = shared.packet(self.to_peer(), self.class, Priority::High, self.entropy);
         let head = self.control_head(kind, psn, false, false, payload);
         self.event(shared, EventKind::Control(kind));
-        self.answer_peer(shared, head.map(|head| Packet { head, ..packet }));
+        shared.answer(head.map(|head| Packet { head, ..packet }));
     }
 
     /// `PDS-PRB-003`, `PDS-PRB-004`: a PROBE waits for the first ACK, and uses the control traffic class.
@@ -40,7 +40,7 @@ impl Pdc {
         let packet = shared.packet(self.to_peer(), self.class, Priority::High, self.entropy);
         let head = probe.done().map(|probe| Head::from_iter(*probe.bytes()));
         self.event(shared, EventKind::Control(CtlType::PROBE));
-        self.answer_peer(shared, head.map(|head| Packet { head, ..packet }).map_err(Unbuildable::from));
+        shared.answer(head.map(|head| Packet { head, ..packet }).map_err(Unbuildable::from));
     }
 
     /// Sends the control packets that congestion control requests.
@@ -161,9 +161,9 @@ impl Pdc {
         self.source.is_quiet() && !self.source.queue.is_empty() && !self.source.window_is_open()
     }
 
-    /// Starts a timer for a source whose window is closed, or whose peer has not confirmed the context.
+    /// Starts a timer for a source whose window is closed.
     pub(super) fn watch_window(&mut self, shared: &mut Shared) {
-        if !self.is_shut_in() && !self.is_asking() {
+        if !self.is_shut_in() {
             self.source.asked = 0;
             return shared.timers.cancel(&mut self.alarms.window);
         }
@@ -180,10 +180,7 @@ impl Pdc {
             return self.fail(shared, Failure::TimedOut, CloseReason::TimedOut);
         }
         self.source.asked = self.source.asked.saturating_add(1);
-        match self.is_asking() {
-            true => self.send_probe(shared),
-            false => self.send_clear(shared),
-        }
+        self.send_clear(shared);
     }
 
     fn send_clear(&mut self, shared: &mut Shared) {

@@ -223,9 +223,6 @@ pub enum Dropped {
     OtherSecureContext,
     /// A packet of this endpoint could not be built: a value does not fit its field.
     Unbuildable,
-    /// A packet to a peer that has not confirmed its context would exceed the limit of
-    /// [`unconfirmed_factor`](crate::PdsParams::unconfirmed_factor).
-    Unconfirmed,
 }
 
 impl Dropped {
@@ -250,7 +247,6 @@ impl Dropped {
         Dropped::SealFailed,
         Dropped::OtherSecureContext,
         Dropped::Unbuildable,
-        Dropped::Unconfirmed,
     ];
 }
 
@@ -261,7 +257,7 @@ const _: () = {
         assert!(Dropped::ALL[at] as usize == at);
         at += 1;
     }
-    assert!(Dropped::Unconfirmed as usize + 1 == Dropped::ALL.len());
+    assert!(Dropped::Unbuildable as usize + 1 == Dropped::ALL.len());
 };
 
 /// The queue of events. It is bounded, and drops the oldest.
@@ -453,7 +449,6 @@ impl fmt::Display for Dropped {
             Dropped::SealFailed => "could not be protected",
             Dropped::OtherSecureContext => "under another secure context",
             Dropped::Unbuildable => "could not be built",
-            Dropped::Unconfirmed => "would be too much for a peer that has not confirmed its context",
         })
     }
 }

@@ -60,7 +60,6 @@
 //! | handling ACKs | `acked.rs`, `source.rs` |
 //! | NACKs | `nack.rs`, `open.rs` |
 //! | retransmission | `retransmit.rs` |
-//! | bytes for peers that may be forged | `allowance.rs` |
 //! | control packets, CLEAR, PROBE | `control.rs` |
 //! | closing | `close.rs` |
 //! | finding and opening contexts | `contexts.rs`, `open.rs` |
@@ -68,7 +67,6 @@
 
 mod ack;
 mod acked;
-mod allowance;
 mod arrive;
 mod close;
 mod contexts;
@@ -498,7 +496,6 @@ impl Pds {
         let Some(pdc) = self.contexts.get(id) else { return };
         let shared = &mut self.shared;
         pdc.serve_congestion(shared);
-        pdc.watch_allowance(shared);
         pdc.watch_window(shared);
         pdc.watch_psn_range(shared);
         pdc.advance_close(shared);
@@ -520,20 +517,9 @@ impl Pds {
             if let (Some(protect), Role::Target) = (&mut self.protect, pdc.role) {
                 protect.closed(pdc.security, pdc.source.start(), pdc.destination.cack());
             }
-            shared.allowances.leave(pdc.peer, pdc.confirmed);
             self.contexts.remove(id);
         }
         self.wake(ccc);
-    }
-
-    /// Wakes the contexts that waited for bytes of their peer.
-    fn wake_starved(&mut self) {
-        while let Some(id) = self.shared.allowances.pop_woken() {
-            if let Some(pdc) = self.contexts.get(id) {
-                pdc.starved = false;
-            }
-            self.reschedule(id);
-        }
     }
 
     /// Wakes a context that waited for congestion control.
@@ -555,15 +541,11 @@ impl Pds {
         if !self.shared.has_address(packet.dst) {
             return self.shared.drop_packet(Dropped::OtherAddress);
         }
-        let Some(protect) = &mut self.protect else {
-            self.dispatch(packet);
-            return self.wake_starved();
-        };
+        let Some(protect) = &mut self.protect else { return self.dispatch(packet) };
         match protect.open(packet) {
             Ok((packet, association)) => {
                 let security = association.map(|association| association.context);
                 self.dispatch(Packet { security, ..packet });
-                self.wake_starved();
             }
             Err(why) => {
                 self.shared.events.push(now, None, EventKind::OpenFailed(why));

@@ -109,16 +109,11 @@ impl NackReply {
 
     /// Sends the NACK. `PDS-NACK-001`: `retx` and `m` are copied from the refused packet.
     pub(super) fn send(self, shared: &mut Shared) {
-        let packet = self.packet(shared);
-        shared.answer(packet);
-    }
-
-    fn packet(self, shared: &Shared) -> Result<Packet, Unbuildable> {
         let nack = Nack::build(self.code).m(self.marked).retx(self.retx).nack_psn(self.psn);
         let nack = nack.spdcid(self.spdcid).dpdcid(self.dpdcid).payload(self.payload);
         let packet = shared.packet((self.to, self.security), self.class, Priority::High, self.entropy);
         let head = nack.done().map(|nack| Head::from_iter(*nack.bytes()));
-        head.map(|head| Packet { head, ..packet }).map_err(Unbuildable::from)
+        shared.answer(head.map(|head| Packet { head, ..packet }).map_err(Unbuildable::from));
     }
 }
 
@@ -126,8 +121,7 @@ impl Pdc {
     /// Sends a NACK from this context.
     pub(super) fn refuse(&mut self, shared: &mut Shared, reply: NackReply) {
         self.event(shared, EventKind::Nacked(reply.psn, reply.code));
-        let packet = reply.packet(shared);
-        self.answer_peer(shared, packet);
+        reply.send(shared);
     }
 
     /// Handles a received NACK.

@@ -80,7 +80,6 @@ impl Pds {
                 let floor = protect.expected_psn(pdc.security, pdc.source.start(), arrival.psn);
                 self.shared.close_floor = floor.map(|floor| (arrival.psn, floor));
             }
-            pdc.earn(&mut self.shared, &packet);
             pdc.receive(&mut self.shared, packet, arrival, ses);
             self.shared.close_floor = None;
             self.reschedule(id);

@@ -39,9 +39,6 @@ pub(super) struct Pdc {
     pub(super) established: bool,
     /// True if a packet of the peer has named this context by its PDCID. Only a peer that got an ACK knows the PDCID.
     pub(super) confirmed: bool,
-    /// True if the allowance of its peer limits what it sends, and if it waits for more of it.
-    pub(super) limited: bool,
-    pub(super) starved: bool,
     pub(super) class: u8,
     pub(super) pool: Pool,
     /// The rest of the initiator's route.
@@ -98,7 +95,7 @@ impl Pdc {
         let Opening { handle, role, route, peer_id, security, ccc, start } = opening;
         let Route { job, destination: peer, class, mode, pool, context } = route;
         shared.event(handle, EventKind::Opened(role, mode, peer, start));
-        let mut pdc = Pdc {
+        Pdc {
             handle,
             role,
             mode,
@@ -108,8 +105,6 @@ impl Pdc {
             peer_id,
             established: role == Role::Target,
             confirmed: false,
-            limited: false,
-            starved: false,
             class,
             pool,
             job,
@@ -126,18 +121,12 @@ impl Pdc {
             probe: None,
             entropy: shared.rng.u16(..),
             alarms: Alarms::default(),
-        };
-        pdc.enter(shared);
-        pdc
+        }
     }
 
     /// Records that the peer has named this context. SES learns it of contexts that the peer opened.
     pub(super) fn confirm(&mut self, shared: &mut Shared) {
-        if core::mem::replace(&mut self.confirmed, true) {
-            return;
-        }
-        self.enter_confirmed(shared);
-        if self.role == Role::Target {
+        if !core::mem::replace(&mut self.confirmed, true) && self.role == Role::Target {
             shared.indications.push_back(Indication::Confirmed(self.handle));
         }
     }
@@ -216,7 +205,7 @@ impl Pdc {
     /// wait.
     pub(super) fn wants_to_send(&self, shared: &Shared) -> bool {
         let Some(first) = self.first(shared).and_then(|(key, _)| shared.pool.get(key)) else { return false };
-        !(self.blocked && first.counted() || self.starved)
+        !(self.blocked && first.counted())
     }
 
     /// Returns the next packet to send, and whether it is new. Retransmissions come first.
@@ -281,12 +270,12 @@ impl Pdc {
             shared.drop_packet(Dropped::Unbuildable);
             return None;
         }
-        self.spend(shared, &packet).then_some(packet)
+        Some(packet)
     }
 
     /// Takes the packet that leaves next.
     fn next(&mut self, shared: &mut Shared) -> Option<SlabKey> {
-        let (key, new) = self.first(shared).filter(|_| !self.starved)?;
+        let (key, new) = self.first(shared)?;
         if shared.pool.get(key)?.counted() && !shared.cccs.may_send(self.ccc) {
             self.block(shared);
             return None;

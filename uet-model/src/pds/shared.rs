@@ -1,6 +1,5 @@
 //! State that all contexts of an endpoint share.
 
-use super::allowance::Allowances;
 use super::event::{Dropped, EventKind, Events};
 use super::list::SlabKey;
 use super::pool::TxPool;
@@ -31,7 +30,6 @@ pub(super) struct Shared {
     pub(super) timers: Timers,
     pub(super) events: Events,
     pub(super) cccs: Cccs,
-    pub(super) allowances: Allowances,
     pub(super) indications: VecDeque<Indication>,
     /// Contexts that may have a packet to send.
     pub(super) ready: VecDeque<u16>,
@@ -56,7 +54,7 @@ impl core::hash::Hash for Shared {
         let Shared {
             params: _, now: _, events: _, address, second_address, pool, store, timers, cccs, ..
         } = self;
-        (address, second_address, pool, timers, cccs, &self.allowances).hash(state);
+        (address, second_address, pool, timers, cccs).hash(state);
         crate::explore::slab(store, state);
         let Shared {
             indications, ready, answers, delivered, slots, penalty, pacer, close_floor, rng, ..
@@ -75,7 +73,6 @@ impl Shared {
             pacer: grants.then(|| CreditPacer::new(params.congestion.pacer.clone())).transpose()?,
             events: Events::new(params.event_capacity),
             cccs: Cccs::new(&params, seed),
-            allowances: Allowances::new(params.unconfirmed_factor, seed),
             params,
             address,
             second_address: None,

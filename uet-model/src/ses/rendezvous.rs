@@ -206,7 +206,7 @@ pub(super) fn back(rx: &RxRequest, request: &SesRequest) -> Peer {
         class: rx.class,
         mode: rx.mode,
         pool: Pool::General,
-        context: Route::REPLY,
+        context: 0,
     };
     Peer { route, relative: request.head.rel(), pid: 0, index: 0, generation: 0, initiator: 0 }
 }

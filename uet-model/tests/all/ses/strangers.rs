@@ -174,11 +174,6 @@ fn stalled_message_gives_its_receive_back() {
     }
 }
 
-/// Takes all packets, and returns their length.
-fn bytes_of(fep: &mut Fep, now: Time) -> usize {
-    core::iter::from_fn(|| fep.poll_transmit(now)).map(|packet| packet.wire_len()).sum()
-}
-
 /// The first packet of a message has a forged address, or its sender is gone: the receive serves the next message.
 #[test]
 fn first_packet_alone_occupies_nothing_for_good() {
@@ -198,17 +193,14 @@ fn first_packet_alone_occupies_nothing_for_good() {
         dead.ses_mut().post(Operation::new(peer(), work)).unwrap();
         target.ses_mut().post_receive(index(10), Receive::new(9000)).unwrap();
         let mut now = Time::ZERO;
-        let packet = dead.poll_transmit(now).unwrap();
-        let first = packet.wire_len();
-        target.handle_input(now, packet);
+        target.handle_input(now, dead.poll_transmit(now).unwrap());
         // Everything that leaves is lost.
-        let mut sent = bytes_of(&mut target, now);
+        while target.poll_transmit(now).is_some() {}
         while let Some(at) = target.poll_timeout().filter(|at| *at < Time::ZERO + Duration::from_secs(60)) {
             now = at;
             target.handle_timeout(now);
-            sent += bytes_of(&mut target, now);
+            while target.poll_transmit(now).is_some() {}
         }
-        assert!((50..=3 * first).contains(&sent), "{sent} bytes for the {first} of the first packet");
         assert_eq!(target.poll_completion(), None, "the application does not hear of it");
         assert_eq!(target.pds().contexts(), usize::from(rendezvous), "the rest of a send needs its context");
         alive.ses_mut().post(send(None, Bytes::from_static(b"hello"))).unwrap();
