@@ -3106,8 +3106,8 @@ local RESPONSE_DATA = set(next_headers, "UET_HDR_RESPONSE_DATA", "UET_HDR_RESPON
 
 -- A context is a number from 1. The packets of one end are its half: the initiator's half has the same number, the
 -- target's half has it negated. Their facts are in one table for each kind of fact: a table for each context would take
--- several times the memory. `U.ends` maps the addresses of a packet to its sender, and `U.sent` the half and the PSN of an
--- unacknowledged packet to its facts, and `U.in_block` the half and the first PSN of a block to the number of such packets.
+-- several times the memory. `U.ends` maps the addresses of a packet to its sender. `U.sent` maps the half and the PSN of an
+-- unacknowledged packet to its facts. `U.in_block` maps the half and the first PSN of a block to the number of such packets.
 local C, H = {}, {}
 U.contexts, U.halves = C, H
 -- While the garbage collector runs, memory grows. Larger steps end sooner and take no more time in all: with 100,000
