@@ -226,7 +226,7 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[PDS_CLOSE_007, PDS_CLOSE_006])
         .run(|t| {
             let (pdc, _, request) = open_until_close_request(t)?;
-            require(!request.is_none(), "the device uses REQ_CLOSE")?;
+            require(request.is_some(), "the device uses REQ_CLOSE")?;
             t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(1), 0)?)?;
             t.expect_answer(PDS_CLOSE_007, &pdc, pdc.psn(1))?;
             Ok(())

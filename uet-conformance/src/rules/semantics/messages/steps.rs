@@ -41,17 +41,17 @@ pub(super) enum MessageForm {
     Fetch,
 }
 
-pub(super) const WRITE_FORM: (&'static str, MessageForm, &'static [Need]) =
+pub(super) const WRITE_FORM: (&str, MessageForm, &[Need]) =
     ("write", MessageForm::Write, &[WRITE]);
 
-pub(super) const SEND_FORM: (&'static str, MessageForm, &'static [Need]) =
+pub(super) const SEND_FORM: (&str, MessageForm, &[Need]) =
     ("send", MessageForm::Send, &[RECEIVE, SEND]);
 
-pub(super) const TAGGED_FORM: (&'static str, MessageForm, &'static [Need]) =
+pub(super) const TAGGED_FORM: (&str, MessageForm, &[Need]) =
     ("tagged", MessageForm::Tagged, &[RECEIVE, TSEND]);
 
 /// Forms with a medium or small header.
-pub(super) const SHORT_FORMS: [(&'static str, MessageForm, &'static [Need]); 4] = [
+pub(super) const SHORT_FORMS: [(&str, MessageForm, &[Need]); 4] = [
     ("write-medium", MessageForm::WriteMedium, &[WRITE]),
     ("send-medium", MessageForm::SendMedium, &[RECEIVE, SEND]),
     ("send-small", MessageForm::SendSmall, &[RECEIVE, SEND]),
