@@ -41,11 +41,9 @@ pub(super) enum MessageForm {
     Fetch,
 }
 
-pub(super) const WRITE_FORM: (&str, MessageForm, &[Need]) =
-    ("write", MessageForm::Write, &[WRITE]);
+pub(super) const WRITE_FORM: (&str, MessageForm, &[Need]) = ("write", MessageForm::Write, &[WRITE]);
 
-pub(super) const SEND_FORM: (&str, MessageForm, &[Need]) =
-    ("send", MessageForm::Send, &[RECEIVE, SEND]);
+pub(super) const SEND_FORM: (&str, MessageForm, &[Need]) = ("send", MessageForm::Send, &[RECEIVE, SEND]);
 
 pub(super) const TAGGED_FORM: (&str, MessageForm, &[Need]) =
     ("tagged", MessageForm::Tagged, &[RECEIVE, TSEND]);
