@@ -52,7 +52,7 @@ impl Direction {
         data_of: Option<u16>,
     ) -> Event {
         let rod = matches!(request.prologue().kind(), PdsType::ROD_REQ | PdsType::ROD_CC_REQ);
-        self.rod.get_or_insert(rod);
+        self.mixed_modes |= *self.rod.get_or_insert(rod) != rod;
         let index = self.place(request.psn());
         if let Some(Ses::Std(header)) = packet.uet.ses {
             let bytes = match header.head().opcode() {

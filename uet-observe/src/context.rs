@@ -130,6 +130,8 @@ pub struct Direction {
     pub names: Vec<PdcId>,
     /// True if the mode is ROD, according to the first observed request.
     pub rod: Option<bool>,
+    /// True if requests of both modes were observed: their sender contradicts itself.
+    pub mixed_modes: bool,
     /// The observed requests by index: the newest 4,096 that are not acknowledged and cleared, and some before them.
     /// Boxed, because a map reserves room for several entries, and most contexts have few.
     pub requests: BTreeMap<i64, Box<SentRequest>>,

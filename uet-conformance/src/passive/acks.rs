@@ -145,7 +145,8 @@ impl Rules<'_> {
     pub(super) fn nack(&mut self, code: NackCode, named: Option<i64>, retx: bool) {
         let flow = self.received();
         if code == NackCode::ROD_OOO {
-            self.hold(PDS_RUD_001, None, flow.rod != Some(false), || {
+            // A sender of both modes gets the answer of either.
+            self.hold(PDS_RUD_001, None, flow.rod != Some(false) || flow.mixed_modes, || {
                 "ROD_OOO on an unordered context".into()
             });
         }

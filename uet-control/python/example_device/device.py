@@ -145,7 +145,8 @@ class Device:
             if message.status is None:
                 yield {"id": wait["id"], "error": {"code": "timeout", "message": "still under way"}}
                 continue
-            code = NAMES.get(message.code, "NULL") if message.status != "failed" else "UNDELIVERABLE"
+            known = NAMES[message.code] if message.code < len(NAMES) else "NULL"
+            code = known if message.status != "failed" else "UNDELIVERABLE"
             yield {"id": wait["id"], "ok": True, "operation": wait["operation"], "status": message.status,
                    "length": message.length if message.status == "ok" else 0, "return_code": code}
 
