@@ -1,7 +1,6 @@
 //! A long write of the device, with the answers of a destination and a network. The bytes in flight show the
 //! device's window.
 
-pub use crate::packets::nominal;
 use crate::target::{Target, post};
 use crate::{Outcome, RxPacket, Show, Stop, Test};
 use core::time::Duration;

@@ -50,7 +50,7 @@ fn parts(request: &crate::Request) -> UetBuf {
 /// The bytes that congestion control adds to a packet's bytes from PDS on: 8 of UDP, and 40 (section 3.6.12).
 const AROUND: u64 = 8 + 40;
 
-/// The nominal size of a packet.
-pub fn nominal(bytes: usize) -> u64 {
+/// Returns the nominal size of a packet.
+pub(crate) fn nominal(bytes: usize) -> u64 {
     bytes as u64 + AROUND
 }

@@ -1,6 +1,5 @@
 //! The suite as the target of the device's operations: it reads the requests and answers them.
 
-pub use crate::target::{FAILED, NOT_WELL};
 use crate::target::{RxRequest, Target};
 use crate::{AckBuilder, Outcome, Stop, Test};
 use uet_control::{Form, Operated, Status};

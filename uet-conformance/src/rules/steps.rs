@@ -1,6 +1,6 @@
 //! Steps that rules of several folders share.
 
-use crate::flow::nominal;
+use crate::packets::nominal;
 use crate::prelude::*;
 use uet_control::Remote;
 use uet_wire::Units24;

@@ -4,7 +4,8 @@ use super::steps::{
     ALGORITHMS, flow_of_windows, flow_under, late_answers, long_flow, need_in_flight, shrink_by_marks,
     timely_answers, watch_for,
 };
-use crate::flow::{Answers, nominal};
+use crate::flow::Answers;
+use crate::packets::nominal;
 use crate::prelude::*;
 use crate::rules::steps::full_packet_size;
 use crate::test::BEFORE_WRAP;

@@ -2,7 +2,7 @@
 //! receiver penalty.
 
 use crate::Trimmed;
-use crate::flow::nominal;
+use crate::packets::nominal;
 use crate::prelude::*;
 
 /// The largest value of service_time, in nanoseconds.

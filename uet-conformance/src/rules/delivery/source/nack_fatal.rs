@@ -3,7 +3,7 @@
 use super::steps::check_apart;
 use crate::prelude::*;
 use crate::rules::steps::message_in_flight;
-use crate::serve::NOT_WELL;
+use crate::target::NOT_WELL;
 
 /// Begins a rule with the usual axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {

@@ -6,7 +6,7 @@ use super::steps::{
 };
 use crate::prelude::*;
 use crate::rules::steps::{post_idempotent, retransmissions, rudi_request};
-use crate::serve::FAILED;
+use crate::target::FAILED;
 use std::collections::BTreeSet;
 use uet_wire::pds::{Nack, Rudi};
 

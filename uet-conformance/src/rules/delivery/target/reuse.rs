@@ -1,7 +1,7 @@
 //! Reuse of PDCIDs and message ids right after their first use has ended (sections 3.5.8 and 3.4).
 
 use super::steps::close_context;
-use crate::flow::nominal;
+use crate::packets::nominal;
 use crate::prelude::*;
 use uet_wire::Units24;
 use uet_wire::ses::SesBuf;

@@ -3,7 +3,8 @@
 
 use super::steps::{begin, begin_post};
 use crate::prelude::*;
-use crate::serve::{FAILED, SesFields};
+use crate::serve::SesFields;
+use crate::target::FAILED;
 use uet_wire::pds::Pds;
 use uet_wire::registry::{List, ResponseOpcode};
 use uet_wire::ses::Response;

@@ -3,7 +3,7 @@
 
 use super::steps::{begin, begin_post};
 use crate::prelude::*;
-use crate::serve::NOT_WELL;
+use crate::target::NOT_WELL;
 use uet_control::{ClosePdc, Fill, Hex};
 use uet_wire::ses::SesBuf;
 

@@ -2,7 +2,7 @@
 
 use crate::Part;
 use crate::prelude::*;
-use crate::serve::FAILED;
+use crate::target::FAILED;
 use uet_control::{Fill, Hex};
 use uet_wire::ses::SesBuf;
 
