@@ -25,10 +25,10 @@ use uet_wire::validate::Severity;
 /// Check both ends of a conversation in a capture or on an interface
 ///
 /// Each packet is checked by itself and against earlier packets: numbers, windows, acknowledgments, retransmissions,
-/// closing, messages. A capture may start in the middle and have gaps. A finding is left out if packets
-/// that are missing from the capture could explain it. Each capture is judged for itself. The conformance suite breaks
-/// requirements on purpose: in its captures, findings about its own packets are notes, which do not change the exit code.
-/// The summary counts the errors among them.
+/// closing, messages. A capture may start in the middle and have gaps. A finding is left out if packets that are
+/// missing from the capture could explain it. Each capture is judged for itself. The conformance suite breaks
+/// requirements on purpose: in its captures, findings about its own packets are notes, which do not change the exit
+/// code. The summary counts the errors among them.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet check capture.pcapng

@@ -30,8 +30,9 @@ use uet_wire::{Spec, Version};
 #[command(next_help_heading = "Which device")]
 pub(super) struct DeviceArgs {
     /// Device under test: `exec:COMMAND` starts it, with the control channel on its standard input and output.
-    /// `udp://HOST:PORT` is the destination of packets, if it differs from the one that the device reports on --control.
-    /// `raw:INTERFACE` is the local interface to a device on Ethernet; it needs --control. `embedded` is the built-in NIC
+    /// `udp://HOST:PORT` is the destination of packets, if it differs from the one that the device reports on
+    /// --control. `raw:INTERFACE` is the local interface to a device on Ethernet; it needs --control. `embedded` is the
+    /// built-in NIC
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "DEVICE")]
     dut: Option<Place>,
@@ -305,8 +306,8 @@ impl fmt::Display for Place {
     }
 }
 
-/// Returns a shell command with the values of variables hidden: those of `NAME=VALUE` before a program, and behind `env`
-/// and `export`. They may be secrets, and reports are passed on.
+/// Returns a shell command with the values of variables hidden: those of `NAME=VALUE` before a program, and behind
+/// `env` and `export`. They may be secrets, and reports are passed on.
 #[cfg(target_os = "linux")]
 fn without_values(command: &str) -> String {
     let (mut shown, mut rest, mut is_before_program) = (String::new(), command, true);

@@ -78,8 +78,8 @@ pub(super) struct Run {
     /// Description of the device beyond its answer to `hello`: claims, parameters, waivers (TOML, docs/adapter.md)
     #[arg(long, value_name = "FILE", help_heading = "Which device")]
     statement: Option<PathBuf>,
-    /// Profile of the device, which selects what is tested: ai-base, ai-full, hpc, reference-provider (`uet list --profiles`
-    /// explains them), or a file like a statement
+    /// Profile of the device, which selects what is tested: ai-base, ai-full, hpc, reference-provider
+    /// (`uet list --profiles` explains them), or a file like a statement
     #[arg(long, value_name = "PROFILE", help_heading = "Which device")]
     profile: Option<String>,
     /// The filled-in form of `uet pics`, which is compared with the results and reported
@@ -122,7 +122,8 @@ pub(super) struct Run {
     /// Fail only on results that are worse than in this earlier run (--json)
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     baseline: Option<PathBuf>,
-    /// Write packets as pcapng. A directory gets a file for each instance that does not pass; a file *.pcapng gets all packets
+    /// Write packets as pcapng. A directory gets a file for each instance that does not pass; a file *.pcapng gets all
+    /// packets
     #[arg(long, value_name = "PATH", help_heading = "Results")]
     capture: Option<PathBuf>,
     /// Write the trace of each failing instance as text into a directory
@@ -173,8 +174,8 @@ impl Run {
         Ok(unwritten.or(Outcome::of(result.exit_code())))
     }
 
-    /// Runs on the selected device, prints the result and writes the reports. `signals` are those of a run that has begun
-    /// before.
+    /// Runs on the selected device, prints the result and writes the reports. `signals` are those of a run that has
+    /// begun before.
     fn on_device(
         &self,
         mut options: Options,

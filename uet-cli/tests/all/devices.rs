@@ -19,7 +19,8 @@ fn a_device_is_started_by_its_command() {
     assert!(run.out.contains("1 pass (uet-emulator "), "{}", run.out);
 }
 
-/// The devices share a port at different addresses. Each suite wants that port at its own addresses, which are the same.
+/// The devices share a port at different addresses. Each suite wants that port at its own addresses, which are the
+/// same.
 #[test]
 fn parallel_runs_do_not_collide() {
     let port = std::net::UdpSocket::bind("0.0.0.0:0").unwrap().local_addr().unwrap().port();
@@ -145,7 +146,8 @@ fn greeting_and(then: &str) -> String {
 
 #[test]
 fn dying_device_fails_the_case_and_is_restarted() {
-    // It receives `hello` and `reset`, each time. With one request more, a busy machine could finish a rule before the end.
+    // It receives `hello` and `reset`, each time. With one request more, a busy machine could finish a rule before the
+    // end.
     let hears = "n=0; while [ $n -lt 2 ] && read -r line; do n=$((n+1)); printf '%s\\n' \"$line\"; done";
     let nic = env!("CARGO_BIN_EXE_uet");
     let device = format!("exec:{hears} | {nic} emulate --listen 127.0.0.1:0 --control stdio; exit 7");

@@ -159,7 +159,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     fault(
         "retransmits-rudi-unmarked",
-        "A RUDI request that comes again has retx = 0",
+        "A retransmitted RUDI request has retx = 0",
         PDS_RTO_005,
         &[Tap::Out(|wire, mut packet| {
             if packet.kind() == PdsType::RUDI_REQ {
