@@ -14,7 +14,7 @@
 //! use uet_harness::fuzz::{self, Inside, Options};
 //!
 //! let mut target = Inside::new(Config::default())?;
-//! let outcome = fuzz::run(&mut target, &Options { rules: 20, ..Options::default() }, |_| ())?;
+//! let outcome = fuzz::run(&mut target, &Options { cases: 20, ..Options::default() }, |_| ())?;
 //! assert!(outcome.findings.is_empty());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -16,7 +16,7 @@ import socket
 import sys
 import time
 
-from initiator import Initiator, NAMES, bodies
+from initiator import Initiator, bodies, completion
 from packets import Malformed
 from target import Target
 
@@ -145,10 +145,7 @@ class Device:
             if message.status is None:
                 yield {"id": wait["id"], "error": {"code": "timeout", "message": "still under way"}}
                 continue
-            known = NAMES[message.code] if message.code < len(NAMES) else "NULL"
-            code = known if message.status != "failed" else "UNDELIVERABLE"
-            yield {"id": wait["id"], "ok": True, "operation": wait["operation"], "status": message.status,
-                   "length": message.length if message.status == "ok" else 0, "return_code": code}
+            yield {"id": wait["id"], "ok": True, **completion(wait["operation"], message)}
 
     def patience(self):
         """How long nothing is due."""

@@ -22,6 +22,14 @@ NAMES = ["NULL", "OK", "BAD_GENERATION", "DISABLED", "DISABLED_GEN", "NO_MATCH",
          "INITIATOR_ERR", "DROPPED"]
 
 
+def completion(operation, message):
+    """Reports a write that has ended on the control channel."""
+    known = NAMES[message.code] if message.code < len(NAMES) else "NULL"
+    code = known if message.status != "failed" else "UNDELIVERABLE"
+    length = message.length if message.status == "ok" else 0
+    return {"operation": operation, "status": message.status, "length": length, "return_code": code}
+
+
 CLEAR_ASKED, CLOSE_ASKED = 1, 2
 
 

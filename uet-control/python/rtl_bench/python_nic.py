@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "example_device
 
 from bench import Bench, Packet  # noqa: E402
 from device import Device, Refused  # noqa: E402
-from initiator import NAMES  # noqa: E402
+from initiator import completion  # noqa: E402
 from packets import Malformed  # noqa: E402
 
 ECN_CE = 3
@@ -87,9 +87,7 @@ class PythonNic(Device):
             raise Refused("not_found", f"there is no operation {operation}")
         if message.status is None:
             raise Refused("timeout", "still under way")
-        code = NAMES.get(message.code, "NULL") if message.status != "failed" else "UNDELIVERABLE"
-        length = message.length if message.status == "ok" else 0
-        return {"operation": operation, "status": message.status, "length": length, "return_code": code}
+        return completion(operation, message)
 
 
 if __name__ == "__main__":

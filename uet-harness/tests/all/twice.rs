@@ -24,5 +24,5 @@ fn it_is_seen() {
     let options = Options { ids: ids.to_vec(), ..Options::default() };
     let result = run(&mut Device::new(Twice { again: None }), &options, |_| ());
     let broken: Vec<_> = result.rules.iter().map(|rule| (rule.verdict, &rule.requirements[0][..])).collect();
-    assert_eq!(broken, [(Verdict::Fail, "SES-DONE-001"), (Verdict::Fail, "SES-DONE-002")]);
+    assert_eq!(broken, [(Verdict::Fail, "SES-DONE-002"), (Verdict::Fail, "SES-DONE-001")]);
 }

@@ -1,9 +1,10 @@
 //! A receiver of authentic packets, of trimmed and plaintext ones, and of packets of unknown domains (section
 //! 3.7).
 
+use super::start::{check_not_executed, open_recorded, overwrite_and_close};
 use super::steps::{
-    NEEDS, check_write, close_context, establish_as, expect_executed, expect_no_answer, expect_no_effect,
-    learn_start, open_secured, plain_write,
+    NEEDS, check_write, establish_as, expect_executed, expect_no_answer, expect_no_effect, learn_start,
+    open_secured, plain_write,
 };
 use crate::prelude::*;
 use crate::rules::steps::idempotent_region;
@@ -141,21 +142,11 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[TSS_START_001])
         .run(|t| {
             t.secure(t.value(&SECURED))?;
-            let region = t.region(64)?;
-            let mut pdc = t.initiate();
-            let opening = pdc.request(0).write(&region, 0, &[7; 32])?.build()?;
-            let sealed = t.sealed(&pdc.wire(&opening))?;
-            t.send_as_it_is(&sealed)?;
-            let (_, ack) = t.need("an open context", t.soon(), |seen| seen.acknowledges(&pdc, pdc.psn(0)))?;
-            pdc.remote = Some(ack.spdcid());
-            t.expect_memory(TSS_START_001, &region, 0, &[7; 32])?;
-            let clear = pdc.request(1).write(&region, 0, &[0; 32])?;
-            t.request(&pdc, clear)?;
-            t.need_ack(&pdc, pdc.psn(1))?;
-            close_context(t, &pdc, 2)?;
-            t.send_as_it_is(&sealed)?;
-            t.pause(t.soon())?;
-            t.expect_memory(TSS_START_001, &region, 0, &[0; 32])
+            let region = t.region(1 << 16)?;
+            let (pdc, opening) = open_recorded(t, &region)?;
+            overwrite_and_close(t, &pdc, &region)?;
+            t.send_as_it_is(&opening)?;
+            check_not_executed(t, &region)
         }),
 ];
 

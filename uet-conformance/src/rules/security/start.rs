@@ -223,7 +223,7 @@ fn open_new(t: &mut Test<'_>, requirement: &Requirement) -> Result<(Pdc, Region)
 }
 
 /// Opens a context with write 0, and returns the packet that opened it.
-fn open_recorded(t: &mut Test<'_>, region: &Region) -> Result<(Pdc, crate::Wire), Stop> {
+pub(super) fn open_recorded(t: &mut Test<'_>, region: &Region) -> Result<(Pdc, crate::Wire), Stop> {
     let mut pdc = t.initiate();
     let mut opening = t.sealed(&plain_write(&pdc, region, 0)?)?;
     t.send_as_it_is(&opening)?;
@@ -237,14 +237,14 @@ fn open_recorded(t: &mut Test<'_>, region: &Region) -> Result<(Pdc, crate::Wire)
 }
 
 /// Overwrites the data of write 0, and closes the context.
-fn overwrite_and_close(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Outcome {
+pub(super) fn overwrite_and_close(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Outcome {
     t.request(pdc, pdc.request(1).write(region, 0, &[0xee; 128])?)?;
     t.need_ack(pdc, pdc.psn(1))?;
     close_context(t, pdc, 2)
 }
 
 /// Checks that no replayed write has replaced the later data.
-fn check_not_executed(t: &mut Test<'_>, region: &Region) -> Outcome {
+pub(super) fn check_not_executed(t: &mut Test<'_>, region: &Region) -> Outcome {
     t.pause(t.soon())?;
     t.check_memory(TSS_START_001, region, 0, &[0xee; 128])
 }

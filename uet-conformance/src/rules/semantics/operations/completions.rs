@@ -5,6 +5,7 @@ use super::steps::{begin, begin_post};
 use crate::prelude::*;
 use crate::serve::SesFields;
 use crate::target::FAILED;
+use std::collections::BTreeSet;
 use uet_wire::pds::Pds;
 use uet_wire::registry::{List, ResponseOpcode};
 use uet_wire::ses::Response;
@@ -211,6 +212,8 @@ pub(super) const RULES: &[Rule] = &[
 /// fields of the last packet.
 fn refuse_until_end(t: &mut Test<'_>, target: &mut Target) -> Result<SesFields, Stop> {
     let (mut last, mut answered, mut cleared) = (None, 0, false);
+    // Numbers of the packets that have come, and the lowest that has not.
+    let (mut came, mut missing) = (BTreeSet::new(), 0_u32);
     let (pdc, first) = (target.pdc.clone(), target.psn(0));
     let clears = |seen: &RxPacket| {
         let command = seen.control(CtlType::CLEAR_COMMAND).map(|command| Psn(command.payload()));
@@ -220,7 +223,7 @@ fn refuse_until_end(t: &mut Test<'_>, target: &mut Target) -> Result<SesFields, 
     loop {
         // The last packet may overtake others on another path.
         match last {
-            Some((n, said)) if (0..n).all(|n| target.times(n) > 0) => return Ok(said),
+            Some((n, said)) if missing >= n => return Ok(said),
             _ => {}
         }
         // The window can be full until the cumulative PSN moves.
@@ -228,9 +231,8 @@ fn refuse_until_end(t: &mut Test<'_>, target: &mut Target) -> Result<SesFields, 
         if !cleared && target.got.len() == answered && target.next(t, pause)?.is_none() && answered > 0 {
             let within = t.later();
             cleared = t.hear(within, clears)?;
-            if cleared {
-                let missing = (0..).find(|n| target.times(*n) == 0).unwrap_or(1);
-                target.ack(t, missing - 1)?;
+            if let (true, Some(highest)) = (cleared, missing.checked_sub(1)) {
+                target.ack(t, highest)?;
             }
         }
         while target.got.len() == answered {
@@ -244,9 +246,13 @@ fn refuse_until_end(t: &mut Test<'_>, target: &mut Target) -> Result<SesFields, 
         let received = target.got[answered].clone();
         answered += 1;
         let n = target.index(&received.request);
+        came.insert(n);
+        while came.contains(&missing) {
+            missing += 1;
+        }
         // The error holds the cumulative PSN back until the device clears it.
         cleared |= clears(&received.seen) || t.hear(Duration::ZERO, clears)?;
-        let below = if cleared { (0..).find(|n| target.times(*n) == 0).unwrap_or(0) } else { 0 };
+        let below = if cleared { missing } else { 0 };
         match n {
             0 => target.respond_error(t, 0, ReturnCode::BAD_MKEY)?,
             n => target.name(t, n, below)?,
