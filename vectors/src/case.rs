@@ -1,7 +1,7 @@
 //! The parts of a vector.
 
 use uet_control::SecureDomain;
-use uet_keys::KeyRing;
+use uet_packet_io::keys::KeyRing;
 use uet_packet_io::Decoder;
 use uet_packet_io::json::{Decoded, Record};
 use uet_wire::{FrameBuilder, Options, Start, TrailerKind, Version};

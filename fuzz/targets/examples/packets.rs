@@ -1,5 +1,5 @@
 //! Prints the packets of the corpus of `parse`, for `uet corpus export`:
-//! `cargo run -p uet-fuzz --example packets > uet-packet-io/src/corpus/packets.txt`.
+//! `cargo run -p uet-fuzz --example packets > crates/uet-packet-io/src/corpus/packets.txt`.
 
 use std::error::Error;
 use std::io::{self, Write};

@@ -1,6 +1,6 @@
 //! Congestion control on a network controlled by the input: the property tests of uet-model with a fuzzer's bytes.
 
-#[path = "../../../uet-model/tests/all/cc/world.rs"]
+#[path = "../../../crates/uet-model/tests/all/cc/world.rs"]
 mod world;
 
 pub(super) fn run(data: &[u8]) {

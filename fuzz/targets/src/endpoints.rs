@@ -6,7 +6,7 @@ use core::time::Duration;
 use std::collections::BTreeMap;
 use uet_conformance::draw::{self, Choices, Menu, PostKind, Source};
 use uet_conformance::random::Fate;
-use uet_kernel::{Network, Treatment};
+use uet_model::network::{Network, Treatment};
 use uet_model::cc::CcParams;
 use uet_model::ses::*;
 use uet_model::*;

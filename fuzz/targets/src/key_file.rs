@@ -1,6 +1,6 @@
 //! Arbitrary text as a key file.
 
-use uet_keys::{KeyRing, domains_from_toml};
+use uet_packet_io::keys::{KeyRing, domains_from_toml};
 
 /// The longest part of a key that an error may show, and the length of the longest number of a domain.
 const SHOWN: usize = 7;

@@ -4,7 +4,7 @@ use crate::Input;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
-use uet_keys::KeyRing;
+use uet_packet_io::keys::KeyRing;
 use uet_packet_io::Decoder;
 use uet_packet_io::json::{Record, Settings, encode_sealed};
 use uet_wire::tss::Outer;

@@ -1,7 +1,7 @@
 //! The languages of settings: impairments, and connection matrices in the format of htsim.
 
 use core::time::Duration;
-use uet_kernel::Impairment;
+use uet_model::network::Impairment;
 use uet_simulate::{Matrix, Scenario, Simulation, Start, Topology, Traffic};
 
 /// The first byte selects the language.

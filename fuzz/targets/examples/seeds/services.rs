@@ -74,7 +74,7 @@ pub(crate) fn control(lead: &[u8]) -> Vec<Vec<u8>> {
 /// Returns parts of the captures of this repository.
 pub(crate) fn sequences() -> Result<Vec<Vec<u8>>> {
     let mut files = Vec::new();
-    for folder in ["captures/reference-provider", "vectors/pcap"] {
+    for folder in ["corpora/captures/reference-provider", "vectors/pcap"] {
         let entries = fs::read_dir(repository().join(folder))?;
         files.extend(
             entries.map(|entry| entry.map(|entry| entry.path())).collect::<std::io::Result<Vec<_>>>()?,

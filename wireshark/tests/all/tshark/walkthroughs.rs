@@ -13,7 +13,7 @@ fn filters_find_the_packets_that_the_page_names() {
     for row in page.lines().filter(|line| line.starts_with("| ") && line.contains(" | `")) {
         let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
         let [name, filter, packets, _] = cells[..] else { panic!("{row}") };
-        let file = root.join(format!("captures/learn/{name}.pcapng"));
+        let file = root.join(format!("corpora/captures/learn/{name}.pcapng"));
         let filter = filter.trim_matches('`');
         let arguments =
             ["-2", "-r", file.to_str().unwrap(), "-Y", filter, "-T", "fields", "-e", "frame.number"];

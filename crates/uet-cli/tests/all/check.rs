@@ -1,0 +1,272 @@
+//! `uet check`.
+
+use crate::common;
+
+use common::{ack, file, frame, lines, malformed, odd, uet, uet_with, write};
+use serde_json::{Value, json};
+use std::time::Duration;
+use uet_conformance::passive::Origin;
+use uet_packet_io::capture::{CaptureWriter, CapturedFrame, LinkType};
+
+/// Builds a write of four bytes with this PSN and these additional fields.
+fn request(psn: u32, more: &[(&str, Value)]) -> Vec<u8> {
+    let mut fields = json!({
+        "pds.type": 2, "pds.clear_psn_offset": -1, "pds.psn": psn, "pds.spdcid": 0x4001, "pds.dpdcid": 0x8001,
+        "ses.opcode": 1, "ses.som": 1, "ses.eom": 1, "ses.message_id": psn, "ses.request_length": 4,
+    });
+    for (name, value) in more {
+        fields[*name] = value.clone();
+    }
+    frame(&json!({
+        "src": "10.0.0.1", "dst": "10.0.0.2", "stack": ["eth", "ipv4", "udp", "pds", "ses", "payload"],
+        "fields": fields, "payload_hex": "01020304",
+    }))
+}
+
+#[test]
+fn a_clean_conversation_has_no_findings() {
+    let text = lines(&[request(5, &[]), request(6, &[])]);
+    let run = uet_with(text.as_bytes(), &["check", "-"]);
+    assert_eq!((run.code, run.err.as_str()), (0, ""), "{}", run.out);
+    assert!(run.out.starts_with("2 packets, 1 context, 0 findings"), "{}", run.out);
+}
+
+/// docs/walkthroughs.md says so for each.
+#[test]
+fn captures_to_learn_from_have_no_findings() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../corpora/captures/learn");
+    let mut found = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let run = uet(&["check", path.to_str().unwrap()]);
+        assert_eq!((run.code, run.err.as_str()), (0, ""), "{}: {}", path.display(), run.out);
+        assert!(run.out.contains(" 0 findings;"), "{}: {}", path.display(), run.out);
+        found += 1;
+    }
+    assert!(found >= 7, "{found}");
+}
+
+/// Returns the findings in a recording of the built-in NIC that are not on purpose, the others, and the summary.
+fn recorded(name: &str, rules: &[&str]) -> (Vec<Value>, Vec<Value>, Value) {
+    let path = file(name, b"");
+    let run = uet(&[&["run", "--max-instances", "60", "--capture", &path], rules].concat());
+    assert_eq!(run.code, 0, "{}", run.err);
+    let run = uet(&["check", "--format", "json", "--limit", "10000", &path]);
+    let mut lines: Vec<Value> = run.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let summary = lines.pop().unwrap();
+    let (notes, bad) = lines.into_iter().partition(|finding| finding["severity"] == "note");
+    (bad, notes, summary)
+}
+
+/// The device forgets its contexts between two instances, and then uses the same numbers again.
+#[test]
+fn capture_of_many_instances_shows_no_violation_of_a_correct_device() {
+    let (bad, notes, summary) = recorded("many-instances.pcapng", &["--group", "source-establish"]);
+    assert_eq!(bad, Vec::<Value>::new());
+    assert!(summary["contexts"].as_u64().unwrap() > 60, "{summary}");
+    let named =
+        |finding: &&Value| finding["message"].as_str().unwrap().contains("the suite tests source-establish/");
+    assert!(notes.iter().any(|finding| named(&finding)), "notes name the instance");
+}
+
+/// The suite's own violations change what an answer of the device means.
+#[test]
+fn violations_of_the_suite_are_not_blamed_on_the_device() {
+    const PLAYED: [&str; 6] = [
+        "robustness/control-flood",
+        "robustness/bit-errors",
+        "resources/refused",
+        "window/position",
+        "nack-retry/delivered",
+        "crc/damaged-headers",
+    ];
+    let rules: Vec<&str> = PLAYED.iter().flat_map(|rule| ["--id", rule]).collect();
+    let (bad, _, _) = recorded("own-violations.pcapng", &rules);
+    assert_eq!(bad, Vec::<Value>::new());
+}
+
+#[test]
+fn contradictions_name_both_packets() {
+    let again = request(5, &[("pds.clear_psn_offset", json!(-3))]);
+    let path = file("check-unmarked.hex", lines(&[request(5, &[]), again]).as_bytes());
+    let run = uet(&["check", &path]);
+    assert_eq!(run.code, 1);
+    assert!(
+        run.out.contains("2 error PDS-RTO-005 10.0.0.1: sent again without retx (packet 1)"),
+        "{}",
+        run.out
+    );
+
+    let run = uet(&["check", "--format", "json", &path]);
+    let lines: Vec<Value> = run.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((&lines[0]["id"], &lines[0]["with"]), (&json!("PDS-RTO-005"), &json!(1)));
+    assert_eq!(lines[1]["findings"]["PDS-RTO-005"], 1);
+    assert!(lines[1]["judged"]["PDS-RTO-005"].as_u64() > Some(0));
+}
+
+#[test]
+fn many_findings_of_a_kind_are_counted() {
+    let zero = |psn| request(psn, &[("pds.spdcid", json!(0))]);
+    let frames: Vec<_> = (5..20).map(zero).collect();
+    let run = uet_with(lines(&frames).as_bytes(), &["check", "--limit", "2", "-"]);
+    assert_eq!(run.code, 1);
+    assert_eq!(run.out.matches("error WIRE-PDCID-001").count(), 2, "{}", run.out);
+    assert!(run.out.contains("WIRE-PDCID-001: 13 more"), "{}", run.out);
+}
+
+#[test]
+fn unreadable_input_is_reported() {
+    let run = uet(&["check", "no-such-file"]);
+    assert_eq!((run.code, run.out.as_str()), (2, ""));
+    assert!(run.err.contains("no-such-file"), "{}", run.err);
+}
+
+#[test]
+fn a_finding_of_a_single_packet_is_said_once() {
+    let path = file("check-once.hex", lines(&[odd()]).as_bytes());
+    let run = uet(&["check", &path]);
+    let line = run.out.lines().next().unwrap();
+    assert!(line.contains(" warning WIRE-RSVD-001 ") && line.matches("WIRE-RSVD-001").count() == 1, "{line}");
+    assert_eq!(line.matches("warning").count(), 1, "{line}");
+    let run = uet(&["check", "--format", "json", &path]);
+    let line: Value = serde_json::from_str(run.out.lines().next().unwrap()).unwrap();
+    assert!(!line["message"].as_str().unwrap().contains("WIRE-"), "{line}");
+}
+
+#[test]
+fn closed_output_keeps_the_verdict() {
+    use std::io::{BufRead, BufReader};
+    use std::process::{Command, Stdio};
+
+    let mut frames: Vec<_> = (5..6000).map(|psn| request(psn, &[("ses.version", json!(1))])).collect();
+    frames.push(request(4, &[("pds.spdcid", json!(0))]));
+    let path = file("check-long.hex", lines(&frames).as_bytes());
+    let mut uet = Command::new(env!("CARGO_BIN_EXE_uet"));
+    let uet = uet.args(["check", "--limit", "100000", &path]).stdout(Stdio::piped());
+    let mut child = uet.spawn().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    out.read_line(&mut String::new()).unwrap();
+    drop(out);
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+}
+
+#[test]
+fn interface_options_are_refused_with_files() {
+    for option in ["--seconds", "--count"] {
+        let run = uet(&["check", option, "5", "x.pcap"]);
+        assert_eq!(run.code, 2);
+        assert!(run.err.contains("cannot be used with"), "{}", run.err);
+    }
+}
+
+#[test]
+fn annotate_writes_findings_as_packet_comments() {
+    let again = request(5, &[("pds.clear_psn_offset", json!(-3))]);
+    let path = file("annotate-in.hex", lines(&[request(5, &[]), again]).as_bytes());
+    let out = file("annotated.pcapng", b"");
+    let run = uet(&["check", "--annotate", &out, &path]);
+    assert_eq!(run.code, 1, "{}", run.err);
+    let bytes = std::fs::read(&out).unwrap();
+    let comment = "error PDS-RTO-005: sent again without retx (packet 1)";
+    assert_eq!(String::from_utf8_lossy(&bytes).matches(comment).count(), 1);
+    // The packets are the same, and so are the findings.
+    let again = uet(&["check", &out]);
+    assert_eq!((again.code, again.out), (1, run.out));
+    let tshark = std::process::Command::new("tshark");
+    let tshark = { tshark }.args(["-r", &out, "-T", "fields", "-e", "frame.comment"]).output();
+    if let Ok(shown) = tshark.map(|ended| String::from_utf8_lossy(&ended.stdout).into_owned()) {
+        assert_eq!(shown.trim(), comment);
+    }
+
+    let same = uet(&["check", "--annotate", &out, &out]);
+    assert!(same.code == 2 && same.err.contains("would replace its input"), "{}", same.err);
+    let nowhere = uet(&["check", "--annotate", "/nowhere/out.pcapng", &path]);
+    assert!(nowhere.code == 2 && nowhere.err.contains("/nowhere/out.pcapng"), "{}", nowhere.err);
+    let behind = file("behind-ip.hex", b"380000000001200380014001\n");
+    let run = uet(&["check", "--annotate", &out, &behind]);
+    assert!(run.code == 0 || run.code == 1, "{}", run.err);
+}
+
+#[test]
+fn the_suite_breaks_requirements_on_purpose() {
+    let all = file("on-purpose.pcapng", b"");
+    assert_eq!(uet(&["run", "--group", "robustness", "--max-instances", "1", "--capture", &all]).code, 0);
+    let run = uet(&["check", "--limit", "1000", &all]);
+    assert_eq!(run.code, 0, "no finding is about the device: {}", run.out);
+    assert!(run.out.contains("; on purpose: the suite tests robustness/"), "{}", run.out);
+
+    // The device is to blame for its own faults, in the capture of a rule too.
+    let directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("on-purpose");
+    let _ = std::fs::remove_dir_all(&directory);
+    let directory = directory.to_str().unwrap();
+    let fault = ["--fault", "fills-reserved-bits", "--id", "encoding/ack", "--max-instances", "1"];
+    assert_eq!(uet(&[&["run", "--capture", directory], &fault[..]].concat()).code, 1);
+    let capture = std::fs::read_dir(directory).unwrap().next().unwrap().unwrap().path();
+    let run = uet(&["check", capture.to_str().unwrap()]);
+    assert!(
+        run.out.contains(" WIRE-RSVD-001 10.0.0.1: ") || run.out.contains(" WIRE-RSVD-001 fd00:"),
+        "{}",
+        run.out
+    );
+    assert!(!run.out.contains("on purpose"), "{}", run.out);
+}
+
+/// Writes a capture of the suite on this device.
+fn of_suite(name: &str, device: &str, frames: &[Vec<u8>]) -> String {
+    let path = file(name, b"");
+    let origin = Origin { instance: None, device: vec![device.parse().unwrap()] };
+    let out = std::fs::File::create(&path).unwrap();
+    let mut out = CaptureWriter::commented(out, LinkType::Ethernet, "uet", &origin.comment()).unwrap();
+    for frame in frames {
+        out.write(&CapturedFrame::new(Duration::ZERO, frame)).unwrap();
+    }
+    out.finish().unwrap();
+    path
+}
+
+#[test]
+fn comment_excuses_only_packets_to_a_device_that_answers() {
+    let device = "10.0.1.12";
+    let third = common::frame(&json!({
+        "src": "10.0.0.9", "dst": "10.0.0.8", "fields": {"pds.type": 2, "pds.psn": 9, "pds.clear_psn_offset": -1},
+        "error": {"layer": "pds", "present": 8}
+    }));
+    let cases: [(&str, Vec<Vec<u8>>, usize, u64); 4] = [
+        ("192.0.2.1", vec![malformed(), ack()], 1, 0),
+        (device, vec![malformed(), malformed()], 2, 0),
+        (device, vec![malformed(), ack(), malformed()], 0, 2),
+        (device, vec![malformed(), ack(), third], 1, 1),
+    ];
+    for (device, frames, errors, excused) in cases {
+        let path = of_suite("comment.pcapng", device, &frames);
+        let run = uet(&["check", "--format", "json", &path]);
+        assert_eq!(run.code, i32::from(errors > 0), "{}", run.out);
+        assert_eq!(run.out.matches(r#""severity":"error""#).count(), errors, "{}", run.out);
+        assert!(run.out.contains(&format!(r#""excused":{excused}}}"#)), "{}", run.out);
+        let told = uet(&["check", &path]).out;
+        assert_eq!(
+            told.contains("captured by the suite: 2 errors of its own packets are notes"),
+            excused == 2
+        );
+        assert_eq!(
+            told.contains("captured by the suite: 1 error of its own packets is a note"),
+            excused == 1
+        );
+    }
+}
+
+#[test]
+fn each_capture_is_judged_for_itself() {
+    let suite = of_suite("suite.pcapng", "10.0.1.12", &[malformed(), ack()]);
+    let plain = file("beside-suite.pcap", &common::capture::simple(&[malformed(), ack()]));
+    assert_eq!(uet(&["check", &suite]).code, 0);
+    for order in [[&suite, &plain], [&plain, &suite]] {
+        let run = uet(&["check", order[0], order[1]]);
+        assert_eq!((run.code, run.out.matches(" error malformed ").count()), (1, 1), "{}", run.out);
+    }
+    // Packets of two captures are no retransmissions of each other.
+    let written = file("written.pcap", &common::capture::simple(&[write()]));
+    let run = uet(&["check", &written, &written]);
+    assert_eq!(run.code, 0, "{}", run.out);
+    assert!(run.out.contains("2 contexts, 0 findings"), "{}", run.out);
+}

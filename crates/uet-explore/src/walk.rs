@@ -1,0 +1,57 @@
+//! Random walks through the states of a scenario, for endpoints that cannot be cloned.
+
+use crate::endpoint::Endpoint;
+use crate::scenario::{Budget, Scenario};
+use crate::search::Violation;
+use crate::world::{Choice, World};
+
+/// Walks through a scenario this many times, with seeds from 0 on. Each walk makes random choices until both endpoints rest,
+/// and the passive judge then judges it. Returns the number of the first walk that breaks a property, and the violation.
+pub fn walk<E: Endpoint>(
+    scenario: &'static Scenario,
+    ends: impl Fn() -> [E; 2],
+    budget: Budget,
+    walks: u64,
+) -> Option<(u64, Violation)> {
+    (0..walks).find_map(|seed| Some((seed, one(scenario, ends(), budget, seed)?)))
+}
+
+/// The most random choices of a walk. A network without loss follows.
+const CHOICES: usize = 60;
+
+fn one<E: Endpoint>(
+    scenario: &'static Scenario,
+    ends: [E; 2],
+    budget: Budget,
+    seed: u64,
+) -> Option<Violation> {
+    let mut rng = uet_model::network::stream(seed, 0);
+    let mut taken = Vec::new();
+    let mut world = match World::new(scenario, ends, true) {
+        Ok(world) => world.with_budget(budget),
+        Err(what) => return Some(Violation { what, choices: taken, ladder: String::new() }),
+    };
+    let result = wander(&mut world, &mut rng, &mut taken);
+    let result = result.and_then(|()| world.run_to_rest());
+    let judged = result.and_then(|()| match world.trace() {
+        Some(trace) if !scenario.reuses_pdcid => trace.judge(),
+        _ => Ok(()),
+    });
+    let ladder = || world.trace().map(ToString::to_string).unwrap_or_default();
+    judged.err().map(|what| Violation { what, choices: taken, ladder: ladder() })
+}
+
+fn wander<E: Endpoint>(
+    world: &mut World<E>,
+    rng: &mut fastrand::Rng,
+    taken: &mut Vec<Choice>,
+) -> Result<(), String> {
+    let mut choices = Vec::new();
+    for _ in 0..CHOICES {
+        world.choices(&mut choices);
+        let Some(choice) = rng.choice(&choices).copied() else { return Ok(()) };
+        taken.push(choice);
+        world.apply(choice)?;
+    }
+    Ok(())
+}

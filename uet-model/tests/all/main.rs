@@ -1,8 +1,0 @@
-//! Tests of the model by its public interface: packet delivery, congestion control, semantics, and the catalogue.
-
-mod boundary;
-mod cases;
-mod catalogue;
-mod cc;
-mod pds;
-mod ses;
