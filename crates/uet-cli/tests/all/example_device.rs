@@ -67,7 +67,7 @@ fn it_passes_cases_of_a_write_device() {
         let reason = skipped["reason"].as_str().unwrap();
         let known = [
             "does not",
-            "wait for their answers",
+            "wait for their responses",
             "unsupported",
             "the link ",
             "sends no",
