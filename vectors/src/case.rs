@@ -1,9 +1,9 @@
 //! The parts of a vector.
 
 use uet_control::SecureDomain;
-use uet_packet_io::keys::KeyRing;
 use uet_packet_io::Decoder;
 use uet_packet_io::json::{Decoded, Record};
+use uet_packet_io::keys::KeyRing;
 use uet_wire::{FrameBuilder, Options, Start, TrailerKind, Version};
 
 /// A packet with the settings needed to read it.

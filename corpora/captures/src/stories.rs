@@ -7,8 +7,8 @@ use bytes::Bytes;
 use core::time::Duration;
 use std::error::Error;
 use uet_emulator::{Config, Nic};
-use uet_model::network::Network;
 use uet_model::PdsParams;
+use uet_model::network::Network;
 use uet_model::ses::{
     Access, Key, Operation, OperationId, Peer, Process, Receive, Region, ResourceIndex, Work,
 };

@@ -6,8 +6,8 @@ use crate::nic::Nic;
 use core::ops::{Deref, DerefMut};
 use core::time::Duration;
 use std::collections::VecDeque;
-use uet_model::network::{Node, Observer, Treatment};
 use uet_model::ladder::{Fate, Ladder};
+use uet_model::network::{Node, Observer, Treatment};
 use uet_model::ses::{Done, OperationError, OperationId, ReceiveId, Received};
 use uet_model::{Packet, Time};
 

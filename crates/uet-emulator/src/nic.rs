@@ -12,7 +12,6 @@ use core::fmt;
 use core::net::IpAddr;
 use std::collections::{BTreeMap, VecDeque};
 use uet_control::SecureDomain;
-use uet_packet_io::keys::KeyError;
 use uet_model::pds::{Dropped, Protect};
 use uet_model::secure::Encapsulation;
 use uet_model::ses::{
@@ -20,6 +19,7 @@ use uet_model::ses::{
     ReceiveId, Received, Region, RegionId, ResourceIndex, Unexpected,
 };
 use uet_model::{Event, Fep, Memory, Packet, PdcHandle, Route, Time};
+use uet_packet_io::keys::KeyError;
 
 /// A NIC with one fabric endpoint. Model a card with several endpoints as several NICs on one
 /// [`Network`](crate::Network) or link.

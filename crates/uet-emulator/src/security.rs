@@ -4,9 +4,9 @@
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use uet_control::SecureDomain;
-use uet_packet_io::keys::KeyError;
 use uet_model::pds::Protect;
 use uet_model::secure::{Counters, Encapsulation, Member, Secure, SecureParams, Statistic};
+use uet_packet_io::keys::KeyError;
 
 /// The transport security of a NIC. The NIC and its packet delivery share it.
 #[derive(Clone, Debug)]

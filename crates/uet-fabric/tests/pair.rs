@@ -15,10 +15,10 @@ use uet_fabric::{
     Entry, Failed, Interface, Name, Peek, Read, Receive, Send, Settings, Tag, UNKNOWN_ADDRESS, UserMemory,
     Write, atomic_opcode, atomic_width, datatype, flags, supports,
 };
-use uet_packet_io::keys::KeyRing;
 use uet_model::ses::{Operation, Peer, Work};
 use uet_model::{Memory, Time};
 use uet_observe::IvHistory;
+use uet_packet_io::keys::KeyRing;
 use uet_packet_io::{Decoder, input};
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode, ReturnCode};
 use uet_wire::{Options, Start};

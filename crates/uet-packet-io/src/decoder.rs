@@ -2,8 +2,8 @@
 //! secured packets.
 
 use crate::json::{Decoded, Protection, Record};
-use crate::recognize::Recognizer;
 use crate::keys::{KeyError, KeyRing};
+use crate::recognize::Recognizer;
 use uet_wire::tss::Outer;
 use uet_wire::{Options, Packet, TrailerKind};
 

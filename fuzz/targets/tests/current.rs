@@ -14,8 +14,12 @@ fn dictionaries_match_the_tables() {
 
 #[test]
 fn exported_packets_match_the_corpus() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/uet-packet-io/src/corpus/packets.txt");
+    let file =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/uet-packet-io/src/corpus/packets.txt");
     let now = fs::read_to_string(file).unwrap();
     let made = corpus::packets(&corpus::seeds("parse").unwrap());
-    assert!(now == made, "cargo run -p uet-fuzz --example packets > crates/uet-packet-io/src/corpus/packets.txt");
+    assert!(
+        now == made,
+        "cargo run -p uet-fuzz --example packets > crates/uet-packet-io/src/corpus/packets.txt"
+    );
 }

@@ -195,24 +195,21 @@ impl<'a> PacketFields<'a> {
         Ok(headers)
     }
 
-    /// Builds the SES header that contains the given fields.
+    /// Returns the next header whose SES header has most of the given fields, in case of doubt the first of the table.
     fn guess_next_hdr(&self) -> NextHdr {
-        let has = |names: &[&str]| names.iter().any(|name| self.fields.contains_key(*name));
-        if !self.fields.keys().any(|name| name.starts_with("ses.")) {
-            NextHdr::UET_HDR_NONE
-        } else if has(&["ses.response_message_id", "ses.read_request_message_id"]) {
-            NextHdr::UET_HDR_RESPONSE_DATA
-        } else if has(&["ses.original_request_psn"]) {
-            NextHdr::UET_HDR_RESPONSE_DATA_SMALL
-        } else if has(&["ses.return_code"]) {
-            NextHdr::UET_HDR_RESPONSE
-        } else if has(&["ses.message_id", "ses.message_offset", "ses.initiator_restart_token"]) {
-            NextHdr::UET_HDR_REQUEST_STD
-        } else if has(&["ses.initiator", "ses.memory_key", "ses.match_bits"]) {
-            NextHdr::UET_HDR_REQUEST_MEDIUM
-        } else {
-            NextHdr::UET_HDR_REQUEST_SMALL
+        let mut best = (0, NextHdr::UET_HDR_NONE);
+        if self.fields.keys().any(|name| name.starts_with("ses.")) {
+            best.1 = NextHdr::UET_HDR_REQUEST_SMALL;
         }
+        for (codes, layout) in Ses::TABLE {
+            let known =
+                self.fields.keys().filter(|name| name.starts_with("ses.") && layout.field(name).is_some());
+            let known = known.count();
+            if known > best.0 {
+                best = (known, codes[0]);
+            }
+        }
+        best.1
     }
 
     /// Builds a header with the given fields and reserved bits.

@@ -371,4 +371,17 @@ mod tests {
         assert!(assigned("pds.nack_code").is_some());
         assert!(assigned("pds.psn").is_none());
     }
+
+    #[test]
+    fn each_header_with_next_hdr_says_what_may_follow() {
+        use crate::pds::{Pds, Prologue};
+        // Nothing is known of what follows the header of a reserved type.
+        let known = Pds::TABLE.iter().filter(|(_, layout)| *layout != Prologue::LAYOUT);
+        for (codes, layout) in known {
+            for code in *codes {
+                let some_may = rules::may_follow(*code) != crate::layout::Values(0);
+                assert_eq!(some_may, layout.field("pds.next_hdr").is_some(), "may_follow: {code}");
+            }
+        }
+    }
 }

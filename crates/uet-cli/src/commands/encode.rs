@@ -6,11 +6,11 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use uet_packet_io::keys::KeyRing;
 use uet_packet_io::capture::{CaptureWriter, CapturedFrame, LinkType};
 use uet_packet_io::file::{Replacement, read_line};
 use uet_packet_io::hex::Hex;
 use uet_packet_io::json::{Settings, encode, encode_sealed};
+use uet_packet_io::keys::KeyRing;
 
 /// Build packets from JSON, the inverse of decode
 ///

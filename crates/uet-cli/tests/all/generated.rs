@@ -39,7 +39,9 @@ fn the_requirements_are_those_of_the_catalogue() {
         "# Requirements\n\nGenerated from the catalogue of uet-wire and the rules of uet-conformance; `uet explain ID` describes \
          one. By public evidence: we have had no access to the specification. A violation of a *must* loses, duplicates, \
          corrupts or misreads data, or makes a correct peer wait forever. A peer can tolerate a violation of a *should*. \
-         A *may* is an option. Evidence counts independent public sources; 2 means at least two.\n",
+         A *may* is an option. Evidence counts independent public sources; 2 means at least two.\n\nIf you have the \
+         specification, start with the requirements that have one source. `uet run --catalogue corrections.toml` corrects them \
+         without a rebuild ([testing.md](testing.md#corrections-of-the-catalogue)). Please send the corrections to us, too.\n",
     );
     let area = |id: &'static str| id.split('-').next().unwrap_or(id);
     let mut before = "";
@@ -61,46 +63,4 @@ fn the_requirements_are_those_of_the_catalogue() {
         let _ = writeln!(page, "| {id} | {level} | {section} | {evidence} | {sentence} | {rules} |");
     }
     current("requirements.md", &page);
-}
-
-/// Returns the first section that a requirement names, as numbers to sort by, and as text.
-fn first_section(requirement: &Requirement) -> (Vec<u32>, &'static str) {
-    let first = requirement.section.split(',').next().unwrap_or_default().trim();
-    (first.split('.').map(|part| part.parse().unwrap_or(u32::MAX)).collect(), first)
-}
-
-#[test]
-fn the_audit_lists_every_requirement_by_section() {
-    let mut page = String::from(
-        "# Audit\n\nGenerated from the catalogue of uet-wire. This page is for readers who have the specification. We have had no \
-         access to it: every requirement comes from public sources. The requirements are in the order of the specification, so \
-         that you can read both side by side.\n\nCheck the box of a requirement that is right. Otherwise write the correct \
-         level or sentence into the last column, or \"none\" if the specification does not require it. Start with low \
-         confidence.\n\n| confidence | meaning |\n| --- | --- |\n| high | at least two independent public sources state it \
-         |\n| low | one public source states it |\n\n`uet run --catalogue corrections.toml` applies corrections without a \
-         rebuild ([testing.md](testing.md#corrections-of-the-catalogue)). Please send them to us, too.\n",
-    );
-    let mut requirements: Vec<&Requirement> = catalogue::ALL.to_vec();
-    requirements.sort_by_key(|requirement| first_section(requirement));
-    let low = requirements.iter().filter(|requirement| requirement.evidence < 2).count();
-    let _ = write!(page, "\n{} requirements, {low} of them with low confidence.\n", requirements.len());
-    for of_section in requirements.chunk_by(|one, next| first_section(one) == first_section(next)) {
-        let (_, section) = first_section(of_section[0]);
-        let _ = write!(
-            page,
-            "\n## Section {section}\n\n| right | id | level | evidence | confidence | requirement | also in | correction |\n\
-             | :---: | --- | --- | ---: | --- | --- | --- | --- |\n"
-        );
-        for Requirement { id, level, section, evidence, sentence, .. } in of_section {
-            let confidence = if *evidence < 2 { "low" } else { "high" };
-            let others = section.split_once(',').map_or("", |(_, others)| others.trim());
-            let level = level.name();
-            let _ = writeln!(
-                page,
-                "| ☐ | {id} | {level} | {evidence} | {confidence} | {sentence} | {others} | |"
-            );
-        }
-    }
-    assert_eq!(page.matches("| ☐ |").count(), catalogue::ALL.len());
-    current("audit.md", &page);
 }

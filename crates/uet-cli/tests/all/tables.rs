@@ -121,7 +121,8 @@ mod written {
 
     #[test]
     fn documentation_lists_the_columns() {
-        let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/analysis.md")).unwrap();
+        let page =
+            fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/analysis.md")).unwrap();
         for (table, columns) in schemas() {
             let section = page.split(&format!("\n### {table}\n")).nth(1).unwrap_or_default();
             let section = section.split("\n## ").next().unwrap().split("\n### ").next().unwrap();

@@ -34,12 +34,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use uet_control as channel;
 use uet_control::{Answer, ErrorCode, Event, Op, Permission, Refusal, Request, SecureDomain, Welcome};
-use uet_packet_io::keys::KeyError;
 use uet_model::secure::{Encapsulation, Ports};
 use uet_model::ses::{
     Access, AddressError, Key, OperationId, Process, Receive, ReceiveId, Region, RegionId, ResourceIndex, Tag,
 };
 use uet_model::{Mode, Packet, Pool, Route, Time};
+use uet_packet_io::keys::KeyError;
 use uet_wire::outer::UDP_PORT;
 
 /// Maximum memory that a suite can make a NIC hold.

@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use uet_control::{Link, Request};
 use uet_emulator::control::Control;
 use uet_emulator::{Config, Nic};
-use uet_packet_io::keys::{KeyRing, Opened};
 use uet_model::ses::{Access, Key, Operation, Peer, Process, Region, ResourceIndex, Work};
 use uet_model::{Packet, Time};
 use uet_observe::IvHistory;
+use uet_packet_io::keys::{KeyRing, Opened};
 use uet_wire::tss::Outer;
 
 const DEVICE: [u8; 4] = [10, 0, 0, 1];

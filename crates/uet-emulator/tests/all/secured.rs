@@ -11,9 +11,9 @@ use uet_emulator::frame::Outer;
 use uet_emulator::link::driver::Driver;
 use uet_emulator::link::udp::UdpLink;
 use uet_emulator::{Config, Nic};
-use uet_packet_io::keys::{KeyRing, domains_from_toml};
 use uet_model::Time;
 use uet_model::ses::{Access, Key, Operation, Peer, Process, Region, ResourceIndex, Work};
+use uet_packet_io::keys::{KeyRing, domains_from_toml};
 use uet_packet_io::{Decoder, input};
 use uet_wire::{Options, Start};
 

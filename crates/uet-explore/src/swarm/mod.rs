@@ -25,8 +25,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use traffic::{Step, Traffic};
 use uet_emulator::Nic;
 use uet_emulator::fault::Fault;
-use uet_model::network::{Network, stream};
 use uet_model::Time;
+use uet_model::network::{Network, stream};
 use uet_model::ses::{Access, Key, Process, Region, RegionId, ResourceIndex};
 use watch::Watch;
 

@@ -55,7 +55,10 @@ struct Uses {
 fn check_page(uses: &BTreeMap<String, Uses>) {
     let unknown: Vec<&String> =
         uses.keys().filter(|name| !PARAMETERS.iter().any(|parameter| parameter.name == *name)).collect();
-    assert!(unknown.is_empty(), "parameters without a row in crates/uet-control/src/parameter.rs: {unknown:?}");
+    assert!(
+        unknown.is_empty(),
+        "parameters without a row in crates/uet-control/src/parameter.rs: {unknown:?}"
+    );
     let mut page = String::from(
         "# Parameters of a device\n\nA device reports its parameters in the answer to `hello`. A statement (`--statement`) \
          overrides them. Some rules set parameters with `configure`. If a parameter is absent, the suite assumes the default.\n\n\

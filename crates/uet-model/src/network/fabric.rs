@@ -1,11 +1,11 @@
 use crate::network::agenda::Agenda;
 use crate::network::impairment::{Active, Impairment, Treatment};
 use crate::network::stream;
+use crate::{Packet, Time};
 use core::fmt;
 use core::net::IpAddr;
 use core::time::Duration;
 use std::collections::VecDeque;
-use crate::{Packet, Time};
 
 /// A network between addresses, in virtual time. Packets arrive after [`latency`](Self::latency) and in sending order,
 /// unless a rule changes that.

@@ -1,10 +1,10 @@
 use crate::network::kind::PacketKind;
+use crate::{Packet, Priority, Time, TrimPoint};
 use core::fmt;
 use core::net::IpAddr;
 use core::ops::RangeInclusive;
 use core::time::Duration;
 use std::sync::Arc;
-use crate::{Packet, Priority, Time, TrimPoint};
 use uet_wire::Uet;
 
 /// A packet rule: an effect, and a selection of packets. Parse it from text, and add a predicate with

@@ -1,11 +1,11 @@
 use crate::network::fabric::{Arrival, Fabric};
 use crate::network::impairment::Treatment;
+use crate::pds::Pds;
+use crate::{Fep, Packet, Time};
 use core::net::IpAddr;
 use core::ops::{Index, IndexMut};
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
-use crate::pds::Pds;
-use crate::{Fep, Packet, Time};
 
 /// An endpoint on a [`Network`]. The methods match those of [`Fep`] and [`Pds`].
 pub trait Node {

@@ -1,10 +1,10 @@
 use crate::network::impairment::{Effect, Impairment, Pick};
 use crate::network::kind::PacketKind;
+use crate::{Time, TrimPoint};
 use core::fmt;
 use core::net::IpAddr;
 use core::str::FromStr;
 use core::time::Duration;
-use crate::{Time, TrimPoint};
 
 /// An error in the text syntax of an impairment.
 #[derive(Clone, Debug, PartialEq, Eq)]

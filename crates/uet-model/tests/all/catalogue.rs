@@ -44,8 +44,14 @@ fn model_and_catalogue_have_equal_requirements() {
     let ours = catalogue::ALL.iter().map(|requirement| requirement.id).filter(|id| is_ours(id));
     let unnamed: Vec<_> = ours.filter(|id| !in_the_model.contains(*id)).collect();
     let unknown: Vec<_> = in_the_model.iter().filter(|id| catalogue::find(id).is_none()).collect();
-    assert!(unnamed.is_empty(), "in the catalogue, and in no comment below crates/uet-model/src: {unnamed:?}");
-    assert!(unknown.is_empty(), "in a comment below crates/uet-model/src, and not in the catalogue: {unknown:?}");
+    assert!(
+        unnamed.is_empty(),
+        "in the catalogue, and in no comment below crates/uet-model/src: {unnamed:?}"
+    );
+    assert!(
+        unknown.is_empty(),
+        "in a comment below crates/uet-model/src, and not in the catalogue: {unknown:?}"
+    );
 }
 
 #[test]

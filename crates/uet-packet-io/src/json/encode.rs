@@ -5,12 +5,12 @@
 //! original.
 
 use crate::hex;
+use crate::keys::KeyRing;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
-use crate::keys::KeyRing;
 use uet_wire::layout::Layer;
 use uet_wire::outer::{Ethernet, Udp, Vlan};
 use uet_wire::serde::{FieldError, Given, INNER_VLAN, KEYS, OwnedHeader, PacketFields};

@@ -105,7 +105,8 @@ fn data_is_that_of_the_segments() {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
     let (mut several, mut single) = (0, 0);
     let files = ["examples", "sequences", "headers"].map(|name| format!("vectors/pcap/{name}"));
-    for name in files.into_iter().chain(["write", "rendezvous"].map(|name| format!("corpora/captures/learn/{name}")))
+    for name in
+        files.into_iter().chain(["write", "rendezvous"].map(|name| format!("corpora/captures/learn/{name}")))
     {
         let file = root.join(format!("{name}.pcapng"));
         let mut payloads = Vec::new();

@@ -3,10 +3,10 @@
 
 use core::time::Duration;
 use std::collections::VecDeque;
-use uet_model::network::{Agenda, stream};
 use uet_model::cc::{
     AckReport, CcParams, Ccc, CreditPacer, CreditSource, NackReport, Network, Sending, Sums, Wanted,
 };
+use uet_model::network::{Agenda, stream};
 use uet_model::{PdcHandle, Time};
 use uet_wire::Units24;
 use uet_wire::registry::NackCode;

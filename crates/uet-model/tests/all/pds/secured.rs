@@ -3,11 +3,11 @@
 use super::common::*;
 use core::time::Duration;
 use std::sync::{Arc, Mutex, MutexGuard};
-use uet_packet_io::keys::{KeyRing, Opened};
 use uet_model::pds::{Dropped, EventKind, Pds, Protect};
 use uet_model::secure::{Counters, Encapsulation, Member, Secure, StartPsnFloor, StartPsnMethod, Statistic};
 use uet_model::*;
 use uet_observe::IvHistory;
+use uet_packet_io::keys::{KeyRing, Opened};
 use uet_wire::pds::Pds as Header;
 use uet_wire::registry::{NackCode, PdsType};
 use uet_wire::tss::{Domain, DomainKey, Mode as KeyMode, Outer};
