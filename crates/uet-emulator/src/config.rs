@@ -5,7 +5,7 @@ use core::time::Duration;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use uet_model::PdsParams;
-use uet_model::cc::{CcError, CcParams, Network, PathMode};
+use uet_model::cc::{CcError, CcParams, NetworkParams, PathMode};
 use uet_model::secure::{SecureParams, StartPsnFloor, StartPsnMethod};
 use uet_model::ses::{
     Abort, ByteOrder, FormChoice, Restart, SesParams, SmallIndex, SwapOrder, TokenOrder, TooLong, UudOpcode,
@@ -42,7 +42,7 @@ pub struct Config {
     /// Path selection of an unordered context.
     pub paths: PathMode,
     /// Parameters of the network.
-    pub network: Network,
+    pub network: NetworkParams,
     /// Seed of all random numbers.
     pub seed: u64,
     /// Version of the specification that `hello` reports. Set it with [`speak`](Self::speak).
@@ -101,7 +101,8 @@ impl Config {
         // Such a network then holds no more than a socket does while its reader sleeps.
         let rate = 1_000_000_000;
         let base_rtt = Duration::from_millis(1);
-        let network = Network { sender_rate: rate, receiver_rate: rate, base_rtt, ..Network::default() };
+        let network =
+            NetworkParams { sender_rate: rate, receiver_rate: rate, base_rtt, ..NetworkParams::default() };
         Config { pds, network, ..Config::default() }
     }
 
@@ -122,9 +123,9 @@ impl Config {
 
     /// Returns the complete parameters of packet delivery, or an error if they are invalid.
     pub(crate) fn pds(&self) -> Result<PdsParams, ConfigError> {
-        let network = Network {
+        let network = NetworkParams {
             mtu: self.pds.payload_mtu.into(),
-            full_packet: Network::full_packet(self.pds.payload_mtu.into()),
+            full_packet: NetworkParams::full_packet(self.pds.payload_mtu.into()),
             ..self.network.clone()
         };
         let congestion = match self.congestion {
@@ -233,7 +234,7 @@ fn parameters(config: &mut Config) -> BTreeMap<&'static str, &mut dyn Parameter>
         expected_psn_in_close_ack rx_max_epoch_lifetime auth_fail_latch;
         not
     }
-    places! { Network of network => places;
+    places! { NetworkParams of network => places;
         sender_rate receiver_rate base_rtt trimming drop_threshold;
         not mtu full_packet
     }

@@ -2,7 +2,7 @@
 
 use core::fmt;
 use core::time::Duration;
-use uet_model::cc::{CcParams, Network};
+use uet_model::cc::{CcParams, NetworkParams};
 use uet_model::ses::SesParams;
 use uet_model::{Mode, PdsParams};
 
@@ -236,8 +236,8 @@ impl Scenario {
     }
 
     /// Returns a network whose BDP gives the first window or credit.
-    pub(crate) fn network(&self) -> Network {
-        let full_packet = Network::full_packet(MTU.into());
+    pub(crate) fn network(&self) -> NetworkParams {
+        let full_packet = NetworkParams::full_packet(MTU.into());
         let (packets, share) = match self.control {
             Control::Off => (1, 1),
             // The window is 1.5 BDP.
@@ -248,13 +248,13 @@ impl Scenario {
         let bytes = u64::from(full_packet) * u64::from(packets) * share / 3 + 1;
         // The bytes of 10 us, in bits per second.
         let rate = bytes.max(u64::from(full_packet)) * 800_000;
-        Network {
+        NetworkParams {
             base_rtt: Duration::from_micros(10),
             sender_rate: rate,
             receiver_rate: rate,
             mtu: MTU.into(),
             full_packet,
-            ..Network::default()
+            ..NetworkParams::default()
         }
     }
 

@@ -13,7 +13,7 @@ use std::alloc::System;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::{env, fs};
-use uet_model::cc::{CcParams, Network};
+use uet_model::cc::{CcParams, NetworkParams};
 use uet_model::pds::Pds;
 use uet_model::*;
 use uet_wire::registry::NextHdr;
@@ -49,7 +49,7 @@ struct Pair {
 
 impl Pair {
     fn new(case: Case) -> Self {
-        let network = Network::default();
+        let network = NetworkParams::default();
         let congestion = if case.controlled { CcParams::nscc(&network) } else { CcParams::none(&network) };
         let params = PdsParams {
             general_pdcs: u16::MAX,

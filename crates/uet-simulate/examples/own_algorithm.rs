@@ -7,8 +7,8 @@
 use std::time::Duration;
 use uet_model::Time;
 use uet_model::cc::{
-    AckReport, Algorithm, CreateAlgorithm, CustomAlgorithm, NackReport, Network, Observed, SendDecision,
-    Sending, Sums,
+    AckReport, Algorithm, CreateAlgorithm, CustomAlgorithm, NackReport, NetworkParams, Observed,
+    SendDecision, Sending, Sums,
 };
 use uet_simulate::{Congestion, Control, Outcome, Scenario, Simulation, Topology, Traffic, spread};
 
@@ -20,7 +20,7 @@ struct MarkShare {
 }
 
 impl CreateAlgorithm for MarkShare {
-    fn create(&self, network: &Network) -> Box<dyn Algorithm> {
+    fn create(&self, network: &NetworkParams) -> Box<dyn Algorithm> {
         let packet = f64::from(network.full_packet);
         let max = (1.5 * network.bdp()).max(packet);
         Box::new(MarkWindow {

@@ -5,7 +5,7 @@ use crate::topology::{Part, Topology};
 use crate::traffic::Traffic;
 use core::time::Duration;
 use uet_model::PdsParams;
-use uet_model::cc::{CcParams, CustomAlgorithm, Network, PathMode};
+use uet_model::cc::{CcParams, CustomAlgorithm, NetworkParams, PathMode};
 
 /// The size of an ACK with congestion control state, and of one without: IP and UDP, the ACK, a response.
 const ACK_CC: u32 = 40 + 8 + 32 + 12;
@@ -232,8 +232,8 @@ impl Scenario {
         Duration::from_secs_f64(2.0 * trigger * 8.0 / self.rate as f64)
     }
 
-    fn network(&self) -> Network {
-        Network {
+    fn network(&self) -> NetworkParams {
+        NetworkParams {
             sender_rate: self.rate,
             receiver_rate: self.rate,
             base_rtt: self.base_rtt(),

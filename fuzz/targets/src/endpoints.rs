@@ -142,7 +142,7 @@ fn weather(bytes: Vec<u8>, patient: bool) -> impl FnMut(Time, &Packet, &mut Trea
 }
 
 fn parameters(kind: u8, patient: bool) -> (PdsParams, SesParams) {
-    let fabric = uet_model::cc::Network::default();
+    let fabric = uet_model::cc::NetworkParams::default();
     let congestion = match kind % 4 {
         0 => CcParams::none(&fabric),
         1 => CcParams::nscc(&fabric),

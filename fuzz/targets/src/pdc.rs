@@ -5,7 +5,7 @@ use bytes::Bytes;
 use core::time::Duration;
 use std::collections::HashSet;
 use uet_conformance::draw::{Choices, Source};
-use uet_model::cc::{CcParams, Network};
+use uet_model::cc::{CcParams, NetworkParams};
 use uet_model::pds::Pds;
 use uet_model::*;
 use uet_wire::registry::{NackCode, NextHdr};
@@ -41,7 +41,7 @@ struct End {
 
 /// Returns parameters with small limits.
 fn params(kind: u8) -> PdsParams {
-    let network = Network::default();
+    let network = NetworkParams::default();
     let congestion = match kind % 4 {
         0 => CcParams::none(&network),
         1 => CcParams::nscc(&network),

@@ -7,7 +7,7 @@ use uet_conformance::draw::Source;
 use uet_emulator::Config;
 use uet_emulator::config::Congestion;
 use uet_model::PdsParams;
-use uet_model::cc::{Network, PathMode};
+use uet_model::cc::{NetworkParams, PathMode};
 use uet_model::secure::{SecureParams, StartPsnFloor, StartPsnMethod};
 use uet_model::ses::{Abort, FormChoice, Restart, SesParams};
 
@@ -39,7 +39,7 @@ pub(crate) struct Group {
     /// The number of the secure domain, and the way to its keys.
     pub(crate) domain: Option<(u32, &'static str)>,
     congestion: Congestion,
-    network: Network,
+    network: NetworkParams,
     mtu: u16,
     default_mpr: u8,
     start_rcvd_bytes: u64,
@@ -113,12 +113,12 @@ impl Group {
                 Congestion::Rccc,
                 Congestion::Both,
             ]),
-            network: Network {
+            network: NetworkParams {
                 sender_rate: rate,
                 receiver_rate: rate,
                 base_rtt: micros(rng, 5..=20),
                 trimming: rng.bool(),
-                ..Network::default()
+                ..NetworkParams::default()
             },
             mtu: rng.pick(&[1024, 1024, 2048, 4096, 8192]),
             default_mpr: rng.pick(&[1, 2, 8]),

@@ -1,5 +1,5 @@
 use super::{
-    AckReport, Algorithms, Both, CcError, CcParams, NackReport, Network, Nscc, Rccc, Sending, Wanted,
+    AckReport, Algorithms, Both, CcError, CcParams, NackReport, NetworkParams, Nscc, Rccc, Sending, Wanted,
 };
 use crate::Time;
 use core::fmt::Debug;
@@ -127,7 +127,7 @@ pub trait Algorithm: Debug + Send {
 /// `cargo run --example own_algorithm` of uet-simulate runs such an algorithm on a simulated fabric.
 pub trait CreateAlgorithm: Debug + Send + Sync {
     /// Creates the algorithm of a new context.
-    fn create(&self, network: &Network) -> Box<dyn Algorithm>;
+    fn create(&self, network: &NetworkParams) -> Box<dyn Algorithm>;
 }
 
 /// An algorithm of the caller. Clones share what creates it, and are equal.

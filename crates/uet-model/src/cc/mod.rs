@@ -57,7 +57,7 @@ pub use both::Both;
 pub use ccc::Ccc;
 pub use destination::{AckCcState, Answered, Destination, Penalty};
 pub use nscc::{Nscc, NsccParams, PenaltyReading};
-pub use params::{Algorithms, CcError, CcParams, Network, TfcParams};
+pub use params::{Algorithms, CcError, CcParams, NetworkParams, TfcParams};
 pub use path::{PathFeedback, PathMode, PathParams, PathSelector};
 pub use rccc::{CreditPacer, CreditSource, Grant, PacerParams, Rccc, RcccParams};
 pub use received::{RcvdBytes, Sent, rtt_sample};

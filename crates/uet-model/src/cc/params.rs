@@ -5,15 +5,15 @@ use core::time::Duration;
 /// The properties of the network. The defaults of all parameters follow from them.
 ///
 /// ```
-/// use uet_model::cc::{Network, NsccParams};
+/// use uet_model::cc::{NetworkParams, NsccParams};
 ///
-/// let network = Network::default();
+/// let network = NetworkParams::default();
 /// assert_eq!(network.bdp(), 75_000.0, "100 Gb/s times 6 us");
 /// assert_eq!(NsccParams::new(&network)?.max_wnd, 112_500);
 /// # Ok::<(), uet_model::cc::CcError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
-pub struct Network {
+pub struct NetworkParams {
     /// The link rate of the source, in bits per second.
     pub sender_rate: u64,
     /// The link rate of the destination, in bits per second.
@@ -31,22 +31,22 @@ pub struct Network {
     pub drop_threshold: f64,
 }
 
-impl Default for Network {
+impl Default for NetworkParams {
     /// Returns 100 Gb/s, 6 us, an MTU of 4,096 and trimming switches.
     fn default() -> Self {
-        Network {
+        NetworkParams {
             sender_rate: 100_000_000_000,
             receiver_rate: 100_000_000_000,
             base_rtt: Duration::from_micros(6),
             mtu: 4096,
-            full_packet: Network::full_packet(4096),
+            full_packet: NetworkParams::full_packet(4096),
             trimming: true,
             drop_threshold: 5.0,
         }
     }
 }
 
-impl Network {
+impl NetworkParams {
     /// The bytes in flight at 100 Gb/s and 12 us, the reference of scaling_a.
     const REFERENCE_BDP: f64 = 150_000.0;
 
@@ -92,7 +92,7 @@ pub enum Algorithms {
     /// RCCC for the last hop, NSCC for the fabric.
     Both(NsccParams, RcccParams),
     /// An algorithm of the caller, for this network.
-    Custom(CustomAlgorithm, Network),
+    Custom(CustomAlgorithm, NetworkParams),
     /// Transport flow control (section 3.6.15). Not implemented, because its details are not public.
     Tfc(TfcParams),
 }
@@ -134,7 +134,7 @@ pub struct CcParams {
 impl Default for CcParams {
     /// Returns NSCC for the default network.
     fn default() -> Self {
-        let network = Network::default();
+        let network = NetworkParams::default();
         CcParams {
             algorithms: Algorithms::Nscc(NsccParams::derived(&network)),
             paths: PathParams::new(&network),
@@ -145,34 +145,34 @@ impl Default for CcParams {
 
 impl CcParams {
     /// Returns NSCC for this network.
-    pub fn nscc(network: &Network) -> Result<Self, CcError> {
+    pub fn nscc(network: &NetworkParams) -> Result<Self, CcError> {
         let nscc = NsccParams::new(network)?;
         Self::of(network, Algorithms::Nscc(nscc))
     }
 
     /// Returns RCCC for this network.
-    pub fn rccc(network: &Network) -> Result<Self, CcError> {
+    pub fn rccc(network: &NetworkParams) -> Result<Self, CcError> {
         let rccc = RcccParams::new(network)?;
         Self::of(network, Algorithms::Rccc(rccc))
     }
 
     /// Returns NSCC and RCCC for this network.
-    pub fn both(network: &Network) -> Result<Self, CcError> {
+    pub fn both(network: &NetworkParams) -> Result<Self, CcError> {
         let both = Algorithms::Both(NsccParams::new(network)?, RcccParams::new(network)?);
         Self::of(network, both)
     }
 
     /// Returns no congestion control.
-    pub fn none(network: &Network) -> Result<Self, CcError> {
+    pub fn none(network: &NetworkParams) -> Result<Self, CcError> {
         Self::of(network, Algorithms::None)
     }
 
     /// Returns an algorithm of the caller for this network. Destinations answer it as they answer NSCC.
-    pub fn custom(network: &Network, algorithm: CustomAlgorithm) -> Result<Self, CcError> {
+    pub fn custom(network: &NetworkParams, algorithm: CustomAlgorithm) -> Result<Self, CcError> {
         Self::of(network, Algorithms::Custom(algorithm, network.clone()))
     }
 
-    fn of(network: &Network, algorithms: Algorithms) -> Result<Self, CcError> {
+    fn of(network: &NetworkParams, algorithms: Algorithms) -> Result<Self, CcError> {
         network.check()?;
         let paths = PathParams::new(network);
         let params = CcParams { algorithms, paths, pacer: PacerParams::new(network)? };

@@ -1,6 +1,6 @@
 //! Path selection (section 3.6.16): the entropy value of each packet.
 
-use super::{CcError, Network, params};
+use super::{CcError, NetworkParams, params};
 use crate::Time;
 use core::time::Duration;
 use fastrand::Rng;
@@ -39,7 +39,7 @@ pub struct PathParams {
 
 impl PathParams {
     /// Returns the defaults for this network.
-    pub fn new(network: &Network) -> Self {
+    pub fn new(network: &NetworkParams) -> Self {
         PathParams {
             mode: PathMode::default(),
             first: 0xc000,
@@ -85,9 +85,9 @@ impl PathFeedback {
 /// Chooses the entropy value of each packet.
 ///
 /// ```
-/// use uet_model::cc::{Network, PathParams, PathSelector};
+/// use uet_model::cc::{NetworkParams, PathParams, PathSelector};
 ///
-/// let mut paths = PathSelector::new(PathParams::new(&Network::default()), 7)?;
+/// let mut paths = PathSelector::new(PathParams::new(&NetworkParams::default()), 7)?;
 /// let mut seen: Vec<u16> = (0..256).map(|_| paths.next()).collect();
 /// seen.sort_unstable();
 /// assert!(seen.iter().copied().eq(0xc000..=0xc0ff), "each once");
@@ -124,7 +124,7 @@ impl core::hash::Hash for PathSelector {
 impl Default for PathSelector {
     /// Returns oblivious spraying for the default network.
     fn default() -> Self {
-        Self::seeded(PathParams::new(&Network::default()), 0)
+        Self::seeded(PathParams::new(&NetworkParams::default()), 0)
     }
 }
 

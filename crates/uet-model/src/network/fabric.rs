@@ -39,7 +39,7 @@ pub struct Fabric {
     rules: Vec<Rule>,
     agenda: Agenda<Arrival>,
     held: VecDeque<Held>,
-    counters: Counters,
+    counters: PacketCounts,
 }
 
 type Decide = dyn FnMut(Time, &Packet, &mut Treatment) + Send;
@@ -75,7 +75,7 @@ pub const HELD: Duration = Duration::from_millis(1);
 
 /// The counters of the network, in packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct PacketCounts {
     /// Sent packets.
     pub sent: u64,
     /// Arrived packets, including damaged packets and duplicates.
@@ -108,7 +108,7 @@ impl Fabric {
             rules: Vec::new(),
             agenda: Agenda::default(),
             held: VecDeque::new(),
-            counters: Counters::default(),
+            counters: PacketCounts::default(),
         }
     }
 
@@ -129,7 +129,7 @@ impl Fabric {
     }
 
     /// Returns the counters.
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> PacketCounts {
         self.counters
     }
 

@@ -57,7 +57,7 @@ mod nodes;
 mod syntax;
 
 pub use agenda::Agenda;
-pub use fabric::{Arrival, Counters, Fabric, HELD};
+pub use fabric::{Arrival, Fabric, HELD, PacketCounts};
 pub use impairment::{Impairment, Treatment, trim};
 pub use kind::PacketKind;
 pub use nodes::{Network, Node, Observer};

@@ -183,9 +183,9 @@ fn span(word: &str) -> Option<Duration> {
 }
 
 /// Prints a duration in the largest unit that keeps it a whole number.
-pub(crate) struct Span(pub(crate) Duration);
+pub(crate) struct DurationText(pub(crate) Duration);
 
-impl fmt::Display for Span {
+impl fmt::Display for DurationText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nanos = self.0.as_nanos();
         let (unit, factor) = UNITS
@@ -202,14 +202,14 @@ impl fmt::Display for Effect {
         match self {
             Effect::Drop => f.write_str("drop"),
             Effect::Duplicate => f.write_str("duplicate"),
-            Effect::Delay(span) => write!(f, "delay {}", Span(*span)),
-            Effect::Jitter(span) => write!(f, "jitter {}", Span(*span)),
+            Effect::Delay(span) => write!(f, "delay {}", DurationText(*span)),
+            Effect::Jitter(span) => write!(f, "jitter {}", DurationText(*span)),
             Effect::Reorder(count) => write!(f, "reorder {count}"),
             Effect::Mark => f.write_str("mark"),
             Effect::Trim(size, TrimPoint::Fabric) => write!(f, "trim {size}"),
             Effect::Trim(size, TrimPoint::LastHop) => write!(f, "trim-last-hop {size}"),
             Effect::Corrupt => f.write_str("corrupt"),
-            Effect::Blackout(span) => write!(f, "blackout {}", Span(*span)),
+            Effect::Blackout(span) => write!(f, "blackout {}", DurationText(*span)),
         }
     }
 }
@@ -237,10 +237,10 @@ impl fmt::Display for Impairment {
             write!(f, " to {to}")?;
         }
         if self.after > Time::ZERO {
-            write!(f, " after {}", Span(self.after - Time::ZERO))?;
+            write!(f, " after {}", DurationText(self.after - Time::ZERO))?;
         }
         if let Some(before) = self.before {
-            write!(f, " before {}", Span(before - Time::ZERO))?;
+            write!(f, " before {}", DurationText(before - Time::ZERO))?;
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ use uet_wire::{PdcId, Psn};
 
 /// The fields of a packet with a PSN, whether request or control packet.
 #[derive(Clone, Copy)]
-pub(super) struct Arrival {
+pub(super) struct PsnFields {
     pub(super) mode: Option<Mode>,
     pub(super) psn: Psn,
     /// The first PSN of the context, in a packet with `syn`.
@@ -35,13 +35,13 @@ pub(super) enum Arriving {
     Control(CtlType, u32),
 }
 
-impl Arrival {
+impl PsnFields {
     pub(super) fn of_request(request: &Request) -> Self {
         let mode = match request.prologue().kind() {
             PdsType::ROD_REQ | PdsType::ROD_CC_REQ => Mode::Rod,
             _ => Mode::Rud,
         };
-        Arrival {
+        PsnFields {
             mode: Some(mode),
             psn: request.psn(),
             start: request.start_psn(),
@@ -57,7 +57,7 @@ impl Arrival {
 
     /// Parses a control packet. It states the mode only when it may open a context.
     pub(super) fn of_control(control: &Control) -> Self {
-        Arrival {
+        PsnFields {
             mode: control.syn().then(|| Pdc::opened_mode(control)),
             psn: control.psn(),
             start: control.start_psn(),
@@ -112,7 +112,7 @@ pub(super) fn trim_code(trimmed: TrimPoint) -> NackCode {
 
 impl Pdc {
     /// Handles a packet with a PSN for this context.
-    pub(super) fn receive(&mut self, shared: &mut Shared, packet: Packet, arrival: Arrival, ses: Head) {
+    pub(super) fn receive(&mut self, shared: &mut Shared, packet: Packet, arrival: PsnFields, ses: Head) {
         let psn = arrival.psn;
         let own = PdcId(self.pdcid());
         let reply = |code| NackReply { spdcid: own, ..arrival.reply(&packet, code) };
@@ -159,7 +159,7 @@ impl Pdc {
         }
     }
 
-    fn known(&mut self, shared: &mut Shared, packet: Packet, arrival: Arrival, ses: Head) {
+    fn known(&mut self, shared: &mut Shared, packet: Packet, arrival: PsnFields, ses: Head) {
         let psn = arrival.psn;
         let named = self.named(psn, arrival.flags(&packet, &shared.params), &packet, shared.now);
         let what = self.duplicate(shared, named);
@@ -190,7 +190,7 @@ impl Pdc {
         }
     }
 
-    fn new_packet(&mut self, shared: &mut Shared, packet: Packet, arrival: Arrival, ses: Head) {
+    fn new_packet(&mut self, shared: &mut Shared, packet: Packet, arrival: PsnFields, ses: Head) {
         let psn = arrival.psn;
         let reply = |code| NackReply { spdcid: PdcId(self.pdcid()), ..arrival.reply(&packet, code) };
         if self.mode == Mode::Rod && psn != self.destination.expected() {
@@ -227,7 +227,7 @@ impl Pdc {
     }
 
     /// `PDS-NACK-011`: a packet for which a resource is missing is refused, and counts as not received.
-    fn lacking(&self, shared: &Shared, arrival: &Arrival) -> Option<NackCode> {
+    fn lacking(&self, shared: &Shared, arrival: &PsnFields) -> Option<NackCode> {
         let request = matches!(arrival.what, Arriving::Request(_));
         let above_gap = arrival.psn != self.destination.expected();
         if shared.slots + self.destination.room_for(arrival.psn) > shared.params.receive_slots as usize {
@@ -266,7 +266,7 @@ impl Pdc {
     }
 
     /// `PDS-RUD-001`: delivers each request as it arrives. Only an ordered context waits for earlier packets.
-    fn deliver(&mut self, shared: &mut Shared, packet: Packet, arrival: Arrival, ses: Head) {
+    fn deliver(&mut self, shared: &mut Shared, packet: Packet, arrival: PsnFields, ses: Head) {
         let Arriving::Request(next_hdr) = arrival.what else { return };
         shared.indications.push_back(Indication::Request(RxRequest {
             ticket: Ticket::Pdc(self.handle, arrival.psn),

@@ -1,7 +1,7 @@
 //! Finding and opening the context of a packet, and replies if there is none (section 3.5.8).
 
 use super::ack::EXPECTED_PSN;
-use super::arrive::{Arrival, Arriving, trim_code};
+use super::arrive::{Arriving, PsnFields, trim_code};
 use super::close::State;
 use super::destination::PsnPosition;
 use super::event::{CloseReason, Dropped, EventKind, Role};
@@ -34,10 +34,10 @@ impl Pds {
         };
         match header {
             Header::Request(request) => {
-                self.arrival(packet, Arrival::of_request(&request.copied()), None, rest(ses))
+                self.arrival(packet, PsnFields::of_request(&request.copied()), None, rest(ses))
             }
             Header::RequestCc(request) => {
-                let arrival = Arrival::of_request(&request.request().copied());
+                let arrival = PsnFields::of_request(&request.request().copied());
                 let demand = demand(&request.copied());
                 self.arrival(packet, arrival, Some(demand), rest(ses));
             }
@@ -56,7 +56,7 @@ impl Pds {
     }
 
     /// Handles a packet with a PSN: a request or a control packet.
-    fn arrival(&mut self, packet: Packet, arrival: Arrival, demand: Option<(u8, Units24)>, ses: Head) {
+    fn arrival(&mut self, packet: Packet, arrival: PsnFields, demand: Option<(u8, Units24)>, ses: Head) {
         // `PDS-PDC-001`
         if !arrival.spdcid.is_valid() {
             return self.shared.drop_packet(Dropped::Malformed);
@@ -93,7 +93,7 @@ impl Pds {
     }
 
     /// `PDS-PDC-003`: without `syn`, dpdcid selects the context, and the packet must come from its peer.
-    fn find(&mut self, packet: &Packet, arrival: &Arrival) -> Result<u16, Option<NackReply>> {
+    fn find(&mut self, packet: &Packet, arrival: &PsnFields) -> Result<u16, Option<NackReply>> {
         let id = arrival.dpdcid.unwrap_or_default().0;
         let Some(pdc) = self.contexts.get(id) else {
             // `PDS-OPEN-002`
@@ -126,7 +126,7 @@ impl Pds {
     fn find_or_open(
         &mut self,
         packet: &Packet,
-        arrival: &Arrival,
+        arrival: &PsnFields,
         start: Psn,
     ) -> Result<u16, Option<NackReply>> {
         if let Some(id) = self.contexts.of_peer(packet.src, arrival.spdcid.0) {
@@ -197,7 +197,7 @@ impl Pds {
     fn open_target(
         &mut self,
         packet: &Packet,
-        arrival: &Arrival,
+        arrival: &PsnFields,
         start: Psn,
     ) -> Result<u16, Option<NackCode>> {
         let params = &self.shared.params;
@@ -288,7 +288,7 @@ impl Pds {
 
     fn control(&mut self, packet: Packet, control: &Control) {
         let kind = control.ctl_type();
-        let arrival = Arrival::of_control(control);
+        let arrival = PsnFields::of_control(control);
         let known = kind != CtlType::NEGOTIATION || self.shared.params.negotiation;
         if kind.name().is_none() || !known {
             return self.unknown_control(&packet, &arrival);
@@ -333,7 +333,7 @@ impl Pds {
 
     /// Replies to an unknown control packet with NACK UNEXP_EVENT and spdcid 0, or not at all. The sources leave this
     /// open.
-    fn unknown_control(&mut self, packet: &Packet, arrival: &Arrival) {
+    fn unknown_control(&mut self, packet: &Packet, arrival: &PsnFields) {
         if self.shared.params.nack_unknown_control && packet.trimmed.is_none() && arrival.spdcid.is_valid() {
             return self.turn_away(arrival.reply(packet, NackCode::UNEXP_EVENT));
         }

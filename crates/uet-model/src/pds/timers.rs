@@ -67,13 +67,13 @@ pub(crate) fn backed_off(first: Duration, retransmissions: u8) -> Duration {
 }
 
 #[cfg_attr(feature = "explore", derive(Clone))]
-struct Node {
+struct TimerNode {
     links: Links,
     at: Time,
     timer: Timer,
 }
 
-impl Linked for Node {
+impl Linked for TimerNode {
     fn links(&mut self) -> &mut Links {
         &mut self.links
     }
@@ -106,7 +106,7 @@ impl Alarm {
 /// All timers of an endpoint.
 #[cfg_attr(feature = "explore", derive(Clone))]
 pub(crate) struct Timers {
-    nodes: Slab<Node>,
+    nodes: Slab<TimerNode>,
     lists: [List; KINDS],
     /// A bit for each list with timers.
     armed: u64,
@@ -143,7 +143,7 @@ impl Timers {
         // A clock that went back must not leave the list unsorted.
         let last = list.last().and_then(|key| self.nodes.get(key as usize)).map_or(at, |node| node.at);
         let at = at.max(last);
-        let key = self.nodes.insert(Node { links: Links::default(), at, timer }) as SlabKey;
+        let key = self.nodes.insert(TimerNode { links: Links::default(), at, timer }) as SlabKey;
         list.push(&mut self.nodes, key);
         self.armed |= 1 << kind;
         self.next = Some(self.next.map_or(at, |next| next.min(at)));

@@ -1,13 +1,13 @@
-use crate::cc::params::{self, CcError, Network, require};
+use crate::cc::params::{self, CcError, NetworkParams, require};
 use core::time::Duration;
 
-/// The parameters of NSCC (section 3.6.13), by the names of the specification. The defaults follow from the [`Network`].
+/// The parameters of NSCC (section 3.6.13), by the names of the specification. The defaults follow from the [`NetworkParams`].
 ///
 /// ```
-/// use uet_model::cc::{Network, NsccParams};
+/// use uet_model::cc::{NetworkParams, NsccParams};
 ///
 /// // 100 Gb/s, 6 us, switches that trim, an MTU of 4,096.
-/// let params = NsccParams::new(&Network::default())?;
+/// let params = NsccParams::new(&NetworkParams::default())?;
 /// assert_eq!((params.fi, params.eta, params.fi_scale), (10_240.0, 307.2, 0.125));
 /// assert_eq!(params.alpha * params.target_qdelay.as_secs_f64(), 3_072.0, "bytes per round trip without delay");
 /// # Ok::<(), uet_model::cc::CcError>(())
@@ -20,7 +20,7 @@ pub struct NsccParams {
     pub cached_base_rtt: Option<Duration>,
     /// The link rate of the source, in bits per second.
     pub sender_rate: u64,
-    /// The nominal size of a full packet: see [`Network::full_packet`].
+    /// The nominal size of a full packet: see [`NetworkParams::full_packet`].
     pub full_packet: u32,
     /// MaxWnd: the largest window until the base round trip has been measured; 1.5 BDP.
     pub max_wnd: u64,
@@ -82,7 +82,7 @@ impl NsccParams {
     const REFERENCE_DELAY: f64 = 12e-6;
 
     /// Returns the defaults for this network.
-    pub fn new(network: &Network) -> Result<Self, CcError> {
+    pub fn new(network: &NetworkParams) -> Result<Self, CcError> {
         network.check()?;
         let params = Self::derived(network);
         params.check()?;
@@ -90,13 +90,13 @@ impl NsccParams {
     }
 
     /// Returns the defaults for a checked network.
-    pub(in crate::cc) fn derived(network: &Network) -> Self {
+    pub(in crate::cc) fn derived(network: &NetworkParams) -> Self {
         let target = network.base_rtt.mul_f64(if network.trimming { 0.75 } else { 1.0 });
         Self::with_target(network, target)
     }
 
     /// Returns the defaults for another target_qdelay, on which alpha depends.
-    pub fn with_target(network: &Network, target_qdelay: Duration) -> Self {
+    pub fn with_target(network: &NetworkParams, target_qdelay: Duration) -> Self {
         let mtu = f64::from(network.mtu);
         let bdp = network.bdp();
         let max_wnd = (Self::WINDOW_BDPS * bdp) as u64;

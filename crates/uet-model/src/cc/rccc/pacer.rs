@@ -8,11 +8,11 @@ use uet_wire::Units24;
 /// Grants credit to all sources of this FEP in turn, at the rate of its link.
 ///
 /// ```
-/// use uet_model::cc::{CreditPacer, CreditSource, Network, PacerParams};
+/// use uet_model::cc::{CreditPacer, CreditSource, NetworkParams, PacerParams};
 /// use uet_model::{PdcHandle, Time};
 /// use uet_wire::Units24;
 ///
-/// let mut pacer = CreditPacer::new(PacerParams::new(&Network::default())?)?;
+/// let mut pacer = CreditPacer::new(PacerParams::new(&NetworkParams::default())?)?;
 /// let source = CreditSource { address: [10, 0, 0, 1].into(), ccc_id: 0xa1, class: 0 };
 /// let via = PdcHandle { pdcid: 0x4011, generation: 0 };
 /// pacer.demand(Time(0), source, via, Units24::from_bytes(20_000));

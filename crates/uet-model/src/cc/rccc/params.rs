@@ -1,4 +1,4 @@
-use crate::cc::params::{self, CcError, Network, require};
+use crate::cc::params::{self, CcError, NetworkParams, require};
 use core::time::Duration;
 use uet_wire::Units24;
 
@@ -6,7 +6,7 @@ use uet_wire::Units24;
 /// reordering cannot make it stale.
 const MOST_DEMAND: u64 = (1 << 21) * Units24::UNIT;
 
-/// The parameters of a source. All are open; the defaults follow from the [`Network`].
+/// The parameters of a source. All are open; the defaults follow from the [`NetworkParams`].
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "explore", derive(Hash))]
 pub struct RcccParams {
@@ -14,7 +14,7 @@ pub struct RcccParams {
     pub initial_credit: u64,
     /// The maximum credit requested at a time; 1.5 BDP.
     pub max_wnd: u64,
-    /// The nominal size of a full packet: see [`Network::full_packet`].
+    /// The nominal size of a full packet: see [`NetworkParams::full_packet`].
     pub full_packet: u32,
     /// The minimum wait for credit before a source requests it again; 2 base round trips. It grows if grants take
     /// longer.
@@ -28,7 +28,7 @@ pub struct RcccParams {
 
 impl RcccParams {
     /// Returns the defaults for this network.
-    pub fn new(network: &Network) -> Result<Self, CcError> {
+    pub fn new(network: &NetworkParams) -> Result<Self, CcError> {
         network.check()?;
         let bdp = network.bdp();
         let params = RcccParams {
@@ -60,7 +60,7 @@ impl RcccParams {
     }
 }
 
-/// The parameters of a destination that grants credit. All are open; the defaults follow from the [`Network`].
+/// The parameters of a destination that grants credit. All are open; the defaults follow from the [`NetworkParams`].
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "explore", derive(Hash))]
 pub struct PacerParams {
@@ -90,13 +90,13 @@ pub struct PacerParams {
 
 impl PacerParams {
     /// Returns the defaults for this network.
-    pub fn new(network: &Network) -> Result<Self, CcError> {
+    pub fn new(network: &NetworkParams) -> Result<Self, CcError> {
         network.check()?;
         Ok(Self::derived(network))
     }
 
     /// Returns the defaults for a checked network.
-    pub(in crate::cc) fn derived(network: &Network) -> Self {
+    pub(in crate::cc) fn derived(network: &NetworkParams) -> Self {
         PacerParams {
             link_rate: network.receiver_rate,
             percent: 99,

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use uet_model::PdcHandle;
 use uet_model::Time;
 use uet_model::cc::{
-    AckReport, Algorithms, CcParams, Ccc, CreditPacer, CreditSource, NackReport, Network, NsccParams,
+    AckReport, Algorithms, CcParams, Ccc, CreditPacer, CreditSource, NackReport, NetworkParams, NsccParams,
     PacerParams, PenaltyReading, Sending,
 };
 use uet_wire::Units24;
@@ -97,16 +97,16 @@ fn apply(ccc: &mut Ccc, now: Time, call: Call) {
     }
 }
 
-fn network() -> impl Strategy<Value = Network> {
+fn network() -> impl Strategy<Value = NetworkParams> {
     (1_000_000_000..2_000_000_000_000_u64, 1_000..1_000_000_u64, 10..14_u32, any::<bool>()).prop_map(
-        |(rate, rtt, mtu, trimming)| Network {
+        |(rate, rtt, mtu, trimming)| NetworkParams {
             sender_rate: rate,
             receiver_rate: rate,
             base_rtt: Duration::from_nanos(rtt),
             mtu: 1 << mtu,
-            full_packet: Network::full_packet(1 << mtu),
+            full_packet: NetworkParams::full_packet(1 << mtu),
             trimming,
-            ..Network::default()
+            ..NetworkParams::default()
         },
     )
 }
@@ -159,7 +159,7 @@ proptest! {
         max_wnd in 4208..1_u64 << 40,
         reports in vec((report(), 0..20_000_u64), 0..60),
     ) {
-        let mut params = NsccParams::new(&Network::default()).unwrap();
+        let mut params = NsccParams::new(&NetworkParams::default()).unwrap();
         (params.alpha, params.fi, params.eta, params.fi_scale) = (alpha, fi, eta, fi_scale);
         (params.gamma, params.max_md_jump, params.delay_weight) = (gamma, jump, weight);
         (params.max_wnd, params.initial_cwnd) = (max_wnd, 4208);
@@ -180,7 +180,7 @@ proptest! {
         idle_credit: bool,
         steps in vec((0..6_u8, any::<u8>(), units(), 0..1_000_000_u64), 0..200),
     ) {
-        let params = PacerParams { percent, idle_credit, max_sources: 4, ..PacerParams::new(&Network::default()).unwrap() };
+        let params = PacerParams { percent, idle_credit, max_sources: 4, ..PacerParams::new(&NetworkParams::default()).unwrap() };
         let most = 64 * (params.catch_up.as_nanos() as u32 / 1_323 + 2);
         let mut pacer = CreditPacer::new(params).unwrap();
         let mut now = Time(0);

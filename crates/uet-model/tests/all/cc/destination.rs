@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 use uet_model::Time;
-use uet_model::cc::{AckCcState, Answered, CcParams, Destination, Network, Penalty, RcvdBytes};
+use uet_model::cc::{AckCcState, Answered, CcParams, Destination, NetworkParams, Penalty, RcvdBytes};
 use uet_wire::Units24;
 use uet_wire::pds::AckCc;
 use uet_wire::registry::CcType;
@@ -109,7 +109,7 @@ fn penalty_and_its_end_are_sent() {
 
 #[test]
 fn state_is_written_to_the_ack() {
-    let network = Network::default();
+    let network = NetworkParams::default();
     let answered =
         Answered { arrived: Some(Time(0)), out_of_order: Some(70_000), granted: Units24::new(77).unwrap() };
     let mut penalty = Penalty::default();

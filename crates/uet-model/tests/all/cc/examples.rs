@@ -4,16 +4,16 @@
 use core::time::Duration;
 use uet_model::cc::{
     AckCcState, AckReport, Algorithm, Algorithms, Answered, CcParams, Ccc, CreditPacer, CreditSource,
-    Destination, Network, Nscc, NsccParams, PacerParams, Penalty, Rccc, RcccParams, RcvdBytes, Sending, Sent,
-    Sums, rtt_sample,
+    Destination, NetworkParams, Nscc, NsccParams, PacerParams, Penalty, Rccc, RcccParams, RcvdBytes, Sending,
+    Sent, Sums, rtt_sample,
 };
 use uet_model::{PdcHandle, Time};
 use uet_wire::Units24;
 
 const GIGABIT: u64 = 1_000_000_000;
 
-fn network(rate: u64, base_rtt: Duration) -> Network {
-    Network { sender_rate: rate, receiver_rate: rate, base_rtt, ..Network::default() }
+fn network(rate: u64, base_rtt: Duration) -> NetworkParams {
+    NetworkParams { sender_rate: rate, receiver_rate: rate, base_rtt, ..NetworkParams::default() }
 }
 
 fn us(microseconds: u64) -> Duration {
@@ -142,7 +142,7 @@ fn rccc_grant_per_interval() {
             percent: 100,
             hold: Duration::ZERO,
             stagger: false,
-            ..PacerParams::new(&Network::default()).unwrap()
+            ..PacerParams::new(&NetworkParams::default()).unwrap()
         };
         let (most, quantum) = (params.max_wnd, u64::from(params.quantum) * 256);
         let mut pacer = CreditPacer::new(params).unwrap();
@@ -184,7 +184,7 @@ fn rccc_cumulative_credit() {
 
 #[test]
 fn rccc_carrier_is_ack_cc() {
-    let params = CcParams::rccc(&Network::default()).unwrap();
+    let params = CcParams::rccc(&NetworkParams::default()).unwrap();
     let answered = Answered { granted: Units24::from_bytes(12_500), ..Answered::default() };
     let state = Destination::new(&params).state_for_ack(Time(0), answered, Penalty::default());
     assert_eq!(state, AckCcState::Credit { credit: Units24::from_bytes(12_500), ooo_count: 0xffff });
@@ -193,8 +193,8 @@ fn rccc_carrier_is_ack_cc() {
 /// The article swaps the values of the delay target. We follow the specification.
 #[test]
 fn slip_target_qdelay() {
-    let with_trimming = Network::default();
-    let without = Network { trimming: false, ..Network::default() };
+    let with_trimming = NetworkParams::default();
+    let without = NetworkParams { trimming: false, ..NetworkParams::default() };
     assert_eq!(NsccParams::new(&with_trimming).unwrap().target_qdelay, Duration::from_nanos(4_500));
     assert_eq!(NsccParams::new(&without).unwrap().target_qdelay, us(6));
 }
@@ -203,7 +203,7 @@ fn slip_target_qdelay() {
 /// for the packet.
 #[test]
 fn slip_send_test() {
-    let network = Network { full_packet: 4096, ..Network::default() };
+    let network = NetworkParams { full_packet: 4096, ..NetworkParams::default() };
     let mut params = NsccParams::new(&network).unwrap();
     params.initial_cwnd = 10_000;
     let mut ccc =
@@ -225,7 +225,7 @@ fn slip_credit_target() {
     ccc.new_data(Time(0), 12_500);
     ccc.new_data(Time(0), 255_987_500);
     let departure = ccc.send(Time(0), Sending { size: 12_500, is_retransmission: false });
-    let params = RcccParams::new(&Network::default()).unwrap();
+    let params = RcccParams::new(&NetworkParams::default()).unwrap();
     assert_eq!(departure.credit_target.unwrap().1, Units24::from_bytes(params.max_wnd));
 }
 
@@ -237,6 +237,6 @@ fn source(ccc_id: u8) -> CreditSource {
 
 /// Returns a context 0xA1 with this initial credit.
 fn rccc(initial_credit: u64) -> Ccc {
-    let params = RcccParams { initial_credit, ..RcccParams::new(&Network::default()).unwrap() };
+    let params = RcccParams { initial_credit, ..RcccParams::new(&NetworkParams::default()).unwrap() };
     Ccc::with_algorithm(Box::new(Rccc::new(params, 0xa1).unwrap()), Default::default())
 }

@@ -4,7 +4,7 @@
 use core::time::Duration;
 use std::collections::VecDeque;
 use uet_model::cc::{
-    AckReport, CcParams, Ccc, CreditPacer, CreditSource, NackReport, Network, Sending, Sums, Wanted,
+    AckReport, CcParams, Ccc, CreditPacer, CreditSource, NackReport, NetworkParams, Sending, Sums, Wanted,
 };
 use uet_model::network::{Agenda, stream};
 use uet_model::{PdcHandle, Time};
@@ -203,8 +203,8 @@ fn who(source: usize) -> CreditSource {
     CreditSource { address: [10, 0, 0, 1].into(), ccc_id: source as u8, class: 0 }
 }
 
-fn network() -> Network {
-    Network { full_packet: SIZE, ..Network::default() }
+fn network() -> NetworkParams {
+    NetworkParams { full_packet: SIZE, ..NetworkParams::default() }
 }
 
 #[test]

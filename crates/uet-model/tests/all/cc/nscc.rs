@@ -3,8 +3,8 @@
 use core::time::Duration;
 use uet_model::Time;
 use uet_model::cc::{
-    AckReport, Algorithm, NackReport, Network, Nscc, NsccParams, PenaltyReading, Sending, Sent, Sums, Wanted,
-    rtt_sample,
+    AckReport, Algorithm, NackReport, NetworkParams, Nscc, NsccParams, PenaltyReading, Sending, Sent, Sums,
+    Wanted, rtt_sample,
 };
 use uet_wire::registry::NackCode;
 
@@ -19,7 +19,7 @@ fn us(microseconds: f64) -> Duration {
 /// A network of 100 Gb/s and 6 us with trimming, packets of 4,096 bytes, and a window of 50,000. Only the features that
 /// a test adds are active: no eta, no quick adapt, and each ACK applies at once.
 fn params() -> NsccParams {
-    let network = Network { full_packet: PACKET, ..Network::default() };
+    let network = NetworkParams { full_packet: PACKET, ..NetworkParams::default() };
     NsccParams {
         initial_cwnd: 50_000,
         quick_adapt: false,

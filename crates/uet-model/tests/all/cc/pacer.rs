@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 use std::collections::BTreeMap;
-use uet_model::cc::{CreditPacer, CreditSource, Grant, Network, PacerParams};
+use uet_model::cc::{CreditPacer, CreditSource, Grant, NetworkParams, PacerParams};
 use uet_model::{PdcHandle, Time};
 use uet_wire::Units24;
 
@@ -14,7 +14,11 @@ const MOST: u32 = 440;
 
 /// Parameters without the measures for sources that start together. [`together`] tests those.
 fn params() -> PacerParams {
-    PacerParams { hold: Duration::ZERO, stagger: false, ..PacerParams::new(&Network::default()).unwrap() }
+    PacerParams {
+        hold: Duration::ZERO,
+        stagger: false,
+        ..PacerParams::new(&NetworkParams::default()).unwrap()
+    }
 }
 
 fn pacer(change: impl FnOnce(&mut PacerParams)) -> CreditPacer {

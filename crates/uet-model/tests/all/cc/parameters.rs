@@ -2,13 +2,13 @@
 
 use core::time::Duration;
 use uet_model::cc::{
-    Algorithms, CcError, CcParams, Ccc, CreditPacer, Network, Nscc, NsccParams, PacerParams, PathMode,
+    Algorithms, CcError, CcParams, Ccc, CreditPacer, NetworkParams, Nscc, NsccParams, PacerParams, PathMode,
     PathParams, PathSelector, Rccc, RcccParams, TfcParams,
 };
 
 #[test]
 fn nscc_defaults_with_trimming() {
-    let params = NsccParams::new(&Network::default()).unwrap();
+    let params = NsccParams::new(&NetworkParams::default()).unwrap();
     let us = Duration::from_micros;
     assert_eq!(
         params,
@@ -42,29 +42,29 @@ fn nscc_defaults_with_trimming() {
 
 #[test]
 fn nscc_defaults_without_trimming() {
-    let params = NsccParams::new(&Network { trimming: false, ..Network::default() }).unwrap();
+    let params = NsccParams::new(&NetworkParams { trimming: false, ..NetworkParams::default() }).unwrap();
     assert_eq!(params.target_qdelay, Duration::from_micros(6));
     assert_eq!(params.qa_threshold, Some(Duration::from_micros(24)), "4 base round trips for 5 Plane_BDP");
 }
 
 #[test]
 fn slower_end_determines_bdp() {
-    let network = Network { receiver_rate: 50_000_000_000, ..Network::default() };
+    let network = NetworkParams { receiver_rate: 50_000_000_000, ..NetworkParams::default() };
     assert_eq!(network.bdp(), 37_500.0);
-    let network = Network { sender_rate: 50_000_000_000, ..Network::default() };
+    let network = NetworkParams { sender_rate: 50_000_000_000, ..NetworkParams::default() };
     assert_eq!(network.bdp(), 37_500.0);
 }
 
 #[test]
 fn alpha_is_independent_of_target() {
-    let network = Network::default();
+    let network = NetworkParams::default();
     let alpha = |target| NsccParams::with_target(&network, Duration::from_micros(target)).alpha;
     assert!((alpha(3) / alpha(9) - 1.0).abs() < 1e-12, "scaling_b / target_qdelay is 1 / 12 us");
 }
 
 #[test]
 fn rccc_and_pacer_defaults() {
-    let network = Network::default();
+    let network = NetworkParams::default();
     let us = Duration::from_micros;
     assert_eq!(
         RcccParams::new(&network).unwrap(),
@@ -96,7 +96,7 @@ fn rccc_and_pacer_defaults() {
 
 #[test]
 fn configuration_selects_algorithms() {
-    let network = Network::default();
+    let network = NetworkParams::default();
     let table = [
         (CcParams::none(&network), false, false),
         (CcParams::nscc(&network), true, false),
@@ -140,14 +140,14 @@ macro_rules! refuses {
 #[test]
 fn impossible_networks_are_refused() {
     let zero = Duration::ZERO;
-    refuses! { Network::default(), |network| network.check();
+    refuses! { NetworkParams::default(), |network| network.check();
         sender_rate = 0, sender_rate = u64::MAX, receiver_rate = 0, base_rtt = zero,
         base_rtt = Duration::from_secs(11), mtu = 0, mtu = 4209, full_packet = 0, full_packet = u32::MAX,
         drop_threshold = 0.9, drop_threshold = f64::NAN, drop_threshold = f64::INFINITY,
     }
     for network in [
-        Network { base_rtt: Duration::from_nanos(200), ..Network::default() },
-        Network { sender_rate: 1_000_000, ..Network::default() },
+        NetworkParams { base_rtt: Duration::from_nanos(200), ..NetworkParams::default() },
+        NetworkParams { sender_rate: 1_000_000, ..NetworkParams::default() },
     ] {
         assert_eq!(
             NsccParams::new(&network).unwrap_err().parameter,
@@ -156,31 +156,31 @@ fn impossible_networks_are_refused() {
         );
         assert_eq!(CcParams::nscc(&network).unwrap_err().parameter, "max_wnd");
     }
-    let network = Network { sender_rate: 0, ..Network::default() };
+    let network = NetworkParams { sender_rate: 0, ..NetworkParams::default() };
     assert!(NsccParams::new(&network).is_err() && RcccParams::new(&network).is_err());
     assert!(PacerParams::new(&network).is_err() && CcParams::none(&network).is_err());
 }
 
 #[test]
 fn impossible_nscc_parameters_are_refused() {
-    refuses! { NsccParams::new(&Network::default()).unwrap(), |params| Nscc::new(params).map(drop);
+    refuses! { NsccParams::new(&NetworkParams::default()).unwrap(), |params| Nscc::new(params).map(drop);
         config_base_rtt = Duration::ZERO, cached_base_rtt = Some(Duration::ZERO), sender_rate = 0,
         full_packet = 0, max_wnd = 4207, max_wnd = u64::MAX, initial_cwnd = 4207, initial_cwnd = 112_501,
         target_qdelay = Duration::ZERO, alpha = -1.0, alpha = f64::NAN, fi = f64::INFINITY, fi_scale = -0.1,
         eta = f64::NAN, gamma = 1.1, gamma = f64::NAN, max_md_jump = -0.1, qa_gate = 64, delay_weight = 0.0,
         delay_weight = 1.1,
     }
-    let smallest = NsccParams { initial_cwnd: 4208, ..NsccParams::new(&Network::default()).unwrap() };
+    let smallest = NsccParams { initial_cwnd: 4208, ..NsccParams::new(&NetworkParams::default()).unwrap() };
     assert!(smallest.check().is_ok());
 }
 
 #[test]
 fn impossible_rccc_parameters_are_refused() {
-    refuses! { RcccParams::new(&Network::default()).unwrap(), |params| Rccc::new(params, 1).map(drop);
+    refuses! { RcccParams::new(&NetworkParams::default()).unwrap(), |params| Rccc::new(params, 1).map(drop);
         initial_credit = 0, initial_credit = u64::MAX, max_wnd = 4207, max_wnd = 1 << 30, full_packet = 0,
         request_interval = Duration::ZERO, idle_reset = Duration::ZERO,
     }
-    refuses! { PacerParams::new(&Network::default()).unwrap(), |params| CreditPacer::new(params).map(drop);
+    refuses! { PacerParams::new(&NetworkParams::default()).unwrap(), |params| CreditPacer::new(params).map(drop);
         link_rate = 0, percent = 0, percent = 101, quantum = 0, max_wnd = 0, max_wnd = 1 << 30, max_sources = 0,
         forget_after = Duration::ZERO,
     }
@@ -188,21 +188,21 @@ fn impossible_rccc_parameters_are_refused() {
 
 #[test]
 fn impossible_path_parameters_are_refused() {
-    refuses! { PathParams::new(&Network::default()), |params| PathSelector::new(params, 0).map(drop);
+    refuses! { PathParams::new(&NetworkParams::default()), |params| PathSelector::new(params, 0).map(drop);
         values = 0, values = 4097, first = 0xff01, ring = 0, ring = 4097,
     }
-    let highest = PathParams { first: 0xff00, ..PathParams::new(&Network::default()) };
+    let highest = PathParams { first: 0xff00, ..PathParams::new(&NetworkParams::default()) };
     assert!(highest.check().is_ok());
 }
 
 #[test]
 fn check_covers_every_parameter_set() {
-    let network = Network::default();
+    let network = NetworkParams::default();
     let part = |break_it: fn(&mut CcParams)| {
         refused(CcParams::both(&network).unwrap(), |params| params.check(), break_it)
     };
     let rccc = |params: &mut CcParams| {
-        let mut rccc = RcccParams::new(&Network::default()).unwrap();
+        let mut rccc = RcccParams::new(&NetworkParams::default()).unwrap();
         rccc.initial_credit = 0;
         params.algorithms = Algorithms::Rccc(rccc);
     };
@@ -210,9 +210,9 @@ fn check_covers_every_parameter_set() {
     assert_eq!(part(|params| params.paths.values = 0), "values");
     assert_eq!(part(|params| params.pacer.quantum = 0), "quantum");
     let nscc = |params: &mut CcParams| {
-        let mut nscc = NsccParams::new(&Network::default()).unwrap();
+        let mut nscc = NsccParams::new(&NetworkParams::default()).unwrap();
         nscc.gamma = 2.0;
-        let rccc = RcccParams::new(&Network::default()).unwrap();
+        let rccc = RcccParams::new(&NetworkParams::default()).unwrap();
         params.algorithms = Algorithms::Both(nscc, rccc);
     };
     assert_eq!(part(nscc), "gamma");

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use uet_model::Time;
 use uet_model::cc::PathFeedback::{Bad, Congested, Good, TimedOut};
 use uet_model::cc::{
-    AckReport, CcParams, Ccc, NackReport, Network, PathMode, PathParams, PathSelector, Sending,
+    AckReport, CcParams, Ccc, NackReport, NetworkParams, PathMode, PathParams, PathSelector, Sending,
 };
 use uet_wire::registry::NackCode;
 
 fn params(mode: PathMode) -> PathParams {
-    PathParams { mode, values: 16, first: 1000, ..PathParams::new(&Network::default()) }
+    PathParams { mode, values: 16, first: 1000, ..PathParams::new(&NetworkParams::default()) }
 }
 
 fn paths(mode: PathMode) -> PathSelector {
@@ -231,7 +231,7 @@ mod context {
     use super::*;
 
     fn ccc(mode: PathMode) -> Ccc {
-        let params = CcParams { paths: params(mode), ..CcParams::none(&Network::default()).unwrap() };
+        let params = CcParams { paths: params(mode), ..CcParams::none(&NetworkParams::default()).unwrap() };
         Ccc::new(&params, 1, 7).unwrap()
     }
 

@@ -3,8 +3,8 @@
 use core::time::Duration;
 use uet_model::Time;
 use uet_model::cc::{
-    AckReport, Algorithm, Both, CcParams, Ccc, CccState, NackReport, Network, NsccParams, Rccc, RcccParams,
-    Sending, Sums, Wanted,
+    AckReport, Algorithm, Both, CcParams, Ccc, CccState, NackReport, NetworkParams, NsccParams, Rccc,
+    RcccParams, Sending, Sums, Wanted,
 };
 use uet_wire::Units24;
 use uet_wire::registry::NackCode;
@@ -14,8 +14,8 @@ const PACKET: u32 = 4096;
 const INTERVAL: u64 = 12_000;
 const IDLE: u64 = 600_000;
 
-fn network() -> Network {
-    Network { full_packet: PACKET, ..Network::default() }
+fn network() -> NetworkParams {
+    NetworkParams { full_packet: PACKET, ..NetworkParams::default() }
 }
 
 /// Parameters with an initial credit of two packets, and a maximum demand of 20.

@@ -5,7 +5,7 @@ use core::time::Duration;
 use std::collections::{BTreeSet, VecDeque};
 use uet_model::cc::{
     AckCcState, AckReport, Answered, CcParams, Ccc, CccState, CreditPacer, CreditSource, Destination, Grant,
-    NackReport, Network, PathMode, Penalty, RcvdBytes, Sending, Sent, Wanted, rtt_sample,
+    NackReport, NetworkParams, PathMode, Penalty, RcvdBytes, Sending, Sent, Wanted, rtt_sample,
 };
 use uet_model::{PdcHandle, Time};
 use uet_wire::Units24;
@@ -93,7 +93,7 @@ pub(crate) fn history(bytes: &[u8]) -> BTreeSet<CccState> {
 
 impl World {
     fn new(kind: u8) -> Self {
-        let network = Network { full_packet: 4096, ..Network::default() };
+        let network = NetworkParams { full_packet: 4096, ..NetworkParams::default() };
         let mut params = match kind % 4 {
             0 => CcParams::none(&network),
             1 => CcParams::nscc(&network),

@@ -2,7 +2,7 @@
 
 use super::common::*;
 use core::time::Duration;
-use uet_model::cc::{Algorithms, CcParams, Network, PacerParams, RcccParams};
+use uet_model::cc::{Algorithms, CcParams, NetworkParams, PacerParams, RcccParams};
 use uet_model::*;
 use uet_wire::Uet;
 use uet_wire::registry::{CtlType, NackCode, PdsType};
@@ -10,7 +10,7 @@ use uet_wire::registry::{CtlType, NackCode, PdsType};
 /// Returns a source with credit for three requests, and a destination that grants one megabit per second. The rule
 /// delays the ACKs.
 fn starved(acks: &str) -> Pair {
-    let network = Network::default();
+    let network = NetworkParams::default();
     let rccc = RcccParams { initial_credit: 8192, ..RcccParams::new(&network).unwrap() };
     let pacer = PacerParams { link_rate: 1_000_000, ..PacerParams::new(&network).unwrap() };
     let defaults = CcParams::rccc(&network).unwrap();
@@ -99,7 +99,7 @@ fn repeatedly_refused_packet_lets_new_ones_pass() {
 /// Returns the last `rcvd_bytes` for three messages. The target refuses the first `refusals` packets delivered to it.
 fn told_of_three(mode: Mode, mut refusals: u32) -> u32 {
     let mut pair =
-        Pair::new(PdsParams { congestion: CcParams::nscc(&Network::default()).unwrap(), ..plain() });
+        Pair::new(PdsParams { congestion: CcParams::nscc(&NetworkParams::default()).unwrap(), ..plain() });
     pair.above[B] = Box::new(move |_, _| match refusals {
         0 => React::Answer(plain_response(1)),
         _ => {
@@ -132,7 +132,7 @@ fn refused_packet_is_not_counted() {
 #[test]
 fn ack_without_service_time_gives_no_rtt_sample() {
     let mut pair =
-        Pair::new(PdsParams { congestion: CcParams::nscc(&Network::default()).unwrap(), ..plain() });
+        Pair::new(PdsParams { congestion: CcParams::nscc(&NetworkParams::default()).unwrap(), ..plain() });
     pair.impair(&["drop"]);
     let observed = |pair: &Pair| {
         let seen = pair.ends[A].congestion(address(B), 0).unwrap();

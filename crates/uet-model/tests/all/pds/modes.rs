@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
-use uet_model::cc::{CcParams, Network};
+use uet_model::cc::{CcParams, NetworkParams};
 use uet_model::pds::{Association, Dropped, EventKind, OpenError, Pds, Protect, SealError, SecureContext};
 use uet_model::*;
 use uet_wire::pds::Pds as Header;
@@ -239,7 +239,7 @@ fn congested(params: CcParams, impairments: &[&str]) -> Pair {
 
 #[test]
 fn nscc_window_delays_packets() {
-    let network = Network::default();
+    let network = NetworkParams::default();
     let mut most = 0;
     let pair = congested(CcParams::nscc(&network).unwrap(), &[]);
     let mut flying = 0usize;
@@ -261,12 +261,12 @@ fn nscc_window_delays_packets() {
 #[test]
 fn nscc_with_losses_trims_and_marks() {
     let impairments = ["drop 5%", "trim 64 5%", "mark 10%", "delay 30us 5%"];
-    congested(CcParams::nscc(&Network::default()).unwrap(), &impairments);
+    congested(CcParams::nscc(&NetworkParams::default()).unwrap(), &impairments);
 }
 
 #[test]
 fn rccc_sends_by_credit() {
-    let pair = congested(CcParams::rccc(&Network::default()).unwrap(), &[]);
+    let pair = congested(CcParams::rccc(&NetworkParams::default()).unwrap(), &[]);
     assert!(pair.seen.iter().all(|packet| !is(packet, PdsType::RUD_REQ)), "requests say what they want");
     let credits =
         pair.events[B].iter().filter(|event| **event == EventKind::Control(CtlType::CREDIT)).count();
@@ -275,7 +275,7 @@ fn rccc_sends_by_credit() {
 
 #[test]
 fn both_with_losses() {
-    congested(CcParams::both(&Network::default()).unwrap(), &["drop 5%", "trim-last-hop 64 5%"]);
+    congested(CcParams::both(&NetworkParams::default()).unwrap(), &["drop 5%", "trim-last-hop 64 5%"]);
 }
 
 #[test]
