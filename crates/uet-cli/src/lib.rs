@@ -10,6 +10,7 @@ pub mod report;
 pub mod select;
 pub mod simulate;
 pub mod site;
+pub mod stats;
 #[cfg(feature = "parquet")]
 pub mod tables;
 #[cfg(not(feature = "parquet"))]

@@ -22,6 +22,12 @@ pub struct Selection {
 }
 
 impl Selection {
+    /// Returns whether there is any filter.
+    pub fn is_some(&self) -> bool {
+        let Selection { pdcs, types, findings, numbers } = self;
+        !(pdcs.is_empty() && types.is_empty() && findings.is_empty() && numbers.is_empty())
+    }
+
     /// Returns whether the number of a packet is selected; checked before the packet is read.
     pub fn has_number(&self, number: u64) -> bool {
         self.numbers.is_empty()

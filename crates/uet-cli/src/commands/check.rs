@@ -2,19 +2,20 @@
 
 use super::annotate::Annotated;
 use super::foreign::Foreign;
+use super::live::{Live, Watch};
 use super::output::{TablesTo, WhileRead};
 use super::{Deployment, Outcome, about, add_secrets, complain, corrections, records};
+use crate::near;
 use crate::paint::Paint;
 use crate::tables::Tables;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, IsTerminal, Write};
+use std::net::IpAddr;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use uet_conformance::passive::{CaptureChecker, CaptureFinding, CapturedPacket};
-#[cfg(target_os = "linux")]
-use uet_emulator::link::tap::Listener;
 use uet_packet_io::Decoder;
 use uet_packet_io::input::{InputError, Taker};
 use uet_packet_io::json::{Decoded, Record};
@@ -34,6 +35,7 @@ use uet_wire::validate::Severity;
   uet check capture.pcapng
   uet check --trailer crc capture.pcap.gz
   uet check --format json capture.pcapng | jq 'select(.severity == \"error\")'
+  uet check --ignore WIRE-UDP-001 --severity warning capture.pcapng
   uet check --judged capture.pcapng             also lists the requirements judged
   uet check --annotate out.pcapng capture.pcapng  findings as packet comments
   uet check --format parquet -o tables capture.pcapng
@@ -52,9 +54,16 @@ pub(super) struct Check {
     format: CheckFormat,
     #[command(flatten)]
     output: TablesTo,
-    /// Maximum number of findings to print per requirement; the others are counted
-    #[arg(long, value_name = "COUNT", default_value_t = 10)]
-    limit: u64,
+    /// Maximum number of findings to print per requirement and sender; the others are counted [default: 1 as text, 10 as
+    /// JSON]
+    #[arg(long, value_name = "COUNT")]
+    limit: Option<u64>,
+    /// Leave out findings with these identifiers, or whose identifiers begin so: WIRE-UDP-001,CC-PATH
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    ignore: Vec<String>,
+    /// Leave out findings below this severity
+    #[arg(long, value_name = "LEVEL", value_enum, default_value = "note")]
+    severity: Least,
     /// List the requirements and how often each one was checked
     #[arg(long)]
     judged: bool,
@@ -80,22 +89,25 @@ enum CheckFormat {
     Parquet,
 }
 
-/// Live traffic on an interface instead of a capture. An interrupt ends it and prints the findings so far.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Live")]
-struct Live {
-    /// Check live traffic on this interface
-    #[arg(long, value_name = "INTERFACE")]
-    interface: Option<String>,
-    /// Also check frames for other stations, as on a mirror port. Needs a `uet` that was built with libpcap
-    #[arg(long, requires = "interface", conflicts_with = "inputs")]
-    promiscuous: bool,
-    /// Stop after this many seconds
-    #[arg(long, value_name = "COUNT", requires = "interface", conflicts_with = "inputs")]
-    seconds: Option<u64>,
-    /// Stop after this many packets
-    #[arg(long, value_name = "COUNT", requires = "interface", conflicts_with = "inputs")]
-    count: Option<u64>,
+/// The least severity of the findings that count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+enum Least {
+    /// All findings
+    Note,
+    /// Errors and warnings
+    Warning,
+    /// Errors alone
+    Error,
+}
+
+impl Least {
+    fn admits(self, severity: Severity) -> bool {
+        self <= match severity {
+            Severity::Error => Least::Error,
+            Severity::Warning => Least::Warning,
+            Severity::Note => Least::Note,
+        }
+    }
 }
 
 impl Check {
@@ -114,7 +126,9 @@ impl Check {
         let stdout = io::stdout().lock();
         let mut report = Report {
             format: self.format,
-            limit: self.limit,
+            limit: self.limit.unwrap_or(if self.format == CheckFormat::Json { 10 } else { 1 }),
+            ignore: self.ignored()?,
+            severity: self.severity,
             tables: self.output.open(self.format == CheckFormat::Parquet, Tables::of_contexts)?,
             decoder: Some(self.deployment.decoder(false)?),
             paint: Paint::stdout(),
@@ -126,12 +140,13 @@ impl Check {
             packets: 0,
             bad: 0,
             found: BTreeMap::new(),
+            repeated: BTreeMap::new(),
             foreign: Foreign::default(),
             annotated: annotated.transpose()?,
             comments: Vec::new(),
         };
         if let Some(interface) = &self.live.interface {
-            self.live.judge(interface, &mut report)?;
+            self.live.watch(interface, &mut report)?;
             report.foreign.input_ended(interface.as_ref(), false);
         }
         let mut damaged = false;
@@ -170,76 +185,27 @@ impl Check {
     }
 }
 
-#[cfg(target_os = "linux")]
-impl Live {
-    fn judge(&self, interface: &str, report: &mut Report<impl Write>) -> io::Result<()> {
-        use uet_emulator::link::tap::FrameTap;
-
-        if !self.promiscuous {
-            return self.listen(interface, FrameTap::open(interface)?, report);
-        }
-        #[cfg(feature = "live")]
-        {
-            use uet_emulator::link::promiscuous::Promiscuous;
-            self.listen(interface, Promiscuous::open(interface)?, report)
-        }
-        #[cfg(not(feature = "live"))]
-        Err(io::Error::other(format!("--promiscuous: {}", uet_harness::dut::NOT_LIVE)))
-    }
-
-    fn listen(
-        &self,
-        interface: &str,
-        mut tap: impl Listener,
-        report: &mut Report<impl Write>,
-    ) -> io::Result<()> {
-        use core::time::Duration;
-        use std::sync::atomic::Ordering;
-        use std::time::Instant;
-        use uet_emulator::link::udp::wait;
-
-        /// Interval of the checks for a signal.
-        const LOOK: Duration = Duration::from_millis(50);
-
-        let link = tap.link_type();
-        let stopped = super::signal::stopped()?;
-        complain(format_args!("listening to {interface}"));
-        let until = self.seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
-        let enough = |packets| self.count.is_some_and(|count| packets >= count);
-        while !(enough(report.packets)
-            || stopped.load(Ordering::Relaxed)
-            // A capture ends, but live traffic would continue with no reader.
-            || report.out.get_ref().is_over()
-            || until.is_some_and(|until| Instant::now() >= until))
-        {
-            match tap.receive()? {
-                Some(passed) => {
-                    let record = uet_packet_io::input::passed(link, passed.at, passed.bytes, passed.wire);
-                    let _ = report.packet(record)?;
-                }
-                None => wait(core::slice::from_ref(&tap), LOOK)?,
+impl Check {
+    /// Returns the identifiers to leave out.
+    fn ignored(&self) -> io::Result<Vec<String>> {
+        let ids = || catalogue::ALL.iter().map(|known| known.id).chain(["malformed", "not-authentic"]);
+        for ignored in &self.ignore {
+            if !ids().any(|id| id.starts_with(ignored.as_str())) {
+                return Err(io::Error::other(format!(
+                    "--ignore: {}",
+                    near::unknown("requirement", ignored, ids())
+                )));
             }
         }
-        match tap.missed() {
-            0 => {}
-            missed => complain(format_args!(
-                "warning: {missed} packets were not checked, because they arrived too fast"
-            )),
-        }
-        Ok(())
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-impl Live {
-    fn judge(&self, interface: &str, _: &mut Report<impl Write>) -> io::Result<()> {
-        Err(io::Error::other(format!("{interface}: this system has no packet sockets; pipe in a capture")))
+        Ok(self.ignore.clone())
     }
 }
 
 struct Report<W: Write> {
     format: CheckFormat,
     limit: u64,
+    ignore: Vec<String>,
+    severity: Least,
     tables: Option<Tables>,
     /// Absent while it decodes a packet.
     decoder: Option<Decoder>,
@@ -252,10 +218,24 @@ struct Report<W: Write> {
     bad: u64,
     /// Number of violations of each requirement.
     found: BTreeMap<&'static str, u64>,
+    /// The findings of each requirement and sender, for at most [`SENDERS`] pairs.
+    repeated: BTreeMap<(&'static str, Option<IpAddr>), Repeated>,
     foreign: Foreign,
     annotated: Option<Annotated>,
     /// Findings of the current packet.
     comments: Vec<String>,
+}
+
+/// Maximum number of pairs of a requirement and a sender. All further senders count as one.
+const SENDERS: usize = 1 << 16;
+
+/// Findings that differ by their packet alone.
+#[derive(Clone, Copy, Debug, Default)]
+struct Repeated {
+    times: u64,
+    /// The last packet.
+    last: u64,
+    severity: Option<Severity>,
 }
 
 impl<W: Write> Taker for Report<W> {
@@ -289,6 +269,16 @@ impl<W: Write> Taker for Report<W> {
     }
 }
 
+impl<W: Write> Watch for Report<W> {
+    fn packets(&self) -> u64 {
+        self.packets
+    }
+
+    fn is_over(&self) -> bool {
+        self.out.get_ref().is_over()
+    }
+}
+
 impl<W: Write> Report<W> {
     fn judge(&mut self, decoded: &Decoded<'_>) -> io::Result<()> {
         self.foreign.packet(decoded);
@@ -304,11 +294,12 @@ impl<W: Write> Report<W> {
         };
         let earlier = self.checker.earlier_contexts();
         let tables = self.tables.as_mut();
-        let findings = self.checker.packet_with(captured, |facts| {
+        let mut findings = self.checker.packet_with(captured, |facts| {
             if let Some(tables) = tables {
                 tables.facts(decoded, earlier, facts);
             }
         });
+        findings.retain(|finding| self.counts(finding));
         self.released()?;
         for finding in &findings {
             self.found(finding)?;
@@ -324,17 +315,29 @@ impl<W: Write> Report<W> {
 
     /// Reports findings that had to wait for later packets.
     fn released(&mut self) -> io::Result<()> {
-        let findings = self.checker.released();
+        let mut findings = self.checker.released();
+        findings.retain(|finding| self.counts(finding));
         if let Some(tables) = &mut self.tables {
             tables.findings(&findings, None)?;
         }
         findings.iter().try_for_each(|finding| self.found(finding))
     }
 
+    /// Returns whether a finding counts, by `--ignore` and `--severity`.
+    fn counts(&self, finding: &CaptureFinding) -> bool {
+        let ignored = self.ignore.iter().any(|begin| finding.id.starts_with(begin.as_str()));
+        !ignored && self.severity.admits(finding.severity)
+    }
+
     /// Reports a finding.
     fn found(&mut self, finding: &CaptureFinding) -> io::Result<()> {
         let CaptureFinding { number, with, id, severity, message, .. } = finding;
         self.bad += u64::from(*severity == Severity::Error);
+        *self.found.entry(id).or_default() += 1;
+        let sender = finding.culprit.filter(|_| self.repeated.len() < SENDERS);
+        let repeated = self.repeated.entry((*id, sender)).or_default();
+        let times = repeated.times + 1;
+        *repeated = Repeated { times, last: *number, severity: Some(*severity) };
         let severity = severity.name();
         if self.annotated.is_some() {
             let other = with.map(|with| format!(" (packet {with})")).unwrap_or_default();
@@ -344,9 +347,7 @@ impl<W: Write> Report<W> {
             };
             self.comments.push(format!("{severity} {id}: {earlier}{message}{other}"));
         }
-        let times = self.found.entry(id).or_default();
-        *times += 1;
-        if *times > self.limit || self.format == CheckFormat::Parquet {
+        if times > self.limit || self.format == CheckFormat::Parquet {
             return Ok(());
         }
         let culprit = finding.culprit.map(|culprit| culprit.to_string());
@@ -400,8 +401,10 @@ impl<W: Write> Report<W> {
             }
         }
         let hidden = |times: u64| self.format == CheckFormat::Text && times > self.limit;
-        for (id, times) in self.found.iter().filter(|(_, times)| hidden(**times)) {
-            writeln!(self.out, "{id}: {} more", times - self.limit)?;
+        for ((id, sender), repeated) in self.repeated.iter().filter(|(_, repeated)| hidden(repeated.times)) {
+            let sender = sender.map_or("-".to_owned(), |sender| sender.to_string());
+            let more = repeated.times - self.limit;
+            writeln!(self.out, "{id} {sender}: {more} more, the last in packet {}", repeated.last)?;
         }
         match self.checker.excused() {
             0 => {}
@@ -410,15 +413,31 @@ impl<W: Write> Report<W> {
                 writeln!(self.out, "captured by the suite: {count} errors of its own packets are notes")?
             }
         }
-        let findings: u64 = self.found.values().sum();
         writeln!(
             self.out,
-            "{}, {}, {}; {} judged over several packets (by public evidence)",
+            "{}, {}, {}; {} judged over several packets",
             counted(self.packets, "packet"),
             counted(contexts as u64, "context"),
-            counted(findings, "finding"),
+            self.findings(),
             counted(across as u64, "requirement")
         )
+    }
+
+    /// Returns the number of findings in words, and the kinds that decide about the exit code.
+    fn findings(&self) -> String {
+        let of = |severity| -> u64 {
+            let those = self.repeated.values().filter(|repeated| repeated.severity == Some(severity));
+            those.map(|repeated| repeated.times).sum()
+        };
+        let found = counted(self.found.values().sum(), "finding");
+        let kinds = [(Severity::Error, "error"), (Severity::Warning, "warning"), (Severity::Note, "note")];
+        let kinds: Vec<String> = kinds
+            .map(|(severity, name)| (of(severity), name))
+            .into_iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, name)| counted(count, name))
+            .collect();
+        if kinds.is_empty() { found } else { format!("{found} ({})", kinds.join(", ")) }
     }
 }
 

@@ -100,6 +100,7 @@ impl Decode {
             out: BufWriter::with_capacity(1 << 16, stdout),
             buffer: Vec::new(),
             number: 0,
+            shown: 0,
             bad: false,
             foreign: Foreign::default(),
         };
@@ -122,6 +123,9 @@ impl Decode {
         printer.out.flush()?;
         printer.tables.take().map_or(Ok(()), Tables::finish)?;
         printer.foreign.complain();
+        if printer.shown == 0 && printer.number > 0 && printer.selection.is_some() {
+            complain(format_args!("0 of {} packets match", printer.number));
+        }
         Ok(match (damaged, printer.bad) {
             (true, _) => Outcome::UsageError,
             (false, true) => Outcome::Violation,
@@ -169,6 +173,7 @@ struct Printer<W: Write> {
     buffer: Vec<u8>,
     /// Packets so far, over all inputs.
     number: u64,
+    shown: u64,
     bad: bool,
     foreign: Foreign,
 }
@@ -200,6 +205,7 @@ impl<W: Write> Taker for Printer<W> {
 
 impl<W: Write> Printer<W> {
     fn show(&mut self, decoded: &Decoded<'_>) -> io::Result<()> {
+        self.shown += 1;
         self.bad |= decoded.is_bad();
         self.buffer.clear();
         match self.format {

@@ -24,6 +24,7 @@ mod layout;
 #[cfg(target_os = "linux")]
 mod libfabric;
 mod list;
+mod live;
 mod output;
 pub mod pics;
 #[cfg(target_os = "linux")]
@@ -35,6 +36,7 @@ mod signal;
 mod simulate;
 mod site;
 pub mod statement;
+mod stats;
 mod wireshark;
 
 use crate::near;
@@ -74,6 +76,7 @@ const STYLES: Styles = Styles::styled()
   uet decode --format json capture.pcapng       one JSON object per line
   uet decode --from uet 380000000001200380014001
   uet check capture.pcapng                      violations, each with its sender
+  uet stats capture.pcapng                      goodput, retransmissions and response times
   uet layout ack_cc                             the figure of a header
   uet explain nack 0x0f                         the meaning of a code point
   uet run                                       the conformance suite, on the built-in NIC
@@ -94,6 +97,7 @@ pub struct Cli {
 enum Command {
     Decode(decode::Decode),
     Check(check::Check),
+    Stats(stats::Stats),
     Decrypt(decrypt::Decrypt),
     Encode(encode::Encode),
     Layout(layout::Layout),
@@ -160,6 +164,7 @@ pub fn main() -> ExitCode {
     let ended = match cli.command {
         Command::Decode(command) => command.run(),
         Command::Check(command) => command.run(),
+        Command::Stats(command) => command.run(),
         Command::Decrypt(command) => command.run(),
         Command::Encode(command) => command.run(),
         Command::Layout(command) => command.run(),

@@ -8,18 +8,25 @@ use std::io;
 use uet_simulate::{FlowSample, Outcome, Scenario};
 
 /// A line of a plot.
-struct PlotLine {
-    name: String,
-    points: Vec<(f64, f64)>,
+pub struct PlotLine {
+    /// Its name in the legend.
+    pub name: String,
+    /// Its points, in order.
+    pub points: Vec<(f64, f64)>,
 }
 
 /// A plot: its title, axis labels, lines, and reference levels.
-struct Plot<'a> {
-    about: &'a str,
-    x: &'a str,
-    y: &'a str,
-    lines: Vec<PlotLine>,
-    levels: Vec<(String, f64)>,
+pub struct Plot<'a> {
+    /// The title.
+    pub about: &'a str,
+    /// The label of the horizontal axis.
+    pub x: &'a str,
+    /// The label of the vertical axis.
+    pub y: &'a str,
+    /// The lines.
+    pub lines: Vec<PlotLine>,
+    /// Reference levels, by name.
+    pub levels: Vec<(String, f64)>,
 }
 
 /// Draws all plots that have data, by name.
@@ -209,13 +216,18 @@ fn completion(outcome: &Outcome) -> PlotLine {
 }
 
 /// Maximum number of points per line. More points cannot be distinguished.
-const POINTS: usize = 600;
+pub const POINTS: usize = 600;
 
 const SIZE: (u32, u32) = (900, 420);
 const SMALL: i32 = 13;
 const FONT: &str = "sans-serif";
 
-fn draw(plot: &Plot<'_>, about: &str) -> io::Result<String> {
+/// Draws a plot as SVG. `about` follows its title.
+///
+/// # Errors
+///
+/// Fails if the drawing library does.
+pub fn draw(plot: &Plot<'_>, about: &str) -> io::Result<String> {
     let mut svg = String::new();
     let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
     draw_on(&root, plot, about).map_err(io::Error::other)?;

@@ -111,7 +111,38 @@ fn many_findings_of_a_kind_are_counted() {
     let run = uet_with(lines(&frames).as_bytes(), &["check", "--limit", "2", "-"]);
     assert_eq!(run.code, 1);
     assert_eq!(run.out.matches("error WIRE-PDCID-001").count(), 2, "{}", run.out);
-    assert!(run.out.contains("WIRE-PDCID-001: 13 more"), "{}", run.out);
+    assert!(run.out.contains("WIRE-PDCID-001 10.0.0.1: 13 more, the last in packet 15\n"), "{}", run.out);
+    assert!(
+        run.out.ends_with(" 15 findings (15 errors); 2 requirements judged over several packets\n"),
+        "{}",
+        run.out
+    );
+}
+
+#[test]
+fn finding_that_repeats_is_said_once_per_sender() {
+    let path = file("check-repeats.hex", lines(&[odd(), odd(), odd()]).as_bytes());
+    let run = uet(&["check", &path]);
+    assert_eq!(run.out.matches(" warning WIRE-RSVD-001 ").count(), 1, "{}", run.out);
+    assert!(run.out.contains(": 2 more, the last in packet 3\n"), "{}", run.out);
+}
+
+#[test]
+fn findings_are_left_out_by_identifier_and_severity() {
+    let zero = |psn| request(psn, &[("pds.spdcid", json!(0))]);
+    let path = file("check-ignored.hex", lines(&[zero(5), odd()]).as_bytes());
+    let found = |more: &[&str]| {
+        let run = uet(&[&["check", &path], more].concat());
+        let errors = run.out.matches(" error WIRE-PDCID-001 ").count();
+        (run.code, errors, run.out.matches(" warning WIRE-RSVD-001 ").count())
+    };
+    assert_eq!(found(&[]), (1, 1, 1));
+    assert_eq!(found(&["--severity", "error"]), (1, 1, 0));
+    assert_eq!(found(&["--ignore", "WIRE-PDCID-001"]), (0, 0, 1));
+    assert_eq!(found(&["--ignore", "WIRE-"]), (0, 0, 0));
+    let run = uet(&["check", "--ignore", "WIRE-PDCIT-001", &path]);
+    assert_eq!(run.code, 2);
+    assert!(run.err.contains("WIRE-PDCIT-001") && run.err.contains("WIRE-PDCID-001"), "{}", run.err);
 }
 
 #[test]

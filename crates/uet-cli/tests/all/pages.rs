@@ -227,7 +227,7 @@ fn the_app_reads_a_dropped_capture() {
     );
     assert_eq!(
         told,
-        "mine.pcap: 10 packets, 1 context, 0 findings; 16 requirements judged over several packets (by public evidence) \
+        "mine.pcap: 10 packets, 1 context, 0 findings; 16 requirements judged over several packets \
          / 1 of 10 / TRIMMED (0x1) / nack_code 01 pds.nack_code / vendor_code 00 pds.vendor_code \
          / nack_psn 00 01 20 01 pds.nack_psn"
     );

@@ -91,7 +91,7 @@ async function open(input, name) {
     const counted = (number, thing) => `${number} ${thing}${number === 1 ? "" : "s"}`;
     find("status").textContent =
       `${name}: ${counted(packets, "packet")}, ${counted(contexts, "context")}, ${counted(state.findings.length, "finding")}; ` +
-      `${counted(judged, "requirement")} judged over several packets (by public evidence)${error ? `. Then: ${error}` : ""}`;
+      `${counted(judged, "requirement")} judged over several packets${error ? `. Then: ${error}` : ""}`;
   } catch (error) {
     find("status").textContent = `${name}: ${error.message}`;
   }

@@ -1,0 +1,308 @@
+//! Measurements of the contexts in a capture: goodput, retransmissions, response times, window and credit.
+
+use hdrhistogram::Histogram;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use uet_observe::{Context, Direction, Event, Facts, Observed, Observer, Side};
+use uet_packet_io::json::Decoded;
+use uet_wire::registry::NackCode;
+use uet_wire::{PdcId, Units24};
+
+/// Maximum number of directions, and of pairs of addresses, with a row of their own. The totals count all.
+const ROWS: usize = 1 << 14;
+
+/// Maximum number of packets of a direction that wait for their ACK. Beyond it, the oldest is forgotten.
+const WAITING: usize = 1 << 12;
+
+/// Number of directions whose window and credit are recorded over time.
+const RECORDED: usize = 16;
+
+/// Maximum number of points of a series. Beyond it, every second one is dropped.
+const POINTS: usize = 2_000;
+
+/// What a direction, a pair of addresses or a capture adds up to.
+#[derive(Clone, Debug, Default)]
+pub struct Sums {
+    /// Number of requests, with retransmissions.
+    pub requests: u64,
+    /// Bytes of all packets on the wire, replies included.
+    pub bytes: u64,
+    /// Bytes of payload in first transmissions.
+    pub payload: u64,
+    /// Number of requests with `retx`, or with the PSN of an earlier one.
+    pub retransmissions: u64,
+    /// Number of ACKs.
+    pub acks: u64,
+    /// Number of NACKs of each code.
+    pub nacks: BTreeMap<u8, u64>,
+    /// Number of trimmed packets.
+    pub trimmed: u64,
+    /// Number of packets with an ECN mark (CE).
+    pub marked: u64,
+    /// Time from a request to the ACK that acknowledges it, in nanoseconds; `None` without any.
+    pub response: Option<Histogram<u64>>,
+    /// Times of the first and the last packet, in nanoseconds.
+    pub times: Option<[u64; 2]>,
+}
+
+impl Sums {
+    /// Returns bytes of payload per second, counted from the first packet to the last one, in bits per second.
+    pub fn goodput(&self) -> Option<f64> {
+        let [first, last] = self.times?;
+        (last > first).then(|| self.payload as f64 * 8e9 / (last - first) as f64)
+    }
+
+    /// Returns the response time in nanoseconds that this share of the requests does not exceed.
+    pub fn response_at(&self, share: f64) -> Option<u64> {
+        self.response.as_ref().map(|times| times.value_at_quantile(share))
+    }
+
+    fn add(&mut self, one: &One<'_>) {
+        self.bytes += one.bytes;
+        self.trimmed += u64::from(one.trimmed);
+        self.marked += u64::from(one.marked);
+        if let Some(now) = one.now {
+            let [first, last] = self.times.unwrap_or([now; 2]);
+            self.times = Some([first.min(now), last.max(now)]);
+        }
+        match one.event {
+            Event::Request { sent, earlier, .. } => {
+                self.requests += 1;
+                if sent.retx || earlier.is_some() {
+                    self.retransmissions += 1;
+                } else {
+                    self.payload += one.payload;
+                }
+            }
+            Event::Ack { .. } => self.acks += 1,
+            Event::Nack { code, .. } => *self.nacks.entry(code.code()).or_default() += 1,
+            _ => {}
+        }
+    }
+
+    fn responded(&mut self, after: u64) {
+        // Two digits are more than a capture is exact. Such a histogram grows to 30 KB at most.
+        if self.response.is_none() {
+            self.response = Histogram::new(2).ok();
+        }
+        if let Some(times) = &mut self.response {
+            // It grows by itself, so every value fits.
+            let _ = times.record(after);
+        }
+    }
+}
+
+/// A packet, as far as the sums need it.
+struct One<'a> {
+    event: &'a Event,
+    now: Option<u64>,
+    bytes: u64,
+    payload: u64,
+    trimmed: bool,
+    marked: bool,
+}
+
+/// The window in PSNs, credit, bytes in flight and response times over time. Times are in nanoseconds of the capture.
+#[derive(Clone, Debug, Default)]
+pub struct Series {
+    /// The announced window, in PSNs.
+    pub window: Vec<(u64, f64)>,
+    /// The granted credit, in bytes: a counter that wraps at 4 GiB.
+    pub credit: Vec<(u64, f64)>,
+    /// Bytes on the wire that no ACK has acknowledged.
+    pub in_flight: Vec<(u64, f64)>,
+    /// The response times, in nanoseconds, by the times of the ACKs.
+    pub response: Vec<(u64, f64)>,
+}
+
+impl Series {
+    /// Returns the series by name.
+    pub fn named(&self) -> [(&'static str, &[(u64, f64)]); 4] {
+        [
+            ("window_psns", &self.window),
+            ("credit_bytes", &self.credit),
+            ("in_flight_bytes", &self.in_flight),
+            ("response_ns", &self.response),
+        ]
+    }
+}
+
+fn put(series: &mut Vec<(u64, f64)>, now: u64, value: f64) {
+    if series.len() >= POINTS {
+        let mut odd = false;
+        series.retain(|_| {
+            odd = !odd;
+            odd
+        });
+    }
+    series.push((now, value));
+}
+
+/// One direction of a context: the requests of one side, and the replies to them.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    /// The context, counted from 1 over all captures.
+    pub context: u64,
+    /// The sender of the requests, and their receiver.
+    pub ends: [IpAddr; 2],
+    /// The sender's PDCID, if observed.
+    pub pdcid: Option<PdcId>,
+    /// True if the mode is ROD, if observed.
+    pub rod: Option<bool>,
+    /// Its sums.
+    pub sums: Sums,
+    /// Its window and credit over time; for the first directions only.
+    pub series: Option<Box<Series>>,
+    /// Times and sizes of the requests that wait for their ACK, by packet number.
+    waiting: BTreeMap<u64, (u64, u64)>,
+    in_flight: u64,
+}
+
+impl Flow {
+    /// Records a request, or the ACK of some. Returns the response times of these.
+    fn follow(&mut self, number: u64, one: &One<'_>, direction: &Direction) -> Vec<u64> {
+        self.pdcid = direction.pdcid.or(self.pdcid);
+        self.rod = direction.rod.or(self.rod);
+        let Some(now) = one.now else { return Vec::new() };
+        let mut times = Vec::new();
+        match one.event {
+            Event::Request { .. } => {
+                self.waiting.insert(number, (now, one.bytes));
+                self.in_flight += one.bytes;
+                if self.waiting.len() > WAITING {
+                    self.acknowledged(None);
+                }
+            }
+            Event::Ack { acknowledged, .. } => {
+                let sent: Vec<u64> =
+                    acknowledged.iter().filter_map(|number| self.acknowledged(Some(*number))).collect();
+                times.extend(sent.into_iter().filter_map(|sent| now.checked_sub(sent)));
+            }
+            _ => return times,
+        }
+        if let Some(series) = &mut self.series {
+            if let (Event::Ack { .. }, Some(window)) = (one.event, direction.window) {
+                put(&mut series.window, now, window as f64);
+            }
+            if let (Event::Ack { .. }, Some(credit)) = (one.event, direction.credit) {
+                put(&mut series.credit, now, (u64::from(credit.get()) * Units24::UNIT) as f64);
+            }
+            put(&mut series.in_flight, now, self.in_flight as f64);
+            times.iter().for_each(|after| put(&mut series.response, now, *after as f64));
+        }
+        times
+    }
+
+    /// Forgets a request, or the oldest one. Returns when it was sent.
+    fn acknowledged(&mut self, number: Option<u64>) -> Option<u64> {
+        let (sent, bytes) = match number {
+            Some(number) => self.waiting.remove(&number)?,
+            None => self.waiting.pop_first()?.1,
+        };
+        self.in_flight -= bytes;
+        Some(sent)
+    }
+}
+
+/// Measures captures.
+#[derive(Debug, Default)]
+pub struct Stats {
+    /// Number of packets, UET or not.
+    pub packets: u64,
+    /// Bytes of all packets on the wire.
+    pub bytes: u64,
+    /// Number of contexts.
+    pub contexts: u64,
+    /// Number of packets whose direction or pair has no row.
+    pub beyond: u64,
+    /// The sums of all contexts.
+    pub total: Sums,
+    observer: Observer,
+    /// Number of contexts in earlier captures.
+    earlier: u64,
+    flows: BTreeMap<(u64, u8), Flow>,
+    pairs: BTreeMap<(IpAddr, IpAddr), Sums>,
+}
+
+impl Stats {
+    /// Measures a packet.
+    pub fn packet(&mut self, decoded: &Decoded<'_>) {
+        let (record, packet) = (&decoded.record, &decoded.packet);
+        self.packets += 1;
+        self.bytes += record.wire as u64;
+        let Some(observed) = Observed::of(record.number, packet) else { return };
+        let Facts::Context { context, sender, event, .. } = self.observer.observe(&observed) else { return };
+        // What a capture cuts off is payload: headers come first.
+        let cut = record.wire.saturating_sub(record.bytes.len());
+        let one = One {
+            now: decoded.since_1970().map(|time| time.as_nanos() as u64),
+            bytes: record.wire as u64,
+            payload: (packet.uet.payload.len() + cut) as u64,
+            trimmed: packet.trimmed.is_some(),
+            marked: observed.marked,
+            event: &event,
+        };
+        self.contexts = self.contexts.max(self.earlier + context.id.0 + 1);
+        self.total.add(&one);
+        let side =
+            if matches!(event, Event::Ack { .. } | Event::Nack { .. }) { sender.other() } else { sender };
+        let number = self.earlier + context.id.0 + 1;
+        let ends = ends(context, side);
+        let room = (self.flows.len() < ROWS, self.flows.len() < RECORDED);
+        let flow = match self.flows.entry((number, side as u8)) {
+            std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
+            std::collections::btree_map::Entry::Vacant(new) if room.0 => new.insert(Flow {
+                context: number,
+                ends,
+                pdcid: None,
+                rod: None,
+                sums: Sums::default(),
+                series: room.1.then(Box::default),
+                waiting: BTreeMap::new(),
+                in_flight: 0,
+            }),
+            std::collections::btree_map::Entry::Vacant(_) => {
+                self.beyond += 1;
+                return;
+            }
+        };
+        flow.sums.add(&one);
+        let times = flow.follow(record.number, &one, context.direction(side));
+        times.iter().for_each(|after| flow.sums.responded(*after));
+        let room = self.pairs.len() < ROWS;
+        if let Some(pair) = self.pairs.get_mut(&(ends[0], ends[1])) {
+            pair.add(&one);
+            times.iter().for_each(|after| pair.responded(*after));
+        } else if room {
+            let mut pair = Sums::default();
+            pair.add(&one);
+            self.pairs.insert((ends[0], ends[1]), pair);
+        }
+        times.iter().for_each(|after| self.total.responded(*after));
+    }
+
+    /// Ends a capture. The next packet belongs to another one.
+    pub fn end(&mut self) {
+        self.observer = Observer::default();
+        self.earlier = self.contexts;
+    }
+
+    /// Returns the directions with requests, in order of their contexts.
+    pub fn flows(&self) -> impl Iterator<Item = &Flow> {
+        self.flows.values().filter(|flow| flow.sums.requests > 0)
+    }
+
+    /// Returns the sums by sender and receiver of requests.
+    pub fn pairs(&self) -> impl Iterator<Item = (&(IpAddr, IpAddr), &Sums)> {
+        self.pairs.iter().filter(|(_, sums)| sums.requests > 0)
+    }
+}
+
+fn ends(context: &Context, side: Side) -> [IpAddr; 2] {
+    [side, side.other()].map(|side| context.addresses[side as usize])
+}
+
+/// Returns the name of a NACK code.
+pub fn nack_name(code: u8) -> String {
+    NackCode::new(code).map_or_else(|| format!("{code:#x}"), |code| code.to_string())
+}
