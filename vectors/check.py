@@ -6,7 +6,7 @@ two disagree, one of them has misread a table. Standard library only: packets th
 check_tss.py.
 
     check.py                      every vector beside this file
-    check.py FILE|DIRECTORY...    these
+    check.py FILE|DIRECTORY...    every vector in these: a line of a file, or of a .jsonl file in a directory
     check.py --decode FILE        lines of {"from":...,"options":...,"hex":...}, decoded to lines of JSON; - is stdin
 
 Exit code: 0 all agree, 1 a disagreement, 2 usage, no vectors, or something that cannot be read as a vector.
@@ -823,6 +823,15 @@ class Report:
             self.disagreements,
         )
 
+    def refuse(self, where, problem):
+        self.unreadable += 1
+        print("%s: not a vector: %s" % (where, problem), file=sys.stderr)
+
+    def finish(self):
+        """Prints the summary, and returns the exit code."""
+        print(self.summary(), file=self.out)
+        return 2 if self.unreadable else int(self.disagreements > 0)
+
 
 def check_findings(report, where, packet, findings):
     if not isinstance(findings, list) or not all(isinstance(finding, dict) for finding in findings):
@@ -903,6 +912,7 @@ def check_vector(report, where, vector):
     expect(isinstance(vector, dict), "not an object")
     for key in ("name", "description", "source"):
         expect(isinstance(vector.get(key), str), "no %s" % key)
+    where = "%s: %s" % (where, vector["name"])
     report.vectors += 1
     if "packets" not in vector:
         return check_packet(report, where, vector)
@@ -929,14 +939,19 @@ def unique(pairs):
     return out
 
 
-def check_file(report, path):
+def check_file(report, path, check=check_vector):
+    """Checks each line of a file."""
     try:
-        with open(path, encoding="utf-8") as file:
-            vector = json.load(file, object_pairs_hook=unique)
-        check_vector(report, str(path), vector)
-    except (OSError, ValueError, RecursionError, NotAVector) as problem:
-        report.unreadable += 1
-        print("%s: not a vector: %s" % (path, problem), file=sys.stderr)
+        # An empty file has one empty line, which is no vector.
+        lines = pathlib.Path(path).read_bytes().splitlines() or [b""]
+    except OSError as problem:
+        return report.refuse(path, problem)
+    for number, line in enumerate(lines, 1):
+        where = "%s:%d" % (path, number)
+        try:
+            check(report, where, json.loads(line.decode(), object_pairs_hook=unique))
+        except (ValueError, RecursionError, NotAVector) as problem:
+            report.refuse(where, problem)
 
 
 def decode_lines(file):
@@ -957,9 +972,9 @@ def decode_lines(file):
 def main(arguments=None):
     parser = argparse.ArgumentParser(
         description=__doc__.partition("\n")[0],
-        epilog="Exit code: 0 all agree, 1 a disagreement, 2 usage, no vectors, or a file that is not a vector.",
+        epilog="Exit code: 0 all agree, 1 a disagreement, 2 usage, no vectors, or a line that is not a vector.",
     )
-    parser.add_argument("path", nargs="*", type=pathlib.Path, help="vectors, or directories of them (default: here)")
+    parser.add_argument("path", nargs="*", type=pathlib.Path, help="files of vectors, or directories of such files (default: here)")
     parser.add_argument("--decode", metavar="FILE", help="decode lines of {from, options, hex} instead; - is stdin")
     options = parser.parse_args(arguments)
     if options.decode is not None:
@@ -975,19 +990,14 @@ def main(arguments=None):
             return 2
     files = []
     for path in options.path or [pathlib.Path(__file__).resolve().parent]:
-        # The schema lies among the vectors and is none.
-        below = (file for file in path.rglob("*.json") if file.name != "schema.json")
-        files += sorted(below) if path.is_dir() else [path]
+        files += sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]
     if not files:
         print("check.py: no vectors", file=sys.stderr)
         return 2
     report = Report()
     for path in files:
         check_file(report, path)
-    print(report.summary())
-    if report.unreadable:
-        return 2
-    return 1 if report.disagreements else 0
+    return report.finish()
 
 
 if __name__ == "__main__":

@@ -3,13 +3,12 @@
 
 Shares nothing with the codec. AES comes from the package `cryptography` (PyPI or python3-cryptography).
 
-    check_tss.py                  every vector below tss/
-    check_tss.py FILE...          these
+    check_tss.py                  every vector in tss.jsonl
+    check_tss.py FILE...          every vector in these
 
 Exit code: 0 all agree, 1 a disagreement, 2 usage, no vectors, or something that cannot be read as a vector.
 """
 
-import json
 import pathlib
 import sys
 
@@ -139,9 +138,13 @@ def protection(frame, authenticated, reason):
 
 
 def check_secured(report, where, vector):
-    check.expect(vector.get("from") == "eth", "a secured vector starts with Ethernet")
-    frame = Frame(bytes.fromhex(vector["hex"]))
-    opened, found = frame.open(vector["options"]["keys"])
+    try:
+        where = "%s: %s" % (where, vector["name"])
+        check.expect(vector["from"] == "eth", "a secured vector starts with Ethernet")
+        frame = Frame(bytes.fromhex(vector["hex"]))
+        opened, found = frame.open(vector["options"]["keys"])
+    except (KeyError, TypeError, IndexError) as problem:
+        raise check.NotAVector("not secured: %r" % problem) from None
     report.vectors += 1
     report.compare(where, "protection", protection(frame, *found), vector.get("protection"))
     if opened is not None:
@@ -151,22 +154,10 @@ def check_secured(report, where, vector):
 
 
 def main(arguments):
-    files = [pathlib.Path(path) for path in arguments]
-    files = files or sorted((pathlib.Path(__file__).resolve().parent / "tss").glob("*.json"))
-    if not files:
-        print("check_tss.py: no vectors", file=sys.stderr)
-        return 2
     report = check.Report()
-    for path in files:
-        try:
-            check_secured(report, str(path), json.loads(path.read_text(encoding="utf-8")))
-        except (OSError, ValueError, KeyError, TypeError, IndexError, check.NotAVector) as problem:
-            report.unreadable += 1
-            print("%s: not a secured vector: %r" % (path, problem), file=sys.stderr)
-    print(report.summary())
-    if report.unreadable:
-        return 2
-    return 1 if report.disagreements else 0
+    for path in arguments or [pathlib.Path(__file__).resolve().parent / "tss.jsonl"]:
+        check.check_file(report, path, check_secured)
+    return report.finish()
 
 
 if __name__ == "__main__":

@@ -256,7 +256,7 @@ def judged(*vectors):
     out = io.StringIO()
     report = check.Report(out)
     for each in vectors:
-        check.check_vector(report, each["name"], each)
+        check.check_vector(report, "by hand", each)
     return report, out.getvalue()
 
 
@@ -489,25 +489,25 @@ class Program(unittest.TestCase):
 
     def test_a_directory_of_vectors_that_agree(self):
         (self.path / "deep").mkdir()
-        for number, each in enumerate(BY_HAND):
-            self.write("deep/%d.json" % number, each)
+        for number in range(2):
+            self.write("deep/%d.jsonl" % number, "\n".join(map(json.dumps, BY_HAND[number::2])) + "\n")
         code, out, _ = self.run_check(str(self.path))
         self.assertEqual(code, 0)
         self.assertRegex(out, r"^10 vectors, 10 packets, \d+ fields compared, 0 disagreements\n$")
 
     def test_a_disagreement(self):
-        path = self.write("ack.json", {**ACK, "stack": []})
+        path = self.write("acks.jsonl", "\n".join(map(json.dumps, [ACK, {**ACK, "stack": []}])))
         code, out, _ = self.run_check(path)
         self.assertEqual(code, 1)
-        self.assertIn(path + ': stack: expected ["pds"], seen []', out)
+        self.assertIn('%s:2: %s: stack: expected ["pds"], seen []' % (path, ACK["name"]), out)
 
     def test_a_sequence(self):
         packets = [{**ACK, "direction": "target", "at": 5}, {**NACK, "direction": "target", "at": 5}]
         sequence = {"name": "two", "description": "two packets", "source": "by hand", "packets": packets}
-        code, out, _ = self.run_check(self.write("two.json", sequence))
+        code, out, _ = self.run_check(self.write("two.jsonl", sequence))
         self.assertEqual((code, out.startswith("1 vectors, 2 packets, ")), (0, True))
         packets[1]["at"] = 4
-        self.assertEqual(self.run_check(self.write("two.json", sequence))[0], 2)
+        self.assertEqual(self.run_check(self.write("two.jsonl", sequence))[0], 2)
 
     def test_what_is_not_a_vector_is_named(self):
         for text in (
@@ -528,19 +528,23 @@ class Program(unittest.TestCase):
             {**ACK, "packets": []},
             {**ACK, "packets": [1]},
         ):
-            path = self.write("bad.json", text)
+            path = self.write("bad.jsonl", text)
             code, _, err = self.run_check(path)
             self.assertEqual(code, 2, text)
-            self.assertIn(path, err)
-        (self.path / "bad.json").write_bytes(b"\xff\xfe")
+            self.assertIn(path + ":1: ", err)
+        for text in ("\n", "\n{}"):
+            code, out, err = self.run_check(self.write("bad.jsonl", json.dumps(ACK) + "\n" + text))
+            self.assertEqual((code, out.startswith("1 vectors, ")), (2, True))
+            self.assertIn(path + ":2: ", err)
+        (self.path / "bad.jsonl").write_bytes(b"\xff\xfe")
         self.assertEqual(self.run_check(path)[0], 2)
-        self.assertEqual(self.run_check(str(self.path / "absent.json"))[0], 2)
+        self.assertEqual(self.run_check(str(self.path / "absent.jsonl"))[0], 2)
 
     def test_keys_of_another_form_are_disagreements(self):
         for key in NOTHING:
             for value in (None, 1, "x", [1], {"a": None}, [{}]):
                 if value != ACK[key]:
-                    code, _, _ = self.run_check(self.write("odd.json", {**ACK, key: value}))
+                    code, _, _ = self.run_check(self.write("odd.jsonl", {**ACK, key: value}))
                     self.assertEqual(code, 1, (key, value))
 
     def test_decode(self):

@@ -1,5 +1,6 @@
 """Check that check_tss.py notices each kind of disagreement."""
 
+import copy
 import io
 import json
 import pathlib
@@ -8,11 +9,12 @@ import unittest
 import check
 import check_tss
 
-ROOT = pathlib.Path(__file__).resolve().parent / "tss"
+LINES = (pathlib.Path(__file__).resolve().parent / "tss.jsonl").read_text(encoding="utf-8").splitlines()
+VECTORS = {vector["name"]: vector for vector in map(json.loads, LINES)}
 
 
 def disagreements(name, change):
-    vector = json.loads((ROOT / (name + ".json")).read_text(encoding="utf-8"))
+    vector = copy.deepcopy(VECTORS["tss/" + name])
     change(vector)
     report = check.Report(io.StringIO())
     check_tss.check_secured(report, name, vector)

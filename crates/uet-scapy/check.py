@@ -27,11 +27,11 @@ def load(path):
 
 
 def cases(folder):
-    for path in sorted(folder.glob("*/**/*.json")):
-        vector = json.loads(path.read_text())
-        for index, case in enumerate(vector.get("packets", [vector])):
-            options = case.get("options", vector.get("options"))
-            yield f"{vector['name']}[{index}]" if "packets" in vector else vector["name"], case, options
+    for path in sorted(folder.glob("*.jsonl")):
+        for vector in map(json.loads, path.open()):
+            for index, case in enumerate(vector.get("packets", [vector])):
+                options = case.get("options", vector.get("options"))
+                yield f"{vector['name']}[{index}]" if "packets" in vector else vector["name"], case, options
 
 
 # Differences of Scapy in the layers around UET.
@@ -99,7 +99,7 @@ def main(arguments):
         return 2
     uet = load(arguments[0])
     agreed, omitted, wrong = 0, collections.Counter(), 0
-    for name, case, options in cases(pathlib.Path(*arguments[1:2] or [HERE.parent / "vectors"])):
+    for name, case, options in cases(pathlib.Path(*arguments[1:2] or [HERE.parent.parent / "vectors"])):
         reason = left_out(name, case)
         if reason:
             omitted[reason] += 1

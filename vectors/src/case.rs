@@ -9,7 +9,7 @@ use uet_wire::{FrameBuilder, Options, Start, TrailerKind, Version};
 /// A packet with the settings needed to read it.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// `family/.../name`, also the path of its file.
+    /// `family/.../name`.
     pub name: String,
     /// Subject of the vector.
     pub description: String,
@@ -159,7 +159,7 @@ pub struct Step {
     pub case: Case,
 }
 
-/// Contents of one file.
+/// Contents of one line.
 #[derive(Clone, Debug)]
 pub enum Vector {
     /// One packet.
@@ -199,7 +199,7 @@ impl Vector {
 /// Vectors about one subject.
 #[derive(Clone, Debug)]
 pub struct Family {
-    /// Name, and name of its directory.
+    /// Name, also of its file.
     pub name: &'static str,
     /// Source of its packets, unless they have another.
     pub source: &'static str,

@@ -2,7 +2,7 @@
 
 use crate::families;
 use crate::{capture, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,42 +15,32 @@ pub fn root() -> PathBuf {
 /// Returns the expected contents of every generated file, by path below the root.
 pub fn wanted() -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
+    let mut names = BTreeSet::new();
     for family in families::all() {
+        let mut lines = String::new();
         for vector in &family.vectors {
-            let path = PathBuf::from(format!("{}.json", vector.name()));
-            let before = files.insert(path, json(vector).into_bytes());
-            assert!(before.is_none(), "two vectors have the name {}", vector.name());
+            assert!(names.insert(vector.name().to_owned()), "two vectors have the name {}", vector.name());
+            lines += &json(vector);
+            lines.push('\n');
         }
+        files.insert(PathBuf::from(format!("{}.jsonl", family.name)), lines.into_bytes());
         files.insert(PathBuf::from(format!("pcap/{}.pcapng", family.name)), capture::of(&family));
     }
     files
 }
 
-/// Reads the existing generated files: all vectors and captures in directories below the root, except those of the
-/// generator.
+/// Reads the existing generated files: the vectors in the root, and the captures in `pcap`.
 pub fn found(root: &Path) -> io::Result<BTreeMap<PathBuf, Vec<u8>>> {
     let mut files = BTreeMap::new();
-    for entry in fs::read_dir(root)? {
-        let entry = entry?;
-        let by_hand = ["src", "tests"].iter().any(|name| entry.file_name() == *name);
-        if entry.file_type()?.is_dir() && !by_hand {
-            read(root, &entry.path(), &mut files)?;
+    for (folder, kind) in [("", "jsonl"), ("pcap", "pcapng")] {
+        for entry in fs::read_dir(root.join(folder))? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|extension| extension == kind) {
+                files.insert(path.strip_prefix(root).unwrap_or(&path).to_owned(), fs::read(&path)?);
+            }
         }
     }
     Ok(files)
-}
-
-fn read(root: &Path, directory: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) -> io::Result<()> {
-    for entry in fs::read_dir(directory)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            read(root, &path, files)?;
-        } else if path.extension().is_some_and(|kind| kind == "json" || kind == "pcapng") {
-            let below = path.strip_prefix(root).unwrap_or(&path).to_owned();
-            files.insert(below, fs::read(&path)?);
-        }
-    }
-    Ok(())
 }
 
 /// Differences between existing and expected files.
@@ -90,18 +80,10 @@ pub fn write(root: &Path) -> io::Result<Difference> {
     let wanted = wanted();
     let difference = difference(&found(root)?, &wanted);
     for path in difference.missing.iter().chain(&difference.changed) {
-        let target = root.join(path);
-        if let Some(directory) = target.parent() {
-            fs::create_dir_all(directory)?;
-        }
-        fs::write(target, &wanted[path])?;
+        fs::write(root.join(path), &wanted[path])?;
     }
     for path in &difference.stale {
         fs::remove_file(root.join(path))?;
-        // A directory is removed with its last file; a directory with other files stays.
-        if let Some(directory) = root.join(path).parent() {
-            let _ = fs::remove_dir(directory);
-        }
     }
     Ok(difference)
 }

@@ -1,4 +1,4 @@
-//! Writes vectors as JSON with one key per line, so that changes are easy to read.
+//! Writes vectors as lines of JSON, which `grep` finds by their names.
 
 use crate::case::{Case, Step, Vector};
 use serde_json::{Map, Value, json};
@@ -11,19 +11,16 @@ const DECODED: [&str; 13] = [
     "fragment", "error", "findings",
 ];
 
-/// Returns the text of a vector's file.
+/// Returns a vector as a line without its end.
 pub fn json(vector: &Vector) -> String {
-    let mut text = match vector {
-        Vector::Packet(case) => object(&packet(case), ""),
+    match vector {
+        Vector::Packet(case) => Value::Object(packet(case)).to_string(),
         Vector::Sequence { name, description, source, steps } => {
-            let head = json!({"name": name, "description": description, "source": source});
-            let head = lines(head.as_object().unwrap_or(&Map::new()), "  ");
-            let packets: Vec<String> = steps.iter().map(|step| object(&of_sequence(step), "    ")).collect();
-            format!("{{\n{head},\n  \"packets\": [\n    {}\n  ]\n}}", packets.join(",\n    "))
+            let packets: Vec<_> = steps.iter().map(of_sequence).collect();
+            json!({"name": name, "description": description, "source": source, "packets": packets})
+                .to_string()
         }
-    };
-    text.push('\n');
-    text
+    }
 }
 
 fn of_sequence(step: &Step) -> Map<String, Value> {
@@ -85,21 +82,4 @@ fn options(case: &Case) -> Value {
         options["keys"] = json!(case.keys);
     }
     options
-}
-
-/// Formats an object with one key per line.
-fn object(map: &Map<String, Value>, indent: &str) -> String {
-    format!("{{\n{}\n{indent}}}", lines(map, &format!("{indent}  ")))
-}
-
-fn lines(map: &Map<String, Value>, indent: &str) -> String {
-    let line = |(key, value): (&String, &Value)| match value {
-        // A finding has a line of its own.
-        Value::Array(items) if key == "findings" && !items.is_empty() => {
-            let items: Vec<String> = items.iter().map(|item| format!("{indent}  {item}")).collect();
-            format!("{indent}\"{key}\": [\n{}\n{indent}]", items.join(",\n"))
-        }
-        value => format!("{indent}\"{key}\": {value}"),
-    };
-    map.iter().map(line).collect::<Vec<_>>().join(",\n")
 }

@@ -20,8 +20,11 @@ type Files = BTreeMap<PathBuf, Vec<u8>>;
 static FOUND: LazyLock<Files> = LazyLock::new(|| files::found(&files::root()).unwrap());
 
 fn vectors() -> impl Iterator<Item = (&'static Path, Value)> {
-    let json = FOUND.iter().filter(|(path, _)| path.extension().is_some_and(|kind| kind == "json"));
-    json.map(|(path, bytes)| (path.as_path(), serde_json::from_slice(bytes).unwrap()))
+    let files = FOUND.iter().filter(|(path, _)| path.extension().is_some_and(|kind| kind == "jsonl"));
+    files.flat_map(|(path, bytes)| {
+        let lines = str::from_utf8(bytes).unwrap().lines();
+        lines.map(|line| (path.as_path(), serde_json::from_str(line).unwrap()))
+    })
 }
 
 #[test]
@@ -31,15 +34,18 @@ fn files_match_the_generator() {
 }
 
 #[test]
-fn every_file_is_valid_by_the_schema() {
+fn every_vector_is_valid_by_the_schema() {
     let schema: Value =
         serde_json::from_slice(&fs::read(files::root().join("schema.json")).unwrap()).unwrap();
     jsonschema::meta::validate(&schema).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
+    let mut names = BTreeSet::new();
     for (path, vector) in vectors() {
         let errors: Vec<String> = validator.iter_errors(&vector).map(|error| error.to_string()).collect();
-        assert!(errors.is_empty(), "{}: {errors:#?}", path.display());
-        assert_eq!(Some(path.with_extension("").as_os_str()), vector["name"].as_str().map(str::as_ref));
+        let name = vector["name"].as_str().unwrap();
+        assert!(errors.is_empty(), "{name}: {errors:#?}");
+        assert!(Path::new(name).starts_with(path.with_extension("")), "{name} is in {}", path.display());
+        assert!(names.insert(name.to_owned()), "two vectors have the name {name}");
     }
 }
 

@@ -15,31 +15,31 @@ use uet_wire::{Options, Spec, Start, TrailerKind};
 pub struct Vectors(Vec<Value>);
 
 impl Vectors {
-    /// Reads all vectors below a folder, ordered by name.
+    /// Reads the vectors of a folder: each line of its `.jsonl` files, ordered by file.
     pub fn read(directory: &Path) -> io::Result<Self> {
         let mut vectors = Vectors::default();
-        vectors.folder(directory)?;
+        for path in sorted(directory)? {
+            if path.extension().is_some_and(|extension| extension == "jsonl") {
+                vectors
+                    .file(&path)
+                    .map_err(|error| io::Error::other(format!("{}: {error}", path.display())))?;
+            }
+        }
         Ok(vectors)
     }
 
-    fn folder(&mut self, directory: &Path) -> io::Result<()> {
-        for path in sorted(directory)? {
-            if path.is_dir() {
-                self.folder(&path)?;
-            } else if path.extension().is_some_and(|extension| extension == "json") {
-                self.file(&path).map_err(|error| io::Error::other(format!("{}: {error}", path.display())))?;
-            }
+    fn file(&mut self, path: &Path) -> Result<(), String> {
+        let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
+        for (index, line) in text.lines().enumerate() {
+            self.line(line).map_err(|error| format!("line {}: {error}", index + 1))?;
         }
         Ok(())
     }
 
-    fn file(&mut self, path: &Path) -> Result<(), String> {
-        let text = fs::read(path).map_err(|error| error.to_string())?;
-        let vector: Value = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
+    fn line(&mut self, text: &str) -> Result<(), String> {
+        let vector: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
         match vector["packets"].as_array() {
             Some(packets) => packets.iter().try_for_each(|one| packet(one).map(|one| self.0.push(one))),
-            // The folder also contains the schema.
-            None if vector["$schema"].is_string() => Ok(()),
             None => packet(&vector).map(|one| self.0.push(one)),
         }
     }

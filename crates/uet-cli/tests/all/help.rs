@@ -50,7 +50,7 @@ fn prepared() -> PathBuf {
         fs::create_dir_all(root.join(folder)).unwrap();
     }
     fs::create_dir_all(root.join("home/.local/share/bash-completion/completions")).unwrap();
-    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     for name in ["capture.pcapng", "a.pcapng", "secured.pcapng"] {
         fs::copy(repository.join("vectors/pcap/sequences.pcapng"), root.join(name)).unwrap();
     }

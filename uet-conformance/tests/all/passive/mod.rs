@@ -7,13 +7,11 @@ mod rules;
 
 use serde_json::Value;
 use std::fs;
-use std::path::Path;
 use uet_conformance::passive::{Checker, Finding};
 use uet_wire::{Options, Packet, Start};
 
 /// Returns the frames of a golden sequence.
-fn sequence(path: &Path) -> Vec<Vec<u8>> {
-    let vector: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+fn sequence(vector: &Value) -> Vec<Vec<u8>> {
     let hex = |text: &str| -> Vec<u8> {
         let digits: Vec<u8> = text.chars().map(|digit| digit.to_digit(16).unwrap() as u8).collect();
         digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
@@ -22,13 +20,11 @@ fn sequence(path: &Path) -> Vec<Vec<u8>> {
 }
 
 fn sequences() -> Vec<(String, Vec<Vec<u8>>)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../vectors/sequences");
-    let mut all: Vec<_> = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .map(|path| (path.file_stem().unwrap().to_str().unwrap().to_owned(), sequence(&path)))
-        .collect();
-    all.sort();
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../vectors/sequences.jsonl");
+    let lines = fs::read_to_string(path).unwrap();
+    let vectors = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let all: Vec<_> =
+        vectors.map(|vector| (vector["name"].as_str().unwrap().to_owned(), sequence(&vector))).collect();
     assert!(all.len() >= 16);
     all
 }

@@ -1,6 +1,6 @@
 //! Secured packets, with and without keys. These tests need tshark; `wireshark/test` runs them.
 
-use super::codec::gather_vectors;
+use super::codec;
 use super::compare::differences;
 use super::{Captured, Dissected, SCRIPT, Scratch, dissect, dissect_with, info_with, tshark, write_capture};
 use serde_json::Value;
@@ -18,8 +18,7 @@ const ETHERNET: u32 = 1;
 
 /// Returns the vectors of secured packets with their names and frames.
 fn vectors() -> Vec<(String, Value, Captured)> {
-    let mut vectors = Vec::new();
-    gather_vectors(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../vectors/tss")), &mut vectors);
+    let vectors = codec::vectors(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../vectors/tss.jsonl")));
     assert!(vectors.len() >= 31);
     let frame = |vector: &Value| Captured::whole(hex::decode(vector["hex"].as_str().unwrap()).unwrap());
     vectors.into_iter().map(|(name, vector)| (name, vector.clone(), frame(&vector))).collect()
@@ -84,7 +83,7 @@ fn without_keys_only_the_security_header_and_the_icv_are_read() {
 fn trimmed_and_sliced_secured_packets_have_no_icv() {
     let (mut trimmed, mut marked) = (Vec::new(), Vec::new());
     for (name, _, packet) in vectors() {
-        if name.ends_with("cluster-ipv4-udp.json") {
+        if name == "tss/cluster-ipv4-udp" {
             for kept in [60, 54, 50] {
                 let mut bytes = packet.bytes[..kept].to_vec();
                 bytes[16..18].copy_from_slice(&(kept as u16 - 14).to_be_bytes());
@@ -98,7 +97,7 @@ fn trimmed_and_sliced_secured_packets_have_no_icv() {
             }
             trimmed.push(Captured { bytes: packet.bytes[..100].to_vec(), wire: packet.bytes.len() });
         }
-        if name.ends_with("altered-dscp.json") {
+        if name == "tss/altered-dscp" {
             marked.push(packet);
         }
     }
@@ -149,7 +148,7 @@ fn keys_open_every_secured_vector() {
 #[ignore = "needs tshark: wireshark/test"]
 fn confidentiality_offset_bounds_the_readable_part() {
     let (_, vector, packet) =
-        vectors().into_iter().find(|(name, ..)| name.ends_with("cluster-clear-part.json")).unwrap();
+        vectors().into_iter().find(|(name, ..)| name == "tss/cluster-clear-part").unwrap();
     let file = Scratch::new("toml");
     let keys = key_file(&vector["options"]["keys"]);
     let secret = vector["options"]["keys"][0]["keys"]["0"].as_str().unwrap();

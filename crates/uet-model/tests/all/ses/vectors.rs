@@ -1,8 +1,10 @@
 //! The articles' write of 16 KiB, byte for byte.
 
 use super::pair::*;
+use serde_json::Value;
 use uet_model::PdsParams;
 use uet_model::ses::*;
+use uet_packet_io::hex;
 use uet_wire::registry::NextHdr;
 use uet_wire::{Options, Packet, Start};
 
@@ -10,17 +12,14 @@ const KEY: u64 = 0xacce5;
 
 /// Returns the frames of a golden sequence, with the side that sends each.
 fn frames(name: &str) -> Vec<(String, Vec<u8>)> {
-    let path = format!("{}/../vectors/{name}.json", env!("CARGO_MANIFEST_DIR"));
-    let vector: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let family = name.split('/').next().unwrap();
+    let path = format!("{}/../../vectors/{family}.jsonl", env!("CARGO_MANIFEST_DIR"));
+    let lines = std::fs::read_to_string(path).unwrap();
+    let mut vectors = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let vector = vectors.find(|vector| vector["name"] == name).unwrap();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
     let packets = vector["packets"].as_array().unwrap().iter();
-    let bytes = |hex: &str| -> Vec<u8> {
-        (0..hex.len() / 2).map(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap()).collect()
-    };
-    packets
-        .map(|packet| {
-            (packet["direction"].as_str().unwrap().to_owned(), bytes(packet["hex"].as_str().unwrap()))
-        })
-        .collect()
+    packets.map(|packet| (text(&packet["direction"]), hex::decode(&text(&packet["hex"])).unwrap())).collect()
 }
 
 /// Returns the SES header and payload of a frame.
