@@ -192,7 +192,7 @@
 //! - a line to the enum of its layer (`pds/mod.rs`),
 //! - a line to `every_header.rs`.
 //!
-//! `INSTA_UPDATE=always cargo test -p uet-wire --test all figures` draws the figure. The macro generates the accessors,
+//! `UPDATE=1 cargo test -p uet-wire --test all figures` draws the figure. The macro generates the accessors,
 //! the writer and the layout. The property tests and all code that walks the layouts include the new header.
 //! `CONTRIBUTING.md` lists the steps outside this crate.
 #![cfg_attr(docsrs, feature(doc_cfg))]

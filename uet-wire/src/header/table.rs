@@ -9,7 +9,7 @@ macro_rules! table {
         $(#[$meta])*
         ///
         // Only the documentation includes the drawing. A test creates the drawing of a new header.
-        #[cfg_attr(doc, doc = concat!("```text\n", include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/figures/", $short, ".snap.txt")), "```"))]
+        #[cfg_attr(doc, doc = concat!("```text\n", include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/figures/", $short, ".txt")), "```"))]
         #[derive(Clone, Copy, PartialEq, Eq, Hash)]
         pub struct $Name<B = [u8; $bytes]>(pub(crate) B);
 

@@ -1,18 +1,18 @@
-//! The drawing of every header in the documentation, so that reviews show changes of a layout. `INSTA_UPDATE=always
-//! cargo test -p uet-wire --test all figures` updates the drawings.
+//! The drawing of every header in the documentation, so that reviews show changes of a layout. `UPDATE=1 cargo test
+//! -p uet-wire --test all figures` updates the drawings.
 
+use std::{env, fs};
 use uet_wire::{draw, layout};
 
 #[test]
 fn drawings_are_those_in_the_documentation() {
-    let mut settings = insta::Settings::clone_current();
-    settings.set_snapshot_path("../../figures");
-    settings.set_prepend_module_to_snapshot(false);
-    settings.set_omit_expression(true);
-    settings.bind(|| {
-        for layout in layout::ALL {
-            let file = format!("{}.txt", layout.name);
-            insta::assert_binary_snapshot!(&file, draw(layout).to_string().into_bytes());
+    for layout in layout::ALL {
+        let file = format!("{}/figures/{}.txt", env!("CARGO_MANIFEST_DIR"), layout.name);
+        let drawing = draw(layout).to_string();
+        if env::var_os("UPDATE").is_some() {
+            fs::write(&file, &drawing).unwrap();
         }
-    });
+        let committed = fs::read_to_string(&file).unwrap_or_default();
+        assert_eq!(committed, drawing, "{file}");
+    }
 }
