@@ -1,7 +1,8 @@
 //! Measurements of the contexts in a capture: goodput, retransmissions, response times, window and credit.
 
 use hdrhistogram::Histogram;
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use uet_observe::{Context, Direction, Event, Facts, Observed, Observer, Side};
 use uet_packet_io::json::Decoded;
@@ -27,7 +28,7 @@ pub struct Sums {
     pub requests: u64,
     /// Bytes of all packets on the wire, replies included.
     pub bytes: u64,
-    /// Bytes of payload in first transmissions.
+    /// Bytes of payload, each once: what a switch trimmed counts when it comes again.
     pub payload: u64,
     /// Number of requests with `retx`, or with the PSN of an earlier one.
     pub retransmissions: u64,
@@ -68,11 +69,8 @@ impl Sums {
         match one.event {
             Event::Request { sent, earlier, .. } => {
                 self.requests += 1;
-                if sent.retx || earlier.is_some() {
-                    self.retransmissions += 1;
-                } else {
-                    self.payload += one.payload;
-                }
+                self.retransmissions += u64::from(sent.retx || earlier.is_some());
+                self.payload += one.payload;
             }
             Event::Ack { .. } => self.acks += 1,
             Event::Nack { code, .. } => *self.nacks.entry(code.code()).or_default() += 1,
@@ -153,6 +151,8 @@ pub struct Flow {
     pub sums: Sums,
     /// Its window and credit over time; for the first directions only.
     pub series: Option<Box<Series>>,
+    /// The indices of requests of which only trimmed packets have come.
+    trimmed: BTreeSet<i64>,
     /// Times and sizes of the requests that wait for their ACK, by packet number.
     waiting: BTreeMap<u64, (u64, u64)>,
     in_flight: u64,
@@ -191,6 +191,19 @@ impl Flow {
             times.iter().for_each(|after| put(&mut series.response, now, *after as f64));
         }
         times
+    }
+
+    /// Returns whether the payload of a request comes for the first time.
+    fn is_fresh(&mut self, event: &Event, trimmed: bool) -> bool {
+        let Event::Request { index, earlier, .. } = event else { return false };
+        let was_trimmed = self.trimmed.remove(index);
+        if trimmed {
+            self.trimmed.insert(*index);
+            if self.trimmed.len() > WAITING {
+                self.trimmed.pop_first();
+            }
+        }
+        !trimmed && (was_trimmed || earlier.is_none())
     }
 
     /// Forgets a request, or the oldest one. Returns when it was sent.
@@ -234,38 +247,42 @@ impl Stats {
         let Facts::Context { context, sender, event, .. } = self.observer.observe(&observed) else { return };
         // What a capture cuts off is payload: headers come first.
         let cut = record.wire.saturating_sub(record.bytes.len());
-        let one = One {
+        let mut one = One {
             now: decoded.since_1970().map(|time| time.as_nanos() as u64),
             bytes: record.wire as u64,
-            payload: (packet.uet.payload.len() + cut) as u64,
+            payload: 0,
             trimmed: packet.trimmed.is_some(),
             marked: observed.marked,
             event: &event,
         };
         self.contexts = self.contexts.max(self.earlier + context.id.0 + 1);
-        self.total.add(&one);
         let side =
             if matches!(event, Event::Ack { .. } | Event::Nack { .. }) { sender.other() } else { sender };
         let number = self.earlier + context.id.0 + 1;
         let ends = ends(context, side);
         let room = (self.flows.len() < ROWS, self.flows.len() < RECORDED);
         let flow = match self.flows.entry((number, side as u8)) {
-            std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
-            std::collections::btree_map::Entry::Vacant(new) if room.0 => new.insert(Flow {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) if room.0 => new.insert(Flow {
                 context: number,
                 ends,
                 pdcid: None,
                 rod: None,
                 sums: Sums::default(),
                 series: room.1.then(Box::default),
+                trimmed: BTreeSet::new(),
                 waiting: BTreeMap::new(),
                 in_flight: 0,
             }),
-            std::collections::btree_map::Entry::Vacant(_) => {
+            Entry::Vacant(_) => {
                 self.beyond += 1;
-                return;
+                return self.total.add(&one);
             }
         };
+        if flow.is_fresh(&event, one.trimmed) {
+            one.payload = (packet.uet.payload.len() + cut) as u64;
+        }
+        self.total.add(&one);
         flow.sums.add(&one);
         let times = flow.follow(record.number, &one, context.direction(side));
         times.iter().for_each(|after| flow.sums.responded(*after));

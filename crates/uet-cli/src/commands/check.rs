@@ -218,15 +218,15 @@ struct Report<W: Write> {
     bad: u64,
     /// Number of violations of each requirement.
     found: BTreeMap<&'static str, u64>,
-    /// The findings of each requirement and sender, for at most [`SENDERS`] pairs.
-    repeated: BTreeMap<(&'static str, Option<IpAddr>), Repeated>,
+    /// The findings of each severity, requirement and sender, for at most [`SENDERS`] of them.
+    repeated: BTreeMap<(&'static str, &'static str, Option<IpAddr>), Repeated>,
     foreign: Foreign,
     annotated: Option<Annotated>,
     /// Findings of the current packet.
     comments: Vec<String>,
 }
 
-/// Maximum number of pairs of a requirement and a sender. All further senders count as one.
+/// Maximum number of groups of equal findings. All further senders count as one.
 const SENDERS: usize = 1 << 16;
 
 /// Findings that differ by their packet alone.
@@ -235,7 +235,6 @@ struct Repeated {
     times: u64,
     /// The last packet.
     last: u64,
-    severity: Option<Severity>,
 }
 
 impl<W: Write> Taker for Report<W> {
@@ -334,11 +333,11 @@ impl<W: Write> Report<W> {
         let CaptureFinding { number, with, id, severity, message, .. } = finding;
         self.bad += u64::from(*severity == Severity::Error);
         *self.found.entry(id).or_default() += 1;
-        let sender = finding.culprit.filter(|_| self.repeated.len() < SENDERS);
-        let repeated = self.repeated.entry((*id, sender)).or_default();
-        let times = repeated.times + 1;
-        *repeated = Repeated { times, last: *number, severity: Some(*severity) };
         let severity = severity.name();
+        let sender = finding.culprit.filter(|_| self.repeated.len() < SENDERS);
+        let repeated = self.repeated.entry((severity, *id, sender)).or_default();
+        let times = repeated.times + 1;
+        *repeated = Repeated { times, last: *number };
         if self.annotated.is_some() {
             let other = with.map(|with| format!(" (packet {with})")).unwrap_or_default();
             let earlier = match *number == self.packets {
@@ -401,10 +400,16 @@ impl<W: Write> Report<W> {
             }
         }
         let hidden = |times: u64| self.format == CheckFormat::Text && times > self.limit;
-        for ((id, sender), repeated) in self.repeated.iter().filter(|(_, repeated)| hidden(repeated.times)) {
+        for ((severity, id, sender), repeated) in
+            self.repeated.iter().filter(|(_, repeated)| hidden(repeated.times))
+        {
             let sender = sender.map_or("-".to_owned(), |sender| sender.to_string());
             let more = repeated.times - self.limit;
-            writeln!(self.out, "{id} {sender}: {more} more, the last in packet {}", repeated.last)?;
+            writeln!(
+                self.out,
+                "{severity} {id} {sender}: {more} more, the last in packet {}",
+                repeated.last
+            )?;
         }
         match self.checker.excused() {
             0 => {}
@@ -425,23 +430,19 @@ impl<W: Write> Report<W> {
 
     /// Returns the number of findings in words, and the kinds that decide about the exit code.
     fn findings(&self) -> String {
-        let of = |severity| -> u64 {
-            let those = self.repeated.values().filter(|repeated| repeated.severity == Some(severity));
-            those.map(|repeated| repeated.times).sum()
+        let of = |kind| -> u64 {
+            let those = self.repeated.iter().filter(|((severity, ..), _)| *severity == kind);
+            those.map(|(_, repeated)| repeated.times).sum()
         };
         let found = counted(self.found.values().sum(), "finding");
-        let kinds = [(Severity::Error, "error"), (Severity::Warning, "warning"), (Severity::Note, "note")];
-        let kinds: Vec<String> = kinds
-            .map(|(severity, name)| (of(severity), name))
-            .into_iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, name)| counted(count, name))
-            .collect();
+        let kinds = [Severity::Error, Severity::Warning, Severity::Note].map(Severity::name);
+        let kinds = kinds.into_iter().map(|kind| (of(kind), kind)).filter(|(count, _)| *count > 0);
+        let kinds: Vec<String> = kinds.map(|(count, kind)| counted(count, kind)).collect();
         if kinds.is_empty() { found } else { format!("{found} ({})", kinds.join(", ")) }
     }
 }
 
 /// Returns a number of things in words: `1 packet`, `2 packets`.
-fn counted(number: u64, thing: &str) -> String {
+pub(super) fn counted(number: u64, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }

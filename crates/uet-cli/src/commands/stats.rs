@@ -1,5 +1,6 @@
 //! `uet stats`
 
+use super::check::counted;
 use super::live::{Live, Watch};
 use super::{Deployment, Outcome, about, add_secrets, complain, records};
 use crate::simulate::plot::{self, Plot, PlotLine};
@@ -207,7 +208,9 @@ fn text(out: &mut impl Write, stats: &Measured) -> io::Result<()> {
     if stats.beyond > 0 {
         writeln!(out, "{} packets of further contexts are in the last row only", stats.beyond)?;
     }
-    writeln!(out, "{} packets, {}, {} contexts", stats.packets, Bytes(stats.bytes as f64), stats.contexts)
+    let [packets, contexts] =
+        [(stats.packets, "packet"), (stats.contexts, "context")].map(|(n, of)| counted(n, of));
+    writeln!(out, "{packets}, {}, {contexts}", Bytes(stats.bytes as f64))
 }
 
 fn csv(out: &mut impl Write, stats: &Measured) -> io::Result<()> {

@@ -110,10 +110,14 @@ fn many_findings_of_a_kind_are_counted() {
     let frames: Vec<_> = (5..20).map(zero).collect();
     let run = uet_with(lines(&frames).as_bytes(), &["check", "--limit", "2", "-"]);
     assert_eq!(run.code, 1);
-    assert_eq!(run.out.matches("error WIRE-PDCID-001").count(), 2, "{}", run.out);
-    assert!(run.out.contains("WIRE-PDCID-001 10.0.0.1: 13 more, the last in packet 15\n"), "{}", run.out);
+    assert_eq!(run.out.matches(": pds.spdcid is 0").count(), 2, "{}", run.out);
     assert!(
-        run.out.ends_with(" 15 findings (15 errors); 2 requirements judged over several packets\n"),
+        run.out.contains("error WIRE-PDCID-001 10.0.0.1: 13 more, the last in packet 15\n"),
+        "{}",
+        run.out
+    );
+    assert!(
+        run.out.ends_with(" 15 findings (15 errors); 3 requirements judged over several packets\n"),
         "{}",
         run.out
     );

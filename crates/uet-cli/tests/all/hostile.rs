@@ -239,7 +239,7 @@ fn hostile_paths_are_printed_escaped() {
     fs::create_dir_all(&folder).unwrap();
     let (library, fake) = (folder.join("lib.so"), folder.join("tshark"));
     fs::write(&library, "library").unwrap();
-    fs::write(&fake, format!("#!/bin/sh\nprintf 'Personal Lua Plugins:\\t%s\\n' \"${{0%/*}}\"\n")).unwrap();
+    fs::write(&fake, "#!/bin/sh\nprintf 'Personal Lua Plugins:\\t%s\\n' \"${0%/*}\"\n").unwrap();
     fs::set_permissions(&fake, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let text = |path: &std::path::Path| path.to_str().unwrap().to_owned();
     let run = |arguments: &[&str]| {

@@ -33,5 +33,6 @@ mod run;
 mod secured;
 mod show;
 mod simulate;
+mod stats;
 mod tables;
 mod wireshark;

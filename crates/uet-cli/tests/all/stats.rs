@@ -1,0 +1,70 @@
+//! `uet stats`.
+
+use crate::common::{file, uet};
+use serde_json::{Value, json};
+
+fn learn(name: &str) -> String {
+    format!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../corpora/captures/learn/{}.pcapng"), name)
+}
+
+fn measured(capture: &str) -> Value {
+    let run = uet(&["stats", "--format", "json", &learn(capture)]);
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
+    serde_json::from_str(&run.out).unwrap()
+}
+
+/// docs/walkthroughs.md describes both retransmissions.
+#[test]
+fn retransmissions_and_response_times_are_those_of_the_capture() {
+    let stats = measured("loss");
+    let total = &stats["total"];
+    assert_eq!((&stats["packets"], &stats["contexts"]), (&json!(26), &json!(1)));
+    assert_eq!([&total["requests"], &total["retransmissions"], &total["acks"]], [14, 2, 12]);
+    // The message has 48 KiB; what came twice counts once.
+    assert_eq!(total["payload_bytes"], 49152);
+    let response = &total["response_ns"];
+    let [p50, p99, max] = ["p50", "p99", "max"].map(|key| response[key].as_u64().unwrap());
+    assert!(p50 < 4_000 && p99 > 90_000 && max >= p99, "{response}");
+    assert_eq!(stats["flows"][0]["series"]["window_psns"].as_array().unwrap().len(), 12);
+}
+
+/// Its packets are cut off after 160 bytes.
+#[test]
+fn cut_packets_count_with_their_real_lengths() {
+    let stats = measured("incast");
+    assert_eq!(stats["total"]["nacks"], json!({"TRIMMED_LASTHOP": 27}));
+    assert_eq!(stats["flows"].as_array().unwrap().len(), 4);
+    for pair in stats["pairs"].as_array().unwrap() {
+        assert_eq!(pair["sums"]["payload_bytes"], 64 << 10, "{pair}");
+    }
+}
+
+#[test]
+fn csv_series_and_plots_are_written() {
+    let series = file("stats-series.csv", b"");
+    let plots = format!("{series}-plots");
+    let run = uet(&["stats", "--format", "csv", "--series", &series, "--plots", &plots, &learn("loss")]);
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
+    let [head, row]: [&str; 2] = run.out.lines().collect::<Vec<_>>().try_into().unwrap();
+    assert_eq!(head.split(',').count(), row.split(',').count());
+    assert!(row.starts_with("1,10.2.0.1,10.2.0.2,8208,RUD,14,"), "{row}");
+    let series = std::fs::read_to_string(series).unwrap();
+    assert!(series.lines().any(|line| line.ends_with(",window_psns,1024")), "{series}");
+    let window = std::fs::read_to_string(format!("{plots}/window.svg")).unwrap();
+    assert!(window.starts_with("<svg"), "{window}");
+}
+
+#[test]
+fn text_has_a_row_for_each_context() {
+    let run = uet(&["stats", &learn("incast")]);
+    let contexts = run.out.lines().filter(|line| line.contains(" > 10.4.0.9 RUD ")).count();
+    assert_eq!((run.code, contexts), (0, 4), "{}", run.out);
+    assert!(run.out.contains("NACK TRIMMED_LASTHOP: 27"), "{}", run.out);
+}
+
+#[test]
+fn unreadable_input_is_reported() {
+    let run = uet(&["stats", "no-such-file"]);
+    assert_eq!(run.code, 2);
+    assert!(run.err.contains("no-such-file"), "{}", run.err);
+}
