@@ -1,6 +1,5 @@
 //! Corrections of the catalogue for one run: other levels and sentences, and requirements that are withdrawn.
 
-use crate::{InstanceResult, Observation, Packets, Rule, Verdict};
 use core::fmt;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
@@ -23,7 +22,7 @@ pub struct Correction {
 
 impl Correction {
     /// Returns whether breaking the requirement is no failure: it is withdrawn, or an option.
-    fn excuses(&self) -> bool {
+    pub(crate) fn excuses(&self) -> bool {
         self.withdrawn || self.level == Some(Level::May)
     }
 }
@@ -84,55 +83,16 @@ impl Corrections {
         sentence.map_or_else(|| text.to_owned(), |sentence| text.replace(requirement.sentence, sentence))
     }
 
-    /// Returns the gravest level of a rule's requirements.
-    pub(crate) fn level_of(&self, rule: &Rule) -> Option<Level> {
-        rule.requirements.iter().filter_map(|requirement| self.level(requirement)).max()
+    /// Returns the gravest level of these requirements.
+    pub(crate) fn level_of(&self, requirements: &[&Requirement]) -> Option<Level> {
+        requirements.iter().filter_map(|requirement| self.level(requirement)).max()
     }
 
-    /// Returns the reason if all requirements of a rule are withdrawn.
-    pub(crate) fn withdrawn(&self, rule: &Rule) -> Option<String> {
-        let of_rule = rule.requirements.iter().map(|it| self.find(it.id).filter(|it| it.withdrawn));
+    /// Returns the reason if all these requirements are withdrawn.
+    pub(crate) fn withdrawn(&self, requirements: &[&Requirement]) -> Option<String> {
+        let of_rule = requirements.iter().map(|it| self.find(it.id).filter(|it| it.withdrawn));
         let of_rule: Option<Vec<&Correction>> = of_rule.collect();
         let first = of_rule?.first().map(ToString::to_string)?;
         Some(format!("the catalogue is corrected: {first}"))
-    }
-
-    /// Removes excused observations from a failure. Without any other, the instance is skipped.
-    pub(crate) fn apply(&self, found: &mut InstanceResult) {
-        if self.is_empty() || !found.verdict.is_failure() {
-            return;
-        }
-        let excuse = |seen: &Observation| self.find(&seen.requirement).filter(|it| it.excuses());
-        let first_excuse = found.observations.iter().find_map(excuse).map(ToString::to_string);
-        found.observations.retain(|seen| excuse(seen).is_none());
-        match (found.observations.first(), first_excuse) {
-            (_, None) => {}
-            (None, Some(why)) => {
-                found.verdict = Verdict::Skipped;
-                found.reason = format!("the catalogue is corrected: {why}");
-                found.at_packet = None;
-            }
-            (Some(first), Some(_)) => {
-                let (id, expected, seen) = (&first.requirement, first.expectation(), &first.seen);
-                found.reason = format!("{id}: expected {expected}, seen {seen}");
-                found.at_packet = Some(first.packet);
-                found.requirements = found.observations.iter().map(|seen| seen.requirement.clone()).collect();
-                found.requirements.dedup();
-            }
-        }
-        let broken = |it: &&Correction| found.requirements.iter().any(|id| id == it.requirement.id);
-        found.corrections = Corrections(self.0.iter().filter(broken).cloned().collect());
-    }
-
-    /// Removes findings of withdrawn requirements, and corrects the levels of the others.
-    pub(crate) fn apply_to(&self, packets: &mut Packets) {
-        packets.findings.retain_mut(|finding| {
-            let correction = finding.requirement.as_deref().and_then(|id| self.find(id));
-            finding.level = correction.and_then(|correction| correction.level);
-            if let Some(correction) = correction {
-                finding.message = self.corrected(correction.requirement, &finding.message);
-            }
-            !correction.is_some_and(|correction| correction.withdrawn)
-        });
     }
 }

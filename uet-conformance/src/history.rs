@@ -1,11 +1,48 @@
 //! Remarks about the packets of a trace: losses, marks, trims and repetitions.
 
-use crate::{Ladder, Mark, Trimmed, Wire};
+use crate::{Trimmed, Wire};
 use core::net::IpAddr;
+use core::time::Duration;
+use serde::Serialize;
 use std::collections::HashMap;
 use uet_wire::Uet;
 use uet_wire::pds::Pds;
 use uet_wire::registry::PdsType;
+
+/// A property of a packet that explains reactions to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mark {
+    /// The network lost it.
+    Lost,
+    /// A congestion mark of the network.
+    Congestion,
+    /// A switch dropped its payload.
+    Trimmed,
+    /// A bit of it flips on its way, so the receiver must drop it.
+    Damaged,
+    /// A retransmission, by its retx flag.
+    Retransmission,
+    /// A request whose PSN was sent before, without the retx flag.
+    Duplicate,
+    /// A NACK.
+    Refusal,
+}
+
+impl Mark {
+    /// Returns the mark in a word.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Mark::Lost => "lost",
+            Mark::Congestion => "congestion mark",
+            Mark::Trimmed => "payload dropped",
+            Mark::Damaged => "damaged",
+            Mark::Retransmission => "retransmission",
+            Mark::Duplicate => "duplicate",
+            Mark::Refusal => "refusal",
+        }
+    }
+}
 
 /// The earlier packets of a trace, as far as remarks about later ones need them. Numbers are `None` for
 /// packets that the network lost on their way to the suite.
@@ -40,8 +77,9 @@ impl Remarks {
 }
 
 impl<'a> History<'a> {
-    pub(crate) fn new(ladder: &Ladder) -> Self {
-        let usual = ladder.packets().next().map(|(_, wire)| [wire.src, wire.dst]);
+    /// Begins with the first packet of the trace.
+    pub(crate) fn new(first: Option<(Duration, &Wire)>) -> Self {
+        let usual = first.map(|(_, wire)| [wire.src, wire.dst]);
         History { usual, last: HashMap::new(), bytes: HashMap::new(), requests: HashMap::new() }
     }
 

@@ -152,7 +152,7 @@ impl Ladder {
 /// left.
 impl fmt::Display for Ladder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (mut last, mut history) = (0, History::new(self));
+        let (mut last, mut history) = (0, History::new(self.packets().next()));
         for LadderStep { at, entry, .. } in &self.entries {
             let is_numbered = matches!(entry, Entry::Sent(_) | Entry::Received(_));
             last += usize::from(is_numbered);

@@ -4,22 +4,6 @@ use crate::{Outcome, Region, Stop, Test};
 use uet_control::{ExposeRegion, Fill, Hex64, Permission};
 use uet_wire::catalogue::Requirement;
 
-impl Region {
-    /// Returns the request to expose this region.
-    pub fn exposure(&self, permissions: &[Permission], fill: Option<Fill>) -> ExposeRegion {
-        ExposeRegion {
-            length: self.length,
-            key: Hex64(self.key),
-            job: Some(self.job),
-            process: self.process,
-            index: self.index,
-            generation: self.generation,
-            permissions: permissions.to_vec(),
-            fill,
-        }
-    }
-}
-
 impl Test<'_> {
     /// Memory of the device that everyone may use, and what it holds: a pattern without zeros in a row, so
     /// that a byte written beside its place is seen.

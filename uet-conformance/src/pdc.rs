@@ -48,13 +48,6 @@ impl Pdc {
         }
     }
 
-    /// Returns the Start_PSN that a NACK demands for this context.
-    pub fn new_start(&self, seen: &crate::RxPacket) -> Option<Psn> {
-        let nack = seen.nack().filter(|nack| nack.nack_code() == NackCode::NEW_START_PSN)?;
-        let ours = seen.wire.dst == self.from && nack.dpdcid() == self.local;
-        ours.then(|| Psn(nack.payload()))
-    }
-
     /// Returns the `n`-th PSN of the context, from 0.
     pub fn psn(&self, n: u32) -> Psn {
         self.start + n

@@ -1,10 +1,9 @@
 //! The implementation conformance statement (PICS) of a vendor, compared with `hello` and with the results of
 //! a run.
 
-use crate::{RULES, RunResult, Verdict, coverage};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use uet_wire::catalogue;
+use uet_wire::catalogue::{self, Requirement};
 
 /// An answer in the form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,8 +72,8 @@ pub struct Pics {
 }
 
 impl Pics {
-    /// Compares a form with the capabilities of `hello` and the result of a run.
-    pub fn new(form: &PicsForm, claimed: &[String], result: &RunResult) -> Self {
+    /// Compares a form with the capabilities of `hello` and the evidence of a run.
+    pub fn new(form: &PicsForm, claimed: &[String], shown: impl Fn(&Requirement) -> Shown) -> Self {
         let conflict = |(name, stated): (&String, &Stated)| match (stated, claimed.contains(name)) {
             (Stated::Yes, false) => Some(format!("the form states '{name}', but hello does not claim it")),
             (Stated::No | Stated::NotApplicable, true) => {
@@ -82,10 +81,10 @@ impl Pics {
             }
             _ => None,
         };
-        let answer = |requirement: &&catalogue::Requirement| PicsAnswer {
+        let answer = |requirement: &&Requirement| PicsAnswer {
             id: requirement.id.into(),
             stated: form.requirements.get(requirement.id).copied().unwrap_or(Stated::Open),
-            shown: shown(requirement, result),
+            shown: shown(requirement),
         };
         Pics {
             implementation: form.implementation.clone(),
@@ -99,21 +98,5 @@ impl Pics {
         let wanted =
             move |it: &&PicsAnswer| it.stated == stated && shown.is_none_or(|shown| it.shown == shown);
         self.requirements.iter().filter(wanted).map(|it| it.id.as_str())
-    }
-}
-
-fn shown(requirement: &catalogue::Requirement, result: &RunResult) -> Shown {
-    let checks = coverage::of(RULES, requirement);
-    let is_named = |ids: &[String]| ids.iter().any(|id| id == requirement.id);
-    let fails = result.rules.iter().any(|rule| rule.verdict.is_failure() && is_named(&rule.requirements));
-    let found = |id: &Option<String>| id.as_deref() == Some(requirement.id);
-    if fails || result.packets.findings.iter().any(|finding| found(&finding.requirement)) {
-        return Shown::Failed;
-    }
-    let passes = |id: &&str| result.rules.iter().any(|rule| rule.id == **id && rule.verdict == Verdict::Pass);
-    if checks.rules.iter().any(passes) || checks.every_packet && result.packets.judged > 0 {
-        Shown::Held
-    } else {
-        Shown::NotTested
     }
 }

@@ -1,16 +1,13 @@
 use crate::plan::{Planned, plan};
 use crate::statement::StatedDevice;
 use crate::{
-    Circumstances, Corrections, DeviceStatement, Dut, DutExt, Expand, Instance, InstanceResult, Observation,
-    Outcome, Packets, Pdc, RULES, Registry, Relation, RuleResult, RunResult, SCHEMA, Shard, Show, Statement,
-    Stop, Test, Verdict, axis,
+    Circumstances, DeviceStatement, Dut, DutExt, Instance, InstanceResult, Observation, Options, Outcome,
+    Packets, Pdc, Relation, RuleResult, RunResult, SCHEMA, Show, Statement, Stop, Test, Verdict, instance,
 };
-use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
-use std::sync::Arc;
 use uet_control::{Parameter, Reset, Welcome};
-use uet_wire::catalogue::{self, Level, ROB_LIFE_001};
-use uet_wire::{Spec, Version};
+use uet_wire::Spec;
+use uet_wire::catalogue::{self, ROB_LIFE_001};
 
 /// The device counts as gone after this many unanswered `reset`s in a row.
 const UNANSWERED: u32 = 2;
@@ -38,107 +35,6 @@ const NOTABLE: Duration = Duration::from_millis(5);
 
 /// Shortest measured round-trip time that excuses a device whose timers are shorter.
 const FAR: Duration = Duration::from_millis(20);
-
-/// Selection and settings of a run.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The rules of the suite, which the following fields select from.
-    pub rules: Registry,
-    /// Groups of rules to run; all if empty.
-    pub groups: Vec<String>,
-    /// Ids of rules or of requirements of rules to run; all if empty.
-    pub ids: Vec<String>,
-    /// Levels of the gravest requirement of rules to run; all if empty.
-    pub levels: Vec<Level>,
-    /// Capabilities that rules to run need; all if empty.
-    pub capabilities: Vec<String>,
-    /// A part of the selected rules.
-    pub shard: Shard,
-    /// Choice of combinations of axis values.
-    pub expand: Expand,
-    /// The maximum number of instances, at least the first of each rule. `None` means all for a device in
-    /// this process. For any other it means [`EXTERNAL_INSTANCES`](crate::EXTERNAL_INSTANCES), but at least
-    /// one of each rule, which the seed chooses. If the device cannot play the instances of a rule, others
-    /// are tried.
-    pub max_instances: Option<usize>,
-    /// Known or required properties of the device beyond its own claims.
-    pub statement: Statement,
-    /// Corrections of the catalogue.
-    pub corrections: Corrections,
-    /// The version of the specification that judges the device.
-    pub spec: &'static Spec,
-    /// Seed of all random numbers.
-    pub seed: u64,
-    /// Factor for all expected times.
-    pub timeout_scale: f64,
-    /// Number of times each rule runs.
-    pub repeat: u32,
-    /// Stop at the first failure.
-    pub fail_fast: bool,
-    /// When set, no further rule begins. The current rule gets no verdict, because the stop signal may have
-    /// reached the device too.
-    pub stop: Arc<AtomicBool>,
-    /// The command that connects to the same device; results contain it in the command that reruns a rule.
-    pub command: String,
-    /// Called before each instance.
-    pub before: Before,
-}
-
-/// A function that is called before each instance, such as one that waits for a person.
-#[derive(Clone, Default)]
-pub struct Before(Option<Arc<Call>>);
-
-type Call = dyn Fn(&Instance) + Send + Sync;
-
-impl Before {
-    /// Creates it from the function.
-    pub fn new(call: impl Fn(&Instance) + Send + Sync + 'static) -> Self {
-        Before(Some(Arc::new(call)))
-    }
-
-    fn call(&self, instance: &Instance) {
-        if let Some(call) = &self.0 {
-            call(instance);
-        }
-    }
-}
-
-impl core::fmt::Debug for Before {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_tuple("Before").field(&self.0.is_some()).finish()
-    }
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Options {
-            rules: RULES,
-            groups: Vec::new(),
-            ids: Vec::new(),
-            levels: Vec::new(),
-            capabilities: Vec::new(),
-            shard: Shard::WHOLE,
-            expand: Expand::default(),
-            max_instances: None,
-            statement: Statement::default(),
-            corrections: Corrections::default(),
-            spec: Version::default().spec(),
-            seed: 1,
-            timeout_scale: 1.0,
-            repeat: 1,
-            fail_fast: false,
-            stop: Arc::default(),
-            command: "uet run".into(),
-            before: Before::default(),
-        }
-    }
-}
-
-impl Options {
-    fn stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
-}
 
 /// Runs the suite and calls `each` after every rule.
 ///
@@ -171,7 +67,7 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&mut RuleR
         let mut found = RuleResult::blank(rule);
         let mut fared: Vec<(Instance, bool)> = Vec::new();
         let mut there = Ok(());
-        let withdrawn = options.corrections.withdrawn(rule);
+        let withdrawn = options.corrections.withdrawn(rule.requirements);
         let mut instances: Vec<&Instance> =
             if withdrawn.is_some() { Vec::new() } else { instances.iter().collect() };
         let mut instead = instead.iter().take(INSTEAD);
@@ -199,7 +95,7 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&mut RuleR
             if options.stopped() {
                 break;
             }
-            options.corrections.apply(&mut one);
+            one.correct(&options.corrections);
             result.packets.judge(&one, options.spec);
             if one.verdict != Verdict::Skipped {
                 fared.push((instance.clone(), one.verdict.is_failure()));
@@ -214,7 +110,7 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&mut RuleR
         if options.stopped() {
             break;
         }
-        let pattern = axis::pattern(&fared);
+        let pattern = instance::pattern(&fared);
         if !pattern.is_empty() {
             found.reason = format!("{pattern}: {}", found.reason);
         }
@@ -231,7 +127,7 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&mut RuleR
         }
     }
     result.not_run = plan.len() - result.rules.len();
-    options.corrections.apply_to(&mut result.packets);
+    result.packets.correct(&options.corrections);
     for finding in &mut result.packets.findings {
         let waiver = finding.requirement.as_deref().and_then(|id| statement.waiver(id));
         finding.waived = waiver.map(Into::into);

@@ -138,4 +138,11 @@ impl RxPacket {
     pub fn refuses(&self, pdc: &Pdc, psn: Psn) -> Option<Nack> {
         self.nack().filter(|nack| self.is_for(pdc) && nack.nack_psn() == Some(psn))
     }
+
+    /// Returns the Start_PSN that a NACK demands for `pdc`.
+    pub fn new_start(&self, pdc: &Pdc) -> Option<Psn> {
+        let nack = self.nack().filter(|nack| nack.nack_code() == NackCode::NEW_START_PSN)?;
+        let ours = self.wire.dst == pdc.from && nack.dpdcid() == pdc.local;
+        ours.then(|| Psn(nack.payload()))
+    }
 }

@@ -1,6 +1,6 @@
+//! The selection of rules and their instances by the options of a run.
+
 use crate::{Instance, Need, Options, Rule};
-use core::fmt;
-use core::str::FromStr;
 use uet_wire::catalogue::Level;
 
 impl Options {
@@ -11,7 +11,7 @@ impl Options {
         }
         any(&self.groups, |group| group.eq_ignore_ascii_case(rule.group()))
             && any(&self.ids, |id| names(id, rule) || rule.checks(id))
-            && any(&self.levels, |level| self.corrections.level_of(rule) == Some(*level))
+            && any(&self.levels, |level| self.corrections.level_of(rule.requirements) == Some(*level))
             && any(&self.capabilities, |name| rule.wants(name))
     }
 
@@ -29,9 +29,7 @@ impl Options {
 
     /// Returns the selected rules in the order in which they run.
     pub fn selected(&self) -> Vec<&'static Rule> {
-        let Shard { index, count } = self.shard;
-        let wanted = self.rules.iter().filter(|rule| self.selects(rule));
-        wanted.skip(index as usize - 1).step_by(count as usize).collect()
+        self.shard.part(self.rules.iter().filter(|rule| self.selects(rule))).collect()
     }
 }
 
@@ -63,54 +61,6 @@ impl Rule {
     }
 }
 
-/// A part of the suite, so that several machines can share it. Each rule belongs to exactly one of the
-/// `count` parts.
-///
-/// ```
-/// use uet_conformance::Shard;
-///
-/// let shard: Shard = "2/8".parse()?;
-/// assert_eq!(shard.to_string(), "2/8");
-/// assert!("0/8".parse::<Shard>().is_err() && "9/8".parse::<Shard>().is_err());
-/// # Ok::<(), String>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shard {
-    /// From 1 to `count`.
-    index: u32,
-    count: u32,
-}
-
-impl Shard {
-    /// All rules.
-    pub const WHOLE: Shard = Shard { index: 1, count: 1 };
-}
-
-impl Default for Shard {
-    fn default() -> Self {
-        Shard::WHOLE
-    }
-}
-
-impl FromStr for Shard {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let parts =
-            text.split_once('/').and_then(|(index, count)| Some((index.parse().ok()?, count.parse().ok()?)));
-        match parts {
-            Some((index, count)) if (1..=count).contains(&index) => Ok(Shard { index, count }),
-            _ => Err("write 2/8 for the second of eight parts".into()),
-        }
-    }
-}
-
-impl fmt::Display for Shard {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.index, self.count)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,7 +74,9 @@ mod tests {
         let all = ids(&Options::default());
         for count in [1, 2, 3, 8, 1000] {
             let mut found: Vec<&str> = (1..=count)
-                .flat_map(|index| ids(&Options { shard: Shard { index, count }, ..Options::default() }))
+                .flat_map(|index| {
+                    ids(&Options { shard: format!("{index}/{count}").parse().unwrap(), ..Options::default() })
+                })
                 .collect();
             found.sort_by_key(|id| all.iter().position(|known| known == id));
             assert_eq!(found, all);

@@ -2,7 +2,7 @@
 //! opens every packet of the device, with the codec's primitives and none of the model.
 
 use crate::axis::axis;
-use crate::rule::needs::TSS;
+use crate::needs::TSS;
 use crate::{Axis, Outcome, Stop, Test, Wire};
 use core::net::IpAddr;
 use std::collections::BTreeMap;

@@ -54,9 +54,9 @@ impl Test<'_> {
         // A target in a secure domain may want another Start_PSN.
         let within = self.soon();
         let reacts =
-            |seen: &RxPacket| pdc.new_start(seen).is_some() || seen.acknowledges(pdc, pdc.psn(0)).is_some();
+            |seen: &RxPacket| seen.new_start(pdc).is_some() || seen.acknowledges(pdc, pdc.psn(0)).is_some();
         if self.shield.is_some() && self.hear(within, reacts)? {
-            if let Some((_, start)) = self.wait(Duration::ZERO, |seen| pdc.new_start(seen))? {
+            if let Some((_, start)) = self.wait(Duration::ZERO, |seen| seen.new_start(pdc))? {
                 pdc.start = start;
                 self.request(pdc, pdc.request(0).write(region, region.length - 1, &[0])?)?;
             }
@@ -353,9 +353,9 @@ impl Test<'_> {
             let within = self.patience(self.soon());
             // A target in a secure domain may want another Start_PSN.
             if self.shield.is_some()
-                && self.hear(within, |seen| pdc.new_start(seen).is_some() || seen.is_for(&pdc))?
+                && self.hear(within, |seen| seen.new_start(&pdc).is_some() || seen.is_for(&pdc))?
             {
-                if let Some((_, start)) = self.wait(Duration::ZERO, |seen| pdc.new_start(seen))? {
+                if let Some((_, start)) = self.wait(Duration::ZERO, |seen| seen.new_start(&pdc))? {
                     pdc.start = start;
                     self.request(&pdc, pdc.request(0).write(&region, 0, &beat)?)?;
                 }

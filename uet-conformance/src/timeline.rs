@@ -2,7 +2,7 @@
 
 use crate::history::History;
 use crate::ladder::{arguments, sentence};
-use crate::{Entry, Ladder, LadderStep, Observation, Phase, Relation};
+use crate::{Entry, Ladder, LadderStep, Mark, Observation, Phase, Relation};
 use core::fmt;
 use serde::Serialize;
 
@@ -59,46 +59,11 @@ pub enum PacketDirection {
     FromDevice,
 }
 
-/// A property of a packet that explains reactions to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Mark {
-    /// The network lost it.
-    Lost,
-    /// A congestion mark of the network.
-    Congestion,
-    /// A switch dropped its payload.
-    Trimmed,
-    /// A bit of it flips on its way, so the receiver must drop it.
-    Damaged,
-    /// A retransmission, by its retx flag.
-    Retransmission,
-    /// A request whose PSN was sent before, without the retx flag.
-    Duplicate,
-    /// A NACK.
-    Refusal,
-}
-
-impl Mark {
-    /// Returns the mark in a word.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Mark::Lost => "lost",
-            Mark::Congestion => "congestion mark",
-            Mark::Trimmed => "payload dropped",
-            Mark::Damaged => "damaged",
-            Mark::Retransmission => "retransmission",
-            Mark::Duplicate => "duplicate",
-            Mark::Refusal => "refusal",
-        }
-    }
-}
-
 impl Ladder {
     /// Returns the steps as a timeline, each with its phase.
     pub fn timeline(&self) -> Vec<Moment> {
         let begun = self.entries.first().map_or(core::time::Duration::ZERO, |step| step.at);
-        let mut history = History::new(self);
+        let mut history = History::new(self.packets().next());
         let mut last = 0;
         let mut packet = |wire, direction, is_numbered: bool| {
             last += usize::from(is_numbered);

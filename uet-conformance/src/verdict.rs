@@ -1,11 +1,11 @@
-use crate::pics::Pics;
-use crate::random::{Figures, Sequence};
-use crate::{Corrections, Instance, Ladder, Observation, PacketFinding, Rule, Waiver};
+//! The verdict, and the result of an instance.
+
+use crate::random::Sequence;
+use crate::{Correction, Corrections, Instance, Ladder, Observation};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use uet_control::Welcome;
 
-/// Verdict of a rule or rule.
+/// Verdict of a rule or of one of its instances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -107,243 +107,31 @@ impl InstanceResult {
             ladder: Ladder::default(),
         }
     }
-}
 
-/// The number of instances by verdict.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tally {
-    /// Passed.
-    pub pass: usize,
-    /// Failed or flaky.
-    pub fail: usize,
-    /// Inconclusive.
-    pub inconclusive: usize,
-    /// Skipped.
-    pub skipped: usize,
-}
-
-impl Tally {
-    fn count(&mut self, verdict: Verdict) {
-        *match verdict {
-            Verdict::Pass => &mut self.pass,
-            Verdict::Fail | Verdict::Flaky => &mut self.fail,
-            Verdict::Inconclusive => &mut self.inconclusive,
-            Verdict::Skipped => &mut self.skipped,
-        } += 1;
-    }
-
-    /// Returns the number of all instances.
-    pub fn total(&self) -> usize {
-        self.pass + self.fail + self.inconclusive + self.skipped
-    }
-}
-
-/// The combined result of all instances of a rule.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct RuleResult {
-    /// The id of the rule.
-    pub id: String,
-    /// The group, the first part of `id`.
-    pub group: String,
-    /// The verdict of the worst instance. A rule is skipped only if each instance is.
-    pub verdict: Verdict,
-    /// The requirements of the rule; for a failure, only the broken ones.
-    pub requirements: Vec<String>,
-    /// The reason of the worst instance, after the values that fail.
-    pub reason: String,
-    /// The number of instances by verdict.
-    pub instances: Tally,
-    /// The instances that failed or were inconclusive.
-    #[serde(serialize_with = "crate::listing::failing")]
-    pub failing: Vec<InstanceResult>,
-    /// The duration of all instances by the link's clock.
-    pub duration_ns: u64,
-    /// Reason why the failure is accepted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub waived: Option<String>,
-    /// True if the baseline has this verdict or a worse one.
-    #[serde(skip_serializing_if = "core::ops::Not::not")]
-    pub known: bool,
-}
-
-impl RuleResult {
-    /// Creates the result of a rule without instances.
-    pub(crate) fn blank(rule: &Rule) -> Self {
-        RuleResult {
-            id: rule.id.into(),
-            group: rule.group().into(),
-            verdict: Verdict::Skipped,
-            requirements: rule.requirements.iter().map(|requirement| requirement.id.into()).collect(),
-            reason: String::new(),
-            instances: Tally::default(),
-            failing: Vec::new(),
-            duration_ns: 0,
-            waived: None,
-            known: false,
+    /// Removes excused observations from a failure. Without any other, the instance is skipped.
+    pub(crate) fn correct(&mut self, corrections: &Corrections) {
+        if corrections.is_empty() || !self.verdict.is_failure() {
+            return;
         }
-    }
-
-    /// Adds the result of an instance.
-    pub(crate) fn add(&mut self, found: InstanceResult) {
-        let first = self.instances.total() == 0;
-        self.instances.count(found.verdict);
-        self.duration_ns += found.duration_ns;
-        // A pass is worse than a skip here: the rule was tested.
-        let rank = |verdict: Verdict| match verdict {
-            Verdict::Skipped => 0,
-            Verdict::Pass => 1,
-            Verdict::Inconclusive => 2,
-            Verdict::Flaky => 3,
-            Verdict::Fail => 4,
-        };
-        if first || rank(found.verdict) > rank(self.verdict) {
-            (self.verdict, self.reason) = (found.verdict, found.reason.clone());
-        }
-        if found.verdict.is_failure() {
-            if !self.failing.iter().any(|other| other.verdict.is_failure()) {
-                self.requirements.clear();
+        let excuse = |seen: &Observation| corrections.find(&seen.requirement).filter(|it| it.excuses());
+        let first_excuse = self.observations.iter().find_map(excuse).map(ToString::to_string);
+        self.observations.retain(|seen| excuse(seen).is_none());
+        match (self.observations.first(), first_excuse) {
+            (_, None) => {}
+            (None, Some(why)) => {
+                self.verdict = Verdict::Skipped;
+                self.reason = format!("the catalogue is corrected: {why}");
+                self.at_packet = None;
             }
-            for requirement in &found.requirements {
-                if !self.requirements.contains(requirement) {
-                    self.requirements.push(requirement.clone());
-                }
+            (Some(first), Some(_)) => {
+                let (id, expected, seen) = (&first.requirement, first.expectation(), &first.seen);
+                self.reason = format!("{id}: expected {expected}, seen {seen}");
+                self.at_packet = Some(first.packet);
+                self.requirements = self.observations.iter().map(|seen| seen.requirement.clone()).collect();
+                self.requirements.dedup();
             }
         }
-        if !matches!(found.verdict, Verdict::Pass | Verdict::Skipped) {
-            self.failing.push(found);
-        }
-    }
-
-    /// Returns whether it counts: it is neither waived nor known already.
-    pub fn counts(&self) -> bool {
-        self.waived.is_none() && !self.known
-    }
-
-    /// Keeps the trace of the worst instance only: a device that breaks every rule would fill the memory.
-    pub(crate) fn drop_traces(&mut self) {
-        let shown = self.worst().map(|worst| worst.instance.clone());
-        for found in self.failing.iter_mut().filter(|found| Some(&found.instance) != shown.as_ref()) {
-            found.ladder = Ladder::default();
-        }
-    }
-
-    /// Returns the instance that decided the verdict.
-    pub fn worst(&self) -> Option<&InstanceResult> {
-        self.failing.iter().find(|found| found.verdict == self.verdict)
-    }
-}
-
-/// The current [`schema`](RunResult::schema) of a result.
-pub const SCHEMA: u32 = 2;
-
-/// The result of a run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct RunResult {
-    /// Version of the form of this object. It rises when a key changes its name or meaning.
-    pub schema: u32,
-    /// Version of the suite.
-    pub suite: String,
-    /// Hash of the catalogue of requirements: results with equal hashes refer to the same requirements.
-    pub catalogue: String,
-    /// Version of the specification that judged the device: `1.0.3`.
-    pub specification: String,
-    /// Name of the device as it reports it.
-    pub device: String,
-    /// Seed of all random numbers.
-    pub seed: u64,
-    /// Claims of the device, its statement and the profile.
-    pub statement: DeviceStatement,
-    /// Circumstances that limit the results.
-    #[serde(flatten)]
-    pub circumstances: Circumstances,
-    /// Single-packet findings of the device's packets in all rules.
-    pub packets: Packets,
-    /// The rules.
-    pub rules: Vec<RuleResult>,
-    /// Number of rules left when the run was stopped.
-    #[serde(skip_serializing_if = "is_none")]
-    pub not_run: usize,
-    /// Reason for an early end, if the device failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stopped: Option<String>,
-    /// Figures of random conversations.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub random: Option<Figures>,
-}
-
-/// Circumstances of a run that limit its results. JSON leaves out those that do not apply.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Circumstances {
-    /// True if the device has no control channel: only rules that packets alone can check have run.
-    #[serde(skip_serializing_if = "core::ops::Not::not")]
-    pub packets_only: bool,
-    /// Corrections of the catalogue.
-    #[serde(skip_serializing_if = "Corrections::is_empty")]
-    pub corrections: Corrections,
-    /// The implementation conformance statement.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pics: Option<Pics>,
-}
-
-fn is_none(count: &usize) -> bool {
-    *count == 0
-}
-
-/// Claims of a device, merged with its statement and the profile.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct DeviceStatement {
-    /// Identity, capabilities and parameters.
-    #[serde(flatten)]
-    pub device: Welcome,
-    /// Names of the statement and the profile.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub of: String,
-    /// True if one of them is based on something other than the specification's text.
-    pub provisional: bool,
-    /// Capabilities that they claim and the device does not.
-    pub beyond: Vec<String>,
-    /// Capabilities that the device claims and the suite does not test.
-    pub disclaims: Vec<String>,
-    /// Accepted failures.
-    pub waivers: Vec<Waiver>,
-}
-
-/// Single-packet findings of the device's packets.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Packets {
-    /// Number of judged packets.
-    pub judged: u64,
-    /// Findings, one per broken requirement.
-    pub findings: Vec<PacketFinding>,
-}
-
-impl RunResult {
-    /// Returns the number of rules with this verdict.
-    pub fn count(&self, verdict: Verdict) -> usize {
-        self.rules.iter().filter(|rule| rule.verdict == verdict).count()
-    }
-
-    /// Returns the exit code. Ignores waived results and those known to the baseline.
-    ///
-    /// - 0: at least one pass, and no failure, flaky or inconclusive rule.
-    /// - 1: a failure, a flaky rule, or a packet of the device that breaks a `must`.
-    /// - 2: the device could no longer be reached.
-    /// - 3: nothing passed, a rule is inconclusive, or the run was stopped.
-    pub fn exit_code(&self) -> u8 {
-        let counts = |verdict: fn(Verdict) -> bool| {
-            self.rules.iter().any(|rule| rule.counts() && verdict(rule.verdict))
-        };
-        let accepted = self.rules.iter().any(|rule| !rule.counts());
-        if self.stopped.is_some() {
-            2
-        } else if counts(Verdict::is_failure) || self.packets.findings.iter().any(PacketFinding::counts) {
-            1
-        } else if self.not_run > 0 || counts(|verdict| verdict == Verdict::Inconclusive) {
-            3
-        } else if counts(|verdict| verdict == Verdict::Pass) || accepted {
-            0
-        } else {
-            3
-        }
+        let broken = |it: &&Correction| self.requirements.iter().any(|id| id == it.requirement.id);
+        self.corrections = Corrections(corrections.0.iter().filter(broken).cloned().collect());
     }
 }

@@ -1,6 +1,6 @@
 //! Single-packet findings of a device's packets in any case.
 
-use crate::{InstanceResult, Packets};
+use crate::{Corrections, InstanceResult};
 use serde::Serialize;
 use uet_wire::catalogue::Level;
 use uet_wire::{Spec, Uet, catalogue};
@@ -42,6 +42,15 @@ impl PacketFinding {
     }
 }
 
+/// Single-packet findings of the device's packets.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Packets {
+    /// Number of judged packets.
+    pub judged: u64,
+    /// Findings, one per broken requirement.
+    pub findings: Vec<PacketFinding>,
+}
+
 impl Packets {
     /// Judges the device's packets of a rule by `spec`.
     pub fn judge(&mut self, rule: &InstanceResult, spec: &'static Spec) {
@@ -62,6 +71,18 @@ impl Packets {
                 self.add(rule, number, id, finding.field, finding.to_string());
             }
         }
+    }
+
+    /// Removes findings of withdrawn requirements, and corrects the levels of the others.
+    pub(crate) fn correct(&mut self, corrections: &Corrections) {
+        self.findings.retain_mut(|finding| {
+            let correction = finding.requirement.as_deref().and_then(|id| corrections.find(id));
+            finding.level = correction.and_then(|correction| correction.level);
+            if let Some(correction) = correction {
+                finding.message = corrections.corrected(correction.requirement, &finding.message);
+            }
+            !correction.is_some_and(|correction| correction.withdrawn)
+        });
     }
 
     fn add(

@@ -1,6 +1,6 @@
 //! Rules of an answer beside its question.
 
-use super::{Judge, Rules};
+use super::judge::{Judge, Rules};
 use uet_observe::{Context, Direction, SentRequest, Stray};
 use uet_wire::catalogue::*;
 use uet_wire::pds::Ack;

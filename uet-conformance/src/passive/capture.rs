@@ -1,7 +1,9 @@
 //! Judges the packets of a capture: each by itself, by its protection, and against earlier packets.
 
+use super::Origin;
+use super::checker::Checker;
+use super::finding::CaptureFinding;
 use super::secured::ProtectionChecker;
-use super::{Checker, Origin};
 use crate::Corrections;
 use core::net::IpAddr;
 use core::time::Duration;
@@ -29,23 +31,6 @@ pub struct CapturedPacket<'a> {
     pub authenticated: Option<bool>,
     /// The secret that opened it, by its place among those of its association number, and the packet's key and IV.
     pub key: Option<(usize, KeyIv)>,
-}
-
-/// Something in a capture that deserves attention.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CaptureFinding {
-    /// The packet that shows it.
-    pub number: u64,
-    /// An earlier packet that it contradicts.
-    pub with: Option<u64>,
-    /// A requirement, or else a word of its own: `malformed`, `not-authentic`, `iv-reuse`, `old-epoch`, `counter-back`.
-    pub id: &'static str,
-    /// The severity.
-    pub severity: Severity,
-    /// The end that sent it.
-    pub culprit: Option<IpAddr>,
-    /// Description.
-    pub message: String,
 }
 
 /// Maximum number of addresses of the suite in a section of a capture.

@@ -1,6 +1,6 @@
 //! Rules of a read request that need no other packet.
 
-use super::Judge;
+use super::judge::Judge;
 use uet_observe::Observed;
 use uet_wire::catalogue::*;
 use uet_wire::registry::Opcode;

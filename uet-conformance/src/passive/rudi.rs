@@ -1,6 +1,6 @@
 //! Rules of RUDI requests and responses, which have no context.
 
-use super::Judge;
+use super::judge::Judge;
 use super::suspicion::Suspicion;
 use core::net::IpAddr;
 use std::collections::HashMap;

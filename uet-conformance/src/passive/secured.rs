@@ -3,7 +3,7 @@
 //! A key may return to its slot, or change there, without a trace in the packets. So only packets whose key is known are
 //! judged: those that a key has opened.
 
-use super::CaptureFinding;
+use super::finding::CaptureFinding;
 use core::net::IpAddr;
 use std::collections::HashMap;
 use uet_observe::IvHistory;

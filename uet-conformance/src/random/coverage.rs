@@ -176,3 +176,19 @@ impl Serialize for Coverage {
         serializer.collect_map(rows)
     }
 }
+
+/// Figures of a run of random conversations.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Figures {
+    /// Number of conversations.
+    pub conversations: u64,
+    /// Number of operations: messages, posts and control packets.
+    pub operations: u64,
+    /// Duration of the run, in seconds.
+    pub seconds: f64,
+    /// Number of conversations that led nowhere, by reason.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub open: BTreeMap<String, u64>,
+    /// Events that they have met, by state of the context.
+    pub coverage: Coverage,
+}

@@ -1,8 +1,8 @@
 //! The judgment at the end of a conversation: memory, receives, completions, resources.
 
 use super::coverage::State;
+use super::data::shown;
 use super::play::Player;
-use super::shown;
 use super::step::bits;
 use super::step::{By, Wrong};
 use crate::{Outcome, Stop};

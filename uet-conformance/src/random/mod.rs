@@ -7,6 +7,7 @@
 
 mod arithmetic;
 mod coverage;
+mod data;
 mod generate;
 mod hostile;
 mod judge;
@@ -19,23 +20,20 @@ mod shrink;
 mod source;
 pub mod step;
 
-pub use coverage::Coverage;
+pub use coverage::{Coverage, Figures};
 pub use generate::Abilities;
 pub use shrink::shrink;
 pub use step::{Fate, Sequence};
 
 use crate::rule;
-use crate::run::{Options, begun_of, hash, run_script, stated};
+use crate::run::{begun_of, hash, run_script, stated};
 use crate::{
-    Dut, Instance, InstanceResult, Rule, RuleResult, RunResult, Stop, Test, Twins, Verdict, parallel,
+    Dut, Instance, InstanceResult, Options, Rule, RuleResult, RunResult, Stop, Test, Twins, Verdict, parallel,
 };
 use core::sync::atomic::Ordering;
 use core::time::Duration;
 use fastrand::Rng;
-use serde::Serialize;
-use std::collections::BTreeMap;
 use std::time::Instant;
-use uet_control::Fill;
 use uet_wire::catalogue::*;
 
 /// The rule that stands for all conversations.
@@ -54,22 +52,6 @@ const CHUNK: usize = 8;
 
 /// Number of different failures after which a run ends.
 const FAILURES: usize = 5;
-
-/// Figures of a run of random conversations.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Figures {
-    /// Number of conversations.
-    pub conversations: u64,
-    /// Number of operations: messages, posts and control packets.
-    pub operations: u64,
-    /// Duration of the run, in seconds.
-    pub seconds: f64,
-    /// Number of conversations that led nowhere, by reason.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub open: BTreeMap<String, u64>,
-    /// Events that they have met, by state of the context.
-    pub coverage: Coverage,
-}
 
 /// The length of a run of random conversations.
 #[derive(Clone, Copy, Debug)]
@@ -217,25 +199,6 @@ fn play_at_once(twins: &Twins, sequences: &[Sequence], options: &Options) -> Opt
     };
     parallel(&few, work, |played| plays.push(played));
     Some(plays.into_iter().collect::<Option<Vec<_>>>()?.into_iter().flatten().collect())
-}
-
-/// Returns a piece of the pattern of a message; `None` beyond its end.
-fn piece(seed: u32, whole: usize, offset: usize, length: usize) -> Option<Vec<u8>> {
-    let inside = offset.checked_add(length).is_some_and(|end| end <= whole);
-    inside.then(|| Fill::Seed(seed).part(offset, length))
-}
-
-/// Where bytes differ, in words.
-fn difference(expected: &[u8], seen: &[u8]) -> String {
-    match expected.iter().zip(seen).position(|(one, other)| one != other) {
-        Some(at) => format!("the first wrong byte is at {at}"),
-        None => "the bytes that came are right".into(),
-    }
-}
-
-/// Shows data of a conversation as its file has it.
-fn shown(data: &impl Serialize) -> String {
-    serde_json::to_string(data).unwrap_or_default()
 }
 
 /// Returns why the judge cannot follow this device, if it cannot: a right device must not fail.

@@ -183,7 +183,7 @@ impl<'p, 'a> Player<'p, 'a> {
             }
         }
         for plan in &sequence.contexts {
-            let own = Own::new(self, *plan)?;
+            let own = self.new_own(*plan)?;
             self.own.push(own);
         }
         Ok(())

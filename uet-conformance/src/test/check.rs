@@ -1,7 +1,7 @@
 //! Expectations and comparisons, recorded as observations.
 
-use super::{Outcome, Stop, Test};
-use crate::{Bound, Entry, Observation, Relation, RxPacket, Show};
+use super::Test;
+use crate::{Bound, Entry, Observation, Outcome, Relation, RxPacket, Show, Stop};
 use core::fmt;
 use core::ops::RangeInclusive;
 use core::time::Duration;

@@ -1,8 +1,8 @@
 //! Addresses of the suite, and the contexts that it opens and accepts.
 
-use super::{Stop, Test};
+use super::Test;
 use crate::axis::{MODE, START, Start};
-use crate::{Pdc, RxPacket};
+use crate::{Pdc, RxPacket, Stop};
 use core::net::IpAddr;
 use uet_control::Mode;
 use uet_wire::registry::PdsType;

@@ -1,8 +1,8 @@
 //! Packets from and to the device.
 
-use super::{Outcome, Stop, Test};
+use super::Test;
 use crate::passive::Finding;
-use crate::{Entry, Pdc, RxPacket, Wire};
+use crate::{Entry, Outcome, Pdc, RxPacket, Stop, Wire};
 use core::time::Duration;
 use uet_observe::{Observed, Observer};
 use uet_wire::pds::Pds;

@@ -11,7 +11,7 @@ use crate::carrier::Sends;
 use crate::passive::{Checker, Finding};
 use crate::phase::Phases;
 use crate::shield::Shield;
-use crate::{Axis, Dut, DutError, Entry, Instance, Ladder, Observation, Pdc, RxPacket, Show};
+use crate::{Axis, Dut, Entry, Instance, Ladder, Observation, Outcome, Pdc, Region, RxPacket, Show, Stop};
 use core::cell::RefCell;
 use core::fmt;
 use core::net::IpAddr;
@@ -21,72 +21,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use uet_control::{Completion, Reset};
 use uet_observe::Observer;
 use uet_wire::registry::CtlType;
-use uet_wire::{PdcId, Spec, WriteError};
-
-/// The end of a script: success, or a stop.
-pub type Outcome = Result<(), Stop>;
-
-/// The reason why a script stops.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stop {
-    /// A check failed and the following steps depend on it. The check is recorded.
-    Failed,
-    /// Neither the expected packet nor another one arrived. The suite must find out if the device is alive.
-    Silent,
-    /// The device did not reach the state that the rule checks.
-    Inconclusive(String),
-    /// The device lacks something.
-    Skipped(String),
-    /// The device or its link has failed.
-    Gone(String),
-}
-
-/// Ends a script, because the device or the link lacks something.
-pub fn skip<T>(reason: impl Into<String>) -> Result<T, Stop> {
-    Err(Stop::Skipped(reason.into()))
-}
-
-/// Skips the rule unless the device or the link fulfills its precondition.
-pub fn require(fulfilled: bool, otherwise: impl Into<String>) -> Outcome {
-    if fulfilled { Ok(()) } else { skip(otherwise) }
-}
-
-impl From<DutError> for Stop {
-    fn from(error: DutError) -> Self {
-        Stop::Gone(error.to_string())
-    }
-}
-
-impl From<WriteError> for Stop {
-    /// Handles a rule that builds an impossible packet: the rule itself is wrong.
-    fn from(error: WriteError) -> Self {
-        Stop::Inconclusive(format!("the rule builds a packet that cannot be: {error}"))
-    }
-}
+use uet_wire::{PdcId, Spec};
 
 /// Number of attempts of a measurement on a shared machine or link.
 const TRIES: u32 = 3;
-
-/// A memory region of the device with the fields that address it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Region {
-    /// Its number in the control channel.
-    pub number: u64,
-    /// The job.
-    pub job: u32,
-    /// The process.
-    pub process: u16,
-    /// The resource index.
-    pub index: u16,
-    /// Its generation.
-    pub generation: u8,
-    /// The memory key.
-    pub key: u64,
-    /// Message id of requests for it.
-    pub message_id: u16,
-    /// Its length.
-    pub length: u64,
-}
 
 /// The interface of a script to the suite and the device.
 pub struct Test<'a> {

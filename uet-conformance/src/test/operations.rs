@@ -1,7 +1,7 @@
 //! Operations of the control channel: memory, peers, and what the device posts and completes.
 
-use super::{Region, Stop, Test};
-use crate::{DutExt, Entry};
+use super::Test;
+use crate::{DutExt, Entry, Region, Stop};
 use core::time::Duration;
 use uet_control::{
     AddPeer, CallError, Completion, Event, Fill, Op, Operated, Operation, Permission, Post, ReadMemory,

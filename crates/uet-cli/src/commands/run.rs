@@ -205,7 +205,8 @@ impl Run {
             false => self.rules(&mut device, &options, out, unwritten)?,
         };
         let claimed = &device.dut().welcome().capabilities;
-        result.circumstances.pics = form.map(|form| Pics::new(&form, claimed, &result));
+        let shown = |requirement: &_| result.shown(options.rules, requirement);
+        result.circumstances.pics = form.map(|form| Pics::new(&form, claimed, shown));
         let changes = baseline.map(|baseline| baseline.compare(&mut result));
         self.print(out, &result, changes.as_ref())?;
         if let (Some(path), Some(capture)) = (&self.capture, device.end_capture()) {

@@ -1,8 +1,8 @@
 //! Answers to messages, and the data that they bring.
 
 use super::{Expect, Reported, is_well};
+use crate::random::data::shown;
 use crate::random::play::{Player, job};
-use crate::random::shown;
 use crate::random::step::{self, By, Form, Wrong};
 use crate::{Outcome, Stop};
 use uet_control::PostKind;

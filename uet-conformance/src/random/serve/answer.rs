@@ -2,7 +2,7 @@
 
 use super::{REFUSAL, Returned, Stored};
 use crate::random::coverage::State;
-use crate::random::piece;
+use crate::random::data::piece;
 use crate::random::play::{Due, Player};
 use crate::random::step::Reply;
 use crate::serve::{SesFields, data_header};

@@ -1,7 +1,7 @@
 //! Judges the packets of a message of the device.
 
 use super::FIRST;
-use crate::random::difference;
+use crate::random::data::difference;
 use crate::random::message::operands;
 use crate::random::play::{Player, job};
 use crate::random::step::{bits, opcode as opcode_of};

@@ -2,12 +2,12 @@
 
 use super::{FIRST, Posted, REFUSAL};
 use crate::random::coverage::{Event, State};
+use crate::random::data::{difference, shown};
 use crate::random::message::{capability, operands};
 use crate::random::play::Player;
 use crate::random::source::Own;
 use crate::random::step::bits;
 use crate::random::step::{ContextPlan, Posting};
-use crate::random::{difference, shown};
 use crate::serve::SesFields;
 use crate::{Outcome, Stop};
 use core::time::Duration;
@@ -154,7 +154,7 @@ impl Player<'_, '_> {
             return Ok(context);
         }
         let plan = ContextPlan { peer, job, rod: false, pdcid: pdcid + post as u16, start };
-        let own = Own::new(self, plan)?;
+        let own = self.new_own(plan)?;
         self.own.push(own);
         Ok(self.own.len() - 1)
     }

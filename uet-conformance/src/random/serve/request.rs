@@ -2,7 +2,7 @@
 
 use super::{Incoming, REFUSAL, Served};
 use crate::random::coverage::{Event, State};
-use crate::random::piece;
+use crate::random::data::piece;
 use crate::random::play::{Due, Player, job};
 use crate::random::step::Reply;
 use crate::serve::said;

@@ -135,7 +135,7 @@ pub(super) const RULES: &[Rule] = &[
             let (pdc, _, first) = refused_opening(t, TSS_START_006, &region)?;
             for n in [0, 1, 2] {
                 t.request(&pdc, pdc.request(n).write(&region, 256, &[1; 32])?)?;
-                let demand = |seen: &RxPacket| pdc.new_start(seen);
+                let demand = |seen: &RxPacket| seen.new_start(&pdc);
                 let (_, start) = t.expect(TSS_START_006, "NACK NEW_START_PSN", t.soon(), demand)?;
                 t.check(TSS_START_006, "the required Start_PSN", Psn(first.payload()), start);
             }
@@ -143,7 +143,7 @@ pub(super) const RULES: &[Rule] = &[
             let other = Pdc { start: pdc.start - 77, ..pdc.clone() };
             t.request(&other, other.request(0).write(&region, 256, &[1; 32])?)?;
             let (_, start) =
-                t.expect(TSS_START_006, "NACK NEW_START_PSN", t.soon(), |seen| pdc.new_start(seen))?;
+                t.expect(TSS_START_006, "NACK NEW_START_PSN", t.soon(), |seen| seen.new_start(&pdc))?;
             t.check(TSS_START_006, "the required Start_PSN", Psn(first.payload()), start);
             let mut right = Pdc { start, ..pdc };
             establish_as(t, TSS_START_006, &mut right, &region)
@@ -261,7 +261,7 @@ fn refused_opening(
     let pdc = Pdc { start: closed.start, ..t.initiate() };
     t.request(&pdc, pdc.request(0).write(region, 256, &[1; 32])?)?;
     let nack = |seen: &RxPacket| {
-        pdc.new_start(seen)?;
+        seen.new_start(&pdc)?;
         seen.nack()
     };
     let (seen, nack) = t.expect(requirement, "NACK NEW_START_PSN", t.soon(), nack)?;

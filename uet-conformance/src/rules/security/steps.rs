@@ -76,10 +76,10 @@ pub(super) fn learn_start(
     answers: impl Fn(&Pdc, &RxPacket) -> bool,
 ) -> Result<bool, Stop> {
     let within = t.soon();
-    if !t.hear(within, |seen| pdc.new_start(seen).is_some() || answers(pdc, seen))? {
+    if !t.hear(within, |seen| seen.new_start(pdc).is_some() || answers(pdc, seen))? {
         return Ok(false);
     }
-    let Some((_, start)) = t.wait(Duration::ZERO, |seen| pdc.new_start(seen))? else { return Ok(false) };
+    let Some((_, start)) = t.wait(Duration::ZERO, |seen| seen.new_start(pdc))? else { return Ok(false) };
     pdc.start = start;
     Ok(true)
 }

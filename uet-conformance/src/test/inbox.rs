@@ -1,0 +1,81 @@
+//! The inbox: the packets of the device that no expectation has taken.
+
+use crate::RxPacket;
+use std::collections::{BTreeMap, VecDeque};
+use uet_wire::pds::Pds;
+
+/// Received packets in order of arrival.
+#[derive(Debug, Default)]
+pub(super) struct Inbox {
+    packets: VecDeque<RxPacket>,
+    /// True if any packet has arrived.
+    heard: bool,
+}
+
+impl Inbox {
+    pub(super) fn heard(&self) -> bool {
+        self.heard
+    }
+
+    /// Notes that a packet has arrived.
+    pub(super) fn hear(&mut self) {
+        self.heard = true;
+    }
+
+    /// Keeps a packet for a later expectation.
+    pub(super) fn keep(&mut self, seen: RxPacket) {
+        self.packets.push_back(seen);
+    }
+
+    /// Takes the first packet that an expectation wants.
+    pub(super) fn take(&mut self, wanted: &mut dyn FnMut(&RxPacket) -> bool) -> Option<RxPacket> {
+        let place = self.packets.iter().position(wanted)?;
+        self.packets.remove(place)
+    }
+
+    pub(super) fn take_all(&mut self) -> Vec<RxPacket> {
+        self.packets.drain(..).collect()
+    }
+
+    pub(super) fn forget(&mut self) {
+        self.packets.clear();
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.packets.len()
+    }
+
+    /// Returns the first packet after number `since` that reports a lack of resources.
+    pub(super) fn lack_of_room(&self, since: usize) -> Option<&RxPacket> {
+        self.packets.iter().find(|seen| seen.number > since && seen.lacks_room())
+    }
+
+    /// Returns whether a packet after number `since` fits.
+    pub(super) fn has(&self, since: usize, fits: impl Fn(&RxPacket) -> bool) -> bool {
+        self.packets.iter().any(|seen| seen.number > since && fits(seen))
+    }
+
+    /// Describes the packets that arrived instead of the expected one: the last refusal, or else the last
+    /// packet, and the kinds of the others.
+    pub(super) fn others(&self) -> String {
+        let refusal = |seen: &&RxPacket| seen.nack().is_some() || seen.is_error();
+        let Some(shown) = self.packets.iter().rfind(refusal).or_else(|| self.packets.back()) else {
+            return "nothing".into();
+        };
+        let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
+        for seen in self.packets.iter().filter(|seen| seen.number != shown.number) {
+            let uet = seen.uet();
+            let kind = match uet.pds {
+                Some(Pds::Control(header)) => header.ctl_type().to_string(),
+                pds => pds.map_or_else(|| "unreadable".into(), |pds| pds.kind().to_string()),
+            };
+            *kinds.entry(kind).or_default() += 1;
+        }
+        let others: Vec<String> = kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+        if others.is_empty() {
+            shown.uet().to_string()
+        } else {
+            format!("{}, beside {}", shown.uet(), others.join(", "))
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Follows the contexts between suite and device by their packets.
+
+use crate::Wire;
+use crate::passive::{Checker, Finding};
+use core::net::IpAddr;
+use std::collections::{BTreeSet, VecDeque};
+use uet_observe::{Context, Observed, Observer, Side};
+use uet_wire::pds::Pds;
+use uet_wire::{PdcId, Psn};
+
+/// The contexts that suite and device have with each other.
+#[derive(Debug, Default)]
+pub(super) struct Watch {
+    /// Follows the contexts, unless the checker does.
+    observer: Observer,
+    /// Judges the packets of both ends, in a random conversation.
+    checker: Option<Box<Checker>>,
+    findings: VecDeque<Finding>,
+    /// Ends, and numbers of idempotent requests, of packets that no peer sends. Nobody observes the answers
+    /// to them.
+    strange_ends: BTreeSet<(IpAddr, PdcId)>,
+    strange_packets: BTreeSet<u32>,
+}
+
+impl Watch {
+    pub(super) fn restart(&mut self) {
+        self.observer = Observer::default();
+    }
+
+    pub(super) fn packet(&mut self, number: usize, wire: &Wire) {
+        let packet = Observed::new(number as u64, wire.src, wire.dst, &wire.bytes);
+        if self.is_for_strangers(&packet) {
+            return;
+        }
+        let whole = packet.whole && wire.trimmed.is_none() && wire.flipped.is_none();
+        let packet = Observed { whole, marked: wire.marked, ..packet };
+        match &mut self.checker {
+            Some(checker) => self.findings.extend(checker.observed(&packet, |_| ())),
+            None => _ = self.observer.observe(&packet),
+        }
+    }
+
+    /// Returns whether a packet answers one that no peer sends.
+    fn is_for_strangers(&self, packet: &Observed<'_>) -> bool {
+        match packet.uet.pds {
+            Some(Pds::Rudi(rudi)) => self.strange_packets.contains(&rudi.pkt_id()),
+            Some(pds) if !self.strange_ends.is_empty() => {
+                let place = pds.layout().field("pds.dpdcid");
+                let to = place.and_then(|place| place.read(pds.bytes())).map(|id| PdcId(id as u16));
+                to.is_some_and(|to| self.strange_ends.contains(&(packet.dst, to)))
+            }
+            _ => false,
+        }
+    }
+
+    /// Ignores all packets to this end, which no peer has.
+    pub(super) fn ignore_end(&mut self, address: IpAddr, pdcid: PdcId) {
+        self.strange_ends.insert((address, pdcid));
+    }
+
+    /// Ignores the answers to the idempotent request of this number, which no peer sends.
+    pub(super) fn ignore_packet(&mut self, pkt_id: u32) {
+        self.strange_packets.insert(pkt_id);
+    }
+
+    pub(super) fn ignores_packet(&self, pkt_id: u32) -> bool {
+        self.strange_packets.contains(&pkt_id)
+    }
+
+    /// Judges all packets from now on by the rules for captures.
+    pub(super) fn judge_passively(&mut self) {
+        self.checker = Some(Box::default());
+    }
+
+    /// Returns the oldest finding of those rules.
+    pub(super) fn take_finding(&mut self) -> Option<Finding> {
+        self.findings.pop_front()
+    }
+
+    pub(super) fn observer(&self) -> &Observer {
+        self.checker.as_ref().map_or(&self.observer, |checker| checker.observer())
+    }
+
+    /// Returns the contexts of this end of the suite, and its side of each.
+    pub(super) fn contexts(&self, from: IpAddr, local: PdcId) -> impl Iterator<Item = (&Context, Side)> {
+        let side = move |context: &Context| {
+            let is_ours = |side: &Side| {
+                context.addresses[*side as usize] == from && context.direction(*side).pdcid == Some(local)
+            };
+            [Side::A, Side::B].into_iter().find(is_ours)
+        };
+        self.observer().contexts().filter_map(move |context| Some((context, side(context)?)))
+    }
+
+    /// Returns the highest cumulative PSN that this end of the suite has acknowledged; before its first ACK,
+    /// Start_PSN - 1.
+    pub(super) fn covered(&self, from: IpAddr, local: PdcId) -> Option<Psn> {
+        let (context, side) = self.contexts(from, local).next()?;
+        let device = context.direction(side.other());
+        let start = context.start.filter(|_| context.initiator == Some(side)).map(|(start, _)| start - 1);
+        device.cack.map(|(cack, _)| device.psn(cack)).or(start)
+    }
+}
