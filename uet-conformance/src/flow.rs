@@ -58,14 +58,6 @@ impl Test<'_> {
         }
     }
 
-    /// Returns the device's configured base round trip. Skips if the device does not report it.
-    pub fn base_rtt(&self) -> Result<Duration, Stop> {
-        match self.reported("base_rtt").unwrap_or(0) {
-            0 => Err(Stop::Skipped("the device does not say its base_rtt".into())),
-            nanoseconds => Ok(Duration::from_nanos(nanoseconds)),
-        }
-    }
-
     /// Returns the measured round-trip time. Skips if it exceeds the device's base round trip: then every
     /// packet looks late to the device, whatever the answers are.
     pub fn keeps_base_rtt(&mut self) -> Result<Duration, Stop> {

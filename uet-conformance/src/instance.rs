@@ -73,10 +73,9 @@ impl Instance {
         Ok(instance)
     }
 
-    /// The index of the value on the axis of this name.
-    pub(crate) fn index(&self, axis: &str) -> Option<usize> {
-        let place = self.rule.axes.iter().position(|known| known.name() == axis)?;
-        self.points.get(place).copied()
+    /// The index of the value on each axis, by the name of the axis.
+    pub(crate) fn indices(&self) -> Vec<(&'static str, usize)> {
+        self.rule.axes.iter().zip(&self.points).map(|(axis, index)| (axis.name(), *index)).collect()
     }
 }
 

@@ -234,6 +234,7 @@ mod tests {
     use super::*;
     use crate::{Relation, Trimmed};
     use core::net::IpAddr;
+    use uet_wire::catalogue::PDS_ACK_004;
 
     fn step(entry: Entry) -> LadderStep {
         LadderStep { at: Duration::ZERO, phase: Phase::Stimulus, entry }
@@ -318,17 +319,7 @@ mod tests {
 
     #[test]
     fn excerpt_folds_around_the_broken_observation() {
-        let observation = Observation {
-            requirement: "PDS-ACK-004".into(),
-            what: "an ACK".into(),
-            relation: Relation::Present,
-            expected: String::new(),
-            seen: "nothing".into(),
-            tolerance: None,
-            from: None,
-            packet: 0,
-            held: false,
-        };
+        let observation = Observation::new(PDS_ACK_004, false, Relation::Present, "an ACK", "nothing".into());
         let note = |n: usize| step(Entry::Note(format!("step {n}.")));
         let mut ladder = Ladder { entries: (0..500).map(note).collect() };
         let lines = |ladder: &Ladder| ladder.excerpt().lines().count();

@@ -11,8 +11,6 @@
 
 pub mod axis;
 mod baseline;
-mod carrier;
-mod cause;
 mod corrections;
 pub mod coverage;
 pub mod draw;
@@ -58,7 +56,6 @@ mod stop;
 pub mod target;
 mod test;
 mod timeline;
-mod upkeep;
 mod verdict;
 mod wellformed;
 

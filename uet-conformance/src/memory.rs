@@ -4,6 +4,9 @@ use crate::{Outcome, Region, Stop, Test};
 use uet_control::{ExposeRegion, Fill, Hex64, Permission};
 use uet_wire::catalogue::Requirement;
 
+/// Maximum number of reads of memory until it has the expected contents.
+const LOOKS: u32 = 20;
+
 impl Test<'_> {
     /// Memory of the device that everyone may use, and what it holds: a pattern without zeros in a row, so
     /// that a byte written beside its place is seen.
@@ -24,7 +27,7 @@ impl Test<'_> {
         let held = fill.bytes(length as usize);
         let plain = ExposeRegion {
             length,
-            key: Hex64(self.rng.u32(1..).into()),
+            key: Hex64(self.rng().u32(1..).into()),
             job: Some(101),
             process: 2,
             index: 10,
@@ -51,17 +54,41 @@ impl Test<'_> {
         Ok((region, held))
     }
 
-    /// Exposes memory, and returns its number and its key. A device may choose the key, except for its two
-    /// highest bits. With `exact`, the rule needs the requested key.
-    pub(crate) fn expose(&mut self, region: ExposeRegion, exact: bool) -> Result<(u64, u64), Stop> {
-        let asked = region.key.0;
-        let exposed = self.call(region)?;
-        let key = exposed.key.map_or(asked, |key| key.0);
-        match key ^ asked {
-            0 => Ok((exposed.region, key)),
-            bits if bits >> 62 == 0 && !exact => Ok((exposed.region, key)),
-            _ => Err(Stop::Skipped("the device chooses memory keys itself".into())),
+    /// Expects these memory contents, at once or soon: an ACK may precede the visibility of its data.
+    pub fn expect_memory(
+        &mut self,
+        requirement: &Requirement,
+        region: &Region,
+        offset: u64,
+        expected: &[u8],
+    ) -> Outcome {
+        let until = self.now() + self.patience(self.soon());
+        while self.memory(region, offset, expected.len() as u64)? != expected && self.now() < until {
+            self.pause(self.soon() / LOOKS)?;
         }
+        self.check_memory(requirement, region, offset, expected)
+    }
+
+    /// Checks the current memory contents. Call it for data that must not arrive, after a wait or after later
+    /// data.
+    pub fn check_memory(
+        &mut self,
+        requirement: &Requirement,
+        region: &Region,
+        offset: u64,
+        expected: &[u8],
+    ) -> Outcome {
+        let held = self.memory(region, offset, expected.len() as u64)?;
+        let wrong = held.iter().zip(expected).position(|(held, expected)| held != expected);
+        let what = format!("{} bytes at {offset} of memory", expected.len());
+        match wrong {
+            None => self.holds(requirement, &what, true, ""),
+            Some(at) => {
+                let seen = format!("{:#04x} instead of {:#04x} at byte {at}", held[at], expected[at]);
+                self.holds(requirement, &what, false, seen);
+            }
+        }
+        Ok(())
     }
 
     /// Checks that bytes are these, and names the first that is not.

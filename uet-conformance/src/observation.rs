@@ -6,6 +6,7 @@ use core::ops::RangeInclusive;
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 use uet_control::{Completion, Form, Hex, Hex64, Status};
+use uet_wire::catalogue::Requirement;
 use uet_wire::registry::{
     AckRequest, AtomicDatatype, AtomicOpcode, CcType, CtlType, List, NackCode, NextHdr, Opcode, PdsType,
     ResponseOpcode, ReturnCode,
@@ -41,6 +42,27 @@ pub struct Observation {
 }
 
 impl Observation {
+    /// Creates an observation without an expected value, about no packet.
+    pub(crate) fn new(
+        requirement: &Requirement,
+        held: bool,
+        relation: Relation,
+        what: &str,
+        seen: String,
+    ) -> Self {
+        Observation {
+            requirement: requirement.id.to_owned(),
+            what: what.to_owned(),
+            relation,
+            expected: String::new(),
+            seen,
+            tolerance: None,
+            from: None,
+            packet: 0,
+            held,
+        }
+    }
+
     /// The expectation, in words: `the time between them at least 2 ms (nack_retx_time, device)`.
     pub fn expectation(&self) -> String {
         let mut text = self.what.clone();

@@ -70,7 +70,7 @@ impl Test<'_> {
             self.pause(Duration::ZERO)?;
             self.had_room(0)?;
             self.holds(requirement, "a receive that completes", false, "none");
-            return Err(if self.heard { Stop::Failed } else { Stop::Silent });
+            return Err(if self.heard() { Stop::Failed } else { Stop::Silent });
         };
         let ended = (completion.status, completion.length);
         self.check(requirement, "a receive that ends with", (Status::Ok, data.len() as u64), ended);

@@ -1,5 +1,6 @@
 use crate::plan::{Planned, plan};
 use crate::statement::StatedDevice;
+use crate::test::Record;
 use crate::{
     Circumstances, DeviceStatement, Dut, DutExt, Instance, InstanceResult, Observation, Options, Outcome,
     Packets, Pdc, Relation, RuleResult, RunResult, SCHEMA, Show, Statement, Stop, Test, Verdict, instance,
@@ -373,7 +374,7 @@ pub fn run_instance(
         return InstanceResult { reason, ..blank };
     }
     let own_seed = seed ^ hash(&instance.to_string()) ^ dut.nonce();
-    run_script(dut, blank, spec, own_seed, timeout_scale, Some(instance), |t| instance.rule.play(t))
+    run_script(dut, blank, spec, own_seed, timeout_scale, instance.indices(), |t| instance.rule.play(t))
 }
 
 /// Runs a script once, on a device that is reset, and judges what it observes.
@@ -383,7 +384,7 @@ pub(crate) fn run_script(
     spec: &'static Spec,
     seed: u64,
     timeout_scale: f64,
-    instance: Option<&Instance>,
+    points: Vec<(&'static str, usize)>,
     script: impl FnOnce(&mut Test<'_>) -> Outcome,
 ) -> InstanceResult {
     let begun = dut.now();
@@ -399,32 +400,14 @@ pub(crate) fn run_script(
     }
     dut.begin(&blank.instance);
     dut.lost();
-    let (outcome, mut observations, circumstances, ladder, read, set) = {
-        let mut test = Test::new(dut, spec, seed, timeout_scale);
-        if let Some(instance) = instance {
-            test = test.at(instance);
-        }
-        let outcome = test.begin().and_then(|()| script(&mut test));
-        let is_open = test.observations.iter().any(|seen| !seen.held) || outcome.is_err();
-        let circumstances = if is_open { test.circumstances() } else { String::new() };
-        let (read, set) = (test.read.take(), core::mem::take(&mut test.set).into_keys().collect());
-        let observations = core::mem::take(&mut test.observations);
-        (outcome, observations, circumstances, core::mem::take(&mut test.ladder), read, set)
-    };
+    let test = Test::new(dut, spec, seed, timeout_scale).at(points);
+    let Record { outcome, mut observations, circumstances, ladder, read, set } = test.play(script);
     let ended = dut.ended();
     if let Some(how) = &ended {
         // A failed device affects everything else too.
-        observations = vec![Observation {
-            requirement: ROB_LIFE_001.id.into(),
-            what: "the device goes on".into(),
-            relation: Relation::True,
-            expected: String::new(),
-            seen: format!("it ended: {how}"),
-            tolerance: None,
-            from: None,
-            packet: ladder.packets().count(),
-            held: false,
-        }];
+        let seen = format!("it ended: {how}");
+        let ended = Observation::new(ROB_LIFE_001, false, Relation::True, "the device goes on", seen);
+        observations = vec![Observation { packet: ladder.packets().count(), ..ended }];
     }
     let checked = !observations.is_empty();
     let mut recorded: Vec<String> = Vec::new();

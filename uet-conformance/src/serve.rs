@@ -158,7 +158,7 @@ impl Target {
     /// Sends data of a read as the `k`-th packet of the return direction. A device that refuses it fails
     /// `SES-READ-005` or `SES-READ-006`, whatever the rule checks.
     pub fn give_due(&self, t: &mut Test<'_>, k: u32, ses: SesBuf, data: &[u8]) -> Outcome {
-        t.proper_data.insert((self.pdc.local.0, self.psn(k).0));
+        t.must_take_data(&self.pdc, self.psn(k));
         self.give(t, k, ses, data)
     }
 

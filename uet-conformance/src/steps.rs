@@ -1,9 +1,8 @@
 //! Steps shared by many scripts.
 
-use crate::{Outcome, Pdc, Phase, Region, Request, RxPacket, Stop, Test};
+use crate::{Outcome, Pdc, Phase, Region, RxPacket, Stop, Test};
 use core::time::Duration;
-use serde_json::Value;
-use uet_control::{Configure, PostKind};
+use uet_control::PostKind;
 use uet_wire::Psn;
 use uet_wire::catalogue::{
     CC_PATH_001, Level, PDS_ASK_001, PDS_NACK_001, PDS_OPEN_002, PDS_OPEN_003, PDS_OPEN_005, PDS_OPEN_006,
@@ -14,9 +13,6 @@ use uet_wire::registry::{CtlType, NackCode};
 
 /// Factor for the device's times on a real link, if the device accepts them.
 const SLOWER: u64 = 5;
-
-/// Maximum number of reads of memory until it has the expected contents.
-const LOOKS: u32 = 20;
 
 /// Requirements about the fields of a NACK. They say nothing about a device that sends none.
 const ABOUT_NACK_FIELDS: [&Requirement; 4] = [PDS_NACK_001, WIRE_NACK_001, WIRE_NACK_003, CC_PATH_001];
@@ -37,6 +33,9 @@ fn of_nack(code: NackCode) -> Option<&'static Requirement> {
 
 impl Test<'_> {
     /// Opens a context with request 0. Returns it with a region of 64 KiB of zeros.
+    ///
+    /// With [`carrier=send`](crate::axis::CARRIER), the region exists in the script only: each write to it, from request 0
+    /// on, travels as a send to a receive of its own. A note in the timeline says `write carried as send`.
     pub fn open(&mut self) -> Result<(Pdc, Region), Stop> {
         let region = self.region(1 << 16)?;
         let mut pdc = self.initiate();
@@ -55,7 +54,7 @@ impl Test<'_> {
         let within = self.soon();
         let reacts =
             |seen: &RxPacket| seen.new_start(pdc).is_some() || seen.acknowledges(pdc, pdc.psn(0)).is_some();
-        if self.shield.is_some() && self.hear(within, reacts)? {
+        if self.is_secure() && self.hear(within, reacts)? {
             if let Some((_, start)) = self.wait(Duration::ZERO, |seen| seen.new_start(pdc))? {
                 pdc.start = start;
                 self.request(pdc, pdc.request(0).write(region, region.length - 1, &[0])?)?;
@@ -119,31 +118,6 @@ impl Test<'_> {
         }
     }
 
-    /// Sets a parameter of the device, which restarts. Skips the case if the device does not accept the
-    /// parameter.
-    pub fn configure(&mut self, name: &str, value: impl Into<Value>) -> Outcome {
-        if self.try_configure(name, value)? {
-            Ok(())
-        } else {
-            Err(Stop::Skipped(format!("the device does not let '{name}' be set")))
-        }
-    }
-
-    /// Tries to set a parameter that makes a rule stricter; returns whether the device accepted it.
-    pub fn try_configure(&mut self, name: &str, value: impl Into<Value>) -> Result<bool, Stop> {
-        let value = value.into();
-        let configure = Configure { parameters: [(name.to_owned(), value.clone())].into() };
-        let taken = match self.call(configure) {
-            Ok(answer) => answer.taken.iter().any(|taken| taken == name),
-            Err(Stop::Gone(reason)) => return Err(Stop::Gone(reason)),
-            Err(_) => false,
-        };
-        if taken {
-            self.set.insert(name.to_owned(), value);
-        }
-        Ok(taken)
-    }
-
     /// Before a read of so many bytes, lets the device request all of them at once, if it accepts that.
     pub(crate) fn requests_all(&mut self, kind: PostKind, length: usize) -> Outcome {
         if kind == PostKind::Read {
@@ -186,12 +160,7 @@ impl Test<'_> {
             }
         }
         self.check(requirement, "room for a context after another has been closed:", true, false);
-        if self.heard { Ok(()) } else { Err(Stop::Silent) }
-    }
-
-    /// Sends a request of a context.
-    pub fn request(&mut self, pdc: &Pdc, request: Request) -> Outcome {
-        self.send(pdc, &request.build()?)
+        if self.heard() { Ok(()) } else { Err(Stop::Silent) }
     }
 
     /// Expects an ACK that reports the arrival of this PSN: by name, cumulatively or by a bit.
@@ -250,137 +219,6 @@ impl Test<'_> {
     pub fn need_ack(&mut self, pdc: &Pdc, psn: Psn) -> Result<(RxPacket, Ack), Stop> {
         let covers = format!("an ACK that covers {psn}");
         self.need(&covers, self.soon(), |seen| seen.acknowledges(pdc, psn))
-    }
-
-    /// Expects these memory contents, at once or soon: an ACK may precede the visibility of its data.
-    pub fn expect_memory(
-        &mut self,
-        requirement: &Requirement,
-        region: &Region,
-        offset: u64,
-        expected: &[u8],
-    ) -> Outcome {
-        let until = self.now() + self.patience(self.soon());
-        while self.memory(region, offset, expected.len() as u64)? != expected && self.now() < until {
-            self.pause(self.soon() / LOOKS)?;
-        }
-        self.check_memory(requirement, region, offset, expected)
-    }
-
-    /// Checks the current memory contents. Call it for data that must not arrive, after a wait or after later
-    /// data.
-    pub fn check_memory(
-        &mut self,
-        requirement: &Requirement,
-        region: &Region,
-        offset: u64,
-        expected: &[u8],
-    ) -> Outcome {
-        let held = self.memory(region, offset, expected.len() as u64)?;
-        let wrong = held.iter().zip(expected).position(|(held, expected)| held != expected);
-        let what = format!("{} bytes at {offset} of memory", expected.len());
-        match wrong {
-            None => self.holds(requirement, &what, true, ""),
-            Some(at) => {
-                let seen = format!("{:#04x} instead of {:#04x} at byte {at}", held[at], expected[at]);
-                self.holds(requirement, &what, false, seen);
-            }
-        }
-        Ok(())
-    }
-
-    /// Waits. Packets that arrive stay for later expectations.
-    pub fn pause(&mut self, span: Duration) -> Outcome {
-        self.wait(span, |_| None::<()>).map(drop)
-    }
-
-    /// Expects that no such packet arrives soon from a live device.
-    pub fn expect_silence<T>(
-        &mut self,
-        requirement: &Requirement,
-        expected: &str,
-        wanted: impl FnMut(&RxPacket) -> Option<T>,
-    ) -> Outcome {
-        self.expect_none(requirement, expected, self.soon(), wanted)?;
-        if self.lives()? {
-            Ok(())
-        } else {
-            Err(Stop::Inconclusive("the device answers nothing any more".into()))
-        }
-    }
-
-    /// Expects that the device still works after all packets so far.
-    pub fn expect_life(&mut self, requirement: &Requirement) -> Outcome {
-        let lives = self.lives()?;
-        let seen = if lives { "its ACK" } else { "no ACK, or other bytes in memory" };
-        self.holds(requirement, "the device still serves a write", lives, seen);
-        match lives {
-            true => Ok(()),
-            false if self.heard => Err(Stop::Failed),
-            false => Err(Stop::Silent),
-        }
-    }
-
-    /// Returns whether the device answers a write to a region that it does not have.
-    pub(crate) fn answers(&mut self) -> Result<bool, Stop> {
-        let region = self.no_region(8);
-        let pdc = self.initiate();
-        self.request(&pdc, pdc.request(0).write(&region, 0, &[1; 8])?)?;
-        let within = self.patience(self.soon());
-        Ok(self.wait(within, |seen| seen.is_for(&pdc).then_some(()))?.is_some())
-    }
-
-    /// Returns whether a write on a context of its own is acknowledged and arrives, or is refused for lack of
-    /// resources.
-    fn lives(&mut self) -> Result<bool, Stop> {
-        if !self.facts().control {
-            return self.answers();
-        }
-        self.during(Phase::Obligation, Self::serves_a_write)
-    }
-
-    fn serves_a_write(&mut self) -> Result<bool, Stop> {
-        let last = self.liveness.take();
-        let region = match &last {
-            Some((_, region)) => region.clone(),
-            None => self.region(8)?,
-        };
-        // Reuse the last context, and open a new one if that is gone.
-        for known in [last.map(|(pdc, _)| pdc), None] {
-            let mut pdc = known.unwrap_or_else(|| self.initiate());
-            let beat = self.rng.u64(..).to_le_bytes();
-            self.request(&pdc, pdc.request(0).write(&region, 0, &beat)?)?;
-            let within = self.patience(self.soon());
-            // A target in a secure domain may want another Start_PSN.
-            if self.shield.is_some()
-                && self.hear(within, |seen| seen.new_start(&pdc).is_some() || seen.is_for(&pdc))?
-            {
-                if let Some((_, start)) = self.wait(Duration::ZERO, |seen| seen.new_start(&pdc))? {
-                    pdc.start = start;
-                    self.request(&pdc, pdc.request(0).write(&region, 0, &beat)?)?;
-                }
-            }
-            let psn = pdc.psn(0);
-            let answer = self.wait(within, |seen| {
-                if seen.lacks_room() {
-                    seen.refuses(&pdc, psn).map(|_| None)
-                } else {
-                    seen.acknowledges(&pdc, psn).map(Some)
-                }
-            })?;
-            let Some((_, answer)) = answer else { continue };
-            // Contexts that the suite has left open may use all resources.
-            let Some(ack) = answer else { return Ok(true) };
-            for _ in 0..LOOKS {
-                if self.memory(&region, 0, 8)? == beat {
-                    (pdc.remote, pdc.start) = (Some(ack.spdcid()), pdc.start + 1);
-                    self.liveness = Some((pdc, region));
-                    return Ok(true);
-                }
-                self.pause(self.soon() / LOOKS)?;
-            }
-        }
-        Ok(false)
     }
 
     /// Checks a packet of the device against all single-packet requirements, and records these requirements

@@ -224,7 +224,7 @@ impl Target {
             }
             let within = t.later();
             if missing == count {
-                t.phases.needed();
+                t.needed();
                 return Ok(());
             }
             if self.next(t, within)?.is_none() {

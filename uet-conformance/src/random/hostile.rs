@@ -122,7 +122,7 @@ impl Player<'_, '_> {
             Some(pds) => pds.request().is_some() || pds.ack().is_some() || matches!(pds, Pds::Control(_)),
             None => false,
         };
-        self.t.ladder.entries.iter().rev().find_map(|step| match &step.entry {
+        self.t.trace().entries.iter().rev().find_map(|step| match &step.entry {
             Entry::Sent(wire) if wire.src == from && on_context(wire) => Some(wire.bytes.clone()),
             _ => None,
         })
@@ -140,7 +140,7 @@ impl Player<'_, '_> {
                 if ours || self.posts.iter().any(|it| it.waiting.iter().any(known)) {
                     return false;
                 }
-                self.t.strange_packets.insert(rudi.pkt_id());
+                self.t.watch().ignore_packet(rudi.pkt_id());
                 return true;
             }
             pds => pds.request().is_some_and(|request| request.syn()),
@@ -151,7 +151,7 @@ impl Player<'_, '_> {
         let place = pds.layout().field("pds.spdcid");
         if let Some(local) = place.and_then(|place| place.read(pds.bytes())).map(|id| PdcId(id as u16)) {
             self.strangers.insert(local.0);
-            self.t.strange_ends.insert((from, local));
+            self.t.watch().ignore_end(from, local);
         }
         true
     }

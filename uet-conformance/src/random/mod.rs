@@ -71,10 +71,15 @@ pub fn play(
 ) -> InstanceResult {
     let seed = options.seed ^ hash(RULE.id);
     let blank = InstanceResult::blank(&Instance::first(RULE), String::new());
-    let mut result =
-        run_script(dut, blank, options.spec, seed, options.timeout_scale, None, |test: &mut Test<'_>| {
-            play::Player::play(test, sequence, coverage)
-        });
+    let mut result = run_script(
+        dut,
+        blank,
+        options.spec,
+        seed,
+        options.timeout_scale,
+        Vec::new(),
+        |test: &mut Test<'_>| play::Player::play(test, sequence, coverage),
+    );
     if result.verdict.is_failure() {
         result.sequence = Some(sequence.clone());
     }

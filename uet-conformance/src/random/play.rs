@@ -107,7 +107,7 @@ impl<'p, 'a> Player<'p, 'a> {
     /// Plays the whole conversation.
     pub(super) fn play(t: &'p mut Test<'a>, sequence: &'p Sequence, coverage: &'p mut Coverage) -> Outcome {
         let gap = t.grace() / 8;
-        t.watch_passively();
+        t.watch().judge_passively();
         let mut player = Player {
             t,
             sequence,
@@ -147,7 +147,7 @@ impl<'p, 'a> Player<'p, 'a> {
         self.t.call(Reset {})?;
         if !sequence.parameters.is_empty() {
             self.t.call(Configure { parameters: sequence.parameters.clone() })?;
-            self.t.set.extend(sequence.parameters.clone());
+            self.t.was_set(sequence.parameters.clone());
         }
         self.gap = self.t.grace() / 8;
         for (number, plan) in sequence.regions.iter().enumerate() {
@@ -314,7 +314,7 @@ impl<'p, 'a> Player<'p, 'a> {
 
     /// Judges the facts that the observers have found since the last call, and takes completions in.
     fn heed(&mut self) -> Outcome {
-        if let Some(finding) = self.t.take_passive_finding() {
+        if let Some(finding) = self.t.watch().take_finding() {
             let own = self.t.facts().local.contains(&finding.culprit);
             if !own {
                 return self.broken(finding.requirement, finding.requirement.sentence, finding.message);

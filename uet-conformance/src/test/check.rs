@@ -1,7 +1,7 @@
 //! Expectations and comparisons, recorded as observations.
 
 use super::Test;
-use crate::{Bound, Entry, Observation, Outcome, Relation, RxPacket, Show, Stop};
+use crate::{Bound, Observation, Outcome, Relation, RxPacket, Show, Stop};
 use core::fmt;
 use core::ops::RangeInclusive;
 use core::time::Duration;
@@ -16,7 +16,7 @@ impl Test<'_> {
         within: Duration,
         wanted: impl FnMut(&RxPacket) -> Option<T>,
     ) -> Result<(RxPacket, T), Stop> {
-        let heard = self.packets;
+        let heard = self.judge.packets();
         let found = self.wait(self.patience(within), wanted)?;
         self.record_expected(requirement, expected, found.as_ref().map(|(seen, _)| seen), heard)?;
         found.ok_or(Stop::Failed)
@@ -32,19 +32,20 @@ impl Test<'_> {
     ) -> Outcome {
         if let Some(seen) = found {
             let text = seen.uet().to_string();
-            let observation = self.observation(requirement, true, Relation::Present, expected, text);
+            let observation = self.judge.observation(requirement, true, Relation::Present, expected, text);
             self.push(Observation { packet: seen.number, ..observation });
             return Ok(());
         }
-        let silent = self.packets == heard && !self.heard;
+        let silent = self.judge.packets() == heard && !self.inbox.heard();
         let others = if silent {
             "nothing".into()
         } else {
             self.had_room(heard)?;
             self.is_supported()?;
-            self.others()
+            self.inbox.others()
         };
-        self.push(self.observation(requirement, false, Relation::Present, expected, others));
+        let observation = self.judge.observation(requirement, false, Relation::Present, expected, others);
+        self.push(observation);
         Err(if silent { Stop::Silent } else { Stop::Failed })
     }
 
@@ -57,7 +58,7 @@ impl Test<'_> {
     ) -> Result<(RxPacket, T), Stop> {
         let found = self.wait(self.patience(within), wanted)?;
         match found {
-            Some(_) => self.phases.needed(),
+            Some(_) => self.judge.needed(),
             None => self.is_supported()?,
         }
         found.ok_or_else(|| Stop::Inconclusive(format!("did not get to: {what}")))
@@ -82,7 +83,8 @@ impl Test<'_> {
         found: Option<RxPacket>,
     ) -> Outcome {
         let text = found.as_ref().map_or("nothing".into(), |seen| seen.uet().to_string());
-        let observation = self.observation(requirement, found.is_none(), Relation::Absent, expected, text);
+        let observation =
+            self.judge.observation(requirement, found.is_none(), Relation::Absent, expected, text);
         match found {
             None => {
                 self.push(observation);
@@ -173,7 +175,7 @@ impl Test<'_> {
         seen: &T,
     ) {
         let Bound { value, from, tolerance } = bound;
-        let observation = self.observation(requirement, held, relation, what, seen.show());
+        let observation = self.judge.observation(requirement, held, relation, what, seen.show());
         self.push(Observation { expected: value.show(), from, tolerance, ..observation });
     }
 
@@ -186,38 +188,11 @@ impl Test<'_> {
         expected: String,
         seen: String,
     ) {
-        let observation = self.observation(requirement, held, relation, what, seen);
+        let observation = self.judge.observation(requirement, held, relation, what, seen);
         self.push(Observation { expected, ..observation });
     }
 
-    fn observation(
-        &self,
-        requirement: &Requirement,
-        held: bool,
-        relation: Relation,
-        what: &str,
-        seen: String,
-    ) -> Observation {
-        Observation {
-            requirement: requirement.id.to_owned(),
-            what: what.to_owned(),
-            relation,
-            expected: String::new(),
-            seen,
-            tolerance: None,
-            from: None,
-            packet: self.packets,
-            held,
-        }
-    }
-
     fn push(&mut self, observation: Observation) {
-        // A device that refuses the data of a read fails in many ways; they have one cause.
-        let observation = match &self.refused_data {
-            Some(refusal) if !observation.held => self.refusal_of_data(refusal, observation),
-            _ => observation,
-        };
-        self.step(self.dut.now(), Entry::Observed(Box::new(observation.clone())));
-        self.observations.push(observation);
+        self.judge.record(self.session.now(), observation);
     }
 }

@@ -1,39 +1,30 @@
 //! Addresses of the suite, and the contexts that it opens and accepts.
 
 use super::Test;
-use crate::axis::{MODE, START, Start};
+use super::watch::Watch;
+use crate::axis::{MODE, START};
 use crate::{Pdc, RxPacket, Stop};
 use core::net::IpAddr;
 use uet_control::Mode;
-use uet_wire::registry::PdsType;
-use uet_wire::{PdcId, Psn};
+use uet_observe::{Context, Side};
+use uet_wire::PdcId;
 
 impl Test<'_> {
     /// Returns an address of the suite, of the IP version that the script runs over.
     pub fn address(&self, index: usize) -> Result<IpAddr, Stop> {
-        let address = self.dut.facts().local_of(self.ipv4).nth(index);
+        let address = self.session.addresses().nth(index);
         address.ok_or_else(|| Stop::Skipped("the suite has too few addresses".into()))
     }
 
     /// Returns the number of the suite's addresses of the IP version that the script runs over.
     pub fn addresses(&self) -> usize {
-        self.dut.facts().local_of(self.ipv4).count()
+        self.session.addresses().count()
     }
 
     /// Returns a context for the suite to open, with random numbers.
     pub fn initiate(&mut self) -> Pdc {
-        let facts = self.dut.facts();
-        let to = facts.device_of(self.ipv4).unwrap_or(facts.device);
-        let from = facts.local_of(self.ipv4).next().unwrap_or(to);
-        Pdc {
-            from,
-            to,
-            local: self.pdcid(),
-            remote: None,
-            start: self.start(),
-            rod: self.value(&MODE) == Mode::Rod,
-            entropy: self.rng.u16(0xc000..),
-        }
+        let (start, rod) = (self.value(&START), self.value(&MODE) == Mode::Rod);
+        self.suite.initiate(self.session.ends(), start, rod)
     }
 
     /// Returns a context from another address of the suite. Its rule declares
@@ -46,44 +37,22 @@ impl Test<'_> {
     /// Returns an unopened context with random numbers from an address of the other IP version; `None` if the
     /// link carries only one, or if the suite has no such address.
     pub fn initiate_over_other_ip(&mut self, address: usize) -> Option<Pdc> {
-        let facts = self.dut.facts();
-        let (from, to) = (facts.local_of(!self.ipv4).nth(address)?, facts.device_of(!self.ipv4)?);
+        let (from, to) = self.session.ends_over_other_ip(address)?;
         Some(Pdc { from, to, ..self.initiate() })
-    }
-
-    fn start(&mut self) -> Psn {
-        self.start_at(self.value(&START))
-    }
-
-    pub(super) fn start_at(&mut self, start: Start) -> Psn {
-        match start {
-            // `PDS-SYN-007`: in a secure domain, the floor of a new key is 0.
-            Start::Any if self.shield.is_some() => Psn(self.rng.u32(1 << 16..1 << 31)),
-            Start::Any => Psn(self.rng.u32(..)),
-            Start::Wrap => Psn(u32::MAX - 1),
-            Start::Half => Psn((1 << 31) - 2),
-        }
-    }
-
-    fn pdcid(&mut self) -> PdcId {
-        let id = self.next_pdcid;
-        self.next_pdcid = id.checked_add(1).unwrap_or(1);
-        PdcId(id)
     }
 
     /// Returns the suite's side of the context that a request of the device opens.
     pub fn accept(&mut self, first: &RxPacket) -> Result<Pdc, Stop> {
-        let request = first.request().ok_or_else(|| Stop::Inconclusive("not a request".into()))?;
-        let start =
-            request.start_psn().ok_or_else(|| Stop::Inconclusive("a request that opens nothing".into()))?;
-        Ok(Pdc {
-            from: first.wire.dst,
-            to: first.wire.src,
-            local: self.pdcid(),
-            remote: Some(request.spdcid()),
-            start,
-            rod: matches!(request.prologue().kind(), PdsType::ROD_REQ | PdsType::ROD_CC_REQ),
-            entropy: first.wire.entropy,
-        })
+        self.suite.accept(first)
+    }
+
+    /// Returns what follows the contexts between suite and device.
+    pub(crate) fn watch(&mut self) -> &mut Watch {
+        self.suite.watch_mut()
+    }
+
+    /// Returns the contexts of this end of the suite, and its side of each.
+    pub(crate) fn contexts(&self, from: IpAddr, local: PdcId) -> impl Iterator<Item = (&Context, Side)> {
+        self.suite.watch().contexts(from, local)
     }
 }

@@ -104,23 +104,13 @@ impl Judge {
         what: &str,
         seen: String,
     ) -> Observation {
-        Observation {
-            requirement: requirement.id.to_owned(),
-            what: what.to_owned(),
-            relation,
-            expected: String::new(),
-            seen,
-            tolerance: None,
-            from: None,
-            packet: self.packets,
-            held,
-        }
+        Observation { packet: self.packets, ..Observation::new(requirement, held, relation, what, seen) }
     }
 
     pub(super) fn record(&mut self, at: Duration, observation: Observation) {
         // A device that refuses the data of a read fails in many ways; they have one cause.
         let observation = match &self.refused_data {
-            Some(refusal) if !observation.held => self.refusal_of_data(refusal, observation),
+            Some(refusal) if !observation.held => self.refusal_of_data(refusal),
             _ => observation,
         };
         self.step(at, Entry::Observed(Box::new(observation.clone())));
@@ -147,23 +137,18 @@ impl Judge {
         }
     }
 
-    /// Returns the observation of refused read data in place of one of its consequences.
-    fn refusal_of_data(&self, refusal: &RxPacket, consequence: Observation) -> Observation {
+    /// Returns the observation of refused read data, which stands for its consequences.
+    fn refusal_of_data(&self, refusal: &RxPacket) -> Observation {
         let short = self.ladder.entries.iter().any(|step| match &step.entry {
             Entry::Sent(wire) => matches!(Uet::parse_lax(&wire.bytes).0.ses, Some(Ses::ResponseDataSmall(_))),
             _ => false,
         });
         let requirement = if short { SES_READ_006 } else { SES_READ_005 };
+        let what = "the device takes the data of its read";
+        let seen = refusal.uet().to_string();
         Observation {
-            requirement: requirement.id.into(),
-            what: "the device takes the data of its read".into(),
-            relation: Relation::True,
-            expected: String::new(),
-            seen: refusal.uet().to_string(),
-            tolerance: None,
-            from: None,
             packet: refusal.number,
-            ..consequence
+            ..Observation::new(requirement, false, Relation::True, what, seen)
         }
     }
 }

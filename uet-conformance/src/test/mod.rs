@@ -1,87 +1,73 @@
 //! The interface of a script to the suite and the device.
+//!
+//! [`Test`] holds four parts, each with one job:
+//!
+//! - [`Session`]: the session with the device. The link, the control channel, parameters, and time.
+//! - [`Inbox`]: the packets of the device that no expectation has taken.
+//! - [`Judge`]: the timeline with its phases, and the observations that decide the verdict.
+//! - [`SuiteSide`]: the suite's own side of the protocol. Numbers and contexts, its part in a secure domain, and the sends
+//!   that carry writes.
+//!
+//! The fields of a part are private to its file, and no part knows another. The steps of a script are methods of [`Test`],
+//! which combine the parts. Files outside of this folder add steps that call only other steps.
 
+mod carrier;
+mod cause;
 mod check;
 mod contexts;
 mod exchange;
+mod inbox;
+mod judge;
+mod liveness;
 mod operations;
 mod parameters;
+mod phases;
+mod secure;
+mod sends;
+mod session;
+mod suite;
+mod upkeep;
+mod watch;
 
 use crate::axis::{START, Start};
-use crate::carrier::Sends;
-use crate::passive::{Checker, Finding};
-use crate::phase::Phases;
-use crate::shield::Shield;
-use crate::{Axis, Dut, Entry, Instance, Ladder, Observation, Outcome, Pdc, Region, RxPacket, Show, Stop};
-use core::cell::RefCell;
+use crate::{Axis, Dut, Entry, Ladder, Observation, Outcome, Phase, Show, Stop};
 use core::fmt;
-use core::net::IpAddr;
 use core::time::Duration;
-use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use uet_control::{Completion, Reset};
-use uet_observe::Observer;
-use uet_wire::registry::CtlType;
-use uet_wire::{PdcId, Spec};
+use inbox::Inbox;
+use judge::Judge;
+use session::Session;
+use std::collections::BTreeSet;
+use suite::SuiteSide;
+use uet_control::Reset;
+use uet_wire::Spec;
 
 /// Number of attempts of a measurement on a shared machine or link.
 const TRIES: u32 = 3;
 
 /// The interface of a script to the suite and the device.
 pub struct Test<'a> {
-    pub(crate) dut: &'a mut dyn Dut,
-    spec: &'static Spec,
-    /// The running instance; `None` outside a rule.
-    instance: Option<Instance>,
-    scale: f64,
-    pub(crate) rng: fastrand::Rng,
+    session: Session<'a>,
+    inbox: Inbox,
+    judge: Judge,
+    suite: SuiteSide,
+    /// The index of the value on each axis of the rule, by the name of the axis.
+    points: Vec<(&'static str, usize)>,
     /// True if the suite grants the requested credit automatically.
     pub auto_credit: bool,
     /// True if the suite acknowledges control packets automatically.
     pub auto_ack_control: bool,
-    /// True if the script runs over IPv4. If the link carries both versions, the seed decides.
-    ipv4: bool,
-    /// The suite's PDCID of the next context; each context of a rule has its own.
-    next_pdcid: u16,
-    /// Parameters that the rule has set.
-    pub(crate) set: BTreeMap<String, Value>,
-    /// Names of parameters that the rule has read.
-    pub(crate) read: RefCell<BTreeSet<String>>,
-    /// The context and region of the liveness check.
-    pub(crate) liveness: Option<(Pdc, Region)>,
-    /// Maximum delay of the suite's answers.
-    late: Duration,
-    pub(crate) ladder: Ladder,
-    pub(crate) phases: Phases,
-    pub(crate) observations: Vec<Observation>,
-    pub(crate) packets: usize,
-    pub(crate) heard: bool,
-    /// Writes sent as sends.
-    pub(crate) sends: Sends,
-    /// Number of completions of each operation.
-    ended: BTreeMap<u64, usize>,
-    /// Completions that the device has told; it need not tell them again.
-    completions: BTreeMap<u64, Completion>,
-    /// Read data that the device must take, by the PDCID of the suite and the PSN.
-    pub(crate) proper_data: BTreeSet<(u16, u32)>,
-    /// The ACK that refused such data.
-    refused_data: Option<RxPacket>,
-    /// The last control packet of a type that a device need not support, and its number.
-    optional_control: Option<(CtlType, usize)>,
-    /// Follows the contexts between suite and device, unless the checker does.
-    observer: Observer,
-    /// Judges the packets of both ends, in a random conversation.
-    checker: Option<Box<Checker>>,
-    passive_findings: VecDeque<Finding>,
-    /// Ends, and numbers of idempotent requests, of packets that no peer sends. Nobody observes the answers
-    /// to them.
-    pub(crate) strange_ends: BTreeSet<(IpAddr, PdcId)>,
-    pub(crate) strange_packets: BTreeSet<u32>,
-    /// Number of packets sent since the last receive.
-    unread: usize,
-    /// Received packets that no expectation has taken.
-    inbox: VecDeque<RxPacket>,
-    /// The suite's part in the secure domain of the device.
-    pub(crate) shield: Option<Box<Shield>>,
+}
+
+/// What a script leaves to its judgment.
+pub(crate) struct Record {
+    pub outcome: Outcome,
+    pub observations: Vec<Observation>,
+    /// What the device has refused or given up; empty if nothing, or if all went well.
+    pub circumstances: String,
+    pub ladder: Ladder,
+    /// Parameters of the device that the script has read and set.
+    pub read: BTreeSet<String>,
+    pub set: BTreeSet<String>,
 }
 
 /// A count of bytes that the third packet of 4 KiB takes over the wrap of `rcvd_bytes`.
@@ -89,63 +75,41 @@ pub(crate) const BEFORE_WRAP: u64 = (1 << 32) - 40 * 256;
 
 impl fmt::Debug for Test<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Test")
-            .field("ladder", &self.ladder)
-            .field("observations", &self.observations)
-            .finish_non_exhaustive()
+        f.debug_struct("Test").field("judge", &self.judge).finish_non_exhaustive()
     }
 }
 
 impl<'a> Test<'a> {
     pub(crate) fn new(dut: &'a mut dyn Dut, spec: &'static Spec, seed: u64, scale: f64) -> Self {
-        let mut rng = fastrand::Rng::with_seed(seed);
-        let facts = dut.facts();
-        // Consecutive seeds alternate.
-        let ipv4 = facts.device.is_ipv4() != (facts.second_device.is_some() && seed % 2 == 1);
         Test {
-            ipv4,
-            dut,
-            spec,
-            instance: None,
-            scale,
+            session: Session::new(dut, spec, seed, scale),
+            inbox: Inbox::default(),
+            judge: Judge::default(),
+            suite: SuiteSide::new(seed),
+            points: Vec::new(),
             auto_credit: true,
             auto_ack_control: true,
-            next_pdcid: rng.u16(1..),
-            rng,
-            set: BTreeMap::new(),
-            read: RefCell::default(),
-            liveness: None,
-            late: Duration::ZERO,
-            ladder: Ladder::default(),
-            phases: Phases::default(),
-            observations: Vec::new(),
-            packets: 0,
-            heard: false,
-            sends: Sends::default(),
-            ended: BTreeMap::new(),
-            completions: BTreeMap::new(),
-            proper_data: BTreeSet::new(),
-            refused_data: None,
-            optional_control: None,
-            observer: Observer::default(),
-            checker: None,
-            passive_findings: VecDeque::new(),
-            strange_ends: BTreeSet::new(),
-            strange_packets: BTreeSet::new(),
-            unread: 0,
-            inbox: VecDeque::new(),
-            shield: None,
         }
     }
 
-    /// Runs as this instance of a rule.
-    pub(crate) fn at(self, instance: &Instance) -> Self {
-        Test { instance: Some(instance.clone()), ..self }
+    /// Runs at these values of the axes.
+    pub(crate) fn at(self, points: Vec<(&'static str, usize)>) -> Self {
+        Test { points, ..self }
+    }
+
+    /// Plays a script, and returns its record.
+    pub(crate) fn play(mut self, script: impl FnOnce(&mut Self) -> Outcome) -> Record {
+        let outcome = self.begin().and_then(|()| script(&mut self));
+        let is_open = outcome.is_err() || !self.judge.held_since(0);
+        let circumstances = if is_open { self.circumstances() } else { String::new() };
+        let (read, set) = self.session.parameters_used();
+        let (observations, ladder) = self.judge.finish();
+        Record { outcome, observations, circumstances, ladder, read, set }
     }
 
     /// Makes the PSNs of the device's own contexts and its counts of bytes start where [`START`] says, if the
     /// device lets them be set.
-    pub(crate) fn begin(&mut self) -> Outcome {
+    fn begin(&mut self) -> Outcome {
         let start = self.value(&START);
         let counted = match start {
             Start::Any => return Ok(()),
@@ -153,7 +117,7 @@ impl<'a> Test<'a> {
             Start::Half => BEFORE_WRAP - (1 << 31),
         };
         if self.claims("parameters") {
-            let psn = self.start_at(start).0;
+            let psn = self.suite.start_at(start).0;
             self.try_configure("start_psn", psn)?;
             self.try_configure("start_rcvd_bytes", counted)?;
         }
@@ -167,13 +131,52 @@ impl<'a> Test<'a> {
 
     /// Returns the value of an axis in this instance; the first value if the rule lacks the axis.
     pub fn value<T: Copy>(&self, axis: &Axis<T>) -> T {
-        let index = self.instance.as_ref().and_then(|instance| instance.index(axis.name));
-        axis.value(index.unwrap_or(0))
+        let point = self.points.iter().find(|(name, _)| *name == axis.name);
+        axis.value(point.map_or(0, |(_, index)| *index))
     }
 
     /// Adds a remark about the next step to the ladder.
     pub fn note(&mut self, text: impl Into<String>) {
-        self.step(self.dut.now(), Entry::Note(text.into()));
+        self.step(Entry::Note(text.into()));
+    }
+
+    /// Returns the timeline so far.
+    pub(crate) fn trace(&self) -> &Ladder {
+        self.judge.ladder()
+    }
+
+    /// Adds a step to the timeline.
+    fn step(&mut self, entry: Entry) {
+        self.judge.step(self.session.now(), entry);
+    }
+
+    /// Ends the arrangement: marks the steps so far as such if a step of the script follows.
+    pub(crate) fn needed(&mut self) {
+        self.judge.needed();
+    }
+
+    /// Runs a helper whose steps all belong to this phase, unless a phase is set already.
+    pub(crate) fn during<T>(&mut self, phase: Phase, helper: impl FnOnce(&mut Self) -> T) -> T {
+        let outer = self.judge.state_phase(Some(phase));
+        if outer.is_some() {
+            self.judge.state_phase(outer);
+        }
+        let result = helper(self);
+        self.judge.state_phase(outer);
+        result
+    }
+
+    /// Runs answers of the suite that the script does not choose.
+    fn automatically<T>(&mut self, answer: impl FnOnce(&mut Self) -> T) -> T {
+        let outer = self.judge.set_automatic(true);
+        let result = answer(self);
+        self.judge.set_automatic(outer);
+        result
+    }
+
+    /// Returns the random numbers of the script.
+    pub(crate) fn rng(&mut self) -> &mut fastrand::Rng {
+        self.suite.rng()
     }
 
     /// Runs a measurement. On a shared machine or link, a failed one is repeated, since a wrong device fails
@@ -184,42 +187,38 @@ impl<'a> Test<'a> {
 
     fn measured_by(&mut self, measure: &dyn Fn(&mut Self) -> Outcome) -> Outcome {
         let mut tries = if self.facts().virtual_time { 1 } else { TRIES };
-        let before = self.observations.len();
+        let before = self.judge.observations();
         loop {
-            self.late = Duration::ZERO;
+            self.judge.forget_delay();
             let outcome = measure(self);
-            let held = outcome.is_ok() && self.observations.iter().skip(before).all(|seen| seen.held);
+            let held = outcome.is_ok() && self.judge.held_since(before);
             tries -= 1;
             if held
                 || matches!(outcome, Err(Stop::Skipped(_) | Stop::Gone(_)))
-                || tries == 0 && self.late.is_zero()
+                || tries == 0 && self.judge.late().is_zero()
             {
                 return outcome;
             }
-            self.observations.truncate(before);
+            self.judge.measure_again(before);
             if tries == 0 {
-                let late = self.late.show();
+                let late = self.judge.late().show();
                 let why =
                     format!("an answer of the suite left {late} late: the machine is too busy for this");
                 return Err(Stop::Inconclusive(why));
             }
             self.note("measured again");
             self.call(Reset {})?;
-            (self.liveness, self.auto_credit, self.auto_ack_control) = (None, true, true);
-            self.inbox.clear();
-            self.set.clear();
-            self.observer = Observer::default();
-            self.ended.clear();
-            self.completions.clear();
-            self.proper_data.clear();
-            self.sends = Sends::default();
+            (self.auto_credit, self.auto_ack_control) = (true, true);
+            self.session.restart();
+            self.inbox.forget();
+            self.suite.restart();
         }
     }
 
     /// Records the delay of an answer that a device can notice.
     pub(crate) fn was_late(&mut self, by: Duration) {
         if self.base_rtt().is_ok_and(|base| by * 4 > base) {
-            self.late = self.late.max(by);
+            self.judge.was_late(by);
         }
     }
 }

@@ -1,26 +1,21 @@
 //! Operations of the control channel: memory, peers, and what the device posts and completes.
 
 use super::Test;
-use crate::{DutExt, Entry, Region, Stop};
+use super::sends::Sends;
+use crate::{Entry, Pdc, Region, StandingRegion, Stop};
 use core::time::Duration;
 use uet_control::{
-    AddPeer, CallError, Completion, Event, Fill, Op, Operated, Operation, Permission, Post, ReadMemory,
-    Status, WaitCompletion,
+    AddPeer, Completion, ExposeRegion, Fill, Op, Operated, Operation, Permission, Post, ReadMemory,
+    WaitCompletion,
 };
+use uet_wire::Psn;
 
 impl Test<'_> {
     /// Requests an operation of the device. Skips the test of a device that lacks it.
     pub fn call<O: Operation>(&mut self, op: O) -> Result<O::Answer, Stop> {
         let op: Op = op.into();
-        self.step(self.dut.now(), Entry::Called(op.without_secrets()));
-        if matches!(op, Op::Reset(_) | Op::Configure(_)) {
-            self.completions.clear();
-        }
-        self.dut.call_any::<O>(op).map_err(|error| match error {
-            CallError::Channel { .. } => Stop::Gone(error.to_string()),
-            _ if error.is_unsupported() => Stop::Skipped(error.to_string()),
-            _ => Stop::Inconclusive(error.to_string()),
-        })
+        self.step(Entry::Called(op.without_secrets()));
+        self.session.call::<O>(op)
     }
 
     /// Exposes zeroed memory of the device for job 101, process 2, with all permissions.
@@ -39,8 +34,7 @@ impl Test<'_> {
         if !self.facts().control {
             return self.standing(&region, permissions.len() == 3 && fill.is_none());
         }
-        if let Some(number) = self.unexposed() {
-            self.sends.keys.push(region.key);
+        if let Some(number) = self.unexposed(region.key) {
             return Ok(Region { number, ..region });
         }
         let (number, key) = self.expose(region.exposure(permissions, fill), false)?;
@@ -50,15 +44,13 @@ impl Test<'_> {
     /// Returns a region of this length that the device exposes from its start, if it fits the needs of the
     /// rule.
     fn standing(&mut self, region: &Region, fits: bool) -> Result<Region, Stop> {
-        if self.dut.refuses_region(region.length) {
+        if self.session.refuses_region(region.length) {
             let length = region.length;
             let why = format!("the device takes no write to the region of {length} bytes in the statement");
             return Err(Stop::Skipped(why));
         }
-        let known = self.dut.welcome().parameters.get(crate::statement::REGIONS);
-        let known: Vec<crate::StandingRegion> =
-            known.and_then(|known| serde_json::from_value(known.clone()).ok()).unwrap_or_default();
         // A rule relies on the end of the region that it asks for.
+        let known = self.session.standing_regions();
         let found = known.into_iter().find(|it| fits && it.length == region.length);
         let found = found.ok_or_else(|| {
             let length = region.length;
@@ -69,20 +61,33 @@ impl Test<'_> {
                 false => "needs a region with contents or permissions of its own".into(),
             })
         })?;
-        let crate::StandingRegion { key, job, process, index, generation, .. } = found;
+        let StandingRegion { key, job, process, index, generation, .. } = found;
         Ok(Region { key: key.0, job, process, index, generation, ..*region })
+    }
+
+    /// Exposes memory, and returns its number and its key. A device may choose the key, except for its two
+    /// highest bits. With `exact`, the rule needs the requested key.
+    pub(crate) fn expose(&mut self, region: ExposeRegion, exact: bool) -> Result<(u64, u64), Stop> {
+        let asked = region.key.0;
+        let exposed = self.call(region)?;
+        let key = exposed.key.map_or(asked, |key| key.0);
+        match key ^ asked {
+            0 => Ok((exposed.region, key)),
+            bits if bits >> 62 == 0 && !exact => Ok((exposed.region, key)),
+            _ => Err(Stop::Skipped("the device chooses memory keys itself".into())),
+        }
     }
 
     /// Returns a region that the device does not have.
     pub(crate) fn no_region(&mut self, length: u64) -> Region {
-        let key = u64::from(self.rng.u32(1..)) & 0xffff_ffff;
-        let message_id = self.rng.u16(1..);
+        let key = u64::from(self.rng().u32(1..)) & 0xffff_ffff;
+        let message_id = self.rng().u16(1..);
         Region { number: 0, job: 101, process: 2, index: 10, generation: 0, key, message_id, length }
     }
 
     /// Reads the device's memory.
     pub fn memory(&mut self, region: &Region, offset: u64, length: u64) -> Result<Vec<u8>, Stop> {
-        if Self::is_carried(region) {
+        if Sends::is_region(region.number) {
             self.carried_memory(region, offset, length)
         } else {
             self.raw_memory(region.number, offset, length)
@@ -108,63 +113,44 @@ impl Test<'_> {
 
     /// Posts an operation on the device as an initiator.
     pub fn post(&mut self, post: Post) -> Result<Operated, Stop> {
-        self.call(self.carried(post))
+        let post = self.carried(post);
+        self.call(post)
     }
 
     /// Returns the completion of an operation of the device within this time; `None` if it does not complete.
     ///
     /// The suite asks a device for a completion until it is told. The device need not keep it after that.
     pub fn completion(&mut self, operation: Operated, within: Duration) -> Result<Option<Completion>, Stop> {
-        if let Some(told) = self.completions.get(&operation.operation) {
+        if let Some(told) = self.session.known_completion(operation.operation) {
             return Ok(Some(told.clone()));
         }
         let timeout_ns = self.patience(within).as_nanos() as u64;
         let wait = WaitCompletion { operation: operation.operation, timeout_ns };
-        self.step(self.dut.now(), Entry::Called(wait.into()));
-        match self.dut.call(wait) {
-            Ok(completion) => {
-                self.completions.insert(operation.operation, completion.clone());
-                Ok(Some(completion))
-            }
-            Err(CallError::Refused { refusal, .. }) if refusal.code == uet_control::ErrorCode::Timeout => {
-                if !self.proper_data.is_empty() {
-                    // The refusal of the data may have arrived.
-                    self.pause(Duration::ZERO)?;
-                }
-                Ok(None)
-            }
-            Err(error) if error.is_unsupported() => Err(Stop::Skipped(error.to_string())),
-            Err(error @ CallError::Channel { .. }) => Err(Stop::Gone(error.to_string())),
-            Err(error) => Err(Stop::Inconclusive(error.to_string())),
+        self.step(Entry::Called(wait.into()));
+        let completion = self.session.wait_completion(wait)?;
+        if completion.is_none() && self.judge.awaits_data() {
+            // The refusal of the data may have arrived.
+            self.pause(Duration::ZERO)?;
         }
+        Ok(completion)
     }
 
     /// Returns the number of completion events of an operation; waits for those that arrive with the next
     /// answer. Skips the test of a device without events.
     pub fn times_ended(&mut self, operation: Operated) -> Result<usize, Stop> {
         self.peer(0)?;
-        while let Some(Event::Completion(ended)) = self.dut.event() {
-            *self.ended.entry(ended.operation).or_default() += 1;
-        }
-        let times = self.ended.get(&operation.operation).copied();
+        let times = self.session.times_ended(operation.operation);
         times.ok_or_else(|| Stop::Skipped("the device tells no events".into()))
     }
 
     /// Returns the completions that the device has told on its own.
     pub(crate) fn events(&mut self) -> Vec<Completion> {
-        let mut events = Vec::new();
-        while let Some(Event::Completion(ended)) = self.dut.event() {
-            events.push(ended);
-        }
-        events
+        self.session.events()
     }
 
-    /// Returns the operations that are known to have failed, with their completions.
-    pub(crate) fn failed_operations(&mut self) -> Vec<Completion> {
-        let mut ended = core::mem::take(&mut self.completions);
-        while let Some(Event::Completion(told)) = self.dut.event() {
-            ended.entry(told.operation).or_insert(told);
-        }
-        ended.into_values().filter(|told| told.status != Status::Ok).collect()
+    /// The device must take the read data that the suite sends with this PSN. If it refuses the data, it fails
+    /// `SES-READ-005` or `SES-READ-006`, whatever the rule checks.
+    pub(crate) fn must_take_data(&mut self, pdc: &Pdc, psn: Psn) {
+        self.judge.must_take_data(pdc.local, psn);
     }
 }

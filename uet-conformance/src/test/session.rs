@@ -178,8 +178,8 @@ impl<'a> Session<'a> {
         self.dut.lost()
     }
 
-    pub(super) fn outer(&self, packet: &Wire, leaving: bool) -> Option<Outer> {
-        self.dut.outer(packet, packet.bytes.len(), leaving)
+    pub(super) fn outer(&self, packet: &Wire, length: usize, leaving: bool) -> Option<Outer> {
+        self.dut.outer(packet, length, leaving)
     }
 
     /// Requests an operation, which is an `O`.

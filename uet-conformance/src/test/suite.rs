@@ -1,7 +1,7 @@
 //! The suite's own side of the protocol: its numbers and contexts, its part in a secure domain, and the sends
 //! that carry writes.
 
-use super::carrier::Sends;
+use super::sends::Sends;
 use super::watch::Watch;
 use crate::axis::Start;
 use crate::{Pdc, Region, RxPacket, Shield, Stop};

@@ -10,7 +10,7 @@ use uet_wire::{PdcId, Psn};
 
 /// The contexts that suite and device have with each other.
 #[derive(Debug, Default)]
-pub(super) struct Watch {
+pub(crate) struct Watch {
     /// Follows the contexts, unless the checker does.
     observer: Observer,
     /// Judges the packets of both ends, in a random conversation.
@@ -54,30 +54,30 @@ impl Watch {
     }
 
     /// Ignores all packets to this end, which no peer has.
-    pub(super) fn ignore_end(&mut self, address: IpAddr, pdcid: PdcId) {
+    pub(crate) fn ignore_end(&mut self, address: IpAddr, pdcid: PdcId) {
         self.strange_ends.insert((address, pdcid));
     }
 
     /// Ignores the answers to the idempotent request of this number, which no peer sends.
-    pub(super) fn ignore_packet(&mut self, pkt_id: u32) {
+    pub(crate) fn ignore_packet(&mut self, pkt_id: u32) {
         self.strange_packets.insert(pkt_id);
     }
 
-    pub(super) fn ignores_packet(&self, pkt_id: u32) -> bool {
+    pub(crate) fn ignores_packet(&self, pkt_id: u32) -> bool {
         self.strange_packets.contains(&pkt_id)
     }
 
     /// Judges all packets from now on by the rules for captures.
-    pub(super) fn judge_passively(&mut self) {
+    pub(crate) fn judge_passively(&mut self) {
         self.checker = Some(Box::default());
     }
 
     /// Returns the oldest finding of those rules.
-    pub(super) fn take_finding(&mut self) -> Option<Finding> {
+    pub(crate) fn take_finding(&mut self) -> Option<Finding> {
         self.findings.pop_front()
     }
 
-    pub(super) fn observer(&self) -> &Observer {
+    fn observer(&self) -> &Observer {
         self.checker.as_ref().map_or(&self.observer, |checker| checker.observer())
     }
 

@@ -88,7 +88,7 @@ impl Player<'_, '_> {
         let of = |sending: &Sending| sending.lone.iter().position(|(known, _)| *known == id);
         let found = self.messages.iter().enumerate().find_map(|(index, it)| Some((index, of(it)?)));
         let Some((message, part)) = found else {
-            if self.t.strange_packets.contains(&id) {
+            if self.t.watch().ignores_packet(id) {
                 return Ok(());
             }
             return self.broken(PDS_RUDI_002, "the pkt_id of a request", format!("{id:#x}"));

@@ -162,8 +162,7 @@ impl Player<'_, '_> {
 
     /// Returns whether the device wants congestion state in ACKs.
     pub(super) fn states(&self) -> bool {
-        self.t.claims("nscc")
-            && !matches!(self.t.parameter_word("congestion").as_deref(), Some("none" | "rccc"))
+        self.t.claims("nscc") && !matches!(self.t.parameter_word("congestion"), Some("none" | "rccc"))
     }
 
     fn served_request(&mut self, served: usize, seen: &RxPacket, request: Request, first: bool) -> Outcome {
@@ -205,7 +204,7 @@ impl Player<'_, '_> {
         // Without room in the window or without credit, even a retransmission waits. The only packet has
         // room.
         let alone = self.served.len() == 1 && self.served[served].known.len() == 1;
-        let waits = match self.t.parameter_word("congestion").as_deref() {
+        let waits = match self.t.parameter_word("congestion") {
             Some("none") => false,
             Some("rccc" | "both") => true,
             _ => !alone,

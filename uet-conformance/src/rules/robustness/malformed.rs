@@ -235,12 +235,12 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             let v = victim(t)?;
             for _ in 0..2000 {
-                let length = t.rng.usize(..200);
-                let mut bytes: Vec<u8> = core::iter::repeat_with(|| t.rng.u8(..)).take(length).collect();
+                let length = t.rng().usize(..200);
+                let mut bytes: Vec<u8> = core::iter::repeat_with(|| t.rng().u8(..)).take(length).collect();
                 // Half of them have an assigned type, so that the device parses more than the first byte.
-                if let Some(first) = bytes.first_mut().filter(|_| t.rng.bool()) {
-                    *first =
-                        t.rng.u8(PdsType::RUD_REQ.code()..=PdsType::ROD_CC_REQ.code()) << 3 | *first & 0b111;
+                if let Some(first) = bytes.first_mut().filter(|_| t.rng().bool()) {
+                    *first = t.rng().u8(PdsType::RUD_REQ.code()..=PdsType::ROD_CC_REQ.code()) << 3
+                        | *first & 0b111;
                 }
                 t.send_wire(&v.pdc.raw(&bytes))?;
             }
@@ -254,9 +254,9 @@ pub(super) const RULES: &[Rule] = &[
             let v = victim(t)?;
             let packets = packets_of_each_type(&v)?;
             for _ in 0..2000 {
-                let mut bytes = packets[t.rng.usize(..packets.len())].to_bytes();
-                for _ in 0..t.rng.usize(1..4) {
-                    let bit = t.rng.usize(..bytes.len() * 8);
+                let mut bytes = packets[t.rng().usize(..packets.len())].to_bytes();
+                for _ in 0..t.rng().usize(1..4) {
+                    let bit = t.rng().usize(..bytes.len() * 8);
                     bytes[bit / 8] ^= 1 << (bit % 8);
                 }
                 t.send_wire(&v.pdc.raw(&bytes))?;
@@ -272,8 +272,8 @@ pub(super) const RULES: &[Rule] = &[
             let v = victim(t)?;
             let beyond = t.beyond(&v.pdc)?;
             for _ in 0..1000 {
-                let n = t.rng.u32(beyond..(1 << 31));
-                let psn = if t.rng.bool() { v.pdc.psn(n) } else { v.pdc.psn(0) - n };
+                let n = t.rng().u32(beyond..(1 << 31));
+                let psn = if t.rng().bool() { v.pdc.psn(n) } else { v.pdc.psn(0) - n };
                 let shifted = Pdc { start: psn, ..v.pdc.clone() };
                 t.request(&v.pdc, shifted.request(0).write(&v.region, 64, &[0; 64])?)?;
             }

@@ -203,7 +203,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             let last = t.range(&pdc)? - 1;
             for (n, k) in [(last, 1), (0, 0)] {
-                t.proper_data.insert((pdc.local.0, pdc.psn(n).0));
+                t.must_take_data(&pdc, pdc.psn(n));
                 t.request(&pdc, read.data(n, k)?)?;
                 t.expect_ack(PDS_WIN_001, &pdc, pdc.psn(n))?;
             }
@@ -276,7 +276,7 @@ impl Read {
     /// Returns the read. The device must accept its data.
     fn of(t: &mut Test<'_>, target: Target, operation: Operated, bytes: Vec<u8>) -> Self {
         for n in 0..2 {
-            t.proper_data.insert((target.pdc.local.0, target.psn(n).0));
+            t.must_take_data(&target.pdc, target.psn(n));
         }
         Read { target, operation, mtu: t.mtu(), bytes }
     }

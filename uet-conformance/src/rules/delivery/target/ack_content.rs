@@ -81,7 +81,7 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             let (pdc, region) = t.open()?;
             let mut order: Vec<u32> = (1..=64).chain(1..=64).collect();
-            t.rng.shuffle(&mut order);
+            t.rng().shuffle(&mut order);
             for n in order {
                 t.request(&pdc, pdc.request(n).retx().write(&region, 0, &[1])?)?;
             }

@@ -88,7 +88,7 @@ pub(super) const RULES: &[Rule] = &[
             // All packets write to the same byte, so the last PSN must remain. Each round delivers one more
             // packet at least.
             for _ in 0..COUNT {
-                t.rng.shuffle(&mut order);
+                t.rng().shuffle(&mut order);
                 for n in &order {
                     t.request(&pdc, pdc.request(*n).retx().write(&region, 0, &[*n as u8])?)?;
                 }

@@ -129,7 +129,7 @@ pub(super) const RULES: &[Rule] = &[
             let (pdc, region) = t.open()?;
             let count = t.range(&pdc)?.min(256);
             let mut order: Vec<u32> = (1..=count).chain(1..=count).collect();
-            t.rng.shuffle(&mut order);
+            t.rng().shuffle(&mut order);
             let mut sent = Vec::new();
             for n in order {
                 let request = pdc.request(n).add(&region, 0, &t.operands(8, &[n.into()]), false)?;

@@ -214,7 +214,7 @@ fn open_context(
     let refused = t.gather(Duration::ZERO)?.into_iter().rev().find(|seen| seen.lacks_room());
     let seen = refused.map_or_else(|| "no answer".to_owned(), |seen| seen.uet().to_string());
     t.holds(requirement, "there is room for a context after others have ended", answer.is_some(), seen);
-    let (_, ack) = answer.ok_or(if t.heard { Stop::Failed } else { Stop::Silent })?;
+    let (_, ack) = answer.ok_or(if t.heard() { Stop::Failed } else { Stop::Silent })?;
     pdc.remote = Some(ack.spdcid());
     Ok(pdc)
 }

@@ -1,15 +1,15 @@
 //! Automatic answers of the suite in every rule, so that contexts neither stall nor end.
 
-use crate::{AckBuilder, Outcome, Pdc, RxPacket, Stop, Test, Wire};
-use core::net::IpAddr;
+use super::Test;
+use crate::{AckBuilder, Outcome, Pdc, RxPacket, Stop, Wire};
 use uet_observe::{Context, Side};
 use uet_wire::pds::{Control, Pds};
 use uet_wire::registry::CtlType;
-use uet_wire::{PdcId, Psn, UetBuf};
+use uet_wire::{Psn, UetBuf};
 
 impl Test<'_> {
     /// Answers a packet of the device, unless the script does so.
-    pub(crate) fn keep_up(&mut self, seen: &RxPacket) -> Outcome {
+    pub(super) fn keep_up(&mut self, seen: &RxPacket) -> Outcome {
         if self.auto_credit {
             self.grant(seen)?;
         }
@@ -53,29 +53,9 @@ impl Test<'_> {
         };
         // A script may have sent a wrong cumulative PSN; it is not repeated.
         let behind = |known: &Psn| psn.offset_from(*known).is_some_and(|offset| offset > 1);
-        let cack = self.covered(pdc.from, here).filter(behind).unwrap_or(psn);
+        let cack = self.suite.watch().covered(pdc.from, here).filter(behind).unwrap_or(psn);
         let ack = AckBuilder { response: None, retx: asked.retx(), ..pdc.ack(psn).cack(cack) };
         self.send(&pdc, &ack.build()?)
-    }
-
-    /// Returns the contexts of this end of the suite, and its side of each.
-    pub(crate) fn contexts(&self, from: IpAddr, local: PdcId) -> impl Iterator<Item = (&Context, Side)> {
-        let side = move |context: &Context| {
-            let is_ours = |side: &Side| {
-                context.addresses[*side as usize] == from && context.direction(*side).pdcid == Some(local)
-            };
-            [Side::A, Side::B].into_iter().find(is_ours)
-        };
-        self.observer().contexts().filter_map(move |context| Some((context, side(context)?)))
-    }
-
-    /// Returns the highest cumulative PSN that this end of the suite has acknowledged; before its first ACK,
-    /// Start_PSN - 1.
-    fn covered(&self, from: IpAddr, here: PdcId) -> Option<Psn> {
-        let (context, side) = self.contexts(from, here).next()?;
-        let device = context.direction(side.other());
-        let start = context.start.filter(|_| context.initiator == Some(side)).map(|(start, _)| start - 1);
-        device.cack.map(|(cack, _)| device.psn(cack)).or(start)
     }
 
     /// Skips the case if the device has started to close the context: a CLOSE_COMMAND takes a PSN, and later

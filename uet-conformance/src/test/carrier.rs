@@ -1,67 +1,48 @@
 //! Writes of a script that travel as sends, for devices without writes.
 //!
+//! In an instance with `carrier=send`, no write of the script reaches the device. [`Test::send`] replaces the
+//! write by a send to a receive that it posts first, and [`Test::post`] has the device send instead of write.
+//! The timeline says so before the first of them.
+//!
 //! Each write gets a receive on a resource index of its own, so that the order of arrival does not matter.
 //! The memory of the region is the receives, each at the offset of its write.
 
+use super::Test;
+use super::sends::{CarryingReceive, FIRST_INDEX, Written};
 use crate::axis::{CARRIER, Carrier, MODE};
-use crate::{Pdc, Region, Stop, Test};
-use core::net::IpAddr;
-use std::collections::BTreeMap;
+use crate::{Pdc, Region, Stop};
 use uet_control::{Hex64, Mode, Post, PostKind, PostReceive};
 use uet_wire::registry::Opcode;
 use uet_wire::ses::{Ses, SesBuf, Std};
 use uet_wire::{UetBuf, WriteError};
 
-/// The first of the indices that receives use. Scripts use small ones.
-const FIRST_INDEX: u16 = 1000;
-
 /// Maximum number of bytes of a receive.
 const LONGEST: u64 = 1 << 24;
 
-/// Regions of these numbers exist in the script only.
-const FIRST_REGION: u64 = 1 << 48;
-
-/// The context of the suite that a write uses, and its PSN or message id.
-type Written = (IpAddr, u16, u64);
-
-/// The sends of an instance.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Sends {
-    regions: u64,
-    /// Memory keys of the regions.
-    pub(crate) keys: Vec<u64>,
-    receives: BTreeMap<Written, Receive>,
-    /// The order in which they were sent first.
-    order: Vec<Written>,
-}
-
-#[derive(Clone, Debug)]
-struct Receive {
-    index: u16,
-    number: u64,
-    before: Vec<u8>,
-    /// Memory key of the region that the write was for, and the offset there.
-    key: u64,
-    offset: u64,
-}
-
 impl Test<'_> {
-    fn sends(&self) -> bool {
+    fn carries_by_send(&self) -> bool {
         self.value(&CARRIER) == Carrier::Send
     }
 
-    /// A region that exists in the script only; `None` if writes travel as writes.
-    pub(crate) fn unexposed(&mut self) -> Option<u64> {
-        self.sends().then(|| {
-            self.sends.regions += 1;
-            FIRST_REGION + self.sends.regions
-        })
+    /// Says in the timeline, once, that it shows sends in place of the writes of the script.
+    fn announce_carrier(&mut self) {
+        if self.suite.sends().announce() {
+            self.note("write carried as send: carrier=send replaces each write of the script");
+        }
+    }
+
+    /// Returns the number of a region that exists in the script only; `None` if writes travel as writes.
+    pub(super) fn unexposed(&mut self, key: u64) -> Option<u64> {
+        self.carries_by_send().then(|| self.suite.sends().new_region(key))
     }
 
     /// The operation as it is posted in this instance.
-    pub(crate) fn carried(&self, post: Post) -> Post {
+    pub(super) fn carried(&mut self, post: Post) -> Post {
         let kind = match post.kind {
-            PostKind::Write if self.sends() => PostKind::Send,
+            PostKind::Write if self.carries_by_send() => {
+                self.announce_carrier();
+                PostKind::Send
+            }
             kind => kind,
         };
         let mode = match post.mode {
@@ -72,8 +53,9 @@ impl Test<'_> {
     }
 
     /// The packet as it is sent in this instance.
-    pub(crate) fn carry(&mut self, pdc: &Pdc, packet: &UetBuf) -> Result<UetBuf, Stop> {
-        let Some(Ses::Std(header)) = packet.ses.as_ref().map(SesBuf::view).filter(|_| self.sends()) else {
+    pub(super) fn carry(&mut self, pdc: &Pdc, packet: &UetBuf) -> Result<UetBuf, Stop> {
+        let Some(Ses::Std(header)) = packet.ses.as_ref().map(SesBuf::view).filter(|_| self.carries_by_send())
+        else {
             return Ok(packet.clone());
         };
         let (head, id) = (header.head(), header.message_id());
@@ -88,13 +70,13 @@ impl Test<'_> {
         };
         let offset = header.buffer_offset().unwrap_or_default();
         let (key, length) = (header.memory_key().unwrap_or_default(), header.request_length());
-        let known = self.sends.receives.get(&of).map(|receive| receive.index);
-        let index = match known {
+        self.announce_carrier();
+        let index = match self.suite.sends().index(&of) {
             Some(index) => index,
             None => self.receive_for(of, key, offset, length)?,
         };
-        if let (Some(receive), true) = (self.sends.receives.get_mut(&of), som) {
-            receive.offset = offset;
+        if som {
+            self.suite.sends().starts_at(&of, offset);
         }
         let (job, process) = (header.address().job_id(), header.address().pid_on_fep());
         let send = || -> Result<SesBuf, WriteError> {
@@ -115,12 +97,11 @@ impl Test<'_> {
         if u64::from(length) > LONGEST {
             return Err(Stop::Skipped(format!("no receive for a write of {length} bytes")));
         }
-        let count = self.sends.order.len();
-        let index = u16::try_from(count).ok().and_then(|count| FIRST_INDEX.checked_add(count));
+        let index = self.suite.sends().next_index();
         let index = index.ok_or_else(|| Stop::Skipped("the script has more writes than indices".into()))?;
-        let mut receive = Receive { index, number: 0, before: Vec::new(), key, offset };
-        if self.sends.keys.contains(&key) {
-            let posted = self.posted(PostReceive {
+        let mut receive = CarryingReceive { index, number: 0, before: Vec::new(), key, offset };
+        if self.suite.sends().has_region(key) {
+            let post = PostReceive {
                 length: length.into(),
                 job: Some(101),
                 process: 2,
@@ -128,47 +109,37 @@ impl Test<'_> {
                 tag: None,
                 ignore: Hex64(0),
                 initiator: None,
-            });
-            let posted = posted.map_err(|stop| match stop {
+            };
+            let posted = self
+                .call(post)
+                .and_then(|posted| Ok((posted.region, self.raw_memory(posted.region, 0, length.into())?)));
+            (receive.number, receive.before) = posted.map_err(|stop| match stop {
                 Stop::Inconclusive(reason) => Stop::Skipped(format!("no receive for each write: {reason}")),
                 stop => stop,
             })?;
-            (receive.number, receive.before) = (posted.buffer.number, posted.before);
         }
-        self.sends.receives.insert(of, receive);
-        self.sends.order.push(of);
+        self.suite.sends().add(of, receive);
         Ok(index)
     }
 
     /// Returns the bytes of a region that exists only in the script.
-    pub(crate) fn carried_memory(
+    pub(super) fn carried_memory(
         &mut self,
         region: &Region,
         offset: u64,
         length: u64,
     ) -> Result<Vec<u8>, Stop> {
         let mut held = vec![0; length as usize];
-        for of in self.sends.order.clone() {
-            let Some(receive) =
-                self.sends.receives.get(&of).filter(|it| it.key == region.key && it.number > 0)
-            else {
-                continue;
-            };
-            let (number, before, start) = (receive.number, receive.before.clone(), receive.offset);
-            let now = self.raw_memory(number, 0, before.len() as u64)?;
-            if now == before {
+        for receive in self.suite.sends().receives_of(region.key) {
+            let now = self.raw_memory(receive.number, 0, receive.before.len() as u64)?;
+            if now == receive.before {
                 continue;
             }
-            for (place, byte) in (start..).zip(now) {
+            for (place, byte) in (receive.offset..).zip(now) {
                 let place = place.checked_sub(offset).and_then(|place| held.get_mut(place as usize));
                 place.into_iter().for_each(|held| *held = byte);
             }
         }
         Ok(held)
-    }
-
-    /// Returns true if the region exists only in the script.
-    pub(crate) fn is_carried(region: &Region) -> bool {
-        region.number >= FIRST_REGION
     }
 }
