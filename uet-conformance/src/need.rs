@@ -1,4 +1,4 @@
-//! What a rule needs from the device and the link.
+//! Needs of rules from the device and the link.
 
 use crate::Facts;
 use core::fmt;

@@ -1,6 +1,6 @@
 //! Rules of ACKs and NACKs.
 
-use super::judge::Rules;
+use super::judgments::Rules;
 use uet_observe::{Direction, RcvdBytes, ReadRequest, SentRequest};
 use uet_wire::catalogue::*;
 use uet_wire::pds::Ack;

@@ -1,6 +1,6 @@
 //! Rules of an answer beside its question.
 
-use super::judge::{Judge, Rules};
+use super::judgments::{Judgments, Rules};
 use uet_observe::{Context, Direction, SentRequest, Stray};
 use uet_wire::catalogue::*;
 use uet_wire::pds::Ack;
@@ -8,7 +8,7 @@ use uet_wire::registry::{List, Opcode, ResponseOpcode, ReturnCode};
 use uet_wire::ses::{Response, Ses};
 
 /// Judges ACKs with the identifiers of a context and PSNs that it never had.
-pub(super) fn strays(judge: &mut Judge, context: &Context, strays: &[Stray]) {
+pub(super) fn strays(judge: &mut Judgments, context: &Context, strays: &[Stray]) {
     let Some((start, opened)) = context.start else { return };
     for stray in strays {
         let culprit = context.addresses[stray.sender as usize];

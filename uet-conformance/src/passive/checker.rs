@@ -1,7 +1,7 @@
 //! Judges the packets of a capture, one after the other.
 
 use super::finding::Finding;
-use super::judge::{DirectionDoubts, Judge, Rules};
+use super::judgments::{DirectionDoubts, Judgments, Rules};
 use super::{answers, reads, rudi};
 use core::time::Duration;
 use foldhash::fast::RandomState;
@@ -36,7 +36,7 @@ pub struct Checker {
     observer: Observer,
     doubts: HashMap<ContextId, [DirectionDoubts; 2], RandomState>,
     rudi: rudi::Doubts,
-    judge: Judge,
+    judge: Judgments,
     now: Option<Duration>,
     /// Number of contexts before the last [`restart`](Checker::restart).
     pub(crate) earlier: usize,
@@ -106,7 +106,7 @@ impl Checker {
 
     /// Forgets all contexts: both ends have forgotten theirs. Keeps the counts.
     pub fn restart(&mut self) {
-        let judge = Judge { judged: core::mem::take(&mut self.judge.judged), ..Judge::default() };
+        let judge = Judgments { judged: core::mem::take(&mut self.judge.judged), ..Judgments::default() };
         *self = Checker { judge, earlier: self.contexts(), ..Checker::default() };
     }
 

@@ -1,6 +1,6 @@
 //! Rules of the answers to CLOSE_COMMAND.
 
-use super::judge::Rules;
+use super::judgments::Rules;
 use core::time::Duration;
 use uet_observe::Direction;
 use uet_wire::catalogue::*;

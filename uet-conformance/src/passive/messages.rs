@@ -1,6 +1,6 @@
 //! Rules of messages, by neighboring requests.
 
-use super::judge::Rules;
+use super::judgments::Rules;
 use uet_observe::{Direction, MessagePart, ReadRequest};
 use uet_wire::catalogue::*;
 use uet_wire::registry::Opcode;

@@ -9,7 +9,7 @@ mod capture;
 mod checker;
 mod closing;
 mod finding;
-mod judge;
+mod judgments;
 mod messages;
 mod origin;
 mod reads;

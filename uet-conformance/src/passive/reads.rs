@@ -1,6 +1,6 @@
 //! Rules of a read request that need no other packet.
 
-use super::judge::Judge;
+use super::judgments::Judgments;
 use uet_observe::Observed;
 use uet_wire::catalogue::*;
 use uet_wire::registry::Opcode;
@@ -13,7 +13,7 @@ pub(super) const SMALLEST_MTU: u32 = 1024;
 pub(super) const LARGEST_MTU: u32 = 8192;
 
 /// Judges `som` and `eom` of a read by the bytes that it asks for.
-pub(super) fn judge(judge: &mut Judge, packet: &Observed<'_>) {
+pub(super) fn judge(judge: &mut Judgments, packet: &Observed<'_>) {
     let Some(Ses::Std(header)) = packet.uet.ses else { return };
     let head = header.head();
     if head.opcode() != Opcode::UET_READ || head.ie() {

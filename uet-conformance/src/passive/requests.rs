@@ -1,6 +1,6 @@
 //! Rules of requests and control packets.
 
-use super::judge::Rules;
+use super::judgments::Rules;
 use uet_observe::{Direction, ReadRequest, SentRequest};
 use uet_wire::Psn;
 use uet_wire::catalogue::*;

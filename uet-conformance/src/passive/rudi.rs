@@ -1,6 +1,6 @@
 //! Rules of RUDI requests and responses, which have no context.
 
-use super::judge::Judge;
+use super::judgments::Judgments;
 use super::suspicion::Suspicion;
 use core::net::IpAddr;
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ const KEPT: usize = 1 << 16;
 pub(super) struct Doubts(HashMap<(IpAddr, IpAddr), [Suspicion; 2]>);
 
 impl Doubts {
-    pub(super) fn judge(&mut self, judge: &mut Judge, packet: &Observed<'_>, facts: RudiFacts) {
+    pub(super) fn judge(&mut self, judge: &mut Judgments, packet: &Observed<'_>, facts: RudiFacts) {
         let Some(Pds::Rudi(header)) = packet.uet.pds else { return };
         if self.0.len() > KEPT {
             self.0.clear();
@@ -51,7 +51,7 @@ impl Doubts {
 }
 
 /// Judges a response beside the request with its `pkt_id`.
-fn response(judge: &mut Judge, packet: &Observed<'_>, asked: RudiQuestion, with: u64) {
+fn response(judge: &mut Judgments, packet: &Observed<'_>, asked: RudiQuestion, with: u64) {
     let RudiQuestion { opcode, message_id, job_id, bytes } = asked;
     let mut hold = |requirement, holds, message: String| {
         judge.hold(packet.src, requirement, packet.number, Some(with), holds, || message);

@@ -1,4 +1,4 @@
-//! Whether the device still works.
+//! Checks that the device still works.
 
 use super::Test;
 use crate::{Outcome, Phase, RxPacket, Stop};

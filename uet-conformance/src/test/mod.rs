@@ -58,11 +58,11 @@ pub struct Test<'a> {
     pub auto_ack_control: bool,
 }
 
-/// What a script leaves to its judgment.
+/// The record of a script that has ended.
 pub(crate) struct Record {
     pub outcome: Outcome,
     pub observations: Vec<Observation>,
-    /// What the device has refused or given up; empty if nothing, or if all went well.
+    /// Refusals and failed operations of the device as words; empty if there are none, or if all went well.
     pub circumstances: String,
     pub ladder: Ladder,
     /// Parameters of the device that the script has read and set.

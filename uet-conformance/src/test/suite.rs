@@ -9,7 +9,7 @@ use core::net::IpAddr;
 use uet_wire::registry::{CtlType, PdsType};
 use uet_wire::{PdcId, Psn};
 
-/// What the suite is to the device.
+/// The peer that the suite is to the device.
 pub(super) struct SuiteSide {
     rng: fastrand::Rng,
     /// The suite's PDCID of the next context; each context of a rule has its own.

@@ -11,12 +11,12 @@ use uet_wire::catalogue::Requirement;
 
 /// Findings, and the number of judgments of each rule.
 #[derive(Debug, Default)]
-pub(super) struct Judge {
+pub(super) struct Judgments {
     pub(super) findings: Vec<Finding>,
     pub(super) judged: HashMap<&'static str, u64, RandomState>,
 }
 
-impl Judge {
+impl Judgments {
     /// Records the judgment of a requirement: a finding with this message if it does not hold.
     pub(super) fn hold(
         &mut self,
@@ -48,7 +48,7 @@ pub(super) struct DirectionDoubts {
 
 /// The rules, on one packet of a context.
 pub(super) struct Rules<'a> {
-    pub(super) judge: &'a mut Judge,
+    pub(super) judge: &'a mut Judgments,
     pub(super) doubts: &'a mut [DirectionDoubts; 2],
     pub(super) context: &'a Context,
     pub(super) sender: Side,
