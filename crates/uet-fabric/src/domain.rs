@@ -233,7 +233,8 @@ impl Drop for Shared {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::endpoint::{Endpoint, EndpointOptions};
+    use crate::endpoint::Endpoint;
+    use crate::state::EndpointOptions;
 
     #[test]
     fn forked_process_waits_for_no_lock() {

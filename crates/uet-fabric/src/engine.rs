@@ -3,7 +3,6 @@
 mod receive;
 
 use crate::carrier::Carrier;
-use crate::endpoint::State;
 use crate::error::{Code, Error, Result};
 use crate::flags;
 use crate::interface::Interface;
@@ -12,6 +11,7 @@ use crate::name::Name;
 use crate::queue::{Completion, Entry, Failed};
 use crate::request::{Atomic, Read, Send, Write};
 use crate::settings::Settings;
+use crate::state::State;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};

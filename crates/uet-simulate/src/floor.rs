@@ -1,7 +1,7 @@
 //! The lower bound of retransmissions, with one packet of each source in flight.
 
+use crate::demand::Start;
 use crate::scenario::Scenario;
-use crate::traffic::Start;
 
 /// The bytes that a NACK takes on a link, and a request without payload.
 const SHORT: f64 = 40.0 + 8.0 + 16.0;

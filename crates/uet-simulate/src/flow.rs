@@ -1,7 +1,7 @@
 //! A flow: bytes from one host to another.
 
+use crate::demand::Demand;
 use crate::time::Picos;
-use crate::traffic::Demand;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Flow {

@@ -1,8 +1,8 @@
 //! Schedules in the text format GOAL of LogGOPSim: ranks that send, receive and compute.
 
+use crate::demand::Demand;
 use crate::error::TextError;
 use crate::graph::{After, Graph, Step};
-use crate::traffic::Demand;
 use core::time::Duration;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 

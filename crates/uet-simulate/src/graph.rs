@@ -1,8 +1,7 @@
 //! Flows and delays that wait for each other.
 
+use crate::demand::{Demand, Start};
 use crate::error::{ScenarioError, refuse};
-use crate::traffic::{Demand, Start};
-use crate::waiting::Waiting;
 use core::time::Duration;
 
 /// Flows and delays that wait for each other, in one job or several.
@@ -167,11 +166,6 @@ impl Graph {
     /// Returns the names of the jobs.
     pub fn jobs(&self) -> &[String] {
         &self.jobs
-    }
-
-    /// Returns a step that can never start, because it waits for itself in a circle.
-    pub fn stuck(&self) -> Option<Step> {
-        Waiting::new(Some(self)).stuck()
     }
 }
 

@@ -1,9 +1,9 @@
 //! Ideal completion times, without queues and competing traffic.
 
+use crate::demand::Demand;
 use crate::graph::{After, Graph, Step};
 use crate::scenario::Scenario;
 use crate::time::{Picos, picos};
-use crate::traffic::Demand;
 use crate::waiting::Waiting;
 use core::time::Duration;
 use std::collections::HashMap;

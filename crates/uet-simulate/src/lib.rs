@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod crew;
+mod demand;
 mod error;
 mod fabric;
 mod floor;
@@ -31,6 +32,7 @@ mod waiting;
 mod wake;
 mod workload;
 
+pub use demand::{Demand, Start, Trigger};
 pub use error::{ScenarioError, TextError};
 pub use graph::{After, Graph, Step};
 pub use matrix::Matrix;
@@ -41,5 +43,5 @@ pub use simulation::Simulation;
 pub use sizes::FlowSizes;
 pub use summary::{SizeClass, median_interval, size_classes, slowdowns, spread};
 pub use topology::{Part, Topology};
-pub use traffic::{Demand, Start, Traffic, Trigger};
+pub use traffic::Traffic;
 pub use workload::{Job, Pattern};

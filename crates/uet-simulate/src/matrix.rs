@@ -1,7 +1,7 @@
 //! Connection matrices in the format of htsim (`.cm`).
 
+use crate::demand::{Demand, Start, Trigger};
 use crate::error::TextError;
-use crate::traffic::{Demand, Start, Trigger};
 use core::str::{FromStr, SplitWhitespace};
 use core::time::Duration;
 use std::collections::BTreeMap;

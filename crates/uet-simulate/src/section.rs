@@ -1,5 +1,6 @@
 //! A section of the network: hosts and ports that one thread runs through a span.
 
+use crate::demand::{Demand, Start, Trigger};
 use crate::error::ScenarioError;
 use crate::fabric::Fabric;
 use crate::flow::Flow;
@@ -8,7 +9,6 @@ use crate::host::{Host, News, host_of};
 use crate::packet::Flying;
 use crate::scenario::Scenario;
 use crate::time::{Picos, model_time, picos};
-use crate::traffic::{Demand, Start, Trigger};
 use crate::waiting::Waiting;
 use core::cmp::Reverse;
 use core::ops::{Index, IndexMut};

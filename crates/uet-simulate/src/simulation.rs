@@ -1,6 +1,7 @@
 //! The course of a simulation: spans of time, and what happens between them.
 
 use crate::crew::Crew;
+use crate::demand::{Demand, Start};
 use crate::error::{ScenarioError, refuse};
 use crate::fabric::Fabric;
 use crate::flow::Flow;
@@ -13,7 +14,6 @@ use crate::section::Section;
 use crate::series::{FlowSample, Sample, Series};
 use crate::time::{Picos, picos};
 use crate::topology::{Link, Wiring};
-use crate::traffic::{Demand, Start};
 use crate::waiting::Waiting;
 use core::time::Duration;
 use std::collections::HashSet;

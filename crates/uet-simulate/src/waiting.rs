@@ -1,8 +1,15 @@
 //! The state of a graph while it runs: how many events each step still waits for.
 
+use crate::demand::Start;
 use crate::graph::{After, Graph, Step};
 use crate::time::{Picos, picos};
-use crate::traffic::Start;
+
+impl Graph {
+    /// Returns a step that can never start, because it waits for itself in a circle.
+    pub fn stuck(&self) -> Option<Step> {
+        Waiting::new(Some(self)).stuck()
+    }
+}
 
 /// The steps that wait for each event, and their counts. Steps are numbered: first the flows, then the delays.
 #[derive(Clone, Debug, Default)]

@@ -3,10 +3,10 @@
 mod collective;
 mod mix;
 
+use crate::demand::{Demand, Start};
 use crate::error::{ScenarioError, refuse};
 use crate::graph::{After, Graph, Step};
 use crate::sizes::FlowSizes;
-use crate::traffic::{Demand, Start};
 use core::time::Duration;
 use fastrand::Rng;
 use uet_model::network::stream_seed;

@@ -1,10 +1,17 @@
 //! Operations and completions, between the control channel and libfabric.
 
-use super::session::{refusal, unsupported};
 use uet_control::{Completion, ErrorCode, Hex, Hex64, Mode, Post, PostKind, Refusal, Status};
 use uet_fabric::{Code, atomic_opcode, atomic_width, datatype};
 use uet_fi::caller::{Failed, Finished, Posting, Work};
 use uet_wire::registry::ReturnCode;
+
+pub(super) fn refusal(code: ErrorCode, message: impl Into<String>) -> Refusal {
+    Refusal { code, message: message.into() }
+}
+
+pub(super) fn unsupported(message: impl Into<String>) -> Refusal {
+    refusal(ErrorCode::Unsupported, message)
+}
 
 /// An operation or a receive in flight.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,7 @@
 //! A provider as the device of a control channel.
 
 use super::address::{Field, Format};
-use super::convert::{self, Running};
+use super::convert::{self, Running, refusal, unsupported};
 use super::{LibfabricAdapter as Options, complain};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
@@ -36,14 +36,6 @@ const MANY: u64 = 1 << 16;
 const EVENTS: usize = 4096;
 
 type Answered<T> = Result<T, Refusal>;
-
-pub(super) fn refusal(code: ErrorCode, message: impl Into<String>) -> Refusal {
-    Refusal { code, message: message.into() }
-}
-
-pub(super) fn unsupported(message: impl Into<String>) -> Refusal {
-    refusal(ErrorCode::Unsupported, message)
-}
 
 /// A provider, opened, with everything that the suite has asked for.
 pub(super) struct Session {
