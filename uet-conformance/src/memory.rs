@@ -1,7 +1,8 @@
 //! Memory of the device that a script has filled, so that a byte beside its place is seen.
 
+use crate::region::ALL;
 use crate::{Outcome, Region, Stop, Test};
-use uet_control::{ExposeRegion, Fill, Hex64, Permission};
+use uet_control::{ExposeRegion, Fill};
 use uet_wire::catalogue::Requirement;
 
 /// Maximum number of reads of memory until it has the expected contents.
@@ -13,8 +14,7 @@ impl Test<'_> {
     pub fn patterned(&mut self, length: u64) -> Result<(Region, Vec<u8>), Stop> {
         let fill = Fill::Seed(77);
         let held = fill.bytes(length as usize);
-        let all = [Permission::Read, Permission::Write, Permission::Atomic];
-        Ok((self.region_for(length, &all, Some(fill))?, held))
+        Ok((self.region_for(length, &ALL, Some(fill))?, held))
     }
 
     /// Exposes memory as [`patterned`](Self::patterned) does, after `change` has adapted the request.
@@ -25,21 +25,11 @@ impl Test<'_> {
     ) -> Result<(Region, Vec<u8>), Stop> {
         let fill = Fill::Seed(77);
         let held = fill.bytes(length as usize);
-        let plain = ExposeRegion {
-            length,
-            key: Hex64(self.rng().u32(1..).into()),
-            job: Some(101),
-            process: 2,
-            index: 10,
-            generation: 0,
-            permissions: vec![Permission::Read, Permission::Write, Permission::Atomic],
-            fill: Some(fill),
-        };
-        let usual = plain.key;
-        let expose = change(plain);
+        let usual = Region::plain(length, self.rng().u32(1..).into(), 1);
+        let expose = change(usual.exposure(&ALL, Some(fill)));
         // The rules choose keys for what their bits mean. An idempotent-safe key means something by its
         // highest bit alone.
-        let exact = expose.key != usual && expose.key.0 >> 62 != 0b10;
+        let exact = expose.key.0 != usual.key && expose.key.0 >> 62 != 0b10;
         let (number, key) = self.expose(expose.clone(), exact)?;
         let region = Region {
             number,
@@ -48,8 +38,7 @@ impl Test<'_> {
             index: expose.index,
             generation: expose.generation,
             key,
-            message_id: 1,
-            length,
+            ..usual
         };
         Ok((region, held))
     }

@@ -1,9 +1,11 @@
 //! Receives that the device posts, for the suite to send to.
 
+pub use crate::region::{room, tagged_room};
+
 use crate::target::NOT_WELL;
 use crate::{Outcome, Region, Stop, Test};
 use core::time::Duration;
-use uet_control::{Completion, Hex64, Operated, PostReceive, Status};
+use uet_control::{Completion, Operated, PostReceive, Status};
 use uet_wire::catalogue::Requirement;
 
 /// A receive of the device.
@@ -15,24 +17,6 @@ pub struct PostedReceive {
     pub buffer: Region,
     /// The initial bytes of the buffer.
     pub before: Vec<u8>,
-}
-
-/// Room for a plain send to index 10 of process 2 of job 101.
-pub fn room(length: u64) -> PostReceive {
-    PostReceive {
-        length,
-        job: Some(101),
-        process: 2,
-        index: 10,
-        tag: None,
-        ignore: Hex64(0),
-        initiator: None,
-    }
-}
-
-/// Room for a tagged send with these match bits, for the same index, process and job.
-pub fn tagged_room(length: u64, bits: u64) -> PostReceive {
-    PostReceive { tag: Some(Hex64(bits)), ..room(length) }
 }
 
 impl Test<'_> {

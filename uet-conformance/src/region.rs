@@ -1,6 +1,9 @@
-//! A memory region of the device, as requests address it.
+//! Memory of the device, as requests address it: regions, and the buffers of receives.
 
-use uet_control::{ExposeRegion, Fill, Hex64, Permission};
+use uet_control::{ExposeRegion, Fill, Hex64, Permission, PostReceive};
+
+/// All that a region can permit.
+pub(crate) const ALL: [Permission; 3] = [Permission::Read, Permission::Write, Permission::Atomic];
 
 /// A memory region of the device with the fields that address it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +27,11 @@ pub struct Region {
 }
 
 impl Region {
+    /// Returns a region for job 101, process 2 and index 10, which is not exposed yet.
+    pub(crate) fn plain(length: u64, key: u64, message_id: u16) -> Self {
+        Region { number: 0, job: 101, process: 2, index: 10, generation: 0, key, message_id, length }
+    }
+
     /// Returns the request to expose this region.
     pub fn exposure(&self, permissions: &[Permission], fill: Option<Fill>) -> ExposeRegion {
         ExposeRegion {
@@ -37,4 +45,22 @@ impl Region {
             fill,
         }
     }
+}
+
+/// Room for a plain send to index 10 of process 2 of job 101.
+pub fn room(length: u64) -> PostReceive {
+    PostReceive {
+        length,
+        job: Some(101),
+        process: 2,
+        index: 10,
+        tag: None,
+        ignore: Hex64(0),
+        initiator: None,
+    }
+}
+
+/// Room for a tagged send with these match bits, for the same index, process and job.
+pub fn tagged_room(length: u64, bits: u64) -> PostReceive {
+    PostReceive { tag: Some(Hex64(bits)), ..room(length) }
 }

@@ -10,8 +10,9 @@
 use super::Test;
 use super::sends::{CarryingReceive, FIRST_INDEX, Written};
 use crate::axis::{CARRIER, Carrier, MODE};
+use crate::region::room;
 use crate::{Pdc, Region, Stop};
-use uet_control::{Hex64, Mode, Post, PostKind, PostReceive};
+use uet_control::{Mode, Post, PostKind, PostReceive};
 use uet_wire::registry::Opcode;
 use uet_wire::ses::{Ses, SesBuf, Std};
 use uet_wire::{UetBuf, WriteError};
@@ -101,15 +102,7 @@ impl Test<'_> {
         let index = index.ok_or_else(|| Stop::Skipped("the script has more writes than indices".into()))?;
         let mut receive = CarryingReceive { index, number: 0, before: Vec::new(), key, offset };
         if self.suite.sends().has_region(key) {
-            let post = PostReceive {
-                length: length.into(),
-                job: Some(101),
-                process: 2,
-                index,
-                tag: None,
-                ignore: Hex64(0),
-                initiator: None,
-            };
+            let post = PostReceive { index, ..room(length.into()) };
             let posted = self
                 .call(post)
                 .and_then(|posted| Ok((posted.region, self.raw_memory(posted.region, 0, length.into())?)));

@@ -2,6 +2,7 @@
 
 use super::Test;
 use super::sends::Sends;
+use crate::region::ALL;
 use crate::{Entry, Pdc, Region, StandingRegion, Stop};
 use core::time::Duration;
 use uet_control::{
@@ -20,7 +21,7 @@ impl Test<'_> {
 
     /// Exposes zeroed memory of the device for job 101, process 2, with all permissions.
     pub fn region(&mut self, length: u64) -> Result<Region, Stop> {
-        self.region_for(length, &[Permission::Read, Permission::Write, Permission::Atomic], None)
+        self.region_for(length, &ALL, None)
     }
 
     /// Exposes memory with these permissions and contents.
@@ -82,7 +83,7 @@ impl Test<'_> {
     pub(crate) fn no_region(&mut self, length: u64) -> Region {
         let key = u64::from(self.rng().u32(1..)) & 0xffff_ffff;
         let message_id = self.rng().u16(1..);
-        Region { number: 0, job: 101, process: 2, index: 10, generation: 0, key, message_id, length }
+        Region::plain(length, key, message_id)
     }
 
     /// Reads the device's memory.

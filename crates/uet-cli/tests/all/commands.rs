@@ -227,6 +227,9 @@ fn explain_shows_a_rule_as_a_specification() {
     insta::assert_snapshot!("explain_rule_json", serde_json::to_string_pretty(&json).unwrap());
     let other = uet(&["explain", "window/above[mode=rod,carrier=write,start=wrap]"]).out;
     assert!(other.contains("ROD_REQ PSN 4294967294 SYN"), "{other}");
+    assert!(!other.contains("write carried as send"), "{other}");
+    let carried = uet(&["explain", "window/above[mode=rud,carrier=send,start=any]"]).out;
+    assert_eq!(carried.matches("write carried as send").count(), 1, "{carried}");
 }
 
 #[test]
