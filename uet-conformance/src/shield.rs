@@ -64,7 +64,8 @@ pub struct Shield {
     pub installed: SecureDomain,
     /// Other domains of the device.
     pub others: Vec<SecureDomain>,
-    /// The secrets of the domain, by association number. The device keeps its own until [`Test::install`].
+    /// The secrets of the domain, by association number. The device keeps its own until
+    /// [`Test::install`](crate::Test::install).
     pub secrets: [Option<[u8; 32]>; 2],
     /// The association number with which the suite seals.
     pub an: bool,
