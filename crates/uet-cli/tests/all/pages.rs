@@ -135,7 +135,7 @@ fn the_report_of_a_run_is_one_page_that_filters() {
     let mut uet = Command::new(env!("CARGO_BIN_EXE_uet"));
     let run = uet.args(["run", "--id", "ack/requested", "--fault", "ignores-ar", "--html"]).arg(&page);
     assert_eq!(run.output().expect("uet runs").status.code(), Some(1));
-    let seen = browse(&with_script(&page, &type_in("filter", "must failed")), "");
+    let seen = browse(&with_script(&page, &type_in("filter", "pds-ack-004 failed")), "");
     assert!(seen.contains("By public evidence"));
     assert!(seen.contains(">1 of "), "the one that failed is left");
     let shown = seen.lines().find(|line| line.contains("<tr id=\"PDS-ACK-004\"")).expect("its row");
@@ -155,7 +155,7 @@ fn the_report_of_a_run_is_one_page_that_filters() {
 /// Copies the app that `tools/site` wrote, appends a script that acts as a user, and returns its report. The script has
 /// `until`, which waits for a condition, and ends with `told`, which sends the report.
 fn use_app(name: &str, script: &str) -> String {
-    let site = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/site");
+    let site = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/site");
     let app = fs::read_to_string(site.join("app.html")).expect("tools/site has written the app");
     let page = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.html"));
     // The program runs in a worker, for which the virtual time of the browser does not wait.
@@ -227,8 +227,8 @@ fn the_app_reads_a_dropped_capture() {
     );
     assert_eq!(
         told,
-        "mine.pcap: 10 packets, 1 context, 0 findings; 16 requirements judged over several packets \
-         / 1 of 10 / TRIMMED (0x1) / nack_code 01 pds.nack_code / vendor_code 00 pds.vendor_code \
+        "mine.pcap: 12 packets, 1 context, 0 findings; 18 requirements judged over several packets \
+         / 1 of 12 / TRIMMED (0x1) / nack_code 01 pds.nack_code / vendor_code 00 pds.vendor_code \
          / nack_psn 00 01 20 01 pds.nack_psn"
     );
 }
