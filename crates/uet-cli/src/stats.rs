@@ -21,7 +21,7 @@ const RECORDED: usize = 16;
 /// Maximum number of points of a series. Beyond it, every second one is dropped.
 const POINTS: usize = 2_000;
 
-/// What a direction, a pair of addresses or a capture adds up to.
+/// The sums of a direction, of a pair of addresses, or of a capture.
 #[derive(Clone, Debug, Default)]
 pub struct Sums {
     /// Number of requests, with retransmissions.
@@ -219,7 +219,7 @@ impl Flow {
 
 /// Measures captures.
 #[derive(Debug, Default)]
-pub struct Stats {
+pub struct Measured {
     /// Number of packets, UET or not.
     pub packets: u64,
     /// Bytes of all packets on the wire.
@@ -237,7 +237,7 @@ pub struct Stats {
     pairs: BTreeMap<(IpAddr, IpAddr), Sums>,
 }
 
-impl Stats {
+impl Measured {
     /// Measures a packet.
     pub fn packet(&mut self, decoded: &Decoded<'_>) {
         let (record, packet) = (&decoded.record, &decoded.packet);
@@ -245,7 +245,7 @@ impl Stats {
         self.bytes += record.wire as u64;
         let Some(observed) = Observed::of(record.number, packet) else { return };
         let Facts::Context { context, sender, event, .. } = self.observer.observe(&observed) else { return };
-        // What a capture cuts off is payload: headers come first.
+        // A capture cuts off payload: headers come first.
         let cut = record.wire.saturating_sub(record.bytes.len());
         let mut one = One {
             now: decoded.since_1970().map(|time| time.as_nanos() as u64),

@@ -25,7 +25,7 @@ pub(super) struct Live {
     count: Option<u64>,
 }
 
-/// What takes the packets of an interface.
+/// A reader of the packets of an interface.
 pub(super) trait Watch: Taker {
     /// Returns the number of packets so far.
     fn packets(&self) -> u64;

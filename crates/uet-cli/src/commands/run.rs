@@ -47,6 +47,7 @@ use uet_packet_io::file;
   uet run --capture failures/ --html report.html --junit report.xml
   uet run --random 60s --seed 7        random conversations for a minute (docs/random.md)
   uet run --baseline before.json       fail only on results that are worse than before
+  uet run --brief --fault ignores-ar   what failed, grouped by probable cause
   uet run --failed before.json         only what did not pass before
   uet run --device a=embedded --device b='exec:python3 nic.py'
   uet run --format json | jq '.rules[].verdict'
@@ -119,6 +120,9 @@ pub(super) struct Run {
     /// Output format
     #[arg(long, value_enum, default_value = "text", help_heading = "Results")]
     format: RunFormat,
+    /// Print only groups, causes of failures and counts, as text
+    #[arg(long, help_heading = "Results")]
+    brief: bool,
     /// Fail only on results that are worse than in this earlier run (--json)
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     baseline: Option<PathBuf>,
@@ -293,7 +297,7 @@ impl Run {
         let options = &Options { before: pause::before(&self.pause, &progress)?, ..options.clone() };
         let result = run(device.dut(), options, |rule| {
             self.keep(rule, unwritten);
-            if self.format == RunFormat::Text && failed.is_ok() {
+            if self.format == RunFormat::Text && !self.brief && failed.is_ok() {
                 failed = progress.aside(|| {
                     let mut text = Vec::new();
                     report::text::line(&mut text, rule, paint)?;

@@ -5,7 +5,7 @@ use super::live::{Live, Watch};
 use super::{Deployment, Outcome, about, add_secrets, complain, records};
 use crate::simulate::plot::{self, Plot, PlotLine};
 use crate::simulate::quantity::{Bytes, PerSecond, Time};
-use crate::stats::{Flow, Series, Stats as Measured, Sums, nack_name};
+use crate::stats::{Flow, Measured, Series, Sums, nack_name};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use std::fmt::Display;

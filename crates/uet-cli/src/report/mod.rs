@@ -1,5 +1,6 @@
 //! Reports of the suite's results for people and programs.
 
+pub mod causes;
 pub mod html;
 pub mod json;
 pub mod junit;

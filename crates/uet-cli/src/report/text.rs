@@ -1,5 +1,6 @@
 //! Reports the suite's results as text.
 
+use super::causes;
 use crate::paint::{Paint, Painted, Plain};
 use crate::text;
 use std::collections::BTreeMap;
@@ -176,6 +177,7 @@ pub fn summary(
 ) -> io::Result<()> {
     result.packets.findings.iter().try_for_each(|finding| packet(out, finding, paint))?;
     groups(out, result, paint)?;
+    causes(out, result, paint)?;
     skipped(out, result, paint)?;
     if let Some(changes) = changes {
         let Changes { new, known, mended, lost } = changes;
@@ -298,6 +300,29 @@ fn groups(out: &mut impl Write, result: &RunResult, paint: Paint) -> io::Result<
         writeln!(out)?;
     }
     writeln!(out)
+}
+
+/// Maximum number of causes that a report names, and of rules for each.
+const CAUSES: (usize, usize) = (20, 4);
+
+/// Writes what the rules that did not pass have in common.
+fn causes(out: &mut impl Write, result: &RunResult, paint: Paint) -> io::Result<()> {
+    let causes = causes::of(result);
+    let rules = |count: usize| if count == 1 { "1 rule".to_owned() } else { format!("{count} rules") };
+    for cause in causes.iter().take(CAUSES.0) {
+        let named =
+            cause.rules.iter().take(CAUSES.1).map(|rule| rule.id.as_str()).collect::<Vec<_>>().join(", ");
+        let more = if cause.rules.len() > CAUSES.1 { ", ..." } else { "" };
+        writeln!(out, "{}: {}", paint.error(rules(cause.rules.len())), Plain(&cause.what))?;
+        let requirements =
+            cause.requirements.iter().map(|id| format!("{} ", paint.name(id))).collect::<String>();
+        writeln!(out, "  {requirements}{named}{more}")?;
+    }
+    let others = causes.iter().skip(CAUSES.0).map(|cause| cause.rules.len()).sum::<usize>();
+    if others > 0 {
+        writeln!(out, "{} for other reasons", rules(others))?;
+    }
+    if causes.is_empty() { Ok(()) } else { writeln!(out) }
 }
 
 /// Writes the reasons for skipped rules, and the number of rules for each.

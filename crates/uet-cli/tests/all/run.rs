@@ -557,3 +557,17 @@ fn slips_in_a_statement_are_said() {
     assert_eq!((run.code, run.out.as_str()), (2, ""));
     assert!(run.err.contains("there is no rule or requirement 'PDS-NOPE-1'"), "{}", run.err);
 }
+
+/// Many rules fail by one error. The report says so once.
+#[test]
+fn causes_group_the_rules_that_did_not_pass() {
+    let arguments = ["run", "--group", "addressing", "--fault", "guarantees-nothing"];
+    let run = uet(&[&arguments[..], &["--brief"]].concat());
+    assert_eq!(run.code, 1, "{}", run.out);
+    let (cause, rest) =
+        run.out.split_once("rules: expected req of the ACK REQ_CLEAR, seen NO_REQUEST\n").unwrap();
+    let count: usize = cause.lines().last().unwrap().trim().parse().unwrap();
+    assert!(count >= 5 && rest.starts_with("  SES-GTD-001 addressing/"), "{}", run.out);
+    assert!(!run.out.contains("again:"), "{}", run.out);
+    assert!(uet(&arguments).out.contains("again:"));
+}
