@@ -6,7 +6,7 @@ use uet_conformance::{RuleResult, RunResult, Verdict};
 /// Rules that did not pass and have probably one cause.
 #[derive(Debug)]
 pub struct Cause<'r> {
-    /// What the rules expected and saw, or why they were inconclusive.
+    /// The expected and the seen, or the reason of an inconclusive verdict.
     pub what: String,
     /// The requirements that they compare.
     pub requirements: Vec<&'r str>,
