@@ -1,4 +1,4 @@
-use crate::{RunResult, Verdict};
+use crate::{InstanceResult, Played, RuleResult, RunResult, Verdict};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -16,9 +16,34 @@ pub struct Baseline {
 struct EarlierRule {
     id: String,
     verdict: Verdict,
+    /// The broken requirements of a failure.
+    #[serde(default)]
+    requirements: Vec<String>,
     /// Results of older versions lack this field.
     #[serde(default)]
     failing: Option<Vec<FailingBefore>>,
+    #[serde(default)]
+    played: Option<Played>,
+}
+
+impl EarlierRule {
+    /// Returns whether an instance is worse than before: it was played, and breaks a requirement that its rule did not.
+    fn is_worse(&self, now: &InstanceResult) -> bool {
+        let was_played = self.played.as_ref().is_none_or(|played| played.has(&now.instance));
+        was_played && self.is_other(now)
+    }
+
+    /// Returns whether an instance does not pass in another way than its rule did before.
+    fn is_other(&self, now: &InstanceResult) -> bool {
+        match self.verdict {
+            Verdict::Pass | Verdict::Skipped => true,
+            Verdict::Inconclusive => now.verdict.is_failure(),
+            Verdict::Fail | Verdict::Flaky => {
+                let was_broken = |requirement| self.requirements.contains(requirement);
+                now.verdict.is_failure() && !now.requirements.iter().all(was_broken)
+            }
+        }
+    }
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -40,10 +65,12 @@ struct EarlierFinding {
 /// Differences of a run from its baseline, by rule id.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// Rules that do not pass, and passed before or did not exist.
+    /// Rules that are worse: an instance that the earlier run played too does not pass now, or breaks another requirement.
     pub new: Vec<String>,
-    /// Rules that still do not pass.
+    /// Rules that do not pass as before.
     pub known: Vec<String>,
+    /// Rules that do not pass only in instances that the earlier run did not play.
+    pub unplayed: Vec<String>,
     /// Rules that pass now and did not before.
     pub mended: Vec<String>,
     /// Rules that are skipped now and were not before.
@@ -68,25 +95,19 @@ impl Baseline {
             self.rules.iter().map(|rule| (rule.id.as_str(), rule)).collect();
         let mut changes = Changes::default();
         for rule in result.rules.iter_mut().filter(|rule| rule.waived.is_none()) {
-            let before = before.get(rule.id.as_str());
+            let before = before.get(rule.id.as_str()).copied();
             let was = before.map(|before| before.verdict);
-            // An instance that did not fail before is worse, although its rule failed.
-            let worse = before.and_then(|before| before.failing.as_ref()).is_some_and(|known| {
-                rule.failing.iter().any(|now| !known.iter().any(|before| before.instance == now.instance))
-            });
             let list = match (was, rule.verdict) {
                 (Some(Verdict::Fail | Verdict::Flaky | Verdict::Inconclusive), Verdict::Pass) => {
                     &mut changes.mended
                 }
                 (_, Verdict::Pass) | (None | Some(Verdict::Skipped), Verdict::Skipped) => continue,
                 (_, Verdict::Skipped) => &mut changes.lost,
-                _ if worse => &mut changes.new,
-                (Some(Verdict::Fail | Verdict::Flaky), _)
-                | (Some(Verdict::Inconclusive), Verdict::Inconclusive) => {
-                    rule.known = true;
-                    &mut changes.known
+                _ => {
+                    let list = list_of(&mut changes, before, rule);
+                    rule.known = list.1;
+                    list.0
                 }
-                _ => &mut changes.new,
             };
             list.push(rule.id.clone());
         }
@@ -98,24 +119,51 @@ impl Baseline {
     }
 }
 
+/// Returns the list for a rule that does not pass, and whether it is accepted.
+fn list_of<'c>(
+    changes: &'c mut Changes,
+    before: Option<&EarlierRule>,
+    rule: &RuleResult,
+) -> (&'c mut Vec<String>, bool) {
+    let Some(before) = before else { return (&mut changes.unplayed, true) };
+    if rule.failing.iter().any(|now| before.is_worse(now)) {
+        (&mut changes.new, false)
+    } else if rule.failing.iter().any(|now| before.is_other(now)) {
+        (&mut changes.unplayed, true)
+    } else {
+        (&mut changes.known, true)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use Verdict::{Fail, Flaky, Inconclusive, Pass, Skipped};
 
-    /// Returns the name of a change from `was` to `now`, and the exit code beside another rule that passes.
-    fn change(was: Option<Verdict>, now: Verdict) -> (&'static str, u8) {
+    /// Returns the result of a rule with one instance, which breaks these requirements if it fails.
+    fn rule(instance: &str, verdict: Verdict, broken: &[&str]) -> RuleResult {
+        let known = crate::RULES.iter().next().unwrap();
+        let found = known.instances(crate::Expand::Pairwise, |_| true).remove(0);
+        let mut result = RuleResult { id: "x/y".into(), ..RuleResult::blank(known) };
+        result.add(InstanceResult {
+            instance: instance.into(),
+            verdict,
+            requirements: broken.iter().map(|id| (*id).to_owned()).collect(),
+            ..InstanceResult::blank(&found, String::new())
+        });
+        result
+    }
+
+    /// Returns the list that names a rule, and the exit code beside another rule that passes.
+    fn compared(before: Option<RuleResult>, now: RuleResult) -> (&'static str, u8) {
         let mut result = crate::run::blank_run();
-        let rule = crate::RULES.iter().next().unwrap();
-        let mut told = crate::RuleResult::blank(rule);
-        told.verdict = Pass;
-        let other = crate::RuleResult { id: "x/y".into(), verdict: now, ..told.clone() };
-        result.rules = vec![told, other];
-        let rules =
-            was.map(|verdict| EarlierRule { id: "x/y".into(), verdict, failing: None }).into_iter().collect();
-        let changes = Baseline { rules, packets: Findings::default() }.compare(&mut result);
-        let Changes { new, known, mended, lost } = &changes;
-        let lists = [("new", new), ("known", known), ("mended", mended), ("lost", lost)];
+        result.rules = before.into_iter().collect();
+        let baseline: Baseline = serde_json::from_str(&serde_json::to_string(&result).unwrap()).unwrap();
+        result.rules = vec![RuleResult { id: "x/other".into(), ..rule("x/other", Pass, &[]) }, now];
+        let changes = baseline.compare(&mut result);
+        let Changes { new, known, unplayed, mended, lost } = &changes;
+        let lists =
+            [("new", new), ("known", known), ("unplayed", unplayed), ("mended", mended), ("lost", lost)];
         let of = lists.iter().find(|(_, list)| !list.is_empty()).map_or("same", |(name, _)| name);
         (of, result.exit_code())
     }
@@ -124,10 +172,11 @@ mod tests {
     fn only_regressions_count() {
         for (was, now, expected) in [
             (None, Pass, ("same", 0)),
-            (None, Fail, ("new", 1)),
+            (None, Fail, ("unplayed", 0)),
             (None, Skipped, ("same", 0)),
-            (None, Inconclusive, ("new", 3)),
+            (None, Inconclusive, ("unplayed", 0)),
             (Some(Pass), Fail, ("new", 1)),
+            (Some(Pass), Inconclusive, ("new", 3)),
             (Some(Pass), Skipped, ("lost", 0)),
             (Some(Fail), Fail, ("known", 0)),
             (Some(Fail), Flaky, ("known", 0)),
@@ -138,8 +187,25 @@ mod tests {
             (Some(Inconclusive), Pass, ("mended", 0)),
             (Some(Skipped), Fail, ("new", 1)),
         ] {
-            assert_eq!(change(was, now), expected, "{was:?} {now:?}");
+            let was_rule = was.map(|verdict| rule("x/y[a=1]", verdict, &["PDS-ACK-004"]));
+            let found = compared(was_rule, rule("x/y[a=1]", now, &["PDS-ACK-004"]));
+            assert_eq!(found, expected, "{was:?} {now:?}");
         }
+    }
+
+    #[test]
+    fn other_instances_are_new_only_if_they_were_played() {
+        let passed = || Some(rule("x/y[a=1]", Pass, &[]));
+        assert_eq!(compared(passed(), rule("x/y[a=2]", Fail, &["PDS-ACK-004"])), ("unplayed", 0));
+        assert_eq!(compared(passed(), rule("x/y[a=1]", Fail, &["PDS-ACK-004"])), ("new", 1));
+    }
+
+    #[test]
+    fn failures_compare_by_requirement() {
+        let failed = || Some(rule("x/y[a=1]", Fail, &["PDS-ACK-004"]));
+        assert_eq!(compared(failed(), rule("x/y[a=2]", Fail, &["PDS-ACK-004"])), ("known", 0));
+        assert_eq!(compared(failed(), rule("x/y[a=2]", Fail, &["PDS-ACK-005"])), ("unplayed", 0));
+        assert_eq!(compared(failed(), rule("x/y[a=1]", Fail, &["PDS-ACK-005"])), ("new", 1));
     }
 
     #[test]

@@ -78,7 +78,7 @@ pub use phase::Phase;
 pub use plan::EXTERNAL_INSTANCES;
 pub use region::Region;
 pub use request_session::{Answer, Data, RequestSession, assemble};
-pub use result::{Circumstances, DeviceStatement, RuleResult, RunResult, SCHEMA, Tally};
+pub use result::{Circumstances, DeviceStatement, Played, RuleResult, RunResult, SCHEMA, Tally};
 pub use rule::{Registry, Rule, RuleDraft, Script, rule};
 pub use rules::RULES;
 pub use run::{catalogue_hash, run, run_instance, spec_mismatch};

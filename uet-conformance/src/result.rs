@@ -4,7 +4,8 @@ use crate::coverage;
 use crate::pics::{Pics, Shown};
 use crate::random::Figures;
 use crate::{Corrections, InstanceResult, Ladder, PacketFinding, Packets, Registry, Rule, Verdict, Waiver};
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use uet_control::Welcome;
 use uet_wire::catalogue::Requirement;
 
@@ -37,6 +38,46 @@ impl Tally {
     }
 }
 
+/// The instances of a rule that a run has played, as a short digest of each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Played(Vec<u32>);
+
+impl Played {
+    /// FNV-1a: a digest has to stay the same in later versions.
+    fn digest(instance: &str) -> u32 {
+        instance
+            .bytes()
+            .fold(0x811c_9dc5, |digest, byte| (digest ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+    }
+
+    fn add(&mut self, instance: &str) {
+        self.0.push(Self::digest(instance));
+    }
+
+    /// Returns whether an instance was played.
+    pub fn has(&self, instance: &str) -> bool {
+        self.0.contains(&Self::digest(instance))
+    }
+}
+
+impl Serialize for Played {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0.iter().map(|digest| format!("{digest:08x}")).collect::<String>())
+    }
+}
+
+impl<'de> Deserialize<'de> for Played {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let digits = text.as_bytes().chunks(8).map(|digits| core::str::from_utf8(digits).unwrap_or_default());
+        let digests = digits.map(|digits| u32::from_str_radix(digits, 16));
+        digests
+            .collect::<Result<_, _>>()
+            .map(Played)
+            .map_err(|error| D::Error::custom(format!("played: {error}")))
+    }
+}
+
 /// The combined result of all instances of a rule.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RuleResult {
@@ -52,6 +93,8 @@ pub struct RuleResult {
     pub reason: String,
     /// The number of instances by verdict.
     pub instances: Tally,
+    /// The instances that were played, for a later comparison.
+    pub played: Played,
     /// The instances that failed or were inconclusive.
     #[serde(serialize_with = "crate::listing::failing")]
     pub failing: Vec<InstanceResult>,
@@ -75,6 +118,7 @@ impl RuleResult {
             requirements: rule.requirements.iter().map(|requirement| requirement.id.into()).collect(),
             reason: String::new(),
             instances: Tally::default(),
+            played: Played::default(),
             failing: Vec::new(),
             duration_ns: 0,
             waived: None,
@@ -86,6 +130,7 @@ impl RuleResult {
     pub(crate) fn add(&mut self, found: InstanceResult) {
         let first = self.instances.total() == 0;
         self.instances.count(found.verdict);
+        self.played.add(&found.instance);
         self.duration_ns += found.duration_ns;
         // A pass is worse than a skip here: the rule was tested.
         let rank = |verdict: Verdict| match verdict {

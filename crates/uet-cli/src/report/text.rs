@@ -180,8 +180,14 @@ pub fn summary(
     causes(out, result, paint)?;
     skipped(out, result, paint)?;
     if let Some(changes) = changes {
-        let Changes { new, known, mended, lost } = changes;
-        let lists = [("new", new), ("known", known), ("mended", mended), ("no longer tested", lost)];
+        let Changes { new, known, unplayed, mended, lost } = changes;
+        let lists = [
+            ("new", new),
+            ("known", known),
+            ("not in the baseline", unplayed),
+            ("mended", mended),
+            ("no longer tested", lost),
+        ];
         for (what, ids) in lists.into_iter().filter(|(_, ids)| !ids.is_empty()) {
             writeln!(out, "{what}: {}", ids.join(", "))?;
         }

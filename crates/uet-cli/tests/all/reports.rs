@@ -78,6 +78,7 @@ fn rule(id: &str, verdict: Verdict) -> RuleResult {
         verdict,
         requirements,
         reason: reason.into(),
+        played: Default::default(),
         instances: Tally { pass: usize::from(!bad), fail: usize::from(bad), ..Tally::default() },
         failing: if bad { vec![worst] } else { Vec::new() },
         duration_ns: 1_500_000,
