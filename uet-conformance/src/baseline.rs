@@ -65,7 +65,8 @@ struct EarlierFinding {
 /// Differences of a run from its baseline, by rule id.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// Rules that are worse: an instance that the earlier run played too does not pass now, or breaks another requirement.
+    /// Rules that are worse: an instance that the earlier run played too does not pass now, or breaks another
+    /// requirement.
     pub new: Vec<String>,
     /// Rules that do not pass as before.
     pub known: Vec<String>,

@@ -1,7 +1,6 @@
 //! Measurements of the contexts in a capture: goodput, retransmissions, response times, window and credit.
 
 use hdrhistogram::Histogram;
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use uet_observe::{Context, Direction, Event, Facts, Observed, Observer, Side};
@@ -9,7 +8,7 @@ use uet_packet_io::json::Decoded;
 use uet_wire::registry::NackCode;
 use uet_wire::{PdcId, Units24};
 
-/// Maximum number of directions, and of pairs of addresses, with a row of their own. The totals count all.
+/// Maximum number of directions with a row of their own. The totals count all.
 const ROWS: usize = 1 << 14;
 
 /// Maximum number of packets of a direction that wait for their ACK. Beyond it, the oldest is forgotten.
@@ -28,7 +27,7 @@ pub struct Sums {
     pub requests: u64,
     /// Bytes of all packets on the wire, replies included.
     pub bytes: u64,
-    /// Bytes of payload, each once: what a switch trimmed counts when it comes again.
+    /// Bytes of payload without duplicates. A retransmission of a trimmed packet is no duplicate.
     pub payload: u64,
     /// Number of requests with `retx`, or with the PSN of an earlier one.
     pub retransmissions: u64,
@@ -100,7 +99,8 @@ struct One<'a> {
     marked: bool,
 }
 
-/// The window in PSNs, credit, bytes in flight and response times over time. Times are in nanoseconds of the capture.
+/// The window in PSNs, credit, bytes in flight and response times over time. Times are those of the capture, in
+/// nanoseconds.
 #[derive(Clone, Debug, Default)]
 pub struct Series {
     /// The announced window, in PSNs.
@@ -142,7 +142,7 @@ pub struct Flow {
     /// The context, counted from 1 over all captures.
     pub context: u64,
     /// The sender of the requests, and their receiver.
-    pub ends: [IpAddr; 2],
+    pub ends: Ends,
     /// The sender's PDCID, if observed.
     pub pdcid: Option<PdcId>,
     /// True if the mode is ROD, if observed.
@@ -217,6 +217,9 @@ impl Flow {
     }
 }
 
+/// The sender of requests, and their receiver.
+pub type Ends = (IpAddr, IpAddr);
+
 /// Measures captures.
 #[derive(Debug, Default)]
 pub struct Measured {
@@ -226,7 +229,7 @@ pub struct Measured {
     pub bytes: u64,
     /// Number of contexts.
     pub contexts: u64,
-    /// Number of packets whose direction or pair has no row.
+    /// Number of packets whose direction has no row.
     pub beyond: u64,
     /// The sums of all contexts.
     pub total: Sums,
@@ -234,7 +237,7 @@ pub struct Measured {
     /// Number of contexts in earlier captures.
     earlier: u64,
     flows: BTreeMap<(u64, u8), Flow>,
-    pairs: BTreeMap<(IpAddr, IpAddr), Sums>,
+    pairs: BTreeMap<Ends, Sums>,
 }
 
 impl Measured {
@@ -260,25 +263,22 @@ impl Measured {
             if matches!(event, Event::Ack { .. } | Event::Nack { .. }) { sender.other() } else { sender };
         let number = self.earlier + context.id.0 + 1;
         let ends = ends(context, side);
-        let room = (self.flows.len() < ROWS, self.flows.len() < RECORDED);
-        let flow = match self.flows.entry((number, side as u8)) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) if room.0 => new.insert(Flow {
-                context: number,
-                ends,
-                pdcid: None,
-                rod: None,
-                sums: Sums::default(),
-                series: room.1.then(Box::default),
-                trimmed: BTreeSet::new(),
-                waiting: BTreeMap::new(),
-                in_flight: 0,
-            }),
-            Entry::Vacant(_) => {
-                self.beyond += 1;
-                return self.total.add(&one);
-            }
-        };
+        let (key, known) = ((number, side as u8), self.flows.len());
+        if known >= ROWS && !self.flows.contains_key(&key) {
+            self.beyond += 1;
+            return self.total.add(&one);
+        }
+        let flow = self.flows.entry(key).or_insert_with(|| Flow {
+            context: number,
+            ends,
+            pdcid: None,
+            rod: None,
+            sums: Sums::default(),
+            series: (known < RECORDED).then(Box::default),
+            trimmed: BTreeSet::new(),
+            waiting: BTreeMap::new(),
+            in_flight: 0,
+        });
         if flow.is_fresh(&event, one.trimmed) {
             one.payload = (packet.uet.payload.len() + cut) as u64;
         }
@@ -286,15 +286,10 @@ impl Measured {
         flow.sums.add(&one);
         let times = flow.follow(record.number, &one, context.direction(side));
         times.iter().for_each(|after| flow.sums.responded(*after));
-        let room = self.pairs.len() < ROWS;
-        if let Some(pair) = self.pairs.get_mut(&(ends[0], ends[1])) {
-            pair.add(&one);
-            times.iter().for_each(|after| pair.responded(*after));
-        } else if room {
-            let mut pair = Sums::default();
-            pair.add(&one);
-            self.pairs.insert((ends[0], ends[1]), pair);
-        }
+        // There are no more pairs than directions.
+        let pair = self.pairs.entry(ends).or_default();
+        pair.add(&one);
+        times.iter().for_each(|after| pair.responded(*after));
         times.iter().for_each(|after| self.total.responded(*after));
     }
 
@@ -310,13 +305,13 @@ impl Measured {
     }
 
     /// Returns the sums by sender and receiver of requests.
-    pub fn pairs(&self) -> impl Iterator<Item = (&(IpAddr, IpAddr), &Sums)> {
+    pub fn pairs(&self) -> impl Iterator<Item = (&Ends, &Sums)> {
         self.pairs.iter().filter(|(_, sums)| sums.requests > 0)
     }
 }
 
-fn ends(context: &Context, side: Side) -> [IpAddr; 2] {
-    [side, side.other()].map(|side| context.addresses[side as usize])
+fn ends(context: &Context, side: Side) -> Ends {
+    (context.addresses[side as usize], context.addresses[side.other() as usize])
 }
 
 /// Returns the name of a NACK code.

@@ -54,8 +54,8 @@ pub(super) struct Check {
     format: CheckFormat,
     #[command(flatten)]
     output: TablesTo,
-    /// Maximum number of findings to print per requirement and sender; the others are counted [default: 1 as text, 10 as
-    /// JSON]
+    /// Maximum number of findings to print per requirement and sender; the others are counted [default: 1 as text,
+    /// 10 as JSON]
     #[arg(long, value_name = "COUNT")]
     limit: Option<u64>,
     /// Leave out findings with these identifiers, or whose identifiers begin so: WIRE-UDP-001,CC-PATH

@@ -5,7 +5,7 @@ use super::live::{Live, Watch};
 use super::{Deployment, Outcome, about, add_secrets, complain, records};
 use crate::simulate::plot::{self, Plot, PlotLine};
 use crate::simulate::quantity::{Bytes, PerSecond, Time};
-use crate::stats::{Flow, Measured, Series, Sums, nack_name};
+use crate::stats::{Ends, Flow, Measured, Series, Sums, nack_name};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use std::fmt::Display;
@@ -20,9 +20,9 @@ use uet_wire::Start;
 /// Measure the contexts of a capture, or on an interface
 ///
 /// A row for each direction of a context, and for each pair of addresses: requests, bytes on the wire, goodput,
-/// retransmissions, NACKs and response times. A response time lasts from a request to the ACK that acknowledges it. In
-/// captures that cut packets off, bytes are those on the wire. The first 16 directions also have window, credit, bytes in
-/// flight and response times over time, in JSON, in the file of --series, and in the plots.
+/// retransmissions, NACKs and response times. A response time lasts from a request to the ACK that acknowledges it.
+/// Bytes are those on the wire, also if the capture cut packets off. The first 16 directions also have window, credit,
+/// bytes in flight and response times over time, in JSON, in the file of --series, and in the plots.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet stats capture.pcapng
@@ -190,7 +190,7 @@ fn table(out: &mut impl Write, head: &str, rows: &[(String, [String; 8])]) -> io
 }
 
 fn text(out: &mut impl Write, stats: &Measured) -> io::Result<()> {
-    let name = |flow: &Flow| format!("{} {} > {} {}", flow.context, flow.ends[0], flow.ends[1], mode(flow));
+    let name = |flow: &Flow| format!("{} {} > {} {}", flow.context, flow.ends.0, flow.ends.1, mode(flow));
     let flows: Vec<_> = stats.flows().map(|flow| (name(flow), cells(&flow.sums))).collect();
     if !flows.is_empty() {
         table(out, "context", &flows)?;
@@ -216,12 +216,12 @@ fn text(out: &mut impl Write, stats: &Measured) -> io::Result<()> {
 fn csv(out: &mut impl Write, stats: &Measured) -> io::Result<()> {
     writeln!(
         out,
-        "context,src,dst,pdcid,mode,requests,bytes,payload_bytes,goodput_bps,retransmissions,acks,nacks,nack_codes,trimmed,\
-         marked,response_p50_ns,response_p90_ns,response_p99_ns,response_max_ns,first_ns,last_ns"
+        "context,src,dst,pdcid,mode,requests,bytes,payload_bytes,goodput_bps,retransmissions,acks,nacks,\
+         nack_codes,trimmed,marked,response_p50_ns,response_p90_ns,response_p99_ns,response_max_ns,first_ns,last_ns"
     )?;
     let number = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
     for flow in stats.flows() {
-        let Flow { context, ends: [src, dst], sums, .. } = flow;
+        let Flow { context, ends: (src, dst), sums, .. } = flow;
         let pdcid = number(flow.pdcid.map(|pdcid| pdcid.0.into()));
         let codes: Vec<String> =
             sums.nacks.iter().map(|(code, count)| format!("{}:{count}", nack_name(*code))).collect();
@@ -249,7 +249,7 @@ fn csv(out: &mut impl Write, stats: &Measured) -> io::Result<()> {
 fn as_json(stats: &Measured) -> Value {
     let flow = |flow: &Flow| {
         let mut object = json!({
-            "context": flow.context, "src": flow.ends[0].to_string(), "dst": flow.ends[1].to_string(),
+            "context": flow.context, "src": flow.ends.0.to_string(), "dst": flow.ends.1.to_string(),
             "pdcid": flow.pdcid.map(|pdcid| pdcid.0), "mode": flow.rod.map(|_| mode(flow)), "sums": sums(&flow.sums),
         });
         if let Some(series) = &flow.series {
@@ -258,7 +258,10 @@ fn as_json(stats: &Measured) -> Value {
         }
         object
     };
-    let pair = |((src, dst), of): (&(std::net::IpAddr, std::net::IpAddr), &Sums)| json!({"src": src.to_string(), "dst": dst.to_string(), "sums": sums(of)});
+    let pair = |(ends, of): (&Ends, &Sums)| {
+        let (src, dst) = ends;
+        json!({"src": src.to_string(), "dst": dst.to_string(), "sums": sums(of)})
+    };
     json!({
         "packets": stats.packets, "bytes": stats.bytes, "contexts": stats.contexts, "beyond": stats.beyond,
         "total": sums(&stats.total), "pairs": stats.pairs().map(pair).collect::<Vec<_>>(),
@@ -285,7 +288,7 @@ fn recorded(stats: &Measured) -> impl Iterator<Item = (&Flow, &Series)> {
 fn series(out: &mut impl Write, stats: &Measured) -> io::Result<()> {
     writeln!(out, "time_ns,context,src,dst,series,value")?;
     for (flow, series) in recorded(stats) {
-        let Flow { context, ends: [src, dst], .. } = flow;
+        let Flow { context, ends: (src, dst), .. } = flow;
         for (name, points) in series.named() {
             for (time, value) in points {
                 writeln!(out, "{time},{context},{src},{dst},{name},{value}")?;
@@ -313,7 +316,7 @@ fn plots(stats: &Measured) -> io::Result<Vec<(&'static str, String)>> {
             points.iter().map(|(time, value)| ((time - start) as f64 / 1e3, value / divisor)).collect()
         };
         let line = |(flow, series): (&Flow, &Series)| PlotLine {
-            name: format!("{} {} > {}", flow.context, flow.ends[0], flow.ends[1]),
+            name: format!("{} {} > {}", flow.context, flow.ends.0, flow.ends.1),
             points: points(series.named()[at].1),
         };
         let lines: Vec<PlotLine> = recorded(stats).map(line).filter(|line| !line.points.is_empty()).collect();

@@ -52,16 +52,18 @@ impl Running {
         BufReader::new(stream)
     }
 
-    fn stop(mut self) -> Duration {
-        let begun = Instant::now();
+    /// Stops the NIC. Whatever else it has to do goes on, so a NIC that does that first never stops.
+    fn stop(mut self) {
+        /// Long enough for any machine.
+        const ENDLESS: Duration = Duration::from_secs(60);
+
         self.stop.write_all(b".").unwrap();
-        while !self.server.is_finished() && begun.elapsed() < Duration::from_secs(60) {
+        let begun = Instant::now();
+        while !self.server.is_finished() {
+            assert!(begun.elapsed() < ENDLESS, "still running");
             thread::sleep(Duration::from_millis(1));
         }
-        let took = begun.elapsed();
-        assert!(self.server.is_finished(), "still running after {took:?}");
         self.server.join().unwrap().unwrap();
-        took
     }
 }
 
@@ -100,10 +102,9 @@ fn flood_of_packets_delays_neither_requests_nor_stop() {
     for _ in 0..100 {
         assert!(call(&mut suite, r#"{"id":1,"op":"counters"}"#).contains(r#""ok":true"#));
     }
-    let took = nic.stop();
+    nic.stop();
     done.store(true, Ordering::Relaxed);
     flooders.into_iter().for_each(|flooder| flooder.join().unwrap());
-    assert!(took < Duration::from_secs(60), "stopping took {took:?}");
 }
 
 #[test]
@@ -125,12 +126,11 @@ fn stream_of_requests_delays_neither_packets_nor_stop() {
     peer.send_to(&request, nic.packets).unwrap();
     let mut nack = [0; 64];
     let answered = peer.recv(&mut nack);
-    let took = nic.stop();
+    nic.stop();
     let _ = streaming.shutdown(std::net::Shutdown::Both);
     writer.join().unwrap();
     let _ = reader.join();
     assert!(answered.is_ok(), "the request was not answered: {answered:?}");
-    assert!(took < Duration::from_secs(60), "stopping took {took:?}");
 }
 
 /// A request with syn that opens a context for `spdcid` and names no memory.
@@ -177,16 +177,13 @@ fn syn_flood_does_not_keep_a_peer_out() {
     let add =
         json!({"id": 1, "op": "add_peer", "address": "127.0.0.1", "port": target.packets.port(), "job": 101});
     let added: serde_json::Value = serde_json::from_str(&call(&mut initiator, &add.to_string())).unwrap();
-    let mut slowest = Duration::ZERO;
     let mut last = String::new();
     for _ in 0..20 {
-        let begun = Instant::now();
         let post = json!({"id": 2, "op": "post", "kind": "write", "peer": added["peer"], "length": 64, "remote": {"key": "0x7"}});
         let posted: serde_json::Value =
             serde_json::from_str(&call(&mut initiator, &post.to_string())).unwrap();
         let wait = json!({"id": 3, "op": "wait_completion", "operation": posted["operation"], "timeout_ns": 5_000_000_000u64});
         last = call(&mut initiator, &wait.to_string());
-        slowest = slowest.max(begun.elapsed());
         if !last.contains(r#""status":"ok""#) {
             break;
         }
@@ -197,7 +194,6 @@ fn syn_flood_does_not_keep_a_peer_out() {
     target.stop();
     assert_eq!(full["pdcs"], 1024, "the flood fills the target: {full}");
     assert!(last.contains(r#""status":"ok""#), "after {sent} syn packets: {last}");
-    assert!(slowest < Duration::from_secs(60), "a write took {slowest:?} under {sent} syn packets");
 }
 
 #[test]
@@ -231,8 +227,7 @@ fn slow_reader(nic: &Running) -> JoinHandle<()> {
 fn slow_reader_delays_neither_stop_nor_another_suite() {
     let nic = Running::start();
     slow_reader(&nic);
-    let took = nic.stop();
-    assert!(took < Duration::from_secs(60), "stopping took {took:?}");
+    nic.stop();
 
     let nic = Running::start();
     slow_reader(&nic);
