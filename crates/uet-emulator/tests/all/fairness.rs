@@ -52,7 +52,7 @@ impl Running {
         BufReader::new(stream)
     }
 
-    /// Stops the NIC. Whatever else it has to do goes on, so a NIC that does that first never stops.
+    /// Stops the NIC. Its other work goes on, so a NIC that does that work first never stops.
     fn stop(mut self) {
         /// Long enough for any machine.
         const ENDLESS: Duration = Duration::from_secs(60);
