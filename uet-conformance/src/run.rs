@@ -388,7 +388,7 @@ pub(crate) fn run_script(
     script: impl FnOnce(&mut Test<'_>) -> Outcome,
 ) -> InstanceResult {
     let begun = dut.now();
-    // A device may end late, after the case that made it end.
+    // A device may end late, after the rule that made it end.
     let mut ready = dut.call(Reset {});
     if ready.is_err() && dut.ended().is_some() && dut.restart().unwrap_or(false) {
         ready = dut.call(Reset {});

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn every_case_is_in_one_shard() {
+    fn every_rule_is_in_one_shard() {
         let all = ids(&Options::default());
         for count in [1, 2, 3, 8, 1000] {
             let mut found: Vec<&str> = (1..=count)

@@ -1,11 +1,11 @@
-//! Single-packet findings of a device's packets in any case.
+//! Findings about single packets of a device, whichever rule runs.
 
 use crate::{Corrections, InstanceResult};
 use serde::Serialize;
 use uet_wire::catalogue::Level;
 use uet_wire::{Spec, Uet, catalogue};
 
-/// A requirement that single packets of the device break, in any case.
+/// A requirement that single packets of the device break, whichever rule runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PacketFinding {
     /// The requirement; `None` if a packet cannot be read at all.

@@ -97,7 +97,7 @@ fn each_is_named(rows: &[(&'static Fault, Row)]) {
 }
 
 #[test]
-fn the_listed_cases_catch_each_fault() {
+fn the_listed_rules_catch_each_fault() {
     if std::env::var_os("UPDATE").is_some() {
         return; // The other test is writing the page.
     }

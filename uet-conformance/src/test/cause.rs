@@ -23,7 +23,7 @@ const OPTIONAL: [CtlType; 6] = [
 const NAMED: usize = 4;
 
 impl Test<'_> {
-    /// Skips the case if the device states that it does not support this packet: parameters
+    /// Skips the rule if the device states that it does not support this packet: parameters
     /// `unsupported_control` and `headers`.
     pub(super) fn is_stated(&mut self, packet: &Wire) -> Outcome {
         let uet = Uet::parse_lax(&packet.bytes).0;
@@ -46,7 +46,7 @@ impl Test<'_> {
         Ok(())
     }
 
-    /// Skips the case if the device has refused an optional control packet: UNEXP_EVENT without a context.
+    /// Skips the rule if the device has refused an optional control packet: UNEXP_EVENT without a context.
     pub(super) fn is_supported(&self) -> Outcome {
         let Some((kind, number)) = self.suite.optional_control() else { return Ok(()) };
         let refusal = |nack: uet_wire::pds::Nack| {

@@ -83,7 +83,7 @@ impl Test<'_> {
         self.session.patience(within)
     }
 
-    /// Sets a parameter of the device, which restarts. Skips the case if the device does not accept the
+    /// Sets a parameter of the device, which restarts. Skips the rule if the device does not accept the
     /// parameter.
     pub fn configure(&mut self, name: &str, value: impl Into<Value>) -> Outcome {
         if self.try_configure(name, value)? {

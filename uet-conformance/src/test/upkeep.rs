@@ -58,7 +58,7 @@ impl Test<'_> {
         self.send(&pdc, &ack.build()?)
     }
 
-    /// Skips the case if the device has started to close the context: a CLOSE_COMMAND takes a PSN, and later
+    /// Skips the rule if the device has started to close the context: a CLOSE_COMMAND takes a PSN, and later
     /// requests take another context.
     pub(crate) fn is_kept(&self, pdc: &Pdc) -> Outcome {
         let closes = |(context, side): (&Context, Side)| context.direction(side.other()).closing.is_some();

@@ -4,7 +4,7 @@ use super::annotate::Annotated;
 use super::foreign::Foreign;
 use super::live::{Live, Watch};
 use super::output::{TablesTo, WhileRead};
-use super::{Deployment, Outcome, about, add_secrets, complain, corrections, records};
+use super::{Deployment, Outcome, about, add_secrets, corrections, readable, records};
 use crate::near;
 use crate::paint::Paint;
 use crate::tables::Tables;
@@ -17,7 +17,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use uet_conformance::passive::{CaptureChecker, CaptureFinding, CapturedPacket};
 use uet_packet_io::Decoder;
-use uet_packet_io::input::{InputError, Taker};
+use uet_packet_io::input::Taker;
 use uet_packet_io::json::{Decoded, Record};
 use uet_wire::Start;
 use uet_wire::catalogue;
@@ -152,16 +152,8 @@ impl Check {
         let mut damaged = false;
         for input in &self.inputs {
             let read = records(input, Start::Eth, &mut report);
-            let unreadable = read.is_err();
-            match read {
-                Ok(()) => {}
-                Err(InputError::Sink(error)) => return Err(error),
-                Err(error) => {
-                    report.out.flush()?;
-                    complain(about(input, error));
-                    damaged = true;
-                }
-            }
+            let unreadable = !readable(input, read, &mut report)?;
+            damaged |= unreadable;
             report.foreign.input_ended(input, unreadable);
             report.checker.end();
             report.released()?;

@@ -2,7 +2,7 @@
 
 use super::foreign::Foreign;
 use super::output::TablesTo;
-use super::{Deployment, From, Outcome, about, add_secrets, complain, records};
+use super::{Deployment, From, Outcome, add_secrets, complain, readable, records};
 use crate::paint::Paint;
 use crate::select::{Numbers, Pdc, Selection, Type, Wrong};
 use crate::tables::Tables;
@@ -107,17 +107,8 @@ impl Decode {
         let mut damaged = false;
         for input in &self.inputs {
             let read = self.read(input, &mut printer);
-            let unreadable = read.is_err();
-            match read {
-                Ok(()) => {}
-                Err(InputError::Sink(error)) => return Err(error),
-                Err(error) => {
-                    // Packets read before the error are printed first.
-                    printer.out.flush()?;
-                    complain(about(input, error));
-                    damaged = true;
-                }
-            }
+            let unreadable = !readable(input, read, &mut printer)?;
+            damaged |= unreadable;
             printer.foreign.input_ended(input, unreadable);
         }
         printer.out.flush()?;

@@ -346,6 +346,19 @@ fn records(input: &Path, start: Start, taker: &mut dyn Taker) -> Result<(), Inpu
     input::read_live(Progress::new(total).watch(file), start, taker)
 }
 
+/// Reports an input that cannot be read, after the packets before the error. Returns whether it was readable.
+fn readable(input: &Path, read: Result<(), InputError>, taker: &mut dyn Taker) -> io::Result<bool> {
+    match read {
+        Ok(()) => Ok(true),
+        Err(InputError::Sink(error)) => Err(error),
+        Err(error) => {
+            taker.pause()?;
+            complain(about(input, error));
+            Ok(false)
+        }
+    }
+}
+
 /// Deployment settings that no packet contains.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Deployment")]

@@ -2,7 +2,7 @@
 
 use super::check::counted;
 use super::live::{Live, Watch};
-use super::{Deployment, Outcome, about, add_secrets, complain, records};
+use super::{Deployment, Outcome, about, add_secrets, readable, records};
 use crate::simulate::plot::{self, Plot, PlotLine};
 use crate::simulate::quantity::{Bytes, PerSecond, Time};
 use crate::stats::{Ends, Flow, Measured, Series, Sums, nack_name};
@@ -12,7 +12,7 @@ use std::fmt::Display;
 use std::io::{self, BufWriter, Write};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use uet_packet_io::input::{InputError, Taker};
+use uet_packet_io::input::Taker;
 use uet_packet_io::json::Record;
 use uet_packet_io::{Decoder, file};
 use uet_wire::Start;
@@ -72,14 +72,8 @@ impl Stats {
         }
         let mut damaged = false;
         for input in &self.inputs {
-            match records(input, Start::Eth, &mut reader) {
-                Ok(()) => {}
-                Err(InputError::Sink(error)) => return Err(error),
-                Err(error) => {
-                    complain(about(input, error));
-                    damaged = true;
-                }
-            }
+            let read = records(input, Start::Eth, &mut reader);
+            damaged |= !readable(input, read, &mut reader)?;
             reader.stats.end();
         }
         let stats = reader.stats;

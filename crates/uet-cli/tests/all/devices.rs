@@ -145,7 +145,7 @@ fn greeting_and(then: &str) -> String {
 }
 
 #[test]
-fn dying_device_fails_the_case_and_is_restarted() {
+fn dying_device_fails_the_rule_and_is_restarted() {
     // It receives `hello` and `reset`, each time. With one request more, a busy machine could finish a rule before the
     // end.
     let hears = "n=0; while [ $n -lt 2 ] && read -r line; do n=$((n+1)); printf '%s\\n' \"$line\"; done";

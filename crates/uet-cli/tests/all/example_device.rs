@@ -45,7 +45,7 @@ const SHARDS: usize = 6;
 
 /// Every rule passes or is skipped.
 #[test]
-fn it_passes_cases_of_a_write_device() {
+fn it_passes_the_rules_for_a_write_device() {
     let results = at_once(1..=SHARDS, |n| run_with("2", &["--shard", &format!("{n}/{SHARDS}")], None).1);
     let bad = results.iter().flat_map(|result| result["rules"].as_array().unwrap());
     for rule in bad.filter(|rule| !["pass", "skipped"].contains(&rule["verdict"].as_str().unwrap())) {

@@ -117,7 +117,7 @@ fn run(cases: &[&str], within: Duration) -> (Option<i32>, String, u64) {
 }
 
 #[test]
-fn flooded_case_ends_with_a_verdict_below_200_mb() {
+fn flooded_rule_ends_with_a_verdict_below_200_mb() {
     let (code, said, peak) = run(&["--id", "ack/retx"], Duration::from_secs(120));
     assert!(matches!(code, Some(1 | 3)), "{code:?}: {said}");
     assert!(said.contains("ack/retx"), "{said}");

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 #[test]
-fn a_line_for_each_case_and_a_summary() {
+fn a_line_for_each_rule_and_a_summary() {
     let run = uet(&["run", "--group", "ack"]);
     assert_eq!(run.code, 0, "{}{}", run.out, run.err);
     let mut lines = run.out.lines();
@@ -89,7 +89,7 @@ fn wrong_statement_is_refused_with_place_and_remedy() {
 }
 
 #[test]
-fn captures_of_passed_cases_are_readable() {
+fn captures_of_passed_rules_are_readable() {
     let file = common::file("run.pcapng", b"");
     let run = uet(&["run", "--id", "ack/requested", "--capture", &file]);
     assert_eq!(run.code, 0, "{}", run.err);
@@ -140,7 +140,7 @@ fn help_tells_which_options_may_be_repeated() {
 }
 
 #[test]
-fn a_case_as_json_has_the_keys_that_scripts_know() {
+fn a_rule_as_json_has_the_keys_that_scripts_know() {
     let result = json(&LOSING);
     let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ");
     let rule = &result["rules"][0];
@@ -401,7 +401,7 @@ fn a_failure_shows_the_packet_field_by_field() {
 }
 
 #[test]
-fn impairments_never_make_a_case_fail() {
+fn impairments_never_make_a_rule_fail() {
     let id = ["--id", "ack/requested", "--impair"];
     for impairment in ["drop ack 40%", "drop ack 2..9"] {
         let verdict = json(&[&id[..], &[impairment]].concat())["rules"][0]["verdict"].clone();
@@ -424,7 +424,7 @@ fn the_first_failure_can_be_the_last_rule() {
 }
 
 #[test]
-fn each_case_is_in_one_of_eight_parts() {
+fn each_rule_is_in_one_of_eight_parts() {
     let ids = |args: &[&str]| -> Vec<String> {
         let rules = json(&[&["--group", "ack", "--group", "nack"], args].concat())["rules"].clone();
         rules.as_array().unwrap().iter().map(|rule| rule["id"].as_str().unwrap().to_owned()).collect()

@@ -47,14 +47,14 @@ fn pausing(pause: Duration) -> Busy {
 }
 
 #[test]
-fn late_suite_makes_cases_inconclusive() {
+fn late_suite_makes_rules_inconclusive() {
     let (verdict, reason) = verdict("nscc/marked-below-target", pausing(Duration::from_micros(60)));
     assert_eq!(verdict, Verdict::Inconclusive, "{reason}");
     assert!(reason.contains("late: the machine is too busy for this"), "{reason}");
 }
 
 #[test]
-fn undisturbed_cases_are_judged() {
+fn undisturbed_rules_are_judged() {
     assert_eq!(verdict("nscc/marked-below-target", pausing(Duration::ZERO)).0, Verdict::Pass);
 }
 
