@@ -1,4 +1,5 @@
-//! Groups the rules that did not pass by what they have seen, so that one cause is read once.
+//! Groups the rules that did not pass by what they expected and saw, so that one cause is read once. The groups compare
+//! texts, so they are for readers alone: no verdict depends on them.
 
 use std::collections::BTreeMap;
 use uet_conformance::{RuleResult, RunResult, Verdict};
