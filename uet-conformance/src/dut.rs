@@ -83,6 +83,11 @@ pub trait Dut {
         0
     }
 
+    /// Returns whether a run has found that the device answers a plain write.
+    fn serves_writes(&self) -> bool {
+        false
+    }
+
     /// Returns whether a run has found that the standing region of this length takes no write.
     fn refuses_region(&self, _length: u64) -> bool {
         false

@@ -1,10 +1,11 @@
 use crate::history::History;
-use crate::{Observation, Phase, Wire};
+use crate::{Observation, Phase, Show, Wire};
 use core::fmt;
 use core::time::Duration;
 use serde_json::{Map, Value};
 use uet_control::Op;
 use uet_wire::Uet;
+use uet_wire::ses::Ses;
 
 /// Number of steps that an excerpt of a trace keeps at its begin.
 const HEAD: usize = 12;
@@ -48,6 +49,8 @@ pub enum Entry {
     Lost(Wire),
     /// The suite requested this operation over the control channel.
     Called(Op),
+    /// The operation before, requested so many times more until this time.
+    Again(usize, Duration),
     /// A comparison of the script.
     Observed(Box<Observation>),
     /// Another remark for readers.
@@ -55,6 +58,41 @@ pub enum Entry {
 }
 
 impl Ladder {
+    /// Counts a read of the device's state that repeats the last step. Returns whether it does.
+    pub(crate) fn count_again(&mut self, at: Duration, op: &Op) -> bool {
+        if !is_look(op) {
+            return false;
+        }
+        let is_same = |step: &LadderStep| matches!(&step.entry, Entry::Called(called) if called == op);
+        match self.entries.as_mut_slice() {
+            [.., before, LadderStep { entry: Entry::Again(times, until), .. }] if is_same(before) => {
+                (*times, *until) = (*times + 1, at);
+                true
+            }
+            [.., last] if is_same(last) => {
+                let phase = last.phase;
+                self.entries.push(LadderStep { at, phase, entry: Entry::Again(1, at) });
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns the number of the suite's newest request with payload.
+    pub(crate) fn last_write(&self) -> Option<usize> {
+        let sent = self.entries.iter().map(|step| &step.entry);
+        let packets = sent.filter(|entry| matches!(entry, Entry::Sent(_) | Entry::Received(_)));
+        let writes = packets.zip(1..).filter(|(entry, _)| match entry {
+            Entry::Sent(wire) => {
+                let uet = Uet::parse_lax(&wire.bytes).0;
+                let is_request = matches!(uet.ses, Some(Ses::Std(_) | Ses::Medium(_) | Ses::Small(_)));
+                is_request && !uet.payload.is_empty()
+            }
+            _ => false,
+        });
+        writes.last().map(|(_, number)| number)
+    }
+
     /// Assigns a phase to the steps from this index on, except those of the arrangement.
     pub(crate) fn state(&mut self, from: usize, phase: Phase) {
         let steps = self.entries.iter_mut().skip(from);
@@ -108,6 +146,12 @@ impl Ladder {
 }
 
 impl Ladder {
+    /// Returns the number of the suite's first packet after the last one of the device.
+    pub(crate) fn first_unanswered(&self) -> Option<usize> {
+        let last = self.of_the_device().last().map_or(0, |(number, _)| number);
+        (last < self.packets().count()).then_some(last + 1)
+    }
+
     /// Returns the text of the trace, folded around its broken observations: its begin, the steps before each
     /// of them, and a few behind. A trace without one keeps its begin and its end.
     pub fn excerpt(&self) -> String {
@@ -163,6 +207,7 @@ impl fmt::Display for Ladder {
                 Entry::Received(wire) => ("<--", packet(wire)),
                 Entry::Lost(wire) => ("--", packet(wire)),
                 Entry::Called(op) => ("", format!("control: {}", called(op))),
+                Entry::Again(times, until) => ("", again(*times, until.saturating_sub(*at))),
                 Entry::Observed(it) if it.held => ("", format!("{}: {}", it.requirement, it.expectation())),
                 Entry::Observed(it) => {
                     ("!!", format!("{}: expected {}, seen {}", it.requirement, it.expectation(), it.seen))
@@ -181,6 +226,19 @@ pub(crate) fn sentence(wire: &Wire) -> String {
     match Uet::parse_lax(&wire.bytes) {
         (uet, None) => uet.to_string(),
         (uet, Some(error)) => format!("{uet} ({error})"),
+    }
+}
+
+/// Returns whether an operation only reads the state of the device.
+pub(crate) fn is_look(op: &Op) -> bool {
+    matches!(op, Op::ReadMemory(_) | Op::WaitCompletion(_) | Op::Counters(_))
+}
+
+/// Describes repetitions of the step before.
+pub(crate) fn again(times: usize, span: Duration) -> String {
+    match times {
+        1 => "the same again".into(),
+        _ => format!("the same again, {times} times in {}", span.show()),
     }
 }
 
@@ -235,6 +293,10 @@ mod tests {
     use crate::{Relation, Trimmed};
     use core::net::IpAddr;
     use uet_wire::catalogue::PDS_ACK_004;
+    use uet_wire::pds::Request;
+    use uet_wire::registry::Opcode;
+    use uet_wire::ses::Small;
+    use uet_wire::{FrameBuilder, PdcId, Psn};
 
     fn step(entry: Entry) -> LadderStep {
         LadderStep { at: Duration::ZERO, phase: Phase::Stimulus, entry }
@@ -315,6 +377,49 @@ mod tests {
         ladder.mark_lost(&wire(9, 7), true);
         assert_eq!(marked(&ladder), [true; 3]);
         ladder.mark_lost(&wire(9, 7), true);
+    }
+
+    #[test]
+    fn repeated_reads_are_counted() {
+        let read = |offset| Op::ReadMemory(uet_control::ReadMemory { region: 1, offset, length: 8 });
+        let mut ladder = Ladder::default();
+        let mut step = |at, op: Op| {
+            let at = Duration::from_millis(at);
+            if !ladder.count_again(at, &op) {
+                ladder.entries.push(LadderStep { at, phase: Phase::Stimulus, entry: Entry::Called(op) });
+            }
+        };
+        for at in 0..5 {
+            step(at, read(0));
+        }
+        step(5, read(8));
+        // Posting the same twice is not reading twice.
+        step(6, Op::Reset(uet_control::Reset {}));
+        step(7, Op::Reset(uet_control::Reset {}));
+        let text = ladder.to_string();
+        let lines: Vec<&str> =
+            text.lines().map(|line| line.trim_start_matches([' ', '0', '1', '5', '6', '7'])).collect();
+        assert_eq!(lines.len(), 5, "{text}");
+        assert!(text.contains("the same again, 4 times in 3 ms"), "{text}");
+    }
+
+    #[test]
+    fn the_last_write_is_the_newest_request_with_payload() {
+        let request = |payload: &[u8]| {
+            let ses = Small::build(Opcode::UET_WRITE).request_length(payload.len() as u16).done().unwrap();
+            let pds = Request::rud().psn(Psn(1)).spdcid(PdcId(1)).dpdcid(PdcId(2)).done().unwrap();
+            let mut bytes = vec![0; 100];
+            let length = FrameBuilder::new(pds).ses(ses).payload(payload).emit(&mut bytes).unwrap();
+            bytes.truncate(length);
+            Wire { bytes, ..wire(1, 7) }
+        };
+        let mut ladder =
+            Ladder { entries: vec![step(Entry::Sent(request(&[]))), step(Entry::Sent(wire(2, 7)))] };
+        assert_eq!(ladder.last_write(), None);
+        ladder.entries.push(step(Entry::Sent(request(&[1]))));
+        ladder.entries.push(step(Entry::Sent(request(&[2]))));
+        ladder.entries.push(step(Entry::Received(request(&[3]))));
+        assert_eq!(ladder.last_write(), Some(4));
     }
 
     #[test]

@@ -50,6 +50,7 @@ mod ses;
 mod shard;
 mod shield;
 mod shrink;
+mod silence;
 mod statement;
 mod steps;
 mod stop;

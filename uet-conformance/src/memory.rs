@@ -70,13 +70,8 @@ impl Test<'_> {
         let held = self.memory(region, offset, expected.len() as u64)?;
         let wrong = held.iter().zip(expected).position(|(held, expected)| held != expected);
         let what = format!("{} bytes at {offset} of memory", expected.len());
-        match wrong {
-            None => self.holds(requirement, &what, true, ""),
-            Some(at) => {
-                let seen = format!("{:#04x} instead of {:#04x} at byte {at}", held[at], expected[at]);
-                self.holds(requirement, &what, false, seen);
-            }
-        }
+        let seen = wrong.map(|at| format!("{:#04x} instead of {:#04x} at byte {at}", held[at], expected[at]));
+        self.check_written(requirement, &what, seen);
         Ok(())
     }
 

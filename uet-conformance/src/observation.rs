@@ -36,6 +36,9 @@ pub struct Observation {
     pub from: Option<String>,
     /// The number in the trace of the packet that it is about, or of the last one before.
     pub packet: usize,
+    /// The number of the suite's packet that caused it, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<usize>,
     /// True if the relation held. Results in JSON list only observations for which it did not.
     #[serde(default, skip_serializing)]
     pub held: bool,
@@ -59,6 +62,7 @@ impl Observation {
             tolerance: None,
             from: None,
             packet: 0,
+            request: None,
             held,
         }
     }
@@ -404,6 +408,7 @@ mod tests {
             tolerance: Some("10 % tolerance".into()),
             from: Some("rto_init_time, device".into()),
             packet: 3,
+            request: None,
             held: false,
         };
         let text = "time to the retransmission at least 2 ms (rto_init_time, device, 10 % tolerance)";

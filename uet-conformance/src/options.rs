@@ -40,6 +40,8 @@ pub struct Options {
     pub timeout_scale: f64,
     /// Number of times each rule runs.
     pub repeat: u32,
+    /// Maximum number of attempts of an instance that does not pass while the network affects its packets.
+    pub attempts: u32,
     /// Stop at the first failure.
     pub fail_fast: bool,
     /// When set, no further rule begins. The current rule gets no verdict, because the stop signal may have
@@ -93,6 +95,7 @@ impl Default for Options {
             seed: 1,
             timeout_scale: 1.0,
             repeat: 1,
+            attempts: 10,
             fail_fast: false,
             stop: Arc::default(),
             command: "uet run".into(),

@@ -98,7 +98,9 @@ pub struct RuleResult {
     /// The instances that failed or were inconclusive.
     #[serde(serialize_with = "crate::listing::failing")]
     pub failing: Vec<InstanceResult>,
-    /// The duration of all instances by the link's clock.
+    /// Number of times that instances were played: more than there are, if some were repeated.
+    pub attempts: u32,
+    /// The duration of all attempts by the link's clock.
     pub duration_ns: u64,
     /// Reason why the failure is accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -120,6 +122,7 @@ impl RuleResult {
             instances: Tally::default(),
             played: Played::default(),
             failing: Vec::new(),
+            attempts: 0,
             duration_ns: 0,
             waived: None,
             known: false,
@@ -131,6 +134,7 @@ impl RuleResult {
         let first = self.instances.total() == 0;
         self.instances.count(found.verdict);
         self.played.add(&found.instance);
+        self.attempts += found.attempts;
         self.duration_ns += found.duration_ns;
         // A pass is worse than a skip here: the rule was tested.
         let rank = |verdict: Verdict| match verdict {

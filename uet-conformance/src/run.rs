@@ -1,4 +1,5 @@
 use crate::plan::{Planned, plan};
+use crate::silence;
 use crate::statement::StatedDevice;
 use crate::test::Record;
 use crate::{
@@ -10,9 +11,6 @@ use uet_control::{Parameter, Reset, Welcome};
 use uet_wire::Spec;
 use uet_wire::catalogue::{self, ROB_LIFE_001};
 
-/// The device counts as gone after this many unanswered `reset`s in a row.
-const UNANSWERED: u32 = 2;
-
 /// The run stops after this many consecutive rules ended by a silent control channel or a packet flood.
 const BROKEN: u32 = 3;
 
@@ -21,9 +19,6 @@ const INSTEAD: usize = 20;
 
 /// Number of steps that are kept of a rule ended by a packet flood.
 const KEPT: usize = 1000;
-
-/// Maximum number of runs of an instance that does not pass because the network affects some of its packets.
-const ATTEMPTS: u64 = 10;
 
 /// Number of plain writes that measure the round-trip time.
 const KNOCKS: u32 = 3;
@@ -59,9 +54,12 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&mut RuleR
         dut.refused_regions = refused_regions(&mut dut, options);
     }
     let plan = plan(&dut, options);
-    dut.round_trip = measured_round_trip(&mut dut, options);
+    let round_trip = measured_round_trip(&mut dut, options);
+    dut.round_trip = round_trip.filter(|shortest| *shortest >= NOTABLE).unwrap_or_default();
+    dut.serves_writes = round_trip.is_some()
+        || silence::answers_a_write(&mut dut, options.spec, options.timeout_scale) == Some(true);
     // Each rule judges a device that has not failed before.
-    let _ = revive(&mut dut);
+    let _ = silence::revive(&mut dut, None);
     (dut.unanswered, dut.broken) = (0, None);
     let mut broken = 0;
     for Planned { rule, instances, instead } in &plan {
@@ -77,6 +75,7 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&mut RuleR
         while let Some(instance) = instances.pop() {
             options.before.call(instance);
             let (mut one, still) = repeated(&mut dut, instance, options);
+            let still = still.and_then(|()| silence::count_mute(&mut dut, &one));
             there = still.and_then(|()| match (dut.broken.take(), one.verdict) {
                 (Some(why), Verdict::Inconclusive) => {
                     broken += 1;
@@ -215,9 +214,9 @@ pub(crate) fn blank_run() -> RunResult {
     begun(&serde_json::from_str(welcome).unwrap(), &Options::default())
 }
 
-/// Measures the round-trip time by plain writes, and returns the shortest. Returns zero below [`NOTABLE`],
-/// and for a device that answers none.
-fn measured_round_trip(dut: &mut StatedDevice<'_>, options: &Options) -> Duration {
+/// Measures the round-trip time by plain writes, and returns the shortest. Returns `None` for a device that answers
+/// none.
+fn measured_round_trip(dut: &mut StatedDevice<'_>, options: &Options) -> Option<Duration> {
     let rod = !dut.welcome().capabilities.iter().any(|claim| claim == "rud");
     let mut test = Test::new(dut, options.spec, options.seed, options.timeout_scale);
     let mut knock = || -> Result<Duration, Stop> {
@@ -237,7 +236,7 @@ fn measured_round_trip(dut: &mut StatedDevice<'_>, options: &Options) -> Duratio
         }
         Ok(shortest)
     };
-    knock().ok().filter(|shortest| *shortest >= NOTABLE).unwrap_or_default()
+    knock().ok()
 }
 
 /// Runs an instance as often as requested. A mix of passes and failures is flaky. Returns the first failure,
@@ -266,6 +265,7 @@ fn repeated(
         let (next, still) = once(round);
         there = still;
         count(next.verdict);
+        let (attempts, duration) = (kept.attempts + next.attempts, kept.duration_ns + next.duration_ns);
         let worse = match kept.verdict {
             Verdict::Fail => false,
             Verdict::Pass => next.verdict != Verdict::Pass,
@@ -274,6 +274,7 @@ fn repeated(
         if worse {
             kept = next;
         }
+        (kept.attempts, kept.duration_ns) = (attempts, duration);
     }
     if passes > 0 && failures > 0 {
         kept.verdict = Verdict::Flaky;
@@ -295,25 +296,32 @@ fn excused(
         let result = run_instance(dut, instance, options.spec, seed, options.timeout_scale);
         let rerun = format!("{} --id {} --seed {seed}", options.command, quoted(instance));
         let effects = dut.network_effects().since(before);
-        (InstanceResult { rerun, ..result }, revive(dut), effects)
+        let there = silence::revive(dut, result.silent.then_some(&*result.instance));
+        (InstanceResult { rerun, ..result }, there, effects)
     };
-    let is_open = |verdict| matches!(verdict, Verdict::Fail | Verdict::Inconclusive);
     let (mut found, mut there, mut effects) = once(seed);
-    for attempt in 1..ATTEMPTS {
-        if !is_open(found.verdict) || effects.is_none() || effects.is_constant() || there.is_err() {
+    for attempt in 1..u64::from(options.attempts) {
+        let is_open = matches!(found.verdict, Verdict::Fail | Verdict::Inconclusive) && !found.silent;
+        let may_pass = is_open && !effects.is_none() && !effects.is_constant();
+        if !may_pass || there.is_err() || options.stopped() {
             break;
         }
-        if options.stopped() {
-            break;
-        }
+        let before = (found.attempts, found.duration_ns);
         // Seeds of other rounds start at the seed of the run.
         (found, there, effects) = once(seed ^ attempt << 32);
+        found.attempts += before.0;
+        found.duration_ns += before.1;
     }
     let why = match found.verdict {
+        // Several plain writes show it, whatever the network did before.
+        _ if found.silent => None,
         Verdict::Fail if !effects.is_none() => Some(effects.to_string()),
         Verdict::Fail => too_far(dut),
         _ => None,
     };
+    if found.verdict == Verdict::Inconclusive && !effects.is_none() {
+        found.reason = format!("{effects}; {}", found.reason);
+    }
     if let Some(why) = why {
         found.verdict = Verdict::Inconclusive;
         found.reason = format!("{why}; without that it might pass: {}", found.reason);
@@ -332,27 +340,6 @@ fn too_far(dut: &StatedDevice<'_>) -> Option<String> {
     (round_trip >= FAR && round_trip >= timeout).then(|| {
         format!("a round trip takes {}, and {whose} is {}: raise it", round_trip.show(), timeout.show())
     })
-}
-
-/// Brings back a device that has ended or no longer answers. The error says why that failed.
-fn revive(dut: &mut StatedDevice<'_>) -> Result<(), String> {
-    let ended = dut.ended();
-    let why = match &ended {
-        Some(how) => format!("the device has ended: {how}"),
-        None => format!("the device did not answer to reset, {UNANSWERED} times in a row"),
-    };
-    match dut.unanswered {
-        0 if ended.is_none() => return Ok(()),
-        UNANSWERED.. => return Err(why),
-        _ => {}
-    }
-    match dut.restart() {
-        Ok(true) => Ok(()),
-        // A running device may answer again.
-        Ok(false) if ended.is_none() => Ok(()),
-        Ok(false) => Err(why),
-        Err(error) => Err(format!("{why}; it cannot be started again: {error}")),
-    }
 }
 
 /// Quotes the id as one word for a shell.
@@ -403,8 +390,13 @@ pub(crate) fn run_script(
     let test = Test::new(dut, spec, seed, timeout_scale).at(points);
     let Record { outcome, mut observations, circumstances, ladder, read, set } = test.play(script);
     let ended = dut.ended();
+    let mute = ended.is_none() && silence::is_silent(dut, &outcome, &ladder, spec, timeout_scale);
+    let silent = mute && dut.serves_writes();
+    // A failed device affects everything else too.
+    if silent {
+        observations = vec![silence::observation(&ladder)];
+    }
     if let Some(how) = &ended {
-        // A failed device affects everything else too.
         let seen = format!("it ended: {how}");
         let ended = Observation::new(ROB_LIFE_001, false, Relation::True, "the device goes on", seen);
         observations = vec![Observation { packet: ladder.packets().count(), ..ended }];
@@ -421,9 +413,7 @@ pub(crate) fn run_script(
     let why = first.map(|it| format!("{}: expected {}, seen {}", it.requirement, it.expectation(), it.seen));
     let why = why.unwrap_or_default();
     let (verdict, reason) = match outcome {
-        Err(Stop::Silent) if ended.is_none() && !alive(dut, spec, timeout_scale) => {
-            (Verdict::Inconclusive, "the device answers nothing at all".into())
-        }
+        _ if mute && !silent => (Verdict::Inconclusive, "the device answers nothing at all".into()),
         Err(Stop::Gone(reason)) if broken.is_empty() => (Verdict::Inconclusive, reason),
         _ if first.is_some() => (Verdict::Fail, why),
         Err(Stop::Skipped(reason)) => (Verdict::Skipped, reason),
@@ -451,6 +441,8 @@ pub(crate) fn run_script(
         requirements,
         reason,
         at_packet: failed.map(|seen| seen.packet),
+        silent,
+        attempts: 1,
         duration_ns: (dut.now() - begun).as_nanos() as u64,
         recorded,
         read,
@@ -459,26 +451,6 @@ pub(crate) fn run_script(
         ladder,
         ..blank
     }
-}
-
-/// Returns whether the device answers a plain first write: silence means something only for a device that
-/// does.
-fn alive(dut: &mut dyn Dut, spec: &'static Spec, timeout_scale: f64) -> bool {
-    let seed = dut.nonce();
-    let mut test = Test::new(dut, spec, seed, timeout_scale);
-    if !test.facts().control {
-        return test.answers().unwrap_or(false);
-    }
-    let mut knock = || -> Outcome {
-        test.call(Reset {})?;
-        let region = test.region(64)?;
-        let pdc = test.initiate();
-        test.send(&pdc, &pdc.request(0).write(&region, 0, &[1; 64])?.build()?)?;
-        let soon = test.soon();
-        test.need("an answer to a plain write", soon, |seen| seen.is_for(&pdc).then_some(()))?;
-        Ok(())
-    };
-    knock().is_ok()
 }
 
 /// Returns a warning if the device says that it implements another version than `spec`.

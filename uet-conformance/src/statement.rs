@@ -153,6 +153,12 @@ pub(crate) struct StatedDevice<'a> {
     received: (usize, usize),
     /// The measured round-trip time, if notable.
     pub(crate) round_trip: Duration,
+    /// True if it has answered a plain write.
+    pub(crate) serves_writes: bool,
+    /// Number of instances in a row without a packet of the device.
+    pub(crate) mute: u32,
+    /// The first instance in which it became silent, of those in a row.
+    pub(crate) silent_since: Option<String>,
     /// Lengths of standing regions that take no write.
     pub(crate) refused_regions: Vec<u64>,
 }
@@ -166,6 +172,9 @@ impl<'a> StatedDevice<'a> {
             broken: None,
             received: (0, 0),
             round_trip: Duration::ZERO,
+            serves_writes: false,
+            mute: 0,
+            silent_since: None,
             refused_regions: Vec::new(),
         }
     }
@@ -255,6 +264,10 @@ impl Dut for StatedDevice<'_> {
 
     fn nonce(&self) -> u64 {
         self.dut.nonce()
+    }
+
+    fn serves_writes(&self) -> bool {
+        self.serves_writes
     }
 
     fn refuses_region(&self, length: u64) -> bool {

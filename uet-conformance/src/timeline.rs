@@ -1,7 +1,7 @@
 //! A trace as a timeline: times from its first step, phases, packets, operations, and obligations.
 
 use crate::history::History;
-use crate::ladder::{arguments, sentence};
+use crate::ladder::{again, arguments, sentence};
 use crate::{Entry, Ladder, LadderStep, Mark, Observation, Phase, Relation};
 use core::fmt;
 use serde::Serialize;
@@ -81,6 +81,9 @@ impl Ladder {
                 Entry::Called(op) => {
                     TimelineEvent::Control { operation: op.name(), arguments: arguments(op) }
                 }
+                Entry::Again(times, until) => {
+                    TimelineEvent::Note { text: again(*times, until.saturating_sub(*at)) }
+                }
                 Entry::Observed(observation) => TimelineEvent::Check((**observation).clone()),
                 Entry::Note(text) => TimelineEvent::Note { text: text.clone() },
             };
@@ -153,6 +156,7 @@ mod tests {
             tolerance: None,
             from: Some("rto_init_time, device".into()),
             packet: 1,
+            request: None,
             held: true,
         }
     }

@@ -70,7 +70,11 @@ pub struct InstanceResult {
     pub trace: Option<String>,
     /// The command that runs the instance again.
     pub rerun: String,
-    /// The duration by the link's clock.
+    /// True if the device, which had answered plain writes, answered none any more at its end.
+    pub silent: bool,
+    /// Number of times that it was played.
+    pub attempts: u32,
+    /// The duration of all attempts by the link's clock.
     pub duration_ns: u64,
     /// The steps of a random conversation.
     pub sequence: Option<Sequence>,
@@ -101,6 +105,8 @@ impl InstanceResult {
             capture: None,
             trace: None,
             rerun,
+            silent: false,
+            attempts: 0,
             duration_ns: 0,
             sequence: None,
             corrections: Corrections::default(),

@@ -191,8 +191,8 @@ fn semantics(f: &mut Formatter<'_>, ses: Ses<'_>, ext: Option<Ext<'_>>) -> fmt::
             extension(f, ext)?;
             message(f, header.head())
         }
-        Ses::Medium(header) => whole(f, header.head(), header.request_length(), ext),
-        Ses::Small(header) => whole(f, header.head(), header.request_length(), ext),
+        Ses::Medium(header) => whole(f, " MEDIUM", header.head(), header.request_length(), ext),
+        Ses::Small(header) => whole(f, " SMALL", header.head(), header.request_length(), ext),
         Ses::Response(header) => {
             let head = header.head();
             write!(f, " {} {}", head.opcode(), head.return_code())?;
@@ -219,14 +219,15 @@ fn part(f: &mut Formatter<'_>, part: Option<(u16, u32)>, whole: u32) -> fmt::Res
     }
 }
 
-/// Writes a request whose message is one packet.
+/// Writes a request whose message is one packet. The form of its header, if it is not the standard one, follows the opcode.
 fn whole(
     f: &mut Formatter<'_>,
+    form: &str,
     head: RequestHead<&[u8; 2]>,
     length: u16,
     ext: Option<Ext<'_>>,
 ) -> fmt::Result {
-    write!(f, " {} {length} B", head.opcode())?;
+    write!(f, " {}{form} {length} B", head.opcode())?;
     extension(f, ext)?;
     message(f, head)
 }
@@ -245,7 +246,8 @@ fn extension(f: &mut Formatter<'_>, ext: Option<Ext<'_>>) -> fmt::Result {
 }
 
 fn message(f: &mut Formatter<'_>, head: RequestHead<&[u8; 2]>) -> fmt::Result {
-    flags(f, &[(head.som(), "SOM"), (head.eom(), "EOM"), (head.dc(), "DC"), (head.ie(), "IE")])
+    let hd = (head.hd(), "HD");
+    flags(f, &[(head.som(), "SOM"), (head.eom(), "EOM"), hd, (head.dc(), "DC"), (head.ie(), "IE")])
 }
 
 fn security(f: &mut Formatter<'_>, tss: Tss<'_>) -> fmt::Result {

@@ -165,6 +165,14 @@ impl Test<'_> {
         self.compare(requirement, held, Relation::True, statement, String::new(), seen.to_string());
     }
 
+    /// Checks memory, whose wrong contents `seen` describes. The report shows the request that has last written any.
+    pub(crate) fn check_written(&mut self, requirement: &Requirement, what: &str, seen: Option<String>) {
+        let request = self.trace().last_write().filter(|_| seen.is_some());
+        let (held, seen) = (seen.is_none(), seen.unwrap_or_default());
+        let observation = self.judge.observation(requirement, held, Relation::True, what, seen);
+        self.push(Observation { request, ..observation });
+    }
+
     fn bounded<B: Show, T: Show>(
         &mut self,
         requirement: &Requirement,

@@ -45,7 +45,10 @@ impl Judge {
     }
 
     pub(super) fn step(&mut self, at: Duration, entry: Entry) {
-        self.phases.add(&mut self.ladder, at, entry);
+        match &entry {
+            Entry::Called(op) if self.ladder.count_again(at, op) => {}
+            _ => self.phases.add(&mut self.ladder, at, entry),
+        }
     }
 
     pub(super) fn mark_lost(&mut self, lost: &Wire, is_last: bool) {

@@ -1,5 +1,6 @@
 //! The suite derives the phases of a rule from the calls of the script, so no script states them.
 
+use crate::ladder::is_look;
 use crate::{Entry, Ladder, LadderStep, Phase};
 use core::time::Duration;
 use uet_control::Op;
@@ -49,7 +50,7 @@ impl Phases {
         let of_script = match &entry {
             Entry::Sent(_) => !self.automatic,
             Entry::Called(op) => !is_look(op),
-            Entry::Received(_) | Entry::Lost(_) | Entry::Note(_) => false,
+            Entry::Received(_) | Entry::Lost(_) | Entry::Again(..) | Entry::Note(_) => false,
             Entry::Observed(_) => true,
         };
         if matches!(entry, Entry::Observed(_)) {
@@ -82,11 +83,6 @@ fn is_arrangement(op: &Op) -> bool {
             | Op::ExposeRegion(_)
             | Op::PostReceive(_)
     )
-}
-
-/// Returns whether an operation only reads the state of the device.
-fn is_look(op: &Op) -> bool {
-    matches!(op, Op::ReadMemory(_) | Op::WaitCompletion(_) | Op::Counters(_))
 }
 
 #[cfg(test)]

@@ -123,15 +123,15 @@ fn a_message_says_what_is_done_and_how_much() {
     let first = Std::build(Opcode::UET_WRITE).head(|h| h.som(true)).request_length(16_384).done().unwrap();
     ses_says(first, None, "UET_WRITE 16384 B [SOM]");
     let last = Std::build(Opcode::UET_WRITE)
-        .head(|h| h.eom(true).dc(true).ie(true))
+        .head(|h| h.eom(true).hd(true).dc(true).ie(true))
         .payload_length(4)
         .message_offset(16_380)
         .request_length(16_384);
-    ses_says(last.done().unwrap(), None, "UET_WRITE 4 B at 16380 of 16384 B [EOM DC IE]");
+    ses_says(last.done().unwrap(), None, "UET_WRITE 4 B at 16380 of 16384 B [EOM HD DC IE]");
     let medium = Medium::build(Opcode::UET_TAGGED_SEND).request_length(64).done().unwrap();
-    ses_says(medium, None, "UET_TAGGED_SEND 64 B [SOM EOM]");
+    ses_says(medium, None, "UET_TAGGED_SEND MEDIUM 64 B [SOM EOM]");
     let small = Small::build(Opcode::UET_READ).head(|h| h.som(false).eom(false)).request_length(8);
-    ses_says(small.done().unwrap(), None, "UET_READ 8 B");
+    ses_says(small.done().unwrap(), None, "UET_READ SMALL 8 B");
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn an_extension_says_what_it_adds() {
     );
     let atomic = Small::build(Opcode::UET_ATOMIC).request_length(8).done().unwrap();
     let sum = Atomic::build(AtomicOpcode::SUM, AtomicDatatype::UINT64).done().unwrap();
-    ses_says(atomic, Some(sum.into()), "UET_ATOMIC 8 B SUM UINT64 [SOM EOM]");
+    ses_says(atomic, Some(sum.into()), "UET_ATOMIC SMALL 8 B SUM UINT64 [SOM EOM]");
     let swap = CompareSwap::zeroed()
         .edit()
         .atomic(|a| a.atomic_opcode(AtomicOpcode::CSWAP).atomic_datatype(AtomicDatatype::UINT32))
@@ -153,7 +153,7 @@ fn an_extension_says_what_it_adds() {
         .swap_value(0x1f)
         .done()
         .unwrap();
-    ses_says(atomic, Some(swap.into()), "UET_ATOMIC 8 B CSWAP UINT32 0x7 to 0x1f [SOM EOM]");
+    ses_says(atomic, Some(swap.into()), "UET_ATOMIC SMALL 8 B CSWAP UINT32 0x7 to 0x1f [SOM EOM]");
 }
 
 #[test]

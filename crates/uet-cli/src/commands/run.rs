@@ -95,6 +95,9 @@ pub(super) struct Run {
     /// Run each instance this many times
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), help_heading = "How the rules run")]
     repeat: u32,
+    /// Maximum number of attempts of an instance that does not pass while the host or --impair loses packets
+    #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..), help_heading = "How the rules run")]
+    attempts: u32,
     /// Maximum number of instances, at least one per rule [default: all on the built-in NIC, 1000 on other
     /// devices]
     #[arg(long, value_name = "COUNT", help_heading = "How the rules run")]
@@ -262,6 +265,7 @@ impl Run {
             seed: self.seed,
             timeout_scale: self.timeout_scale,
             repeat: self.repeat,
+            attempts: self.attempts,
             max_instances: self.max_instances,
             fail_fast: self.fail_fast,
             command,

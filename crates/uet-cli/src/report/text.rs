@@ -128,8 +128,13 @@ fn observation(
     writeln!(out, "    {}     {}", paint.faint("seen"), Plain(&broken.seen))
 }
 
-/// Returns the device's packet that a failure is about: the last one up to it, unless none was seen.
+/// Returns the packet that a failure is about: the suite's that caused it, or the device's last one up to it, unless none
+/// was seen.
 pub(super) fn seen_packet(found: &InstanceResult) -> Option<(usize, &[u8])> {
+    if let Some(request) = found.observations.first().and_then(|broken| broken.request) {
+        let (_, wire) = found.ladder.packets().nth(request.checked_sub(1)?)?;
+        return Some((request, &wire.bytes));
+    }
     let nothing = found.observations.first().is_some_and(|broken| broken.seen == "nothing");
     let last = found.at_packet.filter(|_| !nothing)?;
     let packets = found.ladder.of_the_device().take_while(|(number, _)| *number <= last);

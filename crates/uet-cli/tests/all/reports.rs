@@ -36,6 +36,7 @@ fn rule(id: &str, verdict: Verdict) -> RuleResult {
         tolerance: None,
         from: None,
         packet: 2,
+        request: None,
         held: false,
     };
     let failed = verdict.is_failure();
@@ -69,6 +70,8 @@ fn rule(id: &str, verdict: Verdict) -> RuleResult {
         capture: failed.then(|| "failures/x.pcapng".into()),
         trace: None,
         rerun: format!("uet run --id {id} --seed 1"),
+        silent: false,
+        attempts: 1,
         duration_ns: 1_500_000,
         ladder,
     };
@@ -81,6 +84,7 @@ fn rule(id: &str, verdict: Verdict) -> RuleResult {
         played: Default::default(),
         instances: Tally { pass: usize::from(!bad), fail: usize::from(bad), ..Tally::default() },
         failing: if bad { vec![worst] } else { Vec::new() },
+        attempts: 1,
         duration_ns: 1_500_000,
         waived: None,
         known: false,
@@ -251,6 +255,7 @@ fn texts_of_a_device_stay_texts_in_the_page() {
                 tolerance: Some(HOSTILE.into()),
                 from: Some(HOSTILE.into()),
                 packet: 2,
+                request: None,
                 held: false,
             };
             found.observations = vec![seen.clone()];

@@ -144,7 +144,10 @@ fn a_rule_as_json_has_the_keys_that_scripts_know() {
     let result = json(&LOSING);
     let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ");
     let rule = &result["rules"][0];
-    assert_eq!(keys(rule), "id group verdict requirements reason instances played failing duration_ns");
+    assert_eq!(
+        keys(rule),
+        "id group verdict requirements reason instances played failing attempts duration_ns"
+    );
     assert_eq!(rule["verdict"], "fail");
     assert_eq!(rule["requirements"], serde_json::json!(["PDS-ACK-004"]));
     assert_eq!(keys(&rule["instances"]), "pass fail inconclusive skipped");

@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 use serde_json::{Map, Value};
+use std::io;
 use uet_conformance::{Dut, DutError, Facts, NetworkEffects, Wire};
 use uet_control::{CallError, Event, Op, Welcome};
 use uet_emulator::Config;
@@ -36,6 +37,10 @@ pub(crate) trait Changes {
 
     fn network_effects(&mut self, nic: &mut Embedded) -> NetworkEffects {
         nic.network_effects()
+    }
+
+    fn restart(&mut self) -> io::Result<bool> {
+        Ok(false)
     }
 }
 
@@ -86,5 +91,9 @@ impl<C: Changes> Dut for Device<C> {
 
     fn network_effects(&mut self) -> NetworkEffects {
         self.changes.network_effects(&mut self.nic)
+    }
+
+    fn restart(&mut self) -> io::Result<bool> {
+        self.changes.restart()
     }
 }

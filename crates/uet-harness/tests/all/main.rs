@@ -4,6 +4,7 @@ mod around;
 mod busy;
 mod configurations;
 mod declared;
+mod dying;
 mod example;
 mod fuzz;
 mod imaginary_version;

@@ -69,6 +69,7 @@ mod tests {
             tolerance: None,
             from: None,
             packet: 1,
+            request: None,
             held: false,
         }
     }

@@ -1,0 +1,117 @@
+//! Devices that a packet silences: the rule that sent it fails, and the run goes on or says why it ends.
+
+use crate::around::{Changes, Device};
+use core::time::Duration;
+use std::io;
+use uet_conformance::{Dut, DutError, Options, RuleResult, RunResult, Verdict, Wire, run};
+use uet_harness::dut::Embedded;
+
+/// A device that sends nothing any more after a packet with an unassigned PDS type.
+struct Dying {
+    /// True if it can be started again.
+    restarts: bool,
+    /// The packet that silenced it.
+    killer: Option<Vec<u8>>,
+    starts: usize,
+}
+
+impl Dying {
+    fn new(restarts: bool) -> Device<Self> {
+        Device::new(Dying { restarts, killer: None, starts: 1 })
+    }
+}
+
+/// Returns the type of a packet, which is in its first five bits.
+fn kind(packet: &[u8]) -> u8 {
+    packet.first().map_or(0, |first| first >> 3)
+}
+
+impl Changes for Dying {
+    fn send(&mut self, nic: &mut Embedded, packet: &Wire) -> Result<(), DutError> {
+        if kind(&packet.bytes) > 20 {
+            self.killer.get_or_insert_with(|| packet.bytes.clone());
+        }
+        if self.killer.is_none() { nic.send(packet) } else { Ok(()) }
+    }
+
+    fn receive(&mut self, nic: &mut Embedded, until: Duration) -> Result<Option<Wire>, DutError> {
+        let received = nic.receive(until)?;
+        Ok(received.filter(|_| self.killer.is_none()))
+    }
+
+    fn restart(&mut self) -> io::Result<bool> {
+        self.killer = self.killer.take().filter(|_| !self.restarts);
+        self.starts += usize::from(self.restarts);
+        Ok(self.restarts)
+    }
+}
+
+fn played(device: &mut Device<Dying>) -> RunResult {
+    let groups = ["robustness", "ack"].map(String::from);
+    run(device, &Options { groups: groups.to_vec(), ..Options::default() }, |_| ())
+}
+
+fn failed(result: &RunResult) -> Vec<&RuleResult> {
+    result.rules.iter().filter(|rule| rule.verdict != Verdict::Pass).collect()
+}
+
+#[test]
+fn the_rule_that_silences_it_fails_with_the_packet() {
+    let mut device = Dying::new(true);
+    let result = played(&mut device);
+    let failed = failed(&result);
+    let ids: Vec<&str> = failed.iter().map(|rule| &*rule.id).collect();
+    let that_send_it = ["unknown-type", "tiny-packets", "random-packets", "bit-errors"];
+    assert_eq!(ids, that_send_it.map(|name| format!("robustness/{name}")));
+    for instance in failed.iter().flat_map(|rule| &rule.failing) {
+        assert_eq!((instance.verdict, instance.attempts), (Verdict::Fail, 1));
+        assert_eq!(instance.requirements, ["ROB-LIFE-001"]);
+    }
+    let worst = failed[0].worst().expect("an instance");
+    let first = worst.at_packet.expect("the first packet without an answer");
+    let silenced_by = worst.ladder.packets().position(|(_, wire)| kind(&wire.bytes) > 20);
+    assert!(silenced_by.expect("it is in the trace") + 1 >= first, "{}", worst.reason);
+    assert!(worst.reason.contains(&format!("no answer to packets {first} to ")), "{}", worst.reason);
+    let silenced: usize = failed.iter().map(|rule| rule.instances.fail).sum();
+    assert_eq!(device.changes.starts, 1 + silenced, "it is started again each time");
+    assert_eq!((result.stopped, result.not_run), (None, 0));
+}
+
+#[test]
+fn without_a_restart_the_run_ends() {
+    let result = played(&mut Dying::new(false));
+    let failed = failed(&result);
+    assert_eq!(failed.len(), 1);
+    assert_eq!(failed[0].verdict, Verdict::Fail);
+    let stopped = result.stopped.expect("it ended");
+    assert!(stopped.contains("silent since robustness/unknown-type"), "{stopped}");
+    assert!(result.not_run > 0);
+}
+
+/// A device that is silent from its first start, or again after each restart.
+struct Mute {
+    answered: bool,
+    restarts: bool,
+}
+
+impl Changes for Mute {
+    fn receive(&mut self, nic: &mut Embedded, until: Duration) -> Result<Option<Wire>, DutError> {
+        Ok(nic.receive(until)?.filter(|_| self.answered))
+    }
+
+    fn restart(&mut self) -> io::Result<bool> {
+        self.answered = false;
+        Ok(self.restarts)
+    }
+}
+
+#[test]
+fn a_device_that_never_answers_ends_the_run_soon() {
+    let result =
+        run(&mut Device::new(Mute { answered: false, restarts: false }), &Options::default(), |_| ());
+    let bad = |rule: &RuleResult| matches!(rule.verdict, Verdict::Fail | Verdict::Pass);
+    assert!(!result.rules.iter().any(bad));
+    let stopped = result.stopped.expect("it ended");
+    assert!(stopped.contains("silent since the begin of the run, in 5 instances in a row"), "{stopped}");
+    assert_eq!(result.rules.iter().map(|rule| rule.instances.inconclusive).sum::<usize>(), 5);
+}

@@ -1,0 +1,122 @@
+//! Finds out whether a device still answers, and brings back one that does not.
+
+use crate::statement::StatedDevice;
+use crate::{Dut, InstanceResult, Ladder, Observation, Pdc, Relation, Stop, Test, Verdict};
+use uet_control::Reset;
+use uet_wire::Spec;
+use uet_wire::catalogue::ROB_LIFE_001;
+
+/// Number of plain writes without an answer that show a silent device. The suite waits twice as long for each
+/// as for the one before: a busy machine delays a packet by a second at times.
+const KNOCKS: u32 = 4;
+
+/// Maximum number of such series, if the network affects packets of each.
+const ROUNDS: u32 = 3;
+
+/// The device counts as gone after this many unanswered `reset`s in a row.
+const UNANSWERED: u32 = 2;
+
+/// The run stops after this many instances in a row without a packet of a device that has been started again,
+/// or that has never answered.
+const MUTE: u32 = 5;
+
+/// Returns whether the device answers a plain first write. Returns `None` if nothing can be written to it.
+pub(crate) fn answers_a_write(dut: &mut dyn Dut, spec: &'static Spec, scale: f64) -> Option<bool> {
+    let rod = !dut.welcome().capabilities.iter().any(|claim| claim == "rud");
+    let seed = dut.nonce();
+    let mut test = Test::new(dut, spec, seed, scale);
+    let has_control = test.facts().control;
+    let mut knock = || -> Result<bool, Stop> {
+        if has_control {
+            test.call(Reset {})?;
+        }
+        let region = if has_control { test.region(64)? } else { test.no_region(64) };
+        let mut within = test.patience(test.soon());
+        for _ in 0..KNOCKS {
+            let pdc = Pdc { rod, ..test.initiate() };
+            test.request(&pdc, pdc.request(0).write(&region, 0, &[1; 64])?)?;
+            if test.wait(within, |seen| seen.is_for(&pdc).then_some(()))?.is_some() {
+                return Ok(true);
+            }
+            within *= 2;
+        }
+        Ok(false)
+    };
+    knock().ok()
+}
+
+/// Returns whether the device has become silent in an instance that ended like this, with this trace.
+///
+/// Only a device that has answered a plain write earlier in the run can be judged by one.
+pub(crate) fn is_silent(
+    dut: &mut dyn Dut,
+    outcome: &crate::Outcome,
+    ladder: &Ladder,
+    spec: &'static Spec,
+    scale: f64,
+) -> bool {
+    let unanswered = match outcome {
+        Err(Stop::Skipped(_) | Stop::Gone(_)) => false,
+        Err(Stop::Silent) => true,
+        // Without a control channel nothing closes the context of a plain write again.
+        _ if !dut.facts().control => ladder.of_the_device().next().is_none(),
+        _ => ladder.first_unanswered().is_some(),
+    };
+    let mut knock = || {
+        let before = dut.network_effects();
+        let answers = answers_a_write(dut, spec, scale);
+        // Silence that the network made shows nothing.
+        (answers == Some(false), dut.network_effects().since(before).is_none())
+    };
+    unanswered && (0..ROUNDS).map(|_| knock()).find(|(silent, clear)| !silent || *clear) == Some((true, true))
+}
+
+/// Returns what shows that the device has become silent. It is about the first packet after its last one.
+pub(crate) fn observation(ladder: &Ladder) -> Observation {
+    let (first, last) = (ladder.first_unanswered().unwrap_or_default(), ladder.packets().count());
+    let which = if first == last { format!("packet {first}") } else { format!("packets {first} to {last}") };
+    let seen = format!("no answer to {which}, and none to {KNOCKS} plain writes after a reset");
+    let broken = Observation::new(ROB_LIFE_001, false, Relation::True, "the device goes on to answer", seen);
+    Observation { packet: first, request: Some(first), ..broken }
+}
+
+/// Counts an instance without a packet of the device. The error says why the run cannot go on.
+pub(crate) fn count_mute(dut: &mut StatedDevice<'_>, result: &InstanceResult) -> Result<(), String> {
+    let is_mute = result.verdict != Verdict::Skipped && result.ladder.of_the_device().next().is_none();
+    let waits = result.silent || result.verdict == Verdict::Inconclusive && !dut.serves_writes;
+    if result.silent {
+        dut.silent_since.get_or_insert_with(|| result.instance.clone());
+    } else if !is_mute {
+        dut.silent_since = None;
+    }
+    dut.mute = if is_mute && waits { dut.mute + 1 } else { 0 };
+    if dut.mute < MUTE {
+        return Ok(());
+    }
+    let since = dut.silent_since.as_deref();
+    let since = since.map_or("since the begin of the run".into(), |since| format!("since {since}"));
+    Err(format!("the device has been silent {since}, in {MUTE} instances in a row"))
+}
+
+/// Brings back a device that has ended, does not answer to `reset`, or has become silent in this instance. The
+/// error says why that failed.
+pub(crate) fn revive(dut: &mut StatedDevice<'_>, silent_in: Option<&str>) -> Result<(), String> {
+    let ended = dut.ended();
+    let why = match (&ended, silent_in) {
+        (Some(how), _) => format!("the device has ended: {how}"),
+        (None, Some(instance)) => format!("the device has been silent since {instance}"),
+        (None, None) => format!("the device did not answer to reset, {UNANSWERED} times in a row"),
+    };
+    match dut.unanswered {
+        0 if ended.is_none() && silent_in.is_none() => return Ok(()),
+        UNANSWERED.. => return Err(why),
+        _ => {}
+    }
+    match dut.restart() {
+        Ok(true) => Ok(()),
+        // A running device may answer again.
+        Ok(false) if ended.is_none() && silent_in.is_none() => Ok(()),
+        Ok(false) => Err(why),
+        Err(error) => Err(format!("{why}; it cannot be started again: {error}")),
+    }
+}
