@@ -64,7 +64,7 @@ U.registries = {
       [9] = "NEGOTIATION",
     },
     unassigned = {
-      { { 9, 15 } },
+      { { 10, 15 } },
       { { 10, 15 } },
       { { 10, 15 } },
     },

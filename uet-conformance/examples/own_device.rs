@@ -255,7 +255,7 @@ impl Write {
                 place.copy_from_slice(payload);
                 ReturnCode::OK
             }
-            None => ReturnCode::AT_OUT_OF_RANGE,
+            None => ReturnCode::BAD_ADDR,
         }
     }
 }

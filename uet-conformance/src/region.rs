@@ -1,9 +1,14 @@
 //! Memory of the device, as requests address it: regions, and the buffers of receives.
 
 use uet_control::{ExposeRegion, Fill, Hex64, Permission, PostReceive};
+use uet_wire::registry::ReturnCode;
 
 /// All that a region can permit.
 pub(crate) const ALL: [Permission; 3] = [Permission::Read, Permission::Write, Permission::Atomic];
+
+/// The return codes for an access that a region does not permit.
+pub(crate) const DENIED: &[ReturnCode] =
+    &[ReturnCode::OP_VIOLATION, ReturnCode::PERM_VIOLATION, ReturnCode::AT_PERM];
 
 /// A memory region of the device with the fields that address it.
 #[derive(Clone, Debug, PartialEq, Eq)]

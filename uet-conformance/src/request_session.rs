@@ -1,6 +1,6 @@
 //! A session of requests from the suite with the device's answers.
 
-use crate::{Outcome, Part, Pdc, Request, RxPacket, Stop, Test};
+use crate::{Outcome, Part, Pdc, Request, RxPacket, Stop, Test, require};
 use core::time::Duration;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,6 +35,8 @@ pub struct RequestSession {
     answers: BTreeMap<u32, Answer>,
     /// Number of PSNs acknowledged cumulatively.
     covered: u32,
+    /// Number of PSNs that the next requests clear.
+    cleared: u32,
     /// Read data on the return direction, by offset of its PSN from the first.
     data: BTreeMap<u32, Data>,
     /// Read data in ACKs, by offset of the PSN that they name.
@@ -142,6 +144,7 @@ impl RequestSession {
             asked: BTreeMap::new(),
             answers: BTreeMap::new(),
             covered: 0,
+            cleared: 0,
             data: BTreeMap::new(),
             ridden: BTreeMap::new(),
             handed: BTreeSet::new(),
@@ -226,7 +229,16 @@ impl RequestSession {
     }
 
     fn request(&self, n: u32, part: &Part) -> Request {
-        Request { ext: part.ext, ..self.pdc.request(n).ses(part.ses, &part.payload) }
+        let request = self.pdc.request(n).clear(self.pdc.psn(self.cleared) - 1);
+        Request { ext: part.ext, ..request.ses(part.ses, &part.payload) }
+    }
+
+    /// Makes the next requests clear all that are answered, up to the first that is not. A device without room for
+    /// more responses waits for that.
+    pub fn clear_answered(&mut self) {
+        while self.cleared < self.next && self.known(self.pdc.psn(self.cleared)).is_some() {
+            self.cleared += 1;
+        }
     }
 
     fn distance(&self, psn: Psn) -> u32 {
@@ -306,6 +318,12 @@ impl RequestSession {
         psn: Psn,
     ) -> Result<Answer, Stop> {
         self.expect(t, requirement, "an ACK that says OK", psn, Answer::is_ok)
+    }
+
+    /// Skips the rule if the device answers that it does not support delivery complete, as section 3.4.8.3 permits.
+    pub(crate) fn supports_completion(&mut self, t: &mut Test<'_>, psn: Psn) -> Outcome {
+        let answer = self.answer(t, psn)?;
+        require(answer.code() != ReturnCode::UNSUPPORTED_OP, "the device does not support delivery complete")
     }
 
     /// Expects that all requests succeed.

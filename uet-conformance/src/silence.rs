@@ -35,7 +35,8 @@ pub(crate) fn answers_a_write(dut: &mut dyn Dut, spec: &'static Spec, scale: f64
         for _ in 0..KNOCKS {
             let pdc = Pdc { rod, ..test.initiate() };
             test.request(&pdc, pdc.request(0).write(&region, 0, &[1; 64])?)?;
-            if test.wait(within, |seen| seen.is_for(&pdc).then_some(()))?.is_some() {
+            // A device that answers at a wrong place is not silent.
+            if test.wait(within, |seen| seen.is_for(&pdc).then_some(()))?.is_some() || test.heard() {
                 return Ok(true);
             }
             within *= 2;
@@ -58,6 +59,7 @@ pub(crate) fn is_silent(
     let unanswered = match outcome {
         Err(Stop::Skipped(_) | Stop::Gone(_)) => false,
         Err(Stop::Silent) => true,
+        _ if !dut.serves_writes() => false,
         // Without a control channel nothing closes the context of a plain write again.
         _ if !dut.facts().control => ladder.of_the_device().next().is_none(),
         _ => ladder.first_unanswered().is_some(),

@@ -11,7 +11,7 @@ use uet_model::ses::{
     Abort, ByteOrder, FormChoice, Restart, SesParams, SmallIndex, SwapOrder, TokenOrder, TooLong, UudOpcode,
 };
 use uet_wire::Version;
-use uet_wire::registry::{CtlType, ReturnCode, Status};
+use uet_wire::registry::ReturnCode;
 
 /// The parameters of a NIC.
 ///
@@ -104,21 +104,6 @@ impl Config {
         let network =
             NetworkParams { sender_rate: rate, receiver_rate: rate, base_rtt, ..NetworkParams::default() };
         Config { pds, network, ..Config::default() }
-    }
-
-    /// Makes the NIC speak this version of the specification. Before 1.0.2, it does not understand NEGOTIATION.
-    ///
-    /// ```
-    /// use uet_emulator::Config;
-    /// use uet_wire::Version;
-    ///
-    /// let mut config = Config::default();
-    /// config.speak(Version::V1_0_1);
-    /// assert!(!config.pds.negotiation);
-    /// ```
-    pub fn speak(&mut self, version: Version) {
-        self.version = version;
-        self.pds.negotiation = CtlType::NEGOTIATION.status(version) == Status::Assigned;
     }
 
     /// Returns the complete parameters of packet delivery, or an error if they are invalid.

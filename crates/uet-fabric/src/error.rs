@@ -105,7 +105,7 @@ impl Code {
         match code {
             ReturnCode::NO_MATCH | ReturnCode::DISABLED | ReturnCode::DISABLED_GEN => Code::ENORX,
             ReturnCode::BAD_MKEY => Code::ENOKEY,
-            ReturnCode::PERM_VIOLATION | ReturnCode::AT_PERM => Code::EACCES,
+            ReturnCode::OP_VIOLATION | ReturnCode::PERM_VIOLATION | ReturnCode::AT_PERM => Code::EACCES,
             ReturnCode::AT_OUT_OF_RANGE | ReturnCode::BAD_ADDR => Code::EINVAL,
             ReturnCode::BAD_INDEX | ReturnCode::BAD_PID | ReturnCode::BAD_JOB_ID => Code::EHOSTUNREACH,
             ReturnCode::BAD_GENERATION => Code::EHOSTUNREACH,

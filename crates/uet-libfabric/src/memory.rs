@@ -86,7 +86,7 @@ impl Buffer {
         mut visit: impl FnMut(usize, usize, usize),
     ) -> Result<(), ReturnCode> {
         let end = offset.checked_add(length).filter(|end| *end <= self.length);
-        let end = end.ok_or(ReturnCode::AT_OUT_OF_RANGE)?;
+        let end = end.ok_or(ReturnCode::BAD_ADDR)?;
         let mut start = 0;
         for part in &self.parts {
             let (from, to) = (start.max(offset), (start + part.length).min(end));
@@ -152,8 +152,8 @@ mod tests {
         let mut read = [0; 5];
         buffer.read(1, &mut read).unwrap();
         assert_eq!(&read, b"bXYZf");
-        assert_eq!(buffer.write(6, b"xy"), Err(ReturnCode::AT_OUT_OF_RANGE));
-        assert_eq!(buffer.read(usize::MAX, &mut read), Err(ReturnCode::AT_OUT_OF_RANGE));
+        assert_eq!(buffer.write(6, b"xy"), Err(ReturnCode::BAD_ADDR));
+        assert_eq!(buffer.read(usize::MAX, &mut read), Err(ReturnCode::BAD_ADDR));
 
         let mut window = buffer.window(2, 3);
         assert_eq!((window.len(), window.address()), (3, buffer.address() + 2));

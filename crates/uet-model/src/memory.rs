@@ -72,7 +72,7 @@ impl fmt::Debug for dyn Memory {
 }
 
 /// The code for an access outside the memory, which the model never makes.
-const OUTSIDE: ReturnCode = ReturnCode::AT_OUT_OF_RANGE;
+const OUTSIDE: ReturnCode = ReturnCode::BAD_ADDR;
 
 impl Memory for [u8] {
     fn len(&self) -> usize {
@@ -170,7 +170,7 @@ fn lock<M: ?Sized>(memory: &Mutex<M>) -> MutexGuard<'_, M> {
     memory.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Read-only memory: writes fail with `PERM_VIOLATION`.
+/// Read-only memory: writes fail with `OP_VIOLATION`.
 impl Memory for Bytes {
     fn len(&self) -> usize {
         Bytes::len(self)
@@ -181,7 +181,7 @@ impl Memory for Bytes {
     }
 
     fn write(&mut self, _: usize, _: &[u8]) -> Result<(), ReturnCode> {
-        Err(ReturnCode::PERM_VIOLATION)
+        Err(ReturnCode::OP_VIOLATION)
     }
 
     fn as_slice(&self) -> Option<&[u8]> {

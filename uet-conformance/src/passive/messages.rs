@@ -48,10 +48,6 @@ impl Rules<'_> {
         self.hold(SES_READ_004, with, in_ack == before.in_ack, || {
             "data of one read in an ACK and in a request".into()
         });
-        let id = header.response_message_id();
-        self.hold(SES_READ_010, with, in_ack || before.in_ack || id == before.response_message_id, || {
-            format!("response_message_id {id} and {} in the data of one read", before.response_message_id)
-        });
     }
 
     fn pair(&mut self, with: u64, first: MessagePart, second: MessagePart) {

@@ -40,7 +40,7 @@ catalogue! {
     SES_MEM_004 "SES-MEM-004" Must "3.4.1" 2 "behaviour"
         "An access that is not entirely inside its region touches no memory, inside or outside";
     SES_MEM_005 "SES-MEM-005" Should "3.4.1" 2 "behaviour"
-        "A target answers BAD_MKEY to an unknown key, and PERM_VIOLATION or AT_PERM to a forbidden access";
+        "A target answers BAD_MKEY to an unknown key, and OP_VIOLATION, PERM_VIOLATION or AT_PERM to a forbidden access";
 
     SES_CUT_001 "SES-CUT-001" Must "3.4.2" 2 "behaviour"
         "Packet k of a message carries the data at offset k times the payload MTU";
@@ -147,8 +147,8 @@ catalogue! {
         "With RUDI, read data is in the response, up to an MTU, whatever Max_ACK_Data_Size is";
     SES_READ_009 "SES-READ-009" Must "3.5.8" 1 "behaviour"
         "An initiator keeps a context open while read data is outstanding on it";
-    SES_READ_010 "SES-READ-010" Should "3.4.4.2" 1 "behaviour"
-        "Data on the return direction has a message_id that the target chose, equal for all data of the read";
+    SES_READ_010 "SES-READ-010" May "3.5.20.2.5" 2 "behaviour"
+        "A target may choose a message_id of its own for read data on the return direction";
 
     SES_AMO_001 "SES-AMO-001" Must "3.4.2" 2 "behaviour"
         "An atomic changes each of its elements in one step, with the arithmetic of its datatype";

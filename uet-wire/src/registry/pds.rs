@@ -49,7 +49,7 @@ registry! {
         6 PROBE "asks for an acknowledgment with the receive state";
         7 CREDIT "grants credit";
         8 CREDIT_REQUEST "asks for credit";
-        9 NEGOTIATION "agrees on capabilities; may open a context" since V1_0_2;
+        9 NEGOTIATION "agrees on capabilities; may open a context";
     }
 }
 

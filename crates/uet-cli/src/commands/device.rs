@@ -98,7 +98,7 @@ impl DeviceArgs {
             return Ok(Device::Remote(Box::new(remote)));
         }
         let mut config = Config { seed, ..Config::default() };
-        config.speak(self.spec.released());
+        config.version = self.spec.released();
         if let Some(path) = &self.config {
             super::read_config(path, &mut config)?;
         }

@@ -242,7 +242,7 @@ impl Emulate {
 
     fn config(&self) -> io::Result<Config> {
         let mut config = if self.virtual_time { Config::default() } else { Config::real_time() };
-        config.speak(self.spec.released());
+        config.version = self.spec.released();
         // The floor of `expected` is lost with the process, and its next run would execute recorded requests.
         config.secure.start_psn_method = StartPsnMethod::Random;
         if let Some(path) = &self.config {

@@ -124,7 +124,7 @@ fn a_refusal_ends_the_operation() {
     pair.expose(vec![0; 8]);
     let wrong = Work::Write { key: Key(1), offset: 0, data: data(4) };
     assert_eq!(pair.work(wrong).unwrap_err().code, ReturnCode::BAD_MKEY);
-    assert_eq!(pair.work(write(data(9))).unwrap_err().code, ReturnCode::AT_OUT_OF_RANGE);
+    assert_eq!(pair.work(write(data(9))).unwrap_err().code, ReturnCode::BAD_ADDR);
 }
 
 #[test]

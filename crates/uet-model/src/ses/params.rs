@@ -12,10 +12,10 @@ pub struct SesParams {
     pub small_index: SmallIndex,
     /// True if `ri_generation` protects memory as it protects queues. Open: yes, as in the example of the articles.
     pub region_generation: bool,
-    /// The return code for an access outside its region. Open: AT_OUT_OF_RANGE; implementations also use BAD_ADDR and
-    /// UNSUPPORTED_SIZE.
+    /// The return code for an access outside its region. Open: BAD_ADDR, which a table of codes names for it;
+    /// implementations also use AT_OUT_OF_RANGE and UNSUPPORTED_SIZE.
     pub out_of_range: ReturnCode,
-    /// The return code for an access without permission: PERM_VIOLATION, or AT_PERM.
+    /// The return code for an access without permission: OP_VIOLATION, PERM_VIOLATION or AT_PERM.
     pub denied: ReturnCode,
     /// The handling of a send longer than its buffer.
     pub too_long: TooLong,
@@ -181,8 +181,8 @@ impl Default for SesParams {
             form: FormChoice::default(),
             small_index: SmallIndex::default(),
             region_generation: true,
-            out_of_range: ReturnCode::AT_OUT_OF_RANGE,
-            denied: ReturnCode::PERM_VIOLATION,
+            out_of_range: ReturnCode::BAD_ADDR,
+            denied: ReturnCode::OP_VIOLATION,
             too_long: TooLong::default(),
             read_in_ack: true,
             restart: Restart::default(),

@@ -122,7 +122,7 @@ fn read_only_bytes_refuse_writes() {
     feps[1].ses_mut().expose(INDEX, Region { key: KEY, base: 0, access: Access::ALL, data }).unwrap();
     let read = complete(&mut feps, Work::Read { key: KEY, offset: 0, length: 8 });
     assert_eq!(read.unwrap().data, "constant");
-    assert_eq!(complete(&mut feps, write(b"x")).unwrap_err().code, ReturnCode::PERM_VIOLATION);
+    assert_eq!(complete(&mut feps, write(b"x")).unwrap_err().code, ReturnCode::OP_VIOLATION);
 }
 
 #[test]

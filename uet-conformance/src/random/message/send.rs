@@ -7,6 +7,7 @@ use crate::random::play::{PROCESS, Player, REGIONS, SENDS, job};
 use crate::random::shadow::{Cell, atomic};
 use crate::random::step::{self, By, Form, Wrong};
 use crate::random::step::{bits, opcode};
+use crate::region::DENIED;
 use crate::{Message, Outcome, Region, Stop};
 use uet_control::{Fill, PostKind};
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode, Opcode, ReturnCode};
@@ -222,14 +223,15 @@ impl Player<'_, '_> {
         let denied = match plan.kind {
             PostKind::Write => region.no_write,
             PostKind::Read => region.no_read,
-            _ => region.no_atomic || fetches && region.no_read,
+            _ => region.no_atomic && region.no_write,
         };
         if denied {
-            codes.push(vec![ReturnCode::PERM_VIOLATION, ReturnCode::AT_PERM]);
+            codes.push(DENIED.to_vec());
             open |= length == 0;
         }
-        // Open: whether an atomic needs the permission to write.
-        open |= operands.is_some() && region.no_write;
+        // Open: which permissions an atomic needs.
+        let lacks_any = region.no_atomic || region.no_write || region.no_read;
+        open |= operands.is_some() && lacks_any && !denied;
         if plan.by == By::Rudi && !region.safe {
             codes.push(vec![ReturnCode::OP_VIOLATION]);
             open |= length == 0;

@@ -157,8 +157,11 @@ pub(super) const RULES: &[Rule] = &[
             grant_by_control(t, &flow.target, WRAP - 50)?;
             flow.target
                 .expect_none(t, RCCC_COUNT_002, "a new packet for a stale grant", during, |n| n >= highest)?;
-            grant_by_control(t, &flow.target, 200)?;
-            flow.target.expect_new(t, RCCC_COUNT_001, highest)?;
+            // A write that has ended needs no more credit.
+            if (flow.count() as usize) < packets + 1 {
+                grant_by_control(t, &flow.target, 200)?;
+                flow.target.expect_new(t, RCCC_COUNT_001, highest)?;
+            }
             Ok(())
         }),
     rule("rccc/overdrawn", "A source repays overdrawn credit from later grants")

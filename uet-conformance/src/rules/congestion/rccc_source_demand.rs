@@ -1,11 +1,13 @@
 //! The demand that a source of RCCC states (section 3.6.14).
 
 use super::steps::{
-    bytes_after_grant, credit_flow, credit_target, flow_without_credit, grant_by_control, opening_request,
+    WRAP, bytes_after_grant, credit_flow, credit_target, flow_without_credit, grant_by_control,
+    opening_request,
 };
 use crate::flow::Flow;
 use crate::prelude::*;
 use crate::rules::steps::full_packet_size;
+use uet_wire::Units24;
 use uet_wire::pds::Pds;
 
 /// The length of a message, in packets.
@@ -69,7 +71,9 @@ pub(super) const RULES: &[Rule] = &[
                 .from_parameter("rate times base_rtt")
                 .tolerating("twice this and the message");
             for n in 0..flow.count() {
-                if let Some(demand) = credit_target(&flow.target.packet(n)?.seen) {
+                // A target in the half behind the grants is an old one, and demands nothing.
+                let ahead = |demand: &Units24| demand.get() < WRAP / 2;
+                if let Some(demand) = credit_target(&flow.target.packet(n)?.seen).filter(ahead) {
                     t.at_most(RCCC_COUNT_001, "credit_target before any grant", most.clone(), demand.get());
                 }
             }

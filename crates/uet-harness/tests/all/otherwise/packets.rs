@@ -4,7 +4,13 @@ use super::{
     Hears, Otherwise, Says, device, find, get, hears_all, is, is_control, others, passes, pdcid, results,
     says_all, set, verdict,
 };
-use uet_conformance::{Verdict, Wire};
+use crate::around::{Changes, Device};
+use core::time::Duration;
+use serde_json::{Map, Value, json};
+use uet_conformance::{Dut, DutError, Verdict, Wire};
+use uet_control::{CallError, Op};
+use uet_emulator::Config;
+use uet_harness::dut::Embedded;
 use uet_wire::pds::{AckCc, Control, Nack, Pds};
 use uet_wire::registry::{AckRequest, CcType, CtlType, NackCode, Opcode, PdsType, ReturnCode};
 use uet_wire::{Psn, Uet, UetBuf};
@@ -199,4 +205,81 @@ fn it_always_sends_congestion_state() {
         device.came.push_back(wire);
     };
     passes("ack/type", hears_all, says);
+}
+
+/// Section 3.5.20.3.2 lets it drop a retransmission outside the window.
+#[test]
+fn it_drops_a_retransmission_outside_the_window() {
+    let hears: Hears = |_, wire| !is(wire, "pds.flags.retx", 1);
+    passes("window/below", hears, says_all);
+}
+
+/// Section 3.4.8.3 lets it refuse delivery complete.
+#[test]
+fn it_does_not_support_delivery_complete() {
+    let hears: Hears = |device, wire| {
+        let is_last = is(wire, "ses.dc", 1) && is(wire, "ses.som", 0);
+        if let Some(psn) = get(wire, "pds.psn").filter(|_| is_last) {
+            device.sizes.insert(psn as u32, 0);
+        }
+        true
+    };
+    let says: Says = |device, mut wire| {
+        let names = match Uet::parse_lax(&wire.bytes).0.pds {
+            Some(Pds::Ack(ack)) => ack.ack_psn(),
+            Some(Pds::AckCc(ack)) => ack.ack().ack_psn(),
+            _ => None,
+        };
+        if names.is_some_and(|psn| device.sizes.contains_key(&psn.0)) {
+            set(&mut wire, "ses.return_code", ReturnCode::UNSUPPORTED_OP.code().into());
+        }
+        device.came.push_back(wire);
+    };
+    for rule in ["write/delivery-complete", "message-end/delivery-complete"] {
+        let (verdict, reason) = verdict(rule, 1, hears, says);
+        assert_eq!(verdict, Verdict::Skipped, "{rule}: {reason}");
+    }
+}
+
+/// With Enb_ACK_Per_Pkt it requests ACKs as a source, and acknowledges as before as a receiver.
+struct RequestsEach;
+
+impl Changes for RequestsEach {
+    fn ask(&mut self, nic: &mut Embedded, op: Op) -> Result<Map<String, Value>, CallError> {
+        match &op {
+            Op::Configure(configure) if configure.parameters.contains_key("enb_ack_per_pkt") => {
+                Ok(json!({"taken": ["enb_ack_per_pkt"]}).as_object().unwrap().clone())
+            }
+            _ => nic.ask(op),
+        }
+    }
+
+    fn receive(&mut self, nic: &mut Embedded, until: Duration) -> Result<Option<Wire>, DutError> {
+        let mut received = nic.receive(until)?;
+        if let Some(wire) = received.as_mut() {
+            set(wire, "pds.flags.ar", 1);
+        }
+        Ok(received)
+    }
+}
+
+#[test]
+fn its_source_requests_an_ack_of_each_packet() {
+    let result = results(&mut Device::new(RequestsEach), &["ack/each-packet"]);
+    assert_eq!(others(&result, &[Verdict::Pass]), [""; 0]);
+}
+
+/// The codes that public sources name for an access that its region does not permit.
+#[test]
+fn it_denies_with_each_code() {
+    for code in [ReturnCode::PERM_VIOLATION, ReturnCode::AT_PERM, ReturnCode::OP_VIOLATION] {
+        let mut config = Config::default();
+        config.ses.denied = code;
+        let mut nic = Embedded::new(config).unwrap();
+        let result = results(
+            &mut nic,
+            &["access/denied", "rudi/denied", "addressing/not-writable", "addressing/no-atomics"],
+        );
+        assert_eq!(others(&result, &[Verdict::Pass]), [""; 0], "{code}");
+    }
 }

@@ -105,9 +105,9 @@ fn each_code_has_its_cause() {
         (at(Peer { generation: 4, ..good }), ReturnCode::BAD_GENERATION),
         (at(Peer { index: 11, generation: 0, ..good }), ReturnCode::DISABLED),
         (on(write(0xbad, 0, data(8))), ReturnCode::BAD_MKEY),
-        (on(write(READ_ONLY, 0, data(8))), ReturnCode::PERM_VIOLATION),
-        (on(write(KEY, 4089, data(8))), ReturnCode::AT_OUT_OF_RANGE),
-        (on(read(KEY, 4096, 1)), ReturnCode::AT_OUT_OF_RANGE),
+        (on(write(READ_ONLY, 0, data(8))), ReturnCode::OP_VIOLATION),
+        (on(write(KEY, 4089, data(8))), ReturnCode::BAD_ADDR),
+        (on(read(KEY, 4096, 1)), ReturnCode::BAD_ADDR),
         (on(read(READ_ONLY, 200, 1)), ReturnCode::BAD_ADDR),
         (on(read(KEY, u64::MAX, 1)), ReturnCode::BAD_ADDR),
         (atomic(sum, int, 4, data(8)), ReturnCode::AMO_UNALIGNED),
@@ -291,13 +291,13 @@ fn an_error_ends_its_message() {
     let region = region(&mut pair, KEY, 3 * 4096);
     let id = pair.side[0].post(write(KEY, 1, data(3 * 4096))).unwrap();
     pair.run();
-    assert_eq!(pair.outcome(id).unwrap_err().code, ReturnCode::AT_OUT_OF_RANGE);
+    assert_eq!(pair.outcome(id).unwrap_err().code, ReturnCode::BAD_ADDR);
     let codes: Vec<ReturnCode> = pair
         .responses
         .iter()
         .map(|(_, response)| Response::parse(&response.head).unwrap().0.head().return_code())
         .collect();
-    assert_eq!(codes, [ReturnCode::AT_OUT_OF_RANGE; 3]);
+    assert_eq!(codes, [ReturnCode::BAD_ADDR; 3]);
     // The target placed no packet, not even those that fit.
     assert!(pair.side[1].memory(region).unwrap().iter().all(|byte| *byte == 0));
 }
@@ -380,7 +380,7 @@ fn every_event_displays_as_a_sentence() {
         sentences,
         [
             "8 bytes placed at 0x1000, in region 0",
-            "UET_WRITE from 10.0.0.1 is answered by AT_OUT_OF_RANGE: 8 bytes at 9 are outside a region of 16",
+            "UET_WRITE from 10.0.0.1 is answered by BAD_ADDR: 8 bytes at 9 are outside a region of 16",
             "16 bytes read at 0x1000, in region 0, returned in the ACK",
             "an unexpected send to index 10 of process 2 of job 101 is kept",
         ]

@@ -263,7 +263,7 @@ proptest! {
         net.run_to([2, 0]);
         let outcomes = net.outcomes();
         if length > 1 {
-            prop_assert_eq!(outcomes[&bad].as_ref().unwrap_err().code, ReturnCode::AT_OUT_OF_RANGE);
+            prop_assert_eq!(outcomes[&bad].as_ref().unwrap_err().code, ReturnCode::BAD_ADDR);
         }
         prop_assert!(outcomes[&good].is_ok());
         prop_assert_eq!(&net.memory(1)[..length], &data(length)[..]);

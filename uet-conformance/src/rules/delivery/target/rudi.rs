@@ -239,7 +239,7 @@ pub(super) const RULES: &[Rule] = &[
             for retx in [false, true] {
                 send(t, &initiator, 1, Request { retx, ..request.clone() })?;
                 let seen = expect_rudi_response(t, PDS_RUDI_003, &initiator, 1)?;
-                let codes = [Some(ReturnCode::PERM_VIOLATION), Some(ReturnCode::AT_PERM)];
+                let codes: Vec<_> = crate::region::DENIED.iter().copied().map(Some).collect();
                 t.one_of(SES_MEM_005, "return_code", &codes, seen.return_code());
                 t.check(SES_MEM_003, "bytes of data", 0, seen.payload().len());
             }

@@ -2,6 +2,7 @@
 
 use crate::elements::{kind, supported};
 use crate::prelude::*;
+use crate::region::DENIED;
 use crate::rules::steps::HEADER;
 use crate::{Part, RequestSession};
 use uet_control::{Permission, PostReceive};
@@ -14,22 +15,19 @@ enum Access {
     Read,
     Atomic,
     Fetch,
-    FetchRead,
     Swap,
     FetchSwap,
 }
 
-/// An operation and a permission that it needs. Open: whether an atomic also needs permission to write.
-const ACCESS: Axis<(Access, Permission)> = axis("access").needing(&[
-    ("write-without-write", (Access::Write, Permission::Write), &[WRITE]),
-    ("read-without-read", (Access::Read, Permission::Read), &[READ]),
-    ("atomic-without-atomic", (Access::Atomic, Permission::Atomic), &[ATOMIC]),
-    ("fetch-without-atomic", (Access::Fetch, Permission::Atomic), &[FETCH_ATOMIC]),
-    ("fetch-without-read", (Access::Fetch, Permission::Read), &[FETCH_ATOMIC]),
-    ("fetch-read-without-read", (Access::FetchRead, Permission::Read), &[FETCH_ATOMIC]),
-    ("swap-without-atomic", (Access::Swap, Permission::Atomic), &[ATOMIC]),
-    ("fetch-swap-without-atomic", (Access::FetchSwap, Permission::Atomic), &[FETCH_ATOMIC]),
-    ("fetch-swap-without-read", (Access::FetchSwap, Permission::Read), &[FETCH_ATOMIC]),
+/// An operation, and the permissions of a region that refuses it. Open: whether an atomic needs permission to read,
+/// to write, or one of its own. A region that may only be read has at most one of them.
+const ACCESS: Axis<(Access, &'static [Permission])> = axis("access").needing(&[
+    ("write-without-write", (Access::Write, &[Permission::Read, Permission::Atomic]), &[WRITE]),
+    ("read-without-read", (Access::Read, &[Permission::Write, Permission::Atomic]), &[READ]),
+    ("atomic-with-read", (Access::Atomic, &[Permission::Read]), &[ATOMIC]),
+    ("fetch-with-read", (Access::Fetch, &[Permission::Read]), &[FETCH_ATOMIC]),
+    ("swap-with-read", (Access::Swap, &[Permission::Read]), &[ATOMIC]),
+    ("fetch-swap-with-read", (Access::FetchSwap, &[Permission::Read]), &[FETCH_ATOMIC]),
 ]);
 
 const OPERATION: Axis<Access> = axis("operation").needing(&[
@@ -132,13 +130,11 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[SES_MEM_003, SES_MEM_005, SES_GTD_001, SES_ERR_001])
         .over(&[&ACCESS, &HEADER, &MODE])
         .run(|t| {
-            let (access, denied) = t.value(&ACCESS);
-            let all = [Permission::Read, Permission::Write, Permission::Atomic];
-            let permissions: Vec<Permission> = all.into_iter().filter(|it| *it != denied).collect();
+            let (access, granted) = t.value(&ACCESS);
+            let permissions = granted.to_vec();
             let (region, memory) = t.exposed(64, |region| ExposeRegion { permissions, ..region })?;
             let message = operation(access, &region, 8)?;
-            let codes = [ReturnCode::PERM_VIOLATION, ReturnCode::AT_PERM];
-            expect_refused(t, SES_MEM_003, &message, Some((SES_MEM_005, &codes)), (&region, &memory))
+            expect_refused(t, SES_MEM_003, &message, Some((SES_MEM_005, DENIED)), (&region, &memory))
         }),
     rule("access/outside", "Every operation outside its region is refused and leaves memory unchanged")
         .checks(&[SES_MEM_004, SES_GTD_001, SES_ERR_001])
@@ -255,10 +251,6 @@ fn operation(access: Access, region: &Region, offset: u64) -> Result<Message, St
         Access::Read => Message::read(region, offset, 8),
         Access::Atomic => atomic(AtomicOpcode::SUM)?,
         Access::Fetch => atomic(AtomicOpcode::SUM)?.opcode(Opcode::UET_FETCHING_ATOMIC),
-        Access::FetchRead => {
-            let read = Message::atomic(region, offset, (AtomicOpcode::READ, AtomicDatatype::UINT64), &[])?;
-            Message { length: 8, ..read.opcode(Opcode::UET_FETCHING_ATOMIC) }
-        }
         Access::Swap => swap()?,
         Access::FetchSwap => swap()?.opcode(Opcode::UET_FETCHING_ATOMIC),
     })

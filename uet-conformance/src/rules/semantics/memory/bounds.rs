@@ -1,11 +1,9 @@
 //! Requests beyond the end of their region or without its permission (section 3.4.1).
 
 use crate::prelude::*;
+use crate::region::DENIED;
 use uet_control::Permission;
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode};
-
-/// The codes for an access that its region does not permit.
-const DENIED: &[ReturnCode] = &[ReturnCode::PERM_VIOLATION, ReturnCode::AT_PERM];
 
 /// Begins a rule with the usual needs and axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
@@ -117,7 +115,8 @@ fn not_writable(t: &mut Test<'_>) -> Outcome {
 }
 
 fn no_atomics(t: &mut Test<'_>) -> Outcome {
-    let (region, memory) = region_with(t, &[Permission::Read, Permission::Write])?;
+    // Open: which permissions an atomic needs. Permission to read alone is never enough.
+    let (region, memory) = region_with(t, &[Permission::Read])?;
     let mut session = t.session();
 
     let sum = (AtomicOpcode::SUM, AtomicDatatype::UINT64);

@@ -30,9 +30,6 @@ pub(super) const RULES: &[Rule] = &[
     rule("read/ack-or-return", "All data of one read travels either in ACKs or on the return direction")
         .checks(&[SES_READ_004])
         .run(ack_or_return),
-    rule("read/response-message-id", "All return data of a read has one response_message_id")
-        .checks(&[SES_READ_010, SES_READ_001])
-        .run(response_message_id),
     rule("read/out-of-order", "Read requests that arrive out of order each return their own part")
         .checks(&[SES_READ_001])
         .needs(&[RUD, READ])
@@ -182,20 +179,6 @@ fn ack_or_return(t: &mut Test<'_>) -> Outcome {
     let pieces = read(t, &mut session, &Message::read(&region, 0, length as u32), SES_READ_004)?;
     let in_acks = pieces.iter().filter(|piece| piece.in_ack).count();
     t.one_of(SES_READ_004, "packets of read data in ACKs", &[0, pieces.len()], in_acks);
-    Ok(())
-}
-
-fn response_message_id(t: &mut Test<'_>) -> Outcome {
-    let length = 2 * t.mtu();
-    let (region, _) = t.patterned(length as u64)?;
-    let mut session = t.session();
-
-    let pieces = read(t, &mut session, &Message::read(&region, 0, length as u32), SES_READ_001)?;
-    let response_id = |piece: &Data| piece.long().map(|header| header.response_message_id());
-    let first = pieces.first().and_then(response_id);
-    for piece in pieces.iter().filter(|piece| !piece.in_ack) {
-        t.check(SES_READ_010, "response_message_id", first, response_id(piece));
-    }
     Ok(())
 }
 

@@ -244,6 +244,7 @@ fn delivery_complete(t: &mut Test<'_>) -> Outcome {
         seen.answers(&pdc, last).filter(|_| code == Some(ReturnCode::OK))
     })?;
     session.ask_late(t, psns[0], &parts[0])?;
+    session.supports_completion(t, last)?;
     session.accepted(t, SES_RESP_005, last)?;
     t.check_memory(SES_RESP_005, &region, 0, &memory)
 }

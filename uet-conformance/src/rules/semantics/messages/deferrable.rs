@@ -123,6 +123,11 @@ pub(super) const RULES: &[Rule] = &[
             let (seen, _) = expect_rtr(t, 77)?;
             Target::opened_by(t, seen)?.respond_error(t, 0, t.value(&GONE_CODE))?;
             t.settle()?;
+            // A receive that ends with a failure then is as reasonable.
+            let ended = t.completion(posted.operation, Duration::ZERO)?;
+            if ended.is_some_and(|ended| ended.status != Status::Ok) {
+                return Ok(());
+            }
             let other = session.ask(t, &Message::send(&bytes(60)).named(2).whole()?)?;
             session.accepted(t, SES_DEFER_003, other)?;
             t.expect_received(SES_DEFER_003, &posted, &bytes(60))?;

@@ -97,6 +97,7 @@ pub(super) const RULES: &[Rule] = &[
                 },
             )?;
             session.ask_late(t, psns[missing], &parts[missing])?;
+            session.supports_completion(t, last)?;
             session.accepted(t, SES_RESP_005, last)?;
             match destination {
                 Destination::Region(region, _) => t.check_memory(SES_RESP_005, &region, 0, &whole.data),

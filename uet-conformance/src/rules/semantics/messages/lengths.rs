@@ -136,6 +136,7 @@ pub(super) const RULES: &[Rule] = &[
                     &held[..length as usize],
                     &read_bytes(&pieces),
                 );
+                session.clear_answered();
             }
             Ok(())
         }),

@@ -44,6 +44,8 @@ pub(super) fn fields_of_packets(
     packets: u32,
 ) -> Result<Vec<(SesFields, Vec<u8>)>, Stop> {
     let (_, target) = begin_post(t, post, packets)?;
+    // Without an ACK the device would retransmit them among later packets.
+    target.ack(t, packets - 1)?;
     let fields = |n| target.packet(n).and_then(|request| Ok((request.said()?, request.payload())));
     (0..packets).map(fields).collect()
 }
