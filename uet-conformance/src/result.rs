@@ -3,7 +3,10 @@
 use crate::coverage;
 use crate::pics::{Pics, Shown};
 use crate::random::Figures;
-use crate::{Corrections, InstanceResult, Ladder, PacketFinding, Packets, Registry, Rule, Verdict, Waiver};
+use crate::{
+    Corrections, InstanceResult, Ladder, PacketFinding, Packets, ProfileResult, Registry, Rule, Verdict,
+    Waiver,
+};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use uet_control::Welcome;
@@ -201,6 +204,9 @@ pub struct RunResult {
     pub seed: u64,
     /// Claims of the device, its statement and the profile.
     pub statement: DeviceStatement,
+    /// The features of the profile with their verdicts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile: Option<ProfileResult>,
     /// Circumstances that limit the results.
     #[serde(flatten)]
     pub circumstances: Circumstances,
@@ -275,7 +281,10 @@ impl RunResult {
         let accepted = self.rules.iter().any(|rule| !rule.counts());
         if self.stopped.is_some() {
             2
-        } else if counts(Verdict::is_failure) || self.packets.findings.iter().any(PacketFinding::counts) {
+        } else if counts(Verdict::is_failure)
+            || self.packets.findings.iter().any(PacketFinding::counts)
+            || self.profile.iter().any(|profile| profile.breaches().next().is_some())
+        {
             1
         } else if self.not_run > 0 || counts(|verdict| verdict == Verdict::Inconclusive) {
             3

@@ -4,7 +4,8 @@ use crate::statement::StatedDevice;
 use crate::test::Record;
 use crate::{
     Circumstances, DeviceStatement, Dut, DutExt, Instance, InstanceResult, Observation, Options, Outcome,
-    Packets, Pdc, Relation, RuleResult, RunResult, SCHEMA, Show, Statement, Stop, Test, Verdict, instance,
+    Packets, Pdc, ProfileResult, Relation, RuleResult, RunResult, SCHEMA, Show, Statement, Stop, Test,
+    Verdict, instance,
 };
 use core::time::Duration;
 use uet_control::{Parameter, Reset, Welcome};
@@ -128,6 +129,11 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&mut RuleR
     }
     result.not_run = plan.len() - result.rules.len();
     result.packets.correct(&options.corrections);
+    if !statement.rows.is_empty() {
+        let claims = &result.statement.device.capabilities;
+        result.profile =
+            Some(ProfileResult::new(&statement.name, &statement.rows, claims, options.rules, &result.rules));
+    }
     for finding in &mut result.packets.findings {
         let waiver = finding.requirement.as_deref().and_then(|id| statement.waiver(id));
         finding.waived = waiver.map(Into::into);
@@ -195,6 +201,7 @@ fn begun(welcome: &Welcome, options: &Options) -> RunResult {
             disclaims,
             waivers,
         },
+        profile: None,
         circumstances: Circumstances { corrections: options.corrections.clone(), ..Circumstances::default() },
         packets: Packets::default(),
         rules: Vec::new(),

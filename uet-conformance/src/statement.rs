@@ -1,4 +1,4 @@
-use crate::{Dut, DutError, Facts, NetworkEffects, Twins, Wire};
+use crate::{Dut, DutError, Facts, NetworkEffects, ProfileRow, Twins, Wire};
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -39,6 +39,9 @@ pub struct Statement {
     /// True if `claims` names every delivery mode and operation that the suite tests.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub only: bool,
+    /// The features of a profile, each mandatory, optional or excluded.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rows: Vec<ProfileRow>,
     /// Parameters that apply if `hello` omits them.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub defaults: BTreeMap<String, Value>,
@@ -96,6 +99,7 @@ impl Statement {
         }
         self.provisional |= other.provisional;
         self.only |= other.only;
+        self.rows.extend(other.rows);
         self.defaults.extend(other.defaults);
         self.claims.extend(other.claims);
         self.disclaims.extend(other.disclaims);

@@ -135,13 +135,17 @@ impl List {
                     let line = json!({
                         "id": name, "summary": profile.summary, "provisional": profile.provisional,
                         "claims": profile.claims, "disclaims": profile.disclaims, "defaults": profile.defaults,
+                        "rows": profile.rows,
                     });
                     writeln!(out, "{line}")?;
                 }
                 Listing::Text => {
                     let provisional = if profile.provisional { "provisional: " } else { "" };
-                    let (summary, claims) = (&profile.summary, profile.claims.join(" "));
-                    writeln!(out, "{name:<18} {provisional}{summary} ({claims})")?;
+                    let has = match profile.rows.len() {
+                        0 => profile.claims.join(" "),
+                        count => format!("{count} features"),
+                    };
+                    writeln!(out, "{name:<18} {provisional}{} ({has})", profile.summary)?;
                 }
             }
         }

@@ -6,7 +6,7 @@ use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, Te
 use std::io;
 use std::time::Duration;
 use uet_conformance::pics::{Pics, Shown, Stated};
-use uet_conformance::{PacketFinding, RuleResult, RunResult, Verdict};
+use uet_conformance::{PacketFinding, ProfileResult, RowVerdict, RuleResult, RunResult, Verdict};
 use uet_wire::Spec;
 
 /// Returns the XML. A group is a test suite. Waived rules and rules known to the baseline count as skipped, with the
@@ -27,6 +27,7 @@ pub fn xml(result: &RunResult) -> io::Result<String> {
     }
     suites.extend(catalogue(result));
     suites.extend(result.circumstances.pics.as_ref().map(|pics| statement(pics, result)));
+    suites.extend(result.profile.as_ref().map(|profile| features(profile, result)));
     if result.stopped.is_some() || result.not_run > 0 {
         suites.push(not_whole(result));
     }
@@ -46,6 +47,27 @@ fn group(name: &str, result: &RunResult) -> TestSuite {
         ("device", result.device.clone()),
     ] {
         suite.add_property(Property::new(name, value));
+    }
+    suite
+}
+
+/// Returns a test for each feature of the profile.
+fn features(profile: &ProfileResult, result: &RunResult) -> TestSuite {
+    let mut suite = group(&profile.name, result);
+    for row in &profile.rows {
+        let status = match row.verdict {
+            RowVerdict::Pass => TestCaseStatus::success(),
+            RowVerdict::NotTested => skipped("no rule ran".into()),
+            verdict => {
+                let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+                status.set_message(verdict.name());
+                status
+            }
+        };
+        let mut test = TestCase::new(format!("{} {}", row.id, row.feature).trim(), status);
+        test.set_classname(profile.name.as_str());
+        test.add_property(Property::new("rules", row.rules.join(" ")));
+        suite.add_test_case(test);
     }
     suite
 }

@@ -8,7 +8,8 @@ use std::io::{self, Write};
 use uet_conformance::pics::{Pics, Shown, Stated};
 use uet_conformance::random::{Coverage, Figures};
 use uet_conformance::{
-    Changes, InstanceResult, Observation, PacketFinding, RULES, RuleResult, RunResult, Tally, Verdict,
+    Changes, InstanceResult, Obligation, Observation, PacketFinding, ProfileResult, RULES, RowVerdict,
+    RuleResult, RunResult, Tally, Verdict,
 };
 use uet_packet_io::json::{Decoded, Record};
 use uet_wire::catalogue;
@@ -206,6 +207,9 @@ pub fn summary(
     if let Some(stated) = &result.circumstances.pics {
         pics(out, stated)?;
     }
+    if let Some(profile) = &result.profile {
+        self::profile(out, profile, paint)?;
+    }
     if result.circumstances.packets_only {
         let left_out = result.count(Verdict::Skipped);
         let ran = result.rules.len() - left_out;
@@ -229,6 +233,22 @@ pub fn summary(
     let RunResult { device, specification, seed, .. } = result;
     let (counts, specification) = (counts(result), Plain(specification));
     writeln!(out, "{} ({}, specification {specification}, seed {seed})", Plain(&counts), Plain(device))
+}
+
+/// Writes how many features of a profile pass, and the others.
+fn profile(out: &mut impl Write, profile: &ProfileResult, paint: Paint) -> io::Result<()> {
+    let (passed, mandatory) = profile.passed();
+    writeln!(out, "\n{}: {passed} of {mandatory} mandatory features pass", Plain(&profile.name))?;
+    for row in profile.rows.iter().filter(|row| row.verdict != RowVerdict::Pass) {
+        let what = match row.verdict {
+            RowVerdict::Missing => paint.error("mandatory, not claimed").to_string(),
+            RowVerdict::Excluded => paint.error("excluded, and claimed").to_string(),
+            RowVerdict::NotTested if row.obligation == Obligation::Optional => continue,
+            verdict => verdict.name().into(),
+        };
+        writeln!(out, "  {:<8}{}: {what}", row.id, row.feature)?;
+    }
+    writeln!(out)
 }
 
 /// Writes the counts of a conformance statement, and what contradicts it.

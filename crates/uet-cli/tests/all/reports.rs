@@ -9,8 +9,9 @@ use std::time::{Duration, SystemTime};
 use uet_cli::paint::Paint;
 use uet_cli::report::{html, junit, text};
 use uet_conformance::{
-    Baseline, Circumstances, DeviceStatement, Entry, InstanceResult, Ladder, LadderStep, Observation,
-    PacketFinding, Packets, Phase, Relation, RuleResult, RunResult, Tally, Verdict, Waiver, Wire,
+    Baseline, Circumstances, DeviceStatement, Entry, InstanceResult, JudgedRow, Ladder, LadderStep,
+    Obligation, Observation, PacketFinding, Packets, Phase, ProfileResult, Relation, RowVerdict, RuleResult,
+    RunResult, Tally, Verdict, Waiver, Wire,
 };
 use uet_packet_io::hex;
 use uet_wire::Version;
@@ -128,6 +129,7 @@ pub(crate) fn result() -> RunResult {
             ],
         },
         packets: Packets { judged: 12, findings: vec![finding] },
+        profile: None,
         rules: vec![
             rule("ack/requested", Verdict::Pass),
             rule("ack/wrong", Verdict::Fail),
@@ -177,6 +179,33 @@ fn as_junit() {
 }
 
 /// Lists the elements of a page with their classes, without texts. Repeated elements appear once.
+#[test]
+fn each_report_has_the_features_of_a_profile() {
+    let row = |id: &str, feature: &str, verdict| JudgedRow {
+        id: id.into(),
+        feature: feature.into(),
+        obligation: Obligation::Mandatory,
+        verdict,
+        rules: vec!["ack/requested".into()],
+    };
+    let rows = vec![row("PDS-2", "ROD <b>", RowVerdict::Missing), row("SES-6", "write", RowVerdict::Pass)];
+    let profile = Some(ProfileResult { name: "AI Base".into(), rows });
+    let result = RunResult { profile, rules: vec![rule("ack/requested", Verdict::Pass)], ..result() };
+    let page = html::page(&result, Path::new("report.html"));
+    assert!(page.contains("AI Base: 1 of 2 mandatory features pass"));
+    assert!(page.contains("<td>PDS-2<td>ROD &lt;b&gt;<td>mandatory<td>missing<td>1</tr>"), "{page}");
+    let xml = junit::xml(&result).unwrap();
+    assert!(
+        xml.contains(r#"<testsuite name="AI Base" tests="2" skipped="0" errors="0" failures="1">"#),
+        "{xml}"
+    );
+    let mut out = Vec::new();
+    text::summary(&mut out, &result, None, Paint::default()).unwrap();
+    let out = String::from_utf8(out).unwrap();
+    let lines = "AI Base: 1 of 2 mandatory features pass\n  PDS-2   ROD <b>: mandatory, not claimed\n";
+    assert!(out.contains(lines), "{out}");
+}
+
 fn outline(page: &str) -> String {
     let body = &page[page.find("<main>").unwrap()..page.find("</main>").unwrap()];
     let mut lines: Vec<String> = Vec::new();

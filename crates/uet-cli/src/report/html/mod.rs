@@ -9,7 +9,7 @@ use crate::site::html::{Escaped, policy};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::SystemTime;
-use uet_conformance::{RULES, RequirementCoverage, RuleResult, RunResult, Verdict, coverage};
+use uet_conformance::{ProfileResult, RULES, RequirementCoverage, RuleResult, RunResult, Verdict, coverage};
 use uet_wire::catalogue::{self, Level, Requirement};
 
 /// Result of a requirement in a run.
@@ -102,6 +102,9 @@ pub fn page_at(result: &RunResult, place: &Path, end: SystemTime) -> String {
     failures(&mut body, result, place);
     requirements(&mut body, &fared);
     all_rules(&mut body, result);
+    if let Some(profile) = &result.profile {
+        features(&mut body, profile);
+    }
     statement(&mut body, result);
     format!(
         "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n<meta name=viewport content=\"width=device-width, initial-scale=1\">\n\
@@ -316,6 +319,22 @@ fn all_rules(body: &mut String, result: &RunResult) {
             rule.duration_ns as f64 / 1e6,
             Escaped(&rule.reason)
         );
+    }
+    *body += "</table>\n";
+}
+
+/// Appends the features of the profile with their verdicts.
+fn features(body: &mut String, profile: &ProfileResult) {
+    let (passed, mandatory) = profile.passed();
+    let name = Escaped(&profile.name);
+    *body +=
+        &format!("<h2>{name}: {passed} of {mandatory} mandatory features pass</h2>\n<table id=profile>\n");
+    *body += "<tr><th>id<th>feature<th>obligation<th>verdict<th>rules</tr>\n";
+    for row in &profile.rows {
+        let (id, feature, verdict) = (Escaped(&row.id), Escaped(&row.feature), row.verdict.name());
+        let obligation = format!("{:?}", row.obligation).to_lowercase();
+        *body +=
+            &format!("<tr><td>{id}<td>{feature}<td>{obligation}<td>{verdict}<td>{}</tr>\n", row.rules.len());
     }
     *body += "</table>\n";
 }

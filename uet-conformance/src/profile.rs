@@ -1,0 +1,195 @@
+//! Profiles: which features an endpoint must have, and what a run shows about each.
+
+use crate::{Registry, RuleResult, Verdict};
+use serde::{Deserialize, Serialize};
+
+/// A feature in a profile.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProfileRow {
+    /// Its id in the consortium's matrix: `SES-9`. Empty if that is not public.
+    #[serde(default)]
+    pub id: String,
+    /// Its name.
+    pub feature: String,
+    /// The obligation of an endpoint to have it.
+    #[serde(default)]
+    pub obligation: Obligation,
+    /// The capabilities of a device that has it.
+    #[serde(default)]
+    pub claims: Vec<String>,
+    /// Requirements whose rules show it, beside the rules that need its capabilities.
+    #[serde(default)]
+    pub requirements: Vec<String>,
+    /// More rules that show it, by id.
+    #[serde(default)]
+    pub rules: Vec<String>,
+}
+
+/// The obligation of an endpoint of a profile to have a feature.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Obligation {
+    /// It must.
+    #[default]
+    Mandatory,
+    /// It may. Then the feature follows the specification.
+    Optional,
+    /// It must not.
+    Excluded,
+}
+
+/// The evidence of a run about a feature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RowVerdict {
+    /// It is mandatory, and the device does not claim it.
+    Missing,
+    /// It is excluded, and the device claims it.
+    Excluded,
+    /// A rule fails.
+    Fail,
+    /// A rule is inconclusive, and none fails.
+    Inconclusive,
+    /// A rule passes, and all others pass or are skipped.
+    Pass,
+    /// No rule ran.
+    NotTested,
+}
+
+impl RowVerdict {
+    /// Returns the verdict in words.
+    pub fn name(self) -> &'static str {
+        match self {
+            RowVerdict::Missing => "missing",
+            RowVerdict::Excluded => "excluded",
+            RowVerdict::Fail => "fail",
+            RowVerdict::Inconclusive => "inconclusive",
+            RowVerdict::Pass => "pass",
+            RowVerdict::NotTested => "not tested",
+        }
+    }
+}
+
+/// A feature of the profile with its verdict.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct JudgedRow {
+    /// Its id in the consortium's matrix.
+    pub id: String,
+    /// Its name.
+    pub feature: String,
+    /// The obligation of an endpoint to have it.
+    pub obligation: Obligation,
+    /// The verdict.
+    pub verdict: RowVerdict,
+    /// The rules that ran for it.
+    pub rules: Vec<String>,
+}
+
+/// The verdicts of a run about a profile.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ProfileResult {
+    /// The name of the profile.
+    pub name: String,
+    /// Its features.
+    pub rows: Vec<JudgedRow>,
+}
+
+impl ProfileResult {
+    /// Judges the features of a profile by the claims of a device and the results of rules.
+    pub(crate) fn new(
+        name: &str,
+        rows: &[ProfileRow],
+        claims: &[String],
+        registry: Registry,
+        results: &[RuleResult],
+    ) -> Self {
+        let judge = |row: &ProfileRow| {
+            let shows = |result: &&RuleResult| {
+                let Some(rule) = registry.find(&result.id) else { return false };
+                let needs = rule.needs.iter().filter_map(|need| need.capability());
+                let checks = |id: &String| rule.requirements.iter().any(|requirement| requirement.id == *id);
+                needs.into_iter().any(|need| row.claims.iter().any(|claim| claim == need))
+                    || row.requirements.iter().any(checks)
+                    || row.rules.contains(&result.id)
+            };
+            let ran: Vec<&RuleResult> =
+                results.iter().filter(|result| result.verdict != Verdict::Skipped).filter(shows).collect();
+            let any =
+                |verdict: fn(Verdict) -> bool| ran.iter().any(|rule| rule.counts() && verdict(rule.verdict));
+            let claimed = row.claims.iter().all(|claim| claims.contains(claim));
+            let verdict = match row.obligation {
+                Obligation::Mandatory if !claimed => RowVerdict::Missing,
+                Obligation::Excluded if claimed => RowVerdict::Excluded,
+                _ if any(Verdict::is_failure) => RowVerdict::Fail,
+                _ if any(|verdict| verdict == Verdict::Inconclusive) => RowVerdict::Inconclusive,
+                _ if ran.is_empty() => RowVerdict::NotTested,
+                _ => RowVerdict::Pass,
+            };
+            JudgedRow {
+                id: row.id.clone(),
+                feature: row.feature.clone(),
+                obligation: row.obligation,
+                verdict,
+                rules: ran.iter().map(|rule| rule.id.clone()).collect(),
+            }
+        };
+        ProfileResult { name: name.into(), rows: rows.iter().map(judge).collect() }
+    }
+
+    /// Returns the features that the device lacks, or has and should not.
+    pub fn breaches(&self) -> impl Iterator<Item = &JudgedRow> {
+        self.rows.iter().filter(|row| matches!(row.verdict, RowVerdict::Missing | RowVerdict::Excluded))
+    }
+
+    /// Returns the number of mandatory features that pass, and of all mandatory ones.
+    pub fn passed(&self) -> (usize, usize) {
+        let mandatory = || self.rows.iter().filter(|row| row.obligation == Obligation::Mandatory);
+        (mandatory().filter(|row| row.verdict == RowVerdict::Pass).count(), mandatory().count())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::RULES;
+
+    fn judged(claims: &[&str], results: &[(&str, Verdict)]) -> Vec<RowVerdict> {
+        let row = |claims: &[&str], obligation, requirements: &[&str]| ProfileRow {
+            feature: "a feature".into(),
+            obligation,
+            claims: claims.iter().map(ToString::to_string).collect(),
+            requirements: requirements.iter().map(ToString::to_string).collect(),
+            ..ProfileRow::default()
+        };
+        let rows = [
+            row(&["rod"], Obligation::Mandatory, &[]),
+            row(&["rudi"], Obligation::Excluded, &[]),
+            row(&["read"], Obligation::Optional, &[]),
+            row(&[], Obligation::Mandatory, &["PDS-ACK-002"]),
+        ];
+        let results: Vec<RuleResult> = results
+            .iter()
+            .map(|(id, verdict)| RuleResult {
+                verdict: *verdict,
+                ..RuleResult::blank(RULES.find(id).expect("a rule"))
+            })
+            .collect();
+        let claims: Vec<String> = claims.iter().map(ToString::to_string).collect();
+        let result = ProfileResult::new("p", &rows, &claims, RULES, &results);
+        assert_eq!(result.passed().1, 2);
+        result.rows.into_iter().map(|row| row.verdict).collect()
+    }
+
+    #[test]
+    fn a_row_is_judged_by_claims_and_by_its_rules() {
+        use RowVerdict::{Excluded, Fail, Inconclusive, Missing, NotTested, Pass};
+        let ran = [
+            ("rod/gap", Verdict::Pass),
+            ("ack/mark", Verdict::Fail),
+            ("read/response", Verdict::Inconclusive),
+        ];
+        assert_eq!(judged(&["rod", "rudi", "read"], &ran), [Pass, Excluded, Inconclusive, Fail]);
+        assert_eq!(judged(&[], &[("rod/gap", Verdict::Skipped)]), [Missing, NotTested, NotTested, NotTested]);
+    }
+}
