@@ -89,15 +89,15 @@ macro_rules! header {
         $crate::header::judge! { $Name[$bytes] $rows }
 
         #[cfg(feature = "nom")]
-        $crate::nom::header! { $Name[$bytes] }
+        $crate::with_nom::header! { $Name[$bytes] }
         #[cfg(feature = "bytes")]
-        $crate::bytes::header! { $Name[$bytes] $layer }
+        $crate::with_bytes::header! { $Name[$bytes] $layer }
         #[cfg(feature = "serde")]
-        $crate::serde::header! { $Name[$bytes] }
+        $crate::with_serde::header! { $Name[$bytes] }
         #[cfg(feature = "arbitrary")]
-        $crate::arbitrary::header! { $Name[$bytes] }
+        $crate::with_arbitrary::header! { $Name[$bytes] }
         #[cfg(feature = "proptest")]
-        $crate::proptest::header! { $Name[$bytes] }
+        $crate::with_proptest::header! { $Name[$bytes] }
         #[cfg(test)]
         $crate::probe::header! { $Name $rows }
     };

@@ -204,11 +204,7 @@ extern crate alloc;
 #[cfg(any(feature = "std", test))]
 extern crate std;
 
-#[cfg(feature = "arbitrary")]
-pub mod arbitrary;
 mod bits;
-#[cfg(feature = "bytes")]
-pub mod bytes;
 pub mod catalogue;
 #[cfg(feature = "crc")]
 pub mod crc;
@@ -220,22 +216,14 @@ mod every_header;
 mod frame;
 mod header;
 pub mod layout;
-#[cfg(feature = "nom")]
-pub mod nom;
 mod numbers;
 pub mod outer;
 mod packet;
 pub mod pds;
-#[cfg(feature = "pnet")]
-pub mod pnet;
 #[cfg(test)]
 mod probe;
-#[cfg(feature = "proptest")]
-pub mod proptest;
 pub mod registry;
 mod sentence;
-#[cfg(feature = "serde")]
-pub mod serde;
 pub mod ses;
 pub mod spec;
 pub mod trailer;
@@ -245,8 +233,19 @@ mod uet;
 mod uet_buf;
 pub mod validate;
 mod value;
+#[cfg(feature = "arbitrary")]
+pub mod with_arbitrary;
+#[cfg(feature = "bytes")]
+pub mod with_bytes;
+#[cfg(feature = "nom")]
+pub mod with_nom;
+#[cfg(feature = "pnet")]
+pub mod with_pnet;
+#[cfg(feature = "proptest")]
+pub mod with_proptest;
+#[cfg(feature = "serde")]
+pub mod with_serde;
 #[cfg(feature = "std")]
-#[path = "std.rs"]
 mod with_std;
 mod writer;
 

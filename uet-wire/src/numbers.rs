@@ -237,7 +237,7 @@ value! {
 }
 
 #[cfg(feature = "serde")]
-crate::serde::number! {
+crate::with_serde::number! {
     Psn: "Psn", 32, Kind::Uint, |this: Psn| this.0, |raw| Psn(raw as u32);
     PdcId: "PdcId", 16, Kind::Uint, |this: PdcId| this.0, |raw| PdcId(raw as u16);
     Units24: "Units24", 24, Kind::Uint, |this: Units24| this.0, |raw| Units24(raw as u32);
@@ -245,7 +245,7 @@ crate::serde::number! {
 }
 
 #[cfg(feature = "arbitrary")]
-crate::arbitrary::number! {
+crate::with_arbitrary::number! {
     Psn: 32, Psn;
     PdcId: 16, |raw| PdcId(raw as u16);
     Units24: 24, Units24;
@@ -253,7 +253,7 @@ crate::arbitrary::number! {
 }
 
 #[cfg(feature = "proptest")]
-crate::proptest::number! {
+crate::with_proptest::number! {
     Psn: 32, Psn;
     PdcId: 16, |raw| PdcId(raw as u16);
     Units24: 24, Units24;

@@ -9,8 +9,8 @@ use uet_wire::PdcId;
 use uet_wire::derived::{DERIVED, Derived, derived};
 use uet_wire::layout::{Kind, Layout, Place};
 use uet_wire::registry::Entry;
-use uet_wire::serde::inner_name;
 use uet_wire::validate::{Finding, Severity};
+use uet_wire::with_serde::inner_name;
 
 /// Appends the tree of a packet.
 pub fn tree(out: &mut Vec<u8>, decoded: &Decoded<'_>, paint: Paint) -> io::Result<()> {

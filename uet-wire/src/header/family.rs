@@ -69,15 +69,15 @@ macro_rules! family {
 
         $crate::header::family! { @by $Name [$($Code)?] $($Header: $($($code)*)?;)* }
         #[cfg(feature = "nom")]
-        $($crate::nom::family! { $Name by $Code })?
+        $($crate::with_nom::family! { $Name by $Code })?
         #[cfg(feature = "bytes")]
-        $crate::bytes::family! { $Name }
+        $crate::with_bytes::family! { $Name }
         #[cfg(feature = "serde")]
-        $crate::serde::family! { $Name, $Buf { $($Header)* } }
+        $crate::with_serde::family! { $Name, $Buf { $($Header)* } }
         #[cfg(feature = "arbitrary")]
-        $crate::arbitrary::family! { $Buf { $($Header)* } }
+        $crate::with_arbitrary::family! { $Buf { $($Header)* } }
         #[cfg(feature = "proptest")]
-        $crate::proptest::family! { $Buf { $($Header)* } }
+        $crate::with_proptest::family! { $Buf { $($Header)* } }
 
         $(impl<'a> From<$Header<&'a [u8; $bytes]>> for $Name<'a> {
             fn from(header: $Header<&'a [u8; $bytes]>) -> Self {

@@ -128,11 +128,12 @@ impl Registry {
     /// Returns the numbers that a version neither assigns nor leaves to vendors, in ascending order.
     ///
     /// ```
-    /// use uet_wire::registry::CtlType;
     /// use uet_wire::Version;
+    /// use uet_wire::registry::NackCode;
     ///
-    /// assert_eq!(CtlType::REGISTRY.unassigned(Version::V1_0_1).next(), Some(9));
-    /// assert_eq!(CtlType::REGISTRY.unassigned(Version::V1_0_3).next(), Some(10));
+    /// // TRIMMED_ACK is gone since 1.0.3.
+    /// assert!(!NackCode::REGISTRY.unassigned(Version::V1_0_2).any(|code| code == 3));
+    /// assert!(NackCode::REGISTRY.unassigned(Version::V1_0_3).any(|code| code == 3));
     /// ```
     pub fn unassigned(&self, spec: impl Into<&'static Spec>) -> impl Iterator<Item = u8> + Clone {
         let spec = spec.into();
@@ -297,13 +298,13 @@ macro_rules! registry {
         }
 
         #[cfg(feature = "serde")]
-        $crate::serde::number! {
+        $crate::with_serde::number! {
             $Name: stringify!($Name), $width, $crate::layout::Kind::Code($Name::REGISTRY), $Name::code, |raw| $Name(raw as u8);
         }
         #[cfg(feature = "arbitrary")]
-        $crate::arbitrary::number! { $Name: $width, |raw| $Name(raw as u8); }
+        $crate::with_arbitrary::number! { $Name: $width, |raw| $Name(raw as u8); }
         #[cfg(feature = "proptest")]
-        $crate::proptest::number! { $Name: $width, |raw| $Name(raw as u8); }
+        $crate::with_proptest::number! { $Name: $width, |raw| $Name(raw as u8); }
 
         impl $Name {
             const _WIDTH: () = assert!($width <= 8);

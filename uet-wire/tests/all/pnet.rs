@@ -10,9 +10,9 @@ use pnet_packet::{FromPacket, Packet as _, PacketSize, ipv4};
 use proptest::prelude::*;
 use uet_wire::outer::{Ethernet, Ip, Ipv4, Ipv6, Ipv6Extension, Ipv6Fragment, Udp, Vlan};
 use uet_wire::pds::Request;
-use uet_wire::pnet::pnet_packet;
 use uet_wire::registry::Opcode;
 use uet_wire::ses::Std;
+use uet_wire::with_pnet::pnet_packet;
 use uet_wire::{FrameBuilder, Options, Packet, Psn, Start, WriteError, WriteErrorKind};
 
 const NONE: Options = Options::DEFAULT;

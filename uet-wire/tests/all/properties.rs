@@ -151,7 +151,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_received_is_kept(received in uet_wire::proptest::received()) {
+    fn what_is_received_is_kept(received in uet_wire::with_proptest::received()) {
         let (packet, cut) = Uet::parse_lax(&received);
         let mut emitted = vec![0; received.len()];
         prop_assert_eq!(packet.emit(&mut emitted), Ok(packet.len()));
@@ -166,8 +166,8 @@ proptest! {
 
     #[test]
     fn what_is_received_in_layers_is_kept(
-        received in uet_wire::proptest::received(),
-        padding in uet_wire::proptest::received(),
+        received in uet_wire::with_proptest::received(),
+        padding in uet_wire::with_proptest::received(),
         changes in prop::collection::vec((0usize..96, any::<u8>()), 0..3),
         outside in outside(),
     ) {

@@ -306,7 +306,7 @@ mod robust {
     use proptest::prelude::*;
     use uet_emulator::link::packet;
     use uet_model::{Packet, Priority, TrimPoint};
-    use uet_wire::proptest::received;
+    use uet_wire::with_proptest::received;
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]

@@ -8,9 +8,9 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::iter::Copied;
 use std::slice::Iter;
 use uet_wire::layout::Layer;
-use uet_wire::serde::PacketView;
 use uet_wire::tss::{KeyIv, Tss};
 use uet_wire::validate::{Finding, Severity};
+use uet_wire::with_serde::PacketView;
 use uet_wire::{Options, Packet, ParseError, Spec, Start, TrailerKind};
 
 /// A packet from an input, before parsing.

@@ -13,8 +13,8 @@ use std::fmt;
 use std::net::IpAddr;
 use uet_wire::layout::Layer;
 use uet_wire::outer::{Ethernet, Udp, Vlan};
-use uet_wire::serde::{FieldError, Given, INNER_VLAN, KEYS, OwnedHeader, PacketFields};
 use uet_wire::tss::{ICV, Outer};
+use uet_wire::with_serde::{FieldError, Given, INNER_VLAN, KEYS, OwnedHeader, PacketFields};
 use uet_wire::{FrameBuilder, Options, Packet, Spec, Start, TrailerKind};
 
 /// The first layer of the packets, and the settings of the deployment.

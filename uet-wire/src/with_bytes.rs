@@ -29,10 +29,10 @@ macro_rules! header {
     ($Name:ident[$bytes:literal] $layer:ident) => {
         #[cfg_attr(docsrs, doc(cfg(feature = "bytes")))]
         impl<B: core::borrow::Borrow<[u8; $bytes]>> $Name<B> {
-            /// Writes the header into a `BufMut`; see [`uet_wire::bytes`](crate::bytes).
+            /// Writes the header into a `BufMut`; see [`uet_wire::with_bytes`](crate::with_bytes).
             #[inline]
             pub fn put(&self, buffer: &mut impl ::bytes::BufMut) -> Result<(), $crate::WriteError> {
-                $crate::bytes::put_all(&[self.bytes()], $crate::layout::Layer::$layer, buffer)
+                $crate::with_bytes::put_all(&[self.bytes()], $crate::layout::Layer::$layer, buffer)
             }
         }
     };
@@ -44,10 +44,10 @@ macro_rules! family {
     ($Name:ident) => {
         #[cfg_attr(docsrs, doc(cfg(feature = "bytes")))]
         impl $Name<'_> {
-            /// Writes the header into a `BufMut`; see [`uet_wire::bytes`](crate::bytes).
+            /// Writes the header into a `BufMut`; see [`uet_wire::with_bytes`](crate::with_bytes).
             #[inline]
             pub fn put(&self, buffer: &mut impl ::bytes::BufMut) -> Result<(), $crate::WriteError> {
-                $crate::bytes::put_all(&[self.bytes()], self.layout().layer, buffer)
+                $crate::with_bytes::put_all(&[self.bytes()], self.layout().layer, buffer)
             }
         }
     };
@@ -67,7 +67,7 @@ pub(crate) fn put_all(parts: &[&[u8]], layer: Layer, buffer: &mut impl BufMut) -
 }
 
 impl Uet<'_> {
-    /// Writes the packet into a `BufMut` without changes; see [`uet_wire::bytes`](crate::bytes).
+    /// Writes the packet into a `BufMut` without changes; see [`uet_wire::with_bytes`](crate::with_bytes).
     #[inline]
     pub fn put(&self, buffer: &mut impl BufMut) -> Result<(), WriteError> {
         put_all(&self.parts(), Layer::Pds, buffer)
@@ -84,7 +84,7 @@ impl Uet<'_> {
 }
 
 impl FrameBuilder<'_> {
-    /// Writes the frame into a `BufMut` and returns its length; see [`uet_wire::bytes`](crate::bytes).
+    /// Writes the frame into a `BufMut` and returns its length; see [`uet_wire::with_bytes`](crate::with_bytes).
     ///
     /// A `BufMut` only moves forward, but checksums precede the bytes that they cover. The frame is therefore built in
     /// a temporary buffer first. [`emit`](FrameBuilder::emit) needs no such buffer.

@@ -49,12 +49,12 @@ macro_rules! header {
     ($Name:ident[$bytes:literal]) => {
         #[cfg_attr(docsrs, doc(cfg(feature = "nom")))]
         impl $Name {
-            /// Parses the header with nom; see [`uet_wire::nom`](crate::nom).
+            /// Parses the header with nom; see [`uet_wire::with_nom`](crate::with_nom).
             #[inline]
             pub fn nom<'a, E: ::nom::error::ParseError<&'a [u8]>>(
                 input: &'a [u8],
             ) -> ::nom::IResult<&'a [u8], $Name<&'a [u8; $bytes]>, E> {
-                $crate::nom::complete(input, Self::parse(input))
+                $crate::with_nom::complete(input, Self::parse(input))
             }
         }
     };
@@ -66,12 +66,12 @@ macro_rules! family {
     ($Name:ident by $Code:ident) => {
         #[cfg_attr(docsrs, doc(cfg(feature = "nom")))]
         impl<'a> $Name<'a> {
-            /// Returns a nom parser for the header that `code` selects; see [`uet_wire::nom`](crate::nom).
+            /// Returns a nom parser for the header that `code` selects; see [`uet_wire::with_nom`](crate::with_nom).
             #[inline]
             pub fn nom<E: ::nom::error::ParseError<&'a [u8]>>(
                 code: $Code,
             ) -> impl Fn(&'a [u8]) -> ::nom::IResult<&'a [u8], Self, E> {
-                move |input| $crate::nom::announced(input, Self::parse_as(code, input))
+                move |input| $crate::with_nom::announced(input, Self::parse_as(code, input))
             }
         }
     };
@@ -79,7 +79,7 @@ macro_rules! family {
 pub(crate) use family;
 
 impl<'a> tss::Tss<'a> {
-    /// Parses the security header with nom; see [`uet_wire::nom`](crate::nom).
+    /// Parses the security header with nom; see [`uet_wire::with_nom`](crate::with_nom).
     #[inline]
     pub fn nom<E: NomError<&'a [u8]>>(input: &'a [u8]) -> IResult<&'a [u8], Self, E> {
         complete(input, Self::parse(input))
@@ -87,7 +87,7 @@ impl<'a> tss::Tss<'a> {
 }
 
 impl<'a> ses::Ext<'a> {
-    /// Returns a nom parser for the extension of the request `ses`; see [`uet_wire::nom`](crate::nom).
+    /// Returns a nom parser for the extension of the request `ses`; see [`uet_wire::with_nom`](crate::with_nom).
     #[inline]
     pub fn nom<E: NomError<&'a [u8]>>(ses: ses::Ses<'_>) -> impl Fn(&'a [u8]) -> IResult<&'a [u8], Self, E> {
         move |input| announced(input, Self::parse_after(&ses, input))
@@ -95,7 +95,7 @@ impl<'a> ses::Ext<'a> {
 }
 
 impl<'a> Uet<'a> {
-    /// Parses a whole packet with nom; see [`uet_wire::nom`](crate::nom). Consumes the whole input: all bytes after the
+    /// Parses a whole packet with nom; see [`uet_wire::with_nom`](crate::with_nom). Consumes the whole input: all bytes after the
     /// headers are payload. The input must be one packet without a trailer.
     #[inline]
     pub fn nom<E: NomError<&'a [u8]>>(input: &'a [u8]) -> IResult<&'a [u8], Self, E> {

@@ -73,7 +73,7 @@ macro_rules! header {
         #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
         impl<B: core::borrow::Borrow<[u8; $bytes]>> ::serde::Serialize for $Name<B> {
             fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                $crate::serde::serialize($Name::LAYOUT, self.bytes(), serializer)
+                $crate::with_serde::serialize($Name::LAYOUT, self.bytes(), serializer)
             }
         }
 
@@ -81,7 +81,7 @@ macro_rules! header {
         impl<'de> ::serde::Deserialize<'de> for $Name {
             fn deserialize<D: ::serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let mut header = $Name::zeroed();
-                $crate::serde::deserialize($Name::LAYOUT, &mut header.0, deserializer)?;
+                $crate::with_serde::deserialize($Name::LAYOUT, &mut header.0, deserializer)?;
                 Ok(header)
             }
         }
@@ -130,7 +130,7 @@ macro_rules! family {
 
                     fn visit_enum<A: ::serde::de::EnumAccess<'de>>(self, data: A) -> Result<$Buf, A::Error> {
                         use ::serde::de::VariantAccess;
-                        let (name, header) = data.variant_seed($crate::serde::Name($Buf::NAMES))?;
+                        let (name, header) = data.variant_seed($crate::with_serde::Name($Buf::NAMES))?;
                         $(if name == $Header::LAYOUT.name {
                             return header.newtype_variant().map($Buf::$Header);
                         })*
@@ -151,7 +151,7 @@ macro_rules! number {
         #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
         impl ::serde::Serialize for $Name {
             fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                let form = $crate::serde::Form { label: $what, width: $width, kind: $kind };
+                let form = $crate::with_serde::Form { label: $what, width: $width, kind: $kind };
                 form.serialize($raw(*self) as u128, serializer)
             }
         }
@@ -159,7 +159,7 @@ macro_rules! number {
         #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
         impl<'de> ::serde::Deserialize<'de> for $Name {
             fn deserialize<D: ::serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let form = $crate::serde::Form { label: $what, width: $width, kind: $kind };
+                let form = $crate::with_serde::Form { label: $what, width: $width, kind: $kind };
                 ::serde::de::DeserializeSeed::deserialize(form, deserializer).map($new)
             }
         }

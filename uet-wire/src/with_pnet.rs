@@ -7,7 +7,7 @@
 //! ```
 //! use pnet_packet::udp::{MutableUdpPacket, UdpPacket};
 //! use uet_wire::outer::Udp;
-//! use uet_wire::pnet::pnet_packet;
+//! use uet_wire::with_pnet::pnet_packet;
 //!
 //! let udp = Udp::zeroed().edit().src_port(0xbeef).dst_port(4793).length(8).done()?;
 //! let mut bytes = [0; 8];

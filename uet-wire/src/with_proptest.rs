@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use proptest::prelude::*;
-//! use uet_wire::{Uet, UetBuf, proptest::received};
+//! use uet_wire::{Uet, UetBuf, with_proptest::received};
 //!
 //! proptest! {
 //!     // #[test]

@@ -63,7 +63,7 @@ impl Display for Given<'_> {
 /// The fields of a packet by name. [`headers`](Self::headers) builds its UET headers.
 ///
 /// ```
-/// use uet_wire::serde::{Given, PacketFields};
+/// use uet_wire::with_serde::{Given, PacketFields};
 ///
 /// let mut packet = PacketFields::default();
 /// packet.fields.insert("pds.type".into(), Given::Text("ACK".into()));
@@ -73,7 +73,7 @@ impl Display for Given<'_> {
 ///
 /// packet.fields.insert("pds.psnn".into(), Given::Number(7));
 /// assert_eq!(packet.check_names(&headers).unwrap_err().at(), "fields.pds.psnn");
-/// # Ok::<(), uet_wire::serde::FieldError>(())
+/// # Ok::<(), uet_wire::with_serde::FieldError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PacketFields<'a> {
