@@ -45,7 +45,7 @@ pub struct Config {
     pub network: NetworkParams,
     /// Seed of all random numbers.
     pub seed: u64,
-    /// Version of the specification that `hello` reports. Set it with [`speak`](Self::speak).
+    /// Version of the specification that `hello` reports.
     pub version: Version,
 }
 

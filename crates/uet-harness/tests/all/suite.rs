@@ -43,8 +43,7 @@ fn so_it_does_on_receiver_credit() {
 #[test]
 fn older_versions_have_the_same_rules() {
     for version in [Version::V1_0_1, Version::V1_0_2] {
-        let mut config = Config::default();
-        config.version = version;
+        let config = Config { version, ..Config::default() };
         let options = Options { spec: version.spec(), max_instances: Some(1), ..Options::default() };
         let result = run(&mut Embedded::new(config).unwrap(), &options, |_| ());
         assert_eq!((result.specification.as_str(), result.exit_code()), (version.name(), 0));
