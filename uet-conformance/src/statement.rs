@@ -142,8 +142,8 @@ fn is_operation(claim: &str) -> bool {
 }
 
 /// Maximum number of packets, and of their bytes, between two resets.
-const MAX_PACKETS: usize = 1 << 16;
-const MAX_BYTES: usize = 64 << 20;
+const MAX_PACKETS: usize = 1 << 15;
+const MAX_BYTES: usize = 16 << 20;
 
 /// A device with its statement applied, and the bounds of a run.
 pub(crate) struct StatedDevice<'a> {

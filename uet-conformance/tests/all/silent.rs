@@ -212,7 +212,7 @@ fn device_with_excessive_parameters_is_not_run() {
 fn half_dead_or_flooding_device_ends_the_run_with_the_bound() {
     for (how, bound) in [
         (Idle::HalfDead, "the control channel"),
-        (Idle::Floods, "more than 65536 packets or 67108864 bytes in one rule"),
+        (Idle::Floods, "more than 32768 packets or 16777216 bytes in one rule"),
     ] {
         let result = run(&mut Silent::new(how), &Options::default(), |_| ());
         assert!(result.rules.len() <= 10, "{how:?}: {} rules", result.rules.len());
