@@ -3742,7 +3742,7 @@ local function flags(record, pairs)
 end
 local RETX, M_RETX = { "pds.flags.retx", "RETX" }, { "pds.flags.m", "M", "pds.flags.retx", "RETX" }
 local ROD_RETX = { "pds.flags.isrod", "ROD", "pds.flags.retx", "RETX" }
-local OF_MESSAGE = { "ses.som", "SOM", "ses.eom", "EOM", "ses.dc", "DC", "ses.ie", "IE" }
+local OF_MESSAGE = { "ses.som", "SOM", "ses.eom", "EOM", "ses.hd", "HD", "ses.dc", "DC", "ses.ie", "IE" }
 
 -- The two ends of the context.
 local function ends(pds)
@@ -3854,13 +3854,16 @@ local function extension(p)
   return text
 end
 
+-- The form of a request's header, if it is not the standard one.
+local FORMS = { medium = " MEDIUM", small = " SMALL" }
+
 -- The semantic header.
 function U.ses_summary(p)
   local ses = p.ses
   local length, offset = ses["ses.payload_length"], ses["ses.message_offset"]
   if p.opcode then
-    return name(opcodes, p.opcode) .. part(length, offset, ses["ses.request_length"]) .. extension(p)
-      .. flags(ses, OF_MESSAGE)
+    return name(opcodes, p.opcode) .. (FORMS[p.ses_layout.name] or "")
+      .. part(length, offset, ses["ses.request_length"]) .. extension(p) .. flags(ses, OF_MESSAGE)
   end
   local text = name(responses, ses["ses.opcode"]) .. " " .. name(return_codes, ses["ses.return_code"])
   if offset then return text .. part(length, offset, ses["ses.modified_length"]) end
