@@ -39,6 +39,17 @@ pub enum Obligation {
     Excluded,
 }
 
+impl Obligation {
+    /// Returns the obligation in words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Obligation::Mandatory => "mandatory",
+            Obligation::Optional => "optional",
+            Obligation::Excluded => "excluded",
+        }
+    }
+}
+
 /// The evidence of a run about a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -118,9 +129,10 @@ impl ProfileResult {
             let any =
                 |verdict: fn(Verdict) -> bool| ran.iter().any(|rule| rule.counts() && verdict(rule.verdict));
             let claimed = row.claims.iter().all(|claim| claims.contains(claim));
+            let has_claims = !row.claims.is_empty();
             let verdict = match row.obligation {
                 Obligation::Mandatory if !claimed => RowVerdict::Missing,
-                Obligation::Excluded if claimed => RowVerdict::Excluded,
+                Obligation::Excluded if claimed && has_claims => RowVerdict::Excluded,
                 _ if any(Verdict::is_failure) => RowVerdict::Fail,
                 _ if any(|verdict| verdict == Verdict::Inconclusive) => RowVerdict::Inconclusive,
                 _ if ran.is_empty() => RowVerdict::NotTested,

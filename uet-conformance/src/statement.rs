@@ -39,6 +39,9 @@ pub struct Statement {
     /// True if `claims` names every delivery mode and operation that the suite tests.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub only: bool,
+    /// The built-in profile whose features this profile has too. A row with the same id replaces its row.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub extends: String,
     /// The features of a profile, each mandatory, optional or excluded.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rows: Vec<ProfileRow>,

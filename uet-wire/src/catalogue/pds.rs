@@ -45,7 +45,7 @@ catalogue! {
     PDS_OPEN_005 "PDS-OPEN-005" Must "3.5.8" 2 "behaviour"
         "A target answers INVALID_SYN to a packet whose psn - psn_offset is not its context's Start_PSN, and does not deliver it";
     PDS_OPEN_006 "PDS-OPEN-006" Should "3.5.8" 2 "behaviour"
-        "A receiver answers PSN_OOR_WINDOW to a packet without syn outside the receive window; it may drop a retransmission";
+        "A receiver answers PSN_OOR_WINDOW to a new packet without syn outside the receive window";
     PDS_OPEN_007 "PDS-OPEN-007" Should "3.5.8" 2 "behaviour"
         "A target answers CLOSING to a request for a closed context with a PSN after the close";
     PDS_OPEN_008 "PDS-OPEN-008" Must "3.5.8" 2 "behaviour"
@@ -94,7 +94,7 @@ catalogue! {
     PDS_ACK_008 "PDS-ACK-008" Should "3.5.12.2" 2 "behaviour"
         "With ACK_On_ECN, a receiver acknowledges a packet with a congestion mark at once";
     PDS_ACK_009 "PDS-ACK-009" Should "3.5.12.2" 2 "behaviour"
-        "With Enb_ACK_Per_Pkt, every packet is acknowledged at once: the receiver does so, or the source requests each ACK";
+        "With Enb_ACK_Per_Pkt, a receiver acknowledges every packet at once, or a source requests it";
     PDS_ACK_010 "PDS-ACK-010" Should "3.5.12.2" 2 "behaviour"
         "Otherwise a receiver sends an ACK after ACK_Gen_Trigger bytes; each packet counts at least ACK_Gen_Min_Pkt_Add";
     PDS_ACK_011 "PDS-ACK-011" Must "3.5.12.2" 1 "behaviour"

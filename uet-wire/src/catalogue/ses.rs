@@ -40,7 +40,7 @@ catalogue! {
     SES_MEM_004 "SES-MEM-004" Must "3.4.1" 2 "behaviour"
         "An access that is not entirely inside its region touches no memory, inside or outside";
     SES_MEM_005 "SES-MEM-005" Should "3.4.1" 2 "behaviour"
-        "A target answers BAD_MKEY to an unknown key, and OP_VIOLATION, PERM_VIOLATION or AT_PERM to a forbidden access";
+        "An unknown key gets BAD_MKEY, and a forbidden access OP_VIOLATION, PERM_VIOLATION or AT_PERM";
 
     SES_CUT_001 "SES-CUT-001" Must "3.4.2" 2 "behaviour"
         "Packet k of a message carries the data at offset k times the payload MTU";

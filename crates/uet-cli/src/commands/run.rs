@@ -96,7 +96,8 @@ pub(super) struct Run {
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), help_heading = "How the rules run")]
     repeat: u32,
     /// Maximum number of attempts of an instance that does not pass while the host or --impair loses packets
-    #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..), help_heading = "How the rules run")]
+    #[arg(long, value_name = "COUNT", default_value_t = 10, help_heading = "How the rules run")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     attempts: u32,
     /// Maximum number of instances, at least one per rule [default: all on the built-in NIC, 1000 on other
     /// devices]

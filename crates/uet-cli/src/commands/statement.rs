@@ -56,16 +56,37 @@ fn remedy(message: &str) -> String {
 
 /// Returns the profile of this name or in this file.
 pub(super) fn profile(name: &str) -> io::Result<Statement> {
-    match PROFILES.iter().find(|(known, _)| *known == name) {
-        Some((_, text)) => toml::from_str(text).map_err(|error| io::Error::other(format!("{name}: {error}"))),
-        None if name.contains(['.', '/']) => read(Path::new(name)),
-        None => Err(io::Error::other(near::unknown("profile", name, PROFILES.iter().map(|(name, _)| *name)))),
+    let mut profile = profile_alone(name)?;
+    if !profile.extends.is_empty() {
+        built_in(&profile.extends)?;
+        let mut rows = self::profile(&profile.extends)?.rows;
+        rows.retain(|row| row.id.is_empty() || profile.rows.iter().all(|own| own.id != row.id));
+        rows.append(&mut profile.rows);
+        profile.rows = rows;
+    }
+    Ok(profile)
+}
+
+/// Returns the text of a built-in profile.
+fn built_in(name: &str) -> io::Result<&'static str> {
+    let known = PROFILES.iter().find(|(known, _)| *known == name);
+    let unknown = || io::Error::other(near::unknown("profile", name, PROFILES.iter().map(|(name, _)| *name)));
+    known.map(|(_, text)| *text).ok_or_else(unknown)
+}
+
+/// Returns a profile without the rows of the one that it extends.
+fn profile_alone(name: &str) -> io::Result<Statement> {
+    match built_in(name) {
+        Ok(text) => toml::from_str(text).map_err(|error| io::Error::other(format!("{name}: {error}"))),
+        Err(_) if name.contains(['.', '/']) => read(Path::new(name)),
+        Err(unknown) => Err(unknown),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use uet_conformance::Obligation;
 
     #[test]
     fn profiles_are_provisional_and_claim_known_capabilities() {
@@ -85,6 +106,13 @@ mod tests {
                 assert_eq!(super::super::known::strange_capabilities(row.claims.iter()).count(), 0);
             }
         }
+        let rows = |name: &str| profile(name).unwrap().rows;
+        let ids = |name: &str| {
+            rows(name).iter().filter(|row| row.id == "PDS-3").map(|row| row.obligation).collect::<Vec<_>>()
+        };
+        assert_eq!(ids("ai-full"), [Obligation::Optional]);
+        assert_eq!(ids("hpc"), [Obligation::Mandatory], "its row replaces that of the profile it extends");
+        assert_eq!(rows("ai-full").len(), rows("ai-base").len() + 3);
         assert!(profile("ai-bas").unwrap_err().to_string().contains("did you mean ai-base?"));
     }
 }

@@ -129,8 +129,8 @@ fn observation(
     writeln!(out, "    {}     {}", paint.faint("seen"), Plain(&broken.seen))
 }
 
-/// Returns the packet that a failure is about: the suite's that caused it, or the device's last one up to it, unless none
-/// was seen.
+/// Returns the packet that a failure is about: the suite's that caused it, or the device's last one up to it. Returns
+/// `None` if none was seen.
 pub(super) fn seen_packet(found: &InstanceResult) -> Option<(usize, &[u8])> {
     if let Some(request) = found.observations.first().and_then(|broken| broken.request) {
         let (_, wire) = found.ladder.packets().nth(request.checked_sub(1)?)?;

@@ -332,7 +332,7 @@ fn features(body: &mut String, profile: &ProfileResult) {
     *body += "<tr><th>id<th>feature<th>obligation<th>verdict<th>rules</tr>\n";
     for row in &profile.rows {
         let (id, feature, verdict) = (Escaped(&row.id), Escaped(&row.feature), row.verdict.name());
-        let obligation = format!("{:?}", row.obligation).to_lowercase();
+        let obligation = row.obligation.name();
         *body +=
             &format!("<tr><td>{id}<td>{feature}<td>{obligation}<td>{verdict}<td>{}</tr>\n", row.rules.len());
     }
