@@ -192,9 +192,14 @@ impl Flow {
 
     /// Acknowledges the next packet.
     pub fn acknowledge(&mut self, t: &mut Test<'_>, answers: &Answers) -> Outcome {
-        let packet = self.answer(self.acked + 1, answers)?;
+        self.acknowledge_many(t, 1, answers)
+    }
+
+    /// Acknowledges this number of packets by one ACK.
+    pub fn acknowledge_many(&mut self, t: &mut Test<'_>, count: u32, answers: &Answers) -> Outcome {
+        let packet = self.answer(self.acked + count, answers)?;
         t.send(&self.target.pdc, &packet)?;
-        self.acked += 1;
+        self.acked += count;
         Ok(())
     }
 

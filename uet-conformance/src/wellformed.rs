@@ -34,11 +34,11 @@ pub struct PacketFinding {
 }
 
 impl PacketFinding {
-    /// Returns whether it makes a run fail: a peer cannot tolerate it, and no waiver accepts it.
+    /// Returns whether it makes a run fail, as a rule about its requirement would: no waiver or baseline accepts it.
     pub fn counts(&self) -> bool {
         let level = self.requirement.as_deref().and_then(catalogue::find).map(|known| known.level);
         let level = self.level.or(level);
-        self.waived.is_none() && !self.known && level.is_none_or(|level| level == Level::Must)
+        self.waived.is_none() && !self.known && level != Some(Level::May)
     }
 }
 

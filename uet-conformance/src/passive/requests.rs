@@ -33,6 +33,12 @@ impl Rules<'_> {
         if let Some(start) = self.context.start {
             self.near_start(flow, request, start);
         }
+        if flow.credit.is_some() && flow.demands_credit {
+            let without = self.suspect(self.sender, "request without demand", !sent.demand, 3);
+            self.hold(RCCC_TYPE_001, None, !without, || {
+                "no demand in it, although it is sent on receiver credit".into()
+            });
+        }
         if let Some((kind, number)) = flow.controls.get(&index).copied() {
             self.hold(PDS_CTL_001, Some(number), flow.renumbered, || {
                 format!("a request with the PSN of a {kind}")
@@ -134,12 +140,6 @@ impl Rules<'_> {
         if let Some((close, number)) = flow.close {
             self.hold(PDS_CLOSE_001, Some(number), index <= close, || {
                 "a request after the CLOSE_COMMAND".into()
-            });
-        }
-        if flow.credit.is_some() && flow.demands_credit {
-            let without = self.suspect(side, "request without demand", !sent.demand, 3);
-            self.hold(RCCC_TYPE_001, None, !without, || {
-                "no demand in it, although it is sent on receiver credit".into()
             });
         }
         self.path(flow, index, sent);

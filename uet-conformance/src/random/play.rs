@@ -107,7 +107,6 @@ impl<'p, 'a> Player<'p, 'a> {
     /// Plays the whole conversation.
     pub(super) fn play(t: &'p mut Test<'a>, sequence: &'p Sequence, coverage: &'p mut Coverage) -> Outcome {
         let gap = t.grace() / 8;
-        t.watch().judge_passively();
         let mut player = Player {
             t,
             sequence,

@@ -3,7 +3,8 @@
 use super::Test;
 use crate::{Entry, Outcome, Pdc, Request, RxPacket, Stop, Wire};
 use core::time::Duration;
-use uet_wire::UetBuf;
+use uet_wire::catalogue::Level;
+use uet_wire::{Uet, UetBuf};
 
 impl Test<'_> {
     /// Sends a packet of a context.
@@ -38,8 +39,13 @@ impl Test<'_> {
         let number = self.judge.count_packet();
         self.is_stated(packet)?;
         self.step(Entry::Sent(packet.clone()));
-        if observed {
-            self.watch().packet(number, packet);
+        match observed {
+            true if self.is_regular(packet) => self.watch().packet(number, packet),
+            true => {
+                self.watch().deviate();
+                self.watch().packet(number, packet);
+            }
+            false => self.watch().deviate(),
         }
         if let Some(bit) = packet.flipped {
             self.note(format!("bit {bit} of it changes on its way"));
@@ -54,6 +60,13 @@ impl Test<'_> {
         let needs_pause = self.session.send(&carried)?;
         self.note_lost(Some(&carried));
         if needs_pause { self.pause(self.soon() / 20) } else { Ok(()) }
+    }
+
+    /// Returns whether a packet of the suite is one that a peer sends, as far as the packet itself shows.
+    fn is_regular(&self, packet: &Wire) -> bool {
+        let (uet, error) = Uet::parse_lax(&packet.bytes);
+        let is_wrong = |finding: uet_wire::validate::Finding| finding.requirement.level > Level::May;
+        packet.trimmed.is_some() || error.is_none() && !uet.validate(self.spec()).any(is_wrong)
     }
 
     /// Adds the packets that the network has lost to the ladder: those of the device as entries, and those of

@@ -30,7 +30,8 @@ mod upkeep;
 mod watch;
 
 use crate::axis::{START, Start};
-use crate::{Axis, Dut, Entry, Ladder, Observation, Outcome, Phase, Show, Stop};
+use crate::passive::Finding;
+use crate::{Axis, Dut, Entry, Ladder, Observation, Outcome, Phase, Relation, Show, Stop};
 use core::fmt;
 use core::time::Duration;
 use inbox::Inbox;
@@ -100,11 +101,24 @@ impl<'a> Test<'a> {
     /// Plays a script, and returns its record.
     pub(crate) fn play(mut self, script: impl FnOnce(&mut Self) -> Outcome) -> Record {
         let outcome = self.begin().and_then(|()| script(&mut self));
+        self.judge_device_passively();
         let is_open = outcome.is_err() || !self.judge.held_since(0);
         let circumstances = if is_open { self.circumstances() } else { String::new() };
         let (read, set) = self.session.parameters_used();
         let (observations, ladder) = self.judge.finish();
         Record { outcome, observations, circumstances, ladder, read, set }
+    }
+
+    /// Judges the packets of the device by the rules for captures too. Where the suite has broken a requirement itself, this
+    /// says nothing about the device.
+    fn judge_device_passively(&mut self) {
+        let facts = self.session.facts();
+        for finding in self.suite.watch_mut().conclude(|address| facts.is_device(address)) {
+            let Finding { requirement, number, message, .. } = finding;
+            let observation =
+                Observation::new(requirement, false, Relation::True, requirement.sentence, message);
+            self.judge.record(self.session.now(), Observation { packet: number as usize, ..observation });
+        }
     }
 
     /// Makes the PSNs of the device's own contexts and its counts of bytes start where [`START`] says, if the

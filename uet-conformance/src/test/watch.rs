@@ -5,17 +5,22 @@ use crate::passive::{Checker, Finding};
 use core::net::IpAddr;
 use std::collections::{BTreeSet, VecDeque};
 use uet_observe::{Context, Observed, Observer, Side};
+use uet_wire::catalogue::PDS_CLASS_001;
 use uet_wire::pds::Pds;
+use uet_wire::registry::CtlType;
 use uet_wire::{PdcId, Psn};
+
+/// Maximum number of findings in one script.
+const FINDINGS: usize = 1000;
 
 /// The contexts that suite and device have with each other.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
-    /// Follows the contexts, unless the checker does.
-    observer: Observer,
-    /// Judges the packets of both ends, in a random conversation.
-    checker: Option<Box<Checker>>,
+    /// Judges the packets of both ends by the rules for captures.
+    checker: Checker,
     findings: VecDeque<Finding>,
+    /// True if the suite has sent a packet that no peer sends, so that findings about the device may follow from it.
+    deviates: bool,
     /// Ends, and numbers of idempotent requests, of packets that no peer sends. Nobody observes the answers
     /// to them.
     strange_ends: BTreeSet<(IpAddr, PdcId)>,
@@ -24,7 +29,8 @@ pub(crate) struct Watch {
 
 impl Watch {
     pub(super) fn restart(&mut self) {
-        self.observer = Observer::default();
+        self.checker.restart();
+        self.findings.clear();
     }
 
     pub(super) fn packet(&mut self, number: usize, wire: &Wire) {
@@ -34,10 +40,48 @@ impl Watch {
         }
         let whole = packet.whole && wire.trimmed.is_none() && wire.flipped.is_none();
         let packet = Observed { whole, marked: wire.marked, ..packet };
-        match &mut self.checker {
-            Some(checker) => self.findings.extend(checker.observed(&packet, |_| ())),
-            None => _ = self.observer.observe(&packet),
+        self.judge_class(&packet, wire);
+        if self.findings.len() < FINDINGS {
+            self.findings.extend(self.checker.observed(&packet, |_| ()));
         }
+    }
+
+    /// Judges the traffic class of a packet of the device. Links show no class of the suite's packets.
+    fn judge_class(&mut self, packet: &Observed<'_>, wire: &Wire) {
+        let (Some(pds), Some(high)) = (packet.uet.pds, wire.high) else { return };
+        let due = match pds {
+            Pds::Control(header) if header.ctl_type() != CtlType::CREDIT => return,
+            pds => pds.request().is_none(),
+        };
+        let is_other = matches!(pds, Pds::Rudi(_) | Pds::Uud(_));
+        let is_known = self.findings.iter().any(|known| known.requirement == PDS_CLASS_001);
+        if is_other || is_known || high == due && wire.trimmed.is_none() {
+            return;
+        }
+        let class = match (wire.trimmed, high) {
+            (Some(_), _) => "trimmed packets",
+            (None, true) => "control packets",
+            (None, false) => "data",
+        };
+        self.findings.push_back(Finding {
+            requirement: PDS_CLASS_001,
+            number: packet.number,
+            with: None,
+            culprit: wire.src,
+            message: format!("{} in the traffic class of {class}", packet.uet),
+        });
+    }
+
+    /// Notes that the suite has sent a packet that no peer sends.
+    pub(super) fn deviate(&mut self) {
+        self.deviates = true;
+    }
+
+    /// Returns the findings about the device, unless the suite has broken a requirement itself.
+    pub(super) fn conclude(&mut self, is_device: impl Fn(IpAddr) -> bool) -> Vec<Finding> {
+        let findings = core::mem::take(&mut self.findings);
+        let alone = findings.iter().all(|finding| is_device(finding.culprit));
+        if self.deviates || !alone { Vec::new() } else { findings.into() }
     }
 
     /// Returns whether a packet answers one that no peer sends.
@@ -67,18 +111,13 @@ impl Watch {
         self.strange_packets.contains(&pkt_id)
     }
 
-    /// Judges all packets from now on by the rules for captures.
-    pub(crate) fn judge_passively(&mut self) {
-        self.checker = Some(Box::default());
-    }
-
     /// Returns the oldest finding of those rules.
     pub(crate) fn take_finding(&mut self) -> Option<Finding> {
         self.findings.pop_front()
     }
 
     fn observer(&self) -> &Observer {
-        self.checker.as_ref().map_or(&self.observer, |checker| checker.observer())
+        self.checker.observer()
     }
 
     /// Returns the contexts of this end of the suite, and its side of each.

@@ -272,6 +272,8 @@ catalogue! {
         "A source sends no PROBE before the first ACK or NACK of its context";
     PDS_PRB_004 "PDS-PRB-004" Should "3.5.12" 2 "behaviour"
         "A source sends a PROBE in the traffic class of control packets";
+    PDS_CLASS_001 "PDS-CLASS-001" Should "3.6.4" 2 "behaviour"
+        "ACKs, NACKs and grants use the traffic class of control packets, and requests use that of data";
 
     PDS_SEC_001 "PDS-SEC-001" Must "3.7" 2 "behaviour"
         "A retransmission of a secured packet uses a new counter";

@@ -151,6 +151,7 @@ const REASONS: &[(&str, &str)] = &[
         "PDS-PRB",
         "A probe finds out the state of a receiver without data, and its answer must not look like one to data.",
     ),
+    ("PDS-CLASS", "An answer that waits behind data delays the reaction to congestion and loss."),
     ("PDS-SEC", "A repeated counter or Start_PSN breaks the protection against replay."),
     (
         "PDS-CLOSE",

@@ -212,7 +212,8 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 const WRITES: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
 
-const MARKS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::SetEcn];
+const MARKS: &[Need] =
+    &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("ecn"), Need::SetEcn];
 
 /// Checks for an answer to a first write and measures its delay.
 fn link(dut: &mut dyn Dut, spec: &'static Spec, say: Say<'_>) -> io::Result<bool> {
@@ -269,7 +270,7 @@ fn marks(dut: &mut dyn Dut, spec: &'static Spec, say: Say<'_>) -> io::Result<()>
     let result = run_instance(dut, &Instance::first(&MARK), spec, 1, 1.0);
     let (verdict, what, todo) = match result.verdict {
         Verdict::Pass => (Health::Ok, "a marked write is acknowledged with m = 1".into(), ""),
-        Verdict::Skipped => (Health::Limited, result.reason, ""),
+        Verdict::Skipped => (Health::Limited, result.reason, "rules about marks are skipped"),
         Verdict::Inconclusive => (
             Health::Limited,
             "a marked write is not acknowledged".into(),

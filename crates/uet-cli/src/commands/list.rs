@@ -1,13 +1,14 @@
 //! `uet list`
 
+use super::device::{Device, DeviceArgs};
 use super::filter::Filter;
 use super::{Listing, Outcome, statement};
-use crate::paint::Paint;
+use crate::paint::{Paint, Plain};
 use clap::Args;
 use serde_json::json;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use uet_conformance::RULES;
-use uet_conformance::{AnyAxis, Expand, Rule, coverage};
+use uet_conformance::{AnyAxis, Expand, Need, Rule, coverage};
 use uet_wire::catalogue::{self, Requirement};
 
 /// List the rules of the suite, or the requirements that they check
@@ -16,6 +17,7 @@ use uet_wire::catalogue::{self, Requirement};
   uet list                             all rules
   uet list --group ack --level must    some of them
   uet list --instances --group atomic  each rule at each combination of its axis values
+  uet list --dut embedded              which of them a device can run, and why not the others
   uet list --requirements              the catalogue, and how each requirement is checked
   uet list --requirements | grep -v ' rule'
   uet list --format json | jq -r 'select(.needs | index(\"read\")).id'")]
@@ -34,6 +36,8 @@ pub(super) struct List {
     format: Listing,
     #[command(flatten)]
     filter: Filter,
+    #[command(flatten)]
+    device: DeviceArgs,
 }
 
 impl List {
@@ -56,13 +60,34 @@ impl List {
         let paint = Paint::stdout();
         let mut group = "";
         let options = self.filter.options()?;
+        // Without a selected device, all rules are listed, as a page about the suite.
+        let mut device = self.device.is_selected().then(|| self.device.open(1)).transpose()?;
+        let dut = device.as_mut().map(Device::dut);
+        let lacking = |needs: &[Need]| {
+            let dut = dut.as_ref()?;
+            needs.iter().find_map(|need| need.lacking(dut.welcome(), dut.facts()))
+        };
         for rule in options.selected() {
+            // An axis without a usable value leaves no instance of the rule.
+            let unusable = || {
+                let mut axes = rule.axes.iter();
+                axes.find_map(|axis| {
+                    (0..axis.count()).map(|index| lacking(axis.needs(index))).reduce(Option::and)?
+                })
+            };
+            let skipped = lacking(rule.needs).or_else(unusable);
             if self.instances {
-                self.of_rule(out, rule, options.expand)?;
+                if skipped.is_none() {
+                    self.of_rule(out, rule, options.expand, |needs| lacking(needs).is_none())?;
+                }
                 continue;
             }
             if self.format == Listing::Json {
-                writeln!(out, "{}", json_of(rule))?;
+                let mut line = json_of(rule);
+                if self.device.is_selected() {
+                    line["skipped"] = skipped.into();
+                }
+                writeln!(out, "{line}")?;
                 continue;
             }
             if terminal && group != rule.group() {
@@ -70,13 +95,24 @@ impl List {
                 writeln!(out, "\n{}", paint.strong(group))?;
             }
             let level = rule.level().map_or("-", |level| level.name());
-            writeln!(out, "{:<40} {level:<7} {}", paint.name(rule.id), rule.title)?;
+            match skipped {
+                None => writeln!(out, "{:<40} {level:<7} {}", paint.name(rule.id), rule.title)?,
+                Some(why) => {
+                    writeln!(out, "{:<40} {level:<7} skipped: {}", paint.name(rule.id), Plain(&why))?
+                }
+            }
         }
         Ok(())
     }
 
-    fn of_rule(&self, out: &mut impl Write, rule: &'static Rule, expand: Expand) -> io::Result<()> {
-        for instance in rule.instances(expand, |_| true) {
+    fn of_rule(
+        &self,
+        out: &mut impl Write,
+        rule: &'static Rule,
+        expand: Expand,
+        usable: impl Fn(&[Need]) -> bool + Copy,
+    ) -> io::Result<()> {
+        for instance in rule.instances(expand, usable) {
             match self.format {
                 Listing::Text => writeln!(out, "{instance}")?,
                 Listing::Json => {

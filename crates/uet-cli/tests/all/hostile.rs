@@ -162,7 +162,7 @@ fn endless_files_are_refused_with_the_limit() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
         assert!(said.contains(limit), "{words:?}: {said}");
-        assert!(begun.elapsed() < Duration::from_secs(20), "{words:?}");
+        assert!(begun.elapsed() < Duration::from_secs(120), "{words:?}");
     }
 }
 
@@ -222,7 +222,7 @@ fn signal_ends_an_emulator_whose_capture_never_opens() {
     std::thread::sleep(Duration::from_millis(500));
     assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
     let begun = Instant::now();
-    while child.try_wait().unwrap().is_none() && begun.elapsed() < Duration::from_secs(10) {
+    while child.try_wait().unwrap().is_none() && begun.elapsed() < Duration::from_secs(60) {
         std::thread::sleep(Duration::from_millis(10));
     }
     let ended = child.try_wait().unwrap().is_some();

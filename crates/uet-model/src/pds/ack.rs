@@ -294,6 +294,7 @@ impl Pdc {
         let ack = ack.m(named.marked).retx(named.retx).req(self.wish(kept));
         let ack = ack.ack_psn_offset(named.psn.offset_from(cack).unwrap_or(0)).cack_psn(cack);
         let ack = ack.spdcid(PdcId(self.pdcid())).dpdcid(self.peer_id).done()?;
+        // `PDS-CLASS-001`: an answer does not wait behind data.
         let mut packet = shared.packet(self.to_peer(), self.class, Priority::High, named.entropy);
         let floor = shared.close_floor.filter(|(psn, _)| *psn == named.psn);
         if let Some((_, floor)) = floor {

@@ -244,6 +244,9 @@ impl Ses {
             Some(Purpose::Operation(id)) => {
                 if let Some(flight) = self.flights.get_mut(&id) {
                     flight.answered += 1;
+                    if flight.answered == 1 && flight.owner != Owner::Application {
+                        self.outbox.wake();
+                    }
                 }
                 if let Some(response) = response {
                     self.read_response(id, &response);

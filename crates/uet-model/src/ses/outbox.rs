@@ -3,6 +3,7 @@
 //! Each [`Via`] has a lane. Within a lane, a message leaves whole before the next starts (`SES-ORDER-001`). Lanes take
 //! turns. A paused lane waits.
 
+use super::initiator::{ActiveOperation, Owner};
 use super::operation::OperationId;
 use super::{Ses, SesEvent};
 use crate::{Command, TxRequest, Via};
@@ -17,7 +18,7 @@ use uet_wire::registry::Opcode;
 pub(super) struct Outbox {
     lanes: HashMap<Via, Lane, RandomState>,
     turns: VecDeque<Via>,
-    /// Lanes whose next packet is a read that waits for outstanding data.
+    /// Lanes whose next packet is a read that waits for outstanding data, or for the first answer of its peer.
     waiting: VecDeque<Via>,
 }
 
@@ -100,8 +101,8 @@ impl Outbox {
         }
     }
 
-    /// Lets reads resume after data arrived.
-    fn wake(&mut self) {
+    /// Lets reads resume after data arrived, or after a peer was confirmed.
+    pub(super) fn wake(&mut self) {
         for via in core::mem::take(&mut self.waiting) {
             self.take_turn(via);
         }
@@ -177,11 +178,20 @@ impl Ses {
         None
     }
 
-    /// Returns whether a read must wait, because too much data is outstanding.
+    /// Returns whether a read must wait: too much data is outstanding, or its peer has not answered the first packet.
     fn must_wait(&self, via: Via) -> bool {
         let Some(OutboxItem::Operation(id)) = self.outbox.front(via) else { return false };
-        let is_read = self.flights.get(id).is_some_and(|flight| flight.outline.opcode == Opcode::UET_READ);
-        is_read && self.awaited >= self.params.max_awaited.into()
+        let Some(flight) = self.flights.get(id) else { return false };
+        let is_full = self.awaited >= self.params.max_awaited.into();
+        flight.outline.opcode == Opcode::UET_READ && (is_full || self.is_first_unanswered(flight))
+    }
+
+    /// Returns whether a read of the rest of a message waits for the answer to its first packet. The source address of the
+    /// message may be forged until its context is confirmed, and an endpoint that sends it all reads makes an amplifier.
+    fn is_first_unanswered(&self, flight: &ActiveOperation) -> bool {
+        let Owner::Landing(id) = flight.owner else { return false };
+        let is_confirmed = self.landings.get(id).is_none_or(|landing| landing.confirmed);
+        !is_confirmed && flight.sent > 0 && flight.answered == 0
     }
 
     /// Subtracts bytes of reads that have arrived or will not arrive.

@@ -104,7 +104,7 @@ impl Ses {
         self.offer(index, id, PostedReceive { receive, memory });
     }
 
-    /// Handles the confirmation of a context: its messages now use the share of their sender.
+    /// Handles the confirmation of a context: its messages now use the share of their sender, and their reads go on.
     pub(super) fn confirmed(&mut self, pdc: PdcHandle) {
         for (_, landing) in self.landings.iter_mut() {
             if landing.pdc != Some(pdc) || landing.confirmed {
@@ -116,5 +116,6 @@ impl Ses {
             slot.queue.room.free(before, landing.buffer.len());
             slot.queue.room.take(landing.payer(), 1, landing.buffer.len());
         }
+        self.outbox.wake();
     }
 }

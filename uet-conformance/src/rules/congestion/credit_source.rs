@@ -108,8 +108,15 @@ impl CreditSource {
     pub(super) fn approach_wrap(&mut self, t: &mut Test<'_>, bearer: Bearer) -> Outcome {
         for target in [5_000_000, 10_000_000, 15_000_000, WRAP - 60] {
             self.demand_in(t, bearer, target)?;
+            let begun = t.now();
             let granted = self.wait_for_grant(t, target, t.patience(t.soon()))?;
             let units = self.credit.get();
+            let last = self.grants.last().map_or(begun, |(at, _)| (*at).max(begun));
+            if !granted && t.now() - last > (t.now() - begun) / 2 {
+                let statement = format!("grants until the demand of {target} units is met");
+                t.holds(RCCC_GRANT_001, &statement, false, format_args!("no grant after {units} units"));
+                return Err(Stop::Failed);
+            }
             require(granted, format!("the device has granted {units} units in time, not {target}"))?;
         }
         Ok(())

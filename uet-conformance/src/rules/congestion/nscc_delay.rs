@@ -7,7 +7,7 @@ use super::steps::{
 use crate::flow::Answers;
 use crate::packets::nominal;
 use crate::prelude::*;
-use crate::rules::steps::full_packet_size;
+use crate::rules::steps::{check_in_flight, full_packet_size};
 use crate::test::BEFORE_WRAP;
 
 /// A round trip with a queue, in base round trips. The longer one would cut the window by more than half.
@@ -34,6 +34,18 @@ pub(super) const RULES: &[Rule] = &[
                 Bound::from(before * 3 / 4).tolerating("three quarters of before"),
                 after,
             );
+            Ok(())
+        }),
+    rule("nscc/first-late-mark", "The first late, marked ACK does not open the window beyond its maximum")
+        .checks(&[CC_WINDOW_002])
+        .measure(|t| {
+            let (mut flow, max_window) = long_flow(t)?;
+            let (answers, round) = timely_answers(t, &flow)?;
+            flow.run(t, round * 12, &answers)?;
+            // The average delay is still below the target.
+            let late = Answers { marked: true, ..late_answers(t)? };
+            let most = flow.run(t, late.delay * 2, &late)?;
+            check_in_flight(t, CC_WINDOW_002, max_window, most);
             Ok(())
         }),
     rule("nscc/marked-below-target", "Marked ACKs below the target delay do not shrink the window")

@@ -31,6 +31,19 @@ pub(super) const RULES: &[Rule] = &[
             let length = t.mtu() / 2;
             counted.check_write(t, CC_RCVD_001, length)
         }),
+    rule(
+        "nscc/rcvd-bytes-units",
+        "A full unit of rcvd_bytes stays one unit, and one more byte begins the next",
+    )
+    .checks(&[CC_RCVD_001])
+    .run(|t| {
+        let mut counted = CountedContext::open(t)?;
+        for rest in [0, 1, 255, 0, 1] {
+            let length = counted.length_with_rest(rest)?;
+            counted.check_write(t, CC_RCVD_001, length)?;
+        }
+        Ok(())
+    }),
     rule("nscc/rcvd-bytes-sum", "rcvd_bytes is cumulative and rounds the sum, not each packet")
         .checks(&[CC_RCVD_004])
         .run(|t| {
@@ -203,6 +216,25 @@ pub(super) const RULES: &[Rule] = &[
             t.at_least(CC_SERVICE_001, "service_time in nanoseconds", least, u64::from(units) * 128);
             Ok(())
         }),
+    rule(
+        "nscc/service-time-coalesced",
+        "service_time belongs to the packet that the ACK names, not to earlier ones",
+    )
+    .checks(&[CC_SERVICE_001])
+    .needs(&[RUD, NSCC])
+    .over(&[&CARRIER, &START])
+    .measure(|t| {
+        t.congestion_or_both("nscc")?;
+        let (pdc, region) = t.open()?;
+        for n in 1..4 {
+            t.request(&pdc, pdc.request(n).quiet().write(&region, 0, &[1; 16])?)?;
+            t.pause(t.grace())?;
+        }
+        let last = pdc.request(4).write(&region, 0, &[1; 16])?;
+        let (service, total) = timed_write(t, &pdc, &last)?;
+        check_service_time(t, service, total);
+        Ok(())
+    }),
     rule("nscc/penalty-without-overload", "A destination that keeps up sends no lasting receiver penalty")
         .checks(&[CC_PENALTY_001])
         .run(|t| {
@@ -260,6 +292,18 @@ impl CountedContext {
         let request = self.pdc.request(self.next).write(&self.region, 0, &vec![7; length])?;
         self.next += 1;
         Ok(request)
+    }
+
+    /// Returns the length of a next write after which the last unit has this number of bytes.
+    fn length_with_rest(&mut self, rest: u64) -> Result<usize, Stop> {
+        for length in 300..600 {
+            let packet = self.write(length)?.build()?;
+            self.next -= 1;
+            if (self.bytes + nominal(packet.to_bytes().len())) % 256 == rest {
+                return Ok(length);
+            }
+        }
+        Err(Stop::Inconclusive("no packet has the wanted size".into()))
     }
 
     /// Sends a packet that counts.

@@ -16,6 +16,9 @@ enum StartWindow {
 const START_WINDOW: Axis<StartWindow> =
     axis("window").values(&[("small", StartWindow::Small), ("half", StartWindow::Half)]);
 
+/// True if a receiver penalty has shrunk the window, false if marks have.
+const PENALTY: Axis<bool> = axis("after").values(&[("marks", false), ("penalty", true)]);
+
 /// A round trip below the target delay, in base round trips. Neither has a delay of about 0.
 const ROUND_TRIP: Axis<f64> = axis("round-trip").values(&[("1.3", 1.3), ("1.5", 1.5)]);
 
@@ -27,13 +30,16 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 pub(super) const RULES: &[Rule] = &[
     rule("nscc-over-time/fair-growth", "Late, unmarked ACKs let every window grow equally per round trip")
         .checks(&[CC_QUAD_002])
-        .over(&[&MODE, &CARRIER, &START_WINDOW])
+        .over(&[&PENALTY, &MODE, &CARRIER, &START_WINDOW])
         .measure(|t| {
             let (mut flow, max_window) = flow_of_windows(t, 80)?;
             let (growth, answers) = (Growth::of(t)?, late_answers(t)?);
             let round = answers.delay;
             let in_round = growth.fair + growth.eta * round.as_secs_f64() / growth.base;
-            shrink_by_marks(t, &mut flow)?;
+            match t.value(&PENALTY) {
+                true => flow.run(t, round * 8, &Answers { penalty: 120, ..answers })?,
+                false => shrink_by_marks(t, &mut flow)?,
+            };
             let mut tries = 0;
             while t.value(&START_WINDOW) == StartWindow::Half
                 && flow.run(t, round, &answers)? < max_window / 2

@@ -1,12 +1,12 @@
 //! The window of NSCC at a source (section 3.6.13): its size, and the bytes in flight that it limits.
 
 use super::steps::{
-    flow_of_windows, flow_on_new_context, flow_with_full_window, late_answers, long_flow, opening_request,
-    timely_answers, watch_for,
+    flow_of_windows, flow_on_new_context, flow_with_full_window, grant_by_ack, late_answers, long_flow,
+    opening_request, timely_answers, watch_for,
 };
 use crate::flow::{Answers, Flow};
 use crate::prelude::*;
-use crate::rules::steps::check_in_flight;
+use crate::rules::steps::{check_in_flight, full_packet_size};
 
 /// The signal of congestion that the network gives for each packet of a message.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +36,9 @@ const FAILURE: Axis<Failure> = axis("failure").values(&[
     ("response-lost", Failure::Nack(NackCode::GTD_RESP_UNAVAIL)),
     ("timeout", Failure::Timeout),
 ]);
+
+/// True if one ACK covers all refused packets.
+const ONE_ACK: Axis<bool> = axis("acks").values(&[("each", false), ("one", true)]);
 
 /// Begins a rule with the usual needs and axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
@@ -72,8 +75,76 @@ pub(super) const RULES: &[Rule] = &[
             t.check(CC_ACKREQ_001, "ar of the last packet that the window lets leave", true, last);
             Ok(())
         }),
+    rule(
+        "nscc/ack-request-of-two",
+        "Of two contexts that share a window, the packet that fills it requests an ACK",
+    )
+    .checks(&[CC_ACKREQ_001])
+    .over(&[&MODE, &CARRIER])
+    .measure(|t| {
+        t.congestion("nscc")?;
+        t.slowed()?;
+        let max_window = t.bdp()? * 3 / 2;
+        let packets = (max_window / full_packet_size(t)) as usize;
+        require(packets >= 6, "the window holds too few packets")?;
+        let (mode, mtu) = (t.value(&MODE), t.mtu());
+        let peers = [t.peer(0)?, t.peer_of_job(102)?];
+        t.post(Post { mode, ..post(PostKind::Write, peers[0], packets / 2 * mtu) })?;
+        let mut first = Target::accept(t)?;
+        first.collect(t, (packets / 2) as u32)?;
+        let operation = t.post(Post { mode, ..post(PostKind::Write, peers[1], 2 * packets * mtu) })?;
+        let opened = opening_request(t, CC_ACKREQ_001, 0)?;
+        let mut flow = Flow::of(t, opened, operation)?;
+        flow.fill(t)?;
+        require(flow.count() < packets as u32, "each context has its own window")?;
+        let last = flow.target.packet(flow.count() - 1)?.request.ar();
+        t.check(CC_ACKREQ_001, "ar of the last packet that the window lets leave", true, last);
+        Ok(())
+    }),
+    rule(
+        "nscc/second-message",
+        "A second message leaves while the first is in flight, if the window has room",
+    )
+    .checks(&[CC_WINDOW_001])
+    .over(&[&MODE, &CARRIER])
+    .measure(|t| {
+        t.congestion("nscc")?;
+        t.slowed()?;
+        require(t.bdp()? * 3 / 2 > 4 * full_packet_size(t), "the window holds too few packets")?;
+        let (mode, peer) = (t.value(&MODE), t.peer(0)?);
+        let mut target = Target::established(t, peer, mode)?;
+        t.post(Post { mode, ..post(PostKind::Write, peer, 64) })?;
+        target.collect(t, 2)?;
+        t.post(Post { mode, ..post(PostKind::Write, peer, 64) })?;
+        let psn = target.psn(2);
+        t.expect(CC_WINDOW_001, &format!("PSN {psn} before an ACK"), t.rto() / 2, |seen| {
+            seen.request().filter(|request| request.psn() == psn)
+        })?;
+        target.ack(t, 2)
+    }),
+    rule("nscc/credit-in-ack", "An ACK_CC with credit does not stop a source that runs NSCC alone")
+        .checks(&[CC_WINDOW_001])
+        .over(&[&MODE])
+        .measure(|t| {
+            t.congestion("nscc")?;
+            t.slowed()?;
+            let mut flow = Flow::start(t, t.value(&MODE), 40)?;
+            flow.fill(t)?;
+            grant_by_ack(t, &flow, 1)?;
+            for _ in 0..40 {
+                flow.fill(t)?;
+                if flow.count() == 40 {
+                    break;
+                }
+                let ack = flow.answer(flow.count(), &Answers::default())?;
+                t.send(&flow.target.pdc, &ack)?;
+            }
+            t.check(CC_WINDOW_001, "packets that arrived", 40, flow.count());
+            Ok(())
+        }),
     rule("nscc/nack-then-ack", "A packet that gets a NACK and then an ACK frees its bytes only once")
         .checks(&[CC_WINDOW_002])
+        .over(&[&ONE_ACK, &MODE, &CARRIER, &START])
         .measure(|t| {
             // A NACK takes a packet out of flight. The ACK of an earlier copy arrives before the
             // retransmission, and must not count the packet down again.
@@ -82,8 +153,9 @@ pub(super) const RULES: &[Rule] = &[
             for n in first..first + half {
                 flow.refuse(t, NackCode::NO_RESOURCE, n)?;
             }
-            for _ in 0..half {
-                flow.acknowledge(t, &Answers::default())?;
+            let (acks, each) = if t.value(&ONE_ACK) { (1, half) } else { (half, 1) };
+            for _ in 0..acks {
+                flow.acknowledge_many(t, each, &Answers::default())?;
             }
             let before = flow.count();
             flow.fill(t)?;

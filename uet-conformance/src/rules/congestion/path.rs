@@ -184,6 +184,22 @@ pub(super) const RULES: &[Rule] = &[
             }
             check_changes(t, PDS_ROD_005, &target)
         }),
+    rule("path/rod-read-data", "The return data of a ROD context keeps its entropy value")
+        .checks(&[PDS_ROD_005])
+        .needs(&[ROD, READ, SEE_ENTROPY])
+        .over(&[&START])
+        .run(|t| {
+            let mtu = t.mtu();
+            let (region, _) = t.patterned(12 * mtu as u64)?;
+            let mut session = t.ordered_session();
+            session.ask_all(t, &Message::read(&region, 0, 12 * mtu as u32).parts(mtu)?)?;
+            let data = session.data(t, PDS_ROD_005, 12 * mtu)?;
+            let of_requests = data.iter().filter(|piece| !piece.in_ack);
+            let mut values: Vec<u16> = of_requests.map(|piece| piece.seen.wire.entropy).collect();
+            values.dedup();
+            t.at_most(PDS_ROD_005, "entropy values of the return data, one after the other", 2, values.len());
+            Ok(())
+        }),
     rule("path/rod-congestion", "A congested ROD context rarely changes its entropy value")
         .checks(&[CC_PATH_003])
         .needs(&[ROD, SEE_ENTROPY])

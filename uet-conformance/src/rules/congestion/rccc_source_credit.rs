@@ -1,8 +1,8 @@
 //! The credit of a source of RCCC: what grants add and packets spend (section 3.6.14).
 
 use super::steps::{
-    WRAP, bytes_after_grant, check_granted_bytes, credit_flow, flow_without_credit, grant_by_ack,
-    grant_by_control, short_silence, watch_for,
+    WRAP, bytes_after_grant, check_granted_bytes, credit_flow, credit_target, flow_without_credit,
+    grant_by_ack, grant_by_control, short_silence, watch_for,
 };
 use crate::flow::{Answers, Flow};
 use crate::prelude::*;
@@ -187,8 +187,8 @@ pub(super) const RULES: &[Rule] = &[
             );
             Ok(())
         }),
-    rule("rccc/retransmission-credit", "A retransmission after a NACK needs credit")
-        .checks(&[RCCC_CREDIT_001])
+    rule("rccc/retransmission-credit", "A retransmission after a NACK needs credit, and carries the demand")
+        .checks(&[RCCC_CREDIT_001, RCCC_TYPE_001])
         .over(&[&MODE, &CARRIER, &NACK])
         .measure(|t| {
             let mut flow = flow_without_credit(t)?;
@@ -207,7 +207,9 @@ pub(super) const RULES: &[Rule] = &[
             let retransmitted = flow.target.got.len() - before;
             t.check(RCCC_CREDIT_001, "retransmissions without credit", 0, retransmitted);
             grant_by_control(t, &flow.target, 300)?;
-            flow.target.expect_again(t, RCCC_CREDIT_001, first, t.later())?;
+            let again = flow.target.expect_again(t, RCCC_CREDIT_001, first, t.later())?;
+            let demands = credit_target(&again.seen).is_some();
+            t.holds(RCCC_TYPE_001, "a retransmission carries the demand", demands, again.seen.uet());
             watch_for(t, &mut flow, silence)?;
             if t.nack_wait() > silence {
                 // The source may have started with new credit while it waited.

@@ -1,11 +1,12 @@
 //! Transport security (section 3.7). `send` and `receive` test the two ends, and `receive_icv` packets that
 //! are not authentic. `header` tests the security header and the authenticated fields, `key` the derivation
-//! of keys, and `rotation` their replacement. `binding` (3.5.4), `start` and `new_start` (3.5.8) test secured
+//! of keys, `rotation` their replacement, and `domains` two domains of one device. `binding` (3.5.4), `start` and `new_start` (3.5.8) test secured
 //! contexts, `datagram` secured datagrams (3.5.6), and `plaintext` packets without protection. `steps` holds
 //! shared steps.
 
 mod binding;
 mod datagram;
+mod domains;
 mod header;
 mod key;
 mod new_start;
@@ -23,6 +24,7 @@ pub(super) const RULES: &[&[Rule]] = &[
     binding::RULES,
     plaintext::RULES,
     datagram::RULES,
+    domains::RULES,
     header::RULES,
     key::RULES,
     receive::RULES,

@@ -77,6 +77,25 @@ pub(super) const RULES: &[Rule] = &[
             t.at_most(PDS_NACK_005, "Start_PSNs of one context", bound, starts);
             t.fails(PDS_NACK_005, written, t.until_given_up())
         }),
+    rule("tss-new-start/retry-counts", "Renumbered packets have all their retransmissions left")
+        .checks(&[TSS_START_003, TSS_START_008])
+        .run(|t| {
+            let most = t.parameter("max_rto_retx_cnt");
+            require((2..8).contains(&most), format!("{most} retransmissions"))?;
+            t.secure(t.value(&SECURED))?;
+            let (written, mut target) = write_in_flight(t)?;
+            for n in 1..most {
+                let within = t.soon() + t.scaled(t.rto() * (2 << n));
+                target.expect_again(t, TSS_START_003, 0, within)?;
+            }
+            expect_renumbered(t, &mut target, Psn(0x0123_4567))?;
+            for n in 1..most {
+                let within = t.soon() + t.scaled(t.rto() * (4 << n));
+                target.expect_again(t, TSS_START_003, 0, within)?;
+            }
+            target.ack(t, 0)?;
+            t.ends(TSS_START_003, written, Status::Ok)
+        }),
     rule("tss-new-start/counters", "Renumbered packets have new counters")
         .checks(&[TSS_CTR_001, TSS_START_003, TSS_START_008])
         .run(|t| {

@@ -110,6 +110,24 @@ pub(super) const RULES: &[Rule] = &[
             t.check(TSS_CLEAR_002, "packets in the clear:", 0, clear);
             Ok(())
         }),
+    rule("tss-receive/rudi-reordered", "Secured RUDI requests are executed in any order of their counters")
+        .checks(&[TSS_KEY_003])
+        .needs(&[RUD, WRITE, RUDI, TSS])
+        .run(|t| {
+            t.secure(t.value(&SECURED))?;
+            let (region, pdc) = idempotent_region(t)?;
+            let mut sealed = Vec::new();
+            for (id, data) in [(0x21, 1), (0x22, 2)] {
+                let request = pdc.request(0).write(&region, 32 * (id & 1), &[data; 32])?;
+                sealed.push(t.sealed(&pdc.wire(&rudi(id as u32, &request)?))?);
+            }
+            for (packet, id) in sealed.iter().rev().zip([0x22, 0x21]) {
+                t.send_as_it_is(packet)?;
+                let answers = |seen: &RxPacket| seen.rudi().filter(|header| header.pkt_id() == id);
+                t.expect(TSS_KEY_003, "a response", t.soon(), answers)?;
+            }
+            t.expect_memory(TSS_KEY_003, &region, 0, &[[2; 32], [1; 32]].concat())
+        }),
     rule("tss-receive/trimmed", "A trimmed secured request is neither executed nor acknowledged")
         .checks(&[TSS_TRIM_001])
         .needs(TRIMS)

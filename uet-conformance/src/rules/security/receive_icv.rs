@@ -1,8 +1,8 @@
 //! A receiver of packets with a wrong ICV: they have no effect and get no answer (section 3.7).
 
 use super::steps::{
-    IDENTIFIED, NEEDS, check_write, establish_as, expect_ignored, expect_no_answer, expect_no_effect,
-    flip_bit, open_secured, plain_write, with_wrong_icv, write_in_flight,
+    CLUSTER, IDENTIFIED, NEEDS, check_write, establish_as, expect_ignored, expect_no_answer,
+    expect_no_effect, flip_bit, forge_requests, open_secured, plain_write, with_wrong_icv, write_in_flight,
 };
 use crate::prelude::*;
 use crate::rules::steps::{expect_rudi_response, idempotent_region};
@@ -246,6 +246,36 @@ pub(super) const RULES: &[Rule] = &[
                 t.send_as_it_is(&request)?;
             }
             check_write(t, TSS_ICV_002, &pdc, &region, 1)
+        }),
+    rule(
+        "tss-receive/wrong-icvs-without-limit",
+        "Without a limit of wrong ICVs, no number of them ends a domain",
+    )
+    .checks(&[TSS_ICV_002])
+    .over(&[&CLUSTER])
+    .run(|t| {
+        if t.reported("auth_fail_latch").is_some() {
+            t.configure("auth_fail_latch", serde_json::Value::Null)?;
+        }
+        t.secure(t.value(&CLUSTER))?;
+        let (pdc, region) = t.open()?;
+        forge_requests(t, &pdc, &region, 1100)?;
+        check_write(t, TSS_ICV_002, &pdc, &region, 1)
+    }),
+    rule("tss-receive/wrong-icv-timer", "Packets with a wrong ICV do not keep a device from retransmitting")
+        .checks(&[TSS_ICV_002])
+        .run(|t| {
+            t.secure(t.value(&SECURED))?;
+            let (written, mut target) = write_in_flight(t)?;
+            let ack = with_wrong_icv(t, &target.pdc.wire(&target.acking(0).build()?))?;
+            let (step, until) = (t.scaled(t.rto()) / 4, t.now() + t.later());
+            while t.now() < until && target.times(0) < 2 {
+                t.send_as_it_is(&ack)?;
+                target.watch(t, step)?;
+            }
+            t.at_least(TSS_ICV_002, "transmissions of the unacknowledged request", 2, target.times(0));
+            target.ack(t, 0)?;
+            t.ends(TSS_ICV_002, written, Status::Ok)
         }),
     rule("tss-receive/wrong-icv-ack", "An ACK with a wrong ICV ends no operation")
         .checks(&[TSS_ICV_002])

@@ -1,8 +1,8 @@
 //! The rotation of keys: association numbers, replaced keys and epochs (section 3.7).
 
 use super::steps::{
-    EPOCH, MEMBER, NEEDS, check_write, expect_executed, expect_no_effect, open_as, open_secured, plain_write,
-    write_in_flight,
+    EPOCH, MEMBER, NEEDS, add_key, check_epoch_sent, check_write, expect_executed, expect_no_effect,
+    latest_an, open_as, open_secured, plain_write, switch_to, write_in_flight,
 };
 use crate::SECURED;
 use crate::prelude::*;
@@ -157,6 +157,28 @@ pub(super) const RULES: &[Rule] = &[
             }
             check_distinct_counters(t, false)
         }),
+    rule("tss-rotation/same-key", "A device refuses one key in both slots, or repeats no counter under it")
+        .checks(&[TSS_CTR_001])
+        .run(|t| {
+            let (pdc, region) = open_as(t, TSS_CTR_001, t.value(&SECURED), |_| {})?;
+            let shield = t.shield()?;
+            shield.secrets[1] = shield.secrets[0];
+            let refused = match t.install() {
+                Err(Stop::Inconclusive(_)) => true,
+                other => other.map(|()| false)?,
+            };
+            if refused {
+                t.shield()?.secrets[1] = None;
+                return check_write(t, TSS_CTR_001, &pdc, &region, 1);
+            }
+            for (n, an) in [(1, false), (2, true), (3, true)] {
+                switch_to(t, an)?;
+                check_write(t, TSS_CTR_001, &pdc, &region, n)?;
+            }
+            let counters = [counters(t, false)?, counters(t, true)?].concat();
+            check_distinct(t, counters);
+            Ok(())
+        }),
     rule("tss-rotation/epoch-sent", "Requests and answers carry the current epoch of their key")
         .checks(&[TSS_EPOCH_002])
         .over(&[&SECURED, &EPOCH])
@@ -170,6 +192,35 @@ pub(super) const RULES: &[Rule] = &[
             let target = Target::accept(t)?;
             check_epoch_sent(t, epoch)?;
             target.ack(t, 0)
+        }),
+    rule("tss-rotation/retransmission-epoch", "A retransmission after a change of epoch has the new epoch")
+        .checks(&[TSS_EPOCH_002])
+        .run(|t| {
+            t.secure_as(t.value(&SECURED), |domain| domain.epoch = 7)?;
+            let (written, mut target) = write_in_flight(t)?;
+            let shield = t.shield()?;
+            (shield.installed.epoch, shield.epoch) = (8, 8);
+            t.install()?;
+            let number = target.expect_again(t, TSS_EPOCH_002, 0, t.later())?.seen.number;
+            let seen = t.shield()?.seen.iter().find(|seen| seen.number == number).map(|seen| seen.epoch);
+            t.check(TSS_EPOCH_002, "epoch of the retransmission:", Some(8), seen);
+            target.ack(t, 0)?;
+            t.ends(TSS_EPOCH_002, written, Status::Ok)
+        }),
+    rule("tss-rotation/newer-epoch", "A packet of a newer epoch does not change the epoch of the answers")
+        .checks(&[TSS_EPOCH_002])
+        .over(&[&MEMBER])
+        .run(|t| {
+            let (pdc, region) = open_as(t, TSS_EPOCH_002, t.value(&MEMBER), |domain| domain.epoch = 7)?;
+            t.shield()?.epoch = 8;
+            t.send_wire(&plain_write(&pdc, &region, 1)?)?;
+            let within = t.soon();
+            let executes = t.wait(within, |seen| seen.acknowledges(&pdc, pdc.psn(1)))?.is_some();
+            require(executes, "the device drops packets of a newer epoch")?;
+            check_epoch_sent(t, 7)?;
+            t.shield()?.epoch = 7;
+            check_write(t, TSS_EPOCH_002, &pdc, &region, 2)?;
+            check_epoch_sent(t, 7)
         }),
     rule("tss-rotation/next-epoch", "A context continues in the next epoch of its key")
         .checks(&[TSS_EPOCH_002])
@@ -200,6 +251,18 @@ pub(super) const RULES: &[Rule] = &[
             t.shield()?.epoch = current;
             expect_no_effect(t, [TSS_EPOCH_001, TSS_EPOCH_001], (&pdc, &region), 1, &old)
         }),
+    rule("tss-rotation/short-lifetime", "A configured lifetime of epochs replaces the default")
+        .checks(&[TSS_EPOCH_001])
+        .over(&[&MEMBER, &CURRENT])
+        .run(|t| {
+            t.configure("rx_max_epoch_lifetime", 2)?;
+            let current = t.value(&CURRENT);
+            let (pdc, region) = open_as(t, TSS_EPOCH_001, t.value(&MEMBER), |domain| domain.epoch = current)?;
+            t.shield()?.epoch = current.wrapping_sub(3);
+            let old = t.sealed(&plain_write(&pdc, &region, 1)?)?;
+            t.shield()?.epoch = current.wrapping_sub(2);
+            expect_no_effect(t, [TSS_EPOCH_001, TSS_EPOCH_001], (&pdc, &region), 1, &[old])
+        }),
     rule("tss-rotation/oldest-epoch", "A packet of the oldest permitted epoch is executed")
         .checks(&[TSS_EPOCH_001])
         .over(&[&MEMBER, &CURRENT])
@@ -218,24 +281,6 @@ fn open_with_two_keys(t: &mut Test<'_>, requirement: &Requirement) -> Result<(Pd
     Ok((pdc, region))
 }
 
-/// Installs a second key.
-fn add_key(t: &mut Test<'_>) -> Outcome {
-    let second = t.fresh_secret();
-    t.shield()?.secrets[1] = Some(second);
-    t.install()
-}
-
-/// Makes the device send under this association number.
-fn switch_to(t: &mut Test<'_>, an: bool) -> Outcome {
-    t.shield()?.installed.an = an.into();
-    t.install()
-}
-
-/// Returns the association number of the last packet of the device.
-fn latest_an(t: &mut Test<'_>) -> Result<Option<u8>, Stop> {
-    Ok(t.shield()?.seen.last().map(|seen| seen.an.into()))
-}
-
 /// Switches to the second key, and returns a packet under the first.
 fn sealed_before_switch(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Result<crate::Wire, Stop> {
     let old = t.sealed(&plain_write(pdc, region, 1)?)?;
@@ -252,19 +297,16 @@ fn counters(t: &mut Test<'_>, an: bool) -> Result<Vec<u64>, Stop> {
 
 /// Checks that no two packets under this association number have the same counter.
 fn check_distinct_counters(t: &mut Test<'_>, an: bool) -> Outcome {
-    let mut distinct = counters(t, an)?;
-    let sent = distinct.len();
-    distinct.sort_unstable();
-    distinct.dedup();
-    t.check(TSS_CTR_001, "repeated counters:", 0, sent - distinct.len());
+    let counters = counters(t, an)?;
+    check_distinct(t, counters);
     Ok(())
 }
 
-/// Checks the epoch of the last packet of the device.
-fn check_epoch_sent(t: &mut Test<'_>, expected: u16) -> Outcome {
-    let seen = t.shield()?.seen.last().map(|seen| seen.epoch);
-    t.check(TSS_EPOCH_002, "epoch:", Some(expected), seen);
-    Ok(())
+fn check_distinct(t: &mut Test<'_>, mut counters: Vec<u64>) {
+    let sent = counters.len();
+    counters.sort_unstable();
+    counters.dedup();
+    t.check(TSS_CTR_001, "repeated counters:", 0, sent - counters.len());
 }
 
 /// Returns the number of past epochs that the device accepts.

@@ -104,6 +104,37 @@ pub(super) const RULES: &[Rule] = &[
         }
         check_distinct_counters(t)
     }),
+    rule("tss-send/control-packets", "CLEAR_COMMAND and CLOSE_COMMAND have counters of their own")
+        .checks(&[TSS_CTR_001])
+        .needs(&[RUD, WRITE, TSS, CLOSE])
+        .run(|t| {
+            t.secure(t.value(&SECURED))?;
+            let peer = t.peer(0)?;
+            let target = Target::established(t, peer, Mode::Rud)?;
+            let clear = target.pdc.control(CtlType::CLEAR_REQUEST, Psn(0), target.psn(0).0)?;
+            t.send(&target.pdc, &clear)?;
+            let within = t.soon();
+            t.wait(within, |seen| target.control(seen, CtlType::CLEAR_COMMAND))?;
+            target.end(t, peer)?;
+            check_distinct_counters(t)
+        }),
+    rule("tss-send/no-key", "A device without a key in its current slot sends nothing")
+        .checks(&[TSS_AN_002])
+        .run(|t| {
+            match t.secure_as(t.value(&SECURED), |domain| domain.an = 1) {
+                // A device may refuse such a domain.
+                Err(Stop::Inconclusive(reason)) => return skip(reason),
+                other => other?,
+            }
+            let peer = t.peer(0)?;
+            t.post(post(PostKind::Write, peer, 64))?;
+            t.pause(t.later() * 2)?;
+            let shield = t.shield()?;
+            let (sent, clear) = (shield.seen.len(), shield.clear);
+            t.check(TSS_AN_002, "protected packets:", 0, sent);
+            t.check(TSS_AN_002, "packets in the clear:", 0, clear);
+            Ok(())
+        }),
     rule("tss-send/two-peers", "Packets to two peers have different counters")
         .checks(&[TSS_CTR_001])
         .needs(TWO_PEERS)

@@ -193,6 +193,40 @@ pub(super) fn with_wrong_icv(t: &mut Test<'_>, wire: &Wire) -> Result<Wire, Stop
     Ok(sealed)
 }
 
+/// Installs a second key.
+pub(super) fn add_key(t: &mut Test<'_>) -> Outcome {
+    let second = t.fresh_secret();
+    t.shield()?.secrets[1] = Some(second);
+    t.install()
+}
+
+/// Makes the device send under this association number.
+pub(super) fn switch_to(t: &mut Test<'_>, an: bool) -> Outcome {
+    t.shield()?.installed.an = an.into();
+    t.install()
+}
+
+/// Returns the association number of the last packet of the device.
+pub(super) fn latest_an(t: &mut Test<'_>) -> Result<Option<u8>, Stop> {
+    Ok(t.shield()?.seen.last().map(|seen| seen.an.into()))
+}
+
+/// Checks the epoch of the last packet of the device.
+pub(super) fn check_epoch_sent(t: &mut Test<'_>, expected: u16) -> Outcome {
+    let seen = t.shield()?.seen.last().map(|seen| seen.epoch);
+    t.check(TSS_EPOCH_002, "epoch:", Some(expected), seen);
+    Ok(())
+}
+
+/// Sends write 1 of this context with a wrong ICV, this many times.
+pub(super) fn forge_requests(t: &mut Test<'_>, pdc: &Pdc, region: &Region, count: u32) -> Outcome {
+    let forged = with_wrong_icv(t, &plain_write(pdc, region, 1)?)?;
+    for _ in 0..count {
+        t.send_as_it_is(&forged)?;
+    }
+    Ok(())
+}
+
 /// Closes a context with a CLOSE_COMMAND that has the `n`-th PSN.
 pub(super) fn close_context(t: &mut Test<'_>, pdc: &Pdc, n: u32) -> Outcome {
     t.send(pdc, &pdc.numbered(CtlType::CLOSE_COMMAND, n)?)?;

@@ -39,13 +39,22 @@ fn it_knows_no_credit() {
 
 #[test]
 fn it_opens_by_noop() {
-    let says: Says = |device, wire| {
-        if is(&wire, "pds.flags.syn", 1) && device.held.is_none() {
-            device.held = Some(Vec::new());
-            let psn = Psn(get(&wire, "pds.psn").unwrap_or_default() as u32 - 1);
-            let noop = Control::build(CtlType::NOOP).ar(true).syn(true).psn(psn);
-            let bytes = UetBuf::new(noop.spdcid(pdcid(&wire, "pds.spdcid")).done().unwrap()).to_bytes();
-            device.came.push_back(Wire::new(wire.src, wire.dst, wire.entropy, bytes));
+    let says: Says = |device, mut wire| {
+        if is(&wire, "pds.flags.syn", 1) {
+            if device.held.is_none() {
+                device.held = Some(Vec::new());
+                let psn = Psn(get(&wire, "pds.psn").unwrap_or_default() as u32 - 1);
+                let rod = Uet::parse_lax(&wire.bytes).0.pds.and_then(|pds| pds.request());
+                let rod = rod.is_some_and(|request| request.prologue().kind() == PdsType::ROD_REQ);
+                let noop = Control::build(CtlType::NOOP).ar(true).syn(true).isrod(rod).psn(psn);
+                let bytes = UetBuf::new(noop.spdcid(pdcid(&wire, "pds.spdcid")).done().unwrap()).to_bytes();
+                device.came.push_back(Wire::new(wire.src, wire.dst, wire.entropy, bytes));
+            }
+            // The NOOP has the Start_PSN, and is not cleared yet.
+            for (field, change) in [("pds.psn_offset", 1), ("pds.clear_psn_offset", 0xffff)] {
+                let value = get(&wire, field).unwrap_or_default();
+                set(&mut wire, field, (value + change) & 0xffff);
+            }
         }
         device.came.push_back(wire);
     };
@@ -193,7 +202,7 @@ fn it_always_sends_congestion_state() {
             Some(Pds::Ack(ack)) => {
                 let long = AckCc::build()
                     .ack(|a| a.copy_from(&ack.copied()).prologue(|prologue| prologue.kind(PdsType::ACK_CC)))
-                    .cc_type(CcType::NSCC)
+                    .cc_type(CcType::CREDIT)
                     .sack(|sack| sack.mpr(8).sack_psn_offset(1))
                     .done()
                     .unwrap();

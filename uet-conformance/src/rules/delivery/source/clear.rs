@@ -115,6 +115,18 @@ pub(super) const RULES: &[Rule] = &[
         t.check(PDS_CLR_002, "CLEAR_PSN", target.psn(1), clear);
         Ok(())
     }),
+    rule("source-clear/unanswered-command", "A context goes on although nothing answers its CLEAR_COMMAND")
+        .checks(&[PDS_CLR_008, PDS_PSN_001])
+        .run(|t| {
+            let (mut target, _) = message_in_flight(t, 1)?;
+            let ack = guaranteed(&target, target.packet(1)?, ReturnCode::OK)?;
+            target.answer(t, ack)?;
+            expect_command(t, &target, 1)?;
+            t.pause(t.until_given_up())?;
+            let clear = next_clear_psn(t, &mut target, 2)?;
+            t.check(PDS_PSN_001, "CLEAR_PSN", target.psn(1), clear);
+            Ok(())
+        }),
     rule("source-clear/in-requests", "Pending requests carry CLEAR_PSN instead of a CLEAR_COMMAND")
         .checks(&[PDS_CLR_006, PDS_CLR_009])
         .run(|t| {

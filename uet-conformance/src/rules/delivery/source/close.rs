@@ -98,6 +98,18 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
+    rule("source-close/old-ack", "An old ACK does not stand for the ACK of CLOSE_COMMAND")
+        .checks(&[PDS_RTO_001, PDS_CLOSE_002])
+        .run(|t| {
+            let (peer, target) = idle_context(t)?;
+            close(t, peer)?;
+            let (_, first) = expect_close(t, &target, PDS_CLOSE_002)?;
+            target.ack(t, 0)?;
+            let within = t.later();
+            let (_, repeated) = target.expect_control(t, PDS_RTO_001, CtlType::CLOSE_COMMAND, within)?;
+            t.check(PDS_RTO_001, "psn", first.psn(), repeated.psn());
+            ack_control(t, &target, first.psn())
+        }),
     rule("source-close/next-context", "After CLOSE_COMMAND, a new message opens another context")
         .checks(&[PDS_CLOSE_004, PDS_SYN_001, PDS_CLOSE_002, PDS_SYN_007])
         .run(|t| {

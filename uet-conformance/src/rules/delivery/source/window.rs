@@ -5,6 +5,10 @@ use crate::prelude::*;
 use crate::rules::steps::require_retransmissions;
 use core::ops::Range;
 
+/// The wider range; twice the narrower one without a number.
+const WIDER: Axis<Option<u8>> =
+    axis("mpr").values(&[("twice", None), ("127", Some(127)), ("128", Some(128)), ("255", Some(255))]);
+
 /// Begins a rule with the usual axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
     crate::rule(id, title).over(&[&MODE, &CARRIER, &START])
@@ -90,6 +94,7 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("source-window/wider", "A wider announced range lets more packets leave at once")
         .checks(&[PDS_WIN_004, PDS_WIN_005])
+        .over(&[&WIDER, &MODE, &CARRIER, &START])
         .run(|t| {
             require_retransmissions(t, 2)?;
             let range = smallest_range(t)?;
@@ -97,11 +102,12 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 0)?;
             fill_window(t, &mut target, 1..u32::MAX, false)?;
             require_reached(t, &target, range)?;
-            target.mpr *= 2;
+            target.mpr = t.value(&WIDER).unwrap_or(2 * target.mpr);
+            let wider = u32::from(target.mpr) * 128;
             // Its cumulative PSN is not below that of the newest ACK, so it is not older.
             target.name(t, range, 1)?;
             fill_window(t, &mut target, 1..u32::MAX, false)?;
-            check_highest(t, PDS_WIN_004, &target, 2 * range, "the wider mpr");
+            check_highest(t, PDS_WIN_004, &target, wider, "the wider mpr");
             // The range is an upper bound: a source may stop earlier.
             require_reached(t, &target, range + 1)?;
             t.at_least(

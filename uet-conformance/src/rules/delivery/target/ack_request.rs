@@ -80,11 +80,19 @@ pub(super) const RULES: &[Rule] = &[
         .over(&[&CARRIER, &START])
         .run(|t| {
             let (pdc, region) = t.open()?;
-            t.request(&pdc, pdc.request(2).write(&region, 0, &[1])?)?;
-            t.need_ack(&pdc, pdc.psn(2))?;
-            request_ack(t, &pdc, pdc.psn(2))?;
-            let (_, ack) = t.expect_answer(PDS_ASK_003, &pdc, pdc.psn(2))?;
-            t.check(PDS_ASK_003, "cack_psn", pdc.psn(0), ack.cack_psn());
+            let range = t.range(&pdc)?;
+            // A bitmap has 64 bits.
+            let above = [2, 63, 64, 65, 66, 127, range].map(|n| n.min(range));
+            for n in above {
+                t.request(&pdc, pdc.request(n).write(&region, 0, &[1])?)?;
+                t.need_ack(&pdc, pdc.psn(n))?;
+            }
+            for n in above {
+                t.forget();
+                request_ack(t, &pdc, pdc.psn(n))?;
+                let (_, ack) = t.expect_answer(PDS_ASK_003, &pdc, pdc.psn(n))?;
+                t.check(PDS_ASK_003, "cack_psn", pdc.psn(0), ack.cack_psn());
+            }
             Ok(())
         }),
     rule("ack-request/stored-response", "ACK_REQUEST for a stored response returns that response")
@@ -194,6 +202,20 @@ pub(super) const RULES: &[Rule] = &[
                 t.check(PDS_PRB_001, "probe_opaque", Some(opaque), ack.probe_opaque());
                 t.check(PDS_PRB_001, "spdcid", pdc.remote, Some(ack.spdcid()));
                 t.holds(PDS_PRB_001, "the answer carries no error", !seen.is_error(), seen.uet());
+            }
+            Ok(())
+        }),
+    rule("ack-request/two-probes", "Each of two PROBEs in a row is answered with its own opaque value")
+        .checks(&[PDS_PRB_001])
+        .run(|t| {
+            let (pdc, _) = t.open()?;
+            for opaque in [1, 2] {
+                t.send(&pdc, &pdc.probe(opaque, pdc.psn(1))?)?;
+            }
+            for opaque in [1, 2] {
+                t.expect(PDS_PRB_001, &format!("an ACK with probe_opaque {opaque}"), t.soon(), |seen| {
+                    seen.ack().filter(|ack| seen.is_for(&pdc) && ack.probe_opaque() == Some(opaque))
+                })?;
             }
             Ok(())
         }),

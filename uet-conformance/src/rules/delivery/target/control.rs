@@ -229,6 +229,26 @@ pub(super) const RULES: &[Rule] = &[
             t.check(PDS_CTL_002, "syn of the first request", true, target.got[0].request.syn());
             Ok(())
         }),
+    rule("control/classes", "ACKs and NACKs use the class of control packets, and requests that of data")
+        .checks(&[PDS_CLASS_001])
+        .needs(&[RUD, SEE_CLASS])
+        .over(&[&CARRIER, &START])
+        .run(|t| {
+            let (pdc, region) = t.open()?;
+            t.request(&pdc, pdc.request(1).write(&region, 0, &[1; 16])?)?;
+            let (ack, _) = t.need_ack(&pdc, pdc.psn(1))?;
+            t.check(PDS_CLASS_001, "DSCP class of an ACK", Some("high"), class(&ack));
+            let beyond = t.beyond(&pdc)? + 10;
+            t.request(&pdc, pdc.request(beyond).write(&region, 0, &[1; 16])?)?;
+            let nack = |seen: &RxPacket| seen.refuses(&pdc, pdc.psn(beyond));
+            let (nack, _) = t.need("a NACK of a PSN beyond the window", t.soon(), nack)?;
+            t.check(PDS_CLASS_001, "DSCP class of a NACK", Some("high"), class(&nack));
+            let peer = t.peer(0)?;
+            t.post(post(PostKind::Write, peer, 64))?;
+            let target = Target::accept(t)?;
+            t.check(PDS_CLASS_001, "DSCP class of a request", Some("low"), class(&target.packet(0)?.seen));
+            target.ack(t, 0)
+        }),
     rule("control/high-class", "A PROBE is sent in the traffic class of control packets")
         .checks(&[PDS_PRB_004])
         .needs(&[SEE_CLASS])
@@ -240,11 +260,15 @@ pub(super) const RULES: &[Rule] = &[
             let Some((seen, _)) = t.wait(t.grace(), |seen| target.control(seen, CtlType::PROBE))? else {
                 return skip("the device sends no PROBE");
             };
-            let class = seen.wire.high.map(|high| if high { "high" } else { "low" });
-            t.check(PDS_PRB_004, "DSCP class", Some("high"), class);
+            t.check(PDS_PRB_004, "DSCP class", Some("high"), class(&seen));
             Ok(())
         }),
 ];
+
+/// Returns the traffic class of a packet.
+fn class(seen: &RxPacket) -> Option<&'static str> {
+    seen.wire.high.map(|high| if high { "high" } else { "low" })
+}
 
 /// Establishes a context with the suite as its target. No PSN of the return direction is used yet.
 fn establish(t: &mut Test<'_>, mode: Mode) -> Result<Target, Stop> {

@@ -123,6 +123,11 @@ pub(super) const RULES: &[Rule] = &[
         .needs(&[SEND, RECEIVE])
         .over(&[&MODE, &CARRIER, &START])
         .run(stale_generation),
+    rule("addressing/generation-per-index", "Each of two indices compares its own generation")
+        .checks(&[SES_GEN_001])
+        .needs(&[SEND, RECEIVE])
+        .over(&[&MODE, &START])
+        .run(generation_per_index),
     rule("addressing/no-generation", "An index without a generation accepts generation 0 and refuses 1")
         .checks(&[SES_GEN_003, SES_GEN_001])
         .needs(&[SEND, RECEIVE])
@@ -223,6 +228,30 @@ fn stale_generation(t: &mut Test<'_>) -> Outcome {
     let psn = session.ask(t, &current.whole()?)?;
     session.accepted(t, SES_GEN_001, psn)?;
     t.expect_received(SES_GEN_001, &posted, &bytes(20)).map(drop)
+}
+
+fn generation_per_index(t: &mut Test<'_>) -> Outcome {
+    let current = [(10, 3), (11, 5)];
+    for (index, generation) in current {
+        t.exposed(8, |region| ExposeRegion { index, generation, ..region })?;
+    }
+    let mut session = t.session();
+    for (n, (index, generation)) in (0..).zip(current) {
+        let posted = t.posted(PostReceive { index, ..room(64) })?;
+        let send = |message: u16, generation| Message {
+            index,
+            generation,
+            ..Message::send(&bytes(20)).named(message)
+        };
+        // The generation of the other index.
+        let psn = session.ask(t, &send(10 + n, 8 - generation).whole()?)?;
+        session.refused_as(t, SES_GEN_001, psn, &[ReturnCode::BAD_GENERATION])?;
+        t.expect_waiting(SES_GEN_001, &posted)?;
+        let psn = session.ask(t, &send(20 + n, generation).whole()?)?;
+        session.accepted(t, SES_GEN_001, psn)?;
+        t.expect_received(SES_GEN_001, &posted, &bytes(20))?;
+    }
+    Ok(())
 }
 
 fn no_generation(t: &mut Test<'_>) -> Outcome {

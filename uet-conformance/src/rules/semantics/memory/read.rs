@@ -35,6 +35,9 @@ pub(super) const RULES: &[Rule] = &[
         .needs(&[RUD, READ])
         .over(&[&START])
         .run(out_of_order),
+    rule("read/lost-request", "A read request that arrives as a retransmission only returns its own part")
+        .checks(&[SES_READ_001])
+        .run(lost_request),
     rule("read/zero-length", "A read of zero bytes is acknowledged as OK")
         .checks(&[SES_CUT_004])
         .run(zero_length),
@@ -190,6 +193,22 @@ fn out_of_order(t: &mut Test<'_>) -> Outcome {
 
     let parts = Message::read(&region, 0, length as u32).parts(mtu)?;
     session.ask_in_order(t, &parts, &[2, 3, 0, 1])?;
+    let pieces = session.data(t, SES_READ_001, length)?;
+    check_data(t, SES_READ_001, &pieces, &memory, 0, length);
+    Ok(())
+}
+
+fn lost_request(t: &mut Test<'_>) -> Outcome {
+    let mtu = t.mtu();
+    let length = 3 * mtu + 20;
+    let (region, memory) = t.patterned(length as u64)?;
+    let mut session = t.session();
+
+    let parts = Message::read(&region, 0, length as u32).parts(mtu)?;
+    let psns = session.ask_in_order(t, &parts, &[0])?;
+    for n in [1, 2, 3] {
+        session.again(t, psns[n], &parts[n])?;
+    }
     let pieces = session.data(t, SES_READ_001, length)?;
     check_data(t, SES_READ_001, &pieces, &memory, 0, length);
     Ok(())

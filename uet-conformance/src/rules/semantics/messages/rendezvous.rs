@@ -18,6 +18,10 @@ enum ReceivePostedAt {
 const POSTED: Axis<ReceivePostedAt> = axis("receive")
     .values(&[("before-read", ReceivePostedAt::BeforeRead), ("after-read", ReceivePostedAt::AfterRead)]);
 
+/// True for a tagged send.
+const TAGGED: Axis<bool> =
+    axis("send").needing(&[("untagged", false, &[]), ("tagged", true, &[RENDEZVOUS_TSEND])]);
+
 /// The number of messages whose rest the device reads later.
 const WAITING: Axis<u32> = axis("waiting").values(&[("1", 1), ("3", 3)]);
 
@@ -96,15 +100,19 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("rendezvous/unexpected", "An unexpected rendezvous send fills a receive that is posted later")
         .checks(&[SES_MATCH_006, SES_RNDV_002])
-        .over(&[&POSTED, &MODE, &START])
+        .over(&[&POSTED, &TAGGED, &MODE, &START])
         .run(|t| {
             // The device may read the rest when the send arrives, or when a receive is posted.
             t.open_index()?;
             let whole = bytes(300);
-            send_offer(t, untagged(), &whole, 32)?;
+            let (message, receive) = match t.value(&TAGGED) {
+                true => (Message::new(Opcode::UET_RENDEZVOUS_TSEND).selector(0x70), tagged_room(400, 0x70)),
+                false => (untagged(), room(400)),
+            };
+            send_offer(t, message, &whole, 32)?;
             let reads_early = t.value(&POSTED) == ReceivePostedAt::AfterRead
                 && t.hear(t.patience(t.soon()), |seen| read_request(seen).is_some())?;
-            let before = if reads_early { None } else { Some(t.posted(room(400))?) };
+            let before = if reads_early { None } else { Some(t.posted(receive.clone())?) };
             let target = expect_read(t, SES_RNDV_002, 1)?;
             target.ack(t, 0)?;
             target.give_all(t, 1, 0, &whole[32..])?;
@@ -112,7 +120,7 @@ pub(super) const RULES: &[Rule] = &[
                 Some(posted) => posted,
                 None => {
                     t.settle()?;
-                    t.posted(room(400))?
+                    t.posted(receive)?
                 }
             };
             t.expect_received(SES_MATCH_006, &posted, &whole)?;
@@ -297,7 +305,10 @@ fn expect_read(t: &mut Test<'_>, requirement: &Requirement, count: u32) -> Resul
     let later = t.later();
     let (first, _) = t.expect(requirement, "a read of the rest", later, read_request)?;
     let mut target = Target::opened_by(t, first)?;
-    target.collect(t, count)?;
+    // A target may send one read until an ACK shows that the address of its peer is not forged.
+    target.serve(t, count, |target, packet| {
+        (count > 1).then(|| target.acking(target.index(&packet.request)))
+    })?;
     Ok(target)
 }
 

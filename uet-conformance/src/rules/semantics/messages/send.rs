@@ -11,6 +11,10 @@ const UNORDERED: &[Need] = &[RUD, SEND, RECEIVE];
 /// True if the receive is posted before the send.
 const POSTED: Axis<bool> = axis("receive").values(&[("before", true), ("after", false)]);
 
+/// The treatment of a send that is longer than its buffer, if it can be set.
+const TOO_LONG: Axis<Option<&str>> =
+    axis("set").values(&[("default", None), ("truncate", Some("truncate")), ("refuse", Some("refuse"))]);
+
 /// Begins a rule with the usual needs and axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
     crate::rule(id, title).needs(&[SEND, RECEIVE]).over(&[&MODE, &START])
@@ -177,9 +181,11 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("send/too-long", "A send longer than its buffer is truncated or refused with TOO_LONG")
         .checks(&[SES_MATCH_005])
+        .over(&[&TOO_LONG, &MODE, &START])
         .run(|t| expect_truncated(t, &bytes(100), 60)),
     rule("send/too-long-packets", "A multi-packet send longer than its buffer is truncated or gets TOO_LONG")
         .checks(&[SES_MATCH_005])
+        .over(&[&TOO_LONG, &MODE, &START])
         .run(|t| {
             let mtu = t.mtu();
             expect_truncated(t, &bytes(3 * mtu), mtu + 30)
@@ -251,33 +257,47 @@ fn bytes(length: usize) -> Vec<u8> {
     pattern(5).take(length).collect()
 }
 
-/// Expects that a send of `data` to a buffer of `capacity` bytes is truncated, or refused with TOO_LONG.
+/// Sends messages that are longer than their receives, one after the other with the same id. Repeats the first packet of
+/// each before its last one. Expects that the device truncates or refuses each, as it is set.
 fn expect_truncated(t: &mut Test<'_>, data: &[u8], capacity: usize) -> Outcome {
-    let posted = t.posted(room(capacity as u64))?;
+    let setting = t.value(&TOO_LONG);
+    if let Some(setting) = setting {
+        t.configure("too_long", setting)?;
+    }
     let mtu = t.mtu();
     let mut session = t.session();
-
-    let psns = session.ask_all(t, &Message::send(data).parts(mtu)?)?;
-
-    let mut answers = Vec::new();
-
-    for psn in psns {
-        answers.push(session.answer(t, psn)?);
+    for _ in 0..2 {
+        let posted = t.posted(room(capacity as u64))?;
+        let parts = Message::send(data).parts(mtu)?;
+        let mut answers = Vec::new();
+        let mut psns = Vec::new();
+        for (n, part) in parts.iter().enumerate() {
+            if n > 0 && n + 1 == parts.len() {
+                session.again(t, psns[0], &parts[0])?;
+                session.answer(t, psns[0])?;
+            }
+            let psn = session.ask(t, part)?;
+            answers.push(session.answer(t, psn)?);
+            psns.push(psn);
+        }
+        let is_refused = answers.iter().any(|answer| answer.code() == ReturnCode::TOO_LONG);
+        if is_refused || setting == Some("refuse") {
+            t.holds(SES_MATCH_005, "TOO_LONG", is_refused, "the send is accepted");
+            t.holds(SES_MATCH_005, "a send as the device is set", setting != Some("truncate"), "TOO_LONG");
+            return t.still_holds(SES_MATCH_005, &posted.buffer, &posted.before);
+        }
+        // TOO_LONG is the only code that the sources name for this.
+        if let Some(refused) = answers.iter().find(|answer| !answer.is_ok()) {
+            let allowed = [ReturnCode::OK, ReturnCode::TOO_LONG];
+            t.one_of(SES_MATCH_005, "the return code", &allowed, refused.code());
+            return Err(Stop::Failed);
+        }
+        let length = answers.last().map(|answer| answer.length(data.len() as u32));
+        t.check(SES_MATCH_005, "modified_length", Some(capacity as u32), length);
+        let within = t.soon();
+        let ended = t.completion(posted.operation, within)?.map(|completion| completion.length);
+        t.check(SES_MATCH_005, "bytes received", Some(capacity as u64), ended);
+        t.expect_filled(SES_MATCH_005, &posted, &data[..capacity])?;
     }
-    if answers.iter().any(|answer| answer.code() == ReturnCode::TOO_LONG) {
-        t.holds(SES_MATCH_005, "TOO_LONG", true, "");
-        return t.still_holds(SES_MATCH_005, &posted.buffer, &posted.before);
-    }
-    // TOO_LONG is the only code that the sources name for this.
-    if let Some(refused) = answers.iter().find(|answer| !answer.is_ok()) {
-        let allowed = [ReturnCode::OK, ReturnCode::TOO_LONG];
-        t.one_of(SES_MATCH_005, "the return code", &allowed, refused.code());
-        return Err(Stop::Failed);
-    }
-    let length = answers.last().map(|answer| answer.length(data.len() as u32));
-    t.check(SES_MATCH_005, "modified_length", Some(capacity as u32), length);
-    let within = t.soon();
-    let ended = t.completion(posted.operation, within)?.map(|completion| completion.length);
-    t.check(SES_MATCH_005, "bytes received", Some(capacity as u64), ended);
-    t.expect_filled(SES_MATCH_005, &posted, &data[..capacity])
+    Ok(())
 }

@@ -40,6 +40,27 @@ pub(super) const RULES: &[Rule] = &[
             target.give_all(t, 1, 0, &data)?;
             expect_read(t, SES_READ_003, posted, &data)
         }),
+    rule("completions/read-ids", "A read keeps its message_id until its data has arrived")
+        .checks(&[SES_READ_005, SES_DONE_001])
+        .run(|t| {
+            let data = [bytes(200), vec![0x5a; 200]];
+            let (first, mut target) = begin(t, PostKind::Read, 200, 1)?;
+            target.ack(t, 0)?;
+            t.settle()?;
+            let peer = t.peer(0)?;
+            let second = t.post(Post { want_data: true, ..post(PostKind::Read, peer, 200) })?;
+            target.collect(t, 2)?;
+            target.ack(t, 1)?;
+            let ids = (target.said(0)?.message_id, target.said(1)?.message_id);
+            let (Some(one), Some(other)) = ids else { return skip("the device reads by a short header") };
+            t.holds(SES_READ_005, "two open reads have two message ids", one != other, one);
+            for (n, data) in (0..).zip(&data) {
+                let ses = target.data_header(n, 200, 200, 0)?;
+                target.give_due(t, n, ses, data)?;
+            }
+            expect_read(t, SES_DONE_001, first, &data[0])?;
+            expect_read(t, SES_DONE_001, second, &data[1])
+        }),
     rule("completions/read-before-ack", "A read whose data arrives before its ACK completes with that data")
         .checks(&[SES_DONE_001, SES_READ_003])
         .run(|t| {

@@ -1,0 +1,157 @@
+//! Two secure domains of one device: the settings, keys and states of one do not act on the other (section
+//! 3.7).
+
+use super::steps::{
+    NEEDS, add_key, check_epoch_sent, check_write, close_context, establish_as, expect_executed,
+    forge_requests, latest_an, plain_write, switch_to,
+};
+use crate::prelude::*;
+use crate::{DomainKind, SECURED, Shield};
+use uet_control::{KeyMode, SecureDomain};
+
+/// The kind of the second domain.
+const SECOND: Axis<DomainKind> = axis("second").values(&[
+    ("cluster", DomainKind { mode: KeyMode::Cluster, ssi: false }),
+    ("direct-ssi", DomainKind { mode: KeyMode::Direct, ssi: true }),
+    ("server-ssi", DomainKind { mode: KeyMode::Server, ssi: true }),
+]);
+
+/// Begins a rule with the usual needs and axes of this file.
+const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
+    crate::rule(id, title).needs(NEEDS).over(&[&SECURED, &SECOND])
+}
+
+pub(super) const RULES: &[Rule] = &[
+    rule("tss-domains/kinds", "Contexts of two domains of different kinds work side by side")
+        .checks(&[TSS_KEY_001])
+        .run(|t| {
+            let mut pair = Pair::open(t, TSS_KEY_001, |_| {})?;
+            for n in [1, 2] {
+                pair.check_write(t, n)?;
+                pair.switch(t)?;
+                pair.check_write(t, n)?;
+            }
+            Ok(())
+        }),
+    rule("tss-domains/offset", "Each of two domains has its own confidentiality offset")
+        .checks(&[TSS_AAD_001])
+        .run(|t| {
+            let offset = |domain: &mut SecureDomain| {
+                domain.confidentiality_offset = Some(if domain.ssi { 28 } else { 24 });
+            };
+            let mut pair = match Pair::open(t, TSS_AAD_001, offset) {
+                // The sources name no offset but the length of the header.
+                Err(Stop::Inconclusive(reason)) => return skip(reason),
+                other => other?,
+            };
+            pair.check_write(t, 1)?;
+            pair.switch(t)?;
+            pair.check_write(t, 1)
+        }),
+    rule("tss-domains/key-switch", "A key switch of one domain changes no key of another")
+        .checks(&[TSS_AN_002])
+        .run(|t| {
+            let mut pair = Pair::open(t, TSS_AN_002, |_| {})?;
+            add_key(t)?;
+            switch_to(t, true)?;
+            for an in [1, 0] {
+                pair.check_write(t, 1)?;
+                let seen = latest_an(t)?;
+                t.check(TSS_AN_002, "association number", Some(an), seen);
+                pair.switch(t)?;
+            }
+            Ok(())
+        }),
+    rule("tss-domains/epoch", "A new epoch of one domain leaves the epoch of another as it is")
+        .checks(&[TSS_EPOCH_002])
+        .run(|t| {
+            let mut pair = Pair::open(t, TSS_EPOCH_002, |domain| domain.epoch = 7)?;
+            let shield = t.shield()?;
+            (shield.installed.epoch, shield.epoch) = (8, 8);
+            t.install()?;
+            pair.check_write(t, 1)?;
+            check_epoch_sent(t, 8)?;
+            pair.switch(t)?;
+            pair.check_write(t, 1)?;
+            check_epoch_sent(t, 0)
+        }),
+    rule("tss-domains/wrong-icvs", "Packets with a wrong ICV in one domain do not stop another")
+        .checks(&[TSS_ICV_002])
+        .run(|t| {
+            t.configure("auth_fail_latch", 4)?;
+            let mut pair = Pair::open(t, TSS_ICV_002, |_| {})?;
+            let (pdc, region) = &pair.contexts[0];
+            forge_requests(t, pdc, region, 8)?;
+            pair.switch(t)?;
+            pair.check_write(t, 1)
+        }),
+    rule("tss-domains/start-psn", "A context that closes in one domain refuses no Start_PSN in another")
+        .checks(&[TSS_START_002])
+        .run(|t| {
+            t.configure("start_psn_method", "expected")?;
+            let mut pair = Pair::open(t, TSS_START_002, |_| {})?;
+            let start = pair.contexts[1].0.start;
+            let mut above = Pdc { start: start + 0x2000, ..t.initiate() };
+            let region = pair.contexts[0].1.clone();
+            establish_as(t, TSS_START_002, &mut above, &region)?;
+            require(above.start == start + 0x2000, "the device chooses the Start_PSNs of the first domain")?;
+            close_context(t, &above, 1)?;
+            pair.switch(t)?;
+            // The second domain has accepted a lower one.
+            let below = Pdc { start: start + 0x100, ..t.initiate() };
+            let region = pair.contexts[0].1.clone();
+            t.send_wire(&plain_write(&below, &region, 0)?)?;
+            expect_executed(t, TSS_START_002, &below, &region, 0)
+        }),
+];
+
+/// A device in two domains with one context in each. The suite acts in one of them at a time.
+struct Pair {
+    /// The requirement that a failure breaks.
+    requirement: &'static Requirement,
+    /// The suite's part in the domain in which it does not act.
+    other: Shield,
+    /// The context in the domain in which it acts, and the other one.
+    contexts: [(Pdc, Region); 2],
+}
+
+impl Pair {
+    /// Makes the device a member of the two domains of the instance, and opens the contexts. `change` acts on
+    /// the domain of the kind `SECOND`, in which the suite acts first.
+    fn open(
+        t: &mut Test<'_>,
+        requirement: &'static Requirement,
+        change: impl FnOnce(&mut SecureDomain),
+    ) -> Result<Self, Stop> {
+        t.secure(t.value(&SECURED))?;
+        let other = t.shield()?.clone();
+        t.secure_as(t.value(&SECOND), change)?;
+        t.shield()?.others = vec![other.installed.clone()];
+        t.install()?;
+        let regions = [t.region(1 << 16)?, t.region(1 << 16)?];
+        let contexts = regions.map(|region| (t.initiate(), region));
+        let mut pair = Pair { requirement, other, contexts };
+        for _ in 0..2 {
+            t.shield()?.opens = requirement;
+            let (pdc, region) = &mut pair.contexts[0];
+            establish_as(t, requirement, pdc, region)?;
+            pair.switch(t)?;
+        }
+        Ok(pair)
+    }
+
+    /// Acts in the other domain.
+    fn switch(&mut self, t: &mut Test<'_>) -> Outcome {
+        let shield = t.shield()?;
+        self.other.others = vec![shield.installed.clone()];
+        core::mem::swap(shield, &mut self.other);
+        self.contexts.swap(0, 1);
+        Ok(())
+    }
+
+    /// Sends write `n`, and expects that it is executed.
+    fn check_write(&self, t: &mut Test<'_>, n: u32) -> Outcome {
+        let (pdc, region) = &self.contexts[0];
+        check_write(t, self.requirement, pdc, region, n)
+    }
+}
