@@ -3,6 +3,7 @@
 
 pub mod commands;
 pub mod explain;
+pub mod expression;
 pub mod near;
 pub mod paint;
 pub mod progress;

@@ -1,5 +1,6 @@
 //! Selection of packets to show.
 
+use crate::expression::Expression;
 use crate::near;
 use std::str::FromStr;
 use uet_packet_io::json::Decoded;
@@ -19,13 +20,16 @@ pub struct Selection {
     pub findings: Vec<Wrong>,
     /// Packets with these numbers.
     pub numbers: Vec<Numbers>,
+    /// Packets for which this condition holds.
+    pub condition: Option<Expression>,
 }
 
 impl Selection {
     /// Returns whether there is any filter.
     pub fn is_some(&self) -> bool {
-        let Selection { pdcs, types, findings, numbers } = self;
+        let Selection { pdcs, types, findings, numbers, condition } = self;
         !(pdcs.is_empty() && types.is_empty() && findings.is_empty() && numbers.is_empty())
+            || condition.is_some()
     }
 
     /// Returns whether the number of a packet is selected; checked before the packet is read.
@@ -58,6 +62,7 @@ impl Selection {
         (self.pdcs.is_empty() || self.pdcs.iter().any(pdc))
             && (self.types.is_empty() || self.types.iter().any(kind))
             && (self.findings.is_empty() || self.findings.iter().any(wrong))
+            && self.condition.as_ref().is_none_or(|condition| condition.holds(decoded))
     }
 }
 

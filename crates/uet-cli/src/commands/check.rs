@@ -1,6 +1,6 @@
 //! `uet check`
 
-use super::annotate::Annotated;
+use super::ethernet_capture::{EthernetCapture, check_distinct};
 use super::foreign::Foreign;
 use super::live::{Live, Watch};
 use super::output::{TablesTo, WhileRead};
@@ -113,15 +113,9 @@ impl Least {
 impl Check {
     pub(super) fn run(&self) -> io::Result<Outcome> {
         let annotated = self.annotate.as_deref().map(|path| {
-            let same = |input: &PathBuf| {
-                input.canonicalize().is_ok_and(|input| path.canonicalize().is_ok_and(|path| path == input))
-            };
-            match self.inputs.iter().any(same) {
-                true => {
-                    Err(io::Error::other(format!("{}: --annotate would replace its input", path.display())))
-                }
-                false => Annotated::create(path).map_err(|error| about(path, error)),
-            }
+            check_distinct("--annotate", path, &self.inputs)?;
+            let comment = "annotated by uet check; by public evidence";
+            EthernetCapture::create(Some(path), comment).map_err(|error| about(path, error))
         });
         let stdout = io::stdout().lock();
         let mut report = Report {
@@ -213,7 +207,7 @@ struct Report<W: Write> {
     /// The findings of each severity, requirement and sender, for at most [`SENDERS`] of them.
     repeated: BTreeMap<(&'static str, &'static str, Option<IpAddr>), Repeated>,
     foreign: Foreign,
-    annotated: Option<Annotated>,
+    annotated: Option<EthernetCapture>,
     /// Findings of the current packet.
     comments: Vec<String>,
 }
@@ -299,7 +293,7 @@ impl<W: Write> Report<W> {
             tables.packet(decoded, &findings)?;
         }
         if let Some(annotated) = &mut self.annotated {
-            annotated.write(&decoded.record, &core::mem::take(&mut self.comments))?;
+            annotated.write(&decoded.record, &core::mem::take(&mut self.comments).join("\n"))?;
         }
         Ok(())
     }

@@ -1,8 +1,11 @@
 //! `uet decode`
 
+use super::ethernet_capture::{EthernetCapture, check_distinct};
 use super::foreign::Foreign;
+use super::live::{Live, Watch};
 use super::output::TablesTo;
-use super::{Deployment, From, Outcome, add_secrets, complain, readable, records};
+use super::{Deployment, From, Outcome, about, add_secrets, complain, readable, records};
+use crate::expression::Expression;
 use crate::paint::Paint;
 use crate::select::{Numbers, Pdc, Selection, Type, Wrong};
 use crate::tables::Tables;
@@ -26,10 +29,13 @@ use uet_wire::validate::Severity;
   uet decode --format summary --type ACK_CC,NACK capture.pcapng
   uet decode --pdc 0x4001 --packets 1-100 capture.pcapng
   uet decode --finding error capture.pcapng
+  uet decode --filter 'pds.psn > 5 && pds.flags.retx' capture.pcapng
+  uet decode --filter ses.opcode --format pcapng -o some.pcapng capture.pcapng
   uet decode --trailer crc --format json capture.pcap.gz | jq .fields
   uet decode --format parquet -o tables capture.pcapng
   uet decode --from uet 380000000001200380014001
   tcpdump -U -w - udp port 4793 | uet decode -
+  uet decode --interface eth0 --format summary
 
 Exit codes:
   0  all is well
@@ -37,19 +43,22 @@ Exit codes:
   2  usage, or unreadable input")]
 pub(super) struct Decode {
     /// Captures, texts, or hexadecimal digits
-    #[arg(required = true, value_name = "INPUT")]
+    #[arg(required_unless_present = "interface", conflicts_with = "interface", value_name = "INPUT")]
     inputs: Vec<PathBuf>,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: DecodeFormat,
-    #[command(flatten)]
-    output: TablesTo,
+    /// File of `--format pcapng` [default: standard output], or directory for the tables of `--format parquet`
+    #[arg(short, long, value_name = "PATH")]
+    output: Option<PathBuf>,
     /// First layer of packets given in hexadecimal
     #[arg(long, value_enum, default_value = "eth")]
     from: From,
     /// Include the bytes, so that `uet encode` reproduces the frame (with --format json)
     #[arg(long)]
     bytes: bool,
+    #[command(flatten)]
+    live: Live,
     #[command(flatten)]
     deployment: Deployment,
     #[command(flatten)]
@@ -72,6 +81,14 @@ struct Filters {
     /// Packets with these numbers: 1-10,20,100-
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
     packets: Vec<Numbers>,
+    /// Packets for which this condition on their fields holds: `pds.psn > 5 && (pds.flags.retx || pds.type == NACK)`
+    ///
+    /// Names are those that `uet decode` and `uet layout` print. A field alone holds if the packet has it, a flag alone
+    /// if it is set. Operators: `==`, `!=`, `<`, `<=`, `>`, `>=`, `!`, `&&`, `||`. Values: numbers, names of code
+    /// points, addresses. A comparison with a field that the packet does not have is false. `payload` and `padding`
+    /// are lengths in bytes.
+    #[arg(long, value_name = "CONDITION")]
+    filter: Option<Expression>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -82,21 +99,34 @@ enum DecodeFormat {
     Summary,
     /// One JSON object per packet, on a line of its own
     Json,
+    /// A capture of the packets as they were captured, without keys. Packets without an Ethernet header get one of zeros
+    Pcapng,
     /// A table of packets, DIRECTORY/packets.parquet (docs/analysis.md)
     Parquet,
 }
 
 impl Decode {
     pub(super) fn run(&self) -> io::Result<Outcome> {
-        let Filters { pdc, types, finding, packets } = self.filters.clone();
+        let Filters { pdc, types, finding, packets, filter } = self.filters.clone();
         let stdout = io::stdout().lock();
+        let is_capture = self.format == DecodeFormat::Pcapng;
+        if let Some(path) = self.output.as_deref().filter(|_| is_capture) {
+            check_distinct("--output", path, &self.inputs)?;
+        } else if is_capture && stdout.is_terminal() {
+            return Err(io::Error::other("a terminal cannot show a capture: use --output FILE, or a pipe"));
+        }
+        let tables = TablesTo { output: self.output.clone().filter(|_| !is_capture) };
         let mut printer = Printer {
             format: self.format,
             decoder: Some(self.deployment.decoder(self.bytes)?),
-            selection: Selection { pdcs: pdc, types, findings: finding, numbers: packets },
+            selection: Selection { pdcs: pdc, types, findings: finding, numbers: packets, condition: filter },
             paint: Paint::stdout(),
-            live: stdout.is_terminal(),
-            tables: self.output.open(self.format == DecodeFormat::Parquet, Tables::of_packets)?,
+            live: stdout.is_terminal() || self.live.interface.is_some(),
+            tables: tables.open(self.format == DecodeFormat::Parquet, Tables::of_packets)?,
+            capture: None,
+            output: self.output.clone(),
+            section: String::new(),
+            comment: String::new(),
             out: BufWriter::with_capacity(1 << 16, stdout),
             buffer: Vec::new(),
             number: 0,
@@ -104,6 +134,10 @@ impl Decode {
             bad: false,
             foreign: Foreign::default(),
         };
+        if let Some(interface) = &self.live.interface {
+            self.live.watch(interface, &mut printer)?;
+            printer.foreign.input_ended(interface.as_ref(), false);
+        }
         let mut damaged = false;
         for input in &self.inputs {
             let read = self.read(input, &mut printer);
@@ -113,6 +147,10 @@ impl Decode {
         }
         printer.out.flush()?;
         printer.tables.take().map_or(Ok(()), Tables::finish)?;
+        if is_capture {
+            printer.capture()?;
+            printer.capture.take().map_or(Ok(()), EthernetCapture::finish)?;
+        }
         printer.foreign.complain();
         if printer.shown == 0 && printer.number > 0 && printer.selection.is_some() {
             complain(format_args!("0 of {} packets match", printer.number));
@@ -159,6 +197,14 @@ struct Printer<W: Write> {
     /// Flush after each packet, because somebody watches.
     live: bool,
     tables: Option<Tables>,
+    /// The capture of the packets, from the first one on.
+    capture: Option<EthernetCapture>,
+    /// The file of the capture; `None` for standard output.
+    output: Option<PathBuf>,
+    /// The comment of the current section of the input.
+    section: String,
+    /// The comment of the current packet.
+    comment: String,
     out: BufWriter<W>,
     /// Buffer of the current packet, kept for its allocation.
     buffer: Vec<u8>,
@@ -177,12 +223,21 @@ impl<W: Write> Taker for Printer<W> {
             let Some(mut decoder) = self.decoder.take() else { return Ok(ControlFlow::Break(())) };
             let decoded = decoder.decode(record);
             self.foreign.packet(&decoded);
-            let shown = if self.selection.has(&decoded) { self.show(&decoded) } else { Ok(()) };
+            let shown = if self.selection.has(&decoded) { self.show(&record, &decoded) } else { Ok(()) };
             self.decoder = Some(decoder);
             shown?;
         }
+        self.comment.clear();
         let past = self.selection.is_past(self.number);
         Ok(if past { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    }
+
+    fn section(&mut self, comment: &str) {
+        comment.clone_into(&mut self.section);
+    }
+
+    fn comment(&mut self, comment: &str) {
+        comment.clone_into(&mut self.comment);
     }
 
     fn secrets(&mut self, key_file: &[u8]) {
@@ -190,12 +245,35 @@ impl<W: Write> Taker for Printer<W> {
     }
 
     fn pause(&mut self) -> io::Result<()> {
+        self.capture.as_mut().map_or(Ok(()), EthernetCapture::flush)?;
         self.out.flush()
     }
 }
 
+impl<W: Write> Watch for Printer<W> {
+    fn packets(&self) -> u64 {
+        self.number
+    }
+
+    fn is_over(&self) -> bool {
+        self.selection.is_past(self.number)
+    }
+}
+
 impl<W: Write> Printer<W> {
-    fn show(&mut self, decoded: &Decoded<'_>) -> io::Result<()> {
+    /// Returns the new capture, which has the comment of the first packet's section.
+    fn capture(&mut self) -> io::Result<&mut EthernetCapture> {
+        let path = self.output.as_deref();
+        let capture = match self.capture.take() {
+            Some(capture) => capture,
+            None => EthernetCapture::create(path, &self.section)
+                .map_err(|error| about(path.unwrap_or(Path::new("-")), error))?,
+        };
+        Ok(self.capture.insert(capture))
+    }
+
+    /// Shows a packet, which was captured as `record`.
+    fn show(&mut self, record: &Record<'_>, decoded: &Decoded<'_>) -> io::Result<()> {
         self.shown += 1;
         self.bad |= decoded.is_bad();
         self.buffer.clear();
@@ -205,6 +283,13 @@ impl<W: Write> Printer<W> {
             DecodeFormat::Json => {
                 decoded.write(&mut self.buffer);
                 self.buffer.push(b'\n');
+            }
+            DecodeFormat::Pcapng => {
+                let comment = core::mem::take(&mut self.comment);
+                let live = self.live;
+                let capture = self.capture()?;
+                capture.write(record, &comment)?;
+                return if live { capture.flush() } else { Ok(()) };
             }
             DecodeFormat::Parquet => {
                 return self.tables.as_mut().map_or(Ok(()), |tables| tables.packet(decoded, &[]));

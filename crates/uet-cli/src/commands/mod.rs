@@ -2,7 +2,6 @@
 
 #[cfg(target_os = "linux")]
 mod adapter;
-mod annotate;
 mod check;
 mod corpus;
 pub mod corrections;
@@ -13,6 +12,7 @@ mod doctor;
 #[cfg(target_os = "linux")]
 mod emulate;
 mod encode;
+mod ethernet_capture;
 mod explain;
 mod faults;
 mod filter;

@@ -163,7 +163,7 @@ fn parents(path: &Path) -> io::Result<()> {
 pub(super) struct TablesTo {
     /// Directory for the tables of `--format parquet`
     #[arg(short, long, value_name = "DIRECTORY")]
-    output: Option<PathBuf>,
+    pub(super) output: Option<PathBuf>,
 }
 
 impl TablesTo {

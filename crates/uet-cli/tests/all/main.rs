@@ -10,6 +10,7 @@ mod devices;
 mod emulate;
 mod encode;
 mod example_device;
+mod filter;
 #[cfg(target_os = "linux")]
 mod flood;
 mod fuzz_command;

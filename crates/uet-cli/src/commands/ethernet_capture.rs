@@ -1,0 +1,84 @@
+//! Writes packets of a capture into another one, with other comments or without some of the packets.
+
+use super::complain;
+use core::time::Duration;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use uet_packet_io::capture::{CaptureWriter, CapturedFrame, LinkType};
+use uet_packet_io::file::Replacement;
+use uet_packet_io::json::Record;
+use uet_wire::Start;
+
+/// A capture of Ethernet frames. Packets that begin with an IP header get an Ethernet header of zeros.
+pub(super) struct EthernetCapture {
+    /// The file; `None` for standard output.
+    file: Option<Replacement>,
+    writer: CaptureWriter<BufWriter<Box<dyn Write>>>,
+    /// Number of packets without an IP header.
+    left_out: u64,
+}
+
+impl EthernetCapture {
+    /// Starts a capture in this file, or on standard output, with a comment on all of it.
+    pub(super) fn create(path: Option<&Path>, comment: &str) -> io::Result<Self> {
+        let file = path.map(Replacement::new).transpose()?;
+        let out: Box<dyn Write> = match &file {
+            Some(file) => Box::new(file.handle()?),
+            None => Box::new(io::stdout()),
+        };
+        let writer = CaptureWriter::commented(BufWriter::new(out), LinkType::Ethernet, "uet", comment)?;
+        Ok(EthernetCapture { file, writer, left_out: 0 })
+    }
+
+    /// Writes a packet with a comment, which may be empty.
+    pub(super) fn write(&mut self, record: &Record<'_>, comment: &str) -> io::Result<()> {
+        let ethertype = match record.start {
+            Start::Eth => None,
+            Start::Ip if record.bytes.first().is_some_and(|first| first >> 4 == 6) => Some(0x86dd),
+            Start::Ip => Some(0x0800),
+            Start::EtherType(number) => Some(number),
+            _ => {
+                self.left_out += 1;
+                return Ok(());
+            }
+        };
+        let mut frame = Vec::with_capacity(record.bytes.len() + 14);
+        if let Some(number) = ethertype {
+            frame.extend([0; 12]);
+            frame.extend(u16::to_be_bytes(number));
+        }
+        let wire = frame.len() + record.wire;
+        frame.extend(record.bytes);
+        let nanoseconds = record.time.map_or(0, |time| time.as_nanosecond());
+        let time = Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(0));
+        self.writer.write(&CapturedFrame { wire, comment, ..CapturedFrame::new(time, &frame) })
+    }
+
+    /// Writes the packets so far to the file.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+
+    /// Ends the capture.
+    pub(super) fn finish(self) -> io::Result<()> {
+        if self.left_out > 0 {
+            complain(format_args!(
+                "warning: {} packets are not in the new capture: they begin behind the IP header",
+                self.left_out
+            ));
+        }
+        self.writer.finish()?.flush()?;
+        self.file.map_or(Ok(()), Replacement::commit)
+    }
+}
+
+/// Fails if an output would replace one of the inputs.
+pub(super) fn check_distinct(option: &str, output: &Path, inputs: &[PathBuf]) -> io::Result<()> {
+    let same = |input: &PathBuf| {
+        input.canonicalize().is_ok_and(|input| output.canonicalize().is_ok_and(|output| output == input))
+    };
+    match inputs.iter().any(same) {
+        true => Err(io::Error::other(format!("{}: {option} would replace its input", output.display()))),
+        false => Ok(()),
+    }
+}

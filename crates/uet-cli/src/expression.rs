@@ -1,0 +1,440 @@
+//! Conditions on the fields of a packet: `pds.psn > 5 && pds.flags.retx`.
+
+use crate::near;
+use std::net::IpAddr;
+use std::str::FromStr;
+use uet_packet_io::json::Decoded;
+use uet_wire::derived::{DERIVED, Derived, derived};
+use uet_wire::layout::{ALL, Kind, Place};
+use uet_wire::trailer::{Crc, Icv};
+use uet_wire::with_serde::{INNER_VLAN, inner_name};
+use uet_wire::{Spec, TrailerKind};
+
+/// A condition on the fields of a packet.
+///
+/// A field alone holds if the packet has it; a flag alone holds if it is set. A comparison with a field that the packet
+/// does not have is false.
+#[derive(Clone, Debug)]
+pub struct Expression(Node);
+
+#[derive(Clone, Debug)]
+enum Node {
+    Or(Vec<Node>),
+    And(Vec<Node>),
+    Not(Box<Node>),
+    Present(&'static str),
+    Compare(&'static str, Comparison, Value),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Comparison {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+impl Comparison {
+    fn holds(self, left: Number, right: Number) -> bool {
+        match self {
+            Comparison::Equal => left == right,
+            Comparison::NotEqual => left != right,
+            Comparison::Less => left < right,
+            Comparison::LessOrEqual => left <= right,
+            Comparison::Greater => left > right,
+            Comparison::GreaterOrEqual => left >= right,
+        }
+    }
+}
+
+/// A number in its order: the sign, then the bits. Negative numbers are in two's complement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Number {
+    is_positive: bool,
+    bits: u128,
+}
+
+impl Number {
+    const fn unsigned(bits: u128) -> Self {
+        Number { is_positive: true, bits }
+    }
+
+    fn signed(number: i128) -> Self {
+        Number { is_positive: number >= 0, bits: number as u128 }
+    }
+
+    /// Returns the value of a field.
+    fn of(place: &Place, value: u128) -> Self {
+        match place.row.kind {
+            Kind::Int => {
+                let unused = 128 - place.row.width() as u32;
+                Number::signed((value << unused) as i128 >> unused)
+            }
+            _ => Number::unsigned(value),
+        }
+    }
+}
+
+/// The right side of a comparison.
+#[derive(Clone, Debug)]
+enum Value {
+    Number(Number),
+    /// An address of this many bits.
+    Address(usize, u128),
+    /// The name of a code point, in capitals.
+    Name(String),
+}
+
+impl Expression {
+    /// Returns whether the condition holds for a packet.
+    pub fn holds(&self, decoded: &Decoded<'_>) -> bool {
+        self.0.holds(decoded)
+    }
+}
+
+impl Node {
+    fn holds(&self, decoded: &Decoded<'_>) -> bool {
+        match self {
+            Node::Or(nodes) => nodes.iter().any(|node| node.holds(decoded)),
+            Node::And(nodes) => nodes.iter().all(|node| node.holds(decoded)),
+            Node::Not(node) => !node.holds(decoded),
+            Node::Present(name) => any_value(decoded, name, |place, number| {
+                place.is_none_or(|place| place.row.kind != Kind::Bool) || number.bits != 0
+            }),
+            Node::Compare(name, comparison, value) => {
+                any_value(decoded, name, |place, number| compare(*comparison, place, number, value))
+            }
+        }
+    }
+}
+
+fn compare(comparison: Comparison, place: Option<&Place>, number: Number, value: &Value) -> bool {
+    match (value, place.map(|place| place.row)) {
+        (Value::Number(value), _) => comparison.holds(number, *value),
+        (Value::Address(width, bits), Some(row)) => {
+            row.width() == *width && comparison.holds(number, Number::unsigned(*bits))
+        }
+        (Value::Name(name), Some(row)) => match row.kind {
+            Kind::Code(registry) => registry
+                .entries
+                .iter()
+                .filter(|entry| entry.name == name)
+                .any(|entry| comparison.holds(number, Number::unsigned(entry.code.into()))),
+            _ => false,
+        },
+        (_, None) => false,
+    }
+}
+
+/// Returns whether the function accepts a value of the field in this packet. Derived values have no place.
+fn any_value(
+    decoded: &Decoded<'_>,
+    name: &str,
+    mut accepts: impl FnMut(Option<&Place>, Number) -> bool,
+) -> bool {
+    let (packet, view) = (&decoded.packet, decoded.view());
+    let trailer = match view.trailer {
+        TrailerKind::Icv => Icv::LAYOUT,
+        _ => Crc::LAYOUT,
+    };
+    let trailer = (!packet.trailer.is_empty()).then_some((trailer, packet.trailer));
+    let in_headers = view.headers().chain(trailer).any(|(layout, header)| {
+        let is_inner = view.is_inner_vlan(header);
+        let called = |place: &Place| if is_inner { inner_name(place.row.name) } else { place.row.name };
+        layout
+            .present(header)
+            .any(|(place, value)| called(&place) == name && accepts(Some(&place), Number::of(&place, value)))
+    });
+    let mut accepts = |number: u64| accepts(None, Number::unsigned(number.into()));
+    in_headers
+        || LENGTHS
+            .iter()
+            .zip([packet.uet.payload, packet.padding])
+            .any(|(known, bytes)| *known == name && !bytes.is_empty() && accepts(bytes.len() as u64))
+        || derived(&packet.uet).filter(|(known, _)| *known == name).any(|(_, value)| match value {
+            Derived::Number(number) => accepts(number),
+            Derived::Ranges(mut psns) => psns.any(|psn| accepts(psn.0.into())),
+        })
+}
+
+/// Parts of a packet that have a length in bytes, and no fields.
+const LENGTHS: [&str; 2] = ["payload", "padding"];
+
+/// Returns the places of the fields in all headers of all versions.
+fn places() -> impl Iterator<Item = Place> + Clone {
+    Spec::ALL.iter().flat_map(|spec| ALL.iter().flat_map(|layout| spec.layout(layout).fields()))
+}
+
+fn names() -> impl Iterator<Item = &'static str> + Clone {
+    let inner = INNER_VLAN.iter().map(|(_, inner)| *inner);
+    let derived = DERIVED.iter().map(|(name, _)| *name);
+    places().map(|place| place.row.name).chain(inner).chain(derived).chain(LENGTHS)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Token<'t> {
+    Symbol(&'static str),
+    Word(&'t str),
+    End,
+}
+
+struct Parser<'t> {
+    text: &'t str,
+    /// The token after the parsed ones, and its place in the text.
+    next: Token<'t>,
+    at: usize,
+    end: usize,
+    depth: usize,
+}
+
+impl FromStr for Expression {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut parser = Parser { text, next: Token::End, at: 0, end: 0, depth: 0 };
+        parser.advance()?;
+        let node = parser.either()?;
+        match parser.next {
+            Token::End => Ok(Expression(node)),
+            _ => Err(parser.expected("&& or ||")),
+        }
+    }
+}
+
+impl<'t> Parser<'t> {
+    /// Reads the next token, and returns the one before it.
+    fn advance(&mut self) -> Result<Token<'t>, String> {
+        // A symbol comes before its own first character.
+        const SYMBOLS: [&str; 11] = ["&&", "||", "==", "!=", "<=", ">=", "<", ">", "!", "(", ")"];
+        let before = self.next;
+        let rest = self.text.get(self.end..).unwrap_or_default();
+        let token = rest.trim_start();
+        self.at = self.end + rest.len() - token.len();
+        let is_other = |char: char| !char.is_alphanumeric() && !"._:-".contains(char);
+        let word = &token[..token.find(is_other).unwrap_or(token.len())];
+        let length;
+        (self.next, length) = match SYMBOLS.iter().find(|symbol| token.starts_with(**symbol)) {
+            Some(symbol) => (Token::Symbol(symbol), symbol.len()),
+            None if token.is_empty() => (Token::End, 0),
+            None if word.is_empty() => return Err(self.expected("a field, a value or an operator")),
+            None => (Token::Word(word), word.len()),
+        };
+        self.end = self.at + length;
+        Ok(before)
+    }
+
+    fn expected(&self, what: &str) -> String {
+        let (before, from) = self.text.split_at_checked(self.at).unwrap_or((self.text, ""));
+        let seen = match (self.next, from.chars().next()) {
+            (Token::Word(word), Some(_)) if from.starts_with(word) => format!("'{word}'"),
+            (_, Some(char)) => format!("'{char}'"),
+            (_, None) => "the end".to_owned(),
+        };
+        format!("expected {what} at character {}, seen {seen}", before.chars().count() + 1)
+    }
+
+    /// Reads conditions with `||` between them.
+    fn either(&mut self) -> Result<Node, String> {
+        let mut nodes = vec![self.all()?];
+        while self.next == Token::Symbol("||") {
+            self.advance()?;
+            nodes.push(self.all()?);
+        }
+        Ok(Node::Or(nodes))
+    }
+
+    /// Reads conditions with `&&` between them.
+    fn all(&mut self) -> Result<Node, String> {
+        let mut nodes = vec![self.one()?];
+        while self.next == Token::Symbol("&&") {
+            self.advance()?;
+            nodes.push(self.one()?);
+        }
+        Ok(Node::And(nodes))
+    }
+
+    fn one(&mut self) -> Result<Node, String> {
+        // Deeper conditions could exhaust the stack.
+        const DEEPEST: usize = 100;
+        self.depth += 1;
+        if self.depth > DEEPEST {
+            return Err(format!("the condition is nested more than {DEEPEST} levels deep"));
+        }
+        let node = match self.next {
+            Token::Symbol("!") => {
+                self.advance()?;
+                Node::Not(Box::new(self.one()?))
+            }
+            Token::Symbol("(") => {
+                self.advance()?;
+                let node = self.either()?;
+                if self.next != Token::Symbol(")") {
+                    return Err(self.expected("&&, || or )"));
+                }
+                self.advance()?;
+                node
+            }
+            Token::Word(word) => {
+                let Some(name) = names().find(|name| *name == word) else {
+                    let unknown = near::unknown("field", word, names());
+                    let hint = if unknown.ends_with('?') { "" } else { "; `uet layout` lists the headers" };
+                    return Err(unknown + hint);
+                };
+                self.advance()?;
+                self.comparison(name)?
+            }
+            _ => return Err(self.expected("a field")),
+        };
+        self.depth -= 1;
+        Ok(node)
+    }
+
+    /// Reads what follows a field.
+    fn comparison(&mut self, name: &'static str) -> Result<Node, String> {
+        let comparison = match self.next {
+            Token::Symbol("==") => Comparison::Equal,
+            Token::Symbol("!=") => Comparison::NotEqual,
+            Token::Symbol("<") => Comparison::Less,
+            Token::Symbol("<=") => Comparison::LessOrEqual,
+            Token::Symbol(">") => Comparison::Greater,
+            Token::Symbol(">=") => Comparison::GreaterOrEqual,
+            _ => return Ok(Node::Present(name)),
+        };
+        self.advance()?;
+        let Token::Word(word) = self.next else { return Err(self.expected("a value")) };
+        let value = value(name, word)?;
+        self.advance()?;
+        Ok(Node::Compare(name, comparison, value))
+    }
+}
+
+/// Reads a value of this field.
+fn value(name: &str, word: &str) -> Result<Value, String> {
+    let digits = word.strip_prefix("0x");
+    let unsigned = digits.map_or_else(|| word.parse().ok(), |digits| u128::from_str_radix(digits, 16).ok());
+    let number = unsigned.map(Number::unsigned).or_else(|| word.parse().ok().map(Number::signed));
+    if let Some(number) = number {
+        return Ok(Value::Number(number));
+    }
+    let rows = || places().map(|place| place.row).filter(|row| row.name == name);
+    let address = match word.parse() {
+        Ok(IpAddr::V4(address)) => Some((32, u128::from(address.to_bits()))),
+        Ok(IpAddr::V6(address)) => Some((128, address.to_bits())),
+        Err(_) => mac(word).map(|address| (48, address)),
+    };
+    if let Some((width, bits)) = address.filter(|_| rows().any(|row| row.kind == Kind::Address)) {
+        return Ok(Value::Address(width, bits));
+    }
+    if rows().any(|row| row.kind == Kind::Bool) {
+        match word {
+            "true" => return Ok(Value::Number(Number::unsigned(1))),
+            "false" => return Ok(Value::Number(Number::unsigned(0))),
+            _ => {}
+        }
+    }
+    let codes = rows().filter_map(|row| match row.kind {
+        Kind::Code(registry) => Some(registry.entries.iter().map(|entry| entry.name)),
+        _ => None,
+    });
+    let (codes, code) = (codes.flatten(), word.to_ascii_uppercase());
+    if codes.clone().any(|known| known == code) {
+        Ok(Value::Name(code))
+    } else if codes.clone().next().is_some() {
+        Err(near::unknown(&format!("value of {name}"), word, codes))
+    } else if rows().any(|row| row.kind == Kind::Address) {
+        Err(format!("'{word}' is not an address, which {name} is compared with"))
+    } else {
+        Err(format!("'{word}' is not a number, which {name} is compared with"))
+    }
+}
+
+/// Reads an Ethernet address: six groups of two hexadecimal digits.
+fn mac(text: &str) -> Option<u128> {
+    let group = |group: &str| u8::from_str_radix(group, 16).ok().filter(|_| group.len() == 2);
+    let bytes = text.split(':').map(group).collect::<Option<Vec<u8>>>().filter(|bytes| bytes.len() == 6)?;
+    Some(bytes.into_iter().fold(0, |address, byte| address << 8 | u128::from(byte)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uet_packet_io::json::Record;
+    use uet_wire::pds::Request;
+    use uet_wire::registry::Opcode;
+    use uet_wire::ses::Std;
+    use uet_wire::{FrameBuilder, Options, Psn, Start};
+
+    fn write() -> Vec<u8> {
+        let request = Request::rud().psn(Psn(7)).clear_psn(Psn(5)).retx(true).done().unwrap();
+        let write = Std::build(Opcode::UET_WRITE).head(|head| head.som(true)).request_length(9000);
+        let frame = FrameBuilder::new(request).ses(write.done().unwrap()).payload(b"hello").udp(0xbeef);
+        let frame =
+            frame.ipv4([10, 0, 0, 1], [10, 0, 1, 12]).ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
+        let mut bytes = vec![0; 256];
+        let length = frame.emit(&mut bytes).unwrap();
+        bytes.truncate(length);
+        bytes
+    }
+
+    #[test]
+    fn conditions_hold_by_the_values_of_the_fields() {
+        let bytes = write();
+        let record = Record { start: Start::Eth, bytes: &bytes, wire: bytes.len(), ..Record::default() };
+        let decoded = Decoded::new(record, &Options::default(), false);
+        for (text, expected) in [
+            ("pds.psn > 5 && pds.flags.retx", true),
+            ("pds.psn>5&&pds.flags.ar", false),
+            ("pds.psn < 7 || pds.psn >= 7", true),
+            ("pds.psn != 7", false),
+            ("!(pds.psn == 0x7)", false),
+            ("!pds.flags.syn && !!ses.som", true),
+            ("ses.som == true", true),
+            ("pds.type == RUD_REQ && ses.opcode == uet_write", true),
+            ("ses.opcode == UET_READ", false),
+            ("pds.clear_psn_offset == -2", true),
+            ("pds.clear_psn_offset < 0", true),
+            ("pds.clear_psn == 5", true),
+            ("ip.src == 10.0.0.1 && ip.dst != 10.0.0.1", true),
+            ("ip.src == ::a00:1", false),
+            ("eth.src == 02:00:00:00:00:01", true),
+            ("payload == 5 && !padding", true),
+            ("pds.cack_psn", false),
+            ("pds.cack_psn != 1", false),
+            ("pds.psn == 7 || pds.psn == 8 && pds.psn == 9", true),
+        ] {
+            let holds = text.parse::<Expression>().unwrap().holds(&decoded);
+            assert_eq!(holds, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn errors_name_the_place_or_what_was_meant() {
+        for (text, expected) in [
+            ("pds.pns > 5", "there is no field 'pds.pns'; did you mean pds.psn"),
+            ("pds.type == RUD_REG", "there is no value of pds.type 'RUD_REG'; did you mean RUD_REQ"),
+            ("pds.psn > five", "'five' is not a number, which pds.psn is compared with"),
+            ("ip.src == here", "'here' is not an address, which ip.src is compared with"),
+            ("pds.psn > ", "expected a value at character 11, seen the end"),
+            ("pds.psn > 5 and pds.flags.retx", "expected && or || at character 13, seen 'and'"),
+            ("pds.psn = 5", "expected a field, a value or an operator at character 9, seen '='"),
+            ("(pds.psn", "expected &&, || or ) at character 9, seen the end"),
+            ("", "expected a field at character 1, seen the end"),
+            ("ä", "there is no field 'ä'"),
+        ] {
+            let error = text.parse::<Expression>().unwrap_err();
+            assert!(error.starts_with(expected), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn nesting_is_bounded() {
+        for deep in ["(", "!"] {
+            let error = deep.repeat(1 << 16).parse::<Expression>().unwrap_err();
+            assert!(error.contains("nested more than 100 levels"), "{error}");
+        }
+        let many = vec!["pds.psn == 1"; 1 << 10].join(" || ");
+        assert!(many.parse::<Expression>().is_ok());
+    }
+}
