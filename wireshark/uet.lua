@@ -1454,9 +1454,9 @@ U.requirements = {
   { "WIRE-AMO-003", "error", "An atomic is a whole message: som and eom are 1" },
   { "WIRE-AMO-004", "error", "An atomic is not idempotent: it is never sent by RUDI" },
   { "WIRE-IP-001", "warning", "A packet is never fragmented: IPv4 has DF set" },
-  { "WIRE-IP-002", "error", "The checksum of the IPv4 header is right" },
+  { "WIRE-IP-002", "error", "The IPv4 checksum must be that of the header" },
   { "WIRE-UDP-001", "warning", "The UDP checksum is sent as 0" },
-  { "WIRE-CRC-001", "error", "The CRC trailer is right" },
+  { "WIRE-CRC-001", "error", "The CRC trailer must equal the CRC-32C of the packet" },
 }
 U.assigned = {
   ["pds.type"] = "WIRE-TYPE-001",

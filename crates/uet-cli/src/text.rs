@@ -63,6 +63,9 @@ fn trailer(out: &mut Vec<u8>, decoded: &Decoded<'_>, paint: Paint) -> io::Result
     let range = Some(Range((end - bytes.len()) * 8, end * 8));
     let meaning = match decoded.view().crc_check() {
         Some(check) if check.ok() => "right".to_owned(),
+        Some(check) if check.value.swap_bytes() == check.expected => {
+            format!("in reverse byte order, expected {:#010x}", check.expected)
+        }
         Some(check) => format!("wrong, expected {:#010x}", check.expected),
         None => String::new(),
     };

@@ -1,6 +1,7 @@
-//! Reports packets of an input that are not UET or cannot be read. A capture without UET must not look like a correct
-//! one.
+//! Reports packets of an input that are not UET or cannot be read, and trailers that other settings would explain. A
+//! capture without UET must not look like a correct one.
 
+use super::trailer_hints::TrailerHints;
 use super::{about, complain};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,11 +22,14 @@ pub(super) struct Foreign {
     links: BTreeMap<i32, u64>,
     /// Packets to other ports.
     ports: BTreeMap<u16, u64>,
+    trailers: TrailerHints,
 }
 
 impl Foreign {
-    pub(super) fn packet(&mut self, Decoded { record, packet, .. }: &Decoded<'_>) {
+    pub(super) fn packet(&mut self, decoded: &Decoded<'_>) {
+        let Decoded { record, packet, .. } = decoded;
         self.packets += 1;
+        self.trailers.packet(decoded);
         self.is_last_foreign = packet.content == Content::Other;
         self.has_uet |= packet.content == Content::Uet || packet.error().is_some();
         if let Some(link) = record.unread {
@@ -52,6 +56,7 @@ impl Foreign {
 
     /// Prints the counts on standard error.
     pub(super) fn complain(&self) {
+        self.trailers.complain();
         for (link, count) in &self.links {
             complain(format_args!("{count} packets were skipped: link type {link} is not supported"));
         }

@@ -37,6 +37,7 @@ mod simulate;
 mod site;
 pub mod statement;
 mod stats;
+mod trailer_hints;
 mod wireshark;
 
 use crate::near;

@@ -36,4 +36,5 @@ mod show;
 mod simulate;
 mod stats;
 mod tables;
+mod trailer_hints;
 mod wireshark;

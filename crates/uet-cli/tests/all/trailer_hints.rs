@@ -1,0 +1,64 @@
+//! Hints of `uet check` and `uet decode` about CRCs that the settings do not expect.
+
+use crate::common::{file, frame, lines, uet};
+use serde_json::json;
+
+/// Builds packets of this sender that end with a right CRC.
+fn packets(src: &str) -> Vec<Vec<u8>> {
+    let packet = |psn: u32| {
+        frame(&json!({"src": src, "dst": "10.0.1.12", "stack": ["crc"], "fields": {
+            "pds.type": 2, "pds.clear_psn_offset": -1, "pds.psn": psn, "pds.spdcid": 0x4001, "pds.dpdcid": 0x8001
+        }}))
+    };
+    (5..9).map(packet).collect()
+}
+
+fn reversed(src: &str) -> Vec<Vec<u8>> {
+    let mut packets = packets(src);
+    for packet in &mut packets {
+        let crc = packet.len() - 4;
+        packet[crc..].reverse();
+    }
+    packets
+}
+
+const REVERSED: &str =
+    "uet: 10.0.0.1 appends a CRC-32C in reverse byte order; the most significant byte must come first\n";
+
+#[test]
+fn reversed_crc_is_reported_once_per_sender() {
+    let path = file("reversed.hex", lines(&[reversed("10.0.0.1"), packets("10.0.0.2")].concat()).as_bytes());
+    for command in
+        [&["check"] as &[_], &["check", "--trailer", "crc"], &["decode"], &["decode", "--trailer", "crc"]]
+    {
+        let run = uet(&[command, &[&path]].concat());
+        assert_eq!(run.err, REVERSED, "{command:?}");
+        assert!(!run.out.contains("trailer is right"), "{}", run.out);
+    }
+    let run = uet(&["decode", "--trailer", "crc", "--packets", "1", &path]);
+    assert!(run.out.contains("in reverse byte order, expected 0x"), "{}", run.out);
+    assert!(
+        run.out.contains("WIRE-CRC-001: crc is ") && run.out.contains("must equal the CRC-32C"),
+        "{}",
+        run.out
+    );
+}
+
+#[test]
+fn right_crc_under_another_trailer_is_reported() {
+    let path = file("other.hex", lines(&packets("10.0.0.1")).as_bytes());
+    let hint = "uet: 10.0.0.1 appends a right CRC-32C that --trailer does not name: try --trailer crc\n";
+    for (trailer, expected) in [("none", hint), ("icv", hint), ("crc", ""), ("auto", "")] {
+        assert_eq!(uet(&["check", "--trailer", trailer, &path]).err, expected, "{trailer}");
+    }
+}
+
+#[test]
+fn wrong_crcs_and_cut_packets_give_no_hint() {
+    let mut wrong = packets("10.0.0.1");
+    wrong.iter_mut().for_each(|packet| *packet.last_mut().unwrap() ^= 1);
+    let path = file("wrong.hex", lines(&wrong).as_bytes());
+    for trailer in ["auto", "none", "crc"] {
+        assert_eq!(uet(&["check", "--trailer", trailer, &path]).err, "", "{trailer}");
+    }
+}
