@@ -1,6 +1,7 @@
 //! The library of the `uet` program: reads captures, shows packets as JSON and as trees, and connects to devices under
 //! test.
 
+pub mod anonymize;
 pub mod commands;
 pub mod explain;
 pub mod expression;

@@ -2,6 +2,7 @@
 
 #[cfg(target_os = "linux")]
 mod adapter;
+mod anonymize;
 mod check;
 mod corpus;
 pub mod corrections;
@@ -78,6 +79,7 @@ const STYLES: Styles = Styles::styled()
   uet decode --from uet 380000000001200380014001
   uet check capture.pcapng                      violations, each with its sender
   uet stats capture.pcapng                      goodput, retransmissions and response times
+  uet anonymize capture.pcapng shared.pcapng    a capture that may leave the lab
   uet layout ack_cc                             the figure of a header
   uet explain nack 0x0f                         the meaning of a code point
   uet run                                       the conformance suite, on the built-in NIC
@@ -100,6 +102,7 @@ enum Command {
     Check(check::Check),
     Stats(stats::Stats),
     Decrypt(decrypt::Decrypt),
+    Anonymize(anonymize::Anonymize),
     Encode(encode::Encode),
     Layout(layout::Layout),
     Wireshark(wireshark::Wireshark),
@@ -167,6 +170,7 @@ pub fn main() -> ExitCode {
         Command::Check(command) => command.run(),
         Command::Stats(command) => command.run(),
         Command::Decrypt(command) => command.run(),
+        Command::Anonymize(command) => command.run(),
         Command::Encode(command) => command.run(),
         Command::Layout(command) => command.run(),
         Command::Wireshark(command) => command.run(),

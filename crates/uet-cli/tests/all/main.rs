@@ -3,6 +3,7 @@
 mod common;
 
 mod action;
+mod anonymize;
 mod check;
 mod commands;
 mod corpus;

@@ -1,0 +1,202 @@
+//! `uet anonymize`
+
+use super::check::counted;
+use super::ethernet_capture::{EthernetCapture, check_distinct};
+use super::{Deployment, Outcome, about, add_secrets, complain, records};
+use crate::anonymize::{Anonymizer, Mapping};
+use clap::Args;
+use serde_json::json;
+use std::io;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use uet_conformance::passive::Origin;
+use uet_packet_io::input::{InputError, Taker};
+use uet_packet_io::json::Record;
+use uet_packet_io::{Decoder, file};
+use uet_wire::Start;
+
+/// Write a capture that hides addresses, keys, job ids, tags and data
+///
+/// Each value is replaced by another one, equal values by equal ones: MAC and IP addresses, job ids, memory keys, match
+/// bits, header data, operands of atomics, payload. Addresses keep their class, such as private or multicast. Lengths,
+/// times, UDP ports, PSNs and all other fields stay, so `uet check` finds the same in both captures. Checksums and CRCs
+/// that were right stay right. Comments, names and keys of the capture are left out. Secured packets need --keys, and
+/// are written in the clear; those that no key opens are left out, with a warning.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  uet anonymize capture.pcapng shared.pcapng
+  uet anonymize --manifest shared.json capture.pcapng shared.pcapng
+  uet anonymize --seed 'a secret of the lab' capture.pcapng shared.pcapng
+  uet anonymize --keys keys.toml secured.pcapng shared.pcapng
+
+Exit codes:
+  0  done
+  2  usage, or unreadable input")]
+pub(super) struct Anonymize {
+    /// A capture
+    #[arg(value_name = "IN")]
+    input: PathBuf,
+    /// The new capture
+    #[arg(value_name = "OUT")]
+    output: PathBuf,
+    /// Key of the replacements: captures with one key have equal replacements. Whoever has it can undo them
+    /// [default: random]
+    #[arg(long, value_name = "KEY")]
+    seed: Option<String>,
+    /// Write what was replaced, and how often, to this file, as JSON
+    #[arg(long, value_name = "FILE")]
+    manifest: Option<PathBuf>,
+    #[command(flatten)]
+    deployment: Deployment,
+}
+
+/// What stays visible, for the manifest.
+const KEPT: [&str; 10] = [
+    "lengths of packets, messages and payload",
+    "times",
+    "UDP ports and entropy values",
+    "VLAN tags, DSCP, ECN, TTL and IPv6 extension headers",
+    "classes of addresses: private, loopback, link-local, multicast, scope",
+    "PSNs, PDCIDs and message IDs",
+    "process ids, resource indexes, initiator ranks and restart tokens",
+    "offsets in buffers and regions",
+    "operations, return codes and congestion state",
+    "equality: equal values and equal payloads have equal replacements",
+];
+
+impl Anonymize {
+    pub(super) fn run(&self) -> io::Result<Outcome> {
+        check_distinct("OUT", &self.output, std::slice::from_ref(&self.input))?;
+        let mapping = match &self.seed {
+            Some(seed) => Mapping::new(seed.as_bytes()),
+            None => {
+                let mut random = [0; 32];
+                getrandom::fill(&mut random)?;
+                Mapping::new(&random)
+            }
+        };
+        let mut rewriter = Rewriter {
+            decoder: self.deployment.decoder(false)?,
+            anonymizer: Anonymizer::new(mapping, self.deployment.options()),
+            out: None,
+            output: self.output.clone(),
+            section: String::new(),
+            comment: String::new(),
+            counts: Counts::default(),
+        };
+        match records(&self.input, Start::Eth, &mut rewriter) {
+            Ok(()) => {}
+            Err(InputError::Sink(error)) => return Err(about(&self.output, error)),
+            Err(error) => return Err(about(&self.input, error)),
+        }
+        rewriter.out().map_err(|error| about(&self.output, error))?;
+        let Rewriter { anonymizer, out, counts, .. } = rewriter;
+        let Counts { packets, decrypted, secured, unread, comments } = counts;
+        if secured > 0 {
+            complain(format_args!(
+                "warning: {} left out, because no key opens them: give keys with --keys FILE",
+                counted(secured, "secured packet")
+            ));
+        }
+        if unread > 0 {
+            complain(format_args!(
+                "warning: {} left out, because they begin with an unknown header",
+                counted(unread, "packet")
+            ));
+        }
+        out.map_or(Ok(()), EthernetCapture::finish).map_err(|error| about(&self.output, error))?;
+        if let Some(path) = &self.manifest {
+            let manifest = json!({
+                "packets": packets, "written": packets - secured - unread, "decrypted": decrypted,
+                "left_out": {"secured": secured, "unread": unread, "comments": comments},
+                "replaced": anonymizer.replaced(), "kept": KEPT,
+            });
+            let text = format!("{}\n", serde_json::to_string_pretty(&manifest)?);
+            file::replace(path, text).map_err(|error| about(path, error))?;
+        }
+        Ok(Outcome::Ok)
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    packets: u64,
+    decrypted: u64,
+    /// Secured packets that no key opens.
+    secured: u64,
+    /// Packets whose first header is unknown.
+    unread: u64,
+    /// Comments that were left out.
+    comments: u64,
+}
+
+struct Rewriter {
+    decoder: Decoder,
+    anonymizer: Anonymizer,
+    /// Started with the first packet.
+    out: Option<EthernetCapture>,
+    output: PathBuf,
+    /// The comments of the new capture and of its next packet.
+    section: String,
+    comment: String,
+    counts: Counts,
+}
+
+impl Rewriter {
+    fn out(&mut self) -> io::Result<&mut EthernetCapture> {
+        let out = match self.out.take() {
+            Some(out) => out,
+            None => EthernetCapture::create(Some(&self.output), &self.section)?,
+        };
+        Ok(self.out.insert(out))
+    }
+}
+
+impl Taker for Rewriter {
+    fn packet(&mut self, record: Record<'_>) -> io::Result<ControlFlow<()>> {
+        self.counts.packets += 1;
+        let comment = core::mem::take(&mut self.comment);
+        if !matches!(record.start, Start::Eth | Start::Ip | Start::EtherType(_)) {
+            self.counts.unread += 1;
+            return Ok(ControlFlow::Continue(()));
+        }
+        let decoded = self.decoder.decode(record);
+        let is_secured = decoded.protection.is_some();
+        match self.anonymizer.frame(&decoded) {
+            Some(frame) => {
+                self.counts.decrypted += u64::from(is_secured);
+                let record = Record { bytes: &frame.bytes, wire: frame.wire, ..record };
+                self.out()?.write(&record, &comment)?;
+            }
+            None => self.counts.secured += 1,
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Keeps the mark of the suite, which `uet check` needs, with the new addresses of the device.
+    fn section(&mut self, comment: &str) {
+        let origin = Origin::parse(comment).map(|mut origin| {
+            for address in &mut origin.device {
+                *address = self.anonymizer.mapping().address(*address);
+            }
+            origin.comment()
+        });
+        self.counts.comments += u64::from(origin.is_none() && !comment.is_empty());
+        self.section = origin.unwrap_or_default();
+    }
+
+    /// Keeps the name of the instance that begins.
+    fn comment(&mut self, comment: &str) {
+        let kept = Origin::begun(comment).map(Origin::begin).unwrap_or_default();
+        self.counts.comments += u64::from(kept != comment);
+        self.comment = kept;
+    }
+
+    fn secrets(&mut self, key_file: &[u8]) {
+        add_secrets(Some(&mut self.decoder), key_file);
+    }
+
+    fn pause(&mut self) -> io::Result<()> {
+        self.out.as_mut().map_or(Ok(()), EthernetCapture::flush)
+    }
+}

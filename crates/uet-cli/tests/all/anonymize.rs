@@ -1,0 +1,251 @@
+//! `uet anonymize`.
+
+use crate::common::{capture, file, frame, uet};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use uet_packet_io::capture::{CaptureWriter, CapturedFrame, LinkType};
+
+/// Anonymizes a capture with a fixed key; returns the new one and its manifest.
+fn anonymized(capture: &str, name: &str, options: &[&str]) -> (String, Value) {
+    let (out, manifest) = (file(&format!("{name}.pcapng"), b""), file(&format!("{name}.json"), b""));
+    let run =
+        uet(&[&["anonymize", "--seed", "a key", "--manifest", &manifest, capture, &out], options].concat());
+    assert_eq!((run.code, run.out.as_str()), (0, ""), "{capture}: {}", run.err);
+    (out, serde_json::from_str(&fs::read_to_string(manifest).unwrap()).unwrap())
+}
+
+/// Returns the packets of a capture with their bytes.
+fn packets(capture: &str, options: &[&str]) -> Vec<Value> {
+    let run = uet(&[&["decode", "--format", "json", "--bytes", capture], options].concat());
+    assert!(run.code < 2, "{}", run.err);
+    run.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Returns the findings of a capture without their messages, which have values; and the summary.
+fn findings(capture: &str, options: &[&str]) -> (i32, Vec<Value>, Vec<Value>) {
+    let run = uet(&[&["check", "--format", "json", "--limit", "100000", capture], options].concat());
+    assert!(run.code < 2, "{}", run.err);
+    let mut lines: Vec<Value> = run.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let mut culprits = Vec::new();
+    for line in &mut lines {
+        if let Some(line) = line.as_object_mut().filter(|line| line.contains_key("message")) {
+            line.remove("message");
+            culprits.push(line.remove("culprit").unwrap());
+        }
+    }
+    (run.code, lines, culprits)
+}
+
+/// Asserts that both captures have the same findings, about the same senders under other addresses.
+#[track_caller]
+fn assert_same_findings(before: &str, after: &str, options: &[&str]) {
+    let (old, new) = (findings(before, options), findings(after, options));
+    assert_eq!((old.0, old.1), (new.0, new.1), "{before}");
+    let renamed: BTreeSet<_> =
+        old.2.iter().zip(&new.2).map(|pair| (pair.0.to_string(), pair.1.to_string())).collect();
+    let senders: BTreeSet<_> = renamed.iter().map(|(old, _)| old).collect();
+    assert_eq!(senders.len(), renamed.len(), "{renamed:?}");
+}
+
+fn captures(folder: &str) -> Vec<String> {
+    let folder: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
+    let paths = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+    let paths = paths.filter(|path| path.extension().is_some_and(|name| name == "pcapng" || name == "gz"));
+    paths.map(|path| path.to_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn uet_check_finds_the_same_in_both_captures() {
+    let mut tried = 0;
+    for folder in ["corpora/captures/learn", "corpora/captures/reference-provider", "vectors/pcap"] {
+        for capture in captures(folder) {
+            let (out, manifest) = anonymized(&capture, "same", &[]);
+            tried += 1;
+            if manifest["decrypted"] == 0 && manifest["left_out"]["secured"] == 0 {
+                assert_same_findings(&capture, &out, &[]);
+            } else if manifest["left_out"]["secured"] == 0 {
+                // The secured packets are in the clear now, so the findings are those of such a capture.
+                let clear = file("clear.pcapng", b"");
+                assert_eq!(uet(&["decrypt", &capture, &clear]).code, 0);
+                assert_same_findings(&clear, &out, &[]);
+            }
+        }
+    }
+    assert!(tried > 10, "{tried} captures");
+}
+
+#[test]
+fn uet_check_finds_the_same_in_a_capture_of_the_suite() {
+    let suite = file("suite.pcapng", b"");
+    // Without secured packets, which are left out.
+    let rules = [
+        "robustness/truncated-ses-header",
+        "robustness/unknown-next-header",
+        "encoding/ack",
+        "crc/damaged-payload",
+    ];
+    let rules: Vec<&str> = rules.iter().flat_map(|rule| ["--id", rule]).collect();
+    let fault = [&["--fault", "fills-reserved-bits"], &rules[..]].concat();
+    let run = uet(&[&["run", "--max-instances", "1", "--capture", &suite], &fault[..]].concat());
+    assert_eq!(run.code, 1, "{}", run.err);
+    let (out, manifest) = anonymized(&suite, "suite-after", &[]);
+    assert_eq!(manifest["left_out"]["secured"], 0);
+    assert_same_findings(&suite, &out, &[]);
+    assert!(uet(&["check", &out]).out.contains("captured by the suite: "), "{manifest}");
+}
+
+#[test]
+fn only_what_identifies_is_replaced() {
+    const FIELDS: [&str; 7] = [
+        "ses.job_id",
+        "ses.memory_key",
+        "ses.read_memory_key",
+        "ses.match_bits",
+        "ses.header_data",
+        "ses.compare_value",
+        "ses.swap_value",
+    ];
+    for capture in captures("corpora/captures/learn") {
+        if capture.contains("secured") {
+            continue;
+        }
+        let (out, manifest) = anonymized(&capture, "only", &[]);
+        let (old, new) = (packets(&capture, &[]), packets(&out, &[]));
+        assert_eq!((old.len(), &manifest["written"]), (new.len(), &json!(old.len())));
+        let mut renamed: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for (old, new) in old.iter().zip(&new) {
+            for end in ["src", "dst"] {
+                assert_ne!(old[end], new[end]);
+                renamed.entry(old[end].to_string()).or_default().insert(new[end].to_string());
+            }
+            for key in
+                ["time", "stack", "names", "payload", "padding", "trimmed", "sliced", "error", "trailer"]
+            {
+                assert_eq!(old[key], new[key], "{capture} {key}");
+            }
+            for (name, value) in old["fields"].as_object().unwrap() {
+                let is_zero = [json!(0), json!("0x0000000000000000")].contains(value);
+                let stays = !FIELDS.contains(&name.as_str()) || is_zero;
+                assert_eq!(new["fields"][name] == *value, stays, "{capture} {name} {value}");
+            }
+            let payload = |packet: &Value| packet["raw"]["payload"].as_str().unwrap().to_owned();
+            assert!(payload(old).is_empty() || payload(old) != payload(new));
+        }
+        assert!(renamed.values().all(|new| new.len() == 1), "{renamed:?}");
+        let new: BTreeSet<_> = renamed.values().flatten().collect();
+        assert_eq!(new.len(), renamed.len());
+    }
+}
+
+/// Adds 16-bit words in ones' complement.
+fn sum(bytes: &[u8]) -> u16 {
+    let words =
+        bytes.chunks(2).map(|word| u32::from(word[0]) << 8 | word.get(1).map_or(0, |low| u32::from(*low)));
+    words.fold(0, |sum, word| (sum + word) % 0xffff) as u16
+}
+
+#[test]
+fn checksums_and_crcs_stay_as_right_as_they_were() {
+    let packet = |src: &str, psn: u32, crc: &[&str]| {
+        frame(&json!({"src": src, "dst": "10.0.1.12", "stack": crc, "payload_hex": "0102030405", "fields": {
+            "pds.type": 2, "pds.clear_psn_offset": -1, "pds.psn": psn, "pds.spdcid": 0x4001, "pds.dpdcid": 0x8001
+        }}))
+    };
+    let mut frames: Vec<_> = (5..9).map(|psn| packet("10.0.0.1", psn, &["crc"])).collect();
+    *frames[2].last_mut().unwrap() ^= 1;
+    let crc = frames[3].len() - 4;
+    frames[3][crc..].reverse();
+    // A wrong checksum of IP, and a right one of UDP.
+    frames.push(packet("10.0.0.2", 9, &[]));
+    frames[4][25] ^= 1;
+    let mut udp = packet("10.0.0.3", 10, &[]);
+    let pseudo = |frame: &[u8]| [&frame[26..34], &[0, 17], &frame[38..40], &frame[34..]].concat();
+    let checksum = !sum(&pseudo(&udp));
+    udp[40..42].copy_from_slice(&checksum.to_be_bytes());
+    assert_eq!(sum(&pseudo(&udp)), 0);
+    frames.push(udp);
+    let path = file("checksums-in.pcap", &capture::simple(&frames));
+    let (out, manifest) = anonymized(&path, "checksums", &["--trailer", "auto"]);
+    assert_eq!(manifest["replaced"]["payload"], 6);
+    for trailer in ["auto", "crc", "none"] {
+        assert_same_findings(&path, &out, &["--trailer", trailer]);
+    }
+    let new = packets(&out, &["--trailer", "crc"]);
+    let is_right: Vec<_> = new[..4].iter().map(|packet| &packet["trailer"]["ok"]).collect();
+    assert_eq!(is_right, [true, true, false, false]);
+    let run = uet(&["decode", "--trailer", "crc", "--packets", "4", &out]);
+    assert!(run.out.contains("in reverse byte order"), "{}", run.out);
+    let bytes = |packet: &Value| {
+        let raw = |part| packet["raw"][part].as_str().unwrap().to_owned();
+        uet_packet_io::hex::decode(&(raw("outer") + &raw("payload"))).unwrap()
+    };
+    let last = packets(&out, &["--trailer", "none"]).pop().unwrap();
+    let (outer, fields) = (bytes(&last), &last["fields"]);
+    assert_eq!(fields["pds.psn"], 10);
+    // The PDS header, which is neither outer nor payload, is the one that was sent.
+    let whole = [&outer[..42], &frames[5][42..54], &outer[42..]].concat();
+    assert_eq!(whole.len(), frames[5].len());
+    assert_eq!(sum(&pseudo(&whole)), 0, "{last}");
+}
+
+#[test]
+fn one_key_gives_one_capture_and_no_key_a_new_one_each_time() {
+    let learn = &captures("corpora/captures/learn")[0];
+    let out = file("again.pcapng", b"");
+    let bytes = |options: &[&str]| {
+        assert_eq!(uet(&[&["anonymize", learn, &out], options].concat()).code, 0);
+        fs::read(&out).unwrap()
+    };
+    assert_eq!(bytes(&["--seed", "one"]), bytes(&["--seed", "one"]));
+    assert_ne!(bytes(&["--seed", "one"]), bytes(&["--seed", "two"]));
+    assert_ne!(bytes(&[]), bytes(&[]));
+}
+
+#[test]
+fn comments_and_names_stay_behind() {
+    let path = file("named.pcapng", b"");
+    let write = fs::File::create(&path).unwrap();
+    let mut write =
+        CaptureWriter::commented(write, LinkType::Ethernet, "lab-nic-7", "the lab of ACME").unwrap();
+    let packet = crate::common::write();
+    write
+        .write(&CapturedFrame { comment: "ACME says", ..CapturedFrame::new(Duration::ZERO, &packet) })
+        .unwrap();
+    write.write_secrets(b"").unwrap();
+    write.finish().unwrap();
+    let (out, manifest) = anonymized(&path, "unnamed", &[]);
+    let text = String::from_utf8_lossy(&fs::read(&out).unwrap()).into_owned();
+    assert!(!text.contains("ACME") && !text.contains("lab-nic"), "{text}");
+    assert_eq!(manifest["left_out"]["comments"], 2);
+}
+
+#[test]
+fn secured_packets_need_keys() {
+    let secured =
+        captures("corpora/captures/learn").into_iter().find(|path| path.contains("secured")).unwrap();
+    let (out, manifest) = anonymized(&secured, "opened", &[]);
+    assert!(manifest["decrypted"].as_u64().unwrap() > 0, "{manifest}");
+    assert!(packets(&out, &[]).iter().all(|packet| packet["protection"].is_null()));
+    let keys = file(
+        "other.toml",
+        format!("[[domain]]\nsdi = 999\nmode = \"direct\"\nkeys = {{ 0 = \"{}\" }}\n", "5a".repeat(32))
+            .as_bytes(),
+    );
+    let out = file("unopened.pcapng", b"");
+    let run = uet(&["anonymize", "--keys", &keys, &secured, &out]);
+    let count = manifest["decrypted"].as_u64().unwrap();
+    let warning = format!("uet: warning: {count} secured packets left out, because no key opens them");
+    assert!(run.code == 0 && run.err.starts_with(&warning), "{}", run.err);
+}
+
+#[test]
+fn its_input_is_not_replaced() {
+    let path = file("input.pcap", &capture::simple(&[crate::common::write()]));
+    let run = uet(&["anonymize", &path, &path]);
+    assert!(run.code == 2 && run.err.contains("OUT would replace its input"), "{}", run.err);
+    let run = uet(&["anonymize", "no-such-file", "/nowhere/out"]);
+    assert!(run.code == 2 && run.err.contains("no-such-file"), "{}", run.err);
+}
