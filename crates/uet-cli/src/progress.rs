@@ -1,6 +1,7 @@
 //! Progress bars on a terminal for slow operations.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::cell::Cell;
 use std::io::{self, IsTerminal, Read};
 use std::time::{Duration, Instant};
 use uet_conformance::{RuleResult, Verdict};
@@ -108,8 +109,15 @@ impl Rules {
     }
 }
 
-/// A bar that counts steps and findings. It appears on standard error if that is a terminal.
-pub struct Count(ProgressBar);
+/// A bar that counts steps and findings. It appears on standard error if that is a terminal. Elsewhere a line appears
+/// there from time to time.
+pub struct Count {
+    bar: ProgressBar,
+    what: &'static str,
+    begun: Instant,
+    /// The time of the last line.
+    told: Cell<Instant>,
+}
 
 impl Count {
     /// Creates a bar for `total` steps; `u64::MAX` means no known end.
@@ -118,29 +126,38 @@ impl Count {
             true => ProgressDrawTarget::stderr(),
             false => ProgressDrawTarget::hidden(),
         };
+        let rest = "{per_sec}, {elapsed}{msg}";
         let (total, counted) = match total {
-            u64::MAX => (None, format!("{{spinner}} {{pos}} {what}, {{elapsed}}{{msg}}")),
-            total => (Some(total), format!("{{bar:24}} {{pos}} of {{len}} {what}, {{elapsed}}{{msg}}")),
+            u64::MAX => (None, format!("{{spinner}} {{pos}} {what}, {rest}")),
+            total => (Some(total), format!("{{bar:24}} {{pos}} of {{len}} {what}, {rest}")),
         };
         let style = ProgressStyle::with_template(&counted).unwrap_or_else(|_| ProgressStyle::default_bar());
-        Count(ProgressBar::with_draw_target(total, target).with_style(style))
+        let bar = ProgressBar::with_draw_target(total, target).with_style(style);
+        let begun = Instant::now();
+        Count { bar, what, begun, told: Cell::new(begun) }
     }
 
     /// Sets the number of completed steps and of findings.
     pub fn at(&self, done: u64, found: usize) {
-        self.0.set_position(done);
+        const LINES: Duration = Duration::from_secs(10);
+        self.bar.set_position(done);
         if found > 0 {
-            self.0.set_message(format!(", {found} found"));
+            self.bar.set_message(format!(", {found} found"));
+        }
+        if self.bar.is_hidden() && self.told.get().elapsed() >= LINES {
+            self.told.set(Instant::now());
+            let seconds = self.begun.elapsed().as_secs_f64();
+            eprintln!("{done} {}, {:.1}/s, {found} found", self.what, done as f64 / seconds);
         }
     }
 
     /// Prints something while the bar is hidden.
     pub fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
-        self.0.suspend(print)
+        self.bar.suspend(print)
     }
 
     /// Removes the bar.
     pub fn end(&self) {
-        self.0.finish_and_clear();
+        self.bar.finish_and_clear();
     }
 }

@@ -1,5 +1,6 @@
 //! `uet fuzz`
 
+use super::device::quoted;
 use super::{Outcome, about, complain};
 use crate::progress::Count;
 use clap::{Args, ValueEnum};
@@ -9,11 +10,12 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 use uet_control::{escape, escape_json};
 use uet_emulator::Config;
 use uet_harness::fuzz::{self, Finding, Inside, Options, Target, recorded};
-
 use uet_packet_io::file;
+use uet_wire::{Packet, Start};
 
 #[cfg(target_os = "linux")]
 use {
@@ -144,13 +146,14 @@ impl Fuzz {
     }
 
     fn search(&self, target: &mut dyn Target, options: &Options) -> io::Result<Outcome> {
+        let begun = Instant::now();
         let bar = Count::new(options.cases, "cases");
         let (mut kept, mut printed) = (Vec::new(), Ok(()));
         let outcome = fuzz::run(target, options, |so_far| {
             for finding in so_far.findings.iter().skip(kept.len()) {
                 let place = keep(&self.keep, finding);
                 if self.format == FuzzFormat::Text {
-                    let told = bar.aside(|| tell(finding, &place, options.is_stopped()));
+                    let told = bar.aside(|| self.tell(finding, &place, options.is_stopped()));
                     printed = core::mem::replace(&mut printed, Ok(())).and(told);
                 }
                 kept.push(place.map_err(complain).ok());
@@ -162,7 +165,7 @@ impl Fuzz {
         if let Some(why) = &outcome.stopped {
             complain(why);
         }
-        match printed.and_then(|()| self.summary(&outcome, &kept)) {
+        match printed.and_then(|()| self.summary(&outcome, &kept, begun.elapsed())) {
             // The reader of the output has left; the findings stay.
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error),
             _ => {}
@@ -170,7 +173,7 @@ impl Fuzz {
         Ok(if outcome.findings.is_empty() { Outcome::Ok } else { Outcome::Violation })
     }
 
-    fn summary(&self, outcome: &fuzz::Outcome, kept: &[Option<PathBuf>]) -> io::Result<()> {
+    fn summary(&self, outcome: &fuzz::Outcome, kept: &[Option<PathBuf>], took: Duration) -> io::Result<()> {
         let mut out = io::stdout().lock();
         let fuzz::Outcome { cases, packets: [sent, received], findings, .. } = outcome;
         if self.format == FuzzFormat::Json {
@@ -179,7 +182,8 @@ impl Fuzz {
                 .zip(kept)
                 .map(|(finding, path)| {
                     json!({"trouble": finding.trouble, "what": finding.what, "case": finding.case,
-                    "reproduced": finding.reproduced, "script": finding.script, "kept": path})
+                    "reproduced": finding.reproduced, "script": finding.script, "kept": path,
+                    "again": path.as_deref().map(|path| self.command(finding, path)), "changed": changed(finding)})
                 })
                 .collect();
             let run = json!({"seed": self.seed, "cases": cases, "sent": sent, "received": received, "findings": findings});
@@ -189,17 +193,65 @@ impl Fuzz {
             0 => "nothing found".to_owned(),
             count => format!("{count} found"),
         };
+        let rate = *cases as f64 / took.as_secs_f64().max(1e-9);
         writeln!(
             out,
-            "{found} in {cases} cases: {sent} packets sent, {received} received (seed {})",
+            "{found} in {cases} cases: {sent} packets sent, {received} received (seed {}, {rate:.0} cases/s)",
             self.seed
         )
+    }
+
+    /// Returns the command that plays a finding again.
+    fn command(&self, finding: &Finding, saved: &Path) -> String {
+        let mut words = "uet fuzz".to_owned();
+        let mut add = |word: &str| words.extend([" ", &quoted(word)]);
+        #[cfg(target_os = "linux")]
+        {
+            add(&self.target.to_string());
+            self.control.iter().for_each(|control| add(&format!("--control={control}")));
+            self.local.iter().for_each(|local| add(&format!("--local={local}")));
+        }
+        if self.i_own_this_target {
+            add("--i-own-this-target");
+        }
+        if self.timeout_scale != 1.0 {
+            add(&format!("--timeout-scale={}", self.timeout_scale));
+        }
+        add(&format!("--seed={}", finding.seed));
+        add("--again");
+        add(&saved.display().to_string());
+        escape(&words).into_owned()
+    }
+
+    /// Reports a finding. Prints it in full if it could not be saved.
+    fn tell(&self, finding: &Finding, kept: &io::Result<PathBuf>, stopped: bool) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        let Finding { trouble, what, case, reproduced, .. } = finding;
+        writeln!(out, "{trouble} after case {case}: {what}")?;
+        for line in changed(finding) {
+            writeln!(out, "    {line}")?;
+        }
+        match (reproduced, stopped) {
+            (true, _) => {}
+            (false, true) => writeln!(out, "    stopped before it was reproduced")?,
+            (false, false) => writeln!(out, "    not reproduced")?,
+        }
+        match kept {
+            Ok(path) => {
+                writeln!(out, "    again: {}", self.command(finding, path))?;
+                writeln!(out, "    saved: {}", escape(&path.display().to_string()))?;
+            }
+            Err(_) => writeln!(out, "    not saved: {}", serde_json::to_string(finding)?)?,
+        }
+        out.flush()
     }
 
     fn again(&self, target: &mut dyn Target, path: &Path, options: &Options) -> io::Result<Outcome> {
         let text = file::read_text(path, file::MAX_SCRIPT).map_err(|error| about(path, error))?;
         let finding: Finding = serde_json::from_str(&text).map_err(|error| about(path, error))?;
-        let came = fuzz::again(target, &finding.script, options).map_err(io::Error::other)?;
+        // The seed also decides about the contents of memory.
+        let options = Options { seed: finding.seed, ..options.clone() };
+        let came = fuzz::again(target, &finding.script, &options).map_err(io::Error::other)?;
         match came {
             Some((trouble, what)) => {
                 println!("{trouble}: {what}");
@@ -250,21 +302,25 @@ fn inside(seed: u64) -> io::Result<Box<dyn Target>> {
     Ok(Box::new(Inside::new(config).map_err(io::Error::other)?))
 }
 
-/// Reports a finding. Prints it in full if it could not be saved.
-fn tell(finding: &Finding, kept: &io::Result<PathBuf>, stopped: bool) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    let Finding { trouble, what, case, script, reproduced, .. } = finding;
-    writeln!(out, "{trouble} after case {case}: {what}")?;
-    match (reproduced, stopped) {
-        (true, _) => writeln!(out, "    to reproduce: {}", fuzz::outline(script))?,
-        (false, true) => writeln!(out, "    stopped before it was reproduced")?,
-        (false, false) => writeln!(out, "    not reproduced")?,
+/// Maximum number of packets of a finding to print.
+const SHOWN: usize = 8;
+
+/// Returns a line for each changed packet of a finding: its number in the capture, its summary, and what is changed.
+fn changed(finding: &Finding) -> Vec<String> {
+    let changed = finding.passed.iter().zip(1u64..).filter(|(packet, _)| !packet.change.is_empty());
+    let mut lines: Vec<String> = changed
+        .clone()
+        .take(SHOWN)
+        .map(|(packet, number)| {
+            let parsed = Packet::parse_lax(Start::Uet, &packet.wire.bytes, &uet_wire::Options::DEFAULT).0;
+            format!("packet {number}: {parsed}; changed: {}", packet.change)
+        })
+        .collect();
+    match changed.count().saturating_sub(SHOWN) {
+        0 => {}
+        more => lines.push(format!("{more} more packets are changed")),
     }
-    match kept {
-        Ok(path) => writeln!(out, "    saved: {}", escape(&path.display().to_string()))?,
-        Err(_) => writeln!(out, "    not saved: {}", serde_json::to_string(finding)?)?,
-    }
-    out.flush()
+    lines
 }
 
 /// Checks that files can be written there. Removes a directory that it had to create.
@@ -287,7 +343,7 @@ fn keep(directory: &Path, finding: &Finding) -> io::Result<PathBuf> {
     let text = serde_json::to_string_pretty(finding)? + "\n";
     file::replace(&path, text).map_err(|error| about(&path, error))?;
     let capture = directory.join(format!("{name}.pcapng"));
-    let packets = finding.passed.iter().map(|(at, wire)| (*at, wire));
+    let packets = finding.passed.iter().map(|packet| (packet.at, &packet.wire));
     uet_harness::capture::write(&capture, packets).map_err(|error| about(&capture, error))?;
     Ok(path)
 }

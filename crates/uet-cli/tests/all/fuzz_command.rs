@@ -80,6 +80,12 @@ fn a_device_that_ends_is_found_and_kept() {
         |end: &str| files.iter().find(|path| path.extension().unwrap() == end).unwrap().display().to_string();
     let summary = uet(&["decode", "--format", "summary", &of("pcapng")]);
     assert!(summary.out.lines().count() > 1, "{}", summary.err);
+    // The capture has the times of the clock, and the report has the command that plays the finding.
+    assert!(!summary.out.contains("1970-"), "{}", summary.out);
+    let again = run.out.lines().find_map(|line| line.trim().strip_prefix("again: uet fuzz ")).unwrap();
+    assert!(again.ends_with(&format!("--seed=1 --again {}", of("json"))), "{again}");
+    assert!(again.starts_with("'exec:n=...; while [ $n -lt 40 ]"), "{again}");
+    assert!(run.out.contains(" cases/s)"), "{}", run.out);
 
     // A device that does not crash survives the saved findings.
     let device = format!("exec:{UET} emulate --control stdio --listen 127.0.0.34:0");
@@ -185,7 +191,7 @@ fn foreign_targets_are_refused() {
 #[test]
 fn unusable_targets_are_reported() {
     for (args, said) in [
-        (&["udp://127.0.0.1:9"][..], "a plain request is not answered"),
+        (&["udp://127.0.0.1:9"][..], "a plain request gets no answer"),
         (&["udp://127.0.0.1"], "expected udp://HOST:PORT"),
         (&["embedded", "--restart", "true"], "the argument DEVICE is missing"),
         (&["exec:exit 3"], "the device's program ended"),

@@ -2,12 +2,13 @@
 
 use super::packets::Memory;
 use super::play::{Player, Pulse};
-use super::{Target, Trouble};
+use super::{PassedPacket, Target, Trouble};
 use crate::field::spdcid;
 use core::time::Duration;
 use std::collections::BTreeSet;
+use std::time::SystemTime;
 use uet_conformance::random::{Abilities, Sequence};
-use uet_conformance::{Dut, DutError, DutExt, Region, Wire};
+use uet_conformance::{Dut, DutError, DutExt, Region};
 use uet_control::{AddPeer, CallError, Counters, Fill, Permission, ReadMemory, Reset};
 use uet_wire::{PdcId, Psn};
 
@@ -42,7 +43,7 @@ pub(super) struct Bench<'a> {
     /// True if all contexts since the last reset are closed.
     closed: bool,
     fresh: bool,
-    passed: Vec<(Duration, Wire)>,
+    passed: Vec<PassedPacket>,
     /// Packets to the device and from it.
     pub(super) packets: [u64; 2],
 }
@@ -92,7 +93,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Takes the packets since the last reset.
-    pub(super) fn take_passed(&mut self) -> Vec<(Duration, Wire)> {
+    pub(super) fn take_passed(&mut self) -> Vec<PassedPacket> {
         core::mem::take(&mut self.passed)
     }
 
@@ -174,10 +175,15 @@ impl<'a> Bench<'a> {
     fn play<T>(&mut self, what: impl FnOnce(&mut Player<'_>) -> Result<T, DutError>) -> Result<T, Verdict> {
         let mut player = Player::new(self.target.dut(), &self.memory, self.peer, self.soon);
         let done = what(&mut player);
-        let passed = player.passed;
+        let mut passed = player.passed;
         let device = self.target.dut().facts().device;
-        for (_, wire) in &passed {
-            self.packets[usize::from(wire.src == device)] += 1;
+        // The clock of a link begins anywhere.
+        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok();
+        let begin = since_1970.and_then(|now| now.checked_sub(self.target.dut().now()));
+        let begin = begin.filter(|_| self.target.is_real_time()).unwrap_or_default();
+        for packet in &mut passed {
+            packet.at += begin;
+            self.packets[usize::from(packet.wire.src == device)] += 1;
         }
         self.passed.extend(passed);
         self.passed.drain(..self.passed.len().saturating_sub(KEPT));
@@ -293,7 +299,8 @@ impl<'a> Bench<'a> {
 
     /// Returns a PDCID that no recent context had. A device may remember a recent context and send packets about it.
     fn unused(&mut self) -> PdcId {
-        let used: BTreeSet<PdcId> = self.passed.iter().filter_map(|(_, wire)| spdcid(&wire.bytes)).collect();
+        let used: BTreeSet<PdcId> =
+            self.passed.iter().filter_map(|packet| spdcid(&packet.wire.bytes)).collect();
         loop {
             // At most KEPT values are in use.
             let local = PdcId(self.rng.u16(1..));
@@ -310,8 +317,10 @@ impl<'a> Bench<'a> {
         }
         match self.ask(|dut| dut.call(Counters {})) {
             Err(verdict) => verdict,
-            Ok(Some(_)) => (Trouble::Hang, "a plain request is not answered, the control channel is".into()),
-            Ok(None) => (Trouble::Hang, "a plain request is not answered".into()),
+            Ok(Some(_)) => {
+                (Trouble::Hang, "a plain request gets no answer, although the control channel answers".into())
+            }
+            Ok(None) => (Trouble::Hang, "a plain request gets no answer".into()),
         }
     }
 
@@ -372,8 +381,8 @@ mod tests {
         };
         let mut target = Inside::new(Config::default()).unwrap();
         let mut bench = Bench::new(&mut target, 1, 1.0);
-        bench.passed =
-            (1..=u16::MAX).filter(|id| *id != 0x54bc).map(|id| (Duration::ZERO, request(id))).collect();
+        let passed = |id| PassedPacket { at: Duration::ZERO, wire: request(id), change: String::new() };
+        bench.passed = (1..=u16::MAX).filter(|id| *id != 0x54bc).map(passed).collect();
         assert_eq!(bench.unused(), PdcId(0x54bc));
     }
 }

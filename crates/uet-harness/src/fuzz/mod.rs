@@ -4,6 +4,7 @@
 //! The checks need no reference. They detect a dead device (crash), a plain request without an answer (hang), contexts
 //! that stay after all are closed (leak), and wrong memory contents (corruption).
 
+mod change;
 mod draw;
 pub mod guard;
 mod inside;
@@ -16,7 +17,6 @@ mod play;
 pub mod recorded;
 
 pub use inside::Inside;
-pub use outline::outline;
 #[cfg(target_os = "linux")]
 pub use outside::{Outside, Way};
 
@@ -25,7 +25,7 @@ use core::time::Duration;
 use draw::Inputs;
 use fastrand::Rng;
 use judge::Bench;
-use outline::joined;
+use outline::{joined, outline};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::sync::Arc;
@@ -41,6 +41,11 @@ pub trait Target {
 
     /// Restarts the device. Returns `false` if it cannot be restarted from here.
     fn restart(&mut self) -> io::Result<bool>;
+
+    /// Returns whether the clock of the device is that of the system.
+    fn is_real_time(&self) -> bool {
+        false
+    }
 
     /// Returns how its process has ended, if that is known.
     fn ended(&mut self) -> Option<String> {
@@ -132,7 +137,18 @@ pub struct Finding {
     pub script: Sequence,
     /// The packets of the conversation.
     #[serde(skip)]
-    pub passed: Vec<(Duration, Wire)>,
+    pub passed: Vec<PassedPacket>,
+}
+
+/// A packet between fuzzer and device.
+#[derive(Clone, Debug)]
+pub struct PassedPacket {
+    /// Its time: since 1970, or since the start of a device in virtual time.
+    pub at: Duration,
+    /// The packet.
+    pub wire: Wire,
+    /// What the fuzzer changed in it: `ses.message_offset 0 to 7`. Empty for a valid packet.
+    pub change: String,
 }
 
 /// Result of a run.

@@ -20,17 +20,7 @@ pub(super) fn joined<'a>(scripts: impl IntoIterator<Item = &'a Sequence>) -> Seq
 }
 
 /// Returns a summary of steps and changed fields. Findings with equal summaries count as one.
-///
-/// ```
-/// use uet_harness::fuzz::outline;
-///
-/// let script = serde_json::json!({"regions": [], "contexts": [], "steps": [
-///     {"step": "changed", "of": {"step": "close", "context": 0}, "edits": [{"edit": "twice"}]},
-///     {"step": "pause", "us": 7},
-/// ]});
-/// assert_eq!(outline(&serde_json::from_value(script).unwrap()), "close twice, pause");
-/// ```
-pub fn outline(script: &Sequence) -> String {
+pub(super) fn outline(script: &Sequence) -> String {
     let of_step = |step: &Step| {
         let plain = serde_json::to_value(step.plain()).unwrap_or_default();
         let word = |key: &str| plain.get(key).and_then(|value| value.as_str()).unwrap_or_default().to_owned();
@@ -46,4 +36,18 @@ pub fn outline(script: &Sequence) -> String {
         words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
     };
     script.steps.iter().map(of_step).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::outline;
+
+    #[test]
+    fn outline_names_steps_and_their_changes() {
+        let script = serde_json::json!({"regions": [], "contexts": [], "steps": [
+            {"step": "changed", "of": {"step": "close", "context": 0}, "edits": [{"edit": "twice"}]},
+            {"step": "pause", "us": 7},
+        ]});
+        assert_eq!(outline(&serde_json::from_value(script).unwrap()), "close twice, pause");
+    }
 }

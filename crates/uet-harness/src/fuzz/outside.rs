@@ -99,6 +99,10 @@ impl Target for Outside {
         &mut *self.device
     }
 
+    fn is_real_time(&self) -> bool {
+        true
+    }
+
     fn restart(&mut self) -> io::Result<bool> {
         let (Way::Program(command) | Way::Running { restart: Some(command), .. }) = &self.way else {
             return Ok(false);

@@ -8,6 +8,7 @@ use settle::Opened;
 pub(super) use settle::Pulse;
 
 use super::packets::{self, Memory};
+use super::{PassedPacket, change};
 use crate::field::{set, spdcid};
 use core::net::IpAddr;
 use core::time::Duration;
@@ -42,11 +43,11 @@ pub(super) struct Player<'a> {
     /// Number of packets of the present step.
     sent: usize,
     /// Packets that the network delays until the end of the step.
-    late: Vec<Wire>,
+    late: Vec<(Wire, String)>,
     /// Unanswered packets of the device: the context, the PSN, and whether it is a request.
     asks: Vec<(ContextId, Psn, bool)>,
     /// Packets with their times.
-    pub(super) passed: Vec<(Duration, Wire)>,
+    pub(super) passed: Vec<PassedPacket>,
 }
 
 /// The fuzzer's side of a context of the script.
@@ -102,8 +103,8 @@ impl<'a> Player<'a> {
         for step in &script.steps {
             self.sent = 0;
             self.step(step)?;
-            for wire in core::mem::take(&mut self.late) {
-                self.transmit(&wire)?;
+            for (wire, change) in core::mem::take(&mut self.late) {
+                self.transmit(&wire, &change)?;
             }
         }
         Ok(())
@@ -333,7 +334,9 @@ impl<'a> Player<'a> {
             Step::Changed { packet, .. } if usize::from(*packet) != number => &[],
             step => step.edits(),
         };
+        let plain = bytes.clone();
         edits.iter().for_each(|edit| edit.apply(&mut bytes));
+        let change = change::between(&plain, &bytes);
         let mut wire = pdc.raw(&bytes);
         wire.marked = fate == Fate::Marked || edits.contains(&Edit::Mark);
         let trims = self.dut.facts().trim;
@@ -345,19 +348,20 @@ impl<'a> Player<'a> {
         let copies = usize::from(!lost) * (1 + more + usize::from(fate == Fate::Twice));
         for _ in 0..copies {
             match fate {
-                Fate::Late => self.late.push(wire.clone()),
-                _ => self.transmit(&wire)?,
+                Fate::Late => self.late.push((wire.clone(), change.clone())),
+                _ => self.transmit(&wire, &change)?,
             }
         }
         Ok(Some(bytes))
     }
 
     fn send(&mut self, pdc: &Pdc, packet: Option<UetBuf>) -> Result<(), DutError> {
-        packet.map_or(Ok(()), |packet| self.transmit(&pdc.wire(&packet)))
+        packet.map_or(Ok(()), |packet| self.transmit(&pdc.wire(&packet), ""))
     }
 
-    fn transmit(&mut self, wire: &Wire) -> Result<(), DutError> {
-        self.note(wire.clone());
+    /// Sends a packet in which the fuzzer changed this.
+    fn transmit(&mut self, wire: &Wire, change: &str) -> Result<(), DutError> {
+        self.note(wire.clone(), change);
         // A packet that the system rejects is lost, as on any link.
         let _ = self.dut.send(wire);
         self.listen(Duration::ZERO, |_| false)
@@ -373,16 +377,16 @@ impl<'a> Player<'a> {
     fn receive(&mut self, until: Duration) -> Result<bool, DutError> {
         let received = self.dut.receive(until)?;
         let any = received.is_some();
-        received.into_iter().for_each(|wire| self.note(wire));
+        received.into_iter().for_each(|wire| self.note(wire, ""));
         Ok(any)
     }
 
     /// Records a packet.
-    fn note(&mut self, wire: Wire) {
-        self.passed.push((self.dut.now(), wire));
+    fn note(&mut self, wire: Wire, change: &str) {
+        self.passed.push(PassedPacket { at: self.dut.now(), wire, change: change.to_owned() });
         let number = self.passed.len() - 1;
         let ours = self.is_ours(number as u64);
-        let Some((_, wire)) = self.passed.last() else { return };
+        let Some(PassedPacket { wire, .. }) = self.passed.last() else { return };
         let packet = Observed::new(number as u64, wire.src, wire.dst, &wire.bytes);
         let facts = self.observer.observe(&packet);
         let (Facts::Context { context, sender, event, .. }, Some(pds)) = (facts, packet.uet.pds) else {
@@ -427,7 +431,7 @@ impl<'a> Player<'a> {
 
     /// Returns whether the fuzzer sent this packet.
     fn is_ours(&self, number: u64) -> bool {
-        self.passed.get(number as usize).is_some_and(|(_, wire)| wire.src != self.way().1)
+        self.passed.get(number as usize).is_some_and(|packet| packet.wire.src != self.way().1)
     }
 }
 

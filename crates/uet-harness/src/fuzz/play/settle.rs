@@ -1,6 +1,6 @@
 //! Closes contexts by the rules, and checks that the device is alive.
 
-use super::{PLAIN, Player, packets};
+use super::{PLAIN, PassedPacket, Player, packets};
 use core::time::Duration;
 use uet_conformance::{DutError, Pdc, RxPacket};
 use uet_control::Mode;
@@ -46,7 +46,7 @@ impl Player<'_> {
         self.send(pdc, packet)?;
         let until = self.dut.now() + self.soon;
         loop {
-            while let Some((at, wire)) = self.passed.get(number).cloned() {
+            while let Some(PassedPacket { at, wire, .. }) = self.passed.get(number).cloned() {
                 let found = wanted(&RxPacket { at, number, wire });
                 if found.is_some() {
                     return Ok(found);
