@@ -124,7 +124,7 @@ impl Counted {
     }
 }
 
-/// The period in which all flows compete.
+/// The period after the warm-up, in which flows compete.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Steady {
     /// The start of the period.
@@ -138,8 +138,9 @@ pub struct Steady {
     /// The goodput as a share of the maximum payload rate of the receivers' links, or of the senders' if they are
     /// fewer.
     pub share: f64,
-    /// Jain's index of the flows' goodput; 1 if all are equal.
-    pub jain: f64,
+    /// Jain's index of the flows' goodput; 1 if all are equal. `None` if some flow does not run for the whole period:
+    /// flows that do not overlap do not compete.
+    pub jain: Option<f64>,
 }
 
 /// The queue depth that requests met.

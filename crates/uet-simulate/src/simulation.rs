@@ -250,8 +250,12 @@ impl Simulation {
         }
         let counted = self.counted().since(&before);
         let goodput = counted.delivered as f64 * 8.0 / seconds;
-        let running = self.flows().filter(|flow| flow.started.is_some_and(|at| at <= from));
-        let shares: Vec<f64> = running.map(|flow| (flow.delivered - flow.delivered_before) as f64).collect();
+        let begun = |flow: Flow| {
+            flow.started.is_some_and(|at| at <= from) && flow.delivered_before < flow.demand.size
+        };
+        let overlap = self.flows().all(begun);
+        let shares: Vec<f64> =
+            self.flows().map(|flow| (flow.delivered - flow.delivered_before) as f64).collect();
         let distinct = |hosts: Vec<u32>| hosts.into_iter().collect::<HashSet<u32>>().len();
         let demands = || self.sections[0].flows.iter().map(|flow| flow.demand);
         let senders = distinct(demands().map(|demand| demand.from).collect());
@@ -263,7 +267,7 @@ impl Simulation {
             counted,
             goodput,
             share: goodput / room,
-            jain: jain(&shares),
+            jain: overlap.then(|| jain(&shares)),
         });
     }
 

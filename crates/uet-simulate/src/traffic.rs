@@ -46,7 +46,10 @@ impl Traffic {
             Traffic::Incast { senders, .. } if !(1..hosts).contains(senders) => {
                 return refuse(
                     "senders",
-                    format!("1 to {}, since one of the {hosts} hosts receives", hosts - 1),
+                    format!(
+                        "must be at least 1 and at most {}: one of the {hosts} hosts receives",
+                        hosts - 1
+                    ),
                 );
             }
             Traffic::Incast { senders, size } => {

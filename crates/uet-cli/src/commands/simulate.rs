@@ -5,7 +5,7 @@ use crate::paint::Paint;
 use crate::simulate::seeds::{Runs, Seeds};
 use crate::simulate::settings::Settings;
 use crate::simulate::sweep::{self, Shard, Sweep};
-use crate::simulate::{csv, json, plot, table};
+use crate::simulate::{compare, csv, json, plot, table};
 use clap::Args;
 use std::fs;
 use std::io::{self, BufWriter, Write};
@@ -24,6 +24,7 @@ use uet_simulate::{Scenario, Simulation};
 #[command(after_help = "Examples:
   uet simulate                                                  one flow over a switch
   uet simulate --pattern incast --senders 32 --congestion rccc
+  uet simulate --pattern incast --senders 8 --congestion nscc,rccc,both --plots plots
   uet simulate --pattern permutation --hosts 64 --leaves 8 --paths bitmap --plots plots
   uet simulate --topology fat-tree --matrix incast_128.cm --until 20ms --format json
   uet simulate --hosts 8 --leaves 2 --spines 2 --pattern permutation --fail 'spine 0 at 200us'
@@ -64,10 +65,10 @@ pub(super) struct Simulate {
     /// Output format of the outcome
     #[arg(long, value_enum, default_value = "text", help_heading = "Output")]
     format: Listing,
-    /// Write the time series, as CSV
+    /// Write the time series of one run, as CSV
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     csv: Option<PathBuf>,
-    /// Draw window, bytes in flight, queues, link use, rates, retransmissions and completion, as SVG
+    /// Draw window, bytes in flight, queues, utilization, rates, retransmissions and completion, as SVG
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     plots: Option<PathBuf>,
 }
@@ -84,6 +85,10 @@ impl Simulate {
         if let Some(seeds) = self.seeds {
             return self.seeds(settings, seeds);
         }
+        let runs = settings.with_each_algorithm();
+        if runs.len() > 1 && self.csv.is_none() {
+            return self.compare(&runs);
+        }
         let scenario = settings.scenario()?;
         let outcome = self.simulate(&scenario)?;
         if let Some(path) = &self.csv {
@@ -94,19 +99,45 @@ impl Simulate {
             };
             write().map_err(|error: io::Error| about(path, error))?;
         }
-        if let Some(folder) = &self.plots {
-            fs::create_dir_all(folder).map_err(|error| about(folder, error))?;
-            for (name, svg) in plot::all(&scenario, &outcome)? {
-                let path = folder.join(name).with_extension("svg");
-                file::replace(&path, svg).map_err(|error| about(&path, error))?;
-            }
-        }
+        self.plot(|| plot::all(&scenario, &outcome))?;
         let mut out = io::stdout().lock();
         match self.format {
             Listing::Text => table::write(&mut out, &scenario, &outcome, Paint::stdout())?,
             Listing::Json => writeln!(out, "{}", json::of(&scenario, &outcome))?,
         }
         Ok(completed(outcome.flows.iter().all(|flow| flow.completed.is_some())))
+    }
+
+    /// Runs each of these settings, and shows the outcomes side by side.
+    fn compare(&self, settings: &[Settings]) -> io::Result<Outcome> {
+        let mut runs = Vec::new();
+        for settings in settings {
+            let scenario = settings.scenario()?;
+            let outcome = self.simulate(&scenario)?;
+            runs.push((scenario, outcome));
+        }
+        self.plot(|| plot::comparison(&runs))?;
+        let mut out = io::stdout().lock();
+        match self.format {
+            Listing::Text => compare::write(&mut out, &runs, Paint::stdout())?,
+            Listing::Json => {
+                for (scenario, outcome) in &runs {
+                    writeln!(out, "{}", json::of(scenario, outcome))?;
+                }
+            }
+        }
+        let all = runs.iter().all(|(_, outcome)| outcome.flows.iter().all(|flow| flow.completed.is_some()));
+        Ok(completed(all))
+    }
+
+    /// Writes plots, if they are wanted.
+    fn plot(&self, plots: impl FnOnce() -> io::Result<Vec<(&'static str, String)>>) -> io::Result<()> {
+        let Some(folder) = &self.plots else { return Ok(()) };
+        fs::create_dir_all(folder).map_err(|error| about(folder, error))?;
+        plots()?.into_iter().try_for_each(|(name, svg)| {
+            let path = folder.join(name).with_extension("svg");
+            file::replace(&path, svg).map_err(|error| about(&path, error))
+        })
     }
 
     fn simulate(&self, scenario: &Scenario) -> io::Result<uet_simulate::Outcome> {

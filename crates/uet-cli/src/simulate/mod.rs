@@ -1,5 +1,6 @@
 //! Input and output of `uet simulate`: a scenario from flags and a file; an outcome as a table, JSON, CSV and plots.
 
+pub mod compare;
 pub mod csv;
 pub mod json;
 pub mod plot;

@@ -1,6 +1,6 @@
 //! Plots of an outcome, as SVG.
 
-use super::table;
+use super::{compare, table};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use std::fmt::Display;
@@ -83,9 +83,9 @@ pub fn all(scenario: &Scenario, outcome: &Outcome) -> io::Result<Vec<(&'static s
             },
         ),
         (
-            "use",
+            "utilization",
             Plot {
-                about: "use of the links",
+                about: "utilization of the links",
                 x: time,
                 y: "share of the capacity",
                 lines: uses(scenario, outcome),
@@ -129,6 +129,48 @@ pub fn all(scenario: &Scenario, outcome: &Outcome) -> io::Result<Vec<(&'static s
     ];
     let seen = plots.into_iter().filter(|(_, plot)| plot.lines.iter().any(|line| line.points.len() > 1));
     seen.map(|(name, plot)| Ok((name, draw(&plot, &about)?))).collect()
+}
+
+/// Draws the plots of several runs, a line for each, by name.
+pub fn comparison(runs: &[(Scenario, Outcome)]) -> io::Result<Vec<(&'static str, String)>> {
+    type Line = fn(&Scenario, &Outcome) -> Option<PlotLine>;
+    const DRAWN: [(&str, &str, &str, &str, Line); 5] = [
+        ("queue", "the deepest queue of the last hops", "time, us", "queue, KB", |_, outcome| {
+            Some(line("", outcome, |sample| Some(sample.last_hop as f64 / 1e3)))
+        }),
+        (
+            "utilization",
+            "utilization of the last hops",
+            "time, us",
+            "share of the capacity",
+            |scenario, outcome| uses(scenario, outcome).into_iter().next(),
+        ),
+        ("rate", "payload that arrives", "time, us", "rate, Gb/s", |_, outcome| {
+            rates(outcome).into_iter().next()
+        }),
+        (
+            "retransmissions",
+            "retransmissions",
+            "time, us",
+            "retransmissions per packet that arrives",
+            |scenario, outcome| Some(retransmissions(scenario, outcome)),
+        ),
+        ("completion", "completion", "completion time, us", "share of flows", |_, outcome| {
+            Some(completion(outcome))
+        }),
+    ];
+    let title = compare::title(runs);
+    let mut drawn = Vec::new();
+    for (name, about, x, y, of) in DRAWN {
+        let lines = runs.iter().filter_map(|(scenario, outcome)| {
+            Some(PlotLine { name: compare::name(scenario).into(), ..of(scenario, outcome)? })
+        });
+        let lines: Vec<PlotLine> = lines.filter(|line| line.points.len() > 1).collect();
+        if !lines.is_empty() {
+            drawn.push((name, draw(&Plot { about, x, y, lines, levels: Vec::new() }, &title)?));
+        }
+    }
+    Ok(drawn)
 }
 
 fn line(name: &str, outcome: &Outcome, of: impl Fn(&uet_simulate::Sample) -> Option<f64>) -> PlotLine {
@@ -235,6 +277,13 @@ pub fn draw(plot: &Plot<'_>, about: &str) -> io::Result<String> {
     Ok(svg)
 }
 
+/// Returns the digits behind the point that tell the ticks of an axis of this length apart.
+fn digits(length: f64) -> usize {
+    // The library draws up to 20 ticks, at multiples of 1, 2 or 5 powers of 10.
+    let step = length / 20.0;
+    (-step.log10().floor()).clamp(0.0, 9.0) as usize
+}
+
 fn draw_on(root: &DrawingArea<SVGBackend<'_>, Shift>, plot: &Plot<'_>, about: &str) -> Result<(), String> {
     let failed = |error: &dyn Display| error.to_string();
     root.fill(&WHITE).map_err(|error| failed(&error))?;
@@ -257,7 +306,7 @@ fn draw_on(root: &DrawingArea<SVGBackend<'_>, Shift>, plot: &Plot<'_>, about: &s
         .configure_mesh()
         .x_desc(plot.x)
         .y_desc(plot.y)
-        .x_label_formatter(&|x| format!("{x:.0}"))
+        .x_label_formatter(&|x| format!("{x:.0$}", digits(right - left)))
         .label_style((FONT, SMALL))
         .axis_desc_style((FONT, SMALL))
         .light_line_style(TRANSPARENT)
@@ -291,4 +340,30 @@ fn draw_on(root: &DrawingArea<SVGBackend<'_>, Shift>, plot: &Plot<'_>, about: &s
             .map_err(|error| failed(&error))?;
     }
     root.present().map_err(|error| failed(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn ticks_of_a_short_axis_differ() {
+        for length in [0.4, 3.0, 40.0, 5000.0] {
+            let lines =
+                vec![PlotLine { name: String::new(), points: vec![(25.0, 0.0), (25.0 + length, 1.0)] }];
+            let plot = Plot { about: "", x: "completion time, us", y: "", lines, levels: Vec::new() };
+            let svg = draw(&plot, "").unwrap();
+            // The labels of the horizontal axis are below the others.
+            let text = |part: &str| {
+                part.split("</text>").next().unwrap().rsplit('>').next().unwrap().trim().to_owned()
+            };
+            let lowest =
+                |part: &&str| part.contains("text-anchor=\"middle\"") && part.contains("dy=\"0.76em\"");
+            let ticks: Vec<String> = svg.split("<text").skip(1).filter(lowest).map(text).collect();
+            let ticks: Vec<f64> = ticks.iter().filter_map(|tick| tick.parse().ok()).collect();
+            let different: BTreeSet<String> = ticks.iter().map(ToString::to_string).collect();
+            assert!(ticks.len() > 2 && different.len() == ticks.len(), "{length}: {ticks:?}");
+        }
+    }
 }

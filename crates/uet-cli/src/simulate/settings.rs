@@ -110,8 +110,10 @@ pub struct Settings {
     #[arg(long, value_name = "BOOL", help_heading = "Queues")]
     weighted: Option<bool>,
 
-    /// Congestion control algorithms [default: nscc]
-    #[arg(long, value_enum, help_heading = "Endpoints")]
+    /// Congestion control: none, nscc, rccc or both. Several with commas run one after the other, and are shown side
+    /// by side [default: nscc]
+    #[arg(long, value_name = "ALGORITHMS", help_heading = "Endpoints")]
+    #[serde(deserialize_with = "text")]
     congestion: Option<Algorithms>,
     /// Path selection [default: oblivious]
     #[arg(long, value_enum, help_heading = "Endpoints")]
@@ -167,13 +169,32 @@ enum Shape {
     FatTree,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Algorithms {
-    None,
-    Nscc,
-    Rccc,
-    Both,
+/// Algorithms to run with, each once.
+#[derive(Clone, Debug)]
+struct Algorithms(Vec<Control>);
+
+impl FromStr for Algorithms {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        const NAMES: [(&str, Control); 4] = [
+            ("none", Control::None),
+            ("nscc", Control::Nscc),
+            ("rccc", Control::Rccc),
+            ("both", Control::Both),
+        ];
+        let mut all = Vec::new();
+        for name in text.split(',') {
+            match NAMES.into_iter().find(|(known, _)| *known == name) {
+                Some((_, control)) if !all.contains(&control) => all.push(control),
+                Some(_) => {
+                    return Err(format!("a list that names each algorithm once: {name} is there twice"));
+                }
+                None => return Err("none, nscc, rccc or both, or several of them with commas".into()),
+            }
+        }
+        Ok(Algorithms(all))
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
@@ -329,6 +350,18 @@ impl Settings {
         sources.into_iter().filter(|(_, given)| *given).map(|(name, _)| name)
     }
 
+    /// Returns these settings with each of the congestion control algorithms.
+    pub fn with_each_algorithm(&self) -> Vec<Settings> {
+        let one = |control: &Control| Settings {
+            congestion: Some(Algorithms(vec![control.clone()])),
+            ..self.clone()
+        };
+        match &self.congestion {
+            Some(algorithms) => algorithms.0.iter().map(one).collect(),
+            None => vec![self.clone()],
+        }
+    }
+
     /// Builds the scenario.
     pub fn scenario(&self) -> io::Result<Scenario> {
         if self.sources().count() > 1 {
@@ -411,11 +444,13 @@ impl Settings {
             mtu: self.mtu.unwrap_or(default.mtu),
             switching: self.switching(),
             congestion: Congestion {
-                control: match self.congestion {
-                    Some(Algorithms::None) => Control::None,
-                    Some(Algorithms::Nscc) | None => Control::Nscc,
-                    Some(Algorithms::Rccc) => Control::Rccc,
-                    Some(Algorithms::Both) => Control::Both,
+                control: match self.congestion.as_ref().map(|algorithms| &algorithms.0[..]) {
+                    None => Control::Nscc,
+                    Some([control]) => control.clone(),
+                    Some(_) => {
+                        let reason = "only one run is possible here: name one algorithm".into();
+                        return Err(ScenarioError { what: "congestion", reason });
+                    }
                 },
                 paths: match self.paths {
                     Some(Paths::Single) => PathMode::Single,

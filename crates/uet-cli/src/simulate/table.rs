@@ -19,6 +19,20 @@ pub fn title(scenario: &Scenario) -> String {
 
 /// Describes the scenario in one line, without the seed.
 pub fn title_of_any_seed(scenario: &Scenario) -> String {
+    title_with(
+        scenario,
+        match scenario.congestion.control {
+            Control::None => "no congestion control",
+            Control::Nscc => "NSCC",
+            Control::Rccc => "RCCC",
+            Control::Both => "NSCC and RCCC",
+            Control::Custom(_) => "a custom algorithm",
+        },
+    )
+}
+
+/// Describes the scenario in one line, without the seed and with this description of the algorithms.
+pub fn title_with(scenario: &Scenario, control: &str) -> String {
     let traffic = match &scenario.traffic {
         Traffic::One { size } => format!("one flow of {}", Bytes(*size as f64)),
         Traffic::Incast { senders, size } => format!("{senders} to 1, {} each", Bytes(*size as f64)),
@@ -38,13 +52,6 @@ pub fn title_of_any_seed(scenario: &Scenario) -> String {
             format!("{hosts} hosts, {leaves} leaves, {spines} spines")
         }
         Topology::FatTree { hosts, radix } => format!("{hosts} hosts, fat tree of radix {radix}"),
-    };
-    let control = match scenario.congestion.control {
-        Control::None => "no congestion control",
-        Control::Nscc => "NSCC",
-        Control::Rccc => "RCCC",
-        Control::Both => "NSCC and RCCC",
-        Control::Custom(_) => "a custom algorithm",
     };
     let paths = match scenario.congestion.paths {
         PathMode::Single => "single path",
@@ -131,15 +138,11 @@ fn queues(out: &mut dyn Write, scenario: &Scenario, outcome: &Outcome, paint: Pa
     ] {
         let most = most as f64;
         let relative = |bytes: f64| format!("{:.3}", bytes / scenario.plane_bdp());
-        row(
-            out,
-            paint,
-            name,
-            [Bytes(mean).to_string(), Bytes(most).to_string(), relative(mean), relative(most)],
-            "",
-        )?;
+        let columns = [Bytes(mean).to_string(), Bytes(most).to_string(), relative(mean), relative(most)];
+        row(out, paint, name, columns, "")?;
     }
-    writeln!(out)
+    let bdp = Bytes(scenario.plane_bdp());
+    writeln!(out, "{} bandwidth-delay product, {bdp}\n", paint.name(format_args!("{:<18}", "BDP")))
 }
 
 fn counted(out: &mut dyn Write, scenario: &Scenario, outcome: &Outcome, paint: Paint) -> io::Result<()> {
@@ -159,18 +162,18 @@ fn counted(out: &mut dyn Write, scenario: &Scenario, outcome: &Outcome, paint: P
         PerSecond(goodput).to_string(),
         steady.map(|steady| PerSecond(steady.goodput).to_string()),
     )?;
-    two(out, "of the links", "-".into(), steady.map(|steady| format!("{:.1} %", steady.share * 100.0)))?;
-    two(out, "Jain's index", "-".into(), steady.map(|steady| format!("{:.4}", steady.jain)))?;
+    two(out, "utilization", "-".into(), steady.map(|steady| format!("{:.1} %", steady.share * 100.0)))?;
+    two(out, "Jain's index", "-".into(), steady.and_then(|steady| Some(format!("{:.4}", steady.jain?))))?;
     let count = |of: fn(&Counted) -> u64| {
         (of(&outcome.counted).to_string(), steady.map(|steady| of(&steady.counted).to_string()))
     };
     type Count = fn(&Counted) -> u64;
     let rows: [(&str, Count); 11] = [
-        ("new", |c| c.new),
-        ("again", |c| c.again),
-        ("arrived", |c| c.arrived),
+        ("new packets", |c| c.new),
+        ("retransmitted", |c| c.again),
+        ("received", |c| c.arrived),
         ("trimmed", |c| c.trimmed),
-        (" on granted credit", |c| c.trimmed_granted),
+        (" although granted", |c| c.trimmed_granted),
         ("marked", |c| c.marked),
         ("dropped", |c| c.dropped),
         ("lost by failures", |c| c.lost),
@@ -185,10 +188,10 @@ fn counted(out: &mut dyn Write, scenario: &Scenario, outcome: &Outcome, paint: P
         let (all, steady) = count(of);
         two(out, name, all, steady)?;
     }
-    let again = |counted: &Counted| format!("{:.3}", counted.again_per_arrival());
-    two(out, "again per arrival", again(&outcome.counted), steady.map(|steady| again(&steady.counted)))?;
+    let ratio = |counted: &Counted| format!("{:.3}", counted.again_per_arrival());
+    two(out, "retransmit ratio", ratio(&outcome.counted), steady.map(|steady| ratio(&steady.counted)))?;
     if let Some(floor) = scenario.retransmission_floor() {
-        two(out, " one packet each", "-".into(), Some(format!("{floor:.3}")))?;
+        two(out, " lower bound", "-".into(), Some(format!("{floor:.3}")))?;
     }
     Ok(())
 }

@@ -70,10 +70,72 @@ fn series_and_plots() {
     assert!(header.starts_with("time_us,delivered_bytes,new,again,last_hop_queue_bytes"), "{header}");
     assert_eq!(columns(header), 8 + 3 * 4);
     assert!(lines.clone().count() > 20 && lines.all(|line| columns(line) == columns(header)));
-    for name in ["window", "in-flight", "credit", "queue", "use", "rate", "retransmissions", "completion"] {
+    for name in
+        ["window", "in-flight", "credit", "queue", "utilization", "rate", "retransmissions", "completion"]
+    {
         let svg = std::fs::read_to_string(format!("{folder}/{name}.svg")).unwrap();
         assert!(svg.starts_with("<svg") && svg.contains("<polyline"), "{name}");
     }
+}
+
+#[test]
+fn algorithms_are_compared_side_by_side() {
+    let args = ["simulate", "--pattern", "incast", "--senders", "3", "--size", "400KB", "--warm-up", "50us"];
+    let with = |options: &[&str]| uet(&[&args[..], options].concat());
+    let folder = file("compare.txt", b"").replace("compare.txt", "compare");
+    let run = with(&["--congestion", "nscc,rccc,both", "--plots", &folder]);
+    assert_eq!(run.code, 0, "{}", run.err);
+    let row = |name: &str| {
+        let line =
+            run.out.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{}", run.out));
+        line[18..].split_whitespace().map(ToOwned::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(row("                  "), ["NSCC", "RCCC", "both"]);
+    assert_eq!(row("completed flows"), ["3", "3", "3"]);
+    for name in ["queue", "utilization", "rate", "completion"] {
+        let svg = std::fs::read_to_string(format!("{folder}/{name}.svg")).unwrap();
+        for line in ["NSCC", "RCCC", "both"] {
+            assert!(svg.lines().any(|text| text.trim() == line), "{name} {line}");
+        }
+    }
+    // Each run is the one that the algorithm alone gives.
+    let json = with(&["--congestion", "nscc,rccc,both", "--format", "json"]).out;
+    let alone = |algorithm| with(&["--congestion", algorithm, "--format", "json"]).out;
+    assert_eq!(json, ["nscc", "rccc", "both"].map(alone).concat());
+    let retransmitted = |line| serde_json::from_str::<Value>(line).unwrap()["counted"]["again"].to_string();
+    assert_eq!(row("retransmitted"), json.lines().map(retransmitted).collect::<Vec<_>>());
+}
+
+#[test]
+fn several_algorithms_need_an_output_that_shows_several_runs() {
+    let csv = file("several.csv", b"");
+    for (options, error) in [
+        (["--congestion", "nscc,rccc", "--csv", &csv], "congestion: only one run is possible here"),
+        (["--congestion", "nscc,rccc", "--seeds", "1..3"], "congestion: only one run is possible here"),
+        (["--congestion", "nscc,nscc", "--size", "4KB"], "nscc is there twice"),
+        (["--congestion", "nscc,reno", "--size", "4KB"], "none, nscc, rccc or both"),
+    ] {
+        let run = uet(&[&["simulate"], &options[..]].concat());
+        assert!(run.code == 2 && run.err.contains(error), "{options:?}: {}", run.err);
+    }
+}
+
+#[test]
+fn flows_that_do_not_overlap_have_no_jains_index() {
+    let args = ["simulate", "--pattern", "ring-all-reduce", "--hosts", "8", "--size", "4MB"];
+    let run = uet(&[&args[..], &["--format", "json"]].concat());
+    let outcome: Value = serde_json::from_str(&run.out).unwrap();
+    assert!(
+        outcome["steady"]["goodput"].is_number() && outcome["steady"]["jain"].is_null(),
+        "{}",
+        outcome["steady"]
+    );
+    let run = uet(&args);
+    assert!(
+        run.out.lines().any(|line| line.split_whitespace().eq(["Jain's", "index", "-", "-"])),
+        "{}",
+        run.out
+    );
 }
 
 #[test]
@@ -89,7 +151,7 @@ fn invalid_settings_are_refused_by_name() {
         ("senders = 3\n", "senders: only the pattern incast has this setting"),
         (
             "pattern = \"incast\"\nhosts = 4\nsenders = 4\n",
-            "senders: 1 to 3, since one of the 4 hosts receives",
+            "senders: must be at least 1 and at most 3: one of the 4 hosts receives",
         ),
         ("topology = \"leaf-spine\"\nhosts = 10\n", "leaves: 10 hosts do not divide evenly among 4 leaves"),
         (

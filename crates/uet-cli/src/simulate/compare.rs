@@ -1,0 +1,66 @@
+//! Runs of one scenario under several congestion control algorithms, side by side.
+
+use super::quantity::{Bytes, PerSecond, Time};
+use super::table::{heading, row, title_with};
+use crate::paint::Paint;
+use std::io::{self, Write};
+use uet_simulate::{Control, Outcome, Scenario, Steady, slowdowns, spread};
+
+/// Returns the name of the algorithms of a run, for columns and legends.
+pub fn name(scenario: &Scenario) -> &'static str {
+    match scenario.congestion.control {
+        Control::None => "none",
+        Control::Nscc => "NSCC",
+        Control::Rccc => "RCCC",
+        Control::Both => "both",
+        Control::Custom(_) => "custom",
+    }
+}
+
+/// Describes the scenario of all runs in one line.
+pub fn title(runs: &[(Scenario, Outcome)]) -> String {
+    let names: Vec<&str> = runs.iter().map(|(scenario, _)| name(scenario)).collect();
+    let title = |(scenario, _): &(Scenario, Outcome)| {
+        format!("{}; seed {}", title_with(scenario, &names.join(", ")), scenario.seed)
+    };
+    runs.first().map(title).unwrap_or_default()
+}
+
+/// Writes a table with a column for each run, at most four.
+pub fn write(out: &mut dyn Write, runs: &[(Scenario, Outcome)], paint: Paint) -> io::Result<()> {
+    writeln!(out, "{}\n", paint.strong(title(runs)))?;
+    let columns = |of: &dyn Fn(&Scenario, &Outcome) -> Option<String>| -> [String; 4] {
+        core::array::from_fn(|at| match runs.get(at) {
+            Some((scenario, outcome)) => of(scenario, outcome).unwrap_or("-".into()),
+            None => String::new(),
+        })
+    };
+    let names: [&str; 4] = core::array::from_fn(|at| runs.get(at).map_or("", |(scenario, _)| name(scenario)));
+    heading(out, paint, names)?;
+    let mut line = |name: &str, of: &dyn Fn(&Scenario, &Outcome) -> Option<String>| {
+        row(out, paint, name, columns(of), "")
+    };
+    let done = |outcome: &Outcome| outcome.flows.iter().filter_map(|flow| flow.completed).collect::<Vec<_>>();
+    line("completed flows", &|_, outcome| Some(done(outcome).len().to_string()))?;
+    for (name, at) in [("completion, median", 1), ("completion, p99", 2), ("completion, max", 3)] {
+        line(name, &|_, outcome| Some(Time(spread(&mut done(outcome))?[at]).to_string()))?;
+    }
+    line("times ideal, p99", &|_, outcome| Some(format!("{:.3}", slowdowns(&outcome.flows)?[2])))?;
+    let mut steady = |name: &str, of: fn(&Steady) -> Option<String>| {
+        line(name, &|_, outcome| outcome.steady.as_ref().and_then(of))
+    };
+    steady("steady from", |steady| Some(Time(steady.from).to_string()))?;
+    steady(" to", |steady| Some(Time(steady.to).to_string()))?;
+    steady(" goodput", |steady| Some(PerSecond(steady.goodput).to_string()))?;
+    steady(" utilization", |steady| Some(format!("{:.1} %", steady.share * 100.0)))?;
+    steady(" Jain's index", |steady| Some(format!("{:.4}", steady.jain?)))?;
+    line("last hop queue", &|_, outcome| Some(Bytes(outcome.last_hop.mean()).to_string()))?;
+    line(" max", &|_, outcome| Some(Bytes(outcome.last_hop.most as f64).to_string()))?;
+    line("fabric queue", &|_, outcome| Some(Bytes(outcome.fabric.mean()).to_string()))?;
+    line(" max", &|_, outcome| Some(Bytes(outcome.fabric.most as f64).to_string()))?;
+    line("retransmitted", &|_, outcome| Some(outcome.counted.again.to_string()))?;
+    line("retransmit ratio", &|_, outcome| Some(format!("{:.3}", outcome.counted.again_per_arrival())))?;
+    line("trimmed", &|_, outcome| Some(outcome.counted.trimmed.to_string()))?;
+    line("marked", &|_, outcome| Some(outcome.counted.marked.to_string()))?;
+    line("dropped", &|_, outcome| Some(outcome.counted.dropped.to_string()))
+}
