@@ -12,8 +12,8 @@ use uet_wire::{Spec, TrailerKind};
 
 /// A condition on the fields of a packet.
 ///
-/// A field alone holds if the packet has it; a flag alone holds if it is set. A comparison with a field that the packet
-/// does not have is false.
+/// A field alone holds if the packet has it; a flag alone holds if it is set. A comparison with a field that
+/// the packet does not have is false.
 #[derive(Clone, Debug)]
 pub struct Expression(Node);
 
@@ -426,6 +426,46 @@ mod tests {
             let error = text.parse::<Expression>().unwrap_err();
             assert!(error.starts_with(expected), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn random_text_is_a_condition_or_an_error() {
+        const WORDS: [&str; 18] = [
+            "pds.psn",
+            "pds.flags.retx",
+            "ip.src",
+            "&&",
+            "||",
+            "==",
+            "!=",
+            "<",
+            "<=",
+            ">",
+            "!",
+            "(",
+            ")",
+            "7",
+            "-1",
+            "0x",
+            "10.0.0.1",
+            "\u{e4}=",
+        ];
+        let bytes = write();
+        let record = Record { start: Start::Eth, bytes: &bytes, wire: bytes.len(), ..Record::default() };
+        let decoded = Decoded::new(record, &Options::default(), false);
+        let mut conditions = 0;
+        for seed in 0..300 {
+            let mut rng = fastrand::Rng::with_seed(seed);
+            let text: String = (0..rng.usize(..8)).map(|_| WORDS[rng.usize(..WORDS.len())]).collect();
+            match text.parse::<Expression>() {
+                Ok(condition) => {
+                    condition.holds(&decoded);
+                    conditions += 1;
+                }
+                Err(error) => assert!(!error.is_empty(), "{text}"),
+            }
+        }
+        assert!(conditions > 3, "{conditions}");
     }
 
     #[test]

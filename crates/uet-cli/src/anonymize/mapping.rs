@@ -1,5 +1,5 @@
-//! Permutations that a key selects. Different values stay different, so contexts do not merge, and equal values stay
-//! equal. Nobody without the key can tell which value was replaced.
+//! Permutations that a key selects. Different values stay different, so contexts do not merge, and equal
+//! values stay equal. Nobody without the key can tell which value was replaced.
 
 use sha2::{Digest, Sha256};
 use std::fmt;
@@ -36,8 +36,8 @@ impl Mapping {
         Mapping(Sha256::digest(key).into())
     }
 
-    /// Returns the replacement of a field's value, or `None` if the field is kept. `width` is in bits. A value of 0
-    /// stays, because it often means that there is none.
+    /// Returns the replacement of a field's value, or `None` if the field is kept. `width` is in bits. A
+    /// value of 0 stays, because it often means that there is none.
     pub fn field(&self, name: &str, width: usize, value: u128) -> Option<u128> {
         let width = width as u32;
         Some(match name {
@@ -58,8 +58,8 @@ impl Mapping {
         self.field(name, 32, 0).is_some()
     }
 
-    /// Returns the replacement of an address. Loopback, multicast, link-local, private and reserved addresses stay
-    /// what they are.
+    /// Returns the replacement of an address. Loopback, multicast, link-local, private and reserved addresses
+    /// stay what they are.
     pub fn address(&self, address: IpAddr) -> IpAddr {
         match address {
             IpAddr::V4(address) => self.ipv4(address).into(),
@@ -87,8 +87,8 @@ impl Mapping {
         let mut bits = address.to_bits();
         loop {
             bits = self.behind(Purpose::Ipv4, kept, 32, bits.into()) as u32;
-            // A permutation of a set, restricted to a part of it, is a permutation of the part if it is repeated
-            // until it ends there.
+            // A permutation of a set, restricted to a part of it, is a permutation of the part if it is
+            // repeated until it ends there.
             if kept > 0 || is_other(bits) {
                 return bits.into();
             }
@@ -113,7 +113,8 @@ impl Mapping {
         }
     }
 
-    /// Replaces an Ethernet address by a locally administered one. Multicast and broadcast addresses stay what they are.
+    /// Replaces an Ethernet address by a locally administered one. Multicast and broadcast addresses stay
+    /// what they are.
     fn mac(&self, address: u64) -> u64 {
         const BROADCAST: u64 = (1 << 48) - 1;
         const GROUP: u64 = 1 << 40;
@@ -140,7 +141,8 @@ impl Mapping {
         }
     }
 
-    /// Replaces bytes. Bytes with an equal beginning get replacements with an equal beginning, in steps of 16 bytes.
+    /// Replaces bytes. Bytes with an equal beginning get replacements with an equal beginning, in steps of 16
+    /// bytes.
     pub fn payload(&self, bytes: &mut [u8]) {
         let mut before = [0; 32];
         for block in bytes.chunks_mut(16) {
@@ -173,8 +175,8 @@ impl Mapping {
         value & !low | self.permuted(purpose, &[kept as u8], width - kept, value & low)
     }
 
-    /// Permutes a value of `width` bits, 2 to 128: a Feistel network. Four rounds suffice for wide values, because
-    /// their halves do not repeat.
+    /// Permutes a value of `width` bits, 2 to 128: a Feistel network. Four rounds suffice for wide values,
+    /// because their halves do not repeat.
     fn permuted(&self, purpose: Purpose, tweak: &[u8], width: u32, value: u128) -> u128 {
         let rounds = if width < 128 { 10 } else { 4 };
         let (left_width, right_width) = (width / 2, width - width / 2);

@@ -48,8 +48,8 @@ impl Anonymizer {
         &self.replaced
     }
 
-    /// Returns the frame of a packet with replaced values. A secured packet that the keys opened is returned in the
-    /// clear. Returns `None` for one that they did not open.
+    /// Returns the frame of a packet with replaced values. A secured packet that the keys opened is returned
+    /// in the clear. Returns `None` for one that they did not open.
     pub fn frame(&mut self, decoded: &Decoded<'_>) -> Option<AnonymousFrame> {
         if decoded.protection.is_none() {
             let bytes = self.replace(decoded);
@@ -170,15 +170,17 @@ enum OldCrc {
     Difference(u32),
 }
 
-/// Returns how the CRC of an IP packet stands to the right one. Without a configured trailer, only a right one counts.
+/// Returns how the CRC of an IP packet stands to the right one. Without a configured trailer, only a right
+/// one counts.
 fn crc_of(packet: &Packet<'_>, trailer: TrailerKind, ip_packet: Option<&[u8]>) -> Option<OldCrc> {
-    if packet.sliced.is_some() || packet.trimmed.is_some() {
+    let (covered, last) = ip_packet?.split_last_chunk()?;
+    let has_trailer = trailer == TrailerKind::Crc && packet.trailer.len() == last.len();
+    if !has_trailer && (packet.sliced.is_some() || packet.trimmed.is_some()) {
         return None;
     }
-    let (covered, last) = ip_packet?.split_last_chunk()?;
-    let difference = u32::from_be_bytes(*last) ^ crc::over_ip_packet(covered)?;
-    let has_trailer = trailer == TrailerKind::Crc && packet.trailer.len() == last.len();
-    if u32::from_le_bytes(*last) == u32::from_be_bytes(*last) ^ difference {
+    let right = crc::over_ip_packet(covered)?;
+    let difference = u32::from_be_bytes(*last) ^ right;
+    if u32::from_le_bytes(*last) == right {
         Some(OldCrc::Reversed)
     } else {
         (has_trailer || difference == 0).then_some(OldCrc::Difference(difference))

@@ -17,11 +17,12 @@ use uet_wire::Start;
 
 /// Write a capture that hides addresses, keys, job ids, tags and data
 ///
-/// Each value is replaced by another one, equal values by equal ones: MAC and IP addresses, job ids, memory keys, match
-/// bits, header data, operands of atomics, payload. Addresses keep their class, such as private or multicast. Lengths,
-/// times, UDP ports, PSNs and all other fields stay, so `uet check` finds the same in both captures. Checksums and CRCs
-/// that were right stay right. Comments, names and keys of the capture are left out. Secured packets need --keys, and
-/// are written in the clear; those that no key opens are left out, with a warning.
+/// Each value is replaced by another one, equal values by equal ones: MAC and IP addresses, job ids, memory
+/// keys, match bits, header data, operands of atomics, payload. Addresses keep their class, such as private
+/// or multicast. Lengths, times, UDP ports, PSNs and all other fields stay, so `uet check` finds the same in
+/// both captures. Checksums and CRCs that were right stay right. Comments, names and keys of the capture are
+/// left out. Secured packets need --keys, and are written in the clear; those that no key opens are left out,
+/// with a warning.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet anonymize capture.pcapng shared.pcapng

@@ -4,9 +4,14 @@ use crate::common::{capture, file, frame, uet};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use uet_cli::anonymize::{Anonymizer, Mapping};
 use uet_packet_io::capture::{CaptureWriter, CapturedFrame, LinkType};
+use uet_packet_io::input;
+use uet_packet_io::json::{Decoded, Record};
+use uet_wire::{Options, Start, TrailerKind};
 
 /// Anonymizes a capture with a fixed key; returns the new one and its manifest.
 fn anonymized(capture: &str, name: &str, options: &[&str]) -> (String, Value) {
@@ -248,4 +253,49 @@ fn its_input_is_not_replaced() {
     assert!(run.code == 2 && run.err.contains("OUT would replace its input"), "{}", run.err);
     let run = uet(&["anonymize", "no-such-file", "/nowhere/out"]);
     assert!(run.code == 2 && run.err.contains("no-such-file"), "{}", run.err);
+}
+
+/// Damaged packets keep their length, their error and their findings, and cause no panic.
+#[test]
+fn random_damage_keeps_its_findings() {
+    let mut frames = Vec::new();
+    for name in ["headers", "pairs", "outer", "trailers", "tss"] {
+        let path =
+            captures("vectors/pcap").into_iter().find(|path| path.ends_with(&format!("/{name}.pcapng")));
+        let capture = fs::File::open(path.unwrap()).unwrap();
+        let mut keep = |record: Record<'_>| {
+            frames.push(record.bytes.to_vec());
+            Ok(ControlFlow::Continue(()))
+        };
+        input::read(capture, Start::Eth, &mut keep).unwrap();
+    }
+    for seed in 0..5000_u64 {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let mut bytes = rng.choice(&frames).unwrap().clone();
+        for _ in 0..rng.usize(..4) {
+            let at = rng.usize(..bytes.len());
+            bytes[at] = rng.u8(..);
+        }
+        if rng.bool() {
+            bytes.truncate(rng.usize(1..=bytes.len()));
+        }
+        let wire = bytes.len() + if rng.bool() { rng.usize(..100) } else { 0 };
+        let trailer = *rng.choice(&[TrailerKind::None, TrailerKind::Crc, TrailerKind::Icv]).unwrap();
+        let options = Options::DEFAULT.trailer(trailer);
+        let record = Record { start: Start::Eth, bytes: &bytes, wire, ..Record::default() };
+        let old = Decoded::new(record, &options, false);
+        let mut anonymizer = Anonymizer::new(Mapping::new(&seed.to_be_bytes()), options);
+        let Some(frame) = anonymizer.frame(&old) else {
+            assert!(old.protection.is_some(), "seed {seed}");
+            continue;
+        };
+        assert_eq!((frame.bytes.len(), frame.wire), (bytes.len(), wire), "seed {seed}");
+        let new = Decoded::new(Record { bytes: &frame.bytes, ..record }, &options, false);
+        let ids = |decoded: &Decoded<'_>| -> Vec<_> {
+            decoded.findings.iter().map(|finding| (finding.requirement.id, finding.field)).collect()
+        };
+        // An error holds bytes of the packet too, and shows what it says.
+        let error = |decoded: &Decoded<'_>| format!("{:?}", decoded.error());
+        assert_eq!((ids(&old), error(&old)), (ids(&new), error(&new)), "seed {seed}");
+    }
 }

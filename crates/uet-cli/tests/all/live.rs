@@ -229,6 +229,14 @@ fn judges_live_traffic(more: &[&str]) {
     let mut line = String::new();
     said.read_line(&mut line).unwrap();
     assert!(line.contains("listening to near"), "{line}");
+    let mut decode = cable.near.command(UET);
+    decode.args(["decode", "--interface", "near", "--trailer", "crc", "--format", "json", "--filter"]);
+    decode.args(["crc && pds.spdcid"]).args(more).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut decode = decode.spawn().unwrap();
+    let mut decode_said = BufReader::new(decode.stderr.take().unwrap());
+    line.clear();
+    decode_said.read_line(&mut line).unwrap();
+    assert!(line.contains("listening to near"), "{line}");
     let (.., result, _) = cable.suite(V4[1], &["--id", "crc/replies"]);
     assert_eq!(result["rules"].as_array().map(Vec::len), Some(1));
     Command::new("kill").args(["-INT", &watch.id().to_string()]).status().unwrap();
@@ -244,6 +252,12 @@ fn judges_live_traffic(more: &[&str]) {
     );
     let crc: Vec<_> = lines.iter().filter(|line| line["id"] == "WIRE-CRC-001").collect();
     assert!(crc.iter().all(|line| line["culprit"] == V4[0]), "{crc:?}");
+
+    Command::new("kill").args(["-INT", &decode.id().to_string()]).status().unwrap();
+    let decoded: Vec<String> =
+        BufReader::new(decode.stdout.take().unwrap()).lines().map(Result::unwrap).collect();
+    assert_eq!(decode.wait().unwrap().code(), Some(1), "a CRC is wrong");
+    assert!(decoded.len() > 10 && decoded.iter().all(|line| line.contains(r#""trailer":{"kind":"crc""#)));
 
     let ended = cable.uet(&["check", "--interface", "near", "--seconds", "0"]);
     assert_eq!(ended.status.code(), Some(0), "nothing passed");

@@ -1,5 +1,5 @@
-//! Names what a fuzzer changed in a packet, in the form of the changed packet: after `som`, the bits of the header data
-//! are those of length and offset.
+//! Names what a fuzzer changed in a packet, in the form of the changed packet: after `som`, the bits of the
+//! header data are those of length and offset.
 
 use uet_wire::{Options, Packet, Start};
 
