@@ -233,6 +233,11 @@ impl Nic {
         ordered.map_or(Ok(()), |ordered| ses.set_ordered(index, ordered))
     }
 
+    /// Sets the initiator that requests to a peer state if they answer a request of the peer.
+    pub fn set_initiator(&mut self, peer: IpAddr, job: u32, initiator: u32) {
+        self.fep.ses_mut().set_initiator(peer, job, initiator);
+    }
+
     /// Sets the generation of an index.
     pub fn set_generation(&mut self, index: ResourceIndex, generation: u8) -> Result<(), AddressError> {
         self.fep.tap_mut().generation(index, generation);

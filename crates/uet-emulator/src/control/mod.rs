@@ -207,8 +207,8 @@ impl Control {
         Ok(match op {
             Op::Hello(_) => Answer::ok(id, &self.welcome(nic)),
             Op::Reset(_) => {
-                self.restart(nic, self.startup.clone())?;
                 self.peers.clear();
+                self.restart(nic, self.startup.clone())?;
                 self.ports().clear();
                 let keys = self.startup_keys.clone();
                 self.install_keys(nic, &keys)?;
@@ -221,6 +221,7 @@ impl Control {
                 if let Some(port) = peer.port {
                     self.ports().insert(peer.address, port);
                 }
+                nic.set_initiator(peer.address, peer.job, peer.initiator);
                 self.peers.insert(number, peer);
                 Answer::ok(id, &channel::Peer { peer: number })
             }
@@ -346,6 +347,9 @@ impl Control {
     /// Restarts the NIC and forgets everything that the NIC forgets.
     fn restart(&mut self, nic: &mut Nic, config: Config) -> Result<(), Refusal> {
         nic.restart(config).map_err(|error| refusal(ErrorCode::Internal, error.to_string()))?;
+        for peer in self.peers.values() {
+            nic.set_initiator(peer.address, peer.job, peer.initiator);
+        }
         self.regions.clear();
         self.indices.clear();
         self.memory = 0;

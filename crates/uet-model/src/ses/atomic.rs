@@ -109,7 +109,10 @@ impl Ses {
             Some(data) => {
                 let in_ack = self.rides_in_ack(rx, request);
                 let own = self.name_response(request);
-                let part = Part { data, own, rendezvous: None, delivery: Delivery::Guaranteed };
+                // For a compare and swap, sources leave open whether `modified_length` is the request_length or the
+                // element's. Both are one value unless `swap_length` makes them differ: then it is the former.
+                let part =
+                    Part { data, total: stated, own, rendezvous: None, delivery: Delivery::Guaranteed };
                 self.give_data(rx, request, part, in_ack)
             }
         }

@@ -1,6 +1,7 @@
 //! Deferrable sends: a target without a buffer defers the message, and requests it when a receive is posted.
 
 use super::address::ResourceIndex;
+use super::completion::OperationError;
 use super::cut::{Outline, Progress, Selector};
 use super::event::{SesEvent, Why};
 use super::initiator::{ActiveOperation, Purpose};
@@ -8,7 +9,6 @@ use super::matching::{Deferred, PostedReceive, ReceiveId, Sender};
 use super::operation::OperationId;
 use super::outbox::OutboxItem;
 use super::params::Restart;
-use super::rendezvous::back;
 use super::request::{Form, SesRequest};
 use super::response::Reply;
 use super::target::{Answer, Denial, Placement};
@@ -92,7 +92,7 @@ impl Ses {
         sender: Sender,
         token: u32,
     ) -> Result<Placement, Refusal> {
-        let peer = back(rx, request);
+        let peer = self.back(rx, request);
         let most = self.params.max_deferred;
         let slot = self.tables.index(request)?.1;
         if !slot.queue.defer(Deferred { sender, peer, token }, most) {
@@ -165,15 +165,22 @@ impl Ses {
         }
     }
 
-    /// As initiator: records that the target requested a deferred send.
+    /// As initiator: records that the target requested a deferred send. A request that this side refuses ends the send,
+    /// since the target will not ask for it again.
     pub(super) fn ready(&mut self, rx: &RxRequest, request: &SesRequest) -> Result<Answer, Denial> {
         let (initiator, target) = self.params.ready_tokens.of(request.tokens.unwrap_or_default());
         let unknown = Refusal::new(ReturnCode::NO_MATCH, Why::NoToken(initiator));
         let id = self.by_token.get(&initiator).copied().ok_or(unknown)?;
         let flight = self.flights.get_mut(&id).ok_or(unknown)?;
         let waits = matches!(flight.deferral, Deferral::Possible | Deferral::PutOff);
-        if !waits || target == 0 || flight.outline.peer.route.destination != rx.from {
+        if !waits || flight.outline.peer.route.destination != rx.from {
             return Err(unknown.into());
+        }
+        if target == 0 && !self.params.accept_zero_token {
+            flight.deferral = Deferral::Never;
+            flight.fault.get_or_insert(OperationError::new(ReturnCode::NO_MATCH));
+            self.complete_if_done(id);
+            return Err(Refusal::new(ReturnCode::NO_MATCH, Why::NoToken(target)).into());
         }
         flight.deferral = Deferral::Wanted { target, offset: request.buffer_offset };
         self.event(SesEvent::Ready { initiator, target });

@@ -92,6 +92,7 @@ pub use request::Form;
 
 use crate::{Command, Indication, Memory, MessageKey, PdcHandle, PdsParams, Time};
 use address::Tables;
+use core::net::IpAddr;
 use deferrable::Reserved;
 use foldhash::fast::RandomState;
 use initiator::{ActiveOperation, Purpose};
@@ -146,6 +147,8 @@ pub struct Ses {
     by_message: BTreeMap<u16, OperationId>,
     by_psn: HashMap<(PdcHandle, u32), OperationId, RandomState>,
     by_token: BTreeMap<u32, OperationId>,
+    /// The initiator that requests to a peer state, by its address and job, for requests that answer another one.
+    initiators: BTreeMap<(IpAddr, u32), u32>,
     by_source: BTreeSet<(RegionId, OperationId)>,
     /// The purpose of each message that PDS carries for us.
     sent: BTreeMap<MessageKey, Purpose>,
@@ -169,8 +172,10 @@ impl core::hash::Hash for Ses {
             params: _, mtu: _, max_ack_data: _, events: _, tables, regions, landings, messages, ..
         } = self;
         (tables, regions, landings, messages).hash(state);
-        let Ses { reserved, to_read, reads, awaited, flights, by_message, by_psn, by_token, .. } = self;
-        (reserved, to_read, reads, awaited, flights, by_message, by_token).hash(state);
+        let Ses {
+            reserved, to_read, reads, awaited, flights, by_message, by_psn, by_token, initiators, ..
+        } = self;
+        (reserved, to_read, reads, awaited, flights, by_message, by_token, initiators).hash(state);
         crate::explore::map(by_psn, state);
         let Ses { by_source, sent, outbox, commands, completions, written, next, look, now: _, .. } = self;
         (by_source, sent, outbox, commands, completions, written, next, look).hash(state);
@@ -215,6 +220,7 @@ impl Ses {
             by_message: BTreeMap::new(),
             by_psn: HashMap::default(),
             by_token: BTreeMap::new(),
+            initiators: BTreeMap::new(),
             by_source: BTreeSet::new(),
             sent: BTreeMap::new(),
             outbox: Outbox::default(),
@@ -287,6 +293,12 @@ impl Ses {
     pub fn set_ordered(&mut self, index: ResourceIndex, ordered: bool) -> Result<(), AddressError> {
         self.tables.slot(index)?.ordered = ordered;
         Ok(())
+    }
+
+    /// Sets the initiator that requests to a peer state if they answer a request of the peer: a DEFERRABLE_RTR and the
+    /// read of a rendezvous send. Such a request states 0 for other peers. The caller limits the number of peers.
+    pub fn set_initiator(&mut self, peer: IpAddr, job: u32, initiator: u32) {
+        self.initiators.insert((peer, job), initiator);
     }
 
     /// Exposes memory to peers. The memory is any [`Memory`], such as a `Vec<u8>` or a handle to a shared buffer.

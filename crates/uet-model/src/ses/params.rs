@@ -26,6 +26,8 @@ pub struct SesParams {
     pub restart: Restart,
     /// The first token in a DEFERRABLE_RTR. Disputed.
     pub ready_tokens: TokenOrder,
+    /// True if a DEFERRABLE_RTR without a target token restarts the send. Otherwise it is refused, and the send fails. Open.
+    pub accept_zero_token: bool,
     /// The packet that ends a message early. Targets understand both forms.
     pub abort: Abort,
     /// The byte order of the elements of atomics in memory. Open.
@@ -34,7 +36,8 @@ pub struct SesParams {
     pub operand_order: Option<ByteOrder>,
     /// The first operand of an ordered compare and swap. Open.
     pub swap_order: SwapOrder,
-    /// `request_length` of a compare and swap; `None` for the length of an element. Open.
+    /// `request_length` of a compare and swap, and `modified_length` of the old value that it returns; `None` for the
+    /// length of an element. Open.
     pub swap_length: Option<u32>,
     /// The opcode of datagrams by UUD. Open.
     pub uud_opcode: UudOpcode,
@@ -187,6 +190,7 @@ impl Default for SesParams {
             read_in_ack: true,
             restart: Restart::default(),
             ready_tokens: TokenOrder::default(),
+            accept_zero_token: false,
             abort: Abort::default(),
             byte_order: ByteOrder::default(),
             operand_order: None,

@@ -20,6 +20,8 @@ use uet_wire::ses::{ResponseData, ResponseDataSmall};
 /// A part of the data of a read.
 pub(super) struct Part {
     pub(super) data: Bytes,
+    /// The length of the whole read, as its data states it.
+    pub(super) total: u32,
     /// The message id of the data.
     pub(super) own: u16,
     /// Our rendezvous send that it belongs to.
@@ -53,15 +55,16 @@ impl Ses {
         self.event(SesEvent::Read { region, address, length, in_ack });
         let rendezvous = if in_ack { None } else { self.rendezvous_of(rx, request, region, length) };
         // `SES-GTD-004`: read data in an ACK need not be kept, since memory still has it.
-        let part = Part { data, own, rendezvous, delivery: Delivery::GuaranteedByRepetition };
+        let total = request.total;
+        let part = Part { data, total, own, rendezvous, delivery: Delivery::GuaranteedByRepetition };
         Ok(Answer::Respond(self.give_data(rx, request, part, in_ack)))
     }
 
     /// Returns whether the ACK carries the data. `SES-READ-003`, `SES-READ-004`: all data of a message takes one path.
-    /// This is the ACK for one packet of at most Max_ACK_Data_Size bytes, and the return direction otherwise.
+    /// This is the ACK for a message of at most Max_ACK_Data_Size bytes, and the return direction otherwise.
     /// `SES-READ-008`: in RUDI the response carries it.
     pub(super) fn rides_in_ack(&self, rx: &RxRequest, request: &SesRequest) -> bool {
-        is_rudi(rx) || request.is_whole() && request.total <= self.max_ack_data
+        is_rudi(rx) || request.total <= self.max_ack_data
     }
 
     /// Returns whether the ACK carries the data of a read, which the parameters may forbid. It never carries data of a
@@ -80,7 +83,7 @@ impl Ses {
         in_ack: bool,
     ) -> TxResponse {
         let reply = Reply::to(request);
-        let Part { data, own, rendezvous, delivery } = part;
+        let Part { data, total, own, rendezvous, delivery } = part;
         // A part never exceeds the MTU, which fits 14 bits.
         let length = data.len() as u16;
         let head = DataHead {
@@ -89,7 +92,7 @@ impl Ses {
             own,
             psn: number_of(rx.ticket),
             length,
-            total: request.total,
+            total,
             offset: request.offset,
         };
         let (next_hdr, head) = head.head();
@@ -106,7 +109,7 @@ impl Ses {
                 self.outbox.push(Via::Return(pdc), OutboxItem::Packet(packet));
                 // The response acknowledges the request. For the last one of a read, both forms are right.
                 match request.head.eom() && self.params.explicit_read {
-                    true => reply.explicit(request.total),
+                    true => reply.explicit(total),
                     false => reply.plain(0),
                 }
             }

@@ -66,7 +66,7 @@ impl Ses {
                 pid: extension.read_pid_on_fep(),
                 index: extension.read_resource_index(),
                 generation: extension.read_ri_generation(),
-                ..back(rx, request)
+                ..self.back(rx, request)
             },
             key: extension.read_memory_key(),
             offset: extension.read_offset(),
@@ -196,17 +196,19 @@ impl Ses {
         }
         self.complete_if_done(id);
     }
-}
 
-/// Returns the peer of a reply to a request, with equal addressing.
-pub(super) fn back(rx: &RxRequest, request: &SesRequest) -> Peer {
-    let route = Route {
-        job: request.address.job_id(),
-        destination: rx.from,
-        class: rx.class,
-        mode: rx.mode,
-        pool: Pool::General,
-        context: 0,
-    };
-    Peer { route, relative: request.head.rel(), pid: 0, index: 0, generation: 0, initiator: 0 }
+    /// Returns the peer of a reply to a request, with equal addressing.
+    pub(super) fn back(&self, rx: &RxRequest, request: &SesRequest) -> Peer {
+        let job = request.address.job_id();
+        let route = Route {
+            job,
+            destination: rx.from,
+            class: rx.class,
+            mode: rx.mode,
+            pool: Pool::General,
+            context: 0,
+        };
+        let initiator = self.initiators.get(&(rx.from, job)).copied().unwrap_or_default();
+        Peer { route, relative: request.head.rel(), pid: 0, index: 0, generation: 0, initiator }
+    }
 }

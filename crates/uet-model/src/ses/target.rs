@@ -248,7 +248,9 @@ impl Ses {
         let end = u64::from(request.offset) + u64::from(length);
         inbound.begun |= request.head.som();
         inbound.stalled = false;
-        if request.head.eom() {
+        // The packets of a read carry no data, so its request_length alone tells its end: some initiators leave `eom` out.
+        let is_last_of_read = request.opcode() == Opcode::UET_READ && end == u64::from(request.total);
+        if request.head.eom() || is_last_of_read {
             inbound.end = Some(end);
         }
         // The bytes of a message that ends in an error count too: its id is free once all have come.

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use uet_model::ses::*;
 use uet_model::*;
 use uet_wire::registry::{AtomicDatatype as Dt, AtomicOpcode as Op, ReturnCode};
-use uet_wire::ses::Std;
+use uet_wire::ses::{ResponseData, Std};
 
 const KEY: u64 = 0xacce5;
 
@@ -291,6 +291,8 @@ fn compare_and_swap_states_the_length_of_the_parameter() {
     assert_eq!((done.length, &done.data[..]), (8, &[0; 8][..]));
     assert_eq!(pair.side[1].memory(memory), Some(&9u64.to_le_bytes()[..]));
     assert_eq!(Std::parse(&pair.requests[0].2.head).unwrap().0.request_length(), 32);
+    let answer = ResponseData::parse(&pair.responses[0].1.head).unwrap().0.copied();
+    assert_eq!((answer.payload_length(), answer.modified_length()), (8, 32));
 
     for (initiator, target) in [(long.clone(), SesParams::default()), (SesParams::default(), long)] {
         let mut pair = Pair::with(initiator, target).opened();

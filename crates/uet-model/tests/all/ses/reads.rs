@@ -78,6 +78,41 @@ fn small_data_uses_the_ack() {
     assert_eq!(returned(&pair).len(), 1);
 }
 
+/// The reference provider leaves `eom` out of a read of one packet.
+#[test]
+fn read_without_eom_ends_at_its_length() {
+    for length in [16, 64] {
+        let mut pair = with_memory(64);
+        let header = Std::build(Opcode::UET_READ)
+            .head(|head| head.rel(true).som(true))
+            .message_id(5)
+            .address(|address| address.job_id(JOB).pid_on_fep(PID).resource_index(10));
+        let header = header.memory_key(KEY).request_length(length).done().unwrap();
+        pair.side[1].handle(Indication::Request(RxRequest {
+            ticket: Ticket::Pdc(handle(9), Psn(1)),
+            from: ADDRESS[0].into(),
+            class: 0,
+            mode: Mode::Rud,
+            confirmed: true,
+            next_hdr: NextHdr::UET_HDR_REQUEST_STD,
+            head: header.bytes().iter().copied().collect(),
+            payload: Default::default(),
+        }));
+        let mut in_ack = 0;
+        let mut in_return = 0;
+        while let Some(command) = pair.side[1].poll_command() {
+            match command {
+                Command::Respond(_, response) => in_ack += response.payload.len(),
+                Command::Send(_, request) => in_return += request.payload.len(),
+                _ => {}
+            }
+        }
+        let expected = if length == 16 { (16, 0) } else { (0, 64) };
+        assert_eq!((in_ack, in_return), expected);
+        assert_eq!(pair.side[1].poll_timeout(), None, "no rest of the read is outstanding");
+    }
+}
+
 #[test]
 fn read_has_one_request_per_mtu() {
     let total = 2 * 4096 + 16;

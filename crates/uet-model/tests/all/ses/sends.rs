@@ -451,7 +451,7 @@ fn tokens_of_another_peer_are_refused() {
     pair.run();
     let token = Std::parse(&pair.requests[0].2.head).unwrap().0.initiator_restart_token().unwrap();
     for (from, header) in
-        [(ADDRESS[1], ready(token, 0, 0)), (ADDRESS[1], ready(token + 1, 5, 0)), ([9; 4], ready(token, 5, 0))]
+        [(ADDRESS[1], ready(token + 1, 5, 0)), ([9; 4], ready(token, 5, 0)), ([9; 4], ready(token, 0, 0))]
     {
         assert_eq!(ask(&mut pair, 0, from, header, Bytes::new()), ReturnCode::NO_MATCH);
     }
@@ -464,6 +464,47 @@ fn tokens_of_another_peer_are_refused() {
     assert_eq!(ask(&mut pair, 1, [9; 4], again, data(10)), ReturnCode::NO_MATCH);
     assert_eq!(ask(&mut pair, 1, ADDRESS[0], again, data(10)), ReturnCode::OK);
     assert!(!pair.has_ended(id));
+}
+
+/// A target that needs no token of its own sends 0.
+#[test]
+fn zero_token_restarts_or_fails_the_send() {
+    for accept_zero_token in [false, true] {
+        let params = SesParams { accept_zero_token, ..SesParams::default() };
+        let mut pair = Pair::with(params.clone(), params).opened();
+        let id = pair.side[0].post(deferrable(10)).unwrap();
+        pair.run();
+        let sent = pair.requests.len();
+        let token = Std::parse(&pair.requests[0].2.head).unwrap().0.initiator_restart_token().unwrap();
+        let code = ask(&mut pair, 0, ADDRESS[1], ready(token, 0, 0), Bytes::new());
+        if accept_zero_token {
+            assert_eq!(code, ReturnCode::OK);
+            pair.side[1].post_receive(index(10), Receive::tagged(64, 7)).unwrap();
+            let Some(Command::Send(_, again)) = pair.side[0].poll_command() else { panic!() };
+            let again = Std::parse(&again.head).unwrap().0.copied();
+            assert_eq!(again.initiator_restart_token(), Some(token));
+            assert_eq!(again.target_restart_token(), Some(0));
+        } else {
+            assert_eq!(code, ReturnCode::NO_MATCH);
+            pair.run();
+            assert_eq!(pair.requests.len(), sent, "it is not sent again");
+            assert_eq!(pair.outcome(id).unwrap_err().code, ReturnCode::NO_MATCH);
+        }
+    }
+}
+
+/// A target has no initiator for a peer of which the application has told nothing.
+#[test]
+fn answering_requests_state_the_initiator_for_the_peer() {
+    for (peer, stated) in [(ADDRESS[0], 77), ([9; 4], 0)] {
+        let mut pair = Pair::open();
+        pair.side[1].set_initiator(peer.into(), JOB, 77);
+        pair.side[0].post(deferrable(10)).unwrap();
+        pair.run();
+        pair.side[1].post_receive(index(10), Receive::tagged(64, 7)).unwrap();
+        let Some(Command::Send(_, ready)) = pair.side[1].poll_command() else { panic!() };
+        assert_eq!(Std::parse(&ready.head).unwrap().0.initiator(), stated);
+    }
 }
 
 /// The sources leave open what `buffer_offset` means in a restart request: nothing, or the offset to restart from.
