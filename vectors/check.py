@@ -342,6 +342,7 @@ class Packet:
         self.outer = {}  # every field of the layers around UET, shown or not
         self.address = None  # where the IP source address is: the CRC starts there
         self.checksum_ok = True  # that of the IPv4 header
+        self.udp_at = None  # where the UDP header is
         self.promise = None  # a length that promises more than there is
         try:
             {"eth": self.eth, "ip": self.ip, "udp": self.udp, "uet": self.uet}[start](0)
@@ -465,7 +466,10 @@ class Packet:
 
     def bound(self, layer, field, at, field_at, length):
         """The packet at `at` has `length` bytes, says the IP header."""
-        if at + length > self.wire:
+        dscps = [self.options[name] for name in ("trimmed_dscp", "trimmed_lasthop_dscp")]
+        # Many switches that trim leave the IP length as it was.
+        self.checksum_counts = at + length <= self.wire
+        if at + length > self.wire and self.outer.get("ip.dscp") not in dscps:
             there = self.wire - at
             self.promise = {"layer": layer, "field": field, "offset": field_at, "needed": length, "present": there}
         self.bounded(at + length)
@@ -483,7 +487,7 @@ class Packet:
             raise Stop("ipv4", "ip.ihl", at, size, len(self.data) - at, end=at + size)
         self.stack.append("ipv4")
         self.addresses(at + 12, 4)
-        self.checksum_ok = ones_complement_sum(self.data[at : at + size]) == 0xFFFF
+        self.checksum_ok = not self.checksum_counts or ones_complement_sum(self.data[at : at + size]) == 0xFFFF
         self.fragment = header["ip.mf"] == 1 or header["ip.frag_offset"] != 0
         self.above(at + size, header["ip.proto"])
 
@@ -535,7 +539,7 @@ class Packet:
         header, at = self.read("udp", "udp", start)
         if header["udp.dst_port"] != self.options["udp_port"]:
             return self.rest(at)
-        length = header["udp.length"]
+        self.udp_at, length = start, header["udp.length"]
         if length < 8:
             self.stack.pop()
             raise Stop("udp", "udp.length", start + 4, 8, length)
@@ -553,7 +557,11 @@ class Packet:
         dscp = self.outer.get("ip.dscp")
         for option, last_hop in (("trimmed_dscp", False), ("trimmed_lasthop_dscp", True)):
             if dscp is not None and dscp == self.options[option]:
-                if not self.trimmed:
+                if not self.trimmed and self.limit > self.wire:
+                    # The switch left the IP length as it was.
+                    self.trimmed = {"layer": "payload", "missing": self.limit - self.wire}
+                    self.original = self.limit
+                elif not self.trimmed:
                     # Nothing says how long the packet was.
                     self.trimmed = {"layer": "payload", "missing": None}
                     self.original = float("inf")
@@ -575,7 +583,13 @@ class Packet:
         value = self.data[self.limit : end]
         expected = ok = None
         if kind == "crc" and self.address is not None:
-            expected = crc32c(self.data[self.address : self.limit]).to_bytes(4, "big")
+            covered = self.data[self.address : self.limit]
+            expected = crc32c(covered).to_bytes(4, "big")
+            if value != expected and self.udp_at is not None:
+                # Sources leave open whether a UDP checksum counts as it is or as 0.
+                place = self.udp_at + 6 - self.address
+                zeroed = crc32c(covered[:place] + bytes(2) + covered[place + 2 :]).to_bytes(4, "big")
+                expected = zeroed if value == zeroed else expected
             ok, expected = value == expected, "0x" + expected.hex()
         self.trailer = {"kind": kind, "value": "0x" + value.hex(), "expected": expected, "ok": ok}
 
@@ -675,7 +689,7 @@ def violations(packet):
     if "pds" in packet.stack and "ipv4" in packet.stack:
         if not packet.outer["ip.df"]:
             found.append(("ip.df", 0, None))
-        if not packet.checksum_ok:
+        if not packet.checksum_ok and not packet.trimmed:
             found.append(("ip.checksum", packet.outer["ip.checksum"], "error"))
 
     if "pds" in packet.stack:

@@ -2155,10 +2155,18 @@ local function sender_of(p, s)
   return sender
 end
 
--- Returns the CRC at `at`, and the right one: over the packet from the IP source address on.
+-- Returns the CRC at `at`, and the right one: over the packet from the IP source address on. Sources leave open whether a
+-- UDP checksum other than 0 counts as it is or as 0, so both are right.
 function U.crc_at(p, tvb, at)
   local source = p.ip + (p.version == 4 and 12 or 8)
-  return u32(tvb:raw(at, 4), 0), U.crc32c(tvb:raw(source, at - source))
+  local covered = tvb:raw(source, at - source)
+  local stated, right = u32(tvb:raw(at, 4), 0), U.crc32c(covered)
+  local checksum = p.udp and p.udp + 6 - source
+  if stated ~= right and checksum and u16(covered, checksum) ~= 0 then
+    local zeroed = U.crc32c(covered:sub(1, checksum) .. "\0\0" .. covered:sub(checksum + 3))
+    if stated == zeroed then right = zeroed end
+  end
+  return stated, right
 end
 
 -- Returns the kind of the trailer of a packet that ends at `last`, of which `gone` bytes are missing.
@@ -2251,7 +2259,7 @@ local function bound(p, s, caught, wire, frame)
       last, gone = ip + total, 0
     else
       local missing = total - room
-      if missing > wire - caught then p.overrun = { "ip.total_length", total, room + wire - caught } end
+      if missing > wire - caught then p.overrun, p.ip_short = { "ip.total_length", total, room + wire - caught }, true end
       gone = missing
     end
     p.ip_end = last
@@ -2270,7 +2278,12 @@ local function bound(p, s, caught, wire, frame)
     end
     if settings.by_dscp then
       local last_hop = settings.trimmed_lasthop[p.dscp] or false
-      if last_hop or settings.trimmed[p.dscp] then p.trimmed, p.last_hop = true, last_hop end
+      if last_hop or settings.trimmed[p.dscp] then
+        p.trimmed, p.last_hop = true, last_hop
+        -- Many switches leave the IP length as it was. It then tells the missing bytes, and is no error.
+        if p.ip_short and p.overrun[1] == "ip.total_length" then p.overrun = nil end
+        if not p.missing and gone > wire - caught then p.missing = gone - (wire - caught) end
+      end
     end
   end
   local kind = settings.trailer_kind
@@ -2966,8 +2979,10 @@ end
 
 local RESERVED_AT = U.at("entropy", "reserved")
 
--- Reports a wrong checksum of an IPv4 header.
+-- Reports a wrong checksum of an IPv4 header. A switch that trims changes the traffic class, and may leave the checksum
+-- and the length as they were.
 local function header_checksum(p, s, ip)
+  if p.trimmed or p.ip_short then return end
   local a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, q, r, t, u, v = byte(s, ip + 1, ip + 20)
   local sum = (a + c + e + g + i + k + m + o + r + u) * 256 + b + d + f + h + j + l + n + q + t + v
   for at = ip + 20, ip + a % 16 * 4 - 2, 2 do sum = sum + u16(s, at) end

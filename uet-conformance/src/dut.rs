@@ -290,6 +290,8 @@ pub struct Wire {
     pub trimmed: Option<Trimmed>,
     /// The bytes.
     pub bytes: Vec<u8>,
+    /// True if the switch that trimmed a packet to send leaves the IP length and the IPv4 checksum as they were.
+    pub stale_length: bool,
     /// Bytes that a switch removed from the end of a packet to send.
     pub taken: Vec<u8>,
     /// The bit of a packet to send that flips after its CRC is computed, counted from its first bit. Bits
@@ -316,6 +318,7 @@ impl Wire {
             ttl: Self::TTL,
             udp_checksum: 0,
             trimmed: None,
+            stale_length: false,
             bytes,
             taken: Vec::new(),
             flipped: None,

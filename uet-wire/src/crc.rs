@@ -1,7 +1,8 @@
 //! Computes, appends and checks the CRC-32C trailer.
 //!
 //! The CRC covers the packet from the IP source address to the trailer. A switch can change the traffic class, time to
-//! live and checksum without updating it.
+//! live and checksum without updating it. Sources leave open how the CRC covers a UDP checksum other than 0: as it is, or as
+//! 0. [`append`] takes it as it is, and [`Packet::crc_check`] accepts both.
 //!
 //! ```
 //! // The CRC of 32 zero bytes is a published check value.
@@ -20,6 +21,20 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
     crc32c::crc32c(bytes)
 }
 
+/// Continues a CRC-32C over more bytes.
+#[cfg(feature = "crc-hardware")]
+fn resume(crc: u32, bytes: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc, bytes)
+}
+
+/// Continues a CRC-32C over more bytes.
+#[cfg(not(feature = "crc-hardware"))]
+fn resume(crc: u32, bytes: &[u8]) -> u32 {
+    let mut digest = CASTAGNOLI.digest_with_initial(crc.reverse_bits() ^ !0);
+    digest.update(bytes);
+    digest.finalize()
+}
+
 /// Computes the CRC-32C of `bytes`. With the feature `crc-hardware`, uses the processor's instructions if it has them.
 #[cfg(not(feature = "crc-hardware"))]
 #[inline]
@@ -28,9 +43,10 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
 }
 
 #[cfg(any(test, not(feature = "crc-hardware")))]
+static CASTAGNOLI: crc::Crc<u32, crc::Table<16>> = crc::Crc::<u32, crc::Table<16>>::new(&crc::CRC_32_ISCSI);
+
+#[cfg(any(test, not(feature = "crc-hardware")))]
 fn portable(bytes: &[u8]) -> u32 {
-    static CASTAGNOLI: crc::Crc<u32, crc::Table<16>> =
-        crc::Crc::<u32, crc::Table<16>>::new(&crc::CRC_32_ISCSI);
     // Blocks have a constant length, so the compiler drops the bounds checks and their panics. It cannot rule out
     // overflow for the length of a whole packet.
     let mut digest = CASTAGNOLI.digest();
@@ -97,14 +113,29 @@ impl Check {
 
 impl Packet<'_> {
     /// Checks the CRC trailer. Returns `None` if the packet has no CRC trailer or was parsed without its IP header.
+    ///
+    /// A UDP checksum may count as it is, or as 0.
     pub fn crc_check(&self) -> Option<Check> {
         let (trailer, nothing) = Crc::parse(self.trailer).ok()?;
         if !nothing.is_empty() {
             return None;
         }
         let covered = self.ip_packet.len().checked_sub(self.trailer.len())?;
-        let expected = over_ip_packet(self.ip_packet.get(..covered)?)?;
-        Some(Check { value: trailer.crc(), expected })
+        let covered = self.ip_packet.get(..covered)?;
+        let (value, expected) = (trailer.crc(), over_ip_packet(covered)?);
+        let is_other = || value != expected && self.without_checksum(covered) == Some(value);
+        Some(Check { value, expected: if is_other() { value } else { expected } })
+    }
+
+    /// Computes the CRC of the bytes of an IP packet with a UDP checksum of 0. Returns `None` if it is 0 anyway.
+    #[cold]
+    fn without_checksum(&self, covered: &[u8]) -> Option<u32> {
+        self.udp.filter(|udp| udp.checksum() != 0)?;
+        let offsets = self.offsets();
+        let udp = offsets.transport?.checked_sub(offsets.ip?)?;
+        // The checksum is the last field of the UDP header.
+        let (before, after) = (covered.get(..udp.checked_add(6)?)?, covered.get(udp.checked_add(8)?..)?);
+        Some(resume(resume(over_ip_packet(before)?, &[0; 2]), after))
     }
 }
 

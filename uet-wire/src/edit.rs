@@ -227,10 +227,7 @@ impl<'b> PacketMut<'b> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn trim(mut self, keep: usize, dscp: u8) -> Edit<usize> {
-        if self.entropy.is_none() || self.network.is_none() {
-            return Err(EditError::Unfit { field: "ip.dscp", needs: "a UET packet with an IP header" });
-        }
-        let end = self.ip_end.saturating_add(keep.max(24)).min(self.offsets.trailer);
+        let end = self.trimmed_end(keep)?;
         // The old lengths fit into 16 bits, so the smaller new ones do.
         let total = end.saturating_sub(self.offsets.ip.unwrap_or(end));
         let payload = total.saturating_sub(Ipv6::LAYOUT.bytes);
@@ -240,6 +237,26 @@ impl<'b> PacketMut<'b> {
             |v6| v6.dscp(dscp).payload_length(payload as u16),
         )?;
         Ok(end)
+    }
+
+    /// Trims the packet like [`trim`](Self::trim), as a switch does that updates neither the IP length nor the IPv4
+    /// checksum.
+    pub fn trim_stale(self, keep: usize, dscp: u8) -> Edit<usize> {
+        let end = self.trimmed_end(keep)?;
+        let place = self.offsets.ip.and_then(|ip| self.bytes.get_mut(ip..)).unwrap_or(&mut []);
+        match self.network {
+            Some(IpVersion::V6) => Ipv6::parse_mut(place)?.0.dscp(dscp).done().map(drop)?,
+            _ => Ipv4::parse_mut(place)?.0.dscp(dscp).done().map(drop)?,
+        }
+        Ok(end)
+    }
+
+    /// Returns the end of the packet after trimming.
+    fn trimmed_end(&self, keep: usize) -> Edit<usize> {
+        if self.entropy.is_none() || self.network.is_none() {
+            return Err(EditError::Unfit { field: "ip.dscp", needs: "a UET packet with an IP header" });
+        }
+        Ok(self.ip_end.saturating_add(keep.max(24)).min(self.offsets.trailer))
     }
 
     /// Marks the RUD or ROD request as a retransmission: sets `retx`, and computes `clear_psn_offset` from `clear_psn`.

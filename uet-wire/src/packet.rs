@@ -127,8 +127,8 @@ pub enum Content {
 pub struct Trimmed {
     /// The layer of the first missing byte, whether the switch or the capture removed it.
     pub layer: Layer,
-    /// The number of bytes that the switch removed, from the UDP length. `None` if only the traffic class shows the
-    /// trimming.
+    /// The number of bytes that the switch removed, from the UDP length or from an IP length that the switch left as it
+    /// was. `None` if only the traffic class shows the trimming.
     pub missing: Option<usize>,
     /// True if the traffic class states that the last hop trimmed the packet.
     pub last_hop: bool,
@@ -178,10 +178,10 @@ pub struct Offsets {
 /// | --- | --- |
 /// | bytes after the IP length | `padding` |
 /// | bytes after the UDP length, within the IP length | also `padding` |
-/// | IP length beyond the given bytes | parsed as far as possible; an error unless the capture removed the rest |
+/// | IP length beyond the given bytes | parsed as far as possible; an error unless the capture or a switch removed the rest |
 /// | UDP length beyond the IP length | `trimmed`; without IP ([`Start::Udp`]), beyond the given bytes |
-/// | traffic class of trimmed packets | `trimmed`, independent of the lengths |
-/// | trimmed packet with a trailer configured | the UDP length locates the trailer; without a UDP length, no trailer |
+/// | traffic class of trimmed packets | `trimmed`, independent of the lengths; the IP length may be that before trimming |
+/// | trimmed packet with a trailer configured | the length before trimming locates the trailer; if it is unknown, no trailer |
 /// | part of a trailer | no trailer: the bytes are in `rest`, and `cut` names the trailer |
 /// | fragment of IPv4, or of IPv6 | [`Content::Fragment`], the rest is payload |
 /// | IPv6 fragment header with offset 0 and no more fragments | skipped like other extensions: the packet is complete |

@@ -65,7 +65,7 @@ local function bound(p, s, caught, wire, frame)
       last, gone = ip + total, 0
     else
       local missing = total - room
-      if missing > wire - caught then p.overrun = { "ip.total_length", total, room + wire - caught } end
+      if missing > wire - caught then p.overrun, p.ip_short = { "ip.total_length", total, room + wire - caught }, true end
       gone = missing
     end
     p.ip_end = last
@@ -84,7 +84,12 @@ local function bound(p, s, caught, wire, frame)
     end
     if settings.by_dscp then
       local last_hop = settings.trimmed_lasthop[p.dscp] or false
-      if last_hop or settings.trimmed[p.dscp] then p.trimmed, p.last_hop = true, last_hop end
+      if last_hop or settings.trimmed[p.dscp] then
+        p.trimmed, p.last_hop = true, last_hop
+        -- Many switches leave the IP length as it was. It then tells the missing bytes, and is no error.
+        if p.ip_short and p.overrun[1] == "ip.total_length" then p.overrun = nil end
+        if not p.missing and gone > wire - caught then p.missing = gone - (wire - caught) end
+      end
     end
   end
   local kind = settings.trailer_kind

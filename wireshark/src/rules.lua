@@ -43,8 +43,10 @@ end
 
 local RESERVED_AT = U.at("entropy", "reserved")
 
--- Reports a wrong checksum of an IPv4 header.
+-- Reports a wrong checksum of an IPv4 header. A switch that trims changes the traffic class, and may leave the checksum
+-- and the length as they were.
 local function header_checksum(p, s, ip)
+  if p.trimmed or p.ip_short then return end
   local a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, q, r, t, u, v = byte(s, ip + 1, ip + 20)
   local sum = (a + c + e + g + i + k + m + o + r + u) * 256 + b + d + f + h + j + l + n + q + t + v
   for at = ip + 20, ip + a % 16 * 4 - 2, 2 do sum = sum + u16(s, at) end

@@ -33,10 +33,18 @@ local function sender_of(p, s)
   return sender
 end
 
--- Returns the CRC at `at`, and the right one: over the packet from the IP source address on.
+-- Returns the CRC at `at`, and the right one: over the packet from the IP source address on. Sources leave open whether a
+-- UDP checksum other than 0 counts as it is or as 0, so both are right.
 function U.crc_at(p, tvb, at)
   local source = p.ip + (p.version == 4 and 12 or 8)
-  return u32(tvb:raw(at, 4), 0), U.crc32c(tvb:raw(source, at - source))
+  local covered = tvb:raw(source, at - source)
+  local stated, right = u32(tvb:raw(at, 4), 0), U.crc32c(covered)
+  local checksum = p.udp and p.udp + 6 - source
+  if stated ~= right and checksum and u16(covered, checksum) ~= 0 then
+    local zeroed = U.crc32c(covered:sub(1, checksum) .. "\0\0" .. covered:sub(checksum + 3))
+    if stated == zeroed then right = zeroed end
+  end
+  return stated, right
 end
 
 -- Returns the kind of the trailer of a packet that ends at `last`, of which `gone` bytes are missing.

@@ -73,6 +73,8 @@ pub struct Record<'a> {
     pub marked: bool,
     /// Number of bytes behind the IP header that a trimming switch leaves, and the trim point.
     pub trim: Option<(u16, TrimPoint)>,
+    /// True if that switch leaves the IP length and the IPv4 checksum as they were.
+    pub stale_length: bool,
     /// The bit that the network corrupts, counted from the first of UET. Bits behind the last one are the trailer's.
     pub corrupt: Option<usize>,
     /// The first four bytes of its IPv6 header, if they are deliberately wrong.
@@ -91,6 +93,7 @@ impl<'a> Record<'a> {
             packet,
             marked: false,
             trim: None,
+            stale_length: false,
             corrupt: None,
             ipv6_start: None,
             ports: None,
@@ -174,8 +177,12 @@ pub fn frame_between(
     if let Some((size, place)) = record.trim {
         let cut = Packet { trimmed: Some(place), head: Default::default(), ..(*packet).clone() };
         let dscp = outer.classes.dscp(&cut);
-        let packet = PacketMut::new(Start::Eth, &mut bytes, &options);
-        if let Ok(length) = packet.map_err(Into::into).and_then(|packet| packet.trim(size.into(), dscp)) {
+        let packet = PacketMut::new(Start::Eth, &mut bytes, &options).map_err(Into::into);
+        let length = packet.and_then(|packet| match record.stale_length {
+            true => packet.trim_stale(size.into(), dscp),
+            false => packet.trim(size.into(), dscp),
+        });
+        if let Ok(length) = length {
             bytes.truncate(length);
         }
     }
@@ -269,6 +276,9 @@ pub(crate) fn is_secured(packet: &Packet) -> bool {
 /// Requirements about the headers around UET.
 const AROUND: [&Requirement; 4] = [WIRE_IP_001, WIRE_IP_002, WIRE_UDP_001, WIRE_CRC_001];
 
+/// The fields with the length of an IP packet.
+const IP_LENGTHS: [&str; 2] = ["ip.total_length", "ip.payload_length"];
+
 /// Reads the packet of a frame. Returns `None` if it is not UET or is a fragment. The NIC judges malformed content.
 pub fn read(frame: &[u8], outer: &Outer) -> Option<Framed> {
     let options = outer.options();
@@ -304,6 +314,9 @@ pub fn read(frame: &[u8], outer: &Outer) -> Option<Framed> {
         Some("bad CRC")
     } else if broken(WIRE_IP_002) {
         Some("bad IP checksum")
+    } else if packet.error().is_some_and(|error| IP_LENGTHS.contains(&error.field())) {
+        // No switch says that it trimmed the packet.
+        Some("IP length beyond the frame")
     } else {
         None
     };

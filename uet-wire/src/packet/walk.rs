@@ -21,6 +21,8 @@ pub(super) struct Walk<'a> {
     uncaptured: usize,
     /// The number of bytes missing after the remaining bytes. The capture or a switch removed them.
     gone: usize,
+    /// True if the IP length exceeds a packet that a switch says it has trimmed.
+    stale: bool,
 }
 
 /// The point at which parsing stopped.
@@ -39,7 +41,7 @@ impl<'a> Walk<'a> {
         let uncaptured = wire.saturating_sub(bytes.len());
         let sliced = (uncaptured > 0).then_some(Sliced { captured: bytes.len(), wire });
         let packet = Packet { sliced, ..Packet::default() };
-        Walk { packet, options: *options, all: bytes, uncaptured, gone: uncaptured }
+        Walk { packet, options: *options, all: bytes, uncaptured, gone: uncaptured, stale: false }
     }
 
     #[inline(always)]
@@ -67,7 +69,8 @@ impl<'a> Walk<'a> {
             trimmed.layer = cut.layer();
         }
         // If the IP length exceeds the packet, the bytes never existed. They only excuse a missing trailer.
-        let overrun = self.packet.error.is_some() && self.packet.trimmed.is_none() && !in_trailer;
+        let overrun = self.packet.error.is_some() || self.stale;
+        let overrun = overrun && self.packet.trimmed.is_none() && !in_trailer;
         if missing(cut) > if overrun { self.uncaptured } else { self.gone } {
             self.packet.error = Some(cut);
         }
@@ -139,7 +142,7 @@ impl<'a> Walk<'a> {
         if total < header_length {
             return Err(invalid_value(LAYOUT, "ip.total_length", total, header_length, bytes));
         }
-        let bytes = self.bound(LAYOUT, "ip.total_length", total, bytes);
+        let bytes = self.bound(LAYOUT, "ip.total_length", total, header.dscp(), bytes);
         let Some((whole_header, rest)) = bytes.split_at_checked(header_length) else {
             let error = length_exceeds_input(LAYOUT, "ip.ihl", header_length, bytes.len());
             return Err(Stop { error, rest: bytes });
@@ -162,7 +165,8 @@ impl<'a> Walk<'a> {
             self.packet.ip_packet = bytes;
             return self.other(Content::Jumbogram, rest);
         }
-        let bytes = self.bound(Ipv6::LAYOUT, "ip.payload_length", Ipv6::LAYOUT.bytes + length, bytes);
+        let total = Ipv6::LAYOUT.bytes + length;
+        let bytes = self.bound(Ipv6::LAYOUT, "ip.payload_length", total, header.dscp(), bytes);
         let after = bytes.get(Ipv6::LAYOUT.bytes..).unwrap_or(&[]);
         let (rest, found) = skip_extensions(header.next_header(), after, self.options.ip_proto);
         self.packet.ip = Some(Ip::V6 { header, extensions: before(after, rest) });
@@ -174,6 +178,12 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Returns true if the traffic class is one of trimmed packets.
+    #[inline(always)]
+    fn is_trimmed(&self, dscp: u8) -> bool {
+        [self.options.trimmed_dscp, self.options.trimmed_lasthop_dscp].contains(&Some(dscp))
+    }
+
     /// Returns the packet up to the end that its IP header states. The remaining bytes of the frame become padding.
     #[inline(always)]
     fn bound(
@@ -181,6 +191,7 @@ impl<'a> Walk<'a> {
         header: &'static Layout,
         field: &'static str,
         total: usize,
+        dscp: u8,
         bytes: &'a [u8],
     ) -> &'a [u8] {
         match bytes.split_at_checked(total) {
@@ -191,7 +202,9 @@ impl<'a> Walk<'a> {
             }
             None => {
                 self.gone = total.saturating_sub(bytes.len());
-                if self.gone > self.uncaptured {
+                // Many switches that trim leave the IP length as it was.
+                self.stale = self.gone > self.uncaptured && self.is_trimmed(dscp);
+                if self.gone > self.uncaptured && !self.stale {
                     let wire = bytes.len().saturating_add(self.uncaptured);
                     self.packet.error =
                         Some(length_exceeds_input(header, field, total, wire).moved(self.at(bytes)));
@@ -261,9 +274,12 @@ impl<'a> Walk<'a> {
     fn uet(&mut self, bytes: &'a [u8]) -> Step<'a> {
         self.packet.content = Content::Uet;
         let dscp = self.packet.ip.map(|ip| ip.dscp());
-        let last_hop = dscp.is_some() && dscp == self.options.trimmed_lasthop_dscp;
-        if last_hop || dscp.is_some() && dscp == self.options.trimmed_dscp {
-            let missing = self.packet.trimmed.and_then(|trimmed| trimmed.missing);
+        if dscp.is_some_and(|dscp| self.is_trimmed(dscp)) {
+            let last_hop = dscp == self.options.trimmed_lasthop_dscp;
+            let by_udp = self.packet.trimmed.and_then(|trimmed| trimmed.missing);
+            // A stale IP length tells the missing bytes too.
+            let by_ip = self.gone.checked_sub(self.uncaptured).filter(|missing| *missing > 0);
+            let missing = by_udp.or(by_ip);
             self.packet.trimmed = Some(Trimmed { layer: Layer::Payload, missing, last_hop });
         }
         let mut partial: &[u8] = &[];

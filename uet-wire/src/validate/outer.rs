@@ -53,8 +53,15 @@ fn computed(requirement: &'static Requirement, field: &'static str, value: u128)
     Finding { requirement, field, value, bits: None }
 }
 
+/// A switch that trims changes the traffic class, and may leave the checksum and the length as they were. If the length
+/// exceeds the packet, such a switch may have trimmed it.
 fn header_checksum(packet: &Packet<'_>) -> Option<Finding> {
     let Ip::V4 { header, options } = packet.ip? else { return None };
+    let uncaptured = packet.sliced.map_or(0, |sliced| sliced.wire.saturating_sub(sliced.captured));
+    let sent = packet.ip_packet.len().saturating_add(packet.padding.len()).saturating_add(uncaptured);
+    if packet.trimmed.is_some() || usize::from(header.total_length()) > sent {
+        return None;
+    }
     (header.checksum() != header.computed_checksum(options))
         .then(|| computed(c::WIRE_IP_002, "ip.checksum", header.checksum().into()))
 }

@@ -94,6 +94,31 @@ fn what_routers_change_is_not_covered() {
     }
 }
 
+/// Sources leave open whether a UDP checksum counts as it is or as 0.
+#[test]
+fn udp_checksum_counts_as_it_is_or_as_zero() {
+    for (packet, source) in samples() {
+        let checksum = if source == 12 { 26 } else { 46 };
+        let check = |packet: &[u8]| Packet::parse(Start::Ip, packet, &CRC).unwrap().crc_check().unwrap();
+        if Packet::parse(Start::Ip, &packet, &CRC).unwrap().udp.is_none() {
+            continue;
+        }
+        // The CRC of a packet whose checksum is 0, and which counts as 0 afterward.
+        let mut changed = packet.clone();
+        changed[checksum..checksum + 2].copy_from_slice(&[0x12, 0x34]);
+        assert!(check(&changed).ok());
+        let end = changed.len() - 4;
+        uet_wire::crc::append(&mut changed, 0, end).unwrap();
+        assert!(check(&changed).ok());
+        assert_ne!(changed[end..], packet[end..]);
+        for at in [checksum - 1, end - 1] {
+            changed[at] ^= 1;
+            assert!(!check(&changed).ok());
+            changed[at] ^= 1;
+        }
+    }
+}
+
 #[test]
 fn without_the_addresses_there_is_nothing_to_check() {
     let packet = bytes(&v4(frame().udp(1)));

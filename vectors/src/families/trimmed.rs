@@ -1,10 +1,11 @@
-//! Packets trimmed by a switch. The unchanged UDP length or the traffic class reveals them.
+//! Packets trimmed by a switch. The unchanged UDP length or the traffic class reveals them. Some switches leave the IP
+//! length and the IPv4 checksum as they were.
 
 use super::parts::{INITIATOR, TARGET, built, data, write};
 use crate::case::{Bytes, Case, Family};
 use uet_wire::outer::{Ipv4, Ipv6};
 use uet_wire::pds::RequestCc;
-use uet_wire::{FrameBuilder, Options, Psn, Start, TrailerKind};
+use uet_wire::{FrameBuilder, Options, PacketMut, Psn, Start, TrailerKind};
 
 /// Shortest length that a switch may leave behind the IP header: UDP 8 and a request with congestion state 16.
 const SHORTEST: usize = 24;
@@ -77,6 +78,7 @@ pub(super) fn family() -> Family {
         let what = format!("cut before its CRC; {word}");
         family.add(ip(format!("crc-{word}"), &what, trim4(&v4.clone().dscp(DSCP).crc(), kept)).options(crc));
     }
+    stale(&mut family, &v4, &v6, &native);
     let crc = Options::DEFAULT.trailer(TrailerKind::Crc);
     let with_crc = v4.clone().crc();
     let inside = with_crc.len() - 20 - 2;
@@ -96,4 +98,40 @@ pub(super) fn family() -> Family {
     let what = "a trimmed packet in a frame that Ethernet padded: padding is not what is missing";
     family.add(Case::eth("padded-at-24-bytes", what, eth));
     family
+}
+
+/// Packets as switches leave them that recompute neither the IP length nor the IPv4 checksum, at the sizes of such
+/// switches.
+fn stale(family: &mut Family, v4: &FrameBuilder<'_>, v6: &FrameBuilder<'_>, native: &FrameBuilder<'_>) {
+    let by_dscp = Options::DEFAULT.trimmed_dscp(Some(DSCP)).trimmed_lasthop_dscp(Some(LAST_HOP));
+    for (word, frame, what) in [
+        ("", v4.clone(), "the UDP and IP lengths tell"),
+        ("-ipv6", v6.clone(), "IPv6; the UDP and IP lengths tell"),
+        ("-native", native.clone(), "native encapsulation: the IP length tells"),
+        ("-crc", v4.clone().crc(), "the CRC is gone; the lengths tell"),
+    ] {
+        for kept in [24, 64, 128, 256] {
+            for (hop, dscp) in [("", DSCP), ("-lasthop", LAST_HOP)] {
+                let options = match word {
+                    "-crc" => by_dscp.trailer(TrailerKind::Crc),
+                    _ => by_dscp,
+                };
+                let mut packet = frame.bytes();
+                let length = PacketMut::new(Start::Ip, &mut packet, &options)
+                    .map_err(Into::into)
+                    .and_then(|whole| whole.trim_stale(kept, dscp));
+                packet.truncate(length.unwrap_or_default());
+                let what =
+                    format!("cut to {kept} bytes, with the IP length and checksum as they were; {what}");
+                let name = format!("stale{word}{hop}-at-{kept}-bytes");
+                family.add(Case::uet(name, &what, packet).from(Start::Ip).options(options));
+            }
+        }
+    }
+    let mut packet = v4.bytes();
+    packet.truncate(Ipv4::LAYOUT.bytes + 128);
+    packet[10] ^= 1;
+    let what =
+        "cut to 128 bytes, with a stale length and checksum, but no traffic class that tells: an error";
+    family.add(Case::uet("stale-unknown-dscp", what, packet).from(Start::Ip));
 }

@@ -100,6 +100,32 @@ fn violations_around_uet_are_named() {
     }
 }
 
+/// Many switches that trim leave the IP length and the IPv4 checksum as they were.
+#[test]
+fn stale_length_of_a_trimmed_packet_is_no_damage() {
+    for (version, outer) in outers() {
+        let payload = [packet(version).payload.as_ref(), &[7; 400][..]].concat();
+        let packet = Packet { payload: payload.into(), ..packet(version) };
+        for (keep, place) in [(24, TrimPoint::Fabric), (64, TrimPoint::LastHop), (128, TrimPoint::Fabric)] {
+            let trim = Some((keep, place));
+            let whole = Record { trim, ..Record::new(Time(0), &packet) };
+            let [fixed, stale] = [false, true].map(|stale_length| {
+                read(&frame(&Record { stale_length, ..whole }, &outer).unwrap(), &outer).unwrap()
+            });
+            assert_eq!((stale.packet.trimmed, stale.damage), (Some(place), None), "{outer:?}");
+            assert!(stale.findings.is_empty(), "{:?}", stale.findings);
+            // With a stale length, the padding of a short frame looks like part of the packet.
+            if keep > 24 {
+                assert_eq!(stale, fixed);
+            }
+        }
+        // Without a traffic class that tells, the length is wrong.
+        let mut short = frame(&Record::new(Time(0), &packet), &outer).unwrap();
+        short.truncate(short.len() - 100);
+        assert!(read(&short, &outer).unwrap().damage.is_some());
+    }
+}
+
 #[test]
 fn foreign_frames_are_ignored() {
     let (udp, native) = (Outer::default(), Outer { native: Some(253), ..Outer::default() });

@@ -1,6 +1,6 @@
 //! The embedded NIC, in virtual time.
 
-use super::{packet, wire};
+use super::{before_trimming, packet, wire};
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::str::FromStr;
@@ -11,7 +11,7 @@ use uet_control::{Answer, CallError, Event, Hello, Link, Op, PROTOCOL, Request, 
 use uet_emulator::config::ConfigError;
 use uet_emulator::control::Control;
 use uet_emulator::fault::Fault;
-use uet_emulator::frame::{Framed, Outer, carried};
+use uet_emulator::frame::{Framed, Outer, Record, carried, frame, read};
 use uet_emulator::{Config, Network, Nic, NicId};
 use uet_model::{Packet, Time};
 
@@ -197,6 +197,14 @@ impl Embedded {
         carried(packet, corrupt, ipv6_start, outer).unwrap_or_else(Framed::inside)
     }
 
+    /// Returns a trimmed packet with a stale IP length as the NIC reads it from its frame; `None` if the NIC drops it.
+    fn read_stale(&self, wire: &Wire) -> Option<Packet> {
+        let (packet, trim) = before_trimming(wire, self.outer.between());
+        let record = Record { trim, stale_length: true, ..Record::new(Time::ZERO, &packet) };
+        let framed = read(&frame(&record, &self.outer).ok()?, &self.outer)?;
+        framed.damage.is_none().then_some(framed.packet)
+    }
+
     fn answer(&mut self, request: Request) -> Option<Answer> {
         let Embedded { network, nic, control, .. } = self;
         let now = network.now();
@@ -232,7 +240,13 @@ impl Dut for Embedded {
 
     fn send(&mut self, wire: &Wire) -> Result<(), DutError> {
         self.flipped += u64::from(wire.flipped.is_some());
-        self.network.send_flipped(packet(wire), wire.flipped);
+        let packet = match wire.stale_length {
+            true => self.read_stale(wire),
+            false => Some(packet(wire)),
+        };
+        if let Some(packet) = packet {
+            self.network.send_flipped(packet, wire.flipped);
+        }
         Ok(())
     }
 

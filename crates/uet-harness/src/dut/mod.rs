@@ -50,6 +50,20 @@ pub(crate) fn packet(wire: &Wire) -> Packet {
     Packet { priority, marked, entropy, ttl, udp_checksum, ..packet }
 }
 
+/// Returns a packet of the suite as it was before a switch trimmed it, and the trimming. If the removed bytes are unknown,
+/// the packet stays trimmed. `between` is the length of the headers between IP and UET.
+fn before_trimming(wire: &Wire, between: usize) -> (Packet, Option<(u16, uet_model::TrimPoint)>) {
+    match wire.trimmed {
+        Some(place) if !wire.taken.is_empty() => {
+            let bytes = [&wire.bytes[..], &wire.taken].concat();
+            let left = between + wire.bytes.len();
+            let whole = packet(&Wire { bytes, trimmed: None, ..wire.clone() });
+            (whole, Some((left.min(0xffff) as u16, trimmed(place))))
+        }
+        _ => (packet(wire), None),
+    }
+}
+
 /// Converts a packet of a link for the suite.
 fn wire(Framed { packet, findings, .. }: Framed) -> Wire {
     Wire {

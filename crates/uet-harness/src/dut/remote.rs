@@ -6,7 +6,7 @@ use super::channel::{LOOK, Program, Stream, check};
 use super::clock::Clock;
 use super::dropped::dropped_on_host;
 use super::reached::{Reached, address, raw, udp, udp_place};
-use super::{packet, wire};
+use super::wire;
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use serde_json::{Map, Value};
@@ -355,13 +355,6 @@ fn raw_outer(links: &[Link]) -> Option<&Outer> {
     }
 }
 
-/// Returns a trimmed packet as it was before trimming, if the removed bytes are known.
-fn as_sent(wire: &Wire) -> Option<Wire> {
-    let cut = wire.trimmed.is_some() && !wire.taken.is_empty();
-    let bytes = || [&wire.bytes[..], &wire.taken].concat();
-    cut.then(|| Wire { bytes: bytes(), trimmed: None, ..wire.clone() })
-}
-
 pub(super) fn gone(error: io::Error) -> DutError {
     DutError(error.to_string())
 }
@@ -380,11 +373,10 @@ impl Dut for Remote {
     }
 
     fn send(&mut self, wire: &Wire) -> Result<(), DutError> {
-        let whole = as_sent(wire);
-        let packet = whole.as_ref().map_or_else(|| packet(wire), packet);
-        let left = raw_outer(&self.links).map_or(8, Outer::between) + wire.bytes.len();
-        let trim = whole.and(wire.trimmed).map(|place| (left.min(0xffff) as u16, super::trimmed(place)));
-        let record = Record { trim, corrupt: wire.flipped, ..Record::new(Time::ZERO, &packet) };
+        let between = raw_outer(&self.links).map_or(8, Outer::between);
+        let (packet, trim) = super::before_trimming(wire, between);
+        let stale_length = wire.stale_length;
+        let record = Record { trim, stale_length, corrupt: wire.flipped, ..Record::new(Time::ZERO, &packet) };
         self.record(&record);
         let (port, src) = (self.port, packet.src);
         let of_src = |link: &&mut Link| match link {

@@ -3,7 +3,9 @@
 use super::{BY_DSCP, CRC, NONE, assert_error, bytes, frame, lax, set16, trimmed, v4, v6};
 use uet_wire::layout::Layer;
 use uet_wire::pds::AckCc;
-use uet_wire::{FrameBuilder, Psn, Start, TrailerKind, Trimmed};
+use uet_wire::registry::Opcode;
+use uet_wire::ses::Std;
+use uet_wire::{FrameBuilder, Packet, PacketMut, Psn, Start, TrailerKind, Trimmed, Version};
 
 #[test]
 fn trimmed_at_every_byte_by_length() {
@@ -104,4 +106,44 @@ fn a_trimmed_packet_can_still_be_wrong() {
     assert_error(&lax(Start::Ip, &packet, &NONE), Layer::Pds, "pds.psn", 32, 8, 6);
     set16(&mut packet, 24, 8 + 16);
     assert_eq!(lax(Start::Ip, &packet, &NONE).error(), None);
+}
+
+/// Many switches recompute neither the IP length nor the checksum after they change the traffic class.
+#[test]
+fn trimmed_with_a_stale_ip_length() {
+    let data = [7; 400];
+    for (dscp, last_hop) in [(5, false), (6, true)] {
+        for kept in [24, 64, 128, 256] {
+            for native in [false, true] {
+                for version in [4, 6] {
+                    let write = Std::build(Opcode::UET_WRITE).head(|h| h.som(true).eom(true));
+                    let write = write.request_length(400).done().unwrap();
+                    let inner = frame().ses(write).payload(&data);
+                    let inner = if native { inner.native(1) } else { inner };
+                    let mut packet = bytes(&if version == 4 { v4(inner) } else { v6(inner) });
+                    let whole = packet.len();
+                    let switch = PacketMut::new(Start::Ip, &mut packet, &NONE).unwrap();
+                    let left = switch.trim_stale(kept, dscp).unwrap();
+                    packet.truncate(left);
+                    assert_eq!(left, if version == 4 { 20 } else { 40 } + kept);
+
+                    let seen = lax(Start::Ip, &packet, &BY_DSCP);
+                    let trim = seen.trimmed.unwrap();
+                    assert_eq!((trim.missing, trim.last_hop), (Some(whole - left), last_hop));
+                    assert_eq!(seen.error(), None);
+                    assert_eq!(seen.uet.pds.unwrap().request().unwrap().psn(), Psn(7));
+                    // The switch wrote what is wrong.
+                    let blames = |packet: Packet<'_>| {
+                        packet.validate(Version::V1_0_3).any(|found| found.requirement.id == "WIRE-IP-002")
+                    };
+                    assert!(!blames(seen));
+
+                    // Without the traffic class, the length is wrong, and the checksum may be the switch's.
+                    let seen = lax(Start::Ip, &packet, &NONE);
+                    assert!(seen.error().is_some());
+                    assert!(!blames(seen));
+                }
+            }
+        }
+    }
 }

@@ -32,7 +32,8 @@ fn the_layers_around_uet_are_judged_too() {
     );
     assert_eq!(found_after(|ip| ip[8] -= 1), ["WIRE-IP-002"]);
     assert_eq!(found_after(|ip| ip[43] ^= 1), ["WIRE-CRC-001"]);
-    assert_eq!(found_after(|ip| ip[27] = 1), ["WIRE-UDP-001", "WIRE-CRC-001"]);
+    // The CRC may count the checksum as 0.
+    assert_eq!(found_after(|ip| ip[27] = 1), ["WIRE-UDP-001"]);
 }
 
 #[test]

@@ -8,6 +8,15 @@ use uet_wire::pds::Rudi;
 /// True if the request is a RUDI request.
 const KIND: Axis<bool> = axis("kind").needing(&[("context", false, &[]), ("rudi", true, &[RUDI])]);
 
+/// True if the switch leaves the IP length and the IPv4 checksum as they were.
+const IP_LENGTH: Axis<bool> = axis("ip-length").values(&[("fixed", false), ("stale", true)]);
+
+/// The number of bytes that the switch keeps behind the IP header.
+const KEPT: Axis<usize> = axis("kept").values(&[("24", 24), ("64", 64), ("128", 128), ("256", 256)]);
+
+/// The length of the UDP header.
+const UDP: usize = 8;
+
 /// The length of a trimmed packet: a PDS header and a few bytes.
 const SHORT: usize = 16;
 
@@ -49,6 +58,25 @@ pub(super) const RULES: &[Rule] = &[
             t.pause(t.soon())?;
             t.check_memory(PDS_TRIM_002, &region, 0, &[0; 200])
         }),
+    rule(
+        "trim/switch",
+        "A request gets NACK TRIMMED at the sizes of real switches, with a right or a stale IP length",
+    )
+    .checks(&[PDS_TRIM_001, PDS_TRIM_002])
+    .over(&[&IP_LENGTH, &KEPT, &CARRIER])
+    .run(|t| {
+        let (stale_length, keep) = (t.value(&IP_LENGTH), t.value(&KEPT) - UDP);
+        let (pdc, region) = t.open()?;
+        let packet = pdc.request(1).write(&region, 0, &[1; 400])?.build()?;
+        let places = [(Trimmed::Fabric, NackCode::TRIMMED), (Trimmed::LastHop, NackCode::TRIMMED_LASTHOP)];
+        for (place, code) in places {
+            t.forget();
+            t.send_wire(&Wire { stale_length, ..pdc.trimmed(&packet, place, keep) })?;
+            t.expect_nack(PDS_TRIM_001, &pdc, pdc.psn(1), &[code])?;
+        }
+        t.pause(t.soon())?;
+        t.check_memory(PDS_TRIM_002, &region, 0, &[0; 400])
+    }),
     rule("trim/retransmission", "A trimmed packet is delivered when it is retransmitted whole")
         .checks(&[PDS_TRIM_002])
         .run(|t| {
