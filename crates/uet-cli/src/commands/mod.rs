@@ -3,6 +3,7 @@
 #[cfg(target_os = "linux")]
 mod adapter;
 mod anonymize;
+pub mod audit;
 mod check;
 mod corpus;
 pub mod corrections;
@@ -117,6 +118,7 @@ enum Command {
     Fuzz(fuzz::Fuzz),
     Replay(replay::Replay),
     Pics(pics::Pics),
+    Audit(audit::Audit),
     List(list::List),
     Doctor(doctor::Doctor),
     #[cfg(target_os = "linux")]
@@ -184,6 +186,7 @@ pub fn main() -> ExitCode {
         Command::Fuzz(command) => command.run(),
         Command::Replay(command) => command.run(),
         Command::Pics(command) => command.run(),
+        Command::Audit(command) => command.run(),
         Command::Simulate(command) => command.run(),
         Command::List(command) => command.run(),
         Command::Doctor(command) => command.run(),

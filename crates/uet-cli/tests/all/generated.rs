@@ -34,14 +34,18 @@ fn the_headers_are_drawn_as_the_codec_has_them() {
 }
 
 #[test]
+fn the_checklist_has_the_rows_of_catalogue_and_parameters() {
+    current("audit.md", &uet_cli::commands::audit::checklist());
+}
+
+#[test]
 fn the_requirements_are_those_of_the_catalogue() {
     let mut page = String::from(
         "# Requirements\n\nGenerated from the catalogue of uet-wire and the rules of uet-conformance; `uet explain ID` describes \
          one. By public evidence: we have had no access to the specification. A violation of a *must* loses, duplicates, \
          corrupts or misreads data, or makes a correct peer wait forever. A peer can tolerate a violation of a *should*. \
          A *may* is an option. Evidence counts independent public sources; 2 means at least two.\n\nIf you have the \
-         specification, start with the requirements that have one source. `uet run --catalogue corrections.toml` corrects them \
-         without a rebuild ([testing.md](testing.md#corrections-of-the-catalogue)). Please send the corrections to us, too.\n",
+         specification, [audit.md](audit.md) lists the requirements to check first.\n",
     );
     let area = |id: &'static str| id.split('-').next().unwrap_or(id);
     let mut before = "";
