@@ -6,9 +6,9 @@ use crate::near;
 use clap::Args;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
-use uet_conformance::RULES;
 use uet_conformance::coverage;
 use uet_conformance::pics::PicsForm;
+use uet_conformance::{ProfileRow, RULES};
 use uet_control::escape_value;
 use uet_packet_io::file;
 use uet_wire::catalogue;
@@ -35,19 +35,45 @@ fn form(out: &mut impl Write) -> io::Result<()> {
     writeln!(
         out,
         "# Implementation conformance statement (PICS). By public evidence: the catalogue is not the specification.\n\
-         # Replace each \"?\" by \"yes\" (supported), \"no\" (not supported) or \"n/a\" (does not apply).\n\n\
+         # Replace each \"?\" by \"yes\" (supported), \"no\" (not supported) or \"n/a\" (does not apply).\n\
+         # SES-n, PDS-n and CMS-n are rows of the consortium's Transport Matrix, rev 0.8, that a line belongs to.\n\n\
          [implementation]\nvendor = \"\"\nproduct = \"\"\nversion = \"\"\nspecification = \"{}\"\ncontact = \"\"\ndate = \"\"\n\n\
          [capabilities]",
         Version::default().spec().name()
     )?;
-    capabilities().iter().try_for_each(|name| writeln!(out, "{name} = \"?\""))?;
+    let rows = matrix()?;
+    for name in capabilities() {
+        let of = named(&rows, |row| row.claims.iter().any(|claim| claim == name));
+        let comment = if of.is_empty() { String::new() } else { format!("  # {of}") };
+        writeln!(out, "{name} = \"?\"{comment}")?;
+    }
     writeln!(out, "\n[requirements]")?;
     for Requirement { id, level, section, sentence, .. } in catalogue::ALL {
-        writeln!(out, "# {}, section {section}: {sentence}\n{id} = \"?\"", level.name())?;
+        let checks = |rule: &String| {
+            RULES.find(rule).is_some_and(|rule| rule.requirements.iter().any(|checked| checked.id == *id))
+        };
+        let of = named(&rows, |row| {
+            row.requirements.iter().any(|shown| shown == id) || row.rules.iter().any(checks)
+        });
+        let of = if of.is_empty() { of } else { format!(", {of}") };
+        writeln!(out, "# {}, section {section}{of}: {sentence}\n{id} = \"?\"", level.name())?;
     }
     let unseen =
         catalogue::ALL.iter().filter(|requirement| coverage::of(RULES, requirement).unseen.is_some());
     writeln!(out, "\n# No test from outside can see {} of these requirements.", unseen.count())
+}
+
+/// Returns the rows of the consortium's matrix that the profiles have.
+fn matrix() -> io::Result<Vec<ProfileRow>> {
+    let mut rows = super::statement::profile("hpc")?.rows;
+    rows.retain(|row| !row.id.is_empty());
+    Ok(rows)
+}
+
+/// Returns the ids of the rows that `are` true of, such as `SES-6, SES-7`.
+fn named(rows: &[ProfileRow], are: impl Fn(&ProfileRow) -> bool) -> String {
+    let ids: Vec<&str> = rows.iter().filter(|row| are(row)).map(|row| row.id.as_str()).collect();
+    ids.join(", ")
 }
 
 /// Reads a form from a file. Refuses unknown names, so that no answer is lost.

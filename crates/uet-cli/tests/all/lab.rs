@@ -301,7 +301,7 @@ fn conformance_statement_is_compared_with_device_and_results() {
     let form = uet(&["pics"]);
     assert_eq!(form.code, 0);
     assert!(
-        form.out.contains("\nPDS-ACK-004 = \"?\"\n") && form.out.contains("\nrud = \"?\"\n"),
+        form.out.contains("\nPDS-ACK-004 = \"?\"\n") && form.out.contains("\nrud = \"?\"  # PDS-1\n"),
         "{}",
         form.out
     );
