@@ -2,7 +2,7 @@
 
 use crate::axis::MODE;
 use crate::packets::nominal;
-use crate::{AckBuilder, Outcome, Pdc, Phase, RxPacket, Show, Stop, Test};
+use crate::{AckBuilder, Outcome, Pdc, Phase, RxPacket, Show, Stop, Test, require};
 use core::time::Duration;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -443,6 +443,18 @@ impl Test<'_> {
     /// RTO_Init_Time of the device.
     pub fn rto(&self) -> Duration {
         Duration::from_nanos(self.parameter("rto_init_time"))
+    }
+
+    /// The time before which the device retransmits no packet without a reason: Tail_Loss_Time if it reports one, or
+    /// RTO_Init_Time.
+    pub fn earliest_retransmission(&self) -> Duration {
+        let tail = self.reported("tail_loss_time").map(Duration::from_nanos);
+        tail.map_or(self.rto(), |tail| tail.min(self.rto()))
+    }
+
+    /// Skips the rule if the device reports a Tail_Loss_Time: sources leave open how it changes the schedule of timeouts.
+    pub fn require_plain_timeouts(&self) -> Outcome {
+        require(self.reported("tail_loss_time").is_none(), "the device has a timer for tail losses")
     }
 
     /// NACK_Retx_Time of the device.

@@ -133,6 +133,9 @@ impl Config {
         if self.pds.default_mpr == 0 {
             return refuse("default_mpr", "must be from 1 to 255");
         }
+        if self.pds.override_mpr_zero_value.is_some_and(|range| !(1..=127).contains(&range)) {
+            return refuse("override_mpr_zero_value", "must be from 1 to 127, or null");
+        }
         if self.pds.general_pdcs == 0 {
             return refuse("general_pdcs", "must be at least 1");
         }
@@ -199,7 +202,7 @@ fn parameters(config: &mut Config) -> BTreeMap<&'static str, &mut dyn Parameter>
     let mut places = BTreeMap::new();
     let Config { pds, ses, secure, congestion, paths, network, seed, version: _ } = config;
     places! { PdsParams of pds => places;
-        payload_mtu default_mpr announced_mpr ack_gen_trigger ack_gen_min_pkt_add ack_on_ecn enb_ack_per_pkt ack_delay
+        payload_mtu default_mpr announced_mpr override_mpr_zero_value ack_gen_trigger ack_gen_min_pkt_add ack_on_ecn enb_ack_per_pkt ack_delay
         max_ack_data_size rto_init_time max_rto_retx_cnt nack_retx_time max_nack_retx_cnt
         close_req_time new_pdc_time pds_clear_time clear_request_time max_clear_requests limit_psn_range psn_range
         start_psn start_psn_distance start_rcvd_bytes syn_retx_safety_time first_pdcid general_pdcs reserved_pdcs idle_time tx_queue
@@ -388,7 +391,17 @@ mod tests {
     #[test]
     fn the_table_of_parameters_has_their_names_types_and_defaults() {
         // The built-in NIC does not report these.
-        let others = ["alpha", "dscps", "eta", "fi", "headers", "trailer", "unsupported_control"];
+        let others = [
+            "alpha",
+            "dscps",
+            "eta",
+            "fi",
+            "headers",
+            "max_tail_loss_retx",
+            "tail_loss_time",
+            "trailer",
+            "unsupported_control",
+        ];
         let table = PARAMETERS.iter().filter(|parameter| !others.contains(&parameter.name));
         let table: BTreeMap<String, Value> =
             table.map(|parameter| (parameter.name.into(), parameter.value())).collect();

@@ -12,6 +12,9 @@ pub struct PdsParams {
     /// The window that this endpoint announces, in units of 128 PSNs; 0 for no limit. Ours. The default equals
     /// `default_mpr`.
     pub announced_mpr: u8,
+    /// Override_MPR_Zero_Value: the number of PSNs, 1 to 127, for which an announced window of 0 stands at both ends; `None`
+    /// for no limit. Open: only its name is public.
+    pub override_mpr_zero_value: Option<u32>,
     /// ACK_Gen_Trigger: the number of received bytes that triggers an ACK.
     pub ack_gen_trigger: u32,
     /// ACK_Gen_Min_Pkt_Add: the minimum number of bytes that a packet counts towards the trigger.
@@ -113,12 +116,26 @@ pub struct PdsParams {
     pub congestion: CcParams,
 }
 
+/// The maximum range of an 8-bit `mpr`. It also applies when no limit is stated, because offset fields have 16 bits.
+const WIDEST: u32 = 255 * 128;
+
+impl PdsParams {
+    /// Returns the number of PSNs for `mpr`. `PDS-WIN-005`: 128 each, 0 for no limit or a configured range.
+    pub(crate) fn mp_range(&self, mpr: u8) -> u32 {
+        match mpr {
+            0 => self.override_mpr_zero_value.unwrap_or(WIDEST).max(1),
+            mpr => u32::from(mpr) * 128,
+        }
+    }
+}
+
 impl Default for PdsParams {
     fn default() -> Self {
         PdsParams {
             payload_mtu: 4096,
             default_mpr: 8,
             announced_mpr: 8,
+            override_mpr_zero_value: None,
             ack_gen_trigger: 16_384,
             ack_gen_min_pkt_add: 1024,
             ack_on_ecn: true,

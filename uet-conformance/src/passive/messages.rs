@@ -11,6 +11,8 @@ impl Rules<'_> {
     pub(super) fn neighbors(&mut self, flow: &Direction, index: i64) {
         let part = |index| flow.requests.get(&index).and_then(|sent| Some((sent.part?, sent.number)));
         let Some((this, _)) = part(index) else { return };
+        let named = this.message_id != 0 || this.opcode == Opcode::UET_DATAGRAM_SEND;
+        self.hold(SES_CUT_007, None, named, || "message_id is 0, which is reserved".into());
         if let Some((before, number)) = part(index - 1) {
             self.pair(number, before, this);
         }

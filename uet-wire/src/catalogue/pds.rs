@@ -75,7 +75,7 @@ catalogue! {
     PDS_WIN_004 "PDS-WIN-004" Must "3.5.12.6" 2 "behaviour"
         "A source sends no PSN above the cumulative PSN + MP_RANGE";
     PDS_WIN_005 "PDS-WIN-005" Must "3.5.12.6" 2 "behaviour"
-        "mpr counts units of 128 PSNs; 0 means no limit";
+        "mpr counts units of 128 PSNs; 0 means no limit, or the range that Override_MPR_Zero_Value states";
 
     PDS_ACK_001 "PDS-ACK-001" Must "3.5.12.2" 2 "behaviour"
         "A target acknowledges a packet with syn at once";

@@ -22,14 +22,14 @@ catalogue! {
 
     SES_GEN_001 "SES-GEN-001" Must "3.4.1" 2 "behaviour"
         "A target refuses a send whose generation differs from that of its index";
-    SES_GEN_002 "SES-GEN-002" Should "3.4.1" 1 "behaviour"
+    SES_GEN_002 "SES-GEN-002" Should "3.4.6.3.2" 2 "behaviour"
         "A target answers BAD_GENERATION to a generation that is not current, with the current one in ri_generation";
-    SES_GEN_003 "SES-GEN-003" Should "3.4.1" 1 "behaviour"
+    SES_GEN_003 "SES-GEN-003" Should "3.4.6.3.2" 2 "behaviour"
         "The generation is 0 unless another one is configured";
-    SES_IDX_001 "SES-IDX-001" Should "3.4.1" 1 "behaviour"
+    SES_IDX_001 "SES-IDX-001" Should "3.4.1" 2 "behaviour"
         "A disabled index answers DISABLED, even if no receive would match";
-    SES_IDX_002 "SES-IDX-002" Should "3.4.1" 1 "behaviour"
-        "An ordered index without buffers answers DISABLED_GEN until its generation is raised";
+    SES_IDX_002 "SES-IDX-002" Should "3.4.1" 2 "behaviour"
+        "On an ordered context, an index without buffers answers DISABLED_GEN until its generation is raised";
 
     SES_MEM_001 "SES-MEM-001" Must "3.4.1" 2 "behaviour"
         "The memory key selects the region in the table of the index";
@@ -54,6 +54,8 @@ catalogue! {
         "The first packet of a message carries header_data; the others carry payload_length and message_offset instead";
     SES_CUT_006 "SES-CUT-006" Must "3.4.2" 2 "behaviour"
         "All packets of a message carry the buffer_offset of the message";
+    SES_CUT_007 "SES-CUT-007" Should "3.4.2" 2 "behaviour"
+        "A request with a standard header has a message_id other than 0, except a datagram";
     SES_ORDER_001 "SES-ORDER-001" Should "3.5.8" 1 "behaviour"
         "A source sends a message completely on its context before it begins the next one";
 
@@ -117,7 +119,7 @@ catalogue! {
         "After an error, a target discards the rest of the message and answers it with the same code";
     SES_ERR_005 "SES-ERR-005" Must "3.4.2" 2 "behaviour"
         "A packet with ie = 1 ends its message and touches no memory";
-    SES_ERR_006 "SES-ERR-006" Should "3.4.2" 1 "behaviour"
+    SES_ERR_006 "SES-ERR-006" Should "3.4.2" 2 "behaviour"
         "A target answers a packet with ie = 1 with INITIATOR_ERR, or with an earlier error of its message";
     SES_ERR_007 "SES-ERR-007" Must "3.4.2" 1 "behaviour"
         "UET_MSG_ERROR ends an incomplete message, with som = 0, eom = 1, and the end of its data in message_offset";

@@ -105,7 +105,7 @@ catalogue! {
         "A packet is never fragmented: IPv4 has DF set";
     WIRE_IP_002 "WIRE-IP-002" Must "3.5" 2 "wire-format"
         "The IPv4 checksum must be that of the header";
-    WIRE_UDP_001 "WIRE-UDP-001" Should "3.5" 2 "wire-format"
+    WIRE_UDP_001 "WIRE-UDP-001" Should "3.5.10.1" 2 "wire-format"
         "The UDP checksum is sent as 0";
     WIRE_CRC_001 "WIRE-CRC-001" Must "3.5" 2 "wire-format"
         "The CRC trailer must equal the CRC-32C of the packet";

@@ -62,6 +62,7 @@ configurations! {
     acks_seldom: {"ack_gen_trigger": 65536, "ack_gen_min_pkt_add": 64, "ask_ack_at_eom": false};
     acks_late: {"ack_delay": 5_000_000, "ack_on_ecn": false};
     announces_a_small_window: {"announced_mpr": 2};
+    announces_zero_for_a_small_window: {"announced_mpr": 0, "override_mpr_zero_value": 64};
     announces_a_large_window: {"announced_mpr": 64, "default_mpr": 4};
     sends_no_data_in_acks: {"max_ack_data_size": 0};
     sends_all_data_in_acks: {"max_ack_data_size": 4096};
@@ -81,7 +82,8 @@ configurations! {
     takes_the_shortest_headers: {"form": "shortest", "small_index": "index", "explicit_completion": true};
     names_errors_otherwise: {
         "out_of_range": "BAD_ADDR", "denied": "AT_PERM", "too_long": "refuse", "restart": "offset",
-        "abort": "initiator_error", "ready_tokens": "sender_first", "negotiation": false
+        "abort": "initiator_error", "ready_tokens": "sender_first", "negotiation": false,
+        "accept_zero_token": true
     };
     has_little_room: {"idle_time": 100_000, "general_pdcs": 16, "stored_responses": 16};
     gives_up_early: {
@@ -104,7 +106,7 @@ fn of_the_reference_provider() -> Value {
         (name.to_owned(), serde_json::from_str(value).unwrap())
     };
     let mut parameters: serde_json::Map<String, Value> = lines.lines().map(value).collect();
-    assert_eq!(parameters.len(), 4);
+    assert_eq!(parameters.len(), 6);
     parameters.insert("explicit_completion".into(), true.into());
     parameters.into()
 }

@@ -350,7 +350,7 @@ impl Pdc {
         at: Option<crate::Time>,
     ) -> Result<AckCc, Unbuildable> {
         let mpr = shared.params.announced_mpr;
-        self.destination.permit(super::destination::mp_range(mpr));
+        self.destination.permit(shared.params.mp_range(mpr));
         let cack = self.destination.cack();
         let source = CreditSource { address: self.peer, ccc_id: self.peer_ccc, class: self.class };
         let answered = Answered {

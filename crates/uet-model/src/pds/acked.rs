@@ -92,7 +92,7 @@ impl Pdc {
         let (cack, clear) = (self.source.cack(), self.source.clear());
         let current = self.source.acknowledged(ack.cack_psn());
         if let Some(sack) = sack.filter(|_| current) {
-            self.source.stated(sack.mpr());
+            self.source.stated(shared.params.mp_range(sack.mpr()));
         }
         // A plain ACK states no range, so the last one stays in force.
         self.source.slide();

@@ -8,17 +8,6 @@ use slab::Slab;
 use std::collections::VecDeque;
 use uet_wire::Psn;
 
-/// The maximum range of an 8-bit `mpr`. It also applies when no limit is stated, because offset fields have 16 bits.
-const WIDEST: u32 = 255 * 128;
-
-/// Returns the number of PSNs for `mpr`. `PDS-WIN-005`: 128 each, 0 for no limit.
-pub(super) fn mp_range(mpr: u8) -> u32 {
-    match mpr {
-        0 => WIDEST,
-        mpr => u32::from(mpr) * 128,
-    }
-}
-
 /// The state of a PSN above the cumulative one.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(feature = "explore", derive(Hash))]
@@ -119,7 +108,7 @@ impl PdcDestination {
     /// `PDS-SYN-008`: a direction starts with everything before Start_PSN received and cleared.
     pub(super) fn new(start: Psn, params: &PdsParams) -> Self {
         let cack = start - 1;
-        let range = mp_range(params.default_mpr.max(1));
+        let range = params.mp_range(params.default_mpr.max(1));
         PdcDestination {
             cack,
             contiguous: cack,

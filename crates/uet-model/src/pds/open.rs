@@ -208,7 +208,7 @@ impl Pds {
             return Err(params.nack_trimmed_syn.then(|| trim_code(trimmed)));
         }
         // `PDS-OPEN-004`
-        if offset >= super::destination::mp_range(params.default_mpr.max(1)) {
+        if offset >= params.mp_range(params.default_mpr.max(1)) {
             return Err(Some(NackCode::INVALID_SYN));
         }
         if mode == Mode::Rod && offset > 0 && !params.rod_opens_early {

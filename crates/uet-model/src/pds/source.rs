@@ -2,7 +2,6 @@
 //!
 //! `PDS-PSN-006`: [`Psn`] compares modulo 2^32.
 
-use super::destination::mp_range;
 use super::list::{List, NOWHERE, SlabKey};
 use crate::cc::RcvdBytes;
 use crate::{MessageKey, PdsParams};
@@ -56,7 +55,7 @@ impl PdcSource {
     /// window.
     pub(super) fn new(start: Psn, params: &PdsParams) -> Self {
         let before = start - 1;
-        let range = mp_range(params.default_mpr.max(1));
+        let range = params.mp_range(params.default_mpr.max(1));
         let offset = (range - 1).min(PsnOffset::MAX.get().into());
         PdcSource {
             start,
@@ -159,8 +158,8 @@ impl PdcSource {
 
     /// `PDS-WIN-002`, `PDS-WIN-003`: applies a range from an ACK that is not older than the newest. The window never
     /// shrinks.
-    pub(super) fn stated(&mut self, mpr: u8) {
-        self.range = mp_range(mpr);
+    pub(super) fn stated(&mut self, range: u32) {
+        self.range = range;
         self.slide();
     }
 
@@ -275,9 +274,9 @@ mod tests {
     fn a_smaller_range_takes_nothing_back() {
         let mut source = source(333, 8);
         assert!(source.acknowledged(Psn(332)));
-        source.stated(1);
+        source.stated(128);
         assert_eq!(source.limit, Psn(1356));
-        source.stated(16);
+        source.stated(2048);
         assert_eq!(source.limit, Psn(332 + 2048));
     }
 }

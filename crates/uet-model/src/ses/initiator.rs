@@ -200,7 +200,7 @@ impl Ses {
     pub(super) fn name_again(&mut self, id: OperationId) -> u16 {
         loop {
             self.next.message = self.next.message.wrapping_add(1);
-            // There are more ids than operations in flight.
+            // `SES-CUT-007`: 0 is reserved. There are more ids than operations in flight.
             if self.next.message != 0 && !self.by_message.contains_key(&self.next.message) {
                 self.by_message.insert(self.next.message, id);
                 return self.next.message;

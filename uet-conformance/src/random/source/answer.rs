@@ -57,10 +57,12 @@ impl Player<'_, '_> {
             let told = format!("cack_psn {}, {} packets sent", ack.cack_psn(), own.next);
             return self.broken(PDS_PSN_002, "a cumulative PSN that has been sent", told);
         }
+        // `PDS-WIN-005`: 0 means no limit, unless the device gives it a range.
+        let of_zero = self.t.reported("override_mpr_zero_value").map_or(1 << 20, |range| range as u32);
         if covered >= own.covered {
             if let Some(sack) = seen.ack_cc() {
                 let mpr = u32::from(sack.sack().mpr());
-                own.window = if mpr == 0 { 1 << 20 } else { mpr * 128 };
+                own.window = if mpr == 0 { of_zero } else { mpr * 128 };
             }
         }
         own.covered = own.covered.max(covered);

@@ -36,8 +36,9 @@ pub(crate) fn header(psn: u32, change: impl FnOnce(RequestMut) -> RequestMut) ->
     change(request.spdcid(HERE).dpdcid(THERE)).done().unwrap()
 }
 
+/// Builds a write of one packet. Message id 0 is reserved.
 pub(crate) fn write(message: u16) -> Std {
-    let head = Std::build(Opcode::UET_WRITE).head(|head| head.som(true).eom(true)).message_id(message);
+    let head = Std::build(Opcode::UET_WRITE).head(|head| head.som(true).eom(true)).message_id(message.max(1));
     head.address(|a| a.job_id(101)).request_length(4).done().unwrap()
 }
 

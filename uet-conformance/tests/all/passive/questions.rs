@@ -16,6 +16,19 @@ fn read(psn: u32, length: u32, som: bool, eom: bool, offset: u32) -> Vec<u8> {
     frame(true, 7, 0, header(psn, same), Some(ses.into()), b"")
 }
 
+/// `SES-CUT-007`
+#[test]
+fn message_id_zero_is_reserved() {
+    for (opcode, message, found) in
+        [(Opcode::UET_WRITE, 0, 1), (Opcode::UET_WRITE, 1, 0), (Opcode::UET_DATAGRAM_SEND, 0, 0)]
+    {
+        let ses = Std::build(opcode).head(|head| head.som(true).eom(true)).message_id(message);
+        let ses = ses.address(|a| a.job_id(101)).request_length(4).done().unwrap();
+        let frame = frame(true, 7, 0, header(5, same), Some(ses.into()), b"data");
+        finds(&[frame], &[("SES-CUT-007", 1)][..found]);
+    }
+}
+
 #[test]
 fn last_packet_of_a_read_has_eom() {
     finds(&[read(5, 16, true, true, 0)], &[]);

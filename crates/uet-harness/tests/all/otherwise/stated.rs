@@ -1,10 +1,10 @@
 //! Devices that state what they lack, or what they do otherwise.
 
-use super::{Hears, device, get, hears_all, is_control, others, pdcid, results, says_all};
+use super::{Hears, Says, device, get, hears_all, is, is_control, others, pdcid, results, says_all, set};
 use serde_json::json;
 use uet_conformance::{Verdict, Wire};
 use uet_wire::pds::Nack;
-use uet_wire::registry::{CtlType, NackCode, Opcode};
+use uet_wire::registry::{CtlType, NackCode, Opcode, PdsType, ReturnCode};
 use uet_wire::ses::Ses;
 use uet_wire::{Psn, Uet, UetBuf};
 
@@ -39,6 +39,42 @@ fn passes_with(capabilities: &[&str], least: usize) {
     assert_eq!(others(&result, &[Verdict::Pass, Verdict::Skipped]), Vec::<String>::new());
     let passed = result.count(Verdict::Pass);
     assert!(passed >= least, "{passed} rules passed");
+}
+
+/// A device with a timer for tail losses retransmits before RTO_Init_Time.
+#[test]
+fn it_retransmits_lost_tails_early() {
+    let ids = ["retransmit/rto-init-time", "retransmit/back-off", "retransmit-timer/schedule"];
+    let mut device = device(hears_all, says_all);
+    // The NIC retransmits after a quarter of that.
+    device.welcome.parameters.insert("rto_init_time".into(), json!(400_000));
+    let result = results(&mut device, &ids);
+    assert_eq!(result.count(Verdict::Fail), 3, "{:?}", others(&result, &[]));
+    device.welcome.parameters.insert("tail_loss_time".into(), json!(100_000));
+    let result = results(&mut device, &ids);
+    assert_eq!(others(&result, &[Verdict::Pass, Verdict::Skipped]), Vec::<String>::new());
+    assert_eq!((result.count(Verdict::Pass), result.count(Verdict::Skipped)), (1, 2));
+}
+
+/// A device may disable an index out of buffers for ordered contexts only.
+#[test]
+fn it_disables_no_index_for_unordered_contexts() {
+    let says: Says = |device, mut wire| {
+        let ordered = device.held.is_none();
+        if ordered && get(&wire, "ses.return_code") == Some(ReturnCode::DISABLED_GEN.code().into()) {
+            set(&mut wire, "ses.return_code", ReturnCode::NO_MATCH.code().into());
+        }
+        device.came.push_back(wire);
+    };
+    // An ordered request arrives before any answer.
+    let hears: Hears = |device, wire| {
+        if is(wire, "pds.type", PdsType::ROD_REQ.code()) {
+            device.held = Some(Vec::new());
+        }
+        true
+    };
+    let result = results(&mut device(hears, says), &["addressing/no-buffers"]);
+    assert_eq!(others(&result, &[Verdict::Pass]), Vec::<String>::new());
 }
 
 /// Without capability `ecn`, no rule asks for an answer to a mark.

@@ -139,6 +139,25 @@ pub(super) const RULES: &[Rule] = &[
             t.post(post(PostKind::Write, peer, 64))?;
             expect_another_context(t, &target, PDS_CLOSE_004, since)
         }),
+    rule(
+        "source-close/covered",
+        "A CACK_PSN that covers CLOSE_COMMAND ends the context, whatever PSN the ACK names",
+    )
+    .checks(&[PDS_PSN_005, PDS_CLOSE_002, PDS_SYN_001, PDS_SYN_007])
+    .run(|t| {
+        let (peer, target) = idle_context(t)?;
+        close(t, peer)?;
+        let (_, command) = expect_close(t, &target, PDS_CLOSE_002)?;
+        let ack = target.pdc.ack(target.psn(0)).cack(command.psn());
+        target.answer(t, AckBuilder { response: None, ..ack })?;
+        t.settle()?;
+        let (span, since) = (4 * t.rto(), t.now());
+        t.expect_none(PDS_PSN_005, "no retransmitted CLOSE_COMMAND", span, |seen| {
+            target.control(seen, CtlType::CLOSE_COMMAND)
+        })?;
+        t.post(post(PostKind::Write, peer, 64))?;
+        expect_another_context(t, &target, PDS_PSN_005, since)
+    }),
     rule("source-close/pdcid-reuse", "A reused PDCID starts at least 2^16 PSNs from its last PSN")
         .checks(&[PDS_SYN_007, PDS_CLOSE_002])
         .run(|t| {

@@ -151,7 +151,7 @@ fn expect_ignored(t: &mut Test<'_>, nacks: impl Fn(&Target, &mut Test<'_>) -> Ou
     let requirement = if affected { PDS_PDC_003 } else { PDS_RTO_001 };
     let again = target.expect_again(t, requirement, 1, t.later())?;
     let waited = again.seen.at.saturating_sub(target.asked);
-    let bound = Bound::from(t.rto()).from_parameter("rto_init_time");
+    let bound = Bound::from(t.earliest_retransmission()).from_parameter("rto_init_time");
     t.at_least(PDS_PDC_003, "the time before the retransmission", bound, waited);
     target.ack(t, 1)?;
     t.ends(PDS_PDC_003, written, Status::Ok)

@@ -60,13 +60,14 @@ pub(super) const RULES: &[Rule] = &[
             let (mut target, _) = message_in_flight(t, 1)?;
             let again = target.expect_again(t, PDS_RTO_001, 1, t.later())?;
             let waited = again.seen.at.saturating_sub(target.asked);
-            let bound = Bound::from(t.rto()).from_parameter("rto_init_time");
+            let bound = Bound::from(t.earliest_retransmission()).from_parameter("rto_init_time");
             t.at_least(PDS_RTO_002, "the time before the retransmission", bound, waited);
             Ok(())
         }),
     rule("retransmit/back-off", "The timeout doubles with each retransmission")
         .checks(&[PDS_RTO_002, PDS_RTO_001])
         .measure(|t| {
+            t.require_plain_timeouts()?;
             require_retransmissions(t, 2)?;
             let count = retransmissions(t, 4)?;
             let (mut target, _) = message_in_flight(t, 1)?;

@@ -180,7 +180,7 @@ pub(super) const RULES: &[Rule] = &[
             target.refuse(t, NackCode::ROD_OOO, 2)?;
             let again = target.expect_again(t, PDS_RTO_001, 3, t.later())?;
             let waited = again.seen.at.saturating_sub(target.asked);
-            let least = Bound::from(t.rto()).from_parameter("rto_init_time");
+            let least = Bound::from(t.earliest_retransmission()).from_parameter("rto_init_time");
             t.at_least(PDS_NACK_002, "the time before the retransmission", least, waited);
             target.expect_none(t, PDS_NACK_002, "no acknowledged packet", t.rto(), |n| n < 3)?;
             target.ack(t, 3)?;

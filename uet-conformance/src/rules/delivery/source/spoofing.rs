@@ -205,7 +205,7 @@ fn expect_outstanding(
     t.is_open(requirement, written)?;
     let again = target.expect_again(t, requirement, n, t.later())?;
     let waited = again.seen.at.saturating_sub(target.asked);
-    let bound = Bound::from(t.rto()).from_parameter("rto_init_time");
+    let bound = Bound::from(t.earliest_retransmission()).from_parameter("rto_init_time");
     t.at_least(requirement, "the time before the retransmission", bound, waited);
     t.is_open(requirement, written)?;
     target.ack(t, n)?;

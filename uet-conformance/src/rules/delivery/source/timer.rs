@@ -76,6 +76,7 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[PDS_RTO_001, PDS_RTO_002, PDS_RTO_005])
         .over(&[&MODE, &CARRIER, &PACKET])
         .measure(|t| {
+            t.require_plain_timeouts()?;
             positive_limit(t)?;
             let times = transmissions(t, t.value(&PACKET))?;
             t.at_least(PDS_RTO_001, "transmissions of the packet", 2, times.len());

@@ -164,7 +164,7 @@ pub(super) const RULES: &[Rule] = &[
             check_highest(t, PDS_WIN_002, &target, edge, "the mpr of the newest ACK");
             require_reached(t, &target, edge)
         }),
-    rule("source-window/no-limit", "With mpr = 0 the window has no limit and the message completes")
+    rule("source-window/no-limit", "A message completes although each ACK has mpr = 0")
         .checks(&[PDS_WIN_005])
         .run(|t| {
             let range = smallest_range(t)?;

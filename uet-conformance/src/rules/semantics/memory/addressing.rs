@@ -145,9 +145,10 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[SES_IDX_001])
         .needs(&[SEND, RECEIVE, INDICES])
         .run(disabled_no_receive),
-    rule("addressing/no-buffers", "An ordered index out of buffers is DISABLED_GEN until a new generation")
+    rule("addressing/no-buffers", "On ROD, an index out of buffers is DISABLED_GEN until a new generation")
         .checks(&[SES_IDX_002])
-        .needs(&[SEND, RECEIVE, INDICES, PARAMETERS])
+        .needs(&[ROD, SEND, RECEIVE, INDICES, PARAMETERS])
+        .over(&[&START])
         .run(no_buffers),
 ];
 
@@ -328,7 +329,7 @@ fn disabled_no_receive(t: &mut Test<'_>) -> Outcome {
 fn no_buffers(t: &mut Test<'_>) -> Outcome {
     t.configure("max_unexpected", 0)?;
     t.call(SetIndices { ordered: Some(true), generation: Some(4), ..indices(1) })?;
-    let mut session = t.session();
+    let mut session = t.ordered_session();
     let current = |id, generation| Message { generation, ..send_to(300, id) };
     for id in [1, 2] {
         let psn = session.ask(t, &current(id, 4).whole()?)?;

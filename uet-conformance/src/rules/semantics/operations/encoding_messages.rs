@@ -147,10 +147,11 @@ pub(super) const RULES: &[Rule] = &[
             Ok(())
         }),
     rule("ses-encoding/message-ids", "Two messages in flight have different message_ids")
-        .checks(&[SES_CUT_003])
+        .checks(&[SES_CUT_003, SES_CUT_007])
         .over(&[&MODE, &CARRIER, &START])
         .run(|t| {
             let mut seen = message_ids_of_two(t)?;
+            t.holds(SES_CUT_007, "no message_id is 0", !seen.contains(&Some(0)), format!("{seen:?}"));
             seen.sort();
             seen.dedup();
             t.check(SES_CUT_003, "different ids:", 2, seen.len());
