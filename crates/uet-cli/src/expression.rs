@@ -23,7 +23,7 @@ enum Node {
     And(Vec<Node>),
     Not(Box<Node>),
     Present(&'static str),
-    Compare(&'static str, Comparison, Value),
+    Compare(&'static str, Comparison, Operand),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -79,7 +79,7 @@ impl Number {
 
 /// The right side of a comparison.
 #[derive(Clone, Debug)]
-enum Value {
+enum Operand {
     Number(Number),
     /// An address of this many bits.
     Address(usize, u128),
@@ -110,13 +110,13 @@ impl Node {
     }
 }
 
-fn compare(comparison: Comparison, place: Option<&Place>, number: Number, value: &Value) -> bool {
+fn compare(comparison: Comparison, place: Option<&Place>, number: Number, value: &Operand) -> bool {
     match (value, place.map(|place| place.row)) {
-        (Value::Number(value), _) => comparison.holds(number, *value),
-        (Value::Address(width, bits), Some(row)) => {
+        (Operand::Number(value), _) => comparison.holds(number, *value),
+        (Operand::Address(width, bits), Some(row)) => {
             row.width() == *width && comparison.holds(number, Number::unsigned(*bits))
         }
-        (Value::Name(name), Some(row)) => match row.kind {
+        (Operand::Name(name), Some(row)) => match row.kind {
             Kind::Code(registry) => registry
                 .entries
                 .iter()
@@ -311,12 +311,12 @@ impl<'t> Parser<'t> {
 }
 
 /// Reads a value of this field.
-fn value(name: &str, word: &str) -> Result<Value, String> {
+fn value(name: &str, word: &str) -> Result<Operand, String> {
     let digits = word.strip_prefix("0x");
     let unsigned = digits.map_or_else(|| word.parse().ok(), |digits| u128::from_str_radix(digits, 16).ok());
     let number = unsigned.map(Number::unsigned).or_else(|| word.parse().ok().map(Number::signed));
     if let Some(number) = number {
-        return Ok(Value::Number(number));
+        return Ok(Operand::Number(number));
     }
     let rows = || places().map(|place| place.row).filter(|row| row.name == name);
     let address = match word.parse() {
@@ -325,12 +325,12 @@ fn value(name: &str, word: &str) -> Result<Value, String> {
         Err(_) => mac(word).map(|address| (48, address)),
     };
     if let Some((width, bits)) = address.filter(|_| rows().any(|row| row.kind == Kind::Address)) {
-        return Ok(Value::Address(width, bits));
+        return Ok(Operand::Address(width, bits));
     }
     if rows().any(|row| row.kind == Kind::Bool) {
         match word {
-            "true" => return Ok(Value::Number(Number::unsigned(1))),
-            "false" => return Ok(Value::Number(Number::unsigned(0))),
+            "true" => return Ok(Operand::Number(Number::unsigned(1))),
+            "false" => return Ok(Operand::Number(Number::unsigned(0))),
             _ => {}
         }
     }
@@ -340,7 +340,7 @@ fn value(name: &str, word: &str) -> Result<Value, String> {
     });
     let (codes, code) = (codes.flatten(), word.to_ascii_uppercase());
     if codes.clone().any(|known| known == code) {
-        Ok(Value::Name(code))
+        Ok(Operand::Name(code))
     } else if codes.clone().next().is_some() {
         Err(near::unknown(&format!("value of {name}"), word, codes))
     } else if rows().any(|row| row.kind == Kind::Address) {

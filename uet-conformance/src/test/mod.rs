@@ -100,6 +100,9 @@ impl<'a> Test<'a> {
 
     /// Plays a script, and returns its record.
     pub(crate) fn play(mut self, script: impl FnOnce(&mut Self) -> Outcome) -> Record {
+        // A device without a control channel does not say if it sets classes.
+        let facts = self.session.facts();
+        self.suite.watch_mut().sees_class = facts.see_class && facts.control;
         let outcome = self.begin().and_then(|()| script(&mut self));
         self.judge_device_passively();
         let is_open = outcome.is_err() || !self.judge.held_since(0);

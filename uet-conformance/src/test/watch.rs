@@ -19,6 +19,8 @@ pub(crate) struct Watch {
     /// Judges the packets of both ends by the rules for captures.
     checker: Checker,
     findings: VecDeque<Finding>,
+    /// True if the link shows traffic classes, and the device sets them.
+    pub(super) sees_class: bool,
     /// True if the suite has sent a packet that no peer sends, so that findings about the device may follow from it.
     deviates: bool,
     /// Ends, and numbers of idempotent requests, of packets that no peer sends. Nobody observes the answers
@@ -46,8 +48,11 @@ impl Watch {
         }
     }
 
-    /// Judges the traffic class of a packet of the device. Links show no class of the suite's packets.
+    /// Judges the traffic class of a packet of the device, on a link that shows it. No link shows that of the suite's packets.
     fn judge_class(&mut self, packet: &Observed<'_>, wire: &Wire) {
+        if !self.sees_class {
+            return;
+        }
         let (Some(pds), Some(high)) = (packet.uet.pds, wire.high) else { return };
         let due = match pds {
             Pds::Control(header) if header.ctl_type() != CtlType::CREDIT => return,

@@ -166,6 +166,8 @@ fn adjust(old: &[u8], new: &mut [u8], at: usize, ranges: &[core::ops::Range<usiz
 enum OldCrc {
     /// In reverse byte order.
     Reversed,
+    /// Right if the UDP checksum at this offset of the IP packet counts as 0.
+    WithoutChecksum(usize),
     /// With this difference to the right one.
     Difference(u32),
 }
@@ -180,11 +182,27 @@ fn crc_of(packet: &Packet<'_>, trailer: TrailerKind, ip_packet: Option<&[u8]>) -
     }
     let right = crc::over_ip_packet(covered)?;
     let difference = u32::from_be_bytes(*last) ^ right;
+    let offsets = packet.offsets();
+    let checksum = offsets.transport.zip(offsets.ip).and_then(|(udp, ip)| Some(udp.checked_sub(ip)? + 6));
+    let checksum = checksum.filter(|at| {
+        difference != 0 && packet.udp.is_some() && {
+            crc_without_checksum(covered, *at) == Some(u32::from_be_bytes(*last))
+        }
+    });
     if u32::from_le_bytes(*last) == right {
         Some(OldCrc::Reversed)
+    } else if let Some(checksum) = checksum {
+        Some(OldCrc::WithoutChecksum(checksum))
     } else {
         (has_trailer || difference == 0).then_some(OldCrc::Difference(difference))
     }
+}
+
+/// Returns the CRC of the bytes of an IP packet with a UDP checksum of 0, which begins at this offset.
+fn crc_without_checksum(covered: &[u8], checksum: usize) -> Option<u32> {
+    let mut covered = covered.to_vec();
+    covered.get_mut(checksum..checksum.checked_add(2)?)?.fill(0);
+    crc::over_ip_packet(&covered)
 }
 
 impl OldCrc {
@@ -194,6 +212,9 @@ impl OldCrc {
         let Some(right) = crc::over_ip_packet(covered) else { return };
         *last = match self {
             OldCrc::Reversed => right.to_le_bytes(),
+            OldCrc::WithoutChecksum(checksum) => {
+                crc_without_checksum(covered, *checksum).unwrap_or(right).to_be_bytes()
+            }
             OldCrc::Difference(difference) => (right ^ difference).to_be_bytes(),
         };
     }

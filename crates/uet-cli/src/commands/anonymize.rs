@@ -40,7 +40,7 @@ pub(super) struct Anonymize {
     /// The new capture
     #[arg(value_name = "OUT")]
     output: PathBuf,
-    /// Key of the replacements: captures with one key have equal replacements. Whoever has it can undo them
+    /// Key of the replacements: captures with one key have equal replacements. A holder of the key can undo them
     /// [default: random]
     #[arg(long, value_name = "KEY")]
     seed: Option<String>,
@@ -51,7 +51,7 @@ pub(super) struct Anonymize {
     deployment: Deployment,
 }
 
-/// What stays visible, for the manifest.
+/// The visible properties, for the manifest.
 const KEPT: [&str; 10] = [
     "lengths of packets, messages and payload",
     "times",
@@ -76,14 +76,14 @@ impl Anonymize {
                 Mapping::new(&random)
             }
         };
-        let mut rewriter = Rewriter {
+        let mut rewriter = Anonymization {
             decoder: self.deployment.decoder(false)?,
             anonymizer: Anonymizer::new(mapping, self.deployment.options()),
             out: None,
             output: self.output.clone(),
             section: String::new(),
             comment: String::new(),
-            counts: Counts::default(),
+            counts: AnonymizedPackets::default(),
         };
         match records(&self.input, Start::Eth, &mut rewriter) {
             Ok(()) => {}
@@ -91,8 +91,8 @@ impl Anonymize {
             Err(error) => return Err(about(&self.input, error)),
         }
         rewriter.out().map_err(|error| about(&self.output, error))?;
-        let Rewriter { anonymizer, out, counts, .. } = rewriter;
-        let Counts { packets, decrypted, secured, unread, comments } = counts;
+        let Anonymization { anonymizer, out, counts, .. } = rewriter;
+        let AnonymizedPackets { packets, decrypted, secured, unread, comments } = counts;
         if secured > 0 {
             complain(format_args!(
                 "warning: {} left out, because no key opens them: give keys with --keys FILE",
@@ -120,7 +120,7 @@ impl Anonymize {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Counts {
+struct AnonymizedPackets {
     packets: u64,
     decrypted: u64,
     /// Secured packets that no key opens.
@@ -131,7 +131,7 @@ struct Counts {
     comments: u64,
 }
 
-struct Rewriter {
+struct Anonymization {
     decoder: Decoder,
     anonymizer: Anonymizer,
     /// Started with the first packet.
@@ -140,10 +140,10 @@ struct Rewriter {
     /// The comments of the new capture and of its next packet.
     section: String,
     comment: String,
-    counts: Counts,
+    counts: AnonymizedPackets,
 }
 
-impl Rewriter {
+impl Anonymization {
     fn out(&mut self) -> io::Result<&mut EthernetCapture> {
         let out = match self.out.take() {
             Some(out) => out,
@@ -153,7 +153,7 @@ impl Rewriter {
     }
 }
 
-impl Taker for Rewriter {
+impl Taker for Anonymization {
     fn packet(&mut self, record: Record<'_>) -> io::Result<ControlFlow<()>> {
         self.counts.packets += 1;
         let comment = core::mem::take(&mut self.comment);

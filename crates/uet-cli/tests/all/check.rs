@@ -117,7 +117,7 @@ fn many_findings_of_a_kind_are_counted() {
         run.out
     );
     assert!(
-        run.out.ends_with(" 15 findings (15 errors); 3 requirements judged over several packets\n"),
+        run.out.ends_with(" 15 findings (15 errors); 4 requirements judged over several packets\n"),
         "{}",
         run.out
     );

@@ -6,7 +6,8 @@ use std::path::Path;
 use uet_conformance::RULES;
 use uet_conformance::coverage::{self, RequirementCoverage};
 use uet_wire::catalogue::{self, Requirement};
-use uet_wire::layout;
+use uet_wire::layout::{self, Kind};
+use uet_wire::registry::{Entry, Registry};
 
 fn current(name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
@@ -21,7 +22,7 @@ fn current(name: &str, text: &str) {
 fn the_headers_are_drawn_as_the_codec_has_them() {
     let mut page = String::from(
         "# Headers\n\nGenerated from the tables of uet-wire; [wire-format.md](wire-format.md) says what they are for, and \
-         `uet layout HEADER` draws one.\n",
+         `uet layout HEADER` draws one. The [code points](#code-points) follow the headers.\n",
     );
     for layout in layout::ALL {
         let drawing = uet_wire::draw(layout).to_string();
@@ -30,7 +31,35 @@ fn the_headers_are_drawn_as_the_codec_has_them() {
         drawing.lines().for_each(|line| page += &format!("{}\n", line.trim_end()));
         page += "```\n";
     }
+    page += "\n## Code points\n";
+    code_points(&mut page);
     current("headers.md", &page);
+}
+
+/// Adds a table for each registry, in the order of the headers that have its fields.
+fn code_points(page: &mut String) {
+    let mut fields: Vec<(&Registry, Vec<&str>)> = Vec::new();
+    for field in layout::ALL.iter().flat_map(|layout| layout.fields()) {
+        let Kind::Code(registry) = field.row.kind else { continue };
+        match fields.iter_mut().find(|(known, _)| known.name == registry.name) {
+            Some((_, names)) if names.contains(&field.row.name) => {}
+            Some((_, names)) => names.push(field.row.name),
+            None => fields.push((registry, vec![field.row.name])),
+        }
+    }
+    for (registry, names) in fields {
+        let Registry { title, width, entries, vendor, .. } = registry;
+        let _ = write!(page, "\n### {title}\n\n`{}`, {width} bits\n\n", names.join("`, `"));
+        page.push_str("| number | name | meaning |\n| ---: | --- | --- |\n");
+        for Entry { code, name, doc, since, until } in *entries {
+            let since = since.map(|version| format!(", since {version}")).unwrap_or_default();
+            let until = until.map(|version| format!(", until {version}")).unwrap_or_default();
+            let _ = writeln!(page, "| {code} | {name} | {}{since}{until} |", doc.replace('|', "\\|"));
+        }
+        for (first, last) in *vendor {
+            let _ = writeln!(page, "| {first} to {last} | | for vendors |");
+        }
+    }
 }
 
 #[test]

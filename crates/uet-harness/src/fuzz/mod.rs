@@ -147,7 +147,7 @@ pub struct PassedPacket {
     pub at: Duration,
     /// The packet.
     pub wire: Wire,
-    /// What the fuzzer changed in it: `ses.message_offset 0 to 7`. Empty for a valid packet.
+    /// The changes of the fuzzer in it: `ses.message_offset 0 to 7`. Empty for a valid packet.
     pub change: String,
 }
 

@@ -25,7 +25,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("tss-domains/kinds", "Contexts of two domains of different kinds work side by side")
         .checks(&[TSS_KEY_001])
         .run(|t| {
-            let mut pair = Pair::open(t, TSS_KEY_001, |_| {})?;
+            let mut pair = TwoDomains::open(t, TSS_KEY_001, |_| {})?;
             for n in [1, 2] {
                 pair.check_write(t, n)?;
                 pair.switch(t)?;
@@ -39,7 +39,7 @@ pub(super) const RULES: &[Rule] = &[
             let offset = |domain: &mut SecureDomain| {
                 domain.confidentiality_offset = Some(if domain.ssi { 28 } else { 24 });
             };
-            let mut pair = match Pair::open(t, TSS_AAD_001, offset) {
+            let mut pair = match TwoDomains::open(t, TSS_AAD_001, offset) {
                 // The sources name no offset but the length of the header.
                 Err(Stop::Inconclusive(reason)) => return skip(reason),
                 other => other?,
@@ -51,7 +51,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("tss-domains/key-switch", "A key switch of one domain changes no key of another")
         .checks(&[TSS_AN_002])
         .run(|t| {
-            let mut pair = Pair::open(t, TSS_AN_002, |_| {})?;
+            let mut pair = TwoDomains::open(t, TSS_AN_002, |_| {})?;
             add_key(t)?;
             switch_to(t, true)?;
             for an in [1, 0] {
@@ -65,7 +65,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("tss-domains/epoch", "A new epoch of one domain leaves the epoch of another as it is")
         .checks(&[TSS_EPOCH_002])
         .run(|t| {
-            let mut pair = Pair::open(t, TSS_EPOCH_002, |domain| domain.epoch = 7)?;
+            let mut pair = TwoDomains::open(t, TSS_EPOCH_002, |domain| domain.epoch = 7)?;
             let shield = t.shield()?;
             (shield.installed.epoch, shield.epoch) = (8, 8);
             t.install()?;
@@ -79,7 +79,7 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[TSS_ICV_002])
         .run(|t| {
             t.configure("auth_fail_latch", 4)?;
-            let mut pair = Pair::open(t, TSS_ICV_002, |_| {})?;
+            let mut pair = TwoDomains::open(t, TSS_ICV_002, |_| {})?;
             let (pdc, region) = &pair.contexts[0];
             forge_requests(t, pdc, region, 8)?;
             pair.switch(t)?;
@@ -89,7 +89,7 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[TSS_START_002])
         .run(|t| {
             t.configure("start_psn_method", "expected")?;
-            let mut pair = Pair::open(t, TSS_START_002, |_| {})?;
+            let mut pair = TwoDomains::open(t, TSS_START_002, |_| {})?;
             let start = pair.contexts[1].0.start;
             let mut above = Pdc { start: start + 0x2000, ..t.initiate() };
             let region = pair.contexts[0].1.clone();
@@ -106,7 +106,7 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// A device in two domains with one context in each. The suite acts in one of them at a time.
-struct Pair {
+struct TwoDomains {
     /// The requirement that a failure breaks.
     requirement: &'static Requirement,
     /// The suite's part in the domain in which it does not act.
@@ -115,7 +115,7 @@ struct Pair {
     contexts: [(Pdc, Region); 2],
 }
 
-impl Pair {
+impl TwoDomains {
     /// Makes the device a member of the two domains of the instance, and opens the contexts. `change` acts on
     /// the domain of the kind `SECOND`, in which the suite acts first.
     fn open(
@@ -130,7 +130,7 @@ impl Pair {
         t.install()?;
         let regions = [t.region(1 << 16)?, t.region(1 << 16)?];
         let contexts = regions.map(|region| (t.initiate(), region));
-        let mut pair = Pair { requirement, other, contexts };
+        let mut pair = TwoDomains { requirement, other, contexts };
         for _ in 0..2 {
             t.shield()?.opens = requirement;
             let (pdc, region) = &mut pair.contexts[0];

@@ -133,7 +133,12 @@ pub(super) const RULES: &[Rule] = &[
             let (sent, clear) = (shield.seen.len(), shield.clear);
             t.check(TSS_AN_002, "protected packets:", 0, sent);
             t.check(TSS_AN_002, "packets in the clear:", 0, clear);
-            Ok(())
+            // With the key that it has, the same device sends.
+            t.shield()?.installed.an = 0;
+            t.shield()?.an = false;
+            t.install()?;
+            t.post(post(PostKind::Write, peer, 64))?;
+            Target::accept(t)?.ack(t, 0)
         }),
     rule("tss-send/two-peers", "Packets to two peers have different counters")
         .checks(&[TSS_CTR_001])

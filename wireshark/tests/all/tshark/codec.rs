@@ -175,8 +175,8 @@ fn rules_beyond_random_packets() {
     let frame = frame.crc().ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
     let mut bytes = vec![0; frame.len()];
     frame.emit(&mut bytes).unwrap();
-    // DF is cleared and the checksums are wrong; the CRC covers them in part.
-    for (place, value) in [(20, 0), (24, 0xee), (40, 0x12)] {
+    // DF is cleared, the checksums are wrong, and so is a byte of the payload, which the CRC covers.
+    for (place, value) in [(20, 0), (24, 0xee), (40, 0x12), (200, 0)] {
         bytes[place] = value;
     }
     let (options, preferences) = settings(Trailer::Crc, None);
