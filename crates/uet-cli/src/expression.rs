@@ -237,22 +237,25 @@ impl<'t> Parser<'t> {
 
     /// Reads conditions with `||` between them.
     fn either(&mut self) -> Result<Node, String> {
-        let mut nodes = vec![self.all()?];
-        while self.next == Token::Symbol("||") {
-            self.advance()?;
-            nodes.push(self.all()?);
-        }
-        Ok(Node::Or(nodes))
+        self.joined("||", Self::all).map(Node::Or)
     }
 
     /// Reads conditions with `&&` between them.
     fn all(&mut self) -> Result<Node, String> {
-        let mut nodes = vec![self.one()?];
-        while self.next == Token::Symbol("&&") {
+        self.joined("&&", Self::one).map(Node::And)
+    }
+
+    fn joined(
+        &mut self,
+        symbol: &'static str,
+        part: fn(&mut Self) -> Result<Node, String>,
+    ) -> Result<Vec<Node>, String> {
+        let mut nodes = vec![part(self)?];
+        while self.next == Token::Symbol(symbol) {
             self.advance()?;
-            nodes.push(self.one()?);
+            nodes.push(part(self)?);
         }
-        Ok(Node::And(nodes))
+        Ok(nodes)
     }
 
     fn one(&mut self) -> Result<Node, String> {

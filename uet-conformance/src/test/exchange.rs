@@ -39,13 +39,11 @@ impl Test<'_> {
         let number = self.judge.count_packet();
         self.is_stated(packet)?;
         self.step(Entry::Sent(packet.clone()));
-        match observed {
-            true if self.is_regular(packet) => self.watch().packet(number, packet),
-            true => {
-                self.watch().deviate();
-                self.watch().packet(number, packet);
-            }
-            false => self.watch().deviate(),
+        if !observed || !self.is_regular(packet) {
+            self.watch().deviate();
+        }
+        if observed {
+            self.watch().packet(number, packet);
         }
         if let Some(bit) = packet.flipped {
             self.note(format!("bit {bit} of it changes on its way"));

@@ -33,6 +33,7 @@ impl Watch {
     pub(super) fn restart(&mut self) {
         self.checker.restart();
         self.findings.clear();
+        self.deviates = false;
     }
 
     pub(super) fn packet(&mut self, number: usize, wire: &Wire) {
@@ -43,24 +44,21 @@ impl Watch {
         let whole = packet.whole && wire.trimmed.is_none() && wire.flipped.is_none();
         let packet = Observed { whole, marked: wire.marked, ..packet };
         self.judge_class(&packet, wire);
-        if self.findings.len() < FINDINGS {
-            self.findings.extend(self.checker.observed(&packet, |_| ()));
-        }
+        let found = self.checker.observed(&packet, |_| ());
+        self.findings.extend(found.into_iter().take(FINDINGS.saturating_sub(self.findings.len())));
     }
 
     /// Judges the traffic class of a packet of the device, on a link that shows it. No link shows that of the suite's packets.
     fn judge_class(&mut self, packet: &Observed<'_>, wire: &Wire) {
-        if !self.sees_class {
-            return;
-        }
-        let (Some(pds), Some(high)) = (packet.uet.pds, wire.high) else { return };
+        let (Some(pds), Some(high), true) = (packet.uet.pds, wire.high, self.sees_class) else { return };
         let due = match pds {
-            Pds::Control(header) if header.ctl_type() != CtlType::CREDIT => return,
+            Pds::Control(header) if header.ctl_type() == CtlType::CREDIT => true,
+            // The sources say nothing about their classes.
+            Pds::Control(_) | Pds::Rudi(_) | Pds::Uud(_) => return,
             pds => pds.request().is_none(),
         };
-        let is_other = matches!(pds, Pds::Rudi(_) | Pds::Uud(_));
         let is_known = self.findings.iter().any(|known| known.requirement == PDS_CLASS_001);
-        if is_other || is_known || high == due && wire.trimmed.is_none() {
+        if is_known || high == due && wire.trimmed.is_none() {
             return;
         }
         let class = match (wire.trimmed, high) {

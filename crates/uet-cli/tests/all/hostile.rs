@@ -157,12 +157,10 @@ fn endless_files_are_refused_with_the_limit() {
         (&["fuzz", "--again", "/dev/zero"], "limit of 16777216 bytes"),
         (&["encode", "/dev/zero"], "line 1: the line is longer than the limit of 4194304 bytes"),
     ] {
-        let begun = Instant::now();
         let output = uet(words);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
         assert!(said.contains(limit), "{words:?}: {said}");
-        assert!(begun.elapsed() < Duration::from_secs(120), "{words:?}");
     }
 }
 

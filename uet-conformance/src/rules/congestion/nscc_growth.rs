@@ -36,10 +36,11 @@ pub(super) const RULES: &[Rule] = &[
             let (growth, answers) = (Growth::of(t)?, late_answers(t)?);
             let round = answers.delay;
             let in_round = growth.fair + growth.eta * round.as_secs_f64() / growth.base;
-            match t.value(&PENALTY) {
-                true => flow.run(t, round * 8, &Answers { penalty: 120, ..answers })?,
-                false => shrink_by_marks(t, &mut flow)?,
-            };
+            if t.value(&PENALTY) {
+                flow.run(t, round * 8, &Answers { penalty: 120, ..answers })?;
+            } else {
+                shrink_by_marks(t, &mut flow)?;
+            }
             let mut tries = 0;
             while t.value(&START_WINDOW) == StartWindow::Half
                 && flow.run(t, round, &answers)? < max_window / 2

@@ -75,32 +75,29 @@ pub(super) const RULES: &[Rule] = &[
             t.check(CC_ACKREQ_001, "ar of the last packet that the window lets leave", true, last);
             Ok(())
         }),
-    rule(
-        "nscc/ack-request-of-two",
-        "Of two contexts that share a window, the packet that fills it requests an ACK",
-    )
-    .checks(&[CC_ACKREQ_001])
-    .over(&[&MODE, &CARRIER])
-    .measure(|t| {
-        t.congestion("nscc")?;
-        t.slowed()?;
-        let max_window = t.bdp()? * 3 / 2;
-        let packets = (max_window / full_packet_size(t)) as usize;
-        require(packets >= 6, "the window holds too few packets")?;
-        let (mode, mtu) = (t.value(&MODE), t.mtu());
-        let peers = [t.peer(0)?, t.peer_of_job(102)?];
-        t.post(Post { mode, ..post(PostKind::Write, peers[0], packets / 2 * mtu) })?;
-        let mut first = Target::accept(t)?;
-        first.collect(t, (packets / 2) as u32)?;
-        let operation = t.post(Post { mode, ..post(PostKind::Write, peers[1], 2 * packets * mtu) })?;
-        let opened = opening_request(t, CC_ACKREQ_001, 0)?;
-        let mut flow = Flow::of(t, opened, operation)?;
-        flow.fill(t)?;
-        require(flow.count() < packets as u32, "each context has its own window")?;
-        let last = flow.target.packet(flow.count() - 1)?.request.ar();
-        t.check(CC_ACKREQ_001, "ar of the last packet that the window lets leave", true, last);
-        Ok(())
-    }),
+    rule("nscc/ack-request-of-two", "The packet that fills a window of two contexts requests an ACK")
+        .checks(&[CC_ACKREQ_001])
+        .over(&[&MODE, &CARRIER])
+        .measure(|t| {
+            t.congestion("nscc")?;
+            t.slowed()?;
+            let max_window = t.bdp()? * 3 / 2;
+            let packets = (max_window / full_packet_size(t)) as usize;
+            require(packets >= 6, "the window holds too few packets")?;
+            let (mode, mtu) = (t.value(&MODE), t.mtu());
+            let peers = [t.peer(0)?, t.peer_of_job(102)?];
+            t.post(Post { mode, ..post(PostKind::Write, peers[0], packets / 2 * mtu) })?;
+            let mut first = Target::accept(t)?;
+            first.collect(t, (packets / 2) as u32)?;
+            let operation = t.post(Post { mode, ..post(PostKind::Write, peers[1], 2 * packets * mtu) })?;
+            let opened = opening_request(t, CC_ACKREQ_001, 0)?;
+            let mut flow = Flow::of(t, opened, operation)?;
+            flow.fill(t)?;
+            require(flow.count() < packets as u32, "each context has its own window")?;
+            let last = flow.target.packet(flow.count() - 1)?.request.ar();
+            t.check(CC_ACKREQ_001, "ar of the last packet that the window lets leave", true, last);
+            Ok(())
+        }),
     rule(
         "nscc/second-message",
         "A second message leaves while the first is in flight, if the window has room",

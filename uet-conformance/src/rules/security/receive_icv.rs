@@ -249,7 +249,7 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule(
         "tss-receive/wrong-icvs-without-limit",
-        "Without a limit of wrong ICVs, no number of them ends a domain",
+        "A domain without a limit of wrong ICVs survives any number of them",
     )
     .checks(&[TSS_ICV_002])
     .over(&[&CLUSTER])

@@ -91,24 +91,27 @@ pub(super) const RULES: &[Rule] = &[
             t.check(PDS_CLOSE_002, "psn", target.psn(2), command.psn());
             Ok(())
         }),
-    rule("source-close/req-close-in-message", "After REQ_CLOSE within a message, the message ends first")
-        .checks(&[PDS_CLOSE_003, PDS_CLOSE_013, PDS_MSG_002])
-        .run(|t| {
-            let (peer, mut target) = idle_context(t)?;
-            // So long that part of it waits for ACKs.
-            let count = 100;
-            let written = t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
-            target.collect(t, 3)?;
-            target.serve(t, count + 1, |target, packet| {
-                let n = target.index(&packet.request);
-                let request = if n == 10 { AckRequest::REQ_CLOSE } else { AckRequest::NO_REQUEST };
-                Some(AckBuilder { request, ..target.acking(n) })
-            })?;
-            t.ends(PDS_MSG_002, written, Status::Ok)?;
-            let (_, command) = expect_close(t, &target, PDS_CLOSE_013)?;
-            t.check(PDS_CLOSE_003, "psn", target.psn(count + 1), command.psn());
-            Ok(())
-        }),
+    rule(
+        "source-close/req-close-in-message",
+        "A context closes after REQ_CLOSE only once its message has ended",
+    )
+    .checks(&[PDS_CLOSE_003, PDS_CLOSE_013, PDS_MSG_002])
+    .run(|t| {
+        let (peer, mut target) = idle_context(t)?;
+        // So long that part of it waits for ACKs.
+        let count = 100;
+        let written = t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
+        target.collect(t, 3)?;
+        target.serve(t, count + 1, |target, packet| {
+            let n = target.index(&packet.request);
+            let request = if n == 10 { AckRequest::REQ_CLOSE } else { AckRequest::NO_REQUEST };
+            Some(AckBuilder { request, ..target.acking(n) })
+        })?;
+        t.ends(PDS_MSG_002, written, Status::Ok)?;
+        let (_, command) = expect_close(t, &target, PDS_CLOSE_013)?;
+        t.check(PDS_CLOSE_003, "psn", target.psn(count + 1), command.psn());
+        Ok(())
+    }),
     rule("source-close/early-request", "After an early CLOSE_REQUEST, the close waits for outstanding ACKs")
         .checks(&[PDS_CLOSE_001, PDS_CLOSE_013])
         .run(|t| {

@@ -35,7 +35,7 @@ pub(super) const RULES: &[Rule] = &[
         .needs(&[RUD, READ])
         .over(&[&START])
         .run(out_of_order),
-    rule("read/lost-request", "A read request that arrives as a retransmission only returns its own part")
+    rule("read/lost-request", "A read request of which only a retransmission arrives returns its own part")
         .checks(&[SES_READ_001])
         .run(lost_request),
     rule("read/zero-length", "A read of zero bytes is acknowledged as OK")
