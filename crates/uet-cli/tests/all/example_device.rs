@@ -96,3 +96,12 @@ fn each_of_its_bugs_breaks_the_requirement_that_it_names() {
         assert!(code == 1 && broken.iter().any(|id| *id == requirement), "{name}: {code} {broken:?}");
     });
 }
+
+#[test]
+fn doctor_predicts_skips_and_no_failures_about_marks() {
+    let folder = DEVICE.rsplit_once('/').unwrap().0;
+    let device = format!(r#"exec:PYTHONPATH={folder} python3 -c "$(sed 's/, "ecn"//' {DEVICE})""#);
+    let run = uet(&["doctor", "--dut", &device]);
+    let said = "the device does not claim 'ecn'; rules about marks are skipped";
+    assert!(run.out.contains(said), "{}{}", run.out, run.err);
+}
