@@ -3,6 +3,7 @@
 use crate::{Trimmed, Wire};
 use core::net::IpAddr;
 use core::time::Duration;
+use foldhash::fast::RandomState;
 use serde::Serialize;
 use std::collections::HashMap;
 use uet_wire::Uet;
@@ -50,11 +51,11 @@ pub(crate) struct History<'a> {
     /// Both addresses of the first packet.
     usual: Option<[IpAddr; 2]>,
     /// Entropy value and class of the last packet by source and type.
-    last: HashMap<(IpAddr, Option<PdsType>), (u16, Option<bool>)>,
+    last: HashMap<(IpAddr, Option<PdsType>), (u16, Option<bool>), RandomState>,
     /// Number of the first packet with these bytes.
-    bytes: HashMap<(IpAddr, &'a [u8]), Option<usize>>,
+    bytes: HashMap<(IpAddr, &'a [u8]), Option<usize>, RandomState>,
     /// Number of the first request of a context with this PSN.
-    requests: HashMap<(IpAddr, u16, u32), Option<usize>>,
+    requests: HashMap<(IpAddr, u16, u32), Option<usize>, RandomState>,
 }
 
 /// Properties of a packet, for text and for drawings.
@@ -80,7 +81,8 @@ impl<'a> History<'a> {
     /// Begins with the first packet of the trace.
     pub(crate) fn new(first: Option<(Duration, &Wire)>) -> Self {
         let usual = first.map(|(_, wire)| [wire.src, wire.dst]);
-        History { usual, last: HashMap::new(), bytes: HashMap::new(), requests: HashMap::new() }
+        let (last, bytes, requests) = Default::default();
+        History { usual, last, bytes, requests }
     }
 
     /// Describes a packet beyond its headers: a loss, a mark, a trim, or an earlier packet that it repeats.
