@@ -5,6 +5,7 @@ pub mod anonymize;
 pub mod commands;
 pub mod explain;
 pub mod expression;
+mod generate;
 pub mod near;
 pub mod paint;
 pub mod progress;

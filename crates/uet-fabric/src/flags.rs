@@ -33,4 +33,7 @@ pub const ORDER_WAS: u64 = 1 << 5;
 pub const ORDER_SAW: u64 = 1 << 7;
 pub const ORDER_SAS: u64 = 1 << 8;
 pub const ORDER_RMA_WAW: u64 = 1 << 35;
+pub const ORDER_ATOMIC_RAR: u64 = 1 << 36;
+pub const ORDER_ATOMIC_RAW: u64 = 1 << 37;
+pub const ORDER_ATOMIC_WAR: u64 = 1 << 38;
 pub const ORDER_ATOMIC_WAW: u64 = 1 << 39;

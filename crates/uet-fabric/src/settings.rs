@@ -102,6 +102,11 @@ impl Settings {
         Ok(settings)
     }
 
+    /// Returns the number of payload bytes of a packet.
+    pub fn mtu(&self) -> usize {
+        self.config.pds.payload_mtu.into()
+    }
+
     fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
         match name {
             "iface" => self.interface = Some(value.into()),

@@ -56,9 +56,16 @@ static CM: CmOps = CmOps {
     join,
 };
 
-/// Orders among operations on memory, or between them and messages.
-const MEMORY_ORDER: u64 =
-    flags::ORDER_WAW | flags::ORDER_WAS | flags::ORDER_SAW | flags::ORDER_RMA_WAW | flags::ORDER_ATOMIC_WAW;
+/// Orders among operations on memory, or between them and messages. ROD delivers packets in the order of their PSNs, and an
+/// atomic operation has one packet, so the operations are executed in that order too.
+pub(crate) const MEMORY_ORDER: u64 = flags::ORDER_WAW
+    | flags::ORDER_WAS
+    | flags::ORDER_SAW
+    | flags::ORDER_RMA_WAW
+    | flags::ORDER_ATOMIC_RAR
+    | flags::ORDER_ATOMIC_RAW
+    | flags::ORDER_ATOMIC_WAR
+    | flags::ORDER_ATOMIC_WAW;
 
 pub(crate) unsafe extern "C" fn open(
     fid: *mut Fid,

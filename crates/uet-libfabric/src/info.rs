@@ -8,7 +8,7 @@ use core::net::{IpAddr, SocketAddr};
 use core::ptr;
 use std::ffi::CString;
 use std::net::ToSocketAddrs;
-use uet_fabric::{Code, Error, Interface, NAME_LENGTH, Name, Result, flags};
+use uet_fabric::{Code, Error, Interface, NAME_LENGTH, Name, Result, Settings, flags};
 
 /// Capabilities that the application asks for.
 const PRIMARY: u64 = flags::MSG
@@ -36,12 +36,7 @@ const RX_CAPS: u64 = COMMON_CAPS
 const COMMON_CAPS: u64 = flags::MSG | flags::TAGGED | flags::RMA | flags::ATOMIC;
 const DOMAIN_CAPS: u64 = flags::LOCAL_COMM | flags::REMOTE_COMM;
 const RMA_CAPS: u64 = flags::READ | flags::WRITE | flags::REMOTE_READ | flags::REMOTE_WRITE;
-const ORDER: u64 = flags::ORDER_SAS
-    | flags::ORDER_WAW
-    | flags::ORDER_WAS
-    | flags::ORDER_SAW
-    | flags::ORDER_RMA_WAW
-    | flags::ORDER_ATOMIC_WAW;
+const ORDER: u64 = flags::ORDER_SAS | crate::ep::MEMORY_ORDER;
 const OP_FLAGS: u64 = flags::COMPLETION
     | flags::INJECT
     | flags::INJECT_COMPLETE
@@ -68,7 +63,10 @@ pub(crate) unsafe extern "C" fn getinfo(
         let hints = unsafe { hints.as_ref() };
         // SAFETY: `hints` holds pointers that are null or valid.
         let hints = unsafe { Hints::read(hints) };
-        let Some(hints) = hints else { return Err(Code::ENODATA.into()) };
+        let hints = hints.map_err(|unfit| {
+            log::info(&format!("the hint {unfit} asks for more than this provider has"));
+            Code::ENODATA
+        })?;
         check_version(log::version())?;
         let interfaces = Interface::list(settings()?)?;
         // SAFETY: the caller passes C strings or null.
@@ -109,6 +107,11 @@ pub(crate) unsafe extern "C" fn getinfo(
         unsafe { info.write(first) };
         Ok(())
     })
+}
+
+/// Returns the number of payload bytes of a packet. Without settings the caller fails later, with their reason.
+fn packet() -> usize {
+    settings().map_or(LONGEST, Settings::mtu)
 }
 
 /// Fails with ENOSYS if the structures of this libfabric may differ from ours.
@@ -184,49 +187,60 @@ struct Hints {
 }
 
 impl Hints {
-    /// Reads the hints; `None` if they ask for more than this provider has.
+    /// Reads the hints. Fails with the name of the first one that asks for more than this provider has.
     ///
     /// # Safety
     ///
     /// The pointers in `hints` must be null or valid.
-    unsafe fn read(hints: Option<&Info>) -> Option<Hints> {
-        let Some(hints) = hints else { return Some(Hints::default()) };
+    unsafe fn read(hints: Option<&Info>) -> core::result::Result<Hints, &'static str> {
+        let Some(hints) = hints else { return Ok(Hints::default()) };
         let mut wishes = Hints { given: true, caps: hints.caps, ..Hints::default() };
-        let mut fits = hints.caps & !(PRIMARY | SECONDARY) == 0;
-        fits &= hints.addr_format == 0 || hints.addr_format == FORMAT_UET;
+        let mut unfit = None;
+        let mut ask = |hint, fits: bool| unfit = unfit.or((!fits).then_some(hint));
+        ask("caps", hints.caps & !(PRIMARY | SECONDARY) == 0);
+        ask("addr_format", hints.addr_format == 0 || hints.addr_format == FORMAT_UET);
         // SAFETY: the caller promises that the pointers are null or valid.
         unsafe {
             wishes.source = read_name(hints.src_addr, hints.src_addrlen);
             wishes.target = read_name(hints.dest_addr, hints.dest_addrlen);
             if let Some(tx) = hints.tx_attr.as_ref() {
-                fits &=
-                    tx.caps & !(PRIMARY | SECONDARY) == 0 && tx.msg_order & !ORDER == 0 && tx.comp_order == 0;
-                fits &= tx.op_flags & !OP_FLAGS == 0 && tx.inject_size <= INJECT && tx.size <= QUEUE;
-                fits &= tx.iov_limit <= crate::memory::PARTS && tx.rma_iov_limit <= 1;
+                ask("tx_attr->caps", tx.caps & !(PRIMARY | SECONDARY) == 0);
+                ask("tx_attr->msg_order", tx.msg_order & !ORDER == 0);
+                ask("tx_attr->comp_order", tx.comp_order == 0);
+                ask("tx_attr->op_flags", tx.op_flags & !OP_FLAGS == 0);
+                ask("tx_attr->inject_size", tx.inject_size <= INJECT);
+                ask("tx_attr->size", tx.size <= QUEUE);
+                ask("tx_attr->iov_limit", tx.iov_limit <= crate::memory::PARTS);
+                ask("tx_attr->rma_iov_limit", tx.rma_iov_limit <= 1);
                 (wishes.tx_order, wishes.tx_flags, wishes.traffic_class) =
                     (tx.msg_order, tx.op_flags, tx.tclass);
             }
             if let Some(rx) = hints.rx_attr.as_ref() {
-                fits &=
-                    rx.caps & !(PRIMARY | SECONDARY) == 0 && rx.msg_order & !ORDER == 0 && rx.comp_order == 0;
-                fits &=
-                    rx.op_flags & !OP_FLAGS == 0 && rx.size <= QUEUE && rx.iov_limit <= crate::memory::PARTS;
+                ask("rx_attr->caps", rx.caps & !(PRIMARY | SECONDARY) == 0);
+                ask("rx_attr->msg_order", rx.msg_order & !ORDER == 0);
+                ask("rx_attr->comp_order", rx.comp_order == 0);
+                ask("rx_attr->op_flags", rx.op_flags & !OP_FLAGS == 0);
+                ask("rx_attr->size", rx.size <= QUEUE);
+                ask("rx_attr->iov_limit", rx.iov_limit <= crate::memory::PARTS);
                 (wishes.rx_order, wishes.rx_flags) = (rx.msg_order, rx.op_flags);
             }
             if let Some(ep) = hints.ep_attr.as_ref() {
-                fits &=
-                    (ep.kind == 0 || ep.kind == EP_RDM) && (ep.protocol == 0 || ep.protocol == FORMAT_UET);
-                fits &= ep.max_msg_size <= LONGEST
-                    && ep.tx_ctx_cnt <= 1
-                    && ep.rx_ctx_cnt <= 1
-                    && ep.auth_key_size == 0;
-                fits &= ep.max_order_raw_size == 0
-                    && ep.max_order_war_size == 0
-                    && ep.max_order_waw_size <= LONGEST;
+                ask("ep_attr->type", ep.kind == 0 || ep.kind == EP_RDM);
+                ask("ep_attr->protocol", ep.protocol == 0 || ep.protocol == FORMAT_UET);
+                ask("ep_attr->max_msg_size", ep.max_msg_size <= LONGEST);
+                ask("ep_attr->tx_ctx_cnt", ep.tx_ctx_cnt <= 1);
+                ask("ep_attr->rx_ctx_cnt", ep.rx_ctx_cnt <= 1);
+                ask("ep_attr->auth_key_size", ep.auth_key_size == 0);
+                let packet = packet();
+                ask("ep_attr->max_order_raw_size", ep.max_order_raw_size <= packet);
+                ask("ep_attr->max_order_war_size", ep.max_order_war_size <= packet);
+                ask("ep_attr->max_order_waw_size", ep.max_order_waw_size <= LONGEST);
             }
             if let Some(domain) = hints.domain_attr.as_ref() {
-                fits &= domain.mr_mode != MR_BASIC && domain.cq_data_size <= 8 && domain.mr_key_size <= 8;
-                fits &= domain.caps & !DOMAIN_CAPS == 0;
+                ask("domain_attr->mr_mode", domain.mr_mode != MR_BASIC);
+                ask("domain_attr->cq_data_size", domain.cq_data_size <= 8);
+                ask("domain_attr->mr_key_size", domain.mr_key_size <= 8);
+                ask("domain_attr->caps", domain.caps & !DOMAIN_CAPS == 0);
                 wishes.domain = text(domain.name);
                 (wishes.threading, wishes.control_progress) = (domain.threading, domain.control_progress);
                 (wishes.data_progress, wishes.av_type) = (domain.data_progress, domain.av_type);
@@ -236,7 +250,7 @@ impl Hints {
                 wishes.fabric = text(fabric.name);
             }
         }
-        fits.then_some(wishes)
+        unfit.map_or(Ok(wishes), Err)
     }
 
     fn accepts(&self, interface: &Interface) -> bool {
@@ -296,6 +310,9 @@ impl Hints {
             (ep.kind, ep.protocol, ep.protocol_version) = (EP_RDM, FORMAT_UET, 1);
             (ep.max_msg_size, ep.mem_tag_format) = (LONGEST, u64::MAX);
             ep.max_order_waw_size = if caps & (flags::RMA | flags::ATOMIC) != 0 { LONGEST } else { 0 };
+            // Only atomic operations are ordered in these ways, and each has one packet.
+            let atomics = if caps & flags::ATOMIC != 0 { packet() } else { 0 };
+            (ep.max_order_raw_size, ep.max_order_war_size) = (atomics, atomics);
             (ep.tx_ctx_cnt, ep.rx_ctx_cnt) = (1, 1);
             let domain = &mut *info.domain_attr;
             domain.name = duplicated(&domain_name(interface));
@@ -359,5 +376,22 @@ mod tests {
         assert_eq!(error.to_string(), "libfabric 1.11 is not supported: use 1.17 or later, or 2.x");
         assert!(version(3, 0).is_err());
         assert!(version(1, 17).is_ok() && version(1, 22).is_ok() && version(2, 6).is_ok());
+    }
+
+    /// Intel MPI asks for these orders, and does not start without them.
+    #[test]
+    fn atomics_are_ordered_and_an_unfit_hint_is_named() {
+        let atomics = flags::ORDER_ATOMIC_RAR | flags::ORDER_ATOMIC_RAW | flags::ORDER_ATOMIC_WAR;
+        let read = |msg_order| {
+            // SAFETY: zero is a value of every field: they are numbers and pointers.
+            let (mut info, mut tx): (Info, TxAttr) = unsafe { (core::mem::zeroed(), core::mem::zeroed()) };
+            tx.msg_order = msg_order;
+            info.tx_attr = &raw mut tx;
+            // SAFETY: the pointers are null, or point to what lives as long as `info`.
+            unsafe { Hints::read(Some(&info)) }.map(|hints| hints.tx_order)
+        };
+        let wanted = flags::ORDER_SAS | flags::ORDER_ATOMIC_WAW | atomics;
+        assert_eq!(read(wanted), Ok(wanted));
+        assert_eq!(read(wanted | 1), Err("tx_attr->msg_order"), "reads after reads may have many packets");
     }
 }

@@ -25,8 +25,9 @@ struct Library {
     duplicate: Duplicate,
 }
 
-/// `FI_LOG_WARN` and `FI_LOG_CORE`.
+/// `FI_LOG_WARN`, `FI_LOG_INFO` and `FI_LOG_CORE`.
 const WARN: c_int = 0;
+const INFO: c_int = 2;
 const CORE: c_int = 0;
 /// `FI_PARAM_STRING`.
 const STRING: c_int = 0;
@@ -68,20 +69,22 @@ pub(crate) fn version() -> Option<u32> {
 
 /// Writes one line to libfabric's log, at the level of warnings.
 pub(crate) fn warn(message: &str) {
+    write(WARN, message);
+}
+
+/// Writes one line to libfabric's log, for those who ask for information.
+pub(crate) fn info(message: &str) {
+    write(INFO, message);
+}
+
+fn write(level: c_int, message: &str) {
     let Some(library) = library() else { return };
     let text = CString::new(message).unwrap_or_default();
     // SAFETY: the strings are C strings, and the format takes one string.
     unsafe {
-        if (library.enabled)(&raw const PROVIDER, WARN, CORE) != 0 {
-            (library.log)(
-                &raw const PROVIDER,
-                WARN,
-                CORE,
-                c"uet".as_ptr(),
-                0,
-                c"%s\n".as_ptr(),
-                text.as_ptr(),
-            );
+        if (library.enabled)(&raw const PROVIDER, level, CORE) != 0 {
+            let (of, at, format) = (&raw const PROVIDER, c"uet".as_ptr(), c"%s\n".as_ptr());
+            (library.log)(of, level, CORE, at, 0, format, text.as_ptr());
         }
     }
 }

@@ -13,9 +13,6 @@ use uet_wire::ses::Ses;
 /// The number of PSNs kept below those that are acknowledged and cleared: for packets that come late.
 const LATE: i64 = 16;
 
-/// The number of ACK_REQUEST packets kept.
-const ASKED: usize = 64;
-
 impl Context {
     /// Applies a packet of `sender`. Returns the read whose data it carries, and the event.
     pub(crate) fn apply(
@@ -142,6 +139,10 @@ impl Direction {
             let (from, to) = self.forgotten.unwrap_or((index, index));
             self.forgotten = Some((from.min(index), to.max(index)));
         }
+        let first = self.requests.first_key_value().map(|(first, _)| *first);
+        while self.asked.first().is_some_and(|asked| first.is_some_and(|first| *asked < first)) {
+            self.asked.pop_first();
+        }
     }
 
     fn control(&mut self, packet: &Observed<'_>, control: Control) -> Event {
@@ -165,7 +166,7 @@ impl Direction {
             CtlType::CLOSE_REQUEST => drop(self.closing.get_or_insert(packet.number)),
             CtlType::ACK_REQUEST => {
                 self.asked.insert(index);
-                if self.asked.len() > ASKED {
+                if self.asked.len() > KEPT {
                     self.asked.pop_first();
                 }
             }

@@ -149,7 +149,7 @@ pub struct Direction {
     pub closing: Option<u64>,
     /// The opaque values of all PROBEs.
     pub probes: BTreeSet<u16>,
-    /// The 64 highest PSNs that an ACK_REQUEST named.
+    /// The PSNs that an ACK_REQUEST named, as long as their requests are kept.
     pub asked: BTreeSet<i64>,
     /// The reads and fetching atomics of this side by message ID: the newest 4,096.
     pub reads: BTreeMap<u16, ReadRequest>,

@@ -1,8 +1,9 @@
 //! Parses a packet from the outermost to the innermost layer.
 //!
-//! Each step takes its header off the remaining bytes and passes the rest to the next step. All steps are inlined into
-//! one function that never passes on a pointer to the packet. Cold code builds its error from values. The compiler
-//! therefore never stores the packet in memory, and layers that the caller ignores cost nothing.
+//! Each step takes its header off the remaining bytes and returns what follows. All steps are inlined into one function that
+//! never passes on a pointer to the packet. Cold code builds its error from values. The compiler therefore never stores the
+//! packet in memory, and layers that the caller ignores cost nothing. The function calls each step once: it is compiled in
+//! every crate that parses packets, and a step with several callers would be there several times.
 
 use super::{Content, Options, Packet, Sliced, Start, Trimmed};
 use crate::error::Problem;
@@ -35,6 +36,16 @@ struct Stop<'a> {
 
 type Step<'a> = Result<(), Stop<'a>>;
 
+/// The remaining bytes, by what they begin with.
+enum Inside<'a> {
+    /// An IP header, of this version if an EtherType announces it.
+    Ip(Option<u8>, &'a [u8]),
+    /// The content of IP, of this protocol.
+    Transport(u8, &'a [u8]),
+    Uet(&'a [u8]),
+    Other(Content, &'a [u8]),
+}
+
 impl<'a> Walk<'a> {
     #[inline(always)]
     pub(super) fn new(bytes: &'a [u8], wire: usize, options: &Options) -> Self {
@@ -46,18 +57,33 @@ impl<'a> Walk<'a> {
 
     #[inline(always)]
     pub(super) fn run(mut self, start: Start) -> Packet<'a> {
-        let end = match start {
-            Start::Eth => self.ethernet(self.all),
-            Start::EtherType(ethertype) => self.tagged(ethertype, self.all),
-            Start::Ip => self.ip(None, self.all),
-            Start::Udp => self.udp(self.all),
-            Start::Uet => self.uet(self.all),
-            Start::Other => self.other(Content::Other, self.all),
-        };
-        if let Err(stop) = end {
+        if let Err(stop) = self.walk(start, self.all) {
             self.stop(stop);
         }
         self.packet
+    }
+
+    #[inline(always)]
+    fn walk(&mut self, start: Start, bytes: &'a [u8]) -> Step<'a> {
+        let mut inside = match start {
+            Start::Eth | Start::EtherType(_) => self.link(start, bytes)?,
+            Start::Ip => Inside::Ip(None, bytes),
+            Start::Udp => Inside::Transport(PROTO_UDP, bytes),
+            Start::Uet => Inside::Uet(bytes),
+            Start::Other => Inside::Other(Content::Other, bytes),
+        };
+        if let Inside::Ip(announced, bytes) = inside {
+            inside = self.ip(announced, bytes)?;
+        }
+        if let Inside::Transport(proto, bytes) = inside {
+            inside = self.transport(proto, bytes)?;
+        }
+        match inside {
+            Inside::Uet(bytes) => self.uet(bytes),
+            // Nothing else is left.
+            Inside::Ip(_, bytes) | Inside::Transport(_, bytes) => self.other(Content::Other, bytes),
+            Inside::Other(content, bytes) => self.other(content, bytes),
+        }
     }
 
     /// Records where parsing stopped, and whether that is an error.
@@ -85,16 +111,18 @@ impl<'a> Walk<'a> {
         behind.iter().fold(self.all.len(), |at, part| at.saturating_sub(part.len()))
     }
 
+    /// Parses the Ethernet header, if the bytes start with it, and tags.
     #[inline(always)]
-    fn ethernet(&mut self, bytes: &'a [u8]) -> Step<'a> {
-        let (eth, rest) = Ethernet::split(bytes).map_err(|header| short(header, bytes))?;
-        self.packet.eth = Some(eth);
-        self.tagged(eth.ethertype(), rest)
-    }
-
-    /// Parses the bytes after an EtherType: tags, IP, or another protocol.
-    #[inline(always)]
-    fn tagged(&mut self, mut ethertype: u16, mut bytes: &'a [u8]) -> Step<'a> {
+    fn link(&mut self, start: Start, mut bytes: &'a [u8]) -> Result<Inside<'a>, Stop<'a>> {
+        let mut ethertype = match start {
+            Start::EtherType(ethertype) => ethertype,
+            _ => {
+                let (eth, rest) = Ethernet::split(bytes).map_err(|header| short(header, bytes))?;
+                self.packet.eth = Some(eth);
+                bytes = rest;
+                eth.ethertype()
+            }
+        };
         for slot in &mut self.packet.vlans {
             if !matches!(ethertype, ETHERTYPE_VLAN | ETHERTYPE_QINQ) {
                 break;
@@ -103,16 +131,16 @@ impl<'a> Walk<'a> {
             *slot = Some(vlan);
             (ethertype, bytes) = (vlan.ethertype(), rest);
         }
-        match ethertype {
-            ETHERTYPE_IPV4 => self.ip(Some(4), bytes),
-            ETHERTYPE_IPV6 => self.ip(Some(6), bytes),
-            _ => self.other(Content::Other, bytes),
-        }
+        Ok(match ethertype {
+            ETHERTYPE_IPV4 => Inside::Ip(Some(4), bytes),
+            ETHERTYPE_IPV6 => Inside::Ip(Some(6), bytes),
+            _ => Inside::Other(Content::Other, bytes),
+        })
     }
 
     /// Parses an IP header of the version that the EtherType announces, or of any version without an EtherType.
     #[inline(always)]
-    fn ip(&mut self, announced: Option<u8>, bytes: &'a [u8]) -> Step<'a> {
+    fn ip(&mut self, announced: Option<u8>, bytes: &'a [u8]) -> Result<Inside<'a>, Stop<'a>> {
         let version = bytes.first().map(|byte| byte >> 4);
         match (announced, version) {
             (Some(4) | None, Some(4)) => self.ipv4(bytes),
@@ -131,7 +159,7 @@ impl<'a> Walk<'a> {
     }
 
     #[inline(always)]
-    fn ipv4(&mut self, bytes: &'a [u8]) -> Step<'a> {
+    fn ipv4(&mut self, bytes: &'a [u8]) -> Result<Inside<'a>, Stop<'a>> {
         const LAYOUT: &Layout = Ipv4::LAYOUT;
         let (header, _) = Ipv4::split(bytes).map_err(|header| short(header, bytes))?;
         let header_length = usize::from(header.ihl()) * 4;
@@ -151,19 +179,19 @@ impl<'a> Walk<'a> {
         self.packet.ip = Some(Ip::V4 { header, options });
         self.packet.ip_packet = bytes;
         if header.mf() || header.frag_offset() != 0 {
-            return self.other(Content::Fragment, rest);
+            return Ok(Inside::Other(Content::Fragment, rest));
         }
-        self.transport(header.proto(), rest)
+        Ok(Inside::Transport(header.proto(), rest))
     }
 
     #[inline(always)]
-    fn ipv6(&mut self, bytes: &'a [u8]) -> Step<'a> {
+    fn ipv6(&mut self, bytes: &'a [u8]) -> Result<Inside<'a>, Stop<'a>> {
         let (header, rest) = Ipv6::split(bytes).map_err(|header| short(header, bytes))?;
         let length = usize::from(header.payload_length());
         if length == 0 && header.next_header() == HOP_BY_HOP {
             self.packet.ip = Some(Ip::V6 { header, extensions: &[] });
             self.packet.ip_packet = bytes;
-            return self.other(Content::Jumbogram, rest);
+            return Ok(Inside::Other(Content::Jumbogram, rest));
         }
         let total = Ipv6::LAYOUT.bytes + length;
         let bytes = self.bound(Ipv6::LAYOUT, "ip.payload_length", total, header.dscp(), bytes);
@@ -173,8 +201,8 @@ impl<'a> Walk<'a> {
         self.packet.ip_packet = bytes;
         match found {
             Err(error) => Err(Stop { error, rest }),
-            Ok(Some(proto)) => self.transport(proto, rest),
-            Ok(None) => self.other(Content::Fragment, rest),
+            Ok(Some(proto)) => Ok(Inside::Transport(proto, rest)),
+            Ok(None) => Ok(Inside::Other(Content::Fragment, rest)),
         }
     }
 
@@ -215,32 +243,31 @@ impl<'a> Walk<'a> {
     }
 
     #[inline(always)]
-    fn transport(&mut self, proto: u8, bytes: &'a [u8]) -> Step<'a> {
+    fn transport(&mut self, proto: u8, bytes: &'a [u8]) -> Result<Inside<'a>, Stop<'a>> {
         if proto == PROTO_UDP {
             self.udp(bytes)
         } else if proto == self.options.ip_proto {
             let (entropy, rest) = Entropy::split(bytes).map_err(|header| short(header, bytes))?;
             self.packet.entropy = Some(entropy);
-            self.uet(rest)
+            Ok(Inside::Uet(rest))
         } else {
-            self.other(Content::Other, bytes)
+            Ok(Inside::Other(Content::Other, bytes))
         }
     }
 
     #[inline(always)]
-    fn udp(&mut self, bytes: &'a [u8]) -> Step<'a> {
+    fn udp(&mut self, bytes: &'a [u8]) -> Result<Inside<'a>, Stop<'a>> {
         let (udp, rest) = Udp::split(bytes).map_err(|header| short(header, bytes))?;
         if udp.dst_port() != self.options.udp_port {
             self.packet.udp = Some(udp);
-            return self.other(Content::Other, rest);
+            return Ok(Inside::Other(Content::Other, rest));
         }
         let length = usize::from(udp.length());
         let Some(payload) = length.checked_sub(Udp::LAYOUT.bytes) else {
             return Err(invalid_value(Udp::LAYOUT, "udp.length", length, Udp::LAYOUT.bytes, bytes));
         };
         self.packet.udp = Some(udp);
-        let datagram = self.bound_by_udp(payload, rest);
-        self.uet(datagram)
+        Ok(Inside::Uet(self.bound_by_udp(payload, rest)))
     }
 
     /// Returns the datagram up to the end that its UDP header states.

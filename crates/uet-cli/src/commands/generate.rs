@@ -1,61 +1,37 @@
-//! `uet completions` and `uet man`: files that packagers install with the program.
+//! `uet generate`
 
-use super::{Cli, Outcome, about};
-use clap::{Args, CommandFactory, ValueEnum};
-use std::fs;
-use std::io;
+use super::{Outcome, about};
+use crate::generate::Language;
+use clap::Args;
+use std::io::{self, Write};
 use std::path::PathBuf;
+use uet_wire::{Spec, Version};
 
-/// Print the completions of a shell
+/// Write the headers and code points of UET for another language
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  uet completions bash > ~/.local/share/bash-completion/completions/uet
-  uet completions zsh > ~/.zfunc/_uet
-  uet completions fish > ~/.config/fish/completions/uet.fish")]
-pub(super) struct Completions {
-    /// The shell
-    shell: Shell,
+  uet generate --language c -o uet.h    then, in C: #include \"uet.h\"
+
+docs/languages.md shows how to use the file.")]
+pub(super) struct Generate {
+    /// Language of the file
+    #[arg(long, value_enum)]
+    language: Language,
+    /// Output file [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Version of the specification
+    #[arg(long, value_name = "VERSION", value_parser = super::spec, default_value_t = Version::default().spec())]
+    spec: &'static Spec,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Shell {
-    Bash,
-    Zsh,
-    Fish,
-}
-
-impl Completions {
+impl Generate {
     pub(super) fn run(&self) -> io::Result<Outcome> {
-        use clap_complete::Shell as Known;
-        let shell = match self.shell {
-            Shell::Bash => Known::Bash,
-            Shell::Zsh => Known::Zsh,
-            Shell::Fish => Known::Fish,
-        };
-        // Generate into memory first: the generator panics when its output is closed.
-        let mut script = Vec::new();
-        clap_complete::generate(shell, &mut Cli::command(), "uet", &mut script);
-        io::Write::write_all(&mut io::stdout().lock(), &script)?;
-        Ok(Outcome::Ok)
-    }
-}
-
-/// Write the manual pages into a directory
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  uet man ~/.local/share/man/man1 && man uet-decode")]
-pub(super) struct Man {
-    /// Output directory, created if it is missing
-    dir: PathBuf,
-}
-
-impl Man {
-    pub(super) fn run(&self) -> io::Result<Outcome> {
-        let write = || {
-            fs::create_dir_all(&self.dir)?;
-            clap_mangen::generate_to(Cli::command(), &self.dir)
-        };
-        write().map_err(|error| about(&self.dir, error))?;
+        let text = self.language.file(self.spec);
+        match &self.output {
+            Some(file) => uet_packet_io::file::replace(file, &text).map_err(|error| about(file, error))?,
+            None => io::stdout().lock().write_all(text.as_bytes())?,
+        }
         Ok(Outcome::Ok)
     }
 }

@@ -28,6 +28,7 @@ mod libfabric;
 mod list;
 mod live;
 mod output;
+mod packaging;
 pub mod pics;
 #[cfg(target_os = "linux")]
 mod proxy;
@@ -108,6 +109,7 @@ enum Command {
     Layout(layout::Layout),
     Wireshark(wireshark::Wireshark),
     Scapy(scapy::Scapy),
+    Generate(generate::Generate),
     #[cfg(target_os = "linux")]
     Libfabric(libfabric::Libfabric),
     Explain(explain::Explain),
@@ -127,8 +129,8 @@ enum Command {
     Emulate(emulate::Emulate),
     #[cfg(target_os = "linux")]
     Proxy(proxy::Proxy),
-    Completions(generate::Completions),
-    Man(generate::Man),
+    Completions(packaging::Completions),
+    Man(packaging::Man),
 }
 
 /// Output format of a listing.
@@ -177,6 +179,7 @@ pub fn main() -> ExitCode {
         Command::Layout(command) => command.run(),
         Command::Wireshark(command) => command.run(),
         Command::Scapy(command) => command.run(),
+        Command::Generate(command) => command.run(),
         #[cfg(target_os = "linux")]
         Command::Libfabric(command) => command.run(),
         Command::Explain(command) => command.run(),

@@ -21,6 +21,7 @@ mod help;
 mod hostile;
 mod inputs;
 mod lab;
+mod languages;
 mod links;
 mod live;
 mod pages;

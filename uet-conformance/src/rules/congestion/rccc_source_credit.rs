@@ -15,6 +15,9 @@ const NACK: Axis<NackCode> = axis("nack").values(&[
     ("no-resource", NackCode::NO_RESOURCE),
 ]);
 
+/// The reserved bits of the payload of CREDIT.
+const UPPER_BITS: Axis<u32> = axis("reserved").values(&[("clear", 0), ("set", 0xff00_0000)]);
+
 /// Begins a rule with the usual needs and axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
     crate::rule(id, title).needs(&[RCCC]).over(&[&MODE, &CARRIER, &START])
@@ -54,9 +57,11 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("rccc/granted-by-credit", "A CREDIT control packet grants credit as an ACK_CC does")
         .checks(&[RCCC_CREDIT_001])
+        .over(&[&MODE, &CARRIER, &START, &UPPER_BITS])
         .measure(|t| {
             let mut flow = flow_without_credit(t)?;
-            grant_by_control(t, &flow.target, 100)?;
+            // The credit is the lower 24 bits of the payload.
+            grant_by_control(t, &flow.target, t.value(&UPPER_BITS) | 100)?;
             let bytes = bytes_after_grant(t, &mut flow)?;
             check_granted_bytes(t, RCCC_CREDIT_001, 100, bytes);
             Ok(())

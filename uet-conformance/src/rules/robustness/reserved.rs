@@ -3,8 +3,8 @@
 use super::steps::pds_length;
 use crate::prelude::*;
 use crate::receives::PostedReceive;
-use crate::rules::steps::message_in_flight;
-use crate::{Part, RequestSession};
+use crate::rules::steps::{expect_rudi_response, idempotent_region, message_in_flight};
+use crate::{Part, RequestSession, rudi};
 use uet_wire::layout::Kind;
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode};
 
@@ -102,15 +102,38 @@ pub(super) const RULES: &[Rule] = &[
                 let noop = with_reserved_bits(&pdc.control(CtlType::NOOP, pdc.psn(n), 0)?);
                 t.send_wire(&pdc.raw(&noop[k]))?;
                 t.expect_cack(ROB_RSVD_001, &pdc, pdc.psn(n))?;
-                // A CLEAR_COMMAND with reserved bits clears the stored response.
-                t.request(&pdc, pdc.request(n + 1).clear(pdc.psn(n)).write_nowhere(&region, &[1])?)?;
-                t.need("an error", t.soon(), |seen| seen.answers(&pdc, pdc.psn(n + 1)))?;
+                // In a NOOP the place of clear_psn_offset is reserved: it clears no stored response.
+                let refused = pdc.request(n + 1).clear(pdc.psn(n)).write_nowhere(&region, &[1])?;
+                t.request(&pdc, refused.clone())?;
+                let (first, _) = t.need("an error", t.soon(), |seen| seen.answers(&pdc, pdc.psn(n + 1)))?;
+                let noop = with_reserved_bits(&pdc.control(CtlType::NOOP, pdc.psn(n + 2), 0)?);
+                t.send_wire(&pdc.raw(&noop[k]))?;
+                t.need("an ACK of the NOOP", t.soon(), |seen| seen.answers(&pdc, pdc.psn(n + 2)))?;
+                t.forget();
+                t.request(&pdc, refused.retx())?;
+                let (again, _) = t.expect_answer(ROB_RSVD_001, &pdc, pdc.psn(n + 1))?;
+                t.check(ROB_RSVD_001, "the stored return_code", first.return_code(), again.return_code());
+                // A CLEAR_COMMAND with reserved bits clears it.
                 let clear =
                     with_reserved_bits(&pdc.control(CtlType::CLEAR_COMMAND, Psn(0), pdc.psn(n + 1).0)?);
                 t.send_wire(&pdc.raw(&clear[k]))?;
-                t.request(&pdc, pdc.request(n + 2).write(&region, 0, &[1])?)?;
-                t.expect_cack(ROB_RSVD_001, &pdc, pdc.psn(n + 2))?;
-                n += 3;
+                t.request(&pdc, pdc.request(n + 3).write(&region, 0, &[1])?)?;
+                t.expect_cack(ROB_RSVD_001, &pdc, pdc.psn(n + 3))?;
+                n += 4;
+            }
+            Ok(())
+        }),
+    rule("robustness/reserved-bits-rudi", "A RUDI request with reserved bits set is served")
+        .checks(&[ROB_RSVD_001])
+        .needs(&[RUDI, WRITE])
+        .run(|t| {
+            let (region, initiator) = idempotent_region(t)?;
+            let write = |n: u8| rudi(n.into(), &initiator.request(0).write(&region, 0, &[n; 16])?);
+            for n in 0..with_reserved_bits(&write(0)?).len() as u8 {
+                let packets = with_reserved_bits(&write(n + 1)?);
+                t.send_wire(&initiator.raw(&packets[usize::from(n)]))?;
+                expect_rudi_response(t, ROB_RSVD_001, &initiator, u32::from(n) + 1)?;
+                t.expect_memory(ROB_RSVD_001, &region, 0, &[n + 1; 16])?;
             }
             Ok(())
         }),

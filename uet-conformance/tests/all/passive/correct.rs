@@ -347,3 +347,18 @@ fn damaged_packet_is_not_judged() {
     };
     assert_eq!((judge(1, &damaged(0)), judge(2, &damaged(1)), judge(3, &damaged(0))), (0, 0, 0));
 }
+
+/// A busy peer may ask for the ACK of each packet of a long burst. Such an ACK leaves on the path of the question.
+#[test]
+fn many_acks_may_be_asked_for() {
+    for count in [1, 64, 65, 154, 1000, 4096, 4097, 5000] {
+        let psns = 5..5 + count;
+        let asks = |psn: u32| {
+            let ask = pds::Control::build(CtlType::ACK_REQUEST).psn(Psn(psn)).spdcid(HERE).dpdcid(THERE);
+            frame(true, 8, 0, ask.done().unwrap(), None, b"")
+        };
+        let told = |psn: u32| frame(false, 8, 0, ack_of(psn, psn).done().unwrap(), None, b"");
+        let sent = psns.clone().map(|psn| request(psn, |request| request.clear_psn(Psn(4))));
+        finds(&sent.chain(psns.clone().map(asks)).chain(psns.map(told)).collect::<Vec<_>>(), &[]);
+    }
+}

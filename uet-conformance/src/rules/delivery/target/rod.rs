@@ -97,6 +97,33 @@ pub(super) const RULES: &[Rule] = &[
             t.pause(t.soon())?;
             t.check_memory(PDS_ROD_001, &region, 0, &[COUNT as u8])
         }),
+    rule("rod/fetched-in-order", "Fetching atomics of an ordered context are executed in PSN order")
+        .checks(&[PDS_ROD_001, SES_AMO_007])
+        .needs(&[ROD, WRITE, FETCH_ATOMIC])
+        .over(&[&START])
+        .run(|t| {
+            require(
+                t.parameter("max_ack_data_size") >= 8,
+                "the device sends small data on the return direction",
+            )?;
+            let (pdc, region) = open(t)?;
+            let fetch = |t: &mut Test<'_>, n: u32| {
+                let addend = t.operands(8, &[1 << n]);
+                t.request(&pdc, pdc.request(n).add(&region, 8, &addend, true)?)
+            };
+            // The last one arrives too early at first, and then all without a pause.
+            fetch(t, 3)?;
+            t.pause(t.grace())?;
+            t.forget();
+            for n in 1..=3 {
+                fetch(t, n)?;
+            }
+            for (n, old) in [(1, 0), (2, 1 << 1), (3, 1 << 1 | 1 << 2)] {
+                let (seen, _) = t.expect_answer(PDS_ROD_001, &pdc, pdc.psn(n))?;
+                t.check(SES_AMO_007, "the old value", &t.operands(8, &[old])[..], seen.payload());
+            }
+            Ok(())
+        }),
     rule("rod/before-start", "Nothing is delivered before the packet with Start_PSN")
         .checks(&[PDS_ROD_001, PDS_ROD_002])
         .run(|t| {

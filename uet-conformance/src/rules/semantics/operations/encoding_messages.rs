@@ -140,9 +140,10 @@ pub(super) const RULES: &[Rule] = &[
             }
             // Only some headers have room for both fields.
             let remote = Remote { offset: Hex64(0x9000), ..post(PostKind::Write, peer, 64).remote };
-            let written = Post { header_data, remote, ..post(PostKind::Write, other, 64) };
+            let later = Some(0x1bad_0000_0000_0ca7);
+            let written = Post { header_data: later.map(Hex64), remote, ..post(PostKind::Write, other, 64) };
             let (said, _) = fields_of_packet(t, written)?;
-            t.check(SES_CUT_005, "header_data", Some(0xfeed_0000_0000_0bee), said.header_data);
+            t.check(SES_CUT_005, "header_data of the later message", later, said.header_data);
             t.check(SES_CUT_006, "buffer_offset together with header_data", Some(0x9000), said.buffer_offset);
             Ok(())
         }),
