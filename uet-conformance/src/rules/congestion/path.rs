@@ -4,7 +4,7 @@ use crate::Trimmed;
 use crate::flow::{Answers, Flow};
 use crate::prelude::*;
 use crate::target::RxRequest;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The state of the request that an ACK_REQUEST names.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +22,39 @@ const NAMED: Axis<Named> = axis("request").values(&[
     ("above-gap", Named::AboveGap),
     ("below-gap", Named::BelowGap),
 ]);
+
+/// The reason why an ACK leaves late.
+#[derive(Clone, Copy, Debug)]
+enum Late {
+    /// Nobody requests it at once.
+    AckDelay,
+    /// The message is incomplete, so its response is not ready.
+    Response,
+}
+
+const LATE: Axis<Late> = axis("late").values(&[("ack", Late::AckDelay), ("response", Late::Response)]);
+
+/// The fate of a packet on its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Marked,
+    Trimmed,
+    Lost,
+    /// The destination has no room for it.
+    Refused,
+}
+
+const FATE: Axis<Fate> = axis("packets").values(&[
+    ("marked", Fate::Marked),
+    ("trimmed", Fate::Trimmed),
+    ("lost", Fate::Lost),
+    ("refused", Fate::Refused),
+]);
+
+/// The number of packets that leave before an ACK.
+const SPRAYED: u32 = 64;
+
+const FEW_VALUES: &str = "the device has few entropy values";
 
 /// Begins a rule with the usual needs and axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
@@ -55,9 +88,23 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("path/delayed-ack", "A delayed ACK has the entropy value of the packet that it names")
         .checks(&[CC_PATH_001])
+        .over(&[&LATE, &MODE, &CARRIER, &START])
         .run(|t| {
             let (mut pdc, region) = t.open()?;
             let within = t.soon() * 50;
+            if let Late::Response = t.value(&LATE) {
+                // The last packet of a message is answered once the first one has arrived too.
+                require(!pdc.rod, "an ordered context accepts no last packet before the first")?;
+                let mtu = t.mtu();
+                for (n, half, entropy) in [(2, 1, 0xc111), (1, 0, 0xc222)] {
+                    pdc.entropy = entropy;
+                    t.request(&pdc, pdc.request(n).half(&region, mtu, half)?)?;
+                }
+                let (seen, _) =
+                    t.need("an ACK of the last packet", within, |seen| seen.answers(&pdc, pdc.psn(2)))?;
+                t.check(CC_PATH_001, "entropy", 0xc111, seen.wire.entropy);
+                return Ok(());
+            }
             for (n, entropy) in [(1, 0xc111), (2, 0xc222)] {
                 pdc.entropy = entropy;
                 t.request(&pdc, pdc.request(n).quiet().write(&region, 0, &[1; 16])?)?;
@@ -228,7 +275,114 @@ pub(super) const RULES: &[Rule] = &[
             t.at_most(CC_PATH_002, "packets with the same entropy value", flow.target.got.len() / 2, most);
             Ok(())
         }),
+    rule("path/oblivious", "Oblivious entropy values have no pattern, and none repeats in the next packet")
+        .checks(&[CC_PATH_002])
+        .needs(&[RUD, PATHS, SEE_ENTROPY])
+        .over(&[&CARRIER])
+        .run(|t| {
+            // Each value comes once in a pseudo-random order, and retransmissions take part in it.
+            choose_paths(t, "oblivious")?;
+            let (mut target, _) = spray(t)?;
+            for n in (1..=SPRAYED).step_by(8) {
+                target.refuse(t, NackCode::NO_RESOURCE, n)?;
+            }
+            let within = t.nack_wait() * 2 + t.grace();
+            target.watch(t, within)?;
+            let values = entropy_values(&target.got);
+            require(values.iter().collect::<BTreeSet<_>>().len() >= 16, FEW_VALUES)?;
+            let mut steps: BTreeMap<u16, usize> = BTreeMap::new();
+            for pair in values.windows(2) {
+                *steps.entry(pair[1].wrapping_sub(pair[0])).or_default() += 1;
+            }
+            let repeats = steps.get(&0).copied().unwrap_or(0);
+            let most = Bound::from(values.len() / 16).tolerating("a sixteenth");
+            t.at_most(CC_PATH_002, "packets with the entropy value of the packet before", most, repeats);
+            let common = steps.values().copied().max().unwrap_or(0);
+            let most = Bound::from(values.len() / 2).tolerating("a half");
+            t.at_most(CC_PATH_002, "packets with the same step from the value before", most, common);
+            Ok(())
+        }),
+    rule("path/aware", "A path-aware source rests congested entropy values, and no others, for a round trip")
+        .checks(&[CC_PATH_002])
+        .needs(&[RUD, PATHS, SEE_ENTROPY])
+        .over(&[&FATE, &CARRIER])
+        .run(|t| {
+            // A mark, a trim in the fabric and a loss report a congested path. An unmarked NACK of another
+            // kind does not. Without a window, enough packets to use each value again leave at once.
+            choose_paths(t, "bitmap")?;
+            t.congestion("none")?;
+            t.keeps_base_rtt()?;
+            let ((mut target, written), fate) = (spray(t)?, t.value(&FATE));
+            let mut known = Vec::new();
+            for value in entropy_values(&target.got[1..]) {
+                if !known.contains(&value) {
+                    known.push(value);
+                }
+            }
+            require(known.len() >= 16, FEW_VALUES)?;
+            // Values that are used one after the other have different fates.
+            let congested: Vec<u16> = known.iter().copied().step_by(8).collect();
+            let others: Vec<u16> = known.into_iter().filter(|value| !congested.contains(value)).collect();
+            let is_bad = |n: u32| target.of(n).any(|got| congested.contains(&got.seen.wire.entropy));
+            let bad: Vec<u32> = (1..=SPRAYED).filter(|n| is_bad(*n)).collect();
+            for n in 1..=SPRAYED {
+                let is_bad = bad.contains(&n);
+                match fate {
+                    Fate::Marked => target.answer(t, AckBuilder { marked: is_bad, ..target.acking(n) })?,
+                    _ if !is_bad => target.name(t, n, bad[0].min(n + 1))?,
+                    Fate::Trimmed => target.refuse(t, NackCode::TRIMMED, n)?,
+                    Fate::Refused => target.refuse(t, NackCode::NO_RESOURCE, n)?,
+                    Fate::Lost => {}
+                }
+            }
+            // The completion or the retransmissions show that the device knows the fate of all packets.
+            let within = t.patience(t.later());
+            if fate == Fate::Marked {
+                t.completion(written, within)?;
+            }
+            for n in bad.into_iter().filter(|_| fate != Fate::Marked) {
+                while target.times(n) < 2 && target.next(t, within)?.is_some() {}
+            }
+            let (begun, during) = (target.got.len(), t.base_rtt()?);
+            let peer = t.peer(0)?;
+            t.post(post(PostKind::Write, peer, 448 * t.mtu()))?;
+            target.watch(t, during)?;
+            let later = entropy_values(&target.got[begun..]);
+            let uses = |values: &[u16]| later.iter().filter(|value| values.contains(value)).count();
+            let (seen, others) = (uses(&congested), uses(&others) * congested.len() / others.len());
+            require(others * 4 >= congested.len() * 3, "too few packets leave within a round trip")?;
+            let what = "packets with entropy values of such packets, compared with as many other values";
+            if fate == Fate::Refused {
+                t.at_least(CC_PATH_002, what, Bound::from(others / 2).tolerating("a half"), seen);
+            } else {
+                t.at_most(CC_PATH_002, what, Bound::from(others * 3 / 4).tolerating("three quarters"), seen);
+            }
+            Ok(())
+        }),
 ];
+
+/// Selects this mode of path selection, unless the device has it already.
+fn choose_paths(t: &mut Test<'_>, mode: &str) -> Outcome {
+    match t.word("paths") {
+        Some(chosen) if chosen == mode => Ok(()),
+        _ => t.configure("paths", mode),
+    }
+}
+
+/// Has the device send small packets on an established context, from PSN 1 on. None is acknowledged.
+fn spray(t: &mut Test<'_>) -> Result<(Target, Operated), Stop> {
+    t.try_configure("payload_mtu", 1024)?;
+    let peer = t.peer(0)?;
+    let mut target = Target::established(t, peer, Mode::Rud)?;
+    let written = t.post(post(PostKind::Write, peer, SPRAYED as usize * t.mtu()))?;
+    target.collect(t, SPRAYED + 1)?;
+    Ok((target, written))
+}
+
+/// Returns the entropy values of these packets.
+fn entropy_values(packets: &[RxRequest]) -> Vec<u16> {
+    packets.iter().map(|got| got.seen.wire.entropy).collect()
+}
 
 /// Checks that a busy context keeps its entropy value. It may change it once per t_reroute, which is ten
 /// round trips.
