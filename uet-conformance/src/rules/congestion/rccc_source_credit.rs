@@ -2,7 +2,7 @@
 
 use super::steps::{
     WRAP, bytes_after_grant, check_granted_bytes, credit_flow, credit_target, flow_without_credit,
-    grant_by_ack, grant_by_control, short_silence, watch_for,
+    grant_by_ack, grant_by_control, opening_request, short_silence, watch_for,
 };
 use crate::flow::{Answers, Flow};
 use crate::prelude::*;
@@ -17,6 +17,9 @@ const NACK: Axis<NackCode> = axis("nack").values(&[
 
 /// The reserved bits of the payload of CREDIT.
 const UPPER_BITS: Axis<u32> = axis("reserved").values(&[("clear", 0), ("set", 0xff00_0000)]);
+
+/// True if an ACK carries the grant, false if a control packet does.
+const BY_ACK: Axis<bool> = axis("grant").values(&[("credit", false), ("ack-cc", true)]);
 
 /// Begins a rule with the usual needs and axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
@@ -96,18 +99,48 @@ pub(super) const RULES: &[Rule] = &[
             flow.target.expect_new(t, RCCC_CREDIT_001, highest)?;
             Ok(())
         }),
-    rule("rccc/stale-grant", "A stale grant adds no credit")
-        .checks(&[RCCC_COUNT_002, RCCC_CREDIT_001])
+    rule("rccc/stale-grant", "A stale grant adds no credit, and the next grant counts from the newest one")
+        .checks(&[RCCC_COUNT_002, RCCC_COUNT_001])
+        .over(&[&BY_ACK, &MODE, &CARRIER, &START])
         .measure(|t| {
             let mut flow = flow_without_credit(t)?;
-            grant_by_control(t, &flow.target, 200)?;
+            grant(t, &flow, 200)?;
             bytes_after_grant(t, &mut flow)?;
-            let (highest, during) = (flow.count(), t.grace());
-            grant_by_control(t, &flow.target, 150)?;
+            let (highest, during) = (flow.count(), short_silence(t)?);
+            grant(t, &flow, 50)?;
             flow.target
                 .expect_none(t, RCCC_COUNT_002, "a new packet for a stale grant", during, |n| n >= highest)?;
-            grant_by_control(t, &flow.target, 300)?;
-            flow.target.expect_new(t, RCCC_CREDIT_001, highest)?;
+            grant(t, &flow, 300)?;
+            let bytes = bytes_after_grant(t, &mut flow)?;
+            check_granted_bytes(t, RCCC_COUNT_001, 100, bytes);
+            Ok(())
+        }),
+    rule("rccc/grant-per-context", "A grant serves the context that it names, and no other")
+        .checks(&[RCCC_CREDIT_001])
+        .over(&[&BY_ACK, &MODE, &CARRIER, &START])
+        .measure(|t| {
+            // Each traffic class has its own credit.
+            let mut first = flow_without_credit(t)?;
+            let (peer, mode) = (t.peer(0)?, t.value(&MODE));
+            let length = first.count() as usize * 4 * t.mtu();
+            let other = t.post(Post { mode, class: 1, ..post(PostKind::Write, peer, length) })?;
+            let opened = opening_request(t, RCCC_CREDIT_001, 0)?;
+            let mut second = Flow::of(t, opened, other)?;
+            for _ in 0..2 {
+                second.fill(t)?;
+                grant_by_ack(t, &second, 0)?;
+            }
+            // After a long silence, the first context may send a packet without credit.
+            let silence = short_silence(t)?;
+            grant_by_ack(t, &first, 0)?;
+            watch_for(t, &mut first, silence)?;
+            let (highest, before) = (first.count(), second.bytes());
+            grant(t, &second, 100)?;
+            watch_for(t, &mut second, silence)?;
+            check_granted_bytes(t, RCCC_CREDIT_001, 100, second.bytes() - before);
+            watch_for(t, &mut first, Duration::ZERO)?;
+            let what = "packets of a context without credit after a grant to another one";
+            t.check(RCCC_CREDIT_001, what, 0, first.count() - highest);
             Ok(())
         }),
     rule("rccc/granted-bytes-with-nscc", "With NSCC, a source exceeds granted bytes by at most one packet")
@@ -244,3 +277,11 @@ pub(super) const RULES: &[Rule] = &[
             t.ends(RCCC_CREDIT_001, flow.operation, Status::Ok)
         }),
 ];
+
+/// Grants this cumulative credit in a packet of the type that the rule varies.
+fn grant(t: &mut Test<'_>, flow: &Flow, credit: u32) -> Outcome {
+    match t.value(&BY_ACK) {
+        true => grant_by_ack(t, flow, credit),
+        false => grant_by_control(t, &flow.target, credit),
+    }
+}

@@ -2,9 +2,9 @@
 
 use super::steps::{
     WRAP, bytes_after_grant, credit_flow, credit_target, flow_without_credit, grant_by_control,
-    opening_request,
+    opening_request, with_credit,
 };
-use crate::flow::Flow;
+use crate::flow::{Answers, Flow};
 use crate::prelude::*;
 use crate::rules::steps::full_packet_size;
 use uet_wire::Units24;
@@ -18,6 +18,21 @@ const ALGORITHMS: Axis<&str> =
 
 /// The base round trips between the close and the next message.
 const PAUSE: Axis<u32> = axis("pause").values(&[("none", 0), ("long", 400)]);
+
+/// The data that waits for credit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waiting {
+    /// A new packet that is smaller than a unit of credit.
+    SmallPacket,
+    /// Packets that were refused.
+    Retransmissions(NackCode),
+}
+
+const WAITING: Axis<Waiting> = axis("waits").values(&[
+    ("small-packet", Waiting::SmallPacket),
+    ("trimmed-packets", Waiting::Retransmissions(NackCode::TRIMMED)),
+    ("refused-packets", Waiting::Retransmissions(NackCode::NO_RESOURCE)),
+]);
 
 /// Begins a rule with the usual needs and axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
@@ -148,6 +163,42 @@ pub(super) const RULES: &[Rule] = &[
             let highest = flow.count();
             grant_by_control(t, &flow.target, 500)?;
             flow.target.expect_new(t, RCCC_CREDIT_001, highest)?;
+            Ok(())
+        }),
+    rule("rccc/demand-complete", "The demand of a source covers small packets and retransmissions")
+        .checks(&[RCCC_COUNT_001])
+        .over(&[&WAITING, &ALGORITHMS, &MODE, &CARRIER])
+        .measure(|t| {
+            // The first answer ends the use of initial credit, and from then on the suite grants what the
+            // device demands.
+            t.congestion(t.value(&ALGORITHMS))?;
+            t.slowed()?;
+            t.auto_credit = false;
+            t.try_configure("payload_mtu", 1024)?;
+            require(t.bdp()? >= 16 * full_packet_size(t), "the network holds too few packets")?;
+            let mut flow = Flow::start(t, Mode::Rud, 8)?;
+            flow.fill(t)?;
+            let waiting = t.value(&WAITING);
+            let answered = if waiting == Waiting::SmallPacket { flow.count() } else { 1 };
+            let ack = flow.answer(answered, &Answers::default())?;
+            // With NSCC, its state takes the place of the grant.
+            let ack = if t.value(&ALGORITHMS) == "rccc" { with_credit(ack, 0)? } else { ack };
+            t.send(&flow.target.pdc, &ack)?;
+            t.settle()?;
+            t.auto_credit = true;
+            match waiting {
+                Waiting::SmallPacket => {
+                    let (peer, highest) = (t.peer(0)?, flow.count());
+                    t.post(post(PostKind::Write, peer, 1))?;
+                    flow.target.expect_new(t, RCCC_COUNT_001, highest)?;
+                }
+                Waiting::Retransmissions(code) => {
+                    for n in 1..flow.count() {
+                        flow.refuse(t, code, n)?;
+                    }
+                    flow.target.expect_again(t, RCCC_COUNT_001, 1, t.later())?;
+                }
+            }
             Ok(())
         }),
     rule("rccc/next-context", "A message starts on a new context after one that ended without credit")

@@ -106,6 +106,26 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
+    rule("rccc/endless-demand", "A source with endless demand leaves credit for another one")
+        .checks(&[RCCC_GRANT_001])
+        .over(&[&MODE, &CARRIER, &BEARER])
+        .run(|t| {
+            // The demand of the first source is never met, since it grows with each grant.
+            let (mut sources, step, bearer) =
+                (CreditSource::open_several(t, 2)?, demand_step(t)?, t.value(&BEARER));
+            let [endless, other] = &mut sources[..] else { return Err(Stop::Failed) };
+            endless.demand_in(t, bearer, step * 3)?;
+            other.demand_in(t, bearer, step)?;
+            for n in 1..=30 {
+                let granted = endless.wait_for_grant(t, step * n, t.patience(t.soon()))?;
+                require(granted, "the demand of a source is not granted")?;
+                endless.demand_in(t, bearer, step * (n + 3))?;
+            }
+            other.collect_grants(t, step, Duration::ZERO)?;
+            let what = format!("units granted to a source while another one gets {}", step * 30);
+            t.at_least(RCCC_GRANT_001, &what, step, other.credit.get());
+            Ok(())
+        }),
     rule("rccc/demand-per-ccc", "A destination counts the demand of each ccc_id separately")
         .checks(&[RCCC_COUNT_001, RCCC_GRANT_001])
         .over(&[&MODE, &CARRIER, &BEARER])
@@ -122,8 +142,8 @@ pub(super) const RULES: &[Rule] = &[
             t.at_most(RCCC_COUNT_001, "units granted to the second context", most, second.credit.get());
             Ok(())
         }),
-    rule("rccc/silent-sources", "A destination forgets silent sources and grants credit to a new one")
-        .checks(&[RCCC_GRANT_001])
+    rule("rccc/silent-sources", "A destination forgets silent sources, and counts a new one from 0")
+        .checks(&[RCCC_GRANT_001, RCCC_COUNT_001])
         .over(&[&MODE])
         .run(|t| {
             // The sources leave open how long a destination remembers a silent source. It has 10 seconds.
@@ -131,9 +151,13 @@ pub(super) const RULES: &[Rule] = &[
             let (mut source, step) = (CreditSource::open(t)?, demand_step(t)?);
             let region = source.region.clone();
             for n in 1..=REMEMBERED {
-                source.demand_in(t, Bearer::CreditRequest, step)?;
                 // A destination that remembers fewer sources grants nothing to the last ones.
-                source.wait_for_grant(t, step, t.soon())?;
+                for part in 1..=8 {
+                    source.demand_in(t, Bearer::CreditRequest, step * part)?;
+                    if !source.wait_for_grant(t, step * part, t.soon())? {
+                        break;
+                    }
+                }
                 let pdc = t.initiate();
                 source = CreditSource::open_on(t, pdc, region.clone(), CCC ^ n)?;
             }
@@ -148,6 +172,13 @@ pub(super) const RULES: &[Rule] = &[
             }
             let statement = format!("a cumulative credit of {step} units or more for a new source");
             t.holds(RCCC_GRANT_001, &statement, granted, format_args!("{} units", source.credit.get()));
+            let most = step + excess_limit(t)?;
+            t.at_most(
+                RCCC_COUNT_001,
+                "the cumulative credit of a new source, in units",
+                most,
+                source.credit.get(),
+            );
             Ok(())
         }),
 ];
