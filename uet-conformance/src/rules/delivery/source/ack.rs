@@ -7,6 +7,10 @@ use uet_wire::pds::{Ack, AckCc, AckCcx};
 use uet_wire::registry::{CcType, CcxType, ResponseOpcode};
 use uet_wire::ses::Response;
 
+/// The opaque value and the cumulative PSN in the reply to a PROBE, while packet 1 is in flight. As an
+/// offset, the opaque value 1 names that packet.
+const REPLY: Axis<(u16, u32)> = axis("reply").values(&[("cack-psn", (0x77, 1)), ("opaque-value", (1, 0))]);
+
 /// Begins a rule with the usual axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
     crate::rule(id, title).over(&[&MODE, &CARRIER, &START])
@@ -262,12 +266,14 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 5)?;
             t.ends(PDS_SACK_004, written, Status::Ok)
         }),
-    rule("source-ack/probe-reply", "The cumulative PSN in the reply to a PROBE acknowledges nothing")
+    rule("source-ack/probe-reply", "The reply to a PROBE acknowledges nothing")
         .checks(&[PDS_PRB_002])
+        .over(&[&REPLY, &MODE, &CARRIER, &START])
         .run(|t| {
             expect_ack_ignored(t, PDS_PRB_002, |target, t| {
                 let remote = target.pdc.remote.unwrap_or(PdcId::NONE);
-                let ack = Ack::build().p(true).probe_opaque(0x77).cack_psn(target.psn(1));
+                let (opaque, cack) = t.value(&REPLY);
+                let ack = Ack::build().p(true).probe_opaque(opaque).cack_psn(target.psn(cack));
                 t.send(&target.pdc, &UetBuf::new(ack.spdcid(target.pdc.local).dpdcid(remote).done()?))
             })
         }),
