@@ -154,7 +154,12 @@ impl Flow {
 
     /// Returns the bytes received and not acknowledged. The device has at least as many bytes in flight.
     pub fn in_flight(&self) -> u64 {
-        self.bytes() - self.target.bytes_before(self.acked)
+        self.bytes() - self.acknowledged()
+    }
+
+    /// Returns the nominal bytes of acknowledged packets.
+    pub fn acknowledged(&self) -> u64 {
+        self.target.bytes_before(self.acked)
     }
 
     /// Returns the number of acknowledged packets.

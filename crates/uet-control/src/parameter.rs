@@ -221,6 +221,7 @@ pub static PARAMETERS: &[Parameter] = &[
     row("explicit_read", Flag, "false", Open, "UET_RESPONSE acknowledges the last request of a read whose data uses the return direction. Otherwise it gets the default response."),
     row("fast_loss_packets", Number("packets"), "0", Specified, "RUD: number of packets above a gap after which the source declares a loss; 0 for never."),
     row("fi", Computed("bytes"), "null", Specified, "Fair increase of NSCC; by formula 5 * MTU * scaling_a."),
+    row("fi_scale", Computed("a share"), "null", Specified, "Fast increase of NSCC; by formula 0.25 * scaling_a."),
     row("first_pdcid", Number("PDCID"), "1", Own, "First PDCID of the general pool. The reserved pool follows it."),
     row("float_faults", Flag, "false", Open, "An atomic with a floating-point fault is refused and changes nothing."),
     row("form", Word(&["standard", "shortest"]), r#""standard""#, Open, "Header form for a message of one packet."),

@@ -396,6 +396,7 @@ mod tests {
             "dscps",
             "eta",
             "fi",
+            "fi_scale",
             "headers",
             "max_tail_loss_retx",
             "tail_loss_time",

@@ -29,6 +29,11 @@ impl Test<'_> {
         self.session.reported(name)
     }
 
+    /// Returns a numeric parameter that may be a fraction, and that the device reports or the script has set.
+    pub fn reported_fraction(&self, name: &str) -> Option<f64> {
+        self.session.reported_value(name)?.as_f64()
+    }
+
     /// Returns a parameter of the device that is a word.
     pub fn word(&self, name: &str) -> Option<&str> {
         self.session.told(name)?.as_str()

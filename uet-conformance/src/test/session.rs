@@ -123,7 +123,11 @@ impl<'a> Session<'a> {
     }
 
     pub(super) fn reported(&self, name: &str) -> Option<u64> {
-        self.set.get(name).or_else(|| self.told(name))?.as_u64()
+        self.reported_value(name)?.as_u64()
+    }
+
+    pub(super) fn reported_value(&self, name: &str) -> Option<&Value> {
+        self.set.get(name).or_else(|| self.told(name))
     }
 
     pub(super) fn told(&self, name: &str) -> Option<&Value> {

@@ -22,6 +22,12 @@ const PENALTY: Axis<bool> = axis("after").values(&[("marks", false), ("penalty",
 /// A round trip below the target delay, in base round trips. Neither has a delay of about 0.
 const ROUND_TRIP: Axis<f64> = axis("round-trip").values(&[("1.3", 1.3), ("1.5", 1.5)]);
 
+/// The bytes that the network holds: as the device reports it, or more.
+const HOLDS: Axis<Option<u64>> = axis("bdp").values(&[("reported", None), ("600-kb", Some(600_000))]);
+
+/// The bytes that the network holds.
+const SMALL: Axis<u64> = axis("bdp").values(&[("75-kb", 75_000), ("19-kb", 18_750)]);
+
 /// Begins a rule with the usual needs of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
     crate::rule(id, title).needs(&[NSCC])
@@ -30,8 +36,9 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 pub(super) const RULES: &[Rule] = &[
     rule("nscc-over-time/fair-growth", "Late, unmarked ACKs let every window grow equally per round trip")
         .checks(&[CC_QUAD_002])
-        .over(&[&PENALTY, &MODE, &CARRIER, &START_WINDOW])
+        .over(&[&PENALTY, &MODE, &CARRIER, &START_WINDOW, &HOLDS])
         .measure(|t| {
+            hold_more(t)?;
             let (mut flow, max_window) = flow_of_windows(t, 80)?;
             let (growth, answers) = (Growth::of(t)?, late_answers(t)?);
             let round = answers.delay;
@@ -51,15 +58,16 @@ pub(super) const RULES: &[Rule] = &[
                 }
             }
             let rounds = (max_window as f64 * 0.4 / in_round).clamp(1.0, 60.0) as u32;
-            let seen = measure_growth(t, &mut flow, round, rounds, &answers)?;
+            let (before, after) = measure_growth(t, &mut flow, round, rounds, &answers)?;
             let expected = in_round * f64::from(rounds);
-            check_growth(t, CC_QUAD_002, rounds, (expected, expected), seen);
+            check_growth(t, CC_QUAD_002, rounds, (expected, expected), after.saturating_sub(before));
             Ok(())
         }),
     rule("nscc-over-time/proportional-growth", "Growth is proportional to the distance to the target delay")
         .checks(&[CC_QUAD_001])
-        .over(&[&MODE, &CARRIER, &ROUND_TRIP])
+        .over(&[&MODE, &CARRIER, &ROUND_TRIP, &HOLDS])
         .measure(|t| {
+            hold_more(t)?;
             // The target is 0.75 base round trips with trimming, and 1 without.
             let (mut flow, max_window) = flow_of_windows(t, 80)?;
             let growth = Growth::of(t)?;
@@ -71,27 +79,80 @@ pub(super) const RULES: &[Rule] = &[
             };
             shrink_by_marks(t, &mut flow)?;
             let rounds = (max_window as f64 * 0.4 / in_round(1.0)).clamp(1.0, 60.0) as u32;
-            let seen = measure_growth(t, &mut flow, span, rounds, &answers)?;
+            let (before, after) = measure_growth(t, &mut flow, span, rounds, &answers)?;
             let expected = [0.75, 1.0].map(|target| in_round(target) * f64::from(rounds));
-            check_growth(t, CC_QUAD_001, rounds, (expected[0], expected[1]), seen);
+            check_growth(t, CC_QUAD_001, rounds, (expected[0], expected[1]), after.saturating_sub(before));
+            Ok(())
+        }),
+    rule("nscc-over-time/fast-increase", "Without delay, a window grows at most by fi_scale")
+        .checks(&[CC_QUAD_001])
+        .over(&[&SMALL, &MODE, &CARRIER])
+        .measure(|t| {
+            // The sources leave open which delay is about 0, so the delay is 0. A long round trip gives the
+            // proportional increase much more weight than fi_scale, and small packets show the growth.
+            const ROUNDS: u32 = 4;
+            require(t.facts().virtual_time, "a real link has no exact delay")?;
+            for (name, value) in [("rto_init_time", 50_000_000), ("base_rtt", 48_000), ("payload_mtu", 1024)]
+            {
+                t.try_configure(name, value)?;
+            }
+            hold(t, t.value(&SMALL))?;
+            let (mut flow, max_window) = flow_of_windows(t, 80)?;
+            let (growth, base, packet) = (Growth::of(t)?, t.round_trips(1)?, full_packet_size(t));
+            let answers = Answers { delay: base.saturating_sub(flow.way), ..Answers::default() };
+            shrink_by_marks(t, &mut flow)?;
+            // Fast increase begins when more than a window has arrived without delay. The packets in flight
+            // now are late.
+            let (begun, mut tries) = (flow.bytes(), 0);
+            while flow.run(t, base, &answers)? + 2 * packet > flow.acknowledged().saturating_sub(begun) {
+                tries += 1;
+                require(tries < 20, "the window grows faster than its bytes are acknowledged")?;
+            }
+            let (before, after) = measure_growth(t, &mut flow, base, ROUNDS, &answers)?;
+            let share = 1.0 + 1.5 * growth.share;
+            let most = (before + packet) as f64 * share.powi(ROUNDS as i32);
+            let bound = Bound::from((most + growth.eta * f64::from(ROUNDS)) as u64 + packet)
+                .from_parameter("fi_scale and eta")
+                .tolerating("half of fi_scale, and two packets");
+            require(before * 2 < max_window, "the window is too large for fast growth")?;
+            let what = format!("bytes in flight after {ROUNDS} round trips without delay");
+            t.at_most(CC_QUAD_001, &what, bound, after);
             Ok(())
         }),
 ];
 
-/// Runs this number of round trips with these answers. Returns the growth of the most bytes in flight.
+/// Lets the network hold as much as the rule varies.
+fn hold_more(t: &mut Test<'_>) -> Outcome {
+    let Some(bytes) = t.value(&HOLDS) else { return Ok(()) };
+    t.try_configure("payload_mtu", 4096)?;
+    require(t.mtu() == 4096, "the packets are too small or too large for so large a window")?;
+    hold(t, bytes)
+}
+
+/// Sets the rates of the device so that the network holds this number of bytes.
+fn hold(t: &mut Test<'_>, bytes: u64) -> Outcome {
+    let rate = (bytes as f64 * 8.0 / t.base_rtt()?.as_secs_f64()) as u64;
+    for name in ["sender_rate", "receiver_rate"] {
+        t.try_configure(name, rate)?;
+    }
+    Ok(())
+}
+
+/// Runs this number of round trips with these answers. Returns the most bytes in flight in the first and in
+/// the last.
 fn measure_growth(
     t: &mut Test<'_>,
     flow: &mut Flow,
     round: Duration,
     rounds: u32,
     answers: &Answers,
-) -> Result<u64, Stop> {
+) -> Result<(u64, u64), Stop> {
     let before = flow.run(t, round, answers)?;
     if rounds > 1 {
         flow.run(t, round * (rounds - 1), answers)?;
     }
     let after = flow.run(t, round, answers)?;
-    Ok(after.saturating_sub(before))
+    Ok((before, after))
 }
 
 /// Checks a growth against the expected range. The script counts whole packets, at two times.

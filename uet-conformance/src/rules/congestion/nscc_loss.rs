@@ -14,6 +14,9 @@ const PENALTY: Axis<u8> = axis("rcv-cwnd-pend").values(&[("64", 64), ("96", 96),
 /// True if the ACKs that end the penalty give samples of the round-trip time.
 const SAMPLES: Axis<bool> = axis("samples").values(&[("valid", true), ("none", false)]);
 
+/// The value of `rc` in ACKs with a penalty.
+const RC: Axis<bool> = axis("rc").values(&[("0", false), ("1", true)]);
+
 /// Begins a rule with the usual needs and axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
     crate::rule(id, title).needs(&[NSCC]).over(&[&MODE, &CARRIER, &START])
@@ -65,20 +68,23 @@ pub(super) const RULES: &[Rule] = &[
             t.at_most(CC_LOSS_001, "packets retransmitted at once", most, retransmitted);
             Ok(())
         }),
-    rule("nscc/penalty", "A receiver penalty shrinks the window").checks(&[CC_PENALTY_001]).measure(|t| {
-        let (mut flow, _) = long_flow(t)?;
-        let (answers, round) = timely_answers(t, &flow)?;
-        let before = flow.run(t, round * 8, &answers)?;
-        let answers = Answers { penalty: 100, ..answers };
-        let after = flow.run(t, round * 10, &answers)?;
-        t.at_most(
-            CC_PENALTY_001,
-            "bytes in flight under the penalty",
-            Bound::from(before * 3 / 4).tolerating("three quarters of before"),
-            after,
-        );
-        Ok(())
-    }),
+    rule("nscc/penalty", "A receiver penalty shrinks the window, with or without rc")
+        .checks(&[CC_PENALTY_001])
+        .over(&[&RC, &MODE, &CARRIER, &START])
+        .measure(|t| {
+            let (mut flow, _) = long_flow(t)?;
+            let (answers, round) = timely_answers(t, &flow)?;
+            let before = flow.run(t, round * 8, &answers)?;
+            let answers = Answers { penalty: 100, restore: t.value(&RC), ..answers };
+            let after = flow.run(t, round * 10, &answers)?;
+            t.at_most(
+                CC_PENALTY_001,
+                "bytes in flight under the penalty",
+                Bound::from(before * 3 / 4).tolerating("three quarters of before"),
+                after,
+            );
+            Ok(())
+        }),
     rule("nscc/penalty-end", "The window returns to its earlier size when the receiver penalty ends")
         .checks(&[CC_PENALTY_002])
         .over(&[&MODE, &CARRIER, &SAMPLES])

@@ -14,10 +14,21 @@ use crate::rules::steps::{check_in_flight, full_packet_size};
 enum ServiceTime {
     None,
     Most,
+    /// Most of it, and more than half of the range of the field.
+    Long,
 }
 
-const SERVICE_TIME: Axis<ServiceTime> =
-    axis("service-time").values(&[("none", ServiceTime::None), ("most", ServiceTime::Most)]);
+const SERVICE_TIME: Axis<ServiceTime> = axis("service-time").values(&[
+    ("none", ServiceTime::None),
+    ("most", ServiceTime::Most),
+    ("long", ServiceTime::Long),
+]);
+
+/// A service_time in the upper half of the range of its field, which ends at 8.38848 ms.
+const LONG_SERVICE: Duration = Duration::from_millis(5);
+
+/// A timeout in nanoseconds that ends well after [`LONG_SERVICE`].
+const LONG_TIMEOUT: u64 = 50_000_000;
 
 /// A NACK that does not shrink the window.
 const NACK: Axis<NackCode> =
@@ -45,6 +56,18 @@ enum Congestion {
 const SIGNAL: Axis<Congestion> =
     axis("signal").values(&[("marks", Congestion::Marks), ("trims", Congestion::Trims)]);
 
+/// The way in which a window collapses to its floor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Collapse {
+    /// All packets in flight are trimmed, the last one much later.
+    Trims,
+    /// A penalty leaves little of a small window, and a late mark halves the rest.
+    Marks,
+}
+
+const COLLAPSE: Axis<Collapse> =
+    axis("after").values(&[("trims", Collapse::Trims), ("penalty-and-mark", Collapse::Marks)]);
+
 /// The messages before the measured one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Previous {
@@ -67,23 +90,22 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[CC_QUAD_003])
         .over(&[&MODE, &CARRIER, &SERVICE_TIME])
         .measure(|t| {
+            if t.value(&SERVICE_TIME) == ServiceTime::Long {
+                t.try_configure("rto_init_time", LONG_TIMEOUT)?;
+                require(t.rto() > LONG_SERVICE * 4, "the timeout is too short for so late an ACK")?;
+            }
             let (mut flow, _) = flow_of_windows(t, 60)?;
             let (answers, round) = timely_answers(t, &flow)?;
             let before = flow.run(t, round * 8, &answers)?;
-            let (answers, span) = match t.value(&SERVICE_TIME) {
-                ServiceTime::None => (Answers { marked: true, ..answers }, round),
-                // The delay less service_time is that of a timely ACK.
-                ServiceTime::Most => {
-                    let service = t.round_trips(3)?;
-                    require(
-                        service.as_nanos() / 128 < 0xffff,
-                        "service_time cannot hold three base round trips",
-                    )?;
-                    let delay = answers.delay + service;
-                    (Answers { marked: true, delay, service, ..answers }, round + service)
-                }
+            let service = match t.value(&SERVICE_TIME) {
+                ServiceTime::None => Duration::ZERO,
+                ServiceTime::Most => t.round_trips(3)?,
+                ServiceTime::Long => LONG_SERVICE,
             };
-            let after = flow.run(t, span * 12, &answers)?;
+            require(service.as_nanos() / 128 < 0xffff, "service_time cannot hold three base round trips")?;
+            // The delay less service_time is that of a timely ACK.
+            let answers = Answers { marked: true, delay: answers.delay + service, service, ..answers };
+            let after = flow.run(t, (round + service) * 12, &answers)?;
             let least = Bound::from(before * 3 / 4).tolerating("a quarter");
             t.at_least(CC_QUAD_003, "bytes in flight after 12 round trips of marks", least, after);
             Ok(())
@@ -183,6 +205,24 @@ pub(super) const RULES: &[Rule] = &[
             t.at_most(CC_QUAD_004, "bytes in flight after marks and delay", most, after);
             Ok(())
         }),
+    rule(
+        "nscc-over-time/least-window",
+        "A source still sends after signals that leave one packet of its window",
+    )
+    .checks(&[CC_WINDOW_003])
+    .needs(&[RUD, NSCC])
+    .over(&[&COLLAPSE, &CARRIER, &START])
+    .measure(|t| {
+        let flow = match t.value(&COLLAPSE) {
+            Collapse::Trims => trim_window(t)?,
+            Collapse::Marks => penalize_window(t)?,
+        };
+        let mut target = flow.target;
+        let left = target.next(t, t.patience(t.later()))?.is_some();
+        let what = "packets that leave after the answers to all packets in flight";
+        t.at_least(CC_WINDOW_003, what, 1, u32::from(left));
+        Ok(())
+    }),
     rule("nscc-over-time/single-trim", "An occasional trim leaves at least half of the window")
         .checks(&[CC_TRIM_002])
         .needs(&[RUD, NSCC])
@@ -288,4 +328,47 @@ fn check_trimmed_quarter(t: &mut Test<'_>, flow: &mut Flow, before: u64) -> Outc
         Bound::from(before.saturating_sub(trimmed) + 2 * full_packet_size(t)).tolerating("two packets");
     t.at_most(CC_TRIM_001, "bytes in flight after the trims", most, after);
     Ok(())
+}
+
+/// Trims all packets of a full window. Nothing arrives in the base round trips before the last trim, so quick
+/// adapt may set the window to no bytes. Then no packet is in flight.
+fn trim_window(t: &mut Test<'_>) -> Result<Flow, Stop> {
+    t.try_configure("rto_init_time", LONG_TIMEOUT)?;
+    let (mut flow, _) = flow_with_full_window(t)?;
+    need_in_flight(&flow, 4)?;
+    let (silence, last) = (t.round_trips(3)?, flow.count() - 1);
+    for n in flow.acked()..last {
+        flow.refuse(t, NackCode::TRIMMED, n)?;
+    }
+    watch_for(t, &mut flow, silence)?;
+    flow.refuse(t, NackCode::TRIMMED, last)?;
+    Ok(flow)
+}
+
+/// Acknowledges all packets of a small window at once: with the largest penalty, and the last one with a late
+/// mark. Only the first ACK and the last one give a sample, so the mark moves the window last.
+fn penalize_window(t: &mut Test<'_>) -> Result<Flow, Stop> {
+    t.try_configure("payload_mtu", 1024)?;
+    let (mut flow, _) = flow_of_windows(t, 60)?;
+    let late = late_answers(t)?;
+    shrink_by_marks(t, &mut flow)?;
+    let mut tries = 0;
+    while flow.run(t, late.delay, &late)? < 3 * full_packet_size(t) {
+        tries += 1;
+        require(tries < 60, "the window does not grow to a few packets")?;
+    }
+    // Marks without delay leave the window as it is, so no gathered increase is left.
+    let (answers, round) = timely_answers(t, &flow)?;
+    flow.run(t, round * 2, &answers)?;
+    flow.run(t, round * 2, &Answers { marked: true, ..answers })?;
+    watch_for(t, &mut flow, t.base_rtt()? / 2)?;
+    need_in_flight(&flow, 3)?;
+    let due = flow.newest() + late.delay;
+    flow.watch_until(t, due)?;
+    let (first, last) = (flow.acked(), flow.count() - 1);
+    for n in first..last {
+        flow.acknowledge(t, &Answers { penalty: 127, unmeasured: n > first, ..late })?;
+    }
+    flow.acknowledge(t, &Answers { marked: true, ..late })?;
+    Ok(flow)
 }

@@ -2,7 +2,7 @@
 //! and the mode of growth.
 
 use super::steps::{
-    Growth, fill_window, flow_of_windows, flow_with_full_window, late_answers, need_in_flight,
+    ALGORITHMS, Growth, fill_window, flow_of_windows, flow_with_full_window, late_answers, need_in_flight,
     shrink_by_marks,
 };
 use crate::flow::{Answers, Flow};
@@ -126,6 +126,35 @@ pub(super) const RULES: &[Rule] = &[
             }
             flow.fill(t)?;
             check_about_in_flight(t, max_window, flow.in_flight());
+            Ok(())
+        }),
+    rule("nscc-state/next-context", "A context on a reused PDCID counts rcvd_bytes from its own start")
+        .checks(&[CC_RCVD_005])
+        .needs(&[NSCC, CLOSE])
+        .over(&[&ALGORITHMS, &MODE, &START])
+        .measure(|t| {
+            // With a pool of one PDCID, the device reuses it at once. Each message is longer than a window,
+            // and the first is the longest.
+            t.congestion(t.value(&ALGORITHMS))?;
+            t.slowed()?;
+            t.try_configure("general_pdcs", 1)?;
+            let (peer, mode) = (t.peer(0)?, t.value(&MODE));
+            let window = (t.bdp()? * 3 / 2 / t.mtu() as u64).clamp(8, 200) as usize;
+            for packets in [4 * window, 2 * window, 2 * window] {
+                let mut flow = Flow::start(t, mode, packets)?;
+                let mut idle = 0;
+                while (flow.acked() as usize) < packets && idle < 2 {
+                    let before = flow.count();
+                    flow.fill(t)?;
+                    for _ in flow.acked()..flow.count() {
+                        flow.acknowledge(t, &Answers::default())?;
+                    }
+                    idle = if flow.count() == before { idle + 1 } else { 0 };
+                }
+                t.check(CC_RCVD_005, "acknowledged packets of a context", packets as u32, flow.acked());
+                t.ends(CC_RCVD_005, flow.operation, Status::Ok)?;
+                flow.target.end(t, peer)?;
+            }
             Ok(())
         }),
     rule("nscc-state/shorter-rtt", "A round trip below base_rtt reduces the maximum window")

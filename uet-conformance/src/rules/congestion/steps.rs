@@ -149,6 +149,8 @@ pub(super) struct Growth {
     pub(super) fair: f64,
     /// By proportional increase, in bytes per round trip and second below the target.
     pub(super) slope: f64,
+    /// By fast increase, as a share of the acknowledged bytes.
+    pub(super) share: f64,
     /// By eta, in bytes per base round trip.
     pub(super) eta: f64,
     /// The base round trip, in seconds.
@@ -160,13 +162,11 @@ impl Growth {
     /// specification.
     pub(super) fn of(t: &Test<'_>) -> Result<Self, Stop> {
         let (mtu, scaling_a) = (t.mtu() as f64, t.bdp()? as f64 / 150_000.0);
-        let or = |name, default: f64| match t.reported(name) {
-            None | Some(0) => default,
-            Some(reported) => reported as f64,
-        };
+        let or = |name, default| t.reported_fraction(name).unwrap_or(default);
         Ok(Growth {
             fair: or("fi", 5.0 * mtu * scaling_a),
             slope: or("alpha", 4.0 * scaling_a * mtu / 12e-6),
+            share: or("fi_scale", 0.25 * scaling_a),
             eta: or("eta", 0.15 * mtu * scaling_a),
             base: t.base_rtt()?.as_secs_f64(),
         })
