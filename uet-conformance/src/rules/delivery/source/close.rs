@@ -2,7 +2,7 @@
 
 use super::steps::{
     ack_control, close, expect_another_context, expect_close, expect_no_close, idle_context, read_data,
-    retransmission_limit,
+    retransmission_limit, serve_whole,
 };
 use crate::prelude::*;
 use crate::rules::steps::retransmissions;
@@ -75,8 +75,9 @@ pub(super) const RULES: &[Rule] = &[
             let written = t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
             target.collect(t, 3)?;
             close(t, peer)?;
-            target
-                .serve(t, count + 1, |target, packet| Some(target.acking(target.index(&packet.request))))?;
+            serve_whole(t, &mut target, count, |target, packet| {
+                Some(target.acking(target.index(&packet.request)))
+            })?;
             t.ends(PDS_MSG_002, written, Status::Ok)?;
             let (_, command) = expect_close(t, &target, PDS_CLOSE_003)?;
             t.check(PDS_CLOSE_003, "psn", target.psn(count + 1), command.psn());

@@ -1,9 +1,14 @@
 //! Requests of the target to close a context that the device has opened: CLOSE_REQUEST, and REQ_CLOSE in an
 //! ACK (section 3.5.8).
 
-use super::steps::{ack_control, expect_another_context, expect_close, expect_no_close, idle_context};
+use super::steps::{
+    ack_control, expect_another_context, expect_close, expect_no_close, idle_context, serve_whole,
+};
 use crate::prelude::*;
 use uet_wire::pds::Control;
+
+/// True if the duplicate arrives after the CLOSE_COMMAND.
+const COMMANDED: Axis<bool> = axis("duplicate").values(&[("before-command", false), ("after-command", true)]);
 
 /// Begins a rule with the usual axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
@@ -32,19 +37,33 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("source-close/duplicate-request", "A duplicate CLOSE_REQUEST gets an ACK but no second close")
         .checks(&[PDS_DUP_002, PDS_CLOSE_013, PDS_DUP_001])
+        .over(&[&COMMANDED, &MODE, &CARRIER, &START])
         .run(|t| {
             let (peer, mut target) = idle_context(t)?;
-            // One outstanding request keeps the context from closing at once.
-            t.post(post(PostKind::Write, peer, 64))?;
-            target.collect(t, 2)?;
+            let commanded = t.value(&COMMANDED);
+            if !commanded {
+                // One outstanding request keeps the context from closing at once.
+                t.post(post(PostKind::Write, peer, 64))?;
+                target.collect(t, 2)?;
+            }
             request_close(t, &target)?;
             t.need_ack(&target.pdc, target.psn(0))?;
+            let early = if commanded { Some(expect_close(t, &target, PDS_CLOSE_013)?) } else { None };
             let duplicate = Control::build(CtlType::CLOSE_REQUEST).ar(true).retx(true).psn(target.psn(0));
             let duplicate = duplicate.spdcid(target.pdc.local).dpdcid(target.pdc.remote.unwrap_or_default());
             t.send(&target.pdc, &UetBuf::new(duplicate.done()?))?;
             t.expect_ack(PDS_DUP_002, &target.pdc, target.psn(0))?;
-            target.ack(t, 1)?;
-            let (_, command) = expect_close(t, &target, PDS_CLOSE_013)?;
+            let (_, command) = match early {
+                Some(early) => early,
+                None => {
+                    target.ack(t, 1)?;
+                    expect_close(t, &target, PDS_CLOSE_013)?
+                }
+            };
+            let second = |seen: &RxPacket| {
+                target.control(seen, CtlType::CLOSE_COMMAND).filter(|other| other.psn() != command.psn())
+            };
+            t.expect_none(PDS_DUP_001, "no CLOSE_COMMAND with another PSN", t.grace(), second)?;
             ack_control(t, &target, command.psn())?;
             t.settle()?;
             let span = t.rto() * 2;
@@ -102,7 +121,7 @@ pub(super) const RULES: &[Rule] = &[
         let count = 100;
         let written = t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
         target.collect(t, 3)?;
-        target.serve(t, count + 1, |target, packet| {
+        serve_whole(t, &mut target, count, |target, packet| {
             let n = target.index(&packet.request);
             let request = if n == 10 { AckRequest::REQ_CLOSE } else { AckRequest::NO_REQUEST };
             Some(AckBuilder { request, ..target.acking(n) })

@@ -2,6 +2,7 @@
 
 use crate::prelude::*;
 use crate::rules::steps::{post_idempotent, rudi_request};
+use crate::serve::said;
 use crate::target::RxRequest;
 use uet_control::ClosePdc;
 use uet_wire::pds::{Control, Request as RequestHeader, Rudi};
@@ -94,6 +95,26 @@ pub(super) fn expect_no_close(t: &mut Test<'_>, target: &Target, requirement: &R
     t.expect_none(requirement, "no CLOSE_COMMAND yet", span, |seen| {
         target.control(seen, CtlType::CLOSE_COMMAND)
     })
+}
+
+/// Receives a message up to the `last`-th PSN, and sends the ACK that `answer` returns for each packet. The
+/// message must arrive whole on this context, before any CLOSE_COMMAND.
+pub(super) fn serve_whole(
+    t: &mut Test<'_>,
+    target: &mut Target,
+    last: u32,
+    answer: impl FnMut(&Target, &RxRequest) -> Option<AckBuilder>,
+) -> Outcome {
+    let served = target.serve(t, last + 1, answer);
+    let end = target.psn(last);
+    t.expect_none(PDS_CLOSE_003, "no CLOSE_COMMAND within the message", Duration::ZERO, |seen| {
+        target.control(seen, CtlType::CLOSE_COMMAND).filter(|command| !command.psn().is_after(end))
+    })?;
+    t.expect_none(PDS_MSG_002, "no part of the message on another context", Duration::ZERO, |seen| {
+        let other = seen.request().filter(|request| Some(request.spdcid()) != target.pdc.remote);
+        said(&seen.uet()).filter(|said| other.is_some() && !said.head.som())
+    })?;
+    served
 }
 
 /// Acknowledges a control packet. Its ACK has no response.
