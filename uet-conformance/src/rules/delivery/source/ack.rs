@@ -11,6 +11,20 @@ use uet_wire::ses::Response;
 /// offset, the opaque value 1 names that packet.
 const REPLY: Axis<(u16, u32)> = axis("reply").values(&[("cack-psn", (0x77, 1)), ("opaque-value", (1, 0))]);
 
+/// The content of an ACK beside its cumulative PSN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Content {
+    /// It names the same PSN.
+    Same,
+    /// It names a packet that was sent, with its response.
+    Named,
+    /// Bits report packets that were sent.
+    Bits,
+}
+
+const CONTENT: Axis<Content> =
+    axis("reports").values(&[("same", Content::Same), ("named", Content::Named), ("bits", Content::Bits)]);
+
 /// Begins a rule with the usual axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
     crate::rule(id, title).over(&[&MODE, &CARRIER, &START])
@@ -103,12 +117,19 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 3)?;
             t.ends(PDS_ACK_016, written[2], Status::Ok)
         }),
-    rule("source-ack/never-sent", "An ACK whose cumulative PSN was never sent is ignored")
+    rule("source-ack/never-sent", "An ACK whose cumulative PSN was never sent is ignored as a whole")
         .checks(&[PDS_PSN_004])
+        .over(&[&CONTENT, &MODE, &CARRIER, &START])
         .run(|t| {
             let (mut target, written) = message_in_flight(t, 2)?;
             for n in [3, 100, 1 << 20] {
-                target.ack(t, n)?;
+                let ack = target.acking(n);
+                let ack = match t.value(&CONTENT) {
+                    Content::Same => ack,
+                    Content::Named => AckBuilder { psn: target.psn(2), ..ack },
+                    Content::Bits => ack.sack(target.psn(1), 0b11),
+                };
+                target.answer(t, ack)?;
             }
             t.settle()?;
             t.is_open(PDS_PSN_004, written)?;

@@ -4,6 +4,11 @@ use super::steps::{clear_psn, guaranteed, read_data, request_clear, smallest_ran
 use crate::prelude::*;
 use crate::rules::steps::message_in_flight;
 use uet_wire::pds::Control;
+use uet_wire::registry::ResponseOpcode;
+use uet_wire::ses::Response;
+
+/// True if a bitmap reports the arrival of packets; otherwise ACKs with NULL do.
+const BITMAP: Axis<bool> = axis("report").values(&[("bitmap", true), ("null", false)]);
 
 /// Begins a rule with the usual axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
@@ -37,12 +42,20 @@ pub(super) const RULES: &[Rule] = &[
             t.check(PDS_CLR_001, "CLEAR_PSN", target.psn(4), clear);
             Ok(())
         }),
-    rule("source-clear/sacked", "CLEAR_PSN does not cover a packet that only SACK reports")
+    rule("source-clear/sacked", "CLEAR_PSN does not cover a packet if only its arrival is reported")
         .checks(&[PDS_CLR_001, PDS_PSN_001])
+        .over(&[&BITMAP, &MODE, &CARRIER, &START])
         .run(|t| {
             let (mut target, _) = message_in_flight(t, 3)?;
             target.ack(t, 1)?;
-            target.sack(t, 2, &[2, 3])?;
+            if t.value(&BITMAP) {
+                target.sack(t, 2, &[2, 3])?;
+            } else {
+                let null = Response::build(ResponseOpcode::UET_NO_RESPONSE, ReturnCode::NULL).done()?;
+                for n in [2, 3] {
+                    target.answer(t, AckBuilder { response: Some(null), ..target.naming(n, 2) })?;
+                }
+            }
             let clear = next_clear_psn(t, &mut target, 4)?;
             t.check(PDS_CLR_001, "CLEAR_PSN", target.psn(1), clear);
             Ok(())

@@ -125,6 +125,39 @@ pub(super) const RULES: &[Rule] = &[
             t.request(&pdc, read.data(1, 1)?)?;
             read.expect_end(t, PDS_DUP_001)
         }),
+    rule("source-return-direction/own-record", "An ACK of requests does not make a device forget read data")
+        .checks(&[PDS_DUP_001, PDS_DUP_002])
+        .needs(&[RUD, READ])
+        .over(&[&CARRIER, &START])
+        .run(|t| {
+            // The data has arrived above a gap. Its PSN is also that of a request.
+            let read = Read::new(t, Mode::Rud)?;
+            let pdc = read.pdc();
+            t.request(&pdc, read.data(1, 1)?)?;
+            t.need_ack(&pdc, pdc.psn(1))?;
+            read.ack(t)?;
+            t.settle()?;
+            t.request(&pdc, read.data(1, 1)?.retx())?;
+            t.expect_ack(PDS_DUP_002, &pdc, pdc.psn(1))?;
+            t.is_open(PDS_DUP_001, read.operation)?;
+            t.request(&pdc, read.data(0, 0)?)?;
+            read.expect_end(t, PDS_DUP_001)
+        }),
+    rule("source-return-direction/mark", "An ACK reports whether its read data carried a congestion mark")
+        .checks(&[PDS_ACK_002])
+        .needs(&[READ, ECN, SET_ECN])
+        .over(&[&MODE, &CARRIER, &START])
+        .run(|t| {
+            let read = Read::new(t, Mode::Rud)?;
+            read.ack(t)?;
+            let pdc = read.pdc();
+            for (n, marked) in [(0, true), (1, false)] {
+                t.send_marked(&pdc, &read.data(n, n as usize)?.build()?, marked)?;
+                let (_, ack) = t.expect_answer(PDS_ACK_002, &pdc, pdc.psn(n))?;
+                t.check(PDS_ACK_002, "flag m (marked)", marked, ack.m());
+            }
+            Ok(())
+        }),
     rule("source-return-direction/before-ack", "Read data is accepted before the ACK of its request")
         .checks(&[PDS_RUD_001])
         .needs(&[READ])

@@ -9,6 +9,9 @@ use core::ops::Range;
 const WIDER: Axis<Option<u8>> =
     axis("mpr").values(&[("twice", None), ("127", Some(127)), ("128", Some(128)), ("255", Some(255))]);
 
+/// True if the cumulative PSN of the ACK with the narrower range is newer than that of the one before.
+const NEWER: Axis<bool> = axis("cack").values(&[("newer", true), ("same", false)]);
+
 /// Begins a rule with the usual axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
     crate::rule(id, title).over(&[&MODE, &CARRIER, &START])
@@ -120,24 +123,38 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("source-window/narrower", "A narrower range limits packets beyond those already permitted")
         .checks(&[PDS_WIN_004])
+        .over(&[&NEWER, &MODE, &CARRIER, &START])
         .run(|t| {
             require_retransmissions(t, 2)?;
-            let range = smallest_range(t)?;
-            let mut target = start_message(t, 2 * range + 80, Some((2 * range / 128) as u8))?;
+            let (range, newer) = (smallest_range(t)?, t.value(&NEWER));
+            if !newer {
+                // A device that requires congestion state may stop before the edge.
+                t.try_configure("congestion", "none")?;
+            }
+            let mut target = start_message(t, 3 * range + 80, Some((2 * range / 128) as u8))?;
             target.ack(t, 0)?;
             target.serve(t, 21, |target, packet| Some(target.naming(target.index(&packet.request), 1)))?;
-            // The wider range has permitted packets up to 2 * range.
+            // The wider range has permitted packets up to this one.
+            let mut permitted = 2 * range;
+            if !newer {
+                target.ack(t, 20)?;
+                permitted += 20;
+            }
             target.mpr /= 2;
             target.ack(t, 20)?;
-            fill_window(t, &mut target, 21..u32::MAX, false)?;
-            check_highest(t, PDS_WIN_004, &target, 2 * range, "the wider mpr");
+            // Any later ACK with a range and a newer cumulative PSN would narrow it too.
+            fill_window(t, &mut target, 21..u32::MAX, !newer)?;
+            check_highest(t, PDS_WIN_004, &target, permitted, "the wider mpr");
             let highest = target.highest();
             // Until the narrower range exceeds that, no new packet may leave.
-            target.ack(t, highest - 10)?;
-            fill_window(t, &mut target, highest - 9..u32::MAX, false)?;
-            let edge = (highest - 10 + range).max(highest);
+            match newer {
+                true => target.ack(t, highest - 10)?,
+                false => t.send(&target.pdc, &target.pdc.ack(target.psn(highest - 10)).build()?)?,
+            }
+            fill_window(t, &mut target, highest - 9..u32::MAX, !newer)?;
+            let edge = (highest - 10 + range).max(permitted);
             check_highest(t, PDS_WIN_004, &target, edge, "the narrower mpr");
-            require_reached(t, &target, (2 * range + 79).min(edge))
+            require_reached(t, &target, edge)
         }),
     rule("source-window/stale-range", "The device ignores the range in an ACK older than the newest")
         .checks(&[PDS_WIN_002])
