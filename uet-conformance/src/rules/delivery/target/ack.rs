@@ -59,12 +59,26 @@ pub(super) const RULES: &[Rule] = &[
             let (pdc, region) = t.open()?;
             let first = overwrite(t, &pdc, &region)?;
             t.request(&pdc, first.retx())?;
-            let (seen, _) = t.expect_ack(PDS_PSN_005, &pdc, pdc.psn(1))?;
-            match seen.response() {
-                Some(response) => check_default(t, response),
-                None => t.holds(PDS_PSN_005, "the ACK carries a default response", false, seen.uet()),
-            }
-            Ok(())
+            expect_default(t, &pdc, pdc.psn(1))
+        }),
+    rule("ack/default-generation", "A response made by packet delivery has generation 0, unlike its request")
+        .checks(&[PDS_ACK_013, PDS_PSN_005])
+        .needs(&[SEND, RECEIVE])
+        .over(&[&MODE, &START])
+        .run(|t| {
+            t.exposed(8, |region| ExposeRegion { generation: 5, ..region })?;
+            t.posted(room(64))?;
+            let mut session = t.session();
+            let send = Message { generation: 5, ..Message::send(&[1; 16]) }.whole()?;
+            let psn = session.ask(t, &send)?;
+            let answer = session.answer(t, psn)?;
+            require(answer.is_ok(), "the device refuses a send with the generation of its index")?;
+            t.settle()?;
+            session.again(t, psn, &send)?;
+            expect_default(t, &session.pdc, psn)?;
+            t.settle()?;
+            t.send(&session.pdc, &session.pdc.control(CtlType::ACK_REQUEST, psn, 0)?)?;
+            expect_default(t, &session.pdc, psn)
         }),
     rule("ack/retx", "An ACK repeats the retx flag of its packet").checks(&[PDS_ACK_002]).run(|t| {
         let (pdc, region) = t.open()?;
@@ -212,6 +226,16 @@ fn overwrite(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Result<Request, St
     t.pause(t.soon())?;
     t.forget();
     Ok(first)
+}
+
+/// Expects an ACK of this PSN with a default response.
+fn expect_default(t: &mut Test<'_>, pdc: &Pdc, psn: Psn) -> Outcome {
+    let (seen, _) = t.expect_ack(PDS_PSN_005, pdc, psn)?;
+    match seen.response() {
+        Some(response) => check_default(t, response),
+        None => t.holds(PDS_PSN_005, "the ACK carries a default response", false, seen.uet()),
+    }
+    Ok(())
 }
 
 /// Checks that a response is the default one and that its other fields are 0.

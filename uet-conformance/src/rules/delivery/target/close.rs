@@ -4,6 +4,9 @@ use super::steps::{close_context, numbered_control, remember_closed, return_data
 use crate::prelude::*;
 use uet_wire::pds::Control;
 
+/// The time in nanoseconds after which an idle context asks for its close.
+const IDLE: u64 = 1_000_000;
+
 /// Begins a rule with the usual axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
     crate::rule(id, title).over(&[&MODE, &CARRIER, &START])
@@ -212,7 +215,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("close/requested", "An idle target sends CLOSE_REQUEST or REQ_CLOSE and accepts CLOSE_COMMAND")
         .checks(&[PDS_CLOSE_006, PDS_CLOSE_004, WIRE_CTL_003, PDS_SYN_008])
         .run(|t| {
-            let (pdc, _, request) = open_until_close_request(t)?;
+            let (pdc, _, request) = open_until_close_request(t, IDLE)?;
             if let Some(request) = request {
                 t.check(WIRE_CTL_003, "ar", true, request.ar());
                 t.check(PDS_SYN_008, "psn", pdc.start, request.psn());
@@ -225,7 +228,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("close/unacknowledged-request", "CLOSE_COMMAND is acknowledged although CLOSE_REQUEST was not")
         .checks(&[PDS_CLOSE_007, PDS_CLOSE_006])
         .run(|t| {
-            let (pdc, _, request) = open_until_close_request(t)?;
+            let (pdc, _, request) = open_until_close_request(t, IDLE)?;
             require(request.is_some(), "the device uses REQ_CLOSE")?;
             t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(1), 0)?)?;
             t.expect_answer(PDS_CLOSE_007, &pdc, pdc.psn(1))?;
@@ -236,16 +239,13 @@ pub(super) const RULES: &[Rule] = &[
         .over(&[&TRAFFIC, &MODE, &CARRIER, &START])
         .run(|t| {
             t.try_configure("close_req_time", 50_000_000)?;
-            let (pdc, region, request) = open_until_close_request(t)?;
+            let (pdc, region, request) = open_until_close_request(t, IDLE)?;
             if let Some(request) = request {
                 t.send(&pdc, &pdc.ack(request.psn()).build()?)?;
             }
             let close_req_time = Duration::from_nanos(t.parameter("close_req_time"));
             let mut within = t.scaled(close_req_time) + t.soon();
-            let gives_up = |seen: &RxPacket| {
-                let code = seen.nack().filter(|_| seen.is_for(&pdc)).map(|nack| nack.nack_code());
-                (code == Some(NackCode::CLOSING_IN_ERR)).then_some(())
-            };
+            let gives_up = |seen: &RxPacket| closes_in_error(seen, &pdc);
             if t.value(&TRAFFIC) {
                 let step = within / 8;
                 while within > step * 2 {
@@ -258,6 +258,38 @@ pub(super) const RULES: &[Rule] = &[
                 }
             }
             t.expect(PDS_CLOSE_008, "NACK CLOSING_IN_ERR", within, gives_up)?;
+            Ok(())
+        }),
+    rule("close/request-answered", "Close_REQ_Time ends with CLOSE_COMMAND and hits no later context")
+        .checks(&[PDS_CLOSE_008, PDS_CLOSE_006])
+        .run(|t| {
+            // The next context takes the place of the closed one, and is busy until the time is over.
+            t.try_configure("general_pdcs", 1)?;
+            t.try_configure("syn_retx_safety_time", 1_000_000)?;
+            t.try_configure("close_req_time", 100_000_000)?;
+            let close_req_time = t.parameter("close_req_time");
+            require(close_req_time <= 1_000_000_000, "Close_REQ_Time is too long")?;
+            let (old, region, request) = open_until_close_request(t, 10 * IDLE)?;
+            let until = t.now() + t.scaled(Duration::from_nanos(close_req_time)) + t.soon();
+            if let Some(request) = request {
+                t.send(&old, &old.ack(request.psn()).build()?)?;
+            }
+            close(t, &old, 1)?;
+            // On a busy machine, the device forgets the old context later.
+            t.pause(t.scaled(Duration::from_nanos(t.parameter("syn_retx_safety_time"))) * 16)?;
+            let mut next = t.initiate();
+            t.establish(&mut next, &region)?;
+            let mut n = 0;
+            while t.now() < until {
+                n += 1;
+                t.request(&next, next.request(n).write(&region, 0, &[n as u8])?)?;
+                t.expect_none(PDS_CLOSE_008, "no NACK CLOSING_IN_ERR", Duration::from_nanos(IDLE), |seen| {
+                    closes_in_error(seen, &next).or_else(|| closes_in_error(seen, &old))
+                })?;
+                let asks = t.hear(Duration::ZERO, |seen| close_request(seen, &next).is_some())?;
+                require(!asks, "the device asks for the close of a busy context")?;
+            }
+            t.need_ack(&next, next.psn(n))?;
             Ok(())
         }),
 ];
@@ -324,9 +356,12 @@ const WAITING: Axis<Option<usize>> = axis("waiting").values(&[("many", None), ("
 
 /// Opens a context and waits until the idle device requests its close. Returns the CLOSE_REQUEST, unless the
 /// device uses REQ_CLOSE in an ACK.
-fn open_until_close_request(t: &mut Test<'_>) -> Result<(Pdc, Region, Option<Control>), Stop> {
+fn open_until_close_request(
+    t: &mut Test<'_>,
+    idle_time: u64,
+) -> Result<(Pdc, Region, Option<Control>), Stop> {
     t.auto_ack_control = false;
-    t.configure("idle_time", 1_000_000)?;
+    t.configure("idle_time", idle_time)?;
     let (pdc, region) = t.open()?;
     let expected = "CLOSE_REQUEST or REQ_CLOSE";
     let (_, request) = t.expect(PDS_CLOSE_006, expected, t.soon(), |seen| close_request(seen, &pdc))?;
@@ -339,6 +374,12 @@ fn close_request(seen: &RxPacket, pdc: &Pdc) -> Option<Option<Control>> {
         return Some(Some(request));
     }
     seen.ack().filter(|ack| seen.is_for(pdc) && ack.req() == AckRequest::REQ_CLOSE).map(|_| None)
+}
+
+/// Returns whether a packet tells the suite's side of `pdc` that the context has closed in error.
+fn closes_in_error(seen: &RxPacket, pdc: &Pdc) -> Option<()> {
+    let code = seen.nack().filter(|_| seen.is_for(pdc)).map(|nack| nack.nack_code());
+    (code == Some(NackCode::CLOSING_IN_ERR)).then_some(())
 }
 
 /// True if retransmissions arrive while the target waits.

@@ -95,6 +95,30 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_cack(PDS_PSN_002, &pdc, pdc.psn(4))?;
             Ok(())
         }),
+    rule("return-direction/own-record", "An ACK of read data does not make a device forget requests")
+        .checks(&[PDS_DUP_001, PDS_DUP_002])
+        .needs(&[RUD, WRITE, READ])
+        .over(&[&START])
+        .run(|t| {
+            // A write has arrived above a gap. Its PSN is also that of read data.
+            let (pdc, region) = open(t, false)?;
+            let first = pdc.request(2).write(&region, 0, &[1; 16])?;
+            t.request(&pdc, first.clone())?;
+            t.need_ack(&pdc, pdc.psn(2))?;
+            send_reads(t, &pdc, &region, 3, 5)?;
+            let mut target = Target::of_return(t, &pdc);
+            target.collect(t, 3)?;
+            target.ack(t, 2)?;
+            t.request(&pdc, pdc.request(6).write(&region, 0, &[2; 16])?)?;
+            t.need_ack(&pdc, pdc.psn(6))?;
+            t.pause(t.soon())?;
+            t.forget();
+            // A second delivery would overwrite the later data.
+            t.request(&pdc, first.retx())?;
+            t.expect_ack(PDS_DUP_002, &pdc, pdc.psn(2))?;
+            t.pause(t.soon())?;
+            t.check_memory(PDS_DUP_001, &region, 0, &[2; 16])
+        }),
     rule("return-direction/window", "Read data stays within the window of the return direction")
         .checks(&[PDS_WIN_004])
         .run(|t| {

@@ -1,6 +1,7 @@
 //! Ordered contexts at a target (section 3.5.21).
 
 use super::steps::clear_command;
+use crate::Show;
 use crate::prelude::*;
 
 /// Begins a rule with the usual needs and axes of this file.
@@ -210,6 +211,35 @@ pub(super) const RULES: &[Rule] = &[
             t.holds(PDS_ROD_003, "the ACKs leave in the order of the requests", swapped.is_none(), seen);
             Ok(())
         }),
+    rule(
+        "rod/pending-response",
+        "The ACK of a packet waits for those of earlier packets with slow responses",
+    )
+    .checks(&[PDS_ROD_003])
+    .run(|t| {
+        let (pdc, region) = open(t)?;
+        // The first packet ends a message whose other packet has a later PSN, so its response has to wait. A
+        // device may refuse both.
+        t.request(&pdc, pdc.request(1).half(&region, t.mtu(), 1)?)?;
+        t.request(&pdc, pdc.request(2).write(&region, 3 * t.mtu() as u64, &[2])?)?;
+        let mut seen = t.gather(t.soon())?;
+        t.request(&pdc, pdc.request(3).half(&region, t.mtu(), 0)?)?;
+        seen.extend(t.gather(t.soon())?);
+        let mut named: Vec<u32> = Vec::new();
+        for psn in seen.iter().filter(|seen| seen.is_for(&pdc)).filter_map(named_psn) {
+            let n = psn - pdc.start;
+            // An earlier ACK may have said only that the packet has arrived.
+            if (1..=3).contains(&n) && !named.contains(&n) {
+                named.push(n);
+            }
+        }
+        if named.is_empty() {
+            return Err(Stop::Inconclusive("no ACK came".into()));
+        }
+        let ordered = named.is_sorted();
+        t.holds(PDS_ROD_003, "the ACKs leave in the order of the requests", ordered, named.show());
+        Ok(())
+    }),
     rule("rod/wrap", "An ordered context keeps the order across the PSN wrap")
         .checks(&[PDS_PSN_006, PDS_ROD_001, PDS_ROD_002])
         .run(|t| {
