@@ -1,7 +1,7 @@
 //! The security header, the authenticated fields and the length of secured packets (section 3.7.11).
 
 use super::steps::{
-    CLUSTER, IDENTIFIED, NEEDS, check_write, establish_as, expect_executed, expect_no_answer,
+    CLUSTER, IDENTIFIED, NEEDS, check_write, establish_as, expect_executed, expect_ignored, expect_no_answer,
     expect_no_effect, flip_bit, open_as, open_secured, plain_write, write_in_flight,
 };
 use crate::prelude::*;
@@ -12,6 +12,12 @@ use uet_wire::tss::{ICV, Outer, OuterLayer};
 
 /// The number of plaintext bytes after the security header.
 const OFFSET: Axis<u8> = axis("plaintext-bytes").values(&[("0", 0), ("1", 1), ("4", 4), ("12", 12)]);
+
+/// A confidentiality offset within every security header.
+const INSIDE: Axis<u8> = axis("offset").values(&[("8", 8), ("0", 0), ("11", 11)]);
+
+/// True if the packet belongs to an open context; otherwise it would open one.
+const OPEN: Axis<bool> = axis("context").values(&[("open", true), ("new", false)]);
 
 /// An authenticated field of the outer headers. The suite sends another value than it authenticates.
 const FIELD: Axis<Field> = axis("field").values(&[
@@ -93,20 +99,31 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("tss-header/no-source", "A packet without the source identifier that its domain uses has no effect")
         .checks(&[TSS_HDR_004, TSS_ICV_003])
-        .over(&[&IDENTIFIED])
+        .over(&[&IDENTIFIED, &OPEN])
         .run(|t| {
-            let kind = t.value(&IDENTIFIED);
-            let (pdc, region) = open_as(t, TSS_HDR_004, kind, |_| {})?;
+            let (kind, open) = (t.value(&IDENTIFIED), t.value(&OPEN));
+            t.secure(kind)?;
+            let region = t.region(1 << 16)?;
+            let mut pdc = t.initiate();
+            if open {
+                establish_as(t, TSS_HDR_004, &mut pdc, &region)?;
+            }
             let has_key = !pdc.from.is_ipv6() || kind.mode == KeyMode::Cluster;
             require(has_key, "over IPv6, a packet without a source identifier has no key")?;
-            let wire = plain_write(&pdc, &region, 1)?;
+            let wire = plain_write(&pdc, &region, open.into())?;
             let shield = t.shield()?;
             let ssi = shield.ssi.take();
             shield.domain.ssi = false;
             let sealed = t.sealed(&wire);
             let shield = t.shield()?;
             (shield.ssi, shield.domain.ssi) = (ssi, true);
-            expect_no_effect(t, [TSS_HDR_004, TSS_ICV_003], (&pdc, &region), 1, &[sealed?])
+            if open {
+                return expect_no_effect(t, [TSS_HDR_004, TSS_ICV_003], (&pdc, &region), 1, &[sealed?]);
+            }
+            t.send_as_it_is(&sealed?)?;
+            expect_ignored(t, [TSS_HDR_004, TSS_ICV_003], &region, (0, &[0; 32]))?;
+            establish_as(t, TSS_HDR_004, &mut pdc, &region)?;
+            check_write(t, TSS_HDR_004, &pdc, &region, 1)
         }),
     rule("tss-header/reserved-received", "A target accepts an authentic packet with the reserved bit set")
         .checks(&[TSS_HDR_002])
@@ -148,6 +165,26 @@ pub(super) const RULES: &[Rule] = &[
             let (written, target) = write_in_flight(t)?;
             target.ack(t, 0)?;
             t.ends(TSS_AAD_001, written, Status::Ok)
+        }),
+    rule("tss-header/offset-inside", "No confidentiality offset encrypts part of the security header")
+        .checks(&[TSS_AAD_001])
+        .over(&[&SECURED, &INSIDE])
+        .run(|t| {
+            let offset = t.value(&INSIDE);
+            match t.secure_as(t.value(&SECURED), |domain| domain.confidentiality_offset = Some(offset)) {
+                Err(Stop::Inconclusive(reason)) => {
+                    t.holds(TSS_AAD_001, "the device refuses an offset within the header", true, reason);
+                    return Ok(());
+                }
+                other => other?,
+            }
+            // A device may take it for the length of the header.
+            let shield = t.shield()?;
+            (shield.domain.confidentiality_offset, shield.opens) = (None, TSS_AAD_001);
+            let region = t.region(1 << 16)?;
+            let mut pdc = t.initiate();
+            establish_as(t, TSS_AAD_001, &mut pdc, &region)?;
+            check_write(t, TSS_AAD_001, &pdc, &region, 1)
         }),
     rule("tss-header/offset-altered", "A packet altered before the confidentiality offset has no effect")
         .checks(&[TSS_AAD_001, TSS_ICV_003])

@@ -14,6 +14,9 @@ const NEW_START: Axis<u32> = axis("new-start").values(&[
     ("wrap", 0xffff_ffff),
 ]);
 
+/// The number of packets that the target refuses with the same Start_PSN.
+const COPIES: Axis<u32> = axis("nacks").values(&[("one", 1), ("each-packet", 3)]);
+
 /// The NACK that has refused the packets before they are renumbered. Without one, they are in flight.
 const NACK: Axis<Option<NackCode>> = axis("nack").values(&[
     ("no-resource", Some(NackCode::NO_RESOURCE)),
@@ -29,12 +32,16 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 pub(super) const RULES: &[Rule] = &[
     rule("tss-new-start/renumber", "An initiator renumbers all its packets from the required Start_PSN")
         .checks(&[TSS_START_003, TSS_START_008])
-        .over(&[&SECURED, &NEW_START])
+        .over(&[&SECURED, &NEW_START, &COPIES])
         .run(|t| {
             t.secure(t.value(&SECURED))?;
             let (written, mut target) = packets_in_flight(t)?;
-            expect_renumbered(t, &mut target, Psn(t.value(&NEW_START)))?;
+            let (old, start) = (target.psn(0), Psn(t.value(&NEW_START)));
+            expect_renumbered(t, &mut target, start, t.value(&COPIES))?;
             target.collect(t, 3)?;
+            target.expect_none(t, TSS_START_003, "no other PSN", t.grace(), |n| {
+                n > 2 && (start + n) - old > 2
+            })?;
             target.ack(t, 2)?;
             t.ends(TSS_START_003, written, Status::Ok)
         }),
@@ -44,11 +51,30 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             t.secure(t.value(&SECURED))?;
             let (written, mut target) = packets_in_flight(t)?;
-            expect_renumbered(t, &mut target, Psn(0x0123_4567))?;
-            expect_renumbered(t, &mut target, Psn(t.value(&NEW_START)))?;
+            expect_renumbered(t, &mut target, Psn(0x0123_4567), 1)?;
+            expect_renumbered(t, &mut target, Psn(t.value(&NEW_START)), 1)?;
             target.collect(t, 3)?;
             target.ack(t, 2)?;
             t.ends(TSS_START_003, written, Status::Ok)
+        }),
+    rule("tss-new-start/return-direction", "After renumbering, read data begins at the required Start_PSN")
+        .checks(&[PDS_SYN_008, TSS_START_003, TSS_START_008])
+        .needs(&[RUD, READ, TSS])
+        .over(&[&SECURED, &NEW_START])
+        .run(|t| {
+            t.secure(t.value(&SECURED))?;
+            let peer = t.peer(0)?;
+            let data: Vec<u8> = pattern(9).take(200).collect();
+            let read = t.post(Post { want_data: true, ..post(PostKind::Read, peer, data.len()) })?;
+            let mut target = Target::accept(t)?;
+            expect_renumbered(t, &mut target, Psn(t.value(&NEW_START)), 1)?;
+            target.ack(t, 0)?;
+            target.give(t, 0, target.data_header(0, data.len(), data.len(), 0)?, &data)?;
+            t.expect_ack(PDS_SYN_008, &target.pdc, target.psn(0))?;
+            let ended = t.ends_with(PDS_SYN_008, read, (Status::Ok, data.len() as u64))?;
+            let held = ended.and_then(|ended| ended.data).map(|data| data.0).unwrap_or_default();
+            t.same_bytes(PDS_SYN_008, "the data of the read", &data, &held);
+            Ok(())
         }),
     rule("tss-new-start/nack-limit", "An initiator gives up after Max_NACK_Retx_Cnt NACKs NEW_START_PSN")
         .checks(&[PDS_NACK_005])
@@ -88,7 +114,7 @@ pub(super) const RULES: &[Rule] = &[
                 let within = t.soon() + t.scaled(t.rto() * (2 << n));
                 target.expect_again(t, TSS_START_003, 0, within)?;
             }
-            expect_renumbered(t, &mut target, Psn(0x0123_4567))?;
+            expect_renumbered(t, &mut target, Psn(0x0123_4567), 1)?;
             for n in 1..most {
                 let within = t.soon() + t.scaled(t.rto() * (4 << n));
                 target.expect_again(t, TSS_START_003, 0, within)?;
@@ -102,7 +128,7 @@ pub(super) const RULES: &[Rule] = &[
             t.secure(t.value(&SECURED))?;
             let (written, mut target) = packets_in_flight(t)?;
             let before: Vec<u64> = t.shield()?.seen.iter().map(|seen| seen.counter).collect();
-            expect_renumbered(t, &mut target, Psn(0x0123_4567))?;
+            expect_renumbered(t, &mut target, Psn(0x0123_4567), 1)?;
             let seen = t.shield()?.seen.iter().skip(before.len());
             let repeated = seen.filter(|seen| before.contains(&seen.counter)).count();
             t.check(TSS_CTR_001, "repeated counters:", 0, repeated);
@@ -199,11 +225,13 @@ fn new_start_nack(target: &Target, n: u32, start: Psn) -> Result<UetBuf, Stop> {
     Ok(UetBuf::new(nack.payload(start.0).done()?))
 }
 
-/// Requires this Start_PSN, and expects the packets from it on.
-fn expect_renumbered(t: &mut Test<'_>, target: &mut Target, start: Psn) -> Outcome {
+/// Requires this Start_PSN in the NACKs of the first `count` packets, and expects the packets from it on.
+fn expect_renumbered(t: &mut Test<'_>, target: &mut Target, start: Psn, count: u32) -> Outcome {
     let highest = target.highest();
     let before: Vec<_> = target.got.iter().map(|got| (target.index(&got.request), got.content())).collect();
-    t.send(&target.pdc, &new_start_nack(target, 0, start)?)?;
+    for n in 0..count {
+        t.send(&target.pdc, &new_start_nack(target, n, start)?)?;
+    }
     target.restart_at(start);
     for n in 0..=highest {
         let packet = target.expect_new(t, TSS_START_003, n)?;

@@ -2,7 +2,7 @@
 
 use super::steps::{
     NEEDS, check_write, establish_as, expect_no_answer, expect_no_effect, ignore_plaintext_nacks,
-    open_secured, plain_write, write_in_flight,
+    open_secured, plain_retransmission, plain_write, write_in_flight,
 };
 use crate::SECURED;
 use crate::prelude::*;
@@ -34,18 +34,21 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule("tss-plaintext/request", "A secured context executes no plaintext request under any policy")
+    rule("tss-plaintext/request", "A secured context takes in no plaintext request under any policy")
         .checks(&[TSS_CLEAR_002])
         .over(&[&SECURED, &REQUIRED])
         .run(|t| {
             configure_protection(t, t.value(&REQUIRED))?;
             let (pdc, region) = open_secured(t)?;
-            let wire = plain_write(&pdc, &region, 1)?;
-            t.send_as_it_is(&wire)?;
-            t.pause(t.soon())?;
+            check_write(t, TSS_CLEAR_002, &pdc, &region, 1)?;
+            t.settle()?;
+            t.send_as_it_is(&plain_retransmission(&pdc, &region, 1)?)?;
+            t.send_as_it_is(&plain_write(&pdc, &region, 2)?)?;
+            // A device may answer that it does not know the context of a plaintext packet.
+            t.expect_none(TSS_CLEAR_002, "an ACK", t.soon(), |seen| seen.acknowledges(&pdc, pdc.psn(1)))?;
             t.forget();
-            t.check_memory(TSS_CLEAR_002, &region, 64, &[0; 32])?;
-            check_write(t, TSS_CLEAR_002, &pdc, &region, 1)
+            t.check_memory(TSS_CLEAR_002, &region, 128, &[0; 32])?;
+            check_write(t, TSS_CLEAR_002, &pdc, &region, 2)
         }),
     rule("tss-plaintext/opening", "A device that requires protection drops a plaintext opening packet")
         .checks(&[TSS_CLEAR_001])

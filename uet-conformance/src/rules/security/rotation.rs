@@ -2,7 +2,7 @@
 
 use super::steps::{
     EPOCH, MEMBER, NEEDS, add_key, check_epoch_sent, check_write, expect_executed, expect_no_effect,
-    latest_an, open_as, open_secured, plain_write, switch_to, write_in_flight,
+    latest_an, open_as, open_secured, plain_write, switch_to, with_wrong_icv, write_in_flight,
 };
 use crate::SECURED;
 use crate::prelude::*;
@@ -13,6 +13,9 @@ const OLD: Axis<bool> = axis("old").values(&[("an-0", false), ("an-1", true)]);
 /// The current epoch of the device's key.
 const CURRENT: Axis<u16> =
     axis("epoch").values(&[("3", 3), ("300", 300), ("0x8003", 0x8003), ("0xffff", 0xffff)]);
+
+/// True if the packet of another epoch is authentic.
+const AUTHENTIC: Axis<bool> = axis("other-packet").values(&[("authentic", true), ("forged", false)]);
 
 /// The key of a packet whose association number has no key.
 const WRONG_KEY: Axis<WrongKey> =
@@ -221,6 +224,23 @@ pub(super) const RULES: &[Rule] = &[
             t.shield()?.epoch = 7;
             check_write(t, TSS_EPOCH_002, &pdc, &region, 2)?;
             check_epoch_sent(t, 7)
+        }),
+    rule("tss-rotation/far-epoch", "A packet of a far newer epoch does not make the current epoch expire")
+        .checks(&[TSS_EPOCH_001, TSS_ICV_002])
+        .over(&[&MEMBER, &AUTHENTIC, &CURRENT])
+        .run(|t| {
+            let (current, authentic) = (t.value(&CURRENT), t.value(&AUTHENTIC));
+            let requirement = if authentic { TSS_EPOCH_001 } else { TSS_ICV_002 };
+            let lifetime = epoch_lifetime(t)?;
+            let (pdc, region) = open_as(t, requirement, t.value(&MEMBER), |domain| domain.epoch = current)?;
+            t.shield()?.epoch = current.wrapping_add(lifetime + 100);
+            let wire = plain_write(&pdc, &region, 1)?;
+            let far = if authentic { t.sealed(&wire)? } else { with_wrong_icv(t, &wire)? };
+            t.shield()?.epoch = current;
+            // Open: whether a device accepts an authentic packet of an epoch so far ahead.
+            t.send_as_it_is(&far)?;
+            t.settle()?;
+            check_write(t, requirement, &pdc, &region, 2)
         }),
     rule("tss-rotation/next-epoch", "A context continues in the next epoch of its key")
         .checks(&[TSS_EPOCH_002])

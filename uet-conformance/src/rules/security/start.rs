@@ -13,6 +13,9 @@ const METHOD: Axis<&str> = axis("method").values(&[("expected", "expected"), ("r
 /// The lowest Start_PSN that a device with the method `expected` accepts.
 const FLOOR: Axis<&str> = axis("floor").values(&[("highest", "highest"), ("start", "start")]);
 
+/// The distance of the first packet to arrive from its Start_PSN.
+const OFFSET: Axis<u32> = axis("psn-offset").values(&[("0", 0), ("2", 2)]);
+
 const ENTROPY_NEEDS: &[Need] = &[RUD, WRITE, TSS, SEE_ENTROPY, SET_ENTROPY];
 
 /// Begins a rule with the usual needs and axes of this file.
@@ -90,12 +93,14 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("tss-start/nack", "NACK NEW_START_PSN has the refused PSN, spdcid 0 and the initiator's dpdcid")
         .checks(&[TSS_START_002])
+        .over(&[&SECURED, &METHOD, &OFFSET])
         .run(|t| {
             secure_with_method(t, t.value(&METHOD))?;
             let region = t.region(1 << 16)?;
-            let (pdc, _, nack) = refused_opening(t, TSS_START_002, &region)?;
+            let n = t.value(&OFFSET);
+            let (pdc, _, nack) = refused_arrival(t, TSS_START_002, &region, n)?;
             t.check(TSS_START_002, "nack_code", NackCode::NEW_START_PSN, nack.nack_code());
-            t.check(TSS_START_002, "nack_psn", Some(pdc.psn(0)), nack.nack_psn());
+            t.check(TSS_START_002, "nack_psn", Some(pdc.psn(n)), nack.nack_psn());
             t.check(TSS_START_002, "spdcid", PdcId::NONE, nack.spdcid());
             t.check(TSS_START_002, "dpdcid", pdc.local, nack.dpdcid());
             Ok(())
@@ -255,11 +260,21 @@ fn refused_opening(
     requirement: &Requirement,
     region: &Region,
 ) -> Result<(Pdc, RxPacket, Nack), Stop> {
+    refused_arrival(t, requirement, region, 0)
+}
+
+/// Does the same with the `n`-th packet of a context as the first that arrives.
+fn refused_arrival(
+    t: &mut Test<'_>,
+    requirement: &Requirement,
+    region: &Region,
+    n: u32,
+) -> Result<(Pdc, RxPacket, Nack), Stop> {
     let (closed, _) = open_recorded(t, region)?;
     overwrite_and_close(t, &closed, region)?;
     t.forget();
     let pdc = Pdc { start: closed.start, ..t.initiate() };
-    t.request(&pdc, pdc.request(0).write(region, 256, &[1; 32])?)?;
+    t.request(&pdc, pdc.request(n).write(region, 256, &[1; 32])?)?;
     let nack = |seen: &RxPacket| {
         seen.new_start(&pdc)?;
         seen.nack()

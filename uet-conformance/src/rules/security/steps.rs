@@ -101,6 +101,12 @@ pub(super) fn plain_write(pdc: &Pdc, region: &Region, n: u32) -> Result<Wire, St
     Ok(pdc.wire(&pdc.request(n).write(region, offset, &data)?.build()?))
 }
 
+/// Returns the retransmission of write `n`, without protection.
+pub(super) fn plain_retransmission(pdc: &Pdc, region: &Region, n: u32) -> Result<Wire, Stop> {
+    let (offset, data) = content(n);
+    Ok(pdc.wire(&pdc.request(n).retx().write(region, offset, &data)?.build()?))
+}
+
 /// Expects that write `n` is acknowledged and executed.
 pub(super) fn expect_executed(
     t: &mut Test<'_>,
