@@ -7,6 +7,9 @@ use uet_wire::registry::{AtomicDatatype as Type, AtomicOpcode as Op};
 
 const SUM64: (Op, Type) = (Op::SUM, Type::UINT64);
 
+/// The number of fetching atomics before the first is retransmitted.
+const STORED: Axis<u16> = axis("stored").values(&[("two", 2), ("one", 1)]);
+
 /// Begins a rule with the usual needs and axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
     crate::rule(id, title).needs(&[ATOMIC]).over(&[&MODE, &START])
@@ -146,6 +149,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("atomic/fetch-duplicate", "A retransmitted fetching atomic returns its stored value and acts once")
         .checks(&[SES_GTD_003, SES_AMO_010, PDS_DUP_002, SES_AMO_007])
         .needs(&[FETCH_ATOMIC])
+        .over(&[&STORED, &MODE, &START])
         .run(fetch_duplicate),
     rule("atomic/duplicate", "An atomic that arrives three times acts once")
         .checks(&[SES_AMO_010, PDS_DUP_002])
@@ -266,22 +270,31 @@ fn read(t: &mut Test<'_>) -> Outcome {
 
 fn fetch_duplicate(t: &mut Test<'_>) -> Outcome {
     let kind = kind(Op::SUM, Type::UINT64);
+    let count = t.value(&STORED);
+    let room = t.reported("stored_responses").unwrap_or(u64::MAX);
+    require(room >= count.into(), format!("the device stores {room} responses"))?;
     let (region, _) = t.elements_in_memory(8, &[40])?;
     let two = t.operands(8, &[2]);
     let mut session = t.session();
-    let message = Message::atomic(&region, GUARD as u64, SUM64, &two)?;
-    let part = message.opcode(Opcode::UET_FETCHING_ATOMIC).whole()?;
-    let psn = session.ask(t, &part)?;
-    supported(&session.answer(t, psn)?, kind)?;
-    let pieces = session.data(t, SES_AMO_007, 8)?;
-    session.again(t, psn, &part)?;
-    session.accepted(t, PDS_DUP_002, psn)?;
-    if pieces.iter().any(|piece| piece.in_ack) {
-        let repeated = session.data(t, SES_GTD_003, 8)?;
-        let value = repeated.iter().flat_map(|piece| piece.bytes.clone()).collect::<Vec<u8>>();
-        t.check(SES_GTD_003, "the old value again", t.operands(8, &[40]), value);
+    let message = Message::atomic(&region, GUARD as u64, SUM64, &two)?.opcode(Opcode::UET_FETCHING_ATOMIC);
+    let mut fetched = Vec::new();
+    for n in 0..count {
+        let part = message.clone().named(n + 1).whole()?;
+        let psn = session.ask(t, &part)?;
+        supported(&session.answer(t, psn)?, kind)?;
+        let pieces = session.data(t, SES_AMO_007, 8)?;
+        fetched.push((psn, part, pieces.iter().any(|piece| piece.in_ack)));
     }
-    let expected = t.guarded(8, &[42]);
+    for (n, (psn, part, in_ack)) in (0..).zip(fetched) {
+        session.again(t, psn, &part)?;
+        session.accepted(t, PDS_DUP_002, psn)?;
+        if in_ack {
+            let repeated = session.data(t, SES_GTD_003, 8)?;
+            let value = repeated.iter().flat_map(|piece| piece.bytes.clone()).collect::<Vec<u8>>();
+            t.check(SES_GTD_003, "the old value again", t.operands(8, &[40 + 2 * n]), value);
+        }
+    }
+    let expected = t.guarded(8, &[40 + 2 * u128::from(count)]);
     t.still_holds(SES_AMO_010, &region, &expected)
 }
 

@@ -29,6 +29,9 @@ const UNKNOWN: Axis<UnknownField> = axis("unknown").values(&[
     ("index", UnknownField::Index),
 ]);
 
+/// True if a message ends early by `ie`; otherwise it ends by UET_MSG_ERROR.
+const ABORTED: Axis<bool> = axis("end").values(&[("ie", true), ("msg-error", false)]);
+
 /// The packet with `ie`: the only one, or one of three.
 const ABORTING: Axis<Option<usize>> =
     axis("packet").values(&[("only", None), ("first", Some(0)), ("middle", Some(1)), ("last", Some(2))]);
@@ -88,13 +91,7 @@ pub(super) const RULES: &[Rule] = &[
             let mut session = t.session();
             let psn = session.ask(t, &whole.parts(mtu)?[0])?;
             session.answer(t, psn)?;
-            let error =
-                Message { data: Vec::new(), ..whole.clone() }.opcode(Opcode::UET_MSG_ERROR).whole()?;
-            let error = error.edit(|std| {
-                let std = std.head(|head| head.som(false).eom(true));
-                std.payload_length(0).message_offset(mtu as u32)
-            })?;
-            let psn = session.ask(t, &error)?;
+            let psn = session.ask(t, &message_error(&whole, mtu)?)?;
             session.answer(t, psn)?;
             if let Destination::Receive(posted) = &first {
                 t.expect_not_well(SES_ERR_007, posted)?;
@@ -104,19 +101,30 @@ pub(super) const RULES: &[Rule] = &[
             let second = message(t, form, &next, mtu + 50)?;
             let psns = session.ask_all(t, &second.parts(mtu)?)?;
             session.all_accepted(t, SES_ERR_007, &psns)?;
-            match (&first, &next) {
-                (_, Destination::Region(region, _)) => {
-                    t.expect_memory(SES_PLACE_001, region, 0, &second.data)
-                }
-                (Destination::Receive(first), Destination::Receive(next)) => {
-                    let soon = t.soon();
-                    let completion = t.completion(first.operation, soon)?;
-                    let reused = completion.is_some_and(|completion| completion.status == Status::Ok);
-                    t.expect_received(SES_MATCH_006, if reused { first } else { next }, &second.data)
-                        .map(drop)
-                }
-                _ => Ok(()),
+            expect_taken(t, &first, &next, &second.data)
+        }),
+    rule("message-end/other-message", "The early end of a message leaves another one of its context alone")
+        .checks(&[SES_ERR_005, SES_ERR_007, SES_MATCH_006, SES_PLACE_001])
+        .needs(&[RUD])
+        .over(&[&LONG_FORM, &ABORTED])
+        .run(|t| {
+            let (form, aborted, mtu) = (t.value(&LONG_FORM), t.value(&ABORTED), t.mtu());
+            let requirement = if aborted { SES_ERR_005 } else { SES_ERR_007 };
+            let first = destination(t, form, 2 * mtu)?;
+            let next = destination(t, form, 2 * mtu)?;
+            let ended = message(t, form, &first, 2 * mtu)?;
+            let other = message(t, form, &next, mtu + 50)?.named(77);
+            let end = if aborted { with_ie(ended.part(mtu, 1)?)? } else { message_error(&ended, mtu)? };
+            let parts = [ended.part(mtu, 0)?, end, other.part(mtu, 0)?, other.part(mtu, 1)?];
+            let mut session = t.session();
+            let psns = session.ask_in_order(t, &parts, &[0])?;
+            session.answer(t, psns[0])?;
+            // The end of the first message arrives in the middle of the other one.
+            for n in [2, 1, 3] {
+                session.ask_late(t, psns[n], &parts[n])?;
             }
+            session.all_accepted(t, requirement, &psns[2..])?;
+            expect_taken(t, &first, &next, &other.data)
         }),
     rule("message-end/refused", "All packets of a message to an unknown destination get the same error")
         .checks(&[SES_ERR_004, SES_GTD_001, SES_RESP_003])
@@ -162,6 +170,30 @@ fn with_ie(part: Part) -> Result<Part, Stop> {
         other => other,
     };
     Ok(Part { ses, ..part })
+}
+
+/// Returns the UET_MSG_ERROR that ends a message after its first packet.
+fn message_error(whole: &Message, mtu: usize) -> Result<Part, Stop> {
+    let error = Message { data: Vec::new(), ..whole.clone() }.opcode(Opcode::UET_MSG_ERROR).whole()?;
+    error.edit(|std| {
+        let std = std.head(|head| head.som(false).eom(true));
+        std.payload_length(0).message_offset(mtu as u32)
+    })
+}
+
+/// Expects the delivery of a message to `next`, or to the receive of the message before it, which has ended
+/// early.
+fn expect_taken(t: &mut Test<'_>, first: &Destination, next: &Destination, data: &[u8]) -> Outcome {
+    match (first, next) {
+        (_, Destination::Region(region, _)) => t.expect_memory(SES_PLACE_001, region, 0, data),
+        (Destination::Receive(first), Destination::Receive(next)) => {
+            let soon = t.soon();
+            let completion = t.completion(first.operation, soon)?;
+            let reused = completion.is_some_and(|completion| completion.status == Status::Ok);
+            t.expect_received(SES_MATCH_006, if reused { first } else { next }, data).map(drop)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Expects the destination to be unchanged from this byte on.

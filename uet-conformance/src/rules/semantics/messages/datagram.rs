@@ -48,8 +48,8 @@ pub(super) const RULES: &[Rule] = &[
             Ok(())
         },
     ),
-    rule("datagram/undeliverable", "An undeliverable datagram gets no reply")
-        .checks(&[SES_MODE_001])
+    rule("datagram/undeliverable", "An undeliverable datagram gets no reply and does not harm the next one")
+        .checks(&[SES_MODE_001, SES_MATCH_006])
         .over(&[&MODE, &CARRIER, &START])
         .run(|t| {
             t.open_index()?;
@@ -60,7 +60,10 @@ pub(super) const RULES: &[Rule] = &[
             ] {
                 send_datagram(t, &message.whole()?)?;
             }
-            t.expect_silence(SES_MODE_001, "no packet", |_| Some(()))
+            t.expect_silence(SES_MODE_001, "no packet", |_| Some(()))?;
+            let posted = t.posted(room(64))?;
+            send_datagram(t, &datagram_of(&datagram_bytes(20)).whole()?)?;
+            t.expect_received(SES_MATCH_006, &posted, &datagram_bytes(20)).map(drop)
         }),
     rule("datagram/identical", "Two identical datagrams fill two buffers").checks(&[SES_MATCH_006]).run(
         |t| {

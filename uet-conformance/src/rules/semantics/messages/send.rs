@@ -180,11 +180,11 @@ pub(super) const RULES: &[Rule] = &[
             Ok(())
         }),
     rule("send/too-long", "A send longer than its buffer is truncated or refused with TOO_LONG")
-        .checks(&[SES_MATCH_005])
+        .checks(&[SES_MATCH_005, SES_ERR_001])
         .over(&[&TOO_LONG, &MODE, &START])
         .run(|t| expect_truncated(t, &bytes(100), 60)),
     rule("send/too-long-packets", "A multi-packet send longer than its buffer is truncated or gets TOO_LONG")
-        .checks(&[SES_MATCH_005])
+        .checks(&[SES_MATCH_005, SES_ERR_001])
         .over(&[&TOO_LONG, &MODE, &START])
         .run(|t| {
             let mtu = t.mtu();
@@ -284,7 +284,11 @@ fn expect_truncated(t: &mut Test<'_>, data: &[u8], capacity: usize) -> Outcome {
         if is_refused || setting == Some("refuse") {
             t.holds(SES_MATCH_005, "TOO_LONG", is_refused, "the send is accepted");
             t.holds(SES_MATCH_005, "a send as the device is set", setting != Some("truncate"), "TOO_LONG");
-            return t.still_holds(SES_MATCH_005, &posted.buffer, &posted.before);
+            t.still_holds(SES_MATCH_005, &posted.buffer, &posted.before)?;
+            for refused in answers.iter().filter_map(|answer| answer.response.filter(|_| !answer.is_ok())) {
+                t.check(SES_ERR_001, "modified_length", 0, refused.modified_length());
+            }
+            return Ok(());
         }
         // TOO_LONG is the only code that the sources name for this.
         if let Some(refused) = answers.iter().find(|answer| !answer.is_ok()) {

@@ -155,6 +155,28 @@ pub(super) const RULES: &[Rule] = &[
             expect_read(t, SES_READ_006, first, &one)?;
             expect_read(t, SES_READ_006, second, &two)
         }),
+    rule("completions/read-other-context", "Data that states a PSN completes the read of its own context")
+        .checks(&[SES_READ_006])
+        .over(&[&MODE])
+        .run(|t| {
+            // Two reads with the same PSN.
+            t.configure("start_psn", 0x0123_4567)?;
+            let (one, two) = (bytes(100), vec![0x5a; 100]);
+            let peers = [t.peer(0)?, t.peer_of_job(102)?];
+            let read =
+                |peer| Post { want_data: true, form: Some(Form::Medium), ..post(PostKind::Read, peer, 100) };
+            let first = t.post(read(peers[0]))?;
+            let target = Target::accept(t)?;
+            let second = t.post(read(peers[1]))?;
+            let other = Target::accept_beside(t, &[&target])?;
+            require(target.psn(0) == other.psn(0), "the contexts of the device begin at different PSNs")?;
+            for (target, data) in [(&target, &one), (&other, &two)] {
+                target.ack(t, 0)?;
+                target.give_due(t, 0, target.data_header(0, 100, 100, 0)?, data)?;
+            }
+            expect_read(t, SES_READ_006, first, &one)?;
+            expect_read(t, SES_READ_006, second, &two)
+        }),
     rule("completions/read-wrong-id", "Data with the message_id of another message does not complete a read")
         .checks(&[SES_READ_005, SES_DONE_001])
         .over(&[&NAMED, &MODE, &START])

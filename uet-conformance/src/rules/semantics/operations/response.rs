@@ -15,6 +15,11 @@ pub(super) const RULES: &[Rule] = &[
     rule("response/whole-length", "The response to the last packet states the length of the message")
         .checks(&[SES_RESP_004, SES_RESP_006])
         .run(whole_length),
+    rule("response/early-last", "A last packet that arrives early is not answered with a shorter length")
+        .checks(&[SES_RESP_004, SES_RESP_006])
+        .needs(&[RUD])
+        .over(&[&CARRIER, &START])
+        .run(early_last),
     rule("response/error-ids", "An error response repeats message_id and job_id of its request")
         .checks(&[SES_RESP_003, SES_RESP_001])
         .needs(&[WRITE])
@@ -88,6 +93,23 @@ fn whole_length(t: &mut Test<'_>) -> Outcome {
     }
     // The last response belongs to the last packet, or to the packet that was placed last.
     t.check(SES_RESP_004, "modified_length of the last", length as u32, lengths[2]);
+    Ok(())
+}
+
+fn early_last(t: &mut Test<'_>) -> Outcome {
+    let mtu = t.mtu();
+    let length = 2 * mtu + 30;
+    let (region, _) = t.patterned(length as u64)?;
+    let mut session = t.session();
+
+    // Without `dc`, the response to the last packet need not wait for the others.
+    let whole = Message { complete: false, ..Message::write(&region, 0, &bytes(length)) };
+    let parts = whole.parts(mtu)?;
+    let psns = session.ask_in_order(t, &parts, &[0, 2])?;
+    t.pause(t.soon())?;
+    session.ask_late(t, psns[1], &parts[1])?;
+    let stated = session.accepted(t, SES_RESP_006, psns[2])?.length(length as u32);
+    t.check(SES_RESP_004, "modified_length of the last packet's response", length as u32, stated);
     Ok(())
 }
 
