@@ -1,4 +1,4 @@
-//! What `uet generate` writes is compiled, and agrees with the golden vectors about every field.
+//! Files of `uet generate` compile, and agree with the golden vectors about every field.
 
 use crate::common::uet;
 use serde_json::Value;

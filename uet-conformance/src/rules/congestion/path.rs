@@ -34,9 +34,9 @@ enum Late {
 
 const LATE: Axis<Late> = axis("late").values(&[("ack", Late::AckDelay), ("response", Late::Response)]);
 
-/// The fate of a packet on its path.
+/// What happens to packets on a bad path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum Trouble {
     Marked,
     Trimmed,
     Lost,
@@ -44,11 +44,11 @@ enum Fate {
     Refused,
 }
 
-const FATE: Axis<Fate> = axis("packets").values(&[
-    ("marked", Fate::Marked),
-    ("trimmed", Fate::Trimmed),
-    ("lost", Fate::Lost),
-    ("refused", Fate::Refused),
+const TROUBLE: Axis<Trouble> = axis("packets").values(&[
+    ("marked", Trouble::Marked),
+    ("trimmed", Trouble::Trimmed),
+    ("lost", Trouble::Lost),
+    ("refused", Trouble::Refused),
 ]);
 
 /// The number of packets that leave before an ACK.
@@ -305,14 +305,14 @@ pub(super) const RULES: &[Rule] = &[
     rule("path/aware", "A path-aware source rests congested entropy values, and no others, for a round trip")
         .checks(&[CC_PATH_002])
         .needs(&[RUD, PATHS, SEE_ENTROPY])
-        .over(&[&FATE, &CARRIER])
+        .over(&[&TROUBLE, &CARRIER])
         .run(|t| {
             // A mark, a trim in the fabric and a loss report a congested path. An unmarked NACK of another
             // kind does not. Without a window, enough packets to use each value again leave at once.
             choose_paths(t, "bitmap")?;
             t.congestion("none")?;
             t.keeps_base_rtt()?;
-            let ((mut target, written), fate) = (spray(t)?, t.value(&FATE));
+            let ((mut target, written), fate) = (spray(t)?, t.value(&TROUBLE));
             let mut known = Vec::new();
             for value in entropy_values(&target.got[1..]) {
                 if !known.contains(&value) {
@@ -328,19 +328,19 @@ pub(super) const RULES: &[Rule] = &[
             for n in 1..=SPRAYED {
                 let is_bad = bad.contains(&n);
                 match fate {
-                    Fate::Marked => target.answer(t, AckBuilder { marked: is_bad, ..target.acking(n) })?,
+                    Trouble::Marked => target.answer(t, AckBuilder { marked: is_bad, ..target.acking(n) })?,
                     _ if !is_bad => target.name(t, n, bad[0].min(n + 1))?,
-                    Fate::Trimmed => target.refuse(t, NackCode::TRIMMED, n)?,
-                    Fate::Refused => target.refuse(t, NackCode::NO_RESOURCE, n)?,
-                    Fate::Lost => {}
+                    Trouble::Trimmed => target.refuse(t, NackCode::TRIMMED, n)?,
+                    Trouble::Refused => target.refuse(t, NackCode::NO_RESOURCE, n)?,
+                    Trouble::Lost => {}
                 }
             }
             // The completion or the retransmissions show that the device knows the fate of all packets.
             let within = t.patience(t.later());
-            if fate == Fate::Marked {
+            if fate == Trouble::Marked {
                 t.completion(written, within)?;
             }
-            for n in bad.into_iter().filter(|_| fate != Fate::Marked) {
+            for n in bad.into_iter().filter(|_| fate != Trouble::Marked) {
                 while target.times(n) < 2 && target.next(t, within)?.is_some() {}
             }
             let (begun, during) = (target.got.len(), t.base_rtt()?);
@@ -352,7 +352,7 @@ pub(super) const RULES: &[Rule] = &[
             let (seen, others) = (uses(&congested), uses(&others) * congested.len() / others.len());
             require(others * 4 >= congested.len() * 3, "too few packets leave within a round trip")?;
             let what = "packets with entropy values of such packets, compared with as many other values";
-            if fate == Fate::Refused {
+            if fate == Trouble::Refused {
                 t.at_least(CC_PATH_002, what, Bound::from(others / 2).tolerating("a half"), seen);
             } else {
                 t.at_most(CC_PATH_002, what, Bound::from(others * 3 / 4).tolerating("three quarters"), seen);

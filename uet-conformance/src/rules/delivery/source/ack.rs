@@ -11,7 +11,7 @@ use uet_wire::ses::Response;
 /// offset, the opaque value 1 names that packet.
 const REPLY: Axis<(u16, u32)> = axis("reply").values(&[("cack-psn", (0x77, 1)), ("opaque-value", (1, 0))]);
 
-/// The content of an ACK beside its cumulative PSN.
+/// An ACK has a cumulative PSN and one of these reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Content {
     /// It names the same PSN.

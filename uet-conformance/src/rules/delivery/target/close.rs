@@ -376,7 +376,7 @@ fn close_request(seen: &RxPacket, pdc: &Pdc) -> Option<Option<Control>> {
     seen.ack().filter(|ack| seen.is_for(pdc) && ack.req() == AckRequest::REQ_CLOSE).map(|_| None)
 }
 
-/// Returns whether a packet tells the suite's side of `pdc` that the context has closed in error.
+/// Returns `Some` for a NACK that closes the context in error.
 fn closes_in_error(seen: &RxPacket, pdc: &Pdc) -> Option<()> {
     let code = seen.nack().filter(|_| seen.is_for(pdc)).map(|nack| nack.nack_code());
     (code == Some(NackCode::CLOSING_IN_ERR)).then_some(())
