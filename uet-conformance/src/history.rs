@@ -10,6 +10,9 @@ use uet_wire::Uet;
 use uet_wire::pds::Pds;
 use uet_wire::registry::PdsType;
 
+/// A trace has many packets, and a random key of the hash is enough against chosen ones.
+type Map<K, V> = HashMap<K, V, RandomState>;
+
 /// A property of a packet that explains reactions to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -51,11 +54,11 @@ pub(crate) struct History<'a> {
     /// Both addresses of the first packet.
     usual: Option<[IpAddr; 2]>,
     /// Entropy value and class of the last packet by source and type.
-    last: HashMap<(IpAddr, Option<PdsType>), (u16, Option<bool>), RandomState>,
+    last: Map<(IpAddr, Option<PdsType>), (u16, Option<bool>)>,
     /// Number of the first packet with these bytes.
-    bytes: HashMap<(IpAddr, &'a [u8]), Option<usize>, RandomState>,
+    bytes: Map<(IpAddr, &'a [u8]), Option<usize>>,
     /// Number of the first request of a context with this PSN.
-    requests: HashMap<(IpAddr, u16, u32), Option<usize>, RandomState>,
+    requests: Map<(IpAddr, u16, u32), Option<usize>>,
 }
 
 /// Properties of a packet, for text and for drawings.

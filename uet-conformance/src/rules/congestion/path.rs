@@ -34,7 +34,7 @@ enum Late {
 
 const LATE: Axis<Late> = axis("late").values(&[("ack", Late::AckDelay), ("response", Late::Response)]);
 
-/// What happens to packets on a bad path.
+/// The trouble of packets on a bad path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trouble {
     Marked,
