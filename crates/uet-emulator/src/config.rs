@@ -96,6 +96,8 @@ impl Config {
             pds_clear_time: Duration::from_millis(2),
             clear_request_time: Duration::from_millis(10),
             syn_retx_safety_time: Duration::from_millis(100),
+            // Above a round trip to a busy process: a request with the Start_PSN that was asked for is refused otherwise.
+            new_pdc_time: Duration::from_millis(100),
             ..PdsParams::default()
         };
         // Such a network then holds no more than a socket does while its reader sleeps.
@@ -385,6 +387,13 @@ mod tests {
                 copy.set(&name, &value).unwrap();
             }
             assert_eq!(copy, config);
+        }
+    }
+
+    #[test]
+    fn a_pending_context_outlives_a_retransmission() {
+        for Config { pds, .. } in [Config::default(), Config::real_time()] {
+            assert!(pds.new_pdc_time > pds.rto_init_time * 2);
         }
     }
 

@@ -196,6 +196,7 @@ fn config() -> Config {
     config.pds.ack_delay = Duration::from_micros(20);
     config.pds.max_rto_retx_cnt = 9;
     config.pds.max_nack_retx_cnt = 30;
+    config.pds.new_pdc_time = Duration::from_secs(1);
     config.pds.idle_time = Duration::ZERO;
     // The floor of `expected` is lost with the process, and its next run would execute recorded requests.
     config.secure.start_psn_method = StartPsnMethod::Random;

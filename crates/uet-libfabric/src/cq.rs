@@ -3,6 +3,7 @@
 use crate::av::write_text;
 use crate::call::{guard, guard_int, no_bind, no_ops, object, publish, reclaim};
 use crate::domain;
+use crate::log::warn;
 use crate::sys::*;
 use core::ffi::{c_char, c_int, c_void};
 use core::mem::size_of;
@@ -189,6 +190,11 @@ unsafe extern "C" fn readerr(fid: *mut Fid, to: *mut CqErrEntry, _: u64) -> ssiz
     guard(|| {
         // SAFETY: `open` made it.
         let failed = unsafe { object::<Queue>(fid) }.queue.read_failed().ok_or(Code::EAGAIN)?;
+        if failed.completion.context == 0 {
+            // Nothing else names an operation without a context. Open MPI 4.1 then dereferences null.
+            let code = ReturnCode::new(failed.return_code).unwrap_or_default();
+            warn(&format!("an injected operation failed: error {} of libfabric, {code}", failed.code.0));
+        }
         // SAFETY: the caller passes a valid structure. Fields that later versions append stay as they are.
         let to = unsafe { &mut *to };
         to.entry = entry(&failed.completion);
