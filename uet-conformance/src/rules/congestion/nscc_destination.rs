@@ -160,8 +160,13 @@ pub(super) const RULES: &[Rule] = &[
             let [first, second] = [&halves[half], &halves[1 - half]];
             counted.send(t, first)?;
             t.request(&pdc, refused.clone())?;
-            if t.wait(t.soon(), |seen| seen.refuses(&pdc, refused.psn))?.is_none() {
-                return skip("the device has room for more");
+            let refuses = |seen: &RxPacket| seen.refuses(&pdc, refused.psn);
+            match t.value(&SHORTAGE) {
+                Shortage::Messages => drop(t.need("a NACK of the message too many", t.soon(), refuses)?),
+                // The sources leave open how many buffers a device has beside those it is set to.
+                Shortage::Buffers => {
+                    require(t.wait(t.soon(), refuses)?.is_some(), "the device has more buffers")?
+                }
             }
             for request in [second, &refused.retx()] {
                 counted.send(t, request)?;

@@ -2,8 +2,8 @@
 //! packets in flight.
 
 use super::steps::{
-    HOP, fill_window, flow_of_windows, flow_with_full_window, late_answers, need_in_flight, shrink_by_marks,
-    timely_answers, watch_for,
+    HOP, LONG_TIMEOUT, fill_window, flow_of_windows, flow_with_full_window, late_answers, need_in_flight,
+    shrink_by_marks, timely_answers, watch_for,
 };
 use crate::flow::{Answers, Flow};
 use crate::prelude::*;
@@ -26,9 +26,6 @@ const SERVICE_TIME: Axis<ServiceTime> = axis("service-time").values(&[
 
 /// A service_time in the upper half of the range of its field, which ends at 8.38848 ms.
 const LONG_SERVICE: Duration = Duration::from_millis(5);
-
-/// A timeout in nanoseconds that ends well after [`LONG_SERVICE`].
-const LONG_TIMEOUT: u64 = 50_000_000;
 
 /// A NACK that does not shrink the window.
 const NACK: Axis<NackCode> =

@@ -2,8 +2,8 @@
 //! and the mode of growth.
 
 use super::steps::{
-    ALGORITHMS, Growth, fill_window, flow_of_windows, flow_with_full_window, late_answers, need_in_flight,
-    shrink_by_marks,
+    ALGORITHMS, Growth, LONG_TIMEOUT, fill_window, flow_of_windows, flow_with_full_window, late_answers,
+    need_in_flight, shrink_by_marks,
 };
 use crate::flow::{Answers, Flow};
 use crate::prelude::*;
@@ -28,9 +28,6 @@ const AHEAD: Axis<u32> = axis("counted").values(&[("4", 4), ("5", 5), ("6", 6)])
 /// The code of NACKs for packets that have arrived.
 const NACK: Axis<NackCode> =
     axis("nack").values(&[("ses-procg", NackCode::RCVD_SES_PROCG), ("pkt-not-rcvd", NackCode::PKT_NOT_RCVD)]);
-
-/// A timeout in nanoseconds that ends after all packets are counted.
-const LONG_TIMEOUT: u64 = 50_000_000;
 
 /// The number of packets whose bytes a wrong source counts twice.
 const DOUBLE_COUNTED: u32 = 4;

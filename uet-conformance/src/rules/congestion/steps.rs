@@ -19,6 +19,9 @@ pub(super) const HOP: Axis<NackCode> =
 /// The number of units after which the counters of credit and demand wrap.
 pub(super) const WRAP: u32 = 1 << 24;
 
+/// A timeout in nanoseconds that ends no rule before its last answer.
+pub(super) const LONG_TIMEOUT: u64 = 50_000_000;
+
 // ---- Windows of NSCC.
 
 /// Starts a write of 24 maximum windows on a device that runs NSCC. Returns it and the maximum window.
@@ -162,7 +165,8 @@ impl Growth {
     /// specification.
     pub(super) fn of(t: &Test<'_>) -> Result<Self, Stop> {
         let (mtu, scaling_a) = (t.mtu() as f64, t.bdp()? as f64 / 150_000.0);
-        let or = |name, default| t.reported_fraction(name).unwrap_or(default);
+        // A device that does not compute a value reports 0.
+        let or = |name, default| t.reported_fraction(name).filter(|value| *value > 0.0).unwrap_or(default);
         Ok(Growth {
             fair: or("fi", 5.0 * mtu * scaling_a),
             slope: or("alpha", 4.0 * scaling_a * mtu / 12e-6),

@@ -45,7 +45,7 @@ pub(super) const RULES: &[Rule] = &[
             t.send_as_it_is(&plain_retransmission(&pdc, &region, 1)?)?;
             t.send_as_it_is(&plain_write(&pdc, &region, 2)?)?;
             // A device may answer that it does not know the context of a plaintext packet.
-            t.expect_none(TSS_CLEAR_002, "an ACK", t.soon(), |seen| seen.acknowledges(&pdc, pdc.psn(1)))?;
+            t.expect_none(TSS_CLEAR_002, "no ACK", t.soon(), |seen| seen.acknowledges(&pdc, pdc.psn(1)))?;
             t.forget();
             t.check_memory(TSS_CLEAR_002, &region, 128, &[0; 32])?;
             check_write(t, TSS_CLEAR_002, &pdc, &region, 2)

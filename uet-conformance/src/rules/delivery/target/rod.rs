@@ -107,6 +107,8 @@ pub(super) const RULES: &[Rule] = &[
                 t.parameter("max_ack_data_size") >= 8,
                 "the device sends small data on the return direction",
             )?;
+            let room = t.reported("stored_responses").unwrap_or(u64::MAX);
+            require(room >= 3, format!("the device stores {room} responses"))?;
             let (pdc, region) = open(t)?;
             let fetch = |t: &mut Test<'_>, n: u32| {
                 let addend = t.operands(8, &[1 << n]);
