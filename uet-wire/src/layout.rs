@@ -54,6 +54,12 @@ pub enum Layer {
 }
 
 impl Layer {
+    /// Returns true for the headers and trailers of UET, false for the layers around them and for the payload.
+    pub const fn is_uet(self) -> bool {
+        use Layer::{Entropy, Ext, Pds, Ses, Trailer, Tss};
+        matches!(self, Entropy | Tss | Pds | Ses | Ext | Trailer)
+    }
+
     /// Returns the name of the layer: `eth`, `pds`, ...
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,6 +1,6 @@
 //! Fields registered with Wireshark: one for each name and bit layout.
 
-use uet_wire::layout::{Kind, Layer, Layout, Place};
+use uet_wire::layout::{Kind, Place};
 
 /// Registration of a field.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,12 +98,4 @@ impl Field {
         });
         words.collect::<Vec<_>>().join(" ")
     }
-}
-
-/// Returns whether a layer's fields belong to this dissector: Wireshark has dissectors for the layers around UET.
-pub(crate) fn is_ours(layout: &Layout) -> bool {
-    matches!(
-        layout.layer,
-        Layer::Entropy | Layer::Tss | Layer::Pds | Layer::Ses | Layer::Ext | Layer::Trailer
-    )
 }

@@ -1,6 +1,6 @@
 //! Generates Lua from the codec's tables.
 
-use crate::fields::{Container, Field, is_ours};
+use crate::fields::{Container, Field};
 use crate::readers::reader;
 use std::fmt::Write;
 use uet_model::pds::NackAction;
@@ -56,7 +56,7 @@ pub(crate) fn tables(spec: &'static Spec) -> String {
 
 /// Returns the layouts that the dissector shows, as the version defines them.
 pub(crate) fn ours(spec: &Spec) -> impl Iterator<Item = &'static Layout> {
-    layout::ALL.iter().copied().filter(|layout| is_ours(layout)).map(|layout| spec.layout(layout))
+    layout::ALL.iter().copied().filter(|layout| layout.layer.is_uet()).map(|layout| spec.layout(layout))
 }
 
 /// Returns the versions to choose from: all released ones, or the given one alone if it is not released.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 use uet_wire::Spec;
-use uet_wire::layout::{self, Kind, Layer, Layout, Place, When};
+use uet_wire::layout::{self, Kind, Layout, Place, When};
 use uet_wire::outer::{IP_PROTO, UDP_PORT};
 use uet_wire::pds::Pds;
 use uet_wire::registry::{self, AtomicOpcode, Opcode, Registry};
@@ -24,28 +24,16 @@ pub(crate) fn classes(spec: &'static Spec) -> String {
         }
         out.push_str("}\n\n");
     }
-    for layout in layout::ALL.iter().filter(|layout| is_ours(layout) && !PARTS.contains(&layout.name)) {
+    for layout in layout::ALL.iter().filter(|layout| layout.layer.is_uet() && !PARTS.contains(&layout.name)) {
         class(&mut out, spec.layout(layout));
     }
     links(&mut out);
     out
 }
 
-fn is_ours(layout: &Layout) -> bool {
-    use Layer::{Entropy, Ext, Pds, Ses, Trailer, Tss};
-    matches!(layout.layer, Entropy | Tss | Pds | Ses | Ext | Trailer)
-}
-
 /// `PdsType` as `PDS_TYPE`.
 fn constant(registry: &Registry) -> String {
-    let mut out = String::new();
-    for letter in registry.name.chars() {
-        if letter.is_uppercase() && !out.is_empty() {
-            out.push('_');
-        }
-        out.push(letter.to_ascii_uppercase());
-    }
-    out
+    registry.words().map(str::to_ascii_uppercase).collect::<Vec<_>>().join("_")
 }
 
 /// `ack_cc` as `UETAckCc`.

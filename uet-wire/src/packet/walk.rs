@@ -1,9 +1,9 @@
 //! Parses a packet from the outermost to the innermost layer.
 //!
-//! Each step takes its header off the remaining bytes and returns what follows. All steps are inlined into one function that
-//! never passes on a pointer to the packet. Cold code builds its error from values. The compiler therefore never stores the
-//! packet in memory, and layers that the caller ignores cost nothing. The function calls each step once: it is compiled in
-//! every crate that parses packets, and a step with several callers would be there several times.
+//! Each step takes its header off the remaining bytes and returns what follows. All steps are inlined into one
+//! function that never passes on a pointer to the packet. Cold code builds its error from values. The compiler
+//! therefore never stores the packet in memory, and layers that the caller ignores cost nothing. Each step has one
+//! caller, because this function is compiled in every crate that parses packets, and holds a copy per caller.
 
 use super::{Content, Options, Packet, Sliced, Start, Trimmed};
 use crate::error::Problem;

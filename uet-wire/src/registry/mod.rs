@@ -108,6 +108,23 @@ impl core::fmt::Debug for Registry {
 }
 
 impl Registry {
+    /// Returns the words of the name: `Pds` and `Type`.
+    ///
+    /// ```
+    /// use uet_wire::registry::PdsType;
+    ///
+    /// assert!(PdsType::REGISTRY.words().eq(["Pds", "Type"]));
+    /// ```
+    pub fn words(&self) -> impl Iterator<Item = &'static str> + use<> {
+        let mut rest = self.name;
+        core::iter::from_fn(move || {
+            let next = rest.bytes().skip(1).position(|letter| letter.is_ascii_uppercase());
+            let (word, after) = rest.split_at_checked(next.map_or(rest.len(), |at| at + 1))?;
+            rest = after;
+            (!word.is_empty()).then_some(word)
+        })
+    }
+
     /// Returns the entry of this number.
     pub const fn entry(&self, code: u8) -> Option<&'static Entry> {
         let mut i = 0;

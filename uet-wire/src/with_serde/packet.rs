@@ -36,7 +36,7 @@ pub const OUTER: &[&str] = &[
 
 /// Returns true if the JSON of a packet contains all fields of the layer. Layers around UET contribute only some.
 fn is_uet(layer: Layer) -> bool {
-    matches!(layer, Layer::Entropy | Layer::Tss | Layer::Pds | Layer::Ses | Layer::Ext)
+    layer.is_uet() && layer != Layer::Trailer
 }
 
 /// A packet with facts from its capture, ready to be serialized.
