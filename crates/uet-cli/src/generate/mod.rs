@@ -3,7 +3,7 @@
 mod c;
 
 use uet_wire::Spec;
-use uet_wire::layout::{self, Layer, Layout, Place};
+use uet_wire::layout::{self, Layout, Place};
 use uet_wire::registry::Registry;
 
 /// A language that `uet generate` writes.
@@ -24,9 +24,8 @@ impl Language {
 
 /// Returns the headers of UET, and the parts that several of them share.
 fn layouts(spec: &'static Spec) -> impl Iterator<Item = &'static Layout> {
-    use Layer::{Entropy, Ext, Pds, Ses, Trailer, Tss};
-    let ours = |layout: &&Layout| matches!(layout.layer, Entropy | Tss | Pds | Ses | Ext | Trailer);
-    layout::ALL.iter().copied().filter(ours).map(|layout| spec.layout(layout))
+    let ours = layout::ALL.iter().copied().filter(|layout| layout.layer.is_uet());
+    ours.map(|layout| spec.layout(layout))
 }
 
 /// Returns the fields of a header: the short name of each, and its places, which exclude each other.
@@ -50,12 +49,5 @@ fn fields(layout: &'static Layout) -> Vec<(String, Vec<Place>)> {
 
 /// Returns the name of a registry in lower case: `PdsType` as `pds_type`.
 fn snake(registry: &Registry) -> String {
-    let mut out = String::new();
-    for letter in registry.name.chars() {
-        if letter.is_uppercase() && !out.is_empty() {
-            out.push('_');
-        }
-        out.push(letter.to_ascii_lowercase());
-    }
-    out
+    registry.words().map(str::to_ascii_lowercase).collect::<Vec<_>>().join("_")
 }

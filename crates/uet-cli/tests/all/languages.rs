@@ -46,8 +46,8 @@ fn fields(header: &str) -> BTreeMap<String, Vec<Field>> {
     fields
 }
 
-/// Returns a program that reads lines of a header's name and bytes. For each it prints the fields, and the bytes that the
-/// setters write over the inverted ones.
+/// Returns a program that reads lines with the name and the bytes of a header. For each it prints the fields. Then it
+/// writes the fields over the inverted bytes, and prints the result.
 fn program(fields: &BTreeMap<String, Vec<Field>>) -> String {
     let mut out = String::from(
         "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\nstatic int checks = 1;\n\
@@ -90,7 +90,8 @@ fn program(fields: &BTreeMap<String, Vec<Field>>) -> String {
         }
         out.push_str("}\n");
     }
-    out + "printf(\"\\n\"); for (size_t i = 0; i < count; i++) printf(\"%02x\", other[i]); printf(\"\\n\");\n} return 0; }\n"
+    out.push_str("printf(\"\\n\");\nfor (size_t i = 0; i < count; i++) printf(\"%02x\", other[i]);\n");
+    out + "printf(\"\\n\");\n} return 0; }\n"
 }
 
 /// Returns the packets of all golden vectors: where each starts, its bytes and its fields.
