@@ -8,7 +8,7 @@ use std::io;
 use uet_conformance::{Instance, PacketDirection, RULES, TimelineEvent};
 
 /// Maximum number of rows of a timeline on the page.
-const ROWS: usize = 18;
+const ROWS: usize = 16;
 
 /// Maximum number of characters of a row.
 const WIDTH: usize = 100;
@@ -30,7 +30,7 @@ pub(super) fn rules() -> io::Result<String> {
 
 fn one(text: &mut String, of: &Specification) {
     let (id, title) = (of.rule.id, Escaped(of.rule.title));
-    *text += &format!("<section id=\"{id}\"><h3><a href=\"#{id}\">{id}</a></h3><p>{title}</p>\n<p>");
+    *text += &format!("<section id=\"{id}\"><h3><a href=\"#{id}\">{id}</a></h3><p>{title}<p>");
     for requirement in of.rule.requirements {
         let (id, level) = (requirement.id, requirement.level.name());
         *text += &format!(
@@ -45,7 +45,8 @@ fn one(text: &mut String, of: &Specification) {
     for (name, values) in axes(of.rule) {
         *text += &format!("<small>{name}: {}</small><br>\n", Escaped(values.join(", ")));
     }
-    *text += "</p><details><summary>timeline</summary><pre>";
+    // Paragraphs end where others and the details begin.
+    *text += "<details><summary>timeline</summary><pre>";
     if let Some(caution) = of.caution() {
         let _ = writeln!(text, "{}", Escaped(caution));
     }
@@ -90,6 +91,6 @@ mod tests {
         assert_eq!(page.matches("<details>").count(), RULES.iter().count());
         let whole = page.matches("<b>obligation</b>").count();
         assert!(whole >= RULES.iter().count() * 9 / 10, "{whole} obligations");
-        assert!(page.len() < 2_000 * RULES.iter().count(), "{} bytes", page.len());
+        assert!(page.len() < 2_000_000, "{} bytes", page.len());
     }
 }
