@@ -163,7 +163,7 @@ pub(super) const RULES: &[Rule] = &[
             let refuses = |seen: &RxPacket| seen.refuses(&pdc, refused.psn);
             match t.value(&SHORTAGE) {
                 Shortage::Messages => drop(t.need("a NACK of the message too many", t.soon(), refuses)?),
-                // The sources leave open how many buffers a device has beside those it is set to.
+                // A device may have more buffers than the parameter says.
                 Shortage::Buffers => {
                     require(t.wait(t.soon(), refuses)?.is_some(), "the device has more buffers")?
                 }

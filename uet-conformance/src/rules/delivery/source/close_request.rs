@@ -121,10 +121,11 @@ pub(super) const RULES: &[Rule] = &[
         let count = 100;
         let written = t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
         target.collect(t, 3)?;
+        // In the first ACK: which packet it answers depends on the order in which they have come.
+        let mut request = AckRequest::REQ_CLOSE;
         serve_whole(t, &mut target, count, |target, packet| {
-            let n = target.index(&packet.request);
-            let request = if n == 10 { AckRequest::REQ_CLOSE } else { AckRequest::NO_REQUEST };
-            Some(AckBuilder { request, ..target.acking(n) })
+            let request = core::mem::replace(&mut request, AckRequest::NO_REQUEST);
+            Some(AckBuilder { request, ..target.acking(target.index(&packet.request)) })
         })?;
         t.ends(PDS_MSG_002, written, Status::Ok)?;
         let (_, command) = expect_close(t, &target, PDS_CLOSE_013)?;
