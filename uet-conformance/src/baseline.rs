@@ -1,6 +1,9 @@
-use crate::{InstanceResult, Played, RuleResult, RunResult, Verdict};
+use crate::pics::Shown;
+use crate::{InstanceResult, Played, Registry, RuleResult, RunResult, Verdict};
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use uet_control::Welcome;
+use uet_wire::catalogue::Requirement;
 
 /// The result of an earlier run, compared with a new one: only worse results count.
 ///
@@ -10,6 +13,9 @@ pub struct Baseline {
     rules: Vec<EarlierRule>,
     #[serde(default)]
     packets: Findings,
+    /// Older results lack it.
+    #[serde(default, rename = "statement")]
+    device: Option<Welcome>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -54,6 +60,8 @@ struct FailingBefore {
 #[derive(Clone, Debug, Default, Deserialize)]
 struct Findings {
     #[serde(default)]
+    judged: u64,
+    #[serde(default)]
     findings: Vec<EarlierFinding>,
 }
 
@@ -79,6 +87,19 @@ pub struct Changes {
 }
 
 impl Baseline {
+    /// Returns what the device said of itself.
+    pub fn device(&self) -> Option<&Welcome> {
+        self.device.as_ref()
+    }
+
+    /// Returns the evidence about a requirement, which these rules check.
+    pub fn shown(&self, rules: Registry, requirement: &Requirement) -> Shown {
+        let verdicts =
+            self.rules.iter().map(|rule| (rule.id.as_str(), rule.verdict, rule.requirements.as_slice()));
+        let findings = self.packets.findings.iter().filter_map(|finding| finding.requirement.as_deref());
+        Shown::of(requirement, rules, verdicts, findings, self.packets.judged)
+    }
+
     /// Returns the ids of the instances that did not pass, or of their rules if the result does not list
     /// them.
     pub fn failed(&self) -> Vec<String> {

@@ -1,6 +1,7 @@
 //! The implementation conformance statement (PICS) of a vendor, compared with `hello` and with the results of
 //! a run.
 
+use crate::{Registry, Verdict, coverage};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use uet_wire::catalogue::{self, Requirement};
@@ -47,6 +48,31 @@ pub enum Shown {
     Failed,
     /// No check ran.
     NotTested,
+}
+
+impl Shown {
+    /// Returns the evidence about a requirement: `verdicts` are the rules that ran, with the requirements that they broke,
+    /// `findings` the requirements that single packets broke, among so many judged.
+    pub(crate) fn of<'a>(
+        requirement: &Requirement,
+        rules: Registry,
+        verdicts: impl Iterator<Item = (&'a str, Verdict, &'a [String])>,
+        mut findings: impl Iterator<Item = &'a str>,
+        judged: u64,
+    ) -> Self {
+        let checks = coverage::of(rules, requirement);
+        let mut held = checks.every_packet && judged > 0;
+        if findings.any(|id| id == requirement.id) {
+            return Shown::Failed;
+        }
+        for (rule, verdict, broken) in verdicts {
+            if verdict.is_failure() && broken.iter().any(|id| id == requirement.id) {
+                return Shown::Failed;
+            }
+            held |= verdict == Verdict::Pass && checks.rules.contains(&rule);
+        }
+        if held { Shown::Held } else { Shown::NotTested }
+    }
 }
 
 /// A requirement in the form.

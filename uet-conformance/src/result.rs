@@ -1,6 +1,5 @@
 //! The results of rules and of a run.
 
-use crate::coverage;
 use crate::pics::{Pics, Shown};
 use crate::random::Figures;
 use crate::{
@@ -297,19 +296,9 @@ impl RunResult {
 
     /// Returns the evidence about a requirement, which these rules check.
     pub fn shown(&self, rules: Registry, requirement: &Requirement) -> Shown {
-        let checks = coverage::of(rules, requirement);
-        let is_named = |ids: &[String]| ids.iter().any(|id| id == requirement.id);
-        let fails = self.rules.iter().any(|rule| rule.verdict.is_failure() && is_named(&rule.requirements));
-        let found = |id: &Option<String>| id.as_deref() == Some(requirement.id);
-        if fails || self.packets.findings.iter().any(|finding| found(&finding.requirement)) {
-            return Shown::Failed;
-        }
-        let passes =
-            |id: &&str| self.rules.iter().any(|rule| rule.id == **id && rule.verdict == Verdict::Pass);
-        if checks.rules.iter().any(passes) || checks.every_packet && self.packets.judged > 0 {
-            Shown::Held
-        } else {
-            Shown::NotTested
-        }
+        let verdicts =
+            self.rules.iter().map(|rule| (rule.id.as_str(), rule.verdict, rule.requirements.as_slice()));
+        let findings = self.packets.findings.iter().filter_map(|finding| finding.requirement.as_deref());
+        Shown::of(requirement, rules, verdicts, findings, self.packets.judged)
     }
 }

@@ -1,15 +1,15 @@
 //! `uet pics`, and the form that it prints.
 
 use super::filter::capabilities;
+use super::run::read_result;
 use super::{Outcome, about};
 use crate::near;
 use clap::Args;
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
-use uet_conformance::coverage;
-use uet_conformance::pics::PicsForm;
-use uet_conformance::{ProfileRow, RULES};
-use uet_control::escape_value;
+use std::path::{Path, PathBuf};
+use uet_conformance::pics::{PicsForm, Shown};
+use uet_conformance::{Baseline, ProfileRow, RULES, coverage};
+use uet_control::{Welcome, escape_value};
 use uet_packet_io::file;
 use uet_wire::catalogue;
 use uet_wire::{Version, catalogue::Requirement};
@@ -19,36 +19,55 @@ use uet_wire::{Version, catalogue::Requirement};
 /// A vendor fills in the form. `uet run --pics FORM` compares it with the device and prints it in the reports.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  uet pics > pics.toml")]
-pub(super) struct Pics {}
+  uet pics > pics.toml                       an empty form
+  uet pics --from result.json > pics.toml    with what a run of the suite has shown")]
+pub(super) struct Pics {
+    /// A result of `uet run --json`, which answers the form as far as it can
+    #[arg(long, value_name = "FILE")]
+    from: Option<PathBuf>,
+}
 
 impl Pics {
     pub(super) fn run(&self) -> io::Result<Outcome> {
+        let result = self.from.as_deref().map(read_result).transpose()?;
         let mut out = BufWriter::new(io::stdout().lock());
-        form(&mut out)?;
+        form(&mut out, result.as_ref())?;
         out.flush()?;
         Ok(Outcome::Ok)
     }
 }
 
-fn form(out: &mut impl Write) -> io::Result<()> {
+/// Writes the form. A run answers what it has shown; what failed in it, or was not tested, stays a question.
+fn form(out: &mut impl Write, result: Option<&Baseline>) -> io::Result<()> {
+    let device = result.and_then(Baseline::device);
+    let told = |of: fn(&Welcome) -> &String| device.map(of).cloned().unwrap_or_default();
+    let specification = told(|device| &device.specification);
+    let specification = match specification.is_empty() {
+        true => Version::default().spec().name().to_owned(),
+        false => specification,
+    };
     writeln!(
         out,
         "# Implementation conformance statement (PICS). By public evidence: the catalogue is not the specification.\n\
          # Replace each \"?\" by \"yes\" (supported), \"no\" (not supported) or \"n/a\" (does not apply).\n\
          # SES-n, PDS-n and CMS-n are rows of the consortium's Transport Matrix, rev 0.8, that a line belongs to.\n\n\
-         [implementation]\nvendor = \"\"\nproduct = \"\"\nversion = \"\"\nspecification = \"{}\"\ncontact = \"\"\ndate = \"\"\n\n\
+         [implementation]\nvendor = \"\"\nproduct = {}\nversion = {}\nspecification = {}\ncontact = \"\"\ndate = \"\"\n\n\
          [capabilities]",
-        Version::default().spec().name()
+        text(told(|device| &device.name)),
+        text(told(|device| &device.version)),
+        text(specification)
     )?;
     let rows = matrix()?;
     for name in capabilities() {
         let of = named(&rows, |row| row.claims.iter().any(|claim| claim == name));
         let comment = if of.is_empty() { String::new() } else { format!("  # {of}") };
-        writeln!(out, "{name} = \"?\"{comment}")?;
+        let claims = device.map(|device| device.capabilities.iter().any(|claim| claim == name));
+        let answer = claims.map_or("?", |claims| if claims { "yes" } else { "no" });
+        writeln!(out, "{name} = \"{answer}\"{comment}")?;
     }
     writeln!(out, "\n[requirements]")?;
-    for Requirement { id, level, section, sentence, .. } in catalogue::ALL {
+    for requirement in catalogue::ALL {
+        let Requirement { id, level, section, sentence, .. } = requirement;
         let checks = |rule: &String| {
             RULES.find(rule).is_some_and(|rule| rule.requirements.iter().any(|checked| checked.id == *id))
         };
@@ -56,11 +75,21 @@ fn form(out: &mut impl Write) -> io::Result<()> {
             row.requirements.iter().any(|shown| shown == id) || row.rules.iter().any(checks)
         });
         let of = if of.is_empty() { of } else { format!(", {of}") };
-        writeln!(out, "# {}, section {section}{of}: {sentence}\n{id} = \"?\"", level.name())?;
+        let answer = match result.map(|result| result.shown(RULES, requirement)) {
+            Some(Shown::Held) => "\"yes\"",
+            Some(Shown::Failed) => "\"?\"  # failed in the run",
+            Some(Shown::NotTested) | None => "\"?\"",
+        };
+        writeln!(out, "# {}, section {section}{of}: {sentence}\n{id} = {answer}", level.name())?;
     }
     let unseen =
         catalogue::ALL.iter().filter(|requirement| coverage::of(RULES, requirement).unseen.is_some());
     writeln!(out, "\n# No test from outside can see {} of these requirements.", unseen.count())
+}
+
+/// Returns a value of TOML for a text of the device.
+fn text(value: String) -> toml::Value {
+    value.into()
 }
 
 /// Returns the rows of the consortium's matrix that the profiles have.

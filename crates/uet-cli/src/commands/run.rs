@@ -382,7 +382,8 @@ fn failed_before(path: &Path) -> io::Result<Vec<String>> {
     }
 }
 
-fn read_result(path: &Path) -> io::Result<Baseline> {
+/// Reads a result of `uet run --json`.
+pub(super) fn read_result(path: &Path) -> io::Result<Baseline> {
     let text = file::read_text(path, file::MAX_RESULTS).map_err(|error| about(path, error))?;
     let unlike = |error: serde_json::Error| {
         about(path, format!("the file is not a result of `uet run --json`: {error}"))

@@ -8,12 +8,13 @@ use uet_conformance::Statement;
 use uet_control::escape_value;
 use uet_packet_io::file;
 
-/// Built-in profiles, by name. They rest on public statements.
+/// Built-in profiles, by name. All but the last rest on public statements.
 pub(super) const PROFILES: &[(&str, &str)] = &[
     ("ai-base", include_str!("profiles/ai-base.toml")),
     ("ai-full", include_str!("profiles/ai-full.toml")),
     ("hpc", include_str!("profiles/hpc.toml")),
     ("reference-provider", include_str!("profiles/reference-provider.toml")),
+    ("writes", include_str!("profiles/writes.toml")),
 ];
 
 /// Reads a device statement from a file.

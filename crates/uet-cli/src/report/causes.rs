@@ -4,6 +4,9 @@
 use std::collections::BTreeMap;
 use uet_conformance::{RuleResult, RunResult, Verdict};
 
+/// The number of its rules that a report names for each cause.
+pub const NAMED: usize = 4;
+
 /// Rules that did not pass and have probably one cause.
 #[derive(Debug)]
 pub struct Cause<'r> {

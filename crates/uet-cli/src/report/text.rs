@@ -333,23 +333,28 @@ fn groups(out: &mut impl Write, result: &RunResult, paint: Paint) -> io::Result<
     writeln!(out)
 }
 
-/// Maximum number of causes that a report names, and of rules for each.
-const CAUSES: (usize, usize) = (20, 4);
+/// Maximum number of causes that a report names.
+const CAUSES: usize = 20;
 
 /// Writes what the rules that did not pass have in common.
 fn causes(out: &mut impl Write, result: &RunResult, paint: Paint) -> io::Result<()> {
     let causes = causes::of(result);
     let rules = |count: usize| if count == 1 { "1 rule".to_owned() } else { format!("{count} rules") };
-    for cause in causes.iter().take(CAUSES.0) {
-        let named =
-            cause.rules.iter().take(CAUSES.1).map(|rule| rule.id.as_str()).collect::<Vec<_>>().join(", ");
-        let more = if cause.rules.len() > CAUSES.1 { ", ..." } else { "" };
+    for cause in causes.iter().take(CAUSES) {
+        let named = cause
+            .rules
+            .iter()
+            .take(causes::NAMED)
+            .map(|rule| rule.id.as_str())
+            .collect::<Vec<_>>()
+            .join(", ");
+        let more = if cause.rules.len() > causes::NAMED { ", ..." } else { "" };
         writeln!(out, "{}: {}", paint.error(rules(cause.rules.len())), Plain(&cause.what))?;
         let requirements =
             cause.requirements.iter().map(|id| format!("{} ", paint.name(id))).collect::<String>();
         writeln!(out, "  {requirements}{named}{more}")?;
     }
-    let others = causes.iter().skip(CAUSES.0).map(|cause| cause.rules.len()).sum::<usize>();
+    let others = causes.iter().skip(CAUSES).map(|cause| cause.rules.len()).sum::<usize>();
     if others > 0 {
         writeln!(out, "{} for other reasons", rules(others))?;
     }

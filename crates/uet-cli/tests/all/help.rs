@@ -68,7 +68,8 @@ fn prepared() -> PathBuf {
     fs::write(root.join("training.toml"), training).unwrap();
     fs::write(root.join("sweep.toml"), "[sweep]\nhosts = [4, 5, 6]\n").unwrap();
     fs::write(root.join("incast_128.cm"), "Nodes 16\n1->0 start 0 size 10000\n").unwrap();
-    fs::write(root.join("before.json"), uet(&["run", "--group", "ack", "--format", "json"]).out).unwrap();
+    let result = uet(&["run", "--group", "ack", "--format", "json"]).out;
+    ["before.json", "result.json"].iter().for_each(|name| fs::write(root.join(name), &result).unwrap());
     std::os::unix::fs::symlink(repository.join("vectors"), root.join("path/to/uet/vectors")).unwrap();
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_uet"), root.join("bin/uet")).unwrap();
     // These programs may be missing.

@@ -348,6 +348,26 @@ fn conformance_statement_is_compared_with_device_and_results() {
     let xml = std::fs::read_to_string(&junit).unwrap();
     assert!(xml.contains("<failure message=\"stated: supported; shown: failed\""), "{xml}");
 
+    // A result fills in what it has shown.
+    let result = common::file("pics.json", b"");
+    let filled_by = |more: &[&str]| {
+        uet(&[&["run", "--id", "ack/requested", "--max-instances", "1", "--json", &result], more].concat());
+        uet(&["pics", "--from", &result]).out
+    };
+    let form = filled_by(&[]);
+    let told = [
+        "product = \"uet-emulator\"",
+        "rud = \"yes\"  # PDS-1",
+        "PDS-ACK-004 = \"yes\"",
+        "PDS-ACK-007 = \"?\"\n",
+    ];
+    assert!(told.iter().all(|line| form.contains(line)), "{form}");
+    let filled = common::file("filled.toml", form.as_bytes());
+    let run = uet(&["run", "--id", "ack/requested", "--max-instances", "1", "--pics", &filled]);
+    assert!(run.code == 0 && !run.out.contains("conflict"), "{}", run.out);
+    let form = filled_by(&["--fault", "ignores-ar"]);
+    assert!(form.contains("PDS-ACK-004 = \"?\"  # failed in the run"), "{form}");
+
     for (text, said) in [
         ("[capabilities]\nrdu = 'yes'\n", "did you mean rud"),
         ("[requirements]\nPDS-ACK-999 = 'yes'\n", "there is no requirement 'PDS-ACK-999'"),

@@ -320,12 +320,15 @@ fn profile_selects_what_an_endpoint_promises() {
         ("reference-provider", "atomic/sum", "pass"),
         ("reference-provider", "deferrable/deferral", "skipped"),
         ("reference-provider", "ack/mark", "skipped"),
+        ("writes", "write/one-packet", "pass"),
+        ("writes", "rod/gap", "skipped"),
+        ("writes", "ack/mark", "skipped"),
     ] {
         assert_eq!(verdict(profile, id), expected, "{profile}: {id}");
     }
     let listed = uet(&["list", "--profiles"]);
     let names: Vec<&str> = listed.out.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    assert_eq!(names, ["ai-base", "ai-full", "hpc", "reference-provider"]);
+    assert_eq!(names, ["ai-base", "ai-full", "hpc", "reference-provider", "writes"]);
 }
 
 #[test]

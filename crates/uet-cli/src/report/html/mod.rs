@@ -4,7 +4,7 @@ mod failure;
 mod gauge;
 mod ladder;
 
-use super::text;
+use super::{causes, text};
 use crate::site::html::{Escaped, policy};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -96,6 +96,7 @@ pub fn page_at(result: &RunResult, place: &Path, end: SystemTime) -> String {
             (*requirement, coverage, fared)
         })
         .collect();
+    causes(&mut body, result);
     levels(&mut body, &fared);
     groups(&mut body, result);
     body += SEARCH;
@@ -160,6 +161,29 @@ fn summary(body: &mut String, result: &RunResult, end: SystemTime) {
     }
     *body += "</dl>\n<p class=evidence>By public evidence: we have had no access to the specification. Each requirement \
               comes from public sources.</p>\n";
+}
+
+/// Writes what the rules that did not pass have in common. Most reports are read no further.
+fn causes(body: &mut String, result: &RunResult) {
+    let causes = causes::of(result);
+    if causes.is_empty() {
+        return;
+    }
+    *body += "<h2>Causes</h2>\n<table id=causes><tr><th>rules<th>what they expected and saw<th>requirements<th>rules by name</tr>\n";
+    for causes::Cause { what, requirements, rules } in &causes {
+        let link =
+            |rule: &&RuleResult| format!("<a href=\"#{id}\"><code>{id}</code></a>", id = Escaped(&rule.id));
+        let named = rules.iter().take(causes::NAMED).map(link).collect::<Vec<_>>().join(", ");
+        let more = if rules.len() > causes::NAMED { ", …" } else { "" };
+        let _ = writeln!(
+            body,
+            "<tr><td>{}<td>{}<td>{}<td>{named}{more}</tr>",
+            rules.len(),
+            Escaped(what),
+            Escaped(requirements.join(", "))
+        );
+    }
+    *body += "</table>\n";
 }
 
 /// Formats a time in UTC.
