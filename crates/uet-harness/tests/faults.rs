@@ -111,6 +111,8 @@ fn the_listed_rules_catch_each_fault() {
             listed.insert(name, rules);
         }
     }
+    let unknown: Vec<&String> = listed.values().flatten().filter(|id| RULES.find(id).is_none()).collect();
+    assert!(unknown.is_empty(), "docs/faults.md lists rules that the suite lacks: {unknown:?}");
     let faults: Vec<_> = fault::all()
         .filter(|fault| !NOT_CAUGHT.contains(&fault.name))
         .map(|fault| (fault, listed.get(fault.name).cloned().unwrap_or_default()))
