@@ -51,8 +51,8 @@ pub enum Shown {
 }
 
 impl Shown {
-    /// Returns the evidence about a requirement: `verdicts` are the rules that ran, with the requirements that they broke,
-    /// `findings` the requirements that single packets broke, among so many judged.
+    /// Returns the evidence about a requirement. `verdicts` are the rules that ran, with the requirements that they
+    /// broke. `findings` are the requirements that single packets broke, and `judged` is the number of packets.
     pub(crate) fn of<'a>(
         requirement: &Requirement,
         rules: Registry,

@@ -96,7 +96,7 @@ impl Config {
             pds_clear_time: Duration::from_millis(2),
             clear_request_time: Duration::from_millis(10),
             syn_retx_safety_time: Duration::from_millis(100),
-            // Above a round trip to a busy process: a request with the Start_PSN that was asked for is refused otherwise.
+            // Longer than a round trip to a busy process. Otherwise the target refuses the Start_PSN that it asked for.
             new_pdc_time: Duration::from_millis(100),
             ..PdsParams::default()
         };

@@ -37,7 +37,7 @@ impl Pics {
     }
 }
 
-/// Writes the form. A run answers what it has shown; what failed in it, or was not tested, stays a question.
+/// Writes the form. A result answers for the requirements that held; those that failed or were not tested stay open.
 fn form(out: &mut impl Write, result: Option<&Baseline>) -> io::Result<()> {
     let device = result.and_then(Baseline::device);
     let told = |of: fn(&Welcome) -> &String| device.map(of).cloned().unwrap_or_default();
@@ -51,11 +51,11 @@ fn form(out: &mut impl Write, result: Option<&Baseline>) -> io::Result<()> {
         "# Implementation conformance statement (PICS). By public evidence: the catalogue is not the specification.\n\
          # Replace each \"?\" by \"yes\" (supported), \"no\" (not supported) or \"n/a\" (does not apply).\n\
          # SES-n, PDS-n and CMS-n are rows of the consortium's Transport Matrix, rev 0.8, that a line belongs to.\n\n\
-         [implementation]\nvendor = \"\"\nproduct = {}\nversion = {}\nspecification = {}\ncontact = \"\"\ndate = \"\"\n\n\
-         [capabilities]",
-        text(told(|device| &device.name)),
-        text(told(|device| &device.version)),
-        text(specification)
+         [implementation]\nvendor = \"\"\nproduct = {}\nversion = {}\nspecification = {}\n\
+         contact = \"\"\ndate = \"\"\n\n[capabilities]",
+        toml::Value::from(told(|device| &device.name)),
+        toml::Value::from(told(|device| &device.version)),
+        toml::Value::from(specification)
     )?;
     let rows = matrix()?;
     for name in capabilities() {
@@ -85,11 +85,6 @@ fn form(out: &mut impl Write, result: Option<&Baseline>) -> io::Result<()> {
     let unseen =
         catalogue::ALL.iter().filter(|requirement| coverage::of(RULES, requirement).unseen.is_some());
     writeln!(out, "\n# No test from outside can see {} of these requirements.", unseen.count())
-}
-
-/// Returns a value of TOML for a text of the device.
-fn text(value: String) -> toml::Value {
-    value.into()
 }
 
 /// Returns the rows of the consortium's matrix that the profiles have.

@@ -169,7 +169,8 @@ fn causes(body: &mut String, result: &RunResult) {
     if causes.is_empty() {
         return;
     }
-    *body += "<h2>Causes</h2>\n<table id=causes><tr><th>rules<th>what they expected and saw<th>requirements<th>rules by name</tr>\n";
+    *body += "<h2>Causes</h2>\n<table id=causes><tr><th>rules<th>what they expected and saw<th>requirements\
+              <th>rules by name</tr>\n";
     for causes::Cause { what, requirements, rules } in &causes {
         let link =
             |rule: &&RuleResult| format!("<a href=\"#{id}\"><code>{id}</code></a>", id = Escaped(&rule.id));
