@@ -151,6 +151,9 @@ impl Rules<'_> {
             });
         }
         let Some(sent) = named.and_then(|named| flow.requests.get(&named)) else { return };
+        if code == NackCode::PDC_HDR_MISMATCH && self.context.initiator == Some(self.sender) {
+            self.doubts[self.sender as usize].mismatch = Some(self.packet.number);
+        }
         let never = retx && !flow.retransmitted;
         let never = self.suspect(self.sender.other(), "retx without retransmission", never, 3);
         if retx {

@@ -44,6 +44,8 @@ pub(super) struct DirectionDoubts {
     pub(super) unread: Option<u16>,
     /// The time of the first CLOSE_REQUEST.
     pub(super) close_asked: Option<Duration>,
+    /// The last NACK PDC_HDR_MISMATCH of the initiator for a packet of this context.
+    pub(super) mismatch: Option<u64>,
 }
 
 /// The rules, on one packet of a context.

@@ -93,6 +93,26 @@ fn return_data_has_the_mode_of_its_context() {
     finds(&[data(5, true, |ses| ses), data(6, true, |ses| ses.message_offset(4))], &[]);
 }
 
+/// `PDS-OPEN-003`
+#[test]
+fn an_initiator_takes_data_of_the_context_that_it_opens() {
+    let opens = |retx| {
+        let request = pds::Request::rud().prologue(|p| p.next_hdr(NextHdr::UET_HDR_REQUEST_STD)).retx(retx);
+        let request = request.syn(true).psn_offset(PsnOffset::ZERO).clear_psn_offset(-1).psn(Psn(5));
+        let ses = Std::build(Opcode::UET_READ).head(|head| head.som(true).eom(true)).message_id(9);
+        let ses = ses.address(|a| a.job_id(101)).request_length(3000).done().unwrap();
+        frame(true, 7, 0, request.spdcid(HERE).done().unwrap(), Some(ses.into()), b"")
+    };
+    let nack = |code| {
+        let nack = Nack::build(code).nack_psn(Psn(5)).dpdcid(THERE);
+        frame(true, 7, 0, nack.done().unwrap(), None, b"")
+    };
+    let refused = |code| [opens(false), data(5, false, |ses| ses), nack(code), opens(true)];
+    finds(&refused(NackCode::NO_PKT_BUFFER), &[]);
+    finds(&refused(NackCode::PDC_HDR_MISMATCH)[..3], &[]);
+    finds(&refused(NackCode::PDC_HDR_MISMATCH), &[("PDS-OPEN-003", 4)]);
+}
+
 #[test]
 fn data_of_one_read_agrees() {
     let asks = [read(5, 3000, true, false, 0), data(5, false, |ses| ses)];
