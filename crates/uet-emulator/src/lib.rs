@@ -9,11 +9,14 @@
 //! | [`frame`] | the Ethernet frame around a packet |
 //! | [`control`] | a NIC under test: the control channel |
 //! | [`link`] | links to other processes: UDP and Ethernet |
+//! | `between` | a network between two processes on UDP |
 //! | [`fault`] | deliberate faults, by name |
 //! | [`Config`] | parameters, by name |
 //! | [`classes`] | traffic classes and their DSCPs |
 #![forbid(unsafe_code)]
 
+#[cfg(target_os = "linux")]
+pub mod between;
 pub mod capture;
 pub mod classes;
 pub mod config;

@@ -2,6 +2,7 @@
 #![cfg(target_os = "linux")]
 
 use bytes::Bytes;
+use core::net::Ipv4Addr;
 use core::ops::ControlFlow;
 use core::time::Duration;
 use std::path::{Path, PathBuf};
@@ -336,13 +337,19 @@ fn directed_receive_takes_only_its_sender() {
     assert_eq!((got.source, got.length), (third, 2));
 }
 
-/// Sends a message to an endpoint from 127.0.0.66 with the `initiator` field of another endpoint, which everyone can compute.
+/// Returns a loopback address that no other process uses, so that its ports are free.
+fn own_address() -> Ipv4Addr {
+    let [.., high, low] = std::process::id().to_be_bytes();
+    Ipv4Addr::new(127, high, low, 66)
+}
+
+/// Sends a message to an endpoint from another address with the `initiator` field of another endpoint, which everyone can compute.
 fn forge(initiator: &Name, to: &Name, data: &'static [u8]) {
     let hash = initiator.to_bytes().iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     });
     let initiator = (hash >> 32) as u32 ^ hash as u32;
-    let mut link = UdpLink::bind(([127, 0, 0, 66], 4793).into()).unwrap();
+    let mut link = UdpLink::bind((own_address(), 4793).into()).unwrap();
     let mut nic = Nic::new(link.local().ip(), Config::real_time()).unwrap();
     let peer = Peer { index: to.index, initiator, ..Peer::relative(to.address.ip(), to.job, to.pid) };
     let work = Work::Send { tag: None, data: Bytes::from_static(data) };
@@ -352,7 +359,7 @@ fn forge(initiator: &Name, to: &Name, data: &'static [u8]) {
         let now = Time::ZERO + begun.elapsed();
         nic.handle_timeout(now);
         while let Some(packet) = nic.poll_transmit(now) {
-            link.send(&packet, 4793).unwrap();
+            link.send(&packet, to.address.port()).unwrap();
         }
         while let Some(packet) = link.receive().unwrap() {
             nic.handle_input(now, packet);
@@ -526,7 +533,7 @@ fn peer_that_is_gone_fails_the_send() {
 #[test]
 fn taken_port_is_refused() {
     let settings = Settings::read(|name| match name {
-        "iface" => Some("127.0.0.78".into()),
+        "iface" => Some(own_address().to_string()),
         "port" => Some("4793".into()),
         _ => None,
     });
@@ -535,7 +542,7 @@ fn taken_port_is_refused() {
     let first = Domain::open(&interface, &settings).unwrap();
     let error = Domain::open(&interface, &settings).err().unwrap();
     assert_eq!(error.code, Code::EADDRINUSE);
-    assert!(error.to_string().contains("127.0.0.78:4793"), "{error}");
+    assert!(error.to_string().contains(&format!("{}:4793", own_address())), "{error}");
     drop(first);
     for _ in 0..50 {
         // A closed domain has let its port go. A process that another test of this program starts may hold it for a moment.

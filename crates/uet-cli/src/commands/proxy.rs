@@ -7,24 +7,11 @@ use serde_json::json;
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime};
-use uet_emulator::Network;
+use uet_emulator::between::Between;
 use uet_emulator::capture::Capture;
 use uet_emulator::frame::Outer;
-use uet_emulator::link::udp::{UdpLink, wait};
 use uet_model::network::{Impairment, SyntaxError};
-use uet_model::{Packet, Time};
 use uet_wire::outer::UDP_PORT;
-
-/// Maximum delay before a signal is handled.
-const LOOK: Duration = Duration::from_millis(100);
-
-/// Number of packets read before packets leave and signals are handled. A flood thus delays neither.
-const BATCH: usize = 256;
-
-/// Maximum length of a packet behind the UDP header. No UET packet is longer: headers, 8,192 bytes of payload, trailers.
-const LONGEST: usize = 9 << 10;
 
 /// Impair the network between two implementations on UDP
 ///
@@ -70,113 +57,44 @@ fn impairment(text: &str) -> Result<Impairment, SyntaxError> {
 
 impl Proxy {
     pub(super) fn run(&self) -> io::Result<Outcome> {
-        if self.a.ip() == self.b.ip() {
-            let message = format!(
-                "both ends have the address {}, but the proxy needs two different addresses",
-                self.a.ip()
-            );
-            return Err(io::Error::other(message));
-        }
-        let bound = UdpLink::bind(self.listen);
-        let link =
-            bound.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", self.listen)))?;
-        let mut network = Network::new(self.seed);
-        [self.a, self.b].into_iter().for_each(|end| network.attach(end.ip()));
+        let mut between = Between::new([self.a, self.b], self.listen, self.seed)?;
+        let network = between.network();
         self.impair.iter().for_each(|impairment| network.fabric().impair(impairment.clone()));
         if let Some(path) = &self.capture {
             let capture = Capture::new(CaptureFile::create(path)?.buffered(), Outer::default());
             network.capture(capture.map_err(|error| about(path, error))?);
         }
         let stopped = signal::stopped()?;
-        let local = link.local();
+        let local = between.local();
         let mut out = io::stdout().lock();
         writeln!(out, "{}", json!({"link": {"kind": "udp", "addr": local.ip(), "port": local.port()}}))?;
         out.flush()?;
 
-        let mut between = Between { proxy: self, links: [link], network, strangers: 0, unsent: 0 };
         between.serve(&stopped)?;
-        between.tell(&mut out)?;
-        if let (Some(path), Some(capture)) = (&self.capture, between.network.end_capture()) {
+        tell(&mut between, &mut out)?;
+        if let (Some(path), Some(capture)) = (&self.capture, between.network().end_capture()) {
             capture.finish().map_err(|error| about(path, error))?;
         }
         Ok(Outcome::Ok)
     }
 }
 
-struct Between<'a> {
-    proxy: &'a Proxy,
-    links: [UdpLink; 1],
-    network: Network,
-    strangers: u64,
-    unsent: u64,
-}
-
-impl Between<'_> {
-    /// Forwards packets until it is stopped.
-    fn serve(&mut self, stopped: &AtomicBool) -> io::Result<()> {
-        let begun_at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let begun = Instant::now();
-        // Wall-clock time for captures, from a monotonic clock.
-        let now = || Time::ZERO + begun_at + begun.elapsed();
-        while !stopped.load(Ordering::Relaxed) {
-            for _ in 0..BATCH {
-                let Some(packet) = self.links[0].receive()? else { break };
-                self.network.advance(now());
-                self.take(packet);
-            }
-            while let Some((_, packet)) = self.network.run_until(now(), |network| network.poll_arrival()) {
-                self.hand_on(packet);
-            }
-            let next = self.network.next_at().map_or(LOOK, |at| at - now());
-            wait(&self.links, next.min(LOOK))?;
-        }
-        Ok(())
+fn tell(between: &mut Between, out: &mut impl Write) -> io::Result<()> {
+    let counted = between.network().fabric().counters();
+    let told = json!({
+        "sent": counted.sent, "arrived": counted.arrived, "lost": counted.lost, "duplicated": counted.duplicated,
+        "delayed": counted.delayed, "reordered": counted.reordered, "marked": counted.marked,
+        "trimmed": counted.trimmed, "corrupt": counted.corrupt,
+    });
+    writeln!(out, "{told}")?;
+    if between.strangers > 0 {
+        complain(format_args!(
+            "warning: {} packets came from neither end and were dropped",
+            between.strangers
+        ));
     }
-
-    /// Forwards a packet of one end to the other.
-    fn take(&mut self, packet: Packet) {
-        // The network holds many packets, so their size matters.
-        if packet.head.len() + packet.payload.len() > LONGEST {
-            self.unsent += 1;
-            return;
-        }
-        let (a, b) = (self.proxy.a.ip(), self.proxy.b.ip());
-        let dst = match packet.src {
-            src if src == a => b,
-            src if src == b => a,
-            _ => {
-                self.strangers += 1;
-                return;
-            }
-        };
-        self.network.send(Packet { dst, ..packet });
+    if between.unsent > 0 {
+        complain(format_args!("warning: {} packets could not be forwarded", between.unsent));
     }
-
-    fn hand_on(&mut self, packet: Packet) {
-        let to = if packet.dst == self.proxy.a.ip() { self.proxy.a } else { self.proxy.b };
-        let packet = Packet { src: self.links[0].local().ip(), ..packet };
-        if self.links[0].send(&packet, to.port()).is_err() {
-            self.unsent += 1;
-        }
-    }
-
-    fn tell(&mut self, out: &mut impl Write) -> io::Result<()> {
-        let counted = self.network.fabric().counters();
-        let told = json!({
-            "sent": counted.sent, "arrived": counted.arrived, "lost": counted.lost, "duplicated": counted.duplicated,
-            "delayed": counted.delayed, "reordered": counted.reordered, "marked": counted.marked,
-            "trimmed": counted.trimmed, "corrupt": counted.corrupt,
-        });
-        writeln!(out, "{told}")?;
-        if self.strangers > 0 {
-            complain(format_args!(
-                "warning: {} packets came from neither end and were dropped",
-                self.strangers
-            ));
-        }
-        if self.unsent > 0 {
-            complain(format_args!("warning: {} packets could not be forwarded", self.unsent));
-        }
-        Ok(())
-    }
+    Ok(())
 }

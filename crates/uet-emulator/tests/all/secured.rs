@@ -53,7 +53,9 @@ fn secured(address: [u8; 4], peer: ([u8; 4], u16)) -> Driver {
 
 #[test]
 fn a_capture_of_secured_packets_opens_with_the_keys() {
-    let (at_a, at_b) = ([127, 0, 7, 1], [127, 0, 7, 2]);
+    // Addresses that no other process uses, so that the port is free.
+    let [.., high, low] = std::process::id().to_be_bytes();
+    let (at_a, at_b) = ([127, high, low, 1], [127, high, low, 2]);
     let (mut a, mut b) = (secured(at_a, (at_b, 4793)), secured(at_b, (at_a, 4793)));
     let file = Shared::default();
     a.capture(Capture::new(Box::new(file.clone()), Outer::default()).unwrap());

@@ -13,6 +13,8 @@ mod embedded;
 mod reached;
 #[cfg(target_os = "linux")]
 mod remote;
+#[cfg(target_os = "linux")]
+pub(crate) mod session;
 
 #[cfg(target_os = "linux")]
 pub use blind::Blind;

@@ -2,24 +2,22 @@
 //!
 //! A device with the capability `time` is the clock of the run: time passes only while the suite tells it to advance.
 
-use super::channel::{LOOK, Program, Stream, check};
+use super::channel::LOOK;
 use super::clock::Clock;
 use super::dropped::dropped_on_host;
 use super::reached::{Reached, address, raw, udp, udp_place};
+use super::session::{SILENCE, Session};
 use super::wire;
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::io::{self, BufReader};
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Instant, SystemTime};
 use uet_conformance::{Dut, DutError, Facts, NetworkEffects, Wire};
-use uet_control::{
-    AddPeer, Advance, Bye, CallError, Client, ErrorCode, Event, Hello, Now, Op, PROTOCOL, WaitCompletion,
-    Welcome,
-};
+use uet_control::{AddPeer, Advance, CallError, ErrorCode, Event, Now, Op, WaitCompletion, Welcome};
 use uet_emulator::capture::Capture;
 use uet_emulator::classes::Classes;
 use uet_emulator::frame::{Framed, Outer, Record};
@@ -29,20 +27,11 @@ use uet_emulator::link::udp::wait;
 use uet_model::{Packet, Time};
 use uet_wire::tss;
 
-/// Default maximum time without an answer on the control channel.
-const SILENCE: Duration = Duration::from_secs(30);
-
 /// How much longer a simulator may take for one `advance`.
 const SIMULATOR: u32 = 20;
 
 /// Maximum number of times that a device can stop early without a packet to the suite.
 const STANDSTILLS: u32 = 10_000;
-
-/// Maximum time for a device to answer `hello`.
-const GREETING: Duration = Duration::from_secs(10);
-
-/// Maximum delay between the end of a program's output and its exit.
-const LAST_MOMENT: Duration = Duration::from_millis(50);
 
 /// Maximum number of packets read from a link at once.
 const BATCH: usize = 256;
@@ -73,8 +62,7 @@ pub enum At {
 /// A device on UDP or on Ethernet, with its control channel on TCP or on its standard input and output.
 #[derive(Debug)]
 pub struct Remote {
-    control: Client<BufReader<Stream>, Stream>,
-    stream: Stream,
+    session: Session,
     /// UDP: one link for each address of the suite. Frames: one link for all.
     links: Vec<Link>,
     arrived: VecDeque<Wire>,
@@ -84,7 +72,6 @@ pub struct Remote {
     ports: HashSet<u16>,
     /// Packets sent since the last wait.
     burst: u32,
-    welcome: Welcome,
     facts: Facts,
     port: u16,
     capture: Option<Capture>,
@@ -95,14 +82,6 @@ pub struct Remote {
     standstills: u32,
     /// Maximum time without an answer beyond the wait that a request asks for.
     silence: Duration,
-    /// True ends all waits for the device.
-    interrupt: Arc<AtomicBool>,
-    /// True once the control channel has ended.
-    closed: bool,
-    /// The command that starts the device, if the suite starts it.
-    command: Option<String>,
-    /// Last field, so that the device gets `bye` before it is stopped.
-    program: Option<Program>,
 }
 
 impl Remote {
@@ -112,29 +91,16 @@ impl Remote {
     /// The suite sends from these local addresses, or from loopback addresses if there are none. The device answers to
     /// its own port unless it is told another, so the suite listens on that port.
     pub fn connect(control: &str, at: &At, local: &[IpAddr]) -> io::Result<Self> {
-        Self::greet(None, Stream::connect(control)?, at, local)
+        Self::around(Session::connect(control)?, at, local)
     }
 
     /// Starts a device with a shell command; its standard input and output are the control channel.
     pub fn start(command: &str, local: &[IpAddr]) -> io::Result<Self> {
-        let (program, stream) = Program::start(command)?;
-        let mut device = Self::greet(Some(program), stream, &At::AsItSays, local)?;
-        device.command = Some(command.to_owned());
-        Ok(device)
+        Self::around(Session::start(command)?, &At::AsItSays, local)
     }
 
-    fn greet(mut program: Option<Program>, stream: Stream, at: &At, local: &[IpAddr]) -> io::Result<Self> {
-        stream.set_patience(GREETING);
-        let mut control = Client::new(BufReader::new(stream.second()?), stream.second()?);
-        let welcome = control.call(Hello { protocol: PROTOCOL }).map_err(|error| {
-            let ended = program.as_mut().and_then(|program| program.ended(LAST_MOMENT));
-            io::Error::other(match ended {
-                Some(status) => format!(
-                    "the device's program ended with {status}, before it answered `hello`; messages of that program stand above, if it wrote any"
-                ),
-                None => format!("cannot start a session with the device: {error}"),
-            })
-        })?;
+    fn around(mut session: Session, at: &At, local: &[IpAddr]) -> io::Result<Self> {
+        let welcome = &session.welcome;
         let classes = match welcome.parameters.get("dscps") {
             Some(dscps) => Classes::try_from(dscps).map_err(|wanted| {
                 io::Error::other(format!("the device's parameter dscps must be {wanted}"))
@@ -142,13 +108,14 @@ impl Remote {
             None => Classes::default(),
         };
         let Reached { links, local, device } = match at {
-            At::AsItSays => udp(udp_place(&welcome)?, local, &classes)?,
+            At::AsItSays => udp(udp_place(welcome)?, local, &classes)?,
             At::Udp(place) => udp(address(place)?, local, &classes)?,
-            At::Raw { interface, peers } => raw(interface, peers, &welcome, local, classes)?,
+            At::Raw { interface, peers } => raw(interface, peers, welcome, local, classes)?,
         };
         let claims = |name: &str| welcome.capabilities.iter().any(|claim| claim == name);
-        let clock = match claims("time") {
-            true => Clock::of_device(control.call(Now {}).map_err(io::Error::other)?.now_ns),
+        let (time, see_class, see_entropy) = (claims("time"), claims("dscp"), claims("entropy"));
+        let clock = match time {
+            true => Clock::of_device(session.call(Now {}, SILENCE).map_err(io::Error::other)?.now_ns),
             false => Clock::Real(Instant::now()),
         };
         let outer = raw_outer(&links);
@@ -158,9 +125,9 @@ impl Remote {
             // Sockets have few source ports.
             set_entropy: outer.is_some(),
             set_ttl: outer.is_some(),
-            see_class: claims("dscp"),
+            see_class,
             // A source port stands for an entropy value; not every device can copy any port into its answer.
-            see_entropy: claims("entropy"),
+            see_entropy,
             crc: outer.is_some_and(|outer| outer.crc),
             virtual_time: clock.is_of_device(),
             ..Facts::new(&local, device.ip())
@@ -168,14 +135,12 @@ impl Remote {
         let port = device.port();
         let begun_at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let mut remote = Remote {
-            control,
-            stream,
+            session,
             links,
             arrived: VecDeque::new(),
             entropies: HashMap::new(),
             ports: HashSet::new(),
             burst: 0,
-            welcome,
             facts,
             port,
             capture: None,
@@ -183,10 +148,6 @@ impl Remote {
             begun_at,
             standstills: 0,
             silence: SILENCE,
-            interrupt: Arc::default(),
-            closed: false,
-            command: None,
-            program,
         };
         remote.tell_ports().map_err(|error| {
             io::Error::other(format!(
@@ -205,8 +166,7 @@ impl Remote {
 
     /// Ends all waits for the device once this flag is true. Requests then fail.
     pub fn set_interrupt(&mut self, interrupt: Arc<AtomicBool>) {
-        self.stream.set_interrupt(Arc::clone(&interrupt));
-        self.interrupt = interrupt;
+        self.session.set_interrupt(interrupt);
     }
 
     /// Returns the destination of the device's packets.
@@ -248,7 +208,7 @@ impl Remote {
         for address in self.facts.local.clone() {
             if let Some(port) = self.told_port(address) {
                 let port = Some(port);
-                self.control.call(AddPeer { address, port, job: 101, process: 1, initiator: 0 })?;
+                self.session.call(AddPeer { address, port, job: 101, process: 1, initiator: 0 }, SILENCE)?;
             }
         }
         Ok(())
@@ -287,27 +247,17 @@ impl Remote {
 
 /// The control channel.
 impl Remote {
-    /// Requests an operation as it is.
-    fn request(&mut self, op: Op, patience: Duration) -> Result<Map<String, Value>, CallError> {
-        self.stream.set_patience(patience);
-        let answer = self.control.ask(op);
-        if let Err(CallError::Channel { error, .. }) = &answer {
-            self.closed |= error.kind() != io::ErrorKind::TimedOut;
-        }
-        answer
-    }
-
     /// Lets the device's time pass by one step towards `until`, and reads the packets that it has sent.
     fn advance(&mut self, until: Duration) -> Result<(), CallError> {
         let (before, step) = (self.clock.now(), self.clock.step(until));
         let name = "advance";
         let number = |answer: &Map<String, Value>| answer.get("now_ns").and_then(Value::as_u64);
         let by_ns = step.as_nanos() as u64;
-        let answer = self.request(Advance { by_ns }.into(), self.silence * SIMULATOR)?;
+        let answer = self.session.ask(Advance { by_ns }.into(), self.silence * SIMULATOR)?;
         match number(&answer) {
             Some(now_ns) => self.clock.set(now_ns, true),
             None => {
-                let answer = self.request(Now {}.into(), self.silence)?;
+                let answer = self.session.ask(Now {}.into(), self.silence)?;
                 self.clock.set(number(&answer).unwrap_or_default(), false);
             }
         }
@@ -328,22 +278,13 @@ impl Remote {
     fn wait_completion(&mut self, wait: WaitCompletion) -> Result<Map<String, Value>, CallError> {
         let until = self.clock.now() + Duration::from_nanos(wait.timeout_ns);
         loop {
-            let answer = self.request(WaitCompletion { timeout_ns: 0, ..wait }.into(), self.silence);
+            let answer = self.session.ask(WaitCompletion { timeout_ns: 0, ..wait }.into(), self.silence);
             let is_open = matches!(&answer, Err(CallError::Refused { refusal, .. }) if refusal.code == ErrorCode::Timeout);
             if !is_open || self.clock.now() >= until {
                 return answer;
             }
             self.advance(until)?;
         }
-    }
-}
-
-impl Drop for Remote {
-    fn drop(&mut self) {
-        // No further request follows, answered or not.
-        self.stream.set_patience(Duration::from_secs(1));
-        let _ = self.control.call(Bye {});
-        drop(self.program.take());
     }
 }
 
@@ -361,7 +302,7 @@ pub(super) fn gone(error: io::Error) -> DutError {
 
 impl Dut for Remote {
     fn welcome(&self) -> &Welcome {
-        &self.welcome
+        &self.session.welcome
     }
 
     fn facts(&self) -> &Facts {
@@ -409,7 +350,7 @@ impl Dut for Remote {
         self.burst = 0;
         let mut over = false;
         loop {
-            check(&self.interrupt).map_err(gone)?;
+            self.session.check().map_err(gone)?;
             self.collect().map_err(gone)?;
             if let Some(wire) = self.arrived.pop_front() {
                 return Ok(Some(wire));
@@ -463,9 +404,9 @@ impl Dut for Remote {
         let result = match op {
             Op::WaitCompletion(wait) if self.clock.is_of_device() => self.wait_completion(wait)?,
             Op::WaitCompletion(wait) => {
-                self.request(op, self.silence + Duration::from_nanos(wait.timeout_ns))?
+                self.session.ask(op, self.silence + Duration::from_nanos(wait.timeout_ns))?
             }
-            op => self.request(op, self.silence)?,
+            op => self.session.ask(op, self.silence)?,
         };
         if reset {
             // Arrived packets belong to contexts that the device has forgotten. A flood is not drained to its end.
@@ -483,7 +424,7 @@ impl Dut for Remote {
     }
 
     fn event(&mut self) -> Option<Event> {
-        self.control.poll_event()
+        self.session.poll_event()
     }
 
     fn begin(&mut self, instance: &str) {
@@ -497,22 +438,18 @@ impl Dut for Remote {
     }
 
     fn ended(&mut self) -> Option<String> {
-        let within = if self.closed { LAST_MOMENT } else { Duration::ZERO };
-        self.program.as_mut()?.ended(within)
+        self.session.ended()
     }
 
     fn restart(&mut self) -> io::Result<bool> {
-        let Some(command) = self.command.clone() else { return Ok(false) };
-        check(&self.interrupt)?;
+        let Some(session) = self.session.restarted()? else { return Ok(false) };
         // Frees the sockets before the next ones bind.
         self.links.clear();
-        drop(self.program.take());
-        let mut next = Remote::start(&command, &self.facts.local)?;
+        let mut next = Remote::around(session, &At::AsItSays, &self.facts.local)?;
         // Time and captures continue.
         next.clock = next.clock.continued(self.clock);
         (next.begun_at, next.silence) = (self.begun_at, self.silence);
         next.capture = self.capture.take();
-        next.set_interrupt(Arc::clone(&self.interrupt));
         *self = next;
         Ok(true)
     }

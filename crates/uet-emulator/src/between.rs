@@ -1,0 +1,111 @@
+//! A network between two implementations on UDP, in real time.
+
+use crate::Network;
+use crate::link::udp::{UdpLink, wait};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+use uet_model::{Packet, Time};
+
+/// Maximum delay before the end is noticed.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Number of packets read before packets leave and the end is noticed. A flood thus delays neither.
+const BATCH: usize = 256;
+
+/// Maximum length of a packet behind the UDP header. No UET packet is longer: headers, 8,192 bytes of payload, trailers.
+const LONGEST: usize = 9 << 10;
+
+/// A network between two ends, which use its address as that of their peer. Their own addresses tell them apart.
+#[derive(Debug)]
+pub struct Between {
+    ends: [SocketAddr; 2],
+    links: [UdpLink; 1],
+    network: Network,
+    /// Number of packets from neither end.
+    pub strangers: u64,
+    /// Number of packets that could not be forwarded.
+    pub unsent: u64,
+}
+
+impl Between {
+    /// Creates a network between these ends, which listens on `listen`; port 0 picks a free one.
+    ///
+    /// # Errors
+    ///
+    /// Fails if both ends have one address, or if the system refuses `listen`.
+    pub fn new(ends: [SocketAddr; 2], listen: SocketAddr, seed: u64) -> io::Result<Self> {
+        if ends[0].ip() == ends[1].ip() {
+            let message = format!(
+                "both ends have the address {}, but the network between them needs two different addresses",
+                ends[0].ip()
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        let bound = UdpLink::bind(listen);
+        let link = bound.map_err(|error| io::Error::new(error.kind(), format!("{listen}: {error}")))?;
+        let mut between =
+            Between { ends, links: [link], network: Network::new(seed), strangers: 0, unsent: 0 };
+        between.renew(seed);
+        Ok(between)
+    }
+
+    /// Forgets packets on their way, impairments and capture.
+    pub fn renew(&mut self, seed: u64) {
+        self.network = Network::new(seed);
+        self.ends.into_iter().for_each(|end| self.network.attach(end.ip()));
+    }
+
+    /// Returns the address that both ends use as their peer.
+    pub fn local(&self) -> SocketAddr {
+        self.links[0].local()
+    }
+
+    /// Returns the network, to impair and to capture.
+    pub fn network(&mut self) -> &mut Network {
+        &mut self.network
+    }
+
+    /// Forwards packets until `stopped` is true.
+    pub fn serve(&mut self, stopped: &AtomicBool) -> io::Result<()> {
+        let begun_at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let begun = Instant::now();
+        // Wall-clock time for captures, from a monotonic clock.
+        let now = || Time::ZERO + begun_at + begun.elapsed();
+        while !stopped.load(Ordering::Relaxed) {
+            for _ in 0..BATCH {
+                let Some(packet) = self.links[0].receive()? else { break };
+                self.network.advance(now());
+                self.take(packet);
+            }
+            while let Some((_, packet)) = self.network.run_until(now(), |network| network.poll_arrival()) {
+                self.hand_on(packet);
+            }
+            let next = self.network.next_at().map_or(LOOK, |at| at - now());
+            wait(&self.links, next.min(LOOK))?;
+        }
+        Ok(())
+    }
+
+    /// Forwards a packet of one end to the other.
+    fn take(&mut self, packet: Packet) {
+        // The network holds many packets, so their size matters.
+        if packet.head.len() + packet.payload.len() > LONGEST {
+            self.unsent += 1;
+            return;
+        }
+        match self.ends.iter().position(|end| end.ip() == packet.src) {
+            Some(from) => self.network.send(Packet { dst: self.ends[1 - from].ip(), ..packet }),
+            None => self.strangers += 1,
+        }
+    }
+
+    fn hand_on(&mut self, packet: Packet) {
+        let to = self.ends.into_iter().find(|end| end.ip() == packet.dst).unwrap_or(self.ends[0]);
+        let packet = Packet { src: self.local().ip(), ..packet };
+        if self.links[0].send(&packet, to.port()).is_err() {
+            self.unsent += 1;
+        }
+    }
+}
