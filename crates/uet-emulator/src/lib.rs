@@ -9,14 +9,12 @@
 //! | [`frame`] | the Ethernet frame around a packet |
 //! | [`control`] | a NIC under test: the control channel |
 //! | [`link`] | links to other processes: UDP and Ethernet |
-//! | `between` | a network between two processes on UDP |
+//! | `relay` | a network between two processes on UDP |
 //! | [`fault`] | deliberate faults, by name |
 //! | [`Config`] | parameters, by name |
 //! | [`classes`] | traffic classes and their DSCPs |
 #![forbid(unsafe_code)]
 
-#[cfg(target_os = "linux")]
-pub mod between;
 pub mod capture;
 pub mod classes;
 pub mod config;
@@ -26,6 +24,8 @@ pub mod frame;
 pub mod link;
 pub mod network;
 pub mod nic;
+#[cfg(target_os = "linux")]
+pub mod relay;
 mod security;
 
 pub use config::Config;

@@ -7,9 +7,9 @@ use serde_json::json;
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
-use uet_emulator::between::Between;
 use uet_emulator::capture::Capture;
 use uet_emulator::frame::Outer;
+use uet_emulator::relay::Relay;
 use uet_model::network::{Impairment, SyntaxError};
 use uet_wire::outer::UDP_PORT;
 
@@ -22,7 +22,7 @@ use uet_wire::outer::UDP_PORT;
 /// counters.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  uet proxy 10.0.0.1 10.0.0.2 --listen 10.0.0.9 --capture between.pcapng
+  uet proxy 10.0.0.1 10.0.0.2 --listen 10.0.0.9 --capture relay.pcapng
   uet proxy 127.0.0.1:4801 127.0.0.2:4802 --listen 127.0.0.9:0 --impair 'drop 1%'
   uet proxy 10.0.0.1 10.0.0.2 --listen 10.0.0.9 --impair 'delay 5ms ack from 10.0.0.2'")]
 pub(super) struct Proxy {
@@ -57,44 +57,41 @@ fn impairment(text: &str) -> Result<Impairment, SyntaxError> {
 
 impl Proxy {
     pub(super) fn run(&self) -> io::Result<Outcome> {
-        let mut between = Between::new([self.a, self.b], self.listen, self.seed)?;
-        let network = between.network();
+        let mut relay = Relay::new([self.a, self.b], self.listen, self.seed)?;
+        let network = relay.network();
         self.impair.iter().for_each(|impairment| network.fabric().impair(impairment.clone()));
         if let Some(path) = &self.capture {
             let capture = Capture::new(CaptureFile::create(path)?.buffered(), Outer::default());
             network.capture(capture.map_err(|error| about(path, error))?);
         }
         let stopped = signal::stopped()?;
-        let local = between.local();
+        let local = relay.local();
         let mut out = io::stdout().lock();
         writeln!(out, "{}", json!({"link": {"kind": "udp", "addr": local.ip(), "port": local.port()}}))?;
         out.flush()?;
 
-        between.serve(&stopped)?;
-        tell(&mut between, &mut out)?;
-        if let (Some(path), Some(capture)) = (&self.capture, between.network().end_capture()) {
+        relay.serve(&stopped)?;
+        tell(&mut relay, &mut out)?;
+        if let (Some(path), Some(capture)) = (&self.capture, relay.network().end_capture()) {
             capture.finish().map_err(|error| about(path, error))?;
         }
         Ok(Outcome::Ok)
     }
 }
 
-fn tell(between: &mut Between, out: &mut impl Write) -> io::Result<()> {
-    let counted = between.network().fabric().counters();
+fn tell(relay: &mut Relay, out: &mut impl Write) -> io::Result<()> {
+    let counted = relay.network().fabric().counters();
     let told = json!({
         "sent": counted.sent, "arrived": counted.arrived, "lost": counted.lost, "duplicated": counted.duplicated,
         "delayed": counted.delayed, "reordered": counted.reordered, "marked": counted.marked,
         "trimmed": counted.trimmed, "corrupt": counted.corrupt,
     });
     writeln!(out, "{told}")?;
-    if between.strangers > 0 {
-        complain(format_args!(
-            "warning: {} packets came from neither end and were dropped",
-            between.strangers
-        ));
+    if relay.strangers > 0 {
+        complain(format_args!("warning: {} packets came from neither end and were dropped", relay.strangers));
     }
-    if between.unsent > 0 {
-        complain(format_args!("warning: {} packets could not be forwarded", between.unsent));
+    if relay.unsent > 0 {
+        complain(format_args!("warning: {} packets could not be forwarded", relay.unsent));
     }
     Ok(())
 }

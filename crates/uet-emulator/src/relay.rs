@@ -19,7 +19,7 @@ const LONGEST: usize = 9 << 10;
 
 /// A network between two ends, which use its address as that of their peer. Their own addresses tell them apart.
 #[derive(Debug)]
-pub struct Between {
+pub struct Relay {
     ends: [SocketAddr; 2],
     links: [UdpLink; 1],
     network: Network,
@@ -29,7 +29,7 @@ pub struct Between {
     pub unsent: u64,
 }
 
-impl Between {
+impl Relay {
     /// Creates a network between these ends, which listens on `listen`; port 0 picks a free one.
     ///
     /// # Errors
@@ -45,10 +45,9 @@ impl Between {
         }
         let bound = UdpLink::bind(listen);
         let link = bound.map_err(|error| io::Error::new(error.kind(), format!("{listen}: {error}")))?;
-        let mut between =
-            Between { ends, links: [link], network: Network::new(seed), strangers: 0, unsent: 0 };
-        between.renew(seed);
-        Ok(between)
+        let mut relay = Relay { ends, links: [link], network: Network::new(seed), strangers: 0, unsent: 0 };
+        relay.renew(seed);
+        Ok(relay)
     }
 
     /// Forgets packets on their way, impairments and capture.
