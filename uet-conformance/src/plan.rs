@@ -24,39 +24,41 @@ pub(crate) fn plan(dut: &dyn Dut, options: &Options) -> Vec<Planned> {
     let limit = options.max_instances.or((!embedded).then_some(EXTERNAL_INSTANCES)).unwrap_or(usize::MAX);
     let mut rng = fastrand::Rng::with_seed(options.seed);
     let mut plan: Vec<Planned> = Vec::new();
-    // The instances that run in any case.
-    let mut kept = HashSet::new();
+    // The instances that run in any case, and the others.
+    let (mut kept, mut others) = (HashSet::new(), Vec::new());
     let mut counts = Vec::new();
     for (place, rule) in options.selected().into_iter().enumerate() {
         let mut instances = options.instances(rule, usable);
-        // The rules alone exceed the default limit, so the seed has to choose among all instances of each.
+        // The rules alone may exceed the default limit, so the seed has to choose among all instances of each.
         let choices = if options.max_instances.is_none() { instances.len() } else { 1 };
-        kept.insert((place, rng.usize(..choices.max(1))));
+        let first = rng.usize(..choices.max(1));
         counts.push(instances.len());
-        // Instances that cannot run give the reason, once for each value.
+        for instance in 0..instances.len() {
+            match instance == first {
+                true => drop(kept.insert((place, instance))),
+                false => others.push((place, instance)),
+            }
+        }
+        // Instances that cannot run give the reason, once for each value. They take no time and do not count.
         instances.extend(
             Instance::unusable(rule, usable).filter(|_| !options.ids.iter().any(|id| id.contains('['))),
         );
         plan.push(Planned { rule, instances, instead: Vec::new() });
     }
-    let all = plan
-        .iter()
-        .enumerate()
-        .flat_map(|(rule, planned)| (0..planned.instances.len()).map(move |instance| (rule, instance)));
-    let mut others: Vec<(usize, usize)> = all.filter(|place| !kept.contains(place)).collect();
     if kept.len() + others.len() > limit {
         rng.shuffle(&mut others);
-        let left = others.split_off(limit.saturating_sub(plan.len()).min(others.len()));
-        for (rule, instance) in left.into_iter().filter(|&(rule, instance)| instance < counts[rule]) {
+        for (rule, instance) in others.split_off(limit.saturating_sub(kept.len()).min(others.len())) {
             let other = plan[rule].instances[instance].clone();
             plan[rule].instead.push(other);
         }
         kept.extend(others);
         for (rule, planned) in plan.iter_mut().enumerate() {
             let mut places = 0..;
-            planned
-                .instances
-                .retain(|_| places.next().is_some_and(|instance| kept.contains(&(rule, instance))));
+            planned.instances.retain(|_| {
+                places
+                    .next()
+                    .is_some_and(|instance| instance >= counts[rule] || kept.contains(&(rule, instance)))
+            });
         }
     }
     plan

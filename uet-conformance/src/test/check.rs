@@ -42,7 +42,7 @@ impl Test<'_> {
         } else {
             self.had_room(heard)?;
             self.is_supported()?;
-            self.inbox.others()
+            self.inbox.others(heard)
         };
         let observation = self.judge.observation(requirement, false, Relation::Present, expected, others);
         self.push(observation);

@@ -55,11 +55,15 @@ impl Inbox {
         self.packets.iter().any(|seen| seen.number > since && fits(seen))
     }
 
-    /// Describes the packets that arrived instead of the expected one: the last refusal, or else the last
-    /// packet, and the kinds of the others.
-    pub(super) fn others(&self) -> String {
+    /// Describes the packets that arrived instead of the expected one: the last refusal, or else the last packet, and
+    /// the kinds of the others. Those after number `since` answer the question, so they come first.
+    pub(super) fn others(&self, since: usize) -> String {
         let refusal = |seen: &&RxPacket| seen.nack().is_some() || seen.is_error();
-        let Some(shown) = self.packets.iter().rfind(refusal).or_else(|| self.packets.back()) else {
+        let recent = || self.packets.iter().filter(|seen| seen.number > since);
+        let shown = recent().rfind(refusal).or_else(|| recent().next_back());
+        let Some(shown) =
+            shown.or_else(|| self.packets.iter().rfind(refusal)).or_else(|| self.packets.back())
+        else {
             return "nothing".into();
         };
         let mut kinds: BTreeMap<String, usize> = BTreeMap::new();

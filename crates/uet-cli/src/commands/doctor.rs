@@ -12,7 +12,9 @@ use uet_conformance::{
     Dut, DutExt, Entry, Facts, Instance, Ladder, Need, RULES, Rule, Test, Verdict, rule, run_instance,
     spec_mismatch,
 };
-use uet_control::{Counters, Parameter, Reset, Welcome};
+use uet_control::{
+    AddPeer, CallError, Configure, Counters, Hex64, Parameter, Post, PostKind, PostReceive, Reset, Welcome,
+};
 use uet_wire::Spec;
 use uet_wire::catalogue::{PDS_ACK_002, PDS_SYN_003};
 
@@ -98,6 +100,7 @@ fn examine(device: &mut Device, spec: &'static Spec, say: Say<'_>) -> io::Result
     control(dut, say)?;
     specification(dut.welcome(), spec, say)?;
     let facts = dut.facts().clone();
+    operations(dut, say)?;
     clock(dut, say)?;
     addresses(&facts, say)?;
     let answered = link(dut, spec, say)?;
@@ -150,6 +153,47 @@ fn control(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
         Err(error) => (Health::Limited, error.to_string(), "the suite skips rules that need counters"),
     };
     say(DoctorLine { check: "counters", verdict, what, todo: todo.into() })
+}
+
+/// Calls the operations that many rules need once, as the suite calls them.
+fn operations(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
+    let (mut good, mut unsupported, mut broken) = (Vec::new(), Vec::new(), Vec::new());
+    let mut note = |name: &'static str, error: Option<CallError>| match error {
+        None => good.push(name),
+        Some(error) if error.is_unsupported() => unsupported.push(name),
+        Some(error) => broken.push(error.to_string()),
+    };
+    let address = dut.facts().local.first().copied().unwrap_or(dut.facts().device);
+    let peer = dut.call(AddPeer { address, port: None, job: 101, process: 1, initiator: 0 });
+    let number = peer.as_ref().map_or(0, |peer| peer.peer);
+    let has_peer = peer.is_ok();
+    note("add_peer", peer.err());
+    if has_peer {
+        note("post", dut.call(Post::new(PostKind::Write, number, 8)).err());
+    }
+    let receive = PostReceive {
+        length: 8,
+        job: Some(101),
+        process: 2,
+        index: 10,
+        tag: None,
+        ignore: Hex64(0),
+        initiator: None,
+    };
+    note("post_receive", dut.call(receive).err());
+    note("configure", dut.call(Configure::default()).err());
+    let (verdict, what, todo) = match (broken.first(), unsupported.is_empty()) {
+        (Some(error), _) => (Health::Broken, error.clone(), "see docs/control-channel.md for its arguments"),
+        (None, true) => (Health::Ok, good.join(" "), ""),
+        (None, false) => (
+            Health::Limited,
+            format!("unsupported: {}", unsupported.join(" ")),
+            "rules that need them are skipped while they run",
+        ),
+    };
+    // It may have sent a packet.
+    let _ = dut.call(Reset {});
+    say(DoctorLine { check: "operations", verdict, what, todo: todo.into() })
 }
 
 /// Checks that the device implements the version of the specification selected by `--spec`.

@@ -79,7 +79,7 @@ pub(super) struct Run {
     /// Description of the device beyond its answer to `hello`: claims, parameters, waivers (TOML, docs/adapter.md)
     #[arg(long, value_name = "FILE", help_heading = "Which device")]
     statement: Option<PathBuf>,
-    /// Profile of the device, which selects what is tested: ai-base, ai-full, hpc, reference-provider
+    /// Profile of the device, which selects what is tested: ai-base, ai-full, hpc, reference-provider, writes
     /// (`uet list --profiles` explains them), or a file like a statement
     #[arg(long, value_name = "PROFILE", help_heading = "Which device")]
     profile: Option<String>,

@@ -107,15 +107,17 @@ impl Player<'_, '_> {
             _ => {}
         }
         let of_wrong = match plan.wrong {
-            Wrong::Job => Some(ReturnCode::BAD_JOB_ID),
-            Wrong::Process => Some(ReturnCode::BAD_PID),
-            Wrong::Index => Some(ReturnCode::BAD_INDEX),
-            Wrong::Generation if !on_region => Some(ReturnCode::BAD_GENERATION),
-            Wrong::Opcode => Some(ReturnCode::UNSUPPORTED_OP),
-            Wrong::GivenUp => Some(ReturnCode::INITIATOR_ERR),
-            _ => None,
+            Wrong::Job => vec![ReturnCode::BAD_JOB_ID],
+            // The device may have nothing in this job.
+            Wrong::Process => vec![ReturnCode::BAD_PID, ReturnCode::BAD_JOB_ID],
+            Wrong::Index => vec![ReturnCode::BAD_INDEX, ReturnCode::BAD_JOB_ID],
+            Wrong::Generation if !on_region => vec![ReturnCode::BAD_GENERATION],
+            Wrong::Opcode => vec![ReturnCode::UNSUPPORTED_OP],
+            Wrong::GivenUp => vec![ReturnCode::INITIATOR_ERR],
+            _ => Vec::new(),
         };
-        codes.extend(of_wrong.map(|code| vec![code]));
+        let has_code = !of_wrong.is_empty();
+        codes.extend(has_code.then_some(of_wrong));
         if !on_region {
             let data = Fill::Seed(plan.seed).bytes(plan.length as usize);
             message = message.data(&data);
@@ -240,7 +242,7 @@ impl Player<'_, '_> {
             codes.push(vec![ReturnCode::BAD_MKEY]);
             open |= length == 0;
         }
-        if region.job != number && of_wrong.is_none() {
+        if region.job != number && !has_code {
             codes.push(Vec::new());
             open |= length == 0;
         }
