@@ -34,9 +34,10 @@ pub(crate) fn plan(dut: &dyn Dut, options: &Options) -> Vec<Planned> {
         let first = rng.usize(..choices.max(1));
         counts.push(instances.len());
         for instance in 0..instances.len() {
-            match instance == first {
-                true => drop(kept.insert((place, instance))),
-                false => others.push((place, instance)),
+            if instance == first {
+                kept.insert((place, instance));
+            } else {
+                others.push((place, instance));
             }
         }
         // Instances that cannot run give the reason, once for each value. They take no time and do not count.

@@ -14,6 +14,9 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Number of packets read before packets leave and the end is noticed. A flood thus delays neither.
 const BATCH: usize = 256;
 
+/// Maximum number of waiting packets that a new network forgets.
+const STALE: usize = 1 << 14;
+
 /// Maximum length of a packet behind the UDP header. No UET packet is longer: headers, 8,192 bytes of payload, trailers.
 const LONGEST: usize = 9 << 10;
 
@@ -46,14 +49,25 @@ impl Relay {
         let bound = UdpLink::bind(listen);
         let link = bound.map_err(|error| io::Error::new(error.kind(), format!("{listen}: {error}")))?;
         let mut relay = Relay { ends, links: [link], network: Network::new(seed), strangers: 0, unsent: 0 };
-        relay.renew(seed);
+        relay.renew(seed)?;
         Ok(relay)
     }
 
-    /// Forgets packets on their way, impairments and capture.
-    pub fn renew(&mut self, seed: u64) {
+    /// Forgets packets on their way, also those that wait in the socket, impairments and capture.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the socket does.
+    pub fn renew(&mut self, seed: u64) -> io::Result<()> {
+        // A sender that never stops must not keep this from ending.
+        for _ in 0..STALE {
+            if self.links[0].receive()?.is_none() {
+                break;
+            }
+        }
         self.network = Network::new(seed);
         self.ends.into_iter().for_each(|end| self.network.attach(end.ip()));
+        Ok(())
     }
 
     /// Returns the address that both ends use as their peer.

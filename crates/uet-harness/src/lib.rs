@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`dut`] | devices for the conformance suite: embedded, on UDP, on raw Ethernet, started by a command |
 //! | [`fuzz`] | a fuzzer of endpoints that shrinks its findings |
+//! | `interop` | plays two implementations against each other |
 //! | [`replay`] | replays one side of a captured conversation to a device |
 //! | [`capture`] | writes the packets of a rule or finding to a pcapng file |
 //!
@@ -24,6 +25,8 @@ pub mod capture;
 pub mod dut;
 mod field;
 pub mod fuzz;
+#[cfg(target_os = "linux")]
+pub mod interop;
 mod recording;
 pub mod replay;
 

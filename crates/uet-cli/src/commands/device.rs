@@ -226,6 +226,35 @@ enum NamedPlace {
     Control(String),
 }
 
+#[cfg(target_os = "linux")]
+impl Named {
+    /// Returns the command that starts the device.
+    pub(super) fn command(&self) -> Option<&str> {
+        match &self.place {
+            NamedPlace::Place(Place::Exec(command)) => Some(command),
+            _ => None,
+        }
+    }
+
+    /// Returns the address of the control channel.
+    pub(super) fn control(&self) -> Option<&str> {
+        match &self.place {
+            NamedPlace::Control(address) => Some(address),
+            NamedPlace::Place(_) => None,
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl fmt::Display for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            NamedPlace::Place(place) => write!(f, "{}={place}", self.name),
+            NamedPlace::Control(address) => write!(f, "{}={address}", self.name),
+        }
+    }
+}
+
 impl std::str::FromStr for Named {
     type Err = String;
 

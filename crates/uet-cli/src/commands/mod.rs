@@ -21,6 +21,8 @@ mod filter;
 mod foreign;
 mod fuzz;
 mod generate;
+#[cfg(target_os = "linux")]
+mod interop;
 mod known;
 mod layout;
 #[cfg(target_os = "linux")]
@@ -88,6 +90,8 @@ const STYLES: Styles = Styles::styled()
   uet list                                      its rules, and the requirements that they check
   uet doctor --control 127.0.0.1:9000           checks if a device can be tested
   uet emulate                                   the built-in NIC, on UDP
+  uet interop --device a=embedded --device b=embedded
+                                                two implementations against each other
   uet fuzz udp://127.0.0.1:4793                 tries to break a device
   uet simulate --pattern incast --senders 32    congestion control with many senders
 
@@ -129,6 +133,8 @@ enum Command {
     Emulate(emulate::Emulate),
     #[cfg(target_os = "linux")]
     Proxy(proxy::Proxy),
+    #[cfg(target_os = "linux")]
+    Interop(interop::Interop),
     Completions(packaging::Completions),
     Man(packaging::Man),
 }
@@ -199,6 +205,8 @@ pub fn main() -> ExitCode {
         Command::Emulate(command) => command.run(),
         #[cfg(target_os = "linux")]
         Command::Proxy(command) => command.run(),
+        #[cfg(target_os = "linux")]
+        Command::Interop(command) => command.run(),
         Command::Completions(command) => command.run(),
         Command::Man(command) => command.run(),
     };
@@ -243,6 +251,7 @@ fn linux_only(error: &clap::Error) -> Option<&str> {
     const NAMES: [&str; 11] = [
         "adapter",
         "emulate",
+        "interop",
         "libfabric",
         "proxy",
         "--control",

@@ -2,6 +2,8 @@
 
 pub mod causes;
 pub mod html;
+#[cfg(target_os = "linux")]
+pub mod interop;
 pub mod json;
 pub mod junit;
 pub mod matrix;

@@ -20,6 +20,7 @@ mod help;
 #[cfg(target_os = "linux")]
 mod hostile;
 mod inputs;
+mod interop;
 mod lab;
 mod languages;
 mod links;

@@ -114,7 +114,7 @@ class Device:
     def op_add_peer(self, address, job, port=None, process=0, initiator=0):
         if port is not None:
             self.ports[address] = port
-        self.peers.append((address, job, initiator))
+        self.peers.append((address, job, process, initiator))
         return {"peer": len(self.peers)}
 
     def op_post(self, kind, peer, length, remote=None, mode="rud", fill=None, form="std", **more):
@@ -122,9 +122,9 @@ class Device:
             raise Refused("unsupported", "plain writes by RUD only")
         if not 1 <= peer <= len(self.peers):
             raise Refused("not_found", f"there is no peer {peer}")
-        address, job, initiator = self.peers[peer - 1]
+        address, job, process, initiator = self.peers[peer - 1]
         operation = len(self.initiator.messages) + 1
-        place = {key: number((remote or {}).get(key, 0)) for key in ("key", "offset", "process", "index", "generation", "absolute")}
+        place = {key: number((remote or {}).get(key, process if key == "process" else 0)) for key in ("key", "offset", "process", "index", "generation", "absolute")}
         packets = list(bodies(bytes(filled(fill, length)), job, place, operation & 0xFFFF, initiator))
         self.initiator.write(operation, (address, job, more.get("class", 0)), packets, length)
         return {"operation": operation}

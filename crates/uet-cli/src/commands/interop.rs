@@ -1,0 +1,259 @@
+//! `uet interop`
+
+use super::device::{Named, quoted};
+use super::{Outcome, about, complain, signal};
+use crate::report::interop as report;
+use clap::{Args, ValueEnum};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::io::{self, IsTerminal, Write};
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use uet_harness::interop::{Implementation, Interop as Result_, Options, Progress, Reach, Verdict, run};
+use uet_packet_io::file;
+
+/// Play implementations against each other on a bad network, and judge both ends
+///
+/// Each ordered pair plays scenarios: the first is the initiator, the second the target. Both talk to a network of this
+/// program in between, which loses, repeats, reorders and marks packets. A scenario fails if an end breaks a requirement
+/// in its packets, holds wrong bytes or dies; the result names that end. If neither is to blame and they do not agree,
+/// the result shows what each end reports. docs/interop.md has the steps for a lab.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  uet interop --device a=embedded --device b=embedded
+  uet interop --device a=embedded --device b=embedded --pair a:b --id write
+  uet interop lab.toml --listen 10.0.0.9 --html grid.html --captures captures
+
+Exit codes: 0 all scenarios pass; 1 one fails or the ends disagree; 2 usage, or an implementation cannot be reached;
+3 nothing passed, or a scenario is inconclusive.")]
+pub(super) struct Interop {
+    /// Implementations, as TOML: a table `devices` of NAME = \"DEVICE\"
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// An implementation: NAME=HOST:PORT of its control channel, NAME=exec:COMMAND or NAME=embedded, a NIC of its own
+    #[arg(long = "device", value_name = "NAME=DEVICE")]
+    devices: Vec<Named>,
+    /// Play only this initiator and target; may be given several times
+    #[arg(long = "pair", value_name = "INITIATOR:TARGET", value_parser = pair)]
+    pairs: Vec<(String, String)>,
+    /// Play only scenarios whose ids begin so; may be given several times
+    #[arg(long = "id", value_name = "ID")]
+    ids: Vec<String>,
+    /// Play all combinations of values, instead of all pairs of values
+    #[arg(long)]
+    full: bool,
+    /// Address of this machine that both ends use as their peer; on loopback there is a default
+    #[arg(long, value_name = "ADDRESS", value_parser = place)]
+    listen: Option<SocketAddr>,
+    /// Seed of the network
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Factor of the time that a scenario may take
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    timeout_scale: f64,
+    /// Write the packets of scenarios that do not pass into this folder
+    #[arg(long, value_name = "DIRECTORY")]
+    captures: Option<PathBuf>,
+    /// Output format
+    #[arg(long, value_enum, default_value = "text")]
+    format: InteropFormat,
+    /// Write a web page with the grid of pairs
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Write JUnit XML
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// An earlier result as JSON: only scenarios that passed in it and do not pass now change the exit code
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum InteropFormat {
+    /// Readable text
+    Text,
+    /// One JSON object
+    Json,
+    /// A table for a pull request
+    Markdown,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Lab {
+    devices: BTreeMap<String, String>,
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let (initiator, target) = text.split_once(':').ok_or("expected INITIATOR:TARGET")?;
+    Ok((initiator.into(), target.into()))
+}
+
+fn place(text: &str) -> Result<SocketAddr, String> {
+    let alone = || text.parse::<IpAddr>().map(|address| SocketAddr::new(address, 0));
+    text.parse().or_else(|_| alone()).map_err(|_| "expected an IP address with an optional port".into())
+}
+
+impl Interop {
+    pub(super) fn run(&self) -> io::Result<Outcome> {
+        let named = self.named()?;
+        let implementations = implementations(&named)?;
+        let baseline: Option<Result_> = self.baseline.as_deref().map(read).transpose()?;
+        if let Some(folder) = &self.captures {
+            std::fs::create_dir_all(folder).map_err(|error| about(folder, error))?;
+        }
+        let options = Options {
+            seed: self.seed,
+            full: self.full,
+            only: self.ids.clone(),
+            pairs: self.pairs.clone(),
+            listen: self.listen,
+            scale: self.timeout_scale,
+            captures: self.captures.clone(),
+            command: self.command(&named),
+            interrupt: signal::stopped()?,
+        };
+        let text = self.format == InteropFormat::Text;
+        let mut out = io::stdout().lock();
+        let mut failed = None;
+        let result = run(&implementations, &options, |progress| {
+            failed = failed.take().or_else(|| tell(&mut out, text, &progress).err());
+        })?;
+        failed.map_or(Ok(()), Err)?;
+        match self.format {
+            InteropFormat::Text => writeln!(out, "{}", report::counts(|verdict| result.count(verdict)))?,
+            InteropFormat::Json => writeln!(out, "{}", serde_json::to_string_pretty(&result)?)?,
+            InteropFormat::Markdown => write!(out, "{}", report::markdown(&result))?,
+        }
+        if let Some(path) = &self.html {
+            file::replace(path, report::page(&result, path)).map_err(|error| about(path, error))?;
+        }
+        if let Some(path) = &self.junit {
+            file::replace(path, report::junit(&result)?).map_err(|error| about(path, error))?;
+        }
+        Ok(match &baseline {
+            None => Outcome::of(exit_code(|verdict| result.count(verdict))),
+            Some(earlier) => compared(earlier, &result),
+        })
+    }
+
+    /// Returns all implementations, by name and place.
+    fn named(&self) -> io::Result<Vec<Named>> {
+        let mut named = Vec::new();
+        if let Some(path) = &self.file {
+            let text = std::fs::read_to_string(path).map_err(|error| about(path, error))?;
+            let lab: Lab = toml::from_str(&text).map_err(|error| about(path, io::Error::other(error)))?;
+            for (name, place) in lab.devices {
+                let device = format!("{name}={place}").parse::<Named>();
+                named.push(device.map_err(|why| about(path, io::Error::other(format!("{name}: {why}"))))?);
+            }
+        }
+        named.extend(self.devices.iter().cloned());
+        let twice = named
+            .iter()
+            .enumerate()
+            .find(|(at, one)| named[..*at].iter().any(|other| other.name == one.name));
+        if let Some((_, one)) = twice {
+            return Err(io::Error::other(format!("two implementations have the name {}", one.name)));
+        }
+        if named.len() < 2 {
+            return Err(io::Error::other(
+                "two implementations are needed: --device a=embedded --device b=exec:COMMAND",
+            ));
+        }
+        if let Some((one, other)) = self.pairs.iter().find(|(one, other)| {
+            one == other || [one, other].iter().any(|name| !named.iter().any(|known| known.name == **name))
+        }) {
+            return Err(io::Error::other(format!("there is no pair {one}:{other}")));
+        }
+        Ok(named)
+    }
+
+    /// Returns the command that plays scenarios of these implementations again.
+    fn command(&self, named: &[Named]) -> String {
+        let mut command = "uet interop".to_owned();
+        for one in named {
+            command += &format!(" --device {}", quoted(&one.to_string()));
+        }
+        if let Some(listen) = self.listen {
+            command += &format!(" --listen {listen}");
+        }
+        command
+    }
+}
+
+/// Returns how to reach each implementation. An embedded NIC runs in a process of its own, at an address of its own.
+fn implementations(named: &[Named]) -> io::Result<Vec<Implementation>> {
+    let program = std::env::current_exe()?;
+    let [.., high, low] = std::process::id().to_be_bytes();
+    let mut all = Vec::new();
+    for (place, one) in named.iter().enumerate() {
+        let reach = match (one.command(), one.control()) {
+            (Some(command), _) => Reach::Start(command.to_owned()),
+            (None, Some(control)) => Reach::Connect(control.to_owned()),
+            (None, None) => {
+                let program = quoted(&program.display().to_string());
+                let at = format!("127.{high}.{}.{}", low.max(1), place + 1);
+                Reach::Start(format!("exec {program} emulate --listen {at}:0 --control stdio"))
+            }
+        };
+        all.push(Implementation { name: one.name.clone(), reach });
+    }
+    Ok(all)
+}
+
+fn tell(out: &mut impl Write, text: bool, progress: &Progress<'_>) -> io::Result<()> {
+    match progress {
+        Progress::Pair(initiator, target, count) => {
+            if text {
+                writeln!(out, "{initiator} to {target}, {count} scenarios")?;
+                out.flush()
+            } else {
+                complain(format_args!("{initiator} to {target}, {count} scenarios"));
+                Ok(())
+            }
+        }
+        Progress::Scenario(result) if text && result.verdict != Verdict::Pass => {
+            write!(out, "{}", report::lines(result))?;
+            out.flush()
+        }
+        Progress::Scenario(result) => {
+            if text && io::stdout().is_terminal() {
+                writeln!(out, "pass {}", result.id)?;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Returns the exit code for these numbers of verdicts.
+fn exit_code(count: impl Fn(Verdict) -> usize) -> u8 {
+    match () {
+        () if count(Verdict::Fail) + count(Verdict::Disagree) > 0 => 1,
+        () if count(Verdict::Pass) == 0 || count(Verdict::Inconclusive) > 0 => 3,
+        () => 0,
+    }
+}
+
+fn read(path: &Path) -> io::Result<Result_> {
+    let text = std::fs::read_to_string(path).map_err(|error| about(path, error))?;
+    serde_json::from_str(&text).map_err(|error| about(path, error))
+}
+
+/// Names what is worse than before. The outcome is a violation if anything is.
+fn compared(earlier: &Result_, now: &Result_) -> Outcome {
+    let mut worse = 0;
+    for pair in &now.pairs {
+        let before =
+            earlier.pairs.iter().find(|it| it.initiator == pair.initiator && it.target == pair.target);
+        for one in &pair.scenarios {
+            let was = before.and_then(|pair| pair.scenarios.iter().find(|it| it.id == one.id));
+            let passed = was.is_some_and(|was| was.verdict == Verdict::Pass);
+            if passed && one.verdict != Verdict::Pass {
+                worse += 1;
+                complain(format_args!("worse than before: {} to {} {}", pair.initiator, pair.target, one.id));
+            }
+        }
+    }
+    if worse == 0 { Outcome::Ok } else { Outcome::Violation }
+}

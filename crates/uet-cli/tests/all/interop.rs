@@ -1,0 +1,149 @@
+//! `uet interop`: each implementation is a process of its own on loopback.
+#![cfg(target_os = "linux")]
+
+use crate::common;
+
+use common::{file, uet};
+use serde_json::Value;
+use std::fs;
+
+const UET: &str = env!("CARGO_BIN_EXE_uet");
+const EXAMPLE: &str =
+    concat!("exec:python3 ", env!("CARGO_MANIFEST_DIR"), "/../uet-control/python/example_device/device.py");
+
+/// Returns a NIC in a process of its own with these options.
+fn nic(name: &str, last: u8, options: &str) -> String {
+    let [.., high, low] = std::process::id().to_be_bytes();
+    format!("{name}=exec:{UET} emulate --listen 127.{high}.{low}.{last}:0 --control stdio {options}")
+}
+
+/// Plays scenarios and returns the exit code and those that were played, each with its pair.
+fn played(arguments: &[&str]) -> (i32, Vec<(String, Value)>) {
+    let run = uet(&[&["interop", "--format", "json"], arguments].concat());
+    let result: Value = serde_json::from_str(&run.out).unwrap_or_else(|_| panic!("{}{}", run.out, run.err));
+    let of_pair = |pair: &Value| {
+        let name = format!("{}:{}", pair["initiator"].as_str().unwrap(), pair["target"].as_str().unwrap());
+        let scenarios = pair["scenarios"].as_array().unwrap().clone();
+        scenarios.into_iter().map(move |one| (name.clone(), one)).collect::<Vec<_>>()
+    };
+    let all: Vec<_> = result["pairs"].as_array().unwrap().iter().flat_map(of_pair).collect();
+    (run.code, all.into_iter().filter(|(_, one)| one["verdict"] != "skipped").collect())
+}
+
+#[test]
+fn correct_implementations_agree() {
+    let example = format!("py={EXAMPLE}");
+    let devices = ["--device", "a=embedded", "--device", &example];
+    let (code, all) = played(&[&devices[..], &["--id", "write[mode=rud,size=packet"]].concat());
+    let bad: Vec<_> = all.iter().filter(|(_, one)| one["verdict"] != "pass").collect();
+    assert_eq!((code, bad), (0, Vec::new()));
+    assert!(all.len() > 12, "{} scenarios", all.len());
+
+    let devices = ["--device", "a=embedded", "--device", "b=embedded", "--pair", "a:b"];
+    let more =
+        ["--id", "deferrable_send", "--id", "fetch_atomic", "--id", "write[mode=rudi", "--id", "datagram"];
+    let (code, all) = played(&[&devices[..], &more].concat());
+    let bad: Vec<_> = all.iter().filter(|(_, one)| one["verdict"] != "pass").collect();
+    assert_eq!((code, bad), (0, Vec::new()));
+}
+
+#[test]
+fn a_fault_is_blamed_at_its_end() {
+    for (number, (fault, id, pair, requirement)) in [
+        ("delivers-duplicates", "send[mode=rud,size=packet,", "a:b", Some("SES-PLACE-003")),
+        ("forgets-retx-echo", "write[mode=rod,size=packet", "a:b", Some("PDS-ACK-002")),
+        ("retransmits-unmarked", "write[mode=rud,size=packet", "b:a", Some("PDS-RTO-005")),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let bad = nic("b", 100 + number as u8, &format!("--fault {fault}"));
+        let (code, all) = played(&["--device", "a=embedded", "--device", &bad, "--pair", pair, "--id", id]);
+        assert_eq!(code, 1, "{fault}");
+        let wrong: Vec<_> = all.iter().filter(|(_, one)| one["verdict"] != "pass").collect();
+        assert!(wrong.iter().all(|(_, one)| one["blame"] == "b"), "{fault}: {wrong:#?}");
+        let named = wrong.iter().any(|(_, one)| one["requirement"].as_str() == requirement);
+        assert!(named, "{fault}: {wrong:#?}");
+    }
+}
+
+/// Each order of the tokens is permitted, but two ends need the same one.
+#[test]
+fn permitted_answers_that_do_not_fit_are_shown_side_by_side() {
+    let config = file("sender-first.toml", b"ready_tokens = \"sender_first\"\n");
+    let other = nic("b", 110, &format!("--config {config}"));
+    let id = "deferrable_send[mode=rud,size=packet";
+    let arguments = ["--device", "a=embedded", "--device", &other, "--pair", "a:b", "--id", id];
+    let (code, all) = played(&[&arguments[..], &["--timeout-scale", "0.2"]].concat());
+    let disagree: Vec<_> = all.iter().filter(|(_, one)| one["verdict"] == "disagree").collect();
+    assert!(code == 1 && !disagree.is_empty(), "{all:#?}");
+    for (_, one) in disagree {
+        assert_eq!((&one["blame"], &one["requirement"]), (&Value::Null, &Value::Null));
+        let readings: Vec<&str> =
+            one["readings"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        assert!(
+            readings[0].starts_with("a (initiator): ") && readings[1].starts_with("b (target): "),
+            "{one}"
+        );
+    }
+}
+
+#[test]
+fn a_dead_implementation_is_blamed_and_the_run_ends() {
+    let welcome = r#"{"id":1,"ok":true,"protocol":1,"name":"short","capabilities":["rud","write"],"link":{"kind":"udp","addr":"127.0.0.78","port":4996}}"#;
+    let short = format!("short=exec:read -r line; echo '{welcome}'; read -r line");
+    let (code, all) = played(&["--device", "a=embedded", "--device", &short, "--pair", "a:short"]);
+    assert_eq!(code, 1);
+    assert!(
+        all.iter().all(|(_, one)| one["blame"] == "short" && one["requirement"] == "ROB-LIFE-001"),
+        "{all:#?}"
+    );
+}
+
+#[test]
+fn reports_agree() {
+    let [page, junit, json] = ["grid.html", "interop.xml", "interop.json"].map(|name| file(name, b""));
+    let bad = nic("b", 120, "--fault forgets-retx-echo");
+    let common =
+        ["interop", "--device", "a=embedded", "--device", &bad, "--id", "write[mode=rod,size=packet,"];
+    let captures = format!("{page}.captures");
+    let run = uet(&[
+        &common[..],
+        &["--format", "json", "--html", &page, "--junit", &junit, "--captures", &captures],
+    ]
+    .concat());
+    assert_eq!(run.code, 1, "{}", run.err);
+    fs::write(&json, &run.out).unwrap();
+    let page = fs::read_to_string(page).unwrap();
+    assert!(page.contains("PDS-ACK-002") && page.contains("class=grid") && page.contains("b--a"), "{page}");
+    assert!(fs::read_to_string(junit).unwrap().contains("<testsuite name=\"a to b\""));
+    let result: Value = serde_json::from_str(&run.out).unwrap();
+    let failed =
+        result["pairs"][0]["scenarios"].as_array().unwrap().iter().find(|one| one["verdict"] == "fail");
+    let capture = failed.unwrap()["capture"].as_str().unwrap();
+    assert!(uet(&["check", capture]).out.contains("PDS-ACK-002"));
+
+    let again = uet(&[&common[..], &["--format", "markdown", "--baseline", &json]].concat());
+    assert!(again.out.starts_with("| initiator \\ target | a | b |"), "{}", again.out);
+    assert_eq!(again.code, 0, "nothing is worse than before: {}", again.err);
+    let earlier = run.out.replace("\"fail\"", "\"pass\"");
+    fs::write(&json, earlier).unwrap();
+    let worse = uet(&[&common[..], &["--baseline", &json]].concat());
+    assert!(worse.code == 1 && worse.err.contains("worse than before: a to b"), "{}", worse.err);
+}
+
+#[test]
+fn wrong_use_is_an_error() {
+    let lab = file("lab.toml", b"[devices]\na = \"embedded\"\nb = \"nowhere\"\n");
+    for (arguments, said) in [
+        (&["--device", "a=embedded"][..], "two implementations are needed"),
+        (&["--device", "a=embedded", "--device", "a=embedded"], "two implementations have the name a"),
+        (&["--device", "a=embedded", "--device", "b=embedded", "--pair", "a:c"], "there is no pair a:c"),
+        (&[&lab], "b: expected NAME=HOST:PORT"),
+        (&["--device", "a=embedded", "--device", "b=127.0.0.1:1"], "b: cannot reach the control channel"),
+    ] {
+        let run = uet(&[&["interop"], arguments].concat());
+        assert_eq!(run.code, 2, "{arguments:?}");
+        assert!(run.err.contains(said), "{arguments:?}: {}", run.err);
+    }
+}

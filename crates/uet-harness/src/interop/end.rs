@@ -1,0 +1,116 @@
+//! One of the two implementations, by its control channel.
+
+use super::Implementation;
+use super::Reach;
+use crate::dut::session::{SILENCE, Session};
+use core::net::SocketAddr;
+use core::time::Duration;
+use std::io;
+use std::time::Instant;
+use uet_control::{CallError, Completion, ErrorCode, Link, Operation, WaitCompletion};
+
+/// The longest single wait for a completion.
+const SLICE: Duration = Duration::from_millis(250);
+
+/// The reason why a scenario did not go as it should.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// An end cannot play it.
+    Lacks(String),
+    /// An end refused an operation of the control channel.
+    Refused(usize, String),
+    /// The control channel of an end is broken.
+    Dead(usize, String),
+    /// The ends disagree about the result. If all operations ended well, one end may hold other bytes than the packets
+    /// carried: this one.
+    Differ(Option<usize>, String),
+}
+
+/// An implementation that takes part.
+#[derive(Debug)]
+pub(super) struct End {
+    pub(super) name: String,
+    pub(super) session: Session,
+    /// The destination of its packets.
+    pub(super) place: SocketAddr,
+}
+
+impl End {
+    pub(super) fn open(implementation: &Implementation) -> io::Result<Self> {
+        let name = implementation.name.clone();
+        let about = |error: io::Error| io::Error::new(error.kind(), format!("{name}: {error}"));
+        let session = match &implementation.reach {
+            Reach::Start(command) => Session::start(command),
+            Reach::Connect(control) => Session::connect(control),
+        };
+        Self::of(name.clone(), session.map_err(about)?).map_err(about)
+    }
+
+    fn of(name: String, session: Session) -> io::Result<Self> {
+        let Link::Udp { addr, port } = session.welcome.link else {
+            return Err(io::Error::other(
+                "two implementations meet over UDP, and this one uses another link",
+            ));
+        };
+        Ok(End { name, session, place: SocketAddr::new(addr, port) })
+    }
+
+    /// Starts the implementation once more. Returns false if it was not started here.
+    pub(super) fn restart(&mut self) -> io::Result<bool> {
+        let Some(session) = self.session.restarted()? else { return Ok(false) };
+        *self = End::of(self.name.clone(), session)?;
+        Ok(true)
+    }
+
+    pub(super) fn claims(&self, name: &str) -> bool {
+        self.session.welcome.capabilities.iter().any(|claim| claim == name)
+    }
+
+    /// Returns a parameter that is a word, or the default.
+    pub(super) fn word(&self, name: &str, default: &str) -> String {
+        let stated = self.session.welcome.parameters.get(name).and_then(|value| value.as_str());
+        stated.unwrap_or(default).to_owned()
+    }
+
+    pub(super) fn payload_mtu(&self) -> u64 {
+        let stated = self.session.welcome.parameters.get("payload_mtu").and_then(|value| value.as_u64());
+        stated.unwrap_or(4096).clamp(1024, 8192)
+    }
+
+    /// Requests an operation. `end` is the place of this end, for the error.
+    pub(super) fn call<O: Operation>(&mut self, end: usize, op: O) -> Result<O::Answer, Trouble> {
+        self.session.call(op, SILENCE).map_err(|error| match error {
+            error if error.is_unsupported() => Trouble::Lacks(format!("{}: {error}", self.name)),
+            error @ CallError::Refused { .. } => Trouble::Refused(end, error.to_string()),
+            error @ CallError::Channel { .. } => {
+                let ended = self.session.ended().map(|status| format!("; its program ended with {status}"));
+                Trouble::Dead(end, format!("{error}{}", ended.unwrap_or_default()))
+            }
+        })
+    }
+
+    /// Waits for the end of an operation; `None` if it has not ended at `until`.
+    pub(super) fn wait(
+        &mut self,
+        end: usize,
+        operation: u64,
+        until: Instant,
+    ) -> Result<Option<Completion>, Trouble> {
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let timeout_ns = left.min(SLICE).as_nanos() as u64;
+            match self.session.call(WaitCompletion { operation, timeout_ns }, SILENCE + SLICE) {
+                Ok(completion) => return Ok(Some(completion)),
+                Err(CallError::Refused { refusal, .. }) if refusal.code == ErrorCode::Timeout => {
+                    if left.is_zero() {
+                        return Ok(None);
+                    }
+                }
+                Err(error @ CallError::Refused { .. }) => {
+                    return Err(Trouble::Refused(end, error.to_string()));
+                }
+                Err(error) => return Err(Trouble::Dead(end, error.to_string())),
+            }
+        }
+    }
+}

@@ -1,0 +1,437 @@
+//! Plays two implementations against each other on a bad network, and judges both.
+//!
+//! Each implementation has a control channel and its packets on UDP. A [relay](uet_emulator::relay::Relay) stands between
+//! them, loses, repeats and reorders packets, and records them. Each scenario is judged by the completions and the memory
+//! of both ends, and by the packets: a broken requirement names the end that is to blame. Without one, both ends behave
+//! and disagree.
+
+mod end;
+mod judge;
+mod play;
+mod scenario;
+
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+use core::time::Duration;
+use end::{End, Trouble};
+use play::Play;
+use scenario::{Course, Scenario};
+use serde::{Deserialize, Serialize};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+use uet_control::{Mode, Reset};
+use uet_emulator::capture::Capture;
+use uet_emulator::frame::Outer;
+use uet_emulator::relay::Relay;
+use uet_model::network::Impairment;
+
+/// How to reach an implementation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// This shell command starts it; the control channel is on its standard input and output.
+    Start(String),
+    /// Its control channel listens at this `HOST:PORT`.
+    Connect(String),
+}
+
+/// An implementation with its name in reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Implementation {
+    /// The name.
+    pub name: String,
+    /// How to reach it.
+    pub reach: Reach,
+}
+
+/// What to play.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The seed of the network.
+    pub seed: u64,
+    /// All combinations of values, instead of all pairs of values.
+    pub full: bool,
+    /// Only scenarios whose ids begin so, unless empty.
+    pub only: Vec<String>,
+    /// Only these pairs of initiator and target, unless empty.
+    pub pairs: Vec<(String, String)>,
+    /// The address between the ends; on loopback there is a default.
+    pub listen: Option<SocketAddr>,
+    /// Factor of all patience.
+    pub scale: f64,
+    /// The folder for captures of scenarios that do not pass.
+    pub captures: Option<PathBuf>,
+    /// The command that plays a scenario again, up to its options.
+    pub command: String,
+    /// True ends the run.
+    pub interrupt: Arc<AtomicBool>,
+}
+
+/// Verdict of a scenario.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Both ends agree, and no packet breaks a requirement.
+    Pass,
+    /// An end broke a requirement, refused an operation or died.
+    Fail,
+    /// Both ends behave, and they do not agree.
+    Disagree,
+    /// It was not played to its end.
+    Inconclusive,
+    /// An end cannot play it.
+    Skipped,
+}
+
+impl Verdict {
+    /// All verdicts.
+    pub const ALL: [Verdict; 5] =
+        [Verdict::Pass, Verdict::Fail, Verdict::Disagree, Verdict::Inconclusive, Verdict::Skipped];
+
+    /// Returns `pass`, `fail`, `disagree`, `inconclusive` or `skipped`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Verdict::Pass => "pass",
+            Verdict::Fail => "fail",
+            Verdict::Disagree => "disagree",
+            Verdict::Inconclusive => "inconclusive",
+            Verdict::Skipped => "skipped",
+        }
+    }
+}
+
+/// The result of a scenario.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScenarioResult {
+    /// Its id: `write[mode=rud,size=packet,network=loss,congestion=default,course=plain]`.
+    pub id: String,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The implementation that is to blame.
+    pub blame: Option<String>,
+    /// The requirement that it broke.
+    pub requirement: Option<String>,
+    /// The reason, unless it passed.
+    pub reason: String,
+    /// What the initiator and the target report, if they disagree.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub readings: Vec<String>,
+    /// The file with its packets.
+    pub capture: Option<String>,
+    /// The command that plays it again.
+    pub rerun: String,
+    /// How long it took.
+    pub duration_ns: u64,
+}
+
+/// The scenarios of an initiator and a target.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pair {
+    /// The initiator.
+    pub initiator: String,
+    /// The target.
+    pub target: String,
+    /// The results.
+    pub scenarios: Vec<ScenarioResult>,
+}
+
+impl Pair {
+    /// Returns the number of scenarios with this verdict.
+    pub fn count(&self, verdict: Verdict) -> usize {
+        self.scenarios.iter().filter(|one| one.verdict == verdict).count()
+    }
+}
+
+/// An implementation, as its `hello` describes it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Description {
+    /// Its name in this report.
+    pub name: String,
+    /// The name that it reports.
+    pub product: String,
+    /// Its version.
+    pub version: String,
+}
+
+/// The result of all pairs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interop {
+    /// The implementations.
+    pub devices: Vec<Description>,
+    /// The seed.
+    pub seed: u64,
+    /// The pairs in the order in which they were played.
+    pub pairs: Vec<Pair>,
+}
+
+impl Interop {
+    /// Returns the number of scenarios with this verdict.
+    pub fn count(&self, verdict: Verdict) -> usize {
+        self.pairs.iter().map(|pair| pair.count(verdict)).sum()
+    }
+}
+
+/// What happens while a run goes on.
+#[derive(Debug)]
+pub enum Progress<'a> {
+    /// A pair begins, with this many scenarios to play.
+    Pair(&'a str, &'a str, usize),
+    /// A scenario has ended.
+    Scenario(&'a ScenarioResult),
+}
+
+/// The time for the operations of a scenario.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Plays all scenarios of all pairs.
+///
+/// # Errors
+///
+/// Fails if an implementation cannot be reached, or if the network between two cannot be set up.
+pub fn run(
+    implementations: &[Implementation],
+    options: &Options,
+    mut progress: impl FnMut(Progress<'_>),
+) -> io::Result<Interop> {
+    let mut result = Interop { seed: options.seed, ..Interop::default() };
+    for initiator in implementations {
+        for target in implementations.iter().filter(|target| target.name != initiator.name) {
+            let names = (initiator.name.clone(), target.name.clone());
+            if !options.pairs.is_empty() && !options.pairs.contains(&names) {
+                continue;
+            }
+            let mut ends = [End::open(initiator)?, End::open(target)?];
+            ends.iter_mut().for_each(|end| end.session.set_interrupt(Arc::clone(&options.interrupt)));
+            for end in &ends {
+                if !result.devices.iter().any(|known| known.name == end.name) {
+                    let welcome = &end.session.welcome;
+                    let (product, version) = (welcome.name.clone(), welcome.version.clone());
+                    result.devices.push(Description { name: end.name.clone(), product, version });
+                }
+            }
+            let scenarios = play_pair(&mut ends, options, &mut progress)?;
+            result.pairs.push(Pair { initiator: names.0, target: names.1, scenarios });
+        }
+    }
+    Ok(result)
+}
+
+fn play_pair(
+    ends: &mut [End; 2],
+    options: &Options,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> io::Result<Vec<ScenarioResult>> {
+    let mut relay = relay(ends, options)?;
+    let welcome = |end: usize| &ends[end].session.welcome;
+    let selected = |id: &str| options.only.is_empty() || options.only.iter().any(|only| id.starts_with(only));
+    // A whole id names a scenario of any plan.
+    let full = options.full || options.only.iter().any(|only| only.ends_with(']'));
+    let plan = scenario::plan([welcome(0), welcome(1)], full);
+    let plan: Vec<_> = plan.into_iter().filter(|(one, _)| selected(&one.to_string())).collect();
+    progress(Progress::Pair(&ends[0].name, &ends[1].name, plan.len()));
+    let mut results = Vec::new();
+    let mut gone = None;
+    for (number, (one, lack)) in plan.into_iter().enumerate() {
+        let begun = Instant::now();
+        let mut result = match (lack, &gone) {
+            (Some(lack), _) => blank(Verdict::Skipped, lack),
+            (None, Some(why)) => blank(Verdict::Inconclusive, format!("not played: {why}")),
+            (None, None) if options.interrupt.load(Ordering::Relaxed) => {
+                blank(Verdict::Inconclusive, "not played: the run was ended".into())
+            }
+            (None, None) => {
+                let file = options.captures.as_deref().map(|folder| {
+                    folder.join(format!("{}-{}-{}.pcapng", ends[0].name, ends[1].name, number + 1))
+                });
+                let (result, dead) = play_one(ends, &mut relay, one, options, file.as_deref())?;
+                if let Some(end) = dead {
+                    match ends[end].restart() {
+                        // The network between them must know the new address.
+                        Ok(true) => relay = self::relay(ends, options)?,
+                        Ok(false) => {
+                            gone = Some(format!("the control channel of {} is closed", ends[end].name))
+                        }
+                        Err(error) => {
+                            gone = Some(format!("{} does not start again: {error}", ends[end].name))
+                        }
+                    }
+                }
+                result
+            }
+        };
+        result.id = one.to_string();
+        let (pair, seed) = (format!("{}:{}", ends[0].name, ends[1].name), options.seed);
+        result.rerun = format!("{} --pair {pair} --id '{one}' --seed {seed}", options.command);
+        result.duration_ns = begun.elapsed().as_nanos() as u64;
+        progress(Progress::Scenario(&result));
+        results.push(result);
+    }
+    Ok(results)
+}
+
+fn blank(verdict: Verdict, reason: String) -> ScenarioResult {
+    ScenarioResult {
+        id: String::new(),
+        verdict,
+        blame: None,
+        requirement: None,
+        reason,
+        readings: Vec::new(),
+        capture: None,
+        rerun: String::new(),
+        duration_ns: 0,
+    }
+}
+
+/// Creates the network between two ends.
+fn relay(ends: &[End; 2], options: &Options) -> io::Result<Relay> {
+    let places = [ends[0].place, ends[1].place];
+    let Some(listen) = options.listen else {
+        if !places.iter().all(|place| place.ip().is_loopback() && place.is_ipv4()) {
+            return Err(io::Error::other(
+                "name an address of this machine that both implementations reach: --listen ADDRESS",
+            ));
+        }
+        // An address of this process alone. An end that takes no port for its peer uses its own.
+        let [.., high, low] = std::process::id().to_be_bytes();
+        let own = IpAddr::V4(Ipv4Addr::new(127, high, low.max(1), 99));
+        let at = |port| Relay::new(places, SocketAddr::new(own, port), options.seed);
+        return at(places[0].port()).or_else(|_| at(0));
+    };
+    Relay::new(places, listen, options.seed)
+}
+
+/// A file in memory that outlives its writer.
+#[derive(Clone, Default)]
+struct Shared(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Plays a scenario. Returns its result, and the end whose control channel broke.
+fn play_one(
+    ends: &mut [End; 2],
+    relay: &mut Relay,
+    scenario: Scenario,
+    options: &Options,
+    file: Option<&Path>,
+) -> io::Result<(ScenarioResult, Option<usize>)> {
+    // Both ends forget the contexts of the last scenario before its last packets do harm.
+    for end in [0, 1] {
+        if let Err(trouble) = ends[end].call(end, Reset {}) {
+            let dead = matches!(trouble, Trouble::Dead(..)).then_some(end);
+            return Ok((
+                verdict(ends, Err(trouble), judge::Evidence::default(), Default::default(), false),
+                dead,
+            ));
+        }
+    }
+    relay.renew(options.seed)?;
+    let packets = Shared::default();
+    let network = relay.network();
+    network.capture(Capture::new(Box::new(packets.clone()), Outer::default())?);
+    for effect in scenario.effects() {
+        let effect: Impairment =
+            effect.parse().map_err(|error| io::Error::other(format!("{effect}: {error}")))?;
+        network.fabric().impair(effect);
+    }
+    let address = relay.local();
+    let patience = PATIENCE.mul_f64(options.scale);
+    let stopped = AtomicBool::new(false);
+    let (ended, readings, data) = std::thread::scope(|scope| {
+        let served = scope.spawn(|| relay.serve(&stopped));
+        let mut play = Play::new(ends, address, scenario, patience);
+        let ended = play.run();
+        let (readings, data) = (play.readings, play.data);
+        stopped.store(true, Ordering::Relaxed);
+        let served = served.join().map_err(|_| io::Error::other("the network between the ends failed"))?;
+        served.map(|()| (ended, readings, data))
+    })?;
+    relay.network().end_capture().map(Capture::finish).transpose()?;
+    let packets = packets.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let mut evidence = judge::read(&packets, &data)?;
+    if scenario.course() == Course::TargetRestarts {
+        // The packets of two lives of the target contradict each other.
+        evidence.errors.clear();
+    }
+    let dead = match &ended {
+        Err(Trouble::Dead(end, _)) => Some(*end),
+        _ => None,
+    };
+    let mut result = verdict(ends, ended, evidence, readings, scenario.mode == Mode::Uud);
+    let is_worth_a_file = !matches!(result.verdict, Verdict::Pass | Verdict::Skipped);
+    if let Some(path) = file.filter(|_| is_worth_a_file) {
+        std::fs::write(path, &packets)?;
+        result.capture = Some(path.display().to_string());
+    }
+    Ok((result, dead))
+}
+
+/// Returns what an end reports, on one line. Of many operations that end well, only the number is of use.
+fn shortened(mut lines: Vec<String>) -> String {
+    const MANY: usize = 6;
+    if lines.len() > MANY {
+        let all = lines.len();
+        lines.retain(|line| !line.contains(": ok, "));
+        lines.truncate(MANY);
+        lines.insert(0, format!("{all} operations, not ok are"));
+    }
+    lines.join("; ")
+}
+
+fn verdict(
+    ends: &[End; 2],
+    ended: Result<(), Trouble>,
+    evidence: judge::Evidence,
+    readings: [Vec<String>; 2],
+    lossy: bool,
+) -> ScenarioResult {
+    let name = |address: IpAddr| {
+        ends.iter().find(|end| end.place.ip() == address).map(|end| end.name.clone()).unwrap_or_default()
+    };
+    let blamed = |blame: String, requirement: Option<&str>, reason: String| ScenarioResult {
+        blame: Some(blame),
+        requirement: requirement.map(Into::into),
+        ..blank(Verdict::Fail, reason)
+    };
+    match ended {
+        Err(Trouble::Lacks(reason)) => return blank(Verdict::Skipped, reason),
+        Err(Trouble::Dead(end, reason)) => {
+            return blamed(ends[end].name.clone(), Some("ROB-LIFE-001"), reason);
+        }
+        Err(Trouble::Refused(end, reason)) => return blamed(ends[end].name.clone(), None, reason),
+        Ok(()) | Err(Trouble::Differ(..)) => {}
+    }
+    if let Some(error) = evidence.errors.first() {
+        let blame = error.culprit.map(name).unwrap_or_default();
+        return blamed(blame, Some(error.id), format!("{} (packet {})", error.message, error.number));
+    }
+    let Err(Trouble::Differ(holder, what)) = ended else { return blank(Verdict::Pass, String::new()) };
+    if lossy && holder.is_none() {
+        return blank(Verdict::Inconclusive, format!("{what}: datagrams may be lost on the way"));
+    }
+    if let Some((sender, number)) = evidence.stray {
+        let reason = format!("{what}; packet {number} carries bytes that no message has there");
+        return blamed(name(sender), None, reason);
+    }
+    if let Some(end) = holder {
+        let reason = format!("{what}, although the packets carry the right bytes and all ended well");
+        return blamed(ends[end].name.clone(), Some("SES-PLACE-003"), reason);
+    }
+    let [initiator, target] = readings.map(shortened);
+    let mut readings = vec![
+        format!("{} (initiator): {initiator}", ends[0].name),
+        format!("{} (target): {target}", ends[1].name),
+    ];
+    readings.extend(evidence.refusal.map(|(sender, what)| format!("last refusal: {}, {what}", name(sender))));
+    ScenarioResult { readings, ..blank(Verdict::Disagree, what) }
+}

@@ -1,0 +1,438 @@
+//! Plays a scenario: posts operations at one end and looks at both.
+
+use super::end::{End, Trouble};
+use super::scenario::{Course, Scenario, Size};
+use core::net::SocketAddr;
+use core::time::Duration;
+use std::time::Instant;
+use uet_control::{
+    AddPeer, ClosePdc, Completion, Configure, Counters, ExposeRegion, Fill, Hex64, Mode, Permission, Post,
+    PostKind, PostReceive, ReadMemory, Received, Remote, Reset, Status,
+};
+
+const INITIATOR: usize = 0;
+const TARGET: usize = 1;
+
+/// The target's process and index.
+const PROCESS: u16 = 2;
+const INDEX: u16 = 10;
+
+const JOBS: [u32; 2] = [101, 102];
+
+/// Unused bytes before and after each message in the target's memory.
+const GUARD: u64 = 64;
+
+/// The time for a message to arrive before the target posts its receive.
+const LATE: Duration = Duration::from_millis(20);
+
+/// The time for contexts to close.
+const CLOSING: Duration = Duration::from_secs(2);
+
+/// The memory of the target that belongs to a job, and the numbers of the peers.
+#[derive(Debug)]
+struct Job {
+    number: u32,
+    region: u64,
+    key: Hex64,
+    /// What the region must hold in the end.
+    image: Vec<u8>,
+    /// The target as a peer of the initiator, and the other way round.
+    peers: [u64; 2],
+}
+
+/// A scenario that is being played.
+pub(super) struct Play<'a> {
+    ends: &'a mut [End; 2],
+    /// The address that both ends use as their peer.
+    relay: SocketAddr,
+    scenario: Scenario,
+    until: Instant,
+    length: u64,
+    count: u64,
+    jobs: Vec<Job>,
+    /// What each end reports.
+    pub(super) readings: [Vec<String>; 2],
+    /// The data of each message, as its sender posted it.
+    pub(super) data: Vec<Vec<u8>>,
+}
+
+impl<'a> Play<'a> {
+    pub(super) fn new(
+        ends: &'a mut [End; 2],
+        relay: SocketAddr,
+        scenario: Scenario,
+        patience: Duration,
+    ) -> Self {
+        let mtu = ends[INITIATOR].payload_mtu().min(ends[TARGET].payload_mtu());
+        let count = match (scenario.course(), scenario.size) {
+            (Course::Reused, _) => 100,
+            (_, Size::Mebibyte) => 1,
+            _ => 3,
+        };
+        Play {
+            ends,
+            relay,
+            scenario,
+            until: Instant::now() + patience,
+            length: scenario.length(mtu),
+            count,
+            jobs: Vec::new(),
+            readings: Default::default(),
+            data: Vec::new(),
+        }
+    }
+
+    /// Plays the scenario.
+    pub(super) fn run(&mut self) -> Result<(), Trouble> {
+        for end in [INITIATOR, TARGET] {
+            self.configure(end)?;
+        }
+        let jobs = if self.scenario.course() == Course::TwoJobs { 2 } else { 1 };
+        JOBS[..jobs].iter().try_for_each(|job| self.open_job(*job))?;
+        match self.scenario.course() {
+            Course::Plain | Course::TwoJobs => self.transfer(0..self.count, Duration::ZERO)?,
+            Course::LateReceive => self.transfer(0..self.count, LATE)?,
+            Course::Reused => (0..self.count).try_for_each(|n| self.transfer(n..n + 1, Duration::ZERO))?,
+            Course::ClosedByInitiator | Course::ClosedByTarget => {
+                let by = usize::from(self.scenario.course() == Course::ClosedByTarget);
+                for n in 0..self.count {
+                    self.transfer(n..n + 1, Duration::ZERO)?;
+                    self.close(by)?;
+                }
+            }
+            Course::TargetRestarts => self.restart_target()?,
+        }
+        self.compare_memory()?;
+        if self.scenario.course() == Course::Plain { self.leave_nothing_open() } else { Ok(()) }
+    }
+
+    fn configure(&mut self, end: usize) -> Result<(), Trouble> {
+        let Some(algorithm) = self.scenario.congestion() else { return Ok(()) };
+        let parameters = [("congestion".to_owned(), algorithm.into())].into();
+        let configured = self.ends[end].call(end, Configure { parameters })?;
+        match configured.refused.get("congestion") {
+            None => Ok(()),
+            Some(why) => Err(Trouble::Lacks(format!("{}: congestion: {why}", self.ends[end].name))),
+        }
+    }
+
+    /// Tells both ends their peer, and exposes memory of the target for this job.
+    fn open_job(&mut self, job: u32) -> Result<(), Trouble> {
+        let relay = self.relay;
+        let mut peers = [0; 2];
+        for end in [INITIATOR, TARGET] {
+            // The other end: an initiator has process 1.
+            let process = [PROCESS, 1][end];
+            let port = Some(relay.port()).filter(|port| *port != self.ends[end].place.port());
+            let peer = AddPeer { address: relay.ip(), port, job, process, initiator: 0 };
+            peers[end] = self.ends[end].call(end, peer)?.peer;
+        }
+        let length = GUARD + self.count * (self.slot() + GUARD);
+        // Only a key with the highest bit set permits idempotent operations without a context.
+        let lone = u64::from(self.scenario.mode == Mode::Rudi) << 63;
+        let key = Hex64(lone | (0x5ca1_0000 + u64::from(job)));
+        let fill = Fill::Seed(job);
+        let image = fill.bytes(length as usize);
+        let region = ExposeRegion {
+            length,
+            key,
+            job: Some(job),
+            process: PROCESS,
+            index: INDEX,
+            generation: 0,
+            permissions: vec![Permission::Read, Permission::Write, Permission::Atomic],
+            fill: Some(fill),
+        };
+        let exposed = self.ends[TARGET].call(TARGET, region)?;
+        let key = exposed.key.unwrap_or(key);
+        self.jobs.push(Job { number: job, region: exposed.region, key, image, peers });
+        Ok(())
+    }
+
+    /// Returns the bytes of memory for one operation, so that each begins at a multiple of eight.
+    fn slot(&self) -> u64 {
+        self.length.next_multiple_of(8)
+    }
+
+    fn offset(&self, n: u64) -> u64 {
+        GUARD + n * (self.slot() + GUARD)
+    }
+
+    fn job(&self, n: u64) -> usize {
+        n as usize % self.jobs.len()
+    }
+
+    /// Plays these operations at the same time. The target posts its receives first, or `late`.
+    fn transfer(&mut self, numbers: core::ops::Range<u64>, late: Duration) -> Result<(), Trouble> {
+        let mut receives = Vec::new();
+        if late.is_zero() {
+            receives = self.post_receives(numbers.clone())?;
+        }
+        let mut posted = Vec::new();
+        for n in numbers.clone() {
+            posted.push((n, self.post(n)?));
+        }
+        if !late.is_zero() {
+            std::thread::sleep(late);
+            receives = self.post_receives(numbers)?;
+        }
+        let mut wrong: Option<(Option<usize>, String)> = None;
+        for (n, operation) in posted {
+            let ended = self.ends[INITIATOR].wait(INITIATOR, operation, self.until)?;
+            self.readings[INITIATOR].push(format!("operation {}: {}", n + 1, ending(ended.as_ref())));
+            let expected = self.results(n);
+            let ok = ended.as_ref().is_some_and(|ended| ended.status == Status::Ok);
+            let data = ended.and_then(|ended| ended.data).map(|data| data.0);
+            if !ok {
+                wrong.get_or_insert((None, format!("operation {} does not end well", n + 1)));
+            } else if let Some(expected) = expected.filter(|expected| data.as_ref() != Some(expected)) {
+                let place = first_difference(&expected, data.as_deref().unwrap_or_default());
+                self.readings[INITIATOR]
+                    .push(format!("operation {}: the result differs at byte {place}", n + 1));
+                wrong.get_or_insert((
+                    self.holder(INITIATOR),
+                    format!("operation {} returns other bytes", n + 1),
+                ));
+            }
+        }
+        let received = self.check_receives(receives)?;
+        match wrong.or(received) {
+            Some((holder, what)) => Err(Trouble::Differ(holder, what)),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the end that is to blame if it holds other bytes than the packets carried. Atomics depend on the order of
+    /// bytes, which the ends may choose.
+    fn holder(&self, end: usize) -> Option<usize> {
+        (!matches!(self.scenario.kind(), PostKind::Atomic | PostKind::FetchAtomic)).then_some(end)
+    }
+
+    fn post_receives(&mut self, numbers: core::ops::Range<u64>) -> Result<Vec<(u64, Received)>, Trouble> {
+        let mut receives = Vec::new();
+        for n in numbers.filter(|_| self.scenario.receives()) {
+            let receive = PostReceive {
+                length: self.length.max(8),
+                job: Some(self.jobs[self.job(n)].number),
+                process: PROCESS,
+                index: INDEX,
+                tag: self.tag(n),
+                ignore: Hex64(0),
+                initiator: None,
+            };
+            receives.push((n, self.ends[TARGET].call(TARGET, receive)?));
+        }
+        Ok(receives)
+    }
+
+    fn tag(&self, n: u64) -> Option<Hex64> {
+        (self.scenario.kind() == PostKind::Tsend).then_some(Hex64(0x7a67_0000 + n))
+    }
+
+    fn post(&mut self, n: u64) -> Result<u64, Trouble> {
+        let job = self.job(n);
+        let fill = Fill::Seed(1000 + n as u32);
+        let data = fill.bytes(self.length as usize);
+        let (kind, offset) = (self.scenario.kind(), self.offset(n));
+        let on_memory = !self.scenario.receives();
+        let remote = match on_memory {
+            true => {
+                Remote { key: self.jobs[job].key, offset: Hex64(offset), index: INDEX, ..Remote::default() }
+            }
+            false => Remote { index: INDEX, ..Remote::default() },
+        };
+        let sum = matches!(kind, PostKind::Atomic | PostKind::FetchAtomic);
+        let post = Post {
+            mode: self.scenario.mode,
+            fill: (kind != PostKind::Read).then_some(fill),
+            remote,
+            tag: self.tag(n),
+            want_data: matches!(kind, PostKind::Read | PostKind::FetchAtomic),
+            atomic_opcode: sum.then(|| "SUM".to_owned()),
+            atomic_datatype: sum.then(|| "UINT64".to_owned()),
+            ..Post::new(kind, self.jobs[job].peers[INITIATOR], self.length)
+        };
+        let operation = self.ends[INITIATOR].call(INITIATOR, post)?.operation;
+        let place = offset as usize..(offset + self.length) as usize;
+        match kind {
+            PostKind::Write => self.jobs[job].image[place].copy_from_slice(&data),
+            PostKind::Atomic | PostKind::FetchAtomic => {
+                let big = [INITIATOR, TARGET].map(|end| self.ends[end].word("byte_order", "little") == "big");
+                let memory = &mut self.jobs[job].image[place];
+                for (old, operand) in memory.chunks_mut(8).zip(data.chunks(8)) {
+                    let sum = element(old, big[TARGET]).wrapping_add(element(operand, big[INITIATOR]));
+                    old.copy_from_slice(&if big[TARGET] { sum.to_be_bytes() } else { sum.to_le_bytes() });
+                }
+            }
+            _ => {}
+        }
+        self.data.push(if kind == PostKind::Read { self.initial(n) } else { data });
+        Ok(operation)
+    }
+
+    /// Returns what memory held at the place of an operation in the beginning.
+    fn initial(&self, n: u64) -> Vec<u8> {
+        let fill = Fill::Seed(self.jobs[self.job(n)].number);
+        fill.part(self.offset(n) as usize, self.length as usize)
+    }
+
+    /// Returns the bytes that an operation returns; `None` if it returns none.
+    fn results(&self, n: u64) -> Option<Vec<u8>> {
+        let same_order = self.ends[INITIATOR].word("byte_order", "little")
+            == self.ends[TARGET].word("byte_order", "little");
+        match self.scenario.kind() {
+            PostKind::Read => Some(self.initial(n)),
+            PostKind::FetchAtomic if same_order => Some(self.initial(n)),
+            PostKind::FetchAtomic => {
+                Some(self.initial(n).chunks(8).flat_map(|element| element.iter().rev().copied()).collect())
+            }
+            _ => None,
+        }
+    }
+
+    /// Checks receives and their buffers. Untagged messages may arrive in any order.
+    fn check_receives(
+        &mut self,
+        receives: Vec<(u64, Received)>,
+    ) -> Result<Option<(Option<usize>, String)>, Trouble> {
+        let mut wrong = None;
+        let mut open: Vec<(u64, Vec<u8>)> = receives
+            .iter()
+            .map(|(n, _)| (*n, Fill::Seed(1000 + *n as u32).bytes(self.length as usize)))
+            .collect();
+        for (n, receive) in receives {
+            let ended = self.ends[TARGET].wait(TARGET, receive.operation, self.until)?;
+            self.readings[TARGET].push(format!("receive {}: {}", n + 1, ending(ended.as_ref())));
+            let Some(ended) = ended.filter(|ended| ended.status == Status::Ok) else {
+                wrong.get_or_insert((None, format!("receive {} does not end well", n + 1)));
+                continue;
+            };
+            let length = ended.length;
+            let held = match self.length {
+                0 => Vec::new(),
+                length => {
+                    let read = ReadMemory { region: receive.region, offset: 0, length };
+                    self.ends[TARGET].call(TARGET, read)?.data.0
+                }
+            };
+            let fits = |(number, data): &(u64, Vec<u8>)| {
+                *data == held && (self.scenario.kind() != PostKind::Tsend || *number == n)
+            };
+            let there = open.iter().position(fits);
+            if length != self.length || there.is_none() {
+                self.readings[TARGET].push(format!("receive {}: {length} bytes, which nobody sent", n + 1));
+                wrong.get_or_insert((Some(TARGET), format!("receive {} holds other bytes", n + 1)));
+            }
+            there.into_iter().for_each(|place| drop(open.remove(place)));
+        }
+        Ok(wrong)
+    }
+
+    fn compare_memory(&mut self) -> Result<(), Trouble> {
+        for job in &self.jobs {
+            let read = ReadMemory { region: job.region, offset: 0, length: job.image.len() as u64 };
+            let held = self.ends[TARGET].call(TARGET, read)?.data.0;
+            if held != job.image {
+                let place = first_difference(&job.image, &held);
+                self.readings[TARGET]
+                    .push(format!("memory of job {}: other bytes from {place} on", job.number));
+                let what = format!(
+                    "the memory of job {} differs from what was written, from byte {place} on",
+                    job.number
+                );
+                return Err(Trouble::Differ(self.holder(TARGET), what));
+            }
+        }
+        Ok(())
+    }
+
+    /// Has an end close the context of the last operation.
+    fn close(&mut self, by: usize) -> Result<(), Trouble> {
+        let peer = self.jobs[0].peers[by];
+        let close = ClosePdc { peer, mode: self.scenario.mode, class: 0 };
+        match self.ends[by].call(by, close) {
+            // The context may be closed already, or an end closes only its own.
+            Err(Trouble::Refused(_, why)) if by == TARGET => Err(Trouble::Lacks(why)),
+            Err(Trouble::Refused(..)) => Ok(()),
+            closed => closed.map(drop),
+        }
+    }
+
+    /// Lets the target forget everything while a message arrives. The operation ends, well or not, and the next one
+    /// succeeds.
+    fn restart_target(&mut self) -> Result<(), Trouble> {
+        let receives = self.post_receives(0..1)?;
+        let operation = self.post(0)?;
+        std::thread::sleep(Duration::from_millis(2));
+        self.ends[TARGET].call(TARGET, Reset {})?;
+        self.configure(TARGET)?;
+        drop(receives);
+        self.jobs.clear();
+        self.open_job(JOBS[0])?;
+        let ended = self.ends[INITIATOR].wait(INITIATOR, operation, self.until)?;
+        self.readings[INITIATOR].push(format!("interrupted operation: {}", ending(ended.as_ref())));
+        if ended.is_none() {
+            return Err(Trouble::Differ(None, "the interrupted operation does not end".into()));
+        }
+        // Late packets of the first operation may write before the new context is there.
+        self.data.clear();
+        self.transfer(0..1, Duration::ZERO)
+    }
+
+    /// Closes the context, and waits until neither end counts one.
+    fn leave_nothing_open(&mut self) -> Result<(), Trouble> {
+        let closable =
+            matches!(self.scenario.mode, Mode::Rud | Mode::Rod) && self.ends[INITIATOR].claims("close");
+        if !closable {
+            return Ok(());
+        }
+        self.close(INITIATOR)?;
+        // A rendezvous has opened one the other way round.
+        if self.ends[TARGET].claims("close") {
+            match self.close(TARGET) {
+                Err(Trouble::Lacks(_)) | Ok(()) => {}
+                Err(trouble) => return Err(trouble),
+            }
+        }
+        let until = Instant::now() + CLOSING;
+        for end in [INITIATOR, TARGET] {
+            loop {
+                let counted = match self.ends[end].call(end, Counters {}) {
+                    Err(Trouble::Lacks(_)) => break,
+                    counted => counted?,
+                };
+                if counted.pdcs == 0 {
+                    break;
+                }
+                if Instant::now() >= until {
+                    let who = ["initiator", "target"][end];
+                    self.readings[end].push(format!("{} contexts open after the close", counted.pdcs));
+                    return Err(Trouble::Differ(None, format!("the {who} keeps a context that was closed")));
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn element(bytes: &[u8], big: bool) -> u64 {
+    let bytes = bytes.try_into().unwrap_or_default();
+    if big { u64::from_be_bytes(bytes) } else { u64::from_le_bytes(bytes) }
+}
+
+fn ending(completion: Option<&Completion>) -> String {
+    match completion {
+        None => "has not ended".into(),
+        Some(Completion { status: Status::Ok, length, .. }) => format!("ok, {length} bytes"),
+        Some(Completion { status, return_code, message, .. }) => {
+            let code = return_code.as_deref().unwrap_or_default();
+            format!("{status:?} {code} {message}").trim_end().to_lowercase()
+        }
+    }
+}
+
+fn first_difference(expected: &[u8], held: &[u8]) -> usize {
+    let same = expected.iter().zip(held).position(|(expected, held)| expected != held);
+    same.unwrap_or(expected.len().min(held.len()))
+}

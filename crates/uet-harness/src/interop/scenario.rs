@@ -1,0 +1,332 @@
+//! The scenarios of two implementations: one table of operations, and the networks that they cross.
+
+use core::fmt;
+use std::collections::{BTreeSet, HashSet};
+use uet_control::{Mode, PostKind, Welcome};
+
+/// An operation, and the delivery modes and sizes with which it is played.
+struct Operation {
+    name: &'static str,
+    kind: PostKind,
+    modes: &'static [Mode],
+    sizes: &'static [Size],
+    /// True if the target must implement `post_receive`.
+    receives: bool,
+}
+
+const RELIABLE: &[Mode] = &[Mode::Rud, Mode::Rod];
+const ANY: &[Size] = &[Size::Nothing, Size::Byte, Size::Packet, Size::Packets, Size::Mebibyte];
+const SOME: &[Size] = &[Size::Byte, Size::Packet, Size::Packets, Size::Mebibyte];
+const ELEMENTS: &[Size] = &[Size::Byte, Size::Packet];
+
+const fn row(
+    name: &'static str,
+    kind: PostKind,
+    modes: &'static [Mode],
+    sizes: &'static [Size],
+    receives: bool,
+) -> Operation {
+    Operation { name, kind, modes, sizes, receives }
+}
+
+const OPERATIONS: &[Operation] = &[
+    row("write", PostKind::Write, &[Mode::Rud, Mode::Rod, Mode::Rudi], ANY, false),
+    row("read", PostKind::Read, &[Mode::Rud, Mode::Rod, Mode::Rudi], SOME, false),
+    row("send", PostKind::Send, RELIABLE, ANY, true),
+    row("tsend", PostKind::Tsend, RELIABLE, ANY, true),
+    row("atomic", PostKind::Atomic, RELIABLE, ELEMENTS, false),
+    row("fetch_atomic", PostKind::FetchAtomic, RELIABLE, ELEMENTS, false),
+    row("rendezvous_send", PostKind::RendezvousSend, RELIABLE, &[Size::Packets, Size::Mebibyte], true),
+    row("deferrable_send", PostKind::DeferrableSend, RELIABLE, &[Size::Packet, Size::Packets], true),
+    row("datagram", PostKind::Datagram, &[Mode::Uud], &[Size::Nothing, Size::Byte, Size::Packet], true),
+];
+
+/// The networks, each with its effects. The first of each kind of packet meets them for sure.
+const NETWORKS: &[(&str, &[&str])] = &[
+    ("clean", &[]),
+    ("loss", &["drop first 1", "drop ack 1", "drop 1%"]),
+    ("reordering", &["reorder 2 first 2", "reorder 5 5%"]),
+    ("duplicates", &["duplicate first 1", "duplicate ack 1", "duplicate 3%"]),
+    ("marks", &["mark request every 3"]),
+    ("outage", &["blackout 20ms packet 3"]),
+];
+
+/// A network that loses nothing: datagrams are not sent again.
+const LOSSLESS: &[&str] = &["clean", "marks"];
+
+/// Algorithms that both ends use. `default` leaves each end as it is.
+const CONGESTION: &[&str] = &["default", "nscc", "rccc"];
+
+/// Changes of the plain course of a scenario.
+const COURSES: &[(&str, Course)] = &[
+    ("plain", Course::Plain),
+    ("late-receive", Course::LateReceive),
+    ("two-jobs", Course::TwoJobs),
+    ("closed-by-initiator", Course::ClosedByInitiator),
+    ("closed-by-target", Course::ClosedByTarget),
+    ("target-restarts", Course::TargetRestarts),
+    ("reused", Course::Reused),
+];
+
+/// The size of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Size {
+    Nothing,
+    Byte,
+    Packet,
+    Packets,
+    Mebibyte,
+}
+
+impl Size {
+    const fn name(self) -> &'static str {
+        match self {
+            Size::Nothing => "nothing",
+            Size::Byte => "byte",
+            Size::Packet => "packet",
+            Size::Packets => "packets",
+            Size::Mebibyte => "mebibyte",
+        }
+    }
+}
+
+/// What happens beside the operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Course {
+    Plain,
+    /// The target posts its receives after the message has arrived.
+    LateReceive,
+    /// The operations belong to two jobs in turn.
+    TwoJobs,
+    /// The initiator closes the context between the operations.
+    ClosedByInitiator,
+    /// The target asks for the close.
+    ClosedByTarget,
+    /// The target forgets everything in the middle of an operation.
+    TargetRestarts,
+    /// A hundred operations, one after the other.
+    Reused,
+}
+
+/// A scenario: operations of one end at the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Scenario {
+    /// Places in the tables.
+    operation: usize,
+    pub(super) mode: Mode,
+    pub(super) size: Size,
+    network: usize,
+    congestion: usize,
+    course: usize,
+}
+
+impl Scenario {
+    pub(super) fn kind(&self) -> PostKind {
+        OPERATIONS[self.operation].kind
+    }
+
+    pub(super) fn receives(&self) -> bool {
+        OPERATIONS[self.operation].receives
+    }
+
+    pub(super) fn course(&self) -> Course {
+        COURSES[self.course].1
+    }
+
+    pub(super) fn effects(&self) -> &'static [&'static str] {
+        NETWORKS[self.network].1
+    }
+
+    /// Returns the algorithm to configure, unless each end stays as it is.
+    pub(super) fn congestion(&self) -> Option<&'static str> {
+        Some(CONGESTION[self.congestion]).filter(|name| *name != "default")
+    }
+
+    /// Returns the number of bytes of an operation, for ends with this payload MTU.
+    pub(super) fn length(&self, mtu: u64) -> u64 {
+        let atomic = matches!(self.kind(), PostKind::Atomic | PostKind::FetchAtomic);
+        match self.size {
+            Size::Nothing => 0,
+            Size::Byte if atomic => 8,
+            Size::Byte => 1,
+            Size::Packet if atomic => 64,
+            Size::Packet => mtu,
+            Size::Packets => 5 * mtu + 7,
+            Size::Mebibyte => 1 << 20,
+        }
+    }
+
+    /// Returns what one of the ends lacks for it, by the end.
+    fn lacks(&self, ends: [&Welcome; 2]) -> Option<String> {
+        let mode = match self.mode {
+            Mode::Rud => "rud",
+            Mode::Rod => "rod",
+            Mode::Rudi => "rudi",
+            Mode::Uud => "uud",
+        };
+        let operation = OPERATIONS[self.operation].name;
+        let claims = |end: usize, name: &str| ends[end].capabilities.iter().any(|claim| claim == name);
+        let mut needs = vec![(0, operation), (1, operation), (0, mode), (1, mode)];
+        if self.receives() {
+            needs.push((1, "receive"));
+        }
+        if let Some(algorithm) = self.congestion() {
+            needs.extend([(0, algorithm), (1, algorithm), (0, "parameters"), (1, "parameters")]);
+        }
+        match self.course() {
+            Course::ClosedByInitiator => needs.push((0, "close")),
+            Course::ClosedByTarget => needs.push((1, "close")),
+            _ => {}
+        }
+        let (end, name) = needs.into_iter().find(|(end, name)| !claims(*end, name))?;
+        Some(format!("the {} does not claim '{name}'", ["initiator", "target"][end]))
+    }
+
+    fn is_sensible(&self) -> bool {
+        let Operation { kind, modes, sizes, .. } = OPERATIONS[self.operation];
+        let lossless = LOSSLESS.contains(&NETWORKS[self.network].0);
+        modes.contains(&self.mode)
+            && sizes.contains(&self.size)
+            && (kind != PostKind::Datagram || lossless)
+            && (self.mode != Mode::Rudi || self.congestion == 0)
+            && match self.course() {
+                Course::Plain => true,
+                Course::LateReceive => kind == PostKind::DeferrableSend,
+                Course::Reused => self.size == Size::Byte && self.congestion == 0 && self.mode != Mode::Uud,
+                Course::TargetRestarts => {
+                    let plain = kind == PostKind::Write && self.mode == Mode::Rud;
+                    plain && self.size == Size::Mebibyte && self.network == 0
+                }
+                Course::TwoJobs | Course::ClosedByInitiator | Course::ClosedByTarget => {
+                    self.size != Size::Mebibyte && matches!(self.mode, Mode::Rud | Mode::Rod)
+                }
+            }
+    }
+
+    /// Returns its value on each axis.
+    fn points(&self) -> [(usize, usize); 6] {
+        [
+            (0, self.operation),
+            (1, self.mode as usize),
+            (2, self.size as usize),
+            (3, self.network),
+            (4, self.congestion),
+            (5, self.course),
+        ]
+    }
+
+    fn all() -> Vec<Scenario> {
+        let mut all = Vec::new();
+        for (operation, row) in OPERATIONS.iter().enumerate() {
+            for (&mode, &size) in
+                row.modes.iter().flat_map(|mode| row.sizes.iter().map(move |size| (mode, size)))
+            {
+                for network in 0..NETWORKS.len() {
+                    for congestion in 0..CONGESTION.len() {
+                        all.extend(
+                            (0..COURSES.len())
+                                .map(|course| Scenario { operation, mode, size, network, congestion, course })
+                                .filter(Scenario::is_sensible),
+                        );
+                    }
+                }
+            }
+        }
+        all
+    }
+}
+
+impl fmt::Display for Scenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mode = format!("{:?}", self.mode).to_lowercase();
+        write!(f, "{}[mode={mode},size={}", OPERATIONS[self.operation].name, self.size.name())?;
+        write!(f, ",network={},congestion={}", NETWORKS[self.network].0, CONGESTION[self.congestion])?;
+        write!(f, ",course={}]", COURSES[self.course].0)
+    }
+}
+
+/// Returns scenarios that both ends claim to support, so that each two values that can meet do so in one of them; with
+/// `full` all. Those that an end cannot play follow with the reason, one for each value that no other has.
+pub(super) fn plan(ends: [&Welcome; 2], full: bool) -> Vec<(Scenario, Option<String>)> {
+    let (usable, others): (Vec<_>, Vec<_>) =
+        Scenario::all().into_iter().map(|one| (one, one.lacks(ends))).partition(|(_, lack)| lack.is_none());
+    let usable: Vec<Scenario> = usable.into_iter().map(|(one, _)| one).collect();
+    let chosen = if full { usable } else { pairwise(&usable) };
+    let mut seen: BTreeSet<(usize, usize)> = chosen.iter().flat_map(Scenario::points).collect();
+    let mut plan: Vec<(Scenario, Option<String>)> = chosen.into_iter().map(|one| (one, None)).collect();
+    for (one, lack) in others {
+        let mut is_new = false;
+        for point in one.points() {
+            is_new |= seen.insert(point);
+        }
+        if is_new {
+            plan.push((one, lack));
+        }
+    }
+    plan
+}
+
+/// Returns scenarios that contain each pair of values of all of them, the one with the most new pairs next.
+fn pairwise(all: &[Scenario]) -> Vec<Scenario> {
+    let pairs = |one: &Scenario| {
+        let points = one.points();
+        (0..points.len()).flat_map(move |first| {
+            (first + 1..points.len()).map(move |second| (points[first], points[second]))
+        })
+    };
+    let mut open: HashSet<_> = all.iter().flat_map(pairs).collect();
+    let mut chosen = Vec::new();
+    while !open.is_empty() {
+        let gain = |one: &&Scenario| pairs(one).filter(|pair| open.contains(pair)).count();
+        // The first of equals, so that the plan is always the same.
+        let Some(next) = all.iter().rev().max_by_key(gain).copied() else { break };
+        open.retain(|pair| !pairs(&next).any(|other| other == *pair));
+        chosen.push(next);
+    }
+    chosen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uet_control::Link;
+
+    fn welcome(claims: &[&str]) -> Welcome {
+        let addr = [127, 0, 0, 1].into();
+        let capabilities = claims.iter().map(|name| (*name).to_owned()).collect();
+        Welcome { capabilities, ..Welcome::new("nic", Link::Udp { addr, port: 1 }) }
+    }
+
+    #[test]
+    fn every_pair_of_values_is_played() {
+        let all = Scenario::all();
+        let chosen = pairwise(&all);
+        assert!(chosen.len() * 10 < all.len(), "{} of {}", chosen.len(), all.len());
+        for one in &all {
+            let (points, mut left) = (one.points(), chosen.iter());
+            assert!(
+                left.any(|other| other.points()[0] == points[0] && other.points()[3] == points[3]),
+                "{one}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_an_end_lacks_is_named_once() {
+        let small = welcome(&["rud", "write"]);
+        let plan = plan([&small, &small], false);
+        let played = plan.iter().filter(|(_, lack)| lack.is_none());
+        assert!(played.clone().all(|(one, _)| one.to_string().starts_with("write[mode=rud")));
+        assert!(played.count() > 10);
+        let reasons: Vec<_> = plan.iter().filter_map(|(_, lack)| lack.as_deref()).collect();
+        assert!(reasons.contains(&"the initiator does not claim 'read'"), "{reasons:?}");
+        assert!(reasons.len() < 20, "{reasons:?}");
+    }
+
+    #[test]
+    fn effects_are_understood() {
+        for effect in NETWORKS.iter().flat_map(|(_, effects)| effects.iter()) {
+            effect.parse::<uet_model::network::Impairment>().unwrap();
+        }
+    }
+}
