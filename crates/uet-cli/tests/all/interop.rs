@@ -49,10 +49,14 @@ fn correct_implementations_agree() {
 
 #[test]
 fn a_fault_is_blamed_at_its_end() {
+    const PACKETS: &str =
+        "write[mode=rud,size=packets,network=duplicates,congestion=rccc,course=closed-by-initiator]";
+    const CLOSED: &str = "write[mode=rud,size=nothing,network=clean,congestion=default,course=plain]";
     for (number, (fault, id, pair, requirement)) in [
-        ("delivers-duplicates", "send[mode=rud,size=packet,", "a:b", Some("SES-PLACE-003")),
-        ("forgets-retx-echo", "write[mode=rod,size=packet", "a:b", Some("PDS-ACK-002")),
-        ("retransmits-unmarked", "write[mode=rud,size=packet", "b:a", Some("PDS-RTO-005")),
+        ("negates-ack-offset", PACKETS, "a:b", "PDS-SYN-008"),
+        ("forgets-buffer-offset", PACKETS, "a:b", "SES-PLACE-003"),
+        ("keeps-syn", PACKETS, "b:a", "PDS-SYN-004"),
+        ("closes-without-psn", CLOSED, "b:a", "PDS-CTL-001"),
     ]
     .into_iter()
     .enumerate()
@@ -60,10 +64,8 @@ fn a_fault_is_blamed_at_its_end() {
         let bad = nic("b", 100 + number as u8, &format!("--fault {fault}"));
         let (code, all) = played(&["--device", "a=embedded", "--device", &bad, "--pair", pair, "--id", id]);
         assert_eq!(code, 1, "{fault}");
-        let wrong: Vec<_> = all.iter().filter(|(_, one)| one["verdict"] != "pass").collect();
-        assert!(wrong.iter().all(|(_, one)| one["blame"] == "b"), "{fault}: {wrong:#?}");
-        let named = wrong.iter().any(|(_, one)| one["requirement"].as_str() == requirement);
-        assert!(named, "{fault}: {wrong:#?}");
+        let blamed: Vec<_> = all.iter().map(|(_, one)| (&one["blame"], &one["requirement"])).collect();
+        assert_eq!(blamed, [(&"b".into(), &requirement.into())], "{fault}: {all:#?}");
     }
 }
 
@@ -103,9 +105,9 @@ fn a_dead_implementation_is_blamed_and_the_run_ends() {
 #[test]
 fn reports_agree() {
     let [page, junit, json] = ["grid.html", "interop.xml", "interop.json"].map(|name| file(name, b""));
-    let bad = nic("b", 120, "--fault forgets-retx-echo");
+    let bad = nic("b", 120, "--fault negates-ack-offset");
     let common =
-        ["interop", "--device", "a=embedded", "--device", &bad, "--id", "write[mode=rod,size=packet,"];
+        ["interop", "--device", "a=embedded", "--device", &bad, "--id", "write[mode=rud,size=packets"];
     let captures = format!("{page}.captures");
     let run = uet(&[
         &common[..],
@@ -115,13 +117,13 @@ fn reports_agree() {
     assert_eq!(run.code, 1, "{}", run.err);
     fs::write(&json, &run.out).unwrap();
     let page = fs::read_to_string(page).unwrap();
-    assert!(page.contains("PDS-ACK-002") && page.contains("class=grid") && page.contains("b--a"), "{page}");
+    assert!(page.contains("PDS-SYN-008") && page.contains("class=grid") && page.contains("b--a"), "{page}");
     assert!(fs::read_to_string(junit).unwrap().contains("<testsuite name=\"a to b\""));
     let result: Value = serde_json::from_str(&run.out).unwrap();
     let failed =
         result["pairs"][0]["scenarios"].as_array().unwrap().iter().find(|one| one["verdict"] == "fail");
     let capture = failed.unwrap()["capture"].as_str().unwrap();
-    assert!(uet(&["check", capture]).out.contains("PDS-ACK-002"));
+    assert!(uet(&["check", capture]).out.contains("PDS-SYN-008"));
 
     let again = uet(&[&common[..], &["--format", "markdown", "--baseline", &json]].concat());
     assert!(again.out.starts_with("| initiator \\ target | a | b |"), "{}", again.out);

@@ -26,6 +26,7 @@ use uet_emulator::capture::Capture;
 use uet_emulator::frame::Outer;
 use uet_emulator::relay::Relay;
 use uet_model::network::Impairment;
+use uet_wire::outer::UDP_PORT;
 
 /// How to reach an implementation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -293,11 +294,13 @@ fn relay(ends: &[End; 2], options: &Options) -> io::Result<Relay> {
                 "name an address of this machine that both implementations reach: --listen ADDRESS",
             ));
         }
-        // An address of this process alone. An end that takes no port for its peer uses its own.
+        // An address of this process alone. An end that takes no port for its peer uses its own, and that is most often the
+        // registered one.
         let [.., high, low] = std::process::id().to_be_bytes();
         let own = IpAddr::V4(Ipv4Addr::new(127, high, low.max(1), 99));
         let at = |port| Relay::new(places, SocketAddr::new(own, port), options.seed);
-        return at(places[0].port()).or_else(|_| at(0));
+        let registered = places.iter().map(SocketAddr::port).find(|port| *port == UDP_PORT);
+        return at(registered.unwrap_or(places[0].port())).or_else(|_| at(0));
     };
     Relay::new(places, listen, options.seed)
 }
