@@ -5,13 +5,30 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+fn action() -> String {
+    fs::read_to_string(Path::new(ROOT).join("action.yml")).unwrap()
+}
+
 /// Returns the script of a step.
 fn script(step: &str) -> String {
-    let action = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../action.yml")).unwrap();
+    let action = action();
     let (_, step) = action.split_once(&format!("- name: {step}\n")).unwrap();
     let (_, script) = step.split_once("run: |\n").unwrap();
     let lines = script.lines().take_while(|line| line.starts_with("        ") || line.is_empty());
     lines.map(|line| format!("{}\n", line.trim_start())).collect()
+}
+
+#[test]
+fn its_paths_exist() {
+    let action = action();
+    let paths: Vec<&str> =
+        action.split("$SOURCES/").skip(1).filter_map(|rest| rest.split(['"', ' ', '\n']).next()).collect();
+    assert!(!paths.is_empty());
+    for path in paths {
+        assert!(Path::new(ROOT).join(path).join("Cargo.toml").exists(), "{path}");
+    }
 }
 
 #[test]
