@@ -127,18 +127,33 @@ impl Mapping {
         (replaced >> 40 << 42) | LOCAL | address & GROUP | replaced & (GROUP - 1)
     }
 
-    /// The upper bits of a memory key have a meaning. An optimized one names an index in its last 12 bits.
+    /// Bits 63 and 62 of a memory key have a meaning, and its reserved bits are 0. In an optimized key, more are
+    /// reserved. A key with other reserved bits gets another one of these, which breaks the same requirement.
     fn memory_key(&self, key: u64) -> u64 {
         const OPTIMIZED: u64 = 1 << 62;
-        let kept = if key & OPTIMIZED == 0 { 8 } else { 52 };
-        match key << kept {
-            0 => key,
-            _ => {
-                let low = u64::MAX >> kept;
-                let replaced = self.nonzero(Purpose::Key, 64 - kept, (key & low).into());
-                key & !low | replaced as u64
+        const MEANING: u64 = 1 << 63 | OPTIMIZED;
+        let reserved = |key: u64| match key & OPTIMIZED {
+            0 => key & 0x3f << 56,
+            _ => key & (0x3f << 56 | 0xf_ffff_ffff << 12),
+        };
+        if reserved(key) != 0 {
+            let mut replaced = key;
+            loop {
+                replaced = self.behind(Purpose::Key, 2, 64, replaced.into()) as u64;
+                // As in `ipv4`.
+                if reserved(replaced) != 0 {
+                    return replaced;
+                }
             }
         }
+        let low = if key & OPTIMIZED == 0 {
+            self.nonzero(Purpose::Key, 56, (key & !MEANING).into()) as u64
+        } else {
+            let used = key >> 48 << 12 & 0xf_f000 | key & 0xfff;
+            let replaced = self.nonzero(Purpose::Key, 20, used.into()) as u64;
+            replaced >> 12 << 48 | replaced & 0xfff
+        };
+        key & MEANING | low
     }
 
     /// Replaces bytes. Bytes with an equal beginning get replacements with an equal beginning, in steps of 16
@@ -264,8 +279,15 @@ mod tests {
         let plain = MAPPING().memory_key(0x80ac_ce50_0000_0001);
         assert_eq!(plain >> 56, 0x80);
         assert_ne!(plain, 0x80ac_ce50_0000_0001);
-        let optimized = MAPPING().memory_key(0x4000_0000_0000_0123);
-        assert_eq!(optimized >> 12, 0x4000_0000_0000_0123 >> 12);
+        let optimized = MAPPING().memory_key(0x4012_0000_0000_0123);
+        assert_eq!((optimized >> 56, optimized << 16 >> 28), (0x40, 0));
+        assert!(optimized & 0xfff != 0x123 && optimized >> 48 != 0x4012, "{optimized:x}");
+        // Reserved bits are not 0: nothing of the key stays, and it still breaks the requirement.
+        for key in [0x4123_4567_89ab_cdef, 0x4000_4567_89ab_c123, 0x0123_4567_89ab_cdef_u64] {
+            let bytes = MAPPING().memory_key(key).to_be_bytes();
+            let kept = key.to_be_bytes().iter().zip(&bytes).filter(|(old, new)| old == new).count();
+            assert!(kept < 2, "{key:x} {bytes:x?}");
+        }
         assert_eq!(MAPPING().memory_key(0), 0);
     }
 
