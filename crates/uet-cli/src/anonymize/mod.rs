@@ -9,6 +9,7 @@ mod mapping;
 
 pub use mapping::Mapping;
 
+use core::ops::Range;
 use std::collections::BTreeMap;
 use uet_packet_io::in_the_clear;
 use uet_packet_io::json::{Decoded, Record};
@@ -71,23 +72,29 @@ impl Anonymizer {
                 continue;
             };
             let Some(place) = new.get_mut(at..at + header.len()) else { continue };
+            let is_unparsed = offsets.rest == Some(at);
             for field in layout.fields().filter(|field| field.exists(header)) {
                 let name = field.row.name;
+                // They tell about bytes that are replaced. Those of parsed headers are computed anew below.
+                let is_checksum = matches!(name, "ip.checksum" | "udp.checksum" | "crc" | "icv");
                 match field.read(header).map(|value| self.mapping.field(name, field.row.width(), value)) {
+                    Some(None) if is_checksum && is_unparsed => {
+                        field.write(place, 0);
+                    }
                     Some(None) => {}
                     Some(Some(value)) => {
                         field.write(place, value);
                         *self.replaced.entry(name).or_default() += 1;
                     }
                     // The packet ends within the field.
-                    None if self.mapping.is_replaced(name) => {
+                    None if is_checksum || self.mapping.is_replaced(name) => {
                         place.iter_mut().skip(field.lo() / 8).for_each(|byte| *byte = 0);
                     }
                     None => {}
                 }
             }
             // The bytes that could not be parsed begin with this header.
-            if offsets.rest == Some(at) {
+            if is_unparsed {
                 let rest = new.get_mut(at..offsets.trailer).unwrap_or_default();
                 rest.iter_mut().skip(layout.bytes.min(header.len())).for_each(|byte| *byte = 0);
             }
@@ -113,88 +120,108 @@ impl Anonymizer {
     }
 }
 
-/// Sets the checksums and the CRC after the replacement. Wrong ones stay wrong.
+/// Sets the checksums and the CRC after the replacement. A right one stays right. The difference of a wrong one to the
+/// right one would tell the sum of the old bytes, so a wrong one becomes 0 or has the same difference always.
 fn repair(decoded: &Decoded<'_>, new: &mut [u8]) {
     let (old, packet, offsets) = (decoded.record.bytes, &decoded.packet, decoded.packet.offsets());
     let (Some(header), Some(ip)) = (packet.ip, offsets.ip) else { return };
     let end = ip + packet.ip_packet.len();
-    let (start, addresses) = match header {
-        Ip::V4 { .. } => (ip + header.bytes().len() + header.extra().len(), ip + 12..ip + 20),
-        Ip::V6 { .. } => (ip + 40, ip + 8..ip + 40),
-    };
-    if let Ip::V4 { .. } = header {
-        adjust(old, new, ip + 10, core::slice::from_ref(&(ip..start)));
+    if let Ip::V4 { header, options } = header {
+        let right =
+            |frame: &[u8]| !sum(frame, &[ip..ip + 10, ip + 12..ip + Ipv4::LAYOUT.bytes + options.len()], 0);
+        let right_now = right(new);
+        let checksum = match header.checksum() {
+            checksum if checksum == right(old) => right_now,
+            // Left to the NIC.
+            0 if right_now != 0 => 0,
+            _ => right_now ^ WRONG as u16,
+        };
+        put(new, ip + 10, checksum);
     }
-    let unreversed = crc_of(packet, decoded.view().trailer, old.get(ip..end));
+    let crc = old_crc(packet, decoded.view().trailer, old.get(ip..end));
     if let (Some(udp), Some(at)) = (packet.udp.filter(|udp| udp.checksum() != 0), offsets.transport) {
-        let end = (at + usize::from(udp.length())).min(end);
-        adjust(old, new, at + 6, &[addresses, at..end]);
-        if let Some(checksum) = new.get_mut(at + 6..at + 8).filter(|checksum| *checksum == [0, 0]) {
+        const PROTOCOL: u64 = 17;
+        let addresses = match header {
+            Ip::V4 { .. } => ip + 12..ip + 20,
+            Ip::V6 { .. } => ip + 8..ip + 40,
+        };
+        let whole = at + usize::from(udp.length());
+        let pseudo = |frame: &[u8]| sum(frame, &[addresses.clone()], PROTOCOL + u64::from(udp.length()));
+        let right = |frame: &[u8]| {
             // 0 means that there is none.
-            checksum.fill(0xff);
-        }
+            nonzero(!sum(frame, &[at..at + 6, at + 8..whole.min(end)], pseudo(frame).into()))
+        };
+        let checksum = match udp.checksum() {
+            checksum if whole <= end && checksum == right(old) => right(new),
+            // The NIC adds the other bytes.
+            checksum if checksum == pseudo(old) => pseudo(new),
+            _ => nonzero(right(new) ^ WRONG as u16),
+        };
+        put(new, at + 6, checksum);
     }
-    if let (Some(crc), Some(new)) = (unreversed, new.get_mut(ip..end)) {
+    if let (Some(crc), Some(new)) = (crc, new.get_mut(ip..end)) {
         crc.write(new);
     }
 }
 
-/// Changes the checksum at `at` as the ranges have changed, which include it or not.
-fn adjust(old: &[u8], new: &mut [u8], at: usize, ranges: &[core::ops::Range<usize>]) {
-    let sum = |bytes: &[u8]| {
-        let covered = ranges.iter().flat_map(|range| bytes.get(range.clone()).unwrap_or_default().chunks(2));
-        covered.fold(0u64, |sum, word| {
-            sum + u64::from(u16::from_be_bytes([word[0], word.get(1).copied().unwrap_or(0)]))
-        })
-    };
-    let Some(checksum) = old.get(at..).and_then(|rest| rest.first_chunk()) else { return };
-    // RFC 1624, equation 3: the difference of ones' complement sums.
-    let folded = |mut sum: u64| {
-        while sum > 0xffff {
-            sum = (sum & 0xffff) + (sum >> 16);
-        }
-        sum
-    };
-    let before = 0xffff - folded(sum(old));
-    let now = folded(u64::from(!u16::from_be_bytes(*checksum)) + before + sum(new));
-    if let Some(place) = new.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
-        *place = (!(now as u16)).to_be_bytes();
+/// The difference of wrong checksums and CRCs to the right ones.
+const WRONG: u32 = 0x5a5a_5a5a;
+
+/// Adds the 16-bit words of these ranges to a number, in ones' complement.
+fn sum(frame: &[u8], ranges: &[Range<usize>], start: u64) -> u16 {
+    let words = ranges.iter().flat_map(|range| frame.get(range.clone()).unwrap_or_default().chunks(2));
+    let mut sum = words.fold(start, |sum, word| {
+        sum + u64::from(u16::from_be_bytes([word[0], word.get(1).copied().unwrap_or(0)]))
+    });
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
+}
+
+fn nonzero(checksum: u16) -> u16 {
+    if checksum == 0 { 0xffff } else { checksum }
+}
+
+fn put(frame: &mut [u8], at: usize, checksum: u16) {
+    if let Some(place) = frame.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
+        *place = checksum.to_be_bytes();
     }
 }
 
 /// The CRC at the end of a packet, as the old packet had it.
 enum OldCrc {
+    Right,
     /// In reverse byte order.
     Reversed,
     /// Right if the UDP checksum at this offset of the IP packet counts as 0.
     WithoutChecksum(usize),
-    /// With this difference to the right one.
-    Difference(u32),
+    /// Left to the NIC.
+    Zero,
+    Wrong,
 }
 
 /// Returns how the CRC of an IP packet stands to the right one. Without a configured trailer, only a right
 /// one counts.
-fn crc_of(packet: &Packet<'_>, trailer: TrailerKind, ip_packet: Option<&[u8]>) -> Option<OldCrc> {
+fn old_crc(packet: &Packet<'_>, trailer: TrailerKind, ip_packet: Option<&[u8]>) -> Option<OldCrc> {
     let (covered, last) = ip_packet?.split_last_chunk()?;
     let has_trailer = trailer == TrailerKind::Crc && packet.trailer.len() == last.len();
     if !has_trailer && (packet.sliced.is_some() || packet.trimmed.is_some()) {
         return None;
     }
-    let right = crc::over_ip_packet(covered)?;
-    let difference = u32::from_be_bytes(*last) ^ right;
+    let (right, value) = (crc::over_ip_packet(covered)?, u32::from_be_bytes(*last));
     let offsets = packet.offsets();
     let checksum = offsets.transport.zip(offsets.ip).and_then(|(udp, ip)| Some(udp.checked_sub(ip)? + 6));
-    let checksum = checksum.filter(|at| {
-        difference != 0 && packet.udp.is_some() && {
-            crc_without_checksum(covered, *at) == Some(u32::from_be_bytes(*last))
-        }
-    });
-    if u32::from_le_bytes(*last) == right {
+    let checksum = checksum.filter(|_| packet.udp.is_some());
+    let checksum = checksum.filter(|at| crc_without_checksum(covered, *at) == Some(value));
+    if value == right {
+        Some(OldCrc::Right)
+    } else if value.swap_bytes() == right {
         Some(OldCrc::Reversed)
     } else if let Some(checksum) = checksum {
         Some(OldCrc::WithoutChecksum(checksum))
     } else {
-        (has_trailer || difference == 0).then_some(OldCrc::Difference(difference))
+        has_trailer.then_some(if value == 0 { OldCrc::Zero } else { OldCrc::Wrong })
     }
 }
 
@@ -210,12 +237,13 @@ impl OldCrc {
     fn write(&self, ip_packet: &mut [u8]) {
         let Some((covered, last)) = ip_packet.split_last_chunk_mut() else { return };
         let Some(right) = crc::over_ip_packet(covered) else { return };
-        *last = match self {
-            OldCrc::Reversed => right.to_le_bytes(),
-            OldCrc::WithoutChecksum(checksum) => {
-                crc_without_checksum(covered, *checksum).unwrap_or(right).to_be_bytes()
-            }
-            OldCrc::Difference(difference) => (right ^ difference).to_be_bytes(),
+        let value = match self {
+            OldCrc::Right => right,
+            OldCrc::Reversed => right.swap_bytes(),
+            OldCrc::WithoutChecksum(checksum) => crc_without_checksum(covered, *checksum).unwrap_or(right),
+            OldCrc::Zero => 0,
+            OldCrc::Wrong => right ^ WRONG,
         };
+        *last = value.to_be_bytes();
     }
 }

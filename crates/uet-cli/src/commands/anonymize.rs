@@ -10,6 +10,7 @@ use std::io;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use uet_conformance::passive::Origin;
+use uet_conformance::{Instance, RULES};
 use uet_packet_io::input::{InputError, Taker};
 use uet_packet_io::json::Record;
 use uet_packet_io::{Decoder, file};
@@ -20,7 +21,8 @@ use uet_wire::Start;
 /// Each value is replaced by another one, equal values by equal ones: MAC and IP addresses, job ids, memory
 /// keys, match bits, header data, operands of atomics, payload. Addresses keep their class, such as private
 /// or multicast. Lengths, times, UDP ports, PSNs and all other fields stay, so `uet check` finds the same in
-/// both captures. Checksums and CRCs that were right stay right. Comments, names and keys of the capture are
+/// both captures. Right checksums and CRCs stay right. Wrong ones stay wrong, but tell nothing about the old
+/// bytes. Comments, names and keys of the capture are
 /// left out. Secured packets need --keys, and are written in the clear; those that no key opens are left out,
 /// with a warning.
 #[derive(Debug, Args)]
@@ -180,15 +182,17 @@ impl Taker for Anonymization {
             for address in &mut origin.device {
                 *address = self.anonymizer.mapping().address(*address);
             }
+            origin.instance = origin.instance.as_deref().map(known_instance);
             origin.comment()
         });
         self.counts.comments += u64::from(origin.is_none() && !comment.is_empty());
         self.section = origin.unwrap_or_default();
     }
 
-    /// Keeps the name of the instance that begins.
+    /// In a capture of the suite, keeps the name of the instance that begins.
     fn comment(&mut self, comment: &str) {
-        let kept = Origin::begun(comment).map(Origin::begin).unwrap_or_default();
+        let begun = Origin::begun(comment).filter(|_| !self.section.is_empty()).map(known_instance);
+        let kept = begun.as_deref().map(Origin::begin).unwrap_or_default();
         self.counts.comments += u64::from(kept != comment);
         self.comment = kept;
     }
@@ -200,4 +204,10 @@ impl Taker for Anonymization {
     fn pause(&mut self) -> io::Result<()> {
         self.out.as_mut().map_or(Ok(()), EthernetCapture::flush)
     }
+}
+
+/// Returns the name of an instance of the suite. Any text may follow the words that announce an instance, so an unknown
+/// name is not copied.
+fn known_instance(name: &str) -> String {
+    Instance::parse(RULES, name).map_or_else(|_| "unknown".into(), |instance| instance.to_string())
 }
