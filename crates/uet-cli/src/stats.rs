@@ -1,6 +1,5 @@
 //! Measurements of the contexts in a capture: goodput, retransmissions, response times, window and credit.
 
-use hdrhistogram::Histogram;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use uet_observe::{Context, Direction, Event, Facts, Observed, Observer, Side};
@@ -39,8 +38,8 @@ pub struct Sums {
     pub trimmed: u64,
     /// Number of packets with an ECN mark (CE).
     pub marked: u64,
-    /// Time from a request to the ACK that acknowledges it, in nanoseconds; `None` without any.
-    pub response: Option<Histogram<u64>>,
+    /// Times from a request to the ACK that acknowledges it.
+    pub response: ResponseTimes,
     /// Times of the first and the last packet, in nanoseconds.
     pub times: Option<[u64; 2]>,
 }
@@ -54,7 +53,7 @@ impl Sums {
 
     /// Returns the response time in nanoseconds that this share of the requests does not exceed.
     pub fn response_at(&self, share: f64) -> Option<u64> {
-        self.response.as_ref().map(|times| times.value_at_quantile(share))
+        self.response.at(share)
     }
 
     fn add(&mut self, one: &One<'_>) {
@@ -76,16 +75,31 @@ impl Sums {
             _ => {}
         }
     }
+}
 
-    fn responded(&mut self, after: u64) {
-        // Two digits are more than a capture is exact. Such a histogram grows to 30 KB at most.
-        if self.response.is_none() {
-            self.response = Histogram::new(2).ok();
-        }
-        if let Some(times) = &mut self.response {
-            // It grows by itself, so every value fits.
-            let _ = times.record(after);
-        }
+/// Counts of response times, in buckets that are less than 1 % wide. Only buckets with a time take memory: a capture may
+/// have a hundred thousand directions with one time each.
+#[derive(Clone, Debug, Default)]
+pub struct ResponseTimes {
+    /// By the largest time of the bucket, in nanoseconds.
+    buckets: BTreeMap<u64, u64>,
+}
+
+impl ResponseTimes {
+    fn record(&mut self, nanos: u64) {
+        // A bucket has the eight highest bits in common.
+        let low = (u64::BITS - nanos.leading_zeros()).saturating_sub(8);
+        *self.buckets.entry(nanos | ((1 << low) - 1)).or_default() += 1;
+    }
+
+    /// Returns the time that this share of the times does not exceed; `None` without any.
+    fn at(&self, share: f64) -> Option<u64> {
+        let rank = (self.buckets.values().sum::<u64>() as f64 * share).ceil() as u64;
+        let mut count = 0;
+        self.buckets.iter().find_map(|(nanos, times)| {
+            count += times;
+            (count >= rank).then_some(*nanos)
+        })
     }
 }
 
@@ -285,12 +299,12 @@ impl Measured {
         self.total.add(&one);
         flow.sums.add(&one);
         let times = flow.follow(record.number, &one, context.direction(side));
-        times.iter().for_each(|after| flow.sums.responded(*after));
+        times.iter().for_each(|after| flow.sums.response.record(*after));
         // There are no more pairs than directions.
         let pair = self.pairs.entry(ends).or_default();
         pair.add(&one);
-        times.iter().for_each(|after| pair.responded(*after));
-        times.iter().for_each(|after| self.total.responded(*after));
+        times.iter().for_each(|after| pair.response.record(*after));
+        times.iter().for_each(|after| self.total.response.record(*after));
     }
 
     /// Ends a capture. The next packet belongs to another one.
