@@ -1,25 +1,67 @@
 use crate::pics::Shown;
+use crate::result::SCHEMA;
 use crate::{InstanceResult, Played, Registry, RuleResult, RunResult, Verdict};
-use serde::Deserialize;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
-use uet_control::Welcome;
+use uet_control::escape;
 use uet_wire::catalogue::Requirement;
 
 /// The result of an earlier run, compared with a new one: only worse results count.
 ///
-/// It is deserialized from the output of `uet run --json`.
+/// It is deserialized from the output of `uet run --json`, which may be hostile: unknown keys take no memory, and names
+/// are escaped.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Baseline {
+    #[serde(default, rename = "schema", deserialize_with = "known_schema")]
+    _schema: (),
     rules: Vec<EarlierRule>,
     #[serde(default)]
     packets: Findings,
     /// Older results lack it.
     #[serde(default, rename = "statement")]
-    device: Option<Welcome>,
+    device: Option<EarlierDevice>,
+}
+
+/// The device of an earlier run, as it described itself.
+#[derive(Clone, Debug, Deserialize)]
+pub struct EarlierDevice {
+    /// The name of the device.
+    #[serde(deserialize_with = "name")]
+    pub name: String,
+    /// The version of the device.
+    #[serde(default, deserialize_with = "name")]
+    pub version: String,
+    /// The version of the specification that the device implements.
+    #[serde(default, deserialize_with = "name")]
+    pub specification: String,
+    /// The capabilities.
+    pub capabilities: Vec<String>,
+}
+
+/// Fails if a newer suite wrote the result.
+fn known_schema<'de, D: Deserializer<'de>>(of: D) -> Result<(), D::Error> {
+    match u64::deserialize(of)? {
+        schema if schema > u64::from(SCHEMA) => {
+            Err(D::Error::custom(format!("schema {schema} is newer than {SCHEMA}, which this suite reads")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Escapes a name that may reach a terminal, and refuses one that would fill it.
+fn name<'de, D: Deserializer<'de>>(of: D) -> Result<String, D::Error> {
+    const LONGEST: usize = 1 << 10;
+    let name = String::deserialize(of)?;
+    match name.len() > LONGEST {
+        true => Err(D::Error::custom(format!("a name has more than {LONGEST} bytes"))),
+        false => Ok(escape(&name).into_owned()),
+    }
 }
 
 #[derive(Clone, Debug, Deserialize)]
 struct EarlierRule {
+    #[serde(deserialize_with = "name")]
     id: String,
     verdict: Verdict,
     /// The broken requirements of a failure.
@@ -54,6 +96,7 @@ impl EarlierRule {
 
 #[derive(Clone, Debug, Deserialize)]
 struct FailingBefore {
+    #[serde(deserialize_with = "name")]
     instance: String,
 }
 
@@ -88,7 +131,7 @@ pub struct Changes {
 
 impl Baseline {
     /// Returns what the device said of itself.
-    pub fn device(&self) -> Option<&Welcome> {
+    pub fn device(&self) -> Option<&EarlierDevice> {
         self.device.as_ref()
     }
 
@@ -236,5 +279,13 @@ mod tests {
         let text = serde_json::to_string(&result).unwrap();
         assert!(serde_json::from_str::<Baseline>(&text).is_ok());
         assert!(serde_json::from_str::<Baseline>("{}").is_err());
+        let read = |schema: &str, id: &str| {
+            let rule = format!(r#"{{"id":{id:?},"verdict":"fail"}}"#);
+            let text = format!(r#"{{"schema":{schema},"rules":[{rule}],"x":[{{"a":0}}]}}"#);
+            serde_json::from_str::<Baseline>(&text).map(|baseline| baseline.failed())
+        };
+        assert_eq!(read("1", "x\u{202e}").unwrap(), [r"x\u{202e}"]);
+        assert!(read("18446744073709551615", "x").unwrap_err().to_string().contains("schema"));
+        assert!(read("1", &"x".repeat(2_000)).is_err());
     }
 }

@@ -62,7 +62,7 @@ mod verdict;
 mod wellformed;
 
 pub use axis::{AnyAxis, Axis};
-pub use baseline::{Baseline, Changes};
+pub use baseline::{Baseline, Changes, EarlierDevice};
 pub use corrections::{Correction, Corrections};
 pub use coverage::RequirementCoverage;
 pub use dut::{Dut, DutError, DutExt, Facts, NetworkEffects, Trimmed, Twins, Wire};

@@ -8,8 +8,11 @@ use tempfile::NamedTempFile;
 /// The size limit of a settings file in bytes: a configuration, a statement, a scenario.
 pub const MAX_SETTINGS: u64 = 1 << 20;
 
-/// The size limit of a file from another program in bytes: a baseline, a traffic matrix.
+/// The size limit of a file from another program in bytes: a traffic matrix, a workload.
 pub const MAX_RESULTS: u64 = 64 << 20;
+
+/// The size limit of the result of an earlier run in bytes. Parsed, it takes up to 16 times as much memory.
+pub const MAX_BASELINE: u64 = 16 << 20;
 
 /// The size limit of a fuzzer's script in bytes.
 pub const MAX_SCRIPT: u64 = 16 << 20;

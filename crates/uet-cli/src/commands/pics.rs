@@ -8,8 +8,8 @@ use clap::Args;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use uet_conformance::pics::{PicsForm, Shown};
-use uet_conformance::{Baseline, ProfileRow, RULES, coverage};
-use uet_control::{Welcome, escape_value};
+use uet_conformance::{Baseline, EarlierDevice, ProfileRow, RULES, coverage};
+use uet_control::escape_value;
 use uet_packet_io::file;
 use uet_wire::catalogue;
 use uet_wire::{Version, catalogue::Requirement};
@@ -40,7 +40,7 @@ impl Pics {
 /// Writes the form. A result answers for the requirements that held; those that failed or were not tested stay open.
 fn form(out: &mut impl Write, result: Option<&Baseline>) -> io::Result<()> {
     let device = result.and_then(Baseline::device);
-    let told = |of: fn(&Welcome) -> &String| device.map(of).cloned().unwrap_or_default();
+    let told = |of: fn(&EarlierDevice) -> &String| device.map(of).cloned().unwrap_or_default();
     let specification = told(|device| &device.specification);
     let specification = match specification.is_empty() {
         true => Version::default().spec().name().to_owned(),

@@ -23,7 +23,7 @@ use uet_conformance::{
     Baseline, Changes, Instance, InstanceResult, Options, RULES, RuleResult, RunResult, Shard, Statement,
     Verdict, run, spec_mismatch,
 };
-use uet_control::{escape_json, escape_value};
+use uet_control::escape_json;
 use uet_emulator::capture::Capture;
 use uet_emulator::frame::Outer;
 use uet_harness::capture;
@@ -384,11 +384,7 @@ fn failed_before(path: &Path) -> io::Result<Vec<String>> {
 
 /// Reads a result of `uet run --json`.
 pub(super) fn read_result(path: &Path) -> io::Result<Baseline> {
-    let text = file::read_text(path, file::MAX_RESULTS).map_err(|error| about(path, error))?;
-    let unlike = |error: serde_json::Error| {
-        about(path, format!("the file is not a result of `uet run --json`: {error}"))
-    };
-    let mut value = serde_json::from_str(&text).map_err(unlike)?;
-    escape_value(&mut value);
-    serde_json::from_value(value).map_err(unlike)
+    let text = file::read_text(path, file::MAX_BASELINE).map_err(|error| about(path, error))?;
+    serde_json::from_str(&text)
+        .map_err(|error| about(path, format!("the file is not a result of `uet run --json`: {error}")))
 }

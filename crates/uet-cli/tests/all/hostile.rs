@@ -153,7 +153,7 @@ fn endless_files_are_refused_with_the_limit() {
         (&["simulate", "--workload", "/dev/zero"], "limit of 67108864 bytes"),
         (&["simulate", "--goal", "/dev/zero"], "limit of 67108864 bytes"),
         (&["simulate", "--sweep", "/dev/zero"], "limit of 1048576 bytes"),
-        (&["run", "--baseline", "/dev/zero"], "limit of 67108864 bytes"),
+        (&["run", "--baseline", "/dev/zero"], "limit of 16777216 bytes"),
         (&["fuzz", "--again", "/dev/zero"], "limit of 16777216 bytes"),
         (&["encode", "/dev/zero"], "line 1: the line is longer than the limit of 4194304 bytes"),
     ] {
@@ -256,4 +256,40 @@ fn hostile_paths_are_printed_escaped() {
         Command::new("bash").args(["-c", &format!("{line}\nprintf %s \"$FI_PROVIDER_PATH\"")]).output();
     let canonical = fs::canonicalize(&folder).unwrap();
     assert_eq!(String::from_utf8(shell.unwrap().stdout).unwrap(), text(&canonical));
+}
+
+/// Each of these files once took many times its size.
+#[test]
+fn inputs_do_not_multiply_in_memory() {
+    let frugal = |words: &[&str]| {
+        let mut command = Command::new("sh");
+        command.args(["-c", "ulimit -v 300000; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_uet")]);
+        let output = command.args(words).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    };
+    let objects = vec![r#"{"a":0}"#; 1 << 20].join(",");
+    let result = common::file("objects.json", format!(r#"{{"rules":[],"x":[{objects}]}}"#).as_bytes());
+    frugal(&["pics", "--from", &result]);
+
+    // Each of 4,000 senders has one response, after more than a century.
+    let request = common::sent(json!({"pds.type": 2, "pds.psn": 1, "pds.spdcid": 9, "pds.flags.syn": 1}), 1);
+    let ack = common::frame(&json!({"src": "10.0.1.12", "dst": "10.0.0.1",
+        "fields": {"pds.type": 7, "pds.cack_psn": 1, "pds.spdcid": 3, "pds.dpdcid": 9}}));
+    let mut frames = Vec::new();
+    for sender in 0..4_000_u32 {
+        let (mut request, mut ack) = (request.clone(), ack.clone());
+        request[26..30].copy_from_slice(&(0x0b00_0001 + sender).to_be_bytes());
+        ack[30..34].copy_from_slice(&(0x0b00_0001 + sender).to_be_bytes());
+        frames.extend([(0, request), (u32::MAX, ack)]);
+    }
+    let packets: Vec<_> = frames.iter().map(|(time, frame)| (*time, 0, frame.len(), &frame[..])).collect();
+    let capture = common::capture::pcap(common::capture::Order::Little, false, 1, &packets);
+    let out = frugal(&["stats", "--format", "json", &common::file("senders.pcap", &capture)]);
+    let stats: Value = serde_json::from_slice(&out).unwrap();
+    assert!(
+        stats["total"]["response_ns"]["p50"].as_u64() > Some(4_000_000_000_000_000_000),
+        "{}",
+        stats["total"]
+    );
 }

@@ -7,6 +7,7 @@ use super::{Run, RunFormat};
 use crate::paint::Paint;
 use crate::report;
 use core::time::Duration;
+use serde::Deserialize;
 use std::io::{self, Write};
 use std::path::Path;
 use uet_conformance::random::{self, Sequence};
@@ -90,13 +91,16 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
 
 /// Reads a conversation: a file of its own, or an object with the key `sequence`.
 fn read_sequence(path: &Path) -> io::Result<Sequence> {
-    let text = file::read_text(path, file::MAX_RESULTS).map_err(|error| about(path, error))?;
-    let unlike = |error: serde_json::Error| about(path, format!("not a conversation: {error}"));
-    let mut value: serde_json::Value = serde_json::from_str(&text).map_err(unlike)?;
-    if let Some(sequence) = value.get_mut("sequence") {
-        value = sequence.take();
+    #[derive(Deserialize)]
+    struct Finding {
+        sequence: Option<Sequence>,
     }
-    serde_json::from_value(value).map_err(unlike)
+    let text = file::read_text(path, file::MAX_SCRIPT).map_err(|error| about(path, error))?;
+    let unlike = |error: serde_json::Error| about(path, format!("not a conversation: {error}"));
+    match serde_json::from_str(&text).map_err(unlike)? {
+        Finding { sequence: Some(sequence) } => Ok(sequence),
+        _ => serde_json::from_str(&text).map_err(unlike),
+    }
 }
 
 fn keep_sequence(path: &Path, sequence: &Sequence) -> io::Result<()> {
