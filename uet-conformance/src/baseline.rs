@@ -280,7 +280,7 @@ mod tests {
         assert!(serde_json::from_str::<Baseline>(&text).is_ok());
         assert!(serde_json::from_str::<Baseline>("{}").is_err());
         let read = |schema: &str, id: &str| {
-            let rule = format!(r#"{{"id":{id:?},"verdict":"fail"}}"#);
+            let rule = format!(r#"{{"id":"{id}","verdict":"fail"}}"#);
             let text = format!(r#"{{"schema":{schema},"rules":[{rule}],"x":[{{"a":0}}]}}"#);
             serde_json::from_str::<Baseline>(&text).map(|baseline| baseline.failed())
         };
