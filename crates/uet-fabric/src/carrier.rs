@@ -38,6 +38,15 @@ pub(crate) struct Carrier {
     began_at: Duration,
 }
 
+/// Creates a file that only its owner can read. Others may know its name and write to its folder, so a symbolic link there
+/// is an error.
+fn create_private(path: &str) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let mut options = File::options();
+    options.mode(0o600).custom_flags(nix::libc::O_NOFOLLOW);
+    options.write(true).create(true).truncate(true).open(path)
+}
+
 impl Carrier {
     /// Opens the link of the domain with this number in the process.
     pub(crate) fn open(interface: &Interface, settings: &Settings, number: u32) -> Result<Self> {
@@ -56,7 +65,7 @@ impl Carrier {
         });
         let capture = settings.capture_path(std::process::id(), number).map(|path| {
             let open = |file| Capture::new(Box::new(BufWriter::new(file)), Outer::default());
-            File::create(&path)
+            create_private(&path)
                 .and_then(open)
                 .map_err(|error| Error::from_io(&format!("FI_UET_CAPTURE: {path}"), &error))
         });

@@ -515,6 +515,29 @@ fn each_domain_has_its_own_capture() {
     b.done();
     drop((a, b, again));
     assert_eq!(ours().len(), 3, "{:?}", ours());
+    for name in ours() {
+        use std::os::unix::fs::PermissionsExt;
+        let path = format!("{folder}/{name}");
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600, "{path}");
+    }
+}
+
+/// Somebody else may know the name of a capture, and have put a link there.
+#[test]
+fn capture_does_not_follow_a_link() {
+    const PATH: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/linked-%p");
+    let path = PATH.replace("%p", &std::process::id().to_string());
+    // The number of the next domain is unknown, as tests run at the same time.
+    for number in 1..400 {
+        let number = if number > 1 { format!("-{number}") } else { String::new() };
+        let _ = std::os::unix::fs::symlink("victim", format!("{path}{number}"));
+    }
+    let settings = Settings::read(|name| {
+        [("iface", "lo"), ("capture", PATH)].iter().find(|(of, _)| *of == name).map(|(_, to)| (*to).into())
+    });
+    let settings = settings.unwrap();
+    assert!(Domain::open(&Interface::list(&settings).unwrap()[0], &settings).is_err());
+    assert!(!Path::new(env!("CARGO_TARGET_TMPDIR")).join("victim").exists());
 }
 
 #[test]

@@ -11,6 +11,7 @@ use core::mem::size_of;
 use core::ptr;
 use libc::{iovec, ssize_t};
 use uet_fabric::{Atomic, Code, Error, Result, atomic_opcode, atomic_width, datatype, supports};
+use uet_model::Memory;
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode};
 
 pub(crate) static OPS: AtomicOps = AtomicOps {
@@ -145,6 +146,11 @@ unsafe fn post(ep: &EndpointObject, posting: AtomicPosting) -> Result<()> {
     }
     if let Some(count) = remote_count {
         fits(operand.len(), bytes(count, width)?)?;
+    }
+    for other in [&compare, &result].into_iter().flatten() {
+        if other.len() < operand.len() {
+            return Err(Error::new(Code::EINVAL, "a compare or result buffer is shorter than the operand"));
+        }
     }
     if compare.is_some() && operand.len() != width {
         return Err(Error::new(Code::EINVAL, "a compare and swap takes one element"));

@@ -13,7 +13,7 @@ use uet_fabric::{AddressVector, Code, EventQueue, NAME_LENGTH, UNKNOWN_ADDRESS};
 #[repr(C)]
 pub(crate) struct Vector {
     fid: Fid,
-    ops: *const AvOps,
+    ops: &'static AvOps,
     pub(crate) addresses: Arc<AddressVector>,
     asynchronous: bool,
     events: OnceLock<Arc<EventQueue>>,

@@ -38,12 +38,12 @@ pub(crate) unsafe fn object<'a, T>(fid: *mut Fid) -> &'a T {
     unsafe { &*fid.cast::<T>() }
 }
 
-/// Gives an object to the application, which knows it by its first field.
+/// Gives an object to the application, which knows it by its first field. All threads of the application may use it.
 ///
 /// # Safety
 ///
 /// `T` must be `repr(C)` and start with a [`Fid`], and `to` must be valid for writing.
-pub(crate) unsafe fn publish<T>(object: T, to: *mut *mut Fid) {
+pub(crate) unsafe fn publish<T: Send + Sync>(object: T, to: *mut *mut Fid) {
     // SAFETY: the caller promises that `to` is valid.
     unsafe { to.write(Box::into_raw(Box::new(object)).cast()) };
 }

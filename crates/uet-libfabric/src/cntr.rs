@@ -13,7 +13,7 @@ use uet_fabric::{Code, Counter, Domain};
 #[repr(C)]
 pub(crate) struct CounterObject {
     fid: Fid,
-    ops: *const CntrOps,
+    ops: &'static CntrOps,
     pub(crate) counter: Arc<Counter>,
     domain: Domain,
 }

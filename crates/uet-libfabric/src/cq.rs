@@ -2,7 +2,7 @@
 
 use crate::av::write_text;
 use crate::call::{guard, guard_int, no_bind, no_ops, object, publish, reclaim};
-use crate::domain;
+use crate::domain::DomainObject;
 use crate::log::warn;
 use crate::sys::*;
 use core::ffi::{c_char, c_int, c_void};
@@ -13,17 +13,19 @@ use libc::ssize_t;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use uet_fabric::{Code, Completion, CompletionQueue, Domain, Result};
+use uet_fabric::{Code, Completion, CompletionQueue, Domain, Result, flags};
 use uet_wire::registry::ReturnCode;
 
 #[repr(C)]
 pub(crate) struct Queue {
     fid: Fid,
-    ops: *const CqOps,
+    ops: &'static CqOps,
     pub(crate) queue: Arc<CompletionQueue>,
     pub(crate) domain: Domain,
     /// The number of bytes of an entry, by the format that the application chose.
     entry: usize,
+    /// True if an error entry of the application ends before `err_data_size`.
+    short_errors: bool,
     signaled: AtomicBool,
 }
 
@@ -39,7 +41,7 @@ pub(crate) unsafe extern "C" fn open(
 ) -> c_int {
     guard_int(|| {
         // SAFETY: the caller passes null or a valid structure, and a domain of this provider.
-        let (attr, domain) = unsafe { (attr.as_mut(), domain::of(fid).clone()) };
+        let (attr, opened) = unsafe { (attr.as_mut(), object::<DomainObject>(fid)) };
         let (format, wait, size) = attr.map_or((0, WAIT_NONE, 0), |attr| {
             if attr.format == 0 {
                 attr.format = 1;
@@ -60,7 +62,18 @@ pub(crate) unsafe extern "C" fn open(
         let fid = Fid { class: CLASS_CQ, context, ops: &FID };
         // SAFETY: the object starts with a `Fid`, and the caller passes a valid place.
         unsafe {
-            publish(Queue { fid, ops: &OPS, queue, domain, entry, signaled: AtomicBool::new(false) }, to)
+            publish(
+                Queue {
+                    fid,
+                    ops: &OPS,
+                    queue,
+                    domain: opened.domain.clone(),
+                    entry,
+                    short_errors: opened.api_version < (1 << 16 | 5),
+                    signaled: AtomicBool::new(false),
+                },
+                to,
+            )
         };
         Ok(())
     })
@@ -186,20 +199,27 @@ unsafe extern "C" fn sreadfrom(
     })
 }
 
-unsafe extern "C" fn readerr(fid: *mut Fid, to: *mut CqErrEntry, _: u64) -> ssize_t {
+pub(crate) unsafe extern "C" fn readerr(fid: *mut Fid, to: *mut CqErrEntry, _: u64) -> ssize_t {
     guard(|| {
         // SAFETY: `open` made it.
-        let failed = unsafe { object::<Queue>(fid) }.queue.read_failed().ok_or(Code::EAGAIN)?;
-        if failed.completion.context == 0 {
+        let queue = unsafe { object::<Queue>(fid) };
+        let failed = queue.queue.read_failed().ok_or(Code::EAGAIN)?;
+        if failed.completion.context == 0 && failed.completion.flags & flags::RECV == 0 {
             // Nothing else names an operation without a context. Open MPI 4.1 then dereferences null.
             let code = ReturnCode::new(failed.return_code).unwrap_or_default();
             warn(&format!("an injected operation failed: error {} of libfabric, {code}", failed.code.0));
         }
-        // SAFETY: the caller passes a valid structure. Fields that later versions append stay as they are.
-        let to = unsafe { &mut *to };
-        to.entry = entry(&failed.completion);
-        (to.olen, to.err, to.prov_errno) = (failed.cut_off, failed.code.0, failed.return_code.into());
-        to.err_data_size = 0;
+        // SAFETY: the caller passes a structure of its version. Fields that later versions append stay as they are, so there
+        // is no reference to all of it.
+        unsafe {
+            (&raw mut (*to).entry).write(entry(&failed.completion));
+            (&raw mut (*to).olen).write(failed.cut_off);
+            (&raw mut (*to).err).write(failed.code.0);
+            (&raw mut (*to).prov_errno).write(failed.return_code.into());
+            if !queue.short_errors {
+                (&raw mut (*to).err_data_size).write(0);
+            }
+        }
         Ok(1)
     })
 }

@@ -1,6 +1,7 @@
 //! `fid_domain`.
 
 use crate::call::{guard_int, no_control, no_ops, object, publish, reclaim};
+use crate::fabric::Fabric;
 use crate::info::{domain_name, read_name};
 use crate::log::settings;
 use crate::sys::*;
@@ -12,9 +13,11 @@ use uet_fabric::{Code, Domain, Error, Interface, Result};
 #[repr(C)]
 pub(crate) struct DomainObject {
     fid: Fid,
-    ops: *const DomainOps,
-    mr: *const MrOps,
+    ops: &'static DomainOps,
+    mr: &'static MrOps,
     pub(crate) domain: Domain,
+    /// The version of the interface that the application was written for.
+    pub(crate) api_version: u32,
 }
 
 static FID: Ops = Ops { size: size_of::<Ops>(), close, bind, control: no_control, ops_open: no_ops };
@@ -32,18 +35,19 @@ static OPS: DomainOps = DomainOps {
 };
 
 pub(crate) unsafe extern "C" fn open(
-    _: *mut Fid,
+    fabric: *mut Fid,
     info: *mut Info,
     to: *mut *mut Fid,
     context: *mut c_void,
 ) -> c_int {
     guard_int(|| {
-        // SAFETY: the application passes an `fi_info` of this provider.
-        let interface = unsafe { interface_of(&*info) }?;
+        // SAFETY: the application passes a fabric and an `fi_info` of this provider.
+        let (interface, api_version) =
+            unsafe { (interface_of(&*info)?, object::<Fabric>(fabric).api_version) };
         let domain = Domain::open(&interface, settings()?)?;
         let fid = Fid { class: CLASS_DOMAIN, context, ops: &FID };
         // SAFETY: the object starts with a `Fid`, and the caller passes a valid place.
-        unsafe { publish(DomainObject { fid, ops: &OPS, mr: &mr::OPS, domain }, to) };
+        unsafe { publish(DomainObject { fid, ops: &OPS, mr: &mr::OPS, domain, api_version }, to) };
         Ok(())
     })
 }

@@ -16,13 +16,14 @@ use uet_fabric::{Code, Endpoint, EndpointOptions, Error, NAME_LENGTH, Result, fl
 #[repr(C)]
 pub(crate) struct EndpointObject {
     fid: Fid,
-    ops: *const EpOps,
-    cm: *const CmOps,
-    msg: *const MsgOps,
-    rma: *const RmaOps,
-    tagged: *const TaggedOps,
-    atomic: *const AtomicOps,
-    collective: *const c_void,
+    ops: &'static EpOps,
+    cm: &'static CmOps,
+    msg: &'static MsgOps,
+    rma: &'static RmaOps,
+    tagged: &'static TaggedOps,
+    atomic: &'static AtomicOps,
+    /// Null.
+    collective: usize,
     pub(crate) endpoint: Endpoint,
     /// The flags of operations that do not pass their own.
     send_flags: AtomicU64,
@@ -92,7 +93,7 @@ pub(crate) unsafe extern "C" fn open(
             rma: &rma::OPS,
             tagged: &tagged::OPS,
             atomic: &atomic::OPS,
-            collective: ptr::null(),
+            collective: 0,
             endpoint: Endpoint::open(domain, options)?,
             send_flags: AtomicU64::new(tx.map_or(0, |tx| tx.op_flags)),
             receive_flags: AtomicU64::new(rx.map_or(0, |rx| rx.op_flags)),
@@ -220,23 +221,38 @@ unsafe extern "C" fn getopt(
         if option != OPT_MIN_MULTI_RECV {
             return Err(Error::from(Code(92)));
         }
-        // SAFETY: `open` made the object; for this option, the caller passes the place of a `size_t`.
+        // SAFETY: `open` made the object, and the caller passes `*length` bytes of room.
         unsafe {
-            value.cast::<usize>().write(object::<EndpointObject>(fid).endpoint.min_multi_receive());
-            length.write(size_of::<usize>());
+            if length.replace(size_of::<usize>()) < size_of::<usize>() {
+                return Err(Code::ETOOSMALL.into());
+            }
+            let option = object::<EndpointObject>(fid).endpoint.min_multi_receive();
+            value.cast::<usize>().write_unaligned(option);
         }
         Ok(())
     })
 }
 
-unsafe extern "C" fn setopt(fid: *mut Fid, _: c_int, option: c_int, value: *const c_void, _: usize) -> c_int {
+unsafe extern "C" fn setopt(
+    fid: *mut Fid,
+    _: c_int,
+    option: c_int,
+    value: *const c_void,
+    length: usize,
+) -> c_int {
     guard_int(|| {
         if option != OPT_MIN_MULTI_RECV {
             // FI_ENOPROTOOPT
             return Err(Error::from(Code(92)));
         }
-        // SAFETY: `open` made the object; for this option, the caller passes a `size_t`.
-        unsafe { object::<EndpointObject>(fid).endpoint.set_min_multi_receive(value.cast::<usize>().read()) };
+        if length != size_of::<usize>() {
+            return Err(Code::EINVAL.into());
+        }
+        // SAFETY: `open` made the object, and the caller passes `length` bytes.
+        unsafe {
+            let option = value.cast::<usize>().read_unaligned();
+            object::<EndpointObject>(fid).endpoint.set_min_multi_receive(option);
+        }
         Ok(())
     })
 }
@@ -302,4 +318,56 @@ unsafe extern "C" fn shutdown(_: *mut Fid, _: u64) -> c_int {
 
 unsafe extern "C" fn join(_: *mut Fid, _: *const c_void, _: u64, _: *mut *mut Fid, _: *mut c_void) -> c_int {
     -Code::ENOSYS.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{av, cq, fabric};
+    use core::mem::{offset_of, zeroed};
+
+    /// An application of version 1.4 passes lengths and structures that are too small.
+    #[test]
+    fn nothing_is_read_or_written_beyond_the_callers_memory() {
+        const NONE: *mut c_void = ptr::null_mut();
+        let mut fids = [ptr::null_mut(); 5];
+        let [fabric, domain, av, cq, ep] = fids.each_mut().map(|fid| &raw mut *fid);
+        // SAFETY: zero is a value of every field, the places are valid, and all objects come from `open`.
+        unsafe {
+            let (mut info, mut attr): (Info, FabricAttr) = (zeroed(), zeroed());
+            attr.api_version = 1 << 16 | 4;
+            assert_eq!(fabric::open(&raw mut attr, fabric, NONE), 0);
+            assert_eq!(domain::open(*fabric, &raw mut info, domain, NONE), 0);
+            assert_eq!(av::open(*domain, ptr::null_mut(), av, NONE), 0);
+            assert_eq!(cq::open(*domain, ptr::null_mut(), cq, NONE), 0);
+            assert_eq!(open(*domain, &raw mut info, ep, NONE), 0);
+            assert_eq!((bind(*ep, *av, 0), bind(*ep, *cq, flags::SEND | flags::RECV)), (0, 0));
+            assert_eq!(control(*ep, ENABLE, NONE), 0);
+
+            let (mut value, mut length) = ([0_u32; 2], 4);
+            let place = (&raw mut value).cast::<c_void>();
+            assert_eq!(getopt(*ep, 0, OPT_MIN_MULTI_RECV, place, &raw mut length), -Code::ETOOSMALL.0);
+            assert_eq!((value, length), ([0; 2], size_of::<usize>()));
+            assert_eq!(setopt(*ep, 0, OPT_MIN_MULTI_RECV, place, 4), -Code::EINVAL.0);
+            assert_eq!(setopt(*ep, 0, OPT_MIN_MULTI_RECV, place, length), 0);
+
+            let mut memory = [0_u64; 4];
+            let ioc = |count| Ioc { addr: (&raw const memory).cast_mut().cast(), count };
+            let (four, mut one) = (ioc(4), ioc(1));
+            let (uint64, sum, list) = (7, 2, ptr::null_mut());
+            let own = object::<EndpointObject>(*ep).endpoint.name();
+            let peer = object::<Vector>(*av).addresses.insert(own);
+            let fetch = atomic::OPS.readwritev;
+            let short = fetch(*ep, &four, list, 1, &raw mut one, list, 1, peer, 0, 0, uint64, sum, NONE);
+            assert_eq!(short, -(Code::EINVAL.0 as isize));
+
+            let context = (&raw mut memory).cast();
+            assert_eq!((tagged::OPS.recv)(*ep, context, 8, NONE, u64::MAX, 5, 0, context), 0);
+            assert_eq!(cancel(*ep, context), 0);
+            let mut error = [0xaa_u8; size_of::<CqErrEntry>()];
+            assert_eq!(cq::readerr(*cq, (&raw mut error).cast(), 0), 1);
+            assert_eq!(error[offset_of!(CqErrEntry, err_data_size)..], [0xaa; size_of::<usize>()]);
+            close(*ep);
+        }
+    }
 }

@@ -18,7 +18,7 @@ const PEEK: u64 = 1 << 19;
 #[repr(C)]
 pub(crate) struct QueueObject {
     fid: Fid,
-    ops: *const EqOps,
+    ops: &'static EqOps,
     pub(crate) events: Arc<EventQueue>,
 }
 
@@ -101,8 +101,12 @@ unsafe extern "C" fn readerr(_: *mut Fid, _: *mut c_void, _: u64) -> ssize_t {
 
 unsafe extern "C" fn write(fid: *mut Fid, kind: u32, from: *const c_void, length: usize, _: u64) -> ssize_t {
     guard(|| {
-        // SAFETY: the caller passes `length` bytes.
-        let body = unsafe { core::slice::from_raw_parts(from.cast::<u8>(), length) }.to_vec();
+        let body = match length {
+            // `from` may be null.
+            0 => Vec::new(),
+            // SAFETY: the caller passes `length` bytes.
+            _ => unsafe { core::slice::from_raw_parts(from.cast::<u8>(), length) }.to_vec(),
+        };
         // SAFETY: `open` made it.
         unsafe { object::<QueueObject>(fid) }.events.push(Event { kind, body });
         Ok(length as isize)
@@ -132,3 +136,20 @@ unsafe extern "C" fn sread(
 }
 
 const _: () = assert!(size_of::<EqEntry>() == 3 * size_of::<usize>());
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_may_have_no_body() {
+        let (mut eq, mut kind) = (ptr::null_mut(), 0);
+        // SAFETY: the places are valid, and null stands for no attributes and no bytes.
+        unsafe {
+            assert_eq!(open(ptr::null_mut(), ptr::null_mut(), &raw mut eq, ptr::null_mut()), 0);
+            assert_eq!(write(eq, 7, ptr::null(), 0, 0), 0);
+            assert_eq!((read(eq, &raw mut kind, ptr::dangling_mut(), 0, 0), kind), (0, 7));
+            close(eq);
+        }
+    }
+}

@@ -10,11 +10,11 @@ use core::mem::size_of;
 use uet_fabric::{Code, Result};
 
 #[repr(C)]
-struct Fabric {
+pub(crate) struct Fabric {
     fid: Fid,
-    ops: *const FabricOps,
-    /// libfabric writes it.
-    api_version: u32,
+    ops: &'static FabricOps,
+    /// The version that the application was written for. libfabric writes it.
+    pub(crate) api_version: u32,
 }
 
 static FID: Ops = Ops { size: size_of::<Ops>(), close, bind: no_bind, control: no_control, ops_open: no_ops };

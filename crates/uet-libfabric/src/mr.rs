@@ -6,14 +6,14 @@ use crate::memory::Buffer;
 use crate::sys::*;
 use core::ffi::{c_int, c_void};
 use core::mem::size_of;
-use core::ptr;
 use libc::iovec;
 use uet_fabric::{Code, Domain, Region, Result};
 
 #[repr(C)]
 struct Registration {
     fid: Fid,
-    descriptor: *mut c_void,
+    /// Null.
+    descriptor: usize,
     key: u64,
     region: Region,
     domain: Domain,
@@ -38,9 +38,7 @@ unsafe fn register(
     let region = domain.register(Box::new(buffer), access, Some(key))?;
     let fid = Fid { class: CLASS_MR, context, ops: &FID };
     // SAFETY: the object starts with a `Fid`, and the caller promises a valid place.
-    unsafe {
-        publish(Registration { fid, descriptor: ptr::null_mut(), key: region.key, region, domain }, to)
-    };
+    unsafe { publish(Registration { fid, descriptor: 0, key: region.key, region, domain }, to) };
     Ok(())
 }
 

@@ -55,6 +55,12 @@ pub(crate) struct Fid {
     pub(crate) ops: *const Ops,
 }
 
+// SAFETY: nothing writes the fields after the object is published, `ops` is a constant table, and the provider only hands
+// `context` back.
+unsafe impl Send for Fid {}
+// SAFETY: as above.
+unsafe impl Sync for Fid {}
+
 #[repr(C)]
 pub(crate) struct Ops {
     pub(crate) size: usize,
@@ -237,6 +243,7 @@ pub(crate) struct CqErrEntry {
     pub(crate) err: c_int,
     pub(crate) prov_errno: c_int,
     pub(crate) err_data: *mut c_void,
+    /// Since version 1.5 of the interface.
     pub(crate) err_data_size: usize,
 }
 
