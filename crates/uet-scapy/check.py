@@ -96,11 +96,28 @@ def check(uet, case, options):
     return None if built == data else f"built: {built.hex()}"
 
 
+def edges(uet):
+    """Checks inputs that no vector has."""
+    for length in range(8):
+        native = IP(src="10.0.0.1", dst="10.0.0.2", proto=uet.IP_PROTO) / Raw(b"\x0b" * length)
+        assert bytes(IP(bytes(native))) == bytes(native), native
+    assert Raw in uet.UETEntropy(b"\0\0\0\0\x0b")
+    for wrong in {"udp_port": "x"}, {"udp_port": 65536}, {"ip_proto": 256}, {"trailer": "x"}:
+        try:
+            uet.uet_settings(**wrong)
+        except ValueError:
+            continue
+        raise AssertionError(f"{wrong} is accepted")
+    packet = IP() / UDP(chksum=7) / uet.UETRequest()
+    assert uet.uet_with_crc(packet)[UDP].chksum == 0 and packet[UDP].chksum == 7
+
+
 def main(arguments):
     if not arguments:
         print(__doc__, file=sys.stderr)
         return 2
     uet = load(arguments[0])
+    edges(uet)
     agreed, omitted, wrong = 0, collections.Counter(), 0
     for name, case, options in cases(pathlib.Path(*arguments[1:2] or [HERE.parent.parent / "vectors"])):
         reason = left_out(name, case, options)

@@ -46,8 +46,8 @@ class UETHeader(Packet):
 
     def guess_payload_class(self, payload):
         following = self.announced(payload)
-        # An incomplete header stays raw bytes.
-        return following if following and len(payload) >= following.length else Raw
+        # An incomplete header stays raw bytes. Raw has no length.
+        return following if following and len(payload) >= getattr(following, "length", 0) else Raw
 
     def is_first(self):
         """Returns whether a packet's security or delivery header is this one."""
@@ -1033,6 +1033,14 @@ class UET(UETHeader):
         return found if len(_pkt) >= found.length + (trailer.length if trailer else 0) else Raw
 
 
+class UETNative(UETHeader):
+    """Dissects a packet that follows IP directly."""
+
+    @classmethod
+    def dispatch_hook(cls, _pkt=None, *args, **kargs):
+        return UETEntropy if len(_pkt or b"") >= UETEntropy.length else Raw
+
+
 UETTss.type_of_new = UETTss().type
 _trailers = {"none": None, "crc": UETCrc, "icv": UETIcv}
 
@@ -1075,7 +1083,7 @@ def _bind(udp_port, ip_proto):
     """Makes these numbers mean UET, before any other protocol that a source port may announce."""
     for lower, layer, numbers in _bound:
         split_bottom_up(lower, layer, **numbers)
-    _bound[:] = [(UDP, UET, {"dport": udp_port}), (IP, UETEntropy, {"proto": ip_proto}), (IPv6, UETEntropy, {"nh": ip_proto})]
+    _bound[:] = [(UDP, UET, {"dport": udp_port}), (IP, UETNative, {"proto": ip_proto}), (IPv6, UETNative, {"nh": ip_proto})]
     for lower, layer, numbers in _bound:
         lower.payload_guess.insert(0, (numbers, layer))
 
@@ -1092,6 +1100,9 @@ def uet_settings(udp_port=UDP_PORT, ip_proto=IP_PROTO, trailer="none"):
     """
     if trailer not in _trailers:
         raise ValueError("trailer must be one of " + ", ".join(_trailers))
+    for name, number, most in ("udp_port", udp_port, 0xFFFF), ("ip_proto", ip_proto, 0xFF):
+        if not isinstance(number, int) or not 0 <= number <= most:
+            raise ValueError(f"{name} must be a number from 0 to {most}")
     _bind(udp_port, ip_proto)
     conf.contribs["UET"]["trailer"] = trailer
 
@@ -1118,13 +1129,13 @@ def uet_crc32c(data):
 
 
 def uet_with_crc(packet):
-    """Returns the packet with its CRC trailer.
+    """Returns a copy of the packet with its CRC trailer.
 
     The CRC covers all bytes from the IP source address on. It therefore needs a UDP checksum of 0.
     """
+    packet = packet / UETCrc()
     if UDP in packet:
         packet[UDP].chksum = 0
-    packet = packet / UETCrc()
     ip = packet[IP] if IP in packet else packet[IPv6]
     covered = bytes(ip)[12 if ip.version == 4 else 8:-UETCrc.length]
     packet[UETCrc].crc = uet_crc32c(covered)

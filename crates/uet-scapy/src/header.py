@@ -40,8 +40,8 @@ class UETHeader(Packet):
 
     def guess_payload_class(self, payload):
         following = self.announced(payload)
-        # An incomplete header stays raw bytes.
-        return following if following and len(payload) >= following.length else Raw
+        # An incomplete header stays raw bytes. Raw has no length.
+        return following if following and len(payload) >= getattr(following, "length", 0) else Raw
 
     def is_first(self):
         """Returns whether a packet's security or delivery header is this one."""
