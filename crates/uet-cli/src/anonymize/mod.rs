@@ -3,8 +3,10 @@
 //! | file | contents |
 //! | --- | --- |
 //! | `mapping.rs` | which value replaces which: permutations that a key selects |
+//! | `extensions.rs` | IPv6 extension headers |
 //! | this one | where the values stand in a frame, and the checksums that cover them |
 
+mod extensions;
 mod mapping;
 
 pub use mapping::Mapping;
@@ -13,7 +15,7 @@ use core::ops::Range;
 use std::collections::BTreeMap;
 use uet_packet_io::in_the_clear;
 use uet_packet_io::json::{Decoded, Record};
-use uet_wire::outer::{Ip, Ipv4};
+use uet_wire::outer::{Ip, Ipv4, Ipv6};
 use uet_wire::{Options, Packet, TrailerKind, crc};
 
 /// Replaces values in frames, and counts them.
@@ -104,6 +106,11 @@ impl Anonymizer {
             let options =
                 new.get_mut(ip + Ipv4::LAYOUT.bytes..).and_then(|rest| rest.get_mut(..options.len()));
             options.unwrap_or_default().fill(NO_OPERATION);
+        }
+        if let (Some(Ip::V6 { header, extensions }), Some(ip)) = (packet.ip, offsets.ip) {
+            let place =
+                new.get_mut(ip + Ipv6::LAYOUT.bytes..).and_then(|rest| rest.get_mut(..extensions.len()));
+            extensions::replace(&self.mapping, header.next_header(), place.unwrap_or_default());
         }
         let payload =
             new.get_mut(offsets.payload..).and_then(|rest| rest.get_mut(..packet.uet.payload.len()));

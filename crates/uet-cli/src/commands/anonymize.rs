@@ -58,7 +58,7 @@ const KEPT: [&str; 10] = [
     "lengths of packets, messages and payload",
     "times",
     "UDP ports and entropy values",
-    "VLAN tags, DSCP, ECN, TTL and IPv6 extension headers",
+    "VLAN tags, DSCP, ECN, TTL and the kinds of IPv6 extension headers",
     "classes of addresses: private, loopback, link-local, multicast, scope",
     "PSNs, PDCIDs and message IDs",
     "process ids, resource indexes, initiator ranks and restart tokens",

@@ -237,6 +237,40 @@ fn wrong_checksums_and_crcs_tell_nothing_about_the_old_bytes() {
 }
 
 #[test]
+fn ipv6_extension_headers_tell_no_address_and_no_data() {
+    const SECRET: [u8; 16] = *b"\xfd\x12secret address";
+    let plain = frame(&json!({"src": "fd00::1", "dst": "fd00::2", "payload_hex": "01020304",
+        "fields": {"pds.type": 2, "pds.psn": 7, "pds.spdcid": 1, "pds.dpdcid": 2}}));
+    let with = |first: u8, extension: &[u8]| {
+        let mut frame = plain.clone();
+        frame[14 + 5] += extension.len() as u8;
+        frame[14 + 6] = first;
+        frame.splice(14 + 40..14 + 40, extension.iter().copied());
+        frame
+    };
+    let mapped = Mapping::new(b"a key").address(SECRET.into());
+    let std::net::IpAddr::V6(mapped) = mapped else { panic!("{mapped}") };
+    let segments = [&[17, 4, 4, 1, 1, 0, 9, 9], &SECRET[..], &SECRET].concat();
+    let old_route = [&[17, 2, 0, 1, 0, 0, 0, 0], &SECRET[..]].concat();
+    let home = [&[17, 2, 1, 2, 0, 0, 0xc9, 16], &SECRET[..]].concat();
+    let unknown = [&[17, 2, 0x1e, 20], &SECRET[..], &[1; 4]].concat();
+    let mobility = [&[17, 2, 1, 0, 0xab, 0xcd, 0, 0], &SECRET[..]].concat();
+    for (first, extension, kept) in
+        [(43, segments, 2), (43, old_route, 1), (60, home, 1), (0, unknown, 0), (135, mobility, 0)]
+    {
+        let frame = with(first, &extension);
+        let new = replaced(&frame, frame.len(), TrailerKind::None);
+        let count = |bytes: &[u8]| new.windows(bytes.len()).filter(|window| *window == bytes).count();
+        assert_eq!((count(&SECRET[2..10]), count(&mapped.octets())), (0, kept), "{first} {new:x?}");
+        assert_eq!(new[14 + 40..14 + 42], [17, extension[1]]);
+        assert_eq!(count(&[0xab, 0xcd]), 0);
+        // The capture ends within the header.
+        let cut = replaced(&frame, 14 + 40 + 20, TrailerKind::None);
+        assert!(!cut.windows(6).any(|window| window == &SECRET[2..8]), "{first} {cut:x?}");
+    }
+}
+
+#[test]
 fn one_key_gives_one_capture_and_no_key_a_new_one_each_time() {
     let learn = &captures("corpora/captures/learn")[0];
     let out = file("again.pcapng", b"");
