@@ -358,7 +358,8 @@ fn packet<'a>(block: &PcapBlockOwned<'a>, section: &mut Section) -> Result<Optio
                 return Err(format!("a packet of {} bytes exceeds its block", block.caplen));
             };
             let ticks = u64::from(block.ts_high) << 32 | u64::from(block.ts_low);
-            let seconds = ((ticks / interface.resolution) as i64).saturating_add(interface.offset);
+            let seconds = i128::from(ticks / interface.resolution) + i128::from(interface.offset);
+            let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
             let time = time(seconds, ticks % interface.resolution, interface.resolution);
             record(*interface, time, data, block.origlen)
         }

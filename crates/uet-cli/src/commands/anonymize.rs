@@ -5,10 +5,11 @@ use super::ethernet_capture::{EthernetCapture, check_distinct};
 use super::{Deployment, Outcome, about, add_secrets, complain, records};
 use crate::anonymize::{Anonymizer, Mapping};
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use serde_json::json;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use uet_conformance::passive::Origin;
 use uet_conformance::{Instance, RULES};
 use uet_packet_io::input::{InputError, Taker};
@@ -34,17 +35,17 @@ use uet_wire::Start;
 
 Exit codes:
   0  done
-  2  usage, or unreadable input")]
+  2  usage, or unreadable input. The packets before the damage are written")]
 pub(super) struct Anonymize {
     /// A capture
     #[arg(value_name = "IN")]
     input: PathBuf,
-    /// The new capture
+    /// The new capture, `-` for standard output
     #[arg(value_name = "OUT")]
     output: PathBuf,
     /// Key of the replacements: captures with one key have equal replacements. A holder of the key can undo them
     /// [default: random]
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
     seed: Option<String>,
     /// Write what was replaced, and how often, to this file, as JSON
     #[arg(long, value_name = "FILE")]
@@ -69,7 +70,21 @@ const KEPT: [&str; 10] = [
 
 impl Anonymize {
     pub(super) fn run(&self) -> io::Result<Outcome> {
-        check_distinct("OUT", &self.output, std::slice::from_ref(&self.input))?;
+        let output = (self.output != Path::new("-")).then_some(self.output.as_path());
+        if output.is_none() && io::stdout().is_terminal() {
+            return Err(io::Error::other("a terminal cannot show a capture: name a file, or use a pipe"));
+        }
+        let inputs = [Some(&self.input), self.deployment.keys.as_ref()].into_iter().flatten();
+        let mut inputs: Vec<PathBuf> = inputs.cloned().collect();
+        check_distinct("OUT", &self.output, &inputs)?;
+        if let Some(manifest) = &self.manifest {
+            inputs.push(self.output.clone());
+            check_distinct("--manifest", manifest, &inputs)?;
+        }
+        let about_output = |error| match output {
+            Some(path) => about(path, error),
+            None => error,
+        };
         let mapping = match &self.seed {
             Some(seed) => Mapping::new(seed.as_bytes()),
             None => {
@@ -82,17 +97,21 @@ impl Anonymize {
             decoder: self.deployment.decoder(false)?,
             anonymizer: Anonymizer::new(mapping, self.deployment.options()),
             out: None,
-            output: self.output.clone(),
+            output: output.map(Path::to_owned),
             section: String::new(),
             comment: String::new(),
             counts: AnonymizedPackets::default(),
         };
-        match records(&self.input, Start::Eth, &mut rewriter) {
-            Ok(()) => {}
-            Err(InputError::Sink(error)) => return Err(about(&self.output, error)),
-            Err(error) => return Err(about(&self.input, error)),
-        }
-        rewriter.out().map_err(|error| about(&self.output, error))?;
+        let damaged = match records(&self.input, Start::Eth, &mut rewriter) {
+            Ok(()) => false,
+            Err(InputError::Sink(error)) => return Err(about_output(error)),
+            Err(error) if rewriter.counts.packets == 0 => return Err(about(&self.input, error)),
+            Err(error) => {
+                complain(about(&self.input, error));
+                true
+            }
+        };
+        rewriter.out().map_err(about_output)?;
         let Anonymization { anonymizer, out, counts, .. } = rewriter;
         let AnonymizedPackets { packets, decrypted, secured, unread, comments } = counts;
         if secured > 0 {
@@ -107,7 +126,7 @@ impl Anonymize {
                 counted(unread, "packet")
             ));
         }
-        out.map_or(Ok(()), EthernetCapture::finish).map_err(|error| about(&self.output, error))?;
+        out.map_or(Ok(()), EthernetCapture::finish).map_err(about_output)?;
         if let Some(path) = &self.manifest {
             let manifest = json!({
                 "packets": packets, "written": packets - secured - unread, "decrypted": decrypted,
@@ -117,7 +136,7 @@ impl Anonymize {
             let text = format!("{}\n", serde_json::to_string_pretty(&manifest)?);
             file::replace(path, text).map_err(|error| about(path, error))?;
         }
-        Ok(Outcome::Ok)
+        Ok(if damaged { Outcome::UsageError } else { Outcome::Ok })
     }
 }
 
@@ -138,7 +157,8 @@ struct Anonymization {
     anonymizer: Anonymizer,
     /// Started with the first packet.
     out: Option<EthernetCapture>,
-    output: PathBuf,
+    /// The file; `None` for standard output.
+    output: Option<PathBuf>,
     /// The comments of the new capture and of its next packet.
     section: String,
     comment: String,
@@ -149,7 +169,7 @@ impl Anonymization {
     fn out(&mut self) -> io::Result<&mut EthernetCapture> {
         let out = match self.out.take() {
             Some(out) => out,
-            None => EthernetCapture::create(Some(&self.output), &self.section)?,
+            None => EthernetCapture::create(self.output.as_deref(), &self.section)?,
         };
         Ok(self.out.insert(out))
     }

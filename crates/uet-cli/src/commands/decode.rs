@@ -115,6 +115,9 @@ impl Decode {
         } else if is_capture && stdout.is_terminal() {
             return Err(io::Error::other("a terminal cannot show a capture: use --output FILE, or a pipe"));
         }
+        if let Some(folder) = self.output.as_deref().filter(|_| !is_capture) {
+            check_distinct("--output", &folder.join("packets.parquet"), &self.inputs)?;
+        }
         let tables = TablesTo { output: self.output.clone().filter(|_| !is_capture) };
         let mut printer = Printer {
             format: self.format,

@@ -1,11 +1,11 @@
 //! `uet decrypt`
 
+use super::ethernet_capture::{WrittenTimes, check_distinct};
 use super::{Deployment, Outcome, about, add_secrets, complain, records};
 use clap::Args;
 use std::io::{self, BufWriter};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::time::Duration;
 use uet_packet_io::capture::{CaptureWriter, CapturedFrame, LinkType};
 use uet_packet_io::file::Replacement;
 use uet_packet_io::input::{InputError, Taker};
@@ -36,11 +36,14 @@ pub(super) struct Decrypt {
 
 impl Decrypt {
     pub(super) fn run(&self) -> io::Result<Outcome> {
+        let inputs = [Some(&self.input), self.deployment.keys.as_ref()].into_iter().flatten();
+        check_distinct("OUT", &self.output, &inputs.cloned().collect::<Vec<_>>())?;
         let mut rewriter = Rewriter {
             decoder: self.deployment.decoder(false)?,
             out: None,
             output: self.output.clone(),
             counts: Counts::default(),
+            times: WrittenTimes::default(),
         };
         match records(&self.input, Start::Eth, &mut rewriter) {
             Ok(()) => {}
@@ -51,6 +54,7 @@ impl Decrypt {
             return Err(about(&self.input, "the capture holds no keys; give them with --keys FILE"));
         }
         let Counts { packets, opened, forged, unknown } = rewriter.counts;
+        rewriter.times.complain();
         rewriter.finish()?;
         complain(format_args!(
             "{packets} packets, {opened} decrypted, {forged} not authentic, {unknown} without a fitting key"
@@ -73,6 +77,7 @@ struct Rewriter {
     out: Option<(LinkType, CaptureWriter<BufWriter<Replacement>>)>,
     output: PathBuf,
     counts: Counts,
+    times: WrittenTimes,
 }
 
 impl Rewriter {
@@ -94,7 +99,7 @@ impl Rewriter {
 
 impl Taker for Rewriter {
     fn packet(&mut self, record: Record<'_>) -> io::Result<ControlFlow<()>> {
-        let Rewriter { decoder, out, output, counts } = self;
+        let Rewriter { decoder, out, output, counts, times } = self;
         counts.packets += 1;
         let link = match record.start {
             Start::Eth => LinkType::Ethernet,
@@ -119,8 +124,7 @@ impl Taker for Rewriter {
         if *started != link {
             return Err(io::Error::other("the capture has interfaces of two link types"));
         }
-        let nanoseconds = record.time.map_or(0, |time| time.as_nanosecond());
-        let time = Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(0));
+        let time = times.of(&record);
         match in_the_clear(&decoded) {
             Some(clear) => writer.write(&CapturedFrame::new(time, &clear))?,
             None => writer

@@ -1,5 +1,6 @@
 //! Writes packets of a capture into another one, with other comments or without some of the packets.
 
+use super::check::counted;
 use super::complain;
 use core::time::Duration;
 use std::io::{self, BufWriter, Write};
@@ -16,6 +17,33 @@ pub(super) struct EthernetCapture {
     writer: CaptureWriter<BufWriter<Box<dyn Write>>>,
     /// Number of packets without an IP header.
     left_out: u64,
+    times: WrittenTimes,
+}
+
+/// Times of packets as a capture with a resolution of nanoseconds has them. It ends in 2554.
+#[derive(Debug, Default)]
+pub(super) struct WrittenTimes {
+    /// Number of packets whose time does not fit.
+    lost: u64,
+}
+
+impl WrittenTimes {
+    /// Returns the time since 1970, or 0 if the packet has none or it does not fit.
+    pub(super) fn of(&mut self, record: &Record<'_>) -> Duration {
+        let Some(time) = record.time else { return Duration::ZERO };
+        let nanoseconds = u64::try_from(time.as_nanosecond());
+        self.lost += u64::from(nanoseconds.is_err());
+        Duration::from_nanos(nanoseconds.unwrap_or(0))
+    }
+
+    pub(super) fn complain(&self) {
+        if self.lost > 0 {
+            let packets = counted(self.lost, "packet");
+            complain(format_args!(
+                "warning: {packets} had times outside 1970 to 2554, which the new capture cannot hold"
+            ));
+        }
+    }
 }
 
 impl EthernetCapture {
@@ -27,7 +55,7 @@ impl EthernetCapture {
             None => Box::new(io::stdout()),
         };
         let writer = CaptureWriter::commented(BufWriter::new(out), LinkType::Ethernet, "uet", comment)?;
-        Ok(EthernetCapture { file, writer, left_out: 0 })
+        Ok(EthernetCapture { file, writer, left_out: 0, times: WrittenTimes::default() })
     }
 
     /// Writes a packet with a comment, which may be empty.
@@ -49,8 +77,7 @@ impl EthernetCapture {
         }
         let wire = frame.len() + record.wire;
         frame.extend(record.bytes);
-        let nanoseconds = record.time.map_or(0, |time| time.as_nanosecond());
-        let time = Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(0));
+        let time = self.times.of(record);
         self.writer.write(&CapturedFrame { wire, comment, ..CapturedFrame::new(time, &frame) })
     }
 
@@ -67,18 +94,25 @@ impl EthernetCapture {
                 self.left_out
             ));
         }
+        self.times.complain();
         self.writer.finish()?.flush()?;
         self.file.map_or(Ok(()), Replacement::commit)
     }
 }
 
-/// Fails if an output would replace one of the inputs.
+/// Fails if an output would replace one of the inputs, or another output that is listed with them.
 pub(super) fn check_distinct(option: &str, output: &Path, inputs: &[PathBuf]) -> io::Result<()> {
-    let same = |input: &PathBuf| {
-        input.canonicalize().is_ok_and(|input| output.canonicalize().is_ok_and(|output| output == input))
+    // A file that is not there yet has a folder.
+    let place = |path: &Path| {
+        let file = || Some(path.parent()?.join(".").canonicalize().ok()?.join(path.file_name()?));
+        path.canonicalize().ok().or_else(file)
     };
-    match inputs.iter().any(same) {
-        true => Err(io::Error::other(format!("{}: {option} would replace its input", output.display()))),
+    let same = |input: &PathBuf| place(output).is_some_and(|output| place(input) == Some(output));
+    match output != Path::new("-") && inputs.iter().any(same) {
+        true => Err(io::Error::other(format!(
+            "{}: {option} would replace its input or another output",
+            output.display()
+        ))),
         false => Ok(()),
     }
 }

@@ -1,6 +1,7 @@
 //! `uet stats`
 
 use super::check::counted;
+use super::ethernet_capture::check_distinct;
 use super::live::{Live, Watch};
 use super::{Deployment, Outcome, about, add_secrets, readable, records};
 use crate::simulate::plot::{self, Plot, PlotLine};
@@ -65,6 +66,9 @@ enum StatsFormat {
 
 impl Stats {
     pub(super) fn run(&self) -> io::Result<Outcome> {
+        if let Some(path) = &self.series {
+            check_distinct("--series", path, &self.inputs)?;
+        }
         let mut reader =
             Reader { decoder: Some(self.deployment.decoder(false)?), number: 0, stats: Measured::default() };
         if let Some(interface) = &self.live.interface {

@@ -334,6 +334,23 @@ fn its_input_is_not_replaced() {
     assert!(run.code == 2 && run.err.contains("no-such-file"), "{}", run.err);
 }
 
+#[test]
+fn the_new_capture_may_go_to_a_pipe_and_holds_what_could_be_read() {
+    let capture = fs::read(&captures("corpora/captures/learn")[0]).unwrap();
+    let cut = file("cut.pcapng", &capture[..capture.len() / 2]);
+    let out = file("cut-after.pcapng", b"");
+    let run = uet(&["anonymize", "--seed", "a key", &cut, &out]);
+    assert!(run.code == 2 && run.err.contains("the file ends in the middle of a block"), "{}", run.err);
+    assert!(packets(&out, &[]).len() > 3);
+    let piped = std::process::Command::new(env!("CARGO_BIN_EXE_uet"))
+        .args(["anonymize", "--seed", "a key", &cut, "-"])
+        .output()
+        .unwrap();
+    assert!(piped.stdout == fs::read(&out).unwrap() && !Path::new("-").exists());
+    let run = uet(&["anonymize", "--seed", "", &cut, &out]);
+    assert!(run.code == 2 && run.err.contains("--seed"), "{}", run.err);
+}
+
 /// Damaged packets keep their length, their error and their findings, and cause no panic.
 #[test]
 fn random_damage_keeps_its_findings() {

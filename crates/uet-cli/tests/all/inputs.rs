@@ -340,6 +340,50 @@ fn corrupt_blocks_are_named_with_their_offset() {
 }
 
 #[test]
+fn times_that_do_not_fit_are_not_others() {
+    let order = Order::Little;
+    let ticks = |ticks| enhanced(order, 0, ticks, 60, &write()[..60]);
+    let parts =
+        [section(order), interface(order, 1, Some(0), None), ticks(u64::MAX), ticks(1 << 35), ticks(1)];
+    let (run, packets) = json("times.pcapng", &parts.concat());
+    assert_eq!(
+        (packets[0]["time"].clone(), packets[2]["time"].is_string()),
+        (Value::Null, true),
+        "{}",
+        run.out
+    );
+    let path = file("times.pcapng", &parts.concat());
+    let run = uet(&["anonymize", &path, &file("times-after.pcapng", b"")]);
+    assert!(run.err.contains("warning: 1 packet had times outside 1970 to 2554"), "{}", run.err);
+}
+
+#[test]
+fn outputs_replace_neither_inputs_nor_each_other() {
+    let content = simple(&[write()]);
+    let capture = file("packets.parquet", &content);
+    let folder = std::path::Path::new(&capture).parent().unwrap().to_str().unwrap();
+    let new = format!("{folder}/new");
+    let key_text =
+        format!("[[domain]]\nsdi = 1\nmode = \"direct\"\nkeys = {{ 0 = \"{}\" }}\n", "5a".repeat(32));
+    let keys = file("distinct.toml", key_text.as_bytes());
+    for words in [
+        &["decrypt", "--keys", &keys, &capture, &capture][..],
+        &["decrypt", "--keys", &keys, &capture, &keys],
+        &["anonymize", "--manifest", &capture, &capture, &new],
+        &["anonymize", "--manifest", &new, &capture, &format!("{folder}/./new")],
+        &["stats", "--series", &capture, &capture],
+        &["decode", "--format", "parquet", "-o", folder, &capture],
+    ] {
+        let run = uet(words);
+        assert!(run.code == 2 && run.err.contains("would replace its input"), "{words:?}: {}", run.err);
+        assert_eq!(
+            (std::fs::read(&capture).unwrap(), std::fs::read_to_string(&keys).unwrap()),
+            (content.clone(), key_text.clone())
+        );
+    }
+}
+
+#[test]
 fn skipped_packets_are_reported() {
     let frame = write();
     let mut elsewhere = frame.clone();
