@@ -21,3 +21,4 @@ pub mod tables;
 pub mod tables;
 pub mod text;
 pub mod timeline;
+mod toml_error;

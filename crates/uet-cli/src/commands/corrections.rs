@@ -2,6 +2,7 @@
 
 use super::{about, line_at};
 use crate::near;
+use crate::toml_error;
 use serde::Deserialize;
 use std::io;
 use std::path::Path;
@@ -35,7 +36,8 @@ pub(super) fn read(path: &Path) -> io::Result<Corrections> {
 
 /// Parses the text of corrections. An error names the path and the line.
 pub fn parse(path: &Path, text: &str) -> io::Result<Corrections> {
-    let lines: CorrectionFile = toml::from_str(text).map_err(|error| about(path, error))?;
+    let lines: CorrectionFile =
+        toml::from_str(text).map_err(|error| about(path, toml_error::shown(&error)))?;
     let mut corrections: Vec<Correction> = Vec::new();
     for line in lines.requirements {
         let at = |place: usize, why: String| about(path, format!("line {}: {why}", line_at(text, place)));

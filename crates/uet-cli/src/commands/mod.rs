@@ -47,6 +47,7 @@ mod wireshark;
 
 use crate::near;
 use crate::progress::Progress;
+use crate::toml_error;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::collections::BTreeMap;
@@ -306,7 +307,7 @@ fn read_config(path: &Path, config: &mut Config) -> io::Result<()> {
 /// Sets the parameters of the NIC from the text of a file. An error names the path and the line.
 pub fn configure(path: &Path, text: &str, config: &mut Config) -> io::Result<()> {
     let table: BTreeMap<Spanned<String>, toml::Value> =
-        toml::from_str(text).map_err(|error| about(path, error))?;
+        toml::from_str(text).map_err(|error| about(path, toml_error::shown(&error)))?;
     for (name, value) in table {
         let value = serde_json::to_value(value)?;
         let line = line_at(text, name.span().start);

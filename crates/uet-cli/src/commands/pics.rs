@@ -4,6 +4,7 @@ use super::filter::capabilities;
 use super::run::read_result;
 use super::{Outcome, about};
 use crate::near;
+use crate::toml_error;
 use clap::Args;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -108,7 +109,7 @@ pub(super) fn read(path: &Path) -> io::Result<PicsForm> {
 /// Parses the text of a form. An error names the path.
 pub fn parse(path: &Path, text: &str) -> io::Result<PicsForm> {
     // The first parse names the place of an error; the second escapes its strings.
-    let form: PicsForm = toml::from_str(text).map_err(|error| about(path, error))?;
+    let form: PicsForm = toml::from_str(text).map_err(|error| about(path, toml_error::shown(&error)))?;
     let known = capabilities();
     if let Some(name) = form.capabilities.keys().find(|name| !known.contains(&name.as_str())) {
         return Err(about(path, near::unknown("capability that a rule needs", name, known.iter().copied())));
@@ -117,7 +118,7 @@ pub fn parse(path: &Path, text: &str) -> io::Result<PicsForm> {
         let known = catalogue::ALL.iter().map(|requirement| requirement.id);
         return Err(about(path, near::unknown("requirement", id, known)));
     }
-    let mut value = toml::from_str(text).map_err(|error| about(path, error))?;
+    let mut value = toml::from_str(text).map_err(|error| about(path, toml_error::shown(&error)))?;
     escape_value(&mut value);
     serde_json::from_value(value).map_err(|error| about(path, error))
 }

@@ -2,6 +2,7 @@
 
 use super::about;
 use crate::near;
+use crate::toml_error;
 use std::io;
 use std::path::Path;
 use uet_conformance::Statement;
@@ -27,11 +28,11 @@ pub fn parse(path: &Path, text: &str) -> io::Result<Statement> {
     // The first parse names the place of an error; the second escapes its strings.
     let advice = |error: toml::de::Error| {
         let remedy = remedy(error.message());
-        let error = error.to_string();
+        let error = toml_error::shown(&error);
         about(path, format_args!("not a statement in TOML (docs/adapter.md): {}{remedy}", error.trim_end()))
     };
     toml::from_str::<Statement>(text).map_err(advice)?;
-    let mut value = toml::from_str(text).map_err(|error| about(path, error))?;
+    let mut value = toml::from_str(text).map_err(|error| about(path, toml_error::shown(&error)))?;
     escape_value(&mut value);
     serde_json::from_value(value).map_err(|error| about(path, error))
 }

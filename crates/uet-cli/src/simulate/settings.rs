@@ -2,6 +2,7 @@
 
 use super::quantity::{Rate, Size, Span, text};
 use super::workload::{self, Workload};
+use crate::toml_error;
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
 use std::io;
@@ -318,7 +319,7 @@ impl Settings {
 
     /// Parses the text of settings.
     pub fn parse(text: &str) -> io::Result<Self> {
-        toml::from_str(text).map_err(io::Error::other)
+        toml::from_str(text).map_err(|error| io::Error::other(toml_error::shown(&error)))
     }
 
     /// Merges these settings with those of a file; these take precedence.

@@ -2,6 +2,7 @@
 
 use super::json;
 use super::settings::Settings;
+use crate::toml_error;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -64,7 +65,8 @@ impl Sweep {
     pub fn read(path: &Path) -> io::Result<Self> {
         let about = |error: &dyn std::fmt::Display| io::Error::other(format!("{}: {error}", path.display()));
         let text = file::read_text(path, file::MAX_SETTINGS).map_err(|error| about(&error))?;
-        let Document { mut scenario, sweep } = toml::from_str(&text).map_err(|error| about(&error))?;
+        let Document { mut scenario, sweep } =
+            toml::from_str(&text).map_err(|error| about(&toml_error::shown(&error)))?;
         scenario.relative_to(path.parent().unwrap_or(Path::new("")));
         for (name, values) in &sweep {
             if values.is_empty() {

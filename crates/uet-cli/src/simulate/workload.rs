@@ -1,6 +1,7 @@
 //! Workloads as TOML: jobs, and flows that wait for each other.
 
 use super::quantity::{Size, Span, text};
+use crate::toml_error;
 use serde::{Deserialize, Deserializer, de};
 use std::collections::HashMap;
 use std::fmt;
@@ -123,7 +124,8 @@ impl Workload {
     pub fn read(path: &Path) -> io::Result<Self> {
         let said = |line, reason: &dyn fmt::Display| wrong(path, line, reason);
         let text = file::read_text(path, file::MAX_RESULTS).map_err(|error| said(0, &error))?;
-        let WorkloadFile { hosts, job, flow } = toml::from_str(&text).map_err(|error| said(0, &error))?;
+        let WorkloadFile { hosts, job, flow } =
+            toml::from_str(&text).map_err(|error| said(0, &toml_error::shown(&error)))?;
         if job.is_empty() && flow.is_empty() {
             return Err(said(0, &"expected a [[job]] or a [[flow]]"));
         }

@@ -112,6 +112,17 @@ fn hostile_files_and_arguments_cannot_reach_the_terminal() {
     for option in ["--statement", "--config", "--baseline"] {
         assert_eq!(check(["run".as_ref(), option.as_ref(), broken.as_os_str()]), 2, "{option}");
     }
+    let key = file("key.toml", "[[requirements]]\n\"\\n::set-output name=x::y\" = 1\n[sweep]\n");
+    for words in [
+        &["check", "--catalogue"][..],
+        &["run", "--statement"],
+        &["run", "--config"],
+        &["simulate", "--sweep"],
+    ] {
+        let output = uet(words.iter().map(OsStr::new).chain([key.as_os_str(), OsStr::new("x")]));
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && !said.contains("\n::"), "{words:?}: {said}");
+    }
     for command in ["decode", "check"] {
         assert_eq!(check([command.as_ref(), broken.as_os_str()]), 2, "{command}");
     }
