@@ -5,11 +5,13 @@ RUN apk add --no-cache musl-dev
 WORKDIR /src
 COPY . .
 RUN CARGO_PROFILE_RELEASE_STRIP=symbols cargo build --locked --release -p uet-cli
+RUN mkdir -p /empty/work
 
 FROM scratch
 COPY --from=build /src/target/release/uet /usr/bin/uet
 COPY LICENSE-APACHE LICENSE-MIT /usr/share/doc/uet/
-# Nobody.
+# Nobody, who writes reports to /work. WORKDIR would make a folder of root.
+COPY --from=build --chown=65534:65534 /empty/ /
 USER 65534:65534
 WORKDIR /work
 ENTRYPOINT ["/usr/bin/uet"]
