@@ -77,8 +77,8 @@ impl Sums {
     }
 }
 
-/// Counts of response times, in buckets that are less than 1 % wide. Only buckets with a time take memory: a capture may
-/// have a hundred thousand directions with one time each.
+/// Counts of response times, in buckets that are less than 1 % wide. Only buckets with a time take memory: a
+/// capture may have thousands of directions with one time each.
 #[derive(Clone, Debug, Default)]
 pub struct ResponseTimes {
     /// By the largest time of the bucket, in nanoseconds.

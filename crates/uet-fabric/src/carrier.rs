@@ -38,8 +38,8 @@ pub(crate) struct Carrier {
     began_at: Duration,
 }
 
-/// Creates a file that only its owner can read. Others may know its name and write to its folder, so a symbolic link there
-/// is an error.
+/// Creates a file that only its owner can read. Others may know its name and write to its folder, so a symbolic
+/// link there is an error.
 fn create_private(path: &str) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
     let mut options = File::options();

@@ -209,8 +209,8 @@ pub(crate) unsafe extern "C" fn readerr(fid: *mut Fid, to: *mut CqErrEntry, _: u
             let code = ReturnCode::new(failed.return_code).unwrap_or_default();
             warn(&format!("an injected operation failed: error {} of libfabric, {code}", failed.code.0));
         }
-        // SAFETY: the caller passes a structure of its version. Fields that later versions append stay as they are, so there
-        // is no reference to all of it.
+        // SAFETY: the caller passes a structure of its version. Fields that later versions append stay as they
+        // are, so there is no reference to all of it.
         unsafe {
             (&raw mut (*to).entry).write(entry(&failed.completion));
             (&raw mut (*to).olen).write(failed.cut_off);

@@ -55,8 +55,8 @@ pub(crate) struct Fid {
     pub(crate) ops: *const Ops,
 }
 
-// SAFETY: nothing writes the fields after the object is published, `ops` is a constant table, and the provider only hands
-// `context` back.
+// SAFETY: nothing writes the fields after the object is published, `ops` is a constant table, and the provider
+// only hands `context` back.
 unsafe impl Send for Fid {}
 // SAFETY: as above.
 unsafe impl Sync for Fid {}
