@@ -102,6 +102,11 @@ impl Rules<'_> {
             let lost = self.suspect(side, "retx not told", !ack.retx(), 3);
             self.hold(PDS_ACK_002, with, !lost, || "the request has retx, and the ACK has not".into());
         }
+        // An ACK with retx answers a retransmission. If the first transmission has no retx, that one may be missing from
+        // the capture, and may have had another entropy and no mark.
+        if ack.retx() && !sent.retx {
+            return;
+        }
         if sent.marked && sent.times == 1 {
             let lost = self.suspect(side, "mark not told", !ack.m(), 2);
             self.hold(PDS_ACK_002, with, !lost, || "the request arrived marked, and m is 0".into());

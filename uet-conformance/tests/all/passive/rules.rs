@@ -119,7 +119,14 @@ fn an_ack_repeats_flags_and_entropy() {
     finds(&[marked(5), marked(6), told(5), told(6)], &[]);
 
     let elsewhere = |psn| frame(false, 9, 0, ack_of(psn, psn).done().unwrap(), None, b"");
-    finds(&[requests, vec![elsewhere(5), elsewhere(6), elsewhere(7)]].concat(), &[("CC-PATH-001", 7)]);
+    finds(
+        &[requests.clone(), vec![elsewhere(5), elsewhere(6), elsewhere(7)]].concat(),
+        &[("CC-PATH-001", 7)],
+    );
+    // The capture lacks the retransmissions that these ACKs answer.
+    let elsewhere = |psn| frame(false, 9, 0, ack_of(psn, psn).retx(true).done().unwrap(), None, b"");
+    let again = request(8, |r| r.retx(true));
+    finds(&[requests, vec![again, elsewhere(5), elsewhere(6), elsewhere(7)]].concat(), &[]);
 }
 
 #[test]
