@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
-use uet_observe::{Context, Direction, Event, Facts, Observed, Observer, Side};
+use uet_observe::{Context, Direction, Event, Facts, Observed, Observer, RudiFacts, Side};
 use uet_packet_io::json::Decoded;
+use uet_wire::pds::Pds;
 use uet_wire::registry::NackCode;
 use uet_wire::{PdcId, Units24};
 
@@ -30,6 +31,9 @@ pub struct Sums {
     pub payload: u64,
     /// Number of requests with `retx`, or with the PSN of an earlier one.
     pub retransmissions: u64,
+    /// Number of requests with the PSN of an earlier one and without `retx`: captured twice, or duplicated by the
+    /// network.
+    pub duplicates: u64,
     /// Number of ACKs.
     pub acks: u64,
     /// Number of NACKs of each code.
@@ -42,38 +46,69 @@ pub struct Sums {
     pub response: ResponseTimes,
     /// Times of the first and the last packet, in nanoseconds.
     pub times: Option<[u64; 2]>,
+    /// These times in the current capture, and the sum of their distances in the earlier ones.
+    current: Option<[u64; 2]>,
+    spans: u64,
 }
 
 impl Sums {
-    /// Returns bytes of payload per second, counted from the first packet to the last one, in bits per second.
+    /// Returns bytes of payload per second, counted from the first packet to the last one of each capture, in bits per
+    /// second.
     pub fn goodput(&self) -> Option<f64> {
-        let [first, last] = self.times?;
-        (last > first).then(|| self.payload as f64 * 8e9 / (last - first) as f64)
+        let span = self.spans + self.current.map_or(0, |[first, last]| last - first);
+        (span > 0).then(|| self.payload as f64 * 8e9 / span as f64)
     }
 
-    /// Returns the response time in nanoseconds that this share of the requests does not exceed.
+    /// Returns the response time in nanoseconds that this share of the requests does not exceed. It is rounded up by
+    /// less than 1 %; the maximum is exact.
     pub fn response_at(&self, share: f64) -> Option<u64> {
         self.response.at(share)
     }
 
-    fn add(&mut self, one: &One<'_>) {
+    /// Ends a capture. The time until the next one does not count.
+    fn end(&mut self) {
+        self.spans += self.current.take().map_or(0, |[first, last]| last - first);
+    }
+
+    /// Adds a packet, whatever it is.
+    fn passed(&mut self, one: &One) {
         self.bytes += one.bytes;
         self.trimmed += u64::from(one.trimmed);
         self.marked += u64::from(one.marked);
         if let Some(now) = one.now {
-            let [first, last] = self.times.unwrap_or([now; 2]);
-            self.times = Some([first.min(now), last.max(now)]);
+            for times in [&mut self.times, &mut self.current] {
+                let [first, last] = times.unwrap_or([now; 2]);
+                *times = Some([first.min(now), last.max(now)]);
+            }
         }
-        match one.event {
+    }
+
+    /// Adds a packet of a context.
+    fn add(&mut self, one: &One, event: &Event) {
+        self.passed(one);
+        match event {
             Event::Request { sent, earlier, .. } => {
                 self.requests += 1;
                 self.retransmissions += u64::from(sent.retx || earlier.is_some());
+                self.duplicates += u64::from(!sent.retx && earlier.is_some());
                 self.payload += one.payload;
             }
             Event::Ack { .. } => self.acks += 1,
             Event::Nack { code, .. } => *self.nacks.entry(code.code()).or_default() += 1,
             _ => {}
         }
+    }
+    /// Adds a packet without a context. Responses to RUDI requests count with their bytes only.
+    fn add_lone(&mut self, one: &One, facts: &Facts<'_>) {
+        self.passed(one);
+        let earlier = match facts {
+            Facts::Rudi(RudiFacts::Response { .. }) => return,
+            Facts::Rudi(RudiFacts::Request { earlier, .. }) => earlier.is_some(),
+            _ => false,
+        };
+        self.requests += 1;
+        self.retransmissions += u64::from(earlier);
+        self.payload += if earlier || one.trimmed { 0 } else { one.payload };
     }
 }
 
@@ -83,10 +118,13 @@ impl Sums {
 pub struct ResponseTimes {
     /// By the largest time of the bucket, in nanoseconds.
     buckets: BTreeMap<u64, u64>,
+    /// The longest time.
+    slowest: u64,
 }
 
 impl ResponseTimes {
     fn record(&mut self, nanos: u64) {
+        self.slowest = self.slowest.max(nanos);
         // A bucket has the eight highest bits in common.
         let low = (u64::BITS - nanos.leading_zeros()).saturating_sub(8);
         *self.buckets.entry(nanos | ((1 << low) - 1)).or_default() += 1;
@@ -98,14 +136,13 @@ impl ResponseTimes {
         let mut count = 0;
         self.buckets.iter().find_map(|(nanos, times)| {
             count += times;
-            (count >= rank).then_some(*nanos)
+            (count >= rank).then_some((*nanos).min(self.slowest))
         })
     }
 }
 
 /// A packet, as far as the sums need it.
-struct One<'a> {
-    event: &'a Event,
+struct One {
     now: Option<u64>,
     bytes: u64,
     payload: u64,
@@ -174,19 +211,27 @@ pub struct Flow {
 
 impl Flow {
     /// Records a request, or the ACK of some. Returns the response times of these.
-    fn follow(&mut self, number: u64, one: &One<'_>, direction: &Direction) -> Vec<u64> {
+    fn follow(&mut self, number: u64, one: &One, event: &Event, direction: &Direction) -> Vec<u64> {
         self.pdcid = direction.pdcid.or(self.pdcid);
         self.rod = direction.rod.or(self.rod);
         let Some(now) = one.now else { return Vec::new() };
         let mut times = Vec::new();
-        match one.event {
-            Event::Request { .. } => {
+        match event {
+            // An ACK names the first transmission, and its response time counts from it.
+            Event::Request { earlier: Some(first), .. } => {
+                if let Some((_, bytes)) = self.waiting.get_mut(&first.number) {
+                    self.in_flight = self.in_flight - *bytes + one.bytes;
+                    *bytes = one.bytes;
+                }
+            }
+            Event::Request { index, .. } if direction.is_unacknowledged(*index) => {
                 self.waiting.insert(number, (now, one.bytes));
                 self.in_flight += one.bytes;
                 if self.waiting.len() > WAITING {
                     self.acknowledged(None);
                 }
             }
+            Event::Request { .. } => {}
             Event::Ack { acknowledged, .. } => {
                 let sent: Vec<u64> =
                     acknowledged.iter().filter_map(|number| self.acknowledged(Some(*number))).collect();
@@ -195,10 +240,10 @@ impl Flow {
             _ => return times,
         }
         if let Some(series) = &mut self.series {
-            if let (Event::Ack { .. }, Some(window)) = (one.event, direction.window) {
+            if let (Event::Ack { .. }, Some(window)) = (event, direction.window) {
                 put(&mut series.window, now, window as f64);
             }
-            if let (Event::Ack { .. }, Some(credit)) = (one.event, direction.credit) {
+            if let (Event::Ack { .. }, Some(credit)) = (event, direction.credit) {
                 put(&mut series.credit, now, (u64::from(credit.get()) * Units24::UNIT) as f64);
             }
             put(&mut series.in_flight, now, self.in_flight as f64);
@@ -247,6 +292,8 @@ pub struct Measured {
     pub beyond: u64,
     /// The sums of all contexts.
     pub total: Sums,
+    /// The sums of the packets without a context: RUDI requests and datagrams are requests.
+    pub without: Sums,
     observer: Observer,
     /// Number of contexts in earlier captures.
     earlier: u64,
@@ -261,16 +308,24 @@ impl Measured {
         self.packets += 1;
         self.bytes += record.wire as u64;
         let Some(observed) = Observed::of(record.number, packet) else { return };
-        let Facts::Context { context, sender, event, .. } = self.observer.observe(&observed) else { return };
         // A capture cuts off payload: headers come first.
         let cut = record.wire.saturating_sub(record.bytes.len());
+        let payload = (packet.uet.payload.len() + cut) as u64;
         let mut one = One {
             now: decoded.since_1970().map(|time| time.as_nanos() as u64),
             bytes: record.wire as u64,
-            payload: 0,
+            payload,
             trimmed: packet.trimmed.is_some(),
             marked: observed.marked,
-            event: &event,
+        };
+        let (context, sender, event) = match self.observer.observe(&observed) {
+            Facts::Context { context, sender, event, .. } => (context, sender, event),
+            facts => {
+                if matches!(packet.uet.pds, Some(Pds::Rudi(_) | Pds::Uud(_))) {
+                    self.without.add_lone(&one, &facts);
+                }
+                return;
+            }
         };
         self.contexts = self.contexts.max(self.earlier + context.id.0 + 1);
         let side =
@@ -280,7 +335,8 @@ impl Measured {
         let (key, known) = ((number, side as u8), self.flows.len());
         if known >= ROWS && !self.flows.contains_key(&key) {
             self.beyond += 1;
-            return self.total.add(&one);
+            one.payload = 0;
+            return self.total.add(&one, &event);
         }
         let flow = self.flows.entry(key).or_insert_with(|| Flow {
             context: number,
@@ -293,22 +349,24 @@ impl Measured {
             waiting: BTreeMap::new(),
             in_flight: 0,
         });
-        if flow.is_fresh(&event, one.trimmed) {
-            one.payload = (packet.uet.payload.len() + cut) as u64;
+        if !flow.is_fresh(&event, one.trimmed) {
+            one.payload = 0;
         }
-        self.total.add(&one);
-        flow.sums.add(&one);
-        let times = flow.follow(record.number, &one, context.direction(side));
+        self.total.add(&one, &event);
+        flow.sums.add(&one, &event);
+        let times = flow.follow(record.number, &one, &event, context.direction(side));
         times.iter().for_each(|after| flow.sums.response.record(*after));
         // There are no more pairs than directions.
         let pair = self.pairs.entry(ends).or_default();
-        pair.add(&one);
+        pair.add(&one, &event);
         times.iter().for_each(|after| pair.response.record(*after));
         times.iter().for_each(|after| self.total.response.record(*after));
     }
 
     /// Ends a capture. The next packet belongs to another one.
     pub fn end(&mut self) {
+        let sums = self.pairs.values_mut().chain([&mut self.total, &mut self.without]);
+        sums.for_each(Sums::end);
         self.observer = Observer::default();
         self.earlier = self.contexts;
     }

@@ -106,7 +106,12 @@ pub fn read(input: impl Read + Send, start: Start, mut sink: &mut Sink<'_>) -> R
 pub fn read_live(input: impl Read + Send, start: Start, taker: &mut dyn Taker) -> Result<(), InputError> {
     let (first, input) = peek(input, 2)?;
     if first.starts_with(&[0x1f, 0x8b]) {
-        read_plain(MultiGzDecoder::new(BufReader::new(input)), start, taker)
+        read_plain(MultiGzDecoder::new(BufReader::new(input)), start, taker).map_err(|error| match error {
+            InputError::Capture { offset, why } => {
+                InputError::Capture { offset, why: why + " (bytes are those of the uncompressed data)" }
+            }
+            error => error,
+        })
     } else {
         read_plain(input, start, taker)
     }

@@ -16,6 +16,7 @@ use std::net::IpAddr;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use uet_conformance::passive::{CaptureChecker, CaptureFinding, CapturedPacket};
+use uet_control::escape;
 use uet_packet_io::Decoder;
 use uet_packet_io::input::Taker;
 use uet_packet_io::json::{Decoded, Record};
@@ -70,7 +71,8 @@ pub(super) struct Check {
     /// Changes of the catalogue: requirements with a changed level or text, or withdrawn (TOML, docs/testing.md)
     #[arg(long, value_name = "FILE")]
     catalogue: Option<PathBuf>,
-    /// Write the packets as pcapng, with their findings as comments
+    /// Write the packets as pcapng, with their findings as comments. A finding that later packets confirm is a comment of
+    /// the last of them, and begins with its own packet
     #[arg(long, value_name = "FILE")]
     annotate: Option<PathBuf>,
     #[command(flatten)]
@@ -132,6 +134,8 @@ impl Check {
                 self.catalogue.as_deref().map(corrections::read).transpose()?.unwrap_or_default(),
             ),
             packets: 0,
+            inputs: Vec::new(),
+            headed: None,
             bad: 0,
             found: BTreeMap::new(),
             repeated: BTreeMap::new(),
@@ -140,15 +144,17 @@ impl Check {
             comments: Vec::new(),
         };
         if let Some(interface) = &self.live.interface {
+            report.inputs.push((0, interface.clone()));
             self.live.watch(interface, &mut report)?;
             report.foreign.input_ended(interface.as_ref(), false);
         }
         let mut damaged = false;
         for input in &self.inputs {
+            report.inputs.push((report.packets, input.display().to_string()));
             let read = records(input, Start::Eth, &mut report);
             let unreadable = !readable(input, read, &mut report)?;
-            damaged |= unreadable;
-            report.foreign.input_ended(input, unreadable);
+            let is_skipped = report.foreign.input_ended(input, unreadable);
+            damaged |= unreadable || is_skipped;
             report.checker.end();
             report.released()?;
         }
@@ -159,6 +165,7 @@ impl Check {
         report.out.flush()?;
         report.tables.take().map_or(Ok(()), Tables::finish)?;
         report.foreign.complain();
+        report.foreign.complain_sealed();
         if let (Some(path), Some(annotated)) = (&self.annotate, report.annotated.take()) {
             annotated.finish().map_err(|error| about(path, error))?;
         }
@@ -200,6 +207,10 @@ struct Report<W: Write> {
     out: BufWriter<WhileRead<W>>,
     checker: CaptureChecker,
     packets: u64,
+    /// The inputs so far, each with the number of packets before it.
+    inputs: Vec<(u64, String)>,
+    /// The input of the last finding that was printed, as its place among them.
+    headed: Option<usize>,
     /// Malformed packets and findings of severity error.
     bad: u64,
     /// Number of violations of each requirement.
@@ -336,15 +347,23 @@ impl<W: Write> Report<W> {
             return Ok(());
         }
         let culprit = finding.culprit.map(|culprit| culprit.to_string());
+        let (input, number) = self.place(*number);
+        let with = with.map(|with| self.place(with));
+        let name = |input: usize| self.inputs.get(input).map(|(_, name)| name);
         match self.format {
             CheckFormat::Json => {
                 let line = json!({
-                    "number": number, "with": with, "id": id, "severity": severity, "culprit": culprit,
-                    "message": message,
+                    "file": name(input), "number": number, "with": with.map(|(_, with)| with),
+                    "with_file": with.filter(|(other, _)| *other != input).and_then(|(other, _)| name(other)),
+                    "id": id, "severity": severity, "culprit": culprit, "message": message,
                 });
                 writeln!(self.out, "{line}")?;
             }
             CheckFormat::Text | CheckFormat::Parquet => {
+                if self.inputs.len() > 1 && self.headed != Some(input) {
+                    writeln!(self.out, "{}:", escape(&self.inputs[input].1))?;
+                    self.headed = Some(input);
+                }
                 let culprit = culprit.as_deref().unwrap_or("-");
                 write!(self.out, "{number:>6} ")?;
                 match severity {
@@ -353,12 +372,21 @@ impl<W: Write> Report<W> {
                 }
                 write!(self.out, " {} {culprit}: {message}", self.paint.name(id))?;
                 match with {
-                    Some(with) => writeln!(self.out, " (packet {with})")?,
+                    Some((other, with)) if other != input => {
+                        writeln!(self.out, " (packet {with} of {})", escape(&self.inputs[other].1))?;
+                    }
+                    Some((_, with)) => writeln!(self.out, " (packet {with})")?,
                     None => writeln!(self.out)?,
                 }
             }
         }
         if self.live { self.out.flush() } else { Ok(()) }
+    }
+
+    /// Returns the input of a packet, as its place among the inputs, and the packet's number in it.
+    fn place(&self, number: u64) -> (usize, u64) {
+        let input = self.inputs.partition_point(|(before, _)| *before < number).saturating_sub(1);
+        (input, number - self.inputs.get(input).map_or(0, |(before, _)| *before))
     }
 
     fn summary(&mut self, judged: bool) -> io::Result<()> {
@@ -391,11 +419,12 @@ impl<W: Write> Report<W> {
         {
             let sender = sender.map_or("-".to_owned(), |sender| sender.to_string());
             let more = repeated.times - self.limit;
-            writeln!(
-                self.out,
-                "{severity} {id} {sender}: {more} more, the last in packet {}",
-                repeated.last
-            )?;
+            let (input, last) = self.place(repeated.last);
+            let of = match &self.inputs[..] {
+                [] | [_] => String::new(),
+                inputs => format!(" of {}", escape(&inputs[input].1)),
+            };
+            writeln!(self.out, "{severity} {id} {sender}: {more} more, the last in packet {last}{of}")?;
         }
         match self.checker.excused() {
             0 => {}

@@ -1,12 +1,14 @@
 //! Reports packets of an input that are not UET or cannot be read, and trailers that other settings would explain. A
 //! capture without UET must not look like a correct one.
 
+use super::check::counted;
 use super::trailer_hints::TrailerHints;
 use super::{about, complain};
 use std::collections::BTreeMap;
 use std::path::Path;
 use uet_packet_io::json::Decoded;
-use uet_wire::Content;
+use uet_wire::pds::Pds;
+use uet_wire::{Content, Uet};
 
 /// Counts packets that are not read.
 #[derive(Debug, Default)]
@@ -18,10 +20,16 @@ pub(super) struct Foreign {
     has_uet: bool,
     /// True if the last packet is of another protocol.
     is_last_foreign: bool,
-    /// Packets of unsupported link types.
+    /// Packets of unsupported link types in the current input.
     links: BTreeMap<i32, u64>,
-    /// Packets to other ports.
+    /// True if any input has packets of unsupported link types.
+    has_skipped: bool,
+    /// Packets to other ports that would be UET.
     ports: BTreeMap<u16, u64>,
+    /// Encrypted packets that were not opened.
+    sealed: u64,
+    /// The reason why the first of them was not.
+    sealed_why: Option<String>,
     trailers: TrailerHints,
 }
 
@@ -35,7 +43,13 @@ impl Foreign {
         if let Some(link) = record.unread {
             *self.links.entry(link).or_default() += 1;
         } else if let (Some(udp), Content::Other) = (&packet.udp, packet.content) {
-            *self.ports.entry(udp.dst_port()).or_default() += 1;
+            if Uet::parse(packet.uet.payload).is_ok_and(|uet| !matches!(uet.pds, Some(Pds::Prologue(_)))) {
+                *self.ports.entry(udp.dst_port()).or_default() += 1;
+            }
+        }
+        if let Some(closed) = decoded.protection.as_ref().filter(|known| known.authenticated.is_none()) {
+            self.sealed += 1;
+            self.sealed_why = self.sealed_why.take().or_else(|| closed.reason.clone());
         }
     }
 
@@ -46,21 +60,41 @@ impl Foreign {
         }
     }
 
-    /// Ends an input. Reports an undamaged one that contains no packet.
-    pub(super) fn input_ended(&mut self, input: &Path, damaged: bool) {
-        if self.packets == self.earlier && !damaged {
+    /// Ends an input. Reports an undamaged one that contains no packet, and packets that were skipped. Returns whether
+    /// all of them were.
+    pub(super) fn input_ended(&mut self, input: &Path, damaged: bool) -> bool {
+        let packets = self.packets - self.earlier;
+        if packets == 0 && !damaged {
             complain(about(input, "the input contains no packet"));
         }
+        for (link, count) in &self.links {
+            let were = if *count == 1 { "packet was" } else { "packets were" };
+            let why = format_args!(
+                "{count} {were} skipped: link type {link} is not supported; supported are Ethernet, IP, \
+                 Linux cooked (SLL, SLL2) and BSD loopback"
+            );
+            complain(about(input, why));
+        }
+        let skipped = core::mem::take(&mut self.links).into_values().sum::<u64>();
+        self.has_skipped |= skipped > 0;
         self.earlier = self.packets;
+        skipped > 0 && skipped == packets
+    }
+
+    /// Reports encrypted packets on standard error. Commands that show packets show the reason of each.
+    pub(super) fn complain_sealed(&self) {
+        if self.sealed > 0 {
+            let (packets, are) =
+                (counted(self.sealed, "packet"), if self.sealed == 1 { "is" } else { "are" });
+            let why = self.sealed_why.as_deref().unwrap_or("no key opens it");
+            complain(format_args!("{packets} {are} encrypted and not read: {why} (option --keys)"));
+        }
     }
 
     /// Prints the counts on standard error.
     pub(super) fn complain(&self) {
         self.trailers.complain();
-        for (link, count) in &self.links {
-            complain(format_args!("{count} packets were skipped: link type {link} is not supported"));
-        }
-        if self.packets == 0 || self.has_uet || !self.links.is_empty() {
+        if self.packets == 0 || self.has_uet || self.has_skipped {
             return;
         }
         match self.ports.iter().max_by_key(|(_, count)| **count) {

@@ -2,6 +2,7 @@
 
 use super::check::counted;
 use super::ethernet_capture::check_distinct;
+use super::foreign::Foreign;
 use super::live::{Live, Watch};
 use super::{Deployment, Outcome, about, add_secrets, readable, records};
 use crate::simulate::plot::{self, Plot, PlotLine};
@@ -22,7 +23,8 @@ use uet_wire::Start;
 ///
 /// A row for each direction of a context, and for each pair of addresses: requests, bytes on the wire, goodput,
 /// retransmissions, NACKs and response times. A response time lasts from a request to the ACK that acknowledges it.
-/// Bytes are those on the wire, also if the capture cut packets off. The first 16 directions also have window, credit,
+/// Bytes are those on the wire, also if the capture cut packets off. `dup` counts the retransmissions without `retx`: the
+/// capture has the packet twice, or the network duplicated it. CSV and JSON have the NACKs by code. The first 16 directions also have window, credit,
 /// bytes in flight and response times over time, in JSON, in the file of --series, and in the plots.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -69,20 +71,31 @@ impl Stats {
         if let Some(path) = &self.series {
             check_distinct("--series", path, &self.inputs)?;
         }
-        let mut reader =
-            Reader { decoder: Some(self.deployment.decoder(false)?), number: 0, stats: Measured::default() };
+        let mut reader = Reader {
+            decoder: Some(self.deployment.decoder(false)?),
+            number: 0,
+            stats: Measured::default(),
+            foreign: Foreign::default(),
+        };
         if let Some(interface) = &self.live.interface {
             self.live.watch(interface, &mut reader)?;
+            reader.foreign.input_ended(interface.as_ref(), false);
         }
         let mut damaged = false;
         for input in &self.inputs {
             let read = records(input, Start::Eth, &mut reader);
-            damaged |= !readable(input, read, &mut reader)?;
+            let unreadable = !readable(input, read, &mut reader)?;
+            let is_skipped = reader.foreign.input_ended(input, unreadable);
+            damaged |= unreadable || is_skipped;
             reader.stats.end();
         }
+        reader.foreign.complain();
+        reader.foreign.complain_sealed();
         let stats = reader.stats;
         let mut out = BufWriter::new(io::stdout().lock());
         match self.format {
+            // After an error, a line of zeros would look like success.
+            StatsFormat::Text if damaged && stats.packets == 0 => {}
             StatsFormat::Text => text(&mut out, &stats)?,
             StatsFormat::Csv => csv(&mut out, &stats)?,
             StatsFormat::Json => writeln!(out, "{}", as_json(&stats))?,
@@ -109,13 +122,16 @@ struct Reader {
     decoder: Option<Decoder>,
     number: u64,
     stats: Measured,
+    foreign: Foreign,
 }
 
 impl Taker for Reader {
     fn packet(&mut self, record: Record<'_>) -> io::Result<ControlFlow<()>> {
         self.number += 1;
         let Some(mut decoder) = self.decoder.take() else { return Ok(ControlFlow::Break(())) };
-        self.stats.packet(&decoder.decode(Record { number: self.number, ..record }));
+        let decoded = decoder.decode(Record { number: self.number, ..record });
+        self.foreign.packet(&decoded);
+        self.stats.packet(&decoded);
         self.decoder = Some(decoder);
         Ok(ControlFlow::Continue(()))
     }
@@ -140,17 +156,18 @@ impl Watch for Reader {
 }
 
 /// The columns with numbers.
-const COLUMNS: [&str; 8] = ["requests", "bytes", "goodput", "retx", "NACKs", "p50", "p99", "max"];
+const COLUMNS: [&str; 9] = ["requests", "bytes", "goodput", "retx", "dup", "NACKs", "p50", "p99", "max"];
 
-fn cells(sums: &Sums) -> [String; 8] {
+fn cells(sums: &Sums) -> [String; COLUMNS.len()] {
     let time = |share: f64| {
         shown(sums.response_at(share).map(|nanos| Time(core::time::Duration::from_nanos(nanos))))
     };
     [
         sums.requests.to_string(),
         Bytes(sums.bytes as f64).to_string(),
-        shown(sums.goodput().map(PerSecond)),
+        shown(sums.goodput().filter(|_| sums.payload > 0).map(PerSecond)),
         sums.retransmissions.to_string(),
+        sums.duplicates.to_string(),
         sums.nacks.values().sum::<u64>().to_string(),
         time(0.5),
         time(0.99),
@@ -171,7 +188,7 @@ fn mode(flow: &Flow) -> &'static str {
 }
 
 /// Writes a table whose first column is left-aligned.
-fn table(out: &mut impl Write, head: &str, rows: &[(String, [String; 8])]) -> io::Result<()> {
+fn table(out: &mut impl Write, head: &str, rows: &[(String, [String; COLUMNS.len()])]) -> io::Result<()> {
     let first = rows.iter().map(|(name, _)| name.len()).chain([head.len()]).max().unwrap_or(0);
     let widths: Vec<usize> = (0..COLUMNS.len())
         .map(|at| rows.iter().map(|(_, cells)| cells[at].len()).chain([COLUMNS[at].len()]).max().unwrap_or(0))
@@ -189,10 +206,14 @@ fn table(out: &mut impl Write, head: &str, rows: &[(String, [String; 8])]) -> io
 
 fn text(out: &mut impl Write, stats: &Measured) -> io::Result<()> {
     let name = |flow: &Flow| format!("{} {} > {} {}", flow.context, flow.ends.0, flow.ends.1, mode(flow));
-    let flows: Vec<_> = stats.flows().map(|flow| (name(flow), cells(&flow.sums))).collect();
+    let without = Some(&stats.without).filter(|sums| sums.requests > 0);
+    let without = without.map(|sums| ("without a context".to_owned(), cells(sums)));
+    let flows: Vec<_> = stats.flows().map(|flow| (name(flow), cells(&flow.sums))).chain(without).collect();
     if !flows.is_empty() {
         table(out, "context", &flows)?;
         writeln!(out)?;
+    }
+    if stats.total.requests > 0 {
         let pairs = stats.pairs().map(|((from, to), sums)| (format!("{from} > {to}"), cells(sums)));
         let total = ("all".to_owned(), cells(&stats.total));
         table(out, "pair", &pairs.chain([total]).collect::<Vec<_>>())?;
@@ -215,7 +236,8 @@ fn csv(out: &mut impl Write, stats: &Measured) -> io::Result<()> {
     writeln!(
         out,
         "context,src,dst,pdcid,mode,requests,bytes,payload_bytes,goodput_bps,retransmissions,acks,nacks,\
-         nack_codes,trimmed,marked,response_p50_ns,response_p90_ns,response_p99_ns,response_max_ns,first_ns,last_ns"
+         nack_codes,trimmed,marked,response_p50_ns,response_p90_ns,response_p99_ns,response_max_ns,first_ns,last_ns,\
+         duplicates"
     )?;
     let number = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
     for flow in stats.flows() {
@@ -228,7 +250,7 @@ fn csv(out: &mut impl Write, stats: &Measured) -> io::Result<()> {
         let [first, last] = sums.times.map_or([None; 2], |times| times.map(Some)).map(number);
         writeln!(
             out,
-            "{context},{src},{dst},{pdcid},{},{},{},{},{goodput},{},{},{},{},{},{},{times},{first},{last}",
+            "{context},{src},{dst},{pdcid},{},{},{},{},{goodput},{},{},{},{},{},{},{times},{first},{last},{}",
             mode(flow),
             sums.requests,
             sums.bytes,
@@ -238,7 +260,8 @@ fn csv(out: &mut impl Write, stats: &Measured) -> io::Result<()> {
             sums.nacks.values().sum::<u64>(),
             codes.join(" "),
             sums.trimmed,
-            sums.marked
+            sums.marked,
+            sums.duplicates
         )?;
     }
     Ok(())
@@ -262,7 +285,7 @@ fn as_json(stats: &Measured) -> Value {
     };
     json!({
         "packets": stats.packets, "bytes": stats.bytes, "contexts": stats.contexts, "beyond": stats.beyond,
-        "total": sums(&stats.total), "pairs": stats.pairs().map(pair).collect::<Vec<_>>(),
+        "total": sums(&stats.total), "without_context": sums(&stats.without), "pairs": stats.pairs().map(pair).collect::<Vec<_>>(),
         "flows": stats.flows().map(flow).collect::<Vec<_>>(),
     })
 }
@@ -273,7 +296,7 @@ fn sums(sums: &Sums) -> Value {
     let [p50, p90, p99, max] = [0.5, 0.9, 0.99, 1.0].map(|share| sums.response_at(share));
     json!({
         "requests": sums.requests, "bytes": sums.bytes, "payload_bytes": sums.payload, "goodput_bps": sums.goodput(),
-        "retransmissions": sums.retransmissions, "acks": sums.acks, "nacks": nacks, "trimmed": sums.trimmed,
+        "retransmissions": sums.retransmissions, "duplicates": sums.duplicates, "acks": sums.acks, "nacks": nacks, "trimmed": sums.trimmed,
         "marked": sums.marked, "response_ns": {"p50": p50, "p90": p90, "p99": p99, "max": max},
         "first_ns": sums.times.map(|times| times[0]), "last_ns": sums.times.map(|times| times[1]),
     })
@@ -311,7 +334,14 @@ fn plots(stats: &Measured) -> io::Result<Vec<(&'static str, String)>> {
     let mut drawn = Vec::new();
     for (at, (name, title, y, divisor)) in DRAWN.into_iter().enumerate() {
         let points = |points: &[(u64, f64)]| -> Vec<(f64, f64)> {
-            points.iter().map(|(time, value)| ((time - start) as f64 / 1e3, value / divisor)).collect()
+            let points = points.iter().map(|(time, value)| ((time - start) as f64 / 1e3, value / divisor));
+            let mut before = None;
+            // Response times are single values. The others hold until the next one.
+            let held = |(time, value)| {
+                let until = before.replace(value).filter(|_| name != "response").map(|before| (time, before));
+                until.into_iter().chain([(time, value)])
+            };
+            points.flat_map(held).collect()
         };
         let line = |(flow, series): (&Flow, &Series)| PlotLine {
             name: format!("{} {} > {}", flow.context, flow.ends.0, flow.ends.1),

@@ -128,6 +128,7 @@ pub struct PerSecond(pub f64);
 impl Display for PerSecond {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self.0 {
+            bits if bits < 1e6 => format!("{} kb/s", digits(bits / 1e3)),
             bits if bits < 1e9 => format!("{} Mb/s", digits(bits / 1e6)),
             bits if bits < 1e12 => format!("{} Gb/s", digits(bits / 1e9)),
             bits => format!("{} Tb/s", digits(bits / 1e12)),
@@ -168,5 +169,6 @@ mod tests {
         assert_eq!(Time(Duration::from_millis(176)).to_string(), "176 ms");
         assert_eq!(Bytes(9_996.0).to_string(), "10.0 KB");
         assert_eq!(PerSecond(97.46e9).to_string(), "97.5 Gb/s");
+        assert_eq!(PerSecond(9_800.0).to_string(), "9.80 kb/s");
     }
 }

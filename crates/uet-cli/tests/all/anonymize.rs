@@ -38,6 +38,7 @@ fn findings(capture: &str, options: &[&str]) -> (i32, Vec<Value>, Vec<Value>) {
     for line in &mut lines {
         if let Some(line) = line.as_object_mut().filter(|line| line.contains_key("message")) {
             line.remove("message");
+            line.remove("file");
             culprits.push(line.remove("culprit").unwrap());
         }
     }

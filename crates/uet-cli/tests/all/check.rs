@@ -150,6 +150,19 @@ fn findings_are_left_out_by_identifier_and_severity() {
 }
 
 #[test]
+fn finding_in_one_of_several_files_names_it() {
+    let clean = file("check-first.hex", lines(&[request(5, &[]), request(6, &[])]).as_bytes());
+    let again = request(5, &[("pds.clear_psn_offset", json!(-3))]);
+    let second = file("check-second.hex", lines(&[request(5, &[]), again]).as_bytes());
+    let run = uet(&["check", &clean, &second]);
+    let found = format!("{second}:\n     2 error PDS-RTO-005 10.0.0.1: sent again without retx (packet 1)\n");
+    assert!(run.out.starts_with(&found), "{}", run.out);
+    let run = uet(&["check", "--format", "json", &clean, &second]);
+    let line: Value = serde_json::from_str(run.out.lines().next().unwrap()).unwrap();
+    assert_eq!([&line["file"], &line["number"], &line["with"]], [&json!(second), &json!(2), &json!(1)]);
+}
+
+#[test]
 fn unreadable_input_is_reported() {
     let run = uet(&["check", "no-such-file"]);
     assert_eq!((run.code, run.out.as_str()), (2, ""));

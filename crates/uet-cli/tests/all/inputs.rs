@@ -336,6 +336,10 @@ fn corrupt_blocks_are_named_with_their_offset() {
         assert_eq!((run.code, packets.len()), (2, 1), "{why}: {}", run.err);
         let offset = start.len() + good.len();
         assert!(run.err.contains(&format!("damaged at byte {offset}: {why}")), "{why}: {}", run.err);
+        let packed = json(&format!("corrupt-{index}.pcapng.gz"), &gzip(&content)).0;
+        let where_it_is = "bytes are those of the uncompressed data";
+        let told = [&run, &packed].map(|run| run.err.contains(where_it_is));
+        assert!(packed.err.contains(&format!("damaged at byte {offset}: ")) && told == [false, true]);
     }
 }
 
@@ -389,19 +393,32 @@ fn skipped_packets_are_reported() {
     let mut elsewhere = frame.clone();
     elsewhere[36..38].copy_from_slice(&49_150u16.to_be_bytes());
     let order = Order::Little;
-    for (name, link, frame, said) in [
-        ("link-105.pcap", 105, &frame, "1 packets were skipped: link type 105 is not supported"),
+    // DNS is UDP too, and no UET.
+    let mut dns = elsewhere.clone();
+    dns[36..38].copy_from_slice(&53u16.to_be_bytes());
+    dns[42..].fill(0xff);
+    for (name, link, frames, code, said) in [
+        (
+            "link-105.pcap",
+            105,
+            &[&frame][..],
+            2,
+            "link-105.pcap: 1 packet was skipped: link type 105 is not supported; supported are Ethernet",
+        ),
         (
             "port-49150.pcap",
             1,
-            &elsewhere,
-            "no packet is UET; 1 of 1 are UDP to port 49150: try --udp-port 49150",
+            &[&dns, &elsewhere, &dns],
+            0,
+            "no packet is UET; 1 of 3 are UDP to port 49150: try --udp-port 49150",
         ),
     ] {
-        let path = file(name, &pcap(order, false, link, &[(1, 1, frame.len(), frame)]));
-        for command in ["decode", "check"] {
+        let packets: Vec<_> = frames.iter().map(|frame| (1, 1, frame.len(), &frame[..])).collect();
+        let path = file(name, &pcap(order, false, link, &packets));
+        for command in ["decode", "check", "stats"] {
             let run = uet(&[command, &path]);
-            assert_eq!(run.code, 0, "{command} {name}");
+            // `uet decode` shows the bytes.
+            assert_eq!(run.code, if command == "decode" { 0 } else { code }, "{command} {name}");
             assert!(run.err.contains(said), "{command} {name}: {}", run.err);
         }
         let run = uet(&["fuzz", "--from", &path]);

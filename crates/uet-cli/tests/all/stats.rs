@@ -1,6 +1,7 @@
 //! `uet stats`.
 
-use crate::common::{file, uet};
+use crate::common::capture::simple;
+use crate::common::{file, uet, write};
 use serde_json::{Value, json};
 
 fn learn(name: &str) -> String {
@@ -25,6 +26,8 @@ fn retransmissions_and_response_times_are_those_of_the_capture() {
     let response = &total["response_ns"];
     let [p50, p99, max] = ["p50", "p99", "max"].map(|key| response[key].as_u64().unwrap());
     assert!(p50 < 4_000 && p99 > 90_000 && max >= p99, "{response}");
+    let times = stats["flows"][0]["series"]["response_ns"].as_array().unwrap();
+    assert_eq!(times.iter().filter_map(|point| point[1].as_f64()).fold(0.0, f64::max), max as f64);
     assert_eq!(stats["flows"][0]["series"]["window_psns"].as_array().unwrap().len(), 12);
 }
 
@@ -37,6 +40,47 @@ fn cut_packets_count_with_their_real_lengths() {
     for pair in stats["pairs"].as_array().unwrap() {
         assert_eq!(pair["sums"]["payload_bytes"], 64 << 10, "{pair}");
     }
+}
+
+#[test]
+fn nothing_is_in_flight_at_the_end_of_a_story() {
+    for name in ["write", "loss", "incast", "trimming", "rendezvous", "close", "secured"] {
+        for flow in measured(name)["flows"].as_array().unwrap() {
+            let last = flow["series"]["in_flight_bytes"].as_array().unwrap().last();
+            assert_eq!(last.map_or(0.0, |point| point[1].as_f64().unwrap()), 0.0, "{name}: {flow}");
+        }
+    }
+}
+
+#[test]
+fn time_between_captures_does_not_count() {
+    let rate = |inputs: &[&str]| {
+        let run = uet(&[&["stats", "--format", "json"], inputs].concat());
+        serde_json::from_str::<Value>(&run.out).unwrap()["total"]["goodput_bps"].clone()
+    };
+    let loss = learn("loss");
+    assert_eq!(rate(&[&loss, &loss]), rate(&[&loss]));
+}
+
+#[test]
+fn doubled_packets_are_no_loss() {
+    let path = file("stats-doubled.pcap", &simple(&[write(), write(), write()]));
+    let run = uet(&["stats", "--format", "json", &path]);
+    let total = &serde_json::from_str::<Value>(&run.out).unwrap()["total"];
+    assert_eq!([&total["retransmissions"], &total["duplicates"]], [2, 2]);
+    let header = uet(&["stats", &path]).out;
+    assert!(header.lines().next().unwrap().contains("  retx  dup  NACKs"), "{header}");
+}
+
+#[test]
+fn requests_without_a_context_have_a_row() {
+    let capture = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../corpora/captures/reference-provider/ref_rudi_uud.pcap.gz"
+    );
+    let run = uet(&["stats", capture]);
+    let row = run.out.lines().find(|line| line.starts_with("without a context"));
+    assert!(row.is_some_and(|row| row.contains("  9  7.83 KB  ")), "{}", run.out);
 }
 
 #[test]
