@@ -1,7 +1,7 @@
 //! Runs of one scenario under several congestion control algorithms, side by side.
 
 use super::quantity::{Bytes, PerSecond, Time};
-use super::table::{heading, row, title_with};
+use super::table::{heading, never_marks, row, title_with};
 use crate::paint::Paint;
 use std::io::{self, Write};
 use uet_simulate::{Control, Outcome, Scenario, Steady, slowdowns, spread};
@@ -21,7 +21,8 @@ pub fn name(scenario: &Scenario) -> &'static str {
 pub fn title(runs: &[(Scenario, Outcome)]) -> String {
     let names: Vec<&str> = runs.iter().map(|(scenario, _)| name(scenario)).collect();
     let title = |(scenario, _): &(Scenario, Outcome)| {
-        format!("{}; seed {}", title_with(scenario, &names.join(", ")), scenario.seed)
+        let names = names.join(", ").replace("both", "both together");
+        format!("{}; seed {}", title_with(scenario, &names), scenario.seed)
     };
     runs.first().map(title).unwrap_or_default()
 }
@@ -40,17 +41,25 @@ pub fn write(out: &mut dyn Write, runs: &[(Scenario, Outcome)], paint: Paint) ->
     let mut line = |name: &str, of: &dyn Fn(&Scenario, &Outcome) -> Option<String>| {
         row(out, paint, name, columns(of), "")
     };
+    // The runs have the same jobs. An operation takes longer than each of its flows.
+    const MOST_JOBS: usize = 20;
+    for (at, job) in
+        runs.first().map_or(&[][..], |(_, outcome)| &outcome.jobs).iter().take(MOST_JOBS).enumerate()
+    {
+        line(&job.name, &|_, outcome| Some(Time(outcome.jobs.get(at)?.completed?).to_string()))?;
+        line(" times ideal", &|_, outcome| Some(format!("{:.3}", outcome.jobs.get(at)?.slowdown()?)))?;
+    }
     let done = |outcome: &Outcome| outcome.flows.iter().filter_map(|flow| flow.completed).collect::<Vec<_>>();
     line("completed flows", &|_, outcome| Some(done(outcome).len().to_string()))?;
-    for (name, at) in [("completion, median", 1), ("completion, p99", 2), ("completion, max", 3)] {
+    for (name, at) in [("flow completion", 1), (" p99", 2), (" max", 3)] {
         line(name, &|_, outcome| Some(Time(spread(&mut done(outcome))?[at]).to_string()))?;
     }
-    line("times ideal, p99", &|_, outcome| Some(format!("{:.3}", slowdowns(&outcome.flows)?[2])))?;
+    line(" times ideal, p99", &|_, outcome| Some(format!("{:.3}", slowdowns(&outcome.flows)?[2])))?;
     let mut steady = |name: &str, of: fn(&Steady) -> Option<String>| {
         line(name, &|_, outcome| outcome.steady.as_ref().and_then(of))
     };
     steady("steady from", |steady| Some(Time(steady.from).to_string()))?;
-    steady(" to", |steady| Some(Time(steady.to).to_string()))?;
+    steady(" until a flow ends", |steady| Some(Time(steady.to).to_string()))?;
     steady(" goodput", |steady| Some(PerSecond(steady.goodput).to_string()))?;
     steady(" utilization", |steady| Some(format!("{:.1} %", steady.share * 100.0)))?;
     steady(" Jain's index", |steady| Some(format!("{:.4}", steady.jain?)))?;
@@ -61,6 +70,8 @@ pub fn write(out: &mut dyn Write, runs: &[(Scenario, Outcome)], paint: Paint) ->
     line("retransmitted", &|_, outcome| Some(outcome.counted.again.to_string()))?;
     line("retransmit ratio", &|_, outcome| Some(format!("{:.3}", outcome.counted.again_per_arrival())))?;
     line("trimmed", &|_, outcome| Some(outcome.counted.trimmed.to_string()))?;
-    line("marked", &|_, outcome| Some(outcome.counted.marked.to_string()))?;
+    line("marked", &|scenario, outcome| {
+        (!never_marks(scenario)).then(|| outcome.counted.marked.to_string())
+    })?;
     line("dropped", &|_, outcome| Some(outcome.counted.dropped.to_string()))
 }

@@ -1,6 +1,6 @@
 //! An outcome for programs. Times are in nanoseconds, sizes in bytes, rates in bits per second.
 
-use super::table;
+use super::{compare, table};
 use serde_json::{Value, json};
 use std::time::Duration;
 use uet_simulate::{
@@ -43,6 +43,7 @@ pub fn summary(scenario: &Scenario, outcome: &Outcome) -> Value {
     });
     json!({
         "scenario": table::title(scenario),
+        "congestion": compare::name(scenario),
         "seed": scenario.seed,
         "rate": scenario.rate,
         "payload_rate": scenario.payload_rate(),

@@ -85,7 +85,7 @@ pub fn all(scenario: &Scenario, outcome: &Outcome) -> io::Result<Vec<(&'static s
         (
             "utilization",
             Plot {
-                about: "utilization of the links",
+                about: "utilization, mean over all links",
                 x: time,
                 y: "share of the capacity",
                 lines: uses(scenario, outcome),
@@ -140,7 +140,7 @@ pub fn comparison(runs: &[(Scenario, Outcome)]) -> io::Result<Vec<(&'static str,
         }),
         (
             "utilization",
-            "utilization of the last hops",
+            "utilization, mean over all last hops",
             "time, us",
             "share of the capacity",
             |scenario, outcome| uses(scenario, outcome).into_iter().next(),
@@ -192,10 +192,11 @@ fn flow_lines(outcome: &Outcome, of: &dyn Fn(&FlowSample) -> Option<f64>) -> Vec
         .collect()
 }
 
-/// Returns the growth of a count between samples, per second, over about 100 points.
+/// Returns the growth of a count between samples, per second, as a moving average over about a fiftieth of the time.
+/// Packets count whole, so a short average exceeds the rate of the link.
 fn growth(outcome: &Outcome, of: impl Fn(&uet_simulate::Sample) -> u64) -> Vec<(f64, f64)> {
     let samples = &outcome.series.samples;
-    let step = (samples.len() / 200).max(4);
+    let step = (samples.len() / 50).max(4);
     let pairs = samples.iter().zip(samples.iter().skip(step)).step_by(step.div_ceil(4));
     pairs
         .map(|(first, last)| {
@@ -208,15 +209,15 @@ fn growth(outcome: &Outcome, of: impl Fn(&uet_simulate::Sample) -> u64) -> Vec<(
 /// Returns the use of the links to the hosts and of those between switches.
 fn uses(scenario: &Scenario, outcome: &Outcome) -> Vec<PlotLine> {
     let line = |name: &str, links: u64, of: fn(&uet_simulate::Sample) -> u64| PlotLine {
-        name: name.into(),
+        name: format!("all {links} {name}"),
         points: growth(outcome, of)
             .into_iter()
             .map(|(x, bytes)| (x, bytes * 8.0 / (scenario.rate as f64 * links.max(1) as f64)))
             .collect(),
     };
     vec![
-        line("last hop", outcome.last_hop_links.links, |sample| sample.last_hop_carried),
-        line("fabric", outcome.fabric_links.links, |sample| sample.fabric_carried),
+        line("last hops", outcome.last_hop_links.links, |sample| sample.last_hop_carried),
+        line("links of the fabric", outcome.fabric_links.links, |sample| sample.fabric_carried),
     ]
 }
 
@@ -293,7 +294,10 @@ fn draw_on(root: &DrawingArea<SVGBackend<'_>, Shift>, plot: &Plot<'_>, about: &s
         if plot.x.starts_with("time") { 0.0 } else { points().map(|point| point.0).fold(f64::MAX, f64::min) };
     let right = most(|point| point.0).max(left + 1e-3);
     let levels = plot.levels.iter().map(|(_, level)| *level).fold(0.0, f64::max);
-    let top = (most(|point| point.1).max(levels) * 1.05).max(1e-3);
+    // The legend is above the lines: each of its rows takes about a twentieth of the height.
+    let rows = plot.lines.len() + plot.levels.len();
+    let legend = if rows > 1 { rows as f64 / 20.0 } else { 0.0 };
+    let top = (most(|point| point.1).max(levels) * (1.05 + legend)).max(1e-3);
     let bottom = points().map(|point| point.1).fold(0.0, f64::min);
     let mut chart = ChartBuilder::on(root)
         .caption(format!("{}: {about}", plot.about), (FONT, 14))
@@ -315,8 +319,10 @@ fn draw_on(root: &DrawingArea<SVGBackend<'_>, Shift>, plot: &Plot<'_>, about: &s
         .map_err(|error| failed(&error))?;
     for (index, line) in plot.lines.iter().enumerate() {
         let color = Palette99::pick(index).to_rgba();
+        // A few lines show side by side where they are equal: the earlier ones are wider.
+        let width = if plot.lines.len() <= 4 { (plot.lines.len() - index) as u32 } else { 1 };
         chart
-            .draw_series(LineSeries::new(line.points.iter().copied(), color.stroke_width(1)))
+            .draw_series(LineSeries::new(line.points.iter().copied(), color.stroke_width(width)))
             .map_err(|error| failed(&error))?
             .label(&line.name)
             .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], color.stroke_width(2)));
@@ -329,7 +335,7 @@ fn draw_on(root: &DrawingArea<SVGBackend<'_>, Shift>, plot: &Plot<'_>, about: &s
             .label(name)
             .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], style));
     }
-    if plot.lines.len() + plot.levels.len() > 1 {
+    if rows > 1 {
         chart
             .configure_series_labels()
             .position(SeriesLabelPosition::UpperRight)

@@ -139,7 +139,8 @@ impl Runs {
                 Unit::One => format!("{value:.4}"),
             };
             let [low, high] = interval.map_or(["-".into(), "-".into()], |interval| interval.map(text));
-            let name = name.replace(['_', ':'], " ");
+            // JSON has the older name of what the other tables call so.
+            let name = name.replace("again_per_arrival", "retransmit ratio").replace(['_', ':'], " ");
             table::row(out, paint, &name, [text(median), low, high, values.len().to_string()], "")?;
         }
         match self.incomplete {

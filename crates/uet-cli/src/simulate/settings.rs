@@ -88,7 +88,8 @@ pub struct Settings {
     #[arg(long, value_name = "WHAT", help_heading = "Fabric")]
     fail: Vec<Failure>,
 
-    /// Queue depth at which requests are marked, in BDP: from..to, one depth, or off [default: 0.2..0.8]
+    /// Queue depth at which requests are marked, in BDP: from..to, one depth, or off. The last hop does not mark if the
+    /// receivers grant credit [default: 0.2..0.8]
     #[arg(long, value_name = "DEPTH", help_heading = "Queues")]
     #[serde(deserialize_with = "text")]
     ecn: Option<Marks>,

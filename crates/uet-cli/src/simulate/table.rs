@@ -79,9 +79,9 @@ fn completion(out: &mut dyn Write, outcome: &Outcome, paint: Paint) -> io::Resul
     let of = format!("{} of {} flows", done.len(), outcome.flows.len());
     heading(out, paint, ["min", "median", "p99", "max"])?;
     let Some(times) = spread(&mut done) else {
-        return writeln!(out, "{} {of}\n", paint.name(format_args!("{:<18}", "completion")));
+        return writeln!(out, "{} {of}\n", paint.name(format_args!("{:<18}", "flow completion")));
     };
-    row(out, paint, "completion", times.map(|time| Time(time).to_string()), &of)?;
+    row(out, paint, "flow completion", times.map(|time| Time(time).to_string()), &of)?;
     if let Some(times) = slowdowns(&outcome.flows) {
         row(out, paint, "times ideal", times.map(|times| format!("{times:.3}")), "")?;
     }
@@ -186,6 +186,8 @@ fn counted(out: &mut dyn Write, scenario: &Scenario, outcome: &Outcome, paint: P
             continue;
         }
         let (all, steady) = count(of);
+        let (all, steady) =
+            if name == "marked" && never_marks(scenario) { ("-".into(), None) } else { (all, steady) };
         two(out, name, all, steady)?;
     }
     let ratio = |counted: &Counted| format!("{:.3}", counted.again_per_arrival());
@@ -194,6 +196,12 @@ fn counted(out: &mut dyn Write, scenario: &Scenario, outcome: &Outcome, paint: P
         two(out, " lower bound", "-".into(), Some(format!("{floor:.3}")))?;
     }
     Ok(())
+}
+
+/// Returns true if all queues are last hops and receivers grant credit: they then control the last hop, and it does not
+/// mark.
+pub(super) fn never_marks(scenario: &Scenario) -> bool {
+    scenario.congestion.control.grants_credit() && matches!(scenario.topology, Topology::Single { .. })
 }
 
 fn recovery(out: &mut dyn Write, scenario: &Scenario, outcome: &Outcome) -> io::Result<()> {

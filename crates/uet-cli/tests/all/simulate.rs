@@ -76,6 +76,9 @@ fn series_and_plots() {
         let svg = std::fs::read_to_string(format!("{folder}/{name}.svg")).unwrap();
         assert!(svg.starts_with("<svg") && svg.contains("<polyline"), "{name}");
     }
+    let utilization = std::fs::read_to_string(format!("{folder}/utilization.svg")).unwrap();
+    assert!(utilization.contains("mean over all links") && utilization.contains("all 4 last hops"));
+    assert!(run.out.lines().any(|line| line.split_whitespace().eq(["marked", "-", "-"])), "{}", run.out);
 }
 
 #[test]
@@ -91,7 +94,10 @@ fn algorithms_are_compared_side_by_side() {
         line[18..].split_whitespace().map(ToOwned::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(row("                  "), ["NSCC", "RCCC", "both"]);
+    assert!(run.out.contains("; NSCC, RCCC, both together, "), "{}", run.out);
     assert_eq!(row("completed flows"), ["3", "3", "3"]);
+    // Receivers that grant credit control the last hop, and it does not mark.
+    assert!(row("marked")[0] != "-" && row("marked")[1..] == ["-", "-"], "{:?}", row("marked"));
     for name in ["queue", "utilization", "rate", "completion"] {
         let svg = std::fs::read_to_string(format!("{folder}/{name}.svg")).unwrap();
         for line in ["NSCC", "RCCC", "both"] {
@@ -136,6 +142,14 @@ fn flows_that_do_not_overlap_have_no_jains_index() {
         "{}",
         run.out
     );
+    // A comparison shows the operation, which takes longer than its flows.
+    let columns = |out: &str| -> Vec<String> {
+        let line =
+            out.lines().find(|line| line.starts_with("ring-all-reduce ")).unwrap_or_else(|| panic!("{out}"));
+        line.split_whitespace().map(ToOwned::to_owned).collect()
+    };
+    let compared = uet(&[&args[..], &["--congestion", "nscc,rccc"]].concat()).out;
+    assert_eq!(columns(&compared)[..3], columns(&run.out)[..3], "{compared}");
 }
 
 #[test]
