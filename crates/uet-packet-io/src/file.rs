@@ -63,6 +63,13 @@ pub fn replace(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
     file.commit()
 }
 
+/// Returns the error of the system alone. The library adds the temporary name, which nobody knows.
+fn of_system(error: io::Error) -> io::Error {
+    let source = error.get_ref().and_then(|with_path| with_path.source());
+    let code = source.and_then(|source| source.downcast_ref::<io::Error>()).and_then(io::Error::raw_os_error);
+    code.map_or(error, io::Error::from_raw_os_error)
+}
+
 /// A file under a temporary name beside the file that it will replace. Dropping it without [`commit`](Self::commit)
 /// deletes it.
 ///
@@ -116,7 +123,8 @@ impl Replacement {
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let parent = parent.unwrap_or(Path::new("."));
-        let file = tempfile::Builder::new().prefix(".").suffix(".new").tempfile_in(parent)?;
+        let file = tempfile::Builder::new().prefix(".").suffix(".new").tempfile_in(parent);
+        let file = file.map_err(of_system)?;
         let permissions = match fs::metadata(&path) {
             Ok(old) => Some(old.permissions()),
             Err(_) => of_new_files(parent)?,

@@ -6,6 +6,7 @@ use crate::progress::Count;
 use clap::{Args, ValueEnum};
 use core::time::Duration;
 use serde_json::json;
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -228,7 +229,10 @@ impl Fuzz {
         let mut out = io::stdout().lock();
         let Finding { trouble, what, case, reproduced, .. } = finding;
         writeln!(out, "{trouble} after case {case}: {what}")?;
-        for line in changed(finding) {
+        let changed = changed(finding);
+        // Without a changed packet, the operations themselves cause it.
+        let steps = if changed.is_empty() { steps(finding) } else { Vec::new() };
+        for line in changed.iter().chain(&steps) {
             writeln!(out, "    {line}")?;
         }
         match (reproduced, stopped) {
@@ -239,7 +243,9 @@ impl Fuzz {
         match kept {
             Ok(path) => {
                 writeln!(out, "    again: {}", self.command(finding, path))?;
+                let capture = path.with_extension("pcapng");
                 writeln!(out, "    saved: {}", escape(&path.display().to_string()))?;
+                writeln!(out, "    capture: {}", escape(&capture.display().to_string()))?;
             }
             Err(_) => writeln!(out, "    not saved: {}", serde_json::to_string(finding)?)?,
         }
@@ -247,8 +253,13 @@ impl Fuzz {
     }
 
     fn again(&self, target: &mut dyn Target, path: &Path, options: &Options) -> io::Result<Outcome> {
-        let text = file::read_text(path, file::MAX_SCRIPT).map_err(|error| about(path, error))?;
-        let finding: Finding = serde_json::from_str(&text).map_err(|error| about(path, error))?;
+        let no_finding =
+            |error: &dyn Display| about(path, format_args!("this is no saved finding (JSON): {error}"));
+        let text = file::read_text(path, file::MAX_SCRIPT).map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidData => no_finding(&error),
+            _ => about(path, error),
+        })?;
+        let finding: Finding = serde_json::from_str(&text).map_err(|error| no_finding(&error))?;
         // The seed also decides about the contents of memory.
         let options = Options { seed: finding.seed, ..options.clone() };
         let came = fuzz::again(target, &finding.script, &options).map_err(io::Error::other)?;
@@ -302,7 +313,7 @@ fn inside(seed: u64) -> io::Result<Box<dyn Target>> {
     Ok(Box::new(Inside::new(config).map_err(io::Error::other)?))
 }
 
-/// Maximum number of packets of a finding to print.
+/// Maximum number of packets or steps of a finding to print.
 const SHOWN: usize = 8;
 
 /// Returns a line for each changed packet of a finding: its number in the capture, its summary, and what is changed.
@@ -319,6 +330,20 @@ fn changed(finding: &Finding) -> Vec<String> {
     match changed.count().saturating_sub(SHOWN) {
         0 => {}
         more => lines.push(format!("{more} more packets are changed")),
+    }
+    lines
+}
+
+/// Returns a line for each step of a finding, as its script has it.
+fn steps(finding: &Finding) -> Vec<String> {
+    let steps = &finding.script.steps;
+    let shown = steps.iter().zip(1u64..).take(SHOWN);
+    let mut lines: Vec<String> = shown
+        .filter_map(|(step, number)| Some(format!("step {number}: {}", serde_json::to_string(step).ok()?)))
+        .collect();
+    match steps.len().saturating_sub(SHOWN) {
+        0 => {}
+        more => lines.push(format!("{more} more steps are in the script")),
     }
     lines
 }

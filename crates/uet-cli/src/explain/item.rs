@@ -81,7 +81,10 @@ impl Item {
     /// Returns whether `word` names this item.
     pub fn is_called(&self, word: &str) -> bool {
         let without_layer = matches!(self.kind, Kind::Field | Kind::Derived)
-            && self.id.split_once('.').is_some_and(|(_, name)| name.eq_ignore_ascii_case(word));
+            && [self.id.split_once('.'), self.id.rsplit_once('.')]
+                .iter()
+                .flatten()
+                .any(|(_, name)| name.eq_ignore_ascii_case(word));
         self.id.eq_ignore_ascii_case(word) || self.name.eq_ignore_ascii_case(word) || without_layer
     }
 

@@ -188,6 +188,8 @@ fn foreign_targets_are_refused() {
     }
 }
 
+const CAPTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../corpora/captures/learn/loss.pcapng");
+
 #[test]
 fn unusable_targets_are_reported() {
     for (args, said) in [
@@ -196,6 +198,7 @@ fn unusable_targets_are_reported() {
         (&["embedded", "--restart", "true"], "the argument DEVICE is missing"),
         (&["exec:exit 3"], "the device's program ended"),
         (&["--again", "/nonexistent"], "/nonexistent"),
+        (&["--again", CAPTURE], "loss.pcapng: this is no saved finding (JSON): "),
     ] {
         let run = uet(&[&["fuzz"], args].concat());
         assert_eq!(run.code, 2, "{args:?}: {}{}", run.out, run.err);
