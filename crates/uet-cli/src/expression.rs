@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::str::FromStr;
 use uet_packet_io::json::Decoded;
 use uet_wire::derived::{DERIVED, Derived, derived};
-use uet_wire::layout::{ALL, Kind, Place};
+use uet_wire::layout::{ALL, Kind, Place, Row};
 use uet_wire::trailer::{Crc, Icv};
 use uet_wire::with_serde::{INNER_VLAN, inner_name};
 use uet_wire::{Spec, TrailerKind};
@@ -81,8 +81,8 @@ impl Number {
 #[derive(Clone, Debug)]
 enum Operand {
     Number(Number),
-    /// An address of this many bits.
-    Address(usize, u128),
+    /// An address of this many bits, and the number of its last bits that may differ.
+    Address(usize, u128, u32),
     /// The name of a code point, in capitals.
     Name(String),
 }
@@ -113,8 +113,9 @@ impl Node {
 fn compare(comparison: Comparison, place: Option<&Place>, number: Number, value: &Operand) -> bool {
     match (value, place.map(|place| place.row)) {
         (Operand::Number(value), _) => comparison.holds(number, *value),
-        (Operand::Address(width, bits), Some(row)) => {
-            row.width() == *width && comparison.holds(number, Number::unsigned(*bits))
+        (Operand::Address(width, bits, free), Some(row)) => {
+            let prefix = |bits: u128| Number::unsigned(bits.checked_shr(*free).unwrap_or(0));
+            row.width() == *width && comparison.holds(prefix(number.bits), prefix(*bits))
         }
         (Operand::Name(name), Some(row)) => match row.kind {
             Kind::Code(registry) => registry
@@ -212,7 +213,7 @@ impl<'t> Parser<'t> {
         let rest = self.text.get(self.end..).unwrap_or_default();
         let token = rest.trim_start();
         self.at = self.end + rest.len() - token.len();
-        let is_other = |char: char| !char.is_alphanumeric() && !"._:-".contains(char);
+        let is_other = |char: char| !char.is_alphanumeric() && !"._:-/".contains(char);
         let word = &token[..token.find(is_other).unwrap_or(token.len())];
         let length;
         (self.next, length) = match SYMBOLS.iter().find(|symbol| token.starts_with(**symbol)) {
@@ -318,17 +319,35 @@ fn value(name: &str, word: &str) -> Result<Operand, String> {
     let digits = word.strip_prefix("0x");
     let unsigned = digits.map_or_else(|| word.parse().ok(), |digits| u128::from_str_radix(digits, 16).ok());
     let number = unsigned.map(Number::unsigned).or_else(|| word.parse().ok().map(Number::signed));
-    if let Some(number) = number {
-        return Ok(Operand::Number(number));
-    }
     let rows = || places().map(|place| place.row).filter(|row| row.name == name);
-    let address = match word.parse() {
+    if let Some(number) = number {
+        // Derived values and lengths have no rows.
+        let has_room = |row: &'static Row| match row.kind {
+            Kind::Int => {
+                (number.bits as i128) << (128 - row.width()) >> (128 - row.width()) == number.bits as i128
+            }
+            _ => number.is_positive && number.bits.checked_shr(row.width() as u32).unwrap_or(0) == 0,
+        };
+        return match rows().map(|row| row.width()).max() {
+            Some(width) if !rows().any(has_room) => {
+                Err(format!("no packet has {word} in {name}, which has a width of {width} bits"))
+            }
+            _ => Ok(Operand::Number(number)),
+        };
+    }
+    let (start, length) = word.split_once('/').map_or((word, None), |(start, length)| (start, Some(length)));
+    let address = match start.parse() {
         Ok(IpAddr::V4(address)) => Some((32, u128::from(address.to_bits()))),
         Ok(IpAddr::V6(address)) => Some((128, address.to_bits())),
-        Err(_) => mac(word).map(|address| (48, address)),
+        Err(_) => mac(start).map(|address| (48, address)),
     };
-    if let Some((width, bits)) = address.filter(|_| rows().any(|row| row.kind == Kind::Address)) {
-        return Ok(Operand::Address(width, bits));
+    let free = |width: usize| match length {
+        Some(length) => (width as u32).checked_sub(length.parse().ok()?),
+        None => Some(0),
+    };
+    let address = address.and_then(|(width, bits)| Some(Operand::Address(width, bits, free(width)?)));
+    if let Some(address) = address.filter(|_| rows().any(|row| row.kind == Kind::Address)) {
+        return Ok(address);
     }
     if rows().any(|row| row.kind == Kind::Bool) {
         match word {
@@ -401,6 +420,8 @@ mod tests {
             ("pds.clear_psn == 5", true),
             ("ip.src == 10.0.0.1 && ip.dst != 10.0.0.1", true),
             ("ip.src == ::a00:1", false),
+            ("ip.src == 10.0.0.128/24 && ip.dst != 10.0.0.0/24", true),
+            ("ip.src == 0.0.0.0/0 && ip.src != ::/0", false),
             ("eth.src == 02:00:00:00:00:01", true),
             ("payload == 5 && !padding", true),
             ("pds.cack_psn", false),
@@ -417,6 +438,9 @@ mod tests {
         for (text, expected) in [
             ("pds.pns > 5", "there is no field 'pds.pns'; did you mean pds.psn"),
             ("pds.type == RUD_REG", "there is no value of pds.type 'RUD_REG'; did you mean RUD_REQ"),
+            ("pds.flags.retx == 2", "no packet has 2 in pds.flags.retx, which has a width of 1 bits"),
+            ("pds.clear_psn_offset < -40000", "no packet has -40000 in pds.clear_psn_offset"),
+            ("ip.src == 10.0.0.0/33", "'10.0.0.0/33' is not an address"),
             ("pds.psn > five", "'five' is not a number, which pds.psn is compared with"),
             ("ip.src == here", "'here' is not an address, which ip.src is compared with"),
             ("pds.psn > ", "expected a value at character 11, seen the end"),
