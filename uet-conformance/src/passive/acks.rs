@@ -100,16 +100,18 @@ impl Rules<'_> {
         if sent.retx && sent.times == 1 {
             // The first transmission was lost, so this answers the retransmission.
             let lost = self.suspect(side, "retx not told", !ack.retx(), 3);
-            self.hold(PDS_ACK_002, with, !lost, || "the request has retx, and the ACK has not".into());
+            self.hold(PDS_ACK_002, with, !lost, || "retx is 1 in the request, and 0 in the ACK".into());
         }
-        // An ACK with retx answers a retransmission. If the first transmission has no retx, that one may be missing from
-        // the capture, and may have had another entropy and no mark.
+        // An ACK with retx answers a retransmission. If the first transmission has no retx, the capture may lack that
+        // one, which may have another entropy and no mark.
         if ack.retx() && !sent.retx {
             return;
         }
         if sent.marked && sent.times == 1 {
             let lost = self.suspect(side, "mark not told", !ack.m(), 2);
-            self.hold(PDS_ACK_002, with, !lost, || "the request arrived marked, and m is 0".into());
+            self.hold(PDS_ACK_002, with, !lost, || {
+                "the request arrived marked, and m is 0 in the ACK".into()
+            });
         }
         if let ([Some(entropy), None], Some(here)) = (sent.entropy, self.packet.entropy) {
             let other = self.suspect(side, "entropy", entropy != here, 3);

@@ -19,7 +19,7 @@ impl Rules<'_> {
             return;
         }
         self.hold(PDS_PSN_002, Some(number), cack >= close, || {
-            format!("answers CLOSE_COMMAND with cack_psn {}, which leaves it out", ack.cack_psn())
+            format!("cack_psn {} in the ACK of CLOSE_COMMAND is below the PSN of the command", ack.cack_psn())
         });
     }
 

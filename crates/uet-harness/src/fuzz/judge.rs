@@ -158,14 +158,14 @@ impl<'a> Bench<'a> {
         if !last && self.closed || !self.can_reset() {
             return Ok(());
         }
-        self.check_contexts(self.closed, "all contexts are closed, and the device counts")?;
+        self.check_contexts(self.closed, "after all contexts are closed")?;
         let before = self.pdcs;
         self.reset()?;
         self.fresh = true;
         match (before, self.pdcs) {
             (Some(before), Some(now)) if now > before => Err((
                 Trouble::Leak,
-                format!("after a reset the device counts {now} contexts, and {before} before"),
+                format!("after a reset the device has {now} contexts; before, it had {before}"),
             )),
             _ => Ok(()),
         }
@@ -355,7 +355,10 @@ impl<'a> Bench<'a> {
                 return Ok(());
             }
             if self.target.dut().now() >= until {
-                return Err((Trouble::Leak, format!("{why} {now}, and {before} before")));
+                return Err((
+                    Trouble::Leak,
+                    format!("{why}, the device has {now} contexts; before the case, it had {before}"),
+                ));
             }
             let soon = self.soon;
             self.play(|player| player.idle(soon))?;
