@@ -63,11 +63,12 @@ pub fn replace(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
     file.commit()
 }
 
-/// Returns the error of the system alone. The library adds the temporary name, which nobody knows.
+/// Leaves out the temporary name that the library adds to the text, and nobody knows.
 fn of_system(error: io::Error) -> io::Error {
-    let source = error.get_ref().and_then(|with_path| with_path.source());
-    let code = source.and_then(|source| source.downcast_ref::<io::Error>()).and_then(io::Error::raw_os_error);
-    code.map_or(error, io::Error::from_raw_os_error)
+    match error.to_string().split_once(" at path ") {
+        Some((text, _)) => io::Error::new(error.kind(), text),
+        None => error,
+    }
 }
 
 /// A file under a temporary name beside the file that it will replace. Dropping it without [`commit`](Self::commit)

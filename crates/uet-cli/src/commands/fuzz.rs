@@ -337,6 +337,9 @@ fn changed(finding: &Finding) -> Vec<String> {
 /// Returns a line for each step of a finding, as its script has it.
 fn steps(finding: &Finding) -> Vec<String> {
     let steps = &finding.script.steps;
+    if steps.is_empty() {
+        return vec!["no step is needed: the plain write that checks the device shows it".into()];
+    }
     let shown = steps.iter().zip(1u64..).take(SHOWN);
     let mut lines: Vec<String> = shown
         .filter_map(|(step, number)| Some(format!("step {number}: {}", serde_json::to_string(step).ok()?)))

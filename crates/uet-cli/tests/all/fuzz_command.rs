@@ -75,6 +75,12 @@ fn a_device_that_ends_is_found_and_kept() {
     let run = uet(&["fuzz", &device, "--keep", &keep]);
     assert_eq!(run.code, 1, "{}{}", run.out, run.err);
     assert!(run.out.starts_with("crash after case"), "{}", run.out);
+    let cause = run.out.lines().nth(1).unwrap();
+    assert!(
+        ["    step 1: ", "    packet ", "    no step "].iter().any(|start| cause.starts_with(start)),
+        "{cause}"
+    );
+    assert!(run.out.contains(".pcapng\n"), "{}", run.out);
     let files: Vec<_> = std::fs::read_dir(&keep).unwrap().map(|entry| entry.unwrap().path()).collect();
     let of =
         |end: &str| files.iter().find(|path| path.extension().unwrap() == end).unwrap().display().to_string();

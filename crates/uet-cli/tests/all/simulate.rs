@@ -321,6 +321,7 @@ fn seeds_give_medians_with_intervals() {
         "{}",
         run.out
     );
+    assert!(run.out.contains("\nretransmit ratio "), "{}", run.out);
     for wrong in ["5", "5..3", "1..2000"] {
         assert_eq!(uet(&[&args[..], &[wrong]].concat()).code, 2, "{wrong}");
     }
