@@ -4332,7 +4332,8 @@ function U.statistics_text(narrow)
   local totals = U.totals
   local head = format("UET: %d packets, %d contexts, %d RUDI, %d datagrams, %d secured, %d malformed\n",
     totals.packets, #C.ends, totals.rudi, totals.uud, totals.tss, totals.malformed)
-  local traffic, service = "Frames and bytes of payload from the initiator, (<) from the target\n", "Response times to within a tenth\n"
+  local traffic = "Frames and captured bytes of payload from the initiator, (<) from the target\n"
+  local service = "Response times of requests sent once, to within a tenth\n"
   if narrow then return head .. "\n" .. traffic .. columns(rows, TRAFFIC, 1) .. "\n" .. service .. columns(rows, SERVICE, 2) end
   return head .. traffic .. service .. columns(rows, ALL, 2)
 end

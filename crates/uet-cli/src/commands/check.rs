@@ -71,8 +71,8 @@ pub(super) struct Check {
     /// Changes of the catalogue: requirements with a changed level or text, or withdrawn (TOML, docs/testing.md)
     #[arg(long, value_name = "FILE")]
     catalogue: Option<PathBuf>,
-    /// Write the packets as pcapng, with their findings as comments. A finding that later packets confirm is a comment of
-    /// the last of them, and begins with its own packet
+    /// Write the packets as pcapng, with their findings as comments. A finding that later packets confirm is a comment
+    /// of the last of them, and begins with its own packet
     #[arg(long, value_name = "FILE")]
     annotate: Option<PathBuf>,
     #[command(flatten)]

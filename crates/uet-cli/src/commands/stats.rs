@@ -23,8 +23,9 @@ use uet_wire::Start;
 ///
 /// A row for each direction of a context, and for each pair of addresses: requests, bytes on the wire, goodput,
 /// retransmissions, NACKs and response times. A response time lasts from a request to the ACK that acknowledges it.
-/// Bytes are those on the wire, also if the capture cut packets off. `dup` counts the retransmissions without `retx`: the
-/// capture has the packet twice, or the network duplicated it. CSV and JSON have the NACKs by code. The first 16 directions also have window, credit,
+/// Bytes are those on the wire, also if the capture cut packets off. `dup` counts the retransmissions without `retx`:
+/// the capture has the packet twice, or the network duplicated it. CSV and JSON have the NACKs of a context by code.
+/// The first 16 directions also have window, credit,
 /// bytes in flight and response times over time, in JSON, in the file of --series, and in the plots.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -285,7 +286,8 @@ fn as_json(stats: &Measured) -> Value {
     };
     json!({
         "packets": stats.packets, "bytes": stats.bytes, "contexts": stats.contexts, "beyond": stats.beyond,
-        "total": sums(&stats.total), "without_context": sums(&stats.without), "pairs": stats.pairs().map(pair).collect::<Vec<_>>(),
+        "total": sums(&stats.total), "without_context": sums(&stats.without),
+        "pairs": stats.pairs().map(pair).collect::<Vec<_>>(),
         "flows": stats.flows().map(flow).collect::<Vec<_>>(),
     })
 }
@@ -296,8 +298,8 @@ fn sums(sums: &Sums) -> Value {
     let [p50, p90, p99, max] = [0.5, 0.9, 0.99, 1.0].map(|share| sums.response_at(share));
     json!({
         "requests": sums.requests, "bytes": sums.bytes, "payload_bytes": sums.payload, "goodput_bps": sums.goodput(),
-        "retransmissions": sums.retransmissions, "duplicates": sums.duplicates, "acks": sums.acks, "nacks": nacks, "trimmed": sums.trimmed,
-        "marked": sums.marked, "response_ns": {"p50": p50, "p90": p90, "p99": p99, "max": max},
+        "retransmissions": sums.retransmissions, "duplicates": sums.duplicates, "acks": sums.acks,
+        "nacks": nacks, "trimmed": sums.trimmed, "marked": sums.marked, "response_ns": {"p50": p50, "p90": p90, "p99": p99, "max": max},
         "first_ns": sums.times.map(|times| times[0]), "last_ns": sums.times.map(|times| times[1]),
     })
 }
