@@ -294,10 +294,10 @@ fn draw_on(root: &DrawingArea<SVGBackend<'_>, Shift>, plot: &Plot<'_>, about: &s
         if plot.x.starts_with("time") { 0.0 } else { points().map(|point| point.0).fold(f64::MAX, f64::min) };
     let right = most(|point| point.0).max(left + 1e-3);
     let levels = plot.levels.iter().map(|(_, level)| *level).fold(0.0, f64::max);
-    // The legend is above the lines: each of its rows takes about a twentieth of the height.
+    // The legend is above the lines, as far as half of the height suffices for its rows.
     let rows = plot.lines.len() + plot.levels.len();
-    let legend = if rows > 1 { rows as f64 / 20.0 } else { 0.0 };
-    let top = (most(|point| point.1).max(levels) * (1.05 + legend)).max(1e-3);
+    let legend = if rows > 1 { (0.04 + 0.055 * rows as f64).min(0.5) } else { 0.0 };
+    let top = (most(|point| point.1).max(levels) * 1.05 / (1.0 - legend)).max(1e-3);
     let bottom = points().map(|point| point.1).fold(0.0, f64::min);
     let mut chart = ChartBuilder::on(root)
         .caption(format!("{}: {about}", plot.about), (FONT, 14))
@@ -320,7 +320,7 @@ fn draw_on(root: &DrawingArea<SVGBackend<'_>, Shift>, plot: &Plot<'_>, about: &s
     for (index, line) in plot.lines.iter().enumerate() {
         let color = Palette99::pick(index).to_rgba();
         // A few lines show side by side where they are equal: the earlier ones are wider.
-        let width = if plot.lines.len() <= 4 { (plot.lines.len() - index) as u32 } else { 1 };
+        let width = if plot.lines.len() <= 3 { 2 * (plot.lines.len() - index) as u32 - 1 } else { 1 };
         chart
             .draw_series(LineSeries::new(line.points.iter().copied(), color.stroke_width(width)))
             .map_err(|error| failed(&error))?
