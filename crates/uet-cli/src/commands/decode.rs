@@ -85,8 +85,8 @@ struct Filters {
     ///
     /// Names are those that `uet decode` and `uet layout` print. A field alone holds if the packet has it, a flag alone
     /// if it is set. Operators: `==`, `!=`, `<`, `<=`, `>`, `>=`, `!`, `&&`, `||`. Values: numbers, names of code
-    /// points, addresses and their prefixes (`10.4.0.0/24`). A comparison with a field that the packet does not have is false. `payload` and `padding`
-    /// are lengths in bytes.
+    /// points, addresses and their prefixes (`10.4.0.0/24`). A comparison with a field that the packet does not have is
+    /// false. `payload` and `padding` are lengths in bytes.
     #[arg(long, value_name = "CONDITION")]
     filter: Option<Expression>,
 }

@@ -299,7 +299,8 @@ fn sums(sums: &Sums) -> Value {
     json!({
         "requests": sums.requests, "bytes": sums.bytes, "payload_bytes": sums.payload, "goodput_bps": sums.goodput(),
         "retransmissions": sums.retransmissions, "duplicates": sums.duplicates, "acks": sums.acks,
-        "nacks": nacks, "trimmed": sums.trimmed, "marked": sums.marked, "response_ns": {"p50": p50, "p90": p90, "p99": p99, "max": max},
+        "nacks": nacks, "trimmed": sums.trimmed, "marked": sums.marked,
+        "response_ns": {"p50": p50, "p90": p90, "p99": p99, "max": max},
         "first_ns": sums.times.map(|times| times[0]), "last_ns": sums.times.map(|times| times[1]),
     })
 }
