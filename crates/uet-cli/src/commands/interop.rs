@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
-use uet_harness::interop::{Implementation, Interop as Result_, Options, Progress, Reach, Verdict, run};
+use uet_harness::interop::{
+    Implementation, Interop as Played, InteropOptions, PairVerdict, Progress, Reach, run,
+};
 use uet_packet_io::file;
 
 /// Play implementations against each other on a bad network, and judge both ends
@@ -98,11 +100,11 @@ impl Interop {
     pub(super) fn run(&self) -> io::Result<Outcome> {
         let named = self.named()?;
         let implementations = implementations(&named)?;
-        let baseline: Option<Result_> = self.baseline.as_deref().map(read).transpose()?;
+        let baseline: Option<Played> = self.baseline.as_deref().map(read).transpose()?;
         if let Some(folder) = &self.captures {
             std::fs::create_dir_all(folder).map_err(|error| about(folder, error))?;
         }
-        let options = Options {
+        let options = InteropOptions {
             seed: self.seed,
             full: self.full,
             only: self.ids.clone(),
@@ -213,7 +215,7 @@ fn tell(out: &mut impl Write, text: bool, progress: &Progress<'_>) -> io::Result
                 Ok(())
             }
         }
-        Progress::Scenario(result) if text && result.verdict != Verdict::Pass => {
+        Progress::Scenario(result) if text && result.verdict != PairVerdict::Pass => {
             write!(out, "{}", report::lines(result))?;
             out.flush()
         }
@@ -227,29 +229,29 @@ fn tell(out: &mut impl Write, text: bool, progress: &Progress<'_>) -> io::Result
 }
 
 /// Returns the exit code for these numbers of verdicts.
-fn exit_code(count: impl Fn(Verdict) -> usize) -> u8 {
+fn exit_code(count: impl Fn(PairVerdict) -> usize) -> u8 {
     match () {
-        () if count(Verdict::Fail) + count(Verdict::Disagree) > 0 => 1,
-        () if count(Verdict::Pass) == 0 || count(Verdict::Inconclusive) > 0 => 3,
+        () if count(PairVerdict::Fail) + count(PairVerdict::Disagree) > 0 => 1,
+        () if count(PairVerdict::Pass) == 0 || count(PairVerdict::Inconclusive) > 0 => 3,
         () => 0,
     }
 }
 
-fn read(path: &Path) -> io::Result<Result_> {
+fn read(path: &Path) -> io::Result<Played> {
     let text = std::fs::read_to_string(path).map_err(|error| about(path, error))?;
     serde_json::from_str(&text).map_err(|error| about(path, error))
 }
 
 /// Names what is worse than before. The outcome is a violation if anything is.
-fn compared(earlier: &Result_, now: &Result_) -> Outcome {
+fn compared(earlier: &Played, now: &Played) -> Outcome {
     let mut worse = 0;
     for pair in &now.pairs {
         let before =
             earlier.pairs.iter().find(|it| it.initiator == pair.initiator && it.target == pair.target);
         for one in &pair.scenarios {
             let was = before.and_then(|pair| pair.scenarios.iter().find(|it| it.id == one.id));
-            let passed = was.is_some_and(|was| was.verdict == Verdict::Pass);
-            if passed && one.verdict != Verdict::Pass {
+            let passed = was.is_some_and(|was| was.verdict == PairVerdict::Pass);
+            if passed && one.verdict != PairVerdict::Pass {
                 worse += 1;
                 complain(format_args!("worse than before: {} to {} {}", pair.initiator, pair.target, one.id));
             }

@@ -6,11 +6,11 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
-use uet_harness::interop::{Interop, Pair, ScenarioResult, Verdict};
+use uet_harness::interop::{Interop, Pair, PairVerdict, ScenarioResult};
 
 /// Returns `3 pass, 1 disagree, 2 skipped`: the verdicts that there are.
-pub fn counts(count: impl Fn(Verdict) -> usize) -> String {
-    let some = Verdict::ALL.into_iter().map(|verdict| (count(verdict), verdict.name()));
+pub fn counts(count: impl Fn(PairVerdict) -> usize) -> String {
+    let some = PairVerdict::ALL.into_iter().map(|verdict| (count(verdict), verdict.name()));
     let some = some.filter(|(count, _)| *count > 0).map(|(count, name)| format!("{count} {name}"));
     some.collect::<Vec<_>>().join(", ")
 }
@@ -30,16 +30,16 @@ pub fn lines(result: &ScenarioResult) -> String {
     if let Some(capture) = &result.capture {
         let _ = writeln!(text, "    capture: {capture}");
     }
-    if result.verdict != Verdict::Skipped {
+    if result.verdict != PairVerdict::Skipped {
         let _ = writeln!(text, "    again: {}", result.rerun);
     }
     text
 }
 
 /// Returns the worst verdict of a pair; skipped scenarios do not count.
-fn worst(pair: &Pair) -> Verdict {
-    let order = [Verdict::Fail, Verdict::Disagree, Verdict::Inconclusive, Verdict::Pass];
-    order.into_iter().find(|verdict| pair.count(*verdict) > 0).unwrap_or(Verdict::Skipped)
+fn worst(pair: &Pair) -> PairVerdict {
+    let order = [PairVerdict::Fail, PairVerdict::Disagree, PairVerdict::Inconclusive, PairVerdict::Pass];
+    order.into_iter().find(|verdict| pair.count(*verdict) > 0).unwrap_or(PairVerdict::Skipped)
 }
 
 fn pair_of<'a>(result: &'a Interop, initiator: &str, target: &str) -> Option<&'a Pair> {
@@ -59,8 +59,10 @@ pub fn markdown(result: &Interop) -> String {
         let _ = writeln!(text, "| **{initiator}** | {} |", cells.join(" | "));
     }
     for pair in &result.pairs {
-        let bad =
-            pair.scenarios.iter().filter(|one| !matches!(one.verdict, Verdict::Pass | Verdict::Skipped));
+        let bad = pair
+            .scenarios
+            .iter()
+            .filter(|one| !matches!(one.verdict, PairVerdict::Pass | PairVerdict::Skipped));
         for one in bad {
             let (initiator, target) = (&pair.initiator, &pair.target);
             let _ = writeln!(
@@ -85,15 +87,15 @@ pub fn junit(result: &Interop) -> io::Result<String> {
         let mut suite = TestSuite::new(format!("{} to {}", pair.initiator, pair.target));
         for one in &pair.scenarios {
             let status = match one.verdict {
-                Verdict::Pass => TestCaseStatus::success(),
-                Verdict::Skipped => {
+                PairVerdict::Pass => TestCaseStatus::success(),
+                PairVerdict::Skipped => {
                     let mut skipped = TestCaseStatus::skipped();
                     skipped.set_message(&*one.reason);
                     skipped
                 }
                 verdict => {
                     let kind = match verdict {
-                        Verdict::Inconclusive => NonSuccessKind::Error,
+                        PairVerdict::Inconclusive => NonSuccessKind::Error,
                         _ => NonSuccessKind::Failure,
                     };
                     let mut failed = TestCaseStatus::non_success(kind);
@@ -146,9 +148,9 @@ fn grid(body: &mut String, result: &Interop) {
                 *body += "<td>";
                 continue;
             };
-            let (verdict, passed) = (worst(pair), pair.count(Verdict::Pass));
-            let played = pair.scenarios.len() - pair.count(Verdict::Skipped);
-            let class = if verdict == Verdict::Disagree { "inconclusive" } else { verdict.name() };
+            let (verdict, passed) = (worst(pair), pair.count(PairVerdict::Pass));
+            let played = pair.scenarios.len() - pair.count(PairVerdict::Skipped);
+            let class = if verdict == PairVerdict::Disagree { "inconclusive" } else { verdict.name() };
             let _ = write!(
                 body,
                 "<td><a href=\"#{}\"><b class=\"badge {class}\">{passed} of {played}</b></a>",
@@ -168,10 +170,12 @@ fn scenarios(body: &mut String, pair: &Pair, place: &Path) {
     let (initiator, target) = (Escaped(&pair.initiator), Escaped(&pair.target));
     let counted = counts(|verdict| pair.count(verdict));
     let _ = writeln!(body, "<h2 id=\"{}\">{initiator} to {target}</h2>\n<p>{counted}</p>", anchor(pair));
-    for one in
-        pair.scenarios.iter().filter(|one| one.verdict != Verdict::Pass && one.verdict != Verdict::Skipped)
+    for one in pair
+        .scenarios
+        .iter()
+        .filter(|one| one.verdict != PairVerdict::Pass && one.verdict != PairVerdict::Skipped)
     {
-        let class = if one.verdict == Verdict::Disagree { "inconclusive" } else { one.verdict.name() };
+        let class = if one.verdict == PairVerdict::Disagree { "inconclusive" } else { one.verdict.name() };
         let _ = writeln!(
             body,
             "<h3><b class=\"badge {class}\">{}</b> <code>{}</code></h3>\n<p>{}</p>",

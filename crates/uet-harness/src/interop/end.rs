@@ -14,7 +14,7 @@ const SLICE: Duration = Duration::from_millis(250);
 
 /// The reason why a scenario did not go as it should.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum Obstacle {
     /// An end cannot play it.
     Lacks(String),
     /// An end refused an operation of the control channel.
@@ -78,13 +78,13 @@ impl End {
     }
 
     /// Requests an operation. `end` is the place of this end, for the error.
-    pub(super) fn call<O: Operation>(&mut self, end: usize, op: O) -> Result<O::Answer, Trouble> {
+    pub(super) fn call<O: Operation>(&mut self, end: usize, op: O) -> Result<O::Answer, Obstacle> {
         self.session.call(op, SILENCE).map_err(|error| match error {
-            error if error.is_unsupported() => Trouble::Lacks(format!("{}: {error}", self.name)),
-            error @ CallError::Refused { .. } => Trouble::Refused(end, error.to_string()),
+            error if error.is_unsupported() => Obstacle::Lacks(format!("{}: {error}", self.name)),
+            error @ CallError::Refused { .. } => Obstacle::Refused(end, error.to_string()),
             error @ CallError::Channel { .. } => {
                 let ended = self.session.ended().map(|status| format!("; its program ended with {status}"));
-                Trouble::Dead(end, format!("{error}{}", ended.unwrap_or_default()))
+                Obstacle::Dead(end, format!("{error}{}", ended.unwrap_or_default()))
             }
         })
     }
@@ -95,7 +95,7 @@ impl End {
         end: usize,
         operation: u64,
         until: Instant,
-    ) -> Result<Option<Completion>, Trouble> {
+    ) -> Result<Option<Completion>, Obstacle> {
         loop {
             let left = until.saturating_duration_since(Instant::now());
             let timeout_ns = left.min(SLICE).as_nanos() as u64;
@@ -107,9 +107,9 @@ impl End {
                     }
                 }
                 Err(error @ CallError::Refused { .. }) => {
-                    return Err(Trouble::Refused(end, error.to_string()));
+                    return Err(Obstacle::Refused(end, error.to_string()));
                 }
-                Err(error) => return Err(Trouble::Dead(end, error.to_string())),
+                Err(error) => return Err(Obstacle::Dead(end, error.to_string())),
             }
         }
     }

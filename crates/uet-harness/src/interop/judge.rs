@@ -10,7 +10,7 @@ use uet_wire::ses::Ses;
 use uet_wire::validate::Severity;
 use uet_wire::{Options, Start, Uet};
 
-/// What the packets of a scenario show.
+/// The evidence of the packets of a scenario.
 #[derive(Debug, Default)]
 pub(super) struct Evidence {
     /// Errors of an end, over one packet or several.

@@ -12,7 +12,7 @@ mod scenario;
 
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use core::time::Duration;
-use end::{End, Trouble};
+use end::{End, Obstacle};
 use play::Play;
 use scenario::{Course, Scenario};
 use serde::{Deserialize, Serialize};
@@ -46,9 +46,9 @@ pub struct Implementation {
     pub reach: Reach,
 }
 
-/// What to play.
+/// A selection of scenarios and the settings of a run.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct InteropOptions {
     /// The seed of the network.
     pub seed: u64,
     /// All combinations of values, instead of all pairs of values.
@@ -69,10 +69,10 @@ pub struct Options {
     pub interrupt: Arc<AtomicBool>,
 }
 
-/// Verdict of a scenario.
+/// PairVerdict of a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum PairVerdict {
     /// Both ends agree, and no packet breaks a requirement.
     Pass,
     /// An end broke a requirement, refused an operation or died.
@@ -85,19 +85,24 @@ pub enum Verdict {
     Skipped,
 }
 
-impl Verdict {
+impl PairVerdict {
     /// All verdicts.
-    pub const ALL: [Verdict; 5] =
-        [Verdict::Pass, Verdict::Fail, Verdict::Disagree, Verdict::Inconclusive, Verdict::Skipped];
+    pub const ALL: [PairVerdict; 5] = [
+        PairVerdict::Pass,
+        PairVerdict::Fail,
+        PairVerdict::Disagree,
+        PairVerdict::Inconclusive,
+        PairVerdict::Skipped,
+    ];
 
     /// Returns `pass`, `fail`, `disagree`, `inconclusive` or `skipped`.
     pub const fn name(self) -> &'static str {
         match self {
-            Verdict::Pass => "pass",
-            Verdict::Fail => "fail",
-            Verdict::Disagree => "disagree",
-            Verdict::Inconclusive => "inconclusive",
-            Verdict::Skipped => "skipped",
+            PairVerdict::Pass => "pass",
+            PairVerdict::Fail => "fail",
+            PairVerdict::Disagree => "disagree",
+            PairVerdict::Inconclusive => "inconclusive",
+            PairVerdict::Skipped => "skipped",
         }
     }
 }
@@ -108,14 +113,14 @@ pub struct ScenarioResult {
     /// Its id: `write[mode=rud,size=packet,network=loss,congestion=default,course=plain]`.
     pub id: String,
     /// The verdict.
-    pub verdict: Verdict,
+    pub verdict: PairVerdict,
     /// The implementation that is to blame.
     pub blame: Option<String>,
     /// The requirement that it broke.
     pub requirement: Option<String>,
     /// The reason, unless it passed.
     pub reason: String,
-    /// What the initiator and the target report, if they disagree.
+    /// The reports of the initiator and the target, if they disagree.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub readings: Vec<String>,
     /// The file with its packets.
@@ -139,7 +144,7 @@ pub struct Pair {
 
 impl Pair {
     /// Returns the number of scenarios with this verdict.
-    pub fn count(&self, verdict: Verdict) -> usize {
+    pub fn count(&self, verdict: PairVerdict) -> usize {
         self.scenarios.iter().filter(|one| one.verdict == verdict).count()
     }
 }
@@ -168,12 +173,12 @@ pub struct Interop {
 
 impl Interop {
     /// Returns the number of scenarios with this verdict.
-    pub fn count(&self, verdict: Verdict) -> usize {
+    pub fn count(&self, verdict: PairVerdict) -> usize {
         self.pairs.iter().map(|pair| pair.count(verdict)).sum()
     }
 }
 
-/// What happens while a run goes on.
+/// A step of a run that goes on.
 #[derive(Debug)]
 pub enum Progress<'a> {
     /// A pair begins, with this many scenarios to play.
@@ -192,7 +197,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Fails if an implementation cannot be reached, or if the network between two cannot be set up.
 pub fn run(
     implementations: &[Implementation],
-    options: &Options,
+    options: &InteropOptions,
     mut progress: impl FnMut(Progress<'_>),
 ) -> io::Result<Interop> {
     let mut result = Interop { seed: options.seed, ..Interop::default() };
@@ -220,7 +225,7 @@ pub fn run(
 
 fn play_pair(
     ends: &mut [End; 2],
-    options: &Options,
+    options: &InteropOptions,
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> io::Result<Vec<ScenarioResult>> {
     let mut relay = relay(ends, options)?;
@@ -236,10 +241,10 @@ fn play_pair(
     for (number, (one, lack)) in plan.into_iter().enumerate() {
         let begun = Instant::now();
         let mut result = match (lack, &gone) {
-            (Some(lack), _) => blank(Verdict::Skipped, lack),
-            (None, Some(why)) => blank(Verdict::Inconclusive, format!("not played: {why}")),
+            (Some(lack), _) => blank(PairVerdict::Skipped, lack),
+            (None, Some(why)) => blank(PairVerdict::Inconclusive, format!("not played: {why}")),
             (None, None) if options.interrupt.load(Ordering::Relaxed) => {
-                blank(Verdict::Inconclusive, "not played: the run was ended".into())
+                blank(PairVerdict::Inconclusive, "not played: the run was ended".into())
             }
             (None, None) => {
                 let file = options.captures.as_deref().map(|folder| {
@@ -271,7 +276,7 @@ fn play_pair(
     Ok(results)
 }
 
-fn blank(verdict: Verdict, reason: String) -> ScenarioResult {
+fn blank(verdict: PairVerdict, reason: String) -> ScenarioResult {
     ScenarioResult {
         id: String::new(),
         verdict,
@@ -286,7 +291,7 @@ fn blank(verdict: Verdict, reason: String) -> ScenarioResult {
 }
 
 /// Creates the network between two ends.
-fn relay(ends: &[End; 2], options: &Options) -> io::Result<Relay> {
+fn relay(ends: &[End; 2], options: &InteropOptions) -> io::Result<Relay> {
     let places = [ends[0].place, ends[1].place];
     let Some(listen) = options.listen else {
         if !places.iter().all(|place| place.ip().is_loopback() && place.is_ipv4()) {
@@ -325,15 +330,15 @@ fn play_one(
     ends: &mut [End; 2],
     relay: &mut Relay,
     scenario: Scenario,
-    options: &Options,
+    options: &InteropOptions,
     file: Option<&Path>,
 ) -> io::Result<(ScenarioResult, Option<usize>)> {
     // Both ends forget the contexts of the last scenario before its last packets do harm.
     for end in [0, 1] {
-        if let Err(trouble) = ends[end].call(end, Reset {}) {
-            let dead = matches!(trouble, Trouble::Dead(..)).then_some(end);
+        if let Err(obstacle) = ends[end].call(end, Reset {}) {
+            let dead = matches!(obstacle, Obstacle::Dead(..)).then_some(end);
             return Ok((
-                verdict(ends, Err(trouble), judge::Evidence::default(), Default::default(), false),
+                verdict(ends, Err(obstacle), judge::Evidence::default(), Default::default(), false),
                 dead,
             ));
         }
@@ -367,11 +372,11 @@ fn play_one(
         evidence.errors.clear();
     }
     let dead = match &ended {
-        Err(Trouble::Dead(end, _)) => Some(*end),
+        Err(Obstacle::Dead(end, _)) => Some(*end),
         _ => None,
     };
     let mut result = verdict(ends, ended, evidence, readings, scenario.mode == Mode::Uud);
-    let is_worth_a_file = !matches!(result.verdict, Verdict::Pass | Verdict::Skipped);
+    let is_worth_a_file = !matches!(result.verdict, PairVerdict::Pass | PairVerdict::Skipped);
     if let Some(path) = file.filter(|_| is_worth_a_file) {
         std::fs::write(path, &packets)?;
         result.capture = Some(path.display().to_string());
@@ -393,7 +398,7 @@ fn shortened(mut lines: Vec<String>) -> String {
 
 fn verdict(
     ends: &[End; 2],
-    ended: Result<(), Trouble>,
+    ended: Result<(), Obstacle>,
     evidence: judge::Evidence,
     readings: [Vec<String>; 2],
     lossy: bool,
@@ -404,23 +409,23 @@ fn verdict(
     let blamed = |blame: String, requirement: Option<&str>, reason: String| ScenarioResult {
         blame: Some(blame),
         requirement: requirement.map(Into::into),
-        ..blank(Verdict::Fail, reason)
+        ..blank(PairVerdict::Fail, reason)
     };
     match ended {
-        Err(Trouble::Lacks(reason)) => return blank(Verdict::Skipped, reason),
-        Err(Trouble::Dead(end, reason)) => {
+        Err(Obstacle::Lacks(reason)) => return blank(PairVerdict::Skipped, reason),
+        Err(Obstacle::Dead(end, reason)) => {
             return blamed(ends[end].name.clone(), Some("ROB-LIFE-001"), reason);
         }
-        Err(Trouble::Refused(end, reason)) => return blamed(ends[end].name.clone(), None, reason),
-        Ok(()) | Err(Trouble::Differ(..)) => {}
+        Err(Obstacle::Refused(end, reason)) => return blamed(ends[end].name.clone(), None, reason),
+        Ok(()) | Err(Obstacle::Differ(..)) => {}
     }
     if let Some(error) = evidence.errors.first() {
         let blame = error.culprit.map(name).unwrap_or_default();
         return blamed(blame, Some(error.id), format!("{} (packet {})", error.message, error.number));
     }
-    let Err(Trouble::Differ(holder, what)) = ended else { return blank(Verdict::Pass, String::new()) };
+    let Err(Obstacle::Differ(holder, what)) = ended else { return blank(PairVerdict::Pass, String::new()) };
     if lossy && holder.is_none() {
-        return blank(Verdict::Inconclusive, format!("{what}: datagrams may be lost on the way"));
+        return blank(PairVerdict::Inconclusive, format!("{what}: datagrams may be lost on the way"));
     }
     if let Some((sender, number)) = evidence.stray {
         let reason = format!("{what}; packet {number} carries bytes that no message has there");
@@ -436,5 +441,5 @@ fn verdict(
         format!("{} (target): {target}", ends[1].name),
     ];
     readings.extend(evidence.refusal.map(|(sender, what)| format!("last refusal: {}, {what}", name(sender))));
-    ScenarioResult { readings, ..blank(Verdict::Disagree, what) }
+    ScenarioResult { readings, ..blank(PairVerdict::Disagree, what) }
 }

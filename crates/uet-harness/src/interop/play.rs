@@ -1,6 +1,6 @@
 //! Plays a scenario: posts operations at one end and looks at both.
 
-use super::end::{End, Trouble};
+use super::end::{End, Obstacle};
 use super::scenario::{Course, Scenario, Size};
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -34,7 +34,7 @@ struct Job {
     number: u32,
     region: u64,
     key: Hex64,
-    /// What the region must hold in the end.
+    /// The bytes that the region must hold in the end.
     image: Vec<u8>,
     /// The target as a peer of the initiator, and the other way round.
     peers: [u64; 2],
@@ -50,7 +50,7 @@ pub(super) struct Play<'a> {
     length: u64,
     count: u64,
     jobs: Vec<Job>,
-    /// What each end reports.
+    /// The reports of each end.
     pub(super) readings: [Vec<String>; 2],
     /// The data of each message, as its sender posted it.
     pub(super) data: Vec<Vec<u8>>,
@@ -83,7 +83,7 @@ impl<'a> Play<'a> {
     }
 
     /// Plays the scenario.
-    pub(super) fn run(&mut self) -> Result<(), Trouble> {
+    pub(super) fn run(&mut self) -> Result<(), Obstacle> {
         for end in [INITIATOR, TARGET] {
             self.configure(end)?;
         }
@@ -106,18 +106,18 @@ impl<'a> Play<'a> {
         if self.scenario.course() == Course::Plain { self.leave_nothing_open() } else { Ok(()) }
     }
 
-    fn configure(&mut self, end: usize) -> Result<(), Trouble> {
+    fn configure(&mut self, end: usize) -> Result<(), Obstacle> {
         let Some(algorithm) = self.scenario.congestion() else { return Ok(()) };
         let parameters = [("congestion".to_owned(), algorithm.into())].into();
         let configured = self.ends[end].call(end, Configure { parameters })?;
         match configured.refused.get("congestion") {
             None => Ok(()),
-            Some(why) => Err(Trouble::Lacks(format!("{}: congestion: {why}", self.ends[end].name))),
+            Some(why) => Err(Obstacle::Lacks(format!("{}: congestion: {why}", self.ends[end].name))),
         }
     }
 
     /// Tells both ends their peer, and exposes memory of the target for this job.
-    fn open_job(&mut self, job: u32) -> Result<(), Trouble> {
+    fn open_job(&mut self, job: u32) -> Result<(), Obstacle> {
         let relay = self.relay;
         let mut peers = [0; 2];
         for end in [INITIATOR, TARGET] {
@@ -163,7 +163,7 @@ impl<'a> Play<'a> {
     }
 
     /// Plays these operations at the same time. The target posts its receives first, or `late`.
-    fn transfer(&mut self, numbers: core::ops::Range<u64>, late: Duration) -> Result<(), Trouble> {
+    fn transfer(&mut self, numbers: core::ops::Range<u64>, late: Duration) -> Result<(), Obstacle> {
         let mut receives = Vec::new();
         if late.is_zero() {
             receives = self.post_receives(numbers.clone())?;
@@ -197,7 +197,7 @@ impl<'a> Play<'a> {
         }
         let received = self.check_receives(receives)?;
         match wrong.or(received) {
-            Some((holder, what)) => Err(Trouble::Differ(holder, what)),
+            Some((holder, what)) => Err(Obstacle::Differ(holder, what)),
             None => Ok(()),
         }
     }
@@ -208,7 +208,7 @@ impl<'a> Play<'a> {
         (!matches!(self.scenario.kind(), PostKind::Atomic | PostKind::FetchAtomic)).then_some(end)
     }
 
-    fn post_receives(&mut self, numbers: core::ops::Range<u64>) -> Result<Vec<(u64, Received)>, Trouble> {
+    fn post_receives(&mut self, numbers: core::ops::Range<u64>) -> Result<Vec<(u64, Received)>, Obstacle> {
         let mut receives = Vec::new();
         for n in numbers.filter(|_| self.scenario.receives()) {
             let receive = PostReceive {
@@ -229,7 +229,7 @@ impl<'a> Play<'a> {
         (self.scenario.kind() == PostKind::Tsend).then_some(Hex64(0x7a67_0000 + n))
     }
 
-    fn post(&mut self, n: u64) -> Result<u64, Trouble> {
+    fn post(&mut self, n: u64) -> Result<u64, Obstacle> {
         let job = self.job(n);
         let fill = Fill::Seed(1000 + n as u32);
         let data = fill.bytes(self.length as usize);
@@ -294,7 +294,7 @@ impl<'a> Play<'a> {
     fn check_receives(
         &mut self,
         receives: Vec<(u64, Received)>,
-    ) -> Result<Option<(Option<usize>, String)>, Trouble> {
+    ) -> Result<Option<(Option<usize>, String)>, Obstacle> {
         let mut wrong = None;
         let mut open: Vec<(u64, Vec<u8>)> = receives
             .iter()
@@ -330,7 +330,7 @@ impl<'a> Play<'a> {
         Ok(wrong)
     }
 
-    fn compare_memory(&mut self) -> Result<(), Trouble> {
+    fn compare_memory(&mut self) -> Result<(), Obstacle> {
         for job in &self.jobs {
             let read = ReadMemory { region: job.region, offset: 0, length: job.image.len() as u64 };
             let held = self.ends[TARGET].call(TARGET, read)?.data.0;
@@ -342,27 +342,27 @@ impl<'a> Play<'a> {
                     "the memory of job {} differs from what was written, from byte {place} on",
                     job.number
                 );
-                return Err(Trouble::Differ(self.holder(TARGET), what));
+                return Err(Obstacle::Differ(self.holder(TARGET), what));
             }
         }
         Ok(())
     }
 
     /// Has an end close the context of the last operation.
-    fn close(&mut self, by: usize) -> Result<(), Trouble> {
+    fn close(&mut self, by: usize) -> Result<(), Obstacle> {
         let peer = self.jobs[0].peers[by];
         let close = ClosePdc { peer, mode: self.scenario.mode, class: 0 };
         match self.ends[by].call(by, close) {
             // The context may be closed already, or an end closes only its own.
-            Err(Trouble::Refused(_, why)) if by == TARGET => Err(Trouble::Lacks(why)),
-            Err(Trouble::Refused(..)) => Ok(()),
+            Err(Obstacle::Refused(_, why)) if by == TARGET => Err(Obstacle::Lacks(why)),
+            Err(Obstacle::Refused(..)) => Ok(()),
             closed => closed.map(drop),
         }
     }
 
     /// Lets the target forget everything while a message arrives. The operation ends, well or not, and the next one
     /// succeeds.
-    fn restart_target(&mut self) -> Result<(), Trouble> {
+    fn restart_target(&mut self) -> Result<(), Obstacle> {
         let receives = self.post_receives(0..1)?;
         let operation = self.post(0)?;
         std::thread::sleep(Duration::from_millis(2));
@@ -374,7 +374,7 @@ impl<'a> Play<'a> {
         let ended = self.ends[INITIATOR].wait(INITIATOR, operation, self.until)?;
         self.readings[INITIATOR].push(format!("interrupted operation: {}", ending(ended.as_ref())));
         if ended.is_none() {
-            return Err(Trouble::Differ(None, "the interrupted operation does not end".into()));
+            return Err(Obstacle::Differ(None, "the interrupted operation does not end".into()));
         }
         // Late packets of the first operation may write before the new context is there.
         self.data.clear();
@@ -382,7 +382,7 @@ impl<'a> Play<'a> {
     }
 
     /// Closes the context, and waits until neither end counts one.
-    fn leave_nothing_open(&mut self) -> Result<(), Trouble> {
+    fn leave_nothing_open(&mut self) -> Result<(), Obstacle> {
         let closable =
             matches!(self.scenario.mode, Mode::Rud | Mode::Rod) && self.ends[INITIATOR].claims("close");
         if !closable {
@@ -392,15 +392,15 @@ impl<'a> Play<'a> {
         // A rendezvous has opened one the other way round.
         if self.ends[TARGET].claims("close") {
             match self.close(TARGET) {
-                Err(Trouble::Lacks(_)) | Ok(()) => {}
-                Err(trouble) => return Err(trouble),
+                Err(Obstacle::Lacks(_)) | Ok(()) => {}
+                Err(obstacle) => return Err(obstacle),
             }
         }
         let until = Instant::now() + CLOSING;
         for end in [INITIATOR, TARGET] {
             loop {
                 let counted = match self.ends[end].call(end, Counters {}) {
-                    Err(Trouble::Lacks(_)) => break,
+                    Err(Obstacle::Lacks(_)) => break,
                     counted => counted?,
                 };
                 if counted.pdcs == 0 {
@@ -409,7 +409,7 @@ impl<'a> Play<'a> {
                 if Instant::now() >= until {
                     let who = ["initiator", "target"][end];
                     self.readings[end].push(format!("{} contexts open after the close", counted.pdcs));
-                    return Err(Trouble::Differ(None, format!("the {who} keeps a context that was closed")));
+                    return Err(Obstacle::Differ(None, format!("the {who} keeps a context that was closed")));
                 }
                 std::thread::sleep(Duration::from_millis(5));
             }

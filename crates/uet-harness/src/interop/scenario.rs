@@ -90,7 +90,7 @@ impl Size {
     }
 }
 
-/// What happens beside the operations.
+/// The course of events around the operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Course {
     Plain,
