@@ -1,9 +1,10 @@
 use crate::pics::Shown;
 use crate::result::SCHEMA;
+use crate::wellformed;
 use crate::{InstanceResult, Played, Registry, RuleResult, RunResult, Verdict};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use uet_control::escape;
 use uet_wire::catalogue::Requirement;
 
@@ -104,6 +105,9 @@ struct FailingBefore {
 struct Findings {
     #[serde(default)]
     judged: u64,
+    /// Older results lack it.
+    #[serde(default)]
+    headers: BTreeSet<String>,
     #[serde(default)]
     findings: Vec<EarlierFinding>,
 }
@@ -140,7 +144,9 @@ impl Baseline {
         let verdicts =
             self.rules.iter().map(|rule| (rule.id.as_str(), rule.verdict, rule.requirements.as_slice()));
         let findings = self.packets.findings.iter().filter_map(|finding| finding.requirement.as_deref());
-        Shown::of(requirement, rules, verdicts, findings, self.packets.judged)
+        let Findings { judged, headers, .. } = &self.packets;
+        let packets = |of: &Requirement| wellformed::concern(of, *judged, |name| headers.contains(name));
+        Shown::of(requirement, rules, verdicts, findings, packets)
     }
 
     /// Returns the ids of the instances that did not pass, or of their rules if the result does not list

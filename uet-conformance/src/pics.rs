@@ -52,16 +52,17 @@ pub enum Shown {
 
 impl Shown {
     /// Returns the evidence about a requirement. `verdicts` are the rules that ran, with the requirements that they
-    /// broke. `findings` are the requirements that single packets broke, and `judged` is the number of packets.
+    /// broke. `findings` are the requirements that single packets broke, and `packets`
+    /// is true for requirements of which the run had such a packet.
     pub(crate) fn of<'a>(
         requirement: &Requirement,
         rules: Registry,
         verdicts: impl Iterator<Item = (&'a str, Verdict, &'a [String])>,
         mut findings: impl Iterator<Item = &'a str>,
-        judged: u64,
+        packets: impl Fn(&Requirement) -> bool,
     ) -> Self {
         let checks = coverage::of(rules, requirement);
-        let mut held = checks.every_packet && judged > 0;
+        let mut held = checks.every_packet && packets(requirement);
         if findings.any(|id| id == requirement.id) {
             return Shown::Failed;
         }

@@ -2,6 +2,7 @@
 
 use crate::pics::{Pics, Shown};
 use crate::random::Figures;
+use crate::wellformed;
 use crate::{
     Corrections, InstanceResult, Ladder, PacketFinding, Packets, ProfileResult, Registry, Rule, Verdict,
     Waiver,
@@ -299,6 +300,8 @@ impl RunResult {
         let verdicts =
             self.rules.iter().map(|rule| (rule.id.as_str(), rule.verdict, rule.requirements.as_slice()));
         let findings = self.packets.findings.iter().filter_map(|finding| finding.requirement.as_deref());
-        Shown::of(requirement, rules, verdicts, findings, self.packets.judged)
+        let Packets { judged, headers, .. } = &self.packets;
+        let packets = |of: &Requirement| wellformed::concern(of, *judged, |name| headers.contains(name));
+        Shown::of(requirement, rules, verdicts, findings, packets)
     }
 }

@@ -2,8 +2,10 @@
 
 use crate::{Corrections, InstanceResult};
 use serde::Serialize;
-use uet_wire::catalogue::Level;
-use uet_wire::{Spec, Uet, catalogue};
+use std::collections::BTreeSet;
+use uet_wire::catalogue::{Level, Requirement};
+use uet_wire::layout::{Layer, Layout};
+use uet_wire::{Options, Packet, Spec, Start, catalogue, validate};
 
 /// A requirement that single packets of the device break, whichever rule runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -47,6 +49,8 @@ impl PacketFinding {
 pub struct Packets {
     /// Number of judged packets.
     pub judged: u64,
+    /// The names of the headers in them.
+    pub headers: BTreeSet<String>,
     /// Findings, one per broken requirement.
     pub findings: Vec<PacketFinding>,
 }
@@ -60,13 +64,18 @@ impl Packets {
                 let id = Some(finding.requirement.id);
                 self.add(rule, number, id, finding.field, finding.to_string());
             }
-            let (uet, error) = Uet::parse_lax(&wire.bytes);
+            let (packet, error) = Packet::parse_lax(Start::Uet, &wire.bytes, &Options::DEFAULT);
+            for (layout, _) in packet.headers() {
+                if !self.headers.contains(layout.name) {
+                    self.headers.insert(layout.name.into());
+                }
+            }
             if let Some(error) = error {
                 let field = error.field();
                 self.add(rule, number, None, field, error.to_string());
                 continue;
             }
-            for finding in uet.validate(spec) {
+            for finding in packet.uet.validate(spec) {
                 let id = Some(finding.requirement.id);
                 self.add(rule, number, id, finding.field, finding.to_string());
             }
@@ -111,4 +120,15 @@ impl Packets {
             known: false,
         });
     }
+}
+
+/// Returns whether packets with these headers can break a requirement. Reports do not count outer headers.
+pub(crate) fn concern(requirement: &Requirement, judged: u64, has: impl Fn(&str) -> bool) -> bool {
+    let mut rules = validate::RULES.iter().filter(|rule| rule.requirement == requirement).peekable();
+    let is_inner = |layout: &&Layout| matches!(layout.layer, Layer::Pds | Layer::Ses | Layer::Ext);
+    judged > 0
+        && (rules.peek().is_none()
+            || rules.any(|rule| {
+                !rule.headers.iter().any(is_inner) || rule.headers.iter().any(|layout| has(layout.name))
+            }))
 }

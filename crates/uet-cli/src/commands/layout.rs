@@ -53,7 +53,21 @@ impl Layout {
     }
 }
 
+/// Headers by the names of their packet types.
+const TYPES: [(&str, &str); 8] = [
+    ("rud_req", "request"),
+    ("rod_req", "request"),
+    ("rud_cc_req", "request_cc"),
+    ("rod_cc_req", "request_cc"),
+    ("rudi_req", "rudi"),
+    ("rudi_resp", "rudi"),
+    ("uud_req", "uud"),
+    ("cp", "control"),
+];
+
 fn find(name: &str) -> io::Result<&'static Table> {
+    let name =
+        TYPES.iter().find(|(kind, _)| kind.eq_ignore_ascii_case(name)).map_or(name, |(_, header)| header);
     let found = layout::ALL.iter().copied().find(|layout| layout.name == name);
     let names = layout::ALL.iter().map(|layout| layout.name);
     found.ok_or_else(|| {

@@ -48,10 +48,11 @@ pub fn of(result: &RunResult) -> Vec<Cause<'_>> {
     causes
 }
 
-/// Returns the name of a packet instead of its summary; other values as they are.
+/// Returns the name of a packet instead of its summary, and no bytes of memory; other values as they are.
 fn kind(seen: &str) -> &str {
     match seen.split_once(" PSN ") {
         Some((kind, _)) if !kind.contains(' ') => kind,
+        _ if seen.starts_with("0x") && seen.contains(" instead of ") => "other bytes",
         _ => seen,
     }
 }
@@ -87,6 +88,7 @@ mod tests {
     #[test]
     fn packet_is_named_by_its_kind() {
         assert_eq!(kind("ACK_CC PSN 7 CACK 7"), "ACK_CC");
+        assert_eq!(kind("0x12 instead of 0x34 at byte 8"), "other bytes");
         assert_eq!(kind("UET_DEFAULT_RESPONSE OK"), "UET_DEFAULT_RESPONSE OK");
     }
 }

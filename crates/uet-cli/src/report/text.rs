@@ -198,7 +198,14 @@ pub fn summary(
             writeln!(out, "{what}: {}", ids.join(", "))?;
         }
         if new.is_empty() && lost.is_empty() {
-            writeln!(out, "nothing is worse than in the baseline")?;
+            writeln!(
+                out,
+                "{}",
+                match unplayed.is_empty() {
+                    true => "nothing is worse than in the baseline",
+                    false => "nothing that the baseline played is worse",
+                }
+            )?;
         }
     }
     for correction in &result.circumstances.corrections.0 {

@@ -165,6 +165,7 @@ fn layout_lists_one_item_per_line() {
     let names: Vec<&str> = run.out.lines().map(|line| line.split(' ').next().unwrap()).collect();
     let known: Vec<&str> = uet_wire::layout::ALL.iter().map(|layout| layout.name).collect();
     assert_eq!(names, known);
+    assert_eq!(uet(&["layout", "RUD_REQ"]).out, uet(&["layout", "request"]).out);
     let run = uet(&["layout", "nack"]);
     assert!(run.out.starts_with("pds.type  "), "{}", run.out);
     assert!(run.out.lines().any(|line| line.starts_with("nack@9:1 ")));

@@ -128,7 +128,7 @@ pub(crate) fn result() -> RunResult {
                 Waiver { id: "PDS-ACK-001".into(), reason: "of another time".into() },
             ],
         },
-        packets: Packets { judged: 12, findings: vec![finding] },
+        packets: Packets { judged: 12, findings: vec![finding], ..Packets::default() },
         profile: None,
         rules: vec![
             rule("ack/requested", Verdict::Pass),
