@@ -153,7 +153,8 @@ fn repair(decoded: &Decoded<'_>, new: &mut [u8]) {
             Ip::V6 { .. } => ip + 8..ip + 40,
         };
         let whole = at + usize::from(udp.length());
-        let pseudo = |frame: &[u8]| sum(frame, &[addresses.clone()], PROTOCOL + u64::from(udp.length()));
+        let pseudo =
+            |frame: &[u8]| sum(frame, core::slice::from_ref(&addresses), PROTOCOL + u64::from(udp.length()));
         let right = |frame: &[u8]| {
             // 0 means that there is none.
             nonzero(!sum(frame, &[at..at + 6, at + 8..whole.min(end)], pseudo(frame).into()))

@@ -91,8 +91,7 @@ const STYLES: Styles = Styles::styled()
   uet list                                      its rules, and the requirements that they check
   uet doctor --control 127.0.0.1:9000           checks if a device can be tested
   uet emulate                                   the built-in NIC, on UDP
-  uet interop --device a=embedded --device b=embedded
-                                                two implementations against each other
+  uet interop --device a=embedded --device b=embedded  two implementations, and who is to blame
   uet fuzz udp://127.0.0.1:4793                 tries to break a device
   uet simulate --pattern incast --senders 32    congestion control with many senders
 

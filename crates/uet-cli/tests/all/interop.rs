@@ -69,12 +69,12 @@ fn a_fault_is_blamed_at_its_end() {
     }
 }
 
-/// Each order of the tokens is permitted, but two ends need the same one.
+/// Each byte order of operands is permitted, but two ends need the same one.
 #[test]
 fn permitted_answers_that_do_not_fit_are_shown_side_by_side() {
-    let config = file("sender-first.toml", b"ready_tokens = \"sender_first\"\n");
+    let config = file("big-operands.toml", b"operand_order = \"big\"\n");
     let other = nic("b", 110, &format!("--config {config}"));
-    let id = "deferrable_send[mode=rud,size=packet";
+    let id = "atomic[mode=rud,size=byte";
     let arguments = ["--device", "a=embedded", "--device", &other, "--pair", "a:b", "--id", id];
     let (code, all) = played(&[&arguments[..], &["--timeout-scale", "0.2"]].concat());
     let disagree: Vec<_> = all.iter().filter(|(_, one)| one["verdict"] == "disagree").collect();

@@ -173,7 +173,7 @@ impl<'a> Play<'a> {
             posted.push((n, self.post(n)?));
         }
         if !late.is_zero() {
-            std::thread::sleep(late);
+            self.wait_for_arrival(posted.len() as u64, late)?;
             receives = self.post_receives(numbers)?;
         }
         let mut wrong: Option<(Option<usize>, String)> = None;
@@ -206,6 +206,20 @@ impl<'a> Play<'a> {
     /// bytes, which the ends may choose.
     fn holder(&self, end: usize) -> Option<usize> {
         (!matches!(self.scenario.kind(), PostKind::Atomic | PostKind::FetchAtomic)).then_some(end)
+    }
+
+    /// Waits until the target has received this many packets, or for a time if it has no counters.
+    fn wait_for_arrival(&mut self, packets: u64, late: Duration) -> Result<(), Obstacle> {
+        let until = Instant::now() + CLOSING;
+        while Instant::now() < until {
+            std::thread::sleep(late);
+            match self.ends[TARGET].call(TARGET, Counters {}) {
+                Err(Obstacle::Lacks(_)) => break,
+                counted if counted.as_ref().is_ok_and(|counted| counted.received >= packets) => break,
+                counted => drop(counted?),
+            }
+        }
+        Ok(())
     }
 
     fn post_receives(&mut self, numbers: core::ops::Range<u64>) -> Result<Vec<(u64, Received)>, Obstacle> {
