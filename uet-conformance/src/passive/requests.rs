@@ -68,9 +68,11 @@ impl Rules<'_> {
             self.hold(PDS_SYN_004, None, !late, || "a retransmission with syn, after packets without".into());
             // The initiator still opens the context, so the return data that it refused was its peer's.
             let refused = self.doubts[self.sender as usize].mismatch.take().filter(|_| request.syn());
-            self.hold(PDS_OPEN_003, refused, refused.is_none(), || {
-                "opens this context, and has refused a packet of it with PDC_HDR_MISMATCH".into()
-            });
+            if refused.is_some() {
+                self.hold(PDS_OPEN_003, refused, false, || {
+                    "opens this context, and has refused a packet of it with PDC_HDR_MISMATCH".into()
+                });
+            }
         }
         let (Some(own), Some((start, number))) = (request.start_psn(), self.context.start) else { return };
         if let Some(initiator) = self.context.initiator {

@@ -1,14 +1,17 @@
 //! `uet interop`
 
 use super::device::{Named, quoted};
+use super::run::duration;
 use super::{Outcome, about, complain, signal};
 use crate::report::interop as report;
+use crate::toml_error;
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use uet_harness::interop::{
     Implementation, Interop as Played, InteropOptions, PairVerdict, Progress, Reach, run,
 };
@@ -53,6 +56,9 @@ pub(super) struct Interop {
     /// Factor of the time that a scenario may take
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     timeout_scale: f64,
+    /// Then play them again and again for this long with other seeds: 60s, 1h
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    soak: Option<Duration>,
     /// Write the packets of scenarios that do not pass into this folder
     #[arg(long, value_name = "DIRECTORY")]
     captures: Option<PathBuf>,
@@ -111,6 +117,7 @@ impl Interop {
             pairs: self.pairs.clone(),
             listen: self.listen,
             scale: self.timeout_scale,
+            soak: self.soak,
             captures: self.captures.clone(),
             command: self.command(&named),
             interrupt: signal::stopped()?,
@@ -143,8 +150,8 @@ impl Interop {
     fn named(&self) -> io::Result<Vec<Named>> {
         let mut named = Vec::new();
         if let Some(path) = &self.file {
-            let text = std::fs::read_to_string(path).map_err(|error| about(path, error))?;
-            let lab: Lab = toml::from_str(&text).map_err(|error| about(path, io::Error::other(error)))?;
+            let text = file::read_text(path, file::MAX_SETTINGS).map_err(|error| about(path, error))?;
+            let lab: Lab = toml::from_str(&text).map_err(|error| about(path, toml_error::shown(&error)))?;
             for (name, place) in lab.devices {
                 let device = format!("{name}={place}").parse::<Named>();
                 named.push(device.map_err(|why| about(path, io::Error::other(format!("{name}: {why}"))))?);
@@ -238,7 +245,7 @@ fn exit_code(count: impl Fn(PairVerdict) -> usize) -> u8 {
 }
 
 fn read(path: &Path) -> io::Result<Played> {
-    let text = std::fs::read_to_string(path).map_err(|error| about(path, error))?;
+    let text = file::read_text(path, file::MAX_BASELINE).map_err(|error| about(path, error))?;
     serde_json::from_str(&text).map_err(|error| about(path, error))
 }
 

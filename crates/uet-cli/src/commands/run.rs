@@ -13,7 +13,7 @@ use crate::paint::Paint;
 use crate::progress::Rules;
 use crate::report;
 use clap::{Args, ValueEnum};
-use conversations::duration;
+pub(super) use conversations::duration;
 use core::time::Duration;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

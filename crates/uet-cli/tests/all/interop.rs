@@ -51,29 +51,41 @@ fn correct_implementations_agree() {
 fn a_fault_is_blamed_at_its_end() {
     const PACKETS: &str =
         "write[mode=rud,size=packets,network=duplicates,congestion=rccc,course=closed-by-initiator]";
-    const CLOSED: &str = "write[mode=rud,size=nothing,network=clean,congestion=default,course=plain]";
-    for (number, (fault, id, pair, requirement)) in [
+    const EMPTY: &str = "write[mode=rud,size=nothing,network=clean,congestion=default,course=plain]";
+    const READ: &str = "read[mode=rud,size=packets,network=clean,congestion=nscc,course=two-jobs]";
+    const LONE_READ: &str = "read[mode=rudi,size=byte,network=clean,congestion=default,course=reused]";
+    let faults = [
+        // The target has the fault.
         ("negates-ack-offset", PACKETS, "a:b", "PDS-SYN-008"),
         ("forgets-buffer-offset", PACKETS, "a:b", "SES-PLACE-003"),
+        ("names-read-by-own-id", LONE_READ, "a:b", "SES-READ-005"),
+        // The initiator has it.
         ("keeps-syn", PACKETS, "b:a", "PDS-SYN-004"),
-        ("closes-without-psn", CLOSED, "b:a", "PDS-CTL-001"),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        let bad = nic("b", 100 + number as u8, &format!("--fault {fault}"));
-        let (code, all) = played(&["--device", "a=embedded", "--device", &bad, "--pair", pair, "--id", id]);
-        assert_eq!(code, 1, "{fault}");
-        let blamed: Vec<_> = all.iter().map(|(_, one)| (&one["blame"], &one["requirement"])).collect();
-        assert_eq!(blamed, [(&"b".into(), &requirement.into())], "{fault}: {all:#?}");
-    }
+        ("closes-without-psn", EMPTY, "b:a", "PDS-CTL-001"),
+        ("moves-buffer-offset", READ, "b:a", "SES-CUT-006"),
+        ("never-ends-message", READ, "b:a", "WIRE-SES-008"),
+        ("starts-every-packet", READ, "b:a", "SES-CUT-002"),
+    ];
+    std::thread::scope(|scope| {
+        for (number, (fault, id, pair, requirement)) in faults.into_iter().enumerate() {
+            scope.spawn(move || {
+                let bad = nic("b", 100 + number as u8, &format!("--fault {fault}"));
+                let (code, all) =
+                    played(&["--device", "a=embedded", "--device", &bad, "--pair", pair, "--id", id]);
+                assert_eq!(code, 1, "{fault}");
+                let blamed: Vec<_> =
+                    all.iter().map(|(_, one)| (&one["blame"], &one["requirement"])).collect();
+                assert_eq!(blamed, [(&"b".into(), &requirement.into())], "{fault}: {all:#?}");
+            });
+        }
+    });
 }
 
 /// Each byte order of operands is permitted, but two ends need the same one.
 #[test]
 fn permitted_answers_that_do_not_fit_are_shown_side_by_side() {
     let config = file("big-operands.toml", b"operand_order = \"big\"\n");
-    let other = nic("b", 110, &format!("--config {config}"));
+    let other = nic("b", 130, &format!("--config {config}"));
     let id = "atomic[mode=rud,size=byte";
     let arguments = ["--device", "a=embedded", "--device", &other, "--pair", "a:b", "--id", id];
     let (code, all) = played(&[&arguments[..], &["--timeout-scale", "0.2"]].concat());
@@ -96,10 +108,11 @@ fn a_dead_implementation_is_blamed_and_the_run_ends() {
     let short = format!("short=exec:read -r line; echo '{welcome}'; read -r line");
     let (code, all) = played(&["--device", "a=embedded", "--device", &short, "--pair", "a:short"]);
     assert_eq!(code, 1);
-    assert!(
-        all.iter().all(|(_, one)| one["blame"] == "short" && one["requirement"] == "ROB-LIFE-001"),
-        "{all:#?}"
-    );
+    let (played, rest) = all.split_at(2);
+    let blamed = |(_, one): &(String, Value)| one["blame"] == "short" && one["requirement"] == "ROB-LIFE-001";
+    assert!(played.iter().all(blamed), "{all:#?}");
+    let left = |(_, one): &(String, Value)| one["reason"] == "not played: short has died twice";
+    assert!(!rest.is_empty() && rest.iter().all(left), "{all:#?}");
 }
 
 #[test]
@@ -132,6 +145,17 @@ fn reports_agree() {
     fs::write(&json, earlier).unwrap();
     let worse = uet(&[&common[..], &["--baseline", &json]].concat());
     assert!(worse.code == 1 && worse.err.contains("worse than before: a to b"), "{}", worse.err);
+}
+
+#[test]
+fn a_soak_plays_on_with_other_seeds() {
+    let devices = ["--device", "a=embedded", "--device", "b=embedded", "--pair", "a:b"];
+    let (code, all) =
+        played(&[&devices[..], &["--id", "write[mode=rud,size=nothing", "--soak", "1s"]].concat());
+    let last = &all.last().unwrap().1;
+    assert_eq!((code, &last["id"]), (0, &"soak".into()), "{all:#?}");
+    let count = last["reason"].as_str().unwrap().split(' ').next().unwrap().parse::<usize>().unwrap();
+    assert!(count > 0, "{last}");
 }
 
 #[test]

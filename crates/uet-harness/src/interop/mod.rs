@@ -61,6 +61,8 @@ pub struct InteropOptions {
     pub listen: Option<SocketAddr>,
     /// Factor of all patience.
     pub scale: f64,
+    /// How long each pair plays its scenarios again and again, with other seeds.
+    pub soak: Option<Duration>,
     /// The folder for captures of scenarios that do not pass.
     pub captures: Option<PathBuf>,
     /// The command that plays a scenario again, up to its options.
@@ -228,7 +230,7 @@ fn play_pair(
     options: &InteropOptions,
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> io::Result<Vec<ScenarioResult>> {
-    let mut relay = relay(ends, options)?;
+    let relay = relay(ends, options)?;
     let welcome = |end: usize| &ends[end].session.welcome;
     let selected = |id: &str| options.only.is_empty() || options.only.iter().any(|only| id.starts_with(only));
     // A whole id names a scenario of any plan.
@@ -236,44 +238,117 @@ fn play_pair(
     let plan = scenario::plan([welcome(0), welcome(1)], full);
     let plan: Vec<_> = plan.into_iter().filter(|(one, _)| selected(&one.to_string())).collect();
     progress(Progress::Pair(&ends[0].name, &ends[1].name, plan.len()));
+    let usable: Vec<Scenario> = plan.iter().filter(|(_, lack)| lack.is_none()).map(|(one, _)| *one).collect();
+    let mut run = PairRun { ends, relay, options, gone: None, restarted: [false; 2], played: 0 };
     let mut results = Vec::new();
-    let mut gone = None;
-    for (number, (one, lack)) in plan.into_iter().enumerate() {
+    for (one, lack) in plan {
+        let result = run.play(one, lack, options.seed)?;
+        progress(Progress::Scenario(&result));
+        results.push(result);
+    }
+    if let Some(span) = options.soak {
+        run.soak(&usable, span, &mut results, progress)?;
+    }
+    Ok(results)
+}
+
+/// The most scenarios of a soak that are reported, as they do not pass.
+const REPORTED: usize = 100;
+
+/// A pair that plays scenarios.
+struct PairRun<'a> {
+    ends: &'a mut [End; 2],
+    relay: Relay,
+    options: &'a InteropOptions,
+    /// The reason why no further scenario can be played.
+    gone: Option<String>,
+    /// The ends that have been started once more.
+    restarted: [bool; 2],
+    played: u64,
+}
+
+impl PairRun<'_> {
+    /// Returns the reason why the next scenario is not played.
+    fn is_over(&self) -> Option<String> {
+        let ended = self.options.interrupt.load(Ordering::Relaxed).then(|| "the run was ended".to_owned());
+        self.gone.clone().or(ended)
+    }
+
+    /// Plays a scenario, unless an end lacks something for it. A dead end starts once more.
+    fn play(&mut self, one: Scenario, lack: Option<String>, seed: u64) -> io::Result<ScenarioResult> {
         let begun = Instant::now();
-        let mut result = match (lack, &gone) {
+        self.played += 1;
+        let names = [0, 1].map(|end| self.ends[end].name.clone());
+        let mut result = match (lack, self.is_over()) {
             (Some(lack), _) => blank(PairVerdict::Skipped, lack),
             (None, Some(why)) => blank(PairVerdict::Inconclusive, format!("not played: {why}")),
-            (None, None) if options.interrupt.load(Ordering::Relaxed) => {
-                blank(PairVerdict::Inconclusive, "not played: the run was ended".into())
-            }
             (None, None) => {
-                let file = options.captures.as_deref().map(|folder| {
-                    folder.join(format!("{}-{}-{}.pcapng", ends[0].name, ends[1].name, number + 1))
-                });
-                let (result, dead) = play_one(ends, &mut relay, one, options, file.as_deref())?;
+                let file =
+                    self.options.captures.as_deref().map(|folder| {
+                        folder.join(format!("{}-{}-{}.pcapng", names[0], names[1], self.played))
+                    });
+                let options = InteropOptions { seed, ..self.options.clone() };
+                let (result, dead) = play_one(self.ends, &mut self.relay, one, &options, file.as_deref())?;
                 if let Some(end) = dead {
-                    match ends[end].restart() {
-                        // The network between them must know the new address.
-                        Ok(true) => relay = self::relay(ends, options)?,
-                        Ok(false) => {
-                            gone = Some(format!("the control channel of {} is closed", ends[end].name))
-                        }
-                        Err(error) => {
-                            gone = Some(format!("{} does not start again: {error}", ends[end].name))
-                        }
-                    }
+                    self.restart(end)?;
                 }
                 result
             }
         };
         result.id = one.to_string();
-        let (pair, seed) = (format!("{}:{}", ends[0].name, ends[1].name), options.seed);
-        result.rerun = format!("{} --pair {pair} --id '{one}' --seed {seed}", options.command);
+        let [initiator, target] = names;
+        result.rerun =
+            format!("{} --pair {initiator}:{target} --id '{one}' --seed {seed}", self.options.command);
         result.duration_ns = begun.elapsed().as_nanos() as u64;
-        progress(Progress::Scenario(&result));
-        results.push(result);
+        Ok(result)
     }
-    Ok(results)
+
+    fn restart(&mut self, end: usize) -> io::Result<()> {
+        let name = self.ends[end].name.clone();
+        if core::mem::replace(&mut self.restarted[end], true) {
+            self.gone = Some(format!("{name} has died twice"));
+            return Ok(());
+        }
+        match self.ends[end].restart() {
+            // The network between them must know the new address.
+            Ok(true) => self.relay = relay(self.ends, self.options)?,
+            Ok(false) => self.gone = Some(format!("the control channel of {name} is closed")),
+            Err(error) => self.gone = Some(format!("{name} does not start again: {error}")),
+        }
+        Ok(())
+    }
+
+    /// Plays scenarios again and again for this long, each round with another seed. Reports those that do not pass, and
+    /// the number of all.
+    fn soak(
+        &mut self,
+        scenarios: &[Scenario],
+        span: Duration,
+        results: &mut Vec<ScenarioResult>,
+        progress: &mut dyn FnMut(Progress<'_>),
+    ) -> io::Result<()> {
+        let begun = Instant::now();
+        let (mut count, mut bad) = (0, 0);
+        for number in 0_u64.. {
+            let round = number / scenarios.len().max(1) as u64;
+            let one = scenarios.get((number % scenarios.len().max(1) as u64) as usize);
+            let Some(one) = one.filter(|_| begun.elapsed() < span && bad < REPORTED) else { break };
+            if self.is_over().is_some() {
+                break;
+            }
+            let result = self.play(*one, None, self.options.seed.wrapping_add(1 + round))?;
+            count += 1;
+            if result.verdict != PairVerdict::Pass {
+                bad += 1;
+                progress(Progress::Scenario(&result));
+                results.push(result);
+            }
+        }
+        let reason = format!("{count} scenarios, {bad} of them did not pass");
+        let duration_ns = begun.elapsed().as_nanos() as u64;
+        results.push(ScenarioResult { id: "soak".into(), duration_ns, ..blank(PairVerdict::Pass, reason) });
+        Ok(())
+    }
 }
 
 fn blank(verdict: PairVerdict, reason: String) -> ScenarioResult {
@@ -314,9 +389,16 @@ fn relay(ends: &[End; 2], options: &InteropOptions) -> io::Result<Relay> {
 #[derive(Clone, Default)]
 struct Shared(Arc<Mutex<Vec<u8>>>);
 
+/// Maximum size of the capture of a scenario. A correct pair needs a hundredth of it.
+const LARGEST: usize = 1 << 28;
+
 impl Write for Shared {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if file.len() > LARGEST {
+            return Err(io::Error::other(format!("they have more than {LARGEST} bytes")));
+        }
+        file.extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
@@ -364,7 +446,9 @@ fn play_one(
         let served = served.join().map_err(|_| io::Error::other("the network between the ends failed"))?;
         served.map(|()| (ended, readings, data))
     })?;
-    relay.network().end_capture().map(Capture::finish).transpose()?;
+    if let Some(Err(error)) = relay.network().end_capture().map(Capture::finish) {
+        return Ok((blank(PairVerdict::Inconclusive, format!("the packets were not kept: {error}")), None));
+    }
     let packets = packets.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let mut evidence = judge::read(&packets, &data)?;
     if scenario.course() == Course::TargetRestarts {

@@ -74,7 +74,7 @@ impl Run {
 }
 
 /// Reads a span of time: `10s`, `5m`, `500ms`.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
+pub(in crate::commands) fn duration(text: &str) -> Result<Duration, String> {
     let unit = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(unit);
     let number: Option<u64> = number.parse().ok();
