@@ -98,6 +98,7 @@ impl Sums {
             _ => {}
         }
     }
+
     /// Adds a packet without a context. Responses to RUDI requests count with their bytes only.
     fn add_lone(&mut self, one: &One, facts: &Facts<'_>) {
         self.passed(one);

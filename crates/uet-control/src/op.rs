@@ -478,6 +478,18 @@ pub enum Mode {
     Uud,
 }
 
+impl Mode {
+    /// Returns the name of the mode, which is also that of the capability: `rud`, `rod`, `rudi` or `uud`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Mode::Rud => "rud",
+            Mode::Rod => "rod",
+            Mode::Rudi => "rudi",
+            Mode::Uud => "uud",
+        }
+    }
+}
+
 /// The forms of a request header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -8,13 +8,12 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
+use uet_conformance::receives::room;
 use uet_conformance::{
     Dut, DutExt, Entry, Facts, Instance, Ladder, Need, RULES, Rule, Test, Verdict, rule, run_instance,
     spec_mismatch,
 };
-use uet_control::{
-    AddPeer, CallError, Configure, Counters, Hex64, Parameter, Post, PostKind, PostReceive, Reset, Welcome,
-};
+use uet_control::{AddPeer, CallError, Configure, Counters, Parameter, Post, PostKind, Reset, Welcome};
 use uet_wire::Spec;
 use uet_wire::catalogue::{PDS_ACK_002, PDS_SYN_003};
 
@@ -171,16 +170,7 @@ fn operations(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
     if has_peer {
         note("post", dut.call(Post::new(PostKind::Write, number, 8)).err());
     }
-    let receive = PostReceive {
-        length: 8,
-        job: Some(101),
-        process: 2,
-        index: 10,
-        tag: None,
-        ignore: Hex64(0),
-        initiator: None,
-    };
-    note("post_receive", dut.call(receive).err());
+    note("post_receive", dut.call(room(8)).err());
     note("configure", dut.call(Configure::default()).err());
     let (verdict, what, todo) = match (broken.first(), unsupported.is_empty()) {
         (Some(error), _) => (Health::Broken, error.clone(), "see docs/control-channel.md for its arguments"),

@@ -13,16 +13,16 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use uet_harness::interop::{
-    Implementation, Interop as Played, InteropOptions, PairVerdict, Progress, Reach, run,
+    Implementation, Interop as Played, InteropOptions, PairVerdict, Progress, Reach, own_address, run,
 };
 use uet_packet_io::file;
 
 /// Play implementations against each other on a bad network, and judge both ends
 ///
-/// Each ordered pair plays scenarios: the first is the initiator, the second the target. Both talk to a network of this
-/// program in between, which loses, repeats, reorders and marks packets. A scenario fails if an end breaks a requirement
-/// in its packets, holds wrong bytes or dies; the result names that end. If neither is to blame and they do not agree,
-/// the result shows what each end reports. docs/interop.md has the steps for a lab.
+/// Each ordered pair plays scenarios: the first is the initiator, the second the target. This program stands between
+/// them: it loses, repeats, reorders and marks packets. A scenario fails if an end breaks a requirement in its packets,
+/// holds wrong bytes or dies; the result names that end. If neither is to blame and they do not agree, the result shows
+/// what each end reports. docs/interop.md has the steps for a lab.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet interop --device a=embedded --device b=embedded
@@ -85,6 +85,9 @@ enum InteropFormat {
     /// A table for a pull request
     Markdown,
 }
+
+/// Maximum number of implementations, each of which has the last byte of an address.
+const MOST: usize = 90;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -170,6 +173,12 @@ impl Interop {
                 "two implementations are needed: --device a=embedded --device b=exec:COMMAND",
             ));
         }
+        if named.len() > MOST {
+            return Err(io::Error::other(format!(
+                "{} implementations; at most {MOST} can take part",
+                named.len()
+            )));
+        }
         if let Some((one, other)) = self.pairs.iter().find(|(one, other)| {
             one == other || [one, other].iter().any(|name| !named.iter().any(|known| known.name == **name))
         }) {
@@ -194,7 +203,6 @@ impl Interop {
 /// Returns how to reach each implementation. An embedded NIC runs in a process of its own, at an address of its own.
 fn implementations(named: &[Named]) -> io::Result<Vec<Implementation>> {
     let program = std::env::current_exe()?;
-    let [.., high, low] = std::process::id().to_be_bytes();
     let mut all = Vec::new();
     for (place, one) in named.iter().enumerate() {
         let reach = match (one.command(), one.control()) {
@@ -202,7 +210,7 @@ fn implementations(named: &[Named]) -> io::Result<Vec<Implementation>> {
             (None, Some(control)) => Reach::Connect(control.to_owned()),
             (None, None) => {
                 let program = quoted(&program.display().to_string());
-                let at = format!("127.{high}.{}.{}", low.max(1), place + 1);
+                let at = own_address(place as u8 + 1);
                 Reach::Start(format!("exec {program} emulate --listen {at}:0 --control stdio"))
             }
         };

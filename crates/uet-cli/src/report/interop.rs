@@ -117,13 +117,15 @@ pub fn page(result: &Interop, place: &Path) -> String {
     let title = "Interoperability";
     let mut body = format!("<p>{}</p>\n", counts(|verdict| result.count(verdict)));
     grid(&mut body, result);
-    body += "<p>An initiator in each row, a target in each column. A cell counts scenarios that pass, and leads to all.</p>\n";
+    body += "<p>An initiator in each row, a target in each column. A cell counts scenarios that pass, and leads to \
+             all.</p>\n";
     for pair in &result.pairs {
         scenarios(&mut body, pair, place);
     }
     format!(
-        "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n<meta name=viewport content=\"width=device-width, initial-scale=1\">\n\
-         {policy}<title>{title}</title>\n<style>\n{}{}{STYLE}</style>\n<main>\n<h1>{title}</h1>\n{body}</main>\n</html>\n",
+        "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n\
+         <meta name=viewport content=\"width=device-width, initial-scale=1\">\n{policy}<title>{title}</title>\n\
+         <style>\n{}{}{STYLE}</style>\n<main>\n<h1>{title}</h1>\n{body}</main>\n</html>\n",
         include_str!("../site/page.css"),
         include_str!("html/report.css"),
         policy = policy("", "", ""),

@@ -269,6 +269,7 @@ fn doctor_reports_missing_parts() {
     let lines = doctor(&["--dut", &device]);
     let of = |check: &str| lines.iter().find(|(name, _)| name == check).map(|(_, verdict)| verdict.as_str());
     assert_eq!((of("reset"), of("link"), of("ecn")), (Some("ok"), Some("broken"), None));
+    assert_eq!(of("operations"), Some("broken"), "its answers have no numbers");
     assert_eq!(uet(&["doctor", "--strict", "--dut", &device]).code, 1);
     assert_eq!(uet(&["doctor", "--strict"]).code, 0);
 }

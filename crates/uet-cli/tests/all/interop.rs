@@ -4,7 +4,7 @@
 use crate::common;
 
 use common::{file, uet};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
 
 const UET: &str = env!("CARGO_BIN_EXE_uet");
@@ -104,7 +104,8 @@ fn permitted_answers_that_do_not_fit_are_shown_side_by_side() {
 
 #[test]
 fn a_dead_implementation_is_blamed_and_the_run_ends() {
-    let welcome = r#"{"id":1,"ok":true,"protocol":1,"name":"short","capabilities":["rud","write"],"link":{"kind":"udp","addr":"127.0.0.78","port":4996}}"#;
+    let link = json!({"kind": "udp", "addr": "127.0.0.78", "port": 4996});
+    let welcome = json!({"id": 1, "ok": true, "protocol": 1, "name": "short", "capabilities": ["rud", "write"], "link": link});
     let short = format!("short=exec:read -r line; echo '{welcome}'; read -r line");
     let (code, all) = played(&["--device", "a=embedded", "--device", &short, "--pair", "a:short"]);
     assert_eq!(code, 1);

@@ -13,7 +13,7 @@ mod scenario;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use core::time::Duration;
 use end::{End, Obstacle};
-use play::Play;
+use play::{Play, Reading};
 use scenario::{Course, Scenario};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Write};
@@ -26,6 +26,8 @@ use uet_emulator::capture::Capture;
 use uet_emulator::frame::Outer;
 use uet_emulator::relay::Relay;
 use uet_model::network::Impairment;
+use uet_packet_io::file;
+use uet_wire::catalogue::{ROB_LIFE_001, SES_PLACE_003};
 use uet_wire::outer::UDP_PORT;
 
 /// How to reach an implementation.
@@ -71,7 +73,7 @@ pub struct InteropOptions {
     pub interrupt: Arc<AtomicBool>,
 }
 
-/// PairVerdict of a scenario.
+/// The verdict of a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PairVerdict {
@@ -269,7 +271,7 @@ struct PairRun<'a> {
 
 impl PairRun<'_> {
     /// Returns the reason why the next scenario is not played.
-    fn is_over(&self) -> Option<String> {
+    fn reason_to_stop(&self) -> Option<String> {
         let ended = self.options.interrupt.load(Ordering::Relaxed).then(|| "the run was ended".to_owned());
         self.gone.clone().or(ended)
     }
@@ -279,7 +281,7 @@ impl PairRun<'_> {
         let begun = Instant::now();
         self.played += 1;
         let names = [0, 1].map(|end| self.ends[end].name.clone());
-        let mut result = match (lack, self.is_over()) {
+        let mut result = match (lack, self.reason_to_stop()) {
             (Some(lack), _) => blank(PairVerdict::Skipped, lack),
             (None, Some(why)) => blank(PairVerdict::Inconclusive, format!("not played: {why}")),
             (None, None) => {
@@ -287,8 +289,9 @@ impl PairRun<'_> {
                     self.options.captures.as_deref().map(|folder| {
                         folder.join(format!("{}-{}-{}.pcapng", names[0], names[1], self.played))
                     });
-                let options = InteropOptions { seed, ..self.options.clone() };
-                let (result, dead) = play_one(self.ends, &mut self.relay, one, &options, file.as_deref())?;
+                let scale = self.options.scale;
+                let (result, dead) =
+                    play_one(self.ends, &mut self.relay, one, (seed, scale), file.as_deref())?;
                 if let Some(end) = dead {
                     self.restart(end)?;
                 }
@@ -329,14 +332,12 @@ impl PairRun<'_> {
     ) -> io::Result<()> {
         let begun = Instant::now();
         let (mut count, mut bad) = (0, 0);
-        for number in 0_u64.. {
-            let round = number / scenarios.len().max(1) as u64;
-            let one = scenarios.get((number % scenarios.len().max(1) as u64) as usize);
-            let Some(one) = one.filter(|_| begun.elapsed() < span && bad < REPORTED) else { break };
-            if self.is_over().is_some() {
+        for (number, one) in scenarios.iter().cycle().enumerate() {
+            if begun.elapsed() >= span || bad == REPORTED || self.reason_to_stop().is_some() {
                 break;
             }
-            let result = self.play(*one, None, self.options.seed.wrapping_add(1 + round))?;
+            let round = 1 + (number / scenarios.len()) as u64;
+            let result = self.play(*one, None, self.options.seed.wrapping_add(round))?;
             count += 1;
             if result.verdict != PairVerdict::Pass {
                 bad += 1;
@@ -365,6 +366,15 @@ fn blank(verdict: PairVerdict, reason: String) -> ScenarioResult {
     }
 }
 
+/// The last byte of the relay's own address.
+const RELAY: u8 = 99;
+
+/// Returns a loopback address that no other process uses. The relay has the one that ends in 99.
+pub fn own_address(last: u8) -> IpAddr {
+    let [.., high, low] = std::process::id().to_be_bytes();
+    Ipv4Addr::new(127, high, low.max(1), last).into()
+}
+
 /// Creates the network between two ends.
 fn relay(ends: &[End; 2], options: &InteropOptions) -> io::Result<Relay> {
     let places = [ends[0].place, ends[1].place];
@@ -374,11 +384,8 @@ fn relay(ends: &[End; 2], options: &InteropOptions) -> io::Result<Relay> {
                 "name an address of this machine that both implementations reach: --listen ADDRESS",
             ));
         }
-        // An address of this process alone. An end that takes no port for its peer uses its own, and that is most often the
-        // registered one.
-        let [.., high, low] = std::process::id().to_be_bytes();
-        let own = IpAddr::V4(Ipv4Addr::new(127, high, low.max(1), 99));
-        let at = |port| Relay::new(places, SocketAddr::new(own, port), options.seed);
+        // An end that takes no port for its peer uses its own, and that is most often the registered one.
+        let at = |port| Relay::new(places, SocketAddr::new(own_address(RELAY), port), options.seed);
         let registered = places.iter().map(SocketAddr::port).find(|port| *port == UDP_PORT);
         return at(registered.unwrap_or(places[0].port())).or_else(|_| at(0));
     };
@@ -412,7 +419,7 @@ fn play_one(
     ends: &mut [End; 2],
     relay: &mut Relay,
     scenario: Scenario,
-    options: &InteropOptions,
+    (seed, scale): (u64, f64),
     file: Option<&Path>,
 ) -> io::Result<(ScenarioResult, Option<usize>)> {
     // Both ends forget the contexts of the last scenario before its last packets do harm.
@@ -425,7 +432,7 @@ fn play_one(
             ));
         }
     }
-    relay.renew(options.seed)?;
+    relay.renew(seed)?;
     let packets = Shared::default();
     let network = relay.network();
     network.capture(Capture::new(Box::new(packets.clone()), Outer::default())?);
@@ -435,7 +442,7 @@ fn play_one(
         network.fabric().impair(effect);
     }
     let address = relay.local();
-    let patience = PATIENCE.mul_f64(options.scale);
+    let patience = PATIENCE.mul_f64(scale);
     let stopped = AtomicBool::new(false);
     let (ended, readings, data) = std::thread::scope(|scope| {
         let served = scope.spawn(|| relay.serve(&stopped));
@@ -462,20 +469,21 @@ fn play_one(
     let mut result = verdict(ends, ended, evidence, readings, scenario.mode == Mode::Uud);
     let is_worth_a_file = !matches!(result.verdict, PairVerdict::Pass | PairVerdict::Skipped);
     if let Some(path) = file.filter(|_| is_worth_a_file) {
-        std::fs::write(path, &packets)?;
+        file::replace(path, &packets)?;
         result.capture = Some(path.display().to_string());
     }
     Ok((result, dead))
 }
 
 /// Returns what an end reports, on one line. Of many operations that end well, only the number is of use.
-fn shortened(mut lines: Vec<String>) -> String {
+fn shortened(all: Vec<Reading>) -> String {
     const MANY: usize = 6;
-    if lines.len() > MANY {
-        let all = lines.len();
-        lines.retain(|line| !line.contains(": ok, "));
-        lines.truncate(MANY);
-        lines.insert(0, format!("{all} operations, not ok are"));
+    let is_long = all.len() > MANY;
+    let shown = all.iter().filter(|reading| !is_long || !reading.is_well).take(MANY);
+    let mut lines: Vec<&str> = shown.map(|reading| reading.text.as_str()).collect();
+    let count = format!("{} reports, of which are not ok", all.len());
+    if is_long {
+        lines.insert(0, &count);
     }
     lines.join("; ")
 }
@@ -484,27 +492,26 @@ fn verdict(
     ends: &[End; 2],
     ended: Result<(), Obstacle>,
     evidence: judge::Evidence,
-    readings: [Vec<String>; 2],
+    readings: [Vec<Reading>; 2],
     lossy: bool,
 ) -> ScenarioResult {
-    let name = |address: IpAddr| {
-        ends.iter().find(|end| end.place.ip() == address).map(|end| end.name.clone()).unwrap_or_default()
-    };
-    let blamed = |blame: String, requirement: Option<&str>, reason: String| ScenarioResult {
-        blame: Some(blame),
+    let name =
+        |address: IpAddr| ends.iter().find(|end| end.place.ip() == address).map(|end| end.name.clone());
+    let blamed = |blame: Option<String>, requirement: Option<&str>, reason: String| ScenarioResult {
+        blame,
         requirement: requirement.map(Into::into),
         ..blank(PairVerdict::Fail, reason)
     };
     match ended {
         Err(Obstacle::Lacks(reason)) => return blank(PairVerdict::Skipped, reason),
         Err(Obstacle::Dead(end, reason)) => {
-            return blamed(ends[end].name.clone(), Some("ROB-LIFE-001"), reason);
+            return blamed(Some(ends[end].name.clone()), Some(ROB_LIFE_001.id), reason);
         }
-        Err(Obstacle::Refused(end, reason)) => return blamed(ends[end].name.clone(), None, reason),
+        Err(Obstacle::Refused(end, reason)) => return blamed(Some(ends[end].name.clone()), None, reason),
         Ok(()) | Err(Obstacle::Differ(..)) => {}
     }
     if let Some(error) = evidence.errors.first() {
-        let blame = error.culprit.map(name).unwrap_or_default();
+        let blame = error.culprit.and_then(name);
         return blamed(blame, Some(error.id), format!("{} (packet {})", error.message, error.number));
     }
     let Err(Obstacle::Differ(holder, what)) = ended else { return blank(PairVerdict::Pass, String::new()) };
@@ -517,13 +524,17 @@ fn verdict(
     }
     if let Some(end) = holder {
         let reason = format!("{what}, although the packets carry the right bytes and all ended well");
-        return blamed(ends[end].name.clone(), Some("SES-PLACE-003"), reason);
+        return blamed(Some(ends[end].name.clone()), Some(SES_PLACE_003.id), reason);
     }
     let [initiator, target] = readings.map(shortened);
     let mut readings = vec![
         format!("{} (initiator): {initiator}", ends[0].name),
         format!("{} (target): {target}", ends[1].name),
     ];
-    readings.extend(evidence.refusal.map(|(sender, what)| format!("last refusal: {}, {what}", name(sender))));
+    readings.extend(
+        evidence
+            .refusal
+            .map(|(sender, what)| format!("last refusal: {}, {what}", name(sender).unwrap_or_default())),
+    );
     ScenarioResult { readings, ..blank(PairVerdict::Disagree, what) }
 }

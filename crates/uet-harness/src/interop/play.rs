@@ -40,6 +40,13 @@ struct Job {
     peers: [u64; 2],
 }
 
+/// A report of an end.
+#[derive(Debug)]
+pub(super) struct Reading {
+    pub(super) is_well: bool,
+    pub(super) text: String,
+}
+
 /// A scenario that is being played.
 pub(super) struct Play<'a> {
     ends: &'a mut [End; 2],
@@ -51,7 +58,7 @@ pub(super) struct Play<'a> {
     count: u64,
     jobs: Vec<Job>,
     /// The reports of each end.
-    pub(super) readings: [Vec<String>; 2],
+    pub(super) readings: [Vec<Reading>; 2],
     /// The data of each message, as its sender posted it.
     pub(super) data: Vec<Vec<u8>>,
 }
@@ -90,13 +97,12 @@ impl<'a> Play<'a> {
         let jobs = if self.scenario.course() == Course::TwoJobs { 2 } else { 1 };
         JOBS[..jobs].iter().try_for_each(|job| self.open_job(*job))?;
         match self.scenario.course() {
-            Course::Plain | Course::TwoJobs => self.transfer(0..self.count, Duration::ZERO)?,
-            Course::LateReceive => self.transfer(0..self.count, LATE)?,
-            Course::Reused => (0..self.count).try_for_each(|n| self.transfer(n..n + 1, Duration::ZERO))?,
+            Course::Plain | Course::TwoJobs | Course::LateReceive => self.transfer(0..self.count)?,
+            Course::Reused => (0..self.count).try_for_each(|n| self.transfer(n..n + 1))?,
             Course::ClosedByInitiator | Course::ClosedByTarget => {
                 let by = usize::from(self.scenario.course() == Course::ClosedByTarget);
                 for n in 0..self.count {
-                    self.transfer(n..n + 1, Duration::ZERO)?;
+                    self.transfer(n..n + 1)?;
                     self.close(by)?;
                 }
             }
@@ -162,24 +168,25 @@ impl<'a> Play<'a> {
         n as usize % self.jobs.len()
     }
 
-    /// Plays these operations at the same time. The target posts its receives first, or `late`.
-    fn transfer(&mut self, numbers: core::ops::Range<u64>, late: Duration) -> Result<(), Obstacle> {
+    /// Plays these operations at the same time. The target posts its receives first, unless the course says otherwise.
+    fn transfer(&mut self, numbers: core::ops::Range<u64>) -> Result<(), Obstacle> {
+        let late = self.scenario.course() == Course::LateReceive;
         let mut receives = Vec::new();
-        if late.is_zero() {
+        if !late {
             receives = self.post_receives(numbers.clone())?;
         }
         let mut posted = Vec::new();
         for n in numbers.clone() {
             posted.push((n, self.post(n)?));
         }
-        if !late.is_zero() {
-            self.wait_for_arrival(posted.len() as u64, late)?;
+        if late {
+            self.wait_for_arrival(posted.len() as u64)?;
             receives = self.post_receives(numbers)?;
         }
         let mut wrong: Option<(Option<usize>, String)> = None;
         for (n, operation) in posted {
             let ended = self.ends[INITIATOR].wait(INITIATOR, operation, self.until)?;
-            self.readings[INITIATOR].push(format!("operation {}: {}", n + 1, ending(ended.as_ref())));
+            self.report_end(INITIATOR, format!("operation {}", n + 1), ended.as_ref());
             let expected = self.results(n);
             let ok = ended.as_ref().is_some_and(|ended| ended.status == Status::Ok);
             let data = ended.and_then(|ended| ended.data).map(|data| data.0);
@@ -187,8 +194,7 @@ impl<'a> Play<'a> {
                 wrong.get_or_insert((None, format!("operation {} does not end well", n + 1)));
             } else if let Some(expected) = expected.filter(|expected| data.as_ref() != Some(expected)) {
                 let place = first_difference(&expected, data.as_deref().unwrap_or_default());
-                self.readings[INITIATOR]
-                    .push(format!("operation {}: the result differs at byte {place}", n + 1));
+                self.report(INITIATOR, format!("operation {}: the result differs at byte {place}", n + 1));
                 wrong.get_or_insert((
                     self.holder(INITIATOR),
                     format!("operation {} returns other bytes", n + 1),
@@ -202,6 +208,17 @@ impl<'a> Play<'a> {
         }
     }
 
+    /// Notes what is wrong at an end.
+    fn report(&mut self, end: usize, text: String) {
+        self.readings[end].push(Reading { is_well: false, text });
+    }
+
+    /// Notes how an operation or a receive has ended.
+    fn report_end(&mut self, end: usize, what: String, ended: Option<&Completion>) {
+        let is_well = ended.is_some_and(|ended| ended.status == Status::Ok);
+        self.readings[end].push(Reading { is_well, text: format!("{what}: {}", ending(ended)) });
+    }
+
     /// Returns the end that is to blame if it holds other bytes than the packets carried. Atomics depend on the order of
     /// bytes, which the ends may choose.
     fn holder(&self, end: usize) -> Option<usize> {
@@ -209,10 +226,10 @@ impl<'a> Play<'a> {
     }
 
     /// Waits until the target has received this many packets, or for a time if it has no counters.
-    fn wait_for_arrival(&mut self, packets: u64, late: Duration) -> Result<(), Obstacle> {
+    fn wait_for_arrival(&mut self, packets: u64) -> Result<(), Obstacle> {
         let until = Instant::now() + CLOSING;
         while Instant::now() < until {
-            std::thread::sleep(late);
+            std::thread::sleep(LATE);
             match self.ends[TARGET].call(TARGET, Counters {}) {
                 Err(Obstacle::Lacks(_)) => break,
                 counted if counted.as_ref().is_ok_and(|counted| counted.received >= packets) => break,
@@ -280,7 +297,7 @@ impl<'a> Play<'a> {
             }
             _ => {}
         }
-        self.data.push(if kind == PostKind::Read { self.initial(n) } else { data });
+        self.data.push(data);
         Ok(operation)
     }
 
@@ -316,7 +333,7 @@ impl<'a> Play<'a> {
             .collect();
         for (n, receive) in receives {
             let ended = self.ends[TARGET].wait(TARGET, receive.operation, self.until)?;
-            self.readings[TARGET].push(format!("receive {}: {}", n + 1, ending(ended.as_ref())));
+            self.report_end(TARGET, format!("receive {}", n + 1), ended.as_ref());
             let Some(ended) = ended.filter(|ended| ended.status == Status::Ok) else {
                 wrong.get_or_insert((None, format!("receive {} does not end well", n + 1)));
                 continue;
@@ -334,7 +351,7 @@ impl<'a> Play<'a> {
             };
             let there = open.iter().position(fits);
             if length != self.length || there.is_none() {
-                self.readings[TARGET].push(format!("receive {}: {length} bytes, which nobody sent", n + 1));
+                self.report(TARGET, format!("receive {}: {length} bytes, which nobody sent", n + 1));
                 // A message of several packets may have a name that its sender has given to two.
                 let lone = self.scenario.size != Size::Packets && self.scenario.size != Size::Mebibyte;
                 wrong.get_or_insert((lone.then_some(TARGET), format!("receive {} holds other bytes", n + 1)));
@@ -350,8 +367,8 @@ impl<'a> Play<'a> {
             let held = self.ends[TARGET].call(TARGET, read)?.data.0;
             if held != job.image {
                 let place = first_difference(&job.image, &held);
-                self.readings[TARGET]
-                    .push(format!("memory of job {}: other bytes from {place} on", job.number));
+                let text = format!("memory of job {}: other bytes from {place} on", job.number);
+                self.readings[TARGET].push(Reading { is_well: false, text });
                 let what = format!(
                     "the memory of job {} differs from what was written, from byte {place} on",
                     job.number
@@ -377,22 +394,20 @@ impl<'a> Play<'a> {
     /// Lets the target forget everything while a message arrives. The operation ends, well or not, and the next one
     /// succeeds.
     fn restart_target(&mut self) -> Result<(), Obstacle> {
-        let receives = self.post_receives(0..1)?;
         let operation = self.post(0)?;
         std::thread::sleep(Duration::from_millis(2));
         self.ends[TARGET].call(TARGET, Reset {})?;
         self.configure(TARGET)?;
-        drop(receives);
         self.jobs.clear();
         self.open_job(JOBS[0])?;
         let ended = self.ends[INITIATOR].wait(INITIATOR, operation, self.until)?;
-        self.readings[INITIATOR].push(format!("interrupted operation: {}", ending(ended.as_ref())));
+        self.report_end(INITIATOR, "interrupted operation".into(), ended.as_ref());
         if ended.is_none() {
             return Err(Obstacle::Differ(None, "the interrupted operation does not end".into()));
         }
         // Late packets of the first operation may write before the new context is there.
         self.data.clear();
-        self.transfer(0..1, Duration::ZERO)
+        self.transfer(0..1)
     }
 
     /// Closes the context, and waits until neither end counts one.
@@ -422,7 +437,7 @@ impl<'a> Play<'a> {
                 }
                 if Instant::now() >= until {
                     let who = ["initiator", "target"][end];
-                    self.readings[end].push(format!("{} contexts open after the close", counted.pdcs));
+                    self.report(end, format!("{} contexts open after the close", counted.pdcs));
                     return Err(Obstacle::Differ(None, format!("the {who} keeps a context that was closed")));
                 }
                 std::thread::sleep(Duration::from_millis(5));

@@ -158,15 +158,9 @@ impl Scenario {
 
     /// Returns what one of the ends lacks for it, by the end.
     fn lacks(&self, ends: [&Welcome; 2]) -> Option<String> {
-        let mode = match self.mode {
-            Mode::Rud => "rud",
-            Mode::Rod => "rod",
-            Mode::Rudi => "rudi",
-            Mode::Uud => "uud",
-        };
         let operation = OPERATIONS[self.operation].name;
         let claims = |end: usize, name: &str| ends[end].capabilities.iter().any(|claim| claim == name);
-        let mut needs = vec![(0, operation), (1, operation), (0, mode), (1, mode)];
+        let mut needs = vec![(0, operation), (1, operation), (0, self.mode.name()), (1, self.mode.name())];
         if self.receives() {
             needs.push((1, "receive"));
         }
@@ -238,8 +232,8 @@ impl Scenario {
 
 impl fmt::Display for Scenario {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mode = format!("{:?}", self.mode).to_lowercase();
-        write!(f, "{}[mode={mode},size={}", OPERATIONS[self.operation].name, self.size.name())?;
+        let (operation, mode) = (OPERATIONS[self.operation].name, self.mode.name());
+        write!(f, "{operation}[mode={mode},size={}", self.size.name())?;
         write!(f, ",network={},congestion={}", NETWORKS[self.network].0, CONGESTION[self.congestion])?;
         write!(f, ",course={}]", COURSES[self.course].0)
     }

@@ -20,13 +20,7 @@ use uet_wire::ses::ExtBuf;
 impl Player<'_, '_> {
     /// Has the device post an operation.
     pub(in crate::random) fn post(&mut self, plan: &Posting) -> Outcome {
-        let needed = match plan.mode {
-            Mode::Rud => "rud",
-            Mode::Rod => "rod",
-            Mode::Rudi => "rudi",
-            Mode::Uud => "uud",
-        };
-        if !self.t.claims(capability(plan.kind)) || !self.t.claims(needed) {
+        if !self.t.claims(capability(plan.kind)) || !self.t.claims(plan.mode.name()) {
             return Ok(());
         }
         self.coverage.operation(Event::Post(plan.kind));
