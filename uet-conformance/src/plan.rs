@@ -29,11 +29,14 @@ pub(crate) fn plan(dut: &dyn Dut, options: &Options) -> Vec<Planned> {
     let mut counts = Vec::new();
     for (place, rule) in options.selected().into_iter().enumerate() {
         let mut instances = options.instances(rule, usable);
+        // A rule that the device cannot play says so once, and leaves the limit to the others.
+        let playable = if usable(rule.needs) { instances.len() } else { 0 };
+        instances.truncate(playable.max(1));
         // The rules alone may exceed the default limit, so the seed has to choose among all instances of each.
-        let choices = if options.max_instances.is_none() { instances.len() } else { 1 };
+        let choices = if options.max_instances.is_none() { playable } else { 1 };
         let first = rng.usize(..choices.max(1));
-        counts.push(instances.len());
-        for instance in 0..instances.len() {
+        counts.push(playable);
+        for instance in 0..playable {
             if instance == first {
                 kept.insert((place, instance));
             } else {
@@ -63,4 +66,60 @@ pub(crate) fn plan(dut: &dyn Dut, options: &Options) -> Vec<Planned> {
         }
     }
     plan
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DutError, Facts, Wire};
+    use core::time::Duration;
+    use serde_json::{Map, Value, json};
+    use uet_control::{CallError, Op, Welcome};
+
+    /// An external device that no test plays on.
+    struct Claims(Welcome, Facts);
+
+    impl Dut for Claims {
+        fn welcome(&self) -> &Welcome {
+            &self.0
+        }
+
+        fn facts(&self) -> &Facts {
+            &self.1
+        }
+
+        fn now(&self) -> Duration {
+            Duration::ZERO
+        }
+
+        fn send(&mut self, _: &Wire) -> Result<(), DutError> {
+            Ok(())
+        }
+
+        fn receive(&mut self, _: Duration) -> Result<Option<Wire>, DutError> {
+            Ok(None)
+        }
+
+        fn ask(&mut self, _: Op) -> Result<Map<String, Value>, CallError> {
+            Ok(Map::new())
+        }
+    }
+
+    /// Rules that it cannot play once took half of the limit.
+    #[test]
+    fn a_small_device_plays_as_many_instances_as_the_limit_allows() {
+        let welcome = json!({
+            "protocol": 1, "name": "small", "link": {"kind": "udp", "addr": "127.0.0.2", "port": 4793},
+            "capabilities": ["rud", "write"], "parameters": {},
+        });
+        let welcome = serde_json::from_value(welcome).expect("a welcome");
+        let facts = Facts::new(&[[127, 0, 0, 1].into()], [127, 0, 0, 2].into());
+        let device = Claims(welcome, facts);
+        let plan = plan(&device, &Options::default());
+        let can = |instance: &&Instance| {
+            instance.needs().all(|need| need.lacking(device.welcome(), device.facts()).is_none())
+        };
+        let played = plan.iter().flat_map(|planned| &planned.instances).filter(can).count();
+        assert!((EXTERNAL_INSTANCES - 100..=EXTERNAL_INSTANCES).contains(&played), "{played} are played");
+    }
 }
