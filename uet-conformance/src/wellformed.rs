@@ -4,7 +4,7 @@ use crate::{Corrections, InstanceResult};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use uet_wire::catalogue::{Level, Requirement};
-use uet_wire::layout::{Layer, Layout};
+use uet_wire::layout::{ALL, Layer, Layout};
 use uet_wire::{Options, Packet, Spec, Start, catalogue, validate};
 
 /// A requirement that single packets of the device break, whichever rule runs.
@@ -124,11 +124,18 @@ impl Packets {
 
 /// Returns whether packets with these headers can break a requirement. Reports do not count outer headers.
 pub(crate) fn concern(requirement: &Requirement, judged: u64, has: impl Fn(&str) -> bool) -> bool {
-    let mut rules = validate::RULES.iter().filter(|rule| rule.requirement == requirement).peekable();
     let is_inner = |layout: &&Layout| matches!(layout.layer, Layer::Pds | Layer::Ses | Layer::Ext);
-    judged > 0
-        && (rules.peek().is_none()
-            || rules.any(|rule| {
-                !rule.headers.iter().any(is_inner) || rule.headers.iter().any(|layout| has(layout.name))
-            }))
+    let can =
+        |headers: &[&Layout]| !headers.iter().any(is_inner) || headers.iter().any(|layout| has(layout.name));
+    let rules = validate::RULES
+        .iter()
+        .filter(|rule| rule.requirement == requirement)
+        .map(|rule| rule.headers.to_vec());
+    // Where no rule names it, its fields do, each of which is limited to assigned code points.
+    let limits = |layout: &'static Layout| {
+        layout.fields().any(|place| validate::assigned(place.row.name) == Some(requirement))
+    };
+    let limited: Vec<_> = ALL.iter().copied().filter(|layout| limits(layout)).collect();
+    let mut all = rules.chain((!limited.is_empty()).then_some(limited)).peekable();
+    judged > 0 && (all.peek().is_none() || all.any(|headers| can(&headers)))
 }
