@@ -6,6 +6,7 @@ mod limits;
 mod network;
 mod pair;
 mod reads;
+mod reflector;
 mod sends;
 mod strangers;
 mod vectors;
