@@ -1422,7 +1422,7 @@ U.requirements = {
   { "WIRE-PDCID-002", "error", "The receiver's PDCID is not 0, except in a NACK of a RUDI packet" },
   { "WIRE-SYN-001", "note", "Before the first ACK, psn_offset stays within the default window of 1,024 PSNs, unless another is configured" },
   { "WIRE-SYN-002", "error", "Only the control packets NOOP and NEGOTIATION may open a context: the others have syn = 0" },
-  { "WIRE-CLEAR-001", "warning", "A request clears only PSNs below its own: clear_psn_offset is negative" },
+  { "WIRE-CLEAR-001", "warning", "A request clears no PSN above its own: clear_psn_offset is not positive" },
   { "WIRE-ACK-001", "warning", "The req field of an ACK is not the reserved value 3" },
   { "WIRE-CC-001", "warning", "The type of a congestion state is assigned or proprietary" },
   { "WIRE-NACK-001", "warning", "The NACK code is one that this version of the specification assigns" },
@@ -2485,7 +2485,7 @@ U.layouts.request.judge = function(p, r, at, payload)
   if pds_psn_offset and pds_psn_offset >= 1024 then
     found(p, "WIRE-SYN-001", "pds.psn_offset", pds_psn_offset)
   end
-  if pds_clear_psn_offset >= 0 then
+  if pds_clear_psn_offset >= 1 then
     found(p, "WIRE-CLEAR-001", "pds.clear_psn_offset", pds_clear_psn_offset)
   end
   if pds_pdc_info and pds_pdc_info >= 2 then
@@ -2515,7 +2515,7 @@ U.layouts.request_cc.judge = function(p, r, at, payload)
   if pds_psn_offset and pds_psn_offset >= 1024 then
     found(p, "WIRE-SYN-001", "pds.psn_offset", pds_psn_offset)
   end
-  if pds_clear_psn_offset >= 0 then
+  if pds_clear_psn_offset >= 1 then
     found(p, "WIRE-CLEAR-001", "pds.clear_psn_offset", pds_clear_psn_offset)
   end
   if pds_pdc_info and pds_pdc_info >= 2 then

@@ -67,7 +67,13 @@ impl Test<'_> {
         offset: u64,
         expected: &[u8],
     ) -> Outcome {
-        let held = self.memory(region, offset, expected.len() as u64)?;
+        let mut held = self.memory(region, offset, expected.len() as u64)?;
+        // Without delivery complete, an ACK may precede the visibility of its data.
+        let until = self.now() + self.patience(self.soon());
+        while held != expected && self.refuses_dc() && self.now() < until {
+            self.pause(self.soon() / LOOKS)?;
+            held = self.memory(region, offset, expected.len() as u64)?;
+        }
         let wrong = held.iter().zip(expected).position(|(held, expected)| held != expected);
         let what = format!("{} bytes at {offset} of memory", expected.len());
         let seen = wrong.map(|at| format!("{:#04x} instead of {:#04x} at byte {at}", held[at], expected[at]));

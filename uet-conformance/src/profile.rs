@@ -21,7 +21,7 @@ pub struct ProfileRow {
     /// Requirements whose rules show it, beside the rules that need its capabilities.
     #[serde(default)]
     pub requirements: Vec<String>,
-    /// More rules that show it, by id.
+    /// More rules that show it, by id. A device that declines one of them lacks the feature.
     #[serde(default)]
     pub rules: Vec<String>,
 }
@@ -54,7 +54,7 @@ impl Obligation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RowVerdict {
-    /// It is mandatory, and the device does not claim it.
+    /// It is mandatory, and the device does not claim or refuses it.
     Missing,
     /// It is excluded, and the device claims it.
     Excluded,
@@ -93,6 +93,9 @@ pub struct JudgedRow {
     pub obligation: Obligation,
     /// The verdict.
     pub verdict: RowVerdict,
+    /// True if the device claims all capabilities of it.
+    #[serde(skip)]
+    pub claimed: bool,
     /// The rules that ran for it.
     pub rules: Vec<String>,
 }
@@ -130,8 +133,9 @@ impl ProfileResult {
                 |verdict: fn(Verdict) -> bool| ran.iter().any(|rule| rule.counts() && verdict(rule.verdict));
             let claimed = row.claims.iter().all(|claim| claims.contains(claim));
             let has_claims = !row.claims.is_empty();
+            let declined = results.iter().any(|result| result.declined && row.rules.contains(&result.id));
             let verdict = match row.obligation {
-                Obligation::Mandatory if !claimed => RowVerdict::Missing,
+                Obligation::Mandatory if !claimed || declined => RowVerdict::Missing,
                 Obligation::Excluded if claimed && has_claims => RowVerdict::Excluded,
                 _ if any(Verdict::is_failure) => RowVerdict::Fail,
                 _ if any(|verdict| verdict == Verdict::Inconclusive) => RowVerdict::Inconclusive,
@@ -143,6 +147,7 @@ impl ProfileResult {
                 feature: row.feature.clone(),
                 obligation: row.obligation,
                 verdict,
+                claimed,
                 rules: ran.iter().map(|rule| rule.id.clone()).collect(),
             }
         };
@@ -191,6 +196,17 @@ mod tests {
         let result = ProfileResult::new("p", &rows, &claims, RULES, &results);
         assert_eq!(result.passed().1, 2);
         result.rows.into_iter().map(|row| row.verdict).collect()
+    }
+
+    #[test]
+    fn a_mandatory_feature_that_the_device_refuses_is_missing() {
+        let rows = [ProfileRow { rules: vec!["errors/no-op".into()], ..ProfileRow::default() }];
+        for (declined, verdict) in [(false, RowVerdict::Pass), (true, RowVerdict::Missing)] {
+            let rule = RULES.find("errors/no-op").expect("a rule");
+            let result = RuleResult { verdict: Verdict::Pass, declined, ..RuleResult::blank(rule) };
+            let judged = ProfileResult::new("p", &rows, &[], RULES, &[result]);
+            assert_eq!(judged.rows[0].verdict, verdict);
+        }
     }
 
     #[test]

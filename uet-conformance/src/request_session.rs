@@ -1,6 +1,6 @@
 //! A session of requests from the suite with the device's answers.
 
-use crate::{Outcome, Part, Pdc, Request, RxPacket, Stop, Test, require};
+use crate::{Outcome, Part, Pdc, Request, RxPacket, Stop, Test};
 use core::time::Duration;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -170,7 +170,7 @@ impl RequestSession {
         let (n, psn) = (self.next, self.pdc.psn(self.next));
         self.next += 1;
         self.asked.insert(n, part.clone());
-        let packet = self.request(n, part).build()?;
+        let packet = t.without_dc(self.request(n, part).build()?)?;
         t.send_wire(&self.pdc.raw(&change(&packet)))?;
         Ok(psn)
     }
@@ -320,10 +320,14 @@ impl RequestSession {
         self.expect(t, requirement, "an ACK that says OK", psn, Answer::is_ok)
     }
 
-    /// Skips the rule if the device answers that it does not support delivery complete, as section 3.4.8.3 permits.
+    /// Skips the rule if the device refuses a request for delivery complete, as section 3.4.8.3 permits.
     pub(crate) fn supports_completion(&mut self, t: &mut Test<'_>, psn: Psn) -> Outcome {
-        let answer = self.answer(t, psn)?;
-        require(answer.code() != ReturnCode::UNSUPPORTED_OP, "the device does not support delivery complete")
+        match self.answer(t, psn)?.is_ok() {
+            true => Ok(()),
+            false => t.declines(
+                "the device refuses delivery complete; then its parameter delivery_complete is false",
+            ),
+        }
     }
 
     /// Expects that all requests succeed.

@@ -96,6 +96,9 @@ pub struct RuleResult {
     pub reason: String,
     /// The number of instances by verdict.
     pub instances: Tally,
+    /// True if the device refused a feature that only a profile requires.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub declined: bool,
     /// The instances that were played, for a later comparison.
     pub played: Played,
     /// The instances that failed or were inconclusive.
@@ -123,6 +126,7 @@ impl RuleResult {
             requirements: rule.requirements.iter().map(|requirement| requirement.id.into()).collect(),
             reason: String::new(),
             instances: Tally::default(),
+            declined: false,
             played: Played::default(),
             failing: Vec::new(),
             attempts: 0,
@@ -137,6 +141,7 @@ impl RuleResult {
         let first = self.instances.total() == 0;
         self.instances.count(found.verdict);
         self.played.add(&found.instance);
+        self.declined |= found.declined;
         self.attempts += found.attempts;
         self.duration_ns += found.duration_ns;
         // A pass is worse than a skip here: the rule was tested.

@@ -395,7 +395,7 @@ pub(crate) fn run_script(
     dut.begin(&blank.instance);
     dut.lost();
     let test = Test::new(dut, spec, seed, timeout_scale).at(points);
-    let Record { outcome, mut observations, circumstances, ladder, read, set } = test.play(script);
+    let Record { outcome, mut observations, circumstances, ladder, declined, read, set } = test.play(script);
     let ended = dut.ended();
     let mute = ended.is_none() && silence::is_silent(dut, &outcome, &ladder, spec, timeout_scale);
     let silent = mute && dut.serves_writes();
@@ -452,6 +452,7 @@ pub(crate) fn run_script(
         attempts: 1,
         duration_ns: (dut.now() - begun).as_nanos() as u64,
         recorded,
+        declined,
         read,
         set,
         observations: broken,

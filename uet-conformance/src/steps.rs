@@ -1,6 +1,6 @@
 //! Steps shared by many scripts.
 
-use crate::{Outcome, Pdc, Phase, Region, RxPacket, Stop, Test};
+use crate::{Outcome, Pdc, Phase, Region, RxPacket, Stop, Test, skip};
 use core::time::Duration;
 use uet_control::PostKind;
 use uet_wire::Psn;
@@ -89,7 +89,12 @@ impl Test<'_> {
     /// limit.
     pub fn range(&self, pdc: &Pdc) -> Result<u32, Stop> {
         if self.windows(pdc).contains(&0) {
-            return Err(Stop::Skipped("the device states no limit".into()));
+            return match self.reported("override_mpr_zero_value") {
+                None => skip("the device states no limit"),
+                // The rules about windows send a few dozen packets each.
+                Some(range @ 0..64) => skip(format!("a window of {range} is too small for this rule")),
+                Some(range) => Ok(range as u32),
+            };
         }
         let window =
             self.contexts(pdc.from, pdc.local).find_map(|(context, side)| context.direction(side).window);
@@ -225,6 +230,26 @@ impl Test<'_> {
         let own = codes.first().and_then(|code| of_nack(*code));
         let requirement = own.filter(|_| ABOUT_NACK_FIELDS.contains(&requirement)).unwrap_or(requirement);
         self.expect(requirement, &expected, Duration::ZERO, wanted)
+    }
+
+    /// Expects a NACK as [`expect_nack`](Self::expect_nack) does. `PDS-OPEN-006`: a device may drop a retransmission
+    /// outside the window without an answer; then it returns `None`.
+    pub fn expect_nack_of(
+        &mut self,
+        requirement: &Requirement,
+        (pdc, psn, retx): (&Pdc, Psn, bool),
+        codes: &[NackCode],
+    ) -> Result<Option<(RxPacket, Nack)>, Stop> {
+        if retx && codes.contains(&NackCode::PSN_OOR_WINDOW) {
+            let within = self.patience(self.soon());
+            let answers =
+                |seen: &RxPacket| seen.refuses(pdc, psn).is_some() || seen.answers(pdc, psn).is_some();
+            if !self.hear(within, answers)? {
+                self.holds(requirement, "a NACK of the retransmission, or no answer", true, "");
+                return Ok(None);
+            }
+        }
+        self.expect_nack(requirement, pdc, psn, codes).map(Some)
     }
 
     /// Waits for an ACK that reports the arrival of this PSN, without judging.

@@ -56,6 +56,8 @@ pub struct InstanceResult {
     pub reason: String,
     /// Requirements that the script compared something with, each once, in order.
     pub recorded: Vec<String>,
+    /// True if the device refused a feature that only a profile requires.
+    pub declined: bool,
     /// Parameters of the device that the script read.
     pub read: BTreeSet<String>,
     /// Parameters of the device that the script set.
@@ -98,6 +100,7 @@ impl InstanceResult {
                 .collect(),
             reason: String::new(),
             recorded: Vec::new(),
+            declined: false,
             read: BTreeSet::new(),
             set: BTreeSet::new(),
             observations: Vec::new(),

@@ -102,7 +102,7 @@ pub struct PdsParams {
     pub nack_trimmed_syn: bool,
     /// True if NACK UNEXP_EVENT answers an unknown control packet. Open.
     pub nack_unknown_control: bool,
-    /// True if the endpoint supports NEGOTIATION (since v1.0.2). Otherwise it is an unknown control packet.
+    /// True if the endpoint supports NEGOTIATION (since v1.0.1). Otherwise it is an unknown control packet.
     pub negotiation: bool,
     /// True if an ACK answers a duplicate that is not marked as a retransmission.
     pub ack_unmarked_duplicates: bool,

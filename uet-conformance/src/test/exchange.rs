@@ -1,9 +1,10 @@
 //! Packets from and to the device.
 
 use super::Test;
-use crate::{Entry, Outcome, Pdc, Request, RxPacket, Stop, Wire};
+use crate::{Entry, Outcome, Pdc, Request, RxPacket, Stop, Wire, skip};
 use core::time::Duration;
 use uet_wire::catalogue::Level;
+use uet_wire::ses::SesBuf;
 use uet_wire::{Uet, UetBuf};
 
 impl Test<'_> {
@@ -15,12 +16,62 @@ impl Test<'_> {
     /// Sends a packet of a context, with a congestion mark of the network if `marked`.
     pub fn send_marked(&mut self, pdc: &Pdc, packet: &UetBuf, marked: bool) -> Outcome {
         let packet = self.carry(pdc, packet)?;
+        let packet = self.without_dc(packet)?;
         self.send_wire(&Wire { marked, ..pdc.wire(&packet) })
     }
 
     /// Sends a request of a context.
     pub fn request(&mut self, pdc: &Pdc, request: Request) -> Outcome {
+        // These scripts use `dc` to have the device wait for the rest of a message before it answers.
+        if request
+            .ses
+            .as_ref()
+            .and_then(|ses| ses.view().request_head())
+            .is_some_and(|head| head.dc() && !(head.som() && head.eom()))
+        {
+            self.completes()?;
+        }
         self.send(pdc, &request.build()?)
+    }
+
+    /// Skips the rule if the device states that it refuses delivery complete.
+    pub(crate) fn completes(&self) -> Outcome {
+        if self.refuses_dc() {
+            return self.declines("the device states that it does not support delivery complete");
+        }
+        Ok(())
+    }
+
+    /// Returns whether the device states that it refuses delivery complete.
+    pub(crate) fn refuses_dc(&self) -> bool {
+        self.session.told("delivery_complete") == Some(&false.into())
+    }
+
+    /// Skips the rule, because the device refuses a feature that only a profile requires.
+    pub(crate) fn declines(&self, reason: &str) -> Outcome {
+        self.notes_declined();
+        skip(reason)
+    }
+
+    /// Notes that the device refuses a feature that only a profile requires.
+    pub(crate) fn notes_declined(&self) {
+        self.session.declines();
+    }
+
+    /// Removes `dc` from a request if the device states that it refuses delivery complete.
+    pub(crate) fn without_dc(&self, packet: UetBuf) -> Result<UetBuf, Stop> {
+        let has_dc =
+            packet.ses.as_ref().and_then(|ses| ses.view().request_head()).is_some_and(|head| head.dc());
+        if !has_dc || !self.refuses_dc() {
+            return Ok(packet);
+        }
+        let ses = match packet.ses {
+            Some(SesBuf::Std(header)) => Some(header.edit().head(|head| head.dc(false)).done()?.into()),
+            Some(SesBuf::Medium(header)) => Some(header.edit().head(|head| head.dc(false)).done()?.into()),
+            Some(SesBuf::Small(header)) => Some(header.edit().head(|head| head.dc(false)).done()?.into()),
+            other => other,
+        };
+        Ok(UetBuf { ses, ..packet })
     }
 
     /// Sends a packet unchanged.

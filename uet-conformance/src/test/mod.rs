@@ -66,6 +66,8 @@ pub(crate) struct Record {
     /// Refusals and failed operations of the device as words; empty if there are none, or if all went well.
     pub circumstances: String,
     pub ladder: Ladder,
+    /// True if the device has refused a feature that only a profile requires.
+    pub declined: bool,
     /// Parameters of the device that the script has read and set.
     pub read: BTreeSet<String>,
     pub set: BTreeSet<String>,
@@ -107,9 +109,10 @@ impl<'a> Test<'a> {
         self.judge_device_passively();
         let is_open = outcome.is_err() || !self.judge.held_since(0);
         let circumstances = if is_open { self.circumstances() } else { String::new() };
+        let declined = self.session.declined();
         let (read, set) = self.session.parameters_used();
         let (observations, ladder) = self.judge.finish();
-        Record { outcome, observations, circumstances, ladder, read, set }
+        Record { outcome, observations, circumstances, ladder, declined, read, set }
     }
 
     /// Judges the packets of the device by the rules for captures too. Where the suite has broken a requirement itself, this

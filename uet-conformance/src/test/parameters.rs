@@ -5,7 +5,7 @@ use crate::{Outcome, Stop};
 use core::time::Duration;
 use serde_json::Value;
 use uet_control::Configure;
-use uet_wire::Spec;
+use uet_wire::{Spec, Version};
 
 impl Test<'_> {
     /// Returns the device's answer to `hello`.
@@ -60,6 +60,15 @@ impl Test<'_> {
     /// Returns the payload MTU of the device, always a valid one.
     pub fn mtu(&self) -> usize {
         self.parameter("payload_mtu").clamp(1024, 8192) as usize
+    }
+
+    /// Returns the range that an `mpr` of 0 stands for (`PDS-WIN-005`). It is no limit, unless the device states one. Since
+    /// 1.0.3 there may be one that it does not state, so that only one packet is safe.
+    pub(crate) fn range_of_zero(&self) -> u32 {
+        match self.session.told("override_mpr_zero_value") {
+            None if self.spec().released() >= Version::V1_0_3 => 1,
+            range => range.and_then(Value::as_u64).map_or(1 << 20, |range| range as u32),
+        }
     }
 
     /// Returns the version of the specification that judges the device.

@@ -1,7 +1,7 @@
 //! The session with the device: the link, the control channel, parameters and time.
 
 use crate::{Dut, DutError, DutExt, Facts, StandingRegion, Stop, Wire};
-use core::cell::RefCell;
+use core::cell::{Cell, RefCell};
 use core::net::IpAddr;
 use core::time::Duration;
 use serde_json::Value;
@@ -35,6 +35,8 @@ pub(super) struct Session<'a> {
     set: BTreeMap<String, Value>,
     /// Names of parameters that the rule has read.
     read: RefCell<BTreeSet<String>>,
+    /// True if the device has refused a feature that only a profile requires.
+    declined: Cell<bool>,
     /// Number of completion events of each operation.
     ended: BTreeMap<u64, usize>,
     /// Completions that the device has told; it need not tell them again.
@@ -55,6 +57,7 @@ impl<'a> Session<'a> {
             ipv4,
             set: BTreeMap::new(),
             read: RefCell::default(),
+            declined: Cell::new(false),
             ended: BTreeMap::new(),
             completions: BTreeMap::new(),
             unread: 0,
@@ -66,6 +69,15 @@ impl<'a> Session<'a> {
         self.set.clear();
         self.ended.clear();
         self.completions.clear();
+    }
+
+    /// Notes that the device refuses a feature that only a profile requires.
+    pub(super) fn declines(&self) {
+        self.declined.set(true);
+    }
+
+    pub(super) fn declined(&self) -> bool {
+        self.declined.get()
     }
 
     /// Returns the names of the parameters that the rule has read and set.

@@ -44,7 +44,7 @@ catalogue! {
         "A target answers INVALID_SYN to a packet with syn and a PSN above the receive window";
     PDS_OPEN_005 "PDS-OPEN-005" Must "3.5.8" 2 "behaviour"
         "A target answers INVALID_SYN to a packet whose psn - psn_offset is not its context's Start_PSN, and does not deliver it";
-    PDS_OPEN_006 "PDS-OPEN-006" Should "3.5.8" 2 "behaviour"
+    PDS_OPEN_006 "PDS-OPEN-006" Should "3.5.20.3.2" 2 "behaviour"
         "A receiver answers PSN_OOR_WINDOW to a new packet without syn outside the receive window";
     PDS_OPEN_007 "PDS-OPEN-007" Should "3.5.8" 2 "behaviour"
         "A target answers CLOSING to a request for a closed context with a PSN after the close";
@@ -110,15 +110,15 @@ catalogue! {
     PDS_ACK_016 "PDS-ACK-016" Must "3.5.12" 2 "behaviour"
         "The response in an ACK belongs to the packet that ack_psn names";
 
-    PDS_SACK_001 "PDS-SACK-001" Must "3.5.12" 2 "behaviour"
+    PDS_SACK_001 "PDS-SACK-001" Must "3.5.11.14" 2 "behaviour"
         "Bit i of the bitmap is set only if PSN sack_psn + i has been received";
-    PDS_SACK_002 "PDS-SACK-002" Should "3.5.12" 1 "behaviour"
+    PDS_SACK_002 "PDS-SACK-002" Should "3.5.11.14" 1 "behaviour"
         "A receiver sets the bits of PSNs at or below CACK_PSN";
-    PDS_SACK_003 "PDS-SACK-003" Should "3.5.12" 1 "behaviour"
+    PDS_SACK_003 "PDS-SACK-003" Should "3.5.11.14" 1 "behaviour"
         "A receiver with gaps sends bitmaps that, over time, cover all PSNs it has received";
-    PDS_SACK_004 "PDS-SACK-004" Must "3.5.12" 2 "behaviour"
+    PDS_SACK_004 "PDS-SACK-004" Must "3.5.11.14" 2 "behaviour"
         "A source treats a packet that only a bitmap names as unanswered, and asks for its response";
-    PDS_SACK_005 "PDS-SACK-005" Must "3.5.12" 1 "behaviour"
+    PDS_SACK_005 "PDS-SACK-005" Must "3.5.11.14" 1 "behaviour"
         "A bitmap may begin anywhere in the receive window";
 
     PDS_DUP_001 "PDS-DUP-001" Must "3.5.12.5" 2 "behaviour"
@@ -136,7 +136,7 @@ catalogue! {
         "On an unordered context, a receiver delivers every packet on arrival, whatever packets are missing before it";
     PDS_ROD_001 "PDS-ROD-001" Must "3.5.21" 2 "behaviour"
         "On an ordered context, a receiver accepts packets only in order, beginning with Start_PSN";
-    PDS_ROD_002 "PDS-ROD-002" Should "3.5.21" 2 "behaviour"
+    PDS_ROD_002 "PDS-ROD-002" Should "3.5.21.1" 2 "behaviour"
         "A receiver drops a packet above a gap and answers ROD_OOO with its PSN, once per gap";
     PDS_ROD_003 "PDS-ROD-003" Should "3.5.21" 2 "behaviour"
         "A receiver sends the ACKs of an ordered context in the order of the requests";
@@ -174,7 +174,7 @@ catalogue! {
 
     PDS_CLR_001 "PDS-CLR-001" Must "3.5.11" 2 "behaviour"
         "CLEAR_PSN covers only PSNs that a received cack_psn covers or an ack_psn has named";
-    PDS_CLR_002 "PDS-CLR-002" Must "3.5.11" 2 "behaviour"
+    PDS_CLR_002 "PDS-CLR-002" Must "3.5.11.4.4" 2 "behaviour"
         "CLEAR_PSN never moves back";
     PDS_CLR_003 "PDS-CLR-003" Must "3.5.11" 2 "behaviour"
         "Every request carries the current CLEAR_PSN when it leaves, retransmissions included";
@@ -210,7 +210,7 @@ catalogue! {
 
     PDS_NACK_001 "PDS-NACK-001" Should "3.5" 2 "behaviour"
         "A NACK repeats m and retx of the packet that it answers";
-    PDS_NACK_002 "PDS-NACK-002" Must "3.5" 1 "behaviour"
+    PDS_NACK_002 "PDS-NACK-002" Must "3.5" 2 "behaviour"
         "A source ignores a NACK of a PSN that is not outstanding";
     PDS_NACK_003 "PDS-NACK-003" Must "3.5" 2 "behaviour"
         "A source closes the context after a NACK that is fatal to it; a permitted new attempt uses a new context";

@@ -54,7 +54,7 @@ catalogue! {
         "The first packet of a message carries header_data; the others carry payload_length and message_offset instead";
     SES_CUT_006 "SES-CUT-006" Must "3.4.2" 2 "behaviour"
         "All packets of a message carry the buffer_offset of the message";
-    SES_CUT_007 "SES-CUT-007" Should "3.4.2" 2 "behaviour"
+    SES_CUT_007 "SES-CUT-007" Should "3.4.5.3.2" 2 "behaviour"
         "A request with a standard header has a message_id other than 0, except a datagram";
     SES_ORDER_001 "SES-ORDER-001" Should "3.5.8" 1 "behaviour"
         "A source sends a message completely on its context before it begins the next one";
@@ -74,7 +74,7 @@ catalogue! {
         "A response repeats message_id and job_id of its request";
     SES_RESP_004 "SES-RESP-004" Must "3.4.2" 2 "behaviour"
         "If a target accepts only part of a message, modified_length of the final response is the number of bytes accepted";
-    SES_RESP_005 "SES-RESP-005" Must "3.4.2" 2 "behaviour"
+    SES_RESP_005 "SES-RESP-005" Must "3.4.8.3" 2 "behaviour"
         "With dc = 1, a target answers the last packet of a message only after all data of the message is visible";
     SES_RESP_006 "SES-RESP-006" Must "3.5.17" 1 "behaviour"
         "In a default response with OK, modified_length 0 stands for the whole length";
@@ -186,9 +186,9 @@ catalogue! {
         "The first attempt of a deferrable send carries the initiator's token, and 0 as the target's";
     SES_DEFER_002 "SES-DEFER-002" Must "3.4.2" 1 "behaviour"
         "A target defers a deferrable send with a UET_RESPONSE that has OK and modified_length 0";
-    SES_DEFER_003 "SES-DEFER-003" Must "3.4.2" 2 "behaviour"
+    SES_DEFER_003 "SES-DEFER-003" Must "3.4.1.3.5" 2 "behaviour"
         "To resume the send, the target sends DEFERRABLE_RTR with both tokens, on a context that it opens";
-    SES_DEFER_004 "SES-DEFER-004" Must "3.4.2" 2 "behaviour"
+    SES_DEFER_004 "SES-DEFER-004" Must "3.4.1.3.5" 2 "behaviour"
         "After DEFERRABLE_RTR, the initiator sends the message again, as a new message with both tokens";
     SES_DEFER_005 "SES-DEFER-005" Must "3.4.2" 1 "behaviour"
         "A deferrable send with both tokens goes to the buffer for which the target resumed it";

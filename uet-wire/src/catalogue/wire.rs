@@ -34,8 +34,8 @@ catalogue! {
         "Before the first ACK, psn_offset stays within the default window of 1,024 PSNs, unless another is configured";
     WIRE_SYN_002 "WIRE-SYN-002" Must "3.5.8" 2 "behaviour"
         "Only the control packets NOOP and NEGOTIATION may open a context: the others have syn = 0";
-    WIRE_CLEAR_001 "WIRE-CLEAR-001" Should "3.5.11" 1 "behaviour"
-        "A request clears only PSNs below its own: clear_psn_offset is negative";
+    WIRE_CLEAR_001 "WIRE-CLEAR-001" Should "3.5.11.4.4" 2 "behaviour"
+        "A request clears no PSN above its own: clear_psn_offset is not positive";
 
     WIRE_ACK_001 "WIRE-ACK-001" Should "3.5.10" 2 "wire-format"
         "The req field of an ACK is not the reserved value 3";
@@ -69,7 +69,7 @@ catalogue! {
         "The opcode of a request is assigned or a vendor's";
     WIRE_SES_003 "WIRE-SES-003" Must "3.4.2" 2 "wire-format"
         "A small or medium request is a whole message: som and eom are 1";
-    WIRE_SES_004 "WIRE-SES-004" Should "3.4.2" 2 "behaviour"
+    WIRE_SES_004 "WIRE-SES-004" Should "3.4.1.14" 2 "behaviour"
         "A datagram send has message_id 0";
     WIRE_SES_005 "WIRE-SES-005" Must "3.4.2" 2 "behaviour"
         "A datagram send is a whole message: som and eom are 1";

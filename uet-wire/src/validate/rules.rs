@@ -193,7 +193,7 @@ rules! {
     WIRE_PDCID_002 "pds.dpdcid" OF_CONTEXTS [Is(Field("pds.dpdcid"), Equals, Number(0))];
     WIRE_PDCID_002 "pds.dpdcid" NACKS [In("pds.flags.nt", is(0)), Is(Field("pds.dpdcid"), Equals, Number(0))];
     WIRE_SYN_001 "pds.psn_offset" OPENING [Is(Field("pds.psn_offset"), AtLeast, Number(DEFAULT_WINDOW))];
-    WIRE_CLEAR_001 "pds.clear_psn_offset" REQUESTS [Is(Field("pds.clear_psn_offset"), AtLeast, Number(0))];
+    WIRE_CLEAR_001 "pds.clear_psn_offset" REQUESTS [Is(Field("pds.clear_psn_offset"), AtLeast, Number(1))];
     WIRE_RSVD_003 "pds.pdc_info" OPENING [Bits("pds.pdc_info", ALL ^ PDC_INFO_RESERVED_POOL as u64)];
     WIRE_RSVD_002 "pds.cc_flags" WITH_STATE [Bits("pds.cc_flags", ALL)];
     WIRE_NACK_002 "pds.spdcid" NACKS [In("pds.flags.nt", is(1)), Bits("pds.spdcid", ALL)];

@@ -96,14 +96,31 @@ fn requirements<'a>(page: &mut String, title: &str, rows: impl Iterator<Item = &
 pub fn answers(path: &Path, text: &str) -> io::Result<String> {
     let (mut confirmed, mut parameters, mut changed) = (Vec::new(), String::new(), String::new());
     for (number, line) in (1..).zip(text.lines()) {
-        let cells: Vec<&str> = line.trim().trim_matches('|').split('|').map(str::trim).collect();
-        let [id, _, _, _, answer, reason] = cells[..] else { continue };
+        let row = line.trim();
+        let row = row.strip_prefix('|').unwrap_or(row);
+        let row = row.strip_suffix('|').unwrap_or(row);
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let [id, _, _, _, answer, reason] = cells[..] else {
+            let is_known = |id: &str| catalogue::find(id).is_some() || Parameter::find(id).is_some();
+            if cells.first().is_some_and(|id| is_known(id)) {
+                let told =
+                    format!("line {number}: {} cells instead of 6; write no | in an answer", cells.len());
+                return Err(about(path, told));
+            }
+            continue;
+        };
         if answer.is_empty() || id == "id" || id == "parameter" || id.starts_with('-') {
             continue;
         }
         let at = |why: String| about(path, format!("line {number}: {why}"));
         if let Some(parameter) = PARAMETERS.iter().find(|known| known.name == id) {
-            let _ = writeln!(parameters, "#   {}: {} ({})", parameter.name, escape(answer), escape(reason));
+            let answer = answer.trim_matches('`');
+            let value = serde_json::from_str(answer).unwrap_or_else(|_| answer.into());
+            parameter.check(&value).map_err(|kind| at(format!("{id} is {kind}, not {}", escape(answer))))?;
+            parameter
+                .check_range(&value)
+                .map_err(|range| at(format!("{id} is {range}, not {}", escape(answer))))?;
+            let _ = writeln!(parameters, "# {id} = {value}  # {}", escape(reason));
             continue;
         }
         let Some(requirement) = catalogue::find(id) else {
@@ -126,7 +143,10 @@ pub fn answers(path: &Path, text: &str) -> io::Result<String> {
         let _ = writeln!(file, "# Confirmed: {}", confirmed.join(" "));
     }
     if !parameters.is_empty() {
-        let _ = write!(file, "# Parameters, which no correction changes:\n{parameters}");
+        let _ = write!(
+            file,
+            "# Parameters, for a statement (`uet run --statement`):\n# [defaults]\n{parameters}"
+        );
     }
     file += if changed.is_empty() { "requirements = []\n" } else { &changed };
     // The corrections must load, so that no answer is lost later.
@@ -200,7 +220,7 @@ mod tests {
         }
         let file = read(&page).unwrap();
         assert!(file.contains("# Confirmed: PDS-OPEN-001\n"), "{file}");
-        assert!(file.contains("#   swap_length: 32 (3.4.6)\n"), "{file}");
+        assert!(file.contains("# [defaults]\n# swap_length = 32  # 3.4.6\n"), "{file}");
         let corrections = corrections::parse(Path::new("x"), &file).unwrap().0;
         let of = |id: &str| corrections.iter().find(|it| it.requirement.id == id).unwrap();
         assert_eq!(corrections.len(), 4);
@@ -217,5 +237,13 @@ mod tests {
         assert!(read(&page).unwrap_err().contains("SES-READ-004 is answered without a reason"));
         let wrong = checklist() + "| SES-REED-004 | must | 3 | x | no | 3 |\n";
         assert!(read(&wrong).unwrap_err().contains("SES-REED-004"));
+        let page = answered(&checklist(), "SES-READ-004", "no | really", "3");
+        assert!(read(&page).unwrap_err().contains("7 cells instead of 6"));
+        let page = answered(&checklist(), "swap_length", "thirty", "3");
+        assert!(read(&page).unwrap_err().contains("swap_length is a whole number"), "{:?}", read(&page));
+        let tight = checklist().replace(" |", "|").replace("| ", "|");
+        let row = tight.lines().find(|line| line.starts_with("|PDS-OPEN-001|")).unwrap();
+        let page = tight.replace(row, &row.replace("|||", "|yes||"));
+        assert!(read(&page).unwrap().contains("# Confirmed: PDS-OPEN-001\n"));
     }
 }

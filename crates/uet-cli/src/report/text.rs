@@ -248,6 +248,9 @@ fn profile(out: &mut impl Write, profile: &ProfileResult, paint: Paint) -> io::R
     writeln!(out, "\n{}: {passed} of {mandatory} mandatory features pass", Plain(&profile.name))?;
     for row in profile.rows.iter().filter(|row| row.verdict != RowVerdict::Pass) {
         let what = match row.verdict {
+            RowVerdict::Missing if row.claimed => {
+                paint.error("mandatory, and the device refuses it").to_string()
+            }
             RowVerdict::Missing => paint.error("mandatory, not claimed").to_string(),
             RowVerdict::Excluded => paint.error("excluded, and claimed").to_string(),
             RowVerdict::NotTested if row.obligation == Obligation::Optional => continue,

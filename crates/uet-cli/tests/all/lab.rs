@@ -297,6 +297,19 @@ fn check_applies_corrections() {
 }
 
 #[test]
+fn answers_of_an_audit_correct_a_run() {
+    let page = uet(&["audit"]).out;
+    let row = page.lines().find(|line| line.starts_with("| PDS-ACK-004 |")).unwrap();
+    let answered = page.replace(row, &row.replace("| | |", "| no | 3.5.12 |"));
+    let file = common::file("answered.md", answered.as_bytes());
+    let corrections = common::file("answered.toml", uet(&["audit", &file]).out.as_bytes());
+    let args = ["run", "--id", "ack/requested", "--max-instances", "1", "--fault", "ignores-ar"];
+    assert_eq!(uet(&args).code, 1);
+    let run = uet(&[&args[..], &["--catalogue", &corrections]].concat());
+    assert!(run.code == 3 && run.out.contains("3.5.12"), "{}", run.out);
+}
+
+#[test]
 fn conformance_statement_is_compared_with_device_and_results() {
     let form = uet(&["pics"]);
     assert_eq!(form.code, 0);
@@ -360,6 +373,9 @@ fn conformance_statement_is_compared_with_device_and_results() {
         "rud = \"yes\"  # PDS-1",
         "PDS-ACK-004 = \"yes\"",
         "PDS-ACK-007 = \"?\"\n",
+        // The device sent acknowledgments, and nothing with an atomic's header.
+        "WIRE-ACK-001 = \"yes\"",
+        "WIRE-AMO-001 = \"?\"\n",
     ];
     assert!(told.iter().all(|line| form.contains(line)), "{form}");
     let filled = common::file("filled.toml", form.as_bytes());

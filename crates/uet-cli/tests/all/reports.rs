@@ -62,6 +62,7 @@ fn rule(id: &str, verdict: Verdict) -> RuleResult {
         requirements: requirements.clone(),
         reason: reason.into(),
         recorded: vec!["PDS-ACK-004".into()],
+        declined: false,
         read: Default::default(),
         set: Default::default(),
         sequence: None,
@@ -82,6 +83,7 @@ fn rule(id: &str, verdict: Verdict) -> RuleResult {
         verdict,
         requirements,
         reason: reason.into(),
+        declined: false,
         played: Default::default(),
         instances: Tally { pass: usize::from(!bad), fail: usize::from(bad), ..Tally::default() },
         failing: if bad { vec![worst] } else { Vec::new() },
@@ -186,6 +188,7 @@ fn each_report_has_the_features_of_a_profile() {
         feature: feature.into(),
         obligation: Obligation::Mandatory,
         verdict,
+        claimed: false,
         rules: vec!["ack/requested".into()],
     };
     let rows = vec![row("PDS-2", "ROD <b>", RowVerdict::Missing), row("SES-6", "write", RowVerdict::Pass)];

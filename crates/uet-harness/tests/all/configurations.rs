@@ -81,10 +81,11 @@ configurations! {
     sends_large_packets: {"payload_mtu": 8192, "form": "shortest", "paths": "bitmap"};
     takes_the_shortest_headers: {"form": "shortest", "small_index": "index", "explicit_completion": true};
     names_errors_otherwise: {
-        "out_of_range": "BAD_ADDR", "denied": "AT_PERM", "too_long": "refuse", "restart": "offset",
+        "out_of_range": "AT_OUT_OF_RANGE", "denied": "AT_PERM", "too_long": "refuse", "restart": "offset",
         "abort": "initiator_error", "ready_tokens": "sender_first", "negotiation": false,
         "accept_zero_token": true
     };
+    refuses_delivery_complete: {"delivery_complete": false};
     has_little_room: {"idle_time": 100_000, "general_pdcs": 16, "stored_responses": 16};
     gives_up_early: {
         "max_rto_retx_cnt": 1, "max_nack_retx_cnt": 1, "default_mpr": 24, "infer_loss_packets": 1,

@@ -45,7 +45,7 @@ fn nics_that_answer_open_questions_otherwise_pass() {
         json!({"congestion": "both"}),
         json!({"payload_mtu": 1024}),
         json!({"form": "shortest", "small_index": "index", "explicit_completion": true}),
-        json!({"out_of_range": "BAD_ADDR", "denied": "AT_PERM", "too_long": "refuse", "negotiation": false}),
+        json!({"out_of_range": "UNSUPPORTED_SIZE", "denied": "AT_PERM", "too_long": "refuse", "negotiation": false}),
         json!({"nack_ses_processing": false, "nack_trimmed_syn": false, "rod_opens_early": false}),
     ] {
         is_clean(Family::V4, &parameters);

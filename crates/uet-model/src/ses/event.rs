@@ -157,6 +157,8 @@ pub enum Why {
     Mode,
     /// The opcode is unknown.
     Opcode(Opcode),
+    /// The request asks for delivery complete, which this endpoint does not support.
+    Complete,
     /// A message of one packet is split, or an index is missing.
     NotWhole,
     /// A stated length differs from the real one, or from other packets of the message.
@@ -241,6 +243,7 @@ impl fmt::Display for Why {
             Why::Malformed => f.write_str("it is not a request"),
             Why::Mode => f.write_str("the delivery mode cannot carry it"),
             Why::Opcode(opcode) => write!(f, "opcode {opcode} is unknown"),
+            Why::Complete => f.write_str("delivery complete is not supported"),
             Why::NotWhole => f.write_str("it must be a message of one packet"),
             Why::Lengths => f.write_str("its lengths contradict each other"),
             Why::OtherMessage => f.write_str("it contradicts other packets of its message"),

@@ -12,6 +12,8 @@ pub struct SesParams {
     pub small_index: SmallIndex,
     /// True if `ri_generation` protects memory as it protects queues. Open: yes, as in the example of the articles.
     pub region_generation: bool,
+    /// True if a request with `dc` is answered once its data is visible. Otherwise it is refused, as section 3.4.8.3 permits.
+    pub delivery_complete: bool,
     /// The return code for an access outside its region. Open: BAD_ADDR, which a table of codes names for it;
     /// implementations also use AT_OUT_OF_RANGE and UNSUPPORTED_SIZE.
     pub out_of_range: ReturnCode,
@@ -184,6 +186,7 @@ impl Default for SesParams {
             form: FormChoice::default(),
             small_index: SmallIndex::default(),
             region_generation: true,
+            delivery_complete: true,
             out_of_range: ReturnCode::BAD_ADDR,
             denied: ReturnCode::OP_VIOLATION,
             too_long: TooLong::default(),

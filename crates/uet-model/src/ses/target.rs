@@ -127,6 +127,10 @@ impl Ses {
 
     fn serve(&mut self, rx: &RxRequest, request: &SesRequest) -> Result<Answer, Denial> {
         permitted_by(rx.mode, request, self.params.uud_opcode)?;
+        // Section 3.4.8.3: a target need not support delivery complete.
+        if request.head.dc() && !self.params.delivery_complete {
+            return Err(Refusal::new(ReturnCode::UNSUPPORTED_OP, Why::Complete).into());
+        }
         match request.opcode() {
             Opcode::UET_NO_OP => Ok(Answer::Respond(Reply::to(request).plain(0))),
             Opcode::UET_ATOMIC | Opcode::UET_FETCHING_ATOMIC => self.atomic_on_memory(rx, request),

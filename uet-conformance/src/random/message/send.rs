@@ -84,6 +84,7 @@ impl Player<'_, '_> {
             index: SENDS,
             ..Message::new(opcode(plan.kind))
         };
+        plan.complete &= !self.t.refuses_dc();
         message.complete = plan.complete;
         message.initiator = 0x2000 + u32::from(number);
         if plan.form != Form::Std && (plan.length > mtu || plan.wrong == Wrong::GivenUp) {

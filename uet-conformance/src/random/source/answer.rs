@@ -57,8 +57,7 @@ impl Player<'_, '_> {
             let told = format!("cack_psn {}, {} packets sent", ack.cack_psn(), own.next);
             return self.broken(PDS_PSN_002, "a cumulative PSN that has been sent", told);
         }
-        // `PDS-WIN-005`: 0 means no limit, unless the device gives it a range.
-        let of_zero = self.t.reported("override_mpr_zero_value").map_or(1 << 20, |range| range as u32);
+        let of_zero = self.t.range_of_zero();
         if covered >= own.covered {
             if let Some(sack) = seen.ack_cc() {
                 let mpr = u32::from(sack.sack().mpr());

@@ -136,8 +136,8 @@ pub(super) fn packets() -> Vec<Broken> {
         (
             "WIRE-CLEAR-001",
             "pds.clear_psn_offset",
-            0,
-            with(Pds::from(&request(N::UET_HDR_NONE).edit().clear_psn_offset(0).done().unwrap())),
+            1,
+            with(Pds::from(&request(N::UET_HDR_NONE).edit().clear_psn_offset(1).done().unwrap())),
         ),
         (
             "WIRE-ACK-001",

@@ -219,16 +219,50 @@ fn it_always_sends_congestion_state() {
 /// Section 3.5.20.3.2 lets it drop a retransmission outside the window.
 #[test]
 fn it_drops_a_retransmission_outside_the_window() {
-    let hears: Hears = |_, wire| !is(wire, "pds.flags.retx", 1);
-    passes("window/below", hears, says_all);
+    let says: Says = |device, wire| {
+        let refuses = is(&wire, "pds.nack_code", NackCode::PSN_OOR_WINDOW.code());
+        if !(refuses && is(&wire, "pds.flags.retx", 1)) {
+            device.came.push_back(wire);
+        }
+    };
+    for rule in ["window/below", "window/position", "nack/retx", "reply-fields/nack-flags"] {
+        passes(rule, hears_all, says);
+    }
+}
+
+/// Its read data repeats the message id of the request.
+#[test]
+fn it_names_read_data_as_the_request() {
+    let says: Says = |device, mut wire| {
+        if let Some(id) = get(&wire, "ses.read_request_message_id") {
+            set(&mut wire, "ses.message_id", id);
+        }
+        device.came.push_back(wire);
+    };
+    let result = results(&mut device(hears_all, says), &["read/*"]);
+    assert_eq!(others(&result, &[Verdict::Pass, Verdict::Skipped]), [""; 0]);
+}
+
+/// Public sources leave open what a token of 0 in DEFERRABLE_RTR means; the reference provider sends it.
+#[test]
+fn it_names_no_buffer_in_its_rtr() {
+    let says: Says = |device, mut wire| {
+        if is(&wire, "ses.opcode", Opcode::UET_DEFERRABLE_RTR.code()) {
+            set(&mut wire, "ses.target_restart_token", 0);
+        }
+        device.came.push_back(wire);
+    };
+    passes("deferrable/rtr", hears_all, says);
+    let result = results(&mut device(hears_all, says), &["deferrable/*"]);
+    assert_eq!(others(&result, &[Verdict::Pass, Verdict::Skipped]), [""; 0]);
 }
 
 /// Section 3.4.8.3 lets it refuse delivery complete.
 #[test]
 fn it_does_not_support_delivery_complete() {
     let hears: Hears = |device, wire| {
-        let is_last = is(wire, "ses.dc", 1) && is(wire, "ses.som", 0);
-        if let Some(psn) = get(wire, "pds.psn").filter(|_| is_last) {
+        let asked = is(wire, "ses.dc", 1);
+        if let Some(psn) = get(wire, "pds.psn").filter(|_| asked) {
             device.sizes.insert(psn as u32, 0);
         }
         true
@@ -287,7 +321,13 @@ fn it_denies_with_each_code() {
         let mut nic = Embedded::new(config).unwrap();
         let result = results(
             &mut nic,
-            &["access/denied", "rudi/denied", "addressing/not-writable", "addressing/no-atomics"],
+            &[
+                "access/denied",
+                "rudi/denied",
+                "addressing/not-writable",
+                "addressing/not-readable",
+                "addressing/no-atomics",
+            ],
         );
         assert_eq!(others(&result, &[Verdict::Pass]), [""; 0], "{code}");
     }

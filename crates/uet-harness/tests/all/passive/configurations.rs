@@ -47,7 +47,7 @@ pub(crate) const CONFIGURATIONS: &[Configuration] = &[
         "refuses what is too long, other codes",
         &[
             ("too_long", || json!("refuse")),
-            ("out_of_range", || json!("BAD_ADDR")),
+            ("out_of_range", || json!("AT_OUT_OF_RANGE")),
             ("denied", || json!("AT_PERM")),
             ("abort", || json!("initiator_error")),
             ("swap_order", || json!("memory_first")),

@@ -18,8 +18,11 @@ pub(super) const RULES: &[Rule] = &[
             for (pdc, request, code) in refusable(t, &pdc, &region)? {
                 for retx in [false, true] {
                     t.request(&pdc, Request { retx, ..request.clone() })?;
-                    let (_, nack) = t.expect_nack(PDS_NACK_001, &pdc, request.psn, &[code])?;
-                    t.check(PDS_NACK_001, "flag retx", retx, nack.retx());
+                    if let Some((_, nack)) =
+                        t.expect_nack_of(PDS_NACK_001, (&pdc, request.psn, retx), &[code])?
+                    {
+                        t.check(PDS_NACK_001, "flag retx", retx, nack.retx());
+                    }
                 }
             }
             Ok(())

@@ -177,7 +177,8 @@ pub(super) const RULES: &[Rule] = &[
             pdc.entropy ^= 0x1555;
             let packet = kind.packet(t, &pdc, &region, n, retx)?;
             t.send_marked(&pdc, &packet, marked)?;
-            let (seen, nack) = t.expect_nack(PDS_NACK_001, &pdc, pdc.psn(n), codes)?;
+            let nack = t.expect_nack_of(PDS_NACK_001, (&pdc, pdc.psn(n), retx), codes)?;
+            let Some((seen, nack)) = nack else { return Ok(()) };
             t.check(PDS_NACK_001, "flag retx", retx, nack.retx());
             t.check(PDS_NACK_001, "flag m (marked)", marked, nack.m());
             check_path(t, &pdc, seen.wire.entropy);

@@ -114,7 +114,8 @@ pub(super) const RULES: &[Rule] =
                     expect_duplicate(t, &pdc, &region, distance)?;
                 }
                 _ => {
-                    t.expect_nack(PDS_OPEN_006, &pdc, pdc.psn(distance), &[NackCode::PSN_OOR_WINDOW])?;
+                    let packet = (&pdc, pdc.psn(distance), kind.is_retransmission());
+                    t.expect_nack_of(PDS_OPEN_006, packet, &[NackCode::PSN_OOR_WINDOW])?;
                     t.pause(t.soon() / 2)?;
                     t.check_memory(PDS_OPEN_006, &region, 0, &[0; 16])?;
                 }

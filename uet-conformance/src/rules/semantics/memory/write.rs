@@ -230,11 +230,13 @@ fn small(t: &mut Test<'_>) -> Outcome {
 }
 
 fn delivery_complete(t: &mut Test<'_>) -> Outcome {
+    t.completes()?;
     let mtu = t.mtu();
     let data = bytes(2 * mtu);
     let (region, memory) = region_for_write(t, 0, &data, 8)?;
     let mut session = t.session();
-    let opening = session.ask(t, &Message::write(&region, 0, &[]).whole()?)?;
+    let opening = Message { complete: false, ..Message::write(&region, 0, &[]) };
+    let opening = session.ask(t, &opening.whole()?)?;
     session.accepted(t, SES_RESP_001, opening)?;
     let parts = Message::write(&region, 0, &data).named(2).parts(mtu)?;
     let psns = session.ask_in_order(t, &parts, &[1])?;

@@ -76,6 +76,7 @@ pub(super) const RULES: &[Rule] = &[
         .needs(&[RUD])
         .over(&[&LONG_FORM, &MISSING])
         .run(|t| {
+            t.completes()?;
             let (form, missing, mtu) = (t.value(&LONG_FORM), t.value(&MISSING), t.mtu());
             let mut session = t.session();
             let other = destination(t, form, 8)?;
