@@ -57,6 +57,10 @@ impl Carrier {
             // If another program has a port, echoed entropy values are wrong, which only impairs the choice of paths.
             let _ = link.send_from_ports(SOURCE_PORT);
         }
+        if settings.offload {
+            // Each packet otherwise passes the network stack of the kernel by itself. A kernel that lacks it sends as before.
+            link.offload();
+        }
         let fabric = (!settings.impairments.is_empty()).then(|| {
             let mut fabric = Fabric::new(settings.config.seed);
             fabric.latency = Duration::ZERO;
@@ -88,6 +92,12 @@ impl Carrier {
 
     pub(crate) fn local(&self) -> SocketAddr {
         self.link.local()
+    }
+
+    /// Returns the bytes of packets that the socket holds while nobody reads them.
+    pub(crate) fn holds(&self) -> usize {
+        // The system also counts what it adds to each packet, as much again for small ones.
+        self.link.receive_buffer().unwrap_or_default() / 2
     }
 
     pub(crate) fn now(&self) -> Time {

@@ -14,6 +14,9 @@ use uet_model::secure::StartPsnMethod;
 /// The longest time that a closing endpoint waits for acknowledgments, by default.
 const SETTLE: Duration = Duration::from_millis(500);
 
+/// Number of peers that may send at once before a socket loses packets.
+const PEERS: usize = 8;
+
 /// A variable of the environment: its name after `FI_UET_`, and its description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
@@ -38,6 +41,8 @@ pub struct Settings {
     pub(crate) generation: u8,
     pub(crate) index: u16,
     pub(crate) settle: Duration,
+    /// True if the kernel splits and joins packets where it can.
+    pub(crate) offload: bool,
     pub(crate) config: Config,
     pub(crate) capture: Option<String>,
     pub(crate) keys: Option<PathBuf>,
@@ -47,7 +52,7 @@ pub struct Settings {
 
 impl Settings {
     /// All variables.
-    pub const ALL: [Setting; 15] = [
+    pub const ALL: [Setting; 16] = [
         setting(
             "iface",
             "Interface or address to use, for example lo or 10.0.0.5 (default: all that are up)",
@@ -65,6 +70,10 @@ impl Settings {
         setting(
             "settle",
             "Milliseconds that a closing endpoint waits for acknowledgments at most (default: 500)",
+        ),
+        setting(
+            "offload",
+            "Whether the kernel splits and joins packets: on or off (default: on). Captures by other tools show them joined",
         ),
         setting("seed", "Seed of all random numbers (default: from the process ID)"),
         setting("params", "Further parameters of the NIC: NAME=VALUE, separated by semicolons"),
@@ -92,7 +101,8 @@ impl Settings {
     /// assert!(Settings::read(|_| None).is_ok());
     /// ```
     pub fn read(get: impl Fn(&'static str) -> Option<String>) -> Result<Self> {
-        let mut settings = Settings { config: config(), job: 1, settle: SETTLE, ..Settings::default() };
+        let mut settings =
+            Settings { config: config(), job: 1, settle: SETTLE, offload: true, ..Settings::default() };
         for Setting { name, .. } in Settings::ALL {
             let Some(value) = get(name).filter(|value| !value.is_empty()) else { continue };
             settings.set(name, &value).map_err(|reason| {
@@ -124,6 +134,13 @@ impl Settings {
             "generation" => self.generation = number(value, 255)? as u8,
             "index" => self.index = number(value, (1 << 12) - 1)? as u16,
             "settle" => self.settle = Duration::from_millis(number(value, u32::MAX.into())?),
+            "offload" => {
+                self.offload = match value {
+                    "on" => true,
+                    "off" => false,
+                    _ => return Err("must be on or off".into()),
+                }
+            }
             "seed" => self.config.seed = number(value, u64::MAX)?,
             "params" => {
                 for parameter in parts(value, ';') {
@@ -158,6 +175,19 @@ impl Settings {
     /// Returns the parameters of the NIC, by the names that the control channel uses.
     pub fn parameters(&self) -> BTreeMap<String, Value> {
         self.config.get()
+    }
+
+    /// Sets the rate of the network to what a socket holds of several peers, unless the user has set one. Congestion control
+    /// keeps about one product of rate and round trip in flight to each peer: a small one costs a round trip, and a turn of
+    /// both processes, for every few packets of a large message.
+    pub(crate) fn fit(&self, config: &mut Config, holds: usize) {
+        let usual = Config::real_time().network;
+        if config.network == usual {
+            let bytes = (holds / PEERS) as u64;
+            let rate = bytes.saturating_mul(8_000_000_000) / (usual.base_rtt.as_nanos() as u64).max(1);
+            let rate = rate.max(usual.sender_rate);
+            (config.network.sender_rate, config.network.receiver_rate) = (rate, rate);
+        }
     }
 
     /// Returns the name of an endpoint that only a host and a service describe: the first one of process 0, with our job.
@@ -223,4 +253,23 @@ fn number(text: &str, most: u64) -> Result<u64, String> {
         .ok()
         .filter(|number| *number <= most)
         .ok_or_else(|| format!("must be a number from 0 to {most}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_network_is_as_fast_as_a_socket_can_hold() {
+        let rates = |params: &str, holds| {
+            let settings =
+                Settings::read(|name| (name == "params").then(|| params.into())).expect("settings");
+            let mut config = settings.config.clone();
+            settings.fit(&mut config, holds);
+            (config.network.sender_rate, config.network.receiver_rate)
+        };
+        assert_eq!(rates("", 4 << 20), (4_194_304_000, 4_194_304_000));
+        assert_eq!(rates("", 1 << 16), (1_000_000_000, 1_000_000_000), "a small buffer slows nothing down");
+        assert_eq!(rates("sender_rate=2000000000", 4 << 20), (2_000_000_000, 1_000_000_000));
+    }
 }

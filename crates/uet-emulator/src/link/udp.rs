@@ -4,6 +4,7 @@
 use super::packet;
 use crate::classes::Classes;
 use bytes::Bytes;
+use core::cell::Cell;
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use nix::cmsg_space;
@@ -70,7 +71,7 @@ pub struct UdpLink {
     ways: Vec<Way>,
     /// Room for a batch.
     buffer: Vec<u8>,
-    offload: bool,
+    offload: Cell<bool>,
     /// Packets received and not yet returned.
     arrived: VecDeque<Packet>,
     /// Number of datagrams for which the next receiving call has room.
@@ -108,14 +109,19 @@ impl UdpLink {
         let ways = (0..WAYS).map(way).collect::<io::Result<_>>()?;
         let (classes, buffer) = (Classes::default(), vec![0; BATCH * LONGEST]);
         let arrived = VecDeque::new();
-        Ok(UdpLink { classes, local, main, ways, buffer, offload: false, arrived, room: LEAST })
+        Ok(UdpLink { classes, local, main, ways, buffer, offload: Cell::new(false), arrived, room: LEAST })
     }
 
     /// Enables UDP segmentation offload and returns whether the system supports it. The system then splits and joins
     /// datagrams of equal length, which saves system calls. Captures made on this machine show the packets joined.
     pub fn offload(&mut self) -> bool {
-        self.offload = setsockopt(&self.main, UdpGroSegment, &true).is_ok();
-        self.offload
+        self.offload.set(setsockopt(&self.main, UdpGroSegment, &true).is_ok());
+        self.offload.get()
+    }
+
+    /// Returns the bytes that the system keeps for this socket until somebody reads them, with what it adds to each packet.
+    pub fn receive_buffer(&self) -> io::Result<usize> {
+        self.main.recv_buffer_size()
     }
 
     /// Sends all packets from the port it listens on, whatever their entropy values. NICs that share an address can then
@@ -219,7 +225,7 @@ impl UdpLink {
 
     /// Sends the longest run of packets with equal destination and length in one call, if offload is on and possible.
     fn send_joined(&self, packets: &[&(Packet, u16)]) -> Option<usize> {
-        let (first, port) = packets.first().filter(|_| self.offload)?;
+        let (first, port) = packets.first().filter(|_| self.offload.get())?;
         let length = |packet: &Packet| packet.head.len() + packet.payload.len();
         let size = u16::try_from(length(first)).ok().filter(|size| *size > 0)?;
         let alike = |(packet, to): &&&(Packet, u16)| {
@@ -236,6 +242,8 @@ impl UdpLink {
         let control = [class(first.dst, &tos, &wide), ControlMessage::UdpGsoSegments(&size)];
         let to = SockaddrStorage::from(SocketAddr::new(first.dst, *port));
         let sent = sendmsg(self.way(first).as_raw_fd(), &parts, &control, MsgFlags::empty(), Some(&to));
+        // Packets that do not fit a frame of the interface cannot be joined, today or later.
+        self.offload.set(sent != Err(Errno::EINVAL));
         sent.is_ok().then_some(joined)
     }
 
