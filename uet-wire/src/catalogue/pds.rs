@@ -227,7 +227,7 @@ catalogue! {
     PDS_NACK_009 "PDS-NACK-009" Must "3.7" 2 "behaviour"
         "After NEW_START_PSN, a source renumbers all packets from the PSN in its payload on, each with its psn_offset";
     PDS_NACK_010 "PDS-NACK-010" Must "3.5" 2 "behaviour"
-        "An endpoint never answers an ACK or a NACK with a NACK";
+        "An endpoint never answers an ACK or a NACK with a NACK, except a trimmed ACK with TRIMMED_ACK before 1.0.3";
     PDS_NACK_011 "PDS-NACK-011" Must "3.5" 2 "behaviour"
         "A receiver treats a packet that it refused for lack of a resource as not received";
     PDS_NACK_012 "PDS-NACK-012" Should "3.5" 2 "behaviour"
