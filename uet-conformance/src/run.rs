@@ -406,7 +406,8 @@ pub(crate) fn run_script(
     if let Some(how) = &ended {
         let seen = format!("it ended: {how}");
         let ended = Observation::new(ROB_LIFE_001, false, Relation::True, "the device goes on", seen);
-        observations = vec![Observation { packet: ladder.packets().count(), ..ended }];
+        let (packet, request) = (ladder.packets().count(), ladder.first_unanswered());
+        observations = vec![Observation { packet: request.unwrap_or(packet), request, ..ended }];
     }
     let checked = !observations.is_empty();
     let mut recorded: Vec<String> = Vec::new();

@@ -39,6 +39,10 @@ pub(crate) trait Changes {
         nic.network_effects()
     }
 
+    fn ended(&mut self) -> Option<String> {
+        None
+    }
+
     fn restart(&mut self) -> io::Result<bool> {
         Ok(false)
     }
@@ -91,6 +95,10 @@ impl<C: Changes> Dut for Device<C> {
 
     fn network_effects(&mut self) -> NetworkEffects {
         self.changes.network_effects(&mut self.nic)
+    }
+
+    fn ended(&mut self) -> Option<String> {
+        self.changes.ended()
     }
 
     fn restart(&mut self) -> io::Result<bool> {

@@ -10,6 +10,8 @@ use uet_harness::dut::Embedded;
 struct Dying {
     /// True if it can be started again.
     restarts: bool,
+    /// True if its process ends.
+    ends: bool,
     /// The packet that silenced it.
     killer: Option<Vec<u8>>,
     starts: usize,
@@ -17,7 +19,7 @@ struct Dying {
 
 impl Dying {
     fn new(restarts: bool) -> Device<Self> {
-        Device::new(Dying { restarts, killer: None, starts: 1 })
+        Device::new(Dying { restarts, ends: false, killer: None, starts: 1 })
     }
 }
 
@@ -37,6 +39,10 @@ impl Changes for Dying {
     fn receive(&mut self, nic: &mut Embedded, until: Duration) -> Result<Option<Wire>, DutError> {
         let received = nic.receive(until)?;
         Ok(received.filter(|_| self.killer.is_none()))
+    }
+
+    fn ended(&mut self) -> Option<String> {
+        (self.ends && self.killer.is_some()).then(|| "exit status: 1".into())
     }
 
     fn restart(&mut self) -> io::Result<bool> {
@@ -78,6 +84,19 @@ fn the_rule_that_silences_it_fails_with_the_packet() {
 }
 
 #[test]
+fn the_failure_of_a_device_that_ends_is_about_the_packets_without_an_answer() {
+    let mut device = Dying::new(true);
+    device.changes.ends = true;
+    let options = Options { ids: vec!["robustness/unknown-type".into()], ..Options::default() };
+    let result = run(&mut device, &options, |_| ());
+    let worst = result.rules[0].worst().expect("a failure");
+    assert!(worst.reason.contains("seen it ended: exit status: 1"), "{}", worst.reason);
+    let last_answer = worst.ladder.of_the_device().last().expect("it answered before").0;
+    assert_eq!(worst.observations[0].request, Some(last_answer + 1));
+    assert_eq!(worst.at_packet, Some(last_answer + 1));
+}
+
+#[test]
 fn without_a_restart_the_run_ends() {
     let result = played(&mut Dying::new(false));
     let failed = failed(&result);
@@ -116,6 +135,18 @@ fn a_device_that_never_answers_ends_the_run_soon() {
     let stopped = result.stopped.expect("it ended");
     assert!(stopped.contains("silent since the begin of the run, in 5 instances in a row"), "{stopped}");
     assert_eq!(result.rules.iter().map(|rule| rule.instances.inconclusive).sum::<usize>(), 5);
+}
+
+/// Its rules that are skipped while they run, or before, stand between the others.
+#[test]
+fn skipped_instances_do_not_hide_the_silence() {
+    let mut device = Device::new(Mute { answers: false });
+    device.welcome.capabilities = ["rud", "write"].map(String::from).into();
+    let result = run(&mut device, &Options::default(), |_| ());
+    let count = |of: fn(&RuleResult) -> usize| result.rules.iter().map(of).sum::<usize>();
+    assert!(count(|rule| rule.instances.skipped) > 0, "some are skipped in between");
+    assert_eq!(count(|rule| rule.instances.inconclusive), 5);
+    assert!(result.stopped.is_some_and(|stopped| stopped.ends_with("in 5 instances in a row")));
 }
 
 #[test]
