@@ -78,19 +78,19 @@ impl Ladder {
         }
     }
 
-    /// Returns the number of the suite's newest request with payload.
-    pub(crate) fn last_write(&self) -> Option<usize> {
+    /// Returns the number of the suite's newest request whose payload belongs at this byte of memory, or else of its
+    /// newest one with payload.
+    pub(crate) fn last_write(&self, byte: u64) -> Option<usize> {
         let sent = self.entries.iter().map(|step| &step.entry);
         let packets = sent.filter(|entry| matches!(entry, Entry::Sent(_) | Entry::Received(_)));
-        let writes = packets.zip(1..).filter(|(entry, _)| match entry {
-            Entry::Sent(wire) => {
-                let uet = Uet::parse_lax(&wire.bytes).0;
-                let is_request = matches!(uet.ses, Some(Ses::Std(_) | Ses::Medium(_) | Ses::Small(_)));
-                is_request && !uet.payload.is_empty()
-            }
-            _ => false,
+        let writes = packets.zip(1..).filter_map(|(entry, number)| match entry {
+            Entry::Sent(wire) => Some((number, covered(wire)?.contains(&byte))),
+            _ => None,
         });
-        writes.last().map(|(_, number)| number)
+        let writes: Vec<(usize, bool)> = writes.collect();
+        let newest = writes.iter().rev();
+        let write = newest.clone().find(|(_, covers)| *covers).or_else(|| newest.clone().next());
+        write.map(|(number, _)| *number)
     }
 
     /// Assigns a phase to the steps from this index on, except those of the arrangement.
@@ -221,6 +221,22 @@ impl fmt::Display for Ladder {
     }
 }
 
+/// Returns the bytes of memory that the payload of a request is for. Returns `None` for a packet that writes nothing.
+fn covered(wire: &Wire) -> Option<core::ops::Range<u64>> {
+    let uet = Uet::parse_lax(&wire.bytes).0;
+    let start = match uet.ses? {
+        Ses::Std(request) => {
+            let into_message = request.message_offset().unwrap_or_default();
+            request.buffer_offset().unwrap_or_default().wrapping_add(into_message.into())
+        }
+        Ses::Medium(request) => request.buffer_offset().unwrap_or_default(),
+        Ses::Small(request) => request.buffer_offset(),
+        _ => return None,
+    };
+    let length = uet.payload.len() as u64;
+    (length > 0).then(|| start..start.saturating_add(length))
+}
+
 /// Describes a packet in one line, with the reason if it cannot be read.
 pub(crate) fn sentence(wire: &Wire) -> String {
     match Uet::parse_lax(&wire.bytes) {
@@ -295,7 +311,7 @@ mod tests {
     use uet_wire::catalogue::PDS_ACK_004;
     use uet_wire::pds::Request;
     use uet_wire::registry::Opcode;
-    use uet_wire::ses::Small;
+    use uet_wire::ses::{Small, Std};
     use uet_wire::{FrameBuilder, PdcId, Psn};
 
     fn step(entry: Entry) -> LadderStep {
@@ -404,9 +420,10 @@ mod tests {
     }
 
     #[test]
-    fn the_last_write_is_the_newest_request_with_payload() {
-        let request = |payload: &[u8]| {
-            let ses = Small::build(Opcode::UET_WRITE).request_length(payload.len() as u16).done().unwrap();
+    fn the_last_write_is_the_newest_request_for_the_byte() {
+        let request = |offset: u64, payload: &[u8]| {
+            let ses = Small::build(Opcode::UET_WRITE).request_length(payload.len() as u16);
+            let ses = ses.buffer_offset(offset).done().unwrap();
             let pds = Request::rud().psn(Psn(1)).spdcid(PdcId(1)).dpdcid(PdcId(2)).done().unwrap();
             let mut bytes = vec![0; 100];
             let length = FrameBuilder::new(pds).ses(ses).payload(payload).emit(&mut bytes).unwrap();
@@ -414,12 +431,25 @@ mod tests {
             Wire { bytes, ..wire(1, 7) }
         };
         let mut ladder =
-            Ladder { entries: vec![step(Entry::Sent(request(&[]))), step(Entry::Sent(wire(2, 7)))] };
-        assert_eq!(ladder.last_write(), None);
-        ladder.entries.push(step(Entry::Sent(request(&[1]))));
-        ladder.entries.push(step(Entry::Sent(request(&[2]))));
-        ladder.entries.push(step(Entry::Received(request(&[3]))));
-        assert_eq!(ladder.last_write(), Some(4));
+            Ladder { entries: vec![step(Entry::Sent(request(0, &[]))), step(Entry::Sent(wire(2, 7)))] };
+        assert_eq!(ladder.last_write(0), None);
+        let sent = [(0, &[1; 4]), (4, &[2; 4]), (0, &[3; 4]), (8, &[4; 4])];
+        ladder.entries.extend(sent.map(|(offset, payload)| step(Entry::Sent(request(offset, payload)))));
+        ladder.entries.push(step(Entry::Received(request(4, &[5; 4]))));
+        for (byte, number) in [(0, 5), (3, 5), (4, 4), (7, 4), (11, 6), (12, 6)] {
+            assert_eq!(ladder.last_write(byte), Some(number), "byte {byte}; no request is for byte 12");
+        }
+    }
+
+    #[test]
+    fn payload_of_a_later_packet_belongs_at_its_message_offset() {
+        let ses = Std::build(Opcode::UET_WRITE).head(|head| head.som(false)).buffer_offset(100);
+        let ses = ses.message_offset(20).payload_length(2).done().unwrap();
+        let pds = Request::rud().psn(Psn(1)).spdcid(PdcId(1)).dpdcid(PdcId(2)).done().unwrap();
+        let mut bytes = vec![0; 100];
+        let length = FrameBuilder::new(pds).ses(ses).payload(&[0; 2]).emit(&mut bytes).unwrap();
+        bytes.truncate(length);
+        assert_eq!(covered(&Wire { bytes, ..wire(1, 7) }), Some(120..122));
     }
 
     #[test]

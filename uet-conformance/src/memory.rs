@@ -76,8 +76,11 @@ impl Test<'_> {
         }
         let wrong = held.iter().zip(expected).position(|(held, expected)| held != expected);
         let what = format!("{} bytes at {offset} of memory", expected.len());
-        let seen = wrong.map(|at| format!("{:#04x} instead of {:#04x} at byte {at}", held[at], expected[at]));
-        self.check_written(requirement, &what, seen);
+        let wrong = wrong.map(|at| {
+            let seen = format!("{:#04x} instead of {:#04x} at byte {at}", held[at], expected[at]);
+            (offset + at as u64, seen)
+        });
+        self.check_written(requirement, &what, wrong);
         Ok(())
     }
 

@@ -165,10 +165,16 @@ impl Test<'_> {
         self.compare(requirement, held, Relation::True, statement, String::new(), seen.to_string());
     }
 
-    /// Checks memory, whose wrong contents `seen` describes. The report shows the request that has last written any.
-    pub(crate) fn check_written(&mut self, requirement: &Requirement, what: &str, seen: Option<String>) {
-        let request = self.trace().last_write().filter(|_| seen.is_some());
-        let (held, seen) = (seen.is_none(), seen.unwrap_or_default());
+    /// Checks memory. `wrong` is the place and the description of its first wrong byte. The report shows the
+    /// request that should have written it.
+    pub(crate) fn check_written(
+        &mut self,
+        requirement: &Requirement,
+        what: &str,
+        wrong: Option<(u64, String)>,
+    ) {
+        let request = wrong.as_ref().and_then(|(byte, _)| self.trace().last_write(*byte));
+        let (held, seen) = (wrong.is_none(), wrong.map(|(_, seen)| seen).unwrap_or_default());
         let observation = self.judge.observation(requirement, held, Relation::True, what, seen);
         self.push(Observation { request, ..observation });
     }

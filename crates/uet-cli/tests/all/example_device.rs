@@ -105,3 +105,12 @@ fn doctor_predicts_skips_and_no_failures_about_marks() {
     let said = "the device does not claim 'ecn'; rules about marks are skipped";
     assert!(run.out.contains(said), "{}{}", run.out, run.err);
 }
+
+/// The second packet of the message is written over the first one, so the request for the first byte is shown.
+#[test]
+fn wrong_memory_shows_the_request_that_should_have_written_it() {
+    let device = format!("exec:python3 {DEVICE} --bug wrong-place");
+    let run = uet(&["run", "--dut", &device, "--id", "write/several-packets", "--timeout-scale", PATIENCE]);
+    let marked = run.out.lines().find(|line| line.starts_with('>')).expect(&run.out);
+    assert!(marked.contains("-->") && marked.contains("[SOM"), "{}", run.out);
+}
