@@ -15,6 +15,7 @@ use crate::report;
 use clap::{Args, ValueEnum};
 pub(super) use conversations::duration;
 use core::time::Duration;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use uet_conformance::passive::Origin;
@@ -288,7 +289,8 @@ impl Run {
         }
     }
 
-    /// Runs the rules. Text output gets a line for each rule as it ends, and details of those that do not pass.
+    /// Runs the rules. Text output gets a line for each rule as it ends, and details of those that do not pass: of
+    /// several with probably one cause, the first has them all.
     fn rules(
         &self,
         device: &mut Device,
@@ -298,6 +300,7 @@ impl Run {
     ) -> io::Result<RunResult> {
         let paint = Paint::stdout();
         let mut failed = Ok(());
+        let mut first_of: BTreeMap<String, String> = BTreeMap::new();
         let mut progress = Rules::new(options.selected().iter().map(|rule| rule.id).collect());
         let options = &Options { before: pause::before(&self.pause, &progress)?, ..options.clone() };
         let result = run(device.dut(), options, |rule| {
@@ -307,7 +310,12 @@ impl Run {
                     let mut text = Vec::new();
                     report::text::line(&mut text, rule, paint)?;
                     if !matches!(rule.verdict, Verdict::Pass | Verdict::Skipped) {
-                        report::text::failure(&mut text, rule, options.spec, paint)?;
+                        let cause = report::causes::name(rule);
+                        match cause.as_ref().and_then(|cause| first_of.get(cause)) {
+                            Some(first) => report::text::repeated_failure(&mut text, rule, first)?,
+                            None => report::text::failure(&mut text, rule, options.spec, paint)?,
+                        }
+                        cause.map(|cause| first_of.entry(cause).or_insert_with(|| rule.id.clone()));
                         writeln!(text)?;
                     }
                     out.write_all(&text)?;

@@ -2,7 +2,9 @@
 //! texts, so they are for readers alone: no verdict depends on them.
 
 use std::collections::BTreeMap;
-use uet_conformance::{RuleResult, RunResult, Verdict};
+use uet_conformance::{Entry, InstanceResult, Ladder, Relation, RuleResult, RunResult, Verdict};
+use uet_wire::Uet;
+use uet_wire::pds::Pds;
 
 /// The number of its rules that a report names for each cause.
 pub const NAMED: usize = 4;
@@ -10,7 +12,7 @@ pub const NAMED: usize = 4;
 /// Rules that did not pass and have probably one cause.
 #[derive(Debug)]
 pub struct Cause<'r> {
-    /// The expected and the seen, or the reason of an inconclusive verdict.
+    /// The missing packets, or the expected and the seen, or the reason of an inconclusive verdict.
     pub what: String,
     /// The requirements that they compare.
     pub requirements: Vec<&'r str>,
@@ -20,23 +22,21 @@ pub struct Cause<'r> {
 
 /// Returns the causes of a run, those of most rules first. Waived rules have none.
 pub fn of(result: &RunResult) -> Vec<Cause<'_>> {
-    let bad = |rule: &&RuleResult| {
-        !matches!(rule.verdict, Verdict::Pass | Verdict::Skipped) && rule.waived.is_none()
-    };
     let mut causes: BTreeMap<String, Cause<'_>> = BTreeMap::new();
-    for rule in result.rules.iter().filter(bad) {
-        let broken = rule.worst().and_then(|worst| worst.observations.first());
-        let what = match broken {
-            Some(broken) => format!("expected {}, seen {}", broken.expectation(), kind(&broken.seen)),
-            None => rule.reason.split(" (").next().unwrap_or_default().to_owned(),
-        };
-        let what = without_numbers(&what);
-        let cause = causes.entry(what.clone()).or_insert_with(|| Cause {
-            what,
+    for rule in &result.rules {
+        let Some(name) = name(rule) else { continue };
+        let text = text(rule);
+        let cause = causes.entry(name.clone()).or_insert_with(|| Cause {
+            what: text.clone(),
             requirements: Vec::new(),
             rules: Vec::new(),
         });
+        // The text says more than the name, as long as it is that of all rules.
+        if cause.what != text {
+            cause.what = name;
+        }
         cause.rules.push(rule);
+        let broken = rule.worst().and_then(|worst| worst.observations.first());
         for requirement in broken.iter().map(|broken| broken.requirement.as_str()) {
             if !cause.requirements.contains(&requirement) {
                 cause.requirements.push(requirement);
@@ -48,10 +48,63 @@ pub fn of(result: &RunResult) -> Vec<Cause<'_>> {
     causes
 }
 
-/// Returns the name of a packet instead of its summary, and no bytes of memory; other values as they are.
+/// Returns a name that rules of probably one cause have in common. Returns `None` if the rule passed, was skipped,
+/// or is waived.
+pub fn name(rule: &RuleResult) -> Option<String> {
+    let is_bad = !matches!(rule.verdict, Verdict::Pass | Verdict::Skipped) && rule.waived.is_none();
+    is_bad.then(|| rule.worst().and_then(missing).map_or_else(|| text(rule), str::to_owned))
+}
+
+/// Returns the expected and the seen, or the reason.
+fn text(rule: &RuleResult) -> String {
+    without_numbers(&match rule.worst().and_then(|worst| worst.observations.first()) {
+        Some(broken) => format!("expected {}, seen {}", broken.expectation(), kind(&broken.seen)),
+        None => rule.reason.split(" (").next().unwrap_or_default().to_owned(),
+    })
+}
+
+/// Returns what the device did not send, if that is the same for many rules.
+fn missing(worst: &InstanceResult) -> Option<&'static str> {
+    let (wanted, seen) = match worst.observations.first() {
+        Some(broken) if broken.relation == Relation::Absent => return None,
+        Some(broken) => (broken.expectation(), broken.seen.as_str()),
+        None if worst.reason.contains("sent no NACK") => ("NACK".to_owned(), "nothing"),
+        None => (worst.reason.split_once("did not get to: ")?.1.to_owned(), "nothing"),
+    };
+    let (nothing, words) = (seen == "nothing", |text: &str, word: &str| {
+        text.split(|c: char| !c.is_ascii_alphanumeric()).any(|part| part == word)
+    });
+    let no_error = nothing || words(seen, "OK") || seen.starts_with("ACK") && !seen.contains("RESPONSE");
+    let wants_code = wanted.starts_with("the return code") && !words(&wanted, "OK");
+    if nothing && (wanted.starts_with("NACK") || wanted.starts_with("a NACK") || words(&wanted, "refusal")) {
+        Some("no NACK")
+    } else if no_error && (wants_code || words(&wanted, "error")) {
+        Some("no error response")
+    } else if nothing
+        && (wanted.starts_with("an ACK") || wanted.starts_with("the end of the context"))
+        && ends_with_control(&worst.ladder)
+    {
+        Some("no answer to a control packet")
+    } else {
+        None
+    }
+}
+
+/// Returns whether the last packet of a trace is a control packet of the suite.
+fn ends_with_control(ladder: &Ladder) -> bool {
+    let packets = ladder.entries.iter().rev().map(|step| &step.entry);
+    match packets.into_iter().find(|entry| matches!(entry, Entry::Sent(_) | Entry::Received(_))) {
+        Some(Entry::Sent(wire)) => matches!(Uet::parse_lax(&wire.bytes).0.pds, Some(Pds::Control(_))),
+        _ => false,
+    }
+}
+
+/// Returns the name of a packet instead of its summary, and neither bytes of memory nor numbers of packets; other
+/// values as they are.
 fn kind(seen: &str) -> &str {
     match seen.split_once(" PSN ") {
         Some((kind, _)) if !kind.contains(' ') => kind,
+        _ if seen.starts_with("no answer to packet") => "no answer",
         _ if seen.starts_with("0x") && seen.contains(" instead of ") => "other bytes",
         _ => seen,
     }
@@ -77,6 +130,119 @@ fn without_numbers(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::time::Duration;
+    use uet_conformance::{LadderStep, Observation, Phase, Played, Tally, Wire};
+
+    /// Returns a rule whose only failing instance expected and saw this. Without an observation, it is inconclusive.
+    fn rule(id: &str, expected: &str, seen: Option<&str>) -> RuleResult {
+        let observation = |seen: &str| Observation {
+            requirement: "PDS-CTL-001".into(),
+            what: expected.into(),
+            relation: Relation::Present,
+            expected: String::new(),
+            seen: seen.into(),
+            tolerance: None,
+            from: None,
+            packet: 1,
+            request: None,
+            held: false,
+        };
+        let verdict = if seen.is_some() { Verdict::Fail } else { Verdict::Inconclusive };
+        let worst = InstanceResult {
+            instance: id.into(),
+            verdict,
+            requirements: Vec::new(),
+            reason: expected.into(),
+            recorded: Vec::new(),
+            read: Default::default(),
+            set: Default::default(),
+            observations: seen.map(observation).into_iter().collect(),
+            at_packet: None,
+            capture: None,
+            trace: None,
+            rerun: String::new(),
+            silent: false,
+            attempts: 1,
+            duration_ns: 0,
+            sequence: None,
+            corrections: Default::default(),
+            ladder: Ladder::default(),
+        };
+        RuleResult {
+            id: id.into(),
+            group: String::new(),
+            verdict,
+            requirements: Vec::new(),
+            reason: worst.reason.clone(),
+            instances: Tally::default(),
+            played: Played::default(),
+            failing: vec![worst],
+            attempts: 1,
+            duration_ns: 0,
+            waived: None,
+            known: false,
+        }
+    }
+
+    fn named(expected: &str, seen: Option<&str>) -> String {
+        name(&rule("a/rule", expected, seen)).unwrap()
+    }
+
+    #[test]
+    fn missing_answers_are_one_cause_whatever_their_codes() {
+        let success = "ACK_CC PSN 7 CACK 7 0x9 > 0x8 UET_DEFAULT_RESPONSE OK, beside 1 ACK_CC";
+        for (expected, seen, name) in [
+            ("NACK INV_DPDCID for 2555675615", Some("nothing"), "no NACK"),
+            ("NACK INVALID_SYN for 7", Some("nothing"), "no NACK"),
+            ("did not get to: a refusal", None, "no NACK"),
+            ("the device sent no NACK", None, "no NACK"),
+            ("a response with an error", Some(success), "no error response"),
+            ("a response with an error", Some("ACK PSN 7 CACK 7 0x9 > 0x8"), "no error response"),
+            ("the return code BAD_MKEY", Some("OK"), "no error response"),
+            ("the ACK carries the error", Some(success), "no error response"),
+            ("did not get to: an error for 7", None, "no error response"),
+        ] {
+            assert_eq!(named(expected, seen), name, "{expected}");
+        }
+        for (expected, seen) in [
+            ("NACK INV_DPDCID for 7", "NACK INVALID_SYN PSN 7"),
+            ("the return code BAD_MKEY", "BAD_PID"),
+            ("the return code OK", "nothing"),
+            ("an ACK that names 7", "nothing"),
+        ] {
+            let name = named(expected, Some(seen));
+            assert!(name.starts_with(&format!("expected {expected}")), "{name}");
+        }
+    }
+
+    #[test]
+    fn unanswered_control_packet_is_seen_in_the_trace() {
+        let step = |entry| LadderStep { at: Duration::ZERO, phase: Phase::default(), entry };
+        let wire = |bytes: &[u8]| {
+            let [src, dst] = [1, 2].map(|end| [10, 0, 0, end].into());
+            Wire::new(src, dst, 0, bytes.to_vec())
+        };
+        let noop = uet_wire::pds::Control::build(uet_wire::registry::CtlType::NOOP).done().unwrap();
+        let noop = uet_wire::UetBuf::new(noop).to_bytes();
+        for (expected, seen) in
+            [("an ACK that names 7", Some("nothing")), ("did not get to: the end of the context", None)]
+        {
+            let mut rule = rule("a/rule", expected, seen);
+            rule.failing[0].ladder.entries.push(step(Entry::Sent(wire(&noop))));
+            rule.failing[0].ladder.entries.push(step(Entry::Note("a step".into())));
+            assert_eq!(name(&rule).unwrap(), "no answer to a control packet");
+            rule.failing[0].ladder.entries.push(step(Entry::Sent(wire(&[0x10; 16]))));
+            assert_ne!(name(&rule).unwrap(), "no answer to a control packet");
+        }
+    }
+
+    #[test]
+    fn silence_is_one_cause_whatever_the_packet() {
+        let silent = |packets| format!("no answer to {packets}, and none to 4 plain writes after a reset");
+        let name = |packets| named("the device goes on to answer", Some(&silent(packets)));
+        assert_eq!(name("packet 3"), "expected the device goes on to answer, seen no answer");
+        assert_eq!(name("packet 3"), name("packets 12 to 17"));
+    }
 
     #[test]
     fn numbers_of_a_run_are_left_out() {

@@ -60,6 +60,12 @@ pub fn failure(out: &mut Vec<u8>, rule: &RuleResult, spec: &'static Spec, paint:
     Ok(())
 }
 
+/// Writes how to go on with a rule that has probably the same cause as an earlier one, whose details stand above.
+pub fn repeated_failure(out: &mut Vec<u8>, rule: &RuleResult, first: &str) -> io::Result<()> {
+    writeln!(out, "  probably the same cause as {first}")?;
+    rule.worst().map_or(Ok(()), |worst| how_to_go_on(out, worst))
+}
+
 /// Lists the failing instances beside the one that is shown: `a, b and 3 more`.
 pub(super) fn others(rule: &RuleResult) -> String {
     let shown = rule.worst().map(|worst| &worst.instance);
@@ -102,6 +108,11 @@ fn instance(out: &mut Vec<u8>, found: &InstanceResult, spec: &'static Spec, pain
     if let Some((number, bytes)) = of_interest {
         fields(out, number, bytes, spec, paint)?;
     }
+    how_to_go_on(out, found)
+}
+
+/// Writes the files of an instance, and the command that runs it again.
+fn how_to_go_on(out: &mut Vec<u8>, found: &InstanceResult) -> io::Result<()> {
     if let Some(capture) = &found.capture {
         writeln!(out, "  capture: {}", Plain(capture))?;
     }
@@ -174,7 +185,8 @@ pub(super) fn fields(
     Ok(())
 }
 
-/// Writes the results of the run: findings of single packets, differences from the baseline, groups, counts.
+/// Writes the results of the run: findings of single packets, skipped rules, groups, then causes, differences from the
+/// baseline and counts, which so end up on the last screen.
 pub fn summary(
     out: &mut impl Write,
     result: &RunResult,
@@ -182,32 +194,8 @@ pub fn summary(
     paint: Paint,
 ) -> io::Result<()> {
     result.packets.findings.iter().try_for_each(|finding| packet(out, finding, paint))?;
-    groups(out, result, paint)?;
-    causes(out, result, paint)?;
     skipped(out, result, paint)?;
-    if let Some(changes) = changes {
-        let Changes { new, known, unplayed, mended, lost } = changes;
-        let lists = [
-            ("new", new),
-            ("known", known),
-            ("not in the baseline", unplayed),
-            ("mended", mended),
-            ("no longer tested", lost),
-        ];
-        for (what, ids) in lists.into_iter().filter(|(_, ids)| !ids.is_empty()) {
-            writeln!(out, "{what}: {}", ids.join(", "))?;
-        }
-        if new.is_empty() && lost.is_empty() {
-            writeln!(
-                out,
-                "{}",
-                match unplayed.is_empty() {
-                    true => "nothing is worse than in the baseline",
-                    false => "nothing that the baseline played is worse",
-                }
-            )?;
-        }
-    }
+    groups(out, result, paint)?;
     for correction in &result.circumstances.corrections.0 {
         writeln!(out, "corrected in the catalogue: {}", Plain(&correction.to_string()))?;
     }
@@ -237,9 +225,37 @@ pub fn summary(
     for waiver in result.statement.waivers.iter().filter(unused) {
         writeln!(out, "the waiver of {} is no longer needed, or its rule did not run", Plain(&waiver.id))?;
     }
+    causes(out, result, paint)?;
+    changes.map_or(Ok(()), |changes| self::changes(out, changes))?;
     let RunResult { device, specification, seed, .. } = result;
     let (counts, specification) = (counts(result), Plain(specification));
     writeln!(out, "{} ({}, specification {specification}, seed {seed})", Plain(&counts), Plain(device))
+}
+
+/// Writes the differences from the baseline.
+fn changes(out: &mut impl Write, changes: &Changes) -> io::Result<()> {
+    let Changes { new, known, unplayed, mended, lost } = changes;
+    let lists = [
+        ("new", new),
+        ("known", known),
+        ("not in the baseline", unplayed),
+        ("mended", mended),
+        ("no longer tested", lost),
+    ];
+    for (what, ids) in lists.into_iter().filter(|(_, ids)| !ids.is_empty()) {
+        writeln!(out, "{what}: {}", ids.join(", "))?;
+    }
+    if new.is_empty() && lost.is_empty() {
+        writeln!(
+            out,
+            "{}",
+            match unplayed.is_empty() {
+                true => "nothing is worse than in the baseline",
+                false => "nothing that the baseline played is worse",
+            }
+        )?;
+    }
+    Ok(())
 }
 
 /// Writes how many features of a profile pass, and the others.
@@ -310,10 +326,12 @@ fn packet(out: &mut impl Write, finding: &PacketFinding, paint: Paint) -> io::Re
     writeln!(out, "  again: {}", Plain(&finding.rerun))
 }
 
-/// Writes a line for each group with the verdicts of its rules.
+/// Writes a line for each group with the verdicts of its rules. A group whose rules are all skipped has none.
 fn groups(out: &mut impl Write, result: &RunResult, paint: Paint) -> io::Result<()> {
     let mut groups: Vec<(&str, [usize; 5])> = Vec::new();
-    for rule in &result.rules {
+    let skips =
+        |group: &str| result.rules.iter().all(|rule| rule.group != group || rule.verdict == Verdict::Skipped);
+    for rule in result.rules.iter().filter(|rule| !skips(&rule.group)) {
         let known = groups.iter().position(|(name, _)| *name == rule.group);
         let group = known.unwrap_or_else(|| {
             groups.push((&rule.group, [0; 5]));
