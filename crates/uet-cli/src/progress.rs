@@ -55,10 +55,37 @@ impl<R> Drop for Watched<R> {
     }
 }
 
+/// Time between two lines where no bar appears.
+const LINES: Duration = Duration::from_secs(10);
+
+/// Tells when the next line about a slow operation is due, where standard error is no terminal.
+struct LineTimer {
+    begun: Instant,
+    /// The time of the last line.
+    told: Cell<Instant>,
+}
+
+impl LineTimer {
+    fn new() -> Self {
+        let begun = Instant::now();
+        LineTimer { begun, told: Cell::new(begun) }
+    }
+
+    /// Returns the seconds since the begin if it is time for a line.
+    fn due(&self, now: Instant) -> Option<f64> {
+        let is_due = now.duration_since(self.told.get()) >= LINES;
+        is_due.then(|| {
+            self.told.set(now);
+            now.duration_since(self.begun).as_secs_f64()
+        })
+    }
+}
+
 /// The bar of a run of the suite: completed rules, failed rules, and the running rule. It appears on standard error if
-/// that is a terminal.
+/// that is a terminal. Elsewhere a line appears there from time to time.
 pub struct Rules {
     bar: ProgressBar,
+    lines: LineTimer,
     ids: Vec<&'static str>,
     ended: usize,
     bad: usize,
@@ -74,15 +101,33 @@ impl Rules {
         let bar = ProgressBar::with_draw_target(Some(ids.len() as u64), target);
         let style = ProgressStyle::with_template("{bar:24} {pos} of {len}, {elapsed}{msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        let rules = Rules { bar, ids, ended: 0, bad: 0 };
+        let rules = Rules { bar, lines: LineTimer::new(), ids, ended: 0, bad: 0 };
         rules.say();
         rules
     }
 
+    fn bad(&self) -> String {
+        if self.bad > 0 { format!(", {} bad", self.bad) } else { String::new() }
+    }
+
+    fn now(&self) -> String {
+        self.ids.get(self.ended).map_or_else(String::new, |id| format!(": {id}"))
+    }
+
     fn say(&self) {
-        let bad = if self.bad > 0 { format!(", {} bad", self.bad) } else { String::new() };
-        let now = self.ids.get(self.ended).map_or_else(String::new, |id| format!(": {id}"));
-        self.bar.set_message(format!("{bad}{now}"));
+        self.bar.set_message(self.bad() + &self.now());
+    }
+
+    /// Returns the line about the run at this time, if it is time for one.
+    fn line(&self, now: Instant) -> Option<String> {
+        let seconds = self.lines.due(now)?;
+        Some(format!(
+            "{} of {} rules{}, {seconds:.0} s{}",
+            self.ended,
+            self.ids.len(),
+            self.bad(),
+            self.now()
+        ))
     }
 
     /// Records a completed rule.
@@ -91,6 +136,9 @@ impl Rules {
         self.bad += usize::from(!matches!(rule.verdict, Verdict::Pass | Verdict::Skipped));
         self.bar.inc(1);
         self.say();
+        if self.bar.is_hidden() {
+            self.line(Instant::now()).iter().for_each(|line| eprintln!("{line}"));
+        }
     }
 
     /// Prints something while the bar is hidden.
@@ -114,9 +162,7 @@ impl Rules {
 pub struct Count {
     bar: ProgressBar,
     what: &'static str,
-    begun: Instant,
-    /// The time of the last line.
-    told: Cell<Instant>,
+    lines: LineTimer,
 }
 
 impl Count {
@@ -133,22 +179,24 @@ impl Count {
         };
         let style = ProgressStyle::with_template(&counted).unwrap_or_else(|_| ProgressStyle::default_bar());
         let bar = ProgressBar::with_draw_target(total, target).with_style(style);
-        let begun = Instant::now();
-        Count { bar, what, begun, told: Cell::new(begun) }
+        Count { bar, what, lines: LineTimer::new() }
     }
 
     /// Sets the number of completed steps and of findings.
     pub fn at(&self, done: u64, found: usize) {
-        const LINES: Duration = Duration::from_secs(10);
         self.bar.set_position(done);
         if found > 0 {
             self.bar.set_message(format!(", {found} found"));
         }
-        if self.bar.is_hidden() && self.told.get().elapsed() >= LINES {
-            self.told.set(Instant::now());
-            let seconds = self.begun.elapsed().as_secs_f64();
-            eprintln!("{done} {}, {:.1}/s, {found} found", self.what, done as f64 / seconds);
+        if self.bar.is_hidden() {
+            self.line(Instant::now(), done, found).iter().for_each(|line| eprintln!("{line}"));
         }
+    }
+
+    /// Returns the line about the steps at this time, if it is time for one.
+    fn line(&self, now: Instant, done: u64, found: usize) -> Option<String> {
+        let seconds = self.lines.due(now)?;
+        Some(format!("{done} {}, {:.1}/s, {found} found", self.what, done as f64 / seconds))
     }
 
     /// Prints something while the bar is hidden.
@@ -159,5 +207,28 @@ impl Count {
     /// Removes the bar.
     pub fn end(&self) {
         self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn run_and_fuzzer_tell_their_progress_every_ten_seconds() {
+        let mut rules = Rules::new(vec!["ack/mark", "ack/retx"]);
+        let after = |lines: &LineTimer, seconds| lines.begun + Duration::from_secs(seconds);
+        assert_eq!(rules.line(after(&rules.lines, 9)), None);
+        (rules.ended, rules.bad) = (1, 1);
+        let line = rules.line(after(&rules.lines, 12));
+        assert_eq!(line.as_deref(), Some("1 of 2 rules, 1 bad, 12 s: ack/retx"));
+        assert_eq!(rules.line(after(&rules.lines, 20)), None);
+        (rules.ended, rules.bad) = (2, 0);
+        assert_eq!(rules.line(after(&rules.lines, 22)).as_deref(), Some("2 of 2 rules, 22 s"));
+
+        let count = Count::new(u64::MAX, "cases");
+        assert_eq!(count.line(after(&count.lines, 9), 10, 0), None);
+        let line = count.line(after(&count.lines, 10), 25, 1);
+        assert_eq!(line.as_deref(), Some("25 cases, 2.5/s, 1 found"));
     }
 }
