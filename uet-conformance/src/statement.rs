@@ -138,6 +138,12 @@ impl Statement {
     }
 }
 
+/// Returns a device with the claims and parameters of a statement beside its own.
+pub fn with_statement<'d>(dut: &'d mut dyn Dut, statement: &Statement) -> impl Dut + use<'d> {
+    let welcome = statement.apply(dut.welcome());
+    StatedDevice::new(dut, welcome)
+}
+
 /// Returns whether a capability is a delivery mode or a kind of operation.
 fn is_operation(claim: &str) -> bool {
     let word = Value::from(claim);

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use uet_conformance::Dut;
+use uet_conformance::{Dut, Options, predicted_skips};
 use uet_emulator::Config;
 use uet_emulator::capture::Capture;
 use uet_emulator::fault::Fault;
@@ -424,6 +424,13 @@ impl Device {
             #[cfg(target_os = "linux")]
             Device::Blind(device) => &mut **device,
         }
+    }
+
+    /// Returns the rules that a run skips, with the reasons. The built-in NIC stands in for the device.
+    pub(super) fn predicted_skips(&mut self, options: &Options) -> io::Result<Vec<(&'static str, String)>> {
+        let config = Config { version: options.spec.released(), ..Config::default() };
+        let mut stand_in = Embedded::over(Family::V4, config, &[]).map_err(io::Error::other)?;
+        Ok(predicted_skips(self.dut(), &mut stand_in, options))
     }
 
     /// Returns the encapsulation of its packets in captures.

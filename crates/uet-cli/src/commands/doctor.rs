@@ -1,6 +1,7 @@
 //! `uet doctor`
 
 use super::device::{Device, DeviceArgs};
+use super::statement::StatementArgs;
 use super::{Listing, Outcome, known};
 use crate::paint::{Paint, Plain};
 use clap::Args;
@@ -10,8 +11,8 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 use uet_conformance::receives::room;
 use uet_conformance::{
-    Dut, DutExt, Entry, Facts, Instance, Ladder, Need, RULES, Rule, Test, Verdict, rule, run_instance,
-    spec_mismatch,
+    Dut, DutExt, Entry, Facts, Instance, Ladder, Need, Options, RULES, Rule, Test, Verdict, rule,
+    run_instance, spec_mismatch, with_statement,
 };
 use uet_control::{AddPeer, CallError, Configure, Counters, Parameter, Post, PostKind, Reset, Welcome};
 use uet_wire::Spec;
@@ -26,6 +27,7 @@ use uet_wire::catalogue::{PDS_ACK_002, PDS_SYN_003};
   uet doctor --control 127.0.0.1:9000
   uet doctor --dut exec:'python3 nic.py'
   uet doctor --strict --control 127.0.0.1:9000     before a run in CI
+  uet doctor --profile writes --control 127.0.0.1:9000
   uet doctor --dut udp://10.0.0.7:4793 --control tcp://10.0.0.7:9000 --local 10.0.0.1,10.0.0.2
 
 Exit codes: 0 done; 1 with --strict if a line says broken; 2 usage, or the device cannot be reached.")]
@@ -38,6 +40,8 @@ pub(super) struct Doctor {
     format: Listing,
     #[command(flatten)]
     device: DeviceArgs,
+    #[command(flatten)]
+    statement: StatementArgs,
 }
 
 /// Result of a check.
@@ -62,11 +66,13 @@ struct DoctorLine {
 
 impl Doctor {
     pub(super) fn run(&self) -> io::Result<Outcome> {
+        let options =
+            Options { statement: self.statement.read()?, spec: self.device.spec, ..Options::default() };
         let mut device = self.device.open(1)?;
         let mut out = io::stdout().lock();
         let paint = Paint::stdout();
         let mut broken = false;
-        examine(&mut device, self.device.spec, &mut |line| {
+        examine(&mut device, &options, &mut |line| {
             broken |= line.verdict == Health::Broken;
             match self.format {
                 Listing::Json => writeln!(out, "{}", serde_json::to_string(&line)?),
@@ -94,8 +100,12 @@ impl DoctorLine {
 
 type Say<'a> = &'a mut dyn FnMut(DoctorLine) -> io::Result<()>;
 
-fn examine(device: &mut Device, spec: &'static Spec, say: Say<'_>) -> io::Result<()> {
-    let dut = device.dut();
+fn examine(device: &mut Device, options: &Options, say: Say<'_>) -> io::Result<()> {
+    prerequisites(&mut with_statement(device.dut(), &options.statement), options.spec, say)?;
+    skipped(device.predicted_skips(options)?, say)
+}
+
+fn prerequisites(dut: &mut dyn Dut, spec: &'static Spec, say: Say<'_>) -> io::Result<()> {
     control(dut, say)?;
     specification(dut.welcome(), spec, say)?;
     let facts = dut.facts().clone();
@@ -106,8 +116,8 @@ fn examine(device: &mut Device, spec: &'static Spec, say: Say<'_>) -> io::Result
     if answered {
         marks(dut, spec, say)?;
     }
-    classes(&facts, say)?;
-    skipped(dut, say)
+    let claims_entropy = dut.welcome().capabilities.iter().any(|claim| claim == "entropy");
+    classes(&facts, claims_entropy, say)
 }
 
 /// Checks the control channel and the operations that every rule needs.
@@ -319,23 +329,24 @@ fn marks(dut: &mut dyn Dut, spec: &'static Spec, say: Say<'_>) -> io::Result<()>
     say(DoctorLine { check: "ecn", verdict, what, todo: todo.into() })
 }
 
-fn classes(facts: &Facts, say: Say<'_>) -> io::Result<()> {
+fn classes(facts: &Facts, claims_entropy: bool, say: Say<'_>) -> io::Result<()> {
     let mut tell = |check, there: bool, what: &str, todo: &str| {
         let (verdict, todo) = if there { (Health::Ok, "") } else { (Health::Limited, todo) };
         let not = if there { "" } else { "not " };
         say(DoctorLine { check, verdict, what: format!("{what} {not}seen"), todo: todo.into() })
     };
     tell("dscp", facts.see_class, "traffic classes are", "if the device sets them, claim 'dscp'")?;
-    tell("entropy", facts.see_entropy, "entropy values are", "the link hides source ports")
+    let entropy = match claims_entropy {
+        true => "the link hides source ports",
+        false => "if the source ports of the device tell them, claim 'entropy'",
+    };
+    tell("entropy", facts.see_entropy, "entropy values are", entropy)
 }
 
 /// Counts the rules that will be skipped, by reason.
-fn skipped(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
+fn skipped(skips: Vec<(&'static str, String)>, say: Say<'_>) -> io::Result<()> {
     let mut reasons: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    for rule in RULES.iter() {
-        let lacking = rule.needs.iter().find_map(|need| need.lacking(dut.welcome(), dut.facts()));
-        lacking.into_iter().for_each(|reason| reasons.entry(reason).or_default().push(rule.id));
-    }
+    skips.into_iter().for_each(|(id, reason)| reasons.entry(reason).or_default().push(id));
     let (all, left): (usize, usize) = (RULES.iter().count(), reasons.values().map(Vec::len).sum());
     let verdict = match left {
         0 => Health::Ok,

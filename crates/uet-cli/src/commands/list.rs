@@ -1,14 +1,16 @@
 //! `uet list`
 
-use super::device::{Device, DeviceArgs};
+use super::device::DeviceArgs;
 use super::filter::Filter;
+use super::statement::StatementArgs;
 use super::{Listing, Outcome, statement};
 use crate::paint::{Paint, Plain};
 use clap::Args;
 use serde_json::json;
+use std::collections::HashMap;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use uet_conformance::RULES;
-use uet_conformance::{AnyAxis, Expand, Need, Rule, coverage};
+use uet_conformance::{AnyAxis, Expand, Need, Options, Rule, coverage};
 use uet_wire::catalogue::{self, Requirement};
 
 /// List the rules of the suite, or the requirements that they check
@@ -18,6 +20,7 @@ use uet_wire::catalogue::{self, Requirement};
   uet list --group ack --level must    some of them
   uet list --instances --group atomic  each rule at each combination of its axis values
   uet list --dut embedded              which of them a device can run, and why not the others
+  uet list --profile writes            which of them a profile leaves
   uet list --requirements              the catalogue, and how each requirement is checked
   uet list --requirements | grep -v ' rule'
   uet list --format json | jq -r 'select(.needs | index(\"read\")).id'")]
@@ -38,6 +41,8 @@ pub(super) struct List {
     filter: Filter,
     #[command(flatten)]
     device: DeviceArgs,
+    #[command(flatten)]
+    statement: StatementArgs,
 }
 
 impl List {
@@ -59,33 +64,33 @@ impl List {
     fn rules(&self, out: &mut impl Write, terminal: bool) -> io::Result<()> {
         let paint = Paint::stdout();
         let mut group = "";
-        let options = self.filter.options()?;
+        let options =
+            Options { statement: self.statement.read()?, spec: self.device.spec, ..self.filter.options()? };
         // Without a selected device, all rules are listed, as a page about the suite.
-        let mut device = self.device.is_selected().then(|| self.device.open(1)).transpose()?;
-        let dut = device.as_mut().map(Device::dut);
-        let lacking = |needs: &[Need]| {
-            let dut = dut.as_ref()?;
-            needs.iter().find_map(|need| need.lacking(dut.welcome(), dut.facts()))
+        let is_selected = self.device.is_selected() || self.statement.is_given();
+        let mut device = is_selected.then(|| self.device.open(1)).transpose()?;
+        let skips = device.as_mut().map(|device| device.predicted_skips(&options)).transpose()?;
+        let skips: HashMap<&str, String> = skips.into_iter().flatten().collect();
+        let stated = device.as_mut().map(|device| {
+            let dut = device.dut();
+            (options.statement.apply(dut.welcome()), dut.facts().clone())
+        });
+        let lacks = |needs: &[Need]| {
+            let lacking = |(welcome, facts)| needs.iter().any(|need| need.lacking(welcome, facts).is_some());
+            stated.as_ref().is_some_and(|(welcome, facts)| lacking((welcome, facts)))
         };
         for rule in options.selected() {
-            // An axis without a usable value leaves no instance of the rule.
-            let unusable = || {
-                let mut axes = rule.axes.iter();
-                axes.find_map(|axis| {
-                    (0..axis.count()).map(|index| lacking(axis.needs(index))).reduce(Option::and)?
-                })
-            };
-            let skipped = lacking(rule.needs).or_else(unusable);
+            let skipped = skips.get(rule.id);
             if self.instances {
                 if skipped.is_none() {
-                    self.of_rule(out, rule, options.expand, |needs| lacking(needs).is_none())?;
+                    self.of_rule(out, rule, options.expand, |needs| !lacks(needs))?;
                 }
                 continue;
             }
             if self.format == Listing::Json {
                 let mut line = json_of(rule);
-                if self.device.is_selected() {
-                    line["skipped"] = skipped.into();
+                if is_selected {
+                    line["skipped"] = skipped.cloned().into();
                 }
                 writeln!(out, "{line}")?;
                 continue;
@@ -97,9 +102,7 @@ impl List {
             let level = rule.level().map_or("-", |level| level.name());
             match skipped {
                 None => writeln!(out, "{:<40} {level:<7} {}", paint.name(rule.id), rule.title)?,
-                Some(why) => {
-                    writeln!(out, "{:<40} {level:<7} skipped: {}", paint.name(rule.id), Plain(&why))?
-                }
+                Some(why) => writeln!(out, "{:<40} {level:<7} skipped: {}", paint.name(rule.id), Plain(why))?,
             }
         }
         Ok(())

@@ -8,6 +8,7 @@ use super::device::{Device, DeviceArgs, Named};
 use super::filter::Filter;
 use super::output::{CaptureFile, Unwritten, WhileRead, can_be_written};
 use super::signal::RunSignals;
+use super::statement::StatementArgs;
 use super::{Outcome, about, complain, known};
 use crate::paint::Paint;
 use crate::progress::Rules;
@@ -21,8 +22,8 @@ use std::path::{Path, PathBuf};
 use uet_conformance::passive::Origin;
 use uet_conformance::pics::Pics;
 use uet_conformance::{
-    Baseline, Changes, Instance, InstanceResult, Options, RULES, RuleResult, RunResult, Shard, Statement,
-    Verdict, run, spec_mismatch,
+    Baseline, Changes, Instance, InstanceResult, Options, RULES, RuleResult, RunResult, Shard, Verdict, run,
+    spec_mismatch,
 };
 use uet_control::escape_json;
 use uet_emulator::capture::Capture;
@@ -77,13 +78,8 @@ pub(super) struct Run {
     #[arg(long = "device", value_name = "NAME=DEVICE", help_heading = "Which device")]
     #[arg(conflicts_with_all = ["baseline", "junit", "random", "again"])]
     devices: Vec<Named>,
-    /// Description of the device beyond its answer to `hello`: claims, parameters, waivers (TOML, docs/adapter.md)
-    #[arg(long, value_name = "FILE", help_heading = "Which device")]
-    statement: Option<PathBuf>,
-    /// Profile of the device, which selects what is tested: ai-base, ai-full, hpc, reference-provider, writes
-    /// (`uet list --profiles` explains them), or a file like a statement
-    #[arg(long, value_name = "PROFILE", help_heading = "Which device")]
-    profile: Option<String>,
+    #[command(flatten)]
+    statement: StatementArgs,
     /// The filled-in form of `uet pics`, which is compared with the results and reported
     #[arg(long, value_name = "FILE", help_heading = "Which device", conflicts_with_all = ["random", "again"])]
     pics: Option<PathBuf>,
@@ -227,36 +223,17 @@ impl Run {
 
     /// Returns the options of the suite; `None` if --failed names a result without failures.
     fn options(&self) -> io::Result<Option<Options>> {
-        let mut statement = Statement::default();
-        if let Some(profile) = &self.profile {
-            statement.merge(super::statement::profile(profile)?);
-        }
-        if let Some(path) = &self.statement {
-            statement.merge(super::statement::read(path)?);
-        }
-        known::waivers(&statement.waivers)?;
-        let claims = statement.claims.iter().chain(&statement.disclaims);
-        let strange = known::strange_capabilities(claims)
-            .chain(known::strange_parameters(&statement.parameters))
-            .chain(known::strange_parameters(&statement.defaults));
-        strange.for_each(|strange| {
-            complain(format_args!("warning: the suite ignores a line of the statement: {strange}"))
-        });
         let mut command = format!("uet run{}", self.device.words());
         if self.timeout_scale != 1.0 {
             command += &format!(" --timeout-scale {}", self.timeout_scale);
         }
-        for (option, value) in [
-            ("profile", self.profile.clone()),
-            ("catalogue", self.catalogue.as_ref().map(|path| path.display().to_string())),
-            ("statement", self.statement.as_ref().map(|path| path.display().to_string())),
-        ] {
-            let value = value.iter().map(|value| super::device::quoted(value));
-            value.for_each(|value| command += &format!(" --{option} {value}"));
+        command += &self.statement.words();
+        if let Some(path) = &self.catalogue {
+            command += &format!(" --catalogue {}", super::device::quoted(&path.display().to_string()));
         }
         let mut options = Options {
             shard: self.shard,
-            statement,
+            statement: self.statement.read()?,
             corrections: self
                 .catalogue
                 .as_deref()

@@ -1,10 +1,11 @@
 //! Device statements and profiles: files in TOML.
 
-use super::about;
+use super::{about, complain, device, known};
 use crate::near;
 use crate::toml_error;
+use clap::Args;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use uet_conformance::Statement;
 use uet_control::escape_value;
 use uet_packet_io::file;
@@ -17,6 +18,54 @@ pub(super) const PROFILES: &[(&str, &str)] = &[
     ("reference-provider", include_str!("profiles/reference-provider.toml")),
     ("writes", include_str!("profiles/writes.toml")),
 ];
+
+/// Statement and profile of the device, beside its own claims.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Which device")]
+pub(super) struct StatementArgs {
+    /// Description of the device beyond its answer to `hello`: claims, parameters, waivers (TOML, docs/adapter.md)
+    #[arg(long, value_name = "FILE")]
+    statement: Option<PathBuf>,
+    /// Profile of the device, which selects what is tested: ai-base, ai-full, hpc, reference-provider, writes
+    /// (`uet list --profiles` explains them), or a file like a statement
+    #[arg(long, value_name = "PROFILE")]
+    profile: Option<String>,
+}
+
+impl StatementArgs {
+    /// Returns the profile and the statement as one. Warns about lines that the suite ignores.
+    pub(super) fn read(&self) -> io::Result<Statement> {
+        let mut statement = Statement::default();
+        if let Some(name) = &self.profile {
+            statement.merge(profile(name)?);
+        }
+        if let Some(path) = &self.statement {
+            statement.merge(read(path)?);
+        }
+        known::waivers(&statement.waivers)?;
+        let claims = statement.claims.iter().chain(&statement.disclaims);
+        let strange = known::strange_capabilities(claims)
+            .chain(known::strange_parameters(&statement.parameters))
+            .chain(known::strange_parameters(&statement.defaults));
+        strange.for_each(|strange| {
+            complain(format_args!("warning: the suite ignores a line of the statement: {strange}"))
+        });
+        Ok(statement)
+    }
+
+    /// Returns whether anything is stated.
+    pub(super) fn is_given(&self) -> bool {
+        self.statement.is_some() || self.profile.is_some()
+    }
+
+    /// Returns the command-line options.
+    pub(super) fn words(&self) -> String {
+        let statement = self.statement.as_ref().map(|path| path.display().to_string());
+        let words = [("profile", self.profile.clone()), ("statement", statement)];
+        let given = words.into_iter().filter_map(|(option, value)| Some((option, device::quoted(&value?))));
+        given.map(|(option, value)| format!(" --{option} {value}")).collect()
+    }
+}
 
 /// Reads a device statement from a file.
 pub(super) fn read(path: &Path) -> io::Result<Statement> {

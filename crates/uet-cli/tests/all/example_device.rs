@@ -5,6 +5,7 @@ use crate::common;
 
 use common::uet;
 use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::resume_unwind;
 use std::process::Command;
 
@@ -61,6 +62,11 @@ fn it_passes_the_rules_for_a_write_device() {
         );
     }
     let all = |verdict| results.iter().flat_map(move |result| rules(result, verdict));
+    let skips: BTreeSet<&str> = all("skipped").map(|rule| rule["id"].as_str().unwrap()).collect();
+    let predicted = predicted_skips();
+    let wrong: Vec<_> = predicted.iter().filter(|(id, _)| !skips.contains(id.as_str())).collect();
+    assert!(wrong.is_empty(), "predicted, but not skipped: {wrong:?}");
+    assert!(predicted.len() + 15 > skips.len(), "{} of {} skips are predicted", predicted.len(), skips.len());
     let passed = all("pass").count();
     assert!(passed >= 330, "{passed} passed");
     for skipped in all("skipped") {
@@ -78,6 +84,51 @@ fn it_passes_the_rules_for_a_write_device() {
         ];
         assert!(known.iter().any(|known| reason.contains(known)), "{}: {reason}", skipped["id"]);
     }
+}
+
+/// Returns the rules that `uet list` says will be skipped, with the reasons.
+fn predicted_skips() -> BTreeMap<String, String> {
+    let device = format!("exec:python3 {DEVICE}");
+    let list = uet(&["list", "--format", "json", "--dut", &device]);
+    assert_eq!(list.code, 0, "{}", list.err);
+    let lines = list.out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let skipped = |line: Value| Some((line["id"].as_str()?.to_owned(), line["skipped"].as_str()?.to_owned()));
+    lines.filter_map(skipped).collect()
+}
+
+#[test]
+fn doctor_and_list_predict_the_same_skips() {
+    let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
+    predicted_skips().into_values().for_each(|reason| *reasons.entry(reason).or_default() += 1);
+    let device = format!("exec:python3 {DEVICE}");
+    let doctor = uet(&["doctor", "--format", "json", "--dut", &device]);
+    let lines = doctor.out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let told =
+        lines.filter(|line| line["check"] == "skipped").map(|line| line["what"].as_str().unwrap().to_owned());
+    let told: Vec<String> = told.collect();
+    assert_eq!(told.len(), reasons.len());
+    for (reason, count) in &reasons {
+        let said = format!("{count} skipped: {reason} (");
+        assert!(told.iter().any(|line| line.starts_with(&said)), "{said} is missing: {told:#?}");
+    }
+    for learned in
+        ["the device does not let 'idle_time' be set", "post: unsupported: plain writes by RUD only"]
+    {
+        assert!(reasons.contains_key(learned), "{learned}: {reasons:#?}");
+    }
+}
+
+#[test]
+fn profiles_and_statements_change_what_doctor_and_list_predict() {
+    let device = format!("exec:python3 {DEVICE}");
+    let statement = common::file("no-ecn.toml", b"disclaims = ['ecn']");
+    let without = ["--statement", &statement, "--dut", &device];
+    let doctor = uet(&[&["doctor"], &without[..]].concat()).out;
+    assert!(doctor.contains("the device does not claim 'ecn'; rules about marks are skipped"), "{doctor}");
+    let list = uet(&[&["list", "--id", "ack/mark"], &without[..]].concat()).out;
+    assert!(list.contains("skipped: the device does not claim 'ecn'"), "{list}");
+    let list = uet(&["list", "--id", "read/few-bytes", "--profile", "writes"]).out;
+    assert!(list.contains("skipped: the device does not claim 'read'"), "{list}");
 }
 
 #[test]
@@ -103,6 +154,15 @@ fn doctor_predicts_skips_and_no_failures_about_marks() {
     let device = format!(r#"exec:PYTHONPATH={folder} python3 -c "$(sed 's/, "ecn"//' {DEVICE})""#);
     let run = uet(&["doctor", "--dut", &device]);
     let said = "the device does not claim 'ecn'; rules about marks are skipped";
+    assert!(run.out.contains(said), "{}{}", run.out, run.err);
+}
+
+#[test]
+fn doctor_says_which_claim_shows_entropy_values() {
+    let folder = DEVICE.rsplit_once('/').unwrap().0;
+    let device = format!(r#"exec:PYTHONPATH={folder} python3 -c "$(sed 's/, "entropy"//' {DEVICE})""#);
+    let run = uet(&["doctor", "--dut", &device]);
+    let said = "entropy values are not seen; if the source ports of the device tell them, claim 'entropy'";
     assert!(run.out.contains(said), "{}{}", run.out, run.err);
 }
 
