@@ -23,6 +23,8 @@ const POINTS: usize = 2_000;
 /// The sums of a direction, of a pair of addresses, or of a capture.
 #[derive(Clone, Debug, Default)]
 pub struct Sums {
+    /// Number of all packets: requests, replies and control packets.
+    pub packets: u64,
     /// Number of requests, with retransmissions.
     pub requests: u64,
     /// Bytes of all packets on the wire, replies included.
@@ -72,6 +74,7 @@ impl Sums {
 
     /// Adds a packet, whatever it is.
     fn passed(&mut self, one: &One) {
+        self.packets += 1;
         self.bytes += one.bytes;
         self.trimmed += u64::from(one.trimmed);
         self.marked += u64::from(one.marked);

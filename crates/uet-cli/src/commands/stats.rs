@@ -21,8 +21,9 @@ use uet_wire::Start;
 
 /// Measure the contexts of a capture, or on an interface
 ///
-/// A row for each direction of a context, and for each pair of addresses: requests, bytes on the wire, goodput,
-/// retransmissions, NACKs and response times. A response time lasts from a request to the ACK that acknowledges it.
+/// A row for each direction of a context, and for each pair of addresses: packets, requests, bytes on the wire,
+/// goodput, retransmissions, NACKs and response times. The packets are the requests, the replies to them, and the
+/// control packets of their sender. A response time lasts from a request to the ACK that acknowledges it.
 /// Bytes are those on the wire, also if the capture cut packets off. `dup` counts the retransmissions without `retx`:
 /// the capture has the packet twice, or the network duplicated it. CSV and JSON have the NACKs of a context by code.
 /// The first 16 directions also have window, credit,
@@ -61,7 +62,7 @@ pub(super) struct Stats {
 enum StatsFormat {
     /// Readable text
     Text,
-    /// A line for each direction of a context
+    /// A line for each direction of a context, then for each pair of addresses, whose `context` is empty
     Csv,
     /// One JSON object
     Json,
@@ -157,13 +158,15 @@ impl Watch for Reader {
 }
 
 /// The columns with numbers.
-const COLUMNS: [&str; 9] = ["requests", "bytes", "goodput", "retx", "dup", "NACKs", "p50", "p99", "max"];
+const COLUMNS: [&str; 10] =
+    ["packets", "requests", "bytes", "goodput", "retx", "dup", "NACKs", "p50", "p99", "max"];
 
 fn cells(sums: &Sums) -> [String; COLUMNS.len()] {
     let time = |share: f64| {
         shown(sums.response_at(share).map(|nanos| Time(core::time::Duration::from_nanos(nanos))))
     };
     [
+        sums.packets.to_string(),
         sums.requests.to_string(),
         Bytes(sums.bytes as f64).to_string(),
         shown(sums.goodput().filter(|_| sums.payload > 0).map(PerSecond)),
@@ -238,34 +241,41 @@ fn csv(out: &mut impl Write, stats: &Measured) -> io::Result<()> {
         out,
         "context,src,dst,pdcid,mode,requests,bytes,payload_bytes,goodput_bps,retransmissions,acks,nacks,\
          nack_codes,trimmed,marked,response_p50_ns,response_p90_ns,response_p99_ns,response_max_ns,first_ns,last_ns,\
-         duplicates"
+         duplicates,packets"
     )?;
-    let number = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
     for flow in stats.flows() {
         let Flow { context, ends: (src, dst), sums, .. } = flow;
         let pdcid = number(flow.pdcid.map(|pdcid| pdcid.0.into()));
-        let codes: Vec<String> =
-            sums.nacks.iter().map(|(code, count)| format!("{}:{count}", nack_name(*code))).collect();
-        let goodput = number(sums.goodput().map(|rate| rate as u64));
-        let times = [0.5, 0.9, 0.99, 1.0].map(|share| number(sums.response_at(share))).join(",");
-        let [first, last] = sums.times.map_or([None; 2], |times| times.map(Some)).map(number);
-        writeln!(
-            out,
-            "{context},{src},{dst},{pdcid},{},{},{},{},{goodput},{},{},{},{},{},{},{times},{first},{last},{}",
-            mode(flow),
-            sums.requests,
-            sums.bytes,
-            sums.payload,
-            sums.retransmissions,
-            sums.acks,
-            sums.nacks.values().sum::<u64>(),
-            codes.join(" "),
-            sums.trimmed,
-            sums.marked,
-            sums.duplicates
-        )?;
+        writeln!(out, "{context},{src},{dst},{pdcid},{},{}", mode(flow), csv_cells(sums))?;
     }
-    Ok(())
+    stats.pairs().try_for_each(|((src, dst), sums)| writeln!(out, ",{src},{dst},,,{}", csv_cells(sums)))
+}
+
+fn number(value: Option<u64>) -> String {
+    value.map_or(String::new(), |value| value.to_string())
+}
+
+/// Returns the cells of a line from `requests` on.
+fn csv_cells(sums: &Sums) -> String {
+    let codes: Vec<String> =
+        sums.nacks.iter().map(|(code, count)| format!("{}:{count}", nack_name(*code))).collect();
+    let goodput = number(sums.goodput().map(|rate| rate as u64));
+    let times = [0.5, 0.9, 0.99, 1.0].map(|share| number(sums.response_at(share))).join(",");
+    let [first, last] = sums.times.map_or([None; 2], |times| times.map(Some)).map(number);
+    format!(
+        "{},{},{},{goodput},{},{},{},{},{},{},{times},{first},{last},{},{}",
+        sums.requests,
+        sums.bytes,
+        sums.payload,
+        sums.retransmissions,
+        sums.acks,
+        sums.nacks.values().sum::<u64>(),
+        codes.join(" "),
+        sums.trimmed,
+        sums.marked,
+        sums.duplicates,
+        sums.packets
+    )
 }
 
 fn as_json(stats: &Measured) -> Value {
@@ -297,7 +307,8 @@ fn sums(sums: &Sums) -> Value {
         sums.nacks.iter().map(|(code, count)| (nack_name(*code), json!(count))).collect();
     let [p50, p90, p99, max] = [0.5, 0.9, 0.99, 1.0].map(|share| sums.response_at(share));
     json!({
-        "requests": sums.requests, "bytes": sums.bytes, "payload_bytes": sums.payload, "goodput_bps": sums.goodput(),
+        "packets": sums.packets, "requests": sums.requests, "bytes": sums.bytes, "payload_bytes": sums.payload,
+        "goodput_bps": sums.goodput(),
         "retransmissions": sums.retransmissions, "duplicates": sums.duplicates, "acks": sums.acks,
         "nacks": nacks, "trimmed": sums.trimmed, "marked": sums.marked,
         "response_ns": {"p50": p50, "p90": p90, "p99": p99, "max": max},

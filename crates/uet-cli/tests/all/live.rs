@@ -265,6 +265,30 @@ fn judges_live_traffic(more: &[&str]) {
 
 #[test]
 #[ignore = "makes network namespaces: ./test live"]
+fn live_traffic_is_measured() {
+    let cable = Cable::new();
+    let _nic = cable.emulate(V4[0], &[]);
+    let mut stats = cable.near.command(UET);
+    stats.args(["stats", "--interface", "near", "--format", "json"]);
+    let mut stats = stats.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    let mut said = BufReader::new(stats.stderr.take().unwrap());
+    said.read_line(&mut line).unwrap();
+    assert!(line.contains("listening to near"), "{line}");
+    let (code, ..) = cable.suite(V4[1], &["--id", "write/several-packets"]);
+    assert_eq!(code, Some(0));
+    Command::new("kill").args(["-INT", &stats.id().to_string()]).status().unwrap();
+    let measured: Value = serde_json::from_reader(stats.stdout.take().unwrap()).unwrap();
+    assert_eq!(stats.wait().unwrap().code(), Some(0));
+    let to_the_nic = |pair: &&Value| pair["dst"] == V4[0];
+    let pair = measured["pairs"].as_array().unwrap().iter().find(to_the_nic).expect("writes to the NIC");
+    let [packets, requests, acks] =
+        ["packets", "requests", "acks"].map(|key| pair["sums"][key].as_u64().unwrap());
+    assert!(requests > 1 && acks > 0 && packets >= requests + acks, "{pair}");
+}
+
+#[test]
+#[ignore = "makes network namespaces: ./test live"]
 fn a_conversation_is_played_again_over_frames() {
     let cable = Cable::new();
     let _nic = cable.emulate(V4[0], &["--encapsulation", "native"]);

@@ -89,13 +89,33 @@ fn csv_series_and_plots_are_written() {
     let plots = format!("{series}-plots");
     let run = uet(&["stats", "--format", "csv", "--series", &series, "--plots", &plots, &learn("loss")]);
     assert_eq!((run.code, run.err.as_str()), (0, ""));
-    let [head, row]: [&str; 2] = run.out.lines().collect::<Vec<_>>().try_into().unwrap();
-    assert_eq!(head.split(',').count(), row.split(',').count());
-    assert!(row.starts_with("1,10.2.0.1,10.2.0.2,8208,RUD,14,"), "{row}");
+    let [head, row, pair]: [&str; 3] = run.out.lines().collect::<Vec<_>>().try_into().unwrap();
+    let columns = head.split(',').count();
+    assert_eq!((columns, columns), (row.split(',').count(), pair.split(',').count()));
+    let numbers = row.strip_prefix("1,10.2.0.1,10.2.0.2,8208,RUD,").expect(row);
+    assert!(numbers.starts_with("14,"), "{row}");
+    assert!(head.ends_with(",packets") && numbers.ends_with(",26"), "14 requests and 12 ACKs: {row}");
+    assert_eq!(pair.strip_prefix(",10.2.0.1,10.2.0.2,,,"), Some(numbers), "the pair has one context");
     let series = std::fs::read_to_string(series).unwrap();
     assert!(series.lines().any(|line| line.ends_with(",window_psns,1024")), "{series}");
     let window = std::fs::read_to_string(format!("{plots}/window.svg")).unwrap();
     assert!(window.starts_with("<svg"), "{window}");
+}
+
+/// In each context of the capture, one CLOSE_COMMAND follows; in the first, a CLOSE_REQUEST comes the other way.
+#[test]
+fn control_packets_count_as_packets_of_their_sender() {
+    let stats = measured("close");
+    let counts = |sums: &Value| ["packets", "requests", "acks"].map(|key| sums[key].as_u64().unwrap());
+    assert_eq!(counts(&stats["total"]), [10, 2, 5]);
+    for flow in stats["flows"].as_array().unwrap() {
+        assert_eq!(counts(&flow["sums"]), [4, 1, 2], "{flow}");
+    }
+    let pairs = stats["pairs"].as_array().unwrap().iter().map(|pair| counts(&pair["sums"])[0]);
+    assert_eq!(pairs.collect::<Vec<_>>(), [4, 6]);
+    let text = uet(&["stats", &learn("close")]).out;
+    let row = text.lines().nth(1).unwrap();
+    assert!(row.starts_with("1 10.5.0.1 > 10.5.0.2 RUD        4         1  382 B  "), "{text}");
 }
 
 #[test]
