@@ -1,10 +1,11 @@
-//! Hints about senders whose last four bytes are a CRC that the settings do not expect.
+//! Hints about senders whose packets end with a CRC that the settings do not expect, or lack the expected one.
 
 use super::complain;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use uet_packet_io::json::Decoded;
-use uet_wire::{Content, TrailerKind, crc};
+use uet_packet_io::json::{Decoded, Record};
+use uet_wire::catalogue::WIRE_CRC_001;
+use uet_wire::{Content, Options, Start, TrailerKind, crc};
 
 /// Number of packets of a sender that are examined. A sender appends the same trailer to all of them.
 const EXAMINED: u8 = 8;
@@ -22,11 +23,31 @@ enum Unexpected {
     Reversed,
     /// A right CRC, but `--trailer` names no CRC.
     OtherTrailer,
+    /// No CRC, although `--trailer` names one.
+    NoTrailer,
+}
+
+/// The examined packets of a sender.
+#[derive(Debug, Default)]
+struct Sender {
+    examined: u8,
+    found: Option<Unexpected>,
+    /// Number of packets that are right without a trailer.
+    right_without: u8,
+    /// True if the lengths in some packet are wrong with a trailer. A CRC with a wrong value changes no length.
+    is_short: bool,
+}
+
+impl Sender {
+    fn unexpected(&self) -> Option<Unexpected> {
+        let has_none = self.is_short && self.right_without == self.examined;
+        self.found.or_else(|| has_none.then_some(Unexpected::NoTrailer))
+    }
 }
 
 /// The examined senders.
 #[derive(Debug, Default)]
-pub(super) struct TrailerHints(BTreeMap<IpAddr, (u8, Option<Unexpected>)>);
+pub(super) struct TrailerHints(BTreeMap<IpAddr, Sender>);
 
 impl TrailerHints {
     pub(super) fn packet(&mut self, decoded: &Decoded<'_>) {
@@ -37,16 +58,23 @@ impl TrailerHints {
         if self.0.len() >= SENDERS && !self.0.contains_key(&ip.src()) {
             return;
         }
-        let (examined, found) = self.0.entry(ip.src()).or_default();
-        if *examined < EXAMINED && found.is_none() {
-            *examined += 1;
-            *found = unexpected(packet.ip_packet, decoded.view().trailer);
+        let sender = self.0.entry(ip.src()).or_default();
+        if sender.examined < EXAMINED && sender.found.is_none() {
+            sender.examined += 1;
+            let trailer = decoded.view().trailer;
+            sender.found = unexpected(packet.ip_packet, trailer);
+            if trailer == TrailerKind::Crc {
+                let of_crc = |id: &str| id == WIRE_CRC_001.id;
+                sender.is_short |= decoded.error().is_some()
+                    || decoded.findings.iter().any(|finding| !of_crc(finding.requirement.id));
+                sender.right_without += u8::from(is_right_without(packet.ip_packet, decoded));
+            }
         }
     }
 
     /// Prints a line for each sender on standard error.
     pub(super) fn complain(&self) {
-        let found = || self.0.iter().filter_map(|(sender, (_, found))| Some((sender, (*found)?)));
+        let found = || self.0.iter().filter_map(|(address, sender)| Some((address, sender.unexpected()?)));
         for (sender, found) in found().take(SHOWN) {
             match found {
                 Unexpected::Reversed => complain(format_args!(
@@ -55,13 +83,24 @@ impl TrailerHints {
                 Unexpected::OtherTrailer => complain(format_args!(
                     "{sender} appends a right CRC-32C that --trailer does not name: try --trailer crc"
                 )),
+                Unexpected::NoTrailer => complain(format_args!(
+                    "{sender} appends no CRC, but --trailer names one: try --trailer none"
+                )),
             }
         }
         match found().count().saturating_sub(SHOWN) {
             0 => {}
-            more => complain(format_args!("{more} more senders append a CRC that was not expected")),
+            more => complain(format_args!("{more} more senders have another trailer than expected")),
         }
     }
+}
+
+/// Returns whether a packet breaks no requirement if it has no trailer.
+fn is_right_without(ip_packet: &[u8], decoded: &Decoded<'_>) -> bool {
+    let record = Record { start: Start::Ip, bytes: ip_packet, wire: ip_packet.len(), ..Record::default() };
+    let options = Options::DEFAULT.trailer(TrailerKind::None).spec(decoded.spec);
+    let without = Decoded::new(record, &options, false);
+    without.error().is_none() && without.findings.is_empty()
 }
 
 fn unexpected(ip_packet: &[u8], trailer: TrailerKind) -> Option<Unexpected> {

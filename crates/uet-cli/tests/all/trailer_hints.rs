@@ -62,3 +62,15 @@ fn wrong_crcs_and_cut_packets_give_no_hint() {
         assert_eq!(uet(&["check", "--trailer", trailer, &path]).err, "", "{trailer}");
     }
 }
+
+#[test]
+fn missing_crc_is_reported() {
+    let learn = concat!(env!("CARGO_MANIFEST_DIR"), "/../../corpora/captures/learn/write.pcapng");
+    let hint =
+        |sender| format!("uet: {sender} appends no CRC, but --trailer names one: try --trailer none\n");
+    let both = hint("10.1.0.1") + &hint("10.1.0.2");
+    for command in ["check", "decode"] {
+        assert_eq!(uet(&[command, "--trailer", "crc", learn]).err, both, "{command}");
+        assert_eq!(uet(&[command, "--trailer", "none", learn]).err, "");
+    }
+}
