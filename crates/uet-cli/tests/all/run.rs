@@ -241,6 +241,37 @@ fn each_failure_has_its_packets_in_a_file() {
     assert_eq!(result["rules"][0]["failing"], serde_json::json!([]));
 }
 
+/// docs/ci.md promises it.
+#[test]
+fn unchanged_device_has_nothing_new_with_another_seed_shard_or_selection() {
+    let device = ["run", "--fault", "ignores-ar", "--max-instances", "200"];
+    let all = ["--group", "ack", "--group", "ack-request", "--group", "write"];
+    let baseline = common::file("unchanged.json", b"");
+    assert_eq!(uet(&[&device[..], &all, &["--json", &baseline]].concat()).code, 1);
+    let again = |more: &[&str]| uet(&[&device[..], more, &["--baseline", &baseline]].concat());
+    let mut runs = vec![again(&["--group", "ack"])];
+    for more in [["--seed", "2"], ["--seed", "3"], ["--shard", "1/4"], ["--shard", "2/4"]] {
+        runs.push(again(&[&all[..], &more].concat()));
+    }
+    for run in runs {
+        assert_eq!(run.code, 0, "{}{}", run.out, run.err);
+        assert!(run.out.contains("\nknown: ") && !run.out.contains("\nnew: "), "{}", run.out);
+    }
+}
+
+#[test]
+fn failures_of_instances_that_the_baseline_did_not_play_are_listed_and_do_not_count() {
+    let (rule, fault) = ("arithmetic/integers", ["run", "--fault", "compares-unsigned"]);
+    let baseline = common::file("some-instances.json", b"");
+    let unsigned = format!("{rule}[operation=sum,datatype=uint64,mode=rud]");
+    assert_eq!(uet(&[&fault[..], &["--id", &unsigned, "--json", &baseline]].concat()).code, 0);
+    let more = ["--id", rule, "--max-instances", "1000", "--baseline", &baseline];
+    let run = uet(&[&fault[..], &more].concat());
+    assert_eq!(run.code, 0, "{}{}", run.out, run.err);
+    assert!(run.out.contains(&format!("\nnot in the baseline: {rule}\n")), "{}", run.out);
+    assert!(run.out.contains("nothing that the baseline played is worse"), "{}", run.out);
+}
+
 #[test]
 fn only_regressions_from_the_baseline_count() {
     let failed = json(&LOSING).to_string();
