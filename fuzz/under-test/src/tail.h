@@ -43,6 +43,13 @@ static inline void uet_says(struct uet_view *view, enum uet_field field, uint64_
     view->value[field].low = value;
 }
 
+/* Says that the parser reads only the fields that `uet_says` names from here on. Call it first. */
+static inline void uet_reports_only(struct uet_view *view)
+{
+    for (int field = 0; field < UET_FIELDS; field++)
+        view->state[field] = UET_NOT_REPORTED;
+}
+
 #ifdef __cplusplus
 }
 #endif
