@@ -27,9 +27,10 @@ async function start() {
   source = URL.createObjectURL(new Blob([find("worker").textContent], { type: "text/javascript" }));
 }
 
-/// Runs a command in a worker of its own. `lines` receives its lines while it runs. Ends an earlier run of this command,
+/// Runs a command in a worker of its own, once the program is there. `lines` receives its lines while it runs. Ends an earlier run of this command,
 /// whose promise then stays open.
-function run(args, input, lines) {
+async function run(args, input, lines) {
+  await started;
   workers.get(args[0])?.terminate();
   const worker = new Worker(source);
   workers.set(args[0], worker);
@@ -416,9 +417,11 @@ function listen() {
   document.querySelectorAll("#tabs button").forEach((button) => (button.onclick = () => show(button.dataset.tab)));
 }
 
+const started = start();
 listen();
-start().then(forms).then(() => {
-  find("status").textContent = "ready";
+started.then(forms).then(() => {
+  // A file may have been opened before.
+  if (state.input === null) find("status").textContent = "ready";
 }, (error) => {
   find("status").textContent = `this browser cannot run it: ${error.message}`;
 });
