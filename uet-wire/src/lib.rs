@@ -6,7 +6,7 @@
 //!
 //! ```toml
 //! [dependencies]
-//! uet-wire = "0.1"
+//! uet-wire = { path = "../uet/uet-wire" }
 //! ```
 //!
 //! A UET packet usually travels in UDP. Its headers come in this order:

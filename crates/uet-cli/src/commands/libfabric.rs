@@ -17,8 +17,10 @@ const INSTALLED: &str = "libuet-fi.so";
 /// Install the libfabric provider, or list its variables
 ///
 /// The provider lets unmodified applications, such as Open MPI, run over UET. docs/applications.md shows how.
-/// Build it with `cargo build --release -p uet-libfabric`. Then --install copies it to the name that libfabric loads, and
-/// prints the environment to set. Without --install, lists the variables FI_UET_* that configure it, one per line.
+/// Build it with `cargo build --release -p uet-libfabric`. Then --install copies it to the name that libfabric loads,
+/// and prints the environment to set. An installed `uet` is in another folder than the library: add
+/// `--library target/release/libuet_fi.so`. Without --install, lists the variables FI_UET_* that configure it, one
+/// per line.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet libfabric                    list the variables
@@ -57,7 +59,8 @@ fn beside_this_program() -> io::Result<PathBuf> {
         return Ok(library);
     }
     let message = format!(
-        "{} does not exist; build it with `cargo build --release -p uet-libfabric`, or name it with --library",
+        "{} does not exist; build it with `cargo build --release -p uet-libfabric`, then \
+         `uet libfabric --install DIR --library target/release/libuet_fi.so`",
         library.display()
     );
     Err(io::Error::new(io::ErrorKind::NotFound, message))

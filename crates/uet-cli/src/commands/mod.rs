@@ -174,7 +174,7 @@ impl Outcome {
 
 /// Runs the program with the arguments of the process.
 pub fn main() -> ExitCode {
-    let cli = Cli::try_parse().unwrap_or_else(|error| usage(&error));
+    let cli = Cli::try_parse().unwrap_or_else(|error| usage(&suggested(error)));
     let ended = match cli.command {
         Command::Decode(command) => command.run(),
         Command::Check(command) => command.run(),
@@ -222,6 +222,25 @@ pub fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// Adds the commands that the user may have meant. clap finds none for two swapped letters of a short word.
+fn suggested(mut error: clap::Error) -> clap::Error {
+    use clap::error::{ContextKind, ContextValue};
+
+    let word = match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(word)) if error.get(ContextKind::SuggestedSubcommand).is_none() => {
+            word.clone()
+        }
+        _ => return error,
+    };
+    let cli = <Cli as clap::CommandFactory>::command();
+    let meant = near::near(&word, cli.get_subcommands().map(clap::Command::get_name));
+    if !meant.is_empty() {
+        let meant = meant.into_iter().map(str::to_owned).collect();
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(meant));
+    }
+    error
 }
 
 /// Prints help, the version or a usage error, and ends the program. An argument that could harm a terminal is escaped.

@@ -69,6 +69,14 @@ fn name(word: &str) -> Result<Vec<Item>, String> {
     if !found.is_empty() {
         return Ok(found);
     }
+    let digits = word.strip_prefix("0x").unwrap_or(word);
+    if digits.chars().all(|digit| digit.is_ascii_hexdigit())
+        && digits.starts_with(|c: char| c.is_ascii_digit())
+    {
+        return Err(format!(
+            "{word} is a code point of many registries; name its registry too: uet explain nack {word}"
+        ));
+    }
     let known = all().iter().flat_map(|item| [item.id.as_str(), item.name.as_str()]);
     let meant = near(word, known);
     // A term without an entry, such as BDP, may be in the explanations of others.

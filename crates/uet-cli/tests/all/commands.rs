@@ -127,6 +127,8 @@ fn bad_arguments_suggest_a_correction() {
         (&["fuzz", "--cases", "0"], "0 is not in 1.."),
         (&["site", "/dev/null/x"], "/dev/null/x: "),
         (&["encode", "--format", "pcapng", "--from", "uet"], "use --from eth or --from ip"),
+        (&["rnu"], "'run'"),
+        (&["explain", "0x0f"], "name its registry too: uet explain nack 0x0f"),
     ] {
         let run = uet(arguments);
         assert_eq!((run.code, run.out.as_str()), (2, ""), "{arguments:?}");
@@ -203,6 +205,7 @@ fn explain_answers() {
         (&["WIRE-SES-003"], "som and eom are 1"),
         (&["wire-ses-003"], "must"),
         (&["WIRE-SES-003"], "cannot place a second packet"),
+        (&["SES-PLACE-001"], "`uet run --id SES-PLACE-001 --dut ...` shows the packets"),
         (&["CACK_PSN"], "cumulative acknowledgment PSN"),
         (&["SACK"], "selective acknowledgment"),
         (&["pdc"], "packet delivery context"),
@@ -262,4 +265,20 @@ fn completions_and_manual_pages_are_made() {
     assert!(page.starts_with(".ie") || page.contains(".TH"), "{page}");
     assert!(page.contains("Examples"));
     assert_eq!(uet(&["man", &file("no-directory", b"")]).code, 2);
+}
+
+/// As after `cargo install`, which does not build the provider.
+#[cfg(target_os = "linux")]
+#[test]
+fn installed_program_says_how_to_install_the_provider() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("installed-alone");
+    std::fs::create_dir_all(&folder).unwrap();
+    let program = folder.join("uet");
+    let _ = std::fs::remove_file(&program);
+    std::fs::hard_link(env!("CARGO_BIN_EXE_uet"), &program).unwrap();
+    let run = std::process::Command::new(&program).args(["libfabric", "--install", "x"]).output().unwrap();
+    assert_eq!(run.status.code(), Some(2));
+    let said = String::from_utf8(run.stderr).unwrap();
+    let advice = "cargo build --release -p uet-libfabric`, then `uet libfabric --install DIR --library target/release/libuet_fi.so`";
+    assert!(said.contains(advice), "{said}");
 }
