@@ -332,6 +332,30 @@ impl Layout {
         self.places().filter(|place| place.row.kind != Kind::Reserved)
     }
 
+    /// Returns the rows that divide the bits of a header among themselves: all [`places`](Self::places) except those
+    /// with [parts](Self::has_parts), such as `pds.flags`. In every header, those that [exist](Place::exists) contain
+    /// each bit once.
+    ///
+    /// ```
+    /// use uet_wire::pds::Ack;
+    ///
+    /// let tiles = Ack::LAYOUT.tiles().map(|place| Ack::LAYOUT.key(&place).to_string());
+    /// assert_eq!(tiles.skip(1).take(3).collect::<Vec<_>>(), ["pds.next_hdr", "ack@9:1", "pds.flags.m"]);
+    /// ```
+    pub fn tiles(&'static self) -> impl Iterator<Item = Place> + Clone {
+        self.places().filter(|place| !self.has_parts(place))
+    }
+
+    /// Returns true if other rows divide the bits of this row: `pds.flags` has `pds.flags.syn`, or only reserved bits.
+    pub fn has_parts(&'static self, place: &Place) -> bool {
+        let is_part = |other: &Place| {
+            let is_smaller = other.row.width() < place.row.width() || place.row.kind != other.row.kind;
+            place.lo() <= other.lo() && other.hi() <= place.hi() && is_smaller
+        };
+        let is_whole = place.row.when.is_none() && place.row.kind != Kind::Reserved;
+        is_whole && self.places.iter().any(is_part)
+    }
+
     /// Returns the first place with this field name.
     pub fn field(&'static self, name: &str) -> Option<Place> {
         self.places.iter().find(|place| place.row.name == name && place.row.kind != Kind::Reserved).copied()
@@ -516,6 +540,18 @@ mod tests {
         let has_last = |header: &[u8]| OUTER.present(header).any(|(place, _)| place.row.name == "t.last");
         assert!(has_last(&[0, 0, 0, 0, 0, 0x80, 0, 0]));
         assert!(!has_last(&[0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 0xff, 0xff]));
+    }
+
+    #[test]
+    fn tiles_contain_each_bit_once() {
+        for (layout, byte) in ALL.iter().flat_map(|layout| (0..=u8::MAX).map(move |byte| (layout, byte))) {
+            let header = [byte; 64];
+            let existing = || layout.tiles().filter(|place| place.exists(&header));
+            for bit in 0..layout.bytes * 8 {
+                let here = existing().filter(|place| (place.lo()..place.hi()).contains(&bit));
+                assert_eq!(here.count(), 1, "bit {bit} of {} with bytes {byte:#x}", layout.name);
+            }
+        }
     }
 
     #[test]

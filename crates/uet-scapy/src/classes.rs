@@ -73,15 +73,7 @@ fn comment(place: &Place) -> String {
 /// Returns the rows that divide the bits among themselves, each with its name in Python.
 fn names(layout: &'static Layout) -> Vec<(Place, String)> {
     let mut names: Vec<(Place, String)> = Vec::new();
-    // A group of flags: later rows name its parts.
-    let group = |index: usize, place: &Place| {
-        let inside = |other: Place| place.lo() <= other.lo() && other.hi() <= place.hi();
-        place.row.when.is_none() && layout.places().skip(index + 1).any(inside)
-    };
-    for (index, place) in layout.places().enumerate() {
-        if group(index, &place) {
-            continue;
-        }
+    for place in layout.tiles() {
         let mut name = match place.row.name.rsplit_once('.') {
             _ if place.row.kind == Kind::Reserved => format!("reserved_{}", place.lo()),
             Some((group, tail)) if TAKEN.contains(&tail) => format!("{}_{tail}", group.replace('.', "_")),
