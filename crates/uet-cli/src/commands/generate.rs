@@ -10,9 +10,10 @@ use uet_wire::{Spec, Version};
 /// Write the headers and code points of UET for another language
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  uet generate --language c -o uet.h    then, in C: #include \"uet.h\"
+  uet generate --language c -o uet.h                    then, in C: #include \"uet.h\"
+  uet generate --language kaitai -o uet.ksy             for the compiler of Kaitai Struct
 
-docs/languages.md shows how to use the file.")]
+docs/languages.md shows how to use the files.")]
 pub(super) struct Generate {
     /// Language of the file
     #[arg(long, value_enum)]

@@ -1,13 +1,11 @@
 //! Generates a header file in C99: code points, lengths, and functions that read and write each field.
 
-use super::{fields, layouts, snake};
+use super::{HeaderField, fields, layouts, pds_headers, point_name, points, ses_headers, snake};
 use std::fmt::Write;
 use uet_wire::Spec;
-use uet_wire::layout::{Kind, Layout, Place, Values, When};
+use uet_wire::layout::{Kind, Layout, Place};
 use uet_wire::outer::{IP_PROTO, UDP_PORT};
-use uet_wire::pds::Pds;
 use uet_wire::registry;
-use uet_wire::ses::Ses;
 
 /// Returns the whole file.
 pub(super) fn header(spec: &'static Spec) -> String {
@@ -16,8 +14,8 @@ pub(super) fn header(spec: &'static Spec) -> String {
     for registry in registry::ALL {
         let _ = writeln!(out, "\n/* {} */\nenum uet_{} {{", registry.title, snake(registry));
         let upper = snake(registry).to_uppercase();
-        for entry in (0..=u8::MAX).filter_map(|code| spec.entry(registry, code)) {
-            let name = entry.name.trim_start_matches("UET_");
+        for entry in points(spec, registry) {
+            let name = point_name(entry);
             let comment = if entry.doc.is_empty() { String::new() } else { format!(" /* {} */", entry.doc) };
             let _ = writeln!(out, "    UET_{upper}_{name} = {},{comment}", entry.code);
         }
@@ -26,18 +24,8 @@ pub(super) fn header(spec: &'static Spec) -> String {
     for layout in layouts(spec) {
         one(&mut out, layout);
     }
-    lengths(
-        &mut out,
-        "pds_bytes",
-        "pds.type",
-        Pds::TABLE.iter().map(|(kinds, layout)| (kinds.iter().map(|kind| kind.code()).collect(), *layout)),
-    );
-    lengths(
-        &mut out,
-        "ses_bytes",
-        "pds.next_hdr",
-        Ses::TABLE.iter().map(|(kinds, layout)| (kinds.iter().map(|kind| kind.code()).collect(), *layout)),
-    );
+    lengths(&mut out, "pds_bytes", "pds.type", pds_headers(spec));
+    lengths(&mut out, "ses_bytes", "pds.next_hdr", ses_headers(spec));
     out.push_str("\n#endif\n");
     out
 }
@@ -46,12 +34,11 @@ pub(super) fn header(spec: &'static Spec) -> String {
 fn one(out: &mut String, layout: &'static Layout) {
     let (name, upper) = (layout.name, layout.name.to_uppercase());
     let _ = writeln!(out, "\n/* {} */\n#define UET_{upper}_BYTES {}", layout.title, layout.bytes);
-    for (field, places) in fields(layout) {
+    for HeaderField { name: field, places } in fields(layout, &[]) {
         let row = places[0].row;
         let about = if row.doc.is_empty() { String::new() } else { format!(": {}", row.doc) };
         let _ = writeln!(out, "\n/* {}, {} bits{about} */", row.name, row.width());
-        let conditions: Vec<String> =
-            places.iter().filter_map(|place| condition(layout, place.row.when)).collect();
+        let conditions: Vec<String> = places.iter().filter_map(|place| condition(layout, place)).collect();
         let mut check = String::new();
         if conditions.len() == places.len() {
             let body = format!("    return {};\n", conditions.join(" || "));
@@ -94,21 +81,17 @@ fn each(places: &[Place], conditions: &[String], statements: impl Fn(&Place) -> 
 }
 
 /// Returns the condition of a row in C; `None` if the row always exists.
-fn condition(layout: &'static Layout, when: Option<When>) -> Option<String> {
-    let when = when?;
-    let deciding = layout.field(when.name)?;
+fn condition(layout: &'static Layout, place: &Place) -> Option<String> {
+    let condition = super::condition(layout, place)?;
+    let deciding = condition.deciding;
     let value = load((deciding.lo(), deciding.hi()), false, "uint8_t");
-    let width = deciding.row.width();
-    let only = |values: Values| {
-        let mut values = values.iter(width);
-        values.next().filter(|_| values.next().is_none())
-    };
-    Some(match (only(when.values), only(when.values.not())) {
-        (Some(one), _) => format!("{value} == {one}"),
-        (_, Some(one)) => format!("{value} != {one}"),
-        _ => {
-            let mask = when.values.iter(width).fold(0u64, |mask, value| mask | 1 << value);
-            format!("({mask:#x}ull >> {value} & 1) != 0")
+    let sign = if condition.is_negated { "!=" } else { "==" };
+    Some(match condition.values.as_slice() {
+        [one] => format!("{value} {sign} {one}"),
+        values => {
+            let mask = values.iter().fold(0u64, |mask, value| mask | 1 << value);
+            let sign = if condition.is_negated { "==" } else { "!=" };
+            format!("({mask:#x}ull >> {value} & 1) {sign} 0")
         }
     })
 }
@@ -183,15 +166,10 @@ fn store((lo, hi): (usize, usize)) -> String {
 }
 
 /// Writes a function that returns the length of the header of each code point.
-fn lengths(
-    out: &mut String,
-    name: &str,
-    field: &str,
-    headers: impl Iterator<Item = (Vec<u8>, &'static Layout)>,
-) {
+fn lengths(out: &mut String, name: &str, field: &str, headers: Vec<(Vec<u8>, &'static Layout)>) {
     let _ = writeln!(out, "\n/* The length of the header that {field} announces; 0 for other code points */");
     let _ = writeln!(out, "static inline unsigned uet_{name}(uint8_t code)\n{{\n    switch (code) {{");
-    for (codes, layout) in headers.filter(|(codes, _)| !codes.is_empty()) {
+    for (codes, layout) in headers.into_iter().filter(|(codes, _)| !codes.is_empty()) {
         for code in codes {
             let _ = writeln!(out, "    case {code}:");
         }

@@ -10,7 +10,11 @@
 #ifndef UET_H
 #define UET_H
 
+#ifdef __KERNEL__
+#include <linux/types.h>
+#else
 #include <stdint.h>
+#endif
 
 #ifndef UET_CHECK
 #define UET_CHECK(condition) ((void)0)
