@@ -12,6 +12,7 @@ use uet_wire::{Spec, Version};
 #[command(after_help = "Examples:
   uet generate --language c -o uet.h                    then, in C: #include \"uet.h\"
   uet generate --language kaitai -o uet.ksy             for the compiler of Kaitai Struct
+  uet generate --language systemverilog -o uet_pkg.sv   then: import uet_pkg::*;
 
 docs/languages.md shows how to use the files.")]
 pub(super) struct Generate {

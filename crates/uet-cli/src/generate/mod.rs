@@ -6,6 +6,7 @@
 mod c;
 mod kaitai;
 mod slots;
+mod systemverilog;
 
 use uet_wire::Spec;
 use uet_wire::layout::{self, Kind, Layout, Place, Row};
@@ -20,6 +21,9 @@ pub(crate) enum Language {
     C,
     /// A description for Kaitai Struct, for parsers in Python, JavaScript, Java, C#, Go and others
     Kaitai,
+    /// A package in SystemVerilog, with packed structures
+    #[value(name = "systemverilog")]
+    SystemVerilog,
 }
 
 impl Language {
@@ -28,6 +32,7 @@ impl Language {
         match self {
             Language::C => c::header(spec),
             Language::Kaitai => kaitai::description(spec),
+            Language::SystemVerilog => systemverilog::package(spec),
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod c;
 mod kaitai;
+mod systemverilog;
 
 use serde_json::Value;
 use std::collections::BTreeMap;
