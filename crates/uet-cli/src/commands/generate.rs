@@ -13,6 +13,7 @@ use uet_wire::{Spec, Version};
   uet generate --language c -o uet.h                    then, in C: #include \"uet.h\"
   uet generate --language kaitai -o uet.ksy             for the compiler of Kaitai Struct
   uet generate --language systemverilog -o uet_pkg.sv   then: import uet_pkg::*;
+  uet generate --language p4 -o uet.p4                  then, in P4: #include \"uet.p4\"
 
 docs/languages.md shows how to use the files.")]
 pub(super) struct Generate {

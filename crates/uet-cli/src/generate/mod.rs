@@ -5,6 +5,7 @@
 
 mod c;
 mod kaitai;
+mod p4;
 mod slots;
 mod systemverilog;
 
@@ -24,6 +25,8 @@ pub(crate) enum Language {
     /// A package in SystemVerilog, with packed structures
     #[value(name = "systemverilog")]
     SystemVerilog,
+    /// Header types and a parser in P4-16
+    P4,
 }
 
 impl Language {
@@ -33,6 +36,7 @@ impl Language {
             Language::C => c::header(spec),
             Language::Kaitai => kaitai::description(spec),
             Language::SystemVerilog => systemverilog::package(spec),
+            Language::P4 => p4::program(spec),
         }
     }
 }

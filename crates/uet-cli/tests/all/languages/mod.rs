@@ -5,6 +5,7 @@
 
 mod c;
 mod kaitai;
+mod p4;
 mod systemverilog;
 
 use serde_json::Value;
