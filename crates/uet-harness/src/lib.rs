@@ -5,6 +5,7 @@
 //! | [`dut`] | devices for the conformance suite: embedded, on UDP, on raw Ethernet, started by a command |
 //! | [`fuzz`] | a fuzzer of endpoints that shrinks its findings |
 //! | `interop` | plays two implementations against each other |
+//! | [`switch`] | tests the network between endpoints |
 //! | [`replay`] | replays one side of a captured conversation to a device |
 //! | [`capture`] | writes the packets of a rule or finding to a pcapng file |
 //!
@@ -29,6 +30,7 @@ pub mod fuzz;
 pub mod interop;
 mod recording;
 pub mod replay;
+pub mod switch;
 
 /// The example of the README.
 #[cfg(doctest)]

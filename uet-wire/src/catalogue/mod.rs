@@ -49,9 +49,9 @@ impl Level {
     }
 }
 
-/// Returns the requirement with this identifier.
+/// Returns the requirement with this identifier, on an endpoint or on the network.
 pub fn find(id: &str) -> Option<&'static Requirement> {
-    ALL.iter().copied().find(|requirement| requirement.id == id)
+    ALL.iter().chain(NETWORK).copied().find(|requirement| requirement.id == id)
 }
 
 // A constant, the identifier, level, section, evidence, the page of `docs/`, the sentence without full stop.
@@ -74,6 +74,7 @@ macro_rules! catalogue {
 }
 
 mod cc;
+mod net;
 mod pds;
 mod rationale;
 mod rob;
@@ -82,6 +83,7 @@ mod tss;
 mod wire;
 
 pub use cc::*;
+pub use net::*;
 pub use pds::*;
 pub use rob::*;
 pub use ses::*;
@@ -97,7 +99,7 @@ const COUNT: usize = {
     count
 };
 
-/// All requirements, by area.
+/// All requirements on endpoints, by area.
 pub const ALL: &[&Requirement] = &{
     let mut all = [wire::ALL[0]; COUNT];
     let (mut area, mut count) = (0, 0);
@@ -118,10 +120,15 @@ mod tests {
 
     #[test]
     fn identifiers_are_well_formed_and_unique() {
-        for (index, requirement) in ALL.iter().enumerate() {
+        let all = || ALL.iter().chain(NETWORK);
+        for (index, requirement) in all().enumerate() {
             let mut parts = requirement.id.split('-');
             let (area, topic, number) = (parts.next().unwrap(), parts.next().unwrap(), parts.next().unwrap());
-            assert!(["WIRE", "PDS", "SES", "CC", "RCCC", "TSS", "ROB"].contains(&area), "{}", requirement.id);
+            assert!(
+                ["WIRE", "PDS", "SES", "CC", "RCCC", "TSS", "ROB", "NET"].contains(&area),
+                "{}",
+                requirement.id
+            );
             assert!(topic.bytes().all(|byte| byte.is_ascii_uppercase()), "{}", requirement.id);
             assert!(
                 number.len() == 3 && number.bytes().all(|byte| byte.is_ascii_digit()),
@@ -131,7 +138,7 @@ mod tests {
             assert_eq!(parts.next(), None);
             assert!(!requirement.sentence.ends_with('.'), "{}", requirement.id);
             assert!(requirement.evidence > 0, "{}", requirement.id);
-            assert!(ALL.iter().take(index).all(|before| before.id != requirement.id), "{}", requirement.id);
+            assert!(all().take(index).all(|before| before.id != requirement.id), "{}", requirement.id);
             assert_eq!(find(requirement.id), Some(*requirement));
         }
         assert_eq!(find("WIRE-NONE-999"), None);

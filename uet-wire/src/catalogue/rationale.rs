@@ -258,16 +258,30 @@ const REASONS: &[(&str, &str)] = &[
     ("ROB-RSVD", "A peer of a later version may set these bits, and must still be understood."),
     ("ROB-CRC", "Damaged bytes would reach memory, or end operations that have not happened."),
     ("ROB-FLOOD", "Anybody can send packets that open contexts, and must not stop those who work."),
+    ("NET-FWD", "An endpoint finds context, path and class in these bytes, and places the payload by them."),
+    ("NET-DUP", "An endpoint discards the copy, and its link carried it for nothing."),
+    ("NET-LOSS-001", "Each lost packet costs its sender a timeout, and looks like congestion."),
+    ("NET-LOSS-002", "A trimmed packet brings a NACK at once, a lost one only a timeout."),
+    ("NET-ORDER", "A target of ROD refuses what overtakes, and a source takes gaps on one path for losses."),
+    ("NET-SPRAY", "The fullest path limits a message that all of them carry."),
+    ("NET-ECN", "A source sets its rate by these marks: it slows down for nothing, or not when it has to."),
+    ("NET-TRIM-001", "The receiver of another class does not expect cut packets."),
+    ("NET-TRIM-002", "The receiver answers with the context and the PSN in these bytes."),
+    ("NET-TRIM-003", "Without this DSCP, a receiver takes the rest of a packet for all of it."),
+    ("NET-TRIM-004", "A receiver that expects the other length drops the packet as damaged."),
+    ("NET-TRIM-005", "Nobody repeats an acknowledgment, and no NACK answers a trimmed one."),
+    ("NET-TRIM-006", "Behind the data that waits, a trimmed packet tells its receiver too late."),
+    ("NET-PRIO", "A source that waits for these packets slows down, or sends again what has arrived."),
 ];
 
 #[cfg(test)]
 mod tests {
-    use super::super::ALL;
+    use super::super::{ALL, NETWORK};
     use super::*;
 
     #[test]
     fn every_requirement_has_a_reason_and_every_reason_a_requirement() {
-        for requirement in ALL {
+        for requirement in ALL.iter().chain(NETWORK) {
             assert!(requirement.rationale().ends_with('.'), "{}", requirement.id);
         }
         for (index, (key, reason)) in REASONS.iter().enumerate() {
@@ -275,7 +289,7 @@ mod tests {
                 requirement.id == *key
                     || requirement.id.rsplit_once('-').is_some_and(|(topic, _)| topic == *key)
             };
-            assert!(ALL.iter().any(|requirement| is_of(&requirement)), "{key}");
+            assert!(ALL.iter().chain(NETWORK).any(|requirement| is_of(&requirement)), "{key}");
             assert!(REASONS[..index].iter().all(|(before, _)| before != key), "{key}");
             assert!(reason.split(' ').count() <= 25, "{key}");
         }

@@ -42,6 +42,7 @@ mod simulate;
 mod site;
 pub mod statement;
 mod stats;
+mod switch;
 mod trailer_hints;
 mod wireshark;
 
@@ -92,6 +93,7 @@ const STYLES: Styles = Styles::styled()
   uet doctor --control 127.0.0.1:9000           checks if a device can be tested
   uet emulate                                   the built-in NIC, on UDP
   uet interop --device a=embedded --device b=embedded  two implementations, and who is to blame
+  uet switch                                    a switch: marks, trims and paths
   uet fuzz udp://127.0.0.1:4793                 tries to break a device
   uet simulate --pattern incast --senders 32    congestion control with many senders
 
@@ -135,6 +137,7 @@ enum Command {
     Proxy(proxy::Proxy),
     #[cfg(target_os = "linux")]
     Interop(interop::Interop),
+    Switch(switch::Switch),
     Completions(packaging::Completions),
     Man(packaging::Man),
 }
@@ -207,6 +210,7 @@ pub fn main() -> ExitCode {
         Command::Proxy(command) => command.run(),
         #[cfg(target_os = "linux")]
         Command::Interop(command) => command.run(),
+        Command::Switch(command) => command.run(),
         Command::Completions(command) => command.run(),
         Command::Man(command) => command.run(),
     };

@@ -25,7 +25,8 @@ pub fn all() -> &'static [Item] {
             items.extend(registry.entries.iter().map(|entry| Item::code_point(registry, entry)));
         }
         items.extend(layout::ALL.iter().map(|layout| Item::header(layout)));
-        items.extend(catalogue::ALL.iter().map(|requirement| Item::requirement(requirement)));
+        let requirements = catalogue::ALL.iter().chain(catalogue::NETWORK);
+        items.extend(requirements.map(|requirement| Item::requirement(requirement)));
         items.extend(RULES.iter().map(Item::rule));
         items.extend(PARAMETERS.iter().map(Item::parameter));
         items.extend(glossary().map(|(short, long, meaning)| Item::abbreviation(short, long, meaning)));

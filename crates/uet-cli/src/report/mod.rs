@@ -7,4 +7,5 @@ pub mod interop;
 pub mod json;
 pub mod junit;
 pub mod matrix;
+pub mod switch;
 pub mod text;

@@ -70,7 +70,7 @@ fn the_checklist_has_the_rows_of_catalogue_and_parameters() {
 #[test]
 fn the_requirements_are_those_of_the_catalogue() {
     let mut page = String::from(
-        "# Requirements\n\nGenerated from the catalogue of uet-wire and the rules of uet-conformance; `uet explain ID` describes \
+        "# Requirements\n\nGenerated from the catalogue of uet-wire and the rules of uet-conformance and `uet switch`; `uet explain ID` describes \
          one. By public evidence: we have had no access to the specification. A violation of a *must* loses, duplicates, \
          corrupts or misreads data, or makes a correct peer wait forever. A peer can tolerate a violation of a *should*. \
          A *may* is an option. Evidence counts independent public sources; 2 means at least two.\n\nIf you have the \
@@ -78,7 +78,7 @@ fn the_requirements_are_those_of_the_catalogue() {
     );
     let area = |id: &'static str| id.split('-').next().unwrap_or(id);
     let mut before = "";
-    for requirement in catalogue::ALL {
+    for requirement in catalogue::ALL.iter().chain(catalogue::NETWORK) {
         let Requirement { id, level, section, evidence, sentence, .. } = requirement;
         if area(id) != before {
             before = area(id);
@@ -92,6 +92,9 @@ fn the_requirements_are_those_of_the_catalogue() {
         let mut shown: Vec<String> = rules.iter().map(|rule| format!("`{rule}`")).collect();
         shown.extend(every_packet.then(|| "every packet".to_owned()));
         shown.extend(unseen.map(|reason| format!("none: {reason}")));
+        let of_networks =
+            uet_harness::switch::RULES.iter().filter(|rule| rule.requirements.contains(requirement));
+        shown.extend(of_networks.map(|rule| format!("`{}`", rule.id)));
         let (level, rules) = (level.name(), shown.join(" "));
         let _ = writeln!(page, "| {id} | {level} | {section} | {evidence} | {sentence} | {rules} |");
     }

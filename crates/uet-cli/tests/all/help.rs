@@ -18,7 +18,8 @@ use std::time::{Duration, Instant};
 const WELL_UNDER_WAY: Duration = Duration::from_secs(3);
 
 /// Examples that need other programs, other machines or an earlier finding.
-const ELSEWHERE: [&str; 6] = ["tcpdump", "afl-fuzz", "10.0.0.", "--again", "--interface", "raw:"];
+const ELSEWHERE: [&str; 7] =
+    ["tcpdump", "afl-fuzz", "10.0.0.", "--again", "--interface", "raw:", "--network raw"];
 
 fn commands() -> Vec<String> {
     let help = uet(&["--help"]).out;

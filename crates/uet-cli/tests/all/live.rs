@@ -2,6 +2,8 @@
 //! `./test live` runs this. It needs `unshare`, `nsenter` and `ip`, but no special privileges.
 #![cfg(target_os = "linux")]
 
+mod switch;
+
 use crate::common;
 
 use serde_json::{Value, json};

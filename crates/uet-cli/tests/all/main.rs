@@ -38,6 +38,7 @@ mod secured;
 mod show;
 mod simulate;
 mod stats;
+mod switch;
 mod tables;
 mod trailer_hints;
 mod wireshark;

@@ -6,6 +6,8 @@ pub mod driver;
 pub mod neighbor;
 #[cfg(target_os = "linux")]
 mod packet_socket;
+#[cfg(target_os = "linux")]
+pub mod port;
 #[cfg(all(target_os = "linux", feature = "live"))]
 pub mod promiscuous;
 #[cfg(target_os = "linux")]

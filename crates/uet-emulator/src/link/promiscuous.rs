@@ -30,7 +30,7 @@ impl Listener for Promiscuous {
                 let pcap::PacketHeader { ts, len, .. } = *frame.header;
                 let micros = ts.tv_usec.unsigned_abs();
                 let at = Duration::from_secs(ts.tv_sec.unsigned_abs()) + Duration::from_micros(micros);
-                Ok(Some(TappedFrame { at, wire: len as usize, bytes: frame.data }))
+                Ok(Some(TappedFrame { at, wire: len as usize, bytes: frame.data, is_outgoing: false }))
             }
             Err(pcap::Error::TimeoutExpired) => Ok(None),
             Err(error) => Err(io::Error::other(error)),

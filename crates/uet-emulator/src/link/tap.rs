@@ -84,15 +84,19 @@ pub struct TappedFrame<'a> {
     pub wire: usize,
     /// The frame.
     pub bytes: &'a [u8],
+    /// Whether this machine has sent it.
+    pub is_outgoing: bool,
 }
 
 /// A passive listener for the frames that an interface sends and accepts.
 #[derive(Debug)]
 pub struct FrameTap {
-    socket: PacketSocket,
+    pub(super) socket: PacketSocket,
     link_type: i32,
     buffer: Vec<u8>,
     missed: u32,
+    /// Time, length on the wire and direction of the frame in the buffer.
+    last: Option<(Duration, usize, bool)>,
 }
 
 impl FrameTap {
@@ -111,11 +115,12 @@ impl FrameTap {
                 return Err(io::Error::other(message));
             }
         };
-        Ok(FrameTap { socket, link_type, buffer: vec![0; LONGEST], missed: 0 })
+        Ok(FrameTap { socket, link_type, buffer: vec![0; LONGEST], missed: 0, last: None })
     }
 
-    /// Reads a frame into the buffer; returns its time and its length on the wire. `None` for an unwanted one.
-    fn read(&mut self) -> Result<Option<(Duration, usize)>, Errno> {
+    /// Reads a frame into the buffer; returns its time, its length on the wire, and whether this machine has sent it.
+    /// `None` for an unwanted one.
+    fn read(&mut self) -> Result<Option<(Duration, usize, bool)>, Errno> {
         let mut space = cmsg_space!(TimeSpec, u32, [u8; AUXILIARY]);
         let mut parts = [IoSliceMut::new(&mut self.buffer)];
         let flags = MsgFlags::MSG_TRUNC;
@@ -137,12 +142,22 @@ impl FrameTap {
             self.socket.is_own(&from) && !twice
         };
         let wanted = message.address.is_none_or(is_wanted);
+        let outgoing = message.address.is_some_and(|from| from.pkttype() == OUTGOING);
         let mut length = message.bytes;
         if let Some(tag) = tagged.filter(|_| self.link_type == ETHERNET) {
             put_back(&mut self.buffer, length, tag);
             length += tag.len();
         }
-        Ok(wanted.then(|| (at.unwrap_or_else(now), length)))
+        Ok(wanted.then(|| (at.unwrap_or_else(now), length, outgoing)))
+    }
+}
+
+impl FrameTap {
+    /// Returns the frame that was received last.
+    pub(super) fn last(&self) -> Option<TappedFrame<'_>> {
+        let (at, wire, is_outgoing) = self.last?;
+        let bytes = self.buffer.get(..wire.min(LONGEST)).unwrap_or_default();
+        Some(TappedFrame { at, wire, bytes, is_outgoing })
     }
 }
 
@@ -154,9 +169,9 @@ impl Listener for FrameTap {
     fn receive(&mut self) -> io::Result<Option<TappedFrame<'_>>> {
         loop {
             match self.read() {
-                Ok(Some((at, wire))) => {
-                    let bytes = self.buffer.get(..wire.min(LONGEST)).unwrap_or_default();
-                    return Ok(Some(TappedFrame { at, wire, bytes }));
+                Ok(Some(read)) => {
+                    self.last = Some(read);
+                    return Ok(self.last());
                 }
                 Ok(None) | Err(Errno::EINTR) => {}
                 Err(Errno::EAGAIN) => return Ok(None),

@@ -15,4 +15,5 @@ mod otherwise;
 mod passive;
 mod random;
 mod suite;
+mod switch;
 mod twice;
