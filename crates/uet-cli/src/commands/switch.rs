@@ -10,14 +10,15 @@ use serde_json::json;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use uet_harness::switch::{
-    Embedded, Network, RULES, Statement, SwitchFault, SwitchOptions, SwitchResult, SwitchVerdict, learn, run,
+    EmbeddedSwitch, Network, RULES, Statement, SwitchFault, SwitchOptions, SwitchResult, SwitchVerdict,
+    learn, run,
 };
 use uet_packet_io::file;
 
 /// Test the network between endpoints: a switch, or many
 ///
-/// The suite owns ports of the network. It sends UET packets at some, congests others, and judges what leaves: bytes, TTL,
-/// ECN marks, trimmed packets, order, spread over paths. A file states what the operator configured. Without one, it
+/// The suite owns ports of the network. It sends UET packets at some, congests others, and judges what leaves: bytes,
+/// TTL, ECN marks, trimmed packets, order and paths. A file states the configuration of the network. Without one, it
 /// tests the built-in switch. docs/switch.md shows a test of a real switch step by step.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -27,15 +28,15 @@ use uet_packet_io::file;
   uet switch --network raw ports.toml --learn > statement.toml
   uet switch --network raw statement.toml
 
-Exit codes: 0 a rule passes and none fails; 1 a rule fails; 2 usage, or a port cannot be used; 3 nothing passed, or a rule
-is inconclusive.")]
+Exit codes: 0 a rule passes and none fails; 1 a rule fails; 2 usage, or a port cannot be used; 3 nothing
+passed, or a rule is inconclusive.")]
 pub(super) struct Switch {
-    /// What the operator configured, in TOML [default: the configuration of the built-in switch]
+    /// The configuration of the network, in TOML [default: that of the built-in switch]
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     /// The network under test [default: raw with a file, else embedded]
     #[arg(long, value_enum)]
-    network: Option<Kind>,
+    network: Option<NetworkKind>,
     /// Measure what can be measured, and print a draft of the file
     #[arg(long, conflicts_with_all = ["ids", "csv", "junit"])]
     learn: bool,
@@ -63,7 +64,7 @@ pub(super) struct Switch {
     timeout_scale: f64,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: SwitchFormat,
     /// Write the measurements as CSV
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
@@ -73,7 +74,7 @@ pub(super) struct Switch {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Kind {
+enum NetworkKind {
     /// The built-in switch, in virtual time
     Embedded,
     /// The interfaces that the file names
@@ -81,7 +82,7 @@ enum Kind {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum SwitchFormat {
     /// Readable text
     Text,
     /// One JSON object; a list as one object per line
@@ -118,8 +119,12 @@ impl Switch {
         if !self.emulate.is_empty() {
             return self.emulate(&statement, &interrupt);
         }
-        let kind = self.network.unwrap_or(if self.file.is_some() { Kind::Raw } else { Kind::Embedded });
-        if self.fault.is_some() && kind == Kind::Raw {
+        let kind = self.network.unwrap_or(if self.file.is_some() {
+            NetworkKind::Raw
+        } else {
+            NetworkKind::Embedded
+        });
+        if self.fault.is_some() && kind == NetworkKind::Raw {
             return Err(io::Error::other("--fault is for the built-in switch: add --network embedded"));
         }
         let mut network = self.open(kind, &statement)?;
@@ -133,15 +138,15 @@ impl Switch {
         let mut out = output::WhileRead::new(io::stdout().lock());
         let paint = Paint::stdout();
         let result = run(&mut *network, &statement, &options, |rule| {
-            if self.format == Format::Text {
+            if self.format == SwitchFormat::Text {
                 // The run goes on without output; `end` reports a failed write.
                 let _ = report::line(&mut out, rule, paint).and_then(|()| out.flush());
             }
         })?;
         match self.format {
-            Format::Text => write!(out, "{}", report::summary(&result))?,
-            Format::Json => writeln!(out, "{}", serde_json::to_string_pretty(&result)?)?,
-            Format::Markdown => write!(out, "{}", report::markdown(&result))?,
+            SwitchFormat::Text => write!(out, "{}", report::summary(&result))?,
+            SwitchFormat::Json => writeln!(out, "{}", serde_json::to_string_pretty(&result)?)?,
+            SwitchFormat::Markdown => write!(out, "{}", report::markdown(&result))?,
         }
         out.end()?;
         let mut unwritten = output::Unwritten::default();
@@ -154,9 +159,9 @@ impl Switch {
         Ok(unwritten.or(Outcome::of(exit_code(&result))))
     }
 
-    fn open(&self, kind: Kind, statement: &Statement) -> io::Result<Box<dyn Network>> {
-        if kind == Kind::Embedded {
-            return Ok(Box::new(Embedded::new(statement.clone(), self.fault, self.seed)));
+    fn open(&self, kind: NetworkKind, statement: &Statement) -> io::Result<Box<dyn Network>> {
+        if kind == NetworkKind::Embedded {
+            return Ok(Box::new(EmbeddedSwitch::new(statement.clone(), self.fault, self.seed)));
         }
         if self.file.is_none() {
             return Err(io::Error::other(
@@ -210,7 +215,7 @@ impl Switch {
                 |rule: &uet_harness::switch::SwitchRule| rule.requirements.iter().map(|it| it.id).collect();
             RULES.iter().map(|rule| (rule.id, rule.title, ids(rule))).collect()
         };
-        let listing = if self.format == Format::Json { Listing::Json } else { Listing::Text };
+        let listing = if self.format == SwitchFormat::Json { Listing::Json } else { Listing::Text };
         let mut out = io::stdout().lock();
         for (name, what, requirements) in rows {
             match listing {

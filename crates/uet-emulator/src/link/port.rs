@@ -51,7 +51,7 @@ impl FramePort {
     }
 
     /// Sends frames with one system call. Returns how many of them, from the first, the system took.
-    pub fn send(&mut self, frames: &[Vec<u8>]) -> io::Result<usize> {
+    pub fn send(&mut self, frames: &[&[u8]]) -> io::Result<usize> {
         let parts: Vec<_> = frames.iter().take(BATCH).map(|frame| [IoSlice::new(frame)]).collect();
         let mut headers = MultiHeaders::<LinkAddr>::preallocate(parts.len(), None);
         let to = vec![None; parts.len()];
@@ -78,7 +78,7 @@ impl FramePort {
         };
         if let Some((address, heard)) = answer {
             let answer = neighbor::answer(PeerMac { address, mac: self.mac }, heard.peer);
-            self.send(&answer.into_iter().collect::<Vec<_>>())?;
+            answer.map(|answer| self.send(&[&answer])).transpose()?;
         }
         Ok(self.tap.last())
     }
@@ -88,7 +88,7 @@ impl FramePort {
         let Some(address) = self.address else { return Ok(None) };
         for _ in 0..QUESTIONS {
             let question = neighbor::question(PeerMac { address, mac: self.mac }, peer);
-            self.send(&question.into_iter().collect::<Vec<_>>())?;
+            question.map(|question| self.send(&[&question])).transpose()?;
             let until = Instant::now() + PATIENCE;
             while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
             {

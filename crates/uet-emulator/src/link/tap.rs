@@ -84,7 +84,7 @@ pub struct TappedFrame<'a> {
     pub wire: usize,
     /// The frame.
     pub bytes: &'a [u8],
-    /// Whether this machine has sent it.
+    /// True if this machine has sent it.
     pub is_outgoing: bool,
 }
 

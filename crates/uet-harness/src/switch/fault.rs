@@ -37,11 +37,11 @@ faults! {
     RewritesPayload "rewrites-payload" "changes the last byte of every tenth packet" NET_FWD_001;
     KeepsTtl "keeps-ttl" "does not lower the TTL" NET_FWD_002;
     RemarksData "remarks-data" "gives whole packets of data another DSCP" NET_FWD_003;
-    Floods "floods" "sends each packet to a second port too" NET_FWD_004;
+    Floods "floods" "sends each packet to another port too" NET_FWD_004;
     Duplicates "duplicates" "sends every tenth packet twice" NET_DUP_001;
     LosesPackets "loses-packets" "loses every tenth packet" NET_LOSS_001;
     LosesTrims "loses-trims" "loses every other trimmed packet" NET_LOSS_002;
-    ReordersFlow "reorders-flow" "lets every tenth packet wait for the next" NET_ORDER_001;
+    ReordersFlow "reorders-flow" "puts every tenth packet before those that wait" NET_ORDER_001;
     PrefersOnePath "prefers-one-path" "sends three of four flows over the first path" NET_SPRAY_001;
     ClearsMarks "clears-marks" "turns a mark into ECN-capable" NET_ECN_001;
     MarksNotEct "marks-not-ect" "marks packets that are not ECN-capable" NET_ECN_002;

@@ -18,7 +18,7 @@ pub(super) struct Sent {
     pub(super) frame: Vec<u8>,
 }
 
-/// What entered a network and what left it.
+/// The packets that entered a network and those that left it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Trace {
     /// The number of the first probe; the others follow.
@@ -80,6 +80,11 @@ impl Seen<'_> {
     /// Returns whether a switch has trimmed it.
     pub(super) fn is_trimmed(&self) -> bool {
         self.kept.len() < self.whole.len()
+    }
+
+    /// Returns whether it arrived at a port to which its address leads.
+    pub(super) fn is_where_it_leads(&self, statement: &Statement) -> bool {
+        statement.leads(self.sent.probe.to).contains(&self.arrived.port)
     }
 
     fn name(&self, statement: &Statement) -> String {
@@ -144,7 +149,7 @@ pub(super) fn packets(statement: &Statement, trace: &Trace, findings: &mut Findi
         } else {
             whole(statement, one, findings);
         }
-        if !statement.leads(one.sent.probe.to).contains(&one.arrived.port) {
+        if !one.is_where_it_leads(statement) {
             let port = statement.ports.get(one.arrived.port).map_or("?", |port| &port.name);
             findings.add(NET_FWD_004, || format!("{} arrives at {port}", one.name(statement)));
         }
@@ -263,7 +268,7 @@ fn trimmed(statement: &Statement, one: &Seen<'_>, findings: &mut Findings) {
         || (fixed && (stated > one.headers.packet.len() || !one.headers.has_right_checksum()))
     {
         findings.add(NET_TRIM_004, || {
-            format!("{}: the trimmed packet states an IP length of {stated}, expected {expected}, or its checksum is wrong", name())
+            format!("{}: it states an IP length of {stated}, expected {expected} and its checksum", name())
         });
     }
 }
@@ -272,7 +277,7 @@ fn trimmed(statement: &Statement, one: &Seen<'_>, findings: &mut Findings) {
 fn order(statement: &Statement, seen: &[Seen<'_>], findings: &mut Findings) {
     // Without trimmed packets, which overtake.
     let mut flows: BTreeMap<_, &Seen<'_>> = BTreeMap::new();
-    for one in seen.iter().filter(|one| !one.is_trimmed()) {
+    for one in seen.iter().filter(|one| !one.is_trimmed() && one.is_where_it_leads(statement)) {
         let Probe { from, to, dscp, entropy, .. } = one.sent.probe;
         let Some(before) = flows.insert((from, to, dscp, entropy), one) else { continue };
         if before.arrived.port != one.arrived.port {
@@ -311,12 +316,16 @@ pub(super) fn losses(
 }
 
 /// Returns how many of these packets overtake data that was sent before them, and how many there are.
-pub(super) fn overtakers(trace: &Trace, is: impl Fn(&Seen<'_>) -> bool) -> (usize, usize) {
+pub(super) fn overtakers(
+    statement: &Statement,
+    trace: &Trace,
+    is: impl Fn(&Seen<'_>) -> bool,
+) -> (usize, usize) {
     let seen = trace.seen();
     // The earliest sending of data that arrives later at each port.
     let mut earliest: BTreeMap<usize, Time> = BTreeMap::new();
     let (mut overtaking, mut all) = (0, 0);
-    for one in seen.iter().rev() {
+    for one in seen.iter().rev().filter(|one| one.is_where_it_leads(statement)) {
         let port = one.arrived.port;
         if is(one) {
             all += 1;
@@ -339,7 +348,7 @@ pub(super) struct Spread {
     pub(super) jain: f64,
     /// How far the counts are from equal: Pearson's chi-squared.
     pub(super) chi_squared: f64,
-    /// What an even spread exceeds once in a million times.
+    /// The value that an even spread exceeds once in a million times.
     pub(super) limit: f64,
 }
 
@@ -483,9 +492,9 @@ mod tests {
         let statement = Statement::embedded();
         let mut trace = trace(&statement, ProbeKind::Data, 2, 6, |_| ());
         trim(&mut trace.arrived[5].frame, 128, 14, false);
-        assert_eq!(overtakers(&trace, |one| one.is_trimmed()), (0, 1));
+        assert_eq!(overtakers(&statement, &trace, |one| one.is_trimmed()), (0, 1));
         trace.arrived.swap(4, 5);
-        assert_eq!(overtakers(&trace, |one| one.is_trimmed()), (1, 1));
+        assert_eq!(overtakers(&statement, &trace, |one| one.is_trimmed()), (1, 1));
     }
 
     #[test]

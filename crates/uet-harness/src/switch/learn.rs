@@ -1,12 +1,12 @@
 //! Measures a statement: what frames can show about the configuration of a network.
 
 use super::SwitchOptions;
-use super::bench::{Bench, Step, Stop};
 use super::judge::Seen;
 use super::network::Network;
 use super::probe::{ProbeKind, TTL};
 use super::rules::find_onset;
 use super::statement::{Mark, Statement, Trim, TrimLength};
+use super::testbed::{Step, Stop, Testbed};
 use std::io;
 
 /// Measures the TTL, the rates, trimming and marking of a network. Returns the statement with what was measured, and
@@ -22,11 +22,11 @@ pub fn learn(
 ) -> io::Result<(Statement, Vec<String>)> {
     let mut learned = statement.clone();
     let mut unknown = Vec::new();
-    let steps: [fn(&mut Bench<'_>, &mut Statement) -> Step; 3] = [hops, congestion, marks];
+    let steps: [fn(&mut Testbed<'_>, &mut Statement) -> Step; 3] = [hops, congestion, marks];
     for step in steps {
         // Each step builds on what the one before has learned.
         let known = learned.clone();
-        let mut bench = Bench::new(&mut *network, &known, options.seed, &options.interrupt);
+        let mut bench = Testbed::new(&mut *network, &known, options.seed, &options.interrupt);
         match step(&mut bench, &mut learned) {
             Ok(()) => {}
             Err(Stop::Failed(error)) => return Err(error),
@@ -36,7 +36,7 @@ pub fn learn(
     Ok((learned, unknown))
 }
 
-fn hops(bench: &mut Bench<'_>, learned: &mut Statement) -> Step {
+fn hops(bench: &mut Testbed<'_>, learned: &mut Statement) -> Step {
     let to = bench.address(1)?;
     let trace = bench.exchange(vec![bench.probe(0, to, ProbeKind::Data, 1)])?;
     let Some(one) = trace.seen().first().copied() else {
@@ -49,21 +49,23 @@ fn hops(bench: &mut Bench<'_>, learned: &mut Statement) -> Step {
 }
 
 /// Congests each port and reads rate and trims from what arrives.
-fn congestion(bench: &mut Bench<'_>, learned: &mut Statement) -> Step {
+fn congestion(bench: &mut Testbed<'_>, learned: &mut Statement) -> Step {
     let mut quiet = Vec::new();
     for target in 0..bench.statement.ports.len() {
         let to = bench.address(target)?;
         let probes = bench.load(&bench.others(target), to, bench.statement.load(), |_| ProbeKind::Data);
         let trace = bench.exchange(probes)?;
         let seen = trace.seen();
-        let (offered, _) = trace.offered(to);
+        let (offered, bytes) = trace.offered(to);
         // In the steady part: the first packets may pass a token bucket at once.
         let later = seen.get(seen.len() / 2..).unwrap_or_default();
         let (Some(first), Some(last)) = (later.first(), later.last()) else { continue };
-        let bytes: usize = later.iter().skip(1).map(|one| one.arrived.frame.len()).sum();
-        let carried = bytes as f64 / ((last.arrived.at - first.arrived.at).as_nanos() as f64).max(1.0);
-        let port = learned.ports.get_mut(target);
-        if carried < offered * 0.95 {
+        let received: usize = later.iter().skip(1).map(|one| one.arrived.frame.len()).sum();
+        let carried = received as f64 / ((last.arrived.at - first.arrived.at).as_nanos() as f64).max(1.0);
+        // A queue that grows delays the last packets for a good part of the time of sending.
+        let waited = later.iter().map(|one| one.arrived.at - one.sent.at).max().unwrap_or_default();
+        if waited.as_nanos() as f64 > bytes as f64 / offered / 8.0 {
+            let port = learned.ports.get_mut(target);
             port.into_iter().for_each(|port| port.rate_mbps = Some((carried * 8_000.0).round() as u64));
         } else {
             quiet.push(bench.name(target));
@@ -98,7 +100,7 @@ fn learn_trim(learned: &mut Statement, target: usize, trimmed: &Seen<'_>) {
 }
 
 /// Finds the depth at which marks begin.
-fn marks(bench: &mut Bench<'_>, learned: &mut Statement) -> Step {
+fn marks(bench: &mut Testbed<'_>, learned: &mut Statement) -> Step {
     let most = bench.statement.trim.map_or(bench.statement.load(), |trim| trim.above) as f64;
     let onset = find_onset(bench, u64::from(bench.statement.mtu), most)?;
     let Some(with) = onset.with else {

@@ -1,7 +1,7 @@
 //! Tests the network between endpoints: one switch or many.
 //!
-//! The suite owns two ports of the network or more. It sends UET packets at some and judges what leaves at the others, by a
-//! [`Statement`] of what the operator configured. The network needs no control channel.
+//! The suite owns two ports of the network or more. It sends UET packets at some and judges what leaves at the others.
+//! A [`Statement`] tells how the network is configured. The network needs no control channel.
 //!
 //! | file | contents |
 //! | --- | --- |
@@ -11,22 +11,21 @@
 //! | `wires.rs` | ports on interfaces, and the software switch between them |
 //! | `probe.rs` | the frames that the suite sends |
 //! | `judge.rs` | what a trace of frames says about the network |
-//! | `bench.rs`, `rules.rs` | loads, and the rules that use them |
+//! | `testbed.rs`, `rules.rs` | loads, and the rules that use them |
 //! | `reaction.rs` | two endpoints of the model across the network |
 //! | `learn.rs` | measures a statement |
 //!
 //! ```
-//! use uet_harness::switch::{self, Embedded, Statement, SwitchOptions};
+//! use uet_harness::switch::{self, EmbeddedSwitch, Statement, SwitchOptions};
 //!
 //! let statement = Statement::embedded();
-//! let mut network = Embedded::new(statement.clone(), None, 1);
+//! let mut network = EmbeddedSwitch::new(statement.clone(), None, 1);
 //! let options = SwitchOptions { only: vec!["forward".into()], ..SwitchOptions::default() };
 //! let result = switch::run(&mut network, &statement, &options, |_| ())?;
 //! assert_eq!(result.rules[0].verdict, switch::SwitchVerdict::Pass);
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
-mod bench;
 mod fault;
 mod judge;
 mod learn;
@@ -36,22 +35,23 @@ mod reaction;
 mod rules;
 mod software;
 mod statement;
+mod testbed;
 #[cfg(target_os = "linux")]
 mod wires;
 
-pub use bench::Measurement;
-use bench::{Bench, Stop};
 pub use fault::SwitchFault;
 pub use learn::learn;
 pub use network::{Arrived, Network};
 pub use rules::{RULES, SwitchRule};
 use serde::{Deserialize, Serialize};
-pub use software::{Embedded, SoftwareSwitch};
+pub use software::{EmbeddedSwitch, SoftwareSwitch};
 pub use statement::{Dscp, Mark, Port, Route, Statement, Trim, TrimLength};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
+pub use testbed::Measurement;
+use testbed::{Stop, Testbed};
 #[cfg(target_os = "linux")]
 pub use wires::{Wires, emulate};
 
@@ -131,7 +131,7 @@ pub struct SwitchResult {
     pub seed: u64,
     /// The results of the rules.
     pub rules: Vec<RuleResult>,
-    /// What has been measured.
+    /// The measured values.
     pub measurements: Vec<Measurement>,
 }
 
@@ -153,7 +153,7 @@ pub fn run(
     options: &SwitchOptions,
     mut progress: impl FnMut(&RuleResult),
 ) -> io::Result<SwitchResult> {
-    let mut bench = Bench::new(network, statement, options.seed, &options.interrupt);
+    let mut bench = Testbed::new(network, statement, options.seed, &options.interrupt);
     let mut rules = Vec::new();
     let selected = |id: &str| options.only.is_empty() || options.only.iter().any(|only| id.starts_with(only));
     for rule in RULES.iter().filter(|rule| selected(rule.id)) {

@@ -25,8 +25,8 @@ pub trait Network {
     /// Returns the Ethernet addresses of a frame from this port to an IP address.
     fn macs(&self, port: usize, to: IpAddr) -> [Mac; 2];
 
-    /// Sends a frame at a port. Returns when it leaves, or `None` if the port takes no more at present.
-    fn send(&mut self, port: usize, frame: &[u8]) -> io::Result<Option<Time>>;
+    /// Sends frames at a port. Returns when each leaves; fewer times than frames if the port takes no more at present.
+    fn send(&mut self, port: usize, frames: &[&[u8]]) -> io::Result<Vec<Time>>;
 
     /// Returns the next frame that arrives until this time. Time passes until it arrives.
     fn receive(&mut self, until: Time) -> io::Result<Option<Arrived>>;

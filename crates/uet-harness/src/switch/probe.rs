@@ -127,7 +127,7 @@ pub(super) struct Headers<'a> {
     pub(super) psn: Psn,
     /// The request, unless it is an ACK, a NACK or a control packet.
     pub(super) request: Option<Request>,
-    /// Whether it is a probe.
+    /// True if it is a probe.
     pub(super) is_probe: bool,
     /// The bytes from the IP header to the end of the frame.
     pub(super) packet: &'a [u8],

@@ -1,9 +1,10 @@
-//! The rules: what the ports send, and what must leave the network. [`judge::packets`] judges every packet of each load.
+//! The rules: the packets to send, and those that must leave the network. [`judge::packets`] judges every packet of
+//! each load.
 
-use super::bench::{Bench, Step, Stop};
 use super::judge::{self, Seen, Spread, Trace};
 use super::probe::{Probe, ProbeKind};
 use super::reaction;
+use super::testbed::{Step, Stop, Testbed};
 use core::net::IpAddr;
 use uet_wire::catalogue::*;
 
@@ -16,14 +17,14 @@ pub struct SwitchRule {
     pub title: &'static str,
     /// The requirements that it checks besides those of every packet.
     pub requirements: &'static [&'static Requirement],
-    pub(super) run: fn(&mut Bench<'_>) -> Step,
+    pub(super) run: fn(&mut Testbed<'_>) -> Step,
 }
 
 const fn rule(
     id: &'static str,
     title: &'static str,
     requirements: &'static [&'static Requirement],
-    run: fn(&mut Bench<'_>) -> Step,
+    run: fn(&mut Testbed<'_>) -> Step,
 ) -> SwitchRule {
     SwitchRule { id, title, requirements, run }
 }
@@ -96,7 +97,7 @@ const FEW: usize = 8;
 const NEIGHBORS: usize = 3;
 
 /// Sends probes in small loads. Returns all packets that arrived, and judges losses.
-fn calmly(bench: &mut Bench<'_>, probes: &[Probe]) -> Step<Vec<Trace>> {
+fn calmly(bench: &mut Testbed<'_>, probes: &[Probe]) -> Step<Vec<Trace>> {
     let mut traces = Vec::new();
     for few in probes.chunks(FEW) {
         let trace = bench.exchange(few.to_vec())?;
@@ -110,7 +111,7 @@ fn calmly(bench: &mut Bench<'_>, probes: &[Probe]) -> Step<Vec<Trace>> {
 }
 
 /// Returns pairs of a port and the address of another.
-fn pairs(bench: &Bench<'_>) -> Step<Vec<(usize, IpAddr)>> {
+fn pairs(bench: &Testbed<'_>) -> Step<Vec<(usize, IpAddr)>> {
     let ports = bench.statement.ports.len();
     let mut pairs = Vec::new();
     for from in 0..ports {
@@ -124,7 +125,7 @@ fn pairs(bench: &Bench<'_>) -> Step<Vec<(usize, IpAddr)>> {
 const KINDS: [ProbeKind; 5] =
     [ProbeKind::Data, ProbeKind::Untrimmable, ProbeKind::Ack, ProbeKind::Nack, ProbeKind::Control];
 
-fn forward(bench: &mut Bench<'_>) -> Step {
+fn forward(bench: &mut Testbed<'_>) -> Step {
     let mut probes = Vec::new();
     for (from, to) in pairs(bench)? {
         for length in [0, 300, bench.statement.mtu] {
@@ -137,7 +138,7 @@ fn forward(bench: &mut Bench<'_>) -> Step {
     calmly(bench, &probes).map(drop)
 }
 
-fn idle(bench: &mut Bench<'_>) -> Step {
+fn idle(bench: &mut Testbed<'_>) -> Step {
     let mut probes = Vec::new();
     for (from, to) in pairs(bench)? {
         for (ecn, kind) in (0..4).flat_map(|ecn| [(ecn, ProbeKind::Data), (ecn, ProbeKind::Control)]) {
@@ -148,7 +149,7 @@ fn idle(bench: &mut Bench<'_>) -> Step {
     calmly(bench, &probes).map(drop)
 }
 
-fn one_entropy(bench: &mut Bench<'_>) -> Step {
+fn one_entropy(bench: &mut Testbed<'_>) -> Step {
     let routes = bench.statement.routes.iter().map(|route| route.to).collect::<Vec<_>>();
     let mut ways = pairs(bench)?;
     for to in routes {
@@ -166,7 +167,7 @@ fn one_entropy(bench: &mut Bench<'_>) -> Step {
 /// The packets for each path: with 256, a path that gets a third more than the others is noticed.
 const PER_PATH: usize = 256;
 
-fn spread(bench: &mut Bench<'_>) -> Step {
+fn spread(bench: &mut Testbed<'_>) -> Step {
     let statement = bench.statement;
     if statement.routes.is_empty() {
         return Err(Stop::Skipped("the statement has no [[route]] over several ports".into()));
@@ -220,8 +221,8 @@ fn spread(bench: &mut Bench<'_>) -> Step {
     Ok(())
 }
 
-/// Congests a port with data and what `kind` puts between. Data that is neither trimmed nor arrives breaks a requirement.
-fn congest(bench: &mut Bench<'_>, kind: impl Fn(usize) -> ProbeKind) -> Step<Trace> {
+/// Congests a port with packets of these kinds. Data that does not arrive, trimmed or whole, breaks a requirement.
+fn congest(bench: &mut Testbed<'_>, kind: impl Fn(usize) -> ProbeKind) -> Step<Trace> {
     let Some(trim) = bench.statement.trim else {
         return Err(Stop::Skipped("the statement has no [trim]".into()));
     };
@@ -243,7 +244,7 @@ fn peak(trace: &Trace, to: IpAddr, rate: f64) -> f64 {
     trace.depths(to, rate).into_iter().fold(0.0, f64::max)
 }
 
-fn trims_data(bench: &mut Bench<'_>) -> Step {
+fn trims_data(bench: &mut Testbed<'_>) -> Step {
     let trace = congest(bench, |_| ProbeKind::Data)?;
     let (_, to, _) = bench.target()?;
     let (offered, _) = trace.offered(to);
@@ -259,7 +260,7 @@ fn trims_data(bench: &mut Bench<'_>) -> Step {
     Ok(())
 }
 
-fn trims_classes(bench: &mut Bench<'_>) -> Step {
+fn trims_classes(bench: &mut Testbed<'_>) -> Step {
     if bench.statement.dscp.untrimmable.is_none() {
         return Err(Stop::Skipped("the statement has no `dscp.untrimmable`".into()));
     }
@@ -267,7 +268,7 @@ fn trims_classes(bench: &mut Bench<'_>) -> Step {
     congest(bench, |number| if number % 4 == 3 { ProbeKind::Untrimmable } else { ProbeKind::Data }).map(drop)
 }
 
-fn control(bench: &mut Bench<'_>) -> Step {
+fn control(bench: &mut Testbed<'_>) -> Step {
     let trace = congest(bench, |number| match number % 24 {
         7 => ProbeKind::Ack,
         15 => ProbeKind::Nack,
@@ -279,7 +280,7 @@ fn control(bench: &mut Bench<'_>) -> Step {
     Ok(())
 }
 
-fn overtake(bench: &mut Bench<'_>) -> Step {
+fn overtake(bench: &mut Testbed<'_>) -> Step {
     let trace = congest(bench, |_| ProbeKind::Data)?;
     expect_overtaking(bench, &trace, NET_TRIM_006, |one| one.is_trimmed());
     Ok(())
@@ -287,12 +288,12 @@ fn overtake(bench: &mut Bench<'_>) -> Step {
 
 /// Requires that more than half of these packets overtake data: some meet a short queue.
 fn expect_overtaking(
-    bench: &mut Bench<'_>,
+    bench: &mut Testbed<'_>,
     trace: &Trace,
     requirement: &'static Requirement,
     is: impl Fn(&Seen<'_>) -> bool,
 ) {
-    let (overtaking, all) = judge::overtakers(trace, is);
+    let (overtaking, all) = judge::overtakers(bench.statement, trace, is);
     if overtaking * 2 <= all {
         bench.fail(
             requirement,
@@ -301,7 +302,7 @@ fn expect_overtaking(
     }
 }
 
-fn not_capable(bench: &mut Bench<'_>) -> Step {
+fn not_capable(bench: &mut Testbed<'_>) -> Step {
     if bench.statement.mark.is_none() {
         return Err(Stop::Skipped("the statement has no [mark]".into()));
     }
@@ -336,7 +337,7 @@ pub(super) struct Onset {
 }
 
 /// Sends loads that grow by a quarter until a packet is marked or this many bytes wait.
-pub(super) fn find_onset(bench: &mut Bench<'_>, from: u64, most: f64) -> Step<Onset> {
+pub(super) fn find_onset(bench: &mut Testbed<'_>, from: u64, most: f64) -> Step<Onset> {
     let (target, to, rate) = bench.target()?;
     let senders = bench.others(target);
     let slack = (senders.len() + 1) as f64 * f64::from(bench.statement.mtu);
@@ -362,7 +363,7 @@ pub(super) fn find_onset(bench: &mut Bench<'_>, from: u64, most: f64) -> Step<On
     Ok(onset)
 }
 
-fn onset_as_stated(bench: &mut Bench<'_>) -> Step {
+fn onset_as_stated(bench: &mut Testbed<'_>) -> Step {
     let Some(mark) = bench.statement.mark else {
         return Err(Stop::Skipped("the statement has no [mark]".into()));
     };
@@ -403,7 +404,7 @@ fn onset_as_stated(bench: &mut Bench<'_>) -> Step {
     Ok(())
 }
 
-fn incast(bench: &mut Bench<'_>) -> Step {
+fn incast(bench: &mut Testbed<'_>) -> Step {
     if bench.statement.trim.is_none() {
         return Err(Stop::Skipped("the statement has no [trim]".into()));
     }

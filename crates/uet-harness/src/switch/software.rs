@@ -1,5 +1,5 @@
-//! A small switch in software. It routes, queues, marks and trims as a [`Statement`] says, or wrongly on purpose. It has
-//! no clock: its driver supplies time. [`Embedded`] drives it in virtual time, `emulate` between interfaces.
+//! A small switch in software. It routes, queues, marks and trims as a [`Statement`] says, or wrongly on purpose. It
+//! has no clock: its driver supplies time. [`EmbeddedSwitch`] drives it in virtual time, `emulate` between interfaces.
 
 use super::fault::SwitchFault;
 use super::network::{Arrived, Network};
@@ -41,8 +41,6 @@ pub struct SoftwareSwitch {
     statement: Statement,
     fault: Option<SwitchFault>,
     ports: Vec<Out>,
-    /// A frame that the fault `reorders-flow` holds.
-    held: Option<Vec<u8>>,
     count: u64,
     rng: Rng,
 }
@@ -51,7 +49,7 @@ impl SoftwareSwitch {
     /// Creates a switch with the ports of a statement.
     pub fn new(statement: Statement, fault: Option<SwitchFault>, seed: u64) -> Self {
         let ports = statement.ports.iter().map(|_| Out::default()).collect();
-        SoftwareSwitch { statement, fault, ports, held: None, count: 0, rng: Rng::with_seed(seed) }
+        SoftwareSwitch { statement, fault, ports, count: 0, rng: Rng::with_seed(seed) }
     }
 
     fn has(&self, fault: SwitchFault) -> bool {
@@ -90,25 +88,11 @@ impl SoftwareSwitch {
             return;
         }
         if self.has(SwitchFault::Floods) {
-            let other = (port + 1) % self.ports.len();
+            let other = usize::from(port == 0);
             self.enqueue(now, other, DATA, frame.clone());
         }
         if self.has(SwitchFault::Duplicates) && tenth {
             self.admit(now, port, dscp, headers_end, frame.clone());
-        }
-        if self.has(SwitchFault::ReordersFlow) {
-            if tenth && self.held.is_none() && request {
-                self.held = Some(frame);
-                return;
-            }
-            self.admit(now, port, dscp, headers_end, frame);
-            // The held frame follows one to the same address.
-            if let Some(held) =
-                self.held.take_if(|held| Headers::read(held).is_some_and(|it| it.ip.dst() == to))
-            {
-                self.admit(now, port, dscp, headers_end, held);
-            }
-            return;
         }
         self.admit(now, port, dscp, headers_end, frame);
     }
@@ -183,7 +167,11 @@ impl SoftwareSwitch {
     fn enqueue(&mut self, now: Time, port: usize, queue: usize, frame: Vec<u8>) {
         let Some(out) = self.ports.get_mut(port) else { return };
         out.waiting[queue] += frame.len() as u64;
-        out.queues[queue].push_back(frame);
+        if self.fault == Some(SwitchFault::ReordersFlow) && self.count % 10 == 0 {
+            out.queues[queue].push_front(frame);
+        } else {
+            out.queues[queue].push_back(frame);
+        }
         if out.leaving.is_none() {
             self.start(now, port);
         }
@@ -233,7 +221,7 @@ const FLIGHT: Duration = Duration::from_nanos(500);
 
 /// The software switch with its links, in virtual time.
 #[derive(Debug)]
-pub struct Embedded {
+pub struct EmbeddedSwitch {
     switch: SoftwareSwitch,
     now: Time,
     /// Frames on their way to the switch, by port: the time when each reaches it.
@@ -242,16 +230,21 @@ pub struct Embedded {
     free: Vec<Time>,
 }
 
-impl Embedded {
+impl EmbeddedSwitch {
     /// Creates the network that a statement describes.
     pub fn new(statement: Statement, fault: Option<SwitchFault>, seed: u64) -> Self {
         let ports = statement.ports.len();
         let switch = SoftwareSwitch::new(statement, fault, seed);
-        Embedded { switch, now: Time(0), links: vec![VecDeque::new(); ports], free: vec![Time(0); ports] }
+        EmbeddedSwitch {
+            switch,
+            now: Time(0),
+            links: vec![VecDeque::new(); ports],
+            free: vec![Time(0); ports],
+        }
     }
 }
 
-impl Network for Embedded {
+impl Network for EmbeddedSwitch {
     fn now(&self) -> Time {
         self.now
     }
@@ -260,16 +253,18 @@ impl Network for Embedded {
         [[2, 0, 0, 0, 0, port as u8], [2, 0, 0, 0, 1, 0]]
     }
 
-    fn send(&mut self, port: usize, frame: &[u8]) -> io::Result<Option<Time>> {
+    fn send(&mut self, port: usize, frames: &[&[u8]]) -> io::Result<Vec<Time>> {
         let rate = self.switch.statement.rate(port).unwrap_or(RATE);
-        let span = Duration::from_nanos((frame.len() as f64 / rate).ceil() as u64);
         let (Some(free), Some(link)) = (self.free.get_mut(port), self.links.get_mut(port)) else {
             return Err(io::Error::other(format!("there is no port {port}")));
         };
-        let at = (*free).max(self.now) + span;
-        *free = at;
-        link.push_back((at + FLIGHT, frame.to_vec()));
-        Ok(Some(at))
+        let leaves = |frame: &&[u8]| {
+            let span = Duration::from_nanos((frame.len() as f64 / rate).ceil() as u64);
+            *free = (*free).max(self.now) + span;
+            link.push_back((*free + FLIGHT, frame.to_vec()));
+            *free
+        };
+        Ok(frames.iter().map(leaves).collect())
     }
 
     fn receive(&mut self, until: Time) -> io::Result<Option<Arrived>> {
@@ -286,7 +281,7 @@ impl Network for Embedded {
                 return Ok(None);
             };
             self.now = self.now.max(next);
-            // What leaves at this time leaves before what enters.
+            // Frames leave before others enter at the same time.
             let Some((_, port)) = enters.filter(|(at, _)| leaves.is_none_or(|leaves| *at < leaves)) else {
                 continue;
             };

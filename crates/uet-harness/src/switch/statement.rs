@@ -6,7 +6,7 @@ use core::net::IpAddr;
 use serde::Deserialize;
 use uet_emulator::classes::{Class, Classes};
 
-/// What the operator configured, as TOML.
+/// The configuration of a network, read from TOML.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Statement {
@@ -42,7 +42,7 @@ pub struct Port {
     pub gateway: Option<IpAddr>,
     /// The rate at which the network sends to it, in Mbit/s.
     pub rate_mbps: Option<u64>,
-    /// Whether trims for this port happen at the last hop. Unless stated, both DSCPs of trims are right.
+    /// True if trims for this port happen at the last hop. Unless stated, both DSCPs of trims are right.
     pub last_hop: Option<bool>,
 }
 
@@ -99,10 +99,10 @@ pub struct Trim {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TrimLength {
-    /// That of the trimmed packet.
+    /// The length of the trimmed packet.
     #[default]
     Fixed,
-    /// That of the whole packet, with its checksum.
+    /// The length of the whole packet, with its checksum.
     Stale,
 }
 
@@ -114,7 +114,7 @@ pub struct Mark {
     pub from: u64,
     /// The bytes above which every packet is marked.
     pub to: u64,
-    /// Whether the switch compares a running average: marks then begin later than the queue grows.
+    /// True if the switch compares a running average: marks then begin later than the queue grows.
     #[serde(default)]
     pub averaged: bool,
 }
@@ -131,7 +131,7 @@ const fn default_above() -> u64 {
 const MOST: usize = 64;
 
 impl Statement {
-    /// Returns the configuration of the software switch in tests: four ports at 100 Gbit/s, two of which are equal paths.
+    /// Returns the configuration of the built-in switch: four ports at 100 Gbit/s, two of which are equal paths.
     pub fn embedded() -> Self {
         let port = |(number, name): (u8, &str)| Port {
             name: name.into(),

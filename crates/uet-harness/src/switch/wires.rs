@@ -56,12 +56,12 @@ impl Wires {
         for port in &mut ports {
             let mut frame = [&[0xff; 6][..], &port.mac(), &ANNOUNCEMENT].concat();
             frame.resize(60, 0);
-            port.send(&[frame])?;
+            port.send(&[&frame])?;
         }
         let silence = Duration::from_millis(100).mul_f64(scale.clamp(0.01, 1000.0));
         let (start, statement) = (clock(), statement.clone());
         let mut wires = Wires { statement, ports, gateways, start, silence, arrived: VecDeque::new() };
-        // What is on the way belongs to nobody.
+        // Frames that are still on the way belong to no rule.
         while wires.receive(wires.now() + silence)?.is_some() {}
         Ok(wires)
     }
@@ -93,11 +93,10 @@ impl Network for Wires {
         [mac(port), gateway.unwrap_or_else(direct)]
     }
 
-    fn send(&mut self, port: usize, frame: &[u8]) -> io::Result<Option<Time>> {
-        let own =
-            self.ports.get_mut(port).ok_or_else(|| io::Error::other(format!("there is no port {port}")))?;
-        let sent = own.send(&[frame.to_vec()])?;
-        Ok((sent > 0).then(|| self.now()))
+    fn send(&mut self, port: usize, frames: &[&[u8]]) -> io::Result<Vec<Time>> {
+        let own = self.ports.get_mut(port);
+        let sent = own.ok_or_else(|| io::Error::other(format!("there is no port {port}")))?.send(frames)?;
+        Ok(vec![self.now(); sent])
     }
 
     fn receive(&mut self, until: Time) -> io::Result<Option<Arrived>> {
@@ -161,7 +160,7 @@ pub fn emulate(
         }
         while let Some(out) = switch.poll_output(now()) {
             // A frame that the system does not take is lost, as on any link.
-            ports.get_mut(out.port).map(|port| port.send(&[out.frame])).transpose()?;
+            ports.get_mut(out.port).map(|port| port.send(&[&out.frame])).transpose()?;
         }
         let next = switch.poll_timeout().map_or(NAP, |at| (at - now()).min(NAP));
         if !next.is_zero() {

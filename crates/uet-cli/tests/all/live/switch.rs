@@ -1,4 +1,5 @@
-//! `uet switch` on interfaces: a bridge of the system with a token bucket, and the software switch in a process of its own.
+//! `uet switch` on interfaces: a bridge of the system with a token bucket, and the built-in switch in a process of its
+//! own.
 
 use super::{Space, UET};
 use crate::common;

@@ -7,8 +7,10 @@ use super::statement::Statement;
 use core::net::IpAddr;
 use fastrand::Rng;
 use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
+use uet_model::Time;
 use uet_wire::catalogue::Requirement;
 
 /// A measured value under the name of the benchmarking drafts.
@@ -16,7 +18,7 @@ use uet_wire::catalogue::Requirement;
 pub struct Measurement {
     /// The group: `spray efficacy`, `trimming reaction`, `incast degree`, `ECN marking onset`, `load`.
     pub group: String,
-    /// What is measured.
+    /// The name of the value.
     pub name: String,
     /// The value.
     pub value: f64,
@@ -45,26 +47,26 @@ impl From<io::Error> for Stop {
 pub(super) type Step<T = ()> = Result<T, Stop>;
 
 /// The ports of the suite.
-pub(super) struct Bench<'a> {
+pub(super) struct Testbed<'a> {
     /// The network under test.
     pub(super) network: &'a mut dyn Network,
-    /// What its operator states.
+    /// The statement of its operator.
     pub(super) statement: &'a Statement,
     /// Random numbers of the run.
     pub(super) rng: Rng,
     /// The broken requirements of the rule.
     pub(super) findings: Findings,
-    /// What has been measured.
+    /// The measured values.
     pub(super) measurements: Vec<Measurement>,
     /// The number of the next probe.
     next: u32,
     interrupt: &'a AtomicBool,
 }
 
-/// The most frames that are sent before the ports are read.
-const BATCH: usize = 16;
+/// The frames of a port that are sent before it is the turn of the next.
+const BATCH: usize = 8;
 
-impl<'a> Bench<'a> {
+impl<'a> Testbed<'a> {
     /// Creates the ports of a network.
     pub(super) fn new(
         network: &'a mut dyn Network,
@@ -74,7 +76,7 @@ impl<'a> Bench<'a> {
     ) -> Self {
         let rng = Rng::with_seed(seed);
         let (findings, measurements) = (Findings::default(), Vec::new());
-        Bench { network, statement, rng, findings, measurements, next: 1, interrupt }
+        Testbed { network, statement, rng, findings, measurements, next: 1, interrupt }
     }
 
     /// Adds a measurement.
@@ -114,38 +116,37 @@ impl<'a> Bench<'a> {
     /// silent, and judges every packet of it.
     pub(super) fn exchange(&mut self, probes: Vec<Probe>) -> Step<Trace> {
         let (statement, first) = (self.statement, self.next);
-        let mut frames = Vec::with_capacity(probes.len());
-        for probe in probes {
+        let mut trace = Trace { first, ..Trace::default() };
+        let mut queues = vec![VecDeque::new(); statement.ports.len()];
+        for (index, probe) in probes.into_iter().enumerate() {
             let macs = self.network.macs(probe.from, probe.to);
             let src = self.address(probe.from)?;
-            let number = self.next;
-            self.next = self.next.wrapping_add(1);
             let frame =
-                probe.frame(number, src, macs).map_err(|error| io::Error::other(error.to_string()))?;
-            frames.push((probe, frame));
+                probe.frame(self.next, src, macs).map_err(|error| io::Error::other(error.to_string()))?;
+            self.next = self.next.wrapping_add(1);
+            queues.get_mut(probe.from).into_iter().for_each(|queue| queue.push_back(index));
+            trace.sent.push(Sent { at: Time(0), probe, frame });
         }
         let missed = self.network.missed();
-        let mut trace = Trace { first, ..Trace::default() };
-        let mut since_read = 0;
-        for (probe, frame) in frames {
-            let at = loop {
-                if let Some(at) = self.network.send(probe.from, &frame)? {
-                    break at;
+        while queues.iter().any(|queue| !queue.is_empty()) {
+            let mut is_stuck = true;
+            for (port, queue) in queues.iter_mut().enumerate().filter(|(_, queue)| !queue.is_empty()) {
+                let some = queue.iter().take(BATCH).filter_map(|index| trace.sent.get(*index));
+                let some: Vec<&[u8]> = some.map(|sent| &sent.frame[..]).collect();
+                for at in self.network.send(port, &some)? {
+                    is_stuck = false;
+                    let sent = queue.pop_front().and_then(|index| trace.sent.get_mut(index));
+                    sent.into_iter().for_each(|sent| sent.at = at);
                 }
-                if self.interrupt.load(Ordering::Relaxed) {
-                    return Err(Stop::Inconclusive("the run was ended".into()));
-                }
-                let soon = self.network.now() + self.network.silence() / 100;
-                trace.arrived.extend(self.network.receive(soon)?);
-            };
-            trace.sent.push(Sent { at, probe, frame });
-            since_read += 1;
-            if since_read == BATCH && self.network.is_real() {
-                since_read = 0;
-                let now = self.network.now();
-                while let Some(arrived) = self.network.receive(now)? {
-                    trace.arrived.push(arrived);
-                }
+            }
+            if self.interrupt.load(Ordering::Relaxed) {
+                return Err(Stop::Inconclusive("the run was ended".into()));
+            }
+            let now = self.network.now();
+            let until = if is_stuck { now + self.network.silence() / 100 } else { now };
+            // In virtual time, nothing arrives now.
+            while let Some(arrived) = self.network.receive(until)? {
+                trace.arrived.push(arrived);
             }
         }
         let mut last =
@@ -179,8 +180,8 @@ impl<'a> Bench<'a> {
         Ok((target, self.address(target)?, self.statement.rate(target).unwrap_or(f64::INFINITY)))
     }
 
-    /// Creates the probes of a load for a port: this many bytes, an equal part from each of these ports, of kinds that `kind` gives by
-    /// the number of the packet.
+    /// Creates the probes of a load for a port: this many bytes, an equal part from each of these ports. `kind` gives
+    /// the kind of a packet by its number.
     pub(super) fn load(
         &mut self,
         senders: &[usize],
