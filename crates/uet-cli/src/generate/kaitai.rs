@@ -154,13 +154,10 @@ fn one(out: &mut String, layout: &'static Layout) {
                 item(&format!("id: {name}_hi\ntype: b{}\n{about}", width % 8));
                 item(&format!("id: {name}_lo\nsize: {}\n{about}", width / 8));
             }
-            // The runtime of JavaScript reads at most 32 bits at once, and shifts no more.
+            // The runtime of JavaScript reads at most 32 bits at once.
             Some(name) if (33..64).contains(&width) => {
-                let test = test(&place).map_or(String::new(), |test| format!("if: {test}\n"));
-                item(&format!("id: {name}_hi\ntype: b{}\n{test}", width - 32));
-                item(&format!("id: {name}_lo\ntype: b32\n{test}"));
-                let lines = format!("value: {name}_hi * 0x1_0000_0000 + {name}_lo\n{about}");
-                let _ = write!(instances, "      {name}:\n{}", indented(&lines, "        "));
+                item(&format!("id: {name}_hi\ntype: b{}\n{about}", width - 32));
+                item(&format!("id: {name}_lo\ntype: b32\n{about}"));
             }
             Some(name) => item(&format!("id: {name}\n{}\n{about}", read(&place))),
         }

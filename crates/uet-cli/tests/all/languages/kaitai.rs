@@ -91,8 +91,8 @@ fn agrees(
                 let mut value = value.parse().unwrap_or_else(|_| value.parse::<i128>().unwrap() as u128);
                 let exact = layout.present(bytes).find(|(place, _)| place.row.name == canonical);
                 let Some((place, exact)) = exact else { panic!("{canonical} is not in {}", Hex(bytes)) };
-                // The two parts of a wide field that is not made of whole bytes.
-                let low = place.row.width() / 8 * 8;
+                // The two parts of a wide field.
+                let low = if place.row.width() > 64 { place.row.width() / 8 * 8 } else { 32 };
                 let (shift, exact) = match id.rsplit_once('_') {
                     Some((_, "hi")) => (low, exact >> low),
                     Some((_, "lo")) => (0, exact & (u128::MAX >> (128 - low))),
