@@ -32,7 +32,7 @@ catalogue! {
     NET_TRIM_001 "NET-TRIM-001" Should "3.6.17" 2 "switch"
         "A network trims only packets of trimmable classes";
     NET_TRIM_002 "NET-TRIM-002" Must "3.5.15" 2 "switch"
-        "A trimmed packet is the configured number of first bytes, unchanged, and at least 24 bytes behind the IP header";
+        "A trimmed packet keeps the configured number of first bytes unchanged, at least 24 behind the IP header";
     NET_TRIM_003 "NET-TRIM-003" Must "3.5.15" 2 "switch"
         "A trimmed packet has the DSCP configured for the place where it was trimmed";
     NET_TRIM_004 "NET-TRIM-004" Should "3.5.15" 2 "switch"

@@ -111,8 +111,8 @@ impl Trace {
         Some(Seen { index, sent, arrived, headers, whole, kept })
     }
 
-    /// Returns the bytes that wait at a port of this rate (in bytes per nanosecond) when each packet for it arrives
-    /// there, itself included, if nothing delays it on the way.
+    /// Returns the bytes that wait at a port when each packet for it arrives there, itself included. `rate` is that of
+    /// the port, in bytes per nanosecond. Nothing delays packets on their way there.
     pub(super) fn depths(&self, to: core::net::IpAddr, rate: f64) -> Vec<f64> {
         let mut queue: Vec<&Sent> = self.sent.iter().filter(|sent| sent.probe.to == to).collect();
         queue.sort_by_key(|sent| sent.at);
@@ -471,7 +471,14 @@ mod tests {
         assert!(changed(|_| ()).is_empty());
         assert_eq!(changed(|all| all.push(all[2].clone())), ["NET-DUP-001"]);
         assert_eq!(changed(|all| all.swap(0, 1)), ["NET-ORDER-001"]);
-        assert_eq!(changed(|all| all[1].port = 2), ["NET-FWD-004", "NET-ORDER-001"]);
+        assert_eq!(changed(|all| all[1].port = 2), ["NET-FWD-004"]);
+        let mut routed = statement.clone();
+        routed.routes[0].to = core::mem::replace(&mut routed.ports[1].address, [10, 0, 0, 77].into());
+        let mut paths = whole.clone();
+        paths.arrived.iter_mut().for_each(|arrived| arrived.port = 2);
+        assert!(broken(&routed, &paths).is_empty());
+        paths.arrived[1].port = 3;
+        assert_eq!(broken(&routed, &paths), ["NET-ORDER-001"]);
         let mut unknown = whole.clone();
         unknown.sent.pop();
         assert_eq!(broken(&statement, &unknown), ["NET-FWD-001"]);

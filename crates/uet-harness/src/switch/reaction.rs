@@ -86,7 +86,8 @@ pub(super) fn retransmission(bench: &mut Testbed<'_>) -> Step {
     // This opens the context: a target may ignore a trimmed packet that would open one.
     write(bench, &data[..1], &[])?;
 
-    let probes = bench.load(&senders, to, bench.statement.load(), |_| ProbeKind::Data);
+    // Long enough for several round trips of the endpoints.
+    let probes = bench.load(&senders, to, 3 * bench.statement.load(), |_| ProbeKind::Data);
     let build = |probe: &Probe| {
         // A number that belongs to no trace.
         let frame =
@@ -133,17 +134,24 @@ impl Ends {
         gap: f64,
     ) -> Step<Option<Result<Done, OperationError>>> {
         let until = bench.network.now() + PATIENCE;
+        let half = load.len() / 2;
         let mut load = load.iter();
         loop {
+            // The endpoints begin when half of the load has filled the queue.
+            let begins = load.len() <= half;
             let part = load.next();
             for (port, frame) in part.into_iter().flatten() {
                 bench.network.send(*port, &[frame])?;
             }
             let now = bench.network.now();
-            self.transmit(bench, now)?;
-            let timeout = self.nics.iter().filter_map(Nic::poll_timeout).min().unwrap_or(until).min(until);
-            let next =
-                if part.is_some() { timeout.min(now + Duration::from_nanos(gap as u64)) } else { timeout };
+            let mut next = until;
+            if begins {
+                self.transmit(bench, now)?;
+                next = self.nics.iter().filter_map(Nic::poll_timeout).min().unwrap_or(until).min(until);
+            }
+            if part.is_some() {
+                next = next.min(now + Duration::from_nanos(gap as u64));
+            }
             let mut next = next.max(now + Duration::from_nanos(1));
             while let Some(arrived) = bench.network.receive(next)? {
                 // Only what has arrived until now comes before the answers.

@@ -1,8 +1,8 @@
 //! The ports of the suite while a rule runs: sends loads, collects what arrives, and keeps findings and measurements.
 
 use super::judge::{self, Findings, Sent, Trace};
-use super::network::Network;
-use super::probe::{Probe, ProbeKind};
+use super::network::{Arrived, Network};
+use super::probe::{Headers, Probe, ProbeKind};
 use super::statement::Statement;
 use core::net::IpAddr;
 use fastrand::Rng;
@@ -151,8 +151,15 @@ impl<'a> Testbed<'a> {
         }
         let mut last =
             trace.sent.iter().map(|sent| sent.at).max().unwrap_or_default().max(self.network.now());
-        while let Some(arrived) = self.network.receive(last + self.network.silence())? {
+        let is_probe =
+            |arrived: &Arrived| Headers::read(&arrived.frame).is_some_and(|headers| headers.is_probe);
+        let mut probes = trace.arrived.iter().filter(|arrived| is_probe(arrived)).count();
+        loop {
+            // If as many have arrived as were sent, only copies can follow.
+            let patience = self.network.silence() / if probes < trace.sent.len() { 1 } else { 8 };
+            let Some(arrived) = self.network.receive(last + patience)? else { break };
             last = last.max(arrived.at);
+            probes += usize::from(is_probe(&arrived));
             trace.arrived.push(arrived);
             if self.interrupt.load(Ordering::Relaxed) {
                 return Err(Stop::Inconclusive("the run was ended".into()));

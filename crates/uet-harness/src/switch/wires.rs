@@ -58,7 +58,7 @@ impl Wires {
             frame.resize(60, 0);
             port.send(&[&frame])?;
         }
-        let silence = Duration::from_millis(100).mul_f64(scale.clamp(0.01, 1000.0));
+        let silence = Duration::from_millis(300).mul_f64(scale.clamp(0.01, 1000.0));
         let (start, statement) = (clock(), statement.clone());
         let mut wires = Wires { statement, ports, gateways, start, silence, arrived: VecDeque::new() };
         // Frames that are still on the way belong to no rule.
@@ -104,8 +104,10 @@ impl Network for Wires {
             if self.arrived.is_empty() {
                 self.collect()?;
             }
-            if let Some(arrived) = self.arrived.pop_front() {
-                return Ok(Some(arrived));
+            if let Some(next) = self.arrived.front() {
+                // A flood must not keep the caller from its other work.
+                let is_due = next.at <= until;
+                return Ok(if is_due { self.arrived.pop_front() } else { None });
             }
             let left = until - self.now();
             if left.is_zero() {

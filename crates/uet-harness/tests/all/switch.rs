@@ -44,6 +44,7 @@ fn correct_switches_pass() {
 #[test]
 fn each_fault_breaks_its_requirement() {
     let statement = Statement::embedded();
+    let mut wrong = Vec::new();
     for fault in SwitchFault::ALL {
         let result = tested(&statement, Some(*fault), &statement);
         let mut broken = broken(&result);
@@ -51,14 +52,16 @@ fn each_fault_breaks_its_requirement() {
             // Also under congestion.
             broken.retain(|id| !["NET-LOSS-002", "NET-PRIO-001"].contains(id));
         }
-        assert_eq!(broken, [fault.requirement().id].into(), "{}: {:#?}", fault.name(), result.rules);
+        if broken != [fault.requirement().id].into() {
+            wrong.push(format!("{}: {broken:?}", fault.name()));
+        }
     }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 #[test]
 fn the_statement_is_learned_from_frames() {
     let mut wanted = Statement::embedded();
-    // The second port is slow enough that two ports congest it.
     wanted.ports.truncate(3);
     wanted.routes.clear();
     wanted.ports[2].last_hop = Some(true);
@@ -104,10 +107,10 @@ fn a_switch_that_is_configured_otherwise_fails() {
     other.mark.as_mut().unwrap().from = 1_000;
     other.mark.as_mut().unwrap().to = 2_000;
     assert_eq!(broken(&tested(&statement, None, &other)), ["NET-ECN-003"].into());
-    // It drops what the statement says it trims.
-    let mut drops = statement.clone();
-    drops.trim = None;
-    let result = tested(&statement, None, &drops);
+    // It queues what the statement says it trims.
+    let mut queues = statement.clone();
+    queues.trim = None;
+    let result = tested(&statement, None, &queues);
     assert_eq!(
         result.count(SwitchVerdict::Fail) + result.count(SwitchVerdict::Inconclusive),
         6,
