@@ -73,7 +73,7 @@ impl Settings {
         ),
         setting(
             "offload",
-            "Whether the kernel splits and joins packets: on or off (default: on). Captures by other tools show them joined",
+            "Splitting and joining of packets by the kernel: on or off (default: on). Captures by other tools show them joined",
         ),
         setting("seed", "Seed of all random numbers (default: from the process ID)"),
         setting("params", "Further parameters of the NIC: NAME=VALUE, separated by semicolons"),
@@ -178,8 +178,8 @@ impl Settings {
     }
 
     /// Sets the rate of the network to what a socket holds of several peers, unless the user has set one. Congestion control
-    /// keeps about one product of rate and round trip in flight to each peer: a small one costs a round trip, and a turn of
-    /// both processes, for every few packets of a large message.
+    /// keeps about one product of rate and round trip in flight to each peer. If that is small, every few packets of a large
+    /// message cost a turn of both processes.
     pub(crate) fn fit(&self, config: &mut Config, holds: usize) {
         let usual = Config::real_time().network;
         if config.network == usual {
