@@ -427,32 +427,30 @@ mod tests {
     #[test]
     fn each_change_of_a_packet_breaks_its_requirement() {
         use ProbeKind::{Ack, Control, Data, Nack, Untrimmable};
-        let rows: &[(ProbeKind, u8, fn(&mut Frame), &[&str])] = &[
-            (Data, 2, |_| (), &[]),
-            (Data, 2, |frame| edit(frame, |it| it.set_ecn(3).unwrap()), &[]),
-            (Data, 1, |frame| edit(frame, |it| it.set_ecn(2).unwrap()), &["NET-ECN-001"]),
-            (Data, 3, |frame| edit(frame, |it| it.set_ecn(2).unwrap()), &["NET-ECN-001"]),
-            (Data, 0, |frame| edit(frame, |it| it.set_ecn(3).unwrap()), &["NET-ECN-002"]),
-            (Data, 2, |frame| set_ttl(frame, 64), &["NET-FWD-002"]),
-            (Data, 2, |frame| frame[25] ^= 1, &["NET-FWD-002"]),
-            (Data, 2, |frame| frame[900] ^= 1, &["NET-FWD-001"]),
-            (Data, 2, |frame| edit(frame, |it| it.set_dscp(46).unwrap()), &["NET-FWD-003"]),
-            (Data, 2, |frame| trim(frame, 128, 14, false), &[]),
-            (Data, 2, |frame| trim(frame, 127, 14, false), &["NET-TRIM-002"]),
-            (Data, 2, |frame| trim(frame, 128, 12, false), &["NET-TRIM-003"]),
-            (Data, 2, |frame| trim(frame, 128, 10, false), &["NET-TRIM-003"]),
-            (Data, 2, |frame| trim(frame, 128, 14, true), &["NET-TRIM-004"]),
-            (Untrimmable, 2, |frame| trim(frame, 128, 14, false), &["NET-TRIM-001"]),
-            (Ack, 0, |frame| trim(frame, 128, 14, false), &["NET-TRIM-005"]),
-            (Nack, 0, |frame| edit(frame, |it| it.set_dscp(14).unwrap()), &["NET-TRIM-005"]),
-            (Control, 0, |_| (), &[]),
-        ];
         let statement = Statement::embedded();
-        for (row, (kind, ecn, change, expected)) in rows.iter().enumerate() {
-            let trace = trace(&statement, *kind, *ecn, 1, *change);
-            assert_eq!(broken(&statement, &trace), *expected, "row {row}");
-        }
-        let mut stale = statement;
+        let check = |kind, ecn, change: fn(&mut Frame), expected: &[&str]| {
+            let trace = trace(&statement, kind, ecn, 1, change);
+            assert_eq!(broken(&statement, &trace), expected, "{kind:?} {ecn}");
+        };
+        check(Data, 2, |_| (), &[]);
+        check(Data, 2, |frame| edit(frame, |it| it.set_ecn(3).unwrap()), &[]);
+        check(Data, 1, |frame| edit(frame, |it| it.set_ecn(2).unwrap()), &["NET-ECN-001"]);
+        check(Data, 3, |frame| edit(frame, |it| it.set_ecn(2).unwrap()), &["NET-ECN-001"]);
+        check(Data, 0, |frame| edit(frame, |it| it.set_ecn(3).unwrap()), &["NET-ECN-002"]);
+        check(Data, 2, |frame| set_ttl(frame, 64), &["NET-FWD-002"]);
+        check(Data, 2, |frame| frame[25] ^= 1, &["NET-FWD-002"]);
+        check(Data, 2, |frame| frame[900] ^= 1, &["NET-FWD-001"]);
+        check(Data, 2, |frame| edit(frame, |it| it.set_dscp(46).unwrap()), &["NET-FWD-003"]);
+        check(Data, 2, |frame| trim(frame, 128, 14, false), &[]);
+        check(Data, 2, |frame| trim(frame, 127, 14, false), &["NET-TRIM-002"]);
+        check(Data, 2, |frame| trim(frame, 128, 12, false), &["NET-TRIM-003"]);
+        check(Data, 2, |frame| trim(frame, 128, 10, false), &["NET-TRIM-003"]);
+        check(Data, 2, |frame| trim(frame, 128, 14, true), &["NET-TRIM-004"]);
+        check(Untrimmable, 2, |frame| trim(frame, 128, 14, false), &["NET-TRIM-001"]);
+        check(Ack, 0, |frame| trim(frame, 128, 14, false), &["NET-TRIM-005"]);
+        check(Nack, 0, |frame| edit(frame, |it| it.set_dscp(14).unwrap()), &["NET-TRIM-005"]);
+        check(Control, 0, |_| (), &[]);
+        let mut stale = statement.clone();
         stale.trim.as_mut().unwrap().length = TrimLength::Stale;
         let trimmed = |change| broken(&stale, &trace(&stale, Data, 2, 1, change));
         assert!(trimmed(|frame| trim(frame, 128, 14, true)).is_empty());
