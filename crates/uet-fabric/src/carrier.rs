@@ -94,12 +94,6 @@ impl Carrier {
         self.link.local()
     }
 
-    /// Returns the bytes of packets that the socket holds while nobody reads them.
-    pub(crate) fn holds(&self) -> usize {
-        // The system also counts what it adds to each packet, as much again for small ones.
-        self.link.receive_buffer().unwrap_or_default() / 2
-    }
-
     pub(crate) fn now(&self) -> Time {
         Time::ZERO + self.began.elapsed()
     }

@@ -82,7 +82,6 @@ impl Engine {
         if config.seed == 0 {
             config.seed = std::process::id().into();
         }
-        settings.fit(&mut config, carrier.holds());
         // Peers may still know contexts of an earlier domain at this address, so the new ones get other PDCIDs and PSNs.
         config.seed = config.seed.wrapping_add(u64::from(opened) << 32);
         let pool = config.pds.general_pdcs.min(u16::MAX / POOLS as u16);

@@ -14,9 +14,6 @@ use uet_model::secure::StartPsnMethod;
 /// The longest time that a closing endpoint waits for acknowledgments, by default.
 const SETTLE: Duration = Duration::from_millis(500);
 
-/// Number of peers that may send at once before a socket loses packets.
-const PEERS: usize = 8;
-
 /// A variable of the environment: its name after `FI_UET_`, and its description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
@@ -177,19 +174,6 @@ impl Settings {
         self.config.get()
     }
 
-    /// Sets the rate of the network to what a socket holds of several peers, unless the user has set one. Congestion control
-    /// keeps about one product of rate and round trip in flight to each peer. If that is small, every few packets of a large
-    /// message cost a turn of both processes.
-    pub(crate) fn fit(&self, config: &mut Config, holds: usize) {
-        let usual = Config::real_time().network;
-        if config.network == usual {
-            let bytes = (holds / PEERS) as u64;
-            let rate = bytes.saturating_mul(8_000_000_000) / (usual.base_rtt.as_nanos() as u64).max(1);
-            let rate = rate.max(usual.sender_rate);
-            (config.network.sender_rate, config.network.receiver_rate) = (rate, rate);
-        }
-    }
-
     /// Returns the name of an endpoint that only a host and a service describe: the first one of process 0, with our job.
     /// The service is the UDP port if it is one of UET.
     pub fn name_at(&self, host: IpAddr, service: Option<&str>) -> Name {
@@ -253,23 +237,4 @@ fn number(text: &str, most: u64) -> Result<u64, String> {
         .ok()
         .filter(|number| *number <= most)
         .ok_or_else(|| format!("must be a number from 0 to {most}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_network_is_as_fast_as_a_socket_can_hold() {
-        let rates = |params: &str, holds| {
-            let settings =
-                Settings::read(|name| (name == "params").then(|| params.into())).expect("settings");
-            let mut config = settings.config.clone();
-            settings.fit(&mut config, holds);
-            (config.network.sender_rate, config.network.receiver_rate)
-        };
-        assert_eq!(rates("", 4 << 20), (4_194_304_000, 4_194_304_000));
-        assert_eq!(rates("", 1 << 16), (1_000_000_000, 1_000_000_000), "a small buffer slows nothing down");
-        assert_eq!(rates("sender_rate=2000000000", 4 << 20), (2_000_000_000, 1_000_000_000));
-    }
 }

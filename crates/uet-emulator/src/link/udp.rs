@@ -119,11 +119,6 @@ impl UdpLink {
         self.offload.get()
     }
 
-    /// Returns the bytes that the system keeps for this socket until somebody reads them, with what it adds to each packet.
-    pub fn receive_buffer(&self) -> io::Result<usize> {
-        self.main.recv_buffer_size()
-    }
-
     /// Sends all packets from the port it listens on, whatever their entropy values. NICs that share an address can then
     /// be told apart by their source ports.
     pub fn send_from_one_port(&mut self) {
