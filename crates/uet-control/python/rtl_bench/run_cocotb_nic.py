@@ -25,16 +25,17 @@ if __name__ == "__main__":
     simulator = os.environ.get("SIM", "icarus")
     options = ["--timing"] if simulator == "verilator" else ["-g2012"]
     build = Path(os.environ.get("BUILD_DIR", Path(tempfile.gettempdir()) / "uet_stream_pipe"))
-    sources, top, module = [HERE / "stream_pipe.v"], "stream_pipe", "cocotb_nic"
+    sources, module, defines = [HERE / "stream_pipe.v"], "cocotb_nic", dict.fromkeys(arguments.bug, 1)
     if arguments.parser:
         build.mkdir(parents=True, exist_ok=True)
         package = build / "uet_pkg.sv"
         command = [os.environ.get("UET", "uet"), "generate", "--language", "systemverilog", "-o", str(package)]
         subprocess.run(command, check=True)
-        sources, top, module = [package, *sources, HERE / "stream_parser.sv"], "stream_parser", "parser_nic"
+        sources, module = [package, *sources, HERE / "stream_parser.sv"], "parser_nic"
+        defines["RECEIVE"] = "uet_parser"
     runner = get_runner(simulator)
     runner.build(
-        sources=sources, hdl_toplevel=top, build_dir=build, build_args=options, timescale=("1ns", "1ps"), always=True,
-        defines=dict.fromkeys(arguments.bug, 1),
+        sources=sources, hdl_toplevel="stream_pipe", build_dir=build, build_args=options, timescale=("1ns", "1ps"),
+        always=True, defines=defines,
     )
-    runner.test(hdl_toplevel=top, test_module=module, build_dir=build, test_dir=build)
+    runner.test(hdl_toplevel="stream_pipe", test_module=module, build_dir=build, test_dir=build)

@@ -1,5 +1,5 @@
-// `stream_pipe.v` with a parser in the receive direction, which uses the package of `uet generate --language
-// systemverilog`. parser_nic.py is its host.
+// A parser for the receive direction of `stream_pipe.v`, which uses the package of `uet generate --language systemverilog`.
+// parser_nic.py is its host.
 //
 // A frame of the network is a header of 8 bytes and UET. The host gets those 8 bytes, a descriptor, and the bytes after
 // the PDS header. The descriptor of a request or a control packet has the fields that a target needs. That of any other
@@ -168,38 +168,4 @@ module uet_parser (
             BODY: if (takes && in_tlast) state <= FRAME;
         endcase
     end
-endmodule
-
-module stream_parser (
-    input logic rst,
-    input logic [7:0] rx_tdata,
-    input logic rx_tvalid,
-    input logic rx_tlast,
-    output logic rx_tready,
-    output logic [7:0] up_tdata,
-    output logic up_tvalid,
-    output logic up_tlast,
-    input logic up_tready,
-    input logic [7:0] down_tdata,
-    input logic down_tvalid,
-    input logic down_tlast,
-    output logic down_tready,
-    output logic [7:0] tx_tdata,
-    output logic tx_tvalid,
-    output logic tx_tlast,
-    input logic tx_tready
-);
-    logic clk = 0;
-    always #2 clk = !clk;
-
-    uet_parser parser (
-        .clk(clk), .rst(rst),
-        .in_tdata(rx_tdata), .in_tvalid(rx_tvalid), .in_tlast(rx_tlast), .in_tready(rx_tready),
-        .out_tdata(up_tdata), .out_tvalid(up_tvalid), .out_tlast(up_tlast), .out_tready(up_tready)
-    );
-    register_stage transmit (
-        .clk(clk), .rst(rst),
-        .in_tdata(down_tdata), .in_tvalid(down_tvalid), .in_tlast(down_tlast), .in_tready(down_tready),
-        .out_tdata(tx_tdata), .out_tvalid(tx_tvalid), .out_tlast(tx_tlast), .out_tready(tx_tready)
-    );
 endmodule
