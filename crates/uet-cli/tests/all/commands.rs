@@ -279,6 +279,7 @@ fn installed_program_says_how_to_install_the_provider() {
     let run = std::process::Command::new(&program).args(["libfabric", "--install", "x"]).output().unwrap();
     assert_eq!(run.status.code(), Some(2));
     let said = String::from_utf8(run.stderr).unwrap();
-    let advice = "cargo build --release -p uet-libfabric`, then `uet libfabric --install DIR --library target/release/libuet_fi.so`";
+    let advice = "cargo build --release -p uet-libfabric`, then \
+                  `uet libfabric --install DIR --library target/release/libuet_fi.so`";
     assert!(said.contains(advice), "{said}");
 }

@@ -39,6 +39,17 @@ impl Space {
         command
     }
 
+    /// Makes two, of which the first may command the second.
+    fn pair() -> [Space; 2] {
+        let mut first = Command::new("unshare");
+        first.args(["--user", "--map-root-user", "--net"]);
+        let near = Space::new(first);
+        let mut second = near.command("unshare");
+        second.arg("--net");
+        let far = Space::new(second);
+        [near, far]
+    }
+
     fn ip(&self, args: &str) {
         let status = self.command("ip").args(args.split_whitespace()).status().unwrap();
         assert!(status.success(), "ip {args}");
@@ -62,12 +73,7 @@ const CONTROL: &str = "192.168.7.2:9000";
 
 impl Cable {
     fn new() -> Self {
-        let mut first = Command::new("unshare");
-        first.args(["--user", "--map-root-user", "--net"]);
-        let near = Space::new(first);
-        let mut second = near.command("unshare");
-        second.arg("--net");
-        let far = Space::new(second);
+        let [near, far] = Space::pair();
         near.ip(&format!("link add near mtu 9000 type veth peer name far mtu 9000 netns {}", far.id()));
         near.ip("address add 192.168.7.1/24 dev near");
         far.ip("address add 192.168.7.2/24 dev far");

@@ -17,12 +17,7 @@ const PORTS: usize = 4;
 
 impl Ports {
     fn new() -> Self {
-        let mut first = Command::new("unshare");
-        first.args(["--user", "--map-root-user", "--net"]);
-        let near = Space::new(first);
-        let mut second = near.command("unshare");
-        second.arg("--net");
-        let far = Space::new(second);
+        let [near, far] = Space::pair();
         for n in 0..PORTS {
             near.ip(&format!("link add p{n} type veth peer name s{n} netns {}", far.id()));
             near.ip(&format!("link set p{n} up"));
