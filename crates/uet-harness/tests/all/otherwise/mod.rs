@@ -177,6 +177,14 @@ fn results(device: &mut impl Dut, ids: &[&str]) -> RunResult {
     run(device, &Options { ids, max_instances: Some(1), ..Options::default() }, |_| ())
 }
 
+/// Runs one instance of each rule of this group.
+fn group(device: &mut impl Dut, group: &str) -> RunResult {
+    let options = Options { groups: vec![group.into()], max_instances: Some(1), ..Options::default() };
+    let result = run(device, &options, |_| ());
+    assert!(!result.rules.is_empty(), "{group}");
+    result
+}
+
 /// Returns the rules with other verdicts than these.
 fn others(result: &RunResult, allowed: &[Verdict]) -> Vec<String> {
     let others = result.rules.iter().filter(|rule| !allowed.contains(&rule.verdict));

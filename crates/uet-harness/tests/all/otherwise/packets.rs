@@ -1,8 +1,8 @@
 //! Devices that send or take other packets, where the sources leave a choice.
 
 use super::{
-    Hears, Otherwise, Says, device, find, get, hears_all, is, is_control, others, passes, pdcid, results,
-    says_all, set, verdict,
+    Hears, Otherwise, Says, device, find, get, group, hears_all, is, is_control, others, passes, pdcid,
+    results, says_all, set, verdict,
 };
 use crate::around::{Changes, Device};
 use core::time::Duration;
@@ -239,7 +239,7 @@ fn it_names_read_data_as_the_request() {
         }
         device.came.push_back(wire);
     };
-    let result = results(&mut device(hears_all, says), &["read/*"]);
+    let result = group(&mut device(hears_all, says), "read");
     assert_eq!(others(&result, &[Verdict::Pass, Verdict::Skipped]), [""; 0]);
 }
 
@@ -253,7 +253,7 @@ fn it_names_no_buffer_in_its_rtr() {
         device.came.push_back(wire);
     };
     passes("deferrable/rtr", hears_all, says);
-    let result = results(&mut device(hears_all, says), &["deferrable/*"]);
+    let result = group(&mut device(hears_all, says), "deferrable");
     assert_eq!(others(&result, &[Verdict::Pass, Verdict::Skipped]), [""; 0]);
 }
 
