@@ -638,7 +638,9 @@ fn causes_group_the_rules_that_did_not_pass() {
 #[cfg(target_os = "linux")]
 fn list_names_the_rules_that_a_device_skips() {
     let welcome = r#"{"id":1,"ok":true,"protocol":1,"name":"small","capabilities":["rud"],"link":{"kind":"udp","addr":"127.0.0.79","port":4998}}"#;
-    let device = format!("exec:read -r line; echo '{welcome}'; while read -r line; do :; done");
+    let refuse =
+        r#"id=${line#*:}; echo "{\"id\":${id%%,*},\"error\":{\"code\":\"unsupported\",\"message\":\"no\"}}""#;
+    let device = format!("exec:read -r line; echo '{welcome}'; while read -r line; do {refuse}; done");
     // One group by the needs of its rules, the other by the values of an axis.
     let listed = uet(&["list", "--dut", &device, "--group", "read", "--group", "access"]);
     assert_eq!(listed.code, 0, "{}", listed.err);
