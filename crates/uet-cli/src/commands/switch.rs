@@ -9,9 +9,9 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use uet_conformance::Verdict;
 use uet_harness::switch::{
-    EmbeddedSwitch, Network, RULES, Statement, SwitchFault, SwitchOptions, SwitchResult, SwitchVerdict,
-    learn, run,
+    EmbeddedSwitch, Network, RULES, Statement, SwitchFault, SwitchOptions, SwitchResult, learn, run,
 };
 use uet_packet_io::file;
 
@@ -235,8 +235,8 @@ impl Switch {
 
 fn exit_code(result: &SwitchResult) -> u8 {
     match () {
-        () if result.count(SwitchVerdict::Fail) > 0 => 1,
-        () if result.count(SwitchVerdict::Pass) == 0 || result.count(SwitchVerdict::Inconclusive) > 0 => 3,
+        () if result.count(Verdict::Fail) > 0 => 1,
+        () if result.count(Verdict::Pass) == 0 || result.count(Verdict::Inconclusive) > 0 => 3,
         () => 0,
     }
 }

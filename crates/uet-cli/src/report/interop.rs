@@ -1,5 +1,6 @@
 //! Writes the result of `uet interop`: text, Markdown, JUnit, and one web page with a grid of pairs.
 
+use super::counted;
 use crate::site::html::{Escaped, policy};
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use std::fmt::Write as _;
@@ -10,9 +11,7 @@ use uet_harness::interop::{Interop, Pair, PairVerdict, ScenarioResult};
 
 /// Returns `3 pass, 1 disagree, 2 skipped`: the verdicts that there are.
 pub fn counts(count: impl Fn(PairVerdict) -> usize) -> String {
-    let some = PairVerdict::ALL.into_iter().map(|verdict| (count(verdict), verdict.name()));
-    let some = some.filter(|(count, _)| *count > 0).map(|(count, name)| format!("{count} {name}"));
-    some.collect::<Vec<_>>().join(", ")
+    counted(PairVerdict::ALL.map(|verdict| (count(verdict), verdict.name()))).join(", ")
 }
 
 /// Returns `a: SES-PLACE-003: reason`, as far as it is known.

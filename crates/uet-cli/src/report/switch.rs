@@ -1,22 +1,18 @@
 //! Writes the result of `uet switch`: text, Markdown, JUnit, and the measurements as CSV.
 
+use super::counted;
+use super::text::colored;
 use crate::paint::{Paint, Plain};
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::time::Duration;
-use uet_harness::switch::{RuleResult, SwitchResult, SwitchVerdict, Violation};
+use uet_conformance::Verdict;
+use uet_harness::switch::{RuleResult, SwitchResult, Violation};
 
 /// Writes a line for a rule, and one for each requirement that the network broke.
 pub fn line(out: &mut impl Write, rule: &RuleResult, paint: Paint) -> io::Result<()> {
-    let name = rule.verdict.name();
-    let name = match rule.verdict {
-        SwitchVerdict::Pass => paint.name(name),
-        SwitchVerdict::Fail => paint.error(name),
-        SwitchVerdict::Inconclusive => paint.warning(name),
-        SwitchVerdict::Skipped => paint.faint(name),
-    };
-    write!(out, "{:<24} {name}", rule.id)?;
+    write!(out, "{:<24} {}", rule.id, colored(rule.verdict, paint))?;
     if !rule.reason.is_empty() {
         write!(out, "  {}", Plain(&rule.reason))?;
     }
@@ -33,9 +29,7 @@ fn sentence(Violation { requirement, first, count }: &Violation) -> String {
 }
 
 fn counts(result: &SwitchResult) -> String {
-    let some = SwitchVerdict::ALL.into_iter().map(|verdict| (result.count(verdict), verdict.name()));
-    let some = some.filter(|(count, _)| *count > 0).map(|(count, name)| format!("{count} {name}"));
-    some.collect::<Vec<_>>().join(", ")
+    counted(Verdict::ALL.map(|verdict| (result.count(verdict), verdict.name()))).join(", ")
 }
 
 /// Returns a table of the measurements and the line that counts the verdicts.
@@ -83,13 +77,13 @@ pub fn junit(result: &SwitchResult) -> io::Result<String> {
             status
         };
         let status = match rule.verdict {
-            SwitchVerdict::Pass => TestCaseStatus::success(),
-            SwitchVerdict::Fail => {
+            Verdict::Pass => TestCaseStatus::success(),
+            Verdict::Fail | Verdict::Flaky => {
                 let broken: Vec<_> = rule.violations.iter().map(sentence).collect();
                 failed(NonSuccessKind::Failure, broken.join("\n"))
             }
-            SwitchVerdict::Inconclusive => failed(NonSuccessKind::Error, rule.reason.clone()),
-            SwitchVerdict::Skipped => {
+            Verdict::Inconclusive => failed(NonSuccessKind::Error, rule.reason.clone()),
+            Verdict::Skipped => {
                 let mut skipped = TestCaseStatus::skipped();
                 skipped.set_message(&*rule.reason);
                 skipped

@@ -1,6 +1,6 @@
 //! Reports the suite's results as text.
 
-use super::causes;
+use super::{causes, counted};
 use crate::paint::{Paint, Painted, Plain};
 use crate::text;
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ pub fn line(out: &mut impl Write, rule: &RuleResult, paint: Paint) -> io::Result
     }
 }
 
-fn colored(verdict: Verdict, paint: Paint) -> Painted<&'static str> {
+pub(super) fn colored(verdict: Verdict, paint: Paint) -> Painted<&'static str> {
     match verdict {
         Verdict::Pass => paint.name(verdict.name()),
         Verdict::Skipped => paint.faint(verdict.name()),
@@ -403,9 +403,7 @@ fn skipped(out: &mut impl Write, result: &RunResult, paint: Paint) -> io::Result
 /// Returns counts in rules, such as `3 pass, 1 fail`; then the waived and known ones, the instances, and the reason for
 /// a stop.
 pub fn counts(result: &RunResult) -> String {
-    let counted = Verdict::ALL.map(|verdict| (result.count(verdict), verdict.name()));
-    let told = counted.iter().filter(|(count, _)| *count > 0);
-    let mut told: Vec<String> = told.map(|(count, name)| format!("{count} {name}")).collect();
+    let mut told = counted(Verdict::ALL.map(|verdict| (result.count(verdict), verdict.name())));
     for (word, has) in [
         ("waived", (|rule| rule.waived.is_some()) as fn(&RuleResult) -> bool),
         ("known", |rule| rule.known && rule.waived.is_none()),

@@ -22,7 +22,7 @@
 //! let mut network = EmbeddedSwitch::new(statement.clone(), None, 1);
 //! let options = SwitchOptions { only: vec!["forward".into()], ..SwitchOptions::default() };
 //! let result = switch::run(&mut network, &statement, &options, |_| ())?;
-//! assert_eq!(result.rules[0].verdict, switch::SwitchVerdict::Pass);
+//! assert_eq!(result.rules[0].verdict, uet_conformance::Verdict::Pass);
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
@@ -52,6 +52,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 pub use testbed::Measurement;
 use testbed::{Stop, Testbed};
+use uet_conformance::Verdict;
 #[cfg(target_os = "linux")]
 pub use wires::{Wires, emulate};
 
@@ -64,36 +65,6 @@ pub struct SwitchOptions {
     pub only: Vec<String>,
     /// True ends the run.
     pub interrupt: Arc<AtomicBool>,
-}
-
-/// The verdict of a rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SwitchVerdict {
-    /// No packet breaks a requirement.
-    Pass,
-    /// A packet breaks one.
-    Fail,
-    /// The load did not show what the rule judges.
-    Inconclusive,
-    /// The statement lacks what the rule needs.
-    Skipped,
-}
-
-impl SwitchVerdict {
-    /// All verdicts.
-    pub const ALL: [SwitchVerdict; 4] =
-        [SwitchVerdict::Pass, SwitchVerdict::Fail, SwitchVerdict::Inconclusive, SwitchVerdict::Skipped];
-
-    /// Returns `pass`, `fail`, `inconclusive` or `skipped`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            SwitchVerdict::Pass => "pass",
-            SwitchVerdict::Fail => "fail",
-            SwitchVerdict::Inconclusive => "inconclusive",
-            SwitchVerdict::Skipped => "skipped",
-        }
-    }
 }
 
 /// A requirement that a network broke.
@@ -113,7 +84,7 @@ pub struct RuleResult {
     /// Its id.
     pub id: String,
     /// The verdict.
-    pub verdict: SwitchVerdict,
+    pub verdict: Verdict,
     /// The broken requirements.
     pub violations: Vec<Violation>,
     /// The reason, if it is inconclusive or skipped.
@@ -137,7 +108,7 @@ pub struct SwitchResult {
 
 impl SwitchResult {
     /// Returns the number of rules with this verdict.
-    pub fn count(&self, verdict: SwitchVerdict) -> usize {
+    pub fn count(&self, verdict: Verdict) -> usize {
         self.rules.iter().filter(|rule| rule.verdict == verdict).count()
     }
 }
@@ -171,10 +142,10 @@ pub fn run(
         let violations: Vec<_> = violations.collect();
         let (verdict, reason) = match ended {
             Err(Stop::Failed(error)) => return Err(error),
-            _ if !violations.is_empty() => (SwitchVerdict::Fail, String::new()),
-            Ok(()) => (SwitchVerdict::Pass, String::new()),
-            Err(Stop::Skipped(reason)) => (SwitchVerdict::Skipped, reason),
-            Err(Stop::Inconclusive(reason)) => (SwitchVerdict::Inconclusive, reason),
+            _ if !violations.is_empty() => (Verdict::Fail, String::new()),
+            Ok(()) => (Verdict::Pass, String::new()),
+            Err(Stop::Skipped(reason)) => (Verdict::Skipped, reason),
+            Err(Stop::Inconclusive(reason)) => (Verdict::Inconclusive, reason),
         };
         let duration_ns = begun.elapsed().as_nanos() as u64;
         let result = RuleResult { id: rule.id.into(), verdict, violations, reason, duration_ns };

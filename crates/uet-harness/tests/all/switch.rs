@@ -1,9 +1,9 @@
 //! The tester of networks against the software switch: right, and wrong in each way.
 
 use std::collections::BTreeSet;
+use uet_conformance::Verdict;
 use uet_harness::switch::{
-    EmbeddedSwitch, Statement, SwitchFault, SwitchOptions, SwitchResult, SwitchVerdict, TrimLength, learn,
-    run,
+    EmbeddedSwitch, Statement, SwitchFault, SwitchOptions, SwitchResult, TrimLength, learn, run,
 };
 
 fn tested(statement: &Statement, fault: Option<SwitchFault>, of: &Statement) -> SwitchResult {
@@ -32,7 +32,7 @@ fn correct_switches_pass() {
     (jumbo.mtu, jumbo.hops) = (4300, Some(3));
     for statement in [embedded, stale, ipv6, jumbo] {
         let result = tested(&statement, None, &statement);
-        assert_eq!(result.count(SwitchVerdict::Pass), result.rules.len(), "{:#?}", result.rules);
+        assert_eq!(result.count(Verdict::Pass), result.rules.len(), "{:#?}", result.rules);
         let value = |name: &str| result.measurements.iter().find(|one| one.name == name).unwrap().value;
         assert!(value("median time from trim to retransmission") > 0.0);
         assert_eq!(value("most senders without an unannounced loss"), 3.0);
@@ -92,12 +92,12 @@ fn a_load_that_congests_nothing_is_inconclusive() {
     statement.routes.clear();
     let result = tested(&statement, None, &statement);
     let of = |id: &str| result.rules.iter().find(|rule| rule.id == id).unwrap();
-    assert_eq!(of("forward/bytes").verdict, SwitchVerdict::Pass);
+    assert_eq!(of("forward/bytes").verdict, Verdict::Pass);
     let trims = of("trim/data");
-    assert_eq!(trims.verdict, SwitchVerdict::Inconclusive);
+    assert_eq!(trims.verdict, Verdict::Inconclusive);
     assert!(trims.reason.contains("Mbit/s to a port of 100000 Mbit/s"), "{}", trims.reason);
-    assert_eq!(of("ecn/onset").verdict, SwitchVerdict::Inconclusive);
-    assert_eq!(of("spread/paths").verdict, SwitchVerdict::Skipped);
+    assert_eq!(of("ecn/onset").verdict, Verdict::Inconclusive);
+    assert_eq!(of("spread/paths").verdict, Verdict::Skipped);
 }
 
 #[test]
@@ -111,9 +111,5 @@ fn a_switch_that_is_configured_otherwise_fails() {
     let mut queues = statement.clone();
     queues.trim = None;
     let result = tested(&statement, None, &queues);
-    assert_eq!(
-        result.count(SwitchVerdict::Fail) + result.count(SwitchVerdict::Inconclusive),
-        6,
-        "{result:#?}"
-    );
+    assert_eq!(result.count(Verdict::Fail) + result.count(Verdict::Inconclusive), 6, "{result:#?}");
 }
