@@ -3,7 +3,7 @@
 use super::SwitchOptions;
 use super::judge::Seen;
 use super::network::Network;
-use super::probe::{ProbeKind, TTL};
+use super::probe::{ETHERNET, ProbeKind, TTL};
 use super::rules::find_onset;
 use super::statement::{Mark, Statement, Trim, TrimLength};
 use super::testbed::{Step, Stop, Testbed};
@@ -95,7 +95,7 @@ fn learn_trim(learned: &mut Statement, target: usize, trimmed: &Seen<'_>) {
     }
     let stale = trimmed.headers.stated_length() == trimmed.whole.len();
     let length = if stale { TrimLength::Stale } else { TrimLength::Fixed };
-    let size = (14 + trimmed.kept.len()) as u16;
+    let size = (ETHERNET + trimmed.kept.len()) as u16;
     learned.trim = Some(Trim { size, tolerance: 0, length, above: 0 });
 }
 

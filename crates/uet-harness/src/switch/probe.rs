@@ -2,7 +2,7 @@
 
 use core::net::IpAddr;
 use uet_emulator::frame::Mac;
-use uet_wire::outer::{Ethernet, Ip, Ipv4};
+use uet_wire::outer::{Ethernet, Ip, Ipv4, Ipv6, Udp};
 use uet_wire::pds::{Ack, Control, Nack, Pds, Request};
 use uet_wire::registry::{CtlType, NackCode, Opcode};
 use uet_wire::ses::{ResponseData, Std};
@@ -63,6 +63,15 @@ pub(super) struct Probe {
 /// The context of all probes. Endpoints of the model choose small numbers.
 const CONTEXT: PdcId = PdcId(0xfe57);
 
+/// Length of an Ethernet header without tags.
+pub(super) const ETHERNET: usize = Ethernet::LAYOUT.bytes;
+
+/// Length of a frame that is too short without padding.
+pub(super) const PADDED: usize = 60;
+
+/// MIN_TRIM_SIZE: bytes behind the IP header that each trim keeps.
+pub(super) const LEAST_KEPT: usize = 24;
+
 /// The TTL of all probes.
 pub(super) const TTL: u8 = 64;
 
@@ -76,8 +85,8 @@ impl Probe {
     ) -> Result<Vec<u8>, WriteError> {
         let psn = Psn(number);
         let peer = PdcId(0x4001);
-        let ip = if src.is_ipv4() { 20 } else { 40 };
-        let room = |headers: usize| usize::from(self.length).saturating_sub(ip + 8 + headers);
+        let outer = ip_header(src) + Udp::LAYOUT.bytes;
+        let room = |headers: usize| usize::from(self.length).saturating_sub(outer + headers);
         // Different bytes in each packet and at each place.
         let payload: Vec<u8> = (0..self.length).map(|at| (at ^ at >> 8) as u8 ^ number as u8).collect();
         let payload = |headers: usize| payload.get(..room(headers)).unwrap_or_default();
@@ -111,10 +120,18 @@ impl Probe {
             (IpAddr::V6(src), IpAddr::V6(dst)) => frame.ipv6(src, dst),
             _ => return Err(WriteError::mismatch("ip.src", "`ip.dst`")),
         };
-        let frame = frame.dscp(self.dscp).ecn(self.ecn).ttl(TTL).ethernet(from, to).pad_to(60);
+        let frame = frame.dscp(self.dscp).ecn(self.ecn).ttl(TTL).ethernet(from, to).pad_to(PADDED);
         let mut bytes = vec![0; frame.len()];
         frame.emit(&mut bytes)?;
         Ok(bytes)
+    }
+}
+
+/// Returns the length of an IP header without options.
+const fn ip_header(address: IpAddr) -> usize {
+    match address {
+        IpAddr::V4(_) => Ipv4::LAYOUT.bytes,
+        IpAddr::V6(_) => Ipv6::LAYOUT.bytes,
     }
 }
 
@@ -186,7 +203,7 @@ impl<'a> Headers<'a> {
 
 /// Sets the TTL of a frame and corrects its checksum, as a router does.
 pub(super) fn set_ttl(frame: &mut [u8], ttl: u8) {
-    let Some(place) = frame.get_mut(Ethernet::LAYOUT.bytes..) else { return };
+    let Some(place) = frame.get_mut(ETHERNET..) else { return };
     match place.first().map(|first| first >> 4) {
         Some(4) => {
             let edited = Ipv4::parse(place).ok().and_then(|(header, options)| {
@@ -200,9 +217,7 @@ pub(super) fn set_ttl(frame: &mut [u8], ttl: u8) {
             }
         }
         Some(6) => {
-            if let Some(limit) = place.get_mut(7) {
-                *limit = ttl;
-            }
+            let _ = Ipv6::parse_mut(place).map(|(header, _)| header.hop_limit(ttl).done().map(drop));
         }
         _ => {}
     }
@@ -221,8 +236,7 @@ mod tests {
             for kind in kinds {
                 let probe = Probe { from: 0, to, kind, dscp: 10, ecn: 2, entropy: 7, length: 1500 };
                 let mut frame = probe.frame(77, src, [[2; 6], [4; 6]]).unwrap();
-                let ip = if src.is_ipv4() { 20 } else { 40 };
-                for length in [frame.len(), 14 + ip + 24] {
+                for length in [frame.len(), ETHERNET + ip_header(src) + LEAST_KEPT] {
                     let seen = Headers::read(&frame[..length]).unwrap();
                     assert!(seen.is_probe && seen.psn == Psn(77) && seen.ttl() == TTL, "{kind:?} {length}");
                 }

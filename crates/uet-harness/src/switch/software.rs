@@ -3,7 +3,7 @@
 
 use super::fault::SwitchFault;
 use super::network::{Arrived, Network};
-use super::probe::{Headers, set_ttl};
+use super::probe::{ETHERNET, Headers, PADDED, set_ttl};
 use super::statement::{Statement, TrimLength};
 use core::net::IpAddr;
 use core::time::Duration;
@@ -138,7 +138,7 @@ impl SoftwareSwitch {
                 _ => of.trimmed,
             };
             let less = usize::from(self.has(SwitchFault::CutsOneByteMore));
-            let keep = usize::from(trim.size).saturating_sub(14 + ip_header + less);
+            let keep = usize::from(trim.size).saturating_sub(ETHERNET + ip_header + less);
             let stale = (trim.length == TrimLength::Stale) != self.has(SwitchFault::RecomputesNothing);
             let Ok(packet) = PacketMut::new(Start::Eth, &mut frame, &Options::default()) else { return };
             let Ok(length) = (if stale { packet.trim_stale(keep, dscp) } else { packet.trim(keep, dscp) })
@@ -152,7 +152,7 @@ impl SoftwareSwitch {
             if self.has(SwitchFault::LosesTrims) && self.count % 2 == 0 {
                 return;
             }
-            frame.resize(frame.len().max(60), 0);
+            frame.resize(frame.len().max(PADDED), 0);
             let queue = if self.has(SwitchFault::QueuesTrims) { DATA } else { TRIMMED };
             return self.enqueue(now, port, queue, frame);
         }

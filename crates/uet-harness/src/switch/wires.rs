@@ -2,6 +2,7 @@
 
 use super::fault::SwitchFault;
 use super::network::{Arrived, Network};
+use super::probe::PADDED;
 use super::software::SoftwareSwitch;
 use super::statement::Statement;
 use core::net::IpAddr;
@@ -55,7 +56,7 @@ impl Wires {
         }
         for port in &mut ports {
             let mut frame = [&[0xff; 6][..], &port.mac(), &ANNOUNCEMENT].concat();
-            frame.resize(60, 0);
+            frame.resize(PADDED, 0);
             port.send(&[&frame])?;
         }
         let silence = Duration::from_millis(300).mul_f64(scale.clamp(0.01, 1000.0));

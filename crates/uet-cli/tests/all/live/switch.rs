@@ -5,7 +5,7 @@ use super::{Space, UET};
 use crate::common;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Output, Stdio};
 
 /// The suite's ports `p0` to `p3` in one namespace, and the switch's `s0` to `s3` in another.
 struct Ports {
