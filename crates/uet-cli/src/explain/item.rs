@@ -218,9 +218,9 @@ const fn gravity(level: Level) -> &'static str {
 /// Explains how to read a failure of its rules.
 fn reading(requirement: &Requirement) -> String {
     format!(
-        "`uet run --id {} --dut ...` shows the packets between suite and device, the expected value and the observed one. \
-         The mark '>' names the packet in question. The requirement rests on public evidence: if the specification says otherwise, \
-         waive it in a statement, and report it to us",
+        "`uet run --id {} --dut ...` shows the packets between suite and device, the expected value and the \
+         observed one. The mark '>' names the packet in question. The requirement rests on public evidence: if the \
+         specification says otherwise, waive it in a statement, and report it to us",
         requirement.id
     )
 }
