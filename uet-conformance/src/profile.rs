@@ -1,6 +1,6 @@
 //! Profiles: which features an endpoint must have, and what a run shows about each.
 
-use crate::{Registry, RuleResult, Verdict};
+use crate::{Need, Registry, Rule, RuleResult, Verdict};
 use serde::{Deserialize, Serialize};
 
 /// A feature in a profile.
@@ -24,6 +24,17 @@ pub struct ProfileRow {
     /// More rules that show it, by id. A device that declines one of them lacks the feature.
     #[serde(default)]
     pub rules: Vec<String>,
+}
+
+impl ProfileRow {
+    /// Returns whether a rule shows the feature: it needs a capability of it, checks a requirement of it, or is named.
+    pub fn is_shown_by(&self, rule: &Rule) -> bool {
+        let needs =
+            |need: &Need| need.capability().is_some_and(|need| self.claims.iter().any(|claim| claim == need));
+        rule.needs.iter().any(needs)
+            || rule.requirements.iter().any(|of| self.requirements.iter().any(|id| id == of.id))
+            || self.rules.iter().any(|id| id == rule.id)
+    }
 }
 
 /// The obligation of an endpoint of a profile to have a feature.
@@ -119,14 +130,8 @@ impl ProfileResult {
         results: &[RuleResult],
     ) -> Self {
         let judge = |row: &ProfileRow| {
-            let shows = |result: &&RuleResult| {
-                let Some(rule) = registry.find(&result.id) else { return false };
-                let needs = rule.needs.iter().filter_map(|need| need.capability());
-                let checks = |id: &String| rule.requirements.iter().any(|requirement| requirement.id == *id);
-                needs.into_iter().any(|need| row.claims.iter().any(|claim| claim == need))
-                    || row.requirements.iter().any(checks)
-                    || row.rules.contains(&result.id)
-            };
+            let shows =
+                |result: &&RuleResult| registry.find(&result.id).is_some_and(|rule| row.is_shown_by(rule));
             let ran: Vec<&RuleResult> =
                 results.iter().filter(|result| result.verdict != Verdict::Skipped).filter(shows).collect();
             let any =
@@ -169,7 +174,16 @@ impl ProfileResult {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::RULES;
+    use crate::needs::{READ, ROD};
+    use crate::rule;
+    use uet_wire::catalogue::PDS_ACK_002;
+
+    const RULES: Registry = Registry::new(&[&[&[
+        rule("rod/gap", "").needs(&[ROD]).run(|_| Ok(())),
+        rule("read/response", "").needs(&[READ]).run(|_| Ok(())),
+        rule("ack/mark", "").checks(&[PDS_ACK_002]).run(|_| Ok(())),
+        rule("errors/no-op", "").run(|_| Ok(())),
+    ]]]);
 
     fn judged(claims: &[&str], results: &[(&str, Verdict)]) -> Vec<RowVerdict> {
         let row = |claims: &[&str], obligation, requirements: &[&str]| ProfileRow {

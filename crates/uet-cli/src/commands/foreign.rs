@@ -1,8 +1,9 @@
-//! Reports packets of an input that are not UET or cannot be read, and trailers that other settings would explain. A
-//! capture without UET must not look like a correct one.
+//! Reports packets of an input that are not UET or cannot be read, and options that would explain them. A capture without
+//! UET must not look like a correct one.
 
 use super::check::counted;
 use super::trailer_hints::TrailerHints;
+use super::trim_hints::TrimHints;
 use super::{about, complain};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -31,6 +32,7 @@ pub(super) struct Foreign {
     /// The reason why the first of them was not.
     sealed_why: Option<String>,
     trailers: TrailerHints,
+    trims: TrimHints,
 }
 
 impl Foreign {
@@ -38,6 +40,7 @@ impl Foreign {
         let Decoded { record, packet, .. } = decoded;
         self.packets += 1;
         self.trailers.packet(decoded);
+        self.trims.packet(decoded);
         self.is_last_foreign = packet.content == Content::Other;
         self.has_uet |= packet.content == Content::Uet || packet.error().is_some();
         if let Some(link) = record.unread {
@@ -94,6 +97,7 @@ impl Foreign {
     /// Prints the counts on standard error.
     pub(super) fn complain(&self) {
         self.trailers.complain();
+        self.trims.complain();
         if self.packets == 0 || self.has_uet || self.has_skipped {
             return;
         }

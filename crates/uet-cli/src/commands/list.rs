@@ -3,14 +3,14 @@
 use super::device::DeviceArgs;
 use super::filter::Filter;
 use super::statement::StatementArgs;
-use super::{Listing, Outcome, statement};
+use super::{Listing, Outcome, pics, statement};
 use crate::paint::{Paint, Plain};
 use clap::Args;
 use serde_json::json;
 use std::collections::HashMap;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use uet_conformance::RULES;
-use uet_conformance::{AnyAxis, Expand, Need, Options, Rule, coverage};
+use uet_conformance::{AnyAxis, Expand, Need, Options, ProfileRow, Rule, coverage};
 use uet_wire::catalogue::{self, Requirement};
 
 /// List the rules of the suite, or the requirements that they check
@@ -79,6 +79,7 @@ impl List {
             let lacking = |(welcome, facts)| needs.iter().any(|need| need.lacking(welcome, facts).is_some());
             stated.as_ref().is_some_and(|(welcome, facts)| lacking((welcome, facts)))
         };
+        let matrix = pics::matrix()?;
         for rule in options.selected() {
             let skipped = skips.get(rule.id);
             if self.instances {
@@ -88,7 +89,7 @@ impl List {
                 continue;
             }
             if self.format == Listing::Json {
-                let mut line = json_of(rule);
+                let mut line = json_of(rule, &matrix);
                 if is_selected {
                     line["skipped"] = skipped.cloned().into();
                 }
@@ -192,14 +193,15 @@ impl List {
     }
 }
 
-fn json_of(rule: &Rule) -> serde_json::Value {
+fn json_of(rule: &Rule, matrix: &[ProfileRow]) -> serde_json::Value {
     let requirements: Vec<&str> = rule.requirements.iter().map(|requirement| requirement.id).collect();
     let needs: Vec<String> = rule.needs.iter().map(ToString::to_string).collect();
     let points = |axis: &&dyn AnyAxis| (0..axis.count()).map(|index| axis.point(index)).collect::<Vec<_>>();
     let axes: serde_json::Map<_, _> =
         rule.axes.iter().map(|axis| (axis.name().to_owned(), points(axis).into())).collect();
+    let rows = matrix.iter().filter(|row| row.is_shown_by(rule)).map(|row| row.id.as_str());
     json!({
         "id": rule.id, "group": rule.group(), "title": rule.title, "level": rule.level().map(|level| level.name()),
-        "requirements": requirements, "needs": needs, "axes": axes,
+        "requirements": requirements, "matrix": rows.collect::<Vec<_>>(), "needs": needs, "axes": axes,
     })
 }

@@ -44,6 +44,7 @@ pub mod statement;
 mod stats;
 mod switch;
 mod trailer_hints;
+mod trim_hints;
 mod wireshark;
 
 use crate::near;

@@ -89,7 +89,7 @@ fn form(out: &mut impl Write, result: Option<&Baseline>) -> io::Result<()> {
 }
 
 /// Returns the rows of the consortium's matrix that the profiles have.
-fn matrix() -> io::Result<Vec<ProfileRow>> {
+pub(super) fn matrix() -> io::Result<Vec<ProfileRow>> {
     let mut rows = super::statement::profile("hpc")?.rows;
     rows.retain(|row| !row.id.is_empty());
     Ok(rows)

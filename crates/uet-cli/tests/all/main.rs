@@ -41,4 +41,5 @@ mod stats;
 mod switch;
 mod tables;
 mod trailer_hints;
+mod trim_hints;
 mod wireshark;

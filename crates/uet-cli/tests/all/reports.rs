@@ -191,21 +191,27 @@ fn each_report_has_the_features_of_a_profile() {
         claimed: false,
         rules: vec!["ack/requested".into()],
     };
-    let rows = vec![row("PDS-2", "ROD <b>", RowVerdict::Missing), row("SES-6", "write", RowVerdict::Pass)];
+    let rows = vec![
+        row("PDS-2", "ROD <b>", RowVerdict::Missing),
+        row("SES-6", "write", RowVerdict::Pass),
+        JudgedRow { obligation: Obligation::Excluded, ..row("X-1", "RUDI", RowVerdict::Excluded) },
+    ];
     let profile = Some(ProfileResult { name: "AI Base".into(), rows });
     let result = RunResult { profile, rules: vec![rule("ack/requested", Verdict::Pass)], ..result() };
     let page = html::page(&result, Path::new("report.html"));
     assert!(page.contains("AI Base: 1 of 2 mandatory features pass"));
+    assert!(page.contains("<td>X-1<td>RUDI<td>excluded<td>excluded<td>1</tr>"), "{page}");
     assert!(page.contains("<td>PDS-2<td>ROD &lt;b&gt;<td>mandatory<td>missing<td>1</tr>"), "{page}");
     let xml = junit::xml(&result).unwrap();
     assert!(
-        xml.contains(r#"<testsuite name="AI Base" tests="2" skipped="0" errors="0" failures="1">"#),
+        xml.contains(r#"<testsuite name="AI Base" tests="3" skipped="0" errors="0" failures="2">"#),
         "{xml}"
     );
     let mut out = Vec::new();
     text::summary(&mut out, &result, None, Paint::default()).unwrap();
     let out = String::from_utf8(out).unwrap();
-    let lines = "AI Base: 1 of 2 mandatory features pass\n  PDS-2   ROD <b>: mandatory, not claimed\n";
+    let lines = "AI Base: 1 of 2 mandatory features pass\n  PDS-2   ROD <b>: mandatory, not claimed\n  \
+                 X-1     RUDI: excluded, and claimed\n";
     assert!(out.contains(lines), "{out}");
 }
 

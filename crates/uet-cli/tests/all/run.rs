@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::uet;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -384,6 +384,25 @@ fn a_profile_says_which_features_pass_and_which_are_missing() {
     assert_eq!(run.code, 1, "{}", run.out);
     assert!(run.out.contains("  PDS-2   ROD: mandatory, not claimed\n"), "{}", run.out);
     assert!(!run.out.contains("RUDI"), "it is optional: {}", run.out);
+
+    // A profile of somebody else. The built-in NIC claims RUDI.
+    let text =
+        b"[[rows]]\nid = \"X-1\"\nfeature = \"RUDI\"\nobligation = \"excluded\"\nclaims = [\"rudi\"]\n";
+    let own = common::file("no-rudi.toml", text);
+    let run = uet(&[&["run"], &ids[..], &["--profile", &own]].concat());
+    assert_eq!(run.code, 1, "{}", run.out);
+    assert!(run.out.contains("  X-1     RUDI: excluded, and claimed\n"), "{}", run.out);
+}
+
+#[test]
+fn list_names_the_rows_of_the_matrix() {
+    let rows = |id: &str| {
+        let line = uet(&["list", "--format", "json", "--id", id]).out;
+        serde_json::from_str::<Value>(&line).expect("a line")["matrix"].clone()
+    };
+    assert_eq!(rows("rod/gap"), json!(["PDS-2"]));
+    assert_eq!(rows("errors/no-op"), json!(["SES-1", "SES-35"]));
+    assert_eq!(rows("write/one-packet"), json!(["SES-6", "SES-7", "SES-35"]));
 }
 
 #[test]
