@@ -209,13 +209,14 @@ fn list_of<'c>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Instance, Rule};
     use Verdict::{Fail, Flaky, Inconclusive, Pass, Skipped};
 
     /// Returns the result of a rule with one instance, which breaks these requirements if it fails.
     fn rule(instance: &str, verdict: Verdict, broken: &[&str]) -> RuleResult {
-        let known = crate::RULES.iter().next().unwrap();
-        let found = known.instances(crate::Expand::Pairwise, |_| true).remove(0);
-        let mut result = RuleResult { id: "x/y".into(), ..RuleResult::blank(known) };
+        static RULE: Rule = crate::rule("x/y", "").run(|_| Ok(()));
+        let found = Instance::first(&RULE);
+        let mut result = RuleResult::blank(&RULE);
         result.add(InstanceResult {
             instance: instance.into(),
             verdict,

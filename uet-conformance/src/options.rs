@@ -1,6 +1,6 @@
 //! The selection and the settings of a run.
 
-use crate::{Corrections, Expand, Instance, RULES, Registry, Shard, Statement};
+use crate::{Corrections, Expand, Instance, Registry, Shard, Statement};
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use uet_wire::catalogue::Level;
@@ -78,10 +78,18 @@ impl core::fmt::Debug for Before {
     }
 }
 
+#[cfg(not(test))]
 impl Default for Options {
     fn default() -> Self {
+        Options::of(crate::RULES)
+    }
+}
+
+impl Options {
+    /// Selects all of these rules.
+    pub fn of(rules: Registry) -> Self {
         Options {
-            rules: RULES,
+            rules,
             groups: Vec::new(),
             ids: Vec::new(),
             levels: Vec::new(),
@@ -102,9 +110,7 @@ impl Default for Options {
             before: Before::default(),
         }
     }
-}
 
-impl Options {
     pub(crate) fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }

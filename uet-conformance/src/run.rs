@@ -218,7 +218,7 @@ fn begun(welcome: &Welcome, options: &Options) -> RunResult {
 pub(crate) fn blank_run() -> RunResult {
     let welcome =
         r#"{"protocol":1,"name":"nic","capabilities":[],"link":{"kind":"inside","addr":"10.0.0.1"}}"#;
-    begun(&serde_json::from_str(welcome).unwrap(), &Options::default())
+    begun(&serde_json::from_str(welcome).unwrap(), &Options::of(crate::Registry::new(&[])))
 }
 
 /// Measures the round-trip time by plain writes, and returns the shortest. Returns `None` for a device that answers

@@ -1,4 +1,5 @@
 //! Tests of the suite by its public interface, as one program.
 
 mod passive;
+mod select;
 mod silent;
