@@ -13,7 +13,6 @@
 
 pub mod axis;
 mod baseline;
-mod corrections;
 pub mod coverage;
 pub mod draw;
 mod dut;
@@ -31,7 +30,6 @@ mod optional;
 mod options;
 mod packets;
 mod parallel;
-pub mod passive;
 mod pdc;
 mod phase;
 pub mod pics;
@@ -67,7 +65,6 @@ mod wellformed;
 
 pub use axis::{AnyAxis, Axis};
 pub use baseline::{Baseline, Changes, EarlierDevice};
-pub use corrections::{Correction, Corrections};
 pub use coverage::RequirementCoverage;
 pub use dut::{Dut, DutError, DutExt, Facts, NetworkEffects, Trimmed, Twins, Wire};
 pub use edit::Edit;
@@ -100,6 +97,7 @@ pub use statement::{StandingRegion, Statement, Waiver, with_statement};
 pub use stop::{Outcome, Stop, require, skip};
 pub use test::Test;
 pub use timeline::{Moment, PacketDirection, TimelineEvent};
+pub use uet_observe::{Correction, Corrections, passive};
 pub use verdict::{InstanceResult, Verdict};
 pub use wellformed::{PacketFinding, Packets};
 

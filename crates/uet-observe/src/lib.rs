@@ -1,8 +1,8 @@
-//! Observes UET packets and reports facts about their contexts.
+//! Observes UET packets, reports facts about their contexts, and judges both ends by them.
 //!
 //! [`Observer::observe`] takes packets in capture order, assigns each packet to a context and returns
 //! [`Facts`]: the PSN, the earlier transmission of the same PSN, the packets that an ACK acknowledges. [`Context`] and its
-//! two [`Direction`]s hold everything known so far. The observer does not judge devices.
+//! two [`Direction`]s hold everything known so far. The observer does not judge devices; the rules of [`passive`] do.
 //!
 //! A capture may start in the middle, lack packets or show one direction only. Endpoints also reuse identifiers. The
 //! observer then reports less, and starts a new context when the PSNs do not fit the old one. It drops a context after
@@ -35,14 +35,17 @@
 
 mod apply;
 mod context;
+mod corrections;
 mod iv_history;
 mod observed;
 mod observer;
+pub mod passive;
 mod rudi;
 
 pub use context::{
     Context, ContextId, Direction, MessagePart, RcvdBytes, ReadData, ReadRequest, SentRequest, Side, Stray,
 };
+pub use corrections::{Correction, Corrections};
 pub use iv_history::IvHistory;
 pub use observed::Observed;
 pub use observer::Observer;

@@ -1,5 +1,4 @@
 //! Tests of the suite by its public interface, as one program.
 
-mod passive;
 mod select;
 mod silent;

@@ -1,4 +1,4 @@
-//! What a run selects, and what the rules cover together.
+//! The selection of rules, and their coverage of the catalogue.
 
 use uet_conformance::{Options, RULES, RequirementCoverage, coverage};
 use uet_wire::catalogue::{ALL, Level, PDS_ACK_004, PDS_SEC_001, Requirement, WIRE_SES_003};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::io::{self, Read, Write};
 use std::ops::ControlFlow;
-use uet_conformance::passive::{CaptureChecker, CaptureFinding, CapturedPacket};
+use uet_observe::passive::{CaptureChecker, CaptureFinding, CapturedPacket};
 use uet_observe::{Event, Facts, Observed, Observer};
 use uet_packet_io::Decoder;
 use uet_packet_io::input::{self, Taker};

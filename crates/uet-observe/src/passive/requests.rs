@@ -1,7 +1,7 @@
 //! Rules of requests and control packets.
 
 use super::judgments::Rules;
-use uet_observe::{Direction, ReadRequest, SentRequest};
+use crate::{Direction, ReadRequest, SentRequest};
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
 use uet_wire::pds::Request;

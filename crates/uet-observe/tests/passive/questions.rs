@@ -1,8 +1,8 @@
 //! Answers that do not fit their question, and fields that one packet fixes for others.
 
-use super::frames::*;
+use crate::frames::*;
 use core::time::Duration;
-use uet_conformance::passive::Checker;
+use uet_observe::passive::Checker;
 use uet_wire::pds::{self, Ack, Control, Nack, RequestMut};
 use uet_wire::registry::{CtlType, List, NackCode, NextHdr, Opcode, PdsType, ResponseOpcode, ReturnCode};
 use uet_wire::ses::{Response, ResponseData, SesBuf, Std, StdMut};

@@ -1,7 +1,7 @@
 //! Rules of a read request that need no other packet.
 
 use super::judgments::Judgments;
-use uet_observe::Observed;
+use crate::Observed;
 use uet_wire::catalogue::*;
 use uet_wire::registry::Opcode;
 use uet_wire::ses::Ses;

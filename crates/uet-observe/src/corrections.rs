@@ -22,7 +22,7 @@ pub struct Correction {
 
 impl Correction {
     /// Returns whether breaking the requirement is no failure: it is withdrawn, or an option.
-    pub(crate) fn excuses(&self) -> bool {
+    pub fn excuses(&self) -> bool {
         self.withdrawn || self.level == Some(Level::May)
     }
 }
@@ -84,12 +84,12 @@ impl Corrections {
     }
 
     /// Returns the gravest level of these requirements.
-    pub(crate) fn level_of(&self, requirements: &[&Requirement]) -> Option<Level> {
+    pub fn level_of(&self, requirements: &[&Requirement]) -> Option<Level> {
         requirements.iter().filter_map(|requirement| self.level(requirement)).max()
     }
 
     /// Returns the reason if all these requirements are withdrawn.
-    pub(crate) fn withdrawn(&self, requirements: &[&Requirement]) -> Option<String> {
+    pub fn withdrawn(&self, requirements: &[&Requirement]) -> Option<String> {
         let of_rule = requirements.iter().map(|it| self.find(it.id).filter(|it| it.withdrawn));
         let of_rule: Option<Vec<&Correction>> = of_rule.collect();
         let first = of_rule?.first().map(ToString::to_string)?;

@@ -1,7 +1,7 @@
 //! Judges both ends of every context in a capture.
 //!
 //! A capture may start in the middle, lack records, and show packets in another order than an endpoint saw them. A rule
-//! reports a finding only if none of these explains it. [`uet_observe`] follows the contexts; the rules judge its facts.
+//! reports a finding only if none of these explains it. The [`Observer`](crate::Observer) follows the contexts; the rules judge its facts.
 
 mod acks;
 mod answers;

@@ -19,7 +19,7 @@ impl Origin {
     /// Returns the comment of the capture.
     ///
     /// ```
-    /// use uet_conformance::passive::Origin;
+    /// use uet_observe::passive::Origin;
     ///
     /// let origin = Origin { instance: Some("ack/retx[mode=rud]".into()), device: vec![[10, 0, 0, 1].into()] };
     /// assert_eq!(Origin::parse(&origin.comment()), Some(origin));
@@ -40,7 +40,7 @@ impl Origin {
     /// Reads the comment of a packet: the instance that begins with it.
     ///
     /// ```
-    /// use uet_conformance::passive::Origin;
+    /// use uet_observe::passive::Origin;
     ///
     /// assert_eq!(Origin::begun("instance ack/retx[mode=rud]\ndrop 5%"), Some("ack/retx[mode=rud]"));
     /// assert_eq!(Origin::begun("drop 5%"), None);

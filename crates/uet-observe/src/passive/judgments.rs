@@ -2,11 +2,11 @@
 
 use super::finding::Finding;
 use super::suspicion::Suspicion;
+use crate::{Context, Direction, Observed, Side};
 use core::net::IpAddr;
 use core::time::Duration;
 use foldhash::fast::RandomState;
 use std::collections::{BTreeMap, HashMap};
-use uet_observe::{Context, Direction, Observed, Side};
 use uet_wire::catalogue::Requirement;
 
 /// Findings, and the number of judgments of each rule.

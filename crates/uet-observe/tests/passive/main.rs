@@ -7,7 +7,7 @@ mod rules;
 
 use serde_json::Value;
 use std::fs;
-use uet_conformance::passive::{Checker, Finding};
+use uet_observe::passive::{Checker, Finding};
 use uet_wire::{Options, Packet, Start};
 
 /// Returns the frames of a golden sequence.
@@ -20,7 +20,7 @@ fn sequence(vector: &Value) -> Vec<Vec<u8>> {
 }
 
 fn sequences() -> Vec<(String, Vec<Vec<u8>>)> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../vectors/sequences.jsonl");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/sequences.jsonl");
     let lines = fs::read_to_string(path).unwrap();
     let vectors = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let all: Vec<_> =

@@ -4,9 +4,9 @@
 //! judged: those that a key has opened.
 
 use super::finding::CaptureFinding;
+use crate::IvHistory;
 use core::net::IpAddr;
 use std::collections::HashMap;
-use uet_observe::IvHistory;
 use uet_wire::Packet;
 use uet_wire::catalogue::TSS_CTR_001;
 use uet_wire::tss::KeyIv;

@@ -5,10 +5,10 @@ use super::checker::Checker;
 use super::finding::CaptureFinding;
 use super::secured::ProtectionChecker;
 use crate::Corrections;
+use crate::Facts;
 use core::net::IpAddr;
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
-use uet_observe::Facts;
 use uet_wire::catalogue::{self, Requirement};
 use uet_wire::tss::KeyIv;
 use uet_wire::validate::{self, Severity};
@@ -215,7 +215,7 @@ impl CaptureChecker {
     }
 
     /// Returns the number of contexts before the current instance of the suite. A
-    /// [`ContextId`](uet_observe::ContextId) counts from there.
+    /// [`ContextId`](crate::ContextId) counts from there.
     pub fn earlier_contexts(&self) -> usize {
         self.checker.earlier
     }

@@ -1,6 +1,6 @@
 //! Correct devices and incomplete captures cause no findings.
 
-use super::frames::*;
+use crate::frames::*;
 use uet_wire::pds::{self, Ack, RequestMut};
 use uet_wire::registry::{AckRequest, CcType, CtlType, NextHdr, Opcode, PdsType, ResponseOpcode, ReturnCode};
 use uet_wire::ses::{Response, ResponseData, Std};
@@ -105,7 +105,7 @@ fn received_bytes_are_not_those_captured() {
     finds(&frames, &[]);
     let acks: Vec<_> = frames.iter().skip(1).step_by(2).cloned().collect();
     finds(&acks, &[]);
-    let mut checker = uet_conformance::passive::Checker::default();
+    let mut checker = uet_observe::passive::Checker::default();
     for (number, frame) in frames.iter().enumerate() {
         let kept = &frame[..frame.len().min(128)];
         let packet = Packet::parse_sliced(Start::Eth, kept, frame.len(), &Options::default()).0;
@@ -282,9 +282,8 @@ fn psn_below_the_start_is_no_mistake_of_the_receiver() {
     let below = |psn: u32| vec![request(psn, same), ack(1001, psn)];
     let begun = vec![opens(1000, 0), ack(1000, 1000), request(1001, same), ack(1001, 1001)];
     let found = |frames: &[Vec<u8>]| -> Vec<(&str, String)> {
-        let named = |finding: uet_conformance::passive::Finding| {
-            (finding.requirement.id, finding.culprit.to_string())
-        };
+        let named =
+            |finding: uet_observe::passive::Finding| (finding.requirement.id, finding.culprit.to_string());
         super::check(frames).into_iter().map(named).collect()
     };
     let all = [begun, below(999), below(998), below(997), below(996)].concat();
@@ -329,7 +328,7 @@ fn probe_with_syn_names_no_start() {
 /// Receivers discard a packet with a wrong CRC.
 #[test]
 fn damaged_packet_is_not_judged() {
-    use uet_conformance::passive::Checker;
+    use uet_observe::passive::Checker;
 
     let damaged = |change: u8| {
         let ses = write(5);

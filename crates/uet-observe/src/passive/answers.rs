@@ -1,7 +1,7 @@
 //! Rules of an answer beside its question.
 
 use super::judgments::{Judgments, Rules};
-use uet_observe::{Context, Direction, SentRequest, Stray};
+use crate::{Context, Direction, SentRequest, Stray};
 use uet_wire::catalogue::*;
 use uet_wire::pds::Ack;
 use uet_wire::registry::{List, Opcode, ResponseOpcode, ReturnCode};

@@ -1,8 +1,8 @@
 //! Rules of the answers to CLOSE_COMMAND.
 
 use super::judgments::Rules;
+use crate::Direction;
 use core::time::Duration;
-use uet_observe::Direction;
 use uet_wire::catalogue::*;
 use uet_wire::pds::Ack;
 use uet_wire::registry::{CtlType, NackCode, Opcode};

@@ -1,6 +1,6 @@
 //! Packets of two ends, and their findings.
 
-use super::check;
+use crate::check;
 use uet_wire::pds::{self, Ack, AckCc, Control, PdsBuf, RequestMut};
 use uet_wire::registry::{CcType, CtlType, NextHdr, Opcode, PdsType};
 use uet_wire::ses::{SesBuf, Std};

@@ -2,9 +2,9 @@
 
 use super::judgments::Judgments;
 use super::suspicion::Suspicion;
+use crate::{Observed, RudiFacts, RudiQuestion};
 use core::net::IpAddr;
 use std::collections::HashMap;
-use uet_observe::{Observed, RudiFacts, RudiQuestion};
 use uet_wire::catalogue::*;
 use uet_wire::pds::Pds;
 use uet_wire::registry::{Opcode, ResponseOpcode, ReturnCode};

@@ -1,6 +1,6 @@
 //! Each rule, with packets that break it and similar ones that do not.
 
-use super::frames::*;
+use crate::frames::*;
 use uet_wire::pds::{self, Ack, AckCc, Control, Nack, RequestMut};
 use uet_wire::registry::{
     AckRequest, CcType, CtlType, NackCode, NextHdr, Opcode, PdsType, ResponseOpcode, ReturnCode,

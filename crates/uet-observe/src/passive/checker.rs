@@ -3,16 +3,16 @@
 use super::finding::Finding;
 use super::judgments::{DirectionDoubts, Judgments, Rules};
 use super::{answers, reads, rudi};
+use crate::{ContextId, Event, Facts, Observed, Observer, ReadRequest};
 use core::time::Duration;
 use foldhash::fast::RandomState;
 use std::collections::{BTreeMap, HashMap};
-use uet_observe::{ContextId, Event, Facts, Observed, Observer, ReadRequest};
 use uet_wire::Packet;
 
 /// Judges the packets of a capture, one after the other.
 ///
 /// ```
-/// use uet_conformance::passive::Checker;
+/// use uet_observe::passive::Checker;
 /// use uet_wire::{FrameBuilder, Options, Packet, PdcId, Psn, PsnOffset, Start, pds::Request};
 ///
 /// // Two packets that open one context, and contradict each other in the first PSN of it.
@@ -72,11 +72,7 @@ impl Checker {
     }
 
     /// Judges the next packet, and passes its facts on.
-    pub(crate) fn observed(
-        &mut self,
-        packet: &Observed<'_>,
-        witness: impl FnOnce(&Facts<'_>),
-    ) -> Vec<Finding> {
+    pub fn observed(&mut self, packet: &Observed<'_>, witness: impl FnOnce(&Facts<'_>)) -> Vec<Finding> {
         reads::judge(&mut self.judge, packet);
         let facts = self.observer.observe(packet);
         witness(&facts);
@@ -100,7 +96,7 @@ impl Checker {
     }
 
     /// Returns the contexts.
-    pub(crate) fn observer(&self) -> &Observer {
+    pub fn observer(&self) -> &Observer {
         &self.observer
     }
 
@@ -141,7 +137,6 @@ impl Rules<'_> {
                 self.nack(code, named, retx);
                 self.refused_close(code, named);
             }
-            _ => {}
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Rules of messages, by neighboring requests.
 
 use super::judgments::Rules;
-use uet_observe::{Direction, MessagePart, ReadRequest};
+use crate::{Direction, MessagePart, ReadRequest};
 use uet_wire::catalogue::*;
 use uet_wire::registry::Opcode;
 use uet_wire::ses::Ses;

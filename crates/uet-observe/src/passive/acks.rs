@@ -1,7 +1,7 @@
 //! Rules of ACKs and NACKs.
 
 use super::judgments::Rules;
-use uet_observe::{Direction, RcvdBytes, ReadRequest, SentRequest};
+use crate::{Direction, RcvdBytes, ReadRequest, SentRequest};
 use uet_wire::catalogue::*;
 use uet_wire::pds::Ack;
 use uet_wire::registry::{AckRequest, List, NackCode, ReturnCode};
