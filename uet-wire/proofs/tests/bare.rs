@@ -47,6 +47,7 @@ fn nothing_can_panic() {
 }
 
 #[test]
+#[ignore = "builds the codec twice more: ./test proofs"]
 fn a_panic_would_be_found() {
     let error = link("--cfg planted", None).unwrap_err();
     assert!(error.contains(SYMBOL), "{error}");
@@ -55,6 +56,7 @@ fn a_panic_would_be_found() {
 }
 
 #[test]
+#[ignore = "checks the codec eight times: ./test proofs"]
 fn no_std_means_no_std() {
     for features in ["", "crc", "nom", "serde", "alloc", "bytes", "tss", "crc,nom,serde,alloc,bytes,tss"] {
         if let Err(error) = cargo("check", features, "", None) {
