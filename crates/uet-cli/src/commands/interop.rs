@@ -65,6 +65,9 @@ pub(super) struct Interop {
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: InteropFormat,
+    /// Write the result as JSON, for example as a baseline
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
     /// Write a web page with the grid of pairs
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -105,6 +108,12 @@ fn place(text: &str) -> Result<SocketAddr, String> {
     text.parse().or_else(|_| alone()).map_err(|_| "expected an IP address with an optional port".into())
 }
 
+/// Writes a report, if it is wanted.
+fn keep(path: &Option<PathBuf>, report: impl FnOnce(&Path) -> io::Result<String>) -> io::Result<()> {
+    let Some(path) = path else { return Ok(()) };
+    report(path).and_then(|text| file::replace(path, text)).map_err(|error| about(path, error))
+}
+
 impl Interop {
     pub(super) fn run(&self) -> io::Result<Outcome> {
         let named = self.named()?;
@@ -137,12 +146,10 @@ impl Interop {
             InteropFormat::Json => writeln!(out, "{}", serde_json::to_string_pretty(&result)?)?,
             InteropFormat::Markdown => write!(out, "{}", report::markdown(&result))?,
         }
-        if let Some(path) = &self.html {
-            file::replace(path, report::page(&result, path)).map_err(|error| about(path, error))?;
-        }
-        if let Some(path) = &self.junit {
-            file::replace(path, report::junit(&result)?).map_err(|error| about(path, error))?;
-        }
+        // Each is written even if another cannot be.
+        let kept = keep(&self.json, |_| Ok(serde_json::to_string_pretty(&result)? + "\n"));
+        let kept = kept.and(keep(&self.html, |path| Ok(report::page(&result, path))));
+        kept.and(keep(&self.junit, |_| report::junit(&result)))?;
         Ok(match &baseline {
             None => Outcome::of(exit_code(|verdict| result.count(verdict))),
             Some(earlier) => compared(earlier, &result),

@@ -16,7 +16,8 @@ use uet_control::escape;
   uet site target/site                          then open target/site/index.html
   uet site target/site --vectors path/to/uet/vectors
 
-tools/site adds the app: a page that decodes captures, checks them, builds packets and plays the model.")]
+tools/site adds the app, a page that decodes captures, checks them, builds packets and plays the model, and a grid of two
+implementations.")]
 pub(super) struct Site {
     /// Output directory
     directory: PathBuf,
@@ -26,6 +27,9 @@ pub(super) struct Site {
     /// Add the app: the program of crates/uet-cli/web/, built for wasm32-wasip1
     #[arg(long, value_name = "FILE")]
     app: Option<PathBuf>,
+    /// Add a grid of implementations: the page of `uet interop --html`
+    #[arg(long, value_name = "FILE")]
+    interop: Option<PathBuf>,
 }
 
 impl Site {
@@ -44,7 +48,10 @@ impl Site {
             site::app(&program)
         });
         let app = app.transpose()?;
-        site::write(&self.directory, &vectors, app).map_err(|error| about(&self.directory, error))?;
+        let grid =
+            self.interop.as_deref().map(|path| fs::read_to_string(path).map_err(|error| about(path, error)));
+        let grid = grid.transpose()?;
+        site::write(&self.directory, &vectors, app, grid).map_err(|error| about(&self.directory, error))?;
         let first = self.directory.join("index.html");
         let first = first.display().to_string();
         writeln!(io::stdout(), "{}, with {} packets of vectors", escape(&first), vectors.len())?;

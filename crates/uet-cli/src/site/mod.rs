@@ -19,12 +19,21 @@ use uet_wire::registry::{self, Registry};
 pub use app::app;
 pub use vectors::Vectors;
 
-/// Writes all files of the site into a folder, which is created if it is missing. `app` is the page of [`app`].
-pub fn write(directory: &Path, vectors: &Vectors, app: Option<String>) -> io::Result<()> {
+/// Writes all files of the site into a folder, which is created if it is missing. `app` is the page of [`app`], `grid` that of
+/// `uet interop`.
+pub fn write(
+    directory: &Path,
+    vectors: &Vectors,
+    app: Option<String>,
+    grid: Option<String>,
+) -> io::Result<()> {
     fs::create_dir_all(directory)?;
     let pages = Pages { app: app.is_some() };
     let mut files = vec![
-        ("index.html", pages.page("Ultra Ethernet Transport", "index", &index(vectors, app.is_some()))),
+        (
+            "index.html",
+            pages.page("Ultra Ethernet Transport", "index", &index(vectors, app.is_some(), grid.is_some())),
+        ),
         ("headers.html", pages.page("Headers", "headers", &headers())),
         ("codes.html", pages.page("Code points", "codes", &codes())),
         ("vectors.html", pages.page("Vectors", "vectors", include_str!("vectors.html"))),
@@ -35,10 +44,11 @@ pub fn write(directory: &Path, vectors: &Vectors, app: Option<String>) -> io::Re
         ("page.css", include_str!("page.css").to_owned()),
     ];
     files.extend(app.map(|page| ("app.html", page)));
+    files.extend(grid.map(|page| ("interop.html", page)));
     files.iter().try_for_each(|(name, text)| uet_packet_io::file::replace(&directory.join(name), text))
 }
 
-fn index(vectors: &Vectors, app: bool) -> String {
+fn index(vectors: &Vectors, app: bool, grid: bool) -> String {
     let codes: usize = registry::ALL.iter().map(|registry| registry.entries.len()).sum();
     let mut text = String::from(
         "<p>Ultra Ethernet Transport (UET, specification 1.0.3) carries RDMA operations for AI and HPC over UDP/IP or \
@@ -50,6 +60,10 @@ fn index(vectors: &Vectors, app: bool) -> String {
                  contexts. Build packets, and watch two endpoints of the reference model. Nothing leaves your machine. \
                  The repository has captures to learn from in <code>captures/learn</code>, and \
                  <code>docs/walkthroughs.md</code> explains each.</p>\n";
+    }
+    if grid {
+        text += "<p class=go><a href=interop.html>Implementations against each other</a>: which of them understand each \
+                 other, on a clean network and on bad ones.</p>\n";
     }
     text += "<ul class=rooms>\n";
     for (file, what, count, about) in [

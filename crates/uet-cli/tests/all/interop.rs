@@ -125,11 +125,11 @@ fn reports_agree() {
     let captures = format!("{page}.captures");
     let run = uet(&[
         &common[..],
-        &["--format", "json", "--html", &page, "--junit", &junit, "--captures", &captures],
+        &["--format", "json", "--json", &json, "--html", &page, "--junit", &junit, "--captures", &captures],
     ]
     .concat());
     assert_eq!(run.code, 1, "{}", run.err);
-    fs::write(&json, &run.out).unwrap();
+    assert_eq!(fs::read_to_string(&json).unwrap(), run.out);
     let page = fs::read_to_string(page).unwrap();
     assert!(page.contains("PDS-SYN-008") && page.contains("class=grid") && page.contains("b--a"), "{page}");
     assert!(fs::read_to_string(junit).unwrap().contains("<testsuite name=\"a to b\""));
@@ -146,6 +146,36 @@ fn reports_agree() {
     fs::write(&json, earlier).unwrap();
     let worse = uet(&[&common[..], &["--baseline", &json]].concat());
     assert!(worse.code == 1 && worse.err.contains("worse than before: a to b"), "{}", worse.err);
+}
+
+#[test]
+fn a_report_that_cannot_be_written_leaves_the_others() {
+    let (json, junit) = (file("kept.json", b""), file("kept.xml", b""));
+    let nowhere = format!("{json}/grid.html");
+    let id = "write[mode=rud,size=nothing,network=clean,congestion=default,course=plain]";
+    let devices = ["--device", "a=embedded", "--device", "b=embedded", "--pair", "a:b", "--id", id];
+    let run = uet(
+        &[&["interop"], &devices[..], &["--json", &json, "--html", &nowhere, "--junit", &junit]].concat()
+    );
+    assert!(run.code == 2 && run.err.contains("grid.html"), "{} {}", run.code, run.err);
+    for path in [json, junit] {
+        assert!(!fs::read_to_string(&path).unwrap().is_empty(), "{path}");
+    }
+}
+
+#[test]
+fn implementations_restart_and_open_many_contexts() {
+    let devices = ["--device", "a=embedded", "--device", "b=embedded", "--pair", "a:b"];
+    let ids = [
+        "write[mode=rud,size=mebibyte,network=clean,congestion=default,course=target-restarts]",
+        "write[mode=rud,size=mebibyte,network=clean,congestion=default,course=initiator-restarts]",
+        "write[mode=rud,size=byte,network=clean,congestion=default,course=many-contexts]",
+        "send[mode=rod,size=packet,network=loss,congestion=default,course=many-contexts]",
+    ];
+    let ids: Vec<&str> = ids.iter().flat_map(|id| ["--id", id]).collect();
+    let (code, all) = played(&[&devices[..], &ids, &["--full"]].concat());
+    let verdicts: Vec<_> = all.iter().map(|(_, one)| one["verdict"].as_str().unwrap()).collect();
+    assert_eq!((code, verdicts), (0, vec!["pass"; 4]), "{all:#?}");
 }
 
 #[test]

@@ -152,6 +152,16 @@ fn the_report_of_a_run_is_one_page_that_filters() {
     assert!(seen.contains("<title>packet 1, all fields / 0 of 1</title>"), "{}", &seen[..500]);
 }
 
+#[test]
+#[ignore = "needs what tools/site writes: ./test pages"]
+fn the_site_links_to_the_grid_of_implementations() {
+    let site = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/site");
+    let text = |name: &str| fs::read_to_string(site.join(name)).expect("tools/site has written it");
+    assert!(text("index.html").contains("<a href=interop.html>"));
+    let grid = text("interop.html");
+    assert!(grid.contains("class=grid") && grid.contains("built-in") && grid.contains("python"), "{grid}");
+}
+
 /// Copies the app that `tools/site` wrote, appends a script that acts as a user, and returns its report. The script has
 /// `until`, which waits for a condition, and ends with `told`, which sends the report.
 fn use_app(name: &str, script: &str) -> String {

@@ -6,7 +6,6 @@ use crate::dut::session::{SILENCE, Session};
 use core::net::SocketAddr;
 use core::time::Duration;
 use std::io;
-use std::time::Instant;
 use uet_control::{CallError, Completion, ErrorCode, Link, Operation, WaitCompletion};
 
 /// The longest single wait for a completion.
@@ -89,28 +88,14 @@ impl End {
         })
     }
 
-    /// Waits for the end of an operation; `None` if it has not ended at `until`.
-    pub(super) fn wait(
-        &mut self,
-        end: usize,
-        operation: u64,
-        until: Instant,
-    ) -> Result<Option<Completion>, Obstacle> {
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            let timeout_ns = left.min(SLICE).as_nanos() as u64;
-            match self.session.call(WaitCompletion { operation, timeout_ns }, SILENCE + SLICE) {
-                Ok(completion) => return Ok(Some(completion)),
-                Err(CallError::Refused { refusal, .. }) if refusal.code == ErrorCode::Timeout => {
-                    if left.is_zero() {
-                        return Ok(None);
-                    }
-                }
-                Err(error @ CallError::Refused { .. }) => {
-                    return Err(Obstacle::Refused(end, error.to_string()));
-                }
-                Err(error) => return Err(Obstacle::Dead(end, error.to_string())),
-            }
+    /// Waits for a moment until an operation has ended.
+    pub(super) fn wait(&mut self, end: usize, operation: u64) -> Result<Option<Completion>, Obstacle> {
+        let wait = WaitCompletion { operation, timeout_ns: SLICE.as_nanos() as u64 };
+        match self.session.call(wait, SILENCE + SLICE) {
+            Ok(completion) => Ok(Some(completion)),
+            Err(CallError::Refused { refusal, .. }) if refusal.code == ErrorCode::Timeout => Ok(None),
+            Err(error @ CallError::Refused { .. }) => Err(Obstacle::Refused(end, error.to_string())),
+            Err(error) => Err(Obstacle::Dead(end, error.to_string())),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Plays a scenario: posts operations at one end and looks at both.
 
 use super::end::{End, Obstacle};
-use super::scenario::{Course, Scenario, Size};
+use super::scenario::{Course, MANY, Scenario, Size};
 use core::net::SocketAddr;
 use core::time::Duration;
 use std::time::Instant;
@@ -17,13 +17,17 @@ const TARGET: usize = 1;
 const PROCESS: u16 = 2;
 const INDEX: u16 = 10;
 
-const JOBS: [u32; 2] = [101, 102];
+/// The number of the first job.
+const JOB: u32 = 101;
 
 /// Unused bytes before and after each message in the target's memory.
 const GUARD: u64 = 64;
 
 /// The time for a message to arrive before the target posts its receive.
 const LATE: Duration = Duration::from_millis(20);
+
+/// Number of times that a restarted initiator sends its message.
+const ATTEMPTS: usize = 3;
 
 /// The time for contexts to close.
 const CLOSING: Duration = Duration::from_secs(2);
@@ -56,6 +60,8 @@ pub(super) struct Play<'a> {
     until: Instant,
     length: u64,
     count: u64,
+    /// The operations belong to this many jobs in turn.
+    job_count: u32,
     jobs: Vec<Job>,
     /// The reports of each end.
     pub(super) readings: [Vec<Reading>; 2],
@@ -73,8 +79,14 @@ impl<'a> Play<'a> {
         let mtu = ends[INITIATOR].payload_mtu().min(ends[TARGET].payload_mtu());
         let count = match (scenario.course(), scenario.size) {
             (Course::Reused, _) => 100,
+            (Course::ManyContexts, _) => u64::from(MANY),
             (_, Size::Mebibyte) => 1,
             _ => 3,
+        };
+        let job_count = match scenario.course() {
+            Course::TwoJobs => 2,
+            Course::ManyContexts => MANY,
+            _ => 1,
         };
         Play {
             ends,
@@ -83,6 +95,7 @@ impl<'a> Play<'a> {
             until: Instant::now() + patience,
             length: scenario.length(mtu),
             count,
+            job_count,
             jobs: Vec::new(),
             readings: Default::default(),
             data: Vec::new(),
@@ -94,10 +107,11 @@ impl<'a> Play<'a> {
         for end in [INITIATOR, TARGET] {
             self.configure(end)?;
         }
-        let jobs = if self.scenario.course() == Course::TwoJobs { 2 } else { 1 };
-        JOBS[..jobs].iter().try_for_each(|job| self.open_job(*job))?;
+        (JOB..JOB + self.job_count).try_for_each(|job| self.open_job(job))?;
         match self.scenario.course() {
-            Course::Plain | Course::TwoJobs | Course::LateReceive => self.transfer(0..self.count)?,
+            Course::Plain | Course::TwoJobs | Course::LateReceive | Course::ManyContexts => {
+                self.transfer(0..self.count)?;
+            }
             Course::Reused => (0..self.count).try_for_each(|n| self.transfer(n..n + 1))?,
             Course::ClosedByInitiator | Course::ClosedByTarget => {
                 let by = usize::from(self.scenario.course() == Course::ClosedByTarget);
@@ -107,6 +121,7 @@ impl<'a> Play<'a> {
                 }
             }
             Course::TargetRestarts => self.restart_target()?,
+            Course::InitiatorRestarts => self.restart_initiator()?,
         }
         self.compare_memory()?;
         if self.scenario.course() == Course::Plain { self.leave_nothing_open() } else { Ok(()) }
@@ -122,18 +137,19 @@ impl<'a> Play<'a> {
         }
     }
 
+    /// Tells an end its peer.
+    fn add_peer(&mut self, end: usize, job: u32) -> Result<u64, Obstacle> {
+        // The other end: an initiator has process 1.
+        let process = [PROCESS, 1][end];
+        let port = Some(self.relay.port()).filter(|port| *port != self.ends[end].place.port());
+        let peer = AddPeer { address: self.relay.ip(), port, job, process, initiator: 0 };
+        Ok(self.ends[end].call(end, peer)?.peer)
+    }
+
     /// Tells both ends their peer, and exposes memory of the target for this job.
     fn open_job(&mut self, job: u32) -> Result<(), Obstacle> {
-        let relay = self.relay;
-        let mut peers = [0; 2];
-        for end in [INITIATOR, TARGET] {
-            // The other end: an initiator has process 1.
-            let process = [PROCESS, 1][end];
-            let port = Some(relay.port()).filter(|port| *port != self.ends[end].place.port());
-            let peer = AddPeer { address: relay.ip(), port, job, process, initiator: 0 };
-            peers[end] = self.ends[end].call(end, peer)?.peer;
-        }
-        let length = GUARD + self.count * (self.slot() + GUARD);
+        let peers = [self.add_peer(INITIATOR, job)?, self.add_peer(TARGET, job)?];
+        let length = GUARD + self.count.div_ceil(self.job_count.into()) * (self.slot() + GUARD);
         // Only a key with the highest bit set permits idempotent operations without a context.
         let lone = u64::from(self.scenario.mode == Mode::Rudi) << 63;
         let key = Hex64(lone | (0x5ca1_0000 + u64::from(job)));
@@ -161,7 +177,7 @@ impl<'a> Play<'a> {
     }
 
     fn offset(&self, n: u64) -> u64 {
-        GUARD + n * (self.slot() + GUARD)
+        GUARD + n / u64::from(self.job_count) * (self.slot() + GUARD)
     }
 
     fn job(&self, n: u64) -> usize {
@@ -185,7 +201,7 @@ impl<'a> Play<'a> {
         }
         let mut wrong: Option<(Option<usize>, String)> = None;
         for (n, operation) in posted {
-            let ended = self.ends[INITIATOR].wait(INITIATOR, operation, self.until)?;
+            let ended = self.wait(INITIATOR, operation)?;
             self.report_end(INITIATOR, format!("operation {}", n + 1), ended.as_ref());
             let expected = self.results(n);
             let ok = ended.as_ref().is_some_and(|ended| ended.status == Status::Ok);
@@ -205,6 +221,21 @@ impl<'a> Play<'a> {
         match wrong.or(received) {
             Some((holder, what)) => Err(Obstacle::Differ(holder, what)),
             None => Ok(()),
+        }
+    }
+
+    /// Waits until an operation of an end has ended, but not after the scenario's time. Reads what the other end tells
+    /// meanwhile: an implementation may stand still while nobody reads it.
+    fn wait(&mut self, end: usize, operation: u64) -> Result<Option<Completion>, Obstacle> {
+        loop {
+            let ended = self.ends[end].wait(end, operation)?;
+            if ended.is_some() || Instant::now() >= self.until {
+                return Ok(ended);
+            }
+            let other = 1 - end;
+            if let Err(dead @ Obstacle::Dead(..)) = self.ends[other].call(other, Counters {}) {
+                return Err(dead);
+            }
         }
     }
 
@@ -332,7 +363,7 @@ impl<'a> Play<'a> {
             .map(|(n, _)| (*n, Fill::Seed(1000 + *n as u32).bytes(self.length as usize)))
             .collect();
         for (n, receive) in receives {
-            let ended = self.ends[TARGET].wait(TARGET, receive.operation, self.until)?;
+            let ended = self.wait(TARGET, receive.operation)?;
             self.report_end(TARGET, format!("receive {}", n + 1), ended.as_ref());
             let Some(ended) = ended.filter(|ended| ended.status == Status::Ok) else {
                 wrong.get_or_insert((None, format!("receive {} does not end well", n + 1)));
@@ -399,13 +430,32 @@ impl<'a> Play<'a> {
         self.ends[TARGET].call(TARGET, Reset {})?;
         self.configure(TARGET)?;
         self.jobs.clear();
-        self.open_job(JOBS[0])?;
-        let ended = self.ends[INITIATOR].wait(INITIATOR, operation, self.until)?;
+        self.open_job(JOB)?;
+        let ended = self.wait(INITIATOR, operation)?;
         self.report_end(INITIATOR, "interrupted operation".into(), ended.as_ref());
         if ended.is_none() {
             return Err(Obstacle::Differ(None, "the interrupted operation does not end".into()));
         }
         // Late packets of the first operation may write before the new context is there.
+        self.data.clear();
+        self.transfer(0..1)
+    }
+
+    /// Lets the initiator forget everything while its message leaves. It sends the message again. The target may hold the
+    /// old context under the same identifiers and refuse the new one, but not every time.
+    fn restart_initiator(&mut self) -> Result<(), Obstacle> {
+        self.post(0)?;
+        std::thread::sleep(Duration::from_millis(2));
+        self.ends[INITIATOR].call(INITIATOR, Reset {})?;
+        self.configure(INITIATOR)?;
+        self.jobs[0].peers[INITIATOR] = self.add_peer(INITIATOR, JOB)?;
+        for _ in 1..ATTEMPTS {
+            self.data.clear();
+            match self.transfer(0..1) {
+                Err(Obstacle::Differ(..)) => self.readings = Default::default(),
+                ended => return ended,
+            }
+        }
         self.data.clear();
         self.transfer(0..1)
     }

@@ -65,7 +65,9 @@ const COURSES: &[(&str, Course)] = &[
     ("closed-by-initiator", Course::ClosedByInitiator),
     ("closed-by-target", Course::ClosedByTarget),
     ("target-restarts", Course::TargetRestarts),
+    ("initiator-restarts", Course::InitiatorRestarts),
     ("reused", Course::Reused),
+    ("many-contexts", Course::ManyContexts),
 ];
 
 /// The size of a message.
@@ -104,9 +106,16 @@ pub(super) enum Course {
     ClosedByTarget,
     /// The target forgets everything in the middle of an operation.
     TargetRestarts,
+    /// The initiator forgets everything in the middle of an operation, and posts it again.
+    InitiatorRestarts,
     /// A hundred operations, one after the other.
     Reused,
+    /// An operation of each of [`MANY`] jobs, all at the same time.
+    ManyContexts,
 }
+
+/// Jobs of [`Course::ManyContexts`], each with a context of its own.
+pub(super) const MANY: u32 = 256;
 
 /// A scenario: operations of one end at the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -172,8 +181,17 @@ impl Scenario {
             Course::ClosedByTarget => needs.push((1, "close")),
             _ => {}
         }
-        let (end, name) = needs.into_iter().find(|(end, name)| !claims(*end, name))?;
-        Some(format!("the {} does not claim '{name}'", ["initiator", "target"][end]))
+        let lacks = needs.into_iter().find(|(end, name)| !claims(*end, name));
+        let lacks = lacks.map(|(end, name)| (end, format!("does not claim '{name}'")));
+        let few = |&(end, name): &(usize, &str)| {
+            ends[end].limits.get(name).is_some_and(|limit| *limit < u64::from(MANY))
+        };
+        let limited = [(0, "pdcs"), (1, "pdcs"), (1, "regions"), (0, "operations")]
+            .into_iter()
+            .find(few)
+            .filter(|_| self.course() == Course::ManyContexts)
+            .map(|(end, name)| (end, format!("has fewer than {MANY} '{name}'")));
+        lacks.or(limited).map(|(end, what)| format!("the {} {what}", ["initiator", "target"][end]))
     }
 
     fn is_sensible(&self) -> bool {
@@ -187,9 +205,13 @@ impl Scenario {
                 Course::Plain => true,
                 Course::LateReceive => kind == PostKind::DeferrableSend,
                 Course::Reused => self.size == Size::Byte && self.congestion == 0 && self.mode != Mode::Uud,
-                Course::TargetRestarts => {
+                Course::TargetRestarts | Course::InitiatorRestarts => {
                     let plain = kind == PostKind::Write && self.mode == Mode::Rud;
                     plain && self.size == Size::Mebibyte && self.network == 0
+                }
+                Course::ManyContexts => {
+                    let small = matches!(self.size, Size::Byte | Size::Packet) && self.congestion == 0;
+                    small && matches!(self.mode, Mode::Rud | Mode::Rod)
                 }
                 Course::TwoJobs | Course::ClosedByInitiator | Course::ClosedByTarget => {
                     self.size != Size::Mebibyte && matches!(self.mode, Mode::Rud | Mode::Rod)
