@@ -14,6 +14,9 @@ use uet_model::secure::StartPsnMethod;
 /// The longest time that a closing endpoint waits for acknowledgments, by default.
 const SETTLE: Duration = Duration::from_millis(500);
 
+/// The rate of the network in bit/s, by default. With the base round trip of 1 ms, half a megabyte is in flight to a peer.
+const RATE: u64 = 4_000_000_000;
+
 /// A variable of the environment: its name after `FI_UET_`, and its description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
@@ -202,9 +205,11 @@ impl Settings {
     }
 }
 
-/// Returns parameters for applications: large queues, and retransmissions for as long as a busy peer may be away.
+/// Returns parameters for applications: a large window, large queues, and retransmissions for as long as a busy peer may be away.
 fn config() -> Config {
     let mut config = Config::real_time();
+    // Each window of a large message costs a turn of both processes, and a late turn looks like congestion.
+    (config.network.sender_rate, config.network.receiver_rate) = (RATE, RATE);
     // A message is complete when its last ACK is there. Packets on several paths overtake each other, so that ACK is often
     // a delayed one.
     config.pds.ack_delay = Duration::from_micros(20);

@@ -338,9 +338,9 @@ fn directed_receive_takes_only_its_sender() {
 }
 
 /// Returns a loopback address that no other process uses, so that its ports are free.
-fn own_address() -> Ipv4Addr {
+fn own_address(host: u8) -> Ipv4Addr {
     let [.., high, low] = std::process::id().to_be_bytes();
-    Ipv4Addr::new(127, high, low, 66)
+    Ipv4Addr::new(127, high, low, host)
 }
 
 /// Sends a message to an endpoint from another address with the `initiator` field of another endpoint, which everyone can compute.
@@ -349,7 +349,7 @@ fn forge(initiator: &Name, to: &Name, data: &'static [u8]) {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     });
     let initiator = (hash >> 32) as u32 ^ hash as u32;
-    let mut link = UdpLink::bind((own_address(), 4793).into()).unwrap();
+    let mut link = UdpLink::bind((own_address(66), 4793).into()).unwrap();
     let mut nic = Nic::new(link.local().ip(), Config::real_time()).unwrap();
     let peer = Peer { index: to.index, initiator, ..Peer::relative(to.address.ip(), to.job, to.pid) };
     let work = Work::Send { tag: None, data: Bytes::from_static(data) };
@@ -370,6 +370,24 @@ fn forge(initiator: &Name, to: &Name, data: &'static [u8]) {
         std::thread::sleep(Duration::from_millis(1));
     };
     sent.unwrap();
+}
+
+#[test]
+fn large_message_fills_the_window() {
+    let mut link = UdpLink::bind((own_address(67), 4793).into()).unwrap();
+    // No timeout ends in this time, so each packet arrives once.
+    let mut a = Side::open(&[("iface", "lo"), ("params", "rto_init_time=20000000000"), ("settle", "0")]);
+    a.peer = a.addresses.insert(Name { address: link.local(), ..a.endpoint.name() });
+    a.send(None, &vec![0; 2 << 20]);
+    let (mut bytes, mut last) = (0, Instant::now());
+    while last.elapsed() < Duration::from_millis(300) {
+        match link.receive().unwrap() {
+            Some(packet) => (bytes, last) = (bytes + packet.payload.len(), Instant::now()),
+            None => std::thread::yield_now(),
+        }
+    }
+    // The maximum window of NSCC is 1.5 times 4 Gbit/s times 1 ms. A small buffer of the socket may lose some of it.
+    assert!((400_000..=750_000).contains(&bytes), "{bytes} bytes left before an ACK");
 }
 
 #[test]
@@ -556,7 +574,7 @@ fn peer_that_is_gone_fails_the_send() {
 #[test]
 fn taken_port_is_refused() {
     let settings = Settings::read(|name| match name {
-        "iface" => Some(own_address().to_string()),
+        "iface" => Some(own_address(68).to_string()),
         "port" => Some("4793".into()),
         _ => None,
     });
@@ -565,7 +583,7 @@ fn taken_port_is_refused() {
     let first = Domain::open(&interface, &settings).unwrap();
     let error = Domain::open(&interface, &settings).err().unwrap();
     assert_eq!(error.code, Code::EADDRINUSE);
-    assert!(error.to_string().contains(&format!("{}:4793", own_address())), "{error}");
+    assert!(error.to_string().contains(&format!("{}:4793", own_address(68))), "{error}");
     drop(first);
     for _ in 0..50 {
         // A closed domain has let its port go. A process that another test of this program starts may hold it for a moment.

@@ -1,5 +1,5 @@
 //! One packet delivery endpoint that gets arbitrary events at any time. It does not panic, its state is bounded, and
-//! each of its requests completes at most once.
+//! each of its requests completes at most once. Peers that have confirmed no context get little for what they sent.
 
 use bytes::Bytes;
 use core::time::Duration;
@@ -16,6 +16,11 @@ const PEERS: [[u8; 4]; 2] = [[10, 0, 0, 1], [10, 0, 0, 9]];
 const CONTEXTS: u16 = 4;
 /// More than all pools together.
 const HELD: usize = 4000;
+/// Maximum ratio of bytes to peers and bytes from them, while their addresses may be forged. A short request gets an ACK and a
+/// grant, and repetitions of CLEAR_REQUEST and CLOSE_REQUEST.
+const GAIN: usize = 16;
+/// The length of the headers of IPv4 and UDP.
+const OUTER: usize = 28;
 
 pub(super) fn run(data: &[u8]) {
     let mut steps = Choices(data);
@@ -27,6 +32,8 @@ pub(super) fn run(data: &[u8]) {
         assert!(end.pds.held() < HELD, "{} are held", end.pds.held());
     }
     end.rest(&mut steps);
+    let [came, went] = end.strange;
+    assert!(end.is_known || went <= GAIN * came, "{went} bytes went to strangers, who sent {came}");
 }
 
 struct End {
@@ -37,6 +44,10 @@ struct End {
     /// Local messages, and those that have completed.
     sent: u64,
     ended: HashSet<MessageKey>,
+    /// Bytes from and to peers, until `is_known`.
+    strange: [usize; 2],
+    /// True after a peer has confirmed a context, or after the endpoint sent packets of its own accord.
+    is_known: bool,
 }
 
 /// Returns parameters with small limits.
@@ -77,13 +88,14 @@ fn params(kind: u8) -> PdsParams {
 impl End {
     fn new(kind: u8) -> Self {
         let pds = Pds::new(params(kind), US.into(), 9).expect("the parameters are right");
-        End { pds, now: Time(0), owed: Vec::new(), sent: 0, ended: HashSet::new() }
+        End { pds, now: Time(0), owed: Vec::new(), sent: 0, ended: HashSet::new(), strange: [0; 2], is_known: false }
     }
 
     fn step(&mut self, steps: &mut Choices<'_>) {
         match steps.below(16) {
             0..=7 => {
                 let packet = packet(steps);
+                self.strange[0] += OUTER + packet.wire_len();
                 self.pds.handle_input(self.now, packet);
             }
             8 => self.pass(Duration::from_nanos(1 << steps.below(31))),
@@ -92,7 +104,10 @@ impl End {
                 self.now = self.now.max(at);
                 self.pass(Duration::ZERO);
             }
-            10 => self.request(steps),
+            10 => {
+                self.is_known = true;
+                self.request(steps);
+            }
             11 => {
                 let (which, how) = (usize::from(byte(steps)), byte(steps));
                 if !self.owed.is_empty() {
@@ -100,10 +115,19 @@ impl End {
                     self.pds.respond(self.now, ticket, response(how));
                 }
             }
-            12 => self.ask(steps),
-            _ => _ = self.pds.poll_transmit(self.now),
+            12 => {
+                self.is_known = true;
+                self.ask(steps);
+            }
+            _ => _ = self.transmit(),
         }
         self.listen(steps);
+    }
+
+    fn transmit(&mut self) -> Option<Packet> {
+        let packet = self.pds.poll_transmit(self.now)?;
+        self.strange[1] += if self.is_known { 0 } else { OUTER + packet.wire_len() };
+        Some(packet)
     }
 
     fn pass(&mut self, span: Duration) {
@@ -167,6 +191,7 @@ impl End {
                     assert!(message.0 <= self.sent, "of {message:?} nobody has heard");
                     assert!(self.ended.insert(message), "{message:?} ends twice");
                 }
+                Indication::Confirmed(_) => self.is_known = true,
                 _ => {}
             }
         }
@@ -177,14 +202,14 @@ impl End {
 
     /// Sends no answers, which must be bounded too. Then time passes.
     fn rest(&mut self, steps: &mut Choices<'_>) {
-        let answers = core::iter::from_fn(|| self.pds.poll_transmit(self.now)).take(1000).count();
+        let answers = core::iter::from_fn(|| self.transmit()).take(1000).count();
         assert!(answers < 1000, "it has more and more to send");
         for _ in 0..100 {
             let Some(at) = self.pds.poll_timeout() else { break };
             self.now = self.now.max(at);
             self.pass(Duration::ZERO);
             self.listen(steps);
-            let sent = core::iter::from_fn(|| self.pds.poll_transmit(self.now)).take(1000).count();
+            let sent = core::iter::from_fn(|| self.transmit()).take(1000).count();
             assert!(sent < 1000, "it has more and more to send");
         }
     }

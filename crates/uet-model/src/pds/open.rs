@@ -411,7 +411,11 @@ impl Pds {
         if packet.trimmed == Some(TrimPoint::LastHop) {
             pacer.last_hop_is_full(self.shared.now);
         }
-        if !pacer.demand(self.shared.now, source, pdc.handle, target) {
+        let is_known = pacer.demand(self.shared.now, source, pdc.handle, target);
+        if !pdc.confirmed {
+            pacer.limit(&source);
+        }
+        if !is_known {
             self.shared.drop_packet(Dropped::NoRoom);
         }
         self.grant();

@@ -5,6 +5,9 @@ use crate::{PdcHandle, Time};
 use core::time::Duration;
 use uet_wire::Units24;
 
+/// The number of grants after each packet of a limited source. A grant is for four packets.
+const STRANGER_GRANTS: u8 = 1;
+
 /// Grants credit to all sources of this FEP in turn, at the rate of its link.
 ///
 /// ```
@@ -71,6 +74,14 @@ impl CreditPacer {
         true
     }
 
+    /// Limits the grants of a source until its next demand. Its address may be forged until it confirms a context, and one packet may
+    /// demand many grants.
+    pub fn limit(&mut self, source: &CreditSource) {
+        if let Some(known) = self.sources.get_mut(source) {
+            known.grants_left = Some(STRANGER_GRANTS);
+        }
+    }
+
     /// Handles a CREDIT_REQUEST. The reply is always the cumulative grant, which replaces a lost one. Returns whether
     /// the source is known.
     #[must_use = "an unknown source gets no credit, and must be informed"]
@@ -129,6 +140,7 @@ impl CreditPacer {
     /// Raises the demand of a source, but never lowers it, because packets overtake each other (`RCCC-COUNT-002`).
     fn raise(&mut self, source: &CreditSource, target: Units24) {
         let Some(known) = self.sources.get_mut(source) else { return };
+        known.grants_left = None;
         if target.since(known.target).is_some() {
             known.target = target;
         }
@@ -177,6 +189,7 @@ impl CreditPacer {
         let less = newcomer.map_or(0, |number| stagger(number, quantum));
         let units = room.min(quantum - less);
         known.latest = known.latest + units;
+        known.grants_left = known.grants_left.map(|left| left.saturating_sub(1));
         let line = line(known, self.params.most_units());
         self.sources.queue(&source, line);
         self.pace(now, units);
@@ -244,9 +257,10 @@ fn stagger(number: u64, quantum: u32) -> u32 {
 
 /// Returns the line of a source.
 fn line(known: &Known, most: u32) -> Line {
-    match (known.demand(), known.surplus()) {
-        (1.., _) => Line::Active,
-        (0, surplus) if surplus < most => Line::Idle,
+    match (known.grants_left, known.demand(), known.surplus()) {
+        (Some(0), ..) => Line::Full,
+        (_, 1.., _) => Line::Active,
+        (_, 0, surplus) if surplus < most => Line::Idle,
         _ => Line::Full,
     }
 }

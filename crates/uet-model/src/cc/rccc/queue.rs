@@ -24,6 +24,8 @@ pub(super) struct Known {
     pub(super) target: Units24,
     /// The cumulative grant.
     pub(super) latest: Units24,
+    /// The number of grants until its next packet; `None` for no limit.
+    pub(super) grants_left: Option<u8>,
     /// The number of sources known before it, until its first grant.
     pub(super) newcomer: Option<u64>,
     /// The times of its first and last packet.
@@ -51,7 +53,7 @@ pub(super) enum Line {
     Active,
     /// Sources without demand that may get credit ahead.
     Idle,
-    /// Sources that hold their maximum credit.
+    /// Sources that get no more: they hold their maximum credit, or have no grants left.
     Full,
 }
 
@@ -98,7 +100,17 @@ impl Sources {
         let place = self.last_of(Line::Idle);
         let newcomer = Some(self.met);
         self.met += 1;
-        let known = Known { via, target: latest, latest, newcomer, met: now, heard: now, place, owed: None };
+        let known = Known {
+            via,
+            target: latest,
+            latest,
+            grants_left: None,
+            newcomer,
+            met: now,
+            heard: now,
+            place,
+            owed: None,
+        };
         self.lines.insert(place, source);
         self.by_silence.insert((now, source));
         self.known.insert(source, known);

@@ -34,7 +34,11 @@ fn reflected(work: Work, mode: Mode, pds: &PdsParams) -> Option<(usize, usize, u
     let peer = Peer::relative([10, 0, 0, 2], 101, 2).by(mode);
     // Not every operation is possible by every mode.
     stranger.ses_mut().post(Operation::new(peer, work)).ok()?;
-    let packet = stranger.poll_transmit(Time::ZERO).expect("a packet");
+    let mut packet = stranger.poll_transmit(Time::ZERO).expect("a packet");
+    if pds.congestion.grants_credit() {
+        // The end of the header of RUD_CC_REQ and ROD_CC_REQ: the stranger demands 2 GiB.
+        packet.head[13..16].copy_from_slice(&[0x7f, 0xff, 0xff]);
+    }
     let (came, mut went, mut packets) = (packet.wire_len(), 0, 0);
     target.handle_input(Time::ZERO, packet);
     let mut now = Time::ZERO;
