@@ -175,9 +175,21 @@ impl Flow {
 
     /// Receives packets without an answer until no more arrive, well before the first timeout.
     pub fn fill(&mut self, t: &mut Test<'_>) -> Outcome {
+        self.is_filled(t).map(drop)
+    }
+
+    /// Like [`fill`](Self::fill). Returns false if more packets may arrive, so that the last one may not fill the window.
+    pub fn is_filled(&mut self, t: &mut Test<'_>) -> Result<bool, Stop> {
         let end = t.now() + t.rto() / 2;
-        while t.now() < end && self.next(t, (t.now() + t.grace()).min(end))?.is_some() {}
-        Ok(())
+        loop {
+            let until = t.now() + t.grace();
+            if until > end {
+                return Ok(false);
+            }
+            if self.next(t, until)?.is_none() {
+                return Ok(true);
+            }
+        }
     }
 
     /// Returns the ACK of the packets before the `n`-th, with these [`Answers`].

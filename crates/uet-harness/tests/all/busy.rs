@@ -90,6 +90,14 @@ fn slow_packets_are_waited_for() {
     assert_eq!(verdict, Verdict::Pass, "{reason}");
 }
 
+/// The suite reads the packet that fills the window after the time in which it waits for one.
+#[test]
+fn unread_packets_leave_the_full_window_open() {
+    let slow = Slow { each: Duration::from_micros(20), free: Duration::ZERO, came: VecDeque::new() };
+    let (verdict, reason) = verdict("nscc/full-window-ack-request", slow);
+    assert_eq!((verdict, &reason[..]), (Verdict::Inconclusive, "packets still arrive near the timeout"));
+}
+
 /// A host that loses both copies of the tenth packet.
 #[derive(Default)]
 struct Overrun {
