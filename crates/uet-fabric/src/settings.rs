@@ -14,8 +14,8 @@ use uet_model::secure::StartPsnMethod;
 /// The longest time that a closing endpoint waits for acknowledgments, by default.
 const SETTLE: Duration = Duration::from_millis(500);
 
-/// The rate of the network in bit/s, by default. With the base round trip of 1 ms, half a megabyte is in flight to a peer.
-const RATE: u64 = 4_000_000_000;
+/// The maximum size of a socket's receive buffer from which the window of a fast network fits into it.
+const LARGE_BUFFER: u64 = 4 << 20;
 
 /// A variable of the environment: its name after `FI_UET_`, and its description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,11 +205,24 @@ impl Settings {
     }
 }
 
+/// Returns the rate of the network in bit/s, and its base round trip. Their product is the first window: about a megabyte. Each
+/// window of a large message costs a turn of both processes. The window then follows the shortest round trip of the path.
+/// Small buffers of sockets lose packets of a fast sender, so that a part of each message waits for its timeout.
+fn network() -> (u64, Duration) {
+    let buffer = std::fs::read_to_string("/proc/sys/net/core/rmem_max");
+    let buffer = buffer.ok().and_then(|size| size.trim().parse::<u64>().ok());
+    match buffer {
+        Some(LARGE_BUFFER..) => (100_000_000_000, Duration::from_micros(100)),
+        _ => (8_000_000_000, Duration::from_millis(1)),
+    }
+}
+
 /// Returns parameters for applications: a large window, large queues, and retransmissions for as long as a busy peer may be away.
 fn config() -> Config {
     let mut config = Config::real_time();
-    // Each window of a large message costs a turn of both processes, and a late turn looks like congestion.
-    (config.network.sender_rate, config.network.receiver_rate) = (RATE, RATE);
+    let (rate, base_rtt) = network();
+    (config.network.sender_rate, config.network.receiver_rate, config.network.base_rtt) =
+        (rate, rate, base_rtt);
     // A message is complete when its last ACK is there. Packets on several paths overtake each other, so that ACK is often
     // a delayed one.
     config.pds.ack_delay = Duration::from_micros(20);

@@ -386,8 +386,8 @@ fn large_message_fills_the_window() {
             None => std::thread::yield_now(),
         }
     }
-    // The maximum window of NSCC is 1.5 times 4 Gbit/s times 1 ms. A small buffer of the socket may lose some of it.
-    assert!((400_000..=750_000).contains(&bytes), "{bytes} bytes left before an ACK");
+    // The maximum window of NSCC is 1.5 times 100 Gbit/s times 100 us. A small buffer of the socket may lose much of it.
+    assert!((200_000..=1_875_000).contains(&bytes), "{bytes} bytes left before an ACK");
 }
 
 #[test]
