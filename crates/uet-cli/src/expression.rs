@@ -88,18 +88,22 @@ enum Operand {
 }
 
 impl Expression {
-    /// Returns whether the condition holds for a packet.
-    pub fn holds(&self, decoded: &Decoded<'_>) -> bool {
-        self.0.holds(decoded)
+    /// Returns whether the condition holds for a packet, which came this many nanoseconds after the first one.
+    pub fn holds(&self, decoded: &Decoded<'_>, time: Option<i64>) -> bool {
+        self.0.holds(decoded, time)
     }
 }
 
 impl Node {
-    fn holds(&self, decoded: &Decoded<'_>) -> bool {
+    fn holds(&self, decoded: &Decoded<'_>, time: Option<i64>) -> bool {
         match self {
-            Node::Or(nodes) => nodes.iter().any(|node| node.holds(decoded)),
-            Node::And(nodes) => nodes.iter().all(|node| node.holds(decoded)),
-            Node::Not(node) => !node.holds(decoded),
+            Node::Or(nodes) => nodes.iter().any(|node| node.holds(decoded, time)),
+            Node::And(nodes) => nodes.iter().all(|node| node.holds(decoded, time)),
+            Node::Not(node) => !node.holds(decoded, time),
+            Node::Present(TIME) => time.is_some(),
+            Node::Compare(TIME, comparison, Operand::Number(value)) => {
+                time.is_some_and(|time| comparison.holds(Number::signed(time.into()), *value))
+            }
             Node::Present(name) => any_value(decoded, name, |place, number| {
                 place.is_none_or(|place| place.row.kind != Kind::Bool) || number.bits != 0
             }),
@@ -160,6 +164,9 @@ fn any_value(
         })
 }
 
+/// The time since the first packet, which is no field. Values are in seconds.
+const TIME: &str = "time";
+
 /// Parts of a packet that have a length in bytes, and no fields.
 const LENGTHS: [&str; 2] = ["payload", "padding"];
 
@@ -171,7 +178,7 @@ fn places() -> impl Iterator<Item = Place> + Clone {
 fn names() -> impl Iterator<Item = &'static str> + Clone {
     let inner = INNER_VLAN.iter().map(|(_, inner)| *inner);
     let derived = DERIVED.iter().map(|(name, _)| *name);
-    places().map(|place| place.row.name).chain(inner).chain(derived).chain(LENGTHS)
+    places().map(|place| place.row.name).chain(inner).chain(derived).chain(LENGTHS).chain([TIME])
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -316,6 +323,12 @@ impl<'t> Parser<'t> {
 
 /// Reads a value of this field.
 fn value(name: &str, word: &str) -> Result<Operand, String> {
+    if name == TIME {
+        let seconds = word.parse().ok().filter(|seconds: &f64| seconds.is_finite());
+        return seconds
+            .map(|seconds| Operand::Number(Number::signed((seconds * 1e9).round() as i128)))
+            .ok_or_else(|| format!("'{word}' is not a number of seconds, which time is compared with"));
+    }
     let digits = word.strip_prefix("0x");
     let unsigned = digits.map_or_else(|| word.parse().ok(), |digits| u128::from_str_radix(digits, 16).ok());
     let number = unsigned.map(Number::unsigned).or_else(|| word.parse().ok().map(Number::signed));
@@ -427,8 +440,10 @@ mod tests {
             ("pds.cack_psn", false),
             ("pds.cack_psn != 1", false),
             ("pds.psn == 7 || pds.psn == 8 && pds.psn == 9", true),
+            ("time >= 1.5 && time < 1.500000001 && time", true),
+            ("time > 1.5 || time < -1", false),
         ] {
-            let holds = text.parse::<Expression>().unwrap().holds(&decoded);
+            let holds = text.parse::<Expression>().unwrap().holds(&decoded, Some(1_500_000_000));
             assert_eq!(holds, expected, "{text}");
         }
     }
@@ -442,6 +457,7 @@ mod tests {
             ("pds.clear_psn_offset < -40000", "no packet has -40000 in pds.clear_psn_offset"),
             ("ip.src == 10.0.0.0/33", "'10.0.0.0/33' is not an address"),
             ("pds.psn > five", "'five' is not a number, which pds.psn is compared with"),
+            ("time > soon", "'soon' is not a number of seconds, which time is compared with"),
             ("ip.src == here", "'here' is not an address, which ip.src is compared with"),
             ("pds.psn > ", "expected a value at character 11, seen the end"),
             ("pds.psn > 5 and pds.flags.retx", "expected && or || at character 13, seen 'and'"),
@@ -486,7 +502,7 @@ mod tests {
             let text: String = (0..rng.usize(..8)).map(|_| WORDS[rng.usize(..WORDS.len())]).collect();
             match text.parse::<Expression>() {
                 Ok(condition) => {
-                    condition.holds(&decoded);
+                    condition.holds(&decoded, None);
                     conditions += 1;
                 }
                 Err(error) => assert!(!error.is_empty(), "{text}"),

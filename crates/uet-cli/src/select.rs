@@ -43,8 +43,8 @@ impl Selection {
         !self.numbers.is_empty() && self.numbers.iter().all(|range| range.last <= number)
     }
 
-    /// Returns whether the other filters select a packet.
-    pub fn has(&self, decoded: &Decoded<'_>) -> bool {
+    /// Returns whether the other filters select a packet, which came this many nanoseconds after the first one.
+    pub fn has(&self, decoded: &Decoded<'_>, time: Option<i64>) -> bool {
         let pds = decoded.packet.uet.pds;
         let pdc = |pdc: &Pdc| pds.is_some_and(|pds| ends(&pds).contains(&Some(pdc.0)));
         let kind = |kind: &Type| match (kind, pds) {
@@ -62,7 +62,7 @@ impl Selection {
         (self.pdcs.is_empty() || self.pdcs.iter().any(pdc))
             && (self.types.is_empty() || self.types.iter().any(kind))
             && (self.findings.is_empty() || self.findings.iter().any(wrong))
-            && self.condition.as_ref().is_none_or(|condition| condition.holds(decoded))
+            && self.condition.as_ref().is_none_or(|condition| condition.holds(decoded, time))
     }
 }
 

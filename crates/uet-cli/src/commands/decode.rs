@@ -11,6 +11,7 @@ use crate::select::{Numbers, Pdc, Selection, Type, Wrong};
 use crate::tables::Tables;
 use crate::text;
 use clap::{Args, ValueEnum};
+use jiff::Timestamp;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -86,7 +87,7 @@ struct Filters {
     /// Names are those that `uet decode` and `uet layout` print. A field alone holds if the packet has it, a flag alone
     /// if it is set. Operators: `==`, `!=`, `<`, `<=`, `>`, `>=`, `!`, `&&`, `||`. Values: numbers, names of code
     /// points, addresses and their prefixes (`10.4.0.0/24`). A comparison with a field that the packet does not have is
-    /// false. `payload` and `padding` are lengths in bytes.
+    /// false. `payload` and `padding` are lengths in bytes. `time` is in seconds since the first packet: `time >= 1.5`.
     #[arg(long, value_name = "CONDITION")]
     filter: Option<Expression>,
 }
@@ -133,6 +134,7 @@ impl Decode {
             out: BufWriter::with_capacity(1 << 16, stdout),
             buffer: Vec::new(),
             number: 0,
+            began: None,
             shown: 0,
             bad: false,
             foreign: Foreign::default(),
@@ -213,6 +215,8 @@ struct Printer<W: Write> {
     buffer: Vec<u8>,
     /// Packets so far, over all inputs.
     number: u64,
+    /// The time of the first packet that has one.
+    began: Option<Timestamp>,
     shown: u64,
     bad: bool,
     foreign: Foreign,
@@ -221,12 +225,17 @@ struct Printer<W: Write> {
 impl<W: Write> Taker for Printer<W> {
     fn packet(&mut self, record: Record<'_>) -> io::Result<ControlFlow<()>> {
         self.number += 1;
+        self.began = self.began.or(record.time);
         if self.selection.has_number(self.number) {
             let record = Record { number: self.number, ..record };
             let Some(mut decoder) = self.decoder.take() else { return Ok(ControlFlow::Break(())) };
             let decoded = decoder.decode(record);
             self.foreign.packet(&decoded);
-            let shown = if self.selection.has(&decoded) { self.show(&record, &decoded) } else { Ok(()) };
+            let since =
+                record.time.zip(self.began).map(|(time, began)| time.as_nanosecond() - began.as_nanosecond());
+            let since = since.and_then(|nanoseconds| i64::try_from(nanoseconds).ok());
+            let shown =
+                if self.selection.has(&decoded, since) { self.show(&record, &decoded) } else { Ok(()) };
             self.decoder = Some(decoder);
             shown?;
         }
