@@ -30,6 +30,16 @@ pub(crate) enum Language {
 }
 
 impl Language {
+    /// Returns the usual name of its file.
+    pub(crate) fn file_name(self) -> &'static str {
+        match self {
+            Language::C => "uet.h",
+            Language::Kaitai => "uet.ksy",
+            Language::SystemVerilog => "uet_pkg.sv",
+            Language::P4 => "uet.p4",
+        }
+    }
+
     /// Returns the file for this version of the specification.
     pub(crate) fn file(self, spec: &'static Spec) -> String {
         match self {

@@ -5,6 +5,8 @@ pub(crate) mod html;
 mod rules;
 mod vectors;
 
+use crate::generate::Language;
+use clap::ValueEnum;
 use html::{Escaped, Pages};
 use std::fmt::Write as _;
 use std::fs;
@@ -12,6 +14,7 @@ use std::io;
 use std::path::Path;
 use uet_conformance::RULES;
 use uet_conformance::coverage::{self, RequirementCoverage};
+use uet_wire::Version;
 use uet_wire::catalogue::{self, Requirement};
 use uet_wire::layout::{self, Kind, Layout};
 use uet_wire::registry::{self, Registry};
@@ -43,6 +46,12 @@ pub fn write(
         ("page.js", include_str!("page.js").to_owned()),
         ("page.css", include_str!("page.css").to_owned()),
     ];
+    let spec = Version::default().spec();
+    files.extend(
+        Language::value_variants().iter().map(|language| (language.file_name(), language.file(spec))),
+    );
+    files.push(("uet.lua", uet_wireshark::dissector(spec)));
+    files.push(("uet.py", uet_scapy::layer(spec)));
     files.extend(app.map(|page| ("app.html", page)));
     files.extend(grid.map(|page| ("interop.html", page)));
     files.iter().try_for_each(|(name, text)| uet_packet_io::file::replace(&directory.join(name), text))
@@ -90,7 +99,10 @@ fn index(vectors: &Vectors, app: bool, grid: bool) -> String {
     ] {
         text += &format!("<li><a href={file}><b>{count}</b> {what}</a>: {about}</li>\n");
     }
-    text + "</ul>\n"
+    text + "</ul>\n<p>Files to download, from the same tables: <a href=uet.h download>C, C++, eBPF</a>, \
+            <a href=uet_pkg.sv download>SystemVerilog</a>, <a href=uet.p4 download>P4</a>, \
+            <a href=uet.ksy download>Kaitai Struct</a>, <a href=uet.py download>Scapy</a>, \
+            <a href=uet.lua download>Wireshark</a>. <code>docs/languages.md</code> shows how to use them.</p>\n"
 }
 
 fn headers() -> String {

@@ -1,5 +1,6 @@
 //! Tests of the website in a real browser. `./test pages` runs them: they need Chromium.
 
+use crate::common::uet;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
@@ -56,6 +57,24 @@ fn appended(page: &str, script: &str) -> String {
     let digest = STANDARD.encode(Sha256::digest(script));
     let allowed = format!("connect-src http://127.0.0.1:*; script-src 'sha256-{digest}' ");
     page.replace("script-src ", &allowed).replace("</html>", &format!("<script>{script}</script></html>"))
+}
+
+#[test]
+fn site_offers_the_files_of_other_languages() {
+    let (site, _) = site("languages-site", VECTORS);
+    let text = |name: &str| fs::read_to_string(site.join(name)).expect(name);
+    let index = text("index.html");
+    for (file, command) in [
+        ("uet.h", &["generate", "--language", "c"][..]),
+        ("uet.ksy", &["generate", "--language", "kaitai"]),
+        ("uet_pkg.sv", &["generate", "--language", "systemverilog"]),
+        ("uet.p4", &["generate", "--language", "p4"]),
+        ("uet.lua", &["wireshark"]),
+        ("uet.py", &["scapy"]),
+    ] {
+        assert_eq!(text(file), uet(command).out, "{file}");
+        assert!(index.contains(&format!("<a href={file} download>")), "{file}: {index}");
+    }
 }
 
 #[test]

@@ -13,6 +13,11 @@ async function compile(file, folder) {
         const out = await compiler.compile(language, description, null, false);
         Object.entries(out).forEach(([name, text]) => fs.writeFileSync(path.join(folder, name), text));
     }
+    // No runtime here reads these: the compiler at least must accept the description for them.
+    for (const language of ["java", "go", "csharp", "ruby", "rust", "cpp_stl"]) {
+        const out = await compiler.compile(language, description, null, false);
+        if (Object.keys(out).length === 0) throw new Error(`the compiler writes nothing for ${language}`);
+    }
 }
 
 function read(folder, fields) {
