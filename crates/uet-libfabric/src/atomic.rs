@@ -141,7 +141,10 @@ unsafe fn post(ep: &EndpointObject, posting: AtomicPosting) -> Result<()> {
     // A read has no operand of its own: the result tells its length.
     let operand = if opcode == AtomicOpcode::READ { result.clone() } else { operand };
     let operand = operand.map(|operand| operand.copy(!report)).transpose()?.unwrap_or_default();
-    if operand.is_empty() || compare.is_some() != opcode.is_compare_and_swap() {
+    if operand.is_empty() {
+        return Err(Error::new(Code::EINVAL, "an atomic operation takes at least one element"));
+    }
+    if compare.is_some() != opcode.is_compare_and_swap() {
         return Err(Error::new(Code::EINVAL, "the operands do not fit the atomic operation"));
     }
     if let Some(count) = remote_count {
