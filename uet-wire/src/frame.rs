@@ -74,6 +74,9 @@ enum Network {
 }
 
 impl<'a> FrameBuilder<'a> {
+    /// The length of the shortest Ethernet frame, without the checksum that hardware adds.
+    pub const SHORTEST: usize = 60;
+
     /// Starts a packet with this PDS header.
     pub fn new(pds: impl Into<PdsBuf>) -> Self {
         FrameBuilder { pds: Some(pds.into()), ..FrameBuilder::EMPTY }

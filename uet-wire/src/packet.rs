@@ -134,6 +134,11 @@ pub struct Trimmed {
     pub last_hop: bool,
 }
 
+impl Trimmed {
+    /// `MIN_TRIM_SIZE`: the number of bytes behind the IP header that every trim keeps.
+    pub const MIN_SIZE: usize = 24;
+}
+
 /// The lengths of a packet that the capture cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sliced {

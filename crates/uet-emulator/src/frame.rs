@@ -193,8 +193,7 @@ pub fn frame_between(
             let _ = packet.set_ecn(3);
         }
     }
-    // Ethernet requires 60 bytes.
-    bytes.resize(bytes.len().max(60), 0);
+    bytes.resize(bytes.len().max(FrameBuilder::SHORTEST), 0);
     Ok(bytes)
 }
 

@@ -6,6 +6,7 @@ use crate::traffic::Traffic;
 use core::time::Duration;
 use uet_model::PdsParams;
 use uet_model::cc::{CcParams, CustomAlgorithm, NetworkParams, PathMode};
+use uet_wire::Trimmed;
 
 /// The size of an ACK with congestion control state, and of one without: IP and UDP, the ACK, a response.
 const ACK_CC: u32 = 40 + 8 + 32 + 12;
@@ -152,7 +153,7 @@ impl Default for Switching {
             trim_again_at: None,
             drop_at: 5.0,
             drop_control_at: 1.0,
-            trim_size: 24,
+            trim_size: Trimmed::MIN_SIZE as u16,
             weighted: false,
         }
     }
@@ -320,7 +321,7 @@ impl Switching {
                 "must be a depth from 0.01 to 1,000 Plane_BDP, or two, the lower one first",
             );
         }
-        if !(24..=256).contains(&self.trim_size) {
+        if !(Trimmed::MIN_SIZE..=256).contains(&self.trim_size.into()) {
             return refuse("trim_size", "must be from 24 to 256 bytes behind the IP header");
         }
         Ok(())

@@ -21,9 +21,6 @@ const TARGET_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
 /// Traffic classes of requests and of their answers.
 const LOW: u8 = 10;
 const HIGH: u8 = 46;
-/// Ethernet pads shorter frames.
-const SHORTEST_FRAME: usize = 60;
-
 /// Data that shows its offset: byte `i` is `i` modulo 251.
 static DATA: [u8; 16_384] = {
     let mut data = [0; 16_384];
@@ -209,5 +206,5 @@ pub(super) fn around(direction: Direction, uet: &[u8]) -> Vec<u8> {
         Direction::Initiator => frame.ipv4(INITIATOR_IP, TARGET_IP).ethernet(INITIATOR_MAC, TARGET_MAC),
         Direction::Target => frame.ipv4(TARGET_IP, INITIATOR_IP).ethernet(TARGET_MAC, INITIATOR_MAC),
     };
-    frame.pad_to(SHORTEST_FRAME).bytes()
+    frame.pad_to(FrameBuilder::SHORTEST).bytes()
 }

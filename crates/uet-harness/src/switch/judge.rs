@@ -1,11 +1,12 @@
 //! Judges what left a network by what entered it. Nothing here sends or waits.
 
 use super::network::Arrived;
-use super::probe::{ETHERNET, Headers, LEAST_KEPT, PADDED, Probe, ProbeKind, TTL};
+use super::probe::{ETHERNET, Headers, Probe, ProbeKind, TTL};
 use super::statement::{Statement, TrimLength};
 use std::collections::{BTreeMap, HashSet};
 use uet_model::Time;
 use uet_wire::catalogue::*;
+use uet_wire::{FrameBuilder, Trimmed};
 
 /// A probe that a port has sent.
 #[derive(Clone, Debug)]
@@ -253,10 +254,11 @@ fn trimmed(statement: &Statement, one: &Seen<'_>, findings: &mut Findings) {
     }
     behind_header(NET_TRIM_002, statement, one, findings);
     // A short frame is padded: then only a correct IP length tells the padding from the packet.
-    let (frame, least) = (ETHERNET + one.kept.len(), one.headers.ip_header() + LEAST_KEPT);
+    let (frame, least) = (ETHERNET + one.kept.len(), one.headers.ip_header() + Trimmed::MIN_SIZE);
     let (size, tolerance) =
         (usize::from(trim.size).min(ETHERNET + one.whole.len()), usize::from(trim.tolerance));
-    let padded = trim.length == TrimLength::Stale && frame == PADDED && size < PADDED;
+    let padded =
+        trim.length == TrimLength::Stale && frame == FrameBuilder::SHORTEST && size < FrameBuilder::SHORTEST;
     if one.kept.len() < least || (frame.abs_diff(size) > tolerance && !padded) {
         findings.add(NET_TRIM_002, || {
             format!("{}: {frame} bytes of its frame arrive, expected {size} +- {tolerance}", name())

@@ -66,12 +66,6 @@ const CONTEXT: PdcId = PdcId(0xfe57);
 /// Length of an Ethernet header without tags.
 pub(super) const ETHERNET: usize = Ethernet::LAYOUT.bytes;
 
-/// Length of a frame that is too short without padding.
-pub(super) const PADDED: usize = 60;
-
-/// MIN_TRIM_SIZE: bytes behind the IP header that each trim keeps.
-pub(super) const LEAST_KEPT: usize = 24;
-
 /// The TTL of all probes.
 pub(super) const TTL: u8 = 64;
 
@@ -120,7 +114,8 @@ impl Probe {
             (IpAddr::V6(src), IpAddr::V6(dst)) => frame.ipv6(src, dst),
             _ => return Err(WriteError::mismatch("ip.src", "`ip.dst`")),
         };
-        let frame = frame.dscp(self.dscp).ecn(self.ecn).ttl(TTL).ethernet(from, to).pad_to(PADDED);
+        let frame =
+            frame.dscp(self.dscp).ecn(self.ecn).ttl(TTL).ethernet(from, to).pad_to(FrameBuilder::SHORTEST);
         let mut bytes = vec![0; frame.len()];
         frame.emit(&mut bytes)?;
         Ok(bytes)
@@ -236,7 +231,7 @@ mod tests {
             for kind in kinds {
                 let probe = Probe { from: 0, to, kind, dscp: 10, ecn: 2, entropy: 7, length: 1500 };
                 let mut frame = probe.frame(77, src, [[2; 6], [4; 6]]).unwrap();
-                for length in [frame.len(), ETHERNET + ip_header(src) + LEAST_KEPT] {
+                for length in [frame.len(), ETHERNET + ip_header(src) + uet_wire::Trimmed::MIN_SIZE] {
                     let seen = Headers::read(&frame[..length]).unwrap();
                     assert!(seen.is_probe && seen.psn == Psn(77) && seen.ttl() == TTL, "{kind:?} {length}");
                 }

@@ -3,7 +3,7 @@
 
 use super::fault::SwitchFault;
 use super::network::{Arrived, Network};
-use super::probe::{ETHERNET, Headers, PADDED, set_ttl};
+use super::probe::{ETHERNET, Headers, set_ttl};
 use super::statement::{Statement, TrimLength};
 use core::net::IpAddr;
 use core::time::Duration;
@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::io;
 use uet_emulator::frame::Mac;
 use uet_model::Time;
-use uet_wire::{Options, PacketMut, Start};
+use uet_wire::{FrameBuilder, Options, PacketMut, Start};
 
 /// The queues of a port, in the order in which they are served.
 const CONTROL: usize = 0;
@@ -152,7 +152,7 @@ impl SoftwareSwitch {
             if self.has(SwitchFault::LosesTrims) && self.count % 2 == 0 {
                 return;
             }
-            frame.resize(frame.len().max(PADDED), 0);
+            frame.resize(frame.len().max(FrameBuilder::SHORTEST), 0);
             let queue = if self.has(SwitchFault::QueuesTrims) { DATA } else { TRIMMED };
             return self.enqueue(now, port, queue, frame);
         }

@@ -2,7 +2,6 @@
 
 use super::fault::SwitchFault;
 use super::network::{Arrived, Network};
-use super::probe::PADDED;
 use super::software::SoftwareSwitch;
 use super::statement::Statement;
 use core::net::IpAddr;
@@ -15,6 +14,7 @@ use uet_emulator::frame::Mac;
 use uet_emulator::link::port::{BATCH, FramePort};
 use uet_emulator::link::udp::wait;
 use uet_model::Time;
+use uet_wire::FrameBuilder;
 
 /// The type of the frames that show a bridge where each port is: for local experiments.
 const ANNOUNCEMENT: [u8; 2] = [0x88, 0xb5];
@@ -56,7 +56,7 @@ impl Wires {
         }
         for port in &mut ports {
             let mut frame = [&[0xff; 6][..], &port.mac(), &ANNOUNCEMENT].concat();
-            frame.resize(PADDED, 0);
+            frame.resize(FrameBuilder::SHORTEST, 0);
             port.send(&[&frame])?;
         }
         let silence = Duration::from_millis(300).mul_f64(scale.clamp(0.01, 1000.0));

@@ -5,6 +5,7 @@ use core::fmt;
 use core::net::IpAddr;
 use core::str::FromStr;
 use core::time::Duration;
+use uet_wire::Trimmed;
 
 /// An error in the text syntax of an impairment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,7 +105,8 @@ impl<'a> Words<'a> {
 
     fn effect(&mut self) -> Result<Effect, SyntaxError> {
         const SIZE: &str = "a size in bytes from 24 on";
-        let size = |word: &str| word.parse().ok().filter(|size| *size >= 24);
+        let size =
+            |word: &str| word.parse().ok().filter(|size: &u16| usize::from(*size) >= Trimmed::MIN_SIZE);
         let begin = self.at;
         Ok(match self.next() {
             "drop" => Effect::Drop,
