@@ -87,8 +87,8 @@ pub enum Start {
 /// The operation that carries the data of a script about packet delivery.
 ///
 /// Scripts are written with writes. With `send`, [`Test`](crate::Test) posts a receive for each write, sends
-/// the data there, and shows the receives as the memory of the region. A note in the timeline says so. A device
-/// without writes runs the same rules so.
+/// the data there, and shows the receives as the memory of the region. A note in the timeline says so. A
+/// device without writes runs the same rules so.
 pub const CARRIER: Axis<Carrier> = axis("carrier")
     .needing(&[("write", Carrier::Write, &[WRITE]), ("send", Carrier::Send, &[SEND, RECEIVE])]);
 

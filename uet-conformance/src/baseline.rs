@@ -10,8 +10,8 @@ use uet_wire::catalogue::Requirement;
 
 /// The result of an earlier run, compared with a new one: only worse results count.
 ///
-/// It is deserialized from the output of `uet run --json`, which may be hostile: unknown keys take no memory, and names
-/// are escaped.
+/// It is deserialized from the output of `uet run --json`, which may be hostile: unknown keys take no memory,
+/// and names are escaped.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Baseline {
     #[serde(default, rename = "schema", deserialize_with = "known_schema")]
@@ -76,7 +76,8 @@ struct EarlierRule {
 }
 
 impl EarlierRule {
-    /// Returns whether an instance is worse than before: it was played, and breaks a requirement that its rule did not.
+    /// Returns whether an instance is worse than before: it was played, and breaks a requirement that its
+    /// rule did not.
     fn is_worse(&self, now: &InstanceResult) -> bool {
         let was_played = self.played.as_ref().is_none_or(|played| played.has(&now.instance));
         was_played && self.is_other(now)

@@ -290,7 +290,8 @@ pub struct Wire {
     pub trimmed: Option<Trimmed>,
     /// The bytes.
     pub bytes: Vec<u8>,
-    /// True if the switch that trimmed a packet to send leaves the IP length and the IPv4 checksum as they were.
+    /// True if the switch that trimmed a packet to send leaves the IP length and the IPv4 checksum as they
+    /// were.
     pub stale_length: bool,
     /// Bytes that a switch removed from the end of a packet to send.
     pub taken: Vec<u8>,

@@ -178,7 +178,8 @@ impl Flow {
         self.is_filled(t).map(drop)
     }
 
-    /// Like [`fill`](Self::fill). Returns false if more packets may arrive, so that the last one may not fill the window.
+    /// Like [`fill`](Self::fill). Returns false if more packets may arrive, so that the last one may not fill
+    /// the window.
     pub fn is_filled(&mut self, t: &mut Test<'_>) -> Result<bool, Stop> {
         let end = t.now() + t.rto() / 2;
         loop {

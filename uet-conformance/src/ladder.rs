@@ -78,8 +78,8 @@ impl Ladder {
         }
     }
 
-    /// Returns the number of the suite's newest request whose payload belongs at this byte of memory, or else of its
-    /// newest one with payload.
+    /// Returns the number of the suite's newest request whose payload belongs at this byte of memory, or else
+    /// of its newest one with payload.
     pub(crate) fn last_write(&self, byte: u64) -> Option<usize> {
         let sent = self.entries.iter().map(|step| &step.entry);
         let packets = sent.filter(|entry| matches!(entry, Entry::Sent(_) | Entry::Received(_)));
@@ -221,7 +221,8 @@ impl fmt::Display for Ladder {
     }
 }
 
-/// Returns the bytes of memory that the payload of a request is for. Returns `None` for a packet that writes nothing.
+/// Returns the bytes of memory that the payload of a request is for. Returns `None` for a packet that writes
+/// nothing.
 fn covered(wire: &Wire) -> Option<core::ops::Range<u64>> {
     let uet = Uet::parse_lax(&wire.bytes).0;
     let start = match uet.ses? {

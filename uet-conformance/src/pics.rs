@@ -51,9 +51,9 @@ pub enum Shown {
 }
 
 impl Shown {
-    /// Returns the evidence about a requirement. `verdicts` are the rules that ran, with the requirements that they
-    /// broke. `findings` are the requirements that single packets broke, and `packets`
-    /// is true for requirements of which the run had such a packet.
+    /// Returns the evidence about a requirement. `verdicts` are the rules that ran, with the requirements
+    /// that they broke. `findings` are the requirements that single packets broke, and `packets` is true for
+    /// requirements of which the run had such a packet.
     pub(crate) fn of<'a>(
         requirement: &Requirement,
         rules: Registry,

@@ -32,7 +32,8 @@ pub(crate) fn plan(dut: &dyn Dut, options: &Options) -> Vec<Planned> {
         // A rule that the device cannot play says so once, and leaves the limit to the others.
         let playable = if usable(rule.needs) { instances.len() } else { 0 };
         instances.truncate(playable.max(1));
-        // The rules alone may exceed the default limit, so the seed has to choose among all instances of each.
+        // The rules alone may exceed the default limit, so the seed has to choose among all instances of
+        // each.
         let choices = if options.max_instances.is_none() { playable } else { 1 };
         let first = rng.usize(..choices.max(1));
         counts.push(playable);

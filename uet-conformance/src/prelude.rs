@@ -1,4 +1,5 @@
-//! The imports of a script: the declaration of rules and axes, the handle of a script, and the words of the protocol.
+//! The imports of a script: the declaration of rules and axes, the handle of a script, and the words of the
+//! protocol.
 
 pub use crate::axis::{Axis, CARRIER, MODE, START, axis};
 pub use crate::needs::*;

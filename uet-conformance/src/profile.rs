@@ -27,7 +27,8 @@ pub struct ProfileRow {
 }
 
 impl ProfileRow {
-    /// Returns whether a rule shows the feature: it needs a capability of it, checks a requirement of it, or is named.
+    /// Returns whether a rule shows the feature: it needs a capability of it, checks a requirement of it, or
+    /// is named.
     pub fn is_shown_by(&self, rule: &Rule) -> bool {
         let needs =
             |need: &Need| need.capability().is_some_and(|need| self.claims.iter().any(|claim| claim == need));

@@ -233,8 +233,8 @@ impl RequestSession {
         Request { ext: part.ext, ..request.ses(part.ses, &part.payload) }
     }
 
-    /// Makes the next requests clear all that are answered, up to the first that is not. A device without room for
-    /// more responses waits for that.
+    /// Makes the next requests clear all that are answered, up to the first that is not. A device without
+    /// room for more responses waits for that.
     pub fn clear_answered(&mut self) {
         while self.cleared < self.next && self.known(self.pdc.psn(self.cleared)).is_some() {
             self.cleared += 1;

@@ -221,8 +221,8 @@ pub(crate) fn blank_run() -> RunResult {
     begun(&serde_json::from_str(welcome).unwrap(), &Options::of(crate::Registry::new(&[])))
 }
 
-/// Measures the round-trip time by plain writes, and returns the shortest. Returns `None` for a device that answers
-/// none.
+/// Measures the round-trip time by plain writes, and returns the shortest. Returns `None` for a device that
+/// answers none.
 fn measured_round_trip(dut: &mut StatedDevice<'_>, options: &Options) -> Option<Duration> {
     let rod = !dut.welcome().capabilities.iter().any(|claim| claim == "rud");
     let mut test = Test::new(dut, options.spec, options.seed, options.timeout_scale);
@@ -469,7 +469,8 @@ pub fn spec_mismatch(welcome: &Welcome, spec: &Spec) -> Option<String> {
     let claimed = &welcome.specification;
     (!claimed.is_empty() && claimed != spec.name()).then(|| {
         format!(
-            "the device implements specification {claimed}, but it is judged by {spec}; choose another with --spec"
+            "the device implements specification {claimed}, but it is judged by {spec}; \
+             choose another with --spec"
         )
     })
 }

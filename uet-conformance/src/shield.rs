@@ -1,4 +1,5 @@
-//! The suite's part in a secure domain of the device (section 3.7): keys, counters, and what the device showed.
+//! The suite's part in a secure domain of the device (section 3.7): keys, counters, and what the device
+//! showed.
 
 use crate::axis::axis;
 use crate::needs::TSS;

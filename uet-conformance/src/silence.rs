@@ -106,8 +106,8 @@ pub(crate) fn count_mute(dut: &mut StatedDevice<'_>, result: &InstanceResult) ->
     Err(format!("the device has been silent {since}, in {MUTE} instances in a row"))
 }
 
-/// Brings back a device that has ended, does not answer to `reset`, or has become silent in this instance. The
-/// error says why that failed.
+/// Brings back a device that has ended, does not answer to `reset`, or has become silent in this instance.
+/// The error says why that failed.
 pub(crate) fn revive(dut: &mut StatedDevice<'_>, silent_in: Option<&str>) -> Result<(), String> {
     let ended = dut.ended();
     let why = match (&ended, silent_in) {

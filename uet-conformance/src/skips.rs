@@ -9,10 +9,10 @@ use uet_wire::tss::Outer;
 
 /// Returns the rules that a run skips on a device, with the reasons.
 ///
-/// It plays each rule on `stand_in`, a device in virtual time that passes all, with the claims, the link and the
-/// statement of the device. The stand-in refuses the operations and parameters that the device refuses. The device
-/// receives each kind of these once, and a `reset` after it. Rules that are skipped for an answer to a packet are not
-/// among them.
+/// It plays each rule on `stand_in`, a device in virtual time that passes all, with the claims, the link and
+/// the statement of the device. The stand-in refuses the operations and parameters that the device refuses.
+/// The device receives each kind of these once, and a `reset` after it. Rules that are skipped for an answer
+/// to a packet are not among them.
 pub fn predicted_skips(
     dut: &mut dyn Dut,
     stand_in: &mut dyn Dut,

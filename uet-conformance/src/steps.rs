@@ -34,8 +34,9 @@ fn of_nack(code: NackCode) -> Option<&'static Requirement> {
 impl Test<'_> {
     /// Opens a context with request 0. Returns it with a region of 64 KiB of zeros.
     ///
-    /// With [`carrier=send`](crate::axis::CARRIER), the region exists in the script only: each write to it, from request 0
-    /// on, travels as a send to a receive of its own. A note in the timeline says `write carried as send`.
+    /// With [`carrier=send`](crate::axis::CARRIER), the region exists in the script only: each write to it,
+    /// from request 0 on, travels as a send to a receive of its own. A note in the timeline says `write
+    /// carried as send`.
     pub fn open(&mut self) -> Result<(Pdc, Region), Stop> {
         let region = self.region(1 << 16)?;
         let mut pdc = self.initiate();
@@ -232,8 +233,8 @@ impl Test<'_> {
         self.expect(requirement, &expected, Duration::ZERO, wanted)
     }
 
-    /// Expects a NACK as [`expect_nack`](Self::expect_nack) does. `PDS-OPEN-006`: a device may drop a retransmission
-    /// outside the window without an answer; then it returns `None`.
+    /// Expects a NACK as [`expect_nack`](Self::expect_nack) does. `PDS-OPEN-006`: a device may drop a
+    /// retransmission outside the window without an answer; then it returns `None`.
     pub fn expect_nack_of(
         &mut self,
         requirement: &Requirement,

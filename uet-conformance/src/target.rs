@@ -445,14 +445,15 @@ impl Test<'_> {
         Duration::from_nanos(self.parameter("rto_init_time"))
     }
 
-    /// The time before which the device retransmits no packet without a reason: Tail_Loss_Time if it reports one, or
-    /// RTO_Init_Time.
+    /// The time before which the device retransmits no packet without a reason: Tail_Loss_Time if it reports
+    /// one, or RTO_Init_Time.
     pub fn earliest_retransmission(&self) -> Duration {
         let tail = self.reported("tail_loss_time").map(Duration::from_nanos);
         tail.map_or(self.rto(), |tail| tail.min(self.rto()))
     }
 
-    /// Skips the rule if the device reports a Tail_Loss_Time: sources leave open how it changes the schedule of timeouts.
+    /// Skips the rule if the device reports a Tail_Loss_Time: sources leave open how it changes the schedule
+    /// of timeouts.
     pub fn require_plain_timeouts(&self) -> Outcome {
         require(self.reported("tail_loss_time").is_none(), "the device has a timer for tail losses")
     }

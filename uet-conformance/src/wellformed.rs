@@ -36,7 +36,8 @@ pub struct PacketFinding {
 }
 
 impl PacketFinding {
-    /// Returns whether it makes a run fail, as a rule about its requirement would: no waiver or baseline accepts it.
+    /// Returns whether it makes a run fail, as a rule about its requirement would: no waiver or baseline
+    /// accepts it.
     pub fn counts(&self) -> bool {
         let level = self.requirement.as_deref().and_then(catalogue::find).map(|known| known.level);
         let level = self.level.or(level);

@@ -111,8 +111,8 @@ impl Test<'_> {
         if needs_pause { self.pause(self.soon() / 20) } else { Ok(()) }
     }
 
-    /// Returns whether a packet of the suite is one that a peer sends, as far as the packet itself shows. A device that
-    /// believes a damaged one goes wrong in many ways; they have one cause.
+    /// Returns whether a packet of the suite is one that a peer sends, as far as the packet itself shows. A
+    /// device that believes a damaged one goes wrong in many ways; they have one cause.
     fn is_regular(&self, packet: &Wire) -> bool {
         if packet.flipped.is_some() {
             return false;

@@ -55,8 +55,9 @@ impl Inbox {
         self.packets.iter().any(|seen| seen.number > since && fits(seen))
     }
 
-    /// Describes the packets that arrived instead of the expected one: the last refusal, or else the last packet, and
-    /// the kinds of the others. Those after number `since` answer the question, so they come first.
+    /// Describes the packets that arrived instead of the expected one: the last refusal, or else the last
+    /// packet, and the kinds of the others. Those after number `since` answer the question, so they come
+    /// first.
     pub(super) fn others(&self, since: usize) -> String {
         let refusal = |seen: &&RxPacket| seen.nack().is_some() || seen.is_error();
         let recent = || self.packets.iter().filter(|seen| seen.number > since);

@@ -5,11 +5,11 @@
 //! - [`Session`]: the session with the device. The link, the control channel, parameters, and time.
 //! - [`Inbox`]: the packets of the device that no expectation has taken.
 //! - [`Judge`]: the timeline with its phases, and the observations that decide the verdict.
-//! - [`SuiteSide`]: the suite's own side of the protocol. Numbers and contexts, its part in a secure domain, and
-//!   the sends that carry writes.
+//! - [`SuiteSide`]: the suite's own side of the protocol. Numbers and contexts, its part in a secure domain,
+//!   and the sends that carry writes.
 //!
-//! The fields of a part are private to its file, and no part knows another. The steps of a script are methods of
-//! [`Test`], which combine the parts. Files outside of this folder add steps that call only other steps.
+//! The fields of a part are private to its file, and no part knows another. The steps of a script are methods
+//! of [`Test`], which combine the parts. Files outside of this folder add steps that call only other steps.
 
 mod carrier;
 mod cause;
@@ -115,8 +115,8 @@ impl<'a> Test<'a> {
         Record { outcome, observations, circumstances, ladder, declined, read, set }
     }
 
-    /// Judges the packets of the device by the rules for captures too. Where the suite has broken a requirement itself, this
-    /// says nothing about the device.
+    /// Judges the packets of the device by the rules for captures too. Where the suite has broken a
+    /// requirement itself, this says nothing about the device.
     fn judge_device_passively(&mut self) {
         let facts = self.session.facts();
         for finding in self.suite.watch_mut().conclude(|address| facts.is_device(address)) {

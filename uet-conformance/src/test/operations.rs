@@ -149,8 +149,8 @@ impl Test<'_> {
         self.session.events()
     }
 
-    /// The device must take the read data that the suite sends with this PSN. If it refuses the data, it fails
-    /// `SES-READ-005` or `SES-READ-006`, whatever the rule checks.
+    /// The device must take the read data that the suite sends with this PSN. If it refuses the data, it
+    /// fails `SES-READ-005` or `SES-READ-006`, whatever the rule checks.
     pub(crate) fn must_take_data(&mut self, pdc: &Pdc, psn: Psn) {
         self.judge.must_take_data(pdc.local, psn);
     }

@@ -62,8 +62,8 @@ impl Test<'_> {
         self.parameter("payload_mtu").clamp(1024, 8192) as usize
     }
 
-    /// Returns the range that an `mpr` of 0 stands for (`PDS-WIN-005`). It is no limit, unless the device states one. Since
-    /// 1.0.3 there may be one that it does not state, so that only one packet is safe.
+    /// Returns the range that an `mpr` of 0 stands for (`PDS-WIN-005`). It is no limit, unless the device
+    /// states one. Since 1.0.3 there may be one that it does not state, so that only one packet is safe.
     pub(crate) fn range_of_zero(&self) -> u32 {
         match self.session.told("override_mpr_zero_value") {
             None if self.spec().released() >= Version::V1_0_3 => 1,

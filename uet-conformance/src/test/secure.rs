@@ -1,5 +1,5 @@
-//! The suite seals each of its packets and opens each packet of the device, with the codec's primitives and none
-//! of the model.
+//! The suite seals each of its packets and opens each packet of the device, with the codec's primitives and
+//! none of the model.
 
 use super::Test;
 use crate::shield::{DEVICE_SSI, SUITE_SSI, refused, told};

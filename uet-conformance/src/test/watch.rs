@@ -21,7 +21,8 @@ pub(crate) struct Watch {
     findings: VecDeque<Finding>,
     /// True if the link shows traffic classes, and the device sets them.
     pub(super) sees_class: bool,
-    /// True if the suite has sent a packet that no peer sends, so that findings about the device may follow from it.
+    /// True if the suite has sent a packet that no peer sends, so that findings about the device may follow
+    /// from it.
     deviates: bool,
     /// Ends, and numbers of idempotent requests, of packets that no peer sends. Nobody observes the answers
     /// to them.
@@ -48,7 +49,8 @@ impl Watch {
         self.findings.extend(found.into_iter().take(FINDINGS.saturating_sub(self.findings.len())));
     }
 
-    /// Judges the traffic class of a packet of the device, on a link that shows it. No link shows that of the suite's packets.
+    /// Judges the traffic class of a packet of the device, on a link that shows it. No link shows that of the
+    /// suite's packets.
     fn judge_class(&mut self, packet: &Observed<'_>, wire: &Wire) {
         let (Some(pds), Some(high), true) = (packet.uet.pds, wire.high, self.sees_class) else { return };
         let due = match pds {

@@ -1,7 +1,7 @@
 //! Congestion control (section 3.6). `nscc_*` test the window of a source and the feedback of a destination
-//! (3.6.13). `rccc_*` test receiver credit at both ends (3.6.14), and `state` the state of both algorithms (3.6.12
-//! to 3.6.14). `path` tests the entropy values that select paths (3.6.10 and 3.6.16). `credit_source` is the suite
-//! as a source that demands credit, and `steps` holds the other shared steps.
+//! (3.6.13). `rccc_*` test receiver credit at both ends (3.6.14), and `state` the state of both algorithms
+//! (3.6.12 to 3.6.14). `path*` test the entropy values that select paths (3.6.10 and 3.6.16). `credit_source`
+//! is the suite as a source that demands credit, and `steps` holds the other shared steps.
 
 mod credit_source;
 mod nscc_delay;
@@ -9,9 +9,11 @@ mod nscc_destination;
 mod nscc_growth;
 mod nscc_loss;
 mod nscc_over_time;
+mod nscc_service_time;
 mod nscc_state;
 mod nscc_window;
 mod path;
+mod path_choice;
 mod rccc_destination;
 mod rccc_source_credit;
 mod rccc_source_demand;
@@ -27,6 +29,7 @@ pub(super) const RULES: &[&[Rule]] = &[
     nscc_delay::RULES,
     nscc_loss::RULES,
     nscc_destination::RULES,
+    nscc_service_time::RULES,
     nscc_growth::RULES,
     nscc_over_time::RULES,
     nscc_state::RULES,
@@ -37,4 +40,5 @@ pub(super) const RULES: &[&[Rule]] = &[
     rccc_source_credit::RULES,
     rccc_spoofing::RULES,
     path::RULES,
+    path_choice::RULES,
 ];

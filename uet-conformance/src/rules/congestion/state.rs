@@ -52,7 +52,8 @@ pub(super) const RULES: &[Rule] = &[
             let mut flows = open_flows(t, count, packets)?;
             complete_flows(t, &mut flows, packets, if in_turn { 1 } else { u32::MAX }, HELD)?;
             if !t.facts().virtual_time && !are_complete(&flows, packets) {
-                // Late answers may have reduced the window of a device on a real link below the packets held back.
+                // Late answers may have reduced the window of a device on a real link below the packets held
+                // back.
                 complete_flows(t, &mut flows, packets, 1, 0)?;
                 require(!are_complete(&flows, packets), "the window is smaller than the packets in flight")?;
             }
@@ -221,8 +222,8 @@ fn complete_flows(t: &mut Test<'_>, flows: &mut [Flow], packets: usize, most: u3
     Ok(())
 }
 
-/// Receives packets of a write of `packets` packets, and acknowledges up to `most` of them, but not the newest.
-/// Returns whether it acknowledged any.
+/// Receives packets of a write of `packets` packets, and acknowledges up to `most` of them, but not the
+/// newest. Returns whether it acknowledged any.
 fn acknowledge_arrived(
     t: &mut Test<'_>,
     flow: &mut Flow,

@@ -257,8 +257,8 @@ fn expect_eventual_ack(t: &mut Test<'_>, pdc: &Pdc, n: u32) -> Outcome {
     Ok(())
 }
 
-/// Expects that each request of the device requests an ACK. The sources leave open whether Enb_ACK_Per_Pkt acts on
-/// the receiver or on the source.
+/// Expects that each request of the device requests an ACK. The sources leave open whether Enb_ACK_Per_Pkt
+/// acts on the receiver or on the source.
 fn check_requests_acks(t: &mut Test<'_>) -> Outcome {
     let peer = t.peer(0)?;
     let mut target = Target::established(t, peer, t.value(&MODE))?;

@@ -327,8 +327,8 @@ fn open_and_close_after(t: &mut Test<'_>, requests: u32) -> Result<(Pdc, Region)
 /// The codes that refuse a packet for a closed context.
 const GONE: [NackCode; 2] = [NackCode::CLOSING, NackCode::INV_DPDCID];
 
-/// Expects no NACK but those that report a closed context. An ACK_REQUEST may also ask about a packet that the context
-/// has not received.
+/// Expects no NACK but those that report a closed context. An ACK_REQUEST may also ask about a packet that
+/// the context has not received.
 fn expect_only_gone_nacks(t: &mut Test<'_>, pdc: &Pdc) -> Outcome {
     t.expect_silence(PDS_CLOSE_009, "nothing but NACK CLOSING, INV_DPDCID or PKT_NOT_RCVD", |seen| {
         let code = seen.nack().filter(|_| seen.is_for(pdc))?.nack_code();

@@ -301,8 +301,8 @@ fn write(t: &mut Test<'_>, pdc: &Pdc, region: &Region, n: u32) -> Outcome {
     t.request(pdc, pdc.request(n).write(region, u64::from(n), &[n as u8])?)
 }
 
-/// A pair: true if all requests have `ar`, and true if every third one fails. The cumulative PSN stays below the
-/// first error.
+/// A pair: true if all requests have `ar`, and true if every third one fails. The cumulative PSN stays below
+/// the first error.
 const AR: Axis<(bool, bool)> = axis("ar").values(&[
     ("all", (true, true)),
     ("some", (false, false)),

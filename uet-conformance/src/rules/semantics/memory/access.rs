@@ -19,8 +19,8 @@ enum Access {
     FetchSwap,
 }
 
-/// An operation, and the permissions of a region that refuses it. Open: whether an atomic needs permission to read,
-/// to write, or one of its own. A region that may only be read has at most one of them.
+/// An operation, and the permissions of a region that refuses it. Open: whether an atomic needs permission to
+/// read, to write, or one of its own. A region that may only be read has at most one of them.
 const ACCESS: Axis<(Access, &'static [Permission])> = axis("access").needing(&[
     ("write-without-write", (Access::Write, &[Permission::Read, Permission::Atomic]), &[WRITE]),
     ("read-without-read", (Access::Read, &[Permission::Write, Permission::Atomic]), &[READ]),

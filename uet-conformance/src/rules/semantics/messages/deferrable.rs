@@ -237,8 +237,8 @@ fn acknowledge_rtr(t: &mut Test<'_>, token: u32) -> Result<(u32, u32), Stop> {
     Ok(tokens)
 }
 
-/// Expects and acknowledges the DEFERRABLE_RTR for the send with this token. Returns the token of the target, which names
-/// the buffer reserved for the send. Public sources leave open what 0 means there.
+/// Expects and acknowledges the DEFERRABLE_RTR for the send with this token. Returns the token of the target,
+/// which names the buffer reserved for the send. Public sources leave open what 0 means there.
 fn token_of_target(t: &mut Test<'_>, token: u32) -> Result<u32, Stop> {
     let (_, target) = acknowledge_rtr(t, token)?;
     require(target != 0, "the device sends 0 as its token in DEFERRABLE_RTR")?;

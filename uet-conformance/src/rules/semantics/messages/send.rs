@@ -257,8 +257,8 @@ fn bytes(length: usize) -> Vec<u8> {
     pattern(5).take(length).collect()
 }
 
-/// Sends messages that are longer than their receives, one after the other with the same id. Repeats the first packet of
-/// each before its last one. Expects that the device truncates or refuses each, as it is set.
+/// Sends messages that are longer than their receives, one after the other with the same id. Repeats the
+/// first packet of each before its last one. Expects that the device truncates or refuses each, as it is set.
 fn expect_truncated(t: &mut Test<'_>, data: &[u8], capacity: usize) -> Outcome {
     let setting = t.value(&TOO_LONG);
     if let Some(setting) = setting {
