@@ -9,7 +9,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut bytes = [0; 40];
     frame.emit(&mut bytes)?;
 
-    // The checksums and the CRC trailer follow each change.
+    // The checksums and the CRC trailer follow each change of a `PacketMut`. Those of a header's `parse_mut` they do not see.
     let options = Options::default();
     let mut packet = PacketMut::new(Start::Ip, &mut bytes, &options)?;
     packet.mark_ce()?;

@@ -193,7 +193,7 @@ impl<'a> FrameBuilder<'a> {
         FrameBuilder { vlans: ids, ..self }
     }
 
-    /// Appends a CRC over the bytes from the IP source address on.
+    /// Appends a CRC over the bytes from the IP source address on. Needs the feature `crc`, which is on by default.
     #[cfg(feature = "crc")]
     pub fn crc(self) -> Self {
         FrameBuilder { trailer: TrailerKind::Crc, ..self }

@@ -256,7 +256,8 @@ impl<'a> Packet<'a> {
     ///
     /// # Errors
     ///
-    /// Fails if the packet is malformed, or ends early without being trimmed by a switch.
+    /// Fails if the packet is malformed, or ends early without being trimmed by a switch. A packet whose IP or UDP length exceeds its
+    /// bytes counts as trimmed: a receiver looks at [`trimmed`](Self::trimmed) before it takes the packet for whole.
     #[inline]
     pub fn parse(start: Start, bytes: &'a [u8], options: &Options) -> Result<Self, ParseError> {
         match Self::parse_lax(start, bytes, options) {

@@ -66,7 +66,9 @@ impl FrameBuilder<'_> {
                 mismatch("padding", "a packet without IP and UDP: nothing tells it from payload")
             }
             (Network::None, _) => Ok(()),
-            (_, Encapsulation::Bare) => mismatch("ip.proto", "neither UDP nor the native encapsulation"),
+            (_, Encapsulation::Bare) => {
+                mismatch("ip.proto", "a packet without UDP and without the native encapsulation")
+            }
             (_, Encapsulation::Native { proto: PROTO_UDP, .. }) => {
                 mismatch("ip.proto", "the native encapsulation: it says UDP")
             }

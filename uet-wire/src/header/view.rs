@@ -33,6 +33,9 @@ macro_rules! view {
             }
 
             /// Returns a writer that edits the header at the start of `bytes` in place, and the bytes after the header.
+            ///
+            /// Checks the length alone, not the type. Checksums and the CRC of the packet do not follow: see
+            /// [`PacketMut`](crate::PacketMut).
             #[inline]
             pub fn parse_mut(
                 bytes: &mut [u8],
@@ -119,7 +122,7 @@ macro_rules! getter {
         ($field:literal $lo:literal $hi:literal [$get:ident: $ty:ty] [$deciding:literal $values:expr] [$($doc:literal)?])
     ) => {
         #[doc = concat!("`", $field, "`" $(, ": ", $doc, ".")?)]
-        #[doc = concat!("\n\n`None` unless `", $deciding, "` selects this field.")]
+        #[doc = concat!("\n\n`None` unless the value of `", $deciding, "` selects this field.")]
         #[inline(always)]
         pub fn $get(&self) -> Option<$ty> {
             let bytes: &[u8; $bytes] = self.0.borrow();

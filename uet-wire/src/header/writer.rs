@@ -37,7 +37,7 @@ macro_rules! writer {
             ///
             /// # Errors
             ///
-            /// Fails if a value is too wide or its field is absent. Reports the first such field.
+            /// Fails if a value is too wide or its field is absent when it is set. Reports the first such field.
             #[inline]
             pub fn done(self) -> Result<$Name, $crate::WriteError> {
                 match self.error {
@@ -52,7 +52,7 @@ macro_rules! writer {
             ///
             /// # Errors
             ///
-            /// Fails if a value is too wide or its field is absent. Reports the first such field.
+            /// Fails if a value is too wide or its field is absent when it is set. Reports the first such field.
             #[inline]
             pub fn done(self) -> Result<$Name<&'b mut [u8; $bytes]>, $crate::WriteError> {
                 match self.error {

@@ -57,6 +57,9 @@ impl Response {
 header! {
     /// A response with the data of a read whose request had a standard header.
     ///
+    /// A target sends it in a request of its own, on the return direction of the context. Data of a few bytes may also be in the
+    /// ACK. A read that fails is answered by a [`Response`] with its return code.
+    ///
     /// ```
     /// use uet_wire::ses::ResponseData;
     ///

@@ -122,7 +122,10 @@ impl fmt::Display for Finding {
 impl<'a> Uet<'a> {
     /// Returns the requirements of a version of the specification that this packet breaks. Assumes a complete packet;
     /// see [`Packet::validate`].
-    pub fn validate(&self, spec: impl Into<&'static Spec>) -> impl Iterator<Item = Finding> + Clone {
+    pub fn validate<S: Into<&'static Spec>>(
+        &self,
+        spec: S,
+    ) -> impl Iterator<Item = Finding> + Clone + use<'a, S> {
         findings(self, spec.into(), true)
     }
 }

@@ -277,7 +277,11 @@ fn number(
         Some(number) if number <= mask => Ok(number),
         Some(_) => error(at(), format_args!("{given} does not fit into {width} bits")),
         None => {
-            error(at(), format_args!("{given} is neither a number of {width} bits nor \"0x\" and digits"))
+            let name = if matches!(kind, Kind::Code(_)) { ", nor a name of its values" } else { "" };
+            error(
+                at(),
+                format_args!("{given} is neither a number of {width} bits nor \"0x\" and digits{name}"),
+            )
         }
     }
 }
