@@ -4,7 +4,7 @@
 
 Python is slow, and the machine may be busy: the suite waits five times as long as it would for a NIC.
 The control channel is on standard input and output, or with --control HOST:PORT on TCP. It takes writes by RUD, and
-writes: of the suite's cases those run that need no more. --bug NAME makes it wrong, to see the suite
+writes: the rules of the suite that need no more are played. --bug NAME makes it wrong, to see the suite
 notice. docs/adapter.md explains it.
 """
 
@@ -154,8 +154,8 @@ class Device:
         return max(0, min(due) - time.monotonic()) if due else None
 
     def op_expose_region(self, length, key, job=None, process=0, index=0, generation=0, permissions=None, fill=None):
-        if length > 1 << 24:
-            raise Refused("exhausted", "a region has up to 16 MiB")
+        if length > 1 << 25:
+            raise Refused("exhausted", "a region has up to 32 MiB")
         permissions = ["read", "write", "atomic"] if permissions is None else permissions
         region = dict(memory=filled(fill, length), key=number(key), job=job, process=process, index=index, permissions=permissions)
         self.target.regions.append(region)
