@@ -107,6 +107,11 @@ impl Flow {
     /// Starts a write of this number of packets with this mode.
     pub fn start(t: &mut Test<'_>, mode: Mode, packets: usize) -> Result<Self, Stop> {
         let peer = t.peer(0)?;
+        Self::to(t, peer, mode, packets)
+    }
+
+    /// Starts a write of this number of packets to this peer with this mode.
+    pub fn to(t: &mut Test<'_>, peer: u64, mode: Mode, packets: usize) -> Result<Self, Stop> {
         let operation = t.post(Post { mode, ..post(PostKind::Write, peer, packets * t.mtu()) })?;
         let target = Target::accept(t)?;
         Ok(Flow { target, operation, way: Duration::ZERO, acked: 0 })

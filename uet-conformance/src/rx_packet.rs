@@ -47,10 +47,7 @@ impl RxPacket {
 
     /// Returns the control packet of this type.
     pub fn control(&self, kind: CtlType) -> Option<Control> {
-        match self.uet().pds? {
-            Pds::Control(header) if header.ctl_type() == kind => Some(header.copied()),
-            _ => None,
-        }
+        self.uet().pds?.control().filter(|header| header.ctl_type() == kind)
     }
 
     /// Returns a control packet that a device may send at any time, such as a target's close request when
@@ -75,12 +72,7 @@ impl RxPacket {
 
     /// Returns the return code of a response with or without data.
     pub fn return_code(&self) -> Option<ReturnCode> {
-        match self.uet().ses? {
-            Ses::Response(header) => Some(header.head().return_code()),
-            Ses::ResponseData(header) => Some(header.head().return_code()),
-            Ses::ResponseDataSmall(header) => Some(header.head().return_code()),
-            _ => None,
-        }
+        self.uet().ses?.return_code()
     }
 
     /// Returns whether a response reports an error.

@@ -399,6 +399,16 @@ impl Layout {
     pub(crate) const fn deciding(&self, name: &str) -> &'static Row {
         known(self.places, name).row
     }
+
+    /// Returns the number of the row with this name that starts at this bit. Only for constants, like
+    /// [`locate`](Self::locate).
+    pub(crate) const fn number(&self, name: &str, lo: usize) -> usize {
+        let mut i = 0;
+        while !(same(self.rows[i].name, name) && self.rows[i].lo == lo) {
+            i += 1;
+        }
+        i
+    }
 }
 
 const fn known(places: &[Place], name: &str) -> Place {

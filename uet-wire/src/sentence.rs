@@ -164,7 +164,7 @@ fn nack(f: &mut Formatter<'_>, header: Nack<&[u8; 16]>) -> fmt::Result {
 fn control(f: &mut Formatter<'_>, header: Control<&[u8; 16]>) -> fmt::Result {
     let kind = header.ctl_type();
     write!(f, " {kind}")?;
-    if kind.takes_psn() || kind == CtlType::ACK_REQUEST {
+    if kind.takes_psn() || [CtlType::ACK_REQUEST, CtlType::PROBE].contains(&kind) {
         write!(f, " PSN {}", header.psn())?;
     }
     context(f, header.spdcid(), header.dpdcid())?;

@@ -163,6 +163,11 @@ fn fill(out: &mut Vec<u8>, count: usize) {
     out.resize(out.len() + count, b' ');
 }
 
+/// Returns a number of things in words: `1 packet`, `2 packets`.
+pub(crate) fn counted(number: u64, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
+}
+
 /// Writes the number, place and first ones of bytes that are not fields.
 fn bytes(out: &mut Vec<u8>, paint: Paint, name: &str, bytes: &[u8], offset: usize) -> io::Result<()> {
     const SHOWN: usize = 16;
@@ -171,7 +176,7 @@ fn bytes(out: &mut Vec<u8>, paint: Paint, name: &str, bytes: &[u8], offset: usiz
         _ => (bytes, ""),
     };
     let range = Some(Range(offset * 8, (offset + bytes.len()) * 8));
-    let value = format!("{} bytes", bytes.len());
+    let value = counted(bytes.len() as u64, "byte");
     line(out, paint, (2, name), Said { value, range, meaning: &format!("{}{more}", Hex(first)) })
 }
 

@@ -3,10 +3,13 @@
 use crate::Network;
 use crate::link::udp::{UdpLink, wait};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 use uet_model::{Packet, Time};
+use uet_packet_io::keys::{KeyRing, Opened};
+use uet_wire::outer::UDP_PORT;
+use uet_wire::tss::{Outer, OuterLayer};
 
 /// Maximum delay before the end is noticed.
 const LOOK: Duration = Duration::from_millis(100);
@@ -26,6 +29,8 @@ pub struct Relay {
     ends: [SocketAddr; 2],
     links: [UdpLink; 1],
     network: Network,
+    /// The keys of protected packets. Without them, an end drops these packets: the protection covers addresses.
+    pub keys: Option<KeyRing>,
     /// Number of packets from neither end.
     pub strangers: u64,
     /// Number of packets that could not be forwarded.
@@ -48,7 +53,8 @@ impl Relay {
         }
         let bound = UdpLink::bind(listen);
         let link = bound.map_err(|error| io::Error::new(error.kind(), format!("{listen}: {error}")))?;
-        let mut relay = Relay { ends, links: [link], network: Network::new(seed), strangers: 0, unsent: 0 };
+        let mut relay =
+            Relay { ends, links: [link], network: Network::new(seed), keys: None, strangers: 0, unsent: 0 };
         relay.renew(seed)?;
         Ok(relay)
     }
@@ -109,16 +115,70 @@ impl Relay {
             return;
         }
         match self.ends.iter().position(|end| end.ip() == packet.src) {
-            Some(from) => self.network.send(Packet { dst: self.ends[1 - from].ip(), ..packet }),
+            Some(from) => {
+                let (to, local) = (self.ends[1 - from].ip(), self.local());
+                let came = Addressing {
+                    dst: local.ip(),
+                    ports: (packet.entropy, local.port()),
+                    ..Addressing::of(&packet)
+                };
+                let packet = Packet { dst: to, ..packet };
+                let goes = Addressing::of(&packet);
+                let packet = self.protected_again(packet, came, goes);
+                self.network.send(packet);
+            }
             None => self.strangers += 1,
         }
     }
 
     fn hand_on(&mut self, packet: Packet) {
         let to = self.ends.into_iter().find(|end| end.ip() == packet.dst).unwrap_or(self.ends[0]);
+        let came = Addressing::of(&packet);
         let packet = Packet { src: self.local().ip(), ..packet };
+        let ports = (self.links[0].source_port(packet.entropy), to.port());
+        let goes = Addressing { src: packet.src, ports, ..came };
+        let packet = self.protected_again(packet, came, goes);
         if self.links[0].send(&packet, to.port()).is_err() {
             self.unsent += 1;
         }
+    }
+
+    /// Returns a protected packet as its sender would have protected it for another way.
+    fn protected_again(&mut self, packet: Packet, came: Addressing, goes: Addressing) -> Packet {
+        let Some(keys) = &mut self.keys else { return packet };
+        let mut bytes = packet.to_wire().to_vec();
+        let opened = keys.open(&came.outer(bytes.len()), &mut bytes);
+        if !matches!(opened, Opened::Authentic { .. })
+            || keys.seal(&goes.outer(bytes.len()), &mut bytes).is_err()
+        {
+            return packet;
+        }
+        match Packet::from_wire(packet.src, packet.dst, bytes.into()) {
+            Ok(Packet { head, payload, .. }) => Packet { head, payload, ..packet },
+            Err(_) => packet,
+        }
+    }
+}
+
+/// The authenticated addresses and ports of a packet.
+#[derive(Clone, Copy)]
+struct Addressing {
+    src: IpAddr,
+    dst: IpAddr,
+    ports: (u16, u16),
+}
+
+impl Addressing {
+    /// Returns those of a packet within the network, as its capture shows them.
+    fn of(packet: &Packet) -> Self {
+        Addressing { src: packet.src, dst: packet.dst, ports: (packet.entropy, UDP_PORT) }
+    }
+
+    fn outer(&self, length: usize) -> Outer {
+        let mut outer = Outer::udp(self.src, self.dst, self.ports.0, length);
+        if let OuterLayer::Udp { dst_port, .. } = &mut outer.layer {
+            *dst_port = self.ports.1;
+        }
+        outer
     }
 }

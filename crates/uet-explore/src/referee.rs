@@ -224,8 +224,7 @@ impl Referee {
             }
             return Ok(());
         }
-        if let Pds::Control(control) = pds {
-            let control = control.copied();
+        if let Some(control) = pds.control() {
             if control.ctl_type().takes_psn() {
                 let start = control.start_psn().filter(|_| control.syn());
                 let direction = self.find_or_add(from, control.spdcid(), control.psn(), start);
@@ -344,8 +343,7 @@ impl Referee {
         if let Pds::RequestCc(header) = pds {
             self.demanded(1 - to, header.copied().credit_target());
         }
-        let (request, control) =
-            (pds.request(), if let Pds::Control(it) = pds { Some(it.copied()) } else { None });
+        let (request, control) = (pds.request(), pds.control());
         let numbered = match (request, control) {
             (Some(request), _) => Some((request.spdcid(), request.psn())),
             (_, Some(control)) if control.ctl_type().takes_psn() => Some((control.spdcid(), control.psn())),
@@ -414,11 +412,5 @@ impl Referee {
 
 /// Returns whether a response reports an error.
 fn is_error(ses: &Ses<'_>) -> bool {
-    let code = match ses {
-        Ses::Response(response) => response.head().return_code(),
-        Ses::ResponseData(response) => response.head().return_code(),
-        Ses::ResponseDataSmall(response) => response.head().return_code(),
-        _ => return false,
-    };
-    !matches!(code, ReturnCode::OK | ReturnCode::NULL)
+    ses.return_code().is_some_and(|code| !matches!(code, ReturnCode::OK | ReturnCode::NULL))
 }

@@ -6,6 +6,9 @@ use uet_control::Remote;
 use uet_wire::Units24;
 use uet_wire::pds::{Pds, PdsBuf, RequestCc, Rudi, Uud};
 
+/// True if the script ends the state of the second context first.
+pub(super) const ORDER: Axis<bool> = axis("ends-first").values(&[("first", false), ("second", true)]);
+
 /// Has the device write `count` packets on an established context. All of them have arrived, the first with
 /// PSN 1, and none is acknowledged.
 pub(super) fn message_in_flight(t: &mut Test<'_>, count: u32) -> Result<(Target, Operated), Stop> {
@@ -15,6 +18,42 @@ pub(super) fn message_in_flight(t: &mut Test<'_>, count: u32) -> Result<(Target,
     let written = t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
     target.collect(t, count + 1)?;
     Ok((target, written))
+}
+
+/// Limits the PSNs that a context of the device uses in a direction to 512.
+pub(super) fn limit_psn_range(t: &mut Test<'_>) -> Outcome {
+    t.configure("limit_psn_range", true)?;
+    t.configure("psn_range", 512)
+}
+
+/// Checks that a target with [this limit](limit_psn_range) requests a close before its
+/// return direction has used all PSNs.
+pub(super) fn expect_close_in_range(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Outcome {
+    const STATEMENT: &str = "the device requests a close before the end of the range";
+    let length = t.beyond_ack()?;
+    for n in 1..512 {
+        let request = pdc.request(n).clear(pdc.psn(n - 1)).read(region, 0, length)?;
+        t.request(pdc, request)?;
+        let arrived = t.wait(t.soon(), |seen| {
+            let close = seen.control(CtlType::CLOSE_REQUEST).is_some();
+            let req_close = seen.ack().is_some_and(|ack| ack.req() == AckRequest::REQ_CLOSE);
+            let data = seen.request().map(|data| data.psn());
+            (close || req_close || data.is_some()).then_some(data)
+        })?;
+        match arrived {
+            Some((_, Some(data))) => t.send(pdc, &pdc.ack(data).build()?)?,
+            Some((_, None)) => {
+                let text = format!("a request to close after {n} reads");
+                t.holds(PDS_CLOSE_012, STATEMENT, true, text);
+                return Ok(());
+            }
+            None => return Err(Stop::Inconclusive("the device sends no read data".into())),
+        }
+        t.forget();
+    }
+    let text = "511 packets of read data and no request to close";
+    t.holds(PDS_CLOSE_012, STATEMENT, false, text);
+    Ok(())
 }
 
 /// Skips the rule if the device gives a packet up after fewer retransmissions than `least`.
@@ -162,4 +201,10 @@ pub(super) fn full_packet_size(t: &Test<'_>) -> u64 {
 pub(super) fn check_in_flight(t: &mut Test<'_>, requirement: &Requirement, largest: u64, seen: u64) {
     let bound = Bound::from(largest).from_parameter("1.5 times the rate times base_rtt");
     t.at_most(requirement, "bytes in flight", bound, seen);
+}
+
+/// Sorts the two by the order in which their state ends.
+pub(super) fn ends_first<T>(t: &Test<'_>, pair: [T; 2]) -> [T; 2] {
+    let [first, second] = pair;
+    if t.value(&ORDER) { [second, first] } else { [first, second] }
 }

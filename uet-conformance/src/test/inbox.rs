@@ -56,12 +56,15 @@ impl Inbox {
     }
 
     /// Describes the packets that arrived instead of the expected one: the last refusal, or else the last
-    /// packet, and the kinds of the others. Those after number `since` answer the question, so they come
-    /// first.
+    /// ACK, or else the last packet, and the kinds of the others. Those after number `since` answer the
+    /// question, so they come first.
     pub(super) fn others(&self, since: usize) -> String {
         let refusal = |seen: &&RxPacket| seen.nack().is_some() || seen.is_error();
         let recent = || self.packets.iter().filter(|seen| seen.number > since);
-        let shown = recent().rfind(refusal).or_else(|| recent().next_back());
+        let shown = recent()
+            .rfind(refusal)
+            .or_else(|| recent().rfind(|seen| seen.ack().is_some()))
+            .or_else(|| recent().next_back());
         let Some(shown) =
             shown.or_else(|| self.packets.iter().rfind(refusal)).or_else(|| self.packets.back())
         else {

@@ -43,6 +43,10 @@ catalogue! {
         "With a mark and a delay below the target, the window stays the same";
     CC_QUAD_004 "CC-QUAD-004" Should "3.6.13" 2 "congestion"
         "With a mark and a delay at or above the target, the window shrinks, at most once per base round trip and at most by half";
+    CC_QUAD_005 "CC-QUAD-005" Should "3.6.13" 1 "congestion"
+        "Each base round trip with acknowledged bytes adds eta to the window, with or without marks";
+    CC_NACK_001 "CC-NACK-001" Should "3.6.13" 1 "congestion"
+        "A NACK that reports no trim takes its packet out of flight and leaves the window as it is";
     CC_TRIM_001 "CC-TRIM-001" Should "3.6.13" 2 "congestion"
         "A packet trimmed within the fabric shrinks the window";
     CC_TRIM_002 "CC-TRIM-002" May "3.6.13" 1 "congestion"

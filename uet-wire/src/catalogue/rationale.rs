@@ -212,6 +212,8 @@ const REASONS: &[(&str, &str)] = &[
         "Without an ACK a full or small window does not open until the destination sends one late.",
     ),
     ("CC-QUAD", "All sources share the link fairly only if each follows the same four cases."),
+    ("CC-QUAD-005", "Without it, a window that marks hold would stay as it is, however unfair its share."),
+    ("CC-NACK", "A destination without buffers says nothing about the queues of the network."),
     ("CC-TRIM", "A trim is the clearest sign of a full queue, and its place tells who must slow down."),
     ("CC-LOSS", "A source that ignores loss keeps the queue full."),
     ("CC-PENALTY", "The receiver limits its senders with this signal when its own resources run out."),

@@ -14,7 +14,7 @@ macro_rules! writer {
                 match buffer.split_first_chunk_mut() {
                     Some((header, rest)) => {
                         *header = [0; $bytes];
-                        Ok(($Writer { bytes: header, error: None }, rest))
+                        Ok(($Writer { bytes: header, set: 0, error: None }, rest))
                     }
                     None => Err($crate::WriteError::short($crate::layout::Layer::$layer, 0, $bytes, present)),
                 }
@@ -23,11 +23,13 @@ macro_rules! writer {
 
         #[doc = concat!("Writes a [`", stringify!($Name), "`], field by field. `done` returns the header.")]
         ///
-        /// Set a deciding field before the fields that depend on it. The order on the wire always works.
+        /// The order of the calls does not matter: `done` checks that each field which was set is there.
         #[derive(Debug)]
         #[must_use = "ends with done()"]
         pub struct $Writer<B = [u8; $bytes]> {
             pub(crate) bytes: B,
+            /// The conditional rows that were set: bit i for row i of the layout.
+            pub(crate) set: u32,
             // By reference: the errors of a header are constants, and a pointer stays in a register.
             pub(crate) error: Option<&'static $crate::WriteError>,
         }
@@ -37,10 +39,10 @@ macro_rules! writer {
             ///
             /// # Errors
             ///
-            /// Fails if a value is too wide or its field is absent when it is set. Reports the first such field.
+            /// Fails if a value is too wide, or else if a field that was set is absent. Reports the first such field.
             #[inline]
             pub fn done(self) -> Result<$Name, $crate::WriteError> {
-                match self.error {
+                match self.first_error() {
                     None => Ok($Name(self.bytes)),
                     Some(error) => Err(error.in_header($Name::LAYOUT, &self.bytes)),
                 }
@@ -52,10 +54,10 @@ macro_rules! writer {
             ///
             /// # Errors
             ///
-            /// Fails if a value is too wide or its field is absent when it is set. Reports the first such field.
+            /// Fails if a value is too wide, or else if a field that was set is absent. Reports the first such field.
             #[inline]
             pub fn done(self) -> Result<$Name<&'b mut [u8; $bytes]>, $crate::WriteError> {
-                match self.error {
+                match self.first_error() {
                     None => Ok($Name(self.bytes)),
                     Some(error) => Err(error.in_header($Name::LAYOUT, self.bytes)),
                 }
@@ -68,11 +70,11 @@ macro_rules! writer {
             ///
             /// # Errors
             ///
-            /// Fails if a value is too wide or its field is absent. Reports the first such field and leaves every byte
-            /// of the buffer unchanged.
+            /// Fails if a value is too wide, or else if a field that was set is absent. Reports the first such field and
+            /// leaves every byte of the buffer unchanged.
             #[inline]
             pub fn done(self) -> Result<$Name<&'b mut [u8; $bytes]>, $crate::WriteError> {
-                match self.error {
+                match self.first_error() {
                     None => Ok($Name(self.bytes.commit())),
                     Some(error) => Err(error.in_header($Name::LAYOUT, core::borrow::Borrow::borrow(&self.bytes))),
                 }
@@ -84,11 +86,21 @@ macro_rules! writer {
             #[inline]
             pub fn copy_from(mut self, header: &$Name<impl core::borrow::Borrow<[u8; $bytes]>>) -> Self {
                 *self.bytes.borrow_mut() = *header.bytes();
+                self.set = 0;
                 self
             }
 
+            /// Returns the first error: of a value, or else of a row that was set and is absent.
+            #[inline(always)]
+            pub(crate) fn first_error(&self) -> Option<&'static $crate::WriteError> {
+                #[allow(unused_mut)]
+                let mut error = self.error;
+                $($crate::header::presence!($Name self error $row);)*
+                error
+            }
+
             /// Returns the current header. Unlike `done`, this ignores errors: a value that is too wide loses its high
-            /// bits, and an absent field changes nothing.
+            /// bits, and an absent field changes the bits of others.
             #[inline]
             pub fn current_unchecked(&self) -> $Name<&[u8; $bytes]> {
                 $Name(self.bytes.borrow())
@@ -114,7 +126,7 @@ macro_rules! setter {
             edit: impl for<'p> FnOnce($PartMut<&'p mut [u8; ($hi - $lo) / 8]>) -> $PartMut<&'p mut [u8; ($hi - $lo) / 8]>,
         ) -> Self {
             if let Some(bytes) = $crate::bits::part_mut(self.bytes.borrow_mut(), $lo) {
-                self.error = edit($PartMut { bytes, error: self.error }).error;
+                self.error = edit($PartMut { bytes, set: 0, error: self.error }).first_error();
             }
             self
         }
@@ -137,13 +149,11 @@ macro_rules! setter {
         ($field:literal $lo:literal $hi:literal [$get:ident: $ty:ty] [$deciding:literal $values:expr] [$($doc:literal)?])
     ) => {
         #[doc = concat!("Sets `", $field, "`" $(, ": ", $doc)?, ".")]
-        #[doc = concat!("\n\nAn error unless `", $deciding, "` selects this field.")]
+        #[doc = concat!("\n\nAn error in `done` unless `", $deciding, "` selects this field.")]
         #[inline(always)]
         pub fn $get(mut self, value: $ty) -> Self {
-            let bytes: &mut [u8; $bytes] = self.bytes.borrow_mut();
-            if !$crate::header::exists!($Name bytes, $deciding $values) {
-                self.error = $crate::error::first(self.error, const { &$crate::WriteError::absent($field, $Name::LAYOUT.deciding($deciding), $values) });
-            } else if !$crate::value::Value::write(value, bytes, $lo, $hi) {
+            self.set |= const { 1 << $Name::LAYOUT.number($field, $lo) };
+            if !$crate::value::Value::write(value, self.bytes.borrow_mut(), $lo, $hi) {
                 self.error = $crate::error::first(self.error, const { &$crate::WriteError::too_wide($field, $hi - $lo) });
             }
             self
@@ -151,3 +161,23 @@ macro_rules! setter {
     };
 }
 pub(crate) use setter;
+
+/// Adds the error of a conditional row that was set and is absent.
+macro_rules! presence {
+    ($Name:ident $writer:ident $error:ident ($field:literal $lo:literal $hi:literal [] $when:tt $doc:tt)) => {};
+    ($Name:ident $writer:ident $error:ident ($field:literal $lo:literal $hi:literal [$($get:tt)*] [] $doc:tt)) => {};
+    (
+        $Name:ident $writer:ident $error:ident
+        ($field:literal $lo:literal $hi:literal [$get:ident: $ty:ty] [$deciding:literal $values:expr] $doc:tt)
+    ) => {
+        if $writer.set & const { 1 << $Name::LAYOUT.number($field, $lo) } != 0
+            && !$crate::header::exists!($Name $writer.bytes.borrow(), $deciding $values)
+        {
+            $error = $crate::error::first(
+                $error,
+                const { &$crate::WriteError::absent($field, $Name::LAYOUT.deciding($deciding), $values) },
+            );
+        }
+    };
+}
+pub(crate) use presence;

@@ -103,6 +103,14 @@ impl<'a> Pds<'a> {
         }
     }
 
+    /// Returns the control packet.
+    pub fn control(&self) -> Option<Control> {
+        match self {
+            Pds::Control(header) => Some(header.copied()),
+            _ => None,
+        }
+    }
+
     /// Returns the negative acknowledgment, with or without congestion state.
     pub fn nack(&self) -> Option<Nack> {
         match self {

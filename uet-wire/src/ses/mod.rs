@@ -9,7 +9,7 @@ pub use request::*;
 pub use response::*;
 
 use crate::header::family;
-use crate::registry::{NextHdr, Opcode};
+use crate::registry::{NextHdr, Opcode, ReturnCode};
 
 family! {
     /// Any SES header.
@@ -60,6 +60,17 @@ impl Ses<'_> {
             Ses::Small(header) => Some(header.head().opcode()),
             Ses::Medium(header) => Some(header.head().opcode()),
             Ses::Std(header) => Some(header.head().opcode()),
+            _ => None,
+        }
+    }
+
+    /// Returns the return code of a response, or `None` for a request.
+    #[inline]
+    pub fn return_code(&self) -> Option<ReturnCode> {
+        match self {
+            Ses::Response(header) => Some(header.head().return_code()),
+            Ses::ResponseData(header) => Some(header.head().return_code()),
+            Ses::ResponseDataSmall(header) => Some(header.head().return_code()),
             _ => None,
         }
     }

@@ -95,7 +95,7 @@ fn a_control_packet_says_what_its_type_gives_a_meaning() {
         (CtlType::CLOSE_REQUEST, "CP CLOSE_REQUEST PSN 5 0x4001 > 0x8001"),
         (CtlType::CLEAR_COMMAND, "CP CLEAR_COMMAND 0x4001 > 0x8001 up to PSN 33554945"),
         (CtlType::CLEAR_REQUEST, "CP CLEAR_REQUEST 0x4001 > 0x8001 up to PSN 33554945"),
-        (CtlType::PROBE, "CP PROBE 0x4001 > 0x8001 probe 0x0000"),
+        (CtlType::PROBE, "CP PROBE PSN 5 0x4001 > 0x8001 probe 0x0000"),
         (CtlType::CREDIT, "CP CREDIT 0x4001 > 0x8001 131328 B"),
         (CtlType::CREDIT_REQUEST, "CP CREDIT_REQUEST 0x4001 > 0x8001 CCC 0x02 wants 131328 B"),
     ] {

@@ -137,7 +137,8 @@ fn answers(family: &mut Family) {
         "asks the initiator to close",
         FrameBuilder::new(built(plain().req(AckRequest::REQ_CLOSE).done())).ses(ok(1)),
     );
-    let probe = built(plain().ack_psn_offset(0).p(true).probe_opaque(0xcafe).done());
+    let answer = built(plain().ack_psn_offset(0).done());
+    let probe = built(answer.edit().p(true).probe_opaque(0xcafe).done());
     add("ack-of-probe", "the opaque value of the probe instead of a PSN", FrameBuilder::new(probe));
     let cc = |kind: CcType| {
         let base = with_state(plain());

@@ -1,9 +1,9 @@
 //! `uet anonymize`
 
-use super::check::counted;
 use super::ethernet_capture::{EthernetCapture, check_distinct};
 use super::{Deployment, Outcome, about, add_secrets, complain, records};
 use crate::anonymize::{Anonymizer, Mapping};
+use crate::text::counted;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use serde_json::json;

@@ -8,6 +8,7 @@ use super::{Deployment, Outcome, about, add_secrets, corrections, readable, reco
 use crate::near;
 use crate::paint::Paint;
 use crate::tables::Tables;
+use crate::text::counted;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -455,9 +456,4 @@ impl<W: Write> Report<W> {
         let kinds: Vec<String> = kinds.map(|(count, kind)| counted(count, kind)).collect();
         if kinds.is_empty() { found } else { format!("{found} ({})", kinds.join(", ")) }
     }
-}
-
-/// Returns a number of things in words: `1 packet`, `2 packets`.
-pub(super) fn counted(number: u64, thing: &str) -> String {
-    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }

@@ -1,7 +1,7 @@
 //! Writes packets of a capture into another one, with other comments or without some of the packets.
 
-use super::check::counted;
 use super::complain;
+use crate::text::counted;
 use core::time::Duration;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};

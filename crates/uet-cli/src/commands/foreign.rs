@@ -1,10 +1,10 @@
 //! Reports packets of an input that are not UET or cannot be read, and options that would explain them. A capture without
 //! UET must not look like a correct one.
 
-use super::check::counted;
 use super::trailer_hints::TrailerHints;
 use super::trim_hints::TrimHints;
 use super::{about, complain};
+use crate::text::counted;
 use std::collections::BTreeMap;
 use std::path::Path;
 use uet_packet_io::json::Decoded;

@@ -1,6 +1,5 @@
 //! `uet stats`
 
-use super::check::counted;
 use super::ethernet_capture::check_distinct;
 use super::foreign::Foreign;
 use super::live::{Live, Watch};
@@ -8,6 +7,7 @@ use super::{Deployment, Outcome, about, add_secrets, readable, records};
 use crate::simulate::plot::{self, Plot, PlotLine};
 use crate::simulate::quantity::{Bytes, PerSecond, Time};
 use crate::stats::{Ends, Flow, Measured, Series, Sums, nack_name};
+use crate::text::counted;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use std::fmt::Display;

@@ -1,7 +1,7 @@
 //! Hints about packets that look trimmed by a switch, with a traffic class that no option names.
 
-use super::check::counted;
 use super::complain;
+use crate::text::counted;
 use uet_packet_io::json::Decoded;
 use uet_wire::outer::UDP_PORT;
 use uet_wire::{Content, Options};

@@ -47,12 +47,15 @@ fn correct_implementations_agree() {
     assert_eq!((code, bad), (0, Vec::new()));
 }
 
+/// The ACKs of several packets in flight name others than their cumulative PSN.
+const PACKETS: &str =
+    "write[mode=rud,size=packets,network=duplicates,congestion=rccc,course=closed-by-initiator]";
+
 #[test]
 fn a_fault_is_blamed_at_its_end() {
-    const PACKETS: &str =
-        "write[mode=rud,size=packets,network=duplicates,congestion=rccc,course=closed-by-initiator]";
     const EMPTY: &str = "write[mode=rud,size=nothing,network=clean,congestion=default,course=plain]";
     const READ: &str = "read[mode=rud,size=packets,network=clean,congestion=nscc,course=two-jobs]";
+    const OUTAGE: &str = "write[mode=rud,size=byte,network=outage,congestion=default,course=reused]";
     const LONE_READ: &str = "read[mode=rudi,size=byte,network=clean,congestion=default,course=reused]";
     let faults = [
         // The target has the fault.
@@ -65,6 +68,7 @@ fn a_fault_is_blamed_at_its_end() {
         ("moves-buffer-offset", READ, "b:a", "SES-CUT-006"),
         ("never-ends-message", READ, "b:a", "WIRE-SES-008"),
         ("starts-every-packet", READ, "b:a", "SES-CUT-002"),
+        ("never-retransmits", OUTAGE, "b:a", "PDS-RTO-001"),
     ];
     std::thread::scope(|scope| {
         for (number, (fault, id, pair, requirement)) in faults.into_iter().enumerate() {
@@ -120,8 +124,7 @@ fn a_dead_implementation_is_blamed_and_the_run_ends() {
 fn reports_agree() {
     let [page, junit, json] = ["grid.html", "interop.xml", "interop.json"].map(|name| file(name, b""));
     let bad = nic("b", 120, "--fault negates-ack-offset");
-    let common =
-        ["interop", "--device", "a=embedded", "--device", &bad, "--id", "write[mode=rud,size=packets"];
+    let common = ["interop", "--device", "a=embedded", "--device", &bad, "--id", PACKETS];
     let captures = format!("{page}.captures");
     let run = uet(&[
         &common[..],

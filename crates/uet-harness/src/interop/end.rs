@@ -6,7 +6,7 @@ use crate::dut::session::{SILENCE, Session};
 use core::net::SocketAddr;
 use core::time::Duration;
 use std::io;
-use uet_control::{CallError, Completion, ErrorCode, Link, Operation, WaitCompletion};
+use uet_control::{CallError, Completion, ErrorCode, Link, Operation, Parameter, WaitCompletion};
 
 /// The longest single wait for a completion.
 const SLICE: Duration = Duration::from_millis(250);
@@ -69,6 +69,12 @@ impl End {
     pub(super) fn word(&self, name: &str, default: &str) -> String {
         let stated = self.session.welcome.parameters.get(name).and_then(|value| value.as_str());
         stated.unwrap_or(default).to_owned()
+    }
+
+    /// Returns a parameter that is a number, or the default of the catalogue.
+    pub(super) fn number(&self, name: &str) -> Option<u64> {
+        let stated = self.session.welcome.parameters.get(name).and_then(|value| value.as_u64());
+        stated.or_else(|| Parameter::find(name)?.number())
     }
 
     pub(super) fn payload_mtu(&self) -> u64 {

@@ -1,9 +1,11 @@
 //! Judges a scenario: what both ends report, beside the packets between them.
 
+use super::unrepeated::{Unanswered, Unrepeated};
 use core::net::IpAddr;
 use core::ops::ControlFlow;
 use std::io;
 use uet_conformance::passive::{CaptureChecker, CaptureFinding, CapturedPacket};
+use uet_packet_io::keys::KeyRing;
 use uet_packet_io::{Decoder, input};
 use uet_wire::registry::{Opcode, ReturnCode};
 use uet_wire::ses::Ses;
@@ -17,27 +19,35 @@ pub(super) struct Evidence {
     pub(super) errors: Vec<CaptureFinding>,
     /// The sender of payload that no message has there, and the packet.
     pub(super) stray: Option<(IpAddr, u64)>,
+    /// A packet that its sender sent once, although nothing answered it.
+    pub(super) unrepeated: Option<Unanswered>,
     /// The last refusal: its sender and a sentence.
     pub(super) refusal: Option<(IpAddr, String)>,
 }
 
-/// Reads a capture of a scenario. `data` are the messages, as their senders posted them.
-pub(super) fn read(capture: &[u8], data: &[Vec<u8>]) -> io::Result<Evidence> {
-    let mut evidence = Evidence::default();
-    let (mut decoder, mut checker) = (Decoder::new(Options::default(), false), CaptureChecker::default());
-    let mut number = 0;
+/// Reads a capture of a scenario. `data` are the messages, as their senders posted them. `keys` open protected packets.
+pub(super) fn read(capture: &[u8], data: &[Vec<u8>], keys: Option<KeyRing>) -> io::Result<Evidence> {
+    let (mut evidence, mut checker) = (Evidence::default(), CaptureChecker::default());
+    let mut decoder = Decoder::new(Options::default(), false).recognizing_trailers();
+    if let Some(keys) = keys {
+        decoder = decoder.with_keys(keys);
+    }
+    let (mut number, mut unrepeated) = (0, Unrepeated::default());
     let taken = input::read(capture, Start::Eth, &mut |record| {
         number += 1;
         let decoded = decoder.decode(record);
         let (uet, src) = (decoded.packet.uet, decoded.packet.ip.map(|ip| ip.src()));
+        if let (Some(ip), Some(pds), Some(time)) = (decoded.packet.ip, uet.pds, decoded.since_1970()) {
+            unrepeated.packet((ip.src(), ip.dst()), &pds, number, time);
+        }
         let seen = CapturedPacket {
             number,
             time: decoded.since_1970(),
             packet: &decoded.packet,
             findings: &decoded.findings,
             error: None,
-            authenticated: None,
-            key: None,
+            authenticated: decoded.protection.as_ref().and_then(|protection| protection.authenticated),
+            key: decoded.protection.as_ref().and_then(|protection| protection.key),
         };
         let found = checker.packet(seen);
         evidence.errors.extend(found.into_iter().filter(|finding| finding.severity == Severity::Error));
@@ -52,6 +62,7 @@ pub(super) fn read(capture: &[u8], data: &[Vec<u8>]) -> io::Result<Evidence> {
         Ok(ControlFlow::Continue(()))
     });
     taken.map_err(io::Error::other)?;
+    evidence.unrepeated = unrepeated.first();
     Ok(evidence)
 }
 
@@ -80,11 +91,6 @@ fn refusal(uet: &Uet<'_>) -> Option<String> {
     if let Some(nack) = uet.pds.and_then(|pds| pds.nack()) {
         return Some(format!("NACK {}", nack.nack_code()));
     }
-    let code = match uet.ses? {
-        Ses::Response(header) => header.head().return_code(),
-        Ses::ResponseData(header) => header.head().return_code(),
-        Ses::ResponseDataSmall(header) => header.head().return_code(),
-        _ => return None,
-    };
+    let code = uet.ses?.return_code()?;
     (![ReturnCode::OK, ReturnCode::NULL].contains(&code)).then(|| format!("return code {code}"))
 }

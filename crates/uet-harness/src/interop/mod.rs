@@ -9,6 +9,7 @@ mod end;
 mod judge;
 mod play;
 mod scenario;
+mod unrepeated;
 
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use core::time::Duration;
@@ -20,15 +21,17 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use uet_control::{Mode, Reset};
 use uet_emulator::capture::Capture;
 use uet_emulator::frame::Outer;
 use uet_emulator::relay::Relay;
 use uet_model::network::Impairment;
 use uet_packet_io::file;
-use uet_wire::catalogue::{ROB_LIFE_001, SES_PLACE_003};
+use uet_packet_io::keys::KeyRing;
+use uet_wire::catalogue::{PDS_RTO_001, ROB_LIFE_001, SES_PLACE_003};
 use uet_wire::outer::UDP_PORT;
+use unrepeated::Unanswered;
 
 /// How to reach an implementation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -366,6 +369,9 @@ fn blank(verdict: PairVerdict, reason: String) -> ScenarioResult {
     }
 }
 
+/// The time after which a lost packet was never sent again, if the timeout is not longer.
+const LONG: Duration = Duration::from_secs(1);
+
 /// The last byte of the relay's own address.
 const RELAY: u8 = 99;
 
@@ -414,6 +420,11 @@ impl Write for Shared {
     }
 }
 
+/// Returns the keys of a key file.
+fn ring(key_file: Option<&str>) -> io::Result<Option<KeyRing>> {
+    key_file.map(KeyRing::from_toml).transpose().map_err(io::Error::other)
+}
+
 /// Plays a scenario. Returns its result, and the end whose control channel broke.
 fn play_one(
     ends: &mut [End; 2],
@@ -433,9 +444,15 @@ fn play_one(
         }
     }
     relay.renew(seed)?;
+    let key_file = scenario.key_file(seed);
+    relay.keys = ring(key_file.as_deref())?;
     let packets = Shared::default();
     let network = relay.network();
-    network.capture(Capture::new(Box::new(packets.clone()), Outer::default())?);
+    let mut capture = Capture::new(Box::new(packets.clone()), Outer::default())?;
+    if let Some(key_file) = &key_file {
+        capture.write_secrets(key_file.as_bytes())?;
+    }
+    network.capture(capture);
     for effect in scenario.effects() {
         let effect: Impairment =
             effect.parse().map_err(|error| io::Error::other(format!("{effect}: {error}")))?;
@@ -446,7 +463,7 @@ fn play_one(
     let stopped = AtomicBool::new(false);
     let (ended, readings, data) = std::thread::scope(|scope| {
         let served = scope.spawn(|| relay.serve(&stopped));
-        let mut play = Play::new(ends, address, scenario, patience);
+        let mut play = Play::new(ends, address, scenario, key_file.as_deref(), patience);
         let ended = play.run();
         let (readings, data) = (play.readings, play.data);
         stopped.store(true, Ordering::Relaxed);
@@ -457,7 +474,7 @@ fn play_one(
         return Ok((blank(PairVerdict::Inconclusive, format!("the packets were not kept: {error}")), None));
     }
     let packets = packets.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let mut evidence = judge::read(&packets, &data)?;
+    let mut evidence = judge::read(&packets, &data, ring(key_file.as_deref())?)?;
     if matches!(scenario.course(), Course::TargetRestarts | Course::InitiatorRestarts) {
         // The packets of two lives of an end contradict each other.
         evidence.errors.clear();
@@ -486,6 +503,16 @@ fn shortened(all: Vec<Reading>) -> String {
         lines.insert(0, &count);
     }
     lines.join("; ")
+}
+
+/// Returns the end that should have sent an unanswered packet again by now, and the number of the packet. Until the end
+/// of the scenario there was time for several timeouts, by the parameters that this end states.
+fn never_repeated(ends: &[End; 2], packet: Unanswered) -> Option<(usize, u64)> {
+    let end = ends.iter().position(|end| end.place.ip() == packet.sender)?;
+    let waited = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.checked_sub(packet.time)?;
+    let timeout = Duration::from_nanos(ends[end].number("rto_init_time")?);
+    let repeats = ends[end].number("max_rto_retx_cnt")? > 0;
+    (repeats && waited > LONG.max(timeout * 16)).then_some((end, packet.number))
 }
 
 fn verdict(
@@ -525,6 +552,10 @@ fn verdict(
     if let Some(end) = holder {
         let reason = format!("{what}, although the packets carry the right bytes and all ended well");
         return blamed(Some(ends[end].name.clone()), Some(SES_PLACE_003.id), reason);
+    }
+    if let Some((end, number)) = evidence.unrepeated.and_then(|packet| never_repeated(ends, packet)) {
+        let reason = format!("{what}; packet {number} was lost, and never sent again");
+        return blamed(Some(ends[end].name.clone()), Some(PDS_RTO_001.id), reason);
     }
     let [initiator, target] = readings.map(shortened);
     let mut readings = vec![

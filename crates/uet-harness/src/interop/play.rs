@@ -6,9 +6,10 @@ use core::net::SocketAddr;
 use core::time::Duration;
 use std::time::Instant;
 use uet_control::{
-    AddPeer, ClosePdc, Completion, Configure, Counters, ExposeRegion, Fill, Hex64, Mode, Permission, Post,
-    PostKind, PostReceive, ReadMemory, Received, Remote, Reset, Status,
+    AddPeer, ClosePdc, Completion, Configure, Counters, ExposeRegion, Fill, Hex64, InstallKeys, Mode,
+    Permission, Post, PostKind, PostReceive, ReadMemory, Received, Remote, Reset, Status,
 };
+use uet_packet_io::keys::domains_from_toml;
 
 const INITIATOR: usize = 0;
 const TARGET: usize = 1;
@@ -28,6 +29,9 @@ const LATE: Duration = Duration::from_millis(20);
 
 /// Number of times that a restarted initiator sends its message.
 const ATTEMPTS: usize = 3;
+
+/// The source identifiers of both ends.
+const SSI: [u32; 2] = [0x51, 0x52];
 
 /// The time for contexts to close.
 const CLOSING: Duration = Duration::from_secs(2);
@@ -57,6 +61,7 @@ pub(super) struct Play<'a> {
     /// The address that both ends use as their peer.
     relay: SocketAddr,
     scenario: Scenario,
+    key_file: Option<&'a str>,
     until: Instant,
     length: u64,
     count: u64,
@@ -74,6 +79,7 @@ impl<'a> Play<'a> {
         ends: &'a mut [End; 2],
         relay: SocketAddr,
         scenario: Scenario,
+        key_file: Option<&'a str>,
         patience: Duration,
     ) -> Self {
         let mtu = ends[INITIATOR].payload_mtu().min(ends[TARGET].payload_mtu());
@@ -92,6 +98,7 @@ impl<'a> Play<'a> {
             ends,
             relay,
             scenario,
+            key_file,
             until: Instant::now() + patience,
             length: scenario.length(mtu),
             count,
@@ -128,6 +135,14 @@ impl<'a> Play<'a> {
     }
 
     fn configure(&mut self, end: usize) -> Result<(), Obstacle> {
+        if let Some(key_file) = self.key_file {
+            let mut domains =
+                domains_from_toml(key_file).map_err(|error| Obstacle::Lacks(error.to_string()))?;
+            for domain in domains.iter_mut().filter(|domain| domain.ssi) {
+                domain.own_ssi = Some(SSI[end]);
+            }
+            self.ends[end].call(end, InstallKeys { domains })?;
+        }
         let Some(algorithm) = self.scenario.congestion() else { return Ok(()) };
         let parameters = [("congestion".to_owned(), algorithm.into())].into();
         let configured = self.ends[end].call(end, Configure { parameters })?;
@@ -422,8 +437,8 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// Lets the target forget everything while a message arrives. The operation ends, well or not, and the next one
-    /// succeeds.
+    /// Lets the target forget everything while a message arrives. The operation ends, well or not. If it ended before the
+    /// target forgot it, the next one finds out, and that one may fail.
     fn restart_target(&mut self) -> Result<(), Obstacle> {
         let operation = self.post(0)?;
         std::thread::sleep(Duration::from_millis(2));
@@ -436,9 +451,7 @@ impl<'a> Play<'a> {
         if ended.is_none() {
             return Err(Obstacle::Differ(None, "the interrupted operation does not end".into()));
         }
-        // Late packets of the first operation may write before the new context is there.
-        self.data.clear();
-        self.transfer(0..1)
+        self.transfer_at_last()
     }
 
     /// Lets the initiator forget everything while its message leaves. It sends the message again. The target may hold the
@@ -449,7 +462,13 @@ impl<'a> Play<'a> {
         self.ends[INITIATOR].call(INITIATOR, Reset {})?;
         self.configure(INITIATOR)?;
         self.jobs[0].peers[INITIATOR] = self.add_peer(INITIATOR, JOB)?;
+        self.transfer_at_last()
+    }
+
+    /// Sends a message until one arrives.
+    fn transfer_at_last(&mut self) -> Result<(), Obstacle> {
         for _ in 1..ATTEMPTS {
+            // Late packets of an earlier operation may write before the new context is there.
             self.data.clear();
             match self.transfer(0..1) {
                 Err(Obstacle::Differ(..)) => self.readings = Default::default(),

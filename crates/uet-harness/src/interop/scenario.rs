@@ -57,6 +57,13 @@ const LOSSLESS: &[&str] = &["clean", "marks"];
 /// Algorithms that both ends use. `default` leaves each end as it is.
 const CONGESTION: &[&str] = &["default", "nscc", "rccc"];
 
+/// The secure domain of both ends. A cluster has a key for each address, the other one source identifiers.
+const PROTECTION: &[(&str, Option<&str>)] = &[
+    ("none", None),
+    ("cluster", Some("mode = \"cluster\"")),
+    ("direct", Some("mode = \"direct\"\nssi = true")),
+];
+
 /// Changes of the plain course of a scenario.
 const COURSES: &[(&str, Course)] = &[
     ("plain", Course::Plain),
@@ -114,6 +121,9 @@ pub(super) enum Course {
     ManyContexts,
 }
 
+/// The number of the secure domain.
+const SDI: u32 = 0x5ec;
+
 /// Jobs of [`Course::ManyContexts`], each with a context of its own.
 pub(super) const MANY: u32 = 256;
 
@@ -126,6 +136,7 @@ pub(super) struct Scenario {
     pub(super) size: Size,
     network: usize,
     congestion: usize,
+    protection: usize,
     course: usize,
 }
 
@@ -149,6 +160,16 @@ impl Scenario {
     /// Returns the algorithm to configure, unless each end stays as it is.
     pub(super) fn congestion(&self) -> Option<&'static str> {
         Some(CONGESTION[self.congestion]).filter(|name| *name != "default")
+    }
+
+    /// Returns the key file of the domain of both ends, if there is one. Each seed has a key of its own, because counters
+    /// begin again after a reset.
+    pub(super) fn key_file(&self, seed: u64) -> Option<String> {
+        let settings = PROTECTION[self.protection].1?;
+        let place = self.to_string().bytes().fold(seed, |place, byte| place.rotate_left(7) ^ u64::from(byte));
+        let mut random = fastrand::Rng::with_seed(place);
+        let key: String = (0..4).map(|_| format!("{:016x}", random.u64(..))).collect();
+        Some(format!("[[domain]]\nsdi = {SDI}\n{settings}\nkeys = {{ 0 = \"{key}\" }}\n"))
     }
 
     /// Returns the number of bytes of an operation, for ends with this payload MTU.
@@ -176,6 +197,9 @@ impl Scenario {
         if let Some(algorithm) = self.congestion() {
             needs.extend([(0, algorithm), (1, algorithm), (0, "parameters"), (1, "parameters")]);
         }
+        if self.protection > 0 {
+            needs.extend([(0, "tss"), (1, "tss")]);
+        }
         match self.course() {
             Course::ClosedByInitiator => needs.push((0, "close")),
             Course::ClosedByTarget => needs.push((1, "close")),
@@ -201,13 +225,14 @@ impl Scenario {
             && sizes.contains(&self.size)
             && (kind != PostKind::Datagram || lossless)
             && (self.mode != Mode::Rudi || self.congestion == 0)
+            && (self.protection == 0 || self.is_light())
             && match self.course() {
                 Course::Plain => true,
                 Course::LateReceive => kind == PostKind::DeferrableSend,
                 Course::Reused => self.size == Size::Byte && self.congestion == 0 && self.mode != Mode::Uud,
                 Course::TargetRestarts | Course::InitiatorRestarts => {
                     let plain = kind == PostKind::Write && self.mode == Mode::Rud;
-                    plain && self.size == Size::Mebibyte && self.network == 0
+                    plain && self.size == Size::Mebibyte && self.network == 0 && self.protection == 0
                 }
                 Course::ManyContexts => {
                     let small = matches!(self.size, Size::Byte | Size::Packet) && self.congestion == 0;
@@ -219,8 +244,15 @@ impl Scenario {
             }
     }
 
+    /// Returns whether its packets come slowly enough to be protected again on the way, within the timeouts of both ends.
+    /// Nothing limits the packets of RUDI.
+    fn is_light(&self) -> bool {
+        let burst = self.mode == Mode::Rudi && self.size == Size::Mebibyte;
+        !(burst || matches!(self.course(), Course::ManyContexts | Course::Reused))
+    }
+
     /// Returns its value on each axis.
-    fn points(&self) -> [(usize, usize); 6] {
+    fn points(&self) -> [(usize, usize); 7] {
         [
             (0, self.operation),
             (1, self.mode as usize),
@@ -228,6 +260,7 @@ impl Scenario {
             (3, self.network),
             (4, self.congestion),
             (5, self.course),
+            (6, self.protection),
         ]
     }
 
@@ -239,11 +272,21 @@ impl Scenario {
             {
                 for network in 0..NETWORKS.len() {
                     for congestion in 0..CONGESTION.len() {
-                        all.extend(
-                            (0..COURSES.len())
-                                .map(|course| Scenario { operation, mode, size, network, congestion, course })
-                                .filter(Scenario::is_sensible),
-                        );
+                        for protection in 0..PROTECTION.len() {
+                            all.extend(
+                                (0..COURSES.len())
+                                    .map(|course| Scenario {
+                                        operation,
+                                        mode,
+                                        size,
+                                        network,
+                                        congestion,
+                                        protection,
+                                        course,
+                                    })
+                                    .filter(Scenario::is_sensible),
+                            );
+                        }
                     }
                 }
             }
@@ -257,6 +300,9 @@ impl fmt::Display for Scenario {
         let (operation, mode) = (OPERATIONS[self.operation].name, self.mode.name());
         write!(f, "{operation}[mode={mode},size={}", self.size.name())?;
         write!(f, ",network={},congestion={}", NETWORKS[self.network].0, CONGESTION[self.congestion])?;
+        if self.protection > 0 {
+            write!(f, ",protection={}", PROTECTION[self.protection].0)?;
+        }
         write!(f, ",course={}]", COURSES[self.course].0)
     }
 }

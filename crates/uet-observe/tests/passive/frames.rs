@@ -33,7 +33,8 @@ pub(crate) fn frame(
 pub(crate) fn header(psn: u32, change: impl FnOnce(RequestMut) -> RequestMut) -> pds::Request {
     let next = NextHdr::UET_HDR_REQUEST_STD;
     let request = pds::Request::rud().prologue(|p| p.next_hdr(next)).clear_psn_offset(-1).psn(Psn(psn));
-    change(request.spdcid(HERE).dpdcid(THERE)).done().unwrap()
+    // The change may open the context, and then there is no dpdcid.
+    change(request.spdcid(HERE).dpdcid(THERE).done().unwrap().edit()).done().unwrap()
 }
 
 /// Builds a write of one packet. Message id 0 is reserved.

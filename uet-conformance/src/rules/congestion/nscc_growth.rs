@@ -1,6 +1,6 @@
 //! The growth of a source's window over many round trips (section 3.6.13), measured by the packets in flight.
 
-use super::steps::{Growth, flow_of_windows, late_answers, shrink_by_marks};
+use super::steps::{Growth, flow_of_windows, late_answers, shrink_by_marks, timely_answers};
 use crate::flow::{Answers, Flow};
 use crate::prelude::*;
 use crate::rules::steps::full_packet_size;
@@ -25,6 +25,9 @@ const ROUND_TRIP: Axis<f64> = axis("round-trip").values(&[("1.3", 1.3), ("1.5", 
 /// The bytes that the network holds: as the device reports it, or more.
 const HOLDS: Axis<Option<u64>> = axis("bdp").values(&[("reported", None), ("600-kb", Some(600_000))]);
 
+/// The bytes that a fast network holds.
+const LARGE: Axis<u64> = axis("bdp").values(&[("600-kb", 600_000)]);
+
 /// The bytes that the network holds.
 const SMALL: Axis<u64> = axis("bdp").values(&[("75-kb", 75_000), ("19-kb", 18_750)]);
 
@@ -38,7 +41,9 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[CC_QUAD_002])
         .over(&[&PENALTY, &MODE, &CARRIER, &START_WINDOW, &HOLDS])
         .measure(|t| {
-            hold_more(t)?;
+            if let Some(bytes) = t.value(&HOLDS) {
+                hold_more(t, bytes)?;
+            }
             let (mut flow, max_window) = flow_of_windows(t, 80)?;
             let (growth, answers) = (Growth::of(t)?, late_answers(t)?);
             let round = answers.delay;
@@ -67,7 +72,9 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[CC_QUAD_001])
         .over(&[&MODE, &CARRIER, &ROUND_TRIP, &HOLDS])
         .measure(|t| {
-            hold_more(t)?;
+            if let Some(bytes) = t.value(&HOLDS) {
+                hold_more(t, bytes)?;
+            }
             // The target is 0.75 base round trips with trimming, and 1 without.
             let (mut flow, max_window) = flow_of_windows(t, 80)?;
             let growth = Growth::of(t)?;
@@ -84,6 +91,35 @@ pub(super) const RULES: &[Rule] = &[
             check_growth(t, CC_QUAD_001, rounds, (expected[0], expected[1]), after.saturating_sub(before));
             Ok(())
         }),
+    rule(
+        "nscc-over-time/periodic-growth",
+        "Each base round trip adds eta to the window, also at a high rate",
+    )
+    .checks(&[CC_QUAD_005])
+    .over(&[&MODE, &CARRIER, &LARGE])
+    .measure(|t| {
+        // Timely marks add nothing else. The source counts the round trips by time, although it also adds
+        // its growth whenever enough bytes have arrived.
+        const ROUNDS: u32 = 16;
+        hold_more(t, t.value(&LARGE))?;
+        let (mut flow, max_window) = flow_of_windows(t, 80)?;
+        let growth = Growth::of(t)?;
+        let (answers, round) = timely_answers(t, &flow)?;
+        shrink_by_marks(t, &mut flow)?;
+        let mut tries = 0;
+        while flow.run(t, round, &answers)? < max_window / 3 {
+            tries += 1;
+            require(tries < 60, "the window does not grow to a third of the maximum")?;
+        }
+        let marked = Answers { marked: true, ..answers };
+        flow.run(t, round * 2, &marked)?;
+        let (before, after) = measure_growth(t, &mut flow, round, ROUNDS, &marked)?;
+        let passed = (round * ROUNDS).as_secs_f64() / growth.base;
+        let room = max_window.saturating_sub(before) as f64;
+        let expected = (growth.eta * passed).min(room);
+        check_growth(t, CC_QUAD_005, ROUNDS, (expected, expected), after.saturating_sub(before));
+        Ok(())
+    }),
     rule("nscc-over-time/fast-increase", "Without delay, a window grows at most by fi_scale")
         .checks(&[CC_QUAD_001])
         .over(&[&SMALL, &MODE, &CARRIER])
@@ -121,9 +157,8 @@ pub(super) const RULES: &[Rule] = &[
         }),
 ];
 
-/// Lets the network hold as much as the rule varies.
-fn hold_more(t: &mut Test<'_>) -> Outcome {
-    let Some(bytes) = t.value(&HOLDS) else { return Ok(()) };
+/// Lets the network hold this number of bytes, in packets of 4,096 bytes.
+fn hold_more(t: &mut Test<'_>, bytes: u64) -> Outcome {
     t.try_configure("payload_mtu", 4096)?;
     require(t.mtu() == 4096, "the packets are too small or too large for so large a window")?;
     hold(t, bytes)

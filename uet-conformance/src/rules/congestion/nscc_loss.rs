@@ -1,8 +1,8 @@
 //! The reaction of a source's window to trims, losses and the receiver penalty (section 3.6.13).
 
 use super::steps::{
-    ALGORITHMS, HOP, fill_window, flow_under, flow_with_full_window, long_flow, need_in_flight, refuse_half,
-    timely_answers, watch_for,
+    ALGORITHMS, HOP, LONG_TIMEOUT, fill_window, flow_under, flow_with_full_window, long_flow, need_in_flight,
+    refuse_half, timely_answers, watch_for,
 };
 use crate::flow::{Answers, Flow};
 use crate::prelude::*;
@@ -13,6 +13,13 @@ const PENALTY: Axis<u8> = axis("rcv-cwnd-pend").values(&[("64", 64), ("96", 96),
 
 /// True if the ACKs that end the penalty give samples of the round-trip time.
 const SAMPLES: Axis<bool> = axis("samples").values(&[("valid", true), ("none", false)]);
+
+/// A NACK that reports no trim.
+const REFUSAL: Axis<NackCode> = axis("code").values(&[
+    ("no-pkt-buffer", NackCode::NO_PKT_BUFFER),
+    ("no-resource", NackCode::NO_RESOURCE),
+    ("ses-procg", NackCode::RCVD_SES_PROCG),
+]);
 
 /// The value of `rc` in ACKs with a penalty.
 const RC: Axis<bool> = axis("rc").values(&[("0", false), ("1", true)]);
@@ -51,6 +58,26 @@ pub(super) const RULES: &[Rule] = &[
             t.at_most(requirement, "packets that leave after the trims", half - 1, retransmitted + new);
             Ok(())
         }),
+    rule("nscc/other-nacks", "NACKs that report no trim leave the window as it is")
+        .checks(&[CC_NACK_001])
+        .needs(&[RUD, NSCC])
+        .over(&[&REFUSAL, &CARRIER, &START])
+        .measure(|t| {
+            let (mut flow, _) = long_flow(t)?;
+            let (answers, round) = timely_answers(t, &flow)?;
+            let before = flow.run(t, round * 8, &answers)?;
+            watch_for(t, &mut flow, t.base_rtt()? / 2)?;
+            need_in_flight(&flow, 8)?;
+            let (first, half) = (flow.acked(), (flow.count() - flow.acked()) / 2);
+            for n in first..first + half {
+                flow.refuse(t, t.value(&REFUSAL), n)?;
+            }
+            // Marks without delay neither grow nor shrink the window.
+            let after = flow.run(t, round * 4, &Answers { marked: true, ..answers })?;
+            let least = Bound::from(before * 3 / 4).tolerating("a quarter");
+            t.at_least(CC_NACK_001, "bytes in flight after the NACKs", least, after);
+            Ok(())
+        }),
     rule("nscc/losses", "Losses shrink the window, so at most half of it is retransmitted at once")
         .checks(&[CC_LOSS_001])
         .measure(|t| {
@@ -83,6 +110,30 @@ pub(super) const RULES: &[Rule] = &[
                 Bound::from(before * 3 / 4).tolerating("three quarters of before"),
                 after,
             );
+            Ok(())
+        }),
+    rule("nscc/penalty-elsewhere", "A receiver penalty leaves the window to another destination as it is")
+        .checks(&[CC_PENALTY_001])
+        .needs(&[RUD, NSCC, TWO_ADDRESSES])
+        .over(&[&CARRIER])
+        .measure(|t| {
+            t.try_configure("rto_init_time", LONG_TIMEOUT)?;
+            let (mut flow, max_window) = long_flow(t)?;
+            fill_window(t, &mut flow)?;
+            let peer = t.peer(1)?;
+            let packets = (4 * max_window / t.mtu() as u64).clamp(64, 4000) as usize;
+            let mut other = Flow::to(t, peer, Mode::Rud, packets)?;
+            fill_window(t, &mut other)?;
+            need_in_flight(&other, 8)?;
+            let before = other.in_flight();
+            let (answers, round) = timely_answers(t, &flow)?;
+            flow.run(t, round * 4, &Answers { penalty: 100, ..answers })?;
+            while other.acked() < other.count() {
+                other.acknowledge(t, &Answers { unmeasured: true, ..Answers::default() })?;
+            }
+            other.fill(t)?;
+            let least = Bound::from(before * 3 / 4).tolerating("a quarter");
+            t.at_least(CC_PENALTY_001, "bytes in flight to the other destination", least, other.in_flight());
             Ok(())
         }),
     rule("nscc/penalty-end", "The window returns to its earlier size when the receiver penalty ends")

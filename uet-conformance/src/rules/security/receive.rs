@@ -7,7 +7,7 @@ use super::steps::{
     open_secured, plain_write,
 };
 use crate::prelude::*;
-use crate::rules::steps::idempotent_region;
+use crate::rules::steps::{expect_close_in_range, idempotent_region, limit_psn_range};
 use crate::{SECURED, Wire, rudi};
 
 const READS: &[Need] = &[RUD, WRITE, READ, TSS];
@@ -28,6 +28,14 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
+    rule("tss-receive/psn-range", "A target near the end of its secured return PSNs requests a close")
+        .checks(&[PDS_CLOSE_012])
+        .needs(READS)
+        .run(|t| {
+            limit_psn_range(t)?;
+            let (pdc, region) = open_secured(t)?;
+            expect_close_in_range(t, &pdc, &region)
+        }),
     rule("tss-receive/request", "A target executes a secured request and protects its ACK")
         .checks(&[TSS_KEY_001])
         .run(|t| {

@@ -91,6 +91,22 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
+    rule("tss-start/floor-of-two", "The close of an older context does not lower the floor of Start_PSNs")
+        .checks(&[TSS_START_001])
+        .over(&[&SECURED, &FLOOR])
+        .run(|t| {
+            t.configure("start_psn_floor", t.value(&FLOOR))?;
+            secure_with_method(t, "expected")?;
+            let region = t.region(1 << 16)?;
+            let (older, _) = open_recorded(t, &region)?;
+            let newer = Pdc { start: older.start + 50_000, ..t.initiate() };
+            let (newer, opening) = open_recorded_as(t, newer, &region)?;
+            require(newer.start.is_after(older.start), "the second context starts below the first")?;
+            overwrite_and_close(t, &newer, &region)?;
+            overwrite_and_close(t, &older, &region)?;
+            t.send_as_it_is(&opening)?;
+            check_not_executed(t, &region)
+        }),
     rule("tss-start/nack", "NACK NEW_START_PSN has the refused PSN, spdcid 0 and the initiator's dpdcid")
         .checks(&[TSS_START_002])
         .over(&[&SECURED, &METHOD, &OFFSET])
@@ -229,7 +245,13 @@ fn open_new(t: &mut Test<'_>, requirement: &Requirement) -> Result<(Pdc, Region)
 
 /// Opens a context with write 0, and returns the packet that opened it.
 pub(super) fn open_recorded(t: &mut Test<'_>, region: &Region) -> Result<(Pdc, crate::Wire), Stop> {
-    let mut pdc = t.initiate();
+    let pdc = t.initiate();
+    open_recorded_as(t, pdc, region)
+}
+
+/// Opens this context with write 0, at another Start_PSN if the target requires one. Returns it, and the packet
+/// that opened it.
+fn open_recorded_as(t: &mut Test<'_>, mut pdc: Pdc, region: &Region) -> Result<(Pdc, crate::Wire), Stop> {
     let mut opening = t.sealed(&plain_write(&pdc, region, 0)?)?;
     t.send_as_it_is(&opening)?;
     if learn_start(t, &mut pdc, |pdc, seen| seen.acknowledges(pdc, pdc.psn(0)).is_some())? {

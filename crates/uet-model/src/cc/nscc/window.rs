@@ -105,7 +105,8 @@ impl Nscc {
         }
     }
 
-    /// Adds the collected growth, spread over a window, and eta in each period, so that no window stays small.
+    /// Adds the collected growth, spread over a window, and eta in each period, so that no window stays small
+    /// (`CC-QUAD-005`).
     fn apply(&mut self, now: Time, period_over: bool) {
         let mut cwnd = self.cwnd + self.inc_bytes / self.cwnd;
         if period_over {

@@ -189,6 +189,8 @@ pub(super) const RULES: &[Rule] = &[
             })?;
             target.name(t, 2, 1)?;
             target.name(t, 1, 1)?;
+            // A device may have answered REQ_CLEAR before the gap was filled.
+            request_clear(t, &target, 3)?;
             expect_clear(t, &target, PDS_CLR_006, 3)?;
             t.ends(PDS_CLR_006, written, Status::Ok)
         }),

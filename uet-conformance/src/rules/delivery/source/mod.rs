@@ -2,7 +2,7 @@
 //! `close_request` test the life of a context, and `window` its PSNs. `ack`, `nack`, `nack_fatal`,
 //! `nack_ignored` and `spoofing` test its reactions to replies. `retransmit`, `retransmit_cause`,
 //! `response_lost` and `timer` test retransmissions, `clear` and `clear_order` guaranteed responses.
-//! `return_direction` tests read data, and `encoding` the headers. `rod`, `rudi`, `rudi_retransmit` and
+//! `return_direction` tests read data, `isolation` two contexts, and `encoding` the headers. `rod`, `rudi`, `rudi_retransmit` and
 //! `uud` test the other delivery modes. `steps` holds the steps that they share.
 
 mod ack;
@@ -12,6 +12,7 @@ mod close;
 mod close_request;
 mod encoding;
 mod establish;
+mod isolation;
 mod nack;
 mod nack_fatal;
 mod nack_ignored;
@@ -52,4 +53,5 @@ pub(in crate::rules) const RULES: &[&[Rule]] = &[
     encoding::RULES,
     spoofing::RULES,
     return_direction::RULES,
+    isolation::RULES,
 ];

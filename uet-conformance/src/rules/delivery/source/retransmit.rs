@@ -171,6 +171,8 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("retransmit/only-missing", "An acknowledged packet is not retransmitted with a missing one")
         .checks(&[PDS_RTO_001, PDS_PSN_002])
+        .needs(&[RUD])
+        .over(&[&CARRIER, &START])
         .run(|t| {
             let (mut target, written) = message_in_flight(t, 4)?;
             target.ack(t, 1)?;
@@ -230,6 +232,8 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("retransmit/sack-bits", "Bit i of a SACK bitmap reports the i-th PSN from its base")
         .checks(&[PDS_SACK_001])
+        .needs(&[RUD])
+        .over(&[&CARRIER, &START])
         .run(|t| {
             let (mut target, _) = message_in_flight(t, 7)?;
             target.ack(t, 1)?;
@@ -238,6 +242,8 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("retransmit/high-sack-base", "A SACK bitmap far above the cumulative PSN counts from its base")
         .checks(&[PDS_SACK_005])
+        .needs(&[RUD])
+        .over(&[&CARRIER, &START])
         .run(|t| {
             t.try_configure("payload_mtu", 1024)?;
             t.try_configure("congestion", "none")?;
@@ -254,6 +260,8 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("retransmit/low-sack-base", "A SACK bitmap from below the cumulative PSN counts from its base")
         .checks(&[PDS_SACK_005])
+        .needs(&[RUD])
+        .over(&[&CARRIER, &START])
         .run(|t| {
             let (mut target, _) = message_in_flight(t, 7)?;
             target.ack(t, 3)?;
@@ -263,6 +271,8 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("retransmit/cleared-sack-bit", "A later SACK bitmap without a bit does not revoke an earlier one")
         .checks(&[PDS_SACK_004])
+        .needs(&[RUD])
+        .over(&[&CARRIER, &START])
         .run(|t| {
             let (mut target, _) = message_in_flight(t, 4)?;
             target.ack(t, 1)?;

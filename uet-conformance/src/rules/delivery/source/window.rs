@@ -246,6 +246,18 @@ pub(super) const RULES: &[Rule] = &[
             target.expect_new(t, PDS_WIN_004, range + 3)?;
             Ok(())
         }),
+    rule("source-window/one-context", "The rest of a message waits for its own window and takes no other")
+        .checks(&[PDS_MSG_002])
+        .run(|t| {
+            let range = smallest_range(t)?;
+            let mut target = start_message(t, range + 40, Some((range / 128) as u8))?;
+            target.ack(t, 0)?;
+            fill_window(t, &mut target, 1..u32::MAX, false)?;
+            let remote = target.pdc.remote;
+            t.expect_none(PDS_MSG_002, "no packet by another context", Duration::ZERO, |seen| {
+                seen.request().filter(|request| Some(request.spdcid()) != remote)
+            })
+        }),
 ];
 
 /// Has the device send a message of `count` packets on a new context. Later ACKs announce this range.

@@ -4,7 +4,6 @@
 use crate::prelude::*;
 use crate::rudi;
 use uet_wire::Uet;
-use uet_wire::pds::Pds;
 use uet_wire::ses::{Medium, Ses, Small};
 
 /// Requirements on every packet with a SES header.
@@ -298,5 +297,5 @@ fn check_data(t: &mut Test<'_>, packets: &[RxPacket], requirements: &[&'static R
 }
 
 fn is_control(uet: &Uet<'_>, kind: CtlType) -> bool {
-    matches!(uet.pds, Some(Pds::Control(header)) if header.ctl_type() == kind)
+    uet.pds.and_then(|pds| pds.control()).is_some_and(|header| header.ctl_type() == kind)
 }

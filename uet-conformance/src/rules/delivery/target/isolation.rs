@@ -1,8 +1,9 @@
 //! Isolation of contexts: two contexts have the same state at the same time, and each behaves as if it were
-//! alone (section 3.5). In the rules `isolation/source-…`, the device is the source.
+//! alone (section 3.5).
 
 use super::steps::clear_command;
 use crate::prelude::*;
+use crate::rules::steps::{ORDER, ends_first};
 
 /// The peer of the second context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,29 +18,6 @@ const SECOND_PEER: Axis<SecondPeer> = axis("second-peer").needing(&[
     ("same", SecondPeer::Same, &[]),
     ("other", SecondPeer::Another, &[TWO_ADDRESSES]),
     ("same-pdcid", SecondPeer::SameNumbers, &[TWO_ADDRESSES]),
-]);
-
-/// True if the script ends the state of the second context first.
-const ORDER: Axis<bool> = axis("ends-first").values(&[("first", false), ("second", true)]);
-
-/// The peers of the device's two contexts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Peers {
-    Jobs,
-    Addresses,
-}
-
-const PEERS: Axis<Peers> = axis("peers")
-    .needing(&[("two-jobs", Peers::Jobs, &[]), ("two-addresses", Peers::Addresses, &[TWO_ADDRESSES])]);
-
-/// The NACK that both contexts get.
-const REFUSAL: Axis<NackCode> = axis("code").values(&[
-    ("no-resource", NackCode::NO_RESOURCE),
-    ("no-pkt-buffer", NackCode::NO_PKT_BUFFER),
-    ("trimmed", NackCode::TRIMMED),
-    ("trimmed-lasthop", NackCode::TRIMMED_LASTHOP),
-    ("oor-window", NackCode::PSN_OOR_WINDOW),
-    ("infer-loss", NackCode::RCVR_INFER_LOSS),
 ]);
 
 /// Begins a rule with the usual axes of this file.
@@ -115,6 +93,24 @@ pub(super) const RULES: &[Rule] = &[
             t.same_bytes(SES_GTD_003, "the old value", &t.operands(8, &[olds[1]]), seen.payload());
             Ok(())
         }),
+    rule("isolation/atomics", "Atomics that two contexts send at once each act on the result of the other")
+        .checks(&[SES_AMO_001])
+        .needs(&[WRITE, ATOMIC])
+        .over(&[&SECOND_PEER, &MODE])
+        .run(|t| {
+            let (region, pair) = open_two(t)?;
+            let one = t.operands(8, &[1]);
+            for n in 1..=8 {
+                for pdc in &pair {
+                    t.request(pdc, pdc.request(n).add(&region, 0, &one, false)?)?;
+                }
+            }
+            for pdc in &pair {
+                t.expect_cack(SES_AMO_001, pdc, pdc.psn(8))?;
+            }
+            let sum = t.elements(8, &[16]);
+            t.check_memory(SES_AMO_001, &region, 0, &sum)
+        }),
     rule("isolation/window", "The window of one context stays in place while another advances")
         .checks(&[PDS_WIN_001, PDS_DUP_004])
         .needs(&[WRITE])
@@ -187,149 +183,6 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("isolation/source-loss", "Packets lost on two contexts are retransmitted within their own timeouts")
-        .checks(&[PDS_RTO_001, PDS_RTO_002, PDS_RTO_005])
-        .over(&[&PEERS, &ORDER, &MODE])
-        .measure(|t| {
-            let (_, mut pair) = open_with_writes(t)?;
-            for (target, _) in &mut pair {
-                let first = target.packet(1)?.seen.at;
-                let retransmission = target.expect_again(t, PDS_RTO_001, 1, t.later())?;
-                t.check(
-                    PDS_RTO_005,
-                    "SES header and payload",
-                    target.packet(1)?.content(),
-                    retransmission.content(),
-                );
-                let longest = t.scaled(t.rto().mul_f64(1.5)) + t.grace();
-                let bound = Bound::from(longest).from_parameter("rto_init_time").tolerating("50 %");
-                let waited = retransmission.seen.at.saturating_sub(first);
-                t.at_most(PDS_RTO_002, "the time before the first retransmission", bound, waited);
-            }
-            for (target, written) in pair {
-                target.ack(t, 1)?;
-                t.ends(PDS_RTO_001, written, Status::Ok)?;
-            }
-            Ok(())
-        }),
-    rule("isolation/source-nack", "Packets refused on two contexts are retransmitted independently")
-        .checks(&[PDS_NACK_004, PDS_NACK_005])
-        .over(&[&PEERS, &REFUSAL, &ORDER, &MODE])
-        .measure(|t| {
-            let code = t.value(&REFUSAL);
-            require(
-                t.nack_wait() * 2 + t.grace() < t.early(),
-                "NACK_Retx_Time is not well below RTO_Init_Time",
-            )?;
-            let (peers, mut pair) = open_with_writes(t)?;
-            for (target, _) in &pair {
-                target.refuse(t, code, 1)?;
-            }
-            for (target, _) in &mut pair {
-                let retransmission = target.expect_again(t, PDS_NACK_004, 1, t.later())?;
-                let waited = retransmission.seen.at.saturating_sub(target.packet(1)?.seen.at);
-                let bound = Bound::from(t.early()).from_parameter("70 % of rto_init_time");
-                t.at_most(PDS_NACK_004, "the time before the retransmission", bound, waited);
-            }
-            // Retransmissions of one context do not count for the other.
-            for (target, written) in &pair {
-                target.ack(t, 1)?;
-                t.ends(PDS_NACK_004, *written, Status::Ok)?;
-            }
-            // Trims shrink the window, which the two contexts may share. The next writes may wait for it.
-            if matches!(code, NackCode::TRIMMED | NackCode::TRIMMED_LASTHOP) {
-                return Ok(());
-            }
-            let peers = ends_first(t, peers);
-            let written =
-                [t.post(post(PostKind::Write, peers[0], 64))?, t.post(post(PostKind::Write, peers[1], 64))?];
-            let [(first, _), (second, _)] = &mut pair[..] else { return Ok(()) };
-            first.collect(t, 3)?;
-            second.collect(t, 3)?;
-            for _ in 1..t.parameter("max_nack_retx_cnt").min(4) {
-                first.refuse(t, code, 2)?;
-                first.expect_again(t, PDS_NACK_004, 2, t.later())?;
-            }
-            second.refuse(t, code, 2)?;
-            second.expect_again(t, PDS_NACK_005, 2, t.later())?;
-            first.ack(t, 2)?;
-            second.ack(t, 2)?;
-            t.ends(PDS_NACK_004, written[1], Status::Ok)
-        }),
-    rule("isolation/source-ack-request", "Two contexts each send ACK_REQUEST for their own SACKed packet")
-        .checks(&[PDS_SACK_004])
-        .over(&[&PEERS, &ORDER, &MODE])
-        .run(|t| {
-            let (_, pair) = open_with_writes(t)?;
-            for (target, _) in &pair {
-                target.sack(t, 1, &[1])?;
-            }
-            for (target, written) in &pair {
-                let (_, request) = target.expect_control(t, PDS_SACK_004, CtlType::ACK_REQUEST, t.later())?;
-                t.check(PDS_SACK_004, "the PSN of ACK_REQUEST", target.psn(1), request.psn());
-                t.is_open(PDS_SACK_004, *written)?;
-            }
-            Ok(())
-        }),
-    rule("isolation/source-clear", "Two contexts with errors each send CLEAR_COMMAND for their own PSN")
-        .checks(&[PDS_CLR_006])
-        .over(&[&PEERS, &ORDER, &MODE])
-        .run(|t| {
-            let (_, pair) = open_with_writes(t)?;
-            for (target, _) in &pair {
-                target.respond_error(t, 1, ReturnCode::UNCOR)?;
-            }
-            for (target, _) in &pair {
-                let (_, command) =
-                    target.expect_control(t, PDS_CLR_006, CtlType::CLEAR_COMMAND, t.later() * 4)?;
-                t.check(PDS_CLR_006, "CLEAR_PSN", target.psn(1).0, command.payload());
-            }
-            Ok(())
-        }),
-    rule("isolation/source-first-ack", "The first ACK of one context does not establish another")
-        .checks(&[PDS_SYN_001, PDS_SYN_004])
-        .over(&[&PEERS, &ORDER, &MODE])
-        .run(|t| {
-            // Only one of the contexts gets its first ACK.
-            let both = two_peers(t)?;
-            let peers = ends_first(t, both);
-            t.post(post(PostKind::Write, peers[0], 64))?;
-            let mut one = Target::accept(t)?;
-            t.post(post(PostKind::Write, peers[1], 64))?;
-            let mut other = Target::accept_beside(t, &[&one])?;
-            one.ack(t, 0)?;
-            t.settle()?;
-            t.post(post(PostKind::Write, peers[0], 64))?;
-            let next = one.expect_new(t, PDS_SYN_004, 1)?;
-            t.check(PDS_SYN_004, "syn", false, next.request.syn());
-            t.check(PDS_SYN_004, "dpdcid", Some(one.pdc.local), next.request.dpdcid());
-            let retransmission = other.expect_again(t, PDS_SYN_001, 0, t.later())?;
-            t.check(PDS_SYN_001, "syn", true, retransmission.request.syn());
-            t.check(
-                PDS_SYN_001,
-                "psn_offset",
-                Some(0),
-                retransmission.request.psn_offset().map(|offset| offset.get()),
-            );
-            other.ack(t, 0)?;
-            one.ack(t, 1)
-        }),
-    rule("isolation/source-close", "The device closes both of two contexts whose targets request it")
-        .checks(&[PDS_CLOSE_013])
-        .over(&[&PEERS, &ORDER, &MODE])
-        .run(|t| {
-            let (_, pair) = open_with_writes(t)?;
-            for (target, _) in &pair {
-                target.answer(t, AckBuilder { request: AckRequest::REQ_CLOSE, ..target.acking(1) })?;
-            }
-            for (target, _) in &pair {
-                let (_, command) =
-                    target.expect_control(t, PDS_CLOSE_013, CtlType::CLOSE_COMMAND, t.later())?;
-                t.check(PDS_CLOSE_013, "the PSN of CLOSE_COMMAND", target.psn(2), command.psn());
-                target.answer(t, AckBuilder { response: None, ..target.pdc.ack(command.psn()) })?;
-            }
-            Ok(())
-        }),
 ];
 
 /// Opens two contexts and a region.
@@ -342,47 +195,4 @@ fn open_two(t: &mut Test<'_>) -> Result<(Region, [Pdc; 2]), Stop> {
     };
     t.establish(&mut second, &region)?;
     Ok((region, [first, second]))
-}
-
-/// Sorts the two by the order in which their state ends.
-fn ends_first<T>(t: &Test<'_>, pair: [T; 2]) -> [T; 2] {
-    let [first, second] = pair;
-    if t.value(&ORDER) { [second, first] } else { [first, second] }
-}
-
-/// Returns the peers of the two contexts.
-fn two_peers(t: &mut Test<'_>) -> Result<[u64; 2], Stop> {
-    Ok(match t.value(&PEERS) {
-        Peers::Jobs => [t.peer_of_job(101)?, t.peer_of_job(202)?],
-        Peers::Addresses => [t.peer(0)?, t.peer(1)?],
-    })
-}
-
-/// Establishes two contexts of the device.
-fn establish_two(t: &mut Test<'_>) -> Result<([u64; 2], [Target; 2]), Stop> {
-    let peers = two_peers(t)?;
-    let first = Target::established(t, peers[0], Mode::Rud)?;
-    let second = Target::established(t, peers[1], Mode::Rud)?;
-    Ok((peers, [first, second]))
-}
-
-/// The peers of two contexts, and each context with its write.
-type Pair = ([u64; 2], Vec<(Target, uet_control::Operated)>);
-
-/// Establishes two contexts of the device, each with a write of one packet in flight.
-fn open_with_writes(t: &mut Test<'_>) -> Result<Pair, Stop> {
-    let (peers, targets) = establish_two(t)?;
-    let mut written = Vec::new();
-    for peer in peers {
-        written.push(t.post(post(PostKind::Write, peer, 64))?);
-    }
-    let mut pair = Vec::new();
-    for (mut target, written) in targets.into_iter().zip(written) {
-        target.collect(t, 2)?;
-        pair.push((target, written));
-    }
-    if t.value(&ORDER) {
-        pair.reverse();
-    }
-    Ok((peers, pair))
 }

@@ -1,6 +1,7 @@
 //! PSNs and the receive window of a target (sections 3.5.8 and 3.5.12.6).
 
 use crate::prelude::*;
+use crate::rules::steps::{expect_close_in_range, limit_psn_range};
 
 /// Begins a rule with the usual axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
@@ -223,34 +224,9 @@ pub(super) const RULES: &[Rule] = &[
         .needs(&[WRITE, READ])
         .over(&[&MODE, &START])
         .run(|t| {
-            const STATEMENT: &str = "the device requests a close before the end of the range";
-            t.configure("limit_psn_range", true)?;
-            t.configure("psn_range", 512)?;
+            limit_psn_range(t)?;
             let (pdc, region) = t.open()?;
-            let length = t.beyond_ack()?;
-            for n in 1..512 {
-                let request = pdc.request(n).clear(pdc.psn(n - 1)).read(&region, 0, length)?;
-                t.request(&pdc, request)?;
-                let arrived = t.wait(t.soon(), |seen| {
-                    let close = seen.control(CtlType::CLOSE_REQUEST).is_some();
-                    let req_close = seen.ack().is_some_and(|ack| ack.req() == AckRequest::REQ_CLOSE);
-                    let data = seen.request().map(|data| data.psn());
-                    (close || req_close || data.is_some()).then_some(data)
-                })?;
-                match arrived {
-                    Some((_, Some(data))) => t.send(&pdc, &pdc.ack(data).build()?)?,
-                    Some((_, None)) => {
-                        let text = format!("a request to close after {n} reads");
-                        t.holds(PDS_CLOSE_012, STATEMENT, true, text);
-                        return Ok(());
-                    }
-                    None => return Err(Stop::Inconclusive("the device sends no read data".into())),
-                }
-                t.forget();
-            }
-            let text = "511 packets of read data and no request to close";
-            t.holds(PDS_CLOSE_012, STATEMENT, false, text);
-            Ok(())
+            expect_close_in_range(t, &pdc, &region)
         }),
 ];
 
