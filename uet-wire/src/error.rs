@@ -376,13 +376,19 @@ impl Display for WriteError {
                 write!(f, "the value is too wide for field `{field}`, which has {width} ")?;
                 f.write_str(if width == 1 { "bit" } else { "bits" })
             }
-            Reason::FieldAbsent { field, decider, needed } => {
-                write!(f, "field `{}` ", decider.name)?;
-                if let Some(value) = self.found() {
-                    write!(f, "is {}, but ", RowValue(decider, value as u8))?;
+            Reason::FieldAbsent { field, decider, needed } => match self.found() {
+                // A later call set the deciding field.
+                Some(value) if needed.contains(value) => {
+                    write!(f, "set field `{}` before `{field}`, which depends on it", decider.name)
                 }
-                write!(f, "`{field}` requires {}", Needed(decider, needed))
-            }
+                found => {
+                    write!(f, "field `{}` ", decider.name)?;
+                    if let Some(value) = found {
+                        write!(f, "is {}, but ", RowValue(decider, value as u8))?;
+                    }
+                    write!(f, "`{field}` requires {}", Needed(decider, needed))
+                }
+            },
             Reason::BufferTooShort { layer, offset, needed, present } => write!(
                 f,
                 "the buffer is too short for {layer}: {needed} bytes are needed at byte {offset}, {present} are left"

@@ -53,7 +53,7 @@ pub(crate) use judge::{is_clean, judge};
 pub(crate) use repr::{field_doc, repr_field, repr_struct, repr_type, set_field};
 pub(crate) use table::{kind, table, when};
 pub(crate) use view::{exists, getter, view};
-pub(crate) use writer::{presence, setter, writer};
+pub(crate) use writer::{absent, setter, writer};
 
 /// Parses the rows of a header and passes them to the macro of each concern.
 macro_rules! header {

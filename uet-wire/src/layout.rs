@@ -409,6 +409,22 @@ impl Layout {
         }
         i
     }
+
+    /// Returns the conditional rows that a field within these bits decides on: bit i for row i. Only for constants, like
+    /// [`locate`](Self::locate).
+    pub(crate) const fn dependent_rows(&self, lo: usize, hi: usize) -> u32 {
+        let (mut rows, mut i) = (0, 0);
+        while i < self.rows.len() {
+            if let Some(when) = self.rows[i].when {
+                let deciding = self.locate(when.name);
+                if lo <= deciding.0 && deciding.1 <= hi {
+                    rows |= 1 << i;
+                }
+            }
+            i += 1;
+        }
+        rows
+    }
 }
 
 const fn known(places: &[Place], name: &str) -> Place {

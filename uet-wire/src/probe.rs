@@ -6,7 +6,8 @@ use crate::bits::{get, mask};
 use crate::every_header::every_header;
 use crate::layout::{self, Kind, Layout, Place};
 use crate::pds::{Request, RequestCc, RequestMut};
-use crate::registry::{Registry, Status};
+use crate::registry::{Opcode, Registry, Status};
+use crate::ses::Std;
 use crate::validate::Judged;
 use crate::value::Value;
 use crate::{Version, WriteError, outer, pds, ses, trailer, tss};
@@ -158,7 +159,6 @@ proptest! {
                     let place = place_of(layout, &probe);
                     let exists = by_table(layout, &probe, header).is_some();
                     let outcome = match place.row.when {
-                        _ if value > mask(width) => Err(WriteError::too_wide(probe.field, width)),
                         Some(when) if !exists => {
                             let decider = layout.deciding(when.name);
                             let absent = WriteError::absent(probe.field, decider, when.values);
@@ -166,6 +166,7 @@ proptest! {
                             whole[..header.len()].copy_from_slice(header);
                             Err(absent.in_header(layout, &whole))
                         }
+                        _ if value > mask(width) => Err(WriteError::too_wide(probe.field, width)),
                         _ => {
                             prop_assert!(place.write(&mut expected, value));
                             Ok(())
@@ -240,11 +241,13 @@ fn the_first_error_is_the_one_that_is_told() {
     let start = || Request::rud().syn(true);
     let failing = |writer: RequestMut| writer.done().unwrap_err().field();
     assert_eq!(failing(start().pdc_info(16).dpdcid(crate::PdcId(1))), Some("pds.pdc_info"));
-    assert_eq!(failing(start().dpdcid(crate::PdcId(1)).pdc_info(16)), Some("pds.pdc_info"));
-    assert_eq!(failing(start().dpdcid(crate::PdcId(1))), Some("pds.dpdcid"));
-    // A field may be set before the one that decides on it, and is not there if that one says so.
-    assert_eq!(Request::rud().pdc_info(1).syn(true).done().unwrap().pdc_info(), Some(1));
+    assert_eq!(failing(start().dpdcid(crate::PdcId(1)).pdc_info(16)), Some("pds.dpdcid"));
+    // A later call may decide that a field is absent, also from within a part.
     assert_eq!(failing(Request::rud().dpdcid(crate::PdcId(1)).syn(true)), Some("pds.dpdcid"));
+    let first = Std::build(Opcode::UET_WRITE).head(|head| head.som(true)).header_data(1);
+    let error = first.head(|head| head.som(false)).done().unwrap_err();
+    assert_eq!(error.field(), Some("ses.header_data"));
+    assert!(Request::rud().dpdcid(crate::PdcId(1)).syn(false).done().is_ok());
     // Also from a part.
     let in_part = RequestCc::rud().request(|request| request.pdc_info(0));
     let error = in_part.credit_target(crate::Units24::default()).done().unwrap_err();

@@ -119,7 +119,7 @@ catalogue! {
     PDS_SACK_004 "PDS-SACK-004" Must "3.5.11.14" 2 "behaviour"
         "A source treats a packet that only a bitmap names as unanswered, and asks for its response";
     PDS_SACK_005 "PDS-SACK-005" Must "3.5.11.14" 1 "behaviour"
-        "A bitmap may begin anywhere in the receive window";
+        "A bitmap may begin anywhere in the receive window or below, and counts from there";
 
     PDS_DUP_001 "PDS-DUP-001" Must "3.5.12.5" 2 "behaviour"
         "A receiver delivers each PSN at most once";

@@ -44,7 +44,7 @@ macro_rules! view {
                     return Err($crate::ParseError::short(Self::LAYOUT, bytes));
                 }
                 match bytes.split_first_chunk_mut() {
-                    Some((header, rest)) => Ok(($Writer { bytes: $crate::InPlace::new(header), set: 0, error: None }, rest)),
+                    Some((header, rest)) => Ok(($Writer { bytes: $crate::InPlace::new(header), set: 0, late: false, error: None }, rest)),
                     None => Err($crate::ParseError::short(Self::LAYOUT, &[])),
                 }
             }
@@ -72,7 +72,7 @@ macro_rules! view {
             /// Returns a writer that starts from a copy of this header.
             #[inline]
             pub fn edit(&self) -> $Writer {
-                $Writer { bytes: *self.0.borrow(), set: 0, error: None }
+                $Writer { bytes: *self.0.borrow(), set: 0, late: false, error: None }
             }
 
             /// Writes the header to the start of `buffer`, and returns the rest of it.

@@ -14,7 +14,7 @@ macro_rules! writer {
                 match buffer.split_first_chunk_mut() {
                     Some((header, rest)) => {
                         *header = [0; $bytes];
-                        Ok(($Writer { bytes: header, set: 0, error: None }, rest))
+                        Ok(($Writer { bytes: header, set: 0, late: false, error: None }, rest))
                     }
                     None => Err($crate::WriteError::short($crate::layout::Layer::$layer, 0, $bytes, present)),
                 }
@@ -23,15 +23,29 @@ macro_rules! writer {
 
         #[doc = concat!("Writes a [`", stringify!($Name), "`], field by field. `done` returns the header.")]
         ///
-        /// The order of the calls does not matter: `done` checks that each field which was set is there.
+        /// Set a deciding field before the fields that depend on it: another order is an error. The order on the wire
+        /// always works.
         #[derive(Debug)]
         #[must_use = "ends with done()"]
         pub struct $Writer<B = [u8; $bytes]> {
             pub(crate) bytes: B,
             /// The conditional rows that were set: bit i for row i of the layout.
             pub(crate) set: u32,
+            /// True if a row was set before the one that decides on it. In the usual order the compiler drops both.
+            pub(crate) late: bool,
             // By reference: the errors of a header are constants, and a pointer stays in a register.
             pub(crate) error: Option<&'static $crate::WriteError>,
+        }
+
+        impl $Name {
+            /// Returns the error of the first of these conditional rows that is absent.
+            #[cold]
+            // Many headers have no conditional row.
+            #[allow(unused_variables)]
+            fn absent(rows: u32, bytes: &[u8; $bytes]) -> Option<&'static $crate::WriteError> {
+                let absent = [$($crate::header::absent!($Name rows bytes $row)),*];
+                absent.into_iter().flatten().next()
+            }
         }
 
         impl $Writer {
@@ -39,7 +53,7 @@ macro_rules! writer {
             ///
             /// # Errors
             ///
-            /// Fails if a value is too wide, or else if a field that was set is absent. Reports the first such field.
+            /// Fails if a value is too wide or its field is absent when it is set. Reports the first such field.
             #[inline]
             pub fn done(self) -> Result<$Name, $crate::WriteError> {
                 match self.first_error() {
@@ -54,7 +68,7 @@ macro_rules! writer {
             ///
             /// # Errors
             ///
-            /// Fails if a value is too wide, or else if a field that was set is absent. Reports the first such field.
+            /// Fails if a value is too wide or its field is absent when it is set. Reports the first such field.
             #[inline]
             pub fn done(self) -> Result<$Name<&'b mut [u8; $bytes]>, $crate::WriteError> {
                 match self.first_error() {
@@ -70,8 +84,8 @@ macro_rules! writer {
             ///
             /// # Errors
             ///
-            /// Fails if a value is too wide, or else if a field that was set is absent. Reports the first such field and
-            /// leaves every byte of the buffer unchanged.
+            /// Fails if a value is too wide or its field is absent. Reports the first such field and leaves every byte
+            /// of the buffer unchanged.
             #[inline]
             pub fn done(self) -> Result<$Name<&'b mut [u8; $bytes]>, $crate::WriteError> {
                 match self.first_error() {
@@ -90,17 +104,17 @@ macro_rules! writer {
                 self
             }
 
-            /// Returns the first error: of a value, or else of a row that was set and is absent.
+            /// Returns the first error: of a call, or else of a row that a later call has made absent.
             #[inline(always)]
             pub(crate) fn first_error(&self) -> Option<&'static $crate::WriteError> {
-                #[allow(unused_mut)]
-                let mut error = self.error;
-                $($crate::header::presence!($Name self error $row);)*
-                error
+                match self.late {
+                    false => self.error,
+                    true => self.error.or_else(|| $Name::absent(self.set, self.bytes.borrow())),
+                }
             }
 
             /// Returns the current header. Unlike `done`, this ignores errors: a value that is too wide loses its high
-            /// bits, and an absent field changes the bits of others.
+            /// bits, and an absent field changes nothing.
             #[inline]
             pub fn current_unchecked(&self) -> $Name<&[u8; $bytes]> {
                 $Name(self.bytes.borrow())
@@ -126,8 +140,9 @@ macro_rules! setter {
             edit: impl for<'p> FnOnce($PartMut<&'p mut [u8; ($hi - $lo) / 8]>) -> $PartMut<&'p mut [u8; ($hi - $lo) / 8]>,
         ) -> Self {
             if let Some(bytes) = $crate::bits::part_mut(self.bytes.borrow_mut(), $lo) {
-                self.error = edit($PartMut { bytes, set: 0, error: self.error }).first_error();
+                self.error = edit($PartMut { bytes, set: 0, late: false, error: self.error }).first_error();
             }
+            self.late |= self.set & const { $Name::LAYOUT.dependent_rows($lo, $hi) } != 0;
             self
         }
     };
@@ -138,6 +153,7 @@ macro_rules! setter {
         #[doc = concat!("Sets `", $field, "`" $(, ": ", $doc)?, ".")]
         #[inline(always)]
         pub fn $get(mut self, value: $ty) -> Self {
+            self.late |= self.set & const { $Name::LAYOUT.dependent_rows($lo, $hi) } != 0;
             if !$crate::value::Value::write(value, self.bytes.borrow_mut(), $lo, $hi) {
                 self.error = $crate::error::first(self.error, const { &$crate::WriteError::too_wide($field, $hi - $lo) });
             }
@@ -149,11 +165,14 @@ macro_rules! setter {
         ($field:literal $lo:literal $hi:literal [$get:ident: $ty:ty] [$deciding:literal $values:expr] [$($doc:literal)?])
     ) => {
         #[doc = concat!("Sets `", $field, "`" $(, ": ", $doc)?, ".")]
-        #[doc = concat!("\n\nAn error in `done` unless `", $deciding, "` selects this field.")]
+        #[doc = concat!("\n\nAn error unless `", $deciding, "` selects this field.")]
         #[inline(always)]
         pub fn $get(mut self, value: $ty) -> Self {
             self.set |= const { 1 << $Name::LAYOUT.number($field, $lo) };
-            if !$crate::value::Value::write(value, self.bytes.borrow_mut(), $lo, $hi) {
+            let bytes: &mut [u8; $bytes] = self.bytes.borrow_mut();
+            if !$crate::header::exists!($Name bytes, $deciding $values) {
+                self.error = $crate::error::first(self.error, const { &$crate::WriteError::absent($field, $Name::LAYOUT.deciding($deciding), $values) });
+            } else if !$crate::value::Value::write(value, bytes, $lo, $hi) {
                 self.error = $crate::error::first(self.error, const { &$crate::WriteError::too_wide($field, $hi - $lo) });
             }
             self
@@ -162,22 +181,17 @@ macro_rules! setter {
 }
 pub(crate) use setter;
 
-/// Adds the error of a conditional row that was set and is absent.
-macro_rules! presence {
-    ($Name:ident $writer:ident $error:ident ($field:literal $lo:literal $hi:literal [] $when:tt $doc:tt)) => {};
-    ($Name:ident $writer:ident $error:ident ($field:literal $lo:literal $hi:literal [$($get:tt)*] [] $doc:tt)) => {};
+/// The error of a conditional row that is among `rows` and absent.
+macro_rules! absent {
+    ($Name:ident $rows:ident $bytes:ident ($field:literal $lo:literal $hi:literal [] $when:tt $doc:tt)) => { None };
+    ($Name:ident $rows:ident $bytes:ident ($field:literal $lo:literal $hi:literal [$($get:tt)*] [] $doc:tt)) => { None };
     (
-        $Name:ident $writer:ident $error:ident
-        ($field:literal $lo:literal $hi:literal [$get:ident: $ty:ty] [$deciding:literal $values:expr] $doc:tt)
-    ) => {
-        if $writer.set & const { 1 << $Name::LAYOUT.number($field, $lo) } != 0
-            && !$crate::header::exists!($Name $writer.bytes.borrow(), $deciding $values)
-        {
-            $error = $crate::error::first(
-                $error,
-                const { &$crate::WriteError::absent($field, $Name::LAYOUT.deciding($deciding), $values) },
-            );
-        }
-    };
+        $Name:ident $rows:ident $bytes:ident
+        ($field:literal $lo:literal $hi:literal [$($get:tt)*] [$deciding:literal $values:expr] $doc:tt)
+    ) => {{
+        let is_set = $rows & const { 1 << $Name::LAYOUT.number($field, $lo) } != 0;
+        (is_set && !$crate::header::exists!($Name $bytes, $deciding $values))
+            .then_some(const { &$crate::WriteError::absent($field, $Name::LAYOUT.deciding($deciding), $values) })
+    }};
 }
-pub(crate) use presence;
+pub(crate) use absent;

@@ -84,13 +84,8 @@ fn write_errors() -> Vec<(WriteError, &'static str)> {
             "field `pds.cc_type` is 0 (NSCC), but `pds.ack_cc_state` requires a value other than 0 (NSCC) or 1 (CREDIT)",
         ),
         (
-            AckCc::build()
-                .cc_type(CcType::CREDIT)
-                .credit(Units24::default())
-                .cc_type(CcType::NSCC)
-                .done()
-                .unwrap_err(),
-            "field `pds.cc_type` is 0 (NSCC), but `pds.credit` requires 1 (CREDIT)",
+            AckCc::build().credit(Units24::default()).cc_type(CcType::CREDIT).done().unwrap_err(),
+            "set field `pds.cc_type` before `pds.credit`, which depends on it",
         ),
         (
             Request::rud().syn(true).dpdcid(PdcId(1)).done().unwrap_err(),

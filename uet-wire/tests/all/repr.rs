@@ -75,14 +75,12 @@ fn a_repr_is_built_matched_and_changed() {
 fn a_field_must_be_there_exactly_if_the_header_has_it() {
     let opening = RequestRepr { syn: true, ..RequestRepr::default() };
     let error = opening.header().unwrap_err().to_string();
-    assert!(error.contains("pds.pdc_info") && error.contains("pds.flags.syn"), "{error}");
+    assert!(error.contains("pds.dpdcid"), "{error}");
     let opening = RequestRepr { dpdcid: None, ..opening };
     let error = opening.header().unwrap_err().to_string();
     assert!(error.contains("pds.pdc_info") && error.contains("pds.flags.syn"), "{error}");
     let opening = RequestRepr { pdc_info: Some(1), psn_offset: Some(PsnOffset::MAX), ..opening };
     assert_eq!(opening.header().unwrap().to_repr(), opening);
-    let both = RequestRepr { dpdcid: Some(PdcId(1)), ..opening };
-    assert!(both.header().unwrap_err().to_string().contains("pds.dpdcid"));
     let wide = RequestRepr { pdc_info: Some(16), ..opening };
     assert!(wide.header().unwrap_err().to_string().contains("pds.pdc_info"));
 }

@@ -7,7 +7,7 @@ use uet_conformance::RULES;
 use uet_conformance::coverage::{self, RequirementCoverage};
 use uet_wire::catalogue::{self, Requirement};
 use uet_wire::layout::{self, Kind};
-use uet_wire::registry::{Entry, Registry};
+use uet_wire::registry::{Entry, NackCode, Registry};
 
 fn current(name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
@@ -22,7 +22,8 @@ fn current(name: &str, text: &str) {
 fn the_headers_are_drawn_as_the_codec_has_them() {
     let mut page = String::from(
         "# Headers\n\nGenerated from the tables of uet-wire; [wire-format.md](wire-format.md) says what they are for, and \
-         `uet layout HEADER` draws one. The [code points](#code-points) follow the headers.\n",
+         `uet layout HEADER` draws one. The first bit of a byte is its most significant one. The [code points](#code-points) follow \
+         the headers.\n",
     );
     for layout in layout::ALL {
         let drawing = uet_wire::draw(layout).to_string();
@@ -54,7 +55,11 @@ fn code_points(page: &mut String) {
         for Entry { code, name, doc, since, until } in *entries {
             let since = since.map(|version| format!(", since {version}")).unwrap_or_default();
             let until = until.map(|version| format!(", until {version}")).unwrap_or_default();
-            let _ = writeln!(page, "| {code} | {name} | {}{since}{until} |", doc.replace('|', "\\|"));
+            let class = match NackCode::new(*code).and_then(NackCode::class) {
+                Some(class) if registry.name == "NackCode" => format!("; class {class:?}"),
+                _ => String::new(),
+            };
+            let _ = writeln!(page, "| {code} | {name} | {}{class}{since}{until} |", doc.replace('|', "\\|"));
         }
         for (first, last) in *vendor {
             let _ = writeln!(page, "| {first} to {last} | | for vendors |");

@@ -1,4 +1,4 @@
-//! Sending NACKs, and handling received ones.
+//! Building NACKs, and handling received ones. `arrive` decides which packets get one.
 
 use super::event::{CloseReason, Dropped, EventKind, RetransmitCause};
 use super::pdc::Pdc;

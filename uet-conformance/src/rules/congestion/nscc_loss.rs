@@ -174,11 +174,11 @@ pub(super) const RULES: &[Rule] = &[
             t.at_most(CC_TRIM_001, "packets that leave after trims in the fabric", half - 1, left);
             Ok(())
         }),
-    rule("nscc/penalty-share", "ACKs of one window reduce it by the share that rcv_cwnd_pend states")
+    rule("nscc/penalty-share", "ACKs of a whole window reduce it by at least rcv_cwnd_pend / 128")
         .checks(&[CC_PENALTY_001])
         .over(&[&MODE, &CARRIER, &PENALTY])
         .measure(|t| {
-            // The penalty depends on acknowledged bytes and not on times, so the network does not matter.
+            // Unlike long_flow, without a measured round trip: the penalty depends on acknowledged bytes alone.
             t.congestion_or_both("nscc")?;
             let penalty = t.value(&PENALTY);
             let max_window = t.bdp()? * 3 / 2;
@@ -192,7 +192,8 @@ pub(super) const RULES: &[Rule] = &[
                 flow.acknowledge(t, &answers)?;
             }
             flow.fill(t)?;
-            let left = before - ((before * u64::from(penalty)) >> 7);
+            // The unit of rcv_cwnd_pend is 1 / 128 of the acknowledged bytes.
+            let left = before - before * u64::from(penalty) / 128;
             let most = Bound::from(left + before / 8 + 2 * full_packet_size(t))
                 .tolerating("an eighth of the window and two packets");
             t.at_most(

@@ -146,29 +146,34 @@ pub(super) const RULES: &[Rule] = &[
             })?;
             t.check_memory(TSS_START_004, &region, 256, &[0; 32])
         }),
-    rule("tss-start/repeated-nack", "A target requires the same Start_PSN while a context is pending")
-        .checks(&[TSS_START_006])
-        .run(|t| {
-            // A slow device must remember the required Start_PSN until the last packet.
-            t.try_configure("new_pdc_time", 1_000_000_000)?;
-            secure_with_method(t, t.value(&METHOD))?;
-            let region = t.region(1 << 16)?;
-            let (pdc, _, first) = refused_opening(t, TSS_START_006, &region)?;
-            for n in [0, 1, 2] {
-                t.request(&pdc, pdc.request(n).write(&region, 256, &[1; 32])?)?;
-                let demand = |seen: &RxPacket| seen.new_start(&pdc);
-                let (_, start) = t.expect(TSS_START_006, "NACK NEW_START_PSN", t.soon(), demand)?;
-                t.check(TSS_START_006, "the required Start_PSN", Psn(first.payload()), start);
-            }
-            // Another wrong Start_PSN gets the same answer.
-            let other = Pdc { start: pdc.start - 77, ..pdc.clone() };
-            t.request(&other, other.request(0).write(&region, 256, &[1; 32])?)?;
-            let (_, start) =
-                t.expect(TSS_START_006, "NACK NEW_START_PSN", t.soon(), |seen| seen.new_start(&pdc))?;
+    rule(
+        "tss-start/repeated-nack",
+        "While a context is pending, each NACK requires the Start_PSN of the first",
+    )
+    .checks(&[TSS_START_006])
+    .run(|t| {
+        // The context stays pending until the script ends.
+        t.try_configure("new_pdc_time", 1_000_000_000)?;
+        secure_with_method(t, t.value(&METHOD))?;
+        let region = t.region(1 << 16)?;
+        let (pdc, _, first) = refused_opening(t, TSS_START_006, &region)?;
+        for n in [0, 1, 2] {
+            t.request(&pdc, pdc.request(n).write(&region, 256, &[1; 32])?)?;
+            let demand = |seen: &RxPacket| seen.new_start(&pdc);
+            let (_, start) = t.expect(TSS_START_006, "NACK NEW_START_PSN", t.soon(), demand)?;
             t.check(TSS_START_006, "the required Start_PSN", Psn(first.payload()), start);
-            let mut right = Pdc { start, ..pdc };
-            establish_as(t, TSS_START_006, &mut right, &region)
-        }),
+        }
+        // A packet from another wrong Start_PSN gets the same answer.
+        let other = Pdc { start: pdc.start - 77, ..pdc.clone() };
+        t.request(&other, other.request(0).write(&region, 256, &[1; 32])?)?;
+        let (_, start) =
+            t.expect(TSS_START_006, "NACK NEW_START_PSN", t.soon(), |seen| seen.new_start(&pdc))?;
+        t.check(TSS_START_006, "the required Start_PSN", Psn(first.payload()), start);
+        let mut right = Pdc { start, ..pdc };
+        establish_as(t, TSS_START_006, &mut right, &region)?;
+        t.check(TSS_START_006, "the Start_PSN of the context", start, right.start);
+        Ok(())
+    }),
     rule("tss-start/psn-offset", "A pending context opens with a packet at an offset from its Start_PSN")
         .checks(&[TSS_START_004])
         .over(&[&SECURED])
@@ -276,7 +281,8 @@ pub(super) fn check_not_executed(t: &mut Test<'_>, region: &Region) -> Outcome {
     t.check_memory(TSS_START_001, region, 0, &[0xee; 128])
 }
 
-/// Sends an opening packet that the target refuses, and returns the NACK.
+/// Opens and closes a context, and sends the opening packet of another with the same Start_PSN. The target refuses
+/// it, and that context is pending. Returns the NACK, whose payload is the Start_PSN that the target requires.
 fn refused_opening(
     t: &mut Test<'_>,
     requirement: &Requirement,

@@ -265,7 +265,8 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             let (mut target, _) = message_in_flight(t, 7)?;
             target.ack(t, 3)?;
-            // The cumulative PSN covers bits 0 to 3. Bit 5 reports packet 5.
+            // Bit i is packet i: 0 to 3 again, and 5. A device that counts from the cumulative PSN takes 4 to 7 for
+            // received.
             target.answer(t, ack_with_bitmap(&target, 4, 0, 0b10_1111))?;
             expect_all_but(t, &mut target, 4, 7, &[5], PDS_SACK_005)
         }),
@@ -336,7 +337,7 @@ fn expect_all_but(
     target.expect_none(t, requirement, "no packet that has arrived", t.rto() / 2, |n| arrived.contains(&n))
 }
 
-/// Returns a repeated ACK of the packets below `below`, with a bitmap from the `first` PSN on.
-fn ack_with_bitmap(target: &Target, below: u32, first: u32, bits: u64) -> AckBuilder {
-    AckBuilder { response: None, ..target.acking(below - 1).sack(target.psn(first), bits) }
+/// Returns a repeated ACK of all packets before `next`, with a bitmap from the `first` PSN on.
+fn ack_with_bitmap(target: &Target, next: u32, first: u32, bits: u64) -> AckBuilder {
+    AckBuilder { response: None, ..target.acking(next - 1).sack(target.psn(first), bits) }
 }

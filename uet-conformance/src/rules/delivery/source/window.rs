@@ -121,41 +121,44 @@ pub(super) const RULES: &[Rule] = &[
             );
             Ok(())
         }),
-    rule("source-window/narrower", "A narrower range limits packets beyond those already permitted")
-        .checks(&[PDS_WIN_004])
-        .over(&[&NEWER, &MODE, &CARRIER, &START])
-        .run(|t| {
-            require_retransmissions(t, 2)?;
-            let (range, newer) = (smallest_range(t)?, t.value(&NEWER));
-            if !newer {
-                // A device that requires congestion state may stop before the edge.
-                t.try_configure("congestion", "none")?;
-            }
-            let mut target = start_message(t, 3 * range + 80, Some((2 * range / 128) as u8))?;
-            target.ack(t, 0)?;
-            target.serve(t, 21, |target, packet| Some(target.naming(target.index(&packet.request), 1)))?;
-            // The wider range has permitted packets up to this one.
-            let mut permitted = 2 * range;
-            if !newer {
-                target.ack(t, 20)?;
-                permitted += 20;
-            }
-            target.mpr /= 2;
+    rule(
+        "source-window/narrower",
+        "A narrower range takes back no permitted packet, and limits all later ones",
+    )
+    .checks(&[PDS_WIN_004])
+    .over(&[&NEWER, &MODE, &CARRIER, &START])
+    .run(|t| {
+        require_retransmissions(t, 2)?;
+        let (range, newer) = (smallest_range(t)?, t.value(&NEWER));
+        if !newer {
+            // A device that requires congestion state may stop before the edge.
+            t.try_configure("congestion", "none")?;
+        }
+        let mut target = start_message(t, 3 * range + 80, Some((2 * range / 128) as u8))?;
+        target.ack(t, 0)?;
+        target.serve(t, 21, |target, packet| Some(target.naming(target.index(&packet.request), 1)))?;
+        // The wider range has permitted packets up to this one. A narrower range takes none of them back.
+        let mut permitted = 2 * range;
+        if !newer {
             target.ack(t, 20)?;
-            // Any later ACK with a range and a newer cumulative PSN would narrow it too.
-            fill_window(t, &mut target, 21..u32::MAX, !newer)?;
-            check_highest(t, PDS_WIN_004, &target, permitted, "the wider mpr");
-            let highest = target.highest();
-            // Until the narrower range exceeds that, no new packet may leave.
-            match newer {
-                true => target.ack(t, highest - 10)?,
-                false => t.send(&target.pdc, &target.pdc.ack(target.psn(highest - 10)).build()?)?,
-            }
-            fill_window(t, &mut target, highest - 9..u32::MAX, !newer)?;
-            let edge = (highest - 10 + range).max(permitted);
-            check_highest(t, PDS_WIN_004, &target, edge, "the narrower mpr");
-            require_reached(t, &target, edge)
-        }),
+            permitted += 20;
+        }
+        target.mpr /= 2;
+        target.ack(t, 20)?;
+        // With the same cumulative PSN, only the ACK above may narrow the range, so the later ones have none.
+        fill_window(t, &mut target, 21..u32::MAX, !newer)?;
+        check_highest(t, PDS_WIN_004, &target, permitted, "the wider mpr");
+        let highest = target.highest();
+        // The next cumulative PSN opens only the narrower range.
+        match newer {
+            true => target.ack(t, highest - 10)?,
+            false => t.send(&target.pdc, &target.pdc.ack(target.psn(highest - 10)).build()?)?,
+        }
+        fill_window(t, &mut target, highest - 9..u32::MAX, !newer)?;
+        let edge = (highest - 10 + range).max(permitted);
+        check_highest(t, PDS_WIN_004, &target, edge, "the narrower mpr");
+        require_reached(t, &target, edge)
+    }),
     rule("source-window/stale-range", "The device ignores the range in an ACK older than the newest")
         .checks(&[PDS_WIN_002])
         .run(|t| {

@@ -21,6 +21,7 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[PDS_SACK_001])
         .run(|t| {
             let (pdc, region) = t.open()?;
+            // The gaps grow, and the last packet is beyond a bitmap of 64 bits that begins at 1.
             let sent = [2, 3, 5, 8, 13, 21, 34, 55, 65];
             send(t, &pdc, &region, &sent)?;
             let seen = t.gather(t.soon())?;

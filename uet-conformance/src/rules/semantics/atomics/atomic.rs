@@ -85,7 +85,7 @@ pub(super) const RULES: &[Rule] = &[
         let (old, new) = ([0x1111_2222_3333_4444], [0xabcd_0000_0000_0001]);
         t.expect_atomic(kind(Op::WRITE, Type::UINT64), &old, &new, &new)
     }),
-    rule("atomic/read", "An atomic READ returns the value in memory and leaves it unchanged")
+    rule("atomic/read", "A fetching atomic READ returns the value in memory and leaves it unchanged")
         .checks(&[SES_AMO_007, SES_AMO_001])
         .needs(&[FETCH_ATOMIC])
         .run(read),
@@ -261,10 +261,11 @@ fn read(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
 
     let message = Message::atomic(&region, GUARD as u64, (kind.opcode, kind.datatype), &[])?;
+    // READ has no operand, so the length is that of the element behind the guard.
     let message = Message { length: 8, ..message.opcode(Opcode::UET_FETCHING_ATOMIC) };
     let fetched = fetch(t, &mut session, &message, kind)?;
-    let carried = t.operands(8, &[0x1111_2222_3333_4444]);
-    t.check(SES_AMO_007, "what is in memory:", Some(carried), fetched);
+    let value = t.operands(8, &[0x1111_2222_3333_4444]);
+    t.check(SES_AMO_007, "what is in memory:", Some(value), fetched);
     t.still_holds(SES_AMO_001, &region, &held)
 }
 

@@ -226,6 +226,7 @@ fn same_code(t: &mut Test<'_>) -> Outcome {
     let (region, memory) = t.patterned(3 * mtu as u64)?;
     let mut session = t.session();
 
+    // Every packet has the wrong key.
     let message = Message::write(&region, 0, &bytes(3 * mtu)).selector(region.key ^ 1);
     let psns = session.ask_all(t, &message.parts(mtu)?)?;
     let first = session.refused(t, SES_ERR_004, psns[0])?;
