@@ -11,6 +11,13 @@ use uet_harness::dut::{Embedded, Family};
 use uet_wire::Version;
 
 #[test]
+fn each_id_belongs_to_one_rule() {
+    let mut seen = BTreeSet::new();
+    let twice: Vec<_> = RULES.iter().filter(|rule| !seen.insert(rule.id)).map(|rule| rule.id).collect();
+    assert!(twice.is_empty(), "{twice:?}");
+}
+
+#[test]
 fn declared_requirements_are_the_recorded_ones() {
     let mut nic = Embedded::over(Family::Both, Config::default(), &[]).expect("a NIC");
     let mut wrong = Vec::new();
