@@ -86,7 +86,7 @@ local function of_control(pds)
   local kind, payload = pds["pds.ctl_type"], pds["pds.payload"]
   local units = payload % 0x1000000 * 256
   local text = " " .. name(controls, kind)
-  if TAKES_PSN[kind] or kind == ACK_REQUEST then text = text .. format(" PSN %d", pds["pds.psn"]) end
+  if TAKES_PSN[kind] or kind == ACK_REQUEST or kind == PROBE then text = text .. format(" PSN %d", pds["pds.psn"]) end
   text = text .. ends(pds)
   if kind == CLEAR_COMMAND or kind == CLEAR_REQUEST then
     text = text .. format(" up to PSN %d", payload)

@@ -56,6 +56,7 @@ fn a_fault_is_blamed_at_its_end() {
     const EMPTY: &str = "write[mode=rud,size=nothing,network=clean,congestion=default,course=plain]";
     const READ: &str = "read[mode=rud,size=packets,network=clean,congestion=nscc,course=two-jobs]";
     const OUTAGE: &str = "write[mode=rud,size=byte,network=outage,congestion=default,course=reused]";
+    const LOST: &str = "write[mode=rud,size=packets,network=outage,congestion=default,course=plain]";
     const LONE_READ: &str = "read[mode=rudi,size=byte,network=clean,congestion=default,course=reused]";
     let faults = [
         // The target has the fault.
@@ -69,6 +70,7 @@ fn a_fault_is_blamed_at_its_end() {
         ("never-ends-message", READ, "b:a", "WIRE-SES-008"),
         ("starts-every-packet", READ, "b:a", "SES-CUT-002"),
         ("never-retransmits", OUTAGE, "b:a", "PDS-RTO-001"),
+        ("completes-when-sent", LOST, "b:a", "SES-DONE-001"),
     ];
     std::thread::scope(|scope| {
         for (number, (fault, id, pair, requirement)) in faults.into_iter().enumerate() {

@@ -3,14 +3,29 @@
 use super::unrepeated::{Unanswered, Unrepeated};
 use core::net::IpAddr;
 use core::ops::ControlFlow;
+use core::time::Duration;
+use std::collections::BTreeMap;
 use std::io;
 use uet_conformance::passive::{CaptureChecker, CaptureFinding, CapturedPacket};
+use uet_control::PostKind;
 use uet_packet_io::keys::KeyRing;
 use uet_packet_io::{Decoder, input};
 use uet_wire::registry::{Opcode, ReturnCode};
 use uet_wire::ses::Ses;
 use uet_wire::validate::Severity;
 use uet_wire::{Options, Start, Uet};
+
+/// The operations of the initiator.
+#[derive(Debug)]
+pub(super) struct Posted {
+    pub(super) kind: PostKind,
+    /// The bytes of each message or read.
+    pub(super) data: Vec<Vec<u8>>,
+    /// The place of each in the memory of the target.
+    pub(super) places: Vec<u64>,
+    /// The time at which the last of them ended, since 1970.
+    pub(super) ended: Duration,
+}
 
 /// The evidence of the packets of a scenario.
 #[derive(Debug, Default)]
@@ -19,26 +34,37 @@ pub(super) struct Evidence {
     pub(super) errors: Vec<CaptureFinding>,
     /// The sender of payload that no message has there, and the packet.
     pub(super) stray: Option<(IpAddr, u64)>,
+    /// A request for a place in memory that no operation names: its sender, the packet and the place.
+    pub(super) misplaced: Option<(IpAddr, u64, u64)>,
+    /// True if packets carried each byte of each write or send before the last operation ended.
+    pub(super) is_complete: bool,
+    /// A request without an answer when the last operation ended.
+    pub(super) unanswered: Option<Unanswered>,
     /// A packet that its sender sent once, although nothing answered it.
     pub(super) unrepeated: Option<Unanswered>,
     /// The last refusal: its sender and a sentence.
     pub(super) refusal: Option<(IpAddr, String)>,
 }
 
-/// Reads a capture of a scenario. `data` are the messages, as their senders posted them. `keys` open protected packets.
-pub(super) fn read(capture: &[u8], data: &[Vec<u8>], keys: Option<KeyRing>) -> io::Result<Evidence> {
+/// Reads a capture of a scenario. `keys` open protected packets.
+pub(super) fn read(capture: &[u8], posted: &Posted, keys: Option<KeyRing>) -> io::Result<Evidence> {
     let (mut evidence, mut checker) = (Evidence::default(), CaptureChecker::default());
+    let mut carried = vec![BTreeMap::new(); posted.data.len()];
     let mut decoder = Decoder::new(Options::default(), false).recognizing_trailers();
     if let Some(keys) = keys {
         decoder = decoder.with_keys(keys);
     }
-    let (mut number, mut unrepeated) = (0, Unrepeated::default());
+    let (mut number, mut unrepeated, mut at_end) = (0, Unrepeated::default(), Unrepeated::default());
     let taken = input::read(capture, Start::Eth, &mut |record| {
         number += 1;
         let decoded = decoder.decode(record);
         let (uet, src) = (decoded.packet.uet, decoded.packet.ip.map(|ip| ip.src()));
+        let in_time = decoded.since_1970().is_some_and(|time| time <= posted.ended);
         if let (Some(ip), Some(pds), Some(time)) = (decoded.packet.ip, uet.pds, decoded.since_1970()) {
             unrepeated.packet((ip.src(), ip.dst()), &pds, number, time);
+            if in_time {
+                at_end.packet((ip.src(), ip.dst()), &pds, number, time);
+            }
         }
         let seen = CapturedPacket {
             number,
@@ -52,8 +78,22 @@ pub(super) fn read(capture: &[u8], data: &[Vec<u8>], keys: Option<KeyRing>) -> i
         let found = checker.packet(seen);
         evidence.errors.extend(found.into_iter().filter(|finding| finding.severity == Severity::Error));
         if let Some(src) = src {
-            if evidence.stray.is_none() && is_stray(&uet, data) {
-                evidence.stray = Some((src, number));
+            if let Some((offset, bytes)) = piece(&uet, posted.kind) {
+                let fits = |data: &Vec<u8>| data.get(offset..offset + bytes.len()) == Some(bytes);
+                let owners = (0..carried.len()).filter(|message| fits(&posted.data[*message]));
+                // Short messages may be equal.
+                let (first, new) =
+                    (owners.clone().next(), |message: &usize| !carried[*message].contains_key(&offset));
+                match owners.clone().find(new).or(first) {
+                    Some(message) if in_time => drop(carried[message].insert(offset, bytes.len())),
+                    Some(_) => {}
+                    None => drop(evidence.stray.get_or_insert((src, number))),
+                }
+            }
+            // In a rendezvous, the target reads at places of its peer's choice.
+            let names_places = matches!(posted.kind, PostKind::Write | PostKind::Read);
+            if let Some(place) = place(&uet).filter(|place| names_places && !posted.places.contains(place)) {
+                evidence.misplaced.get_or_insert((src, number, place));
             }
             if let Some(what) = refusal(&uet) {
                 evidence.refusal = Some((src, format!("{what} (packet {number})")));
@@ -62,12 +102,16 @@ pub(super) fn read(capture: &[u8], data: &[Vec<u8>], keys: Option<KeyRing>) -> i
         Ok(ControlFlow::Continue(()))
     });
     taken.map_err(io::Error::other)?;
-    evidence.unrepeated = unrepeated.first();
+    (evidence.unanswered, evidence.unrepeated) = (at_end.unanswered(), unrepeated.first());
+    let length = |pieces: &BTreeMap<usize, usize>| pieces.values().sum::<usize>();
+    let is_plain = matches!(posted.kind, PostKind::Write | PostKind::Send | PostKind::Tsend);
+    evidence.is_complete =
+        !is_plain || posted.data.iter().zip(&carried).all(|(data, pieces)| length(pieces) >= data.len());
     Ok(evidence)
 }
 
-/// Returns whether a packet carries data of a message that no message has at this place.
-fn is_stray(uet: &Uet<'_>, data: &[Vec<u8>]) -> bool {
+/// Returns the bytes of a message that a packet carries, and their offset in the message.
+fn piece<'p>(uet: &Uet<'p>, kind: PostKind) -> Option<(usize, &'p [u8])> {
     const PLAIN: [Opcode; 5] = [
         Opcode::UET_WRITE,
         Opcode::UET_SEND,
@@ -75,15 +119,27 @@ fn is_stray(uet: &Uet<'_>, data: &[Vec<u8>]) -> bool {
         Opcode::UET_DATAGRAM_SEND,
         Opcode::UET_DEFERRABLE_SEND,
     ];
-    let offset = match uet.ses {
-        Some(Ses::Std(header)) if PLAIN.contains(&header.head().opcode()) => header.message_offset(),
-        Some(Ses::Medium(header)) if PLAIN.contains(&header.head().opcode()) => None,
-        Some(Ses::Small(header)) if PLAIN.contains(&header.head().opcode()) => None,
-        _ => return false,
+    let offset = match uet.ses? {
+        Ses::Std(header) if PLAIN.contains(&header.head().opcode()) => header.message_offset(),
+        Ses::Medium(header) if PLAIN.contains(&header.head().opcode()) => None,
+        Ses::Small(header) if PLAIN.contains(&header.head().opcode()) => None,
+        Ses::ResponseData(header) if kind == PostKind::Read && !uet.payload.is_empty() => {
+            Some(header.message_offset())
+        }
+        _ => return None,
     };
-    let offset = offset.unwrap_or_default() as usize;
-    let piece = offset..offset + uet.payload.len();
-    !data.iter().any(|data| data.get(piece.clone()) == Some(uet.payload))
+    Some((offset.unwrap_or_default() as usize, uet.payload))
+}
+
+/// Returns the place in the memory of the target that a request names.
+fn place(uet: &Uet<'_>) -> Option<u64> {
+    const ON_MEMORY: [Opcode; 2] = [Opcode::UET_WRITE, Opcode::UET_READ];
+    match uet.ses? {
+        Ses::Std(header) if ON_MEMORY.contains(&header.head().opcode()) => header.buffer_offset(),
+        Ses::Medium(header) if ON_MEMORY.contains(&header.head().opcode()) => header.buffer_offset(),
+        Ses::Small(header) if ON_MEMORY.contains(&header.head().opcode()) => Some(header.buffer_offset()),
+        _ => None,
+    }
 }
 
 /// Returns the refusal that a packet carries.

@@ -29,7 +29,7 @@ use uet_emulator::relay::Relay;
 use uet_model::network::Impairment;
 use uet_packet_io::file;
 use uet_packet_io::keys::KeyRing;
-use uet_wire::catalogue::{PDS_RTO_001, ROB_LIFE_001, SES_PLACE_003};
+use uet_wire::catalogue::{PDS_RTO_001, ROB_LIFE_001, SES_DONE_001, SES_PLACE_003};
 use uet_wire::outer::UDP_PORT;
 use unrepeated::Unanswered;
 
@@ -461,23 +461,24 @@ fn play_one(
     let address = relay.local();
     let patience = PATIENCE.mul_f64(scale);
     let stopped = AtomicBool::new(false);
-    let (ended, readings, data) = std::thread::scope(|scope| {
+    let (ended, readings, posted) = std::thread::scope(|scope| {
         let served = scope.spawn(|| relay.serve(&stopped));
         let mut play = Play::new(ends, address, scenario, key_file.as_deref(), patience);
         let ended = play.run();
-        let (readings, data) = (play.readings, play.data);
+        let (readings, posted) = (play.readings, play.posted);
         stopped.store(true, Ordering::Relaxed);
         let served = served.join().map_err(|_| io::Error::other("the network between the ends failed"))?;
-        served.map(|()| (ended, readings, data))
+        served.map(|()| (ended, readings, posted))
     })?;
     if let Some(Err(error)) = relay.network().end_capture().map(Capture::finish) {
         return Ok((blank(PairVerdict::Inconclusive, format!("the packets were not kept: {error}")), None));
     }
     let packets = packets.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let mut evidence = judge::read(&packets, &data, ring(key_file.as_deref())?)?;
+    let mut evidence = judge::read(&packets, &posted, ring(key_file.as_deref())?)?;
     if matches!(scenario.course(), Course::TargetRestarts | Course::InitiatorRestarts) {
         // The packets of two lives of an end contradict each other.
         evidence.errors.clear();
+        (evidence.unanswered, evidence.unrepeated) = (None, None);
     }
     let dead = match &ended {
         Err(Obstacle::Dead(end, _)) => Some(*end),
@@ -548,6 +549,21 @@ fn verdict(
     if let Some((sender, number)) = evidence.stray {
         let reason = format!("{what}; packet {number} carries bytes that no message has there");
         return blamed(name(sender), None, reason);
+    }
+    if let Some((sender, number, place)) = evidence.misplaced {
+        let reason = format!("{what}; packet {number} names the place {place}, which no operation has");
+        return blamed(name(sender), None, reason);
+    }
+    // An operation that ends too early leaves memory as it is so far.
+    let is_early = |packet: &Unanswered| packet.sender == ends[0].place.ip();
+    if let Some(packet) = evidence.unanswered.filter(|packet| holder.is_some() && is_early(packet)) {
+        let reason =
+            format!("{what}; all operations ended well, although packet {} has no answer", packet.number);
+        return blamed(Some(ends[0].name.clone()), Some(SES_DONE_001.id), reason);
+    }
+    if holder.is_some() && !evidence.is_complete {
+        let reason = format!("{what}; all operations ended well, although packets carried only a part");
+        return blamed(Some(ends[0].name.clone()), Some(SES_DONE_001.id), reason);
     }
     if let Some(end) = holder {
         let reason = format!("{what}, although the packets carry the right bytes and all ended well");

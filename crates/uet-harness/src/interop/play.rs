@@ -1,10 +1,11 @@
 //! Plays a scenario: posts operations at one end and looks at both.
 
 use super::end::{End, Obstacle};
+use super::judge::Posted;
 use super::scenario::{Course, MANY, Scenario, Size};
 use core::net::SocketAddr;
 use core::time::Duration;
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use uet_control::{
     AddPeer, ClosePdc, Completion, Configure, Counters, ExposeRegion, Fill, Hex64, InstallKeys, Mode,
     Permission, Post, PostKind, PostReceive, ReadMemory, Received, Remote, Reset, Status,
@@ -70,8 +71,8 @@ pub(super) struct Play<'a> {
     jobs: Vec<Job>,
     /// The reports of each end.
     pub(super) readings: [Vec<Reading>; 2],
-    /// The data of each message, as its sender posted it.
-    pub(super) data: Vec<Vec<u8>>,
+    /// The operations of the initiator.
+    pub(super) posted: Posted,
 }
 
 impl<'a> Play<'a> {
@@ -105,7 +106,12 @@ impl<'a> Play<'a> {
             job_count,
             jobs: Vec::new(),
             readings: Default::default(),
-            data: Vec::new(),
+            posted: Posted {
+                kind: scenario.kind(),
+                data: Vec::new(),
+                places: Vec::new(),
+                ended: Duration::ZERO,
+            },
         }
     }
 
@@ -232,6 +238,7 @@ impl<'a> Play<'a> {
                 ));
             }
         }
+        self.posted.ended = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let received = self.check_receives(receives)?;
         match wrong.or(received) {
             Some((holder, what)) => Err(Obstacle::Differ(holder, what)),
@@ -343,7 +350,8 @@ impl<'a> Play<'a> {
             }
             _ => {}
         }
-        self.data.push(data);
+        self.posted.data.push(if kind == PostKind::Read { self.initial(n) } else { data });
+        self.posted.places.push(offset);
         Ok(operation)
     }
 
@@ -469,13 +477,13 @@ impl<'a> Play<'a> {
     fn transfer_at_last(&mut self) -> Result<(), Obstacle> {
         for _ in 1..ATTEMPTS {
             // Late packets of an earlier operation may write before the new context is there.
-            self.data.clear();
+            self.posted.data.clear();
             match self.transfer(0..1) {
                 Err(Obstacle::Differ(..)) => self.readings = Default::default(),
                 ended => return ended,
             }
         }
-        self.data.clear();
+        self.posted.data.clear();
         self.transfer(0..1)
     }
 

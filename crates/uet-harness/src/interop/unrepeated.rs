@@ -66,6 +66,11 @@ impl Unrepeated {
         }
     }
 
+    /// Returns the first packet that was never answered.
+    pub(super) fn unanswered(&self) -> Option<Unanswered> {
+        self.0.first().copied()
+    }
+
     /// Returns the first packet that was sent once and never answered.
     pub(super) fn first(&self) -> Option<Unanswered> {
         self.0.iter().find(|waiting| !waiting.is_repeated).copied()
