@@ -546,12 +546,13 @@ fn verdict(
     if lossy && holder.is_none() {
         return blank(PairVerdict::Inconclusive, format!("{what}: datagrams may be lost on the way"));
     }
-    if let Some((sender, number)) = evidence.stray {
-        let reason = format!("{what}; packet {number} carries bytes that no message has there");
-        return blamed(name(sender), None, reason);
-    }
+    // Before the bytes: those at a wrong place are others.
     if let Some((sender, number, place)) = evidence.misplaced {
         let reason = format!("{what}; packet {number} names the place {place}, which no operation has");
+        return blamed(name(sender), None, reason);
+    }
+    if let Some((sender, number)) = evidence.stray {
+        let reason = format!("{what}; packet {number} carries bytes that no message has there");
         return blamed(name(sender), None, reason);
     }
     // An operation that ends too early leaves memory as it is so far.
