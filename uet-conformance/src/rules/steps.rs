@@ -26,8 +26,8 @@ pub(super) fn limit_psn_range(t: &mut Test<'_>) -> Outcome {
     t.configure("psn_range", 512)
 }
 
-/// Checks that a target with [this limit](limit_psn_range) requests a close before its
-/// return direction has used all PSNs.
+/// Checks that a target with [this limit](limit_psn_range) requests a close before its return direction has
+/// used all PSNs.
 pub(super) fn expect_close_in_range(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Outcome {
     const STATEMENT: &str = "the device requests a close before the end of the range";
     let length = t.beyond_ack()?;
@@ -203,7 +203,7 @@ pub(super) fn check_in_flight(t: &mut Test<'_>, requirement: &Requirement, large
     t.at_most(requirement, "bytes in flight", bound, seen);
 }
 
-/// Sorts the two by the order in which their state ends.
+/// Returns the context whose state the script ends first, and then the other.
 pub(super) fn ends_first<T>(t: &Test<'_>, pair: [T; 2]) -> [T; 2] {
     let [first, second] = pair;
     if t.value(&ORDER) { [second, first] } else { [first, second] }

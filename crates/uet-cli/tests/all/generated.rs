@@ -22,8 +22,8 @@ fn current(name: &str, text: &str) {
 fn the_headers_are_drawn_as_the_codec_has_them() {
     let mut page = String::from(
         "# Headers\n\nGenerated from the tables of uet-wire; [wire-format.md](wire-format.md) says what they are for, and \
-         `uet layout HEADER` draws one. The first bit of a byte is its most significant one. The [code points](#code-points) follow \
-         the headers.\n",
+         `uet layout HEADER` draws one. The first bit of a byte is its most significant one. \
+         The [code points](#code-points) follow the headers.\n",
     );
     for layout in layout::ALL {
         let drawing = uet_wire::draw(layout).to_string();

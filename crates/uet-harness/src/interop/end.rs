@@ -78,8 +78,7 @@ impl End {
     }
 
     pub(super) fn payload_mtu(&self) -> u64 {
-        let stated = self.session.welcome.parameters.get("payload_mtu").and_then(|value| value.as_u64());
-        stated.unwrap_or(4096).clamp(1024, 8192)
+        self.number("payload_mtu").unwrap_or(4096).clamp(1024, 8192)
     }
 
     /// Requests an operation. `end` is the place of this end, for the error.

@@ -445,8 +445,8 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// Lets the target forget everything while a message arrives. The operation ends, well or not. If it ended before the
-    /// target forgot it, the next one finds out, and that one may fail.
+    /// Lets the target forget everything while a message arrives. The operation ends, well or not. If it ended before
+    /// that, the next one finds out, and may fail.
     fn restart_target(&mut self) -> Result<(), Obstacle> {
         let operation = self.post(0)?;
         std::thread::sleep(Duration::from_millis(2));

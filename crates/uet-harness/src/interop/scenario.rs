@@ -162,8 +162,8 @@ impl Scenario {
         Some(CONGESTION[self.congestion]).filter(|name| *name != "default")
     }
 
-    /// Returns the key file of the domain of both ends, if there is one. Each seed has a key of its own, because counters
-    /// begin again after a reset.
+    /// Returns the key file of the domain of both ends, if there is one. Each seed has a key of its own, because
+    /// counters begin again after a reset.
     pub(super) fn key_file(&self, seed: u64) -> Option<String> {
         let settings = PROTECTION[self.protection].1?;
         let place = self.to_string().bytes().fold(seed, |place, byte| place.rotate_left(7) ^ u64::from(byte));
@@ -244,8 +244,8 @@ impl Scenario {
             }
     }
 
-    /// Returns whether its packets come slowly enough to be protected again on the way, within the timeouts of both ends.
-    /// Nothing limits the packets of RUDI.
+    /// Returns whether its packets come slowly enough for the network to protect them again within the timeouts of
+    /// both ends. Nothing limits the packets of RUDI.
     fn is_light(&self) -> bool {
         let burst = self.mode == Mode::Rudi && self.size == Size::Mebibyte;
         !(burst || matches!(self.course(), Course::ManyContexts | Course::Reused))

@@ -93,7 +93,7 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule(
         "nscc-over-time/periodic-growth",
-        "Each base round trip adds eta to the window, also at a high rate",
+        "Each base round trip adds eta to the window, although packets are marked",
     )
     .checks(&[CC_QUAD_005])
     .over(&[&MODE, &CARRIER, &LARGE])

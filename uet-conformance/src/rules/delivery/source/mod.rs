@@ -2,8 +2,8 @@
 //! `close_request` test the life of a context, and `window` its PSNs. `ack`, `nack`, `nack_fatal`,
 //! `nack_ignored` and `spoofing` test its reactions to replies. `retransmit`, `retransmit_cause`,
 //! `response_lost` and `timer` test retransmissions, `clear` and `clear_order` guaranteed responses.
-//! `return_direction` tests read data, `isolation` two contexts, and `encoding` the headers. `rod`, `rudi`, `rudi_retransmit` and
-//! `uud` test the other delivery modes. `steps` holds the steps that they share.
+//! `return_direction` tests read data, `isolation` two contexts, and `encoding` the headers. `rod`, `rudi`,
+//! `rudi_retransmit` and `uud` test the other delivery modes. `steps` holds the steps that they share.
 
 mod ack;
 mod clear;
