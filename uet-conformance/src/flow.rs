@@ -14,6 +14,8 @@ use uet_wire::registry::NackCode;
 pub struct Answers {
     /// The delay from the arrival of a packet to its answer.
     pub delay: Duration,
+    /// The least time between two answers, as on a link that is the narrowest of the path.
+    pub pace: Duration,
     /// True if the packets count as marked.
     pub marked: bool,
     /// The receiver penalty.
@@ -37,6 +39,8 @@ pub struct Flow {
     pub way: Duration,
     /// The number of acknowledged packets.
     acked: u32,
+    /// The time of the newest ACK.
+    answered: Duration,
 }
 
 impl Test<'_> {
@@ -114,13 +118,13 @@ impl Flow {
     pub fn to(t: &mut Test<'_>, peer: u64, mode: Mode, packets: usize) -> Result<Self, Stop> {
         let operation = t.post(Post { mode, ..post(PostKind::Write, peer, packets * t.mtu()) })?;
         let target = Target::accept(t)?;
-        Ok(Flow { target, operation, way: Duration::ZERO, acked: 0 })
+        Ok(Flow { target, operation, way: Duration::ZERO, acked: 0, answered: Duration::ZERO })
     }
 
     /// Continues an operation whose first packet has opened a context.
     pub fn of(t: &mut Test<'_>, first: RxPacket, operation: Operated) -> Result<Self, Stop> {
         let target = Target::opened_by(t, first)?;
-        Ok(Flow { target, operation, way: Duration::ZERO, acked: 0 })
+        Ok(Flow { target, operation, way: Duration::ZERO, acked: 0, answered: Duration::ZERO })
     }
 
     /// Starts a write of this number of packets on a context without unacknowledged packets.
@@ -128,7 +132,7 @@ impl Flow {
         let peer = t.peer(0)?;
         let acked = target.highest() + 1;
         let operation = t.post(post(PostKind::Write, peer, packets * t.mtu()))?;
-        Ok(Flow { target, operation, way: Duration::ZERO, acked })
+        Ok(Flow { target, operation, way: Duration::ZERO, acked, answered: Duration::ZERO })
     }
 
     /// Returns the nominal size of the `n`-th packet, 0 if it has not arrived.
@@ -223,6 +227,7 @@ impl Flow {
         let packet = self.answer(self.acked + count, answers)?;
         t.send(&self.target.pdc, &packet)?;
         self.acked += count;
+        self.answered = t.now();
         Ok(())
     }
 
@@ -232,7 +237,8 @@ impl Flow {
         let (begun, half, end) = (t.now(), t.now() + span / 2, t.now() + span);
         let mut most = 0;
         while t.now() < end {
-            let due = self.target.arrived.get(&self.acked).map(|(at, _)| *at + answers.delay);
+            let free = self.answered + answers.pace;
+            let due = self.target.arrived.get(&self.acked).map(|(at, _)| free.max(*at + answers.delay));
             match due {
                 Some(due) if due <= t.now() => {
                     // A packet from before this run may have been due for a later answer.

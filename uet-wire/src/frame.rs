@@ -12,7 +12,7 @@ use crate::pds::{PdsBuf, Prologue};
 use crate::ses::{ExtBuf, SesBuf};
 use crate::trailer::TrailerKind;
 use crate::tss::TssBuf;
-use core::net::{Ipv4Addr, Ipv6Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Builds a packet in the caller's buffer, from the inside out.
 ///
@@ -71,6 +71,8 @@ enum Network {
     None,
     V4(Ipv4Addr, Ipv4Addr),
     V6(Ipv6Addr, Ipv6Addr),
+    /// Addresses of different versions.
+    Mixed,
 }
 
 impl<'a> FrameBuilder<'a> {
@@ -153,6 +155,15 @@ impl<'a> FrameBuilder<'a> {
         FrameBuilder { encapsulation: Encapsulation::Native { entropy, proto }, ..self }
     }
 
+    /// Adds IPv4 or IPv6. [`emit`](FrameBuilder::emit) fails if the addresses are of different versions.
+    pub fn ip(self, src: impl Into<IpAddr>, dst: impl Into<IpAddr>) -> Self {
+        match (src.into(), dst.into()) {
+            (IpAddr::V4(src), IpAddr::V4(dst)) => self.ipv4(src, dst),
+            (IpAddr::V6(src), IpAddr::V6(dst)) => self.ipv6(src, dst),
+            _ => FrameBuilder { ip: Network::Mixed, ..self },
+        }
+    }
+
     /// Adds IPv4.
     pub fn ipv4(self, src: impl Into<Ipv4Addr>, dst: impl Into<Ipv4Addr>) -> Self {
         FrameBuilder { ip: Network::V4(src.into(), dst.into()), ..self }
@@ -221,7 +232,7 @@ impl<'a> FrameBuilder<'a> {
 
     fn ip_header_len(&self) -> usize {
         match self.ip {
-            Network::None => 0,
+            Network::None | Network::Mixed => 0,
             Network::V4(..) => Ipv4::LAYOUT.bytes.saturating_add(self.ipv4_options.len()),
             Network::V6(..) => Ipv6::LAYOUT.bytes,
         }
@@ -289,7 +300,7 @@ impl<'a> FrameBuilder<'a> {
         };
         let (header_length, length) = (self.ip_header_len(), self.ip_payload_len());
         match self.ip {
-            Network::None => Ok(start),
+            Network::None | Network::Mixed => Ok(start),
             Network::V4(src, dst) => {
                 let header = Ipv4::zeroed()
                     .edit()

@@ -142,13 +142,9 @@ pub fn frame_between(
             None => frame.udp_to(packet.entropy, port),
         },
     };
-    let (frame, ip) = match (packet.src, packet.dst) {
-        (IpAddr::V4(src), IpAddr::V4(dst)) => (frame.ipv4(src, dst), Ipv4::LAYOUT),
-        (IpAddr::V6(src), IpAddr::V6(dst)) => (frame.ipv6(src, dst), Ipv6::LAYOUT),
-        _ => return Err(WriteError::mismatch("ip.src", "`ip.dst`")),
-    };
+    let ip = if packet.dst.is_ipv4() { Ipv4::LAYOUT } else { Ipv6::LAYOUT };
+    let frame = frame.ip(packet.src, packet.dst).ethernet(src, dst);
     let frame = frame.dscp(outer.classes.dscp(packet)).ecn(Classes::ecn(packet)).ttl(packet.ttl);
-    let frame = frame.ethernet(src, dst);
     // A switch removes the trailer when it trims a packet, and a secured packet ends with its ICV.
     let crc = outer.crc && packet.trimmed.is_none() && !is_secured(packet);
     let frame = if crc { frame.crc() } else { frame };

@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     let chosen: Vec<&Scenario> = scenarios::all().into_iter().filter(named).collect();
     let search = |scenario: &&'static Scenario| {
         let budget = if large { scenario.large } else { scenario.small };
-        explore(scenario, || scenarios::endpoints(scenario), budget, limit)
+        explore(scenario, budget, limit)
     };
     let mut failed = false;
     parallel(&chosen, search, |report| {
@@ -54,7 +54,7 @@ fn try_faults(names: &[String], walks: u64) -> ExitCode {
     // A walk without any fault breaks nothing.
     let mut sound = Vec::new();
     for scenario in scenarios::all() {
-        match walk(scenario, || scenarios::nics(scenario, [&[], &[]]), scenario.large, walks) {
+        match walk(scenario, [&[], &[]], scenario.large, walks) {
             None => sound.push(scenario),
             Some((seed, violation)) => println!("without a fault, {} {seed}: {violation}", scenario.name),
         }
@@ -66,7 +66,7 @@ fn try_faults(names: &[String], walks: u64) -> ExitCode {
         let mut tries = sound.iter().flat_map(|scenario| [(*scenario, 0), (*scenario, 1)]);
         let first = tries.find_map(|(scenario, side)| {
             let at = if side == 0 { [&faulty[..], &[]] } else { [&[][..], &faulty[..]] };
-            let found = walk(scenario, || scenarios::nics(scenario, at), scenario.large, walks)?;
+            let found = walk(scenario, at, scenario.large, walks)?;
             Some((scenario.name, side, found))
         });
         (fault.name, first)

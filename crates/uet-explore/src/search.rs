@@ -1,13 +1,13 @@
 //! A breadth-first search through all states of a scenario.
 
 use crate::digest::digest;
-use crate::endpoint::Endpoint;
 use crate::scenario::{Budget, Scenario};
+use crate::scenarios::endpoints;
 use crate::world::{Choice, PATIENCE, RESTLESS, World};
 use core::fmt;
-use core::hash::Hash;
 use std::collections::{HashSet, VecDeque};
 use std::time::Instant;
+use uet_model::Fep;
 
 type Set = HashSet<u64, foldhash::fast::FixedState>;
 
@@ -65,13 +65,12 @@ impl fmt::Display for Violation {
 }
 
 /// Plays choices from the start of a scenario, and records them. Returns the world, and the first violation.
-pub fn play<E: Endpoint>(
+pub fn play(
     scenario: &'static Scenario,
-    ends: [E; 2],
     budget: Budget,
     choices: &[Choice],
-) -> (Option<World<E>>, Option<String>) {
-    let mut world = match World::new(scenario, ends, true) {
+) -> (Option<World<Fep>>, Option<String>) {
+    let mut world = match World::new(scenario, endpoints(scenario), true) {
         Ok(world) => world.with_budget(budget),
         Err(what) => return (None, Some(what)),
     };
@@ -95,12 +94,7 @@ struct Search {
 }
 
 /// Explores a scenario within this budget, up to this number of states.
-pub fn explore<E: Endpoint + Clone + Hash>(
-    scenario: &'static Scenario,
-    ends: impl Fn() -> [E; 2],
-    budget: Budget,
-    limit: usize,
-) -> Report {
+pub fn explore(scenario: &'static Scenario, budget: Budget, limit: usize) -> Report {
     let began = Instant::now();
     let mut report = Report {
         name: scenario.name,
@@ -113,11 +107,11 @@ pub fn explore<E: Endpoint + Clone + Hash>(
         violation: None,
     };
     let found = |what: String, choices: Vec<Choice>| {
-        let (world, _) = play(scenario, ends(), budget, &choices);
+        let (world, _) = play(scenario, budget, &choices);
         let ladder = world.and_then(|world| Some(world.trace()?.to_string())).unwrap_or_default();
         Some(Violation { what, choices, ladder })
     };
-    let start = match World::new(scenario, ends(), false) {
+    let start = match World::new(scenario, endpoints(scenario), false) {
         Ok(world) => world.with_budget(budget),
         Err(what) => {
             report.violation = found(what, Vec::new());
@@ -130,7 +124,7 @@ pub fn explore<E: Endpoint + Clone + Hash>(
     let mut choices = Vec::new();
     search.ways.push((u32::MAX, Choice::Timer));
     search.seen.insert(fingerprint(&start));
-    let mut end = search.reach_rest(&start, 0, &ends).err();
+    let mut end = search.reach_rest(&start, 0).err();
     frontier.push_back((0, 0, start));
     'all: while let Some((id, depth, world)) = frontier.pop_front() {
         if end.is_some() || search.ways.len() >= limit {
@@ -152,7 +146,7 @@ pub fn explore<E: Endpoint + Clone + Hash>(
             }
             let number = search.ways.len() as u32;
             search.ways.push((id, *choice));
-            if let Err(violation) = search.reach_rest(&next, number, &ends) {
+            if let Err(violation) = search.reach_rest(&next, number) {
                 end = Some(violation);
                 break 'all;
             }
@@ -166,7 +160,7 @@ pub fn explore<E: Endpoint + Clone + Hash>(
     report
 }
 
-fn fingerprint<E: Endpoint + Hash>(world: &World<E>) -> u64 {
+fn fingerprint(world: &World<Fep>) -> u64 {
     digest(&(world.left(), world), world.now())
 }
 
@@ -185,12 +179,7 @@ impl Search {
 
     /// Follows a network without loss until both endpoints rest, or to a state from which they are known to. Checks the
     /// state of rest, and lets the passive judge judge the whole run.
-    fn reach_rest<E: Endpoint + Clone + Hash>(
-        &mut self,
-        world: &World<E>,
-        id: u32,
-        ends: &impl Fn() -> [E; 2],
-    ) -> Result<(), (String, Vec<Choice>)> {
+    fn reach_rest(&mut self, world: &World<Fep>, id: u32) -> Result<(), (String, Vec<Choice>)> {
         let mut chain = Vec::new();
         let mut steps = Vec::new();
         let mut world = world.clone();
@@ -215,7 +204,7 @@ impl Search {
                 self.rests += 1;
                 let mut way = self.way(id);
                 way.extend_from_slice(&steps);
-                let (played, _) = play(self.scenario, ends(), self.budget, &way);
+                let (played, _) = play(self.scenario, self.budget, &way);
                 let played = played.filter(|_| !self.scenario.reuses_pdcid);
                 let judged = played.and_then(|world| world.trace().map(crate::trace::Trace::judge));
                 if let Some(Err(what)) = judged {

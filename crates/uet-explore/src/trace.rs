@@ -35,10 +35,9 @@ impl Trace {
     pub fn judge(&self) -> Result<(), String> {
         let mut checker = Checker::default();
         for (number, packet) in self.sent.iter().enumerate() {
-            let (IpAddr::V4(src), IpAddr::V4(dst)) = (packet.src, packet.dst) else { continue };
             let bytes = packet.to_wire();
             let mut frame = vec![0; bytes.len() + 64];
-            let builder = FrameBuilder::opaque(&bytes).udp(packet.entropy).ipv4(src, dst);
+            let builder = FrameBuilder::opaque(&bytes).udp(packet.entropy).ip(packet.src, packet.dst);
             let Ok(length) = builder.emit(&mut frame) else { continue };
             let Ok(packet) = uet_wire::Packet::parse(Start::Ip, &frame[..length], &Options::default()) else {
                 continue;

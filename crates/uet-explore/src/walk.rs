@@ -1,30 +1,27 @@
-//! Random walks through the states of a scenario, for endpoints that cannot be cloned.
+//! Random walks through the states of a scenario. They serve NICs of the emulator, which cannot be cloned.
 
-use crate::endpoint::Endpoint;
 use crate::scenario::{Budget, Scenario};
+use crate::scenarios::nics;
 use crate::search::Violation;
 use crate::world::{Choice, World};
+use uet_emulator::Nic;
+use uet_emulator::fault::Fault;
 
-/// Walks through a scenario this many times, with seeds from 0 on. Each walk makes random choices until both endpoints rest,
+/// Walks through a scenario this many times between NICs with these faults, with seeds from 0 on. Each walk makes random choices until both endpoints rest,
 /// and the passive judge then judges it. Returns the number of the first walk that breaks a property, and the violation.
-pub fn walk<E: Endpoint>(
+pub fn walk(
     scenario: &'static Scenario,
-    ends: impl Fn() -> [E; 2],
+    faults: [&[&'static Fault]; 2],
     budget: Budget,
     walks: u64,
 ) -> Option<(u64, Violation)> {
-    (0..walks).find_map(|seed| Some((seed, one(scenario, ends(), budget, seed)?)))
+    (0..walks).find_map(|seed| Some((seed, one(scenario, nics(scenario, faults), budget, seed)?)))
 }
 
 /// The most random choices of a walk. A network without loss follows.
 const CHOICES: usize = 60;
 
-fn one<E: Endpoint>(
-    scenario: &'static Scenario,
-    ends: [E; 2],
-    budget: Budget,
-    seed: u64,
-) -> Option<Violation> {
+fn one(scenario: &'static Scenario, ends: [Nic; 2], budget: Budget, seed: u64) -> Option<Violation> {
     let mut rng = uet_model::network::stream(seed, 0);
     let mut taken = Vec::new();
     let mut world = match World::new(scenario, ends, true) {
@@ -41,11 +38,7 @@ fn one<E: Endpoint>(
     judged.err().map(|what| Violation { what, choices: taken, ladder: ladder() })
 }
 
-fn wander<E: Endpoint>(
-    world: &mut World<E>,
-    rng: &mut fastrand::Rng,
-    taken: &mut Vec<Choice>,
-) -> Result<(), String> {
+fn wander(world: &mut World<Nic>, rng: &mut fastrand::Rng, taken: &mut Vec<Choice>) -> Result<(), String> {
     let mut choices = Vec::new();
     for _ in 0..CHOICES {
         world.choices(&mut choices);

@@ -67,7 +67,7 @@ fn no_std_means_no_std() {
 
 /// The plain case, on machines that have the target: `rustup target add thumbv7em-none-eabi`.
 #[test]
-fn a_microcontroller_builds_it_too() {
+fn a_microcontroller_compiles_it_too() {
     let target = "thumbv7em-none-eabi";
     let rustc = Command::new("rustc").args(["--print", "target-libdir", "--target", target]).output();
     let library = rustc.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
@@ -75,18 +75,18 @@ fn a_microcontroller_builds_it_too() {
         eprintln!("skipped: {target} is not installed; no_std_means_no_std stands without it");
         return;
     }
-    let build = |features| {
+    let compiles = |features| {
         let mut cargo = Command::new(env!("CARGO"));
         cargo
-            .args(["build", "--package", "uet-wire", "--target", target, "--features", features])
+            .args(["check", "--package", "uet-wire", "--target", target, "--features", features])
             .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
             .env("CARGO_TARGET_DIR", concat!(env!("CARGO_TARGET_TMPDIR"), "/microcontroller"))
             .env_remove("RUSTFLAGS")
             .env_remove("CARGO_ENCODED_RUSTFLAGS");
         cargo.output().expect("cargo runs").status.success()
     };
-    assert!(build("crc,nom,serde,alloc,bytes,tss"));
-    assert!(!build("std"), "the control");
+    assert!(compiles("crc,nom,serde,alloc,bytes,tss"));
+    assert!(!compiles("std"), "the control");
 }
 
 #[test]

@@ -31,6 +31,9 @@ impl FrameBuilder<'_> {
 
     /// Fails if a part cannot be written, or would be dropped silently.
     fn check_writable(&self) -> Verdict {
+        if matches!(self.ip, Network::Mixed) {
+            return mismatch("ip.src", "`ip.dst`");
+        }
         let options = self.ipv4_options.len();
         if options > 0 && !matches!(self.ip, Network::V4(..)) {
             return mismatch("ip.ihl", "a packet that is not IPv4");

@@ -169,6 +169,18 @@ fn lengths_up_to_what_a_field_can_say() {
 }
 
 #[test]
+fn addresses_are_of_one_version() {
+    let [a, b] = [[10, 0, 0, 1], [10, 0, 1, 12]].map(core::net::IpAddr::from);
+    let six = core::net::IpAddr::from([0xfd; 16]);
+    assert_eq!(bytes(&frame().udp(1).ip(a, b)), bytes(&v4(frame().udp(1))));
+    assert_eq!(bytes(&frame().udp(1).ip(six, six)), bytes(&frame().udp(1).ipv6([0xfd; 16], [0xfd; 16])));
+    for (src, dst) in [(a, six), (six, a)] {
+        let error = frame().udp(1).ip(src, dst).as_given().emit(&mut [0; 200]).unwrap_err().to_string();
+        assert!(error.contains("ip.src"), "{error}");
+    }
+}
+
+#[test]
 fn values_too_wide_for_their_field() {
     let mut buffer = [0; 200];
     for ip in [v4, v6] {

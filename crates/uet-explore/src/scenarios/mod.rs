@@ -38,7 +38,7 @@ pub fn find(name: &str) -> Option<&'static Scenario> {
 }
 
 /// Returns both endpoints of a scenario, made of the reference model.
-pub fn endpoints(scenario: &'static Scenario) -> [Fep; 2] {
+pub(crate) fn endpoints(scenario: &'static Scenario) -> [Fep; 2] {
     [0, 1].map(|side| {
         let (pds, ses) = scenario.params(side);
         #[expect(clippy::expect_used, reason = "a row with impossible parameters is a bug of this crate")]
@@ -51,7 +51,7 @@ pub fn endpoints(scenario: &'static Scenario) -> [Fep; 2] {
 }
 
 /// Returns both endpoints as NICs of the emulator, with these faults.
-pub fn nics(scenario: &'static Scenario, faults: [&[&'static Fault]; 2]) -> [Nic; 2] {
+pub(crate) fn nics(scenario: &'static Scenario, faults: [&[&'static Fault]; 2]) -> [Nic; 2] {
     [0, 1].map(|side| {
         let (pds, ses) = scenario.params(side);
         let congestion = match scenario.control {

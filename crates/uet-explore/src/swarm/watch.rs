@@ -56,13 +56,8 @@ impl Watch {
             return Ok(());
         }
         self.frame.resize(bytes.len() + 64, 0);
-        let builder = FrameBuilder::opaque(&bytes).udp(packet.entropy);
-        let builder = match (packet.src, packet.dst) {
-            (IpAddr::V4(src), IpAddr::V4(dst)) => builder.ipv4(src, dst),
-            (IpAddr::V6(src), IpAddr::V6(dst)) => builder.ipv6(src, dst),
-            _ => return Err("a packet between IPv4 and IPv6".into()),
-        };
-        let length = builder.emit(&mut self.frame).map_err(|error| format!("a packet too long: {error}"))?;
+        let builder = FrameBuilder::opaque(&bytes).udp(packet.entropy).ip(packet.src, packet.dst);
+        let length = builder.emit(&mut self.frame).map_err(|error| error.to_string())?;
         let parsed = uet_wire::Packet::parse(Start::Ip, &self.frame[..length], &Options::default());
         let parsed = parsed.map_err(|error| format!("a frame that cannot be parsed: {error}"))?;
         let findings = self.checker.packet_at(self.packets, Some(Duration::from_nanos(now.0)), &parsed);

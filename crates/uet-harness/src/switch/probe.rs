@@ -108,12 +108,7 @@ impl Probe {
                 FrameBuilder::new(Control::build(CtlType::NOOP).psn(psn).spdcid(CONTEXT).dpdcid(peer).done()?)
             }
         };
-        let frame = frame.udp(self.entropy);
-        let frame = match (src, self.to) {
-            (IpAddr::V4(src), IpAddr::V4(dst)) => frame.ipv4(src, dst),
-            (IpAddr::V6(src), IpAddr::V6(dst)) => frame.ipv6(src, dst),
-            _ => return Err(WriteError::mismatch("ip.src", "`ip.dst`")),
-        };
+        let frame = frame.udp(self.entropy).ip(src, self.to);
         let frame =
             frame.dscp(self.dscp).ecn(self.ecn).ttl(TTL).ethernet(from, to).pad_to(FrameBuilder::SHORTEST);
         let mut bytes = vec![0; frame.len()];

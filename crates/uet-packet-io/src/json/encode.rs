@@ -300,8 +300,7 @@ impl<'a> Source<'a> {
         }
         if settings.start != Start::Udp {
             frame = match addresses {
-                (Some(IpAddr::V6(src)), Some(IpAddr::V6(dst))) => frame.ipv6(src, dst),
-                (Some(IpAddr::V4(src)), Some(IpAddr::V4(dst))) => frame.ipv4(src, dst),
+                (Some(src), Some(dst)) if src.is_ipv4() == dst.is_ipv4() => frame.ip(src, dst),
                 (None, None) if self.has_layer("ipv6") => frame.ipv6([0; 16], [0; 16]),
                 (None, None) => frame.ipv4([0; 4], [0; 4]),
                 _ => return error("src", "and dst are not both IPv4 or both IPv6 addresses"),

@@ -99,12 +99,15 @@ pub(super) const RULES: &[Rule] = &[
     .over(&[&MODE, &CARRIER, &LARGE])
     .measure(|t| {
         // Timely marks add nothing else. The source counts the round trips by time, although it also adds
-        // its growth whenever enough bytes have arrived.
+        // its growth whenever enough bytes have arrived. It does so several times in each round trip, because
+        // the path spreads the ACKs.
         const ROUNDS: u32 = 16;
         hold_more(t, t.value(&LARGE))?;
         let (mut flow, max_window) = flow_of_windows(t, 80)?;
         let growth = Growth::of(t)?;
         let (answers, round) = timely_answers(t, &flow)?;
+        let pace = round.mul_f64(full_packet_size(t) as f64 / max_window as f64);
+        let answers = Answers { pace, ..answers };
         shrink_by_marks(t, &mut flow)?;
         let mut tries = 0;
         while flow.run(t, round, &answers)? < max_window / 3 {

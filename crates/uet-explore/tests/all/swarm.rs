@@ -8,7 +8,7 @@ const SHORT: Options = Options { operations: 40, fault: None, prints: false };
 
 #[test]
 fn short_runs_break_nothing() {
-    let seeds: Vec<u64> = (1..=if cfg!(debug_assertions) { 12 } else { 64 }).collect();
+    let seeds: Vec<u64> = (1..=if cfg!(debug_assertions) { 6 } else { 64 }).collect();
     let mut packets = 0;
     parallel(
         &seeds,

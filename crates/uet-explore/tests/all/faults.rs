@@ -90,7 +90,7 @@ fn faults_break_properties() {
         let fault = [fault::find(name).unwrap()];
         let scenario = scenarios::find(scenario).unwrap();
         let at = if *side == 0 { [&fault[..], &[]] } else { [&[][..], &fault[..]] };
-        let found = walk(scenario, || scenarios::nics(scenario, at), scenario.large, WALKS);
+        let found = walk(scenario, at, scenario.large, WALKS);
         (*name, scenario.name, found.is_some())
     };
     parallel(FOUND, find, |(name, scenario, found)| assert!(found, "{name} in {scenario}"));
@@ -98,9 +98,8 @@ fn faults_break_properties() {
 
 #[test]
 fn walk_without_a_fault_breaks_nothing() {
-    let find = |scenario: &&'static Scenario| {
-        (scenario.name, walk(scenario, || scenarios::nics(scenario, [&[], &[]]), scenario.large, WALKS))
-    };
+    let find =
+        |scenario: &&'static Scenario| (scenario.name, walk(scenario, [&[], &[]], scenario.large, WALKS));
     parallel(&scenarios::all(), find, |(name, found)| {
         assert!(found.is_none(), "{name}: {}", found.unwrap().1);
     });
@@ -118,7 +117,7 @@ static FORGETFUL: Scenario = Scenario {
 
 #[test]
 fn search_finds_a_late_copy_that_opens_a_closed_context_again() {
-    let report = explore(&FORGETFUL, || scenarios::endpoints(&FORGETFUL), FORGETFUL.small, 200_000);
+    let report = explore(&FORGETFUL, FORGETFUL.small, 200_000);
     let violation = report.violation.expect("a copy of the first packet adds again");
     assert_eq!(violation.what, "B added 2 times for 1 operations", "{violation}");
 }
