@@ -237,8 +237,9 @@ impl Flow {
         let (begun, half, end) = (t.now(), t.now() + span / 2, t.now() + span);
         let mut most = 0;
         while t.now() < end {
-            let free = self.answered + answers.pace;
-            let due = self.target.arrived.get(&self.acked).map(|(at, _)| free.max(*at + answers.delay));
+            // Without a pace, a late answer must not excuse the next one.
+            let paced = if answers.pace.is_zero() { Duration::ZERO } else { self.answered + answers.pace };
+            let due = self.target.arrived.get(&self.acked).map(|(at, _)| paced.max(*at + answers.delay));
             match due {
                 Some(due) if due <= t.now() => {
                     // A packet from before this run may have been due for a later answer.

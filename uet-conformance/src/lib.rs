@@ -11,6 +11,7 @@
 // The unit tests play no rule. Without the rules they are built in a fifth of the time.
 #![cfg_attr(test, allow(dead_code))]
 
+mod arithmetic;
 pub mod axis;
 mod baseline;
 pub mod coverage;

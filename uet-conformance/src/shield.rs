@@ -5,6 +5,7 @@ use crate::axis::axis;
 use crate::needs::TSS;
 use crate::{Axis, Stop, Wire};
 use core::net::IpAddr;
+use std::collections::BTreeSet;
 use uet_control::{KeyMode, Secret, Secrets, SecureDomain};
 use uet_wire::catalogue::Requirement;
 use uet_wire::tss::{Direction, Domain, DomainKey, ICV, Outer, Tss, TssBuf, TssError, TssLong, TssShort};
@@ -79,6 +80,8 @@ pub struct Shield {
     pub ssi: Option<u32>,
     /// The security headers of the device's packets, in order.
     pub seen: Vec<Sighting>,
+    /// The association numbers and epochs with which the device was told to send.
+    pub ordered: BTreeSet<(bool, u16)>,
     /// The Start_PSNs that ACKs of the device told.
     pub told: Vec<Psn>,
     /// The number of packets that the device has sent in the clear.

@@ -135,6 +135,12 @@ impl Target {
         })
     }
 
+    /// Returns the first peer, and a context that the device has opened to it and that is idle.
+    pub fn with_peer(t: &mut Test<'_>, mode: Mode) -> Result<(u64, Self), Stop> {
+        let peer = t.peer(0)?;
+        Ok((peer, Self::established(t, peer, mode)?))
+    }
+
     /// Returns the return direction of a context that the suite has opened. It begins at Start_PSN too
     /// (`PDS-SYN-008`).
     pub fn of_return(t: &Test<'_>, pdc: &Pdc) -> Self {

@@ -58,6 +58,7 @@ impl Selection {
             Wrong::Severity(severity) => {
                 decoded.findings.iter().any(|finding| finding.severity() == *severity)
             }
+            Wrong::Malformed => decoded.error().is_some(),
         };
         (self.pdcs.is_empty() || self.pdcs.iter().any(pdc))
             && (self.types.is_empty() || self.types.iter().any(kind))
@@ -127,6 +128,8 @@ pub enum Wrong {
     Id(&'static str),
     /// A finding of this severity or a graver one.
     Severity(Severity),
+    /// A header that cannot be read.
+    Malformed,
 }
 
 impl FromStr for Wrong {
@@ -137,7 +140,14 @@ impl FromStr for Wrong {
         if let Some(severity) = SEVERITIES.into_iter().find(|severity| severity.name() == text) {
             return Ok(Wrong::Severity(severity));
         }
+        if text == "malformed" {
+            return Ok(Wrong::Malformed);
+        }
         match catalogue::find(&text.to_ascii_uppercase()) {
+            Some(requirement) if !requirement.id.starts_with("WIRE-") => Err(format!(
+                "no packet breaks {} by itself: `uet check --annotate OUT.pcapng` writes such findings into the packets",
+                requirement.id
+            )),
             Some(requirement) => Ok(Wrong::Id(requirement.id)),
             None => {
                 let ids = catalogue::ALL.iter().map(|requirement| requirement.id);

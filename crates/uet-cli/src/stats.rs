@@ -102,9 +102,20 @@ impl Sums {
         }
     }
 
-    /// Adds a packet without a context. Responses to RUDI requests count with their bytes only.
-    fn add_lone(&mut self, one: &One, facts: &Facts<'_>) {
+    /// Adds a packet without a context. Responses to RUDI requests count with their bytes only, and so do packets that fit no
+    /// context.
+    fn add_lone(&mut self, one: &One, pds: &Pds<'_>, facts: &Facts<'_>) {
         self.passed(one);
+        match pds {
+            Pds::Rudi(_) | Pds::Uud(_) => {}
+            other => {
+                self.acks += u64::from(other.ack().is_some());
+                if let Some(nack) = other.nack() {
+                    *self.nacks.entry(nack.nack_code().code()).or_default() += 1;
+                }
+                return;
+            }
+        }
         let earlier = match facts {
             Facts::Rudi(RudiFacts::Response { .. }) => return,
             Facts::Rudi(RudiFacts::Request { earlier, .. }) => earlier.is_some(),
@@ -296,7 +307,7 @@ pub struct Measured {
     pub beyond: u64,
     /// The sums of all contexts.
     pub total: Sums,
-    /// The sums of the packets without a context: RUDI requests and datagrams are requests.
+    /// The sums of the packets without a context, or that fit none. RUDI requests and datagrams are requests.
     pub without: Sums,
     observer: Observer,
     /// Number of contexts in earlier captures.
@@ -325,8 +336,8 @@ impl Measured {
         let (context, sender, event) = match self.observer.observe(&observed) {
             Facts::Context { context, sender, event, .. } => (context, sender, event),
             facts => {
-                if matches!(packet.uet.pds, Some(Pds::Rudi(_) | Pds::Uud(_))) {
-                    self.without.add_lone(&one, &facts);
+                if let Some(pds) = &packet.uet.pds {
+                    self.without.add_lone(&one, pds, &facts);
                 }
                 return;
             }
@@ -375,14 +386,14 @@ impl Measured {
         self.earlier = self.contexts;
     }
 
-    /// Returns the directions with requests, in order of their contexts.
+    /// Returns the directions with packets, in order of their contexts.
     pub fn flows(&self) -> impl Iterator<Item = &Flow> {
-        self.flows.values().filter(|flow| flow.sums.requests > 0)
+        self.flows.values()
     }
 
     /// Returns the sums by sender and receiver of requests.
     pub fn pairs(&self) -> impl Iterator<Item = (&Ends, &Sums)> {
-        self.pairs.iter().filter(|(_, sums)| sums.requests > 0)
+        self.pairs.iter()
     }
 }
 

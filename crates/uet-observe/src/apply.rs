@@ -301,6 +301,7 @@ fn part(packet: &Observed<'_>) -> Option<MessagePart> {
     let address = header.address();
     Some(MessagePart {
         opcode: head.opcode(),
+        rel: head.rel(),
         message_id: header.message_id(),
         ri_generation: address.ri_generation(),
         job_id: address.job_id(),
@@ -311,7 +312,6 @@ fn part(packet: &Observed<'_>) -> Option<MessagePart> {
         som: head.som(),
         eom: head.eom(),
         ie: head.ie(),
-        deferrable: matches!(head.opcode(), Opcode::UET_DEFERRABLE_SEND | Opcode::UET_DEFERRABLE_TSEND),
         message_offset: header.message_offset().unwrap_or(0),
         payload_length: header.payload_length().map_or(payload, u32::from),
         request_length: header.request_length(),

@@ -286,6 +286,8 @@ pub struct SentRequest {
 #[allow(missing_docs)] // the fields have the names of the header's fields
 pub struct MessagePart {
     pub opcode: Opcode,
+    /// True for relative addressing.
+    pub rel: bool,
     pub message_id: u16,
     pub ri_generation: u8,
     pub job_id: u32,
@@ -297,8 +299,6 @@ pub struct MessagePart {
     pub som: bool,
     pub eom: bool,
     pub ie: bool,
-    /// True if the message is a deferrable send.
-    pub deferrable: bool,
     pub message_offset: u32,
     pub payload_length: u32,
     pub request_length: u32,
@@ -306,13 +306,19 @@ pub struct MessagePart {
 }
 
 impl MessagePart {
+    /// Returns whether the message is a deferrable send.
+    pub fn is_deferrable(&self) -> bool {
+        matches!(self.opcode, Opcode::UET_DEFERRABLE_SEND | Opcode::UET_DEFERRABLE_TSEND)
+    }
+
     /// Describes the destination, which all packets of a message share.
     pub fn destination(&self) -> String {
-        let MessagePart { ri_generation, job_id, pid_on_fep, resource_index, initiator, key, .. } = self;
+        let MessagePart { rel, ri_generation, job_id, pid_on_fep, resource_index, initiator, key, .. } = self;
         let key = key.map(|key| format!(", key or tag {key:#x}")).unwrap_or_default();
         format!(
-            "job {job_id}, process {pid_on_fep}, index {resource_index}, generation {ri_generation}, initiator \
-             {initiator}{key}"
+            "rel {}, job {job_id}, process {pid_on_fep}, index {resource_index}, generation {ri_generation}, \
+             initiator {initiator}{key}",
+            u8::from(*rel)
         )
     }
 }

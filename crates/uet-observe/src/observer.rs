@@ -50,14 +50,17 @@ impl Observer {
         if let Pds::Rudi(header) = pds {
             return self.rudi.observe(packet, header.copied()).map_or(Facts::Unrelated, Facts::Rudi);
         }
-        let Some((id, sender)) = self.find(packet, &pds) else { return Facts::Unrelated };
+        let Some(names) = Names::of(&pds) else { return Facts::Unrelated };
+        let Some((id, sender)) = self.find(packet, &pds, &names) else { return Facts::Unrelated };
         let Some(context) = self.open.get_mut(&id) else { return Facts::Unrelated };
         let before = context.kept();
         let applied = context.apply(sender, packet, pds);
         self.kept = self.kept + context.kept() - before;
         let Some((read, event)) = applied else { return Facts::Unrelated };
         self.closed = context.closed.map(|_| id);
-        let strays = core::mem::take(&mut context.strays);
+        // Without a PSN, the packet may belong to a later context with the same identifiers.
+        let proves = names.own.or(names.others).is_some();
+        let strays = if proves { core::mem::take(&mut context.strays) } else { Vec::new() };
         Facts::Context { context, sender, read, event, strays }
     }
 
@@ -96,8 +99,7 @@ impl Observer {
     ///
     /// Endpoints reuse identifiers, and the capture may lack the packet that shows it. If several contexts match, the
     /// newest one whose PSNs fit wins.
-    fn find(&mut self, packet: &Observed<'_>, pds: &Pds<'_>) -> Option<(ContextId, Side)> {
-        let names = Names::of(pds)?;
+    fn find(&mut self, packet: &Observed<'_>, pds: &Pds<'_>, names: &Names) -> Option<(ContextId, Side)> {
         let here = names.source.is_valid().then_some((packet.src, names.source, packet.dst));
         let there = names.target.filter(|id| id.is_valid()).map(|id| (packet.dst, id, packet.src));
         let named = |end: Option<End>| end.and_then(|end| self.ends.get(&end)).into_iter().flatten().copied();

@@ -1,6 +1,5 @@
 //! Draws conversations from what a device can do.
 
-use super::arithmetic::is_known;
 use super::coverage::{Coverage, Event, State};
 use super::message::capability;
 use super::step::{
@@ -8,6 +7,7 @@ use super::step::{
     Sequence, Step, StrangerKind, Wrong,
 };
 use crate::Dut;
+use crate::arithmetic::is_known;
 use crate::draw::{Menu, Operation, Source, first_psn};
 use std::sync::LazyLock;
 use uet_control::{Mode, PostKind};

@@ -5,7 +5,6 @@
 //! acts as a right peer on a network that loses, copies, delays, marks and trims packets. A shadow of the
 //! device's memory, the observers of packets, and the completions judge the device.
 
-mod arithmetic;
 mod coverage;
 mod data;
 mod generate;

@@ -1,6 +1,6 @@
 //! Expected contents of the device's memory, byte by byte.
 
-use super::arithmetic::{self, Result};
+use crate::arithmetic::{self, Result};
 use core::fmt;
 use core::ops::Range;
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode};

@@ -2,6 +2,7 @@
 
 use crate::packets::nominal;
 use crate::prelude::*;
+use crate::serve::SesFields;
 use uet_control::Remote;
 use uet_wire::Units24;
 use uet_wire::pds::{Pds, PdsBuf, RequestCc, Rudi, Uud};
@@ -12,12 +13,21 @@ pub(super) const ORDER: Axis<bool> = axis("ends-first").values(&[("first", false
 /// Has the device write `count` packets on an established context. All of them have arrived, the first with
 /// PSN 1, and none is acknowledged.
 pub(super) fn message_in_flight(t: &mut Test<'_>, count: u32) -> Result<(Target, Operated), Stop> {
-    let peer = t.peer(0)?;
-    let mut target = Target::established(t, peer, Mode::Rud)?;
+    let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
     target.asked = t.now();
     let written = t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
     target.collect(t, count + 1)?;
     Ok((target, written))
+}
+
+/// Returns the fields of the device's next request. It may open another context, which `target` then is.
+pub(super) fn next_fields(t: &mut Test<'_>, target: &mut Target) -> Result<SesFields, Stop> {
+    let within = t.later();
+    if let Some(next) = target.next(t, within)? {
+        return next.said();
+    }
+    *target = Target::accept(t)?;
+    target.said(0)
 }
 
 /// Limits the PSNs that a context of the device uses in a direction to 512.

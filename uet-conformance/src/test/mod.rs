@@ -105,6 +105,7 @@ impl<'a> Test<'a> {
         // A device without a control channel does not say if it sets classes.
         let facts = self.session.facts();
         self.suite.watch_mut().sees_class = facts.see_class && facts.control;
+        self.suite.watch_mut().sees_entropy = facts.see_entropy && facts.set_entropy;
         let outcome = self.begin().and_then(|()| script(&mut self));
         self.judge_device_passively();
         let is_open = outcome.is_err() || !self.judge.held_since(0);

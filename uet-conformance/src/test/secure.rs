@@ -5,9 +5,11 @@ use super::Test;
 use crate::shield::{DEVICE_SSI, SUITE_SSI, refused, told};
 use crate::{DomainKind, Outcome, Shield, Sighting, Stop, Wire};
 use core::net::IpAddr;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use uet_control::{InstallKeys, KeyMode, SecureDomain};
-use uet_wire::catalogue::{TSS_CLEAR_002, TSS_CTR_001, TSS_HDR_001, TSS_ICV_001};
+use uet_wire::catalogue::{
+    TSS_AN_002, TSS_CLEAR_002, TSS_CTR_001, TSS_EPOCH_002, TSS_HDR_001, TSS_HDR_003, TSS_ICV_001,
+};
 use uet_wire::pds::Pds;
 use uet_wire::tss::{Domain, ICV, Mode, Outer, Tss, TssError};
 use uet_wire::{Psn, Uet};
@@ -73,6 +75,7 @@ impl Test<'_> {
             counter: if upper { 1 << 47 } else { 0 },
             ssi: ssi.filter(|_| kind.ssi),
             seen: Vec::new(),
+            ordered: BTreeSet::new(),
             told: Vec::new(),
             clear: 0,
             active: true,
@@ -128,6 +131,7 @@ impl Test<'_> {
             keys.insert(name.to_owned(), held);
         }
         shield.installed.keys = keys;
+        shield.ordered.insert((shield.installed.an == 1, shield.installed.epoch));
         let mut domains = vec![shield.installed.clone()];
         domains.extend(shield.others.iter().cloned());
         self.call(InstallKeys { domains }).map(|_| ())
@@ -217,6 +221,10 @@ impl Test<'_> {
                 };
                 let again = shield.seen.iter().find(same).map(|old| old.number);
                 let proper = sighting.ssi.is_some() == shield.domain.ssi;
+                let own = shield.installed.own_ssi.filter(|_| shield.installed.mode != KeyMode::Server);
+                let foreign = own.filter(|own| sighting.ssi.is_some_and(|ssi| ssi != *own));
+                let key = shield.ordered.iter().any(|(an, _)| *an == sighting.an);
+                let epoch = shield.ordered.contains(&(sighting.an, sighting.epoch));
                 shield.seen.push(sighting);
                 let mut bytes = bytes;
                 let told = take_expected_psn(&mut bytes);
@@ -233,6 +241,30 @@ impl Test<'_> {
                 if !proper {
                     let seen = if sighting.ssi.is_some() { "one" } else { "none" };
                     self.holds(TSS_HDR_001, "a source identifier if the domain uses them", false, seen);
+                }
+                if let Some(own) = foreign {
+                    let seen = format!("{:#x}", sighting.ssi.unwrap_or(0));
+                    self.holds(
+                        TSS_HDR_001,
+                        &format!("the device's source identifier is {own:#x}"),
+                        false,
+                        seen,
+                    );
+                }
+                let an = u8::from(sighting.an);
+                if sighting.reserved {
+                    self.holds(TSS_HDR_003, "the reserved bit of the security header is 0", false, "1");
+                }
+                if !key {
+                    self.holds(TSS_AN_002, "the device sends with the key that it was told to", false, an);
+                } else if !epoch {
+                    let seen = format!("epoch {} of key {an}", sighting.epoch);
+                    self.holds(
+                        TSS_EPOCH_002,
+                        "the device sends in the epoch that it was told to",
+                        false,
+                        seen,
+                    );
                 }
                 if let Some(psn) = told {
                     self.note(format!("the next ACK tells {psn} as the next Start_PSN"));

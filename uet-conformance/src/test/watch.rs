@@ -21,6 +21,8 @@ pub(crate) struct Watch {
     findings: VecDeque<Finding>,
     /// True if the link shows traffic classes, and the device sets them.
     pub(super) sees_class: bool,
+    /// True if the link sends and shows entropy values.
+    pub(super) sees_entropy: bool,
     /// True if the suite has sent a packet that no peer sends, so that findings about the device may follow
     /// from it.
     deviates: bool,
@@ -43,7 +45,8 @@ impl Watch {
             return;
         }
         let whole = packet.whole && wire.trimmed.is_none() && wire.flipped.is_none();
-        let packet = Observed { whole, marked: wire.marked, ..packet };
+        let entropy = self.sees_entropy.then_some(wire.entropy);
+        let packet = Observed { whole, marked: wire.marked, entropy, ..packet };
         self.judge_class(&packet, wire);
         let found = self.checker.observed(&packet, |_| ());
         self.findings.extend(found.into_iter().take(FINDINGS.saturating_sub(self.findings.len())));

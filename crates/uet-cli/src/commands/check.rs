@@ -4,7 +4,7 @@ use super::ethernet_capture::{EthernetCapture, check_distinct};
 use super::foreign::Foreign;
 use super::live::{Live, Watch};
 use super::output::{TablesTo, WhileRead};
-use super::{Deployment, Outcome, about, add_secrets, corrections, readable, records};
+use super::{Deployment, Outcome, about, add_secrets, complain, corrections, readable, records};
 use crate::near;
 use crate::paint::Paint;
 use crate::tables::Tables;
@@ -29,9 +29,9 @@ use uet_wire::validate::Severity;
 ///
 /// Each packet is checked by itself and against earlier packets: numbers, windows, acknowledgments, retransmissions,
 /// closing, messages. A capture may start in the middle and have gaps. A finding is left out if packets that are
-/// missing from the capture could explain it. Each capture is judged for itself. The conformance suite breaks
-/// requirements on purpose: in its captures, findings about its own packets are notes, which do not change the exit
-/// code. The summary counts the errors among them.
+/// missing from the capture could explain it, as long as at most one in 32 is. Each capture is judged for itself. The
+/// conformance suite breaks requirements on purpose: in its captures, findings about its own packets are notes, which
+/// do not change the exit code. The summary counts the errors among them.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet check capture.pcapng
@@ -138,6 +138,7 @@ impl Check {
             inputs: Vec::new(),
             headed: None,
             bad: 0,
+            left_out: 0,
             found: BTreeMap::new(),
             repeated: BTreeMap::new(),
             foreign: Foreign::default(),
@@ -184,6 +185,9 @@ impl Check {
     fn ignored(&self) -> io::Result<Vec<String>> {
         let ids = || catalogue::ALL.iter().map(|known| known.id).chain(["malformed", "not-authentic"]);
         for ignored in &self.ignore {
+            if ignored.is_empty() {
+                return Err(io::Error::other("--ignore: an empty identifier would leave out every finding"));
+            }
             if !ids().any(|id| id.starts_with(ignored.as_str())) {
                 return Err(io::Error::other(format!(
                     "--ignore: {}",
@@ -214,6 +218,8 @@ struct Report<W: Write> {
     headed: Option<usize>,
     /// Malformed packets and findings of severity error.
     bad: u64,
+    /// Number of findings that do not count.
+    left_out: u64,
     /// Number of violations of each requirement.
     found: BTreeMap<&'static str, u64>,
     /// The findings of each severity, requirement and sender, for at most [`SENDERS`] of them.
@@ -248,6 +254,11 @@ impl<W: Write> Taker for Report<W> {
 
     fn section(&mut self, comment: &str) {
         self.checker.section(comment);
+        if self.checker.is_selection() {
+            complain(
+                "warning: `uet decode` left packets out of this capture, so each one is judged by itself",
+            );
+        }
     }
 
     fn secrets(&mut self, key_file: &[u8]) {
@@ -296,7 +307,7 @@ impl<W: Write> Report<W> {
                 tables.facts(decoded, earlier, facts);
             }
         });
-        findings.retain(|finding| self.counts(finding));
+        findings = self.counting(findings);
         self.released()?;
         for finding in &findings {
             self.found(finding)?;
@@ -312,18 +323,23 @@ impl<W: Write> Report<W> {
 
     /// Reports findings that had to wait for later packets.
     fn released(&mut self) -> io::Result<()> {
-        let mut findings = self.checker.released();
-        findings.retain(|finding| self.counts(finding));
+        let findings = self.checker.released();
+        let findings = self.counting(findings);
         if let Some(tables) = &mut self.tables {
             tables.findings(&findings, None)?;
         }
         findings.iter().try_for_each(|finding| self.found(finding))
     }
 
-    /// Returns whether a finding counts, by `--ignore` and `--severity`.
-    fn counts(&self, finding: &CaptureFinding) -> bool {
-        let ignored = self.ignore.iter().any(|begin| finding.id.starts_with(begin.as_str()));
-        !ignored && self.severity.admits(finding.severity)
+    /// Returns the findings that count, by `--ignore` and `--severity`.
+    fn counting(&mut self, mut findings: Vec<CaptureFinding>) -> Vec<CaptureFinding> {
+        let all = findings.len();
+        findings.retain(|finding| {
+            let ignored = self.ignore.iter().any(|begin| finding.id.starts_with(begin.as_str()));
+            !ignored && self.severity.admits(finding.severity)
+        });
+        self.left_out += (all - findings.len()) as u64;
+        findings
     }
 
     /// Reports a finding.
@@ -433,6 +449,10 @@ impl<W: Write> Report<W> {
             count => {
                 writeln!(self.out, "captured by the suite: {count} errors of its own packets are notes")?
             }
+        }
+        if self.left_out > 0 {
+            let left_out = counted(self.left_out, "finding");
+            writeln!(self.out, "{left_out} left out by --ignore or --severity")?;
         }
         writeln!(
             self.out,

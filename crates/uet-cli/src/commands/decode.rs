@@ -15,6 +15,7 @@ use jiff::Timestamp;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use uet_conformance::passive::Origin;
 use uet_packet_io::input::{InputError, Taker};
 use uet_packet_io::json::{Decoded, Record, Time};
 use uet_packet_io::{Decoder, hex};
@@ -111,6 +112,9 @@ impl Decode {
         let Filters { pdc, types, finding, packets, filter } = self.filters.clone();
         let stdout = io::stdout().lock();
         let is_capture = self.format == DecodeFormat::Pcapng;
+        if self.output.is_some() && !is_capture && self.format != DecodeFormat::Parquet {
+            return Err(io::Error::other("--output is for --format pcapng and --format parquet"));
+        }
         if let Some(path) = self.output.as_deref().filter(|_| is_capture) {
             check_distinct("--output", path, &self.inputs)?;
         } else if is_capture && stdout.is_terminal() {
@@ -238,6 +242,8 @@ impl<W: Write> Taker for Printer<W> {
                 if self.selection.has(&decoded, since) { self.show(&record, &decoded) } else { Ok(()) };
             self.decoder = Some(decoder);
             shown?;
+        } else {
+            self.foreign.unselected();
         }
         self.comment.clear();
         let past = self.selection.is_past(self.number);
@@ -273,15 +279,20 @@ impl<W: Write> Watch for Printer<W> {
 }
 
 impl<W: Write> Printer<W> {
-    /// Returns the new capture, which has the comment of the first packet's section.
+    /// Returns the new capture. It has the comment of the first packet's section, and says if packets are left out.
     fn capture(&mut self) -> io::Result<&mut EthernetCapture> {
         let path = self.output.as_deref();
         let capture = match self.capture.take() {
             Some(capture) => capture,
-            None => EthernetCapture::create(path, &self.section)
+            None => EthernetCapture::create(path, &self.title())
                 .map_err(|error| about(path.unwrap_or(Path::new("-")), error))?,
         };
         Ok(self.capture.insert(capture))
+    }
+
+    /// Returns the comment of the new capture.
+    fn title(&self) -> String {
+        if self.selection.is_some() { Origin::selection(&self.section) } else { self.section.clone() }
     }
 
     /// Shows a packet, which was captured as `record`.

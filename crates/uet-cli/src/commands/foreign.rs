@@ -56,6 +56,12 @@ impl Foreign {
         }
     }
 
+    /// Counts a packet that is not read because its number is not selected. It may be UET.
+    pub(super) fn unselected(&mut self) {
+        self.packets += 1;
+        self.has_uet = true;
+    }
+
     /// Reports digits of the command line that are not UET.
     pub(super) fn digits_ended(&self, input: &Path) {
         if self.is_last_foreign {

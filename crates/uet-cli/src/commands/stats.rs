@@ -210,14 +210,14 @@ fn table(out: &mut impl Write, head: &str, rows: &[(String, [String; COLUMNS.len
 
 fn text(out: &mut impl Write, stats: &Measured) -> io::Result<()> {
     let name = |flow: &Flow| format!("{} {} > {} {}", flow.context, flow.ends.0, flow.ends.1, mode(flow));
-    let without = Some(&stats.without).filter(|sums| sums.requests > 0);
+    let without = Some(&stats.without).filter(|sums| sums.packets > 0);
     let without = without.map(|sums| ("without a context".to_owned(), cells(sums)));
     let flows: Vec<_> = stats.flows().map(|flow| (name(flow), cells(&flow.sums))).chain(without).collect();
     if !flows.is_empty() {
         table(out, "context", &flows)?;
         writeln!(out)?;
     }
-    if stats.total.requests > 0 {
+    if stats.total.packets > 0 {
         let pairs = stats.pairs().map(|((from, to), sums)| (format!("{from} > {to}"), cells(sums)));
         let total = ("all".to_owned(), cells(&stats.total));
         table(out, "pair", &pairs.chain([total]).collect::<Vec<_>>())?;
@@ -248,7 +248,11 @@ fn csv(out: &mut impl Write, stats: &Measured) -> io::Result<()> {
         let pdcid = number(flow.pdcid.map(|pdcid| pdcid.0.into()));
         writeln!(out, "{context},{src},{dst},{pdcid},{},{}", mode(flow), csv_cells(sums))?;
     }
-    stats.pairs().try_for_each(|((src, dst), sums)| writeln!(out, ",{src},{dst},,,{}", csv_cells(sums)))
+    stats.pairs().try_for_each(|((src, dst), sums)| writeln!(out, ",{src},{dst},,,{}", csv_cells(sums)))?;
+    match stats.without.packets {
+        0 => Ok(()),
+        _ => writeln!(out, ",,,,,{}", csv_cells(&stats.without)),
+    }
 }
 
 fn number(value: Option<u64>) -> String {

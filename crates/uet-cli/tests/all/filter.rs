@@ -1,6 +1,6 @@
 //! `uet decode --filter`, and captures of the packets that it selects.
 
-use crate::common::{file, lines, uet, write};
+use crate::common::{file, lines, odd, uet, write};
 use serde_json::Value;
 
 fn learn(name: &str) -> String {
@@ -56,14 +56,46 @@ fn a_capture_of_the_selected_packets_has_the_same_packets() {
 }
 
 #[test]
-fn a_capture_of_selected_packets_keeps_its_comments() {
+fn a_capture_of_all_packets_keeps_its_comments() {
     let suite = file("suite.pcapng", b"");
     assert_eq!(uet(&["run", "--group", "robustness", "--capture", &suite]).code, 0);
     let out = file("suite-uet.pcapng", b"");
-    let run = uet(&["decode", "--filter", "udp.dst_port", "--format", "pcapng", "-o", &out, &suite]);
+    let run = uet(&["decode", "--format", "pcapng", "-o", &out, &suite]);
     assert!(run.code < 2, "{}", run.err);
     let [before, after] = [&suite, &out].map(|capture| uet(&["check", "--limit", "9999", capture]));
     assert_eq!((before.code, before.out), (after.code, after.out));
+}
+
+/// The packets that are left out could explain whatever the others lack.
+#[test]
+fn packets_of_a_selection_are_judged_by_themselves() {
+    let out = file("selection.pcapng", b"");
+    for filter in ["!ses.som", "pds.cack_psn", "payload"] {
+        let run = uet(&["decode", "--filter", filter, "--format", "pcapng", "-o", &out, &learn("loss")]);
+        assert!(run.code < 2, "{}", run.err);
+        let check = uet(&["check", &out]);
+        assert!(check.code == 0 && check.out.contains(" 0 findings"), "{filter}: {}", check.out);
+        assert!(check.err.contains("each one is judged by itself"), "{}", check.err);
+    }
+    // A selection of a selection is one.
+    let again = file("selection-again.pcapng", b"");
+    assert!(uet(&["decode", "--format", "pcapng", "-o", &again, &out]).code < 2);
+    assert!(uet(&["check", &again]).err.contains("each one is judged by itself"));
+    let wrong = file("selection.hex", lines(&[write(), odd()]).as_bytes());
+    let run = uet(&["decode", "--finding", "warning", "--format", "pcapng", "-o", &out, &wrong]);
+    assert!(run.code < 2, "{}", run.err);
+    let check = uet(&["check", &out]);
+    assert!(check.out.contains("1 packet, ") && check.out.contains("WIRE-RSVD-001"), "{}", check.out);
+}
+
+#[test]
+fn findings_of_several_packets_select_none() {
+    let run = uet(&["decode", "--finding", "SES-CUT-002", &learn("loss")]);
+    assert!(run.code == 2 && run.err.contains("uet check --annotate"), "{}", run.err);
+    let run = uet(&["decode", "--finding", "malformed", "--format", "summary", &learn("loss")]);
+    assert_eq!((run.code, run.err.as_str()), (0, "uet: 0 of 26 packets match\n"));
+    let run = uet(&["decode", "--packets", "1000-", &learn("loss")]);
+    assert_eq!((run.code, run.err.as_str()), (0, "uet: 0 of 26 packets match\n"));
 }
 
 #[test]

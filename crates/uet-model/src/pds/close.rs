@@ -207,7 +207,9 @@ impl Pdc {
     pub(super) fn watch_psn_range(&mut self, shared: &mut Shared) {
         let params = &shared.params;
         let margin = params.psn_range / 256;
-        if params.limit_psn_range && self.source.used() >= params.psn_range - margin {
+        // A secure domain has the limit in any case: its counters of PSNs must not begin again.
+        let limited = params.limit_psn_range || self.security.is_some();
+        if limited && self.source.used() >= params.psn_range - margin {
             self.close(shared, CloseReason::PsnRange);
         }
     }

@@ -57,10 +57,14 @@ struct SuiteSection {
 /// The suite breaks requirements on purpose. In its captures, findings about its own packets are notes: those from the
 /// addresses that send to the device that the comment of the section names. If this device sends no packet, its comment
 /// changes nothing.
+///
+/// If the comment says that the capture is a selection of packets, each packet is judged by itself: the others may explain
+/// what it lacks.
 #[derive(Debug, Default)]
 pub struct CaptureChecker {
     corrections: Corrections,
     section: Option<SuiteSection>,
+    is_selection: bool,
     released: Vec<CaptureFinding>,
     /// Number of errors that are notes.
     excused: u64,
@@ -81,6 +85,7 @@ impl CaptureChecker {
 
     /// Begins a section of the capture, with its comment.
     pub fn section(&mut self, comment: &str) {
+        self.is_selection = Origin::is_selection(comment);
         let next = Origin::parse(comment).map(|origin| SuiteSection {
             origin,
             suite: BTreeSet::new(),
@@ -104,6 +109,11 @@ impl CaptureChecker {
     /// whether the suite broke a requirement on purpose. Call it after each packet and after [`end`](Self::end).
     pub fn released(&mut self) -> Vec<CaptureFinding> {
         core::mem::take(&mut self.released)
+    }
+
+    /// Returns whether packets are judged by themselves alone, because the capture holds only some of them.
+    pub fn is_selection(&self) -> bool {
+        self.is_selection
     }
 
     /// Returns the number of errors that are notes, because the suite made them.
@@ -173,7 +183,8 @@ impl CaptureChecker {
                 &finding.detail().to_string(),
             ));
         }
-        for finding in self.checker.packet_with(number, time, packet, witness) {
+        let in_context = self.checker.packet_with(number, time, packet, witness);
+        for finding in in_context.into_iter().filter(|_| !self.is_selection) {
             let super::Finding { number, requirement, with, culprit, message } = finding;
             found.extend(self.broken(number, with, Some(culprit), requirement, &message));
         }

@@ -60,7 +60,7 @@ impl Rules<'_> {
         }
         if first.eom {
             // A deferrable send may continue from an offset, as a message of its own.
-            self.hold(SES_CUT_002, with, second.som || second.deferrable, || {
+            self.hold(SES_CUT_002, with, second.som || second.is_deferrable(), || {
                 "a message goes on after its last packet".into()
             });
             return;

@@ -16,6 +16,28 @@ impl Origin {
     const BEGIN: &str = "instance ";
     const MARK: &str = "captured by the uet conformance suite, which breaks requirements on purpose";
 
+    const SELECTION: &str = "a selection of packets, by uet decode";
+
+    /// Adds to the comment of a capture that it holds only some of the packets.
+    ///
+    /// ```
+    /// use uet_observe::passive::Origin;
+    ///
+    /// assert!(Origin::is_selection(&Origin::selection("a lab")));
+    /// assert!(!Origin::is_selection("a lab"));
+    /// ```
+    pub fn selection(comment: &str) -> String {
+        match comment {
+            "" => Self::SELECTION.to_owned(),
+            comment => format!("{comment}; {}", Self::SELECTION),
+        }
+    }
+
+    /// Returns whether the comment of a capture says that it holds only some of the packets.
+    pub fn is_selection(comment: &str) -> bool {
+        comment.split("; ").any(|part| part == Self::SELECTION)
+    }
+
     /// Returns the comment of the capture.
     ///
     /// ```

@@ -53,7 +53,8 @@ fn part(psn: u32, change: impl FnOnce(StdMut) -> StdMut) -> Vec<u8> {
 
 #[test]
 fn a_message_has_one_destination() {
-    let changes: [fn(StdMut) -> StdMut; 6] = [
+    let changes: [fn(StdMut) -> StdMut; 7] = [
+        |ses| ses.head(|head| head.rel(true)),
         |ses| ses.address(|a| a.job_id(102)),
         |ses| ses.address(|a| a.pid_on_fep(2)),
         |ses| ses.address(|a| a.resource_index(3)),

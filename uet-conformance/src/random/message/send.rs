@@ -1,8 +1,8 @@
 //! Starts messages, and states what they must do.
 
 use super::{Expect, Sending, capability, operands};
+use crate::arithmetic;
 use crate::elements::kind;
-use crate::random::arithmetic;
 use crate::random::play::{PROCESS, Player, REGIONS, SENDS, job};
 use crate::random::shadow::{Cell, atomic};
 use crate::random::step::{self, By, Form, Wrong};

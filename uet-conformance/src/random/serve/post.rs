@@ -45,7 +45,7 @@ impl Player<'_, '_> {
             (PostKind::Atomic | PostKind::FetchAtomic, Some((opcode, datatype))) => {
                 let of = (AtomicOpcode::new(opcode), AtomicDatatype::new(datatype));
                 let (Some(opcode), Some(datatype)) = of else { return Ok(()) };
-                if !crate::random::arithmetic::is_known(opcode, datatype) {
+                if !crate::arithmetic::is_known(opcode, datatype) {
                     return Ok(());
                 }
                 let size = crate::elements::kind(opcode, datatype).size;

@@ -195,7 +195,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("nscc/stale-rcvd-bytes", "An ACK with an outdated rcvd_bytes frees no bytes in flight")
         .checks(&[CC_RCVD_003])
         .measure(|t| {
-            let (mut flow, _) = long_flow(t)?;
+            let (mut flow, max_window) = long_flow(t)?;
             flow.fill(t)?;
             let answers = Answers::default();
             let stale = flow.answer(1, &answers)?;
@@ -214,6 +214,9 @@ pub(super) const RULES: &[Rule] = &[
                 flow.run(t, round * 2, &answers)?;
             }
             t.at_least(CC_RCVD_003, "packets that arrived after new ACKs", highest + 1, flow.count());
+            // A source that has taken the old count for the newest counts the same bytes twice.
+            let most = flow.run(t, round * 4, &answers)?;
+            check_in_flight(t, CC_RCVD_003, max_window, most);
             Ok(())
         }),
     rule("nscc/minimum-window", "A message completes if every packet is marked, trimmed once or lost once")

@@ -201,8 +201,7 @@ fn choose_paths(t: &mut Test<'_>, mode: &str) -> Outcome {
 /// Has the device send small packets on an established context, from PSN 1 on. None is acknowledged.
 fn spray(t: &mut Test<'_>) -> Result<(Target, Operated), Stop> {
     t.try_configure("payload_mtu", 1024)?;
-    let peer = t.peer(0)?;
-    let mut target = Target::established(t, peer, Mode::Rud)?;
+    let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
     let written = t.post(post(PostKind::Write, peer, SPRAYED as usize * t.mtu()))?;
     target.collect(t, SPRAYED + 1)?;
     Ok((target, written))

@@ -172,8 +172,7 @@ pub(super) const RULES: &[Rule] = &[
             t.congestion("rccc")?;
             t.slowed()?;
             t.auto_credit = false;
-            let peer = t.peer(0)?;
-            let target = Target::established(t, peer, Mode::Rud)?;
+            let (_, target) = Target::with_peer(t, Mode::Rud)?;
             let near = WRAP - 100;
             for credit in [8_000_000, 16_000_000, near] {
                 grant_by_control(t, &target, credit)?;

@@ -117,8 +117,7 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             // Bytes that have arrived are no demand, but a retransmission of them is.
             t.congestion_or_both("rccc")?;
-            let peer = t.peer(0)?;
-            let mut target = Target::established(t, peer, Mode::Rud)?;
+            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
             t.post(post(PostKind::Read, peer, 8))?;
             target.collect(t, 2)?;
             t.settle()?;

@@ -103,8 +103,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("crc/requests", "Every request of the device ends with a correct CRC, whatever its length")
         .checks(&[WIRE_CRC_001])
         .run(|t| {
-            let peer = t.peer(0)?;
-            let mut target = Target::established(t, peer, Mode::Rud)?;
+            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
             let mtu = t.mtu();
             for (n, length) in (1..).zip((1..=5).chain([mtu - 1, mtu])) {
                 t.post(post(PostKind::Write, peer, length))?;

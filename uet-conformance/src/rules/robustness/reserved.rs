@@ -143,8 +143,7 @@ pub(super) const RULES: &[Rule] = &[
         .over(&[&READ_FORM, &MODE])
         .run(|t| {
             let (form, mode) = (t.value(&READ_FORM), t.value(&MODE));
-            let peer = t.peer(0)?;
-            let mut target = Target::established(t, peer, Mode::Rud)?;
+            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
             // The reserved bits of each place in turn, and then all of them.
             let (mut count, mut n) = (1, 0);
             while n < count {

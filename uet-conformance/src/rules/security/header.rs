@@ -51,6 +51,8 @@ const ENTROPY_NEEDS: &[Need] = &[RUD, WRITE, TSS, SET_ENTROPY];
 
 const ECN_NEEDS: &[Need] = &[RUD, WRITE, TSS, SET_ECN];
 
+const ECN_ECHO_NEEDS: &[Need] = &[RUD, WRITE, TSS, ECN, SET_ECN];
+
 const TTL_NEEDS: &[Need] = &[RUD, WRITE, TSS, SET_TTL];
 
 /// A field of the outer headers that the ICV does not cover, and its value on arrival.
@@ -223,6 +225,20 @@ pub(super) const RULES: &[Rule] = &[
         .needs(ECN_NEEDS)
         .over(&[&SECURED])
         .run(|t| check_accepted_after(t, |sealed| sealed.marked = true)),
+    rule("tss-header/ecn-echo", "An ACK reports whether its secured request carried a congestion mark")
+        .checks(&[PDS_ACK_002])
+        .needs(ECN_ECHO_NEEDS)
+        .over(&[&SECURED])
+        .run(|t| {
+            let (pdc, region) = open_secured(t)?;
+            for (n, marked) in [(1, true), (2, false)] {
+                let sealed = t.sealed(&plain_write(&pdc, &region, n)?)?;
+                t.send_as_it_is(&Wire { marked, ..sealed })?;
+                let (_, ack) = t.expect_ack(PDS_ACK_002, &pdc, pdc.psn(n))?;
+                t.check(PDS_ACK_002, "flag m (marked)", marked, ack.m());
+            }
+            Ok(())
+        }),
     rule("tss-header/dscp", "A target accepts a secured request whose DSCP a switch has changed")
         .checks(&[TSS_AAD_001])
         .needs(ECN_NEEDS)

@@ -82,7 +82,8 @@ pub(super) const RULES: &[Rule] = &[
             t.send_as_it_is(&sealed)?;
             // The sources leave open if a duplicate without `retx` is acknowledged.
             t.settle()?;
-            t.check_memory(PDS_DUP_001, &region, 64, &[9; 32])
+            t.check_memory(PDS_DUP_001, &region, 64, &[9; 32])?;
+            check_write(t, PDS_DUP_001, &pdc, &region, 3)
         }),
     rule("tss-receive/read", "A target protects the data of a read")
         .checks(&[TSS_CLEAR_002, SES_READ_001])

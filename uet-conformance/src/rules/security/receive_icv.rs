@@ -309,8 +309,7 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[TSS_ICV_002])
         .measure(|t| {
             t.secure(t.value(&SECURED))?;
-            let peer = t.peer(0)?;
-            let mut target = Target::established(t, peer, Mode::Rud)?;
+            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
             let written = t.post(post(PostKind::Write, peer, 64))?;
             let first = target.expect_new(t, TSS_ICV_002, 1)?;
             let n = target.index(&first.request);

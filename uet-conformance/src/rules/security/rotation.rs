@@ -263,7 +263,9 @@ pub(super) const RULES: &[Rule] = &[
             let (current, lifetime) = (t.value(&CURRENT), epoch_lifetime(t)?);
             let (pdc, region) = open_as(t, TSS_EPOCH_001, t.value(&MEMBER), |domain| domain.epoch = current)?;
             let mut old = Vec::new();
-            for behind in [lifetime + 1, lifetime + 100, 0x7fff] {
+            // The low byte of the last two is that of the current epoch.
+            let multiples = [0x100, 0x1000].into_iter().filter(|behind| *behind > lifetime);
+            for behind in [lifetime + 1, lifetime + 100, 0x7fff].into_iter().chain(multiples) {
                 t.shield()?.epoch = current.wrapping_sub(behind);
                 let sealed = t.sealed(&plain_write(&pdc, &region, 1)?)?;
                 old.push(sealed);

@@ -1,7 +1,8 @@
 //! A sender of secured packets: its key, and counters that never repeat (section 3.7).
 
 use super::steps::{
-    CLUSTER, NEEDS, check_write, establish_as, open_as, open_secured, plain_write, write_in_flight,
+    CLUSTER, NEEDS, check_write, establish_as, open_as, open_secured, plain_retransmission, plain_write,
+    write_in_flight,
 };
 use crate::SECURED;
 use crate::prelude::*;
@@ -92,30 +93,54 @@ pub(super) const RULES: &[Rule] = &[
             t.at_least(TSS_CTR_001, "protected packets", 9, sent);
             check_distinct_counters(t)
         }),
-    rule("tss-send/repeated-ack", "A repeated ACK has a new counter").checks(&[TSS_CTR_001]).run(|t| {
-        let (pdc, region) = open_secured(t)?;
-        check_write(t, TSS_CTR_001, &pdc, &region, 1)?;
-        for _ in 0..3 {
-            t.settle()?;
-            t.send_wire(&plain_write(&pdc, &region, 1)?)?;
-            // The sources leave open if a duplicate without `retx` is acknowledged.
-            let soon = t.soon();
-            t.wait(soon, |seen| seen.acknowledges(&pdc, pdc.psn(1)))?;
-        }
-        check_distinct_counters(t)
-    }),
-    rule("tss-send/control-packets", "CLEAR_COMMAND and CLOSE_COMMAND have counters of their own")
-        .checks(&[TSS_CTR_001])
-        .needs(&[RUD, WRITE, TSS, CLOSE])
+    rule("tss-send/repeated-ack", "A retransmission is acknowledged again, with a new counter")
+        .checks(&[TSS_CTR_001, PDS_DUP_002])
+        .run(|t| {
+            let (pdc, region) = open_secured(t)?;
+            check_write(t, TSS_CTR_001, &pdc, &region, 1)?;
+            for _ in 0..3 {
+                t.settle()?;
+                t.send_wire(&plain_write(&pdc, &region, 1)?)?;
+                // The sources leave open if a duplicate without `retx` is acknowledged.
+                let soon = t.soon();
+                t.wait(soon, |seen| seen.acknowledges(&pdc, pdc.psn(1)))?;
+                t.send_wire(&plain_retransmission(&pdc, &region, 1)?)?;
+                t.expect_ack(PDS_DUP_002, &pdc, pdc.psn(1))?;
+            }
+            check_distinct_counters(t)
+        }),
+    rule("tss-send/after-failure", "The counter goes on after an operation that nobody has answered")
+        .checks(&[TSS_CTR_001, PDS_RTO_004])
         .run(|t| {
             t.secure(t.value(&SECURED))?;
             let peer = t.peer(0)?;
-            let target = Target::established(t, peer, Mode::Rud)?;
+            let lost = t.post(post(PostKind::Write, peer, 64))?;
+            Target::accept(t)?;
+            let within = t.until_given_up();
+            t.fails(PDS_RTO_004, lost, within)?;
+            t.settle()?;
+            t.forget();
+            let written = t.post(post(PostKind::Write, peer, 64))?;
+            Target::accept(t)?.ack(t, 0)?;
+            t.ends(TSS_CTR_001, written, Status::Ok)?;
+            check_distinct_counters(t)
+        }),
+    rule("tss-send/control-packets", "CLEAR_COMMAND and CLOSE_COMMAND have counters of their own")
+        .checks(&[TSS_CTR_001, TSS_ICV_001])
+        .needs(&[RUD, WRITE, TSS, CLOSE])
+        .run(|t| {
+            t.secure(t.value(&SECURED))?;
+            let (peer, target) = Target::with_peer(t, Mode::Rud)?;
             let clear = target.pdc.control(CtlType::CLEAR_REQUEST, Psn(0), target.psn(0).0)?;
             t.send(&target.pdc, &clear)?;
             let within = t.soon();
             t.wait(within, |seen| target.control(seen, CtlType::CLEAR_COMMAND))?;
             target.end(t, peer)?;
+            t.settle()?;
+            let span = 4 * t.rto();
+            t.expect_none(TSS_ICV_001, "no CLOSE_COMMAND after its ACK", span, |seen| {
+                target.control(seen, CtlType::CLOSE_COMMAND)
+            })?;
             check_distinct_counters(t)
         }),
     rule("tss-send/no-key", "A device without a key in its current slot sends nothing")

@@ -34,8 +34,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("source-ack/cumulative", "One cumulative ACK completes all messages that it covers")
         .checks(&[PDS_PSN_005])
         .run(|t| {
-            let peer = t.peer(0)?;
-            let mut target = Target::established(t, peer, Mode::Rud)?;
+            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
             let mut written = Vec::new();
             for count in [1, 3, 2] {
                 written.push(t.post(post(PostKind::Write, peer, count * t.mtu()))?);
@@ -96,8 +95,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("source-ack/response-of-named-psn", "The response in an ACK applies only to the PSN that it names")
         .checks(&[PDS_ACK_016, PDS_PSN_005])
         .run(|t| {
-            let peer = t.peer(0)?;
-            let mut target = Target::established(t, peer, Mode::Rud)?;
+            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
             let mut written = Vec::new();
             for length in [64, 65, 66] {
                 written.push(t.post(post(PostKind::Write, peer, length))?);
@@ -158,8 +156,7 @@ pub(super) const RULES: &[Rule] = &[
     )
     .checks(&[PDS_PSN_004, PDS_CLR_001])
     .run(|t| {
-        let peer = t.peer(0)?;
-        let mut target = Target::established(t, peer, Mode::Rud)?;
+        let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
         target.ack(t, 2)?;
         t.settle()?;
         let written = t.post(post(PostKind::Write, peer, 2 * t.mtu()))?;
@@ -175,8 +172,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("source-ack/sack-before-transmission", "SACK bits that precede their packets are ignored")
         .checks(&[PDS_SACK_001])
         .run(|t| {
-            let peer = t.peer(0)?;
-            let mut target = Target::established(t, peer, Mode::Rud)?;
+            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
             target.answer(t, target.acking(0).sack(target.psn(0), u64::MAX))?;
             t.settle()?;
             let written = t.post(post(PostKind::Write, peer, 64))?;

@@ -143,8 +143,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("source-clear/in-requests", "Pending requests carry CLEAR_PSN instead of a CLEAR_COMMAND")
         .checks(&[PDS_CLR_006, PDS_CLR_009])
         .run(|t| {
-            let peer = t.peer(0)?;
-            let mut target = Target::established(t, peer, Mode::Rud)?;
+            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
             let count = 60;
             t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
             target.collect(t, 2)?;
@@ -228,8 +227,7 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[PDS_CLR_006, PDS_ACK_016])
         .needs(&[READ])
         .run(|t| {
-            let peer = t.peer(0)?;
-            let mut target = Target::established(t, peer, Mode::Rud)?;
+            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
             let read = t.post(Post { want_data: true, ..post(PostKind::Read, peer, 8) })?;
             target.collect(t, 2)?;
             let data = read_data(&target.packet(1)?.seen, 8, ReturnCode::OK)?;
@@ -253,8 +251,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("source-clear/sequence", "Each request clears the guaranteed responses received before it")
         .checks(&[PDS_CLR_001, PDS_CLR_003, PDS_PSN_001])
         .run(|t| {
-            let peer = t.peer(0)?;
-            let mut target = Target::established(t, peer, Mode::Rud)?;
+            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
             for _ in 0..4 {
                 t.post(post(PostKind::Write, peer, 64))?;
             }
@@ -297,8 +294,7 @@ pub(super) const RULES: &[Rule] = &[
         .needs(&[ROD])
         .over(&[&CARRIER, &START])
         .run(|t| {
-            let peer = t.peer(0)?;
-            let mut target = Target::established(t, peer, Mode::Rod)?;
+            let (peer, mut target) = Target::with_peer(t, Mode::Rod)?;
             t.post(Post { mode: Mode::Rod, ..post(PostKind::Write, peer, 64) })?;
             target.collect(t, 2)?;
             let ack = guaranteed(&target, target.packet(1)?, ReturnCode::BAD_MKEY)?;

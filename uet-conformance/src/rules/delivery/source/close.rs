@@ -1,12 +1,18 @@
 //! CLOSE_COMMAND: how a device closes a context that it has opened (section 3.5.8).
 
 use super::steps::{
-    ack_control, close, expect_another_context, expect_close, expect_no_close, idle_context, read_data,
+    ack_control, close, expect_another_context, expect_close, expect_no_close, read_data,
     retransmission_limit, serve_whole,
 };
 use crate::prelude::*;
 use crate::rules::steps::retransmissions;
 use uet_wire::ses::ResponseData;
+
+/// The number of PDCIDs of the device.
+const POOL: Axis<u64> = axis("pdcids").values(&[("1", 1), ("2", 2)]);
+
+/// True if the script turns on the limit of PSNs in a direction, false if the device has it by itself.
+const LIMITED: Axis<bool> = axis("limit").values(&[("configured", true), ("own", false)]);
 
 /// Begins a rule with the usual needs and axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
@@ -25,7 +31,7 @@ pub(super) const RULES: &[Rule] = &[
             WIRE_RSVD_001,
         ])
         .run(|t| {
-            let (peer, target) = idle_context(t)?;
+            let (peer, target) = Target::with_peer(t, Mode::Rud)?;
             close(t, peer)?;
             let (seen, command) = expect_close(t, &target, PDS_CLOSE_002)?;
             t.check(PDS_CTL_001, "psn", target.psn(1), command.psn());
@@ -38,7 +44,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("source-close/waits-for-acks", "The device does not close while a request is unacknowledged")
         .checks(&[PDS_CLOSE_001, PDS_CLOSE_002])
         .run(|t| {
-            let (peer, mut target) = idle_context(t)?;
+            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
             let written = t.post(post(PostKind::Write, peer, 2 * t.mtu()))?;
             target.collect(t, 3)?;
             close(t, peer)?;
@@ -54,7 +60,7 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[PDS_CLOSE_001, PDS_CLOSE_003])
         .needs(&[READ, CLOSE])
         .run(|t| {
-            let (peer, mut target) = idle_context(t)?;
+            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
             let read = t.post(post(PostKind::Read, peer, 500))?;
             target.collect(t, 2)?;
             target.ack(t, 1)?;
@@ -69,7 +75,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("source-close/after-message", "The device closes a context after a message, not within one")
         .checks(&[PDS_CLOSE_003, PDS_MSG_002])
         .run(|t| {
-            let (peer, mut target) = idle_context(t)?;
+            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
             // So long that part of it waits for ACKs.
             let count = 100;
             let written = t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
@@ -86,7 +92,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("source-close/retransmitted", "CLOSE_COMMAND is retransmitted with the same PSN and with retx")
         .checks(&[PDS_RTO_001, PDS_RTO_005, PDS_CLOSE_002])
         .run(|t| {
-            let (peer, target) = idle_context(t)?;
+            let (peer, target) = Target::with_peer(t, Mode::Rud)?;
             close(t, peer)?;
             let (_, first) = expect_close(t, &target, PDS_CLOSE_002)?;
             t.check(PDS_RTO_005, "flag retx", false, first.retx());
@@ -102,7 +108,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("source-close/old-ack", "An old ACK does not stand for the ACK of CLOSE_COMMAND")
         .checks(&[PDS_RTO_001, PDS_CLOSE_002])
         .run(|t| {
-            let (peer, target) = idle_context(t)?;
+            let (peer, target) = Target::with_peer(t, Mode::Rud)?;
             close(t, peer)?;
             let (_, first) = expect_close(t, &target, PDS_CLOSE_002)?;
             target.ack(t, 0)?;
@@ -114,7 +120,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("source-close/next-context", "After CLOSE_COMMAND, a new message opens another context")
         .checks(&[PDS_CLOSE_004, PDS_SYN_001, PDS_CLOSE_002, PDS_SYN_007])
         .run(|t| {
-            let (peer, target) = idle_context(t)?;
+            let (peer, target) = Target::with_peer(t, Mode::Rud)?;
             close(t, peer)?;
             let (_, command) = expect_close(t, &target, PDS_CLOSE_002)?;
             let since = t.now();
@@ -128,7 +134,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("source-close/acknowledged", "The ACK of CLOSE_COMMAND ends the context")
         .checks(&[PDS_CLOSE_004, PDS_CLOSE_002, PDS_SYN_001, PDS_SYN_007])
         .run(|t| {
-            let (peer, target) = idle_context(t)?;
+            let (peer, target) = Target::with_peer(t, Mode::Rud)?;
             close(t, peer)?;
             let (_, command) = expect_close(t, &target, PDS_CLOSE_002)?;
             ack_control(t, &target, command.psn())?;
@@ -146,7 +152,7 @@ pub(super) const RULES: &[Rule] = &[
     )
     .checks(&[PDS_PSN_005, PDS_CLOSE_002, PDS_SYN_001, PDS_SYN_007])
     .run(|t| {
-        let (peer, target) = idle_context(t)?;
+        let (peer, target) = Target::with_peer(t, Mode::Rud)?;
         close(t, peer)?;
         let (_, command) = expect_close(t, &target, PDS_CLOSE_002)?;
         let ack = target.pdc.ack(target.psn(0)).cack(command.psn());
@@ -161,9 +167,10 @@ pub(super) const RULES: &[Rule] = &[
     }),
     rule("source-close/pdcid-reuse", "A reused PDCID starts at least 2^16 PSNs from its last PSN")
         .checks(&[PDS_SYN_007, PDS_CLOSE_002])
+        .over(&[&MODE, &CARRIER, &START, &POOL])
         .run(|t| {
-            // With a pool of one PDCID, the device reuses it at once.
-            t.try_configure("general_pdcs", 1)?;
+            // With a pool of one PDCID, the device reuses it at once; with two, it may alternate.
+            t.try_configure("general_pdcs", t.value(&POOL))?;
             // Random numbers are seldom 2^30 apart, so a device with this parameter shows that it obeys it.
             let apart = if t.try_configure("start_psn_distance", 1 << 30)? { 1 << 30 } else { 1 << 16 };
             let peer = t.peer(0)?;
@@ -190,7 +197,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("source-close/refused", "A NACK CLOSING_IN_ERR for CLOSE_COMMAND ends the context")
         .checks(&[PDS_NACK_013, PDS_CLOSE_002, PDS_SYN_001, PDS_SYN_007])
         .run(|t| {
-            let (peer, target) = idle_context(t)?;
+            let (peer, target) = Target::with_peer(t, Mode::Rud)?;
             close(t, peer)?;
             let (_, command) = expect_close(t, &target, PDS_CLOSE_002)?;
             t.send(&target.pdc, &target.pdc.nack(NackCode::CLOSING_IN_ERR, command.psn())?)?;
@@ -206,7 +213,7 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[PDS_RTO_003, PDS_CLOSE_002, PDS_RTO_004, PDS_SYN_001, PDS_SYN_007])
         .run(|t| {
             let most = retransmission_limit(t)? as usize;
-            let (peer, target) = idle_context(t)?;
+            let (peer, target) = Target::with_peer(t, Mode::Rud)?;
             close(t, peer)?;
             expect_close(t, &target, PDS_CLOSE_002)?;
             let span = t.until_given_up();
@@ -224,7 +231,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("source-close/late-data", "Read data that arrives after the close is refused")
         .checks(&[PDS_CLOSE_009, PDS_CLOSE_002])
         .run(|t| {
-            let (peer, target) = idle_context(t)?;
+            let (peer, target) = Target::with_peer(t, Mode::Rud)?;
             close(t, peer)?;
             let (_, command) = expect_close(t, &target, PDS_CLOSE_002)?;
             ack_control(t, &target, command.psn())?;
@@ -242,8 +249,7 @@ pub(super) const RULES: &[Rule] = &[
         .needs(&[RUD, ROD, CLOSE])
         .over(&[&CARRIER, &START])
         .run(|t| {
-            let peer = t.peer(0)?;
-            let mut ordered = Target::established(t, peer, Mode::Rod)?;
+            let (peer, mut ordered) = Target::with_peer(t, Mode::Rod)?;
             let target = Target::established(t, peer, Mode::Rud)?;
             close(t, peer)?;
             let (_, command) = expect_close(t, &target, PDS_CLOSE_002)?;
@@ -258,12 +264,18 @@ pub(super) const RULES: &[Rule] = &[
     rule("source-close/psn-range", "A context closes before one direction has used all its PSNs")
         .checks(&[PDS_CLOSE_012])
         .needs(&[])
+        .over(&[&MODE, &CARRIER, &START, &LIMITED])
         .run(|t| {
             let most = 300;
-            t.configure("limit_psn_range", true)?;
+            if t.value(&LIMITED) {
+                t.configure("limit_psn_range", true)?;
+            } else {
+                // A secure domain has a limit in any case.
+                let limits = t.reported("limit_psn_range") != Some(0) && !t.is_secure();
+                require(limits, "the device does not limit the range of PSNs")?;
+            }
             t.configure("psn_range", most)?;
-            let peer = t.peer(0)?;
-            let mut target = Target::established(t, peer, Mode::Rud)?;
+            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
             let mut n = 1;
             // Sends single messages until the device uses another context.
             while n < most {

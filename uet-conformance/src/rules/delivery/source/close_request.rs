@@ -1,9 +1,7 @@
 //! Requests of the target to close a context that the device has opened: CLOSE_REQUEST, and REQ_CLOSE in an
 //! ACK (section 3.5.8).
 
-use super::steps::{
-    ack_control, expect_another_context, expect_close, expect_no_close, idle_context, serve_whole,
-};
+use super::steps::{ack_control, expect_another_context, expect_close, expect_no_close, serve_whole};
 use crate::prelude::*;
 use uet_wire::pds::Control;
 
@@ -19,7 +17,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("source-close/close-request", "The device acknowledges CLOSE_REQUEST and closes the context")
         .checks(&[PDS_CLOSE_013, PDS_CTL_001, PDS_PSN_002, PDS_CLOSE_002, PDS_SYN_001, PDS_SYN_007])
         .run(|t| {
-            let (peer, target) = idle_context(t)?;
+            let (peer, target) = Target::with_peer(t, Mode::Rud)?;
             request_close(t, &target)?;
             let (psn, soon) = (target.psn(0), t.soon());
             let (ack, cack) =
@@ -39,7 +37,7 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[PDS_DUP_002, PDS_CLOSE_013, PDS_DUP_001])
         .over(&[&COMMANDED, &MODE, &CARRIER, &START])
         .run(|t| {
-            let (peer, mut target) = idle_context(t)?;
+            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
             let commanded = t.value(&COMMANDED);
             if !commanded {
                 // One outstanding request keeps the context from closing at once.
@@ -77,7 +75,7 @@ pub(super) const RULES: &[Rule] = &[
         .needs(&[RUD])
         .over(&[&CARRIER, &START])
         .run(|t| {
-            let (peer, mut target) = idle_context(t)?;
+            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
             // One outstanding request keeps the context from closing at once.
             t.post(post(PostKind::Write, peer, 64))?;
             target.collect(t, 2)?;
@@ -100,7 +98,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("source-close/req-close", "REQ_CLOSE in an ACK makes the device close the context")
         .checks(&[PDS_CLOSE_013, PDS_CLOSE_002, PDS_PSN_005])
         .run(|t| {
-            let (peer, mut target) = idle_context(t)?;
+            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
             let written = t.post(post(PostKind::Write, peer, 64))?;
             target.collect(t, 2)?;
             let ack = AckBuilder { request: AckRequest::REQ_CLOSE, ..target.acking(1) };
@@ -116,7 +114,7 @@ pub(super) const RULES: &[Rule] = &[
     )
     .checks(&[PDS_CLOSE_003, PDS_CLOSE_013, PDS_MSG_002])
     .run(|t| {
-        let (peer, mut target) = idle_context(t)?;
+        let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
         // So long that part of it waits for ACKs.
         let count = 100;
         let written = t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
@@ -135,7 +133,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("source-close/early-request", "After an early CLOSE_REQUEST, the close waits for outstanding ACKs")
         .checks(&[PDS_CLOSE_001, PDS_CLOSE_013])
         .run(|t| {
-            let (peer, mut target) = idle_context(t)?;
+            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
             let written = t.post(post(PostKind::Write, peer, 2 * t.mtu()))?;
             target.collect(t, 3)?;
             request_close(t, &target)?;

@@ -163,8 +163,7 @@ pub(super) const RULES: &[Rule] = &[
         .needs(&[ROD])
         .over(&[&CARRIER, &START])
         .run(|t| {
-            let peer = t.peer(0)?;
-            let mut target = Target::established(t, peer, Mode::Rod)?;
+            let (peer, mut target) = Target::with_peer(t, Mode::Rod)?;
             t.post(Post { mode: Mode::Rod, ..post(PostKind::Write, peer, 3 * t.mtu()) })?;
             target.collect(t, 4)?;
             target.watch(t, t.later())?;
@@ -253,8 +252,7 @@ pub(super) const RULES: &[Rule] = &[
         .needs(&[RUD])
         .over(&[&CARRIER, &START])
         .run(|t| {
-            let peer = t.peer(0)?;
-            let target = Target::established(t, peer, Mode::Rud)?;
+            let (_, target) = Target::with_peer(t, Mode::Rud)?;
             let pdc = target.pdc.clone();
             // The device sends an ACK, an ACK above a gap, and a NACK.
             t.send(&pdc, &pdc.numbered(CtlType::NOOP, 0)?)?;
@@ -277,8 +275,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("source-encoding/single-packet", "A message of at most one packet's payload is a single packet")
         .checks(&[WIRE_SES_007, WIRE_LEN_001])
         .run(|t| {
-            let peer = t.peer(0)?;
-            let mut target = Target::established(t, peer, Mode::Rud)?;
+            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
             for (n, length) in (1..).zip([0, 1, t.mtu() - 1, t.mtu()]) {
                 t.post(post(PostKind::Write, peer, length))?;
                 let packet = target.expect_new(t, WIRE_SES_007, n)?;

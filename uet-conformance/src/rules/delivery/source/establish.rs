@@ -276,8 +276,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("source-establish/next-message", "A later message takes the next PSN or opens another context")
         .checks(&[PDS_SYN_004, PDS_PSN_001])
         .run(|t| {
-            let peer = t.peer(0)?;
-            let target = Target::established(t, peer, Mode::Rud)?;
+            let (peer, target) = Target::with_peer(t, Mode::Rud)?;
             t.post(post(PostKind::Write, peer, 128))?;
             let within = t.later();
             let (_, next) = t.need("the second message", within, |seen| {

@@ -6,6 +6,14 @@ use crate::rules::steps::message_in_flight;
 use crate::target::RxRequest;
 use uet_wire::pds::{Nack, NackCcx};
 
+/// The codes after which a packet waits for NACK_Retx_Time.
+const WAITS: Axis<NackCode> = axis("code").values(&[
+    ("no-resource", NackCode::NO_RESOURCE),
+    ("no-pkt-buffer", NackCode::NO_PKT_BUFFER),
+    ("no-gtd-del", NackCode::NO_GTD_DEL_AVAIL),
+    ("no-ses-msg", NackCode::NO_SES_MSG_AVAIL),
+]);
+
 /// Begins a rule with the usual axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
     crate::rule(id, title).over(&[&MODE, &CARRIER, &START])
@@ -48,10 +56,11 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("source-nack/nack-retx-time", "After a normal NACK, the packet waits for NACK_Retx_Time")
         .checks(&[PDS_NACK_006, PDS_NACK_004])
+        .over(&[&MODE, &CARRIER, &START, &WAITS])
         .measure(|t| {
             let (mut target, _) = message_in_flight(t, 1)?;
             let refused = t.now();
-            target.refuse(t, NackCode::NO_RESOURCE, 1)?;
+            target.refuse(t, t.value(&WAITS), 1)?;
             let again = expect_retransmission(t, &mut target, 1)?;
             let waited = again.seen.at.saturating_sub(refused);
             let bound = Bound::from(t.nack_wait()).from_parameter("nack_retx_time");
@@ -180,8 +189,7 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[PDS_NACK_015, PDS_RTO_005, PDS_SACK_004])
         .needs(&[READ])
         .run(|t| {
-            let peer = t.peer(0)?;
-            let mut target = Target::established(t, peer, Mode::Rud)?;
+            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
             t.post(post(PostKind::Read, peer, 8))?;
             target.collect(t, 2)?;
             // The ACK with the data is lost. A later one reports that the request has arrived.

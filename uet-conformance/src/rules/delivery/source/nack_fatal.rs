@@ -88,8 +88,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("source-nack-fatal/whole-context", "A fatal NACK for one packet stops the whole context")
         .checks(&[PDS_NACK_003, PDS_SYN_007])
         .run(|t| {
-            let peer = t.peer(0)?;
-            let mut target = Target::established(t, peer, Mode::Rud)?;
+            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
             let one = t.post(post(PostKind::Write, peer, 64))?;
             let other = t.post(post(PostKind::Write, peer, 2 * t.mtu()))?;
             target.collect(t, 4)?;
@@ -104,8 +103,7 @@ pub(super) const RULES: &[Rule] = &[
         .needs(&[RUD, ROD])
         .over(&[&CARRIER, &START])
         .run(|t| {
-            let peer = t.peer(0)?;
-            let mut ordered = Target::established(t, peer, Mode::Rod)?;
+            let (peer, mut ordered) = Target::with_peer(t, Mode::Rod)?;
             let (target, _) = message_in_flight(t, 1)?;
             target.refuse_without_context(t, NackCode::INV_DPDCID, 1)?;
             t.settle()?;

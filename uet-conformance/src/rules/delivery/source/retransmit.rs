@@ -123,8 +123,7 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[PDS_RTO_004])
         .run(|t| {
             retransmission_limit(t)?;
-            let peer = t.peer(0)?;
-            let mut target = Target::established(t, peer, Mode::Rud)?;
+            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
             let one = t.post(post(PostKind::Write, peer, 64))?;
             let other = t.post(post(PostKind::Write, peer, 2 * t.mtu()))?;
             target.collect(t, 4)?;
@@ -247,8 +246,7 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             t.try_configure("payload_mtu", 1024)?;
             t.try_configure("congestion", "none")?;
-            let peer = t.peer(0)?;
-            let mut target = Target::established(t, peer, Mode::Rud)?;
+            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
             t.post(post(PostKind::Write, peer, 80 * t.mtu()))?;
             target.collect(t, 25)?;
             let last = target.highest();
@@ -284,8 +282,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("retransmit/other-message", "A lost packet of one message does not delay the completion of another")
         .checks(&[PDS_RUD_001, PDS_RTO_001])
         .run(|t| {
-            let peer = t.peer(0)?;
-            let mut target = Target::established(t, peer, Mode::Rud)?;
+            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
             let lost = t.post(post(PostKind::Write, peer, 64))?;
             let other = t.post(post(PostKind::Write, peer, 128))?;
             target.collect(t, 3)?;

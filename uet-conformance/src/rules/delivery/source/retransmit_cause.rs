@@ -115,8 +115,7 @@ pub(super) const RULES: &[Rule] = &[
             if long && form != Form::Std {
                 return skip("the operation needs a standard header");
             }
-            let peer = t.peer(0)?;
-            let mut target = Target::established(t, peer, Mode::Rud)?;
+            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
             let posted = t.post(Post { mode, form: Some(form), ..operation(kind, peer, 100) })?;
             target.collect(t, 2)?;
             let first = target.packet(1)?.clone();
@@ -134,8 +133,7 @@ pub(super) const RULES: &[Rule] = &[
         .over(&[&CAUSE, &LONG_OPERATION, &MODE])
         .run(|t| {
             let (kind, mode) = (t.value(&LONG_OPERATION), t.value(&MODE));
-            let peer = t.peer(0)?;
-            let mut target = Target::established(t, peer, Mode::Rud)?;
+            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
             let posted: Operated = t.post(Post { mode, ..operation(kind, peer, 100) })?;
             target.collect(t, 2)?;
             expect_retransmission(t, &mut target, t.value(&CAUSE), 1)?;

@@ -43,9 +43,7 @@ pub(super) const RULES: &[Rule] = &[
         .needs(&[READ])
         .over(&[&MODE, &CARRIER, &START])
         .run(|t| {
-            let read = Read::new(t, Mode::Rud)?;
-            read.ack(t)?;
-            let pdc = read.pdc();
+            let (read, pdc) = Read::acknowledged(t, Mode::Rud)?;
             for n in 0..2 {
                 t.request(&pdc, read.data(n, n as usize)?)?;
                 let (_, ack) = t.expect_ack(PDS_ACK_004, &pdc, pdc.psn(n))?;
@@ -80,9 +78,7 @@ pub(super) const RULES: &[Rule] = &[
         .needs(&[RUD, READ])
         .over(&[&CARRIER, &START])
         .run(|t| {
-            let read = Read::new(t, Mode::Rud)?;
-            read.ack(t)?;
-            let pdc = read.pdc();
+            let (read, pdc) = Read::acknowledged(t, Mode::Rud)?;
             // The second packet arrives first, with the higher PSN.
             t.request(&pdc, read.data(1, 1)?)?;
             t.expect_ack(PDS_RUD_001, &pdc, pdc.psn(1))?;
@@ -95,9 +91,7 @@ pub(super) const RULES: &[Rule] = &[
         .needs(&[RUD, READ])
         .over(&[&CARRIER, &START])
         .run(|t| {
-            let read = Read::new(t, Mode::Rud)?;
-            read.ack(t)?;
-            let pdc = read.pdc();
+            let (read, pdc) = Read::acknowledged(t, Mode::Rud)?;
             t.request(&pdc, read.data(1, 0)?)?;
             let (seen, ack) = t.expect_ack(PDS_SACK_001, &pdc, pdc.psn(1))?;
             t.check(PDS_PSN_002, "cack_psn", pdc.psn(0) - 1, ack.cack_psn());
@@ -110,9 +104,7 @@ pub(super) const RULES: &[Rule] = &[
         .needs(&[READ])
         .over(&[&MODE, &CARRIER, &START])
         .run(|t| {
-            let read = Read::new(t, Mode::Rud)?;
-            read.ack(t)?;
-            let pdc = read.pdc();
+            let (read, pdc) = Read::acknowledged(t, Mode::Rud)?;
             t.request(&pdc, read.data(0, 0)?)?;
             t.need_ack(&pdc, pdc.psn(0))?;
             for _ in 0..2 {
@@ -148,9 +140,7 @@ pub(super) const RULES: &[Rule] = &[
         .needs(&[READ, ECN, SET_ECN])
         .over(&[&MODE, &CARRIER, &START])
         .run(|t| {
-            let read = Read::new(t, Mode::Rud)?;
-            read.ack(t)?;
-            let pdc = read.pdc();
+            let (read, pdc) = Read::acknowledged(t, Mode::Rud)?;
             for (n, marked) in [(0, true), (1, false)] {
                 t.send_marked(&pdc, &read.data(n, n as usize)?.build()?, marked)?;
                 let (_, ack) = t.expect_answer(PDS_ACK_002, &pdc, pdc.psn(n))?;
@@ -197,9 +187,7 @@ pub(super) const RULES: &[Rule] = &[
         .needs(&[ROD, READ])
         .over(&[&CARRIER, &START])
         .run(|t| {
-            let read = Read::new(t, Mode::Rod)?;
-            read.ack(t)?;
-            let pdc = read.pdc();
+            let (read, pdc) = Read::acknowledged(t, Mode::Rod)?;
             t.request(&pdc, read.data(1, 1)?)?;
             t.expect_nack(PDS_ROD_002, &pdc, pdc.psn(1), &[NackCode::ROD_OOO])?;
             t.request(&pdc, read.data(0, 0)?)?;
@@ -227,9 +215,7 @@ pub(super) const RULES: &[Rule] = &[
         .needs(&[READ, RUD])
         .over(&[&EDGE, &START])
         .run(|t| {
-            let read = Read::new(t, Mode::Rud)?;
-            read.ack(t)?;
-            let pdc = read.pdc();
+            let (read, pdc) = Read::acknowledged(t, Mode::Rud)?;
             if !t.value(&EDGE) {
                 let invalid = read.data(t.beyond(&pdc)? - 1, 0)?;
                 return expect_refused(t, PDS_OPEN_006, &read, (&pdc, invalid), &[NackCode::PSN_OOR_WINDOW]);
@@ -269,9 +255,7 @@ pub(super) const RULES: &[Rule] = &[
         .needs(&[RUD, READ])
         .over(&[&CARRIER, &START])
         .run(|t| {
-            let read = Read::new(t, Mode::Rud)?;
-            read.ack(t)?;
-            let pdc = read.pdc();
+            let (read, pdc) = Read::acknowledged(t, Mode::Rud)?;
             // The forward direction has used three PSNs.
             t.request(&pdc, read.data(3, 0)?)?;
             let (_, ack) = t.expect_ack(PDS_SYN_008, &pdc, pdc.psn(3))?;
@@ -283,11 +267,18 @@ pub(super) const RULES: &[Rule] = &[
 impl Read {
     /// Starts a read on an established context.
     fn new(t: &mut Test<'_>, mode: Mode) -> Result<Self, Stop> {
-        let peer = t.peer(0)?;
-        let mut target = Target::established(t, peer, mode)?;
+        let (peer, mut target) = Target::with_peer(t, mode)?;
         let (operation, bytes) = Self::post(t, peer, mode)?;
         target.collect(t, 3)?;
         Ok(Self::of(t, target, operation, bytes))
+    }
+
+    /// Starts a read on an established context and acknowledges its requests.
+    fn acknowledged(t: &mut Test<'_>, mode: Mode) -> Result<(Self, Pdc), Stop> {
+        let read = Self::new(t, mode)?;
+        read.ack(t)?;
+        let pdc = read.pdc();
+        Ok((read, pdc))
     }
 
     /// Starts a read that opens its context.

@@ -212,8 +212,7 @@ fn ordered_write(peer: u64, length: usize) -> Post {
 /// Has the device write `count` packets on an established ordered context. All of them have arrived, the
 /// first with PSN 1, and none is acknowledged.
 fn ordered_message_in_flight(t: &mut Test<'_>, count: u32) -> Result<(Target, Operated), Stop> {
-    let peer = t.peer(0)?;
-    let mut target = Target::established(t, peer, Mode::Rod)?;
+    let (peer, mut target) = Target::with_peer(t, Mode::Rod)?;
     target.asked = t.now();
     let written = t.post(ordered_write(peer, count as usize * t.mtu()))?;
     target.collect(t, count + 1)?;

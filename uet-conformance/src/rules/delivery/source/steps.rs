@@ -68,12 +68,6 @@ pub(super) fn request_clear(t: &mut Test<'_>, target: &Target, n: u32) -> Outcom
     t.send(&target.pdc, &request)
 }
 
-/// Returns the suite's first peer and an idle context of the device with it. One PSN is used.
-pub(super) fn idle_context(t: &mut Test<'_>) -> Result<(u64, Target), Stop> {
-    let peer = t.peer(0)?;
-    Ok((peer, Target::established(t, peer, Mode::Rud)?))
-}
-
 /// Makes the device close its context with the peer.
 pub(super) fn close(t: &mut Test<'_>, peer: u64) -> Outcome {
     t.call(ClosePdc { peer, mode: t.value(&MODE), class: 0 })?;

@@ -177,8 +177,7 @@ pub(super) const RULES: &[Rule] = &[
         .measure(|t| {
             // Each packet is lost once. A count of the whole context would reach the limit.
             let most = positive_limit(t)?;
-            let peer = t.peer(0)?;
-            let mut target = Target::established(t, peer, Mode::Rud)?;
+            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
             for n in 1..=(most + 2) as u32 {
                 let written = t.post(post(PostKind::Write, peer, 64))?;
                 let first = target.expect_new(t, PDS_RTO_004, n)?.seen.at;
@@ -193,6 +192,39 @@ pub(super) const RULES: &[Rule] = &[
                 );
                 target.ack(t, n)?;
                 t.ends(PDS_RTO_004, written, Status::Ok)?;
+            }
+            Ok(())
+        }),
+    rule("retransmit-timer/beside-acks", "ACKs of other packets do not restart the timer of a lost packet")
+        .checks(&[PDS_RTO_001, PDS_RTO_002])
+        .needs(&[RUD])
+        .over(&[&CARRIER])
+        .measure(|t| {
+            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
+            t.post(post(PostKind::Write, peer, 64))?;
+            let lost = target.expect_new(t, PDS_RTO_001, 1)?.seen.at;
+            let longest = t.scaled(t.rto().mul_f64(1.5)) + t.grace();
+            let mut acked = 2;
+            while t.now() < lost + longest {
+                t.post(post(PostKind::Write, peer, 64))?;
+                let until = t.now() + t.rto() / 4;
+                while target.next(t, until.saturating_sub(t.now()))?.is_some() {}
+                while target.times(acked) > 0 {
+                    target.name(t, acked, 1)?;
+                    acked += 1;
+                }
+                if target.times(1) > 1 {
+                    break;
+                }
+            }
+            require(acked > 3, "the device sends no message beside a lost packet")?;
+            let again = target.of(1).nth(1).map(|again| again.seen.at.saturating_sub(lost));
+            let bound = Bound::from(longest).from_parameter("rto_init_time").tolerating("50 %");
+            match again {
+                Some(waited) => {
+                    t.at_most(PDS_RTO_002, "the time before the first retransmission", bound, waited);
+                }
+                None => t.holds(PDS_RTO_001, "the lost packet is retransmitted", false, "no retransmission"),
             }
             Ok(())
         }),

@@ -62,8 +62,7 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[PDS_PSN_001, PDS_UUD_001])
         .over(&[&MODE, &CARRIER, &START])
         .run(|t| {
-            let peer = t.peer(0)?;
-            let mut target = Target::established(t, peer, Mode::Rud)?;
+            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
             t.post(post_datagram(peer, 100))?;
             let within = t.later();
             t.expect(PDS_UUD_001, "a datagram", within, uud_header)?;

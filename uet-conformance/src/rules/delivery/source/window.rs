@@ -36,8 +36,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("source-window/across-messages", "PSNs continue from one message to the next without gaps")
         .checks(&[PDS_PSN_001])
         .run(|t| {
-            let peer = t.peer(0)?;
-            let mut target = Target::established(t, peer, Mode::Rud)?;
+            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
             let mut next = 1;
             for count in [2, 1, 3] {
                 t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;

@@ -260,8 +260,7 @@ fn expect_eventual_ack(t: &mut Test<'_>, pdc: &Pdc, n: u32) -> Outcome {
 /// Expects that each request of the device requests an ACK. The sources leave open whether Enb_ACK_Per_Pkt
 /// acts on the receiver or on the source.
 fn check_requests_acks(t: &mut Test<'_>) -> Outcome {
-    let peer = t.peer(0)?;
-    let mut target = Target::established(t, peer, t.value(&MODE))?;
+    let (peer, mut target) = Target::with_peer(t, t.value(&MODE))?;
     t.post(post(PostKind::Write, peer, 3 * t.mtu()))?;
     target.collect(t, 4)?;
     for n in 1..4 {

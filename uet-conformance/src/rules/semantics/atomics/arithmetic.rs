@@ -1,7 +1,8 @@
 //! Every atomic operation with every datatype: results at the ends of the range, and the number of elements
 //! (section 3.4.2).
 
-use super::steps::{FORM, INTEGER, OPERATION, elements_of, mask, pairs, rank};
+use super::steps::{FORM, INTEGER, OPERATION, elements_of, pairs};
+use crate::arithmetic::{Result, apply, mask};
 use crate::elements::{GUARD, Kind, kind, supported};
 use crate::prelude::*;
 use crate::rules::steps::HEADER;
@@ -57,9 +58,7 @@ pub(super) const RULES: &[Rule] = &[
         .over(&[&OPERATION, &INTEGER, &MODE])
         .run(|t| {
             let kind = kind(t.value(&OPERATION), t.value(&INTEGER));
-            let (old, with) = pairs(&boundary_values(kind.size));
-            let new: Vec<u128> = old.iter().zip(&with).map(|(old, with)| result(kind, *old, *with)).collect();
-            check_plain_and_fetching(t, kind, &old, &with, &new)
+            check_plain_and_fetching(t, kind, results(kind, pairs(&boundary_values(kind.size)), |_| true))
         }),
     rule("arithmetic/floats", "An atomic on floating-point numbers uses floating-point arithmetic")
         .checks(&[SES_AMO_001, SES_AMO_007])
@@ -70,22 +69,9 @@ pub(super) const RULES: &[Rule] = &[
             if matches!(kind.opcode, Op::MIN | Op::MAX | Op::WRITE) {
                 values.extend([f32::MAX, f32::MIN, f32::MIN_POSITIVE].map(f64::from));
             }
-            let (old, with) = pairs(&values);
-            let new = old.iter().zip(&with).map(|(old, with)| float_result(kind.opcode, *old, *with));
-            let to_bits = |values: &[f64]| -> Vec<u128> {
-                values.iter().map(|it| float_bits(kind.size, *it)).collect()
-            };
-            let new: Vec<f64> = new.collect();
+            let values: Vec<u128> = values.iter().map(|value| float_bits(kind.size, *value)).collect();
             // The rule ignores the sign of zero results.
-            let judged: Vec<usize> = (0..new.len()).filter(|at| new[*at] != 0.0).collect();
-            let select = |values: &[f64]| -> Vec<f64> { judged.iter().map(|at| values[*at]).collect() };
-            check_plain_and_fetching(
-                t,
-                kind,
-                &to_bits(&select(&old)),
-                &to_bits(&select(&with)),
-                &to_bits(&select(&new)),
-            )
+            check_plain_and_fetching(t, kind, results(kind, pairs(&values), |new| new != 0))
         }),
     rule("arithmetic/complex", "An atomic on complex numbers uses complex arithmetic")
         .checks(&[SES_AMO_001, SES_AMO_007])
@@ -93,29 +79,14 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             let kind = kind(t.value(&COMPLEX_OPERATION), t.value(&COMPLEX));
             let part = kind.size / 2;
+            let halves = |number: u128| [number & mask(part), number >> (8 * part)];
             let numbers = [(1.0, 2.0), (3.0, -4.0), (-0.5, 8.0), (-1.5, -0.25)];
-            let (old, with) = pairs(&numbers);
-            let new = old.iter().zip(&with).map(|((a, b), (c, d))| match kind.opcode {
-                Op::SUM => (a + c, b + d),
-                Op::DIFF => (a - c, b - d),
-                Op::PROD => (a * c - b * d, a * d + b * c),
-                _ => (*c, *d),
-            });
-            let new: Vec<(f64, f64)> = new.collect();
+            let numbers = numbers
+                .map(|(real, imaginary)| float_bits(part, real) | float_bits(part, imaginary) << (8 * part));
             // The rule ignores the sign of zero results.
-            let judged: Vec<usize> =
-                (0..new.len()).filter(|at| new[*at].0 != 0.0 && new[*at].1 != 0.0).collect();
-            let to_bits = |values: &[(f64, f64)]| -> Vec<u128> {
-                let parts = judged.iter().flat_map(|at| [values[*at].0, values[*at].1]);
-                parts.map(|value| float_bits(part, value)).collect()
-            };
-            check_plain_and_fetching(
-                t,
-                Kind { size: part, ..kind },
-                &to_bits(&old),
-                &to_bits(&with),
-                &to_bits(&new),
-            )
+            let results = results(kind, pairs(&numbers), |new| halves(new).iter().all(|half| *half != 0));
+            let results = results.map(|numbers| numbers.into_iter().flat_map(halves).collect());
+            check_plain_and_fetching(t, Kind { size: part, ..kind }, results)
         }),
     rule("arithmetic/element-count", "An atomic acts on every element of its packet, however many")
         .checks(&[SES_AMO_001, SES_AMO_007])
@@ -126,44 +97,24 @@ pub(super) const RULES: &[Rule] = &[
             let count = t.value(&COUNT).unwrap_or(most);
             require(count <= most, format!("{count} elements exceed a packet"))?;
             let all = mask(kind.size);
-            let old: Vec<u128> = (0..count as u128).map(|n| (3 * n + 1) & all).collect();
-            let with: Vec<u128> = (0..count as u128).map(|n| (7 * n + 5) & all).collect();
-            let new: Vec<u128> = old.iter().zip(&with).map(|(old, with)| result(kind, *old, *with)).collect();
-            let form = (t.value(&FORM), t.value(&HEADER));
-            check_atomic(t, kind, form, (&old, &with), &new)
+            let pairs = (0..count as u128).map(|n| ((3 * n + 1) & all, (7 * n + 5) & all)).unzip();
+            check_atomic(t, kind, (t.value(&FORM), t.value(&HEADER)), &results(kind, pairs, |_| true))
         }),
 ];
 
-/// Returns the result of an operation on integers, computed in 128 bits.
-fn result(kind: Kind, old: u128, with: u128) -> u128 {
-    let truth = |holds: bool| u128::from(holds);
-    let new = match kind.opcode {
-        Op::MIN => {
-            if rank(kind, old) <= rank(kind, with) {
-                old
-            } else {
-                with
-            }
+/// Returns the old values, the operands and the results of an operation. Leaves out pairs whose result is open,
+/// or not `judged`.
+fn results(kind: Kind, (old, with): (Vec<u128>, Vec<u128>), judged: impl Fn(u128) -> bool) -> [Vec<u128>; 3] {
+    let mut lists = [Vec::new(), Vec::new(), Vec::new()];
+    for (old, with) in old.into_iter().zip(with) {
+        let result = apply(kind.opcode, kind.datatype, old, with, 0);
+        if let Result::Is(new) = result
+            && judged(new)
+        {
+            lists.iter_mut().zip([old, with, new]).for_each(|(list, bits)| list.push(bits));
         }
-        Op::MAX => {
-            if rank(kind, old) >= rank(kind, with) {
-                old
-            } else {
-                with
-            }
-        }
-        Op::SUM => old.wrapping_add(with),
-        Op::DIFF => old.wrapping_sub(with),
-        Op::PROD => old.wrapping_mul(with),
-        Op::LOR => truth(old != 0 || with != 0),
-        Op::LAND => truth(old != 0 && with != 0),
-        Op::LXOR => truth((old != 0) != (with != 0)),
-        Op::BOR => old | with,
-        Op::BAND => old & with,
-        Op::BXOR => old ^ with,
-        _ => with,
-    };
-    new & mask(kind.size)
+    }
+    lists
 }
 
 /// Returns bit patterns at the ends and in the middle of the range of signed and unsigned types.
@@ -209,17 +160,10 @@ fn expect_elements(
     Ok(())
 }
 
-/// Runs a plain atomic, and a fetching one if the device supports it. Expects that both change `old` to
-/// `new`.
-fn check_plain_and_fetching(
-    t: &mut Test<'_>,
-    kind: Kind,
-    old: &[u128],
-    with: &[u128],
-    new: &[u128],
-) -> Outcome {
-    check_atomic(t, kind, (false, false), (old, with), new)?;
-    if t.claims("fetch_atomic") { check_atomic(t, kind, (true, false), (old, with), new) } else { Ok(()) }
+/// Runs a plain atomic, and a fetching one if the device supports it. Expects these results of both.
+fn check_plain_and_fetching(t: &mut Test<'_>, kind: Kind, results: [Vec<u128>; 3]) -> Outcome {
+    check_atomic(t, kind, (false, false), &results)?;
+    if t.claims("fetch_atomic") { check_atomic(t, kind, (true, false), &results) } else { Ok(()) }
 }
 
 /// Runs an atomic on `old` and checks its result.
@@ -227,8 +171,7 @@ fn check_atomic(
     t: &mut Test<'_>,
     kind: Kind,
     (fetching, medium): (bool, bool),
-    (old, with): (&[u128], &[u128]),
-    new: &[u128],
+    [old, with, new]: &[Vec<u128>; 3],
 ) -> Outcome {
     let (region, _) = t.elements_in_memory(kind.size, old)?;
     let operands = t.operands(kind.size, with);
@@ -253,18 +196,6 @@ fn check_atomic(
         t.check(SES_AMO_007, &what, None, wrong);
     }
     expect_elements(t, kind, &region, (old, with), new)
-}
-
-/// Returns the result of an operation on floating-point numbers. All results are exact.
-fn float_result(opcode: Op, old: f64, with: f64) -> f64 {
-    match opcode {
-        Op::MIN => old.min(with),
-        Op::MAX => old.max(with),
-        Op::SUM => old + with,
-        Op::DIFF => old - with,
-        Op::PROD => old * with,
-        _ => with,
-    }
 }
 
 /// Returns the bits of a number of a floating-point type of `size` bytes.

@@ -1,6 +1,7 @@
 //! Duplicates and refusals of atomics, for every operation and header (section 3.4.2).
 
-use super::steps::{FORM, OPERATION, mask};
+use super::steps::{FORM, OPERATION};
+use crate::arithmetic::mask;
 use crate::elements::{GUARD, Kind, kind, supported};
 use crate::prelude::*;
 use crate::rules::steps::HEADER;

@@ -1,7 +1,8 @@
 //! Every comparison of compare and swap with every integer type (section 3.4.2).
 
-use super::steps::{INTEGER, elements_of, mask, pairs, rank};
-use crate::elements::{GUARD, Kind, fetch, kind, supported};
+use super::steps::{INTEGER, elements_of, pairs};
+use crate::arithmetic::{holds, mask};
+use crate::elements::{GUARD, fetch, kind, supported};
 use crate::prelude::*;
 use uet_wire::registry::{AtomicDatatype as Type, AtomicOpcode as Op};
 
@@ -110,18 +111,4 @@ fn memory_first(t: &mut Test<'_>) -> Result<Option<bool>, Stop> {
     t.pause(t.soon())?;
     let stored = t.guarded(8, &[99]);
     Ok(Some(t.memory(&region, 0, region.length)? == stored))
-}
-
-/// Returns whether a comparison holds with memory or with the operand first.
-fn holds(kind: Kind, memory_first: bool, memory: u128, compare: u128) -> bool {
-    let (left, right) = if memory_first { (memory, compare) } else { (compare, memory) };
-    let (left, right) = (rank(kind, left), rank(kind, right));
-    match kind.opcode {
-        Op::CSWAP => left == right,
-        Op::CSWAP_NE => left != right,
-        Op::CSWAP_LE => left <= right,
-        Op::CSWAP_LT => left < right,
-        Op::CSWAP_GE => left >= right,
-        _ => left > right,
-    }
 }

@@ -1,6 +1,5 @@
 //! Axes and numbers that the rules on atomics share.
 
-use crate::elements::Kind;
 use crate::prelude::*;
 use uet_wire::registry::{AtomicDatatype as Type, AtomicOpcode as Op};
 
@@ -35,21 +34,6 @@ pub(super) const INTEGER: Axis<Type> = axis("datatype").values(&[
 /// True for a fetching atomic.
 pub(super) const FORM: Axis<bool> =
     axis("form").needing(&[("plain", false, &[]), ("fetching", true, &[FETCH_ATOMIC])]);
-
-fn is_signed(datatype: Type) -> bool {
-    matches!(datatype, Type::INT8 | Type::INT16 | Type::INT32 | Type::INT64 | Type::INT128)
-}
-
-/// Returns the mask of an element of `size` bytes.
-pub(super) fn mask(size: usize) -> u128 {
-    u128::MAX >> (128 - 8 * size)
-}
-
-/// Returns a key that orders the values of the datatype.
-pub(super) fn rank(Kind { datatype, size, .. }: Kind, bits: u128) -> (i128, u128) {
-    let unused = 128 - 8 * size as u32;
-    if is_signed(datatype) { (((bits << unused) as i128) >> unused, 0) } else { (0, bits) }
-}
 
 /// Returns every pair of these values, as two lists.
 pub(super) fn pairs<T: Copy>(values: &[T]) -> (Vec<T>, Vec<T>) {

@@ -3,6 +3,7 @@
 
 use super::steps::{FORM, PATTERN};
 use crate::prelude::*;
+use crate::rules::steps::next_fields;
 use crate::serve::SesFields;
 use std::collections::BTreeMap;
 use uet_control::{AddPeer, Remote};
@@ -55,6 +56,16 @@ const MANY: Axis<PostKind> = axis("kind").needing(&[
     ("tagged", PostKind::Tsend, &[TSEND]),
 ]);
 
+/// The kinds of two operations in a row.
+const KINDS: Axis<(PostKind, PostKind)> = axis("kinds").needing(&[
+    ("write-write", (PostKind::Write, PostKind::Write), &[WRITE]),
+    ("write-tagged", (PostKind::Write, PostKind::Tsend), &[WRITE, TSEND]),
+    ("read-write", (PostKind::Read, PostKind::Write), &[READ, WRITE]),
+    ("send-send", (PostKind::Send, PostKind::Send), &[SEND]),
+    ("tagged-send", (PostKind::Tsend, PostKind::Send), &[TSEND, SEND]),
+    ("tagged-tagged", (PostKind::Tsend, PostKind::Tsend), &[TSEND]),
+]);
+
 pub(super) const RULES: &[Rule] = &[
     rule("field-values/device-request", "A request of the device carries every bit of the posted values")
         .checks(CARRIED)
@@ -71,14 +82,43 @@ pub(super) const RULES: &[Rule] = &[
             }
             check_request(t, None)
         }),
+    rule(
+        "field-values/successive",
+        "Each request carries the values of its own operation, not of one before",
+    )
+    .checks(CARRIED)
+    .over(&[&KINDS, &PATTERN, &MODE])
+    .run(|t| {
+        let (bits, (first, second)) = (t.value(&PATTERN), t.value(&KINDS));
+        let full = PostedValues::new(first, bits, OptionalFields::All, Some(Form::Std));
+        let bare = PostedValues::new(second, !bits, OptionalFields::None, Some(Form::Std));
+        // With absolute addressing, a request need not name the job.
+        let relative = second != PostKind::Write;
+        let bare = PostedValues { job: full.job, initiator: full.initiator, relative, ..bare };
+        let peer = full.peer(t)?;
+        // Nothing is sent to this peer, which is the newest one.
+        PostedValues { job: full.job ^ 1, initiator: !full.initiator, ..bare }.peer(t)?;
+        let mut target: Option<Target> = None;
+        for values in [&full, &bare, &full] {
+            values.post(t, peer, Some(Form::Std))?;
+            let fields = match &mut target {
+                Some(target) => next_fields(t, target)?,
+                None => target.insert(Target::accept(t)?).said(0)?,
+            };
+            values.check(t, Some(Form::Std), &fields);
+            if let Some(target) = &target {
+                target.ack(t, target.highest())?;
+            }
+        }
+        Ok(())
+    }),
     rule("field-values/many-messages", "Hundreds of unanswered messages of the device have different ids")
         .checks(&[SES_CUT_003])
         .over(&[&MANY, &MODE])
         .run(|t| {
             const COUNT: usize = 300;
             let (kind, mode) = (t.value(&MANY), t.value(&MODE));
-            let peer = t.peer(0)?;
-            let mut target = Target::established(t, peer, Mode::Rud)?;
+            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
             for _ in 0..COUNT {
                 t.post(Post { mode, form: Some(Form::Std), ..post(kind, peer, 8) })?;
             }
@@ -98,7 +138,10 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// The values that the device is asked to send.
+#[derive(Clone, Copy)]
 struct PostedValues {
+    kind: PostKind,
+    relative: bool,
     job: u32,
     /// The rank of the initiator, 0 for none.
     initiator: u32,
@@ -112,14 +155,15 @@ struct PostedValues {
 }
 
 impl PostedValues {
-    /// Sets every bit of [`PATTERN`] in each field that this header has.
-    fn new(t: &Test<'_>, form: Option<Form>) -> PostedValues {
-        let (bits, kind, optional) = (t.value(&PATTERN), t.value(&KIND), t.value(&OPTIONAL_FIELDS));
+    /// Sets these bits in each field that this header has.
+    fn new(kind: PostKind, bits: u64, optional: OptionalFields, form: Option<Form>) -> PostedValues {
         let (small, short) = (form == Some(Form::Small), form.is_some_and(|form| form != Form::Std));
         let tagged = matches!(kind, PostKind::Tsend | PostKind::DeferrableTsend);
         let keyed = matches!(kind, PostKind::Write | PostKind::Read | PostKind::Atomic);
         let sends = matches!(kind, PostKind::Send | PostKind::Tsend);
         PostedValues {
+            kind,
+            relative: true,
             job: bits as u32 & 0xff_ffff,
             initiator: if optional == OptionalFields::None { 0 } else { bits as u32 },
             process: bits as u16 & 0xfff,
@@ -134,19 +178,23 @@ impl PostedValues {
         }
     }
 
-    /// Has the device post an operation with these values.
-    fn post(&self, t: &mut Test<'_>, form: Option<Form>) -> Outcome {
-        let kind = t.value(&KIND);
+    /// Adds a peer with this job and rank.
+    fn peer(&self, t: &mut Test<'_>) -> Result<u64, Stop> {
         let address = t.address(0)?;
         let peer = AddPeer { address, port: None, job: self.job, process: 1, initiator: self.initiator };
-        let peer = t.call(peer)?.peer;
+        Ok(t.call(peer)?.peer)
+    }
+
+    /// Has the device post an operation with these values.
+    fn post(&self, t: &mut Test<'_>, peer: u64, form: Option<Form>) -> Outcome {
+        let kind = self.kind;
         let remote = Remote {
             key: Hex64(self.key.unwrap_or(0)),
             offset: Hex64(self.offset.unwrap_or(0)),
             process: Some(self.process),
             index: self.index,
             generation: self.generation,
-            ..Remote::default()
+            absolute: !self.relative,
         };
         let atomic = kind == PostKind::Atomic;
         let operation = Post {
@@ -165,8 +213,11 @@ impl PostedValues {
     /// Checks that a request carries these values.
     fn check(&self, t: &mut Test<'_>, form: Option<Form>, fields: &SesFields) {
         let address = fields.address;
-        let process = (address.job_id(), address.pid_on_fep());
-        t.check(SES_ADDR_001, "job_id and pid_on_fep", (self.job, self.process), process);
+        t.check(SES_ADDR_001, "rel", self.relative, fields.head.rel());
+        t.check(SES_ADDR_001, "pid_on_fep", self.process, address.pid_on_fep());
+        if self.relative {
+            t.check(SES_ADDR_001, "job_id", self.job, address.job_id());
+        }
         t.check(SES_ADDR_002, "resource_index", self.index, address.resource_index());
         t.check(SES_GEN_001, "ri_generation", self.generation, address.ri_generation());
         if self.key.is_some() {
@@ -198,8 +249,9 @@ fn check_request(t: &mut Test<'_>, form: Option<Form>) -> Outcome {
     if long.contains(&t.value(&KIND)) && form.is_some_and(|form| form != Form::Std) {
         return skip("the operation needs a standard header");
     }
-    let values = PostedValues::new(t, form);
-    values.post(t, form)?;
+    let values = PostedValues::new(t.value(&KIND), t.value(&PATTERN), t.value(&OPTIONAL_FIELDS), form);
+    let peer = values.peer(t)?;
+    values.post(t, peer, form)?;
     let fields = Target::accept(t)?.said(0)?;
     require(form.is_none_or(|form| fields.form == form), "the device chose another header")?;
     values.check(t, form, &fields);

@@ -146,8 +146,7 @@ pub(super) const RULES: &[Rule] = &[
         .over(&[&READ_FORM, &MODE])
         .run(|t| {
             let (form, mode) = (t.value(&READ_FORM), t.value(&MODE));
-            let peer = t.peer(0)?;
-            let mut target = Target::established(t, peer, Mode::Rud)?;
+            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
             for (k, length) in (1..=LENGTHS).enumerate() {
                 let read = Post {
                     mode,
@@ -175,8 +174,7 @@ pub(super) const RULES: &[Rule] = &[
             if kind == PostKind::Tsend && form == Form::Small {
                 return skip("a small header has no match bits");
             }
-            let peer = t.peer(0)?;
-            let mut target = Target::established(t, peer, Mode::Rud)?;
+            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
             for (n, length) in (1..).zip(0..LENGTHS) {
                 let data = bytes(length);
                 let fill = Some(Fill::Hex(Hex(data.clone())));

@@ -3,6 +3,7 @@
 
 use super::steps::{begin, begin_post};
 use crate::prelude::*;
+use crate::rules::steps::next_fields;
 use crate::serve::SesFields;
 use crate::target::FAILED;
 use std::collections::BTreeSet;
@@ -54,10 +55,12 @@ pub(super) const RULES: &[Rule] = &[
             t.ends_with(SES_DONE_001, posted, (Status::Ok, 3 * mtu as u64)).map(drop)
         }),
     rule("completions/zero-length", "A write of zero bytes completes when it is acknowledged")
-        .checks(&[SES_CUT_004])
+        .checks(&[SES_CUT_004, SES_DONE_001])
         .over(&[&MODE, &CARRIER, &START])
         .run(|t| {
             let (posted, target) = begin(t, PostKind::Write, 0, 1)?;
+            t.settle()?;
+            t.is_open(SES_DONE_001, posted)?;
             target.ack(t, 0)?;
             t.ends_with(SES_CUT_004, posted, (Status::Ok, 0)).map(drop)
         }),
@@ -65,8 +68,7 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[SES_DONE_001])
         .over(&[&MODE, &CARRIER, &START])
         .run(|t| {
-            let peer = t.peer(0)?;
-            let mut target = Target::established(t, peer, Mode::Rud)?;
+            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
             let first = t.post(post(PostKind::Write, peer, 40))?;
             let second = t.post(post(PostKind::Write, peer, 50))?;
             target.collect(t, 3)?;
@@ -159,8 +161,8 @@ pub(super) const RULES: &[Rule] = &[
             target.name(t, 2, 1)?;
             t.ends_refused(SES_ERR_003, posted, ReturnCode::PERM_VIOLATION)
         }),
-    rule("completions/early-end", "A source marks the early end of a refused message and reports the error")
-        .checks(&[SES_ERR_003, SES_ERR_007])
+    rule("completions/early-end", "A source marks the early end of a refused message, and only of that one")
+        .checks(&[SES_ERR_003, SES_ERR_005, SES_ERR_007])
         .over(&[&MODE, &CARRIER, &START])
         .run(|t| {
             // Open: how a source ends a message early: by UET_MSG_ERROR, by ie, or not at all.
@@ -169,7 +171,11 @@ pub(super) const RULES: &[Rule] = &[
             let mut target = Target::accept(t)?;
             let last = refuse_until_end(t, &mut target)?;
             check_end(t, &target, &last, 300 * mtu)?;
-            t.ends_refused(SES_ERR_003, posted, ReturnCode::BAD_MKEY)
+            t.ends_refused(SES_ERR_003, posted, ReturnCode::BAD_MKEY)?;
+            t.post(post(PostKind::Write, peer, 64))?;
+            let next = next_fields(t, &mut target)?;
+            t.check(SES_ERR_005, "ie of the next message", false, next.head.ie());
+            Ok(())
         }),
     rule("completions/next-operation", "The operation after a refused one completes successfully")
         .checks(&[SES_ERR_003, SES_DONE_001])

@@ -65,8 +65,7 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[SES_DONE_001, SES_READ_003])
         .run(|t| {
             let data = bytes(200);
-            let peer = t.peer(0)?;
-            let mut target = Target::established(t, peer, Mode::Rud)?;
+            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
             let posted = t.post(Post { want_data: true, ..post(PostKind::Read, peer, 200) })?;
             target.collect(t, 2)?;
             let ses = target.data_header(1, 200, 200, 0)?;
@@ -100,8 +99,7 @@ pub(super) const RULES: &[Rule] = &[
             let mtu = t.mtu();
             // With a larger limit, the device may have room for all writes and the read.
             t.configure("max_awaited", 2 * mtu)?;
-            let peer = t.peer(0)?;
-            let mut target = Target::established(t, peer, Mode::Rud)?;
+            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
             for n in 1..=COUNT {
                 let written = t.post(post(PostKind::Write, peer, mtu))?;
                 target.expect_new(t, SES_DONE_001, n)?;

@@ -22,6 +22,8 @@ const CODE: Axis<ReturnCode> = axis("code").values(&[
     ("bad-generation", ReturnCode::BAD_GENERATION),
     ("uncor", ReturnCode::UNCOR),
     ("bad-pid", ReturnCode::BAD_PID),
+    ("disabled", ReturnCode::DISABLED),
+    ("dropped", ReturnCode::DROPPED),
 ]);
 
 /// The opcode of the NULL response.

@@ -1,12 +1,12 @@
 //! The arithmetic of atomics on one element, from the names of operations and datatypes alone.
 
-use crate::elements::kind;
+use crate::elements::{Kind, kind};
 use uet_wire::registry::AtomicDatatype as Type;
 use uet_wire::registry::AtomicOpcode as Op;
 
 /// Contents of an element after an atomic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Result {
+pub(crate) enum Result {
     /// These bits.
     Is(u128),
     /// One of these.
@@ -15,26 +15,22 @@ pub(super) enum Result {
     Open,
 }
 
-/// The bits of an element of so many bytes.
-fn mask(size: usize) -> u128 {
+/// Returns the bits of an element of `size` bytes.
+pub(crate) fn mask(size: usize) -> u128 {
     u128::MAX >> (128 - 8 * size)
 }
 
-fn signed(datatype: Type, size: usize, bits: u128) -> Option<i128> {
-    let unused = 128 - 8 * size as u32;
-    let is_signed = matches!(datatype, Type::INT8 | Type::INT16 | Type::INT32 | Type::INT64 | Type::INT128);
-    is_signed.then_some(((bits << unused) as i128) >> unused)
-}
-
-fn is_less(datatype: Type, size: usize, left: u128, right: u128) -> bool {
-    match (signed(datatype, size, left), signed(datatype, size, right)) {
-        (Some(left), Some(right)) => left < right,
+fn is_less(kind: Kind, left: u128, right: u128) -> bool {
+    let unused = 128 - 8 * kind.size as u32;
+    let signed = |bits: u128| ((bits << unused) as i128) >> unused;
+    match kind.datatype {
+        Type::INT8 | Type::INT16 | Type::INT32 | Type::INT64 | Type::INT128 => signed(left) < signed(right),
         _ => left < right,
     }
 }
 
 /// Returns whether the sources say how an operation acts on a datatype.
-pub(super) fn is_known(opcode: Op, datatype: Type) -> bool {
+pub(crate) fn is_known(opcode: Op, datatype: Type) -> bool {
     let float = matches!(datatype, Type::FLOAT | Type::DOUBLE);
     let complex = matches!(datatype, Type::FLOAT_COMPLEX | Type::DOUBLE_COMPLEX);
     match opcode {
@@ -44,10 +40,25 @@ pub(super) fn is_known(opcode: Op, datatype: Type) -> bool {
     }
 }
 
+/// Returns whether the comparison of a compare and swap holds. Open: whether memory or `compare_value` comes
+/// first.
+pub(crate) fn holds(kind: Kind, memory_first: bool, memory: u128, compare: u128) -> bool {
+    let (left, right) = if memory_first { (memory, compare) } else { (compare, memory) };
+    match kind.opcode {
+        Op::CSWAP => left == right,
+        Op::CSWAP_NE => left != right,
+        Op::CSWAP_LE => !is_less(kind, right, left),
+        Op::CSWAP_LT => is_less(kind, left, right),
+        Op::CSWAP_GE => !is_less(kind, left, right),
+        _ => is_less(kind, right, left),
+    }
+}
+
 /// Returns what an element that holds `old` holds after an operation.
-pub(super) fn apply(opcode: Op, datatype: Type, old: u128, with: u128, swap: u128) -> Result {
-    let size = kind(opcode, datatype).size;
-    let (old, with, swap) = (old & mask(size), with & mask(size), swap & mask(size));
+pub(crate) fn apply(opcode: Op, datatype: Type, old: u128, with: u128, swap: u128) -> Result {
+    let kind = kind(opcode, datatype);
+    let all = mask(kind.size);
+    let (old, with, swap) = (old & all, with & all, swap & all);
     match (opcode, datatype) {
         (Op::READ, _) => return Result::Is(old),
         (Op::WRITE, _) => return Result::Is(with),
@@ -58,29 +69,11 @@ pub(super) fn apply(opcode: Op, datatype: Type, old: u128, with: u128, swap: u12
         _ if !is_known(opcode, datatype) => return Result::Open,
         _ => {}
     }
-    let less = |left, right| is_less(datatype, size, left, right);
     let truth = |holds: bool| u128::from(holds);
-    let if_holds = |holds: bool| if holds { swap } else { old };
-    // Open: which operand of an ordered comparison comes first.
-    let ordered = |one: bool, other: bool| match (if_holds(one), if_holds(other)) {
-        (one, other) if one == other => Result::Is(one),
-        (one, other) => Result::Either(one, other),
-    };
     let new = match opcode {
-        Op::MIN => {
-            if less(with, old) {
-                with
-            } else {
-                old
-            }
-        }
-        Op::MAX => {
-            if less(old, with) {
-                with
-            } else {
-                old
-            }
-        }
+        Op::MIN if is_less(kind, with, old) => with,
+        Op::MAX if is_less(kind, old, with) => with,
+        Op::MIN | Op::MAX => old,
         Op::SUM => old.wrapping_add(with),
         Op::DIFF => old.wrapping_sub(with),
         Op::PROD => old.wrapping_mul(with),
@@ -90,13 +83,16 @@ pub(super) fn apply(opcode: Op, datatype: Type, old: u128, with: u128, swap: u12
         Op::BOR => old | with,
         Op::BAND => old & with,
         Op::BXOR => old ^ with,
-        Op::CSWAP => if_holds(old == with),
-        Op::CSWAP_NE => if_holds(old != with),
-        Op::CSWAP_LT | Op::CSWAP_GT => return ordered(less(old, with), less(with, old)),
-        Op::CSWAP_LE | Op::CSWAP_GE => return ordered(!less(with, old), !less(old, with)),
+        Op::CSWAP | Op::CSWAP_NE | Op::CSWAP_LT | Op::CSWAP_GT | Op::CSWAP_LE | Op::CSWAP_GE => {
+            let after = |memory_first| if holds(kind, memory_first, old, with) { swap } else { old };
+            return match (after(true), after(false)) {
+                (one, other) if one == other => Result::Is(one),
+                (one, other) => Result::Either(one, other),
+            };
+        }
         _ => return Result::Open,
     };
-    Result::Is(new & mask(size))
+    Result::Is(new & all)
 }
 
 /// Returns whether IEEE 754 and every implementation of it agree on a number: neither tiny, nor infinite, nor
