@@ -13,8 +13,9 @@ pub fn near<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str
     let mut scored: Vec<(f64, &str)> = known
         .map(|known| {
             let lower = known.to_ascii_lowercase();
-            // Users often omit the layer of a name.
+            // Users often omit the layer of a name, or what all names of a table begin with.
             let last = lower.rsplit('.').next().unwrap_or(&lower);
+            let last = last.strip_prefix("uet_").unwrap_or(last);
             (likeness(&word, &lower).max(likeness(&word, last)), known)
         })
         .filter(|(score, _)| *score >= CLOSE)
@@ -50,6 +51,11 @@ pub fn unknown<'a>(what: &str, word: &str, known: impl Iterator<Item = &'a str> 
 #[cfg(test)]
 mod tests {
     use super::near;
+
+    #[test]
+    fn what_all_names_begin_with_may_be_omitted() {
+        assert_eq!(near("write", ["UET_READ", "UET_WRITE"].into_iter()), ["UET_WRITE"]);
+    }
 
     #[test]
     fn long_word_is_near_nothing() {

@@ -84,7 +84,7 @@ pub(super) struct Check {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum CheckFormat {
-    /// Readable text. In a pipe: one entry per line, its identifier first
+    /// Readable text. In a pipe: one entry per line, with severity and identifier
     Text,
     /// One JSON object per line
     Json,
