@@ -43,6 +43,9 @@ pub const RULE: &Rule = &rule("random/conversation", "A device keeps to the rule
 /// Maximum number of plays while a failure shrinks.
 const BUDGET: usize = 600;
 
+/// The longest time in which a failure shrinks.
+const SHRINKING: Duration = Duration::from_secs(30);
+
 /// Number of conversations that are drawn before the first of them is played, if they are played at once.
 const BATCH: u64 = 128;
 
@@ -262,13 +265,19 @@ fn shrunk(
         let result = play(dut, sequence, options, &mut coverage);
         (result.verdict == Verdict::Fail && result.requirements.first() == wanted.as_ref()).then_some(result)
     };
+    // A device that dies in each attempt may take a second for each.
+    let until = Instant::now() + SHRINKING;
     let repeats = if dut.facts().virtual_time { 1 } else { 3 };
-    let again = (0..repeats).filter(|_| fails(dut, sequence).is_some()).count();
+    let again = (0..repeats).filter(|_| !options.stopped() && fails(dut, sequence).is_some()).count();
+    if options.stopped() {
+        return found;
+    }
     if again < repeats {
         let reason = format!("failed again {again} of {repeats} times: {}", found.reason);
         return InstanceResult { verdict: Verdict::Flaky, reason, ..found };
     }
     let budget = if dut.facts().virtual_time { BUDGET } else { BUDGET / 10 };
-    let small = shrink(sequence.clone(), budget, |less| fails(dut, less).is_some());
+    let over = || options.stopped() || Instant::now() >= until;
+    let small = shrink(sequence.clone(), budget, |less| !over() && fails(dut, less).is_some());
     fails(dut, &small).unwrap_or(found)
 }

@@ -40,7 +40,7 @@ fn equal_seeds_give_equal_results() {
 
 #[test]
 fn lost_replies_are_inconclusive() {
-    let run = uet(&["run", "--id", "ack/requested", "--impair", "drop from 10.0.0.1"]);
+    let run = uet(&["run", "--id", "ack/requested", "--family", "4", "--impair", "drop from 10.0.0.1"]);
     assert_eq!(run.code, 3);
     assert!(
         run.out.contains("inconclusive") && run.out.contains("RUD_REQ"),
@@ -48,7 +48,7 @@ fn lost_replies_are_inconclusive() {
         run.out
     );
     assert!(
-        run.out.contains("again: uet run --impair 'drop from 10.0.0.1' --id 'ack/requested["),
+        run.out.contains("again: uet run --impair 'drop from 10.0.0.1' --family 4 --id 'ack/requested["),
         "{}",
         run.out
     );
