@@ -48,7 +48,8 @@ pub(super) struct Session<'a> {
 impl<'a> Session<'a> {
     pub(super) fn new(dut: &'a mut dyn Dut, spec: &'static Spec, seed: u64, scale: f64) -> Self {
         let facts = dut.facts();
-        // Consecutive seeds alternate. Bits of the lower half alone give ids with equal parts the same version.
+        // Consecutive seeds alternate. Bits of the lower half alone give ids with equal parts the same
+        // version.
         let second = (seed ^ seed >> 32) % 2 == 1;
         let ipv4 = facts.device.is_ipv4() != (facts.second_device.is_some() && second);
         Session {

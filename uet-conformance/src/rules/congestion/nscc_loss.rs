@@ -178,7 +178,8 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[CC_PENALTY_001])
         .over(&[&MODE, &CARRIER, &PENALTY])
         .measure(|t| {
-            // Unlike long_flow, without a measured round trip: the penalty depends on acknowledged bytes alone.
+            // Unlike long_flow, without a measured round trip: the penalty depends on acknowledged bytes
+            // alone.
             t.congestion_or_both("nscc")?;
             let penalty = t.value(&PENALTY);
             let max_window = t.bdp()? * 3 / 2;

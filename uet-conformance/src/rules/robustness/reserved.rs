@@ -173,8 +173,8 @@ pub(super) const RULES: &[Rule] = &[
             let all = places.last().cloned().unwrap_or_default();
             t.send_wire(&target.pdc.raw(&all))?;
             let retransmission = target.expect_again(t, ROB_RSVD_001, 1, t.later())?;
-            // A retransmission this early cannot come from the timeout. With a longer NACK_Retx_Time, the two look
-            // alike.
+            // A retransmission this early cannot come from the timeout. With a longer NACK_Retx_Time, the two
+            // look alike.
             if t.nack_wait() * 2 + t.grace() < t.early() {
                 let waited = retransmission.seen.at.saturating_sub(target.asked);
                 let bound = crate::Bound::from(t.early()).from_parameter("70 % of rto_init_time");

@@ -254,8 +254,8 @@ pub(super) fn open_recorded(t: &mut Test<'_>, region: &Region) -> Result<(Pdc, c
     open_recorded_as(t, pdc, region)
 }
 
-/// Opens this context with write 0, at another Start_PSN if the target requires one. Returns it, and the packet
-/// that opened it.
+/// Opens this context with write 0, at another Start_PSN if the target requires one. Returns it, and the
+/// packet that opened it.
 fn open_recorded_as(t: &mut Test<'_>, mut pdc: Pdc, region: &Region) -> Result<(Pdc, crate::Wire), Stop> {
     let mut opening = t.sealed(&plain_write(&pdc, region, 0)?)?;
     t.send_as_it_is(&opening)?;
@@ -281,8 +281,9 @@ pub(super) fn check_not_executed(t: &mut Test<'_>, region: &Region) -> Outcome {
     t.check_memory(TSS_START_001, region, 0, &[0xee; 128])
 }
 
-/// Opens and closes a context, and sends the opening packet of another with the same Start_PSN. The target refuses
-/// it, and that context is pending. Returns the NACK, whose payload is the Start_PSN that the target requires.
+/// Opens and closes a context, and sends the opening packet of another with the same Start_PSN. The target
+/// refuses it, and that context is pending. Returns the NACK, whose payload is the Start_PSN that the target
+/// requires.
 fn refused_opening(
     t: &mut Test<'_>,
     requirement: &Requirement,

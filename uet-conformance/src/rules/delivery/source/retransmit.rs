@@ -263,8 +263,8 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             let (mut target, _) = message_in_flight(t, 7)?;
             target.ack(t, 3)?;
-            // Bit i is packet i: 0 to 3 again, and 5. A device that counts from the cumulative PSN takes 4 to 7 for
-            // received.
+            // Bit i is packet i: 0 to 3 again, and 5. A device that counts from the cumulative PSN takes 4 to
+            // 7 for received.
             target.answer(t, ack_with_bitmap(&target, 4, 0, 0b10_1111))?;
             expect_all_but(t, &mut target, 4, 7, &[5], PDS_SACK_005)
         }),

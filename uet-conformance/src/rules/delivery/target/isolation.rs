@@ -63,8 +63,8 @@ pub(super) const RULES: &[Rule] = &[
             let [released, held] = ends_first(t, pair);
             t.send(&released, &clear_command(&released, released.psn(1))?)?;
             t.request(&released, released.request(2).clear(released.psn(1)).write(&region, 0, &[1])?)?;
-            // The stored error is released, and the cumulative PSN passes it. The other context keeps its own, so its
-            // cumulative PSN stays at 0.
+            // The stored error is released, and the cumulative PSN passes it. The other context keeps its
+            // own, so its cumulative PSN stays at 0.
             t.expect_cack(PDS_CLR_005, &released, released.psn(2))?;
             t.forget();
             t.request(&held, held.request(1).retx().write_nowhere(&region, &[1; 16])?)?;

@@ -102,8 +102,8 @@ pub(super) const RULES: &[Rule] = &[
         }),
 ];
 
-/// Returns the old values, the operands and the results of an operation. Leaves out pairs whose result is open,
-/// or not `judged`.
+/// Returns the old values, the operands and the results of an operation. Leaves out pairs whose result is
+/// open, or not `judged`.
 fn results(kind: Kind, (old, with): (Vec<u128>, Vec<u128>), judged: impl Fn(u128) -> bool) -> [Vec<u128>; 3] {
     let mut lists = [Vec::new(), Vec::new(), Vec::new()];
     for (old, with) in old.into_iter().zip(with) {
