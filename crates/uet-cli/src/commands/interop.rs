@@ -32,7 +32,7 @@ use uet_packet_io::file;
 Exit codes: 0 all scenarios pass; 1 one fails or the ends disagree; 2 usage, or an implementation cannot be reached;
 3 nothing passed, or a scenario is inconclusive.")]
 pub(super) struct Interop {
-    /// Implementations, as TOML: a table `devices` of NAME = \"DEVICE\"
+    /// Implementations, as TOML: a table `devices` of NAME = "DEVICE"
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     /// An implementation: NAME=HOST:PORT of its control channel, NAME=exec:COMMAND or NAME=embedded, a NIC of its own
