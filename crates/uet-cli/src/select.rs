@@ -145,7 +145,8 @@ impl FromStr for Wrong {
         }
         match catalogue::find(&text.to_ascii_uppercase()) {
             Some(requirement) if !requirement.id.starts_with("WIRE-") => Err(format!(
-                "no packet breaks {} by itself: `uet check --annotate OUT.pcapng` writes such findings into the packets",
+                "no packet breaks {} by itself: `uet check --annotate OUT.pcapng` writes such findings into \
+                 the packets",
                 requirement.id
             )),
             Some(requirement) => Ok(Wrong::Id(requirement.id)),

@@ -102,8 +102,7 @@ impl Sums {
         }
     }
 
-    /// Adds a packet without a context. Responses to RUDI requests count with their bytes only, and so do packets that fit no
-    /// context.
+    /// Adds a packet without a context, or one that fits none. Of RUDI responses, only the bytes count.
     fn add_lone(&mut self, one: &One, pds: &Pds<'_>, facts: &Facts<'_>) {
         self.passed(one);
         match pds {

@@ -7,8 +7,9 @@ use crate::world::{Choice, World};
 use uet_emulator::Nic;
 use uet_emulator::fault::Fault;
 
-/// Walks through a scenario this many times between NICs with these faults, with seeds from 0 on. Each walk makes random choices until both endpoints rest,
-/// and the passive judge then judges it. Returns the number of the first walk that breaks a property, and the violation.
+/// Walks through a scenario this many times between NICs with these faults, with seeds from 0 on. Each walk makes
+/// random choices until both endpoints rest, and the passive judge then judges it. Returns the number of the first walk
+/// that breaks a property, and the violation.
 pub fn walk(
     scenario: &'static Scenario,
     faults: [&[&'static Fault]; 2],

@@ -8,8 +8,8 @@ use uet_wire::trailer::TrailerKind;
 use uet_wire::{Content, FrameBuilder, Options, Packet, Start, Uet, UetBuf, layout};
 use uet_wire::{outer, pds, ses, trailer, tss};
 
-/// Parses a header from the start of `bytes`, and views, copies, edits and emits it. A function for each header: the compiler
-/// takes a minute for one with all of them.
+/// Parses a header from the start of `bytes`, and views, copies, edits and emits it. Each header has a function of its
+/// own, which compiles sooner than one with all of them.
 macro_rules! header_comes_back {
     ([$bytes:ident] $($module:ident::$Name:ident)*) => {{
         $({

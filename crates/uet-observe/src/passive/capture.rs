@@ -58,8 +58,8 @@ struct SuiteSection {
 /// addresses that send to the device that the comment of the section names. If this device sends no packet, its comment
 /// changes nothing.
 ///
-/// If the comment says that the capture is a selection of packets, each packet is judged by itself: the others may explain
-/// what it lacks.
+/// If the comment says that the capture is a selection of packets, each packet is judged by itself: those left out may
+/// explain what it lacks.
 #[derive(Debug, Default)]
 pub struct CaptureChecker {
     corrections: Corrections,

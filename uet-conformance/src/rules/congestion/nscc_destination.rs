@@ -304,7 +304,8 @@ impl CountedContext {
         let (seen, _) = t.expect(requirement, "an ACK with rcvd_bytes", t.soon(), |seen| {
             seen.acknowledges(&self.pdc, psn).and_then(|_| rcvd_bytes(seen, &self.pdc))
         })?;
-        // Open: whether the CRC belongs to the transport's size. It does so in all packets or in none.
+        // The transport's size includes the CRC trailer. A device that leaves it out is accepted, if it does so in
+        // all packets.
         let read = rcvd_bytes(&seen, &self.pdc);
         let counts = [0, 4].map(|trailer| (trailer, units(self.bytes + trailer * self.packets)));
         let told = counts.iter().find(|(_, units)| Some(*units) == read).map(|(trailer, _)| *trailer);
