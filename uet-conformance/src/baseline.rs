@@ -175,11 +175,7 @@ impl Baseline {
                 }
                 (_, Verdict::Pass) | (None | Some(Verdict::Skipped), Verdict::Skipped) => continue,
                 (_, Verdict::Skipped) => &mut changes.lost,
-                _ => {
-                    let list = list_of(&mut changes, before, rule);
-                    rule.known = list.1;
-                    list.0
-                }
+                _ => list_of(&mut changes, before, rule),
             };
             list.push(rule.id.clone());
         }
@@ -191,20 +187,20 @@ impl Baseline {
     }
 }
 
-/// Returns the list for a rule that does not pass, and whether it is accepted.
+/// Marks a rule that does not pass and returns its list.
 fn list_of<'c>(
     changes: &'c mut Changes,
     before: Option<&EarlierRule>,
-    rule: &RuleResult,
-) -> (&'c mut Vec<String>, bool) {
-    let Some(before) = before else { return (&mut changes.unplayed, true) };
-    if rule.failing.iter().any(|now| before.is_worse(now)) {
-        (&mut changes.new, false)
-    } else if rule.failing.iter().any(|now| before.is_other(now)) {
-        (&mut changes.unplayed, true)
-    } else {
-        (&mut changes.known, true)
+    rule: &mut RuleResult,
+) -> &'c mut Vec<String> {
+    let is_worse = |before: &EarlierRule| rule.failing.iter().any(|now| before.is_worse(now));
+    let is_other = |before: &EarlierRule| rule.failing.iter().any(|now| before.is_other(now));
+    if before.is_some_and(is_worse) {
+        return &mut changes.new;
     }
+    rule.not_in_baseline = before.is_none_or(is_other);
+    rule.known = !rule.not_in_baseline;
+    if rule.known { &mut changes.known } else { &mut changes.unplayed }
 }
 
 #[cfg(test)]

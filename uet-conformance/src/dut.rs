@@ -55,6 +55,11 @@ pub trait Dut {
         None
     }
 
+    /// Returns the instance that began last, if that is known.
+    fn last_instance(&self) -> Option<&str> {
+        None
+    }
+
     /// Restarts the device. Returns `false` if it cannot be restarted from here.
     fn restart(&mut self) -> io::Result<bool> {
         Ok(false)

@@ -114,6 +114,9 @@ pub struct RuleResult {
     /// True if the baseline has this verdict or a worse one.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub known: bool,
+    /// True if only instances that the baseline did not play make it worse.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub not_in_baseline: bool,
 }
 
 impl RuleResult {
@@ -133,6 +136,7 @@ impl RuleResult {
             duration_ns: 0,
             waived: None,
             known: false,
+            not_in_baseline: false,
         }
     }
 
@@ -170,9 +174,9 @@ impl RuleResult {
         }
     }
 
-    /// Returns whether it counts: it is neither waived nor known already.
+    /// Returns whether it counts: it is not waived, and is worse than in the baseline.
     pub fn counts(&self) -> bool {
-        self.waived.is_none() && !self.known
+        self.waived.is_none() && !self.known && !self.not_in_baseline
     }
 
     /// Keeps the trace of the worst instance only: a device that breaks every rule would fill the memory.

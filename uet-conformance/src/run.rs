@@ -3,16 +3,15 @@ use crate::silence;
 use crate::statement::StatedDevice;
 use crate::test::Record;
 use crate::{
-    Circumstances, DeviceStatement, Dut, DutExt, Instance, InstanceResult, Observation, Options, Outcome,
-    Packets, Pdc, ProfileResult, Relation, RuleResult, RunResult, SCHEMA, Show, Statement, Stop, Test,
-    Verdict, instance,
+    Circumstances, DeviceStatement, Dut, DutExt, Instance, InstanceResult, Options, Outcome, Packets, Pdc,
+    ProfileResult, RuleResult, RunResult, SCHEMA, Show, Statement, Stop, Test, Verdict, instance,
 };
 use core::time::Duration;
 use uet_control::{Parameter, Reset, Welcome};
 use uet_wire::Spec;
-use uet_wire::catalogue::{self, ROB_LIFE_001};
+use uet_wire::catalogue;
 
-/// The run stops after this many consecutive rules ended by a silent control channel or a packet flood.
+/// The run stops after this many consecutive instances ended by a silent control channel or a packet flood.
 const BROKEN: u32 = 3;
 
 /// If the device can play no instance of a rule that the plan chose, so many others are tried.
@@ -84,7 +83,7 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&mut RuleR
                     if broken < BROKEN {
                         Ok(())
                     } else {
-                        Err(format!("{why}; so it was {BROKEN} rules in a row"))
+                        Err(format!("{why}; so it was {BROKEN} instances in a row"))
                     }
                 }
                 (_, Verdict::Skipped) => Ok(()),
@@ -126,6 +125,9 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&mut RuleR
         if result.stopped.is_some() || failed && options.fail_fast {
             break;
         }
+    }
+    if result.stopped.is_none() && !options.stopped() {
+        result.stopped = silence::ended_at_last(&mut dut);
     }
     result.not_run = plan.len() - result.rules.len();
     result.packets.correct(&options.corrections);
@@ -301,15 +303,21 @@ fn excused(
     let mut once = |seed: u64| {
         let before = dut.network_effects();
         let result = run_instance(dut, instance, options.spec, seed, options.timeout_scale);
-        let rerun = format!("{} --id {} --seed {seed}", options.command, quoted(instance));
+        let ids = result.ended_after.iter().chain([&result.instance]);
+        let ids: String = ids.map(|id| format!(" --id {}", quoted(id))).collect();
+        let rerun = format!("{}{ids} --seed {seed}", options.command);
+        if result.ended {
+            dut.last_instance = None;
+        }
         let effects = dut.network_effects().since(before);
         let there = silence::revive(dut, result.silent.then_some(&*result.instance));
         (InstanceResult { rerun, ..result }, there, effects)
     };
     let (mut found, mut there, mut effects) = once(seed);
     for attempt in 1..u64::from(options.attempts) {
-        let is_open = matches!(found.verdict, Verdict::Fail | Verdict::Inconclusive) && !found.silent;
-        let may_pass = is_open && !effects.is_none() && !effects.is_constant();
+        let is_open = matches!(found.verdict, Verdict::Fail | Verdict::Inconclusive);
+        let may_pass =
+            is_open && !found.silent && !found.ended && !effects.is_none() && !effects.is_constant();
         if !may_pass || there.is_err() || options.stopped() {
             break;
         }
@@ -320,8 +328,8 @@ fn excused(
         found.duration_ns += before.1;
     }
     let why = match found.verdict {
-        // Several plain writes show it, whatever the network did before.
-        _ if found.silent => None,
+        // Its end, or several plain writes, show it, whatever the network did before.
+        _ if found.silent || found.ended => None,
         Verdict::Fail if !effects.is_none() => Some(effects.to_string()),
         Verdict::Fail => too_far(dut),
         _ => None,
@@ -350,8 +358,8 @@ fn too_far(dut: &StatedDevice<'_>) -> Option<String> {
 }
 
 /// Quotes the id as one word for a shell.
-fn quoted(instance: &Instance) -> String {
-    if instance.rule.axes.is_empty() { instance.to_string() } else { format!("'{instance}'") }
+fn quoted(instance: &str) -> String {
+    if instance.contains('[') { format!("'{instance}'") } else { instance.into() }
 }
 
 /// Runs one instance, once.
@@ -362,7 +370,10 @@ pub fn run_instance(
     seed: u64,
     timeout_scale: f64,
 ) -> InstanceResult {
-    let blank = InstanceResult::blank(instance, format!("uet run --id {} --seed {seed}", quoted(instance)));
+    let blank = InstanceResult::blank(
+        instance,
+        format!("uet run --id {} --seed {seed}", quoted(&instance.to_string())),
+    );
     let lacking = instance.needs().find_map(|need| need.lacking(dut.welcome(), dut.facts()));
     if let Some(reason) = lacking {
         return InstanceResult { reason, ..blank };
@@ -382,33 +393,39 @@ pub(crate) fn run_script(
     script: impl FnOnce(&mut Test<'_>) -> Outcome,
 ) -> InstanceResult {
     let begun = dut.now();
-    // A device may end late, after the rule that made it end.
     let mut ready = dut.call(Reset {});
-    if ready.is_err() && dut.ended().is_some() && dut.restart().unwrap_or(false) {
-        ready = dut.call(Reset {});
+    let (mut late, mut why) = (None, String::new());
+    if let Err(error) = &ready {
+        // A device may end late, after the instance that made it end.
+        let how = dut.ended();
+        why = how.as_ref().map_or(error.to_string(), |how| format!("the device had ended before: {how}"));
+        late = dut.last_instance().map(|last| (last.to_owned(), silence::late(last, how.as_deref(), error)));
+        if how.is_some() && dut.restart().unwrap_or(false) {
+            ready = dut.call(Reset {});
+        }
     }
-    if let Err(error) = ready {
-        let ended = dut.ended().map(|how| format!("the device had ended before: {how}"));
-        let reason = ended.unwrap_or_else(|| error.to_string());
-        return InstanceResult { verdict: Verdict::Inconclusive, reason, ..blank };
-    }
-    dut.begin(&blank.instance);
-    dut.lost();
-    let test = Test::new(dut, spec, seed, timeout_scale).at(points);
-    let Record { outcome, mut observations, circumstances, ladder, declined, read, set } = test.play(script);
-    let ended = dut.ended();
+    let could_begin = ready.is_ok();
+    let Record { outcome, mut observations, circumstances, ladder, declined, read, set } = match ready {
+        Ok(_) => {
+            dut.begin(&blank.instance);
+            dut.lost();
+            Test::new(dut, spec, seed, timeout_scale).at(points).play(script)
+        }
+        Err(_) => Record::of_nothing(why),
+    };
+    let ended = if could_begin { silence::end(dut, &outcome) } else { None };
     let mute = ended.is_none() && silence::is_silent(dut, &outcome, &ladder, spec, timeout_scale);
     let silent = mute && dut.serves_writes();
     // A failed device affects everything else too.
     if silent {
         observations = vec![silence::observation(&ladder)];
+    } else if let Some(seen) = &ended {
+        observations = vec![silence::ended(&ladder, seen)];
     }
-    if let Some(how) = &ended {
-        let seen = format!("it ended: {how}");
-        let ended = Observation::new(ROB_LIFE_001, false, Relation::True, "the device goes on", seen);
-        let (packet, request) = (ladder.packets().count(), ladder.first_unanswered());
-        observations = vec![Observation { packet: request.unwrap_or(packet), request, ..ended }];
-    }
+    let ended_after = late.map(|(last, seen)| {
+        observations.insert(0, seen);
+        last
+    });
     let checked = !observations.is_empty();
     let mut recorded: Vec<String> = Vec::new();
     for seen in &observations {
@@ -450,6 +467,8 @@ pub(crate) fn run_script(
         reason,
         at_packet: failed.map(|seen| seen.packet),
         silent,
+        ended: ended.is_some() || ended_after.is_some(),
+        ended_after,
         attempts: 1,
         duration_ns: (dut.now() - begun).as_nanos() as u64,
         recorded,

@@ -1,8 +1,8 @@
 //! Finds out whether a device still answers, and brings back one that does not.
 
 use crate::statement::StatedDevice;
-use crate::{Dut, InstanceResult, Ladder, Observation, Pdc, Relation, Stop, Test, Verdict};
-use uet_control::Reset;
+use crate::{Dut, DutExt, InstanceResult, Ladder, Observation, Outcome, Pdc, Relation, Stop, Test, Verdict};
+use uet_control::{CallError, Reset};
 use uet_wire::Spec;
 use uet_wire::catalogue::ROB_LIFE_001;
 
@@ -53,7 +53,7 @@ pub(crate) fn answers_a_write(dut: &mut dyn Dut, spec: &'static Spec, scale: f64
 /// Only a device that has answered a plain write earlier in the run can be judged by one.
 pub(crate) fn is_silent(
     dut: &mut dyn Dut,
-    outcome: &crate::Outcome,
+    outcome: &Outcome,
     ladder: &Ladder,
     spec: &'static Spec,
     scale: f64,
@@ -80,8 +80,49 @@ pub(crate) fn observation(ladder: &Ladder) -> Observation {
     let (first, last) = (ladder.first_unanswered().unwrap_or_default(), ladder.packets().count());
     let which = if first == last { format!("packet {first}") } else { format!("packets {first} to {last}") };
     let seen = format!("no answer to {which}, and none to {KNOCKS} plain writes after a reset");
-    let broken = Observation::new(ROB_LIFE_001, false, Relation::True, "the device goes on to answer", seen);
-    Observation { packet: first, request: Some(first), ..broken }
+    Observation { packet: first, request: Some(first), ..life("the device goes on to answer", seen) }
+}
+
+/// Returns an observation about a device that does not go on.
+pub(crate) fn life(expected: &str, seen: String) -> Observation {
+    Observation::new(ROB_LIFE_001, false, Relation::True, expected, seen)
+}
+
+/// Returns how the device has ended in an instance with this outcome. A device whose control channel answers
+/// nothing, not even `reset`, has ended too.
+pub(crate) fn end(dut: &mut dyn Dut, outcome: &Outcome) -> Option<String> {
+    let ended = |dut: &mut dyn Dut| dut.ended().map(|how| format!("it ended: {how}"));
+    let hangs = match outcome {
+        Err(Stop::Gone(why)) if dut.ended().is_none() => {
+            let is_silent = matches!(dut.call(Reset {}), Err(CallError::Channel { .. }));
+            is_silent.then(|| format!("{why}, nor to a `reset` after it"))
+        }
+        _ => None,
+    };
+    ended(dut).or(hangs)
+}
+
+/// Returns what shows that the device has ended. It is about the first packet after its last one.
+pub(crate) fn ended(ladder: &Ladder, seen: &str) -> Observation {
+    let (last, request) = (ladder.packets().count(), ladder.first_unanswered());
+    let ended = life("the device goes on", seen.to_owned());
+    Observation { packet: request.unwrap_or(last), request, ..ended }
+}
+
+/// Returns what shows that the device has ended, or hangs, since this instance: it does not answer `reset`.
+pub(crate) fn late(last: &str, how: Option<&str>, error: &CallError) -> Observation {
+    let seen = match how {
+        Some(how) => format!("it ended after {last}: {how}"),
+        None => format!("no answer after {last}: {error}"),
+    };
+    life("the device goes on", seen)
+}
+
+/// Returns how the device has ended after the last instance of a run.
+pub(crate) fn ended_at_last(dut: &mut StatedDevice<'_>) -> Option<String> {
+    let last = dut.last_instance()?.to_owned();
+    dut.call(Reset {}).err()?;
+    dut.ended().map(|how| format!("the device ended after {last}: {how}"))
 }
 
 /// Counts an instance without a packet of the device. The error says why the run cannot go on.

@@ -174,6 +174,8 @@ pub(crate) struct StatedDevice<'a> {
     pub(crate) silent_since: Option<String>,
     /// Lengths of standing regions that take no write.
     pub(crate) refused_regions: Vec<u64>,
+    /// The instance that began last, unless the device ended in it.
+    pub(crate) last_instance: Option<String>,
 }
 
 impl<'a> StatedDevice<'a> {
@@ -189,6 +191,7 @@ impl<'a> StatedDevice<'a> {
             mute: 0,
             silent_since: None,
             refused_regions: Vec::new(),
+            last_instance: None,
         }
     }
 }
@@ -248,6 +251,7 @@ impl Dut for StatedDevice<'_> {
     }
 
     fn begin(&mut self, instance: &str) {
+        self.last_instance = Some(instance.to_owned());
         self.dut.begin(instance);
     }
 
@@ -257,6 +261,10 @@ impl Dut for StatedDevice<'_> {
 
     fn ended(&mut self) -> Option<String> {
         self.dut.ended()
+    }
+
+    fn last_instance(&self) -> Option<&str> {
+        self.last_instance.as_deref()
     }
 
     fn restart(&mut self) -> io::Result<bool> {

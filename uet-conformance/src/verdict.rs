@@ -74,6 +74,10 @@ pub struct InstanceResult {
     pub rerun: String,
     /// True if the device, which had answered plain writes, answered none any more at its end.
     pub silent: bool,
+    /// True if the device ended, or answered nothing on its control channel any more. No network excuses it.
+    pub ended: bool,
+    /// The instance after which it had ended or hung already, before this one began.
+    pub ended_after: Option<String>,
     /// Number of times that it was played.
     pub attempts: u32,
     /// The duration of all attempts by the link's clock.
@@ -109,6 +113,8 @@ impl InstanceResult {
             trace: None,
             rerun,
             silent: false,
+            ended: false,
+            ended_after: None,
             attempts: 0,
             duration_ns: 0,
             sequence: None,

@@ -73,6 +73,21 @@ pub(crate) struct Record {
     pub set: BTreeSet<String>,
 }
 
+impl Record {
+    /// Returns the record of a script that could not begin.
+    pub(crate) fn of_nothing(why: String) -> Self {
+        Record {
+            outcome: Err(Stop::Gone(why)),
+            observations: Vec::new(),
+            circumstances: String::new(),
+            ladder: Ladder::default(),
+            declined: false,
+            read: BTreeSet::new(),
+            set: BTreeSet::new(),
+        }
+    }
+}
+
 /// A count of bytes that the third packet of 4 KiB takes over the wrap of `rcvd_bytes`.
 pub(crate) const BEFORE_WRAP: u64 = (1 << 32) - 40 * 256;
 

@@ -218,7 +218,7 @@ fn half_dead_or_flooding_device_ends_the_run_with_the_bound() {
         assert!(result.rules.len() <= 10, "{how:?}: {} rules", result.rules.len());
         assert_eq!(result.count(Verdict::Pass), 0, "{how:?}");
         let stopped = result.stopped.as_deref().unwrap_or_default();
-        assert!(stopped.contains(bound) && stopped.ends_with("3 rules in a row"), "{how:?}: {stopped}");
+        assert!(stopped.contains(bound) && stopped.ends_with("3 instances in a row"), "{how:?}: {stopped}");
         assert!(
             result.rules.iter().flat_map(|rule| &rule.failing).all(|it| it.ladder.entries.len() <= 1001),
             "{how:?}"

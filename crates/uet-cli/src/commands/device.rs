@@ -317,6 +317,9 @@ impl FromStr for Place {
             Some(("raw", interface)) if !interface.is_empty() => {
                 Ok(Place::At(At::Raw { interface: interface.into(), peers: Vec::new() }))
             }
+            Some(("tcp", _)) => {
+                Err("a control channel is no place for packets: write --control HOST:PORT".into())
+            }
             _ => Err("expected exec:COMMAND, udp://HOST:PORT, raw:INTERFACE or embedded".into()),
         }
     }

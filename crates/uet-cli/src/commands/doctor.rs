@@ -281,6 +281,8 @@ fn link(dut: &mut dyn Dut, spec: &'static Spec, say: Say<'_>) -> io::Result<bool
             (Health::Ok, format!("a write is answered in {micros} microseconds"), "")
         }
         (Verdict::Skipped, _) => (Health::Limited, result.reason.clone(), "the link was not tested"),
+        // The control channel refused what the write needs.
+        (Verdict::Inconclusive, _) => (Health::Broken, result.reason.clone(), "the link was not tested"),
         _ => (
             Health::Broken,
             "a write of 64 bytes is not answered".into(),

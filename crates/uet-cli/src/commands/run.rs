@@ -25,7 +25,7 @@ use uet_conformance::{
     Baseline, Changes, Instance, InstanceResult, Options, RULES, RuleResult, RunResult, Shard, Verdict, run,
     spec_mismatch,
 };
-use uet_control::escape_json;
+use uet_control::{PROTOCOL, escape_json};
 use uet_emulator::capture::Capture;
 use uet_emulator::frame::Outer;
 use uet_harness::capture;
@@ -69,7 +69,7 @@ pub(super) struct Run {
     #[arg(long, value_name = "N/COUNT", default_value_t, help_heading = "Which rules")]
     shard: Shard,
     /// Only the instances that did not pass in an earlier run (--json)
-    #[arg(long, value_name = "FILE", conflicts_with = "id", help_heading = "Which rules")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["id", "random"], help_heading = "Which rules")]
     failed: Option<PathBuf>,
     #[command(flatten)]
     device: DeviceArgs,
@@ -108,6 +108,7 @@ pub(super) struct Run {
     pause: Vec<String>,
     /// Play random conversations for this long instead of the rules: 10s, 5m (docs/random.md)
     #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = "Random conversations")]
+    #[arg(conflicts_with_all = ["id", "group", "level", "capability", "shard"])]
     random: Option<Duration>,
     /// Play this saved conversation once instead of the rules
     #[arg(long, value_name = "FILE", conflicts_with = "random", help_heading = "Random conversations")]
@@ -193,6 +194,12 @@ impl Run {
         let mut device = self.device.open(self.seed)?;
         if let Some(warning) = spec_mismatch(device.dut().welcome(), options.spec) {
             complain(warning);
+        }
+        let protocol = device.dut().welcome().protocol;
+        if protocol != PROTOCOL {
+            complain(format!(
+                "the device speaks protocol {protocol} of the control channel, the suite {PROTOCOL}"
+            ));
         }
         known::parameters(&options.statement.apply(device.dut().welcome()).parameters)?;
         if let Some(path) = self.capture.as_deref().filter(|path| is_file(path)) {

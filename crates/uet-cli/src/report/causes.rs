@@ -163,6 +163,8 @@ mod tests {
             trace: None,
             rerun: String::new(),
             silent: false,
+            ended: false,
+            ended_after: None,
             attempts: 1,
             duration_ns: 0,
             sequence: None,
@@ -183,6 +185,7 @@ mod tests {
             duration_ns: 0,
             waived: None,
             known: false,
+            not_in_baseline: false,
         }
     }
 

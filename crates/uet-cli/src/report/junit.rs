@@ -9,7 +9,7 @@ use uet_conformance::pics::{Pics, Shown, Stated};
 use uet_conformance::{PacketFinding, ProfileResult, RowVerdict, RuleResult, RunResult, Verdict};
 use uet_wire::Spec;
 
-/// Returns the XML. A group is a test suite. Waived rules and rules known to the baseline count as skipped, with the
+/// Returns the XML. A group is a test suite. Waived rules and those that are not worse than in the baseline count as skipped, with the
 /// reason.
 pub fn xml(result: &RunResult) -> io::Result<String> {
     let mut report = Report::new(format!("uet run, {}", result.device));
@@ -73,15 +73,10 @@ fn features(profile: &ProfileResult, result: &RunResult) -> TestSuite {
 }
 
 fn test_rule(rule: &RuleResult, spec: &'static Spec) -> io::Result<TestCase> {
-    let accepted = match (&rule.waived, rule.known) {
-        (Some(reason), _) => Some(format!("waived: {reason}; {}", rule.reason)),
-        (None, true) => Some(format!("known to the baseline: {}", rule.reason)),
-        (None, false) => None,
-    };
-    let status = match (rule.verdict, accepted) {
+    let status = match (rule.verdict, super::accepted(rule)) {
         (Verdict::Pass, _) => TestCaseStatus::success(),
         (Verdict::Skipped, _) => skipped(rule.reason.clone()),
-        (_, Some(accepted)) => skipped(accepted),
+        (_, Some(accepted)) => skipped(format!("{accepted}; {}", rule.reason)),
         (verdict, None) => {
             let kind = if verdict.is_failure() { NonSuccessKind::Failure } else { NonSuccessKind::Error };
             let mut details = Vec::new();

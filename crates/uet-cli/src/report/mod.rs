@@ -10,6 +10,17 @@ pub mod matrix;
 pub mod switch;
 pub mod text;
 
+use uet_conformance::RuleResult;
+
+/// Returns why a rule that did not pass does not count: a waiver, or the baseline.
+fn accepted(rule: &RuleResult) -> Option<String> {
+    match &rule.waived {
+        Some(reason) => Some(format!("waived: {reason}")),
+        None if rule.known => Some("known to the baseline".into()),
+        None => rule.not_in_baseline.then(|| "not in the baseline".into()),
+    }
+}
+
 /// Returns `3 pass` and `1 fail`, one for each word that counts something.
 fn counted<const N: usize>(counts: [(usize, &'static str); N]) -> Vec<String> {
     let some = counts.into_iter().filter(|(count, _)| *count > 0);

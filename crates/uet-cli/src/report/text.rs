@@ -407,6 +407,7 @@ pub fn counts(result: &RunResult) -> String {
     for (word, has) in [
         ("waived", (|rule| rule.waived.is_some()) as fn(&RuleResult) -> bool),
         ("known", |rule| rule.known && rule.waived.is_none()),
+        ("not in the baseline", |rule| rule.not_in_baseline && rule.waived.is_none()),
     ] {
         let count = result.rules.iter().filter(|rule| has(rule)).count();
         if count > 0 {

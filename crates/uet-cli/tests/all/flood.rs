@@ -128,7 +128,7 @@ fn flooded_rule_ends_with_a_verdict_below_200_mb() {
 fn flooded_run_ends_below_200_mb() {
     let (code, said, peak) = run(&["--group", "ack"], Duration::from_secs(240));
     assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("rules in a row"), "names the bound: {said}");
+    assert!(said.contains("instances in a row"), "names the bound: {said}");
     assert!(peak < MEMORY, "{peak} KiB\n{said}");
 }
 

@@ -73,6 +73,8 @@ fn rule(id: &str, verdict: Verdict) -> RuleResult {
         trace: None,
         rerun: format!("uet run --id {id} --seed 1"),
         silent: false,
+        ended: false,
+        ended_after: None,
         attempts: 1,
         duration_ns: 1_500_000,
         ladder,
@@ -91,6 +93,7 @@ fn rule(id: &str, verdict: Verdict) -> RuleResult {
         duration_ns: 1_500_000,
         waived: None,
         known: false,
+        not_in_baseline: false,
     }
 }
 

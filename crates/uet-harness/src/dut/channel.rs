@@ -163,7 +163,8 @@ pub(super) fn check(interrupt: &AtomicBool) -> io::Result<()> {
 /// Resolves `HOST:PORT`.
 pub(crate) fn addresses(place: &str) -> io::Result<Vec<SocketAddr>> {
     if !place.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok()) {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "write HOST:PORT"));
+        let wanted = "write HOST:PORT, with a port of at most 65535";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, wanted));
     }
     Ok(place.to_socket_addrs()?.collect())
 }

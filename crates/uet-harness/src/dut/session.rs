@@ -6,7 +6,9 @@ use serde_json::{Map, Value};
 use std::io::{self, BufReader};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use uet_control::{Answer, Bye, CallError, Client, Event, Hello, Op, Operation, PROTOCOL, Welcome};
+use uet_control::{
+    Answer, Bye, CallError, Client, ErrorCode, Event, Hello, Op, Operation, PROTOCOL, Welcome,
+};
 
 /// Default maximum time without an answer.
 pub(crate) const SILENCE: Duration = Duration::from_secs(30);
@@ -15,7 +17,7 @@ pub(crate) const SILENCE: Duration = Duration::from_secs(30);
 const GREETING: Duration = Duration::from_secs(10);
 
 /// Maximum delay between the end of a program's output and its exit.
-const LAST_MOMENT: Duration = Duration::from_millis(50);
+const LAST_MOMENT: Duration = Duration::from_secs(1);
 
 /// A session on a control channel.
 #[derive(Debug)]
@@ -53,7 +55,15 @@ impl Session {
                 Some(status) => format!(
                     "the device's program ended with {status}, before it answered `hello`; messages of that program stand above, if it wrote any"
                 ),
-                None => format!("cannot start a session with the device: {error}"),
+                None => {
+                    let hint = match &error {
+                        CallError::Refused { refusal, .. } if refusal.code == ErrorCode::BadAnswer => {
+                            "; an answer is one line of JSON, and nothing else may stand on the channel (docs/control-channel.md)"
+                        }
+                        _ => "",
+                    };
+                    format!("cannot start a session with the device: {error}{hint}")
+                }
             })
         })?;
         let interrupt = Arc::default();
@@ -76,7 +86,7 @@ impl Session {
         self.stream.set_patience(patience);
         let answer = self.control.ask(op);
         if let Err(CallError::Channel { error, .. }) = &answer {
-            self.closed |= error.kind() != io::ErrorKind::TimedOut;
+            self.closed |= is_closed(error.kind());
         }
         answer
     }
@@ -93,10 +103,11 @@ impl Session {
         self.control.poll_event()
     }
 
-    /// Returns the exit status of the device's program, if it has ended.
+    /// Returns how the device has ended: by the exit status of its program, or at least its control channel.
     pub(crate) fn ended(&mut self) -> Option<String> {
         let within = if self.closed { LAST_MOMENT } else { Duration::ZERO };
-        self.program.as_mut()?.ended(within)
+        let status = self.program.as_mut().and_then(|program| program.ended(within));
+        status.or_else(|| self.closed.then(|| "its control channel is closed".into()))
     }
 
     /// Ends the device's program and starts it once more. Returns `None` if this session has not started it.
@@ -111,11 +122,44 @@ impl Session {
     }
 }
 
+/// Returns whether the other end of a stream has closed it.
+fn is_closed(kind: io::ErrorKind) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected, UnexpectedEof};
+    matches!(kind, BrokenPipe | ConnectionAborted | ConnectionReset | NotConnected | UnexpectedEof)
+}
+
 impl Drop for Session {
     fn drop(&mut self) {
         // No further request follows, answered or not.
         self.stream.set_patience(Duration::from_secs(1));
         let _ = self.control.call(Bye {});
         drop(self.program.take());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufRead, Write};
+    use std::net::TcpListener;
+    use uet_control::Reset;
+
+    #[test]
+    fn a_device_that_closes_its_channel_has_ended() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let place = listener.local_addr().unwrap().to_string();
+        let device = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            let welcome = r#"{"id":1,"ok":true,"protocol":1,"name":"nic","capabilities":[],"link":{"kind":"raw","iface":"x"}}"#;
+            lines.next().unwrap().unwrap();
+            writeln!(stream, "{welcome}").unwrap();
+            lines.next().unwrap().unwrap();
+        });
+        let mut session = Session::connect(&place).unwrap();
+        assert_eq!(session.ended(), None);
+        assert!(session.call(Reset {}, SILENCE).is_err());
+        device.join().unwrap();
+        assert_eq!(session.ended().as_deref(), Some("its control channel is closed"));
     }
 }

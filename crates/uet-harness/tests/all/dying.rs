@@ -2,24 +2,40 @@
 
 use crate::around::{Changes, Device};
 use core::time::Duration;
+use serde_json::{Map, Value};
 use std::io;
 use uet_conformance::{Dut, DutError, Options, RuleResult, RunResult, Verdict, Wire, run};
+use uet_control::{CallError, Op};
 use uet_harness::dut::Embedded;
 
 /// A device that sends nothing any more after a packet with an unassigned PDS type.
 struct Dying {
     /// True if it can be started again.
     restarts: bool,
-    /// True if its process ends.
-    ends: bool,
+    /// When its process ends.
+    ends: Ends,
     /// The packet that silenced it.
     killer: Option<Vec<u8>>,
     starts: usize,
+    /// True if an operation got no answer since the last start.
+    hung: bool,
+}
+
+/// When a device ends that a packet has silenced.
+#[derive(Clone, Copy, PartialEq)]
+enum Ends {
+    Never,
+    /// At once.
+    Soon,
+    /// It answers packets and operations until the next `reset`.
+    AtReset,
+    /// It only hangs from the next operation on.
+    Hangs,
 }
 
 impl Dying {
     fn new(restarts: bool) -> Device<Self> {
-        Device::new(Dying { restarts, ends: false, killer: None, starts: 1 })
+        Device::new(Dying { restarts, ends: Ends::Never, killer: None, starts: 1, hung: false })
     }
 }
 
@@ -33,21 +49,39 @@ impl Changes for Dying {
         if kind(&packet.bytes) > 20 {
             self.killer.get_or_insert_with(|| packet.bytes.clone());
         }
-        if self.killer.is_none() { nic.send(packet) } else { Ok(()) }
+        if self.killer.is_none() || self.ends == Ends::AtReset { nic.send(packet) } else { Ok(()) }
     }
 
     fn receive(&mut self, nic: &mut Embedded, until: Duration) -> Result<Option<Wire>, DutError> {
         let received = nic.receive(until)?;
-        Ok(received.filter(|_| self.killer.is_none()))
+        Ok(received.filter(|_| self.killer.is_none() || self.ends == Ends::AtReset))
+    }
+
+    fn ask(&mut self, nic: &mut Embedded, op: Op) -> Result<Map<String, Value>, CallError> {
+        let error = match self.ends {
+            Ends::AtReset if self.killer.is_some() && matches!(op, Op::Reset(_)) => {
+                io::ErrorKind::UnexpectedEof
+            }
+            Ends::Hangs if self.killer.is_some() => io::ErrorKind::TimedOut,
+            _ => return nic.ask(op),
+        };
+        self.hung = true;
+        Err(CallError::Channel { op: op.name(), error: error.into() })
     }
 
     fn ended(&mut self) -> Option<String> {
-        (self.ends && self.killer.is_some()).then(|| "exit status: 1".into())
+        let ended = match self.ends {
+            Ends::Never | Ends::Hangs => false,
+            Ends::Soon => self.killer.is_some(),
+            Ends::AtReset => self.hung,
+        };
+        ended.then(|| "exit status: 1".into())
     }
 
     fn restart(&mut self) -> io::Result<bool> {
         self.killer = self.killer.take().filter(|_| !self.restarts);
         self.starts += usize::from(self.restarts);
+        self.hung &= !self.restarts;
         Ok(self.restarts)
     }
 }
@@ -86,7 +120,7 @@ fn the_rule_that_silences_it_fails_with_the_packet() {
 #[test]
 fn the_failure_of_a_device_that_ends_is_about_the_packets_without_an_answer() {
     let mut device = Dying::new(true);
-    device.changes.ends = true;
+    device.changes.ends = Ends::Soon;
     let options = Options { ids: vec!["robustness/unknown-type".into()], ..Options::default() };
     let result = run(&mut device, &options, |_| ());
     let worst = result.rules[0].worst().expect("a failure");
@@ -94,6 +128,63 @@ fn the_failure_of_a_device_that_ends_is_about_the_packets_without_an_answer() {
     let last_answer = worst.ladder.of_the_device().last().expect("it answered before").0;
     assert_eq!(worst.observations[0].request, Some(last_answer + 1));
     assert_eq!(worst.at_packet, Some(last_answer + 1));
+}
+
+/// Returns the results of two rules. The first of them sends the packet.
+fn two_rules(ends: Ends, restarts: bool) -> RunResult {
+    let mut device = Dying::new(restarts);
+    device.changes.ends = ends;
+    let ids = ["robustness/unknown-type", "robustness/wrong-crc"].map(String::from);
+    let mut result = run(&mut device, &Options { ids: ids.to_vec(), ..Options::default() }, |_| ());
+    result.rules.iter_mut().for_each(|rule| rule.failing.truncate(1));
+    result
+}
+
+#[test]
+fn a_device_that_ends_after_an_instance_leaves_no_green_run() {
+    for restarts in [true, false] {
+        let result = two_rules(Ends::AtReset, restarts);
+        let found = result.rules.iter().find_map(RuleResult::worst).expect("a failure");
+        assert_eq!((found.verdict, found.requirements[0].as_str()), (Verdict::Fail, "ROB-LIFE-001"));
+        let last = found.ended_after.as_deref().expect("the instance before");
+        assert!(last.starts_with("robustness/unknown-type"), "{last}");
+        assert!(
+            found.reason.contains(&format!("seen it ended after {last}: exit status: 1")),
+            "{}",
+            found.reason
+        );
+        let both =
+            [last, &found.instance].map(|id| if id.contains('[') { format!("'{id}'") } else { id.into() });
+        assert!(
+            found.rerun.contains(&format!("--id {} --id {} --seed", both[0], both[1])),
+            "{}",
+            found.rerun
+        );
+        assert_eq!(result.stopped.is_none(), restarts, "{:?}", result.stopped);
+    }
+}
+
+#[test]
+fn a_device_that_ends_after_the_last_instance_leaves_no_green_run() {
+    let mut device = Dying::new(true);
+    device.changes.ends = Ends::AtReset;
+    let options =
+        Options { ids: vec!["robustness/unknown-type".into()], max_instances: Some(1), ..Options::default() };
+    let result = run(&mut device, &options, |_| ());
+    let stopped = result.stopped.as_deref().expect("it ended");
+    assert!(stopped.starts_with("the device ended after robustness/unknown-type"), "{stopped}");
+    assert_eq!(result.exit_code(), 2);
+}
+
+#[test]
+fn a_device_that_hangs_fails() {
+    for restarts in [true, false] {
+        let result = two_rules(Ends::Hangs, restarts);
+        let found = result.rules[0].worst().expect("a failure");
+        assert_eq!((found.verdict, found.requirements[0].as_str()), (Verdict::Fail, "ROB-LIFE-001"));
+        assert!(found.reason.contains("nor to a `reset` after it"), "{}", found.reason);
+        assert_eq!(result.stopped.is_none(), restarts, "{:?}", result.stopped);
+    }
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub(super) fn failure(body: &mut String, rule: &RuleResult, index: usize, spec: 
         "<section class=\"failure {class}\" id=\"{id}\" data-verdict={verdict}><h3><b class={class}>{verdict}</b> \
          <a href=\"#{id}\">{id}</a></h3>\n<p>{}</p>{}\n",
         Escaped(title),
-        super::accepted(rule.waived.as_deref(), rule.known)
+        super::accepted(crate::report::accepted(rule))
     );
     if let Some(worst) = rule.worst() {
         instance(body, worst, index, spec, place);

@@ -284,7 +284,10 @@ fn failures(body: &mut String, result: &RunResult, place: &Path) {
             finding.count,
             Escaped(&finding.rule),
             finding.at_packet,
-            accepted(finding.waived.as_deref(), finding.known),
+            accepted(match &finding.waived {
+                Some(reason) => Some(format!("waived: {reason}")),
+                None => finding.known.then(|| "known to the baseline".into()),
+            }),
             Escaped(&finding.rerun)
         );
     }
@@ -296,12 +299,8 @@ fn failures(body: &mut String, result: &RunResult, place: &Path) {
     }
 }
 
-fn accepted(waived: Option<&str>, known: bool) -> String {
-    match (waived, known) {
-        (Some(reason), _) => format!("<p>waived: {}</p>", Escaped(reason)),
-        (None, true) => "<p>known to the baseline</p>".into(),
-        (None, false) => String::new(),
-    }
+fn accepted(why: Option<String>) -> String {
+    why.map_or(String::new(), |why| format!("<p>{}</p>", Escaped(why)))
 }
 
 fn requirements(body: &mut String, fared: &[(&Requirement, RequirementCoverage, Fared)]) {
