@@ -35,6 +35,8 @@ pub enum InputError {
     },
     /// The input is neither a capture nor text.
     Unknown,
+    /// The input is compressed, but not by gzip.
+    Packed(&'static str),
     /// A packet given as digits is not hexadecimal.
     Digits(hex::HexError),
     /// The receiver of the packets failed.
@@ -49,6 +51,9 @@ impl fmt::Display for InputError {
             InputError::Text { line, why } => write!(f, "line {line}: {why}"),
             InputError::Unknown => {
                 f.write_str("the input is not a capture (pcap, pcapng), nor hexadecimal text")
+            }
+            InputError::Packed(with) => {
+                write!(f, "the input is compressed with {with}: unpack it first, or use gzip")
             }
             InputError::Digits(why) => {
                 write!(f, "there is no file of this name, nor is it hexadecimal text: {why}")
@@ -118,7 +123,12 @@ pub fn read_live(input: impl Read + Send, start: Start, taker: &mut dyn Taker) -
 }
 
 fn read_plain(input: impl Read + Send, start: Start, taker: &mut dyn Taker) -> Result<(), InputError> {
+    const PACKED: [(&[u8], &str); 4] =
+        [(b"PK\x03\x04", "zip"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"\xfd7zX", "xz"), (b"BZh", "bzip2")];
     let (first, input) = peek(input, 4)?;
+    if let Some((_, with)) = PACKED.iter().find(|(magic, _)| first.starts_with(magic)) {
+        return Err(InputError::Packed(with));
+    }
     if is_capture(&first) { capture(input, taker) } else { text(BufReader::new(input), start, taker) }
 }
 

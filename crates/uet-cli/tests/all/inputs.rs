@@ -222,6 +222,15 @@ fn unreadable_inputs() {
             run.err
         );
     }
+    for (start, with) in [(&b"PK\x03\x04 "[..], "zip"), (b"\x28\xb5\x2f\xfd ", "zstd")] {
+        let run = uet(&["check", &file(with, start)]);
+        assert!(
+            run.err.contains(&format!("the input is compressed with {with}: unpack it first")),
+            "{}",
+            run.err
+        );
+        assert_eq!(run.code, 2);
+    }
     let run = uet(&["decode", &file("endless", &vec![b'0'; 3 << 20])]);
     assert_eq!(run.code, 2);
     assert!(run.err.contains("line 1: the line is longer than the limit of"), "{}", run.err);

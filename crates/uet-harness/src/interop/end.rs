@@ -87,7 +87,7 @@ impl End {
             error if error.is_unsupported() => Obstacle::Lacks(format!("{}: {error}", self.name)),
             error @ CallError::Refused { .. } => Obstacle::Refused(end, error.to_string()),
             error @ CallError::Channel { .. } => {
-                let ended = self.session.ended().map(|status| format!("; its program ended with {status}"));
+                let ended = self.session.ended().map(|status| format!("; it ended: {status}"));
                 Obstacle::Dead(end, format!("{error}{}", ended.unwrap_or_default()))
             }
         })

@@ -154,9 +154,10 @@ pub(super) const RULES: &[Rule] = &[
             false => t.send(&target.pdc, &target.pdc.ack(target.psn(highest - 10)).build()?)?,
         }
         fill_window(t, &mut target, highest - 9..u32::MAX, !newer)?;
-        let edge = (highest - 10 + range).max(permitted);
-        check_highest(t, PDS_WIN_004, &target, edge, "the narrower mpr");
-        require_reached(t, &target, edge)
+        let narrower = highest - 10 + range;
+        check_highest(t, PDS_WIN_004, &target, narrower.max(permitted), "the narrower mpr");
+        // A source that stopped where the narrower range ends has used less than it was permitted.
+        require_reached(t, &target, narrower)
     }),
     rule("source-window/stale-range", "The device ignores the range in an ACK older than the newest")
         .checks(&[PDS_WIN_002])
