@@ -121,8 +121,13 @@ impl Target {
     /// Has the device open a context with a write of one packet, and completes the write. One PSN is then
     /// used.
     pub fn established(t: &mut Test<'_>, peer: u64, mode: Mode) -> Result<Self, Stop> {
+        Self::established_by(t, Post { mode, ..post(PostKind::Write, peer, 64) })
+    }
+
+    /// Has the device open a context with this write of one packet, and completes the write.
+    pub fn established_by(t: &mut Test<'_>, write: Post) -> Result<Self, Stop> {
         t.during(Phase::Arrange, |t| {
-            let posted = t.post(Post { mode, ..post(PostKind::Write, peer, 64) })?;
+            let posted = t.post(write)?;
             let target = Self::accept(t)?;
             target.ack(t, 0)?;
             let within = t.soon();

@@ -1,19 +1,30 @@
-//! Isolation of the contexts of a source: two have the same state at the same time, and each behaves as if it
-//! were alone (section 3.5).
+//! Isolation of the contexts of a source: two are in use at the same time, and each behaves as if it were alone
+//! (section 3.5). With the values `wrap` and `half` of START, they have equal PSNs.
 
 use super::steps::smallest_range;
 use crate::prelude::*;
 use crate::rules::steps::{ORDER, ends_first};
 
-/// The peers of the device's two contexts.
+/// The difference between the device's two contexts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Peers {
     Jobs,
     Addresses,
+    Classes,
 }
 
-const PEERS: Axis<Peers> = axis("peers")
-    .needing(&[("two-jobs", Peers::Jobs, &[]), ("two-addresses", Peers::Addresses, &[TWO_ADDRESSES])]);
+const PEERS: Axis<Peers> = axis("peers").needing(&[
+    ("two-jobs", Peers::Jobs, &[]),
+    ("two-addresses", Peers::Addresses, &[TWO_ADDRESSES]),
+    ("two-classes", Peers::Classes, &[]),
+]);
+
+/// The peer and the traffic class of a context.
+#[derive(Clone, Copy, Debug)]
+struct Route {
+    peer: u64,
+    class: u8,
+}
 
 /// The NACK that both contexts get.
 const REFUSAL: Axis<NackCode> = axis("code").values(&[
@@ -27,7 +38,7 @@ const REFUSAL: Axis<NackCode> = axis("code").values(&[
 
 /// Begins a rule with the usual axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
-    crate::rule(id, title).over(&[&PEERS, &ORDER, &MODE])
+    crate::rule(id, title).over(&[&PEERS, &ORDER, &MODE, &START])
 }
 
 pub(super) const RULES: &[Rule] = &[
@@ -57,14 +68,14 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("isolation/source-nack", "Packets refused on two contexts are retransmitted independently")
         .checks(&[PDS_NACK_004, PDS_NACK_005])
-        .over(&[&PEERS, &REFUSAL, &ORDER, &MODE])
+        .over(&[&PEERS, &REFUSAL, &ORDER, &MODE, &START])
         .measure(|t| {
             let code = t.value(&REFUSAL);
             require(
                 t.nack_wait() * 2 + t.grace() < t.early(),
                 "NACK_Retx_Time is not well below RTO_Init_Time",
             )?;
-            let (peers, mut pair) = open_with_writes(t)?;
+            let (routes, mut pair) = open_with_writes(t)?;
             for (target, _) in &pair {
                 target.refuse(t, code, 1)?;
             }
@@ -83,9 +94,8 @@ pub(super) const RULES: &[Rule] = &[
             if matches!(code, NackCode::TRIMMED | NackCode::TRIMMED_LASTHOP) {
                 return Ok(());
             }
-            let peers = ends_first(t, peers);
-            let written =
-                [t.post(post(PostKind::Write, peers[0], 64))?, t.post(post(PostKind::Write, peers[1], 64))?];
+            let routes = ends_first(t, routes);
+            let written = [t.post(routes[0].write(64))?, t.post(routes[1].write(64))?];
             let [(first, _), (second, _)] = &mut pair[..] else { return Ok(()) };
             first.collect(t, 3)?;
             second.collect(t, 3)?;
@@ -131,15 +141,15 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[PDS_SYN_001, PDS_SYN_004])
         .run(|t| {
             // Only one of the contexts gets its first ACK.
-            let both = two_peers(t)?;
-            let peers = ends_first(t, both);
-            t.post(post(PostKind::Write, peers[0], 64))?;
+            let both = two_routes(t)?;
+            let routes = ends_first(t, both);
+            t.post(routes[0].write(64))?;
             let mut one = Target::accept(t)?;
-            t.post(post(PostKind::Write, peers[1], 64))?;
+            t.post(routes[1].write(64))?;
             let mut other = Target::accept_beside(t, &[&one])?;
             one.ack(t, 0)?;
             t.settle()?;
-            t.post(post(PostKind::Write, peers[0], 64))?;
+            t.post(routes[0].write(64))?;
             let next = one.expect_new(t, PDS_SYN_004, 1)?;
             t.check(PDS_SYN_004, "syn", false, next.request.syn());
             t.check(PDS_SYN_004, "dpdcid", Some(one.pdc.local), next.request.dpdcid());
@@ -174,18 +184,18 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             let range = smallest_range(t)?;
             t.try_configure("congestion", "none")?;
-            let both = two_peers(t)?;
-            let peers = ends_first(t, both);
-            t.post(post(PostKind::Write, peers[0], 64))?;
+            let both = two_routes(t)?;
+            let routes = ends_first(t, both);
+            t.post(routes[0].write(64))?;
             let mut wide = Target::accept(t)?;
-            t.post(post(PostKind::Write, peers[1], 64))?;
+            t.post(routes[1].write(64))?;
             let mut narrow = Target::accept_beside(t, &[&wide])?;
             (narrow.mpr, narrow.states) = ((range / 128) as u8, true);
             (wide.mpr, wide.states) = (2 * narrow.mpr, true);
             narrow.ack(t, 0)?;
             wide.ack(t, 0)?;
             t.settle()?;
-            t.post(post(PostKind::Write, peers[1], (2 * range + 40) as usize * t.mtu()))?;
+            t.post(routes[1].write((2 * range + 40) as usize * t.mtu()))?;
             narrow.watch(t, t.rto() * 2)?;
             let edge = Bound::from(range).from_parameter("the announced mpr");
             t.at_most(PDS_WIN_004, "the highest PSN, from 0", edge, narrow.highest());
@@ -193,31 +203,43 @@ pub(super) const RULES: &[Rule] = &[
         }),
 ];
 
-/// Returns the peers of the two contexts.
-fn two_peers(t: &mut Test<'_>) -> Result<[u64; 2], Stop> {
-    Ok(match t.value(&PEERS) {
+impl Route {
+    /// Returns a write of the device on this route.
+    fn write(self, length: usize) -> Post {
+        Post { class: self.class, ..post(PostKind::Write, self.peer, length) }
+    }
+}
+
+/// Returns the routes of the two contexts.
+fn two_routes(t: &mut Test<'_>) -> Result<[Route; 2], Stop> {
+    let peers = match t.value(&PEERS) {
         Peers::Jobs => [t.peer_of_job(101)?, t.peer_of_job(202)?],
         Peers::Addresses => [t.peer(0)?, t.peer(1)?],
-    })
+        Peers::Classes => {
+            let peer = t.peer(0)?;
+            return Ok([Route { peer, class: 0 }, Route { peer, class: 1 }]);
+        }
+    };
+    Ok(peers.map(|peer| Route { peer, class: 0 }))
 }
 
 /// Establishes two contexts of the device.
-fn establish_two(t: &mut Test<'_>) -> Result<([u64; 2], [Target; 2]), Stop> {
-    let peers = two_peers(t)?;
-    let first = Target::established(t, peers[0], Mode::Rud)?;
-    let second = Target::established(t, peers[1], Mode::Rud)?;
-    Ok((peers, [first, second]))
+fn establish_two(t: &mut Test<'_>) -> Result<([Route; 2], [Target; 2]), Stop> {
+    let routes = two_routes(t)?;
+    let first = Target::established_by(t, routes[0].write(64))?;
+    let second = Target::established_by(t, routes[1].write(64))?;
+    Ok((routes, [first, second]))
 }
 
-/// The peers of two contexts, and each context with its write.
-type Pair = ([u64; 2], Vec<(Target, uet_control::Operated)>);
+/// The routes of two contexts, and each context with its write.
+type Pair = ([Route; 2], Vec<(Target, Operated)>);
 
 /// Establishes two contexts of the device, each with a write of one packet in flight.
 fn open_with_writes(t: &mut Test<'_>) -> Result<Pair, Stop> {
-    let (peers, targets) = establish_two(t)?;
+    let (routes, targets) = establish_two(t)?;
     let mut written = Vec::new();
-    for peer in peers {
-        written.push(t.post(post(PostKind::Write, peer, 64))?);
+    for route in routes {
+        written.push(t.post(route.write(64))?);
     }
     let mut pair = Vec::new();
     for (mut target, written) in targets.into_iter().zip(written) {
@@ -227,5 +249,5 @@ fn open_with_writes(t: &mut Test<'_>) -> Result<Pair, Stop> {
     if t.value(&ORDER) {
         pair.reverse();
     }
-    Ok((peers, pair))
+    Ok((routes, pair))
 }
