@@ -36,6 +36,23 @@ const REFUSAL: Axis<NackCode> = axis("code").values(&[
     ("infer-loss", NackCode::RCVR_INFER_LOSS),
 ]);
 
+/// The answer that only one of the two contexts gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    Ack,
+    Error,
+    Bitmap,
+    Nack(NackCode),
+}
+
+const ANSWER: Axis<Answer> = axis("answer").values(&[
+    ("ack", Answer::Ack),
+    ("error", Answer::Error),
+    ("bitmap", Answer::Bitmap),
+    ("no-resource", Answer::Nack(NackCode::NO_RESOURCE)),
+    ("closing-in-err", Answer::Nack(NackCode::CLOSING_IN_ERR)),
+]);
+
 /// Begins a rule with the usual axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
     crate::rule(id, title).over(&[&PEERS, &ORDER, &MODE, &START])
@@ -200,6 +217,31 @@ pub(super) const RULES: &[Rule] = &[
             let edge = Bound::from(range).from_parameter("the announced mpr");
             t.at_most(PDS_WIN_004, "the highest PSN, from 0", edge, narrow.highest());
             Ok(())
+        }),
+    rule("isolation/source-answer", "An answer to one context leaves the packet of another outstanding")
+        .checks(&[PDS_RTO_001, PDS_PDC_003, SES_DONE_001])
+        .over(&[&PEERS, &ANSWER, &ORDER, &MODE, &START])
+        .measure(|t| {
+            let (_, mut pair) = open_with_writes(t)?;
+            let [(one, _), (other, written)] = &mut pair[..] else { return Ok(()) };
+            match t.value(&ANSWER) {
+                Answer::Ack => one.ack(t, 1)?,
+                Answer::Error => one.respond_error(t, 1, ReturnCode::BAD_MKEY)?,
+                Answer::Bitmap => one.sack(t, 1, &[1])?,
+                Answer::Nack(code) => one.refuse(t, code, 1)?,
+            }
+            let first = other.packet(1)?.seen.at;
+            let again = other.expect_again(t, PDS_RTO_001, 1, t.later())?;
+            let least = Bound::from(t.earliest_retransmission().mul_f64(0.7));
+            t.at_least(
+                PDS_PDC_003,
+                "the time before the retransmission on the other context",
+                least.from_parameter("70 % of the timeout"),
+                again.seen.at.saturating_sub(first),
+            );
+            t.is_open(SES_DONE_001, *written)?;
+            other.ack(t, 1)?;
+            t.ends(SES_DONE_001, *written, Status::Ok)
         }),
 ];
 
