@@ -1,7 +1,7 @@
 //! Isolation of the contexts of a source: two are in use at the same time, and each behaves as if it were alone
 //! (section 3.5). With the values `wrap` and `half` of START, they have equal PSNs.
 
-use super::steps::smallest_range;
+use super::steps::{retransmission_limit, smallest_range};
 use crate::prelude::*;
 use crate::rules::steps::{ORDER, ends_first};
 
@@ -51,6 +51,13 @@ const ANSWER: Axis<Answer> = axis("answer").values(&[
     ("bitmap", Answer::Bitmap),
     ("no-resource", Answer::Nack(NackCode::NO_RESOURCE)),
     ("closing-in-err", Answer::Nack(NackCode::CLOSING_IN_ERR)),
+]);
+
+/// The NACK that ends the first context. Without one, its packet gets no answer.
+const FAILURE: Axis<Option<NackCode>> = axis("failure").values(&[
+    ("timeout", None),
+    ("inv-dpdcid", Some(NackCode::INV_DPDCID)),
+    ("closing-in-err", Some(NackCode::CLOSING_IN_ERR)),
 ]);
 
 /// Begins a rule with the usual axes of this file.
@@ -242,6 +249,40 @@ pub(super) const RULES: &[Rule] = &[
             t.is_open(SES_DONE_001, *written)?;
             other.ack(t, 1)?;
             t.ends(SES_DONE_001, *written, Status::Ok)
+        }),
+    rule("isolation/source-failure", "The failure of one context leaves the waiting read of another open")
+        .checks(&[SES_DONE_001])
+        .needs(&[READ])
+        .over(&[&PEERS, &FAILURE, &ORDER, &MODE, &START])
+        .run(|t| {
+            let failure = t.value(&FAILURE);
+            if failure.is_none() {
+                retransmission_limit(t)?;
+            }
+            let (routes, targets) = establish_two(t)?;
+            let ([fails, reads], [mut failing, mut reading]) =
+                (ends_first(t, routes), ends_first(t, targets));
+            let read = Post { want_data: true, ..post(PostKind::Read, reads.peer, 200) };
+            let read = t.post(Post { class: reads.class, ..read })?;
+            reading.collect(t, 2)?;
+            reading.ack(t, 1)?;
+            t.settle()?;
+            t.post(fails.write(64))?;
+            failing.collect(t, 2)?;
+            match failure {
+                None => failing.watch(t, t.until_given_up())?,
+                Some(NackCode::INV_DPDCID) => failing.refuse_without_context(t, NackCode::INV_DPDCID, 1)?,
+                Some(code) => failing.refuse(t, code, 1)?,
+            }
+            t.settle()?;
+            t.is_open(SES_DONE_001, read)?;
+            let data: Vec<u8> = pattern(9).take(200).collect();
+            let header = reading.data_header(1, data.len(), data.len(), 0)?;
+            reading.give_due(t, 0, header, &data)?;
+            let ended = t.ends_with(SES_DONE_001, read, (Status::Ok, 200))?;
+            let held = ended.and_then(|ended| ended.data).map(|data| data.0).unwrap_or_default();
+            t.same_bytes(SES_DONE_001, "the data of the read", &data, &held);
+            Ok(())
         }),
 ];
 
