@@ -1,9 +1,11 @@
-//! Isolation of the contexts of a source: two are in use at the same time, and each behaves as if it were alone
-//! (section 3.5). With the values `wrap` and `half` of START, they have equal PSNs.
+//! Isolation of the contexts of a source: two are in use at the same time, and each behaves as if it were
+//! alone (section 3.5). With the values `wrap` and `half` of START, they have equal PSNs.
 
 use super::steps::{retransmission_limit, smallest_range};
+use crate::Show;
 use crate::prelude::*;
 use crate::rules::steps::{ORDER, ends_first};
+use uet_control::ClosePdc;
 
 /// The difference between the device's two contexts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -284,6 +286,29 @@ pub(super) const RULES: &[Rule] = &[
             t.same_bytes(SES_DONE_001, "the data of the read", &data, &held);
             Ok(())
         }),
+    rule("isolation/source-pdcid", "A new context never gets the PDCID of an open one, even in a small pool")
+        .checks(&[PDS_PDC_003])
+        .needs(&[CLOSE])
+        .run(|t| {
+            t.configure("general_pdcs", 2)?;
+            let both = two_routes(t)?;
+            let [stays, changes] = ends_first(t, both);
+            let mut open = Target::established_by(t, stays.write(64))?;
+            for _ in 0..3 {
+                let target = Target::established_by(t, changes.write(64))?;
+                let (id, free) = (target.pdc.remote, target.pdc.remote != open.pdc.remote);
+                if !free {
+                    t.is_kept(&open.pdc)?;
+                }
+                t.holds(PDS_PDC_003, "the PDCID of a new context is not in use", free, id.show());
+                close(t, &target, changes)?;
+            }
+            let written = t.post(stays.write(64))?;
+            let next = open.expect_new(t, PDS_PDC_003, 1)?;
+            t.check(PDS_PDC_003, "dpdcid", Some(open.pdc.local), next.request.dpdcid());
+            open.ack(t, 1)?;
+            t.ends(PDS_PDC_003, written, Status::Ok)
+        }),
 ];
 
 impl Route {
@@ -304,6 +329,15 @@ fn two_routes(t: &mut Test<'_>) -> Result<[Route; 2], Stop> {
         }
     };
     Ok(peers.map(|peer| Route { peer, class: 0 }))
+}
+
+/// Has the device close this context, and acknowledges the close.
+fn close(t: &mut Test<'_>, target: &Target, route: Route) -> Outcome {
+    t.call(ClosePdc { peer: route.peer, mode: t.value(&MODE), class: route.class })?;
+    let closes = |seen: &RxPacket| target.control(seen, CtlType::CLOSE_COMMAND);
+    let (_, command) = t.need("CLOSE_COMMAND", t.later(), closes)?;
+    target.answer(t, AckBuilder { response: None, ..target.pdc.ack(command.psn()) })?;
+    t.settle()
 }
 
 /// Establishes two contexts of the device.
