@@ -6,10 +6,27 @@ use super::steps::{
 };
 use crate::prelude::*;
 use crate::rules::steps::retransmissions;
-use uet_wire::ses::ResponseData;
+use uet_wire::registry::ResponseOpcode;
+use uet_wire::ses::{Response, ResponseData};
 
 /// The number of PDCIDs of the device.
 const POOL: Axis<u64> = axis("pdcids").values(&[("1", 1), ("2", 2)]);
+
+/// What the device knows of its last packet while it must not close.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Report {
+    Nothing,
+    /// A bitmap reports its arrival.
+    Bitmap,
+    /// An ACK names it with a NULL response.
+    Null,
+}
+
+const REPORT: Axis<Report> = axis("report").values(&[
+    ("nothing", Report::Nothing),
+    ("bitmap", Report::Bitmap),
+    ("null", Report::Null),
+]);
 
 /// True if the script turns on the limit of PSNs in a direction, false if the device has it by itself.
 const LIMITED: Axis<bool> = axis("limit").values(&[("configured", true), ("own", false)]);
@@ -43,12 +60,22 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("source-close/waits-for-acks", "The device does not close while a request is unacknowledged")
         .checks(&[PDS_CLOSE_001, PDS_CLOSE_002])
+        .over(&[&REPORT, &MODE, &CARRIER, &START])
         .run(|t| {
             let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
             let written = t.post(post(PostKind::Write, peer, 2 * t.mtu()))?;
             target.collect(t, 3)?;
             close(t, peer)?;
             target.ack(t, 1)?;
+            // Both say only that the packet has arrived. Its response may still be an error.
+            match t.value(&REPORT) {
+                Report::Nothing => {}
+                Report::Bitmap => target.sack(t, 2, &[2])?,
+                Report::Null => {
+                    let null = Response::build(ResponseOpcode::UET_NO_RESPONSE, ReturnCode::NULL).done()?;
+                    target.answer(t, AckBuilder { response: Some(null), ..target.naming(2, 2) })?;
+                }
+            }
             expect_no_close(t, &target, PDS_CLOSE_001)?;
             target.ack(t, 2)?;
             t.ends(PDS_CLOSE_001, written, Status::Ok)?;
