@@ -1,7 +1,7 @@
 //! CLOSE_COMMAND: how a device closes a context that it has opened (section 3.5.8).
 
 use super::steps::{
-    ack_control, close, expect_another_context, expect_close, expect_no_close, read_data,
+    ack_control, close, expect_another_context, expect_close, expect_no_close, read_data, request_close,
     retransmission_limit, serve_whole,
 };
 use crate::prelude::*;
@@ -26,6 +26,26 @@ const REPORT: Axis<Report> = axis("report").values(&[
     ("nothing", Report::Nothing),
     ("bitmap", Report::Bitmap),
     ("null", Report::Null),
+]);
+
+/// The reason for which the device closes its context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reason {
+    /// The script asks for it.
+    Command,
+    /// The target asks for it in an ACK.
+    ReqClose,
+    /// The target sends CLOSE_REQUEST.
+    CloseRequest,
+    /// The context is idle once the read has ended.
+    Idle,
+}
+
+const REASON: Axis<Reason> = axis("reason").needing(&[
+    ("command", Reason::Command, &[CLOSE]),
+    ("req-close", Reason::ReqClose, &[]),
+    ("close-request", Reason::CloseRequest, &[]),
+    ("idle", Reason::Idle, &[]),
 ]);
 
 /// True if the script turns on the limit of PSNs in a direction, false if the device has it by itself.
@@ -84,19 +104,45 @@ pub(super) const RULES: &[Rule] = &[
             Ok(())
         }),
     rule("source-close/waits-for-data", "The device does not close while read data is outstanding")
-        .checks(&[PDS_CLOSE_001, PDS_CLOSE_003])
-        .needs(&[READ, CLOSE])
+        .checks(&[PDS_CLOSE_001, PDS_CLOSE_003, PDS_CLOSE_013])
+        .needs(&[READ])
+        .over(&[&REASON, &MODE, &START])
         .run(|t| {
-            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
+            let (reason, idle_time) = (t.value(&REASON), 1_000_000_u64);
+            if reason == Reason::Idle {
+                t.configure("idle_time", idle_time)?;
+            }
+            // The read opens the context, which is therefore never idle.
+            let peer = t.peer(0)?;
             let read = t.post(post(PostKind::Read, peer, 500))?;
-            target.collect(t, 2)?;
-            target.ack(t, 1)?;
-            close(t, peer)?;
+            let target = Target::accept(t)?;
+            let mut first = 0;
+            match reason {
+                Reason::ReqClose => {
+                    target.answer(t, AckBuilder { request: AckRequest::REQ_CLOSE, ..target.acking(0) })?
+                }
+                _ => target.ack(t, 0)?,
+            }
+            t.settle()?;
+            match reason {
+                Reason::Command => close(t, peer)?,
+                Reason::CloseRequest => {
+                    request_close(t, &target)?;
+                    first = 1;
+                }
+                Reason::Idle => t.pause(t.scaled(Duration::from_nanos(2 * idle_time)))?,
+                Reason::ReqClose => {}
+            }
             expect_no_close(t, &target, PDS_CLOSE_001)?;
             t.is_open(PDS_CLOSE_003, read)?;
-            t.send(&target.pdc, &return_data(&target, 1, &[7; 500])?)?;
+            t.send(&target.pdc, &return_data(&target, first, &[7; 500])?)?;
             t.ends(PDS_CLOSE_003, read, Status::Ok)?;
-            expect_close(t, &target, PDS_CLOSE_001)?;
+            let requirement = match reason {
+                Reason::Command => PDS_CLOSE_001,
+                Reason::ReqClose | Reason::CloseRequest => PDS_CLOSE_013,
+                Reason::Idle => return Ok(()),
+            };
+            expect_close(t, &target, requirement)?;
             Ok(())
         }),
     rule("source-close/after-message", "The device closes a context after a message, not within one")
@@ -337,8 +383,8 @@ pub(super) const RULES: &[Rule] = &[
         }),
 ];
 
-/// Returns the data of a read of one packet, as the first request of the return direction.
+/// Returns the data of a read of one packet that opened the context, as packet `n` of the return direction.
 fn return_data(target: &Target, n: u32, bytes: &[u8]) -> Result<UetBuf, Stop> {
-    let data = read_data(&target.packet(n)?.seen, bytes.len(), ReturnCode::OK)?;
-    Ok(target.pdc.request(0).ses(data, bytes).build()?)
+    let data = read_data(&target.packet(0)?.seen, bytes.len(), ReturnCode::OK)?;
+    Ok(target.pdc.request(n).ses(data, bytes).build()?)
 }

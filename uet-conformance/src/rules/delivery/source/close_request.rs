@@ -1,7 +1,9 @@
 //! Requests of the target to close a context that the device has opened: CLOSE_REQUEST, and REQ_CLOSE in an
 //! ACK (section 3.5.8).
 
-use super::steps::{ack_control, expect_another_context, expect_close, expect_no_close, serve_whole};
+use super::steps::{
+    ack_control, expect_another_context, expect_close, expect_no_close, request_close, serve_whole,
+};
 use crate::prelude::*;
 use uet_wire::pds::Control;
 
@@ -145,8 +147,3 @@ pub(super) const RULES: &[Rule] = &[
             Ok(())
         }),
 ];
-
-/// Sends CLOSE_REQUEST with the first PSN of the return direction.
-fn request_close(t: &mut Test<'_>, target: &Target) -> Outcome {
-    t.send(&target.pdc, &target.pdc.control(CtlType::CLOSE_REQUEST, target.psn(0), 0)?)
-}

@@ -74,6 +74,11 @@ pub(super) fn close(t: &mut Test<'_>, peer: u64) -> Outcome {
     Ok(())
 }
 
+/// Sends CLOSE_REQUEST with the first PSN of the return direction.
+pub(super) fn request_close(t: &mut Test<'_>, target: &Target) -> Outcome {
+    t.send(&target.pdc, &target.pdc.control(CtlType::CLOSE_REQUEST, target.psn(0), 0)?)
+}
+
 /// Expects CLOSE_COMMAND.
 pub(super) fn expect_close(
     t: &mut Test<'_>,
