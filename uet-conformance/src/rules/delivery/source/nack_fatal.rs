@@ -1,9 +1,19 @@
 //! NACKs that end a context at its initiator (section 3.5).
 
-use super::steps::check_apart;
+use super::steps::{check_apart, retransmission_limit};
+use crate::Show;
 use crate::prelude::*;
 use crate::rules::steps::message_in_flight;
 use crate::target::NOT_WELL;
+
+/// The NACK that ends a context, and true if the device may not retry its operations. Without a code, the
+/// retransmissions of a packet are exhausted.
+const END: Axis<(Option<NackCode>, bool)> = axis("end").values(&[
+    ("closing-in-err", (Some(NackCode::CLOSING_IN_ERR), true)),
+    ("inv-dpdcid", (Some(NackCode::INV_DPDCID), false)),
+    ("closing", (Some(NackCode::CLOSING), false)),
+    ("timeout", (None, false)),
+]);
 
 /// Begins a rule with the usual axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
@@ -113,7 +123,61 @@ pub(super) const RULES: &[Rule] = &[
             ordered.ack(t, 1)?;
             t.ends(PDS_PDC_003, written, Status::Ok)
         }),
+    rule("source-nack-fatal/read", "A read that waits for data ends or moves when its context ends")
+        .checks(&[PDS_NACK_003, PDS_NACK_013, PDS_RTO_004])
+        .needs(&[READ])
+        .over(&[&END, &MODE, &START])
+        .run(|t| {
+            let (code, over) = t.value(&END);
+            if code.is_none() {
+                retransmission_limit(t)?;
+            }
+            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
+            let read = t.post(post(PostKind::Read, peer, 200))?;
+            target.collect(t, 2)?;
+            target.ack(t, 1)?;
+            t.settle()?;
+            let since = t.now();
+            // The request of the read is answered. The next operation is the one that ends the context.
+            t.post(post(PostKind::Write, peer, 64))?;
+            target.collect(t, 3)?;
+            match code {
+                None => target.watch(t, t.until_given_up())?,
+                Some(NackCode::INV_DPDCID) => target.refuse_without_context(t, NackCode::INV_DPDCID, 2)?,
+                Some(code) => target.refuse(t, code, 2)?,
+            }
+            let mut ended = t.completion(read, t.soon())?.map(|completion| completion.status);
+            let mut moved = false;
+            if !over && ended.is_none() {
+                moved = is_read_again(t, since)?;
+                ended = t.completion(read, Duration::ZERO)?.map(|completion| completion.status);
+            }
+            let requirement = match code {
+                Some(NackCode::CLOSING_IN_ERR) => PDS_NACK_013,
+                Some(_) => PDS_NACK_003,
+                None => PDS_RTO_004,
+            };
+            let held = moved || ended.is_some_and(|status| status != Status::Ok);
+            t.holds(requirement, "the read fails, or a new context tries it", held, ended.show());
+            Ok(())
+        }),
 ];
+
+/// Returns whether the device reads again on a context that it has opened since then.
+fn is_read_again(t: &mut Test<'_>, since: Duration) -> Result<bool, Stop> {
+    let reads = |seen: &RxPacket| {
+        let fields = crate::serve::said(&seen.uet()).filter(|_| seen.at > since);
+        fields.is_some_and(|fields| fields.opcode() == Opcode::UET_READ)
+    };
+    let opens = |seen: &RxPacket| seen.request().filter(|request| request.syn() && seen.at > since);
+    let Some((first, _)) = t.wait(t.later(), opens)? else { return Ok(false) };
+    if reads(&first) {
+        return Ok(true);
+    }
+    // Another operation may have opened the context, and later packets may wait for its ACK.
+    Target::opened_by(t, first)?.ack(t, 0)?;
+    t.hear(t.later(), reads)
+}
 
 /// Returns true for a request of the established context that arrived at or after `since`.
 fn is_of_context(target: &Target, seen: &RxPacket, since: Duration) -> bool {
