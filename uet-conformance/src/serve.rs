@@ -141,10 +141,15 @@ impl Target {
         data_header(&self.said(n)?, self.psn(n), length, total, offset)
     }
 
-    /// Gives the `n`-th request all its data in the ACK.
+    /// Gives the `n`-th request all its data in the ACK, and acknowledges what came before it.
     pub fn give_in_ack(&self, t: &mut Test<'_>, n: u32, data: &[u8]) -> Outcome {
+        self.give_in_ack_above(t, n, n, data)
+    }
+
+    /// Gives the `n`-th request all its data in an ACK whose cumulative PSN is the one before the `below`-th.
+    pub fn give_in_ack_above(&self, t: &mut Test<'_>, n: u32, below: u32, data: &[u8]) -> Outcome {
         let ses = self.data_header(n, data.len(), data.len(), 0)?;
-        let ack = AckBuilder { request: AckRequest::REQ_CLEAR, ..self.naming(n, n) };
+        let ack = AckBuilder { request: AckRequest::REQ_CLEAR, ..self.naming(n, below) };
         let mut packet = ack.build()?;
         (packet.ses, packet.payload) = (Some(ses), data.to_vec());
         t.send(&self.pdc, &packet.consistent())

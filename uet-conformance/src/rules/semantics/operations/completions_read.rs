@@ -1,7 +1,7 @@
 //! Completions of an initiator's reads and fetching atomics, whose data arrives in an ACK or on the return
 //! direction (sections 3.4.1 and 3.4.4.2).
 
-use super::steps::{begin, begin_post};
+use super::steps::{begin, begin_post, post_sum};
 use crate::prelude::*;
 use crate::target::NOT_WELL;
 use uet_control::{ClosePdc, Fill, Hex};
@@ -16,6 +16,13 @@ const NAMED: Axis<Option<PostKind>> = axis("named").needing(&[
 
 /// The header of a read, which decides how its data names it.
 const FORM: Axis<Form> = axis("form").values(&[("medium", Form::Medium), ("std", Form::Std)]);
+
+/// An operation whose data is in the ACK of its only packet.
+const FETCHED: Axis<(PostKind, Form)> = axis("operation").needing(&[
+    ("read", (PostKind::Read, Form::Std), &[READ]),
+    ("read-medium", (PostKind::Read, Form::Medium), &[READ]),
+    ("fetch", (PostKind::FetchAtomic, Form::Std), &[FETCH_ATOMIC]),
+]);
 
 /// Begins a rule with the usual needs and axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
@@ -306,6 +313,33 @@ pub(super) const RULES: &[Rule] = &[
             let (posted, target) = begin_post(t, sum, 1)?;
             target.give_in_ack(t, 0, &carried)?;
             expect_read(t, SES_AMO_007, posted, &old)
+        }),
+    rule("completions/data-in-acks", "Data in an ACK completes the operation of the packet that it names")
+        .checks(&[PDS_ACK_016])
+        .needs(&[RUD])
+        .over(&[&FETCHED, &START])
+        .run(|t| {
+            let (kind, form) = t.value(&FETCHED);
+            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
+            let mut posted = Vec::new();
+            for _ in 0..3 {
+                let operation = match kind {
+                    PostKind::FetchAtomic => post_sum(peer, kind, 8),
+                    _ => post(kind, peer, 8),
+                };
+                posted.push(t.post(Post { want_data: true, form: Some(form), ..operation })?);
+            }
+            target.collect(t, 4)?;
+            // No cumulative PSN covers an operation before its own ACK.
+            for n in [3_u32, 1, 2] {
+                let (carried, data) = match kind {
+                    PostKind::FetchAtomic => (t.operands(8, &[n.into()]), t.elements(8, &[n.into()])),
+                    _ => (vec![n as u8; 8], vec![n as u8; 8]),
+                };
+                target.give_in_ack_above(t, n, 1, &carried)?;
+                expect_read(t, PDS_ACK_016, posted[n as usize - 1], &data)?;
+            }
+            Ok(())
         }),
 ];
 
