@@ -13,6 +13,19 @@ const MEMORY_OPERATION: Axis<PostKind> = axis("operation").needing(&[
     ("fetch", PostKind::FetchAtomic, &[FETCH_ATOMIC]),
 ]);
 
+/// An operation that may have several packets.
+const LONG_OPERATION: Axis<PostKind> = axis("operation").needing(&[
+    ("write", PostKind::Write, &[WRITE]),
+    ("read", PostKind::Read, &[READ]),
+    ("send", PostKind::Send, &[SEND]),
+    ("tagged", PostKind::Tsend, &[TSEND]),
+    ("deferrable", PostKind::DeferrableSend, &[DEFERRABLE_SEND]),
+    ("deferrable-tagged", PostKind::DeferrableTsend, &[DEFERRABLE_TSEND]),
+]);
+
+/// True if the operation uses relative addressing.
+const RELATIVE: Axis<bool> = axis("addressing").values(&[("relative", true), ("absolute", false)]);
+
 /// The number of packets of a message.
 const PACKETS: Axis<u32> = axis("packets").values(&[("one", 1), ("two", 2), ("three", 3)]);
 
@@ -94,6 +107,37 @@ pub(super) const RULES: &[Rule] = &[
                 t.check(SES_CUT_006, "buffer_offset", Some(offset), said.buffer_offset);
                 t.check(SES_CUT_003, "memory_key", Some(0x5eed), said.memory_key);
                 t.check(SES_CUT_003, "opcode", opcode, said.opcode());
+            }
+            Ok(())
+        }),
+    rule("ses-encoding/common-address", "Each packet of a message has its process, index and generation")
+        .checks(&[SES_ADDR_001, SES_ADDR_002, SES_GEN_001])
+        .over(&[&LONG_OPERATION, &RELATIVE, &MODE])
+        .run(|t| {
+            let (peer, kind, relative) = (t.peer(0)?, t.value(&LONG_OPERATION), t.value(&RELATIVE));
+            let length = 2 * t.mtu() + 100;
+            t.requests_all(kind, length)?;
+            let remote = Remote {
+                key: Hex64(0x5eed),
+                process: Some(0x345),
+                index: 0xabc,
+                generation: 0x5a,
+                absolute: !relative,
+                ..Remote::default()
+            };
+            let operation = Post { remote, form: Some(Form::Std), ..post(kind, peer, length) };
+            for (n, (said, _)) in (1..).zip(fields_of_packets(t, operation, 3)?) {
+                let address = said.address;
+                t.check(SES_ADDR_001, &format!("rel of packet {n}"), relative, said.head.rel());
+                t.check(SES_ADDR_001, &format!("pid_on_fep of packet {n}"), 0x345, address.pid_on_fep());
+                // With absolute addressing, a request need not name the job.
+                if relative {
+                    t.check(SES_ADDR_001, &format!("job_id of packet {n}"), 101, address.job_id());
+                }
+                let seen = address.resource_index();
+                t.check(SES_ADDR_002, &format!("resource_index of packet {n}"), 0xabc, seen);
+                let seen = address.ri_generation();
+                t.check(SES_GEN_001, &format!("ri_generation of packet {n}"), 0x5a, seen);
             }
             Ok(())
         }),
