@@ -1,11 +1,19 @@
 //! SES headers of each operation of an initiator, and of the short header forms (section 3.4.2).
 
-use super::steps::{fields_of_packet, fields_of_packets, posted_bytes};
+use super::steps::{fields_of_packet, fields_of_packets, post_sum, posted_bytes};
 use crate::prelude::*;
+use crate::rules::steps::post_datagram;
 use uet_control::{AddPeer, Fill, Hex, Remote};
 use uet_wire::pds::Pds;
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode};
 use uet_wire::ses::{ExtBuf, SesBuf};
+
+/// An operation whose message is always one packet.
+const UNSPLIT: Axis<PostKind> = axis("operation").needing(&[
+    ("atomic", PostKind::Atomic, &[ATOMIC]),
+    ("fetch", PostKind::FetchAtomic, &[FETCH_ATOMIC]),
+    ("datagram", PostKind::Datagram, &[UUD, DATAGRAM]),
+]);
 
 pub(super) const RULES: &[Rule] = &[
     rule("ses-encoding/read", "A read sends one request per MTU, with one message_id and no payload")
@@ -211,6 +219,25 @@ pub(super) const RULES: &[Rule] = &[
             );
             t.check(SES_PLACE_001, "buffer_offset", Some(0), said.buffer_offset);
             Ok(())
+        }),
+    rule("ses-encoding/too-long", "The device never splits an atomic or a datagram into packets")
+        .checks(&[WIRE_AMO_003, WIRE_SES_005])
+        .over(&[&UNSPLIT, &MODE])
+        .run(|t| {
+            let (peer, kind, length) = (t.peer(0)?, t.value(&UNSPLIT), t.mtu() + 8);
+            let (operation, requirement) = match kind {
+                PostKind::Datagram => (post_datagram(peer, length), WIRE_SES_005),
+                _ => (post_sum(peer, kind, length), WIRE_AMO_003),
+            };
+            // The device refuses the operation when it is posted, or fails it later.
+            if let Err(gone @ Stop::Gone(_)) = t.post(operation) {
+                return Err(gone);
+            }
+            t.expect_none(requirement, "no packet of a longer message", t.later(), |seen| {
+                let fields = crate::serve::said(&seen.uet())?;
+                (!fields.head.som() || !fields.head.eom()).then_some(())
+            })?;
+            t.expect_action(peer)
         }),
 ];
 
