@@ -2,8 +2,9 @@
 //! `close_request` test the life of a context, and `window` its PSNs. `ack`, `nack`, `nack_fatal`,
 //! `nack_ignored` and `spoofing` test its reactions to replies. `retransmit`, `retransmit_cause`,
 //! `response_lost` and `timer` test retransmissions, `clear` and `clear_order` guaranteed responses.
-//! `return_direction` tests read data, `isolation` two contexts, and `encoding` the headers. `rod`, `rudi`,
-//! `rudi_retransmit` and `uud` test the other delivery modes. `steps` holds the steps that they share.
+//! `return_direction` and `read_data` test read data, `isolation` two contexts, and `encoding` the headers.
+//! `rod`, `rudi`, `rudi_retransmit` and `uud` test the other delivery modes. `steps` holds the steps that
+//! they share.
 
 mod ack;
 mod clear;
@@ -16,6 +17,7 @@ mod isolation;
 mod nack;
 mod nack_fatal;
 mod nack_ignored;
+mod read_data;
 mod response_lost;
 mod retransmit;
 mod retransmit_cause;
@@ -53,5 +55,6 @@ pub(in crate::rules) const RULES: &[&[Rule]] = &[
     encoding::RULES,
     spoofing::RULES,
     return_direction::RULES,
+    read_data::RULES,
     isolation::RULES,
 ];
