@@ -3,6 +3,7 @@
 use crate::target::{RxRequest, Target};
 use crate::{AckBuilder, Outcome, Stop, Test};
 use uet_control::{Form, Operated, Status};
+use uet_wire::UetBuf;
 use uet_wire::catalogue::Requirement;
 use uet_wire::registry::{AckRequest, Opcode, ResponseOpcode, ReturnCode};
 use uet_wire::ses::{Address, ExtBuf, RequestHead, Response, ResponseData, ResponseDataSmall, Ses, SesBuf};
@@ -148,11 +149,16 @@ impl Target {
 
     /// Gives the `n`-th request all its data in an ACK whose cumulative PSN is the one before the `below`-th.
     pub fn give_in_ack_above(&self, t: &mut Test<'_>, n: u32, below: u32, data: &[u8]) -> Outcome {
+        t.send(&self.pdc, &self.ack_with_data(n, below, data)?)
+    }
+
+    /// Returns an ACK with all the data of the `n`-th request, and with this cumulative PSN.
+    pub fn ack_with_data(&self, n: u32, below: u32, data: &[u8]) -> Result<UetBuf, Stop> {
         let ses = self.data_header(n, data.len(), data.len(), 0)?;
         let ack = AckBuilder { request: AckRequest::REQ_CLEAR, ..self.naming(n, below) };
         let mut packet = ack.build()?;
         (packet.ses, packet.payload) = (Some(ses), data.to_vec());
-        t.send(&self.pdc, &packet.consistent())
+        Ok(packet.consistent())
     }
 
     /// Sends this as the `k`-th packet of the return direction.
