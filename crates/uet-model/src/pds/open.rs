@@ -273,7 +273,7 @@ impl Pds {
         };
         let security = self.outbound(&route);
         let secured = self.protect.as_mut().and_then(|protect| protect.start_psn(security));
-        let distance = self.shared.params.start_psn_distance.min(1 << 30);
+        let distance = self.shared.params.start_psn_distance.min((1 << 31) - 32);
         let start = match last {
             _ if secured.is_some() => secured.unwrap_or_default(),
             Some(last) if distance > 0 => last + distance + self.shared.rng.u32(..u32::MAX - 2 * distance),

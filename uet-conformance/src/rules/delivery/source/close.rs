@@ -9,9 +9,6 @@ use crate::rules::steps::retransmissions;
 use uet_wire::registry::ResponseOpcode;
 use uet_wire::ses::{Response, ResponseData};
 
-/// The number of PDCIDs of the device.
-const POOL: Axis<u64> = axis("pdcids").values(&[("1", 1), ("2", 2)]);
-
 /// What the device knows of its last packet while it must not close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Report {
@@ -238,35 +235,6 @@ pub(super) const RULES: &[Rule] = &[
         t.post(post(PostKind::Write, peer, 64))?;
         expect_another_context(t, &target, PDS_PSN_005, since)
     }),
-    rule("source-close/pdcid-reuse", "A reused PDCID starts at least 2^16 PSNs from its last PSN")
-        .checks(&[PDS_SYN_007, PDS_CLOSE_002])
-        .over(&[&MODE, &CARRIER, &START, &POOL])
-        .run(|t| {
-            // With a pool of one PDCID, the device reuses it at once; with two, it may alternate.
-            t.try_configure("general_pdcs", t.value(&POOL))?;
-            // Random numbers are seldom 2^30 apart, so a device with this parameter shows that it obeys it.
-            let apart = if t.try_configure("start_psn_distance", 1 << 30)? { 1 << 30 } else { 1 << 16 };
-            let peer = t.peer(0)?;
-            let mut used: Vec<(Option<PdcId>, Psn)> = Vec::new();
-            let mut reused = 0;
-            for _ in 0..20 {
-                let target = Target::established(t, peer, Mode::Rud)?;
-                for (_, last) in used.iter().filter(|(id, _)| *id == target.pdc.remote) {
-                    let distance = (target.psn(0) - *last).min(*last - target.psn(0));
-                    let least = Bound::from(apart).from_parameter("start_psn_distance");
-                    t.at_least(PDS_SYN_007, "the distance of Start_PSN from the last PSN", least, distance);
-                    reused += 1;
-                }
-                close(t, peer)?;
-                let (_, command) = expect_close(t, &target, PDS_CLOSE_002)?;
-                ack_control(t, &target, command.psn())?;
-                t.settle()?;
-                // Only the last use of a PDCID counts.
-                used.retain(|(id, _)| *id != target.pdc.remote);
-                used.push((target.pdc.remote, command.psn()));
-            }
-            require(reused > 0, "the device reused no PDCID in 20 contexts")
-        }),
     rule("source-close/refused", "A NACK CLOSING_IN_ERR for CLOSE_COMMAND ends the context")
         .checks(&[PDS_NACK_013, PDS_CLOSE_002, PDS_SYN_001, PDS_SYN_007])
         .run(|t| {

@@ -1,7 +1,8 @@
-//! The device as an initiator (section 3.5). The suite plays its target. `establish`, `close` and
-//! `close_request` test the life of a context, and `window` its PSNs. `ack`, `nack`, `nack_fatal`,
-//! `nack_ignored` and `spoofing` test its reactions to replies. `retransmit`, `retransmit_cause`,
-//! `response_lost` and `timer` test retransmissions, `clear` and `clear_order` guaranteed responses.
+//! The device as an initiator (section 3.5). The suite plays its target. `establish`, `close`,
+//! `close_request` and `reuse` test the life of a context, and `window` its PSNs. `ack`, `nack`,
+//! `nack_fatal`, `nack_ignored` and `spoofing` test its reactions to replies. `retransmit`,
+//! `retransmit_cause`, `response_lost` and `timer` test retransmissions, `clear` and `clear_order` guaranteed
+//! responses.
 //! `return_direction` and `read_data` test read data, `isolation` two contexts, and `encoding` the headers.
 //! `rod`, `rudi`, `rudi_retransmit` and `uud` test the other delivery modes. `steps` holds the steps that
 //! they share.
@@ -22,6 +23,7 @@ mod response_lost;
 mod retransmit;
 mod retransmit_cause;
 mod return_direction;
+mod reuse;
 mod rod;
 mod rudi;
 mod rudi_retransmit;
@@ -48,6 +50,7 @@ pub(in crate::rules) const RULES: &[&[Rule]] = &[
     clear_order::RULES,
     close::RULES,
     close_request::RULES,
+    reuse::RULES,
     rod::RULES,
     rudi::RULES,
     rudi_retransmit::RULES,
