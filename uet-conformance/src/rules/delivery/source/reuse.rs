@@ -1,6 +1,7 @@
-//! Reuse of a PDCID by an initiator: where the next context starts (section 3.5.8).
+//! Reuse of a PDCID by an initiator: where the next context starts, and that it keeps no state of the last
+//! one (section 3.5.8).
 
-use super::steps::{ack_control, close, expect_close};
+use super::steps::{ack_control, close, expect_close, smallest_range};
 use crate::prelude::*;
 
 /// The number of PDCIDs of the device.
@@ -48,5 +49,44 @@ pub(super) const RULES: &[Rule] = &[
                 used.push((target.pdc.remote, command.psn()));
             }
             require(reused > 0, format!("the device reused no PDCID in {rounds} contexts"))
+        }),
+    rule("source-close/fresh-context", "A context with a reused PDCID keeps no state of the last one")
+        .checks(&[PDS_SYN_001, PDS_CLR_001, PDS_WIN_004, PDS_CLOSE_002, WIRE_RSVD_003])
+        .needs(&[CLOSE])
+        .over(&[&MODE, &CARRIER, &START])
+        .run(|t| {
+            t.configure("general_pdcs", 1)?;
+            let range = smallest_range(t)?;
+            t.try_configure("congestion", "none")?;
+            let peer = t.peer(0)?;
+            t.post(post(PostKind::Write, peer, 64))?;
+            let mut old = Target::accept(t)?;
+            // The highest bits of dpdcid are where the reserved bits of pdc_info are in a packet with syn.
+            old.pdc.local = PdcId(old.pdc.local.0 | 0xe000);
+            (old.mpr, old.states) = ((4 * range / 128) as u8, true);
+            old.ack(t, 0)?;
+            t.settle()?;
+            close(t, peer)?;
+            let (_, command) = expect_close(t, &old, PDS_CLOSE_002)?;
+            ack_control(t, &old, command.psn())?;
+            t.settle()?;
+            let since = t.now();
+            t.post(post(PostKind::Write, peer, (2 * range + 40) as usize * t.mtu()))?;
+            let (seen, first) = t.need("a request of the next context", t.later(), |seen| {
+                seen.request().filter(|_| seen.at > since)
+            })?;
+            require(Some(first.spdcid()) == old.pdc.remote, "the device uses another PDCID")?;
+            t.check(PDS_SYN_001, "syn", true, first.syn());
+            let mut new = Target::opened_by(t, seen)?;
+            new.collect(t, 1)?;
+            let opening = new.packet(0)?.clone();
+            t.check(PDS_CLR_001, "CLEAR_PSN", new.psn(0) - 1, opening.request.clear_psn());
+            t.check_packet(&opening.seen, &[WIRE_RSVD_003]);
+            // This ACK announces no range.
+            t.send(&new.pdc, &new.pdc.ack(new.psn(0)).build()?)?;
+            new.watch(t, t.rto() * 2)?;
+            let edge = Bound::from(range).from_parameter("default_mpr");
+            t.at_most(PDS_WIN_004, "the highest PSN, from 0", edge, new.highest());
+            Ok(())
         }),
 ];
