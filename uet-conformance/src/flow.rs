@@ -2,7 +2,7 @@
 //! device's window.
 
 use crate::target::{Target, post};
-use crate::{Outcome, RxPacket, Show, Stop, Test};
+use crate::{Outcome, Pdc, RxPacket, Show, Stop, Test};
 use core::time::Duration;
 use uet_control::{Mode, Operated, Post, PostKind};
 use uet_wire::UetBuf;
@@ -28,12 +28,13 @@ pub struct Answers {
     pub unmeasured: bool,
 }
 
-/// A long write of the device. Its packets are acknowledged one by one, in order.
+/// A long write of the device, or the data of its peer's reads. The packets are acknowledged one by one, in
+/// order.
 #[derive(Debug)]
 pub struct Flow {
     /// Its context.
     pub target: Target,
-    /// The write.
+    /// The write, if it is one.
     pub operation: Operated,
     /// The measured round-trip time with an immediate answer, if any.
     pub way: Duration,
@@ -119,6 +120,13 @@ impl Flow {
         let operation = t.post(Post { mode, ..post(PostKind::Write, peer, packets * t.mtu()) })?;
         let target = Target::accept(t)?;
         Ok(Flow { target, operation, way: Duration::ZERO, acked: 0, answered: Duration::ZERO })
+    }
+
+    /// Follows the data that the device sends on the return direction of a context of the suite. No operation
+    /// of the device belongs to it.
+    pub fn of_return(t: &Test<'_>, pdc: &Pdc) -> Self {
+        let (target, operation) = (Target::of_return(t, pdc), Operated { operation: 0 });
+        Flow { target, operation, way: Duration::ZERO, acked: 0, answered: Duration::ZERO }
     }
 
     /// Continues an operation whose first packet has opened a context.

@@ -61,6 +61,11 @@ impl CreditSource {
         Ok(CreditSource { pdc, ccc_id, region, next: 1, credit: Units24::default(), grants: Vec::new() })
     }
 
+    /// Demands credit for the return direction of a context that the device has opened.
+    pub(super) fn of_return(pdc: Pdc, region: Region) -> Self {
+        CreditSource { pdc, ccc_id: CCC, region, next: 0, credit: Units24::default(), grants: Vec::new() }
+    }
+
     /// Opens this number of contexts, each with its own `ccc_id`.
     pub(super) fn open_several(t: &mut Test<'_>, count: u8) -> Result<Vec<Self>, Stop> {
         let mut sources = vec![Self::open(t)?];

@@ -1,7 +1,8 @@
 //! Congestion control (section 3.6). `nscc_*` test the window of a source and the feedback of a destination
 //! (3.6.13). `rccc_*` test receiver credit at both ends (3.6.14), and `state` the state of both algorithms
-//! (3.6.12 to 3.6.14). `path*` test the entropy values that select paths (3.6.10 and 3.6.16). `credit_source`
-//! is the suite as a source that demands credit, and `steps` holds the other shared steps.
+//! (3.6.12 to 3.6.14). `read_data` tests both algorithms on the return direction. `path*` test the entropy
+//! values that select paths (3.6.10 and 3.6.16). `credit_source` is the suite as a source that demands credit,
+//! and `steps` holds the other shared steps.
 
 mod credit_source;
 mod nscc_delay;
@@ -14,6 +15,7 @@ mod nscc_state;
 mod nscc_window;
 mod path;
 mod path_choice;
+mod read_data;
 mod rccc_destination;
 mod rccc_source_credit;
 mod rccc_source_demand;
@@ -39,6 +41,7 @@ pub(super) const RULES: &[&[Rule]] = &[
     rccc_source_demand::RULES,
     rccc_source_credit::RULES,
     rccc_spoofing::RULES,
+    read_data::RULES,
     path::RULES,
     path_choice::RULES,
 ];
