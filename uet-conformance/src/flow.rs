@@ -26,6 +26,10 @@ pub struct Answers {
     pub service: Duration,
     /// True if `service_time` is 0, so that the answers give no sample of the round-trip time.
     pub unmeasured: bool,
+    /// The packet that has not arrived, if any. The ACKs of later ones are above a gap.
+    pub missing: Option<u32>,
+    /// The most packets that an ACK of [`Flow::run`] covers; 0 and 1 for an ACK of each.
+    pub coalesced: u32,
 }
 
 /// A long write of the device, or the data of its peer's reads. The packets are acknowledged one by one, in
@@ -215,7 +219,14 @@ impl Flow {
         let mut ack = self.target.acking(n - 1);
         let service =
             if answers.unmeasured { 0 } else { (answers.service.as_nanos() / 128).clamp(1, 0xfffe) as u16 };
-        ack.nscc = Some((self.target.counted(self.target.bytes_before(n)), service));
+        let mut bytes = self.target.bytes_before(n);
+        if let Some(missing) = answers.missing.filter(|missing| missing + 1 < n) {
+            bytes -= self.bytes_of(missing);
+            let first = self.target.psn(missing);
+            let above = (n - 1 - missing).min(63);
+            ack = ack.cack(first - 1).sack(first, ((1 << above) - 1) << 1);
+        }
+        ack.nscc = Some((self.target.counted(bytes), service));
         ack.marked = answers.marked;
         let mut packet = ack.build()?;
         if let Some(PdsBuf::AckCc(header)) = packet.pds {
@@ -243,18 +254,22 @@ impl Flow {
     /// it.
     pub fn run(&mut self, t: &mut Test<'_>, span: Duration, answers: &Answers) -> Result<u64, Stop> {
         let (begun, half, end) = (t.now(), t.now() + span / 2, t.now() + span);
-        let mut most = 0;
+        let (mut most, many) = (0, answers.coalesced.max(1));
         while t.now() < end {
             // Without a pace, a late answer must not excuse the next one.
             let paced = if answers.pace.is_zero() { Duration::ZERO } else { self.answered + answers.pace };
-            let due = self.target.arrived.get(&self.acked).map(|(at, _)| paced.max(*at + answers.delay));
-            match due {
-                Some(due) if due <= t.now() => {
+            let arrived = |n: u32| self.target.arrived.get(&n).map(|(at, _)| *at);
+            let last = (self.acked..self.acked + many).map_while(|n| Some((n, arrived(n)?))).last();
+            match last.map(|(n, at)| (n, paced.max(at + answers.delay))) {
+                Some((n, due)) if due <= t.now() => {
                     // A packet from before this run may have been due for a later answer.
                     t.was_late(t.now() - due.max(begun));
-                    self.acknowledge(t, answers)?;
+                    self.acknowledge_many(t, n + 1 - self.acked, answers)?;
                 }
-                due => drop(self.next(t, due.unwrap_or(end).min(end))?),
+                waits => {
+                    let until = waits.map_or(end, |(_, due)| due.min(end));
+                    self.next(t, until)?;
+                }
             }
             if t.now() >= half {
                 most = most.max(self.in_flight());

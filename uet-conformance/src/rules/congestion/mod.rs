@@ -10,17 +10,18 @@ mod nscc_destination;
 mod nscc_growth;
 mod nscc_loss;
 mod nscc_over_time;
+mod nscc_samples;
 mod nscc_service_time;
 mod nscc_state;
 mod nscc_window;
 mod path;
 mod path_choice;
-mod read_data;
 mod rccc_destination;
 mod rccc_source_credit;
 mod rccc_source_demand;
 mod rccc_sources;
 mod rccc_spoofing;
+mod read_data;
 mod state;
 mod steps;
 
@@ -29,6 +30,7 @@ use crate::Rule;
 pub(super) const RULES: &[&[Rule]] = &[
     nscc_window::RULES,
     nscc_delay::RULES,
+    nscc_samples::RULES,
     nscc_loss::RULES,
     nscc_destination::RULES,
     nscc_service_time::RULES,

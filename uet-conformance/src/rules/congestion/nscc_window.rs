@@ -1,8 +1,8 @@
 //! The window of NSCC at a source (section 3.6.13): its size, and the bytes in flight that it limits.
 
 use super::steps::{
-    flow_of_windows, flow_on_new_context, flow_with_full_window, grant_by_ack, late_answers, long_flow,
-    opening_request, timely_answers, watch_for,
+    flow_on_new_context, flow_with_full_window, grant_by_ack, late_answers, long_flow, opening_request,
+    timely_answers,
 };
 use crate::flow::{Answers, Flow};
 use crate::prelude::*;
@@ -269,42 +269,6 @@ pub(super) const RULES: &[Rule] = &[
             let first = opening_request(t, CC_WINDOW_004, 3)?;
             Target::opened_by(t, first)?.ack(t, 0)?;
             t.ends(CC_WINDOW_004, written, Status::Ok)
-        }),
-    rule("nscc/ambiguous-sample", "An ACK without retx for a retransmitted packet is no round-trip sample")
-        .checks(&[CC_RTT_001])
-        .needs(&[RUD, NSCC])
-        .over(&[&CARRIER, &START])
-        .measure(|t| {
-            let (mut flow, _) = flow_of_windows(t, 60)?;
-            let base = t.base_rtt()?;
-            let short = flow.way * 2 <= base && t.nack_wait() * 4 <= t.rto();
-            require(short, "a round trip is not well below the device's base_rtt")?;
-            let (answers, round) = timely_answers(t, &flow)?;
-            let before = flow.run(t, round * 12, &answers)?;
-            let n = flow.acked();
-            // A NACK may be a sample too, so it arrives no earlier than the ACKs.
-            let due = flow.newest() + answers.delay;
-            flow.watch_until(t, due)?;
-            flow.refuse(t, NackCode::NO_RESOURCE, n)?;
-            watch_for(t, &mut flow, t.nack_wait())?;
-            // New packets have taken its place in the window. ACKs of later packets free some of it.
-            for later in n + 1..n + 5 {
-                let missing = flow.bytes_of(n);
-                let received = flow.target.counted(flow.target.bytes_before(later + 1) - missing);
-                let ack = AckBuilder { nscc: Some((received, 1)), ..flow.target.naming(later, n) };
-                flow.target.answer(t, ack)?;
-            }
-            let end = t.now() + t.nack_wait() + t.grace();
-            while flow.target.times(n) < 2 && flow.next(t, end)?.is_some() {}
-            if flow.target.times(n) < 2 {
-                return Err(Stop::Inconclusive("the device did not retransmit the refused packet".into()));
-            }
-            // Without retx, it may be the ACK of the first transmission.
-            flow.acknowledge(t, &Answers::default())?;
-            let after = flow.run(t, round * 40, &answers)?;
-            let least = Bound::from(before * 3 / 4).tolerating("a quarter");
-            t.at_least(CC_RTT_001, "bytes in flight after the ambiguous sample", least, after);
-            Ok(())
         }),
 ];
 
