@@ -1,8 +1,8 @@
 //! Congestion control (section 3.6). `nscc_*` test the window of a source and the feedback of a destination
 //! (3.6.13). `rccc_*` test receiver credit at both ends (3.6.14), and `state` the state of both algorithms
 //! (3.6.12 to 3.6.14). `read_data` tests both algorithms on the return direction. `path*` test the entropy
-//! values that select paths (3.6.10 and 3.6.16). `credit_source` is the suite as a source that demands credit,
-//! and `steps` holds the other shared steps.
+//! values that select paths (3.6.10 and 3.6.16). `credit_source` is the suite as a source that demands
+//! credit, and `steps` holds the other shared steps.
 
 mod credit_source;
 mod nscc_delay;

@@ -37,8 +37,30 @@ const FAILURE: Axis<Failure> = axis("failure").values(&[
     ("timeout", Failure::Timeout),
 ]);
 
+/// The share of the sender's rate that the receiver has.
+const RECEIVER: Axis<u64> = axis("receiver").values(&[("as-configured", 1), ("a-quarter", 4)]);
+
+/// The round trip of all packets, in base round trips: with a little delay, with a delay of about 0, and with
+/// a long one.
+const ROUND_TRIP: Axis<f64> = axis("round-trip").values(&[("1.25", 1.25), ("1", 1.0), ("5", 5.0)]);
+
+/// An `rcvd_bytes` that is behind the newest one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stale {
+    /// That of an earlier ACK.
+    Earlier,
+    /// It is exactly 2^23 units away, from where values count as behind.
+    HalfRange,
+}
+
+const STALE: Axis<Stale> =
+    axis("rcvd-bytes").values(&[("earlier", Stale::Earlier), ("half-range", Stale::HalfRange)]);
+
 /// True if one ACK covers all refused packets.
 const ONE_ACK: Axis<bool> = axis("acks").values(&[("each", false), ("one", true)]);
+
+/// A part of the delay, so that a device that rounds times measures no round trip below the configured one.
+const ROUNDING: Duration = Duration::from_nanos(384);
 
 /// Begins a rule with the usual needs and axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
@@ -48,7 +70,14 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 pub(super) const RULES: &[Rule] = &[
     rule("nscc/initial-window", "A source sends at most the maximum window before the first ACK")
         .checks(&[CC_WINDOW_001])
+        .over(&[&RECEIVER, &MODE, &CARRIER, &START])
         .measure(|t| {
+            // The slower of the two links determines what the network holds.
+            if let share @ 2.. = t.value(&RECEIVER) {
+                let rate = t.reported("sender_rate").unwrap_or(0) / share;
+                require(rate > 0, "the device does not say the rates of its network")?;
+                t.configure("receiver_rate", rate)?;
+            }
             let (mut flow, max_window) = long_flow(t)?;
             flow.fill(t)?;
             check_in_flight(t, CC_WINDOW_001, max_window, flow.in_flight());
@@ -56,10 +85,13 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("nscc/maximum-window", "The bytes in flight never exceed the maximum window")
         .checks(&[CC_WINDOW_002])
-        .over(&[&MODE, &CARRIER])
+        .over(&[&ROUND_TRIP, &MODE, &CARRIER])
         .measure(|t| {
+            // The window grows by another formula for each of the delays.
             let (mut flow, max_window) = long_flow(t)?;
-            let (answers, round) = timely_answers(t, &flow)?;
+            t.round_trips(6)?;
+            let round = t.base_rtt()?.mul_f64(t.value(&ROUND_TRIP)) + ROUNDING;
+            let answers = Answers { delay: round.saturating_sub(flow.way), ..Answers::default() };
             let most = flow.run(t, round * 12, &answers)?;
             check_in_flight(t, CC_WINDOW_002, max_window, most);
             Ok(())
@@ -194,15 +226,24 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("nscc/stale-rcvd-bytes", "An ACK with an outdated rcvd_bytes frees no bytes in flight")
         .checks(&[CC_RCVD_003])
+        .over(&[&STALE, &MODE, &CARRIER, &START])
         .measure(|t| {
             let (mut flow, max_window) = long_flow(t)?;
             flow.fill(t)?;
             let answers = Answers::default();
-            let stale = flow.answer(1, &answers)?;
+            let earlier = flow.answer(1, &answers)?;
             for _ in 0..4 {
                 flow.acknowledge(t, &answers)?;
             }
             flow.fill(t)?;
+            let stale = match t.value(&STALE) {
+                Stale::Earlier => earlier,
+                Stale::HalfRange => {
+                    let counted = flow.target.counted(flow.acknowledged()) + (1 << 23);
+                    let ack = flow.target.acking(flow.acked() - 1);
+                    AckBuilder { nscc: Some((counted, 1)), ..ack }.build()?
+                }
+            };
             let highest = flow.count();
             t.send(&flow.target.pdc, &stale)?;
             let during = t.grace();
