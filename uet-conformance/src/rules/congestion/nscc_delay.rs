@@ -10,9 +10,12 @@ use crate::prelude::*;
 use crate::rules::steps::{check_in_flight, full_packet_size};
 use crate::test::BEFORE_WRAP;
 
-/// A round trip with a queue, in base round trips. The longer one would cut the window by more than half.
-/// Neither delay is above 4 base round trips, from which quick adapt may act.
-const QUEUE: Axis<f64> = axis("queue").values(&[("short", 3.0), ("long", 4.75)]);
+/// A round trip with a queue, in base round trips. The longest would cut the window by more than half. No
+/// delay is above 4 base round trips, from which quick adapt may act. The shortest is about the target.
+const QUEUE: Axis<f64> = axis("queue").values(&[("short", 3.0), ("long", 4.75), ("slight", 1.9)]);
+
+/// True for packets right after a queue, so that the average delay is still long.
+const QUEUED: Axis<bool> = axis("after").values(&[("no-queue", false), ("queue", true)]);
 
 /// Begins a rule with the usual needs and axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
@@ -58,10 +61,19 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("nscc/marked-below-target", "Marked ACKs below the target delay do not shrink the window")
         .checks(&[CC_QUAD_003])
+        .over(&[&QUEUED, &MODE, &CARRIER])
         .measure(|t| {
-            let (mut flow, _) = long_flow(t)?;
+            let (mut flow, _) = flow_of_windows(t, 40)?;
             let (answers, round) = timely_answers(t, &flow)?;
             let before = flow.run(t, round * 8, &answers)?;
+            if t.value(&QUEUED) {
+                let late = late_answers(t)?;
+                flow.run(t, late.delay * 6, &late)?;
+                // The packets that wait for such late ACKs give no sample.
+                while flow.acked() < flow.count() {
+                    flow.acknowledge(t, &Answers { unmeasured: true, ..answers })?;
+                }
+            }
             let answers = Answers { marked: true, ..answers };
             let after = flow.run(t, round * 12, &answers)?;
             t.at_least(
@@ -121,31 +133,76 @@ pub(super) const RULES: &[Rule] = &[
         .measure(|t| {
             // A queue without marks fills, so the window stays large and the average delay exceeds the
             // target. Then late, marked ACKs acknowledge three quarters of the bytes in flight at once. One
-            // decrease leaves half the window, which is more than the last quarter.
+            // decrease leaves half the window, which is more than the last quarter. A slight delay leaves
+            // more, and its marked ACKs arrive one by one, so that the average stays as it is.
             let mut flow = flow_under(t, t.value(&ALGORITHMS))?;
-            let base = t.base_rtt()?;
+            let (base, span) = (t.base_rtt()?, t.value(&QUEUE));
+            let is_slight = span < 2.0;
+            require(t.facts().virtual_time || !is_slight, "a real link has no exact delay")?;
             t.round_trips(7)?;
-            let queue = Answers { delay: base.mul_f64(t.value(&QUEUE)), ..Answers::default() };
+            let queue = Answers { delay: base.mul_f64(span).saturating_sub(flow.way), ..Answers::default() };
             flow.run(t, queue.delay * 8, &queue)?;
-            watch_for(t, &mut flow, base / 2)?;
-            need_in_flight(&flow, 12)?;
-            let due = flow.newest() + queue.delay;
-            flow.watch_until(t, due)?;
-            let (before, count, begun) = (flow.in_flight(), flow.count() - flow.acked(), t.now());
             let marked = Answers { marked: true, ..queue };
-            for _ in 0..count * 3 / 4 {
-                flow.acknowledge(t, &marked)?;
-            }
-            t.was_late(t.now() - begun);
+            let before = if is_slight {
+                need_in_flight(&flow, 12)?;
+                let next = flow.target.arrived.get(&flow.acked()).map_or(t.now(), |(at, _)| *at);
+                flow.watch_until(t, next + queue.delay)?;
+                let before = flow.in_flight();
+                flow.run(t, base.mul_f64(0.9), &marked)?;
+                before
+            } else {
+                watch_for(t, &mut flow, base / 2)?;
+                need_in_flight(&flow, 12)?;
+                let due = flow.newest() + queue.delay;
+                flow.watch_until(t, due)?;
+                let (before, begun) = (flow.in_flight(), t.now());
+                for _ in 0..(flow.count() - flow.acked()) * 3 / 4 {
+                    flow.acknowledge(t, &marked)?;
+                }
+                t.was_late(t.now() - begun);
+                before
+            };
             watch_for(t, &mut flow, t.rto() / 4)?;
-            let least = Bound::from((before / 2).saturating_sub(2 * full_packet_size(t)))
-                .tolerating("half, less two packets");
+            // The target is at least 0.75 base round trips, and gamma is 0.8.
+            let delay = span - 1.0;
+            let share = (1.0 - 0.8 * (delay - 0.75) / delay).max(0.5);
+            let least = ((before as f64 * share) as u64).saturating_sub(2 * full_packet_size(t));
+            let least = Bound::from(least)
+                .from_parameter("gamma and target_qdelay")
+                .tolerating("one decrease, less two packets");
             t.at_least(
                 CC_QUAD_004,
                 "bytes in flight after marked ACKs within one base round trip",
                 least,
                 flow.in_flight(),
             );
+            Ok(())
+        }),
+    rule("nscc/late-outlier", "A single late, marked ACK among timely ones leaves the window as it is")
+        .checks(&[CC_QUAD_004])
+        .needs(&[RUD, NSCC])
+        .over(&[&CARRIER])
+        .measure(|t| {
+            // The average delay over a round trip decides, and one ACK of many hardly changes it.
+            let (mut flow, _) = flow_of_windows(t, 40)?;
+            let (answers, round) = timely_answers(t, &flow)?;
+            let before = flow.run(t, round * 8, &answers)?;
+            need_in_flight(&flow, 12)?;
+            let outlier = flow.acked();
+            let answers = Answers { missing: Some(outlier), ..answers };
+            let arrived = flow.target.arrived.get(&(outlier + 1)).map_or(t.now(), |(at, _)| *at);
+            flow.watch_until(t, arrived + answers.delay)?;
+            flow.acknowledge_many(t, 2, &answers)?;
+            let wait = t.round_trips(3)?;
+            flow.run(t, wait, &answers)?;
+            // Now the ACK arrives that names the packet.
+            let counted = flow.target.counted(flow.acknowledged());
+            let ack = flow.target.acking(flow.acked() - 1);
+            let psn = flow.target.psn(outlier);
+            flow.target.answer(t, AckBuilder { psn, marked: true, nscc: Some((counted, 1)), ..ack })?;
+            let after = flow.run(t, round * 6, &Answers { marked: true, missing: None, ..answers })?;
+            let least = Bound::from(before * 3 / 4).tolerating("a quarter");
+            t.at_least(CC_QUAD_004, "bytes in flight after a late, marked ACK", least, after);
             Ok(())
         }),
     rule("nscc/marks-limit-growth", "Below the target delay, marks limit the growth of the window")
