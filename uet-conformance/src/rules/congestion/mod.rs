@@ -5,6 +5,7 @@
 //! credit, and `steps` holds the other shared steps.
 
 mod credit_source;
+mod nscc_adapt;
 mod nscc_delay;
 mod nscc_destination;
 mod nscc_growth;
@@ -36,6 +37,7 @@ pub(super) const RULES: &[&[Rule]] = &[
     nscc_service_time::RULES,
     nscc_growth::RULES,
     nscc_over_time::RULES,
+    nscc_adapt::RULES,
     nscc_state::RULES,
     state::RULES,
     rccc_destination::RULES,
