@@ -1,8 +1,8 @@
 //! The reaction of a source's window to trims, losses and the receiver penalty (section 3.6.13).
 
 use super::steps::{
-    ALGORITHMS, HOP, LONG_TIMEOUT, fill_window, flow_under, flow_with_full_window, long_flow, need_in_flight,
-    refuse_half, timely_answers, watch_for,
+    ALGORITHMS, HOP, LONG_TIMEOUT, fill_window, flow_of_windows, flow_under, flow_with_full_window,
+    long_flow, need_in_flight, refuse_half, timely_answers, watch_for,
 };
 use crate::flow::{Answers, Flow};
 use crate::prelude::*;
@@ -93,6 +93,46 @@ pub(super) const RULES: &[Rule] = &[
             let retransmitted = (0..count).filter(|n| flow.target.times(*n) > 1).count() as u32 + 1;
             let most = Bound::from(count / 2).tolerating("half of the window");
             t.at_most(CC_LOSS_001, "packets retransmitted at once", most, retransmitted);
+            Ok(())
+        }),
+    rule("nscc/single-loss", "A loss leaves nearly the whole window to the next message")
+        .checks(&[CC_LOSS_001])
+        .needs(&[RUD, NSCC])
+        .over(&[&CARRIER, &START])
+        .measure(|t| {
+            // A loss shrinks the window by the size of its packet, and not to a single packet.
+            let (mut flow, max_window) = flow_of_windows(t, 4)?;
+            let (answers, round) = timely_answers(t, &flow)?;
+            let before = flow.run(t, round * 2, &answers)?;
+            need_in_flight(&flow, 8)?;
+            let lost = flow.acked();
+            let answers = Answers { missing: Some(lost), ..answers };
+            let arrived = flow.target.arrived.get(&(lost + 1)).map_or(t.now(), |(at, _)| *at);
+            flow.watch_until(t, arrived + answers.delay)?;
+            flow.acknowledge_many(t, 2, &answers)?;
+            let (mut count, mut tries) = (0, 0);
+            while flow.count() > count || flow.acked() < flow.count() {
+                tries += 1;
+                require(tries < 40, "the write does not end in time")?;
+                count = flow.count();
+                flow.run(t, round * 2, &answers)?;
+            }
+            let until = t.now() + t.later();
+            while flow.target.times(lost) < 2 && flow.next(t, until)?.is_some() {}
+            if flow.target.times(lost) < 2 {
+                return Err(Stop::Inconclusive("the device did not retransmit the lost packet".into()));
+            }
+            // This ACK gives no sample.
+            let counted = flow.target.counted(flow.acknowledged());
+            let (psn, ack) = (flow.target.psn(lost), flow.target.acking(flow.count() - 1));
+            flow.target.answer(t, AckBuilder { psn, retx: true, nscc: Some((counted, 0)), ..ack })?;
+            let written = t.completion(flow.operation, t.soon())?;
+            require(written.is_some(), "the write has not ended")?;
+            let packets = (2 * max_window / t.mtu() as u64).clamp(64, 4000) as usize;
+            let mut flow = Flow::start_on(t, flow.target, packets)?;
+            flow.fill(t)?;
+            let least = Bound::from(before * 3 / 4).tolerating("a quarter");
+            t.at_least(CC_LOSS_001, "bytes in flight of the next message", least, flow.in_flight());
             Ok(())
         }),
     rule("nscc/penalty", "A receiver penalty shrinks the window, with or without rc")
