@@ -22,6 +22,10 @@ enum Interruption {
 const INTERRUPTION: Axis<Interruption> =
     axis("after").values(&[("decrease", Interruption::Decrease), ("delay", Interruption::Delay)]);
 
+/// True for a receiver penalty while the round trip is measured. The window that it will restore is then too
+/// large.
+const PENALTY: Axis<bool> = axis("penalty").values(&[("none", false), ("during", true)]);
+
 /// The number of packets after a missing one that rcvd_bytes counts. The ACK names the last of them.
 const AHEAD: Axis<u32> = axis("counted").values(&[("4", 4), ("5", 5), ("6", 6)]);
 
@@ -95,6 +99,28 @@ pub(super) const RULES: &[Rule] = &[
             check_about_in_flight(t, max_window, flow.bytes() - bytes);
             Ok(())
         }),
+    rule("nscc-state/below-zero", "A source sends on if rcvd_bytes counts packets that got a NACK")
+        .checks(&[CC_NACK_001])
+        .needs(&[NSCC, RUD])
+        .over(&[&CARRIER, &START])
+        .measure(|t| {
+            // NACKs have taken the packets out of flight. They arrive after all, and rcvd_bytes counts them
+            // before an ACK names them. Until then, the bytes in flight are below zero.
+            t.congestion_or_both("nscc")?;
+            t.slowed()?;
+            require(t.bdp()? * 3 / 2 >= 12 * full_packet_size(t), "the window holds too few packets")?;
+            let (peer, target) = Target::with_peer(t, Mode::Rud)?;
+            let mut flow = Flow::start_on(t, target, 8)?;
+            flow.target.collect(t, 9)?;
+            for n in 3..9 {
+                flow.refuse(t, NackCode::NO_RESOURCE, n)?;
+            }
+            let counted = flow.target.counted(flow.bytes() - flow.bytes_of(2));
+            flow.target.answer(t, AckBuilder { nscc: Some((counted, 0)), ..flow.target.acking(1) })?;
+            t.post(post(PostKind::Write, peer, 64))?;
+            flow.target.expect_new(t, CC_NACK_001, 9)?;
+            Ok(())
+        }),
     rule("nscc-state/close-nack", "A NACK of CLOSE_COMMAND takes no packet of other contexts out of flight")
         .checks(&[CC_WINDOW_001])
         .measure(|t| {
@@ -156,6 +182,7 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("nscc-state/shorter-rtt", "A round trip below base_rtt reduces the maximum window")
         .checks(&[CC_WINDOW_002])
+        .over(&[&PENALTY, &MODE, &CARRIER])
         .measure(|t| {
             t.congestion_or_both("nscc")?;
             let round_trip = t.keeps_base_rtt()?;
@@ -165,13 +192,20 @@ pub(super) const RULES: &[Rule] = &[
             let (mut flow, max_window) = flow_of_windows(t, 24)?;
             let rate = t.reported("sender_rate").unwrap_or(0) as f64;
             let span = (flow.way * 12).max(t.base_rtt()?);
-            flow.run(t, span, &Answers::default())?;
+            let penalty = if t.value(&PENALTY) { 100 } else { 0 };
+            flow.run(t, span, &Answers { penalty, ..Answers::default() })?;
             // A slow device measures longer round trips than that of a packet of one byte.
             let round_trip = flow.way.max(shortest_reaction(t, &mut flow)?);
             let needed = rate * round_trip.as_secs_f64() / 8.0 * 1.5;
             let most = 2 * needed as u64 + 2 * full_packet_size(t);
             require(2 * most <= max_window, "a round trip takes about as long as base_rtt")?;
             flow.fill(t)?;
+            if t.value(&PENALTY) {
+                // The end of the penalty restores the window, at most the maximum of today.
+                need_in_flight(&flow, 1)?;
+                flow.acknowledge(t, &Answers { restore: true, unmeasured: true, ..Answers::default() })?;
+                flow.fill(t)?;
+            }
             if flow.in_flight() == 0 {
                 return Err(Stop::Inconclusive("the write has ended".into()));
             }
