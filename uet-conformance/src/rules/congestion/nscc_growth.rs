@@ -22,8 +22,13 @@ const PENALTY: Axis<bool> = axis("after").values(&[("marks", false), ("penalty",
 /// A round trip below the target delay, in base round trips. Neither has a delay of about 0.
 const ROUND_TRIP: Axis<f64> = axis("round-trip").values(&[("1.3", 1.3), ("1.5", 1.5)]);
 
-/// The bytes that the network holds: as the device reports it, or more.
-const HOLDS: Axis<Option<u64>> = axis("bdp").values(&[("reported", None), ("600-kb", Some(600_000))]);
+/// The bytes that the network holds: as the device reports it, or more. With the most, the sum of increases
+/// exceeds 32 bits.
+const HOLDS: Axis<Option<u64>> =
+    axis("bdp").values(&[("reported", None), ("600-kb", Some(600_000)), ("1-mb", Some(1_000_000))]);
+
+/// The number of packets that an ACK covers.
+const ACKS: Axis<u32> = axis("packets-per-ack").values(&[("1", 1), ("4", 4)]);
 
 /// The bytes that a fast network holds.
 const LARGE: Axis<u64> = axis("bdp").values(&[("600-kb", 600_000)]);
@@ -39,13 +44,15 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 pub(super) const RULES: &[Rule] = &[
     rule("nscc-over-time/fair-growth", "Late, unmarked ACKs let every window grow equally per round trip")
         .checks(&[CC_QUAD_002])
-        .over(&[&PENALTY, &MODE, &CARRIER, &START_WINDOW, &HOLDS])
+        .over(&[&PENALTY, &MODE, &CARRIER, &START_WINDOW, &HOLDS, &ACKS])
         .measure(|t| {
             if let Some(bytes) = t.value(&HOLDS) {
                 hold_more(t, bytes)?;
             }
             let (mut flow, max_window) = flow_of_windows(t, 80)?;
             let (growth, answers) = (Growth::of(t)?, late_answers(t)?);
+            // The bytes count, not the ACKs.
+            let answers = Answers { coalesced: t.value(&ACKS), ..answers };
             let round = answers.delay;
             let in_round = growth.fair + growth.eta * round.as_secs_f64() / growth.base;
             if t.value(&PENALTY) {
@@ -123,6 +130,24 @@ pub(super) const RULES: &[Rule] = &[
         check_growth(t, CC_QUAD_005, ROUNDS, (expected, expected), after.saturating_sub(before));
         Ok(())
     }),
+    rule("nscc-over-time/small-penalty", "Under a small receiver penalty, only eta lets the window grow")
+        .checks(&[CC_PENALTY_001])
+        .over(&[&MODE, &CARRIER, &LARGE])
+        .measure(|t| {
+            // The penalty takes an eighth of the acknowledged bytes. With eta, a thirtieth of the window is
+            // left. Growth by any other formula would balance the penalty at a sixth or more.
+            hold_more(t, t.value(&LARGE))?;
+            let (mut flow, _) = flow_of_windows(t, 80)?;
+            let (answers, round) = timely_answers(t, &flow)?;
+            let before = flow.run(t, round * 2, &answers)?;
+            let after = flow.run(t, round * 56, &Answers { penalty: 16, ..answers })?;
+            if flow.in_flight() == 0 {
+                return Err(Stop::Inconclusive("the write has ended".into()));
+            }
+            let most = Bound::from(before / 8).tolerating("four times what eta leaves");
+            t.at_most(CC_PENALTY_001, "bytes in flight under the small penalty", most, after);
+            Ok(())
+        }),
     rule("nscc-over-time/fast-increase", "Without delay, a window grows at most by fi_scale")
         .checks(&[CC_QUAD_001])
         .over(&[&SMALL, &MODE, &CARRIER])
