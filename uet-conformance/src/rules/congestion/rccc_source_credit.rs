@@ -21,6 +21,9 @@ const UPPER_BITS: Axis<u32> = axis("reserved").values(&[("clear", 0), ("set", 0x
 /// True if an ACK carries the grant, false if a control packet does.
 const BY_ACK: Axis<bool> = axis("grant").values(&[("credit", false), ("ack-cc", true)]);
 
+/// A grant that is behind one of 200 units. From 2^23 units on, a difference counts as behind.
+const STALE: Axis<u32> = axis("stale").values(&[("older", 50), ("half-range", 200 + WRAP / 2)]);
+
 /// Begins a rule with the usual needs and axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
     crate::rule(id, title).needs(&[RCCC]).over(&[&MODE, &CARRIER, &START])
@@ -101,13 +104,13 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("rccc/stale-grant", "A stale grant adds no credit, and the next grant counts from the newest one")
         .checks(&[RCCC_COUNT_002, RCCC_COUNT_001])
-        .over(&[&BY_ACK, &MODE, &CARRIER, &START])
+        .over(&[&BY_ACK, &STALE, &MODE, &CARRIER, &START])
         .measure(|t| {
             let mut flow = flow_without_credit(t)?;
             grant(t, &flow, 200)?;
             bytes_after_grant(t, &mut flow)?;
             let (highest, during) = (flow.count(), short_silence(t)?);
-            grant(t, &flow, 50)?;
+            grant(t, &flow, t.value(&STALE))?;
             flow.target
                 .expect_none(t, RCCC_COUNT_002, "a new packet for a stale grant", during, |n| n >= highest)?;
             grant(t, &flow, 300)?;
@@ -204,6 +207,33 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
+    rule(
+        "rccc/largest-grant",
+        "A source uses a grant of 2^23 - 1 units, the largest one, and those after it",
+    )
+    .checks(&[RCCC_CREDIT_001, RCCC_COUNT_001])
+    .over(&[&BY_ACK, &MODE, &CARRIER])
+    .measure(|t| {
+        // In bytes, the credit then exceeds 31 bits. A source that limits its credit needs the later
+        // grants.
+        let mut flow = flow_without_credit(t)?;
+        let (bdp, begun, mut credit) = (t.bdp()?, flow.count(), WRAP / 2 - 1);
+        grant(t, &flow, credit)?;
+        credit += 1024;
+        grant(t, &flow, credit)?;
+        let packets = (8 * bdp / t.mtu() as u64).clamp(64, 800) as u32;
+        for _ in 0..40 {
+            flow.fill(t)?;
+            if flow.count() >= packets {
+                break;
+            }
+            credit += (bdp / 256) as u32;
+            grant_by_ack(t, &flow, credit)?;
+        }
+        let (least, left) = (packets - begun, flow.count() - begun);
+        t.at_least(RCCC_CREDIT_001, "packets that leave for the grants", least, left);
+        Ok(())
+    }),
     rule("rccc/overdrawn", "A source repays overdrawn credit from later grants")
         .checks(&[RCCC_CREDIT_001])
         .measure(|t| {
