@@ -30,6 +30,15 @@ const HOLDS: Axis<Option<u64>> =
 /// The number of packets that an ACK covers.
 const ACKS: Axis<u32> = axis("packets-per-ack").values(&[("1", 1), ("4", 4)]);
 
+/// True if switches trim. The target delay is then 0.75 base round trips, and 1 otherwise.
+const TRIMMING: Axis<bool> = axis("trimming").values(&[("on", true), ("off", false)]);
+
+/// True for a delay above the target.
+const ABOVE: Axis<bool> = axis("delay").values(&[("above", true), ("below", false)]);
+
+/// The distance to the target delay, which is four times the resolution that a source must have.
+const NEAR: Duration = Duration::from_nanos(512);
+
 /// The bytes that a fast network holds.
 const LARGE: Axis<u64> = axis("bdp").values(&[("600-kb", 600_000)]);
 
@@ -94,8 +103,36 @@ pub(super) const RULES: &[Rule] = &[
             shrink_by_marks(t, &mut flow)?;
             let rounds = (max_window as f64 * 0.4 / in_round(1.0)).clamp(1.0, 60.0) as u32;
             let (before, after) = measure_growth(t, &mut flow, span, rounds, &answers)?;
-            let expected = [0.75, 1.0].map(|target| in_round(target) * f64::from(rounds));
+            let trims = t.device().parameters.get("trimming").is_some_and(|it| it == true);
+            let targets = if trims { [0.75, 0.75] } else { [0.75, 1.0] };
+            let expected = targets.map(|target| in_round(target) * f64::from(rounds));
             check_growth(t, CC_QUAD_001, rounds, (expected[0], expected[1]), after.saturating_sub(before));
+            Ok(())
+        }),
+    rule("nscc-over-time/near-target", "Growth is fair just above the target delay, and small just below it")
+        .checks(&[CC_QUAD_001, CC_QUAD_002])
+        .over(&[&TRIMMING, &ABOVE, &LARGE, &MODE, &CARRIER])
+        .measure(|t| {
+            const ROUNDS: u32 = 8;
+            require(t.facts().virtual_time, "a real link has no exact delay")?;
+            t.configure("trimming", t.value(&TRIMMING))?;
+            hold_more(t, t.value(&LARGE))?;
+            let (mut flow, _) = flow_of_windows(t, 80)?;
+            let (growth, base, above) = (Growth::of(t)?, t.round_trips(1)?, t.value(&ABOVE));
+            let target = base.mul_f64(if t.value(&TRIMMING) { 0.75 } else { 1.0 });
+            let delay = if above { target + NEAR } else { target - NEAR };
+            let span = base + delay;
+            // Each ACK states a service_time of one unit.
+            let unit = Duration::from_nanos(128);
+            let answers = Answers { delay: (span + unit).saturating_sub(flow.way), ..Answers::default() };
+            shrink_by_marks(t, &mut flow)?;
+            let (before, after) = measure_growth(t, &mut flow, span, ROUNDS, &answers)?;
+            let eta = growth.eta * span.as_secs_f64() / growth.base;
+            let below = growth.slope * NEAR.as_secs_f64();
+            let (requirement, in_round) =
+                if above { (CC_QUAD_002, growth.fair + eta) } else { (CC_QUAD_001, below + eta) };
+            let expected = in_round * f64::from(ROUNDS);
+            check_growth(t, requirement, ROUNDS, (expected, expected), after.saturating_sub(before));
             Ok(())
         }),
     rule(
