@@ -2,7 +2,7 @@
 
 use super::steps::{
     ALGORITHMS, HOP, LONG_TIMEOUT, fill_window, flow_of_windows, flow_under, flow_with_full_window,
-    long_flow, need_in_flight, refuse_half, timely_answers, watch_for,
+    long_flow, need_in_flight, refuse_half, shrink_by_marks, timely_answers, watch_for,
 };
 use crate::flow::{Answers, Flow};
 use crate::prelude::*;
@@ -19,6 +19,21 @@ const REFUSAL: Axis<NackCode> = axis("code").values(&[
     ("no-pkt-buffer", NackCode::NO_PKT_BUFFER),
     ("no-resource", NackCode::NO_RESOURCE),
     ("ses-procg", NackCode::RCVD_SES_PROCG),
+]);
+
+/// The signals from one of two destinations.
+#[derive(Clone, Copy, Debug)]
+enum Elsewhere {
+    Penalty,
+    Marks,
+    /// Round trips below the configured one.
+    ShortRoundTrips,
+}
+
+const ELSEWHERE: Axis<Elsewhere> = axis("signal").values(&[
+    ("penalty", Elsewhere::Penalty),
+    ("marks", Elsewhere::Marks),
+    ("short-round-trips", Elsewhere::ShortRoundTrips),
 ]);
 
 /// The value of `rc` in ACKs with a penalty.
@@ -152,28 +167,49 @@ pub(super) const RULES: &[Rule] = &[
             );
             Ok(())
         }),
-    rule("nscc/penalty-elsewhere", "A receiver penalty leaves the window to another destination as it is")
-        .checks(&[CC_PENALTY_001])
+    rule("nscc/penalty-elsewhere", "Signals from a destination leave the window to another one as it is")
+        .checks(&[CC_PENALTY_001, CC_QUAD_004, CC_WINDOW_002])
         .needs(&[RUD, NSCC, TWO_ADDRESSES])
-        .over(&[&CARRIER])
+        .over(&[&ELSEWHERE, &CARRIER])
         .measure(|t| {
             t.try_configure("rto_init_time", LONG_TIMEOUT)?;
             let (mut flow, max_window) = long_flow(t)?;
             fill_window(t, &mut flow)?;
             let peer = t.peer(1)?;
-            let packets = (4 * max_window / t.mtu() as u64).clamp(64, 4000) as usize;
+            let packets = (12 * max_window / t.mtu() as u64).clamp(64, 4000) as usize;
             let mut other = Flow::to(t, peer, Mode::Rud, packets)?;
             fill_window(t, &mut other)?;
             need_in_flight(&other, 8)?;
             let before = other.in_flight();
             let (answers, round) = timely_answers(t, &flow)?;
-            flow.run(t, round * 4, &Answers { penalty: 100, ..answers })?;
+            let requirement = match t.value(&ELSEWHERE) {
+                Elsewhere::Penalty => {
+                    flow.run(t, round * 4, &Answers { penalty: 100, ..answers })?;
+                    CC_PENALTY_001
+                }
+                Elsewhere::Marks => {
+                    shrink_by_marks(t, &mut flow)?;
+                    CC_QUAD_004
+                }
+                Elsewhere::ShortRoundTrips => {
+                    // Immediate answers shorten the base round trip to that destination.
+                    flow.run(t, flow.way * 8, &Answers::default())?;
+                    CC_WINDOW_002
+                }
+            };
             while other.acked() < other.count() {
                 other.acknowledge(t, &Answers { unmeasured: true, ..Answers::default() })?;
             }
             other.fill(t)?;
             let least = Bound::from(before * 3 / 4).tolerating("a quarter");
-            t.at_least(CC_PENALTY_001, "bytes in flight to the other destination", least, other.in_flight());
+            let what = "bytes in flight to the other destination";
+            t.at_least(requirement, what, least.clone(), other.in_flight());
+            // Its round trips are as long as before.
+            while other.acked() < other.count() {
+                other.acknowledge(t, &Answers { unmeasured: true, ..Answers::default() })?;
+            }
+            let after = other.run(t, round * 6, &answers)?;
+            t.at_least(requirement, what, least, after);
             Ok(())
         }),
     rule("nscc/penalty-end", "The window returns to its earlier size when the receiver penalty ends")
