@@ -66,6 +66,8 @@ pub struct Shield {
     pub installed: SecureDomain,
     /// Other domains of the device.
     pub others: Vec<SecureDomain>,
+    /// The suite's part in one of them, if it opens the packets of that domain too.
+    pub beside: Option<Box<Shield>>,
     /// The secrets of the domain, by association number. The device keeps its own until
     /// [`Test::install`](crate::Test::install).
     pub secrets: [Option<[u8; 32]>; 2],
@@ -93,6 +95,14 @@ pub struct Shield {
 }
 
 impl Shield {
+    /// Acts in the domain beside, and keeps this one there. Returns false if there is none.
+    pub(crate) fn switch(&mut self) -> bool {
+        let Some(mut other) = self.beside.take() else { return false };
+        core::mem::swap(self, &mut *other);
+        self.beside = Some(other);
+        true
+    }
+
     /// Returns the length of the security header.
     pub fn header_length(&self) -> usize {
         if self.domain.ssi { 16 } else { 12 }
@@ -157,7 +167,7 @@ impl Shield {
         Ok(id.client_bytes(&secret).map_err(refused)?.to_vec())
     }
 
-    /// Returns whether a packet names another domain of the device, whose packets the suite does not read.
+    /// Returns whether a packet names another domain of the device.
     pub(crate) fn is_of_other_domain(&self, wire: &Wire) -> bool {
         let sdi = Uet::parse_lax(&wire.bytes).0.tss.map(|tss| tss.head().sdi());
         self.others.iter().any(|other| Some(other.sdi) == sdi)

@@ -2,11 +2,12 @@
 //! 3.7).
 
 use super::steps::{
-    NEEDS, add_key, check_epoch_sent, check_write, close_context, establish_as, expect_executed,
-    forge_requests, latest_an, plain_write, switch_to,
+    NEEDS, add_key, check_epoch_sent, close_context, content, establish_as, expect_executed, forge_requests,
+    latest_an, plain_write, switch_to,
 };
 use crate::prelude::*;
-use crate::{DomainKind, SECURED, Shield};
+use crate::rules::steps::{expect_rudi_response, idempotent_region};
+use crate::{DomainKind, SECURED, rudi};
 use uet_control::{KeyMode, SecureDomain};
 
 /// The kind of the second domain.
@@ -30,6 +31,48 @@ pub(super) const RULES: &[Rule] = &[
                 pair.check_write(t, n)?;
                 pair.switch(t)?;
                 pair.check_write(t, n)?;
+            }
+            Ok(())
+        }),
+    rule("tss-domains/read-data", "Read data and its retransmissions leave in the domain of their context")
+        .checks(&[TSS_HDR_001, SES_READ_001])
+        .needs(&[RUD, WRITE, READ, TSS])
+        .run(|t| {
+            let length = t.beyond_ack()?;
+            let mut pair = TwoDomains::open(t, TSS_HDR_001, |_| {})?;
+            for n in [1, 2] {
+                // Both contexts have data to send at once. The first ACK follows the retransmissions.
+                pair.read(t, n, length)?;
+                pair.switch(t)?;
+                pair.read(t, n, length)?;
+                for _ in 0..2 {
+                    pair.expect_data(t, length, false)?;
+                    pair.switch(t)?;
+                }
+                for _ in 0..2 {
+                    let data = pair.expect_data(t, length, true)?;
+                    let (pdc, _) = &pair.contexts[0];
+                    t.send(pdc, &pdc.ack(data).build()?)?;
+                    pair.switch(t)?;
+                }
+                t.settle()?;
+            }
+            Ok(())
+        }),
+    rule("tss-domains/rudi", "A RUDI response leaves in the domain of its request")
+        .checks(&[TSS_HDR_001])
+        .needs(&[RUD, WRITE, RUDI, TSS])
+        .run(|t| {
+            let mut pair = TwoDomains::open(t, TSS_HDR_001, |_| {})?;
+            let (region, way) = idempotent_region(t)?;
+            for id in [0x31, 0x32] {
+                // The last packet of a context was in the other domain.
+                pair.check_write(t, 1)?;
+                pair.switch(t)?;
+                t.send(&way, &rudi(id, &way.request(0).write(&region, 0, &[id as u8; 32])?)?)?;
+                let response = expect_rudi_response(t, TSS_HDR_001, &way, id)?;
+                pair.check_domain(t, &response)?;
+                t.expect_memory(TSS_HDR_001, &region, 0, &[id as u8; 32])?;
             }
             Ok(())
         }),
@@ -105,12 +148,11 @@ pub(super) const RULES: &[Rule] = &[
         }),
 ];
 
-/// A device in two domains with one context in each. The suite acts in one of them at a time.
+/// A device in two domains with one context in each. The suite opens the packets of both, and sends in one of
+/// them at a time.
 struct TwoDomains {
     /// The requirement that a failure breaks.
     requirement: &'static Requirement,
-    /// The suite's part in the domain in which it does not act.
-    other: Shield,
     /// The context in the domain in which it acts, and the other one.
     contexts: [(Pdc, Region); 2],
 }
@@ -126,11 +168,13 @@ impl TwoDomains {
         t.secure(t.value(&SECURED))?;
         let other = t.shield()?.clone();
         t.secure_as(t.value(&SECOND), change)?;
-        t.shield()?.others = vec![other.installed.clone()];
+        let shield = t.shield()?;
+        shield.others = vec![other.installed.clone()];
+        shield.beside = Some(Box::new(other));
         t.install()?;
         let regions = [t.region(1 << 16)?, t.region(1 << 16)?];
         let contexts = regions.map(|region| (t.initiate(), region));
-        let mut pair = TwoDomains { requirement, other, contexts };
+        let mut pair = TwoDomains { requirement, contexts };
         for _ in 0..2 {
             t.shield()?.opens = requirement;
             let (pdc, region) = &mut pair.contexts[0];
@@ -143,15 +187,51 @@ impl TwoDomains {
     /// Acts in the other domain.
     fn switch(&mut self, t: &mut Test<'_>) -> Outcome {
         let shield = t.shield()?;
-        self.other.others = vec![shield.installed.clone()];
-        core::mem::swap(shield, &mut self.other);
+        let installed = shield.installed.clone();
+        shield.switch();
+        shield.others = vec![installed];
         self.contexts.swap(0, 1);
         Ok(())
     }
 
-    /// Sends write `n`, and expects that it is executed.
+    /// Sends write `n`, and expects that it is executed and acknowledged in its domain.
     fn check_write(&self, t: &mut Test<'_>, n: u32) -> Outcome {
         let (pdc, region) = &self.contexts[0];
-        check_write(t, self.requirement, pdc, region, n)
+        t.send_wire(&plain_write(pdc, region, n)?)?;
+        let (seen, _) = t.expect_ack(self.requirement, pdc, pdc.psn(n))?;
+        self.check_domain(t, &seen)?;
+        let (offset, data) = content(n);
+        t.expect_memory(self.requirement, region, offset, &data)
+    }
+
+    /// Sends a read of these bytes as request `n`.
+    fn read(&self, t: &mut Test<'_>, n: u32, length: u32) -> Outcome {
+        let (pdc, region) = &self.contexts[0];
+        t.request(pdc, pdc.request(n).clear(pdc.psn(n - 1)).read(region, 0, length)?)
+    }
+
+    /// Expects read data of this length on the return direction, and returns its PSN.
+    fn expect_data(&self, t: &mut Test<'_>, length: u32, retx: bool) -> Result<Psn, Stop> {
+        let (pdc, region) = &self.contexts[0];
+        let data = |seen: &RxPacket| {
+            let request = seen.request().filter(|request| request.retx() == retx)?;
+            (seen.is_for(pdc) && !seen.payload().is_empty()).then_some(request.psn())
+        };
+        let what = if retx { "the data of the read again, with retx" } else { "the data of the read" };
+        let (seen, psn) = t.expect(self.requirement, what, t.later(), data)?;
+        self.check_domain(t, &seen)?;
+        let expected = t.memory(region, 0, length.into())?;
+        t.same_bytes(SES_READ_001, "the data of the read", &expected, seen.payload());
+        Ok(psn)
+    }
+
+    /// Checks that a packet came in the domain in which the suite acts.
+    fn check_domain(&self, t: &mut Test<'_>, seen: &RxPacket) -> Outcome {
+        let shield = t.shield()?;
+        let here = shield.seen.iter().any(|header| header.number == seen.number);
+        let domain = if here { shield.domain.sdi } else { shield.others.first().map_or(0, |it| it.sdi) };
+        let expected = shield.domain.sdi;
+        t.check(self.requirement, "number of the domain:", expected, domain);
+        Ok(())
     }
 }

@@ -91,7 +91,7 @@ pub(super) fn open_secured(t: &mut Test<'_>) -> Result<(Pdc, Region), Stop> {
 }
 
 /// Returns the offset and the payload of write `n`.
-fn content(n: u32) -> (u64, [u8; 32]) {
+pub(super) fn content(n: u32) -> (u64, [u8; 32]) {
     (64 * u64::from(n), [n as u8 + 1; 32])
 }
 
