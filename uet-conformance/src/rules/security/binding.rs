@@ -8,6 +8,9 @@ use uet_control::SecureDomain;
 
 const TWO_PEERS: &[Need] = &[RUD, WRITE, TSS, TWO_ADDRESSES];
 
+/// The packet of the other domain: true for one that opens a context, with the PDCID of the suite's context.
+const SYN: Axis<bool> = axis("packet").values(&[("request", false), ("opening", true)]);
+
 /// Begins a rule with the usual needs and axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
     crate::rule(id, title).needs(NEEDS).over(&[&IDENTIFIED])
@@ -16,6 +19,7 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 pub(super) const RULES: &[Rule] = &[
     rule("tss-binding/other-domain", "An authentic packet of another domain does not reach a context")
         .checks(&[TSS_BIND_001])
+        .over(&[&IDENTIFIED, &SYN])
         .run(|t| {
             let (pdc, region) = open_as(t, TSS_BIND_001, t.value(&IDENTIFIED), |_| {})?;
             let secret = t.fresh_secret();
@@ -25,7 +29,13 @@ pub(super) const RULES: &[Rule] = &[
             let keys = [("0".to_owned(), told(&secret))].into();
             shield.others = vec![SecureDomain { sdi, keys, ..shield.installed.clone() }];
             t.install()?;
-            let wire = plain_write(&pdc, &region, 1)?;
+            let wire = if t.value(&SYN) {
+                // The sources leave open if this packet opens a context of its own, which then executes it.
+                let opening = Pdc { remote: None, ..pdc.clone() };
+                pdc.wire(&opening.request(1).write(&region, 1024, &[0xbb; 32])?.build()?)
+            } else {
+                plain_write(&pdc, &region, 1)?
+            };
             let shield = t.shield()?;
             shield.domain.sdi = sdi;
             shield.secrets[0] = Some(secret);
