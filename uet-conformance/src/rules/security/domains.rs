@@ -24,7 +24,7 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 
 pub(super) const RULES: &[Rule] = &[
     rule("tss-domains/kinds", "Contexts of two domains of different kinds work side by side")
-        .checks(&[TSS_KEY_001])
+        .checks(&[TSS_KEY_001, TSS_HDR_001])
         .run(|t| {
             let mut pair = TwoDomains::open(t, TSS_KEY_001, |_| {})?;
             for n in [1, 2] {
@@ -167,7 +167,12 @@ impl TwoDomains {
     ) -> Result<Self, Stop> {
         t.secure(t.value(&SECURED))?;
         let other = t.shield()?.clone();
-        t.secure_as(t.value(&SECOND), change)?;
+        t.secure_as(t.value(&SECOND), |domain| {
+            // In each domain, the device has a source identifier of its own. A server has those of its clients.
+            let own = domain.own_ssi.filter(|_| domain.mode != KeyMode::Server);
+            domain.own_ssi = own.map(|ssi| ssi ^ 0x0100).or(domain.own_ssi);
+            change(domain);
+        })?;
         let shield = t.shield()?;
         shield.others = vec![other.installed.clone()];
         shield.beside = Some(Box::new(other));
