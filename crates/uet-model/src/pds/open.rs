@@ -102,16 +102,16 @@ impl Pds {
                 _ => Err(Some(arrival.reply(packet, NackCode::INV_DPDCID))),
             };
         };
+        if !SecureContext::admits(pdc.security, packet.security) {
+            self.shared.drop_packet(Dropped::OtherSecureContext);
+            return Err(None);
+        }
         // The first ACK may be late. Return data carries the peer's PDCID too, and our ACK needs it. A late packet of a context
         // that had our PDCID before is far outside the window, and must not bind this context to its sender.
         let is_unbound = pdc.peer_id == PdcId::NONE && pdc.peer == packet.src;
         let is_grant = matches!(arrival.what, Arriving::Control(CtlType::CREDIT, _));
         if is_unbound && !is_grant && pdc.destination.place(arrival.psn) == PsnPosition::New {
             pdc.peer_id = arrival.spdcid;
-        }
-        if !SecureContext::admits(pdc.security, packet.security) {
-            self.shared.drop_packet(Dropped::OtherSecureContext);
-            return Err(None);
         }
         // `PDS-OPEN-003`
         let is_peer = pdc.peer == packet.src && pdc.peer_id == arrival.spdcid;
