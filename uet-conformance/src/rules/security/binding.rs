@@ -11,6 +11,27 @@ const TWO_PEERS: &[Need] = &[RUD, WRITE, TSS, TWO_ADDRESSES];
 /// The packet of the other domain: true for one that opens a context, with the PDCID of the suite's context.
 const SYN: Axis<bool> = axis("packet").values(&[("request", false), ("opening", true)]);
 
+/// The number of bytes that the device writes or reads.
+const LENGTH: usize = 64;
+
+/// An answer to a request of the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    Ack,
+    Nack,
+    Data,
+}
+
+/// The answer that comes in the other domain.
+const ANSWER: Axis<Answer> = axis("answer").needing(&[
+    ("ack", Answer::Ack, &[]),
+    ("nack", Answer::Nack, &[]),
+    ("data", Answer::Data, &[READ]),
+]);
+
+/// True if the request opens a context, and the answer names another one of the suite.
+const FIRST: Axis<bool> = axis("request").values(&[("later", false), ("first", true)]);
+
 /// Begins a rule with the usual needs and axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
     crate::rule(id, title).needs(NEEDS).over(&[&IDENTIFIED])
@@ -81,6 +102,54 @@ pub(super) const RULES: &[Rule] = &[
             t.is_open(TSS_BIND_001, second)?;
             target.ack(t, 1)?;
             t.ends(TSS_BIND_001, second, Status::Ok)
+        }),
+    rule("tss-binding/other-domain-answer", "An authentic answer of another domain ends no operation")
+        .checks(&[TSS_BIND_001])
+        .over(&[&SECURED, &ANSWER, &FIRST])
+        .run(|t| {
+            // The device opens its context in the second domain, the only one that it then has.
+            t.secure(t.value(&SECURED))?;
+            let mut other = t.shield()?.clone();
+            t.secure(t.value(&SECURED))?;
+            let (answer, first) = (t.value(&ANSWER), t.value(&FIRST));
+            let peer = t.peer(0)?;
+            let known = if first { None } else { Some(Target::established(t, peer, Mode::Rud)?) };
+            let reads = answer == Answer::Data;
+            let kind = if reads { PostKind::Read } else { PostKind::Write };
+            let posted = t.post(Post { want_data: reads, ..post(kind, peer, LENGTH) })?;
+            let mut target = known.map_or_else(|| Target::accept(t), Ok)?;
+            let n = u32::from(!first);
+            target.collect(t, n + 1)?;
+            let mut liar = target.clone();
+            if first {
+                liar.pdc.local = PdcId((liar.pdc.local.0 ^ 0x2000).max(1));
+            }
+            let packet = match answer {
+                Answer::Ack => liar.acking(n).build()?,
+                Answer::Nack => liar.pdc.nack(NackCode::CLOSING_IN_ERR, liar.psn(n))?,
+                Answer::Data => {
+                    let ses = liar.data_header(n, LENGTH, LENGTH, 0)?;
+                    liar.pdc.request(0).ses(ses, &[0xbb; LENGTH]).build()?
+                }
+            };
+            t.shield()?.others = vec![other.installed.clone()];
+            t.install()?;
+            core::mem::swap(t.shield()?, &mut other);
+            let sealed = t.sealed(&liar.pdc.wire(&packet));
+            core::mem::swap(t.shield()?, &mut other);
+            t.send_as_it_is(&sealed?)?;
+            t.settle()?;
+            t.is_open(TSS_BIND_001, posted)?;
+            target.ack(t, n)?;
+            if !reads {
+                return t.ends(TSS_BIND_001, posted, Status::Ok);
+            }
+            let data: Vec<u8> = pattern(9).take(LENGTH).collect();
+            target.give(t, 0, target.data_header(n, LENGTH, LENGTH, 0)?, &data)?;
+            let ended = t.ends_with(TSS_BIND_001, posted, (Status::Ok, LENGTH as u64))?;
+            let held = ended.and_then(|ended| ended.data).map(|data| data.0).unwrap_or_default();
+            t.same_bytes(TSS_BIND_001, "the data of the read", &data, &held);
+            Ok(())
         }),
     rule("tss-binding/other-address", "An authentic packet from another address does not reach a context")
         .checks(&[TSS_BIND_001])
