@@ -145,10 +145,14 @@ pub(super) const RULES: &[Rule] = &[
             let wire = plain_write(&pdc, &region, 1)?;
             let at = 5 * rekey_step(t);
             let shield = t.shield()?;
+            let before = shield.counter;
             let mask = core::mem::replace(&mut shield.domain.rekey_mask, 0);
             shield.counter = at;
             let forged = t.sealed(&wire)?;
-            t.shield()?.domain.rekey_mask = mask;
+            let shield = t.shield()?;
+            shield.domain.rekey_mask = mask;
+            // The next authentic packet has an earlier rekey index.
+            shield.counter = before;
             expect_no_effect(t, [TSS_KEY_001, TSS_ICV_003], (&pdc, &region), 1, &[forged])
         }),
     rule("tss-key/epochs", "A target accepts packets of two epochs in any order")
