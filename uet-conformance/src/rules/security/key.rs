@@ -1,8 +1,8 @@
 //! The keys of secured packets: derivation, implicit rekey, epochs and counters (section 3.7.8).
 
 use super::steps::{
-    CLUSTER, EPOCH, MEMBER, NEEDS, check_write, establish_as, expect_executed, expect_no_effect, open_as,
-    plain_write, write_in_flight,
+    CLUSTER, EPOCH, IDENTIFIED, MEMBER, NEEDS, check_write, establish_as, expect_executed, expect_no_effect,
+    open_as, plain_write, write_in_flight,
 };
 use crate::prelude::*;
 use crate::{DomainKind, SECURED};
@@ -35,6 +35,15 @@ const CLIENT_SERVER: Axis<DomainKind> = axis("domain").values(&[
     ("client", DomainKind { mode: KeyMode::Client, ssi: false }),
     ("client-ssi", DomainKind { mode: KeyMode::Client, ssi: true }),
 ]);
+
+/// Domains in which the device is a server.
+const SERVER: Axis<DomainKind> = axis("domain").values(&[
+    ("server-ssi", DomainKind { mode: KeyMode::Server, ssi: true }),
+    ("server", DomainKind { mode: KeyMode::Server, ssi: false }),
+]);
+
+/// A number of sources. A device may keep the derived keys of fewer.
+const SOURCES: u32 = 300;
 
 /// Begins a rule with the usual needs of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
@@ -89,6 +98,63 @@ pub(super) const RULES: &[Rule] = &[
             check_write(t, TSS_KEY_001, &first, &region, 1)?;
             check_write(t, TSS_KEY_001, &second, &region, 2)?;
             check_write(t, TSS_KEY_001, &first, &region, 3)
+        }),
+    rule("tss-key/two-clients", "Each of two clients gets its answers under its own key and identifier")
+        .checks(&[TSS_KEY_002])
+        .needs(&[RUD, WRITE, READ, TSS, TWO_ADDRESSES])
+        .over(&[&SERVER])
+        .run(|t| {
+            let length = t.beyond_ack()?;
+            t.secure(t.value(&SERVER))?;
+            let region = t.region(1 << 16)?;
+            let ssi = t.shield()?.ssi;
+            let (pdc, other) = (t.initiate(), t.initiate_from(1)?);
+            let mut clients = [Client { ssi, pdc }, Client { ssi: ssi.map(|ssi| ssi ^ 0x0100), pdc: other }];
+            for client in &mut clients {
+                t.shield()?.ssi = client.ssi;
+                establish_as(t, TSS_KEY_002, &mut client.pdc, &region)?;
+            }
+            for n in [1, 2] {
+                // Between the data and its retransmission, the other client sends the last packet.
+                let [reader, writer] = &clients;
+                t.shield()?.ssi = reader.ssi;
+                let read = reader.pdc.request(n).clear(reader.psn(n - 1)).read(&region, 0, length)?;
+                t.request(&reader.pdc, read)?;
+                reader.expect_data(t, false)?;
+                t.shield()?.ssi = writer.ssi;
+                let write =
+                    writer.pdc.request(n).clear(writer.psn(n - 1)).write(&region, 0, &[n as u8; 32])?;
+                t.request(&writer.pdc, write)?;
+                let (seen, _) = t.expect_ack(TSS_KEY_002, &writer.pdc, writer.psn(n))?;
+                writer.check_source(t, &seen)?;
+                let data = reader.expect_data(t, true)?;
+                t.shield()?.ssi = reader.ssi;
+                t.send(&reader.pdc, &reader.pdc.ack(data).build()?)?;
+                t.settle()?;
+                clients.reverse();
+            }
+            Ok(())
+        }),
+    rule("tss-key/many-sources", "A target serves a new source after packets of many others")
+        .checks(&[TSS_KEY_001])
+        .over(&[&IDENTIFIED])
+        .run(|t| {
+            let (pdc, region) = open_as(t, TSS_KEY_001, t.value(&IDENTIFIED), |_| {})?;
+            let own = t.shield()?.ssi;
+            // An ACK without a context gets no answer, and opens nothing.
+            let nobody = t.initiate().of_nobody(pdc.remote);
+            let ack = nobody.ack(nobody.psn(0)).build()?;
+            for n in 1..=SOURCES {
+                t.shield()?.ssi = own.map(|ssi| ssi ^ n);
+                t.send(&nobody, &ack)?;
+            }
+            t.settle()?;
+            t.shield()?.ssi = own;
+            check_write(t, TSS_KEY_001, &pdc, &region, 1)?;
+            t.shield()?.ssi = own.map(|ssi| ssi ^ 0x0fff);
+            let mut new = t.initiate();
+            establish_as(t, TSS_KEY_001, &mut new, &region)?;
+            check_write(t, TSS_KEY_001, &new, &region, 2)
         }),
     rule("tss-key/rekey-received", "A target decrypts packets before and after an implicit rekey")
         .checks(&[TSS_KEY_001])
@@ -227,6 +293,38 @@ pub(super) const RULES: &[Rule] = &[
             expect_no_effect(t, [TSS_KEY_001, TSS_ICV_003], (&pdc, &region), 1, &forged)
         }),
 ];
+
+/// A client of the device, with the source identifier of its packets and its context.
+struct Client {
+    ssi: Option<u32>,
+    pdc: Pdc,
+}
+
+impl Client {
+    fn psn(&self, n: u32) -> Psn {
+        self.pdc.psn(n)
+    }
+
+    /// Expects read data on the return direction, and returns its PSN.
+    fn expect_data(&self, t: &mut Test<'_>, retx: bool) -> Result<Psn, Stop> {
+        let data = |seen: &RxPacket| {
+            let request = seen.request().filter(|request| request.retx() == retx)?;
+            (seen.is_for(&self.pdc) && !seen.payload().is_empty()).then_some(request.psn())
+        };
+        let what = if retx { "the data of the read again, with retx" } else { "the data of the read" };
+        let (seen, psn) = t.expect(TSS_KEY_002, what, t.later(), data)?;
+        self.check_source(t, &seen)?;
+        Ok(psn)
+    }
+
+    /// Checks that a packet has the source identifier of the client.
+    fn check_source(&self, t: &mut Test<'_>, seen: &RxPacket) -> Outcome {
+        let header = t.shield()?.seen.iter().find(|header| header.number == seen.number);
+        let ssi = header.and_then(|header| header.ssi);
+        t.check(TSS_KEY_002, "source identifier:", self.ssi, ssi);
+        Ok(())
+    }
+}
 
 /// Returns the number of counters per rekey index: the lowest bit of the mask.
 fn rekey_step(t: &Test<'_>) -> u64 {
