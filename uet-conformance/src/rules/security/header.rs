@@ -314,7 +314,7 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// Makes the device a member of a domain with a confidentiality offset, which a device may reject.
-fn secure_with_offset(t: &mut Test<'_>, plaintext: u8) -> Outcome {
+pub(super) fn secure_with_offset(t: &mut Test<'_>, plaintext: u8) -> Outcome {
     let kind = t.value(&SECURED);
     let offset = |header| (plaintext > 0).then_some(header + plaintext);
     match t.secure_as(kind, |domain| {

@@ -1,6 +1,7 @@
 //! A receiver of authentic packets, of trimmed and plaintext ones, and of packets of unknown domains (section
 //! 3.7).
 
+use super::header::secure_with_offset;
 use super::start::{check_not_executed, open_recorded, overwrite_and_close};
 use super::steps::{
     NEEDS, check_write, establish_as, expect_executed, expect_no_answer, expect_no_effect, learn_start,
@@ -8,7 +9,7 @@ use super::steps::{
 };
 use crate::prelude::*;
 use crate::rules::steps::{expect_close_in_range, idempotent_region, limit_psn_range};
-use crate::{SECURED, Wire, rudi};
+use crate::{SECURED, Trimmed, Wire, rudi};
 
 const READS: &[Need] = &[RUD, WRITE, READ, TSS];
 
@@ -21,6 +22,9 @@ const SDI: Axis<fn(u32) -> u32> = axis("sdi").values(&[
     ("zero", |_| 0),
     ("ones", |_| 0xff_ffff),
 ]);
+
+/// The number of readable bytes after the security header: none, or the whole header of packet delivery.
+const READABLE: Axis<u8> = axis("readable").values(&[("0", 0), ("16", 16)]);
 
 /// Begins a rule with the usual needs and axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
@@ -140,18 +144,40 @@ pub(super) const RULES: &[Rule] = &[
     rule("tss-receive/trimmed", "A trimmed secured request is neither executed nor acknowledged")
         .checks(&[TSS_TRIM_001])
         .needs(TRIMS)
+        .over(&[&SECURED, &READABLE])
         .run(|t| {
-            let (pdc, region) = open_secured(t)?;
+            let readable = t.value(&READABLE);
+            secure_with_offset(t, readable)?;
+            let (pdc, region) = t.open()?;
             let sealed = t.sealed(&plain_write(&pdc, &region, 1)?)?;
-            for (place, keep) in [(crate::Trimmed::Fabric, 24), (crate::Trimmed::LastHop, 40)] {
-                let mut short = sealed.clone();
-                short.trimmed = Some(place);
-                short.taken = short.bytes.split_off(keep);
-                t.send_as_it_is(&short)?;
-            }
+            send_trimmed(t, &sealed)?;
             t.expect_none(TSS_TRIM_001, "an ACK", t.soon(), |seen| seen.acknowledges(&pdc, pdc.psn(1)))?;
             t.check_memory(TSS_TRIM_001, &region, 64, &[0; 32])?;
             check_write(t, TSS_TRIM_001, &pdc, &region, 1)
+        }),
+    rule("tss-receive/trimmed-opening", "A trimmed secured opening packet opens no context")
+        .checks(&[TSS_TRIM_001])
+        .needs(TRIMS)
+        .over(&[&SECURED, &READABLE])
+        .run(|t| {
+            let readable = t.value(&READABLE);
+            secure_with_offset(t, readable)?;
+            let region = t.region(1 << 16)?;
+            let mut pdc = t.initiate();
+            let sealed = t.sealed(&plain_write(&pdc, &region, 0)?)?;
+            send_trimmed(t, &sealed)?;
+            // The sources leave open if a NACK reports the trim.
+            t.expect_none(TSS_TRIM_001, "an ACK or a NACK NEW_START_PSN", t.soon(), |seen| {
+                let acknowledged = seen.acknowledges(&pdc, pdc.psn(0)).is_some();
+                (acknowledged || seen.new_start(&pdc).is_some()).then_some(())
+            })?;
+            t.check_memory(TSS_TRIM_001, &region, 0, &[0; 32])?;
+            t.forget();
+            t.send_wire(&plain_write(&pdc, &region, 0)?)?;
+            if learn_start(t, &mut pdc, |pdc, seen| seen.acknowledges(pdc, pdc.psn(0)).is_some())? {
+                t.send_wire(&plain_write(&pdc, &region, 0)?)?;
+            }
+            expect_executed(t, TSS_TRIM_001, &pdc, &region, 0)
         }),
     rule("tss-receive/plaintext", "A secured context accepts no plaintext request")
         .checks(&[TSS_CLEAR_002])
@@ -176,6 +202,17 @@ pub(super) const RULES: &[Rule] = &[
             check_not_executed(t, &region)
         }),
 ];
+
+/// Sends what two switches leave of a sealed packet.
+fn send_trimmed(t: &mut Test<'_>, sealed: &Wire) -> Outcome {
+    for (place, keep) in [(Trimmed::Fabric, 24), (Trimmed::LastHop, 40)] {
+        let mut short = sealed.clone();
+        short.trimmed = Some(place);
+        short.taken = short.bytes.split_off(keep);
+        t.send_as_it_is(&short)?;
+    }
+    Ok(())
+}
 
 /// Seals a packet for another domain, under the right key.
 fn seal_for_other_domain(t: &mut Test<'_>, wire: &Wire) -> Result<Wire, Stop> {
