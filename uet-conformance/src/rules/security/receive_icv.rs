@@ -1,5 +1,6 @@
 //! A receiver of packets with a wrong ICV: they have no effect and get no answer (section 3.7).
 
+use super::start::{METHOD, secure_with_method};
 use super::steps::{
     CLUSTER, IDENTIFIED, NEEDS, check_write, establish_as, expect_ignored, expect_no_answer,
     expect_no_effect, flip_bit, forge_requests, open_secured, plain_write, with_wrong_icv, write_in_flight,
@@ -231,6 +232,48 @@ pub(super) const RULES: &[Rule] = &[
             expect_ignored(t, [TSS_ICV_002, TSS_ICV_003], &region, (0, &[0; 32]))?;
             establish_as(t, TSS_ICV_002, &mut pdc, &region)?;
             check_write(t, TSS_ICV_002, &pdc, &region, 1)
+        }),
+    rule("tss-receive/wrong-icv-openings", "Opening packets with a wrong ICV use up no context")
+        .checks(&[TSS_ICV_002, TSS_ICV_003])
+        .over(&[&SECURED, &METHOD])
+        .run(|t| {
+            t.configure("general_pdcs", 2)?;
+            // A context that a wrong packet has taken must not make room before the end.
+            t.try_configure("reclaim_unconfirmed", false)?;
+            t.try_configure("new_pdc_time", 1_000_000_000)?;
+            secure_with_method(t, t.value(&METHOD))?;
+            let region = t.region(1 << 16)?;
+            for _ in 0..4 {
+                let stranger = t.initiate();
+                let opening = with_wrong_icv(t, &plain_write(&stranger, &region, 0)?)?;
+                t.send_as_it_is(&opening)?;
+            }
+            expect_ignored(t, [TSS_ICV_002, TSS_ICV_003], &region, (0, &[0; 32]))?;
+            let mut pdc = t.initiate();
+            establish_as(t, TSS_ICV_002, &mut pdc, &region)?;
+            check_write(t, TSS_ICV_002, &pdc, &region, 1)
+        }),
+    rule("tss-receive/wrong-icv-clear", "Packets with a wrong ICV release no stored response")
+        .checks(&[TSS_ICV_002])
+        .run(|t| {
+            let (pdc, region) = open_secured(t)?;
+            let psn = pdc.psn(1);
+            let refused = pdc.request(1).write_nowhere(&region, &[1])?;
+            t.request(&pdc, refused.clone())?;
+            let (first, ack) = t.need("an error", t.soon(), |seen| seen.answers(&pdc, psn))?;
+            require(ack.cack_psn() == pdc.psn(0), "the device waits for no CLEAR")?;
+            let command = pdc.control(CtlType::CLEAR_COMMAND, Psn(0), psn.0)?;
+            let request = pdc.request(2).clear(psn).write(&region, 0, &[2; 32])?.build()?;
+            for packet in [command, request] {
+                let forged = with_wrong_icv(t, &pdc.wire(&packet))?;
+                t.send_as_it_is(&forged)?;
+            }
+            t.settle()?;
+            t.request(&pdc, refused.retx())?;
+            let (repeated, ack) = t.expect_answer(TSS_ICV_002, &pdc, psn)?;
+            t.check(TSS_ICV_002, "the response", first.response(), repeated.response());
+            t.check(TSS_ICV_002, "cack_psn", pdc.psn(0), ack.cack_psn());
+            Ok(())
         }),
     rule("tss-receive/wrong-icv-flood", "A target serves its peer despite many packets with a wrong ICV")
         .checks(&[TSS_ICV_002])

@@ -8,7 +8,8 @@ use crate::prelude::*;
 use uet_wire::pds::Nack;
 
 /// The method by which the target recognizes a new Start_PSN.
-const METHOD: Axis<&str> = axis("method").values(&[("expected", "expected"), ("random", "random")]);
+pub(super) const METHOD: Axis<&str> =
+    axis("method").values(&[("expected", "expected"), ("random", "random")]);
 
 /// The lowest Start_PSN that a device with the method `expected` accepts.
 const FLOOR: Axis<&str> = axis("floor").values(&[("highest", "highest"), ("start", "start")]);
@@ -235,7 +236,7 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// Selects the method, and makes the device a member of the domain of the instance.
-fn secure_with_method(t: &mut Test<'_>, method: &str) -> Outcome {
+pub(super) fn secure_with_method(t: &mut Test<'_>, method: &str) -> Outcome {
     t.configure("start_psn_method", method)?;
     t.secure(t.value(&SECURED))
 }
