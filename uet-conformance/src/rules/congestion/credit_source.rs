@@ -22,21 +22,21 @@ pub(super) enum Bearer {
 }
 
 /// The `ccc_id` of the suite's first source.
-pub(super) const CCC: u8 = 0xa1;
+pub(in crate::rules) const CCC: u8 = 0xa1;
 
 /// The maximum number of grants that a script waits for. A device may grant little at a time.
 const MAX_GRANTS: usize = 2000;
 
 /// A context on which the suite demands credit.
-pub(super) struct CreditSource {
-    pub(super) pdc: Pdc,
+pub(in crate::rules) struct CreditSource {
+    pub(in crate::rules) pdc: Pdc,
     /// The congestion control context.
     ccc_id: u8,
-    pub(super) region: Region,
+    pub(in crate::rules) region: Region,
     /// The number of the next request.
     next: u32,
     /// The serially highest cumulative credit so far.
-    pub(super) credit: Units24,
+    pub(in crate::rules) credit: Units24,
     /// The time and the cumulative credit of each grant.
     pub(super) grants: Vec<(Duration, u32)>,
 }
@@ -52,9 +52,24 @@ impl CreditSource {
     }
 
     /// Opens this context without demand.
-    pub(super) fn open_on(t: &mut Test<'_>, mut pdc: Pdc, region: Region, ccc_id: u8) -> Result<Self, Stop> {
+    pub(in crate::rules) fn open_on(
+        t: &mut Test<'_>,
+        mut pdc: Pdc,
+        region: Region,
+        ccc_id: u8,
+    ) -> Result<Self, Stop> {
         let first = pdc.request(0).write(&region, 0, &[0])?;
         t.send(&pdc, &with_demand(&first, ccc_id, 0)?)?;
+        // A target in a secure domain may want another Start_PSN.
+        let reacts =
+            |seen: &RxPacket| seen.new_start(&pdc).is_some() || seen.acknowledges(&pdc, pdc.psn(0)).is_some();
+        if t.is_secure() && t.hear(t.soon(), reacts)? {
+            if let Some((_, start)) = t.wait(Duration::ZERO, |seen| seen.new_start(&pdc))? {
+                pdc.start = start;
+                let first = pdc.request(0).write(&region, 0, &[0])?;
+                t.send(&pdc, &with_demand(&first, ccc_id, 0)?)?;
+            }
+        }
         let (_, ack) = t.need("an open context", t.soon(), |seen| seen.acknowledges(&pdc, pdc.psn(0)))?;
         pdc.remote = Some(ack.spdcid());
         t.forget();
@@ -145,7 +160,12 @@ impl CreditSource {
     }
 
     /// Collects grants until the cumulative credit is numerically at `wanted` or above.
-    pub(super) fn collect_grants(&mut self, t: &mut Test<'_>, wanted: u32, within: Duration) -> Outcome {
+    pub(in crate::rules) fn collect_grants(
+        &mut self,
+        t: &mut Test<'_>,
+        wanted: u32,
+        within: Duration,
+    ) -> Outcome {
         let until = t.now() + within;
         while self.credit.get() < wanted && self.next_grant(t, until)? {}
         Ok(())
@@ -163,7 +183,7 @@ impl CreditSource {
     }
 
     /// Expects grants up to a cumulative credit of `wanted`.
-    pub(super) fn expect_grant(
+    pub(in crate::rules) fn expect_grant(
         &mut self,
         t: &mut Test<'_>,
         requirement: &Requirement,
@@ -199,11 +219,11 @@ fn granted(seen: &RxPacket, pdc: &Pdc) -> Option<Units24> {
 }
 
 /// Returns the demand that a script adds at a time, in units: at most one BDP.
-pub(super) fn demand_step(t: &Test<'_>) -> Result<u32, Stop> {
+pub(in crate::rules) fn demand_step(t: &Test<'_>) -> Result<u32, Stop> {
     Ok((t.bdp()? / 256).clamp(32, 250) as u32)
 }
 
 /// Returns the most units that a destination may grant beyond the demand: 4 BDP.
-pub(super) fn excess_limit(t: &Test<'_>) -> Result<u32, Stop> {
+pub(in crate::rules) fn excess_limit(t: &Test<'_>) -> Result<u32, Stop> {
     Ok((t.bdp()? * 4 / 256) as u32)
 }

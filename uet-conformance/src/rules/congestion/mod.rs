@@ -4,7 +4,7 @@
 //! values that select paths (3.6.10 and 3.6.16). `credit_source` is the suite as a source that demands
 //! credit, and `steps` holds the other shared steps.
 
-mod credit_source;
+pub(super) mod credit_source;
 mod nscc_adapt;
 mod nscc_delay;
 mod nscc_destination;
@@ -24,7 +24,7 @@ mod rccc_sources;
 mod rccc_spoofing;
 mod read_data;
 mod state;
-mod steps;
+pub(super) mod steps;
 
 use crate::Rule;
 

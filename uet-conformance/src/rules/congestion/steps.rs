@@ -199,13 +199,13 @@ pub(super) fn flow_without_credit(t: &mut Test<'_>) -> Result<Flow, Stop> {
 }
 
 /// Acknowledges all packets that have arrived, with this cumulative credit.
-pub(super) fn grant_by_ack(t: &mut Test<'_>, flow: &Flow, credit: u32) -> Outcome {
+pub(in crate::rules) fn grant_by_ack(t: &mut Test<'_>, flow: &Flow, credit: u32) -> Outcome {
     let packet = with_credit(flow.answer(flow.count(), &Answers::default())?, credit)?;
     t.send(&flow.target.pdc, &packet)
 }
 
 /// Replaces the state of NSCC in an ACK_CC by this cumulative credit.
-pub(super) fn with_credit(mut packet: UetBuf, credit: u32) -> Result<UetBuf, Stop> {
+pub(in crate::rules) fn with_credit(mut packet: UetBuf, credit: u32) -> Result<UetBuf, Stop> {
     if let Some(PdsBuf::AckCc(header)) = packet.pds {
         let header = header.edit().cc_type(CcType::CREDIT);
         let header = header.credit(Units24::default() + credit).ooo_count(0);
@@ -215,20 +215,25 @@ pub(super) fn with_credit(mut packet: UetBuf, credit: u32) -> Result<UetBuf, Sto
 }
 
 /// Sends a CREDIT control packet with this cumulative credit.
-pub(super) fn grant_by_control(t: &mut Test<'_>, target: &Target, credit: u32) -> Outcome {
+pub(in crate::rules) fn grant_by_control(t: &mut Test<'_>, target: &Target, credit: u32) -> Outcome {
     let packet = target.pdc.control(CtlType::CREDIT, Psn(0), credit)?;
     t.send(&target.pdc, &packet)
 }
 
 /// Receives the packets that a grant lets leave. Returns the number of their bytes.
-pub(super) fn bytes_after_grant(t: &mut Test<'_>, flow: &mut Flow) -> Result<u64, Stop> {
+pub(in crate::rules) fn bytes_after_grant(t: &mut Test<'_>, flow: &mut Flow) -> Result<u64, Stop> {
     let before = flow.bytes();
     flow.fill(t)?;
     Ok(flow.bytes() - before)
 }
 
 /// Checks that the source used a grant of `units`, and exceeded it by at most one packet.
-pub(super) fn check_granted_bytes(t: &mut Test<'_>, requirement: &Requirement, units: u32, bytes: u64) {
+pub(in crate::rules) fn check_granted_bytes(
+    t: &mut Test<'_>,
+    requirement: &Requirement,
+    units: u32,
+    bytes: u64,
+) {
     let most = Bound::from(u64::from(units) * 256 + full_packet_size(t)).tolerating("a packet");
     t.at_most(requirement, "bytes sent for the grant", most, bytes);
     t.at_least(requirement, "bytes sent for the grant", 1, bytes);
@@ -236,7 +241,7 @@ pub(super) fn check_granted_bytes(t: &mut Test<'_>, requirement: &Requirement, u
 
 /// Returns a short time without credit. After a longer one, a source may send a packet to find out if its
 /// destination still has the context.
-pub(super) fn short_silence(t: &Test<'_>) -> Result<Duration, Stop> {
+pub(in crate::rules) fn short_silence(t: &Test<'_>) -> Result<Duration, Stop> {
     Ok(t.grace().min(t.base_rtt()? * 8))
 }
 
