@@ -1,5 +1,5 @@
-//! Credit in secure domains (sections 3.6.14 and 3.7): grants are protected, and only authentic packets demand
-//! or grant credit.
+//! Credit in secure domains (sections 3.6.14 and 3.7): grants are protected, and only authentic packets
+//! demand or grant credit.
 
 use super::header::secure_with_offset;
 use super::steps::with_wrong_icv;
@@ -154,8 +154,8 @@ fn send_wrong(t: &mut Test<'_>, wire: &Wire) -> Outcome {
     }
 }
 
-/// Checks that the last packet got no credit, and that authentic demand gets it. A destination may grant up to
-/// `excess` units without demand.
+/// Checks that the last packet got no credit, and that authentic demand gets it. A destination may grant up
+/// to `excess` units without demand.
 fn check_not_granted(
     t: &mut Test<'_>,
     requirement: &Requirement,

@@ -168,7 +168,7 @@ impl TwoDomains {
         t.secure(t.value(&SECURED))?;
         let other = t.shield()?.clone();
         t.secure_as(t.value(&SECOND), |domain| {
-            // In each domain, the device has a source identifier of its own. A server has those of its clients.
+            // In each domain, the device has a source identifier of its own. A server has none.
             let own = domain.own_ssi.filter(|_| domain.mode != KeyMode::Server);
             domain.own_ssi = own.map(|ssi| ssi ^ 0x0100).or(domain.own_ssi);
             change(domain);

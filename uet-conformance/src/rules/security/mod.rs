@@ -1,8 +1,8 @@
 //! Transport security (section 3.7). `send` and `receive` test the two ends, and `receive_icv` packets that
 //! are not authentic. `header` tests the security header and the authenticated fields, `key` the derivation
 //! of keys, `rotation` their replacement, and `domains` two domains of one device. `binding` (3.5.4), `start`
-//! and `new_start` (3.5.8) test secured contexts, `datagram` secured datagrams (3.5.6), `credit` secured demand
-//! and grants (3.6.14), and `plaintext` packets without protection. `steps` holds shared steps.
+//! and `new_start` (3.5.8) test secured contexts, `datagram` secured datagrams (3.5.6), `credit` secured
+//! demand and grants (3.6.14), and `plaintext` packets without protection. `steps` holds shared steps.
 
 mod binding;
 mod credit;
