@@ -14,6 +14,9 @@ const OLD: Axis<bool> = axis("old").values(&[("an-0", false), ("an-1", true)]);
 const CURRENT: Axis<u16> =
     axis("epoch").values(&[("3", 3), ("300", 300), ("0x8003", 0x8003), ("0xffff", 0xffff)]);
 
+/// The configured number of past epochs that the device accepts.
+const LIFETIME: Axis<u16> = axis("lifetime").values(&[("2", 2), ("0", 0), ("300", 300)]);
+
 /// True if the packet of another epoch is authentic.
 const AUTHENTIC: Axis<bool> = axis("other-packet").values(&[("authentic", true), ("forged", false)]);
 
@@ -275,14 +278,14 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("tss-rotation/short-lifetime", "A configured lifetime of epochs replaces the default")
         .checks(&[TSS_EPOCH_001])
-        .over(&[&MEMBER, &CURRENT])
+        .over(&[&MEMBER, &CURRENT, &LIFETIME])
         .run(|t| {
-            t.configure("rx_max_epoch_lifetime", 2)?;
-            let current = t.value(&CURRENT);
+            let (current, lifetime) = (t.value(&CURRENT), t.value(&LIFETIME));
+            t.configure("rx_max_epoch_lifetime", lifetime)?;
             let (pdc, region) = open_as(t, TSS_EPOCH_001, t.value(&MEMBER), |domain| domain.epoch = current)?;
-            t.shield()?.epoch = current.wrapping_sub(3);
+            t.shield()?.epoch = current.wrapping_sub(lifetime + 1);
             let old = t.sealed(&plain_write(&pdc, &region, 1)?)?;
-            t.shield()?.epoch = current.wrapping_sub(2);
+            t.shield()?.epoch = current.wrapping_sub(lifetime);
             expect_no_effect(t, [TSS_EPOCH_001, TSS_EPOCH_001], (&pdc, &region), 1, &[old])
         }),
     rule("tss-rotation/oldest-epoch", "A packet of the oldest permitted epoch is executed")
