@@ -199,6 +199,22 @@ pub(super) const RULES: &[Rule] = &[
             check_epoch_sent(t, epoch)?;
             target.ack(t, 0)
         }),
+    rule("tss-rotation/new-key-epoch", "A new key has its own epoch, which may be below that of the old key")
+        .checks(&[TSS_EPOCH_002, TSS_EPOCH_001])
+        .over(&[&SECURED, &CURRENT])
+        .run(|t| {
+            let old = t.value(&CURRENT);
+            let (pdc, region) = open_as(t, TSS_EPOCH_002, t.value(&SECURED), |domain| domain.epoch = old)?;
+            add_key(t)?;
+            check_write(t, TSS_EPOCH_002, &pdc, &region, 1)?;
+            check_epoch_sent(t, old)?;
+            let shield = t.shield()?;
+            (shield.installed.an, shield.installed.epoch) = (1, 0);
+            (shield.an, shield.epoch) = (true, 0);
+            t.install()?;
+            check_write(t, TSS_EPOCH_001, &pdc, &region, 2)?;
+            check_epoch_sent(t, 0)
+        }),
     rule("tss-rotation/retransmission-epoch", "A retransmission after a change of epoch has the new epoch")
         .checks(&[TSS_EPOCH_002])
         .run(|t| {
