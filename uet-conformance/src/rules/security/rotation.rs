@@ -163,6 +163,29 @@ pub(super) const RULES: &[Rule] = &[
             }
             check_distinct_counters(t, false)
         }),
+    rule("tss-rotation/key-returns", "A removed key that returns repeats no counter, or is refused")
+        .checks(&[TSS_CTR_001])
+        .run(|t| {
+            let (pdc, region) = open_with_two_keys(t, TSS_CTR_001)?;
+            check_write(t, TSS_CTR_001, &pdc, &region, 1)?;
+            switch_to(t, true)?;
+            let shield = t.shield()?;
+            shield.an = true;
+            let removed = shield.secrets[0].take();
+            t.install()?;
+            check_write(t, TSS_CTR_001, &pdc, &region, 2)?;
+            t.shield()?.secrets[0] = removed;
+            match t.install() {
+                Err(Stop::Inconclusive(_)) => {}
+                other => {
+                    other?;
+                    switch_to(t, false)?;
+                }
+            }
+            check_write(t, TSS_CTR_001, &pdc, &region, 3)?;
+            check_distinct_counters(t, false)?;
+            check_distinct_counters(t, true)
+        }),
     rule("tss-rotation/same-key", "A device refuses one key in both slots, or repeats no counter under it")
         .checks(&[TSS_CTR_001])
         .run(|t| {
