@@ -6,6 +6,7 @@ use super::steps::{
 };
 use crate::SECURED;
 use crate::prelude::*;
+use uet_control::KeyMode;
 
 const TWO_PEERS: &[Need] = &[RUD, WRITE, TSS, TWO_ADDRESSES];
 
@@ -14,6 +15,14 @@ const LIMIT: u64 = (1 << 48) - 1;
 
 /// The number of counters left before the limit.
 const LEFT: Axis<u64> = axis("counters-left").values(&[("0", 0), ("1", 1), ("2", 2)]);
+
+/// A counter of the device that has a longer number than the one before.
+const CARRY: Axis<u64> = axis("carry").values(&[
+    ("32-bits", 1 << 32),
+    ("16-bits", 1 << 16),
+    ("8-bits", 1 << 8),
+    ("40-bits", 1 << 40),
+]);
 
 /// Begins a rule with the usual needs and axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
@@ -197,6 +206,29 @@ pub(super) const RULES: &[Rule] = &[
                 }
             }
             check_distinct_counters(t)
+        }),
+    rule("tss-send/carry", "The counter of a device goes on beyond 8, 16, 32 and 40 bits")
+        .checks(&[TSS_CTR_001, TSS_IV_001])
+        .over(&[&SECURED, &CARRY])
+        .run(|t| {
+            let mut first = t.value(&CARRY) - 3;
+            t.secure_as(t.value(&SECURED), |domain| {
+                // A server may have the upper half of the counters.
+                if domain.mode == KeyMode::Server {
+                    first |= 1 << 47;
+                }
+                domain.counter = Some(first);
+            })?;
+            t.shield()?.opens = TSS_IV_001;
+            let region = t.region(1 << 16)?;
+            let mut pdc = t.initiate();
+            establish_as(t, TSS_CTR_001, &mut pdc, &region)?;
+            for n in 1..6 {
+                check_write(t, TSS_CTR_001, &pdc, &region, n)?;
+            }
+            let highest = t.shield()?.seen.iter().map(|seen| seen.counter).max().unwrap_or(0);
+            t.between(TSS_CTR_001, "the highest counter", first + 5..=first + 64, highest);
+            Ok(())
         }),
     rule("tss-send/limit-target", "A target sends nothing more once its counter reaches the limit")
         .checks(&[TSS_CTR_002])
