@@ -6,6 +6,7 @@ use super::steps::{
 };
 use crate::SECURED;
 use crate::prelude::*;
+use crate::target::NOT_WELL;
 use uet_control::KeyMode;
 
 const TWO_PEERS: &[Need] = &[RUD, WRITE, TSS, TWO_ADDRESSES];
@@ -153,7 +154,7 @@ pub(super) const RULES: &[Rule] = &[
             check_distinct_counters(t)
         }),
     rule("tss-send/no-key", "A device without a key in its current slot sends nothing")
-        .checks(&[TSS_AN_002])
+        .checks(&[TSS_AN_002, SES_DONE_001])
         .run(|t| {
             match t.secure_as(t.value(&SECURED), |domain| domain.an = 1) {
                 // A device may refuse such a domain.
@@ -161,8 +162,9 @@ pub(super) const RULES: &[Rule] = &[
                 other => other?,
             }
             let peer = t.peer(0)?;
-            t.post(post(PostKind::Write, peer, 64))?;
+            let unsent = t.post(post(PostKind::Write, peer, 64))?;
             t.pause(t.later() * 2)?;
+            check_not_done(t, unsent)?;
             let shield = t.shield()?;
             let (sent, clear) = (shield.seen.len(), shield.clear);
             t.check(TSS_AN_002, "protected packets:", 0, sent);
@@ -244,15 +246,16 @@ pub(super) const RULES: &[Rule] = &[
             check_counter_limit(t)
         }),
     rule("tss-send/limit-initiator", "An initiator sends nothing more once its counter reaches the limit")
-        .checks(&[TSS_CTR_002])
+        .checks(&[TSS_CTR_002, SES_DONE_001])
         .over(&[&SECURED, &LEFT])
         .run(|t| {
             t.secure(t.value(&SECURED))?;
             let peer = t.peer(0)?;
             Target::established(t, peer, Mode::Rud)?;
             leave_few_counters(t)?;
-            t.post(post(PostKind::Write, peer, 64))?;
+            let unanswered = t.post(post(PostKind::Write, peer, 64))?;
             t.pause(t.later() * 2)?;
+            check_not_done(t, unanswered)?;
             check_counter_limit(t)
         }),
     rule("tss-send/new-key", "A new key lets a device at its counter limit send again")
@@ -295,6 +298,13 @@ fn leave_few_counters(t: &mut Test<'_>) -> Outcome {
     shield.installed.counter = Some(LIMIT - left);
     shield.seen.clear();
     t.install()
+}
+
+/// Checks that an operation that nobody has answered has not ended well.
+fn check_not_done(t: &mut Test<'_>, operation: Operated) -> Outcome {
+    let ended = t.completion(operation, Duration::ZERO)?.map(|completion| completion.status);
+    t.one_of(SES_DONE_001, "the completion", NOT_WELL, ended);
+    Ok(())
 }
 
 /// Checks that the device has sent no more packets than it had counters, and no plaintext packet.
