@@ -234,7 +234,14 @@ pub(super) const RULES: &[Rule] = &[
             let shield = t.shield()?;
             (shield.installed.an, shield.installed.epoch) = (1, 0);
             (shield.an, shield.epoch) = (true, 0);
-            t.install()?;
+            match t.install() {
+                // A device may refuse an earlier epoch of the old key.
+                Err(Stop::Inconclusive(_)) => {
+                    t.shield()?.secrets[0] = None;
+                    t.install()?;
+                }
+                other => other?,
+            }
             check_write(t, TSS_EPOCH_001, &pdc, &region, 2)?;
             check_epoch_sent(t, 0)
         }),
