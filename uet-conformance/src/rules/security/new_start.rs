@@ -76,6 +76,26 @@ pub(super) const RULES: &[Rule] = &[
             t.same_bytes(PDS_SYN_008, "the data of the read", &data, &held);
             Ok(())
         }),
+    rule("tss-new-start/other-context", "NACK NEW_START_PSN renumbers no context but the one that it names")
+        .checks(&[TSS_START_003])
+        .run(|t| {
+            t.secure(t.value(&SECURED))?;
+            let (written, mut target) = packets_in_flight(t)?;
+            let other_peer = t.peer_of_job(102)?;
+            let beside = t.post(post(PostKind::Write, other_peer, 3 * t.mtu()))?;
+            let mut other = Target::accept_beside(t, &[&target])?;
+            other.watch(t, t.grace())?;
+            expect_renumbered(t, &mut target, Psn(0x0123_4567), 1)?;
+            let past_timeout = t.scaled(2 * t.rto());
+            other
+                .expect_none(t, TSS_START_003, "other PSNs of the other context", past_timeout, |n| n > 2)?;
+            for (operation, context) in [(beside, &mut other), (written, &mut target)] {
+                context.collect(t, 3)?;
+                context.ack(t, 2)?;
+                t.ends(TSS_START_003, operation, Status::Ok)?;
+            }
+            Ok(())
+        }),
     rule("tss-new-start/nack-limit", "An initiator gives up after Max_NACK_Retx_Cnt NACKs NEW_START_PSN")
         .checks(&[PDS_NACK_005])
         .run(|t| {
