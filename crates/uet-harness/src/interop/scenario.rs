@@ -1,8 +1,15 @@
 //! The scenarios of two implementations: one table of operations, and the networks that they cross.
 
+use core::cmp::Reverse;
 use core::fmt;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, BinaryHeap};
 use uet_control::{Mode, PostKind, Welcome};
+
+/// More than any axis has values.
+const VALUES: usize = 16;
+
+/// More than the values of all axes.
+const POINTS: usize = 7 * VALUES;
 
 /// An operation, and the delivery modes and sizes with which it is played.
 struct Operation {
@@ -264,6 +271,13 @@ impl Scenario {
         ]
     }
 
+    /// Returns a number for each pair of its values.
+    fn pairs(&self) -> impl Iterator<Item = usize> + use<> {
+        let points = self.points().map(|(axis, value)| axis * VALUES + value);
+        let with = move |second: usize| (0..second).map(move |first| points[first] * POINTS + points[second]);
+        (0..points.len()).flat_map(with)
+    }
+
     fn all() -> Vec<Scenario> {
         let mut all = Vec::new();
         for (operation, row) in OPERATIONS.iter().enumerate() {
@@ -330,20 +344,20 @@ pub(super) fn plan(ends: [&Welcome; 2], full: bool) -> Vec<(Scenario, Option<Str
 
 /// Returns scenarios that contain each pair of values of all of them, the one with the most new pairs next.
 fn pairwise(all: &[Scenario]) -> Vec<Scenario> {
-    let pairs = |one: &Scenario| {
-        let points = one.points();
-        (0..points.len()).flat_map(move |first| {
-            (first + 1..points.len()).map(move |second| (points[first], points[second]))
-        })
-    };
-    let mut open: HashSet<_> = all.iter().flat_map(pairs).collect();
+    let mut open = vec![false; POINTS * POINTS];
+    all.iter().flat_map(Scenario::pairs).for_each(|pair| open[pair] = true);
+    // The number of new pairs only shrinks, so the last one counted is a bound. The first of equals comes first: the
+    // plan is always the same.
+    let mut bounds: BinaryHeap<_> = (0..all.len()).map(|index| (usize::MAX, Reverse(index))).collect();
     let mut chosen = Vec::new();
-    while !open.is_empty() {
-        let gain = |one: &&Scenario| pairs(one).filter(|pair| open.contains(pair)).count();
-        // The first of equals, so that the plan is always the same.
-        let Some(next) = all.iter().rev().max_by_key(gain).copied() else { break };
-        open.retain(|pair| !pairs(&next).any(|other| other == *pair));
-        chosen.push(next);
+    while let Some((bound, Reverse(index))) = bounds.pop() {
+        let gain = all[index].pairs().filter(|pair| open[*pair]).count();
+        if gain == bound {
+            all[index].pairs().for_each(|pair| open[pair] = false);
+            chosen.push(all[index]);
+        } else if gain > 0 {
+            bounds.push((gain, Reverse(index)));
+        }
     }
     chosen
 }
