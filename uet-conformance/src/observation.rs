@@ -159,6 +159,9 @@ impl<T> Bound<T> {
 
 /// A value that a report can show to a person.
 pub trait Show {
+    /// True for a time, which a busy machine makes longer.
+    const IS_TIME: bool = false;
+
     /// The value, in words.
     fn show(&self) -> String;
 
@@ -206,6 +209,8 @@ impl Show for () {
 }
 
 impl Show for Duration {
+    const IS_TIME: bool = true;
+
     fn show(&self) -> String {
         let nanos = self.as_nanos();
         let scaled = |unit: u128| {

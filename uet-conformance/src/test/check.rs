@@ -130,9 +130,18 @@ impl Test<'_> {
         bound: impl Into<Bound<T>>,
         seen: T,
     ) {
+        self.may_bound::<T>();
         let bound = bound.into();
         let held = seen <= bound.value;
         self.bounded(requirement, held, Relation::AtMost, what, bound, &seen);
+    }
+
+    /// Panics in a test of the suite if a script bounds a time from above and is not repeated.
+    fn may_bound<T: Show>(&self) {
+        debug_assert!(
+            !T::IS_TIME || self.measuring,
+            "a script that bounds a time from above needs `measure`"
+        );
     }
 
     /// Checks that a value lies in a range, ends included. The script continues in any case.
@@ -143,6 +152,7 @@ impl Test<'_> {
         range: impl Into<Bound<RangeInclusive<T>>>,
         seen: T,
     ) {
+        self.may_bound::<T>();
         let range = range.into();
         let held = range.value.contains(&seen);
         self.bounded(requirement, held, Relation::Between, what, range, &seen);

@@ -45,6 +45,9 @@ use uet_wire::Spec;
 /// Number of attempts of a measurement on a shared machine or link.
 const TRIES: u32 = 3;
 
+/// Number of attempts if the machine was too busy in each, so that none says anything about the device.
+const UNSETTLED: u32 = 5;
+
 /// The interface of a script to the suite and the device.
 pub struct Test<'a> {
     session: Session<'a>,
@@ -53,6 +56,8 @@ pub struct Test<'a> {
     suite: SuiteSide,
     /// The index of the value on each axis of the rule, by the name of the axis.
     points: Vec<(&'static str, usize)>,
+    /// True while [`measured`](Self::measured) repeats what a busy machine may disturb.
+    measuring: bool,
     /// True if the suite grants the requested credit automatically.
     pub auto_credit: bool,
     /// True if the suite acknowledges control packets automatically.
@@ -105,6 +110,7 @@ impl<'a> Test<'a> {
             judge: Judge::default(),
             suite: SuiteSide::new(seed),
             points: Vec::new(),
+            measuring: false,
             auto_credit: true,
             auto_ack_control: true,
         }
@@ -218,26 +224,29 @@ impl<'a> Test<'a> {
     /// Runs a measurement. On a shared machine or link, a failed one is repeated, since a wrong device fails
     /// each time. If the suite itself was too late, the result is inconclusive.
     pub fn measured(&mut self, measure: impl Fn(&mut Self) -> Outcome) -> Outcome {
-        self.measured_by(&measure)
+        let outer = core::mem::replace(&mut self.measuring, true);
+        let outcome = self.measured_by(&measure);
+        self.measuring = outer;
+        outcome
     }
 
     fn measured_by(&mut self, measure: &dyn Fn(&mut Self) -> Outcome) -> Outcome {
-        let mut tries = if self.facts().virtual_time { 1 } else { TRIES };
+        let (exact, mut tries) = (self.facts().virtual_time, 0);
         let before = self.judge.observations();
         loop {
             self.judge.forget_delay();
             let outcome = measure(self);
             let held = outcome.is_ok() && self.judge.held_since(before);
-            tries -= 1;
-            if held
-                || matches!(outcome, Err(Stop::Skipped(_) | Stop::Gone(_)))
-                || tries == 0 && self.judge.late().is_zero()
-            {
+            let late = self.judge.late();
+            let is_settled = late.is_zero() && !matches!(outcome, Err(Stop::Inconclusive(_)));
+            tries += 1;
+            let is_last = exact || tries >= if is_settled { TRIES } else { UNSETTLED };
+            if held || matches!(outcome, Err(Stop::Skipped(_) | Stop::Gone(_))) || is_last && late.is_zero() {
                 return outcome;
             }
             self.judge.measure_again(before);
-            if tries == 0 {
-                let late = self.judge.late().show();
+            if is_last {
+                let late = late.show();
                 let why =
                     format!("an answer of the suite left {late} late: the machine is too busy for this");
                 return Err(Stop::Inconclusive(why));

@@ -1,6 +1,6 @@
 //! Quick adapt of a source's window (section 3.6.13), where it must not act. It may be switched off.
 
-use super::steps::{flow_of_windows, need_in_flight, timely_answers, watch_for};
+use super::steps::{flow_of_windows, need_in_flight, run_until_full, timely_answers, watch_for};
 use crate::flow::{Answers, Flow};
 use crate::prelude::*;
 
@@ -40,9 +40,8 @@ pub(super) const RULES: &[Rule] = &[crate::rule(
             flow.fill(t)?;
             flow.in_flight()
         }
-        _ => flow.run(t, round * 8, &answers)?,
+        _ => run_until_full(t, &mut flow, round * 8, &answers, 12)?,
     };
-    need_in_flight(&flow, 12)?;
     match arrived {
         // An ACK without a sample begins no period.
         Arrived::First => acknowledge_bytes(t, &mut flow, 1)?,

@@ -1,8 +1,8 @@
 //! The reaction of a source's window to marks and delay (section 3.6.13).
 
 use super::steps::{
-    ALGORITHMS, flow_of_windows, flow_under, late_answers, long_flow, need_in_flight, shrink_by_marks,
-    timely_answers, watch_for,
+    ALGORITHMS, flow_of_windows, flow_under, late_answers, long_flow, need_in_flight, run_until_full,
+    shrink_by_marks, timely_answers, watch_for,
 };
 use crate::flow::Answers;
 use crate::packets::nominal;
@@ -186,8 +186,7 @@ pub(super) const RULES: &[Rule] = &[
             // The average delay over a round trip decides, and one ACK of many hardly changes it.
             let (mut flow, _) = flow_of_windows(t, 40)?;
             let (answers, round) = timely_answers(t, &flow)?;
-            let before = flow.run(t, round * 8, &answers)?;
-            need_in_flight(&flow, 12)?;
+            let before = run_until_full(t, &mut flow, round * 8, &answers, 12)?;
             let outlier = flow.acked();
             let answers = Answers { missing: Some(outlier), ..answers };
             let arrived = flow.target.arrived.get(&(outlier + 1)).map_or(t.now(), |(at, _)| *at);

@@ -2,7 +2,7 @@
 
 use super::steps::{
     ALGORITHMS, HOP, LONG_TIMEOUT, fill_window, flow_of_windows, flow_under, flow_with_full_window,
-    long_flow, need_in_flight, refuse_half, shrink_by_marks, timely_answers, watch_for,
+    long_flow, need_in_flight, refuse_half, run_until_full, shrink_by_marks, timely_answers, watch_for,
 };
 use crate::flow::{Answers, Flow};
 use crate::prelude::*;
@@ -118,8 +118,7 @@ pub(super) const RULES: &[Rule] = &[
             // A loss shrinks the window by the size of its packet, and not to a single packet.
             let (mut flow, max_window) = flow_of_windows(t, 4)?;
             let (answers, round) = timely_answers(t, &flow)?;
-            let before = flow.run(t, round * 2, &answers)?;
-            need_in_flight(&flow, 8)?;
+            let before = run_until_full(t, &mut flow, round * 2, &answers, 8)?;
             let lost = flow.acked();
             let answers = Answers { missing: Some(lost), ..answers };
             let arrived = flow.target.arrived.get(&(lost + 1)).map_or(t.now(), |(at, _)| *at);

@@ -1,7 +1,7 @@
 //! The ACKs and NACKs that give a source a sample of the round-trip time, and those that give none (section
 //! 3.6.13).
 
-use super::steps::{flow_of_windows, late_answers, need_in_flight, timely_answers, watch_for};
+use super::steps::{flow_of_windows, late_answers, run_until_full, timely_answers, watch_for};
 use crate::flow::{Answers, Flow};
 use crate::prelude::*;
 
@@ -55,8 +55,7 @@ pub(super) const RULES: &[Rule] = &[
             let short = flow.way * 2 <= base && t.nack_wait() * 4 <= t.rto();
             require(short, "a round trip is not well below the device's base_rtt")?;
             let (answers, round) = timely_answers(t, &flow)?;
-            let before = flow.run(t, round * 12, &answers)?;
-            need_in_flight(&flow, 12)?;
+            let before = run_until_full(t, &mut flow, round * 12, &answers, 12)?;
             let n = flow.acked();
             // A NACK may be a sample too, so it arrives no earlier than the ACKs.
             let due = flow.newest() + answers.delay;
@@ -94,8 +93,7 @@ pub(super) const RULES: &[Rule] = &[
             let base = t.base_rtt()?;
             require(flow.way * 2 <= base, "a round trip is not well below the device's base_rtt")?;
             let (answers, round) = timely_answers(t, &flow)?;
-            let before = flow.run(t, round * 8, &answers)?;
-            need_in_flight(&flow, 8)?;
+            let before = run_until_full(t, &mut flow, round * 8, &answers, 8)?;
             match t.value(&SHORT) {
                 Short::Plain => {
                     // The destination takes a base round trip for each answer but the plain one.
@@ -140,8 +138,7 @@ pub(super) const RULES: &[Rule] = &[
             // marked: late ones shrink the window, and timely ones leave it as it is.
             let (mut flow, _) = flow_of_windows(t, 24)?;
             let (answers, round) = timely_answers(t, &flow)?;
-            let before = flow.run(t, round * 8, &answers)?;
-            need_in_flight(&flow, 8)?;
+            let before = run_until_full(t, &mut flow, round * 8, &answers, 8)?;
             let (late, missing) = (t.value(&LATE), flow.acked());
             let answers = if late { late_answers(t)? } else { answers };
             let answers = Answers { marked: true, missing: Some(missing), ..answers };

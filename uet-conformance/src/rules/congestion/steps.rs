@@ -68,6 +68,22 @@ pub(super) fn flow_with_full_window(t: &mut Test<'_>) -> Result<(Flow, u64), Sto
     Ok((flow, max_window))
 }
 
+/// Continues for this time with these answers, then without any until ACKs that left together have filled the
+/// window again. Returns what [`Flow::run`] does, and requires this number of packets in flight.
+pub(super) fn run_until_full(
+    t: &mut Test<'_>,
+    flow: &mut Flow,
+    span: Duration,
+    answers: &Answers,
+    least: u32,
+) -> Result<u64, Stop> {
+    let most = flow.run(t, span, answers)?;
+    let refill = t.base_rtt()? / 4;
+    watch_for(t, flow, refill)?;
+    need_in_flight(flow, least)?;
+    Ok(most)
+}
+
 /// Requires this number of packets in flight; otherwise, the rule is inconclusive.
 pub(super) fn need_in_flight(flow: &Flow, least: u32) -> Outcome {
     match flow.count() - flow.acked() {

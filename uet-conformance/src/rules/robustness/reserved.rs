@@ -166,7 +166,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("robustness/reserved-bits-nack", "A NACK with reserved bits set causes a retransmission")
         .checks(&[ROB_RSVD_001])
         .over(&[&MODE, &CARRIER])
-        .run(|t| {
+        .measure(|t| {
             let (mut target, written) = message_in_flight(t, 1)?;
             let nack = target.pdc.nack(NackCode::NO_RESOURCE, target.psn(1))?;
             let places = with_reserved_bits(&nack);

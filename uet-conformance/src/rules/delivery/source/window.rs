@@ -278,7 +278,8 @@ fn start_message(t: &mut Test<'_>, count: u32, mpr: Option<u8>) -> Result<Target
 /// Acknowledges the packets of this range except the first, until no new packet arrives. The cumulative PSN
 /// stays below the first. With `plain`, the ACKs announce no range.
 fn fill_window(t: &mut Test<'_>, target: &mut Target, named: Range<u32>, plain: bool) -> Outcome {
-    let (until, mut next) = (t.now() + t.until_given_up() / 4, 0);
+    // A rule fills the window twice at most before the device gives up the first packet.
+    let (until, mut next) = (t.now() + t.until_given_up() * 2 / 5, 0);
     loop {
         while let Some(request) = target.got.get(next) {
             acknowledge(t, target, target.index(&request.request), &named, plain)?;

@@ -26,7 +26,7 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("establish/ack-at-once", "A packet with syn is acknowledged at once, even without ar")
         .checks(&[PDS_ACK_001])
-        .run(|t| {
+        .measure(|t| {
             delay_acks(t)?;
             let region = t.region(4096)?;
             let pdc = t.initiate();
