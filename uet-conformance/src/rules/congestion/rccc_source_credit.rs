@@ -211,7 +211,7 @@ pub(super) const RULES: &[Rule] = &[
         "rccc/largest-grant",
         "A source uses a grant of 2^23 - 1 units, the largest one, and those after it",
     )
-    .checks(&[RCCC_CREDIT_001, RCCC_COUNT_001])
+    .checks(&[RCCC_CREDIT_001])
     .over(&[&BY_ACK, &MODE, &CARRIER])
     .measure(|t| {
         // In bytes, the credit then exceeds 31 bits. A source that limits its credit needs the later

@@ -77,7 +77,7 @@ pub(super) const RULES: &[Rule] = &[
             Ok(())
         }),
     rule("tss-new-start/other-context", "NACK NEW_START_PSN renumbers no context but the one that it names")
-        .checks(&[TSS_START_003])
+        .checks(&[TSS_START_003, TSS_START_008])
         .run(|t| {
             t.secure(t.value(&SECURED))?;
             let (written, mut target) = packets_in_flight(t)?;

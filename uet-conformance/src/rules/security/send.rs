@@ -210,7 +210,7 @@ pub(super) const RULES: &[Rule] = &[
             check_distinct_counters(t)
         }),
     rule("tss-send/carry", "The counter of a device goes on beyond 8, 16, 32 and 40 bits")
-        .checks(&[TSS_CTR_001, TSS_IV_001])
+        .checks(&[TSS_CTR_001])
         .over(&[&SECURED, &CARRY])
         .run(|t| {
             let mut first = t.value(&CARRY) - 3;
