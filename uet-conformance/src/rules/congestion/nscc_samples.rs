@@ -5,7 +5,7 @@ use super::steps::{flow_of_windows, late_answers, run_until_full, timely_answers
 use crate::flow::{Answers, Flow};
 use crate::prelude::*;
 
-/// The answer that does not tell which transmission of a packet it belongs to.
+/// An answer that may belong to any of several transmissions of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ambiguous {
     /// An ACK of a retransmission, without `retx`.

@@ -47,7 +47,7 @@ const ROUND_TRIP: Axis<f64> = axis("round-trip").values(&[("1.25", 1.25), ("1", 
 /// An `rcvd_bytes` that is behind the newest one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stale {
-    /// That of an earlier ACK.
+    /// The number in an earlier ACK.
     Earlier,
     /// It is exactly 2^23 units away, from where values count as behind.
     HalfRange,

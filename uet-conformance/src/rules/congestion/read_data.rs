@@ -11,7 +11,7 @@ use crate::rules::steps::{check_in_flight, with_demand};
 
 /// The signal of congestion that answers read data.
 #[derive(Clone, Copy, Debug)]
-enum Signal {
+enum DataSignal {
     /// Late, marked ACKs.
     Marks,
     /// NACKs with this code.
@@ -20,11 +20,11 @@ enum Signal {
     Penalty,
 }
 
-const SIGNAL: Axis<Signal> = axis("signal").values(&[
-    ("marks", Signal::Marks),
-    ("trims", Signal::Trims(NackCode::TRIMMED)),
-    ("last-hop-trims", Signal::Trims(NackCode::TRIMMED_LASTHOP)),
-    ("penalty", Signal::Penalty),
+const SIGNAL: Axis<DataSignal> = axis("signal").values(&[
+    ("marks", DataSignal::Marks),
+    ("trims", DataSignal::Trims(NackCode::TRIMMED)),
+    ("last-hop-trims", DataSignal::Trims(NackCode::TRIMMED_LASTHOP)),
+    ("penalty", DataSignal::Penalty),
 ]);
 
 /// The packet that carries the demand: read data, or a control packet.
@@ -68,16 +68,16 @@ pub(super) const RULES: &[Rule] = &[
             )?;
             let most = Bound::from(before * 3 / 4).tolerating("three quarters of before");
             match t.value(&SIGNAL) {
-                Signal::Marks => {
+                DataSignal::Marks => {
                     let after = shrink_by_marks(t, &mut flow)?;
                     t.at_most(CC_QUAD_004, "bytes in flight after marks and delay", most, after);
                 }
-                Signal::Penalty => {
+                DataSignal::Penalty => {
                     let (answers, round) = timely_answers(t, &flow)?;
                     let after = flow.run(t, round * 10, &Answers { penalty: 100, ..answers })?;
                     t.at_most(CC_PENALTY_001, "bytes in flight under the penalty", most, after);
                 }
-                Signal::Trims(code) => {
+                DataSignal::Trims(code) => {
                     let fabric = code == NackCode::TRIMMED;
                     let requirement = if fabric { CC_TRIM_001 } else { CC_TRIM_004 };
                     let (left, half) = refuse_half(t, &mut flow, code)?;

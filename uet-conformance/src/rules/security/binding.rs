@@ -16,17 +16,17 @@ const LENGTH: usize = 64;
 
 /// An answer to a request of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Answer {
+enum ForeignAnswer {
     Ack,
     Nack,
     Data,
 }
 
 /// The answer that comes in the other domain.
-const ANSWER: Axis<Answer> = axis("answer").needing(&[
-    ("ack", Answer::Ack, &[]),
-    ("nack", Answer::Nack, &[]),
-    ("data", Answer::Data, &[READ]),
+const ANSWER: Axis<ForeignAnswer> = axis("answer").needing(&[
+    ("ack", ForeignAnswer::Ack, &[]),
+    ("nack", ForeignAnswer::Nack, &[]),
+    ("data", ForeignAnswer::Data, &[READ]),
 ]);
 
 /// True if the request opens a context, and the answer names another one of the suite.
@@ -114,7 +114,7 @@ pub(super) const RULES: &[Rule] = &[
             let (answer, first) = (t.value(&ANSWER), t.value(&FIRST));
             let peer = t.peer(0)?;
             let known = if first { None } else { Some(Target::established(t, peer, Mode::Rud)?) };
-            let reads = answer == Answer::Data;
+            let reads = answer == ForeignAnswer::Data;
             let kind = if reads { PostKind::Read } else { PostKind::Write };
             let posted = t.post(Post { want_data: reads, ..post(kind, peer, LENGTH) })?;
             let mut target = known.map_or_else(|| Target::accept(t), Ok)?;
@@ -125,9 +125,9 @@ pub(super) const RULES: &[Rule] = &[
                 liar.pdc.local = PdcId((liar.pdc.local.0 ^ 0x2000).max(1));
             }
             let packet = match answer {
-                Answer::Ack => liar.acking(n).build()?,
-                Answer::Nack => liar.pdc.nack(NackCode::CLOSING_IN_ERR, liar.psn(n))?,
-                Answer::Data => {
+                ForeignAnswer::Ack => liar.acking(n).build()?,
+                ForeignAnswer::Nack => liar.pdc.nack(NackCode::CLOSING_IN_ERR, liar.psn(n))?,
+                ForeignAnswer::Data => {
                     let ses = liar.data_header(n, LENGTH, LENGTH, 0)?;
                     liar.pdc.request(0).ses(ses, &[0xbb; LENGTH]).build()?
                 }

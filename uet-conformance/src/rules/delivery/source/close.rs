@@ -9,7 +9,7 @@ use crate::rules::steps::retransmissions;
 use uet_wire::registry::ResponseOpcode;
 use uet_wire::ses::{Response, ResponseData};
 
-/// What the device knows of its last packet while it must not close.
+/// The report of the last packet, after which the device must not close yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Report {
     Nothing,

@@ -40,19 +40,19 @@ const REFUSAL: Axis<NackCode> = axis("code").values(&[
 
 /// The answer that only one of the two contexts gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Answer {
+enum OnlyAnswer {
     Ack,
     Error,
     Bitmap,
     Nack(NackCode),
 }
 
-const ANSWER: Axis<Answer> = axis("answer").values(&[
-    ("ack", Answer::Ack),
-    ("error", Answer::Error),
-    ("bitmap", Answer::Bitmap),
-    ("no-resource", Answer::Nack(NackCode::NO_RESOURCE)),
-    ("closing-in-err", Answer::Nack(NackCode::CLOSING_IN_ERR)),
+const ANSWER: Axis<OnlyAnswer> = axis("answer").values(&[
+    ("ack", OnlyAnswer::Ack),
+    ("error", OnlyAnswer::Error),
+    ("bitmap", OnlyAnswer::Bitmap),
+    ("no-resource", OnlyAnswer::Nack(NackCode::NO_RESOURCE)),
+    ("closing-in-err", OnlyAnswer::Nack(NackCode::CLOSING_IN_ERR)),
 ]);
 
 /// The NACK that ends the first context. Without one, its packet gets no answer.
@@ -234,10 +234,10 @@ pub(super) const RULES: &[Rule] = &[
             let (_, mut pair) = open_with_writes(t)?;
             let [(one, _), (other, written)] = &mut pair[..] else { return Ok(()) };
             match t.value(&ANSWER) {
-                Answer::Ack => one.ack(t, 1)?,
-                Answer::Error => one.respond_error(t, 1, ReturnCode::BAD_MKEY)?,
-                Answer::Bitmap => one.sack(t, 1, &[1])?,
-                Answer::Nack(code) => one.refuse(t, code, 1)?,
+                OnlyAnswer::Ack => one.ack(t, 1)?,
+                OnlyAnswer::Error => one.respond_error(t, 1, ReturnCode::BAD_MKEY)?,
+                OnlyAnswer::Bitmap => one.sack(t, 1, &[1])?,
+                OnlyAnswer::Nack(code) => one.refuse(t, code, 1)?,
             }
             let first = other.packet(1)?.seen.at;
             let again = other.expect_again(t, PDS_RTO_001, 1, t.later())?;

@@ -1,5 +1,4 @@
-//! Read data that is trimmed on its way to the initiator, or whose PSN is also that of a request (sections
-//! 3.5.8 and 3.5.15).
+//! Trimmed read data, and read data with the PSN of a request (sections 3.5.8 and 3.5.15).
 
 use crate::Trimmed;
 use crate::prelude::*;
