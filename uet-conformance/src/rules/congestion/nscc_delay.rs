@@ -10,9 +10,9 @@ use crate::prelude::*;
 use crate::rules::steps::{check_in_flight, full_packet_size};
 use crate::test::BEFORE_WRAP;
 
-/// A round trip with a queue, in base round trips. The longest would cut the window by more than half. No
-/// delay is above 4 base round trips, from which quick adapt may act. The shortest is about the target.
-const QUEUE: Axis<f64> = axis("queue").values(&[("short", 3.0), ("long", 4.75), ("slight", 1.9)]);
+/// A round trip with a queue, in base round trips. The longer one would cut the window by more than half.
+/// Neither delay is above 4 base round trips, from which quick adapt may act.
+const QUEUE: Axis<f64> = axis("queue").values(&[("short", 3.0), ("long", 4.75)]);
 
 /// True for packets right after a queue, so that the average delay is still long.
 const QUEUED: Axis<bool> = axis("after").values(&[("no-queue", false), ("queue", true)]);
@@ -133,43 +133,25 @@ pub(super) const RULES: &[Rule] = &[
         .measure(|t| {
             // A queue without marks fills, so the window stays large and the average delay exceeds the
             // target. Then late, marked ACKs acknowledge three quarters of the bytes in flight at once. One
-            // decrease leaves half the window, which is more than the last quarter. A slight delay leaves
-            // more, and its marked ACKs arrive one by one, so that the average stays as it is.
+            // decrease leaves half the window, which is more than the last quarter.
             let mut flow = flow_under(t, t.value(&ALGORITHMS))?;
             let (base, span) = (t.base_rtt()?, t.value(&QUEUE));
-            let is_slight = span < 2.0;
-            require(t.facts().virtual_time || !is_slight, "a real link has no exact delay")?;
             t.round_trips(7)?;
             let queue = Answers { delay: base.mul_f64(span).saturating_sub(flow.way), ..Answers::default() };
             flow.run(t, queue.delay * 8, &queue)?;
             let marked = Answers { marked: true, ..queue };
-            let before = if is_slight {
-                need_in_flight(&flow, 12)?;
-                let next = flow.target.arrived.get(&flow.acked()).map_or(t.now(), |(at, _)| *at);
-                flow.watch_until(t, next + queue.delay)?;
-                let before = flow.in_flight();
-                flow.run(t, base.mul_f64(0.9), &marked)?;
-                before
-            } else {
-                watch_for(t, &mut flow, base / 2)?;
-                need_in_flight(&flow, 12)?;
-                let due = flow.newest() + queue.delay;
-                flow.watch_until(t, due)?;
-                let (before, begun) = (flow.in_flight(), t.now());
-                for _ in 0..(flow.count() - flow.acked()) * 3 / 4 {
-                    flow.acknowledge(t, &marked)?;
-                }
-                t.was_late(t.now() - begun);
-                before
-            };
+            watch_for(t, &mut flow, base / 2)?;
+            need_in_flight(&flow, 12)?;
+            let due = flow.newest() + queue.delay;
+            flow.watch_until(t, due)?;
+            let (before, begun) = (flow.in_flight(), t.now());
+            for _ in 0..(flow.count() - flow.acked()) * 3 / 4 {
+                flow.acknowledge(t, &marked)?;
+            }
+            t.was_late(t.now() - begun);
             watch_for(t, &mut flow, t.rto() / 4)?;
-            // The target is at least 0.75 base round trips, and gamma is 0.8.
-            let delay = span - 1.0;
-            let share = (1.0 - 0.8 * (delay - 0.75) / delay).max(0.5);
-            let least = ((before as f64 * share) as u64).saturating_sub(2 * full_packet_size(t));
-            let least = Bound::from(least)
-                .from_parameter("gamma and target_qdelay")
-                .tolerating("one decrease, less two packets");
+            let least = Bound::from((before / 2).saturating_sub(2 * full_packet_size(t)))
+                .tolerating("half, less two packets");
             t.at_least(
                 CC_QUAD_004,
                 "bytes in flight after marked ACKs within one base round trip",

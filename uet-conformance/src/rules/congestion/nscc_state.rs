@@ -99,28 +99,6 @@ pub(super) const RULES: &[Rule] = &[
             check_about_in_flight(t, max_window, flow.bytes() - bytes);
             Ok(())
         }),
-    rule("nscc-state/below-zero", "A source sends on if rcvd_bytes counts packets that got a NACK")
-        .checks(&[CC_NACK_001])
-        .needs(&[NSCC, RUD])
-        .over(&[&CARRIER, &START])
-        .measure(|t| {
-            // NACKs have taken the packets out of flight. They arrive after all, and rcvd_bytes counts them
-            // before an ACK names them. Until then, the bytes in flight are below zero.
-            t.congestion_or_both("nscc")?;
-            t.slowed()?;
-            require(t.bdp()? * 3 / 2 >= 12 * full_packet_size(t), "the window holds too few packets")?;
-            let (peer, target) = Target::with_peer(t, Mode::Rud)?;
-            let mut flow = Flow::start_on(t, target, 8)?;
-            flow.target.collect(t, 9)?;
-            for n in 3..9 {
-                flow.refuse(t, NackCode::NO_RESOURCE, n)?;
-            }
-            let counted = flow.target.counted(flow.bytes() - flow.bytes_of(2));
-            flow.target.answer(t, AckBuilder { nscc: Some((counted, 0)), ..flow.target.acking(1) })?;
-            t.post(post(PostKind::Write, peer, 64))?;
-            flow.target.expect_new(t, CC_NACK_001, 9)?;
-            Ok(())
-        }),
     rule("nscc-state/close-nack", "A NACK of CLOSE_COMMAND takes no packet of other contexts out of flight")
         .checks(&[CC_WINDOW_001])
         .measure(|t| {
