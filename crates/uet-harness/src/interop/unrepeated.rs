@@ -2,6 +2,7 @@
 
 use core::net::IpAddr;
 use core::time::Duration;
+use std::collections::BTreeSet;
 use uet_wire::pds::Pds;
 use uet_wire::{PdcId, Psn};
 
@@ -15,12 +16,15 @@ pub(super) struct Unanswered {
     /// The packet number of the first transmission, and its time since 1970.
     pub(super) number: u64,
     pub(super) time: Duration,
-    is_repeated: bool,
 }
 
 /// The reliable requests that nothing has answered so far.
 #[derive(Debug, Default)]
-pub(super) struct Unrepeated(Vec<Unanswered>);
+pub(super) struct Unrepeated {
+    waiting: Vec<Unanswered>,
+    /// The ends that have sent any packet again.
+    repeaters: BTreeSet<IpAddr>,
+}
 
 impl Unrepeated {
     /// Takes the next packet.
@@ -34,18 +38,11 @@ impl Unrepeated {
         if let Some(request) = pds.request() {
             let (context, psn) = (request.spdcid(), request.psn());
             let is_same =
-                |other: &&mut Unanswered| (other.sender, other.context, other.psn) == (src, context, psn);
-            match self.0.iter_mut().find(is_same) {
-                Some(other) => other.is_repeated = true,
-                None => self.0.push(Unanswered {
-                    sender: src,
-                    receiver: dst,
-                    context,
-                    psn,
-                    number,
-                    time,
-                    is_repeated: false,
-                }),
+                |other: &Unanswered| (other.sender, other.context, other.psn) == (src, context, psn);
+            if self.waiting.iter().any(is_same) {
+                self.repeaters.insert(src);
+            } else {
+                self.waiting.push(Unanswered { sender: src, receiver: dst, context, psn, number, time });
             }
         }
         let is_asked = |waiting: &Unanswered, context| {
@@ -59,20 +56,22 @@ impl Unrepeated {
             };
             sacked.extend(ack.ack_psn());
             let is_answered = |psn: Psn| !psn.is_after(ack.cack_psn()) || sacked.contains(&psn);
-            self.0.retain(|waiting| !(is_asked(waiting, ack.dpdcid()) && is_answered(waiting.psn)));
+            self.waiting.retain(|waiting| !(is_asked(waiting, ack.dpdcid()) && is_answered(waiting.psn)));
         } else if let Some(nack) = pds.nack() {
             // The sender may give the packet up, or the whole context.
-            self.0.retain(|waiting| !is_asked(waiting, nack.dpdcid()));
+            self.waiting.retain(|waiting| !is_asked(waiting, nack.dpdcid()));
         }
     }
 
     /// Returns the first packet that was never answered.
     pub(super) fn unanswered(&self) -> Option<Unanswered> {
-        self.0.first().copied()
+        self.waiting.first().copied()
     }
 
-    /// Returns the first packet that was sent once and never answered.
+    /// Returns the first packet that was sent once and never answered, by an end that sends nothing again. Another end
+    /// may have no room for it, because the other end answers wrongly.
     pub(super) fn first(&self) -> Option<Unanswered> {
-        self.0.iter().find(|waiting| !waiting.is_repeated).copied()
+        let never = |waiting: &&Unanswered| !self.repeaters.contains(&waiting.sender);
+        self.waiting.iter().find(never).copied()
     }
 }
