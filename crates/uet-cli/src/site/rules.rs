@@ -11,7 +11,7 @@ use uet_conformance::{Instance, PacketDirection, RULES, TimelineEvent};
 const ROWS: usize = 16;
 
 /// Maximum number of characters of a row.
-const WIDTH: usize = 100;
+const WIDTH: usize = 84;
 
 /// Returns the page. Runs the first instance of each rule.
 pub(super) fn rules() -> io::Result<String> {

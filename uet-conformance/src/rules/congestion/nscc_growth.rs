@@ -173,6 +173,8 @@ pub(super) const RULES: &[Rule] = &[
         .measure(|t| {
             // The penalty takes an eighth of the acknowledged bytes. With eta, a thirtieth of the window is
             // left. Growth by any other formula would balance the penalty at a sixth or more.
+            // With RCCC too, the credit limits the bytes in flight, and not the window.
+            t.congestion("nscc")?;
             hold_more(t, t.value(&LARGE))?;
             let (mut flow, _) = flow_of_windows(t, 80)?;
             let (answers, round) = timely_answers(t, &flow)?;
