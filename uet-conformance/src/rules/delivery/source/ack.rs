@@ -312,7 +312,7 @@ pub(super) const RULES: &[Rule] = &[
                 PostKind::Read => target.ack_with_data(1, 1, &data)?,
                 _ => target.acking(1).build()?,
             };
-            t.send_wire(&target.pdc.trimmed(&whole, crate::Trimmed::Fabric, 16))?;
+            t.send_wire(&target.pdc.trimmed(&whole, crate::Trimmed::Fabric, 32))?;
             // Before 1.0.3, the device may report the trim of an ACK.
             let reports = t.spec().released() < Version::V1_0_3;
             t.expect_none(PDS_NACK_010, "no NACK for the ACK", t.grace(), |seen| {
