@@ -84,7 +84,7 @@ pub(crate) fn observation(ladder: &Ladder) -> Observation {
 }
 
 /// Returns an observation about a device that does not go on.
-pub(crate) fn life(expected: &str, seen: String) -> Observation {
+fn life(expected: &str, seen: String) -> Observation {
     Observation::new(ROB_LIFE_001, false, Relation::True, expected, seen)
 }
 
@@ -111,18 +111,21 @@ pub(crate) fn ended(ladder: &Ladder, seen: &str) -> Observation {
 
 /// Returns what shows that the device has ended, or hangs, since this instance: it does not answer `reset`.
 pub(crate) fn late(last: &str, how: Option<&str>, error: &CallError) -> Observation {
-    let seen = match how {
-        Some(how) => format!("it ended after {last}: {how}"),
-        None => format!("no answer after {last}: {error}"),
-    };
-    life("the device goes on", seen)
+    life("the device goes on", late_end(last, how, error))
 }
 
-/// Returns how the device has ended after the last instance of a run.
+fn late_end(last: &str, how: Option<&str>, error: &CallError) -> String {
+    match how {
+        Some(how) => format!("it ended after {last}: {how}"),
+        None => format!("no answer after {last}: {error}"),
+    }
+}
+
+/// Returns how the device has ended, or hangs, after the last instance of a run.
 pub(crate) fn ended_at_last(dut: &mut StatedDevice<'_>) -> Option<String> {
     let last = dut.last_instance()?.to_owned();
-    dut.call(Reset {}).err()?;
-    dut.ended().map(|how| format!("the device ended after {last}: {how}"))
+    let error = dut.call(Reset {}).err()?;
+    Some(format!("the device does not go on: {}", late_end(&last, dut.ended().as_deref(), &error)))
 }
 
 /// Counts an instance without a packet of the device. The error says why the run cannot go on.

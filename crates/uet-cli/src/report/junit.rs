@@ -9,8 +9,8 @@ use uet_conformance::pics::{Pics, Shown, Stated};
 use uet_conformance::{PacketFinding, ProfileResult, RowVerdict, RuleResult, RunResult, Verdict};
 use uet_wire::Spec;
 
-/// Returns the XML. A group is a test suite. Waived rules and those that are not worse than in the baseline count as skipped, with the
-/// reason.
+/// Returns the XML. A group is a test suite. Waived rules and those that are not worse than in the baseline count as
+/// skipped, with the reason.
 pub fn xml(result: &RunResult) -> io::Result<String> {
     let mut report = Report::new(format!("uet run, {}", result.device));
     let mut suites: Vec<TestSuite> = Vec::new();

@@ -14,11 +14,13 @@ use uet_conformance::RuleResult;
 
 /// Returns why a rule that did not pass does not count: a waiver, or the baseline.
 fn accepted(rule: &RuleResult) -> Option<String> {
-    match &rule.waived {
-        Some(reason) => Some(format!("waived: {reason}")),
-        None if rule.known => Some("known to the baseline".into()),
-        None => rule.not_in_baseline.then(|| "not in the baseline".into()),
-    }
+    let elsewhere = || rule.not_in_baseline.then(|| "not in the baseline".into());
+    waived_or_known(rule.waived.as_deref(), rule.known).or_else(elsewhere)
+}
+
+fn waived_or_known(waived: Option<&str>, known: bool) -> Option<String> {
+    let waived = waived.map(|reason| format!("waived: {reason}"));
+    waived.or_else(|| known.then(|| "known to the baseline".into()))
 }
 
 /// Returns `3 pass` and `1 fail`, one for each word that counts something.

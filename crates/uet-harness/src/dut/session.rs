@@ -58,7 +58,8 @@ impl Session {
                 None => {
                     let hint = match &error {
                         CallError::Refused { refusal, .. } if refusal.code == ErrorCode::BadAnswer => {
-                            "; an answer is one line of JSON, and nothing else may stand on the channel (docs/control-channel.md)"
+                            "; an answer is one line of JSON, and nothing else may stand on the channel \
+                             (docs/control-channel.md)"
                         }
                         _ => "",
                     };
@@ -151,7 +152,9 @@ mod tests {
         let device = std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
             let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
-            let welcome = r#"{"id":1,"ok":true,"protocol":1,"name":"nic","capabilities":[],"link":{"kind":"raw","iface":"x"}}"#;
+            let link = r#""link":{"kind":"raw","iface":"x"}"#;
+            let welcome =
+                format!(r#"{{"id":1,"ok":true,"protocol":1,"name":"nic","capabilities":[],{link}}}"#);
             lines.next().unwrap().unwrap();
             writeln!(stream, "{welcome}").unwrap();
             lines.next().unwrap().unwrap();

@@ -15,7 +15,7 @@ pub(super) const BEARER: Axis<Bearer> = axis("demand-in").needing(&[
 
 /// See [`BEARER`].
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Bearer {
+pub(in crate::rules) enum Bearer {
     Request,
     CreditRequest,
     Trimmed,

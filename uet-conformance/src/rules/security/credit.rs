@@ -5,7 +5,7 @@ use super::header::secure_with_offset;
 use super::steps::with_wrong_icv;
 use crate::flow::{Answers, Flow};
 use crate::prelude::*;
-use crate::rules::congestion::credit_source::{CCC, CreditSource, demand_step, excess_limit};
+use crate::rules::congestion::credit_source::{Bearer, CCC, CreditSource, demand_step, excess_limit};
 use crate::rules::congestion::steps::{
     bytes_after_grant, check_granted_bytes, grant_by_ack, grant_by_control, short_silence, with_credit,
 };
@@ -13,14 +13,8 @@ use crate::rules::steps::with_demand;
 use crate::{SECURED, Trimmed, Wire};
 
 /// The packet that carries the demand.
-const BEARER: Axis<CarriedBy> = axis("demand-in")
-    .values(&[("request", CarriedBy::Request), ("credit-request", CarriedBy::CreditRequest)]);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CarriedBy {
-    Request,
-    CreditRequest,
-}
+const BEARER: Axis<Bearer> =
+    axis("demand-in").values(&[("request", Bearer::Request), ("credit-request", Bearer::CreditRequest)]);
 
 /// The reason why a packet is not authentic.
 const LACK: Axis<Lack> = axis("packet").values(&[("wrong-icv", Lack::Icv), ("plaintext", Lack::Protection)]);
@@ -74,7 +68,7 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             // The header of packet delivery is readable, with its demand.
             let (mut source, excess) = (open_source(t, 16)?, excess_limit(t)?);
-            let wire = source.pdc.wire(&demand(&source, CarriedBy::Request, 1, 3 * excess)?);
+            let wire = source.pdc.wire(&demand(&source, Bearer::Request, 1, 3 * excess)?);
             let mut short = t.sealed(&wire)?;
             short.trimmed = Some(Trimmed::Fabric);
             short.taken = short.bytes.split_off(48);
@@ -125,13 +119,11 @@ fn open_source(t: &mut Test<'_>, readable: u8) -> Result<CreditSource, Stop> {
 }
 
 /// Builds a packet with this `credit_target`. A request has the `n`-th PSN.
-fn demand(source: &CreditSource, bearer: CarriedBy, n: u32, target: u32) -> Result<UetBuf, Stop> {
+fn demand(source: &CreditSource, bearer: Bearer, n: u32, target: u32) -> Result<UetBuf, Stop> {
     let pdc = &source.pdc;
     match bearer {
-        CarriedBy::Request => with_demand(&pdc.request(n).write(&source.region, 0, &[1; 64])?, CCC, target),
-        CarriedBy::CreditRequest => {
-            Ok(pdc.control(CtlType::CREDIT_REQUEST, Psn(0), u32::from(CCC) << 24 | target)?)
-        }
+        Bearer::Request => with_demand(&pdc.request(n).write(&source.region, 0, &[1; 64])?, CCC, target),
+        _ => Ok(pdc.control(CtlType::CREDIT_REQUEST, Psn(0), u32::from(CCC) << 24 | target)?),
     }
 }
 
@@ -165,7 +157,7 @@ fn check_not_granted(
     source.collect_grants(t, excess + 1, t.soon())?;
     t.at_most(requirement, "the cumulative credit, in units", excess, source.credit.get());
     let step = demand_step(t)?;
-    let packet = demand(source, CarriedBy::Request, 1, step)?;
+    let packet = demand(source, Bearer::Request, 1, step)?;
     t.send(&source.pdc, &packet)?;
     source.expect_grant(t, RCCC_GRANT_001, step)
 }

@@ -284,10 +284,7 @@ fn failures(body: &mut String, result: &RunResult, place: &Path) {
             finding.count,
             Escaped(&finding.rule),
             finding.at_packet,
-            accepted(match &finding.waived {
-                Some(reason) => Some(format!("waived: {reason}")),
-                None => finding.known.then(|| "known to the baseline".into()),
-            }),
+            accepted(super::waived_or_known(finding.waived.as_deref(), finding.known)),
             Escaped(&finding.rerun)
         );
     }
