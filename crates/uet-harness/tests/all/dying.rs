@@ -29,8 +29,16 @@ enum Ends {
     Soon,
     /// It answers packets and operations until the next `reset`.
     AtReset,
+    /// Like that, but its program goes on.
+    HangsAtReset,
     /// It only hangs from the next operation on.
     Hangs,
+}
+
+impl Ends {
+    fn is_late(self) -> bool {
+        matches!(self, Ends::AtReset | Ends::HangsAtReset)
+    }
 }
 
 impl Dying {
@@ -49,18 +57,21 @@ impl Changes for Dying {
         if kind(&packet.bytes) > 20 {
             self.killer.get_or_insert_with(|| packet.bytes.clone());
         }
-        if self.killer.is_none() || self.ends == Ends::AtReset { nic.send(packet) } else { Ok(()) }
+        if self.killer.is_none() || self.ends.is_late() { nic.send(packet) } else { Ok(()) }
     }
 
     fn receive(&mut self, nic: &mut Embedded, until: Duration) -> Result<Option<Wire>, DutError> {
         let received = nic.receive(until)?;
-        Ok(received.filter(|_| self.killer.is_none() || self.ends == Ends::AtReset))
+        Ok(received.filter(|_| self.killer.is_none() || self.ends.is_late()))
     }
 
     fn ask(&mut self, nic: &mut Embedded, op: Op) -> Result<Map<String, Value>, CallError> {
         let error = match self.ends {
             Ends::AtReset if self.killer.is_some() && matches!(op, Op::Reset(_)) => {
                 io::ErrorKind::UnexpectedEof
+            }
+            Ends::HangsAtReset if self.killer.is_some() && matches!(op, Op::Reset(_)) => {
+                io::ErrorKind::TimedOut
             }
             Ends::Hangs if self.killer.is_some() => io::ErrorKind::TimedOut,
             _ => return nic.ask(op),
@@ -71,7 +82,7 @@ impl Changes for Dying {
 
     fn ended(&mut self) -> Option<String> {
         let ended = match self.ends {
-            Ends::Never | Ends::Hangs => false,
+            Ends::Never | Ends::Hangs | Ends::HangsAtReset => false,
             Ends::Soon => self.killer.is_some(),
             Ends::AtReset => self.hung,
         };
@@ -166,14 +177,15 @@ fn a_device_that_ends_after_an_instance_leaves_no_green_run() {
 
 #[test]
 fn a_device_that_ends_after_the_last_instance_leaves_no_green_run() {
-    let mut device = Dying::new(true);
-    device.changes.ends = Ends::AtReset;
-    let options =
-        Options { ids: vec!["robustness/unknown-type".into()], max_instances: Some(1), ..Options::default() };
-    let result = run(&mut device, &options, |_| ());
-    let stopped = result.stopped.as_deref().expect("it ended");
-    assert!(stopped.contains("it ended after robustness/unknown-type"), "{stopped}");
-    assert_eq!(result.exit_code(), 2);
+    for (ends, what) in [(Ends::AtReset, "it ended after"), (Ends::HangsAtReset, "no answer after")] {
+        let mut device = Dying::new(true);
+        device.changes.ends = ends;
+        let ids = vec!["robustness/unknown-type".into()];
+        let result = run(&mut device, &Options { ids, max_instances: Some(1), ..Options::default() }, |_| ());
+        let stopped = result.stopped.as_deref().expect("it ended");
+        assert!(stopped.contains(&format!("{what} robustness/unknown-type")), "{stopped}");
+        assert_eq!(result.exit_code(), 2);
+    }
 }
 
 #[test]
