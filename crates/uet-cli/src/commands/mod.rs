@@ -3,7 +3,7 @@
 #[cfg(target_os = "linux")]
 mod adapter;
 mod anonymize;
-pub mod audit;
+mod audit;
 mod check;
 mod corpus;
 pub mod corrections;
