@@ -91,35 +91,37 @@ impl CreditSource {
         Ok(sources)
     }
 
-    /// Builds the next request, with this `credit_target`.
-    pub(super) fn request(&mut self, target: u32) -> Result<UetBuf, Stop> {
-        let request = self.pdc.request(self.next).write(&self.region, 0, &[1; 64])?;
-        self.next += 1;
-        with_demand(&request, self.ccc_id, target)
+    /// Builds a packet with this `credit_target`, modulo 2^24. A request has the next PSN, which stays free.
+    pub(in crate::rules) fn build_demand(&self, bearer: Bearer, target: u32) -> Result<UetBuf, Stop> {
+        let target = target % WRAP;
+        match bearer {
+            Bearer::Request | Bearer::Trimmed => {
+                let request = self.pdc.request(self.next).write(&self.region, 0, &[1; 64])?;
+                with_demand(&request, self.ccc_id, target)
+            }
+            Bearer::CreditRequest => {
+                let payload = u32::from(self.ccc_id) << 24 | target;
+                Ok(self.pdc.control(CtlType::CREDIT_REQUEST, Psn(0), payload)?)
+            }
+        }
     }
 
     /// Sends the next request, with this `credit_target`.
     pub(super) fn demand(&mut self, t: &mut Test<'_>, target: u32) -> Outcome {
-        let packet = self.request(target)?;
-        t.send(&self.pdc, &packet)
+        self.demand_in(t, Bearer::Request, target)
     }
 
     /// Sends this `credit_target`, modulo 2^24, in a packet of this type.
-    pub(super) fn demand_in(&mut self, t: &mut Test<'_>, bearer: Bearer, target: u32) -> Outcome {
-        let target = target % WRAP;
+    pub(in crate::rules) fn demand_in(&mut self, t: &mut Test<'_>, bearer: Bearer, target: u32) -> Outcome {
+        let packet = self.build_demand(bearer, target)?;
         match bearer {
-            Bearer::Request => self.demand(t, target),
-            Bearer::CreditRequest => {
-                let payload = u32::from(self.ccc_id) << 24 | target;
-                let request = self.pdc.control(CtlType::CREDIT_REQUEST, Psn(0), payload)?;
-                t.send(&self.pdc, &request)
+            Bearer::Request => {
+                self.next += 1;
+                t.send(&self.pdc, &packet)
             }
-            Bearer::Trimmed => {
-                let packet = self.request(target)?;
-                self.next -= 1;
-                let wire = self.pdc.trimmed(&packet, Trimmed::Fabric, 64);
-                t.send_wire(&wire)
-            }
+            Bearer::CreditRequest => t.send(&self.pdc, &packet),
+            // The device never gets its payload, so the PSN stays free.
+            Bearer::Trimmed => t.send_wire(&self.pdc.trimmed(&packet, Trimmed::Fabric, 64)),
         }
     }
 

@@ -9,7 +9,6 @@ use crate::rules::congestion::credit_source::{Bearer, CCC, CreditSource, demand_
 use crate::rules::congestion::steps::{
     bytes_after_grant, check_granted_bytes, grant_by_ack, grant_by_control, short_silence, with_credit,
 };
-use crate::rules::steps::with_demand;
 use crate::{SECURED, Trimmed, Wire};
 
 /// The packet that carries the demand.
@@ -43,8 +42,7 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             let (mut source, step) = (open_source(t, 0)?, demand_step(t)?);
             for n in 1..=2 {
-                let packet = demand(&source, t.value(&BEARER), n, step * n)?;
-                t.send(&source.pdc, &packet)?;
+                source.demand_in(t, t.value(&BEARER), step * n)?;
                 source.expect_grant(t, RCCC_GRANT_001, step * n)?;
             }
             let clear = t.shield()?.clear;
@@ -57,7 +55,7 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             let requirement = broken(t.value(&LACK));
             let (mut source, excess) = (open_source(t, 0)?, excess_limit(t)?);
-            let wire = source.pdc.wire(&demand(&source, t.value(&BEARER), 1, 3 * excess)?);
+            let wire = source.pdc.wire(&source.build_demand(t.value(&BEARER), 3 * excess)?);
             send_wrong(t, &wire)?;
             check_not_granted(t, requirement, &mut source, excess)
         }),
@@ -68,7 +66,7 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             // The header of packet delivery is readable, with its demand.
             let (mut source, excess) = (open_source(t, 16)?, excess_limit(t)?);
-            let wire = source.pdc.wire(&demand(&source, Bearer::Request, 1, 3 * excess)?);
+            let wire = source.pdc.wire(&source.build_demand(Bearer::Request, 3 * excess)?);
             let mut short = t.sealed(&wire)?;
             short.trimmed = Some(Trimmed::Fabric);
             short.taken = short.bytes.split_off(48);
@@ -118,15 +116,6 @@ fn open_source(t: &mut Test<'_>, readable: u8) -> Result<CreditSource, Stop> {
     CreditSource::open_on(t, pdc, region, CCC)
 }
 
-/// Builds a packet with this `credit_target`. A request has the `n`-th PSN.
-fn demand(source: &CreditSource, bearer: Bearer, n: u32, target: u32) -> Result<UetBuf, Stop> {
-    let pdc = &source.pdc;
-    match bearer {
-        Bearer::Request => with_demand(&pdc.request(n).write(&source.region, 0, &[1; 64])?, CCC, target),
-        _ => Ok(pdc.control(CtlType::CREDIT_REQUEST, Psn(0), u32::from(CCC) << 24 | target)?),
-    }
-}
-
 /// Returns the requirement that a device breaks if it takes such a packet.
 fn broken(lack: Lack) -> &'static Requirement {
     match lack {
@@ -157,7 +146,6 @@ fn check_not_granted(
     source.collect_grants(t, excess + 1, t.soon())?;
     t.at_most(requirement, "the cumulative credit, in units", excess, source.credit.get());
     let step = demand_step(t)?;
-    let packet = demand(source, Bearer::Request, 1, step)?;
-    t.send(&source.pdc, &packet)?;
+    source.demand_in(t, Bearer::Request, step)?;
     source.expect_grant(t, RCCC_GRANT_001, step)
 }
