@@ -14,19 +14,19 @@ const SYN: Axis<bool> = axis("packet").values(&[("request", false), ("opening", 
 /// The number of bytes that the device writes or reads.
 const LENGTH: usize = 64;
 
-/// An answer to a request of the device.
+/// The packet that answers a request of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ForeignAnswer {
+enum AnswerKind {
     Ack,
     Nack,
     Data,
 }
 
 /// The answer that comes in the other domain.
-const ANSWER: Axis<ForeignAnswer> = axis("answer").needing(&[
-    ("ack", ForeignAnswer::Ack, &[]),
-    ("nack", ForeignAnswer::Nack, &[]),
-    ("data", ForeignAnswer::Data, &[READ]),
+const ANSWER: Axis<AnswerKind> = axis("answer").needing(&[
+    ("ack", AnswerKind::Ack, &[]),
+    ("nack", AnswerKind::Nack, &[]),
+    ("data", AnswerKind::Data, &[READ]),
 ]);
 
 /// True if the request opens a context, and the answer names another one of the suite.
@@ -114,7 +114,7 @@ pub(super) const RULES: &[Rule] = &[
             let (answer, first) = (t.value(&ANSWER), t.value(&FIRST));
             let peer = t.peer(0)?;
             let known = if first { None } else { Some(Target::established(t, peer, Mode::Rud)?) };
-            let reads = answer == ForeignAnswer::Data;
+            let reads = answer == AnswerKind::Data;
             let kind = if reads { PostKind::Read } else { PostKind::Write };
             let posted = t.post(Post { want_data: reads, ..post(kind, peer, LENGTH) })?;
             let mut target = known.map_or_else(|| Target::accept(t), Ok)?;
@@ -125,9 +125,9 @@ pub(super) const RULES: &[Rule] = &[
                 liar.pdc.local = PdcId((liar.pdc.local.0 ^ 0x2000).max(1));
             }
             let packet = match answer {
-                ForeignAnswer::Ack => liar.acking(n).build()?,
-                ForeignAnswer::Nack => liar.pdc.nack(NackCode::CLOSING_IN_ERR, liar.psn(n))?,
-                ForeignAnswer::Data => {
+                AnswerKind::Ack => liar.acking(n).build()?,
+                AnswerKind::Nack => liar.pdc.nack(NackCode::CLOSING_IN_ERR, liar.psn(n))?,
+                AnswerKind::Data => {
                     let ses = liar.data_header(n, LENGTH, LENGTH, 0)?;
                     liar.pdc.request(0).ses(ses, &[0xbb; LENGTH]).build()?
                 }

@@ -38,21 +38,22 @@ const REFUSAL: Axis<NackCode> = axis("code").values(&[
     ("infer-loss", NackCode::RCVR_INFER_LOSS),
 ]);
 
-/// The answer that only one of the two contexts gets.
+/// An answer to a write of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum OnlyAnswer {
+enum WriteAnswer {
     Ack,
     Error,
     Bitmap,
     Nack(NackCode),
 }
 
-const ANSWER: Axis<OnlyAnswer> = axis("answer").values(&[
-    ("ack", OnlyAnswer::Ack),
-    ("error", OnlyAnswer::Error),
-    ("bitmap", OnlyAnswer::Bitmap),
-    ("no-resource", OnlyAnswer::Nack(NackCode::NO_RESOURCE)),
-    ("closing-in-err", OnlyAnswer::Nack(NackCode::CLOSING_IN_ERR)),
+/// The answer that one of the two contexts gets.
+const ANSWER: Axis<WriteAnswer> = axis("answer").values(&[
+    ("ack", WriteAnswer::Ack),
+    ("error", WriteAnswer::Error),
+    ("bitmap", WriteAnswer::Bitmap),
+    ("no-resource", WriteAnswer::Nack(NackCode::NO_RESOURCE)),
+    ("closing-in-err", WriteAnswer::Nack(NackCode::CLOSING_IN_ERR)),
 ]);
 
 /// The NACK that ends the first context. Without one, its packet gets no answer.
@@ -234,10 +235,10 @@ pub(super) const RULES: &[Rule] = &[
             let (_, mut pair) = open_with_writes(t)?;
             let [(one, _), (other, written)] = &mut pair[..] else { return Ok(()) };
             match t.value(&ANSWER) {
-                OnlyAnswer::Ack => one.ack(t, 1)?,
-                OnlyAnswer::Error => one.respond_error(t, 1, ReturnCode::BAD_MKEY)?,
-                OnlyAnswer::Bitmap => one.sack(t, 1, &[1])?,
-                OnlyAnswer::Nack(code) => one.refuse(t, code, 1)?,
+                WriteAnswer::Ack => one.ack(t, 1)?,
+                WriteAnswer::Error => one.respond_error(t, 1, ReturnCode::BAD_MKEY)?,
+                WriteAnswer::Bitmap => one.sack(t, 1, &[1])?,
+                WriteAnswer::Nack(code) => one.refuse(t, code, 1)?,
             }
             let first = other.packet(1)?.seen.at;
             let again = other.expect_again(t, PDS_RTO_001, 1, t.later())?;
