@@ -4,6 +4,9 @@ use super::steps::{check_opening, other_pdcid};
 use crate::prelude::*;
 use uet_wire::ses::Ses;
 
+/// The traffic classes of the first context and of the second one.
+const CLASSES: Axis<[u8; 2]> = axis("classes").values(&[("0-then-1", [0, 1]), ("1-then-0", [1, 0])]);
+
 /// Begins a rule with the usual axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
     crate::rule(id, title).over(&[&MODE, &CARRIER, &START])
@@ -253,10 +256,11 @@ pub(super) const RULES: &[Rule] = &[
     ),
     rule("source-establish/class", "Two traffic classes do not share a context")
         .checks(&[PDS_PDC_002, PDS_SYN_001])
+        .over(&[&CLASSES, &MODE, &CARRIER, &START])
         .run(|t| {
-            let peer = t.peer(0)?;
+            let ([first, second], peer) = (t.value(&CLASSES), t.peer(0)?);
             let write = post(PostKind::Write, peer, 64);
-            expect_separate(t, write.clone(), Post { class: 1, ..write })?;
+            expect_separate(t, Post { class: first, ..write.clone() }, Post { class: second, ..write })?;
             Ok(())
         }),
     rule("source-establish/mode", "Ordered and unordered requests do not share a context")
