@@ -24,6 +24,12 @@ const NACK: Axis<Option<NackCode>> = axis("nack").values(&[
     ("no-buffer", Some(NackCode::NO_PKT_BUFFER)),
 ]);
 
+/// True if the two contexts have equal PSNs.
+const EQUAL_PSNS: Axis<bool> = axis("psns").values(&[("different", false), ("equal", true)]);
+
+/// True if the NACK names the context that the device has opened second.
+const NAMED: Axis<bool> = axis("named").values(&[("first", false), ("second", true)]);
+
 /// Begins a rule with the usual needs and axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
     crate::rule(id, title).needs(NEEDS).over(&[&SECURED])
@@ -78,21 +84,34 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("tss-new-start/other-context", "NACK NEW_START_PSN renumbers no context but the one that it names")
         .checks(&[TSS_START_003, TSS_START_008])
+        .over(&[&SECURED, &EQUAL_PSNS, &NAMED])
         .run(|t| {
             t.secure(t.value(&SECURED))?;
-            let (written, mut target) = packets_in_flight(t)?;
+            let (written, first) = packets_in_flight(t)?;
             let other_peer = t.peer_of_job(102)?;
             let beside = t.post(post(PostKind::Write, other_peer, 3 * t.mtu()))?;
-            let mut other = Target::accept_beside(t, &[&target])?;
-            other.watch(t, t.grace())?;
-            expect_renumbered(t, &mut target, Psn(0x0123_4567), 1)?;
+            let mut second = Target::accept_beside(t, &[&first])?;
+            second.watch(t, t.grace())?;
+            let mut contexts = [(written, first), (beside, second)];
+            if t.value(&NAMED) {
+                contexts.reverse();
+            }
+            let [(_, named), (_, other)] = &mut contexts;
+            let before = other.psn(0);
+            if t.value(&EQUAL_PSNS) {
+                // A device obeys any required Start_PSN, so the other context gets that of the named one.
+                expect_renumbered(t, other, named.psn(0), 1)?;
+            }
+            let start = other.psn(0);
+            expect_renumbered(t, named, Psn(0x0123_4567), 1)?;
+            // Packets that left before the first NACK may still have the PSNs from before.
+            let moved = |n: u32| n > 2 && (start + n) - before > 2;
             let past_timeout = t.scaled(2 * t.rto());
-            other
-                .expect_none(t, TSS_START_003, "other PSNs of the other context", past_timeout, |n| n > 2)?;
-            for (operation, context) in [(beside, &mut other), (written, &mut target)] {
+            other.expect_none(t, TSS_START_003, "other PSNs of the other context", past_timeout, moved)?;
+            for (operation, context) in &mut contexts {
                 context.collect(t, 3)?;
                 context.ack(t, 2)?;
-                t.ends(TSS_START_003, operation, Status::Ok)?;
+                t.ends(TSS_START_003, *operation, Status::Ok)?;
             }
             Ok(())
         }),
