@@ -1,10 +1,10 @@
 //! The reaction of a source's window to marks and delay (section 3.6.13).
 
 use super::steps::{
-    ALGORITHMS, flow_of_windows, flow_under, late_answers, long_flow, need_in_flight, run_until_full,
-    shrink_by_marks, timely_answers, watch_for,
+    ALGORITHMS, LONG_TIMEOUT, fill_window, flow_of_windows, flow_under, late_answers, long_flow,
+    need_in_flight, run_until_full, shrink_by_marks, timely_answers, watch_for,
 };
-use crate::flow::Answers;
+use crate::flow::{Answers, Flow};
 use crate::packets::nominal;
 use crate::prelude::*;
 use crate::rules::steps::{check_in_flight, full_packet_size};
@@ -160,6 +160,38 @@ pub(super) const RULES: &[Rule] = &[
             );
             Ok(())
         }),
+    rule("nscc/decrease-elsewhere", "A decrease for one destination does not prevent that for another")
+        .checks(&[CC_QUAD_004])
+        .needs(&[RUD, NSCC, TWO_ADDRESSES])
+        .over(&[&CARRIER])
+        .measure(|t| {
+            // The marked ACKs of the second destination always arrive right after those of the first. A
+            // source with one time of the last decrease for all destinations never shrinks the second window.
+            t.try_configure("rto_init_time", LONG_TIMEOUT)?;
+            let (mut first, max_window) = flow_of_windows(t, 40)?;
+            fill_window(t, &mut first)?;
+            let peer = t.peer(1)?;
+            let packets = (40 * max_window / t.mtu() as u64).clamp(64, 4000) as usize;
+            let mut second = Flow::to(t, peer, Mode::Rud, packets)?;
+            fill_window(t, &mut second)?;
+            need_in_flight(&second, 8)?;
+            let before = second.in_flight();
+            // The packets that have filled the windows have waited for long, so their ACKs give no sample.
+            let unmeasured = Answers { unmeasured: true, ..Answers::default() };
+            acknowledge_all(t, [&mut first, &mut second], &unmeasured)?;
+            let late = late_answers(t)?;
+            for _ in 0..24 {
+                let due = t.now() + late.delay;
+                first.watch_until(t, due)?;
+                second.watch_until(t, due)?;
+                acknowledge_all(t, [&mut first, &mut second], &Answers { marked: true, ..late })?;
+            }
+            watch_for(t, &mut second, late.delay)?;
+            let most = Bound::from(before * 3 / 4).tolerating("three quarters of before");
+            let what = "bytes in flight to the second destination after marks and delay";
+            t.at_most(CC_QUAD_004, what, most, second.in_flight());
+            Ok(())
+        }),
     rule("nscc/late-outlier", "A single late, marked ACK among timely ones leaves the window as it is")
         .checks(&[CC_QUAD_004])
         .needs(&[RUD, NSCC])
@@ -216,6 +248,16 @@ pub(super) const RULES: &[Rule] = &[
             Ok(())
         }),
 ];
+
+/// Acknowledges all packets that have arrived, one by one, of one flow after the other.
+fn acknowledge_all(t: &mut Test<'_>, flows: [&mut Flow; 2], answers: &Answers) -> Outcome {
+    for flow in flows {
+        while flow.acked() < flow.count() {
+            flow.acknowledge(t, answers)?;
+        }
+    }
+    Ok(())
+}
 
 /// Checks that the window grows with unmarked ACKs above the target delay.
 fn check_late_growth(t: &mut Test<'_>, requirement: &Requirement) -> Outcome {
