@@ -90,6 +90,8 @@ pub struct Shield {
     pub clear: usize,
     /// False to pass packets of the suite as they are.
     pub active: bool,
+    /// True if the device may send packets in the clear, since a context without protection is open.
+    pub permits_clear: bool,
     /// The requirement that a packet of the device breaks if it does not open.
     pub opens: &'static Requirement,
 }

@@ -68,6 +68,26 @@ pub(super) const RULES: &[Rule] = &[
             // An answer to this packet would name the other domain.
             expect_not_reached(t, &pdc, &region, &sealed)
         }),
+    rule("tss-binding/plaintext-context", "A protected packet does not reach a context opened in plaintext")
+        .checks(&[TSS_BIND_001])
+        .over(&[&SECURED])
+        .run(|t| {
+            t.configure("require_protection", false)?;
+            t.secure(t.value(&SECURED))?;
+            let shield = t.shield()?;
+            (shield.active, shield.permits_clear) = (false, true);
+            let (pdc, region) = t.open()?;
+            let protects = !t.shield()?.seen.is_empty();
+            require(!protects, "the device protects its answers to plaintext packets")?;
+            let sealed = t.sealed(&plain_write(&pdc, &region, 1)?)?;
+            expect_not_reached(t, &pdc, &region, &sealed)?;
+            // The device goes on to answer this context in plaintext.
+            t.send_wire(&plain_write(&pdc, &region, 2)?)?;
+            let (ack, _) = t.expect_ack(TSS_BIND_001, &pdc, pdc.psn(2))?;
+            let protected = t.shield()?.seen.iter().any(|header| header.number == ack.number);
+            t.holds(TSS_BIND_001, "the ACK of a plaintext write is not protected", !protected, ack.uet());
+            Ok(())
+        }),
     rule("tss-binding/other-source", "An authentic packet of another source does not reach a context")
         .checks(&[TSS_BIND_001])
         .run(|t| {
