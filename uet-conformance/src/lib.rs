@@ -99,7 +99,7 @@ pub use stop::{Outcome, Stop, require, skip};
 pub use test::Test;
 pub use timeline::{Moment, PacketDirection, TimelineEvent};
 pub use uet_observe::{Correction, Corrections, passive};
-pub use verdict::{InstanceResult, Verdict};
+pub use verdict::{InstanceResult, Liveness, Verdict};
 pub use wellformed::{PacketFinding, Packets};
 
 /// The examples of docs/writing-a-rule.md.

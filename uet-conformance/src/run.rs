@@ -3,8 +3,9 @@ use crate::silence;
 use crate::statement::StatedDevice;
 use crate::test::Record;
 use crate::{
-    Circumstances, DeviceStatement, Dut, DutExt, Instance, InstanceResult, Options, Outcome, Packets, Pdc,
-    ProfileResult, RuleResult, RunResult, SCHEMA, Show, Statement, Stop, Test, Verdict, instance,
+    Circumstances, DeviceStatement, Dut, DutExt, Instance, InstanceResult, Liveness, Options, Outcome,
+    Packets, Pdc, ProfileResult, RuleResult, RunResult, SCHEMA, Show, Statement, Stop, Test, Verdict,
+    instance,
 };
 use core::time::Duration;
 use uet_control::{Parameter, Reset, Welcome};
@@ -303,21 +304,26 @@ fn excused(
     let mut once = |seed: u64| {
         let before = dut.network_effects();
         let result = run_instance(dut, instance, options.spec, seed, options.timeout_scale);
-        let ids = result.ended_after.iter().chain([&result.instance]);
+        let InstanceResult { instance, liveness, .. } = &result;
+        let earlier = match liveness {
+            Liveness::EndedAfter(earlier) => Some(earlier),
+            _ => None,
+        };
+        let ids = earlier.into_iter().chain([instance]);
         let ids: String = ids.map(|id| format!(" --id {}", quoted(id))).collect();
         let rerun = format!("{}{ids} --seed {seed}", options.command);
-        if result.ended {
+        if matches!(liveness, Liveness::Ended | Liveness::EndedAfter(_)) {
             dut.last_instance = None;
         }
         let effects = dut.network_effects().since(before);
-        let there = silence::revive(dut, result.silent.then_some(&*result.instance));
+        let there = silence::revive(dut, (*liveness == Liveness::Silent).then_some(instance.as_str()));
         (InstanceResult { rerun, ..result }, there, effects)
     };
     let (mut found, mut there, mut effects) = once(seed);
     for attempt in 1..u64::from(options.attempts) {
         let is_open = matches!(found.verdict, Verdict::Fail | Verdict::Inconclusive);
-        let may_pass =
-            is_open && !found.silent && !found.ended && !effects.is_none() && !effects.is_constant();
+        let is_alive = found.liveness == Liveness::Alive;
+        let may_pass = is_open && is_alive && !effects.is_none() && !effects.is_constant();
         if !may_pass || there.is_err() || options.stopped() {
             break;
         }
@@ -329,7 +335,7 @@ fn excused(
     }
     let why = match found.verdict {
         // Its end, or several plain writes, show it, whatever the network did before.
-        _ if found.silent || found.ended => None,
+        _ if found.liveness != Liveness::Alive => None,
         Verdict::Fail if !effects.is_none() => Some(effects.to_string()),
         Verdict::Fail => too_far(dut),
         _ => None,
@@ -416,16 +422,17 @@ pub(crate) fn run_script(
     let ended = if could_begin { silence::end(dut, &outcome) } else { None };
     let mute = ended.is_none() && silence::is_silent(dut, &outcome, &ladder, spec, timeout_scale);
     let silent = mute && dut.serves_writes();
+    let mut liveness = Liveness::Alive;
     // A failed device affects everything else too.
     if silent {
-        observations = vec![silence::observation(&ladder)];
+        (observations, liveness) = (vec![silence::observation(&ladder)], Liveness::Silent);
     } else if let Some(seen) = &ended {
-        observations = vec![silence::ended(&ladder, seen)];
+        (observations, liveness) = (vec![silence::ended(&ladder, seen)], Liveness::Ended);
     }
-    let ended_after = late.map(|(last, seen)| {
+    if let Some((last, seen)) = late {
         observations.insert(0, seen);
-        last
-    });
+        liveness = Liveness::EndedAfter(last);
+    }
     let checked = !observations.is_empty();
     let mut recorded: Vec<String> = Vec::new();
     for seen in &observations {
@@ -466,9 +473,7 @@ pub(crate) fn run_script(
         requirements,
         reason,
         at_packet: failed.map(|seen| seen.packet),
-        silent,
-        ended: ended.is_some() || ended_after.is_some(),
-        ended_after,
+        liveness,
         attempts: 1,
         duration_ns: (dut.now() - begun).as_nanos() as u64,
         recorded,

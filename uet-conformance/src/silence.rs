@@ -1,7 +1,9 @@
 //! Finds out whether a device still answers, and brings back one that does not.
 
 use crate::statement::StatedDevice;
-use crate::{Dut, DutExt, InstanceResult, Ladder, Observation, Outcome, Pdc, Relation, Stop, Test, Verdict};
+use crate::{
+    Dut, DutExt, InstanceResult, Ladder, Liveness, Observation, Outcome, Pdc, Relation, Stop, Test, Verdict,
+};
 use uet_control::{CallError, Reset};
 use uet_wire::Spec;
 use uet_wire::catalogue::ROB_LIFE_001;
@@ -135,8 +137,9 @@ pub(crate) fn count_mute(dut: &mut StatedDevice<'_>, result: &InstanceResult) ->
     if is_mute && result.verdict == Verdict::Skipped {
         return Ok(());
     }
-    let waits = result.silent || result.verdict == Verdict::Inconclusive && !dut.serves_writes;
-    if result.silent {
+    let is_silent = result.liveness == Liveness::Silent;
+    let waits = is_silent || result.verdict == Verdict::Inconclusive && !dut.serves_writes;
+    if is_silent {
         dut.silent_since.get_or_insert_with(|| result.instance.clone());
     } else if !is_mute {
         dut.silent_since = None;

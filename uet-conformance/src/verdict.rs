@@ -43,6 +43,20 @@ impl Verdict {
     }
 }
 
+/// What an instance showed of the device as a whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Liveness {
+    /// It went on.
+    #[default]
+    Alive,
+    /// It had answered plain writes, and answered none any more at the end of the instance.
+    Silent,
+    /// It ended, or answered nothing on its control channel any more.
+    Ended,
+    /// It had ended or hung already after this earlier instance.
+    EndedAfter(String),
+}
+
 /// The result of an instance of a rule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InstanceResult {
@@ -72,12 +86,8 @@ pub struct InstanceResult {
     pub trace: Option<String>,
     /// The command that runs the instance again.
     pub rerun: String,
-    /// True if the device, which had answered plain writes, answered none any more at its end.
-    pub silent: bool,
-    /// True if the device ended, or answered nothing on its control channel any more. No network excuses it.
-    pub ended: bool,
-    /// The instance after which it had ended or hung already, before this one began.
-    pub ended_after: Option<String>,
+    /// Whether the device went on. No network excuses one that did not.
+    pub liveness: Liveness,
     /// Number of times that it was played.
     pub attempts: u32,
     /// The duration of all attempts by the link's clock.
@@ -112,9 +122,7 @@ impl InstanceResult {
             capture: None,
             trace: None,
             rerun,
-            silent: false,
-            ended: false,
-            ended_after: None,
+            liveness: Liveness::Alive,
             attempts: 0,
             duration_ns: 0,
             sequence: None,

@@ -4,7 +4,7 @@ use crate::around::{Changes, Device};
 use core::time::Duration;
 use serde_json::{Map, Value};
 use std::io;
-use uet_conformance::{Dut, DutError, Options, RuleResult, RunResult, Verdict, Wire, run};
+use uet_conformance::{Dut, DutError, Liveness, Options, RuleResult, RunResult, Verdict, Wire, run};
 use uet_control::{CallError, Op};
 use uet_harness::dut::Embedded;
 
@@ -157,7 +157,7 @@ fn a_device_that_ends_after_an_instance_leaves_no_green_run() {
         let result = two_rules(Ends::AtReset, restarts);
         let found = result.rules.iter().find_map(RuleResult::worst).expect("a failure");
         assert_eq!((found.verdict, found.requirements[0].as_str()), (Verdict::Fail, "ROB-LIFE-001"));
-        let last = found.ended_after.as_deref().expect("the instance before");
+        let Liveness::EndedAfter(last) = &found.liveness else { panic!("{:?}", found.liveness) };
         assert!(last.starts_with("robustness/unknown-type"), "{last}");
         assert!(
             found.reason.contains(&format!("seen it ended after {last}: exit status: 1")),
