@@ -304,6 +304,8 @@ pub struct Measured {
     pub contexts: u64,
     /// Number of packets whose direction has no row.
     pub beyond: u64,
+    /// Number of packets that captures lack by their own statistics.
+    pub dropped: u64,
     /// The sums of all contexts.
     pub total: Sums,
     /// The sums of the packets without a context, or that fit none. RUDI requests and datagrams are requests.
@@ -311,6 +313,8 @@ pub struct Measured {
     observer: Observer,
     /// Number of contexts in earlier captures.
     earlier: u64,
+    /// Number of packets acknowledged in them that they lack.
+    earlier_unseen: u64,
     flows: BTreeMap<(u64, u8), Flow>,
     pairs: BTreeMap<Ends, Sums>,
 }
@@ -381,8 +385,13 @@ impl Measured {
     pub fn end(&mut self) {
         let sums = self.pairs.values_mut().chain([&mut self.total, &mut self.without]);
         sums.for_each(Sums::end);
-        self.observer = Observer::default();
+        self.earlier_unseen += core::mem::take(&mut self.observer).unseen();
         self.earlier = self.contexts;
+    }
+
+    /// Returns the number of packets that ACKs acknowledge and that the captures lack.
+    pub fn unseen(&self) -> u64 {
+        self.earlier_unseen + self.observer.unseen()
     }
 
     /// Returns the directions with packets, in order of their contexts.

@@ -168,6 +168,14 @@ pub(crate) fn counted(number: u64, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
+/// Returns a line for each kind of packets that captures lack: dropped according to their statistics, and acknowledged
+/// but absent.
+pub(crate) fn lacking(dropped: u64, unseen: u64) -> impl Iterator<Item = String> {
+    let line = |count: u64, what: &str| (count > 0).then(|| format!("{} {what}", counted(count, "packet")));
+    let dropped = line(dropped, "dropped while capturing, as the capture states");
+    dropped.into_iter().chain(line(unseen, "acknowledged, but not in the capture"))
+}
+
 /// Writes the number, place and first ones of bytes that are not fields.
 fn bytes(out: &mut Vec<u8>, paint: Paint, name: &str, bytes: &[u8], offset: usize) -> io::Result<()> {
     const SHOWN: usize = 16;

@@ -125,6 +125,29 @@ impl Direction {
             let bytes = packet.uet.parts().iter().skip(1).map(|part| part.len()).sum();
             keep(&mut self.unacknowledged, index, (packet.number, bytes));
         }
+        // The capture has its ACK before it.
+        if self.counted.is_some_and(|(above, to)| above < index && index <= to) {
+            self.unseen = self.unseen.saturating_sub(1);
+        }
+    }
+
+    /// Counts the packets up to a new cumulative PSN that were not observed. A capture may start in the middle, so it
+    /// begins at the first observed packet.
+    fn count_unseen(&mut self, cack: i64) {
+        let firsts = [self.requests.keys().next(), self.controls.keys().next()];
+        let Some(first) = firsts.into_iter().flatten().min() else { return };
+        let (above, to) = self.counted.unwrap_or((first - 1, first - 1));
+        if self.renumbered || cack <= to {
+            return;
+        }
+        // Requests beyond the limit are forgotten before their ACK.
+        if self.forgotten.is_none_or(|(_, last)| last <= to) {
+            let (requests, controls) =
+                (self.requests.range(to + 1..=cack), self.controls.range(to + 1..=cack));
+            let seen = (requests.count() + controls.count()) as u64;
+            self.unseen += ((cack - to) as u64).saturating_sub(seen);
+        }
+        self.counted = Some((above, cack));
     }
 
     /// Forgets the oldest requests: beyond the limit, or if they are acknowledged and the sender will not repeat them.
@@ -224,6 +247,7 @@ impl Direction {
         let mut acknowledged = Vec::new();
         acknowledged.extend(self.unacknowledged.remove(&named).map(|(number, _)| number));
         if self.cack.is_none_or(|(before, _)| cack > before) {
+            self.count_unseen(cack);
             self.cack = Some((cack, packet.number));
             self.sacked.remove(i64::MIN..=cack);
             while let Some(entry) = self.unacknowledged.first_entry().filter(|entry| *entry.key() <= cack) {

@@ -104,6 +104,11 @@ impl Context {
         &mut self.directions[side as usize]
     }
 
+    /// Returns the number of packets that were acknowledged and not observed.
+    pub(crate) fn unseen(&self) -> u64 {
+        self.directions.iter().map(|direction| direction.unseen).sum()
+    }
+
     /// Returns the distance of a PSN from Start_PSN, negative before it. Returns `None` if Start_PSN is unknown or the
     /// distance exceeds any window.
     pub fn distance_from_start(&self, psn: Psn) -> Option<i64> {
@@ -182,6 +187,10 @@ pub struct Direction {
     pub(crate) forgotten: Option<(i64, i64)>,
     /// The unacknowledged packets: packet number and size in bytes, counted from PDS on.
     pub(crate) unacknowledged: BTreeMap<i64, (u64, usize)>,
+    /// The number of packets that were acknowledged and not observed.
+    pub(crate) unseen: u64,
+    /// `unseen` counts the packets above the first index, up to the second one.
+    pub(crate) counted: Option<(i64, i64)>,
 }
 
 impl Direction {

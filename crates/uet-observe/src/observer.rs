@@ -34,6 +34,8 @@ pub struct Observer {
     count: u64,
     /// The number of packets kept, over all contexts.
     kept: usize,
+    /// The number of packets that were acknowledged and not observed.
+    unseen: u64,
     /// The context that the previous packet closed.
     closed: Option<ContextId>,
     rudi: Rudi,
@@ -53,9 +55,10 @@ impl Observer {
         let Some(names) = Names::of(&pds) else { return Facts::Unrelated };
         let Some((id, sender)) = self.find(packet, &pds, &names) else { return Facts::Unrelated };
         let Some(context) = self.open.get_mut(&id) else { return Facts::Unrelated };
-        let before = context.kept();
+        let (kept, unseen) = (context.kept(), context.unseen());
         let applied = context.apply(sender, packet, pds);
-        self.kept = self.kept + context.kept() - before;
+        self.kept = self.kept + context.kept() - kept;
+        self.unseen = self.unseen + context.unseen() - unseen;
         let Some((read, event)) = applied else { return Facts::Unrelated };
         self.closed = context.closed.map(|_| id);
         // Without a PSN, the packet may belong to a later context with the same identifiers.
@@ -67,6 +70,12 @@ impl Observer {
     /// Returns the number of observed contexts, including closed ones.
     pub fn count(&self) -> u64 {
         self.count
+    }
+
+    /// Returns the number of packets that ACKs acknowledge and that were not observed. In each direction it counts from
+    /// the first observed packet.
+    pub fn unseen(&self) -> u64 {
+        self.unseen
     }
 
     /// Returns the open contexts in no particular order.

@@ -72,6 +72,27 @@ fn acks_release_what_is_in_flight() {
 }
 
 #[test]
+fn acknowledged_packets_that_were_not_observed_are_counted() {
+    let sent = |psn| (A, B, request(psn));
+    let acked = |psn| (B, A, bytes(ack(psn)));
+    let conversations = [
+        (vec![(A, B, opens(5)), sent(6), acked(6)], 0),
+        (vec![(A, B, opens(5)), sent(7), acked(5), acked(8)], 2),
+        (vec![(A, B, opens(5)), sent(7), acked(8), acked(8), sent(8), sent(7)], 1),
+        (vec![sent(100), acked(99), acked(100)], 0),
+        (vec![acked(5), acked(9)], 0),
+        (vec![(A, B, opens(5)), (A, B, close(7)), acked(7)], 1),
+    ];
+    for (packets, unseen) in conversations {
+        let mut observer = Observer::default();
+        for (number, (src, dst, packet)) in (1..).zip(&packets) {
+            observer.observe(&Observed::new(number, *src, *dst, packet));
+        }
+        assert_eq!(observer.unseen(), unseen, "{packets:?}");
+    }
+}
+
+#[test]
 fn closed_contexts_are_dropped() {
     let mut observer = Observer::default();
     let mut number = 0;

@@ -6,7 +6,7 @@ use crate::json::Record;
 use core::time::Duration;
 use flate2::read::MultiGzDecoder;
 use jiff::Timestamp;
-use pcap_parser::pcapng::{OptionCode, PcapNGOption};
+use pcap_parser::pcapng::{InterfaceStatisticsBlock, OptionCode, PcapNGOption};
 use pcap_parser::{Block, Linktype, PcapBlockOwned, PcapError, create_reader};
 use std::borrow::Cow;
 use std::fmt;
@@ -80,6 +80,10 @@ pub trait Taker {
 
     /// Called with the key file that a decryption secrets block of a pcapng capture holds.
     fn secrets(&mut self, _key_file: &[u8]) {}
+
+    /// Called when the statistics of a pcapng capture state this number of further packets that it lacks: the interface or
+    /// the operating system dropped them.
+    fn dropped(&mut self, _packets: u64) {}
 
     /// Called after all packets available so far. The next packet may take long to arrive.
     fn pause(&mut self) -> io::Result<()>;
@@ -209,6 +213,8 @@ struct Interface {
     offset: i64,
     /// The most bytes that the capture keeps of a packet.
     snap: usize,
+    /// The number of packets dropped so far.
+    dropped: u64,
 }
 
 /// The state that earlier blocks of a capture define for later ones.
@@ -235,6 +241,19 @@ impl Section {
             Some(ByteOrder::Little) => u32::from_le_bytes(*length) < 12,
             None => false,
         }
+    }
+
+    /// Records how many packets an interface has dropped. Returns the number since its previous statistics.
+    fn dropped(&mut self, statistics: &InterfaceStatisticsBlock<'_>) -> u64 {
+        let Some(interface) = self.interfaces.get_mut(statistics.if_id as usize) else { return 0 };
+        let counts = [statistics.isb_ifdrop(), statistics.isb_osdrop()].into_iter().flatten().flatten();
+        // The reader always interprets them as little endian.
+        let counts = counts.map(|count| match self.blocks {
+            Some(ByteOrder::Big) => count.swap_bytes(),
+            _ => count,
+        });
+        let dropped = counts.fold(0, u64::saturating_add).max(interface.dropped);
+        dropped - core::mem::replace(&mut interface.dropped, dropped)
     }
 }
 
@@ -285,6 +304,9 @@ fn capture(input: impl Read + Send, taker: &mut dyn Taker) -> Result<(), InputEr
                         );
                     }
                 }
+                if let PcapBlockOwned::NG(Block::InterfaceStatistics(statistics)) = &block {
+                    taker.dropped(section.dropped(statistics));
+                }
                 if let Some(found) = packet(&block, &mut section).map_err(|why| damaged(offset, &why))? {
                     number += 1;
                     if taker.packet(Record { number, ..found }).map_err(InputError::Sink)?.is_break() {
@@ -334,7 +356,8 @@ fn packet<'a>(block: &PcapBlockOwned<'a>, section: &mut Section) -> Result<Optio
     Ok(match block {
         PcapBlockOwned::LegacyHeader(header) => {
             let resolution = if header.is_nanosecond_precision() { 1_000_000_000 } else { 1_000_000 };
-            *interfaces = vec![Interface { link: header.network, resolution, offset: 0, snap: usize::MAX }];
+            let (link, snap) = (header.network, usize::MAX);
+            *interfaces = vec![Interface { link, resolution, offset: 0, snap, dropped: 0 }];
             None
         }
         PcapBlockOwned::Legacy(block) => match interfaces[..] {
@@ -359,7 +382,7 @@ fn packet<'a>(block: &PcapBlockOwned<'a>, section: &mut Section) -> Result<Optio
                 Some(ByteOrder::Big) => block.if_tsoffset.swap_bytes(),
                 _ => block.if_tsoffset,
             };
-            interfaces.push(Interface { link: block.linktype, resolution, offset, snap });
+            interfaces.push(Interface { link: block.linktype, resolution, offset, snap, dropped: 0 });
             None
         }
         PcapBlockOwned::NG(Block::EnhancedPacket(block)) => {

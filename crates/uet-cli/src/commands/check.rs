@@ -8,7 +8,7 @@ use super::{Deployment, Outcome, about, add_secrets, complain, corrections, read
 use crate::near;
 use crate::paint::Paint;
 use crate::tables::Tables;
-use crate::text::counted;
+use crate::text::{counted, lacking};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -29,9 +29,10 @@ use uet_wire::validate::Severity;
 ///
 /// Each packet is checked by itself and against earlier packets: numbers, windows, acknowledgments, retransmissions,
 /// closing, messages. A capture may start in the middle and have gaps. A finding is left out if packets that are
-/// missing from the capture could explain it, as long as at most one in 32 is. Each capture is judged for itself. The
-/// conformance suite breaks requirements on purpose: in its captures, findings about its own packets are notes, which
-/// do not change the exit code. The summary counts the errors among them.
+/// missing from the capture could explain it, as long as at most one in 32 is. The summary counts the packets that the
+/// capture lacks: those acknowledged but not in it, and those that a pcapng capture states to have dropped. Each
+/// capture is judged for itself. The conformance suite breaks requirements on purpose: in its captures, findings about
+/// its own packets are notes, which do not change the exit code. The summary counts the errors among them.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet check capture.pcapng
@@ -135,6 +136,7 @@ impl Check {
                 self.catalogue.as_deref().map(corrections::read).transpose()?.unwrap_or_default(),
             ),
             packets: 0,
+            dropped: 0,
             inputs: Vec::new(),
             headed: None,
             bad: 0,
@@ -212,6 +214,8 @@ struct Report<W: Write> {
     out: BufWriter<WhileRead<W>>,
     checker: CaptureChecker,
     packets: u64,
+    /// Packets that captures lack by their own statistics.
+    dropped: u64,
     /// The inputs so far, each with the number of packets before it.
     inputs: Vec<(u64, String)>,
     /// The input of the last finding that was printed, as its place among them.
@@ -263,6 +267,10 @@ impl<W: Write> Taker for Report<W> {
 
     fn secrets(&mut self, key_file: &[u8]) {
         add_secrets(self.decoder.as_mut(), key_file);
+    }
+
+    fn dropped(&mut self, packets: u64) {
+        self.dropped = self.dropped.saturating_add(packets);
     }
 
     fn comment(&mut self, comment: &str) {
@@ -417,7 +425,8 @@ impl<W: Write> Report<W> {
         if self.format == CheckFormat::Json {
             let summary = json!({
                 "packets": self.packets, "contexts": contexts, "findings": self.found, "judged": counts,
-                "corrections": self.checker.corrections(), "excused": self.checker.excused(),
+                "corrections": self.checker.corrections(), "dropped": self.dropped,
+                "unseen": self.checker.unseen(), "excused": self.checker.excused(),
             });
             return writeln!(self.out, "{summary}");
         }
@@ -449,6 +458,9 @@ impl<W: Write> Report<W> {
             count => {
                 writeln!(self.out, "captured by the suite: {count} errors of its own packets are notes")?
             }
+        }
+        for line in lacking(self.dropped, self.checker.unseen()) {
+            writeln!(self.out, "{line}")?;
         }
         if self.left_out > 0 {
             let left_out = counted(self.left_out, "finding");

@@ -7,7 +7,7 @@ use super::{Deployment, Outcome, about, add_secrets, readable, records};
 use crate::simulate::plot::{self, Plot, PlotLine};
 use crate::simulate::quantity::{Bytes, PerSecond, Time};
 use crate::stats::{Ends, Flow, Measured, Series, Sums, nack_name};
-use crate::text::counted;
+use crate::text::{counted, lacking};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use std::fmt::Display;
@@ -142,6 +142,10 @@ impl Taker for Reader {
         add_secrets(self.decoder.as_mut(), key_file);
     }
 
+    fn dropped(&mut self, packets: u64) {
+        self.stats.dropped = self.stats.dropped.saturating_add(packets);
+    }
+
     fn pause(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -231,6 +235,9 @@ fn text(out: &mut impl Write, stats: &Measured) -> io::Result<()> {
     if stats.beyond > 0 {
         writeln!(out, "{} packets of further contexts are in the last row only", stats.beyond)?;
     }
+    for line in lacking(stats.dropped, stats.unseen()) {
+        writeln!(out, "{line}")?;
+    }
     let [packets, contexts] =
         [(stats.packets, "packet"), (stats.contexts, "context")].map(|(n, of)| counted(n, of));
     writeln!(out, "{packets}, {}, {contexts}", Bytes(stats.bytes as f64))
@@ -300,6 +307,7 @@ fn as_json(stats: &Measured) -> Value {
     };
     json!({
         "packets": stats.packets, "bytes": stats.bytes, "contexts": stats.contexts, "beyond": stats.beyond,
+        "dropped": stats.dropped, "unseen": stats.unseen(),
         "total": sums(&stats.total), "without_context": sums(&stats.without),
         "pairs": stats.pairs().map(pair).collect::<Vec<_>>(),
         "flows": stats.flows().map(flow).collect::<Vec<_>>(),

@@ -2,6 +2,7 @@
 
 use crate::common;
 
+use common::capture::{Order, block, enhanced, interface, section};
 use common::{ack, file, frame, lines, malformed, odd, uet, uet_with, write};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -323,4 +324,37 @@ fn each_capture_is_judged_for_itself() {
     let run = uet(&["check", &written, &written]);
     assert_eq!(run.code, 0, "{}", run.out);
     assert!(run.out.contains("2 contexts, 0 findings"), "{}", run.out);
+}
+
+/// An ACK of three packets, of which the capture has one. Its statistics state drops twice: the sum so far counts.
+#[test]
+fn packets_that_a_capture_lacks_are_counted() {
+    for order in [Order::Little, Order::Big] {
+        let statistics = |dropped: u64| {
+            let dropped = match order {
+                Order::Big => dropped.to_be_bytes(),
+                Order::Little => dropped.to_le_bytes(),
+            };
+            let options = [&order.two(5)[..], &order.two(8), &dropped, &[0; 4]].concat();
+            block(order, 5, &[&[0u8; 12][..], &options].concat())
+        };
+        let packet = |bytes: Vec<u8>| enhanced(order, 0, 0, bytes.len(), &bytes);
+        let blocks = [
+            section(order),
+            interface(order, 1, None, None),
+            packet(write()),
+            statistics(3),
+            packet(ack()),
+            statistics(4),
+        ];
+        let path = file("lacking.pcapng", &blocks.concat());
+        for command in ["check", "stats"] {
+            let out = uet(&[command, &path]).out;
+            assert!(out.contains("4 packets dropped while capturing, as the capture states\n"), "{out}");
+            assert!(out.contains("2 packets acknowledged, but not in the capture\n"), "{out}");
+            let out = uet(&[command, "--format", "json", &path]).out;
+            let summary: Value = serde_json::from_str(out.lines().last().unwrap()).unwrap();
+            assert_eq!((&summary["dropped"], &summary["unseen"]), (&json!(4), &json!(2)), "{summary}");
+        }
+    }
 }

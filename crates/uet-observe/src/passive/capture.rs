@@ -236,6 +236,11 @@ impl CaptureChecker {
         self.checker.contexts()
     }
 
+    /// Returns the number of packets that ACKs acknowledge and that the capture lacks.
+    pub fn unseen(&self) -> u64 {
+        self.checker.unseen()
+    }
+
     /// Returns the number of judgments of each requirement over several packets.
     pub fn judged(&self) -> BTreeMap<&'static str, u64> {
         self.checker.judged()

@@ -40,6 +40,8 @@ pub struct Checker {
     now: Option<Duration>,
     /// Number of contexts before the last [`restart`](Checker::restart).
     pub(crate) earlier: usize,
+    /// Number of packets that were acknowledged and not observed before it.
+    earlier_unseen: u64,
 }
 
 /// Contexts whose doubts are kept; all are forgotten when there are more.
@@ -103,7 +105,8 @@ impl Checker {
     /// Forgets all contexts: both ends have forgotten theirs. Keeps the counts.
     pub fn restart(&mut self) {
         let judge = Judgments { judged: core::mem::take(&mut self.judge.judged), ..Judgments::default() };
-        *self = Checker { judge, earlier: self.contexts(), ..Checker::default() };
+        let (earlier, earlier_unseen) = (self.contexts(), self.unseen());
+        *self = Checker { judge, earlier, earlier_unseen, ..Checker::default() };
     }
 
     /// Returns the number of judgments of each requirement. The capture says nothing about the others.
@@ -114,6 +117,11 @@ impl Checker {
     /// Returns the number of contexts.
     pub fn contexts(&self) -> usize {
         self.earlier + self.observer.count() as usize
+    }
+
+    /// Returns the number of packets that ACKs acknowledge and that the capture lacks.
+    pub fn unseen(&self) -> u64 {
+        self.earlier_unseen + self.observer.unseen()
     }
 }
 
