@@ -2,14 +2,16 @@
 
 use super::ethernet_capture::{WrittenTimes, check_distinct};
 use super::{Deployment, Outcome, about, add_secrets, complain, records};
+use crate::text::counted;
 use clap::Args;
+use std::collections::BTreeMap;
 use std::io::{self, BufWriter};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use uet_packet_io::capture::{CaptureWriter, CapturedFrame, LinkType};
 use uet_packet_io::file::Replacement;
 use uet_packet_io::input::{InputError, Taker};
-use uet_packet_io::json::Record;
+use uet_packet_io::json::{Decoded, Record};
 use uet_packet_io::{Decoder, in_the_clear};
 use uet_wire::Start;
 
@@ -17,12 +19,15 @@ use uet_wire::Start;
 ///
 /// Each secured packet that the keys open is written without its security header and its ICV. All other packets are
 /// written as they are. Times stay. Without --keys, the keys come from the decryption secrets of the capture. The new
-/// capture holds no keys.
+/// capture holds no keys. For packets that stay secured, it prints their domain, association number and reason.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet decrypt --keys keys.toml secured.pcapng clear.pcapng
 
-Exit codes: 0 done, 1 a packet is not authentic, 2 usage or unreadable input.")]
+Exit codes:
+  0  done
+  1  a packet is not authentic, or no secured packet could be decrypted
+  2  usage, or unreadable input")]
 pub(super) struct Decrypt {
     /// A capture
     #[arg(value_name = "IN")]
@@ -53,22 +58,79 @@ impl Decrypt {
         if !rewriter.decoder.has_keys() {
             return Err(about(&self.input, "the capture holds no keys; give them with --keys FILE"));
         }
-        let Counts { packets, opened, forged, unknown } = rewriter.counts;
+        let counts = core::mem::take(&mut rewriter.counts);
         rewriter.times.complain();
         rewriter.finish()?;
-        complain(format_args!(
-            "{packets} packets, {opened} decrypted, {forged} not authentic, {unknown} without a fitting key"
-        ));
-        Ok(if forged > 0 { Outcome::Violation } else { Outcome::Ok })
+        counts.complain(self.deployment.keys.as_deref());
+        let is_done = counts.forged == 0 && (counts.opened > 0 || counts.untried == 0);
+        Ok(if is_done { Outcome::Ok } else { Outcome::Violation })
     }
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+/// Maximum number of groups of packets that stay secured.
+const GROUPS: usize = 16;
+
+#[derive(Debug, Default)]
 struct Counts {
     packets: u64,
     opened: u64,
     forged: u64,
-    unknown: u64,
+    /// Secured packets without a key, or that no key can open.
+    untried: u64,
+    /// The packets that stay secured, by domain, association number and reason.
+    closed: BTreeMap<(u32, bool, String), u64>,
+}
+
+impl Counts {
+    fn packet(&mut self, decoded: &Decoded<'_>) {
+        self.packets += 1;
+        let Some(protection) = &decoded.protection else { return };
+        let why = match protection.authenticated {
+            Some(true) => {
+                self.opened += 1;
+                return;
+            }
+            Some(false) => {
+                self.forged += 1;
+                "the ICV is wrong: the packet has changed, or the key is another".to_owned()
+            }
+            None => {
+                self.untried += 1;
+                protection.reason.clone().unwrap_or_default()
+            }
+        };
+        let (sdi, an) = decoded.packet.uet.tss.map_or((0, false), |tss| (tss.head().sdi(), tss.head().an()));
+        let group = (sdi, an, why);
+        if self.closed.len() < GROUPS || self.closed.contains_key(&group) {
+            *self.closed.entry(group).or_default() += 1;
+        }
+    }
+
+    /// Prints the counts on standard error, and what to do about packets that stay secured.
+    fn complain(&self, keys: Option<&Path>) {
+        let Counts { packets, opened, forged, untried, closed } = self;
+        complain(format_args!(
+            "{packets} packets, {opened} decrypted, {forged} not authentic, {untried} not tried"
+        ));
+        for ((sdi, an, why), count) in closed {
+            let (packets, an) = (counted(*count, "packet"), u8::from(*an));
+            complain(format_args!(
+                "domain {sdi:#08x}, association number {an}: {packets} not decrypted: {why}"
+            ));
+        }
+        let further = forged + untried - closed.values().sum::<u64>();
+        if further > 0 {
+            complain(format_args!("other groups: {} not decrypted", counted(further, "packet")));
+        }
+        match keys {
+            _ if forged + untried == 0 => {}
+            Some(keys) => complain(format_args!(
+                "the keys come from {}: compare its domains, association numbers and keys with these",
+                keys.display()
+            )),
+            None => complain("the keys come from the capture: give others with --keys FILE"),
+        }
+    }
 }
 
 struct Rewriter {
@@ -100,7 +162,6 @@ impl Rewriter {
 impl Taker for Rewriter {
     fn packet(&mut self, record: Record<'_>) -> io::Result<ControlFlow<()>> {
         let Rewriter { decoder, out, output, counts, times } = self;
-        counts.packets += 1;
         let link = match record.start {
             Start::Eth => LinkType::Ethernet,
             Start::Ip => LinkType::Ip,
@@ -111,12 +172,7 @@ impl Taker for Rewriter {
             }
         };
         let decoded = decoder.decode(record);
-        match decoded.protection.as_ref().map(|protection| protection.authenticated) {
-            Some(Some(true)) => counts.opened += 1,
-            Some(Some(false)) => counts.forged += 1,
-            Some(None) => counts.unknown += 1,
-            None => {}
-        }
+        counts.packet(&decoded);
         if out.is_none() {
             *out = Some((link, CaptureWriter::new(BufWriter::new(Replacement::new(output)?), link)?));
         }

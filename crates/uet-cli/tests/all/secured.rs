@@ -87,7 +87,7 @@ fn a_decrypted_capture_is_one_in_the_clear() {
     let run = uet(&["decrypt", "--keys", &keys, &secured, &clear]);
     assert_eq!(
         (run.code, run.err.as_str()),
-        (0, "uet: 6 packets, 6 decrypted, 0 not authentic, 0 without a fitting key\n")
+        (0, "uet: 6 packets, 6 decrypted, 0 not authentic, 0 not tried\n")
     );
     let before = json(&uet(&["decode", "--keys", &keys, "--format", "json", &secured]).out);
     let after = json(&uet(&["decode", "--format", "json", &clear]).out);
@@ -98,6 +98,31 @@ fn a_decrypted_capture_is_one_in_the_clear() {
                 assert_eq!(&before["fields"][name], value, "{name}");
             }
         }
+    }
+}
+
+#[test]
+fn packets_that_stay_secured_are_counted_by_key_and_reason() {
+    let secured = file("closed.pcap", &capture::simple(&frames(&CLUSTER)));
+    let clear = file("closed-clear.pcapng", b"");
+    let wrong = keys("decrypt-wrong.toml", &"22".repeat(32));
+    let other = std::fs::read_to_string(&wrong).unwrap().replace("0x012345", "7");
+    let other = file("decrypt-other.toml", other.as_bytes());
+    for (keys, counts, why) in [
+        (
+            &wrong,
+            "6 not authentic, 0 not tried",
+            "the ICV is wrong: the packet has changed, or the key is another",
+        ),
+        (&other, "0 not authentic, 6 not tried", "there is no key for this domain"),
+    ] {
+        let run = uet(&["decrypt", "--keys", keys, &secured, &clear]);
+        let expected = format!(
+            "uet: 6 packets, 0 decrypted, {counts}\n\
+             uet: domain 0x012345, association number 0: 6 packets not decrypted: {why}\n\
+             uet: the keys come from {keys}: compare its domains, association numbers and keys with these\n"
+        );
+        assert_eq!((run.code, run.err), (1, expected));
     }
 }
 
@@ -211,7 +236,7 @@ fn keys_travel_in_a_capture_on_request() {
     assert!(packets.iter().all(|packet| packet["protection"]["authenticated"] == true), "{}", decode.out);
     let clear = file("keys-gone.pcapng", b"");
     let decrypt = uet(&["decrypt", &capture, &clear]);
-    assert_eq!(decrypt.err, "uet: 6 packets, 6 decrypted, 0 not authentic, 0 without a fitting key\n");
+    assert_eq!(decrypt.err, "uet: 6 packets, 6 decrypted, 0 not authentic, 0 not tried\n");
     let check = uet(&["check", "--format", "json", &capture]);
     assert!(!check.out.contains("not-authentic"), "{}", check.out);
     let written = std::fs::read(&clear).unwrap();
