@@ -56,7 +56,7 @@ catalogue! {
     PDS_PSN_001 "PDS-PSN-001" Must "3.5.8" 2 "behaviour"
         "The packets that take a PSN are numbered consecutively in each direction";
     PDS_PSN_002 "PDS-PSN-002" Must "3.5.12" 2 "behaviour"
-        "CACK_PSN covers only consecutive received PSNs, and a PSN with a guaranteed response only after its clear";
+        "CACK_PSN is the last PSN up to which all are received, and cleared where guaranteed; an ACK names only received PSNs";
     PDS_PSN_003 "PDS-PSN-003" Must "3.5.12" 2 "behaviour"
         "CACK_PSN never moves back";
     PDS_PSN_004 "PDS-PSN-004" Must "3.5.12" 2 "behaviour"

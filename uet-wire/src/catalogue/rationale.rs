@@ -81,7 +81,10 @@ const REASONS: &[(&str, &str)] = &[
     ("PDS-OPEN-006", "The source learns from the answer that its window is wrong; silence looks like loss."),
     ("PDS-OPEN-009", "An answer to an unreadable packet goes to a peer that cannot know the reason."),
     ("PDS-PSN", "Acknowledgment, duplicate detection and clearing all rest on one shared numbering."),
-    ("PDS-PSN-002", "The source discards packets up to this PSN, so a gap below it loses data."),
+    (
+        "PDS-PSN-002",
+        "The source discards packets up to this PSN: a gap below it loses data, and it waits for one left out.",
+    ),
     ("PDS-PSN-003", "The source has discarded what an earlier ACK covered, and cannot send it again."),
     ("PDS-PSN-004", "An ACK of an unsent PSN would complete operations whose data never left."),
     ("PDS-PSN-006", "A long-lived context passes 2^32, and a plain comparison then stalls or loses data."),

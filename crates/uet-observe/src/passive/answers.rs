@@ -91,7 +91,7 @@ impl Rules<'_> {
         if let Some(id) = sent.data_of {
             let known = code == ReturnCode::UNDELIVERABLE && self.sent().reads.contains_key(&id);
             self.hold(SES_READ_005, with, !known, || {
-                format!("refuses the data of its own read {id}: {code}")
+                format!("answers {code} to data whose read_request_message_id names its own read {id}")
             });
         }
         let Some(part) = sent.part.filter(|_| !is_default) else { return };
