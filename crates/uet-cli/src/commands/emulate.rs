@@ -29,7 +29,8 @@ use uet_wire::{Spec, Version};
 /// (docs/control-channel.md). Its timeouts suit round trips of milliseconds; --config changes them.
 ///
 /// When it is ready, it prints one line with its ports: {"link":...,"control":...}. With `--control stdio` it prints
-/// none, since the channel uses standard output. It runs until SIGINT, SIGTERM or SIGHUP.
+/// none, since the channel uses standard output. It runs until SIGINT, SIGTERM or SIGHUP. With `--control stdio` it
+/// also ends with its input, or if nobody reads a line of its output for 2 seconds.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet emulate                                        on 127.0.0.1:4793, control on a free port

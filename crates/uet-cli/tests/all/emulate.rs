@@ -202,6 +202,26 @@ fn over_standard_input_and_output() {
 }
 
 #[test]
+fn it_ends_if_nobody_reads_its_standard_output() {
+    let mut nic = std::process::Command::new(env!("CARGO_BIN_EXE_uet"))
+        .args(["emulate", "--listen", "127.0.0.22:0", "--control", "stdio"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut requests = nic.stdin.take().unwrap();
+    requests.write_all(format!("{HELLO}\n").as_bytes()).unwrap();
+    // The answers fill the pipe.
+    let counters = "{\"id\":2,\"op\":\"counters\"}\n".repeat(1000);
+    while requests.write_all(counters.as_bytes()).is_ok() {}
+    let ended = nic.wait_with_output().unwrap();
+    let told = String::from_utf8(ended.stderr).unwrap();
+    let expected = "the control channel: nobody has read a line on standard output for 2 s";
+    assert!(ended.status.code() == Some(2) && told.contains(expected), "{:?}: {told}", ended.status);
+}
+
+#[test]
 fn parameters_from_a_file() {
     let file = common::file("nic.toml", b"rto_init_time = 1000\ncongestion = \"none\"\nseed = 4\n");
     let nic = Nic::start("127.0.0.7", &["--config", &file, "--seed", "5"]);

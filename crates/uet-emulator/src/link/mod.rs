@@ -15,6 +15,8 @@ pub mod raw;
 #[cfg(target_os = "linux")]
 pub mod server;
 #[cfg(target_os = "linux")]
+mod suite;
+#[cfg(target_os = "linux")]
 pub mod tap;
 #[cfg(target_os = "linux")]
 pub mod udp;

@@ -2,6 +2,7 @@
 
 use super::Link;
 use super::driver::Driver;
+use super::suite::{SLOW, Suite};
 use crate::capture::Capture;
 use crate::control::Control;
 use crate::nic::Nic;
@@ -9,19 +10,12 @@ use core::cell::RefCell;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
-use std::fs::File;
-use std::io::{self, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io;
+use std::net::TcpListener;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
-use uet_control::{Advance, Advanced, Answer, Clock, ErrorCode, Handshake, Lines, Op, Request, SecureDomain};
+use uet_control::{Advance, Advanced, Answer, Clock, ErrorCode, Op, Request, SecureDomain};
 use uet_packet_io::keys::KeyError;
-
-/// Maximum time for one line to the suite. Then the NIC disconnects, however much the suite has read.
-const SLOW: Duration = Duration::from_secs(2);
-
-/// Number of bytes that a ready pipe or socket takes without blocking.
-const PIECE: usize = 4096;
 
 /// Maximum numbers of control requests, and of answers and events, per turn before packets and signals are served.
 const TURN: usize = 32;
@@ -76,80 +70,6 @@ pub enum Channel {
     Stdio,
 }
 
-/// The connection to a suite.
-struct Suite {
-    lines: Lines<BufReader<Ready>>,
-    handshake: Handshake,
-    writer: File,
-}
-
-impl core::fmt::Debug for Suite {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str("Suite")
-    }
-}
-
-/// Reads available bytes and never waits.
-#[derive(Debug)]
-struct Ready(File);
-
-impl Read for Ready {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut fds = [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)];
-        match ppoll(&mut fds, Some(TimeSpec::from_duration(Duration::ZERO)), None)? {
-            0 => Err(io::ErrorKind::WouldBlock.into()),
-            _ => self.0.read(buffer),
-        }
-    }
-}
-
-impl Suite {
-    fn new(reader: File, writer: File) -> Self {
-        let lines = Lines::new(BufReader::new(Ready(reader)));
-        Suite { lines, handshake: Handshake::default(), writer }
-    }
-
-    fn tcp(stream: TcpStream) -> io::Result<Self> {
-        stream.set_nonblocking(false)?;
-        stream.set_nodelay(true)?;
-        stream.set_write_timeout(Some(SLOW))?;
-        let reader = File::from(OwnedFd::from(stream.try_clone()?));
-        let writer = File::from(OwnedFd::from(stream));
-        Ok(Suite::new(reader, writer))
-    }
-
-    fn stdio() -> io::Result<Self> {
-        let reader = File::from(io::stdin().as_fd().try_clone_to_owned()?);
-        let writer = File::from(io::stdout().as_fd().try_clone_to_owned()?);
-        Ok(Suite::new(reader, writer))
-    }
-
-    /// Writes a line. Fails if that takes too long, or if `stop` becomes readable meanwhile.
-    fn write(&mut self, line: &str, stop: &OwnedFd) -> io::Result<()> {
-        let until = Instant::now() + SLOW;
-        for piece in format!("{line}\n").as_bytes().chunks(PIECE) {
-            let left = until.saturating_duration_since(Instant::now());
-            let writable = PollFd::new(self.writer.as_fd(), PollFlags::POLLOUT);
-            let mut fds = [writable, PollFd::new(stop.as_fd(), PollFlags::POLLIN)];
-            while ppoll(&mut fds, Some(TimeSpec::from_duration(left)), None) == Err(Errno::EINTR) {}
-            let [writable, stopped] = fds.map(|fd| fd.any().unwrap_or(false));
-            if stopped || !writable {
-                return Err(io::ErrorKind::TimedOut.into());
-            }
-            self.writer.write_all(piece)?;
-        }
-        Ok(())
-    }
-
-    /// Hangs up with a reason. Its first request is read, since closing a socket with unread data discards the reason.
-    fn refuse(mut self, reason: &str, stop: &OwnedFd) {
-        let answer = Answer::error(0, ErrorCode::Exhausted, reason);
-        // The connection ends either way, so nobody needs the result.
-        let _ = self.lines.read();
-        let _ = self.write(&answer.to_line(), stop);
-    }
-}
-
 /// Tells whether the server continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
@@ -164,6 +84,8 @@ enum Served {
     All,
     /// More requests may be waiting.
     Some,
+    /// The suite has not taken the last answer yet.
+    Stuck,
     /// The suite has hung up.
     Gone,
 }
@@ -228,13 +150,14 @@ impl Server {
         let received = !virtual_time && self.driver.take_in()?;
         self.accept();
         let served = self.serve()?;
-        if served == Served::Gone && matches!(self.channel, Channel::Stdio) {
-            return Ok(Next::Stop);
-        }
         let (control, own) = (&self.control, self.driver.link().port());
         let more_to_send = !virtual_time && self.driver.send_off(|to| control.port_of(to).unwrap_or(own));
-        let more_to_tell = self.tell();
-        let busy = received || served != Served::All || more_to_send || more_to_tell;
+        let more_to_tell = self.tell()?;
+        if self.suite.is_none() && matches!(self.channel, Channel::Stdio) {
+            return Ok(Next::Stop);
+        }
+        let more_to_serve = matches!(served, Served::Some | Served::Gone);
+        let busy = received || more_to_serve || more_to_send || more_to_tell;
         self.wait(busy)
     }
 
@@ -251,12 +174,10 @@ impl Server {
         let served = self.requests()?;
         match (served, self.newcomer.take()) {
             (_, None) => {}
-            (Served::Some, newcomer) => self.newcomer = newcomer,
+            (Served::Some | Served::Stuck, newcomer) => self.newcomer = newcomer,
             (Served::Gone, newcomer) => self.suite = newcomer,
             (Served::All, newcomer) if self.suite.is_none() => self.suite = newcomer,
-            (Served::All, Some(newcomer)) => {
-                newcomer.refuse("another suite is already connected", &self.stop)
-            }
+            (Served::All, Some(newcomer)) => newcomer.refuse("another suite is already connected"),
         }
         Ok(served)
     }
@@ -268,19 +189,25 @@ impl Server {
                 break;
             }
             let Some(suite) = &mut self.suite else { return Ok(Served::All) };
+            if let Err(error) = suite.flush() {
+                return self.lose_suite(error);
+            }
+            if suite.is_stuck() {
+                return Ok(Served::Stuck);
+            }
             let line = match suite.lines.read() {
                 Ok(Some(line)) => line,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Served::All),
                 // The line is not UTF-8 or too long: the bytes behind it cannot be trusted.
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                     let answer = Answer::error(0, ErrorCode::BadRequest, error.to_string());
-                    let _ = suite.write(&answer.to_line(), &self.stop);
+                    let _ = suite.write(&answer.to_line());
                     return Ok(self.hang_up());
                 }
                 Ok(None) | Err(_) => return Ok(self.hang_up()),
             };
             if let Some(answer) = suite.handshake.refuse(&line) {
-                let _ = suite.write(&answer.to_line(), &self.stop);
+                let _ = suite.write(&answer.to_line());
                 return Ok(self.hang_up());
             }
             let lines = match self.driver.is_virtual() {
@@ -291,8 +218,8 @@ impl Server {
                 }
             };
             let Some(suite) = &mut self.suite else { return Ok(Served::All) };
-            if lines.iter().any(|line| suite.write(line, &self.stop).is_err()) {
-                return Ok(self.hang_up());
+            if let Some(error) = lines.iter().find_map(|line| suite.write(line).err()) {
+                return self.lose_suite(error);
             }
         }
         Ok(Served::Some)
@@ -331,21 +258,34 @@ impl Server {
         Ok(events.chain([answer.to_line()]).collect())
     }
 
-    /// Sends delayed answers and events; returns whether more may be waiting.
-    fn tell(&mut self) -> bool {
+    /// Sends delayed answers and events; returns whether more may be waiting for a suite that takes them.
+    fn tell(&mut self) -> io::Result<bool> {
         let now = self.driver.now();
         for _ in 0..TURN {
-            let Some(suite) = &mut self.suite else { return false };
+            let ready = self.suite.as_mut().filter(|suite| !suite.is_stuck());
+            let Some(suite) = ready else { return Ok(false) };
             let nic = &mut self.driver.nic;
             let answer = self.control.poll_answer(now, nic).map(|answer| answer.to_line());
             let line = answer.or_else(|| self.control.poll_event(nic).map(|event| event.to_line()));
-            let Some(line) = line else { return false };
-            if suite.write(&line, &self.stop).is_err() {
-                self.hang_up();
-                return true;
+            let Some(line) = line else { return Ok(false) };
+            if let Err(error) = suite.write(&line) {
+                self.lose_suite(error)?;
+                return Ok(true);
             }
         }
-        true
+        Ok(true)
+    }
+
+    /// Disconnects a suite that takes no lines. Fails if no other can connect.
+    fn lose_suite(&mut self, error: io::Error) -> io::Result<Served> {
+        if error.kind() == io::ErrorKind::TimedOut && matches!(self.channel, Channel::Stdio) {
+            let why = format!(
+                "the control channel: nobody has read a line on standard output for {} s",
+                SLOW.as_secs()
+            );
+            return Err(io::Error::new(error.kind(), why));
+        }
+        Ok(self.hang_up())
     }
 
     fn hang_up(&mut self) -> Served {
@@ -356,28 +296,25 @@ impl Server {
 
     /// Looks for the stop signal. Unless the NIC is busy, sleeps until there is something to do.
     fn wait(&mut self, busy: bool) -> io::Result<Next> {
+        let late = self.suite.as_ref().and_then(Suite::time_left);
         let timeout = if busy {
             Some(Duration::ZERO)
-        } else if self.driver.is_virtual() {
-            self.driver.flush_capture();
-            None
         } else {
             self.driver.flush_capture();
-            let due =
-                [self.driver.nic.poll_timeout(), self.control.poll_timeout()].into_iter().flatten().min();
-            due.map(|at| at - self.driver.now())
+            let due = [self.driver.nic.poll_timeout(), self.control.poll_timeout()];
+            let due = due.into_iter().flatten().min().filter(|_| !self.driver.is_virtual());
+            [due.map(|at| at - self.driver.now()), late].into_iter().flatten().min()
         };
         let timeout = timeout.map(TimeSpec::from_duration);
         let listener = match &self.channel {
-            Channel::Tcp(listener) => Some(listener.as_fd()),
-            Channel::Stdio => None,
+            Channel::Tcp(listener) if self.newcomer.is_none() => Some(listener.as_fd()),
+            _ => None,
         };
-        let suite = self.suite.as_ref().map(|suite| suite.lines.get_ref().get_ref().0.as_fd());
+        let suite = self.suite.as_ref().map(Suite::ready_to_go_on);
         // In virtual time, packets wait until time passes.
         let link = (!self.driver.is_virtual()).then(|| self.driver.link().as_fd());
-        let fds = [Some(self.stop.as_fd()), link, listener, suite];
-        let mut fds: Vec<_> =
-            fds.into_iter().flatten().map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
+        let fds = [Some(self.stop.as_fd()), link, listener].into_iter().flatten();
+        let mut fds: Vec<_> = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).chain(suite).collect();
         match ppoll(&mut fds, timeout, None) {
             Ok(_) | Err(Errno::EINTR) => {}
             Err(error) => return Err(error.into()),

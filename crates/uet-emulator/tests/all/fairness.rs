@@ -207,13 +207,19 @@ fn thousand_quick_reconnects_are_served() {
     nic.stop();
 }
 
-/// Requests lines of 16 MiB and reads them byte by byte, until the connection ends.
-fn slow_reader(nic: &Running) -> JoinHandle<()> {
+/// Connects a suite that has requested this many lines of 16 MiB.
+fn greedy_suite(nic: &Running, lines: usize) -> BufReader<TcpStream> {
     let mut suite = nic.connect();
     let region = json!({"id": 1, "op": "expose_region", "length": 8 << 20, "key": "0x7", "job": 101});
     assert!(call(&mut suite, &region.to_string()).contains("ok"));
     let read = json!({"id": 2, "op": "read_memory", "region": 1, "offset": 0, "length": 8 << 20});
-    suite.get_mut().write_all(format!("{read}\n").repeat(8).as_bytes()).unwrap();
+    suite.get_mut().write_all(format!("{read}\n").repeat(lines).as_bytes()).unwrap();
+    suite
+}
+
+/// Reads lines of 16 MiB slowly, until the connection ends.
+fn slow_reader(nic: &Running) -> JoinHandle<()> {
+    let mut suite = greedy_suite(nic, 8);
     let reader = thread::spawn(move || {
         while suite.get_mut().read(&mut [0; 512]).is_ok_and(|read| read > 0) {
             thread::sleep(Duration::from_millis(5));
@@ -234,6 +240,23 @@ fn slow_reader_delays_neither_stop_nor_another_suite() {
     // The NIC disconnects the slow suite first.
     let answer = call(&mut nic.connect(), r#"{"id":1,"op":"counters"}"#);
     assert!(answer.contains(r#""ok":true"#), "{answer}");
+    nic.stop();
+}
+
+#[test]
+fn suite_that_does_not_read_delays_no_packets() {
+    let nic = Running::start();
+    let mut suite = greedy_suite(&nic, 1);
+    suite.fill_buf().unwrap();
+    let peer = UdpSocket::bind(("127.0.0.6", nic.packets.port())).unwrap();
+    peer.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let request = [0x10, 0, 0, 0, 0, 0, 0, 7, 0, 9, 0x40, 9, 0, 0, 0, 0];
+    peer.send_to(&request, nic.packets).unwrap();
+    peer.recv(&mut [0; 64]).expect("a NACK");
+    // The NIC has not disconnected it yet.
+    let mut line = String::new();
+    suite.read_line(&mut line).unwrap();
+    assert!(line.len() > 16 << 20 && line.ends_with('\n'), "{} bytes", line.len());
     nic.stop();
 }
 
