@@ -3,6 +3,7 @@
 use super::device::quoted;
 use super::{Outcome, about, complain};
 use crate::progress::Count;
+use crate::text::counted;
 use clap::{Args, ValueEnum};
 use core::time::Duration;
 use serde_json::json;
@@ -192,7 +193,7 @@ impl Fuzz {
         }
         let found = match findings.len() {
             0 => "nothing found".to_owned(),
-            count => format!("{count} found"),
+            count => counted(count as u64, "finding"),
         };
         let rate = *cases as f64 / took.as_secs_f64().max(1e-9);
         writeln!(
@@ -329,7 +330,7 @@ fn changed(finding: &Finding) -> Vec<String> {
         .collect();
     match changed.count().saturating_sub(SHOWN) {
         0 => {}
-        more => lines.push(format!("{more} more packets are changed")),
+        more => lines.push(format!("{} changed", counted(more as u64, "more packet"))),
     }
     lines
 }
@@ -346,7 +347,7 @@ fn steps(finding: &Finding) -> Vec<String> {
         .collect();
     match steps.len().saturating_sub(SHOWN) {
         0 => {}
-        more => lines.push(format!("{more} more steps are in the script")),
+        more => lines.push(format!("{} in the script", counted(more as u64, "more step"))),
     }
     lines
 }

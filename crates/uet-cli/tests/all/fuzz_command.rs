@@ -114,7 +114,7 @@ fn findings_are_reported_at_once_and_a_signal_ends_the_run() {
     assert!(Path::new(&kept).exists());
     assert!(Command::new("kill").args(["-INT", &fuzz.id().to_string()]).status().unwrap().success());
     let last = lines.last().unwrap();
-    assert!(last.contains(" found in ") && last.contains(" cases: "), "{last}");
+    assert!(last.contains(" finding") && last.contains(" cases: "), "{last}");
     assert_eq!(fuzz.wait().unwrap().code(), Some(1));
 }
 
@@ -173,7 +173,7 @@ fn a_device_that_is_gone_is_brought_back() {
     killer.join().unwrap();
     assert_eq!(run.code, 1, "{}{}", run.out, run.err);
     assert!(run.out.contains("hang after case") && run.out.contains("not reproduced"), "{}", run.out);
-    assert!(run.out.contains("1 found in 200 cases"), "it goes on: {}{}", run.out, run.err);
+    assert!(run.out.contains("1 finding in 200 cases"), "it goes on: {}{}", run.out, run.err);
 }
 
 #[test]
