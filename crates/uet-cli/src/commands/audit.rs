@@ -93,7 +93,7 @@ fn requirements<'a>(page: &mut String, title: &str, rows: impl Iterator<Item = &
 }
 
 /// Returns the answers of a checklist as a file of corrections. An error names the path and the line.
-pub fn answers(path: &Path, text: &str) -> io::Result<String> {
+fn answers(path: &Path, text: &str) -> io::Result<String> {
     let (mut confirmed, mut parameters, mut changed) = (Vec::new(), String::new(), String::new());
     for (number, line) in (1..).zip(text.lines()) {
         let row = line.trim();
