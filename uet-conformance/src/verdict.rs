@@ -43,7 +43,7 @@ impl Verdict {
     }
 }
 
-/// What an instance showed of the device as a whole.
+/// The state of the device at the end of an instance.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Liveness {
     /// It went on.
@@ -86,7 +86,7 @@ pub struct InstanceResult {
     pub trace: Option<String>,
     /// The command that runs the instance again.
     pub rerun: String,
-    /// Whether the device went on. No network excuses one that did not.
+    /// The state of the device at its end. No network excuses a device that did not go on.
     pub liveness: Liveness,
     /// Number of times that it was played.
     pub attempts: u32,

@@ -347,21 +347,21 @@ fn establish_two(t: &mut Test<'_>) -> Result<([Route; 2], [Target; 2]), Stop> {
     Ok((routes, [first, second]))
 }
 
-/// Establishes the context of this route, beside that of the other route.
+/// Establishes the second of two contexts.
 fn establish_second(t: &mut Test<'_>, first: &Target, route: Route) -> Result<Target, Stop> {
     let second = Target::established_by(t, route.write(64));
     unless_shared(t, first, second)
 }
 
-/// Has the device open the context of this route, beside that of the other route.
+/// Has the device open the second of two contexts.
 fn accept_second(t: &mut Test<'_>, first: &Target, route: Route) -> Result<Target, Stop> {
     t.post(route.write(64))?;
     let second = Target::accept_beside(t, &[first]);
     unless_shared(t, first, second)
 }
 
-/// Returns the second context. Skips the rule if there is none because the device writes on the first one for
-/// both routes. `PDS-PDC-002` is a recommendation, and rules of `source-establish` report such a device.
+/// Returns the second context. Skips the rule if the device writes on the first one instead. `PDS-PDC-002` is a
+/// recommendation, and rules of `source-establish` report such a device.
 fn unless_shared(t: &mut Test<'_>, first: &Target, second: Result<Target, Stop>) -> Result<Target, Stop> {
     let next = |seen: &RxPacket| {
         let request = seen.request().filter(|request| seen.wire.dst == first.pdc.from && !request.retx());
