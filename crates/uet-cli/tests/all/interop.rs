@@ -87,6 +87,34 @@ fn a_fault_is_blamed_at_its_end() {
     });
 }
 
+/// Each packet keeps the requirements by itself. `sed` stands for an adapter that passes something else on to its NIC.
+#[test]
+fn other_bytes_and_another_place_are_blamed_at_their_sender() {
+    const WRITE: &str = "write[mode=rud,size=packet,network=clean,congestion=default,course=plain]";
+    const READ: &str = "read[mode=rud,size=packet,network=clean,congestion=default,course=plain]";
+    let adapters = [
+        // The initiator writes at another place, or writes other bytes.
+        (r#"s/"offset":"0x40"/"offset":"0x41"/"#, WRITE, "b:a", "names the place 65, which no operation has"),
+        (r#"s/{"seed":1000}/{"seed":7}/"#, WRITE, "b:a", "carries bytes that no message has there"),
+        // The target's memory holds other bytes, which a read returns.
+        (r#"s/{"seed":101}/{"seed":102}/"#, READ, "a:b", "carries bytes that no message has there"),
+    ];
+    std::thread::scope(|scope| {
+        for (number, (script, id, pair, reason)) in adapters.into_iter().enumerate() {
+            scope.spawn(move || {
+                let adapter = format!("exec:sed -u '{script}' |");
+                let bad = nic("b", 140 + number as u8, "").replace("exec:", &adapter);
+                let (code, all) =
+                    played(&["--device", "a=embedded", "--device", &bad, "--pair", pair, "--id", id]);
+                assert_eq!((code, all.len()), (1, 1), "{script}: {all:#?}");
+                let one = &all[0].1;
+                assert_eq!((&one["blame"], &one["requirement"]), (&"b".into(), &Value::Null), "{one}");
+                assert!(one["reason"].as_str().unwrap().ends_with(reason), "{one}");
+            });
+        }
+    });
+}
+
 /// Each byte order of operands is permitted, but two ends need the same one.
 #[test]
 fn permitted_answers_that_do_not_fit_are_shown_side_by_side() {
