@@ -93,9 +93,14 @@ impl End {
         })
     }
 
-    /// Waits for a moment until an operation has ended.
-    pub(super) fn wait(&mut self, end: usize, operation: u64) -> Result<Option<Completion>, Obstacle> {
-        let wait = WaitCompletion { operation, timeout_ns: SLICE.as_nanos() as u64 };
+    /// Waits until an operation has ended: at most this long, and never longer than a moment.
+    pub(super) fn wait(
+        &mut self,
+        end: usize,
+        operation: u64,
+        most: Duration,
+    ) -> Result<Option<Completion>, Obstacle> {
+        let wait = WaitCompletion { operation, timeout_ns: SLICE.min(most).as_nanos() as u64 };
         match self.session.call(wait, SILENCE + SLICE) {
             Ok(completion) => Ok(Some(completion)),
             Err(CallError::Refused { refusal, .. }) if refusal.code == ErrorCode::Timeout => Ok(None),
