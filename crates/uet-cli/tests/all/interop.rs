@@ -58,8 +58,10 @@ fn a_fault_is_blamed_at_its_end() {
     const OUTAGE: &str = "write[mode=rud,size=byte,network=outage,congestion=default,course=reused]";
     const LOST: &str = "write[mode=rud,size=packets,network=outage,congestion=default,course=plain]";
     const LONE_READ: &str = "read[mode=rudi,size=byte,network=clean,congestion=default,course=reused]";
+    const ONE_BY_ONE: &str = "write[mode=rud,size=byte,network=clean,congestion=default,course=reused]";
     let faults = [
         // The target has the fault.
+        ("ignores-ar", ONE_BY_ONE, "a:b", "PDS-ACK-004"),
         ("negates-ack-offset", PACKETS, "a:b", "PDS-SYN-008"),
         ("forgets-buffer-offset", PACKETS, "a:b", "SES-PLACE-003"),
         ("names-read-by-own-id", LONE_READ, "a:b", "SES-READ-005"),

@@ -1,5 +1,6 @@
 //! Judges a scenario: what both ends report, beside the packets between them.
 
+use super::ignored::Ignored;
 use super::unrepeated::{Unanswered, Unrepeated};
 use core::net::IpAddr;
 use core::ops::ControlFlow;
@@ -10,6 +11,7 @@ use uet_conformance::passive::{CaptureChecker, CaptureFinding, CapturedPacket};
 use uet_control::PostKind;
 use uet_packet_io::keys::KeyRing;
 use uet_packet_io::{Decoder, input};
+use uet_wire::catalogue::PDS_ACK_004;
 use uet_wire::registry::{Opcode, ReturnCode};
 use uet_wire::ses::Ses;
 use uet_wire::validate::Severity;
@@ -32,6 +34,8 @@ pub(super) struct Posted {
 pub(super) struct Evidence {
     /// Errors of an end, over one packet or several.
     pub(super) errors: Vec<CaptureFinding>,
+    /// An end that ignores `ar`, if the network drops nothing.
+    pub(super) ignored: Option<CaptureFinding>,
     /// The sender of payload that no message has there, and the packet.
     pub(super) stray: Option<(IpAddr, u64)>,
     /// A request for a place in memory that no operation names: its sender, the packet and the place.
@@ -54,16 +58,19 @@ pub(super) fn read(capture: &[u8], posted: &Posted, keys: Option<KeyRing>) -> io
     if let Some(keys) = keys {
         decoder = decoder.with_keys(keys);
     }
-    let (mut number, mut unrepeated, mut at_end) = (0, Unrepeated::default(), Unrepeated::default());
+    let (mut number, mut ignored) = (0, Ignored::default());
+    let (mut unrepeated, mut at_end) = (Unrepeated::default(), Unrepeated::default());
     let taken = input::read(capture, Start::Eth, &mut |record| {
         number += 1;
         let decoded = decoder.decode(record);
         let (uet, src) = (decoded.packet.uet, decoded.packet.ip.map(|ip| ip.src()));
         let in_time = decoded.since_1970().is_some_and(|time| time <= posted.ended);
         if let (Some(ip), Some(pds), Some(time)) = (decoded.packet.ip, uet.pds, decoded.since_1970()) {
-            unrepeated.packet((ip.src(), ip.dst()), &pds, number, time);
+            let addresses = (ip.src(), ip.dst());
+            ignored.packet(addresses, &pds, number, time);
+            unrepeated.packet(addresses, &pds, number, time);
             if in_time {
-                at_end.packet((ip.src(), ip.dst()), &pds, number, time);
+                at_end.packet(addresses, &pds, number, time);
             }
         }
         let seen = CapturedPacket {
@@ -103,6 +110,14 @@ pub(super) fn read(capture: &[u8], posted: &Posted, keys: Option<KeyRing>) -> io
     });
     taken.map_err(io::Error::other)?;
     (evidence.unanswered, evidence.unrepeated) = (at_end.unanswered(), unrepeated.first());
+    evidence.ignored = ignored.end().map(|(end, number)| CaptureFinding {
+        number,
+        with: None,
+        id: PDS_ACK_004.id,
+        severity: Severity::Error,
+        culprit: Some(end),
+        message: "its receiver acknowledges no packet with ar before the retransmission".into(),
+    });
     let length = |pieces: &BTreeMap<usize, usize>| pieces.values().sum::<usize>();
     let is_plain = matches!(posted.kind, PostKind::Write | PostKind::Send | PostKind::Tsend);
     evidence.is_complete =

@@ -1,5 +1,6 @@
 //! Finds a lost packet that its sender never sent again: both ends wait for ever, and only one of them is wrong.
 
+use super::acknowledged::Acknowledged;
 use core::net::IpAddr;
 use core::time::Duration;
 use std::collections::BTreeSet;
@@ -48,15 +49,8 @@ impl Unrepeated {
         let is_asked = |waiting: &Unanswered, context| {
             (waiting.sender, waiting.receiver, waiting.context) == (dst, src, context)
         };
-        if let Some(ack) = pds.ack() {
-            let mut sacked: Vec<Psn> = match pds {
-                Pds::AckCc(header) => header.sacked().collect(),
-                Pds::AckCcx(header) => header.sacked().collect(),
-                _ => Vec::new(),
-            };
-            sacked.extend(ack.ack_psn());
-            let is_answered = |psn: Psn| !psn.is_after(ack.cack_psn()) || sacked.contains(&psn);
-            self.waiting.retain(|waiting| !(is_asked(waiting, ack.dpdcid()) && is_answered(waiting.psn)));
+        if let Some(ack) = Acknowledged::of(pds) {
+            self.waiting.retain(|waiting| !(is_asked(waiting, ack.context) && ack.has(waiting.psn)));
         } else if let Some(nack) = pds.nack() {
             // The sender may give the packet up, or the whole context.
             self.waiting.retain(|waiting| !is_asked(waiting, nack.dpdcid()));
