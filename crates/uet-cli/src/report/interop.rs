@@ -58,11 +58,7 @@ pub fn markdown(result: &Interop) -> String {
         let _ = writeln!(text, "| **{initiator}** | {} |", cells.join(" | "));
     }
     for pair in &result.pairs {
-        let bad = pair
-            .scenarios
-            .iter()
-            .filter(|one| !matches!(one.verdict, PairVerdict::Pass | PairVerdict::Skipped));
-        for one in bad {
+        for one in pair.scenarios.iter().filter(|one| one.verdict.is_problem()) {
             let (initiator, target) = (&pair.initiator, &pair.target);
             let _ = writeln!(
                 text,
@@ -151,7 +147,7 @@ fn grid(body: &mut String, result: &Interop) {
             };
             let (verdict, passed) = (worst(pair), pair.count(PairVerdict::Pass));
             let played = pair.scenarios.len() - pair.count(PairVerdict::Skipped);
-            let class = if verdict == PairVerdict::Disagree { "inconclusive" } else { verdict.name() };
+            let class = badge(verdict);
             let _ = write!(
                 body,
                 "<td><a href=\"#{}\"><b class=\"badge {class}\">{passed} of {played}</b></a>",
@@ -163,6 +159,11 @@ fn grid(body: &mut String, result: &Interop) {
     *body += "</table>\n";
 }
 
+/// Returns the class of a badge. A disagreement has the color of an inconclusive scenario.
+fn badge(verdict: PairVerdict) -> &'static str {
+    if verdict == PairVerdict::Disagree { "inconclusive" } else { verdict.name() }
+}
+
 fn anchor(pair: &Pair) -> String {
     format!("{}--{}", pair.initiator, pair.target)
 }
@@ -171,12 +172,8 @@ fn scenarios(body: &mut String, pair: &Pair, place: &Path) {
     let (initiator, target) = (Escaped(&pair.initiator), Escaped(&pair.target));
     let counted = counts(|verdict| pair.count(verdict));
     let _ = writeln!(body, "<h2 id=\"{}\">{initiator} to {target}</h2>\n<p>{counted}</p>", anchor(pair));
-    for one in pair
-        .scenarios
-        .iter()
-        .filter(|one| one.verdict != PairVerdict::Pass && one.verdict != PairVerdict::Skipped)
-    {
-        let class = if one.verdict == PairVerdict::Disagree { "inconclusive" } else { one.verdict.name() };
+    for one in pair.scenarios.iter().filter(|one| one.verdict.is_problem()) {
+        let class = badge(one.verdict);
         let _ = writeln!(
             body,
             "<h3><b class=\"badge {class}\">{}</b> <code>{}</code></h3>\n<p>{}</p>",

@@ -4,6 +4,9 @@
 //! them, loses, repeats and reorders packets, and records them. Each scenario is judged by the completions and the memory
 //! of both ends, and by the packets: a broken requirement names the end that is to blame. Without one, both ends behave
 //! and disagree.
+//!
+//! `scenario` lists the scenarios, and `play` plays one on two `end`s. `judge` reads its packets, with `acknowledged`,
+//! `ignored` and `unrepeated`; `verdict` decides.
 
 mod acknowledged;
 mod end;
@@ -12,18 +15,19 @@ mod judge;
 mod play;
 mod scenario;
 mod unrepeated;
+mod verdict;
 
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use core::time::Duration;
 use end::{End, Obstacle};
-use play::{Play, Reading};
+use play::Play;
 use scenario::{Course, Scenario};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 use uet_control::{Mode, Reset};
 use uet_emulator::capture::Capture;
 use uet_emulator::frame::Outer;
@@ -31,9 +35,8 @@ use uet_emulator::relay::Relay;
 use uet_model::network::Impairment;
 use uet_packet_io::file;
 use uet_packet_io::keys::KeyRing;
-use uet_wire::catalogue::{PDS_RTO_001, ROB_LIFE_001, SES_DONE_001, SES_PLACE_003};
 use uet_wire::outer::UDP_PORT;
-use unrepeated::Unanswered;
+use verdict::verdict;
 
 /// How to reach an implementation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,6 +116,11 @@ impl PairVerdict {
             PairVerdict::Inconclusive => "inconclusive",
             PairVerdict::Skipped => "skipped",
         }
+    }
+
+    /// Returns whether the scenario was due and did not pass.
+    pub const fn is_problem(self) -> bool {
+        !matches!(self, PairVerdict::Pass | PairVerdict::Skipped)
     }
 }
 
@@ -371,9 +379,6 @@ fn blank(verdict: PairVerdict, reason: String) -> ScenarioResult {
     }
 }
 
-/// The time after which a lost packet was never sent again, if the timeout is not longer.
-const LONG: Duration = Duration::from_secs(1);
-
 /// The last byte of the relay's own address.
 const RELAY: u8 = 99;
 
@@ -490,104 +495,9 @@ fn play_one(
         _ => None,
     };
     let mut result = verdict(ends, ended, evidence, readings, scenario.mode == Mode::Uud);
-    let is_worth_a_file = !matches!(result.verdict, PairVerdict::Pass | PairVerdict::Skipped);
-    if let Some(path) = file.filter(|_| is_worth_a_file) {
+    if let Some(path) = file.filter(|_| result.verdict.is_problem()) {
         file::replace(path, &packets)?;
         result.capture = Some(path.display().to_string());
     }
     Ok((result, dead))
-}
-
-/// Returns what an end reports, on one line. Of many operations that end well, only the number is of use.
-fn shortened(all: Vec<Reading>) -> String {
-    const MANY: usize = 6;
-    let is_long = all.len() > MANY;
-    let shown = all.iter().filter(|reading| !is_long || !reading.is_well).take(MANY);
-    let mut lines: Vec<&str> = shown.map(|reading| reading.text.as_str()).collect();
-    let count = format!("{} reports, of which are not ok", all.len());
-    if is_long {
-        lines.insert(0, &count);
-    }
-    lines.join("; ")
-}
-
-/// Returns the end that should have sent an unanswered packet again by now, and the number of the packet. Until the end
-/// of the scenario there was time for several timeouts, by the parameters that this end states.
-fn never_repeated(ends: &[End; 2], packet: Unanswered) -> Option<(usize, u64)> {
-    let end = ends.iter().position(|end| end.place.ip() == packet.sender)?;
-    let waited = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.checked_sub(packet.time)?;
-    let timeout = Duration::from_nanos(ends[end].number("rto_init_time")?);
-    let repeats = ends[end].number("max_rto_retx_cnt")? > 0;
-    (repeats && waited > LONG.max(timeout * 16)).then_some((end, packet.number))
-}
-
-fn verdict(
-    ends: &[End; 2],
-    ended: Result<(), Obstacle>,
-    evidence: judge::Evidence,
-    readings: [Vec<Reading>; 2],
-    lossy: bool,
-) -> ScenarioResult {
-    let name =
-        |address: IpAddr| ends.iter().find(|end| end.place.ip() == address).map(|end| end.name.clone());
-    let blamed = |blame: Option<String>, requirement: Option<&str>, reason: String| ScenarioResult {
-        blame,
-        requirement: requirement.map(Into::into),
-        ..blank(PairVerdict::Fail, reason)
-    };
-    match ended {
-        Err(Obstacle::Lacks(reason)) => return blank(PairVerdict::Skipped, reason),
-        Err(Obstacle::Dead(end, reason)) => {
-            return blamed(Some(ends[end].name.clone()), Some(ROB_LIFE_001.id), reason);
-        }
-        Err(Obstacle::Refused(end, reason)) => return blamed(Some(ends[end].name.clone()), None, reason),
-        Ok(()) | Err(Obstacle::Differ(..)) => {}
-    }
-    if let Some(error) = evidence.errors.first() {
-        let blame = error.culprit.and_then(name);
-        return blamed(blame, Some(error.id), format!("{} (packet {})", error.message, error.number));
-    }
-    let Err(Obstacle::Differ(holder, what)) = ended else { return blank(PairVerdict::Pass, String::new()) };
-    if lossy && holder.is_none() {
-        return blank(PairVerdict::Inconclusive, format!("{what}: datagrams may be lost on the way"));
-    }
-    // Before the bytes: those at a wrong place are others.
-    if let Some((sender, number, place)) = evidence.misplaced {
-        let reason = format!("{what}; packet {number} names the place {place}, which no operation has");
-        return blamed(name(sender), None, reason);
-    }
-    if let Some((sender, number)) = evidence.stray {
-        let reason = format!("{what}; packet {number} carries bytes that no message has there");
-        return blamed(name(sender), None, reason);
-    }
-    // An operation that ends too early leaves memory as it is so far.
-    let is_early = |packet: &Unanswered| packet.sender == ends[0].place.ip();
-    if let Some(packet) = evidence.unanswered.filter(|packet| holder.is_some() && is_early(packet)) {
-        let reason =
-            format!("{what}; all operations ended well, although packet {} has no answer", packet.number);
-        return blamed(Some(ends[0].name.clone()), Some(SES_DONE_001.id), reason);
-    }
-    if holder.is_some() && !evidence.is_complete {
-        let reason = format!("{what}; all operations ended well, although packets carried only a part");
-        return blamed(Some(ends[0].name.clone()), Some(SES_DONE_001.id), reason);
-    }
-    if let Some(end) = holder {
-        let reason = format!("{what}, although the packets carry the right bytes and all ended well");
-        return blamed(Some(ends[end].name.clone()), Some(SES_PLACE_003.id), reason);
-    }
-    if let Some((end, number)) = evidence.unrepeated.and_then(|packet| never_repeated(ends, packet)) {
-        let reason = format!("{what}; packet {number} was lost, and never sent again");
-        return blamed(Some(ends[end].name.clone()), Some(PDS_RTO_001.id), reason);
-    }
-    let [initiator, target] = readings.map(shortened);
-    let mut readings = vec![
-        format!("{} (initiator): {initiator}", ends[0].name),
-        format!("{} (target): {target}", ends[1].name),
-    ];
-    readings.extend(
-        evidence
-            .refusal
-            .map(|(sender, what)| format!("last refusal: {}, {what}", name(sender).unwrap_or_default())),
-    );
-    ScenarioResult { readings, ..blank(PairVerdict::Disagree, what) }
 }
