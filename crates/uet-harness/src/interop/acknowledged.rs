@@ -3,7 +3,7 @@
 use uet_wire::pds::Pds;
 use uet_wire::{PdcId, Psn};
 
-/// What an ACK says of the packets of a context: the cumulative PSN, the named one and those of the bitmap.
+/// The packets of a context that an ACK acknowledges: up to the cumulative PSN, the named one and those of the bitmap.
 #[derive(Debug)]
 pub(super) struct Acknowledged {
     /// The context, as the sender of the packets names it.
