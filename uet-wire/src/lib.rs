@@ -186,15 +186,9 @@
 //! name in figures and maps. A part is a header too; its writer and its plain struct follow `as`. Rows may share bits
 //! if their conditions exclude each other.
 //!
-//! Then add three things:
-//!
-//! - its type to the registry (`registry/pds.rs`),
-//! - a line to the enum of its layer (`pds/mod.rs`),
-//! - a line to `every_header.rs`.
-//!
-//! `UPDATE=1 cargo test -p uet-wire --test all figures` draws the figure. The macro generates the accessors,
-//! the writer and the layout. The property tests and all code that walks the layouts include the new header.
-//! `CONTRIBUTING.md` lists the steps outside this crate.
+//! The macro generates the accessors, the writer and the layout. The property tests and all code that walks the layouts
+//! include the new header once it is registered. `CONTRIBUTING.md` in the repository lists the files that register a
+//! header, and the commands that draw its figure and update the derived files.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![no_std]
 #![forbid(unsafe_code)]
