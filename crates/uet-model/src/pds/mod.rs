@@ -64,6 +64,10 @@
 //! | closing | `close.rs` |
 //! | finding and opening contexts | `contexts.rs`, `open.rs` |
 //! | RUDI, UUD | `rudi.rs`, `uud.rs` |
+//! | a context, and the packets that it has queued or in flight | `pdc.rs`, `pool.rs` |
+//! | state of all contexts | `shared.rs`, `timers.rs`, `list.rs` |
+//! | transport security | `protect.rs` |
+//! | decisions and their reasons | `event.rs` |
 
 mod ack;
 mod acked;

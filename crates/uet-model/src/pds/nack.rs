@@ -1,4 +1,5 @@
-//! Building NACKs, and handling received ones. `arrive` decides which packets get one.
+//! Building NACKs, and handling received ones. The files `open`, `arrive`, `close` and `control` decide which packets get
+//! one.
 
 use super::event::{CloseReason, Dropped, EventKind, RetransmitCause};
 use super::pdc::Pdc;
@@ -30,7 +31,8 @@ pub(super) struct NackReply {
     pub(super) payload: u32,
 }
 
-/// The reaction of a source to a NACK.
+/// The reaction of a source to a NACK, as the sources name it. Several names stand for one reaction of the model, which
+/// decides the rest by the code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NackAction {
     /// Retransmits the packet.
@@ -149,7 +151,7 @@ impl Pdc {
             }
             // `PDS-NACK-009`
             NackAction::RestartFromPayload => self.restart(shared, Psn(nack.payload()), code),
-            // `PDS-NACK-004`: retransmit the packet.
+            // `PDS-NACK-004`: retransmit the packet. The code decides which one and when.
             NackAction::Retransmit
             | NackAction::Retry
             | NackAction::RetransmitAboveCack

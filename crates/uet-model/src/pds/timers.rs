@@ -61,9 +61,10 @@ impl Timer {
     }
 }
 
-/// `PDS-RTO-002`: the timeout doubles with each retransmission.
-pub(crate) fn backed_off(first: Duration, retransmissions: u8) -> Duration {
-    first.saturating_mul(1 << usize::from(retransmissions).min(LEVELS - 1))
+/// `PDS-RTO-002`: the timeout doubles with each retransmission. The model counts timeouts: a retransmission after a NACK
+/// does not lengthen the next one.
+pub(crate) fn backed_off(first: Duration, timeouts: u8) -> Duration {
+    first.saturating_mul(1 << usize::from(timeouts).min(LEVELS - 1))
 }
 
 #[cfg_attr(feature = "explore", derive(Clone))]
