@@ -204,7 +204,7 @@ impl Algorithm for Nscc {
         self.first_answer(sums);
     }
 
-    /// Only trims shrink the window (`CC-NACK-001`).
+    /// Of the NACKs, only those for trimmed packets shrink the window (`CC-NACK-001`).
     fn nack(&mut self, now: Time, report: &NackReport, sums: &Sums) {
         self.leave_flight(report.size.into(), sums);
         if let Some(sample) = report.sample {
