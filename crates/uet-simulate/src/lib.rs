@@ -45,3 +45,8 @@ pub use summary::{SizeClass, median_interval, size_classes, slowdowns, spread};
 pub use topology::{Part, Topology};
 pub use traffic::Traffic;
 pub use workload::{Job, Pattern};
+
+/// Runs the examples of the README as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
