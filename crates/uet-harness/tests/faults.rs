@@ -161,10 +161,9 @@ fn every_fault_is_caught_and_told_from_others() {
 
 fn page(rows: &[(&'static Fault, Row)], own: usize, catching: usize) -> String {
     let caught = rows.iter().filter(|(_, row)| !row.rules.is_empty()).count();
-    let all = RULES.iter().count();
     let mut page = format!(
         "# What the suite catches\n\n\
-         Each deliberate fault of the built-in NIC ([emulator.md](emulator.md)), against all {all} rules of the suite\n\
+         Each deliberate fault of the built-in NIC ([emulator.md](emulator.md)), against every rule of the suite\n\
          (`uet run --fault NAME`; for the area `ipv6` with `--family 6`). The suite detects {caught} of {} faults, {own} of them\n\
          with a unique set of rules; {catching} rules detect at least one.\n\
          `UPDATE=1 cargo test --release -p uet-harness --test faults` writes this page. It also fails if the suite misses\n\
