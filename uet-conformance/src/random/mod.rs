@@ -4,6 +4,15 @@
 //! A conversation is a [`Sequence`]: data that refers to contexts, regions and messages by number. The player
 //! acts as a right peer on a network that loses, copies, delays, marks and trims packets. A shadow of the
 //! device's memory, the observers of packets, and the completions judge the device.
+//!
+//! | to | see |
+//! | --- | --- |
+//! | describe a conversation | `step`, `data` |
+//! | draw, play and shrink one | `generate`, `play`, `shrink` |
+//! | send requests as a source, and serve those of the device | `source`, `message`, `serve` |
+//! | send what follows from the device, or what no peer sends | `other`, `hostile` |
+//! | judge the device | `shadow`, `judge` |
+//! | count what conversations reached | `coverage` |
 
 mod coverage;
 mod data;

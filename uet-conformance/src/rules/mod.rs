@@ -1,4 +1,6 @@
-//! The rules, in folders that follow the specification.
+//! The rules, in folders that follow the specification. `delivery` tests packet delivery, `semantics` the
+//! effect of messages, `congestion` NSCC and RCCC, `security` protected packets, and `robustness` packets
+//! that no correct peer sends. `steps` holds the steps that several folders share.
 
 mod congestion;
 mod delivery;

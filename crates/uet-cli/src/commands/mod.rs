@@ -1,4 +1,9 @@
-//! The commands of the `uet` program, one file each.
+//! The commands of the `uet` program: a file or folder with the name of each. `packaging` has `uet completions` and
+//! `uet man`.
+//!
+//! The other files serve several commands. `device`, `filter`, `statement`, `corrections` and `faults` read options
+//! about the device and the rules. `live` and `ethernet_capture` read and write captures. `foreign`, `trailer_hints`,
+//! `trim_hints` and `known` explain inputs that do not fit. `output` writes files, and `signal` ends a command.
 
 #[cfg(target_os = "linux")]
 mod adapter;

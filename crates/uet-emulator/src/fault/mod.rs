@@ -14,10 +14,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Files
+//!
+//! Each area has a file, such as `ack`, and `tss` is a folder. The other files serve them all. `tap` has the taps, and
+//! `running` the active faults of a NIC. `fields` reads headers by field names, `seen` is the packet history, and
+//! `forge` builds packets that faults inject. `guard` and `recipe` change the protection of packets.
+//!
 //! # Adding one
 //!
 //! Each fault has an entry in the file of its area: a name, a description, the requirement that it breaks, and a `Tap`.
-//! The module `tap` has the taps, `fields` has headers by field names, and `seen` has the packet history.
 //! `CONTRIBUTING.md` lists the commands that show a fault and write its row.
 
 mod fields;

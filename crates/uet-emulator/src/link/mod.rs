@@ -1,4 +1,9 @@
 //! Links that carry packets between a NIC and other processes.
+//!
+//! `udp` and `raw` are links over UDP sockets and Ethernet, and `way` is either of them. `port` sends and receives
+//! whole frames, `tap` and `promiscuous` only listen; `packet_socket` and `neighbor` serve those on Ethernet. `driver`
+//! moves packets and time between a NIC and its link. `server` adds the control channel, whose connection is in
+//! `suite`.
 
 #[cfg(target_os = "linux")]
 pub mod driver;

@@ -1,3 +1,5 @@
+//! A link of either kind: UDP sockets, or frames on an interface.
+
 use super::udp::{UdpLink, Waited};
 use crate::classes::Classes;
 use crate::frame::Framed;

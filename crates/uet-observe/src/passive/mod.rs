@@ -2,6 +2,11 @@
 //!
 //! A capture may start in the middle, lack records, and show packets in another order than an endpoint saw them. A rule
 //! reports a finding only if none of these explains it. The [`Observer`](crate::Observer) follows the contexts; the rules judge its facts.
+//!
+//! `capture` and `checker` take the packets, and `judgments` holds the state of the rules. `requests`, `acks`,
+//! `answers`, `closing`, `messages`, `reads`, `rudi` and `secured` have the rules, each of its kind of packet.
+//! `suspicion` distinguishes violations from missing records, `origin` reads the comments of the suite, and `finding`
+//! describes the result.
 
 mod acks;
 mod answers;
