@@ -135,8 +135,9 @@ impl Player<'_, '_> {
                 continue;
             }
             // An unexpected send waits for a receive that matches; an expected one has taken one.
-            let free = (0..self.receives.len())
-                .find(|receive| self.receives[*receive].ended.is_none() && self.matches(message, *receive));
+            let free =
+                |receive: &usize| self.receives[*receive].ended.is_none() && self.matches(message, *receive);
+            let free: Vec<usize> = (0..self.receives.len()).filter(free).collect();
             let told = format!("{}, and a receive that fits is free", shown(&self.messages[message].plan));
             let rendezvous = matches!(
                 self.messages[message].plan.kind,
@@ -145,11 +146,24 @@ impl Player<'_, '_> {
             if !self.messages[message].overflow && !rendezvous {
                 return self.broken(SES_MATCH_006, "a receive for a send that has been accepted", told);
             }
-            if free.is_some() {
+            if free.len() > self.reserved(&free) {
                 return self.broken(SES_MATCH_003, "an unexpected send in the receive that matches", told);
             }
         }
         Ok(())
+    }
+
+    /// Returns how many of these receives may wait for a deferrable send that the device has asked for again.
+    fn reserved(&self, receives: &[usize]) -> usize {
+        let is_done = |index: usize| {
+            let again = self.messages.iter().find(|message| message.again_of == Some(index));
+            again.is_some_and(|again| again.over && !again.lost && again.code == ReturnCode::OK)
+        };
+        let waits = |index: &usize| {
+            let fits = receives.iter().any(|receive| self.matches(*index, *receive));
+            self.messages[*index].wanted && fits && !is_done(*index)
+        };
+        (0..self.messages.len()).filter(waits).count()
     }
 
     /// Returns whether a message is a send that the device has certainly accepted.

@@ -70,6 +70,8 @@ pub(super) struct Sending {
     /// Its last response said list OVERFLOW.
     pub(super) overflow: bool,
     pub(super) put_off: bool,
+    /// The device has asked for it again.
+    pub(super) wanted: bool,
     pub(super) accepted: Option<u32>,
     /// The send of which it is the second attempt.
     pub(super) again_of: Option<usize>,
@@ -149,6 +151,7 @@ impl Sending {
             code: ReturnCode::OK,
             overflow: false,
             put_off: false,
+            wanted: false,
             accepted: None,
             again_of: None,
             answers: 0,

@@ -262,6 +262,7 @@ impl Player<'_, '_> {
             let told = format!("tokens {initiator:#x} and {target:#x}");
             return self.broken(SES_DEFER_003, "DEFERRABLE_RTR for a send that was put off", told);
         }
+        sending.wanted = true;
         let plan = sending.plan.clone();
         let again = self.messages.len();
         if self.messages.iter().any(|message| message.again_of == Some(index)) {
