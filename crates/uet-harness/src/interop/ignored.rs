@@ -1,7 +1,7 @@
 //! Finds an end that ignores `ar`: it acknowledges no packet that asks for an ACK until its sender repeats it.
 //!
 //! A packet or its ACK may be lost even on a network that drops nothing: at the socket of an end. An end may also be
-//! slow. So many packets must show it, and no packet the opposite.
+//! slow. So many packets must show it, and few the opposite: such an end still acknowledges every so many bytes.
 
 use super::acknowledged::Acknowledged;
 use core::net::IpAddr;
@@ -12,6 +12,9 @@ use uet_wire::{PdcId, Psn};
 
 /// The number of packets that must show it.
 const ENOUGH: u64 = 16;
+
+/// At most one in so many of them may show the opposite.
+const FEW: u64 = 8;
 
 /// A packet with `ar` and without an ACK so far.
 #[derive(Debug)]
@@ -25,8 +28,8 @@ struct Asking {
 /// The packets with `ar` that an end has answered.
 #[derive(Debug, Default)]
 struct Answers {
-    /// True if it has answered one before its retransmission, or without `retx`.
-    is_served: bool,
+    /// The number of those that it has answered before their retransmission, or without `retx`.
+    served: u64,
     /// The number of those that it has answered only after the retransmission, in less time than the first one had.
     ignored: u64,
     /// The packet number of the last of them.
@@ -74,7 +77,7 @@ impl Ignored {
         for psn in answered {
             let Some(asking) = self.asking.remove(&(sender, ack.context, psn.0)) else { continue };
             let Some(repeated) = asking.repeated.filter(|_| ack.retx) else {
-                answers.is_served = true;
+                answers.served += 1;
                 continue;
             };
             let (waited, took) = (repeated.saturating_sub(asking.sent), time.saturating_sub(repeated));
@@ -89,7 +92,8 @@ impl Ignored {
     /// Returns an end that ignores `ar`, and the number of a packet that shows it.
     pub(super) fn end(&self) -> Option<(IpAddr, u64)> {
         let mut ends = self.answers.iter();
-        let (end, answers) = ends.find(|(_, answers)| !answers.is_served && answers.ignored >= ENOUGH)?;
+        let ignores = |answers: &Answers| answers.ignored >= ENOUGH.max(FEW * answers.served);
+        let (end, answers) = ends.find(|(_, answers)| ignores(answers))?;
         Some((*end, answers.last))
     }
 }
@@ -149,16 +153,20 @@ mod tests {
     }
 
     #[test]
-    fn one_ack_in_time_or_late_refutes_it() {
+    fn acks_in_time_or_late_refute_it() {
         for retransmits in [false, true] {
             let mut watch = Watch::default();
-            watch.request(1000, false, 0);
-            if retransmits {
-                watch.request(1000, true, 20);
+            for psn in 1000..1003 {
+                watch.request(psn, false, 0);
+                if retransmits {
+                    watch.request(psn, true, 20);
+                }
+                watch.ack(psn, false, 30);
             }
-            watch.ack(1000, false, 30);
-            watch.ignores(100, 1);
+            watch.ignores(23, 1);
             assert_eq!(watch.0.end(), None);
+            watch.ignores(1, 1);
+            assert!(watch.0.end().is_some());
         }
     }
 }
