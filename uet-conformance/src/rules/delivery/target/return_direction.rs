@@ -4,6 +4,9 @@
 use crate::prelude::*;
 use crate::rules::steps::require_retransmissions;
 
+/// The psn_offset of the packet that opens the context.
+const OPENED_BY: Axis<u32> = axis("opened-by").values(&[("second", 1), ("third", 2), ("tenth", 9)]);
+
 /// Begins a rule with the usual needs and axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
     crate::rule(id, title).needs(&[WRITE, READ]).over(&[&MODE, &START])
@@ -23,6 +26,31 @@ pub(super) const RULES: &[Rule] = &[
             t.check(PDS_PSN_001, "the highest PSN, from 0", 2, target.highest());
             Ok(())
         }),
+    rule(
+        "return-direction/late-opening",
+        "The return direction starts at Start_PSN, not at the first arrival",
+    )
+    .checks(&[PDS_SYN_008])
+    .needs(&[RUD, WRITE, READ])
+    .over(&[&OPENED_BY, &START])
+    .run(|t| {
+        // The packets before the one that opens the context are late. They arrive before the reads.
+        let (region, _) = t.patterned(1 << 16)?;
+        let (mut pdc, n) = (t.initiate(), t.value(&OPENED_BY));
+        t.request(&pdc, pdc.request(n).write(&region, 0, &[1])?)?;
+        let (_, ack) = t.need_ack(&pdc, pdc.psn(n))?;
+        pdc.remote = Some(ack.spdcid());
+        for k in 0..n {
+            t.request(&pdc, pdc.request(k).write(&region, 0, &[1])?)?;
+        }
+        send_reads(t, &pdc, &region, n + 1, n + 2)?;
+        let mut target = Target::of_return(t, &pdc);
+        for k in 0..2 {
+            let data = target.expect_new(t, PDS_SYN_008, k)?;
+            t.check(PDS_SYN_008, "CLEAR_PSN", target.psn(0) - 1, data.request.clear_psn());
+        }
+        Ok(())
+    }),
     rule("return-direction/fields", "Read data names both PDCIDs, has no syn and carries a data header")
         .checks(&[PDS_SYN_004, WIRE_NEXT_002, WIRE_RSVD_001, WIRE_SES_006, WIRE_SES_012])
         .run(|t| {
