@@ -3,7 +3,7 @@
 use super::steps::retransmission_limit;
 use crate::axis::Carrier;
 use crate::prelude::*;
-use crate::rules::steps::{message_in_flight, post_idempotent, rudi_request};
+use crate::rules::steps::{message_in_flight, post_idempotent, require_retransmissions, rudi_request};
 use uet_control::ClosePdc;
 
 /// A packet of the device that gets no reply.
@@ -195,6 +195,32 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
+    rule(
+        "retransmit-timer/beside-timeouts",
+        "The timeouts of a packet do not lengthen that of another packet",
+    )
+    .checks(&[PDS_RTO_001, PDS_RTO_002])
+    .needs(&[RUD])
+    .over(&[&CARRIER])
+    .measure(|t| {
+        // The first packet stays unanswered, so the context always has one that waits longer.
+        t.require_plain_timeouts()?;
+        require_retransmissions(t, 3)?;
+        let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
+        t.post(post(PostKind::Write, peer, 64))?;
+        for _ in 0..2 {
+            target.expect_again(t, PDS_RTO_001, 1, t.later() * 2)?;
+        }
+        t.post(post(PostKind::Write, peer, 64))?;
+        target.collect(t, 3)?;
+        let first = target.packet(2)?.seen.at;
+        let again = target.expect_again(t, PDS_RTO_001, 2, t.later() * 2)?.seen.at;
+        let longest = t.scaled(t.rto().mul_f64(1.5)) + t.grace();
+        let bound = Bound::from(longest).from_parameter("rto_init_time").tolerating("50 %");
+        let waited = again.saturating_sub(first);
+        t.at_most(PDS_RTO_002, "the time before the first retransmission", bound, waited);
+        Ok(())
+    }),
     rule("retransmit-timer/beside-acks", "ACKs of other packets do not restart the timer of a lost packet")
         .checks(&[PDS_RTO_001, PDS_RTO_002])
         .needs(&[RUD])
