@@ -7,6 +7,12 @@ use uet_wire::ses::Ses;
 /// The traffic classes of the first context and of the second one.
 const CLASSES: Axis<[u8; 2]> = axis("classes").values(&[("0-then-1", [0, 1]), ("1-then-0", [1, 0])]);
 
+/// Default_MPR as the script sets it. The larger one permits more PSNs than psn_offset can count.
+const DEFAULT_MPR: Axis<u64> = axis("default-mpr").values(&[("1", 1), ("64", 64)]);
+
+/// A timeout in nanoseconds that ends after the last packet of the default window.
+const LONG_TIMEOUT: u64 = 50_000_000;
+
 /// Begins a rule with the usual axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
     crate::rule(id, title).over(&[&MODE, &CARRIER, &START])
@@ -172,21 +178,28 @@ pub(super) const RULES: &[Rule] = &[
             Ok(())
         }),
     rule("source-establish/offset-limit", "Before the first ACK, no packet exceeds the default window")
-        .checks(&[PDS_SYN_006, PDS_SYN_004])
+        .checks(&[PDS_SYN_006, PDS_SYN_001, PDS_SYN_004])
+        .over(&[&DEFAULT_MPR, &MODE, &CARRIER, &START])
         .run(|t| {
-            // If possible, the window is small and congestion control does not limit the device.
-            t.try_configure("default_mpr", 1)?;
+            // If possible, the window is known and congestion control does not limit the device.
+            t.try_configure("default_mpr", t.value(&DEFAULT_MPR))?;
             t.try_configure("payload_mtu", 1024)?;
             t.try_configure("congestion", "none")?;
+            if t.value(&DEFAULT_MPR) > 1 {
+                // So many packets take longer than the usual timeout.
+                t.try_configure("rto_init_time", LONG_TIMEOUT)?;
+            }
             let limit = (128 * t.parameter("default_mpr") - 1).min(4095) as u32;
             let peer = t.peer(0)?;
             t.post(post(PostKind::Write, peer, (limit as usize + 20) * t.mtu()))?;
             let mut target = Target::accept(t)?;
             target.watch(t, t.rto() * 2)?;
             let most = Bound::from(limit).from_parameter("default_mpr");
-            t.at_most(PDS_SYN_006, "the highest psn_offset before the first ACK", most, target.highest());
-            // The device continues when the window moves.
             let highest = target.highest();
+            t.at_most(PDS_SYN_006, "the highest psn_offset before the first ACK", most, highest);
+            let offset = target.packet(highest)?.request.psn_offset().map(|offset| u32::from(offset.get()));
+            t.check(PDS_SYN_001, "psn_offset of the highest PSN", Some(highest), offset);
+            // The device continues when the window moves.
             target.ack(t, highest)?;
             target.expect_new(t, PDS_SYN_004, highest + 1)?;
             Ok(())
