@@ -160,6 +160,31 @@ pub(super) const RULES: &[Rule] = &[
             );
             Ok(())
         }),
+    rule("nscc/steady-marks", "Late, marked ACKs at short distances shrink the window more than once")
+        .checks(&[CC_QUAD_004])
+        .measure(|t| {
+            // A queue without marks fills, with ACKs at equal distances of less than a base round trip. Then
+            // ACKs at the same distances have marks for about four base round trips, which permits several
+            // decreases by half. After a single one, new packets would leave for the last ACKs.
+            t.try_configure("rto_init_time", LONG_TIMEOUT)?;
+            let (mut flow, _) = flow_of_windows(t, 40)?;
+            let (answers, timely) = timely_answers(t, &flow)?;
+            run_until_full(t, &mut flow, timely * 8, &answers, 12)?;
+            t.round_trips(10)?;
+            let base = t.base_rtt()?;
+            let round = base.mul_f64(4.75);
+            let (delay, pace) = (round.saturating_sub(flow.way), round / (flow.count() - flow.acked()));
+            let queue = Answers { delay, pace, ..Answers::default() };
+            flow.run(t, round * 7, &queue)?;
+            watch_for(t, &mut flow, base)?;
+            need_in_flight(&flow, 8)?;
+            let (before, waiting) = (flow.in_flight(), flow.count() - flow.acked());
+            flow.run(t, pace * (waiting * 7 / 8), &Answers { marked: true, ..queue })?;
+            watch_for(t, &mut flow, base)?;
+            let most = Bound::from(before / 3 + full_packet_size(t)).tolerating("a third, and a packet");
+            t.at_most(CC_QUAD_004, "bytes in flight after marks at short distances", most, flow.in_flight());
+            Ok(())
+        }),
     rule("nscc/decrease-elsewhere", "A decrease for one destination does not prevent that for another")
         .checks(&[CC_QUAD_004])
         .needs(&[RUD, NSCC, TWO_ADDRESSES])
