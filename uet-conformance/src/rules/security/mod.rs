@@ -1,8 +1,9 @@
 //! Transport security (section 3.7). `send` and `receive` test the two ends, and `receive_icv` packets that
 //! are not authentic. `header` tests the security header and the authenticated fields, `key` the derivation
-//! of keys, `rotation` their replacement, and `domains` two domains of one device. `binding` (3.5.4), `start`
-//! and `new_start` (3.5.8) test secured contexts, `datagram` secured datagrams (3.5.6), `credit` secured
-//! demand and grants (3.6.14), and `plaintext` packets without protection. `steps` holds shared steps.
+//! of keys, `rotation` their replacement, `lost_key` a device without one, and `domains` two domains of one
+//! device. `binding` (3.5.4), `start` and `new_start` (3.5.8) test secured contexts, `datagram` secured
+//! datagrams (3.5.6), `credit` secured demand and grants (3.6.14), and `plaintext` packets without protection.
+//! `steps` holds shared steps.
 
 mod binding;
 mod credit;
@@ -10,6 +11,7 @@ mod datagram;
 mod domains;
 mod header;
 mod key;
+mod lost_key;
 mod new_start;
 mod plaintext;
 mod receive;
@@ -29,6 +31,7 @@ pub(super) const RULES: &[&[Rule]] = &[
     domains::RULES,
     header::RULES,
     key::RULES,
+    lost_key::RULES,
     receive::RULES,
     receive_icv::RULES,
     new_start::RULES,
