@@ -282,6 +282,7 @@ pub static PARAMETERS: &[Parameter] = &[
     row("sender_rate", Number("bit/s"), "100000000000", Specified, "Link rate of the source.").within(0, FASTEST),
     row("small_index", Word(&["optimised_key", "index"]), r#""optimised_key""#, Open, "Meaning of `resource_index` in a SMALL request to memory, which has no key."),
     row("stall_time", Number("ns"), "5000000000", Own, "Time without progress after which a message that is arriving is given up, and an unexpected message of a peer without a confirmed context; at most twice as long.").within(0, LONGEST),
+    row("start_message_id", Number("message_id"), "1", Own, "message_id of the first message as an initiator. For tests of the wrap only."),
     row("start_psn", Optional("PSN"), "null", Own, "Start_PSN of an unused PDCID, instead of a random one. For tests only: a peer that can guess PSNs can interfere."),
     row("start_psn_distance", Number("PSNs"), "65536", Specified, "Minimum distance of a Start_PSN from the last PSN used with the PDCID.").within(0, LARGEST),
     row("start_psn_floor", Word(&["highest", "start"]), r#""highest""#, Open, "Lowest Start_PSN after a secured context has closed: above the highest PSN that it used, or above its Start_PSN."),

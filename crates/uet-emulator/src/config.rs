@@ -215,7 +215,7 @@ fn parameters(config: &mut Config) -> BTreeMap<&'static str, &mut dyn Parameter>
     }
     places! { SesParams of ses => places;
         form small_index region_generation delivery_complete out_of_range denied too_long read_in_ack restart ready_tokens accept_zero_token abort byte_order operand_order swap_order swap_length uud_opcode float_faults
-        explicit_completion explicit_read max_repeats generation_repeats max_operations max_messages max_reads max_awaited max_unexpected max_unexpected_bytes max_unexpected_of_peer max_unexpected_bytes_of_peer stall_time max_deferred
+        explicit_completion explicit_read max_repeats generation_repeats start_message_id max_operations max_messages max_reads max_awaited max_unexpected max_unexpected_bytes max_unexpected_of_peer max_unexpected_bytes_of_peer stall_time max_deferred
         max_written max_events;
         not
     }

@@ -204,6 +204,7 @@ impl Ses {
     /// Creates an endpoint without processes, memory or operations. The MTU and the limit of data in ACKs come from the
     /// parameters of packet delivery.
     pub fn new(params: SesParams, pds: &PdsParams) -> Self {
+        let next = NextIds { message: params.start_message_id.wrapping_sub(1), ..NextIds::default() };
         Ses {
             params,
             mtu: u32::from(pds.payload_mtu).max(1),
@@ -228,7 +229,7 @@ impl Ses {
             completions: VecDeque::new(),
             written: 0,
             events: VecDeque::new(),
-            next: NextIds::default(),
+            next,
             now: Time::ZERO,
             look: None,
         }

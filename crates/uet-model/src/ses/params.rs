@@ -59,6 +59,9 @@ pub struct SesParams {
     /// refusal states. Open: none, so that the application learns of the refusal.
     pub generation_repeats: u8,
 
+    /// The `message_id` of the first message. For tests of the wrap.
+    pub start_message_id: u16,
+
     /// The maximum number of operations in flight.
     pub max_operations: u16,
     /// The maximum number of arriving messages of several packets. Beyond it, the reply is NACK NO_SES_MSG_AVAIL.
@@ -205,6 +208,7 @@ impl Default for SesParams {
             explicit_read: false,
             max_repeats: 3,
             generation_repeats: 0,
+            start_message_id: 1,
             max_operations: 4096,
             max_messages: 1024,
             max_reads: 1024,
