@@ -202,6 +202,21 @@ pub(super) const RULES: &[Rule] = &[
             t.check(SES_CUT_003, "different ids:", 2, seen.len());
             Ok(())
         }),
+    rule("ses-encoding/message-id-wrap", "No message has message_id 0 when the ids wrap after 65,535")
+        .checks(&[SES_CUT_007])
+        .over(&[&MODE, &CARRIER])
+        .run(|t| {
+            t.configure("start_message_id", 0xfffe)?;
+            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
+            for _ in 0..4 {
+                t.post(post(PostKind::Write, peer, 2 * t.mtu()))?;
+            }
+            target.collect(t, 9)?;
+            let ids = (1..9).map(|n| target.said(n).map(|said| said.message_id));
+            let seen = ids.collect::<Result<Vec<_>, Stop>>()?;
+            t.holds(SES_CUT_007, "no message_id is 0", !seen.contains(&Some(0)), format!("{seen:?}"));
+            Ok(())
+        }),
     rule("ses-encoding/message-order", "All packets of a message have lower PSNs than those of the next")
         .checks(&[SES_ORDER_001])
         .over(&[&MODE, &CARRIER, &START])
