@@ -27,6 +27,9 @@ enum Lack {
 /// True if an ACK carries the grant, false if a control packet does.
 const BY_ACK: Axis<bool> = axis("grant").values(&[("credit", false), ("ack-cc", true)]);
 
+/// The number of readable bytes after the security header: none, or a whole ACK_CC.
+const READABLE: Axis<u8> = axis("readable").values(&[("0", 0), ("32", 32)]);
+
 /// The units of 256 bytes that a wrong packet grants.
 const CREDIT: u32 = 500;
 
@@ -51,10 +54,10 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("tss-credit/wrong-demand", "Demand in a packet that is not authentic gets no credit")
         .checks(&[TSS_ICV_002, TSS_CLEAR_002, RCCC_GRANT_001])
-        .over(&[&SECURED, &BEARER, &LACK])
+        .over(&[&SECURED, &BEARER, &LACK, &READABLE])
         .run(|t| {
-            let requirement = broken(t.value(&LACK));
-            let (mut source, excess) = (open_source(t, 0)?, excess_limit(t)?);
+            let (requirement, readable) = (broken(t.value(&LACK)), t.value(&READABLE));
+            let (mut source, excess) = (open_source(t, readable)?, excess_limit(t)?);
             let wire = source.pdc.wire(&source.build_demand(t.value(&BEARER), 3 * excess)?);
             send_wrong(t, &wire)?;
             check_not_granted(t, requirement, &mut source, excess)
@@ -75,13 +78,13 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("tss-credit/wrong-grant", "A grant in a packet that is not authentic lets no packet leave")
         .checks(&[TSS_ICV_002, TSS_CLEAR_002, RCCC_CREDIT_001])
-        .over(&[&SECURED, &BY_ACK, &LACK])
+        .over(&[&SECURED, &BY_ACK, &LACK, &READABLE])
         .measure(|t| {
             let requirement = broken(t.value(&LACK));
             t.congestion("rccc")?;
             t.slowed()?;
             t.auto_credit = false;
-            t.secure(t.value(&SECURED))?;
+            secure_with_offset(t, t.value(&READABLE))?;
             let packets = (8 * t.bdp()? / t.mtu() as u64).clamp(64, 800) as usize;
             let mut flow = Flow::start(t, Mode::Rud, packets)?;
             for _ in 0..2 {

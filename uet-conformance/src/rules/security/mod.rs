@@ -1,9 +1,9 @@
-//! Transport security (section 3.7). `send` and `receive` test the two ends, and `receive_icv` packets that
-//! are not authentic. `header` tests the security header and the authenticated fields, `key` the derivation
-//! of keys, `rotation` their replacement, `lost_key` a device without one, and `domains` two domains of one
-//! device. `binding` (3.5.4), `start` and `new_start` (3.5.8) test secured contexts, `datagram` secured
-//! datagrams (3.5.6), `credit` secured demand and grants (3.6.14), and `plaintext` packets without protection.
-//! `steps` holds shared steps.
+//! Transport security (section 3.7). `send` and `receive` test the two ends, and `receive_icv` and
+//! `receive_icv_source` packets that are not authentic. `header` tests the security header and the
+//! authenticated fields, `key` the derivation of keys, `rotation` their replacement, `lost_key` a device
+//! without one, and `domains` two domains of one device. `binding` (3.5.4), `start` and `new_start` (3.5.8)
+//! test secured contexts, `datagram` secured datagrams (3.5.6), `credit` secured demand and grants (3.6.14),
+//! and `plaintext` packets without protection. `steps` holds shared steps.
 
 mod binding;
 mod credit;
@@ -16,6 +16,7 @@ mod new_start;
 mod plaintext;
 mod receive;
 mod receive_icv;
+mod receive_icv_source;
 mod rotation;
 mod send;
 mod start;
@@ -34,6 +35,7 @@ pub(super) const RULES: &[&[Rule]] = &[
     lost_key::RULES,
     receive::RULES,
     receive_icv::RULES,
+    receive_icv_source::RULES,
     new_start::RULES,
     rotation::RULES,
     send::RULES,

@@ -1,21 +1,13 @@
 //! Plaintext packets from a peer that a secure domain covers (section 3.7).
 
 use super::steps::{
-    NEEDS, check_write, establish_as, expect_no_answer, expect_no_effect, ignore_plaintext_nacks,
-    open_secured, plain_retransmission, plain_write, write_in_flight,
+    CONTROL, NEEDS, Spoil, check_write, control_packet, establish_as, expect_control_ignored,
+    expect_no_answer, expect_no_effect, expect_response_kept, ignore_plaintext_nacks, open_secured,
+    plain_retransmission, plain_write, write_in_flight,
 };
 use crate::SECURED;
 use crate::prelude::*;
 use crate::rules::steps::{expect_rudi_response, idempotent_region};
-
-/// The type of the control packet.
-const CONTROL: Axis<CtlType> = axis("control").values(&[
-    ("noop", CtlType::NOOP),
-    ("ack-request", CtlType::ACK_REQUEST),
-    ("probe", CtlType::PROBE),
-    ("clear-command", CtlType::CLEAR_COMMAND),
-    ("close-command", CtlType::CLOSE_COMMAND),
-]);
 
 /// A NACK that ends or restarts a context.
 const NACK: Axis<NackCode> = axis("nack").values(&[
@@ -27,6 +19,9 @@ const NACK: Axis<NackCode> = axis("nack").values(&[
 
 /// True if the device requires protection of all packets, so plaintext packets do not reach any context.
 const REQUIRED: Axis<bool> = axis("require-protection").values(&[("yes", true), ("no", false)]);
+
+/// Leaves a packet without protection.
+const PLAINTEXT: Spoil = |_, wire| Ok(wire.clone());
 
 /// Begins a rule with the usual needs and axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
@@ -81,18 +76,42 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("tss-plaintext/control", "A plaintext control packet does not reach a secured context")
         .checks(&[TSS_CLEAR_002])
-        .over(&[&SECURED, &CONTROL])
+        .over(&[&SECURED, &CONTROL, &REQUIRED])
         .run(|t| {
-            configure_protection(t, true)?;
+            let required = t.value(&REQUIRED);
+            configure_protection(t, required)?;
             let (pdc, region) = open_secured(t)?;
-            let ctl_type = t.value(&CONTROL);
-            let packet = match ctl_type {
-                CtlType::PROBE => pdc.probe(7, pdc.psn(0))?,
-                CtlType::NOOP | CtlType::CLOSE_COMMAND => pdc.control(ctl_type, pdc.psn(1), 0)?,
-                _ => pdc.control(ctl_type, pdc.psn(0), pdc.psn(0).0)?,
-            };
-            let wire = pdc.wire(&packet);
-            expect_no_effect(t, [TSS_CLEAR_002, TSS_CLEAR_002], (&pdc, &region), 1, &[wire])
+            let wire = pdc.wire(&control_packet(&pdc, t.value(&CONTROL), 1)?);
+            if required {
+                return expect_no_effect(t, [TSS_CLEAR_002, TSS_CLEAR_002], (&pdc, &region), 1, &[wire]);
+            }
+            t.settle()?;
+            t.send_as_it_is(&wire)?;
+            // A device may answer that it does not know the context of a plaintext packet.
+            t.expect_none(TSS_CLEAR_002, "no ACK", t.soon(), |seen| {
+                seen.ack().filter(|_| seen.is_for(&pdc))
+            })?;
+            t.forget();
+            check_write(t, TSS_CLEAR_002, &pdc, &region, 1)
+        }),
+    rule(
+        "tss-plaintext/control-of-target",
+        "A plaintext control packet of a target does not reach its context",
+    )
+    .checks(&[TSS_CLEAR_002])
+    .over(&[&SECURED, &CONTROL, &REQUIRED])
+    .run(|t| {
+        configure_protection(t, t.value(&REQUIRED))?;
+        t.secure(t.value(&SECURED))?;
+        expect_control_ignored(t, TSS_CLEAR_002, t.value(&CONTROL), PLAINTEXT)
+    }),
+    rule("tss-plaintext/clear", "A plaintext packet releases no stored response of a secured context")
+        .checks(&[TSS_CLEAR_002])
+        .over(&[&SECURED, &REQUIRED])
+        .run(|t| {
+            configure_protection(t, t.value(&REQUIRED))?;
+            let (pdc, region) = open_secured(t)?;
+            expect_response_kept(t, TSS_CLEAR_002, (&pdc, &region), PLAINTEXT)
         }),
     rule("tss-plaintext/ack", "A plaintext ACK does not end an operation on a secured context")
         .checks(&[TSS_CLEAR_002])

@@ -4,8 +4,8 @@
 use super::header::secure_with_offset;
 use super::start::{check_not_executed, open_recorded, overwrite_and_close};
 use super::steps::{
-    NEEDS, check_write, establish_as, expect_executed, expect_no_answer, expect_no_effect, learn_start,
-    open_secured, plain_write,
+    NEEDS, READABLE, check_write, establish_as, expect_executed, expect_no_answer, expect_no_effect,
+    learn_start, open_secured, plain_write,
 };
 use crate::prelude::*;
 use crate::rules::steps::{expect_close_in_range, idempotent_region, limit_psn_range};
@@ -22,9 +22,6 @@ const SDI: Axis<fn(u32) -> u32> = axis("sdi").values(&[
     ("zero", |_| 0),
     ("ones", |_| 0xff_ffff),
 ]);
-
-/// The number of readable bytes after the security header: none, or the whole header of packet delivery.
-const READABLE: Axis<u8> = axis("readable").values(&[("0", 0), ("16", 16)]);
 
 /// Begins a rule with the usual needs and axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {

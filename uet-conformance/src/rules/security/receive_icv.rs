@@ -1,9 +1,14 @@
-//! A receiver of packets with a wrong ICV: they have no effect and get no answer (section 3.7).
+//! A target that gets packets with a wrong ICV: they have no effect and get no answer (section 3.7).
+//! [`receive_icv_source`] tests an initiator.
+//!
+//! [`receive_icv_source`]: super::receive_icv_source
 
+use super::header::secure_with_offset;
 use super::start::{METHOD, secure_with_method};
 use super::steps::{
-    CLUSTER, IDENTIFIED, NEEDS, check_write, establish_as, expect_ignored, expect_no_answer,
-    expect_no_effect, flip_bit, forge_requests, open_secured, plain_write, with_wrong_icv, write_in_flight,
+    CLUSTER, IDENTIFIED, NEEDS, READABLE, check_write, establish_as, expect_ignored, expect_no_answer,
+    expect_no_effect, expect_response_kept, flip_bit, forge_requests, open_secured, plain_write,
+    with_wrong_icv,
 };
 use crate::prelude::*;
 use crate::rules::steps::{expect_rudi_response, idempotent_region};
@@ -190,9 +195,10 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("tss-receive/wrong-icv", "A packet of any type with a wrong ICV has no effect and gets no answer")
         .checks(&[TSS_ICV_002, TSS_ICV_003])
-        .over(&[&SECURED, &PACKET])
+        .over(&[&SECURED, &PACKET, &READABLE])
         .run(|t| {
-            let (pdc, region) = open_secured(t)?;
+            secure_with_offset(t, t.value(&READABLE))?;
+            let (pdc, region) = t.open()?;
             let packet_type = t.value(&PACKET);
             let forged = forged_packet(t, &pdc, &region, packet_type)?;
             expect_no_effect(t, [TSS_ICV_002, TSS_ICV_003], (&pdc, &region), 1, &[forged])
@@ -262,25 +268,11 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("tss-receive/wrong-icv-clear", "Packets with a wrong ICV release no stored response")
         .checks(&[TSS_ICV_002])
+        .over(&[&SECURED, &READABLE])
         .run(|t| {
-            let (pdc, region) = open_secured(t)?;
-            let psn = pdc.psn(1);
-            let refused = pdc.request(1).write_nowhere(&region, &[1])?;
-            t.request(&pdc, refused.clone())?;
-            let (first, ack) = t.need("an error", t.soon(), |seen| seen.answers(&pdc, psn))?;
-            require(ack.cack_psn() == pdc.psn(0), "the device waits for no CLEAR")?;
-            let command = pdc.control(CtlType::CLEAR_COMMAND, Psn(0), psn.0)?;
-            let request = pdc.request(2).clear(psn).write(&region, 0, &[2; 32])?.build()?;
-            for packet in [command, request] {
-                let forged = with_wrong_icv(t, &pdc.wire(&packet))?;
-                t.send_as_it_is(&forged)?;
-            }
-            t.settle()?;
-            t.request(&pdc, refused.retx())?;
-            let (repeated, ack) = t.expect_answer(TSS_ICV_002, &pdc, psn)?;
-            t.check(TSS_ICV_002, "the response", first.response(), repeated.response());
-            t.check(TSS_ICV_002, "cack_psn", pdc.psn(0), ack.cack_psn());
-            Ok(())
+            secure_with_offset(t, t.value(&READABLE))?;
+            let (pdc, region) = t.open()?;
+            expect_response_kept(t, TSS_ICV_002, (&pdc, &region), with_wrong_icv)
         }),
     rule("tss-receive/wrong-icv-flood", "A target serves its peer despite many packets with a wrong ICV")
         .checks(&[TSS_ICV_002])
@@ -312,67 +304,6 @@ pub(super) const RULES: &[Rule] = &[
         forge_requests(t, &pdc, &region, 1100)?;
         check_write(t, TSS_ICV_002, &pdc, &region, 1)
     }),
-    rule("tss-receive/wrong-icv-timer", "Packets with a wrong ICV do not keep a device from retransmitting")
-        .checks(&[TSS_ICV_002])
-        .run(|t| {
-            t.secure(t.value(&SECURED))?;
-            let (written, mut target) = write_in_flight(t)?;
-            let ack = with_wrong_icv(t, &target.pdc.wire(&target.acking(0).build()?))?;
-            let (step, until) = (t.scaled(t.rto()) / 4, t.now() + t.later());
-            while t.now() < until && target.times(0) < 2 {
-                t.send_as_it_is(&ack)?;
-                target.watch(t, step)?;
-            }
-            t.at_least(TSS_ICV_002, "transmissions of the unacknowledged request", 2, target.times(0));
-            target.ack(t, 0)?;
-            t.ends(TSS_ICV_002, written, Status::Ok)
-        }),
-    rule("tss-receive/wrong-icv-ack", "An ACK with a wrong ICV ends no operation")
-        .checks(&[TSS_ICV_002])
-        .run(|t| {
-            t.secure(t.value(&SECURED))?;
-            let (written, mut target) = write_in_flight(t)?;
-            let ack = with_wrong_icv(t, &target.pdc.wire(&target.acking(0).build()?))?;
-            t.send_as_it_is(&ack)?;
-            t.settle()?;
-            t.is_open(TSS_ICV_002, written)?;
-            target.expect_again(t, TSS_ICV_002, 0, t.later())?;
-            target.ack(t, 0)?;
-            t.ends(TSS_ICV_002, written, Status::Ok)
-        }),
-    rule("tss-receive/wrong-icv-nack", "A fatal NACK with a wrong ICV ends no context")
-        .checks(&[TSS_ICV_002])
-        .run(|t| {
-            t.secure(t.value(&SECURED))?;
-            let (written, target) = write_in_flight(t)?;
-            for code in [NackCode::CLOSING_IN_ERR, NackCode::INV_DPDCID, NackCode::GTD_RESP_UNAVAIL] {
-                let nack = target.pdc.nack(code, target.psn(0))?;
-                let nack = with_wrong_icv(t, &target.pdc.wire(&nack))?;
-                t.send_as_it_is(&nack)?;
-            }
-            t.settle()?;
-            t.is_open(TSS_ICV_002, written)?;
-            target.ack(t, 0)?;
-            t.ends(TSS_ICV_002, written, Status::Ok)
-        }),
-    rule("tss-receive/wrong-icv-retransmission", "A NACK with a wrong ICV causes no retransmission")
-        .checks(&[TSS_ICV_002])
-        .measure(|t| {
-            t.secure(t.value(&SECURED))?;
-            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
-            let written = t.post(post(PostKind::Write, peer, 64))?;
-            let first = target.expect_new(t, TSS_ICV_002, 1)?;
-            let n = target.index(&first.request);
-            let nack = target.pdc.nack(NackCode::TRIMMED, target.psn(n))?;
-            let nack = with_wrong_icv(t, &target.pdc.wire(&nack))?;
-            t.send_as_it_is(&nack)?;
-            let early = t.early().saturating_sub(t.now().saturating_sub(first.seen.at));
-            target.expect_none(t, TSS_ICV_002, "a retransmission before the timeout", early, |index| {
-                index == n
-            })?;
-            target.ack(t, n)?;
-            t.ends(TSS_ICV_002, written, Status::Ok)
-        }),
 ];
 
 /// Builds a packet of this type with a wrong ICV.

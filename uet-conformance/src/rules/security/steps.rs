@@ -33,6 +33,23 @@ pub(super) const IDENTIFIED: Axis<DomainKind> = axis("domain").values(&[
 pub(super) const CLUSTER: Axis<DomainKind> = axis("domain")
     .values(&[("cluster", kind(KeyMode::Cluster, false)), ("cluster-ssi", kind(KeyMode::Cluster, true))]);
 
+/// The number of readable bytes after the security header: none, or the whole header of a request.
+pub(super) const READABLE: Axis<u8> = axis("readable").values(&[("0", 0), ("16", 16)]);
+
+/// The type of a control packet.
+pub(super) const CONTROL: Axis<CtlType> = axis("control").values(&[
+    ("noop", CtlType::NOOP),
+    ("ack-request", CtlType::ACK_REQUEST),
+    ("probe", CtlType::PROBE),
+    ("clear-command", CtlType::CLEAR_COMMAND),
+    ("clear-request", CtlType::CLEAR_REQUEST),
+    ("close-command", CtlType::CLOSE_COMMAND),
+    ("close-request", CtlType::CLOSE_REQUEST),
+    ("credit", CtlType::CREDIT),
+    ("credit-request", CtlType::CREDIT_REQUEST),
+    ("negotiation", CtlType::NEGOTIATION),
+]);
+
 /// The epoch of the keys.
 pub(super) const EPOCH: Axis<u16> =
     axis("epoch").values(&[("0x1dc0", 0x1dc0), ("0", 0), ("1", 1), ("0xffff", 0xffff)]);
@@ -197,6 +214,74 @@ pub(super) fn with_wrong_icv(t: &mut Test<'_>, wire: &Wire) -> Result<Wire, Stop
     let last = sealed.bytes.len() * 8 - 1;
     flip_bit(&mut sealed, last);
     Ok(sealed)
+}
+
+/// Builds a control packet of this type. One that takes a PSN has the `n`-th.
+pub(super) fn control_packet(pdc: &Pdc, ctl_type: CtlType, n: u32) -> Result<UetBuf, Stop> {
+    Ok(match ctl_type {
+        CtlType::PROBE => pdc.probe(7, pdc.psn(0))?,
+        CtlType::NOOP | CtlType::NEGOTIATION | CtlType::CLOSE_COMMAND | CtlType::CLOSE_REQUEST => {
+            pdc.control(ctl_type, pdc.psn(n), 0)?
+        }
+        CtlType::ACK_REQUEST => pdc.control(ctl_type, pdc.psn(0), 0)?,
+        _ => pdc.control(ctl_type, Psn(0), pdc.psn(0).0)?,
+    })
+}
+
+/// Makes a packet of the suite one that is not authentic.
+pub(super) type Spoil = fn(&mut Test<'_>, &Wire) -> Result<Wire, Stop>;
+
+/// Has the device store an error, and expects that a CLEAR_COMMAND and a request that are not authentic do
+/// not release it.
+pub(super) fn expect_response_kept(
+    t: &mut Test<'_>,
+    requirement: &Requirement,
+    (pdc, region): (&Pdc, &Region),
+    spoil: Spoil,
+) -> Outcome {
+    let psn = pdc.psn(1);
+    let refused = pdc.request(1).write_nowhere(region, &[1])?;
+    t.request(pdc, refused.clone())?;
+    let (first, ack) = t.need("an error", t.soon(), |seen| seen.answers(pdc, psn))?;
+    require(ack.cack_psn() == pdc.psn(0), "the device waits for no CLEAR")?;
+    let command = pdc.control(CtlType::CLEAR_COMMAND, Psn(0), psn.0)?;
+    let request = pdc.request(2).clear(psn).write(region, 0, &[2; 32])?.build()?;
+    for packet in [command, request] {
+        let spoiled = spoil(t, &pdc.wire(&packet))?;
+        t.send_as_it_is(&spoiled)?;
+    }
+    t.settle()?;
+    t.request(pdc, refused.retx())?;
+    let (repeated, ack) = t.expect_answer(requirement, pdc, psn)?;
+    t.check(requirement, "the response", first.response(), repeated.response());
+    t.check(requirement, "cack_psn", pdc.psn(0), ack.cack_psn());
+    Ok(())
+}
+
+/// Sends a control packet that is not authentic to a device that has opened a context. Expects that the
+/// device neither acknowledges it nor closes the context, and that the next write completes.
+pub(super) fn expect_control_ignored(
+    t: &mut Test<'_>,
+    requirement: &Requirement,
+    ctl_type: CtlType,
+    spoil: Spoil,
+) -> Outcome {
+    let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
+    t.settle()?;
+    let wire = target.pdc.wire(&control_packet(&target.pdc, ctl_type, 0)?);
+    let spoiled = spoil(t, &wire)?;
+    t.send_as_it_is(&spoiled)?;
+    t.expect_none(requirement, "an ACK, a NACK of the context or CLOSE_COMMAND", t.soon(), |seen| {
+        // A device may answer that it does not know the context.
+        let refused = seen.nack().is_some_and(|nack| nack.spdcid().is_valid());
+        let answered = seen.is_for(&target.pdc) && (seen.ack().is_some() || refused);
+        (answered || target.control(seen, CtlType::CLOSE_COMMAND).is_some()).then_some(())
+    })?;
+    t.forget();
+    let written = t.post(post(PostKind::Write, peer, 64))?;
+    target.collect(t, 2)?;
+    target.ack(t, 1)?;
+    t.ends(requirement, written, Status::Ok)
 }
 
 /// Installs a second key.
