@@ -141,7 +141,7 @@ pub(super) const RULES: &[Rule] = &[
             t.check(RCCC_COUNT_002, "grants below an earlier one", 0, stale.count());
             source.expect_demand_granted(t, RCCC_COUNT_002, bearer, WRAP + 90)
         }),
-    rule("rccc/lost-grant", "A destination repeats a lost grant on CREDIT_REQUEST")
+    rule("rccc/lost-grant", "A destination repeats a lost grant on each CREDIT_REQUEST")
         .checks(&[RCCC_GRANT_001])
         .over(&[&MODE, &CARRIER])
         .run(|t| {
@@ -150,9 +150,14 @@ pub(super) const RULES: &[Rule] = &[
             if !source.wait_for_grant(t, step, t.patience(t.soon()))? {
                 return Err(Stop::Inconclusive("the demand was not granted".into()));
             }
-            t.forget();
-            source.credit = Units24::default();
-            source.expect_demand_granted(t, RCCC_GRANT_001, Bearer::CreditRequest, step)
+            // Each CREDIT_REQUEST has the same demand.
+            for _ in 0..3 {
+                t.settle()?;
+                t.forget();
+                source.credit = Units24::default();
+                source.expect_demand_granted(t, RCCC_GRANT_001, Bearer::CreditRequest, step)?;
+            }
+            Ok(())
         }),
 ];
 

@@ -219,6 +219,25 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
+    rule("ack-request/repeated", "Equal copies of an ACK_REQUEST or PROBE each get an answer")
+        .checks(&[PDS_ASK_001, PDS_ASK_002, PDS_PRB_001])
+        .run(|t| {
+            let (pdc, _) = t.open()?;
+            let (arrived, missing) = (pdc.psn(0), pdc.psn(1));
+            for _ in 0..3 {
+                t.send(&pdc, &pdc.probe(0x7e57, arrived)?)?;
+                t.expect(PDS_PRB_001, "an ACK with p = 1", t.soon(), |seen| {
+                    seen.ack().filter(|ack| seen.is_for(&pdc) && ack.p())
+                })?;
+                request_ack(t, &pdc, arrived)?;
+                t.expect(PDS_ASK_002, "an ACK with p = 0", t.soon(), |seen| {
+                    seen.acknowledges(&pdc, arrived).filter(|ack| !ack.p())
+                })?;
+                request_ack(t, &pdc, missing)?;
+                t.expect_nack(PDS_ASK_001, &pdc, missing, &[NackCode::PKT_NOT_RCVD])?;
+            }
+            Ok(())
+        }),
     rule("ack-request/probe-bitmap", "The ACK of a PROBE has a bitmap at or near the PSN of the PROBE")
         .checks(&[PDS_PRB_001, PDS_SACK_001])
         .needs(&[RUD])
