@@ -2,8 +2,8 @@
 //! the range of a field (sections 3.6.12 to 3.6.14).
 
 use super::steps::{
-    ALGORITHMS, flow_of_windows, flow_on_new_context, flow_under, grant_by_ack, opening_request, refuse_half,
-    short_silence, shrink_by_marks, timely_answers, watch_for,
+    ALGORITHMS, flow_of_windows, flow_on_new_context, flow_under, grant_by_ack, late_answers,
+    opening_request, refuse_half, short_silence, shrink_by_marks, timely_answers, watch_for,
 };
 use crate::flow::{Answers, Flow};
 use crate::prelude::*;
@@ -110,6 +110,21 @@ pub(super) const RULES: &[Rule] = &[
             let most =
                 Bound::from((small + large) / 2).tolerating("half of the difference to the earlier window");
             t.at_most(CC_PENALTY_003, "bytes in flight after the second rc = 1", most, after);
+            Ok(())
+        }),
+    rule("cc-state/lasting-rc", "Marks shrink the window although each ACK after a penalty still has rc = 1")
+        .checks(&[CC_PENALTY_003])
+        .over(&[&MODE])
+        .measure(|t| {
+            let (mut flow, _) = flow_of_windows(t, 40)?;
+            let (answers, round) = timely_answers(t, &flow)?;
+            let large = flow.run(t, round * 8, &answers)?;
+            flow.run(t, round * 10, &Answers { penalty: 120, ..answers })?;
+            flow.run(t, round * 4, &Answers { restore: true, ..answers })?;
+            let late = late_answers(t)?;
+            let after = flow.run(t, late.delay * 16, &Answers { marked: true, restore: true, ..late })?;
+            let most = Bound::from(large * 3 / 4).tolerating("three quarters of before");
+            t.at_most(CC_PENALTY_003, "bytes in flight after marks with rc = 1", most, after);
             Ok(())
         }),
     rule("cc-state/last-hop-trims", "Trims at the last hop leave the window unchanged if RCCC runs too")
