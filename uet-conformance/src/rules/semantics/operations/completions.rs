@@ -15,6 +15,16 @@ use uet_wire::ses::Response;
 const LIST: Axis<List> =
     axis("list").values(&[("expected", List::UET_EXPECTED), ("overflow", List::UET_OVERFLOW)]);
 
+/// An operation that sends data.
+const SENDING: Axis<PostKind> = axis("operation").needing(&[
+    ("send", PostKind::Send, &[SEND]),
+    ("tagged", PostKind::Tsend, &[TSEND]),
+    ("write", PostKind::Write, &[WRITE]),
+]);
+
+/// The number of packets of the message.
+const PACKETS: Axis<u32> = axis("packets").values(&[("one", 1), ("three", 3)]);
+
 pub(super) const RULES: &[Rule] = &[
     rule("completions/write", "A write completes when it is acknowledged, and not before")
         .checks(&[SES_DONE_001])
@@ -80,13 +90,14 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("completions/default-response", "A default response with modified_length 0 completes all bytes")
         .checks(&[SES_RESP_006])
-        .needs(&[SEND])
-        .over(&[&MODE, &START])
+        .over(&[&SENDING, &PACKETS, &MODE, &START])
         .run(|t| {
-            let (posted, target) = begin(t, PostKind::Send, 100, 1)?;
+            let (kind, packets) = (t.value(&SENDING), t.value(&PACKETS));
+            let length = (packets as usize - 1) * t.mtu() + 100;
+            let (posted, target) = begin(t, kind, length, packets)?;
             let response = Response::build(ResponseOpcode::UET_DEFAULT_RESPONSE, ReturnCode::OK).done()?;
-            target.respond(t, 0, response)?;
-            t.ends_with(SES_RESP_006, posted, (Status::Ok, 100)).map(drop)
+            target.respond(t, packets - 1, response)?;
+            t.ends_with(SES_RESP_006, posted, (Status::Ok, length as u64)).map(drop)
         }),
     rule("completions/truncated", "A send completes with the smaller modified_length of its response")
         .checks(&[SES_RESP_004])
