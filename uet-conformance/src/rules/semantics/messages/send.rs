@@ -15,6 +15,10 @@ const POSTED: Axis<bool> = axis("receive").values(&[("before", true), ("after", 
 const TOO_LONG: Axis<Option<&str>> =
     axis("set").values(&[("default", None), ("truncate", Some("truncate")), ("refuse", Some("refuse"))]);
 
+/// The header data of a send. The first two would also be offsets in its buffer.
+const HEADER_DATA: Axis<u64> =
+    axis("header-data").values(&[("7", 7), ("4096", 0x1000), ("wide", 0xfeed_0000_0000_0bee)]);
+
 /// Begins a rule with the usual needs and axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
     crate::rule(id, title).needs(&[SEND, RECEIVE]).over(&[&MODE, &START])
@@ -215,16 +219,17 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("send/medium", "A send with a medium header fills a buffer and carries header data")
         .checks(&[SES_MATCH_006, SES_RESP_001])
+        .over(&[&HEADER_DATA, &MODE, &START])
         .run(|t| {
-            let data = bytes(100);
-            let posted = t.posted(room(128))?;
+            let (data, header_data) = (bytes(100), t.value(&HEADER_DATA));
+            let posted = t.posted(room(8192))?;
             let mut session = t.session();
-            let message = Message { header_data: Some(7), ..Message::send(&data) };
+            let message = Message { header_data: Some(header_data), ..Message::send(&data) };
             let psn = session.ask(t, &message.medium()?)?;
             session.some_answer(t, psn)?;
             session.accepted(t, SES_RESP_001, psn)?;
             let completion = t.expect_received(SES_MATCH_006, &posted, &data)?;
-            t.check(SES_MATCH_006, "header data", Some(Hex64(7)), completion.header_data);
+            t.check(SES_MATCH_006, "header data", Some(Hex64(header_data)), completion.header_data);
             Ok(())
         }),
     rule("send/small", "A send with a small header fills a buffer")

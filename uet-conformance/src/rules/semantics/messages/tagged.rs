@@ -204,7 +204,9 @@ pub(super) const RULES: &[Rule] = &[
             let other = t.posted(PostReceive { initiator: Some(8), ..tagged_room(64, 0x70) })?;
             let posted = t.posted(PostReceive { initiator: Some(7), ..tagged_room(64, 0x70) })?;
             let mut session = t.session();
-            let message = Message { initiator: 7, ..Message::tagged(0x70, &bytes(40)) };
+            // The header data is no offset.
+            let tagged = Message::tagged(0x70, &bytes(40));
+            let message = Message { initiator: 7, header_data: Some(9), ..tagged };
             let psn = session.ask(t, &message.medium()?)?;
             session.some_answer(t, psn)?;
             session.accepted(t, SES_MATCH_001, psn)?;
