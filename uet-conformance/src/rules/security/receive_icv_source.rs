@@ -19,6 +19,30 @@ pub(super) const RULES: &[Rule] = &[
             secure_with_offset(t, t.value(&READABLE))?;
             expect_control_ignored(t, TSS_ICV_002, t.value(&CONTROL), with_wrong_icv)
         }),
+    rule("tss-receive/wrong-icv-window", "An ACK with a wrong ICV opens no send window")
+        .checks(&[TSS_ICV_002])
+        .run(|t| {
+            // If possible, the window is small and congestion control does not limit the device.
+            t.try_configure("default_mpr", 1)?;
+            t.try_configure("congestion", "none")?;
+            secure_with_offset(t, t.value(&READABLE))?;
+            let range = t.default_range().min(4096);
+            let peer = t.peer(0)?;
+            t.post(post(PostKind::Write, peer, (range as usize + 40) * t.mtu()))?;
+            let mut target = Target::accept(t)?;
+            target.watch(t, t.rto() / 2)?;
+            let highest = target.highest();
+            require(highest + 1 == range, "the device stops before the end of its window")?;
+            let ack = target.acking(highest);
+            let ack = AckBuilder { mpr: 255, nscc: ack.nscc.or(Some(Default::default())), ..ack };
+            let forged = with_wrong_icv(t, &target.pdc.wire(&ack.build()?))?;
+            t.send_as_it_is(&forged)?;
+            let (what, during) = ("a new packet for an ACK with a wrong ICV", t.grace());
+            target.expect_none(t, TSS_ICV_002, what, during, |n| n > highest)?;
+            target.ack(t, highest)?;
+            target.expect_new(t, TSS_ICV_002, highest + 1)?;
+            Ok(())
+        }),
     rule("tss-receive/wrong-icv-timer", "Packets with a wrong ICV do not keep a device from retransmitting")
         .checks(&[TSS_ICV_002])
         .run(|t| {
