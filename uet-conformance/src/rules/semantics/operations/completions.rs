@@ -99,6 +99,17 @@ pub(super) const RULES: &[Rule] = &[
             target.respond(t, packets - 1, response)?;
             t.ends_with(SES_RESP_006, posted, (Status::Ok, length as u64)).map(drop)
         }),
+    rule("completions/stated-length", "A response that states the whole length completes all bytes")
+        .checks(&[SES_DONE_001])
+        .over(&[&SENDING, &PACKETS, &MODE, &START])
+        .run(|t| {
+            let (kind, packets) = (t.value(&SENDING), t.value(&PACKETS));
+            let length = (packets as usize - 1) * t.mtu() + 100;
+            let (posted, target) = begin(t, kind, length, packets)?;
+            let response = target.response(packets - 1, ReturnCode::OK, length as u32)?;
+            target.respond(t, packets - 1, response)?;
+            t.ends_with(SES_DONE_001, posted, (Status::Ok, length as u64)).map(drop)
+        }),
     rule("completions/truncated", "A send completes with the smaller modified_length of its response")
         .checks(&[SES_RESP_004])
         .needs(&[SEND])
