@@ -31,6 +31,34 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
+    rule(
+        "clear/opened-above-gap",
+        "The error of a packet that opens a context above a gap waits for its CLEAR",
+    )
+    .checks(&[PDS_SYN_008, PDS_PSN_002, PDS_GTD_001, PDS_CLR_005])
+    .needs(&[RUD])
+    .over(&[&CARRIER, &START])
+    .run(|t| {
+        let region = t.region(4096)?;
+        let mut pdc = t.initiate();
+        let early = pdc.request(2).write_nowhere(&region, &[2])?;
+        t.request(&pdc, early)?;
+        let (first, ack) = t.need("an error", t.soon(), |seen| seen.answers(&pdc, pdc.psn(2)))?;
+        t.check(PDS_SYN_008, "cack_psn", pdc.start - 1, ack.cack_psn());
+        pdc.remote = Some(ack.spdcid());
+        for n in 0..2 {
+            t.request(&pdc, pdc.request(n).write(&region, u64::from(n), &[1])?)?;
+        }
+        t.expect_cack(PDS_PSN_002, &pdc, pdc.psn(1))?;
+        t.forget();
+        t.request(&pdc, pdc.request(2).retx().write_nowhere(&region, &[2])?)?;
+        let (repeated, ack) = t.expect_answer(PDS_GTD_001, &pdc, pdc.psn(2))?;
+        t.check(PDS_GTD_001, "the response", first.response(), repeated.response());
+        t.check(PDS_PSN_002, "cack_psn", pdc.psn(1), ack.cack_psn());
+        t.request(&pdc, pdc.request(3).clear(pdc.psn(2)).write(&region, 16, &[3])?)?;
+        t.expect_cack(PDS_CLR_005, &pdc, pdc.psn(3))?;
+        Ok(())
+    }),
     rule("clear/by-request", "The clear_psn_offset of the next request clears and moves the cumulative PSN")
         .checks(&[PDS_CLR_005])
         .run(|t| {
