@@ -121,8 +121,19 @@ impl Flow {
 
     /// Starts a write of this number of packets to this peer with this mode.
     pub fn to(t: &mut Test<'_>, peer: u64, mode: Mode, packets: usize) -> Result<Self, Stop> {
+        Self::beside(t, peer, mode, packets, &[])
+    }
+
+    /// Starts a write of this number of packets to this peer, on a context other than these.
+    pub fn beside(
+        t: &mut Test<'_>,
+        peer: u64,
+        mode: Mode,
+        packets: usize,
+        others: &[&Target],
+    ) -> Result<Self, Stop> {
         let operation = t.post(Post { mode, ..post(PostKind::Write, peer, packets * t.mtu()) })?;
-        let target = Target::accept(t)?;
+        let target = Target::accept_beside(t, others)?;
         Ok(Flow { target, operation, way: Duration::ZERO, acked: 0, answered: Duration::ZERO })
     }
 

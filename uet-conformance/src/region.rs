@@ -37,6 +37,13 @@ impl Region {
         Region { number: 0, job: 101, process: 2, index: 10, generation: 0, key, message_id, length }
     }
 
+    /// Returns this region for the `n`-th of several messages, each with a message_id of its own, which is
+    /// not 0.
+    pub fn for_message(&self, n: u32) -> Self {
+        let id = (u32::from(self.message_id) + n) % 0xffff + 1;
+        Region { message_id: id as u16, ..self.clone() }
+    }
+
     /// Returns the request to expose this region.
     pub fn exposure(&self, permissions: &[Permission], fill: Option<Fill>) -> ExposeRegion {
         ExposeRegion {

@@ -157,11 +157,16 @@ impl Player<'_, '_> {
     fn reserved(&self, receives: &[usize]) -> usize {
         let is_done = |index: usize| {
             let again = self.messages.iter().find(|message| message.again_of == Some(index));
-            again.is_some_and(|again| again.over && !again.lost && again.code == ReturnCode::OK)
+            again.is_some_and(|again| {
+                again.over && !again.lost && !again.put_off && again.code == ReturnCode::OK
+            })
         };
+        // The request may be lost with the context on which it comes.
+        let is_lost = self.served.iter().any(|it| it.state == State::Dead);
         let waits = |index: &usize| {
             let fits = receives.iter().any(|receive| self.matches(*index, *receive));
-            self.messages[*index].wanted && fits && !is_done(*index)
+            let sending = &self.messages[*index];
+            (sending.wanted || sending.put_off && is_lost) && fits && !is_done(*index)
         };
         (0..self.messages.len()).filter(waits).count()
     }

@@ -1,4 +1,4 @@
-//! Finds an end that ignores `ar`: it acknowledges no packet that asks for an ACK until its sender repeats it.
+//! Finds an end that ignores `ar`: it acknowledges no packet that asks for an ACK, but each retransmission at once.
 //!
 //! A packet or its ACK may be lost even on a network that drops nothing: at the socket of an end. An end may also be
 //! slow. So many packets must show it, and few the opposite: such an end still acknowledges every so many bytes.
@@ -9,6 +9,9 @@ use core::time::Duration;
 use std::collections::BTreeMap;
 use uet_wire::pds::Pds;
 use uet_wire::{PdcId, Psn};
+
+/// An end is quick if it answers a retransmission in this share of the time that the first transmission had.
+const SHARE: u32 = 4;
 
 /// The number of packets that must show it.
 const ENOUGH: u64 = 16;
@@ -30,7 +33,7 @@ struct Asking {
 struct Answers {
     /// The number of those that it has answered before their retransmission, or without `retx`.
     served: u64,
-    /// The number of those that it has answered only after the retransmission, in less time than the first one had.
+    /// The number of those that it has answered only after the retransmission, and then at once.
     ignored: u64,
     /// The packet number of the last of them.
     last: u64,
@@ -81,8 +84,7 @@ impl Ignored {
                 continue;
             };
             let (waited, took) = (repeated.saturating_sub(asking.sent), time.saturating_sub(repeated));
-            // The retransmission had less time than the first transmission.
-            if ack.named == Some(psn) && took < waited {
+            if ack.named == Some(psn) && took * SHARE < waited {
                 answers.ignored += 1;
                 answers.last = asking.number;
             }
@@ -145,7 +147,7 @@ mod tests {
 
     #[test]
     fn many_packets_without_an_ack_before_their_retransmission_show_it() {
-        for (count, after, found) in [(16, 19, Some((ENDS.1, 46))), (15, 19, None), (16, 21, None)] {
+        for (count, after, found) in [(16, 4, Some((ENDS.1, 46))), (15, 4, None), (16, 6, None)] {
             let mut watch = Watch::default();
             watch.ignores(count, after);
             assert_eq!(watch.0.end(), found, "{count} after {after} ms");

@@ -110,7 +110,9 @@ pub(super) fn read(capture: &[u8], posted: &Posted, keys: Option<KeyRing>) -> io
     });
     taken.map_err(io::Error::other)?;
     (evidence.unanswered, evidence.unrepeated) = (at_end.unanswered(), unrepeated.first());
-    evidence.ignored = ignored.end().map(|(end, number)| CaptureFinding {
+    let is_plain = matches!(posted.kind, PostKind::Write | PostKind::Send | PostKind::Tsend);
+    // The response to another operation may take long, and an ACK may wait for it.
+    evidence.ignored = ignored.end().filter(|_| is_plain).map(|(end, number)| CaptureFinding {
         number,
         with: None,
         id: PDS_ACK_004.id,
@@ -119,7 +121,6 @@ pub(super) fn read(capture: &[u8], posted: &Posted, keys: Option<KeyRing>) -> io
         message: "its receiver acknowledges no packet with ar before the retransmission".into(),
     });
     let length = |pieces: &BTreeMap<usize, usize>| pieces.values().sum::<usize>();
-    let is_plain = matches!(posted.kind, PostKind::Write | PostKind::Send | PostKind::Tsend);
     evidence.is_complete =
         !is_plain || posted.data.iter().zip(&carried).all(|(data, pieces)| length(pieces) >= data.len());
     Ok(evidence)

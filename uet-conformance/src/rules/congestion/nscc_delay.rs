@@ -197,7 +197,7 @@ pub(super) const RULES: &[Rule] = &[
             fill_window(t, &mut first)?;
             let peer = t.peer(1)?;
             let packets = (40 * max_window / t.mtu() as u64).clamp(64, 4000) as usize;
-            let mut second = Flow::to(t, peer, Mode::Rud, packets)?;
+            let mut second = Flow::beside(t, peer, Mode::Rud, packets, &[&first.target])?;
             fill_window(t, &mut second)?;
             need_in_flight(&second, 8)?;
             let before = second.in_flight();

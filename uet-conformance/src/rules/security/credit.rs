@@ -7,7 +7,7 @@ use crate::flow::{Answers, Flow};
 use crate::prelude::*;
 use crate::rules::congestion::credit_source::{Bearer, CCC, CreditSource, demand_step, excess_limit};
 use crate::rules::congestion::steps::{
-    bytes_after_grant, check_granted_bytes, grant_by_ack, grant_by_control, short_silence, with_credit,
+    bytes_after_grant, check_granted_bytes, grant_by_ack, short_silence, with_credit,
 };
 use crate::{SECURED, Trimmed, Wire};
 
@@ -27,8 +27,9 @@ enum Lack {
 /// True if an ACK carries the grant, false if a control packet does.
 const BY_ACK: Axis<bool> = axis("grant").values(&[("credit", false), ("ack-cc", true)]);
 
-/// The number of readable bytes after the security header: none, or a whole ACK_CC.
-const READABLE: Axis<u8> = axis("readable").values(&[("0", 0), ("32", 32)]);
+/// The number of readable bytes after the security header: none, or the header of packet delivery without its
+/// congestion state.
+const READABLE: Axis<u8> = axis("readable").values(&[("0", 0), ("16", 16)]);
 
 /// The units of 256 bytes that a wrong packet grants.
 const CREDIT: u32 = 500;
@@ -101,7 +102,7 @@ pub(super) const RULES: &[Rule] = &[
             send_wrong(t, &wire)?;
             let what = "a new packet for a grant that is not authentic";
             flow.target.expect_none(t, requirement, what, during, |n| n >= highest)?;
-            grant_by_control(t, &flow.target, 100)?;
+            grant_by_ack(t, &flow, 100)?;
             let bytes = bytes_after_grant(t, &mut flow)?;
             check_granted_bytes(t, RCCC_CREDIT_001, 100, bytes);
             Ok(())

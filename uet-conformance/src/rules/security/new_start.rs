@@ -86,6 +86,8 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[TSS_START_003, TSS_START_008])
         .over(&[&SECURED, &EQUAL_PSNS, &NAMED])
         .run(|t| {
+            // No packet may time out before the NACK for it.
+            t.slowed()?;
             t.secure(t.value(&SECURED))?;
             let (written, first) = packets_in_flight(t)?;
             let other_peer = t.peer_of_job(102)?;

@@ -183,11 +183,14 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             // If possible, the window is known and congestion control does not limit the device.
             t.try_configure("default_mpr", t.value(&DEFAULT_MPR))?;
-            t.try_configure("payload_mtu", 1024)?;
+            let has_small_packets = t.try_configure("payload_mtu", 1024)?;
             t.try_configure("congestion", "none")?;
             if t.value(&DEFAULT_MPR) > 1 {
+                require(has_small_packets, "the packets of the larger window are too many bytes")?;
                 // So many packets take longer than the usual timeout.
-                t.try_configure("rto_init_time", LONG_TIMEOUT)?;
+                if t.parameter("rto_init_time") < LONG_TIMEOUT {
+                    t.try_configure("rto_init_time", LONG_TIMEOUT)?;
+                }
             }
             let limit = (128 * t.parameter("default_mpr") - 1).min(4095) as u32;
             let peer = t.peer(0)?;

@@ -47,7 +47,8 @@ pub(super) const RULES: &[Rule] = &[
         t.check(PDS_SYN_008, "cack_psn", pdc.start - 1, ack.cack_psn());
         pdc.remote = Some(ack.spdcid());
         for n in 0..2 {
-            t.request(&pdc, pdc.request(n).write(&region, u64::from(n), &[1])?)?;
+            let written = pdc.request(n).retx().write(&region.for_message(n), u64::from(n), &[1])?;
+            t.request(&pdc, written)?;
         }
         t.expect_cack(PDS_PSN_002, &pdc, pdc.psn(1))?;
         t.forget();
@@ -55,7 +56,8 @@ pub(super) const RULES: &[Rule] = &[
         let (repeated, ack) = t.expect_answer(PDS_GTD_001, &pdc, pdc.psn(2))?;
         t.check(PDS_GTD_001, "the response", first.response(), repeated.response());
         t.check(PDS_PSN_002, "cack_psn", pdc.psn(1), ack.cack_psn());
-        t.request(&pdc, pdc.request(3).clear(pdc.psn(2)).write(&region, 16, &[3])?)?;
+        let next = pdc.request(3).clear(pdc.psn(2)).write(&region.for_message(3), 16, &[3])?;
+        t.request(&pdc, next)?;
         t.expect_cack(PDS_CLR_005, &pdc, pdc.psn(3))?;
         Ok(())
     }),

@@ -37,11 +37,11 @@ pub(super) const RULES: &[Rule] = &[
         // The packets before the one that opens the context are late. They arrive before the reads.
         let (region, _) = t.patterned(1 << 16)?;
         let (mut pdc, n) = (t.initiate(), t.value(&OPENED_BY));
-        t.request(&pdc, pdc.request(n).write(&region, 0, &[1])?)?;
+        t.request(&pdc, pdc.request(n).write(&region.for_message(n), 0, &[1])?)?;
         let (_, ack) = t.need_ack(&pdc, pdc.psn(n))?;
         pdc.remote = Some(ack.spdcid());
         for k in 0..n {
-            t.request(&pdc, pdc.request(k).write(&region, 0, &[1])?)?;
+            t.request(&pdc, pdc.request(k).retx().write(&region.for_message(k), 0, &[1])?)?;
         }
         send_reads(t, &pdc, &region, n + 1, n + 2)?;
         let mut target = Target::of_return(t, &pdc);
@@ -319,7 +319,7 @@ fn send_reads(t: &mut Test<'_>, pdc: &Pdc, region: &Region, first: u32, last: u3
     let length = read_length(t)?;
     for n in first..=last {
         // Each read is a separate message.
-        let region = Region { message_id: region.message_id.wrapping_add(n as u16) | 1, ..region.clone() };
+        let region = region.for_message(n);
         let read = pdc.request(n).read(&region, u64::from(n % 64) * 16, length)?;
         t.request(pdc, read)?;
     }

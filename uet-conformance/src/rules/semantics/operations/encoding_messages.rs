@@ -208,10 +208,11 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             t.configure("start_message_id", 0xfffe)?;
             let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
-            for _ in 0..4 {
+            for n in 1..=4 {
                 t.post(post(PostKind::Write, peer, 2 * t.mtu()))?;
+                target.collect(t, 2 * n + 1)?;
+                target.ack(t, 2 * n)?;
             }
-            target.collect(t, 9)?;
             let ids = (1..9).map(|n| target.said(n).map(|said| said.message_id));
             let seen = ids.collect::<Result<Vec<_>, Stop>>()?;
             t.holds(SES_CUT_007, "no message_id is 0", !seen.contains(&Some(0)), format!("{seen:?}"));
