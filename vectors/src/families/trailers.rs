@@ -3,6 +3,7 @@
 use super::parts::{built, data, ok, request, write};
 use crate::case::{Bytes, Case, Family};
 use uet_wire::pds::Ack;
+use uet_wire::registry::PdsType;
 use uet_wire::tss::{TssLong, TssShort};
 use uet_wire::{FrameBuilder, PdcId, Psn, Start, TrailerKind};
 
@@ -11,6 +12,8 @@ pub(super) fn family() -> Family {
     let payload = data(0, 32);
     let write =
         || FrameBuilder::new(built(request(333, 332).done())).ses(write(1, 32)).payload(payload).udp(0xbeef);
+    let ordered = built(request(333, 332).prologue(|p| p.kind(PdsType::ROD_REQ)).done());
+    let ordered = || FrameBuilder::new(ordered).ses(super::parts::write(1, 32)).payload(payload).udp(0xbeef);
     let ack = built(Ack::build().cack_psn(Psn(333)).spdcid(PdcId(0x8001)).dpdcid(PdcId(0x4001)).done());
     let ack = || FrameBuilder::new(ack).ses(ok(1)).udp(7);
     fn v4(frame: FrameBuilder<'_>) -> FrameBuilder<'_> {
@@ -35,6 +38,7 @@ pub(super) fn family() -> Family {
         v4(write()).ipv4_options(&[1; 8]).crc().bytes(),
     );
     crc("crc-vlan", "tags are not covered", Start::Eth, eth(v4(write())).vlans(&[7]).crc().bytes());
+    crc("crc-rod", "an ordered request has one too", Start::Ip, v4(ordered()).crc().bytes());
     crc("crc-ack", "an ACK has one too", Start::Ip, v4(ack()).crc().bytes());
     crc("crc-padding", "padding lies behind the CRC", Start::Eth, eth(v4(ack())).crc().pad_to(96).bytes());
     // Bytes that a switch changes in transit lie before the source address.
