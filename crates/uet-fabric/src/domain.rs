@@ -29,6 +29,9 @@ const IN_A_ROW: u64 = 10;
 /// The longest sleep of a waiting thread.
 const NAP: Duration = Duration::from_millis(5);
 
+/// The number of timeouts without a packet after which peers miss no acknowledgment: time for two retransmissions.
+const QUIET_TIMEOUTS: u32 = 4;
+
 /// A domain: a NIC with an address and a UDP port of its own, and a thread that drives it while the application does
 /// not.
 #[derive(Clone)]
@@ -159,13 +162,21 @@ impl Domain {
         }
     }
 
-    /// Drives the domain until nothing waits for an acknowledgment, for a limited time.
+    /// Drives the domain until nothing waits for an acknowledgment, for a limited time. While peers have contexts, no
+    /// packet may have arrived for a while either: a peer whose last ACK was lost sends its packet again.
     pub(crate) fn settle(&self) {
         let end = Instant::now() + self.0.settle;
+        let (mut received, mut last) = (None, Instant::now());
         while Instant::now() < end {
             let Ok(mut engine) = self.lock_active() else { return };
             let busy = engine.turn().unwrap_or(false);
-            if !busy && engine.nic.counted().held == 0 {
+            let counted = engine.nic.counted();
+            if received.replace(counted.received) != Some(counted.received) {
+                last = Instant::now();
+            }
+            let quiet = engine.nic.config().pds.rto_init_time * QUIET_TIMEOUTS;
+            let is_quiet = counted.pdcs == 0 || last.elapsed() >= quiet;
+            if !busy && counted.held == 0 && is_quiet {
                 return;
             }
             let due = self.0.due(&mut engine, NAP);
