@@ -81,8 +81,8 @@ pub trait Taker {
     /// Called with the key file that a decryption secrets block of a pcapng capture holds.
     fn secrets(&mut self, _key_file: &[u8]) {}
 
-    /// Called when the statistics of a pcapng capture state this number of further packets that it lacks: the interface or
-    /// the operating system dropped them.
+    /// Called when the statistics of a pcapng capture state this number of further packets that it lacks: the interface
+    /// or the operating system dropped them.
     fn dropped(&mut self, _packets: u64) {}
 
     /// Called after all packets available so far. The next packet may take long to arrive.

@@ -1,5 +1,5 @@
-//! Building NACKs, and handling received ones. The files `open`, `arrive`, `close` and `control` decide which packets get
-//! one.
+//! Building NACKs, and handling received ones. The files `open`, `arrive`, `close` and `control` decide which packets
+//! get one.
 
 use super::event::{CloseReason, Dropped, EventKind, RetransmitCause};
 use super::pdc::Pdc;

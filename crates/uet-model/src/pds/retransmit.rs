@@ -17,8 +17,8 @@ pub(super) fn is_last(timeouts: u8, params: &PdsParams) -> bool {
 }
 
 impl Pdc {
-    /// `PDS-RTO-001`: retransmits a packet that was not answered in time. `PDS-RTO-004`: the context fails after the last
-    /// attempt.
+    /// `PDS-RTO-001`: retransmits a packet that was not answered in time. `PDS-RTO-004`: the context fails after the
+    /// last attempt.
     pub(super) fn retransmission_timeout(&mut self, shared: &mut Shared, key: SlabKey) {
         let Some(out) = shared.pool.get_mut(key) else { return };
         out.alarm = Alarm::default();

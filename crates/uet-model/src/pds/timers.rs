@@ -61,8 +61,8 @@ impl Timer {
     }
 }
 
-/// `PDS-RTO-002`: the timeout doubles with each retransmission. The model counts timeouts: a retransmission after a NACK
-/// does not lengthen the next one.
+/// `PDS-RTO-002`: the timeout doubles with each retransmission. The model counts timeouts: a retransmission after a
+/// NACK does not lengthen the next one.
 pub(crate) fn backed_off(first: Duration, timeouts: u8) -> Duration {
     first.saturating_mul(1 << usize::from(timeouts).min(LEVELS - 1))
 }
