@@ -99,6 +99,11 @@ impl Ladder {
         steps.filter(|step| step.phase != Phase::Arrange).for_each(|step| step.phase = phase);
     }
 
+    /// Returns the number of bytes of its packets.
+    pub(crate) fn bytes(&self) -> usize {
+        self.packets().map(|(_, wire)| wire.bytes.len()).sum()
+    }
+
     /// Keeps the first steps only, and notes the number of removed ones.
     pub(crate) fn cut(&mut self, kept: usize) {
         let Some(gone) = self.entries.len().checked_sub(kept).filter(|gone| *gone > 0) else { return };

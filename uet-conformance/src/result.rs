@@ -179,6 +179,11 @@ impl RuleResult {
         self.waived.is_none() && !self.known && !self.not_in_baseline
     }
 
+    /// Returns the number of bytes of the packets in its traces.
+    pub(crate) fn trace_bytes(&self) -> usize {
+        self.failing.iter().map(|found| found.ladder.bytes()).sum()
+    }
+
     /// Keeps the trace of the worst instance only: a device that breaks every rule would fill the memory.
     pub(crate) fn drop_traces(&mut self) {
         let shown = self.worst().map(|worst| worst.instance.clone());

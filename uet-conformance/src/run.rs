@@ -21,6 +21,10 @@ const INSTEAD: usize = 20;
 /// Number of steps that are kept of a rule ended by a packet flood.
 const KEPT: usize = 1000;
 
+/// Maximum number of bytes of packets in the traces of a run. Later traces have no steps, so that a device that floods
+/// every rule cannot fill the memory. The line `again:` plays such an instance alone.
+const TRACES: usize = 64 << 20;
+
 /// Number of plain writes that measure the round-trip time.
 const KNOCKS: u32 = 3;
 
@@ -62,7 +66,7 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&mut RuleR
     // Each rule judges a device that has not failed before.
     let _ = silence::revive(&mut dut, None);
     (dut.unanswered, dut.broken) = (0, None);
-    let mut broken = 0;
+    let (mut broken, mut kept) = (0, 0);
     for Planned { rule, instances, instead } in &plan {
         let mut found = RuleResult::blank(rule);
         let mut fared: Vec<(Instance, bool)> = Vec::new();
@@ -103,6 +107,9 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&mut RuleR
             } else if fared.is_empty() && instances.is_empty() {
                 instances.extend(instead.next());
             }
+            if kept + found.trace_bytes() + one.ladder.bytes() > TRACES {
+                one.ladder.cut(0);
+            }
             found.add(one);
             if there.is_err() {
                 break;
@@ -120,6 +127,7 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&mut RuleR
         }
         each(&mut found);
         found.drop_traces();
+        kept += found.trace_bytes();
         let failed = found.verdict.is_failure() && found.counts();
         result.rules.push(found);
         result.stopped = there.err();
