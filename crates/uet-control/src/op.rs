@@ -78,6 +78,8 @@ operations! {
     "install_keys" InstallKeys -> Done;
     /// Closes a context.
     "close_pdc" ClosePdc -> Done;
+    /// Asks a peer to close the contexts that it opened.
+    "request_close" RequestClose -> Done;
     /// Reads the counters.
     "counters" Counters -> Counted;
     /// Reads the clock of the device.
@@ -591,6 +593,20 @@ pub struct ClosePdc {
     #[serde(default)]
     pub mode: Mode,
     /// The traffic class of the context.
+    #[serde(default)]
+    pub class: u8,
+}
+
+/// The contexts of a peer that the device, their target, wants closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RequestClose {
+    /// The number of the peer.
+    pub peer: u64,
+    /// The delivery mode of the contexts.
+    #[serde(default)]
+    pub mode: Mode,
+    /// The traffic class of the contexts.
     #[serde(default)]
     pub class: u8,
 }

@@ -429,6 +429,12 @@ impl Nic {
         self.fep.pds_mut().close(now, context);
     }
 
+    /// Asks a peer to close the contexts that it opened with this mode and traffic class; returns whether there is one.
+    /// The job of the route has no effect: a target does not know it.
+    pub fn request_close(&mut self, now: Time, route: &Route) -> bool {
+        self.fep.pds_mut().request_close(now, route.destination, route.mode, route.class)
+    }
+
     /// Returns the address of the peer of each context, including closed ones that are still remembered.
     pub fn peers(&self) -> impl Iterator<Item = IpAddr> + '_ {
         self.fep.pds().peers()

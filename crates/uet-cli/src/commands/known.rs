@@ -10,7 +10,8 @@ use uet_control::{PARAMETERS, Parameter};
 use uet_wire::catalogue;
 
 /// Capabilities in docs/control-channel.md that no rule needs.
-const OTHERS: &[&str] = &["no_op", "reserved_pool", "dscp", "entropy", "ecn", "crc", "trim", "time"];
+const OTHERS: &[&str] =
+    &["no_op", "reserved_pool", "dscp", "entropy", "ecn", "crc", "trim", "time", "request_close"];
 
 /// Returns unknown capabilities. (A later version may define them.)
 pub(super) fn strange_capabilities<'a>(

@@ -214,6 +214,35 @@ fn implementations_restart_and_open_many_contexts() {
 }
 
 #[test]
+fn a_target_asks_for_the_close_between_operations() {
+    let devices = ["--device", "a=embedded", "--device", "b=embedded", "--pair", "a:b"];
+    let ids = [
+        "write[mode=rud,size=byte,network=clean,congestion=default,course=closed-by-target]",
+        "read[mode=rod,size=packets,network=loss,congestion=nscc,course=closed-by-target]",
+        "send[mode=rud,size=packet,network=outage,congestion=rccc,course=closed-by-target]",
+    ];
+    let ids: Vec<&str> = ids.iter().flat_map(|id| ["--id", id]).collect();
+    let (code, all) = played(&[&devices[..], &ids].concat());
+    let verdicts: Vec<_> = all.iter().map(|(_, one)| one["verdict"].as_str().unwrap()).collect();
+    assert_eq!((code, verdicts), (0, vec!["pass"; 3]), "{all:#?}");
+}
+
+/// `sed` stands for an adapter that answers as if its NIC had no context.
+#[test]
+fn a_target_that_does_not_ask_for_the_close_disagrees() {
+    let id = "write[mode=rud,size=byte,network=clean,congestion=default,course=closed-by-target]";
+    let adapter = r#"exec:sed -u '/request_close/s/"peer":[0-9]*/"peer":99/' |"#;
+    let other = nic("b", 150, "").replace("exec:", adapter);
+    let arguments = ["--device", "a=embedded", "--device", &other, "--pair", "a:b", "--id", id];
+    let (code, all) = played(&arguments);
+    assert_eq!((code, all.len()), (1, 1), "{all:#?}");
+    let one = &all[0].1;
+    let reason = "the target does not ask for the close: request_close: not found: there is no peer 99";
+    assert_eq!((&one["verdict"], &one["reason"]), (&"disagree".into(), &reason.into()), "{one}");
+    assert_eq!(one["readings"][1], "b (target): no report");
+}
+
+#[test]
 fn a_soak_plays_on_with_other_seeds() {
     let devices = ["--device", "a=embedded", "--device", "b=embedded", "--pair", "a:b"];
     let (code, all) =

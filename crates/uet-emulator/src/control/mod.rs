@@ -241,6 +241,13 @@ impl Control {
                 }
                 Answer::ok(id, &done)
             }
+            Op::RequestClose(close) => {
+                let peer = self.peer(close.peer)?;
+                if !nic.request_close(now, &route(peer, close.mode, close.class)) {
+                    return Err(refusal(ErrorCode::NotFound, "the peer has no open context to this device"));
+                }
+                Answer::ok(id, &done)
+            }
             Op::InstallKeys(keys) => {
                 self.install_keys(nic, &keys.domains)?;
                 Answer::ok(id, &done)
@@ -553,6 +560,7 @@ const CLAIMS: &[&str] = &[
     "receive",
     "indices",
     "close",
+    "request_close",
     "parameters",
 ];
 

@@ -90,7 +90,7 @@ fn hello_reports_the_nic() {
     assert_eq!(welcome["specification"], "1.0.3");
     assert_eq!(welcome["parameters"]["rto_init_time"], 100_000, "in nanoseconds");
     let claims = welcome["capabilities"].as_array().unwrap();
-    for claim in ["rud", "rudi", "fetch_atomic", "receive", "nscc", "rccc", "close", "parameters", "tss"] {
+    for claim in ["rud", "rudi", "fetch_atomic", "receive", "nscc", "close", "request_close", "tss"] {
         assert!(claims.contains(&claim.into()), "{claim}");
     }
 }
@@ -298,6 +298,25 @@ fn contexts_are_closed_when_asked() {
     assert_eq!(devices.ask(0, close)["ok"], true);
     devices.net.run(Duration::from_secs(1));
     assert_eq!(devices.ask(0, json!({"op": "counters"}))["pdcs"], 0);
+}
+
+#[test]
+fn a_target_asks_for_the_close() {
+    let mut devices = Devices::new();
+    devices.expose(8, json!({"seed": 1}));
+    let peer = json!({"op": "add_peer", "address": "10.0.0.1", "job": 101});
+    let peer = devices.ask(1, peer)["peer"].clone();
+    let close = |mode: &str| json!({"op": "request_close", "peer": peer, "mode": mode});
+    assert_eq!(devices.ask(1, close("rud"))["error"]["code"], "not_found");
+    let write = devices.post(json!({"kind": "write", "length": 4}));
+    devices.wait(0, write);
+    assert_eq!(devices.ask(1, close("rod"))["error"]["code"], "not_found");
+    assert_eq!(devices.ask(0, json!({"op": "request_close", "peer": 1}))["error"]["code"], "not_found");
+    assert_eq!(devices.ask(1, close("rud"))["ok"], true);
+    devices.net.run(Duration::from_secs(1));
+    for device in [0, 1] {
+        assert_eq!(devices.ask(device, json!({"op": "counters"}))["pdcs"], 0);
+    }
 }
 
 #[test]

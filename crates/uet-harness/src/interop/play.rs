@@ -8,7 +8,7 @@ use core::time::Duration;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use uet_control::{
     AddPeer, ClosePdc, Completion, Configure, Counters, ExposeRegion, Fill, Hex64, InstallKeys, Mode,
-    Permission, Post, PostKind, PostReceive, ReadMemory, Received, Remote, Reset, Status,
+    Permission, Post, PostKind, PostReceive, ReadMemory, Received, Remote, RequestClose, Reset, Status,
 };
 use uet_packet_io::keys::domains_from_toml;
 
@@ -131,11 +131,16 @@ impl<'a> Play<'a> {
                 self.transfer(0..self.count)?;
             }
             Course::Reused => (0..self.count).try_for_each(|n| self.transfer(n..n + 1))?,
-            Course::ClosedByInitiator | Course::ClosedByTarget => {
-                let by = usize::from(self.scenario.course() == Course::ClosedByTarget);
+            Course::ClosedByInitiator => {
                 for n in 0..self.count {
                     self.transfer(n..n + 1)?;
-                    self.close(by)?;
+                    self.close(INITIATOR)?;
+                }
+            }
+            Course::ClosedByTarget => {
+                for n in 0..self.count {
+                    self.transfer(n..n + 1)?;
+                    self.request_close(n)?;
                 }
             }
             Course::TargetRestarts => self.restart_target()?,
@@ -439,15 +444,29 @@ impl<'a> Play<'a> {
         Ok(())
     }
 
-    /// Has an end close the context of the last operation.
+    /// Has an end close its own context to the other.
     fn close(&mut self, by: usize) -> Result<(), Obstacle> {
         let peer = self.jobs[0].peers[by];
         let close = ClosePdc { peer, mode: self.scenario.mode, class: 0 };
         match self.ends[by].call(by, close) {
-            // The context may be closed already, or an end closes only its own.
-            Err(Obstacle::Refused(_, why)) if by == TARGET => Err(Obstacle::Lacks(why)),
+            // There may be none, or none any longer.
             Err(Obstacle::Refused(..)) => Ok(()),
             closed => closed.map(drop),
+        }
+    }
+
+    /// Has the target ask for the close of the context of the `n`-th operation.
+    fn request_close(&mut self, n: u64) -> Result<(), Obstacle> {
+        let peer = self.jobs[0].peers[TARGET];
+        let close = RequestClose { peer, mode: self.scenario.mode, class: 0 };
+        match self.ends[TARGET].call(TARGET, close) {
+            // The first operation has just ended on an open context. A later one may have used a context that is
+            // closed by now, because the target asked before.
+            Err(Obstacle::Refused(_, why)) if n == 0 => {
+                Err(Obstacle::Differ(None, format!("the target does not ask for the close: {why}")))
+            }
+            Err(Obstacle::Refused(..)) => Ok(()),
+            asked => asked.map(drop),
         }
     }
 
@@ -503,10 +522,7 @@ impl<'a> Play<'a> {
         self.close(INITIATOR)?;
         // A rendezvous has opened one the other way round.
         if self.ends[TARGET].claims("close") {
-            match self.close(TARGET) {
-                Err(Obstacle::Lacks(_)) | Ok(()) => {}
-                Err(obstacle) => return Err(obstacle),
-            }
+            self.close(TARGET)?;
         }
         let until = Instant::now() + CLOSING;
         for end in [INITIATOR, TARGET] {

@@ -209,7 +209,7 @@ impl Scenario {
         }
         match self.course() {
             Course::ClosedByInitiator => needs.push((0, "close")),
-            Course::ClosedByTarget => needs.push((1, "close")),
+            Course::ClosedByTarget => needs.push((1, "request_close")),
             _ => {}
         }
         let lacks = needs.into_iter().find(|(end, name)| !claims(*end, name));

@@ -88,6 +88,9 @@ pub(super) fn verdict(
 /// Returns what an end reports, on one line. Of many operations that end well, only the number is of use.
 fn shortened(all: Vec<Reading>) -> String {
     const MANY: usize = 6;
+    if all.is_empty() {
+        return "no report".into();
+    }
     let is_long = all.len() > MANY;
     let shown = all.iter().filter(|reading| !is_long || !reading.is_well).take(MANY);
     let mut lines: Vec<&str> = shown.map(|reading| reading.text.as_str()).collect();

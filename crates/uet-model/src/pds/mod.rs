@@ -306,6 +306,15 @@ impl Pds {
         }
     }
 
+    /// Asks a peer to close the contexts that it opened with this mode and traffic class. Returns whether there is one.
+    pub fn request_close(&mut self, now: Time, peer: IpAddr, mode: Mode, class: u8) -> bool {
+        let targets = self.contexts.iter().filter(|pdc| pdc.role == Role::Target && pdc.receives());
+        let wanted = targets.filter(|pdc| (pdc.peer, pdc.mode, pdc.class) == (peer, mode, class));
+        let handles: Vec<PdcHandle> = wanted.map(|pdc| pdc.handle).collect();
+        handles.iter().for_each(|handle| self.close(now, *handle));
+        !handles.is_empty()
+    }
+
     /// Closes a context in error, and reports that to the peer. Its requests fail.
     pub fn abandon(&mut self, now: Time, handle: PdcHandle) {
         self.shared.now = now;

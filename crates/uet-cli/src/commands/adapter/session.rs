@@ -157,9 +157,11 @@ impl Session {
             Op::WaitCompletion(wait) => Answer::ok(id, &self.wait(wait)?),
             Op::Bye(_) => Answer::ok(id, &done),
             Op::Counters(_) => return Err(unsupported("libfabric does not count packets and contexts")),
-            Op::Configure(_) | Op::SetIndices(_) | Op::InstallKeys(_) | Op::ClosePdc(_) => {
-                return Err(unsupported("libfabric has no such call"));
-            }
+            Op::Configure(_)
+            | Op::SetIndices(_)
+            | Op::InstallKeys(_)
+            | Op::ClosePdc(_)
+            | Op::RequestClose(_) => return Err(unsupported("libfabric has no such call")),
             Op::Now(_) | Op::Advance(_) => return Err(unsupported("the NIC runs in real time")),
         })
     }
