@@ -1,8 +1,9 @@
 //! `uet interop`
 
 use super::device::{Named, quoted};
-use super::run::duration;
+use super::run::{duration, factor};
 use super::{Outcome, about, complain, signal};
+use crate::near;
 use crate::report::interop as report;
 use crate::toml_error;
 use clap::{Args, ValueEnum};
@@ -13,7 +14,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use uet_harness::interop::{
-    Implementation, Interop as Played, InteropOptions, PairVerdict, Progress, Reach, own_address, run,
+    Implementation, Interop as Played, InteropOptions, PairVerdict, Progress, Reach, is_scenario, operations,
+    own_address, run,
 };
 use uet_packet_io::file;
 
@@ -54,7 +56,7 @@ pub(super) struct Interop {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Factor of the time that a scenario may take
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
     timeout_scale: f64,
     /// Then play them again and again for this long with other seeds: 60s, 1h
     #[arg(long, value_name = "DURATION", value_parser = duration)]
@@ -116,6 +118,9 @@ fn keep(path: &Option<PathBuf>, report: impl FnOnce(&Path) -> io::Result<String>
 
 impl Interop {
     pub(super) fn run(&self) -> io::Result<Outcome> {
+        if let Some(id) = self.ids.iter().find(|id| !is_scenario(id)) {
+            return Err(io::Error::other(near::unknown("scenario", id, operations())));
+        }
         let named = self.named()?;
         let implementations = implementations(&named)?;
         let baseline: Option<Played> = self.baseline.as_deref().map(read).transpose()?;
@@ -202,6 +207,9 @@ impl Interop {
         }
         if let Some(listen) = self.listen {
             command += &format!(" --listen {listen}");
+        }
+        if self.timeout_scale != 1.0 {
+            command += &format!(" --timeout-scale {}", self.timeout_scale);
         }
         command
     }

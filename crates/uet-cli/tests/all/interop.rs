@@ -129,6 +129,7 @@ fn permitted_answers_that_do_not_fit_are_shown_side_by_side() {
     assert!(code == 1 && !disagree.is_empty(), "{all:#?}");
     for (_, one) in disagree {
         assert_eq!((&one["blame"], &one["requirement"]), (&Value::Null, &Value::Null));
+        assert!(one["rerun"].as_str().unwrap().contains(" --timeout-scale 0.2 --pair a:b "), "{one}");
         let readings: Vec<&str> =
             one["readings"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
         assert!(
@@ -260,6 +261,9 @@ fn wrong_use_is_an_error() {
         (&["--device", "a=embedded"][..], "two implementations are needed"),
         (&["--device", "a=embedded", "--device", "a=embedded"], "two implementations have the name a"),
         (&["--device", "a=embedded", "--device", "b=embedded", "--pair", "a:c"], "there is no pair a:c"),
+        (&["--id", "wriet"], "there is no scenario 'wriet'; did you mean write?"),
+        (&["--id", "nope"], "there is no scenario 'nope'; there are write, read, send"),
+        (&["--timeout-scale", "0"], "--timeout-scale"),
         (&[&lab], "b: expected NAME=HOST:PORT"),
         (&["--device", "a=embedded", "--device", "b=127.0.0.1:1"], "b: cannot reach the control channel"),
     ] {

@@ -17,6 +17,8 @@ mod scenario;
 mod unrepeated;
 mod verdict;
 
+pub use scenario::{is_scenario, operations};
+
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use core::time::Duration;
 use end::{End, Obstacle};

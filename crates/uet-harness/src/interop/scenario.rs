@@ -48,6 +48,16 @@ const OPERATIONS: &[Operation] = &[
     row("datagram", PostKind::Datagram, &[Mode::Uud], &[Size::Nothing, Size::Byte, Size::Packet], true),
 ];
 
+/// Returns the names of all operations. The id of a scenario begins with one.
+pub fn operations() -> impl Iterator<Item = &'static str> + Clone {
+    OPERATIONS.iter().map(|row| row.name)
+}
+
+/// Returns whether the id of a scenario begins so.
+pub fn is_scenario(id: &str) -> bool {
+    Scenario::all().iter().any(|one| one.to_string().starts_with(id))
+}
+
 /// The networks, each with its effects. The first of each kind of packet meets them for sure.
 const NETWORKS: &[(&str, &[&str])] = &[
     ("clean", &[]),
