@@ -6,10 +6,12 @@ use uet_wire::ses::Std;
 use uet_wire::{FrameBuilder, Options, Packet, PdcId, Psn, PsnOffset, Start};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // The first packet of a context carries SYN.
+    // The first packet of a context carries SYN. Without an ACK so far, clear_psn is the PSN before its own: an offset
+    // of 0, the default, claims that this packet is acknowledged.
     let request = Request::rud()
         .ar(true)
         .syn(true)
+        .clear_psn_offset(-1)
         .psn(Psn(0x12000))
         .spdcid(PdcId(0x4001))
         .psn_offset(PsnOffset::ZERO)

@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::capture::{Order, block, enhanced, interface, section};
-use common::{ack, file, frame, lines, malformed, odd, uet, uet_with, write};
+use common::{ack, file, frame, lines, malformed, odd, sent, uet, uet_with, write};
 use serde_json::{Value, json};
 use std::time::Duration;
 use uet_conformance::passive::Origin;
@@ -30,6 +30,17 @@ fn a_clean_conversation_has_no_findings() {
     let run = uet_with(text.as_bytes(), &["check", "-"]);
     assert_eq!((run.code, run.err.as_str()), (0, ""), "{}", run.out);
     assert!(run.out.starts_with("2 packets, 1 context, 0 findings"), "{}", run.out);
+}
+
+#[test]
+fn a_first_packet_that_clears_itself_gets_the_value_that_it_needs() {
+    let fields = json!({
+        "pds.type": 2, "pds.flags": 4, "pds.psn": 5, "pds.spdcid": 0x4001,
+        "ses.opcode": 1, "ses.som": 1, "ses.eom": 1, "ses.message_id": 1,
+    });
+    let run = uet_with(lines(&[sent(fields, 0)]).as_bytes(), &["check", "-"]);
+    let finding = ": syn is 1, but clear_psn 5 says that an ACK has come; without one, it is 4 ";
+    assert!(run.code == 1 && run.out.contains(finding), "{}", run.out);
 }
 
 /// docs/walkthroughs.md says so for each.

@@ -103,7 +103,8 @@ impl Rules<'_> {
             });
             // CLEAR_PSN advances after an ACK.
             self.hold(PDS_SYN_004, with, !request.syn() || clear < 0, || {
-                format!("syn, although it has had an ACK: it clears up to {}", request.clear_psn())
+                let (clear, none) = (request.clear_psn(), start - 1);
+                format!("syn is 1, but clear_psn {clear} says that an ACK has come; without one, it is {none}")
             });
         }
     }
