@@ -111,7 +111,8 @@ impl ParseError {
         self.header.layer
     }
 
-    /// Returns the field at which parsing stopped: the first field that is cut off, or the invalid field.
+    /// Returns the field at which parsing stopped: the first field that is cut off, or the invalid field. If only
+    /// reserved bits are cut off, returns the name of the header.
     pub fn field(&self) -> &'static str {
         match self.problem {
             Problem::Truncated { .. } => self.place().0,
@@ -165,18 +166,21 @@ impl Display for ParseError {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let (layer, field, offset) = (self.layer(), self.field(), self.offset());
         let (needed, present) = (self.needed(), self.present());
+        let bytes = if needed == 1 { "byte" } else { "bytes" };
+        let are = if present == 1 { "is" } else { "are" };
         write!(f, "{layer}: `{field}` at byte {offset} ")?;
         match self.problem {
-            Problem::Truncated { .. } => {
-                write!(f, "is cut off: the header needs {needed} bytes to include it, {present} are present")
-            }
+            Problem::Truncated { .. } => write!(
+                f,
+                "is cut off: the header needs {needed} {bytes} to include it, {present} {are} present"
+            ),
             Problem::InvalidValue { .. } => {
                 // Another version has another header format.
                 let least = if field == "ip.version" { "" } else { "at least " };
                 write!(f, "is {present}, but must be {least}{needed}")
             }
             Problem::LengthExceedsInput { .. } => {
-                write!(f, "announces {needed} bytes, {present} are present")
+                write!(f, "announces {needed} {bytes}, {present} {are} present")
             }
         }
     }

@@ -151,7 +151,7 @@ impl Units24 {
         if units >> 24 == 0 { Some(Units24(units)) } else { None }
     }
 
-    /// Creates a counter from a number of bytes, rounded up to units.
+    /// Creates a counter from a number of bytes, rounded up to units, modulo 2^24 units: 2^32 bytes are 0 again.
     #[inline]
     pub const fn from_bytes(bytes: u64) -> Self {
         Units24((bytes.div_ceil(Self::UNIT) & 0xff_ffff) as u32)

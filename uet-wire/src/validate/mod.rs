@@ -101,10 +101,15 @@ impl fmt::Display for Detail<'_> {
         f.write_str(field)?;
         match bits {
             Some((bit, width)) => write!(f, ", {width} reserved bits at bit {bit} are {value:#x}")?,
-            None => write!(f, " is {value}")?,
+            None => shown(f, field, *value)?,
         }
         write!(f, ". {}", requirement.sentence)
     }
+}
+
+/// Writes the value of a field. Everybody else writes a CRC with hexadecimal digits.
+fn shown(f: &mut fmt::Formatter<'_>, field: &str, value: u128) -> fmt::Result {
+    if field == "crc" { write!(f, " is {value:#010x}") } else { write!(f, " is {value}") }
 }
 
 impl fmt::Display for Finding {
@@ -113,7 +118,7 @@ impl fmt::Display for Finding {
         write!(f, "{} {}: {field}", requirement.id, self.severity().name())?;
         match bits {
             Some((bit, width)) => write!(f, " has reserved bits set ({width} at bit {bit} are {value:#x})")?,
-            None => write!(f, " is {value}")?,
+            None => shown(f, field, *value)?,
         }
         write!(f, ": {}", requirement.sentence)
     }

@@ -258,7 +258,7 @@ fn what_a_packet_must_be() {
     let error = EditError::from(PacketMut::new(Start::Ip, &mut [], &none).unwrap_err());
     assert_eq!(
         error.to_string(),
-        "ipv4: `ip.version` at byte 0 is cut off: the header needs 1 bytes to include it, 0 are present"
+        "ipv4: `ip.version` at byte 0 is cut off: the header needs 1 byte to include it, 0 are present"
     );
 }
 

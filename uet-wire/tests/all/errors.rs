@@ -27,7 +27,7 @@ fn parse_errors() -> Vec<(ParseError, &'static str)> {
     vec![
         (
             Ack::parse(&[0x38]).unwrap_err(),
-            "pds: `pds.next_hdr` at byte 0 is cut off: the header needs 2 bytes to include it, 1 are present",
+            "pds: `pds.next_hdr` at byte 0 is cut off: the header needs 2 bytes to include it, 1 is present",
         ),
         (short_header, "ipv4: `ip.ihl` at byte 0 is 4, but must be at least 5"),
         (error(&[0x50; 40]), "ipv4: `ip.version` at byte 0 is 5, but must be 4"),

@@ -38,12 +38,12 @@ pub fn title_with(scenario: &Scenario, control: &str) -> String {
         Traffic::Incast { senders, size } => format!("{senders} to 1, {} each", Bytes(*size as f64)),
         Traffic::Permutation { size } => format!("permutation, {} each", Bytes(*size as f64)),
         Traffic::AllToAll { size } => format!("all to all, {} each", Bytes(*size as f64)),
-        Traffic::Matrix(matrix) => format!("{} flows of a connection matrix", matrix.demands.len()),
+        Traffic::Matrix(matrix) => format!("{} of a connection matrix", flows(matrix.demands.len())),
         Traffic::Graph(graph) => {
             let jobs = graph.jobs();
             let named = jobs.iter().take(MOST_NAMES).map(String::as_str).collect::<Vec<_>>().join(", ");
             let more = if jobs.len() > MOST_NAMES { ", ..." } else { "" };
-            format!("{named}{more}: {} flows", graph.demands().len())
+            format!("{named}{more}: {}", flows(graph.demands().len()))
         }
     };
     let fabric = match scenario.topology {
@@ -63,6 +63,10 @@ pub fn title_with(scenario: &Scenario, control: &str) -> String {
     format!("{traffic}; {fabric}; {rate}, {base_rtt}; {control}, {paths}")
 }
 
+fn flows(count: usize) -> String {
+    if count == 1 { "1 flow".into() } else { format!("{count} flows") }
+}
+
 /// Writes the table.
 pub fn write(out: &mut dyn Write, scenario: &Scenario, outcome: &Outcome, paint: Paint) -> io::Result<()> {
     writeln!(out, "{}\n", paint.strong(title(scenario)))?;
@@ -76,7 +80,7 @@ pub fn write(out: &mut dyn Write, scenario: &Scenario, outcome: &Outcome, paint:
 
 fn completion(out: &mut dyn Write, outcome: &Outcome, paint: Paint) -> io::Result<()> {
     let mut done: Vec<Duration> = outcome.flows.iter().filter_map(|flow| flow.completed).collect();
-    let of = format!("{} of {} flows", done.len(), outcome.flows.len());
+    let of = format!("{} of {}", done.len(), flows(outcome.flows.len()));
     heading(out, paint, ["min", "median", "p99", "max"])?;
     let Some(times) = spread(&mut done) else {
         return writeln!(out, "{} {of}\n", paint.name(format_args!("{:<18}", "flow completion")));
@@ -103,7 +107,7 @@ fn jobs(out: &mut dyn Write, outcome: &Outcome, paint: Paint) -> io::Result<()> 
             or_dash(job.slowdown().map(|times| format!("{times:.3}"))),
             format!("{:.4}", job.jain),
         ];
-        row(out, paint, &job.name, columns, &format!("{} flows", job.flows))?;
+        row(out, paint, &job.name, columns, &flows(job.flows))?;
     }
     if outcome.jobs.len() > MOST {
         writeln!(out, "and {} more jobs", outcome.jobs.len() - MOST)?;
@@ -125,7 +129,7 @@ fn sizes(out: &mut dyn Write, outcome: &Outcome, paint: Paint) -> io::Result<()>
         };
         let [median, p99] = class.completion.map(|time| Time(time).to_string());
         let [slow_median, slow_p99] = class.slowdown.map(|times| format!("{times:.3}"));
-        row(out, paint, &name, [median, p99, slow_median, slow_p99], &format!("{} flows", class.flows))?;
+        row(out, paint, &name, [median, p99, slow_median, slow_p99], &flows(class.flows))?;
     }
     writeln!(out)
 }

@@ -156,7 +156,7 @@ fn flows_that_do_not_overlap_have_no_jains_index() {
 fn incomplete_flows_are_reported() {
     let run = uet(&["simulate", "--size", "2MB", "--until", "20us"]);
     assert_eq!(run.code, 3);
-    assert!(run.out.contains("0 of 1 flows"), "{}", run.out);
+    assert!(run.out.contains("0 of 1 flow\n"), "{}", run.out);
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn patterns_of_collectives_and_goal_schedules_need_no_workload() {
         file("two.goal", b"num_ranks 2\nrank 0 {\nl1: send 10b to 1\n}\nrank 1 {\nl1: recv 10b from 0\n}\n");
     let run = uet(&["simulate", "--goal", &goal]);
     assert_eq!(run.code, 0, "{}", run.err);
-    assert!(run.out.starts_with("goal: 1 flows; 2 hosts"), "{}", run.out);
+    assert!(run.out.starts_with("goal: 1 flow; 2 hosts"), "{}", run.out);
 }
 
 #[test]
