@@ -68,7 +68,7 @@ const TYPES: [(&str, &str); 8] = [
 fn find(name: &str) -> io::Result<&'static Table> {
     let name =
         TYPES.iter().find(|(kind, _)| kind.eq_ignore_ascii_case(name)).map_or(name, |(_, header)| header);
-    let found = layout::ALL.iter().copied().find(|layout| layout.name == name);
+    let found = layout::ALL.iter().copied().find(|layout| layout.name.eq_ignore_ascii_case(name));
     let names = layout::ALL.iter().map(|layout| layout.name);
     found.ok_or_else(|| {
         let message = near::unknown("header", name, names);
@@ -79,7 +79,7 @@ fn find(name: &str) -> io::Result<&'static Table> {
 fn list(out: &mut impl Write) -> io::Result<()> {
     let paint = Paint::stdout();
     for Table { name, layer, bytes, title, .. } in layout::ALL {
-        writeln!(out, "{:<20} {layer:8} {bytes:3} bytes  {title}", paint.name(name))?;
+        writeln!(out, "{:<20} {:8} {bytes:3} bytes  {title}", paint.name(name), layer.name())?;
     }
     Ok(())
 }

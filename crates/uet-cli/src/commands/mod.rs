@@ -183,7 +183,7 @@ impl Outcome {
 
 /// Runs the program with the arguments of the process.
 pub fn main() -> ExitCode {
-    let cli = Cli::try_parse().unwrap_or_else(|error| usage(&suggested(error)));
+    let cli = Cli::try_parse_from(arguments()).unwrap_or_else(|error| usage(&suggested(error)));
     let ended = match cli.command {
         Command::Decode(command) => command.run(),
         Command::Check(command) => command.run(),
@@ -232,6 +232,16 @@ pub fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// Returns the arguments of the process. `uet help COMMAND` is `uet COMMAND --help`.
+fn arguments() -> Vec<std::ffi::OsString> {
+    let mut arguments: Vec<_> = std::env::args_os().collect();
+    if arguments.get(1).is_some_and(|word| word == "help") {
+        arguments.remove(1);
+        arguments.push("--help".into());
+    }
+    arguments
 }
 
 /// Adds the commands that the user may have meant. clap finds none for two swapped letters of a short word.

@@ -141,6 +141,7 @@ fn every_help_has_examples() {
     let help = uet(&["--help"]);
     assert_eq!(help.code, 0);
     assert!(help.out.contains("Examples:"));
+    assert_eq!((uet(&["help"]).out, uet(&["help", "run"]).out), (help.out, uet(&["run", "--help"]).out));
     for command in ["decode", "encode", "layout", "explain", "completions", "man", "run", "emulate"] {
         let run = uet(&[command, "--help"]);
         assert_eq!(run.code, 0);
@@ -167,7 +168,9 @@ fn layout_lists_one_item_per_line() {
     let names: Vec<&str> = run.out.lines().map(|line| line.split(' ').next().unwrap()).collect();
     let known: Vec<&str> = uet_wire::layout::ALL.iter().map(|layout| layout.name).collect();
     assert_eq!(names, known);
+    assert!(run.out.starts_with("eth                  eth       14 bytes  Ethernet header\n"), "{}", run.out);
     assert_eq!(uet(&["layout", "RUD_REQ"]).out, uet(&["layout", "request"]).out);
+    assert_eq!(uet(&["layout", "ACK_CC"]).out, uet(&["layout", "ack_cc"]).out);
     let run = uet(&["layout", "nack"]);
     assert!(run.out.starts_with("pds.type  "), "{}", run.out);
     assert!(run.out.lines().any(|line| line.starts_with("nack@9:1 ")));
