@@ -85,7 +85,12 @@ impl Explain {
         let mut found = explain::explain(&self.words).map_err(io::Error::other)?;
         for item in found.iter_mut().filter(|item| item.kind == Kind::Parameter) {
             for (what, rules) in uses(&item.id)? {
-                item.details.push((what, if rules.is_empty() { "no rule".into() } else { rules.join(", ") }));
+                match self.format {
+                    Listing::Text => item.details.push((what, first_of(&rules))),
+                    Listing::Json => {
+                        item.details.extend(rules.into_iter().map(|rule| (what, rule.to_owned())));
+                    }
+                }
             }
         }
         Ok(found)
@@ -103,6 +108,17 @@ fn uses(parameter: &str) -> io::Result<[(&'static str, Vec<&'static str>); 2]> {
         set.extend(result.set.contains(parameter).then_some(rule.id));
     }
     Ok([("read by", read), ("set by", set)])
+}
+
+/// Names these rules, or the first of many.
+fn first_of(rules: &[&str]) -> String {
+    const SHOWN: usize = 5;
+    let names = rules[..rules.len().min(SHOWN)].join(", ");
+    match rules.len() {
+        0 => "no rule".into(),
+        1..=SHOWN => names,
+        all => format!("{all} rules: {names} and others (--format json names all)"),
+    }
 }
 
 /// Writes the items in groups on a terminal, otherwise one per line.

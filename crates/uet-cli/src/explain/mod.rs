@@ -80,7 +80,7 @@ fn name(word: &str) -> Result<Vec<Item>, String> {
     }
     let known = all().iter().flat_map(|item| [item.id.as_str(), item.name.as_str()]);
     let meant = near(word, known);
-    // A term without an entry, such as BDP, may be in the explanations of others.
+    // A term without an entry, such as nonce, may be in the explanations of others.
     let mentions = |item: &&Item| item.meaning.split(|c: char| !c.is_alphanumeric()).any(|part| part == word);
     let mentions: Vec<&str> = all().iter().filter(mentions).map(|item| item.id.as_str()).take(3).collect();
     Err(match meant[..] {

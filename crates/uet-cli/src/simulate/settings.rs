@@ -126,11 +126,12 @@ pub struct Settings {
     /// Number of times that the bitmap skips a value after a timeout [default: 4]
     #[arg(long, value_name = "ROUNDS", help_heading = "Endpoints")]
     timeout_rest: Option<u8>,
-    /// config_base_rtt [default: round-trip time of a full packet between the two most distant hosts]
+    /// Base round-trip time that congestion control assumes, config_base_rtt [default: that of a full packet between
+    /// the two most distant hosts]
     #[arg(long, value_name = "TIME", help_heading = "Endpoints")]
     #[serde(deserialize_with = "text")]
     base_rtt: Option<Span>,
-    /// RTO_Init_Time [default: 8 base round trips]
+    /// Time until the first retransmission of a packet without an answer, RTO_Init_Time [default: 8 base round trips]
     #[arg(long, value_name = "TIME", help_heading = "Endpoints")]
     #[serde(deserialize_with = "text")]
     rto: Option<Span>,

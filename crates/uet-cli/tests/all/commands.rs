@@ -120,7 +120,7 @@ fn bad_arguments_suggest_a_correction() {
         (&["layout", "nak"], "did you mean nack"),
         (&["explain", "pds.psnn"], "did you mean pds.psn"),
         (&["explain", "nack", "pdc_mismatch"], "did you mean PDC_MODE_MISMATCH or PDC_HDR_MISMATCH"),
-        (&["explain", "BDP"], "nothing called 'BDP'; these mention it: "),
+        (&["explain", "nonce"], "nothing called 'nonce'; these mention it: TSC"),
         (&["wireshark", "-o", "/nowhere/x.lua"], "/nowhere/x.lua: No such file or directory (os error 2)\n"),
         (&["explain", "nack", "0x100"], "a number up to 255"),
         (&["completions", "tcsh"], "possible values: bash, zsh, fish"),
@@ -240,6 +240,18 @@ fn explain_shows_a_rule_as_a_specification() {
     assert!(!other.contains("write carried as send"), "{other}");
     let carried = uet(&["explain", "window/above[mode=rud,carrier=send,start=any]"]).out;
     assert_eq!(carried.matches("write carried as send").count(), 1, "{carried}");
+}
+
+#[test]
+fn explain_names_the_rules_of_a_parameter() {
+    let text = uet(&["explain", "rto_init_time"]).out;
+    let read = text.lines().find(|line| line.starts_with("  read by ")).unwrap();
+    assert!(read.contains(" rules: ") && read.len() < 300, "{read}");
+    let json = uet(&["explain", "rto_init_time", "--format", "json"]).out;
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let all = json["details"]["read by"].as_array().unwrap();
+    assert!(read.contains(&format!(" {} rules: {}, ", all.len(), all[0].as_str().unwrap())), "{read}");
+    assert!(all.len() > 20 && all.iter().all(|rule| !rule.as_str().unwrap().contains(' ')), "{all:?}");
 }
 
 #[test]
