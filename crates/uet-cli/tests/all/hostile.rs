@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, UdpSocket};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -39,8 +39,8 @@ fn check<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> i32 {
     output.status.code().unwrap_or_else(|| panic!("{what} was ended by a signal"))
 }
 
-/// A device that sends hostile strings and refuses every operation but `reset`.
-fn hostile_device() -> String {
+/// A device that sends hostile strings and refuses every operation but `reset`. Its packets come to this port.
+fn hostile_device(port: u16) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
@@ -54,7 +54,7 @@ fn hostile_device() -> String {
                         "id": id, "ok": true, "protocol": 1, "name": HOSTILE, "version": HOSTILE,
                         "specification": HOSTILE, "capabilities": ["rud", "write", HOSTILE],
                         "parameters": {HOSTILE: HOSTILE, "payload_mtu": HOSTILE},
-                        "link": {"kind": "udp", "addr": "127.0.0.1", "port": 39_471},
+                        "link": {"kind": "udp", "addr": "127.0.0.1", "port": port},
                     }),
                     Some("reset") => json!({"id": id, "ok": true}),
                     Some("counters") => json!({HOSTILE: id, "ok": HOSTILE}),
@@ -71,7 +71,10 @@ fn hostile_device() -> String {
 
 #[test]
 fn hostile_device_cannot_reach_the_terminal() {
-    let control = hostile_device();
+    // Nobody else gets a port while this socket is open.
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    let control = hostile_device(address.port());
     let device = ["--control", &control, "--local", "127.0.0.2,127.0.0.3"];
     let run = |arguments: &[&str]| check(arguments.iter().chain(&device));
     let files = ["json", "xml", "html"].map(|kind| common::file(&format!("hostile.{kind}"), b""));
@@ -86,7 +89,7 @@ fn hostile_device_cannot_reach_the_terminal() {
         assert!(text.contains(r"\u{1b}[2J") || text.contains(r"\\u{1b}[2J"), "{file} quotes the device");
         assert_clean(file, &text);
     }
-    check(["fuzz", "udp://127.0.0.1:39471", "--control", &control, "--cases", "1"]);
+    check(["fuzz", &format!("udp://{address}"), "--control", &control, "--cases", "1"]);
 }
 
 #[test]
