@@ -126,7 +126,8 @@ pub(super) const RULES: &[Rule] = &[
             let [(first, _), (second, _)] = &mut pair[..] else { return Ok(()) };
             first.collect(t, 3)?;
             second.collect(t, 3)?;
-            for _ in 1..t.parameter("max_nack_retx_cnt").min(4) {
+            // With one more of the other context, a count that both share exceeds the maximum.
+            for _ in 0..t.parameter("max_nack_retx_cnt").min(8) {
                 first.refuse(t, code, 2)?;
                 first.expect_again(t, PDS_NACK_004, 2, t.later())?;
             }
