@@ -59,6 +59,8 @@ fn a_fault_is_blamed_at_its_end() {
     const LOST: &str = "write[mode=rud,size=packets,network=outage,congestion=default,course=plain]";
     const LONE_READ: &str = "read[mode=rudi,size=byte,network=clean,congestion=default,course=reused]";
     const ONE_BY_ONE: &str = "write[mode=rud,size=byte,network=clean,congestion=default,course=reused]";
+    const SECURED: &str =
+        "write[mode=rud,size=packets,network=outage,congestion=default,protection=direct,course=plain]";
     let faults = [
         // The target has the fault.
         ("ignores-ar", ONE_BY_ONE, "a:b", "PDS-ACK-004"),
@@ -73,6 +75,8 @@ fn a_fault_is_blamed_at_its_end() {
         ("starts-every-packet", READ, "b:a", "SES-CUT-002"),
         ("never-retransmits", OUTAGE, "b:a", "PDS-RTO-001"),
         ("completes-when-sent", LOST, "b:a", "SES-DONE-001"),
+        ("retransmits-in-the-clear", SECURED, "b:a", "TSS-CLEAR-002"),
+        ("sends-wrong-source-identifier", SECURED, "b:a", "TSS-HDR-001"),
     ];
     std::thread::scope(|scope| {
         for (number, (fault, id, pair, requirement)) in faults.into_iter().enumerate() {

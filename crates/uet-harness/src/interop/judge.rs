@@ -11,7 +11,7 @@ use uet_conformance::passive::{CaptureChecker, CaptureFinding, CapturedPacket};
 use uet_control::PostKind;
 use uet_packet_io::keys::KeyRing;
 use uet_packet_io::{Decoder, input};
-use uet_wire::catalogue::PDS_ACK_004;
+use uet_wire::catalogue::{PDS_ACK_004, TSS_CLEAR_002, TSS_HDR_001};
 use uet_wire::registry::{Opcode, ReturnCode};
 use uet_wire::ses::Ses;
 use uet_wire::validate::Severity;
@@ -25,7 +25,10 @@ pub(super) struct Posted {
     pub(super) data: Vec<Vec<u8>>,
     /// The place of each in the memory of the target.
     pub(super) places: Vec<u64>,
-    /// The time at which the last of them ended, since 1970.
+    /// The source identifiers of the ends, if their domain uses them.
+    pub(super) ssis: BTreeMap<IpAddr, u32>,
+    /// The times at which the first of them was posted and the last one ended, since 1970.
+    pub(super) begun: Duration,
     pub(super) ended: Duration,
 }
 
@@ -55,6 +58,7 @@ pub(super) fn read(capture: &[u8], posted: &Posted, keys: Option<KeyRing>) -> io
     let (mut evidence, mut checker) = (Evidence::default(), CaptureChecker::default());
     let mut carried = vec![BTreeMap::new(); posted.data.len()];
     let mut decoder = Decoder::new(Options::default(), false).recognizing_trailers();
+    let protected = keys.is_some();
     if let Some(keys) = keys {
         decoder = decoder.with_keys(keys);
     }
@@ -71,6 +75,11 @@ pub(super) fn read(capture: &[u8], posted: &Posted, keys: Option<KeyRing>) -> io
             unrepeated.packet(addresses, &pds, number, time);
             if in_time {
                 at_end.packet(addresses, &pds, number, time);
+            }
+            // Earlier packets may be late ones of a scenario without keys.
+            if protected && time >= posted.begun {
+                let wrong = misprotected(&uet, posted.ssis.get(&ip.src()).copied());
+                evidence.errors.extend(wrong.map(|(id, message)| error(number, ip.src(), id, message)));
             }
         }
         let seen = CapturedPacket {
@@ -112,18 +121,32 @@ pub(super) fn read(capture: &[u8], posted: &Posted, keys: Option<KeyRing>) -> io
     (evidence.unanswered, evidence.unrepeated) = (at_end.unanswered(), unrepeated.first());
     let is_plain = matches!(posted.kind, PostKind::Write | PostKind::Send | PostKind::Tsend);
     // The response to another operation may take long, and an ACK may wait for it.
-    evidence.ignored = ignored.end().filter(|_| is_plain).map(|(end, number)| CaptureFinding {
-        number,
-        with: None,
-        id: PDS_ACK_004.id,
-        severity: Severity::Error,
-        culprit: Some(end),
-        message: "its receiver acknowledges no packet with ar before the retransmission".into(),
+    evidence.ignored = ignored.end().filter(|_| is_plain).map(|(end, number)| {
+        let message = "its receiver acknowledges no packet with ar before the retransmission";
+        error(number, end, PDS_ACK_004.id, message.into())
     });
     let length = |pieces: &BTreeMap<usize, usize>| pieces.values().sum::<usize>();
     evidence.is_complete =
         !is_plain || posted.data.iter().zip(&carried).all(|(data, pieces)| length(pieces) >= data.len());
     Ok(evidence)
+}
+
+fn error(number: u64, culprit: IpAddr, id: &'static str, message: String) -> CaptureFinding {
+    CaptureFinding { number, with: None, id, severity: Severity::Error, culprit: Some(culprit), message }
+}
+
+/// Returns the requirement that the protection of a packet breaks, and how. Both ends have keys. `own` is the source
+/// identifier of the sender, if its domain uses them.
+fn misprotected(uet: &Uet<'_>, own: Option<u32>) -> Option<(&'static str, String)> {
+    let Some(tss) = uet.tss else {
+        // `TSS-CLEAR-002`: sources disagree about a NACK of an end without a context.
+        let is_lone = uet.pds?.nack().is_some_and(|nack| !nack.spdcid().is_valid());
+        return (!is_lone).then(|| (TSS_CLEAR_002.id, "in the clear, although both ends have keys".into()));
+    };
+    let (seen, own) = (tss.ssi(), own?);
+    let told =
+        seen.map_or_else(|| "no source identifier".to_owned(), |ssi| format!("source identifier {ssi:#x}"));
+    (seen != Some(own)).then(|| (TSS_HDR_001.id, format!("{told}, although that of its sender is {own:#x}")))
 }
 
 /// Returns the bytes of a message that a packet carries, and their offset in the message.
@@ -165,4 +188,62 @@ fn refusal(uet: &Uet<'_>) -> Option<String> {
     }
     let code = uet.ses?.return_code()?;
     (![ReturnCode::OK, ReturnCode::NULL].contains(&code)).then(|| format!("return code {code}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Shared;
+    use super::*;
+    use uet_emulator::capture::Capture;
+    use uet_emulator::frame::{Outer, Record};
+    use uet_model::{Packet, Time};
+    use uet_wire::pds::{Nack, PdsBuf, Request};
+    use uet_wire::registry::NackCode;
+    use uet_wire::{PdcId, Psn, PsnOffset, UetBuf};
+
+    fn at(second: u64) -> Duration {
+        Duration::from_secs(second)
+    }
+
+    /// Returns no operations, from the first second on.
+    fn nothing() -> Posted {
+        let (data, places, ssis) = (Vec::new(), Vec::new(), BTreeMap::new());
+        Posted { kind: PostKind::Write, data, places, ssis, begun: at(1), ended: at(9) }
+    }
+
+    /// Reads packets of the initiator, one in each second.
+    fn evidence(packets: &[PdsBuf], posted: &Posted, keys: Option<KeyRing>) -> Evidence {
+        let file = Shared::default();
+        let mut capture = Capture::new(Box::new(file.clone()), Outer::default()).unwrap();
+        for (pds, second) in packets.iter().zip(1..) {
+            let bytes = UetBuf::new(*pds).to_bytes();
+            let packet = Packet::from_wire([127, 0, 0, 1], [127, 0, 0, 2], bytes.into()).unwrap();
+            capture.write(&Record::new(Time::ZERO + at(second), &packet));
+        }
+        capture.finish().unwrap();
+        let bytes = file.0.lock().unwrap().clone();
+        read(&bytes, posted, keys).unwrap()
+    }
+
+    /// Returns a request that opens a context.
+    fn opens(pdcid: u16, psn: u32) -> PdsBuf {
+        let request = Request::rud().syn(true).psn_offset(PsnOffset::ZERO).spdcid(PdcId(pdcid));
+        request.psn(Psn(psn)).clear_psn_offset(-1).done().unwrap().into()
+    }
+
+    #[test]
+    fn packets_in_the_clear_are_errors_of_an_end_with_keys() {
+        let key = "00".repeat(32);
+        let file = format!("[[domain]]\nsdi = 7\nmode = \"direct\"\nkeys = {{ 0 = \"{key}\" }}\n");
+        let nack = Nack::build(NackCode::INV_DPDCID).nack_psn(Psn(1)).dpdcid(PdcId(1)).done().unwrap();
+        // The first is a late packet of an earlier scenario.
+        let packets = [opens(1, 700), opens(1, 700), nack.into()];
+        let clear = |keys| {
+            let errors = evidence(&packets, &Posted { begun: at(2), ..nothing() }, keys).errors;
+            let clear = errors.iter().filter(|error| error.id == TSS_CLEAR_002.id);
+            clear.map(|error| error.number).collect::<Vec<_>>()
+        };
+        assert_eq!(clear(Some(KeyRing::from_toml(&file).unwrap())), [2]);
+        assert!(clear(None).is_empty());
+    }
 }

@@ -5,6 +5,7 @@ use super::judge::Posted;
 use super::scenario::{Course, MANY, Scenario, Size};
 use core::net::SocketAddr;
 use core::time::Duration;
+use std::collections::BTreeMap;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use uet_control::{
     AddPeer, ClosePdc, Completion, Configure, Counters, ExposeRegion, Fill, Hex64, InstallKeys, Mode,
@@ -113,6 +114,8 @@ impl<'a> Play<'a> {
                 kind: scenario.kind(),
                 data: Vec::new(),
                 places: Vec::new(),
+                ssis: BTreeMap::new(),
+                begun: Duration::ZERO,
                 ended: Duration::ZERO,
             },
         }
@@ -126,6 +129,7 @@ impl<'a> Play<'a> {
         (JOB..JOB + self.job_count).try_for_each(|job| self.open_job(job))?;
         // Many jobs take long to open on a busy machine.
         self.until = Instant::now() + self.patience;
+        self.posted.begun = since_1970();
         match self.scenario.course() {
             Course::Plain | Course::TwoJobs | Course::LateReceive | Course::ManyContexts => {
                 self.transfer(0..self.count)?;
@@ -156,6 +160,7 @@ impl<'a> Play<'a> {
                 domains_from_toml(key_file).map_err(|error| Obstacle::Lacks(error.to_string()))?;
             for domain in domains.iter_mut().filter(|domain| domain.ssi) {
                 domain.own_ssi = Some(SSI[end]);
+                self.posted.ssis.insert(self.ends[end].place.ip(), SSI[end]);
             }
             self.ends[end].call(end, InstallKeys { domains })?;
         }
@@ -248,7 +253,7 @@ impl<'a> Play<'a> {
                 ));
             }
         }
-        self.posted.ended = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.posted.ended = since_1970();
         let received = self.check_receives(receives)?;
         match wrong.or(received) {
             Some((holder, what)) => Err(Obstacle::Differ(holder, what)),
@@ -544,6 +549,10 @@ impl<'a> Play<'a> {
         }
         Ok(())
     }
+}
+
+fn since_1970() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 fn element(bytes: &[u8], big: bool) -> u64 {
