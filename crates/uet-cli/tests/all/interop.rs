@@ -72,6 +72,7 @@ fn a_fault_is_blamed_at_its_end() {
         ("closes-without-psn", EMPTY, "b:a", "PDS-CTL-001"),
         ("moves-buffer-offset", READ, "b:a", "SES-CUT-006"),
         ("never-ends-message", READ, "b:a", "WIRE-SES-008"),
+        ("renames-message", PACKETS, "b:a", "SES-CUT-003"),
         ("starts-every-packet", READ, "b:a", "SES-CUT-002"),
         ("never-retransmits", OUTAGE, "b:a", "PDS-RTO-001"),
         ("completes-when-sent", LOST, "b:a", "SES-DONE-001"),

@@ -14,10 +14,10 @@ impl Rules<'_> {
         let named = this.message_id != 0 || this.opcode == Opcode::UET_DATAGRAM_SEND;
         self.hold(SES_CUT_007, None, named, || "message_id is 0, which is reserved".into());
         if let Some((before, number)) = part(index - 1) {
-            self.pair(number, before, this);
+            self.pair(index, number, before, this);
         }
         if let Some((after, number)) = part(index + 1) {
-            self.pair(number, this, after);
+            self.pair(index + 1, number, this, after);
         }
     }
 
@@ -52,7 +52,18 @@ impl Rules<'_> {
         });
     }
 
-    fn pair(&mut self, with: u64, first: MessagePart, second: MessagePart) {
+    /// Returns whether a message has no first packet below this PSN. All packets from Start_PSN on must be known.
+    fn never_began(&self, index: i64, message_id: u16) -> bool {
+        let (Some((start, _)), flow) = (self.context.start, self.sent()) else { return false };
+        let is_other = |index: i64| match flow.requests.get(&index) {
+            Some(sent) => sent.part.is_some_and(|part| part.message_id != message_id || !part.som),
+            None => flow.controls.contains_key(&index),
+        };
+        (flow.index(start)..index).all(is_other) && !flow.renumbered
+    }
+
+    /// Judges two neighboring requests. `index` is that of the second.
+    fn pair(&mut self, index: i64, with: u64, first: MessagePart, second: MessagePart) {
         let with = Some(with);
         // The initiator may abort a message at any point (SES-ERR-005).
         if first.ie {
@@ -79,6 +90,14 @@ impl Rules<'_> {
             }
             return;
         }
+        let ends = second.opcode == Opcode::UET_MSG_ERROR;
+        // A message that takes turns has begun earlier (SES-ORDER-001). A deferrable send may continue from an offset.
+        let new = !second.som && !same && !ends && !second.is_deferrable();
+        if new && self.never_began(index, second.message_id) {
+            return self.hold(SES_CUT_003, with, false, || {
+                format!("message {} goes on as message {}", first.message_id, second.message_id)
+            });
+        }
         self.hold(SES_ORDER_001, with, !second.som && same, || {
             format!("message {} begins before message {} has ended", second.message_id, first.message_id)
         });
@@ -88,7 +107,6 @@ impl Rules<'_> {
         self.hold(SES_CUT_003, with, first.request_length == second.request_length, || {
             format!("request_length {} and {} in one message", first.request_length, second.request_length)
         });
-        let ends = second.opcode == Opcode::UET_MSG_ERROR;
         self.hold(SES_CUT_003, with, ends || first.opcode == second.opcode, || {
             format!("{} and {} in one message", first.opcode, second.opcode)
         });

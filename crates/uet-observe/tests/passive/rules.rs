@@ -179,6 +179,10 @@ fn messages_are_cut_and_sent_in_order() {
     finds(&[first.clone(), part(6, 1, false, true, 4, 8)], &[("SES-CUT-003", 2)]);
     finds(&[first, part(6, 1, false, true, 8, 12)], &[("SES-CUT-001", 2)]);
     finds(&[part(5, 1, true, true, 0, 4), part(6, 1, false, true, 4, 8)], &[("SES-CUT-002", 2)]);
+    let opened = [opens(4, 0), ack(4, 4), part(5, 1, true, false, 0, 12)];
+    finds(&[&opened[..], &[part(6, 2, false, false, 4, 12)]].concat(), &[("SES-CUT-003", 4)]);
+    let in_turn = [part(6, 2, true, false, 0, 12), part(7, 1, false, false, 4, 12)];
+    finds(&[&opened[..], &in_turn].concat(), &[("SES-ORDER-001", 4), ("SES-ORDER-001", 5)]);
 }
 
 #[test]
