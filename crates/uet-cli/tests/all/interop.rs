@@ -70,6 +70,7 @@ fn a_fault_is_blamed_at_its_end() {
         // The initiator has it.
         ("keeps-syn", PACKETS, "b:a", "PDS-SYN-004"),
         ("closes-without-psn", EMPTY, "b:a", "PDS-CTL-001"),
+        ("closes-without-asking", EMPTY, "b:a", "PDS-CLOSE-002"),
         ("moves-buffer-offset", READ, "b:a", "SES-CUT-006"),
         ("never-ends-message", READ, "b:a", "WIRE-SES-008"),
         ("renames-message", PACKETS, "b:a", "SES-CUT-003"),

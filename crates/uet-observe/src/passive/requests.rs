@@ -4,7 +4,7 @@ use super::judgments::Rules;
 use crate::{Direction, ReadRequest, SentRequest};
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
-use uet_wire::pds::Request;
+use uet_wire::pds::{Pds, Request};
 use uet_wire::registry::{CtlType, PdsType};
 use uet_wire::ses::Ses;
 
@@ -220,6 +220,10 @@ impl Rules<'_> {
                 self.hold(PDS_CLOSE_001, None, initiator.is_none_or(|it| it == self.sender), || {
                     "CLOSE_COMMAND from the target".into()
                 });
+                // The flag alone is no judgment over several packets.
+                if matches!(self.packet.uet.pds, Some(Pds::Control(control)) if !control.ar()) {
+                    self.hold(PDS_CLOSE_002, None, false, || "CLOSE_COMMAND asks for no ACK".into());
+                }
                 let later = flow.requests.range(index + 1..).next().map(|(_, sent)| sent.number);
                 self.hold(PDS_CLOSE_001, later, later.is_none() || flow.renumbered, || {
                     "CLOSE_COMMAND with a PSN below that of a request".into()

@@ -76,6 +76,9 @@ fn closing_is_the_initiators_and_final() {
     finds(&[opens(5, 0), close(true), request(5, |r| r.retx(true))], &[]);
     finds(&[opens(5, 0), ack(5, 5), close(true), request(7, same)], &[("PDS-CLOSE-001", 4)]);
     finds(&[opens(5, 0), ack(5, 5), close(false)], &[("PDS-CLOSE-001", 3)]);
+    let silent = Control::build(CtlType::CLOSE_COMMAND).psn(Psn(6)).spdcid(HERE).dpdcid(THERE);
+    let silent = frame(true, 7, 0, silent.done().unwrap(), None, b"");
+    finds(&[opens(5, 0), ack(5, 5), silent], &[("PDS-CLOSE-002", 3)]);
     finds(&[opens(5, 0), ack(5, 5), control(false, CtlType::CLOSE_REQUEST, 6)], &[]);
     finds(&[opens(5, 0), ack(5, 5), control(true, CtlType::CLOSE_REQUEST, 6)], &[("PDS-CLOSE-006", 3)]);
 }
