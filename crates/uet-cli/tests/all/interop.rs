@@ -67,6 +67,8 @@ fn a_fault_is_blamed_at_its_end() {
         ("negates-ack-offset", PACKETS, "a:b", "PDS-SYN-008"),
         ("forgets-buffer-offset", PACKETS, "a:b", "SES-PLACE-003"),
         ("names-read-by-own-id", LONE_READ, "a:b", "SES-READ-005"),
+        ("ignores-close", EMPTY, "a:b", "PDS-CLOSE-004"),
+        ("stays-open", EMPTY, "a:b", "PDS-CLOSE-004"),
         // The initiator has it.
         ("keeps-syn", PACKETS, "b:a", "PDS-SYN-004"),
         ("closes-without-psn", EMPTY, "b:a", "PDS-CTL-001"),

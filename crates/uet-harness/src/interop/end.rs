@@ -23,6 +23,8 @@ pub(super) enum Obstacle {
     /// The ends disagree about the result. If all operations ended well, one end may hold other bytes than the packets
     /// carried: this one.
     Differ(Option<usize>, String),
+    /// This end counts an open context after the close of all of them.
+    Open(usize, String),
 }
 
 /// An implementation that takes part.

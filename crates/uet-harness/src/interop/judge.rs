@@ -1,5 +1,6 @@
 //! Judges a scenario: what both ends report, beside the packets between them.
 
+use super::closes::Closes;
 use super::ignored::Ignored;
 use super::unrepeated::{Unanswered, Unrepeated};
 use core::net::IpAddr;
@@ -49,6 +50,8 @@ pub(super) struct Evidence {
     pub(super) unanswered: Option<Unanswered>,
     /// A packet that its sender sent once, although nothing answered it.
     pub(super) unrepeated: Option<Unanswered>,
+    /// The CLOSE_COMMANDs of both ends.
+    pub(super) closes: Closes,
     /// The last refusal: its sender and a sentence.
     pub(super) refusal: Option<(IpAddr, String)>,
 }
@@ -91,7 +94,7 @@ pub(super) fn read(capture: &[u8], posted: &Posted, keys: Option<KeyRing>) -> io
             authenticated: decoded.protection.as_ref().and_then(|protection| protection.authenticated),
             key: decoded.protection.as_ref().and_then(|protection| protection.key),
         };
-        let found = checker.packet(seen);
+        let found = checker.packet_with(seen, |facts| evidence.closes.packet(number, facts));
         evidence.errors.extend(found.into_iter().filter(|finding| finding.severity == Severity::Error));
         if let Some(src) = src {
             if let Some((offset, bytes)) = piece(&uet, posted.kind) {

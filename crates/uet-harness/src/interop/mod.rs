@@ -6,9 +6,10 @@
 //! and disagree.
 //!
 //! `scenario` lists the scenarios, and `play` plays one on two `end`s. `judge` reads its packets, with `acknowledged`,
-//! `ignored` and `unrepeated`; `verdict` decides.
+//! `closes`, `ignored` and `unrepeated`; `verdict` decides.
 
 mod acknowledged;
+mod closes;
 mod end;
 mod ignored;
 mod judge;

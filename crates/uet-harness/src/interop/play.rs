@@ -36,7 +36,7 @@ const ATTEMPTS: usize = 3;
 const SSI: [u32; 2] = [0x51, 0x52];
 
 /// The time for contexts to close.
-const CLOSING: Duration = Duration::from_secs(2);
+pub(super) const CLOSING: Duration = Duration::from_secs(2);
 
 /// The memory of the target that belongs to a job, and the numbers of the peers.
 #[derive(Debug)]
@@ -542,7 +542,7 @@ impl<'a> Play<'a> {
                 if Instant::now() >= until {
                     let who = ["initiator", "target"][end];
                     self.report(end, format!("{} contexts open after the close", counted.pdcs));
-                    return Err(Obstacle::Differ(None, format!("the {who} keeps a context that was closed")));
+                    return Err(Obstacle::Open(end, format!("the {who} keeps a context that was closed")));
                 }
                 std::thread::sleep(Duration::from_millis(5));
             }

@@ -1,14 +1,15 @@
 //! The verdict of a scenario: who is to blame, by the packets and by the reports of both ends.
 
+use super::closes::Closes;
 use super::end::{End, Obstacle};
 use super::judge::Evidence;
-use super::play::Reading;
+use super::play::{CLOSING, Reading};
 use super::unrepeated::Unanswered;
 use super::{PairVerdict, ScenarioResult, blank};
 use core::net::IpAddr;
 use core::time::Duration;
 use std::time::{SystemTime, UNIX_EPOCH};
-use uet_wire::catalogue::{PDS_RTO_001, ROB_LIFE_001, SES_DONE_001, SES_PLACE_003};
+use uet_wire::catalogue::{PDS_CLOSE_004, PDS_RTO_001, ROB_LIFE_001, SES_DONE_001, SES_PLACE_003};
 
 /// The time after which a lost packet was never sent again, if the timeout is not longer.
 const LONG: Duration = Duration::from_secs(1);
@@ -34,13 +35,17 @@ pub(super) fn verdict(
             return blamed(Some(ends[end].name.clone()), Some(ROB_LIFE_001.id), reason);
         }
         Err(Obstacle::Refused(end, reason)) => return blamed(Some(ends[end].name.clone()), None, reason),
-        Ok(()) | Err(Obstacle::Differ(..)) => {}
+        Ok(()) | Err(Obstacle::Differ(..) | Obstacle::Open(..)) => {}
     }
     if let Some(error) = evidence.errors.first() {
         let blame = error.culprit.and_then(name);
         return blamed(blame, Some(error.id), format!("{} (packet {})", error.message, error.number));
     }
-    let Err(Obstacle::Differ(holder, what)) = ended else { return blank(PairVerdict::Pass, String::new()) };
+    let (holder, keeper, what) = match ended {
+        Err(Obstacle::Differ(holder, what)) => (holder, None, what),
+        Err(Obstacle::Open(keeper, what)) => (None, Some(keeper), what),
+        _ => return blank(PairVerdict::Pass, String::new()),
+    };
     if lossy && holder.is_none() {
         return blank(PairVerdict::Inconclusive, format!("{what}: datagrams may be lost on the way"));
     }
@@ -67,6 +72,9 @@ pub(super) fn verdict(
     if let Some(end) = holder {
         let reason = format!("{what}, although the packets carry the right bytes and all ended well");
         return blamed(Some(ends[end].name.clone()), Some(SES_PLACE_003.id), reason);
+    }
+    if let Some((end, how)) = keeper.and_then(|keeper| never_closed(ends, keeper, &evidence.closes)) {
+        return blamed(Some(ends[end].name.clone()), Some(PDS_CLOSE_004.id), format!("{what}; {how}"));
     }
     if let Some((end, number)) = evidence.unrepeated.and_then(|packet| never_repeated(ends, packet)) {
         let reason = format!("{what}; packet {number} was lost, and never sent again");
@@ -99,6 +107,19 @@ fn shortened(all: Vec<Reading>) -> String {
         lines.insert(0, &count);
     }
     lines.join("; ")
+}
+
+/// Returns the end that did not take part in a close, and how its packets show it. `keeper` still counts a context.
+fn never_closed(ends: &[End; 2], keeper: usize, closes: &Closes) -> Option<(usize, String)> {
+    if let Some((address, number)) = closes.unanswered() {
+        let end = ends.iter().position(|end| end.place.ip() == address)?;
+        return Some((end, format!("the CLOSE_COMMAND in packet {number} was repeated, and has no answer")));
+    }
+    let number = closes.all_acknowledged_by(ends[keeper].place.ip())?;
+    // It may remember a closed context for late packets, and count it meanwhile.
+    let remembered = Duration::from_nanos(ends[keeper].number("syn_retx_safety_time")?);
+    let how = format!("it has acknowledged the CLOSE_COMMAND in packet {number}");
+    (remembered * 4 <= CLOSING).then_some((keeper, how))
 }
 
 /// Returns the end that should have sent an unanswered packet again by now, and the number of the packet. Until the end
