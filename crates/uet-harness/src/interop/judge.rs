@@ -31,6 +31,8 @@ pub(super) struct Posted {
     /// The times at which the first of them was posted and the last one ended, since 1970.
     pub(super) begun: Duration,
     pub(super) ended: Duration,
+    /// The time at which an end was told to restart.
+    pub(super) restarted: Option<Duration>,
 }
 
 /// The evidence of the packets of a scenario.
@@ -95,7 +97,11 @@ pub(super) fn read(capture: &[u8], posted: &Posted, keys: Option<KeyRing>) -> io
             key: decoded.protection.as_ref().and_then(|protection| protection.key),
         };
         let found = checker.packet_with(seen, |facts| evidence.closes.packet(number, facts));
-        evidence.errors.extend(found.into_iter().filter(|finding| finding.severity == Severity::Error));
+        // The packets of two lives of an end contradict each other.
+        let is_of_first_life =
+            posted.restarted.is_none_or(|at| decoded.since_1970().is_some_and(|time| time < at));
+        let counts = |finding: &CaptureFinding| finding.severity == Severity::Error && is_of_first_life;
+        evidence.errors.extend(found.into_iter().filter(counts));
         if let Some(src) = src {
             if let Some((offset, bytes)) = piece(&uet, posted.kind) {
                 let fits = |data: &Vec<u8>| data.get(offset..offset + bytes.len()) == Some(bytes);
@@ -121,7 +127,9 @@ pub(super) fn read(capture: &[u8], posted: &Posted, keys: Option<KeyRing>) -> io
         Ok(ControlFlow::Continue(()))
     });
     taken.map_err(io::Error::other)?;
-    (evidence.unanswered, evidence.unrepeated) = (at_end.unanswered(), unrepeated.first());
+    if posted.restarted.is_none() {
+        (evidence.unanswered, evidence.unrepeated) = (at_end.unanswered(), unrepeated.first());
+    }
     let is_plain = matches!(posted.kind, PostKind::Write | PostKind::Send | PostKind::Tsend);
     // The response to another operation may take long, and an ACK may wait for it.
     evidence.ignored = ignored.end().filter(|_| is_plain).map(|(end, number)| {
@@ -200,6 +208,7 @@ mod tests {
     use uet_emulator::capture::Capture;
     use uet_emulator::frame::{Outer, Record};
     use uet_model::{Packet, Time};
+    use uet_wire::catalogue::PDS_SYN_001;
     use uet_wire::pds::{Nack, PdsBuf, Request};
     use uet_wire::registry::NackCode;
     use uet_wire::{PdcId, Psn, PsnOffset, UetBuf};
@@ -211,7 +220,7 @@ mod tests {
     /// Returns no operations, from the first second on.
     fn nothing() -> Posted {
         let (data, places, ssis) = (Vec::new(), Vec::new(), BTreeMap::new());
-        Posted { kind: PostKind::Write, data, places, ssis, begun: at(1), ended: at(9) }
+        Posted { kind: PostKind::Write, data, places, ssis, begun: at(1), ended: at(9), restarted: None }
     }
 
     /// Reads packets of the initiator, one in each second.
@@ -248,5 +257,19 @@ mod tests {
         };
         assert_eq!(clear(Some(KeyRing::from_toml(&file).unwrap())), [2]);
         assert!(clear(None).is_empty());
+    }
+
+    #[test]
+    fn only_packets_before_a_restart_are_judged() {
+        // Two Start_PSNs of one context.
+        let packets = [opens(1, 700), opens(1, 701), opens(1, 702)];
+        let contradictions = |restarted| {
+            let errors = evidence(&packets, &Posted { restarted, ..nothing() }, None).errors;
+            let wrong = errors.iter().filter(|error| error.id == PDS_SYN_001.id);
+            wrong.map(|error| error.number).collect::<Vec<_>>()
+        };
+        assert_eq!(contradictions(None), [2, 3]);
+        assert_eq!(contradictions(Some(at(3))), [2]);
+        assert!(contradictions(Some(at(2))).is_empty());
     }
 }

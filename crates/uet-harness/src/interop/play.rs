@@ -117,6 +117,7 @@ impl<'a> Play<'a> {
                 ssis: BTreeMap::new(),
                 begun: Duration::ZERO,
                 ended: Duration::ZERO,
+                restarted: None,
             },
         }
     }
@@ -475,13 +476,19 @@ impl<'a> Play<'a> {
         }
     }
 
+    /// Lets an end forget everything.
+    fn reset(&mut self, end: usize) -> Result<(), Obstacle> {
+        self.posted.restarted = Some(since_1970());
+        self.ends[end].call(end, Reset {})?;
+        self.configure(end)
+    }
+
     /// Lets the target forget everything while a message arrives. The operation ends, well or not. If it ended before
     /// that, the next one finds out, and may fail.
     fn restart_target(&mut self) -> Result<(), Obstacle> {
         let operation = self.post(0)?;
         std::thread::sleep(Duration::from_millis(2));
-        self.ends[TARGET].call(TARGET, Reset {})?;
-        self.configure(TARGET)?;
+        self.reset(TARGET)?;
         self.jobs.clear();
         self.open_job(JOB)?;
         let ended = self.wait(INITIATOR, operation)?;
@@ -497,8 +504,7 @@ impl<'a> Play<'a> {
     fn restart_initiator(&mut self) -> Result<(), Obstacle> {
         self.post(0)?;
         std::thread::sleep(Duration::from_millis(2));
-        self.ends[INITIATOR].call(INITIATOR, Reset {})?;
-        self.configure(INITIATOR)?;
+        self.reset(INITIATOR)?;
         self.jobs[0].peers[INITIATOR] = self.add_peer(INITIATOR, JOB)?;
         self.transfer_at_last()
     }
