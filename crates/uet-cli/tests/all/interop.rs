@@ -59,6 +59,7 @@ fn a_fault_is_blamed_at_its_end() {
     const LOST: &str = "write[mode=rud,size=packets,network=outage,congestion=default,course=plain]";
     const LONE_READ: &str = "read[mode=rudi,size=byte,network=clean,congestion=default,course=reused]";
     const ONE_BY_ONE: &str = "write[mode=rud,size=byte,network=clean,congestion=default,course=reused]";
+    const CONTEXTS: &str = "write[mode=rud,size=byte,network=clean,congestion=default,course=many-contexts]";
     const SECURED: &str =
         "write[mode=rud,size=packets,network=outage,congestion=default,protection=direct,course=plain]";
     let faults = [
@@ -71,6 +72,7 @@ fn a_fault_is_blamed_at_its_end() {
         ("stays-open", EMPTY, "a:b", "PDS-CLOSE-004"),
         // The initiator has it.
         ("keeps-syn", PACKETS, "b:a", "PDS-SYN-004"),
+        ("starts-at-one", CONTEXTS, "b:a", "PDS-SYN-007"),
         ("closes-without-psn", EMPTY, "b:a", "PDS-CTL-001"),
         ("closes-without-asking", EMPTY, "b:a", "PDS-CLOSE-002"),
         ("moves-buffer-offset", READ, "b:a", "SES-CUT-006"),

@@ -2,6 +2,7 @@
 
 use super::closes::Closes;
 use super::ignored::Ignored;
+use super::starts::Starts;
 use super::unrepeated::{Unanswered, Unrepeated};
 use core::net::IpAddr;
 use core::ops::ControlFlow;
@@ -12,7 +13,7 @@ use uet_conformance::passive::{CaptureChecker, CaptureFinding, CapturedPacket};
 use uet_control::PostKind;
 use uet_packet_io::keys::KeyRing;
 use uet_packet_io::{Decoder, input};
-use uet_wire::catalogue::{PDS_ACK_004, TSS_CLEAR_002, TSS_HDR_001};
+use uet_wire::catalogue::{PDS_ACK_004, PDS_SYN_007, TSS_CLEAR_002, TSS_HDR_001};
 use uet_wire::registry::{Opcode, ReturnCode};
 use uet_wire::ses::Ses;
 use uet_wire::validate::Severity;
@@ -42,6 +43,8 @@ pub(super) struct Evidence {
     pub(super) errors: Vec<CaptureFinding>,
     /// An end that ignores `ar`, if the network drops nothing.
     pub(super) ignored: Option<CaptureFinding>,
+    /// An end whose contexts have one Start_PSN, unless they are protected.
+    pub(super) equal_starts: Option<CaptureFinding>,
     /// The sender of payload that no message has there, and the packet.
     pub(super) stray: Option<(IpAddr, u64)>,
     /// A request for a place in memory that no operation names: its sender, the packet and the place.
@@ -67,7 +70,7 @@ pub(super) fn read(capture: &[u8], posted: &Posted, keys: Option<KeyRing>) -> io
     if let Some(keys) = keys {
         decoder = decoder.with_keys(keys);
     }
-    let (mut number, mut ignored) = (0, Ignored::default());
+    let (mut number, mut ignored, mut starts) = (0, Ignored::default(), Starts::default());
     let (mut unrepeated, mut at_end) = (Unrepeated::default(), Unrepeated::default());
     let taken = input::read(capture, Start::Eth, &mut |record| {
         number += 1;
@@ -77,6 +80,7 @@ pub(super) fn read(capture: &[u8], posted: &Posted, keys: Option<KeyRing>) -> io
         if let (Some(ip), Some(pds), Some(time)) = (decoded.packet.ip, uet.pds, decoded.since_1970()) {
             let addresses = (ip.src(), ip.dst());
             ignored.packet(addresses, &pds, number, time);
+            starts.packet(ip.src(), &pds, number);
             unrepeated.packet(addresses, &pds, number, time);
             if in_time {
                 at_end.packet(addresses, &pds, number, time);
@@ -135,6 +139,10 @@ pub(super) fn read(capture: &[u8], posted: &Posted, keys: Option<KeyRing>) -> io
     evidence.ignored = ignored.end().filter(|_| is_plain).map(|(end, number)| {
         let message = "its receiver acknowledges no packet with ar before the retransmission";
         error(number, end, PDS_ACK_004.id, message.into())
+    });
+    // A secured initiator begins where the close of an earlier context told it to.
+    evidence.equal_starts = starts.equal().filter(|_| !protected).map(|(end, number, start)| {
+        error(number, end, PDS_SYN_007.id, format!("opens its third context at Start_PSN {start}"))
     });
     let length = |pieces: &BTreeMap<usize, usize>| pieces.values().sum::<usize>();
     evidence.is_complete =
@@ -271,5 +279,22 @@ mod tests {
         assert_eq!(contradictions(None), [2, 3]);
         assert_eq!(contradictions(Some(at(3))), [2]);
         assert!(contradictions(Some(at(2))).is_empty());
+    }
+
+    #[test]
+    fn three_contexts_at_one_start_psn_are_not_random() {
+        let told = Nack::build(NackCode::NEW_START_PSN).nack_psn(Psn(1)).dpdcid(PdcId(1)).payload(1);
+        let told = told.done().unwrap().into();
+        let (first, second, third) = (opens(1, 1), opens(2, 1), opens(3, 1));
+        for (packets, expected) in [
+            (&[first, second, third, opens(4, 1)][..], Some(3)),
+            // A late packet of a closed context, another Start_PSN, and one that the target chose.
+            (&[first, second, first, second], None),
+            (&[first, second, opens(3, 2)], None),
+            (&[told, first, second, third], None),
+        ] {
+            let found = evidence(packets, &nothing(), None).equal_starts;
+            assert_eq!(found.map(|error| error.number), expected);
+        }
     }
 }

@@ -6,7 +6,7 @@
 //! and disagree.
 //!
 //! `scenario` lists the scenarios, and `play` plays one on two `end`s. `judge` reads its packets, with `acknowledged`,
-//! `closes`, `ignored` and `unrepeated`; `verdict` decides.
+//! `closes`, `ignored`, `starts` and `unrepeated`; `verdict` decides.
 
 mod acknowledged;
 mod closes;
@@ -15,6 +15,7 @@ mod ignored;
 mod judge;
 mod play;
 mod scenario;
+mod starts;
 mod unrepeated;
 mod verdict;
 
@@ -487,6 +488,10 @@ fn play_one(
     let mut evidence = judge::read(&packets, &posted, ring(key_file.as_deref())?)?;
     if scenario.effects().is_empty() && posted.restarted.is_none() {
         evidence.errors.extend(evidence.ignored.take());
+    }
+    // An end may state a fixed Start_PSN, for tests.
+    if ends.iter().all(|end| end.number("start_psn").is_none()) {
+        evidence.errors.extend(evidence.equal_starts.take());
     }
     let dead = match &ended {
         Err(Obstacle::Dead(end, _)) => Some(*end),
