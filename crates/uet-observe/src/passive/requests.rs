@@ -104,7 +104,9 @@ impl Rules<'_> {
             // CLEAR_PSN advances after an ACK.
             self.hold(PDS_SYN_004, with, !request.syn() || clear < 0, || {
                 let (clear, none) = (request.clear_psn(), start - 1);
-                format!("syn is 1, but clear_psn {clear} says that an ACK has come; without one, it is {none}")
+                format!(
+                    "syn is 1, but clear_psn {clear} says that an ACK has come; without one, it is {none}"
+                )
             });
         }
     }
