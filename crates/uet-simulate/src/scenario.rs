@@ -5,7 +5,7 @@ use crate::topology::{Part, Topology};
 use crate::traffic::Traffic;
 use core::time::Duration;
 use uet_model::PdsParams;
-use uet_model::cc::{CcParams, CustomAlgorithm, NetworkParams, PathMode};
+use uet_model::cc::{Algorithms, CcParams, CustomAlgorithm, NetworkParams, PathMode};
 use uet_wire::Trimmed;
 
 /// The size of an ACK with congestion control state, and of one without: IP and UDP, the ACK, a response.
@@ -255,6 +255,10 @@ impl Scenario {
             Control::Both => CcParams::both(&network),
             Control::Custom(algorithm) => CcParams::custom(&network, algorithm.clone()),
         }?;
+        // All switches store a packet before they pass it on.
+        if let Algorithms::Nscc(nscc) | Algorithms::Both(nscc, _) = &mut congestion.algorithms {
+            nscc.store_and_forward_links = self.topology.diameter();
+        }
         let paths = &mut congestion.paths;
         paths.mode = self.congestion.paths;
         paths.values = self.congestion.path_values.unwrap_or(paths.values);

@@ -44,6 +44,22 @@ fn a_flow_that_is_alone_takes_3_percent_more_than_the_ideal_at_most() {
     }
 }
 
+/// A PROBE takes a small part of the round trip of a full packet on these links.
+#[test]
+fn short_links_do_not_keep_the_window_below_the_pipe() {
+    for (latency, rate) in [(100, 100_000_000_000), (200, 100_000_000_000), (500, 25_000_000_000)] {
+        let scenario = Scenario {
+            topology: Topology::LeafSpine { hosts: 16, leaves: 4, spines: 4 },
+            latency: Duration::from_nanos(latency),
+            rate,
+            ..Scenario::default()
+        };
+        let flow = run(&scenario).flows[0];
+        let slower = flow.completed.unwrap().as_secs_f64() / flow.ideal.as_secs_f64();
+        assert!((1.0..1.1).contains(&slower), "{latency} ns, {rate} b/s: {slower}");
+    }
+}
+
 #[test]
 fn no_flow_beats_the_ideal() {
     for size in [1, 100, 4096, 4097, 10_000, 300_000] {

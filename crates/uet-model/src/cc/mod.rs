@@ -97,6 +97,8 @@ pub struct AckReport {
     pub newly: Option<u64>,
     /// The round-trip time: arrival minus transmission and service time, if the named packet gives a valid sample.
     pub sample: Option<Duration>,
+    /// The nominal size of that packet; `None` counts as a full one.
+    pub size: Option<u32>,
     /// True if that packet was marked (ECN).
     pub marked: bool,
     /// The entropy value of that packet.

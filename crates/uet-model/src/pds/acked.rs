@@ -21,6 +21,8 @@ struct Gathered {
     bytes: u64,
     /// The record of the packet that the ACK names.
     sent: Option<Sent>,
+    /// The nominal size of that packet, and its entropy value.
+    size: Option<u32>,
     entropy: u16,
 }
 
@@ -141,7 +143,8 @@ impl Pdc {
         shared.timers.cancel(&mut out.alarm);
         if out.counted() {
             if by_name {
-                (gathered.sent, gathered.entropy) = (Some(out.record()), out.entropy);
+                (gathered.sent, gathered.size, gathered.entropy) =
+                    (Some(out.record()), Some(out.size), out.entropy);
             }
             self.arrived(shared, state, out.size, gathered);
         }
@@ -222,7 +225,7 @@ impl Pdc {
 
     fn report(&mut self, shared: &mut Shared, pds: Pds<'_>, ack: &Ack, gathered: Gathered) {
         let Some(ccc) = shared.cccs.get(self.ccc) else { return };
-        let Gathered { packets, bytes, sent, entropy } = gathered;
+        let Gathered { packets, bytes, sent, size, entropy } = gathered;
         let rcvd = match pds {
             Pds::AckCc(cc) => cc.rcvd_bytes(),
             _ => None,
@@ -235,6 +238,7 @@ impl Pdc {
             bytes,
             newly: Some(self.source.rcvd.newly(rcvd, bytes)),
             sample: sent.and_then(|sent| rtt_sample(shared.now, sent, ack.retx(), service)),
+            size,
             marked: ack.m(),
             entropy,
             ..AckReport::default()

@@ -16,6 +16,9 @@ use adapt::QuickAdapt;
 use core::time::Duration;
 use uet_wire::registry::NackCode;
 
+/// The nominal size of a PROBE: UDP, the header of a control packet, and 40.
+const PROBE_SIZE: u32 = 8 + 16 + 40;
+
 /// The window of a context.
 ///
 /// The window and its sums are `f64`. Comparisons with whole bytes do not round first, and [`Observed::cwnd`] is
@@ -130,6 +133,14 @@ impl Nscc {
         }
     }
 
+    /// Returns the round trip that a full packet would have had. A shorter packet, such as a PROBE, takes less time on
+    /// each link that passes on whole packets only.
+    fn of_full_packet(&self, sample: Duration, size: u32) -> Duration {
+        let NsccParams { full_packet, store_and_forward_links: links, sender_rate, .. } = self.params;
+        let missing = u64::from(full_packet.saturating_sub(size)) * 8 * u64::from(links);
+        sample.saturating_add(Duration::from_nanos(missing * 1_000_000_000 / sender_rate))
+    }
+
     fn average(&mut self, delay: Duration) {
         self.average_delay += self.params.delay_weight * (delay.as_secs_f64() - self.average_delay);
     }
@@ -194,6 +205,7 @@ impl Algorithm for Nscc {
         self.quick_adapt.received(newly);
         self.receiver_penalty(report, newly, before);
         if let Some(sample) = report.sample {
+            let sample = self.of_full_packet(sample, report.size.unwrap_or(self.params.full_packet));
             self.update_base_rtt(sample);
             let delay = sample.saturating_sub(self.base_rtt);
             self.average(delay);
@@ -208,7 +220,7 @@ impl Algorithm for Nscc {
     fn nack(&mut self, now: Time, report: &NackReport, sums: &Sums) {
         self.leave_flight(report.size.into(), sums);
         if let Some(sample) = report.sample {
-            self.update_base_rtt(sample);
+            self.update_base_rtt(self.of_full_packet(sample, report.size));
         }
         if matches!(report.code, NackCode::TRIMMED | NackCode::TRIMMED_LASTHOP) {
             self.trimmed(now, report.code, report.size);
@@ -233,7 +245,7 @@ impl Algorithm for Nscc {
 
     /// Updates the base round trip and nothing else; that is our choice.
     fn probe_answered(&mut self, sample: Duration) {
-        self.update_base_rtt(sample);
+        self.update_base_rtt(self.of_full_packet(sample, PROBE_SIZE));
     }
 
     fn poll_wanted(&mut self) -> Option<Wanted> {

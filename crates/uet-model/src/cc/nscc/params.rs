@@ -22,6 +22,10 @@ pub struct NsccParams {
     pub sender_rate: u64,
     /// The nominal size of a full packet: see [`NetworkParams::full_packet`].
     pub full_packet: u32,
+    /// The number of links on the longest path that pass on whole packets only. A round-trip sample of a shorter packet
+    /// counts as that of a full one: the time of the missing bytes is added for each of these links. Open: 0, which
+    /// takes samples as they are.
+    pub store_and_forward_links: u32,
     /// MaxWnd: the largest window until the base round trip has been measured; 1.5 BDP.
     pub max_wnd: u64,
     /// The window at the start; MaxWnd.
@@ -108,6 +112,7 @@ impl NsccParams {
             cached_base_rtt: None,
             sender_rate: network.sender_rate,
             full_packet: network.full_packet,
+            store_and_forward_links: 0,
             max_wnd,
             initial_cwnd: max_wnd,
             target_qdelay,
@@ -138,6 +143,8 @@ impl NsccParams {
         }
         params::rate("sender_rate", self.sender_rate)?;
         params::packet("full_packet", self.full_packet)?;
+        let links = self.store_and_forward_links;
+        require(links <= 64, "store_and_forward_links", "must be at most 64")?;
         let packet = u64::from(self.full_packet);
         let reason = "must be from full_packet to 2^40 bytes";
         require((packet..=1 << 40).contains(&self.max_wnd), "max_wnd", reason)?;

@@ -47,13 +47,15 @@ fn units() -> impl Strategy<Value = u32> {
 
 fn report() -> impl Strategy<Value = AckReport> {
     let counts = (any::<u32>(), bytes(), proptest::option::of(bytes()));
-    let signals = (proptest::option::of(span()), any::<bool>(), any::<u16>());
+    let signals =
+        (proptest::option::of(span()), any::<bool>(), any::<u16>(), proptest::option::of(any::<u32>()));
     let state = (any::<bool>(), any::<u8>(), proptest::option::of(units()));
     (counts, signals, state).prop_map(|(counts, signals, state)| AckReport {
         packets: counts.0,
         bytes: counts.1,
         newly: counts.2,
         sample: signals.0,
+        size: signals.3,
         marked: signals.1,
         entropy: signals.2,
         restore: state.0,

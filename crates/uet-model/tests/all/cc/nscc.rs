@@ -367,6 +367,22 @@ mod round_trip {
         assert_eq!(nscc.observe().average_delay, Some(us(0.5)), "neither has a delay");
     }
 
+    /// Each of 4 links takes 327.68 ns for a full packet of 4,096 bytes, and 322.56 ns less for a PROBE of 64.
+    #[test]
+    fn samples_of_short_packets_count_as_those_of_full_ones() {
+        let mut nscc = nscc(|params| params.store_and_forward_links = 4);
+        let base = |nscc: &Nscc| nscc.observe().base_rtt.unwrap();
+        nscc.probe_answered(us(4.0));
+        assert_eq!(base(&nscc), Duration::from_nanos(4_000 + 1_290));
+        let short = AckReport { sample: Some(us(4.0)), size: Some(2048), ..AckReport::default() };
+        nscc.ack(Time(1), &short, &FLYING);
+        assert_eq!(base(&nscc), Duration::from_nanos(4_000 + 655));
+        nscc.ack(Time(1), &AckReport { sample: Some(us(5.0)), ..short }, &FLYING);
+        assert_eq!(nscc.observe().average_delay, Some(us(1.0)));
+        nscc.ack(Time(1), &AckReport { sample: Some(us(4.5)), size: Some(PACKET), ..short }, &FLYING);
+        assert_eq!(base(&nscc), us(4.5));
+    }
+
     #[test]
     fn new_base_limits_the_next_window_change() {
         let mut nscc = nscc(|params| params.initial_cwnd = 112_500);

@@ -17,6 +17,7 @@ fn nscc_defaults_with_trimming() {
             cached_base_rtt: None,
             sender_rate: 100_000_000_000,
             full_packet: 4208,
+            store_and_forward_links: 0,
             max_wnd: 112_500,
             initial_cwnd: 112_500,
             target_qdelay: Duration::from_nanos(4_500),
@@ -168,7 +169,7 @@ fn impossible_nscc_parameters_are_refused() {
         full_packet = 0, max_wnd = 4207, max_wnd = u64::MAX, initial_cwnd = 4207, initial_cwnd = 112_501,
         target_qdelay = Duration::ZERO, alpha = -1.0, alpha = f64::NAN, fi = f64::INFINITY, fi_scale = -0.1,
         eta = f64::NAN, gamma = 1.1, gamma = f64::NAN, max_md_jump = -0.1, qa_gate = 64, delay_weight = 0.0,
-        delay_weight = 1.1,
+        delay_weight = 1.1, store_and_forward_links = 65,
     }
     let smallest = NsccParams { initial_cwnd: 4208, ..NsccParams::new(&NetworkParams::default()).unwrap() };
     assert!(smallest.check().is_ok());
