@@ -508,6 +508,14 @@ impl Pds {
     fn reschedule(&mut self, id: u16) {
         let Some(pdc) = self.contexts.get(id) else { return };
         let shared = &mut self.shared;
+        if !pdc.established {
+            // Its congestion control context may have another PDC, which the peer knows.
+            let speaker = pdc.ccc.and_then(|ccc| shared.cccs.speaker(ccc)).filter(|speaker| *speaker != id);
+            if let Some(speaker) = speaker.and_then(|id| self.contexts.get(id)) {
+                speaker.serve_congestion(shared);
+            }
+        }
+        let Some(pdc) = self.contexts.get(id) else { return };
         pdc.serve_congestion(shared);
         pdc.watch_window(shared);
         pdc.watch_psn_range(shared);

@@ -51,6 +51,25 @@ fn blocked_request_carries_the_clear() {
     assert!(left(&pair).1 > 0, "the last is cleared so, when nothing waits any more");
 }
 
+/// The peer does not know a context before its first packet, which waits for credit.
+#[test]
+fn known_context_requests_credit_for_a_new_one() {
+    let mut pair = starved("delay 0us");
+    for message in 1..=3 {
+        pair.send(A, message);
+    }
+    pair.run_for(Duration::from_micros(20));
+    assert_eq!((pair.responses(A), left(&pair).0), (vec![1, 2, 3], 3), "{}", pair.ladder);
+    let requests = |pair: &Pair| {
+        pair.seen.iter().filter(|packet| kind_of(packet) == Some(CtlType::CREDIT_REQUEST)).count()
+    };
+    let before = requests(&pair);
+    pair.request(Via::Route(Route { context: 1, ..route(B, Mode::Rud) }), A, request(4));
+    assert_eq!(requests(&pair), before + 1, "{}", pair.ladder);
+    pair.run();
+    assert_eq!(pair.responses(A), [1, 2, 3, 4], "{}", pair.ladder);
+}
+
 /// A context that waits with a retransmission continues after its reply, with or without credit.
 #[test]
 fn packets_needing_no_credit_do_not_wait() {
