@@ -6,6 +6,8 @@ use crate::time::Picos;
 #[derive(Clone, Debug)]
 pub(crate) struct Flow {
     pub(crate) demand: Demand,
+    /// The number of its context, which it may share with other flows between its hosts.
+    pub(crate) context: u32,
     pub(crate) packets: u32,
     /// The next packet to hand to packet delivery.
     pub(crate) next: u32,
@@ -23,10 +25,11 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    pub(crate) fn new(demand: Demand, mtu: u16) -> Self {
+    pub(crate) fn new(demand: Demand, context: u32, mtu: u16) -> Self {
         Flow {
             packets: demand.size.div_ceil(mtu.into()) as u32,
             demand,
+            context,
             next: 0,
             acknowledged: 0,
             failed: 0,

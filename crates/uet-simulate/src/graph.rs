@@ -3,6 +3,7 @@
 use crate::demand::{Demand, Start};
 use crate::error::{ScenarioError, refuse};
 use core::time::Duration;
+use std::collections::HashMap;
 
 /// Flows and delays that wait for each other, in one job or several.
 ///
@@ -28,6 +29,8 @@ pub struct Graph {
     delays: Vec<(u32, Duration)>,
     waits: Vec<(After, Step)>,
     jobs: Vec<String>,
+    /// The jobs whose flows between two hosts share a context, in increasing order.
+    in_order: Vec<u16>,
 }
 
 /// A step of a graph, by its index.
@@ -70,6 +73,23 @@ impl Graph {
         }
         self.jobs.push(name.into());
         Ok(self.jobs.len() as u16 - 1)
+    }
+
+    /// Lets the flows of a job between two hosts share a context. They then leave one after the other.
+    pub(crate) fn keep_order(&mut self, job: u16) {
+        self.in_order.push(job);
+    }
+
+    /// Returns the context of each flow: the number of the first flow that uses it.
+    pub(crate) fn contexts(&self) -> Vec<u32> {
+        let mut first = HashMap::new();
+        let flows = self.demands.iter().zip(0..);
+        flows
+            .map(|(demand, number)| match self.in_order.binary_search(&demand.job) {
+                Ok(_) => *first.entry((demand.job, demand.from, demand.to)).or_insert(number),
+                Err(_) => number,
+            })
+            .collect()
     }
 
     /// Adds a flow, and returns its index. Its start time counts from the end of the last event that it waits for.

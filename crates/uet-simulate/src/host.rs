@@ -1,5 +1,5 @@
 //! A host: the model's packet delivery, and a layer that cuts flows into writes and answers those of others. Each flow
-//! is one message into its own region, and the flow's number is the key.
+//! is one message into its own region, and the flow's number is the key. Flows of a context leave one after the other.
 
 use crate::flow::Flow;
 use crate::graph::Step;
@@ -7,7 +7,7 @@ use crate::time::Picos;
 use bytes::Bytes;
 use core::cmp::Reverse;
 use core::net::{IpAddr, Ipv4Addr};
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 use uet_model::pds::Pds;
 use uet_model::{
     Delivery, Head, Indication, MessageKey, Mode, PdsParams, Pool, Route, RxRequest, Time, TxRequest,
@@ -35,15 +35,15 @@ pub(crate) fn host_of(address: IpAddr) -> u32 {
     }
 }
 
-/// Returns the route of a flow. Each flow has its own context.
-fn route(flow: &Flow, number: u32) -> Route {
+/// Returns the route of a flow.
+fn route(flow: &Flow) -> Route {
     Route {
         job: JOB,
         destination: address(flow.demand.to),
         class: flow.demand.class,
         mode: Mode::Rud,
         pool: Pool::General,
-        context: number,
+        context: flow.context,
     }
 }
 
@@ -53,6 +53,8 @@ pub(crate) struct Host {
     pub(crate) waits_for_link: bool,
     /// The flows to start and the delays to end, by time.
     pub(crate) starts: BinaryHeap<Reverse<(Picos, Step)>>,
+    /// The flows of each context that have packets to hand to packet delivery.
+    pub(crate) queues: HashMap<u32, VecDeque<u32>>,
 }
 
 /// A change in a flow that the simulation has to handle.
@@ -67,7 +69,7 @@ pub(crate) enum News {
 impl Host {
     pub(crate) fn new(number: u32, params: PdsParams, seed: u64) -> Result<Self, uet_model::cc::CcError> {
         let pds = Pds::new(params, address(number), seed)?;
-        Ok(Host { pds, waits_for_link: false, starts: BinaryHeap::new() })
+        Ok(Host { pds, waits_for_link: false, starts: BinaryHeap::new(), queues: HashMap::new() })
     }
 
     /// Returns the time of its next timer. A timer in the past is due now.
@@ -76,16 +78,21 @@ impl Host {
         at.saturating_mul(1000)
     }
 
-    /// Hands as many packets of a flow to packet delivery as it takes.
-    pub(crate) fn feed(&mut self, now: Time, mtu: u16, flow: &mut Flow, number: u32) {
-        let via = Via::Route(route(flow, number));
-        while flow.next < flow.packets {
-            let request = write(flow, number, mtu);
-            if self.pds.request(now, via, request).is_err() {
-                return;
+    /// Hands as many packets of a context's flows to packet delivery as it takes, one flow after the other.
+    pub(crate) fn feed(&mut self, now: Time, mtu: u16, flows: &mut [Flow], context: u32) {
+        let Some(queue) = self.queues.get_mut(&context) else { return };
+        while let Some(number) = queue.front().copied() {
+            let Some(flow) = flows.get_mut(number as usize) else { return };
+            while flow.next < flow.packets {
+                let request = write(flow, number, mtu);
+                if self.pds.request(now, Via::Route(route(flow)), request).is_err() {
+                    return;
+                }
+                flow.next += 1;
             }
-            flow.next += 1;
+            queue.pop_front();
         }
+        self.queues.remove(&context);
     }
 
     /// Handles the indications of packet delivery. Returns the number of payload bytes that arrived.
@@ -112,9 +119,7 @@ impl Host {
                     }
                 }
                 Indication::Resumed(Via::Route(route)) => {
-                    if let Some(flow) = flows.get_mut(route.context as usize) {
-                        self.feed(now, mtu, flow, route.context);
-                    }
+                    self.feed(now, mtu, flows, route.context);
                 }
                 Indication::Failed { message, .. } => {
                     if let Some(flow) = flows.get_mut(message.0 as usize) {

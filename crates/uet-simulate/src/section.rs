@@ -4,7 +4,7 @@ use crate::demand::{Demand, Start, Trigger};
 use crate::error::ScenarioError;
 use crate::fabric::Fabric;
 use crate::flow::Flow;
-use crate::graph::{After, Step};
+use crate::graph::{After, Graph, Step};
 use crate::host::{Host, News, host_of};
 use crate::packet::Flying;
 use crate::scenario::Scenario;
@@ -85,9 +85,14 @@ impl Section {
         let graph = scenario.traffic.graph();
         starts
             .extend(waiting.ready().map(|(at, step)| (graph.map_or(0, |graph| graph.host(step)), at, step)));
+        let contexts = graph.map_or_else(|| (0..demands.len() as u32).collect(), Graph::contexts);
         let mut section = Section {
             hosts: Hosts { first, hosts: hosts? },
-            flows: demands.iter().map(|demand| Flow::new(*demand, scenario.mtu)).collect(),
+            flows: demands
+                .iter()
+                .zip(contexts)
+                .map(|(demand, context)| Flow::new(*demand, context, scenario.mtu))
+                .collect(),
             triggers,
             waiting,
             now: 0,
@@ -188,7 +193,9 @@ impl Section {
             Some(Reverse((_, Step::Flow(number)))) => {
                 let flow = &mut self.flows[number as usize];
                 flow.started = Some(self.now);
-                host.feed(model_time(self.now), self.scenario.mtu, flow, number);
+                let context = flow.context;
+                host.queues.entry(context).or_default().push_back(number);
+                host.feed(model_time(self.now), self.scenario.mtu, &mut self.flows, context);
                 self.attend(from);
             }
             Some(Reverse((_, Step::Delay(delay)))) => self.proceed(After::Delay(delay), from),

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 use uet_simulate::{
-    Demand, FlowOutcome, FlowSizes, Graph, Job, Outcome, Pattern, Scenario, Simulation, Start, Topology,
-    Traffic,
+    Congestion, Control, Demand, FlowOutcome, FlowSizes, Graph, Job, Outcome, Pattern, Scenario, Simulation,
+    Start, Topology, Traffic,
 };
 
 fn scenario(graph: Graph) -> Scenario {
@@ -44,6 +44,25 @@ fn collectives_complete_near_the_ideal() {
         let slowdown = job.slowdown().unwrap();
         assert!((1.0..most).contains(&slowdown), "{pattern:?}: {slowdown}");
         assert_eq!(job.delivered, outcome.counted.delivered);
+    }
+}
+
+/// Each step begins without credit, and so with a round trip. Steps do not share a link, although some hosts are nearer
+/// than others.
+#[test]
+fn credit_costs_a_ring_one_round_trip_per_step() {
+    let job = Job::new("ring", Pattern::RingAllReduce { size: 4_000_000 });
+    for control in [Control::Rccc, Control::Both] {
+        let scenario = Scenario {
+            topology: Topology::LeafSpine { hosts: 16, leaves: 4, spines: 4 },
+            congestion: Congestion { control: control.clone(), ..Congestion::default() },
+            ..scenario(expand(16, &[job.clone()], 1))
+        };
+        let outcome = Simulation::new(&scenario).unwrap().run();
+        let job = &outcome.jobs[0];
+        let lost = (job.slowdown().unwrap() - 1.0) * job.ideal.as_secs_f64() / 30.0;
+        assert!(lost < scenario.base_rtt().as_secs_f64(), "{control:?}: {lost} s per step");
+        assert_eq!(outcome.counted.again, 0);
     }
 }
 

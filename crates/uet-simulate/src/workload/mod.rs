@@ -132,7 +132,10 @@ impl Job {
         match &self.pattern {
             Pattern::Random { sizes, load, span } => build.random(sizes, payload_rate * load, *span)?,
             Pattern::Storage { .. } => build.storage()?,
-            _ => build.rounds()?,
+            _ => {
+                build.graph.keep_order(job);
+                build.rounds()?;
+            }
         }
         Ok(job)
     }
