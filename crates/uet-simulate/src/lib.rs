@@ -8,8 +8,8 @@
 mod crew;
 mod demand;
 mod error;
+mod estimate;
 mod fabric;
-mod floor;
 mod flow;
 mod goal;
 mod graph;

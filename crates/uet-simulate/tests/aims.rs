@@ -100,9 +100,10 @@ fn nscc_retransmits_no_more_than_windows_of_a_packet_make_it() {
         warm_up: Some(Duration::from_micros(800)),
         ..incast(53, Control::Nscc, 1_300)
     };
-    let floor = scenario.retransmission_floor().expect("53 packets do not fit");
+    let estimate = scenario.retransmission_estimate().expect("53 packets do not fit");
     let measured = steady(&scenario).counted.again_per_arrival();
-    assert!((0.8 * floor..1.1 * floor).contains(&measured), "{measured}, about {floor}");
+    assert!((0.8 * estimate..1.1 * estimate).contains(&measured), "{measured}, about {estimate}");
+    assert_eq!(incast(127, Control::Both, 1).retransmission_estimate(), None, "sources wait for credit");
 }
 
 #[test]

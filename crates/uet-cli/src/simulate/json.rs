@@ -49,7 +49,7 @@ pub fn summary(scenario: &Scenario, outcome: &Outcome) -> Value {
         "payload_rate": scenario.payload_rate(),
         "base_rtt": nanos(scenario.base_rtt()),
         "plane_bdp": scenario.plane_bdp(),
-        "retransmission_floor": scenario.retransmission_floor(),
+        "retransmission_estimate": scenario.retransmission_estimate(),
         "ended": nanos(outcome.ended),
         "completion": spread,
         "slowdown": slowdown,

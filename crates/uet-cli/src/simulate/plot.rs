@@ -110,8 +110,8 @@ pub fn all(scenario: &Scenario, outcome: &Outcome) -> io::Result<Vec<(&'static s
                 y: "retransmissions per packet that arrives",
                 lines: vec![retransmissions(scenario, outcome)],
                 levels: scenario
-                    .retransmission_floor()
-                    .map(|floor| ("windows of one packet".into(), floor))
+                    .retransmission_estimate()
+                    .map(|estimate| ("estimate for windows of one packet".into(), estimate))
                     .into_iter()
                     .collect(),
             },

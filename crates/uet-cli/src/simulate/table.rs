@@ -196,8 +196,8 @@ fn counted(out: &mut dyn Write, scenario: &Scenario, outcome: &Outcome, paint: P
     }
     let ratio = |counted: &Counted| format!("{:.3}", counted.again_per_arrival());
     two(out, "retransmit ratio", ratio(&outcome.counted), steady.map(|steady| ratio(&steady.counted)))?;
-    if let Some(floor) = scenario.retransmission_floor() {
-        two(out, " lower bound", "-".into(), Some(format!("{floor:.3}")))?;
+    if let Some(estimate) = scenario.retransmission_estimate() {
+        two(out, " estimate", "-".into(), Some(format!("{estimate:.3}")))?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The lower bound of retransmissions, with one packet of each source in flight.
+//! An estimate of retransmissions, with one packet of each source in flight.
 
 use crate::demand::Start;
 use crate::scenario::Scenario;
@@ -9,7 +9,8 @@ const SHORT: f64 = 40.0 + 8.0 + 16.0;
 impl Scenario {
     /// Returns the approximate number of retransmissions per arrived packet in an incast in which each source keeps one
     /// full packet in flight. No window is smaller (`CC-WINDOW-003`), so NSCC alone cannot do much better. Returns
-    /// `None` if all these packets fit in the queue, or there is no single receiver.
+    /// `None` if all these packets fit in the queue, there is no single receiver, or it grants credit: sources then wait
+    /// with nothing in flight.
     ///
     /// A packet that arrives takes its round trip and waits in the full queue. A trimmed packet returns without
     /// waiting, and its source retransmits it at once. Let t be the round trip of a source, and p the share of trimmed
@@ -25,16 +26,17 @@ impl Scenario {
     ///     traffic: Traffic::Incast { senders, size: 2_000_000 },
     ///     ..Scenario::default()
     /// };
-    /// assert_eq!(incast(32).retransmission_floor(), None, "they fit");
-    /// assert!(incast(128).retransmission_floor().unwrap() > 1.0);
+    /// assert_eq!(incast(32).retransmission_estimate(), None, "they fit");
+    /// assert!(incast(128).retransmission_estimate().unwrap() > 1.0);
     /// ```
-    pub fn retransmission_floor(&self) -> Option<f64> {
+    pub fn retransmission_estimate(&self) -> Option<f64> {
         let demands = self.traffic.demands(self.topology.hosts(), self.seed).ok()?;
         let to = demands.first()?.to;
         let mut senders: Vec<u32> = demands.iter().map(|demand| demand.from).collect();
         senders.dedup();
         let at_once = demands.iter().all(|demand| demand.to == to && matches!(demand.start, Start::At(_)));
-        if !at_once || senders.len() != demands.len() || !self.switching.trimming {
+        let credit = self.congestion.control.grants_credit();
+        if !at_once || senders.len() != demands.len() || !self.switching.trimming || credit {
             return None;
         }
         let (packet, byte) = (f64::from(self.full_packet()), 8.0 / self.rate as f64);
