@@ -225,9 +225,11 @@ fn impossible_jobs_are_refused() {
     );
     assert_eq!(
         refused(Job { hosts: vec![0, 4], ..Job::new("a", ring.clone()) }),
-        "hosts: a job needs at least 2 of the 4 hosts"
+        "hosts: there is no host 4: the network has 4 hosts"
     );
-    assert_eq!(refused(Job { rounds: 0, ..Job::new("a", ring) }), "count: must be from 1 to 1,000,000");
+    assert_eq!(refused(Job { rounds: 0, ..Job::new("a", ring) }), "rounds: must be from 1 to 1,000,000");
+    let tree = Pattern::TreeAllReduce { size: 1, chunks: 0 };
+    assert_eq!(refused(Job::new("a", tree)), "chunks: must be from 1 to 1,000,000");
     let span = Duration::from_secs(3000);
     let random = Pattern::Random { sizes: FlowSizes::constant(100), load: 0.9, span };
     assert_eq!(

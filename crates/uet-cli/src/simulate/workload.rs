@@ -79,7 +79,7 @@ struct FlowEntry {
     gap: Option<Span>,
 }
 
-/// Hosts: `"0..7, 12"`, or a list of numbers. Ranges include their end.
+/// Hosts: `"0..7, 12"`, or a list of numbers. Ranges rise, and include their end.
 #[derive(Debug, Default)]
 struct Hosts(Vec<u32>);
 
@@ -91,7 +91,7 @@ impl<'de> Deserialize<'de> for Hosts {
             type Value = Hosts;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("hosts, such as \"0..7, 12\" or [0, 1]")
+                f.write_str("hosts, such as \"0..7, 12\" or [0, 1]; ranges rise")
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Hosts, E> {
@@ -99,7 +99,9 @@ impl<'de> Deserialize<'de> for Hosts {
             }
 
             fn visit_seq<A: de::SeqAccess<'de>>(self, list: A) -> Result<Hosts, A::Error> {
-                Vec::deserialize(de::value::SeqAccessDeserializer::new(list)).map(Hosts)
+                let hosts: Vec<u32> = Vec::deserialize(de::value::SeqAccessDeserializer::new(list))?;
+                // An empty list would mean all hosts further on.
+                if hosts.is_empty() { Err(de::Error::invalid_length(0, &self)) } else { Ok(Hosts(hosts)) }
             }
         }
         from.deserialize_any(Visitor)
@@ -111,7 +113,7 @@ fn hosts(text: &str) -> Option<Hosts> {
     for part in text.split(',') {
         let (first, last) = part.split_once("..").unwrap_or((part, part));
         let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-        if last > u32::from(u16::MAX) || hosts.len() > usize::from(u16::MAX) {
+        if first > last || last > u32::from(u16::MAX) || hosts.len() > usize::from(u16::MAX) {
             return None;
         }
         hosts.extend(first..=last);
@@ -289,6 +291,9 @@ impl JobEntry {
         };
         if let Some(stray) = self.given().find(|given| !allowed.contains(given)) {
             return Err(format!("the pattern {name} has no setting {stray}"));
+        }
+        if self.straggler.is_some() != self.straggler_gap.is_some() {
+            return Err("straggler, straggler-gap: one has no effect without the other".into());
         }
         Ok(Job {
             name: self.name.clone().unwrap_or_else(|| name.into()),

@@ -260,6 +260,16 @@ fn invalid_workloads_are_refused_by_file_and_line() {
         ),
         (&format!("{job}\"random\"\nsizes = \"nowhere\"\n"), "nowhere: No such file"),
         (&format!("{job}\"all-gather\"\nsize = 1\nhosts = \"7..\"\n"), "expected hosts, such as"),
+        (&format!("{job}\"all-gather\"\nsize = 1\nhosts = \"7..0\"\n"), "ranges rise"),
+        (&format!("{job}\"all-gather\"\nsize = 1\nhosts = []\n"), "invalid length 0, expected hosts"),
+        (
+            &format!("hosts = 8\n{job}\"all-gather\"\nsize = 1\nhosts = \"0..3, 9\"\n"),
+            "line 2: hosts: there is no host 9: the network has 8 hosts",
+        ),
+        (
+            &format!("{job}\"all-gather\"\nsize = 1\nstraggler = 1\n"),
+            "line 1: straggler, straggler-gap: one has no effect without the other",
+        ),
         (
             &format!("{job}\"all-gather\"\nsize = 1\nhosts = \"1..1\"\n"),
             "line 1: hosts: a job needs at least 2 of the 2 hosts",

@@ -150,7 +150,11 @@ impl Job {
         if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
             return refuse("hosts", "a job names each host once");
         }
-        if sorted.len() < 2 || sorted.last().is_some_and(|last| *last >= graph.hosts()) {
+        if let Some(last) = sorted.last().filter(|last| **last >= graph.hosts()) {
+            let reason = format!("there is no host {last}: the network has {} hosts", graph.hosts());
+            return refuse("hosts", reason);
+        }
+        if sorted.len() < 2 {
             return refuse("hosts", format!("a job needs at least 2 of the {} hosts", graph.hosts()));
         }
         let known = |host: &u32| sorted.binary_search(host).is_ok();
@@ -158,8 +162,8 @@ impl Job {
             return refuse("straggler", "must be a host of the job");
         }
         let counts = match &self.pattern {
-            Pattern::TreeAllReduce { chunks, .. } => vec![*chunks],
-            Pattern::AllToAll { open, .. } => vec![*open],
+            Pattern::TreeAllReduce { chunks, .. } => vec![("chunks", *chunks)],
+            Pattern::AllToAll { open, .. } => vec![("open", *open)],
             Pattern::Random { load, .. } if !(0.0..=1.0).contains(load) => {
                 return refuse("load", "must be from 0 to 1");
             }
@@ -173,13 +177,14 @@ impl Job {
                 if *copies as usize > servers.len() {
                     return refuse("copies", "must be at most the number of servers");
                 }
-                vec![*copies, *operations, *open]
+                vec![("copies", *copies), ("operations", *operations), ("open", *open)]
             }
             _ => Vec::new(),
         };
-        match counts.into_iter().chain([self.rounds]).all(|count| (1..=Self::MAX_COUNT).contains(&count)) {
-            true => Ok(hosts),
-            false => refuse("count", "must be from 1 to 1,000,000"),
+        let mut counts = counts.into_iter().chain([("rounds", self.rounds)]);
+        match counts.find(|(_, count)| !(1..=Self::MAX_COUNT).contains(count)) {
+            None => Ok(hosts),
+            Some((what, _)) => refuse(what, "must be from 1 to 1,000,000"),
         }
     }
 }
