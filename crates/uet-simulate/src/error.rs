@@ -6,7 +6,7 @@ use uet_model::cc::CcError;
 /// An error in a scenario that cannot be simulated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScenarioError {
-    /// The wrong part of the scenario.
+    /// The wrong part of the scenario: the name of a field, or of a setting of a job.
     pub what: &'static str,
     /// The condition that it violates.
     pub reason: String,
@@ -22,7 +22,9 @@ impl core::error::Error for ScenarioError {}
 
 impl From<CcError> for ScenarioError {
     fn from(error: CcError) -> Self {
-        ScenarioError { what: error.parameter, reason: error.reason.into() }
+        // The scenario has its own name for this parameter.
+        let what = if error.parameter == "values" { "path_values" } else { error.parameter };
+        ScenarioError { what, reason: error.reason.into() }
     }
 }
 

@@ -310,9 +310,17 @@ impl Scenario {
 impl Switching {
     fn check(&self) -> Result<(), ScenarioError> {
         let depth = |depth: f64| (0.01..=1000.0).contains(&depth);
-        let Switching { trim_at, trim_again_at, drop_at, drop_control_at, .. } = *self;
-        if ![trim_at, drop_at, drop_control_at, trim_again_at.unwrap_or(1.0)].into_iter().all(depth) {
-            return refuse("depth of a queue", "must be from 0.01 to 1,000 Plane_BDP");
+        let depths = [
+            ("trim_at", self.trim_at),
+            ("trim_again_at", self.trim_again_at.unwrap_or(self.trim_at)),
+            ("drop_control_at", self.drop_control_at),
+        ];
+        if let Some((what, _)) = depths.into_iter().find(|(_, at)| !depth(*at)) {
+            return refuse(what, "must be from 0.01 to 1,000 BDP");
+        }
+        // Without trimming, NSCC takes this depth less 1 BDP as the delay from which quick adapt acts.
+        if !(1.0..=1000.0).contains(&self.drop_at) {
+            return refuse("drop_at", "must be from 1 to 1,000 BDP");
         }
         let ecn = match self.ecn {
             Ecn::Off => true,
@@ -320,10 +328,7 @@ impl Switching {
             Ecn::Threshold(at) => depth(at),
         };
         if !ecn {
-            return refuse(
-                "ecn",
-                "must be a depth from 0.01 to 1,000 Plane_BDP, or two, the lower one first",
-            );
+            return refuse("ecn", "must be a depth from 0.01 to 1,000 BDP, or two, the lower one first");
         }
         if !(Trimmed::MIN_SIZE..=256).contains(&self.trim_size.into()) {
             return refuse("trim_size", "must be from 24 to 256 bytes behind the IP header");

@@ -85,7 +85,7 @@ impl Traffic {
             }
         };
         match demands.iter().find(|demand| !(1..=u32::MAX.into()).contains(&demand.size)) {
-            Some(_) => refuse("size", "1 byte to 4 GiB"),
+            Some(_) => refuse("size", "must be at least 1 byte, and less than 4 GiB"),
             None => Ok(demands),
         }
     }

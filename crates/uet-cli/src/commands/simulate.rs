@@ -3,10 +3,10 @@
 use super::{Listing, Outcome, about};
 use crate::paint::Paint;
 use crate::simulate::seeds::{Runs, Seeds};
-use crate::simulate::settings::Settings;
+use crate::simulate::settings::{Settings, refused};
 use crate::simulate::sweep::{self, Shard, Sweep};
 use crate::simulate::{compare, csv, json, plot, table};
-use clap::Args;
+use clap::{Args, value_parser};
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::num::NonZero;
@@ -51,8 +51,8 @@ pub(super) struct Simulate {
     #[arg(long, value_name = "FROM..TO", conflicts_with_all = ["seed", "csv", "plots"])]
     seeds: Option<Seeds>,
     /// Number of threads; the outcome does not depend on it [default: one per core from 1,024 hosts on, else 1]
-    #[arg(long, value_name = "NUMBER", conflicts_with = "sweep")]
-    threads: Option<NonZero<usize>>,
+    #[arg(long, value_name = "NUMBER", value_parser = value_parser!(u16).range(1..), conflicts_with = "sweep")]
+    threads: Option<u16>,
     /// Run all combinations of the values in a TOML file, and write one JSON line per run (docs/workloads.md)
     #[arg(long, value_name = "FILE", help_heading = "Sweep", conflicts_with_all = ["file", "Settings", "seeds", "csv", "plots", "format"])]
     sweep: Option<PathBuf>,
@@ -141,12 +141,12 @@ impl Simulate {
     }
 
     fn simulate(&self, scenario: &Scenario) -> io::Result<uet_simulate::Outcome> {
-        let threads = self.threads.or_else(|| match scenario.topology.hosts() {
-            ..1024 => None,
-            _ => thread::available_parallelism().ok(),
-        });
-        let threads = threads.map_or(1, NonZero::get);
-        Ok(Simulation::with_threads(scenario, threads).map_err(io::Error::other)?.run())
+        let threads = match self.threads {
+            Some(threads) => threads.into(),
+            None if scenario.topology.hosts() < 1024 => 1,
+            None => thread::available_parallelism().map_or(1, NonZero::get),
+        };
+        Ok(Simulation::with_threads(scenario, threads).map_err(refused)?.run())
     }
 
     fn sweep(&self, path: &Path) -> io::Result<Outcome> {

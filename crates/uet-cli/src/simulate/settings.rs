@@ -372,7 +372,7 @@ impl Settings {
             return Err(io::Error::other(format!("{}: give only one of them", sources.join(", "))));
         }
         let flows = self.flows()?;
-        let mut scenario = self.without_files(&flows).map_err(io::Error::other)?;
+        let mut scenario = self.without_files(&flows).map_err(refused)?;
         let hosts = scenario.topology.hosts();
         scenario.traffic = match flows {
             Flows::Pattern => scenario.traffic,
@@ -383,7 +383,7 @@ impl Settings {
                 Traffic::Graph(Arc::new(graph))
             }
         };
-        scenario.check().map_err(io::Error::other)?;
+        scenario.check().map_err(refused)?;
         Ok(scenario)
     }
 
@@ -522,6 +522,11 @@ impl Settings {
             weighted: self.weighted.unwrap_or(default.weighted),
         }
     }
+}
+
+/// Converts an error in a scenario. Names of settings have hyphens.
+pub fn refused(error: ScenarioError) -> io::Error {
+    io::Error::other(format!("{}: {}", error.what.replace('_', "-"), error.reason))
 }
 
 fn matrix(path: &Path) -> io::Result<Matrix> {

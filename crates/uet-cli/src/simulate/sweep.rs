@@ -1,7 +1,7 @@
 //! Sweeps: all combinations of values of some settings, one JSON line per run.
 
 use super::json;
-use super::settings::Settings;
+use super::settings::{Settings, refused};
 use crate::toml_error;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -144,7 +144,7 @@ impl Sweep {
         let mut settings: Settings = options.try_into().map_err(io::Error::other)?;
         settings.relative_to(self.path.parent().unwrap_or(Path::new("")));
         let scenario = settings.over(self.base.clone()).scenario()?;
-        let outcome = Simulation::new(&scenario).map_err(io::Error::other)?.run();
+        let outcome = Simulation::new(&scenario).map_err(refused)?.run();
         Ok(json::summary(&scenario, &outcome))
     }
 }

@@ -181,10 +181,12 @@ fn invalid_settings_are_refused_by_name() {
         ("fail = [\"spine 9 at 1us\"]\n", "fail: there is no spine 9"),
         ("fail = [\"host 16 slowed to 5% at 1us\"]\n", "fail: there is no host 16"),
         ("fail = [\"host 1 slowed to 100% at 1us\"]\n", "expected a percentage from 1% to 99%"),
-        (
-            "ecn = \"0.8..0.2\"\n",
-            "ecn: must be a depth from 0.01 to 1,000 Plane_BDP, or two, the lower one first",
-        ),
+        ("ecn = \"0.8..0.2\"\n", "ecn: must be a depth from 0.01 to 1,000 BDP, or two, the lower one first"),
+        ("path-values = 0\n", "path-values: must be from 1 to 4,096"),
+        ("drop-at = 0.1\n", "drop-at: must be from 1 to 1,000 BDP"),
+        ("trim-again-at = 0.0\n", "trim-again-at: must be from 0.01 to 1,000 BDP"),
+        ("trim-size = 10\n", "trim-size: must be from 24 to 256 bytes behind the IP header"),
+        ("size = \"4GiB\"\n", "size: must be at least 1 byte, and less than 4 GiB"),
         ("matrix = \"nowhere.cm\"\n", "nowhere.cm: No such file"),
         ("seed = \n", "line 1"),
     ] {
