@@ -13,7 +13,7 @@ use crate::scenario::Scenario;
 use crate::section::Section;
 use crate::series::{FlowSample, Sample, Series};
 use crate::time::{Picos, picos};
-use crate::topology::{Link, Wiring};
+use crate::topology::{Link, Part, Topology, Wiring};
 use crate::waiting::Waiting;
 use core::time::Duration;
 use std::collections::HashSet;
@@ -86,7 +86,7 @@ impl Simulation {
         let mut agenda = Agenda::default();
         for (fault, number) in scenario.faults.iter().zip(0..) {
             if wiring.ports(fault.part).is_none() {
-                return refuse("fail", format!("there is no {}", fault.part));
+                return refuse("fail", absent(fault.part, &scenario.topology));
             }
             if fault.percent > 100 {
                 return refuse("fail", "a part keeps at most 100 % of its rate");
@@ -387,6 +387,15 @@ fn acts_far(demands: &[Demand], triggers: usize) -> bool {
             hosts.get_mut(trigger as usize).is_some_and(|known| *known.get_or_insert(host) != host)
         })
     })
+}
+
+/// Says that a part does not exist.
+fn absent(part: Part, topology: &Topology) -> String {
+    let reason = match (part, topology) {
+        (Part::Spine(_) | Part::Uplink { .. }, Topology::Single { .. }) => ": the fabric is a single switch",
+        _ => "",
+    };
+    format!("there is no {part}{reason}")
 }
 
 fn span(picos: Picos) -> Duration {

@@ -34,7 +34,7 @@ pub enum Topology {
 /// A part that can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// A switch of the highest tier: a spine, a core, or the only one.
+    /// A switch of the highest tier: a spine or a core.
     Spine(u32),
     /// The link between a leaf and the n-th switch above it.
     Uplink {
@@ -193,7 +193,6 @@ impl Wiring {
             Topology::Single { .. } => {
                 let only = wiring.switch((0, hosts), 1, 0);
                 wiring.hang_hosts(&[only]);
-                wiring.tops = vec![wiring.ports_of(only)];
             }
             Topology::LeafSpine { leaves, spines, .. } => {
                 let share = hosts / leaves;
@@ -414,5 +413,6 @@ mod tests {
         assert_eq!(wiring.ports(Part::Host(6)), None);
         assert_eq!(wiring.ports(Part::Spine(2)), None);
         assert_eq!(wiring.ports(Part::Uplink { leaf: 0, link: 2 }), None);
+        assert_eq!(Wiring::new(&Topology::Single { hosts: 2 }).ports(Part::Spine(0)), None);
     }
 }

@@ -222,7 +222,10 @@ fn a_scenario_that_cannot_be_is_refused() {
         "base_rtt: must be from 1 ns to 10 s"
     );
     let fault = Fault { part: Part::Spine(3), at: Duration::ZERO, until: None, percent: 0 };
-    assert_eq!(refused(Scenario { faults: vec![fault], ..default() }), "fail: there is no spine 3");
+    assert_eq!(
+        refused(Scenario { faults: vec![fault], ..default() }),
+        "fail: there is no spine 3: the fabric is a single switch"
+    );
     let matrix = "Nodes 8\n0->7 start 0 size 1\n".parse().unwrap();
     assert_eq!(
         refused(Scenario { traffic: Traffic::Matrix(matrix), ..default() }),

@@ -1,12 +1,13 @@
 //! `uet simulate`
 
-use super::{Listing, Outcome, about};
+use super::{Listing, Outcome, about, complain};
 use crate::paint::Paint;
 use crate::simulate::seeds::{Runs, Seeds};
 use crate::simulate::settings::{Settings, refused};
 use crate::simulate::sweep::{self, Shard, Sweep};
 use crate::simulate::{compare, csv, json, plot, table};
 use clap::{Args, value_parser};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::num::NonZero;
@@ -27,7 +28,7 @@ use uet_simulate::{Scenario, Simulation};
   uet simulate --pattern incast --senders 8 --congestion nscc,rccc,both --plots plots
   uet simulate --pattern permutation --hosts 64 --leaves 8 --paths bitmap --plots plots
   uet simulate --topology fat-tree --matrix incast_128.cm --until 20ms --format json
-  uet simulate --hosts 8 --leaves 2 --spines 2 --pattern permutation --fail 'spine 0 at 200us'
+  uet simulate --hosts 8 --leaves 2 --spines 2 --pattern permutation --fail 'spine 0 at 50us'
   uet simulate scenario.toml --seed 2
   uet simulate --workload training.toml --topology fat-tree --seeds 1..30
   uet simulate --pattern ring-all-reduce --hosts 16 --size 4MB
@@ -36,6 +37,8 @@ use uet_simulate::{Scenario, Simulation};
 A file has the same names:
   pattern = \"incast\"
   senders = 32
+  hosts = 36
+  leaves = 4
   size = \"2MB\"
   congestion = \"both\"
   fail = [\"spine 0 at 100us until 1ms\"]
@@ -91,6 +94,7 @@ impl Simulate {
         }
         let scenario = settings.scenario()?;
         let outcome = self.simulate(&scenario)?;
+        warn(table::late_faults(&scenario, &outcome));
         if let Some(path) = &self.csv {
             let write = || {
                 let mut out = BufWriter::new(Replacement::new(path)?);
@@ -116,6 +120,7 @@ impl Simulate {
             let outcome = self.simulate(&scenario)?;
             runs.push((scenario, outcome));
         }
+        warn(runs.iter().flat_map(|(scenario, outcome)| table::late_faults(scenario, outcome)));
         self.plot(|| plot::comparison(&runs))?;
         let mut out = io::stdout().lock();
         match self.format {
@@ -161,12 +166,15 @@ impl Simulate {
 
     fn seeds(&self, settings: Settings, seeds: Seeds) -> io::Result<Outcome> {
         let mut runs = Runs::new(seeds);
-        let mut first = None;
+        let (mut first, mut late) = (None, BTreeSet::new());
         for seed in seeds.all() {
             let scenario = settings.clone().with_seed(seed).scenario()?;
-            runs.add(&self.simulate(&scenario)?);
+            let outcome = self.simulate(&scenario)?;
+            late.extend(table::late_faults(&scenario, &outcome));
+            runs.add(&outcome);
             first.get_or_insert(scenario);
         }
+        warn(late);
         let Some(scenario) = first else { return Ok(Outcome::Ok) };
         let mut out = io::stdout().lock();
         match self.format {
@@ -175,6 +183,11 @@ impl Simulate {
         }
         Ok(completed(runs.all_completed()))
     }
+}
+
+/// Prints each of these sentences once.
+fn warn(sentences: impl IntoIterator<Item = String>) {
+    sentences.into_iter().collect::<BTreeSet<_>>().iter().for_each(complain);
 }
 
 fn completed(all: bool) -> Outcome {

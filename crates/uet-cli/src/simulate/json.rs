@@ -4,8 +4,8 @@ use super::{compare, table};
 use serde_json::{Value, json};
 use std::time::Duration;
 use uet_simulate::{
-    Counted, Depth, FlowOutcome, JobOutcome, LinkUse, Outcome, Scenario, SizeClass, size_classes, slowdowns,
-    spread,
+    Counted, Depth, Fault, FlowOutcome, JobOutcome, LinkUse, Outcome, Scenario, SizeClass, size_classes,
+    slowdowns, spread,
 };
 
 /// Returns the outcome without the time series, which CSV contains.
@@ -56,6 +56,7 @@ pub fn summary(scenario: &Scenario, outcome: &Outcome) -> Value {
         "counted": counted(&outcome.counted),
         "steady": steady,
         "queues": {"last_hop": depth(&outcome.last_hop), "fabric": depth(&outcome.fabric)},
+        "faults": scenario.faults.iter().map(|one| fault(one, outcome.ended)).collect::<Vec<_>>(),
         "recovery": recovery,
         "events": outcome.events,
         "most_packets": outcome.most_packets,
@@ -66,6 +67,16 @@ pub fn summary(scenario: &Scenario, outcome: &Outcome) -> Value {
         "jobs": outcome.jobs.iter().map(job).collect::<Vec<_>>(),
         "sizes": size_classes(&outcome.flows).iter().map(size_class).collect::<Vec<_>>(),
         "incomplete": outcome.flows.iter().filter(|flow| flow.completed.is_none()).count(),
+    })
+}
+
+fn fault(fault: &Fault, ended: Duration) -> Value {
+    json!({
+        "part": fault.part.to_string(),
+        "percent": fault.percent,
+        "at": nanos(fault.at),
+        "until": fault.until.map(nanos),
+        "begun": fault.at <= ended,
     })
 }
 

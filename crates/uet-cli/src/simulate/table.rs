@@ -6,10 +6,10 @@ use std::io::{self, Write};
 use std::time::Duration;
 use uet_model::cc::PathMode;
 use uet_simulate::{
-    Control, Counted, Depth, Outcome, Scenario, Topology, Traffic, size_classes, slowdowns, spread,
+    Control, Counted, Depth, Fault, Outcome, Scenario, Topology, Traffic, size_classes, slowdowns, spread,
 };
 
-/// The maximum number of jobs that the title names.
+/// The maximum number of jobs, and of faults, that the title names.
 const MOST_NAMES: usize = 4;
 
 /// Describes the scenario in one line.
@@ -60,7 +60,28 @@ pub fn title_with(scenario: &Scenario, control: &str) -> String {
         PathMode::Bitmap => "paths by bitmap",
     };
     let (rate, base_rtt) = (PerSecond(scenario.rate as f64), Time(scenario.base_rtt()));
-    format!("{traffic}; {fabric}; {rate}, {base_rtt}; {control}, {paths}")
+    format!("{traffic}; {fabric}; {rate}, {base_rtt}; {control}, {paths}{}", faults(&scenario.faults))
+}
+
+/// Describes faults, for the end of a title.
+fn faults(faults: &[Fault]) -> String {
+    let named: String = faults.iter().take(MOST_NAMES).map(|one| format!("; {}", fault(one))).collect();
+    named + if faults.len() > MOST_NAMES { "; ..." } else { "" }
+}
+
+fn fault(fault: &Fault) -> String {
+    let what = match fault.percent {
+        0 => "fails".into(),
+        percent => format!("slowed to {percent} %"),
+    };
+    let until = fault.until.map_or(String::new(), |until| format!(" until {}", Time(until)));
+    format!("{} {what} at {}{until}", fault.part, Time(fault.at))
+}
+
+/// Returns a sentence for each fault that begins after the end of a run.
+pub fn late_faults(scenario: &Scenario, outcome: &Outcome) -> impl Iterator<Item = String> {
+    let late = scenario.faults.iter().filter(move |fault| fault.at > outcome.ended);
+    late.map(|late| format!("{}: no effect, because a run ended earlier", fault(late)))
 }
 
 fn flows(count: usize) -> String {

@@ -35,12 +35,25 @@ fn file_equals_flags_and_flags_override_it() {
     let scenario = file(
         "incast.toml",
         b"pattern = \"incast\"\nsenders = 3\nsize = 50_000\nrate = \"200Gb/s\"\ncongestion = \"both\"\necn = \"off\"\n\
-          trimming = true\nfail = [\"spine 0 at 1ms\"]\n",
+          trimming = true\nfail = [\"host 1 at 1ms\"]\n",
     );
     let run = uet(&["simulate", &scenario, "--senders", "2"]);
     assert_eq!(run.code, 0, "{}", run.err);
     assert!(run.out.starts_with("2 to 1, 50.0 KB each; 3 hosts on a switch; 200 Gb/s, "), "{}", run.out);
     assert!(run.out.contains("NSCC and RCCC"), "{}", run.out);
+}
+
+#[test]
+fn failures_are_named_also_those_after_the_last_flow() {
+    let run = uet(&["simulate", "--size", "20KB", "--fail", "host 1 at 5ms", "--seeds", "1..2"]);
+    assert!(run.out.contains("; host 1 fails at 5.00 ms\n"), "{}", run.out);
+    assert_eq!(run.err, "uet: host 1 fails at 5.00 ms: no effect, because a run ended earlier\n");
+    let slowed = "host 1 slowed to 50% at 0us";
+    let run = uet(&["simulate", "--size", "20KB", "--fail", slowed, "--format", "json"]);
+    let outcome: Value = serde_json::from_str(&run.out).unwrap();
+    let fault = serde_json::json!([{"part": "host 1", "percent": 50, "at": 0, "until": null, "begun": true}]);
+    assert_eq!(outcome["faults"], fault, "{}", run.err);
+    assert!(outcome["scenario"].as_str().unwrap().contains("; host 1 slowed to 50 % at 0 ns; seed"));
 }
 
 #[test]
@@ -178,7 +191,8 @@ fn invalid_settings_are_refused_by_name() {
         ("rate = true\n", "expected a string or a number"),
         ("pattern = \"incst\"\n", "unknown variant `incst`"),
         ("fail = [\"spine 0\"]\n", "expected 'at 100us' or 'at 100us until 1ms' after 'spine 0'"),
-        ("fail = [\"spine 9 at 1us\"]\n", "fail: there is no spine 9"),
+        ("leaves = 4\nfail = [\"spine 9 at 1us\"]\n", "fail: there is no spine 9\n"),
+        ("fail = [\"spine 0 at 1us\"]\n", "fail: there is no spine 0: the fabric is a single switch"),
         ("fail = [\"host 16 slowed to 5% at 1us\"]\n", "fail: there is no host 16"),
         ("fail = [\"host 1 slowed to 100% at 1us\"]\n", "expected a percentage from 1% to 99%"),
         ("ecn = \"0.8..0.2\"\n", "ecn: must be a depth from 0.01 to 1,000 BDP, or two, the lower one first"),
