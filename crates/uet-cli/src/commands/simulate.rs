@@ -43,7 +43,8 @@ A file has the same names:
   congestion = \"both\"
   fail = [\"spine 0 at 100us until 1ms\"]
 
-Exit codes: 0 all flows completed, 2 usage or an impossible scenario, 3 some flows did not complete in time.")]
+Exit codes: 0 all flows completed, 2 usage or an impossible scenario, 3 some flows did not complete in time, or a run of
+a sweep is impossible; its line has the error.")]
 pub(super) struct Simulate {
     /// Scenario as TOML; flags override it
     #[arg(value_name = "FILE")]
@@ -157,11 +158,12 @@ impl Simulate {
     fn sweep(&self, path: &Path) -> io::Result<Outcome> {
         let sweep = Sweep::read(path)?;
         let shard = self.shard.unwrap_or_default();
-        let all = match &self.output {
+        let tally = match &self.output {
             Some(path) => sweep.run(shard, sweep::Output::open(path)?)?,
             None => sweep.run(shard, sweep::Output::Stream(&mut io::stdout().lock()))?,
         };
-        Ok(completed(all))
+        complain(tally);
+        Ok(completed(tally.all_completed()))
     }
 
     fn seeds(&self, settings: Settings, seeds: Seeds) -> io::Result<Outcome> {

@@ -2,10 +2,12 @@
 
 use super::json;
 use super::settings::{Settings, refused};
+use crate::text::counted;
 use crate::toml_error;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -108,19 +110,22 @@ impl Sweep {
         options
     }
 
-    /// Simulates the runs of a shard, and appends a line for each to the output. Skips runs that the output has already.
-    /// Returns whether all flows of all simulated runs completed.
-    pub fn run(&self, shard: Shard, mut output: Output<'_>) -> io::Result<bool> {
+    /// Simulates the runs of a shard, and appends a line for each to the output. Skips runs that the output has already,
+    /// and counts them like the others.
+    pub fn run(&self, shard: Shard, mut output: Output<'_>) -> io::Result<Tally> {
         let done = output.done(self)?;
-        let mut all = true;
+        let mut tally = Tally::default();
         for run in (shard.index..self.runs().unwrap_or(0)).step_by(shard.count as usize) {
-            if !done.get(run as usize).is_some_and(|done| *done) {
-                let line = self.line(run)?;
-                all &= line["outcome"]["incomplete"] == 0;
-                output.write(&format!("{}\n", escape_json(&line.to_string())))?;
+            if let Some(ending) = done.get(run as usize).copied().flatten() {
+                tally.earlier += 1;
+                tally.add(ending);
+                continue;
             }
+            let line = self.line(run)?;
+            tally.add(Ending::of(&line));
+            output.write(&format!("{}\n", escape_json(&line.to_string())))?;
         }
-        Ok(all)
+        Ok(tally)
     }
 
     /// Simulates a run. A combination of values that cannot be simulated gives a line with the error.
@@ -149,6 +154,61 @@ impl Sweep {
     }
 }
 
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    Completed,
+    Incomplete,
+    Impossible,
+}
+
+impl Ending {
+    fn of(line: &Value) -> Self {
+        match &line["outcome"]["incomplete"] {
+            Value::Null => Ending::Impossible,
+            incomplete if *incomplete == 0 => Ending::Completed,
+            _ => Ending::Incomplete,
+        }
+    }
+}
+
+/// The numbers of runs of a shard.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    runs: u64,
+    earlier: u64,
+    incomplete: u64,
+    impossible: u64,
+}
+
+impl Tally {
+    /// Returns whether all flows of all runs completed.
+    pub fn all_completed(&self) -> bool {
+        self.incomplete + self.impossible == 0
+    }
+
+    fn add(&mut self, ending: Ending) {
+        self.runs += 1;
+        self.incomplete += u64::from(ending == Ending::Incomplete);
+        self.impossible += u64::from(ending == Ending::Impossible);
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&counted(self.runs, "run"))?;
+        let parts = [
+            (self.earlier, "in the output already"),
+            (self.incomplete, "with flows that did not complete in time"),
+            (self.impossible, "with an error instead of an outcome"),
+        ];
+        for (count, what) in parts.into_iter().filter(|(count, _)| *count > 0) {
+            write!(f, ", {count} {what}")?;
+        }
+        Ok(())
+    }
+}
+
 /// The destination of the lines.
 pub enum Output<'a> {
     /// Only writes.
@@ -165,13 +225,14 @@ impl Output<'_> {
         Ok(Output::File(file, path.into()))
     }
 
-    /// Returns which runs the output has. Drops a last line without a line end, which an interrupted run left.
-    fn done(&mut self, sweep: &Sweep) -> io::Result<Vec<bool>> {
+    /// Returns how the runs that the output has ended. Drops a last line without a line end, which an interrupted run
+    /// left.
+    fn done(&mut self, sweep: &Sweep) -> io::Result<Vec<Option<Ending>>> {
         let Output::File(file, path) = self else { return Ok(Vec::new()) };
         let about = |number: usize, reason: &dyn std::fmt::Display| {
             io::Error::other(format!("{}: line {number}: {reason}", path.display()))
         };
-        let mut done = vec![false; sweep.runs().unwrap_or(0) as usize];
+        let mut done = vec![None; sweep.runs().unwrap_or(0) as usize];
         let (mut end, mut line) = (0, Vec::new());
         let mut input = BufReader::new(&*file);
         for number in 1.. {
@@ -192,7 +253,7 @@ impl Output<'_> {
             let Some(run) = run.filter(|run| same(run).is_some()) else {
                 return Err(about(number, &"this is no run of this sweep; choose another output"));
             };
-            done[run as usize] = true;
+            done[run as usize] = Some(Ending::of(&value));
             end += line.len() as u64;
         }
         file.set_len(end)?;

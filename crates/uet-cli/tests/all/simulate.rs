@@ -398,7 +398,10 @@ fn a_sweep_resumes_where_it_was_interrupted() {
     std::fs::write(&output, &marked[..torn - 20]).unwrap();
     assert_eq!(run().code, 3);
     assert_eq!(std::fs::read_to_string(&output).unwrap(), marked);
-    assert_eq!(run().code, 0, "nothing is left to run");
+    let again = run();
+    assert_eq!(again.code, 3, "nothing is left to run, and the errors remain");
+    let tally = "uet: 6 runs, 6 in the output already, 2 with an error instead of an outcome\n";
+    assert_eq!((&*again.out, &*again.err), ("", tally));
 
     let other = file("other.toml", &[SWEEP, b"# changed\n"].concat());
     let run = uet(&["simulate", "--sweep", &other, "--output", &output]);
