@@ -15,7 +15,8 @@ pub struct Outcome {
     /// The counters of the whole run.
     pub counted: Counted,
     /// The time from the end of the warm-up to the first completed flow, in which all flows compete. It ends up to one
-    /// link latency after that flow.
+    /// link latency after that flow. `None` if some flow does not run for all of it, or if it is shorter than
+    /// [`Steady::MIN_ROUND_TRIPS`].
     pub steady: Option<Steady>,
     /// The queue depth that requests met at the last hops.
     pub last_hop: Depth,
@@ -138,9 +139,13 @@ pub struct Steady {
     /// The goodput as a share of the maximum payload rate of the receivers' links, or of the senders' if they are
     /// fewer.
     pub share: f64,
-    /// Jain's index of the flows' goodput; 1 if all are equal. `None` if some flow does not run for the whole period:
-    /// flows that do not overlap do not compete.
-    pub jain: Option<f64>,
+    /// Jain's index of the flows' goodput; 1 if all are equal.
+    pub jain: f64,
+}
+
+impl Steady {
+    /// The minimum length of the period, in base round trips.
+    pub const MIN_ROUND_TRIPS: u32 = 5;
 }
 
 /// The queue depth that requests met.

@@ -232,28 +232,25 @@ impl Simulation {
     }
 
     fn warm(&mut self) {
-        if self.steady.is_some() {
-            return;
-        }
         for flow in self.sections.iter_mut().flat_map(|section| &mut section.flows) {
             flow.delivered_before = flow.delivered;
         }
         self.warm = Some((self.now, self.counted()));
     }
 
-    /// Ends the steady state: after the span in which the first flow completed, or at the end.
+    /// Ends the steady state: after the span in which the first flow completed, or at the end. Flows that do not overlap
+    /// do not compete, and a few round trips do not show a state, so there is none then.
     fn end_steady_state(&mut self) {
-        let Some((from, before)) = self.warm.filter(|_| self.steady.is_none()) else { return };
-        let seconds = (self.now - from) as f64 * 1e-12;
-        if seconds <= 0.0 {
-            return;
-        }
-        let counted = self.counted().since(&before);
-        let goodput = counted.delivered as f64 * 8.0 / seconds;
+        let Some((from, before)) = self.warm.take() else { return };
         let begun = |flow: Flow| {
             flow.started.is_some_and(|at| at <= from) && flow.delivered_before < flow.demand.size
         };
-        let overlap = self.flows().all(begun);
+        let shortest = picos(self.scenario.base_rtt() * Steady::MIN_ROUND_TRIPS);
+        if self.now - from < shortest || !self.flows().all(begun) {
+            return;
+        }
+        let counted = self.counted().since(&before);
+        let goodput = counted.delivered as f64 * 8.0 / ((self.now - from) as f64 * 1e-12);
         let shares: Vec<f64> =
             self.flows().map(|flow| (flow.delivered - flow.delivered_before) as f64).collect();
         let distinct = |hosts: Vec<u32>| hosts.into_iter().collect::<HashSet<u32>>().len();
@@ -267,7 +264,7 @@ impl Simulation {
             counted,
             goodput,
             share: goodput / room,
-            jain: overlap.then(|| jain(&shares)),
+            jain: jain(&shares),
         });
     }
 

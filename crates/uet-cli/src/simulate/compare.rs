@@ -55,14 +55,13 @@ pub fn write(out: &mut dyn Write, runs: &[(Scenario, Outcome)], paint: Paint) ->
         line(name, &|_, outcome| Some(Time(spread(&mut done(outcome))?[at]).to_string()))?;
     }
     line(" times ideal, p99", &|_, outcome| Some(format!("{:.3}", slowdowns(&outcome.flows)?[2])))?;
-    let mut steady = |name: &str, of: fn(&Steady) -> Option<String>| {
-        line(name, &|_, outcome| outcome.steady.as_ref().and_then(of))
-    };
-    steady("steady from", |steady| Some(Time(steady.from).to_string()))?;
-    steady(" until a flow ends", |steady| Some(Time(steady.to).to_string()))?;
-    steady(" goodput", |steady| Some(PerSecond(steady.goodput).to_string()))?;
-    steady(" utilization", |steady| Some(format!("{:.1} %", steady.share * 100.0)))?;
-    steady(" Jain's index", |steady| Some(format!("{:.4}", steady.jain?)))?;
+    let mut steady =
+        |name: &str, of: fn(&Steady) -> String| line(name, &|_, outcome| outcome.steady.as_ref().map(of));
+    steady("steady from", |steady| Time(steady.from).to_string())?;
+    steady(" until a flow ends", |steady| Time(steady.to).to_string())?;
+    steady(" goodput", |steady| PerSecond(steady.goodput).to_string())?;
+    steady(" utilization", |steady| format!("{:.1} %", steady.share * 100.0))?;
+    steady(" Jain's index", |steady| format!("{:.4}", steady.jain))?;
     line("last hop queue", &|_, outcome| Some(Bytes(outcome.last_hop.mean()).to_string()))?;
     line(" max", &|_, outcome| Some(Bytes(outcome.last_hop.most as f64).to_string()))?;
     line("fabric queue", &|_, outcome| Some(Bytes(outcome.fabric.mean()).to_string()))?;

@@ -76,9 +76,7 @@ impl Runs {
         }
         if let Some(steady) = &outcome.steady {
             self.measure("steady_share", Unit::One, steady.share);
-            if let Some(jain) = steady.jain {
-                self.measure("steady_jain", Unit::One, jain);
-            }
+            self.measure("steady_jain", Unit::One, steady.jain);
         }
         self.measure("again_per_arrival", Unit::One, outcome.counted.again_per_arrival());
         self.measure("trimmed", Unit::One, outcome.counted.trimmed as f64);

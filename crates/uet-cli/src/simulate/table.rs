@@ -188,7 +188,7 @@ fn counted(out: &mut dyn Write, scenario: &Scenario, outcome: &Outcome, paint: P
         steady.map(|steady| PerSecond(steady.goodput).to_string()),
     )?;
     two(out, "utilization", "-".into(), steady.map(|steady| format!("{:.1} %", steady.share * 100.0)))?;
-    two(out, "Jain's index", "-".into(), steady.and_then(|steady| Some(format!("{:.4}", steady.jain?))))?;
+    two(out, "Jain's index", "-".into(), steady.map(|steady| format!("{:.4}", steady.jain)))?;
     let count = |of: fn(&Counted) -> u64| {
         (of(&outcome.counted).to_string(), steady.map(|steady| of(&steady.counted).to_string()))
     };
