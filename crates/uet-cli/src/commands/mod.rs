@@ -151,7 +151,7 @@ enum Command {
 /// Output format of a listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Listing {
-    /// Readable text. In a pipe: one entry per line, its identifier first
+    /// Readable text. A listing in a pipe has one entry per line, its identifier first
     Text,
     /// One JSON object per line
     Json,

@@ -69,7 +69,7 @@ pub(super) struct Simulate {
     /// Output format of the outcome
     #[arg(long, value_enum, default_value = "text", help_heading = "Output")]
     format: Listing,
-    /// Write the time series of one run, as CSV
+    /// Write the time series of one run, as CSV; `-` is standard output, instead of the table
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     csv: Option<PathBuf>,
     /// Draw window, bytes in flight, queues, utilization, rates, retransmissions and completion, as SVG
@@ -86,17 +86,18 @@ impl Simulate {
         if let Some(path) = &self.file {
             settings = settings.over(Settings::read(path).map_err(|error| about(path, error))?);
         }
-        if let Some(seeds) = self.seeds {
-            return self.seeds(settings, seeds);
-        }
         let runs = settings.with_each_algorithm();
+        if let Some(seeds) = self.seeds {
+            return self.seeds(&runs, seeds);
+        }
         if runs.len() > 1 && self.csv.is_none() {
             return self.compare(&runs);
         }
         let scenario = settings.scenario()?;
         let outcome = self.simulate(&scenario)?;
         warn(table::late_faults(&scenario, &outcome));
-        if let Some(path) = &self.csv {
+        let to_stdout = self.csv.as_deref() == Some(Path::new("-"));
+        if let Some(path) = self.csv.as_ref().filter(|_| !to_stdout) {
             let write = || {
                 let mut out = BufWriter::new(Replacement::new(path)?);
                 csv::write(&mut out, &outcome)?;
@@ -107,6 +108,7 @@ impl Simulate {
         self.plot(|| plot::all(&scenario, &outcome))?;
         let mut out = io::stdout().lock();
         match self.format {
+            _ if to_stdout => csv::write(&mut out, &outcome)?,
             Listing::Text => table::write(&mut out, &scenario, &outcome, Paint::stdout())?,
             Listing::Json => writeln!(out, "{}", json::of(&scenario, &outcome))?,
         }
@@ -166,24 +168,39 @@ impl Simulate {
         Ok(completed(tally.all_completed()))
     }
 
-    fn seeds(&self, settings: Settings, seeds: Seeds) -> io::Result<Outcome> {
+    /// Runs each of these settings with all seeds, and shows the medians of each.
+    fn seeds(&self, settings: &[Settings], seeds: Seeds) -> io::Result<Outcome> {
+        let mut all = true;
+        for (number, settings) in settings.iter().enumerate() {
+            let (scenario, runs) = self.runs(settings, seeds)?;
+            all &= runs.all_completed();
+            let mut out = io::stdout().lock();
+            match self.format {
+                Listing::Text => {
+                    if number > 0 {
+                        writeln!(out)?;
+                    }
+                    runs.write(&mut out, &scenario, Paint::stdout())?;
+                }
+                Listing::Json => writeln!(out, "{}", runs.json(&scenario))?,
+            }
+        }
+        Ok(completed(all))
+    }
+
+    /// Runs settings with all seeds. Returns also the scenario with the last one.
+    fn runs(&self, settings: &Settings, seeds: Seeds) -> io::Result<(Scenario, Runs)> {
         let mut runs = Runs::new(seeds);
-        let (mut first, mut late) = (None, BTreeSet::new());
+        let mut late = BTreeSet::new();
+        let mut scenario = Scenario::default();
         for seed in seeds.all() {
-            let scenario = settings.clone().with_seed(seed).scenario()?;
+            scenario = settings.clone().with_seed(seed).scenario()?;
             let outcome = self.simulate(&scenario)?;
             late.extend(table::late_faults(&scenario, &outcome));
             runs.add(&outcome);
-            first.get_or_insert(scenario);
         }
         warn(late);
-        let Some(scenario) = first else { return Ok(Outcome::Ok) };
-        let mut out = io::stdout().lock();
-        match self.format {
-            Listing::Text => runs.write(&mut out, &scenario, Paint::stdout())?,
-            Listing::Json => writeln!(out, "{}", runs.json(&scenario))?,
-        }
-        Ok(completed(runs.all_completed()))
+        Ok((scenario, runs))
     }
 }
 

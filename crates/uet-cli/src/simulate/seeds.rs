@@ -1,7 +1,7 @@
 //! Medians over several seeds, with confidence intervals.
 
 use super::quantity::{Bytes, Time};
-use super::table;
+use super::{compare, table};
 use crate::paint::Paint;
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
@@ -42,7 +42,34 @@ impl Seeds {
 enum Unit {
     Nanoseconds,
     Bytes,
+    Packets,
+    Share,
     One,
+}
+
+impl Unit {
+    /// Returns a value with this unit. The median of an even number of counts may lie between two of them.
+    fn text(self, value: f64) -> String {
+        match self {
+            Unit::Nanoseconds => Time(Duration::from_nanos(value as u64)).to_string(),
+            Unit::Bytes => Bytes(value).to_string(),
+            Unit::Packets if value.fract() == 0.0 => format!("{value:.0}"),
+            Unit::Packets => format!("{value:.1}"),
+            Unit::Share => format!("{:.1} %", value * 100.0),
+            Unit::One => format!("{value:.4}"),
+        }
+    }
+}
+
+/// Returns the name of a measure in a table. JSON has older names of some.
+fn label(measure: &str) -> String {
+    match measure {
+        "slowdown_p99" => "times ideal p99".into(),
+        "steady_share" => "utilization".into(),
+        "steady_jain" => "Jain's index".into(),
+        "again_per_arrival" => "retransmit ratio".into(),
+        _ => measure.replace(['_', ':'], " "),
+    }
 }
 
 /// The measures of several runs.
@@ -75,12 +102,12 @@ impl Runs {
             self.measure("slowdown_p99", Unit::One, p99);
         }
         if let Some(steady) = &outcome.steady {
-            self.measure("steady_share", Unit::One, steady.share);
+            self.measure("steady_share", Unit::Share, steady.share);
             self.measure("steady_jain", Unit::One, steady.jain);
         }
         self.measure("again_per_arrival", Unit::One, outcome.counted.again_per_arrival());
-        self.measure("trimmed", Unit::One, outcome.counted.trimmed as f64);
-        self.measure("dropped", Unit::One, outcome.counted.dropped as f64);
+        self.measure("trimmed", Unit::Packets, outcome.counted.trimmed as f64);
+        self.measure("dropped", Unit::Packets, outcome.counted.dropped as f64);
         self.measure("last_hop_queue_mean", Unit::Bytes, outcome.last_hop.mean());
         self.measure("fabric_queue_mean", Unit::Bytes, outcome.fabric.mean());
         for job in &outcome.jobs {
@@ -111,6 +138,7 @@ impl Runs {
         });
         json!({
             "scenario": table::title_of_any_seed(scenario),
+            "congestion": compare::name(scenario),
             "seeds": {"first": self.seeds.first, "count": self.seeds.count},
             "confidence": 0.95,
             "incomplete": self.incomplete,
@@ -130,16 +158,9 @@ impl Runs {
         table::heading(out, paint, ["median", "low", "high", "runs"])?;
         for (name, unit, values) in &self.measures {
             let Some((median, interval)) = median_interval(values) else { continue };
-            let text = |value: f64| match unit {
-                Unit::Nanoseconds => Time(Duration::from_nanos(value as u64)).to_string(),
-                Unit::Bytes => Bytes(value).to_string(),
-                Unit::One if value >= 1000.0 => format!("{value:.0}"),
-                Unit::One => format!("{value:.4}"),
-            };
+            let text = |value: f64| unit.text(value);
             let [low, high] = interval.map_or(["-".into(), "-".into()], |interval| interval.map(text));
-            // JSON has the older name of what the other tables call so.
-            let name = name.replace("again_per_arrival", "retransmit ratio").replace(['_', ':'], " ");
-            table::row(out, paint, &name, [text(median), low, high, values.len().to_string()], "")?;
+            table::row(out, paint, &label(name), [text(median), low, high, values.len().to_string()], "")?;
         }
         match self.incomplete {
             0 => Ok(()),

@@ -78,6 +78,8 @@ fn series_and_plots() {
     assert_eq!(run.code, 0, "{}", run.err);
     let series = std::fs::read_to_string(csv).unwrap();
     let columns = |line: &str| line.split(',').count();
+    let to_stdout = uet(&[&args[..], &["--csv", "-"]].concat());
+    assert_eq!(to_stdout.out, series);
     let mut lines = series.lines();
     let header = lines.next().unwrap();
     assert!(header.starts_with("time_us,delivered_bytes,new,again,last_hop_queue_bytes"), "{header}");
@@ -130,7 +132,6 @@ fn several_algorithms_need_an_output_that_shows_several_runs() {
     let csv = file("several.csv", b"");
     for (options, error) in [
         (["--congestion", "nscc,rccc", "--csv", &csv], "congestion: only one run is possible here"),
-        (["--congestion", "nscc,rccc", "--seeds", "1..3"], "congestion: only one run is possible here"),
         (["--congestion", "nscc,nscc", "--size", "4KB"], "nscc is there twice"),
         (["--congestion", "nscc,reno", "--size", "4KB"], "none, nscc, rccc or both"),
     ] {
@@ -340,6 +341,11 @@ fn seeds_give_medians_with_intervals() {
         run.out
     );
     assert!(run.out.contains("\nretransmit ratio "), "{}", run.out);
+    let trimmed = run.out.lines().find(|line| line.starts_with("trimmed ")).unwrap();
+    assert!(!trimmed.contains(".0"), "{trimmed}");
+    let run = uet(&[&args[..], &["1..2", "--congestion", "nscc,rccc"]].concat());
+    let lines = |text: &str| run.out.lines().filter(|line| line.contains(text)).count();
+    assert_eq!((run.code, lines("; NSCC, "), lines("; RCCC, ")), (0, 1, 1), "{}{}", run.out, run.err);
     for wrong in ["5", "5..3", "1..2000"] {
         assert_eq!(uet(&[&args[..], &[wrong]].concat()).code, 2, "{wrong}");
     }
