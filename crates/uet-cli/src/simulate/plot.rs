@@ -2,6 +2,8 @@
 
 use super::{compare, table};
 use plotters::coord::Shift;
+use plotters::data::float::FloatPrettyPrinter;
+use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use std::fmt::Display;
 use std::io;
@@ -265,6 +267,23 @@ const SIZE: (u32, u32) = (900, 420);
 const SMALL: i32 = 13;
 const FONT: &str = "sans-serif";
 
+/// The maximum length of a line of the title.
+const TITLE: usize = 125;
+
+/// The colors of the lines, all of which are dark enough on white.
+const COLORS: [RGBColor; 10] = [
+    RGBColor(31, 119, 180),
+    RGBColor(214, 39, 40),
+    RGBColor(44, 160, 44),
+    RGBColor(148, 103, 189),
+    RGBColor(255, 127, 14),
+    RGBColor(140, 86, 75),
+    RGBColor(227, 119, 194),
+    RGBColor(127, 127, 127),
+    RGBColor(188, 189, 34),
+    RGBColor(23, 190, 207),
+];
+
 /// Draws a plot as SVG. `about` follows its title.
 ///
 /// # Errors
@@ -285,6 +304,29 @@ fn digits(length: f64) -> usize {
     (-step.log10().floor()).clamp(0.0, 9.0) as usize
 }
 
+/// Breaks a title into lines that fit.
+fn title_lines(title: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in title.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= TITLE => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.into()),
+        }
+    }
+    lines
+}
+
+/// Returns the label of a tick of the vertical axis. A share has none in the space of the legend, above 1.
+fn y_label(plot: &Plot<'_>, y: f64) -> String {
+    if plot.y.starts_with("share") && y > 1.0 + 1e-9 {
+        return String::new();
+    }
+    FloatPrettyPrinter { allow_scientific: false, min_decimal: 1, max_decimal: 5 }.print(y)
+}
+
 fn draw_on(root: &DrawingArea<SVGBackend<'_>, Shift>, plot: &Plot<'_>, about: &str) -> Result<(), String> {
     let failed = |error: &dyn Display| error.to_string();
     root.fill(&WHITE).map_err(|error| failed(&error))?;
@@ -299,8 +341,11 @@ fn draw_on(root: &DrawingArea<SVGBackend<'_>, Shift>, plot: &Plot<'_>, about: &s
     let legend = if rows > 1 { (0.04 + 0.055 * rows as f64).min(0.5) } else { 0.0 };
     let top = (most(|point| point.1).max(levels) * 1.05 / (1.0 - legend)).max(1e-3);
     let bottom = points().map(|point| point.1).fold(0.0, f64::min);
-    let mut chart = ChartBuilder::on(root)
-        .caption(format!("{}: {about}", plot.about), (FONT, 14))
+    let mut area = root.clone();
+    for line in title_lines(&format!("{}: {about}", plot.about)) {
+        area = area.titled(&line, (FONT, 14u32)).map_err(|error| failed(&error))?;
+    }
+    let mut chart = ChartBuilder::on(&area)
         .margin(10)
         .x_label_area_size(40)
         .y_label_area_size(60)
@@ -311,6 +356,7 @@ fn draw_on(root: &DrawingArea<SVGBackend<'_>, Shift>, plot: &Plot<'_>, about: &s
         .x_desc(plot.x)
         .y_desc(plot.y)
         .x_label_formatter(&|x| format!("{x:.0$}", digits(right - left)))
+        .y_label_formatter(&|y| y_label(plot, *y))
         .label_style((FONT, SMALL))
         .axis_desc_style((FONT, SMALL))
         .light_line_style(TRANSPARENT)
@@ -318,7 +364,7 @@ fn draw_on(root: &DrawingArea<SVGBackend<'_>, Shift>, plot: &Plot<'_>, about: &s
         .draw()
         .map_err(|error| failed(&error))?;
     for (index, line) in plot.lines.iter().enumerate() {
-        let color = Palette99::pick(index).to_rgba();
+        let color = COLORS[index % COLORS.len()];
         // A few lines show side by side where they are equal: the earlier ones are wider.
         let width = if plot.lines.len() <= 3 { 2 * (plot.lines.len() - index) as u32 - 1 } else { 1 };
         chart
@@ -327,13 +373,14 @@ fn draw_on(root: &DrawingArea<SVGBackend<'_>, Shift>, plot: &Plot<'_>, about: &s
             .label(&line.name)
             .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], color.stroke_width(2)));
     }
-    for (name, level) in &plot.levels {
+    for (index, (name, level)) in plot.levels.iter().enumerate() {
         let style = BLACK.mix(0.5).stroke_width(1);
+        let dash = if index == 0 { 6 } else { 2 };
         chart
-            .draw_series(DashedLineSeries::new([(left, *level), (right, *level)], 6, 4, style))
+            .draw_series(DashedLineSeries::new([(left, *level), (right, *level)], dash, 4, style))
             .map_err(|error| failed(&error))?
             .label(name)
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], style));
+            .legend(move |(x, y)| DashedPathElement::new([(x, y), (x + 16, y)], dash, 4, style));
     }
     if rows > 1 {
         chart
@@ -352,6 +399,23 @@ fn draw_on(root: &DrawingArea<SVGBackend<'_>, Shift>, plot: &Plot<'_>, about: &s
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
+
+    #[test]
+    fn long_titles_break_and_shares_end_at_1() {
+        let line = |name: &str| PlotLine { name: name.into(), points: vec![(0.0, 0.0), (1.0, 1.0)] };
+        let plot = Plot {
+            about: "utilization",
+            x: "time, us",
+            y: "share of the capacity",
+            lines: vec![line("a"), line("b")],
+            levels: vec![("one".into(), 0.1), ("two".into(), 0.2)],
+        };
+        let svg = draw(&plot, &"word ".repeat(60)).unwrap();
+        assert!(svg.lines().all(|text| text.starts_with('<') || text.len() <= TITLE), "{svg}");
+        assert_eq!(svg.matches("word").count(), 60);
+        let labeled = |label: &str| svg.lines().any(|text| text.trim() == label);
+        assert!(labeled("1.0") && !labeled("1.2"), "{svg}");
+    }
 
     #[test]
     fn ticks_of_a_short_axis_differ() {
