@@ -135,7 +135,7 @@ pub struct Settings {
     #[arg(long, value_name = "TIME", help_heading = "Endpoints")]
     #[serde(deserialize_with = "text")]
     rto: Option<Span>,
-    /// Number of later packets after which a missing one counts as lost [default: never]
+    /// Number of later packets after which a missing one counts as lost; 0 is never [default: 0]
     #[arg(long, value_name = "PACKETS", help_heading = "Endpoints")]
     fast_loss: Option<u16>,
 }
