@@ -77,6 +77,11 @@ pub trait Dut {
         NetworkEffects::default()
     }
 
+    /// Returns whether the device leaves packets unread: they lie in its socket on the host of the suite.
+    fn reads_nothing(&mut self) -> bool {
+        false
+    }
+
     /// Returns the round-trip time of the link, if a run has measured a notable one.
     fn round_trip(&self) -> Duration {
         Duration::ZERO

@@ -279,6 +279,10 @@ impl Dut for StatedDevice<'_> {
         self.dut.network_effects()
     }
 
+    fn reads_nothing(&mut self) -> bool {
+        self.dut.reads_nothing()
+    }
+
     fn round_trip(&self) -> Duration {
         self.round_trip
     }

@@ -1,41 +1,100 @@
-//! Datagrams that this host has dropped.
+//! Datagrams between suite and device that this host has dropped, or that lie unread in a device beside the suite.
 
-/// Returns the number of UDP datagrams that found a full buffer, of the suite or of a device beside it.
-pub(super) fn dropped_on_host() -> u64 {
-    let v4 = std::fs::read_to_string("/proc/net/snmp").unwrap_or_default();
-    let v6 = std::fs::read_to_string("/proc/net/snmp6").unwrap_or_default();
-    dropped_in_v4(&v4) + dropped_in_v6(&v6)
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// A UDP socket of this host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Socket {
+    place: SocketAddr,
+    /// Bytes that its program has not read.
+    unread: u64,
+    /// Datagrams that found a full buffer.
+    dropped: u64,
 }
 
-/// Reads a line of names and one of values that both start with `Udp:`.
-fn dropped_in_v4(text: &str) -> u64 {
-    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Udp: "));
-    let (Some(names), Some(values)) = (lines.next(), lines.next()) else { return 0 };
-    let counts = names.split_whitespace().zip(values.split_whitespace());
-    let lost =
-        counts.filter(|(name, _)| DROPS.contains(name)).map(|(_, value)| value.parse().unwrap_or(0u64));
-    lost.sum()
+impl Socket {
+    fn receives(&self, place: SocketAddr) -> bool {
+        let at = self.place.ip();
+        self.place.port() == place.port() && (at == place.ip() || at.is_unspecified())
+    }
 }
 
-/// Reads lines of a name and a value.
-fn dropped_in_v6(text: &str) -> u64 {
-    let pairs = text.lines().filter_map(|line| line.strip_prefix("Udp6")?.split_once(char::is_whitespace));
-    let lost = pairs.filter(|(name, _)| DROPS.contains(name));
-    lost.map(|(_, value)| value.trim().parse().unwrap_or(0u64)).sum()
+/// Returns the number of datagrams to these places that found a full buffer on this host. Those of others do not count.
+pub(super) fn dropped_at(places: &[SocketAddr]) -> u64 {
+    let is_ours = |socket: &Socket| places.iter().any(|place| socket.receives(*place));
+    sockets().into_iter().filter(is_ours).map(|socket| socket.dropped).sum()
 }
 
-/// Counters of datagrams that found no room.
-const DROPS: [&str; 2] = ["RcvbufErrors", "SndbufErrors"];
+/// Returns whether datagrams to this place lie unread on this host.
+pub(super) fn is_unread_at(place: SocketAddr) -> bool {
+    sockets().iter().any(|socket| socket.receives(place) && socket.unread > 0)
+}
+
+fn sockets() -> Vec<Socket> {
+    let text = |file| std::fs::read_to_string(file).unwrap_or_default();
+    [text("/proc/net/udp"), text("/proc/net/udp6")]
+        .iter()
+        .flat_map(|text| text.lines().filter_map(read))
+        .collect()
+}
+
+/// Reads a line: number, local and remote place, state, queues to send and to read, seven others, datagrams dropped.
+fn read(line: &str) -> Option<Socket> {
+    let fields: Vec<&str> = line.split_whitespace().collect();
+    let (address, port) = fields.get(1)?.split_once(':')?;
+    let (_, unread) = fields.get(4)?.split_once(':')?;
+    let port = u16::from_str_radix(port, 16).ok()?;
+    Some(Socket {
+        place: SocketAddr::new(ip(address)?, port),
+        unread: u64::from_str_radix(unread, 16).ok()?,
+        dropped: fields.get(12)?.parse().ok()?,
+    })
+}
+
+/// Reads an address. The kernel writes each word as a number of its own byte order.
+fn ip(text: &str) -> Option<IpAddr> {
+    let word = |at: usize| Some(u32::from_str_radix(text.get(at..at + 8)?, 16).ok()?.to_ne_bytes());
+    match text.len() {
+        8 => Some(Ipv4Addr::from(word(0)?).into()),
+        32 => {
+            let words = [word(0)?, word(8)?, word(16)?, word(24)?];
+            Some(Ipv6Addr::from(<[u8; 16]>::try_from(words.concat()).ok()?).into())
+        }
+        _ => None,
+    }
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::UdpSocket;
 
     #[test]
-    fn drops_of_full_buffers_are_read() {
-        let v4 = "Ip: Forwarding\nIp: 1\nUdp: InDatagrams NoPorts InErrors RcvbufErrors SndbufErrors\n\
-                  Udp: 100 2 7 5 1\n";
-        assert_eq!((dropped_in_v4(v4), dropped_in_v4("")), (6, 0));
-        assert_eq!(dropped_in_v6("Ip6InReceives 3\nUdp6RcvbufErrors    \t4\nUdp6InErrors 9\n"), 4);
+    fn full_buffers_count_for_their_socket_only() {
+        for address in ["127.0.0.91:0", "[::1]:0"] {
+            let [device, other] = [(); 2].map(|()| UdpSocket::bind(address).unwrap());
+            let place = device.local_addr().unwrap();
+            assert!(!is_unread_at(place), "{address}");
+            // Buffers hold some megabytes at most.
+            for _ in 0..1_000 {
+                other.send_to(&[7; 60_000], place).unwrap();
+            }
+            assert!(is_unread_at(place) && dropped_at(&[place]) > 0, "{address}");
+            assert_eq!(dropped_at(&[other.local_addr().unwrap()]), 0, "{address}");
+        }
+    }
+
+    #[test]
+    fn lines_of_other_forms_are_passed_over() {
+        assert_eq!(read("  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt"), None);
+        assert_eq!(read("1: 0100007F:12B9"), None);
+        assert_eq!(ip("0100007"), None);
+    }
+
+    #[test]
+    fn a_socket_at_no_address_receives_at_all() {
+        let socket = Socket { place: "0.0.0.0:4793".parse().unwrap(), unread: 0, dropped: 0 };
+        assert!(socket.receives("127.0.0.1:4793".parse().unwrap()));
+        assert!(!socket.receives("127.0.0.1:4794".parse().unwrap()));
     }
 }

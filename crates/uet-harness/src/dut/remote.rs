@@ -4,7 +4,7 @@
 
 use super::channel::LOOK;
 use super::clock::Clock;
-use super::dropped::dropped_on_host;
+use super::dropped::{dropped_at, is_unread_at};
 use super::reached::{Reached, address, raw, udp, udp_place};
 use super::session::{SILENCE, Session};
 use super::wire;
@@ -195,12 +195,16 @@ impl Remote {
 
     /// Returns the port of this address of the suite, if it differs from the device's own.
     fn told_port(&self, address: IpAddr) -> Option<u16> {
-        let of_sockets = |link: &Link| match link {
+        let place = self.own_places().find(|place| place.ip() == address);
+        place.map(|place| place.port()).filter(|port| *port != self.port)
+    }
+
+    /// Returns the addresses of the suite that are sockets.
+    fn own_places(&self) -> impl Iterator<Item = SocketAddr> + '_ {
+        self.links.iter().filter_map(|link| match link {
             Link::Udp(link) => Some(link.local()),
             Link::Raw(_) => None,
-        };
-        let mut places = self.links.iter().filter_map(of_sockets);
-        places.find(|place| place.ip() == address).map(|place| place.port()).filter(|port| *port != self.port)
+        })
     }
 
     /// Tells the device the ports of the suite's addresses that differ from its own; it answers there.
@@ -434,7 +438,12 @@ impl Dut for Remote {
     }
 
     fn network_effects(&mut self) -> NetworkEffects {
-        NetworkEffects { lost: dropped_on_host(), ..NetworkEffects::default() }
+        let places: Vec<SocketAddr> = self.own_places().chain([self.place()]).collect();
+        NetworkEffects { lost: dropped_at(&places), ..NetworkEffects::default() }
+    }
+
+    fn reads_nothing(&mut self) -> bool {
+        is_unread_at(self.place())
     }
 
     fn ended(&mut self) -> Option<String> {

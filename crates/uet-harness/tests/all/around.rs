@@ -39,6 +39,10 @@ pub(crate) trait Changes {
         nic.network_effects()
     }
 
+    fn reads_nothing(&mut self) -> bool {
+        false
+    }
+
     fn ended(&mut self) -> Option<String> {
         None
     }
@@ -95,6 +99,10 @@ impl<C: Changes> Dut for Device<C> {
 
     fn network_effects(&mut self) -> NetworkEffects {
         self.changes.network_effects(&mut self.nic)
+    }
+
+    fn reads_nothing(&mut self) -> bool {
+        self.changes.reads_nothing()
     }
 
     fn ended(&mut self) -> Option<String> {

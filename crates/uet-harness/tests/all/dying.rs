@@ -4,7 +4,9 @@ use crate::around::{Changes, Device};
 use core::time::Duration;
 use serde_json::{Map, Value};
 use std::io;
-use uet_conformance::{Dut, DutError, Liveness, Options, RuleResult, RunResult, Verdict, Wire, run};
+use uet_conformance::{
+    Dut, DutError, Liveness, NetworkEffects, Options, RuleResult, RunResult, Verdict, Wire, run,
+};
 use uet_control::{CallError, Op};
 use uet_harness::dut::Embedded;
 
@@ -19,6 +21,8 @@ struct Dying {
     starts: usize,
     /// True if an operation got no answer since the last start.
     hung: bool,
+    /// The packets that its host has dropped since its queue is full, if it has one.
+    dropped: Option<u64>,
 }
 
 /// When a device ends that a packet has silenced.
@@ -43,7 +47,14 @@ impl Ends {
 
 impl Dying {
     fn new(restarts: bool) -> Device<Self> {
-        Device::new(Dying { restarts, ends: Ends::Never, killer: None, starts: 1, hung: false })
+        Device::new(Dying {
+            restarts,
+            ends: Ends::Never,
+            killer: None,
+            starts: 1,
+            hung: false,
+            dropped: None,
+        })
     }
 }
 
@@ -57,6 +68,7 @@ impl Changes for Dying {
         if kind(&packet.bytes) > 20 {
             self.killer.get_or_insert_with(|| packet.bytes.clone());
         }
+        self.dropped = self.dropped.map(|dropped| dropped + u64::from(self.killer.is_some()));
         if self.killer.is_none() || self.ends.is_late() { nic.send(packet) } else { Ok(()) }
     }
 
@@ -78,6 +90,14 @@ impl Changes for Dying {
         };
         self.hung = true;
         Err(CallError::Channel { op: op.name(), error: error.into() })
+    }
+
+    fn network_effects(&mut self, _: &mut Embedded) -> NetworkEffects {
+        NetworkEffects { lost: self.dropped.unwrap_or(0), ..NetworkEffects::default() }
+    }
+
+    fn reads_nothing(&mut self) -> bool {
+        self.dropped.is_some() && self.killer.is_some()
     }
 
     fn ended(&mut self) -> Option<String> {
@@ -106,9 +126,15 @@ fn failed(result: &RunResult) -> Vec<&RuleResult> {
     result.rules.iter().filter(|rule| rule.verdict != Verdict::Pass).collect()
 }
 
+/// The queue of a device that reads nothing is full, so its host drops every packet. That is no excuse.
 #[test]
 fn the_rule_that_silences_it_fails_with_the_packet() {
+    [None, Some(0)].map(silenced);
+}
+
+fn silenced(dropped: Option<u64>) {
     let mut device = Dying::new(true);
+    device.changes.dropped = dropped;
     let result = played(&mut device);
     let failed = failed(&result);
     let ids: Vec<&str> = failed.iter().map(|rule| &*rule.id).collect();
