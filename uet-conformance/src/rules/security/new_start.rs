@@ -14,8 +14,12 @@ const NEW_START: Axis<u32> = axis("new-start").values(&[
     ("wrap", 0xffff_ffff),
 ]);
 
-/// The number of packets that the target refuses with the same Start_PSN.
-const COPIES: Axis<u32> = axis("nacks").values(&[("one", 1), ("each-packet", 3)]);
+/// The packets that the target refuses with the same Start_PSN: the first and their number. The first packet of the
+/// context may be lost.
+const REFUSED: Axis<(u32, u32)> =
+    axis("nacks").values(&[("one", (0, 1)), ("each-packet", (0, 3)), ("second", (1, 1))]);
+
+const FIRST: (u32, u32) = (0, 1);
 
 /// The NACK that has refused the packets before they are renumbered. Without one, they are in flight.
 const NACK: Axis<Option<NackCode>> = axis("nack").values(&[
@@ -38,12 +42,12 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 pub(super) const RULES: &[Rule] = &[
     rule("tss-new-start/renumber", "An initiator renumbers all its packets from the required Start_PSN")
         .checks(&[TSS_START_003, TSS_START_008])
-        .over(&[&SECURED, &NEW_START, &COPIES])
+        .over(&[&SECURED, &NEW_START, &REFUSED])
         .run(|t| {
             t.secure(t.value(&SECURED))?;
             let (written, mut target) = packets_in_flight(t)?;
             let (old, start) = (target.psn(0), Psn(t.value(&NEW_START)));
-            expect_renumbered(t, &mut target, start, t.value(&COPIES))?;
+            expect_renumbered(t, &mut target, start, t.value(&REFUSED))?;
             target.collect(t, 3)?;
             target.expect_none(t, TSS_START_003, "no other PSN", t.grace(), |n| {
                 n > 2 && (start + n) - old > 2
@@ -57,8 +61,8 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             t.secure(t.value(&SECURED))?;
             let (written, mut target) = packets_in_flight(t)?;
-            expect_renumbered(t, &mut target, Psn(0x0123_4567), 1)?;
-            expect_renumbered(t, &mut target, Psn(t.value(&NEW_START)), 1)?;
+            expect_renumbered(t, &mut target, Psn(0x0123_4567), FIRST)?;
+            expect_renumbered(t, &mut target, Psn(t.value(&NEW_START)), FIRST)?;
             target.collect(t, 3)?;
             target.ack(t, 2)?;
             t.ends(TSS_START_003, written, Status::Ok)
@@ -73,7 +77,7 @@ pub(super) const RULES: &[Rule] = &[
             let data: Vec<u8> = pattern(9).take(200).collect();
             let read = t.post(Post { want_data: true, ..post(PostKind::Read, peer, data.len()) })?;
             let mut target = Target::accept(t)?;
-            expect_renumbered(t, &mut target, Psn(t.value(&NEW_START)), 1)?;
+            expect_renumbered(t, &mut target, Psn(t.value(&NEW_START)), FIRST)?;
             target.ack(t, 0)?;
             target.give(t, 0, target.data_header(0, data.len(), data.len(), 0)?, &data)?;
             t.expect_ack(PDS_SYN_008, &target.pdc, target.psn(0))?;
@@ -102,10 +106,10 @@ pub(super) const RULES: &[Rule] = &[
             let before = other.psn(0);
             if t.value(&EQUAL_PSNS) {
                 // A device obeys any required Start_PSN, so the other context gets that of the named one.
-                expect_renumbered(t, other, named.psn(0), 1)?;
+                expect_renumbered(t, other, named.psn(0), FIRST)?;
             }
             let start = other.psn(0);
-            expect_renumbered(t, named, Psn(0x0123_4567), 1)?;
+            expect_renumbered(t, named, Psn(0x0123_4567), FIRST)?;
             // Packets that left before the first NACK may still have the PSNs from before.
             let moved = |n: u32| n > 2 && (start + n) - before > 2;
             let past_timeout = t.scaled(2 * t.rto());
@@ -155,7 +159,7 @@ pub(super) const RULES: &[Rule] = &[
                 let within = t.soon() + t.scaled(t.rto() * (2 << n));
                 target.expect_again(t, TSS_START_003, 0, within)?;
             }
-            expect_renumbered(t, &mut target, Psn(0x0123_4567), 1)?;
+            expect_renumbered(t, &mut target, Psn(0x0123_4567), FIRST)?;
             for n in 1..most {
                 let within = t.soon() + t.scaled(t.rto() * (4 << n));
                 target.expect_again(t, TSS_START_003, 0, within)?;
@@ -169,7 +173,7 @@ pub(super) const RULES: &[Rule] = &[
             t.secure(t.value(&SECURED))?;
             let (written, mut target) = packets_in_flight(t)?;
             let before: Vec<u64> = t.shield()?.seen.iter().map(|seen| seen.counter).collect();
-            expect_renumbered(t, &mut target, Psn(0x0123_4567), 1)?;
+            expect_renumbered(t, &mut target, Psn(0x0123_4567), FIRST)?;
             let seen = t.shield()?.seen.iter().skip(before.len());
             let repeated = seen.filter(|seen| before.contains(&seen.counter)).count();
             t.check(TSS_CTR_001, "repeated counters:", 0, repeated);
@@ -266,11 +270,16 @@ fn new_start_nack(target: &Target, n: u32, start: Psn) -> Result<UetBuf, Stop> {
     Ok(UetBuf::new(nack.payload(start.0).done()?))
 }
 
-/// Requires this Start_PSN in the NACKs of the first `count` packets, and expects the packets from it on.
-fn expect_renumbered(t: &mut Test<'_>, target: &mut Target, start: Psn, count: u32) -> Outcome {
+/// Requires this Start_PSN in the NACKs of `count` packets, and expects the packets from it on.
+fn expect_renumbered(
+    t: &mut Test<'_>,
+    target: &mut Target,
+    start: Psn,
+    (refused, count): (u32, u32),
+) -> Outcome {
     let highest = target.highest();
     let before: Vec<_> = target.got.iter().map(|got| (target.index(&got.request), got.content())).collect();
-    for n in 0..count {
+    for n in refused..refused + count {
         t.send(&target.pdc, &new_start_nack(target, n, start)?)?;
     }
     target.restart_at(start);

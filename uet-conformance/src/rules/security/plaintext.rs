@@ -115,7 +115,9 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("tss-plaintext/ack", "A plaintext ACK does not end an operation on a secured context")
         .checks(&[TSS_CLEAR_002])
+        .over(&[&SECURED, &REQUIRED])
         .run(|t| {
+            configure_protection(t, t.value(&REQUIRED))?;
             t.secure(t.value(&SECURED))?;
             let (written, target) = write_in_flight(t)?;
             let clear = target.pdc.wire(&target.acking(0).build()?);
@@ -127,8 +129,9 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("tss-plaintext/nack", "A plaintext NACK does not end a secured context")
         .checks(&[TSS_CLEAR_002])
-        .over(&[&SECURED, &NACK])
+        .over(&[&SECURED, &NACK, &REQUIRED])
         .run(|t| {
+            configure_protection(t, t.value(&REQUIRED))?;
             t.secure(t.value(&SECURED))?;
             let (written, mut target) = write_in_flight(t)?;
             let clear = target.pdc.nack(t.value(&NACK), target.psn(0))?;

@@ -43,6 +43,10 @@ const ENDING: Axis<Ending> = axis("ending").needing(&[
     ("invalid-syn", Ending::InvalidSyn, &[]),
 ]);
 
+/// A NACK that ends a context. A retry needs another one.
+const FATAL: Axis<NackCode> = axis("code")
+    .values(&[("inv-dpdcid", NackCode::INV_DPDCID), ("hdr-mismatch", NackCode::PDC_HDR_MISMATCH)]);
+
 /// Begins a rule with the usual axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
     crate::rule(id, title).over(&[&MODE, &CARRIER, &ENDING])
@@ -70,6 +74,32 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
+    crate::rule(
+        "after-failure/whole-message",
+        "A message whose context a NACK ends does not go on in a new context",
+    )
+    .checks(&[PDS_MSG_002])
+    .over(&[&FATAL])
+    .run(|t| {
+        // The device may fail the message, or send all or the rest of it as another message.
+        let (code, peer) = (t.value(&FATAL), t.peer(0)?);
+        t.post(post(PostKind::Write, peer, 4 * t.mtu()))?;
+        let mut target = Target::accept(t)?;
+        target.collect(t, 4)?;
+        target.ack(t, 1)?;
+        t.settle()?;
+        target.refuse_without_context(t, code, 2)?;
+        let (old, within) = (target.pdc.remote, t.later());
+        let opening = t.wait(within, |seen| {
+            let request = seen.request().filter(|request| Some(request.spdcid()) != old)?;
+            let is_first = request.psn_offset().is_some_and(|offset| offset.get() == 0);
+            crate::serve::said(&seen.uet()).filter(|_| is_first)
+        })?;
+        if let Some((_, said)) = opening {
+            t.check(PDS_MSG_002, "message_offset of the first packet of the new context", 0, said.start());
+        }
+        Ok(())
+    }),
     rule("after-failure/completes-once", "An operation completes exactly once, however it ends")
         .checks(&[SES_DONE_001])
         .run(|t| {
