@@ -4,7 +4,7 @@ use crate::json::Decoded;
 use uet_wire::outer::{Ip, Ipv4, Ipv6, Udp};
 
 /// Returns the frame of an opened packet without its security header and its ICV, with the lengths and the checksum of
-/// the shorter packet. Returns `None` for a packet that was not opened.
+/// the shorter packet. A wrong IPv4 checksum stays wrong. Returns `None` for a packet that was not opened.
 pub fn in_the_clear(decoded: &Decoded<'_>) -> Option<Vec<u8>> {
     let opened = decoded.protection.as_ref()?.authenticated == Some(true);
     let packet = opened.then_some(decoded.packet)?;
@@ -31,8 +31,15 @@ pub fn in_the_clear(decoded: &Decoded<'_>) -> Option<Vec<u8>> {
         Ip::V4 { options, .. } => {
             let ip = Ipv4::from_bytes(*frame.get(at..)?.first_chunk()?);
             let length = ip.total_length().checked_sub(u16::try_from(gone).ok()?)?;
-            let ip = ip.edit().total_length(length).done().ok()?;
-            let ip = ip.edit().checksum(ip.computed_checksum(options)).done().ok()?;
+            let shorter = ip.edit().total_length(length).done().ok()?;
+            let (old, new) = (ip.computed_checksum(options), shorter.computed_checksum(options));
+            let checksum = match ip.checksum() {
+                // Left to the NIC.
+                0 if old != 0 => 0,
+                // A wrong one stays wrong, by the same bits.
+                checksum => checksum ^ old ^ new,
+            };
+            let ip = shorter.edit().checksum(checksum).done().ok()?;
             frame.get_mut(at..)?.first_chunk_mut::<20>()?.copy_from_slice(ip.bytes());
         }
         Ip::V6 { .. } => {

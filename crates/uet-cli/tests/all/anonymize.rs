@@ -326,6 +326,30 @@ fn secured_packets_need_keys() {
     assert!(run.code == 0 && run.err.starts_with(&warning), "{}", run.err);
 }
 
+/// Returns a capture of secured packets with one bit flipped. `at` takes the length of the first IP packet and returns a
+/// byte of it.
+fn flipped(name: &str, at: impl Fn(usize) -> usize) -> String {
+    let secured =
+        captures("corpora/captures/learn").into_iter().find(|path| path.contains("secured")).unwrap();
+    let mut bytes = fs::read(secured).unwrap();
+    let ip = bytes.windows(3).position(|window| window == [8, 0, 0x45]).unwrap() + 2;
+    let length = u16::from_be_bytes([bytes[ip + 2], bytes[ip + 3]]);
+    bytes[ip + at(length.into())] ^= 1;
+    file(name, &bytes)
+}
+
+#[test]
+fn a_wrong_checksum_of_a_secured_packet_stays_wrong() {
+    const CHECKSUM: usize = 10;
+    let path = flipped("sum.pcapng", |_| CHECKSUM);
+    let (out, clear) = (anonymized(&path, "sum-after", &[]).0, file("sum-clear.pcapng", b""));
+    assert_eq!(uet(&["decrypt", &path, &clear]).code, 0);
+    for capture in [&path, &out, &clear] {
+        let run = uet(&["check", capture]);
+        assert!(run.code == 1 && run.out.contains(" error WIRE-IP-002 "), "{}", run.out);
+    }
+}
+
 #[test]
 fn its_input_is_not_replaced() {
     let path = file("input.pcap", &capture::simple(&[crate::common::write()]));
