@@ -90,7 +90,10 @@ impl Anonymizer {
                     }
                     // The packet ends within the field.
                     None if is_checksum || self.mapping.is_replaced(name) => {
-                        place.iter_mut().skip(field.lo() / 8).for_each(|byte| *byte = 0);
+                        // Without UET headers, a cut ICV starts where they would. Their first byte has the type, which
+                        // tells that the packet is secured.
+                        let kept = usize::from(name == "icv" && offsets.uet.is_none());
+                        place.iter_mut().skip(kept.max(field.lo() / 8)).for_each(|byte| *byte = 0);
                     }
                     None => {}
                 }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use uet_conformance::passive::Origin;
 use uet_conformance::{Instance, RULES};
 use uet_packet_io::input::{InputError, Taker};
-use uet_packet_io::json::Record;
+use uet_packet_io::json::{Decoded, Record};
 use uet_packet_io::{Decoder, file};
 use uet_wire::Start;
 
@@ -24,8 +24,8 @@ use uet_wire::Start;
 /// or multicast. Lengths, times, UDP ports, PSNs and all other fields stay, so `uet check` finds the same in
 /// both captures. Right checksums and CRCs stay right. Wrong ones stay wrong, but tell nothing about the old
 /// bytes. Comments, names and keys of the capture are
-/// left out. Secured packets need --keys, and are written in the clear; those that no key opens are left out,
-/// with a warning.
+/// left out. Secured packets need --keys, and are written in the clear; those that no key opens, and those that are not
+/// authentic, are left out, with a warning.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet anonymize capture.pcapng shared.pcapng
@@ -114,12 +114,7 @@ impl Anonymize {
         rewriter.out().map_err(about_output)?;
         let Anonymization { anonymizer, out, counts, .. } = rewriter;
         let AnonymizedPackets { packets, decrypted, secured, unread, comments } = counts;
-        if secured > 0 {
-            complain(format_args!(
-                "warning: {} left out, because no key opens them: give keys with --keys FILE",
-                counted(secured, "secured packet")
-            ));
-        }
+        secured.complain();
         if unread > 0 {
             complain(format_args!(
                 "warning: {} left out, because they begin with an unknown header",
@@ -129,8 +124,11 @@ impl Anonymize {
         out.map_or(Ok(()), EthernetCapture::finish).map_err(about_output)?;
         if let Some(path) = &self.manifest {
             let manifest = json!({
-                "packets": packets, "written": packets - secured - unread, "decrypted": decrypted,
-                "left_out": {"secured": secured, "unread": unread, "comments": comments},
+                "packets": packets, "written": packets - secured.all() - unread, "decrypted": decrypted,
+                "left_out": {
+                    "secured": secured.all(), "not_authentic": secured.not_authentic,
+                    "malformed": secured.malformed, "unread": unread, "comments": comments,
+                },
                 "replaced": anonymizer.replaced(), "kept": KEPT,
             });
             let text = format!("{}\n", serde_json::to_string_pretty(&manifest)?);
@@ -144,12 +142,52 @@ impl Anonymize {
 struct AnonymizedPackets {
     packets: u64,
     decrypted: u64,
-    /// Secured packets that no key opens.
-    secured: u64,
+    secured: StillSecured,
     /// Packets whose first header is unknown.
     unread: u64,
     /// Comments that were left out.
     comments: u64,
+}
+
+/// Secured packets that were left out, because the keys did not open them.
+#[derive(Clone, Copy, Debug, Default)]
+struct StillSecured {
+    not_authentic: u64,
+    malformed: u64,
+    without_key: u64,
+}
+
+impl StillSecured {
+    fn packet(&mut self, decoded: &Decoded<'_>) {
+        let authenticated = decoded.protection.as_ref().and_then(|protection| protection.authenticated);
+        let count = match (authenticated, decoded.error()) {
+            (Some(false), _) => &mut self.not_authentic,
+            (_, Some(_)) => &mut self.malformed,
+            _ => &mut self.without_key,
+        };
+        *count += 1;
+    }
+
+    fn all(&self) -> u64 {
+        self.not_authentic + self.malformed + self.without_key
+    }
+
+    /// Prints why packets were left out, because each reason needs another remedy.
+    fn complain(&self) {
+        for (count, what, why) in [
+            (self.without_key, "secured packet", " that no key opens: give keys with --keys FILE"),
+            (
+                self.not_authentic,
+                "secured packet",
+                " with a wrong ICV: the packet has changed, or the key is another",
+            ),
+            (self.malformed, "malformed secured packet", ""),
+        ] {
+            if count > 0 {
+                complain(format_args!("warning: left out {}{why}", counted(count, what)));
+            }
+        }
+    }
 }
 
 struct Anonymization {
@@ -191,7 +229,7 @@ impl Taker for Anonymization {
                 let record = Record { bytes: &frame.bytes, wire: frame.wire, ..record };
                 self.out()?.write(&record, &comment)?;
             }
-            None => self.counts.secured += 1,
+            None => self.counts.secured.packet(&decoded),
         }
         Ok(ControlFlow::Continue(()))
     }

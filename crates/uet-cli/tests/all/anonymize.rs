@@ -322,7 +322,7 @@ fn secured_packets_need_keys() {
     let out = file("unopened.pcapng", b"");
     let run = uet(&["anonymize", "--keys", &keys, &secured, &out]);
     let count = manifest["decrypted"].as_u64().unwrap();
-    let warning = format!("uet: warning: {count} secured packets left out, because no key opens them");
+    let warning = format!("uet: warning: left out {count} secured packets that no key opens: ");
     assert!(run.code == 0 && run.err.starts_with(&warning), "{}", run.err);
 }
 
@@ -348,6 +348,37 @@ fn a_wrong_checksum_of_a_secured_packet_stays_wrong() {
         let run = uet(&["check", capture]);
         assert!(run.code == 1 && run.out.contains(" error WIRE-IP-002 "), "{}", run.out);
     }
+}
+
+#[test]
+fn forged_and_malformed_packets_are_left_out_for_their_own_reason() {
+    const LENGTH: usize = 3;
+    let last = |length: usize| length - 1;
+    let reasons: [(&str, &dyn Fn(usize) -> usize, &str); 2] = [
+        ("not_authentic", &last, "1 secured packet with a wrong ICV: the packet has changed"),
+        ("malformed", &|_| LENGTH, "1 malformed secured packet\n"),
+    ];
+    for (reason, at, said) in reasons {
+        let path = flipped("left-out.pcapng", at);
+        let (out, manifest) = (file("left-out-after.pcapng", b""), file("left-out.json", b""));
+        let run = uet(&["anonymize", "--manifest", &manifest, &path, &out]);
+        assert!(run.code == 0 && run.err.starts_with("uet: warning: left out "), "{}", run.err);
+        assert!(run.err.contains(said) && !run.err.contains("--keys"), "{}", run.err);
+        let manifest: Value = serde_json::from_str(&fs::read_to_string(manifest).unwrap()).unwrap();
+        let left_out = &manifest["left_out"];
+        assert_eq!((&left_out["secured"], &left_out[reason]), (&json!(1), &json!(1)), "{manifest}");
+    }
+}
+
+/// The packet is too short for an ICV, and only its first byte tells that it is secured.
+#[test]
+fn a_cut_secured_packet_keeps_its_error() {
+    let outer = "02000000000202000000000108004500002b00004000401125b60a0000010a00010cbeef12b900170000";
+    let frame = uet_packet_io::hex::decode(&(outer.to_owned() + &"08".repeat(15))).unwrap();
+    let path = file("cut-icv.pcap", &capture::simple(&[frame]));
+    let (out, _) = anonymized(&path, "cut-icv-after", &[]);
+    assert_same_findings(&path, &out, &[]);
+    assert!(uet(&["check", &out]).out.contains(" error malformed "));
 }
 
 #[test]
