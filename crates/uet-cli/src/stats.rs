@@ -315,6 +315,8 @@ pub struct Measured {
     earlier: u64,
     /// Number of packets acknowledged in them that they lack.
     earlier_unseen: u64,
+    /// Number of replies in them that belong to no request.
+    earlier_unmatched: u64,
     flows: BTreeMap<(u64, u8), Flow>,
     pairs: BTreeMap<Ends, Sums>,
 }
@@ -385,13 +387,20 @@ impl Measured {
     pub fn end(&mut self) {
         let sums = self.pairs.values_mut().chain([&mut self.total, &mut self.without]);
         sums.for_each(Sums::end);
-        self.earlier_unseen += core::mem::take(&mut self.observer).unseen();
+        let observer = core::mem::take(&mut self.observer);
+        self.earlier_unseen += observer.unseen();
+        self.earlier_unmatched += observer.unmatched();
         self.earlier = self.contexts;
     }
 
     /// Returns the number of packets that ACKs acknowledge and that the captures lack.
     pub fn unseen(&self) -> u64 {
         self.earlier_unseen + self.observer.unseen()
+    }
+
+    /// Returns the number of ACKs and NACKs that belong to no request of the captures.
+    pub fn unmatched(&self) -> u64 {
+        self.earlier_unmatched + self.observer.unmatched()
     }
 
     /// Returns the directions with packets, in order of their contexts.

@@ -168,12 +168,17 @@ pub(crate) fn counted(number: u64, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
-/// Returns a line for each kind of packets that captures lack: dropped according to their statistics, and acknowledged
-/// but absent.
-pub(crate) fn lacking(dropped: u64, unseen: u64) -> impl Iterator<Item = String> {
+/// Returns a line for each kind of packets that captures lack: dropped according to their statistics, acknowledged but
+/// absent, and the requests of replies.
+pub(crate) fn lacking(dropped: u64, unseen: u64, unmatched: u64) -> impl Iterator<Item = String> {
     let line = |count: u64, what: &str| (count > 0).then(|| format!("{} {what}", counted(count, "packet")));
     let dropped = line(dropped, "dropped while capturing, as the capture states");
-    dropped.into_iter().chain(line(unseen, "acknowledged, but not in the capture"))
+    let unmatched = match unmatched {
+        0 => None,
+        1 => Some("1 reply belongs to no request of the capture".to_owned()),
+        more => Some(format!("{more} replies belong to no request of the capture")),
+    };
+    dropped.into_iter().chain(line(unseen, "acknowledged, but not in the capture")).chain(unmatched)
 }
 
 /// Writes the number, place and first ones of bytes that are not fields.

@@ -22,6 +22,10 @@ impl Context {
         pds: Pds<'_>,
     ) -> Option<(Option<ReadRequest>, Event)> {
         let receiver = sender.other();
+        match pds.ack().is_some() || pds.nack().is_some() {
+            true => self.direction_mut(receiver).replies += 1,
+            false => self.direction_mut(sender).has_spoken = true,
+        }
         if let Some(request) = pds.request() {
             let read = self.direction_mut(receiver).data(packet, false);
             let data_of = read.and_then(|read| whole_read(packet, read));

@@ -109,6 +109,12 @@ impl Context {
         self.directions.iter().map(|direction| direction.unseen).sum()
     }
 
+    /// Returns the number of replies to sides that were not observed to send anything that has a reply.
+    pub(crate) fn unmatched(&self) -> u64 {
+        let silent = self.directions.iter().filter(|direction| !direction.has_spoken);
+        silent.map(|direction| direction.replies).sum()
+    }
+
     /// Returns the distance of a PSN from Start_PSN, negative before it. Returns `None` if Start_PSN is unknown or the
     /// distance exceeds any window.
     pub fn distance_from_start(&self, psn: Psn) -> Option<i64> {
@@ -191,6 +197,10 @@ pub struct Direction {
     pub(crate) unseen: u64,
     /// `unseen` counts the packets above the first index, up to the second one.
     pub(crate) counted: Option<(i64, i64)>,
+    /// True if a request or a control packet was observed.
+    pub(crate) has_spoken: bool,
+    /// The number of ACKs and NACKs.
+    pub(crate) replies: u64,
 }
 
 impl Direction {

@@ -36,6 +36,8 @@ pub struct Observer {
     kept: usize,
     /// The number of packets that were acknowledged and not observed.
     unseen: u64,
+    /// The number of replies to sides that were not observed to send anything.
+    unmatched: u64,
     /// The context that the previous packet closed.
     closed: Option<ContextId>,
     rudi: Rudi,
@@ -55,10 +57,11 @@ impl Observer {
         let Some(names) = Names::of(&pds) else { return Facts::Unrelated };
         let Some((id, sender)) = self.find(packet, &pds, &names) else { return Facts::Unrelated };
         let Some(context) = self.open.get_mut(&id) else { return Facts::Unrelated };
-        let (kept, unseen) = (context.kept(), context.unseen());
+        let (kept, unseen, unmatched) = (context.kept(), context.unseen(), context.unmatched());
         let applied = context.apply(sender, packet, pds);
         self.kept = self.kept + context.kept() - kept;
         self.unseen = self.unseen + context.unseen() - unseen;
+        self.unmatched = self.unmatched + context.unmatched() - unmatched;
         let Some((read, event)) = applied else { return Facts::Unrelated };
         self.closed = context.closed.map(|_| id);
         // Without a PSN, the packet may belong to a later context with the same identifiers.
@@ -76,6 +79,12 @@ impl Observer {
     /// the first observed packet.
     pub fn unseen(&self) -> u64 {
         self.unseen
+    }
+
+    /// Returns the number of ACKs and NACKs that belong to no observed request: in their context, the receiver was not
+    /// observed to send anything. The capture may lack its packets, or the replies name another context.
+    pub fn unmatched(&self) -> u64 {
+        self.unmatched
     }
 
     /// Returns the open contexts in no particular order.

@@ -72,23 +72,30 @@ fn acks_release_what_is_in_flight() {
 }
 
 #[test]
-fn acknowledged_packets_that_were_not_observed_are_counted() {
+fn packets_that_were_not_observed_are_counted_by_their_replies() {
     let sent = |psn| (A, B, request(psn));
     let acked = |psn| (B, A, bytes(ack(psn)));
+    // The target names the PDCIDs of both ends in the wrong places.
+    let swapped = |psn| {
+        let ack = Ack::build().cack_psn(Psn(psn)).spdcid(HERE).dpdcid(THERE);
+        (B, A, bytes(ack.done().unwrap()))
+    };
     let conversations = [
-        (vec![(A, B, opens(5)), sent(6), acked(6)], 0),
-        (vec![(A, B, opens(5)), sent(7), acked(5), acked(8)], 2),
-        (vec![(A, B, opens(5)), sent(7), acked(8), acked(8), sent(8), sent(7)], 1),
-        (vec![sent(100), acked(99), acked(100)], 0),
-        (vec![acked(5), acked(9)], 0),
-        (vec![(A, B, opens(5)), (A, B, close(7)), acked(7)], 1),
+        (vec![(A, B, opens(5)), sent(6), acked(6)], [0, 0]),
+        (vec![(A, B, opens(5)), sent(7), acked(5), acked(8)], [2, 0]),
+        (vec![(A, B, opens(5)), sent(7), acked(8), acked(8), sent(8), sent(7)], [1, 0]),
+        (vec![sent(100), acked(99), acked(100)], [0, 0]),
+        (vec![acked(99), sent(100), acked(100)], [0, 0]),
+        (vec![acked(5), acked(9)], [0, 2]),
+        (vec![(A, B, opens(5)), swapped(5), acked(5), swapped(6)], [0, 2]),
+        (vec![(A, B, opens(5)), (A, B, close(7)), acked(7)], [1, 0]),
     ];
-    for (packets, unseen) in conversations {
+    for (packets, lacking) in conversations {
         let mut observer = Observer::default();
         for (number, (src, dst, packet)) in (1..).zip(&packets) {
             observer.observe(&Observed::new(number, *src, *dst, packet));
         }
-        assert_eq!(observer.unseen(), unseen, "{packets:?}");
+        assert_eq!([observer.unseen(), observer.unmatched()], lacking, "{packets:?}");
     }
 }
 

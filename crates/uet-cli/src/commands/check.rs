@@ -30,9 +30,10 @@ use uet_wire::validate::Severity;
 /// Each packet is checked by itself and against earlier packets: numbers, windows, acknowledgments, retransmissions,
 /// closing, messages. A capture may start in the middle and have gaps. A finding is left out if packets that are
 /// missing from the capture could explain it, as long as at most one in 32 is. The summary counts the packets that the
-/// capture lacks: those acknowledged but not in it, and those that a pcapng capture states to have dropped. Each
-/// capture is judged for itself. The conformance suite breaks requirements on purpose: in its captures, findings about
-/// its own packets are notes, which do not change the exit code. The summary counts the errors among them.
+/// capture lacks: those acknowledged but not in it, and those that a pcapng capture states to have dropped. It also
+/// counts replies that belong to no request of the capture. Each capture is judged for itself. The conformance suite
+/// breaks requirements on purpose: in its captures, findings about its own packets are notes, which do not change the
+/// exit code. The summary counts the errors among them.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet check capture.pcapng
@@ -426,7 +427,8 @@ impl<W: Write> Report<W> {
             let summary = json!({
                 "packets": self.packets, "contexts": contexts, "findings": self.found, "judged": counts,
                 "corrections": self.checker.corrections(), "dropped": self.dropped,
-                "unseen": self.checker.unseen(), "excused": self.checker.excused(),
+                "unseen": self.checker.unseen(), "unmatched": self.checker.unmatched(),
+                "excused": self.checker.excused(),
             });
             return writeln!(self.out, "{summary}");
         }
@@ -459,7 +461,7 @@ impl<W: Write> Report<W> {
                 writeln!(self.out, "captured by the suite: {count} errors of its own packets are notes")?
             }
         }
-        for line in lacking(self.dropped, self.checker.unseen()) {
+        for line in lacking(self.dropped, self.checker.unseen(), self.checker.unmatched()) {
             writeln!(self.out, "{line}")?;
         }
         if self.left_out > 0 {

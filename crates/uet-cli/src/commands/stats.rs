@@ -235,7 +235,7 @@ fn text(out: &mut impl Write, stats: &Measured) -> io::Result<()> {
     if stats.beyond > 0 {
         writeln!(out, "{} packets of further contexts are in the last row only", stats.beyond)?;
     }
-    for line in lacking(stats.dropped, stats.unseen()) {
+    for line in lacking(stats.dropped, stats.unseen(), stats.unmatched()) {
         writeln!(out, "{line}")?;
     }
     let [packets, contexts] =
@@ -307,7 +307,7 @@ fn as_json(stats: &Measured) -> Value {
     };
     json!({
         "packets": stats.packets, "bytes": stats.bytes, "contexts": stats.contexts, "beyond": stats.beyond,
-        "dropped": stats.dropped, "unseen": stats.unseen(),
+        "dropped": stats.dropped, "unseen": stats.unseen(), "unmatched": stats.unmatched(),
         "total": sums(&stats.total), "without_context": sums(&stats.without),
         "pairs": stats.pairs().map(pair).collect::<Vec<_>>(),
         "flows": stats.flows().map(flow).collect::<Vec<_>>(),

@@ -337,6 +337,19 @@ fn each_capture_is_judged_for_itself() {
     assert!(run.out.contains("2 contexts, 0 findings"), "{}", run.out);
 }
 
+#[test]
+fn replies_without_a_request_are_counted() {
+    let path = file("replies.pcap", &common::capture::simple(&[ack(), ack()]));
+    for command in ["check", "stats"] {
+        let run = uet(&[command, &path]);
+        assert_eq!(run.code, 0, "{}", run.out);
+        assert!(run.out.contains("2 replies belong to no request of the capture\n"), "{}", run.out);
+        let out = uet(&[command, "--format", "json", &path]).out;
+        let summary: Value = serde_json::from_str(out.lines().last().unwrap()).unwrap();
+        assert_eq!(summary["unmatched"], 2, "{summary}");
+    }
+}
+
 /// An ACK of three packets, of which the capture has one. Its statistics state drops twice: the sum so far counts.
 #[test]
 fn packets_that_a_capture_lacks_are_counted() {

@@ -241,6 +241,11 @@ impl CaptureChecker {
         self.checker.unseen()
     }
 
+    /// Returns the number of ACKs and NACKs that belong to no request of the capture.
+    pub fn unmatched(&self) -> u64 {
+        self.checker.unmatched()
+    }
+
     /// Returns the number of judgments of each requirement over several packets.
     pub fn judged(&self) -> BTreeMap<&'static str, u64> {
         self.checker.judged()

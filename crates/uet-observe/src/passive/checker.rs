@@ -42,6 +42,8 @@ pub struct Checker {
     pub(crate) earlier: usize,
     /// Number of packets that were acknowledged and not observed before it.
     earlier_unseen: u64,
+    /// Number of replies before it that belong to no request.
+    earlier_unmatched: u64,
 }
 
 /// Contexts whose doubts are kept; all are forgotten when there are more.
@@ -105,8 +107,9 @@ impl Checker {
     /// Forgets all contexts: both ends have forgotten theirs. Keeps the counts.
     pub fn restart(&mut self) {
         let judge = Judgments { judged: core::mem::take(&mut self.judge.judged), ..Judgments::default() };
-        let (earlier, earlier_unseen) = (self.contexts(), self.unseen());
-        *self = Checker { judge, earlier, earlier_unseen, ..Checker::default() };
+        let earlier = self.contexts();
+        let (earlier_unseen, earlier_unmatched) = (self.unseen(), self.unmatched());
+        *self = Checker { judge, earlier, earlier_unseen, earlier_unmatched, ..Checker::default() };
     }
 
     /// Returns the number of judgments of each requirement. The capture says nothing about the others.
@@ -122,6 +125,11 @@ impl Checker {
     /// Returns the number of packets that ACKs acknowledge and that the capture lacks.
     pub fn unseen(&self) -> u64 {
         self.earlier_unseen + self.observer.unseen()
+    }
+
+    /// Returns the number of ACKs and NACKs that belong to no request of the capture.
+    pub fn unmatched(&self) -> u64 {
+        self.earlier_unmatched + self.observer.unmatched()
     }
 }
 
