@@ -1,19 +1,18 @@
 //! Permutations that a key selects. Different values stay different, so contexts do not merge, and equal
 //! values stay equal. Nobody without the key can tell which value was replaced.
 
+use aes::Aes256;
+use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use sha2::{Digest, Sha256};
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The replacements of one key.
-#[derive(Clone)]
-pub struct Mapping([u8; 32]);
-
-/// Shows no key.
-impl fmt::Debug for Mapping {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Mapping")
-    }
+/// The replacements of one key. `Debug` shows no key.
+#[derive(Clone, Debug)]
+pub struct Mapping {
+    /// The round function of the permutations.
+    rounds: Aes256,
+    /// Encrypts payload.
+    payload: Aes256,
 }
 
 /// A tweak: each kind of value has a permutation of its own.
@@ -33,7 +32,11 @@ enum Purpose {
 impl Mapping {
     /// Creates the mapping of a key, which may have any length.
     pub fn new(key: &[u8]) -> Self {
-        Mapping(Sha256::digest(key).into())
+        let cipher = |number: u8| {
+            let key: [u8; 32] = Sha256::new_with_prefix([number]).chain_update(key).finalize().into();
+            Aes256::new(&key.into())
+        };
+        Mapping { rounds: cipher(0), payload: cipher(1) }
     }
 
     /// Returns the replacement of a field's value, or `None` if the field is kept. `width` is in bits. A
@@ -123,7 +126,7 @@ impl Mapping {
             return address;
         }
         let (high, low) = (address >> 42 << 40, address & (GROUP - 1));
-        let replaced = self.permuted(Purpose::Mac, &[], 46, (high | low).into()) as u64;
+        let replaced = self.permuted(Purpose::Mac, 0, 46, (high | low).into()) as u64;
         (replaced >> 40 << 42) | LOCAL | address & GROUP | replaced & (GROUP - 1)
     }
 
@@ -157,18 +160,19 @@ impl Mapping {
     }
 
     /// Replaces bytes. Bytes with an equal beginning get replacements with an equal beginning, in steps of 16
-    /// bytes.
+    /// bytes: each block is encrypted with the replacement of the one before it (CBC).
     pub fn payload(&self, bytes: &mut [u8]) {
-        let mut before = [0; 32];
+        let mut before = 0;
         for block in bytes.chunks_mut(16) {
             let mut value = [0; 16];
             value[16 - block.len()..].copy_from_slice(block);
-            let replaced =
-                self.permuted(Purpose::Payload, &before, block.len() as u32 * 8, u128::from_be_bytes(value));
-            let mut hash = Sha256::new_with_prefix(before);
-            hash.update(&*block);
-            before = hash.finalize().into();
-            block.copy_from_slice(&replaced.to_be_bytes()[16 - block.len()..]);
+            let value = u128::from_be_bytes(value);
+            before = match block.len() {
+                16 => encrypted(&self.payload, before ^ value),
+                // The last block, which keeps its length.
+                length => self.permuted(Purpose::Payload, before, length as u32 * 8, value),
+            };
+            block.copy_from_slice(&before.to_be_bytes()[16 - block.len()..]);
         }
     }
 
@@ -176,9 +180,9 @@ impl Mapping {
     fn nonzero(&self, purpose: Purpose, width: u32, value: u128) -> u128 {
         match value {
             0 => 0,
-            _ => match self.permuted(purpose, &[], width, value) {
+            _ => match self.permuted(purpose, 0, width, value) {
                 // The replacement of 0, which stays, is free.
-                0 => self.permuted(purpose, &[], width, 0),
+                0 => self.permuted(purpose, 0, width, 0),
                 replaced => replaced,
             },
         }
@@ -187,23 +191,21 @@ impl Mapping {
     /// Permutes the bits of a value behind its first `kept` ones.
     fn behind(&self, purpose: Purpose, kept: u32, width: u32, value: u128) -> u128 {
         let low = u128::MAX >> (128 - width + kept);
-        value & !low | self.permuted(purpose, &[kept as u8], width - kept, value & low)
+        value & !low | self.permuted(purpose, kept.into(), width - kept, value & low)
     }
 
     /// Permutes a value of `width` bits, 2 to 128: a Feistel network. Four rounds suffice for wide values,
     /// because their halves do not repeat.
-    fn permuted(&self, purpose: Purpose, tweak: &[u8], width: u32, value: u128) -> u128 {
-        let rounds = if width < 128 { 10 } else { 4 };
+    fn permuted(&self, purpose: Purpose, tweak: u128, width: u32, value: u128) -> u128 {
+        let rounds: u128 = if width < 128 { 10 } else { 4 };
         let (left_width, right_width) = (width / 2, width - width / 2);
         let mask = |width: u32| u128::MAX >> (128 - width);
         let (mut left, mut right) = (value >> right_width & mask(left_width), value & mask(right_width));
         for round in 0..rounds {
-            let mut hash = Sha256::new_with_prefix(self.0);
-            hash.update([purpose as u8, width as u8, round]);
-            hash.update(if round % 2 == 0 { right } else { left }.to_be_bytes());
-            hash.update(tweak);
-            let hash: [u8; 32] = hash.finalize().into();
-            let random = hash.first_chunk().map_or(0, |bytes| u128::from_be_bytes(*bytes));
+            // A half has at most 64 bits.
+            let half = if round % 2 == 0 { right } else { left };
+            let input = (purpose as u128) << 120 | u128::from(width) << 112 | round << 104 | half;
+            let random = encrypted(&self.rounds, encrypted(&self.rounds, input) ^ tweak);
             match round % 2 {
                 0 => left ^= random & mask(left_width),
                 _ => right ^= random & mask(right_width),
@@ -211,6 +213,12 @@ impl Mapping {
         }
         left << right_width | right
     }
+}
+
+fn encrypted(cipher: &Aes256, block: u128) -> u128 {
+    let mut block = block.to_be_bytes();
+    cipher.encrypt_block((&mut block).into());
+    u128::from_be_bytes(block)
 }
 
 #[cfg(test)]
@@ -225,7 +233,7 @@ mod tests {
         for width in [2, 5, 8, 12] {
             let all = 0..1 << width;
             let replaced: BTreeSet<u128> =
-                all.clone().map(|value| MAPPING().permuted(Purpose::Tag, &[], width, value)).collect();
+                all.clone().map(|value| MAPPING().permuted(Purpose::Tag, 0, width, value)).collect();
             assert!(replaced.iter().copied().eq(all), "{width}");
         }
         let replaced: BTreeSet<u128> =
