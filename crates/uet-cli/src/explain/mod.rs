@@ -190,6 +190,13 @@ mod tests {
     }
 
     #[test]
+    fn words_that_other_commands_print_are_explained() {
+        for word in ["counter-back", "dup", "malformed", "not-authentic", "old-epoch"] {
+            assert_eq!(ids(&[word]), [word]);
+        }
+    }
+
+    #[test]
     fn ids_are_unique_and_hold_no_space() {
         let mut ids: Vec<&str> = all().iter().map(|item| item.id.as_str()).collect();
         assert!(ids.iter().all(|id| !id.contains(' ')));

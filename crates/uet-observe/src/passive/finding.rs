@@ -26,7 +26,7 @@ pub struct CaptureFinding {
     pub number: u64,
     /// An earlier packet that it contradicts.
     pub with: Option<u64>,
-    /// A requirement, or else a word of its own: `malformed`, `not-authentic`, `iv-reuse`, `old-epoch`, `counter-back`.
+    /// A requirement, or else a word of its own: `malformed`, `not-authentic`, `old-epoch`, `counter-back`.
     pub id: &'static str,
     /// The severity.
     pub severity: Severity,
