@@ -1,10 +1,11 @@
-//! Hints about senders whose packets end with a CRC that the settings do not expect, or lack the expected one.
+//! Hints about senders whose packets end with a trailer that the settings do not expect, or lack the expected one.
 
 use super::complain;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use uet_packet_io::json::{Decoded, Record};
 use uet_wire::catalogue::WIRE_CRC_001;
+use uet_wire::layout::Layer;
 use uet_wire::{Content, Options, Start, TrailerKind, crc};
 
 /// Number of packets of a sender that are examined. A sender appends the same trailer to all of them.
@@ -16,7 +17,7 @@ const SENDERS: usize = 1 << 12;
 /// Maximum number of hints to print.
 const SHOWN: usize = 10;
 
-/// A CRC at the end of a packet that the settings do not expect.
+/// A trailer that the settings do not expect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unexpected {
     /// The least significant byte comes first.
@@ -25,6 +26,10 @@ enum Unexpected {
     OtherTrailer,
     /// No CRC, although `--trailer` names one.
     NoTrailer,
+    /// No ICV, because the packet is in the clear, although `--trailer` names one.
+    NoIcv,
+    /// A secured packet, but `--trailer` names no ICV.
+    Icv,
 }
 
 /// The examined packets of a sender.
@@ -53,16 +58,23 @@ impl TrailerHints {
     pub(super) fn packet(&mut self, decoded: &Decoded<'_>) {
         let packet = &decoded.packet;
         let is_whole = packet.sliced.is_none() && packet.trimmed.is_none() && packet.content == Content::Uet;
-        // A decrypted packet differs from the one that the CRC covered.
-        let Some(ip) = packet.ip.filter(|_| is_whole && packet.uet.tss.is_none()) else { return };
+        let Some(ip) = packet.ip.filter(|_| is_whole) else { return };
         if self.0.len() >= SENDERS && !self.0.contains_key(&ip.src()) {
             return;
         }
         let sender = self.0.entry(ip.src()).or_default();
+        let trailer = decoded.view().trailer;
         if sender.examined < EXAMINED && sender.found.is_none() {
+            // The packet that a CRC covered is not the decrypted one.
+            if packet.uet.tss.is_some() {
+                sender.found = (trailer != TrailerKind::Icv).then_some(Unexpected::Icv);
+                return;
+            }
             sender.examined += 1;
-            let trailer = decoded.view().trailer;
-            sender.found = unexpected(packet.ip_packet, trailer);
+            let in_the_clear =
+                decoded.error().is_none_or(|error| !matches!(error.layer(), Layer::Tss | Layer::Trailer));
+            let no_icv = (trailer == TrailerKind::Icv && in_the_clear).then_some(Unexpected::NoIcv);
+            sender.found = unexpected(packet.ip_packet, trailer).or(no_icv);
             if trailer == TrailerKind::Crc {
                 let of_crc = |id: &str| id == WIRE_CRC_001.id;
                 sender.is_short |= decoded.error().is_some()
@@ -85,6 +97,12 @@ impl TrailerHints {
                 )),
                 Unexpected::NoTrailer => complain(format_args!(
                     "{sender} appends no CRC, but --trailer names one: try --trailer none"
+                )),
+                Unexpected::NoIcv => complain(format_args!(
+                    "{sender} sends packets in the clear, which have no ICV: try --trailer auto"
+                )),
+                Unexpected::Icv => complain(format_args!(
+                    "{sender} sends secured packets, which end with an ICV: try --trailer auto"
                 )),
             }
         }

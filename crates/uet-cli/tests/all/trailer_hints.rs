@@ -63,9 +63,25 @@ fn wrong_crcs_and_cut_packets_give_no_hint() {
     }
 }
 
+const LEARN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../corpora/captures/learn");
+
+#[test]
+fn icv_of_other_packets_than_secured_ones_is_reported() {
+    let clear = "sends packets in the clear, which have no ICV: try --trailer auto";
+    let secured = "sends secured packets, which end with an ICV: try --trailer auto";
+    for (trailer, capture, network, hint) in
+        [("icv", "write", 1, clear), ("crc", "secured", 7, secured), ("none", "secured", 7, secured)]
+    {
+        let path = format!("{LEARN}/{capture}.pcapng");
+        let hint = [1, 2].map(|host| format!("uet: 10.{network}.0.{host} {hint}\n")).concat();
+        assert_eq!(uet(&["check", "--trailer", trailer, &path]).err, hint, "{trailer} {capture}");
+        assert_eq!(uet(&["check", "--trailer", "auto", &path]).err, "", "{capture}");
+    }
+}
+
 #[test]
 fn missing_crc_is_reported() {
-    let learn = concat!(env!("CARGO_MANIFEST_DIR"), "/../../corpora/captures/learn/write.pcapng");
+    let learn = &format!("{LEARN}/write.pcapng");
     let hint =
         |sender| format!("uet: {sender} appends no CRC, but --trailer names one: try --trailer none\n");
     let both = hint("10.1.0.1") + &hint("10.1.0.2");
