@@ -12,6 +12,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use uet_conformance::passive::Origin;
 use uet_conformance::{Instance, RULES};
+use uet_emulator::capture::Capture;
 use uet_packet_io::input::{InputError, Taker};
 use uet_packet_io::json::{Decoded, Record};
 use uet_packet_io::{Decoder, file};
@@ -247,10 +248,15 @@ impl Taker for Anonymization {
         self.section = origin.unwrap_or_default();
     }
 
-    /// In a capture of the suite, keeps the name of the instance that begins.
+    /// Keeps the restart of a NIC, and in a capture of the suite the name of the instance that begins: `uet check` needs
+    /// both.
     fn comment(&mut self, comment: &str) {
         let begun = Origin::begun(comment).filter(|_| !self.section.is_empty()).map(known_instance);
-        let kept = begun.as_deref().map(Origin::begin).unwrap_or_default();
+        let kept = match begun {
+            Some(instance) => Origin::begin(&instance),
+            None if Capture::is_restart(comment) => Capture::RESTART.to_owned(),
+            None => String::new(),
+        };
         self.counts.comments += u64::from(kept != comment);
         self.comment = kept;
     }

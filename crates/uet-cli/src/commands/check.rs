@@ -18,6 +18,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use uet_conformance::passive::{CaptureChecker, CaptureFinding, CapturedPacket};
 use uet_control::escape;
+use uet_emulator::capture::Capture;
 use uet_packet_io::Decoder;
 use uet_packet_io::input::Taker;
 use uet_packet_io::json::{Decoded, Record};
@@ -276,6 +277,12 @@ impl<W: Write> Taker for Report<W> {
     }
 
     fn comment(&mut self, comment: &str) {
+        if Capture::is_restart(comment) {
+            self.checker.restart();
+            if self.annotated.is_some() {
+                self.comments.push(Capture::RESTART.to_owned());
+            }
+        }
         let begun = self.checker.comment(comment);
         if let (Some(instance), Some(_)) = (begun, &self.annotated) {
             self.comments.push(format!("the suite begins {instance}"));

@@ -247,6 +247,27 @@ fn parameters_from_a_file() {
     );
 }
 
+/// Two runs use the same PDCIDs, PSNs and addresses.
+#[test]
+fn runs_in_one_capture_are_judged_apart() {
+    let capture = common::file("two-runs.pcapng", b"");
+    let nic = Nic::start("127.0.0.221", &["--capture", &capture]);
+    let control = format!("127.0.0.1:{}", nic.ready["control"]["port"]);
+    let device = ["--control", &control, "--local", "127.0.0.222,127.0.0.223"];
+    for _ in 0..2 {
+        let rule = ["run", "--id", "write/one-packet", "--timeout-scale", "50"];
+        let run = uet(&[&rule[..], &device].concat());
+        assert_eq!(run.code, 0, "{}{}", run.out, run.err);
+    }
+    assert_eq!(nic.stop("-TERM").0, Some(0));
+    let shared = common::file("two-runs-shared.pcapng", b"");
+    assert_eq!(uet(&["anonymize", &capture, &shared]).code, 0);
+    for capture in [&capture, &shared] {
+        let check = uet(&["check", capture]);
+        assert_eq!((check.code, check.err.as_str()), (0, ""), "{}", check.out);
+    }
+}
+
 #[test]
 fn the_suite_runs_against_it() {
     let nic = Nic::start("127.0.0.8", &[]);

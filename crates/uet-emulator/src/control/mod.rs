@@ -60,6 +60,8 @@ pub struct Control {
     /// Parameters that the link adds.
     told: BTreeMap<String, Value>,
     startup: Config,
+    /// True if the NIC has restarted since [`take_restart`](Self::take_restart).
+    has_restarted: bool,
     /// Last assigned number. All kinds share the counter, so no number is ambiguous.
     numbers: u64,
     /// The secure domains to which a reset returns.
@@ -133,6 +135,7 @@ impl Control {
             startup_keys: Vec::new(),
             source_ports: Vec::new(),
             ports: Arc::default(),
+            has_restarted: false,
             numbers: 0,
             peers: BTreeMap::new(),
             regions: BTreeMap::new(),
@@ -188,6 +191,11 @@ impl Control {
     pub fn has_event(&mut self, nic: &mut Nic) -> bool {
         self.collect(nic);
         !self.events.is_empty()
+    }
+
+    /// Returns whether the NIC has forgotten its contexts since the last call.
+    pub fn take_restart(&mut self) -> bool {
+        core::mem::take(&mut self.has_restarted)
     }
 
     /// Returns the latest time at which a delayed answer is due.
@@ -354,6 +362,7 @@ impl Control {
     /// Restarts the NIC and forgets everything that the NIC forgets.
     fn restart(&mut self, nic: &mut Nic, config: Config) -> Result<(), Refusal> {
         nic.restart(config).map_err(|error| refusal(ErrorCode::Internal, error.to_string()))?;
+        self.has_restarted = true;
         for peer in self.peers.values() {
             nic.set_initiator(peer.address, peer.job, peer.initiator);
         }

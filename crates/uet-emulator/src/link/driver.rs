@@ -177,6 +177,13 @@ impl Driver {
         self.capture = Some(capture);
     }
 
+    /// Tells the reader of the capture that the NIC has forgotten its contexts.
+    pub(super) fn capture_restart(&mut self) {
+        if let Some(capture) = &mut self.capture {
+            capture.comment_next(Capture::RESTART);
+        }
+    }
+
     /// Stops capturing and returns the capture.
     pub fn end_capture(&mut self) -> Option<Capture> {
         self.capture.take()

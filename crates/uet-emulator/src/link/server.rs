@@ -217,6 +217,9 @@ impl Server {
                     answer.iter().map(Answer::to_line).collect()
                 }
             };
+            if self.control.take_restart() {
+                self.driver.capture_restart();
+            }
             let Some(suite) = &mut self.suite else { return Ok(Served::All) };
             if let Some(error) = lines.iter().find_map(|line| suite.write(line).err()) {
                 return self.lose_suite(error);

@@ -101,8 +101,13 @@ impl CaptureChecker {
     /// protects two packets with one, whichever capture holds them.
     pub fn end(&mut self) {
         self.section("");
-        self.checker.restart();
+        self.restart();
         self.protections.restart();
+    }
+
+    /// Forgets all contexts, because a device has forgotten its own. IVs stay known.
+    pub fn restart(&mut self) {
+        self.checker.restart();
     }
 
     /// Returns findings about earlier packets that had to wait: until the device of a section sends a packet, it is open
