@@ -29,8 +29,8 @@ use uet_wire::validate::Severity;
 /// Check both ends of a conversation in a capture or on an interface
 ///
 /// Each packet is checked by itself and against earlier packets: numbers, windows, acknowledgments, retransmissions,
-/// closing, messages. A capture may start in the middle and have gaps. A finding is left out if packets that are
-/// missing from the capture could explain it, as long as at most one in 32 is. The summary counts the packets that the
+/// closing, messages. A capture may start in the middle and have gaps. Packets that it lacks may explain a finding; such
+/// findings are left out as long as there is less than one in 32 judgments. The summary counts the packets that the
 /// capture lacks: those acknowledged but not in it, and those that a pcapng capture states to have dropped. It also
 /// counts replies that belong to no request of the capture. Each capture is judged for itself. The conformance suite
 /// breaks requirements on purpose: in its captures, findings about its own packets are notes, which do not change the
@@ -47,7 +47,7 @@ use uet_wire::validate::Severity;
   uet check --interface eth0 --seconds 60       live packets
 
 Exit codes:
-  0  nothing worse than a warning; an input without packets is reported, and is no error
+  0  nothing worse than a warning; an input without packets, or without UET, is reported, and is no error
   1  a finding of severity error, or a malformed packet
   2  usage, or unreadable input")]
 pub(super) struct Check {
@@ -69,7 +69,7 @@ pub(super) struct Check {
     /// Leave out findings below this severity
     #[arg(long, value_name = "LEVEL", value_enum, default_value = "note")]
     severity: Least,
-    /// List the requirements and how often each one was checked
+    /// List the requirements that were judged over several packets, and how often each one was
     #[arg(long)]
     judged: bool,
     /// Changes of the catalogue: requirements with a changed level or text, or withdrawn (TOML, docs/testing.md)
