@@ -77,7 +77,7 @@ struct Filters {
     /// Only packets of these types, such as ACK_CC,NACK. Types of control packets work too, such as PROBE
     #[arg(long = "type", value_name = "TYPE", value_delimiter = ',')]
     types: Vec<Type>,
-    /// Packets with these findings, by identifier or severity: WIRE-SES-003,error
+    /// Packets with these findings of single packets, by identifier or severity: WIRE-SES-003,error
     #[arg(long, value_name = "FINDING", value_delimiter = ',')]
     finding: Vec<Wrong>,
     /// Packets with these numbers: 1-10,20,100-
@@ -162,7 +162,12 @@ impl Decode {
         }
         printer.foreign.complain();
         if printer.shown == 0 && printer.number > 0 && printer.selection.is_some() {
-            complain(format_args!("0 of {} packets match", printer.number));
+            let by_severity = |finding: &Wrong| matches!(finding, Wrong::Severity(_));
+            let hint = match printer.selection.findings.iter().any(by_severity) {
+                true => "; findings over several packets need `uet check`",
+                false => "",
+            };
+            complain(format_args!("0 of {} packets match{hint}", printer.number));
         }
         Ok(match (damaged, printer.bad) {
             (true, _) => Outcome::UsageError,

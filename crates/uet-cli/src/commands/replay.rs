@@ -73,8 +73,8 @@ impl Replay {
         let mut out = io::stdout().lock();
         replayed.missing.iter().try_for_each(|line| writeln!(out, "- {line}"))?;
         replayed.extra.iter().try_for_each(|line| writeln!(out, "+ {line}"))?;
-        let differences = replayed.missing.len() + replayed.extra.len();
-        writeln!(out, "{} sent, {} received, {differences} differ", replayed.sent, replayed.received)?;
-        Ok(if differences == 0 { Outcome::Ok } else { Outcome::Violation })
+        let (missing, new) = (replayed.missing.len(), replayed.extra.len());
+        writeln!(out, "{} sent, {} received, {missing} missing, {new} new", replayed.sent, replayed.received)?;
+        Ok(if missing + new == 0 { Outcome::Ok } else { Outcome::Violation })
     }
 }

@@ -94,6 +94,9 @@ fn findings_of_several_packets_select_none() {
     assert!(run.code == 2 && run.err.contains("uet check --annotate"), "{}", run.err);
     let run = uet(&["decode", "--finding", "malformed", "--format", "summary", &learn("loss")]);
     assert_eq!((run.code, run.err.as_str()), (0, "uet: 0 of 26 packets match\n"));
+    let run = uet(&["decode", "--finding", "warning,error", &learn("loss")]);
+    let hint = "; findings over several packets need `uet check`";
+    assert_eq!((run.code, run.err), (0, format!("uet: 0 of 26 packets match{hint}\n")));
     let run = uet(&["decode", "--packets", "1000-", &learn("loss")]);
     assert_eq!((run.code, run.err.as_str()), (0, "uet: 0 of 26 packets match\n"));
 }

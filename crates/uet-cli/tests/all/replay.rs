@@ -32,7 +32,7 @@ fn recorded(name: &str, length: usize) -> String {
 fn a_nic_like_the_other_answers_the_same() {
     let capture = recorded("replay-same.pcapng", 12_288);
     let run = uet(&["replay", &capture]);
-    assert_eq!((run.code, run.out.as_str()), (0, "3 sent, 3 received, 0 differ\n"), "{}", run.err);
+    assert_eq!((run.code, run.out.as_str()), (0, "3 sent, 3 received, 0 missing, 0 new\n"), "{}", run.err);
     let device = format!("exec:{} emulate --control stdio --listen 127.0.0.38:0", env!("CARGO_BIN_EXE_uet"));
     let run = uet(&["replay", &capture, "--to", &device, "--wait", "200"]);
     assert!(run.out.contains("3 sent, 3 received"), "{}{}", run.out, run.err);
