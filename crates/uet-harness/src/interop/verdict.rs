@@ -102,7 +102,11 @@ fn shortened(all: Vec<Reading>) -> String {
     let is_long = all.len() > MANY;
     let shown = all.iter().filter(|reading| !is_long || !reading.is_well).take(MANY);
     let mut lines: Vec<&str> = shown.map(|reading| reading.text.as_str()).collect();
-    let count = format!("{} reports, of which are not ok", all.len());
+    let bad = all.iter().filter(|reading| !reading.is_well).count();
+    let count = match all.len() - bad {
+        0 => format!("{} reports, all of them not ok", all.len()),
+        _ => format!("{} reports, {bad} of them not ok", all.len()),
+    };
     if is_long {
         lines.insert(0, &count);
     }
@@ -130,4 +134,19 @@ fn never_repeated(ends: &[End; 2], packet: Unanswered) -> Option<(usize, u64)> {
     let timeout = Duration::from_nanos(ends[end].number("rto_init_time")?);
     let repeats = ends[end].number("max_rto_retx_cnt")? > 0;
     (repeats && waited > LONG.max(timeout * 16)).then_some((end, packet.number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_reports_are_counted() {
+        let reading = |bad: usize, n| Reading { is_well: n >= bad, text: format!("operation {n}: x") };
+        let all = |bad| (0..8).map(|n| reading(bad, n)).collect::<Vec<_>>();
+        assert_eq!(shortened(Vec::new()), "no report");
+        assert_eq!(shortened(all(0)), "8 reports, 0 of them not ok");
+        assert_eq!(shortened(all(1)), "8 reports, 1 of them not ok; operation 0: x");
+        assert!(shortened(all(8)).starts_with("8 reports, all of them not ok; operation 0: x"));
+    }
 }
