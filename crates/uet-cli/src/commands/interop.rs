@@ -32,7 +32,7 @@ use uet_packet_io::file;
   uet interop lab.toml --listen 10.0.0.9 --html grid.html --captures captures
 
 Exit codes: 0 all scenarios pass; 1 one fails or the ends disagree; 2 usage, or an implementation cannot be reached;
-3 nothing passed, or a scenario is inconclusive.")]
+3 nothing passed, a scenario is inconclusive, or a signal ended the run.")]
 pub(super) struct Interop {
     /// Implementations, as TOML: a table `devices` of NAME = "DEVICE"
     #[arg(value_name = "FILE")]
@@ -146,6 +146,9 @@ impl Interop {
             failed = failed.take().or_else(|| tell(&mut out, text, &progress).err());
         })?;
         failed.map_or(Ok(()), Err)?;
+        if result.stopped {
+            complain(stopped(&result));
+        }
         match self.format {
             InteropFormat::Text => writeln!(out, "{}", report::counts(|verdict| result.count(verdict)))?,
             InteropFormat::Json => writeln!(out, "{}", serde_json::to_string_pretty(&result)?)?,
@@ -156,7 +159,7 @@ impl Interop {
         let kept = kept.and(keep(&self.html, |path| Ok(report::page(&result, path))));
         kept.and(keep(&self.junit, |_| report::junit(&result)))?;
         Ok(match &baseline {
-            None => Outcome::of(exit_code(|verdict| result.count(verdict))),
+            None => Outcome::of(exit_code(|verdict| result.count(verdict), result.stopped)),
             Some(earlier) => compared(earlier, &result),
         })
     }
@@ -258,11 +261,20 @@ fn tell(out: &mut impl Write, text: bool, progress: &Progress<'_>) -> io::Result
     }
 }
 
-/// Returns the exit code for these numbers of verdicts.
-fn exit_code(count: impl Fn(PairVerdict) -> usize) -> u8 {
+/// Returns a sentence about a run that a signal ended.
+fn stopped(result: &Played) -> String {
+    match result.ended_by_signal() {
+        0 => "a signal ended the run before its last pair".to_owned(),
+        1 => "a signal ended the run: 1 scenario of this pair was not played".to_owned(),
+        count => format!("a signal ended the run: {count} scenarios of this pair were not played"),
+    }
+}
+
+/// Returns the exit code for these numbers of verdicts. `stopped` is true if a signal ended the run.
+fn exit_code(count: impl Fn(PairVerdict) -> usize, stopped: bool) -> u8 {
     match () {
         () if count(PairVerdict::Fail) + count(PairVerdict::Disagree) > 0 => 1,
-        () if count(PairVerdict::Pass) == 0 || count(PairVerdict::Inconclusive) > 0 => 3,
+        () if stopped || count(PairVerdict::Pass) == 0 || count(PairVerdict::Inconclusive) > 0 => 3,
         () => 0,
     }
 }
@@ -281,11 +293,15 @@ fn compared(earlier: &Played, now: &Played) -> Outcome {
         for one in &pair.scenarios {
             let was = before.and_then(|pair| pair.scenarios.iter().find(|it| it.id == one.id));
             let passed = was.is_some_and(|was| was.verdict == PairVerdict::Pass);
-            if passed && one.verdict != PairVerdict::Pass {
+            if passed && one.verdict != PairVerdict::Pass && !one.is_ended_by_signal() {
                 worse += 1;
                 complain(format_args!("worse than before: {} to {} {}", pair.initiator, pair.target, one.id));
             }
         }
     }
-    if worse == 0 { Outcome::Ok } else { Outcome::Violation }
+    match worse {
+        0 if now.stopped => Outcome::of(3),
+        0 => Outcome::Ok,
+        _ => Outcome::Violation,
+    }
 }

@@ -6,6 +6,8 @@ use crate::common;
 use common::{file, uet};
 use serde_json::{Value, json};
 use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Stdio};
 
 const UET: &str = env!("CARGO_BIN_EXE_uet");
 const EXAMPLE: &str =
@@ -281,4 +283,25 @@ fn wrong_use_is_an_error() {
         assert_eq!(run.code, 2, "{arguments:?}");
         assert!(run.err.contains(said), "{arguments:?}: {}", run.err);
     }
+}
+
+#[test]
+fn signal_blames_no_end() {
+    let mut run = Command::new(UET)
+        .args(["interop", "--device", "a=embedded", "--device", "b=embedded", "--full"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut out = BufReader::new(run.stdout.take().unwrap());
+    let mut lines = String::new();
+    out.read_line(&mut lines).unwrap();
+    assert!(lines.starts_with("a to b, "), "{lines}");
+    assert!(Command::new("kill").args(["-INT", &run.id().to_string()]).status().unwrap().success());
+    out.read_to_string(&mut lines).unwrap();
+    let mut errors = String::new();
+    run.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+    assert_eq!(run.wait().unwrap().code(), Some(3), "{lines}{errors}");
+    assert!(errors.contains("a signal ended the run: ") && errors.contains(" were not played"), "{errors}");
+    assert!(!lines.contains("\nfail ") && !lines.contains("not played"), "{lines}");
 }

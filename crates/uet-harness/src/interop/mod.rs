@@ -152,6 +152,16 @@ pub struct ScenarioResult {
     pub duration_ns: u64,
 }
 
+/// The reason of a scenario that a signal ended, or that was not begun because of it.
+const SIGNALED: &str = "not played: a signal ended the run";
+
+impl ScenarioResult {
+    /// Returns whether the scenario was not played to its end because of a signal.
+    pub fn is_ended_by_signal(&self) -> bool {
+        self.verdict == PairVerdict::Inconclusive && self.reason == SIGNALED
+    }
+}
+
 /// The scenarios of an initiator and a target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pair {
@@ -190,12 +200,20 @@ pub struct Interop {
     pub seed: u64,
     /// The pairs in the order in which they were played.
     pub pairs: Vec<Pair>,
+    /// True if a signal ended the run before all pairs had played their scenarios.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub stopped: bool,
 }
 
 impl Interop {
     /// Returns the number of scenarios with this verdict.
     pub fn count(&self, verdict: PairVerdict) -> usize {
         self.pairs.iter().map(|pair| pair.count(verdict)).sum()
+    }
+
+    /// Returns the number of scenarios that were not played to their end because of a signal.
+    pub fn ended_by_signal(&self) -> usize {
+        self.pairs.iter().flat_map(|pair| &pair.scenarios).filter(|one| one.is_ended_by_signal()).count()
     }
 }
 
@@ -228,6 +246,10 @@ pub fn run(
             if !options.pairs.is_empty() && !options.pairs.contains(&names) {
                 continue;
             }
+            if options.interrupt.load(Ordering::Relaxed) {
+                result.stopped = true;
+                return Ok(result);
+            }
             let mut ends = [End::open(initiator)?, End::open(target)?];
             ends.iter_mut().for_each(|end| end.session.set_interrupt(Arc::clone(&options.interrupt)));
             for end in &ends {
@@ -238,6 +260,7 @@ pub fn run(
                 }
             }
             let scenarios = play_pair(&mut ends, options, &mut progress)?;
+            result.stopped |= scenarios.iter().any(ScenarioResult::is_ended_by_signal);
             result.pairs.push(Pair { initiator: names.0, target: names.1, scenarios });
         }
     }
@@ -262,7 +285,10 @@ fn play_pair(
     let mut results = Vec::new();
     for (one, lack) in plan {
         let result = run.play(one, lack, options.seed)?;
-        progress(Progress::Scenario(&result));
+        // Their number is enough.
+        if !result.is_ended_by_signal() {
+            progress(Progress::Scenario(&result));
+        }
         results.push(result);
     }
     if let Some(span) = options.soak {
@@ -289,31 +315,42 @@ struct PairRun<'a> {
 impl PairRun<'_> {
     /// Returns the reason why the next scenario is not played.
     fn reason_to_stop(&self) -> Option<String> {
-        let ended = self.options.interrupt.load(Ordering::Relaxed).then(|| "the run was ended".to_owned());
-        self.gone.clone().or(ended)
+        match self.is_interrupted() {
+            true => Some(SIGNALED.to_owned()),
+            false => self.gone.as_ref().map(|why| format!("not played: {why}")),
+        }
     }
 
-    /// Plays a scenario, unless an end lacks something for it. A dead end starts once more.
+    fn is_interrupted(&self) -> bool {
+        self.options.interrupt.load(Ordering::Relaxed)
+    }
+
+    /// Plays a scenario on both ends. A dead end starts once more.
+    fn play_on_ends(&mut self, one: Scenario, seed: u64) -> io::Result<ScenarioResult> {
+        let [initiator, target] = [0, 1].map(|end| &self.ends[end].name);
+        let name = |folder: &Path| folder.join(format!("{initiator}-{target}-{}.pcapng", self.played));
+        let file = self.options.captures.as_deref().map(name);
+        let (result, dead) =
+            play_one(self.ends, &mut self.relay, one, (seed, self.options.scale), file.as_deref())?;
+        // A signal ends all waits for the ends, which says nothing about them.
+        if self.is_interrupted() && result.verdict.is_problem() {
+            return Ok(blank(PairVerdict::Inconclusive, SIGNALED.to_owned()));
+        }
+        if let Some(end) = dead {
+            self.restart(end)?;
+        }
+        Ok(result)
+    }
+
+    /// Plays a scenario, unless an end lacks something for it.
     fn play(&mut self, one: Scenario, lack: Option<String>, seed: u64) -> io::Result<ScenarioResult> {
         let begun = Instant::now();
         self.played += 1;
         let names = [0, 1].map(|end| self.ends[end].name.clone());
         let mut result = match (lack, self.reason_to_stop()) {
             (Some(lack), _) => blank(PairVerdict::Skipped, lack),
-            (None, Some(why)) => blank(PairVerdict::Inconclusive, format!("not played: {why}")),
-            (None, None) => {
-                let file =
-                    self.options.captures.as_deref().map(|folder| {
-                        folder.join(format!("{}-{}-{}.pcapng", names[0], names[1], self.played))
-                    });
-                let scale = self.options.scale;
-                let (result, dead) =
-                    play_one(self.ends, &mut self.relay, one, (seed, scale), file.as_deref())?;
-                if let Some(end) = dead {
-                    self.restart(end)?;
-                }
-                result
-            }
+            (None, Some(why)) => blank(PairVerdict::Inconclusive, why),
+            (None, None) => self.play_on_ends(one, seed)?,
         };
         result.id = one.to_string();
         let [initiator, target] = names;
@@ -355,6 +392,10 @@ impl PairRun<'_> {
             }
             let round = 1 + (number / scenarios.len()) as u64;
             let result = self.play(*one, None, self.options.seed.wrapping_add(round))?;
+            // A signal is a usual end of a soak.
+            if result.is_ended_by_signal() {
+                break;
+            }
             count += 1;
             if result.verdict != PairVerdict::Pass {
                 bad += 1;

@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn many_reports_are_counted() {
-        let reading = |bad: usize, n| Reading { is_well: n >= bad, text: format!("operation {n}: x") };
+        let reading = |bad: usize, n: usize| Reading { is_well: n >= bad, text: format!("operation {n}: x") };
         let all = |bad| (0..8).map(|n| reading(bad, n)).collect::<Vec<_>>();
         assert_eq!(shortened(Vec::new()), "no report");
         assert_eq!(shortened(all(0)), "8 reports, 0 of them not ok");
