@@ -80,6 +80,13 @@ impl Answer {
         });
         told.map_or(all, |response| response.modified_length())
     }
+
+    /// Returns the number of bytes that the target accepted of a message of `all` bytes, if this answer
+    /// completes it. NULL proves arrival alone, so only a response with OK has a number of its own
+    /// (`SES-RESP-004`).
+    pub(crate) fn accepted_length(&self, all: u32) -> u32 {
+        if self.code() == ReturnCode::OK { self.length(all) } else { all }
+    }
 }
 
 /// A packet of read data.
@@ -461,5 +468,26 @@ impl Test<'_> {
     /// Starts a session on a new ROD context.
     pub fn ordered_session(&mut self) -> RequestSession {
         RequestSession::new(Pdc { rod: true, ..self.initiate() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accepted(opcode: ResponseOpcode, code: ReturnCode, length: u32) -> u32 {
+        let response = Response::build(opcode, code).modified_length(length).done().unwrap();
+        Answer { response: Some(response), request: AckRequest::NO_REQUEST, covered: 1 }.accepted_length(100)
+    }
+
+    #[test]
+    fn accepted_length_is_that_of_an_explicit_success() {
+        use ResponseOpcode as Opcode;
+        assert_eq!(accepted(Opcode::UET_RESPONSE, ReturnCode::OK, 99), 99);
+        assert_eq!(accepted(Opcode::UET_RESPONSE, ReturnCode::OK, 100), 100);
+        assert_eq!(accepted(Opcode::UET_DEFAULT_RESPONSE, ReturnCode::OK, 0), 100);
+        assert_eq!(accepted(Opcode::UET_DEFAULT_RESPONSE, ReturnCode::NULL, 0), 100);
+        let silent = Answer { response: None, request: AckRequest::NO_REQUEST, covered: 1 };
+        assert_eq!(silent.accepted_length(100), 100);
     }
 }

@@ -10,7 +10,7 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 
 pub(super) const RULES: &[Rule] = &[
     rule("write/one-packet", "A write of one packet changes exactly the bytes that it covers")
-        .checks(&[SES_PLACE_001, SES_RESP_001])
+        .checks(&[SES_PLACE_001, SES_RESP_001, SES_RESP_004])
         .run(one_packet),
     rule("write/several-packets", "The packets of a write are placed in sequence, even a short last one")
         .checks(&[SES_PLACE_001, SES_RESP_001])
@@ -96,8 +96,12 @@ fn one_packet(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
 
     let psn = session.ask(t, &Message::write(&region, 64, &data).whole()?)?;
-    session.accepted(t, SES_RESP_001, psn)?;
-    t.expect_memory(SES_PLACE_001, &region, 0, &memory)
+    let answer = session.accepted(t, SES_RESP_001, psn)?;
+    t.expect_memory(SES_PLACE_001, &region, 0, &memory)?;
+    // The memory shows that the target accepted all bytes, so an explicit length can only be this one.
+    let length = data.len() as u32;
+    t.check(SES_RESP_004, "modified_length of the response", length, answer.accepted_length(length));
+    Ok(())
 }
 
 fn several_packets(t: &mut Test<'_>) -> Outcome {
