@@ -12,7 +12,8 @@ pub const NAMED: usize = 4;
 /// Rules that did not pass and have probably one cause.
 #[derive(Debug)]
 pub struct Cause<'r> {
-    /// The missing packets, or the expected and the seen, or the reason of an inconclusive verdict.
+    /// The missing packets, or the expected and the seen, or the reason of an inconclusive verdict. Numbers are those of
+    /// the first rule.
     pub what: String,
     /// The requirements that they compare.
     pub requirements: Vec<&'r str>,
@@ -22,8 +23,12 @@ pub struct Cause<'r> {
 
 /// Returns the causes of a run, those of most rules first. Waived rules have none.
 pub fn of(result: &RunResult) -> Vec<Cause<'_>> {
+    of_rules(&result.rules)
+}
+
+fn of_rules(rules: &[RuleResult]) -> Vec<Cause<'_>> {
     let mut causes: BTreeMap<String, Cause<'_>> = BTreeMap::new();
-    for rule in &result.rules {
+    for rule in rules {
         let Some(name) = name(rule) else { continue };
         let text = text(rule);
         let cause = causes.entry(name.clone()).or_insert_with(|| Cause {
@@ -31,8 +36,8 @@ pub fn of(result: &RunResult) -> Vec<Cause<'_>> {
             requirements: Vec::new(),
             rules: Vec::new(),
         });
-        // The text says more than the name, as long as it is that of all rules.
-        if cause.what != text {
+        // The text says more than the name, as long as that of all rules differs only in numbers.
+        if without_numbers(&cause.what) != without_numbers(&text) {
             cause.what = name;
         }
         cause.rules.push(rule);
@@ -52,15 +57,15 @@ pub fn of(result: &RunResult) -> Vec<Cause<'_>> {
 /// or is waived.
 pub fn name(rule: &RuleResult) -> Option<String> {
     let is_bad = !matches!(rule.verdict, Verdict::Pass | Verdict::Skipped) && rule.waived.is_none();
-    is_bad.then(|| rule.worst().and_then(missing).map_or_else(|| text(rule), str::to_owned))
+    is_bad.then(|| rule.worst().and_then(missing).map_or_else(|| without_numbers(&text(rule)), str::to_owned))
 }
 
 /// Returns the expected and the seen, or the reason.
 fn text(rule: &RuleResult) -> String {
-    without_numbers(&match rule.worst().and_then(|worst| worst.observations.first()) {
+    match rule.worst().and_then(|worst| worst.observations.first()) {
         Some(broken) => format!("expected {}, seen {}", broken.expectation(), kind(&broken.seen)),
         None => rule.reason.split(" (").next().unwrap_or_default().to_owned(),
-    })
+    }
 }
 
 /// Returns what the device did not send, if that is the same for many rules.
@@ -110,21 +115,35 @@ fn kind(seen: &str) -> &str {
     }
 }
 
-/// Replaces numbers of at least three digits, which differ from run to run.
+/// Replaces numbers by N, because those of one cause differ from rule to rule and from run to run.
 fn without_numbers(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find(|c: char| c.is_ascii_digit()) {
         let (before, number) = rest.split_at(at);
-        // Part of a name, such as `ACK_CC2` or `0x4001`, ends with the name.
+        // Part of a name, such as `ACK_CC2`, ends with the name.
         let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        let length = number.find(|c: char| !is_part(c)).unwrap_or(number.len());
         let in_name = before.ends_with(is_part);
+        let length = if in_name { end_of(number, is_part) } else { length_of_number(number) };
         plain.push_str(before);
-        plain.push_str(if length < 3 || in_name { &number[..length] } else { "N" });
+        plain.push_str(if in_name { &number[..length] } else { "N" });
         rest = &number[length..];
     }
     plain + rest
+}
+
+/// Returns the length of the number at the begin of a text: `17`, `0x4001`, `10s`, or `22.5`.
+fn length_of_number(text: &str) -> usize {
+    let is_part = |c: char| c.is_ascii_alphanumeric();
+    let whole = end_of(text, is_part);
+    let fraction =
+        text[whole..].strip_prefix('.').filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    fraction.map_or(whole, |fraction| whole + 1 + end_of(fraction, is_part))
+}
+
+/// Returns where the characters at the begin of a text end.
+fn end_of(text: &str, is_part: impl Fn(char) -> bool) -> usize {
+    text.find(|c: char| !is_part(c)).unwrap_or(text.len())
 }
 
 #[cfg(test)]
@@ -214,7 +233,7 @@ mod tests {
             ("an ACK that names 7", "nothing"),
         ] {
             let name = named(expected, Some(seen));
-            assert!(name.starts_with(&format!("expected {expected}")), "{name}");
+            assert!(name.starts_with(&format!("expected {}", without_numbers(expected))), "{name}");
         }
     }
 
@@ -250,8 +269,25 @@ mod tests {
     #[test]
     fn numbers_of_a_run_are_left_out() {
         assert_eq!(without_numbers("NACK NO_BITMAP for 4043746305"), "NACK NO_BITMAP for N");
-        assert_eq!(without_numbers("0 bytes, 0x4001 and WIRE_1234"), "0 bytes, N and WIRE_1234");
+        assert_eq!(without_numbers("0 bytes, 0x4001 and WIRE_1234"), "N bytes, N and WIRE_1234");
+        assert_eq!(without_numbers("from 60 µs to 22.5 ms, in 10s."), "from N µs to N ms, in N.");
+        assert_eq!(
+            without_numbers("127.0.0.73 is no address, ACK_CC2 at 1"),
+            "N.N is no address, ACK_CC2 at N"
+        );
         assert_eq!(without_numbers(""), "");
+    }
+
+    #[test]
+    fn cause_has_the_values_of_its_first_rule() {
+        let mut failed = ["1", "40", "4096"].map(|all| rule(all, "modified_length 16", Some(all))).to_vec();
+        failed.push(rule("other", "message_offset 0", Some("7")));
+        let causes = of_rules(&failed);
+        let found: Vec<_> = causes.iter().map(|cause| (cause.what.as_str(), cause.rules.len())).collect();
+        assert_eq!(
+            found,
+            [("expected modified_length 16, seen 1", 3), ("expected message_offset 0, seen 7", 1)]
+        );
     }
 
     #[test]
