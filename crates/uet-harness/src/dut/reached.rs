@@ -51,8 +51,20 @@ pub(super) fn addresses_of_suite(device: IpAddr, given: &[IpAddr]) -> io::Result
         [] if device.is_loopback() && device.is_ipv4() => Ok(&LOOPBACK),
         [] if device.is_loopback() => Ok(&LOOPBACK_6),
         [] => Err(no_address(device)),
-        given => Ok(given),
+        given => match given.iter().find(|own| own.is_ipv4() != device.is_ipv4()) {
+            Some(own) => Err(other_version(*own, device)),
+            None => Ok(given),
+        },
     }
+}
+
+/// Returns the error of an address of the suite that cannot reach the device.
+fn other_version(own: IpAddr, device: IpAddr) -> io::Error {
+    let version = |address: IpAddr| if address.is_ipv4() { "IPv4" } else { "IPv6" };
+    let (of_own, of_device) = (version(own), version(device));
+    io::Error::other(format!(
+        "--local {own} is {of_own}, but the device has the {of_device} address {device}"
+    ))
 }
 
 /// Number of pairs of loopback addresses that the suite tries if another program has the port at one of them.
@@ -123,7 +135,7 @@ pub(super) fn raw(
     };
     let own = match local {
         [] => raw::addresses(interface)?.into_iter().filter(|ip| ip.is_ipv4() == addr.is_ipv4()).collect(),
-        given => given.to_vec(),
+        given => addresses_of_suite(addr, given)?.to_vec(),
     };
     if own.is_empty() {
         return Err(no_address(addr));
@@ -159,5 +171,13 @@ mod tests {
         assert_eq!(reached.local, [[127, 0, 1, 2], [127, 0, 1, 3]].map(IpAddr::from));
         let given = udp(device, &[other.local_addr().unwrap().ip()], &Classes::default());
         assert_eq!(given.map(drop).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+    }
+
+    #[test]
+    fn address_of_the_other_version_is_refused() {
+        let (four, six) = (IpAddr::from([127, 0, 0, 73]), IpAddr::V6(Ipv6Addr::LOCALHOST));
+        let error = addresses_of_suite(four, &[four, six]).unwrap_err().to_string();
+        assert_eq!(error, "--local ::1 is IPv6, but the device has the IPv4 address 127.0.0.73");
+        assert_eq!(addresses_of_suite(six, &[six]).unwrap(), [six]);
     }
 }
