@@ -74,11 +74,8 @@ impl Replay {
         replayed.missing.iter().try_for_each(|line| writeln!(out, "- {line}"))?;
         replayed.extra.iter().try_for_each(|line| writeln!(out, "+ {line}"))?;
         let (missing, new) = (replayed.missing.len(), replayed.extra.len());
-        writeln!(
-            out,
-            "{} sent, {} received, {missing} missing, {new} new",
-            replayed.sent, replayed.received
-        )?;
+        let (sent, received) = (replayed.sent, replayed.received);
+        writeln!(out, "{sent} sent, {received} received, {missing} missing, {new} new")?;
         Ok(if missing + new == 0 { Outcome::Ok } else { Outcome::Violation })
     }
 }
