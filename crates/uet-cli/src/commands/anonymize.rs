@@ -1,13 +1,13 @@
 //! `uet anonymize`
 
-use super::ethernet_capture::{EthernetCapture, check_distinct};
+use super::ethernet_capture::{EthernetCapture, about_output, check_distinct, destination};
 use super::{Deployment, Outcome, about, add_secrets, complain, records};
 use crate::anonymize::{Anonymizer, Mapping};
 use crate::text::counted;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use serde_json::json;
-use std::io::{self, IsTerminal};
+use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use uet_conformance::passive::Origin;
@@ -71,10 +71,7 @@ const KEPT: [&str; 10] = [
 
 impl Anonymize {
     pub(super) fn run(&self) -> io::Result<Outcome> {
-        let output = (self.output != Path::new("-")).then_some(self.output.as_path());
-        if output.is_none() && io::stdout().is_terminal() {
-            return Err(io::Error::other("a terminal cannot show a capture: name a file, or use a pipe"));
-        }
+        let output = destination(&self.output)?;
         let inputs = [Some(&self.input), self.deployment.keys.as_ref()].into_iter().flatten();
         let mut inputs: Vec<PathBuf> = inputs.cloned().collect();
         check_distinct("OUT", &self.output, &inputs)?;
@@ -82,10 +79,7 @@ impl Anonymize {
             inputs.push(self.output.clone());
             check_distinct("--manifest", manifest, &inputs)?;
         }
-        let about_output = |error| match output {
-            Some(path) => about(path, error),
-            None => error,
-        };
+        let about_output = |error| about_output(output, error);
         let mapping = match &self.seed {
             Some(seed) => Mapping::new(seed.as_bytes()),
             None => {
@@ -115,6 +109,9 @@ impl Anonymize {
         rewriter.out().map_err(about_output)?;
         let Anonymization { anonymizer, out, counts, .. } = rewriter;
         let AnonymizedPackets { packets, decrypted, secured, unread, comments } = counts;
+        if packets == 0 {
+            complain(about(&self.input, "the input contains no packet"));
+        }
         secured.complain();
         if unread > 0 {
             complain(format_args!(

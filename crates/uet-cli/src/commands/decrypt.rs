@@ -1,11 +1,11 @@
 //! `uet decrypt`
 
-use super::ethernet_capture::{WrittenTimes, check_distinct};
+use super::ethernet_capture::{WrittenTimes, about_output, check_distinct, destination, open};
 use super::{Deployment, Outcome, about, add_secrets, complain, records};
 use crate::text::counted;
 use clap::Args;
 use std::collections::BTreeMap;
-use std::io::{self, BufWriter};
+use std::io::{self, BufWriter, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use uet_packet_io::capture::{CaptureWriter, CapturedFrame, LinkType};
@@ -32,7 +32,7 @@ pub(super) struct Decrypt {
     /// A capture
     #[arg(value_name = "IN")]
     input: PathBuf,
-    /// The new capture
+    /// The new capture, `-` for standard output
     #[arg(value_name = "OUT")]
     output: PathBuf,
     #[command(flatten)]
@@ -41,27 +41,32 @@ pub(super) struct Decrypt {
 
 impl Decrypt {
     pub(super) fn run(&self) -> io::Result<Outcome> {
+        let output = destination(&self.output)?;
         let inputs = [Some(&self.input), self.deployment.keys.as_ref()].into_iter().flatten();
         check_distinct("OUT", &self.output, &inputs.cloned().collect::<Vec<_>>())?;
         let mut rewriter = Rewriter {
             decoder: self.deployment.decoder(false)?,
             out: None,
-            output: self.output.clone(),
+            file: None,
+            output: output.map(Path::to_owned),
             counts: Counts::default(),
             times: WrittenTimes::default(),
         };
         match records(&self.input, Start::Eth, &mut rewriter) {
             Ok(()) => {}
-            Err(InputError::Sink(error)) => return Err(about(&self.output, error)),
+            Err(InputError::Sink(error)) => return Err(about_output(output, error)),
             Err(error) => return Err(about(&self.input, error)),
         }
-        if !rewriter.decoder.has_keys() {
+        if !rewriter.decoder.has_keys() && rewriter.counts.untried > 0 {
             return Err(about(&self.input, "the capture holds no keys; give them with --keys FILE"));
         }
         let counts = core::mem::take(&mut rewriter.counts);
         rewriter.times.complain();
-        rewriter.finish()?;
+        rewriter.finish().map_err(|error| about_output(output, error))?;
         counts.complain(self.deployment.keys.as_deref());
+        if counts.packets == 0 {
+            complain(about(&self.input, "the input contains no packet"));
+        }
         let is_done = counts.forged == 0 && (counts.opened > 0 || counts.untried == 0);
         Ok(if is_done { Outcome::Ok } else { Outcome::Violation })
     }
@@ -110,7 +115,8 @@ impl Counts {
     fn complain(&self, keys: Option<&Path>) {
         let Counts { packets, opened, forged, untried, closed } = self;
         complain(format_args!(
-            "{packets} packets, {opened} decrypted, {forged} not authentic, {untried} not tried"
+            "{}, {opened} decrypted, {forged} not authentic, {untried} not tried",
+            counted(*packets, "packet")
         ));
         for ((sdi, an, why), count) in closed {
             let (packets, an) = (counted(*count, "packet"), u8::from(*an));
@@ -136,32 +142,37 @@ impl Counts {
 struct Rewriter {
     decoder: Decoder,
     /// Started with the first packet, which tells the link type.
-    out: Option<(LinkType, CaptureWriter<BufWriter<Replacement>>)>,
-    output: PathBuf,
+    out: Option<(LinkType, CaptureWriter<BufWriter<Box<dyn Write>>>)>,
+    /// The new file; `None` for standard output.
+    file: Option<Replacement>,
+    output: Option<PathBuf>,
     counts: Counts,
     times: WrittenTimes,
 }
 
 impl Rewriter {
+    /// Starts the new capture.
+    fn start(&mut self, link: LinkType) -> io::Result<()> {
+        let (file, out) = open(self.output.as_deref())?;
+        self.file = file;
+        self.out = Some((link, CaptureWriter::new(out, link)?));
+        Ok(())
+    }
+
     /// Puts the new capture in its place. An input without packets gives an empty capture.
-    fn finish(self) -> io::Result<()> {
-        let written = || -> io::Result<()> {
-            let writer = match self.out {
-                Some((_, writer)) => writer,
-                None => {
-                    CaptureWriter::new(BufWriter::new(Replacement::new(&self.output)?), LinkType::Ethernet)?
-                }
-            };
-            let file = writer.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?;
-            file.commit()
-        };
-        written().map_err(|error| about(&self.output, error))
+    fn finish(mut self) -> io::Result<()> {
+        if self.out.is_none() {
+            self.start(LinkType::Ethernet)?;
+        }
+        if let Some((_, writer)) = self.out {
+            writer.finish()?;
+        }
+        self.file.map_or(Ok(()), Replacement::commit)
     }
 }
 
 impl Taker for Rewriter {
     fn packet(&mut self, record: Record<'_>) -> io::Result<ControlFlow<()>> {
-        let Rewriter { decoder, out, output, counts, times } = self;
         let link = match record.start {
             Start::Eth => LinkType::Ethernet,
             Start::Ip => LinkType::Ip,
@@ -171,11 +182,12 @@ impl Taker for Rewriter {
                 ));
             }
         };
+        if self.out.is_none() {
+            self.start(link)?;
+        }
+        let Rewriter { decoder, out, counts, times, .. } = self;
         let decoded = decoder.decode(record);
         counts.packet(&decoded);
-        if out.is_none() {
-            *out = Some((link, CaptureWriter::new(BufWriter::new(Replacement::new(output)?), link)?));
-        }
         let Some((started, writer)) = out else { return Ok(ControlFlow::Break(())) };
         if *started != link {
             return Err(io::Error::other("the capture has interfaces of two link types"));

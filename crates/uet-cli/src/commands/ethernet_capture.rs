@@ -1,9 +1,9 @@
 //! Writes packets of a capture into another one, with other comments or without some of the packets.
 
-use super::complain;
+use super::{about, complain};
 use crate::text::counted;
 use core::time::Duration;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use uet_packet_io::capture::{CaptureWriter, CapturedFrame, LinkType};
 use uet_packet_io::file::Replacement;
@@ -49,12 +49,8 @@ impl WrittenTimes {
 impl EthernetCapture {
     /// Starts a capture in this file, or on standard output, with a comment on all of it.
     pub(super) fn create(path: Option<&Path>, comment: &str) -> io::Result<Self> {
-        let file = path.map(Replacement::new).transpose()?;
-        let out: Box<dyn Write> = match &file {
-            Some(file) => Box::new(file.handle()?),
-            None => Box::new(io::stdout()),
-        };
-        let writer = CaptureWriter::commented(BufWriter::new(out), LinkType::Ethernet, "uet", comment)?;
+        let (file, out) = open(path)?;
+        let writer = CaptureWriter::commented(out, LinkType::Ethernet, "uet", comment)?;
         Ok(EthernetCapture { file, writer, left_out: 0, times: WrittenTimes::default() })
     }
 
@@ -98,6 +94,33 @@ impl EthernetCapture {
         self.writer.finish()?.flush()?;
         self.file.map_or(Ok(()), Replacement::commit)
     }
+}
+
+/// Returns the file that OUT names, or `None` for `-`, which is standard output. Fails if that is a terminal.
+pub(super) fn destination(out: &Path) -> io::Result<Option<&Path>> {
+    let file = (out != Path::new("-")).then_some(out);
+    match file.is_none() && io::stdout().is_terminal() {
+        true => Err(io::Error::other("a terminal cannot show a capture: name a file, or use a pipe")),
+        false => Ok(file),
+    }
+}
+
+/// Adds the name of the file to an error, if it is not about standard output.
+pub(super) fn about_output(path: Option<&Path>, error: io::Error) -> io::Error {
+    match path {
+        Some(path) => about(path, error),
+        None => error,
+    }
+}
+
+/// Opens a new file, which is to be committed, or standard output. Returns the file and its writer.
+pub(super) fn open(path: Option<&Path>) -> io::Result<(Option<Replacement>, BufWriter<Box<dyn Write>>)> {
+    let file = path.map(Replacement::new).transpose()?;
+    let out: Box<dyn Write> = match &file {
+        Some(file) => Box::new(file.handle()?),
+        None => Box::new(io::stdout()),
+    };
+    Ok((file, BufWriter::new(out)))
 }
 
 /// Fails if an output would replace one of the inputs, or another output that is listed with them.

@@ -127,6 +127,32 @@ fn packets_that_stay_secured_are_counted_by_key_and_reason() {
 }
 
 #[test]
+fn a_decrypted_capture_may_go_to_a_pipe() {
+    let secured = file("piped.pcap", &capture::simple(&frames(&CLUSTER)));
+    let (keys, clear) = (keys("piped.toml", &secret()), file("piped-clear.pcapng", b""));
+    assert_eq!(uet(&["decrypt", "--keys", &keys, &secured, &clear]).code, 0);
+    let piped = std::process::Command::new(env!("CARGO_BIN_EXE_uet"))
+        .args(["decrypt", "--keys", &keys, &secured, "-"])
+        .output()
+        .unwrap();
+    assert!(piped.stdout == std::fs::read(clear).unwrap() && !std::path::Path::new("-").exists());
+}
+
+#[test]
+fn only_secured_packets_need_keys() {
+    let (plain, clear) = (capture::simple(&[crate::common::write()]), file("plain-clear.pcapng", b""));
+    let run = uet(&["decrypt", &file("plain.pcap", &plain), &clear]);
+    let counts = "uet: 1 packet, 0 decrypted, 0 not authentic, 0 not tried\n";
+    assert_eq!((run.code, run.err.as_str()), (0, counts));
+    let empty = file("empty", b"");
+    for command in ["decrypt", "anonymize"] {
+        let run = uet(&[command, &empty, &clear]);
+        let told = format!("uet: {empty}: the input contains no packet\n");
+        assert!(run.code == 0 && run.err.ends_with(&told), "{}", run.err);
+    }
+}
+
+#[test]
 fn a_decrypted_packet_is_encrypted_again() {
     let capture = file("again.pcap", &capture::simple(&frames(&CLUSTER)));
     let keys = keys("again.toml", &secret());
