@@ -42,7 +42,8 @@ pub struct Options {
     pub repeat: u32,
     /// Maximum number of attempts of an instance that does not pass while the network affects its packets.
     pub attempts: u32,
-    /// Stop at the first failure.
+    /// Stop at the first failing instance. With waivers, stop after its rule, because a waiver may cover
+    /// the rule.
     pub fail_fast: bool,
     /// When set, no further rule begins. The current rule gets no verdict, because the stop signal may have
     /// reached the device too.

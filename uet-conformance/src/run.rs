@@ -110,8 +110,10 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&mut RuleR
             if kept + found.trace_bytes() + one.ladder.bytes() > TRACES {
                 one.ladder.cut(0);
             }
+            let failed = one.verdict.is_failure();
             found.add(one);
-            if there.is_err() {
+            // Only all instances of a rule tell if a waiver covers it.
+            if there.is_err() || failed && options.fail_fast && statement.waivers.is_empty() {
                 break;
             }
         }

@@ -100,7 +100,7 @@ pub(super) struct Run {
     /// devices]
     #[arg(long, value_name = "COUNT", help_heading = "How the rules run")]
     max_instances: Option<usize>,
-    /// Stop at the first failure
+    /// Stop at the first failing instance; with waivers, after its rule
     #[arg(long, help_heading = "How the rules run")]
     fail_fast: bool,
     /// Wait for Enter before this rule or instance, for example to attach a debugger; needs a terminal
@@ -122,7 +122,7 @@ pub(super) struct Run {
     /// Output format
     #[arg(long, value_enum, default_value = "text", help_heading = "Results")]
     format: RunFormat,
-    /// Print only groups, causes of failures and counts, as text
+    /// Print only skipped rules by reason, groups, causes of failures and counts, as text
     #[arg(long, help_heading = "Results")]
     brief: bool,
     /// Fail only on results that are worse than in this earlier run (--json)

@@ -500,6 +500,7 @@ fn the_first_failure_can_be_the_last_rule() {
         result["rules"].as_array().unwrap().iter().map(|rule| rule["verdict"].as_str().unwrap()).collect();
     let (last, before) = verdicts.split_last().unwrap();
     assert!(*last == "fail" && before.iter().all(|verdict| *verdict == "pass"), "{verdicts:?}");
+    assert_eq!(result["rules"][before.len()]["instances"]["fail"], 1);
     assert!(json(&["--group", "ack"])["rules"].as_array().unwrap().len() > verdicts.len());
 }
 
