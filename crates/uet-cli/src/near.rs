@@ -48,9 +48,21 @@ pub fn unknown<'a>(what: &str, word: &str, known: impl Iterator<Item = &'a str> 
     }
 }
 
+/// Returns an error text for a capability that no rule needs, with similar ones.
+pub fn unneeded<'a>(capability: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+    let text = unknown("capability", capability, known);
+    text.replacen("there is no capability", "no rule needs the capability", 1)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::near;
+    use super::{near, unneeded};
+
+    #[test]
+    fn capability_without_rules_is_named() {
+        let text = unneeded("atomik", ["atomic", "write"].into_iter());
+        assert_eq!(text, "no rule needs the capability 'atomik'; did you mean atomic?");
+    }
 
     #[test]
     fn what_all_names_begin_with_may_be_omitted() {

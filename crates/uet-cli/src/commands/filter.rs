@@ -73,16 +73,16 @@ impl Filter {
         let groups = || distinct(RULES.iter().map(Rule::group));
         let requirements = catalogue::ALL.iter().map(|requirement| requirement.id);
         let ids: Vec<&str> = RULES.iter().map(|rule| rule.id).chain(requirements).collect();
-        known("group", &self.group, &groups())?;
+        known(&self.group, &groups(), |word, all| near::unknown("group", word, all))?;
         let of_instances = |id: &&String| id.contains('[');
         let whole: Vec<String> = self.id.iter().filter(|id| !of_instances(id)).cloned().collect();
-        known("rule or requirement", &whole, &ids)?;
+        known(&whole, &ids, |word, all| near::unknown("rule or requirement", word, all))?;
         self.id
             .iter()
             .filter(of_instances)
             .try_for_each(|id| Instance::parse(RULES, id).map(drop))
             .map_err(io::Error::other)?;
-        known("capability that a rule needs", &self.capability, &capabilities())?;
+        known(&self.capability, &capabilities(), near::unneeded)?;
         let options = Options {
             ids: self.id.clone(),
             groups: self.group.clone(),
@@ -107,12 +107,16 @@ pub(super) fn capabilities() -> Vec<&'static str> {
     distinct(needs.filter_map(|need| need.capability()))
 }
 
-fn known(what: &str, given: &[String], known: &[&str]) -> io::Result<()> {
+/// The known words.
+type Words<'w> = core::iter::Copied<core::slice::Iter<'w, &'w str>>;
+
+/// Fails if a given word is unknown, with this text about it.
+fn known<'w>(given: &[String], known: &'w [&'w str], text: fn(&str, Words<'w>) -> String) -> io::Result<()> {
     match given.iter().find(|word| !known.iter().any(|known| known.eq_ignore_ascii_case(word))) {
         Some(word) => {
-            let unknown = near::unknown(what, word, known.iter().copied());
-            let hint = if unknown.ends_with('?') { "" } else { "; `uet list` shows what there is" };
-            Err(io::Error::other(unknown + hint))
+            let unknown = text(word, known.iter().copied());
+            let gap = if unknown.ends_with('?') { " " } else { "; " };
+            Err(io::Error::other(format!("{unknown}{gap}`uet list` shows what there is")))
         }
         None => Ok(()),
     }

@@ -112,7 +112,7 @@ pub fn parse(path: &Path, text: &str) -> io::Result<PicsForm> {
     let form: PicsForm = toml::from_str(text).map_err(|error| about(path, toml_error::shown(&error)))?;
     let known = capabilities();
     if let Some(name) = form.capabilities.keys().find(|name| !known.contains(&name.as_str())) {
-        return Err(about(path, near::unknown("capability that a rule needs", name, known.iter().copied())));
+        return Err(about(path, near::unneeded(name, known.iter().copied())));
     }
     if let Some(id) = form.requirements.keys().find(|id| catalogue::find(id).is_none()) {
         let known = catalogue::ALL.iter().map(|requirement| requirement.id);

@@ -59,6 +59,8 @@ fn invalid_arguments_are_refused() {
     for (args, said) in [
         (["--id", "ack/requestde"], "did you mean ack/requested"),
         (["--group", "nonsense"], "there is no group 'nonsense'; `uet list` shows what there is"),
+        (["--group", "writ"], "did you mean write? `uet list` shows what there is"),
+        (["--capability", "atomik"], "no rule needs the capability 'atomik'; did you mean atomic"),
         (["--impair", "drop request x"], "at 'x' (character 14): expected a percentage"),
         (["--impair", "drop 200%"], "at '200%' (character 6): expected a percentage from 0% to 100%"),
         (["--impair", "delay -5us"], "at '-5us' (character 7): expected a time such as"),
