@@ -399,15 +399,12 @@ impl RequestSession {
         requirement: &Requirement,
         length: usize,
     ) -> Result<Vec<Data>, Stop> {
-        let mut bytes: usize = self.fresh().map(|data| data.bytes.len()).sum();
+        let bytes: usize = self.fresh().map(|data| data.bytes.len()).sum();
         let expected = format!("{length} bytes of read data");
         if bytes >= length {
             t.holds(requirement, &expected, true, "");
         } else {
-            t.expect(requirement, &expected, t.soon(), |seen| {
-                bytes += self.note(seen);
-                (bytes >= length).then_some(())
-            })?;
+            t.expect_bytes(requirement, &expected, (bytes, length), |seen| self.note(seen))?;
         }
         let fresh: Vec<Data> = self.fresh().cloned().collect();
         for data in fresh.iter().filter(|data| !data.in_ack) {

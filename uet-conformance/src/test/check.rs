@@ -18,17 +18,37 @@ impl Test<'_> {
     ) -> Result<(RxPacket, T), Stop> {
         let heard = self.judge.packets();
         let found = self.wait(self.patience(within), wanted)?;
-        self.record_expected(requirement, expected, found.as_ref().map(|(seen, _)| seen), heard)?;
+        self.record_expected(requirement, expected, found.as_ref().map(|(seen, _)| seen), heard, "")?;
         found.ok_or(Stop::Failed)
     }
 
+    /// Expects the rest of `length` bytes, of which `bytes` have arrived. `count` returns the number of new
+    /// bytes in a packet. The rule fails without all of them, and says how many arrived.
+    pub(crate) fn expect_bytes(
+        &mut self,
+        requirement: &Requirement,
+        expected: &str,
+        (mut bytes, length): (usize, usize),
+        mut count: impl FnMut(&RxPacket) -> usize,
+    ) -> Outcome {
+        let heard = self.judge.packets();
+        let found = self.wait(self.patience(self.soon()), |seen| {
+            bytes += count(seen);
+            (bytes >= length).then_some(())
+        })?;
+        let part = if bytes > 0 { format!("{bytes} bytes, and ") } else { String::new() };
+        self.record_expected(requirement, expected, found.as_ref().map(|(seen, ())| seen), heard, &part)
+    }
+
     /// Records whether an expected packet has come. `heard` is the number of packets before the wait for it.
+    /// `part` precedes the packets that came instead.
     fn record_expected(
         &mut self,
         requirement: &Requirement,
         expected: &str,
         found: Option<&RxPacket>,
         heard: usize,
+        part: &str,
     ) -> Outcome {
         if let Some(seen) = found {
             let text = seen.uet().to_string();
@@ -42,7 +62,7 @@ impl Test<'_> {
         } else {
             self.had_room(heard)?;
             self.is_supported()?;
-            self.inbox.others(heard)
+            part.to_owned() + &self.inbox.others(heard)
         };
         let observation = self.judge.observation(requirement, false, Relation::Present, expected, others);
         self.push(observation);
