@@ -80,6 +80,18 @@ impl Observation {
     }
 }
 
+/// Returns the sentence of a requirement as an expectation: `that an ACK repeats m`.
+pub(crate) fn that(requirement: &Requirement) -> String {
+    let sentence = requirement.sentence;
+    let first = sentence.split(' ').next().unwrap_or_default();
+    // Names such as ROD, ACKs and Start_PSN keep their capitals.
+    let is_word = first.chars().skip(1).all(|c| c.is_ascii_lowercase());
+    match sentence.get(..1).filter(|_| is_word) {
+        Some(letter) => format!("that {}{}", letter.to_ascii_lowercase(), &sentence[1..]),
+        None => format!("that {sentence}"),
+    }
+}
+
 /// The required relation of an observed value to the expected one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -390,6 +402,14 @@ impl Show for Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sentence_follows_that() {
+        use uet_wire::catalogue::{PDS_ACK_002, SES_RESP_004};
+        let expected = "that an ACK repeats m and retx of the packet that it answers";
+        assert_eq!(that(PDS_ACK_002), expected);
+        assert!(that(SES_RESP_004).starts_with("that if a target accepts only part of a message, "));
+    }
 
     #[test]
     fn values_read_as_words() {

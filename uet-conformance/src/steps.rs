@@ -1,5 +1,6 @@
 //! Steps shared by many scripts.
 
+use crate::observation::that;
 use crate::{Outcome, Pdc, Phase, Region, RxPacket, Stop, Test, skip};
 use core::time::Duration;
 use uet_control::PostKind;
@@ -272,7 +273,7 @@ impl Test<'_> {
             self.holds(requirement, &format!("{uet}, whole"), held, told);
         }
         for finding in &findings {
-            self.holds(finding.requirement, finding.requirement.sentence, false, finding);
+            self.holds(finding.requirement, &that(finding.requirement), false, finding);
         }
     }
 }

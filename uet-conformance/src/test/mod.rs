@@ -30,6 +30,7 @@ mod upkeep;
 mod watch;
 
 use crate::axis::{START, Start};
+use crate::observation::that;
 use crate::passive::Finding;
 use crate::{Axis, Dut, Entry, Ladder, Observation, Outcome, Phase, Relation, Show, Stop};
 use core::fmt;
@@ -143,8 +144,8 @@ impl<'a> Test<'a> {
         let facts = self.session.facts();
         for finding in self.suite.watch_mut().conclude(|address| facts.is_device(address)) {
             let Finding { requirement, number, message, .. } = finding;
-            let observation =
-                Observation::new(requirement, false, Relation::True, requirement.sentence, message);
+            let expected = that(requirement);
+            let observation = Observation::new(requirement, false, Relation::True, &expected, message);
             self.judge.record(self.session.now(), Observation { packet: number as usize, ..observation });
         }
     }

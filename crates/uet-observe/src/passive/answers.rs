@@ -85,7 +85,10 @@ impl Rules<'_> {
         if let Some(part) = sent.part.filter(|_| is_default || kind == ResponseOpcode::UET_RESPONSE) {
             let accepted = response.modified_length();
             self.hold(SES_RESP_004, with, accepted <= part.request_length, || {
-                format!("{accepted} bytes accepted of a message of {}", part.request_length)
+                format!(
+                    "modified_length {accepted} in the response to a message of {} bytes",
+                    part.request_length
+                )
             });
         }
         if let Some(id) = sent.data_of {
