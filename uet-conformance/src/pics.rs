@@ -103,8 +103,9 @@ impl Pics {
     pub fn new(form: &PicsForm, claimed: &[String], shown: impl Fn(&Requirement) -> Shown) -> Self {
         let conflict = |(name, stated): (&String, &Stated)| match (stated, claimed.contains(name)) {
             (Stated::Yes, false) => Some(format!("the form states '{name}', but hello does not claim it")),
-            (Stated::No | Stated::NotApplicable, true) => {
-                Some(format!("hello claims '{name}', but the form does not state it"))
+            (Stated::No, true) => Some(format!("hello claims '{name}', but the form answers \"no\"")),
+            (Stated::NotApplicable, true) => {
+                Some(format!("hello claims '{name}', but the form answers \"n/a\""))
             }
             _ => None,
         };
