@@ -22,6 +22,10 @@ pub struct Baseline {
     /// Older results lack it.
     #[serde(default, rename = "statement")]
     device: Option<EarlierDevice>,
+    #[serde(default)]
+    seed: Option<u64>,
+    #[serde(default)]
+    not_run: usize,
 }
 
 /// The device of an earlier run, as it described itself.
@@ -138,6 +142,16 @@ impl Baseline {
     /// Returns what the device said of itself.
     pub fn device(&self) -> Option<&EarlierDevice> {
         self.device.as_ref()
+    }
+
+    /// Returns the seed of the run, or `None` if the result does not name it.
+    pub fn seed(&self) -> Option<u64> {
+        self.seed
+    }
+
+    /// Returns the number of rules that the run did not play because it was stopped.
+    pub fn not_run(&self) -> usize {
+        self.not_run
     }
 
     /// Returns the evidence about a requirement, which these rules check.

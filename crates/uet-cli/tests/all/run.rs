@@ -275,6 +275,14 @@ fn failures_of_instances_that_the_baseline_did_not_play_are_listed_and_do_not_co
 }
 
 #[test]
+fn a_baseline_of_a_stopped_run_is_a_warning() {
+    let stopped = common::file("stopped.json", br#"{"schema":1,"not_run":7,"rules":[]}"#);
+    let run = uet(&["run", "--id", "ack/requested", "--baseline", &stopped]);
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert!(run.err.contains("the run was stopped with 7 rules not run"), "{}", run.err);
+}
+
+#[test]
 fn only_regressions_from_the_baseline_count() {
     let failed = json(&LOSING).to_string();
     let baseline = common::file("failed.json", failed.as_bytes());
