@@ -258,7 +258,7 @@ impl Run {
             ..self.filter.options()?
         };
         if let Some(path) = &self.failed {
-            options.ids = failed_before(path)?;
+            options.ids = failed_before(path, self.seed)?;
             if options.ids.is_empty() {
                 complain(format_args!(
                     "{}: nothing failed, so there is nothing to run again",
@@ -361,9 +361,16 @@ fn whole_capture(path: &Path, outer: Outer, origin: &Origin) -> io::Result<Captu
 }
 
 /// Returns the ids in an earlier result of what did not pass. Warns about those that the suite no longer has.
-fn failed_before(path: &Path) -> io::Result<Vec<String>> {
+fn failed_before(path: &Path, seed: u64) -> io::Result<Vec<String>> {
+    let earlier = read_result(path)?;
+    if let Some(before) = earlier.seed().filter(|before| *before != seed) {
+        let path = path.display();
+        complain(format_args!(
+            "warning: {path} is of seed {before}, this run of {seed}; add --seed {before}"
+        ));
+    }
     let (known, gone): (Vec<String>, Vec<String>) =
-        read_result(path)?.failed().into_iter().partition(|id| match id.contains('[') {
+        earlier.failed().into_iter().partition(|id| match id.contains('[') {
             true => Instance::parse(RULES, id).is_ok(),
             false => RULES.find(id).is_some(),
         });

@@ -275,6 +275,17 @@ fn failures_of_instances_that_the_baseline_did_not_play_are_listed_and_do_not_co
 }
 
 #[test]
+fn failed_names_another_seed_of_the_earlier_run() {
+    let rule = r#"{"id":"ack/requested","verdict":"fail","failing":[]}"#;
+    let before = format!(r#"{{"schema":1,"seed":5,"rules":[{rule}]}}"#);
+    let before = common::file("seed-5.json", before.as_bytes());
+    let run = uet(&["run", "--failed", &before]);
+    assert!(run.err.contains("is of seed 5, this run of 1; add --seed 5"), "{}", run.err);
+    let run = uet(&["run", "--failed", &before, "--seed", "5"]);
+    assert!(!run.err.contains("is of seed"), "{}", run.err);
+}
+
+#[test]
 fn a_baseline_of_a_stopped_run_is_a_warning() {
     let stopped = common::file("stopped.json", br#"{"schema":1,"not_run":7,"rules":[]}"#);
     let run = uet(&["run", "--id", "ack/requested", "--baseline", &stopped]);
