@@ -145,13 +145,23 @@ pub(super) fn create(path: &Path) -> io::Result<File> {
 
 /// Checks that a file can be written later. Existing contents stay, and no new file is left.
 pub(super) fn can_be_written(path: &Path) -> io::Result<()> {
-    let attempt = || {
-        parents(path)?;
-        let new = !path.try_exists()?;
-        File::options().append(true).create(true).open(path)?;
-        if new { fs::remove_file(path) } else { Ok(()) }
-    };
-    attempt().map_err(|error| about(path, error))
+    try_writing(path).map_err(|error| about(path, error))
+}
+
+/// Checks that files can be written into a directory, which it creates. Errors name the directory, not the file of
+/// the attempt.
+pub(super) fn can_have_files(directory: &Path) -> io::Result<()> {
+    if directory.exists() && !directory.is_dir() {
+        return Err(about(directory, "this is not a directory"));
+    }
+    try_writing(&directory.join("writable")).map_err(|error| about(directory, error))
+}
+
+fn try_writing(path: &Path) -> io::Result<()> {
+    parents(path)?;
+    let new = !path.try_exists()?;
+    File::options().append(true).create(true).open(path)?;
+    if new { fs::remove_file(path) } else { Ok(()) }
 }
 
 fn parents(path: &Path) -> io::Result<()> {

@@ -6,7 +6,7 @@ mod pause;
 
 use super::device::{Device, DeviceArgs, Named};
 use super::filter::Filter;
-use super::output::{CaptureFile, Unwritten, WhileRead, can_be_written};
+use super::output::{CaptureFile, Unwritten, WhileRead, can_be_written, can_have_files};
 use super::signal::RunSignals;
 use super::statement::StatementArgs;
 use super::{Outcome, about, complain, known};
@@ -98,7 +98,7 @@ pub(super) struct Run {
     attempts: u32,
     /// Maximum number of instances, at least one per rule [default: all on the built-in NIC, 1000 on other
     /// devices]
-    #[arg(long, value_name = "COUNT", help_heading = "How the rules run")]
+    #[arg(long, value_name = "COUNT", value_parser = at_least_one, help_heading = "How the rules run")]
     max_instances: Option<usize>,
     /// Stop at the first failing instance; with waivers, after its rule
     #[arg(long, help_heading = "How the rules run")]
@@ -159,15 +159,25 @@ pub(super) fn factor(text: &str) -> Result<f64, String> {
     factor.ok_or_else(|| "expected a number from 0.001 to 1000000".to_owned())
 }
 
+fn at_least_one(text: &str) -> Result<usize, String> {
+    let count = text.parse::<usize>().ok().filter(|count| *count > 0);
+    count.ok_or_else(|| "expected a whole number from 1".to_owned())
+}
+
 impl Run {
     pub(super) fn run(&self) -> io::Result<Outcome> {
         // Report unreadable files before anything runs.
         let baseline = self.baseline.as_deref().map(read_baseline).transpose()?;
-        let failures = self.capture.as_ref().filter(|path| !is_file(path)).map(|path| path.join("writable"));
-        let traces = self.traces.as_ref().map(|path| path.join("writable"));
-        for path in [&self.json, &self.junit, &self.html, &failures, &traces].into_iter().flatten() {
-            // Report unwritable files before a long run.
+        // Report unwritable files before a long run.
+        for path in [&self.json, &self.junit, &self.html].into_iter().flatten() {
             can_be_written(path)?;
+        }
+        let failures = self.capture.as_ref().filter(|path| !is_file(path));
+        for directory in [failures, self.traces.as_ref()].into_iter().flatten() {
+            can_have_files(directory)?;
+        }
+        if self.brief && self.format == RunFormat::Json {
+            complain("warning: --brief shortens text and does nothing with --format json");
         }
         let Some(options) = self.options()? else { return Ok(Outcome::Ok) };
         if !self.devices.is_empty() {

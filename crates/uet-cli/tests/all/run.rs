@@ -275,6 +275,17 @@ fn failures_of_instances_that_the_baseline_did_not_play_are_listed_and_do_not_co
 }
 
 #[test]
+fn a_file_in_the_place_of_a_directory_is_refused_by_name() {
+    let file = common::file("not-a-directory", b"");
+    for option in ["--traces", "--capture"] {
+        let run = uet(&["run", option, &file]);
+        assert_eq!(run.code, 2, "{option}: {}", run.err);
+        assert!(run.err.contains("not-a-directory: this is not a directory"), "{}", run.err);
+    }
+    assert_eq!(uet(&["run", "--max-instances", "0"]).code, 2);
+}
+
+#[test]
 fn failed_names_another_seed_of_the_earlier_run() {
     let rule = r#"{"id":"ack/requested","verdict":"fail","failing":[]}"#;
     let before = format!(r#"{{"schema":1,"seed":5,"rules":[{rule}]}}"#);
