@@ -122,6 +122,11 @@ fn prerequisites(dut: &mut dyn Dut, spec: &'static Spec, say: Say<'_>) -> io::Re
 
 /// Checks the control channel and the operations that every rule needs.
 fn control(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
+    if !dut.facts().control {
+        let what = "none: nothing was asked of the device, and nothing resets it".into();
+        let todo = "rules that need more than packets are skipped".into();
+        return say(DoctorLine { check: "control", verdict: Health::Limited, what, todo });
+    }
     let welcome = dut.welcome().clone();
     let speaks = format!("{} {}, protocol {}", welcome.name, welcome.version, welcome.protocol);
     let (verdict, todo) = match welcome.protocol == uet_control::PROTOCOL {
@@ -269,7 +274,15 @@ fn link(dut: &mut dyn Dut, spec: &'static Spec, say: Say<'_>) -> io::Result<bool
         Ok(())
     }
     static LINK: Rule = rule("doctor/link", "").checks(&[PDS_SYN_003]).needs(WRITES).run(script);
+    let before = dut.call(Counters {}).ok();
     let result = run_instance(dut, &Instance::first(&LINK), spec, 1, 1.0);
+    if result.verdict == Verdict::Inconclusive && unanswered(&result.ladder) {
+        let grown = before.zip(dut.call(Counters {}).ok()).map(|(before, after)| {
+            [after.received.saturating_sub(before.received), after.sent.saturating_sub(before.sent)]
+        });
+        say(silent(&dut.facts().clone(), grown))?;
+        return Ok(false);
+    }
     let (verdict, what, todo) = match (result.verdict, round_trip(&result.ladder)) {
         (Verdict::Pass, Some(time)) if time > Duration::from_millis(10) => (
             Health::Limited,
@@ -292,6 +305,35 @@ fn link(dut: &mut dyn Dut, spec: &'static Spec, say: Say<'_>) -> io::Result<bool
     };
     say(DoctorLine { check: "link", verdict, what, todo: todo.into() })?;
     Ok(result.verdict == Verdict::Pass)
+}
+
+/// Returns true if the suite sent packets and received none.
+fn unanswered(ladder: &Ladder) -> bool {
+    let sent = ladder.entries.iter().any(|step| matches!(step.entry, Entry::Sent(_)));
+    sent && !ladder.entries.iter().any(|step| matches!(step.entry, Entry::Received(_)))
+}
+
+/// Explains a link without any reply. `grown` says by how much the device's counters of received and sent packets
+/// grew. A device may clear them in `reset`, so that only growth tells something.
+fn silent(facts: &Facts, grown: Option<[u64; 2]>) -> DoctorLine {
+    let counted = match grown {
+        Some([received, sent]) if sent > 0 => {
+            format!("; the device counts {received} received and {sent} sent, so its replies go elsewhere")
+        }
+        Some([received, _]) if received > 0 => {
+            format!("; the device counts {received} received and none sent, so it does not reply")
+        }
+        _ => String::new(),
+    };
+    DoctorLine {
+        check: "link",
+        verdict: Health::Broken,
+        what: format!("no reply to a write of 64 bytes that was sent to {}{counted}", facts.device),
+        todo: "check that the device listens at the address and port of its `link`, that it replies to the address of the \
+               request and the port of `add_peer` or else of its own `link`, never to the source port, and that no \
+               firewall drops UDP"
+            .into(),
+    }
 }
 
 /// Returns the time from the suite's packet to the device's.
@@ -364,4 +406,18 @@ fn skipped(skips: Vec<(&'static str, String)>, say: Say<'_>) -> io::Result<()> {
         say(DoctorLine { check: "skipped", verdict: Health::Limited, what, todo: String::new() })?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_silent_link_names_the_address_and_what_the_device_counted() {
+        let facts = Facts::new(&[[127, 0, 0, 1].into()], [127, 0, 0, 9].into());
+        let line = |grown| silent(&facts, grown).what;
+        assert!(line(Some([4, 4])).ends_with("4 received and 4 sent, so its replies go elsewhere"));
+        assert!(line(Some([4, 0])).ends_with("none sent, so it does not reply"));
+        assert!(line(Some([0, 0])).ends_with("that was sent to 127.0.0.9"));
+    }
 }

@@ -286,6 +286,14 @@ fn a_file_in_the_place_of_a_directory_is_refused_by_name() {
 }
 
 #[test]
+fn doctor_says_that_there_is_no_control_channel() {
+    let run = uet(&["doctor", "--dut", "udp://127.0.0.1:4999", "--no-control"]);
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert!(run.out.contains("none: nothing was asked of the device"), "{}", run.out);
+    assert!(!run.out.contains("resets all state"), "{}", run.out);
+}
+
+#[test]
 fn failed_names_another_seed_of_the_earlier_run() {
     let rule = r#"{"id":"ack/requested","verdict":"fail","failing":[]}"#;
     let before = format!(r#"{{"schema":1,"seed":5,"rules":[{rule}]}}"#);
