@@ -120,20 +120,27 @@ fn prerequisites(dut: &mut dyn Dut, spec: &'static Spec, say: Say<'_>) -> io::Re
     classes(&facts, claims_entropy, say)
 }
 
-/// Checks the control channel and the operations that every rule needs.
-fn control(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
-    if !dut.facts().control {
-        let what = "none: nothing was asked of the device, and nothing resets it".into();
-        let todo = "rules that need more than packets are skipped".into();
-        return say(DoctorLine { check: "control", verdict: Health::Limited, what, todo });
-    }
-    let welcome = dut.welcome().clone();
-    let speaks = format!("{} {}, protocol {}", welcome.name, welcome.version, welcome.protocol);
+/// Names the device and its protocol.
+fn greeting(welcome: &Welcome) -> DoctorLine {
+    let what = format!("{} {}, protocol {}", welcome.name, welcome.version, welcome.protocol);
     let (verdict, todo) = match welcome.protocol == uet_control::PROTOCOL {
         true => (Health::Ok, String::new()),
         false => (Health::Limited, format!("the suite speaks protocol {}", uet_control::PROTOCOL)),
     };
-    say(DoctorLine { check: "control", verdict, what: speaks, todo })?;
+    DoctorLine { check: "control", verdict, what, todo }
+}
+
+/// Explains a run by packets alone.
+fn no_control() -> DoctorLine {
+    let what = "none: nothing was asked of the device, and nothing resets it".into();
+    let todo = "rules that need more than packets are skipped".into();
+    DoctorLine { check: "control", verdict: Health::Limited, what, todo }
+}
+
+/// Checks the control channel and the operations that every rule needs.
+fn control(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
+    let (welcome, present) = (dut.welcome().clone(), dut.facts().control);
+    say(if present { greeting(&welcome) } else { no_control() })?;
     let claims = welcome.capabilities.join(" ");
     let (verdict, what, todo) = match claims.as_str() {
         "" => (
@@ -156,6 +163,9 @@ fn control(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
         )
     {
         say(DoctorLine { check, verdict: Health::Limited, what, todo: todo.into() })?;
+    }
+    if !present {
+        return Ok(());
     }
     let (verdict, what, todo) = match dut.call(Reset {}) {
         Ok(_) => (Health::Ok, "resets all state between rules".to_owned(), ""),
