@@ -93,6 +93,11 @@ impl<R: BufRead, W: Write> Client<R, W> {
             if answer.id == self.last_id {
                 return match answer.error {
                     Some(refusal) => Err(CallError::Refused { op: name, refusal }),
+                    None if answer.ok == Some(false) => {
+                        let message = "`ok` is false, and there is no `error`".into();
+                        let refusal = Refusal { code: ErrorCode::BadAnswer, message };
+                        Err(CallError::Refused { op: name, refusal })
+                    }
                     None => Ok(answer.result),
                 };
             }
@@ -198,6 +203,13 @@ mod tests {
         let mut client = Client::new(BufReader::new(babbler), Vec::new());
         let error = client.call(Counters {}).unwrap_err().to_string();
         (error, client.events.len())
+    }
+
+    #[test]
+    fn a_refusal_without_an_error_says_so() {
+        let answer = "{\"id\":1,\"ok\":false}\n";
+        let error = Client::new(answer.as_bytes(), Vec::new()).call(Counters {}).unwrap_err();
+        assert!(error.to_string().contains("`ok` is false, and there is no `error`"), "{error}");
     }
 
     #[test]
