@@ -22,9 +22,11 @@ impl Context {
         pds: Pds<'_>,
     ) -> Option<(Option<ReadRequest>, Event)> {
         let receiver = sender.other();
-        match pds.ack().is_some() || pds.nack().is_some() {
-            true => self.direction_mut(receiver).replies += 1,
-            false => self.direction_mut(sender).has_spoken = true,
+        if pds.ack().is_some() || pds.nack().is_some() {
+            let replies = &mut self.direction_mut(receiver).replies;
+            *replies = replies.saturating_add(1);
+        } else {
+            self.direction_mut(sender).has_spoken = true;
         }
         if let Some(request) = pds.request() {
             let read = self.direction_mut(receiver).data(packet, false);

@@ -112,7 +112,7 @@ impl Context {
     /// Returns the number of replies to sides that were not observed to send anything that has a reply.
     pub(crate) fn unmatched(&self) -> u64 {
         let silent = self.directions.iter().filter(|direction| !direction.has_spoken);
-        silent.map(|direction| direction.replies).sum()
+        silent.map(|direction| u64::from(direction.replies)).sum()
     }
 
     /// Returns the distance of a PSN from Start_PSN, negative before it. Returns `None` if Start_PSN is unknown or the
@@ -200,7 +200,7 @@ pub struct Direction {
     /// True if a request or a control packet was observed.
     pub(crate) has_spoken: bool,
     /// The number of ACKs and NACKs.
-    pub(crate) replies: u64,
+    pub(crate) replies: u32,
 }
 
 impl Direction {

@@ -44,7 +44,7 @@ A file has the same names:
   fail = [\"spine 0 at 100us until 1ms\"]
 
 Exit codes: 0 all flows completed, 2 usage or an impossible scenario, 3 some flows did not complete in time, or a run of
-a sweep is impossible; its line has the error.")]
+a sweep is impossible. The line of such a run has the error.")]
 pub(super) struct Simulate {
     /// Scenario as TOML; flags override it
     #[arg(value_name = "FILE")]

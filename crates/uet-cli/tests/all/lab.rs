@@ -354,7 +354,7 @@ fn conformance_statement_is_compared_with_device_and_results() {
         ),
         "{xml}"
     );
-    assert!(xml.contains("hello claims 'rud', but the form answers"), "{xml}");
+    assert!(xml.contains("but the form answers &quot;no&quot;"), "{xml}");
     assert!(xml.contains("stated: supported; shown: not tested"), "{xml}");
     // A statement that the run refutes is red.
     uet(&[&args[..], &["--fault", "ignores-ar", "--junit", &junit]].concat());

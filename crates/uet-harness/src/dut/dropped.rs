@@ -2,9 +2,9 @@
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// A UDP socket of this host.
+/// The queue of a UDP socket of this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Socket {
+struct Inbox {
     place: SocketAddr,
     /// Bytes that its program has not read.
     unread: u64,
@@ -12,7 +12,7 @@ struct Socket {
     dropped: u64,
 }
 
-impl Socket {
+impl Inbox {
     fn receives(&self, place: SocketAddr) -> bool {
         let at = self.place.ip();
         self.place.port() == place.port() && (at == place.ip() || at.is_unspecified())
@@ -21,7 +21,7 @@ impl Socket {
 
 /// Returns the number of datagrams to these places that found a full buffer on this host. Those of others do not count.
 pub(super) fn dropped_at(places: &[SocketAddr]) -> u64 {
-    let is_ours = |socket: &Socket| places.iter().any(|place| socket.receives(*place));
+    let is_ours = |socket: &Inbox| places.iter().any(|place| socket.receives(*place));
     sockets().into_iter().filter(is_ours).map(|socket| socket.dropped).sum()
 }
 
@@ -30,7 +30,7 @@ pub(super) fn is_unread_at(place: SocketAddr) -> bool {
     sockets().iter().any(|socket| socket.receives(place) && socket.unread > 0)
 }
 
-fn sockets() -> Vec<Socket> {
+fn sockets() -> Vec<Inbox> {
     let text = |file| std::fs::read_to_string(file).unwrap_or_default();
     [text("/proc/net/udp"), text("/proc/net/udp6")]
         .iter()
@@ -39,12 +39,12 @@ fn sockets() -> Vec<Socket> {
 }
 
 /// Reads a line: number, local and remote place, state, queues to send and to read, seven others, datagrams dropped.
-fn read(line: &str) -> Option<Socket> {
+fn read(line: &str) -> Option<Inbox> {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let (address, port) = fields.get(1)?.split_once(':')?;
     let (_, unread) = fields.get(4)?.split_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;
-    Some(Socket {
+    Some(Inbox {
         place: SocketAddr::new(ip(address)?, port),
         unread: u64::from_str_radix(unread, 16).ok()?,
         dropped: fields.get(12)?.parse().ok()?,
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_socket_at_no_address_receives_at_all() {
-        let socket = Socket { place: "0.0.0.0:4793".parse().unwrap(), unread: 0, dropped: 0 };
+        let socket = Inbox { place: "0.0.0.0:4793".parse().unwrap(), unread: 0, dropped: 0 };
         assert!(socket.receives("127.0.0.1:4793".parse().unwrap()));
         assert!(!socket.receives("127.0.0.1:4794".parse().unwrap()));
     }
