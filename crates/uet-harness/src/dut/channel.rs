@@ -6,8 +6,8 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -222,16 +222,26 @@ impl Program {
         }
     }
 
-    /// Returns the exit status, if the program has ended or ends within this time.
+    /// Returns how the program has ended, if it has or does within this time.
     pub(crate) fn ended(&mut self, within: Duration) -> Option<String> {
         let begun = Instant::now();
         loop {
             match self.child.try_wait() {
-                Ok(Some(status)) => return Some(status.to_string()),
+                Ok(Some(status)) => return Some(ending(status)),
                 Ok(None) if begun.elapsed() < within => std::thread::sleep(Duration::from_millis(1)),
                 _ => return None,
             }
         }
+    }
+}
+
+/// Says how a shell command has ended. A shell exits with 128 + n after signal n has ended its command.
+pub(crate) fn ending(status: ExitStatus) -> String {
+    match status.code() {
+        Some(code @ 129..=192) => {
+            format!("{}; the shell's exit status is {code}", ExitStatus::from_raw(code - 128))
+        }
+        _ => status.to_string(),
     }
 }
 
@@ -263,6 +273,14 @@ mod tests {
                 std::thread::sleep(pause);
             }
         });
+    }
+
+    #[test]
+    fn exit_status_of_a_shell_names_the_signal() {
+        let of_code = |code: i32| ending(ExitStatus::from_raw(code << 8));
+        assert_eq!(of_code(139), "signal: 11 (SIGSEGV); the shell's exit status is 139");
+        assert_eq!(of_code(1), "exit status: 1");
+        assert_eq!(ending(ExitStatus::from_raw(11)), "signal: 11 (SIGSEGV)");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Targets in other processes.
 
 use super::{Target, guard};
+use crate::dut::channel::ending;
 use crate::dut::{At, Blind, Remote};
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
@@ -132,7 +133,7 @@ impl Target for Outside {
     }
 
     fn ended(&mut self) -> Option<String> {
-        self.device.ended().or_else(|| Some(self.helper.as_mut()?.try_wait().ok()??.to_string()))
+        self.device.ended().or_else(|| Some(ending(self.helper.as_mut()?.try_wait().ok()??)))
     }
 }
 
