@@ -182,21 +182,20 @@ impl Count {
         Count { bar, what, lines: LineTimer::new() }
     }
 
-    /// Sets the number of completed steps and of findings.
-    pub fn at(&self, done: u64, found: usize) {
+    /// Sets the number of completed steps and of findings. `doing` follows them: `, minimizing (trial 4)`.
+    pub fn at(&self, done: u64, found: usize, doing: &str) {
         self.bar.set_position(done);
-        if found > 0 {
-            self.bar.set_message(format!(", {found} found"));
-        }
+        let found_so_far = if found > 0 { format!(", {found} found") } else { String::new() };
+        self.bar.set_message(found_so_far + doing);
         if self.bar.is_hidden() {
-            self.line(Instant::now(), done, found).iter().for_each(|line| eprintln!("{line}"));
+            self.line(Instant::now(), done, found, doing).iter().for_each(|line| eprintln!("{line}"));
         }
     }
 
     /// Returns the line about the steps at this time, if it is time for one.
-    fn line(&self, now: Instant, done: u64, found: usize) -> Option<String> {
+    fn line(&self, now: Instant, done: u64, found: usize, doing: &str) -> Option<String> {
         let seconds = self.lines.due(now)?;
-        Some(format!("{done} {}, {:.1}/s, {found} found", self.what, done as f64 / seconds))
+        Some(format!("{done} {}, {:.1}/s, {found} found{doing}", self.what, done as f64 / seconds))
     }
 
     /// Prints something while the bar is hidden.
@@ -227,8 +226,8 @@ mod tests {
         assert_eq!(rules.line(after(&rules.lines, 22)).as_deref(), Some("2 of 2 rules, 22 s"));
 
         let count = Count::new(u64::MAX, "cases");
-        assert_eq!(count.line(after(&count.lines, 9), 10, 0), None);
-        let line = count.line(after(&count.lines, 10), 25, 1);
-        assert_eq!(line.as_deref(), Some("25 cases, 2.5/s, 1 found"));
+        assert_eq!(count.line(after(&count.lines, 9), 10, 0, ""), None);
+        let line = count.line(after(&count.lines, 10), 25, 1, ", minimizing (trial 4)");
+        assert_eq!(line.as_deref(), Some("25 cases, 2.5/s, 1 found, minimizing (trial 4)"));
     }
 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use uet_control::{escape, escape_json};
 use uet_emulator::Config;
-use uet_harness::fuzz::{self, Finding, Inside, Options, Target, recorded};
+use uet_harness::fuzz::{self, Finding, Inside, Minimizing, Options, Target, recorded};
 use uet_packet_io::file;
 use uet_wire::{Packet, Start};
 
@@ -29,8 +29,8 @@ use {
 /// Fuzz an endpoint: play invalid conversations and check the device after each
 ///
 /// The fuzzer detects a device that has crashed, no longer answers, keeps closed contexts, or has corrupted memory. The
-/// last two need a control channel. Each finding is minimized and reported. It is saved immediately, as a capture and as
-/// a script that --again plays. An interrupt ends the run as if its time were up.
+/// last two need a control channel. Each finding is saved as a capture and as a script that --again plays. Then it is
+/// minimized, saved again and reported. An interrupt ends the run, and the report says what is not minimized.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet fuzz                                          the built-in NIC, in virtual time
@@ -69,7 +69,7 @@ pub(super) struct Fuzz {
     /// Stop after this many cases [default: 10000, or no limit with --seconds]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     cases: Option<u64>,
-    /// Stop after this many seconds
+    /// Stop after this many seconds. Minimizing the last finding may take a minute more
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<u64>,
     /// Stop after this many different findings
@@ -150,17 +150,30 @@ impl Fuzz {
     fn search(&self, target: &mut dyn Target, options: &Options) -> io::Result<Outcome> {
         let begun = Instant::now();
         let bar = Count::new(options.cases, "cases");
-        let (mut kept, mut printed) = (Vec::new(), Ok(()));
+        let (mut kept, mut printed, mut early) = (Vec::new(), Ok(()), None);
         let outcome = fuzz::run(target, options, |so_far| {
             for finding in so_far.findings.iter().skip(kept.len()) {
+                early = None;
                 let place = keep(&self.keep, finding);
                 if self.format == FuzzFormat::Text {
-                    let told = bar.aside(|| self.tell(finding, &place, options.is_stopped()));
+                    let told = bar.aside(|| self.tell(finding, &place));
                     printed = core::mem::replace(&mut printed, Ok(())).and(told);
                 }
                 kept.push(place.map_err(complain).ok());
             }
-            bar.at(so_far.cases, so_far.findings.len());
+            let doing = match &so_far.minimizing {
+                Some(Minimizing { finding, trials: 0 }) => {
+                    early = bar.aside(|| self.announce(finding));
+                    String::new()
+                }
+                Some(Minimizing { trials, .. }) => format!(", minimizing (trial {trials})"),
+                None => {
+                    // It is the same as an earlier one.
+                    early.take().iter().for_each(|path: &PathBuf| discard(path));
+                    String::new()
+                }
+            };
+            bar.at(so_far.cases, so_far.findings.len(), &doing);
         });
         bar.end();
         let outcome = outcome.map_err(io::Error::other)?;
@@ -184,7 +197,7 @@ impl Fuzz {
                 .zip(kept)
                 .map(|(finding, path)| {
                     json!({"trouble": finding.trouble, "what": finding.what, "case": finding.case,
-                    "reproduced": finding.reproduced, "script": finding.script, "kept": path,
+                    "reproduced": finding.reproduced, "not_minimized": finding.not_minimized, "script": finding.script, "kept": path,
                     "again": path.as_deref().map(|path| self.command(finding, path)), "changed": changed(finding)})
                 })
                 .collect();
@@ -225,21 +238,29 @@ impl Fuzz {
         escape(&words).into_owned()
     }
 
+    /// Saves a finding before it is minimized, and reports it on standard error.
+    fn announce(&self, finding: &Finding) -> Option<PathBuf> {
+        let kept = keep(&self.keep, finding);
+        let place = match &kept {
+            Ok(path) => format!("saved for now: {}", path.display()),
+            Err(error) => format!("not saved: {error}"),
+        };
+        complain(format_args!("{}; minimizing; {place}", headline(finding)));
+        kept.ok()
+    }
+
     /// Reports a finding. Prints it in full if it could not be saved.
-    fn tell(&self, finding: &Finding, kept: &io::Result<PathBuf>, stopped: bool) -> io::Result<()> {
+    fn tell(&self, finding: &Finding, kept: &io::Result<PathBuf>) -> io::Result<()> {
         let mut out = io::stdout().lock();
-        let Finding { trouble, what, case, reproduced, .. } = finding;
-        writeln!(out, "{trouble} after case {case}: {what}")?;
+        writeln!(out, "{}", headline(finding))?;
         let changed = changed(finding);
         // Without a changed packet, the operations themselves cause it.
         let steps = if changed.is_empty() { steps(finding) } else { Vec::new() };
         for line in changed.iter().chain(&steps) {
             writeln!(out, "    {line}")?;
         }
-        match (reproduced, stopped) {
-            (true, _) => {}
-            (false, true) => writeln!(out, "    stopped before it was reproduced")?,
-            (false, false) => writeln!(out, "    not reproduced")?,
+        if let Some(why) = &finding.not_minimized {
+            writeln!(out, "    not minimized: {why}")?;
         }
         match kept {
             Ok(path) => {
@@ -314,6 +335,12 @@ fn inside(seed: u64) -> io::Result<Box<dyn Target>> {
     Ok(Box::new(Inside::new(config).map_err(io::Error::other)?))
 }
 
+/// Returns the first line about a finding.
+fn headline(finding: &Finding) -> String {
+    let Finding { trouble, what, case, .. } = finding;
+    format!("{trouble} after case {case}: {what}")
+}
+
 /// Maximum number of packets or steps of a finding to print.
 const SHOWN: usize = 8;
 
@@ -362,6 +389,13 @@ fn try_out(directory: &Path) -> io::Result<()> {
         .and_then(|_| std::fs::remove_file(&file));
     new.iter().for_each(|directory| _ = std::fs::remove_dir(directory));
     tried
+}
+
+/// Removes a finding that was saved before it was minimized.
+fn discard(path: &Path) {
+    for path in [path.to_owned(), path.with_extension("pcapng")] {
+        let _ = std::fs::remove_file(path);
+    }
 }
 
 /// Writes the script for `--again` and a capture.

@@ -75,6 +75,9 @@ fn a_device_that_ends_is_found_and_kept() {
     let run = uet(&["fuzz", &device, "--keep", &keep]);
     assert_eq!(run.code, 1, "{}{}", run.out, run.err);
     assert!(run.out.starts_with("crash after case"), "{}", run.out);
+    // The first report is on standard error, before the finding is minimized.
+    let early = run.err.lines().find(|line| line.starts_with("uet: crash after case")).unwrap();
+    assert!(early.contains("; minimizing; saved for now: ") && early.ends_with(".json"), "{early}");
     let cause = run.out.lines().nth(1).unwrap();
     assert!(
         ["    step 1: ", "    packet ", "    no step "].iter().any(|start| cause.starts_with(start)),
@@ -172,7 +175,8 @@ fn a_device_that_is_gone_is_brought_back() {
     ]);
     killer.join().unwrap();
     assert_eq!(run.code, 1, "{}{}", run.out, run.err);
-    assert!(run.out.contains("hang after case") && run.out.contains("not reproduced"), "{}", run.out);
+    let why = "not minimized: it was not reproduced";
+    assert!(run.out.contains("hang after case") && run.out.contains(why), "{}", run.out);
     assert!(run.out.contains("1 finding in 200 cases"), "it goes on: {}{}", run.out, run.err);
 }
 

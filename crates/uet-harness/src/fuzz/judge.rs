@@ -18,6 +18,12 @@ pub(super) type Verdict = (Trouble, String);
 /// Maximum time for an immediate reaction of a device.
 const SOON: Duration = Duration::from_millis(20);
 
+/// Maximum time without an answer on the control channel: every request is immediate.
+pub(super) const SILENCE: Duration = Duration::from_secs(5);
+
+/// Maximum time without an answer in trials that minimize a finding, in times of [`SOON`].
+const QUICK: u32 = 50;
+
 /// Maximum time for which a closed context may be remembered.
 const REMEMBERED: Duration = Duration::from_secs(2);
 
@@ -127,6 +133,12 @@ impl<'a> Bench<'a> {
             begun = self.begin();
         }
         Some(begun)
+    }
+
+    /// Shortens the wait for a silent control channel, from the next restart on: most trials of a hang wait that long.
+    pub(super) fn hurry(&mut self, hurries: bool) {
+        let short = self.soon.saturating_mul(QUICK).min(SILENCE);
+        self.target.set_silence(if hurries { short } else { SILENCE });
     }
 
     /// Plays a script to a fresh device, checks the device, and returns the trouble.
@@ -373,6 +385,34 @@ mod tests {
     use core::net::{IpAddr, Ipv4Addr};
     use uet_conformance::Pdc;
     use uet_emulator::Config;
+
+    /// Records how long its control channel may be silent.
+    struct Recorder(Inside, Vec<Duration>);
+
+    impl Target for Recorder {
+        fn dut(&mut self) -> &mut dyn Dut {
+            self.0.dut()
+        }
+
+        fn restart(&mut self) -> std::io::Result<bool> {
+            Ok(false)
+        }
+
+        fn set_silence(&mut self, silence: Duration) {
+            self.1.push(silence);
+        }
+    }
+
+    #[test]
+    fn trials_wait_a_shorter_time_for_a_silent_control_channel() {
+        for (scale, short) in [(1.0, 1), (3.0, 3), (100.0, 5)] {
+            let mut target = Recorder(Inside::new(Config::default()).unwrap(), Vec::new());
+            let mut bench = Bench::new(&mut target, 1, scale);
+            bench.hurry(true);
+            bench.hurry(false);
+            assert_eq!(target.1, [short, 5].map(Duration::from_secs));
+        }
+    }
 
     #[test]
     fn a_pulse_has_a_pdcid_that_nothing_else_had() {

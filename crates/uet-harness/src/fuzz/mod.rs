@@ -47,6 +47,9 @@ pub trait Target {
         false
     }
 
+    /// Sets how long the control channel of a restarted device may be silent, if the device has one.
+    fn set_silence(&mut self, _silence: Duration) {}
+
     /// Returns how its process has ended, if that is known.
     fn ended(&mut self) -> Option<String> {
         None
@@ -60,7 +63,7 @@ pub struct Options {
     pub seed: u64,
     /// Maximum number of cases.
     pub cases: u64,
-    /// Maximum duration in wall-clock time.
+    /// Maximum duration in wall-clock time. Minimizing a finding may take [`MINIMIZING`] more.
     pub time: Option<Duration>,
     /// Factor for all timeouts.
     pub timeout_scale: f64,
@@ -133,6 +136,9 @@ pub struct Finding {
     pub case: u64,
     /// True if it showed again when the script was played to a reset or restarted device.
     pub reproduced: bool,
+    /// The reason why the script may contain more than the finding needs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_minimized: Option<String>,
     /// The script that reproduces it.
     pub script: Sequence,
     /// The packets of the conversation.
@@ -160,8 +166,30 @@ pub struct Outcome {
     pub packets: [u64; 2],
     /// Findings, each once.
     pub findings: Vec<Finding>,
+    /// The finding that is being minimized.
+    pub minimizing: Option<Minimizing>,
     /// Reason for an early end.
     pub stopped: Option<String>,
+}
+
+impl Outcome {
+    /// Adds a finding unless it does the same as an earlier one.
+    fn add(&mut self, finding: Finding) {
+        let named = outline(&finding.script);
+        let same = |known: &Finding| known.trouble == finding.trouble && outline(&known.script) == named;
+        if !self.findings.iter().any(same) {
+            self.findings.push(finding);
+        }
+    }
+}
+
+/// A finding that is being minimized.
+#[derive(Debug)]
+pub struct Minimizing {
+    /// The finding before that.
+    pub finding: Finding,
+    /// Number of scripts tried so far.
+    pub trials: usize,
 }
 
 /// Number of cases between two resets.
@@ -173,7 +201,14 @@ const REMEMBERED: usize = 32;
 /// Maximum number of attempts to shrink a conversation.
 const TRIES: usize = 300;
 
-/// Fuzzes a device. Calls `progress` after each case and after each minimized finding. Fails if it cannot begin.
+/// Maximum time for minimizing a finding at the end of a run.
+pub const MINIMIZING: Duration = Duration::from_secs(60);
+
+/// Reason for findings that a signal has left as they were.
+const ENDED: &str = "the run was ended";
+
+/// Fuzzes a device. Calls `progress` after each case, before and after a finding is minimized, and after each trial of
+/// that. Fails if it cannot begin.
 pub fn run(
     target: &mut dyn Target,
     options: &Options,
@@ -200,17 +235,18 @@ pub fn run(
                 // A signal from the terminal has also ended a device started from it.
                 break;
             }
-            let found = Found { trouble, what, seed: options.seed, case: outcome.cases };
-            let finding = reproduce(&mut bench, found, &history, options);
-            let named = outline(&finding.script);
-            let known = outcome
-                .findings
-                .iter()
-                .any(|known| known.trouble == trouble && outline(&known.script) == named);
-            if !known {
-                outcome.findings.push(finding);
-            }
-            progress(&outcome);
+            let finding = Finding {
+                trouble,
+                what,
+                seed: options.seed,
+                case: outcome.cases,
+                reproduced: false,
+                // The run has ended if this one is read.
+                not_minimized: Some(ENDED.into()),
+                script: joined(&history),
+                passed: bench.take_passed(),
+            };
+            minimize(finding, &history, (&mut bench, options, begun), &mut outcome, &mut progress);
             history.clear();
             if outcome.findings.len() >= options.findings || options.is_stopped() {
                 break;
@@ -239,41 +275,111 @@ pub fn again(
     Ok(bench.case(script, true))
 }
 
-struct Found {
-    trouble: Trouble,
-    what: String,
-    seed: u64,
-    case: u64,
+/// Minimizes a finding and adds it to the outcome. Calls `progress` before, after each trial, and after that.
+fn minimize(
+    finding: Finding,
+    history: &[Sequence],
+    (bench, options, begun): (&mut Bench<'_>, &Options, Instant),
+    outcome: &mut Outcome,
+    progress: &mut impl FnMut(&Outcome),
+) {
+    outcome.minimizing = Some(Minimizing { finding: finding.clone(), trials: 0 });
+    progress(outcome);
+    let end = options.time.and_then(|time| begun.checked_add(time));
+    let until = end.map(|end| end.max(Instant::now() + MINIMIZING));
+    let mut told = |trials| {
+        outcome.minimizing.iter_mut().for_each(|minimizing| minimizing.trials = trials);
+        progress(outcome);
+    };
+    let trouble = finding.trouble;
+    let mut trials = Trials { bench, trouble, options, until, told: &mut told, count: 0, passed: Vec::new() };
+    let finding = trials.minimize(finding, history);
+    outcome.minimizing = None;
+    outcome.add(finding);
+    progress(outcome);
 }
 
-/// Minimizes a finding: the last case, or as many earlier cases as it needs, and as few of their steps as possible.
-fn reproduce(bench: &mut Bench<'_>, found: Found, history: &[Sequence], options: &Options) -> Finding {
-    let Found { trouble, what, seed, case } = found;
-    let mut passed = bench.take_passed();
-    // A symptom during shutdown may be a consequence of the shutdown.
-    let shows = |bench: &mut Bench<'_>, script: &Sequence| {
-        !options.is_stopped() && bench.tries(script) == Some(trouble) && !options.is_stopped()
-    };
-    let mut length = 1;
-    let mut script = None;
-    while script.is_none() && length < history.len() * 2 {
-        let joined = joined(history.iter().skip(history.len().saturating_sub(length)));
-        if shows(bench, &joined) {
-            script = Some(joined);
+/// Plays scripts that may reproduce a finding.
+struct Trials<'a, 'b> {
+    bench: &'a mut Bench<'b>,
+    trouble: Trouble,
+    options: &'a Options,
+    /// No trial begins later.
+    until: Option<Instant>,
+    /// Called after each trial with the number of trials.
+    told: &'a mut dyn FnMut(usize),
+    count: usize,
+    /// Packets of the last script that showed the finding.
+    passed: Vec<PassedPacket>,
+}
+
+impl Trials<'_, '_> {
+    /// Returns the reason why no trial follows.
+    fn over(&self) -> Option<&'static str> {
+        match self.until {
+            _ if self.options.is_stopped() => Some(ENDED),
+            Some(until) if Instant::now() >= until => Some("the time was up"),
+            _ => None,
         }
-        length *= 2;
     }
-    let reproduced = script.is_some();
-    let script = match script {
-        Some(script) => {
-            let small = shrink(script, TRIES, |script| shows(bench, script));
-            // Play it once more to record the packets.
-            if shows(bench, &small) {
-                passed = bench.take_passed();
-            }
-            small
+
+    /// Returns whether a script shows the finding.
+    fn shows(&mut self, script: &Sequence) -> bool {
+        if self.over().is_some() {
+            return false;
         }
-        None => joined(history),
-    };
-    Finding { trouble, what, seed, case, reproduced, script, passed }
+        let shown = self.bench.tries(script) == Some(self.trouble);
+        // A symptom during shutdown may be a consequence of the shutdown.
+        let shown = shown && !self.options.is_stopped();
+        if shown {
+            self.passed = self.bench.take_passed();
+        }
+        self.count += 1;
+        (self.told)(self.count);
+        shown
+    }
+
+    /// Minimizes a finding: the last case, or as many earlier cases as it needs, and as few of their steps as possible.
+    fn minimize(&mut self, found: Finding, history: &[Sequence]) -> Finding {
+        let mut length = 1;
+        let mut script = None;
+        while script.is_none() && length < history.len() * 2 {
+            let joined = joined(history.iter().skip(history.len().saturating_sub(length)));
+            script = Some(joined).filter(|joined| self.shows(joined));
+            length *= 2;
+        }
+        match script {
+            Some(script) => self.shrink(Finding { reproduced: true, script, ..found }),
+            None => {
+                let why = self.over().unwrap_or("it was not reproduced");
+                Finding { not_minimized: Some(why.into()), ..found }
+            }
+        }
+    }
+
+    /// Removes what a reproduced finding does not need.
+    fn shrink(&mut self, whole: Finding) -> Finding {
+        let whole = Finding { passed: core::mem::take(&mut self.passed), ..whole };
+        let before = self.count;
+        self.bench.hurry(true);
+        let script = shrink(whole.script.clone(), TRIES, |script| self.shows(script));
+        self.bench.hurry(false);
+        let tried = self.count - before;
+        // A slow answer of the control channel may have looked like silence in a trial.
+        let not_minimized = match self.shows(&script) {
+            true => (tried >= TRIES).then(|| format!("{TRIES} trials were not enough")),
+            false => match self.over() {
+                Some(why) => Some(why.into()),
+                None => {
+                    let why = "a smaller script did not show it a second time";
+                    return Finding { not_minimized: Some(why.into()), ..whole };
+                }
+            },
+        };
+        let passed = match self.passed.is_empty() {
+            true => whole.passed,
+            false => core::mem::take(&mut self.passed),
+        };
+        Finding { not_minimized, script, passed, ..whole }
+    }
 }

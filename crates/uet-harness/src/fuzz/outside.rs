@@ -1,5 +1,6 @@
 //! Targets in other processes.
 
+use super::judge::SILENCE;
 use super::{Target, guard};
 use crate::dut::channel::ending;
 use crate::dut::{At, Blind, Remote};
@@ -12,9 +13,6 @@ use uet_conformance::Dut;
 
 /// Maximum time until a started device can be reached.
 const START: Duration = Duration::from_secs(30);
-
-/// Maximum time without an answer on the control channel: every request is immediate.
-const SILENCE: Duration = Duration::from_secs(5);
 
 /// Access to a device.
 #[derive(Clone, Debug)]
@@ -38,6 +36,8 @@ pub struct Outside {
     local: Vec<IpAddr>,
     /// True if its owner allows any target.
     owned: bool,
+    /// Maximum time without an answer on the control channel.
+    silence: Duration,
     device: Box<dyn Dut>,
     /// Child process of the restart command.
     helper: Option<Child>,
@@ -51,8 +51,8 @@ impl Outside {
     /// Fails with [`PermissionDenied`](io::ErrorKind::PermissionDenied) if the destination of its packets is neither on
     /// loopback nor in a private network namespace, unless `owned`. A restarted device is checked again.
     pub fn reach(way: Way, local: Vec<IpAddr>, owned: bool) -> io::Result<Self> {
-        let device = reach(&way, &local, owned)?;
-        Ok(Outside { way, local, owned, device, helper: None })
+        let device = reach(&way, &local, owned, SILENCE)?;
+        Ok(Outside { way, local, owned, silence: SILENCE, device, helper: None })
     }
 
     fn end_helper(&mut self) {
@@ -64,7 +64,7 @@ impl Outside {
 }
 
 /// Connects to a device. Checks that it may be fuzzed at its address before any packet leaves.
-fn reach(way: &Way, local: &[IpAddr], owned: bool) -> io::Result<Box<dyn Dut>> {
+fn reach(way: &Way, local: &[IpAddr], owned: bool, silence: Duration) -> io::Result<Box<dyn Dut>> {
     let interface = match way {
         Way::Running { at: At::Raw { interface, .. }, .. } => Some(interface.as_str()),
         _ => None,
@@ -74,12 +74,12 @@ fn reach(way: &Way, local: &[IpAddr], owned: bool) -> io::Result<Box<dyn Dut>> {
             guard::check(named.ip(), None, owned)?;
         }
     }
-    let device = connect(way, local)?;
+    let device = connect(way, local, silence)?;
     guard::check(device.facts().device, interface, owned)?;
     Ok(device)
 }
 
-fn connect(way: &Way, local: &[IpAddr]) -> io::Result<Box<dyn Dut>> {
+fn connect(way: &Way, local: &[IpAddr], silence: Duration) -> io::Result<Box<dyn Dut>> {
     let remote = match way {
         Way::Program(command) => Remote::start(command, local)?,
         Way::Running { at, control: Some(control), .. } => Remote::connect(control, at, local)?,
@@ -92,7 +92,7 @@ fn connect(way: &Way, local: &[IpAddr]) -> io::Result<Box<dyn Dut>> {
             ));
         }
     };
-    Ok(Box::new(remote.with_silence(SILENCE)))
+    Ok(Box::new(remote.with_silence(silence)))
 }
 
 impl Target for Outside {
@@ -119,7 +119,7 @@ impl Target for Outside {
         }
         let begun = Instant::now();
         loop {
-            match reach(&self.way, &self.local, self.owned) {
+            match reach(&self.way, &self.local, self.owned, self.silence) {
                 Ok(device) => {
                     self.device = device;
                     return Ok(true);
@@ -130,6 +130,10 @@ impl Target for Outside {
                 Err(_) => std::thread::sleep(Duration::from_millis(50)),
             }
         }
+    }
+
+    fn set_silence(&mut self, silence: Duration) {
+        self.silence = silence;
     }
 
     fn ended(&mut self) -> Option<String> {

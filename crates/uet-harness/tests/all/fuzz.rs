@@ -95,6 +95,23 @@ fn minimized_finding_is_reported_and_stop_ends_the_run() {
     assert!(first(1) < first(2) && first(2) == told.len() - 1, "{told:?}");
 }
 
+#[test]
+fn finding_is_told_before_it_is_minimized_and_an_interrupt_is_its_reason() {
+    let options = Options { cases: 5000, ..Options::default() };
+    let stop = options.stop.clone();
+    let mut trials = Vec::new();
+    let outcome = fuzz::run(&mut Planted::device(Plant::OffsetBeyondLength), &options, |so_far| {
+        if let Some(minimizing) = &so_far.minimizing {
+            assert!(so_far.findings.is_empty() && !minimizing.finding.passed.is_empty());
+            trials.push(minimizing.trials);
+            stop.store(minimizing.trials == 2, Ordering::Relaxed);
+        }
+    });
+    assert_eq!(trials, [0, 1, 2]);
+    let finding = outcome.unwrap().findings.pop().unwrap();
+    assert_eq!((finding.reproduced, finding.not_minimized.as_deref()), (true, Some("the run was ended")));
+}
+
 /// A plausible mistake, added around a correct NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Plant {
@@ -265,7 +282,7 @@ fn found(plant: Plant) -> Finding {
         finding.what,
         serde_json::to_string(&finding.script).unwrap()
     );
-    assert!(finding.reproduced);
+    assert_eq!((finding.reproduced, &finding.not_minimized), (true, &None));
     assert!(!finding.passed.is_empty());
     // The script alone reproduces the mistake, and does nothing to a correct NIC.
     let again = fuzz::again(&mut Planted::device(plant), &finding.script, &Options::default()).unwrap();

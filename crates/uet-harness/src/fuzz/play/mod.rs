@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use uet_conformance::random::Sequence;
 use uet_conformance::random::step::{By, Fate, Hostile, MessagePlan, Posting, Reply, Step};
 use uet_conformance::{Dut, DutError, DutExt, Edit, Pdc, Trimmed, Wire};
-use uet_control::{ClosePdc, Hex64, Mode, Post, PostKind, Remote};
+use uet_control::{CallError, ClosePdc, Hex64, Mode, Operation, Post, PostKind, Remote};
 use uet_observe::{Context, ContextId, Event, Facts, Observed, Observer, Side};
 use uet_wire::pds::{Pds, Request};
 use uet_wire::registry::{CtlType, NackCode};
@@ -245,14 +245,21 @@ impl<'a> Player<'a> {
         let remote = Remote { key: Hex64(0x5eed), index: 10, ..Remote::default() };
         let post =
             Post { mode: posting.mode, remote, ..Post::new(posting.kind, peer, posting.length.into()) };
-        // An unsupported operation is ignored.
-        let _ = self.dut.call(post);
+        self.tell(post);
     }
 
     fn close_by_device(&mut self, mode: Mode) {
         if let Some(peer) = self.peer.filter(|_| self.posted) {
             // No open context, nothing to close.
-            let _ = self.dut.call(ClosePdc { peer, mode, class: 0 });
+            self.tell(ClosePdc { peer, mode, class: 0 });
+        }
+    }
+
+    /// Requests an operation, which the device may not support. After silence it requests no more: each would wait as
+    /// long.
+    fn tell(&mut self, op: impl Operation) {
+        if let Err(CallError::Channel { .. }) = self.dut.call(op) {
+            self.peer = None;
         }
     }
 
