@@ -338,7 +338,10 @@ fn inside(seed: u64) -> io::Result<Box<dyn Target>> {
 /// Returns the first line about a finding.
 fn headline(finding: &Finding) -> String {
     let Finding { trouble, what, case, .. } = finding;
-    format!("{trouble} after case {case}: {what}")
+    match case {
+        0 => format!("{trouble} before the first case: {what}"),
+        _ => format!("{trouble} after case {case}: {what}"),
+    }
 }
 
 /// Maximum number of packets or steps of a finding to print.

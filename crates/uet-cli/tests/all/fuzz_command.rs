@@ -103,6 +103,23 @@ fn a_device_that_ends_is_found_and_kept() {
 }
 
 #[test]
+fn leak_of_the_example_device_needs_no_case() {
+    let keep = directory("fuzz-leak");
+    let program = concat!(env!("CARGO_MANIFEST_DIR"), "/../uet-control/python/example_device/device.py");
+    let device = format!("exec:python3 {program} --bug stays-open --listen 127.0.0.40:0");
+    let run = uet(&["fuzz", &device, "--keep", &keep, "--timeout-scale", "5", "--format", "json"]);
+    assert_eq!(run.code, 1, "{}{}", run.out, run.err);
+    assert!(run.err.contains("uet: leak before the first case: "), "{}", run.err);
+    let run: Value = serde_json::from_str(&run.out).unwrap();
+    let finding = &run["findings"][0];
+    assert_eq!(run["cases"], 0, "{run}");
+    assert_eq!(finding["case"], 0, "{run}");
+    assert_eq!(finding["reproduced"], true, "{run}");
+    assert!(finding["not_minimized"].is_null(), "{run}");
+    assert!(Path::new(&format!("{keep}/leak-1-0.json")).exists());
+}
+
+#[test]
 fn findings_are_reported_at_once_and_a_signal_ends_the_run() {
     let keep = directory("fuzz-signal");
     let device = format!("exec:{}", ends_after(40, "127.0.0.38"));

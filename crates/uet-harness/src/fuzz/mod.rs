@@ -132,7 +132,7 @@ pub struct Finding {
     pub what: String,
     /// The seed of the run.
     pub seed: u64,
-    /// The case after which it showed.
+    /// The case after which it showed; 0 before the first one.
     pub case: u64,
     /// True if it showed again when the script was played to a reset or restarted device.
     pub reproduced: bool,
@@ -218,16 +218,14 @@ pub fn run(
     let begun = Instant::now();
     let mut outcome = Outcome::default();
     let mut history: Vec<Sequence> = Vec::new();
-    while outcome.cases < options.cases
-        && options.time.is_none_or(|time| begun.elapsed() < time)
-        && !options.is_stopped()
-    {
-        let mut rng = Rng::with_seed(options.seed ^ outcome.cases.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let inputs = Inputs { memory: bench.memory(), can: &bench.abilities(), recorded: &options.recorded };
-        let script = inputs.script(&mut rng);
-        outcome.cases += 1;
+    for case in 0..=options.cases {
+        if options.time.is_some_and(|time| begun.elapsed() >= time) || options.is_stopped() {
+            break;
+        }
+        let script = script(&bench, options, case);
+        outcome.cases = case;
         history.push(script.clone());
-        let is_last = history.len() % EPOCH == 0;
+        let is_last = case == 0 || history.len() % EPOCH == 0;
         let found = bench.case(&script, is_last);
         outcome.packets = bench.packets;
         if let Some((trouble, what)) = found {
@@ -263,6 +261,14 @@ pub fn run(
         progress(&outcome);
     }
     Ok(outcome)
+}
+
+/// Returns the conversation of a case. Case 0 has none: what it shows is due to the plain write that follows each case.
+fn script(bench: &Bench<'_>, options: &Options, case: u64) -> Sequence {
+    let Some(number) = case.checked_sub(1) else { return Sequence::default() };
+    let mut rng = Rng::with_seed(options.seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let inputs = Inputs { memory: bench.memory(), can: &bench.abilities(), recorded: &options.recorded };
+    inputs.script(&mut rng)
 }
 
 /// Plays a script once to a reset device and returns the result.

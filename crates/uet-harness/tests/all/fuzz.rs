@@ -13,7 +13,7 @@ use uet_emulator::Config;
 use uet_harness::dut::Embedded;
 use uet_harness::fuzz::{self, Finding, Inside, Options, Target, Trouble};
 use uet_wire::pds::{Nack, Pds};
-use uet_wire::registry::NackCode;
+use uet_wire::registry::{CtlType, NackCode};
 use uet_wire::ses::Ses;
 use uet_wire::{PdcId, Uet, UetBuf};
 
@@ -124,6 +124,8 @@ enum Plant {
     OpenedTwice,
     /// Ignores the carry in the end of a write, and hits other memory.
     OffsetWraps,
+    /// Keeps a context that is closed.
+    StaysOpen,
     /// No mistake: the network loses all ACKs of the context [`UNANSWERED`].
     LosesAnswers,
     /// No mistake: before it answers an opening request, it still refuses another packet with that PDCID.
@@ -183,6 +185,10 @@ impl Planted {
                 if let Some(request) = opening {
                     self.leaked += u64::from(!self.opened.insert(request.spdcid()));
                 }
+            }
+            Plant::StaysOpen => {
+                let closes = |pds| matches!(pds, Pds::Control(it) if it.ctl_type() == CtlType::CLOSE_COMMAND);
+                self.leaked += u64::from(uet.pds.is_some_and(closes));
             }
             Plant::OffsetWraps => {
                 let wraps = |offset: u64, length: u32| offset.checked_add(length.into()).is_none();
@@ -315,6 +321,15 @@ fn a_planted_leak_is_found_and_cut_down() {
     let finding = found(Plant::OpenedTwice);
     assert_eq!(finding.trouble, Trouble::Leak);
     assert!(finding.script.steps.len() + edits(&finding) < 4, "{:?}", finding.script);
+}
+
+#[test]
+fn leak_of_a_plain_write_needs_no_case() {
+    let options = Options::default();
+    let mut outcome = fuzz::run(&mut Planted::device(Plant::StaysOpen), &options, |_| ()).unwrap();
+    let finding = outcome.findings.pop().unwrap();
+    assert_eq!((finding.trouble, finding.case, outcome.cases), (Trouble::Leak, 0, 0));
+    assert!(finding.reproduced && finding.script.steps.is_empty(), "{finding:?}");
 }
 
 #[test]
