@@ -434,11 +434,12 @@ impl Post {
 }
 
 /// The kinds of operations of an initiator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PostKind {
     /// Writes to a region.
+    #[default]
     Write,
     /// Reads from a region.
     Read,

@@ -26,21 +26,9 @@ impl Player<'_, '_> {
         let plan = step::MessagePlan {
             context,
             kind,
-            by: step::By::Context,
             region: usize::MAX,
-            offset: 0,
             length: message.length,
-            form: step::Form::Std,
-            seed: 0,
-            atomic: None,
-            tag: 0,
-            eager: 0,
-            header_data: false,
-            complete: false,
-            quiet: false,
-            wrong: step::Wrong::Nothing,
-            fates: Vec::new(),
-            answers: Vec::new(),
+            ..step::MessagePlan::default()
         };
         let (index, count) = (self.messages.len(), parts.len());
         self.messages.push(Sending::new(plan, message.id, parts, expect, expected));

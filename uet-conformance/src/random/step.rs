@@ -11,8 +11,8 @@ use uet_wire::registry::{CtlType, Opcode};
 /// Maximum number of steps.
 const MAX_STEPS: usize = 1 << 14;
 
-/// Maximum number of contexts, and of regions.
-const MAX_PLACES: usize = 64;
+/// Maximum number of contexts, and of regions. A script of the fuzzer may contain 33 cases with 4 contexts.
+const MAX_PLACES: usize = 256;
 
 /// Maximum length of a message or a region, in bytes.
 const MAX_LENGTH: u64 = 1 << 20;
@@ -253,7 +253,7 @@ impl Step {
 }
 
 /// A message of the suite.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MessagePlan {
     /// The context, which gives addresses and job also to packets without one.

@@ -2,9 +2,9 @@
 
 use super::packets::{self, Memory};
 use core::net::{IpAddr, Ipv4Addr};
-use uet_conformance::draw::Source;
-use uet_conformance::random::step::{Hostile, Step};
-use uet_conformance::random::{Abilities, Sequence};
+use uet_conformance::draw::{Source, first_psn};
+use uet_conformance::random::step::{ContextPlan, ControlKind, Hostile, MessagePlan, Step, Wrong};
+use uet_conformance::random::{Abilities, Fate, Sequence};
 use uet_conformance::{Edit, Pdc};
 use uet_control::Hex;
 use uet_wire::registry::{CtlType, NackCode};
@@ -21,9 +21,33 @@ pub(super) struct Inputs<'a> {
     pub(super) recorded: &'a [Sequence],
 }
 
+/// Packets that chance draws seldom within an open context. They take turns at the end of every second case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rare {
+    Control(ControlKind),
+    /// A packet of a message with an offset beyond the length of the message.
+    BeyondLength,
+    /// A message that reaches beyond its region.
+    BeyondRegion,
+}
+
+const RARE: [Rare; 11] = [
+    Rare::Control(ControlKind::Probe),
+    Rare::BeyondLength,
+    Rare::Control(ControlKind::ClearCommand),
+    Rare::Control(ControlKind::ClearRequest),
+    Rare::BeyondRegion,
+    Rare::Control(ControlKind::AckRequest),
+    Rare::Control(ControlKind::CloseRequest),
+    Rare::Control(ControlKind::Negotiation),
+    Rare::Control(ControlKind::Credit),
+    Rare::Control(ControlKind::CreditRequest),
+    Rare::Control(ControlKind::Noop),
+];
+
 impl Inputs<'_> {
-    /// Draws a conversation with at least one change.
-    pub(super) fn script(&self, source: &mut impl Source) -> Sequence {
+    /// Draws the conversation of a case, with at least one change.
+    pub(super) fn script(&self, number: u64, source: &mut impl Source) -> Sequence {
         let recorded = source.index(self.recorded.len() * 2 + 1);
         let mut script = match self.recorded.get(recorded) {
             Some(script) => script.clone(),
@@ -32,7 +56,42 @@ impl Inputs<'_> {
         for _ in 0..source.within(1..=5) {
             self.change(&mut script, source);
         }
+        if number % 2 == 0 {
+            self.add_rare(&mut script, number as usize / 2, source);
+        }
         script
+    }
+
+    /// Adds a rare packet on a context of its own. In every second round, the packet before it is lost.
+    fn add_rare(&self, script: &mut Sequence, turn: usize, source: &mut impl Source) {
+        let (context, pdcid) = (script.contexts.len(), source.within(1..=0xffff) as u16);
+        script.contexts.push(ContextPlan {
+            peer: 0,
+            job: 0,
+            rod: source.flip(),
+            pdcid,
+            start: first_psn(source),
+        });
+        let write = |length: u32| MessagePlan { context, length, ..MessagePlan::default() };
+        script.steps.push(Step::Message(write(64)));
+        if turn / RARE.len() % 2 == 1 {
+            script.steps.push(Step::Message(MessagePlan { fates: vec![Fate::Lost], ..write(64) }));
+        }
+        script.steps.push(match RARE[turn % RARE.len()] {
+            Rare::Control(kind) => Step::Control { context, kind, back: 0, fate: Fate::Arrives },
+            Rare::BeyondLength => {
+                let length = self.memory.mtu as u32 + 64;
+                let offset = source.pick(&[length + 1, 1 << 31, u32::MAX]);
+                let (header, field) = ("std".to_owned(), "ses.message_offset".to_owned());
+                let edits = vec![Edit::Set { header, field, value: format!("{offset:#x}") }];
+                Step::Changed { of: Box::new(Step::Message(write(length))), packet: 1, edits }
+            }
+            Rare::BeyondRegion => {
+                // The seed decides how far: beyond the region or the address space.
+                let seed = source.below(2) as u32;
+                Step::Message(MessagePlan { wrong: Wrong::Range, seed, ..write(64) })
+            }
+        });
     }
 
     /// Changes a packet, or repeats, removes, reorders or adds steps.
@@ -113,5 +172,29 @@ impl Inputs<'_> {
             _ => return None,
         };
         Some(packet.to_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastrand::Rng;
+
+    #[test]
+    fn each_rare_packet_ends_an_early_case() {
+        let (memory, can) = (Memory::new(1, 4096), Abilities::any(4096, true));
+        let inputs = Inputs { memory: &memory, can: &can, recorded: &[] };
+        let case = |number| inputs.script(number, &mut Rng::with_seed(number));
+        for (turn, rare) in RARE.into_iter().enumerate() {
+            let script = case(2 * turn as u64);
+            let (first, last) = (script.steps.iter().nth_back(1), script.steps.last().unwrap());
+            assert!(matches!(first, Some(Step::Message(_))), "{script:?}");
+            assert!(match rare {
+                Rare::Control(wanted) => matches!(last, Step::Control { kind, .. } if *kind == wanted),
+                Rare::BeyondLength => matches!(last, Step::Changed { packet: 1, .. }),
+                Rare::BeyondRegion => matches!(last, Step::Message(plan) if plan.wrong == Wrong::Range),
+            });
+            assert_eq!(script, case(2 * turn as u64), "equal seeds give equal conversations");
+        }
     }
 }

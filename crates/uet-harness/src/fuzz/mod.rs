@@ -268,7 +268,7 @@ fn script(bench: &Bench<'_>, options: &Options, case: u64) -> Sequence {
     let Some(number) = case.checked_sub(1) else { return Sequence::default() };
     let mut rng = Rng::with_seed(options.seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let inputs = Inputs { memory: bench.memory(), can: &bench.abilities(), recorded: &options.recorded };
-    inputs.script(&mut rng)
+    inputs.script(number, &mut rng)
 }
 
 /// Plays a script once to a reset device and returns the result.
