@@ -365,16 +365,15 @@ fn changed(finding: &Finding) -> Vec<String> {
     lines
 }
 
-/// Returns a line for each step of a finding, as its script has it.
+/// Returns a line for each step of a finding.
 fn steps(finding: &Finding) -> Vec<String> {
     let steps = &finding.script.steps;
     if steps.is_empty() {
         return vec!["no step is needed: the plain write that checks the device shows it".into()];
     }
     let shown = steps.iter().zip(1u64..).take(SHOWN);
-    let mut lines: Vec<String> = shown
-        .filter_map(|(step, number)| Some(format!("step {number}: {}", serde_json::to_string(step).ok()?)))
-        .collect();
+    let mut lines: Vec<String> =
+        shown.map(|(step, number)| format!("step {number}: {}", fuzz::in_words(step))).collect();
     match steps.len().saturating_sub(SHOWN) {
         0 => {}
         more => lines.push(format!("{} in the script", counted(more as u64, "more step"))),

@@ -15,10 +15,12 @@ mod outside;
 mod packets;
 mod play;
 pub mod recorded;
+mod words;
 
 pub use inside::Inside;
 #[cfg(target_os = "linux")]
 pub use outside::{Outside, Way};
+pub use words::in_words;
 
 use core::fmt;
 use core::time::Duration;
