@@ -3,8 +3,9 @@
     uet run --dut exec:'python3 crates/uet-control/python/example_device/device.py' --timeout-scale 5
 
 Python is slow, and the machine may be busy: the suite waits five times as long as it would for a NIC.
-The control channel is on standard input and output, or with --control HOST:PORT on TCP. The device takes writes by RUD
-and writes itself. The suite plays the rules that need no more. --bug NAME makes it wrong, to see the suite notice.
+The control channel is on standard input and output, or with --control HOST:PORT on TCP. Without a connection there, the
+device takes no packets. It takes writes by RUD and writes itself. The suite plays the rules that need no more.
+--bug NAME makes it wrong, to see the suite notice.
 docs/adapter.md explains it.
 """
 
