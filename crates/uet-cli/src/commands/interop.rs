@@ -31,8 +31,8 @@ use uet_packet_io::file;
   uet interop --device a=embedded --device b=embedded --pair a:b --id write
   uet interop lab.toml --listen 10.0.0.9 --html grid.html --captures captures
 
-Exit codes: 0 all scenarios pass; 1 one fails or the ends disagree; 2 usage, or an implementation cannot be reached;
-3 nothing passed, a scenario is inconclusive, or a signal ended the run.")]
+Exit codes: 0 all scenarios pass; 1 one fails or the ends disagree; 2 usage, or an implementation cannot be reached.
+3 means that nothing passed, a scenario is inconclusive, or a signal ended the run.")]
 pub(super) struct Interop {
     /// Implementations, as TOML: a table `devices` of NAME = "DEVICE"
     #[arg(value_name = "FILE")]
