@@ -56,7 +56,7 @@ fn credit_costs_a_ring_one_round_trip_per_step() {
         let scenario = Scenario {
             topology: Topology::LeafSpine { hosts: 16, leaves: 4, spines: 4 },
             congestion: Congestion { control: control.clone(), ..Congestion::default() },
-            ..scenario(expand(16, &[job.clone()], 1))
+            ..scenario(expand(16, std::slice::from_ref(&job), 1))
         };
         let outcome = Simulation::new(&scenario).unwrap().run();
         let job = &outcome.jobs[0];

@@ -1,11 +1,11 @@
 //! `uet decrypt`
 
-use super::ethernet_capture::{WrittenTimes, about_output, check_distinct, destination, open};
+use super::ethernet_capture::{Sink, WrittenTimes, about_output, check_distinct, destination, open};
 use super::{Deployment, Outcome, about, add_secrets, complain, records};
 use crate::text::counted;
 use clap::Args;
 use std::collections::BTreeMap;
-use std::io::{self, BufWriter, Write};
+use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use uet_packet_io::capture::{CaptureWriter, CapturedFrame, LinkType};
@@ -142,7 +142,7 @@ impl Counts {
 struct Rewriter {
     decoder: Decoder,
     /// Started with the first packet, which tells the link type.
-    out: Option<(LinkType, CaptureWriter<BufWriter<Box<dyn Write>>>)>,
+    out: Option<(LinkType, CaptureWriter<Sink>)>,
     /// The new file; `None` for standard output.
     file: Option<Replacement>,
     output: Option<PathBuf>,

@@ -14,7 +14,7 @@ use uet_wire::Start;
 pub(super) struct EthernetCapture {
     /// The file; `None` for standard output.
     file: Option<Replacement>,
-    writer: CaptureWriter<BufWriter<Box<dyn Write>>>,
+    writer: CaptureWriter<Sink>,
     /// Number of packets without an IP header.
     left_out: u64,
     times: WrittenTimes,
@@ -113,8 +113,11 @@ pub(super) fn about_output(path: Option<&Path>, error: io::Error) -> io::Error {
     }
 }
 
+/// A file or standard output.
+pub(super) type Sink = BufWriter<Box<dyn Write>>;
+
 /// Opens a new file, which is to be committed, or standard output. Returns the file and its writer.
-pub(super) fn open(path: Option<&Path>) -> io::Result<(Option<Replacement>, BufWriter<Box<dyn Write>>)> {
+pub(super) fn open(path: Option<&Path>) -> io::Result<(Option<Replacement>, Sink)> {
     let file = path.map(Replacement::new).transpose()?;
     let out: Box<dyn Write> = match &file {
         Some(file) => Box::new(file.handle()?),

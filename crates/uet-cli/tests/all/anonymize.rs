@@ -353,10 +353,10 @@ fn a_wrong_checksum_of_a_secured_packet_stays_wrong() {
 #[test]
 fn forged_and_malformed_packets_are_left_out_for_their_own_reason() {
     const LENGTH: usize = 3;
-    let last = |length: usize| length - 1;
-    let reasons: [(&str, &dyn Fn(usize) -> usize, &str); 2] = [
-        ("not_authentic", &last, "1 secured packet with a wrong ICV: the packet has changed"),
-        ("malformed", &|_| LENGTH, "1 malformed secured packet\n"),
+    type At = fn(usize) -> usize;
+    let reasons: [(&str, At, &str); 2] = [
+        ("not_authentic", |length| length - 1, "1 secured packet with a wrong ICV: the packet has changed"),
+        ("malformed", |_| LENGTH, "1 malformed secured packet\n"),
     ];
     for (reason, at, said) in reasons {
         let path = flipped("left-out.pcapng", at);
