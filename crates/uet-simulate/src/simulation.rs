@@ -238,8 +238,8 @@ impl Simulation {
         self.warm = Some((self.now, self.counted()));
     }
 
-    /// Ends the steady state: after the span in which the first flow completed, or at the end. Flows that do not overlap
-    /// do not compete, and a few round trips do not show a state, so there is none then.
+    /// Ends the steady state: after the span in which the first flow completed, or at the end. Flows that do not
+    /// overlap do not compete, and a few round trips do not show a state, so there is none then.
     fn end_steady_state(&mut self) {
         let Some((from, before)) = self.warm.take() else { return };
         let begun = |flow: Flow| {

@@ -115,9 +115,9 @@ header! {
 }
 
 impl Std {
-    /// Starts building a request with this opcode. Set `som` of the first packet of a message and `eom` of the last one.
-    /// Both are 0 here, as in a packet from the middle of a message. Such a packet states `payload_length`. A [`Medium`]
-    /// or [`Small`] request has both set.
+    /// Starts building a request with this opcode. Set `som` of the first packet of a message and `eom` of the last
+    /// one. Both are 0 here, as in a packet from the middle of a message. Such a packet states `payload_length`. A
+    /// [`Medium`] or [`Small`] request has both set.
     pub fn build(opcode: Opcode) -> StdMut {
         Std::zeroed().edit().head(|head| head.opcode(opcode))
     }

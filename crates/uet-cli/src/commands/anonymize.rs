@@ -245,8 +245,8 @@ impl Taker for Anonymization {
         self.section = origin.unwrap_or_default();
     }
 
-    /// Keeps the restart of a NIC, and in a capture of the suite the name of the instance that begins: `uet check` needs
-    /// both.
+    /// Keeps what `uet check` needs: the restart of a NIC, and in a capture of the suite the name of the instance that
+    /// begins.
     fn comment(&mut self, comment: &str) {
         let begun = Origin::begun(comment).filter(|_| !self.section.is_empty()).map(known_instance);
         let kept = match begun {

@@ -29,9 +29,9 @@ use uet_wire::validate::Severity;
 /// Check both ends of a conversation in a capture or on an interface
 ///
 /// Each packet is checked by itself and against earlier packets: numbers, windows, acknowledgments, retransmissions,
-/// closing, messages. A capture may start in the middle and have gaps. Packets that it lacks may explain a finding; such
-/// findings are left out as long as there is less than one in 32 judgments. The summary counts the packets that the
-/// capture lacks: those acknowledged but not in it, and those that a pcapng capture states to have dropped. It also
+/// closing, messages. A capture may start in the middle and have gaps. Packets that it lacks may explain a finding.
+/// Such findings are left out as long as there is less than one in 32 judgments. The summary counts the packets that
+/// the capture lacks: those acknowledged but not in it, and those that a pcapng capture states to have dropped. It also
 /// counts replies that belong to no request of the capture. Each capture is judged for itself. The conformance suite
 /// breaks requirements on purpose: in its captures, findings about its own packets are notes, which do not change the
 /// exit code. The summary counts the errors among them.

@@ -339,8 +339,8 @@ fn silent(facts: &Facts, grown: Option<[u64; 2]>) -> DoctorLine {
         check: "link",
         verdict: Health::Broken,
         what: format!("no reply to a write of 64 bytes that was sent to {}{counted}", facts.device),
-        todo: "check that the device listens at the address and port of its `link`, that it replies to the address of the \
-               request and the port of `add_peer` or else of its own `link`, never to the source port, and that no \
+        todo: "check that the device listens at the address and port of its `link`, that it replies to the address of \
+               the request and the port of `add_peer` or else of its own `link`, never to the source port, and that no \
                firewall drops UDP"
             .into(),
     }

@@ -197,7 +197,8 @@ impl Fuzz {
                 .zip(kept)
                 .map(|(finding, path)| {
                     json!({"trouble": finding.trouble, "what": finding.what, "case": finding.case,
-                    "reproduced": finding.reproduced, "not_minimized": finding.not_minimized, "script": finding.script, "kept": path,
+                    "reproduced": finding.reproduced, "not_minimized": finding.not_minimized,
+                    "script": finding.script, "kept": path,
                     "again": path.as_deref().map(|path| self.command(finding, path)), "changed": changed(finding)})
                 })
                 .collect();

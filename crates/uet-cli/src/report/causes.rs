@@ -12,8 +12,8 @@ pub const NAMED: usize = 4;
 /// Rules that did not pass and have probably one cause.
 #[derive(Debug)]
 pub struct Cause<'r> {
-    /// The missing packets, or the expected and the seen, or the reason of an inconclusive verdict. Numbers are those of
-    /// the first rule.
+    /// The missing packets, or the expected and the seen, or the reason of an inconclusive verdict. Numbers are those
+    /// of the first rule.
     pub what: String,
     /// The requirements that they compare.
     pub requirements: Vec<&'r str>,

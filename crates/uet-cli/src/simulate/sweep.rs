@@ -110,8 +110,8 @@ impl Sweep {
         options
     }
 
-    /// Simulates the runs of a shard, and appends a line for each to the output. Skips runs that the output has already,
-    /// and counts them like the others.
+    /// Simulates the runs of a shard, and appends a line for each to the output. Skips runs that the output has
+    /// already, and counts them like the others.
     pub fn run(&self, shard: Shard, mut output: Output<'_>) -> io::Result<Tally> {
         let done = output.done(self)?;
         let mut tally = Tally::default();

@@ -326,8 +326,8 @@ fn secured_packets_need_keys() {
     assert!(run.code == 0 && run.err.starts_with(&warning), "{}", run.err);
 }
 
-/// Returns a capture of secured packets with one bit flipped. `at` takes the length of the first IP packet and returns a
-/// byte of it.
+/// Returns a capture of secured packets with one bit flipped. `at` takes the length of the first IP packet and returns
+/// a byte of it.
 fn flipped(name: &str, at: impl Fn(usize) -> usize) -> String {
     let secured =
         captures("corpora/captures/learn").into_iter().find(|path| path.contains("secured")).unwrap();
