@@ -38,10 +38,6 @@ type Step<'a> = Result<(), Stop<'a>>;
 
 /// The remaining bytes, by what they begin with.
 enum Inside<'a> {
-    /// An IP header, of this version if an EtherType announces it.
-    Ip(Option<u8>, &'a [u8]),
-    /// The content of IP, of this protocol.
-    Transport(u8, &'a [u8]),
     Uet(&'a [u8]),
     Other(Content, &'a [u8]),
 }
@@ -65,24 +61,20 @@ impl<'a> Walk<'a> {
 
     #[inline(always)]
     fn walk(&mut self, start: Start, bytes: &'a [u8]) -> Step<'a> {
-        let mut inside = match start {
+        let inside = match start {
             Start::Eth | Start::EtherType(_) => self.link(start, bytes)?,
-            Start::Ip => Inside::Ip(None, bytes),
-            Start::Udp => Inside::Transport(PROTO_UDP, bytes),
+            Start::Ip => self.ip(version(bytes) == Some(6), bytes)?,
+            Start::Udp => self.udp(bytes)?,
             Start::Uet => Inside::Uet(bytes),
             Start::Other => Inside::Other(Content::Other, bytes),
         };
-        if let Inside::Ip(announced, bytes) = inside {
-            inside = self.ip(announced, bytes)?;
-        }
-        if let Inside::Transport(proto, bytes) = inside {
-            inside = self.transport(proto, bytes)?;
-        }
         match inside {
             Inside::Uet(bytes) => self.uet(bytes),
-            // Nothing else is left.
-            Inside::Ip(_, bytes) | Inside::Transport(_, bytes) => self.other(Content::Other, bytes),
-            Inside::Other(content, bytes) => self.other(content, bytes),
+            Inside::Other(content, bytes) => {
+                self.packet.content = content;
+                self.packet.uet.payload = bytes;
+                Ok(())
+            }
         }
     }
 
@@ -131,27 +123,21 @@ impl<'a> Walk<'a> {
             *slot = Some(vlan);
             (ethertype, bytes) = (vlan.ethertype(), rest);
         }
-        Ok(match ethertype {
-            ETHERTYPE_IPV4 => Inside::Ip(Some(4), bytes),
-            ETHERTYPE_IPV6 => Inside::Ip(Some(6), bytes),
-            _ => Inside::Other(Content::Other, bytes),
-        })
+        match ethertype {
+            ETHERTYPE_IPV4 | ETHERTYPE_IPV6 => self.ip(ethertype == ETHERTYPE_IPV6, bytes),
+            _ => Ok(Inside::Other(Content::Other, bytes)),
+        }
     }
 
-    /// Parses an IP header of the version that the EtherType announces, or of any version without an EtherType.
     #[inline(always)]
-    fn ip(&mut self, announced: Option<u8>, bytes: &'a [u8]) -> Result<Inside<'a>, Stop<'a>> {
-        let version = bytes.first().map(|byte| byte >> 4);
-        match (announced, version) {
-            (Some(4) | None, Some(4)) => self.ipv4(bytes),
-            (Some(6) | None, Some(6)) => self.ipv6(bytes),
-            (announced, found) => {
-                let v6 = announced == Some(6);
-                let header = if v6 { Ipv6::LAYOUT } else { Ipv4::LAYOUT };
+    fn ip(&mut self, v6: bool, bytes: &'a [u8]) -> Result<Inside<'a>, Stop<'a>> {
+        match (v6, version(bytes)) {
+            (false, Some(4)) => self.ipv4(bytes),
+            (true, Some(6)) => self.ipv6(bytes),
+            (_, found) => {
+                let (header, needed) = if v6 { (Ipv6::LAYOUT, 6) } else { (Ipv4::LAYOUT, 4) };
                 Err(match found {
-                    Some(found) => {
-                        invalid_value(header, "ip.version", found.into(), if v6 { 6 } else { 4 }, bytes)
-                    }
+                    Some(found) => invalid_value(header, "ip.version", found.into(), needed, bytes),
                     None => short(header, bytes),
                 })
             }
@@ -181,7 +167,7 @@ impl<'a> Walk<'a> {
         if header.mf() || header.frag_offset() != 0 {
             return Ok(Inside::Other(Content::Fragment, rest));
         }
-        Ok(Inside::Transport(header.proto(), rest))
+        self.transport(header.proto(), rest)
     }
 
     #[inline(always)]
@@ -201,7 +187,7 @@ impl<'a> Walk<'a> {
         self.packet.ip_packet = bytes;
         match found {
             Err(error) => Err(Stop { error, rest }),
-            Ok(Some(proto)) => Ok(Inside::Transport(proto, rest)),
+            Ok(Some(proto)) => self.transport(proto, rest),
             Ok(None) => Ok(Inside::Other(Content::Fragment, rest)),
         }
     }
@@ -360,16 +346,15 @@ impl<'a> Walk<'a> {
             }
         }
     }
-
-    #[inline(always)]
-    fn other(&mut self, content: Content, bytes: &'a [u8]) -> Step<'a> {
-        self.packet.content = content;
-        self.packet.uet.payload = bytes;
-        Ok(())
-    }
 }
 
 const HOP_BY_HOP: u8 = 0;
+
+/// Returns the version of IP that the bytes state.
+#[inline(always)]
+fn version(bytes: &[u8]) -> Option<u8> {
+    bytes.first().map(|byte| byte >> 4)
+}
 
 /// Skips the extension headers. Returns the remaining bytes and their protocol, or `None` for a fragment.
 #[inline]
