@@ -279,8 +279,8 @@ mod tests {
     use core::time::Duration;
     use std::sync::Arc;
 
-    /// Spans and threads are optimizations: units that run through a span by themselves get the outcome of single points in
-    /// time, and so do sections.
+    /// Spans and threads are optimizations: units that run through a span by themselves get the outcome of single
+    /// points in time, and so do sections.
     #[test]
     fn spans_and_threads_change_no_outcome() {
         let until = Duration::from_micros(120);

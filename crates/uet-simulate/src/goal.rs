@@ -9,14 +9,15 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 impl Graph {
     /// Reads a GOAL schedule. Rank n is host n, and `calc` is in nanoseconds.
     ///
-    /// A `send` ends with its last acknowledgment, a `recv` with the arrival of its message. A `recv` takes the messages
-    /// of its source with its tag in the order of the `send`s. An operation waits only for those that it `requires`:
-    /// numbers of processors and NICs are ignored.
+    /// A `send` ends with its last acknowledgment, a `recv` with the arrival of its message. A `recv` takes the
+    /// messages of its source with its tag in the order of the `send`s. An operation waits only for those that it
+    /// `requires`: numbers of processors and NICs are ignored.
     ///
     /// ```
     /// use uet_simulate::Graph;
     ///
-    /// let text = "num_ranks 2\nrank 0 { l1: calc 100\n l2: send 10b to 1 tag 0\n l2 requires l1 }\nrank 1 { recv 10b from 0 tag 0 }";
+    /// let text = "num_ranks 2\nrank 0 { l1: calc 100\n l2: send 10b to 1 tag 0\n l2 requires l1 }\n\
+    ///             rank 1 { recv 10b from 0 tag 0 }";
     /// let graph = Graph::from_goal(text)?;
     /// assert_eq!((graph.hosts(), graph.demands().len()), (2, 1));
     ///
@@ -245,8 +246,9 @@ mod tests {
 
     #[test]
     fn operations_wait_for_what_they_require() {
-        let text = "/* two\nranks */ num_ranks 2 // here\nrank 0{\nl1: calc 100 cpu 0; l2: send 10b to 1 tag 3 cpu 1 nic 0\n\
-                    l2 requires l1}\nrank 1 {\n l1: recv 10b from 0 tag 3\nl2: send 5b to 0\nl2 requires l1\n}";
+        let text = "/* two\nranks */ num_ranks 2 // here\n\
+                    rank 0{\nl1: calc 100 cpu 0; l2: send 10b to 1 tag 3 cpu 1 nic 0\nl2 requires l1}\n\
+                    rank 1 {\n l1: recv 10b from 0 tag 3\nl2: send 5b to 0\nl2 requires l1\n}";
         let graph = Graph::from_goal(text).unwrap();
         assert_eq!(graph.delays(), [(0, Duration::from_nanos(100)), (1, Duration::ZERO)]);
         let waits = [

@@ -132,8 +132,8 @@ impl Host {
         delivered
     }
 
-    /// Handles a packet of a write, placed by its header. Returns the bytes of payload. `PDS-ACK-013`: a success needs no
-    /// response of its own.
+    /// Handles a packet of a write, placed by its header. Returns the bytes of payload. `PDS-ACK-013`: a success needs
+    /// no response of its own.
     fn receive(
         &mut self,
         now: Time,

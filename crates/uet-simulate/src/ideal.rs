@@ -25,8 +25,8 @@ impl Scenario {
         self.ideal_arrival(demand) + self.way_back(links)
     }
 
-    /// Returns the shortest possible time to the arrival of the last byte. The last packet may take another path, and so
-    /// overtake the full ones before it.
+    /// Returns the shortest possible time to the arrival of the last byte. The last packet may take another path, and
+    /// so overtake the full ones before it.
     fn ideal_arrival(&self, demand: &Demand) -> Duration {
         let links = self.topology.distance(demand.from, demand.to);
         let further = u64::from(links.saturating_sub(1));
@@ -36,8 +36,8 @@ impl Scenario {
         self.wire_time(before.max(all + last * further)) + self.latency * links
     }
 
-    /// Returns the ideal duration of each job of a graph: the longest chain of its steps. If its busiest host needs longer
-    /// to send or receive all its bytes, it is that time.
+    /// Returns the ideal duration of each job of a graph: the longest chain of its steps. If its busiest host needs
+    /// longer to send or receive all its bytes, it is that time.
     pub(crate) fn ideal_jobs(&self, graph: &Graph) -> Vec<Duration> {
         // The first start and the last arrival of each job.
         let mut spans = vec![(Picos::MAX, 0); graph.jobs().len()];

@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 /// ```
 /// use uet_simulate::Matrix;
 ///
-/// let matrix: Matrix = "Nodes 4\nConnections 2\n0->3 start 0 size 2000000\n1->3 start 5000000 size 2000000\n".parse()?;
+/// let text = "Nodes 4\nConnections 2\n0->3 start 0 size 2000000\n1->3 start 5000000 size 2000000\n";
+/// let matrix: Matrix = text.parse()?;
 /// assert_eq!((matrix.hosts, matrix.demands.len()), (4, 2));
 ///
 /// let error = "Nodes 4\n0->4 start 0 size 1\n".parse::<Matrix>().unwrap_err();
@@ -75,7 +76,8 @@ impl Reader {
                 Some((from, to)) => self.flow((from, to), &mut words)?,
                 None => {
                     return Err(format!(
-                        "expected a flow (`0->1 id 1 start 0 size 4096`), a trigger, or a header such as `Nodes 2`, not '{flow}'"
+                        "expected a flow (`0->1 id 1 start 0 size 4096`), a trigger, or a header such as `Nodes 2`, \
+                         not '{flow}'"
                     ));
                 }
             },
@@ -234,7 +236,8 @@ mod tests {
             ("Nodes x", "line 1: 'Nodes' is followed by a number, not by 'x'"),
             (
                 "Nodes 2\nhello",
-                "line 2: expected a flow (`0->1 id 1 start 0 size 4096`), a trigger, or a header such as `Nodes 2`, not 'hello'",
+                "line 2: expected a flow (`0->1 id 1 start 0 size 4096`), a trigger, or a header such as `Nodes 2`, \
+                 not 'hello'",
             ),
             ("Nodes 2\n0->x start 0 size 1", "line 2: 'x' is no node"),
             ("Nodes 2\n1->1 start 0 size 1", "line 2: node 1 sends to itself"),

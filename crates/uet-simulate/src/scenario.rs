@@ -265,8 +265,8 @@ impl Scenario {
         paths.timeout_rest = self.congestion.timeout_rest.unwrap_or(paths.timeout_rest);
         paths.check()?;
         congestion.pacer.max_sources = congestion.pacer.max_sources.max(flows);
-        // The queued data is the demand that the source announces, so it has to fill the largest window. Without credit, it
-        // only has to exceed the size from which a source measures the round trip first, 1 BDP.
+        // The queued data is the demand that the source announces, so it has to fill the largest window. Without
+        // credit, it only has to exceed the size from which a source measures the round trip first, 1 BDP.
         let windows = if self.congestion.control.grants_credit() { 2.0 } else { 1.25 };
         let window = windows * self.plane_bdp() / f64::from(self.full_packet());
         Ok(PdsParams {

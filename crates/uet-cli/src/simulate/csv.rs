@@ -7,7 +7,8 @@ use uet_simulate::Outcome;
 pub fn write(out: &mut dyn Write, outcome: &Outcome) -> io::Result<()> {
     write!(
         out,
-        "time_us,delivered_bytes,new,again,last_hop_queue_bytes,fabric_queue_bytes,last_hop_carried_bytes,fabric_carried_bytes"
+        "time_us,delivered_bytes,new,again,last_hop_queue_bytes,fabric_queue_bytes,last_hop_carried_bytes,\
+         fabric_carried_bytes"
     )?;
     let watched = outcome.series.samples.first().map_or(0, |sample| sample.flows.len());
     for flow in 0..watched {

@@ -49,10 +49,12 @@ pub struct Settings {
     #[arg(long, value_name = "FILE", help_heading = "Traffic", conflicts_with_all = ["pattern", "senders", "size"])]
     matrix: Option<PathBuf>,
     /// Jobs and flows that wait for each other, from a TOML file (docs/workloads.md)
-    #[arg(long, value_name = "FILE", help_heading = "Traffic", conflicts_with_all = ["pattern", "senders", "size", "matrix"])]
+    #[arg(long, value_name = "FILE", help_heading = "Traffic",
+          conflicts_with_all = ["pattern", "senders", "size", "matrix"])]
     workload: Option<PathBuf>,
     /// Operations of ranks, from a GOAL schedule of LogGOPSim
-    #[arg(long, value_name = "FILE", help_heading = "Traffic", conflicts_with_all = ["pattern", "senders", "size", "matrix", "workload"])]
+    #[arg(long, value_name = "FILE", help_heading = "Traffic",
+          conflicts_with_all = ["pattern", "senders", "size", "matrix", "workload"])]
     goal: Option<PathBuf>,
     /// Maximum number of flows that a host of all-to-all sends at the same time [default: no limit]
     #[arg(long, value_name = "FLOWS", help_heading = "Traffic")]
@@ -261,9 +263,9 @@ impl FromStr for Failure {
             }
             ["host", host, ref rest @ ..] => (Part::Host(number(host)?), rest),
             _ => {
-                return Err(
-                    "expected 'spine 0 at 100us', 'leaf 1 uplink 0 at 1ms until 2ms' or 'host 3 slowed to 25% at 0us'".into()
-                );
+                return Err("expected 'spine 0 at 100us', 'leaf 1 uplink 0 at 1ms until 2ms' or \
+                            'host 3 slowed to 25% at 0us'"
+                    .into());
             }
         };
         let (percent, rest) = match *rest {
@@ -337,8 +339,9 @@ impl Settings {
             };
         }
         first! {
-            seed until warm_up watch pattern senders size matrix workload goal open topology hosts leaves spines radix rate latency mtu ecn
-            trimming trim_at trim_again_at drop_at trim_size weighted congestion paths path_values timeout_rest base_rtt rto fast_loss
+            seed until warm_up watch pattern senders size matrix workload goal open topology hosts leaves spines radix
+            rate latency mtu ecn trimming trim_at trim_again_at drop_at trim_size weighted congestion paths path_values
+            timeout_rest base_rtt rto fast_loss
         }
     }
 

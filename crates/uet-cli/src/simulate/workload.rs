@@ -224,8 +224,8 @@ fn wrong(path: &Path, line: usize, reason: &dyn fmt::Display) -> io::Error {
 }
 
 impl FlowEntry {
-    /// Adds the flow, which waits for flows above by their names. A flow to its own source counts when it has arrived, any
-    /// other one when it is acknowledged.
+    /// Adds the flow, which waits for flows above by their names. A flow to its own source counts when it has arrived,
+    /// any other one when it is acknowledged.
     fn add(&self, graph: &mut Graph, job: u16, names: &HashMap<&str, (u32, u32)>) -> Result<u32, String> {
         let said = |error: ScenarioError| error.to_string();
         let Some(Size(size)) = self.size else { return Err("the flow has no size".into()) };
@@ -284,8 +284,8 @@ impl JobEntry {
             ),
             _ => {
                 return Err(format!(
-                    "'{name}' is no pattern of a job: use ring-all-reduce, tree-all-reduce, all-gather, reduce-scatter, \
-                     all-to-all, random or storage"
+                    "'{name}' is no pattern of a job: use ring-all-reduce, tree-all-reduce, all-gather, \
+                     reduce-scatter, all-to-all, random or storage"
                 ));
             }
         };
