@@ -39,19 +39,23 @@ fn likeness(a: &str, b: &str) -> f64 {
 /// assert_eq!(message, "there is no color 'blu'; did you mean blue?");
 /// ```
 pub fn unknown<'a>(what: &str, word: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
-    let meant = near(word, known.clone());
-    let all: Vec<&str> = known.take(21).collect();
-    match meant[..] {
-        [] if all.len() <= 20 => format!("there is no {what} '{word}'; there are {}", all.join(", ")),
-        [] => format!("there is no {what} '{word}'"),
-        _ => format!("there is no {what} '{word}'; did you mean {}?", meant.join(" or ")),
-    }
+    format!("there is no {what} '{word}'{}", advice(word, known))
 }
 
 /// Returns an error text for a capability that no rule needs, with similar ones.
 pub fn unneeded<'a>(capability: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
-    let text = unknown("capability", capability, known);
-    text.replacen("there is no capability", "no rule needs the capability", 1)
+    format!("no rule needs the capability '{capability}'{}", advice(capability, known))
+}
+
+/// Names similar words, or else all if they are few.
+fn advice<'a>(word: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+    let meant = near(word, known.clone());
+    let all: Vec<&str> = known.take(21).collect();
+    match meant[..] {
+        [] if all.len() <= 20 => format!("; there are {}", all.join(", ")),
+        [] => String::new(),
+        _ => format!("; did you mean {}?", meant.join(" or ")),
+    }
 }
 
 #[cfg(test)]
