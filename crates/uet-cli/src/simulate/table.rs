@@ -85,7 +85,7 @@ pub fn late_faults(scenario: &Scenario, outcome: &Outcome) -> impl Iterator<Item
 }
 
 fn flows(count: usize) -> String {
-    if count == 1 { "1 flow".into() } else { format!("{count} flows") }
+    crate::text::counted(count as u64, "flow")
 }
 
 /// Writes the table.
