@@ -1,11 +1,12 @@
 //! A network between two implementations on UDP, in real time.
 
 use crate::Network;
+use crate::link::since_1970;
 use crate::link::udp::{UdpLink, wait};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 use uet_model::{Packet, Time};
 use uet_packet_io::keys::{KeyRing, Opened};
 use uet_wire::outer::UDP_PORT;
@@ -88,7 +89,7 @@ impl Relay {
 
     /// Forwards packets until `stopped` is true.
     pub fn serve(&mut self, stopped: &AtomicBool) -> io::Result<()> {
-        let begun_at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let begun_at = since_1970();
         let begun = Instant::now();
         // Wall-clock time for captures, from a monotonic clock.
         let now = || Time::ZERO + begun_at + begun.elapsed();

@@ -9,10 +9,11 @@ use core::time::Duration;
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 use uet_emulator::Nic;
 use uet_emulator::capture::Capture;
 use uet_emulator::frame::{Framed, Outer, Record};
+use uet_emulator::link::since_1970;
 use uet_emulator::link::udp::UdpLink;
 use uet_model::network::Fabric;
 use uet_model::secure::{Encapsulation, Ports};
@@ -81,7 +82,7 @@ impl Carrier {
             capture: capture.transpose()?,
             leaving: Vec::new(),
             began: Instant::now(),
-            began_at: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default(),
+            began_at: since_1970(),
         })
     }
 

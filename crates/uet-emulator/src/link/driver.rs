@@ -1,7 +1,7 @@
 //! A NIC and its link, in real time or in virtual time.
 
-use super::Link;
 use super::udp::wait;
+use super::{Link, since_1970};
 use crate::capture::Capture;
 use crate::frame::{Framed, Record, is_secured};
 use crate::nic::Nic;
@@ -9,7 +9,7 @@ use core::net::IpAddr;
 use core::time::Duration;
 use std::collections::VecDeque;
 use std::io;
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 use uet_model::secure::Ports;
 use uet_model::{Packet, Time};
 
@@ -88,7 +88,7 @@ enum Clock {
 impl Driver {
     /// Creates a driver for a NIC on this link. Its clock starts now.
     pub fn new(nic: Nic, link: impl Into<Link>) -> Self {
-        let begun_at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let begun_at = since_1970();
         let link = link.into();
         Driver {
             nic,

@@ -30,10 +30,17 @@ mod way;
 
 use bytes::Bytes;
 use core::net::IpAddr;
+use core::time::Duration;
+use std::time::SystemTime;
 #[cfg(target_os = "linux")]
 pub use way::Link;
 
 use uet_model::{Head, Packet, Priority, TrimPoint};
+
+/// Returns the time since 1970 by the clock with which the system stamps frames.
+pub fn since_1970() -> Duration {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
+}
 
 /// Parses a packet from the first byte of UET to the last before a trailer. Accepts malformed bytes too: the NIC counts
 /// them as malformed.

@@ -6,6 +6,7 @@
 //! The system takes the outer VLAN tag off each frame and tells it beside the frame. The listener puts it back.
 
 use super::packet_socket::{self, OUTGOING, PacketSocket};
+use super::since_1970;
 use super::udp::Waited;
 use core::time::Duration;
 use nix::errno::Errno;
@@ -14,7 +15,6 @@ use nix::sys::time::TimeSpec;
 use nix::{cmsg_space, setsockopt_impl};
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::time::SystemTime;
 
 /// Longer than any frame, also one that the system joined from several.
 pub(super) const LONGEST: usize = 1 << 17;
@@ -136,7 +136,6 @@ impl FrameTap {
                 _ => {}
             }
         }
-        let now = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let is_wanted = |from: LinkAddr| {
             let twice = from.pkttype() == OUTGOING && self.socket.place.hatype() == LOOPBACK;
             self.socket.is_own(&from) && !twice
@@ -148,7 +147,7 @@ impl FrameTap {
             put_back(&mut self.buffer, length, tag);
             length += tag.len();
         }
-        Ok(wanted.then(|| (at.unwrap_or_else(now), length, outgoing)))
+        Ok(wanted.then(|| (at.unwrap_or_else(since_1970), length, outgoing)))
     }
 }
 

@@ -10,11 +10,12 @@ use serde_json::{Map, Value};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 use uet_conformance::{Dut, DutError, Facts, Wire};
 use uet_control::{CallError, ErrorCode, Link, Op, Refusal, Welcome};
 use uet_emulator::capture::Capture;
 use uet_emulator::frame::{Framed, Record};
+use uet_emulator::link::since_1970;
 use uet_emulator::link::udp::{UdpLink, wait};
 use uet_model::{Packet, Time};
 
@@ -81,7 +82,7 @@ impl Blind {
         let place = SocketAddr::from(([0, 0, 0, 0], 0));
         let facts = Facts { set_ecn: true, see_class: true, ..Facts::new(&[], place.ip()) };
         let welcome = Welcome::new("", Link::Udp { addr: place.ip(), port: place.port() });
-        let begun_at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let begun_at = since_1970();
         let (begun, interrupt) = (Instant::now(), Arc::default());
         Blind {
             addresses: None,

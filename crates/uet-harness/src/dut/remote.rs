@@ -15,15 +15,15 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 use uet_conformance::{Dut, DutError, Facts, NetworkEffects, Wire};
 use uet_control::{AddPeer, Advance, CallError, ErrorCode, Event, Now, Op, WaitCompletion, Welcome};
 use uet_emulator::capture::Capture;
 use uet_emulator::classes::Classes;
 use uet_emulator::frame::{Framed, Outer, Record};
-use uet_emulator::link::Link;
 use uet_emulator::link::neighbor::PeerMac;
 use uet_emulator::link::udp::wait;
+use uet_emulator::link::{Link, since_1970};
 use uet_model::{Packet, Time};
 use uet_wire::tss;
 
@@ -133,7 +133,7 @@ impl Remote {
             ..Facts::new(&local, device.ip())
         };
         let port = device.port();
-        let begun_at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let begun_at = since_1970();
         let mut remote = Remote {
             session,
             links,

@@ -9,20 +9,15 @@ use core::time::Duration;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::SystemTime;
 use uet_emulator::frame::Mac;
 use uet_emulator::link::port::{BATCH, FramePort};
+use uet_emulator::link::since_1970;
 use uet_emulator::link::udp::wait;
 use uet_model::Time;
 use uet_wire::FrameBuilder;
 
 /// The type of the frames that show a bridge where each port is: for local experiments.
 const ANNOUNCEMENT: [u8; 2] = [0x88, 0xb5];
-
-/// Returns the time since 1970, the clock by which the system stamps frames.
-fn clock() -> Duration {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
-}
 
 /// The ports of a statement on interfaces.
 #[derive(Debug)]
@@ -60,7 +55,7 @@ impl Wires {
             port.send(&[&frame])?;
         }
         let silence = Duration::from_millis(300).mul_f64(scale.clamp(0.01, 1000.0));
-        let (start, statement) = (clock(), statement.clone());
+        let (start, statement) = (since_1970(), statement.clone());
         let mut wires = Wires { statement, ports, gateways, start, silence, arrived: VecDeque::new() };
         // Frames that are still on the way belong to no rule.
         while wires.receive(wires.now() + silence)?.is_some() {}
@@ -84,7 +79,7 @@ impl Wires {
 
 impl Network for Wires {
     fn now(&self) -> Time {
-        Time(clock().saturating_sub(self.start).as_nanos() as u64)
+        Time(since_1970().saturating_sub(self.start).as_nanos() as u64)
     }
 
     fn macs(&self, port: usize, to: IpAddr) -> [Mac; 2] {
@@ -150,8 +145,8 @@ pub fn emulate(
     let opened: io::Result<Vec<_>> = interfaces.iter().map(|name| FramePort::open(name, None)).collect();
     let mut ports = opened?;
     let mut switch = SoftwareSwitch::new(statement.clone(), fault, seed);
-    let start = clock();
-    let now = || Time(clock().saturating_sub(start).as_nanos() as u64);
+    let start = since_1970();
+    let now = || Time(since_1970().saturating_sub(start).as_nanos() as u64);
     ready()?;
     while !stop.load(Ordering::Relaxed) {
         for (number, port) in ports.iter_mut().enumerate() {
