@@ -72,6 +72,15 @@ fn snake(registry: &Registry) -> String {
     registry.words().map(str::to_ascii_lowercase).collect::<Vec<_>>().join("_")
 }
 
+/// Returns a comment with the name and description of a row. Reserved bits have none.
+fn comment(row: &Row) -> String {
+    match row.kind {
+        Kind::Reserved => String::new(),
+        _ if row.doc.is_empty() => format!(" // {}", row.name),
+        _ => format!(" // {}: {}", row.name, row.doc),
+    }
+}
+
 /// A field of a header.
 struct HeaderField {
     /// The end of the canonical name, or more of it if the end is not unique or a keyword.

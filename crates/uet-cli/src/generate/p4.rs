@@ -2,8 +2,8 @@
 
 use super::slots::{Header, Slot};
 use super::{
-    HeaderField, announces_ses, compare_and_swap, condition, is_request, layouts, opcodes, pds_headers,
-    point_name, points, ses_headers, snake,
+    HeaderField, announces_ses, comment, compare_and_swap, condition, is_request, layouts, opcodes,
+    pds_headers, point_name, points, ses_headers, snake,
 };
 use std::fmt::Write;
 use uet_wire::Spec;
@@ -60,11 +60,7 @@ fn one(out: &mut String, layout: &'static Layout) {
     for slot in &header.slots {
         if let [only] = slot.uses.as_slice() {
             for place in &only.rows {
-                let about = match place.row.kind {
-                    Kind::Reserved => String::new(),
-                    _ if place.row.doc.is_empty() => format!(" // {}", place.row.name),
-                    _ => format!(" // {}: {}", place.row.name, place.row.doc),
-                };
+                let about = comment(place.row);
                 let _ = writeln!(out, "    {} {};{about}", kind(place), header.name(place));
             }
         } else {

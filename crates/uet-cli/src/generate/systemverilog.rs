@@ -3,8 +3,8 @@
 
 use super::slots::{Header, Slot};
 use super::{
-    HeaderField, announces_ses, compare_and_swap, condition, is_request, layouts, opcodes, pds_headers,
-    point_name, points, ses_headers, snake,
+    HeaderField, announces_ses, comment, compare_and_swap, condition, is_request, layouts, opcodes,
+    pds_headers, point_name, points, ses_headers, snake,
 };
 use std::fmt::Write;
 use uet_wire::Spec;
@@ -147,11 +147,7 @@ fn member(out: &mut String, header: &Header, slot: &Slot, indent: &str) {
 }
 
 fn row(out: &mut String, header: &Header, place: &Place, indent: &str) {
-    let about = match place.row.kind {
-        Kind::Reserved => String::new(),
-        _ if place.row.doc.is_empty() => format!(" // {}", place.row.name),
-        _ => format!(" // {}: {}", place.row.name, place.row.doc),
-    };
+    let about = comment(place.row);
     let _ = writeln!(out, "{indent}{} {};{about}", kind(place), header.name(place));
 }
 
