@@ -6,6 +6,14 @@ use std::io::{self, IsTerminal, Read};
 use std::time::{Duration, Instant};
 use uet_conformance::{RuleResult, Verdict};
 
+/// Returns standard error, or nothing if that is no terminal.
+fn target() -> ProgressDrawTarget {
+    match io::stderr().is_terminal() {
+        true => ProgressDrawTarget::stderr(),
+        false => ProgressDrawTarget::hidden(),
+    }
+}
+
 /// A progress bar. It appears after a second, if standard error is a terminal and standard output is not.
 pub struct Progress {
     bar: ProgressBar,
@@ -94,11 +102,7 @@ pub struct Rules {
 impl Rules {
     /// Creates a bar for these rules.
     pub fn new(ids: Vec<&'static str>) -> Self {
-        let target = match io::stderr().is_terminal() {
-            true => ProgressDrawTarget::stderr(),
-            false => ProgressDrawTarget::hidden(),
-        };
-        let bar = ProgressBar::with_draw_target(Some(ids.len() as u64), target);
+        let bar = ProgressBar::with_draw_target(Some(ids.len() as u64), target());
         let style = ProgressStyle::with_template("{bar:24} {pos} of {len}, {elapsed}{msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         let rules = Rules { bar, lines: LineTimer::new(), ids, ended: 0, bad: 0 };
@@ -168,17 +172,13 @@ pub struct Count {
 impl Count {
     /// Creates a bar for `total` steps; `u64::MAX` means no known end.
     pub fn new(total: u64, what: &'static str) -> Self {
-        let target = match io::stderr().is_terminal() {
-            true => ProgressDrawTarget::stderr(),
-            false => ProgressDrawTarget::hidden(),
-        };
         let rest = "{per_sec}, {elapsed}{msg}";
         let (total, counted) = match total {
             u64::MAX => (None, format!("{{spinner}} {{pos}} {what}, {rest}")),
             total => (Some(total), format!("{{bar:24}} {{pos}} of {{len}} {what}, {rest}")),
         };
         let style = ProgressStyle::with_template(&counted).unwrap_or_else(|_| ProgressStyle::default_bar());
-        let bar = ProgressBar::with_draw_target(total, target).with_style(style);
+        let bar = ProgressBar::with_draw_target(total, target()).with_style(style);
         Count { bar, what, lines: LineTimer::new() }
     }
 
