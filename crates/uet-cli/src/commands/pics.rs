@@ -2,6 +2,7 @@
 
 use super::filter::capabilities;
 use super::run::read_result;
+use super::statement::escaped;
 use super::{Outcome, about};
 use crate::near;
 use crate::toml_error;
@@ -10,7 +11,6 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use uet_conformance::pics::{PicsForm, Shown};
 use uet_conformance::{Baseline, EarlierDevice, ProfileRow, RULES, coverage};
-use uet_control::escape_value;
 use uet_packet_io::file;
 use uet_wire::catalogue;
 use uet_wire::{Version, catalogue::Requirement};
@@ -118,7 +118,5 @@ pub fn parse(path: &Path, text: &str) -> io::Result<PicsForm> {
         let known = catalogue::ALL.iter().map(|requirement| requirement.id);
         return Err(about(path, near::unknown("requirement", id, known)));
     }
-    let mut value = toml::from_str(text).map_err(|error| about(path, toml_error::shown(&error)))?;
-    escape_value(&mut value);
-    serde_json::from_value(value).map_err(|error| about(path, error))
+    escaped(path, text)
 }

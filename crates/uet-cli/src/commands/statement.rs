@@ -4,6 +4,7 @@ use super::{about, complain, device, known};
 use crate::near;
 use crate::toml_error;
 use clap::Args;
+use serde::de::DeserializeOwned;
 use std::io;
 use std::path::{Path, PathBuf};
 use uet_conformance::Statement;
@@ -81,6 +82,11 @@ pub fn parse(path: &Path, text: &str) -> io::Result<Statement> {
         about(path, format_args!("not a statement in TOML (docs/adapter.md): {}{remedy}", error.trim_end()))
     };
     toml::from_str::<Statement>(text).map_err(advice)?;
+    escaped(path, text)
+}
+
+/// Parses TOML and escapes its strings. An error names the path, but no place in the file.
+pub(super) fn escaped<T: DeserializeOwned>(path: &Path, text: &str) -> io::Result<T> {
     let mut value = toml::from_str(text).map_err(|error| about(path, toml_error::shown(&error)))?;
     escape_value(&mut value);
     serde_json::from_value(value).map_err(|error| about(path, error))
