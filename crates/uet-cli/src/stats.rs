@@ -383,7 +383,7 @@ impl Measured {
         times.iter().for_each(|after| self.total.response.record(*after));
     }
 
-    /// Ends a capture. The next packet belongs to another one.
+    /// Ends a capture, or the part before a restart. The next packet belongs to other contexts.
     pub fn end(&mut self) {
         let sums = self.pairs.values_mut().chain([&mut self.total, &mut self.without]);
         sums.for_each(Sums::end);

@@ -14,6 +14,7 @@ use std::fmt::Display;
 use std::io::{self, BufWriter, Write};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use uet_emulator::capture::Capture;
 use uet_packet_io::input::Taker;
 use uet_packet_io::json::Record;
 use uet_packet_io::{Decoder, file};
@@ -140,6 +141,13 @@ impl Taker for Reader {
 
     fn secrets(&mut self, key_file: &[u8]) {
         add_secrets(self.decoder.as_mut(), key_file);
+    }
+
+    /// A NIC that has restarted uses the numbers of its contexts again.
+    fn comment(&mut self, comment: &str) {
+        if Capture::is_restart(comment) {
+            self.stats.end();
+        }
     }
 
     fn dropped(&mut self, packets: u64) {

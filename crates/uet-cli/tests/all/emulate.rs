@@ -265,6 +265,9 @@ fn runs_in_one_capture_are_judged_apart() {
     for capture in [&capture, &shared] {
         let check = uet(&["check", capture]);
         assert_eq!((check.code, check.err.as_str()), (0, ""), "{}", check.out);
+        let stats = uet(&["stats", "--format", "json", capture]).out;
+        let stats: Value = serde_json::from_str(&stats).unwrap();
+        assert_eq!(stats["total"]["duplicates"], 0, "{stats}");
     }
 }
 
