@@ -18,8 +18,9 @@ use uet_wire::Start;
 /// Write a capture in the clear
 ///
 /// Each secured packet that the keys open is written without its security header and its ICV. All other packets are
-/// written as they are. Times stay. Without --keys, the keys come from the decryption secrets of the capture. The new
-/// capture holds no keys. For packets that stay secured, it prints their domain, association number and reason.
+/// written as they are. Times and comments stay. Without --keys, the keys come from the decryption secrets of the
+/// capture. The new capture holds no keys. For packets that stay secured, it prints their domain, association number
+/// and reason.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet decrypt --keys keys.toml secured.pcapng clear.pcapng
@@ -49,6 +50,8 @@ impl Decrypt {
             out: None,
             file: None,
             output: output.map(Path::to_owned),
+            section: String::new(),
+            comment: String::new(),
             counts: Counts::default(),
             times: WrittenTimes::default(),
         };
@@ -146,6 +149,9 @@ struct Rewriter {
     /// The new file; `None` for standard output.
     file: Option<Replacement>,
     output: Option<PathBuf>,
+    /// The comments on the section and on the next packet, which `uet check` needs.
+    section: String,
+    comment: String,
     counts: Counts,
     times: WrittenTimes,
 }
@@ -155,7 +161,7 @@ impl Rewriter {
     fn start(&mut self, link: LinkType) -> io::Result<()> {
         let (file, out) = open(self.output.as_deref())?;
         self.file = file;
-        self.out = Some((link, CaptureWriter::new(out, link)?));
+        self.out = Some((link, CaptureWriter::commented(out, link, "uet", &self.section)?));
         Ok(())
     }
 
@@ -185,7 +191,7 @@ impl Taker for Rewriter {
         if self.out.is_none() {
             self.start(link)?;
         }
-        let Rewriter { decoder, out, counts, times, .. } = self;
+        let Rewriter { decoder, out, comment, counts, times, .. } = self;
         let decoded = decoder.decode(record);
         counts.packet(&decoded);
         let Some((started, writer)) = out else { return Ok(ControlFlow::Break(())) };
@@ -193,12 +199,22 @@ impl Taker for Rewriter {
             return Err(io::Error::other("the capture has interfaces of two link types"));
         }
         let time = times.of(&record);
-        match in_the_clear(&decoded) {
-            Some(clear) => writer.write(&CapturedFrame::new(time, &clear))?,
-            None => writer
-                .write(&CapturedFrame { wire: record.wire, ..CapturedFrame::new(time, record.bytes) })?,
-        }
+        let clear = in_the_clear(&decoded);
+        let (wire, bytes) = match &clear {
+            Some(clear) => (clear.len(), clear.as_slice()),
+            None => (record.wire, record.bytes),
+        };
+        writer.write(&CapturedFrame { time, bytes, wire, comment })?;
+        comment.clear();
         Ok(ControlFlow::Continue(()))
+    }
+
+    fn section(&mut self, comment: &str) {
+        comment.clone_into(&mut self.section);
+    }
+
+    fn comment(&mut self, comment: &str) {
+        comment.clone_into(&mut self.comment);
     }
 
     fn secrets(&mut self, key_file: &[u8]) {

@@ -262,7 +262,9 @@ fn runs_in_one_capture_are_judged_apart() {
     assert_eq!(nic.stop("-TERM").0, Some(0));
     let shared = common::file("two-runs-shared.pcapng", b"");
     assert_eq!(uet(&["anonymize", &capture, &shared]).code, 0);
-    for capture in [&capture, &shared] {
+    let clear = common::file("two-runs-clear.pcapng", b"");
+    assert_eq!(uet(&["decrypt", &capture, &clear]).code, 0);
+    for capture in [&capture, &shared, &clear] {
         let check = uet(&["check", capture]);
         assert_eq!((check.code, check.err.as_str()), (0, ""), "{}", check.out);
         let stats = uet(&["stats", "--format", "json", capture]).out;
