@@ -9,6 +9,7 @@ mod draw;
 pub mod guard;
 mod inside;
 mod judge;
+mod minimize;
 mod outline;
 #[cfg(target_os = "linux")]
 mod outside;
@@ -27,13 +28,14 @@ use core::time::Duration;
 use draw::Inputs;
 use fastrand::Rng;
 use judge::Bench;
+use minimize::Trials;
 use outline::{joined, outline};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
-use uet_conformance::random::{Sequence, shrink};
+use uet_conformance::random::Sequence;
 use uet_conformance::{Dut, Wire};
 
 /// A device that can be brought back.
@@ -73,7 +75,7 @@ pub struct Options {
     pub findings: usize,
     /// Recorded conversations, used beside generated ones.
     pub recorded: Vec<Sequence>,
-    /// Setting this flag ends the run as if its time were up.
+    /// Setting this flag ends the run, also while it minimizes a finding.
     pub stop: Arc<AtomicBool>,
 }
 
@@ -200,9 +202,6 @@ const EPOCH: usize = 8;
 /// Number of cases remembered if the device cannot be reset.
 const REMEMBERED: usize = 32;
 
-/// Maximum number of attempts to shrink a conversation.
-const TRIES: usize = 300;
-
 /// Maximum time for minimizing a finding at the end of a run.
 pub const MINIMIZING: Duration = Duration::from_secs(60);
 
@@ -217,11 +216,11 @@ pub fn run(
     mut progress: impl FnMut(&Outcome),
 ) -> Result<Outcome, String> {
     let mut bench = Bench::begun(target, options.seed, options.timeout_scale)?;
-    let begun = Instant::now();
+    let end = options.time.and_then(|time| Instant::now().checked_add(time));
     let mut outcome = Outcome::default();
     let mut history: Vec<Sequence> = Vec::new();
     for case in 0..=options.cases {
-        if options.time.is_some_and(|time| begun.elapsed() >= time) || options.is_stopped() {
+        if end.is_some_and(|end| Instant::now() >= end) || options.is_stopped() {
             break;
         }
         let script = script(&bench, options, case);
@@ -246,7 +245,17 @@ pub fn run(
                 script: joined(&history),
                 passed: bench.take_passed(),
             };
-            minimize(finding, &history, (&mut bench, options, begun), &mut outcome, &mut progress);
+            let trials = Trials {
+                bench: &mut bench,
+                options,
+                until: end.map(|end| end.max(Instant::now() + MINIMIZING)),
+                trouble,
+                outcome: &mut outcome,
+                progress: &mut progress,
+                count: 0,
+                passed: Vec::new(),
+            };
+            trials.minimize(finding, &history);
             history.clear();
             if outcome.findings.len() >= options.findings || options.is_stopped() {
                 break;
@@ -281,113 +290,4 @@ pub fn again(
 ) -> Result<Option<(Trouble, String)>, String> {
     let mut bench = Bench::begun(target, options.seed, options.timeout_scale)?;
     Ok(bench.case(script, true))
-}
-
-/// Minimizes a finding and adds it to the outcome. Calls `progress` before, after each trial, and after that.
-fn minimize(
-    finding: Finding,
-    history: &[Sequence],
-    (bench, options, begun): (&mut Bench<'_>, &Options, Instant),
-    outcome: &mut Outcome,
-    progress: &mut impl FnMut(&Outcome),
-) {
-    outcome.minimizing = Some(Minimizing { finding: finding.clone(), trials: 0 });
-    progress(outcome);
-    let end = options.time.and_then(|time| begun.checked_add(time));
-    let until = end.map(|end| end.max(Instant::now() + MINIMIZING));
-    let mut told = |trials| {
-        outcome.minimizing.iter_mut().for_each(|minimizing| minimizing.trials = trials);
-        progress(outcome);
-    };
-    let trouble = finding.trouble;
-    let mut trials = Trials { bench, trouble, options, until, told: &mut told, count: 0, passed: Vec::new() };
-    let finding = trials.minimize(finding, history);
-    outcome.minimizing = None;
-    outcome.add(finding);
-    progress(outcome);
-}
-
-/// Plays scripts that may reproduce a finding.
-struct Trials<'a, 'b> {
-    bench: &'a mut Bench<'b>,
-    trouble: Trouble,
-    options: &'a Options,
-    /// No trial begins later.
-    until: Option<Instant>,
-    /// Called after each trial with the number of trials.
-    told: &'a mut dyn FnMut(usize),
-    count: usize,
-    /// Packets of the last script that showed the finding.
-    passed: Vec<PassedPacket>,
-}
-
-impl Trials<'_, '_> {
-    /// Returns the reason why no trial follows.
-    fn over(&self) -> Option<&'static str> {
-        match self.until {
-            _ if self.options.is_stopped() => Some(ENDED),
-            Some(until) if Instant::now() >= until => Some("the time was up"),
-            _ => None,
-        }
-    }
-
-    /// Returns whether a script shows the finding.
-    fn shows(&mut self, script: &Sequence) -> bool {
-        if self.over().is_some() {
-            return false;
-        }
-        let shown = self.bench.tries(script) == Some(self.trouble);
-        // A symptom during shutdown may be a consequence of the shutdown.
-        let shown = shown && !self.options.is_stopped();
-        if shown {
-            self.passed = self.bench.take_passed();
-        }
-        self.count += 1;
-        (self.told)(self.count);
-        shown
-    }
-
-    /// Minimizes a finding: the last case, or as many earlier cases as it needs, and as few of their steps as possible.
-    fn minimize(&mut self, found: Finding, history: &[Sequence]) -> Finding {
-        let mut length = 1;
-        let mut script = None;
-        while script.is_none() && length < history.len() * 2 {
-            let joined = joined(history.iter().skip(history.len().saturating_sub(length)));
-            script = Some(joined).filter(|joined| self.shows(joined));
-            length *= 2;
-        }
-        match script {
-            Some(script) => self.shrink(Finding { reproduced: true, script, ..found }),
-            None => {
-                let why = self.over().unwrap_or("it was not reproduced");
-                Finding { not_minimized: Some(why.into()), ..found }
-            }
-        }
-    }
-
-    /// Removes what a reproduced finding does not need.
-    fn shrink(&mut self, whole: Finding) -> Finding {
-        let whole = Finding { passed: core::mem::take(&mut self.passed), ..whole };
-        let before = self.count;
-        self.bench.hurry(true);
-        let script = shrink(whole.script.clone(), TRIES, |script| self.shows(script));
-        self.bench.hurry(false);
-        let tried = self.count - before;
-        // A slow answer of the control channel may have looked like silence in a trial.
-        let not_minimized = match self.shows(&script) {
-            true => (tried >= TRIES).then(|| format!("{TRIES} trials were not enough")),
-            false => match self.over() {
-                Some(why) => Some(why.into()),
-                None => {
-                    let why = "a smaller script did not show it a second time";
-                    return Finding { not_minimized: Some(why.into()), ..whole };
-                }
-            },
-        };
-        let passed = match self.passed.is_empty() {
-            true => whole.passed,
-            false => core::mem::take(&mut self.passed),
-        };
-        Finding { not_minimized, script, passed, ..whole }
-    }
 }
