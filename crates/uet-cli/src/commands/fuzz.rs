@@ -168,8 +168,7 @@ impl Fuzz {
                 }
                 Some(Minimizing { trials, .. }) => format!(", minimizing (trial {trials})"),
                 None => {
-                    // It is the same as an earlier one.
-                    early.take().iter().for_each(|path: &PathBuf| discard(path));
+                    early.take().iter().for_each(|path: &PathBuf| bar.aside(|| discard(path)));
                     String::new()
                 }
             };
@@ -394,8 +393,9 @@ fn try_out(directory: &Path) -> io::Result<()> {
     tried
 }
 
-/// Removes a finding that was saved before it was minimized.
+/// Removes a finding that was saved before it was minimized, and then proved to be one of the others.
 fn discard(path: &Path) {
+    complain(format_args!("removed, because it is the same as an earlier finding: {}", path.display()));
     for path in [path.to_owned(), path.with_extension("pcapng")] {
         let _ = std::fs::remove_file(path);
     }
