@@ -91,7 +91,7 @@ impl EthernetCapture {
             ));
         }
         self.times.complain();
-        self.writer.finish()?.flush()?;
+        self.writer.finish()?;
         self.file.map_or(Ok(()), Replacement::commit)
     }
 }
