@@ -508,12 +508,10 @@ impl Pds {
     fn reschedule(&mut self, id: u16) {
         let Some(pdc) = self.contexts.get(id) else { return };
         let shared = &mut self.shared;
-        if !pdc.established {
-            // Its congestion control context may have another PDC, which the peer knows.
-            let speaker = pdc.ccc.and_then(|ccc| shared.cccs.speaker(ccc)).filter(|speaker| *speaker != id);
-            if let Some(speaker) = speaker.and_then(|id| self.contexts.get(id)) {
-                speaker.serve_congestion(shared);
-            }
+        // The peer does not know this PDC yet, but perhaps another one of its congestion control context.
+        let known = pdc.ccc.filter(|_| !pdc.established).and_then(|ccc| shared.cccs.speaker(ccc));
+        if let Some(known) = known.and_then(|id| self.contexts.get(id)) {
+            known.serve_congestion(shared);
         }
         let Some(pdc) = self.contexts.get(id) else { return };
         pdc.serve_congestion(shared);
