@@ -185,10 +185,15 @@ mod tests {
         let (memory, can) = (Memory::new(1, 4096), Abilities::any(4096, true));
         let inputs = Inputs { memory: &memory, can: &can, recorded: &[] };
         let case = |number| inputs.script(number, &mut Rng::with_seed(number));
+        let is_after_loss = |script: &Sequence| match script.steps.iter().nth_back(1) {
+            Some(Step::Message(plan)) => plan.fates == [Fate::Lost],
+            other => panic!("{other:?}"),
+        };
         for (turn, rare) in RARE.into_iter().enumerate() {
             let script = case(2 * turn as u64);
-            let (first, last) = (script.steps.iter().nth_back(1), script.steps.last().unwrap());
-            assert!(matches!(first, Some(Step::Message(_))), "{script:?}");
+            let next_round = case(2 * (turn + RARE.len()) as u64);
+            assert_eq!([&script, &next_round].map(is_after_loss), [false, true]);
+            let last = script.steps.last().unwrap();
             assert!(match rare {
                 Rare::Control(wanted) => matches!(last, Step::Control { kind, .. } if *kind == wanted),
                 Rare::BeyondLength => matches!(last, Step::Changed { packet: 1, .. }),
