@@ -61,6 +61,10 @@ fn wrong_crcs_and_cut_packets_give_no_hint() {
     for trailer in ["auto", "none", "crc"] {
         assert_eq!(uet(&["check", "--trailer", trailer, &path]).err, "", "{trailer}");
     }
+    // A packet that is too short for an ICV may be secured.
+    let outer = "02000000000202000000000108004500002b00004000401125b60a0000010a00010cbeef12b900170000";
+    let path = file("short-icv.hex", format!("{outer}{}\n", "08".repeat(15)).as_bytes());
+    assert_eq!(uet(&["check", "--trailer", "icv", &path]).err, "");
 }
 
 const LEARN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../corpora/captures/learn");
