@@ -86,8 +86,8 @@ impl EthernetCapture {
     pub(super) fn finish(self) -> io::Result<()> {
         if self.left_out > 0 {
             complain(format_args!(
-                "warning: {} packets are not in the new capture: they begin behind the IP header",
-                self.left_out
+                "warning: left out {} without an IP header",
+                counted(self.left_out, "packet")
             ));
         }
         self.times.complain();

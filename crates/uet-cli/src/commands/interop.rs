@@ -5,6 +5,7 @@ use super::run::{duration, factor};
 use super::{Outcome, about, complain, signal};
 use crate::near;
 use crate::report::interop as report;
+use crate::text::counted;
 use crate::toml_error;
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
@@ -240,11 +241,12 @@ fn implementations(named: &[Named]) -> io::Result<Vec<Implementation>> {
 fn tell(out: &mut impl Write, text: bool, progress: &Progress<'_>) -> io::Result<()> {
     match progress {
         Progress::Pair(initiator, target, count) => {
+            let line = format!("{initiator} to {target}, {}", counted(*count as u64, "scenario"));
             if text {
-                writeln!(out, "{initiator} to {target}, {count} scenarios")?;
+                writeln!(out, "{line}")?;
                 out.flush()
             } else {
-                complain(format_args!("{initiator} to {target}, {count} scenarios"));
+                complain(line);
                 Ok(())
             }
         }

@@ -2,6 +2,7 @@
 
 use super::output::CaptureFile;
 use super::{Outcome, about, complain, signal};
+use crate::text;
 use clap::Args;
 use serde_json::json;
 use std::io::{self, Write};
@@ -88,10 +89,12 @@ fn tell(relay: &mut Relay, out: &mut impl Write) -> io::Result<()> {
     });
     writeln!(out, "{told}")?;
     if relay.strangers > 0 {
-        complain(format_args!("warning: {} packets came from neither end and were dropped", relay.strangers));
+        let dropped = text::counted(relay.strangers, "packet");
+        complain(format_args!("warning: dropped {dropped} that came from neither end"));
     }
     if relay.unsent > 0 {
-        complain(format_args!("warning: {} packets could not be forwarded", relay.unsent));
+        let unsent = text::counted(relay.unsent, "packet");
+        complain(format_args!("warning: {unsent} could not be forwarded"));
     }
     Ok(())
 }

@@ -241,7 +241,7 @@ fn text(out: &mut impl Write, stats: &Measured) -> io::Result<()> {
         }
     }
     if stats.beyond > 0 {
-        writeln!(out, "{} packets of further contexts are in the last row only", stats.beyond)?;
+        writeln!(out, "{} of further contexts, in the last row only", counted(stats.beyond, "packet"))?;
     }
     for line in lacking(stats.dropped, stats.unseen(), stats.unmatched()) {
         writeln!(out, "{line}")?;

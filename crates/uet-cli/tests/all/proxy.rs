@@ -74,7 +74,7 @@ fn longer_packets_than_uet_has_are_dropped() {
     let told: Value = serde_json::from_str(&rest).unwrap();
     assert_eq!(told["sent"], 1, "{told}");
     let said = proxy.wait_with_output().unwrap().stderr;
-    assert!(String::from_utf8_lossy(&said).contains("1 packets could not be forwarded"));
+    assert!(String::from_utf8_lossy(&said).contains(": 1 packet could not be forwarded"));
 }
 
 #[test]
