@@ -62,6 +62,7 @@ fn a_fault_is_blamed_at_its_end() {
     const LONE_READ: &str = "read[mode=rudi,size=byte,network=clean,congestion=default,course=reused]";
     const ONE_BY_ONE: &str = "write[mode=rud,size=byte,network=clean,congestion=default,course=reused]";
     const CONTEXTS: &str = "write[mode=rud,size=byte,network=clean,congestion=default,course=many-contexts]";
+    const FETCH: &str = "fetch_atomic[mode=rud,size=byte,network=clean,congestion=default,course=plain]";
     const SECURED: &str =
         "write[mode=rud,size=packets,network=outage,congestion=default,protection=direct,course=plain]";
     let faults = [
@@ -72,6 +73,11 @@ fn a_fault_is_blamed_at_its_end() {
         ("names-read-by-own-id", LONE_READ, "a:b", "SES-READ-005"),
         ("ignores-close", EMPTY, "a:b", "PDS-CLOSE-004"),
         ("stays-open", EMPTY, "a:b", "PDS-CLOSE-004"),
+        ("places-at-previous-offset", LOST, "a:b", "SES-PLACE-003"),
+        ("delivers-duplicates", PACKETS, "a:b", "SES-PLACE-003"),
+        ("reads-from-start", READ, "a:b", "SES-READ-001"),
+        ("answers-reads-without-data", READ, "a:b", "SES-READ-003"),
+        ("fetches-new-value", FETCH, "a:b", "SES-AMO-007"),
         // The initiator has it.
         ("keeps-syn", PACKETS, "b:a", "PDS-SYN-004"),
         ("starts-at-one", CONTEXTS, "b:a", "PDS-SYN-007"),

@@ -1,7 +1,10 @@
 //! Judges a scenario: what both ends report, beside the packets between them.
 
+use super::causes::{Causes, error};
 use super::closes::Closes;
 use super::ignored::Ignored;
+use super::posted::Posted;
+use super::sent::Passed;
 use super::starts::Starts;
 use super::unrepeated::{Unanswered, Unrepeated};
 use core::net::IpAddr;
@@ -13,28 +16,11 @@ use uet_conformance::passive::{CaptureChecker, CaptureFinding, CapturedPacket};
 use uet_control::PostKind;
 use uet_packet_io::keys::KeyRing;
 use uet_packet_io::{Decoder, input};
-use uet_wire::catalogue::{PDS_ACK_004, PDS_SYN_007, TSS_CLEAR_002, TSS_HDR_001};
+use uet_wire::catalogue::{PDS_ACK_004, PDS_SYN_007, Requirement, TSS_CLEAR_002, TSS_HDR_001};
 use uet_wire::registry::{Opcode, ReturnCode};
 use uet_wire::ses::Ses;
 use uet_wire::validate::Severity;
 use uet_wire::{Options, Start, Uet};
-
-/// The operations of the initiator.
-#[derive(Debug)]
-pub(super) struct Posted {
-    pub(super) kind: PostKind,
-    /// The bytes of each message or read.
-    pub(super) data: Vec<Vec<u8>>,
-    /// The place of each in the memory of the target.
-    pub(super) places: Vec<u64>,
-    /// The source identifiers of the ends, if their domain uses them.
-    pub(super) ssis: BTreeMap<IpAddr, u32>,
-    /// The times at which the first of them was posted and the last one ended, since 1970.
-    pub(super) begun: Duration,
-    pub(super) ended: Duration,
-    /// The time at which an end was told to restart.
-    pub(super) restarted: Option<Duration>,
-}
 
 /// The evidence of the packets of a scenario.
 #[derive(Debug, Default)]
@@ -55,6 +41,10 @@ pub(super) struct Evidence {
     pub(super) unanswered: Option<Unanswered>,
     /// A packet that its sender sent once, although nothing answered it.
     pub(super) unrepeated: Option<Unanswered>,
+    /// Errors that only matter if the result is wrong.
+    pub(super) causes: Vec<CaptureFinding>,
+    /// A target that acknowledges reads and sends nothing else, an ACK of a read, and its time.
+    pub(super) silent: Option<(IpAddr, u64, Duration)>,
     /// The CLOSE_COMMANDs of both ends.
     pub(super) closes: Closes,
     /// The last refusal: its sender and a sentence.
@@ -72,10 +62,14 @@ pub(super) fn read(capture: &[u8], posted: &Posted, keys: Option<KeyRing>) -> io
     }
     let (mut number, mut ignored, mut starts) = (0, Ignored::default(), Starts::default());
     let (mut unrepeated, mut at_end) = (Unrepeated::default(), Unrepeated::default());
+    let mut causes = Causes::new(posted);
     let taken = input::read(capture, Start::Eth, &mut |record| {
         number += 1;
         let decoded = decoder.decode(record);
         let (uet, src) = (decoded.packet.uet, decoded.packet.ip.map(|ip| ip.src()));
+        if let (Some(ip), Some(time)) = (decoded.packet.ip, decoded.since_1970()) {
+            causes.packet(&Passed { src: ip.src(), number, time, uet: &uet });
+        }
         let in_time = decoded.since_1970().is_some_and(|time| time <= posted.ended);
         if let (Some(ip), Some(pds), Some(time)) = (decoded.packet.ip, uet.pds, decoded.since_1970()) {
             let addresses = (ip.src(), ip.dst());
@@ -88,7 +82,9 @@ pub(super) fn read(capture: &[u8], posted: &Posted, keys: Option<KeyRing>) -> io
             // Earlier packets may be late ones of a scenario without keys.
             if protected && time >= posted.begun {
                 let wrong = misprotected(&uet, posted.ssis.get(&ip.src()).copied());
-                evidence.errors.extend(wrong.map(|(id, message)| error(number, ip.src(), id, message)));
+                evidence
+                    .errors
+                    .extend(wrong.map(|(broken, message)| error(number, ip.src(), broken, message)));
             }
         }
         let seen = CapturedPacket {
@@ -121,7 +117,9 @@ pub(super) fn read(capture: &[u8], posted: &Posted, keys: Option<KeyRing>) -> io
             }
             // In a rendezvous, the target reads at places of its peer's choice.
             let names_places = matches!(posted.kind, PostKind::Write | PostKind::Read);
-            if let Some(place) = place(&uet).filter(|place| names_places && !posted.places.contains(place)) {
+            if let Some(place) = place(&uet)
+                .filter(|place| names_places && !posted.places.iter().any(|one| one.offset == *place))
+            {
                 evidence.misplaced.get_or_insert((src, number, place));
             }
             if let Some(what) = refusal(&uet) {
@@ -134,15 +132,16 @@ pub(super) fn read(capture: &[u8], posted: &Posted, keys: Option<KeyRing>) -> io
     if posted.restarted.is_none() {
         (evidence.unanswered, evidence.unrepeated) = (at_end.unanswered(), unrepeated.first());
     }
+    (evidence.causes, evidence.silent) = (causes.found(), causes.silent());
     let is_plain = matches!(posted.kind, PostKind::Write | PostKind::Send | PostKind::Tsend);
     // The response to another operation may take long, and an ACK may wait for it.
     evidence.ignored = ignored.end().filter(|_| is_plain).map(|(end, number)| {
         let message = "its receiver acknowledges no packet with ar before the retransmission";
-        error(number, end, PDS_ACK_004.id, message.into())
+        error(number, end, PDS_ACK_004, message.into())
     });
     // A secured initiator begins where the close of an earlier context told it to.
     evidence.equal_starts = starts.equal().filter(|_| !protected).map(|(end, number, start)| {
-        error(number, end, PDS_SYN_007.id, format!("opens its third context at Start_PSN {start}"))
+        error(number, end, PDS_SYN_007, format!("opens its third context at Start_PSN {start}"))
     });
     let length = |pieces: &BTreeMap<usize, usize>| pieces.values().sum::<usize>();
     evidence.is_complete =
@@ -150,22 +149,18 @@ pub(super) fn read(capture: &[u8], posted: &Posted, keys: Option<KeyRing>) -> io
     Ok(evidence)
 }
 
-fn error(number: u64, culprit: IpAddr, id: &'static str, message: String) -> CaptureFinding {
-    CaptureFinding { number, with: None, id, severity: Severity::Error, culprit: Some(culprit), message }
-}
-
 /// Returns the requirement that the protection of a packet breaks, and how. Both ends have keys. `own` is the source
 /// identifier of the sender, if its domain uses them.
-fn misprotected(uet: &Uet<'_>, own: Option<u32>) -> Option<(&'static str, String)> {
+fn misprotected(uet: &Uet<'_>, own: Option<u32>) -> Option<(&'static Requirement, String)> {
     let Some(tss) = uet.tss else {
         // `TSS-CLEAR-002`: sources disagree about a NACK of an end without a context.
         let is_lone = uet.pds?.nack().is_some_and(|nack| !nack.spdcid().is_valid());
-        return (!is_lone).then(|| (TSS_CLEAR_002.id, "in the clear, although both ends have keys".into()));
+        return (!is_lone).then(|| (TSS_CLEAR_002, "in the clear, although both ends have keys".into()));
     };
     let (seen, own) = (tss.ssi(), own?);
     let told =
         seen.map_or_else(|| "no source identifier".to_owned(), |ssi| format!("source identifier {ssi:#x}"));
-    (seen != Some(own)).then(|| (TSS_HDR_001.id, format!("{told}, although that of its sender is {own:#x}")))
+    (seen != Some(own)).then(|| (TSS_HDR_001, format!("{told}, although that of its sender is {own:#x}")))
 }
 
 /// Returns the bytes of a message that a packet carries, and their offset in the message.
@@ -228,7 +223,9 @@ mod tests {
     /// Returns no operations, from the first second on.
     fn nothing() -> Posted {
         let (data, places, ssis) = (Vec::new(), Vec::new(), BTreeMap::new());
-        Posted { kind: PostKind::Write, data, places, ssis, begun: at(1), ended: at(9), restarted: None }
+        let (kind, initiator, mtu) = (PostKind::Write, [127, 0, 0, 1].into(), 4096);
+        let (begun, ended) = (at(1), at(9));
+        Posted { kind, initiator, mtu, data, places, ssis, begun, ended, restarted: None }
     }
 
     /// Reads packets of the initiator, one in each second.

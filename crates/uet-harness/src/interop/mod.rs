@@ -5,16 +5,21 @@
 //! of both ends, and by the packets: a broken requirement names the end that is to blame. Without one, both ends behave
 //! and disagree.
 //!
-//! `scenario` lists the scenarios, and `play` plays one on two `end`s. `judge` reads its packets, with `acknowledged`,
-//! `closes`, `ignored`, `starts` and `unrepeated`; `verdict` decides.
+//! `scenario` lists the scenarios, and `play` plays one on two `end`s. `posted` holds its operations. `judge` reads its
+//! packets, with `acknowledged`, `closes`, `ignored`, `starts`, `unrepeated` and `causes`; `verdict` decides. `causes`
+//! finds the reason of a wrong result, with `sent` and `memory`.
 
 mod acknowledged;
+mod causes;
 mod closes;
 mod end;
 mod ignored;
 mod judge;
+mod memory;
 mod play;
+mod posted;
 mod scenario;
+mod sent;
 mod starts;
 mod unrepeated;
 mod verdict;

@@ -1,7 +1,7 @@
 //! Plays a scenario: posts operations at one end and looks at both.
 
 use super::end::{End, Obstacle};
-use super::judge::Posted;
+use super::posted::{Place, Posted};
 use super::scenario::{Course, MANY, Scenario, Size};
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -98,6 +98,7 @@ impl<'a> Play<'a> {
             Course::ManyContexts => MANY,
             _ => 1,
         };
+        let initiator = ends[INITIATOR].place.ip();
         Play {
             ends,
             relay,
@@ -112,6 +113,8 @@ impl<'a> Play<'a> {
             readings: Default::default(),
             posted: Posted {
                 kind: scenario.kind(),
+                initiator,
+                mtu,
                 data: Vec::new(),
                 places: Vec::new(),
                 ssis: BTreeMap::new(),
@@ -367,8 +370,10 @@ impl<'a> Play<'a> {
             }
             _ => {}
         }
-        self.posted.data.push(if kind == PostKind::Read { self.initial(n) } else { data });
-        self.posted.places.push(offset);
+        let before = self.initial(n);
+        self.posted.data.push(if kind == PostKind::Read { before.clone() } else { data });
+        let (job, key) = (self.jobs[job].number, self.jobs[job].key.0);
+        self.posted.places.push(Place { job, process: PROCESS, index: INDEX, key, offset, before });
         Ok(operation)
     }
 

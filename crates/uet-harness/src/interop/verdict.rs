@@ -9,7 +9,9 @@ use super::{PairVerdict, ScenarioResult, blank};
 use core::net::IpAddr;
 use core::time::Duration;
 use std::time::{SystemTime, UNIX_EPOCH};
-use uet_wire::catalogue::{PDS_CLOSE_004, PDS_RTO_001, ROB_LIFE_001, SES_DONE_001, SES_PLACE_003};
+use uet_wire::catalogue::{
+    PDS_CLOSE_004, PDS_RTO_001, ROB_LIFE_001, SES_DONE_001, SES_PLACE_003, SES_READ_003,
+};
 
 /// The time after which a lost packet was never sent again, if the timeout is not longer.
 const LONG: Duration = Duration::from_secs(1);
@@ -73,12 +75,20 @@ pub(super) fn verdict(
         let reason = format!("{what}, although the packets carry the right bytes and all ended well");
         return blamed(Some(ends[end].name.clone()), Some(SES_PLACE_003.id), reason);
     }
+    if let Some(error) = evidence.causes.first() {
+        let reason = format!("{what}; {} (packet {})", error.message, error.number);
+        return blamed(error.culprit.and_then(name), Some(error.id), reason);
+    }
     if let Some((end, how)) = keeper.and_then(|keeper| never_closed(ends, keeper, &evidence.closes)) {
         return blamed(Some(ends[end].name.clone()), Some(PDS_CLOSE_004.id), format!("{what}; {how}"));
     }
     if let Some((end, number)) = evidence.unrepeated.and_then(|packet| never_repeated(ends, packet)) {
         let reason = format!("{what}; packet {number} was lost, and never sent again");
         return blamed(Some(ends[end].name.clone()), Some(PDS_RTO_001.id), reason);
+    }
+    if let Some((end, number)) = evidence.silent.and_then(|silent| never_returned(ends, silent)) {
+        let reason = format!("{what}; packet {number} acknowledges a read, and no data has followed");
+        return blamed(Some(ends[end].name.clone()), Some(SES_READ_003.id), reason);
     }
     let [initiator, target] = readings.map(shortened);
     let mut readings = vec![
@@ -126,14 +136,24 @@ fn never_closed(ends: &[End; 2], keeper: usize, closes: &Closes) -> Option<(usiz
     (remembered * 4 <= CLOSING).then_some((keeper, how))
 }
 
-/// Returns the end that should have sent an unanswered packet again by now, and the number of the packet. Until the end
-/// of the scenario there was time for several timeouts, by the parameters that this end states.
+/// Returns the end that should have sent an unanswered packet again by now, and the number of the packet.
 fn never_repeated(ends: &[End; 2], packet: Unanswered) -> Option<(usize, u64)> {
-    let end = ends.iter().position(|end| end.place.ip() == packet.sender)?;
-    let waited = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.checked_sub(packet.time)?;
+    let end = late(ends, packet.sender, packet.time)?;
+    (ends[end].number("max_rto_retx_cnt")? > 0).then_some((end, packet.number))
+}
+
+/// Returns the target that should have sent the data of a read by now, and the ACK of the read.
+fn never_returned(ends: &[End; 2], (target, number, time): (IpAddr, u64, Duration)) -> Option<(usize, u64)> {
+    Some((late(ends, target, time)?, number))
+}
+
+/// Returns the end with this address if there was time for several timeouts since then, by the parameters that this end
+/// states.
+fn late(ends: &[End; 2], address: IpAddr, since: Duration) -> Option<usize> {
+    let end = ends.iter().position(|end| end.place.ip() == address)?;
+    let waited = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.checked_sub(since)?;
     let timeout = Duration::from_nanos(ends[end].number("rto_init_time")?);
-    let repeats = ends[end].number("max_rto_retx_cnt")? > 0;
-    (repeats && waited > LONG.max(timeout * 16)).then_some((end, packet.number))
+    (waited > LONG.max(timeout * 16)).then_some(end)
 }
 
 #[cfg(test)]

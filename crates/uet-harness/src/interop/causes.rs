@@ -1,0 +1,184 @@
+//! Finds the reason why the ends disagree in packets that break no requirement by themselves. Each rule is certain: no
+//! loss, duplicate or reordering explains what it reports.
+
+use super::memory::Memory;
+use super::posted::Posted;
+use super::sent::Passed;
+use core::net::IpAddr;
+use core::time::Duration;
+use uet_conformance::passive::CaptureFinding;
+use uet_control::PostKind;
+use uet_wire::catalogue::{Requirement, SES_AMO_007, SES_PLACE_003, SES_READ_001};
+use uet_wire::validate::Severity;
+
+/// Follows the packets of a scenario.
+#[derive(Debug)]
+pub(super) struct Causes<'a> {
+    posted: &'a Posted,
+    memory: Memory<'a>,
+}
+
+impl<'a> Causes<'a> {
+    pub(super) fn new(posted: &'a Posted) -> Self {
+        Causes { posted, memory: Memory::new(posted) }
+    }
+
+    /// Takes the next packet.
+    pub(super) fn packet(&mut self, packet: &Passed<'_>) {
+        self.memory.packet(packet);
+    }
+
+    /// Returns what packets prove about an end.
+    pub(super) fn found(&self) -> Vec<CaptureFinding> {
+        let refused = self.memory.refused().map(|(end, number, code)| {
+            let requirement = if self.posted.kind == PostKind::Read { SES_READ_001 } else { SES_PLACE_003 };
+            error(number, end, requirement, format!("its sender answers {code} to a right request"))
+        });
+        let value = self.memory.other_value().map(|(end, number)| {
+            error(number, end, SES_AMO_007, "it returns another value than memory held before".into())
+        });
+        [refused, value].into_iter().flatten().collect()
+    }
+
+    /// Returns a target that has sent nothing but ACKs in answer to reads, one of them, and its time since 1970.
+    pub(super) fn silent(&self) -> Option<(IpAddr, u64, Duration)> {
+        self.memory.silent()
+    }
+}
+
+pub(super) fn error(
+    number: u64,
+    culprit: IpAddr,
+    requirement: &Requirement,
+    message: String,
+) -> CaptureFinding {
+    let (id, severity) = (requirement.id, Severity::Error);
+    CaptureFinding { number, with: None, id, severity, culprit: Some(culprit), message }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::posted::Place;
+    use super::*;
+    use core::net::Ipv4Addr;
+    use std::collections::BTreeMap;
+    use uet_wire::pds::{Ack, Request};
+    use uet_wire::registry::{Opcode, ResponseOpcode, ReturnCode};
+    use uet_wire::ses::{Response, ResponseData, SesBuf, Std};
+    use uet_wire::{PdcId, Psn, PsnOffset, Uet, UetBuf};
+
+    const A: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+    const B: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
+
+    const NOTHING: [(&str, u64, IpAddr); 0] = [];
+
+    /// A packet, its sender, and its time in milliseconds.
+    type Sending = (IpAddr, UetBuf, u64);
+
+    /// Returns an operation of eight bytes from A at B.
+    fn posted(kind: PostKind) -> Posted {
+        let before = (1..=8).collect();
+        let places = vec![Place { job: 101, process: 2, index: 10, key: 7, offset: 64, before }];
+        let (data, ssis, begun, ended) = (vec![vec![9; 8]], BTreeMap::new(), Duration::ZERO, Duration::MAX);
+        Posted { kind, initiator: A, mtu: 4096, data, places, ssis, begun, ended, restarted: None }
+    }
+
+    fn play<'a>(posted: &'a Posted, packets: &[Sending]) -> Causes<'a> {
+        let mut causes = Causes::new(posted);
+        for ((src, packet, at), number) in packets.iter().zip(1..) {
+            let bytes = packet.clone().consistent().to_bytes();
+            let (uet, time) = (Uet::parse_lax(&bytes).0, Duration::from_millis(*at));
+            causes.packet(&Passed { src: *src, number, time, uet: &uet });
+        }
+        causes
+    }
+
+    /// Returns the requirement, the packet and the end of each finding.
+    fn found(posted: &Posted, packets: &[Sending]) -> Vec<(&'static str, u64, IpAddr)> {
+        let errors = play(posted, packets).found();
+        errors.iter().map(|error| (error.id, error.number, error.culprit.unwrap())).collect()
+    }
+
+    fn opens(pdcid: u16, psn: u32, offset: u16) -> UetBuf {
+        let request = Request::rud().syn(true).psn_offset(PsnOffset::new(offset).unwrap());
+        let request = request.spdcid(PdcId(pdcid)).psn(Psn(psn)).clear_psn_offset(-1);
+        UetBuf::new(request.done().unwrap())
+    }
+
+    /// Returns a request for the operation under this PSN.
+    fn request(opcode: Opcode, psn: u32, offset: u64) -> UetBuf {
+        let ses = Std::build(opcode).head(|head| head.som(true).eom(true).rel(true)).message_id(3);
+        let ses = ses.address(|address| address.job_id(101).pid_on_fep(2).resource_index(10));
+        let ses = ses.buffer_offset(offset).memory_key(7).request_length(8).done().unwrap();
+        let payload = if opcode == Opcode::UET_READ { Vec::new() } else { vec![9; 8] };
+        UetBuf { ses: Some(ses.into()), payload, ..opens(1, psn, 0) }
+    }
+
+    fn ack(spdcid: u16, dpdcid: u16, psn: u32) -> UetBuf {
+        let ack = Ack::build().cack_psn(Psn(psn)).spdcid(PdcId(spdcid)).dpdcid(PdcId(dpdcid));
+        UetBuf::new(ack.done().unwrap())
+    }
+
+    fn answer(psn: u32, code: ReturnCode) -> UetBuf {
+        let ses: SesBuf = Response::build(ResponseOpcode::UET_RESPONSE, code).done().unwrap().into();
+        UetBuf { ses: Some(ses), ..ack(2, 1, psn) }
+    }
+
+    #[test]
+    fn only_the_refusal_of_right_requests_is_wrong() {
+        let (write, refusal) = (Opcode::UET_WRITE, ReturnCode::OP_VIOLATION);
+        let of = |requests: Vec<UetBuf>, code| {
+            let mut packets: Vec<Sending> = requests.into_iter().map(|one| (A, one, 1)).collect();
+            packets.push((B, answer(700, code), 2));
+            found(&posted(PostKind::Write), &packets)
+        };
+        let right = request(write, 700, 64);
+        assert_eq!(of(vec![right.clone()], refusal), [("SES-PLACE-003", 2, B)]);
+        assert_eq!(of(vec![right.clone(), right.clone()], refusal), [("SES-PLACE-003", 3, B)]);
+        for code in [ReturnCode::OK, ReturnCode::UNDELIVERABLE] {
+            assert_eq!(of(vec![right.clone()], code), NOTHING);
+        }
+        let mut other_bytes = right.clone();
+        other_bytes.payload[7] = 8;
+        // Another place, other bytes, another operation, and the same part under two PSNs.
+        let wrong = [request(write, 700, 65), other_bytes, request(Opcode::UET_READ, 700, 64)];
+        for one in wrong {
+            assert_eq!(of(vec![one.clone()], refusal), NOTHING);
+            assert_eq!(of(vec![one, right.clone()], refusal), NOTHING);
+        }
+        assert_eq!(of(vec![request(write, 701, 64), right], refusal), NOTHING);
+    }
+
+    #[test]
+    fn fetched_value_is_the_old_one_in_either_byte_order() {
+        let of = |values: &[[u8; 8]]| {
+            let asks = request(Opcode::UET_FETCHING_ATOMIC, 700, 64);
+            let mut packets = vec![(A, asks, 1)];
+            for value in values {
+                let ses = ResponseData::build().payload_length(8).modified_length(8).done().unwrap();
+                let packet = UetBuf { ses: Some(ses.into()), payload: value.to_vec(), ..ack(2, 1, 700) };
+                packets.push((B, packet, 2));
+            }
+            found(&posted(PostKind::FetchAtomic), &packets)
+        };
+        assert_eq!(of(&[[1, 2, 3, 4, 5, 6, 7, 8], [9; 8]]), NOTHING);
+        assert_eq!(of(&[[8, 7, 6, 5, 4, 3, 2, 1]]), NOTHING);
+        assert_eq!(of(&[[10, 11, 12, 13, 14, 15, 16, 17]]), [("SES-AMO-007", 2, B)]);
+    }
+
+    #[test]
+    fn target_that_only_acknowledges_reads_is_silent() {
+        let posted = posted(PostKind::Read);
+        let read = (A, request(Opcode::UET_READ, 700, 64), 1);
+        let ok = (B, answer(700, ReturnCode::OK), 2);
+        let silent = |packets: &[Sending]| play(&posted, packets).silent();
+        let shown = Some((B, 2, Duration::from_millis(2)));
+        assert_eq!(silent(&[read.clone(), ok.clone()]), shown);
+        assert_eq!(silent(&[read.clone(), (B, answer(700, ReturnCode::NULL), 2)]), None);
+        let data = ResponseData::build().payload_length(8).modified_length(8).done().unwrap();
+        let data = UetBuf { ses: Some(data.into()), payload: vec![1; 8], ..ack(2, 1, 700) };
+        for other in [data, opens(2, 700, 0)] {
+            assert_eq!(silent(&[read.clone(), ok.clone(), (B, other, 3)]), None);
+        }
+    }
+}
