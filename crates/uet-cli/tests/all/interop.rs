@@ -65,6 +65,8 @@ fn a_fault_is_blamed_at_its_end() {
     const FETCH: &str = "fetch_atomic[mode=rud,size=byte,network=clean,congestion=default,course=plain]";
     const SECURED: &str =
         "write[mode=rud,size=packets,network=outage,congestion=default,protection=direct,course=plain]";
+    const REFUSED: &str =
+        "write[mode=rod,size=byte,network=loss,congestion=nscc,protection=cluster,course=two-jobs]";
     let faults = [
         // The target has the fault.
         ("ignores-ar", ONE_BY_ONE, "a:b", "PDS-ACK-004"),
@@ -78,6 +80,7 @@ fn a_fault_is_blamed_at_its_end() {
         ("reads-from-start", READ, "a:b", "SES-READ-001"),
         ("answers-reads-without-data", READ, "a:b", "SES-READ-003"),
         ("fetches-new-value", FETCH, "a:b", "SES-AMO-007"),
+        ("grants-the-difference", PACKETS, "a:b", "RCCC-COUNT-001"),
         // The initiator has it.
         ("keeps-syn", PACKETS, "b:a", "PDS-SYN-004"),
         ("starts-at-one", CONTEXTS, "b:a", "PDS-SYN-007"),
@@ -91,6 +94,7 @@ fn a_fault_is_blamed_at_its_end() {
         ("completes-when-sent", LOST, "b:a", "SES-DONE-001"),
         ("retransmits-in-the-clear", SECURED, "b:a", "TSS-CLEAR-002"),
         ("sends-wrong-source-identifier", SECURED, "b:a", "TSS-HDR-001"),
+        ("ignores-new-start", REFUSED, "b:a", "TSS-START-003"),
     ];
     std::thread::scope(|scope| {
         for (number, (fault, id, pair, requirement)) in faults.into_iter().enumerate() {

@@ -43,6 +43,8 @@ pub(super) struct Evidence {
     pub(super) unrepeated: Option<Unanswered>,
     /// Errors that only matter if the result is wrong.
     pub(super) causes: Vec<CaptureFinding>,
+    /// An end whose credit is not cumulative, if both use receiver credit.
+    pub(super) credit_back: Option<CaptureFinding>,
     /// A target that acknowledges reads and sends nothing else, an ACK of a read, and its time.
     pub(super) silent: Option<(IpAddr, u64, Duration)>,
     /// The CLOSE_COMMANDs of both ends.
@@ -67,8 +69,10 @@ pub(super) fn read(capture: &[u8], posted: &Posted, keys: Option<KeyRing>) -> io
         number += 1;
         let decoded = decoder.decode(record);
         let (uet, src) = (decoded.packet.uet, decoded.packet.ip.map(|ip| ip.src()));
+        let authenticated = decoded.protection.as_ref().and_then(|protection| protection.authenticated);
         if let (Some(ip), Some(time)) = (decoded.packet.ip, decoded.since_1970()) {
-            causes.packet(&Passed { src: ip.src(), number, time, uet: &uet });
+            let (src, dst, is_authentic) = (ip.src(), ip.dst(), authenticated == Some(true));
+            causes.packet(&Passed { src, dst, number, time, uet: &uet, is_authentic });
         }
         let in_time = decoded.since_1970().is_some_and(|time| time <= posted.ended);
         if let (Some(ip), Some(pds), Some(time)) = (decoded.packet.ip, uet.pds, decoded.since_1970()) {
@@ -93,7 +97,7 @@ pub(super) fn read(capture: &[u8], posted: &Posted, keys: Option<KeyRing>) -> io
             packet: &decoded.packet,
             findings: &decoded.findings,
             error: None,
-            authenticated: decoded.protection.as_ref().and_then(|protection| protection.authenticated),
+            authenticated,
             key: decoded.protection.as_ref().and_then(|protection| protection.key),
         };
         let found = checker.packet_with(seen, |facts| evidence.closes.packet(number, facts));
@@ -132,7 +136,8 @@ pub(super) fn read(capture: &[u8], posted: &Posted, keys: Option<KeyRing>) -> io
     if posted.restarted.is_none() {
         (evidence.unanswered, evidence.unrepeated) = (at_end.unanswered(), unrepeated.first());
     }
-    (evidence.causes, evidence.silent) = (causes.found(), causes.silent());
+    (evidence.causes, evidence.credit_back, evidence.silent) =
+        (causes.found(), causes.credit_back(), causes.silent());
     let is_plain = matches!(posted.kind, PostKind::Write | PostKind::Send | PostKind::Tsend);
     // The response to another operation may take long, and an ACK may wait for it.
     evidence.ignored = ignored.end().filter(|_| is_plain).map(|(end, number)| {

@@ -72,10 +72,6 @@ impl<'a> Memory<'a> {
 
     /// Takes the next packet.
     pub(super) fn packet(&mut self, packet: &Passed<'_>) {
-        // Earlier packets may be late ones of another scenario.
-        if packet.time < self.posted.begun {
-            return;
-        }
         let (pds, is_request) = (packet.uet.pds, packet.src == self.posted.initiator);
         match (is_request, pds.and_then(|pds| pds.request()), pds.and_then(|pds| pds.ack())) {
             (true, Some(request), _) => self.request(&request, packet.uet),

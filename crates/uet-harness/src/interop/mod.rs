@@ -7,15 +7,18 @@
 //!
 //! `scenario` lists the scenarios, and `play` plays one on two `end`s. `posted` holds its operations. `judge` reads its
 //! packets, with `acknowledged`, `closes`, `ignored`, `starts`, `unrepeated` and `causes`; `verdict` decides. `causes`
-//! finds the reason of a wrong result, with `sent` and `memory`.
+//! finds the reason of a wrong result, with `sent`, `misnamed`, `grants`, `new_starts` and `memory`.
 
 mod acknowledged;
 mod causes;
 mod closes;
 mod end;
+mod grants;
 mod ignored;
 mod judge;
 mod memory;
+mod misnamed;
+mod new_starts;
 mod play;
 mod posted;
 mod scenario;
@@ -538,6 +541,10 @@ fn play_one(
     // An end may state a fixed Start_PSN, for tests.
     if ends.iter().all(|end| end.number("start_psn").is_none()) {
         evidence.errors.extend(evidence.equal_starts.take());
+    }
+    // Other flow control by credit may count otherwise.
+    if scenario.congestion() == Some("rccc") {
+        evidence.causes.extend(evidence.credit_back.take());
     }
     let dead = match &ended {
         Err(Obstacle::Dead(end, _)) => Some(*end),
