@@ -152,10 +152,15 @@ impl KeyRing {
     pub fn seal(&self, outer: &Outer, packet: &mut [u8]) -> Result<(), Opened> {
         let (domain, ids, secrets) = candidates(&self.domains, outer, packet)?;
         let icv = packet.last_chunk::<ICV>().copied().ok_or(Opened::Unfit(TssError::TooShort))?;
+        // Packets that the ring has opened leave their keys. The cache does not tell which of several secrets it holds.
+        let is_only = secrets.len() == 1;
         let mut first = None;
-        for key in ids.iter().flat_map(|id| secrets.iter().filter_map(|secret| id.derive(secret).ok())) {
+        for (id, secret) in ids.iter().flat_map(|id| secrets.iter().map(move |secret| (id, secret))) {
+            let known = self.cache.get(id).filter(|_| is_only);
+            let derived = if known.is_none() { id.derive(secret).ok() } else { None };
+            let Some(key) = known.or(derived.as_ref()) else { continue };
             let mut sealed = packet.to_vec();
-            domain.seal(&key, outer, &mut sealed).map_err(Opened::Unfit)?;
+            domain.seal(key, outer, &mut sealed).map_err(Opened::Unfit)?;
             if sealed.ends_with(&icv) {
                 packet.copy_from_slice(&sealed);
                 return Ok(());
