@@ -99,7 +99,7 @@ class Device:
     def op_hello(self, protocol):
         return {
             "protocol": 1, "name": "example-device", "version": "1", "specification": "1.0.3",
-            "capabilities": ["rud", "write", "ecn", "entropy"],
+            "capabilities": ["rud", "write", "ecn", "entropy", "request_close"],
             "parameters": {
                 "payload_mtu": 4096, "default_mpr": 8, "enb_ack_per_pkt": True,
                 "rto_init_time": 50_000_000, "max_rto_retx_cnt": 5, "nack_retx_time": 10_000_000, "max_nack_retx_cnt": 5,
@@ -129,6 +129,16 @@ class Device:
         packets = list(bodies(bytes(filled(fill, length)), job, place, operation & 0xFFFF, initiator))
         self.initiator.write(operation, (address, job, more.get("class", 0)), packets, length)
         return {"operation": operation}
+
+    def op_request_close(self, peer, mode="rud", **_class):
+        if not 1 <= peer <= len(self.peers):
+            raise Refused("not_found", f"there is no peer {peer}")
+        address, contexts = self.peers[peer - 1][0], self.target.contexts.values()
+        contexts = [one for one in contexts if one.address == address and one.closed is None and not one.returns]
+        if mode != "rud" or not contexts:
+            raise Refused("not_found", "there is no such context")
+        for context in contexts:
+            self.target.ask_to_close(context)
 
     def op_wait_completion(self, operation, timeout_ns):
         if operation not in self.initiator.messages:

@@ -83,7 +83,8 @@ def prologue(kind, following, flags):
 def ack(context, psn, marked, retx, response=b"", clear=False, probe=None):
     """An ACK for this PSN; an ACK_CC where there is a gap to tell, or a probe to answer."""
     cack = context.cack
-    flags = (32 if marked else 0) | (16 if retx else 0) | (2 if clear else 0) | (0 if probe is None else 8)
+    flags = (32 if marked else 0) | (16 if retx else 0) | (0 if probe is None else 8)
+    flags |= 2 if clear else 4 if context.asks and probe is None else 0
     gap = probe is not None or any(True for _ in context.above)
     kind = ACK_CC if gap else ACK
     word = signed(psn - cack, 32) & 0xFFFF if probe is None else probe

@@ -28,6 +28,8 @@ class Context:
         self.messages = {}
         self.mpr = RANGE // 128
         self.returns = False
+        # The arguments of the last ACK, and whether ACKs ask for the close.
+        self.latest, self.asks = None, False
 
     def distance(self, psn):
         return signed(psn - self.cack, 32)
@@ -212,14 +214,21 @@ class Target:
 
     def close(self, context, psn):
         """Clears all responses, and keeps what is needed to answer a CLOSE_COMMAND that comes again."""
-        context.closed = psn
+        context.closed, context.asks = psn, False
         context.kept.clear()
         context.move()
         key = (context.address, context.peer)
         self.by_peer.pop(key, None)
         self.gone[key] = context
 
+    def ask_to_close(self, context):
+        """Sends the last ACK again, which asks for the close. So does each later one."""
+        context.asks = True
+        if context.latest is not None:
+            self.acknowledge(context, *context.latest)
+
     def acknowledge(self, context, entropy, marked, request, ses=None, control=False):
+        context.latest = (entropy, marked, request, ses, control)
         kept = context.kept.get(request.psn)
         if control:
             answer = b""
