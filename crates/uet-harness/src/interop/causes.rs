@@ -196,6 +196,18 @@ mod tests {
     }
 
     #[test]
+    fn late_packets_of_an_earlier_scenario_prove_nothing() {
+        let packets =
+            [(A, request(Opcode::UET_WRITE, 700, 64), 1), (B, answer(700, ReturnCode::BAD_MKEY), 2)];
+        let of = |begun| {
+            let begun = Duration::from_millis(begun);
+            found(&Posted { begun, ..posted(PostKind::Write) }, &packets)
+        };
+        assert_eq!(of(1), [("SES-PLACE-003", 2, B)]);
+        assert_eq!(of(2), NOTHING);
+    }
+
+    #[test]
     fn fetched_value_is_the_old_one_in_either_byte_order() {
         let of = |values: &[[u8; 8]]| {
             let asks = request(Opcode::UET_FETCHING_ATOMIC, 700, 64);

@@ -7,19 +7,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use uet_wire::PdcId;
 use uet_wire::registry::NackCode;
 
-/// Number of NACKs for one packet, and the time since the first of them. A network with few losses or a short outage
+/// Number of NACKs of one PSN, and the time since the first of them. A network with few losses or a short outage
 /// cannot lose them all.
 const ENOUGH: u32 = 4;
 const LONG: Duration = Duration::from_millis(100);
 
 /// The refusals of a context.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Refused {
-    first: Duration,
     /// Each Start_PSN that its target has told.
     told: BTreeSet<u32>,
-    /// The number of NACKs for each PSN.
-    nacks: BTreeMap<u32, u32>,
+    /// The number of NACKs of each PSN, and the time of the first.
+    nacks: BTreeMap<u32, (u32, Duration)>,
     /// A retransmission at the old Start_PSN after enough of them.
     ignored: Option<u64>,
 }
@@ -40,13 +39,10 @@ impl NewStarts {
             let psn = nack.nack_psn().filter(|psn| sent.has(packet.dst, nack.dpdcid(), *psn));
             let is_new_start = nack.nack_code() == NackCode::NEW_START_PSN && !nack.spdcid().is_valid();
             let Some(psn) = psn.filter(|_| is_new_start && packet.is_authentic) else { return };
-            let refused = self.0.entry((packet.dst, nack.dpdcid())).or_insert_with(|| {
-                let (told, nacks) = (BTreeSet::new(), BTreeMap::new());
-                Some(Refused { first: packet.time, told, nacks, ignored: None })
-            });
-            if let Some(refused) = refused {
+            let context = (packet.dst, nack.dpdcid());
+            if let Some(refused) = self.0.entry(context).or_insert_with(|| Some(Refused::default())) {
                 refused.told.insert(nack.payload());
-                *refused.nacks.entry(psn.0).or_default() += 1;
+                refused.nacks.entry(psn.0).or_insert((0, packet.time)).0 += 1;
             }
         } else if let Some(request) = pds.request() {
             let Some(refused) = self.0.get_mut(&(packet.src, request.spdcid())) else { return };
@@ -57,8 +53,8 @@ impl NewStarts {
                 return;
             }
             if let Some(refused) = refused {
-                let nacks = refused.nacks.get(&request.psn().0).copied().unwrap_or_default();
-                if nacks >= ENOUGH && packet.time.saturating_sub(refused.first) >= LONG {
+                let (count, first) = refused.nacks.get(&request.psn().0).copied().unwrap_or_default();
+                if count >= ENOUGH && packet.time.saturating_sub(first) >= LONG {
                     refused.ignored.get_or_insert(packet.number);
                 }
             }
