@@ -1,9 +1,10 @@
 //! Transport security (section 3.7). `send` and `receive` test the two ends, and `receive_icv` and
 //! `receive_icv_source` packets that are not authentic. `header` tests the security header and the
-//! authenticated fields, `key` the derivation of keys, `rotation` their replacement, `lost_key` a device
-//! without one, and `domains` two domains of one device. `binding` (3.5.4), `start` and `new_start` (3.5.8)
-//! test secured contexts, `datagram` secured datagrams (3.5.6), `credit` secured demand and grants (3.6.14),
-//! and `plaintext` packets without protection. `steps` holds shared steps.
+//! authenticated fields, and `key` the derivation of keys. `rotation` tests the replacement of keys,
+//! and `rotation_packets` each type of packet after it. `lost_key` tests a device without a key, and `domains` two domains of one device. `binding` (3.5.4),
+//! `start` and `new_start` (3.5.8) test secured contexts, `datagram` secured datagrams (3.5.6), `credit`
+//! secured demand and grants (3.6.14), and `plaintext` packets without protection. `steps` holds shared
+//! steps.
 
 mod binding;
 mod credit;
@@ -18,6 +19,7 @@ mod receive;
 mod receive_icv;
 mod receive_icv_source;
 mod rotation;
+mod rotation_packets;
 mod send;
 mod start;
 mod steps;
@@ -38,6 +40,7 @@ pub(super) const RULES: &[&[Rule]] = &[
     receive_icv_source::RULES,
     new_start::RULES,
     rotation::RULES,
+    rotation_packets::RULES,
     send::RULES,
     start::RULES,
 ];
