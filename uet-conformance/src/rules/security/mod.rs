@@ -1,7 +1,8 @@
 //! Transport security (section 3.7). `send` and `receive` test the two ends, and `receive_icv` and
 //! `receive_icv_source` packets that are not authentic. `header` tests the security header and the
 //! authenticated fields, and `key` the derivation of keys. `rotation` tests the replacement of keys,
-//! and `rotation_packets` each type of packet after it. `lost_key` tests a device without a key, and `domains` two domains of one device. `binding` (3.5.4),
+//! `rotation_packets` each type of packet after it, and `rotation_source` the answers to an initiator.
+//! `lost_key` tests a device without a key, and `domains` two domains of one device. `binding` (3.5.4),
 //! `start` and `new_start` (3.5.8) test secured contexts, `datagram` secured datagrams (3.5.6), `credit`
 //! secured demand and grants (3.6.14), and `plaintext` packets without protection. `steps` holds shared
 //! steps.
@@ -20,6 +21,7 @@ mod receive_icv;
 mod receive_icv_source;
 mod rotation;
 mod rotation_packets;
+mod rotation_source;
 mod send;
 mod start;
 mod steps;
@@ -41,6 +43,7 @@ pub(super) const RULES: &[&[Rule]] = &[
     new_start::RULES,
     rotation::RULES,
     rotation_packets::RULES,
+    rotation_source::RULES,
     send::RULES,
     start::RULES,
 ];

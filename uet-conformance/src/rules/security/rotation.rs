@@ -11,7 +11,7 @@ use crate::prelude::*;
 const OLD: Axis<bool> = axis("old").values(&[("an-0", false), ("an-1", true)]);
 
 /// The current epoch of the device's key.
-const CURRENT: Axis<u16> =
+pub(super) const CURRENT: Axis<u16> =
     axis("epoch").values(&[("3", 3), ("300", 300), ("0x8003", 0x8003), ("0xffff", 0xffff)]);
 
 /// The configured number of past epochs that the device accepts.
@@ -381,7 +381,7 @@ fn check_distinct(t: &mut Test<'_>, mut counters: Vec<u64>) {
 }
 
 /// Returns the number of past epochs that the device accepts.
-fn epoch_lifetime(t: &Test<'_>) -> Result<u16, Stop> {
+pub(super) fn epoch_lifetime(t: &Test<'_>) -> Result<u16, Stop> {
     match t.parameter("rx_max_epoch_lifetime") {
         lifetime if lifetime < 1 << 14 => Ok(lifetime as u16),
         _ => skip("the device accepts all epochs"),
