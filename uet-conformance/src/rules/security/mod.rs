@@ -1,7 +1,8 @@
 //! Transport security (section 3.7). `send` and `receive` test the two ends, and `receive_icv` and
 //! `receive_icv_source` packets that are not authentic. `header` tests the security header and the
-//! authenticated fields, and `key` the derivation of keys. `rotation` tests the replacement of keys,
-//! `rotation_packets` each type of packet after it, and `rotation_source` the answers to an initiator.
+//! authenticated fields, `key` the derivation of keys, and `rekey` implicit rekey. `rotation` tests the
+//! replacement of keys, `rotation_packets` each type of packet after it, and `rotation_source` the answers to
+//! an initiator.
 //! `lost_key` tests a device without a key, and `domains` two domains of one device. `binding` (3.5.4),
 //! `start` and `new_start` (3.5.8) test secured contexts, `datagram` secured datagrams (3.5.6), `credit`
 //! secured demand and grants (3.6.14), and `plaintext` packets without protection. `steps` holds shared
@@ -19,6 +20,7 @@ mod plaintext;
 mod receive;
 mod receive_icv;
 mod receive_icv_source;
+mod rekey;
 mod rotation;
 mod rotation_packets;
 mod rotation_source;
@@ -36,6 +38,7 @@ pub(super) const RULES: &[&[Rule]] = &[
     domains::RULES,
     header::RULES,
     key::RULES,
+    rekey::RULES,
     lost_key::RULES,
     receive::RULES,
     receive_icv::RULES,
