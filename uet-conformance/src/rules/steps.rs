@@ -30,13 +30,13 @@ pub(super) fn next_fields(t: &mut Test<'_>, target: &mut Target) -> Result<SesFi
     target.said(0)
 }
 
-/// Limits the PSNs that a context of the device uses in a direction to 512.
-pub(super) fn limit_psn_range(t: &mut Test<'_>) -> Outcome {
-    t.configure("limit_psn_range", true)?;
+/// Lets the PSNs that a context of the device uses in a direction end at 512.
+pub(super) fn shorten_psn_range(t: &mut Test<'_>, limited: bool) -> Outcome {
+    t.configure("limit_psn_range", limited)?;
     t.configure("psn_range", 512)
 }
 
-/// Checks that a target with [this limit](limit_psn_range) requests a close before its return direction has
+/// Checks that a target with [this range](shorten_psn_range) requests a close before its return direction has
 /// used all PSNs.
 pub(super) fn expect_close_in_range(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Outcome {
     const STATEMENT: &str = "the device requests a close before the end of the range";
@@ -63,6 +63,34 @@ pub(super) fn expect_close_in_range(t: &mut Test<'_>, pdc: &Pdc, region: &Region
     }
     let text = "511 packets of read data and no request to close";
     t.holds(PDS_CLOSE_012, STATEMENT, false, text);
+    Ok(())
+}
+
+/// Checks that a context that the device opens closes before it has used this many PSNs of a direction.
+pub(super) fn expect_source_closes_in_range(t: &mut Test<'_>, most: u32) -> Outcome {
+    let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
+    let mut n = 1;
+    // Sends single messages until the device uses another context.
+    while n < most {
+        let written = t.post(post(PostKind::Write, peer, 16))?;
+        let within = t.later();
+        let Some(next) = target.next(t, within)? else { break };
+        let last = Bound::from(most - 1).from_parameter("psn_range");
+        let used = next.request.psn() - target.pdc.start;
+        t.at_most(PDS_CLOSE_012, "PSNs from Start_PSN to a request", last, used);
+        target.ack(t, n)?;
+        let within = t.soon();
+        t.completion(written, within)?;
+        if t.wait(Duration::ZERO, |seen| target.control(seen, CtlType::CLOSE_COMMAND))?.is_some() {
+            t.at_most(PDS_CLOSE_012, "requests before CLOSE_COMMAND", most - 1, n);
+            return Ok(());
+        }
+        n += 1;
+    }
+    let (_, command) = target.expect_control(t, PDS_CLOSE_012, CtlType::CLOSE_COMMAND, t.later())?;
+    let last = Bound::from(most).from_parameter("psn_range");
+    let used = command.psn() - target.psn(0);
+    t.at_most(PDS_CLOSE_012, "PSNs from Start_PSN to CLOSE_COMMAND", last, used);
     Ok(())
 }
 

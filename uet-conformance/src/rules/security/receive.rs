@@ -8,7 +8,7 @@ use super::steps::{
     learn_start, open_secured, plain_write,
 };
 use crate::prelude::*;
-use crate::rules::steps::{expect_close_in_range, idempotent_region, limit_psn_range};
+use crate::rules::steps::{expect_close_in_range, idempotent_region, shorten_psn_range};
 use crate::{SECURED, Trimmed, Wire, rudi};
 
 const READS: &[Need] = &[RUD, WRITE, READ, TSS];
@@ -23,6 +23,9 @@ const SDI: Axis<fn(u32) -> u32> = axis("sdi").values(&[
     ("ones", |_| 0xff_ffff),
 ]);
 
+/// Limit_PSN_Range. A secured context has the limit in any case.
+pub(super) const LIMITED: Axis<bool> = axis("limit").values(&[("off", false), ("on", true)]);
+
 /// Begins a rule with the usual needs and axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
     crate::rule(id, title).needs(NEEDS).over(&[&SECURED])
@@ -32,8 +35,9 @@ pub(super) const RULES: &[Rule] = &[
     rule("tss-receive/psn-range", "A target near the end of its secured return PSNs requests a close")
         .checks(&[PDS_CLOSE_012])
         .needs(READS)
+        .over(&[&SECURED, &LIMITED])
         .run(|t| {
-            limit_psn_range(t)?;
+            shorten_psn_range(t, t.value(&LIMITED))?;
             let (pdc, region) = open_secured(t)?;
             expect_close_in_range(t, &pdc, &region)
         }),

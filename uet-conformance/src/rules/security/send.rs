@@ -1,11 +1,13 @@
 //! A sender of secured packets: its key, and counters that never repeat (section 3.7).
 
+use super::receive::LIMITED;
 use super::steps::{
     CLUSTER, NEEDS, check_write, establish_as, open_as, open_secured, plain_retransmission, plain_write,
     write_in_flight,
 };
 use crate::SECURED;
 use crate::prelude::*;
+use crate::rules::steps::{expect_source_closes_in_range, shorten_psn_range};
 use crate::target::NOT_WELL;
 use uet_control::KeyMode;
 
@@ -231,6 +233,14 @@ pub(super) const RULES: &[Rule] = &[
             let highest = t.shield()?.seen.iter().map(|seen| seen.counter).max().unwrap_or(0);
             t.between(TSS_CTR_001, "the highest counter", first + 5..=first + 64, highest);
             Ok(())
+        }),
+    rule("tss-send/psn-range", "An initiator closes a secured context before the end of its PSNs")
+        .checks(&[PDS_CLOSE_012])
+        .over(&[&SECURED, &LIMITED])
+        .run(|t| {
+            shorten_psn_range(t, t.value(&LIMITED))?;
+            t.secure(t.value(&SECURED))?;
+            expect_source_closes_in_range(t, 512)
         }),
     rule("tss-send/limit-target", "A target sends nothing more once its counter reaches the limit")
         .checks(&[TSS_CTR_002])

@@ -5,7 +5,7 @@ use super::steps::{
     retransmission_limit, serve_whole,
 };
 use crate::prelude::*;
-use crate::rules::steps::retransmissions;
+use crate::rules::steps::{expect_source_closes_in_range, retransmissions};
 use uet_wire::registry::ResponseOpcode;
 use uet_wire::ses::{Response, ResponseData};
 
@@ -316,38 +316,7 @@ pub(super) const RULES: &[Rule] = &[
                 require(limits, "the device does not limit the range of PSNs")?;
             }
             t.configure("psn_range", most)?;
-            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
-            let mut n = 1;
-            // Sends single messages until the device uses another context.
-            while n < most {
-                let written = t.post(post(PostKind::Write, peer, 16))?;
-                let within = t.later();
-                let Some(next) = target.next(t, within)? else { break };
-                let last = Bound::from(most - 1).from_parameter("psn_range");
-                t.at_most(
-                    PDS_CLOSE_012,
-                    "PSNs from Start_PSN to a request",
-                    last,
-                    next.request.psn() - target.psn(0),
-                );
-                target.ack(t, n)?;
-                let within = t.soon();
-                t.completion(written, within)?;
-                if t.wait(Duration::ZERO, |seen| target.control(seen, CtlType::CLOSE_COMMAND))?.is_some() {
-                    t.at_most(PDS_CLOSE_012, "requests before CLOSE_COMMAND", most - 1, n);
-                    return Ok(());
-                }
-                n += 1;
-            }
-            let (_, command) = target.expect_control(t, PDS_CLOSE_012, CtlType::CLOSE_COMMAND, t.later())?;
-            let last = Bound::from(most).from_parameter("psn_range");
-            t.at_most(
-                PDS_CLOSE_012,
-                "PSNs from Start_PSN to CLOSE_COMMAND",
-                last,
-                command.psn() - target.psn(0),
-            );
-            Ok(())
+            expect_source_closes_in_range(t, most)
         }),
 ];
 

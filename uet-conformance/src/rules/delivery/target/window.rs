@@ -1,7 +1,7 @@
 //! PSNs and the receive window of a target (sections 3.5.8 and 3.5.12.6).
 
 use crate::prelude::*;
-use crate::rules::steps::{expect_close_in_range, limit_psn_range};
+use crate::rules::steps::{expect_close_in_range, shorten_psn_range};
 
 /// Begins a rule with the usual axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
@@ -224,7 +224,7 @@ pub(super) const RULES: &[Rule] = &[
         .needs(&[WRITE, READ])
         .over(&[&MODE, &START])
         .run(|t| {
-            limit_psn_range(t)?;
+            shorten_psn_range(t, true)?;
             let (pdc, region) = t.open()?;
             expect_close_in_range(t, &pdc, &region)
         }),
