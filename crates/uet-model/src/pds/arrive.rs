@@ -121,11 +121,16 @@ impl Pdc {
             return self.refuse(shared, reply(NackCode::PDC_MODE_MISMATCH));
         }
         if self.state == State::Pending {
-            if arrival.start.is_some_and(|start| start != self.source.start()) {
-                let payload = self.source.start().0;
-                // No context stands yet, so the NACK names none.
-                let reply = arrival.reply(&packet, NackCode::NEW_START_PSN);
-                return self.refuse(shared, NackReply { payload, ..reply });
+            let start = self.source.start();
+            // No context stands yet, so the NACK names none. Only a packet with syn makes it stand.
+            let code = match arrival.start {
+                Some(proper) if proper == start => None,
+                Some(_) => Some(NackCode::NEW_START_PSN),
+                None => Some(NackCode::INV_DPDCID),
+            };
+            if let Some(code) = code {
+                let payload = if code == NackCode::NEW_START_PSN { start.0 } else { 0 };
+                return self.refuse(shared, NackReply { payload, ..arrival.reply(&packet, code) });
             }
             self.state = State::Open;
             shared.timers.cancel(&mut self.alarms.close);
