@@ -2,11 +2,10 @@
 //! `receive_icv_source` packets that are not authentic. `header` tests the security header and the
 //! authenticated fields, `key` the derivation of keys, and `rekey` implicit rekey. `rotation` tests the
 //! replacement of keys, `rotation_packets` each type of packet after it, and `rotation_source` the answers to
-//! an initiator.
-//! `lost_key` tests a device without a key, and `domains` two domains of one device. `binding` (3.5.4),
-//! `start` and `new_start` (3.5.8) test secured contexts, `datagram` secured datagrams (3.5.6), `credit`
-//! secured demand and grants (3.6.14), and `plaintext` packets without protection. `steps` holds shared
-//! steps.
+//! an initiator. `lost_key` tests a device without a key, and `domains` two domains of one device. `binding`
+//! (3.5.4), `start`, `pending` and `new_start` (3.5.8) test secured contexts, `datagram` secured datagrams
+//! (3.5.6), `credit` secured demand and grants (3.6.14), and `plaintext` packets without protection. `steps`
+//! holds shared steps.
 
 mod binding;
 mod credit;
@@ -16,6 +15,7 @@ mod header;
 mod key;
 mod lost_key;
 mod new_start;
+mod pending;
 mod plaintext;
 mod receive;
 mod receive_icv;
@@ -49,4 +49,5 @@ pub(super) const RULES: &[&[Rule]] = &[
     rotation_source::RULES,
     send::RULES,
     start::RULES,
+    pending::RULES,
 ];

@@ -14,8 +14,8 @@ const NEW_START: Axis<u32> = axis("new-start").values(&[
     ("wrap", 0xffff_ffff),
 ]);
 
-/// The packets that the target refuses with the same Start_PSN: the first and their number. The first packet of the
-/// context may be lost.
+/// The packets that the target refuses with the same Start_PSN: the first and their number. The first packet
+/// of the context may be lost.
 const REFUSED: Axis<(u32, u32)> =
     axis("nacks").values(&[("one", (0, 1)), ("each-packet", (0, 3)), ("second", (1, 1))]);
 

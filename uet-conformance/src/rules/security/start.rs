@@ -1,8 +1,6 @@
 //! The Start_PSNs that a target accepts, so that no replayed packet opens a context (section 3.5.8).
 
-use super::steps::{
-    NEEDS, check_write, close_context, establish_as, expect_executed, learn_start, open_secured, plain_write,
-};
+use super::steps::{NEEDS, check_write, close_context, establish_as, learn_start, open_secured, plain_write};
 use crate::SECURED;
 use crate::prelude::*;
 use uet_wire::pds::Nack;
@@ -133,79 +131,22 @@ pub(super) const RULES: &[Rule] = &[
             t.check(TSS_START_002, "entropy value:", pdc.entropy, seen.wire.entropy);
             Ok(())
         }),
-    rule("tss-start/pending", "A request with a refused Start_PSN is never executed")
-        .checks(&[TSS_START_004])
-        .run(|t| {
-            secure_with_method(t, t.value(&METHOD))?;
-            let region = t.region(1 << 16)?;
-            let (pdc, ..) = refused_opening(t, TSS_START_004, &region)?;
-            for n in [0, 1, 0] {
-                t.request(&pdc, pdc.request(n).write(&region, 256, &[1; 32])?)?;
-            }
-            t.expect_none(TSS_START_004, "an ACK", t.soon(), |seen| {
-                seen.is_for(&pdc).then(|| seen.ack()).flatten()
-            })?;
-            t.check_memory(TSS_START_004, &region, 256, &[0; 32])
-        }),
-    rule(
-        "tss-start/repeated-nack",
-        "While a context is pending, each NACK requires the Start_PSN of the first",
-    )
-    .checks(&[TSS_START_006])
-    .run(|t| {
-        // The context stays pending until the script ends.
-        t.try_configure("new_pdc_time", 1_000_000_000)?;
-        secure_with_method(t, t.value(&METHOD))?;
-        let region = t.region(1 << 16)?;
-        let (pdc, _, first) = refused_opening(t, TSS_START_006, &region)?;
-        for n in [0, 1, 2] {
-            t.request(&pdc, pdc.request(n).write(&region, 256, &[1; 32])?)?;
-            let demand = |seen: &RxPacket| seen.new_start(&pdc);
-            let (_, start) = t.expect(TSS_START_006, "NACK NEW_START_PSN", t.soon(), demand)?;
-            t.check(TSS_START_006, "the required Start_PSN", Psn(first.payload()), start);
-        }
-        // A packet from another wrong Start_PSN gets the same answer.
-        let other = Pdc { start: pdc.start - 77, ..pdc.clone() };
-        t.request(&other, other.request(0).write(&region, 256, &[1; 32])?)?;
-        let (_, start) =
-            t.expect(TSS_START_006, "NACK NEW_START_PSN", t.soon(), |seen| seen.new_start(&pdc))?;
-        t.check(TSS_START_006, "the required Start_PSN", Psn(first.payload()), start);
-        let mut right = Pdc { start, ..pdc };
-        establish_as(t, TSS_START_006, &mut right, &region)?;
-        t.check(TSS_START_006, "the Start_PSN of the context", start, right.start);
-        Ok(())
-    }),
-    rule("tss-start/psn-offset", "A pending context opens with a packet at an offset from its Start_PSN")
-        .checks(&[TSS_START_004])
+    rule("tss-start/serial", "Start_PSNs that follow the floor by serial comparison open contexts at once")
+        .checks(&[TSS_START_002, TSS_START_001])
         .over(&[&SECURED])
         .run(|t| {
-            secure_with_method(t, "random")?;
+            secure_with_method(t, "expected")?;
             let region = t.region(1 << 16)?;
-            let (pdc, _, nack) = refused_opening(t, TSS_START_004, &region)?;
-            let pdc = Pdc { start: Psn(nack.payload()), ..pdc };
-            for n in [2, 0, 1] {
-                t.send_wire(&plain_write(&pdc, &region, n)?)?;
-                expect_executed(t, TSS_START_004, &pdc, &region, n)?;
+            // Each follows the one before. The first floor is 0.
+            for start in [0x7000_0000, 0xd000_0000, 0x2000_0000] {
+                let pdc = Pdc { start: Psn(start), ..t.initiate() };
+                let (pdc, opening) = open_recorded_as(t, pdc, &region)?;
+                t.check(TSS_START_002, "Start_PSN", Psn(start), pdc.start);
+                overwrite_and_close(t, &pdc, &region)?;
+                t.send_as_it_is(&opening)?;
+                check_not_executed(t, &region)?;
             }
             Ok(())
-        }),
-    rule("tss-start/many-pending", "Pending contexts do not stop a target from opening others")
-        .checks(&[TSS_START_004])
-        .over(&[&SECURED])
-        .run(|t| {
-            secure_with_method(t, "random")?;
-            let region = t.region(1 << 16)?;
-            for _ in 0..200 {
-                let pdc = t.initiate();
-                t.request(&pdc, pdc.request(0).write(&region, 256, &[1; 32])?)?;
-            }
-            let wait = t.scaled(Duration::from_nanos(t.parameter("new_pdc_time")));
-            t.pause(wait + t.soon())?;
-            t.forget();
-            t.check_memory(TSS_START_004, &region, 256, &[0; 32])?;
-            let mut pdc = t.initiate();
-            establish_as(t, TSS_START_004, &mut pdc, &region)?;
-            check_write(t, TSS_START_004, &pdc, &region, 1)
         }),
     rule("tss-start/close-ack", "The Start_PSN in the ACK of CLOSE_COMMAND opens the next context")
         .checks(&[TSS_START_007])
@@ -285,7 +226,7 @@ pub(super) fn check_not_executed(t: &mut Test<'_>, region: &Region) -> Outcome {
 /// Opens and closes a context, and sends the opening packet of another with the same Start_PSN. The target
 /// refuses it, and that context is pending. Returns the NACK, whose payload is the Start_PSN that the target
 /// requires.
-fn refused_opening(
+pub(super) fn refused_opening(
     t: &mut Test<'_>,
     requirement: &Requirement,
     region: &Region,
