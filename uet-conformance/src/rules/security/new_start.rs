@@ -42,7 +42,7 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 pub(super) const RULES: &[Rule] = &[
     rule("tss-new-start/renumber", "An initiator renumbers all its packets from the required Start_PSN")
         .checks(&[TSS_START_003, TSS_START_008])
-        .over(&[&SECURED, &NEW_START, &REFUSED])
+        .over(&[&SECURED, &NEW_START, &REFUSED, &MODE])
         .run(|t| {
             t.secure(t.value(&SECURED))?;
             let (written, mut target) = packets_in_flight(t)?;
@@ -53,8 +53,61 @@ pub(super) const RULES: &[Rule] = &[
                 n > 2 && (start + n) - old > 2
             })?;
             target.ack(t, 2)?;
-            t.ends(TSS_START_003, written, Status::Ok)
+            t.ends(TSS_START_003, written, Status::Ok)?;
+            // The next message continues at the new numbers.
+            let peer = t.peer(0)?;
+            let next = t.post(post(PostKind::Write, peer, 64))?;
+            let packet = target.expect_new(t, TSS_START_003, 3)?;
+            t.check(TSS_START_003, "syn of the next message", false, packet.request.syn());
+            target.ack(t, 3)?;
+            t.ends(TSS_START_003, next, Status::Ok)
         }),
+    rule(
+        "tss-new-start/at-once",
+        "An initiator sends its renumbered packets at once, and once for all NACKs",
+    )
+    .checks(&[TSS_START_003])
+    .measure(|t| {
+        t.slowed()?;
+        t.try_configure("congestion", "none")?;
+        t.secure(t.value(&SECURED))?;
+        let (written, mut target) = packets_in_flight(t)?;
+        let start = Psn(0x0123_4567);
+        let nack = new_start_nack(&target, 0, start)?;
+        let refused = t.now();
+        t.send(&target.pdc, &nack)?;
+        target.restart_at(start);
+        target.collect(t, 3)?;
+        let last = target.packet(2)?.seen.at;
+        let bound = Bound::from(t.early()).from_parameter("70 % of rto_init_time");
+        t.at_most(TSS_START_003, "the time to the last packet", bound, last.saturating_sub(refused));
+        // A target refuses each packet of the context, so copies are usual.
+        for _ in 0..2 {
+            t.send(&target.pdc, &nack)?;
+        }
+        let left = (refused + t.early()).saturating_sub(t.now());
+        target.expect_none(t, TSS_START_003, "no packet again for a copy", left, |n| n < 3)?;
+        target.ack(t, 2)?;
+        t.ends(TSS_START_003, written, Status::Ok)
+    }),
+    rule(
+        "tss-new-start/then-refused",
+        "A renumbered packet that gets another NACK is retransmitted with retx",
+    )
+    .checks(&[PDS_NACK_004, TSS_START_003, TSS_START_008])
+    .over(&[&SECURED, &NEW_START])
+    .run(|t| {
+        t.secure(t.value(&SECURED))?;
+        let (written, mut target) = packets_in_flight(t)?;
+        expect_renumbered(t, &mut target, Psn(t.value(&NEW_START)), FIRST)?;
+        target.collect(t, 3)?;
+        target.refuse_without_context(t, NackCode::NO_RESOURCE, 1)?;
+        let again = target.expect_again(t, PDS_NACK_004, 1, t.later())?;
+        let offset = again.request.psn_offset().map(|offset| u32::from(offset.get()));
+        t.check(TSS_START_003, "psn_offset of the retransmission", Some(1), offset);
+        target.ack(t, 2)?;
+        t.ends(TSS_START_003, written, Status::Ok)
+    }),
     rule("tss-new-start/second-nack", "An initiator accepts a second NACK NEW_START_PSN")
         .checks(&[TSS_START_003, TSS_START_008])
         .over(&[&SECURED, &NEW_START])
@@ -288,6 +341,7 @@ fn expect_renumbered(
         let offset = packet.request.psn_offset().map(|offset| u32::from(offset.get()));
         t.check(TSS_START_003, "syn", true, packet.request.syn());
         t.check(TSS_START_003, "psn_offset", Some(n), offset);
+        t.check(TSS_START_003, "CLEAR_PSN", start - 1, packet.request.clear_psn());
         t.check(TSS_START_008, "flag retx", false, packet.request.retx());
         let content = before.iter().find(|(index, _)| *index == n).map(|(_, content)| content.clone());
         let content = content.unwrap_or_default();
