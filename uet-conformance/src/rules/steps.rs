@@ -6,6 +6,8 @@ use crate::serve::SesFields;
 use uet_control::Remote;
 use uet_wire::Units24;
 use uet_wire::pds::{Pds, PdsBuf, RequestCc, Rudi, Uud};
+use uet_wire::registry::ResponseOpcode;
+use uet_wire::ses::{Response, Ses};
 
 /// True if the script ends the state of the second context first.
 pub(super) const ORDER: Axis<bool> = axis("ends-first").values(&[("first", false), ("second", true)]);
@@ -161,6 +163,25 @@ pub(super) fn rudi_request(seen: &RxPacket) -> Option<Rudi> {
         Pds::Rudi(header) if header.prologue().kind() == PdsType::RUDI_REQ => Some(header.copied()),
         _ => None,
     }
+}
+
+/// Returns the suite's side for replies to a packet that has no context.
+pub(super) fn reverse_path(t: &mut Test<'_>, seen: &RxPacket) -> Pdc {
+    Pdc { from: seen.wire.dst, to: seen.wire.src, entropy: seen.wire.entropy, ..t.initiate() }
+}
+
+/// Returns the response to a RUDI request, with this pkt_id.
+pub(super) fn build_rudi_response(seen: &RxPacket, pkt_id: u32, code: ReturnCode) -> Result<UetBuf, Stop> {
+    let header = Rudi::response(pkt_id).prologue(|prologue| prologue.next_hdr(NextHdr::UET_HDR_RESPONSE));
+    let (message, job) = match seen.uet().ses {
+        Some(Ses::Std(ses)) => (ses.message_id(), ses.address().job_id()),
+        _ => (0, 0),
+    };
+    let response = match code {
+        ReturnCode::OK => Response::build(ResponseOpcode::UET_DEFAULT_RESPONSE, code),
+        _ => Response::build(ResponseOpcode::UET_RESPONSE, code).message_id(message).job_id(job),
+    };
+    Ok(UetBuf { ses: Some(response.done()?.into()), ..UetBuf::new(header.done()?) })
 }
 
 /// Returns a datagram for the device to send.

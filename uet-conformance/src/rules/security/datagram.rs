@@ -1,6 +1,6 @@
 //! Secured datagrams (UUD), which have no context (sections 3.5.6 and 3.7).
 
-use super::steps::with_wrong_icv;
+use super::steps::{FLAW, Flaw, send_flawed};
 use crate::prelude::*;
 use crate::rules::steps::{datagram_bytes, datagram_of, post_datagram, uud_header};
 use crate::{SECURED, Wire};
@@ -46,20 +46,29 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_received(TSS_ICV_001, &posted, &datagram_bytes(100))?;
             Ok(())
         }),
-    rule("tss-datagram/wrong-icv", "A datagram with a wrong ICV is not delivered and gets no answer")
-        .checks(&[TSS_ICV_002, TSS_ICV_003])
+    rule("tss-datagram/wrong-icv", "A datagram that does not open is not delivered and gets no answer")
+        .checks(&[TSS_ICV_002, TSS_ICV_003, TSS_CLEAR_001, TSS_SDI_001])
         .needs(TARGET)
+        .over(&[&SECURED, &FLAW])
         .run(|t| {
+            let flaw = t.value(&FLAW);
+            let [effect, answer] = match flaw {
+                Flaw::WrongIcv => [TSS_ICV_002, TSS_ICV_003],
+                Flaw::Plaintext => [TSS_CLEAR_001; 2],
+                Flaw::UnknownDomain => [TSS_SDI_001; 2],
+            };
+            if flaw == Flaw::Plaintext {
+                t.configure("require_protection", true)?;
+            }
             t.secure(t.value(&SECURED))?;
             let posted = t.posted(room(128))?;
             let packet = datagram_wire(t, &datagram_bytes(100))?;
-            let packet = with_wrong_icv(t, &packet)?;
-            t.send_as_it_is(&packet)?;
-            t.expect_silence(TSS_ICV_003, "any packet", |_| Some(()))?;
-            t.expect_waiting(TSS_ICV_002, &posted)?;
+            send_flawed(t, &packet, flaw)?;
+            t.expect_silence(answer, "any packet", |_| Some(()))?;
+            t.expect_waiting(effect, &posted)?;
             let packet = datagram_wire(t, &datagram_bytes(60))?;
             t.send_wire(&packet)?;
-            t.expect_received(TSS_ICV_002, &posted, &datagram_bytes(60))?;
+            t.expect_received(effect, &posted, &datagram_bytes(60))?;
             Ok(())
         }),
 ];

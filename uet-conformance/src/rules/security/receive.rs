@@ -205,7 +205,7 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// Sends what two switches leave of a sealed packet.
-fn send_trimmed(t: &mut Test<'_>, sealed: &Wire) -> Outcome {
+pub(super) fn send_trimmed(t: &mut Test<'_>, sealed: &Wire) -> Outcome {
     for (place, keep) in [(Trimmed::Fabric, 24), (Trimmed::LastHop, 40)] {
         let mut short = sealed.clone();
         short.trimmed = Some(place);

@@ -228,6 +228,37 @@ pub(super) fn control_packet(pdc: &Pdc, ctl_type: CtlType, n: u32) -> Result<Uet
     })
 }
 
+/// See [`FLAW`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flaw {
+    WrongIcv,
+    Plaintext,
+    UnknownDomain,
+}
+
+/// A reason why a packet does not open.
+pub(super) const FLAW: Axis<Flaw> = axis("flaw").values(&[
+    ("wrong-icv", Flaw::WrongIcv),
+    ("plaintext", Flaw::Plaintext),
+    ("unknown-domain", Flaw::UnknownDomain),
+]);
+
+/// Sends a packet that does not open.
+pub(super) fn send_flawed(t: &mut Test<'_>, wire: &Wire, flaw: Flaw) -> Outcome {
+    let flawed = match flaw {
+        Flaw::WrongIcv => with_wrong_icv(t, wire)?,
+        Flaw::Plaintext => wire.clone(),
+        Flaw::UnknownDomain => {
+            let right = t.shield()?.domain.sdi;
+            t.shield()?.domain.sdi = right ^ 0x00_4000;
+            let sealed = t.sealed(wire);
+            t.shield()?.domain.sdi = right;
+            sealed?
+        }
+    };
+    t.send_as_it_is(&flawed)
+}
+
 /// Makes a packet of the suite one that is not authentic.
 pub(super) type Spoil = fn(&mut Test<'_>, &Wire) -> Result<Wire, Stop>;
 

@@ -1,11 +1,12 @@
 //! RUDI requests of a device and their responses: pkt_ids, completions, replies to ignore (section 3.5.6).
 
 use super::steps::{
-    build_rudi_response, expect_reply_ignored, expect_rudi_retransmission, read_data, respond,
-    retransmission_limit, reverse_path, rudi_write,
+    expect_reply_ignored, expect_rudi_retransmission, read_data, respond, retransmission_limit, rudi_write,
 };
 use crate::prelude::*;
-use crate::rules::steps::{post_idempotent, retransmissions, rudi_request};
+use crate::rules::steps::{
+    build_rudi_response, post_idempotent, retransmissions, reverse_path, rudi_request,
+};
 use crate::target::FAILED;
 use std::collections::BTreeSet;
 use uet_wire::pds::{Nack, Rudi};

@@ -1,10 +1,10 @@
 //! Retransmissions of RUDI requests: timeouts, NACKs, and their limits (section 3.5.6).
 
 use super::steps::{
-    expect_reply_ignored, expect_rudi_retransmission, respond, retransmission_limit, reverse_path, rudi_write,
+    expect_reply_ignored, expect_rudi_retransmission, respond, retransmission_limit, rudi_write,
 };
 use crate::prelude::*;
-use crate::rules::steps::{post_idempotent, retransmissions, rudi_request};
+use crate::rules::steps::{post_idempotent, retransmissions, reverse_path, rudi_request};
 use uet_wire::pds::Nack;
 
 const OPERATION: Axis<PostKind> =

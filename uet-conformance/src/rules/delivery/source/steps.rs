@@ -1,13 +1,12 @@
 //! Steps that rules of several files of this folder share.
 
 use crate::prelude::*;
-use crate::rules::steps::{post_idempotent, rudi_request};
+use crate::rules::steps::{build_rudi_response, post_idempotent, reverse_path, rudi_request};
 use crate::serve::said;
 use crate::target::RxRequest;
 use uet_control::ClosePdc;
 use uet_wire::pds::{Control, Request as RequestHeader, Rudi};
-use uet_wire::registry::ResponseOpcode;
-use uet_wire::ses::{Response, ResponseData, Ses};
+use uet_wire::ses::{ResponseData, Ses};
 
 /// Returns a PDCID other than that of the suite's side.
 pub(super) fn other_pdcid(pdc: &Pdc) -> PdcId {
@@ -161,29 +160,10 @@ pub(super) fn rudi_write(t: &mut Test<'_>, length: usize) -> Result<(Operated, R
     Ok((written, RxPacket { at: posted_at, ..seen }, header))
 }
 
-/// Returns the suite's side for replies to a packet that has no context.
-pub(super) fn reverse_path(t: &mut Test<'_>, seen: &RxPacket) -> Pdc {
-    Pdc { from: seen.wire.dst, to: seen.wire.src, entropy: seen.wire.entropy, ..t.initiate() }
-}
-
 /// Sends the response to a RUDI request, with this pkt_id.
 pub(super) fn respond(t: &mut Test<'_>, seen: &RxPacket, pkt_id: u32, code: ReturnCode) -> Outcome {
     let reverse = reverse_path(t, seen);
     t.send(&reverse, &build_rudi_response(seen, pkt_id, code)?)
-}
-
-/// Returns the response to a RUDI request, with this pkt_id.
-pub(super) fn build_rudi_response(seen: &RxPacket, pkt_id: u32, code: ReturnCode) -> Result<UetBuf, Stop> {
-    let header = Rudi::response(pkt_id).prologue(|prologue| prologue.next_hdr(NextHdr::UET_HDR_RESPONSE));
-    let (message, job) = match seen.uet().ses {
-        Some(Ses::Std(ses)) => (ses.message_id(), ses.address().job_id()),
-        _ => (0, 0),
-    };
-    let response = match code {
-        ReturnCode::OK => Response::build(ResponseOpcode::UET_DEFAULT_RESPONSE, code),
-        _ => Response::build(ResponseOpcode::UET_RESPONSE, code).message_id(message).job_id(job),
-    };
-    Ok(UetBuf { ses: Some(response.done()?.into()), ..UetBuf::new(header.done()?) })
 }
 
 /// Expects the retransmission of the RUDI request with this pkt_id.
