@@ -3,6 +3,7 @@
 
 use super::steps::{NEEDS, establish_as, open_as, plain_write, write_in_flight};
 use crate::prelude::*;
+use crate::rules::steps::{post_idempotent, rudi_request};
 use crate::{SECURED, Wire, rudi};
 
 /// A packet that a target with a key answers.
@@ -63,6 +64,37 @@ pub(super) const RULES: &[Rule] = &[
             let peer = t.peer_of_job(102)?;
             let written = t.post(post(PostKind::Write, peer, 64))?;
             Target::accept_beside(t, &[&target])?.ack(t, 0)?;
+            t.ends(TSS_AN_002, written, Status::Ok)
+        }),
+    rule("tss-send/lost-key-data", "A target that has lost its current key retransmits no read data")
+        .checks(&[TSS_AN_002, TSS_CLEAR_002])
+        .needs(&[RUD, WRITE, READ, TSS])
+        .run(|t| {
+            let length = t.beyond_ack()?;
+            let (pdc, region) = open_as(t, TSS_AN_002, t.value(&SECURED), |_| {})?;
+            t.request(&pdc, pdc.request(1).read(&region, 0, length)?)?;
+            t.need("the data of the read", t.soon(), |seen| {
+                (seen.is_for(&pdc) && !seen.payload().is_empty()).then_some(())
+            })?;
+            let before = lose_current_key(t)?;
+            t.pause(t.soon() + t.rto() * 4)?;
+            check_silence_without_key(t, before)?;
+            let mut next = t.initiate();
+            establish_as(t, TSS_AN_002, &mut next, &region)
+        }),
+    rule("tss-send/lost-key-rudi", "A device that has lost its current key retransmits no RUDI request")
+        .checks(&[TSS_AN_002, TSS_CLEAR_002])
+        .needs(&[RUD, WRITE, RUDI, TSS])
+        .run(|t| {
+            t.secure(t.value(&SECURED))?;
+            let peer = t.peer(0)?;
+            t.post(post_idempotent(PostKind::Write, peer, 64))?;
+            t.need("a RUDI request", t.later(), rudi_request)?;
+            let before = lose_current_key(t)?;
+            t.pause(t.soon() + t.rto() * 4)?;
+            check_silence_without_key(t, before)?;
+            let written = t.post(post(PostKind::Write, peer, 64))?;
+            Target::accept(t)?.ack(t, 0)?;
             t.ends(TSS_AN_002, written, Status::Ok)
         }),
 ];

@@ -7,7 +7,7 @@ use super::steps::{
 };
 use crate::SECURED;
 use crate::prelude::*;
-use crate::rules::steps::{expect_source_closes_in_range, shorten_psn_range};
+use crate::rules::steps::{expect_source_closes_in_range, post_datagram, post_idempotent, shorten_psn_range};
 use crate::target::NOT_WELL;
 use uet_control::KeyMode;
 
@@ -25,6 +25,13 @@ const CARRY: Axis<u64> = axis("carry").values(&[
     ("16-bits", 1 << 16),
     ("8-bits", 1 << 8),
     ("40-bits", 1 << 40),
+]);
+
+/// The operation of a device that cannot protect its packets.
+const UNPROTECTED: Axis<Mode> = axis("operation").needing(&[
+    ("write", Mode::Rud, &[]),
+    ("rudi-write", Mode::Rudi, &[RUDI]),
+    ("datagram", Mode::Uud, &[UUD, DATAGRAM]),
 ]);
 
 /// Begins a rule with the usual needs and axes of this file.
@@ -157,6 +164,7 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("tss-send/no-key", "A device without a key in its current slot sends nothing")
         .checks(&[TSS_AN_002, SES_DONE_001])
+        .over(&[&SECURED, &UNPROTECTED])
         .run(|t| {
             match t.secure_as(t.value(&SECURED), |domain| domain.an = 1) {
                 // A device may refuse such a domain.
@@ -164,9 +172,7 @@ pub(super) const RULES: &[Rule] = &[
                 other => other?,
             }
             let peer = t.peer(0)?;
-            let unsent = t.post(post(PostKind::Write, peer, 64))?;
-            t.pause(t.later() * 2)?;
-            check_not_done(t, unsent)?;
+            post_unprotected(t, peer)?;
             let shield = t.shield()?;
             let (sent, clear) = (shield.seen.len(), shield.clear);
             t.check(TSS_AN_002, "protected packets:", 0, sent);
@@ -257,19 +263,17 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("tss-send/limit-initiator", "An initiator sends nothing more once its counter reaches the limit")
         .checks(&[TSS_CTR_002, SES_DONE_001])
-        .over(&[&SECURED, &LEFT])
+        .over(&[&SECURED, &LEFT, &UNPROTECTED])
         .run(|t| {
             t.secure(t.value(&SECURED))?;
             let peer = t.peer(0)?;
             Target::established(t, peer, Mode::Rud)?;
             leave_few_counters(t)?;
-            let unanswered = t.post(post(PostKind::Write, peer, 64))?;
-            t.pause(t.later() * 2)?;
-            check_not_done(t, unanswered)?;
+            post_unprotected(t, peer)?;
             check_counter_limit(t)
         }),
     rule("tss-send/new-key", "A new key lets a device at its counter limit send again")
-        .checks(&[TSS_AN_002])
+        .checks(&[TSS_AN_002, TSS_CTR_002])
         .run(|t| {
             let (pdc, region) = open_as(t, TSS_AN_002, t.value(&SECURED), |_| {})?;
             let second = t.fresh_secret();
@@ -286,6 +290,20 @@ pub(super) const RULES: &[Rule] = &[
             check_write(t, TSS_AN_002, &pdc, &region, 2)?;
             let an = t.shield()?.seen.last().map(|seen| u8::from(seen.an));
             t.check(TSS_AN_002, "association number", Some(1), an);
+            // The first key is still at its limit.
+            t.settle()?;
+            let shield = t.shield()?;
+            shield.installed.an = 0;
+            let before = shield.seen.len();
+            match t.install() {
+                // A device may refuse a key without counters.
+                Err(Stop::Inconclusive(_)) => return Ok(()),
+                other => other?,
+            }
+            t.send_wire(&plain_write(&pdc, &region, 3)?)?;
+            t.pause(t.soon())?;
+            let sent = t.shield()?.seen.iter().skip(before).filter(|seen| !seen.an).count();
+            t.check(TSS_CTR_002, "packets under the key at its limit:", 0, sent);
             Ok(())
         }),
 ];
@@ -310,10 +328,20 @@ fn leave_few_counters(t: &mut Test<'_>) -> Outcome {
     t.install()
 }
 
-/// Checks that an operation that nobody has answered has not ended well.
-fn check_not_done(t: &mut Test<'_>, operation: Operated) -> Outcome {
-    let ended = t.completion(operation, Duration::ZERO)?.map(|completion| completion.status);
-    t.one_of(SES_DONE_001, "the completion", NOT_WELL, ended);
+/// Has the device try the operation of [`UNPROTECTED`], and gives it time. Checks that an operation that needs
+/// an answer has not ended well.
+fn post_unprotected(t: &mut Test<'_>, peer: u64) -> Outcome {
+    let mode = t.value(&UNPROTECTED);
+    let operation = t.post(match mode {
+        Mode::Uud => post_datagram(peer, 64),
+        Mode::Rudi => post_idempotent(PostKind::Write, peer, 64),
+        _ => post(PostKind::Write, peer, 64),
+    })?;
+    t.pause(t.later() * 2)?;
+    if mode != Mode::Uud {
+        let ended = t.completion(operation, Duration::ZERO)?.map(|completion| completion.status);
+        t.one_of(SES_DONE_001, "the completion", NOT_WELL, ended);
+    }
     Ok(())
 }
 
