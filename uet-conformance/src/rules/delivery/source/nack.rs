@@ -14,6 +14,21 @@ const WAITS: Axis<NackCode> = axis("code").values(&[
     ("no-ses-msg", NackCode::NO_SES_MSG_AVAIL),
 ]);
 
+/// Codes after which the number of retransmissions is limited.
+const LIMITED: Axis<NackCode> = axis("code").values(&[
+    ("no-resource", NackCode::NO_RESOURCE),
+    ("no-pkt-buffer", NackCode::NO_PKT_BUFFER),
+    ("trimmed", NackCode::TRIMMED),
+    ("trimmed-lasthop", NackCode::TRIMMED_LASTHOP),
+    ("oor-window", NackCode::PSN_OOR_WINDOW),
+    ("infer-loss", NackCode::RCVR_INFER_LOSS),
+    ("exp-normal", NackCode::EXP_NACK_NORMAL),
+]);
+
+/// Max_NACK_Retx_Cnt as the script sets it, or the default.
+const MOST: Axis<Option<u64>> =
+    axis("most").values(&[("default", None), ("1", Some(1)), ("0", Some(0)), ("2", Some(2))]);
+
 /// Begins a rule with the usual axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
     crate::rule(id, title).over(&[&MODE, &CARRIER, &START])
@@ -143,18 +158,25 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("source-nack/limit", "NACKs cause at most Max_NACK_Retx_Cnt retransmissions of a packet")
         .checks(&[PDS_NACK_005])
+        .over(&[&LIMITED, &MOST, &MODE, &CARRIER, &START])
         .run(|t| {
+            if let Some(most) = t.value(&MOST) {
+                t.configure("max_nack_retx_cnt", most)?;
+                // Few timeouts, since the suite cannot tell which retransmission they caused.
+                t.try_configure("max_rto_retx_cnt", 1)?;
+            }
+            let code = t.value(&LIMITED);
             let most = t.parameter("max_nack_retx_cnt");
             require(most <= 50, format!("{most} retransmissions take too long"))?;
             let (mut target, written) = message_in_flight(t, 1)?;
             let mut seen = target.got.len();
-            target.refuse(t, NackCode::NO_RESOURCE, 1)?;
+            target.refuse(t, code, 1)?;
             // The suite also refuses packets that the device retransmits at a timeout.
             let most = (most + t.parameter("max_rto_retx_cnt")) as usize;
             while target.next(t, t.later())?.is_some() && target.times(1) <= most + 3 {
                 if target.got.len() > seen {
                     seen = target.got.len();
-                    target.refuse(t, NackCode::NO_RESOURCE, 1)?;
+                    target.refuse(t, code, 1)?;
                 }
             }
             let times = target.times(1);
