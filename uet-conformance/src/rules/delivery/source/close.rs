@@ -48,6 +48,10 @@ const REASON: Axis<Reason> = axis("reason").needing(&[
 /// True if the script turns on the limit of PSNs in a direction, false if the device has it by itself.
 const LIMITED: Axis<bool> = axis("limit").values(&[("configured", true), ("own", false)]);
 
+/// The code of a NACK for a lack of resources.
+const REFUSED: Axis<NackCode> = axis("code")
+    .values(&[("no-resource", NackCode::NO_RESOURCE), ("no-pkt-buffer", NackCode::NO_PKT_BUFFER)]);
+
 /// Begins a rule with the usual needs and axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
     crate::rule(id, title).needs(&[CLOSE]).over(&[&MODE, &CARRIER, &START])
@@ -249,6 +253,32 @@ pub(super) const RULES: &[Rule] = &[
             })?;
             t.post(post(PostKind::Write, peer, 64))?;
             expect_another_context(t, &target, PDS_NACK_013, since)
+        }),
+    rule("source-close/nack", "A CLOSE_COMMAND that gets a NACK for lack of a resource is retransmitted")
+        .checks(&[PDS_NACK_004, PDS_RTO_005, PDS_CLOSE_002, PDS_CLOSE_004])
+        .over(&[&REFUSED, &MODE, &CARRIER, &START])
+        .measure(|t| {
+            let short = t.nack_wait() * 2 + t.grace() < t.early();
+            require(short, "NACK_Retx_Time is not well below RTO_Init_Time")?;
+            let (peer, target) = Target::with_peer(t, Mode::Rud)?;
+            close(t, peer)?;
+            let (first, command) = expect_close(t, &target, PDS_CLOSE_002)?;
+            t.send(&target.pdc, &target.pdc.nack(t.value(&REFUSED), command.psn())?)?;
+            let within = t.later();
+            let (seen, repeated) = target.expect_control(t, PDS_NACK_004, CtlType::CLOSE_COMMAND, within)?;
+            t.check(PDS_RTO_005, "psn", command.psn(), repeated.psn());
+            t.check(PDS_RTO_005, "flag retx", true, repeated.retx());
+            t.check(PDS_CLOSE_002, "ar", true, repeated.ar());
+            let bound = Bound::from(t.early()).from_parameter("70 % of rto_init_time");
+            let waited = seen.at.saturating_sub(first.at);
+            t.at_most(PDS_NACK_004, "the time before the retransmission", bound, waited);
+            ack_control(t, &target, command.psn())?;
+            t.settle()?;
+            let span = 4 * t.rto();
+            t.expect_none(PDS_CLOSE_004, "no CLOSE_COMMAND after its ACK", span, |seen| {
+                target.control(seen, CtlType::CLOSE_COMMAND)
+            })?;
+            t.expect_action(peer)
         }),
     rule("source-close/limit", "CLOSE_COMMAND is retransmitted at most Max_RTO_Retx_Cnt times")
         .checks(&[PDS_RTO_003, PDS_CLOSE_002, PDS_RTO_004, PDS_SYN_001, PDS_SYN_007])
