@@ -4,7 +4,9 @@ use super::steps::{
     expect_reply_ignored, expect_rudi_retransmission, respond, retransmission_limit, rudi_write,
 };
 use crate::prelude::*;
-use crate::rules::steps::{post_idempotent, retransmissions, reverse_path, rudi_request};
+use crate::rules::steps::{
+    post_idempotent, require_retransmissions, retransmissions, reverse_path, rudi_request,
+};
 use uet_wire::pds::Nack;
 
 const OPERATION: Axis<PostKind> =
@@ -145,6 +147,50 @@ pub(super) const RULES: &[Rule] = &[
             respond(t, &seen, header.pkt_id(), ReturnCode::OK)?;
             t.ends(PDS_RUDI_004, written, Status::Ok)
         }),
+    rule("source-rudi/beside-timeouts", "The timeouts of a RUDI request do not lengthen those of another")
+        .checks(&[PDS_RUDI_005, PDS_RTO_002])
+        .measure(|t| {
+            // The first request stays unanswered, so one always waits longer.
+            t.require_plain_timeouts()?;
+            require_retransmissions(t, 3)?;
+            let (_, _, lost) = rudi_write(t, 64)?;
+            for n in 0..2 {
+                let within = t.soon() + t.scaled(t.rto() * (2 << n));
+                expect_rudi_retransmission(t, PDS_RUDI_005, lost.pkt_id(), within)?;
+            }
+            let (written, seen, header) = rudi_write(t, 65)?;
+            let (resent, _) = expect_rudi_retransmission(t, PDS_RUDI_005, header.pkt_id(), t.later())?;
+            let longest = t.scaled(t.rto().mul_f64(1.5)) + t.grace();
+            let bound = Bound::from(longest).from_parameter("rto_init_time, device").tolerating("50 %");
+            let waited = resent.at.saturating_sub(seen.at);
+            t.at_most(PDS_RTO_002, "time to the first retransmission", bound, waited);
+            respond(t, &seen, header.pkt_id(), ReturnCode::OK)?;
+            t.ends(PDS_RUDI_005, written, Status::Ok)
+        }),
+    rule(
+        "source-rudi/each-request",
+        "Retransmissions and NACKs of one RUDI request do not count for another",
+    )
+    .checks(&[PDS_RUDI_004, PDS_RUDI_005, PDS_RUDI_002])
+    .run(|t| {
+        // Each request is lost once and gets one NACK. A count of all requests would reach its limit.
+        require_retransmissions(t, 1)?;
+        let (timeouts, nacks) = (t.parameter("max_rto_retx_cnt"), t.parameter("max_nack_retx_cnt"));
+        require(nacks > 0, "the device does not retransmit after a NACK")?;
+        let most = timeouts.max(nacks);
+        require(most <= 50, format!("{most} requests take too long"))?;
+        for n in 0..most + 2 {
+            let (written, seen, header) = rudi_write(t, 64 + n as usize)?;
+            expect_rudi_retransmission(t, PDS_RUDI_005, header.pkt_id(), t.later())?;
+            let reverse = reverse_path(t, &seen);
+            t.send(&reverse, &rudi_nack(NackCode::NO_RESOURCE, header.pkt_id())?)?;
+            expect_rudi_retransmission(t, PDS_RUDI_004, header.pkt_id(), t.later())?;
+            respond(t, &seen, header.pkt_id(), ReturnCode::OK)?;
+            t.ends(PDS_RUDI_002, written, Status::Ok)?;
+            t.settle()?;
+        }
+        Ok(())
+    }),
 ];
 
 /// Skips the rule unless a retransmission after NACK_Retx_Time comes well before the first timeout.
