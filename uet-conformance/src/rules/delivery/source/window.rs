@@ -249,6 +249,23 @@ pub(super) const RULES: &[Rule] = &[
             target.expect_new(t, PDS_WIN_004, range + 3)?;
             Ok(())
         }),
+    rule("source-window/reads", "The requests of a long read stay within the announced range")
+        .checks(&[PDS_WIN_004, SES_DONE_001])
+        .needs(&[READ])
+        .over(&[&MODE, &START])
+        .run(|t| {
+            let range = smallest_range(t)?;
+            t.try_configure("congestion", "none")?;
+            let (peer, length) = (t.peer(0)?, (range as usize + 40) * t.mtu());
+            let read = t.post(post(PostKind::Read, peer, length))?;
+            let mut target = Target::accept(t)?;
+            (target.mpr, target.states) = ((range / 128) as u8, true);
+            target.ack(t, 0)?;
+            // A device may limit the bytes of its reads before that.
+            target.watch(t, t.rto() * 2)?;
+            check_highest(t, PDS_WIN_004, &target, range, "the announced mpr");
+            t.is_open(SES_DONE_001, read)
+        }),
     rule("source-window/one-context", "The rest of a message waits for its own window and takes no other")
         .checks(&[PDS_MSG_002])
         .run(|t| {
