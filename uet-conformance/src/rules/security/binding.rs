@@ -134,9 +134,7 @@ pub(super) const RULES: &[Rule] = &[
             let (answer, first) = (t.value(&ANSWER), t.value(&FIRST));
             let peer = t.peer(0)?;
             let known = if first { None } else { Some(Target::established(t, peer, Mode::Rud)?) };
-            let reads = answer == AnswerKind::Data;
-            let kind = if reads { PostKind::Read } else { PostKind::Write };
-            let posted = t.post(Post { want_data: reads, ..post(kind, peer, LENGTH) })?;
+            let posted = post_answered(t, peer)?;
             let mut target = known.map_or_else(|| Target::accept(t), Ok)?;
             let n = u32::from(!first);
             target.collect(t, n + 1)?;
@@ -144,14 +142,7 @@ pub(super) const RULES: &[Rule] = &[
             if first {
                 liar.pdc.local = PdcId((liar.pdc.local.0 ^ 0x2000).max(1));
             }
-            let packet = match answer {
-                AnswerKind::Ack => liar.acking(n).build()?,
-                AnswerKind::Nack => liar.pdc.nack(NackCode::CLOSING_IN_ERR, liar.psn(n))?,
-                AnswerKind::Data => {
-                    let ses = liar.data_header(n, LENGTH, LENGTH, 0)?;
-                    liar.pdc.request(0).ses(ses, &[0xbb; LENGTH]).build()?
-                }
-            };
+            let packet = build_answer(&liar, answer, n)?;
             t.shield()?.others = vec![other.installed.clone()];
             t.install()?;
             core::mem::swap(t.shield()?, &mut other);
@@ -160,16 +151,23 @@ pub(super) const RULES: &[Rule] = &[
             t.send_as_it_is(&sealed?)?;
             t.settle()?;
             t.is_open(TSS_BIND_001, posted)?;
-            target.ack(t, n)?;
-            if !reads {
-                return t.ends(TSS_BIND_001, posted, Status::Ok);
-            }
-            let data: Vec<u8> = pattern(9).take(LENGTH).collect();
-            target.give(t, 0, target.data_header(n, LENGTH, LENGTH, 0)?, &data)?;
-            let ended = t.ends_with(TSS_BIND_001, posted, (Status::Ok, LENGTH as u64))?;
-            let held = ended.and_then(|ended| ended.data).map(|data| data.0).unwrap_or_default();
-            t.same_bytes(TSS_BIND_001, "the data of the read", &data, &held);
-            Ok(())
+            expect_completed(t, &target, posted, n)
+        }),
+    rule("tss-binding/other-source-answer", "An authentic answer of another source ends no operation")
+        .checks(&[TSS_BIND_001])
+        .over(&[&IDENTIFIED, &ANSWER])
+        .run(|t| {
+            t.secure(t.value(&IDENTIFIED))?;
+            // The first ACK has bound the context to its source.
+            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
+            let posted = post_answered(t, peer)?;
+            target.collect(t, 2)?;
+            let packet = build_answer(&target, t.value(&ANSWER), 1)?;
+            let sealed = seal_as_other_source(t, &target.pdc.wire(&packet))?;
+            t.send_as_it_is(&sealed)?;
+            t.settle()?;
+            t.is_open(TSS_BIND_001, posted)?;
+            expect_completed(t, &target, posted, 1)
         }),
     rule("tss-binding/other-address", "An authentic packet from another address does not reach a context")
         .checks(&[TSS_BIND_001])
@@ -182,6 +180,39 @@ pub(super) const RULES: &[Rule] = &[
             expect_not_reached(t, &pdc, &region, &sealed)
         }),
 ];
+
+/// Has the device write, or read if the answer is data.
+fn post_answered(t: &mut Test<'_>, peer: u64) -> Result<Operated, Stop> {
+    let reads = t.value(&ANSWER) == AnswerKind::Data;
+    let kind = if reads { PostKind::Read } else { PostKind::Write };
+    t.post(Post { want_data: reads, ..post(kind, peer, LENGTH) })
+}
+
+/// Builds the answer to the `n`-th request. It acknowledges, refuses or gives wrong data.
+fn build_answer(target: &Target, answer: AnswerKind, n: u32) -> Result<UetBuf, Stop> {
+    Ok(match answer {
+        AnswerKind::Ack => target.acking(n).build()?,
+        AnswerKind::Nack => target.pdc.nack(NackCode::CLOSING_IN_ERR, target.psn(n))?,
+        AnswerKind::Data => {
+            let ses = target.data_header(n, LENGTH, LENGTH, 0)?;
+            target.pdc.request(0).ses(ses, &[0xbb; LENGTH]).build()?
+        }
+    })
+}
+
+/// Acknowledges the `n`-th request and gives the data of a read. Expects that the operation completes.
+fn expect_completed(t: &mut Test<'_>, target: &Target, posted: Operated, n: u32) -> Outcome {
+    target.ack(t, n)?;
+    if t.value(&ANSWER) != AnswerKind::Data {
+        return t.ends(TSS_BIND_001, posted, Status::Ok);
+    }
+    let data: Vec<u8> = pattern(9).take(LENGTH).collect();
+    target.give(t, 0, target.data_header(n, LENGTH, LENGTH, 0)?, &data)?;
+    let ended = t.ends_with(TSS_BIND_001, posted, (Status::Ok, LENGTH as u64))?;
+    let held = ended.and_then(|ended| ended.data).map(|data| data.0).unwrap_or_default();
+    t.same_bytes(TSS_BIND_001, "the data of the read", &data, &held);
+    Ok(())
+}
 
 /// Seals a packet with another source identifier.
 fn seal_as_other_source(t: &mut Test<'_>, wire: &Wire) -> Result<Wire, Stop> {
