@@ -91,6 +91,8 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("return-direction/only-missing", "Only missing read data is retransmitted")
         .checks(&[PDS_RTO_001])
+        .needs(&[RUD, WRITE, READ])
+        .over(&[&START])
         .run(|t| {
             let (mut target, _) = collect_data(t, 3, false)?;
             target.ack(t, 0)?;
@@ -306,10 +308,11 @@ fn read_length(t: &Test<'_>) -> Result<u32, Stop> {
     Ok((t.beyond_ack()? + 500).min(t.mtu() as u32))
 }
 
-/// Opens a context and a region with a pattern.
+/// Opens a context and a region with a pattern. The context is ordered if the instance or `rod` says so.
 fn open(t: &mut Test<'_>, rod: bool) -> Result<(Pdc, Region), Stop> {
     let (region, _) = t.patterned(1 << 16)?;
-    let mut pdc = Pdc { rod, ..t.initiate() };
+    let mut pdc = t.initiate();
+    pdc.rod |= rod;
     t.establish(&mut pdc, &region)?;
     Ok((pdc, region))
 }
