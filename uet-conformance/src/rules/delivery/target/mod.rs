@@ -5,7 +5,7 @@
 //! - ACKs: `ack`, `ack_content`, `ack_request`, `sack`. NACKs: `nack`, `nack_retry`. Both: `replies`, whose
 //!   refused packets are in `refused_packet`.
 //! - Stored responses and CLEAR: `clear`, `stored_responses`.
-//! - Control packets and the return direction: `control`, `return_direction`.
+//! - Control packets and the return direction: `control`, `return_direction`, `return_source`.
 //! - Ordered contexts, RUDI and trimmed packets: `rod`, `rudi`, `trim`.
 //! - The headers of all these packets: `encoding`.
 //!
@@ -28,6 +28,7 @@ mod psn_state;
 mod refused_packet;
 mod replies;
 mod return_direction;
+mod return_source;
 mod reuse;
 mod rod;
 mod rudi;
@@ -62,6 +63,7 @@ pub(in crate::rules) const RULES: &[&[Rule]] = &[
     rudi::RULES,
     trim::RULES,
     return_direction::RULES,
+    return_source::RULES,
     isolation::RULES,
     reuse::RULES,
     encoding::RULES,

@@ -180,21 +180,6 @@ pub(super) const RULES: &[Rule] = &[
             target.expect_new(t, PDS_WIN_004, range)?;
             Ok(())
         }),
-    rule("return-direction/nack", "Read data refused for lack of a resource is retransmitted")
-        .checks(&[PDS_NACK_004, PDS_RTO_005])
-        .measure(|t| {
-            let (mut target, _) = collect_data(t, 2, false)?;
-            target.refuse(t, NackCode::NO_RESOURCE, 1)?;
-            let retransmission = target.expect_again(t, PDS_NACK_004, 1, t.later())?;
-            let content = target.packet(1)?.content();
-            t.check(PDS_RTO_005, "the SES header and payload", content, retransmission.content());
-            if t.nack_wait() * 2 + t.grace() < t.rto() {
-                let waited = retransmission.seen.at.saturating_sub(target.packet(1)?.seen.at);
-                let bound = Bound::from(t.rto()).from_parameter("rto_init_time, device");
-                t.at_most(PDS_NACK_004, "the time to the retransmission", bound, waited);
-            }
-            Ok(())
-        }),
     rule("return-direction/sack-only", "Read data that only a bitmap reports causes an ACK_REQUEST")
         .checks(&[PDS_SACK_004])
         .run(|t| {
@@ -318,7 +303,7 @@ fn open(t: &mut Test<'_>, rod: bool) -> Result<(Pdc, Region), Stop> {
 }
 
 /// Sends reads with the PSNs from `first` to `last`.
-fn send_reads(t: &mut Test<'_>, pdc: &Pdc, region: &Region, first: u32, last: u32) -> Outcome {
+pub(super) fn send_reads(t: &mut Test<'_>, pdc: &Pdc, region: &Region, first: u32, last: u32) -> Outcome {
     let length = read_length(t)?;
     for n in first..=last {
         // Each read is a separate message.
@@ -330,7 +315,7 @@ fn send_reads(t: &mut Test<'_>, pdc: &Pdc, region: &Region, first: u32, last: u3
 }
 
 /// Collects the data of this many reads, and acknowledges none of it.
-fn collect_data(t: &mut Test<'_>, count: u32, rod: bool) -> Result<(Target, Region), Stop> {
+pub(super) fn collect_data(t: &mut Test<'_>, count: u32, rod: bool) -> Result<(Target, Region), Stop> {
     let (pdc, region) = open(t, rod)?;
     send_reads(t, &pdc, &region, 1, count)?;
     let mut target = Target::of_return(t, &pdc);
