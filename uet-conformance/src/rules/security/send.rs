@@ -60,6 +60,7 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("tss-send/retransmission", "A retransmission has a higher counter than the lost packet")
         .checks(&[TSS_CTR_001])
+        .over(&[&SECURED, &MODE])
         .run(|t| {
             t.secure(t.value(&SECURED))?;
             let (written, mut target) = write_in_flight(t)?;
@@ -75,6 +76,7 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("tss-send/retransmission-content", "A retransmission has the content of the lost packet")
         .checks(&[TSS_CTR_001])
+        .over(&[&SECURED, &MODE])
         .run(|t| {
             t.secure(t.value(&SECURED))?;
             let peer = t.peer(0)?;
@@ -91,6 +93,7 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("tss-send/unique-counters", "Requests, ACKs, NACKs and control packets never share a counter value")
         .checks(&[TSS_CTR_001])
+        .over(&[&SECURED, &MODE])
         .run(|t| {
             let (pdc, region) = open_secured(t)?;
             for n in 1..6 {

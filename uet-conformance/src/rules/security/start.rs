@@ -32,6 +32,7 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("tss-start/replayed-opening", "Neither Start_PSN method lets a replayed opening packet execute")
         .checks(&[TSS_START_001])
+        .over(&[&SECURED, &METHOD, &MODE])
         .run(|t| {
             secure_with_method(t, t.value(&METHOD))?;
             let region = t.region(1 << 16)?;
@@ -42,8 +43,25 @@ pub(super) const RULES: &[Rule] = &[
             }
             check_not_executed(t, &region)
         }),
+    rule("tss-start/replayed-while-open", "A replayed opening packet executes nothing on its open context")
+        .checks(&[PDS_DUP_001])
+        .over(&[&SECURED, &METHOD, &MODE])
+        .run(|t| {
+            secure_with_method(t, t.value(&METHOD))?;
+            let region = t.region(1 << 16)?;
+            let (pdc, opening) = open_recorded(t, &region)?;
+            t.request(&pdc, pdc.request(1).write(&region, 0, &[0xee; 128])?)?;
+            t.need_ack(&pdc, pdc.psn(1))?;
+            for _ in 0..3 {
+                t.send_as_it_is(&opening)?;
+            }
+            t.pause(t.soon())?;
+            t.check_memory(PDS_DUP_001, &region, 0, &[0xee; 128])?;
+            check_write(t, PDS_DUP_001, &pdc, &region, 2)
+        }),
     rule("tss-start/replayed-requests", "Replayed requests execute nothing after their context has closed")
         .checks(&[TSS_START_001])
+        .over(&[&SECURED, &METHOD, &MODE])
         .run(|t| {
             secure_with_method(t, t.value(&METHOD))?;
             let region = t.region(1 << 16)?;
