@@ -14,6 +14,9 @@ const WAITS: Axis<NackCode> = axis("code").values(&[
     ("no-ses-msg", NackCode::NO_SES_MSG_AVAIL),
 ]);
 
+/// NACK_Retx_Time as the script sets it, as a multiple of the default.
+const WAIT: Axis<u64> = axis("wait").values(&[("default", 1), ("tripled", 3)]);
+
 /// Codes after which the number of retransmissions is limited.
 const LIMITED: Axis<NackCode> = axis("code").values(&[
     ("no-resource", NackCode::NO_RESOURCE),
@@ -71,8 +74,11 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("source-nack/nack-retx-time", "After a normal NACK, the packet waits for NACK_Retx_Time")
         .checks(&[PDS_NACK_006, PDS_NACK_004])
-        .over(&[&MODE, &CARRIER, &START, &WAITS])
+        .over(&[&MODE, &CARRIER, &START, &WAITS, &WAIT])
         .measure(|t| {
+            if let times @ 2.. = t.value(&WAIT) {
+                t.configure("nack_retx_time", t.parameter("nack_retx_time") * times)?;
+            }
             let (mut target, _) = message_in_flight(t, 1)?;
             let refused = t.now();
             target.refuse(t, t.value(&WAITS), 1)?;

@@ -38,6 +38,9 @@ const UNLIMITED: Axis<Unanswered> = axis("packet")
 /// Max_RTO_Retx_Cnt as the script sets it. 0 leaves the default.
 const LIMIT: Axis<u64> = axis("limit").values(&[("default", 0), ("1", 1), ("2", 2)]);
 
+/// RTO_Init_Time as the script sets it, as a multiple of the default.
+const FIRST_TIMEOUT: Axis<u64> = axis("rto").values(&[("default", 1), ("doubled", 2)]);
+
 /// A Max_RTO_Retx_Cnt that means no limit.
 const NO_LIMIT: Axis<u64> = axis("count").values(&[("15", 15), ("31", 31)]);
 
@@ -74,10 +77,13 @@ struct Key {
 pub(super) const RULES: &[Rule] = &[
     rule("retransmit-timer/schedule", "The timeouts of a packet start at RTO_Init_Time and double")
         .checks(&[PDS_RTO_001, PDS_RTO_002, PDS_RTO_005])
-        .over(&[&MODE, &CARRIER, &PACKET])
+        .over(&[&MODE, &CARRIER, &PACKET, &FIRST_TIMEOUT])
         .measure(|t| {
             t.require_plain_timeouts()?;
             positive_limit(t)?;
+            if let times @ 2.. = t.value(&FIRST_TIMEOUT) {
+                t.configure("rto_init_time", t.parameter("rto_init_time") * times)?;
+            }
             let times = transmissions(t, t.value(&PACKET))?;
             t.at_least(PDS_RTO_001, "transmissions of the packet", 2, times.len());
             for (n, pair) in times.windows(2).enumerate() {
