@@ -1,11 +1,11 @@
 //! Transport security (section 3.7). `send` and `receive` test the two ends, and `receive_icv` and
 //! `receive_icv_source` packets that are not authentic. `receive_source` tests an initiator that gets packets
-//! that do not open. `header` tests the security header and the authenticated fields, `key` the derivation of
-//! keys, and `rekey` implicit rekey. `rotation` tests the replacement of keys, `rotation_packets` each type of
-//! packet after it, and `rotation_source` the answers to an initiator. `lost_key` tests a device without a
-//! key, and `domains` two domains of one device. `binding` (3.5.4), `start`, `pending` and `new_start` (3.5.8)
-//! test secured contexts, `datagram` secured datagrams (3.5.6), `credit` secured demand and grants (3.6.14),
-//! and `plaintext` packets without protection. `steps` holds shared steps.
+//! that do not open. `header` tests the security header and the authenticated fields, `key` the derivation
+//! of keys, and `rekey` implicit rekey. `rotation` tests the replacement of keys, `rotation_packets` each
+//! type of packet after it, and `rotation_source` the answers to an initiator. `lost_key` tests a device
+//! without a key, and `domains` two domains of one device. `binding` (3.5.4), `start`, `pending` and
+//! `new_start` (3.5.8) test secured contexts, `datagram` secured datagrams (3.5.6), `credit` secured demand
+//! and grants (3.6.14), and `plaintext` packets without protection. `steps` holds shared steps.
 
 mod binding;
 mod credit;

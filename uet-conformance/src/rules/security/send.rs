@@ -331,8 +331,8 @@ fn leave_few_counters(t: &mut Test<'_>) -> Outcome {
     t.install()
 }
 
-/// Has the device try the operation of [`UNPROTECTED`], and gives it time. Checks that an operation that needs
-/// an answer has not ended well.
+/// Has the device try the operation of [`UNPROTECTED`], and gives it time. Checks that an operation that
+/// needs an answer has not ended well.
 fn post_unprotected(t: &mut Test<'_>, peer: u64) -> Outcome {
     let mode = t.value(&UNPROTECTED);
     let operation = t.post(match mode {
