@@ -11,17 +11,19 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 use uet_conformance::receives::room;
 use uet_conformance::{
-    Dut, DutExt, Entry, Facts, Instance, Ladder, Need, Options, RULES, Rule, Test, Verdict, rule,
-    run_instance, spec_mismatch, with_statement,
+    Dut, DutExt, Entry, Facts, Instance, InstanceResult, Ladder, Liveness, Need, Options, RULES, Rule, Stop,
+    Test, Verdict, rule, run_instance, spec_mismatch, with_statement,
 };
-use uet_control::{AddPeer, CallError, Configure, Counters, Parameter, Post, PostKind, Reset, Welcome};
+use uet_control::{
+    AddPeer, CallError, Configure, Counters, Parameter, Post, PostKind, Reset, Welcome, pattern,
+};
 use uet_wire::Spec;
-use uet_wire::catalogue::{PDS_ACK_002, PDS_SYN_003};
+use uet_wire::catalogue::{PDS_ACK_002, PDS_SYN_003, SES_PLACE_001};
 
 /// Check if a device can be tested, and list its limitations
 ///
 /// Prints one line with a verdict and advice for each prerequisite of the suite. The lines cover the control channel,
-/// the clocks, the addresses, the link and its features, and the rules that will be skipped.
+/// the clocks, the addresses, the link and its features, the memory that a write changes, and the rules that will be skipped.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet doctor --control 127.0.0.1:9000
@@ -114,6 +116,9 @@ fn prerequisites(dut: &mut dyn Dut, spec: &'static Spec, say: Say<'_>) -> io::Re
     addresses(&facts, say)?;
     let answered = link(dut, spec, say)?;
     if answered {
+        if facts.control {
+            memory(dut, spec, say)?;
+        }
         marks(dut, spec, say)?;
     }
     let claims_entropy = dut.welcome().capabilities.iter().any(|claim| claim == "entropy");
@@ -351,6 +356,69 @@ fn round_trip(ladder: &Ladder) -> Option<Duration> {
     let sent = ladder.entries.iter().find(|step| matches!(step.entry, Entry::Sent(_)))?.at;
     let got = ladder.entries.iter().find(|step| matches!(step.entry, Entry::Received(_)))?.at;
     got.checked_sub(sent)
+}
+
+/// Writes this many bytes in one packet, and reads them back over the control channel.
+fn write_and_read(t: &mut Test<'_>, length: usize) -> uet_conformance::Outcome {
+    let data: Vec<u8> = pattern(7).take(length).collect();
+    let region = t.region(length as u64)?;
+    let pdc = t.initiate();
+    t.send(&pdc, &pdc.request(0).write(&region, 0, &data)?.build()?)?;
+    let (seen, _) = t.need("an ACK of the write", PATIENCE, |seen| seen.answers(&pdc, pdc.psn(0)))?;
+    match seen.return_code().filter(|_| seen.is_error()) {
+        Some(code) => Err(Stop::Inconclusive(format!("the device refuses the write: {code}"))),
+        None => t.expect_memory(SES_PLACE_001, &region, 0, &data),
+    }
+}
+
+/// Returns why a write was not read back, if it was not.
+fn difference(result: &InstanceResult) -> Option<String> {
+    match (result.verdict, result.observations.first()) {
+        (Verdict::Pass, _) => None,
+        (Verdict::Fail, Some(broken)) if result.liveness == Liveness::Alive => {
+            Some(format!("the write is acknowledged, but read_memory returns {}", broken.seen))
+        }
+        _ => Some(result.reason.clone()),
+    }
+}
+
+/// Checks that an acknowledged write has changed the memory of the device, and that a full packet does too.
+fn memory(dut: &mut dyn Dut, spec: &'static Spec, say: Say<'_>) -> io::Result<()> {
+    static MEMORY: Rule =
+        rule("doctor/memory", "").checks(&[SES_PLACE_001]).needs(WRITES).run(|t| write_and_read(t, 64));
+    static MTU: Rule = rule("doctor/mtu", "").checks(&[SES_PLACE_001]).needs(WRITES).run(|t| {
+        let mtu = t.mtu();
+        write_and_read(t, mtu)
+    });
+    let result = run_instance(dut, &Instance::first(&MEMORY), spec, 1, 1.0);
+    let (verdict, what, todo) = match difference(&result) {
+        None => (Health::Ok, "read_memory returns the 64 bytes of a write".to_owned(), ""),
+        Some(why) if result.verdict == Verdict::Skipped => {
+            (Health::Limited, why, "the suite skips rules that read memory")
+        }
+        Some(why) => (
+            Health::Broken,
+            format!("a write of 64 bytes is not read back: {why}"),
+            "place the payload where the key of the request points, and let read_memory read there",
+        ),
+    };
+    say(DoctorLine { check: "memory", verdict, what, todo: todo.into() })?;
+    if verdict != Health::Ok {
+        return Ok(());
+    }
+    let told = dut.welcome().parameters.get("payload_mtu").and_then(|mtu| mtu.as_u64());
+    let default = || Parameter::find("payload_mtu").and_then(Parameter::number);
+    let mtu = told.or_else(default).unwrap_or_default();
+    let result = run_instance(dut, &Instance::first(&MTU), spec, 1, 1.0);
+    let (verdict, what, todo) = match difference(&result) {
+        None => (Health::Ok, format!("a packet with the payload_mtu of {mtu} bytes arrives"), ""),
+        Some(why) => (
+            Health::Broken,
+            format!("a write with the payload_mtu of {mtu} bytes is not read back: {why}"),
+            "the path must carry payload_mtu and 150 bytes of headers; raise its MTU, or report a smaller payload_mtu",
+        ),
+    };
+    say(DoctorLine { check: "mtu", verdict, what, todo: todo.into() })
 }
 
 /// Checks that a congestion mark arrives at the device and its answer arrives here.

@@ -174,3 +174,37 @@ fn wrong_memory_shows_the_request_that_should_have_written_it() {
     let marked = run.out.lines().find(|line| line.starts_with('>')).expect(&run.out);
     assert!(marked.contains("-->") && marked.contains("[SOM"), "{}", run.out);
 }
+
+#[test]
+fn doctor_reads_back_what_it_writes() {
+    let folder = DEVICE.rsplit_once('/').unwrap().0;
+    // It reads only the begin of a large packet.
+    let short =
+        format!(r#"PYTHONPATH={folder} python3 -c "$(sed 's/recvmsg(65536/recvmsg(2000/' {DEVICE})""#);
+    for (device, lines) in [
+        (
+            format!("python3 {DEVICE}"),
+            &[
+                "memory     ok       read_memory returns the 64 bytes of a write\n",
+                "mtu        ok       a packet with the payload_mtu of 4096 bytes arrives\n",
+            ][..],
+        ),
+        (
+            format!("python3 {DEVICE} --bug places-nothing"),
+            &["memory     broken   a write of 64 bytes is not read back: the write is acknowledged, but \
+               read_memory returns 0x00 instead of 0x53 at byte 0; place the payload"],
+        ),
+        (
+            short,
+            &[
+                "memory     ok       read_memory",
+                "mtu        broken   a write with the payload_mtu of 4096 bytes is not read back: ",
+            ],
+        ),
+    ] {
+        let run = uet(&["doctor", "--dut", &format!("exec:{device}")]);
+        for line in lines {
+            assert!(run.out.contains(line), "{line}: {}{}", run.out, run.err);
+        }
+    }
+}

@@ -25,6 +25,7 @@ BUGS = {
     "delivers-twice": "delivers a duplicate again (PDS-DUP-001)",
     "forgets-retx": "an ACK of a retransmission does not say so (PDS-ACK-002)",
     "ignores-ar": "does not acknowledge what asks for an ACK (PDS-ACK-004)",
+    "places-nothing": "acknowledges a write and leaves the memory as it was (SES-PLACE-001)",
     "second-context": "makes another context of each packet with syn (PDS-SYN-005)",
     "stays-open": "acknowledges CLOSE_COMMAND and takes more (PDS-CLOSE-009)",
     "wrong-place": "writes all packets of a message to its beginning (SES-PLACE-001)",

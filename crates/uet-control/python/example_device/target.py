@@ -270,7 +270,8 @@ class Target:
         if message.error is not None:
             return message.error
         at = ses.offset + (0 if "wrong-place" in self.bugs else ses.at)
-        region["memory"][at:at + len(ses.payload)] = ses.payload
+        if "places-nothing" not in self.bugs:
+            region["memory"][at:at + len(ses.payload)] = ses.payload
         return OK
 
     def region(self, ses):
