@@ -23,7 +23,7 @@ use uet_wire::catalogue::{PDS_ACK_002, PDS_SYN_003, SES_PLACE_001};
 /// Check if a device can be tested, and list its limitations
 ///
 /// Prints one line with a verdict and advice for each prerequisite of the suite. The lines cover the control channel,
-/// the clocks, the addresses, the link and its features, the memory that a write changes, and the rules that will be skipped.
+/// the clocks, the addresses, the link and its features, the memory of the device, and the rules that will be skipped.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet doctor --control 127.0.0.1:9000
