@@ -83,7 +83,7 @@ pub use plan::EXTERNAL_INSTANCES;
 pub use profile::{JudgedRow, Obligation, ProfileResult, ProfileRow, RowVerdict};
 pub use region::Region;
 pub use request_session::{Answer, Data, RequestSession, assemble};
-pub use result::{Circumstances, DeviceStatement, Played, RuleResult, RunResult, SCHEMA, Tally};
+pub use result::{Circumstances, DeviceStatement, EarlyEnd, Played, RuleResult, RunResult, SCHEMA, Tally};
 pub use rule::{Registry, Rule, RuleDraft, Script, rule};
 #[cfg(not(test))]
 pub use rules::RULES;

@@ -231,7 +231,7 @@ pub struct RunResult {
     /// Number of rules left when the run was stopped.
     #[serde(skip_serializing_if = "is_none")]
     pub not_run: usize,
-    /// Reason for an early end, if the device failed.
+    /// Reason for an early end, if the device failed. [`Circumstances::ended_by`] has other reasons.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped: Option<String>,
     /// Figures of random conversations.
@@ -251,6 +251,31 @@ pub struct Circumstances {
     /// The implementation conformance statement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pics: Option<Pics>,
+    /// What ended the run early, other than the device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_by: Option<EarlyEnd>,
+    /// The ids of the rules left when the run was stopped.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_run_rules: Vec<String>,
+}
+
+/// What ends a run early at the user's wish.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EarlyEnd {
+    /// [`Options::stop`](crate::Options::stop), which a signal sets.
+    Signal,
+    /// A failure, with [`Options::fail_fast`](crate::Options::fail_fast).
+    FailFast,
+}
+
+impl core::fmt::Display for EarlyEnd {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            EarlyEnd::Signal => "by a signal",
+            EarlyEnd::FailFast => "by --fail-fast, at the first failure",
+        })
+    }
 }
 
 fn is_none(count: &usize) -> bool {

@@ -3,9 +3,9 @@ use crate::silence;
 use crate::statement::StatedDevice;
 use crate::test::Record;
 use crate::{
-    Circumstances, DeviceStatement, Dut, DutExt, Instance, InstanceResult, Liveness, Options, Outcome,
-    Packets, Pdc, ProfileResult, RuleResult, RunResult, SCHEMA, Show, Statement, Stop, Test, Verdict,
-    instance,
+    Circumstances, DeviceStatement, Dut, DutExt, EarlyEnd, Instance, InstanceResult, Liveness, Options,
+    Outcome, Packets, Pdc, ProfileResult, RuleResult, RunResult, SCHEMA, Show, Statement, Stop, Test,
+    Verdict, instance,
 };
 use core::time::Duration;
 use uet_control::{Parameter, Reset, Welcome};
@@ -52,7 +52,7 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&mut RuleR
         .extend(welcome.capabilities.iter().filter(|claim| !claimed.contains(claim)).cloned());
     let mut dut = StatedDevice::new(dut, welcome);
     if result.stopped.is_some() {
-        result.not_run = plan(&dut, options).len();
+        left(&mut result, &plan(&dut, options));
         return result;
     }
     if !dut.facts().control {
@@ -140,7 +140,12 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&mut RuleR
     if result.stopped.is_none() && !options.stopped() {
         result.stopped = silence::ended_at_last(&mut dut);
     }
-    result.not_run = plan.len() - result.rules.len();
+    let rest = plan.get(result.rules.len()..).unwrap_or_default();
+    left(&mut result, rest);
+    if result.not_run > 0 && result.stopped.is_none() {
+        let end = if options.stopped() { EarlyEnd::Signal } else { EarlyEnd::FailFast };
+        result.circumstances.ended_by = Some(end);
+    }
     result.packets.correct(&options.corrections);
     if !statement.rows.is_empty() {
         let claims = &result.statement.device.capabilities;
@@ -152,6 +157,12 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&mut RuleR
         finding.waived = waiver.map(Into::into);
     }
     result
+}
+
+/// Records the rules that did not run.
+fn left(result: &mut RunResult, rules: &[Planned]) {
+    result.not_run = rules.len();
+    result.circumstances.not_run_rules = rules.iter().map(|left| left.rule.id.into()).collect();
 }
 
 /// Returns the lengths of the standing regions that take no write.

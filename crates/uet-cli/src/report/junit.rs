@@ -105,9 +105,14 @@ fn skipped(message: String) -> TestCaseStatus {
 
 /// Reports that some rules have no result, so that readers do not take the others for all.
 fn not_whole(result: &RunResult) -> TestSuite {
-    let why = result.stopped.as_deref().unwrap_or("it was told to end");
+    let why = match (&result.stopped, result.circumstances.ended_by) {
+        (Some(why), _) => format!(": {why}"),
+        (None, Some(end)) => format!(" {end}"),
+        (None, None) => String::new(),
+    };
     let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
-    status.set_message(format!("the run was stopped: {why}; {} rules did not run", result.not_run));
+    status.set_message(format!("the run was stopped{why}; {} rules did not run", result.not_run));
+    status.set_description(result.circumstances.not_run_rules.join("\n"));
     let mut suite = TestSuite::new("run");
     suite.add_test_case(TestCase::new("run/whole", status));
     suite

@@ -41,7 +41,7 @@ pub(super) fn colored(verdict: Verdict, paint: Paint) -> Painted<&'static str> {
     }
 }
 
-/// Maximum number of failing instances that a report names beside the one that it shows.
+/// Maximum number of failing instances that a report names beside the one that it shows, and of rules that did not run.
 const NAMED: usize = 5;
 
 /// Writes the details of a rule that did not pass: requirement, expectation, observation, trace, and how to go on.
@@ -71,8 +71,13 @@ pub(super) fn others(rule: &RuleResult) -> String {
     let shown = rule.worst().map(|worst| &worst.instance);
     let others: Vec<&str> =
         rule.failing.iter().filter(|it| Some(&it.instance) != shown).map(|it| it.instance.as_str()).collect();
-    let named = others.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
-    match others.len().saturating_sub(NAMED) {
+    some_of(&others)
+}
+
+/// Lists the first ids, and counts the others.
+fn some_of(ids: &[&str]) -> String {
+    let named = ids.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+    match ids.len().saturating_sub(NAMED) {
         0 => named,
         more => format!("{named} and {more} more"),
     }
@@ -227,6 +232,10 @@ pub fn summary(
     }
     causes(out, result, paint)?;
     changes.map_or(Ok(()), |changes| self::changes(out, changes))?;
+    let left: Vec<&str> = result.circumstances.not_run_rules.iter().map(String::as_str).collect();
+    if !left.is_empty() {
+        writeln!(out, "not run: {}", Plain(&some_of(&left)))?;
+    }
     let RunResult { device, specification, seed, .. } = result;
     let (counts, specification) = (counts(result), Plain(specification));
     writeln!(out, "{} ({}, specification {specification}, seed {seed})", Plain(&counts), Plain(device))
@@ -401,7 +410,7 @@ fn skipped(out: &mut impl Write, result: &RunResult, paint: Paint) -> io::Result
 }
 
 /// Returns counts in rules, such as `3 pass, 1 fail`; then the waived and known ones, the instances, and the reason for
-/// a stop.
+/// an early end.
 pub fn counts(result: &RunResult) -> String {
     let mut told = counted(Verdict::ALL.map(|verdict| (result.count(verdict), verdict.name())));
     for (word, has) in [
@@ -427,9 +436,10 @@ pub fn counts(result: &RunResult) -> String {
         told.push(format!("{} not run", result.not_run));
     }
     let told = if told.is_empty() { "nothing ran".into() } else { told.join(", ") };
-    match &result.stopped {
-        Some(why) => format!("{told}; stopped: {why}"),
-        None => told,
+    match (&result.stopped, result.circumstances.ended_by) {
+        (Some(why), _) => format!("{told}; stopped: {why}"),
+        (None, Some(end)) => format!("{told}; stopped {end}"),
+        (None, None) => told,
     }
 }
 

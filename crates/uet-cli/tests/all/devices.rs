@@ -171,6 +171,9 @@ fn dead_device_ends_the_run_with_partial_reports() {
     assert!(run.out.contains(&format!(" not run; stopped: {why} (short")), "{}", run.out);
     let result: Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
     assert_eq!((result["rules"].as_array().unwrap().len(), &result["stopped"]), (1, &Value::from(why)));
+    let left = result["not_run_rules"].as_array().unwrap();
+    assert_eq!((&result["not_run"], &result["ended_by"]), (&Value::from(left.len()), &Value::Null));
+    assert!(run.out.contains(&format!("\nnot run: {}, ", left[0].as_str().unwrap())), "{}", run.out);
     assert!(std::fs::read_to_string(junit).unwrap().contains(why));
 }
 

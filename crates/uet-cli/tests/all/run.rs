@@ -541,6 +541,8 @@ fn the_first_failure_can_be_the_last_rule() {
     let (last, before) = verdicts.split_last().unwrap();
     assert!(*last == "fail" && before.iter().all(|verdict| *verdict == "pass"), "{verdicts:?}");
     assert_eq!(result["rules"][before.len()]["instances"]["fail"], 1);
+    assert_eq!(result["ended_by"], "fail_fast");
+    assert_eq!(result["not_run"], result["not_run_rules"].as_array().unwrap().len());
     assert!(json(&["--group", "ack"])["rules"].as_array().unwrap().len() > verdicts.len());
 }
 
@@ -643,8 +645,16 @@ fn signal_ends_the_run_with_partial_reports() {
         let (result, junit) = reported(&folder);
         let (ran, left) = (result["rules"].as_array().unwrap().len(), result["not_run"].as_u64().unwrap());
         assert!(ran > 0 && left > 0, "{ran} {left}");
-        assert!(rest.contains(&format!(" pass, {left} not run (")), "{rest}");
-        assert!(junit.contains(&format!("{left} rules did not run")), "{junit}");
+        let named = result["not_run_rules"].as_array().unwrap();
+        assert_eq!((named.len() as u64, &result["ended_by"]), (left, &Value::from("signal")));
+        assert!(rest.contains(&format!(" pass, {left} not run; stopped by a signal (")), "{rest}");
+        let first = named[0].as_str().unwrap();
+        assert!(rest.contains(&format!("\nnot run: {first}, ")), "{rest}");
+        assert!(
+            junit.contains(&format!("the run was stopped by a signal; {left} rules did not run")),
+            "{junit}"
+        );
+        assert!(junit.contains(first), "{junit}");
     }
 }
 

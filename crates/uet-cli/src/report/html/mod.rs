@@ -143,10 +143,19 @@ fn summary(body: &mut String, result: &RunResult, end: SystemTime) {
     let stated = &result.statement.device;
     *body += &format!(
         "<p class=verdict><b class=\"badge {class}\">{word}</b> {counts}; {} packets of the device judged one by one, {} \
-         findings</p>\n<dl class=facts>",
+         findings</p>\n",
         packets.judged,
         packets.findings.len()
     );
+    let left = &result.circumstances.not_run_rules;
+    if !left.is_empty() {
+        *body += &format!(
+            "<details><summary>rules that did not run: {}</summary><p>{}</details>\n",
+            left.len(),
+            Escaped(&left.join(", "))
+        );
+    }
+    *body += "<dl class=facts>";
     for (what, value) in [
         ("date", date(end)),
         ("device", result.device.clone()),
