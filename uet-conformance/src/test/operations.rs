@@ -16,7 +16,18 @@ impl Test<'_> {
     pub fn call<O: Operation>(&mut self, op: O) -> Result<O::Answer, Stop> {
         let op: Op = op.into();
         self.step(Entry::Called(op.without_secrets()));
-        self.session.call::<O>(op)
+        let answer = self.session.call::<O>(op);
+        self.note_refusal(&answer);
+        answer
+    }
+
+    /// Shows in the trace that the device has not done the operation before, and why.
+    fn note_refusal<T>(&mut self, answer: &Result<T, Stop>) {
+        match answer {
+            Err(Stop::Skipped(why) | Stop::Inconclusive(why)) => self.note(format!("refused: {why}")),
+            Err(Stop::Gone(why)) => self.note(format!("no answer: {why}")),
+            _ => {}
+        }
     }
 
     /// Exposes zeroed memory of the device for job 101, process 2, with all permissions.
@@ -128,7 +139,9 @@ impl Test<'_> {
         let timeout_ns = self.patience(within).as_nanos() as u64;
         let wait = WaitCompletion { operation: operation.operation, timeout_ns };
         self.step(Entry::Called(wait.into()));
-        let completion = self.session.wait_completion(wait)?;
+        let answer = self.session.wait_completion(wait);
+        self.note_refusal(&answer);
+        let completion = answer?;
         if completion.is_none() && self.judge.awaits_data() {
             // The refusal of the data may have arrived.
             self.pause(Duration::ZERO)?;

@@ -112,7 +112,12 @@ impl Test<'_> {
         let value = value.into();
         let configure = Configure { parameters: [(name.to_owned(), value.clone())].into() };
         let taken = match self.call(configure) {
-            Ok(answer) => answer.taken.iter().any(|taken| taken == name),
+            Ok(answer) if answer.taken.iter().any(|taken| taken == name) => true,
+            Ok(answer) => {
+                let why = answer.refused.get(name).map_or("no reason is given", String::as_str);
+                self.note(format!("refused: {name}: {why}"));
+                false
+            }
             Err(Stop::Gone(reason)) => return Err(Stop::Gone(reason)),
             Err(_) => false,
         };

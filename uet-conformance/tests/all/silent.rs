@@ -5,12 +5,14 @@ use core::time::Duration;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeSet, VecDeque};
 use uet_conformance::random::{self, Length};
-use uet_conformance::{Dut, DutError, Facts, Options, RULES, RuleResult, Verdict, Wire, run};
-use uet_control::{CallError, ErrorCode, Op, Refusal, Welcome};
+use uet_conformance::{
+    Dut, DutError, Facts, Instance, Options, RULES, Rule, RuleResult, Verdict, Wire, rule, run, run_instance,
+};
+use uet_control::{CallError, Counters, ErrorCode, Op, Refusal, Welcome};
 use uet_wire::pds::{Nack, Pds};
 use uet_wire::registry::NackCode;
 use uet_wire::tss::Outer;
-use uet_wire::{Uet, UetBuf};
+use uet_wire::{Uet, UetBuf, Version};
 
 /// Behavior of an idle device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +27,8 @@ enum Idle {
     HalfDead,
     /// It succeeds at every operation and sends packets endlessly.
     Floods,
+    /// It refuses parameters and counters, and drops every packet.
+    Refuses,
 }
 
 /// A device that claims every capability and does nothing.
@@ -114,6 +118,13 @@ impl Dut for Silent {
             return Err(CallError::Channel { op: op.name(), error: std::io::ErrorKind::TimedOut.into() });
         }
         let answer = match &op {
+            Op::Configure(_) if self.how == Idle::Refuses => {
+                json!({"taken": [], "refused": {"payload_mtu": "it is fixed"}})
+            }
+            Op::Counters(_) if self.how == Idle::Refuses => {
+                let refusal = Refusal { code: ErrorCode::Exhausted, message: "too many".into() };
+                return Err(CallError::Refused { op: op.name(), refusal });
+            }
             Op::Configure(configure) => json!({"taken": configure.parameters.keys().collect::<Vec<_>>()}),
             Op::ReadMemory(read) => json!({"data": "00".repeat(read.length as usize)}),
             Op::WaitCompletion(wait) => {
@@ -231,6 +242,25 @@ fn half_dead_or_flooding_device_ends_the_run_with_the_bound() {
 fn device_without_acks_gets_no_pass() {
     let failed = judged(Idle::NoAcks).iter().filter(|rule| rule.verdict == Verdict::Fail).count();
     assert!(failed > 100, "{failed} fail");
+}
+
+#[test]
+fn trace_shows_refused_operations() {
+    static REFUSED: Rule = rule("test/refused", "").run(|t| {
+        t.try_configure("payload_mtu", 1024)?;
+        t.call(Counters {})?;
+        Ok(())
+    });
+    let (mut device, spec) = (Silent::new(Idle::Refuses), Version::default().spec());
+    let trace = run_instance(&mut device, &Instance::first(&REFUSED), spec, 1, 1.0).ladder.to_string();
+    let lines = trace.lines().map(|line| line.split_whitespace().skip(1).collect::<Vec<_>>().join(" "));
+    let wanted = [
+        r#"control: configure {"parameters":{"payload_mtu":1024}}"#,
+        "refused: payload_mtu: it is fixed",
+        "control: counters {}",
+        "refused: counters: exhausted: too many",
+    ];
+    assert_eq!(lines.collect::<Vec<_>>(), wanted);
 }
 
 #[test]
