@@ -2,7 +2,7 @@
 //! texts, so they are for readers alone: no verdict depends on them.
 
 use std::collections::BTreeMap;
-use uet_conformance::{Entry, InstanceResult, Ladder, Relation, RuleResult, RunResult, Verdict};
+use uet_conformance::{Entry, InstanceResult, Ladder, Liveness, Relation, RuleResult, RunResult, Verdict};
 use uet_wire::Uet;
 use uet_wire::pds::Pds;
 
@@ -19,9 +19,12 @@ pub struct Cause<'r> {
     pub requirements: Vec<&'r str>,
     /// The rules.
     pub rules: Vec<&'r RuleResult>,
+    /// True if the device ended or fell silent in one of them, which may affect others.
+    pub is_end: bool,
 }
 
-/// Returns the causes of a run, those of most rules first. Waived rules have none.
+/// Returns the causes of a run: first the end or silence of the device, then those of most rules. Waived rules have
+/// none.
 pub fn of(result: &RunResult) -> Vec<Cause<'_>> {
     of_rules(&result.rules)
 }
@@ -35,12 +38,14 @@ fn of_rules(rules: &[RuleResult]) -> Vec<Cause<'_>> {
             what: text.clone(),
             requirements: Vec::new(),
             rules: Vec::new(),
+            is_end: false,
         });
         // The text says more than the name, as long as that of all rules differs only in numbers.
         if without_numbers(&cause.what) != without_numbers(&text) {
             cause.what = name;
         }
         cause.rules.push(rule);
+        cause.is_end |= rule.worst().is_some_and(|worst| worst.liveness != Liveness::Alive);
         let broken = rule.worst().and_then(|worst| worst.observations.first());
         for requirement in broken.iter().map(|broken| broken.requirement.as_str()) {
             if !cause.requirements.contains(&requirement) {
@@ -49,7 +54,7 @@ fn of_rules(rules: &[RuleResult]) -> Vec<Cause<'_>> {
         }
     }
     let mut causes: Vec<Cause<'_>> = causes.into_values().collect();
-    causes.sort_by_key(|cause| core::cmp::Reverse(cause.rules.len()));
+    causes.sort_by_key(|cause| core::cmp::Reverse((cause.is_end, cause.rules.len())));
     causes
 }
 
@@ -288,6 +293,16 @@ mod tests {
             found,
             [("expected modified_length 16, seen 1", 3), ("expected message_offset 0, seen 7", 1)]
         );
+    }
+
+    #[test]
+    fn end_of_the_device_is_the_first_cause() {
+        let mut failed = ["1", "40"].map(|all| rule(all, "modified_length 16", Some(all))).to_vec();
+        failed.push(rule("last", "the device goes on", Some("it ended: exit status: 7")));
+        failed[2].failing[0].liveness = Liveness::Ended;
+        let causes = of_rules(&failed);
+        let counts: Vec<usize> = causes.iter().map(|cause| cause.rules.len()).collect();
+        assert_eq!((causes[0].what.contains("the device goes on"), counts), (true, vec![1, 2]));
     }
 
     #[test]

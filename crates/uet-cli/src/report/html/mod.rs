@@ -180,7 +180,7 @@ fn causes(body: &mut String, result: &RunResult) {
     }
     *body += "<h2>Causes</h2>\n<table id=causes><tr><th>rules<th>what they expected and saw<th>requirements\
               <th>rules by name</tr>\n";
-    for causes::Cause { what, requirements, rules } in &causes {
+    for causes::Cause { what, requirements, rules, .. } in &causes {
         let link =
             |rule: &&RuleResult| format!("<a href=\"#{id}\"><code>{id}</code></a>", id = Escaped(&rule.id));
         let named = rules.iter().take(causes::NAMED).map(link).collect::<Vec<_>>().join(", ");
