@@ -34,7 +34,7 @@ use uet_wire::validate::Severity;
 /// the capture lacks: those acknowledged but not in it, and those that a pcapng capture states to have dropped. It also
 /// counts replies that belong to no request of the capture. Each capture is judged for itself. The conformance suite
 /// breaks requirements on purpose: in its captures, findings about its own packets are notes, which do not change the
-/// exit code. The summary counts the errors among them.
+/// exit code. The summary counts the errors among them. If no packet is UET, the last line says that nothing was judged.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet check capture.pcapng
@@ -436,7 +436,7 @@ impl<W: Write> Report<W> {
                 "packets": self.packets, "contexts": contexts, "findings": self.found, "judged": counts,
                 "corrections": self.checker.corrections(), "dropped": self.dropped,
                 "unseen": self.checker.unseen(), "unmatched": self.checker.unmatched(),
-                "excused": self.checker.excused(),
+                "unjudged": self.foreign.unjudged(), "excused": self.checker.excused(),
             });
             return writeln!(self.out, "{summary}");
         }
@@ -483,7 +483,8 @@ impl<W: Write> Report<W> {
             counted(contexts as u64, "context"),
             self.findings(),
             counted(across as u64, "requirement")
-        )
+        )?;
+        self.foreign.unjudged().map_or(Ok(()), |unjudged| writeln!(self.out, "{unjudged}"))
     }
 
     /// Returns the number of findings in words, and the kinds that decide about the exit code.

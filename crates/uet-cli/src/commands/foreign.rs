@@ -5,11 +5,15 @@ use super::trailer_hints::TrailerHints;
 use super::trim_hints::TrimHints;
 use super::{about, complain};
 use crate::text::counted;
+use core::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::Path;
 use uet_packet_io::json::Decoded;
 use uet_wire::pds::Pds;
 use uet_wire::{Content, Uet};
+
+/// Maximum number of ports that a sentence names.
+const PORTS: usize = 5;
 
 /// Counts packets that are not read.
 #[derive(Debug, Default)]
@@ -27,6 +31,8 @@ pub(super) struct Foreign {
     has_skipped: bool,
     /// Packets to other ports that would be UET.
     ports: BTreeMap<u16, u64>,
+    /// All UDP packets to other ports.
+    udp: BTreeMap<u16, u64>,
     /// Encrypted packets that were not opened.
     sealed: u64,
     /// The reason why the first of them was not.
@@ -46,6 +52,7 @@ impl Foreign {
         if let Some(link) = record.unread {
             *self.links.entry(link).or_default() += 1;
         } else if let (Some(udp), Content::Other) = (&packet.udp, packet.content) {
+            *self.udp.entry(udp.dst_port()).or_default() += 1;
             if Uet::parse(packet.uet.payload).is_ok_and(|uet| !matches!(uet.pds, Some(Pds::Prologue(_)))) {
                 *self.ports.entry(udp.dst_port()).or_default() += 1;
             }
@@ -88,6 +95,26 @@ impl Foreign {
         self.has_skipped |= skipped > 0;
         self.earlier = self.packets;
         skipped > 0 && skipped == packets
+    }
+
+    /// Returns a sentence that says that no packet was judged, and names the UDP ports of the packets. Returns `None` if
+    /// any packet is UET, or if there is none.
+    pub(super) fn unjudged(&self) -> Option<String> {
+        if self.packets == 0 || self.has_uet {
+            return None;
+        }
+        let mut ports: Vec<(u16, u64)> = self.udp.iter().map(|(port, count)| (*port, *count)).collect();
+        ports.sort_by_key(|(port, count)| (Reverse(*count), *port));
+        let named: Vec<String> =
+            ports.iter().take(PORTS).map(|(port, count)| format!("{port} ({count})")).collect();
+        let named = named.join(", ");
+        let seen = match ports.len() {
+            0 if self.has_skipped => "their link type is not supported".to_owned(),
+            0 => "no packet is UDP".to_owned(),
+            1..=PORTS => format!("UDP destination ports: {named}"),
+            all => format!("UDP destination ports: {named} and {} more", all - PORTS),
+        };
+        Some(format!("nothing was judged, because no packet is UET; {seen}"))
     }
 
     /// Reports encrypted packets on standard error. Commands that show packets show the reason of each.

@@ -430,6 +430,12 @@ fn skipped_packets_are_reported() {
             assert_eq!(run.code, if command == "decode" { 0 } else { code }, "{command} {name}");
             assert!(run.err.contains(said), "{command} {name}: {}", run.err);
         }
+        let run = uet(&["check", &path]);
+        let last = run.out.lines().last().unwrap();
+        let seen = if code == 0 { "UDP destination ports: 53 (2), 49150 (1)" } else { "their link type" };
+        assert!(last.starts_with(&format!("nothing was judged, because no packet is UET; {seen}")), "{last}");
+        let run = uet(&["check", "--format", "json", &path]);
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&run.out).unwrap()["unjudged"], last);
         let run = uet(&["fuzz", "--from", &path]);
         assert_eq!((run.code, run.out.as_str()), (2, ""), "{name}");
         assert!(run.err.contains("no UET conversation"), "{}", run.err);
