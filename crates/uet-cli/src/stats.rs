@@ -383,10 +383,15 @@ impl Measured {
         times.iter().for_each(|after| self.total.response.record(*after));
     }
 
-    /// Ends a capture, or the part before a restart. The next packet belongs to other contexts.
+    /// Ends a capture. The next packet belongs to another one.
     pub fn end(&mut self) {
         let sums = self.pairs.values_mut().chain([&mut self.total, &mut self.without]);
         sums.for_each(Sums::end);
+        self.restart();
+    }
+
+    /// Forgets all contexts, because both ends have forgotten theirs. The next packets belong to others.
+    pub fn restart(&mut self) {
         let observer = core::mem::take(&mut self.observer);
         self.earlier_unseen += observer.unseen();
         self.earlier_unmatched += observer.unmatched();

@@ -4,6 +4,7 @@ use super::ethernet_capture::{EthernetCapture, check_distinct};
 use super::foreign::Foreign;
 use super::live::{Live, Watch};
 use super::output::{TablesTo, WhileRead};
+use super::restarts::Restarts;
 use super::{Deployment, Outcome, about, add_secrets, complain, corrections, readable, records};
 use crate::near;
 use crate::paint::Paint;
@@ -146,6 +147,7 @@ impl Check {
             found: BTreeMap::new(),
             repeated: BTreeMap::new(),
             foreign: Foreign::default(),
+            restarts: Restarts::default(),
             annotated: annotated.transpose()?,
             comments: Vec::new(),
         };
@@ -162,6 +164,7 @@ impl Check {
             let is_skipped = report.foreign.input_ended(input, unreadable);
             damaged |= unreadable || is_skipped;
             report.checker.end();
+            report.restarts = Restarts::default();
             report.released()?;
         }
         // After an error, a line of zeros would look like success.
@@ -232,6 +235,7 @@ struct Report<W: Write> {
     /// The findings of each severity, requirement and sender, for at most [`SENDERS`] of them.
     repeated: BTreeMap<(&'static str, &'static str, Option<IpAddr>), Repeated>,
     foreign: Foreign,
+    restarts: Restarts,
     annotated: Option<EthernetCapture>,
     /// Findings of the current packet.
     comments: Vec<String>,
@@ -260,6 +264,7 @@ impl<W: Write> Taker for Report<W> {
     }
 
     fn section(&mut self, comment: &str) {
+        self.restarts.section(comment);
         self.checker.section(comment);
         if self.checker.is_selection() {
             complain(
@@ -277,11 +282,11 @@ impl<W: Write> Taker for Report<W> {
     }
 
     fn comment(&mut self, comment: &str) {
-        if Capture::is_restart(comment) {
+        if self.restarts.is_restart(comment) {
             self.checker.restart();
-            if self.annotated.is_some() {
-                self.comments.push(Capture::RESTART.to_owned());
-            }
+        }
+        if Capture::is_restart(comment) && self.annotated.is_some() {
+            self.comments.push(Capture::RESTART.to_owned());
         }
         let begun = self.checker.comment(comment);
         if let (Some(instance), Some(_)) = (begun, &self.annotated) {

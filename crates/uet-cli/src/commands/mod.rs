@@ -40,6 +40,7 @@ pub mod pics;
 #[cfg(target_os = "linux")]
 mod proxy;
 mod replay;
+mod restarts;
 mod run;
 mod scapy;
 mod signal;

@@ -3,6 +3,7 @@
 use super::ethernet_capture::check_distinct;
 use super::foreign::Foreign;
 use super::live::{Live, Watch};
+use super::restarts::Restarts;
 use super::{Deployment, Outcome, about, add_secrets, readable, records};
 use crate::simulate::plot::{self, Plot, PlotLine};
 use crate::simulate::quantity::{Bytes, PerSecond, Time};
@@ -14,7 +15,6 @@ use std::fmt::Display;
 use std::io::{self, BufWriter, Write};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use uet_emulator::capture::Capture;
 use uet_packet_io::input::Taker;
 use uet_packet_io::json::Record;
 use uet_packet_io::{Decoder, file};
@@ -79,6 +79,7 @@ impl Stats {
             number: 0,
             stats: Measured::default(),
             foreign: Foreign::default(),
+            restarts: Restarts::default(),
         };
         if let Some(interface) = &self.live.interface {
             self.live.watch(interface, &mut reader)?;
@@ -91,6 +92,7 @@ impl Stats {
             let is_skipped = reader.foreign.input_ended(input, unreadable);
             damaged |= unreadable || is_skipped;
             reader.stats.end();
+            reader.restarts = Restarts::default();
         }
         reader.foreign.complain();
         reader.foreign.complain_sealed();
@@ -126,6 +128,7 @@ struct Reader {
     number: u64,
     stats: Measured,
     foreign: Foreign,
+    restarts: Restarts,
 }
 
 impl Taker for Reader {
@@ -143,10 +146,13 @@ impl Taker for Reader {
         add_secrets(self.decoder.as_mut(), key_file);
     }
 
-    /// A NIC that has restarted uses the numbers of its contexts again.
+    fn section(&mut self, comment: &str) {
+        self.restarts.section(comment);
+    }
+
     fn comment(&mut self, comment: &str) {
-        if Capture::is_restart(comment) {
-            self.stats.end();
+        if self.restarts.is_restart(comment) {
+            self.stats.restart();
         }
     }
 
@@ -241,7 +247,7 @@ fn text(out: &mut impl Write, stats: &Measured) -> io::Result<()> {
         }
     }
     if stats.beyond > 0 {
-        writeln!(out, "{} of further contexts, in the last row only", counted(stats.beyond, "packet"))?;
+        writeln!(out, "{} packets of further contexts are in the last row only", stats.beyond)?;
     }
     for line in lacking(stats.dropped, stats.unseen(), stats.unmatched()) {
         writeln!(out, "{line}")?;

@@ -3,6 +3,10 @@
 use crate::common::capture::simple;
 use crate::common::{file, uet, write};
 use serde_json::{Value, json};
+use std::time::Duration;
+use uet_conformance::passive::Origin;
+use uet_emulator::capture::Capture;
+use uet_packet_io::capture::{CaptureWriter, CapturedFrame, LinkType};
 
 fn learn(name: &str) -> String {
     format!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../corpora/captures/learn/{}.pcapng"), name)
@@ -133,4 +137,37 @@ fn unreadable_input_is_reported() {
     let run = uet(&["stats", "no-such-file"]);
     assert_eq!(run.code, 2);
     assert!(run.err.contains("no-such-file"), "{}", run.err);
+}
+
+/// An equal packet is a retransmission, but not after a restart.
+#[test]
+fn contexts_begin_anew_where_a_capture_states_a_restart() {
+    let origin = Origin { instance: None, device: vec![[10, 0, 1, 12].into()] };
+    let (suite, begin) = (origin.comment(), Origin::begin("ack/requested"));
+    for (section, comment, contexts) in [
+        ("", "", 1),
+        ("", Capture::RESTART, 2),
+        (suite.as_str(), begin.as_str(), 2),
+        ("a lab", begin.as_str(), 1),
+    ] {
+        let path = file("restart.pcapng", b"");
+        let out = std::fs::File::create(&path).unwrap();
+        let mut out = CaptureWriter::commented(out, LinkType::Ethernet, "uet", section).unwrap();
+        let frame = write();
+        out.write(&CapturedFrame::new(Duration::ZERO, &frame)).unwrap();
+        let second = CapturedFrame::new(Duration::from_micros(1), &frame);
+        out.write(&CapturedFrame { comment, ..second }).unwrap();
+        out.finish().unwrap();
+        let told = |command| {
+            let run = uet(&[command, "--format", "json", &path]);
+            serde_json::from_str::<Value>(run.out.lines().last().unwrap()).unwrap()
+        };
+        let (stats, check) = (told("stats"), told("check"));
+        assert_eq!(
+            (&stats["contexts"], &check["contexts"]),
+            (&json!(contexts), &json!(contexts)),
+            "{comment}"
+        );
+        assert_eq!(stats["total"]["retransmissions"], 2 - contexts, "{comment}");
+    }
 }
