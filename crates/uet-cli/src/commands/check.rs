@@ -35,7 +35,8 @@ use uet_wire::validate::Severity;
 /// the capture lacks: those acknowledged but not in it, and those that a pcapng capture states to have dropped. It also
 /// counts replies that belong to no request of the capture. Each capture is judged for itself. The conformance suite
 /// breaks requirements on purpose: in its captures, findings about its own packets are notes, which do not change the
-/// exit code. The summary counts the errors among them. If no packet is UET, the last line says that nothing was judged.
+/// exit code. The summary counts the errors among them. If no packet is UET, its last line says that nothing was
+/// judged.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet check capture.pcapng

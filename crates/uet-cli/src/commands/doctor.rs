@@ -363,8 +363,8 @@ fn write_and_read(t: &mut Test<'_>, length: usize) -> uet_conformance::Outcome {
     let data: Vec<u8> = pattern(7).take(length).collect();
     let region = t.region(length as u64)?;
     let pdc = t.initiate();
-    t.send(&pdc, &pdc.request(0).write(&region, 0, &data)?.build()?)?;
-    let (seen, _) = t.need("an ACK of the write", PATIENCE, |seen| seen.answers(&pdc, pdc.psn(0)))?;
+    t.request(&pdc, pdc.request(0).write(&region, 0, &data)?)?;
+    let (seen, _) = t.need("an ACK of the write", PATIENCE, |seen| seen.acknowledges(&pdc, pdc.psn(0)))?;
     match seen.return_code().filter(|_| seen.is_error()) {
         Some(code) => Err(Stop::Inconclusive(format!("the device refuses the write: {code}"))),
         None => t.expect_memory(SES_PLACE_001, &region, 0, &data),

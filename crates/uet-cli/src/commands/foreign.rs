@@ -97,8 +97,8 @@ impl Foreign {
         skipped > 0 && skipped == packets
     }
 
-    /// Returns a sentence that says that no packet was judged, and names the UDP ports of the packets. Returns `None` if
-    /// any packet is UET, or if there is none.
+    /// Returns a sentence that says that no packet was judged, and names the UDP ports of the packets. Returns `None`
+    /// if any packet is UET, or if there is none.
     pub(super) fn unjudged(&self) -> Option<String> {
         if self.packets == 0 || self.has_uet {
             return None;

@@ -16,8 +16,8 @@ impl Restarts {
         self.is_of_suite = Origin::parse(comment).is_some();
     }
 
-    /// Returns whether both ends have forgotten their contexts before the packet with this comment: a NIC has restarted,
-    /// or the suite has reset its device for the next instance.
+    /// Returns whether both ends have forgotten their contexts before the packet with this comment: a NIC has
+    /// restarted, or the suite has reset its device for the next instance.
     pub(super) fn is_restart(&self, comment: &str) -> bool {
         Capture::is_restart(comment) || self.is_of_suite && Origin::begun(comment).is_some()
     }
