@@ -213,6 +213,13 @@ mod tests {
     }
 
     #[test]
+    fn error_names_the_key_of_a_bad_answer() {
+        let answer = r#"{"id":1,"ok":true,"pdcs":"two"}"#;
+        let error = Client::new(answer.as_bytes(), Vec::new()).call(Counters {}).unwrap_err().to_string();
+        assert!(error.contains(r#"bad answer to counters: pdcs: invalid type: string "two""#), "{error}");
+    }
+
+    #[test]
     fn endless_events_are_an_error_that_names_the_bound() {
         let (error, kept) = asked(0);
         assert!(error.contains("more than 65536 events or 33554432 bytes wait unread"), "{error}");

@@ -1,6 +1,6 @@
 use crate::{Hex64, Op, Operation};
 use core::fmt;
-use serde::de::{DeserializeOwned, Error as _};
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
@@ -92,7 +92,7 @@ impl Answer {
     pub fn into_result<O: Operation>(self) -> Result<O::Answer, Refusal> {
         match self.error {
             Some(refusal) => Err(refusal),
-            None => read(Value::Object(self.result)).map_err(|error| Refusal {
+            None => serde_path_to_error::deserialize(Value::Object(self.result)).map_err(|error| Refusal {
                 code: ErrorCode::BadAnswer,
                 message: format!("bad answer to {}: {error}", O::NAME),
             }),
@@ -103,10 +103,6 @@ impl Answer {
     pub fn to_line(&self) -> String {
         line(self)
     }
-}
-
-fn read<T: DeserializeOwned>(value: Value) -> Result<T, serde_json::Error> {
-    serde_json::from_value(value)
 }
 
 /// The reason why an operation failed.
