@@ -107,10 +107,8 @@ pub(super) const RULES: &[Rule] = &[
 fn results(kind: Kind, (old, with): (Vec<u128>, Vec<u128>), judged: impl Fn(u128) -> bool) -> [Vec<u128>; 3] {
     let mut lists = [Vec::new(), Vec::new(), Vec::new()];
     for (old, with) in old.into_iter().zip(with) {
-        let result = apply(kind.opcode, kind.datatype, old, with, 0);
-        if let Result::Is(new) = result
-            && judged(new)
-        {
+        let Result::Is(new) = apply(kind.opcode, kind.datatype, old, with, 0) else { continue };
+        if judged(new) {
             lists.iter_mut().zip([old, with, new]).for_each(|(list, bits)| list.push(bits));
         }
     }
