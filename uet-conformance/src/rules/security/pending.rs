@@ -136,6 +136,7 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[TSS_START_006, TSS_START_004])
         .over(&[&SECURED, &OPENING])
         .run(|t| {
+            t.try_configure("new_pdc_time", 1_000_000_000)?;
             secure_with_method(t, "random")?;
             let region = t.region(1 << 16)?;
             let pdc = t.initiate();
