@@ -80,7 +80,6 @@ fn a_fault_is_blamed_at_its_end() {
         ("reads-from-start", READ, "a:b", "SES-READ-001"),
         ("answers-reads-without-data", READ, "a:b", "SES-READ-003"),
         ("fetches-new-value", FETCH, "a:b", "SES-AMO-007"),
-        ("grants-the-difference", PACKETS, "a:b", "RCCC-COUNT-001"),
         // The initiator has it.
         ("keeps-syn", PACKETS, "b:a", "PDS-SYN-004"),
         ("starts-at-one", CONTEXTS, "b:a", "PDS-SYN-007"),

@@ -148,7 +148,7 @@ impl<'a> Play<'a> {
             Course::ClosedByTarget => {
                 for n in 0..self.count {
                     self.transfer(n..n + 1)?;
-                    self.request_close()?;
+                    self.request_close(n)?;
                 }
             }
             Course::TargetRestarts => self.restart_target()?,
@@ -466,14 +466,26 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// Has the target ask for the close of its context to the initiator.
-    fn request_close(&mut self) -> Result<(), Obstacle> {
+    /// Has the target ask for the close of the context of the `n`-th operation.
+    fn request_close(&mut self, n: u64) -> Result<(), Obstacle> {
         let peer = self.jobs[0].peers[TARGET];
         let close = RequestClose { peer, mode: self.scenario.mode, class: 0 };
         match self.ends[TARGET].call(TARGET, close) {
-            // Either end may have closed it already.
+            // A later operation may have used a context that is closed by now, because the target asked before.
+            Err(Obstacle::Refused(_, why)) if n == 0 && !self.has_no_context(TARGET)? => {
+                Err(Obstacle::Differ(None, format!("the target does not ask for the close: {why}")))
+            }
             Err(Obstacle::Refused(..)) => Ok(()),
             asked => asked.map(drop),
+        }
+    }
+
+    /// Returns whether an end says that it has no context. Nothing keeps it from closing early.
+    fn has_no_context(&mut self, end: usize) -> Result<bool, Obstacle> {
+        match self.ends[end].call(end, Counters {}) {
+            Ok(counted) => Ok(counted.pdcs == 0),
+            Err(Obstacle::Refused(..)) => Ok(false),
+            Err(other) => Err(other),
         }
     }
 
