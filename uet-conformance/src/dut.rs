@@ -82,6 +82,12 @@ pub trait Dut {
         false
     }
 
+    /// Returns whether programs on the host of the suite and a real-time device wait for a processor, so that
+    /// either may act late.
+    fn is_host_busy(&mut self) -> bool {
+        false
+    }
+
     /// Returns the round-trip time of the link, if a run has measured a notable one.
     fn round_trip(&self) -> Duration {
         Duration::ZERO

@@ -283,6 +283,10 @@ impl Dut for StatedDevice<'_> {
         self.dut.reads_nothing()
     }
 
+    fn is_host_busy(&mut self) -> bool {
+        self.dut.is_host_busy()
+    }
+
     fn round_trip(&self) -> Duration {
         self.round_trip
     }

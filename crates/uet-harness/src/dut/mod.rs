@@ -3,6 +3,8 @@
 #[cfg(target_os = "linux")]
 mod blind;
 #[cfg(target_os = "linux")]
+mod busy;
+#[cfg(target_os = "linux")]
 pub(crate) mod channel;
 #[cfg(target_os = "linux")]
 mod clock;

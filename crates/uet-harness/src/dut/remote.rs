@@ -2,6 +2,7 @@
 //!
 //! A device with the capability `time` is the clock of the run: time passes only while the suite tells it to advance.
 
+use super::busy;
 use super::channel::LOOK;
 use super::clock::Clock;
 use super::dropped::{dropped_at, is_unread_at};
@@ -444,6 +445,10 @@ impl Dut for Remote {
 
     fn reads_nothing(&mut self) -> bool {
         is_unread_at(self.place())
+    }
+
+    fn is_host_busy(&mut self) -> bool {
+        !self.facts.virtual_time && busy::is_host_busy()
     }
 
     fn ended(&mut self) -> Option<String> {

@@ -43,6 +43,10 @@ pub(crate) trait Changes {
         false
     }
 
+    fn is_host_busy(&mut self) -> bool {
+        false
+    }
+
     fn ended(&mut self) -> Option<String> {
         None
     }
@@ -103,6 +107,10 @@ impl<C: Changes> Dut for Device<C> {
 
     fn reads_nothing(&mut self) -> bool {
         self.changes.reads_nothing()
+    }
+
+    fn is_host_busy(&mut self) -> bool {
+        self.changes.is_host_busy()
     }
 
     fn ended(&mut self) -> Option<String> {

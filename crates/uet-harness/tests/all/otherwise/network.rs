@@ -28,6 +28,46 @@ fn its_host_loses_a_datagram() {
     assert_eq!(verdict, Verdict::Inconclusive, "{reason}");
 }
 
+/// A host on which the device gets no time for the first RUDI request, in this many attempts.
+struct Late {
+    attempts: u32,
+    has_lost: bool,
+    is_busy: bool,
+}
+
+impl Changes for Late {
+    fn send(&mut self, nic: &mut Embedded, packet: &Wire) -> Result<(), DutError> {
+        if !self.has_lost && self.attempts > 0 && is(packet, "pds.type", PdsType::RUDI_REQ.code()) {
+            self.has_lost = true;
+            self.attempts -= 1;
+            return Ok(());
+        }
+        nic.send(packet)
+    }
+
+    fn ask(&mut self, nic: &mut Embedded, op: Op) -> Result<Map<String, Value>, CallError> {
+        self.has_lost &= !matches!(op, Op::Reset(_));
+        nic.ask(op)
+    }
+
+    fn is_host_busy(&mut self) -> bool {
+        self.is_busy
+    }
+}
+
+/// A busy host settles a failure by another attempt. A device that fails each time is wrong.
+#[test]
+fn its_host_is_busy() {
+    for (attempts, is_busy, expected) in
+        [(1, true, (Verdict::Pass, 2)), (1, false, (Verdict::Fail, 1)), (u32::MAX, true, (Verdict::Fail, 4))]
+    {
+        let late = Late { attempts, has_lost: false, is_busy };
+        let result = results(&mut Device::new(late), &["rudi/one-response"]);
+        let rule = &result.rules[0];
+        assert_eq!((rule.verdict, rule.attempts), expected, "{attempts} {is_busy}: {}", rule.reason);
+    }
+}
+
 /// A network of which nothing is known but that it takes 150 ms each way.
 #[derive(Default)]
 struct Far {
