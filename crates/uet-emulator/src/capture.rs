@@ -35,14 +35,6 @@ impl core::fmt::Debug for Capture {
 }
 
 impl Capture {
-    /// The comment on the first packet after a restart. Both ends use the numbers of contexts again.
-    pub const RESTART: &str = "the NIC has forgotten its contexts";
-
-    /// Returns whether the comment of a packet says that a NIC has restarted before it.
-    pub fn is_restart(comment: &str) -> bool {
-        comment.lines().any(|line| line == Self::RESTART)
-    }
-
     /// Starts a file.
     pub fn new(file: Box<dyn Write + Send>, outer: Outer) -> io::Result<Self> {
         Self::commented(file, outer, "")

@@ -10,9 +10,8 @@ use serde_json::json;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use uet_conformance::passive::Origin;
+use uet_conformance::passive::{Origin, Restart};
 use uet_conformance::{Instance, RULES};
-use uet_emulator::capture::Capture;
 use uet_packet_io::input::{InputError, Taker};
 use uet_packet_io::json::{Decoded, Record};
 use uet_packet_io::{Decoder, file};
@@ -248,10 +247,9 @@ impl Taker for Anonymization {
     /// Keeps what `uet check` needs: the restart of a NIC, and in a capture of the suite the name of the instance that
     /// begins.
     fn comment(&mut self, comment: &str) {
-        let begun = Origin::begun(comment).filter(|_| !self.section.is_empty()).map(known_instance);
-        let kept = match begun {
-            Some(instance) => Origin::begin(&instance),
-            None if Capture::is_restart(comment) => Capture::RESTART.to_owned(),
+        let kept = match Restart::read(comment, !self.section.is_empty()) {
+            Some(Restart::OfSuite(instance)) => Origin::begin(&known_instance(instance)),
+            Some(Restart::OfNic) => Restart::OF_NIC.to_owned(),
             None => String::new(),
         };
         self.counts.comments += u64::from(kept != comment);

@@ -4,7 +4,6 @@ use super::ethernet_capture::{EthernetCapture, check_distinct};
 use super::foreign::Foreign;
 use super::live::{Live, Watch};
 use super::output::{TablesTo, WhileRead};
-use super::restarts::Restarts;
 use super::{Deployment, Outcome, about, add_secrets, complain, corrections, readable, records};
 use crate::near;
 use crate::paint::Paint;
@@ -17,9 +16,8 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::net::IpAddr;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use uet_conformance::passive::{CaptureChecker, CaptureFinding, CapturedPacket};
+use uet_conformance::passive::{CaptureChecker, CaptureFinding, CapturedPacket, Restart};
 use uet_control::escape;
-use uet_emulator::capture::Capture;
 use uet_packet_io::Decoder;
 use uet_packet_io::input::Taker;
 use uet_packet_io::json::{Decoded, Record};
@@ -148,7 +146,6 @@ impl Check {
             found: BTreeMap::new(),
             repeated: BTreeMap::new(),
             foreign: Foreign::default(),
-            restarts: Restarts::default(),
             annotated: annotated.transpose()?,
             comments: Vec::new(),
         };
@@ -165,7 +162,6 @@ impl Check {
             let is_skipped = report.foreign.input_ended(input, unreadable);
             damaged |= unreadable || is_skipped;
             report.checker.end();
-            report.restarts = Restarts::default();
             report.released()?;
         }
         // After an error, a line of zeros would look like success.
@@ -236,7 +232,6 @@ struct Report<W: Write> {
     /// The findings of each severity, requirement and sender, for at most [`SENDERS`] of them.
     repeated: BTreeMap<(&'static str, &'static str, Option<IpAddr>), Repeated>,
     foreign: Foreign,
-    restarts: Restarts,
     annotated: Option<EthernetCapture>,
     /// Findings of the current packet.
     comments: Vec<String>,
@@ -265,7 +260,6 @@ impl<W: Write> Taker for Report<W> {
     }
 
     fn section(&mut self, comment: &str) {
-        self.restarts.section(comment);
         self.checker.section(comment);
         if self.checker.is_selection() {
             complain(
@@ -283,15 +277,13 @@ impl<W: Write> Taker for Report<W> {
     }
 
     fn comment(&mut self, comment: &str) {
-        if self.restarts.is_restart(comment) {
-            self.checker.restart();
-        }
-        if Capture::is_restart(comment) && self.annotated.is_some() {
-            self.comments.push(Capture::RESTART.to_owned());
-        }
-        let begun = self.checker.comment(comment);
-        if let (Some(instance), Some(_)) = (begun, &self.annotated) {
-            self.comments.push(format!("the suite begins {instance}"));
+        let told = match self.checker.comment(comment) {
+            Some(Restart::OfNic) => Restart::OF_NIC.to_owned(),
+            Some(Restart::OfSuite(instance)) => format!("the suite begins {instance}"),
+            None => return,
+        };
+        if self.annotated.is_some() {
+            self.comments.push(told);
         }
     }
 

@@ -40,7 +40,6 @@ pub mod pics;
 #[cfg(target_os = "linux")]
 mod proxy;
 mod replay;
-mod restarts;
 mod run;
 mod scapy;
 mod signal;

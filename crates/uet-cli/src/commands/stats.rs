@@ -3,7 +3,6 @@
 use super::ethernet_capture::check_distinct;
 use super::foreign::Foreign;
 use super::live::{Live, Watch};
-use super::restarts::Restarts;
 use super::{Deployment, Outcome, about, add_secrets, readable, records};
 use crate::simulate::plot::{self, Plot, PlotLine};
 use crate::simulate::quantity::{Bytes, PerSecond, Time};
@@ -15,6 +14,7 @@ use std::fmt::Display;
 use std::io::{self, BufWriter, Write};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use uet_conformance::passive::{Origin, Restart};
 use uet_packet_io::input::Taker;
 use uet_packet_io::json::Record;
 use uet_packet_io::{Decoder, file};
@@ -79,7 +79,7 @@ impl Stats {
             number: 0,
             stats: Measured::default(),
             foreign: Foreign::default(),
-            restarts: Restarts::default(),
+            is_of_suite: false,
         };
         if let Some(interface) = &self.live.interface {
             self.live.watch(interface, &mut reader)?;
@@ -92,7 +92,7 @@ impl Stats {
             let is_skipped = reader.foreign.input_ended(input, unreadable);
             damaged |= unreadable || is_skipped;
             reader.stats.end();
-            reader.restarts = Restarts::default();
+            reader.is_of_suite = false;
         }
         reader.foreign.complain();
         reader.foreign.complain_sealed();
@@ -128,7 +128,8 @@ struct Reader {
     number: u64,
     stats: Measured,
     foreign: Foreign,
-    restarts: Restarts,
+    /// True in a section that the suite captured.
+    is_of_suite: bool,
 }
 
 impl Taker for Reader {
@@ -147,11 +148,11 @@ impl Taker for Reader {
     }
 
     fn section(&mut self, comment: &str) {
-        self.restarts.section(comment);
+        self.is_of_suite = Origin::parse(comment).is_some();
     }
 
     fn comment(&mut self, comment: &str) {
-        if self.restarts.is_restart(comment) {
+        if Restart::read(comment, self.is_of_suite).is_some() {
             self.stats.restart();
         }
     }

@@ -4,8 +4,7 @@ use crate::common::capture::simple;
 use crate::common::{file, uet, write};
 use serde_json::{Value, json};
 use std::time::Duration;
-use uet_conformance::passive::Origin;
-use uet_emulator::capture::Capture;
+use uet_conformance::passive::{Origin, Restart};
 use uet_packet_io::capture::{CaptureWriter, CapturedFrame, LinkType};
 
 fn learn(name: &str) -> String {
@@ -146,7 +145,7 @@ fn contexts_begin_anew_where_a_capture_states_a_restart() {
     let (suite, begin) = (origin.comment(), Origin::begin("ack/requested"));
     for (section, comment, contexts) in [
         ("", "", 1),
-        ("", Capture::RESTART, 2),
+        ("", Restart::OF_NIC, 2),
         (suite.as_str(), begin.as_str(), 2),
         ("a lab", begin.as_str(), 1),
     ] {

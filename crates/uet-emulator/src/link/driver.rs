@@ -12,6 +12,7 @@ use std::io;
 use std::time::Instant;
 use uet_model::secure::Ports;
 use uet_model::{Packet, Time};
+use uet_observe::passive::Restart;
 
 /// Maximum number of packets that one turn receives and one batch sends.
 const TURN: usize = 64;
@@ -180,7 +181,7 @@ impl Driver {
     /// Tells the reader of the capture that the NIC has forgotten its contexts.
     pub(super) fn capture_restart(&mut self) {
         if let Some(capture) = &mut self.capture {
-            capture.comment_next(Capture::RESTART);
+            capture.comment_next(Restart::OF_NIC);
         }
     }
 

@@ -1,9 +1,9 @@
 //! Judges the packets of a capture: each by itself, by its protection, and against earlier packets.
 
-use super::Origin;
 use super::checker::Checker;
 use super::finding::CaptureFinding;
 use super::secured::ProtectionChecker;
+use super::{Origin, Restart};
 use crate::Corrections;
 use crate::Facts;
 use core::net::IpAddr;
@@ -101,13 +101,8 @@ impl CaptureChecker {
     /// protects two packets with one, whichever capture holds them.
     pub fn end(&mut self) {
         self.section("");
-        self.restart();
-        self.protections.restart();
-    }
-
-    /// Forgets all contexts, because a device has forgotten its own. IVs stay known.
-    pub fn restart(&mut self) {
         self.checker.restart();
+        self.protections.restart();
     }
 
     /// Returns findings about earlier packets that had to wait: until the device of a section sends a packet, it is open
@@ -126,14 +121,16 @@ impl CaptureChecker {
         self.excused
     }
 
-    /// Takes the comment on the next packet. Returns the instance of the suite that begins with the packet: the suite
-    /// resets its device then, so both ends use numbers of contexts again.
-    pub fn comment<'c>(&mut self, comment: &'c str) -> Option<&'c str> {
-        let (section, instance) = self.section.as_mut().zip(Origin::begun(comment))?;
-        section.origin.instance = Some(instance.to_owned());
+    /// Takes the comment on the next packet. Forgets all contexts at the restart that it states, and returns it. IVs
+    /// stay known if it is that of a NIC.
+    pub fn comment<'c>(&mut self, comment: &'c str) -> Option<Restart<'c>> {
+        let restart = Restart::read(comment, self.section.is_some())?;
         self.checker.restart();
-        self.protections = ProtectionChecker::default();
-        Some(instance)
+        if let (Restart::OfSuite(instance), Some(section)) = (restart, &mut self.section) {
+            section.origin.instance = Some(instance.to_owned());
+            self.protections = ProtectionChecker::default();
+        }
+        Some(restart)
     }
 
     /// Judges the next packet. A finding may be about an earlier one, if this one proves it.

@@ -5,7 +5,7 @@
 //!
 //! `capture` and `checker` take the packets, and `judgments` holds the state of the rules. `requests`, `acks`,
 //! `answers`, `closing`, `messages`, `reads`, `rudi` and `secured` have the rules, each of its kind of packet.
-//! `suspicion` distinguishes violations from missing records, `origin` reads the comments of the suite, and `finding`
+//! `suspicion` distinguishes violations from missing records, `origin` and `restart` read comments, and `finding`
 //! describes the result.
 
 mod acks;
@@ -19,6 +19,7 @@ mod messages;
 mod origin;
 mod reads;
 mod requests;
+mod restart;
 mod rudi;
 mod secured;
 mod suspicion;
@@ -27,3 +28,4 @@ pub use capture::{CaptureChecker, CapturedPacket};
 pub use checker::Checker;
 pub use finding::{CaptureFinding, Finding};
 pub use origin::Origin;
+pub use restart::Restart;

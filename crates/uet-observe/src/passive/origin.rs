@@ -60,14 +60,7 @@ impl Origin {
     }
 
     /// Reads the comment of a packet: the instance that begins with it.
-    ///
-    /// ```
-    /// use uet_observe::passive::Origin;
-    ///
-    /// assert_eq!(Origin::begun("instance ack/retx[mode=rud]\ndrop 5%"), Some("ack/retx[mode=rud]"));
-    /// assert_eq!(Origin::begun("drop 5%"), None);
-    /// ```
-    pub fn begun(comment: &str) -> Option<&str> {
+    pub(super) fn begun(comment: &str) -> Option<&str> {
         comment.lines().next()?.strip_prefix(Self::BEGIN)
     }
 
