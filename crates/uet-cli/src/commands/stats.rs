@@ -4,7 +4,7 @@ use super::ethernet_capture::check_distinct;
 use super::foreign::Foreign;
 use super::live::{Live, Watch};
 use super::{Deployment, Outcome, about, add_secrets, readable, records};
-use crate::simulate::plot::{self, Plot, PlotLine};
+use crate::simulate::plot::{self, Axis, Plot, PlotLine};
 use crate::simulate::quantity::{Bytes, PerSecond, Time};
 use crate::stats::{Ends, Flow, Measured, Series, Sums, nack_name};
 use crate::text::{counted, lacking};
@@ -390,7 +390,7 @@ fn plots(stats: &Measured) -> io::Result<Vec<(&'static str, String)>> {
         };
         let lines: Vec<PlotLine> = recorded(stats).map(line).filter(|line| !line.points.is_empty()).collect();
         if !lines.is_empty() {
-            let plot = Plot { about: title, x: "time, us", y, lines, levels: Vec::new() };
+            let plot = Plot { about: title, x: Axis::Time, y: Axis::Of(y), lines, levels: Vec::new() };
             drawn.push((name, plot::draw(&plot, "of the first contexts")?));
         }
     }

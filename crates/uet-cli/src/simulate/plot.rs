@@ -17,14 +17,35 @@ pub struct PlotLine {
     pub points: Vec<(f64, f64)>,
 }
 
-/// A plot: its title, axis labels, lines, and reference levels.
+/// What an axis shows.
+#[derive(Clone, Copy, Debug)]
+pub enum Axis {
+    /// The time, in microseconds. The axis begins at 0.
+    Time,
+    /// A share of this, at most 1.
+    ShareOf(&'static str),
+    /// This quantity, in its unit: `window, KB`.
+    Of(&'static str),
+}
+
+impl Axis {
+    fn label(self) -> String {
+        match self {
+            Axis::Time => "time, us".into(),
+            Axis::ShareOf(whole) => format!("share of {whole}"),
+            Axis::Of(quantity) => quantity.into(),
+        }
+    }
+}
+
+/// A plot: its title, axes, lines, and reference levels.
 pub struct Plot<'a> {
     /// The title.
     pub about: &'a str,
-    /// The label of the horizontal axis.
-    pub x: &'a str,
-    /// The label of the vertical axis.
-    pub y: &'a str,
+    /// The horizontal axis.
+    pub x: Axis,
+    /// The vertical axis.
+    pub y: Axis,
     /// The lines.
     pub lines: Vec<PlotLine>,
     /// Reference levels, by name.
@@ -36,14 +57,13 @@ pub fn all(scenario: &Scenario, outcome: &Outcome) -> io::Result<Vec<(&'static s
     let about = table::title(scenario);
     let bdp = scenario.plane_bdp() / 1e3;
     let flows = |of: &dyn Fn(&FlowSample) -> Option<f64>| flow_lines(outcome, of);
-    let time = "time, us";
     let plots = [
         (
             "window",
             Plot {
                 about: "window",
-                x: time,
-                y: "window, KB",
+                x: Axis::Time,
+                y: Axis::Of("window, KB"),
                 lines: flows(&|flow| flow.window.map(|bytes| bytes as f64 / 1e3)),
                 levels: vec![
                     ("a full packet".into(), f64::from(scenario.full_packet()) / 1e3),
@@ -55,8 +75,8 @@ pub fn all(scenario: &Scenario, outcome: &Outcome) -> io::Result<Vec<(&'static s
             "in-flight",
             Plot {
                 about: "bytes in flight",
-                x: time,
-                y: "in flight, KB",
+                x: Axis::Time,
+                y: Axis::Of("in flight, KB"),
                 lines: flows(&|flow| flow.in_flight.map(|bytes| bytes as f64 / 1e3)),
                 levels: vec![],
             },
@@ -65,8 +85,8 @@ pub fn all(scenario: &Scenario, outcome: &Outcome) -> io::Result<Vec<(&'static s
             "credit",
             Plot {
                 about: "credit",
-                x: time,
-                y: "credit, KB",
+                x: Axis::Time,
+                y: Axis::Of("credit, KB"),
                 lines: flows(&|flow| flow.credit.map(|bytes| bytes as f64 / 1e3)),
                 levels: vec![],
             },
@@ -75,8 +95,8 @@ pub fn all(scenario: &Scenario, outcome: &Outcome) -> io::Result<Vec<(&'static s
             "queue",
             Plot {
                 about: "the deepest queues",
-                x: time,
-                y: "queue, KB",
+                x: Axis::Time,
+                y: Axis::Of("queue, KB"),
                 lines: vec![
                     line("last hop", outcome, |sample| Some(sample.last_hop as f64 / 1e3)),
                     line("fabric", outcome, |sample| Some(sample.fabric as f64 / 1e3)),
@@ -88,8 +108,8 @@ pub fn all(scenario: &Scenario, outcome: &Outcome) -> io::Result<Vec<(&'static s
             "utilization",
             Plot {
                 about: "utilization, mean over all links",
-                x: time,
-                y: "share of the capacity",
+                x: Axis::Time,
+                y: Axis::ShareOf("the capacity"),
                 lines: uses(scenario, outcome),
                 levels: vec![],
             },
@@ -98,8 +118,8 @@ pub fn all(scenario: &Scenario, outcome: &Outcome) -> io::Result<Vec<(&'static s
             "rate",
             Plot {
                 about: "payload that arrives",
-                x: time,
-                y: "rate, Gb/s",
+                x: Axis::Time,
+                y: Axis::Of("rate, Gb/s"),
                 lines: rates(outcome),
                 levels: vec![],
             },
@@ -108,8 +128,8 @@ pub fn all(scenario: &Scenario, outcome: &Outcome) -> io::Result<Vec<(&'static s
             "retransmissions",
             Plot {
                 about: "retransmissions",
-                x: time,
-                y: "retransmissions per packet that arrives",
+                x: Axis::Time,
+                y: Axis::Of("retransmissions per packet that arrives"),
                 lines: vec![retransmissions(scenario, outcome)],
                 levels: scenario
                     .retransmission_estimate()
@@ -122,8 +142,8 @@ pub fn all(scenario: &Scenario, outcome: &Outcome) -> io::Result<Vec<(&'static s
             "completion",
             Plot {
                 about: "completion",
-                x: "completion time, us",
-                y: "share of flows",
+                x: Axis::Of("completion time, us"),
+                y: Axis::ShareOf("flows"),
                 lines: vec![completion(outcome)],
                 levels: vec![],
             },
@@ -136,30 +156,34 @@ pub fn all(scenario: &Scenario, outcome: &Outcome) -> io::Result<Vec<(&'static s
 /// Draws the plots of several runs, a line for each, by name.
 pub fn comparison(runs: &[(Scenario, Outcome)]) -> io::Result<Vec<(&'static str, String)>> {
     type Line = fn(&Scenario, &Outcome) -> Option<PlotLine>;
-    const DRAWN: [(&str, &str, &str, &str, Line); 5] = [
-        ("queue", "the deepest queue of the last hops", "time, us", "queue, KB", |_, outcome| {
+    const DRAWN: [(&str, &str, Axis, Axis, Line); 5] = [
+        ("queue", "the deepest queue of the last hops", Axis::Time, Axis::Of("queue, KB"), |_, outcome| {
             Some(line("", outcome, |sample| Some(sample.last_hop as f64 / 1e3)))
         }),
         (
             "utilization",
             "utilization, mean over all last hops",
-            "time, us",
-            "share of the capacity",
+            Axis::Time,
+            Axis::ShareOf("the capacity"),
             |scenario, outcome| uses(scenario, outcome).into_iter().next(),
         ),
-        ("rate", "payload that arrives", "time, us", "rate, Gb/s", |_, outcome| {
+        ("rate", "payload that arrives", Axis::Time, Axis::Of("rate, Gb/s"), |_, outcome| {
             rates(outcome).into_iter().next()
         }),
         (
             "retransmissions",
             "retransmissions",
-            "time, us",
-            "retransmissions per packet that arrives",
+            Axis::Time,
+            Axis::Of("retransmissions per packet that arrives"),
             |scenario, outcome| Some(retransmissions(scenario, outcome)),
         ),
-        ("completion", "completion", "completion time, us", "share of flows", |_, outcome| {
-            Some(completion(outcome))
-        }),
+        (
+            "completion",
+            "completion",
+            Axis::Of("completion time, us"),
+            Axis::ShareOf("flows"),
+            |_, outcome| Some(completion(outcome)),
+        ),
     ];
     let title = compare::title(runs);
     let mut drawn = Vec::new();
@@ -321,7 +345,7 @@ fn title_lines(title: &str) -> Vec<String> {
 
 /// Returns the label of a tick of the vertical axis. A share has none in the space of the legend, above 1.
 fn y_label(plot: &Plot<'_>, y: f64) -> String {
-    if plot.y.starts_with("share") && y > 1.0 + 1e-9 {
+    if matches!(plot.y, Axis::ShareOf(_)) && y > 1.0 + 1e-9 {
         return String::new();
     }
     FloatPrettyPrinter { allow_scientific: false, min_decimal: 1, max_decimal: 5 }.print(y)
@@ -332,8 +356,10 @@ fn draw_on(root: &DrawingArea<SVGBackend<'_>, Shift>, plot: &Plot<'_>, about: &s
     root.fill(&WHITE).map_err(|error| failed(&error))?;
     let points = || plot.lines.iter().flat_map(|line| &line.points);
     let most = |of: fn(&(f64, f64)) -> f64| points().map(of).fold(0.0, f64::max);
-    let left =
-        if plot.x.starts_with("time") { 0.0 } else { points().map(|point| point.0).fold(f64::MAX, f64::min) };
+    let left = match plot.x {
+        Axis::Time => 0.0,
+        _ => points().map(|point| point.0).fold(f64::MAX, f64::min),
+    };
     let right = most(|point| point.0).max(left + 1e-3);
     let levels = plot.levels.iter().map(|(_, level)| *level).fold(0.0, f64::max);
     // The legend is above the lines, as far as half of the height suffices for its rows.
@@ -353,8 +379,8 @@ fn draw_on(root: &DrawingArea<SVGBackend<'_>, Shift>, plot: &Plot<'_>, about: &s
         .map_err(|error| failed(&error))?;
     chart
         .configure_mesh()
-        .x_desc(plot.x)
-        .y_desc(plot.y)
+        .x_desc(plot.x.label())
+        .y_desc(plot.y.label())
         .x_label_formatter(&|x| format!("{x:.0$}", digits(right - left)))
         .y_label_formatter(&|y| y_label(plot, *y))
         .label_style((FONT, SMALL))
@@ -405,8 +431,8 @@ mod tests {
         let line = |name: &str| PlotLine { name: name.into(), points: vec![(0.0, 0.0), (1.0, 1.0)] };
         let plot = Plot {
             about: "utilization",
-            x: "time, us",
-            y: "share of the capacity",
+            x: Axis::Time,
+            y: Axis::ShareOf("the capacity"),
             lines: vec![line("a"), line("b")],
             levels: vec![("one".into(), 0.1), ("two".into(), 0.2)],
         };
@@ -422,7 +448,13 @@ mod tests {
         for length in [0.4, 3.0, 40.0, 5000.0] {
             let lines =
                 vec![PlotLine { name: String::new(), points: vec![(25.0, 0.0), (25.0 + length, 1.0)] }];
-            let plot = Plot { about: "", x: "completion time, us", y: "", lines, levels: Vec::new() };
+            let plot = Plot {
+                about: "",
+                x: Axis::Of("completion time, us"),
+                y: Axis::Of(""),
+                lines,
+                levels: Vec::new(),
+            };
             let svg = draw(&plot, "").unwrap();
             // The labels of the horizontal axis are below the others.
             let text = |part: &str| {
