@@ -36,7 +36,8 @@ pub fn in_the_clear(decoded: &Decoded<'_>) -> Option<Vec<u8>> {
             let checksum = match ip.checksum() {
                 // Left to the NIC.
                 0 if old != 0 => 0,
-                // A wrong one stays wrong, by the same bits.
+                // A wrong one stays wrong, by the same bits. 0 would mean another thing, and no right one is 0xffff.
+                checksum if checksum != old && checksum ^ old == new => 0xffff,
                 checksum => checksum ^ old ^ new,
             };
             let ip = shorter.edit().checksum(checksum).done().ok()?;

@@ -144,7 +144,7 @@ fn repair(decoded: &Decoded<'_>, new: &mut [u8]) {
             checksum if checksum == right(old) => right_now,
             // Left to the NIC.
             0 if right_now != 0 => 0,
-            _ => right_now ^ WRONG as u16,
+            _ => nonzero(right_now ^ WRONG as u16),
         };
         put(new, ip + 10, checksum);
     }

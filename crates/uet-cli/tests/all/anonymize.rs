@@ -338,6 +338,27 @@ fn flipped(name: &str, at: impl Fn(usize) -> usize) -> String {
     file(name, &bytes)
 }
 
+/// The IPv4 checksum of the first packet of a capture, and its place.
+fn first_checksum(capture: &[u8]) -> (u16, usize) {
+    let ip = capture.windows(3).position(|window| window == [8, 0, 0x45]).unwrap() + 2;
+    (u16::from_be_bytes([capture[ip + 10], capture[ip + 11]]), ip + 10)
+}
+
+/// The difference to the right checksum is the checksum of the packet in the clear, so its bits alone would give 0.
+#[test]
+fn no_wrong_checksum_of_a_secured_packet_becomes_0() {
+    let secured = captures("corpora/captures/learn").into_iter().find(|path| path.contains("secured"));
+    let (secured, clear) = (secured.unwrap(), file("never-0-clear.pcapng", b""));
+    let decrypted = |path: &str| {
+        assert_eq!(uet(&["decrypt", path, &clear]).code, 0);
+        first_checksum(&fs::read(&clear).unwrap()).0
+    };
+    let mut bytes = fs::read(&secured).unwrap();
+    let ((old, at), new) = (first_checksum(&bytes), decrypted(&secured));
+    bytes[at..at + 2].copy_from_slice(&(old ^ new).to_be_bytes());
+    assert_eq!(decrypted(&file("never-0.pcapng", &bytes)), 0xffff);
+}
+
 #[test]
 fn a_wrong_checksum_of_a_secured_packet_stays_wrong() {
     const CHECKSUM: usize = 10;
