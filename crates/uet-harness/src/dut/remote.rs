@@ -5,7 +5,7 @@
 use super::busy;
 use super::channel::LOOK;
 use super::clock::Clock;
-use super::dropped::{dropped_at, is_unread_at};
+use super::dropped::{Drops, is_unread_at};
 use super::reached::{Reached, address, raw, udp, udp_place};
 use super::session::{SILENCE, Session};
 use super::wire;
@@ -83,6 +83,7 @@ pub struct Remote {
     standstills: u32,
     /// Maximum time without an answer beyond the wait that a request asks for.
     silence: Duration,
+    drops: Drops,
 }
 
 impl Remote {
@@ -149,6 +150,7 @@ impl Remote {
             begun_at,
             standstills: 0,
             silence: SILENCE,
+            drops: Drops::default(),
         };
         remote.tell_ports().map_err(|error| {
             io::Error::other(format!(
@@ -440,7 +442,7 @@ impl Dut for Remote {
 
     fn network_effects(&mut self) -> NetworkEffects {
         let places: Vec<SocketAddr> = self.own_places().chain([self.place()]).collect();
-        NetworkEffects { lost: dropped_at(&places), ..NetworkEffects::default() }
+        NetworkEffects { lost: self.drops.at(&places), ..NetworkEffects::default() }
     }
 
     fn reads_nothing(&mut self) -> bool {
@@ -463,6 +465,7 @@ impl Dut for Remote {
         // Time and captures continue.
         next.clock = next.clock.continued(self.clock);
         (next.begun_at, next.silence) = (self.begun_at, self.silence);
+        next.drops = core::mem::take(&mut self.drops);
         next.capture = self.capture.take();
         *self = next;
         Ok(true)
