@@ -11,7 +11,7 @@ use uet_wire::registry::{CtlType, Opcode};
 /// Maximum number of steps.
 const MAX_STEPS: usize = 1 << 14;
 
-/// Maximum number of contexts, and of regions. A script of the fuzzer may contain 33 cases with 4 contexts.
+/// Maximum number of contexts, and of regions. Several cases of the fuzzer may become one script.
 const MAX_PLACES: usize = 256;
 
 /// Maximum length of a message or a region, in bytes.
@@ -691,5 +691,16 @@ mod tests {
         }
         let many = vec![r#"{"step":"pause","us":1}"#; MAX_STEPS + 1].join(",");
         assert!(read(&many).unwrap_err().contains("16385 steps, above the limit of 16384"));
+    }
+
+    #[test]
+    fn a_conversation_has_at_most_256_contexts() {
+        let read = |count: usize| {
+            let contexts = vec![r#"{"pdcid":1,"start":1}"#; count].join(",");
+            let text = format!(r#"{{"regions":[],"contexts":[{contexts}],"steps":[]}}"#);
+            serde_json::from_str::<Sequence>(&text).map_err(|error| error.to_string())
+        };
+        assert!(read(MAX_PLACES).is_ok());
+        assert!(read(MAX_PLACES + 1).unwrap_err().contains("257 contexts, above the limit of 256"));
     }
 }
