@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::io;
 use uet_conformance::passive::{CaptureChecker, CaptureFinding, CapturedPacket};
 use uet_control::PostKind;
+use uet_packet_io::json::Decoded;
 use uet_packet_io::keys::KeyRing;
 use uet_packet_io::{Decoder, input};
 use uet_wire::catalogue::{PDS_ACK_004, PDS_SYN_007, Requirement, TSS_CLEAR_002, TSS_HDR_001};
@@ -55,103 +56,153 @@ pub(super) struct Evidence {
 
 /// Reads a capture of a scenario. `keys` open protected packets.
 pub(super) fn read(capture: &[u8], posted: &Posted, keys: Option<KeyRing>) -> io::Result<Evidence> {
-    let (mut evidence, mut checker) = (Evidence::default(), CaptureChecker::default());
-    let mut carried = vec![BTreeMap::new(); posted.data.len()];
+    let mut judge = Judge::new(posted, keys.is_some());
     let mut decoder = Decoder::new(Options::default(), false).recognizing_trailers();
-    let protected = keys.is_some();
     if let Some(keys) = keys {
         decoder = decoder.with_keys(keys);
     }
-    let (mut number, mut ignored, mut starts) = (0, Ignored::default(), Starts::default());
-    let (mut unrepeated, mut at_end) = (Unrepeated::default(), Unrepeated::default());
-    let mut causes = Causes::new(posted);
     let taken = input::read(capture, Start::Eth, &mut |record| {
-        number += 1;
-        let decoded = decoder.decode(record);
-        let (uet, src) = (decoded.packet.uet, decoded.packet.ip.map(|ip| ip.src()));
-        let authenticated = decoded.protection.as_ref().and_then(|protection| protection.authenticated);
-        if let (Some(ip), Some(time)) = (decoded.packet.ip, decoded.since_1970()) {
-            let (src, dst, is_authentic) = (ip.src(), ip.dst(), authenticated == Some(true));
-            causes.packet(&Passed { src, dst, number, time, uet: &uet, is_authentic });
+        judge.packet(&decoder.decode(record));
+        Ok(ControlFlow::Continue(()))
+    });
+    taken.map_err(io::Error::other)?;
+    Ok(judge.end())
+}
+
+/// Follows the packets of a scenario.
+struct Judge<'a> {
+    posted: &'a Posted,
+    /// True if both ends have keys.
+    is_protected: bool,
+    /// Number of packets so far.
+    number: u64,
+    evidence: Evidence,
+    checker: CaptureChecker,
+    /// The length of each piece of each message or read that packets carried in time, by its offset.
+    carried: Vec<BTreeMap<usize, usize>>,
+    ignored: Ignored,
+    starts: Starts,
+    unrepeated: Unrepeated,
+    /// As `unrepeated`, when the last operation ended.
+    at_end: Unrepeated,
+    causes: Causes<'a>,
+}
+
+impl<'a> Judge<'a> {
+    fn new(posted: &'a Posted, is_protected: bool) -> Self {
+        Judge {
+            posted,
+            is_protected,
+            number: 0,
+            evidence: Evidence::default(),
+            checker: CaptureChecker::default(),
+            carried: vec![BTreeMap::new(); posted.data.len()],
+            ignored: Ignored::default(),
+            starts: Starts::default(),
+            unrepeated: Unrepeated::default(),
+            at_end: Unrepeated::default(),
+            causes: Causes::new(posted),
         }
-        let in_time = decoded.since_1970().is_some_and(|time| time <= posted.ended);
-        if let (Some(ip), Some(pds), Some(time)) = (decoded.packet.ip, uet.pds, decoded.since_1970()) {
-            let addresses = (ip.src(), ip.dst());
-            ignored.packet(addresses, &pds, number, time);
-            starts.packet(ip.src(), &pds, number);
-            unrepeated.packet(addresses, &pds, number, time);
-            if in_time {
-                at_end.packet(addresses, &pds, number, time);
-            }
-            // Earlier packets may be late ones of a scenario without keys.
-            if protected && time >= posted.begun {
-                let wrong = misprotected(&uet, posted.ssis.get(&ip.src()).copied());
-                evidence
-                    .errors
-                    .extend(wrong.map(|(broken, message)| error(number, ip.src(), broken, message)));
-            }
+    }
+
+    /// Takes the next packet.
+    fn packet(&mut self, decoded: &Decoded<'_>) {
+        self.number += 1;
+        let (number, time, uet) = (self.number, decoded.since_1970(), &decoded.packet.uet);
+        let protection = decoded.protection.as_ref();
+        let authenticated = protection.and_then(|protection| protection.authenticated);
+        if let (Some(ip), Some(time)) = (decoded.packet.ip, time) {
+            let (src, dst, is_authentic) = (ip.src(), ip.dst(), authenticated == Some(true));
+            let passed = Passed { src, dst, number, time, uet, is_authentic };
+            self.causes.packet(&passed);
+            self.follow_delivery(&passed);
+            self.compare_content(&passed);
         }
         let seen = CapturedPacket {
             number,
-            time: decoded.since_1970(),
+            time,
             packet: &decoded.packet,
             findings: &decoded.findings,
             error: None,
             authenticated,
-            key: decoded.protection.as_ref().and_then(|protection| protection.key),
+            key: protection.and_then(|protection| protection.key),
         };
-        let found = checker.packet_with(seen, |facts| evidence.closes.packet(number, facts));
+        let found = self.checker.packet_with(seen, |facts| self.evidence.closes.packet(number, facts));
         // The packets of two lives of an end contradict each other.
-        let is_of_first_life =
-            posted.restarted.is_none_or(|at| decoded.since_1970().is_some_and(|time| time < at));
+        let is_of_first_life = self.posted.restarted.is_none_or(|at| time.is_some_and(|time| time < at));
         let counts = |finding: &CaptureFinding| finding.severity == Severity::Error && is_of_first_life;
-        evidence.errors.extend(found.into_iter().filter(counts));
-        if let Some(src) = src {
-            if let Some((offset, bytes)) = piece(&uet, posted.kind) {
-                let fits = |data: &Vec<u8>| data.get(offset..offset + bytes.len()) == Some(bytes);
-                let owners = (0..carried.len()).filter(|message| fits(&posted.data[*message]));
-                // Short messages may be equal.
-                let (first, new) =
-                    (owners.clone().next(), |message: &usize| !carried[*message].contains_key(&offset));
-                match owners.clone().find(new).or(first) {
-                    Some(message) if in_time => drop(carried[message].insert(offset, bytes.len())),
-                    Some(_) => {}
-                    None => drop(evidence.stray.get_or_insert((src, number))),
-                }
-            }
-            // In a rendezvous, the target reads at places of its peer's choice.
-            let names_places = matches!(posted.kind, PostKind::Write | PostKind::Read);
-            if let Some(place) = place(&uet)
-                .filter(|place| names_places && !posted.places.iter().any(|one| one.offset == *place))
-            {
-                evidence.misplaced.get_or_insert((src, number, place));
-            }
-            if let Some(what) = refusal(&uet) {
-                evidence.refusal = Some((src, format!("{what} (packet {number})")));
+        self.evidence.errors.extend(found.into_iter().filter(counts));
+    }
+
+    /// Follows the delivery of a packet: its numbers and its protection.
+    fn follow_delivery(&mut self, packet: &Passed<'_>) {
+        let Passed { src, dst, number, time, uet, .. } = *packet;
+        let Some(pds) = &uet.pds else { return };
+        self.ignored.packet((src, dst), pds, number, time);
+        self.starts.packet(src, pds, number);
+        self.unrepeated.packet((src, dst), pds, number, time);
+        if time <= self.posted.ended {
+            self.at_end.packet((src, dst), pds, number, time);
+        }
+        // Earlier packets may be late ones of a scenario without keys.
+        if self.is_protected && time >= self.posted.begun {
+            let wrong = misprotected(uet, self.posted.ssis.get(&src).copied());
+            self.evidence.errors.extend(wrong.map(|(broken, message)| error(number, src, broken, message)));
+        }
+    }
+
+    /// Compares the content of a packet with the operations.
+    fn compare_content(&mut self, packet: &Passed<'_>) {
+        let Passed { src, number, time, uet, .. } = *packet;
+        let (posted, carried) = (self.posted, &mut self.carried);
+        if let Some((offset, bytes)) = piece(uet, posted.kind) {
+            let fits = |data: &Vec<u8>| data.get(offset..offset + bytes.len()) == Some(bytes);
+            let owners = (0..carried.len()).filter(|message| fits(&posted.data[*message]));
+            // Short messages may be equal.
+            let (first, new) =
+                (owners.clone().next(), |message: &usize| !carried[*message].contains_key(&offset));
+            match owners.clone().find(new).or(first) {
+                Some(message) if time <= posted.ended => drop(carried[message].insert(offset, bytes.len())),
+                Some(_) => {}
+                None => drop(self.evidence.stray.get_or_insert((src, number))),
             }
         }
-        Ok(ControlFlow::Continue(()))
-    });
-    taken.map_err(io::Error::other)?;
-    if posted.restarted.is_none() {
-        (evidence.unanswered, evidence.unrepeated) = (at_end.unanswered(), unrepeated.first());
+        // In a rendezvous, the target reads at places of its peer's choice.
+        let names_places = matches!(posted.kind, PostKind::Write | PostKind::Read);
+        if let Some(place) =
+            place(uet).filter(|place| names_places && !posted.places.iter().any(|one| one.offset == *place))
+        {
+            self.evidence.misplaced.get_or_insert((src, number, place));
+        }
+        if let Some(what) = refusal(uet) {
+            self.evidence.refusal = Some((src, format!("{what} (packet {number})")));
+        }
     }
-    (evidence.causes, evidence.credit_back, evidence.silent) =
-        (causes.found(), causes.credit_back(), causes.silent());
-    let is_plain = matches!(posted.kind, PostKind::Write | PostKind::Send | PostKind::Tsend);
-    // The response to another operation may take long, and an ACK may wait for it.
-    evidence.ignored = ignored.end().filter(|_| is_plain).map(|(end, number)| {
-        let message = "its receiver acknowledges no packet with ar before the retransmission";
-        error(number, end, PDS_ACK_004, message.into())
-    });
-    // A secured initiator begins where the close of an earlier context told it to.
-    evidence.equal_starts = starts.equal().filter(|_| !protected).map(|(end, number, start)| {
-        error(number, end, PDS_SYN_007, format!("opens its third context at Start_PSN {start}"))
-    });
-    let length = |pieces: &BTreeMap<usize, usize>| pieces.values().sum::<usize>();
-    evidence.is_complete =
-        !is_plain || posted.data.iter().zip(&carried).all(|(data, pieces)| length(pieces) >= data.len());
-    Ok(evidence)
+
+    /// Returns the evidence of all packets.
+    fn end(self) -> Evidence {
+        let Judge { posted, mut evidence, causes, .. } = self;
+        if posted.restarted.is_none() {
+            (evidence.unanswered, evidence.unrepeated) = (self.at_end.unanswered(), self.unrepeated.first());
+        }
+        (evidence.causes, evidence.credit_back, evidence.silent) =
+            (causes.found(), causes.credit_back(), causes.silent());
+        let is_plain = matches!(posted.kind, PostKind::Write | PostKind::Send | PostKind::Tsend);
+        // The response to another operation may take long, and an ACK may wait for it.
+        evidence.ignored = self.ignored.end().filter(|_| is_plain).map(|(end, number)| {
+            let message = "its receiver acknowledges no packet with ar before the retransmission";
+            error(number, end, PDS_ACK_004, message.into())
+        });
+        // A secured initiator begins where the close of an earlier context told it to.
+        let equal = self.starts.equal().filter(|_| !self.is_protected);
+        evidence.equal_starts = equal.map(|(end, number, start)| {
+            error(number, end, PDS_SYN_007, format!("opens its third context at Start_PSN {start}"))
+        });
+        let length = |pieces: &BTreeMap<usize, usize>| pieces.values().sum::<usize>();
+        let mut messages = posted.data.iter().zip(&self.carried);
+        evidence.is_complete = !is_plain || messages.all(|(data, pieces)| length(pieces) >= data.len());
+        evidence
+    }
 }
 
 /// Returns the requirement that the protection of a packet breaks, and how. Both ends have keys. `own` is the source
