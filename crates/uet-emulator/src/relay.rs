@@ -24,12 +24,31 @@ const STALE: usize = 1 << 14;
 /// Maximum length of a packet behind the UDP header. No UET packet is longer: headers, 8,192 bytes of payload, trailers.
 const LONGEST: usize = 9 << 10;
 
+/// The clock of a relay, which stamps packets in captures. It does not follow steps of the system's clock.
+#[derive(Clone, Copy, Debug)]
+pub struct RelayClock {
+    begun_at: Duration,
+    begun: Instant,
+}
+
+impl RelayClock {
+    fn start() -> Self {
+        RelayClock { begun_at: since_1970(), begun: Instant::now() }
+    }
+
+    /// Returns the time since 1970.
+    pub fn now(&self) -> Duration {
+        self.begun_at + self.begun.elapsed()
+    }
+}
+
 /// A network between two ends, which use its address as that of their peer. Their own addresses tell them apart.
 #[derive(Debug)]
 pub struct Relay {
     ends: [SocketAddr; 2],
     links: [UdpLink; 1],
     network: Network,
+    clock: RelayClock,
     /// The keys of protected packets. Without them, an end drops these packets: the protection covers addresses.
     pub keys: Option<KeyRing>,
     /// Number of packets from neither end.
@@ -54,13 +73,21 @@ impl Relay {
         }
         let bound = UdpLink::bind(listen);
         let link = bound.map_err(|error| io::Error::new(error.kind(), format!("{listen}: {error}")))?;
-        let mut relay =
-            Relay { ends, links: [link], network: Network::new(seed), keys: None, strangers: 0, unsent: 0 };
+        let mut relay = Relay {
+            ends,
+            links: [link],
+            network: Network::new(seed),
+            clock: RelayClock::start(),
+            keys: None,
+            strangers: 0,
+            unsent: 0,
+        };
         relay.renew(seed)?;
         Ok(relay)
     }
 
-    /// Forgets packets on their way, also those that wait in the socket, impairments and capture.
+    /// Forgets packets on their way, also those that wait in the socket, impairments and capture. Starts the clock
+    /// anew.
     ///
     /// # Errors
     ///
@@ -73,6 +100,7 @@ impl Relay {
             }
         }
         self.network = Network::new(seed);
+        self.clock = RelayClock::start();
         self.ends.into_iter().for_each(|end| self.network.attach(end.ip()));
         Ok(())
     }
@@ -82,6 +110,11 @@ impl Relay {
         self.links[0].local()
     }
 
+    /// Returns the clock, which runs until the next [`renew`](Self::renew).
+    pub fn clock(&self) -> RelayClock {
+        self.clock
+    }
+
     /// Returns the network, to impair and to capture.
     pub fn network(&mut self) -> &mut Network {
         &mut self.network
@@ -89,10 +122,8 @@ impl Relay {
 
     /// Forwards packets until `stopped` is true.
     pub fn serve(&mut self, stopped: &AtomicBool) -> io::Result<()> {
-        let begun_at = since_1970();
-        let begun = Instant::now();
-        // Wall-clock time for captures, from a monotonic clock.
-        let now = || Time::ZERO + begun_at + begun.elapsed();
+        let clock = self.clock;
+        let now = || Time::ZERO + clock.now();
         while !stopped.load(Ordering::Relaxed) {
             for _ in 0..BATCH {
                 let Some(packet) = self.links[0].receive()? else { break };

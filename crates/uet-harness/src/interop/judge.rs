@@ -52,6 +52,8 @@ pub(super) struct Evidence {
     pub(super) closes: Closes,
     /// The last refusal: its sender and a sentence.
     pub(super) refusal: Option<(IpAddr, String)>,
+    /// The time of the reading since 1970, by the clock of the relay.
+    pub(super) read_at: Duration,
 }
 
 /// Reads a capture of a scenario. `keys` open protected packets.

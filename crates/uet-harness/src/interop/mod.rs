@@ -518,12 +518,12 @@ fn play_one(
             effect.parse().map_err(|error| io::Error::other(format!("{effect}: {error}")))?;
         network.fabric().impair(effect);
     }
-    let address = relay.local();
+    let (address, clock) = (relay.local(), relay.clock());
     let patience = PATIENCE.mul_f64(scale);
     let stopped = AtomicBool::new(false);
     let (ended, readings, posted) = std::thread::scope(|scope| {
         let served = scope.spawn(|| relay.serve(&stopped));
-        let mut play = Play::new(ends, address, scenario, key_file.as_deref(), patience);
+        let mut play = Play::new(ends, (address, clock), scenario, key_file.as_deref(), patience);
         let ended = play.run();
         let (readings, posted) = (play.readings, play.posted);
         stopped.store(true, Ordering::Relaxed);
@@ -535,6 +535,7 @@ fn play_one(
     }
     let packets = packets.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let mut evidence = judge::read(&packets, &posted, ring(key_file.as_deref())?)?;
+    evidence.read_at = clock.now();
     if scenario.effects().is_empty() && posted.restarted.is_none() {
         evidence.errors.extend(evidence.ignored.take());
     }

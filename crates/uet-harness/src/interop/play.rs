@@ -6,11 +6,12 @@ use super::scenario::{Course, MANY, Scenario, Size};
 use core::net::SocketAddr;
 use core::time::Duration;
 use std::collections::BTreeMap;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 use uet_control::{
     AddPeer, ClosePdc, Completion, Configure, Counters, ExposeRegion, Fill, Hex64, InstallKeys, Mode,
     Permission, Post, PostKind, PostReceive, ReadMemory, Received, Remote, RequestClose, Reset, Status,
 };
+use uet_emulator::relay::RelayClock;
 use uet_packet_io::keys::domains_from_toml;
 
 const INITIATOR: usize = 0;
@@ -62,6 +63,8 @@ pub(super) struct Play<'a> {
     ends: &'a mut [End; 2],
     /// The address that both ends use as their peer.
     relay: SocketAddr,
+    /// The clock of the captured packets.
+    clock: RelayClock,
     scenario: Scenario,
     key_file: Option<&'a str>,
     /// The time that the operations may take, and its end.
@@ -81,7 +84,7 @@ pub(super) struct Play<'a> {
 impl<'a> Play<'a> {
     pub(super) fn new(
         ends: &'a mut [End; 2],
-        relay: SocketAddr,
+        (relay, clock): (SocketAddr, RelayClock),
         scenario: Scenario,
         key_file: Option<&'a str>,
         patience: Duration,
@@ -102,6 +105,7 @@ impl<'a> Play<'a> {
         Play {
             ends,
             relay,
+            clock,
             scenario,
             key_file,
             patience,
@@ -133,7 +137,7 @@ impl<'a> Play<'a> {
         (JOB..JOB + self.job_count).try_for_each(|job| self.open_job(job))?;
         // Many jobs take long to open on a busy machine.
         self.until = Instant::now() + self.patience;
-        self.posted.begun = since_1970();
+        self.posted.begun = self.clock.now();
         match self.scenario.course() {
             Course::Plain | Course::TwoJobs | Course::LateReceive | Course::ManyContexts => {
                 self.transfer(0..self.count)?;
@@ -257,7 +261,7 @@ impl<'a> Play<'a> {
                 ));
             }
         }
-        self.posted.ended = since_1970();
+        self.posted.ended = self.clock.now();
         let received = self.check_receives(receives)?;
         match wrong.or(received) {
             Some((holder, what)) => Err(Obstacle::Differ(holder, what)),
@@ -491,7 +495,7 @@ impl<'a> Play<'a> {
 
     /// Lets an end forget everything.
     fn reset(&mut self, end: usize) -> Result<(), Obstacle> {
-        self.posted.restarted = Some(since_1970());
+        self.posted.restarted = Some(self.clock.now());
         self.ends[end].call(end, Reset {})?;
         self.configure(end)
     }
@@ -568,10 +572,6 @@ impl<'a> Play<'a> {
         }
         Ok(())
     }
-}
-
-fn since_1970() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 fn element(bytes: &[u8], big: bool) -> u64 {

@@ -18,7 +18,7 @@ pub(super) struct Posted {
     pub(super) places: Vec<Place>,
     /// The source identifiers of the ends, if their domain uses them.
     pub(super) ssis: BTreeMap<IpAddr, u32>,
-    /// The times at which the first of them was posted and the last one ended, since 1970.
+    /// The times at which the first of them was posted and the last one ended, since 1970, by the clock of the relay.
     pub(super) begun: Duration,
     pub(super) ended: Duration,
     /// The time at which an end was told to restart.

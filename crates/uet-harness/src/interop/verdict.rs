@@ -8,7 +8,6 @@ use super::unrepeated::Unanswered;
 use super::{PairVerdict, ScenarioResult, blank};
 use core::net::IpAddr;
 use core::time::Duration;
-use std::time::{SystemTime, UNIX_EPOCH};
 use uet_wire::catalogue::{
     PDS_CLOSE_004, PDS_RTO_001, ROB_LIFE_001, SES_DONE_001, SES_PLACE_003, SES_READ_003,
 };
@@ -82,11 +81,15 @@ pub(super) fn verdict(
     if let Some((end, how)) = keeper.and_then(|keeper| never_closed(ends, keeper, &evidence.closes)) {
         return blamed(Some(ends[end].name.clone()), Some(PDS_CLOSE_004.id), format!("{what}; {how}"));
     }
-    if let Some((end, number)) = evidence.unrepeated.and_then(|packet| never_repeated(ends, packet)) {
+    if let Some((end, number)) =
+        evidence.unrepeated.and_then(|packet| never_repeated(ends, packet, evidence.read_at))
+    {
         let reason = format!("{what}; packet {number} was lost, and never sent again");
         return blamed(Some(ends[end].name.clone()), Some(PDS_RTO_001.id), reason);
     }
-    if let Some((end, number)) = evidence.silent.and_then(|silent| never_returned(ends, silent)) {
+    if let Some((end, number)) =
+        evidence.silent.and_then(|silent| never_returned(ends, silent, evidence.read_at))
+    {
         let reason = format!("{what}; packet {number} acknowledges a read, and no data has followed");
         return blamed(Some(ends[end].name.clone()), Some(SES_READ_003.id), reason);
     }
@@ -137,21 +140,23 @@ fn never_closed(ends: &[End; 2], keeper: usize, closes: &Closes) -> Option<(usiz
 }
 
 /// Returns the end that should have sent an unanswered packet again by now, and the number of the packet.
-fn never_repeated(ends: &[End; 2], packet: Unanswered) -> Option<(usize, u64)> {
-    let end = late(ends, packet.sender, packet.time)?;
+fn never_repeated(ends: &[End; 2], packet: Unanswered, now: Duration) -> Option<(usize, u64)> {
+    let end = late(ends, packet.sender, now.checked_sub(packet.time)?)?;
     (ends[end].number("max_rto_retx_cnt")? > 0).then_some((end, packet.number))
 }
 
 /// Returns the target that should have sent the data of a read by now, and the ACK of the read.
-fn never_returned(ends: &[End; 2], (target, number, time): (IpAddr, u64, Duration)) -> Option<(usize, u64)> {
-    Some((late(ends, target, time)?, number))
+fn never_returned(
+    ends: &[End; 2],
+    (target, number, time): (IpAddr, u64, Duration),
+    now: Duration,
+) -> Option<(usize, u64)> {
+    Some((late(ends, target, now.checked_sub(time)?)?, number))
 }
 
-/// Returns the end with this address if there was time for several timeouts since then, by the parameters that this end
-/// states.
-fn late(ends: &[End; 2], address: IpAddr, since: Duration) -> Option<usize> {
+/// Returns the end with this address if `waited` was time for several timeouts, by the parameters that this end states.
+fn late(ends: &[End; 2], address: IpAddr, waited: Duration) -> Option<usize> {
     let end = ends.iter().position(|end| end.place.ip() == address)?;
-    let waited = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.checked_sub(since)?;
     let timeout = Duration::from_nanos(ends[end].number("rto_init_time")?);
     (waited > LONG.max(timeout * 16)).then_some(end)
 }
