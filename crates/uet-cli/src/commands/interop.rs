@@ -295,7 +295,7 @@ fn compared(earlier: &Played, now: &Played) -> Outcome {
         for one in &pair.scenarios {
             let was = before.and_then(|pair| pair.scenarios.iter().find(|it| it.id == one.id));
             let passed = was.is_some_and(|was| was.verdict == PairVerdict::Pass);
-            if passed && one.verdict != PairVerdict::Pass && !one.is_ended_by_signal() {
+            if passed && one.verdict != PairVerdict::Pass && !one.stopped {
                 worse += 1;
                 complain(format_args!("worse than before: {} to {} {}", pair.initiator, pair.target, one.id));
             }

@@ -149,6 +149,9 @@ pub struct ScenarioResult {
     pub requirement: Option<String>,
     /// The reason, unless it passed.
     pub reason: String,
+    /// True if a signal ended the run before the end of the scenario.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub stopped: bool,
     /// The reports of the initiator and the target, if they disagree.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub readings: Vec<String>,
@@ -158,16 +161,6 @@ pub struct ScenarioResult {
     pub rerun: String,
     /// How long it took.
     pub duration_ns: u64,
-}
-
-/// The reason of a scenario that a signal ended, or that was not begun because of it.
-const SIGNALED: &str = "not played: a signal ended the run";
-
-impl ScenarioResult {
-    /// Returns whether the scenario was not played to its end because of a signal.
-    pub fn is_ended_by_signal(&self) -> bool {
-        self.verdict == PairVerdict::Inconclusive && self.reason == SIGNALED
-    }
 }
 
 /// The scenarios of an initiator and a target.
@@ -221,7 +214,7 @@ impl Interop {
 
     /// Returns the number of scenarios that were not played to their end because of a signal.
     pub fn ended_by_signal(&self) -> usize {
-        self.pairs.iter().flat_map(|pair| &pair.scenarios).filter(|one| one.is_ended_by_signal()).count()
+        self.pairs.iter().flat_map(|pair| &pair.scenarios).filter(|one| one.stopped).count()
     }
 }
 
@@ -268,7 +261,7 @@ pub fn run(
                 }
             }
             let scenarios = play_pair(&mut ends, options, &mut progress)?;
-            result.stopped |= scenarios.iter().any(ScenarioResult::is_ended_by_signal);
+            result.stopped |= scenarios.iter().any(|one| one.stopped);
             result.pairs.push(Pair { initiator: names.0, target: names.1, scenarios });
         }
     }
@@ -294,7 +287,7 @@ fn play_pair(
     for (one, lack) in plan {
         let result = run.play(one, lack, options.seed)?;
         // Their number is enough.
-        if !result.is_ended_by_signal() {
+        if !result.stopped {
             progress(Progress::Scenario(&result));
         }
         results.push(result);
@@ -321,12 +314,13 @@ struct PairRun<'a> {
 }
 
 impl PairRun<'_> {
-    /// Returns the reason why the next scenario is not played.
-    fn reason_to_stop(&self) -> Option<String> {
-        match self.is_interrupted() {
-            true => Some(SIGNALED.to_owned()),
-            false => self.gone.as_ref().map(|why| format!("not played: {why}")),
+    /// Returns the result of a scenario that can no longer be played.
+    fn not_played(&self) -> Option<ScenarioResult> {
+        if self.is_interrupted() {
+            return Some(signaled());
         }
+        let why = self.gone.as_ref()?;
+        Some(blank(PairVerdict::Inconclusive, format!("not played: {why}")))
     }
 
     fn is_interrupted(&self) -> bool {
@@ -342,7 +336,7 @@ impl PairRun<'_> {
             play_one(self.ends, &mut self.relay, one, (seed, self.options.scale), file.as_deref())?;
         // A signal ends all waits for the ends, which says nothing about them.
         if self.is_interrupted() && result.verdict.is_problem() {
-            return Ok(blank(PairVerdict::Inconclusive, SIGNALED.to_owned()));
+            return Ok(signaled());
         }
         if let Some(end) = dead {
             self.restart(end)?;
@@ -355,9 +349,9 @@ impl PairRun<'_> {
         let begun = Instant::now();
         self.played += 1;
         let names = [0, 1].map(|end| self.ends[end].name.clone());
-        let mut result = match (lack, self.reason_to_stop()) {
+        let mut result = match (lack, self.not_played()) {
             (Some(lack), _) => blank(PairVerdict::Skipped, lack),
-            (None, Some(why)) => blank(PairVerdict::Inconclusive, why),
+            (None, Some(not_played)) => not_played,
             (None, None) => self.play_on_ends(one, seed)?,
         };
         result.id = one.to_string();
@@ -395,13 +389,13 @@ impl PairRun<'_> {
         let begun = Instant::now();
         let (mut count, mut bad) = (0, 0);
         for (number, one) in scenarios.iter().cycle().enumerate() {
-            if begun.elapsed() >= span || bad == REPORTED || self.reason_to_stop().is_some() {
+            if begun.elapsed() >= span || bad == REPORTED || self.not_played().is_some() {
                 break;
             }
             let round = 1 + (number / scenarios.len()) as u64;
             let result = self.play(*one, None, self.options.seed.wrapping_add(round))?;
             // A signal is a usual end of a soak.
-            if result.is_ended_by_signal() {
+            if result.stopped {
                 break;
             }
             count += 1;
@@ -425,11 +419,18 @@ fn blank(verdict: PairVerdict, reason: String) -> ScenarioResult {
         blame: None,
         requirement: None,
         reason,
+        stopped: false,
         readings: Vec::new(),
         capture: None,
         rerun: String::new(),
         duration_ns: 0,
     }
+}
+
+/// Returns the result of a scenario that a signal ended, or that was not begun because of it.
+fn signaled() -> ScenarioResult {
+    let reason = "not played: a signal ended the run".to_owned();
+    ScenarioResult { stopped: true, ..blank(PairVerdict::Inconclusive, reason) }
 }
 
 /// The last byte of the relay's own address.
