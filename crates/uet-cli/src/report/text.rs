@@ -376,7 +376,7 @@ const CAUSES: usize = 20;
 /// Writes what the rules that did not pass have in common.
 fn causes(out: &mut impl Write, result: &RunResult, paint: Paint) -> io::Result<()> {
     let causes = causes::of(result);
-    let rules = |count: usize| if count == 1 { "1 rule".to_owned() } else { format!("{count} rules") };
+    let rules = |count: usize| text::counted(count as u64, "rule");
     for cause in causes.iter().take(CAUSES) {
         let named = cause
             .rules
