@@ -325,7 +325,10 @@ impl RunResult {
             || self.profile.iter().any(|profile| profile.breaches().next().is_some())
         {
             1
-        } else if self.not_run > 0 || counts(|verdict| verdict == Verdict::Inconclusive) {
+        } else if self.not_run > 0
+            || self.circumstances.ended_by.is_some()
+            || counts(|verdict| verdict == Verdict::Inconclusive)
+        {
             3
         } else if counts(|verdict| verdict == Verdict::Pass) || accepted {
             0

@@ -36,9 +36,9 @@ pub use step::{Fate, Sequence};
 use crate::rule;
 use crate::run::{begun_of, hash, run_script, stated};
 use crate::{
-    Dut, Instance, InstanceResult, Options, Rule, RuleResult, RunResult, Stop, Test, Twins, Verdict, parallel,
+    Dut, EarlyEnd, Instance, InstanceResult, Options, Rule, RuleResult, RunResult, Stop, Test, Twins,
+    Verdict, parallel,
 };
-use core::sync::atomic::Ordering;
 use core::time::Duration;
 use fastrand::Rng;
 use std::time::Instant;
@@ -134,7 +134,11 @@ pub fn run(
             Length::Time(time) => u64::from(begun.elapsed() < time) * batch,
             Length::Conversations(count) => count.saturating_sub(figures.conversations).min(batch),
         };
-        if left == 0 || options.stop.load(Ordering::Relaxed) || broken.len() >= FAILURES {
+        if left == 0 || broken.len() >= FAILURES {
+            break;
+        }
+        if options.stopped() {
+            result.circumstances.ended_by = Some(EarlyEnd::Signal);
             break;
         }
         let draw =
@@ -164,6 +168,7 @@ pub fn run(
                 }
                 found.add(one);
                 if options.fail_fast {
+                    result.circumstances.ended_by = Some(EarlyEnd::FailFast);
                     break 'run;
                 }
                 continue;

@@ -28,7 +28,7 @@ pub fn xml(result: &RunResult) -> io::Result<String> {
     suites.extend(catalogue(result));
     suites.extend(result.circumstances.pics.as_ref().map(|pics| statement(pics, result)));
     suites.extend(result.profile.as_ref().map(|profile| features(profile, result)));
-    if result.stopped.is_some() || result.not_run > 0 {
+    if result.stopped.is_some() || result.circumstances.ended_by.is_some() {
         suites.push(not_whole(result));
     }
     report.add_test_suites(suites);
@@ -103,7 +103,7 @@ fn skipped(message: String) -> TestCaseStatus {
     status
 }
 
-/// Reports that some rules have no result, so that readers do not take the others for all.
+/// Reports that the run was stopped, so that readers do not take its results for all.
 fn not_whole(result: &RunResult) -> TestSuite {
     let why = match (&result.stopped, result.circumstances.ended_by) {
         (Some(why), _) => format!(": {why}"),
@@ -111,7 +111,11 @@ fn not_whole(result: &RunResult) -> TestSuite {
         (None, None) => String::new(),
     };
     let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
-    status.set_message(format!("the run was stopped{why}; {} rules did not run", result.not_run));
+    let left = match result.not_run {
+        0 => String::new(),
+        count => format!("; {count} rules did not run"),
+    };
+    status.set_message(format!("the run was stopped{why}{left}"));
     status.set_description(result.circumstances.not_run_rules.join("\n"));
     let mut suite = TestSuite::new("run");
     suite.add_test_case(TestCase::new("run/whole", status));

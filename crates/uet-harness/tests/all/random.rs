@@ -1,8 +1,9 @@
 //! Random conversations: right devices pass, wrong ones are found, and what is found can be played again.
 
 use serde_json::{Value, json};
+use std::sync::Arc;
 use uet_conformance::random::{self, Coverage, Length, Sequence};
-use uet_conformance::{InstanceResult, Options, RunResult, Verdict};
+use uet_conformance::{EarlyEnd, InstanceResult, Options, RunResult, Verdict};
 use uet_emulator::{Config, fault};
 use uet_harness::dut::{Embedded, Family};
 
@@ -49,6 +50,17 @@ fn nics_that_answer_open_questions_otherwise_pass() {
         json!({"nack_ses_processing": false, "nack_trimmed_syn": false, "rod_opens_early": false}),
     ] {
         is_clean(Family::V4, &parameters);
+    }
+}
+
+#[test]
+fn a_run_says_that_a_signal_ended_it() {
+    let mut nic = Embedded::over(Family::V4, Config::default(), &[]).unwrap();
+    for (conversations, stopped) in [(1, false), (0, true), (1, true)] {
+        let options = Options { stop: Arc::new(stopped.into()), ..Options::default() };
+        let result = random::run(&mut nic, &options, Length::Conversations(conversations), |_| ());
+        let early = (conversations > 0 && stopped).then_some(EarlyEnd::Signal);
+        assert_eq!(result.circumstances.ended_by, early, "{conversations} {stopped}");
     }
 }
 
