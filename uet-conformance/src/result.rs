@@ -251,7 +251,7 @@ pub struct Circumstances {
     /// The implementation conformance statement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pics: Option<Pics>,
-    /// What ended the run early, other than the device.
+    /// The reason why the run ended early, other than the device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_by: Option<EarlyEnd>,
     /// The ids of the rules left when the run was stopped.
@@ -259,7 +259,7 @@ pub struct Circumstances {
     pub not_run_rules: Vec<String>,
 }
 
-/// What ends a run early at the user's wish.
+/// The wish of a user that ends a run early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EarlyEnd {

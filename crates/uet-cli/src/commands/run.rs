@@ -92,8 +92,8 @@ pub(super) struct Run {
     /// Run each instance this many times
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), help_heading = "How the rules run")]
     repeat: u32,
-    /// Maximum number of attempts of an instance that does not pass while the host or --impair loses packets. While the host
-    /// is only busy, four suffice
+    /// Maximum number of attempts of an instance that does not pass while the host or --impair loses packets. While the
+    /// host is only busy, four suffice
     #[arg(long, value_name = "COUNT", default_value_t = 10, help_heading = "How the rules run")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     attempts: u32,

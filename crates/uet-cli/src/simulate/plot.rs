@@ -17,7 +17,7 @@ pub struct PlotLine {
     pub points: Vec<(f64, f64)>,
 }
 
-/// What an axis shows.
+/// The quantity on an axis.
 #[derive(Clone, Copy, Debug)]
 pub enum Axis {
     /// The time, in microseconds. The axis begins at 0.

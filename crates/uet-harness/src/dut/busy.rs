@@ -1,4 +1,4 @@
-//! Whether programs of this host wait for a processor.
+//! Recognizes a busy host: its programs wait for a processor.
 
 use std::{fs, thread};
 

@@ -2,11 +2,11 @@
 //! loss, duplicate or reordering explains what it reports.
 
 use super::grants::Grants;
-use super::memory::Memory;
+use super::memory::OperationMemory;
 use super::misnamed::Misnamed;
 use super::new_starts::NewStarts;
 use super::posted::Posted;
-use super::sent::{Passed, Sent};
+use super::sent::{Passed, SentPsns};
 use core::net::IpAddr;
 use core::time::Duration;
 use uet_conformance::passive::CaptureFinding;
@@ -22,22 +22,22 @@ use uet_wire::validate::Severity;
 #[derive(Debug)]
 pub(super) struct Causes<'a> {
     posted: &'a Posted,
-    sent: Sent,
+    sent: SentPsns,
     misnamed: Misnamed,
     grants: Grants,
     new_starts: NewStarts,
-    memory: Memory<'a>,
+    memory: OperationMemory<'a>,
 }
 
 impl<'a> Causes<'a> {
     pub(super) fn new(posted: &'a Posted) -> Self {
         Causes {
             posted,
-            sent: Sent::default(),
+            sent: SentPsns::default(),
             misnamed: Misnamed::default(),
             grants: Grants::default(),
             new_starts: NewStarts::default(),
-            memory: Memory::new(posted),
+            memory: OperationMemory::new(posted),
         }
     }
 

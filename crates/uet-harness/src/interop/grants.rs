@@ -1,6 +1,6 @@
 //! Finds an end whose CREDITs do not carry the cumulative credit.
 
-use super::sent::{Passed, Sent};
+use super::sent::{Passed, SentPsns};
 use core::net::IpAddr;
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ pub(super) struct Grants {
 
 impl Grants {
     /// Takes the next packet.
-    pub(super) fn packet(&mut self, packet: &Passed<'_>, sent: &Sent) {
+    pub(super) fn packet(&mut self, packet: &Passed<'_>, sent: &SentPsns) {
         let Some(Pds::Control(control)) = packet.uet.pds else { return };
         let (Some(credit), Some(context)) = (control.credit(), control.dpdcid()) else { return };
         // Another context with this PDCID may begin at 0.

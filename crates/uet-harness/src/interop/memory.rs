@@ -32,7 +32,7 @@ struct Part {
 
 /// Follows the writes, reads or fetching atomics of the initiator.
 #[derive(Debug)]
-pub(super) struct Memory<'a> {
+pub(super) struct OperationMemory<'a> {
     posted: &'a Posted,
     /// The requests by PDCID and PSN.
     requests: BTreeMap<(PdcId, u32), Part>,
@@ -52,10 +52,10 @@ pub(super) struct Memory<'a> {
     is_active: bool,
 }
 
-impl<'a> Memory<'a> {
+impl<'a> OperationMemory<'a> {
     pub(super) fn new(posted: &'a Posted) -> Self {
         let is_known = matches!(posted.kind, PostKind::Write | PostKind::Read | PostKind::FetchAtomic);
-        Memory {
+        OperationMemory {
             posted,
             requests: BTreeMap::new(),
             parts: BTreeSet::new(),

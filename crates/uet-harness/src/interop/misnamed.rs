@@ -1,6 +1,6 @@
 //! Finds an end whose ACKs or NACKs name contexts and packets that their receiver does not have.
 
-use super::sent::{Passed, Sent};
+use super::sent::{Passed, SentPsns};
 use core::net::IpAddr;
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ pub(super) struct Misnamed {
 
 impl Misnamed {
     /// Takes the next packet.
-    pub(super) fn packet(&mut self, packet: &Passed<'_>, sent: &Sent) {
+    pub(super) fn packet(&mut self, packet: &Passed<'_>, sent: &SentPsns) {
         let Some(pds) = packet.uet.pds else { return };
         let receiver = packet.dst;
         if let Some(ack) = pds.ack() {

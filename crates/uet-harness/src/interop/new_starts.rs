@@ -1,6 +1,6 @@
 //! Finds an initiator that ignores NACK NEW_START_PSN (`TSS-START-003`: it renumbers its packets).
 
-use super::sent::{Passed, Sent};
+use super::sent::{Passed, SentPsns};
 use core::net::IpAddr;
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,7 +30,7 @@ pub(super) struct NewStarts(BTreeMap<(IpAddr, PdcId), Option<Refused>>);
 
 impl NewStarts {
     /// Takes the next packet.
-    pub(super) fn packet(&mut self, packet: &Passed<'_>, sent: &Sent) {
+    pub(super) fn packet(&mut self, packet: &Passed<'_>, sent: &SentPsns) {
         let Some(pds) = packet.uet.pds else { return };
         if let Some(ack) = pds.ack() {
             self.0.insert((packet.dst, ack.dpdcid()), None);

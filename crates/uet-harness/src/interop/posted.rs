@@ -1,4 +1,4 @@
-//! What the runner knows about the operations of a scenario.
+//! The operations of a scenario, as the runner knows them.
 
 use core::net::IpAddr;
 use core::time::Duration;

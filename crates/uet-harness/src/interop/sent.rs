@@ -24,14 +24,14 @@ const FAR: u32 = 1 << 15;
 
 /// The PSNs that both ends have sent in each context.
 #[derive(Debug, Default)]
-pub(super) struct Sent {
+pub(super) struct SentPsns {
     /// By sender and its PDCID.
     psns: BTreeSet<(IpAddr, PdcId, u32)>,
     /// The contexts whose PDCID has named an earlier one of its sender.
     reused: BTreeSet<(IpAddr, PdcId)>,
 }
 
-impl Sent {
+impl SentPsns {
     /// Takes the next packet.
     pub(super) fn packet(&mut self, src: IpAddr, pds: &Pds<'_>) {
         let control = pds.control().filter(|control| control.ctl_type().takes_psn());

@@ -168,7 +168,7 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             if let Some(most) = t.value(&MOST) {
                 t.configure("max_nack_retx_cnt", most)?;
-                // Few timeouts, since the suite cannot tell which retransmission they caused.
+                // A retransmission does not show its cause, so timeouts are few.
                 t.try_configure("max_rto_retx_cnt", 1)?;
             }
             let code = t.value(&LIMITED);
