@@ -12,6 +12,7 @@ TRIMMED, TRIMMED_LASTHOP, RCVR_INFER_LOSS = 0x01, 0x02, 0x1A
 CLOSING_IN_ERR, GTD_RESP_UNAVAIL, EXP_FATAL, NEW_START_PSN = 0x11, 0x13, 0xFF, 0x17
 RETRY_ELSEWHERE = {INV_DPDCID, PDC_HDR_MISMATCH, CLOSING, INVALID_SYN, PDC_MODE_MISMATCH, UNEXP_EVENT}
 FATAL = {CLOSING_IN_ERR, GTD_RESP_UNAVAIL, EXP_FATAL}
+LOSSES = {TRIMMED, TRIMMED_LASTHOP, RCVR_INFER_LOSS}
 REFUSALS = {0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0A, 0x0B, 0x0D, 0x12, 0x14, 0x18, 0xFD, 0xFE}
 # The return codes by number, from 0x00 to 0x24.
 NAMES = ["NULL", "OK", "BAD_GENERATION", "DISABLED", "DISABLED_GEN", "NO_MATCH", "UNSUPPORTED_OP", "UNSUPPORTED_SIZE",
@@ -227,13 +228,12 @@ class Initiator:
             self.leave(context, again=False)
         elif code == NEW_START_PSN:
             self.renumber(context, payload)
-        elif code in (TRIMMED, TRIMMED_LASTHOP, RCVR_INFER_LOSS):
-            packet.arrived, packet.asked, packet.due = False, True, self.now()
-        elif code in REFUSALS and packet.refusals < MOST_REFUSALS:
+        elif code in LOSSES | REFUSALS and packet.refusals < MOST_REFUSALS:
             packet.refusals += 1
-            if code in (PKT_NOT_RCVD, 0x14):
+            if code in LOSSES | {PKT_NOT_RCVD, 0x14}:
                 packet.arrived = False
-            packet.asked, packet.due = True, min(packet.due, self.now() + NACK_WAIT)
+            wait = 0 if code in LOSSES else NACK_WAIT
+            packet.asked, packet.due = True, min(packet.due, self.now() + wait)
 
     def renumber(self, context, start):
         shift = start - context.start
