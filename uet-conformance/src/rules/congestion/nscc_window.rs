@@ -151,6 +151,22 @@ pub(super) const RULES: &[Rule] = &[
         })?;
         target.ack(t, 2)
     }),
+    rule("nscc/message-order", "A short message waits while the window holds back a long one")
+        .checks(&[SES_ORDER_001])
+        .run(|t| {
+            let (mut flow, _) = flow_with_full_window(t)?;
+            let peer = t.peer(0)?;
+            t.post(Post { mode: t.value(&MODE), ..post(PostKind::Write, peer, 64) })?;
+            // The long message takes 24 round trips at least.
+            let span = t.base_rtt()? * 6;
+            flow.run(t, span, &Answers::default())?;
+            let ids = (0..flow.count()).map(|n| flow.target.said(n).map(|said| said.message_id));
+            let ids = ids.collect::<Result<Vec<_>, Stop>>()?;
+            let other = ids.iter().position(|id| Some(id) != ids.first());
+            let what = "no packet of the next message before the last one of this";
+            t.holds(SES_ORDER_001, what, other.is_none(), format!("packet {other:?}"));
+            Ok(())
+        }),
     rule("nscc/credit-in-ack", "An ACK_CC with credit does not stop a source that runs NSCC alone")
         .checks(&[CC_WINDOW_001])
         .over(&[&MODE])

@@ -57,6 +57,26 @@ pub(super) const RULES: &[Rule] = &[
             t.between(TSS_CTR_001, "the highest counter", first + 4..=first + 64, highest);
             Ok(())
         }),
+    rule("tss-key/rekey-index-width", "A rekey index keeps its bits above the lowest 16")
+        .checks(&[TSS_KEY_001])
+        .over(&[&CLUSTER])
+        .run(|t| {
+            const SHIFT: u8 = 16;
+            t.secure_as(t.value(&CLUSTER), |domain| {
+                (domain.rekey_mask, domain.rekey_shift) = (0xff_ffff << SHIFT, SHIFT);
+                // The device passes from one index to the next.
+                domain.counter = Some((0x1_0007 << SHIFT) - 2);
+            })?;
+            t.shield()?.opens = TSS_KEY_001;
+            let region = t.region(1 << 16)?;
+            let mut pdc = t.initiate();
+            establish_as(t, TSS_KEY_001, &mut pdc, &region)?;
+            for (n, index) in [(1, 0x1_0000), (2, 0x2_0001), (3, 0xff_0001)] {
+                t.shield()?.counter = (index << SHIFT) + 1;
+                check_write(t, TSS_KEY_001, &pdc, &region, n)?;
+            }
+            Ok(())
+        }),
     rule("tss-key/rekey-reordered", "A target accepts a packet of an earlier rekey index after a later one")
         .checks(&[TSS_KEY_003])
         .run(|t| {

@@ -207,6 +207,21 @@ pub(super) const RULES: &[Rule] = &[
             let changed = regions.len() > 1 && t.memory(&regions[1], 0, expected.len() as u64)? != held;
             t.expect_memory(SES_PLACE_001, &regions[usize::from(changed)], 0, &expected)
         }),
+    rule("limits/full-packets", "A write of full packets is placed whole, for each MTU")
+        .checks(&[SES_PLACE_001, SES_RESP_001])
+        .needs(&[WRITE])
+        .over(&[&MTU, &MODE])
+        .run(|t| {
+            let mtu = configure_mtu(t, t.value(&MTU))?;
+            let (region, mut expected) = t.patterned(3 * mtu as u64 + 64)?;
+            let data = Fill::Seed(9).bytes(3 * mtu);
+            let mut session = t.session();
+            let psns = session.ask_all(t, &Message::write(&region, 32, &data).parts(mtu)?)?;
+            let last = psns.last().copied().ok_or_else(|| Stop::Inconclusive("nothing was sent".into()))?;
+            session.accepted(t, SES_RESP_001, last)?;
+            expected[32..32 + data.len()].copy_from_slice(&data);
+            t.expect_memory(SES_PLACE_001, &region, 0, &expected)
+        }),
     rule("limits/segmentation", "An initiator segments a message at its MTU and states each packet's offset")
         .checks(&[SES_CUT_001, SES_CUT_002, SES_CUT_003, SES_DONE_001])
         .over(&[&MTU, &OPERATION, &LENGTH, &MODE])

@@ -69,6 +69,23 @@ pub(super) const RULES: &[Rule] = &[
         t.same_bytes(SES_RNDV_001, "the first bytes of the message", &bytes(300)[..eager], &payload);
         Ok(())
     }),
+    rule("rendezvous/source-short-message", "eager_length is at most the length of a short message")
+        .checks(&[SES_RNDV_001])
+        .run(|t| {
+            let peer = t.peer(0)?;
+            let fill = Some(Fill::Hex(Hex(bytes(30))));
+            t.post(Post { eager: Some(50), fill, ..post(PostKind::RendezvousSend, peer, 30) })?;
+            let target = Target::accept(t)?;
+            let (fields, payload) = (target.said(0)?, target.packet(0)?.payload());
+            let Some(ExtBuf::Rendezvous(ext)) = fields.ext else {
+                return Err(Stop::Skipped("the device sends a short message without rendezvous".into()));
+            };
+            let eager = ext.eager_length();
+            t.check(SES_RNDV_001, "bytes of payload", eager as usize, payload.len());
+            let is_within = eager <= fields.request_length;
+            t.holds(SES_RNDV_001, "eager_length is at most request_length", is_within, eager.to_string());
+            Ok(())
+        }),
     rule("rendezvous/source-rest", "The extension header of the device names the memory that holds the rest")
         .checks(&[SES_RNDV_002])
         .run(|t| {
