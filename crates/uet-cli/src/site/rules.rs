@@ -8,7 +8,7 @@ use std::io;
 use uet_conformance::{Instance, PacketDirection, RULES, TimelineEvent};
 
 /// Maximum number of rows of a timeline on the page.
-const ROWS: usize = 16;
+const ROWS: usize = 14;
 
 /// Maximum number of characters of a row.
 const WIDTH: usize = 84;
