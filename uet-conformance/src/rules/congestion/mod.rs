@@ -6,6 +6,7 @@
 
 pub(super) mod credit_source;
 mod nscc_adapt;
+mod nscc_counted;
 mod nscc_delay;
 mod nscc_destination;
 mod nscc_growth;
@@ -34,6 +35,7 @@ pub(super) const RULES: &[&[Rule]] = &[
     nscc_samples::RULES,
     nscc_loss::RULES,
     nscc_destination::RULES,
+    nscc_counted::RULES,
     nscc_service_time::RULES,
     nscc_growth::RULES,
     nscc_over_time::RULES,

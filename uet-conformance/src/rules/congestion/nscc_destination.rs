@@ -1,6 +1,7 @@
 //! The feedback of a destination to the window of a source (section 3.6.13): received bytes and receiver
 //! penalty.
 
+use super::steps::ALGORITHMS;
 use crate::Trimmed;
 use crate::packets::nominal;
 use crate::prelude::*;
@@ -19,6 +20,24 @@ enum Shortage {
 
 const SHORTAGE: Axis<Shortage> =
     axis("lacks").values(&[("message", Shortage::Messages), ("buffer", Shortage::Buffers)]);
+
+/// The switch that trims packets.
+pub(super) const PLACE: Axis<Trimmed> =
+    axis("trimmed").values(&[("fabric", Trimmed::Fabric), ("last-hop", Trimmed::LastHop)]);
+
+/// A copy of read data that follows it.
+#[derive(Clone, Copy, Debug)]
+enum DataCopy {
+    None,
+    Whole,
+    Trimmed,
+}
+
+const COPY: Axis<DataCopy> = axis("copy").needing(&[
+    ("none", DataCopy::None, &[]),
+    ("whole", DataCopy::Whole, &[]),
+    ("trimmed", DataCopy::Trimmed, &[TRIM]),
+]);
 
 /// Begins a rule with the usual needs and axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
@@ -48,7 +67,9 @@ pub(super) const RULES: &[Rule] = &[
     }),
     rule("nscc/rcvd-bytes-sum", "rcvd_bytes is cumulative and rounds the sum, not each packet")
         .checks(&[CC_RCVD_004])
+        .over(&[&ALGORITHMS, &MODE, &CARRIER, &START])
         .run(|t| {
+            t.congestion(t.value(&ALGORITHMS))?;
             let mut counted = CountedContext::open(t)?;
             for length in [1, 1, 100, 300, 1, 1000] {
                 counted.check_write(t, CC_RCVD_004, length)?;
@@ -82,11 +103,11 @@ pub(super) const RULES: &[Rule] = &[
     rule("nscc/rcvd-bytes-trimmed", "A trimmed packet counts in rcvd_bytes only once it arrives whole")
         .checks(&[CC_RCVD_002])
         .needs(&[RUD, NSCC, TRIM])
-        .over(&[&CARRIER, &START])
+        .over(&[&PLACE, &CARRIER, &START])
         .run(|t| {
             let mut counted = CountedContext::open(t)?;
             let request = counted.write(t.mtu())?;
-            let trimmed = counted.pdc.trimmed(&request.build()?, Trimmed::Fabric, 64);
+            let trimmed = counted.pdc.trimmed(&request.build()?, t.value(&PLACE), 64);
             for _ in 0..4 {
                 t.send_wire(&trimmed)?;
             }
@@ -192,7 +213,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("nscc/rcvd-bytes-read-data", "rcvd_bytes in the ACKs of read data counts that data alone")
         .checks(&[CC_RCVD_001])
         .needs(&[READ, NSCC])
-        .over(&[&MODE, &START])
+        .over(&[&COPY, &MODE, &START])
         .run(|t| {
             t.congestion_or_both("nscc")?;
             let (peer, region, mode) = (t.peer(0)?, t.region(4096)?, t.value(&MODE));
@@ -208,6 +229,17 @@ pub(super) const RULES: &[Rule] = &[
                 t.must_take_data(&target.pdc, data.psn);
                 counted.send(t, &data)?;
                 counted.expect_count(t, CC_RCVD_001, data.psn)?;
+                // The next ACK shows that the copy adds nothing.
+                let copy = data.retx();
+                match t.value(&COPY) {
+                    DataCopy::None => continue,
+                    DataCopy::Whole => t.request(&target.pdc, copy)?,
+                    DataCopy::Trimmed => {
+                        t.send_wire(&target.pdc.trimmed(&copy.build()?, Trimmed::LastHop, 64))?;
+                    }
+                }
+                t.pause(t.soon())?;
+                t.forget();
             }
             Ok(())
         }),
@@ -245,22 +277,29 @@ fn units(bytes: u64) -> u32 {
 }
 
 /// A context, and the bytes that the device has received on it.
-struct CountedContext {
-    pdc: Pdc,
-    region: Region,
+pub(super) struct CountedContext {
+    pub(super) pdc: Pdc,
+    pub(super) region: Region,
     bytes: u64,
     /// The number of packets that count.
     packets: u64,
     /// The bytes of a trailer that the device counts in each packet, once an ACK has shown it.
     trailer: Option<u64>,
-    next: u32,
+    /// The number of the next packet.
+    pub(super) next: u32,
 }
 
 impl CountedContext {
     /// Opens a context with a write of one byte.
-    fn open(t: &mut Test<'_>) -> Result<Self, Stop> {
+    pub(super) fn open(t: &mut Test<'_>) -> Result<Self, Stop> {
         t.congestion_or_both("nscc")?;
-        let (pdc, region) = t.open()?;
+        let (region, pdc) = (t.region(1 << 16)?, t.initiate());
+        Self::open_on(t, pdc, region)
+    }
+
+    /// Opens this context with a write of one byte.
+    pub(super) fn open_on(t: &mut Test<'_>, mut pdc: Pdc, region: Region) -> Result<Self, Stop> {
+        t.establish(&mut pdc, &region)?;
         let first = pdc.request(0).write(&region, region.length - 1, &[0])?.build()?;
         let bytes = t.start_of_count() + nominal(first.to_bytes().len());
         t.forget();
@@ -273,7 +312,7 @@ impl CountedContext {
     }
 
     /// Builds the next write, with a payload of this length.
-    fn write(&mut self, length: usize) -> Result<Request, Stop> {
+    pub(super) fn write(&mut self, length: usize) -> Result<Request, Stop> {
         let request = self.pdc.request(self.next).write(&self.region, 0, &vec![7; length])?;
         self.next += 1;
         Ok(request)
@@ -292,15 +331,25 @@ impl CountedContext {
     }
 
     /// Sends a packet that counts.
-    fn send(&mut self, t: &mut Test<'_>, request: &Request) -> Outcome {
+    pub(super) fn send(&mut self, t: &mut Test<'_>, request: &Request) -> Outcome {
+        self.send_marked(t, request, false)
+    }
+
+    /// Sends a packet that counts, with a congestion mark of the network if `marked`.
+    pub(super) fn send_marked(&mut self, t: &mut Test<'_>, request: &Request, marked: bool) -> Outcome {
         let packet = request.build()?;
         self.bytes += nominal(packet.to_bytes().len());
         self.packets += 1;
-        t.send(&self.pdc, &packet)
+        t.send_marked(&self.pdc, &packet, marked)
+    }
+
+    /// Returns the count so far, in units of 256 bytes.
+    fn expected(&self) -> u32 {
+        units(self.bytes + self.trailer.unwrap_or(0) * self.packets)
     }
 
     /// Expects an ACK of this PSN with the bytes so far.
-    fn expect_count(&mut self, t: &mut Test<'_>, requirement: &Requirement, psn: Psn) -> Outcome {
+    pub(super) fn expect_count(&mut self, t: &mut Test<'_>, requirement: &Requirement, psn: Psn) -> Outcome {
         let (seen, _) = t.expect(requirement, "an ACK with rcvd_bytes", t.soon(), |seen| {
             seen.acknowledges(&self.pdc, psn).and_then(|_| rcvd_bytes(seen, &self.pdc))
         })?;
@@ -312,16 +361,29 @@ impl CountedContext {
         if t.facts().crc && counts[0].1 != counts[1].1 && self.trailer.is_none() {
             self.trailer = told;
         }
-        let expected = units(self.bytes + self.trailer.unwrap_or(0) * self.packets);
-        t.check(requirement, "rcvd_bytes", Some(expected), read);
+        t.check(requirement, "rcvd_bytes", Some(self.expected()), read);
         t.forget();
         Ok(())
     }
 
     /// Sends a write with a payload of this length, and checks the count after it.
-    fn check_write(&mut self, t: &mut Test<'_>, requirement: &Requirement, length: usize) -> Outcome {
+    pub(super) fn check_write(
+        &mut self,
+        t: &mut Test<'_>,
+        requirement: &Requirement,
+        length: usize,
+    ) -> Outcome {
         let request = self.write(length)?;
         self.send(t, &request)?;
         self.expect_count(t, requirement, request.psn)
+    }
+
+    /// Checks the count in the next ACK. Skips the rule if that has none.
+    pub(super) fn check_next_ack(&self, t: &mut Test<'_>, requirement: &Requirement) -> Outcome {
+        let Some((_, read)) = t.wait(t.soon(), |seen| rcvd_bytes(seen, &self.pdc))? else {
+            return skip("the device states no rcvd_bytes in the ACK of such a packet");
+        };
+        t.check(requirement, "rcvd_bytes", self.expected(), read);
+        Ok(())
     }
 }
