@@ -54,12 +54,25 @@ impl CreditSource {
     /// Opens this context without demand.
     pub(in crate::rules) fn open_on(
         t: &mut Test<'_>,
-        mut pdc: Pdc,
+        pdc: Pdc,
         region: Region,
         ccc_id: u8,
     ) -> Result<Self, Stop> {
+        let source = Self::open_demanding(t, pdc, region, ccc_id, 0)?;
+        t.forget();
+        Ok(CreditSource { credit: Units24::default(), ..source })
+    }
+
+    /// Opens this context with a request that has this `credit_target`.
+    pub(super) fn open_demanding(
+        t: &mut Test<'_>,
+        mut pdc: Pdc,
+        region: Region,
+        ccc_id: u8,
+        target: u32,
+    ) -> Result<Self, Stop> {
         let first = pdc.request(0).write(&region, 0, &[0])?;
-        t.send(&pdc, &with_demand(&first, ccc_id, 0)?)?;
+        t.send(&pdc, &with_demand(&first, ccc_id, target)?)?;
         // A target in a secure domain may want another Start_PSN.
         let reacts =
             |seen: &RxPacket| seen.new_start(&pdc).is_some() || seen.acknowledges(&pdc, pdc.psn(0)).is_some();
@@ -67,13 +80,13 @@ impl CreditSource {
             if let Some((_, start)) = t.wait(Duration::ZERO, |seen| seen.new_start(&pdc))? {
                 pdc.start = start;
                 let first = pdc.request(0).write(&region, 0, &[0])?;
-                t.send(&pdc, &with_demand(&first, ccc_id, 0)?)?;
+                t.send(&pdc, &with_demand(&first, ccc_id, target)?)?;
             }
         }
-        let (_, ack) = t.need("an open context", t.soon(), |seen| seen.acknowledges(&pdc, pdc.psn(0)))?;
+        let (seen, ack) = t.need("an open context", t.soon(), |seen| seen.acknowledges(&pdc, pdc.psn(0)))?;
         pdc.remote = Some(ack.spdcid());
-        t.forget();
-        Ok(CreditSource { pdc, ccc_id, region, next: 1, credit: Units24::default(), grants: Vec::new() })
+        let credit = granted(&seen, &pdc).unwrap_or_default();
+        Ok(CreditSource { pdc, ccc_id, region, next: 1, credit, grants: Vec::new() })
     }
 
     /// Demands credit for the return direction of a context that the device has opened.
@@ -214,7 +227,7 @@ impl CreditSource {
 }
 
 /// Returns the cumulative credit that a packet grants to this context.
-fn granted(seen: &RxPacket, pdc: &Pdc) -> Option<Units24> {
+pub(super) fn granted(seen: &RxPacket, pdc: &Pdc) -> Option<Units24> {
     let by_ack = seen.ack_cc().and_then(|ack| ack.credit());
     let by_control = seen.control(CtlType::CREDIT).and_then(|control| control.credit());
     by_ack.or(by_control).filter(|_| seen.is_for(pdc))

@@ -1,9 +1,23 @@
 //! The grants of a destination of RCCC for the demand of one source (section 3.6.14).
 
-use super::credit_source::{BEARER, Bearer, CCC, CreditSource, demand_step, excess_limit};
+use super::credit_source::{BEARER, Bearer, CCC, CreditSource, demand_step, excess_limit, granted};
 use super::steps::WRAP;
+use crate::Trimmed;
 use crate::prelude::*;
+use crate::rules::steps::with_demand;
 use uet_wire::Units24;
+
+/// The algorithms that the device runs.
+const ALGORITHMS: Axis<&str> =
+    axis("algorithms").needing(&[("rccc", "rccc", &[]), ("both", "both", &[NSCC])]);
+
+/// The switch that trims a request, and the number of bytes that it keeps. The fewest are those of the header
+/// with the demand.
+const CUT: Axis<(Trimmed, usize)> = axis("trimmed").values(&[
+    ("fabric", (Trimmed::Fabric, 64)),
+    ("last-hop", (Trimmed::LastHop, 64)),
+    ("fewest-bytes", (Trimmed::Fabric, 16)),
+]);
 
 /// Begins a rule with the usual needs and axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
@@ -11,13 +25,54 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 }
 
 pub(super) const RULES: &[Rule] = &[
-    rule("rccc/grants-demand", "A destination grants all demand of a request").checks(&[RCCC_GRANT_001]).run(
-        |t| {
+    rule("rccc/grants-demand", "A destination grants all demand of a request")
+        .checks(&[RCCC_GRANT_001])
+        .over(&[&ALGORITHMS, &MODE, &CARRIER, &START])
+        .run(|t| {
+            t.congestion(t.value(&ALGORITHMS))?;
             let (mut source, step) = (CreditSource::open(t)?, demand_step(t)?);
             source.demand(t, step)?;
             source.expect_grant(t, RCCC_GRANT_001, step)
-        },
-    ),
+        }),
+    rule("rccc/grants-opening", "A destination grants the demand of the request that opens its context")
+        .checks(&[RCCC_GRANT_001])
+        .run(|t| {
+            t.congestion_or_both("rccc")?;
+            t.auto_credit = false;
+            let (region, pdc, step) = (t.region(1 << 16)?, t.initiate(), demand_step(t)?);
+            let mut source = CreditSource::open_demanding(t, pdc, region, CCC, step)?;
+            // The next request has an older demand, and shows that the source has not forged its address.
+            source.demand(t, 0)?;
+            source.expect_grant(t, RCCC_GRANT_001, step)
+        }),
+    rule("rccc/retransmitted-demand", "A destination grants the demand of a retransmission")
+        .checks(&[RCCC_GRANT_001])
+        .run(|t| {
+            // Each packet has arrived before, with the demand of the last retransmission.
+            let (mut source, step) = (CreditSource::open(t)?, demand_step(t)?);
+            let pdc = source.pdc.clone();
+            for n in 1..=3 {
+                let request = pdc.request(n).write(&source.region, 0, &[1; 64])?;
+                t.send(&pdc, &with_demand(&request, CCC, step * (n - 1))?)?;
+                t.need_ack(&pdc, request.psn)?;
+                t.send(&pdc, &with_demand(&request.retx(), CCC, step * n)?)?;
+                source.expect_grant(t, RCCC_GRANT_001, step * n)?;
+            }
+            Ok(())
+        }),
+    rule("rccc/grant-class", "Grants use the traffic class of control packets")
+        .checks(&[PDS_CLASS_001])
+        .needs(&[RCCC, SEE_CLASS])
+        .over(&[&BEARER, &MODE, &CARRIER])
+        .run(|t| {
+            let (mut source, step, bearer) = (CreditSource::open(t)?, demand_step(t)?, t.value(&BEARER));
+            source.demand_in(t, bearer, step)?;
+            let grants = |seen: &RxPacket| granted(seen, &source.pdc).filter(|credit| credit.get() > 0);
+            let (grant, _) = t.need("a grant", t.soon(), grants)?;
+            let class = grant.wire.high.map(|high| if high { "high" } else { "low" });
+            t.check(PDS_CLASS_001, "DSCP class of a grant", Some("high"), class);
+            Ok(())
+        }),
     rule("rccc/grants-in-units", "Grants in units of 256 bytes exceed the demand by at most 4 BDP")
         .checks(&[RCCC_COUNT_001, RCCC_GRANT_001])
         .run(|t| {
@@ -78,9 +133,12 @@ pub(super) const RULES: &[Rule] = &[
     rule("rccc/trimmed-demand", "A destination grants the demand of a trimmed request")
         .checks(&[RCCC_TRIM_001])
         .needs(&[RCCC, TRIM])
+        .over(&[&CUT, &MODE, &CARRIER, &START])
         .run(|t| {
             let (mut source, step) = (CreditSource::open(t)?, demand_step(t)?);
-            source.demand_in(t, Bearer::Trimmed, step)?;
+            let (place, keep) = t.value(&CUT);
+            let packet = source.build_demand(Bearer::Trimmed, step)?;
+            t.send_wire(&source.pdc.trimmed(&packet, place, keep))?;
             source.expect_grant(t, RCCC_TRIM_001, step)
         }),
     rule("rccc/stale-demand", "A credit_target below an earlier one gets no further credit")

@@ -5,6 +5,7 @@ use super::steps::{
     bytes_after_grant, check_granted_bytes, credit_target, fill_window, grant_by_ack, grant_by_control,
     need_in_flight, refuse_half, short_silence, shrink_by_marks, timely_answers,
 };
+use crate::Trimmed;
 use crate::flow::{Answers, Flow};
 use crate::prelude::*;
 use crate::rules::steps::{check_in_flight, with_demand};
@@ -27,9 +28,12 @@ const SIGNAL: Axis<DataSignal> = axis("signal").values(&[
     ("penalty", DataSignal::Penalty),
 ]);
 
-/// The packet that carries the demand: read data, or a control packet.
-const DEMAND: Axis<Bearer> =
-    axis("demand-in").values(&[("read-data", Bearer::Request), ("credit-request", Bearer::CreditRequest)]);
+/// The packet that carries the demand: read data, whole or trimmed, or a control packet.
+const DEMAND: Axis<Bearer> = axis("demand-in").needing(&[
+    ("read-data", Bearer::Request, &[]),
+    ("credit-request", Bearer::CreditRequest, &[]),
+    ("trimmed-data", Bearer::Trimmed, &[TRIM]),
+]);
 
 /// The number of reads whose data arrives while requests are in flight.
 const READS: u32 = 4;
@@ -159,13 +163,15 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 1)?;
             let mut source = CreditSource::of_return(target.pdc.clone(), region);
             let step = demand_step(t)?;
+            let data = target.pdc.request(0).ses(target.data_header(1, mtu, mtu, 0)?, &vec![7; mtu]);
+            let packet = with_demand(&data, CCC, step)?;
             match t.value(&DEMAND) {
                 Bearer::Request => {
-                    let data = target.pdc.request(0).ses(target.data_header(1, mtu, mtu, 0)?, &vec![7; mtu]);
                     t.must_take_data(&target.pdc, data.psn);
-                    t.send(&target.pdc, &with_demand(&data, CCC, step)?)?;
+                    t.send(&target.pdc, &packet)?;
                 }
-                bearer => source.demand_in(t, bearer, step)?,
+                Bearer::CreditRequest => source.demand_in(t, Bearer::CreditRequest, step)?,
+                Bearer::Trimmed => t.send_wire(&target.pdc.trimmed(&packet, Trimmed::Fabric, 16))?,
             }
             source.expect_grant(t, RCCC_GRANT_001, step)?;
             let most = step + excess_limit(t)?;
