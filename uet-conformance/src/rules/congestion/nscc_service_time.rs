@@ -73,6 +73,35 @@ pub(super) const RULES: &[Rule] = &[
             Ok(())
         }),
     rule(
+        "nscc/service-time-read-data",
+        "service_time in an ACK of read data is at most the time to that ACK",
+    )
+    .checks(&[CC_SERVICE_001])
+    .needs(&[READ, NSCC])
+    .over(&[&REPEATED, &MODE, &START])
+    .run(|t| {
+        t.congestion_or_both("nscc")?;
+        let (peer, mode, mtu) = (t.peer(0)?, t.value(&MODE), t.mtu());
+        let mut target = Target::established(t, peer, mode)?;
+        for n in 1..=4 {
+            t.post(Post { mode, ..post(PostKind::Read, peer, mtu) })?;
+            target.collect(t, n + 1)?;
+            target.ack(t, n)?;
+            let pdc = target.pdc.clone();
+            let mut data = pdc.request(n - 1).ses(target.data_header(n, mtu, mtu, 0)?, &vec![7; mtu]);
+            t.must_take_data(&pdc, data.psn);
+            if t.value(&REPEATED) {
+                timed_write(t, &pdc, &data)?;
+                t.pause(Duration::from_millis(2))?;
+                t.forget();
+                data = data.retx();
+            }
+            let (service, total) = timed_write(t, &pdc, &data)?;
+            check_service_time(t, service, total);
+        }
+        Ok(())
+    }),
+    rule(
         "nscc/service-time-coalesced",
         "service_time belongs to the packet that the ACK names, not to earlier ones",
     )

@@ -2,6 +2,7 @@
 
 use crate::Trimmed;
 use crate::prelude::*;
+use crate::rules::steps::idempotent_region;
 
 /// The state of the request that an ACK_REQUEST names.
 #[derive(Clone, Copy, Debug)]
@@ -168,11 +169,48 @@ pub(super) const RULES: &[Rule] = &[
         .needs(&[SET_ENTROPY, SEE_ENTROPY, TRIM])
         .run(|t| {
             let (mut pdc, region) = t.open()?;
-            pdc.entropy = 0xc111;
-            let packet = pdc.request(1).write(&region, 0, &[1; 1000])?.build()?;
-            t.send_wire(&pdc.trimmed(&packet, Trimmed::Fabric, 64))?;
-            let (seen, _) = t.expect_nack(CC_PATH_001, &pdc, pdc.psn(1), &[NackCode::TRIMMED])?;
-            t.check(CC_PATH_001, "entropy", 0xc111, seen.wire.entropy);
+            let places =
+                [(Trimmed::Fabric, NackCode::TRIMMED), (Trimmed::LastHop, NackCode::TRIMMED_LASTHOP)];
+            for ((place, code), entropy) in places.into_iter().cycle().zip([0xc111, 0xc222, 0xc333, 0xc444]) {
+                pdc.entropy = entropy;
+                t.forget();
+                let packet = pdc.request(1).write(&region, 0, &[1; 1000])?.build()?;
+                t.send_wire(&pdc.trimmed(&packet, place, 64))?;
+                let (seen, _) = t.expect_nack(CC_PATH_001, &pdc, pdc.psn(1), &[code])?;
+                t.check(CC_PATH_001, "entropy", entropy, seen.wire.entropy);
+            }
             Ok(())
         }),
+    rule("path/trimmed-rudi", "The NACK of a trimmed RUDI request has the entropy value of that request")
+        .checks(&[CC_PATH_001])
+        .needs(&[RUDI, WRITE, SET_ENTROPY, SEE_ENTROPY, TRIM])
+        .over(&[])
+        .run(|t| {
+            let (region, _) = idempotent_region(t)?;
+            for (id, entropy) in [(1, 0xc111), (2, 0xc222), (1, 0xc333)] {
+                let pdc = Pdc { entropy, ..t.initiate() };
+                let packet = crate::rudi(id, &pdc.request(0).write(&region, 0, &[1; 200])?)?;
+                t.send_wire(&pdc.trimmed(&packet, Trimmed::Fabric, 16))?;
+                let (seen, _) = t.expect(CC_PATH_001, "a NACK of the trimmed request", t.soon(), |seen| {
+                    seen.nack().filter(|nack| nack.nack_pkt_id() == Some(id) && seen.wire.dst == pdc.from)
+                })?;
+                t.check(CC_PATH_001, "entropy", entropy, seen.wire.entropy);
+            }
+            Ok(())
+        }),
+    rule("path/probe", "The ACK of a PROBE has the entropy value of that PROBE").checks(&[CC_PATH_001]).run(
+        |t| {
+            t.need_probe()?;
+            let (mut pdc, _) = t.open()?;
+            for (opaque, entropy) in [(1, 0xc111), (2, 0xc222), (3, 0xc111)] {
+                pdc.entropy = entropy;
+                t.send(&pdc, &pdc.probe(opaque, pdc.psn(0))?)?;
+                let (seen, _) = t.expect(CC_PATH_001, "an ACK of the PROBE", t.soon(), |seen| {
+                    seen.ack().filter(|ack| seen.is_for(&pdc) && ack.probe_opaque() == Some(opaque))
+                })?;
+                t.check(CC_PATH_001, "entropy", entropy, seen.wire.entropy);
+            }
+            Ok(())
+        },
+    ),
 ];

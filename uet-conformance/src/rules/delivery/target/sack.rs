@@ -1,7 +1,25 @@
 //! The bitmaps of ACKs: their bits, their position and ooo_count (section 3.5.12).
 
+use crate::Trimmed;
 use crate::prelude::*;
 use std::collections::BTreeSet;
+
+/// A packet that adds nothing to the packets above a gap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Uncounted {
+    Duplicate,
+    Trimmed,
+    BeyondWindow,
+    /// A duplicate of a packet below the gap.
+    Below,
+}
+
+const UNCOUNTED: Axis<Uncounted> = axis("packet").needing(&[
+    ("duplicate", Uncounted::Duplicate, &[]),
+    ("trimmed", Uncounted::Trimmed, &[TRIM]),
+    ("beyond-window", Uncounted::BeyondWindow, &[]),
+    ("below-gap", Uncounted::Below, &[]),
+]);
 
 /// The packets above the gaps, and the packets that then fill the gaps.
 const ABOVE_GAPS: Axis<(&[u32], &[u32])> = axis("above-gap").values(&[
@@ -132,6 +150,43 @@ pub(super) const RULES: &[Rule] = &[
                 t.between(CC_OOO_001, &what, most.min(1)..=most, count);
             }
             require(counted, "the device does not count packets out of order")
+        }),
+    rule("sack/ooo-count-copies", "ooo_count counts no duplicate, trimmed packet or refused packet")
+        .checks(&[CC_OOO_001])
+        .needs(&[RUD, NSCC])
+        .over(&[&UNCOUNTED, &CARRIER, &START])
+        .run(|t| {
+            t.congestion_or_both("nscc")?;
+            let (pdc, region) = t.open()?;
+            send(t, &pdc, &region, &[1, 3, 4])?;
+            t.need_ack(&pdc, pdc.psn(4))?;
+            let beyond = t.beyond(&pdc)?;
+            for n in 0..8 {
+                let number = match t.value(&UNCOUNTED) {
+                    Uncounted::Duplicate => 3 + n % 2,
+                    Uncounted::Trimmed => 5 + n,
+                    Uncounted::BeyondWindow => beyond + 10 + n,
+                    Uncounted::Below => 1,
+                };
+                let request = pdc.request(number).retx().write(&region, 0, &[1])?;
+                match t.value(&UNCOUNTED) {
+                    Uncounted::Trimmed => {
+                        t.send_wire(&pdc.trimmed(&request.build()?, Trimmed::Fabric, 16))?;
+                    }
+                    _ => t.request(&pdc, request)?,
+                }
+            }
+            t.pause(t.soon())?;
+            t.forget();
+            send(t, &pdc, &region, &[20])?;
+            let (seen, _) = t.need_ack(&pdc, pdc.psn(20))?;
+            match seen.ack_cc().and_then(|ack| ack.ooo_count()) {
+                Some(count @ ..=0xfffe) => {
+                    t.between(CC_OOO_001, "ooo_count with 3 packets above a gap", 1_u16..=3, count);
+                    Ok(())
+                }
+                _ => skip("the device does not count packets out of order"),
+            }
         }),
     rule("sack/uncleared", "A received packet above an uncleared response has its bit set")
         .checks(&[PDS_SACK_001, PDS_SACK_003])
