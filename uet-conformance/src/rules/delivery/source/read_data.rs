@@ -1,7 +1,8 @@
-//! Trimmed read data, and read data with the PSN of a request (sections 3.5.8 and 3.5.15).
+//! Trimmed read data, read data with the PSN of a request, and the fields of replies (sections 3.5.8, 3.5.12
+//! and 3.5.15).
 
-use crate::Trimmed;
 use crate::prelude::*;
+use crate::{Trimmed, Wire};
 
 /// The switch that trims the data, and the code of the NACK.
 const PLACE: Axis<(Trimmed, NackCode)> = axis("trimmed").values(&[
@@ -11,6 +12,28 @@ const PLACE: Axis<(Trimmed, NackCode)> = axis("trimmed").values(&[
 
 /// The number of bytes that the switch keeps: those of the PDS header and a few more.
 const SHORT: usize = 16;
+
+/// The read data that gets a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answered {
+    New,
+    AboveGap,
+    Duplicate,
+    Trimmed,
+}
+
+const ANSWERED: Axis<Answered> = axis("data").needing(&[
+    ("new", Answered::New, &[]),
+    ("above-gap", Answered::AboveGap, &[RUD]),
+    ("duplicate", Answered::Duplicate, &[]),
+    ("trimmed", Answered::Trimmed, &[TRIM]),
+]);
+
+/// True if the data has `retx`.
+const RETX: Axis<bool> = axis("retx").values(&[("no", false), ("yes", true)]);
+
+/// True if a switch has marked the data.
+const MARK: Axis<bool> = axis("mark").needing(&[("no", false, &[]), ("yes", true, &[ECN, SET_ECN])]);
 
 pub(super) const RULES: &[Rule] = &[
     rule("source-return-direction/trimmed", "Trimmed read data gets a NACK with its PSN and is not taken")
@@ -36,6 +59,56 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_cack(PDS_TRIM_002, &pdc, pdc.psn(0))?;
             expect_data(t, PDS_TRIM_002, read, &whole)
         }),
+    rule(
+        "source-return-direction/reply-fields",
+        "Replies to read data copy its retx, congestion mark and entropy value",
+    )
+    .checks(&[PDS_ACK_002, PDS_NACK_001, CC_PATH_001])
+    .needs(&[READ])
+    .over(&[&ANSWERED, &RETX, &MARK, &MODE])
+    .run(|t| {
+        let (kind, retx, marked) = (t.value(&ANSWERED), t.value(&RETX), t.value(&MARK));
+        let (peer, mut target) = Target::with_peer(t, t.value(&MODE))?;
+        let (mtu, whole) = (t.mtu(), bytes(2 * t.mtu()));
+        t.post(post(PostKind::Read, peer, whole.len()))?;
+        target.collect(t, 3)?;
+        target.ack(t, 2)?;
+        let k = u32::from(kind == Answered::AboveGap && !target.pdc.rod);
+        let start = k as usize * mtu;
+        let header = target.data_header(1 + k, mtu, whole.len(), start)?;
+        let mut pdc = target.pdc.clone();
+        let data = Request { retx, ..pdc.request(k).ses(header, &whole[start..start + mtu]) };
+        if kind == Answered::Duplicate {
+            // The first copy has the other flags.
+            let first = Request { retx: !retx, ..data.clone() }.build()?;
+            let mark = !marked && t.claims("ecn") && t.facts().set_ecn;
+            t.must_take_data(&pdc, data.psn);
+            t.send_marked(&pdc, &first, mark)?;
+            t.need("an ACK of the first copy", t.soon(), |seen| seen.answers(&pdc, data.psn))?;
+            t.forget();
+        }
+        pdc.entropy ^= 0x1555;
+        let packet = data.build()?;
+        if kind == Answered::Trimmed {
+            t.send_wire(&Wire { marked, ..pdc.trimmed(&packet, Trimmed::Fabric, SHORT) })?;
+            let (reply, nack) = t.expect_nack(PDS_NACK_001, &pdc, data.psn, &[NackCode::TRIMMED])?;
+            t.check(PDS_NACK_001, "flag retx", retx, nack.retx());
+            t.check(PDS_NACK_001, "flag m (marked)", marked, nack.m());
+            check_path(t, &pdc, &reply);
+            return Ok(());
+        }
+        t.must_take_data(&pdc, data.psn);
+        t.send_marked(&pdc, &packet, marked)?;
+        if kind == Answered::Duplicate && !retx {
+            let answered = t.hear(t.patience(t.soon()), |seen| seen.answers(&pdc, data.psn).is_some())?;
+            require(answered, "the device drops duplicates without retx")?;
+        }
+        let (reply, ack) = t.expect_answer(PDS_ACK_002, &pdc, data.psn)?;
+        t.check(PDS_ACK_002, "flag retx", retx, ack.retx());
+        t.check(PDS_ACK_002, "flag m (marked)", marked, ack.m());
+        check_path(t, &pdc, &reply);
+        Ok(())
+    }),
     rule("source-return-direction/same-psn", "Read data does not acknowledge the request with the same PSN")
         .checks(&[PDS_RTO_001, SES_DONE_001])
         .needs(&[RUD, READ])
@@ -64,6 +137,13 @@ pub(super) const RULES: &[Rule] = &[
 
 fn bytes(length: usize) -> Vec<u8> {
     pattern(23).take(length).collect()
+}
+
+/// Checks that a reply has the entropy value of its packet, if the link shows it.
+fn check_path(t: &mut Test<'_>, pdc: &Pdc, reply: &RxPacket) {
+    if t.facts().set_entropy && t.facts().see_entropy {
+        t.check(CC_PATH_001, "entropy", pdc.entropy, reply.wire.entropy);
+    }
 }
 
 /// Expects that a read completes with these bytes.

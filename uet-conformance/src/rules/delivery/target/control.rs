@@ -1,6 +1,6 @@
 //! Control packets on contexts that the device has opened, in both directions (section 3.5.10).
 
-use super::steps::numbered_control;
+use super::steps::{numbered_control, return_data};
 use crate::Trimmed;
 use crate::prelude::*;
 use crate::rules::steps::message_in_flight;
@@ -249,6 +249,35 @@ pub(super) const RULES: &[Rule] = &[
             t.check(PDS_CLASS_001, "DSCP class of a request", Some("low"), class(&target.packet(0)?.seen));
             target.ack(t, 0)
         }),
+    rule(
+        "control/read-classes",
+        "Read data uses the class of data, retransmitted too, and its ACK that of control packets",
+    )
+    .checks(&[PDS_CLASS_001])
+    .needs(&[RUD, WRITE, READ, SEE_CLASS])
+    .over(&[&START])
+    .run(|t| {
+        let (length, mtu) = (t.beyond_ack()?, t.mtu());
+        let (pdc, region) = t.open()?;
+        t.request(&pdc, pdc.request(1).read(&region, 0, length)?)?;
+        for retx in [false, true] {
+            let wanted = |seen: &RxPacket| return_data(seen, &pdc).filter(|data| data.retx() == retx);
+            let (seen, data) = t.need("read data", t.later(), wanted)?;
+            t.check(PDS_CLASS_001, "DSCP class of read data", Some("low"), class(&seen));
+            if retx {
+                t.send(&pdc, &pdc.ack(data.psn()).build()?)?;
+            }
+        }
+        let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
+        t.post(post(PostKind::Read, peer, mtu))?;
+        target.collect(t, 2)?;
+        target.ack(t, 1)?;
+        let header = target.data_header(1, mtu, mtu, 0)?;
+        target.give_due(t, 0, header, &vec![7; mtu])?;
+        let (ack, _) = t.need_ack(&target.pdc, target.psn(0))?;
+        t.check(PDS_CLASS_001, "DSCP class of an ACK of read data", Some("high"), class(&ack));
+        Ok(())
+    }),
     rule("control/high-class", "A PROBE is sent in the traffic class of control packets")
         .checks(&[PDS_PRB_004])
         .needs(&[SEE_CLASS])
