@@ -25,9 +25,9 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 pub(super) const RULES: &[Rule] = &[
     rule("nscc/marked-above-target", "Marked ACKs above the target delay shrink the window")
         .checks(&[CC_QUAD_004])
-        .over(&[&MODE, &CARRIER, &START])
+        .over(&[&ALGORITHMS, &MODE, &CARRIER, &START])
         .measure(|t| {
-            let (mut flow, _) = long_flow(t)?;
+            let mut flow = flow_under(t, t.value(&ALGORITHMS))?;
             flow.fill(t)?;
             let before = flow.in_flight();
             let after = shrink_by_marks(t, &mut flow)?;

@@ -151,9 +151,9 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("nscc/penalty", "A receiver penalty shrinks the window, with or without rc")
         .checks(&[CC_PENALTY_001])
-        .over(&[&RC, &MODE, &CARRIER, &START])
+        .over(&[&RC, &ALGORITHMS, &MODE, &CARRIER, &START])
         .measure(|t| {
-            let (mut flow, _) = long_flow(t)?;
+            let mut flow = flow_under(t, t.value(&ALGORITHMS))?;
             let (answers, round) = timely_answers(t, &flow)?;
             let before = flow.run(t, round * 8, &answers)?;
             let answers = Answers { penalty: 100, restore: t.value(&RC), ..answers };

@@ -1,8 +1,8 @@
 //! The window of NSCC at a source (section 3.6.13): its size, and the bytes in flight that it limits.
 
 use super::steps::{
-    flow_on_new_context, flow_with_full_window, grant_by_ack, late_answers, long_flow, opening_request,
-    timely_answers,
+    ALGORITHMS, flow_on_new_context, flow_with_full_window, grant_by_ack, late_answers, long_flow,
+    opening_request, timely_answers,
 };
 use crate::flow::{Answers, Flow};
 use crate::prelude::*;
@@ -85,9 +85,10 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("nscc/maximum-window", "The bytes in flight never exceed the maximum window")
         .checks(&[CC_WINDOW_002])
-        .over(&[&ROUND_TRIP, &MODE, &CARRIER])
+        .over(&[&ROUND_TRIP, &ALGORITHMS, &MODE, &CARRIER])
         .measure(|t| {
             // The window grows by another formula for each of the delays.
+            t.congestion(t.value(&ALGORITHMS))?;
             let (mut flow, max_window) = long_flow(t)?;
             t.round_trips(6)?;
             let round = t.base_rtt()?.mul_f64(t.value(&ROUND_TRIP)) + ROUNDING;
